@@ -1,0 +1,56 @@
+# Two commands are all you need: `make run` and `make test`. `make help` lists the rest.
+
+CARGO  ?= cargo
+PORT   ?= 6379
+PREFIX ?= /usr/lib/redis/modules
+# Debian's packages: the server, its client and benchmark, and libclang, which bindgen reads Redis' header with.
+PACKAGES = redis-server redis-tools libclang-dev
+MODULE   = target/release/libredis_ratelimit.so
+# The same module with faults that the tests set off on purpose; in a folder of its own, so that neither build
+# makes cargo rebuild the other.
+FAULTY   = target/faulty/debug/libredis_ratelimit.so
+
+export RATELIMIT_BUILD ?= $(shell git describe --always --dirty 2>/dev/null || echo unknown)
+
+.DEFAULT_GOAL := help
+.PHONY: help setup setup-bench build faulty run test lint bench bench-instructions install
+
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-20s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: ## Check for what is needed; as root or with sudo, install Debian's packages
+	@.ci/setup $(PACKAGES)
+
+setup-bench: setup
+	@.ci/setup valgrind
+
+build: setup ## Build the module: target/release/libredis_ratelimit.so
+	$(CARGO) build --release --locked
+
+faulty: setup
+	$(CARGO) build --locked --features fault-injection --target-dir target/faulty
+
+run: build ## Build, then start a server with the module on 127.0.0.1 (PORT=6379)
+	@echo
+	@echo "Try in another terminal:  redis-cli -p $(PORT) RL.GCRA user:1 15 30 60000"
+	@echo
+	redis-server redis.conf --port $(PORT)
+
+test: build faulty ## Build, then run the unit tests and the tests against real servers
+	$(CARGO) test --locked --no-fail-fast
+
+lint: setup ## Formatting, clippy, and the import rule of the house
+	$(CARGO) fmt --check
+	$(CARGO) clippy --locked --all-targets -- -D warnings
+	$(CARGO) clippy --locked --all-targets --features fault-injection --target-dir target/faulty -- -D warnings
+	.ci/imports
+
+bench: build ## Server CPU per call as a ratio to INCR and SET PX, and bytes per key
+	$(CARGO) bench --locked --bench server -- cpu
+
+bench-instructions: build setup-bench ## Instructions per call, counted by callgrind
+	$(CARGO) bench --locked --bench server -- instructions
+
+install: build ## Copy the module to PREFIX (/usr/lib/redis/modules)
+	install -D -m 755 $(MODULE) $(DESTDIR)$(PREFIX)/libredis_ratelimit.so
+	@echo "Add to redis.conf:  loadmodule $(PREFIX)/libredis_ratelimit.so"
