@@ -1,0 +1,56 @@
+//! How states and changes are written as bytes: little-endian words of 64 bits, and byte strings behind their
+//! length. The same bytes go into RDB, `DUMP`, the AOF and the replication stream.
+
+/// Reads what [`put`] and [`put_bytes`] wrote; `None` where there is too little left.
+#[derive(Clone, Copy)]
+pub struct Reader<'a>(&'a [u8]);
+
+impl<'a> Reader<'a> {
+    pub fn new(bytes: &'a [u8]) -> Self {
+        Reader(bytes)
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub fn byte(&mut self) -> Option<u8> {
+        let (first, rest) = self.0.split_first()?;
+        self.0 = rest;
+        Some(*first)
+    }
+
+    pub fn word(&mut self) -> Option<u64> {
+        let (word, rest) = self.0.split_first_chunk()?;
+        self.0 = rest;
+        Some(u64::from_le_bytes(*word))
+    }
+
+    /// A word that may not be above `max`.
+    pub fn word_up_to(&mut self, max: u64) -> Option<u64> {
+        self.word().filter(|word| *word <= max)
+    }
+
+    pub fn bytes(&mut self) -> Option<&'a [u8]> {
+        let (length, rest) = self.0.split_first_chunk()?;
+        let (bytes, rest) = rest.split_at_checked(usize::from(u16::from_le_bytes(*length)))?;
+        self.0 = rest;
+        Some(bytes)
+    }
+
+    /// `value`, if all bytes were read.
+    pub fn end<T>(self, value: T) -> Option<T> {
+        self.is_empty().then_some(value)
+    }
+}
+
+pub fn put(out: &mut Vec<u8>, word: u64) {
+    out.extend_from_slice(&word.to_le_bytes());
+}
+
+/// A byte string of at most 65,535 bytes; what is longer is cut.
+pub fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
+    let length = u16::try_from(bytes.len()).unwrap_or(u16::MAX);
+    out.extend_from_slice(&length.to_le_bytes());
+    out.extend(bytes.iter().take(usize::from(length)));
+}

@@ -1,0 +1,69 @@
+//! What can be wrong with a request, as data; the texts are part of the contract.
+
+use std::fmt;
+
+/// A malformed request, or a key of another kind: found before anything is changed.
+///
+/// A refusal is no error: it is a [`Verdict`](super::Verdict).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Error {
+    /// Too few words.
+    Arity,
+    /// An unknown word, an option given twice, or one without its value.
+    Syntax,
+    /// Not a number that fits 64 bits, written as Redis writes it.
+    NotInteger,
+    /// An argument outside its range, by its name in the command's syntax.
+    OutOfRange { name: &'static str, min: u64, max: u64 },
+    /// `AT` in seconds or milliseconds.
+    AtUnit,
+    /// A lease's id is empty or too long.
+    IdLength,
+    /// Sub-buckets that do not tile the window, or too many of them.
+    Precision,
+    /// A limiter, a debt or a booking that would take over 100 years to get back to new.
+    TooLong,
+    /// The key holds something else, or another limiter's state.
+    WrongType,
+    /// An `RL.APPLY` payload that this version cannot read.
+    Payload,
+    /// A defect of ours.
+    Internal,
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::Arity => write!(f, "ERR wrong number of arguments"),
+            Error::Syntax => write!(f, "ERR syntax error"),
+            Error::NotInteger => write!(f, "ERR value is not an integer or out of range"),
+            Error::OutOfRange { name, min, max } => write!(f, "ERR {name} must be between {min} and {max}"),
+            Error::AtUnit => write!(f, "ERR AT must be Unix time in microseconds"),
+            Error::IdLength => write!(f, "ERR id must be between 1 and {} bytes", super::leases::MAX_ID),
+            Error::Precision => write!(
+                f,
+                "ERR PRECISION must divide window into at most {} parts",
+                super::sliding_buckets::MAX_BUCKETS
+            ),
+            Error::TooLong => write!(f, "ERR limit would take too long to refill"),
+            Error::WrongType => {
+                write!(f, "WRONGTYPE Operation against a key holding the wrong kind of value")
+            }
+            Error::Payload => write!(f, "ERR malformed payload, or one of a newer version"),
+            Error::Internal => write!(f, "ERR internal error of the ratelimit module, please report it"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts() {
+        let period = Error::OutOfRange { name: "period", min: 1, max: 3_153_600_000_000 };
+        assert_eq!(period.to_string(), "ERR period must be between 1 and 3153600000000");
+        assert_eq!(Error::IdLength.to_string(), "ERR id must be between 1 and 256 bytes");
+        assert_eq!(Error::Precision.to_string(), "ERR PRECISION must divide window into at most 1024 parts");
+    }
+}

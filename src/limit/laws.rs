@@ -1,0 +1,513 @@
+//! What every limiter must obey, whatever its algorithm, on random histories; and that it admits what a model
+//! admits which is slow, keeps everything, and is obviously right.
+//!
+//! | law | does not apply to |
+//! |---|---|
+//! | `remaining` fits, one more does not; a charge lowers it by its cost | |
+//! | a refusal's retry is honest, and not a microsecond too long | |
+//! | at the reset the state answers like a fresh one, and not before | |
+//! | time passing in one step or in two is the same | leases: a charge of nothing would be a lease |
+//! | a step back of the clock grants nothing, and nobody waits longer than twice the reset | |
+//! | encoding and decoding is identity; decoding never panics, nor does what was decoded | |
+//! | over every interval no more is admitted than promised | |
+//! | admissions equal the rational model's | |
+
+use num_rational::BigRational;
+use num_traits::{FromPrimitive, One, Zero};
+use proptest::prelude::*;
+
+use super::codec::Reader;
+use super::*;
+use crate::{with_limiter, with_state};
+
+/// The start of an hour, in 2023.
+pub const T0: Time = Time::from_micros(1_700_002_800_000_000);
+
+/// The state after a charge, by way of the bytes that replicas get.
+pub fn charged<L: Limiter>(limiter: &L, state: Option<L::State>, now: Time, cost: u64) -> L::State {
+    let state = state.unwrap_or_else(|| limiter.fresh(now));
+    let mut bytes = Vec::new();
+    L::State::encode_change(&limiter.charge(&state, now, cost), &mut bytes);
+    applied(state, &bytes)
+}
+
+fn rebased<L: Limiter>(limiter: &L, state: &L::State, now: Time) -> L::State {
+    let mut bytes = Vec::new();
+    L::State::encode_change(&limiter.rebase(state, now), &mut bytes);
+    applied(decoded(&encoded(state)), &bytes)
+}
+
+fn applied<S: State>(mut state: S, change: &[u8]) -> S {
+    let mut reader = Reader::new(change);
+    let decoded = S::decode_change(&mut reader).expect("a change that was just encoded");
+    assert!(reader.is_empty());
+    state.apply(decoded);
+    // Saying it twice is saying it once.
+    let once = encoded(&state);
+    state.apply(S::decode_change(&mut Reader::new(change)).expect("the same change"));
+    assert_eq!(encoded(&state), once);
+    state
+}
+
+fn encoded<S: State>(state: &S) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    state.encode(&mut bytes);
+    bytes
+}
+
+fn decoded<S: State>(bytes: &[u8]) -> S {
+    let mut reader = Reader::new(bytes);
+    let state = S::decode(&mut reader).expect("a state that was just encoded");
+    assert!(reader.is_empty());
+    state
+}
+
+/// A request: how long after the one before, in microseconds, and its cost.
+type Step = (u64, u64);
+
+/// Decides as a limiter should, from everything that was ever admitted.
+trait Model {
+    /// Whether the request is admitted; if so, it counts from then on.
+    fn ask(&mut self, now: u64, cost: u64) -> bool;
+}
+
+/// Runs a history through a limiter and its model. `limiter(i)` is the one that the i-th request names.
+fn obey<L: Limiter>(
+    limiter: impl Fn(usize) -> L,
+    mut model: impl Model,
+    steps: &[Step],
+    promise: impl Fn(u64) -> u128,
+) {
+    let mut now = T0;
+    let mut state = limiter(usize::MAX).fresh(now);
+    let mut admitted: Vec<(u64, u64)> = Vec::new();
+    for (i, (wait, cost)) in steps.iter().copied().enumerate() {
+        now = now.plus(Span::from_micros(wait));
+        let limiter = limiter(i);
+        let before = limiter.gauge(&state, now);
+        let verdict = limiter.judge(&state, now, cost);
+
+        fits(&limiter, &state, now, before);
+        retry_is_honest(&limiter, &state, now, cost, verdict, before.limit);
+        settles(&limiter, &state, now, before);
+        clock_steps_back(&limiter, &state);
+        assert_eq!(encoded(&decoded::<L::State>(&encoded(&state))), encoded(&state));
+        assert_eq!(model.ask(now.as_micros(), cost), verdict.admits(), "request {i} at {now:?}");
+
+        if verdict.admits() {
+            state = charged(&limiter, Some(state), now, cost);
+            assert_eq!(state.last(), now);
+            assert_eq!(limiter.gauge(&state, now).remaining, before.remaining - cost);
+            admitted.push((now.as_micros(), cost));
+        }
+    }
+    for (i, (from, _)) in admitted.iter().enumerate() {
+        let mut sum = 0u128;
+        for (to, cost) in &admitted[i..] {
+            sum += u128::from(*cost);
+            assert!(sum <= promise(to - from), "{sum} in {} us", to - from);
+        }
+    }
+}
+
+fn fits<L: Limiter>(limiter: &L, state: &L::State, now: Time, gauge: Gauge) {
+    assert!(gauge.remaining <= gauge.limit);
+    if gauge.remaining > 0 {
+        assert_eq!(limiter.judge(state, now, gauge.remaining), Verdict::ADMIT);
+    }
+    assert!(!limiter.judge(state, now, gauge.remaining + 1).admits());
+}
+
+fn retry_is_honest<L: Limiter>(
+    limiter: &L,
+    state: &L::State,
+    now: Time,
+    cost: u64,
+    verdict: Verdict,
+    limit: u64,
+) {
+    match verdict {
+        Verdict::Admit { .. } => {}
+        Verdict::Refuse { retry: None } => assert!(cost > limit),
+        Verdict::Refuse { retry: Some(retry) } => {
+            assert!(retry > Span::ZERO && cost <= limit);
+            let early = Span::from_micros(retry.as_micros() - 1);
+            assert_eq!(limiter.judge(state, now.plus(retry), cost), Verdict::ADMIT);
+            assert_eq!(limiter.judge(state, now.plus(early), cost), Verdict::refuse(Span::from_micros(1)));
+        }
+    }
+}
+
+fn settles<L: Limiter>(limiter: &L, state: &L::State, now: Time, gauge: Gauge) {
+    let then = now.plus(gauge.reset);
+    let fresh = limiter.gauge(&limiter.fresh(then), then);
+    assert_eq!(limiter.gauge(state, then), fresh);
+    assert_eq!(fresh.remaining, gauge.limit);
+    if gauge.reset > Span::ZERO {
+        let early = now.plus(Span::from_micros(gauge.reset.as_micros() - 1));
+        assert_eq!(limiter.gauge(state, early).reset, Span::from_micros(1));
+    }
+    if L::State::KIND != Kind::Leases {
+        let halfway = now.plus(Span::from_micros(gauge.reset.as_micros() / 3));
+        let stopped = charged(limiter, Some(decoded(&encoded(state))), halfway, 0);
+        for later in [halfway, then, then.plus(gauge.reset)] {
+            assert_eq!(limiter.gauge(&stopped, later), limiter.gauge(state, later));
+        }
+    }
+}
+
+fn clock_steps_back<L: Limiter>(limiter: &L, state: &L::State) {
+    let last = state.last();
+    let then = limiter.gauge(state, last);
+    let held = last.minus(then.reset);
+    assert_eq!(look(limiter, state, held, 1).gauge, then, "no time passes");
+    let back = held.minus(Span::from_micros(1 + last.as_micros() % 10_000_000));
+    if back == Time::default() {
+        // Never charged, or it resets in more time than there was since the epoch.
+        return;
+    }
+    assert_eq!(reading(limiter, state, back), Reading::SetBack);
+    let moved = rebased(limiter, state, back);
+    assert_eq!(moved.last(), back);
+    let gauge = limiter.gauge(&moved, back);
+    assert!(gauge.remaining <= then.remaining, "a step back grants nothing");
+    // A window or bucket that was about to end begins anew where the clock stands now.
+    let anew = limiter.gauge(&charged(limiter, None, back, 1), back).reset;
+    let longest = Span::from_micros(2 * then.reset.as_micros()).max(anew);
+    assert!(gauge.reset <= longest, "nor does it make anyone wait");
+    for cost in [0, 1, then.limit, then.limit + 1] {
+        assert_eq!(look(limiter, state, back, cost), look(limiter, &moved, back, cost), "as if moved");
+    }
+}
+
+fn ratio(number: u64) -> BigRational {
+    BigRational::from_u64(number).expect("a whole number")
+}
+
+fn micros(span: Span) -> BigRational {
+    ratio(span.as_micros())
+}
+
+/// A bucket of any rational number of tokens.
+struct RationalBucket {
+    bucket: TokenBucket,
+    tokens: BigRational,
+    last: u64,
+}
+
+impl Model for RationalBucket {
+    fn ask(&mut self, now: u64, cost: u64) -> bool {
+        let rate = ratio(self.bucket.refill) / micros(self.bucket.period);
+        let tokens = &self.tokens + ratio(now - self.last) * rate;
+        self.tokens = tokens.min(ratio(self.bucket.capacity));
+        self.last = now;
+        let enough = self.tokens >= ratio(cost);
+        if enough {
+            self.tokens -= ratio(cost);
+        }
+        enough
+    }
+}
+
+/// The arrival time as a rational number of microseconds.
+struct RationalArrival {
+    gcra: Gcra,
+    due: BigRational,
+}
+
+impl Model for RationalArrival {
+    fn ask(&mut self, now: u64, cost: u64) -> bool {
+        let interval = micros(self.gcra.period) / ratio(self.gcra.count);
+        let after = self.due.clone().max(ratio(now)) + ratio(cost) * &interval;
+        let on_time = after <= ratio(now) + ratio(self.gcra.limit) * interval;
+        if on_time {
+            self.due = after;
+        }
+        on_time
+    }
+}
+
+/// Watches every period go by.
+struct CountedPeriods {
+    bucket: BatchBucket,
+    tokens: u64,
+    /// When the next batch comes; none while the bucket is full.
+    next: Option<u64>,
+}
+
+impl Model for CountedPeriods {
+    fn ask(&mut self, now: u64, cost: u64) -> bool {
+        while let Some(next) = self.next.filter(|next| *next <= now) {
+            self.tokens = (self.tokens + self.bucket.refill).min(self.bucket.capacity);
+            let full = self.tokens == self.bucket.capacity;
+            self.next = if full { None } else { Some(next + self.bucket.period.as_micros()) };
+        }
+        let enough = self.tokens >= cost;
+        if enough {
+            self.tokens -= cost;
+            self.next.get_or_insert(now + self.bucket.period.as_micros());
+        }
+        enough
+    }
+}
+
+/// Remembers every request that was admitted, and weighs each.
+struct Remembered<W: Fn(u64, u64) -> BigRational> {
+    limit: u64,
+    /// What a request of one instant weighs at another.
+    weight: W,
+    admitted: Vec<(u64, u64)>,
+}
+
+impl<W: Fn(u64, u64) -> BigRational> Model for Remembered<W> {
+    fn ask(&mut self, now: u64, cost: u64) -> bool {
+        let weights = self.admitted.iter().map(|(then, cost)| ratio(*cost) * (self.weight)(*then, now));
+        let fits = weights.sum::<BigRational>() + ratio(cost) <= ratio(self.limit);
+        if fits {
+            self.admitted.push((now, cost));
+        }
+        fits
+    }
+}
+
+/// Histories whose waits have the scale of a period: none, a little, some, exactly one.
+fn histories(period: Span, most: u64) -> impl Strategy<Value = Vec<Step>> {
+    let period = period.as_micros();
+    let wait = prop_oneof![
+        2 => Just(0),
+        2 => 1..100u64,
+        4 => 0..=period / 4,
+        1 => 0..=period * 3,
+        1 => Just(period),
+    ];
+    prop::collection::vec((wait, 1..=most), 1..80)
+}
+
+/// Periods of milliseconds, often ones that their rate does not divide.
+fn periods() -> impl Strategy<Value = Span> {
+    prop_oneof![Just(1), Just(11), Just(1000), 1..100_000u64].prop_map(Span::from_millis)
+}
+
+fn rates() -> impl Strategy<Value = u64> {
+    prop_oneof![1..12u64, Just(1_500_000), Just(10_000_000_000), 1..=words::MAX_COUNT / 1_000_000]
+}
+
+fn with_history<P: Clone + std::fmt::Debug>(
+    parameters: impl Strategy<Value = (P, Span, u64)>,
+) -> impl Strategy<Value = (P, Vec<Step>)> {
+    parameters.prop_flat_map(|(parameters, period, limit)| {
+        (Just(parameters), histories(period, limit + 1)).prop_map(|(parameters, steps)| (parameters, steps))
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn token_bucket((bucket, steps) in with_history(
+        (1..20u64, rates(), periods()).prop_map(|(capacity, refill, period)| {
+            (TokenBucket { capacity, refill, period }, Span::from_micros(period.as_micros() / refill + 1), capacity)
+        }))
+    ) {
+        let model = RationalBucket { bucket, tokens: ratio(bucket.capacity), last: T0.as_micros() };
+        obey(|_| bucket, model, &steps, |micros| {
+            u128::from(bucket.capacity)
+                + u128::from(micros) * u128::from(bucket.refill) / u128::from(bucket.period.as_micros())
+        });
+    }
+
+    /// Up to the largest numbers, as far as the bucket fills within a century; 10 to the tenth bytes per second too.
+    #[test]
+    fn large_token_bucket((bucket, steps) in with_history(
+        (1..=words::MAX_COUNT, rates(), periods())
+            .prop_map(|(capacity, refill, period)| {
+                let most = u128::from(Span::CENTURY.as_micros()) * u128::from(refill)
+                    / u128::from(period.as_micros());
+                let capacity = capacity.min(u64::try_from(most).unwrap_or(u64::MAX)).max(1);
+                (TokenBucket { capacity, refill, period }, period, capacity)
+            }))
+    ) {
+        let model = RationalBucket { bucket, tokens: ratio(bucket.capacity), last: T0.as_micros() };
+        obey(|_| bucket, model, &steps, |_| u128::MAX);
+    }
+
+    #[test]
+    fn batch_bucket((bucket, steps) in with_history(
+        (1..20u64, 1..12u64, periods()).prop_map(|(capacity, refill, period)| {
+            (BatchBucket { capacity, refill, period }, period, capacity)
+        }))
+    ) {
+        let model = CountedPeriods { bucket, tokens: bucket.capacity, next: None };
+        obey(|_| bucket, model, &steps, |micros| {
+            // In an interval lie the ends of so many periods, and one more.
+            let batches = micros / bucket.period.as_micros() + 1;
+            u128::from(bucket.capacity) + u128::from(batches) * u128::from(bucket.refill)
+        });
+    }
+
+    #[test]
+    fn gcra((gcra, steps) in with_history(
+        (1..20u64, rates(), periods()).prop_map(|(limit, count, period)| {
+            (Gcra { limit, count, period }, Span::from_micros(period.as_micros() / count + 1), limit)
+        }))
+    ) {
+        obey(|_| gcra, RationalArrival { gcra, due: BigRational::zero() }, &steps, |micros| {
+            u128::from(gcra.limit)
+                + u128::from(micros) * u128::from(gcra.count) / u128::from(gcra.period.as_micros())
+        });
+    }
+
+    #[test]
+    fn sliding_window((window, steps) in with_history(
+        (1..30u64, periods()).prop_map(|(limit, window)| (SlidingWindow { limit, window }, window, limit)))
+    ) {
+        let width = window.window.as_micros();
+        let weight = move |then: u64, now: u64| match now / width - then / width {
+            0 => BigRational::one(),
+            1 => ratio(width - now % width) / ratio(width),
+            _ => BigRational::zero(),
+        };
+        let model = Remembered { limit: window.limit, weight, admitted: Vec::new() };
+        obey(|_| window, model, &steps, |micros| {
+            // So many whole windows, and a part of one at either end.
+            u128::from(window.limit) * u128::from(micros / width + 2)
+        });
+    }
+
+    #[test]
+    fn sliding_buckets((window, steps) in with_history(
+        (1..30u64, 1..40u64, 1..5000u64).prop_map(|(limit, buckets, precision)| {
+            let (precision, window) = (Span::from_millis(precision), Span::from_millis(precision * buckets));
+            (SlidingBuckets { limit, window, precision }, window, limit)
+        }))
+    ) {
+        let (width, part) = (window.window.as_micros(), window.precision.as_micros());
+        let counts = move |then: u64, now: u64| then / part * part + width > now;
+        let weight = move |then, now| if counts(then, now) { BigRational::one() } else { BigRational::zero() };
+        let model = Remembered { limit: window.limit, weight, admitted: Vec::new() };
+        obey(|_| window, model, &steps, |micros| {
+            if micros <= width - part { u128::from(window.limit) } else { u128::MAX }
+        });
+    }
+
+    #[test]
+    fn concurrent(((limit, ttl), steps) in with_history(
+        (1..30u64, periods()).prop_map(|(limit, ttl)| ((limit, ttl), ttl, limit)))
+    ) {
+        let ids: Vec<_> = (0..=steps.len()).map(usize::to_be_bytes).collect();
+        let held = move |then: u64, now: u64| {
+            if then + ttl.as_micros() > now { BigRational::one() } else { BigRational::zero() }
+        };
+        let model = Remembered { limit, weight: held, admitted: Vec::new() };
+        let limiter = |i: usize| Concurrent { limit, ttl, id: &ids[i.min(steps.len())] };
+        obey(limiter, model, &steps, |micros| {
+            if micros < ttl.as_micros() { u128::from(limit) } else { u128::MAX }
+        });
+    }
+
+    /// Whatever a dump or a payload says: no panic, then or later.
+    #[test]
+    fn nothing_decoded_panics(
+        bytes in prop::collection::vec(prop_oneof![Just(0u8), Just(1), Just(255), any::<u8>()], 0..120),
+        small in prop::collection::vec(0..4u64, 0..12),
+        words in r"[1-9][0-9]{0,15} [1-9][0-9]{0,11} [1-9][0-9]{0,6}",
+        now in any::<u64>(),
+    ) {
+        // Words of which most are small pass more checks than random ones do.
+        let last = T0.as_micros().to_le_bytes();
+        let small: Vec<u8> = small.iter().flat_map(|word| word.to_le_bytes()).chain(last).collect();
+        for kind in (0..=255).filter_map(Kind::from_byte) {
+            with_state!(kind, S => for bytes in [&bytes, &small] {
+                if let Some(state) = S::decode(&mut Reader::new(bytes)) {
+                    survive(&state, &words, now);
+                }
+                let mut state = None;
+                let mut reader = Reader::new(bytes);
+                while let Some(change) = S::decode_change(&mut reader) {
+                    state.get_or_insert_with(S::blank).apply(change);
+                }
+                if let Some(state) = state {
+                    survive(&state, &words, now);
+                }
+            });
+        }
+    }
+}
+
+/// Asks a state everything.
+fn survive<S: State>(state: &S, words: &str, now: u64) {
+    let now = Time::from_micros(now % (Time::LATEST.as_micros() + 1));
+    decoded::<S>(&encoded(state));
+    state.describe(&mut |_, _| {});
+    for row in &CATALOG {
+        let mut request = Request::default();
+        let mut words = words.split(' ').map(str::as_bytes);
+        let Ok(limiter) = (row.parse)(&mut Words::new(&mut words, Bounds { leases: 1 << 50 }), &mut request)
+        else {
+            continue;
+        };
+        with_limiter!(limiter, limiter => ask_everything(&limiter, &encoded(state), S::KIND, now));
+    }
+}
+
+fn ask_everything<L: Limiter>(limiter: &L, bytes: &[u8], kind: Kind, now: Time) {
+    if kind != L::State::KIND {
+        return;
+    }
+    let state: L::State = decoded(bytes);
+    for cost in [0, 1, words::MAX_COUNT] {
+        look(limiter, &state, now, cost);
+    }
+    match reading(limiter, &state, now) {
+        Reading::At(now) => charged(limiter, Some(state), now, 1),
+        Reading::SetBack => rebased(limiter, &state, now),
+    };
+}
+
+struct PureClaim<'a> {
+    gcra: Gcra,
+    state: &'a mut Arrival,
+    verdict: Verdict,
+}
+
+impl Claim for PureClaim<'_> {
+    fn judge(&mut self) -> Verdict {
+        self.verdict = self.gcra.judge(self.state, T0, 1);
+        self.verdict
+    }
+
+    fn charge(&mut self) {
+        *self.state = charged(&self.gcra, Some(*self.state), T0, 1);
+    }
+
+    fn answer(&self) -> Answer {
+        Answer { verdict: self.verdict, gauge: self.gcra.gauge(self.state, T0) }
+    }
+}
+
+#[test]
+fn limits_asked_together_are_all_charged_or_none_in_any_order() {
+    let gcra = |limit, seconds: u64| Gcra { limit, count: 1, period: Span::from_millis(seconds * 1000) };
+    let limits = [gcra(3, 1), gcra(2, 60), gcra(5, 10)];
+    let fresh = [limits[0].fresh(T0); 3];
+    for order in [[0, 1, 2], [2, 1, 0], [1, 0, 2]] {
+        let mut states = fresh;
+        let mut answers = Vec::new();
+        for _ in 0..3 {
+            let before = states;
+            let mut claims: Vec<PureClaim<'_>> = Vec::new();
+            for (i, state) in states.iter_mut().enumerate() {
+                claims.push(PureClaim { gcra: limits[order[i]], state, verdict: Verdict::ADMIT });
+            }
+            let mut claims: Vec<&mut PureClaim<'_>> = claims.iter_mut().collect();
+            let answer = decide_all(&mut claims).expect("three limits");
+            answers.push(answer);
+            assert_eq!(states == before, !answer.verdict.admits(), "a refusal charges none");
+        }
+        assert_eq!(answers.iter().map(|a| a.gauge.remaining).collect::<Vec<_>>(), [1, 0, 0]);
+        assert!(answers.iter().all(|a| a.gauge.limit == 2), "the tightest limit binds");
+        assert_eq!(answers[2].verdict, Verdict::refuse(Span::from_millis(60_000)));
+        assert_eq!(answers[1].gauge.reset, Span::from_millis(120_000));
+    }
+    assert_eq!(decide_all::<PureClaim<'_>>(&mut []), None);
+}

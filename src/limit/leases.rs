@@ -1,0 +1,518 @@
+//! A table of leases, in the order in which they end, and by id.
+//!
+//! What costs time in such a table is the crowd that ends at once: 100,000 leases whose holders all died. Two
+//! things keep it from stalling a call. The order is cut into blocks that know the cost of what they hold, so that
+//! counting what has ended adds up blocks, not leases. And a charge drops only a few leases that have ended; the
+//! others stay, uncounted, until later charges drop them or the key expires.
+//!
+//! The order is by deadline and, among equals, by id, so that the bytes depend on nothing but the leases.
+
+use std::cmp::Ordering;
+use std::collections::{BTreeMap, VecDeque};
+use std::rc::Rc;
+
+use super::codec::{Reader, put, put_bytes};
+use super::words::MAX_COUNT;
+use super::{Figure, Kind, State};
+use crate::time::{Span, Time};
+
+/// The longest id, in bytes.
+pub const MAX_ID: usize = 256;
+
+/// The most leases of a block. Half of it is moved by an insertion on average.
+const BLOCK: usize = 128;
+
+/// Up to so many leases an id is found by looking at each; a tree of ids would take more memory than the leases.
+const FEW: usize = 64;
+
+/// The most ended leases that one charge drops. Each charge adds one, so any number above that catches up.
+const DROPS: usize = 16;
+
+#[derive(Clone, PartialEq, Debug)]
+pub struct Lease {
+    /// Held while now is before it.
+    pub deadline: Time,
+    pub cost: u64,
+    id: Rc<[u8]>,
+}
+
+impl Lease {
+    fn order(&self, deadline: Time, id: &[u8]) -> Ordering {
+        self.deadline.cmp(&deadline).then_with(|| self.id.as_ref().cmp(id))
+    }
+}
+
+/// A run of the order; never empty.
+#[derive(Default, Debug)]
+struct Block {
+    cost: u128,
+    leases: Vec<Lease>,
+}
+
+#[derive(Debug)]
+pub struct Leases {
+    last: Time,
+    len: usize,
+    cost: u128,
+    blocks: VecDeque<Block>,
+    /// Every lease's deadline by id, when there are more than a few.
+    #[allow(clippy::box_collection, reason = "most tables have none")]
+    by_id: Option<Box<BTreeMap<Rc<[u8]>, Time>>>,
+}
+
+/// What a call does to a table: absolute, so that saying it twice is saying it once.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct Change<'a> {
+    pub last: Time,
+    /// The clock was set back from the first instant to the second: all deadlines move with it.
+    pub moved: Option<(Time, Time)>,
+    /// All leases up to this one in the order, with it, are dropped.
+    pub dropped: Option<(Time, &'a [u8])>,
+    /// This lease is gone.
+    pub released: Option<&'a [u8]>,
+    /// This lease now ends at that time and costs that much.
+    pub held: Option<(&'a [u8], Time, u64)>,
+}
+
+impl Leases {
+    /// The lease of this id if it is held at `now`.
+    pub fn held(&self, id: &[u8], now: Time) -> Option<&Lease> {
+        self.find(id).filter(|lease| lease.deadline > now)
+    }
+
+    /// The cost of all leases that are held at `now`.
+    pub fn cost(&self, now: Time) -> u128 {
+        let mut ended = 0;
+        for block in &self.blocks {
+            if block.leases.last().is_some_and(|last| last.deadline > now) {
+                let some = block.leases.iter().take_while(|lease| lease.deadline <= now);
+                ended += some.map(|lease| u128::from(lease.cost)).sum::<u128>();
+                break;
+            }
+            ended += block.cost;
+        }
+        self.cost - ended
+    }
+
+    /// When so much of what is held at `now` will have ended.
+    pub fn ends(&self, mut cost: u128, now: Time) -> Option<Time> {
+        for block in &self.blocks {
+            let whole = block.leases.first().is_some_and(|first| first.deadline > now);
+            if whole && block.cost < cost {
+                cost -= block.cost;
+                continue;
+            }
+            for lease in block.leases.iter().filter(|lease| lease.deadline > now) {
+                cost = cost.saturating_sub(u128::from(lease.cost));
+                if cost == 0 {
+                    return Some(lease.deadline);
+                }
+            }
+        }
+        None
+    }
+
+    /// When the last lease ends; none is held from then on.
+    pub fn end(&self) -> Time {
+        let newest = self.blocks.back().and_then(|block| block.leases.last());
+        newest.map_or(Time::default(), |lease| lease.deadline)
+    }
+
+    /// The change that any charge begins with: time has come to `now`, and some of what has ended is dropped.
+    pub fn tidied(&self, now: Time) -> Change<'_> {
+        let ended = self.iter().take(DROPS).take_while(|lease| lease.deadline <= now).last();
+        let dropped = ended.map(|lease| (lease.deadline, lease.id.as_ref()));
+        Change { last: now, dropped, ..Change::default() }
+    }
+
+    fn iter(&self) -> impl Iterator<Item = &Lease> {
+        self.blocks.iter().flat_map(|block| block.leases.iter())
+    }
+
+    fn find(&self, id: &[u8]) -> Option<&Lease> {
+        match &self.by_id {
+            None => self.iter().find(|lease| lease.id.as_ref() == id),
+            Some(by_id) => {
+                let deadline = *by_id.get(id)?;
+                let (block, place) = self.place(deadline, id);
+                self.blocks.get(block)?.leases.get(place)
+            }
+        }
+    }
+
+    /// Where in the order a lease is, or would go: its block and its place there.
+    fn place(&self, deadline: Time, id: &[u8]) -> (usize, usize) {
+        let before = |lease: &Lease| lease.order(deadline, id) == Ordering::Less;
+        let block = self.blocks.partition_point(|block| block.leases.last().is_some_and(before));
+        let place = self.blocks.get(block).map_or(0, |block| block.leases.partition_point(before));
+        (block, place)
+    }
+
+    /// Adds a lease whose id is not in the table.
+    fn insert(&mut self, id: &[u8], deadline: Time, cost: u64) {
+        let lease = Lease { deadline, cost, id: Rc::from(id) };
+        self.len += 1;
+        self.cost += u128::from(cost);
+        if let Some(by_id) = &mut self.by_id {
+            by_id.insert(Rc::clone(&lease.id), deadline);
+        }
+        let (block, place) = self.place(deadline, id);
+        match self.blocks.get_mut(block) {
+            Some(block) => {
+                block.cost += u128::from(cost);
+                block.leases.insert(place, lease);
+            }
+            None => self.append(lease),
+        }
+        self.split(block);
+        if self.by_id.is_none() && self.len > FEW {
+            let ids = self.iter().map(|lease| (Rc::clone(&lease.id), lease.deadline)).collect();
+            self.by_id = Some(Box::new(ids));
+        }
+    }
+
+    /// Adds the newest lease of all: to the last block, or behind it when it is full.
+    fn append(&mut self, lease: Lease) {
+        if self.blocks.back().is_none_or(|block| block.leases.len() >= BLOCK) {
+            if self.blocks.is_empty() {
+                self.blocks.reserve_exact(1);
+            }
+            // Most tables hold a lease or two: start small.
+            self.blocks.push_back(Block { cost: 0, leases: Vec::with_capacity(1) });
+        }
+        if let Some(block) = self.blocks.back_mut() {
+            block.cost += u128::from(lease.cost);
+            block.leases.push(lease);
+        }
+    }
+
+    /// Cuts a block that has grown too long in two.
+    fn split(&mut self, at: usize) {
+        let Some(block) = self.blocks.get_mut(at).filter(|block| block.leases.len() > BLOCK) else {
+            return;
+        };
+        let leases = block.leases.split_off(BLOCK / 2);
+        let cost = leases.iter().map(|lease| u128::from(lease.cost)).sum();
+        block.cost -= cost;
+        self.blocks.insert(at + 1, Block { cost, leases });
+    }
+
+    fn remove(&mut self, id: &[u8]) {
+        let Some(deadline) = self.find(id).map(|lease| lease.deadline) else {
+            return;
+        };
+        let (at, place) = self.place(deadline, id);
+        let Some(block) = self.blocks.get_mut(at) else {
+            return;
+        };
+        let lease = block.leases.remove(place);
+        block.cost -= u128::from(lease.cost);
+        if block.leases.is_empty() {
+            self.blocks.remove(at);
+        }
+        self.forget(&lease);
+    }
+
+    /// Takes a lease that has left the order off the books.
+    fn forget(&mut self, lease: &Lease) {
+        self.len -= 1;
+        self.cost -= u128::from(lease.cost);
+        if let Some(by_id) = &mut self.by_id {
+            by_id.remove(&lease.id);
+        }
+        // Far below where the tree is made, so that it does not come and go.
+        if self.len < FEW / 4 {
+            self.by_id = None;
+        }
+    }
+
+    fn drop_up_to(&mut self, deadline: Time, id: &[u8]) {
+        while let Some(block) = self.blocks.front_mut() {
+            let ended = block.leases.partition_point(|lease| lease.order(deadline, id) != Ordering::Greater);
+            let whole = ended == block.leases.len();
+            let gone: Vec<Lease> = block.leases.drain(..ended).collect();
+            block.cost -= gone.iter().map(|lease| u128::from(lease.cost)).sum::<u128>();
+            if whole {
+                self.blocks.pop_front();
+            }
+            for lease in &gone {
+                self.forget(lease);
+            }
+            if !whole {
+                return;
+            }
+        }
+    }
+
+    /// Moves all deadlines back by `step`. The order stays: those that would come before the epoch are equal then,
+    /// and sorted again.
+    fn shift(&mut self, step: Span) {
+        let leases: Vec<Lease> = self.blocks.drain(..).flat_map(|block| block.leases).collect();
+        (self.len, self.cost, self.by_id) = (0, 0, None);
+        for lease in leases {
+            self.insert(&lease.id, lease.deadline.minus(step), lease.cost);
+        }
+    }
+}
+
+impl State for Leases {
+    const KIND: Kind = Kind::Leases;
+    type Change<'a> = Change<'a>;
+
+    fn last(&self) -> Time {
+        self.last
+    }
+
+    fn blank() -> Leases {
+        Leases { last: Time::default(), len: 0, cost: 0, blocks: VecDeque::new(), by_id: None }
+    }
+
+    fn apply(&mut self, change: Change<'_>) {
+        if let Some((from, to)) = change.moved
+            && self.last == from
+        {
+            self.shift(from.since(to));
+        }
+        if let Some(id) = change.released {
+            self.remove(id);
+        }
+        if let Some((deadline, id)) = change.dropped {
+            self.drop_up_to(deadline, id);
+        }
+        if let Some((id, deadline, cost)) = change.held {
+            self.remove(id);
+            self.insert(id, deadline, cost);
+        }
+        self.last = change.last;
+    }
+
+    fn encode_change(change: &Change<'_>, out: &mut Vec<u8>) {
+        out.push(
+            u8::from(change.moved.is_some())
+                | u8::from(change.released.is_some()) << 1
+                | u8::from(change.dropped.is_some()) << 2
+                | u8::from(change.held.is_some()) << 3,
+        );
+        put(out, change.last.as_micros());
+        if let Some((from, to)) = change.moved {
+            put(out, from.as_micros());
+            put(out, to.as_micros());
+        }
+        if let Some(id) = change.released {
+            put_bytes(out, id);
+        }
+        if let Some((deadline, id)) = change.dropped {
+            put(out, deadline.as_micros());
+            put_bytes(out, id);
+        }
+        if let Some((id, deadline, cost)) = change.held {
+            encode_lease(out, id, deadline, cost);
+        }
+    }
+
+    fn decode_change<'a>(reader: &mut Reader<'a>) -> Option<Change<'a>> {
+        let parts = reader.byte().filter(|parts| *parts < 16)?;
+        let mut change = Change { last: super::instant(reader)?, ..Change::default() };
+        if parts & 1 != 0 {
+            change.moved = Some((super::instant(reader)?, super::instant(reader)?));
+        }
+        if parts & 2 != 0 {
+            change.released = Some(decode_id(reader)?);
+        }
+        if parts & 4 != 0 {
+            change.dropped = Some((decode_deadline(reader)?, decode_id(reader)?));
+        }
+        if parts & 8 != 0 {
+            change.held = Some(decode_lease(reader)?);
+        }
+        Some(change)
+    }
+
+    fn encode(&self, out: &mut Vec<u8>) {
+        put(out, self.last.as_micros());
+        put(out, self.len as u64);
+        for lease in self.iter() {
+            encode_lease(out, &lease.id, lease.deadline, lease.cost);
+        }
+    }
+
+    fn decode(reader: &mut Reader<'_>) -> Option<Leases> {
+        let mut leases = Leases { last: super::instant(reader)?, ..Leases::blank() };
+        for _ in 0..reader.word()? {
+            let (id, deadline, cost) = decode_lease(reader)?;
+            let newest = leases.blocks.back().and_then(|block| block.leases.last());
+            let in_order = newest.is_none_or(|newest| newest.order(deadline, id) == Ordering::Less);
+            if !in_order || leases.find(id).is_some() {
+                return None;
+            }
+            leases.insert(id, deadline, cost);
+        }
+        Some(leases)
+    }
+
+    fn heap_bytes(&self) -> usize {
+        let blocks = self.blocks.capacity() * size_of::<Block>();
+        let leases: usize =
+            self.blocks.iter().map(|block| block.leases.capacity() * size_of::<Lease>()).sum();
+        // An id stands behind two counters; a tree's nodes are three quarters full on average.
+        let ids: usize = self.iter().map(|lease| (16 + lease.id.len()).next_multiple_of(16)).sum();
+        let tree = self.by_id.as_ref().map_or(0, |by_id| by_id.len() * 32);
+        blocks + leases + ids + tree
+    }
+
+    fn effort(&self) -> usize {
+        1 + self.len
+    }
+
+    fn describe(&self, figure: &mut dyn FnMut(&'static str, Figure)) {
+        figure("leases", Figure::Count(self.len as u64));
+        figure("cost", Figure::Count(u64::try_from(self.cost).unwrap_or(u64::MAX)));
+        figure("last_deadline_us", Figure::At(self.end()));
+    }
+}
+
+fn encode_lease(out: &mut Vec<u8>, id: &[u8], deadline: Time, cost: u64) {
+    put_bytes(out, id);
+    put(out, deadline.as_micros());
+    put(out, cost);
+}
+
+fn decode_lease<'a>(reader: &mut Reader<'a>) -> Option<(&'a [u8], Time, u64)> {
+    let id = decode_id(reader)?;
+    let deadline = decode_deadline(reader)?;
+    Some((id, deadline, reader.word_up_to(MAX_COUNT).filter(|cost| *cost > 0)?))
+}
+
+fn decode_deadline(reader: &mut Reader<'_>) -> Option<Time> {
+    Some(Time::from_micros(reader.word_up_to(super::HORIZON.as_micros())?))
+}
+
+fn decode_id<'a>(reader: &mut Reader<'a>) -> Option<&'a [u8]> {
+    reader.bytes().filter(|id| (1..=MAX_ID).contains(&id.len()))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn at(micros: u64) -> Time {
+        Time::from_micros(micros)
+    }
+
+    fn hold(leases: &mut Leases, id: u32, deadline: u64, cost: u64) {
+        let held = Some((&id.to_be_bytes()[..], at(deadline), cost));
+        leases.apply(Change { held, ..Change::default() });
+    }
+
+    /// Whether the books agree with the leases.
+    fn audit(leases: &Leases) {
+        assert!(leases.blocks.iter().all(|block| !block.leases.is_empty() && block.leases.len() <= BLOCK));
+        for block in &leases.blocks {
+            assert_eq!(block.cost, block.leases.iter().map(|lease| u128::from(lease.cost)).sum::<u128>());
+        }
+        let all: Vec<_> = leases.iter().collect();
+        assert!(all.is_sorted_by(|a, b| a.order(b.deadline, &b.id) == Ordering::Less));
+        assert_eq!(leases.len, all.len());
+        assert_eq!(leases.cost, all.iter().map(|lease| u128::from(lease.cost)).sum::<u128>());
+        if let Some(by_id) = &leases.by_id {
+            assert_eq!(by_id.len(), all.len());
+            assert!(all.iter().all(|lease| by_id.get(&lease.id) == Some(&lease.deadline)));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn the_table_agrees_with_a_plain_map(
+            steps in prop::collection::vec((0u32..400, 1u64..2000, 1u64..5, 0u8..10), 1..800),
+        ) {
+            let mut leases = Leases::blank();
+            let mut plain: BTreeMap<u32, (u64, u64)> = BTreeMap::new();
+            for (id, deadline, cost, what) in steps {
+                match what {
+                    0 => {
+                        leases.apply(Change { released: Some(&id.to_be_bytes()), ..Change::default() });
+                        plain.remove(&id);
+                    }
+                    1 => {
+                        let now = at(deadline / 8);
+                        let bound = leases.iter().take(DROPS).take_while(|l| l.deadline <= now).last().cloned();
+                        if let Some(bound) = bound {
+                            leases.apply(Change {
+                                dropped: Some((bound.deadline, &bound.id)),
+                                ..Change::default()
+                            });
+                            plain.retain(|id, (deadline, _)| {
+                                bound.order(at(*deadline), &id.to_be_bytes()) == Ordering::Less
+                            });
+                        }
+                    }
+                    _ => {
+                        hold(&mut leases, id, deadline, cost);
+                        plain.insert(id, (deadline, cost));
+                    }
+                }
+                audit(&leases);
+            }
+            for now in [0, 1, 500, 1000, 1999, 2000] {
+                let held = || plain.iter().filter(|(_, (deadline, _))| *deadline > now);
+                let cost: u64 = held().map(|(_, (_, cost))| cost).sum();
+                prop_assert_eq!(leases.cost(at(now)), u128::from(cost));
+                for id in 0..400u32 {
+                    let theirs = plain.get(&id).filter(|(deadline, _)| *deadline > now);
+                    let ours = leases.held(&id.to_be_bytes(), at(now));
+                    prop_assert_eq!(ours.map(|l| (l.deadline.as_micros(), l.cost)), theirs.copied());
+                }
+                let mut by_end: Vec<_> = held().map(|(_, lease)| *lease).collect();
+                by_end.sort_unstable();
+                for need in [1, 2, cost / 2, cost, cost + 1] {
+                    let mut left = need;
+                    let end = by_end.iter().find(|(_, cost)| { left = left.saturating_sub(*cost); left == 0 });
+                    if need > 0 {
+                        prop_assert_eq!(leases.ends(need.into(), at(now)), end.map(|(end, _)| at(*end)));
+                    }
+                }
+            }
+            let mut bytes = Vec::new();
+            leases.encode(&mut bytes);
+            let mut again = Vec::new();
+            let copy = Leases::decode(&mut Reader::new(&bytes)).unwrap();
+            audit(&copy);
+            copy.encode(&mut again);
+            prop_assert_eq!(bytes, again);
+        }
+    }
+
+    #[test]
+    fn a_table_that_was_set_back_twice_by_the_same_change_moved_once() {
+        let mut leases = Leases { last: at(5000), ..Leases::blank() };
+        for id in 0..200 {
+            hold(&mut leases, id, 6000 + u64::from(id), 1);
+        }
+        leases.last = at(5000);
+        let change = Change { last: at(1000), moved: Some((at(5000), at(1000))), ..Change::default() };
+        leases.apply(change);
+        leases.apply(change);
+        audit(&leases);
+        assert_eq!(leases.end(), at(2199));
+        assert!(leases.held(&7u32.to_be_bytes(), at(2006)).is_some());
+        assert!(leases.held(&7u32.to_be_bytes(), at(2007)).is_none());
+    }
+
+    #[test]
+    fn a_payload_with_an_id_twice_or_out_of_order_is_none() {
+        let mut bytes = Vec::new();
+        put(&mut bytes, 1);
+        put(&mut bytes, 2);
+        encode_lease(&mut bytes, b"a", at(10), 1);
+        let mut twice = bytes.clone();
+        encode_lease(&mut twice, b"a", at(11), 1);
+        assert!(Leases::decode(&mut Reader::new(&twice)).is_none());
+        let mut unordered = bytes.clone();
+        encode_lease(&mut unordered, b"b", at(9), 1);
+        assert!(Leases::decode(&mut Reader::new(&unordered)).is_none());
+        encode_lease(&mut bytes, b"b", at(11), 1);
+        assert!(Leases::decode(&mut Reader::new(&bytes)).is_some());
+    }
+}

@@ -1,0 +1,171 @@
+//! The words of a request, read one after the other into values that cannot be wrong.
+
+use super::error::Error;
+use crate::time::{Span, Time};
+
+/// The largest count, 2^53 - 1: every client language has it exactly, JavaScript's numbers included.
+pub const MAX_COUNT: u64 = (1 << 53) - 1;
+
+/// What the operator bounds; part of what a request is checked against.
+#[derive(Clone, Copy, Debug)]
+pub struct Bounds {
+    /// The most that one lease table may be asked to hold.
+    pub leases: u64,
+}
+
+/// The options that all limiters share.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Request {
+    cost: Option<u64>,
+    /// Decide as of this instant, not by the server's clock.
+    pub at: Option<Time>,
+}
+
+impl Request {
+    pub fn cost(&self) -> u64 {
+        self.cost.unwrap_or(1)
+    }
+}
+
+/// The words after the key, in order.
+pub struct Words<'w, 'a> {
+    words: &'w mut dyn Iterator<Item = &'a [u8]>,
+    bounds: Bounds,
+    /// What a missing word is: too few arguments, or among the options a syntax error.
+    missing: Error,
+}
+
+impl<'w, 'a> Words<'w, 'a> {
+    pub fn new(words: &'w mut dyn Iterator<Item = &'a [u8]>, bounds: Bounds) -> Self {
+        Words { words, bounds, missing: Error::Arity }
+    }
+
+    pub fn bounds(&self) -> Bounds {
+        self.bounds
+    }
+
+    pub fn word(&mut self) -> Result<&'a [u8], Error> {
+        self.words.next().ok_or(self.missing)
+    }
+
+    /// A count from 1.
+    pub fn count(&mut self, name: &'static str) -> Result<u64, Error> {
+        self.number(name, 1, MAX_COUNT)
+    }
+
+    /// A duration in milliseconds, from 1 to a hundred years.
+    pub fn duration(&mut self, name: &'static str) -> Result<Span, Error> {
+        let longest = Span::CENTURY.as_micros() / 1000;
+        Ok(Span::from_millis(self.number(name, 1, longest)?))
+    }
+
+    pub fn number(&mut self, name: &'static str, min: u64, max: u64) -> Result<u64, Error> {
+        match u64::try_from(integer(self.word()?)?) {
+            Ok(number) if (min..=max).contains(&number) => Ok(number),
+            _ => Err(Error::OutOfRange { name, min, max }),
+        }
+    }
+
+    fn instant(&mut self) -> Result<Time, Error> {
+        let (min, max) = (Time::EARLIEST.as_micros(), Time::LATEST.as_micros());
+        match u64::try_from(integer(self.word()?)?) {
+            Ok(micros) if (min..=max).contains(&micros) => Ok(Time::from_micros(micros)),
+            Ok(micros) if micros > max => Err(Error::OutOfRange { name: "AT", min, max }),
+            _ => Err(Error::AtUnit),
+        }
+    }
+
+    /// Reads all that is left as `[AT at]`.
+    pub fn at(&mut self) -> Result<Option<Time>, Error> {
+        self.missing = Error::Syntax;
+        let mut at = None;
+        while let Some(word) = self.words.next() {
+            if !is(word, "AT") {
+                return Err(Error::Syntax);
+            }
+            once(&mut at, self.instant())?;
+        }
+        Ok(at)
+    }
+
+    /// Reads all that is left as options, in any order: those that all limiters share into `request`, the others
+    /// through `own`, which answers whether the word was one of its own.
+    pub fn options(
+        &mut self,
+        request: &mut Request,
+        mut own: impl FnMut(&[u8], &mut Self) -> Result<bool, Error>,
+    ) -> Result<(), Error> {
+        self.missing = Error::Syntax;
+        while let Some(word) = self.words.next() {
+            if is(word, "COST") {
+                once(&mut request.cost, self.number("COST", 0, MAX_COUNT))?;
+            } else if is(word, "AT") {
+                once(&mut request.at, self.instant())?;
+            } else if !own(word, self)? {
+                return Err(Error::Syntax);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether a word is this option; options are case-insensitive.
+pub fn is(word: &[u8], option: &str) -> bool {
+    word.eq_ignore_ascii_case(option.as_bytes())
+}
+
+/// Fills an option's place; an option given twice is an error.
+pub fn once<T>(place: &mut Option<T>, value: Result<T, Error>) -> Result<(), Error> {
+    match place.replace(value?) {
+        None => Ok(()),
+        Some(_) => Err(Error::Syntax),
+    }
+}
+
+/// The decimal integer that these bytes spell, by the rules of Redis: a minus sign or none, no plus sign, no
+/// leading zeros, no spaces.
+fn integer(bytes: &[u8]) -> Result<i64, Error> {
+    let (negative, digits) = match bytes {
+        [b'-', digits @ ..] => (true, digits),
+        digits => (false, digits),
+    };
+    let canonical = match digits {
+        [] => false,
+        [b'0'] => !negative,
+        [first, ..] => *first != b'0',
+    };
+    if !canonical {
+        return Err(Error::NotInteger);
+    }
+    let mut number: i64 = 0;
+    for byte in digits {
+        let digit = byte.wrapping_sub(b'0');
+        if digit > 9 {
+            return Err(Error::NotInteger);
+        }
+        // Counting downwards reaches i64::MIN, which has no positive counterpart.
+        number = number
+            .checked_mul(10)
+            .and_then(|tens| tens.checked_sub(i64::from(digit)))
+            .ok_or(Error::NotInteger)?;
+    }
+    if negative { Ok(number) } else { number.checked_neg().ok_or(Error::NotInteger) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn integers_are_spelt_as_redis_spells_them() {
+        assert_eq!(integer(b"0"), Ok(0));
+        assert_eq!(integer(b"-7"), Ok(-7));
+        assert_eq!(integer(b"9223372036854775807"), Ok(i64::MAX));
+        assert_eq!(integer(b"-9223372036854775808"), Ok(i64::MIN));
+        for not_one in ["", "-", "+1", "01", "-0", " 1", "1 ", "1.0", "1e3", "0x1", "9223372036854775808"] {
+            assert_eq!(integer(not_one.as_bytes()), Err(Error::NotInteger), "{not_one:?}");
+        }
+        assert_eq!(integer(b"-9223372036854775809"), Err(Error::NotInteger));
+        assert_eq!(integer(b"1\0"), Err(Error::NotInteger));
+    }
+}
