@@ -1,0 +1,31 @@
+//! `RL.APPLY key payload [key payload ...]`: what was decided elsewhere is done here.
+//!
+//! How effects reach replicas and the append-only file, and how a rewrite of that file writes a key. It can make a
+//! key anything, as `RESTORE` can.
+
+use crate::limit::Error;
+use crate::server::{Call, Command, Keys, Payload, Reply};
+
+pub struct Apply;
+
+impl Command for Apply {
+    const NAME: &'static str = "APPLY";
+    const SYNTAX: &'static str = "key payload ...";
+    const SUMMARY: &'static str = "Internal: repeats the effect of a command on a replica or from the AOF";
+    const COMPLEXITY: &'static str = "O(1) for each key, and the length of its payload";
+    const FLAGS: &'static str = "write";
+    const KEYS: Keys = Keys::Pairs;
+
+    fn run(call: &Call<'_>) -> Result<Reply, Error> {
+        if call.len().is_multiple_of(2) {
+            return Err(Error::Arity);
+        }
+        let payloads: Vec<Payload<'_>> =
+            call.arguments(2).step_by(2).map(Payload::parse).collect::<Result<_, _>>()?;
+        for (pair, payload) in payloads.into_iter().enumerate() {
+            payload.apply(call, 1 + 2 * pair)?;
+        }
+        call.replicate_verbatim();
+        Ok(Reply::Ok)
+    }
+}

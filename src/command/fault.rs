@@ -1,0 +1,25 @@
+//! For the tests of the nets that catch panics: `RL.PANIC NOW` panics, `RL.PANIC LOAD` makes the next load of a
+//! value panic.
+
+use crate::limit::{Error, is};
+use crate::server::{Call, Command, Keys, Reply, arm_load};
+
+pub struct Panic;
+
+impl Command for Panic {
+    const NAME: &'static str = "PANIC";
+    const SYNTAX: &'static str = "when";
+    const SUMMARY: &'static str = "Panics on purpose";
+    const COMPLEXITY: &'static str = "O(1)";
+    const FLAGS: &'static str = "readonly";
+    const KEYS: Keys = Keys::None;
+
+    #[allow(clippy::panic, reason = "it is what the command is for")]
+    fn run(call: &Call<'_>) -> Result<Reply, Error> {
+        if call.arguments(1).any(|word| is(word, "LOAD")) {
+            arm_load();
+            return Ok(Reply::Ok);
+        }
+        panic!("on purpose");
+    }
+}

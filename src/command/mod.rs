@@ -1,0 +1,15 @@
+//! The corridor: each command's story in a file, parse, load, decide, save, reply.
+
+mod apply;
+#[cfg(feature = "fault-injection")]
+pub mod fault;
+mod info;
+mod lease;
+mod limit;
+mod peek;
+
+pub use apply::Apply;
+pub use info::Info;
+pub use lease::{Release, Renew};
+pub use limit::Limit;
+pub use peek::Peek;

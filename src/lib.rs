@@ -1,0 +1,52 @@
+//! `ratelimit`: rate limiting as native Redis commands.
+//!
+//! This is the door plate. Each command's story is a file in `command/`; what limiters are and how they decide is
+//! in `limit/`, without any Redis; `server/` is all that touches Redis. Imports run one way:
+//! `lib -> command -> server -> limit -> time`.
+
+mod command;
+mod limit;
+mod server;
+mod time;
+
+use redis_module::redis_module;
+
+use command::{Apply, Info, Limit, Peek, Release, Renew};
+use server::Entry;
+
+/// Every command.
+const COMMANDS: &[Entry] = &[
+    Entry::of::<Limit<0>>(),
+    Entry::of::<Limit<1>>(),
+    Entry::of::<Limit<2>>(),
+    Entry::of::<Limit<3>>(),
+    Entry::of::<Release>(),
+    Entry::of::<Renew>(),
+    Entry::of::<Peek>(),
+    Entry::of::<Info>(),
+    Entry::of::<Apply>(),
+    #[cfg(feature = "fault-injection")]
+    Entry::of::<command::fault::Panic>(),
+];
+
+/// One limiter's command for each row of the catalog: the last one is there, and one more does not compile.
+const _: &str = <Limit<{ limit::CATALOG.len() - 1 }> as server::Command>::NAME;
+
+fn load(context: &redis_module::Context, arguments: &[redis_module::RedisString]) -> redis_module::Status {
+    server::load(context, arguments, COMMANDS)
+}
+
+/// Unit tests run without a server, whose allocator is then not there.
+#[cfg(not(test))]
+use redis_module::alloc::RedisAlloc as Allocator;
+#[cfg(test)]
+use std::alloc::System as Allocator;
+
+redis_module! {
+    name: "ratelimit",
+    version: 100, // 0.1.0
+    allocator: (Allocator, Allocator),
+    data_types: [],
+    init: load,
+    commands: [],
+}

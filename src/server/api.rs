@@ -1,0 +1,83 @@
+//! The functions of the server that the module calls.
+//!
+//! They are pointers that the server fills in at load; one that it does not have stays null. Those in the list are
+//! needed: without one of them the load is refused, with a line in the log that names it. The others are for newer
+//! servers, and each is looked for where it is used.
+
+use std::ffi::c_int;
+
+use redis_module::raw::Status;
+
+/// What the server's functions return when all is well.
+pub const OK: c_int = Status::Ok as c_int;
+
+/// Calls a needed function. The pointer is there: [`missing`] was asked at load.
+macro_rules! api {
+    ($function:ident($($argument:expr),* $(,)?)) => {{
+        #[allow(clippy::expect_used, reason = "checked at load; a panic here is caught like any other")]
+        let function = redis_module::raw::$function.expect("checked at load");
+        function($($argument),*)
+    }};
+}
+pub(super) use api;
+
+macro_rules! needed {
+    ($($function:ident)*) => {
+        /// The first needed function that the server lacks.
+        fn first_missing() -> Option<&'static str> {
+            // SAFETY: the pointers are written once, before the module's code runs, on this thread.
+            unsafe {
+                $({
+                    let function = redis_module::raw::$function;
+                    if function.is_none() {
+                        return Some(stringify!($function));
+                    }
+                })*
+            }
+            None
+        }
+    };
+}
+
+needed! {
+    RedisModule_CloseKey
+    RedisModule_CreateCommand
+    RedisModule_CreateDataType
+    RedisModule_DeleteKey
+    RedisModule_DigestAddStringBuffer
+    RedisModule_DigestEndSequence
+    RedisModule_EmitAOF
+    RedisModule_Free
+    RedisModule_GetAbsExpire
+    RedisModule_GetCommand
+    RedisModule_KeyType
+    RedisModule_LoadConfigs
+    RedisModule_LoadStringBuffer
+    RedisModule_MallocSize
+    RedisModule_ModuleTypeGetType
+    RedisModule_ModuleTypeGetValue
+    RedisModule_ModuleTypeSetValue
+    RedisModule_OpenKey
+    RedisModule_RegisterNumericConfig
+    RedisModule_Replicate
+    RedisModule_ReplicateVerbatim
+    RedisModule_ReplyWithArray
+    RedisModule_ReplyWithSimpleString
+    RedisModule_ReplyWithStringBuffer
+    RedisModule_ReplyWithError
+    RedisModule_ReplyWithLongLong
+    RedisModule_ReplyWithMap
+    RedisModule_ReplyWithNull
+    RedisModule_SaveStringBuffer
+    RedisModule_SetAbsExpire
+    RedisModule_SetCommandInfo
+    RedisModule_SetModuleOptions
+    RedisModule_SignalModifiedKey
+    RedisModule_StringPtrLen
+    RedisModule_WrongArity
+}
+
+/// The first needed function that the server lacks; `pretended` is one to take for missing.
+pub fn missing(pretended: Option<&'static str>) -> Option<&'static str> {
+    pretended.or_else(first_missing)
+}

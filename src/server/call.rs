@@ -1,0 +1,85 @@
+//! One call of a command: the arguments, and the door that no panic passes.
+
+use std::ffi::c_int;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::slice;
+
+use redis_module::raw::{RedisModuleCtx, RedisModuleString};
+
+use super::api::{OK, api};
+use super::register::Command;
+use super::reply::{self, Reply};
+use super::stats;
+use crate::limit::{Bounds, Error, Words};
+
+/// A call in progress.
+pub struct Call<'a> {
+    pub(super) ctx: *mut RedisModuleCtx,
+    argv: &'a [*mut RedisModuleString],
+}
+
+impl<'a> Call<'a> {
+    /// The argument at a place; the command's name is at 0.
+    pub(super) fn argument(&self, place: usize) -> Result<*mut RedisModuleString, Error> {
+        self.argv.get(place).copied().ok_or(Error::Arity)
+    }
+
+    /// The bytes of the arguments from a place on.
+    pub fn arguments(&self, from: usize) -> impl Iterator<Item = &'a [u8]> + use<'a> {
+        self.argv.get(from..).unwrap_or(&[]).iter().map(|string| bytes(*string))
+    }
+
+    /// How many arguments there are, with the command's name.
+    pub fn len(&self) -> usize {
+        self.argv.len()
+    }
+
+    /// Reads the arguments from a place on as words.
+    pub fn parse<T>(
+        &self,
+        from: usize,
+        parse: impl FnOnce(&mut Words<'_, 'a>) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        let bounds: Bounds = stats::bounds();
+        parse(&mut Words::new(&mut self.arguments(from), bounds))
+    }
+
+    /// Sends the arguments as they are to replicas and the AOF; for commands that look at no clock.
+    pub fn replicate_verbatim(&self) {
+        // SAFETY: `ctx` is the context of the running command.
+        unsafe { api!(RedisModule_ReplicateVerbatim(self.ctx)) };
+    }
+}
+
+fn bytes<'a>(string: *mut RedisModuleString) -> &'a [u8] {
+    let mut length = 0;
+    // SAFETY: `string` is an argument of the running command and lives as long as the call; its bytes are not
+    // changed meanwhile. The pointer is never null, also when the length is 0.
+    unsafe {
+        let start = api!(RedisModule_StringPtrLen(string, &raw mut length));
+        slice::from_raw_parts(start.cast(), length)
+    }
+}
+
+/// Where the server enters a command.
+///
+/// A panic that left this function would abort the server. It becomes an error reply instead; a command replies
+/// last, so nothing was replied before.
+pub extern "C" fn enter<C: Command>(
+    ctx: *mut RedisModuleCtx,
+    argv: *mut *mut RedisModuleString,
+    argc: c_int,
+) -> c_int {
+    let outcome = catch_unwind(AssertUnwindSafe(|| {
+        // SAFETY: the server passes `argc` arguments, which live as long as the call.
+        let argv = unsafe { slice::from_raw_parts(argv, usize::try_from(argc).unwrap_or(0)) };
+        C::run(&Call { ctx, argv })
+    }));
+    let reply = outcome.unwrap_or(Err(Error::Internal));
+    if reply.is_err() {
+        stats::count_error();
+    }
+    // SAFETY: `ctx` is the context of the running command, which has replied nothing so far.
+    unsafe { reply::send(ctx, &reply.unwrap_or_else(Reply::Error)) };
+    OK
+}

@@ -1,0 +1,14 @@
+//! For the tests of the nets that catch panics: a load of a value that panics on purpose.
+
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+static ARMED: AtomicBool = AtomicBool::new(false);
+
+/// Makes the next load of a value panic.
+pub fn arm_load() {
+    ARMED.store(true, Relaxed);
+}
+
+pub(super) fn panic_if_armed() {
+    assert!(!ARMED.swap(false, Relaxed), "on purpose, while loading");
+}

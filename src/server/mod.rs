@@ -1,0 +1,23 @@
+//! The rooms that touch Redis: nothing outside them is `unsafe`, nothing inside them decides anything.
+
+mod api;
+mod call;
+mod clock;
+mod docs;
+#[cfg(feature = "fault-injection")]
+mod fault;
+mod info;
+mod register;
+mod reply;
+mod stats;
+mod store;
+mod value;
+
+pub use call::Call;
+pub use clock::clock;
+#[cfg(feature = "fault-injection")]
+pub use fault::arm_load;
+pub use register::{Command, Entry, Keys, load};
+pub use reply::{Reply, Value};
+pub use stats::{Outcome, count};
+pub use store::{Access, Key, Payload, describe};

@@ -1,0 +1,236 @@
+//! Loading: what the server must have, the options, the type, the commands.
+
+use std::ffi::{CStr, CString, c_int, c_uint};
+use std::mem::zeroed;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr::null_mut;
+
+use redis_module::configuration::{ConfigurationFlags, register_i64_configuration};
+use redis_module::raw::{
+    REDISMODULE_CMD_KEY_ACCESS, REDISMODULE_CMD_KEY_DELETE, REDISMODULE_CMD_KEY_OW, REDISMODULE_CMD_KEY_RO,
+    REDISMODULE_CMD_KEY_RW, REDISMODULE_CMD_KEY_UPDATE, REDISMODULE_OPTION_NO_IMPLICIT_SIGNAL_MODIFIED,
+    REDISMODULE_OPTIONS_HANDLE_IO_ERRORS, REDISMODULE_OPTIONS_HANDLE_REPL_ASYNC_LOAD,
+    RedisModule_AddACLCategory, RedisModule_SetCommandACLCategories, RedisModuleCommandArg,
+    RedisModuleCommandHistoryEntry, RedisModuleCommandInfo, RedisModuleCommandInfoVersion,
+    RedisModuleCommandKeySpec, RedisModuleCtx,
+    RedisModuleKeySpecBeginSearchType_REDISMODULE_KSPEC_BS_INDEX as BY_INDEX,
+    RedisModuleKeySpecFindKeysType_REDISMODULE_KSPEC_FK_RANGE as BY_RANGE, RedisModuleString,
+};
+use redis_module::{Context, RedisString, Status};
+
+use super::api::{OK, api, missing};
+use super::call::{Call, enter};
+use super::docs::Docs;
+use super::reply::Reply;
+use super::stats::{DEFAULT_MAX_LEASES, MAX_LEASES};
+use super::value::TYPE;
+use crate::limit::Error;
+
+/// A command: what it is called, what the server is told of it, and its story.
+pub trait Command {
+    /// Without the `RL.`.
+    const NAME: &'static str;
+    const SYNTAX: &'static str;
+    const SUMMARY: &'static str;
+    const COMPLEXITY: &'static str;
+    /// As `RedisModule_CreateCommand` takes them.
+    const FLAGS: &'static str;
+    const KEYS: Keys;
+
+    fn run(call: &Call<'_>) -> Result<Reply, Error>;
+}
+
+/// Which arguments are keys, and what is done with them.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Keys {
+    /// The first, which is read.
+    Read,
+    /// The first, which is read and changed.
+    Update,
+    /// The first, which may be deleted.
+    Delete,
+    /// The first and every second one after it, which are overwritten.
+    Pairs,
+    #[cfg(feature = "fault-injection")]
+    None,
+}
+
+/// A line of the table of commands.
+pub struct Entry {
+    name: &'static str,
+    syntax: &'static str,
+    summary: &'static str,
+    complexity: &'static str,
+    flags: &'static str,
+    keys: Keys,
+    handler: extern "C" fn(*mut RedisModuleCtx, *mut *mut RedisModuleString, c_int) -> c_int,
+}
+
+impl Entry {
+    pub const fn of<C: Command>() -> Entry {
+        Entry {
+            name: C::NAME,
+            syntax: C::SYNTAX,
+            summary: C::SUMMARY,
+            complexity: C::COMPLEXITY,
+            flags: C::FLAGS,
+            keys: C::KEYS,
+            handler: enter::<C>,
+        }
+    }
+}
+
+/// Sets the module up. Refuses, with a line in the log, on a server that lacks something needed.
+pub fn load(context: &Context, arguments: &[RedisString], commands: &[Entry]) -> Status {
+    catch_unwind(AssertUnwindSafe(|| try_load(context, arguments, commands)))
+        .unwrap_or_else(|_| Err("internal error".into()))
+        .map_or_else(
+            |why| {
+                context.log_warning(&format!("ratelimit not loaded: {why}"));
+                Status::Err
+            },
+            |()| Status::Ok,
+        )
+}
+
+fn try_load(context: &Context, arguments: &[RedisString], commands: &[Entry]) -> Result<(), String> {
+    if let Some(function) = missing(pretended(arguments)?) {
+        return Err(format!("the server has no {function}; Redis 7.0 or Valkey 7.2 at least is needed"));
+    }
+    let ctx = context.get_raw();
+    TYPE.create_data_type(ctx)?;
+    // One call sets all options: each call overwrites the one before.
+    let options = REDISMODULE_OPTIONS_HANDLE_IO_ERRORS
+        | REDISMODULE_OPTIONS_HANDLE_REPL_ASYNC_LOAD
+        | REDISMODULE_OPTION_NO_IMPLICIT_SIGNAL_MODIFIED
+        | HANDLE_ATOMIC_SLOT_MIGRATION;
+    // SAFETY: `ctx` is the context of the load.
+    unsafe { api!(RedisModule_SetModuleOptions(ctx, options.cast_signed())) };
+    register_i64_configuration(
+        context,
+        "max-leases",
+        &MAX_LEASES,
+        DEFAULT_MAX_LEASES,
+        1,
+        100_000_000,
+        ConfigurationFlags::DEFAULT,
+        None,
+    );
+    // SAFETY: `ctx` is the context of the load.
+    unsafe { api!(RedisModule_LoadConfigs(ctx)) };
+    // SAFETY: `ctx` is the context of the load; a server that knows no categories of modules has no such function.
+    let own_category = unsafe {
+        RedisModule_AddACLCategory.is_some_and(|add| add(ctx, c"ratelimit".as_ptr()) == c_int::from(false))
+    };
+    commands.iter().try_for_each(|command| {
+        // SAFETY: `ctx` is the context of the load.
+        unsafe { register(ctx, command, own_category) }.ok_or(format!("cannot register RL.{}", command.name))
+    })
+}
+
+/// Valkey 9: the module's keys may be moved by atomic slot migration, which uses the AOF rewrite. Redis ignores it.
+const HANDLE_ATOMIC_SLOT_MIGRATION: c_uint = 1 << 5;
+
+/// The module takes no arguments, but for the one by which a test takes a function away.
+fn pretended(arguments: &[RedisString]) -> Result<Option<&'static str>, String> {
+    match arguments.iter().map(RedisString::as_slice).collect::<Vec<_>>().as_slice() {
+        [] => Ok(None),
+        #[cfg(feature = "fault-injection")]
+        [b"WITHOUT", b"RedisModule_Replicate"] => Ok(Some("RedisModule_Replicate")),
+        _ => Err("it takes no arguments; its settings are ratelimit.* in redis.conf".into()),
+    }
+}
+
+/// # Safety
+///
+/// `ctx` is the context of the load.
+unsafe fn register(ctx: *mut RedisModuleCtx, command: &Entry, own_category: bool) -> Option<()> {
+    let name = CString::new(format!("rl.{}", command.name.to_ascii_lowercase())).ok()?;
+    let flags = CString::new(command.flags).ok()?;
+    let summary = CString::new(command.summary).ok()?;
+    let complexity = CString::new(command.complexity).ok()?;
+    let mut docs = Docs::of(command.syntax);
+    let mut keys = key_specs(command.keys);
+    let (first, last, step) = match command.keys {
+        Keys::Pairs => (1, -1, 2),
+        #[cfg(feature = "fault-injection")]
+        Keys::None => (0, 0, 0),
+        _ => (1, 1, 1),
+    };
+    let version = RedisModuleCommandInfoVersion {
+        version: 1,
+        sizeof_historyentry: size_of::<RedisModuleCommandHistoryEntry>(),
+        sizeof_keyspec: size_of::<RedisModuleCommandKeySpec>(),
+        sizeof_arg: size_of::<RedisModuleCommandArg>(),
+    };
+    let info = RedisModuleCommandInfo {
+        version: &raw const version,
+        summary: summary.as_ptr(),
+        complexity: complexity.as_ptr(),
+        since: c"0.1.0".as_ptr(),
+        history: null_mut(),
+        tips: std::ptr::null(),
+        arity: docs.arity(),
+        key_specs: keys.as_mut_ptr(),
+        args: docs.arguments(),
+    };
+    // SAFETY: by the contract; the server copies all that the pointers lead to.
+    unsafe {
+        let handler = Some(command.handler as unsafe extern "C" fn(_, _, _) -> _);
+        let done = |status: c_int| (status == OK).then_some(());
+        done(api!(RedisModule_CreateCommand(
+            ctx,
+            name.as_ptr(),
+            handler,
+            flags.as_ptr(),
+            first,
+            last,
+            step
+        )))?;
+        let registered = api!(RedisModule_GetCommand(ctx, name.as_ptr()));
+        done(api!(RedisModule_SetCommandInfo(registered, &raw const info)))?;
+        if let Some(set_categories) = RedisModule_SetCommandACLCategories {
+            done(set_categories(registered, categories(command, own_category).as_ptr()))?;
+        }
+    }
+    Some(())
+}
+
+/// The ACL categories of a command, where the server takes them.
+fn categories(command: &Entry, own_category: bool) -> &'static CStr {
+    let reads = command.flags.contains("readonly");
+    match (command.keys == Keys::Pairs, reads, own_category) {
+        // As powerful as RESTORE.
+        (true, _, false) => c"write dangerous",
+        (true, _, true) => c"write dangerous ratelimit",
+        (false, true, false) => c"read",
+        (false, true, true) => c"read ratelimit",
+        (false, false, false) => c"write",
+        (false, false, true) => c"write ratelimit",
+    }
+}
+
+/// One key specification, and the end of the list.
+fn key_specs(keys: Keys) -> [RedisModuleCommandKeySpec; 2] {
+    // SAFETY: all fields are numbers, pointers and unions of them, for which zero is a value; it also ends a list.
+    let mut specs: [RedisModuleCommandKeySpec; 2] = unsafe { [zeroed(), zeroed()] };
+    let [spec, _] = &mut specs;
+    let (flags, last, step) = match keys {
+        Keys::Read => (REDISMODULE_CMD_KEY_RO | REDISMODULE_CMD_KEY_ACCESS, 0, 1),
+        Keys::Update => {
+            (REDISMODULE_CMD_KEY_RW | REDISMODULE_CMD_KEY_ACCESS | REDISMODULE_CMD_KEY_UPDATE, 0, 1)
+        }
+        Keys::Delete => (REDISMODULE_CMD_KEY_RW | REDISMODULE_CMD_KEY_DELETE, 0, 1),
+        Keys::Pairs => (REDISMODULE_CMD_KEY_OW | REDISMODULE_CMD_KEY_UPDATE, -1, 2),
+        // The end of the list comes first.
+        #[cfg(feature = "fault-injection")]
+        Keys::None => return specs,
+    };
+    spec.flags = u64::from(flags);
+    spec.begin_search_type = BY_INDEX;
+    spec.bs.index.pos = 1;
+    spec.find_keys_type = BY_RANGE;
+    spec.fk.range.lastkey = last;
+    spec.fk.range.keystep = step;
+    specs
+}

@@ -1,0 +1,91 @@
+//! What a caller is told, and how it is sent.
+
+use std::ffi::CString;
+
+use redis_module::raw::RedisModuleCtx;
+
+use super::api::api;
+use crate::limit::{Answer, Error, Gauge, Verdict};
+use crate::time::Span;
+
+pub enum Reply {
+    /// The five integers of every limiter.
+    Answer(Answer),
+    Integer(u64),
+    Null,
+    Ok,
+    Map(Vec<(&'static str, Value)>),
+    Error(Error),
+}
+
+pub enum Value {
+    Integer(i64),
+    Text(&'static str),
+}
+
+/// The five integers, in the order that redis-cell made standard: limited, limit, remaining, `retry_after`,
+/// `reset_after`. Only here is "never" a -1.
+pub fn five(answer: &Answer) -> [i64; 5] {
+    let Answer { verdict, gauge: Gauge { limit, remaining, reset } } = *answer;
+    let (limited, retry) = match verdict {
+        Verdict::Admit { wait } => (0, millis(wait)),
+        Verdict::Refuse { retry: Some(retry) } => (1, millis(retry)),
+        Verdict::Refuse { retry: None } => (1, -1),
+    };
+    [limited, integer(limit), integer(remaining), retry, millis(reset)]
+}
+
+fn millis(span: Span) -> i64 {
+    integer(span.as_millis_up())
+}
+
+pub fn integer(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+/// Sends a reply.
+///
+/// # Safety
+///
+/// `ctx` is the context of a running command that has not replied yet.
+pub unsafe fn send(ctx: *mut RedisModuleCtx, reply: &Reply) {
+    // SAFETY: by the contract, and every string is a C string that lives until the call returns.
+    unsafe {
+        match reply {
+            Reply::Answer(answer) => {
+                let integers = five(answer);
+                api!(RedisModule_ReplyWithArray(ctx, 5));
+                for integer in integers {
+                    api!(RedisModule_ReplyWithLongLong(ctx, integer));
+                }
+            }
+            Reply::Integer(number) => _ = api!(RedisModule_ReplyWithLongLong(ctx, integer(*number))),
+            Reply::Null => _ = api!(RedisModule_ReplyWithNull(ctx)),
+            Reply::Ok => _ = api!(RedisModule_ReplyWithSimpleString(ctx, c"OK".as_ptr())),
+            Reply::Map(fields) => {
+                api!(RedisModule_ReplyWithMap(ctx, integer(fields.len() as u64)));
+                for (name, value) in fields {
+                    text(ctx, name);
+                    match value {
+                        Value::Integer(number) => _ = api!(RedisModule_ReplyWithLongLong(ctx, *number)),
+                        Value::Text(value) => text(ctx, value),
+                    }
+                }
+            }
+            // The server names the command in it, as for its own.
+            Reply::Error(Error::Arity) => _ = api!(RedisModule_WrongArity(ctx)),
+            Reply::Error(error) => {
+                let message = CString::new(error.to_string()).unwrap_or_default();
+                api!(RedisModule_ReplyWithError(ctx, message.as_ptr()));
+            }
+        }
+    }
+}
+
+/// # Safety
+///
+/// As for `send`.
+unsafe fn text(ctx: *mut RedisModuleCtx, text: &str) {
+    // SAFETY: by the contract; the server copies the bytes.
+    unsafe { api!(RedisModule_ReplyWithStringBuffer(ctx, text.as_ptr().cast(), text.len())) };
+}

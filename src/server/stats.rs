@@ -1,0 +1,45 @@
+//! What the module counts since it was loaded, and what the operator may set.
+
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
+
+use crate::limit::{Bounds, CATALOG};
+
+/// What came of a request.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    Admitted,
+    Refused,
+}
+
+/// Requests by limiter, in the order of the catalog.
+pub(super) static ADMITTED: [AtomicU64; CATALOG.len()] = [const { AtomicU64::new(0) }; CATALOG.len()];
+pub(super) static REFUSED: [AtomicU64; CATALOG.len()] = [const { AtomicU64::new(0) }; CATALOG.len()];
+/// Calls of any command that ended in an error of ours; the server counts those of its own.
+pub(super) static ERRORS: AtomicU64 = AtomicU64::new(0);
+
+/// `ratelimit.max-leases`.
+pub(super) static MAX_LEASES: AtomicI64 = AtomicI64::new(DEFAULT_MAX_LEASES);
+pub(super) const DEFAULT_MAX_LEASES: i64 = 1_000_000;
+
+pub fn count(row: usize, outcome: Outcome) {
+    let counters = match outcome {
+        Outcome::Admitted => &ADMITTED,
+        Outcome::Refused => &REFUSED,
+    };
+    if let Some(counter) = counters.get(row) {
+        add_one(counter);
+    }
+}
+
+pub(super) fn count_error() {
+    add_one(&ERRORS);
+}
+
+/// Commands run on one thread, so no count is lost without a locked addition.
+fn add_one(counter: &AtomicU64) {
+    counter.store(counter.load(Relaxed).wrapping_add(1), Relaxed);
+}
+
+pub fn bounds() -> Bounds {
+    Bounds { leases: MAX_LEASES.load(Relaxed).unsigned_abs() }
+}
