@@ -64,6 +64,14 @@ impl Span {
         self.0
     }
 
+    pub const fn plus(self, other: Span) -> Span {
+        Span(self.0.saturating_add(other.0))
+    }
+
+    pub const fn half(self) -> Span {
+        Span(self.0 / 2)
+    }
+
     /// Rounded up, so that whoever sleeps that long is never early. Rounding up twice, to microseconds and then
     /// to milliseconds, gives the same as rounding the exact value up once.
     pub const fn as_millis_up(self) -> u64 {

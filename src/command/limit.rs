@@ -4,7 +4,7 @@ use crate::limit::{
     Answer, CATALOG, Claim, Error, Limiter, Reading, Request, State, Verdict, decide_all, look, reading,
 };
 use crate::server::{Access, Call, Command, Key, Keys, Outcome, Reply, clock, count};
-use crate::time::Time;
+use crate::time::{Span, Time};
 use crate::with_limiter;
 
 /// The command of a row of the catalog.
@@ -40,8 +40,7 @@ fn ask<L: Limiter>(call: &Call<'_>, limiter: &L, request: &Request) -> Result<An
     let key = Key::<L::State>::open(call, 1, Access::Change)?;
     let mut claim = KeyClaim::new(limiter, key, now, request.cost());
     let answer = decide_all(&mut [&mut claim]).ok_or(Error::Internal)?;
-    let at = clock.max(claim.now);
-    claim.key.commit(at, answer.gauge.reset);
+    claim.key.commit(clock.max(now), answer.gauge.reset);
     Ok(answer)
 }
 
@@ -58,6 +57,8 @@ struct KeyClaim<'k, 'c, 'a, L: Limiter> {
     limiter: &'k L,
     key: Key<'c, 'a, L::State>,
     now: Time,
+    /// How far the caller's clock is behind `now`.
+    lag: Span,
     cost: u64,
     verdict: Verdict,
 }
@@ -65,7 +66,8 @@ struct KeyClaim<'k, 'c, 'a, L: Limiter> {
 impl<'k, 'c, 'a, L: Limiter> KeyClaim<'k, 'c, 'a, L> {
     /// The claim at the instant that the clock reads for the key's state. If the clock was set back, the state is
     /// moved to now; that is the one thing that is written even if the request is refused.
-    fn new(limiter: &'k L, mut key: Key<'c, 'a, L::State>, mut now: Time, cost: u64) -> Self {
+    fn new(limiter: &'k L, mut key: Key<'c, 'a, L::State>, asked: Time, cost: u64) -> Self {
+        let mut now = asked;
         match key.state().map_or(Reading::At(now), |state| reading(limiter, state, now)) {
             Reading::At(instant) => now = instant,
             Reading::SetBack => {
@@ -75,7 +77,7 @@ impl<'k, 'c, 'a, L: Limiter> KeyClaim<'k, 'c, 'a, L> {
                 key.forget_deadline();
             }
         }
-        KeyClaim { limiter, key, now, cost, verdict: Verdict::ADMIT }
+        KeyClaim { limiter, key, now, lag: now.since(asked), cost, verdict: Verdict::ADMIT }
     }
 
     fn with_state<T>(&self, body: impl FnOnce(&L::State) -> T) -> T {
@@ -101,6 +103,6 @@ impl<L: Limiter> Claim for KeyClaim<'_, '_, '_, L> {
 
     fn answer(&self) -> Answer {
         let gauge = self.with_state(|state| self.limiter.gauge(state, self.now));
-        Answer { verdict: self.verdict, gauge }
+        Answer { verdict: self.verdict, gauge }.delayed(self.lag)
     }
 }

@@ -13,6 +13,25 @@
 //! As long as `n` stays the same nothing is ever lost, over any number of reads and writes. Under another `n` the
 //! fraction rounds down to that one's parts.
 
+/// Quotient and remainder. Nearly always both numbers fit 64 bits, for which a processor has an instruction; the
+/// division of wider ones is a loop.
+pub fn divide(number: u128, by: u64) -> (u128, u64) {
+    match u64::try_from(number) {
+        Ok(number) => (u128::from(number / by), number % by),
+        Err(_) => {
+            let by = u128::from(by);
+            // A remainder is below the divisor.
+            (number / by, u64::try_from(number % by).unwrap_or(0))
+        }
+    }
+}
+
+/// The quotient, rounded up.
+pub fn divide_up(number: u128, by: u64) -> u128 {
+    let (quotient, rest) = divide(number, by);
+    quotient + u128::from(rest > 0)
+}
+
 /// `k / n` with `k < n < 2^54`, as a multiple of 2^-64.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Fraction(u64);

@@ -23,7 +23,7 @@
 
 use super::codec::Reader;
 use super::error::Error;
-use super::fraction::Fraction;
+use super::fraction::{Fraction, divide, divide_up};
 use super::words::{MAX_COUNT, Request, Words};
 use super::{AnyLimiter, Figure, Gauge, Kind, Limiter, Small, Verdict};
 use crate::time::{Span, Time};
@@ -51,7 +51,7 @@ pub fn parse<'a>(words: &mut Words<'_, 'a>, request: &mut Request) -> Result<Any
     let count = words.count("count")?;
     let period = words.duration("period")?;
     let gcra = Gcra { limit, count, period };
-    if gcra.time_for(gcra.price(limit)) > Span::CENTURY {
+    if gcra.price(limit) > u128::from(Span::CENTURY.as_micros()) * u128::from(count) {
         return Err(Error::TooLong);
     }
     words.options(request, |_, _| Ok(false))?;
@@ -75,7 +75,7 @@ impl Gcra {
 
     /// How long `debt` takes to be worked off.
     fn time_for(&self, debt: u128) -> Span {
-        Span::from_wide(debt.div_ceil(u128::from(self.count)))
+        Span::from_wide(divide_up(debt, self.count))
     }
 }
 
@@ -99,18 +99,13 @@ impl Limiter for Gcra {
 
     fn charge(&self, arrival: &Arrival, now: Time, cost: u64) -> Arrival {
         let debt = self.debt(arrival, now) + self.price(cost);
-        let count = u128::from(self.count);
-        let rest = u64::try_from(debt % count).unwrap_or(0);
-        Arrival {
-            due: now.plus(Span::from_wide(debt / count)),
-            fraction: Fraction::of(rest, self.count),
-            last: now,
-        }
+        let (whole, rest) = divide(debt, self.count);
+        Arrival { due: now.plus(Span::from_wide(whole)), fraction: Fraction::of(rest, self.count), last: now }
     }
 
     fn gauge(&self, arrival: &Arrival, now: Time) -> Gauge {
         let debt = self.debt(arrival, now);
-        let room = self.price(self.limit).saturating_sub(debt) / self.price(1);
+        let (room, _) = divide(self.price(self.limit).saturating_sub(debt), self.period.as_micros());
         Gauge {
             limit: self.limit,
             remaining: u64::try_from(room).unwrap_or(self.limit),

@@ -160,7 +160,19 @@ fn clock_steps_back<L: Limiter>(limiter: &L, state: &L::State) {
     let last = state.last();
     let then = limiter.gauge(state, last);
     let held = last.minus(then.reset);
-    assert_eq!(look(limiter, state, held, 1).gauge, then, "no time passes");
+    // No time passes; what is to come is as far away as it really is.
+    let lagging = look(limiter, state, held, then.remaining + 1);
+    assert_eq!(lagging.gauge.remaining, then.remaining);
+    let later = if then.reset > Span::ZERO { last.since(held) } else { Span::ZERO };
+    assert_eq!(lagging.gauge.reset, then.reset.plus(later));
+    if let Verdict::Refuse { retry: Some(retry) } = lagging.verdict {
+        assert!(look(limiter, state, held.plus(retry), then.remaining + 1).verdict.admits());
+        assert!(
+            !look(limiter, state, held.plus(Span::from_micros(retry.as_micros() - 1)), then.remaining + 1)
+                .verdict
+                .admits()
+        );
+    }
     let back = held.minus(Span::from_micros(1 + last.as_micros() % 10_000_000));
     if back == Time::default() {
         // Never charged, or it resets in more time than there was since the epoch.
@@ -173,7 +185,7 @@ fn clock_steps_back<L: Limiter>(limiter: &L, state: &L::State) {
     assert!(gauge.remaining <= then.remaining, "a step back grants nothing");
     // A window or bucket that was about to end begins anew where the clock stands now.
     let anew = limiter.gauge(&charged(limiter, None, back, 1), back).reset;
-    let longest = Span::from_micros(2 * then.reset.as_micros()).max(anew);
+    let longest = then.reset.plus(then.reset).max(anew);
     assert!(gauge.reset <= longest, "nor does it make anyone wait");
     for cost in [0, 1, then.limit, then.limit + 1] {
         assert_eq!(look(limiter, state, back, cost), look(limiter, &moved, back, cost), "as if moved");
@@ -441,8 +453,8 @@ fn survive<S: State>(state: &S, words: &str, now: u64) {
     state.describe(&mut |_, _| {});
     for row in &CATALOG {
         let mut request = Request::default();
-        let mut words = words.split(' ').map(str::as_bytes);
-        let Ok(limiter) = (row.parse)(&mut Words::new(&mut words, Bounds { leases: 1 << 50 }), &mut request)
+        let words: Vec<_> = words.split(' ').map(str::as_bytes).collect();
+        let Ok(limiter) = (row.parse)(&mut Words::new(&words, Bounds { leases: 1 << 50 }), &mut request)
         else {
             continue;
         };

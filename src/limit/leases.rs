@@ -23,7 +23,7 @@ pub const MAX_ID: usize = 256;
 const BLOCK: usize = 128;
 
 /// Up to so many leases an id is found by looking at each; a tree of ids would take more memory than the leases.
-const FEW: usize = 64;
+const FEW: usize = 16;
 
 /// The most ended leases that one charge drops. Each charge adds one, so any number above that catches up.
 const DROPS: usize = 16;
@@ -130,14 +130,11 @@ impl Leases {
     }
 
     fn find(&self, id: &[u8]) -> Option<&Lease> {
-        match &self.by_id {
-            None => self.iter().find(|lease| lease.id.as_ref() == id),
-            Some(by_id) => {
-                let deadline = *by_id.get(id)?;
-                let (block, place) = self.place(deadline, id);
-                self.blocks.get(block)?.leases.get(place)
-            }
-        }
+        let (block, place) = match &self.by_id {
+            None => return self.iter().find(|lease| lease.id.as_ref() == id),
+            Some(by_id) => self.place(*by_id.get(id)?, id),
+        };
+        self.blocks.get(block)?.leases.get(place)
     }
 
     /// Where in the order a lease is, or would go: its block and its place there.
@@ -148,14 +145,18 @@ impl Leases {
         (block, place)
     }
 
-    /// Adds a lease whose id is not in the table.
+    /// Adds a lease, in place of the one that has its id.
     fn insert(&mut self, id: &[u8], deadline: Time, cost: u64) {
         let lease = Lease { deadline, cost, id: Rc::from(id) };
+        let replaced = match &mut self.by_id {
+            Some(by_id) => by_id.insert(Rc::clone(&lease.id), deadline),
+            None => self.find(id).map(|lease| lease.deadline),
+        };
+        if let Some(deadline) = replaced {
+            self.take(deadline, id);
+        }
         self.len += 1;
         self.cost += u128::from(cost);
-        if let Some(by_id) = &mut self.by_id {
-            by_id.insert(Rc::clone(&lease.id), deadline);
-        }
         let (block, place) = self.place(deadline, id);
         match self.blocks.get_mut(block) {
             Some(block) => {
@@ -198,9 +199,14 @@ impl Leases {
     }
 
     fn remove(&mut self, id: &[u8]) {
-        let Some(deadline) = self.find(id).map(|lease| lease.deadline) else {
-            return;
-        };
+        if let Some(deadline) = self.find(id).map(|lease| lease.deadline) {
+            self.take(deadline, id);
+            self.forget(id);
+        }
+    }
+
+    /// Takes a lease out of the order.
+    fn take(&mut self, deadline: Time, id: &[u8]) {
         let (at, place) = self.place(deadline, id);
         let Some(block) = self.blocks.get_mut(at) else {
             return;
@@ -210,15 +216,14 @@ impl Leases {
         if block.leases.is_empty() {
             self.blocks.remove(at);
         }
-        self.forget(&lease);
-    }
-
-    /// Takes a lease that has left the order off the books.
-    fn forget(&mut self, lease: &Lease) {
         self.len -= 1;
         self.cost -= u128::from(lease.cost);
+    }
+
+    /// Takes the id of a lease that has left the order off the books.
+    fn forget(&mut self, id: &[u8]) {
         if let Some(by_id) = &mut self.by_id {
-            by_id.remove(&lease.id);
+            by_id.remove(id);
         }
         // Far below where the tree is made, so that it does not come and go.
         if self.len < FEW / 4 {
@@ -231,12 +236,15 @@ impl Leases {
             let ended = block.leases.partition_point(|lease| lease.order(deadline, id) != Ordering::Greater);
             let whole = ended == block.leases.len();
             let gone: Vec<Lease> = block.leases.drain(..ended).collect();
-            block.cost -= gone.iter().map(|lease| u128::from(lease.cost)).sum::<u128>();
+            let cost = gone.iter().map(|lease| u128::from(lease.cost)).sum::<u128>();
+            block.cost -= cost;
+            self.cost -= cost;
+            self.len -= ended;
             if whole {
                 self.blocks.pop_front();
             }
             for lease in &gone {
-                self.forget(lease);
+                self.forget(&lease.id);
             }
             if !whole {
                 return;
@@ -280,7 +288,6 @@ impl State for Leases {
             self.drop_up_to(deadline, id);
         }
         if let Some((id, deadline, cost)) = change.held {
-            self.remove(id);
             self.insert(id, deadline, cost);
         }
         self.last = change.last;

@@ -243,6 +243,18 @@ pub struct Answer {
 }
 
 impl Answer {
+    /// The same answer for a caller whose clock is so far behind the state's last charge: what is to come, comes that
+    /// much later for them.
+    #[must_use]
+    pub fn delayed(self, lag: Span) -> Answer {
+        let later = |span: Span| if span > Span::ZERO { span.plus(lag) } else { span };
+        let verdict = match self.verdict {
+            Verdict::Admit { wait } => Verdict::Admit { wait: later(wait) },
+            Verdict::Refuse { retry } => Verdict::Refuse { retry: retry.map(later) },
+        };
+        Answer { verdict, gauge: Gauge { reset: later(self.gauge.reset), ..self.gauge } }
+    }
+
     /// The answer for two limits that are asked together: the tighter one's figures, the later reset.
     fn and(self, other: Answer) -> Answer {
         let tighter = if other.gauge.remaining < self.gauge.remaining { other.gauge } else { self.gauge };
@@ -307,11 +319,15 @@ pub fn read_clock(last: Time, now: Time, reset: impl FnOnce() -> Span) -> Readin
 
 /// The answer that a request would get, without charging it. A cost of 0 is a look, which nothing refuses.
 pub fn look<L: Limiter>(limiter: &L, state: &L::State, now: Time, cost: u64) -> Answer {
-    let (verdict, gauge) = match reading(limiter, state, now) {
-        Reading::At(now) => (limiter.judge(state, now, cost), limiter.gauge(state, now)),
-        Reading::SetBack => limiter.look_back(state, now, cost),
+    let (verdict, gauge, lag) = match reading(limiter, state, now) {
+        Reading::At(then) => (limiter.judge(state, then, cost), limiter.gauge(state, then), then.since(now)),
+        Reading::SetBack => {
+            let (verdict, gauge) = limiter.look_back(state, now, cost);
+            (verdict, gauge, Span::ZERO)
+        }
     };
-    Answer { verdict: if cost == 0 { Verdict::ADMIT } else { verdict }, gauge }
+    let verdict = if cost == 0 { Verdict::ADMIT } else { verdict };
+    Answer { verdict, gauge }.delayed(lag)
 }
 
 /// A limiter as callers know it.

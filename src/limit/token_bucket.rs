@@ -25,7 +25,7 @@
 use super::batch_bucket::BatchBucket;
 use super::codec::Reader;
 use super::error::Error;
-use super::fraction::Fraction;
+use super::fraction::{Fraction, divide, divide_up};
 use super::words::{MAX_COUNT, Request, Words, is, once};
 use super::{AnyLimiter, Figure, Gauge, Kind, Limiter, Small, Verdict};
 use crate::time::{Span, Time};
@@ -54,9 +54,6 @@ pub fn parse<'a>(words: &mut Words<'_, 'a>, request: &mut Request) -> Result<Any
     let capacity = words.count("capacity")?;
     let refill = words.count("refill")?;
     let period = words.duration("period")?;
-    if fill_time(capacity, refill, period) > Span::CENTURY {
-        return Err(Error::TooLong);
-    }
     let mut batch = None;
     words.options(request, |word, _| {
         let own = is(word, "BATCH");
@@ -65,15 +62,19 @@ pub fn parse<'a>(words: &mut Words<'_, 'a>, request: &mut Request) -> Result<Any
         }
         Ok(own)
     })?;
+    // A full bucket is so many periods, of which a batch takes whole ones; multiplied out, so that nothing is rounded.
+    let (full, refilled) = match batch {
+        None => (capacity, refill),
+        Some(()) => (capacity.div_ceil(refill), 1),
+    };
+    let century = u128::from(Span::CENTURY.as_micros());
+    if u128::from(full) * u128::from(period.as_micros()) > century * u128::from(refilled) {
+        return Err(Error::TooLong);
+    }
     Ok(match batch {
         None => AnyLimiter::TokenBucket(TokenBucket { capacity, refill, period }),
         Some(()) => AnyLimiter::BatchBucket(BatchBucket { capacity, refill, period }),
     })
-}
-
-/// How long an empty bucket takes to fill.
-fn fill_time(capacity: u64, refill: u64, period: Span) -> Span {
-    Span::from_wide((u128::from(capacity) * u128::from(period.as_micros())).div_ceil(u128::from(refill)))
 }
 
 impl TokenBucket {
@@ -98,10 +99,21 @@ impl TokenBucket {
         i128::from(cost) * self.drops_per_token()
     }
 
+    /// So many drops in whole tokens, rounded down, and what is left over.
+    fn tokens(&self, drops: i128) -> (i64, u64) {
+        let period = self.period.as_micros();
+        let (tokens, rest) = divide(drops.unsigned_abs(), period);
+        let tokens = i64::try_from(tokens).unwrap_or(i64::MAX);
+        match (drops < 0, rest) {
+            (false, rest) => (tokens, rest),
+            (true, 0) => (-tokens, 0),
+            (true, rest) => (-tokens - 1, period - rest),
+        }
+    }
+
     /// How long it takes for `missing` drops to come in.
     fn time_for(&self, missing: i128) -> Span {
-        let missing = u128::try_from(missing).unwrap_or(0);
-        Span::from_wide(missing.div_ceil(u128::from(self.refill)))
+        Span::from_wide(divide_up(u128::try_from(missing).unwrap_or(0), self.refill))
     }
 }
 
@@ -125,20 +137,15 @@ impl Limiter for TokenBucket {
 
     fn charge(&self, level: &Level, now: Time, cost: u64) -> Level {
         let left = self.drops(level, now) - self.price(cost);
-        let tokens = left.div_euclid(self.drops_per_token());
-        let rest = left.rem_euclid(self.drops_per_token());
-        Level {
-            tokens: i64::try_from(tokens).unwrap_or(i64::MIN),
-            fraction: Fraction::of(u64::try_from(rest).unwrap_or(0), self.period.as_micros()),
-            last: now,
-        }
+        let (tokens, rest) = self.tokens(left);
+        Level { tokens, fraction: Fraction::of(rest, self.period.as_micros()), last: now }
     }
 
     fn gauge(&self, level: &Level, now: Time) -> Gauge {
         let drops = self.drops(level, now);
         Gauge {
             limit: self.capacity,
-            remaining: u64::try_from(drops / self.drops_per_token()).unwrap_or(0),
+            remaining: u64::try_from(self.tokens(drops).0).unwrap_or(0),
             reset: self.time_for(self.full() - drops),
         }
     }

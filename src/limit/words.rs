@@ -1,5 +1,7 @@
 //! The words of a request, read one after the other into values that cannot be wrong.
 
+use std::slice;
+
 use super::error::Error;
 use crate::time::{Span, Time};
 
@@ -29,15 +31,15 @@ impl Request {
 
 /// The words after the key, in order.
 pub struct Words<'w, 'a> {
-    words: &'w mut dyn Iterator<Item = &'a [u8]>,
+    words: slice::Iter<'w, &'a [u8]>,
     bounds: Bounds,
     /// What a missing word is: too few arguments, or among the options a syntax error.
     missing: Error,
 }
 
 impl<'w, 'a> Words<'w, 'a> {
-    pub fn new(words: &'w mut dyn Iterator<Item = &'a [u8]>, bounds: Bounds) -> Self {
-        Words { words, bounds, missing: Error::Arity }
+    pub fn new(words: &'w [&'a [u8]], bounds: Bounds) -> Self {
+        Words { words: words.iter(), bounds, missing: Error::Arity }
     }
 
     pub fn bounds(&self) -> Bounds {
@@ -45,7 +47,7 @@ impl<'w, 'a> Words<'w, 'a> {
     }
 
     pub fn word(&mut self) -> Result<&'a [u8], Error> {
-        self.words.next().ok_or(self.missing)
+        self.words.next().copied().ok_or(self.missing)
     }
 
     /// A count from 1.
@@ -137,19 +139,20 @@ fn integer(bytes: &[u8]) -> Result<i64, Error> {
     if !canonical {
         return Err(Error::NotInteger);
     }
-    let mut number: i64 = 0;
+    // Nineteen digits always fit 64 bits without a sign, and no more than nineteen can fit with one.
+    if digits.len() > 19 {
+        return Err(Error::NotInteger);
+    }
+    let mut magnitude: u64 = 0;
     for byte in digits {
         let digit = byte.wrapping_sub(b'0');
         if digit > 9 {
             return Err(Error::NotInteger);
         }
-        // Counting downwards reaches i64::MIN, which has no positive counterpart.
-        number = number
-            .checked_mul(10)
-            .and_then(|tens| tens.checked_sub(i64::from(digit)))
-            .ok_or(Error::NotInteger)?;
+        magnitude = magnitude * 10 + u64::from(digit);
     }
-    if negative { Ok(number) } else { number.checked_neg().ok_or(Error::NotInteger) }
+    let number = if negative { 0i64.checked_sub_unsigned(magnitude) } else { i64::try_from(magnitude).ok() };
+    number.ok_or(Error::NotInteger)
 }
 
 #[cfg(test)]

@@ -10,7 +10,10 @@ use super::api::{OK, api};
 use super::register::Command;
 use super::reply::{self, Reply};
 use super::stats;
-use crate::limit::{Bounds, Error, Words};
+use crate::limit::{Error, Words};
+
+/// As many words as nearly every call has, or more.
+const FEW: usize = 12;
 
 /// A call in progress.
 pub struct Call<'a> {
@@ -40,8 +43,18 @@ impl<'a> Call<'a> {
         from: usize,
         parse: impl FnOnce(&mut Words<'_, 'a>) -> Result<T, Error>,
     ) -> Result<T, Error> {
-        let bounds: Bounds = stats::bounds();
-        parse(&mut Words::new(&mut self.arguments(from), bounds))
+        // So that no call but a wordy one allocates.
+        let mut few: [&'a [u8]; FEW] = [&[]; FEW];
+        let many: Vec<&'a [u8]>;
+        let count = self.argv.len().saturating_sub(from);
+        let words: &[&'a [u8]] = if let Some(words) = few.get_mut(..count) {
+            words.iter_mut().zip(self.arguments(from)).for_each(|(word, argument)| *word = argument);
+            &*words
+        } else {
+            many = self.arguments(from).collect();
+            &many
+        };
+        parse(&mut Words::new(words, stats::bounds()))
     }
 
     /// Sends the arguments as they are to replicas and the AOF; for commands that look at no clock.

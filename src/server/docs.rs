@@ -55,9 +55,10 @@ impl Docs {
         docs
     }
 
-    /// The arity in the server's sense, which counts the command's name: at least so many.
+    /// The arity in the server's sense, which counts the command's name: so many, or if negative at least so many.
     pub fn arity(&self) -> c_int {
-        -(1 + self.mandatory)
+        let least = 1 + self.mandatory;
+        if self.arguments.iter().all(|argument| argument.flags == 0) { least } else { -least }
     }
 
     /// The list, closed by an argument without a name; lives as long as this does.

@@ -10,7 +10,7 @@
 //!
 //! Kind 0 says that the key is gone.
 
-use std::cell::RefCell;
+use std::cell::Cell;
 use std::ffi::{c_int, c_void};
 use std::marker::PhantomData;
 use std::mem::take;
@@ -34,15 +34,19 @@ const WHOLE: u8 = 2;
 const HEADER: usize = 3;
 const FORM: usize = 2;
 
-/// The deadline of a key leaves some room behind the moment when its state is as good as new, so that the next
-/// charges need not move it: as much time again, within these bounds.
+/// The deadline of a key leaves some room behind the moment when its state is as good as new: as much time again,
+/// within these bounds. It is moved when less than half of the room is left, so that few charges move it, and a key
+/// in constant use never expires only to be made again.
 const LEAST_SLACK: Span = Span::from_millis(1000);
 const MOST_SLACK: Span = Span::from_millis(60_000);
 
-thread_local! {
-    /// Where payloads are written, kept from call to call so that none is allocated.
-    static JOURNAL: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
-}
+/// Where payloads are written, kept from call to call so that none is allocated.
+static JOURNAL: Spare = Spare(Cell::new(Vec::new()));
+
+struct Spare(Cell<Vec<u8>>);
+
+// SAFETY: only commands touch it, and the server runs them one at a time, under its lock.
+unsafe impl Sync for Spare {}
 
 /// A longer journal is given back after use.
 const JOURNAL_KEPT: usize = 4096;
@@ -89,7 +93,7 @@ impl<'c, 'a, S: State> Key<'c, 'a, S> {
     pub fn change(&mut self, blank: S, write: impl FnOnce(&S, &mut Vec<u8>)) -> bool {
         let mut journal = take(&mut self.journal);
         if journal.is_empty() {
-            journal = JOURNAL.take();
+            journal = JOURNAL.0.take();
             journal.clear();
             journal.extend([VERSION, S::KIND as u8, 0]);
         }
@@ -135,8 +139,9 @@ impl<'c, 'a, S: State> Key<'c, 'a, S> {
         }
         // SAFETY: a slot of ours, to which no reference is alive.
         let head = unsafe { head(self.value) };
-        if head.deadline() < now.plus(reset).as_millis_up() {
-            let deadline = now.plus(reset).plus(reset.clamp(LEAST_SLACK, MOST_SLACK)).as_millis_up();
+        let slack = reset.clamp(LEAST_SLACK, MOST_SLACK);
+        if head.deadline() < now.plus(reset).plus(slack.half()).as_millis_up() {
+            let deadline = now.plus(reset).plus(slack).as_millis_up();
             head.set_deadline(deadline);
             self.handle.set_deadline(deadline);
             self.journal.extend_from_slice(&deadline.to_le_bytes());
@@ -146,7 +151,7 @@ impl<'c, 'a, S: State> Key<'c, 'a, S> {
         }
         self.handle.publish(&self.journal);
         if self.journal.capacity() <= JOURNAL_KEPT {
-            JOURNAL.set(take(&mut self.journal));
+            JOURNAL.0.set(take(&mut self.journal));
         }
     }
 
