@@ -1,0 +1,170 @@
+//! Keys of the module among the server's commands for keys of any kind: copies, dumps, expiry, memory, digests.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on has failed")]
+
+mod support;
+
+use redis::{Connection, Value};
+use support::{Server, call, call_bytes, info, ints, text};
+
+/// One key of each kind, by its name, made as of now.
+const KEYS: [(&str, &str, &str); 6] = [
+    ("tb", "RL.TOKENBUCKET tb 10 1 60000 COST 4", "TOKENBUCKET 10 1 60000"),
+    ("batch", "RL.TOKENBUCKET batch 10 2 60000 BATCH COST 4", "TOKENBUCKET 10 2 60000 BATCH"),
+    ("gcra", "RL.GCRA gcra 9 1 60000 COST 4", "GCRA 9 1 60000"),
+    ("sw", "RL.SLIDINGWINDOW sw 10 3600000 COST 4", "SLIDINGWINDOW 10 3600000"),
+    (
+        "swp",
+        "RL.SLIDINGWINDOW swp 10 3600000 PRECISION 60000 COST 4",
+        "SLIDINGWINDOW 10 3600000 PRECISION 60000",
+    ),
+    ("lease", "RL.CONCURRENT lease 10 3600000 a COST 4", "CONCURRENT 10 3600000 b"),
+];
+
+fn make_all(con: &mut Connection) {
+    for (_, make, _) in KEYS {
+        assert_eq!(ints(con, make)[0], 0);
+    }
+}
+
+fn remaining(con: &mut Connection, key: &str, limiter: &str) -> i64 {
+    ints(con, &format!("RL.PEEK {key} {limiter}"))[2]
+}
+
+fn dump(con: &mut Connection, key: &str) -> Vec<u8> {
+    match call(con, &["DUMP", key]).unwrap() {
+        Value::BulkString(bytes) => bytes,
+        other => panic!("DUMP {key}: {other:?}"),
+    }
+}
+
+#[test]
+fn copies_renamed_moved_and_restored_keys_are_the_same_limiter() {
+    let server = Server::start(&[]);
+    let con = &mut server.connection();
+    make_all(con);
+    for (key, _, limiter) in KEYS {
+        let before = remaining(con, key, limiter);
+        let bytes = dump(con, key);
+        let digest = text(con, &format!("DEBUG DIGEST-VALUE {key}"));
+
+        text(con, &format!("COPY {key} copy"));
+        assert_eq!(dump(con, "copy"), bytes, "{key}");
+        assert_eq!(text(con, "PEXPIRETIME copy"), text(con, &format!("PEXPIRETIME {key}")));
+        assert_eq!(text(con, "DEBUG DIGEST-VALUE copy"), digest);
+        // A charge of the copy leaves the original alone.
+        ints(con, &format!("RL.{}", limiter.replacen(' ', " copy ", 1)));
+        assert_ne!(dump(con, "copy"), bytes);
+        assert_ne!(text(con, "DEBUG DIGEST-VALUE copy"), digest);
+        assert_eq!(dump(con, key), bytes);
+
+        call_bytes(con, &[b"RESTORE", b"restored", b"0", &bytes]).unwrap();
+        assert_eq!(dump(con, "restored"), bytes);
+        assert_eq!(remaining(con, "restored", limiter), before);
+        // Restored without a time to live, it gets one by its next charge.
+        assert_eq!(text(con, "PTTL restored"), "-1");
+        ints(con, &format!("RL.{}", limiter.replacen(' ', " restored ", 1)));
+        assert_ne!(text(con, "PTTL restored"), "-1", "{key}");
+
+        text(con, &format!("RENAME {key} renamed"));
+        text(con, "MOVE renamed 5");
+        text(con, "SELECT 5");
+        assert_eq!(dump(con, "renamed"), bytes);
+        assert_eq!(remaining(con, "renamed", limiter), before);
+        text(con, "SELECT 0");
+        text(con, "FLUSHALL");
+        make_all(con);
+    }
+}
+
+#[test]
+fn the_expiry_is_behind_the_reset_and_rarely_moved() {
+    let server = Server::start(&[]);
+    let con = &mut server.connection();
+    for (key, make, limiter) in KEYS {
+        let reset = ints(con, make)[4];
+        let ttl: i64 = text(con, &format!("PTTL {key}")).parse().unwrap();
+        // As much room again, but no more than a minute; the call took some time, and a millisecond is rounded up.
+        let room = reset.clamp(1000, 60_000);
+        assert!(ttl > reset - 1000 && ttl <= reset + room + 1, "{key}: {ttl} for a reset of {reset}");
+        let expiry = text(con, &format!("PEXPIRETIME {key}"));
+        ints(con, &format!("RL.PEEK {key} {limiter}"));
+        assert_eq!(text(con, &format!("PEXPIRETIME {key}")), expiry);
+    }
+    // A second charge that fits into the room leaves the expiry where it is.
+    ints(con, "RL.GCRA hot 1000 1000 1000 COST 10");
+    let expiry = text(con, "PEXPIRETIME hot");
+    ints(con, "RL.GCRA hot 1000 1000 1000");
+    assert_eq!(text(con, "PEXPIRETIME hot"), expiry);
+    // One that does not moves it.
+    ints(con, "RL.GCRA hot 100000 1000 1000 COST 50000");
+    assert_ne!(text(con, "PEXPIRETIME hot"), expiry);
+}
+
+#[test]
+fn an_expired_key_is_a_fresh_limiter() {
+    let server = Server::start(&[]);
+    let con = &mut server.connection();
+    make_all(con);
+    for (key, _, limiter) in KEYS {
+        text(con, &format!("PEXPIRE {key} 1"));
+        support::wait_for("the expiry", || text(con, &format!("EXISTS {key}")) == "0");
+        assert_eq!(remaining(con, key, limiter), 10);
+    }
+}
+
+#[test]
+fn persisting_and_expiring_by_hand_changes_no_verdict() {
+    let server = Server::start(&[]);
+    let con = &mut server.connection();
+    make_all(con);
+    for (key, make, limiter) in KEYS {
+        let before = remaining(con, key, limiter);
+        text(con, &format!("PERSIST {key}"));
+        assert_eq!(remaining(con, key, limiter), before, "{make}");
+        text(con, &format!("PEXPIRE {key} 7200000"));
+        assert_eq!(remaining(con, key, limiter), before, "{make}");
+    }
+}
+
+#[test]
+fn memory_usage_is_what_the_allocator_gave() {
+    let server = Server::start(&[]);
+    let con = &mut server.connection();
+    let used = |con: &mut Connection| -> i64 { info(con, "memory", "used_memory").unwrap().parse().unwrap() };
+    let usage = |con: &mut Connection, key: &str| -> i64 {
+        text(con, &format!("MEMORY USAGE {key}")).parse().unwrap()
+    };
+    // The key's own string and entry come with any key: 24 and 24 bytes on 7.0 for this one.
+    ints(con, "RL.GCRA key 15 30 60000");
+    let small = usage(con, "key");
+    assert!((64 + 32..=64 + 64).contains(&small), "{small}");
+
+    let before = used(con);
+    for id in 0..20_000 {
+        ints(con, &format!("RL.CONCURRENT table 100000 3600000 lease:{id:08}"));
+    }
+    let (grown, told) = (used(con) - before, usage(con, "table"));
+    assert!((told - grown).abs() < grown / 5, "told {told}, grown by {grown}");
+    assert!(grown < 20_000 * 200, "{} bytes a lease", grown / 20_000);
+}
+
+#[test]
+fn all_memory_comes_back() {
+    let server = Server::start(&[]);
+    let con = &mut server.connection();
+    let used = |con: &mut Connection| -> i64 { info(con, "memory", "used_memory").unwrap().parse().unwrap() };
+    let round = |con: &mut Connection| {
+        for i in 0..3000 {
+            ints(con, &format!("RL.CONCURRENT table 100000 3600000 lease:{i}"));
+            ints(con, &format!("RL.SLIDINGWINDOW swp:{} 100 1000 PRECISION 10", i % 50));
+            ints(con, &format!("RL.GCRA gcra:{i} 15 30 60000"));
+        }
+        text(con, "FLUSHALL");
+    };
+    round(con);
+    let before = used(con);
+    round(con);
+    let after = used(con);
+    assert!((after - before).abs() < 100_000, "{before} before, {after} after");
+}

@@ -1,0 +1,186 @@
+//! Dumps and effects that nobody of ours wrote: an error or a working key, never a crash.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on has failed")]
+
+mod support;
+
+use redis::{Connection, Value};
+use support::{Server, call, call_bytes, error_line, ints, text};
+
+const MAKE: [&str; 6] = [
+    "RL.TOKENBUCKET key 10 3 1000 COST 2",
+    "RL.TOKENBUCKET key 10 3 1000 BATCH COST 2",
+    "RL.GCRA key 9 3 1000 COST 2",
+    "RL.SLIDINGWINDOW key 10 3600000 COST 2",
+    "RL.SLIDINGWINDOW key 10 3600000 PRECISION 60000 COST 2",
+    "RL.CONCURRENT key 10 3600000 a COST 2",
+];
+
+fn dump(con: &mut Connection, key: &str) -> Vec<u8> {
+    match call(con, &["DUMP", key]).unwrap() {
+        Value::BulkString(bytes) => bytes,
+        other => panic!("DUMP {key}: {other:?}"),
+    }
+}
+
+/// Asks a key everything. Whatever it replies, it is no defect of ours and the server lives.
+fn exercise(con: &mut Connection, key: &str) {
+    for line in MAKE {
+        let words: Vec<&str> = line.split(' ').collect();
+        survive(con, &[&[words[0], key], &words[2..]].concat());
+        let peek = [&["RL.PEEK", key, &words[0][3..]], &words[2..]].concat();
+        survive(con, &peek);
+        survive(con, &[&peek[..], &["AT", "1000000000000000"]].concat());
+    }
+    survive(con, &["RL.RENEW", key, "1000", "a"]);
+    survive(con, &["RL.RELEASE", key, "a"]);
+    survive(con, &["RL.INFO", key]);
+    survive(con, &["MEMORY", "USAGE", key]);
+    survive(con, &["DEBUG", "DIGEST-VALUE", key]);
+    survive(con, &["COPY", key, "copied", "REPLACE"]);
+    assert_eq!(text(con, "PING"), "PONG");
+}
+
+fn survive(con: &mut Connection, words: &[&str]) {
+    if let Err(error) = call(con, words) {
+        let line = error_line(&error);
+        assert!(!line.contains("internal error"), "{words:?}: {line}");
+    }
+}
+
+#[test]
+fn dumps_with_any_byte_changed_or_cut_anywhere() {
+    let server = Server::start(&[]);
+    let con = &mut server.connection();
+    text(con, "DEBUG SET-SKIP-CHECKSUM-VALIDATION 1");
+    let mut restored = 0;
+    for make in MAKE {
+        text(con, "DEL key");
+        ints(con, make);
+        let whole = dump(con, "key");
+        // The last ten bytes are the RDB version and the checksum.
+        let body = whole.len() - 10;
+        for i in 0..body {
+            let cut = [&whole[..i], &whole[body..]].concat();
+            let mutants = [0x00, 0x01, 0x7f, 0x80, 0xff].map(|byte| {
+                let mut mutant = whole.clone();
+                mutant[i] ^= byte;
+                mutant
+            });
+            for bytes in mutants.iter().chain([&cut]) {
+                text(con, "DEL key");
+                if call_bytes(con, &[b"RESTORE", b"key", b"0", bytes]).is_ok() {
+                    restored += 1;
+                    exercise(con, "key");
+                }
+            }
+        }
+    }
+    // The test is worth its time only if some mutants are keys.
+    assert!(restored > 100, "{restored} restored");
+}
+
+/// The payload of the effect of the last call, from the AOF.
+fn last_payload(server: &Server) -> Vec<u8> {
+    let dir = server.dir().join("appendonlydir");
+    let name = std::fs::read_dir(&dir)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .find(|path| path.to_string_lossy().ends_with(".incr.aof"))
+        .unwrap();
+    let log = std::fs::read(name).unwrap();
+    let at = log.windows(8).rposition(|window| window == b"RL.APPLY").unwrap();
+    // RL.APPLY CRLF $3 CRLF key CRLF $n CRLF payload CRLF
+    let rest = &log[at + 10..];
+    let mut lines = rest.splitn(4, |byte| *byte == b'\n');
+    let (_, _, length) = (lines.next().unwrap(), lines.next().unwrap(), lines.next().unwrap());
+    let length: usize = std::str::from_utf8(&length[1..]).unwrap().trim().parse().unwrap();
+    lines.next().unwrap()[..length].to_vec()
+}
+
+#[test]
+fn effects_with_any_byte_changed_or_cut_anywhere_change_all_or_nothing() {
+    let server = Server::start(&["--appendonly", "yes", "--appendfsync", "always"]);
+    let con = &mut server.connection();
+    for make in MAKE {
+        text(con, "DEL key");
+        ints(con, make);
+        let payload = last_payload(&server);
+        let before = dump(con, "key");
+        call_bytes(con, &[b"RL.APPLY", b"key", &payload]).unwrap();
+        assert_eq!(dump(con, "key"), before, "an effect applied twice is applied once");
+        call_bytes(con, &[b"RL.APPLY", b"missing", &payload]).unwrap();
+        assert_eq!(dump(con, "missing"), before, "{make}: one that made a key makes it anywhere");
+        assert_eq!(text(con, "PEXPIRETIME missing"), text(con, "PEXPIRETIME key"));
+
+        for i in 0..payload.len() {
+            let mut mutants: Vec<Vec<u8>> = vec![payload[..i].to_vec()];
+            for byte in [0x01, 0x80, 0xff] {
+                let mut mutant = payload.clone();
+                mutant[i] ^= byte;
+                mutants.push(mutant);
+            }
+            for mutant in mutants {
+                text(con, "DEL key");
+                call_bytes(con, &[b"RL.APPLY", b"key", &payload]).unwrap();
+                // Beside a sound one: both or none.
+                let reply = call_bytes(con, &[b"RL.APPLY", b"other", &payload, b"key", &mutant]);
+                if let Err(error) = reply {
+                    assert_eq!(error_line(&error), "ERR malformed payload, or one of a newer version");
+                    assert_eq!(dump(con, "key"), before);
+                    assert_eq!(text(con, "EXISTS other"), "0");
+                } else {
+                    exercise(con, "key");
+                }
+                text(con, "DEL key other");
+            }
+        }
+    }
+}
+
+#[test]
+fn effects_of_other_versions_kinds_and_lengths_are_errors() {
+    let server = Server::start(&[]);
+    let con = &mut server.connection();
+    ints(con, "RL.GCRA key 1 1 3600000");
+    let before = dump(con, "key");
+    let huge = [&[1, 6, 2][..], &[0; 8], &u64::MAX.to_le_bytes()].concat();
+    let payloads: [&[u8]; 9] = [
+        b"",
+        b"\x01",
+        b"\x01\x03",
+        b"\x02\x03\x00",
+        b"\x01\x63\x00",
+        b"\x01\x03\x00",
+        b"\x01\x00\x01",
+        b"\x01\x00\x00x",
+        &huge,
+    ];
+    for payload in payloads {
+        let error = call_bytes(con, &[b"RL.APPLY", b"key", payload]).unwrap_err();
+        assert_eq!(error_line(&error), "ERR malformed payload, or one of a newer version", "{payload:?}");
+        assert_eq!(dump(con, "key"), before);
+    }
+    let odd = call_bytes(con, &[b"RL.APPLY", b"key", b"x", b"other"]).unwrap_err();
+    assert_eq!(error_line(&odd), "ERR wrong number of arguments for 'rl.apply' command");
+    // Kind 0 says that the key is gone, of whatever type it is.
+    call_bytes(con, &[b"RL.APPLY", b"key", b"\x01\x00\x00"]).unwrap();
+    assert_eq!(text(con, "EXISTS key"), "0");
+}
+
+#[test]
+fn an_effect_replaces_a_key_of_another_kind() {
+    let server = Server::start(&["--appendonly", "yes", "--appendfsync", "always"]);
+    let con = &mut server.connection();
+    ints(con, "RL.GCRA key 9 3 3600000 COST 2");
+    let (payload, gcra) = (last_payload(&server), dump(con, "key"));
+    for other in
+        ["SET key x", "LPUSH key x", "RL.TOKENBUCKET key 1 1 3600000", "RL.CONCURRENT key 1 3600000 a"]
+    {
+        text(con, "DEL key");
+        text(con, other);
+        call_bytes(con, &[b"RL.APPLY", b"key", &payload]).unwrap();
+        assert_eq!(dump(con, "key"), gcra, "{other}");
+        assert!(text(con, "PTTL key").parse::<i64>().unwrap() > 0);
+    }
+}

@@ -1,0 +1,189 @@
+//! Real servers for tests and benches: started on a port and in a folder of their own, and gone when dropped.
+//!
+//! A server dies with the thread that started it, so keep it in the test that started it. Everything
+//! talks to 127.0.0.1 only, and whatever goes wrong here panics: it is the test that failed.
+
+// Each test program uses a part of this file.
+#![allow(dead_code, unused_imports)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+
+mod process;
+mod replies;
+
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Child;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use redis::{Connection, ConnectionLike};
+
+use process::{connect, free_port, fresh_dir, launch, port_was_taken, read_log};
+pub use replies::{call, call_bytes, error, error_line, info, ints, simple, text};
+
+const PATIENCE: Duration = Duration::from_mins(1);
+/// How often another port is tried when somebody was faster to take the one that was free a moment ago.
+const ATTEMPTS: u32 = 20;
+
+/// The module as `make build` leaves it.
+pub fn module() -> PathBuf {
+    built("target/release/libredis_ratelimit.so")
+}
+
+/// The same module with faults that a test can set off.
+pub fn faulty_module() -> PathBuf {
+    built("target/faulty/debug/libredis_ratelimit.so")
+}
+
+fn built(path: &str) -> PathBuf {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
+    assert!(path.exists(), "{} is missing: run `make test`, which builds it", path.display());
+    path
+}
+
+pub struct Server {
+    pub port: u16,
+    /// The program and its arguments, all but the port.
+    command: Vec<OsString>,
+    child: Child,
+    dir: PathBuf,
+}
+
+impl Server {
+    /// A server with the module. `args` are redis-server's (`&["--appendonly", "yes"]`) and win over the defaults.
+    pub fn start(args: &[&str]) -> Server {
+        Server::start_with(Some(&module()), args)
+    }
+
+    pub fn start_with(module: Option<&Path>, args: &[&str]) -> Server {
+        Server::try_start_with(module, &[], args)
+            .unwrap_or_else(|log| panic!("the server did not start:\n{log}"))
+    }
+
+    /// `Err` is the log of a server that ended before it was ready.
+    pub fn try_start_with(
+        module: Option<&Path>,
+        module_args: &[&str],
+        args: &[&str],
+    ) -> Result<Server, String> {
+        Server::try_start_under(&[], module, module_args, args)
+    }
+
+    /// As above, with `launcher` in front of redis-server: a program that becomes the server, as valgrind does.
+    pub fn try_start_under(
+        launcher: &[&str],
+        module: Option<&Path>,
+        module_args: &[&str],
+        args: &[&str],
+    ) -> Result<Server, String> {
+        let dir = fresh_dir();
+        let mut command: Vec<OsString> = launcher.iter().map(OsString::from).collect();
+        command.extend(
+            ["redis-server", "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"].map(OsString::from),
+        );
+        command.extend(["--daemonize", "no", "--enable-debug-command", "yes"].map(OsString::from));
+        // Else a replica waits five seconds for its first copy.
+        command.extend(["--repl-diskless-sync-delay", "0"].map(OsString::from));
+        command.extend([OsStr::new("--dir"), dir.as_os_str()].map(OsString::from));
+        if let Some(module) = module {
+            command.extend([OsStr::new("--loadmodule"), module.as_os_str()].map(OsString::from));
+            command.extend(module_args.iter().map(OsString::from));
+        }
+        command.extend(args.iter().map(OsString::from));
+
+        let mut attempt = 1;
+        loop {
+            let port = free_port();
+            match launch(&command, port, &dir) {
+                Ok(child) => return Ok(Server { port, command, child, dir }),
+                Err(log) if port_was_taken(&log) && attempt < ATTEMPTS => attempt += 1,
+                Err(log) => {
+                    let _ = fs::remove_dir_all(&dir);
+                    return Err(log);
+                }
+            }
+        }
+    }
+
+    /// Starts a replica of this server and waits until it has its first copy.
+    pub fn replica(&self, args: &[&str]) -> Server {
+        let port = self.port.to_string();
+        let replica = Server::start(&[&["--replicaof", "127.0.0.1", &port], args].concat());
+        let mut con = replica.connection();
+        wait_for("the replica's link", || {
+            info(&mut con, "replication", "master_link_status").as_deref() == Some("up")
+        });
+        replica
+    }
+
+    /// Ends the server in good order and starts it again with the same arguments, folder and port.
+    pub fn restart(&mut self) {
+        self.stop();
+        let mut attempt = 1;
+        self.child = loop {
+            match launch(&self.command, self.port, &self.dir) {
+                Ok(child) => break child,
+                Err(log) if port_was_taken(&log) && attempt < ATTEMPTS => sleep(Duration::from_millis(100)),
+                Err(log) => panic!("the server did not start again:\n{log}"),
+            }
+            attempt += 1;
+        };
+    }
+
+    /// Ends the server in good order: it saves if it has save points, and flushes its AOF if it has one.
+    pub fn stop(&mut self) {
+        // No answer comes: a server that obeys closes the connection.
+        if let Err(error) = self.connection().req_command(&redis::cmd("SHUTDOWN")) {
+            assert!(error.is_connection_dropped(), "SHUTDOWN: {error}");
+        }
+        wait_for("the server's end", || self.child.try_wait().unwrap().is_some());
+    }
+
+    pub fn connection(&self) -> Connection {
+        connect(self.port).unwrap_or_else(|error| panic!("no connection: {error}; log:\n{}", self.log()))
+    }
+
+    /// What the server has written so far, over all its restarts.
+    pub fn log(&self) -> String {
+        read_log(&self.dir)
+    }
+
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("log of the server on port {}:\n{}", self.port, self.log());
+        }
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        let _ = fs::remove_dir_all(&self.dir);
+    }
+}
+
+/// Waits until the replica has applied all that the primary has sent so far.
+pub fn sync(primary: &Server, replica: &Server) {
+    let offset = |server: &Server, field| -> u64 {
+        let offset = info(&mut server.connection(), "replication", field);
+        offset.unwrap_or_else(|| panic!("no {field}")).parse().unwrap()
+    };
+    let sent = offset(primary, "master_repl_offset");
+    wait_for("the replica's offset", || offset(replica, "slave_repl_offset") >= sent);
+}
+
+/// Polls until `reached`; a minute is long enough on any machine.
+pub fn wait_for(what: &str, mut reached: impl FnMut() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while !reached() {
+        assert!(Instant::now() < deadline, "waited {PATIENCE:?} in vain for {what}");
+        sleep(Duration::from_millis(5));
+    }
+}

@@ -1,0 +1,88 @@
+//! Calls and their replies, in the forms that tests compare: integers, text, and the exact line of an error.
+
+use redis::{Connection, ConnectionLike, RedisError, RedisResult, Value};
+
+/// One field of a section of `INFO`, if it is there.
+pub fn info(con: &mut Connection, section: &str, field: &str) -> Option<String> {
+    let reply = call(con, &["INFO", section]).unwrap_or_else(|error| panic!("INFO {section}: {error}"));
+    let start = format!("{field}:");
+    simple(&reply).lines().find_map(|line| line.strip_prefix(&start)).map(str::to_string)
+}
+
+pub fn call(con: &mut Connection, words: &[&str]) -> RedisResult<Value> {
+    let words: Vec<&[u8]> = words.iter().map(|word| word.as_bytes()).collect();
+    call_bytes(con, &words)
+}
+
+/// Errors inside an array (as `EXEC` replies) stay where they are; only the reply itself becomes `Err`.
+pub fn call_bytes(con: &mut Connection, words: &[&[u8]]) -> RedisResult<Value> {
+    let mut cmd = redis::Cmd::new();
+    for word in words {
+        cmd.arg(*word);
+    }
+    match con.req_command(&cmd)? {
+        Value::ServerError(error) => Err(error.into()),
+        reply => Ok(reply),
+    }
+}
+
+/// Calls a line of words, as typed into redis-cli, that replies an integer or an array of integers.
+pub fn ints(con: &mut Connection, line: &str) -> Vec<i64> {
+    match expect_reply(con, line) {
+        Value::Int(number) => vec![number],
+        Value::Array(elements) => elements
+            .iter()
+            .map(|element| match element {
+                Value::Int(number) => *number,
+                other => panic!("{line}: {} is no integer", simple(other)),
+            })
+            .collect(),
+        other => panic!("{line}: {} is no array of integers", simple(&other)),
+    }
+}
+
+/// The error that the line is answered with, exactly as the server sends it.
+pub fn error(con: &mut Connection, line: &str) -> String {
+    match call(con, &split(line)) {
+        Ok(reply) => panic!("{line}: no error but {}", simple(&reply)),
+        Err(error) => error_line(&error),
+    }
+}
+
+/// Any other reply: `OK`, `(nil)`, `12`, `text`, `[1, 2, text]`.
+pub fn text(con: &mut Connection, line: &str) -> String {
+    simple(&expect_reply(con, line))
+}
+
+fn expect_reply(con: &mut Connection, line: &str) -> Value {
+    call(con, &split(line)).unwrap_or_else(|error| panic!("{line}: {}", error_line(&error)))
+}
+
+fn split(line: &str) -> Vec<&str> {
+    line.split_whitespace().collect()
+}
+
+/// The `redis` crate cuts an error at its first space, into code (`ERR`, `WRONGTYPE`) and detail.
+pub fn error_line(error: &RedisError) -> String {
+    match (error.code(), error.detail()) {
+        (Some(code), Some(detail)) => format!("{code} {detail}"),
+        (Some(code), None) => code.to_string(),
+        (None, _) => panic!("not an error reply: {error}"),
+    }
+}
+
+pub fn simple(reply: &Value) -> String {
+    match reply {
+        Value::Nil => "(nil)".to_string(),
+        Value::Okay => "OK".to_string(),
+        Value::Int(number) => number.to_string(),
+        Value::SimpleString(text) => text.clone(),
+        Value::BulkString(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+        Value::ServerError(error) => format!("{} {}", error.code(), error.details().unwrap_or_default()),
+        Value::Array(elements) => {
+            let elements: Vec<String> = elements.iter().map(simple).collect();
+            format!("[{}]", elements.join(", "))
+        }
+        other => format!("{other:?}"),
+    }
+}
