@@ -68,8 +68,8 @@ impl Span {
         Span(self.0.saturating_add(other.0))
     }
 
-    pub const fn half(self) -> Span {
-        Span(self.0 / 2)
+    pub const fn quarter(self) -> Span {
+        Span(self.0 / 4)
     }
 
     /// Rounded up, so that whoever sleeps that long is never early. Rounding up twice, to microseconds and then

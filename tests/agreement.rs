@@ -1,6 +1,11 @@
 //! Primary, replica, chained replica and append-only file agree, and a refusal reaches none of them.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on has failed")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test that cannot go on has failed"
+)]
 
 mod support;
 
@@ -33,7 +38,7 @@ fn drive(con: &mut Connection, calls: u64) -> (u64, u64) {
         (seed >> 33) % below
     };
     // A little ahead, so that no key of the test expires on a slow machine.
-    let start = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_micros() as u64 + 3_600_000_000;
+    let start = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs() * 1_000_000 + 3_600_000_000;
     let (mut admitted, mut refused) = (0, 0);
     for step in 0..calls {
         let at = match random(20) {

@@ -1,6 +1,11 @@
 //! Calls inside transactions and scripts, watched keys, and many clients at once.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test that cannot go on has failed"
+)]
 
 mod support;
 

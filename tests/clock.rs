@@ -1,7 +1,12 @@
 //! What a clock that is not monotonic does: steps back grant nothing, and nobody waits for an old time to come
 //! round again.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test that cannot go on has failed"
+)]
 
 mod support;
 

@@ -1,6 +1,11 @@
 //! A panic of ours does not take the server down, and a server that cannot carry the module refuses it.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test that cannot go on has failed"
+)]
 
 mod support;
 

@@ -1,6 +1,11 @@
 //! What the module tells about itself: `COMMAND`, `INFO`, `RL.INFO`, its settings.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test that cannot go on has failed"
+)]
 
 mod support;
 

@@ -1,6 +1,11 @@
 //! Keys of the module among the server's commands for keys of any kind: copies, dumps, expiry, memory, digests.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on has failed")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test that cannot go on has failed"
+)]
 
 mod support;
 

@@ -1,6 +1,11 @@
 //! What the README shows is what happens: every session in it is typed in, in order, and must print what stands there.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test that cannot go on has failed"
+)]
 
 mod support;
 

@@ -16,14 +16,12 @@
 /// Quotient and remainder. Nearly always both numbers fit 64 bits, for which a processor has an instruction; the
 /// division of wider ones is a loop.
 pub fn divide(number: u128, by: u64) -> (u128, u64) {
-    match u64::try_from(number) {
-        Ok(number) => (u128::from(number / by), number % by),
-        Err(_) => {
-            let by = u128::from(by);
-            // A remainder is below the divisor.
-            (number / by, u64::try_from(number % by).unwrap_or(0))
-        }
+    if let Ok(number) = u64::try_from(number) {
+        return (u128::from(number / by), number % by);
     }
+    let by = u128::from(by);
+    // A remainder is below the divisor.
+    (number / by, u64::try_from(number % by).unwrap_or(0))
 }
 
 /// The quotient, rounded up.

@@ -160,6 +160,7 @@ impl<S: Small> State for S {
         S::from_reader(reader)
     }
 
+    #[inline(always)]
     fn encode(&self, out: &mut Vec<u8>) {
         for word in self.words().iter().take(S::WORDS) {
             put(out, *word);

@@ -78,42 +78,23 @@ pub fn parse<'a>(words: &mut Words<'_, 'a>, request: &mut Request) -> Result<Any
 }
 
 impl TokenBucket {
-    /// The level at `now` in units of one `period`-th of a token, in which `refill` of them drip in per
-    /// microsecond and a token is `period` of them: everything is a whole number.
-    fn drops(&self, level: &Level, now: Time) -> i128 {
+    /// What is missing at `now` from a full bucket, in drops: `period`-ths of a token, of which `refill` drip in per
+    /// microsecond. A token is `period` of them, so everything is a whole number.
+    fn missing(&self, level: &Level, now: Time) -> u128 {
         let dripped = u128::from(now.since(level.last).as_micros()) * u128::from(self.refill);
-        let saved = i128::from(level.tokens) * self.drops_per_token()
-            + i128::from(level.fraction.parts(self.period.as_micros()));
-        saved.saturating_add_unsigned(dripped).min(self.full())
+        let saved = u128::from(level.fraction.parts(self.period.as_micros()));
+        // Tokens above the capacity, which was lowered, are cut; in debt there are fewer than none.
+        let tokens = u64::try_from(self.capacity.cast_signed().saturating_sub(level.tokens)).unwrap_or(0);
+        self.drops(tokens).saturating_sub(saved + dripped)
     }
 
-    fn drops_per_token(&self) -> i128 {
-        i128::from(self.period.as_micros())
+    fn drops(&self, tokens: u64) -> u128 {
+        u128::from(tokens) * u128::from(self.period.as_micros())
     }
 
-    fn full(&self) -> i128 {
-        i128::from(self.capacity) * self.drops_per_token()
-    }
-
-    fn price(&self, cost: u64) -> i128 {
-        i128::from(cost) * self.drops_per_token()
-    }
-
-    /// So many drops in whole tokens, rounded down, and what is left over.
-    fn tokens(&self, drops: i128) -> (i64, u64) {
-        let period = self.period.as_micros();
-        let (tokens, rest) = divide(drops.unsigned_abs(), period);
-        let tokens = i64::try_from(tokens).unwrap_or(i64::MAX);
-        match (drops < 0, rest) {
-            (false, rest) => (tokens, rest),
-            (true, 0) => (-tokens, 0),
-            (true, rest) => (-tokens - 1, period - rest),
-        }
-    }
-
-    /// How long it takes for `missing` drops to come in.
-    fn time_for(&self, missing: i128) -> Span {
-        Span::from_wide(divide_up(u128::try_from(missing).unwrap_or(0), self.refill))
+    /// How long so many drops take to come in.
+    fn time_for(&self, drops: u128) -> Span {
+        Span::from_wide(divide_up(drops, self.refill))
     }
 }
 
@@ -125,28 +106,39 @@ impl Limiter for TokenBucket {
     }
 
     fn judge(&self, level: &Level, now: Time, cost: u64) -> Verdict {
-        let missing = self.price(cost) - self.drops(level, now);
-        if missing <= 0 {
+        let (after, most) = (self.missing(level, now) + self.drops(cost), self.drops(self.capacity));
+        if after <= most {
             Verdict::ADMIT
         } else if cost > self.capacity {
             Verdict::NEVER
         } else {
-            Verdict::refuse(self.time_for(missing))
+            Verdict::refuse(self.time_for(after - most))
         }
     }
 
     fn charge(&self, level: &Level, now: Time, cost: u64) -> Level {
-        let left = self.drops(level, now) - self.price(cost);
-        let (tokens, rest) = self.tokens(left);
-        Level { tokens, fraction: Fraction::of(rest, self.period.as_micros()), last: now }
+        let period = self.period.as_micros();
+        let (tokens, rest) = divide(self.missing(level, now) + self.drops(cost), period);
+        let tokens =
+            self.capacity.cast_signed().saturating_sub_unsigned(u64::try_from(tokens).unwrap_or(u64::MAX));
+        match rest {
+            0 => Level { tokens, fraction: Fraction::ZERO, last: now },
+            // Of one more token so much is missing, and the rest of it there.
+            rest => Level {
+                tokens: tokens.saturating_sub(1),
+                fraction: Fraction::of(period - rest, period),
+                last: now,
+            },
+        }
     }
 
     fn gauge(&self, level: &Level, now: Time) -> Gauge {
-        let drops = self.drops(level, now);
+        let missing = self.missing(level, now);
+        let (tokens, _) = divide(self.drops(self.capacity).saturating_sub(missing), self.period.as_micros());
         Gauge {
             limit: self.capacity,
-            remaining: u64::try_from(self.tokens(drops).0).unwrap_or(0),
-            reset: self.time_for(self.full() - drops),
+            remaining: u64::try_from(tokens).unwrap_or(self.capacity),
+            reset: self.time_for(missing),
         }
     }
 
@@ -242,6 +234,6 @@ mod tests {
         let empty = charged(&second, None, T0, 10);
         let half = charged(&second, Some(empty), T0.plus(Span::from_micros(2500)), 0);
         let third = TokenBucket { period: Span::from_micros(3), ..second };
-        assert_eq!(third.drops(&half, half.last), 2 * 3 + 1);
+        assert_eq!(third.missing(&half, half.last), 10 * 3 - (2 * 3 + 1));
     }
 }

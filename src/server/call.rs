@@ -86,13 +86,13 @@ pub extern "C" fn enter<C: Command>(
     let outcome = catch_unwind(AssertUnwindSafe(|| {
         // SAFETY: the server passes `argc` arguments, which live as long as the call.
         let argv = unsafe { slice::from_raw_parts(argv, usize::try_from(argc).unwrap_or(0)) };
-        C::run(&Call { ctx, argv })
+        let reply = C::run(&Call { ctx, argv }).unwrap_or_else(Reply::Error);
+        // SAFETY: `ctx` is the context of the running command, which has replied nothing so far.
+        unsafe { reply::send(ctx, &reply) };
     }));
-    let reply = outcome.unwrap_or(Err(Error::Internal));
-    if reply.is_err() {
-        stats::count_error();
+    if outcome.is_err() {
+        // SAFETY: as above: sending a reply is the last thing that a command does, and does not panic.
+        unsafe { reply::send(ctx, &Reply::Error(Error::Internal)) };
     }
-    // SAFETY: `ctx` is the context of the running command, which has replied nothing so far.
-    unsafe { reply::send(ctx, &reply.unwrap_or_else(Reply::Error)) };
     OK
 }

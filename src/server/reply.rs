@@ -5,6 +5,7 @@ use std::ffi::CString;
 use redis_module::raw::RedisModuleCtx;
 
 use super::api::api;
+use super::stats;
 use crate::limit::{Answer, Error, Gauge, Verdict};
 use crate::time::Span;
 
@@ -72,12 +73,7 @@ pub unsafe fn send(ctx: *mut RedisModuleCtx, reply: &Reply) {
                     }
                 }
             }
-            // The server names the command in it, as for its own.
-            Reply::Error(Error::Arity) => _ = api!(RedisModule_WrongArity(ctx)),
-            Reply::Error(error) => {
-                let message = CString::new(error.to_string()).unwrap_or_default();
-                api!(RedisModule_ReplyWithError(ctx, message.as_ptr()));
-            }
+            Reply::Error(error) => send_error(ctx, *error),
         }
     }
 }
@@ -88,4 +84,22 @@ pub unsafe fn send(ctx: *mut RedisModuleCtx, reply: &Reply) {
 unsafe fn text(ctx: *mut RedisModuleCtx, text: &str) {
     // SAFETY: by the contract; the server copies the bytes.
     unsafe { api!(RedisModule_ReplyWithStringBuffer(ctx, text.as_ptr().cast(), text.len())) };
+}
+
+/// # Safety
+///
+/// As for `send`.
+#[cold]
+unsafe fn send_error(ctx: *mut RedisModuleCtx, error: Error) {
+    stats::count_error();
+    // SAFETY: by the contract, and the message is a C string that lives until the call returns.
+    unsafe {
+        if error == Error::Arity {
+            // The server names the command in it, as for its own.
+            api!(RedisModule_WrongArity(ctx));
+        } else {
+            let message = CString::new(error.to_string()).unwrap_or_default();
+            api!(RedisModule_ReplyWithError(ctx, message.as_ptr()));
+        }
+    }
 }

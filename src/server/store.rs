@@ -35,8 +35,8 @@ const HEADER: usize = 3;
 const FORM: usize = 2;
 
 /// The deadline of a key leaves some room behind the moment when its state is as good as new: as much time again,
-/// within these bounds. It is moved when less than half of the room is left, so that few charges move it, and a key
-/// in constant use never expires only to be made again.
+/// within these bounds. It is moved when less than a quarter of the room is left, so that few charges move it, and
+/// a key in constant use never expires only to be made again.
 const LEAST_SLACK: Span = Span::from_millis(1000);
 const MOST_SLACK: Span = Span::from_millis(60_000);
 
@@ -70,6 +70,7 @@ pub struct Key<'c, 'a, S: State> {
 
 impl<'c, 'a, S: State> Key<'c, 'a, S> {
     /// Opens the key that is an argument of the call.
+    #[inline(always)]
     pub fn open(call: &'c Call<'a>, place: usize, access: Access) -> Result<Self, Error> {
         let handle = Handle::open(call, place, access)?;
         let value = handle.value()?;
@@ -140,7 +141,7 @@ impl<'c, 'a, S: State> Key<'c, 'a, S> {
         // SAFETY: a slot of ours, to which no reference is alive.
         let head = unsafe { head(self.value) };
         let slack = reset.clamp(LEAST_SLACK, MOST_SLACK);
-        if head.deadline() < now.plus(reset).plus(slack.half()).as_millis_up() {
+        if head.deadline() < now.plus(reset).plus(slack.quarter()).as_millis_up() {
             let deadline = now.plus(reset).plus(slack).as_millis_up();
             head.set_deadline(deadline);
             self.handle.set_deadline(deadline);
@@ -302,6 +303,7 @@ struct Handle<'c, 'a> {
 }
 
 impl<'c, 'a> Handle<'c, 'a> {
+    #[inline(always)]
     fn open(call: &'c Call<'a>, place: usize, access: Access) -> Result<Self, Error> {
         let name = call.argument(place)?;
         let mode = match access {
@@ -314,6 +316,7 @@ impl<'c, 'a> Handle<'c, 'a> {
     }
 
     /// The value of ours that the key holds; null if the key does not exist.
+    #[inline(always)]
     fn value(&self) -> Result<*mut c_void, Error> {
         // SAFETY: the handle is open; the server takes a null one for a missing key.
         unsafe {
