@@ -49,6 +49,13 @@ struct Block {
     leases: Vec<Lease>,
 }
 
+impl Block {
+    /// Whether all of it has ended.
+    fn ended(&self, now: Time) -> bool {
+        self.leases.last().is_none_or(|last| last.deadline <= now)
+    }
+}
+
 #[derive(Debug)]
 pub struct Leases {
     last: Time,
@@ -84,7 +91,7 @@ impl Leases {
     pub fn cost(&self, now: Time) -> u128 {
         let mut ended = 0;
         for block in &self.blocks {
-            if block.leases.last().is_some_and(|last| last.deadline > now) {
+            if !block.ended(now) {
                 let some = block.leases.iter().take_while(|lease| lease.deadline <= now);
                 ended += some.map(|lease| u128::from(lease.cost)).sum::<u128>();
                 break;
@@ -96,7 +103,7 @@ impl Leases {
 
     /// When so much of what is held at `now` will have ended.
     pub fn ends(&self, mut cost: u128, now: Time) -> Option<Time> {
-        for block in &self.blocks {
+        for block in self.blocks.iter().filter(|block| !block.ended(now)) {
             let whole = block.leases.first().is_some_and(|first| first.deadline > now);
             if whole && block.cost < cost {
                 cost -= block.cost;
@@ -208,7 +215,7 @@ impl Leases {
     /// Takes a lease out of the order.
     fn take(&mut self, deadline: Time, id: &[u8]) {
         let (at, place) = self.place(deadline, id);
-        let Some(block) = self.blocks.get_mut(at) else {
+        let Some(block) = self.blocks.get_mut(at).filter(|block| place < block.leases.len()) else {
             return;
         };
         let lease = block.leases.remove(place);
@@ -252,13 +259,15 @@ impl Leases {
         }
     }
 
-    /// Moves all deadlines back by `step`. The order stays: those that would come before the epoch are equal then,
-    /// and sorted again.
+    /// Moves all deadlines back by `step`, without changing their order.
     fn shift(&mut self, step: Span) {
-        let leases: Vec<Lease> = self.blocks.drain(..).flat_map(|block| block.leases).collect();
-        (self.len, self.cost, self.by_id) = (0, 0, None);
-        for lease in leases {
-            self.insert(&lease.id, lease.deadline.minus(step), lease.cost);
+        // What would end before the epoch has long ended; its order would collapse.
+        self.drop_up_to(Time::default().plus(step), &[]);
+        for lease in self.blocks.iter_mut().flat_map(|block| &mut block.leases) {
+            lease.deadline = lease.deadline.minus(step);
+        }
+        for deadline in self.by_id.iter_mut().flat_map(|by_id| by_id.values_mut()) {
+            *deadline = deadline.minus(step);
         }
     }
 }
@@ -505,6 +514,35 @@ mod tests {
         assert_eq!(leases.end(), at(2199));
         assert!(leases.held(&7u32.to_be_bytes(), at(2006)).is_some());
         assert!(leases.held(&7u32.to_be_bytes(), at(2007)).is_none());
+    }
+
+    #[test]
+    fn what_would_end_before_the_epoch_is_dropped_and_the_rest_stays_held() {
+        let mut leases = Leases { last: at(9000), ..Leases::blank() };
+        for id in 0..300 {
+            hold(&mut leases, id, 5000 + u64::from(id), 1);
+        }
+        hold(&mut leases, 1000, 9500, 7);
+        leases.last = at(9000);
+        leases.apply(Change { last: at(10), moved: Some((at(9000), at(10))), ..Change::default() });
+        audit(&leases);
+        assert_eq!((leases.len, leases.cost(at(10)), leases.end()), (1, 7, at(510)));
+    }
+
+    #[test]
+    fn counting_what_has_ended_looks_at_blocks_and_dropping_it_takes_a_few_at_a_time() {
+        let mut leases = Leases::blank();
+        for id in 0..100_000u32 {
+            hold(&mut leases, id, 1000, 1);
+        }
+        assert_eq!(leases.cost(at(1000)), 0);
+        assert_eq!(leases.ends(1, at(1000)), None);
+        let tidied = leases.tidied(at(1000));
+        let bound = tidied.dropped.map(|(deadline, id)| (deadline, id.to_vec()));
+        let (deadline, id) = bound.unwrap();
+        leases.apply(Change { dropped: Some((deadline, &id)), ..Change::default() });
+        audit(&leases);
+        assert_eq!(leases.len, 100_000 - DROPS);
     }
 
     #[test]

@@ -13,8 +13,8 @@ use redis_module::logging::RedisLogLevel;
 use redis_module::logging::log_io_error;
 use redis_module::native_types::RedisType;
 use redis_module::raw::{
-    RedisModule_DefragAlloc, RedisModule_IsIOError, RedisModuleDefragCtx, RedisModuleDigest, RedisModuleIO,
-    RedisModuleString, RedisModuleTypeMethods,
+    RedisModule_DefragAlloc, RedisModuleDefragCtx, RedisModuleDigest, RedisModuleIO, RedisModuleString,
+    RedisModuleTypeMethods,
 };
 
 use super::api::api;
@@ -161,8 +161,8 @@ unsafe extern "C" fn rdb_load(io: *mut RedisModuleIO, version: c_int) -> *mut c_
         unsafe {
             let mut length = 0;
             let buffer = api!(RedisModule_LoadStringBuffer(io, &raw mut length));
-            let failed = RedisModule_IsIOError.is_some_and(|is_io_error| is_io_error(io) != 0);
-            if buffer.is_null() || failed {
+            if buffer.is_null() {
+                // The source has ended or is broken.
                 return null_mut();
             }
             let value = decode(slice::from_raw_parts(buffer.cast(), length));
