@@ -1,0 +1,180 @@
+//! Putting a row's load on a server, and making sure that it was what the row says.
+
+use std::process::Command;
+
+use redis::{Connection, Value};
+
+use super::Result;
+use super::rows::{Answer, Load, Row};
+use super::support::{Server, call, info, simple};
+
+/// Calls per pipeline, redis-benchmark's and ours.
+const PIPELINE: u32 = 64;
+/// How many replies are looked at after a load.
+const SAMPLE: u32 = 50;
+
+#[derive(Clone, Copy)]
+pub struct Size {
+    pub connections: u32,
+    pub keys: u32,
+    pub calls: u32,
+    /// The calls of the largest load that this one is compared with: both prepare for that one.
+    pub most: u32,
+}
+
+/// Prepares the keys, makes the calls, checks them; returns the CPU time of the server's main thread, in
+/// microseconds per call.
+pub fn put(server: &Server, row: &Row, size: Size) -> Result<f64> {
+    let mut con = server.connection();
+    let call = row.call.replace("$SHA", &loaded(&mut con, row.script)?);
+    let prepare = if row.prepare.is_empty() { &call } else { row.prepare };
+    let prepared = if row.load == Load::Once { size.most } else { size.keys };
+    pipeline(&mut con, prepared, |i| fill(prepare, i, size.keys), |_| Ok(()))?;
+
+    let before = Tally::read(&mut con, row)?;
+    let started = cpu_micros(&mut con)?;
+    match row.load {
+        Load::Random => benchmark(server, &call, size)?,
+        Load::Once => {
+            // In no order that the server could know: the step shares no factor with any load's size.
+            let shuffled = |i: u32| u32::try_from(u64::from(i) * 7919 % u64::from(size.most)).unwrap_or(0);
+            let nth = |i| fill(&call, shuffled(i), size.keys);
+            pipeline(&mut con, size.calls, nth, |reply| check(row, reply))?;
+        }
+    }
+    let cpu = cpu_micros(&mut con)? - started;
+    Tally::read(&mut con, row)?.check_since(&before, row, size.calls)?;
+    if row.load == Load::Random {
+        let spread = size.keys / SAMPLE;
+        pipeline(&mut con, SAMPLE, |i| fill(&call, i * spread, size.keys), |reply| check(row, reply))?;
+    }
+    Ok(cpu / f64::from(size.calls))
+}
+
+/// Loads a script, if there is one, and returns its digest.
+pub fn loaded(con: &mut Connection, script: &str) -> Result<String> {
+    if script.is_empty() {
+        return Ok(String::new());
+    }
+    Ok(simple(&call(con, &["SCRIPT", "LOAD", script])?))
+}
+
+/// Makes `count` calls in pipelines. An error reply ends it.
+pub fn pipeline(
+    con: &mut Connection,
+    count: u32,
+    line: impl Fn(u32) -> String,
+    mut check: impl FnMut(&Value) -> Result<()>,
+) -> Result<()> {
+    let mut next = 0;
+    while next < count {
+        let end = count.min(next + PIPELINE);
+        let mut pipe = redis::Pipeline::with_capacity(PIPELINE as usize);
+        for i in next..end {
+            let mut cmd = redis::Cmd::new();
+            for word in line(i).split(' ') {
+                cmd.arg(word);
+            }
+            pipe.add_command(cmd);
+        }
+        let replies: Vec<Value> = pipe.query(con)?;
+        replies.iter().try_for_each(&mut check)?;
+        next = end;
+    }
+    Ok(())
+}
+
+/// The first `#` becomes one of the keys, any other the number itself, as redis-benchmark writes numbers.
+pub fn fill(line: &str, i: u32, keys: u32) -> String {
+    line.replacen('#', &format!("{:012}", i % keys), 1).replace('#', &format!("{i:012}"))
+}
+
+fn benchmark(server: &Server, call: &str, size: Size) -> Result<()> {
+    let output = Command::new("redis-benchmark")
+        .args(["-q", "-h", "127.0.0.1", "-p", &server.port.to_string(), "-P", &PIPELINE.to_string()])
+        .args(["-c", &size.connections.to_string(), "-r", &size.keys.to_string()])
+        .args(["-n", &size.calls.to_string()])
+        .args(call.replace('#', "__rand_int__").split(' '))
+        .output()?;
+    if !output.status.success() {
+        return Err(format!("redis-benchmark: {}", String::from_utf8_lossy(&output.stderr)).into());
+    }
+    Ok(())
+}
+
+fn cpu_micros(con: &mut Connection) -> Result<f64> {
+    let mut micros = 0.0;
+    for field in ["used_cpu_user_main_thread", "used_cpu_sys_main_thread"] {
+        let seconds: f64 = info(con, "cpu", field).ok_or("INFO cpu tells no main thread")?.parse()?;
+        micros += seconds * 1e6;
+    }
+    Ok(micros)
+}
+
+fn check(row: &Row, reply: &Value) -> Result<()> {
+    let first = match reply {
+        Value::Int(number) => Some(*number),
+        Value::Array(elements) => match elements.first() {
+            Some(Value::Int(number)) => Some(*number),
+            _ => None,
+        },
+        _ => None,
+    };
+    let right = match row.answer {
+        Answer::Any => true,
+        Answer::Admitted => first == Some(0),
+        Answer::Refused | Answer::Done => first == Some(1),
+    };
+    if right { Ok(()) } else { Err(format!("answered {}", simple(reply)).into()) }
+}
+
+/// What the server has counted.
+struct Tally {
+    /// Calls of the row's command.
+    calls: u64,
+    errors: u64,
+    /// By all our limiters.
+    admitted: u64,
+    refused: u64,
+}
+
+impl Tally {
+    fn read(con: &mut Connection, row: &Row) -> Result<Tally> {
+        let command = row.call.split(' ').next().unwrap_or_default().to_lowercase();
+        // "calls=12,usec=..."; nothing before the first call.
+        let stats = info(con, "commandstats", &format!("cmdstat_{command}")).unwrap_or_default();
+        let calls = stats.strip_prefix("calls=").and_then(|rest| rest.split(',').next()).unwrap_or("0");
+        let ours = simple(&call(con, &["INFO", "ratelimit"])?);
+        let sum = |suffix: &str| -> u64 {
+            let counters = ours.lines().filter_map(|line| line.split_once(':'));
+            let counters = counters.filter(|(name, _)| name.ends_with(suffix));
+            counters.filter_map(|(_, number)| number.parse::<u64>().ok()).sum()
+        };
+        Ok(Tally {
+            calls: calls.parse()?,
+            errors: info(con, "stats", "total_error_replies").ok_or("no total_error_replies")?.parse()?,
+            admitted: sum("_admitted"),
+            refused: sum("_refused"),
+        })
+    }
+
+    fn check_since(&self, before: &Tally, row: &Row, calls: u32) -> Result<()> {
+        let calls = u64::from(calls);
+        let counted = |what: &str, number: u64, expected: u64| {
+            if number == expected {
+                return Ok(());
+            }
+            Err(format!("{number} {what} instead of {expected}"))
+        };
+        counted("calls", self.calls - before.calls, calls)?;
+        counted("errors", self.errors - before.errors, 0)?;
+        let (admitted, refused) = match row.answer {
+            _ if !row.consumes() => (0, 0),
+            Answer::Refused => (0, calls),
+            _ => (calls, 0),
+        };
+        counted("admitted", self.admitted - before.admitted, admitted)?;
+        counted("refused", self.refused - before.refused, refused)?;
+        Ok(())
+    }
+}

@@ -1,0 +1,79 @@
+//! What a call costs the server: instructions under callgrind, CPU time next to `INCR` and `SET PX`, bytes per key.
+//!
+//! ```text
+//! cargo bench --bench server -- instructions [words]
+//! cargo bench --bench server -- cpu [--rounds=5] [words]
+//! ```
+//!
+//! With words, only the rows whose name holds one of them. The module is taken from `target/release`: build it first.
+//! A row that turns out not to have measured what its name says is printed as an error, never as a figure.
+
+// What is wrong with a bench is found by the person who runs it, at once.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+
+mod cpu;
+mod instructions;
+mod load;
+mod lua;
+mod memory;
+mod rows;
+#[path = "../../tests/support/mod.rs"]
+mod support;
+
+use std::error::Error;
+use std::process::ExitCode;
+
+pub type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
+
+fn main() -> ExitCode {
+    // Cargo adds `--bench`.
+    let words: Vec<String> = std::env::args().skip(1).filter(|word| word != "--bench").collect();
+    let (options, words): (Vec<_>, Vec<_>) = words.into_iter().partition(|word| word.starts_with("--"));
+    let failed = match words.split_first() {
+        Some((mode, names)) if mode == "instructions" => instructions::run(&Selection(names)),
+        Some((mode, names)) if mode == "cpu" => {
+            let rounds = options.iter().find_map(|option| option.strip_prefix("--rounds="));
+            let rounds = rounds.map_or(5, |rounds| rounds.parse().expect("a number of rounds")).max(1);
+            cpu::run(rounds, &Selection(names)) + memory::run(&Selection(names))
+        }
+        _ => {
+            eprintln!(
+                "usage: cargo bench --bench server -- instructions|cpu [--rounds=5] [words of the rows]"
+            );
+            return ExitCode::SUCCESS;
+        }
+    };
+    if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// The rows that were asked for, by words of their names; all if there are none.
+pub struct Selection<'a>(&'a [String]);
+
+impl Selection<'_> {
+    pub fn has(&self, name: &str) -> bool {
+        let name = name.to_lowercase();
+        self.0.is_empty() || self.0.iter().any(|word| name.contains(&word.to_lowercase()))
+    }
+}
+
+/// A figure against its target, as one column of a table.
+pub fn against(figure: u64, target: Option<u64>) -> String {
+    match target {
+        None => String::new(),
+        Some(target) if figure <= target => format!("<= {}: met", grouped(target)),
+        Some(target) => format!("<= {}: missed by {}", grouped(target), grouped(figure - target)),
+    }
+}
+
+/// `1234567` as `1,234,567`.
+pub fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}

@@ -1,0 +1,100 @@
+//! Bytes per key: what a million keys with names of 16 bytes take, each touched once.
+
+use super::load::{fill, loaded, pipeline};
+use super::support::{Server, info};
+use super::{Result, Selection, against, grouped, lua};
+
+const KEYS: u32 = 1_000_000;
+
+struct Row {
+    name: &'static str,
+    /// As in the table of calls.
+    call: &'static str,
+    script: &'static str,
+    target: Option<u64>,
+    elsewhere: &'static str,
+}
+
+const PLAIN: Row = Row { name: "", call: "", script: "", target: None, elsewhere: "" };
+
+/// Periods of an hour: no key may go before the last one has come.
+const ROWS: &[Row] = &[
+    Row { name: "INCR", call: "INCR key:#", elsewhere: "72 when designed", ..PLAIN },
+    Row {
+        name: "SET of 19 digits",
+        call: "SET key:# 1234567890123456789",
+        elsewhere: "88 when designed",
+        ..PLAIN
+    },
+    Row {
+        name: "SET PX of 19 digits",
+        call: "SET key:# 1234567890123456789 PX 3600000",
+        elsewhere: "129 when designed",
+        ..PLAIN
+    },
+    Row { name: "RL.TOKENBUCKET", call: "RL.TOKENBUCKET key:# 100 1 3600000", elsewhere: "Lua 258", ..PLAIN },
+    Row { name: "RL.TOKENBUCKET BATCH", call: "RL.TOKENBUCKET key:# 100 1 3600000 BATCH", ..PLAIN },
+    Row {
+        name: "RL.GCRA",
+        call: "RL.GCRA key:# 100 1 3600000",
+        target: Some(177),
+        elsewhere: "redis-cell 161",
+        ..PLAIN
+    },
+    Row { name: "RL.SLIDINGWINDOW", call: "RL.SLIDINGWINDOW key:# 100 3600000", ..PLAIN },
+    Row {
+        name: "RL.SLIDINGWINDOW PRECISION",
+        call: "RL.SLIDINGWINDOW key:# 100 3600000 PRECISION 60000",
+        elsewhere: "Lua, three windows 289",
+        ..PLAIN
+    },
+    Row { name: "RL.CONCURRENT, one lease", call: "RL.CONCURRENT key:# 100 3600000 id:#", ..PLAIN },
+    Row {
+        name: "Lua token bucket",
+        call: "EVALSHA $SHA 2 tok:# tim:# 10 100000 1700000000 1",
+        script: lua::TOKEN_BUCKET,
+        elsewhere: "258 when designed",
+        ..PLAIN
+    },
+];
+
+/// Prints the table; returns how many rows failed.
+pub fn run(selection: &Selection<'_>) -> usize {
+    println!("\nBytes per key");
+    println!("{:<36} {:>8}  {:<24} elsewhere", "call", "bytes", "target");
+    let mut failed = 0;
+    for row in ROWS.iter().filter(|row| selection.has(row.name)) {
+        match per_key(row) {
+            Ok(bytes) => {
+                let target = against(bytes, row.target);
+                println!("{:<36} {:>8}  {target:<24} {}", row.name, grouped(bytes), row.elsewhere);
+            }
+            Err(error) => {
+                failed += 1;
+                println!("{:<36} ERROR, not measured: {error}", row.name);
+            }
+        }
+    }
+    failed
+}
+
+fn per_key(row: &Row) -> Result<u64> {
+    let server = Server::start(&[]);
+    let mut con = server.connection();
+    let call = row.call.replace("$SHA", &loaded(&mut con, row.script)?);
+    let used = || -> Result<u64> {
+        Ok(info(&mut server.connection(), "memory", "used_memory").ok_or("no used_memory")?.parse()?)
+    };
+    let before = used()?;
+    pipeline(&mut con, KEYS, |i| fill(&call, i, KEYS), |_| Ok(()))?;
+    let after = used()?;
+    // "keys=1000000,expires=..."; a limiter of two keys has twice as many.
+    let names = row.call.matches(":#").count() - row.call.matches(" id:#").count();
+    let expected = format!("keys={},", u64::from(KEYS) * u64::try_from(names)?);
+    let keyspace = info(&mut con, "keyspace", "db0").unwrap_or_default();
+    if !keyspace.starts_with(&expected) {
+        return Err(format!("{keyspace} instead of {expected}").into());
+    }
+    // To the nearest byte.
+    Ok((after - before + u64::from(KEYS) / 2) / u64::from(KEYS))
+}

@@ -1,0 +1,223 @@
+//! The rows of both tables: what is called, on which keys, and what it must answer.
+
+use super::lua;
+
+/// One kind of call.
+pub struct Row {
+    pub name: &'static str,
+    /// Each `#` is a random number of 12 digits, and `$SHA` the loaded script's digest.
+    pub call: &'static str,
+    /// What is called once for each key beforehand; empty: the call itself. So nothing measured creates a key.
+    pub prepare: &'static str,
+    pub script: &'static str,
+    pub load: Load,
+    pub answer: Answer,
+    /// The most instructions it may cost.
+    pub target: Option<u64>,
+    /// What the same costs elsewhere, in instructions.
+    pub elsewhere: &'static str,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Load {
+    /// Any number for each `#`, as often as it comes: redis-benchmark.
+    Random,
+    /// For calls that can be made only once: the first `#` goes round the keys, a later one is never the same again,
+    /// and it is that which is prepared.
+    Once,
+}
+
+/// What every measured call must have answered.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Answer {
+    /// Anything but an error.
+    Any,
+    /// First of the integers: 0.
+    Admitted,
+    /// First of the integers: 1.
+    Refused,
+    /// 1.
+    Done,
+}
+
+const PLAIN: Row = Row {
+    name: "",
+    call: "",
+    prepare: "",
+    script: "",
+    load: Load::Random,
+    answer: Answer::Any,
+    target: None,
+    elsewhere: "",
+};
+const ADMITTED: Row = Row { answer: Answer::Admitted, ..PLAIN };
+const REFUSED: Row = Row { answer: Answer::Refused, target: Some(7_500), ..PLAIN };
+
+pub const INCR: Row = Row { name: "INCR", call: "INCR key:#", elsewhere: "3,858 when designed", ..PLAIN };
+pub const SET_PX: Row =
+    Row { name: "SET PX", call: "SET key:# 1 PX 60000", elsewhere: "9,485 when designed", ..PLAIN };
+
+/// Admitted: limits that no load reaches, in numbers as long as people write them. Refused: one an hour, and that one
+/// is taken in advance.
+pub const ROWS: &[Row] = &[
+    Row { name: "PING", call: "PING", elsewhere: "2,294 when designed", ..PLAIN },
+    Row {
+        name: "GET",
+        call: "GET key:#",
+        prepare: "SET key:# 1",
+        elsewhere: "2,835 when designed, of a missing key",
+        ..PLAIN
+    },
+    INCR,
+    SET_PX,
+    // Stripe's figures, in the middle of a burst.
+    Row {
+        name: "RL.TOKENBUCKET admitted",
+        call: "RL.TOKENBUCKET key:# 500 100 1000",
+        target: Some(10_400),
+        elsewhere: "Lua 77,698",
+        ..ADMITTED
+    },
+    Row {
+        name: "RL.TOKENBUCKET refused",
+        call: "RL.TOKENBUCKET key:# 1 1 3600000",
+        elsewhere: "redis-cell 13,498",
+        ..REFUSED
+    },
+    Row {
+        name: "RL.TOKENBUCKET BATCH admitted",
+        call: "RL.TOKENBUCKET key:# 500 100 1000 BATCH",
+        ..ADMITTED
+    },
+    Row { name: "RL.TOKENBUCKET BATCH refused", call: "RL.TOKENBUCKET key:# 1 1 3600000 BATCH", ..REFUSED },
+    Row {
+        name: "RL.GCRA admitted",
+        call: "RL.GCRA key:# 500 100 1000",
+        target: Some(10_400),
+        elsewhere: "C GCRA 10,410; redis-cell 23,112; Lua 40,276",
+        ..ADMITTED
+    },
+    // Here the debt is gone whenever the next request comes, and the numbers are long.
+    Row {
+        name: "RL.GCRA admitted, at rest",
+        call: "RL.GCRA key:# 1000000 1000000 1000",
+        target: Some(10_400),
+        elsewhere: "C GCRA 10,410; redis-cell 23,112; Lua 40,276",
+        ..ADMITTED
+    },
+    Row {
+        name: "RL.GCRA refused",
+        call: "RL.GCRA key:# 0 1 3600000",
+        elsewhere: "C GCRA 6,414; redis-cell 13,498",
+        ..REFUSED
+    },
+    Row {
+        name: "RL.PEEK GCRA",
+        call: "RL.PEEK key:# GCRA 500 100 1000",
+        prepare: "RL.GCRA key:# 500 100 1000",
+        ..ADMITTED
+    },
+    Row {
+        name: "RL.SLIDINGWINDOW admitted",
+        call: "RL.SLIDINGWINDOW key:# 1000000 60000",
+        target: Some(10_800),
+        elsewhere: "Lua, buckets 98,797",
+        ..ADMITTED
+    },
+    Row { name: "RL.SLIDINGWINDOW refused", call: "RL.SLIDINGWINDOW key:# 1 3600000", ..REFUSED },
+    Row {
+        name: "RL.SLIDINGWINDOW PRECISION admitted",
+        call: "RL.SLIDINGWINDOW key:# 1000000 3600000 PRECISION 60000",
+        elsewhere: "Lua 98,797",
+        ..ADMITTED
+    },
+    Row {
+        name: "RL.SLIDINGWINDOW PRECISION refused",
+        call: "RL.SLIDINGWINDOW key:# 1 3600000 PRECISION 60000",
+        ..REFUSED
+    },
+    // Random ids: a key comes to hold as many leases as it has calls, 60 under callgrind.
+    Row {
+        name: "RL.CONCURRENT acquire",
+        call: "RL.CONCURRENT key:# 1000000 3600000 id:#",
+        target: Some(13_000),
+        elsewhere: "Lua 43,957",
+        ..ADMITTED
+    },
+    Row {
+        name: "RL.CONCURRENT renew by asking again",
+        call: "RL.CONCURRENT key:# 1000000 3600000 holder",
+        ..ADMITTED
+    },
+    Row {
+        name: "RL.CONCURRENT refused",
+        call: "RL.CONCURRENT key:# 1 3600000 id:#",
+        prepare: "RL.CONCURRENT key:# 1 3600000 holder",
+        ..REFUSED
+    },
+    Row {
+        name: "RL.RELEASE",
+        call: "RL.RELEASE key:# id:#",
+        prepare: "RL.CONCURRENT key:# 1000000 3600000 id:#",
+        load: Load::Once,
+        answer: Answer::Done,
+        ..PLAIN
+    },
+    Row {
+        name: "RL.RENEW",
+        call: "RL.RENEW key:# 3600000 holder",
+        prepare: "RL.CONCURRENT key:# 10 3600000 holder",
+        answer: Answer::Done,
+        ..PLAIN
+    },
+    Row {
+        name: "EVALSHA of an empty script",
+        call: "EVALSHA $SHA 1 key:#",
+        script: lua::EMPTY,
+        elsewhere: "11,604 when designed",
+        ..PLAIN
+    },
+    // Its two keys have numbers of their own, which makes no difference: the clock stands still.
+    Row {
+        name: "Lua token bucket",
+        call: "EVALSHA $SHA 2 tok:# tim:# 1000000 1000000000 1700000000 1",
+        script: lua::TOKEN_BUCKET,
+        elsewhere: "77,698 when designed",
+        ..ADMITTED
+    },
+    Row {
+        name: "Lua concurrent acquire",
+        call: "EVALSHA $SHA 1 key:# 1000000 1700000000 id:#",
+        script: lua::CONCURRENT,
+        elsewhere: "43,957 when designed",
+        ..ADMITTED
+    },
+    Row {
+        name: "Lua GCRA booking",
+        call: "EVALSHA $SHA 1 key:# 1000000",
+        script: lua::GCRA,
+        elsewhere: "40,276 when designed",
+        ..PLAIN
+    },
+    Row {
+        name: "Lua sliding window",
+        call: "EVALSHA $SHA 1 key:# [[3600,1000000,60]] 1700000000 1",
+        script: lua::SLIDING_WINDOWS,
+        elsewhere: "98,797 when designed",
+        ..ADMITTED
+    },
+    Row {
+        name: "Lua three sliding windows",
+        call: "EVALSHA $SHA 1 key:# [[1,1000000],[60,1000000],[3600,1000000,60]] 1700000000 1",
+        script: lua::SLIDING_WINDOWS,
+        elsewhere: "233,209 when designed",
+        ..ADMITTED
+    },
+];
+
+impl Row {
+    /// Whether the module counts it as a request to a limiter.
+    pub fn consumes(&self) -> bool {
+        self.call.starts_with("RL.") && self.answer != Answer::Done && !self.call.starts_with("RL.PEEK")
+    }
+}
