@@ -9,17 +9,17 @@ mod limit;
 mod server;
 mod time;
 
-use redis_module::redis_module;
+use redis_module::{Context, RedisString, Status, redis_module};
 
 use command::{Apply, Info, Limit, Peek, Release, Renew};
 use server::Entry;
 
-/// Every command.
-const COMMANDS: &[Entry] = &[
-    Entry::of::<Limit<0>>(),
-    Entry::of::<Limit<1>>(),
-    Entry::of::<Limit<2>>(),
-    Entry::of::<Limit<3>>(),
+/// A command for each row of the catalog.
+const LIMITERS: [Entry; limit::CATALOG.len()] =
+    [Entry::of::<Limit<0>>(), Entry::of::<Limit<1>>(), Entry::of::<Limit<2>>(), Entry::of::<Limit<3>>()];
+
+/// The other commands.
+const OTHERS: &[Entry] = &[
     Entry::of::<Release>(),
     Entry::of::<Renew>(),
     Entry::of::<Peek>(),
@@ -29,11 +29,8 @@ const COMMANDS: &[Entry] = &[
     Entry::of::<command::fault::Panic>(),
 ];
 
-/// One limiter's command for each row of the catalog: the last one is there, and one more does not compile.
-const _: &str = <Limit<{ limit::CATALOG.len() - 1 }> as server::Command>::NAME;
-
-fn load(context: &redis_module::Context, arguments: &[redis_module::RedisString]) -> redis_module::Status {
-    server::load(context, arguments, COMMANDS)
+fn load(context: &Context, arguments: &[RedisString]) -> Status {
+    server::load(context, arguments, &[&LIMITERS, OTHERS])
 }
 
 /// Unit tests run without a server, whose allocator is then not there.

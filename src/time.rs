@@ -19,6 +19,10 @@ impl Time {
         Time(micros)
     }
 
+    pub const fn from_millis(millis: u64) -> Time {
+        Time(millis.saturating_mul(1000))
+    }
+
     pub const fn as_micros(self) -> u64 {
         self.0
     }

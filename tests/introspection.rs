@@ -138,7 +138,7 @@ fn a_key_tells_what_it_holds() {
         ),
         (
             "RL.CONCURRENT f 10 60000 x COST 4",
-            "limiter, CONCURRENT, mode, leases, leases, 1, cost, 4, last_deadline_us, 1700002860000000, ",
+            "limiter, CONCURRENT, mode, leases, stored_leases, 1, stored_cost, 4, last_deadline_us, 1700002860000000, ",
         ),
     ] {
         ints(con, &format!("{make} AT {at}"));

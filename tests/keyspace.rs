@@ -96,6 +96,12 @@ fn the_expiry_is_behind_the_reset_and_rarely_moved() {
         ints(con, &format!("RL.PEEK {key} {limiter}"));
         assert_eq!(text(con, &format!("PEXPIRETIME {key}")), expiry);
     }
+    // When the reset comes nearer, so does the expiry: no key stays for a century because of one long lease.
+    ints(con, "RL.CONCURRENT near 10 3153600000000 long");
+    ints(con, "RL.CONCURRENT near 10 1000 short");
+    ints(con, "RL.RELEASE near long");
+    let ttl: i64 = text(con, "PTTL near").parse().unwrap();
+    assert!(ttl <= 62_000, "{ttl}");
     // A second charge that fits into the room leaves the expiry where it is.
     ints(con, "RL.GCRA hot 1000 1000 1000 COST 10");
     let expiry = text(con, "PEXPIRETIME hot");
@@ -152,6 +158,27 @@ fn memory_usage_is_what_the_allocator_gave() {
     let (grown, told) = (used(con) - before, usage(con, "table"));
     assert!((told - grown).abs() < grown / 5, "told {told}, grown by {grown}");
     assert!(grown < 20_000 * 200, "{} bytes a lease", grown / 20_000);
+}
+
+#[test]
+fn renewals_take_no_more_memory() {
+    let server = Server::start(&[]);
+    let con = &mut server.connection();
+    let used = |con: &mut Connection| -> i64 { info(con, "memory", "used_memory").unwrap().parse().unwrap() };
+    let id = |i: u32| format!("{i:0>256}");
+    let hold_all = |con: &mut Connection| {
+        for i in 0..1000 {
+            ints(con, &format!("RL.CONCURRENT table 100000 3600000 {}", id(i)));
+        }
+    };
+    hold_all(con);
+    let before = used(con);
+    hold_all(con);
+    for i in 0..1000 {
+        ints(con, &format!("RL.RENEW table 3600000 {}", id(i)));
+    }
+    let grown = used(con) - before;
+    assert!(grown < 50_000, "grown by {grown}");
 }
 
 #[test]

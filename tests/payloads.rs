@@ -85,6 +85,37 @@ fn dumps_with_any_byte_changed_or_cut_anywhere() {
     assert!(restored > 100, "{restored} restored");
 }
 
+#[test]
+fn a_dump_with_bytes_left_over_is_refused_and_leaks_nothing() {
+    let server = Server::start(&["--rdbcompression", "no"]);
+    let con = &mut server.connection();
+    text(con, "DEBUG SET-SKIP-CHECKSUM-VALIDATION 1");
+    for i in 0..60 {
+        ints(con, &format!("RL.CONCURRENT key 100 3600000 lease:{i}"));
+    }
+    // Type and module id (10 bytes), the opcode of a string, its length (2 bytes), the kind, last, the number of
+    // leases: one less than there are leaves bytes over.
+    let whole = dump(con, "key");
+    let mut short = whole.clone();
+    let count = short.windows(8).position(|window| window == 60u64.to_le_bytes()).unwrap();
+    short[count] = 59;
+    let used = |con: &mut Connection| -> u64 {
+        support::info(con, "memory", "used_memory").unwrap().parse().unwrap()
+    };
+    let mut refuse = || {
+        let error = call_bytes(con, &[b"RESTORE", b"other", b"0", &short]).unwrap_err();
+        assert_eq!(error_line(&error), "ERR Bad data format");
+        used(con)
+    };
+    let before = refuse();
+    for _ in 0..1000 {
+        refuse();
+    }
+    let after = refuse();
+    assert!(after < before + 200_000, "{before} before, {after} after");
+    call_bytes(con, &[b"RESTORE", b"other", b"0", &whole]).unwrap();
+}
+
 /// The payload of the effect of the last call, from the AOF.
 fn last_payload(server: &Server) -> Vec<u8> {
     let dir = server.dir().join("appendonlydir");

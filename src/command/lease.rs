@@ -1,9 +1,9 @@
 //! `RL.RELEASE key id [AT at]` and `RL.RENEW key ttl id [AT at]`: what is done with a lease once it is held.
 
 use crate::limit::concurrent::{self, parse_id};
-use crate::limit::{Error, Leases, Reading, State, read_clock};
+use crate::limit::{Error, Leases, State};
 use crate::server::{Access, Call, Command, Key, Keys, Reply, clock};
-use crate::time::Time;
+use crate::time::{Span, Time};
 
 pub struct Release;
 
@@ -17,22 +17,7 @@ impl Command for Release {
 
     fn run(call: &Call<'_>) -> Result<Reply, Error> {
         let (id, at) = call.parse(2, |words| Ok((parse_id(words)?, words.at()?)))?;
-        let Some(mut table) = Table::open(call, at)? else {
-            return Ok(Reply::Integer(0));
-        };
-        let now = table.now;
-        let released = table.key.change(Leases::blank(), |leases, out| {
-            if let Some(change) = concurrent::release(leases, id, now) {
-                Leases::encode_change(&change, out);
-            }
-        });
-        let none_left = table.key.state().is_some_and(|leases| leases.end() <= now);
-        if released && none_left {
-            table.key.delete();
-        } else {
-            table.commit();
-        }
-        Ok(Reply::Integer(released.into()))
+        change(call, at, |leases, now, out| put(concurrent::release(leases, id, now), out))
     }
 }
 
@@ -49,51 +34,37 @@ impl Command for Renew {
     fn run(call: &Call<'_>) -> Result<Reply, Error> {
         let (ttl, id, at) =
             call.parse(2, |words| Ok((words.duration("ttl")?, parse_id(words)?, words.at()?)))?;
-        let Some(mut table) = Table::open(call, at)? else {
-            return Ok(Reply::Integer(0));
-        };
-        let now = table.now;
-        let renewed = table.key.change(Leases::blank(), |leases, out| {
-            if let Some(change) = concurrent::renew(leases, id, ttl, now) {
-                Leases::encode_change(&change, out);
-            }
-        });
-        table.commit();
-        Ok(Reply::Integer(renewed.into()))
+        change(call, at, |leases, now, out| put(concurrent::renew(leases, id, ttl, now), out))
     }
 }
 
-/// The leases of a key that exists, at an instant.
-struct Table<'c, 'a> {
-    key: Key<'c, 'a, Leases>,
-    now: Time,
-    /// The server's now, by which keys expire.
-    clock: Time,
+fn put(change: Option<<Leases as State>::Change<'_>>, out: &mut Vec<u8>) {
+    if let Some(change) = change {
+        Leases::encode_change(&change, out);
+    }
 }
 
-impl<'c, 'a> Table<'c, 'a> {
-    fn open(call: &'c Call<'a>, at: Option<Time>) -> Result<Option<Self>, Error> {
-        let clock = clock();
-        let mut now = at.unwrap_or(clock);
-        let mut key = Key::<Leases>::open(call, 1, Access::Change)?;
-        let Some(leases) = key.state() else {
-            return Ok(None);
-        };
-        match read_clock(leases.last(), now, || concurrent::reset(leases, leases.last())) {
-            Reading::At(instant) => now = instant,
-            Reading::SetBack => {
-                key.change(Leases::blank(), |leases, out| {
-                    Leases::encode_change(&concurrent::rebase(leases, now), out);
-                });
-                key.forget_deadline();
-            }
-        }
-        Ok(Some(Table { key, now, clock }))
+/// Makes the change to the leases of a key that `write` puts down, if it does, and replies whether it did. A key
+/// without a lease that is held is deleted.
+fn change(
+    call: &Call<'_>,
+    at: Option<Time>,
+    write: impl FnOnce(&Leases, Time, &mut Vec<u8>),
+) -> Result<Reply, Error> {
+    let clock = clock();
+    let mut key = Key::<Leases>::open(call, 1, Access::Change)?;
+    let asked = at.unwrap_or(clock);
+    let rebase = |leases: &Leases, out: &mut Vec<u8>| put(Some(concurrent::rebase(leases, asked)), out);
+    let now = key.read_clock(asked, |leases| concurrent::reset(leases, leases.last()), rebase)?;
+    if key.state().is_none() {
+        return Ok(Reply::Integer(0));
     }
-
-    fn commit(self) {
-        let reset =
-            self.key.state().map_or_else(Default::default, |leases| concurrent::reset(leases, self.now));
-        self.key.commit(self.clock.max(self.now), reset);
+    let changed = key.change(Leases::blank(), |leases, out| write(leases, now, out))?;
+    let reset = key.state().map(|leases| concurrent::reset(leases, now)).unwrap_or_default();
+    if changed && reset == Span::ZERO {
+        key.delete();
+    } else {
+        key.commit(clock.max(now), reset);
     }
+    Ok(Reply::Integer(changed.into()))
 }

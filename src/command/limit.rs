@@ -1,10 +1,8 @@
 //! `RL.<LIMITER> key <parameters> [COST cost] [AT at]`: asks, and takes if it may.
 
-use crate::limit::{
-    Answer, CATALOG, Claim, Error, Limiter, Reading, Request, State, Verdict, decide_all, look, reading,
-};
+use crate::limit::{Answer, CATALOG, Claim, Error, Limiter, Request, State, Verdict, decide_all, look};
 use crate::server::{Access, Call, Command, Key, Keys, Outcome, Reply, clock, count};
-use crate::time::{Span, Time};
+use crate::time::Time;
 use crate::with_limiter;
 
 /// The command of a row of the catalog.
@@ -32,16 +30,18 @@ impl<const ROW: usize> Command for Limit<ROW> {
 
 fn ask<L: Limiter>(call: &Call<'_>, limiter: &L, request: &Request) -> Result<Answer, Error> {
     let clock = clock();
-    let now = request.at.unwrap_or(clock);
+    let asked = request.at.unwrap_or(clock);
     if request.cost() == 0 {
         let key = Key::<L::State>::open(call, 1, Access::Look)?;
-        return Ok(glance(&key, limiter, now, 0));
+        return Ok(glance(&key, limiter, asked, 0));
     }
     let key = Key::<L::State>::open(call, 1, Access::Change)?;
-    let mut claim = KeyClaim::new(limiter, key, now, request.cost());
+    let mut claim = KeyClaim::new(limiter, key, asked, request.cost())?;
     let answer = decide_all(&mut [&mut claim]).ok_or(Error::Internal)?;
-    claim.key.commit(clock.max(now), answer.gauge.reset);
-    Ok(answer)
+    let KeyClaim { key, now, charged, .. } = claim;
+    charged?;
+    key.commit(clock.max(now), answer.gauge.reset);
+    Ok(answer.delayed(now.since(asked)))
 }
 
 /// The answer that a request would get of a key, as it is.
@@ -57,27 +57,21 @@ struct KeyClaim<'k, 'c, 'a, L: Limiter> {
     limiter: &'k L,
     key: Key<'c, 'a, L::State>,
     now: Time,
-    /// How far the caller's clock is behind `now`.
-    lag: Span,
     cost: u64,
     verdict: Verdict,
+    /// Whether the charge, if there was one, could be made.
+    charged: Result<(), Error>,
 }
 
 impl<'k, 'c, 'a, L: Limiter> KeyClaim<'k, 'c, 'a, L> {
-    /// The claim at the instant that the clock reads for the key's state. If the clock was set back, the state is
-    /// moved to now; that is the one thing that is written even if the request is refused.
-    fn new(limiter: &'k L, mut key: Key<'c, 'a, L::State>, asked: Time, cost: u64) -> Self {
-        let mut now = asked;
-        match key.state().map_or(Reading::At(now), |state| reading(limiter, state, now)) {
-            Reading::At(instant) => now = instant,
-            Reading::SetBack => {
-                key.change(limiter.fresh(now), |state, out| {
-                    L::State::encode_change(&limiter.rebase(state, now), out);
-                });
-                key.forget_deadline();
-            }
-        }
-        KeyClaim { limiter, key, now, lag: now.since(asked), cost, verdict: Verdict::ADMIT }
+    /// The claim at the instant that the clock reads for the key's state.
+    fn new(limiter: &'k L, mut key: Key<'c, 'a, L::State>, asked: Time, cost: u64) -> Result<Self, Error> {
+        let now = key.read_clock(
+            asked,
+            |state| limiter.gauge(state, state.last()).reset,
+            |state, out| L::State::encode_change(&limiter.rebase(state, asked), out),
+        )?;
+        Ok(KeyClaim { limiter, key, now, cost, verdict: Verdict::ADMIT, charged: Ok(()) })
     }
 
     fn with_state<T>(&self, body: impl FnOnce(&L::State) -> T) -> T {
@@ -96,13 +90,14 @@ impl<L: Limiter> Claim for KeyClaim<'_, '_, '_, L> {
 
     fn charge(&mut self) {
         let Self { limiter, key, now, cost, .. } = self;
-        key.change(limiter.fresh(*now), |state, out| {
+        let charged = key.change(limiter.fresh(*now), |state, out| {
             L::State::encode_change(&limiter.charge(state, *now, *cost), out);
         });
+        self.charged = charged.map(|_| ());
     }
 
     fn answer(&self) -> Answer {
         let gauge = self.with_state(|state| self.limiter.gauge(state, self.now));
-        Answer { verdict: self.verdict, gauge }.delayed(self.lag)
+        Answer { verdict: self.verdict, gauge }
     }
 }

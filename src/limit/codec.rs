@@ -37,11 +37,6 @@ impl<'a> Reader<'a> {
         self.0 = rest;
         Some(bytes)
     }
-
-    /// `value`, if all bytes were read.
-    pub fn end<T>(self, value: T) -> Option<T> {
-        self.is_empty().then_some(value)
-    }
 }
 
 pub fn put(out: &mut Vec<u8>, word: u64) {

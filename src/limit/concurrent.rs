@@ -89,13 +89,14 @@ impl Limiter for Concurrent<'_> {
     }
 
     fn judge(&self, leases: &Leases, now: Time, cost: u64) -> Verdict {
-        if leases.held(self.id, now).is_some() {
-            return Verdict::ADMIT;
-        }
         let after = leases.cost(now) + u128::from(cost);
         let Some(excess) = after.checked_sub(u128::from(self.limit)).filter(|excess| *excess > 0) else {
             return Verdict::ADMIT;
         };
+        // Only where there is no room it matters who asks.
+        if leases.held(self.id, now).is_some() {
+            return Verdict::ADMIT;
+        }
         if cost > self.limit {
             return Verdict::NEVER;
         }

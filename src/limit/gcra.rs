@@ -51,10 +51,11 @@ pub fn parse<'a>(words: &mut Words<'_, 'a>, request: &mut Request) -> Result<Any
     let count = words.count("count")?;
     let period = words.duration("period")?;
     let gcra = Gcra { limit, count, period };
+    words.options(request, |_, _| Ok(false))?;
+    // A full debt is worked off in over a century; multiplied out, so that nothing is rounded.
     if gcra.price(limit) > u128::from(Span::CENTURY.as_micros()) * u128::from(count) {
         return Err(Error::TooLong);
     }
-    words.options(request, |_, _| Ok(false))?;
     Ok(AnyLimiter::Gcra(gcra))
 }
 

@@ -152,30 +152,35 @@ impl Leases {
         (block, place)
     }
 
-    /// Adds a lease, in place of the one that has its id.
-    fn insert(&mut self, id: &[u8], deadline: Time, cost: u64) {
-        let lease = Lease { deadline, cost, id: Rc::from(id) };
-        let replaced = match &mut self.by_id {
-            Some(by_id) => by_id.insert(Rc::clone(&lease.id), deadline),
-            None => self.find(id).map(|lease| lease.deadline),
+    /// Makes a lease end then and cost that much, whether it is in the table or not.
+    fn hold(&mut self, id: &[u8], deadline: Time, cost: u64) {
+        let before = self.find(id).map(|lease| lease.deadline);
+        let lease = match before.and_then(|before| self.take(before, id)) {
+            Some(lease) => Lease { deadline, cost, ..lease },
+            None => Lease { deadline, cost, id: Rc::from(id) },
         };
-        if let Some(deadline) = replaced {
-            self.take(deadline, id);
+        if let Some(by_id) = &mut self.by_id {
+            by_id.insert(Rc::clone(&lease.id), deadline);
         }
-        self.len += 1;
-        self.cost += u128::from(cost);
-        let (block, place) = self.place(deadline, id);
-        match self.blocks.get_mut(block) {
-            Some(block) => {
-                block.cost += u128::from(cost);
-                block.leases.insert(place, lease);
-            }
-            None => self.append(lease),
-        }
-        self.split(block);
+        self.insert(lease);
         if self.by_id.is_none() && self.len > FEW {
             let ids = self.iter().map(|lease| (Rc::clone(&lease.id), lease.deadline)).collect();
             self.by_id = Some(Box::new(ids));
+        }
+    }
+
+    /// Puts a lease into the order.
+    fn insert(&mut self, lease: Lease) {
+        self.len += 1;
+        self.cost += u128::from(lease.cost);
+        let (at, place) = self.place(lease.deadline, &lease.id);
+        match self.blocks.get_mut(at) {
+            Some(block) => {
+                block.cost += u128::from(lease.cost);
+                block.leases.insert(place, lease);
+                self.split(at);
+            }
+            None => self.append(lease),
         }
     }
 
@@ -213,11 +218,9 @@ impl Leases {
     }
 
     /// Takes a lease out of the order.
-    fn take(&mut self, deadline: Time, id: &[u8]) {
+    fn take(&mut self, deadline: Time, id: &[u8]) -> Option<Lease> {
         let (at, place) = self.place(deadline, id);
-        let Some(block) = self.blocks.get_mut(at).filter(|block| place < block.leases.len()) else {
-            return;
-        };
+        let block = self.blocks.get_mut(at).filter(|block| place < block.leases.len())?;
         let lease = block.leases.remove(place);
         block.cost -= u128::from(lease.cost);
         if block.leases.is_empty() {
@@ -225,6 +228,7 @@ impl Leases {
         }
         self.len -= 1;
         self.cost -= u128::from(lease.cost);
+        Some(lease)
     }
 
     /// Takes the id of a lease that has left the order off the books.
@@ -297,7 +301,7 @@ impl State for Leases {
             self.drop_up_to(deadline, id);
         }
         if let Some((id, deadline, cost)) = change.held {
-            self.insert(id, deadline, cost);
+            self.hold(id, deadline, cost);
         }
         self.last = change.last;
     }
@@ -361,7 +365,7 @@ impl State for Leases {
             if !in_order || leases.find(id).is_some() {
                 return None;
             }
-            leases.insert(id, deadline, cost);
+            leases.hold(id, deadline, cost);
         }
         Some(leases)
     }
@@ -381,8 +385,8 @@ impl State for Leases {
     }
 
     fn describe(&self, figure: &mut dyn FnMut(&'static str, Figure)) {
-        figure("leases", Figure::Count(self.len as u64));
-        figure("cost", Figure::Count(u64::try_from(self.cost).unwrap_or(u64::MAX)));
+        figure("stored_leases", Figure::Count(self.len as u64));
+        figure("stored_cost", Figure::Count(u64::try_from(self.cost).unwrap_or(u64::MAX)));
         figure("last_deadline_us", Figure::At(self.end()));
     }
 }

@@ -48,7 +48,7 @@ pub trait Limiter {
     /// The state of a key that nobody has asked about.
     fn fresh(&self, now: Time) -> Self::State;
 
-    /// Would a request of this cost, at least 1, be admitted?
+    /// Would a request of this cost be admitted?
     fn judge(&self, state: &Self::State, now: Time, cost: u64) -> Verdict;
 
     /// What admitting that request changes; time passes up to `now` on the way.
@@ -248,6 +248,9 @@ impl Answer {
     /// much later for them.
     #[must_use]
     pub fn delayed(self, lag: Span) -> Answer {
+        if lag == Span::ZERO {
+            return self;
+        }
         let later = |span: Span| if span > Span::ZERO { span.plus(lag) } else { span };
         let verdict = match self.verdict {
             Verdict::Admit { wait } => Verdict::Admit { wait: later(wait) },
@@ -373,7 +376,7 @@ pub const CATALOG: [Row; 4] = [
         name: "CONCURRENT",
         syntax: "key capacity ttl id [RESERVED reserved] [CRITICAL] [COST cost] [AT at]",
         summary: "Takes or renews a lease, of which so many may be held at once",
-        complexity: "O(log(N)) where N is the number of leases",
+        complexity: "O(log(N)) where N is the number of leases, and O(N/64) after many of them ended at once",
         flags: "write deny-oom",
         parse: concurrent::parse,
     },

@@ -72,7 +72,7 @@ impl SlidingWindow {
             (counts.current, counts.previous)
         } else {
             // Another length of window: all that was counted moves to the newest instant.
-            (counts.current.saturating_add(counts.previous), 0)
+            (counts.total(), 0)
         };
         let windows_since = now.as_micros() / width - counts.last.as_micros().min(now.as_micros()) / width;
         let (current, previous) = match windows_since {
@@ -154,8 +154,7 @@ impl Limiter for SlidingWindow {
 
     /// Windows lie on the clock, so what was counted moves into the window of `now`.
     fn rebase<'a>(&'a self, counts: &'a Counts, now: Time) -> Counts {
-        let current = counts.current.saturating_add(counts.previous);
-        Counts { current, previous: 0, window: self.window, last: now }
+        Counts { current: counts.total(), previous: 0, window: self.window, last: now }
     }
 
     fn look_back(&self, counts: &Counts, now: Time, cost: u64) -> (Verdict, Gauge) {
@@ -163,6 +162,16 @@ impl Limiter for SlidingWindow {
         (self.judge(&moved, now, cost), self.gauge(&moved, now))
     }
 }
+
+impl Counts {
+    /// Both counts in one; no more than a state may say.
+    fn total(&self) -> u64 {
+        self.current.saturating_add(self.previous).min(MOST)
+    }
+}
+
+/// The most that a stored count may say: a limit's worth that was admitted, and one that was moved.
+const MOST: u64 = 2 * MAX_COUNT;
 
 impl Small for Counts {
     const KIND: Kind = Kind::Counts;
@@ -177,8 +186,8 @@ impl Small for Counts {
     }
 
     fn from_reader(reader: &mut Reader<'_>) -> Option<Counts> {
-        let current = reader.word_up_to(2 * MAX_COUNT)?;
-        let previous = reader.word_up_to(2 * MAX_COUNT)?;
+        let current = reader.word_up_to(MOST)?;
+        let previous = reader.word_up_to(MOST)?;
         let window = super::duration(reader)?;
         Some(Counts { current, previous, window, last: super::instant(reader)? })
     }

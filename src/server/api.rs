@@ -43,7 +43,6 @@ needed! {
     RedisModule_CloseKey
     RedisModule_CreateCommand
     RedisModule_CreateDataType
-    RedisModule_DeleteKey
     RedisModule_DigestAddStringBuffer
     RedisModule_DigestEndSequence
     RedisModule_EmitAOF
@@ -62,18 +61,19 @@ needed! {
     RedisModule_Replicate
     RedisModule_ReplicateVerbatim
     RedisModule_ReplyWithArray
-    RedisModule_ReplyWithSimpleString
-    RedisModule_ReplyWithStringBuffer
     RedisModule_ReplyWithError
     RedisModule_ReplyWithLongLong
     RedisModule_ReplyWithMap
     RedisModule_ReplyWithNull
+    RedisModule_ReplyWithSimpleString
+    RedisModule_ReplyWithStringBuffer
     RedisModule_SaveStringBuffer
     RedisModule_SetAbsExpire
     RedisModule_SetCommandInfo
     RedisModule_SetModuleOptions
     RedisModule_SignalModifiedKey
     RedisModule_StringPtrLen
+    RedisModule_UnlinkKey
     RedisModule_WrongArity
 }
 

@@ -1,12 +1,12 @@
 //! One call of a command: the arguments, and the door that no panic passes.
 
 use std::ffi::c_int;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::slice;
 
 use redis_module::raw::{RedisModuleCtx, RedisModuleString};
 
 use super::api::{OK, api};
+use super::guard::guarded;
 use super::register::Command;
 use super::reply::{self, Reply};
 use super::stats;
@@ -83,14 +83,15 @@ pub extern "C" fn enter<C: Command>(
     argv: *mut *mut RedisModuleString,
     argc: c_int,
 ) -> c_int {
-    let outcome = catch_unwind(AssertUnwindSafe(|| {
+    let replied = guarded(false, || {
         // SAFETY: the server passes `argc` arguments, which live as long as the call.
         let argv = unsafe { slice::from_raw_parts(argv, usize::try_from(argc).unwrap_or(0)) };
         let reply = C::run(&Call { ctx, argv }).unwrap_or_else(Reply::Error);
         // SAFETY: `ctx` is the context of the running command, which has replied nothing so far.
         unsafe { reply::send(ctx, &reply) };
-    }));
-    if outcome.is_err() {
+        true
+    });
+    if !replied {
         // SAFETY: as above: sending a reply is the last thing that a command does, and does not panic.
         unsafe { reply::send(ctx, &Reply::Error(Error::Internal)) };
     }

@@ -1,11 +1,11 @@
 //! `INFO ratelimit`.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering::Relaxed;
 
 use redis_module::{InfoContext, RedisResult};
 use redis_module_macros::info_command_handler;
 
+use super::guard::guarded;
 use super::stats::{ADMITTED, ERRORS, REFUSED};
 use crate::limit::CATALOG;
 
@@ -17,7 +17,7 @@ fn info(context: &InfoContext, for_crash_report: bool) -> RedisResult<()> {
         return Ok(());
     }
     // What calls this has no net of its own.
-    catch_unwind(AssertUnwindSafe(|| add_fields(context))).unwrap_or(Ok(()))
+    guarded(Ok(()), || add_fields(context))
 }
 
 fn add_fields(context: &InfoContext) -> RedisResult<()> {

@@ -6,7 +6,10 @@ mod clock;
 mod docs;
 #[cfg(feature = "fault-injection")]
 mod fault;
+mod guard;
+mod handle;
 mod info;
+mod payload;
 mod register;
 mod reply;
 mod stats;
@@ -17,7 +20,9 @@ pub use call::Call;
 pub use clock::clock;
 #[cfg(feature = "fault-injection")]
 pub use fault::arm_load;
+pub use handle::Access;
+pub use payload::Payload;
 pub use register::{Command, Entry, Keys, load};
 pub use reply::{Reply, Value};
 pub use stats::{Outcome, count};
-pub use store::{Access, Key, Payload, describe};
+pub use store::{Key, describe};

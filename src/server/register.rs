@@ -2,7 +2,6 @@
 
 use std::ffi::{CStr, CString, c_int, c_uint};
 use std::mem::zeroed;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::null_mut;
 
 use redis_module::configuration::{ConfigurationFlags, register_i64_configuration};
@@ -21,6 +20,7 @@ use redis_module::{Context, RedisString, Status};
 use super::api::{OK, api, missing};
 use super::call::{Call, enter};
 use super::docs::Docs;
+use super::guard::guarded;
 use super::reply::Reply;
 use super::stats::{DEFAULT_MAX_LEASES, MAX_LEASES};
 use super::value::TYPE;
@@ -63,7 +63,7 @@ pub struct Entry {
     complexity: &'static str,
     flags: &'static str,
     keys: Keys,
-    handler: extern "C" fn(*mut RedisModuleCtx, *mut *mut RedisModuleString, c_int) -> c_int,
+    enter: extern "C" fn(*mut RedisModuleCtx, *mut *mut RedisModuleString, c_int) -> c_int,
 }
 
 impl Entry {
@@ -75,25 +75,23 @@ impl Entry {
             complexity: C::COMPLEXITY,
             flags: C::FLAGS,
             keys: C::KEYS,
-            handler: enter::<C>,
+            enter: enter::<C>,
         }
     }
 }
 
 /// Sets the module up. Refuses, with a line in the log, on a server that lacks something needed.
-pub fn load(context: &Context, arguments: &[RedisString], commands: &[Entry]) -> Status {
-    catch_unwind(AssertUnwindSafe(|| try_load(context, arguments, commands)))
-        .unwrap_or_else(|_| Err("internal error".into()))
-        .map_or_else(
-            |why| {
-                context.log_warning(&format!("ratelimit not loaded: {why}"));
-                Status::Err
-            },
-            |()| Status::Ok,
-        )
+pub fn load(context: &Context, arguments: &[RedisString], commands: &[&[Entry]]) -> Status {
+    match guarded(Err("internal error".into()), || try_load(context, arguments, commands)) {
+        Ok(()) => Status::Ok,
+        Err(why) => {
+            context.log_warning(&format!("ratelimit not loaded: {why}"));
+            Status::Err
+        }
+    }
 }
 
-fn try_load(context: &Context, arguments: &[RedisString], commands: &[Entry]) -> Result<(), String> {
+fn try_load(context: &Context, arguments: &[RedisString], commands: &[&[Entry]]) -> Result<(), String> {
     if let Some(function) = missing(pretended(arguments)?) {
         return Err(format!("the server has no {function}; Redis 7.0 or Valkey 7.2 at least is needed"));
     }
@@ -117,12 +115,14 @@ fn try_load(context: &Context, arguments: &[RedisString], commands: &[Entry]) ->
         None,
     );
     // SAFETY: `ctx` is the context of the load.
-    unsafe { api!(RedisModule_LoadConfigs(ctx)) };
+    if unsafe { api!(RedisModule_LoadConfigs(ctx)) } != OK {
+        return Err("a ratelimit.* setting is not what it may be".into());
+    }
     // SAFETY: `ctx` is the context of the load; a server that knows no categories of modules has no such function.
     let own_category = unsafe {
         RedisModule_AddACLCategory.is_some_and(|add| add(ctx, c"ratelimit".as_ptr()) == c_int::from(false))
     };
-    commands.iter().try_for_each(|command| {
+    commands.iter().copied().flatten().try_for_each(|command| {
         // SAFETY: `ctx` is the context of the load.
         unsafe { register(ctx, command, own_category) }.ok_or(format!("cannot register RL.{}", command.name))
     })
@@ -176,17 +176,9 @@ unsafe fn register(ctx: *mut RedisModuleCtx, command: &Entry, own_category: bool
     };
     // SAFETY: by the contract; the server copies all that the pointers lead to.
     unsafe {
-        let handler = Some(command.handler as unsafe extern "C" fn(_, _, _) -> _);
+        let enter = Some(command.enter as unsafe extern "C" fn(_, _, _) -> _);
         let done = |status: c_int| (status == OK).then_some(());
-        done(api!(RedisModule_CreateCommand(
-            ctx,
-            name.as_ptr(),
-            handler,
-            flags.as_ptr(),
-            first,
-            last,
-            step
-        )))?;
+        done(api!(RedisModule_CreateCommand(ctx, name.as_ptr(), enter, flags.as_ptr(), first, last, step)))?;
         let registered = api!(RedisModule_GetCommand(ctx, name.as_ptr()));
         done(api!(RedisModule_SetCommandInfo(registered, &raw const info)))?;
         if let Some(set_categories) = RedisModule_SetCommandACLCategories {

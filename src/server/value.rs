@@ -5,7 +5,6 @@
 //! does not ask for it.
 
 use std::ffi::{c_char, c_int, c_void};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::null_mut;
 use std::slice;
 
@@ -18,7 +17,8 @@ use redis_module::raw::{
 };
 
 use super::api::api;
-use super::store::Payload;
+use super::guard::guarded;
+use super::payload::Payload;
 use crate::limit::codec::Reader;
 use crate::limit::{Kind, State};
 use crate::with_state;
@@ -57,7 +57,7 @@ const METHODS: RedisModuleTypeMethods = RedisModuleTypeMethods {
 #[repr(C)]
 pub(super) struct Slot<S> {
     head: Head,
-    pub(super) state: S,
+    state: S,
 }
 
 /// The kind in the low byte, the key's deadline in ms above it; 0 is an unknown deadline.
@@ -77,7 +77,7 @@ impl Head {
         self.0 = (self.0 & 0xff) | (millis << 8);
     }
 
-    fn kind(self) -> Kind {
+    pub(super) fn kind(self) -> Kind {
         let [kind, ..] = self.0.to_le_bytes();
         // Only `new` writes the low byte.
         Kind::from_byte(kind).unwrap_or(Kind::Level)
@@ -91,34 +91,44 @@ impl<S: State> Slot<S> {
     }
 }
 
-/// The kind of a value.
-///
-/// # Safety
-///
-/// `value` came from `Slot::boxed` and was not freed.
-pub(super) unsafe fn kind(value: *const c_void) -> Kind {
-    // SAFETY: whatever the state, a slot begins with its head.
-    unsafe { head(value.cast_mut()) }.kind()
-}
-
 /// The head of a value.
 ///
 /// # Safety
 ///
-/// As for `kind`; and nothing else refers to the head meanwhile.
-pub(super) unsafe fn head<'a>(value: *mut c_void) -> &'a mut Head {
+/// `value` came from `Slot::boxed` and was not freed, and nobody changes it meanwhile.
+pub(super) unsafe fn head<'a>(value: *const c_void) -> &'a Head {
+    // SAFETY: by the contract; whatever the state, a slot begins with its head.
+    unsafe { &*value.cast() }
+}
+
+/// The head of a value, to be changed.
+///
+/// # Safety
+///
+/// As for `head`; and nobody else refers to the slot meanwhile.
+pub(super) unsafe fn head_mut<'a>(value: *mut c_void) -> &'a mut Head {
     // SAFETY: by the contract.
     unsafe { &mut *value.cast() }
 }
 
-/// The slot of a value.
+/// The state of a value.
 ///
 /// # Safety
 ///
-/// As for `kind`; the kind is that of `S`, and nothing else refers to the slot meanwhile.
-pub(super) unsafe fn slot<'a, S: State>(value: *mut c_void) -> &'a mut Slot<S> {
+/// As for `head`; and the head says that it is of the kind of `S`.
+pub(super) unsafe fn state<'a, S: State>(value: *const c_void) -> &'a S {
     // SAFETY: by the contract.
-    unsafe { &mut *value.cast() }
+    unsafe { &(*value.cast::<Slot<S>>()).state }
+}
+
+/// The state of a value, to be changed.
+///
+/// # Safety
+///
+/// As for `state`; and nobody else refers to the slot meanwhile.
+pub(super) unsafe fn state_mut<'a, S: State>(value: *mut c_void) -> &'a mut S {
+    // SAFETY: by the contract.
+    unsafe { &mut (*value.cast::<Slot<S>>()).state }
 }
 
 /// A value's logical state: its kind and what `State::encode` writes. `None` if it cannot be read back.
@@ -127,26 +137,21 @@ fn decode(bytes: &[u8]) -> Option<*mut c_void> {
     let kind = Kind::from_byte(reader.byte()?)?;
     with_state!(kind, S => {
         let state = S::decode(&mut reader)?;
-        reader.end(Slot::boxed(state))
+        reader.is_empty().then(|| Slot::boxed(state))
     })
 }
 
 /// # Safety
 ///
-/// As for `kind`.
+/// As for `head`.
 unsafe fn encode(value: *const c_void) -> Vec<u8> {
     // SAFETY: by the contract, and the slot is of the kind that its head tells.
     unsafe {
-        let kind = kind(value);
+        let kind = head(value).kind();
         let mut bytes = vec![kind as u8];
-        with_state!(kind, S => slot::<S>(value.cast_mut()).state.encode(&mut bytes));
+        with_state!(kind, S => state::<S>(value).encode(&mut bytes));
         bytes
     }
-}
-
-/// Keeps a panic from the server, which it would abort.
-fn guarded<T>(otherwise: T, body: impl FnOnce() -> T) -> T {
-    catch_unwind(AssertUnwindSafe(body)).unwrap_or(otherwise)
 }
 
 unsafe extern "C" fn rdb_load(io: *mut RedisModuleIO, version: c_int) -> *mut c_void {
@@ -206,7 +211,7 @@ unsafe extern "C" fn aof_rewrite(io: *mut RedisModuleIO, key: *mut RedisModuleSt
 unsafe extern "C" fn free(value: *mut c_void) {
     guarded((), || {
         // SAFETY: the server gives the value up; it may do so on a thread of its own, and nothing else has it.
-        unsafe { with_state!(kind(value), S => drop(Box::from_raw(value.cast::<Slot<S>>()))) };
+        unsafe { with_state!(head(value).kind(), S => drop(Box::from_raw(value.cast::<Slot<S>>()))) };
     });
 }
 
@@ -214,7 +219,7 @@ unsafe extern "C" fn mem_usage(value: *const c_void) -> usize {
     guarded(0, || {
         // SAFETY: `value` is one of ours.
         unsafe {
-            let outside = with_state!(kind(value), S => slot::<S>(value.cast_mut()).state.heap_bytes());
+            let outside = with_state!(head(value).kind(), S => state::<S>(value).heap_bytes());
             api!(RedisModule_MallocSize(value.cast_mut())) + outside + SERVERS_OWN
         }
     })
@@ -225,7 +230,7 @@ const SERVERS_OWN: usize = 32;
 
 unsafe extern "C" fn free_effort(_key: *mut RedisModuleString, value: *const c_void) -> usize {
     // SAFETY: `value` is one of ours.
-    guarded(1, || unsafe { with_state!(kind(value), S => slot::<S>(value.cast_mut()).state.effort()) })
+    guarded(1, || unsafe { with_state!(head(value).kind(), S => state::<S>(value).effort()) })
 }
 
 unsafe extern "C" fn digest(digest: *mut RedisModuleDigest, value: *mut c_void) {

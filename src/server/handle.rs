@@ -1,0 +1,109 @@
+//! An open key of the server's, of whatever type.
+
+use std::ffi::{c_int, c_void};
+use std::ptr::null_mut;
+
+use redis_module::raw::{KeyType, REDISMODULE_READ, REDISMODULE_WRITE, RedisModuleKey, RedisModuleString};
+
+use super::api::api;
+use super::call::Call;
+use super::reply::integer;
+use super::value::TYPE;
+use crate::limit::Error;
+
+/// What an open key is for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    Look,
+    Change,
+}
+
+/// Closed when dropped.
+pub(super) struct Handle<'c, 'a> {
+    call: &'c Call<'a>,
+    name: *mut RedisModuleString,
+    /// Null if the key does not exist and was opened to look.
+    key: *mut RedisModuleKey,
+}
+
+impl<'c, 'a> Handle<'c, 'a> {
+    /// Opens the key that is an argument of the call.
+    #[inline(always)]
+    pub(super) fn open(call: &'c Call<'a>, place: usize, access: Access) -> Result<Self, Error> {
+        let name = call.argument(place)?;
+        let mode = match access {
+            Access::Look => REDISMODULE_READ,
+            Access::Change => REDISMODULE_READ | REDISMODULE_WRITE,
+        };
+        // SAFETY: the context and an argument of the running command.
+        let key = unsafe { api!(RedisModule_OpenKey(call.ctx, name, mode.cast_signed())) };
+        Ok(Handle { call, name, key })
+    }
+
+    /// The value of ours that the key holds; null if the key does not exist.
+    #[inline(always)]
+    pub(super) fn value(&self) -> Result<*mut c_void, Error> {
+        // SAFETY: the handle is open; the server takes a null one for a missing key.
+        unsafe {
+            let module_type = api!(RedisModule_ModuleTypeGetType(self.key));
+            if !module_type.is_null() && module_type == *TYPE.raw_type.as_ptr() {
+                return Ok(api!(RedisModule_ModuleTypeGetValue(self.key)));
+            }
+            let missing = api!(RedisModule_KeyType(self.key)) == KeyType::Empty as c_int;
+            if missing { Ok(null_mut()) } else { Err(Error::WrongType) }
+        }
+    }
+
+    /// Makes the key hold a value, without an expiry; what it held before is freed.
+    pub(super) fn set_value(&self, value: *mut c_void) -> *mut c_void {
+        // SAFETY: the key is open for writing, and the value is of our type and nobody else's.
+        unsafe { api!(RedisModule_ModuleTypeSetValue(self.key, *TYPE.raw_type.as_ptr(), value)) };
+        value
+    }
+
+    /// When the key expires, in ms since the epoch; `None` is never.
+    pub(super) fn deadline(&self) -> Option<u64> {
+        // SAFETY: the handle is open.
+        u64::try_from(unsafe { api!(RedisModule_GetAbsExpire(self.key)) }).ok()
+    }
+
+    pub(super) fn set_deadline(&self, millis: u64) {
+        // SAFETY: the key is open for writing.
+        unsafe { api!(RedisModule_SetAbsExpire(self.key, integer(millis))) };
+    }
+
+    /// Takes the key out of the keyspace. A large value is freed on another thread.
+    pub(super) fn unlink(&self) {
+        // SAFETY: the key is open for writing.
+        unsafe { api!(RedisModule_UnlinkKey(self.key)) };
+    }
+
+    /// Tells whoever watches the key that it changed.
+    pub(super) fn signal(&self) {
+        // SAFETY: the context and an argument of the running command.
+        unsafe { api!(RedisModule_SignalModifiedKey(self.call.ctx, self.name)) };
+    }
+
+    /// Signals the key, and sends a payload for it to replicas and the AOF.
+    pub(super) fn publish(&self, payload: &[u8]) {
+        self.signal();
+        // SAFETY: the format asks for a string object and a buffer with its length.
+        unsafe {
+            api!(RedisModule_Replicate(
+                self.call.ctx,
+                c"RL.APPLY".as_ptr(),
+                c"sb".as_ptr(),
+                self.name,
+                payload.as_ptr(),
+                payload.len()
+            ));
+        }
+    }
+}
+
+impl Drop for Handle<'_, '_> {
+    fn drop(&mut self) {
+        // SAFETY: the handle was opened by us; the server takes a null one.
+        unsafe { api!(RedisModule_CloseKey(self.key)) };
+    }
+}

@@ -1,0 +1,137 @@
+//! What `RL.APPLY` carries: the effect of a call on one key, as it reaches replicas and the AOF.
+//!
+//! ```text
+//! version  kind  form  changes or whole state  [deadline in ms]
+//! 1 byte   1     1                             8, if the form says so
+//! ```
+//!
+//! Kind 0 says that the key is gone. All numbers are little-endian.
+
+use super::call::Call;
+use super::handle::{Access, Handle};
+use super::value::{Slot, head, head_mut, state_mut};
+use crate::limit::codec::Reader;
+use crate::limit::{Error, Kind, State};
+use crate::with_state;
+
+const VERSION: u8 = 1;
+const GONE: u8 = 0;
+/// The form's bits.
+const WITH_DEADLINE: u8 = 1;
+const WHOLE: u8 = 2;
+const FORM: usize = 2;
+pub(super) const HEADER: usize = 3;
+
+/// The payload that says that a key is gone.
+pub(super) const NOTHING: [u8; HEADER] = [VERSION, GONE, 0];
+
+/// Deadlines end long after the year 9999, and fit the head of a value.
+const LAST_DEADLINE: u64 = 1 << 55;
+
+/// Begins a payload of changes to a state.
+pub(super) fn begin(payload: &mut Vec<u8>, kind: Kind) {
+    payload.clear();
+    payload.extend([VERSION, kind as u8, 0]);
+}
+
+/// Ends a payload with the deadline that the key has from now on.
+pub(super) fn add_deadline(payload: &mut Vec<u8>, millis: u64) {
+    payload.extend_from_slice(&millis.to_le_bytes());
+    if let Some(form) = payload.get_mut(FORM) {
+        *form |= WITH_DEADLINE;
+    }
+}
+
+/// A payload that was checked to its last byte.
+pub struct Payload<'a> {
+    /// What the key holds then; `None` if it is gone.
+    kind: Option<Kind>,
+    whole: bool,
+    body: Reader<'a>,
+    deadline: Option<u64>,
+}
+
+impl<'a> Payload<'a> {
+    /// Writes the payload that makes a key what it is here, from its kind and whole state.
+    pub(super) fn whole(encoded: &[u8]) -> Vec<u8> {
+        let (kind, state) = encoded.split_first().unwrap_or((&GONE, &[]));
+        let mut payload = vec![VERSION, *kind, WHOLE];
+        payload.extend_from_slice(state);
+        payload
+    }
+
+    pub fn parse(bytes: &'a [u8]) -> Result<Payload<'a>, Error> {
+        Payload::read(bytes).ok_or(Error::Payload)
+    }
+
+    fn read(bytes: &'a [u8]) -> Option<Payload<'a>> {
+        if bytes == NOTHING {
+            return Some(Payload { kind: None, whole: false, body: Reader::new(&[]), deadline: None });
+        }
+        let (header, mut body) = bytes.split_at_checked(HEADER)?;
+        let [VERSION, kind, form @ 0..=3] = *header else {
+            return None;
+        };
+        let kind = Kind::from_byte(kind)?;
+        let mut deadline = None;
+        if form & WITH_DEADLINE != 0 {
+            let (changes, last) = body.split_last_chunk()?;
+            deadline = Some(Some(u64::from_le_bytes(*last)).filter(|millis| *millis < LAST_DEADLINE)?);
+            body = changes;
+        }
+        let whole = form & WHOLE != 0;
+        let payload = Payload { kind: Some(kind), whole, body: Reader::new(body), deadline };
+        with_state!(kind, S => payload.sound::<S>()).then_some(payload)
+    }
+
+    /// Whether the body can be read to its end.
+    fn sound<S: State>(&self) -> bool {
+        let mut body = self.body;
+        if self.whole {
+            return S::decode(&mut body).is_some() && body.is_empty();
+        }
+        // At least one change: a key is never made of none.
+        while S::decode_change(&mut body).is_some() {
+            if body.is_empty() {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Makes the key so. What was there of another kind is replaced.
+    pub fn apply(self, call: &Call<'_>, place: usize) -> Result<(), Error> {
+        let handle = Handle::open(call, place, Access::Change)?;
+        match self.kind {
+            None => handle.unlink(),
+            Some(kind) => with_state!(kind, S => self.apply_as::<S>(&handle)),
+        }
+        handle.signal();
+        Ok(())
+    }
+
+    fn apply_as<S: State>(mut self, handle: &Handle<'_, '_>) {
+        // What is of another type counts as nothing: `set_value` replaces it.
+        let mut value = handle.value().unwrap_or_default();
+        // SAFETY: a value that is not null is a slot of ours.
+        let same = !value.is_null() && unsafe { head(value) }.kind() == S::KIND;
+        if self.whole {
+            let Some(state) = S::decode(&mut self.body) else { return };
+            value = handle.set_value(Slot::boxed(state));
+        } else {
+            if !same {
+                value = handle.set_value(Slot::boxed(S::blank()));
+            }
+            // SAFETY: a slot of the kind of `S`, to which no other reference is alive.
+            let state = unsafe { state_mut::<S>(value) };
+            while let Some(change) = S::decode_change(&mut self.body) {
+                state.apply(change);
+            }
+        }
+        if let Some(deadline) = self.deadline {
+            // SAFETY: a slot of ours, to which no reference is alive.
+            unsafe { head_mut(value) }.set_deadline(deadline);
+            handle.set_deadline(deadline);
+        }
+    }
+}
