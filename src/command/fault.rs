@@ -1,7 +1,7 @@
 //! For the tests of the nets that catch panics: `RL.PANIC NOW` panics, `RL.PANIC LOAD` makes the next load of a
 //! value panic.
 
-use crate::limit::{Error, is};
+use crate::limit::Error;
 use crate::server::{Call, Command, Keys, Reply, arm_load};
 
 pub struct Panic;
@@ -16,7 +16,7 @@ impl Command for Panic {
 
     #[allow(clippy::panic, reason = "it is what the command is for")]
     fn run(call: &Call<'_>) -> Result<Reply, Error> {
-        if call.arguments(1).any(|word| is(word, "LOAD")) {
+        if call.arguments(1).any(|word| word == b"LOAD") {
             arm_load();
             return Ok(Reply::Ok);
         }

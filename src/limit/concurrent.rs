@@ -19,7 +19,8 @@
 //! millisecond each fit into one slot in a second.
 
 use super::error::Error;
-use super::leases::{Change, Leases, MAX_ID};
+use super::lease_change::{Change, MAX_ID};
+use super::leases::Leases;
 use super::words::{Request, Words, is, once};
 use super::{AnyLimiter, Gauge, Limiter, State, Verdict};
 use crate::time::{Span, Time};

@@ -39,7 +39,9 @@ impl fmt::Display for Error {
             Error::NotInteger => write!(f, "ERR value is not an integer or out of range"),
             Error::OutOfRange { name, min, max } => write!(f, "ERR {name} must be between {min} and {max}"),
             Error::AtUnit => write!(f, "ERR AT must be Unix time in microseconds"),
-            Error::IdLength => write!(f, "ERR id must be between 1 and {} bytes", super::leases::MAX_ID),
+            Error::IdLength => {
+                write!(f, "ERR id must be between 1 and {} bytes", super::lease_change::MAX_ID)
+            }
             Error::Precision => write!(
                 f,
                 "ERR PRECISION must divide window into at most {} parts",

@@ -17,6 +17,7 @@ use num_traits::{FromPrimitive, One, Zero};
 use proptest::prelude::*;
 
 use super::codec::Reader;
+use super::decide::reading;
 use super::*;
 use crate::{with_limiter, with_state};
 

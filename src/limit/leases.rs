@@ -11,13 +11,8 @@ use std::cmp::Ordering;
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 
-use super::codec::{Reader, put, put_bytes};
-use super::words::MAX_COUNT;
-use super::{Figure, Kind, State};
+use super::lease_change::Change;
 use crate::time::{Span, Time};
-
-/// The longest id, in bytes.
-pub const MAX_ID: usize = 256;
 
 /// The most leases of a block. Half of it is moved by an insertion on average.
 const BLOCK: usize = 128;
@@ -33,11 +28,11 @@ pub struct Lease {
     /// Held while now is before it.
     pub deadline: Time,
     pub cost: u64,
-    id: Rc<[u8]>,
+    pub(super) id: Rc<[u8]>,
 }
 
 impl Lease {
-    fn order(&self, deadline: Time, id: &[u8]) -> Ordering {
+    pub(super) fn order(&self, deadline: Time, id: &[u8]) -> Ordering {
         self.deadline.cmp(&deadline).then_with(|| self.id.as_ref().cmp(id))
     }
 }
@@ -56,29 +51,15 @@ impl Block {
     }
 }
 
-#[derive(Debug)]
+#[derive(Default, Debug)]
 pub struct Leases {
-    last: Time,
-    len: usize,
-    cost: u128,
+    pub(super) last: Time,
+    pub(super) len: usize,
+    pub(super) cost: u128,
     blocks: VecDeque<Block>,
     /// Every lease's deadline by id, when there are more than a few.
     #[allow(clippy::box_collection, reason = "most tables have none")]
     by_id: Option<Box<BTreeMap<Rc<[u8]>, Time>>>,
-}
-
-/// What a call does to a table: absolute, so that saying it twice is saying it once.
-#[derive(Clone, Copy, Default, Debug)]
-pub struct Change<'a> {
-    pub last: Time,
-    /// The clock was set back from the first instant to the second: all deadlines move with it.
-    pub moved: Option<(Time, Time)>,
-    /// All leases up to this one in the order, with it, are dropped.
-    pub dropped: Option<(Time, &'a [u8])>,
-    /// This lease is gone.
-    pub released: Option<&'a [u8]>,
-    /// This lease now ends at that time and costs that much.
-    pub held: Option<(&'a [u8], Time, u64)>,
 }
 
 impl Leases {
@@ -121,8 +102,12 @@ impl Leases {
 
     /// When the last lease ends; none is held from then on.
     pub fn end(&self) -> Time {
-        let newest = self.blocks.back().and_then(|block| block.leases.last());
-        newest.map_or(Time::default(), |lease| lease.deadline)
+        self.newest().map_or(Time::default(), |lease| lease.deadline)
+    }
+
+    /// The lease that ends last.
+    pub(super) fn newest(&self) -> Option<&Lease> {
+        self.blocks.back().and_then(|block| block.leases.last())
     }
 
     /// The change that any charge begins with: time has come to `now`, and some of what has ended is dropped.
@@ -132,11 +117,11 @@ impl Leases {
         Change { last: now, dropped, ..Change::default() }
     }
 
-    fn iter(&self) -> impl Iterator<Item = &Lease> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Lease> {
         self.blocks.iter().flat_map(|block| block.leases.iter())
     }
 
-    fn find(&self, id: &[u8]) -> Option<&Lease> {
+    pub(super) fn find(&self, id: &[u8]) -> Option<&Lease> {
         let (block, place) = match &self.by_id {
             None => return self.iter().find(|lease| lease.id.as_ref() == id),
             Some(by_id) => self.place(*by_id.get(id)?, id),
@@ -153,7 +138,7 @@ impl Leases {
     }
 
     /// Makes a lease end then and cost that much, whether it is in the table or not.
-    fn hold(&mut self, id: &[u8], deadline: Time, cost: u64) {
+    pub(super) fn hold(&mut self, id: &[u8], deadline: Time, cost: u64) {
         let before = self.find(id).map(|lease| lease.deadline);
         let lease = match before.and_then(|before| self.take(before, id)) {
             Some(lease) => Lease { deadline, cost, ..lease },
@@ -210,7 +195,7 @@ impl Leases {
         self.blocks.insert(at + 1, Block { cost, leases });
     }
 
-    fn remove(&mut self, id: &[u8]) {
+    pub(super) fn remove(&mut self, id: &[u8]) {
         if let Some(deadline) = self.find(id).map(|lease| lease.deadline) {
             self.take(deadline, id);
             self.forget(id);
@@ -242,7 +227,7 @@ impl Leases {
         }
     }
 
-    fn drop_up_to(&mut self, deadline: Time, id: &[u8]) {
+    pub(super) fn drop_up_to(&mut self, deadline: Time, id: &[u8]) {
         while let Some(block) = self.blocks.front_mut() {
             let ended = block.leases.partition_point(|lease| lease.order(deadline, id) != Ordering::Greater);
             let whole = ended == block.leases.len();
@@ -263,8 +248,19 @@ impl Leases {
         }
     }
 
+    /// Bytes that the table holds outside itself.
+    pub(super) fn allocated(&self) -> usize {
+        let blocks = self.blocks.capacity() * size_of::<Block>();
+        let leases: usize =
+            self.blocks.iter().map(|block| block.leases.capacity() * size_of::<Lease>()).sum();
+        // An id stands behind two counters; a tree's nodes are three quarters full on average.
+        let ids: usize = self.iter().map(|lease| (16 + lease.id.len()).next_multiple_of(16)).sum();
+        let tree = self.by_id.as_ref().map_or(0, |by_id| by_id.len() * 32);
+        blocks + leases + ids + tree
+    }
+
     /// Moves all deadlines back by `step`, without changing their order.
-    fn shift(&mut self, step: Span) {
+    pub(super) fn shift(&mut self, step: Span) {
         // What would end before the epoch has long ended; its order would collapse.
         self.drop_up_to(Time::default().plus(step), &[]);
         for lease in self.blocks.iter_mut().flat_map(|block| &mut block.leases) {
@@ -276,145 +272,12 @@ impl Leases {
     }
 }
 
-impl State for Leases {
-    const KIND: Kind = Kind::Leases;
-    type Change<'a> = Change<'a>;
-
-    fn last(&self) -> Time {
-        self.last
-    }
-
-    fn blank() -> Leases {
-        Leases { last: Time::default(), len: 0, cost: 0, blocks: VecDeque::new(), by_id: None }
-    }
-
-    fn apply(&mut self, change: Change<'_>) {
-        if let Some((from, to)) = change.moved
-            && self.last == from
-        {
-            self.shift(from.since(to));
-        }
-        if let Some(id) = change.released {
-            self.remove(id);
-        }
-        if let Some((deadline, id)) = change.dropped {
-            self.drop_up_to(deadline, id);
-        }
-        if let Some((id, deadline, cost)) = change.held {
-            self.hold(id, deadline, cost);
-        }
-        self.last = change.last;
-    }
-
-    fn encode_change(change: &Change<'_>, out: &mut Vec<u8>) {
-        out.push(
-            u8::from(change.moved.is_some())
-                | u8::from(change.released.is_some()) << 1
-                | u8::from(change.dropped.is_some()) << 2
-                | u8::from(change.held.is_some()) << 3,
-        );
-        put(out, change.last.as_micros());
-        if let Some((from, to)) = change.moved {
-            put(out, from.as_micros());
-            put(out, to.as_micros());
-        }
-        if let Some(id) = change.released {
-            put_bytes(out, id);
-        }
-        if let Some((deadline, id)) = change.dropped {
-            put(out, deadline.as_micros());
-            put_bytes(out, id);
-        }
-        if let Some((id, deadline, cost)) = change.held {
-            encode_lease(out, id, deadline, cost);
-        }
-    }
-
-    fn decode_change<'a>(reader: &mut Reader<'a>) -> Option<Change<'a>> {
-        let parts = reader.byte().filter(|parts| *parts < 16)?;
-        let mut change = Change { last: super::instant(reader)?, ..Change::default() };
-        if parts & 1 != 0 {
-            change.moved = Some((super::instant(reader)?, super::instant(reader)?));
-        }
-        if parts & 2 != 0 {
-            change.released = Some(decode_id(reader)?);
-        }
-        if parts & 4 != 0 {
-            change.dropped = Some((decode_deadline(reader)?, decode_id(reader)?));
-        }
-        if parts & 8 != 0 {
-            change.held = Some(decode_lease(reader)?);
-        }
-        Some(change)
-    }
-
-    fn encode(&self, out: &mut Vec<u8>) {
-        put(out, self.last.as_micros());
-        put(out, self.len as u64);
-        for lease in self.iter() {
-            encode_lease(out, &lease.id, lease.deadline, lease.cost);
-        }
-    }
-
-    fn decode(reader: &mut Reader<'_>) -> Option<Leases> {
-        let mut leases = Leases { last: super::instant(reader)?, ..Leases::blank() };
-        for _ in 0..reader.word()? {
-            let (id, deadline, cost) = decode_lease(reader)?;
-            let newest = leases.blocks.back().and_then(|block| block.leases.last());
-            let in_order = newest.is_none_or(|newest| newest.order(deadline, id) == Ordering::Less);
-            if !in_order || leases.find(id).is_some() {
-                return None;
-            }
-            leases.hold(id, deadline, cost);
-        }
-        Some(leases)
-    }
-
-    fn heap_bytes(&self) -> usize {
-        let blocks = self.blocks.capacity() * size_of::<Block>();
-        let leases: usize =
-            self.blocks.iter().map(|block| block.leases.capacity() * size_of::<Lease>()).sum();
-        // An id stands behind two counters; a tree's nodes are three quarters full on average.
-        let ids: usize = self.iter().map(|lease| (16 + lease.id.len()).next_multiple_of(16)).sum();
-        let tree = self.by_id.as_ref().map_or(0, |by_id| by_id.len() * 32);
-        blocks + leases + ids + tree
-    }
-
-    fn effort(&self) -> usize {
-        1 + self.len
-    }
-
-    fn describe(&self, figure: &mut dyn FnMut(&'static str, Figure)) {
-        figure("stored_leases", Figure::Count(self.len as u64));
-        figure("stored_cost", Figure::Count(u64::try_from(self.cost).unwrap_or(u64::MAX)));
-        figure("last_deadline_us", Figure::At(self.end()));
-    }
-}
-
-fn encode_lease(out: &mut Vec<u8>, id: &[u8], deadline: Time, cost: u64) {
-    put_bytes(out, id);
-    put(out, deadline.as_micros());
-    put(out, cost);
-}
-
-fn decode_lease<'a>(reader: &mut Reader<'a>) -> Option<(&'a [u8], Time, u64)> {
-    let id = decode_id(reader)?;
-    let deadline = decode_deadline(reader)?;
-    Some((id, deadline, reader.word_up_to(MAX_COUNT).filter(|cost| *cost > 0)?))
-}
-
-fn decode_deadline(reader: &mut Reader<'_>) -> Option<Time> {
-    Some(Time::from_micros(reader.word_up_to(super::HORIZON.as_micros())?))
-}
-
-fn decode_id<'a>(reader: &mut Reader<'a>) -> Option<&'a [u8]> {
-    reader.bytes().filter(|id| (1..=MAX_ID).contains(&id.len()))
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
+    use super::super::State;
+    use super::super::codec::Reader;
     use super::*;
 
     fn at(micros: u64) -> Time {
@@ -547,21 +410,5 @@ mod tests {
         leases.apply(Change { dropped: Some((deadline, &id)), ..Change::default() });
         audit(&leases);
         assert_eq!(leases.len, 100_000 - DROPS);
-    }
-
-    #[test]
-    fn a_payload_with_an_id_twice_or_out_of_order_is_none() {
-        let mut bytes = Vec::new();
-        put(&mut bytes, 1);
-        put(&mut bytes, 2);
-        encode_lease(&mut bytes, b"a", at(10), 1);
-        let mut twice = bytes.clone();
-        encode_lease(&mut twice, b"a", at(11), 1);
-        assert!(Leases::decode(&mut Reader::new(&twice)).is_none());
-        let mut unordered = bytes.clone();
-        encode_lease(&mut unordered, b"b", at(9), 1);
-        assert!(Leases::decode(&mut Reader::new(&unordered)).is_none());
-        encode_lease(&mut bytes, b"b", at(11), 1);
-        assert!(Leases::decode(&mut Reader::new(&bytes)).is_some());
     }
 }

@@ -1,0 +1,151 @@
+//! Verdicts, and how those on several limits and the reading of the clock come together in one.
+
+use super::{Limiter, State};
+use crate::time::{Span, Time};
+
+/// The outcome for one request.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Verdict {
+    Admit {
+        /// How long to wait before acting.
+        wait: Span,
+    },
+    Refuse {
+        /// When this very request would be admitted; `None` is never.
+        retry: Option<Span>,
+    },
+}
+
+impl Verdict {
+    pub const ADMIT: Verdict = Verdict::Admit { wait: Span::ZERO };
+    pub const NEVER: Verdict = Verdict::Refuse { retry: None };
+
+    pub fn refuse(retry: Span) -> Verdict {
+        Verdict::Refuse { retry: Some(retry) }
+    }
+
+    pub fn admits(self) -> bool {
+        matches!(self, Verdict::Admit { .. })
+    }
+
+    /// The verdict on two requests that are admitted together or not at all.
+    fn and(self, other: Verdict) -> Verdict {
+        match (self, other) {
+            (Verdict::Admit { wait: a }, Verdict::Admit { wait: b }) => Verdict::Admit { wait: a.max(b) },
+            (Verdict::Admit { .. }, refused) | (refused, Verdict::Admit { .. }) => refused,
+            (Verdict::Refuse { retry: Some(a) }, Verdict::Refuse { retry: Some(b) }) => {
+                Verdict::refuse(a.max(b))
+            }
+            _ => Verdict::NEVER,
+        }
+    }
+}
+
+/// How a limiter stands.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Gauge {
+    /// The most that could ever be admitted at once.
+    pub limit: u64,
+    /// The most that would be admitted right now; rounded down.
+    pub remaining: u64,
+    /// How long until the state is as good as new; rounded up.
+    pub reset: Span,
+}
+
+/// What a caller is told: the verdict, and how the limiter stands after it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Answer {
+    pub verdict: Verdict,
+    pub gauge: Gauge,
+}
+
+impl Answer {
+    /// The same answer for a caller whose clock is so far behind the state's last charge: what is to come, comes that
+    /// much later for them.
+    #[must_use]
+    pub fn delayed(self, lag: Span) -> Answer {
+        if lag == Span::ZERO {
+            return self;
+        }
+        let later = |span: Span| if span > Span::ZERO { span.plus(lag) } else { span };
+        let verdict = match self.verdict {
+            Verdict::Admit { wait } => Verdict::Admit { wait: later(wait) },
+            Verdict::Refuse { retry } => Verdict::Refuse { retry: retry.map(later) },
+        };
+        Answer { verdict, gauge: Gauge { reset: later(self.gauge.reset), ..self.gauge } }
+    }
+
+    /// The answer for two limits that are asked together: the tighter one's figures, the later reset.
+    fn and(self, other: Answer) -> Answer {
+        let tighter = if other.gauge.remaining < self.gauge.remaining { other.gauge } else { self.gauge };
+        Answer {
+            verdict: self.verdict.and(other.verdict),
+            gauge: Gauge { reset: self.gauge.reset.max(other.gauge.reset), ..tighter },
+        }
+    }
+}
+
+/// One limit that a request must pass: a limiter, its state, an instant and a cost.
+pub trait Claim {
+    /// The verdict on this limit alone. Changes nothing that counts.
+    fn judge(&mut self) -> Verdict;
+    /// Takes the cost; only after a `judge` that admitted.
+    fn charge(&mut self);
+    /// The verdict given, and how the limit stands now.
+    fn answer(&self) -> Answer;
+}
+
+/// Decides a request that must pass all these limits: judges all, then charges all or none.
+///
+/// The combined answer; `None` if there is no limit to pass.
+pub fn decide_all<C: Claim + ?Sized>(claims: &mut [&mut C]) -> Option<Answer> {
+    let mut admitted = true;
+    for claim in claims.iter_mut() {
+        admitted &= claim.judge().admits();
+    }
+    if admitted {
+        for claim in claims.iter_mut() {
+            claim.charge();
+        }
+    }
+    claims.iter().map(|claim| claim.answer()).reduce(Answer::and)
+}
+
+/// What the clock reads for a state.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Reading {
+    /// Decide at this instant: now, or that of the last charge when the clock stepped back behind it. No time
+    /// passes then, so a step back grants nothing.
+    At(Time),
+    /// The last charge is further ahead than a whole reset: the clock was set back for good. The state must be
+    /// moved, or its callers would wait until the old time comes round again.
+    SetBack,
+}
+
+pub fn reading<L: Limiter>(limiter: &L, state: &L::State, now: Time) -> Reading {
+    read_clock(state.last(), now, || limiter.gauge(state, state.last()).reset)
+}
+
+/// The same for whoever knows the reset without a limiter.
+pub fn read_clock(last: Time, now: Time, reset: impl FnOnce() -> Span) -> Reading {
+    if now >= last {
+        Reading::At(now)
+    } else if last.since(now) > reset() {
+        Reading::SetBack
+    } else {
+        Reading::At(last)
+    }
+}
+
+/// The answer that a request would get, without charging it. A cost of 0 is a look, which nothing refuses.
+pub fn look<L: Limiter>(limiter: &L, state: &L::State, now: Time, cost: u64) -> Answer {
+    let (verdict, gauge, lag) = match reading(limiter, state, now) {
+        Reading::At(then) => (limiter.judge(state, then, cost), limiter.gauge(state, then), then.since(now)),
+        Reading::SetBack => {
+            let (verdict, gauge) = limiter.look_back(state, now, cost);
+            (verdict, gauge, Span::ZERO)
+        }
+    };
+    let verdict = if cost == 0 { Verdict::ADMIT } else { verdict };
+    Answer { verdict, gauge }.delayed(lag)
+}
