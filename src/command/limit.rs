@@ -1,9 +1,9 @@
 //! `RL.<LIMITER> key <parameters> [COST cost] [AT at]`: asks, and takes if it may.
 
+use crate::limit::with_limiter;
 use crate::limit::{Answer, CATALOG, Claim, Error, Limiter, Request, State, Verdict, decide_all, look};
 use crate::server::{Access, Call, Command, Key, Keys, Outcome, Reply, clock, count};
 use crate::time::Time;
-use crate::with_limiter;
 
 /// The command of a row of the catalog.
 pub struct Limit<const ROW: usize>;

@@ -1,9 +1,9 @@
 //! `RL.PEEK key LIMITER <parameters> [COST cost] [AT at]`: asks, and takes nothing.
 
 use super::limit::glance;
+use crate::limit::with_limiter;
 use crate::limit::{AnyLimiter, Error, Request, Words, find};
 use crate::server::{Access, Call, Command, Key, Keys, Reply, clock};
-use crate::with_limiter;
 
 pub struct Peek;
 

@@ -60,79 +60,70 @@ pub fn find(name: &[u8]) -> Option<&'static Row> {
     ROWS.iter().find(|row| is(name, row.name))
 }
 
-/// A parsed limiter of any kind. `with_limiter!` takes it apart again.
-pub enum AnyLimiter<'a> {
-    TokenBucket(TokenBucket),
-    BatchBucket(BatchBucket),
-    Gcra(Gcra),
-    SlidingWindow(SlidingWindow),
-    SlidingBuckets(SlidingBuckets),
-    Concurrent(Concurrent<'a>),
-}
+/// From one table: `AnyLimiter`, a parsed limiter of any kind; `Kind`, what a key holds; and what takes each apart
+/// again, by running the same code for every type.
+macro_rules! kinds {
+    ($dollar:tt $($number:literal $State:ident of $Limiter:ident $(<$life:lifetime>)?: $title:expr;)*) => {
+        /// A parsed limiter of any kind.
+        pub enum AnyLimiter<'a> {
+            $($Limiter($Limiter $(<$life>)?),)*
+        }
 
-/// Runs `$body` with `$limiter` bound to the limiter inside, of its own type.
-#[macro_export]
-macro_rules! with_limiter {
-    ($any:expr, $limiter:ident => $body:expr) => {
-        match $any {
-            $crate::limit::AnyLimiter::TokenBucket($limiter) => $body,
-            $crate::limit::AnyLimiter::BatchBucket($limiter) => $body,
-            $crate::limit::AnyLimiter::Gcra($limiter) => $body,
-            $crate::limit::AnyLimiter::SlidingWindow($limiter) => $body,
-            $crate::limit::AnyLimiter::SlidingBuckets($limiter) => $body,
-            $crate::limit::AnyLimiter::Concurrent($limiter) => $body,
+        /// What a key holds.
+        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+        #[repr(u8)]
+        pub enum Kind {
+            $($State = $number,)*
+        }
+
+        impl Kind {
+            pub fn from_byte(byte: u8) -> Option<Kind> {
+                match byte {
+                    $($number => Some(Kind::$State),)*
+                    _ => None,
+                }
+            }
+
+            /// The limiter whose state it is, and its mode, as `RL.INFO` tells them.
+            pub fn title(self) -> (&'static str, &'static str) {
+                match self {
+                    $(Kind::$State => $title,)*
+                }
+            }
+        }
+
+        /// Runs the body with the name bound to the limiter inside, of its own type.
+        macro_rules! with_limiter {
+            ($dollar any:expr, $dollar limiter:ident => $dollar body:expr) => {
+                match $dollar any {
+                    $($crate::limit::AnyLimiter::$Limiter($dollar limiter) => $dollar body,)*
+                }
+            };
+        }
+
+        /// Runs the body with the name standing for the type of state of this kind.
+        macro_rules! with_state {
+            ($dollar kind:expr, $dollar Type:ident => $dollar body:expr) => {
+                match $dollar kind {
+                    $($crate::limit::Kind::$State => {
+                        type $dollar Type = $crate::limit::$State;
+                        $dollar body
+                    })*
+                }
+            };
         }
     };
 }
 
-/// What a key holds. The numbers are part of the encoding: never change or reuse one.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[repr(u8)]
-pub enum Kind {
-    Level = 1,
-    Batch = 2,
-    Arrival = 3,
-    Counts = 4,
-    Buckets = 5,
-    Leases = 6,
+// The numbers are part of the encoding: never change or reuse one.
+kinds! { $
+    1 Level of TokenBucket: ("TOKENBUCKET", "continuous");
+    2 Batch of BatchBucket: ("TOKENBUCKET", "batch");
+    3 Arrival of Gcra: ("GCRA", "plain");
+    4 Counts of SlidingWindow: ("SLIDINGWINDOW", "weighted");
+    5 Buckets of SlidingBuckets: ("SLIDINGWINDOW", "precision");
+    6 Leases of Concurrent<'a>: ("CONCURRENT", "leases");
 }
 
-impl Kind {
-    pub fn from_byte(byte: u8) -> Option<Kind> {
-        let kinds = [Kind::Level, Kind::Batch, Kind::Arrival, Kind::Counts, Kind::Buckets, Kind::Leases];
-        kinds.into_iter().find(|kind| *kind as u8 == byte)
-    }
-
-    /// The limiter whose state it is, and its mode, as `RL.INFO` tells them.
-    pub fn title(self) -> (&'static str, &'static str) {
-        match self {
-            Kind::Level => ("TOKENBUCKET", "continuous"),
-            Kind::Batch => ("TOKENBUCKET", "batch"),
-            Kind::Arrival => ("GCRA", "plain"),
-            Kind::Counts => ("SLIDINGWINDOW", "weighted"),
-            Kind::Buckets => ("SLIDINGWINDOW", "precision"),
-            Kind::Leases => ("CONCURRENT", "leases"),
-        }
-    }
-}
-
-/// Runs `$body` with `$State` standing for the type of state of this kind.
-#[macro_export]
-macro_rules! with_state {
-    ($kind:expr, $State:ident => $body:expr) => {{
-        macro_rules! run {
-            ($type:ty) => {{
-                type $State = $type;
-                $body
-            }};
-        }
-        match $kind {
-            $crate::limit::Kind::Level => run!($crate::limit::Level),
-            $crate::limit::Kind::Batch => run!($crate::limit::Batch),
-            $crate::limit::Kind::Arrival => run!($crate::limit::Arrival),
-            $crate::limit::Kind::Counts => run!($crate::limit::Counts),
-            $crate::limit::Kind::Buckets => run!($crate::limit::Buckets),
-            $crate::limit::Kind::Leases => run!($crate::limit::Leases),
-        }
-    }};
-}
+#[allow(clippy::single_component_path_imports, reason = "gives macros that a macro made a path")]
+pub(crate) use {with_limiter, with_state};

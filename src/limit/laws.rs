@@ -19,7 +19,6 @@ use proptest::prelude::*;
 use super::codec::Reader;
 use super::decide::reading;
 use super::*;
-use crate::{with_limiter, with_state};
 
 /// The start of an hour, in 2023.
 pub const T0: Time = Time::from_micros(1_700_002_800_000_000);

@@ -30,6 +30,7 @@ mod words;
 
 pub use batch_bucket::{Batch, BatchBucket};
 pub use catalog::{AnyLimiter, CATALOG, Kind, find};
+pub(crate) use catalog::{with_limiter, with_state};
 use codec::{Reader, put};
 pub use concurrent::Concurrent;
 pub use decide::{Answer, Claim, Gauge, Reading, Verdict, decide_all, look, read_clock};

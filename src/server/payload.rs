@@ -11,8 +11,8 @@ use super::call::Call;
 use super::handle::{Access, Handle};
 use super::value::{Slot, head, head_mut, state_mut};
 use crate::limit::codec::Reader;
+use crate::limit::with_state;
 use crate::limit::{Error, Kind, State};
-use crate::with_state;
 
 const VERSION: u8 = 1;
 const GONE: u8 = 0;

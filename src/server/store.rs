@@ -13,9 +13,9 @@ use super::handle::{Access, Handle};
 use super::payload::{self, HEADER, NOTHING};
 use super::value::{Slot, head, head_mut, state, state_mut};
 use crate::limit::codec::Reader;
+use crate::limit::with_state;
 use crate::limit::{Error, Figure, Kind, Reading, State, read_clock};
 use crate::time::{Span, Time};
-use crate::with_state;
 
 /// The deadline of a key leaves some room behind the moment when its state is as good as new: as much time again,
 /// within these bounds. It is moved when less than a quarter of the room is left, so that few charges move it and a

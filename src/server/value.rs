@@ -20,8 +20,8 @@ use super::api::api;
 use super::guard::guarded;
 use super::payload::Payload;
 use crate::limit::codec::Reader;
+use crate::limit::with_state;
 use crate::limit::{Kind, State};
-use crate::with_state;
 
 /// The type's name is in every RDB: nine characters, never to be changed.
 pub static TYPE: RedisType = RedisType::new("ratelimit", ENCODING, METHODS);
