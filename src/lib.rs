@@ -15,8 +15,15 @@ use command::{Apply, Info, Limit, Peek, Release, Renew};
 use server::Entry;
 
 /// A command for each row of the catalog.
-const LIMITERS: [Entry; limit::CATALOG.len()] =
-    [Entry::of::<Limit<0>>(), Entry::of::<Limit<1>>(), Entry::of::<Limit<2>>(), Entry::of::<Limit<3>>()];
+const LIMITERS: [Entry; limit::CATALOG.len()] = [
+    Entry::of::<Limit<0>>(),
+    Entry::of::<Limit<1>>(),
+    Entry::of::<Limit<2>>(),
+    Entry::of::<Limit<3>>(),
+    Entry::of::<Limit<4>>(),
+    Entry::of::<Limit<5>>(),
+    Entry::of::<Limit<6>>(),
+];
 
 /// The other commands.
 const OTHERS: &[Entry] = &[

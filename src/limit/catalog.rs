@@ -2,8 +2,9 @@
 
 use super::words::{Request, Words, is};
 use super::{
-    BatchBucket, Concurrent, Error, Gcra, SlidingBuckets, SlidingWindow, TokenBucket, concurrent, gcra,
-    sliding_window, token_bucket,
+    AlignedWindow, BatchBucket, Concurrent, Error, FixedWindow, Gcra, LeakyBucket, SlidingBuckets,
+    SlidingWindow, TokenBucket, Uniform, concurrent, fixed_window, gcra, leaky_bucket, sliding_window,
+    token_bucket, uniform,
 };
 
 /// A limiter as callers know it.
@@ -19,7 +20,7 @@ pub struct Row {
 }
 
 /// Every limiter, once.
-pub const CATALOG: [Row; 4] = [
+pub const CATALOG: [Row; 7] = [
     Row {
         name: "TOKENBUCKET",
         syntax: "key capacity refill period [BATCH] [COST cost] [AT at]",
@@ -27,6 +28,14 @@ pub const CATALOG: [Row; 4] = [
         complexity: "O(1)",
         flags: "write deny-oom fast",
         parse: token_bucket::parse,
+    },
+    Row {
+        name: "LEAKYBUCKET",
+        syntax: "key capacity leak period [COST cost] [AT at]",
+        summary: "Queues in a bucket that drains at a steady rate, and tells the wait",
+        complexity: "O(1)",
+        flags: "write deny-oom fast",
+        parse: leaky_bucket::parse,
     },
     Row {
         name: "GCRA",
@@ -37,12 +46,28 @@ pub const CATALOG: [Row; 4] = [
         parse: gcra::parse,
     },
     Row {
+        name: "FIXEDWINDOW",
+        syntax: "key limit window [ALIGNED] [COST cost] [AT at]",
+        summary: "Limits a count over windows that follow one another",
+        complexity: "O(1)",
+        flags: "write deny-oom fast",
+        parse: fixed_window::parse,
+    },
+    Row {
         name: "SLIDINGWINDOW",
         syntax: "key limit window [PRECISION precision] [COST cost] [AT at]",
         summary: "Limits a count over a window that slides with the clock",
         complexity: "O(1), with PRECISION O(N) where N is the number of sub-buckets in use",
         flags: "write deny-oom",
         parse: sliding_window::parse,
+    },
+    Row {
+        name: "UNIFORM",
+        syntax: "key interval [COST cost] [AT at]",
+        summary: "Admits one request per interval",
+        complexity: "O(1)",
+        flags: "write deny-oom fast",
+        parse: uniform::parse,
     },
     Row {
         name: "CONCURRENT",
@@ -123,6 +148,10 @@ kinds! { $
     4 Counts of SlidingWindow: ("SLIDINGWINDOW", "weighted");
     5 Buckets of SlidingBuckets: ("SLIDINGWINDOW", "precision");
     6 Leases of Concurrent<'a>: ("CONCURRENT", "leases");
+    7 Water of LeakyBucket: ("LEAKYBUCKET", "queue");
+    8 Opened of FixedWindow: ("FIXEDWINDOW", "opened");
+    9 Tally of AlignedWindow: ("FIXEDWINDOW", "aligned");
+    10 Gate of Uniform: ("UNIFORM", "gate");
 }
 
 #[allow(clippy::single_component_path_imports, reason = "gives macros that a macro made a path")]

@@ -113,7 +113,7 @@ fn obey<L: Limiter>(
 fn fits<L: Limiter>(limiter: &L, state: &L::State, now: Time, gauge: Gauge) {
     assert!(gauge.remaining <= gauge.limit);
     if gauge.remaining > 0 {
-        assert_eq!(limiter.judge(state, now, gauge.remaining), Verdict::ADMIT);
+        assert!(limiter.judge(state, now, gauge.remaining).admits());
     }
     assert!(!limiter.judge(state, now, gauge.remaining + 1).admits());
 }
@@ -132,7 +132,7 @@ fn retry_is_honest<L: Limiter>(
         Verdict::Refuse { retry: Some(retry) } => {
             assert!(retry > Span::ZERO && cost <= limit);
             let early = Span::from_micros(retry.as_micros() - 1);
-            assert_eq!(limiter.judge(state, now.plus(retry), cost), Verdict::ADMIT);
+            assert!(limiter.judge(state, now.plus(retry), cost).admits());
             assert_eq!(limiter.judge(state, now.plus(early), cost), Verdict::refuse(Span::from_micros(1)));
         }
     }
@@ -263,6 +263,46 @@ impl Model for CountedPeriods {
     }
 }
 
+/// Water that stands at any rational height.
+struct RationalWater {
+    bucket: LeakyBucket,
+    level: BigRational,
+    last: u64,
+}
+
+impl Model for RationalWater {
+    fn ask(&mut self, now: u64, cost: u64) -> bool {
+        let rate = ratio(self.bucket.leak) / micros(self.bucket.period);
+        let level = &self.level - ratio(now - self.last) * rate;
+        self.level = level.max(BigRational::zero());
+        self.last = now;
+        let fits = &self.level + ratio(cost) <= ratio(self.bucket.capacity);
+        if fits {
+            self.level += ratio(cost);
+        }
+        fits
+    }
+}
+
+/// A window that opens when a request is admitted outside of any.
+struct OpenedWindow {
+    window: FixedWindow,
+    ends: u64,
+    count: u64,
+}
+
+impl Model for OpenedWindow {
+    fn ask(&mut self, now: u64, cost: u64) -> bool {
+        let open = now < self.ends;
+        let count = if open { self.count + cost } else { cost };
+        if count <= self.window.limit {
+            self.ends = if open { self.ends } else { now + self.window.window.as_micros() };
+            self.count = count;
+        }
+        count <= self.window.limit
+    }
+}
+
 /// Remembers every request that was admitted, and weighs each.
 struct Remembered<W: Fn(u64, u64) -> BigRational> {
     limit: u64,
@@ -366,6 +406,55 @@ proptest! {
         obey(|_| gcra, RationalArrival { gcra, due: BigRational::zero() }, &steps, |micros| {
             u128::from(gcra.limit)
                 + u128::from(micros) * u128::from(gcra.count) / u128::from(gcra.period.as_micros())
+        });
+    }
+
+    #[test]
+    fn leaky_bucket((bucket, steps) in with_history(
+        (1..20u64, rates(), periods()).prop_map(|(capacity, leak, period)| {
+            (LeakyBucket { capacity, leak, period }, Span::from_micros(period.as_micros() / leak + 1), capacity)
+        }))
+    ) {
+        let model = RationalWater { bucket, level: BigRational::zero(), last: T0.as_micros() };
+        obey(|_| bucket, model, &steps, |micros| {
+            u128::from(bucket.capacity)
+                + u128::from(micros) * u128::from(bucket.leak) / u128::from(bucket.period.as_micros())
+        });
+    }
+
+    #[test]
+    fn fixed_window((window, steps) in with_history(
+        (1..30u64, periods()).prop_map(|(limit, window)| (FixedWindow { limit, window }, window, limit)))
+    ) {
+        obey(|_| window, OpenedWindow { window, ends: 0, count: 0 }, &steps, |micros| {
+            u128::from(window.limit) * u128::from(micros / window.window.as_micros() + 2)
+        });
+    }
+
+    #[test]
+    fn aligned_window((window, steps) in with_history(
+        (1..30u64, periods()).prop_map(|(limit, window)| (AlignedWindow { limit, window }, window, limit)))
+    ) {
+        let width = window.window.as_micros();
+        let weight = move |then: u64, now: u64| {
+            if then / width == now / width { BigRational::one() } else { BigRational::zero() }
+        };
+        let model = Remembered { limit: window.limit, weight, admitted: Vec::new() };
+        obey(|_| window, model, &steps, |micros| {
+            u128::from(window.limit) * u128::from(micros / width + 2)
+        });
+    }
+
+    #[test]
+    fn uniform((uniform, steps) in with_history(
+        periods().prop_map(|interval| (Uniform { interval }, interval, 1)))
+    ) {
+        let counts = move |then: u64, now: u64| {
+            if now < then + uniform.interval.as_micros() { BigRational::one() } else { BigRational::zero() }
+        };
+        let model = Remembered { limit: 1, weight: counts, admitted: Vec::new() };
+        obey(|_| uniform, model, &steps, |micros| {
+            u128::from(micros / uniform.interval.as_micros() + 1)
         });
     }
 

@@ -17,15 +17,18 @@ pub mod codec;
 pub mod concurrent;
 mod decide;
 mod error;
+mod fixed_window;
 mod fraction;
 mod gcra;
 #[cfg(test)]
 mod laws;
+mod leaky_bucket;
 mod lease_change;
 mod leases;
 mod sliding_buckets;
 mod sliding_window;
 mod token_bucket;
+mod uniform;
 mod words;
 
 pub use batch_bucket::{Batch, BatchBucket};
@@ -35,11 +38,14 @@ use codec::{Reader, put};
 pub use concurrent::Concurrent;
 pub use decide::{Answer, Claim, Gauge, Reading, Verdict, decide_all, look, read_clock};
 pub use error::Error;
+pub use fixed_window::{AlignedWindow, FixedWindow, Opened, Tally};
 pub use gcra::{Arrival, Gcra};
+pub use leaky_bucket::{LeakyBucket, Water};
 pub use leases::Leases;
 pub use sliding_buckets::{Buckets, SlidingBuckets};
 pub use sliding_window::{Counts, SlidingWindow};
 pub use token_bucket::{Level, TokenBucket};
+pub use uniform::{Gate, Uniform};
 pub use words::{Bounds, Request, Words};
 
 use crate::time::{Span, Time};
