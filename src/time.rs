@@ -48,6 +48,7 @@ impl Time {
 
 impl Span {
     pub const ZERO: Span = Span(0);
+    pub const FOREVER: Span = Span(u64::MAX);
     /// 100 years of 365 days: the longest duration that a caller may name.
     pub const CENTURY: Span = Span::from_millis(3_153_600_000_000);
 
@@ -70,6 +71,10 @@ impl Span {
 
     pub const fn plus(self, other: Span) -> Span {
         Span(self.0.saturating_add(other.0))
+    }
+
+    pub const fn minus(self, other: Span) -> Span {
+        Span(self.0.saturating_sub(other.0))
     }
 
     pub const fn quarter(self) -> Span {

@@ -47,7 +47,7 @@ fn drive(con: &mut Connection, calls: u64) -> (u64, u64) {
         };
         let (cost, id) = (1 + random(3), random(40));
         let key = random(4);
-        let line = match random(9) {
+        let line = match random(19) {
             0 => format!("RL.TOKENBUCKET tb:{key} 7 3 1000 COST {cost} AT {at}"),
             1 => format!("RL.TOKENBUCKET batch:{key} 7 5 1000 BATCH COST {cost} AT {at}"),
             2 => format!("RL.GCRA gcra:{key} 6 7 1100 COST {cost} AT {at}"),
@@ -55,12 +55,22 @@ fn drive(con: &mut Connection, calls: u64) -> (u64, u64) {
             4 => format!("RL.SLIDINGWINDOW swp:{key} 9 1000 PRECISION 100 COST {cost} AT {at}"),
             5 => format!("RL.SLIDINGWINDOW swq:{key} 9 {0} PRECISION 100 AT {at}", 1000 * (1 + random(2))),
             6 => format!("RL.CONCURRENT lease:{key} 30 2000 id{id} COST {cost} AT {at}"),
+            8 => format!("RL.LEAKYBUCKET water:{key} 8 7 1100 COST {cost} AT {at}"),
+            9 => format!("RL.FIXEDWINDOW window:{key} 9 1000 COST {cost} AT {at}"),
+            10 => format!("RL.FIXEDWINDOW aligned:{key} 9 1000 ALIGNED COST {cost} AT {at}"),
+            11 => format!("RL.UNIFORM gate:{key} 90 AT {at}"),
+            12 => format!("RL.UNIFORM gate:{key} 90 RESERVE MAXWAIT 500 AT {at}"),
+            13 => format!("RL.TOKENBUCKET tb:{key} 7 3 1000 FORCE COST {cost} AT {at}"),
+            14 => format!("RL.GCRA gcra:{key} 6 7 1100 PARTIAL COST 4 AT {at}"),
+            15 => format!("RL.REFUND swp:{key} SLIDINGWINDOW 9 1000 PRECISION 100 COST {cost} AT {at}"),
+            16 => format!("RL.REFUND tb:{key} TOKENBUCKET 7 3 1000 COST {cost} AT {at}"),
+            17 => format!("RL.REFUND window:{key} FIXEDWINDOW 9 1000 COST {cost} AT {at}"),
             7 => format!("RL.RELEASE lease:{key} id{id} AT {at}"),
             _ => format!("RL.RENEW lease:{key} 900 id{id} AT {at}"),
         };
         match ints(con, &line).as_slice() {
-            [0, _, _, _, _] => admitted += 1,
-            [1, _, _, _, _] => refused += 1,
+            [0, _, _, _, _] | [0, _, _, _, _, _] => admitted += 1,
+            [1, _, _, _, _] | [1, _, _, _, _, _] => refused += 1,
             _ => {}
         }
     }

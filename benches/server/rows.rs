@@ -90,6 +90,12 @@ pub const ROWS: &[Row] = &[
         ..ADMITTED
     },
     Row { name: "RL.TOKENBUCKET BATCH refused", call: "RL.TOKENBUCKET key:# 1 1 3600000 BATCH", ..REFUSED },
+    Row { name: "RL.LEAKYBUCKET admitted", call: "RL.LEAKYBUCKET key:# 500 100 1000", ..ADMITTED },
+    Row { name: "RL.LEAKYBUCKET refused", call: "RL.LEAKYBUCKET key:# 1 1 3600000", ..REFUSED },
+    Row { name: "RL.FIXEDWINDOW admitted", call: "RL.FIXEDWINDOW key:# 5000 60000", ..ADMITTED },
+    Row { name: "RL.FIXEDWINDOW refused", call: "RL.FIXEDWINDOW key:# 1 3600000", ..REFUSED },
+    Row { name: "RL.UNIFORM forced", call: "RL.UNIFORM key:# 1000 FORCE", ..ADMITTED },
+    Row { name: "RL.UNIFORM refused", call: "RL.UNIFORM key:# 3600000", ..REFUSED },
     Row {
         name: "RL.GCRA admitted",
         call: "RL.GCRA key:# 500 100 1000",

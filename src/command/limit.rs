@@ -1,7 +1,9 @@
-//! `RL.<LIMITER> key <parameters> [COST cost] [AT at]`: asks, and takes if it may.
+//! `RL.<LIMITER> key <parameters> [options]`: asks, and takes if it may.
 
 use crate::limit::with_limiter;
-use crate::limit::{Answer, CATALOG, Claim, Error, Limiter, Request, State, Verdict, decide_all, look};
+use crate::limit::{
+    Answer, CATALOG, Claim, Error, Limiter, Manner, Request, State, Verdict, decide_all, look, rule,
+};
 use crate::server::{Access, Call, Command, Key, Keys, Outcome, Reply, clock, count};
 use crate::time::Time;
 
@@ -20,28 +22,45 @@ impl<const ROW: usize> Command for Limit<ROW> {
     fn run(call: &Call<'_>) -> Result<Reply, Error> {
         let mut request = Request::default();
         let limiter = call.parse(2, |words| (CATALOG[ROW].parse)(words, &mut request))?;
-        let answer = with_limiter!(limiter, limiter => ask(call, &limiter, &request))?;
-        if request.cost() > 0 {
+        let (cost, manner) = (request.cost(), request.manner());
+        if !CATALOG[ROW].allows.manner(manner) {
+            return Err(Error::Syntax);
+        }
+        let (answer, granted) =
+            with_limiter!(limiter, limiter => ask(call, &limiter, cost, manner, request.at))?;
+        if cost > 0 {
             count(ROW, if answer.verdict.admits() { Outcome::Admitted } else { Outcome::Refused });
         }
-        Ok(Reply::Answer(answer))
+        Ok(match manner {
+            Manner::Partial => Reply::Granted(answer, granted),
+            _ => Reply::Answer(answer),
+        })
     }
 }
 
-fn ask<L: Limiter>(call: &Call<'_>, limiter: &L, request: &Request) -> Result<Answer, Error> {
+/// The answer, and how much was granted.
+fn ask<L: Limiter>(
+    call: &Call<'_>,
+    limiter: &L,
+    cost: u64,
+    manner: Manner,
+    at: Option<Time>,
+) -> Result<(Answer, u64), Error> {
     let clock = clock();
-    let asked = request.at.unwrap_or(clock);
-    if request.cost() == 0 {
+    let asked = at.unwrap_or(clock);
+    if cost == 0 {
         let key = Key::<L::State>::open(call, 1, Access::Look)?;
-        return Ok(glance(&key, limiter, asked, 0));
+        return Ok((glance(&key, limiter, asked, 0), 0));
     }
     let key = Key::<L::State>::open(call, 1, Access::Change)?;
-    let mut claim = KeyClaim::new(limiter, key, asked, request.cost())?;
+    let mut claim = KeyClaim::new(limiter, key, asked, cost, manner)?;
     let answer = decide_all(&mut [&mut claim]).ok_or(Error::Internal)?;
-    let KeyClaim { key, now, charged, .. } = claim;
-    charged?;
+    let KeyClaim { key, now, cost, failed, .. } = claim;
     key.commit(clock.max(now), answer.gauge.reset);
-    Ok(answer.delayed(now.since(asked)))
+    match failed {
+        None => Ok((answer.delayed(now.since(asked)), cost)),
+        Some(error) => Err(error),
+    }
 }
 
 /// The answer that a request would get of a key, as it is.
@@ -57,21 +76,44 @@ struct KeyClaim<'k, 'c, 'a, L: Limiter> {
     limiter: &'k L,
     key: Key<'c, 'a, L::State>,
     now: Time,
+    /// What is asked for, and once it is judged, what is granted.
     cost: u64,
+    manner: Manner,
     verdict: Verdict,
-    /// Whether the charge, if there was one, could be made.
-    charged: Result<(), Error>,
+    /// Why nothing could be decided.
+    failed: Option<Error>,
 }
 
 impl<'k, 'c, 'a, L: Limiter> KeyClaim<'k, 'c, 'a, L> {
     /// The claim at the instant that the clock reads for the key's state.
-    fn new(limiter: &'k L, mut key: Key<'c, 'a, L::State>, asked: Time, cost: u64) -> Result<Self, Error> {
+    fn new(
+        limiter: &'k L,
+        mut key: Key<'c, 'a, L::State>,
+        asked: Time,
+        cost: u64,
+        manner: Manner,
+    ) -> Result<Self, Error> {
         let now = key.read_clock(
             asked,
             |state| limiter.gauge(state, state.last()).reset,
             |state, out| L::State::encode_change(&limiter.rebase(state, asked), out),
         )?;
-        Ok(KeyClaim { limiter, key, now, cost, verdict: Verdict::ADMIT, charged: Ok(()) })
+        Ok(KeyClaim { limiter, key, now, cost, manner, verdict: Verdict::ADMIT, failed: None })
+    }
+
+    /// The verdict in a manner that is not strict. What cannot be decided is not admitted; why is told in the end.
+    #[cold]
+    fn rule(&mut self) -> Verdict {
+        match self.with_state(|state| rule(self.limiter, state, self.now, self.cost, self.manner)) {
+            Ok((verdict, granted)) => {
+                self.cost = granted;
+                verdict
+            }
+            Err(error) => {
+                self.failed = Some(error);
+                Verdict::NEVER
+            }
+        }
     }
 
     fn with_state<T>(&self, body: impl FnOnce(&L::State) -> T) -> T {
@@ -84,16 +126,19 @@ impl<'k, 'c, 'a, L: Limiter> KeyClaim<'k, 'c, 'a, L> {
 
 impl<L: Limiter> Claim for KeyClaim<'_, '_, '_, L> {
     fn judge(&mut self) -> Verdict {
-        self.verdict = self.with_state(|state| self.limiter.judge(state, self.now, self.cost));
+        self.verdict = match self.manner {
+            Manner::Strict => self.with_state(|state| self.limiter.judge(state, self.now, self.cost)),
+            _ => self.rule(),
+        };
         self.verdict
     }
 
     fn charge(&mut self) {
-        let Self { limiter, key, now, cost, .. } = self;
+        let Self { limiter, key, now, cost, failed, .. } = self;
         let charged = key.change(limiter.fresh(*now), |state, out| {
             L::State::encode_change(&limiter.charge(state, *now, *cost), out);
         });
-        self.charged = charged.map(|_| ());
+        *failed = charged.err();
     }
 
     fn answer(&self) -> Answer {

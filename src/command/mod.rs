@@ -7,9 +7,11 @@ mod info;
 mod lease;
 mod limit;
 mod peek;
+mod refund;
 
 pub use apply::Apply;
 pub use info::Info;
 pub use lease::{Release, Renew};
 pub use limit::Limit;
 pub use peek::Peek;
+pub use refund::Refund;

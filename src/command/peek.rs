@@ -2,7 +2,7 @@
 
 use super::limit::glance;
 use crate::limit::with_limiter;
-use crate::limit::{AnyLimiter, Error, Request, Words, find};
+use crate::limit::{AnyLimiter, Error, Manner, Request, Row, Words, find};
 use crate::server::{Access, Call, Command, Key, Keys, Reply, clock};
 
 pub struct Peek;
@@ -17,7 +17,10 @@ impl Command for Peek {
 
     fn run(call: &Call<'_>) -> Result<Reply, Error> {
         let mut request = Request::default();
-        let limiter = call.parse(2, |words| parse(words, &mut request))?;
+        let (_, limiter) = call.parse(2, |words| parse(words, &mut request))?;
+        if request.manner() != Manner::Strict {
+            return Err(Error::Syntax);
+        }
         let now = request.at.unwrap_or_else(clock);
         with_limiter!(limiter, limiter => {
             let key = Key::open(call, 1, Access::Look)?;
@@ -27,7 +30,10 @@ impl Command for Peek {
 }
 
 /// Reads a limiter's name and what its command takes.
-fn parse<'a>(words: &mut Words<'_, 'a>, request: &mut Request) -> Result<AnyLimiter<'a>, Error> {
+pub fn parse<'a>(
+    words: &mut Words<'_, 'a>,
+    request: &mut Request,
+) -> Result<(&'static Row, AnyLimiter<'a>), Error> {
     let row = find(words.word()?).ok_or(Error::Syntax)?;
-    (row.parse)(words, request)
+    Ok((row, (row.parse)(words, request)?))
 }

@@ -15,8 +15,7 @@
 //! it: the continuous bucket is kinder to callers, who then wait for a token and not for a batch.
 
 use super::codec::Reader;
-use super::words::MAX_COUNT;
-use super::{Figure, Gauge, Kind, Limiter, Small, Verdict};
+use super::{Figure, Gauge, Kind, Limiter, MOST_DEBT, Small, Verdict};
 use crate::time::{Span, Time};
 
 #[derive(Clone, Copy, Debug)]
@@ -85,6 +84,19 @@ impl Limiter for BatchBucket {
         Batch { tokens: batch.tokens.saturating_sub_unsigned(cost), ..batch }
     }
 
+    fn reset_after(&self, batch: &Batch, now: Time, cost: u64) -> Span {
+        let charged = self.charge(batch, now, cost);
+        let deep = charged.tokens.unsigned_abs() > MOST_DEBT;
+        if deep { Span::FOREVER } else { self.time_until(&charged, self.capacity, now) }
+    }
+
+    fn refund<'a>(&'a self, batch: &'a Batch, now: Time, cost: u64) -> Option<Batch> {
+        let batch = self.settled(batch, now);
+        let tokens = batch.tokens.saturating_add_unsigned(cost);
+        let full = tokens >= self.capacity.cast_signed();
+        Some(if full { self.fresh(now) } else { Batch { tokens, ..batch } })
+    }
+
     fn gauge(&self, batch: &Batch, now: Time) -> Gauge {
         let batch = self.settled(batch, now);
         Gauge {
@@ -115,7 +127,7 @@ impl Small for Batch {
         let tokens = reader.word()?.cast_signed();
         let start = super::instant(reader)?;
         let last = super::instant(reader)?;
-        (tokens.unsigned_abs() <= MAX_COUNT && start <= last).then_some(Batch { tokens, start, last })
+        (tokens.unsigned_abs() <= MOST_DEBT && start <= last).then_some(Batch { tokens, start, last })
     }
 
     fn zero() -> Batch {

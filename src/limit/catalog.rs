@@ -1,6 +1,6 @@
 //! What there is: every limiter by its name, and every kind of state.
 
-use super::words::{Request, Words, is};
+use super::words::{Manner, Request, Words, is};
 use super::{
     AlignedWindow, BatchBucket, Concurrent, Error, FixedWindow, Gcra, LeakyBucket, SlidingBuckets,
     SlidingWindow, TokenBucket, Uniform, concurrent, fixed_window, gcra, leaky_bucket, sliding_window,
@@ -16,57 +16,87 @@ pub struct Row {
     pub complexity: &'static str,
     /// What the server should know; `fast` only where a call is O(1) whatever its options.
     pub flags: &'static str,
+    pub allows: Allows,
     pub parse: for<'a> fn(&mut Words<'_, 'a>, &mut Request) -> Result<AnyLimiter<'a>, Error>,
+}
+
+/// What a limiter can do beside admitting and refusing.
+#[derive(Clone, Copy)]
+pub struct Allows {
+    /// Charge what does not fit, and give back what was charged.
+    pub debt: bool,
+    partial: bool,
+    reserve: bool,
+}
+
+const NOTHING: Allows = Allows { debt: false, partial: false, reserve: false };
+const DEBT: Allows = Allows { debt: true, partial: true, reserve: false };
+
+impl Allows {
+    pub fn manner(self, manner: Manner) -> bool {
+        match manner {
+            Manner::Strict => true,
+            Manner::Partial => self.partial,
+            Manner::Force => self.debt,
+            Manner::Reserve { .. } => self.reserve,
+        }
+    }
 }
 
 /// Every limiter, once.
 pub const CATALOG: [Row; 7] = [
     Row {
         name: "TOKENBUCKET",
-        syntax: "key capacity refill period [BATCH] [COST cost] [AT at]",
+        syntax: "key capacity refill period [BATCH] [COST cost] [AT at] [PARTIAL] [FORCE] [RESERVE] [MAXWAIT maxwait]",
         summary: "Takes tokens from a bucket that is refilled at a steady rate",
         complexity: "O(1)",
         flags: "write deny-oom fast",
+        allows: Allows { reserve: true, ..DEBT },
         parse: token_bucket::parse,
     },
     Row {
         name: "LEAKYBUCKET",
-        syntax: "key capacity leak period [COST cost] [AT at]",
+        syntax: "key capacity leak period [COST cost] [AT at] [PARTIAL] [FORCE]",
         summary: "Queues in a bucket that drains at a steady rate, and tells the wait",
         complexity: "O(1)",
         flags: "write deny-oom fast",
+        allows: DEBT,
         parse: leaky_bucket::parse,
     },
     Row {
         name: "GCRA",
-        syntax: "key max_burst count period [COST cost] [AT at]",
+        syntax: "key max_burst count period [COST cost] [AT at] [PARTIAL] [FORCE] [RESERVE] [MAXWAIT maxwait]",
         summary: "Limits a rate by the generic cell rate algorithm",
         complexity: "O(1)",
         flags: "write deny-oom fast",
+        allows: Allows { reserve: true, ..DEBT },
         parse: gcra::parse,
     },
     Row {
         name: "FIXEDWINDOW",
-        syntax: "key limit window [ALIGNED] [COST cost] [AT at]",
+        syntax: "key limit window [ALIGNED] [COST cost] [AT at] [PARTIAL] [FORCE]",
         summary: "Limits a count over windows that follow one another",
         complexity: "O(1)",
         flags: "write deny-oom fast",
+        allows: DEBT,
         parse: fixed_window::parse,
     },
     Row {
         name: "SLIDINGWINDOW",
-        syntax: "key limit window [PRECISION precision] [COST cost] [AT at]",
+        syntax: "key limit window [PRECISION precision] [COST cost] [AT at] [PARTIAL] [FORCE]",
         summary: "Limits a count over a window that slides with the clock",
         complexity: "O(1), with PRECISION O(N) where N is the number of sub-buckets in use",
         flags: "write deny-oom",
+        allows: DEBT,
         parse: sliding_window::parse,
     },
     Row {
         name: "UNIFORM",
-        syntax: "key interval [COST cost] [AT at]",
+        syntax: "key interval [COST cost] [AT at] [FORCE] [RESERVE] [MAXWAIT maxwait]",
         summary: "Admits one request per interval",
         complexity: "O(1)",
         flags: "write deny-oom fast",
+        allows: Allows { partial: false, reserve: true, ..DEBT },
         parse: uniform::parse,
     },
     Row {
@@ -75,6 +105,7 @@ pub const CATALOG: [Row; 7] = [
         summary: "Takes or renews a lease, of which so many may be held at once",
         complexity: "O(log(N)) where N is the number of leases, and O(N/64) after many of them ended at once",
         flags: "write deny-oom",
+        allows: NOTHING,
         parse: concurrent::parse,
     },
 ];

@@ -1,6 +1,6 @@
 //! Verdicts, and how those on several limits and the reading of the clock come together in one.
 
-use super::{Limiter, State};
+use super::{Error, Limiter, Manner, State};
 use crate::time::{Span, Time};
 
 /// The outcome for one request.
@@ -148,4 +148,35 @@ pub fn look<L: Limiter>(limiter: &L, state: &L::State, now: Time, cost: u64) -> 
     };
     let verdict = if cost == 0 { Verdict::ADMIT } else { verdict };
     Answer { verdict, gauge }.delayed(lag)
+}
+
+/// The verdict on a request, and how much of its cost it is charged if it is admitted.
+///
+/// The manners are not the limiters' business: a part is what `gauge` tells there is, and whoever is forced or booked
+/// ahead is charged all the same.
+pub fn rule<L: Limiter>(
+    limiter: &L,
+    state: &L::State,
+    now: Time,
+    cost: u64,
+    manner: Manner,
+) -> Result<(Verdict, u64), Error> {
+    let (verdict, granted) = match manner {
+        Manner::Strict => return Ok((limiter.judge(state, now, cost), cost)),
+        Manner::Partial => {
+            let granted = cost.min(limiter.gauge(state, now).remaining);
+            // If there is nothing, the verdict is that on the least, which refuses.
+            return Ok((limiter.judge(state, now, granted.max(1)), granted));
+        }
+        Manner::Force => (Verdict::ADMIT, cost),
+        Manner::Reserve { longest } => match limiter.judge(state, now, cost) {
+            Verdict::Refuse { retry: Some(wait) } if wait <= longest => (Verdict::Admit { wait }, cost),
+            Verdict::Refuse { retry: Some(wait) } => (Verdict::refuse(wait.minus(longest)), cost),
+            verdict => (verdict, cost),
+        },
+    };
+    if verdict.admits() && limiter.reset_after(state, now, cost) > Span::CENTURY {
+        return Err(Error::TooLong);
+    }
+    Ok((verdict, granted))
 }

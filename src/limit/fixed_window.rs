@@ -116,6 +116,12 @@ impl Limiter for FixedWindow {
         Opened { count: opened.count.saturating_add(cost).min(MOST), ..opened }
     }
 
+    /// A window that is refunded to nothing is closed: the next request opens one.
+    fn refund<'a>(&'a self, opened: &'a Opened, now: Time, cost: u64) -> Option<Opened> {
+        let opened = self.settled(opened, now);
+        Some(Opened { count: opened.count.saturating_sub(cost), ..opened })
+    }
+
     fn gauge(&self, opened: &Opened, now: Time) -> Gauge {
         let opened = self.settled(opened, now);
         gauge(self.limit, opened.count, self.rest(&opened, now))
@@ -151,6 +157,10 @@ impl Limiter for AlignedWindow {
 
     fn charge(&self, tally: &Tally, now: Time, cost: u64) -> Tally {
         Tally { count: self.count(tally, now).saturating_add(cost).min(MOST), last: now }
+    }
+
+    fn refund<'a>(&'a self, tally: &'a Tally, now: Time, cost: u64) -> Option<Tally> {
+        Some(Tally { count: self.count(tally, now).saturating_sub(cost), last: now })
     }
 
     fn gauge(&self, tally: &Tally, now: Time) -> Gauge {

@@ -74,6 +74,12 @@ impl Gcra {
         u128::from(cost) * u128::from(self.period.as_micros())
     }
 
+    /// The arrival time that is so far ahead of `now`.
+    fn arrival(&self, debt: u128, now: Time) -> Arrival {
+        let (whole, rest) = divide(debt, self.count);
+        Arrival { due: now.plus(Span::from_wide(whole)), fraction: Fraction::of(rest, self.count), last: now }
+    }
+
     /// How long `debt` takes to be worked off.
     fn time_for(&self, debt: u128) -> Span {
         Span::from_wide(divide_up(debt, self.count))
@@ -99,9 +105,15 @@ impl Limiter for Gcra {
     }
 
     fn charge(&self, arrival: &Arrival, now: Time, cost: u64) -> Arrival {
-        let debt = self.debt(arrival, now) + self.price(cost);
-        let (whole, rest) = divide(debt, self.count);
-        Arrival { due: now.plus(Span::from_wide(whole)), fraction: Fraction::of(rest, self.count), last: now }
+        self.arrival(self.debt(arrival, now) + self.price(cost), now)
+    }
+
+    fn reset_after(&self, arrival: &Arrival, now: Time, cost: u64) -> Span {
+        self.time_for(self.debt(arrival, now) + self.price(cost))
+    }
+
+    fn refund<'a>(&'a self, arrival: &'a Arrival, now: Time, cost: u64) -> Option<Arrival> {
+        Some(self.arrival(self.debt(arrival, now).saturating_sub(self.price(cost)), now))
     }
 
     fn gauge(&self, arrival: &Arrival, now: Time) -> Gauge {

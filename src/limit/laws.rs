@@ -9,6 +9,7 @@
 //! | time passing in one step or in two is the same | leases: a charge of nothing would be a lease |
 //! | a step back of the clock grants nothing, and nobody waits longer than twice the reset | |
 //! | encoding and decoding is identity; decoding never panics, nor does what was decoded | |
+//! | the manners: part, force, booking, refund | leases, which are renewed and released instead |
 //! | over every interval no more is admitted than promised | |
 //! | admissions equal the rational model's | |
 
@@ -94,6 +95,7 @@ fn obey<L: Limiter>(
         assert_eq!(encoded(&decoded::<L::State>(&encoded(&state))), encoded(&state));
         assert_eq!(model.ask(now.as_micros(), cost), verdict.admits(), "request {i} at {now:?}");
 
+        manners(&limiter, &state, now, cost, before);
         if verdict.admits() {
             state = charged(&limiter, Some(state), now, cost);
             assert_eq!(state.last(), now);
@@ -136,6 +138,51 @@ fn retry_is_honest<L: Limiter>(
             assert_eq!(limiter.judge(state, now.plus(early), cost), Verdict::refuse(Span::from_micros(1)));
         }
     }
+}
+
+/// A part is what is there; whoever is forced is charged all the same; a booking waits as long as a refusal would
+/// have to; and what is given back is there again.
+fn manners<L: Limiter>(limiter: &L, state: &L::State, now: Time, cost: u64, before: Gauge) {
+    let ruled = |manner| rule(limiter, state, now, cost, manner);
+    let (part, granted) = ruled(Manner::Partial).expect("a part is no debt");
+    assert_eq!(granted, cost.min(before.remaining));
+    assert_eq!(part.admits(), granted > 0);
+    let strict = limiter.judge(state, now, cost);
+    for longest in [Span::ZERO, Span::from_millis(7), Span::FOREVER] {
+        let Ok((booked, _)) = ruled(Manner::Reserve { longest }) else { continue };
+        match (strict, booked) {
+            (Verdict::Refuse { retry: Some(retry) }, Verdict::Admit { wait }) => {
+                assert_eq!(wait, retry);
+                assert!(wait <= longest);
+            }
+            (Verdict::Refuse { retry: Some(retry) }, Verdict::Refuse { retry: Some(sooner) }) => {
+                assert_eq!(sooner, retry.minus(longest));
+            }
+            (strict, booked) => assert_eq!(strict, booked),
+        }
+    }
+    if L::State::KIND == Kind::Leases || limiter.reset_after(state, now, cost) > Span::CENTURY {
+        return;
+    }
+    let forced = charged(limiter, Some(decoded(&encoded(state))), now, cost);
+    let debt = limiter.gauge(&forced, now);
+    assert_eq!(debt.remaining, before.remaining.saturating_sub(cost));
+    assert!(debt.reset >= before.reset);
+    let owed = limiter.reset_after(state, now, cost);
+    assert!(owed == Span::ZERO || owed == debt.reset);
+    let back = refunded(limiter, &forced, now, cost);
+    assert_eq!(limiter.gauge(&back, now).remaining, before.remaining, "given back");
+    assert!(limiter.gauge(&back, now).reset <= debt.reset);
+    let full = refunded(limiter, &forced, now, MOST_DEBT);
+    assert_eq!(limiter.gauge(&full, now).remaining, before.limit, "never above full");
+    assert_eq!(limiter.gauge(&full, now).reset, Span::ZERO);
+}
+
+fn refunded<L: Limiter>(limiter: &L, state: &L::State, now: Time, cost: u64) -> L::State {
+    let mut bytes = Vec::new();
+    let change = limiter.refund(state, now, cost).expect("what is charged into debt is given back");
+    L::State::encode_change(&change, &mut bytes);
+    applied(decoded(&encoded(state)), &bytes)
 }
 
 fn settles<L: Limiter>(limiter: &L, state: &L::State, now: Time, gauge: Gauge) {

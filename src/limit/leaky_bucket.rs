@@ -21,8 +21,8 @@
 use super::codec::Reader;
 use super::error::Error;
 use super::fraction::{Fraction, divide, divide_up};
-use super::words::{MAX_COUNT, Request, Words};
-use super::{AnyLimiter, Figure, Gauge, Kind, Limiter, Small, Verdict};
+use super::words::{Request, Words};
+use super::{AnyLimiter, Figure, Gauge, Kind, Limiter, MOST_DEBT, Small, Verdict};
 use crate::time::{Span, Time};
 
 #[derive(Clone, Copy, Debug)]
@@ -104,6 +104,15 @@ impl Limiter for LeakyBucket {
         self.water(self.standing(water, now) + self.drops(cost), now)
     }
 
+    fn reset_after(&self, water: &Water, now: Time, cost: u64) -> Span {
+        let standing = self.standing(water, now) + self.drops(cost);
+        if standing > self.drops(MOST_DEBT) { Span::FOREVER } else { self.time_for(standing) }
+    }
+
+    fn refund<'a>(&'a self, water: &'a Water, now: Time, cost: u64) -> Option<Water> {
+        Some(self.water(self.standing(water, now).saturating_sub(self.drops(cost)), now))
+    }
+
     fn gauge(&self, water: &Water, now: Time) -> Gauge {
         let standing = self.standing(water, now);
         let (room, _) = divide(self.drops(self.capacity).saturating_sub(standing), self.period.as_micros());
@@ -132,7 +141,7 @@ impl Small for Water {
     }
 
     fn from_reader(reader: &mut Reader<'_>) -> Option<Water> {
-        let level = reader.word_up_to(2 * MAX_COUNT)?;
+        let level = reader.word_up_to(MOST_DEBT)?;
         let fraction = Fraction::from_bits(reader.word()?);
         Some(Water { level, fraction, last: super::instant(reader)? })
     }

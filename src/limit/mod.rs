@@ -32,11 +32,11 @@ mod uniform;
 mod words;
 
 pub use batch_bucket::{Batch, BatchBucket};
-pub use catalog::{AnyLimiter, CATALOG, Kind, find};
+pub use catalog::{AnyLimiter, CATALOG, Kind, Row, find};
 pub(crate) use catalog::{with_limiter, with_state};
 use codec::{Reader, put};
 pub use concurrent::Concurrent;
-pub use decide::{Answer, Claim, Gauge, Reading, Verdict, decide_all, look, read_clock};
+pub use decide::{Answer, Claim, Gauge, Reading, Verdict, decide_all, look, read_clock, rule};
 pub use error::Error;
 pub use fixed_window::{AlignedWindow, FixedWindow, Opened, Tally};
 pub use gcra::{Arrival, Gcra};
@@ -46,7 +46,7 @@ pub use sliding_buckets::{Buckets, SlidingBuckets};
 pub use sliding_window::{Counts, SlidingWindow};
 pub use token_bucket::{Level, TokenBucket};
 pub use uniform::{Gate, Uniform};
-pub use words::{Bounds, Request, Words};
+pub use words::{Bounds, Manner, Request, Words};
 
 use crate::time::{Span, Time};
 
@@ -70,6 +70,23 @@ pub trait Limiter {
         now: Time,
         cost: u64,
     ) -> <Self::State as State>::Change<'a>;
+
+    /// How long the state would take to be as good as new after a charge of this cost, whether it fits or not. For
+    /// limiters that can be in debt; a window forgets in its own time.
+    fn reset_after(&self, _state: &Self::State, _now: Time, _cost: u64) -> Span {
+        Span::ZERO
+    }
+
+    /// What giving back so much that was charged and not used changes, never above full; `None` if nothing can be
+    /// given back to this limiter.
+    fn refund<'a>(
+        &'a self,
+        _state: &'a Self::State,
+        _now: Time,
+        _cost: u64,
+    ) -> Option<<Self::State as State>::Change<'a>> {
+        None
+    }
 
     /// How the state looks at `now`.
     fn gauge(&self, state: &Self::State, now: Time) -> Gauge;
@@ -187,6 +204,9 @@ impl<S: Small> State for S {
         Small::describe(self, figure);
     }
 }
+
+/// More than any count that a state holds, also one in debt; what could come near it is an error.
+const MOST_DEBT: u64 = 1 << 60;
 
 /// Later than any instant a state can hold: the year 9999 and the longest that a limiter may take from there.
 const HORIZON: Time = Time::LATEST.plus(Span::CENTURY).plus(Span::CENTURY).plus(Span::CENTURY);

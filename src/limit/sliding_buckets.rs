@@ -97,8 +97,8 @@ impl SlidingBuckets {
         start.plus(self.window).since(now)
     }
 
-    fn change(&self, now: Time, first: u64, count: u64) -> Change {
-        let newest = Bucket { number: self.number(now), count: count.min(2 * MAX_COUNT) };
+    fn change(&self, now: Time, first: u64, newest: Bucket) -> Change {
+        let newest = Bucket { count: newest.count.min(2 * MAX_COUNT), ..newest };
         Change { window: self.window, precision: self.precision, last: now, first, newest }
     }
 }
@@ -133,7 +133,21 @@ impl Limiter for SlidingBuckets {
         let number = self.number(now);
         let already = self.live(buckets, now).filter(|bucket| bucket.number == number).map(|b| b.count);
         let count = already.sum::<u64>().saturating_add(cost);
-        self.change(now, self.first(now), count)
+        self.change(now, self.first(now), Bucket { number, count })
+    }
+
+    /// From the newest bucket, then from the older ones.
+    fn refund<'a>(&'a self, buckets: &'a Buckets, now: Time, cost: u64) -> Option<Change> {
+        let mut newest = Bucket { number: self.number(now), count: 0 };
+        let mut kept = self.count(buckets, now).saturating_sub(cost);
+        for bucket in self.live(buckets, now) {
+            newest = Bucket { count: bucket.count.min(kept), ..bucket };
+            kept -= newest.count;
+            if kept == 0 {
+                break;
+            }
+        }
+        Some(self.change(now, self.first(now), newest))
     }
 
     fn gauge(&self, buckets: &Buckets, now: Time) -> Gauge {
@@ -147,7 +161,8 @@ impl Limiter for SlidingBuckets {
 
     /// Buckets lie on the clock, so what was counted moves into the bucket of `now`.
     fn rebase<'a>(&'a self, buckets: &'a Buckets, now: Time) -> Change {
-        self.change(now, self.number(now), self.count(buckets, buckets.last))
+        let newest = Bucket { number: self.number(now), count: self.count(buckets, buckets.last) };
+        self.change(now, newest.number, newest)
     }
 
     fn look_back(&self, buckets: &Buckets, now: Time, cost: u64) -> (Verdict, Gauge) {
@@ -214,7 +229,7 @@ impl State for Buckets {
         let first = reader.word()?;
         let newest = Bucket::decode(reader)?;
         let current = last.as_micros() / precision.as_micros();
-        (first <= newest.number && newest.number == current).then_some(Change {
+        (first <= newest.number && newest.number <= current).then_some(Change {
             window,
             precision,
             last,

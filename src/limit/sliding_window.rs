@@ -133,7 +133,18 @@ impl Limiter for SlidingWindow {
 
     fn charge(&self, counts: &Counts, now: Time, cost: u64) -> Counts {
         let counts = self.settled(counts, now);
-        Counts { current: counts.current.saturating_add(cost), ..counts }
+        Counts { current: counts.current.saturating_add(cost).min(MOST), ..counts }
+    }
+
+    /// From the newest count, then from the older one.
+    fn refund<'a>(&'a self, counts: &'a Counts, now: Time, cost: u64) -> Option<Counts> {
+        let counts = self.settled(counts, now);
+        let left = cost.saturating_sub(counts.current);
+        Some(Counts {
+            current: counts.current.saturating_sub(cost),
+            previous: counts.previous.saturating_sub(left),
+            ..counts
+        })
     }
 
     fn gauge(&self, counts: &Counts, now: Time) -> Gauge {

@@ -26,8 +26,8 @@ use super::batch_bucket::BatchBucket;
 use super::codec::Reader;
 use super::error::Error;
 use super::fraction::{Fraction, divide, divide_up};
-use super::words::{MAX_COUNT, Request, Words, is, once};
-use super::{AnyLimiter, Figure, Gauge, Kind, Limiter, Small, Verdict};
+use super::words::{Request, Words, is, once};
+use super::{AnyLimiter, Figure, Gauge, Kind, Limiter, MOST_DEBT, Small, Verdict};
 use crate::time::{Span, Time};
 
 #[derive(Clone, Copy, Debug)]
@@ -92,6 +92,23 @@ impl TokenBucket {
         u128::from(tokens) * u128::from(self.period.as_micros())
     }
 
+    /// The level from which so many drops are missing.
+    fn level(&self, missing: u128, now: Time) -> Level {
+        let period = self.period.as_micros();
+        let (tokens, rest) = divide(missing, period);
+        let tokens =
+            self.capacity.cast_signed().saturating_sub_unsigned(u64::try_from(tokens).unwrap_or(u64::MAX));
+        match rest {
+            0 => Level { tokens, fraction: Fraction::ZERO, last: now },
+            // Of one more token so much is missing, and the rest of it there.
+            rest => Level {
+                tokens: tokens.saturating_sub(1),
+                fraction: Fraction::of(period - rest, period),
+                last: now,
+            },
+        }
+    }
+
     /// How long so many drops take to come in.
     fn time_for(&self, drops: u128) -> Span {
         Span::from_wide(divide_up(drops, self.refill))
@@ -117,19 +134,16 @@ impl Limiter for TokenBucket {
     }
 
     fn charge(&self, level: &Level, now: Time, cost: u64) -> Level {
-        let period = self.period.as_micros();
-        let (tokens, rest) = divide(self.missing(level, now) + self.drops(cost), period);
-        let tokens =
-            self.capacity.cast_signed().saturating_sub_unsigned(u64::try_from(tokens).unwrap_or(u64::MAX));
-        match rest {
-            0 => Level { tokens, fraction: Fraction::ZERO, last: now },
-            // Of one more token so much is missing, and the rest of it there.
-            rest => Level {
-                tokens: tokens.saturating_sub(1),
-                fraction: Fraction::of(period - rest, period),
-                last: now,
-            },
-        }
+        self.level(self.missing(level, now) + self.drops(cost), now)
+    }
+
+    fn reset_after(&self, level: &Level, now: Time, cost: u64) -> Span {
+        let missing = self.missing(level, now) + self.drops(cost);
+        if missing > self.drops(MOST_DEBT) { Span::FOREVER } else { self.time_for(missing) }
+    }
+
+    fn refund<'a>(&'a self, level: &'a Level, now: Time, cost: u64) -> Option<Level> {
+        Some(self.level(self.missing(level, now).saturating_sub(self.drops(cost)), now))
     }
 
     fn gauge(&self, level: &Level, now: Time) -> Gauge {
@@ -161,7 +175,7 @@ impl Small for Level {
 
     fn from_reader(reader: &mut Reader<'_>) -> Option<Level> {
         let tokens = reader.word()?.cast_signed();
-        if tokens.unsigned_abs() > MAX_COUNT {
+        if tokens.unsigned_abs() > MOST_DEBT {
             return None;
         }
         let fraction = Fraction::from_bits(reader.word()?);

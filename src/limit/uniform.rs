@@ -39,7 +39,7 @@ pub fn parse<'a>(words: &mut Words<'_, 'a>, request: &mut Request) -> Result<Any
 
 impl Uniform {
     /// When the gate opens.
-    fn opens(&self, gate: &Gate) -> Time {
+    fn opens(self, gate: &Gate) -> Time {
         if gate.passed == NEVER { NEVER } else { gate.passed.plus(self.interval) }
     }
 }
@@ -69,6 +69,17 @@ impl Limiter for Uniform {
         };
         let booked = Span::from_wide(u128::from(more) * u128::from(self.interval.as_micros()));
         Gate { passed: self.opens(gate).max(now).plus(booked), last: now }
+    }
+
+    fn reset_after(&self, gate: &Gate, now: Time, cost: u64) -> Span {
+        let wait = u128::from(self.opens(gate).since(now).as_micros());
+        Span::from_wide(wait + u128::from(cost) * u128::from(self.interval.as_micros()))
+    }
+
+    /// Each passage that is given back brings the opening an interval nearer.
+    fn refund<'a>(&'a self, gate: &'a Gate, now: Time, cost: u64) -> Option<Gate> {
+        let nearer = Span::from_wide(u128::from(cost) * u128::from(self.interval.as_micros()));
+        Some(Gate { passed: gate.passed.minus(nearer), last: now })
     }
 
     fn gauge(&self, gate: &Gate, now: Time) -> Gauge {

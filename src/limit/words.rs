@@ -15,17 +15,61 @@ pub struct Bounds {
     pub leases: u64,
 }
 
+/// What is done with a request that does not fit.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Manner {
+    /// It is refused.
+    #[default]
+    Strict,
+    /// It gets what is there, if that is anything.
+    Partial,
+    /// It is admitted all the same, into debt.
+    Force,
+    /// It is booked ahead, if it need not wait longer than that.
+    Reserve { longest: Span },
+}
+
 /// The options that all limiters share.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Request {
     cost: Option<u64>,
     /// Decide as of this instant, not by the server's clock.
     pub at: Option<Time>,
+    manner: Option<Manner>,
+    max_wait: Option<Span>,
 }
 
 impl Request {
     pub fn cost(&self) -> u64 {
         self.cost.unwrap_or(1)
+    }
+
+    pub fn manner(&self) -> Manner {
+        match (self.manner, self.max_wait) {
+            (Some(Manner::Reserve { .. }), Some(longest)) => Manner::Reserve { longest },
+            (manner, _) => manner.unwrap_or_default(),
+        }
+    }
+
+    /// Reads one of these options, if `word` is one.
+    fn option(&mut self, word: &[u8], words: &mut Words<'_, '_>) -> Result<bool, Error> {
+        if is(word, "COST") {
+            once(&mut self.cost, words.number("COST", 0, MAX_COUNT))?;
+        } else if is(word, "AT") {
+            once(&mut self.at, words.instant())?;
+        } else if is(word, "PARTIAL") {
+            once(&mut self.manner, Ok(Manner::Partial))?;
+        } else if is(word, "FORCE") {
+            once(&mut self.manner, Ok(Manner::Force))?;
+        } else if is(word, "RESERVE") {
+            once(&mut self.manner, Ok(Manner::Reserve { longest: Span::FOREVER }))?;
+        } else if is(word, "MAXWAIT") {
+            let longest = Span::CENTURY.as_micros() / 1000;
+            once(&mut self.max_wait, words.number("MAXWAIT", 0, longest).map(Span::from_millis))?;
+        } else {
+            return Ok(false);
+        }
+        Ok(true)
     }
 }
 
@@ -97,17 +141,20 @@ impl<'w, 'a> Words<'w, 'a> {
         request: &mut Request,
         mut own: impl FnMut(&[u8], &mut Self) -> Result<bool, Error>,
     ) -> Result<(), Error> {
+        if self.words.as_slice().is_empty() {
+            return Ok(());
+        }
         self.missing = Error::Syntax;
         while let Some(word) = self.words.next() {
-            if is(word, "COST") {
-                once(&mut request.cost, self.number("COST", 0, MAX_COUNT))?;
-            } else if is(word, "AT") {
-                once(&mut request.at, self.instant())?;
-            } else if !own(word, self)? {
+            if !own(word, self)? && !request.option(word, self)? {
                 return Err(Error::Syntax);
             }
         }
-        Ok(())
+        match (request.manner, request.max_wait) {
+            (Some(Manner::Reserve { .. }), _) | (_, None) => Ok(()),
+            // Only a booking waits.
+            (_, Some(_)) => Err(Error::Syntax),
+        }
     }
 }
 

@@ -1,26 +1,27 @@
 //! `INFO ratelimit`.
 
+use std::ffi::c_int;
 use std::sync::atomic::Ordering::Relaxed;
 
-use redis_module::{InfoContext, RedisResult};
+use redis_module::raw::RedisModuleInfoCtx;
+use redis_module::{InfoContext, RedisResult, basic_info_command_handler};
 use redis_module_macros::info_command_handler;
 
 use super::guard::guarded;
 use super::stats::{ADMITTED, ERRORS, REFUSED};
 use crate::limit::CATALOG;
 
-/// Version, build, and the counters: requests admitted and refused by each limiter, and errors.
-#[info_command_handler]
-fn info(context: &InfoContext, for_crash_report: bool) -> RedisResult<()> {
-    if for_crash_report {
-        // In a signal handler, where nothing may be allocated.
-        return Ok(());
+/// Replaces the crate's handler, which writes a stack trace into a crash report before it asks anyone: in a signal
+/// handler, where nothing may be allocated.
+pub(super) unsafe extern "C" fn info_outside_crashes(ctx: *mut RedisModuleInfoCtx, for_crash_report: c_int) {
+    if for_crash_report == 0 {
+        guarded((), || basic_info_command_handler(&InfoContext::new(ctx), false));
     }
-    // What calls this has no net of its own.
-    guarded(Ok(()), || add_fields(context))
 }
 
-fn add_fields(context: &InfoContext) -> RedisResult<()> {
+/// Version, build, and the counters: requests admitted and refused by each limiter, and errors.
+#[info_command_handler]
+fn info(context: &InfoContext, _for_crash_report: bool) -> RedisResult<()> {
     let mut section = context.builder().add_section("");
     section = section.field("version", env!("CARGO_PKG_VERSION"))?;
     section = section.field("build", option_env!("RATELIMIT_BUILD").unwrap_or("unknown"))?;

@@ -1,10 +1,12 @@
 //! Loading: what the server must have, the options, the type, the commands.
 
-use std::ffi::{CStr, CString, c_int, c_uint};
+use std::ffi::{CString, c_int, c_uint};
 use std::mem::zeroed;
+use std::panic::PanicHookInfo;
 use std::ptr::null_mut;
 
 use redis_module::configuration::{ConfigurationFlags, register_i64_configuration};
+use redis_module::logging::log_warning;
 use redis_module::raw::{
     REDISMODULE_CMD_KEY_ACCESS, REDISMODULE_CMD_KEY_DELETE, REDISMODULE_CMD_KEY_OW, REDISMODULE_CMD_KEY_RO,
     REDISMODULE_CMD_KEY_RW, REDISMODULE_CMD_KEY_UPDATE, REDISMODULE_OPTION_NO_IMPLICIT_SIGNAL_MODIFIED,
@@ -14,6 +16,7 @@ use redis_module::raw::{
     RedisModuleCommandKeySpec, RedisModuleCtx,
     RedisModuleKeySpecBeginSearchType_REDISMODULE_KSPEC_BS_INDEX as BY_INDEX,
     RedisModuleKeySpecFindKeysType_REDISMODULE_KSPEC_FK_RANGE as BY_RANGE, RedisModuleString,
+    register_info_function,
 };
 use redis_module::{Context, RedisString, Status};
 
@@ -21,6 +24,7 @@ use super::api::{OK, api, missing};
 use super::call::{Call, enter};
 use super::docs::Docs;
 use super::guard::guarded;
+use super::info::info_outside_crashes;
 use super::reply::Reply;
 use super::stats::{DEFAULT_MAX_LEASES, MAX_LEASES};
 use super::value::TYPE;
@@ -118,6 +122,8 @@ fn try_load(context: &Context, arguments: &[RedisString], commands: &[&[Entry]])
     if unsafe { api!(RedisModule_LoadConfigs(ctx)) } != OK {
         return Err("a ratelimit.* setting is not what it may be".into());
     }
+    register_info_function(ctx, Some(info_outside_crashes));
+    std::panic::set_hook(Box::new(log_panic));
     // SAFETY: `ctx` is the context of the load; a server that knows no categories of modules has no such function.
     let own_category = unsafe {
         RedisModule_AddACLCategory.is_some_and(|add| add(ctx, c"ratelimit".as_ptr()) == c_int::from(false))
@@ -126,6 +132,12 @@ fn try_load(context: &Context, arguments: &[RedisString], commands: &[&[Entry]])
         // SAFETY: `ctx` is the context of the load.
         unsafe { register(ctx, command, own_category) }.ok_or(format!("cannot register RL.{}", command.name))
     })
+}
+
+/// Without a stack trace: taking one frees memory of the C library's with the server's allocator, or the other way
+/// round, where the server brings an allocator that it hides from modules.
+fn log_panic(panic: &PanicHookInfo<'_>) {
+    log_warning(format!("ratelimit: {panic}"));
 }
 
 /// Valkey 9: the module's keys may be moved by atomic slot migration, which uses the AOF rewrite. Redis ignores it.
@@ -189,17 +201,19 @@ unsafe fn register(ctx: *mut RedisModuleCtx, command: &Entry, own_category: bool
 }
 
 /// The ACL categories of a command, where the server takes them.
-fn categories(command: &Entry, own_category: bool) -> &'static CStr {
-    let reads = command.flags.contains("readonly");
-    match (command.keys == Keys::Pairs, reads, own_category) {
-        // As powerful as RESTORE.
-        (true, _, false) => c"write dangerous",
-        (true, _, true) => c"write dangerous ratelimit",
-        (false, true, false) => c"read",
-        (false, true, true) => c"read ratelimit",
-        (false, false, false) => c"write",
-        (false, false, true) => c"write ratelimit",
+fn categories(command: &Entry, own_category: bool) -> CString {
+    let mut categories = vec![if command.flags.contains("readonly") { "read" } else { "write" }];
+    if command.flags.contains("fast") {
+        categories.push("fast");
     }
+    if command.keys == Keys::Pairs {
+        // As powerful as RESTORE.
+        categories.push("dangerous");
+    }
+    if own_category {
+        categories.push("ratelimit");
+    }
+    CString::new(categories.join(" ")).unwrap_or_default()
 }
 
 /// One key specification, and the end of the list.

@@ -12,6 +12,8 @@ use crate::time::Span;
 pub enum Reply {
     /// The five integers of every limiter.
     Answer(Answer),
+    /// And how much was granted, as a sixth.
+    Granted(Answer, u64),
     Integer(u64),
     Null,
     Ok,
@@ -54,11 +56,13 @@ pub unsafe fn send(ctx: *mut RedisModuleCtx, reply: &Reply) {
     unsafe {
         match reply {
             Reply::Answer(answer) => {
-                let integers = five(answer);
                 api!(RedisModule_ReplyWithArray(ctx, 5));
-                for integer in integers {
-                    api!(RedisModule_ReplyWithLongLong(ctx, integer));
-                }
+                send_five(ctx, answer);
+            }
+            Reply::Granted(answer, granted) => {
+                api!(RedisModule_ReplyWithArray(ctx, 6));
+                send_five(ctx, answer);
+                api!(RedisModule_ReplyWithLongLong(ctx, integer(*granted)));
             }
             Reply::Integer(number) => _ = api!(RedisModule_ReplyWithLongLong(ctx, integer(*number))),
             Reply::Null => _ = api!(RedisModule_ReplyWithNull(ctx)),
@@ -75,6 +79,16 @@ pub unsafe fn send(ctx: *mut RedisModuleCtx, reply: &Reply) {
             }
             Reply::Error(error) => send_error(ctx, *error),
         }
+    }
+}
+
+/// # Safety
+///
+/// As for `send`, in an array.
+unsafe fn send_five(ctx: *mut RedisModuleCtx, answer: &Answer) {
+    for integer in five(answer) {
+        // SAFETY: by the contract.
+        unsafe { api!(RedisModule_ReplyWithLongLong(ctx, integer)) };
     }
 }
 

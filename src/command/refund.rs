@@ -1,0 +1,58 @@
+//! `RL.REFUND key LIMITER <parameters> [COST cost] [AT at]`: gives back what was charged and not used.
+
+use super::peek::parse;
+use crate::limit::with_limiter;
+use crate::limit::{Answer, Error, Limiter, Manner, Request, State, Verdict};
+use crate::server::{Access, Call, Command, Key, Keys, Reply, clock};
+use crate::time::Span;
+
+pub struct Refund;
+
+impl Command for Refund {
+    const NAME: &'static str = "REFUND";
+    const SYNTAX: &'static str = "key limiter parameter ...";
+    const SUMMARY: &'static str = "Gives back to a limiter what was charged and not used";
+    const COMPLEXITY: &'static str = "As the limiter's command";
+    const FLAGS: &'static str = "write fast";
+    const KEYS: Keys = Keys::Delete;
+
+    fn run(call: &Call<'_>) -> Result<Reply, Error> {
+        let mut request = Request::default();
+        let (row, limiter) = call.parse(2, |words| parse(words, &mut request))?;
+        if !row.allows.debt || request.manner() != Manner::Strict {
+            return Err(Error::Syntax);
+        }
+        with_limiter!(limiter, limiter => give_back(call, &limiter, &request)).map(Reply::Answer)
+    }
+}
+
+/// A key that is as good as new afterwards is deleted; a missing one stays missing.
+fn give_back<L: Limiter>(call: &Call<'_>, limiter: &L, request: &Request) -> Result<Answer, Error> {
+    let clock = clock();
+    let asked = request.at.unwrap_or(clock);
+    let mut key = Key::<L::State>::open(call, 1, Access::Change)?;
+    if key.state().is_none() {
+        let gauge = limiter.gauge(&limiter.fresh(asked), asked);
+        return Ok(Answer { verdict: Verdict::ADMIT, gauge });
+    }
+    let now = key.read_clock(
+        asked,
+        |state| limiter.gauge(state, state.last()).reset,
+        |state, out| L::State::encode_change(&limiter.rebase(state, asked), out),
+    )?;
+    let refunded = request.cost() > 0
+        && key.change(limiter.fresh(now), |state, out| {
+            if let Some(change) = limiter.refund(state, now, request.cost()) {
+                L::State::encode_change(&change, out);
+            }
+        })?;
+    let gauge = key
+        .state()
+        .map_or_else(|| limiter.gauge(&limiter.fresh(now), now), |state| limiter.gauge(state, now));
+    if refunded && gauge.reset == Span::ZERO {
+        key.delete();
+    } else {
+        key.commit(clock.max(now), gauge.reset);
+    }
+    Ok(Answer { verdict: Verdict::ADMIT, gauge }.delayed(now.since(asked)))
+}
