@@ -11,12 +11,12 @@ use redis_module::raw::Status;
 /// What the server's functions return when all is well.
 pub const OK: c_int = Status::Ok as c_int;
 
-/// Calls a needed function. The pointer is there: [`missing`] was asked at load.
+/// Calls a needed function, in an unsafe block. The pointer is there: [`missing`] was asked at load, and a function
+/// that is not in the list below does not compile.
 macro_rules! api {
     ($function:ident($($argument:expr),* $(,)?)) => {{
-        #[allow(clippy::expect_used, reason = "checked at load; a panic here is caught like any other")]
-        let function = redis_module::raw::$function.expect("checked at load");
-        function($($argument),*)
+        let () = $crate::server::api::listed::$function;
+        (redis_module::raw::$function.unwrap_unchecked())($($argument),*)
     }};
 }
 pub(super) use api;
@@ -35,6 +35,12 @@ macro_rules! needed {
                 })*
             }
             None
+        }
+
+        /// A name for each needed function.
+        #[allow(non_upper_case_globals, dead_code, reason = "functions' names; the crate itself calls two of them")]
+        pub(super) mod listed {
+            $(pub const $function: () = ();)*
         }
     };
 }

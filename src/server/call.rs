@@ -13,7 +13,7 @@ use super::stats;
 use crate::limit::{Error, Words};
 
 /// As many words as nearly every call has, or more.
-const FEW: usize = 12;
+const FEW: usize = 8;
 
 /// A call in progress.
 pub struct Call<'a> {
