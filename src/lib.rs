@@ -11,7 +11,7 @@ mod time;
 
 use redis_module::{Context, RedisString, Status, redis_module};
 
-use command::{Apply, Info, Limit, Peek, Refund, Release, Renew};
+use command::{Apply, Help, Info, Limit, Peek, Refund, Release, Renew};
 use server::Entry;
 
 /// A command for each row of the catalog.
@@ -32,6 +32,7 @@ const OTHERS: &[Entry] = &[
     Entry::of::<Renew>(),
     Entry::of::<Peek>(),
     Entry::of::<Info>(),
+    Entry::of::<Help>(),
     Entry::of::<Apply>(),
     #[cfg(feature = "fault-injection")]
     Entry::of::<command::fault::Panic>(),

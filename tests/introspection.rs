@@ -82,6 +82,22 @@ fn the_server_documents_each_command() {
 }
 
 #[test]
+fn help_tells_every_command_with_its_syntax_and_what_it_does() {
+    let server = Server::start(&[]);
+    let con = &mut server.connection();
+    let help = text(con, "RL.HELP");
+    let commands = text(con, "COMMAND LIST FILTERBY MODULE ratelimit");
+    for name in commands.trim_matches(['[', ']']).split(", ") {
+        let docs = text(con, &format!("COMMAND DOCS {name}"));
+        let summary = docs.split("summary, ").nth(1).unwrap().split(", since").next().unwrap();
+        let told = format!("{}{}", name.to_uppercase(), if name == "rl.help" { "" } else { " " });
+        assert!(help.contains(&told) && help.contains(&format!("    {summary}.")), "{name}: {help}");
+    }
+    assert!(help.contains("RL.GCRA key max_burst count period [COST cost] [AT at]"), "{help}");
+    assert!(error(con, "RL.HELP me").starts_with("ERR wrong number of arguments"));
+}
+
+#[test]
 fn info_counts_requests_by_limiter_and_errors() {
     let server = Server::start(&[]);
     let con = &mut server.connection();

@@ -3,6 +3,7 @@
 mod apply;
 #[cfg(feature = "fault-injection")]
 pub mod fault;
+mod help;
 mod info;
 mod lease;
 mod limit;
@@ -10,6 +11,7 @@ mod peek;
 mod refund;
 
 pub use apply::Apply;
+pub use help::Help;
 pub use info::Info;
 pub use lease::{Release, Renew};
 pub use limit::Limit;

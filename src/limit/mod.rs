@@ -25,6 +25,8 @@ mod laws;
 mod leaky_bucket;
 mod lease_change;
 mod leases;
+#[cfg(test)]
+mod simulation;
 mod sliding_buckets;
 mod sliding_window;
 mod token_bucket;

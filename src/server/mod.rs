@@ -22,7 +22,7 @@ pub use clock::clock;
 pub use fault::arm_load;
 pub use handle::Access;
 pub use payload::Payload;
-pub use register::{Command, Entry, Keys, load};
+pub use register::{Command, Entry, Keys, help, load};
 pub use reply::{Reply, Value};
 pub use stats::{Outcome, count};
 pub use store::{Key, describe};

@@ -4,6 +4,7 @@ use std::ffi::{CString, c_int, c_uint};
 use std::mem::zeroed;
 use std::panic::PanicHookInfo;
 use std::ptr::null_mut;
+use std::sync::OnceLock;
 
 use redis_module::configuration::{ConfigurationFlags, register_i64_configuration};
 use redis_module::logging::log_warning;
@@ -55,7 +56,6 @@ pub enum Keys {
     Delete,
     /// The first and every second one after it, which are overwritten.
     Pairs,
-    #[cfg(feature = "fault-injection")]
     None,
 }
 
@@ -82,6 +82,17 @@ impl Entry {
             enter: enter::<C>,
         }
     }
+
+    fn help(&self) -> [String; 2] {
+        [format!("RL.{} {}", self.name, self.syntax).trim_end().into(), format!("    {}.", self.summary)]
+    }
+}
+
+static HELP: OnceLock<Vec<String>> = OnceLock::new();
+
+/// What `RL.HELP` tells: for each command its syntax, and below what it does.
+pub fn help() -> &'static [String] {
+    HELP.get().map_or(&[], Vec::as_slice)
 }
 
 /// Sets the module up. Refuses, with a line in the log, on a server that lacks something needed.
@@ -128,6 +139,9 @@ fn try_load(context: &Context, arguments: &[RedisString], commands: &[&[Entry]])
     let own_category = unsafe {
         RedisModule_AddACLCategory.is_some_and(|add| add(ctx, c"ratelimit".as_ptr()) == c_int::from(false))
     };
+    let lines = commands.iter().copied().flatten().flat_map(Entry::help);
+    // A second load in one process is of another copy of the library.
+    _ = HELP.set(lines.collect());
     commands.iter().copied().flatten().try_for_each(|command| {
         // SAFETY: `ctx` is the context of the load.
         unsafe { register(ctx, command, own_category) }.ok_or(format!("cannot register RL.{}", command.name))
@@ -165,7 +179,6 @@ unsafe fn register(ctx: *mut RedisModuleCtx, command: &Entry, own_category: bool
     let mut keys = key_specs(command.keys);
     let (first, last, step) = match command.keys {
         Keys::Pairs => (1, -1, 2),
-        #[cfg(feature = "fault-injection")]
         Keys::None => (0, 0, 0),
         _ => (1, 1, 1),
     };
@@ -229,7 +242,6 @@ fn key_specs(keys: Keys) -> [RedisModuleCommandKeySpec; 2] {
         Keys::Delete => (REDISMODULE_CMD_KEY_RW | REDISMODULE_CMD_KEY_DELETE, 0, 1),
         Keys::Pairs => (REDISMODULE_CMD_KEY_OW | REDISMODULE_CMD_KEY_UPDATE, -1, 2),
         // The end of the list comes first.
-        #[cfg(feature = "fault-injection")]
         Keys::None => return specs,
     };
     spec.flags = u64::from(flags);

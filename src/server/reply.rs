@@ -17,6 +17,7 @@ pub enum Reply {
     Integer(u64),
     Null,
     Ok,
+    Lines(&'static [String]),
     Map(Vec<(&'static str, Value)>),
     Error(Error),
 }
@@ -67,6 +68,12 @@ pub unsafe fn send(ctx: *mut RedisModuleCtx, reply: &Reply) {
             Reply::Integer(number) => _ = api!(RedisModule_ReplyWithLongLong(ctx, integer(*number))),
             Reply::Null => _ = api!(RedisModule_ReplyWithNull(ctx)),
             Reply::Ok => _ = api!(RedisModule_ReplyWithSimpleString(ctx, c"OK".as_ptr())),
+            Reply::Lines(lines) => {
+                api!(RedisModule_ReplyWithArray(ctx, integer(lines.len() as u64)));
+                for line in *lines {
+                    text(ctx, line);
+                }
+            }
             Reply::Map(fields) => {
                 api!(RedisModule_ReplyWithMap(ctx, integer(fields.len() as u64)));
                 for (name, value) in fields {
