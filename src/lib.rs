@@ -11,7 +11,7 @@ mod time;
 
 use redis_module::{Context, RedisString, Status, redis_module};
 
-use command::{Apply, Help, Info, Limit, Peek, Refund, Release, Renew};
+use command::{Apply, Help, Info, Limit, Peek, Refund, Release, Renew, Shed};
 use server::Entry;
 
 /// A command for each row of the catalog.
@@ -27,6 +27,7 @@ const LIMITERS: [Entry; limit::CATALOG.len()] = [
 
 /// The other commands.
 const OTHERS: &[Entry] = &[
+    Entry::of::<Shed>(),
     Entry::of::<Refund>(),
     Entry::of::<Release>(),
     Entry::of::<Renew>(),

@@ -161,6 +161,7 @@ pub const ROWS: &[Row] = &[
         prepare: "RL.CONCURRENT key:# 1 3600000 holder",
         ..REFUSED
     },
+    Row { name: "RL.SHED report", call: "RL.SHED key:# 0.5", ..ADMITTED },
     Row {
         name: "RL.RELEASE",
         call: "RL.RELEASE key:# id:#",

@@ -29,6 +29,7 @@ impl Command for Info {
 
 fn number(figure: Figure) -> Value {
     Value::Integer(match figure {
+        Figure::Real(number) => return Value::Real(number),
         Figure::Signed(number) => number,
         Figure::Count(number) => number.cast_signed(),
         Figure::Length(span) => span.as_millis_up().cast_signed(),

@@ -9,6 +9,7 @@ mod lease;
 mod limit;
 mod peek;
 mod refund;
+mod shed;
 
 pub use apply::Apply;
 pub use help::Help;
@@ -17,3 +18,4 @@ pub use lease::{Release, Renew};
 pub use limit::Limit;
 pub use peek::Peek;
 pub use refund::Refund;
+pub use shed::Shed;

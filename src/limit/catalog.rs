@@ -119,10 +119,10 @@ pub fn find(name: &[u8]) -> Option<&'static Row> {
 /// From one table: `AnyLimiter`, a parsed limiter of any kind; `Kind`, what a key holds; and what takes each apart
 /// again, by running the same code for every type.
 macro_rules! kinds {
-    ($dollar:tt $($number:literal $State:ident of $Limiter:ident $(<$life:lifetime>)?: $title:expr;)*) => {
+    ($dollar:tt $($number:literal $State:ident $(of $Limiter:ident $(<$life:lifetime>)?)?: $title:expr;)*) => {
         /// A parsed limiter of any kind.
         pub enum AnyLimiter<'a> {
-            $($Limiter($Limiter $(<$life>)?),)*
+            $($($Limiter($Limiter $(<$life>)?),)?)*
         }
 
         /// What a key holds.
@@ -152,7 +152,7 @@ macro_rules! kinds {
         macro_rules! with_limiter {
             ($dollar any:expr, $dollar limiter:ident => $dollar body:expr) => {
                 match $dollar any {
-                    $($crate::limit::AnyLimiter::$Limiter($dollar limiter) => $dollar body,)*
+                    $($($crate::limit::AnyLimiter::$Limiter($dollar limiter) => $dollar body,)?)*
                 }
             };
         }
@@ -183,6 +183,7 @@ kinds! { $
     8 Opened of FixedWindow: ("FIXEDWINDOW", "opened");
     9 Tally of AlignedWindow: ("FIXEDWINDOW", "aligned");
     10 Gate of Uniform: ("UNIFORM", "gate");
+    11 Amount: ("SHED", "utilization");
 }
 
 #[allow(clippy::single_component_path_imports, reason = "gives macros that a macro made a path")]

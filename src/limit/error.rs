@@ -13,6 +13,10 @@ pub enum Error {
     Syntax,
     /// Not a number that fits 64 bits, written as Redis writes it.
     NotInteger,
+    /// Not a finite decimal number.
+    NotReal,
+    /// Thresholds of the shedder out of order.
+    Utilization,
     /// An argument outside its range, by its name in the command's syntax.
     OutOfRange { name: &'static str, min: u64, max: u64 },
     /// `AT` in seconds or milliseconds.
@@ -37,6 +41,8 @@ impl fmt::Display for Error {
             Error::Arity => write!(f, "ERR wrong number of arguments"),
             Error::Syntax => write!(f, "ERR syntax error"),
             Error::NotInteger => write!(f, "ERR value is not an integer or out of range"),
+            Error::NotReal => write!(f, "ERR value is not a valid float"),
+            Error::Utilization => write!(f, "ERR GOOD and BAD must be 0 <= GOOD <= BAD < 1"),
             Error::OutOfRange { name, min, max } => write!(f, "ERR {name} must be between {min} and {max}"),
             Error::AtUnit => write!(f, "ERR AT must be Unix time in microseconds"),
             Error::IdLength => {

@@ -25,6 +25,7 @@ mod laws;
 mod leaky_bucket;
 mod lease_change;
 mod leases;
+mod shed;
 #[cfg(test)]
 mod simulation;
 mod sliding_buckets;
@@ -44,6 +45,7 @@ pub use fixed_window::{AlignedWindow, FixedWindow, Opened, Tally};
 pub use gcra::{Arrival, Gcra};
 pub use leaky_bucket::{LeakyBucket, Water};
 pub use leases::Leases;
+pub use shed::{Amount, parse as parse_shed};
 pub use sliding_buckets::{Buckets, SlidingBuckets};
 pub use sliding_window::{Counts, SlidingWindow};
 pub use token_bucket::{Level, TokenBucket};
@@ -151,6 +153,7 @@ pub enum Figure {
     Signed(i64),
     Length(Span),
     At(Time),
+    Real(f64),
 }
 
 /// A state of a few words, which is its own change.

@@ -112,6 +112,12 @@ impl<'w, 'a> Words<'w, 'a> {
         }
     }
 
+    /// A finite decimal number.
+    pub fn real(&mut self) -> Result<f64, Error> {
+        let text = str::from_utf8(self.word()?).map_err(|_| Error::NotReal)?;
+        text.parse().ok().filter(|number: &f64| number.is_finite()).ok_or(Error::NotReal)
+    }
+
     fn instant(&mut self) -> Result<Time, Error> {
         let (min, max) = (Time::EARLIEST.as_micros(), Time::LATEST.as_micros());
         match u64::try_from(integer(self.word()?)?) {
@@ -123,13 +129,22 @@ impl<'w, 'a> Words<'w, 'a> {
 
     /// Reads all that is left as `[AT at]`.
     pub fn at(&mut self) -> Result<Option<Time>, Error> {
+        self.options_and_at(|_, _| Ok(false))
+    }
+
+    /// Reads all that is left as `[AT at]` and the options that `own` knows, in any order.
+    pub fn options_and_at(
+        &mut self,
+        mut own: impl FnMut(&[u8], &mut Self) -> Result<bool, Error>,
+    ) -> Result<Option<Time>, Error> {
         self.missing = Error::Syntax;
         let mut at = None;
         while let Some(word) = self.words.next() {
-            if !is(word, "AT") {
+            if is(word, "AT") {
+                once(&mut at, self.instant())?;
+            } else if !own(word, self)? {
                 return Err(Error::Syntax);
             }
-            once(&mut at, self.instant())?;
         }
         Ok(at)
     }

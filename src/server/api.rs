@@ -55,6 +55,7 @@ needed! {
     RedisModule_Free
     RedisModule_GetAbsExpire
     RedisModule_GetCommand
+    RedisModule_GetRandomBytes
     RedisModule_KeyType
     RedisModule_LoadConfigs
     RedisModule_LoadStringBuffer
@@ -67,6 +68,7 @@ needed! {
     RedisModule_Replicate
     RedisModule_ReplicateVerbatim
     RedisModule_ReplyWithArray
+    RedisModule_ReplyWithDouble
     RedisModule_ReplyWithError
     RedisModule_ReplyWithLongLong
     RedisModule_ReplyWithMap

@@ -26,8 +26,9 @@ fn info(context: &InfoContext, _for_crash_report: bool) -> RedisResult<()> {
     section = section.field("version", env!("CARGO_PKG_VERSION"))?;
     section = section.field("build", option_env!("RATELIMIT_BUILD").unwrap_or("unknown"))?;
     section = section.field("errors", ERRORS.load(Relaxed))?;
-    for (row, (admitted, refused)) in CATALOG.iter().zip(ADMITTED.iter().zip(&REFUSED)) {
-        let name = row.name.to_ascii_lowercase();
+    let names = CATALOG.iter().map(|row| row.name).chain(["SHED"]);
+    for (name, (admitted, refused)) in names.zip(ADMITTED.iter().zip(&REFUSED)) {
+        let name = name.to_ascii_lowercase();
         section = section.field(&format!("{name}_admitted"), admitted.load(Relaxed))?;
         section = section.field(&format!("{name}_refused"), refused.load(Relaxed))?;
     }

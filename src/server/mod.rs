@@ -3,6 +3,7 @@
 mod api;
 mod call;
 mod clock;
+mod dice;
 mod docs;
 #[cfg(feature = "fault-injection")]
 mod fault;
@@ -18,11 +19,12 @@ mod value;
 
 pub use call::Call;
 pub use clock::clock;
+pub use dice::chance;
 #[cfg(feature = "fault-injection")]
 pub use fault::arm_load;
 pub use handle::Access;
 pub use payload::Payload;
 pub use register::{Command, Entry, Keys, help, load};
 pub use reply::{Reply, Value};
-pub use stats::{Outcome, count};
+pub use stats::{Outcome, SHED, count};
 pub use store::{Key, describe};

@@ -14,6 +14,8 @@ pub enum Reply {
     Answer(Answer),
     /// And how much was granted, as a sixth.
     Granted(Answer, u64),
+    /// The shedder's: limited or not, and the chance that it was.
+    Chance(bool, f64),
     Integer(u64),
     Null,
     Ok,
@@ -24,6 +26,7 @@ pub enum Reply {
 
 pub enum Value {
     Integer(i64),
+    Real(f64),
     Text(&'static str),
 }
 
@@ -65,6 +68,11 @@ pub unsafe fn send(ctx: *mut RedisModuleCtx, reply: &Reply) {
                 send_five(ctx, answer);
                 api!(RedisModule_ReplyWithLongLong(ctx, integer(*granted)));
             }
+            Reply::Chance(limited, chance) => {
+                api!(RedisModule_ReplyWithArray(ctx, 2));
+                api!(RedisModule_ReplyWithLongLong(ctx, (*limited).into()));
+                api!(RedisModule_ReplyWithDouble(ctx, *chance));
+            }
             Reply::Integer(number) => _ = api!(RedisModule_ReplyWithLongLong(ctx, integer(*number))),
             Reply::Null => _ = api!(RedisModule_ReplyWithNull(ctx)),
             Reply::Ok => _ = api!(RedisModule_ReplyWithSimpleString(ctx, c"OK".as_ptr())),
@@ -80,6 +88,7 @@ pub unsafe fn send(ctx: *mut RedisModuleCtx, reply: &Reply) {
                     text(ctx, name);
                     match value {
                         Value::Integer(number) => _ = api!(RedisModule_ReplyWithLongLong(ctx, *number)),
+                        Value::Real(number) => _ = api!(RedisModule_ReplyWithDouble(ctx, *number)),
                         Value::Text(value) => text(ctx, value),
                     }
                 }

@@ -11,9 +11,12 @@ pub enum Outcome {
     Refused,
 }
 
+/// The place of the shedder, behind the limiters of the catalog.
+pub const SHED: usize = CATALOG.len();
+
 /// Requests by limiter, in the order of the catalog.
-pub(super) static ADMITTED: [AtomicU64; CATALOG.len()] = [const { AtomicU64::new(0) }; CATALOG.len()];
-pub(super) static REFUSED: [AtomicU64; CATALOG.len()] = [const { AtomicU64::new(0) }; CATALOG.len()];
+pub(super) static ADMITTED: [AtomicU64; SHED + 1] = [const { AtomicU64::new(0) }; SHED + 1];
+pub(super) static REFUSED: [AtomicU64; SHED + 1] = [const { AtomicU64::new(0) }; SHED + 1];
 /// Calls of any command that ended in an error of ours; the server counts those of its own.
 pub(super) static ERRORS: AtomicU64 = AtomicU64::new(0);
 
