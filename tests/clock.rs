@@ -59,6 +59,22 @@ fn a_clock_set_back_further_than_the_reset_moves_the_state_even_by_a_refusal() {
             "RL.SLIDINGWINDOW swp 10 10000 PRECISION 1000",
             [1, 10, 0, 10_000, 10_000],
         ),
+        (
+            "RL.LEAKYBUCKET water 10 10 10000 COST 10",
+            "RL.LEAKYBUCKET water 10 10 10000",
+            [1, 10, 0, 1000, 10_000],
+        ),
+        (
+            "RL.FIXEDWINDOW window 10 10000 COST 10",
+            "RL.FIXEDWINDOW window 10 10000",
+            [1, 10, 0, 10_000, 10_000],
+        ),
+        (
+            "RL.FIXEDWINDOW aligned 10 10000 ALIGNED COST 10",
+            "RL.FIXEDWINDOW aligned 10 10000 ALIGNED",
+            [1, 10, 0, 10_000, 10_000],
+        ),
+        ("RL.UNIFORM gate 10000", "RL.UNIFORM gate 10000", [1, 1, 0, 10_000, 10_000]),
         ("RL.CONCURRENT lease 1 10000 a", "RL.CONCURRENT lease 1 10000 b", [1, 1, 0, 10_000, 10_000]),
     ] {
         let key = ask.split(' ').nth(1).unwrap();

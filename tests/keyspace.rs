@@ -13,7 +13,7 @@ use redis::{Connection, Value};
 use support::{Server, call, call_bytes, info, ints, text};
 
 /// One key of each kind, by its name, made as of now.
-const KEYS: [(&str, &str, &str); 6] = [
+const KEYS: [(&str, &str, &str); 9] = [
     ("tb", "RL.TOKENBUCKET tb 10 1 60000 COST 4", "TOKENBUCKET 10 1 60000"),
     ("batch", "RL.TOKENBUCKET batch 10 2 60000 BATCH COST 4", "TOKENBUCKET 10 2 60000 BATCH"),
     ("gcra", "RL.GCRA gcra 9 1 60000 COST 4", "GCRA 9 1 60000"),
@@ -22,6 +22,13 @@ const KEYS: [(&str, &str, &str); 6] = [
         "swp",
         "RL.SLIDINGWINDOW swp 10 3600000 PRECISION 60000 COST 4",
         "SLIDINGWINDOW 10 3600000 PRECISION 60000",
+    ),
+    ("water", "RL.LEAKYBUCKET water 10 1 60000 COST 4", "LEAKYBUCKET 10 1 60000"),
+    ("window", "RL.FIXEDWINDOW window 10 3600000 COST 4", "FIXEDWINDOW 10 3600000"),
+    (
+        "aligned",
+        "RL.FIXEDWINDOW aligned 10 864000000000 ALIGNED COST 4",
+        "FIXEDWINDOW 10 864000000000 ALIGNED",
     ),
     ("lease", "RL.CONCURRENT lease 10 3600000 a COST 4", "CONCURRENT 10 3600000 b"),
 ];

@@ -12,13 +12,17 @@ mod support;
 use redis::{Connection, Value};
 use support::{Server, call, call_bytes, error_line, ints, text};
 
-const MAKE: [&str; 6] = [
+const MAKE: [&str; 10] = [
     "RL.TOKENBUCKET key 10 3 1000 COST 2",
     "RL.TOKENBUCKET key 10 3 1000 BATCH COST 2",
     "RL.GCRA key 9 3 1000 COST 2",
     "RL.SLIDINGWINDOW key 10 3600000 COST 2",
     "RL.SLIDINGWINDOW key 10 3600000 PRECISION 60000 COST 2",
     "RL.CONCURRENT key 10 3600000 a COST 2",
+    "RL.LEAKYBUCKET key 10 3 1000 COST 2",
+    "RL.FIXEDWINDOW key 10 3600000 COST 2",
+    "RL.FIXEDWINDOW key 10 3600000 ALIGNED COST 2",
+    "RL.UNIFORM key 3600000",
 ];
 
 fn dump(con: &mut Connection, key: &str) -> Vec<u8> {
@@ -37,6 +41,11 @@ fn exercise(con: &mut Connection, key: &str) {
         survive(con, &peek);
         survive(con, &[&peek[..], &["AT", "1000000000000000"]].concat());
     }
+    survive(con, &["RL.REFUND", key, "SLIDINGWINDOW", "10", "3600000", "PRECISION", "60000"]);
+    survive(con, &["RL.REFUND", key, "TOKENBUCKET", "10", "3", "1000", "COST", "9007199254740991"]);
+    survive(con, &["RL.TOKENBUCKET", key, "10", "3", "1000", "FORCE", "COST", "9007199254740991"]);
+    survive(con, &["RL.UNIFORM", key, "3153600000000", "RESERVE"]);
+    survive(con, &["RL.SHED", key, "0.9"]);
     survive(con, &["RL.RENEW", key, "1000", "a"]);
     survive(con, &["RL.RELEASE", key, "a"]);
     survive(con, &["RL.INFO", key]);
