@@ -23,6 +23,7 @@ const LIMITERS: [Entry; limit::CATALOG.len()] = [
     Entry::of::<Limit<4>>(),
     Entry::of::<Limit<5>>(),
     Entry::of::<Limit<6>>(),
+    Entry::of::<Limit<7>>(),
 ];
 
 /// The other commands.

@@ -47,7 +47,7 @@ fn drive(con: &mut Connection, calls: u64) -> (u64, u64) {
         };
         let (cost, id) = (1 + random(3), random(40));
         let key = random(4);
-        let line = match random(19) {
+        let line = match random(21) {
             0 => format!("RL.TOKENBUCKET tb:{key} 7 3 1000 COST {cost} AT {at}"),
             1 => format!("RL.TOKENBUCKET batch:{key} 7 5 1000 BATCH COST {cost} AT {at}"),
             2 => format!("RL.GCRA gcra:{key} 6 7 1100 COST {cost} AT {at}"),
@@ -64,6 +64,8 @@ fn drive(con: &mut Connection, calls: u64) -> (u64, u64) {
             14 => format!("RL.GCRA gcra:{key} 6 7 1100 PARTIAL COST 4 AT {at}"),
             15 => format!("RL.REFUND swp:{key} SLIDINGWINDOW 9 1000 PRECISION 100 COST {cost} AT {at}"),
             16 => format!("RL.REFUND tb:{key} TOKENBUCKET 7 3 1000 COST {cost} AT {at}"),
+            18 => format!("RL.SMOOTH burst:{key} 90 1000 MAXWAIT 300 AT {at}"),
+            19 => format!("RL.SMOOTH warm:{key} 90 1000 WARMUP 700 MAXWAIT 300 AT {at}"),
             17 => format!("RL.REFUND window:{key} FIXEDWINDOW 9 1000 COST {cost} AT {at}"),
             7 => format!("RL.RELEASE lease:{key} id{id} AT {at}"),
             _ => format!("RL.RENEW lease:{key} 900 id{id} AT {at}"),
@@ -74,7 +76,7 @@ fn drive(con: &mut Connection, calls: u64) -> (u64, u64) {
             _ => {}
         }
     }
-    assert!(admitted > calls / 8 && refused > calls / 8, "{admitted} admitted, {refused} refused");
+    assert!(admitted > calls / 8 && refused > calls / 16, "{admitted} admitted, {refused} refused");
     (admitted, refused)
 }
 

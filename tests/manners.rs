@@ -90,6 +90,13 @@ fn bookings_wait_for_one_another() {
     assert_eq!(call(con, &["DUMP", "tb"]).unwrap(), dump);
     assert_eq!(ints(con, &line("TOKENBUCKET 5 1 1000", "tb", "MAXWAIT 3000 RESERVE"))[..4], [0, 5, 0, 3000]);
     assert_eq!(ints(con, &line("TOKENBUCKET 5 1 1000", "tb", "RESERVE COST 6"))[3], -1);
+    // A caller whose clock lags by half a second waits that much longer, and MAXWAIT counts it.
+    ints(con, &format!("RL.GCRA lag 0 1 1000 AT {}", T0 + 500_000));
+    assert_eq!(ints(con, &format!("RL.GCRA lag 0 1 1000 RESERVE MAXWAIT 1200 AT {T0}"))[..4], [1, 1, 0, 300]);
+    assert_eq!(
+        ints(con, &format!("RL.GCRA lag 0 1 1000 RESERVE MAXWAIT 1500 AT {T0}"))[..4],
+        [0, 1, 0, 1500]
+    );
 }
 
 #[test]
@@ -108,6 +115,11 @@ fn what_was_not_used_is_given_back_and_never_above_full() {
         assert_eq!(ints(con, &refund("COST 100")), [0, 5, 5, 0, 0], "{limiter}");
         assert_eq!(text(con, "EXISTS key"), "0", "{limiter}: as good as new is gone");
     }
+    // A cost of 0 is a look, and moves nothing, also when the clock was set back.
+    ints(con, &format!("RL.GCRA look 0 1 1000 AT {T0}"));
+    let dump = call(con, &["DUMP", "look"]).unwrap();
+    ints(con, &format!("RL.REFUND look GCRA 0 1 1000 COST 0 AT {}", T0 - 10_000_000));
+    assert_eq!(call(con, &["DUMP", "look"]).unwrap(), dump);
     ints(con, &format!("RL.UNIFORM gate 10000 AT {T0}"));
     assert_eq!(ints(con, &format!("RL.REFUND gate UNIFORM 10000 AT {T0}")), [0, 1, 1, 0, 0]);
 }
@@ -194,6 +206,33 @@ fn a_queue_tells_when_the_turn_comes() {
         ints(con, &format!("RL.PEEK key LEAKYBUCKET 3 1 1000 AT {}", T0 + 1_000_000))[..4],
         [0, 3, 1, 2000]
     );
+}
+
+#[test]
+fn a_smooth_limiter_lets_a_big_request_through_and_the_next_one_pays() {
+    let server = Server::start(&[]);
+    let con = &mut server.connection();
+    let mut at = T0;
+    for wait in [0i64, 1375, 1125, 875, 625, 500, 500, 500] {
+        assert_eq!(ints(con, &format!("RL.SMOOTH warm 2 1000 WARMUP 4000 AT {at}"))[3], wait);
+        at += wait.unsigned_abs() * 1000;
+    }
+    // Five are stored, the other 95 are owed: 9.5 s, and no more than 2 s may be waited for.
+    assert_eq!(
+        ints(con, &format!("RL.SMOOTH burst 10 1000 BURST 500 COST 100 AT {T0}")),
+        [0, 5, 0, 0, 10_000]
+    );
+    assert_eq!(ints(con, &format!("RL.SMOOTH burst 10 1000 BURST 500 MAXWAIT 2000 AT {T0}"))[3], 7500);
+    assert_eq!(ints(con, &format!("RL.PEEK burst SMOOTH 10 1000 BURST 500 AT {T0}"))[3], 9500);
+    assert_eq!(ints(con, &format!("RL.SMOOTH burst 10 1000 BURST 500 AT {T0}"))[3], 9500);
+    for wrong in ["FORCE", "PARTIAL", "RESERVE", "BURST 1 WARMUP 2", "COLDFACTOR 2", "MAXWAIT 1 MAXWAIT 2"] {
+        assert_eq!(error(con, &format!("RL.SMOOTH key 10 1000 {wrong}")), "ERR syntax error", "{wrong}");
+    }
+    let factor = error(con, "RL.SMOOTH key 10 1000 WARMUP 1 COLDFACTOR 0.5");
+    assert_eq!(factor, "ERR COLDFACTOR must be between 1 and 1000");
+    let century = error(con, "RL.SMOOTH key 1 3153600000000 COST 3");
+    assert_eq!(century, "ERR limit would take too long to refill");
+    assert!(error(con, "RL.SMOOTH warm 2 1000").starts_with("WRONGTYPE"), "another mode");
 }
 
 #[test]

@@ -161,6 +161,8 @@ pub const ROWS: &[Row] = &[
         prepare: "RL.CONCURRENT key:# 1 3600000 holder",
         ..REFUSED
     },
+    Row { name: "RL.SMOOTH bursty", call: "RL.SMOOTH key:# 500 1000", ..ADMITTED },
+    Row { name: "RL.SMOOTH warming", call: "RL.SMOOTH key:# 500 1000 WARMUP 4000", ..ADMITTED },
     Row { name: "RL.SHED report", call: "RL.SHED key:# 0.5", ..ADMITTED },
     Row {
         name: "RL.RELEASE",

@@ -5,7 +5,7 @@ use crate::limit::{
     Answer, CATALOG, Claim, Error, Limiter, Manner, Request, State, Verdict, decide_all, look, rule,
 };
 use crate::server::{Access, Call, Command, Key, Keys, Outcome, Reply, clock, count};
-use crate::time::Time;
+use crate::time::{Span, Time};
 
 /// The command of a row of the catalog.
 pub struct Limit<const ROW: usize>;
@@ -55,10 +55,10 @@ fn ask<L: Limiter>(
     let key = Key::<L::State>::open(call, 1, Access::Change)?;
     let mut claim = KeyClaim::new(limiter, key, asked, cost, manner)?;
     let answer = decide_all(&mut [&mut claim]).ok_or(Error::Internal)?;
-    let KeyClaim { key, now, cost, failed, .. } = claim;
+    let KeyClaim { key, now, lag, cost, failed, .. } = claim;
     key.commit(clock.max(now), answer.gauge.reset);
     match failed {
-        None => Ok((answer.delayed(now.since(asked)), cost)),
+        None => Ok((Answer { gauge: answer.gauge.delayed(lag), ..answer }, cost)),
         Some(error) => Err(error),
     }
 }
@@ -76,6 +76,8 @@ struct KeyClaim<'k, 'c, 'a, L: Limiter> {
     limiter: &'k L,
     key: Key<'c, 'a, L::State>,
     now: Time,
+    /// How far the caller's clock is behind that.
+    lag: Span,
     /// What is asked for, and once it is judged, what is granted.
     cost: u64,
     manner: Manner,
@@ -98,13 +100,22 @@ impl<'k, 'c, 'a, L: Limiter> KeyClaim<'k, 'c, 'a, L> {
             |state| limiter.gauge(state, state.last()).reset,
             |state, out| L::State::encode_change(&limiter.rebase(state, asked), out),
         )?;
-        Ok(KeyClaim { limiter, key, now, cost, manner, verdict: Verdict::ADMIT, failed: None })
+        Ok(KeyClaim {
+            limiter,
+            key,
+            now,
+            lag: now.since(asked),
+            cost,
+            manner,
+            verdict: Verdict::ADMIT,
+            failed: None,
+        })
     }
 
     /// The verdict in a manner that is not strict. What cannot be decided is not admitted; why is told in the end.
     #[cold]
     fn rule(&mut self) -> Verdict {
-        match self.with_state(|state| rule(self.limiter, state, self.now, self.cost, self.manner)) {
+        match self.with_state(|state| rule(self.limiter, state, self.now, self.lag, self.cost, self.manner)) {
             Ok((verdict, granted)) => {
                 self.cost = granted;
                 verdict
@@ -127,7 +138,9 @@ impl<'k, 'c, 'a, L: Limiter> KeyClaim<'k, 'c, 'a, L> {
 impl<L: Limiter> Claim for KeyClaim<'_, '_, '_, L> {
     fn judge(&mut self) -> Verdict {
         self.verdict = match self.manner {
-            Manner::Strict => self.with_state(|state| self.limiter.judge(state, self.now, self.cost)),
+            Manner::Strict if !L::BOOKS => {
+                self.with_state(|state| self.limiter.judge(state, self.now, self.cost)).delayed(self.lag)
+            }
             _ => self.rule(),
         };
         self.verdict

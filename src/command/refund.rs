@@ -1,5 +1,6 @@
 //! `RL.REFUND key LIMITER <parameters> [COST cost] [AT at]`: gives back what was charged and not used.
 
+use super::limit::glance;
 use super::peek::parse;
 use crate::limit::with_limiter;
 use crate::limit::{Answer, Error, Limiter, Manner, Request, State, Verdict};
@@ -14,7 +15,7 @@ impl Command for Refund {
     const SUMMARY: &'static str = "Gives back to a limiter what was charged and not used";
     const COMPLEXITY: &'static str = "As the limiter's command";
     const FLAGS: &'static str = "write fast";
-    const KEYS: Keys = Keys::Delete;
+    const KEYS: Keys = Keys::Update;
 
     fn run(call: &Call<'_>) -> Result<Reply, Error> {
         let mut request = Request::default();
@@ -30,22 +31,24 @@ impl Command for Refund {
 fn give_back<L: Limiter>(call: &Call<'_>, limiter: &L, request: &Request) -> Result<Answer, Error> {
     let clock = clock();
     let asked = request.at.unwrap_or(clock);
+    if request.cost() == 0 {
+        let key = Key::<L::State>::open(call, 1, Access::Look)?;
+        return Ok(glance(&key, limiter, asked, 0));
+    }
     let mut key = Key::<L::State>::open(call, 1, Access::Change)?;
     if key.state().is_none() {
-        let gauge = limiter.gauge(&limiter.fresh(asked), asked);
-        return Ok(Answer { verdict: Verdict::ADMIT, gauge });
+        return Ok(glance(&key, limiter, asked, 0));
     }
     let now = key.read_clock(
         asked,
         |state| limiter.gauge(state, state.last()).reset,
         |state, out| L::State::encode_change(&limiter.rebase(state, asked), out),
     )?;
-    let refunded = request.cost() > 0
-        && key.change(limiter.fresh(now), |state, out| {
-            if let Some(change) = limiter.refund(state, now, request.cost()) {
-                L::State::encode_change(&change, out);
-            }
-        })?;
+    let refunded = key.change(limiter.fresh(now), |state, out| {
+        if let Some(change) = limiter.refund(state, now, request.cost()) {
+            L::State::encode_change(&change, out);
+        }
+    })?;
     let gauge = key
         .state()
         .map_or_else(|| limiter.gauge(&limiter.fresh(now), now), |state| limiter.gauge(state, now));

@@ -23,7 +23,8 @@ impl Command for Shed {
             Amount::encode_change(&shed.report(amount, now, utilization), out);
         })?;
         let shed_chance = key.state().map_or(0.0, |amount| shed.chance(amount));
-        key.commit(clock.max(now), shed.silence());
+        let last = key.state().map_or(now, State::last);
+        key.commit(clock.max(now).max(last), shed.silence());
         let limited = chance() < shed_chance;
         count(SHED, if limited { Outcome::Refused } else { Outcome::Admitted });
         Ok(Reply::Chance(limited, shed_chance))

@@ -2,9 +2,9 @@
 
 use super::words::{Manner, Request, Words, is};
 use super::{
-    AlignedWindow, BatchBucket, Concurrent, Error, FixedWindow, Gcra, LeakyBucket, SlidingBuckets,
-    SlidingWindow, TokenBucket, Uniform, concurrent, fixed_window, gcra, leaky_bucket, sliding_window,
-    token_bucket, uniform,
+    AlignedWindow, BatchBucket, Bursty, Concurrent, Error, FixedWindow, Gcra, LeakyBucket, SlidingBuckets,
+    SlidingWindow, TokenBucket, Uniform, Warming, concurrent, fixed_window, gcra, leaky_bucket,
+    sliding_window, smooth, token_bucket, uniform,
 };
 
 /// A limiter as callers know it.
@@ -44,7 +44,7 @@ impl Allows {
 }
 
 /// Every limiter, once.
-pub const CATALOG: [Row; 7] = [
+pub const CATALOG: [Row; 8] = [
     Row {
         name: "TOKENBUCKET",
         syntax: "key capacity refill period [BATCH] [COST cost] [AT at] [PARTIAL] [FORCE] [RESERVE] [MAXWAIT maxwait]",
@@ -98,6 +98,15 @@ pub const CATALOG: [Row; 7] = [
         flags: "write deny-oom fast",
         allows: Allows { partial: false, reserve: true, ..DEBT },
         parse: uniform::parse,
+    },
+    Row {
+        name: "SMOOTH",
+        syntax: "key permits period [BURST burst] [WARMUP warmup] [COLDFACTOR factor] [MAXWAIT maxwait] [COST cost] [AT at]",
+        summary: "Spaces requests as Guava's RateLimiter does, and tells the wait",
+        complexity: "O(1)",
+        flags: "write deny-oom fast",
+        allows: NOTHING,
+        parse: smooth::parse,
     },
     Row {
         name: "CONCURRENT",
@@ -184,6 +193,8 @@ kinds! { $
     9 Tally of AlignedWindow: ("FIXEDWINDOW", "aligned");
     10 Gate of Uniform: ("UNIFORM", "gate");
     11 Amount: ("SHED", "utilization");
+    12 BurstStore of Bursty: ("SMOOTH", "bursty");
+    13 WarmStore of Warming: ("SMOOTH", "warming");
 }
 
 #[allow(clippy::single_component_path_imports, reason = "gives macros that a macro made a path")]

@@ -28,6 +28,15 @@ impl Verdict {
         matches!(self, Verdict::Admit { .. })
     }
 
+    /// The verdict as a caller sees it whose clock lags by so much.
+    #[must_use]
+    pub fn delayed(self, lag: Span) -> Verdict {
+        match self {
+            Verdict::Admit { wait } => Verdict::Admit { wait: later(wait, lag) },
+            Verdict::Refuse { retry } => Verdict::Refuse { retry: retry.map(|retry| later(retry, lag)) },
+        }
+    }
+
     /// The verdict on two requests that are admitted together or not at all.
     fn and(self, other: Verdict) -> Verdict {
         match (self, other) {
@@ -52,6 +61,19 @@ pub struct Gauge {
     pub reset: Span,
 }
 
+impl Gauge {
+    /// The gauge as a caller sees it whose clock lags by so much.
+    #[must_use]
+    pub fn delayed(self, lag: Span) -> Gauge {
+        Gauge { reset: later(self.reset, lag), ..self }
+    }
+}
+
+/// What is there at once is there at once for whoever lags, too.
+fn later(span: Span, lag: Span) -> Span {
+    if span > Span::ZERO { span.plus(lag) } else { span }
+}
+
 /// What a caller is told: the verdict, and how the limiter stands after it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Answer {
@@ -64,15 +86,7 @@ impl Answer {
     /// much later for them.
     #[must_use]
     pub fn delayed(self, lag: Span) -> Answer {
-        if lag == Span::ZERO {
-            return self;
-        }
-        let later = |span: Span| if span > Span::ZERO { span.plus(lag) } else { span };
-        let verdict = match self.verdict {
-            Verdict::Admit { wait } => Verdict::Admit { wait: later(wait) },
-            Verdict::Refuse { retry } => Verdict::Refuse { retry: retry.map(later) },
-        };
-        Answer { verdict, gauge: Gauge { reset: later(self.gauge.reset), ..self.gauge } }
+        Answer { verdict: self.verdict.delayed(lag), gauge: self.gauge.delayed(lag) }
     }
 
     /// The answer for two limits that are asked together: the tighter one's figures, the later reset.
@@ -153,23 +167,25 @@ pub fn look<L: Limiter>(limiter: &L, state: &L::State, now: Time, cost: u64) -> 
 /// The verdict on a request, and how much of its cost it is charged if it is admitted.
 ///
 /// The manners are not the limiters' business: a part is what `gauge` tells there is, and whoever is forced or booked
-/// ahead is charged all the same.
+/// ahead is charged all the same. The verdict is that of a caller whose clock lags behind `now` by `lag`.
 pub fn rule<L: Limiter>(
     limiter: &L,
     state: &L::State,
     now: Time,
+    lag: Span,
     cost: u64,
     manner: Manner,
 ) -> Result<(Verdict, u64), Error> {
+    let judge = |cost| limiter.judge(state, now, cost).delayed(lag);
     let (verdict, granted) = match manner {
-        Manner::Strict => return Ok((limiter.judge(state, now, cost), cost)),
+        Manner::Strict => (judge(cost), cost),
         Manner::Partial => {
             let granted = cost.min(limiter.gauge(state, now).remaining);
             // If there is nothing, the verdict is that on the least, which refuses.
-            return Ok((limiter.judge(state, now, granted.max(1)), granted));
+            return Ok((judge(granted.max(1)), granted));
         }
         Manner::Force => (Verdict::ADMIT, cost),
-        Manner::Reserve { longest } => match limiter.judge(state, now, cost) {
+        Manner::Reserve { longest } => match judge(cost) {
             Verdict::Refuse { retry: Some(wait) } if wait <= longest => (Verdict::Admit { wait }, cost),
             Verdict::Refuse { retry: Some(wait) } => (Verdict::refuse(wait.minus(longest)), cost),
             verdict => (verdict, cost),

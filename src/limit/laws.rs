@@ -12,6 +12,9 @@
 //! | the manners: part, force, booking, refund | leases, which are renewed and released instead |
 //! | over every interval no more is admitted than promised | |
 //! | admissions equal the rational model's | |
+//!
+//! `SMOOTH` and `SHED` are under none of them: the one refuses nobody and means something else by limit and remaining,
+//! the other decides by chance. Their files have the sources' traces instead.
 
 use num_rational::BigRational;
 use num_traits::{FromPrimitive, One, Zero};
@@ -143,7 +146,7 @@ fn retry_is_honest<L: Limiter>(
 /// A part is what is there; whoever is forced is charged all the same; a booking waits as long as a refusal would
 /// have to; and what is given back is there again.
 fn manners<L: Limiter>(limiter: &L, state: &L::State, now: Time, cost: u64, before: Gauge) {
-    let ruled = |manner| rule(limiter, state, now, cost, manner);
+    let ruled = |manner| rule(limiter, state, now, Span::ZERO, cost, manner);
     let (part, granted) = ruled(Manner::Partial).expect("a part is no debt");
     assert_eq!(granted, cost.min(before.remaining));
     assert_eq!(part.admits(), granted > 0);

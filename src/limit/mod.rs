@@ -30,6 +30,7 @@ mod shed;
 mod simulation;
 mod sliding_buckets;
 mod sliding_window;
+mod smooth;
 mod token_bucket;
 mod uniform;
 mod words;
@@ -48,6 +49,7 @@ pub use leases::Leases;
 pub use shed::{Amount, parse as parse_shed};
 pub use sliding_buckets::{Buckets, SlidingBuckets};
 pub use sliding_window::{Counts, SlidingWindow};
+pub use smooth::{BurstStore, Bursty, WarmStore, Warming};
 pub use token_bucket::{Level, TokenBucket};
 pub use uniform::{Gate, Uniform};
 pub use words::{Bounds, Manner, Request, Words};
@@ -60,6 +62,8 @@ use crate::time::{Span, Time};
 /// and `gauge` take a state as it was left, however long ago.
 pub trait Limiter {
     type State: State;
+    /// Whether it books ahead whatever is asked for, so that a request may be too much to book.
+    const BOOKS: bool = false;
 
     /// The state of a key that nobody has asked about.
     fn fresh(&self, now: Time) -> Self::State;

@@ -96,8 +96,13 @@ impl Shed {
         Amount { amount: self.rest(), last: now }
     }
 
-    /// The amount after a report. A clock that stepped back means that no time passed.
+    /// The amount after a report. A clock that stepped back means that no time passed, then and when it has caught up;
+    /// one that was set back for good, that time begins anew.
     pub fn report(&self, amount: &Amount, now: Time, utilization: f64) -> Amount {
+        if now < amount.last {
+            let set_back = amount.last.since(now) > self.silence();
+            return Amount { last: if set_back { now } else { amount.last }, ..*amount };
+        }
         let quiet = now.since(amount.last);
         if quiet >= self.silence() {
             return self.fresh(now);
@@ -212,7 +217,10 @@ mod tests {
         assert_eq!(shed.report(&full, at(148), 1.0), shed.fresh(at(148)));
         // A report's slope holds for the delay at most.
         assert!((shed.report(&full, at(100), 0.0).amount - (1.0 - 28.0 / 120.0)).abs() < 1e-9);
-        let back = T0.minus(Span::from_millis(5000));
+        // No time passes twice for two callers of whom one lags.
+        assert_eq!(shed.report(&full, T0.minus(Span::from_millis(5000)), 0.0), full);
+        assert_eq!(shed.report(&full, T0.minus(Span::from_millis(148_000)), 0.0), full);
+        let back = T0.minus(Span::from_millis(148_001));
         assert_eq!(shed.report(&full, back, 0.0), Amount { amount: 1.0, last: back });
     }
 

@@ -64,8 +64,7 @@ impl Request {
         } else if is(word, "RESERVE") {
             once(&mut self.manner, Ok(Manner::Reserve { longest: Span::FOREVER }))?;
         } else if is(word, "MAXWAIT") {
-            let longest = Span::CENTURY.as_micros() / 1000;
-            once(&mut self.max_wait, words.number("MAXWAIT", 0, longest).map(Span::from_millis))?;
+            once(&mut self.max_wait, words.duration_or_none("MAXWAIT"))?;
         } else {
             return Ok(false);
         }
@@ -103,6 +102,12 @@ impl<'w, 'a> Words<'w, 'a> {
     pub fn duration(&mut self, name: &'static str) -> Result<Span, Error> {
         let longest = Span::CENTURY.as_micros() / 1000;
         Ok(Span::from_millis(self.number(name, 1, longest)?))
+    }
+
+    /// A duration that may be none.
+    pub fn duration_or_none(&mut self, name: &'static str) -> Result<Span, Error> {
+        let longest = Span::CENTURY.as_micros() / 1000;
+        Ok(Span::from_millis(self.number(name, 0, longest)?))
     }
 
     pub fn number(&mut self, name: &'static str, min: u64, max: u64) -> Result<u64, Error> {

@@ -13,6 +13,7 @@ use std::ptr::{null, null_mut};
 use redis_module::raw::{
     REDISMODULE_CMD_ARG_MULTIPLE, REDISMODULE_CMD_ARG_NONE, REDISMODULE_CMD_ARG_OPTIONAL,
     RedisModuleCommandArg, RedisModuleCommandArgType,
+    RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_DOUBLE as DOUBLE,
     RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_INTEGER as INTEGER,
     RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_KEY as KEY,
     RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_PURE_TOKEN as PURE_TOKEN,
@@ -71,6 +72,7 @@ impl Docs {
             None => PURE_TOKEN,
             Some("key") => KEY,
             Some("id" | "limiter" | "parameter" | "payload") => STRING,
+            Some("utilization" | "good" | "bad" | "factor") => DOUBLE,
             Some(_) => INTEGER,
         };
         let token_name = token.unwrap_or_default().to_ascii_lowercase();

@@ -151,7 +151,8 @@ fn try_load(context: &Context, arguments: &[RedisString], commands: &[&[Entry]])
 /// Without a stack trace: taking one frees memory of the C library's with the server's allocator, or the other way
 /// round, where the server brings an allocator that it hides from modules.
 fn log_panic(panic: &PanicHookInfo<'_>) {
-    log_warning(format!("ratelimit: {panic}"));
+    // The crate hands the text on as a format, and panics at a NUL.
+    log_warning(format!("ratelimit: {panic}").replace('%', "%%").replace('\0', "?"));
 }
 
 /// Valkey 9: the module's keys may be moved by atomic slot migration, which uses the AOF rewrite. Redis ignores it.

@@ -1,0 +1,352 @@
+//! Guava's `RateLimiter`: a request of any size goes through at once, and the next one pays for it.
+//!
+//! Every reply carries a wait, and nothing is refused, unless the caller names a longest wait. Idle time is stored as
+//! permits. A bursty limiter hands them out for nothing; one that warms up sells them dear when it is cold, because
+//! whatever stands behind it has cooled too.
+//!
+//! ```text
+//! cold     +            /        the time a permit costs, by how many are stored; taking permits
+//! interval |           /.        goes to the left, idle time to the right, and a request costs
+//!          |          / .        the area below the line
+//! stable   +---------/  .
+//! interval |         .  .
+//!          +---------+--+--> stored permits
+//!          0 threshold  max
+//!
+//! RL.SMOOTH key 2 1000 WARMUP 4000     waits 0, 1375, 1125, 875, 625, 500, 500, ... ms
+//! ```
+//!
+//! `threshold = warmup / stable / 2`, `max = threshold + 2 * warmup / (stable + cold)`: from cold to stable it takes
+//! `warmup`. Bursty: `max = burst / interval`.
+//!
+//! Source: the survey's Guava rate limiter (seed 001). When not to use it: where a limit must hold at every instant;
+//! a request of a thousand permits goes through at once.
+//!
+//! The integral needs real numbers. They are `f64`: durations are below 2^53 microseconds, and each operation errs by
+//! 2^-53 of its result, so a million requests in a row err by less than a microsecond in an hour.
+
+#![allow(
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "counts and durations are below 2^53, which an f64 holds exactly; casts back end at the type's ends"
+)]
+
+use super::codec::Reader;
+use super::error::Error;
+use super::words::{Request, Words, is, once};
+use super::{AnyLimiter, Figure, Gauge, Kind, Limiter, Small, Verdict};
+use crate::time::{Span, Time};
+
+/// A limiter that hands out what is stored, or, if `WARM`, sells it. Intervals are in microseconds.
+#[derive(Clone, Copy, Debug)]
+pub struct Smooth<const WARM: bool> {
+    /// What a permit costs when none is stored.
+    interval: f64,
+    /// What a stored permit costs more, for each that is stored above the threshold.
+    slope: f64,
+    threshold: f64,
+    max: f64,
+    /// How long it takes to store a permit.
+    cool_down: f64,
+    longest: Span,
+}
+
+pub type Bursty = Smooth<false>;
+pub type Warming = Smooth<true>;
+
+/// The stored permits, and what is owed.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Store<const WARM: bool> {
+    permits: f64,
+    /// The most that could be stored at the time: permits scale when it changes.
+    max: f64,
+    /// How long after `last` the next request goes through, in microseconds.
+    owed: f64,
+    last: Time,
+}
+
+pub type BurstStore = Store<false>;
+pub type WarmStore = Store<true>;
+
+/// Reads `permits period [BURST b | WARMUP w [COLDFACTOR f]] [MAXWAIT m]` and the options.
+pub fn parse<'a>(words: &mut Words<'_, 'a>, request: &mut Request) -> Result<AnyLimiter<'a>, Error> {
+    let permits = words.count("permits")?;
+    let period = words.duration("period")?;
+    let (mut burst, mut warmup, mut factor, mut longest) = (None, None, None, None);
+    words.options(request, |word, words| {
+        if is(word, "BURST") {
+            once(&mut burst, words.duration_or_none("BURST"))?;
+        } else if is(word, "WARMUP") {
+            once(&mut warmup, words.duration("WARMUP"))?;
+        } else if is(word, "COLDFACTOR") {
+            once(&mut factor, words.real())?;
+        } else if is(word, "MAXWAIT") {
+            once(&mut longest, words.duration_or_none("MAXWAIT"))?;
+        } else {
+            return Ok(false);
+        }
+        Ok(true)
+    })?;
+    let interval = micros(period) / permits as f64;
+    let longest = longest.unwrap_or(Span::FOREVER);
+    match (burst, warmup, factor) {
+        (burst, None, None) => {
+            let max = micros(burst.unwrap_or(Span::from_millis(1000))) / interval;
+            let smooth = Smooth { interval, slope: 0.0, threshold: 0.0, max, cool_down: interval, longest };
+            Ok(AnyLimiter::Bursty(smooth))
+        }
+        (None, Some(warmup), factor) => {
+            let factor = factor.unwrap_or(3.0);
+            if !(1.0..=1000.0).contains(&factor) {
+                return Err(Error::OutOfRange { name: "COLDFACTOR", min: 1, max: 1000 });
+            }
+            let (warmup, cold) = (micros(warmup), interval * factor);
+            let threshold = 0.5 * warmup / interval;
+            let max = threshold + 2.0 * warmup / (interval + cold);
+            let slope = (cold - interval) / (max - threshold);
+            let cool_down = warmup / max;
+            Ok(AnyLimiter::Warming(Smooth { interval, slope, threshold, max, cool_down, longest }))
+        }
+        _ => Err(Error::Syntax),
+    }
+}
+
+fn micros(span: Span) -> f64 {
+    span.as_micros() as f64
+}
+
+/// Rounded up; what is smaller than the error of the sums that led here is nothing.
+fn span(micros: f64) -> Span {
+    Span::from_micros((micros - 1e-3).ceil().max(0.0) as u64)
+}
+
+impl<const WARM: bool> Smooth<WARM> {
+    /// The store at `now`, and how long the next request waits.
+    #[allow(clippy::float_cmp, reason = "the same parameters give the same number")]
+    fn settled(&self, store: &Store<WARM>, now: Time) -> (f64, f64) {
+        let permits = if store.max == self.max {
+            store.permits
+        } else if store.max > 0.0 {
+            store.permits / store.max * self.max
+        } else {
+            0.0
+        };
+        let since = micros(now.since(store.last)) - store.owed;
+        if since < 0.0 {
+            return (permits, -since);
+        }
+        ((permits + since / self.cool_down).min(self.max), 0.0)
+    }
+
+    /// What `taken` of so many stored permits cost: the area below the line.
+    fn price(&self, permits: f64, taken: f64) -> f64 {
+        if !WARM {
+            return 0.0;
+        }
+        let above = (permits - self.threshold).max(0.0);
+        let dear = above.min(taken);
+        let middle = above - dear / 2.0;
+        dear * (self.interval + middle * self.slope) + (taken - dear) * self.interval
+    }
+
+    /// The store after a request of this cost.
+    fn paid(&self, store: &Store<WARM>, now: Time, cost: u64) -> Store<WARM> {
+        let (permits, wait) = self.settled(store, now);
+        let taken = permits.min(cost as f64);
+        let owed = wait + self.price(permits, taken) + (cost as f64 - taken) * self.interval;
+        Store { permits: permits - taken, max: self.max, owed, last: now }
+    }
+}
+
+impl<const WARM: bool> Limiter for Smooth<WARM>
+where
+    Store<WARM>: Small,
+{
+    type State = Store<WARM>;
+    const BOOKS: bool = true;
+
+    /// Long idle: the store is full, which for one that warms up means cold.
+    fn fresh(&self, now: Time) -> Store<WARM> {
+        Store { permits: self.max, max: self.max, owed: 0.0, last: now }
+    }
+
+    fn judge(&self, store: &Store<WARM>, now: Time, _cost: u64) -> Verdict {
+        let wait = span(self.settled(store, now).1);
+        if wait <= self.longest { Verdict::Admit { wait } } else { Verdict::refuse(wait.minus(self.longest)) }
+    }
+
+    fn charge(&self, store: &Store<WARM>, now: Time, cost: u64) -> Store<WARM> {
+        self.paid(store, now, cost)
+    }
+
+    fn reset_after(&self, store: &Store<WARM>, now: Time, cost: u64) -> Span {
+        span(self.paid(store, now, cost).owed)
+    }
+
+    /// The permits that can be stored and are, and how long until the store is full.
+    fn gauge(&self, store: &Store<WARM>, now: Time) -> Gauge {
+        let (permits, wait) = self.settled(store, now);
+        Gauge {
+            limit: (self.max + 1e-9) as u64,
+            remaining: (permits + 1e-9) as u64,
+            reset: span(wait + (self.max - permits) * self.cool_down),
+        }
+    }
+
+    fn rebase<'a>(&'a self, store: &'a Store<WARM>, now: Time) -> Store<WARM> {
+        Store { last: now, ..*store }
+    }
+}
+
+/// Both stores are the same four numbers.
+macro_rules! small {
+    ($warm:literal, $kind:expr) => {
+        impl Small for Store<$warm> {
+            const KIND: Kind = $kind;
+            const WORDS: usize = 4;
+
+            fn last(&self) -> Time {
+                self.last
+            }
+
+            fn words(&self) -> [u64; 4] {
+                [self.permits.to_bits(), self.max.to_bits(), self.owed.to_bits(), self.last.as_micros()]
+            }
+
+            fn from_reader(reader: &mut Reader<'_>) -> Option<Self> {
+                let [permits, max, owed] = [real(reader)?, real(reader)?, real(reader)?];
+                let last = super::instant(reader)?;
+                (permits <= max && owed <= 2.0 * micros(Span::CENTURY)).then_some(Store {
+                    permits,
+                    max,
+                    owed,
+                    last,
+                })
+            }
+
+            fn zero() -> Self {
+                Store { permits: 0.0, max: 0.0, owed: 0.0, last: Time::default() }
+            }
+
+            fn describe(&self, figure: &mut dyn FnMut(&'static str, Figure)) {
+                figure("stored_permits", Figure::Real(self.permits));
+                figure("most_permits", Figure::Real(self.max));
+                figure("owed_us", Figure::Real(self.owed));
+            }
+        }
+    };
+}
+small!(false, Kind::BurstStore);
+small!(true, Kind::WarmStore);
+
+/// A number that is not negative, and finite.
+fn real(reader: &mut Reader<'_>) -> Option<f64> {
+    Some(f64::from_bits(reader.word()?)).filter(|number| (0.0..1e30).contains(number))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::limit::Bounds;
+    use crate::limit::laws::{T0, charged};
+
+    fn smooth<const WARM: bool>(line: &str) -> Smooth<WARM> {
+        let words: Vec<&[u8]> = line.split(' ').map(str::as_bytes).collect();
+        let mut words = Words::new(&words, Bounds { leases: 1 });
+        match parse(&mut words, &mut Request::default()).unwrap() {
+            AnyLimiter::Bursty(smooth) => smooth.recast(),
+            AnyLimiter::Warming(smooth) => smooth.recast(),
+            _ => panic!("not smooth"),
+        }
+    }
+
+    impl<const WARM: bool> Smooth<WARM> {
+        fn recast<const OTHER: bool>(self) -> Smooth<OTHER> {
+            assert_eq!(WARM, OTHER);
+            let Smooth { interval, slope, threshold, max, cool_down, longest } = self;
+            Smooth { interval, slope, threshold, max, cool_down, longest }
+        }
+    }
+
+    /// The waits, in ms, of requests that each sleep as long as they are told.
+    fn waits<const WARM: bool>(
+        smooth: &Smooth<WARM>,
+        store: &mut Option<Store<WARM>>,
+        now: &mut Time,
+        costs: &[u64],
+    ) -> Vec<u64>
+    where
+        Store<WARM>: Small,
+    {
+        costs
+            .iter()
+            .map(|cost| {
+                let state = store.unwrap_or_else(|| smooth.fresh(*now));
+                let Verdict::Admit { wait } = smooth.judge(&state, *now, *cost) else { panic!("refused") };
+                *store = Some(charged(smooth, Some(state), *now, *cost));
+                *now = now.plus(wait);
+                wait.as_millis_up()
+            })
+            .collect()
+    }
+
+    #[test]
+    fn guavas_trace_of_warming_up() {
+        let smooth = smooth::<true>("2 1000 WARMUP 4000");
+        let (mut store, mut now) = (None, T0);
+        let warm = [0, 1375, 1125, 875, 625, 500, 500, 500];
+        assert_eq!(waits(&smooth, &mut store, &mut now, &[1; 8]), warm);
+        // Half a second of idle time cools it by one permit of eight in four seconds.
+        now = now.plus(Span::from_millis(500));
+        assert_eq!(waits(&smooth, &mut store, &mut now, &[1; 4]), [0, 500, 500, 500]);
+        now = now.plus(Span::from_millis(4500));
+        assert_eq!(waits(&smooth, &mut store, &mut now, &[1; 8]), warm, "cold again");
+    }
+
+    #[test]
+    fn guavas_trace_of_a_burst_from_an_empty_store() {
+        let smooth = smooth::<false>("5 1000");
+        let (mut store, mut now) = (None, T0);
+        // Full at first, Guava's is empty: drain it.
+        waits(&smooth, &mut store, &mut now, &[5]);
+        assert_eq!(waits(&smooth, &mut store, &mut now, &[1, 1, 1]), [0, 200, 200]);
+        now = now.plus(Span::from_millis(1200));
+        // 200 ms of it were owed; a second is stored as five permits.
+        assert_eq!(waits(&smooth, &mut store, &mut now, &[1, 1, 1, 1, 1, 1, 1]), [0, 0, 0, 0, 0, 0, 200]);
+    }
+
+    #[test]
+    fn any_split_of_the_permits_costs_the_same_time() {
+        let smooth = smooth::<true>("3 1000 WARMUP 5000 COLDFACTOR 2.5");
+        let whole = charged(&smooth, None, T0, 24);
+        for parts in [[6u64; 4].as_slice(), &[1; 24], &[23, 1], &[2, 3, 5, 7, 7]] {
+            let mut store = smooth.fresh(T0);
+            for part in parts {
+                store = charged(&smooth, Some(store), T0, *part);
+            }
+            assert!((store.owed - whole.owed).abs() < 1e-3, "{parts:?}: {} of {}", store.owed, whole.owed);
+        }
+    }
+
+    #[test]
+    fn stored_permits_scale_when_the_rate_changes_and_nothing_stays_nothing() {
+        let slow = smooth::<true>("2 1000 WARMUP 4000");
+        let store = charged(&slow, None, T0, 4);
+        assert_eq!((slow.gauge(&store, T0).limit, slow.gauge(&store, T0).remaining), (8, 4));
+        let fast = smooth::<true>("4 1000 WARMUP 4000");
+        assert_eq!((fast.gauge(&store, T0).limit, fast.gauge(&store, T0).remaining), (16, 8));
+        let none = smooth::<false>("1 1000 BURST 0");
+        let empty = charged(&none, None, T0, 1);
+        assert_eq!(smooth::<false>("1 1000 BURST 9000").gauge(&empty, T0).remaining, 0);
+    }
+
+    #[test]
+    fn a_wait_that_is_too_long_is_refused_by_how_much() {
+        let patient = smooth::<false>("1 1000 MAXWAIT 1500");
+        let store = charged(&patient, None, T0, 4);
+        assert_eq!(patient.judge(&store, T0, 1), Verdict::refuse(Span::from_millis(1500)));
+        let later = T0.plus(Span::from_millis(1500));
+        assert_eq!(patient.judge(&store, later, 1), Verdict::Admit { wait: Span::from_millis(1500) });
+    }
+}
