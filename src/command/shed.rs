@@ -25,7 +25,8 @@ impl Command for Shed {
         let shed_chance = key.state().map_or(0.0, |amount| shed.chance(amount));
         let last = key.state().map_or(now, State::last);
         key.commit(clock.max(now).max(last), shed.silence());
-        let limited = chance() < shed_chance;
+        // Random bytes are dear: no dice where nothing is shed.
+        let limited = shed_chance > 0.0 && chance() < shed_chance;
         count(SHED, if limited { Outcome::Refused } else { Outcome::Admitted });
         Ok(Reply::Chance(limited, shed_chance))
     }
