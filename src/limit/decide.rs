@@ -32,6 +32,7 @@ impl Verdict {
     #[must_use]
     pub fn delayed(self, lag: Span) -> Verdict {
         match self {
+            verdict if lag == Span::ZERO => verdict,
             Verdict::Admit { wait } => Verdict::Admit { wait: later(wait, lag) },
             Verdict::Refuse { retry } => Verdict::Refuse { retry: retry.map(|retry| later(retry, lag)) },
         }
