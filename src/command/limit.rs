@@ -71,6 +71,20 @@ pub fn glance<L: Limiter>(key: &Key<'_, '_, L::State>, limiter: &L, now: Time, c
     }
 }
 
+/// The instant at which to decide on a key that may be changed; if the clock was set back, its state is moved to now.
+#[inline]
+pub fn read_clock<L: Limiter>(
+    key: &mut Key<'_, '_, L::State>,
+    limiter: &L,
+    asked: Time,
+) -> Result<Time, Error> {
+    key.read_clock(
+        asked,
+        |state| limiter.gauge(state, state.last()).reset,
+        |state, out| L::State::encode_change(&limiter.rebase(state, asked), out),
+    )
+}
+
 /// A request to one limiter on one key.
 struct KeyClaim<'k, 'c, 'a, L: Limiter> {
     limiter: &'k L,
@@ -95,11 +109,7 @@ impl<'k, 'c, 'a, L: Limiter> KeyClaim<'k, 'c, 'a, L> {
         cost: u64,
         manner: Manner,
     ) -> Result<Self, Error> {
-        let now = key.read_clock(
-            asked,
-            |state| limiter.gauge(state, state.last()).reset,
-            |state, out| L::State::encode_change(&limiter.rebase(state, asked), out),
-        )?;
+        let now = read_clock(&mut key, limiter, asked)?;
         Ok(KeyClaim {
             limiter,
             key,

@@ -1,6 +1,6 @@
 //! `RL.REFUND key LIMITER <parameters> [COST cost] [AT at]`: gives back what was charged and not used.
 
-use super::limit::glance;
+use super::limit::{glance, read_clock};
 use super::peek::parse;
 use crate::limit::with_limiter;
 use crate::limit::{Answer, Error, Limiter, Manner, Request, State, Verdict};
@@ -39,11 +39,7 @@ fn give_back<L: Limiter>(call: &Call<'_>, limiter: &L, request: &Request) -> Res
     if key.state().is_none() {
         return Ok(glance(&key, limiter, asked, 0));
     }
-    let now = key.read_clock(
-        asked,
-        |state| limiter.gauge(state, state.last()).reset,
-        |state, out| L::State::encode_change(&limiter.rebase(state, asked), out),
-    )?;
+    let now = read_clock(&mut key, limiter, asked)?;
     let refunded = key.change(limiter.fresh(now), |state, out| {
         if let Some(change) = limiter.refund(state, now, request.cost()) {
             L::State::encode_change(&change, out);

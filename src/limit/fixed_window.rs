@@ -17,8 +17,8 @@
 
 use super::codec::Reader;
 use super::error::Error;
-use super::words::{MAX_COUNT, Request, Words, is, once};
-use super::{AnyLimiter, Figure, Gauge, Kind, Limiter, Small, Verdict};
+use super::words::{Request, Words, is, once};
+use super::{AnyLimiter, Figure, Gauge, Kind, Limiter, MOST_COUNT, Small, Verdict};
 use crate::time::{Span, Time};
 
 /// Windows that open at the first admitted request.
@@ -49,9 +49,6 @@ pub struct Tally {
     count: u64,
     last: Time,
 }
-
-/// The most that a stored count may say.
-const MOST: u64 = 2 * MAX_COUNT;
 
 /// Reads `limit window [ALIGNED]` and the options.
 pub fn parse<'a>(words: &mut Words<'_, 'a>, request: &mut Request) -> Result<AnyLimiter<'a>, Error> {
@@ -113,7 +110,7 @@ impl Limiter for FixedWindow {
 
     fn charge(&self, opened: &Opened, now: Time, cost: u64) -> Opened {
         let opened = self.settled(opened, now);
-        Opened { count: opened.count.saturating_add(cost).min(MOST), ..opened }
+        Opened { count: opened.count.saturating_add(cost).min(MOST_COUNT), ..opened }
     }
 
     /// A window that is refunded to nothing is closed: the next request opens one.
@@ -156,7 +153,7 @@ impl Limiter for AlignedWindow {
     }
 
     fn charge(&self, tally: &Tally, now: Time, cost: u64) -> Tally {
-        Tally { count: self.count(tally, now).saturating_add(cost).min(MOST), last: now }
+        Tally { count: self.count(tally, now).saturating_add(cost).min(MOST_COUNT), last: now }
     }
 
     fn refund<'a>(&'a self, tally: &'a Tally, now: Time, cost: u64) -> Option<Tally> {
@@ -191,7 +188,7 @@ impl Small for Opened {
     }
 
     fn from_reader(reader: &mut Reader<'_>) -> Option<Opened> {
-        let count = reader.word_up_to(MOST)?;
+        let count = reader.word_up_to(MOST_COUNT)?;
         let (start, last) = (super::instant(reader)?, super::instant(reader)?);
         (start <= last).then_some(Opened { count, start, last })
     }
@@ -219,7 +216,7 @@ impl Small for Tally {
     }
 
     fn from_reader(reader: &mut Reader<'_>) -> Option<Tally> {
-        Some(Tally { count: reader.word_up_to(MOST)?, last: super::instant(reader)? })
+        Some(Tally { count: reader.word_up_to(MOST_COUNT)?, last: super::instant(reader)? })
     }
 
     fn zero() -> Tally {

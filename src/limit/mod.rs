@@ -214,6 +214,9 @@ impl<S: Small> State for S {
     }
 }
 
+/// The most that a window's stored count may say: a limit's worth that was admitted, and one that was moved or forced.
+const MOST_COUNT: u64 = 2 * words::MAX_COUNT;
+
 /// More than any count that a state holds, also one in debt; what could come near it is an error.
 const MOST_DEBT: u64 = 1 << 60;
 

@@ -18,8 +18,7 @@
 use std::collections::VecDeque;
 
 use super::codec::{Reader, put};
-use super::words::MAX_COUNT;
-use super::{Figure, Gauge, Kind, Limiter, State, Verdict};
+use super::{Figure, Gauge, Kind, Limiter, MOST_COUNT, State, Verdict};
 use crate::time::{Span, Time};
 
 /// The most sub-buckets of a window: what bounds the memory of a key and the time of a call.
@@ -98,7 +97,7 @@ impl SlidingBuckets {
     }
 
     fn change(&self, now: Time, first: u64, newest: Bucket) -> Change {
-        let newest = Bucket { count: newest.count.min(2 * MAX_COUNT), ..newest };
+        let newest = Bucket { count: newest.count.min(MOST_COUNT), ..newest };
         Change { window: self.window, precision: self.precision, last: now, first, newest }
     }
 }
@@ -174,7 +173,7 @@ impl Limiter for SlidingBuckets {
 
 impl Buckets {
     fn total(&self) -> u64 {
-        self.buckets.iter().fold(0u64, |sum, bucket| sum.saturating_add(bucket.count)).min(2 * MAX_COUNT)
+        self.buckets.iter().fold(0u64, |sum, bucket| sum.saturating_add(bucket.count)).min(MOST_COUNT)
     }
 }
 
@@ -279,7 +278,7 @@ impl State for Buckets {
 impl Bucket {
     fn decode(reader: &mut Reader<'_>) -> Option<Bucket> {
         let number = reader.word_up_to(super::HORIZON.as_micros())?;
-        Some(Bucket { number, count: reader.word_up_to(2 * MAX_COUNT)? })
+        Some(Bucket { number, count: reader.word_up_to(MOST_COUNT)? })
     }
 }
 

@@ -25,8 +25,8 @@
 use super::codec::Reader;
 use super::error::Error;
 use super::sliding_buckets::{self, SlidingBuckets};
-use super::words::{MAX_COUNT, Request, Words, is, once};
-use super::{AnyLimiter, Figure, Gauge, Kind, Limiter, Small, Verdict};
+use super::words::{Request, Words, is, once};
+use super::{AnyLimiter, Figure, Gauge, Kind, Limiter, MOST_COUNT, Small, Verdict};
 use crate::time::{Span, Time};
 
 #[derive(Clone, Copy, Debug)]
@@ -133,7 +133,7 @@ impl Limiter for SlidingWindow {
 
     fn charge(&self, counts: &Counts, now: Time, cost: u64) -> Counts {
         let counts = self.settled(counts, now);
-        Counts { current: counts.current.saturating_add(cost).min(MOST), ..counts }
+        Counts { current: counts.current.saturating_add(cost).min(MOST_COUNT), ..counts }
     }
 
     /// From the newest count, then from the older one.
@@ -177,12 +177,9 @@ impl Limiter for SlidingWindow {
 impl Counts {
     /// Both counts in one; no more than a state may say.
     fn total(&self) -> u64 {
-        self.current.saturating_add(self.previous).min(MOST)
+        self.current.saturating_add(self.previous).min(MOST_COUNT)
     }
 }
-
-/// The most that a stored count may say: a limit's worth that was admitted, and one that was moved.
-const MOST: u64 = 2 * MAX_COUNT;
 
 impl Small for Counts {
     const KIND: Kind = Kind::Counts;
@@ -197,8 +194,8 @@ impl Small for Counts {
     }
 
     fn from_reader(reader: &mut Reader<'_>) -> Option<Counts> {
-        let current = reader.word_up_to(MOST)?;
-        let previous = reader.word_up_to(MOST)?;
+        let current = reader.word_up_to(MOST_COUNT)?;
+        let previous = reader.word_up_to(MOST_COUNT)?;
         let window = super::duration(reader)?;
         Some(Counts { current, previous, window, last: super::instant(reader)? })
     }

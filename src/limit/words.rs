@@ -100,14 +100,17 @@ impl<'w, 'a> Words<'w, 'a> {
 
     /// A duration in milliseconds, from 1 to a hundred years.
     pub fn duration(&mut self, name: &'static str) -> Result<Span, Error> {
-        let longest = Span::CENTURY.as_micros() / 1000;
-        Ok(Span::from_millis(self.number(name, 1, longest)?))
+        self.duration_from(1, name)
     }
 
     /// A duration that may be none.
     pub fn duration_or_none(&mut self, name: &'static str) -> Result<Span, Error> {
+        self.duration_from(0, name)
+    }
+
+    fn duration_from(&mut self, least: u64, name: &'static str) -> Result<Span, Error> {
         let longest = Span::CENTURY.as_micros() / 1000;
-        Ok(Span::from_millis(self.number(name, 0, longest)?))
+        self.number(name, least, longest).map(Span::from_millis)
     }
 
     pub fn number(&mut self, name: &'static str, min: u64, max: u64) -> Result<u64, Error> {
