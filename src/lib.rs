@@ -24,6 +24,7 @@ const LIMITERS: [Entry; limit::CATALOG.len()] = [
     Entry::of::<Limit<5>>(),
     Entry::of::<Limit<6>>(),
     Entry::of::<Limit<7>>(),
+    Entry::of::<Limit<8>>(),
 ];
 
 /// The other commands.

@@ -47,7 +47,7 @@ fn drive(con: &mut Connection, calls: u64) -> (u64, u64) {
         };
         let (cost, id) = (1 + random(3), random(40));
         let key = random(4);
-        let line = match random(21) {
+        let line = match random(24) {
             0 => format!("RL.TOKENBUCKET tb:{key} 7 3 1000 COST {cost} AT {at}"),
             1 => format!("RL.TOKENBUCKET batch:{key} 7 5 1000 BATCH COST {cost} AT {at}"),
             2 => format!("RL.GCRA gcra:{key} 6 7 1100 COST {cost} AT {at}"),
@@ -67,6 +67,12 @@ fn drive(con: &mut Connection, calls: u64) -> (u64, u64) {
             18 => format!("RL.SMOOTH burst:{key} 90 1000 MAXWAIT 300 AT {at}"),
             19 => format!("RL.SMOOTH warm:{key} 90 1000 WARMUP 700 MAXWAIT 300 AT {at}"),
             17 => format!("RL.REFUND window:{key} FIXEDWINDOW 9 1000 COST {cost} AT {at}"),
+            21 => format!("RL.SLIDINGLOG log:{key} 9 1000 COST {cost} AT {at}"),
+            22 => format!("RL.SLIDINGLOG hammered:{key} 5 1000 GAP 3 COUNTREFUSED AT {at}"),
+            20 => match cost {
+                1 => format!("RL.REFUND log:{key} SLIDINGLOG 9 1000 COST 2 AT {at}"),
+                _ => format!("RL.SLIDINGLOG log:{key} 9 1000 FORCE COST 2 AT {at}"),
+            },
             7 => format!("RL.RELEASE lease:{key} id{id} AT {at}"),
             _ => format!("RL.RENEW lease:{key} 900 id{id} AT {at}"),
         };

@@ -23,6 +23,12 @@ const CALLS: &[&str] = &[
     "RL.GCRA k max_burst=9 count=1 period=1000 COST COST=1 AT AT=1700000000000000",
     "RL.SLIDINGWINDOW k limit=10 window=1000 COST COST=1 AT AT=1700000000000000",
     "RL.SLIDINGWINDOW k limit=10 window=1000 PRECISION PRECISION=10 COST COST=1 AT AT=1700000000000000",
+    "RL.LEAKYBUCKET k capacity=10 leak=1 period=1000 COST COST=1 AT AT=1700000000000000",
+    "RL.FIXEDWINDOW k limit=10 window=1000 ALIGNED COST COST=1 AT AT=1700000000000000",
+    "RL.SLIDINGLOG k limit=10 window=1000 GAP GAP=10 COST COST=1 AT AT=1700000000000000",
+    "RL.UNIFORM k interval=1000 RESERVE MAXWAIT MAXWAIT=1 COST COST=1 AT AT=1700000000000000",
+    "RL.SMOOTH k permits=10 period=1000 BURST BURST=10 COST COST=1 AT AT=1700000000000000",
+    "RL.SMOOTH k permits=10 period=1000 WARMUP WARMUP=10 MAXWAIT MAXWAIT=1 COST COST=1 AT AT=1700000000000000",
     "RL.CONCURRENT k capacity=10 ttl=1000 id RESERVED RESERVED=2 COST COST=1 AT AT=1700000000000000",
     "RL.RELEASE k id AT AT=1700000000000000",
     "RL.RENEW k ttl=1000 id AT AT=1700000000000000",
@@ -31,7 +37,8 @@ const CALLS: &[&str] = &[
 fn calls() -> Vec<String> {
     let probe_of = |call: &&str| -> Option<String> {
         let (name, parameters) = call.strip_prefix("RL.")?.split_once(" k ")?;
-        parameters.contains("COST").then(|| format!("RL.PEEK k {name} {parameters}"))
+        (parameters.contains("COST") && !parameters.contains("RESERVE"))
+            .then(|| format!("RL.PEEK k {name} {parameters}"))
     };
     CALLS.iter().map(ToString::to_string).chain(CALLS.iter().filter_map(probe_of)).collect()
 }
@@ -61,9 +68,12 @@ fn range(call: &str, name: &str) -> (i64, i64) {
     match name {
         // The module's `ratelimit.max-leases`, as it is by default.
         "capacity" if call.contains("CONCURRENT") => (1, 1_000_000),
-        "capacity" | "refill" | "count" | "limit" => (1, MOST),
+        // And its `ratelimit.max-log-entries`.
+        "limit" if call.contains("SLIDINGLOG") => (1, 1_000_000),
+        "capacity" | "refill" | "leak" | "permits" | "count" | "limit" => (1, MOST),
         "max_burst" | "COST" => (0, MOST),
-        "period" | "window" | "ttl" | "PRECISION" => (1, CENTURY),
+        "period" | "window" | "interval" | "ttl" | "PRECISION" | "WARMUP" => (1, CENTURY),
+        "GAP" | "BURST" | "MAXWAIT" => (0, CENTURY),
         // Up to the capacity, which is 10 here.
         "RESERVED" => (0, 10),
         "AT" => (EARLIEST, LATEST),

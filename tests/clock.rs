@@ -75,6 +75,7 @@ fn a_clock_set_back_further_than_the_reset_moves_the_state_even_by_a_refusal() {
             [1, 10, 0, 10_000, 10_000],
         ),
         ("RL.UNIFORM gate 10000", "RL.UNIFORM gate 10000", [1, 1, 0, 10_000, 10_000]),
+        ("RL.SLIDINGLOG log 10 10000 COST 10", "RL.SLIDINGLOG log 10 10000", [1, 10, 0, 10_000, 10_000]),
         ("RL.CONCURRENT lease 1 10000 a", "RL.CONCURRENT lease 1 10000 b", [1, 1, 0, 10_000, 10_000]),
     ] {
         let key = ask.split(' ').nth(1).unwrap();

@@ -13,7 +13,7 @@ use redis::{Connection, Value};
 use support::{Server, call, call_bytes, info, ints, text};
 
 /// One key of each kind, by its name, made as of now.
-const KEYS: [(&str, &str, &str); 9] = [
+const KEYS: [(&str, &str, &str); 10] = [
     ("tb", "RL.TOKENBUCKET tb 10 1 60000 COST 4", "TOKENBUCKET 10 1 60000"),
     ("batch", "RL.TOKENBUCKET batch 10 2 60000 BATCH COST 4", "TOKENBUCKET 10 2 60000 BATCH"),
     ("gcra", "RL.GCRA gcra 9 1 60000 COST 4", "GCRA 9 1 60000"),
@@ -30,6 +30,7 @@ const KEYS: [(&str, &str, &str); 9] = [
         "RL.FIXEDWINDOW aligned 10 864000000000 ALIGNED COST 4",
         "FIXEDWINDOW 10 864000000000 ALIGNED",
     ),
+    ("log", "RL.SLIDINGLOG log 10 3600000 COST 4", "SLIDINGLOG 10 3600000"),
     ("lease", "RL.CONCURRENT lease 10 3600000 a COST 4", "CONCURRENT 10 3600000 b"),
 ];
 

@@ -15,7 +15,7 @@ use support::{Server, call, error, ints, text};
 const T0: u64 = 1_700_002_800_000_000;
 
 /// The limiters that can be in debt, each with a limit of 5 that takes 1 s a piece or a minute as a whole.
-const LIMITERS: [&str; 8] = [
+const LIMITERS: [&str; 9] = [
     "TOKENBUCKET 5 1 1000",
     "TOKENBUCKET 5 1 1000 BATCH",
     "LEAKYBUCKET 5 1 1000",
@@ -24,6 +24,7 @@ const LIMITERS: [&str; 8] = [
     "FIXEDWINDOW 5 60000 ALIGNED",
     "SLIDINGWINDOW 5 60000",
     "SLIDINGWINDOW 5 60000 PRECISION 1000",
+    "SLIDINGLOG 5 60000",
 ];
 
 /// The limiter's command on a key of its own.
@@ -157,6 +158,11 @@ fn a_limiter_takes_the_options_of_its_own_only_and_one_of_three() {
         "RL.LEAKYBUCKET key 5 1 1000 RESERVE",
         "RL.FIXEDWINDOW key 5 1000 RESERVE",
         "RL.SLIDINGWINDOW key 5 1000 RESERVE",
+        "RL.SLIDINGLOG key 5 1000 RESERVE",
+        "RL.SLIDINGLOG key 5 1000 COUNTREFUSED FORCE",
+        "RL.SLIDINGLOG key 5 1000 PARTIAL COUNTREFUSED",
+        "RL.SLIDINGLOG key 5 1000 COUNTREFUSED COUNTREFUSED",
+        "RL.REFUND key SLIDINGLOG 5 1000 COUNTREFUSED",
         "RL.GCRA key 5 1 1000 PARTIAL FORCE",
         "RL.GCRA key 5 1 1000 FORCE FORCE",
         "RL.GCRA key 5 1 1000 RESERVE PARTIAL",

@@ -12,7 +12,7 @@ mod support;
 use redis::{Connection, Value};
 use support::{Server, call, call_bytes, error_line, ints, text};
 
-const MAKE: [&str; 10] = [
+const MAKE: [&str; 11] = [
     "RL.TOKENBUCKET key 10 3 1000 COST 2",
     "RL.TOKENBUCKET key 10 3 1000 BATCH COST 2",
     "RL.GCRA key 9 3 1000 COST 2",
@@ -23,6 +23,7 @@ const MAKE: [&str; 10] = [
     "RL.FIXEDWINDOW key 10 3600000 COST 2",
     "RL.FIXEDWINDOW key 10 3600000 ALIGNED COST 2",
     "RL.UNIFORM key 3600000",
+    "RL.SLIDINGLOG key 10 3600000 COST 2",
 ];
 
 fn dump(con: &mut Connection, key: &str) -> Vec<u8> {
@@ -45,6 +46,9 @@ fn exercise(con: &mut Connection, key: &str) {
     survive(con, &["RL.REFUND", key, "TOKENBUCKET", "10", "3", "1000", "COST", "9007199254740991"]);
     survive(con, &["RL.TOKENBUCKET", key, "10", "3", "1000", "FORCE", "COST", "9007199254740991"]);
     survive(con, &["RL.UNIFORM", key, "3153600000000", "RESERVE"]);
+    survive(con, &["RL.SLIDINGLOG", key, "2", "3600000", "COUNTREFUSED"]);
+    survive(con, &["RL.SLIDINGLOG", key, "10", "3600000", "FORCE", "COST", "9007199254740991"]);
+    survive(con, &["RL.REFUND", key, "SLIDINGLOG", "10", "3600000", "COST", "9007199254740991"]);
     survive(con, &["RL.SHED", key, "0.9"]);
     survive(con, &["RL.RENEW", key, "1000", "a"]);
     survive(con, &["RL.RELEASE", key, "a"]);

@@ -73,7 +73,7 @@ fn the_readme_names_every_command_with_its_syntax() {
     let readme = include_str!("../README.md");
     let commands = support::text(con, "COMMAND LIST FILTERBY MODULE ratelimit");
     let names: Vec<&str> = commands.trim_matches(['[', ']']).split(", ").collect();
-    assert_eq!(names.len(), 16, "{names:?}");
+    assert_eq!(names.len(), 17, "{names:?}");
     for name in names {
         let arguments = if name == "rl.help" { "" } else { " key" };
         let heading = format!("{}{arguments}", name.to_uppercase());
@@ -89,6 +89,10 @@ fn the_readmes_two_commands_and_settings_exist() {
         assert!(makefile.contains(&format!("\n{target}:")), "make {target}");
     }
     let server = Server::start(&[]);
-    let told = support::text(&mut server.connection(), "CONFIG GET ratelimit.max-leases");
-    assert_eq!(told, "[ratelimit.max-leases, 1000000]");
+    for setting in ["max-leases", "max-log-entries"] {
+        let told = support::text(&mut server.connection(), &format!("CONFIG GET ratelimit.{setting}"));
+        assert_eq!(told, format!("[ratelimit.{setting}, 1000000]"));
+        let line = format!("ratelimit.{setting} 1000000");
+        assert!(include_str!("../redis.conf").contains(&line), "redis.conf shows {line}");
+    }
 }

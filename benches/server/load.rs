@@ -12,6 +12,7 @@ use super::support::{Server, call, info, simple};
 const PIPELINE: u32 = 64;
 /// How many replies are looked at after a load.
 const SAMPLE: u32 = 50;
+const MOST_PREPARED: u32 = 1_000_000;
 
 #[derive(Clone, Copy)]
 pub struct Size {
@@ -28,7 +29,9 @@ pub fn put(server: &Server, row: &Row, size: Size) -> Result<f64> {
     let mut con = server.connection();
     let call = row.call.replace("$SHA", &loaded(&mut con, row.script)?);
     let prepare = if row.prepare.is_empty() { &call } else { row.prepare };
-    let prepared = if row.load == Load::Once { size.most } else { size.keys };
+    // Where there are many keys, not so often that preparing takes longer than all else.
+    let times = row.times.min((MOST_PREPARED / size.keys).max(1));
+    let prepared = if row.load == Load::Once { size.most } else { size.keys * times };
     pipeline(&mut con, prepared, |i| fill(prepare, i, size.keys), |_| Ok(()))?;
 
     let before = Tally::read(&mut con, row)?;

@@ -1,4 +1,4 @@
-//! Bytes per key: what a million keys with names of 16 bytes take, each touched once.
+//! Bytes per key: what a million keys with names of 16 bytes take, each touched once; and per entry of one log.
 
 use super::load::{fill, loaded, pipeline};
 use super::support::{Server, info};
@@ -10,12 +10,13 @@ struct Row {
     name: &'static str,
     /// As in the table of calls.
     call: &'static str,
+    calls: u32,
     script: &'static str,
     target: Option<u64>,
     elsewhere: &'static str,
 }
 
-const PLAIN: Row = Row { name: "", call: "", script: "", target: None, elsewhere: "" };
+const PLAIN: Row = Row { name: "", call: "", calls: KEYS, script: "", target: None, elsewhere: "" };
 
 /// Periods of an hour: no key may go before the last one has come.
 const ROWS: &[Row] = &[
@@ -58,12 +59,24 @@ const ROWS: &[Row] = &[
     },
 ];
 
+/// One key, entered into as fast as the server can.
+const ENTRIES: Row = Row { calls: 100_000, ..PLAIN };
+const LOGS: &[Row] = &[
+    Row {
+        name: "RL.SLIDINGLOG, an entry",
+        call: "RL.SLIDINGLOG key 1000000 3600000",
+        target: Some(10),
+        ..ENTRIES
+    },
+    Row { name: "sorted set, an entry", call: "ZADD key # #", elsewhere: "about 90", ..ENTRIES },
+];
+
 /// Prints the table; returns how many rows failed.
 pub fn run(selection: &Selection<'_>) -> usize {
     println!("\nBytes per key");
     println!("{:<36} {:>8}  {:<24} elsewhere", "call", "bytes", "target");
     let mut failed = 0;
-    for row in ROWS.iter().filter(|row| selection.has(row.name)) {
+    for row in ROWS.iter().chain(LOGS).filter(|row| selection.has(row.name)) {
         match per_key(row) {
             Ok(bytes) => {
                 let target = against(bytes, row.target);
@@ -86,15 +99,16 @@ fn per_key(row: &Row) -> Result<u64> {
         Ok(info(&mut server.connection(), "memory", "used_memory").ok_or("no used_memory")?.parse()?)
     };
     let before = used()?;
-    pipeline(&mut con, KEYS, |i| fill(&call, i, KEYS), |_| Ok(()))?;
+    pipeline(&mut con, row.calls, |i| fill(&call, i, row.calls), |_| Ok(()))?;
     let after = used()?;
     // "keys=1000000,expires=..."; a limiter of two keys has twice as many.
     let names = row.call.matches(":#").count() - row.call.matches(" id:#").count();
-    let expected = format!("keys={},", u64::from(KEYS) * u64::try_from(names)?);
+    let keys = if names == 0 { 1 } else { u64::from(row.calls) * u64::try_from(names)? };
+    let expected = format!("keys={keys},");
     let keyspace = info(&mut con, "keyspace", "db0").unwrap_or_default();
     if !keyspace.starts_with(&expected) {
         return Err(format!("{keyspace} instead of {expected}").into());
     }
     // To the nearest byte.
-    Ok((after - before + u64::from(KEYS) / 2) / u64::from(KEYS))
+    Ok((after - before + u64::from(row.calls) / 2) / u64::from(row.calls))
 }

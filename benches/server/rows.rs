@@ -9,6 +9,8 @@ pub struct Row {
     pub call: &'static str,
     /// What is called once for each key beforehand; empty: the call itself. So nothing measured creates a key.
     pub prepare: &'static str,
+    /// How often that is called for each key.
+    pub times: u32,
     pub script: &'static str,
     pub load: Load,
     pub answer: Answer,
@@ -44,13 +46,14 @@ const PLAIN: Row = Row {
     name: "",
     call: "",
     prepare: "",
+    times: 1,
     script: "",
     load: Load::Random,
     answer: Answer::Any,
     target: None,
     elsewhere: "",
 };
-const ADMITTED: Row = Row { answer: Answer::Admitted, ..PLAIN };
+const ADMITTED: Row = Row { answer: Answer::Admitted, target: Some(11_500), ..PLAIN };
 const REFUSED: Row = Row { answer: Answer::Refused, target: Some(7_500), ..PLAIN };
 
 pub const INCR: Row = Row { name: "INCR", call: "INCR key:#", elsewhere: "3,858 when designed", ..PLAIN };
@@ -134,12 +137,35 @@ pub const ROWS: &[Row] = &[
     Row {
         name: "RL.SLIDINGWINDOW PRECISION admitted",
         call: "RL.SLIDINGWINDOW key:# 1000000 3600000 PRECISION 60000",
+        target: None,
         elsewhere: "Lua 98,797",
         ..ADMITTED
     },
     Row {
         name: "RL.SLIDINGWINDOW PRECISION refused",
         call: "RL.SLIDINGWINDOW key:# 1 3600000 PRECISION 60000",
+        ..REFUSED
+    },
+    Row {
+        name: "RL.SLIDINGLOG admitted, 100 entries",
+        call: "RL.SLIDINGLOG key:# 1000 3600000",
+        times: 100,
+        target: Some(14_000),
+        elsewhere: "Lua, sorted set 68,043",
+        ..ADMITTED
+    },
+    Row {
+        name: "RL.SLIDINGLOG refused, 100 entries",
+        call: "RL.SLIDINGLOG key:# 100 3600000",
+        times: 100,
+        ..REFUSED
+    },
+    // Each call drops the oldest entry and adds one.
+    Row {
+        name: "RL.SLIDINGLOG COUNTREFUSED refused",
+        call: "RL.SLIDINGLOG key:# 100 3600000 COUNTREFUSED",
+        times: 100,
+        target: Some(14_000),
         ..REFUSED
     },
     // Random ids: a key comes to hold as many leases as it has calls, 60 under callgrind.
@@ -153,6 +179,7 @@ pub const ROWS: &[Row] = &[
     Row {
         name: "RL.CONCURRENT renew by asking again",
         call: "RL.CONCURRENT key:# 1000000 3600000 holder",
+        target: None,
         ..ADMITTED
     },
     Row {
@@ -163,6 +190,14 @@ pub const ROWS: &[Row] = &[
     },
     Row { name: "RL.SMOOTH bursty", call: "RL.SMOOTH key:# 500 1000", ..ADMITTED },
     Row { name: "RL.SMOOTH warming", call: "RL.SMOOTH key:# 500 1000 WARMUP 4000", ..ADMITTED },
+    Row { name: "RL.SMOOTH refused", call: "RL.SMOOTH key:# 1 3600000 MAXWAIT 0", ..REFUSED },
+    Row {
+        name: "RL.REFUND TOKENBUCKET",
+        call: "RL.REFUND key:# TOKENBUCKET 1000000 1000 3600000",
+        prepare: "RL.TOKENBUCKET key:# 1000000 1000 3600000 COST 1000000",
+        target: None,
+        ..ADMITTED
+    },
     Row { name: "RL.SHED report", call: "RL.SHED key:# 0.5", ..ADMITTED },
     Row {
         name: "RL.RELEASE",
@@ -192,6 +227,7 @@ pub const ROWS: &[Row] = &[
         call: "EVALSHA $SHA 2 tok:# tim:# 1000000 1000000000 1700000000 1",
         script: lua::TOKEN_BUCKET,
         elsewhere: "77,698 when designed",
+        target: None,
         ..ADMITTED
     },
     Row {
@@ -199,6 +235,7 @@ pub const ROWS: &[Row] = &[
         call: "EVALSHA $SHA 1 key:# 1000000 1700000000 id:#",
         script: lua::CONCURRENT,
         elsewhere: "43,957 when designed",
+        target: None,
         ..ADMITTED
     },
     Row {
@@ -213,6 +250,7 @@ pub const ROWS: &[Row] = &[
         call: "EVALSHA $SHA 1 key:# [[3600,1000000,60]] 1700000000 1",
         script: lua::SLIDING_WINDOWS,
         elsewhere: "98,797 when designed",
+        target: None,
         ..ADMITTED
     },
     Row {
@@ -220,6 +258,7 @@ pub const ROWS: &[Row] = &[
         call: "EVALSHA $SHA 1 key:# [[1,1000000],[60,1000000],[3600,1000000,60]] 1700000000 1",
         script: lua::SLIDING_WINDOWS,
         elsewhere: "233,209 when designed",
+        target: None,
         ..ADMITTED
     },
 ];
@@ -227,6 +266,7 @@ pub const ROWS: &[Row] = &[
 impl Row {
     /// Whether the module counts it as a request to a limiter.
     pub fn consumes(&self) -> bool {
-        self.call.starts_with("RL.") && self.answer != Answer::Done && !self.call.starts_with("RL.PEEK")
+        let takes_nothing = ["RL.PEEK", "RL.REFUND"].iter().any(|name| self.call.starts_with(name));
+        self.call.starts_with("RL.") && self.answer != Answer::Done && !takes_nothing
     }
 }

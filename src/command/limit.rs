@@ -164,6 +164,15 @@ impl<L: Limiter> Claim for KeyClaim<'_, '_, '_, L> {
         *failed = charged.err();
     }
 
+    /// A request that can never be admitted is not counted. One that is, counts against its own next try.
+    fn refuse(&mut self) {
+        if self.limiter.counts_refused() && matches!(self.verdict, Verdict::Refuse { retry: Some(_) }) {
+            self.charge();
+            self.verdict =
+                self.with_state(|state| self.limiter.judge(state, self.now, self.cost)).delayed(self.lag);
+        }
+    }
+
     fn answer(&self) -> Answer {
         let gauge = self.with_state(|state| self.limiter.gauge(state, self.now));
         Answer { verdict: self.verdict, gauge }

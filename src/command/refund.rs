@@ -29,6 +29,9 @@ impl Command for Refund {
 
 /// A key that is as good as new afterwards is deleted; a missing one stays missing.
 fn give_back<L: Limiter>(call: &Call<'_>, limiter: &L, request: &Request) -> Result<Answer, Error> {
+    if limiter.counts_refused() {
+        return Err(Error::Syntax);
+    }
     let clock = clock();
     let asked = request.at.unwrap_or(clock);
     if request.cost() == 0 {

@@ -3,8 +3,8 @@
 use super::words::{Manner, Request, Words, is};
 use super::{
     AlignedWindow, BatchBucket, Bursty, Concurrent, Error, FixedWindow, Gcra, LeakyBucket, SlidingBuckets,
-    SlidingWindow, TokenBucket, Uniform, Warming, concurrent, fixed_window, gcra, leaky_bucket,
-    sliding_window, smooth, token_bucket, uniform,
+    SlidingLog, SlidingWindow, TokenBucket, Uniform, Warming, concurrent, fixed_window, gcra, leaky_bucket,
+    sliding_log, sliding_window, smooth, token_bucket, uniform,
 };
 
 /// A limiter as callers know it.
@@ -44,7 +44,7 @@ impl Allows {
 }
 
 /// Every limiter, once.
-pub const CATALOG: [Row; 8] = [
+pub const CATALOG: [Row; 9] = [
     Row {
         name: "TOKENBUCKET",
         syntax: "key capacity refill period [BATCH] [COST cost] [AT at] [PARTIAL] [FORCE] [RESERVE] [MAXWAIT maxwait]",
@@ -89,6 +89,15 @@ pub const CATALOG: [Row; 8] = [
         flags: "write deny-oom",
         allows: DEBT,
         parse: sliding_window::parse,
+    },
+    Row {
+        name: "SLIDINGLOG",
+        syntax: "key limit window [GAP gap] [COUNTREFUSED] [COST cost] [AT at] [PARTIAL] [FORCE]",
+        summary: "Limits a count over any window, exactly, by a log of requests",
+        complexity: "O(log(N)) where N is the number of entries in the log",
+        flags: "write deny-oom",
+        allows: DEBT,
+        parse: sliding_log::parse,
     },
     Row {
         name: "UNIFORM",
@@ -195,6 +204,7 @@ kinds! { $
     11 Amount: ("SHED", "utilization");
     12 BurstStore of Bursty: ("SMOOTH", "bursty");
     13 WarmStore of Warming: ("SMOOTH", "warming");
+    14 Log of SlidingLog: ("SLIDINGLOG", "log");
 }
 
 #[allow(clippy::single_component_path_imports, reason = "gives macros that a macro made a path")]

@@ -1,5 +1,5 @@
-//! How states and changes are written as bytes: little-endian words of 64 bits, and byte strings behind their
-//! length. The same bytes go into RDB, `DUMP`, the AOF and the replication stream.
+//! How states and changes are written as bytes: little-endian words of 64 bits, shorter ones where there are many,
+//! and byte strings behind their length. The same bytes go into RDB, `DUMP`, the AOF and the replication stream.
 
 /// Reads what [`put`] and [`put_bytes`] wrote; `None` where there is too little left.
 #[derive(Clone, Copy)]
@@ -12,6 +12,11 @@ impl<'a> Reader<'a> {
 
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
+    }
+
+    /// How many bytes are left.
+    pub fn len(&self) -> usize {
+        self.0.len()
     }
 
     pub fn byte(&mut self) -> Option<u8> {
@@ -31,6 +36,19 @@ impl<'a> Reader<'a> {
         self.word().filter(|word| *word <= max)
     }
 
+    /// What [`put_short`] wrote.
+    pub fn short(&mut self) -> Option<u64> {
+        let mut word = 0;
+        for shift in (0..u64::BITS).step_by(7) {
+            let byte = u64::from(self.byte()?);
+            word |= (byte & 0x7f) << shift;
+            if byte < 0x80 {
+                return Some(word);
+            }
+        }
+        None
+    }
+
     pub fn bytes(&mut self) -> Option<&'a [u8]> {
         let (length, rest) = self.0.split_first_chunk()?;
         let (bytes, rest) = rest.split_at_checked(usize::from(u16::from_le_bytes(*length)))?;
@@ -41,6 +59,15 @@ impl<'a> Reader<'a> {
 
 pub fn put(out: &mut Vec<u8>, word: u64) {
     out.extend_from_slice(&word.to_le_bytes());
+}
+
+/// A word in as few bytes as it needs, seven bits in each, the lowest first; the eighth says that more follow.
+pub fn put_short(out: &mut Vec<u8>, mut word: u64) {
+    while word >= 0x80 {
+        out.push((word & 0x7f | 0x80).to_le_bytes()[0]);
+        word >>= 7;
+    }
+    out.push(word.to_le_bytes()[0]);
 }
 
 /// A byte string of at most 65,535 bytes; what is longer is cut.

@@ -106,6 +106,8 @@ pub trait Claim {
     fn judge(&mut self) -> Verdict;
     /// Takes the cost; only after a `judge` that admitted.
     fn charge(&mut self);
+    /// Takes note that the request was refused, where refusals count.
+    fn refuse(&mut self) {}
     /// The verdict given, and how the limit stands now.
     fn answer(&self) -> Answer;
 }
@@ -118,9 +120,11 @@ pub fn decide_all<C: Claim + ?Sized>(claims: &mut [&mut C]) -> Option<Answer> {
     for claim in claims.iter_mut() {
         admitted &= claim.judge().admits();
     }
-    if admitted {
-        for claim in claims.iter_mut() {
+    for claim in claims.iter_mut() {
+        if admitted {
             claim.charge();
+        } else {
+            claim.refuse();
         }
     }
     claims.iter().map(|claim| claim.answer()).reduce(Answer::and)

@@ -3,13 +3,13 @@
 //!
 //! | law | does not apply to |
 //! |---|---|
-//! | `remaining` fits, one more does not; a charge lowers it by its cost | |
+//! | `remaining` fits, one more does not; a charge lowers it by its cost | the latter: a log with a gap |
 //! | a refusal's retry is honest, and not a microsecond too long | |
 //! | at the reset the state answers like a fresh one, and not before | |
 //! | time passing in one step or in two is the same | leases: a charge of nothing would be a lease |
 //! | a step back of the clock grants nothing, and nobody waits longer than twice the reset | |
 //! | encoding and decoding is identity; decoding never panics, nor does what was decoded | |
-//! | the manners: part, force, booking, refund | leases, which are renewed and released instead |
+//! | the manners: part, force, booking, refund | leases, which are renewed and released instead; logs that count refusals |
 //! | over every interval no more is admitted than promised | |
 //! | admissions equal the rational model's | |
 //!
@@ -64,6 +64,11 @@ fn decoded<S: State>(bytes: &[u8]) -> S {
     let state = S::decode(&mut reader).expect("a state that was just encoded");
     assert!(reader.is_empty());
     state
+}
+
+fn plain_log(limit: u64, window: Span) -> SlidingLog {
+    let refused = sliding_log::Refused::Forgotten;
+    SlidingLog { limit, window, gap: Span::ZERO, refused, most: 1000 }
 }
 
 /// A request: how long after the one before, in microseconds, and its cost.
@@ -189,6 +194,18 @@ fn refunded<L: Limiter>(limiter: &L, state: &L::State, now: Time, cost: u64) -> 
 }
 
 fn settles<L: Limiter>(limiter: &L, state: &L::State, now: Time, gauge: Gauge) {
+    settles_once(limiter, state, now, gauge);
+    if L::State::KIND != Kind::Leases {
+        let then = now.plus(gauge.reset);
+        let halfway = now.plus(Span::from_micros(gauge.reset.as_micros() / 3));
+        let stopped = charged(limiter, Some(decoded(&encoded(state))), halfway, 0);
+        for later in [halfway, then, then.plus(gauge.reset)] {
+            assert_eq!(limiter.gauge(&stopped, later), limiter.gauge(state, later));
+        }
+    }
+}
+
+fn settles_once<L: Limiter>(limiter: &L, state: &L::State, now: Time, gauge: Gauge) {
     let then = now.plus(gauge.reset);
     let fresh = limiter.gauge(&limiter.fresh(then), then);
     assert_eq!(limiter.gauge(state, then), fresh);
@@ -196,13 +213,6 @@ fn settles<L: Limiter>(limiter: &L, state: &L::State, now: Time, gauge: Gauge) {
     if gauge.reset > Span::ZERO {
         let early = now.plus(Span::from_micros(gauge.reset.as_micros() - 1));
         assert_eq!(limiter.gauge(state, early).reset, Span::from_micros(1));
-    }
-    if L::State::KIND != Kind::Leases {
-        let halfway = now.plus(Span::from_micros(gauge.reset.as_micros() / 3));
-        let stopped = charged(limiter, Some(decoded(&encoded(state))), halfway, 0);
-        for later in [halfway, then, then.plus(gauge.reset)] {
-            assert_eq!(limiter.gauge(&stopped, later), limiter.gauge(state, later));
-        }
     }
 }
 
@@ -542,6 +552,51 @@ proptest! {
     }
 
     #[test]
+    fn sliding_log((log, steps) in with_history(
+        (1..200u64, periods()).prop_map(|(limit, window)| (plain_log(limit, window), window, limit)))
+    ) {
+        let weight = |then: u64, now: u64| {
+            if now < then + log.window.as_micros() { BigRational::one() } else { BigRational::zero() }
+        };
+        let model = Remembered { limit: log.limit, weight, admitted: Vec::new() };
+        obey(|_| log, model, &steps, |micros| {
+            u128::from(log.limit) * u128::from(micros / log.window.as_micros() + 1)
+        });
+    }
+
+    #[test]
+    fn sliding_log_with_a_gap_that_counts_refusals_or_not((log, steps) in with_history(
+        (1..20u64, periods(), 0..3u64, any::<bool>()).prop_map(|(limit, window, divisor, counting)| {
+            let gap = window.as_micros().checked_div(divisor * 2).map_or(Span::ZERO, Span::from_micros);
+            let refused = if counting { sliding_log::Refused::Recorded } else { sliding_log::Refused::Forgotten };
+            (SlidingLog { gap, refused, ..plain_log(limit, window) }, window, limit)
+        }))
+    ) {
+        let mut state = log.fresh(T0);
+        let mut now = T0;
+        let mut entries: Vec<Step> = Vec::new();
+        for (wait, cost) in steps {
+            now = now.plus(Span::from_micros(wait));
+            let live = entries.iter().filter(|(at, _)| now.as_micros() < at + log.window.as_micros());
+            let room = live.map(|(_, cost)| cost).sum::<u64>() + cost <= log.limit;
+            let apart = entries.last().is_none_or(|(at, _)| now.as_micros() >= at + log.gap.as_micros());
+            let before = log.gauge(&state, now);
+            let verdict = log.judge(&state, now, cost);
+            assert_eq!(verdict.admits(), room && apart);
+            fits(&log, &state, now, before);
+            retry_is_honest(&log, &state, now, cost, verdict, log.limit);
+            settles_once(&log, &state, now, before);
+            clock_steps_back(&log, &state);
+            if verdict.admits() || log.counts_refused() && cost <= log.limit {
+                state = charged(&log, Some(state), now, cost);
+                entries.push((now.as_micros(), cost));
+                let most = if log.counts_refused() { log.limit } else { log.most };
+                assert!(state.entries(state.start()) <= most);
+            }
+        }
+    }
+
+    #[test]
     fn concurrent(((limit, ttl), steps) in with_history(
         (1..30u64, periods()).prop_map(|(limit, ttl)| ((limit, ttl), ttl, limit)))
     ) {
@@ -593,8 +648,10 @@ fn survive<S: State>(state: &S, words: &str, now: u64) {
     for row in &CATALOG {
         let mut request = Request::default();
         let words: Vec<_> = words.split(' ').map(str::as_bytes).collect();
-        let Ok(limiter) = (row.parse)(&mut Words::new(&words, Bounds { leases: 1 << 50 }), &mut request)
-        else {
+        let Ok(limiter) = (row.parse)(
+            &mut Words::new(&words, Bounds { leases: 1 << 50, log_entries: 1 << 50 }),
+            &mut request,
+        ) else {
             continue;
         };
         with_limiter!(limiter, limiter => ask_everything(&limiter, &encoded(state), S::KIND, now));

@@ -25,10 +25,13 @@ mod laws;
 mod leaky_bucket;
 mod lease_change;
 mod leases;
+mod log;
+mod log_change;
 mod shed;
 #[cfg(test)]
 mod simulation;
 mod sliding_buckets;
+mod sliding_log;
 mod sliding_window;
 mod smooth;
 mod token_bucket;
@@ -46,8 +49,10 @@ pub use fixed_window::{AlignedWindow, FixedWindow, Opened, Tally};
 pub use gcra::{Arrival, Gcra};
 pub use leaky_bucket::{LeakyBucket, Water};
 pub use leases::Leases;
+pub use log::Log;
 pub use shed::{Amount, parse as parse_shed};
 pub use sliding_buckets::{Buckets, SlidingBuckets};
+pub use sliding_log::SlidingLog;
 pub use sliding_window::{Counts, SlidingWindow};
 pub use smooth::{BurstStore, Bursty, WarmStore, Warming};
 pub use token_bucket::{Level, TokenBucket};
@@ -94,6 +99,12 @@ pub trait Limiter {
         _cost: u64,
     ) -> Option<<Self::State as State>::Change<'a>> {
         None
+    }
+
+    /// Whether a refused request is charged as well, so that whoever keeps asking stays out. It can then neither be
+    /// forced nor given back.
+    fn counts_refused(&self) -> bool {
+        false
     }
 
     /// How the state looks at `now`.

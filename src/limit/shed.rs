@@ -178,7 +178,7 @@ mod tests {
     fn shed(options: &str) -> Shed {
         let line = format!("1 {options}");
         let words: Vec<&[u8]> = line.split_whitespace().map(str::as_bytes).collect();
-        parse(&mut Words::new(&words, Bounds { leases: 1 })).unwrap().0
+        parse(&mut Words::new(&words, Bounds { leases: 1, log_entries: 1 })).unwrap().0
     }
 
     /// The chance after reports every 4 s from `from` to `to` seconds.
@@ -229,7 +229,10 @@ mod tests {
         for options in ["GOOD 0.9", "BAD 1", "GOOD -0.1", "GOOD nan"] {
             let line = format!("1 {options}");
             let words: Vec<&[u8]> = line.split(' ').map(str::as_bytes).collect();
-            assert!(parse(&mut Words::new(&words, Bounds { leases: 1 })).is_err(), "{options}");
+            assert!(
+                parse(&mut Words::new(&words, Bounds { leases: 1, log_entries: 1 })).is_err(),
+                "{options}"
+            );
         }
     }
 }

@@ -253,7 +253,7 @@ mod tests {
 
     fn smooth<const WARM: bool>(line: &str) -> Smooth<WARM> {
         let words: Vec<&[u8]> = line.split(' ').map(str::as_bytes).collect();
-        let mut words = Words::new(&words, Bounds { leases: 1 });
+        let mut words = Words::new(&words, Bounds { leases: 1, log_entries: 1 });
         match parse(&mut words, &mut Request::default()).unwrap() {
             AnyLimiter::Bursty(smooth) => smooth.recast(),
             AnyLimiter::Warming(smooth) => smooth.recast(),

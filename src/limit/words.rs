@@ -13,6 +13,8 @@ pub const MAX_COUNT: u64 = (1 << 53) - 1;
 pub struct Bounds {
     /// The most that one lease table may be asked to hold.
     pub leases: u64,
+    /// The most entries that one log may be asked to hold.
+    pub log_entries: u64,
 }
 
 /// What is done with a request that does not fit.

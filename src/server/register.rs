@@ -27,7 +27,7 @@ use super::docs::Docs;
 use super::guard::guarded;
 use super::info::info_outside_crashes;
 use super::reply::Reply;
-use super::stats::{DEFAULT_MAX_LEASES, MAX_LEASES};
+use super::stats::{DEFAULT_MOST, MAX_LEASES, MAX_LOG_ENTRIES};
 use super::value::TYPE;
 use crate::limit::Error;
 
@@ -119,16 +119,10 @@ fn try_load(context: &Context, arguments: &[RedisString], commands: &[&[Entry]])
         | HANDLE_ATOMIC_SLOT_MIGRATION;
     // SAFETY: `ctx` is the context of the load.
     unsafe { api!(RedisModule_SetModuleOptions(ctx, options.cast_signed())) };
-    register_i64_configuration(
-        context,
-        "max-leases",
-        &MAX_LEASES,
-        DEFAULT_MAX_LEASES,
-        1,
-        100_000_000,
-        ConfigurationFlags::DEFAULT,
-        None,
-    );
+    for (name, setting) in [("max-leases", &MAX_LEASES), ("max-log-entries", &MAX_LOG_ENTRIES)] {
+        let flags = ConfigurationFlags::DEFAULT;
+        register_i64_configuration(context, name, setting, DEFAULT_MOST, 1, 100_000_000, flags, None);
+    }
     // SAFETY: `ctx` is the context of the load.
     if unsafe { api!(RedisModule_LoadConfigs(ctx)) } != OK {
         return Err("a ratelimit.* setting is not what it may be".into());

@@ -21,8 +21,11 @@ pub(super) static REFUSED: [AtomicU64; SHED + 1] = [const { AtomicU64::new(0) };
 pub(super) static ERRORS: AtomicU64 = AtomicU64::new(0);
 
 /// `ratelimit.max-leases`.
-pub(super) static MAX_LEASES: AtomicI64 = AtomicI64::new(DEFAULT_MAX_LEASES);
-pub(super) const DEFAULT_MAX_LEASES: i64 = 1_000_000;
+pub(super) static MAX_LEASES: AtomicI64 = AtomicI64::new(DEFAULT_MOST);
+/// `ratelimit.max-log-entries`.
+pub(super) static MAX_LOG_ENTRIES: AtomicI64 = AtomicI64::new(DEFAULT_MOST);
+/// The default of both.
+pub(super) const DEFAULT_MOST: i64 = 1_000_000;
 
 pub fn count(row: usize, outcome: Outcome) {
     let counters = match outcome {
@@ -44,5 +47,8 @@ fn add_one(counter: &AtomicU64) {
 }
 
 pub fn bounds() -> Bounds {
-    Bounds { leases: MAX_LEASES.load(Relaxed).unsigned_abs() }
+    Bounds {
+        leases: MAX_LEASES.load(Relaxed).unsigned_abs(),
+        log_entries: MAX_LOG_ENTRIES.load(Relaxed).unsigned_abs(),
+    }
 }

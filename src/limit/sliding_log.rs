@@ -1,0 +1,285 @@
+//! The sliding log: at most `limit` in any window, to the microsecond.
+//!
+//! The time of every admitted request is kept. A request at `t` counts in `[t, t + window)` and is gone at
+//! `t + window`, so over every interval that is shorter than the window no more than `limit` pass, wherever it begins.
+//!
+//! ```text
+//! RL.SLIDINGLOG key 3 10000
+//!
+//! at 0 s, 3 s, 5 s     admitted, 2, 1, 0 remaining
+//! at 7 s               refused, retry in 3 s: at 10 s the first one is gone
+//! at 10 s              admitted
+//! ```
+//!
+//! `GAP g` also spaces requests out: no two are closer than `g`. With `COUNTREFUSED` refused requests are recorded
+//! as well, so that whoever keeps hammering stays out until there was quiet; of those, only the newest `limit` entries
+//! matter, and are kept.
+//!
+//! Source: the sorted sets of seeds 001 and 004, without their traps: one clock, no two requests that fall together
+//! into one member, an expiry. When not to use it: where a limit of thousands per key meets millions of keys. An
+//! entry takes two to five bytes, but every admitted request is one; `RL.SLIDINGWINDOW` needs two numbers.
+
+use super::error::Error;
+use super::log::{Entry, Log, Place};
+use super::log_change::Change;
+use super::words::{Manner, Request, Words, is, once};
+use super::{AnyLimiter, Gauge, Limiter, MOST_COUNT, State, Verdict};
+use crate::time::{Span, Time};
+
+#[derive(Clone, Copy, Debug)]
+pub struct SlidingLog {
+    pub limit: u64,
+    pub window: Span,
+    /// The least time between two entries; none if zero.
+    pub gap: Span,
+    pub refused: Refused,
+    /// The most entries that a key may hold, in debt too; at least `limit`.
+    pub most: u64,
+}
+
+/// What becomes of refused requests.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Refused {
+    Forgotten,
+    Recorded,
+}
+
+/// Reads `limit window [GAP g] [COUNTREFUSED]` and the options.
+pub fn parse<'a>(words: &mut Words<'_, 'a>, request: &mut Request) -> Result<AnyLimiter<'a>, Error> {
+    // The bound on entries is met here and never in mid-traffic: each weighs at least 1.
+    let most = words.bounds().log_entries;
+    let limit = words.number("limit", 1, most)?;
+    let window = words.duration("window")?;
+    let (mut gap, mut recorded) = (None, None);
+    words.options(request, |word, words| {
+        if is(word, "GAP") {
+            once(&mut gap, words.duration_or_none("GAP"))?;
+        } else if is(word, "COUNTREFUSED") {
+            once(&mut recorded, Ok(Refused::Recorded))?;
+        } else {
+            return Ok(false);
+        }
+        Ok(true)
+    })?;
+    let refused = recorded.unwrap_or(Refused::Forgotten);
+    if refused == Refused::Recorded && request.manner() != Manner::Strict {
+        return Err(Error::Syntax);
+    }
+    let gap = gap.unwrap_or_default();
+    Ok(AnyLimiter::SlidingLog(SlidingLog { limit, window, gap, refused, most }))
+}
+
+impl SlidingLog {
+    /// Whether an entry of that instant has left the window.
+    fn left(&self, at: Time, now: Time) -> bool {
+        at.plus(self.window) <= now
+    }
+
+    /// Before the oldest entry that counts.
+    fn live(&self, log: &Log, now: Time) -> Place {
+        log.place(|at| self.left(at, now))
+    }
+
+    /// When the last entry is far enough away.
+    fn opens(&self, log: &Log) -> Time {
+        if log.entered == Time::default() { Time::default() } else { log.entered.plus(self.gap) }
+    }
+
+    /// When a request of this cost fits into the window; `None` is never.
+    fn fits(&self, log: &Log, now: Time, cost: u64) -> Option<Time> {
+        let room = self.limit.checked_sub(cost)?;
+        let live = self.live(log, now);
+        match log.weight(live).saturating_sub(room) {
+            0 => Some(now),
+            excess => log.reach_weight(live, excess).map(|(entry, _)| entry.at.plus(self.window)),
+        }
+    }
+
+    /// The place up to which a charge drops the entries, and the weight that must not be lost with them.
+    ///
+    /// What has left the window goes, and what is more than may be kept: of a log that counts refusals all but the
+    /// newest `limit`, which alone can tell how long to wait; of one in debt the oldest, whose weight then counts as
+    /// long as the newest does.
+    fn drops(&self, log: &Log, now: Time) -> (Place, u64) {
+        let live = self.live(log, now);
+        let kept = if self.counts_refused() { self.limit } else { self.most };
+        let entries = log.entries(live) + u64::from(log.newest() != Some(now));
+        let surplus = entries.saturating_sub(kept);
+        if surplus == 0 {
+            return (log.nearer(live), 0);
+        }
+        let place = log.nearer(log.reach_entries(live, surplus).unwrap_or(live));
+        let lost = if log.entries(place) < log.entries(live) { live.weight_to(place) } else { 0 };
+        (place, if self.counts_refused() { 0 } else { lost })
+    }
+}
+
+impl Limiter for SlidingLog {
+    type State = Log;
+
+    fn fresh(&self, now: Time) -> Log {
+        let mut log = Log::blank();
+        log.last = now;
+        log
+    }
+
+    fn judge(&self, log: &Log, now: Time, cost: u64) -> Verdict {
+        match self.fits(log, now, cost).map(|fits| fits.max(self.opens(log))) {
+            None => Verdict::NEVER,
+            Some(then) if then <= now => Verdict::ADMIT,
+            Some(then) => Verdict::refuse(then.since(now)),
+        }
+    }
+
+    fn charge(&self, log: &Log, now: Time, cost: u64) -> Change {
+        let (place, moved) = self.drops(log, now);
+        let already = if log.newest() == Some(now) { log.weight(log.place(|at| at < now)) } else { 0 };
+        let weight = already.saturating_add(cost).saturating_add(moved).min(MOST_COUNT);
+        Change {
+            last: now,
+            entered: now,
+            dropped: log.up_to(place),
+            newest: Some(Entry { at: now, weight }),
+            ..Change::default()
+        }
+    }
+
+    /// From the newest entry, then from the older ones.
+    fn refund<'a>(&'a self, log: &'a Log, now: Time, cost: u64) -> Option<Change> {
+        let live = self.live(log, now);
+        let kept = log.weight(live).saturating_sub(cost);
+        let newest = match log.reach_weight(live, kept).filter(|_| kept > 0) {
+            Some((entry, before)) => Entry { at: entry.at, weight: kept - live.weight_to(before) },
+            None => Entry { at: Time::default(), weight: 0 },
+        };
+        let dropped = log.up_to(log.nearer(live));
+        Some(Change { last: now, entered: log.entered, dropped, newest: Some(newest), ..Change::default() })
+    }
+
+    fn gauge(&self, log: &Log, now: Time) -> Gauge {
+        let opens = self.opens(log);
+        let room = self.limit.saturating_sub(log.weight(self.live(log, now)));
+        let gone = log.newest().map_or(now, |newest| newest.plus(self.window));
+        Gauge {
+            limit: self.limit,
+            remaining: if opens <= now { room } else { 0 },
+            reset: gone.max(opens).since(now),
+        }
+    }
+
+    fn rebase<'a>(&'a self, log: &'a Log, now: Time) -> Change {
+        // The epoch stands for never.
+        let entered = log.entered.minus(log.last().since(now)).max(Time::from_micros(1)).min(log.entered);
+        Change { last: now, entered, moved: Some((log.last(), now)), ..Change::default() }
+    }
+
+    fn counts_refused(&self) -> bool {
+        self.refused == Refused::Recorded
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::limit::laws::{T0, charged};
+
+    const THREE: SlidingLog = SlidingLog {
+        limit: 3,
+        window: Span::from_millis(10_000),
+        gap: Span::ZERO,
+        refused: Refused::Forgotten,
+        most: 1000,
+    };
+
+    fn at(millis: u64) -> Time {
+        T0.plus(Span::from_millis(millis))
+    }
+
+    fn secs(seconds: u64) -> Span {
+        Span::from_millis(seconds * 1000)
+    }
+
+    /// The log after charges at these seconds.
+    fn log(limiter: &SlidingLog, seconds: &[u64]) -> Log {
+        let charges = seconds.iter().map(|second| at(second * 1000));
+        charges.fold(limiter.fresh(T0), |log, now| charged(limiter, Some(log), now, 1))
+    }
+
+    #[test]
+    fn three_in_any_ten_seconds() {
+        let log = log(&THREE, &[0, 3, 5]);
+        assert_eq!(THREE.judge(&log, at(7000), 1), Verdict::refuse(secs(3)));
+        assert_eq!(THREE.judge(&log, at(7000), 2), Verdict::refuse(secs(6)));
+        assert_eq!(THREE.judge(&log, at(9999), 1), Verdict::refuse(Span::from_millis(1)));
+        assert_eq!(THREE.judge(&log, at(10_000), 1), Verdict::ADMIT);
+        assert_eq!(THREE.judge(&log, at(10_000), 4), Verdict::NEVER);
+        assert_eq!(THREE.gauge(&log, at(10_000)), Gauge { limit: 3, remaining: 1, reset: secs(5) });
+    }
+
+    #[test]
+    fn a_gap_is_kept_after_the_entry_was_given_back_too() {
+        let spaced = SlidingLog { gap: secs(2), ..THREE };
+        let log = log(&spaced, &[0]);
+        assert_eq!(spaced.judge(&log, at(500), 1), Verdict::refuse(Span::from_millis(1500)));
+        assert_eq!(spaced.gauge(&log, at(1999)).remaining, 0);
+        assert_eq!(spaced.gauge(&log, at(2000)).remaining, 2);
+        let mut given_back = log;
+        given_back.apply(spaced.refund(&given_back, at(1000), 1).unwrap());
+        assert_eq!(given_back.newest(), None);
+        assert_eq!(spaced.gauge(&given_back, at(1000)), Gauge { limit: 3, remaining: 0, reset: secs(1) });
+        assert_eq!(spaced.gauge(&given_back, at(2000)), Gauge { limit: 3, remaining: 3, reset: Span::ZERO });
+        // A gap longer than since the epoch does not shut a fresh key.
+        let ages = SlidingLog { gap: Span::CENTURY, ..THREE };
+        assert_eq!(ages.judge(&ages.fresh(T0), T0, 1), Verdict::ADMIT);
+    }
+
+    #[test]
+    fn of_a_log_that_counts_refusals_the_newest_limit_entries_are_kept() {
+        let counting = SlidingLog { refused: Refused::Recorded, ..THREE };
+        let log = log(&counting, &[0, 1, 2, 3, 4, 5]);
+        assert_eq!(log.iter().map(|entry| entry.at).collect::<Vec<_>>(), [at(3000), at(4000), at(5000)]);
+        assert_eq!(counting.judge(&log, at(5000), 1), Verdict::refuse(secs(8)));
+    }
+
+    #[test]
+    fn a_refund_takes_the_newest_entries_first() {
+        let mut log = log(&THREE, &[0, 3, 5]);
+        log.apply(THREE.refund(&log, at(6000), 2).unwrap());
+        assert_eq!(log.iter().collect::<Vec<_>>(), [Entry { at: at(0), weight: 1 }]);
+        assert_eq!(THREE.gauge(&log, at(6000)), Gauge { limit: 3, remaining: 2, reset: secs(4) });
+    }
+
+    #[test]
+    fn a_log_in_debt_holds_no_more_than_it_may_and_forgets_nothing() {
+        let small = SlidingLog { most: 4, ..THREE };
+        let log = log(&small, &[0, 1, 2, 3, 4, 5]);
+        assert_eq!(log.entries(log.start()), 4);
+        assert_eq!(log.weight(log.start()), 6);
+        // The weight of the two oldest counts as long as those do that were forced when they went.
+        assert_eq!(small.judge(&log, at(5000), 1), Verdict::refuse(secs(9)));
+        assert_eq!(small.gauge(&log, at(13_999)).remaining, 0);
+    }
+
+    #[test]
+    fn a_crowd_that_left_is_not_dropped_by_one_charge_and_does_not_count() {
+        let wide = SlidingLog { limit: 100_000, most: 100_000, ..THREE };
+        let mut log = wide.fresh(T0);
+        for i in 0..100_000 {
+            log.apply(wide.charge(&log, T0.plus(Span::from_micros(i)), 1));
+        }
+        assert_eq!(wide.gauge(&log, at(10_099)).remaining, 99_001);
+        assert_eq!(
+            wide.gauge(&log, at(20_000)),
+            Gauge { limit: 100_000, remaining: 100_000, reset: Span::ZERO }
+        );
+        let mut charges = 0;
+        while log.entries(log.start()) > 1 + charges {
+            let before = log.blocks();
+            log.apply(wide.charge(&log, at(20_000 + charges), 1));
+            charges += 1;
+            assert!(before <= log.blocks() + 17, "{before} blocks became {}", log.blocks());
+            assert_eq!(wide.gauge(&log, at(20_000 + charges)).remaining, 100_000 - charges);
+        }
+        assert!(charges < 110);
+    }
+}
