@@ -16,12 +16,11 @@
 //! `SMOOTH` and `SHED` are under none of them: the one refuses nobody and means something else by limit and remaining,
 //! the other decides by chance. Their files have the sources' traces instead.
 
-use num_rational::BigRational;
-use num_traits::{FromPrimitive, One, Zero};
 use proptest::prelude::*;
 
 use super::codec::Reader;
 use super::decide::reading;
+use super::models::*;
 use super::*;
 
 /// The start of an hour, in 2023.
@@ -64,20 +63,6 @@ fn decoded<S: State>(bytes: &[u8]) -> S {
     let state = S::decode(&mut reader).expect("a state that was just encoded");
     assert!(reader.is_empty());
     state
-}
-
-fn plain_log(limit: u64, window: Span) -> SlidingLog {
-    let refused = sliding_log::Refused::Forgotten;
-    SlidingLog { limit, window, gap: Span::ZERO, refused, most: 1000 }
-}
-
-/// A request: how long after the one before, in microseconds, and its cost.
-type Step = (u64, u64);
-
-/// Decides as a limiter should, from everything that was ever admitted.
-trait Model {
-    /// Whether the request is admitted; if so, it counts from then on.
-    fn ask(&mut self, now: u64, cost: u64) -> bool;
 }
 
 /// Runs a history through a limiter and its model. `limiter(i)` is the one that the i-th request names.
@@ -252,177 +237,12 @@ fn clock_steps_back<L: Limiter>(limiter: &L, state: &L::State) {
     }
 }
 
-fn ratio(number: u64) -> BigRational {
-    BigRational::from_u64(number).expect("a whole number")
-}
-
-fn micros(span: Span) -> BigRational {
-    ratio(span.as_micros())
-}
-
-/// A bucket of any rational number of tokens.
-struct RationalBucket {
-    bucket: TokenBucket,
-    tokens: BigRational,
-    last: u64,
-}
-
-impl Model for RationalBucket {
-    fn ask(&mut self, now: u64, cost: u64) -> bool {
-        let rate = ratio(self.bucket.refill) / micros(self.bucket.period);
-        let tokens = &self.tokens + ratio(now - self.last) * rate;
-        self.tokens = tokens.min(ratio(self.bucket.capacity));
-        self.last = now;
-        let enough = self.tokens >= ratio(cost);
-        if enough {
-            self.tokens -= ratio(cost);
-        }
-        enough
-    }
-}
-
-/// The arrival time as a rational number of microseconds.
-struct RationalArrival {
-    gcra: Gcra,
-    due: BigRational,
-}
-
-impl Model for RationalArrival {
-    fn ask(&mut self, now: u64, cost: u64) -> bool {
-        let interval = micros(self.gcra.period) / ratio(self.gcra.count);
-        let after = self.due.clone().max(ratio(now)) + ratio(cost) * &interval;
-        let on_time = after <= ratio(now) + ratio(self.gcra.limit) * interval;
-        if on_time {
-            self.due = after;
-        }
-        on_time
-    }
-}
-
-/// Watches every period go by.
-struct CountedPeriods {
-    bucket: BatchBucket,
-    tokens: u64,
-    /// When the next batch comes; none while the bucket is full.
-    next: Option<u64>,
-}
-
-impl Model for CountedPeriods {
-    fn ask(&mut self, now: u64, cost: u64) -> bool {
-        while let Some(next) = self.next.filter(|next| *next <= now) {
-            self.tokens = (self.tokens + self.bucket.refill).min(self.bucket.capacity);
-            let full = self.tokens == self.bucket.capacity;
-            self.next = if full { None } else { Some(next + self.bucket.period.as_micros()) };
-        }
-        let enough = self.tokens >= cost;
-        if enough {
-            self.tokens -= cost;
-            self.next.get_or_insert(now + self.bucket.period.as_micros());
-        }
-        enough
-    }
-}
-
-/// Water that stands at any rational height.
-struct RationalWater {
-    bucket: LeakyBucket,
-    level: BigRational,
-    last: u64,
-}
-
-impl Model for RationalWater {
-    fn ask(&mut self, now: u64, cost: u64) -> bool {
-        let rate = ratio(self.bucket.leak) / micros(self.bucket.period);
-        let level = &self.level - ratio(now - self.last) * rate;
-        self.level = level.max(BigRational::zero());
-        self.last = now;
-        let fits = &self.level + ratio(cost) <= ratio(self.bucket.capacity);
-        if fits {
-            self.level += ratio(cost);
-        }
-        fits
-    }
-}
-
-/// A window that opens when a request is admitted outside of any.
-struct OpenedWindow {
-    window: FixedWindow,
-    ends: u64,
-    count: u64,
-}
-
-impl Model for OpenedWindow {
-    fn ask(&mut self, now: u64, cost: u64) -> bool {
-        let open = now < self.ends;
-        let count = if open { self.count + cost } else { cost };
-        if count <= self.window.limit {
-            self.ends = if open { self.ends } else { now + self.window.window.as_micros() };
-            self.count = count;
-        }
-        count <= self.window.limit
-    }
-}
-
-/// Remembers every request that was admitted, and weighs each.
-struct Remembered<W: Fn(u64, u64) -> BigRational> {
-    limit: u64,
-    /// What a request of one instant weighs at another.
-    weight: W,
-    admitted: Vec<(u64, u64)>,
-}
-
-impl<W: Fn(u64, u64) -> BigRational> Model for Remembered<W> {
-    fn ask(&mut self, now: u64, cost: u64) -> bool {
-        let weights = self.admitted.iter().map(|(then, cost)| ratio(*cost) * (self.weight)(*then, now));
-        let fits = weights.sum::<BigRational>() + ratio(cost) <= ratio(self.limit);
-        if fits {
-            self.admitted.push((now, cost));
-        }
-        fits
-    }
-}
-
-/// Histories whose waits have the scale of a period: none, a little, some, exactly one.
-fn histories(period: Span, most: u64) -> impl Strategy<Value = Vec<Step>> {
-    let period = period.as_micros();
-    let wait = prop_oneof![
-        2 => Just(0),
-        2 => 1..100u64,
-        4 => 0..=period / 4,
-        1 => 0..=period * 3,
-        1 => Just(period),
-    ];
-    prop::collection::vec((wait, 1..=most), 1..80)
-}
-
-/// Periods of milliseconds, often ones that their rate does not divide.
-fn periods() -> impl Strategy<Value = Span> {
-    prop_oneof![Just(1), Just(11), Just(1000), 1..100_000u64].prop_map(Span::from_millis)
-}
-
-fn rates() -> impl Strategy<Value = u64> {
-    prop_oneof![1..12u64, Just(1_500_000), Just(10_000_000_000), 1..=words::MAX_COUNT / 1_000_000]
-}
-
-fn with_history<P: Clone + std::fmt::Debug>(
-    parameters: impl Strategy<Value = (P, Span, u64)>,
-) -> impl Strategy<Value = (P, Vec<Step>)> {
-    parameters.prop_flat_map(|(parameters, period, limit)| {
-        (Just(parameters), histories(period, limit + 1)).prop_map(|(parameters, steps)| (parameters, steps))
-    })
-}
-
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn token_bucket((bucket, steps) in with_history(
-        (1..20u64, rates(), periods()).prop_map(|(capacity, refill, period)| {
-            (TokenBucket { capacity, refill, period }, Span::from_micros(period.as_micros() / refill + 1), capacity)
-        }))
-    ) {
-        let model = RationalBucket { bucket, tokens: ratio(bucket.capacity), last: T0.as_micros() };
-        obey(|_| bucket, model, &steps, |micros| {
+    fn token_bucket((bucket, steps) in with_history(token_buckets())) {
+        obey(|_| bucket, continuous(bucket), &steps, |micros| {
             u128::from(bucket.capacity)
                 + u128::from(micros) * u128::from(bucket.refill) / u128::from(bucket.period.as_micros())
         });
@@ -430,27 +250,13 @@ proptest! {
 
     /// Up to the largest numbers, as far as the bucket fills within a century; 10 to the tenth bytes per second too.
     #[test]
-    fn large_token_bucket((bucket, steps) in with_history(
-        (1..=words::MAX_COUNT, rates(), periods())
-            .prop_map(|(capacity, refill, period)| {
-                let most = u128::from(Span::CENTURY.as_micros()) * u128::from(refill)
-                    / u128::from(period.as_micros());
-                let capacity = capacity.min(u64::try_from(most).unwrap_or(u64::MAX)).max(1);
-                (TokenBucket { capacity, refill, period }, period, capacity)
-            }))
-    ) {
-        let model = RationalBucket { bucket, tokens: ratio(bucket.capacity), last: T0.as_micros() };
-        obey(|_| bucket, model, &steps, |_| u128::MAX);
+    fn large_token_bucket((bucket, steps) in with_history(large_token_buckets())) {
+        obey(|_| bucket, continuous(bucket), &steps, |_| u128::MAX);
     }
 
     #[test]
-    fn batch_bucket((bucket, steps) in with_history(
-        (1..20u64, 1..12u64, periods()).prop_map(|(capacity, refill, period)| {
-            (BatchBucket { capacity, refill, period }, period, capacity)
-        }))
-    ) {
-        let model = CountedPeriods { bucket, tokens: bucket.capacity, next: None };
-        obey(|_| bucket, model, &steps, |micros| {
+    fn batch_bucket((bucket, steps) in with_history(batch_buckets())) {
+        obey(|_| bucket, batches(bucket), &steps, |micros| {
             // In an interval lie the ends of so many periods, and one more.
             let batches = micros / bucket.period.as_micros() + 1;
             u128::from(bucket.capacity) + u128::from(batches) * u128::from(bucket.refill)
@@ -458,138 +264,80 @@ proptest! {
     }
 
     #[test]
-    fn gcra((gcra, steps) in with_history(
-        (1..20u64, rates(), periods()).prop_map(|(limit, count, period)| {
-            (Gcra { limit, count, period }, Span::from_micros(period.as_micros() / count + 1), limit)
-        }))
-    ) {
-        obey(|_| gcra, RationalArrival { gcra, due: BigRational::zero() }, &steps, |micros| {
+    fn gcra((gcra, steps) in with_history(gcras())) {
+        obey(|_| gcra, arrivals(gcra), &steps, |micros| {
             u128::from(gcra.limit)
                 + u128::from(micros) * u128::from(gcra.count) / u128::from(gcra.period.as_micros())
         });
     }
 
     #[test]
-    fn leaky_bucket((bucket, steps) in with_history(
-        (1..20u64, rates(), periods()).prop_map(|(capacity, leak, period)| {
-            (LeakyBucket { capacity, leak, period }, Span::from_micros(period.as_micros() / leak + 1), capacity)
-        }))
-    ) {
-        let model = RationalWater { bucket, level: BigRational::zero(), last: T0.as_micros() };
-        obey(|_| bucket, model, &steps, |micros| {
+    fn leaky_bucket((bucket, steps) in with_history(leaky_buckets())) {
+        obey(|_| bucket, water(bucket), &steps, |micros| {
             u128::from(bucket.capacity)
                 + u128::from(micros) * u128::from(bucket.leak) / u128::from(bucket.period.as_micros())
         });
     }
 
     #[test]
-    fn fixed_window((window, steps) in with_history(
-        (1..30u64, periods()).prop_map(|(limit, window)| (FixedWindow { limit, window }, window, limit)))
-    ) {
-        obey(|_| window, OpenedWindow { window, ends: 0, count: 0 }, &steps, |micros| {
+    fn fixed_window((window, steps) in with_history(fixed_windows())) {
+        obey(|_| window, opened(window), &steps, |micros| {
             u128::from(window.limit) * u128::from(micros / window.window.as_micros() + 2)
         });
     }
 
     #[test]
-    fn aligned_window((window, steps) in with_history(
-        (1..30u64, periods()).prop_map(|(limit, window)| (AlignedWindow { limit, window }, window, limit)))
-    ) {
-        let width = window.window.as_micros();
-        let weight = move |then: u64, now: u64| {
-            if then / width == now / width { BigRational::one() } else { BigRational::zero() }
-        };
-        let model = Remembered { limit: window.limit, weight, admitted: Vec::new() };
-        obey(|_| window, model, &steps, |micros| {
-            u128::from(window.limit) * u128::from(micros / width + 2)
+    fn aligned_window((window, steps) in with_history(aligned_windows())) {
+        obey(|_| window, same_window(window), &steps, |micros| {
+            u128::from(window.limit) * u128::from(micros / window.window.as_micros() + 2)
         });
     }
 
     #[test]
-    fn uniform((uniform, steps) in with_history(
-        periods().prop_map(|interval| (Uniform { interval }, interval, 1)))
-    ) {
-        let counts = move |then: u64, now: u64| {
-            if now < then + uniform.interval.as_micros() { BigRational::one() } else { BigRational::zero() }
-        };
-        let model = Remembered { limit: 1, weight: counts, admitted: Vec::new() };
-        obey(|_| uniform, model, &steps, |micros| {
+    fn uniform((uniform, steps) in with_history(uniforms())) {
+        obey(|_| uniform, recent(1, uniform.interval), &steps, |micros| {
             u128::from(micros / uniform.interval.as_micros() + 1)
         });
     }
 
     #[test]
-    fn sliding_window((window, steps) in with_history(
-        (1..30u64, periods()).prop_map(|(limit, window)| (SlidingWindow { limit, window }, window, limit)))
-    ) {
-        let width = window.window.as_micros();
-        let weight = move |then: u64, now: u64| match now / width - then / width {
-            0 => BigRational::one(),
-            1 => ratio(width - now % width) / ratio(width),
-            _ => BigRational::zero(),
-        };
-        let model = Remembered { limit: window.limit, weight, admitted: Vec::new() };
-        obey(|_| window, model, &steps, |micros| {
+    fn sliding_window((window, steps) in with_history(sliding_windows())) {
+        obey(|_| window, overlapping(window), &steps, |micros| {
             // So many whole windows, and a part of one at either end.
-            u128::from(window.limit) * u128::from(micros / width + 2)
+            u128::from(window.limit) * u128::from(micros / window.window.as_micros() + 2)
         });
     }
 
     #[test]
-    fn sliding_buckets((window, steps) in with_history(
-        (1..30u64, 1..40u64, 1..5000u64).prop_map(|(limit, buckets, precision)| {
-            let (precision, window) = (Span::from_millis(precision), Span::from_millis(precision * buckets));
-            (SlidingBuckets { limit, window, precision }, window, limit)
-        }))
-    ) {
-        let (width, part) = (window.window.as_micros(), window.precision.as_micros());
-        let counts = move |then: u64, now: u64| then / part * part + width > now;
-        let weight = move |then, now| if counts(then, now) { BigRational::one() } else { BigRational::zero() };
-        let model = Remembered { limit: window.limit, weight, admitted: Vec::new() };
-        obey(|_| window, model, &steps, |micros| {
-            if micros <= width - part { u128::from(window.limit) } else { u128::MAX }
+    fn sliding_buckets((window, steps) in with_history(windows_of_buckets())) {
+        obey(|_| window, recent_parts(window), &steps, |micros| {
+            if micros <= window.window.minus(window.precision).as_micros() { u128::from(window.limit) } else { u128::MAX }
         });
     }
 
     #[test]
-    fn sliding_log((log, steps) in with_history(
-        (1..200u64, periods()).prop_map(|(limit, window)| (plain_log(limit, window), window, limit)))
-    ) {
-        let weight = |then: u64, now: u64| {
-            if now < then + log.window.as_micros() { BigRational::one() } else { BigRational::zero() }
-        };
-        let model = Remembered { limit: log.limit, weight, admitted: Vec::new() };
-        obey(|_| log, model, &steps, |micros| {
+    fn sliding_log((log, steps) in with_history(logs())) {
+        obey(|_| log, recent(log.limit, log.window), &steps, |micros| {
             u128::from(log.limit) * u128::from(micros / log.window.as_micros() + 1)
         });
     }
 
     #[test]
-    fn sliding_log_with_a_gap_that_counts_refusals_or_not((log, steps) in with_history(
-        (1..20u64, periods(), 0..3u64, any::<bool>()).prop_map(|(limit, window, divisor, counting)| {
-            let gap = window.as_micros().checked_div(divisor * 2).map_or(Span::ZERO, Span::from_micros);
-            let refused = if counting { sliding_log::Refused::Recorded } else { sliding_log::Refused::Forgotten };
-            (SlidingLog { gap, refused, ..plain_log(limit, window) }, window, limit)
-        }))
-    ) {
+    fn sliding_log_with_a_gap_that_counts_refusals_or_not((log, steps) in with_history(logs_of_any_kind())) {
         let mut state = log.fresh(T0);
         let mut now = T0;
-        let mut entries: Vec<Step> = Vec::new();
+        let mut model = entries(log);
         for (wait, cost) in steps {
             now = now.plus(Span::from_micros(wait));
-            let live = entries.iter().filter(|(at, _)| now.as_micros() < at + log.window.as_micros());
-            let room = live.map(|(_, cost)| cost).sum::<u64>() + cost <= log.limit;
-            let apart = entries.last().is_none_or(|(at, _)| now.as_micros() >= at + log.gap.as_micros());
             let before = log.gauge(&state, now);
             let verdict = log.judge(&state, now, cost);
-            assert_eq!(verdict.admits(), room && apart);
+            assert_eq!(model.ask(now.as_micros(), cost), verdict.admits());
             fits(&log, &state, now, before);
             retry_is_honest(&log, &state, now, cost, verdict, log.limit);
             settles_once(&log, &state, now, before);
             clock_steps_back(&log, &state);
             if verdict.admits() || log.counts_refused() && cost <= log.limit {
                 state = charged(&log, Some(state), now, cost);
-                entries.push((now.as_micros(), cost));
                 let most = if log.counts_refused() { log.limit } else { log.most };
                 assert!(state.entries(state.start()) <= most);
             }
@@ -597,16 +345,10 @@ proptest! {
     }
 
     #[test]
-    fn concurrent(((limit, ttl), steps) in with_history(
-        (1..30u64, periods()).prop_map(|(limit, ttl)| ((limit, ttl), ttl, limit)))
-    ) {
+    fn concurrent(((limit, ttl), steps) in with_history(leases())) {
         let ids: Vec<_> = (0..=steps.len()).map(usize::to_be_bytes).collect();
-        let held = move |then: u64, now: u64| {
-            if then + ttl.as_micros() > now { BigRational::one() } else { BigRational::zero() }
-        };
-        let model = Remembered { limit, weight: held, admitted: Vec::new() };
         let limiter = |i: usize| Concurrent { limit, ttl, id: &ids[i.min(steps.len())] };
-        obey(limiter, model, &steps, |micros| {
+        obey(limiter, recent(limit, ttl), &steps, |micros| {
             if micros < ttl.as_micros() { u128::from(limit) } else { u128::MAX }
         });
     }

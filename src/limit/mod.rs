@@ -27,6 +27,8 @@ mod lease_change;
 mod leases;
 mod log;
 mod log_change;
+#[cfg(test)]
+mod models;
 mod shed;
 #[cfg(test)]
 mod simulation;
