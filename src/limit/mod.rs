@@ -16,6 +16,8 @@ mod catalog;
 pub mod codec;
 pub mod concurrent;
 mod decide;
+#[cfg(test)]
+mod differential;
 mod error;
 mod fixed_window;
 mod fraction;
