@@ -1,7 +1,8 @@
 //! What other rate limiters test, and where we differ: here Redis' own GCRA command and throttlecrab.
 //!
-//! The rest is in `public_libraries.rs` (buckets and GCRA), `public_windows.rs` (windows and leases) and
-//! `public_server.rs` (what needs a real clock, a restart or a replica).
+//! The rest is in `public_libraries.rs` (buckets and GCRA), `public_windows.rs` (windows and logs), `public_manners.rs`
+//! (parts, debt, queues, refunds) and `public_server.rs` (what needs a real clock, a restart or a replica); the seeds
+//! are in `seeds.rs`.
 //!
 //! Their bucket of `burst` tokens is a `capacity` of `burst` here and a `max_burst` of `burst` − 1; seconds are
 //! milliseconds. Everything runs on `AT`, so the times in a reply are exact where the sources say "about" or "at least".
@@ -21,18 +22,13 @@
 //! - redisson's change of 10 to 20 turns 4 used into 16 left: true of a window, which stores what was used
 //!   (`public_windows.rs`). A bucket stores what is left: 6 stay 6.
 //! - All of them: the error texts are ours.
+//! - INCREX counts down to a lower bound. Here what is given back ends at full.
+//! - node-rate-limiter-flexible blocks a key for a while (`blockDuration`). Here nothing does.
 //!
-//! Waiting for their commands or options:
+//! Waiting for their commands:
 //!
-//! - `RL.FIXEDWINDOW`: limits (10 per 2 s), throttled-py (the fixed counter that goes to 9), Redis INCREX (bounds, EX).
-//! - `RL.SLIDINGLOG`: limits (the exact log), redisson (the exact times), throttled-py.
-//! - `RL.REFUND`: upstash (rates of −3, −2, −5), redisson (release), node-rate-limiter-flexible (reward).
-//! - `FORCE`: node-rate-limiter-flexible (penalty). `PARTIAL`: `redis_rate` (`AtMost`).
-//! - `RESERVE`, `RL.SMOOTH`, `RL.LEAKYBUCKET`: nginx (delay), node-rate-limiter-flexible (`execEvenly`), seed 002
-//!   (waits of 0, 1 s, 2 s), throttled-py (leaking).
-//! - `RL.UNIFORM`: seed 004 (the gate; here as GCRA without a burst). `RL.XADD`: seed 004 (the stream).
-//! - `RL.MULTI`: nginx (two zones), seed 003 (three limits in any order). `RL.SHED`: seed 000. `RL.THROTTLE`: redis-cell.
-//! - Nothing here blocks a key for a while: node-rate-limiter-flexible (`blockDuration`).
+//! - `RL.XADD`: seed 004 (the stream). `RL.THROTTLE`: redis-cell.
+//! - `RL.MULTI`: nginx (two zones), seed 003 (three limits in any order).
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 

@@ -1,4 +1,4 @@
-//! What the rate limiting libraries and the seeds test, as far as it fits the token bucket and GCRA.
+//! What the rate limiting libraries test, as far as it fits the buckets and GCRA.
 //!
 //! What differs, and why, is listed in `public_cases.rs`.
 
@@ -72,6 +72,25 @@ fn the_libraries_for_applications_agree() {
             ],
         ),
         (
+            "throttled-py, leaking: whoever is admitted is told its turn",
+            &["LEAKYBUCKET 10 60 60000"],
+            &[
+                (0, 1, 0, "0 10 10 0 0"),
+                (0, 1, 1, "0 10 9 0 1000"),
+                (0, 1, 10, "1 10 9 1000 1000"),
+                (1_000_000, 1, 5, "0 10 5 0 5000"),
+                (1_000_000, 1, 8, "1 10 5 3000 5000"),
+                (1_000_000, 1, 5, "0 10 0 5000 10000"),
+                (1_000_000, 1, 1, "1 10 0 1000 10000"),
+                (1_000_000, 1, 0, "0 10 0 0 10000"),
+            ],
+        ),
+        (
+            "upstash #156: a refused request leaves no debt",
+            &["TOKENBUCKET 10 10 10000", "TOKENBUCKET 10 10 10000 BATCH", "GCRA 9 10 10000"],
+            &[(0, 1, 8, "0 10 2 0 _"), (0, 1, 5, "1 10 2 _ _"), (0, 1, 2, "0 10 0 0 10000")],
+        ),
+        (
             "redis-shield, 13 of 30 per minute",
             &["GCRA 29 30 60000", "TOKENBUCKET 30 30 60000"],
             &[(0, 1, 13, "0 30 17 0 26000"), (0, 1, 13, "0 30 4 0 52000"), (0, 1, 13, "1 30 4 18000 52000")],
@@ -85,39 +104,6 @@ fn the_libraries_for_applications_agree() {
             "nginx, 1000 r/s: idle time is no credit beyond the burst",
             &["GCRA 1 1000 1000"],
             &[(0, 1, 1, "0 2 1 0 1"), (100_000, 2, 1, "0 2 0 0 2"), (100_000, 1, 1, "1 2 0 1 2")],
-        ),
-    ];
-    check(CASES);
-}
-
-#[test]
-fn the_seeds_agree() {
-    const CASES: &[Case] = &[
-        // The source's keys live for twice the time to fill, in whole seconds.
-        (
-            "seed 000, 100 per second up to 500",
-            &["TOKENBUCKET 500 100 1000"],
-            &[(0, 500, 1, "0 500 0 0 5000"), (0, 1, 1, "1 500 0 10 5000"), (10_000, 1, 1, "0 500 0 0 5000")],
-        ),
-        (
-            "seed 002, 60 per minute are a second apart",
-            &["GCRA 0 60 60000", "TOKENBUCKET 1 60 60000"],
-            &[
-                (0, 1, 1, "0 1 0 0 1000"),
-                (0, 1, 1, "1 1 0 1000 1000"),
-                (999_999, 1, 1, "1 1 0 1 1"),
-                (1_000_000, 1, 1, "0 1 0 0 1000"),
-                (2_000_000, 1, 1, "0 1 0 0 1000"),
-            ],
-        ),
-        (
-            "seed 004, a gate of 10 s, at the source's own times",
-            &["GCRA 0 1 10000", "TOKENBUCKET 1 1 10000", "TOKENBUCKET 1 1 10000 BATCH"],
-            &[
-                (8_791_244, 1, 1, "0 1 0 0 10000"),
-                (15_574_130, 1, 1, "1 1 0 3218 3218"),
-                (25_094_945, 1, 1, "0 1 0 0 10000"),
-            ],
         ),
     ];
     check(CASES);
@@ -166,7 +152,13 @@ fn what_the_sources_refuse_to_parse_is_an_error_here_too() {
             "RL.SLIDINGWINDOW k 0 5000",
             "ERR limit must be between 1 and 9007199254740991",
         ),
-        ("redisson", "RL.SLIDINGWINDOW k 10 5000 COST -1", "ERR COST must be between 0 and 9007199254740991"),
+        ("redisson", "RL.SLIDINGLOG k 10 5000 COST -1", "ERR COST must be between 0 and 9007199254740991"),
+        (
+            "redisson",
+            "RL.REFUND k SLIDINGLOG 10 5000 COST -1",
+            "ERR COST must be between 0 and 9007199254740991",
+        ),
+        ("INCREX, EX 0", "RL.FIXEDWINDOW k 10 0", "ERR window must be between 1 and 3153600000000"),
     ] {
         assert_eq!(error(&mut con, line), expected, "{source}: {line}");
     }

@@ -1,5 +1,7 @@
 //! Scenarios of other rate limiters as data: the limiters they map to, and what each of those answers over the wire.
 
+// Each test program uses a part of this file.
+#![allow(dead_code)]
 #![allow(clippy::indexing_slicing)]
 
 use redis::{Connection, Value};
@@ -13,6 +15,9 @@ pub type Case = (&'static str, &'static [&'static str], &'static [Step]);
 /// When, in µs since the start; how many equal requests; the cost of each; and the last one's reply, in which `_` is
 /// what the source does not say and what differs between its limiters.
 pub type Step = (u64, u32, u64, &'static str);
+
+/// Where it comes from, the limiters it maps to, and what is done on a fresh key.
+pub type Story = (&'static str, &'static [&'static str], &'static [(u64, &'static str, &'static str)]);
 
 /// A Tuesday at 22:00:00 UTC: a multiple of every window used here.
 pub const START: u64 = 1_699_999_200_000_000;
@@ -34,6 +39,35 @@ pub fn check(cases: &[Case]) {
         }
     }
     assert_eq!(text(&mut con, "PING"), "PONG");
+}
+
+/// As above, for what a cost alone does not say: each line is when, in µs since the start, the options, after `PEEK` or
+/// `REFUND` if it is one, and the reply. What is refused changes nothing.
+pub fn tell(stories: &[Story]) {
+    let server = Server::start(&[]);
+    let mut con = server.connection();
+    for (source, limiters, lines) in stories {
+        for limiter in *limiters {
+            text(&mut con, "FLUSHALL");
+            for (after, words, expected) in *lines {
+                let before = state(&mut con);
+                let reply = ints(&mut con, &format!("{} AT {}", line(limiter, words), START + after));
+                assert!(fits(&reply, expected), "{source}, {limiter}, {words}: {reply:?}, not {expected}");
+                if reply[0] == 1 || words.starts_with("PEEK") {
+                    assert_eq!(state(&mut con), before, "{source}, {limiter}, {words}: the key changed");
+                }
+            }
+        }
+    }
+    assert_eq!(text(&mut con, "PING"), "PONG");
+}
+
+fn line(limiter: &str, words: &str) -> String {
+    let (name, parameters) = limiter.split_once(' ').expect("a limiter and its parameters");
+    match words.split_once(' ').unwrap_or((words, "")) {
+        (command @ ("PEEK" | "REFUND"), options) => format!("RL.{command} k {limiter} {options}"),
+        _ => format!("RL.{name} k {parameters} {words}"),
+    }
 }
 
 /// Asks for `cost` on the key `k`, with the checks that hold whatever the answer: a probe foretells it, and what
