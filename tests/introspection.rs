@@ -77,6 +77,20 @@ fn the_server_documents_each_command() {
     ] {
         assert!(docs.contains(argument), "{argument} of {docs}");
     }
+    let docs = arguments(con, "rl.shed");
+    let tier = "[name, tier, type, block, flags, [optional], arguments, [[name, tier, type, integer, token, TIER], \
+                [name, of, type, integer, token, OF]]]";
+    assert!(docs.contains(tier), "{docs}");
+    let docs = arguments(con, "rl.uniform");
+    let manner = "[name, force, type, oneof, flags, [optional], arguments, [[name, force, type, pure-token, token, FORCE], \
+                  [name, reserve, type, block, arguments, [[name, reserve, type, pure-token, token, RESERVE], \
+                  [name, maxwait, type, integer, token, MAXWAIT, flags, [optional]]]]]]";
+    assert!(docs.contains(manner), "{docs}");
+    let docs = arguments(con, "rl.apply");
+    assert!(
+        docs.contains("[name, key, type, block, flags, [multiple], arguments, [[name, key, type, key"),
+        "{docs}"
+    );
     let docs = arguments(con, "rl.peek");
     assert!(docs.contains("[name, parameter, type, string, flags, [multiple]]"), "{docs}");
 }
@@ -93,7 +107,13 @@ fn help_tells_every_command_with_its_syntax_and_what_it_does() {
         let told = format!("{}{}", name.to_uppercase(), if name == "rl.help" { "" } else { " " });
         assert!(help.contains(&told) && help.contains(&format!("    {summary}.")), "{name}: {help}");
     }
-    assert!(help.contains("RL.GCRA key max_burst count period [COST cost] [AT at]"), "{help}");
+    for line in [
+        "RL.GCRA key max_burst count period [COST cost] [AT at] [PARTIAL | FORCE | RESERVE [MAXWAIT maxwait]]",
+        "RL.APPLY key payload [key payload ...]",
+        "RL.PEEK key limiter parameter [parameter ...]",
+    ] {
+        assert!(help.contains(line), "{line}: {help}");
+    }
     assert!(error(con, "RL.HELP me").starts_with("ERR wrong number of arguments"));
 }
 

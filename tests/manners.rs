@@ -74,11 +74,6 @@ fn whoever_is_forced_is_admitted_into_debt() {
 fn bookings_wait_for_one_another() {
     let server = Server::start(&[]);
     let con = &mut server.connection();
-    // Seed 002's first form: 60 a minute, one after the other.
-    for wait in [0, 1000, 2000, 3000] {
-        let reply = ints(con, &format!("RL.GCRA rpm 0 60 60000 RESERVE AT {T0}"));
-        assert_eq!(reply, [0, 1, 0, wait, wait + 1000]);
-    }
     for wait in [0, 10_000, 20_000] {
         let reply = ints(con, &format!("RL.UNIFORM gate 10000 RESERVE AT {T0}"));
         assert_eq!(reply, [0, 1, 0, wait, wait + 10_000]);
@@ -239,14 +234,4 @@ fn a_smooth_limiter_lets_a_big_request_through_and_the_next_one_pays() {
     let century = error(con, "RL.SMOOTH key 1 3153600000000 COST 3");
     assert_eq!(century, "ERR limit would take too long to refill");
     assert!(error(con, "RL.SMOOTH warm 2 1000").starts_with("WRONGTYPE"), "another mode");
-}
-
-#[test]
-fn the_gate_of_the_zoo_opens_ten_seconds_later() {
-    let server = Server::start(&[]);
-    let con = &mut server.connection();
-    let at = |seconds: u64, micros: u64| 1_668_631_500_000_000 + seconds * 1_000_000 + micros;
-    for (time, limited) in [(at(8, 791_244), 0), (at(15, 574_130), 1), (at(25, 94_945), 0)] {
-        assert_eq!(ints(con, &format!("RL.UNIFORM bob 10000 AT {time}"))[0], limited);
-    }
 }

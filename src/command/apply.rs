@@ -10,7 +10,7 @@ pub struct Apply;
 
 impl Command for Apply {
     const NAME: &'static str = "APPLY";
-    const SYNTAX: &'static str = "key payload ...";
+    const SYNTAX: &'static str = "{key payload} ...";
     const SUMMARY: &'static str = "Internal: repeats the effect of a command on a replica or from the AOF";
     const COMPLEXITY: &'static str = "O(1) for each key, and the length of its payload";
     const FLAGS: &'static str = "write";

@@ -8,7 +8,7 @@ pub struct Shed;
 impl Command for Shed {
     const NAME: &'static str = "SHED";
     const SYNTAX: &'static str =
-        "key utilization [GOOD good] [BAD bad] [DELAY delay] [RAMP ramp] [TIER tier] [OF of] [AT at]";
+        "key utilization [GOOD good] [BAD bad] [DELAY delay] [RAMP ramp] [TIER tier OF of] [AT at]";
     const SUMMARY: &'static str = "Sheds load with a chance that grows while workers are overloaded";
     const COMPLEXITY: &'static str = "O(1)";
     const FLAGS: &'static str = "write deny-oom fast";

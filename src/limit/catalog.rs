@@ -47,7 +47,7 @@ impl Allows {
 pub const CATALOG: [Row; 9] = [
     Row {
         name: "TOKENBUCKET",
-        syntax: "key capacity refill period [BATCH] [COST cost] [AT at] [PARTIAL] [FORCE] [RESERVE] [MAXWAIT maxwait]",
+        syntax: "key capacity refill period [BATCH] [COST cost] [AT at] [PARTIAL | FORCE | RESERVE [MAXWAIT maxwait]]",
         summary: "Takes tokens from a bucket that is refilled at a steady rate",
         complexity: "O(1)",
         flags: "write deny-oom fast",
@@ -56,7 +56,7 @@ pub const CATALOG: [Row; 9] = [
     },
     Row {
         name: "LEAKYBUCKET",
-        syntax: "key capacity leak period [COST cost] [AT at] [PARTIAL] [FORCE]",
+        syntax: "key capacity leak period [COST cost] [AT at] [PARTIAL | FORCE]",
         summary: "Queues in a bucket that drains at a steady rate, and tells the wait",
         complexity: "O(1)",
         flags: "write deny-oom fast",
@@ -65,7 +65,7 @@ pub const CATALOG: [Row; 9] = [
     },
     Row {
         name: "GCRA",
-        syntax: "key max_burst count period [COST cost] [AT at] [PARTIAL] [FORCE] [RESERVE] [MAXWAIT maxwait]",
+        syntax: "key max_burst count period [COST cost] [AT at] [PARTIAL | FORCE | RESERVE [MAXWAIT maxwait]]",
         summary: "Limits a rate by the generic cell rate algorithm",
         complexity: "O(1)",
         flags: "write deny-oom fast",
@@ -74,7 +74,7 @@ pub const CATALOG: [Row; 9] = [
     },
     Row {
         name: "FIXEDWINDOW",
-        syntax: "key limit window [ALIGNED] [COST cost] [AT at] [PARTIAL] [FORCE]",
+        syntax: "key limit window [ALIGNED] [COST cost] [AT at] [PARTIAL | FORCE]",
         summary: "Limits a count over windows that follow one another",
         complexity: "O(1)",
         flags: "write deny-oom fast",
@@ -83,7 +83,7 @@ pub const CATALOG: [Row; 9] = [
     },
     Row {
         name: "SLIDINGWINDOW",
-        syntax: "key limit window [PRECISION precision] [COST cost] [AT at] [PARTIAL] [FORCE]",
+        syntax: "key limit window [PRECISION precision] [COST cost] [AT at] [PARTIAL | FORCE]",
         summary: "Limits a count over a window that slides with the clock",
         complexity: "O(1), with PRECISION O(N) where N is the number of sub-buckets in use",
         flags: "write deny-oom",
@@ -92,7 +92,7 @@ pub const CATALOG: [Row; 9] = [
     },
     Row {
         name: "SLIDINGLOG",
-        syntax: "key limit window [GAP gap] [COUNTREFUSED] [COST cost] [AT at] [PARTIAL] [FORCE]",
+        syntax: "key limit window [GAP gap] [COUNTREFUSED] [COST cost] [AT at] [PARTIAL | FORCE]",
         summary: "Limits a count over any window, exactly, by a log of requests",
         complexity: "O(log(N)) where N is the number of entries in the log",
         flags: "write deny-oom",
@@ -101,7 +101,7 @@ pub const CATALOG: [Row; 9] = [
     },
     Row {
         name: "UNIFORM",
-        syntax: "key interval [COST cost] [AT at] [FORCE] [RESERVE] [MAXWAIT maxwait]",
+        syntax: "key interval [COST cost] [AT at] [FORCE | RESERVE [MAXWAIT maxwait]]",
         summary: "Admits one request per interval",
         complexity: "O(1)",
         flags: "write deny-oom fast",
@@ -110,7 +110,7 @@ pub const CATALOG: [Row; 9] = [
     },
     Row {
         name: "SMOOTH",
-        syntax: "key permits period [BURST burst] [WARMUP warmup] [COLDFACTOR factor] [MAXWAIT maxwait] [COST cost] [AT at]",
+        syntax: "key permits period [BURST burst | WARMUP warmup [COLDFACTOR factor]] [MAXWAIT maxwait] [COST cost] [AT at]",
         summary: "Spaces requests as Guava's RateLimiter does, and tells the wait",
         complexity: "O(1)",
         flags: "write deny-oom fast",

@@ -23,7 +23,7 @@ use redis_module::{Context, RedisString, Status};
 
 use super::api::{OK, api, missing};
 use super::call::{Call, enter};
-use super::docs::Docs;
+use super::docs::{self, Docs};
 use super::guard::guarded;
 use super::info::info_outside_crashes;
 use super::reply::Reply;
@@ -84,7 +84,8 @@ impl Entry {
     }
 
     fn help(&self) -> [String; 2] {
-        [format!("RL.{} {}", self.name, self.syntax).trim_end().into(), format!("    {}.", self.summary)]
+        let syntax = docs::shown(self.syntax);
+        [format!("RL.{} {syntax}", self.name).trim_end().into(), format!("    {}.", self.summary)]
     }
 }
 
