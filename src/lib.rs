@@ -11,7 +11,9 @@ mod time;
 
 use redis_module::{Context, RedisString, Status, redis_module};
 
-use command::{Apply, Help, Info, Limit, Peek, Refund, Release, Renew, Shed};
+use command::{
+    Apply, CellThrottle, Help, Info, LPush, Limit, Peek, RPush, Refund, Release, Renew, Shed, Throttle, XAdd,
+};
 use server::Entry;
 
 /// A command for each row of the catalog.
@@ -30,6 +32,11 @@ const LIMITERS: [Entry; limit::CATALOG.len()] = [
 /// The other commands.
 const OTHERS: &[Entry] = &[
     Entry::of::<Shed>(),
+    Entry::of::<Throttle>(),
+    Entry::of::<CellThrottle>(),
+    Entry::of::<XAdd>(),
+    Entry::of::<LPush>(),
+    Entry::of::<RPush>(),
     Entry::of::<Refund>(),
     Entry::of::<Release>(),
     Entry::of::<Renew>(),

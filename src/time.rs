@@ -86,6 +86,11 @@ impl Span {
     pub const fn as_millis_up(self) -> u64 {
         self.0.div_ceil(1000)
     }
+
+    /// Likewise.
+    pub const fn as_secs_up(self) -> u64 {
+        self.0.div_ceil(1_000_000)
+    }
 }
 
 #[cfg(test)]

@@ -144,7 +144,7 @@ fn an_rdb_brings_back_the_same_bytes_and_expiries() {
 
 #[test]
 fn one_apply_for_each_admitted_call_and_nothing_for_a_refused_one() {
-    let server = Server::start(&["--appendonly", "yes"]);
+    let server = Server::start(&support::AOF_AT_ONCE);
     let con = &mut server.connection();
     let changes = |con: &mut Connection| -> u64 {
         info(con, "persistence", "rdb_changes_since_last_save").unwrap().parse().unwrap()
@@ -179,7 +179,7 @@ fn one_apply_for_each_admitted_call_and_nothing_for_a_refused_one() {
 
 #[test]
 fn what_is_shipped_for_a_large_table_is_what_changed() {
-    let server = Server::start(&["--appendonly", "yes"]);
+    let server = Server::start(&support::AOF_AT_ONCE);
     let con = &mut server.connection();
     for id in 0..2000 {
         ints(con, &format!("RL.CONCURRENT lease 5000 3600000 id{id}"));

@@ -40,7 +40,7 @@ fn no_time_passes_while_the_clock_is_behind_the_last_charge() {
 
 #[test]
 fn a_clock_set_back_further_than_the_reset_moves_the_state_even_by_a_refusal() {
-    let server = Server::start(&["--appendonly", "yes"]);
+    let server = Server::start(&support::AOF_AT_ONCE);
     let con = &mut server.connection();
     // The year 2096.
     let future = 4_000_000_000 * SECOND;

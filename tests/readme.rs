@@ -73,7 +73,7 @@ fn the_readme_names_every_command_with_its_syntax() {
     let readme = include_str!("../README.md");
     let commands = support::text(con, "COMMAND LIST FILTERBY MODULE ratelimit");
     let names: Vec<&str> = commands.trim_matches(['[', ']']).split(", ").collect();
-    assert_eq!(names.len(), 17, "{names:?}");
+    assert_eq!(names.len(), 22, "{names:?}");
     for name in names {
         let arguments = if name == "rl.help" { "" } else { " key" };
         let heading = format!("{}{arguments}", name.to_uppercase());

@@ -125,6 +125,7 @@ fn check(row: &Row, reply: &Value) -> Result<()> {
     };
     let right = match row.answer {
         Answer::Any => true,
+        Answer::Full => *reply == Value::Nil,
         Answer::Admitted => first == Some(0),
         Answer::Refused | Answer::Done => first == Some(1),
     };
@@ -173,7 +174,7 @@ impl Tally {
         counted("errors", self.errors - before.errors, 0)?;
         let (admitted, refused) = match row.answer {
             _ if !row.consumes() => (0, 0),
-            Answer::Refused => (0, calls),
+            Answer::Refused | Answer::Full => (0, calls),
             _ => (calls, 0),
         };
         counted("admitted", self.admitted - before.admitted, admitted)?;

@@ -42,6 +42,15 @@ redis.call('SET', KEYS[1], due + ARGV[1])
 return due - now
 ";
 
+/// Seed 004. KEYS: a stream. ARGV: the most entries, field, value. Replies 1 (added) or 0.
+pub const STREAM: &str = r"
+if redis.call('XLEN', KEYS[1]) >= tonumber(ARGV[1]) then
+    return 0
+end
+redis.call('XADD', KEYS[1], '*', ARGV[2], ARGV[3])
+return 1
+";
+
 /// Seed 003. KEYS: a hash. ARGV: windows as JSON, each `[seconds, limit, seconds of a bucket]`, now in s, cost.
 pub const SLIDING_WINDOWS: &str = r"
 local now, cost = tonumber(ARGV[2]), tonumber(ARGV[3])

@@ -38,6 +38,8 @@ pub enum Answer {
     Admitted,
     /// First of the integers: 1.
     Refused,
+    /// Nil.
+    Full,
     /// 1.
     Done,
 }
@@ -215,6 +217,45 @@ pub const ROWS: &[Row] = &[
         ..PLAIN
     },
     Row {
+        name: "RL.THROTTLE admitted",
+        call: "RL.THROTTLE key:# 500 100 1",
+        elsewhere: "redis-cell 23,112",
+        ..ADMITTED
+    },
+    Row {
+        name: "RL.THROTTLE refused",
+        call: "RL.THROTTLE key:# 0 1 3600",
+        elsewhere: "redis-cell 13,498",
+        ..REFUSED
+    },
+    Row {
+        name: "RL.XADD admitted",
+        call: "RL.XADD stream:# 1000000 * request_details some~values",
+        target: Some(16_000),
+        elsewhere: "Lua 30,335",
+        ..PLAIN
+    },
+    Row {
+        name: "RL.XADD refused",
+        call: "RL.XADD stream:# 1 * request_details some~values",
+        target: Some(7_500),
+        answer: Answer::Full,
+        ..PLAIN
+    },
+    Row {
+        name: "RL.LPUSH admitted",
+        call: "RL.LPUSH list:# 1000000 some~values",
+        target: Some(16_000),
+        ..PLAIN
+    },
+    Row {
+        name: "RL.LPUSH refused",
+        call: "RL.LPUSH list:# 1 some~values",
+        target: Some(7_500),
+        answer: Answer::Full,
+        ..PLAIN
+    },
+    Row {
         name: "EVALSHA of an empty script",
         call: "EVALSHA $SHA 1 key:#",
         script: lua::EMPTY,
@@ -237,6 +278,14 @@ pub const ROWS: &[Row] = &[
         elsewhere: "43,957 when designed",
         target: None,
         ..ADMITTED
+    },
+    Row {
+        name: "Lua stream, admitted",
+        call: "EVALSHA $SHA 1 stream:# 1000000 request_details some~values",
+        script: lua::STREAM,
+        elsewhere: "30,335 when designed",
+        answer: Answer::Done,
+        ..PLAIN
     },
     Row {
         name: "Lua GCRA booking",

@@ -16,7 +16,7 @@ impl Command for Release {
     const KEYS: Keys = Keys::Delete;
 
     fn run(call: &Call<'_>) -> Result<Reply, Error> {
-        let (id, at) = call.parse(2, |words| Ok((parse_id(words)?, words.at()?)))?;
+        let (id, at) = call.parse(2.., |words| Ok((parse_id(words)?, words.at()?)))?;
         change(call, at, |leases, now, out| put(concurrent::release(leases, id, now), out))
     }
 }
@@ -33,7 +33,7 @@ impl Command for Renew {
 
     fn run(call: &Call<'_>) -> Result<Reply, Error> {
         let (ttl, id, at) =
-            call.parse(2, |words| Ok((words.duration("ttl")?, parse_id(words)?, words.at()?)))?;
+            call.parse(2.., |words| Ok((words.duration("ttl")?, parse_id(words)?, words.at()?)))?;
         change(call, at, |leases, now, out| put(concurrent::renew(leases, id, ttl, now), out))
     }
 }

@@ -4,7 +4,7 @@ use crate::limit::with_limiter;
 use crate::limit::{
     Answer, CATALOG, Claim, Error, Limiter, Manner, Request, State, Verdict, decide_all, look, rule,
 };
-use crate::server::{Access, Call, Command, Key, Keys, Outcome, Reply, clock, count};
+use crate::server::{Access, Call, Command, Counter, Key, Keys, Outcome, Reply, clock};
 use crate::time::{Span, Time};
 
 /// The command of a row of the catalog.
@@ -21,7 +21,7 @@ impl<const ROW: usize> Command for Limit<ROW> {
 
     fn run(call: &Call<'_>) -> Result<Reply, Error> {
         let mut request = Request::default();
-        let limiter = call.parse(2, |words| (CATALOG[ROW].parse)(words, &mut request))?;
+        let limiter = call.parse(2.., |words| (CATALOG[ROW].parse)(words, &mut request))?;
         let (cost, manner) = (request.cost(), request.manner());
         if !CATALOG[ROW].allows.manner(manner) {
             return Err(Error::Syntax);
@@ -29,7 +29,7 @@ impl<const ROW: usize> Command for Limit<ROW> {
         let (answer, granted) =
             with_limiter!(limiter, limiter => ask(call, &limiter, cost, manner, request.at))?;
         if cost > 0 {
-            count(ROW, if answer.verdict.admits() { Outcome::Admitted } else { Outcome::Refused });
+            call.decided(1, Counter::Row(ROW), Outcome::of(answer.verdict));
         }
         Ok(match manner {
             Manner::Partial => Reply::Granted(answer, granted),
@@ -39,7 +39,7 @@ impl<const ROW: usize> Command for Limit<ROW> {
 }
 
 /// The answer, and how much was granted.
-fn ask<L: Limiter>(
+pub fn ask<L: Limiter>(
     call: &Call<'_>,
     limiter: &L,
     cost: u64,

@@ -8,8 +8,10 @@ mod info;
 mod lease;
 mod limit;
 mod peek;
+mod queue;
 mod refund;
 mod shed;
+mod throttle;
 
 pub use apply::Apply;
 pub use help::Help;
@@ -17,5 +19,7 @@ pub use info::Info;
 pub use lease::{Release, Renew};
 pub use limit::Limit;
 pub use peek::Peek;
+pub use queue::{LPush, RPush, XAdd};
 pub use refund::Refund;
 pub use shed::Shed;
+pub use throttle::{CellThrottle, Throttle};

@@ -17,7 +17,7 @@ impl Command for Peek {
 
     fn run(call: &Call<'_>) -> Result<Reply, Error> {
         let mut request = Request::default();
-        let (_, limiter) = call.parse(2, |words| parse(words, &mut request))?;
+        let (_, limiter) = call.parse(2.., |words| parse(words, &mut request))?;
         if request.manner() != Manner::Strict {
             return Err(Error::Syntax);
         }

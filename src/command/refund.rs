@@ -19,7 +19,7 @@ impl Command for Refund {
 
     fn run(call: &Call<'_>) -> Result<Reply, Error> {
         let mut request = Request::default();
-        let (row, limiter) = call.parse(2, |words| parse(words, &mut request))?;
+        let (row, limiter) = call.parse(2.., |words| parse(words, &mut request))?;
         if !row.allows.debt || request.manner() != Manner::Strict {
             return Err(Error::Syntax);
         }

@@ -1,7 +1,7 @@
 //! `RL.SHED key utilization [options]`: reports how busy the workers are, and throws the dice for the caller.
 
 use crate::limit::{Amount, Error, State, parse_shed};
-use crate::server::{Access, Call, Command, Key, Keys, Outcome, Reply, SHED, chance, clock, count};
+use crate::server::{Access, Call, Command, Counter, Key, Keys, Outcome, Reply, chance, clock};
 
 pub struct Shed;
 
@@ -15,7 +15,7 @@ impl Command for Shed {
     const KEYS: Keys = Keys::Update;
 
     fn run(call: &Call<'_>) -> Result<Reply, Error> {
-        let (shed, utilization, at) = call.parse(2, parse_shed)?;
+        let (shed, utilization, at) = call.parse(2.., parse_shed)?;
         let clock = clock();
         let now = at.unwrap_or(clock);
         let mut key = Key::<Amount>::open(call, 1, Access::Change)?;
@@ -27,7 +27,7 @@ impl Command for Shed {
         key.commit(clock.max(now).max(last), shed.silence());
         // Random bytes are dear: no dice where nothing is shed.
         let limited = shed_chance > 0.0 && chance() < shed_chance;
-        count(SHED, if limited { Outcome::Refused } else { Outcome::Admitted });
+        call.decided(1, Counter::Shed, if limited { Outcome::Refused } else { Outcome::Admitted });
         Ok(Reply::Chance(limited, shed_chance))
     }
 }

@@ -27,6 +27,8 @@ pub enum Error {
     Precision,
     /// A limiter, a debt or a booking that would take over 100 years to get back to new.
     TooLong,
+    /// Not the id of a stream's entry.
+    StreamId,
     /// The key holds something else, or another limiter's state.
     WrongType,
     /// An `RL.APPLY` payload that this version cannot read.
@@ -54,6 +56,9 @@ impl fmt::Display for Error {
                 super::sliding_buckets::MAX_BUCKETS
             ),
             Error::TooLong => write!(f, "ERR limit would take too long to refill"),
+            Error::StreamId => {
+                write!(f, "ERR Invalid stream ID specified as stream command argument")
+            }
             Error::WrongType => {
                 write!(f, "WRONGTYPE Operation against a key holding the wrong kind of value")
             }

@@ -50,16 +50,29 @@ pub fn parse<'a>(words: &mut Words<'_, 'a>, request: &mut Request) -> Result<Any
     let limit = words.number("max_burst", 0, MAX_COUNT)? + 1;
     let count = words.count("count")?;
     let period = words.duration("period")?;
-    let gcra = Gcra { limit, count, period };
     words.options(request, |_, _| Ok(false))?;
-    // A full debt is worked off in over a century; multiplied out, so that nothing is rounded.
-    if gcra.price(limit) > u128::from(Span::CENTURY.as_micros()) * u128::from(count) {
-        return Err(Error::TooLong);
-    }
-    Ok(AnyLimiter::Gcra(gcra))
+    Gcra::of(limit, count, period).map(AnyLimiter::Gcra)
+}
+
+/// Reads redis-cell's `max_burst count period [quantity] [AT at]`, with the period in seconds: the limiter, what is
+/// asked for, and when.
+pub fn parse_cell(words: &mut Words<'_, '_>) -> Result<(Gcra, u64, Option<Time>), Error> {
+    let limit = words.number("max_burst", 0, MAX_COUNT)? + 1;
+    let count = words.count("count")?;
+    let seconds = words.number("period", 1, Span::CENTURY.as_micros() / 1_000_000)?;
+    let quantity = if words.is_empty() { 1 } else { words.number("quantity", 0, MAX_COUNT)? };
+    let at = words.at()?;
+    Ok((Gcra::of(limit, count, Span::from_millis(seconds * 1000))?, quantity, at))
 }
 
 impl Gcra {
+    fn of(limit: u64, count: u64, period: Span) -> Result<Gcra, Error> {
+        let gcra = Gcra { limit, count, period };
+        // A full debt is worked off in over a century; multiplied out, so that nothing is rounded.
+        let too_long = gcra.price(limit) > u128::from(Span::CENTURY.as_micros()) * u128::from(count);
+        if too_long { Err(Error::TooLong) } else { Ok(gcra) }
+    }
+
     /// How far the arrival time is ahead of `now`, in units of one `count`-th of a microsecond, in which a request
     /// is `period` of them: everything is a whole number.
     fn debt(&self, arrival: &Arrival, now: Time) -> u128 {

@@ -50,7 +50,7 @@ pub use concurrent::Concurrent;
 pub use decide::{Answer, Claim, Gauge, Reading, Verdict, decide_all, look, read_clock, rule};
 pub use error::Error;
 pub use fixed_window::{AlignedWindow, FixedWindow, Opened, Tally};
-pub use gcra::{Arrival, Gcra};
+pub use gcra::{Arrival, Gcra, parse_cell};
 pub use leaky_bucket::{LeakyBucket, Water};
 pub use leases::Leases;
 pub use log::Log;

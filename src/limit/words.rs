@@ -91,6 +91,10 @@ impl<'w, 'a> Words<'w, 'a> {
         self.bounds
     }
 
+    pub fn is_empty(&self) -> bool {
+        self.words.as_slice().is_empty()
+    }
+
     pub fn word(&mut self) -> Result<&'a [u8], Error> {
         self.words.next().copied().ok_or(self.missing)
     }
@@ -166,7 +170,7 @@ impl<'w, 'a> Words<'w, 'a> {
         request: &mut Request,
         mut own: impl FnMut(&[u8], &mut Self) -> Result<bool, Error>,
     ) -> Result<(), Error> {
-        if self.words.as_slice().is_empty() {
+        if self.is_empty() {
             return Ok(());
         }
         self.missing = Error::Syntax;

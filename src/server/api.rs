@@ -46,6 +46,8 @@ macro_rules! needed {
 }
 
 needed! {
+    RedisModule_Call
+    RedisModule_CallReplyType
     RedisModule_CloseKey
     RedisModule_CreateCommand
     RedisModule_CreateDataType
@@ -53,6 +55,7 @@ needed! {
     RedisModule_DigestEndSequence
     RedisModule_EmitAOF
     RedisModule_Free
+    RedisModule_FreeCallReply
     RedisModule_GetAbsExpire
     RedisModule_GetCommand
     RedisModule_GetRandomBytes
@@ -63,11 +66,14 @@ needed! {
     RedisModule_ModuleTypeGetType
     RedisModule_ModuleTypeGetValue
     RedisModule_ModuleTypeSetValue
+    RedisModule_NotifyKeyspaceEvent
     RedisModule_OpenKey
+    RedisModule_RegisterBoolConfig
     RedisModule_RegisterNumericConfig
     RedisModule_Replicate
     RedisModule_ReplicateVerbatim
     RedisModule_ReplyWithArray
+    RedisModule_ReplyWithCallReply
     RedisModule_ReplyWithDouble
     RedisModule_ReplyWithError
     RedisModule_ReplyWithLongLong
@@ -82,6 +88,7 @@ needed! {
     RedisModule_SignalModifiedKey
     RedisModule_StringPtrLen
     RedisModule_UnlinkKey
+    RedisModule_ValueLength
     RedisModule_WrongArity
 }
 

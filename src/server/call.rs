@@ -1,6 +1,7 @@
 //! One call of a command: the arguments, and the door that no panic passes.
 
 use std::ffi::c_int;
+use std::ops::RangeBounds;
 use std::slice;
 
 use redis_module::raw::{RedisModuleCtx, RedisModuleString};
@@ -27,9 +28,14 @@ impl<'a> Call<'a> {
         self.argv.get(place).copied().ok_or(Error::Arity)
     }
 
+    /// The arguments from a place on.
+    pub(super) fn strings(&self, from: usize) -> &'a [*mut RedisModuleString] {
+        self.argv.get(from..).unwrap_or(&[])
+    }
+
     /// The bytes of the arguments from a place on.
     pub fn arguments(&self, from: usize) -> impl Iterator<Item = &'a [u8]> + use<'a> {
-        self.argv.get(from..).unwrap_or(&[]).iter().map(|string| bytes(*string))
+        self.strings(from).iter().map(|string| bytes(*string))
     }
 
     /// How many arguments there are, with the command's name.
@@ -37,21 +43,22 @@ impl<'a> Call<'a> {
         self.argv.len()
     }
 
-    /// Reads the arguments from a place on as words.
+    /// Reads the arguments at these places as words.
     pub fn parse<T>(
         &self,
-        from: usize,
+        places: impl RangeBounds<usize>,
         parse: impl FnOnce(&mut Words<'_, 'a>) -> Result<T, Error>,
     ) -> Result<T, Error> {
         // So that no call but a wordy one allocates.
         let mut few: [&'a [u8]; FEW] = [&[]; FEW];
         let many: Vec<&'a [u8]>;
-        let count = self.argv.len().saturating_sub(from);
-        let words: &[&'a [u8]] = if let Some(words) = few.get_mut(..count) {
-            words.iter_mut().zip(self.arguments(from)).for_each(|(word, argument)| *word = argument);
+        let strings =
+            self.argv.get((places.start_bound().cloned(), places.end_bound().cloned())).unwrap_or(&[]);
+        let words: &[&'a [u8]] = if let Some(words) = few.get_mut(..strings.len()) {
+            words.iter_mut().zip(strings).for_each(|(word, string)| *word = bytes(*string));
             &*words
         } else {
-            many = self.arguments(from).collect();
+            many = strings.iter().map(|string| bytes(*string)).collect();
             &many
         };
         parse(&mut Words::new(words, stats::bounds()))

@@ -18,6 +18,30 @@ pub enum Access {
     Change,
 }
 
+/// What a queue is made of.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Queue {
+    Stream,
+    List,
+}
+
+/// How long the stream or list at a place is; 0 if there is none.
+pub fn queue_length(call: &Call<'_>, place: usize, queue: Queue) -> Result<u64, Error> {
+    let handle = Handle::open(call, place, Access::Look)?;
+    let wanted = match queue {
+        Queue::Stream => KeyType::Stream,
+        Queue::List => KeyType::List,
+    };
+    // SAFETY: the handle is open; the server takes a null one for a missing key.
+    let (found, length) =
+        unsafe { (api!(RedisModule_KeyType(handle.key)), api!(RedisModule_ValueLength(handle.key))) };
+    if found == KeyType::Empty as c_int || found == wanted as c_int {
+        Ok(length as u64)
+    } else {
+        Err(Error::WrongType)
+    }
+}
+
 /// Closed when dropped.
 pub(super) struct Handle<'c, 'a> {
     call: &'c Call<'a>,

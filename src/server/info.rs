@@ -8,8 +8,7 @@ use redis_module::{InfoContext, RedisResult, basic_info_command_handler};
 use redis_module_macros::info_command_handler;
 
 use super::guard::guarded;
-use super::stats::{ADMITTED, ERRORS, REFUSED};
-use crate::limit::CATALOG;
+use super::stats::{ERRORS, counts};
 
 /// Replaces the crate's handler, which writes a stack trace into a crash report before it asks anyone: in a signal
 /// handler, where nothing may be allocated.
@@ -26,11 +25,10 @@ fn info(context: &InfoContext, _for_crash_report: bool) -> RedisResult<()> {
     section = section.field("version", env!("CARGO_PKG_VERSION"))?;
     section = section.field("build", option_env!("RATELIMIT_BUILD").unwrap_or("unknown"))?;
     section = section.field("errors", ERRORS.load(Relaxed))?;
-    let names = CATALOG.iter().map(|row| row.name).chain(["SHED"]);
-    for (name, (admitted, refused)) in names.zip(ADMITTED.iter().zip(&REFUSED)) {
+    for (name, admitted, refused) in counts() {
         let name = name.to_ascii_lowercase();
-        section = section.field(&format!("{name}_admitted"), admitted.load(Relaxed))?;
-        section = section.field(&format!("{name}_refused"), refused.load(Relaxed))?;
+        section = section.field(&format!("{name}_admitted"), admitted)?;
+        section = section.field(&format!("{name}_refused"), refused)?;
     }
     section.build_section()?.build_info().map(|_| ())
 }

@@ -7,6 +7,7 @@ mod dice;
 mod docs;
 #[cfg(feature = "fault-injection")]
 mod fault;
+mod forward;
 mod guard;
 mod handle;
 mod info;
@@ -22,9 +23,9 @@ pub use clock::clock;
 pub use dice::chance;
 #[cfg(feature = "fault-injection")]
 pub use fault::arm_load;
-pub use handle::Access;
+pub use handle::{Access, Queue, queue_length};
 pub use payload::Payload;
 pub use register::{Command, Entry, Keys, help, load};
 pub use reply::{Reply, Value};
-pub use stats::{Outcome, SHED, count};
+pub use stats::{Counter, Outcome};
 pub use store::{Key, describe};

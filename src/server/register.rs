@@ -6,15 +6,17 @@ use std::panic::PanicHookInfo;
 use std::ptr::null_mut;
 use std::sync::OnceLock;
 
-use redis_module::configuration::{ConfigurationFlags, register_i64_configuration};
+use redis_module::configuration::{
+    ConfigurationFlags, register_bool_configuration, register_i64_configuration,
+};
 use redis_module::logging::log_warning;
 use redis_module::raw::{
-    REDISMODULE_CMD_KEY_ACCESS, REDISMODULE_CMD_KEY_DELETE, REDISMODULE_CMD_KEY_OW, REDISMODULE_CMD_KEY_RO,
-    REDISMODULE_CMD_KEY_RW, REDISMODULE_CMD_KEY_UPDATE, REDISMODULE_OPTION_NO_IMPLICIT_SIGNAL_MODIFIED,
-    REDISMODULE_OPTIONS_HANDLE_IO_ERRORS, REDISMODULE_OPTIONS_HANDLE_REPL_ASYNC_LOAD,
-    RedisModule_AddACLCategory, RedisModule_SetCommandACLCategories, RedisModuleCommandArg,
-    RedisModuleCommandHistoryEntry, RedisModuleCommandInfo, RedisModuleCommandInfoVersion,
-    RedisModuleCommandKeySpec, RedisModuleCtx,
+    REDISMODULE_CMD_KEY_ACCESS, REDISMODULE_CMD_KEY_DELETE, REDISMODULE_CMD_KEY_INSERT,
+    REDISMODULE_CMD_KEY_OW, REDISMODULE_CMD_KEY_RO, REDISMODULE_CMD_KEY_RW, REDISMODULE_CMD_KEY_UPDATE,
+    REDISMODULE_OPTION_NO_IMPLICIT_SIGNAL_MODIFIED, REDISMODULE_OPTIONS_HANDLE_IO_ERRORS,
+    REDISMODULE_OPTIONS_HANDLE_REPL_ASYNC_LOAD, RedisModule_AddACLCategory,
+    RedisModule_SetCommandACLCategories, RedisModuleCommandArg, RedisModuleCommandHistoryEntry,
+    RedisModuleCommandInfo, RedisModuleCommandInfoVersion, RedisModuleCommandKeySpec, RedisModuleCtx,
     RedisModuleKeySpecBeginSearchType_REDISMODULE_KSPEC_BS_INDEX as BY_INDEX,
     RedisModuleKeySpecFindKeysType_REDISMODULE_KSPEC_FK_RANGE as BY_RANGE, RedisModuleString,
     register_info_function,
@@ -27,13 +29,18 @@ use super::docs::{self, Docs};
 use super::guard::guarded;
 use super::info::info_outside_crashes;
 use super::reply::Reply;
-use super::stats::{DEFAULT_MOST, MAX_LEASES, MAX_LOG_ENTRIES};
+use super::stats::{DEFAULT_MOST, EVENTS, MAX_LEASES, MAX_LOG_ENTRIES};
 use super::value::TYPE;
 use crate::limit::Error;
 
+/// What the names of our commands begin with.
+const OURS: &str = "RL.";
+
 /// A command: what it is called, what the server is told of it, and its story.
 pub trait Command {
-    /// Without the `RL.`.
+    /// Only a name of our own must be free; others are left to whoever was first.
+    const PREFIX: &'static str = OURS;
+    /// Without the prefix.
     const NAME: &'static str;
     const SYNTAX: &'static str;
     const SUMMARY: &'static str;
@@ -54,6 +61,8 @@ pub enum Keys {
     Update,
     /// The first, which may be deleted.
     Delete,
+    /// The first, which is added to.
+    Insert,
     /// The first and every second one after it, which are overwritten.
     Pairs,
     None,
@@ -61,6 +70,7 @@ pub enum Keys {
 
 /// A line of the table of commands.
 pub struct Entry {
+    prefix: &'static str,
     name: &'static str,
     syntax: &'static str,
     summary: &'static str,
@@ -73,6 +83,7 @@ pub struct Entry {
 impl Entry {
     pub const fn of<C: Command>() -> Entry {
         Entry {
+            prefix: C::PREFIX,
             name: C::NAME,
             syntax: C::SYNTAX,
             summary: C::SUMMARY,
@@ -83,9 +94,13 @@ impl Entry {
         }
     }
 
+    fn full_name(&self) -> String {
+        format!("{}{}", self.prefix, self.name)
+    }
+
     fn help(&self) -> [String; 2] {
         let syntax = docs::shown(self.syntax);
-        [format!("RL.{} {syntax}", self.name).trim_end().into(), format!("    {}.", self.summary)]
+        [format!("{} {syntax}", self.full_name()).trim_end().into(), format!("    {}.", self.summary)]
     }
 }
 
@@ -120,6 +135,7 @@ fn try_load(context: &Context, arguments: &[RedisString], commands: &[&[Entry]])
         | HANDLE_ATOMIC_SLOT_MIGRATION;
     // SAFETY: `ctx` is the context of the load.
     unsafe { api!(RedisModule_SetModuleOptions(ctx, options.cast_signed())) };
+    register_bool_configuration(context, "events", &EVENTS, false, ConfigurationFlags::DEFAULT, None);
     for (name, setting) in [("max-leases", &MAX_LEASES), ("max-log-entries", &MAX_LOG_ENTRIES)] {
         let flags = ConfigurationFlags::DEFAULT;
         register_i64_configuration(context, name, setting, DEFAULT_MOST, 1, 100_000_000, flags, None);
@@ -137,9 +153,22 @@ fn try_load(context: &Context, arguments: &[RedisString], commands: &[&[Entry]])
     let lines = commands.iter().copied().flatten().flat_map(Entry::help);
     // A second load in one process is of another copy of the library.
     _ = HELP.set(lines.collect());
+    #[cfg(feature = "fault-injection")]
+    for command in commands.iter().copied().flatten().filter(|command| command.prefix != OURS) {
+        // SAFETY: `ctx` is the context of the load.
+        arguments.first().and_then(|_| unsafe { register(ctx, command, own_category) });
+    }
     commands.iter().copied().flatten().try_for_each(|command| {
         // SAFETY: `ctx` is the context of the load.
-        unsafe { register(ctx, command, own_category) }.ok_or(format!("cannot register RL.{}", command.name))
+        let registered = unsafe { register(ctx, command, own_category) };
+        match registered {
+            Some(()) => Ok(()),
+            None if command.prefix == OURS => Err(format!("cannot register {}", command.full_name())),
+            None => {
+                context.log_notice(&format!("ratelimit: {} is another module's", command.full_name()));
+                Ok(())
+            }
+        }
     })
 }
 
@@ -153,12 +182,14 @@ fn log_panic(panic: &PanicHookInfo<'_>) {
 /// Valkey 9: the module's keys may be moved by atomic slot migration, which uses the AOF rewrite. Redis ignores it.
 const HANDLE_ATOMIC_SLOT_MIGRATION: c_uint = 1 << 5;
 
-/// The module takes no arguments, but for the one by which a test takes a function away.
+/// The module takes no arguments, but for those by which a test takes a function or a name away.
 fn pretended(arguments: &[RedisString]) -> Result<Option<&'static str>, String> {
     match arguments.iter().map(RedisString::as_slice).collect::<Vec<_>>().as_slice() {
         [] => Ok(None),
         #[cfg(feature = "fault-injection")]
         [b"WITHOUT", b"RedisModule_Replicate"] => Ok(Some("RedisModule_Replicate")),
+        #[cfg(feature = "fault-injection")]
+        [b"TAKEN"] => Ok(None),
         _ => Err("it takes no arguments; its settings are ratelimit.* in redis.conf".into()),
     }
 }
@@ -167,7 +198,7 @@ fn pretended(arguments: &[RedisString]) -> Result<Option<&'static str>, String> 
 ///
 /// `ctx` is the context of the load.
 unsafe fn register(ctx: *mut RedisModuleCtx, command: &Entry, own_category: bool) -> Option<()> {
-    let name = CString::new(format!("rl.{}", command.name.to_ascii_lowercase())).ok()?;
+    let name = CString::new(command.full_name().to_ascii_lowercase()).ok()?;
     let flags = CString::new(command.flags).ok()?;
     let summary = CString::new(command.summary).ok()?;
     let complexity = CString::new(command.complexity).ok()?;
@@ -235,6 +266,7 @@ fn key_specs(keys: Keys) -> [RedisModuleCommandKeySpec; 2] {
         Keys::Update => {
             (REDISMODULE_CMD_KEY_RW | REDISMODULE_CMD_KEY_ACCESS | REDISMODULE_CMD_KEY_UPDATE, 0, 1)
         }
+        Keys::Insert => (REDISMODULE_CMD_KEY_RW | REDISMODULE_CMD_KEY_INSERT, 0, 1),
         Keys::Delete => (REDISMODULE_CMD_KEY_RW | REDISMODULE_CMD_KEY_DELETE, 0, 1),
         Keys::Pairs => (REDISMODULE_CMD_KEY_OW | REDISMODULE_CMD_KEY_UPDATE, -1, 2),
         // The end of the list comes first.

@@ -5,6 +5,7 @@ use std::ffi::CString;
 use redis_module::raw::RedisModuleCtx;
 
 use super::api::api;
+use super::forward::Told;
 use super::stats;
 use crate::limit::{Answer, Error, Gauge, Verdict};
 use crate::time::Span;
@@ -16,6 +17,10 @@ pub enum Reply {
     Granted(Answer, u64),
     /// The shedder's: limited or not, and the chance that it was.
     Chance(bool, f64),
+    /// redis-cell's: in seconds, and -1 where nothing needs to be waited for.
+    Cell(Answer),
+    /// What a command of the server's replied.
+    Told(Told),
     Integer(u64),
     Null,
     Ok,
@@ -40,6 +45,19 @@ pub fn five(answer: &Answer) -> [i64; 5] {
         Verdict::Refuse { retry: None } => (1, -1),
     };
     [limited, integer(limit), integer(remaining), retry, millis(reset)]
+}
+
+fn cell(answer: &Answer) -> [i64; 5] {
+    let Answer { verdict, gauge: Gauge { limit, remaining, reset } } = *answer;
+    let (limited, retry) = match verdict {
+        Verdict::Admit { .. } => (0, -1),
+        Verdict::Refuse { retry } => (1, retry.map_or(-1, secs)),
+    };
+    [limited, integer(limit), integer(remaining), retry, secs(reset)]
+}
+
+fn secs(span: Span) -> i64 {
+    integer(span.as_secs_up())
 }
 
 fn millis(span: Span) -> i64 {
@@ -73,6 +91,13 @@ pub unsafe fn send(ctx: *mut RedisModuleCtx, reply: &Reply) {
                 api!(RedisModule_ReplyWithLongLong(ctx, (*limited).into()));
                 api!(RedisModule_ReplyWithDouble(ctx, *chance));
             }
+            Reply::Cell(answer) => {
+                api!(RedisModule_ReplyWithArray(ctx, 5));
+                for integer in cell(answer) {
+                    api!(RedisModule_ReplyWithLongLong(ctx, integer));
+                }
+            }
+            Reply::Told(told) => told.send(ctx),
             Reply::Integer(number) => _ = api!(RedisModule_ReplyWithLongLong(ctx, integer(*number))),
             Reply::Null => _ = api!(RedisModule_ReplyWithNull(ctx)),
             Reply::Ok => _ = api!(RedisModule_ReplyWithSimpleString(ctx, c"OK".as_ptr())),

@@ -26,6 +26,9 @@ const PATIENCE: Duration = Duration::from_mins(1);
 /// How often another port is tried when somebody was faster to take the one that was free a moment ago.
 const ATTEMPTS: u32 = 20;
 
+/// An AOF that a call is in before it is answered, so that its size can be looked at.
+pub const AOF_AT_ONCE: [&str; 4] = ["--appendonly", "yes", "--appendfsync", "always"];
+
 /// The module as `make build` leaves it.
 pub fn module() -> PathBuf {
     built("target/release/libredis_ratelimit.so")

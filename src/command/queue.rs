@@ -1,0 +1,104 @@
+//! `RL.XADD key maxlen id field value [field value ...]`, `RL.LPUSH` and `RL.RPUSH key maxlen element [element ...]`:
+//! adds to a stream or a list, unless that would then hold more than `maxlen`.
+//!
+//! The request-coupled leaky bucket of seed 004: whoever takes from the queue sets the pace, and what does not fit is
+//! refused. The queue is the server's own, and so is the command that adds to it.
+
+use std::ffi::CStr;
+
+use crate::limit::Error;
+use crate::server::{Call, Command, Counter, Keys, Outcome, Queue, Reply, queue_length};
+
+pub struct XAdd;
+pub struct LPush;
+pub struct RPush;
+
+/// Where the key and the words after `maxlen` are.
+const KEY: usize = 1;
+const REST: usize = 3;
+
+impl Command for XAdd {
+    const NAME: &'static str = "XADD";
+    const SYNTAX: &'static str = "key maxlen id {field value} ...";
+    const SUMMARY: &'static str = "Appends to a stream, unless it would then be too long";
+    const COMPLEXITY: &'static str = "O(1)";
+    const FLAGS: &'static str = "write deny-oom fast";
+    const KEYS: Keys = Keys::Insert;
+
+    fn run(call: &Call<'_>) -> Result<Reply, Error> {
+        let pairs = call.len().saturating_sub(REST + 1);
+        if pairs == 0 || !pairs.is_multiple_of(2) {
+            return Err(Error::Arity);
+        }
+        // What the server took for an option of XADD's, like a second bound on the length, is no id.
+        if !call.arguments(REST).next().is_some_and(may_be_id) {
+            return Err(Error::StreamId);
+        }
+        add(call, c"XADD", Queue::Stream, 1, Counter::XAdd)
+    }
+}
+
+impl Command for LPush {
+    const NAME: &'static str = "LPUSH";
+    const SYNTAX: &'static str = "key maxlen element ...";
+    const SUMMARY: &'static str = "Pushes all elements to a list's head, unless it would then be too long";
+    const COMPLEXITY: &'static str = "O(N) where N is the number of elements pushed";
+    const FLAGS: &'static str = "write deny-oom fast";
+    const KEYS: Keys = Keys::Insert;
+
+    fn run(call: &Call<'_>) -> Result<Reply, Error> {
+        push(call, c"LPUSH", Counter::LPush)
+    }
+}
+
+impl Command for RPush {
+    const NAME: &'static str = "RPUSH";
+    const SYNTAX: &'static str = "key maxlen element ...";
+    const SUMMARY: &'static str = "Pushes all elements to a list's tail, unless it would then be too long";
+    const COMPLEXITY: &'static str = "O(N) where N is the number of elements pushed";
+    const FLAGS: &'static str = "write deny-oom fast";
+    const KEYS: Keys = Keys::Insert;
+
+    fn run(call: &Call<'_>) -> Result<Reply, Error> {
+        push(call, c"RPUSH", Counter::RPush)
+    }
+}
+
+fn push(call: &Call<'_>, command: &CStr, counter: Counter) -> Result<Reply, Error> {
+    match call.len().saturating_sub(REST) {
+        0 => Err(Error::Arity),
+        elements => add(call, command, Queue::List, elements as u64, counter),
+    }
+}
+
+/// Adds so many entries or none; replies what the server's command does, or nil.
+fn add(
+    call: &Call<'_>,
+    command: &CStr,
+    queue: Queue,
+    entries: u64,
+    counter: Counter,
+) -> Result<Reply, Error> {
+    let longest = call.parse(KEY + 1..REST, |words| words.count("maxlen"))?;
+    if queue_length(call, KEY, queue)?.saturating_add(entries) > longest {
+        call.decided(KEY, counter, Outcome::Refused);
+        return Ok(Reply::Null);
+    }
+    let told = call.forward(command, KEY, REST)?;
+    if !told.is_error() {
+        call.decided(KEY, counter, Outcome::Admitted);
+    }
+    Ok(Reply::Told(told))
+}
+
+/// Whether it looks like an id of an entry to be made: `*`, `1700000000000`, `1700000000000-1`, `1700000000000-*`.
+fn may_be_id(word: &[u8]) -> bool {
+    let number = |digits: &[u8]| !digits.is_empty() && digits.iter().all(u8::is_ascii_digit);
+    let mut parts = word.splitn(2, |byte| *byte == b'-');
+    match (parts.next(), parts.next()) {
+        (Some(b"*"), None) => true,
+        (Some(millis), None | Some(b"*")) => number(millis),
+        (Some(millis), Some(sequence)) => number(millis) && number(sequence),
+        (None, _) => false,
+    }
+}

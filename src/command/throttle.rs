@@ -1,0 +1,43 @@
+//! `RL.THROTTLE` and `CL.THROTTLE key max_burst count period [quantity] [AT at]`: redis-cell's command.
+//!
+//! The limiter is `RL.GCRA`'s and so is the state; times are in whole seconds, and `retry_after` is -1 also where the
+//! request was admitted.
+
+use super::limit::ask;
+use crate::limit::{Error, Manner, parse_cell};
+use crate::server::{Call, Command, Counter, Keys, Outcome, Reply};
+
+pub struct Throttle;
+pub struct CellThrottle;
+
+impl Command for Throttle {
+    const NAME: &'static str = "THROTTLE";
+    const SYNTAX: &'static str = "key max_burst count period [quantity [AT at]]";
+    const SUMMARY: &'static str = "Limits a rate by the generic cell rate algorithm, as redis-cell does";
+    const COMPLEXITY: &'static str = "O(1)";
+    const FLAGS: &'static str = "write deny-oom fast";
+    const KEYS: Keys = Keys::Update;
+
+    fn run(call: &Call<'_>) -> Result<Reply, Error> {
+        let (gcra, quantity, at) = call.parse(2.., parse_cell)?;
+        let (answer, _) = ask(call, &gcra, quantity, Manner::Strict, at)?;
+        if quantity > 0 {
+            call.decided(1, Counter::Throttle, Outcome::of(answer.verdict));
+        }
+        Ok(Reply::Cell(answer))
+    }
+}
+
+impl Command for CellThrottle {
+    const PREFIX: &'static str = "CL.";
+    const NAME: &'static str = Throttle::NAME;
+    const SYNTAX: &'static str = Throttle::SYNTAX;
+    const SUMMARY: &'static str = Throttle::SUMMARY;
+    const COMPLEXITY: &'static str = Throttle::COMPLEXITY;
+    const FLAGS: &'static str = Throttle::FLAGS;
+    const KEYS: Keys = Throttle::KEYS;
+
+    fn run(call: &Call<'_>) -> Result<Reply, Error> {
+        Throttle::run(call)
+    }
+}
