@@ -84,5 +84,5 @@ await sleep(limited[3] * 1000 + 10) // a timer may be a millisecond early
 expect('after the wait', await throttle('dave', 0, 1, 2), [0, 1, 0, -1, 2])
 
 await quit()
-console.log(passed, total)
+console.log(`${passed} of ${total}`)
 process.exitCode = passed < total ? 1 : 0

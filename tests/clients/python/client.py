@@ -74,5 +74,5 @@ async def main(port):
 
 
 asyncio.run(main(int(sys.argv[1])))
-print(sum(checks), len(checks))
+print(f"{sum(checks)} of {len(checks)}")
 sys.exit(sum(checks) < len(checks))

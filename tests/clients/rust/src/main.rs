@@ -30,14 +30,15 @@ async fn main() -> ExitCode {
         "tower-redis-cell" => middleware(client, &mut checks).await,
         other => panic!("no client for {other}"),
     }
-    println!("{} {}", checks.passed, checks.total);
+    println!("{} of {}", checks.passed, checks.total);
     ExitCode::from(u8::from(checks.passed < checks.total))
 }
 
 fn commands(client: Client, checks: &mut Checks) {
     let mut connection = client.get_connection().expect("a connection");
     let mut ask = |key: &Key, policy: &Policy| -> Answer {
-        let verdict: Verdict = redis::Cmd::from(Cmd::new(key, policy)).query(&mut connection).expect("a verdict");
+        let verdict: Verdict =
+            redis::Cmd::from(Cmd::new(key, policy)).query(&mut connection).expect("a verdict");
         verdict.into()
     };
 
