@@ -362,13 +362,13 @@ mod tests {
     fn a_busy_log_takes_less_than_four_bytes_an_entry() {
         let mut log = Log::default();
         for i in 0..100_000 {
-            // Up to 2,000 requests a second, never quite even.
-            log.end_with(Entry { at: at(1_000_000 + i * 500 + i % 7 * 31), weight: 1 });
+            // A hundred requests a second, never quite even.
+            log.end_with(Entry { at: at(1_000_000 + i * 10_000 + i % 7 * 31), weight: 1 });
         }
         assert!(log.allocated() < 400_000, "{} bytes", log.allocated());
         let mut bytes = Vec::new();
         log.encode(&mut bytes);
-        assert!(bytes.len() < 250_000, "{} bytes", bytes.len());
+        assert!(bytes.len() < 310_000, "{} bytes", bytes.len());
     }
 
     #[test]
