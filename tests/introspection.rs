@@ -188,7 +188,7 @@ fn a_key_tells_what_it_holds() {
         ),
         (
             "RL.SLIDINGLOG g 10 60000 COST 4",
-            "limiter, SLIDINGLOG, mode, log, stored_entries, 1, stored_cost, 4, oldest_us, 1700002800000000, newest_us, 1700002800000000, ",
+            "limiter, SLIDINGLOG, mode, log, stored_entries, 1, stored_cost, 4, oldest_us, 1700002800000000, newest_us, 1700002800000000, last_entry_us, 1700002800000000, ",
         ),
     ] {
         ints(con, &format!("{make} AT {at}"));

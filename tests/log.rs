@@ -10,7 +10,7 @@
 mod support;
 
 use redis::Value;
-use support::{Server, call, error, info, ints, text};
+use support::{Server, call, error, info, ints, sync, text};
 
 /// The start of an hour in 2023.
 const T0: u64 = 1_700_002_800_000_000;
@@ -177,4 +177,47 @@ fn another_window_or_limit_finds_the_same_entries() {
     assert_eq!(peek(con, "5 60000", 8), [0, 5, 2, 0, 60_000]);
     assert_eq!(peek(con, "2 60000", 8), [1, 2, 0, 56_000, 60_000]);
     assert_eq!(peek(con, "9 10000 GAP 5000", 8), [1, 9, 0, 5000, 10_000]);
+}
+
+#[test]
+fn a_debt_that_could_not_be_added_up_is_an_error_and_nothing_of_it_is_lost_before() {
+    let server = Server::start(&[]);
+    let con = &mut server.connection();
+    let most = 9_007_199_254_740_991u64;
+    let force = |at: u64| format!("RL.SLIDINGLOG log 10 1000 FORCE COST {most} AT {at}");
+    for _ in 0..3 {
+        assert_eq!(ints(con, &force(T0))[0], 0);
+    }
+    let refund = format!("RL.REFUND log SLIDINGLOG 10 1000 COST {most} AT {T0}");
+    assert_eq!(ints(con, &refund)[2], 0);
+    assert_eq!(ints(con, &refund)[2], 0, "one is still owed");
+    assert_eq!(ints(con, &refund), [0, 10, 10, 0, 0]);
+    for i in 0..64 {
+        ints(con, &force(T0 + i));
+    }
+    let dump = call(con, &["DUMP", "log"]).unwrap();
+    for line in [force(T0 + 64), force(T0 + 63)] {
+        assert_eq!(error(con, &line), "ERR limit would take too long to refill");
+    }
+    assert_eq!(call(con, &["DUMP", "log"]).unwrap(), dump);
+}
+
+#[test]
+fn a_clock_that_was_set_back_moves_a_large_log_by_its_blocks() {
+    let server = Server::start(&[]);
+    let replica = server.replica(&["--propagation-error-behavior", "panic"]);
+    let con = &mut server.connection();
+    for i in 0..500 {
+        ints(con, &format!("RL.SLIDINGLOG log 1000 1000 COST {} AT {}", 1 + i % 2, T0 + i * 1500));
+    }
+    // Farther back than a reset: the entries are moved, even by a refusal, and stay as far apart.
+    let back = T0 - 3600 * SECOND;
+    let peek = |at: u64| format!("RL.PEEK log SLIDINGLOG 1000 1000 COST 400 AT {at}");
+    let before = ints(con, &peek(T0 + 499 * 1500));
+    assert_eq!(before[..3], [1, 1000, 250]);
+    assert_eq!(ints(con, &format!("RL.SLIDINGLOG log 1000 1000 COST 400 AT {back}")), before);
+    assert_eq!(ints(con, &peek(back)), before);
+    sync(&server, &replica);
+    let dump = call(con, &["DUMP", "log"]).unwrap();
+    assert_eq!(call(&mut replica.connection(), &["DUMP", "log"]).unwrap(), dump);
 }

@@ -49,6 +49,7 @@ const ROWS: &[Row] = &[
         elsewhere: "Lua, three windows 289",
         ..PLAIN
     },
+    Row { name: "RL.SLIDINGLOG, one entry", call: "RL.SLIDINGLOG key:# 100 3600000", ..PLAIN },
     Row { name: "RL.CONCURRENT, one lease", call: "RL.CONCURRENT key:# 100 3600000 id:#", ..PLAIN },
     Row {
         name: "Lua token bucket",

@@ -47,14 +47,16 @@ fn give_back<L: Limiter>(call: &Call<'_>, limiter: &L, request: &Request) -> Res
         if let Some(change) = limiter.refund(state, now, request.cost()) {
             L::State::encode_change(&change, out);
         }
-    })?;
+    });
     let gauge = key
         .state()
         .map_or_else(|| limiter.gauge(&limiter.fresh(now), now), |state| limiter.gauge(state, now));
-    if refunded && gauge.reset == Span::ZERO {
+    // What the reading of the clock has moved is made known, whatever came of the rest.
+    if refunded == Ok(true) && gauge.reset == Span::ZERO {
         key.delete();
     } else {
         key.commit(clock.max(now), gauge.reset);
     }
+    refunded?;
     Ok(Answer { verdict: Verdict::ADMIT, gauge }.delayed(now.since(asked)))
 }

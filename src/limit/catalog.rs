@@ -94,7 +94,7 @@ pub const CATALOG: [Row; 9] = [
         name: "SLIDINGLOG",
         syntax: "key limit window [GAP gap] [COUNTREFUSED] [COST cost] [AT at] [PARTIAL | FORCE]",
         summary: "Limits a count over any window, exactly, by a log of requests",
-        complexity: "O(log(N)) where N is the number of entries in the log",
+        complexity: "O(log(N)) where N is the number of entries in the log, and O(N/64) when the clock was set back",
         flags: "write deny-oom",
         allows: DEBT,
         parse: sliding_log::parse,

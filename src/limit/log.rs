@@ -236,6 +236,12 @@ impl Log {
 
     /// Moves all entries back by `step`; what would be before the epoch comes together there.
     pub(super) fn shift(&mut self, step: Span) {
+        if self.gone.at.since(Time::default()) >= step {
+            // Entries are told by their distances: only where the blocks begin is moved.
+            self.blocks.iter_mut().for_each(|block| block.first = block.first.minus(step));
+            (self.gone.at, self.newest) = (self.gone.at.minus(step), self.newest.minus(step));
+            return;
+        }
         let mut moved = Log::default();
         for entry in self.iter() {
             let at = entry.at.minus(step);

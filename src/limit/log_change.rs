@@ -2,7 +2,7 @@
 
 use super::codec::{Reader, put};
 use super::log::{Entry, Log, read, write};
-use super::{Figure, Kind, MOST_COUNT, State, instant};
+use super::{Figure, Kind, MOST_DEBT, State, instant};
 use crate::time::Time;
 
 /// What a call does to a log: absolute, so that saying it twice is saying it once.
@@ -77,7 +77,7 @@ impl State for Log {
             change.dropped = Some(instant(reader)?);
         }
         if parts & 4 != 0 {
-            change.newest = Some(Entry { at: instant(reader)?, weight: reader.word_up_to(MOST_COUNT)? });
+            change.newest = Some(Entry { at: instant(reader)?, weight: reader.word_up_to(MOST_DEBT)? });
         }
         Some(change)
     }
@@ -96,7 +96,7 @@ impl State for Log {
     fn decode(reader: &mut Reader<'_>) -> Option<Log> {
         let mut log = Log::default();
         (log.last, log.entered) = (instant(reader)?, instant(reader)?);
-        let mut room = super::MOST_DEBT;
+        let mut room = MOST_DEBT;
         for _ in 0..reader.word()? {
             let entry = read(reader, log.newest().unwrap_or_default())?;
             let in_order = log.newest().is_none_or(|newest| newest < entry.at) && entry.at <= Time::LATEST;
@@ -120,6 +120,10 @@ impl State for Log {
         if let (Some(oldest), Some(newest)) = (self.iter().next(), self.newest()) {
             figure("oldest_us", Figure::At(oldest.at));
             figure("newest_us", Figure::At(newest));
+        }
+        // A gap counts from there, also when that entry was given back.
+        if self.entered > Time::default() {
+            figure("last_entry_us", Figure::At(self.entered));
         }
     }
 }

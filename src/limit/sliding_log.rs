@@ -17,13 +17,13 @@
 //!
 //! Source: the sorted sets of seeds 001 and 004, without their traps: one clock, no two requests that fall together
 //! into one member, an expiry. When not to use it: where a limit of thousands per key meets millions of keys. An
-//! entry takes two to five bytes, but every admitted request is one; `RL.SLIDINGWINDOW` needs two numbers.
+//! entry takes three to seven bytes, more if it weighs more than 1, but every admitted request is one; `RL.SLIDINGWINDOW` needs two numbers.
 
 use super::error::Error;
 use super::log::{Entry, Log, Place};
 use super::log_change::Change;
 use super::words::{Manner, Request, Words, is, once};
-use super::{AnyLimiter, Gauge, Limiter, MOST_COUNT, State, Verdict};
+use super::{AnyLimiter, Gauge, Limiter, MOST_DEBT, State, Verdict};
 use crate::time::{Span, Time};
 
 #[derive(Clone, Copy, Debug)]
@@ -105,12 +105,10 @@ impl SlidingLog {
         let kept = if self.counts_refused() { self.limit } else { self.most };
         let entries = log.entries(live) + u64::from(log.newest() != Some(now));
         let surplus = entries.saturating_sub(kept);
-        if surplus == 0 {
-            return (log.nearer(live), 0);
-        }
-        let place = log.nearer(log.reach_entries(live, surplus).unwrap_or(live));
-        let lost = if log.entries(place) < log.entries(live) { live.weight_to(place) } else { 0 };
-        (place, if self.counts_refused() { 0 } else { lost })
+        let end = if surplus == 0 { None } else { log.reach_entries(live, surplus) };
+        let place = log.nearer(end.unwrap_or(live));
+        let forgets = self.counts_refused() || log.entries(place) >= log.entries(live);
+        (place, if forgets { 0 } else { live.weight_to(place) })
     }
 }
 
@@ -134,7 +132,7 @@ impl Limiter for SlidingLog {
     fn charge(&self, log: &Log, now: Time, cost: u64) -> Change {
         let (place, moved) = self.drops(log, now);
         let already = if log.newest() == Some(now) { log.weight(log.place(|at| at < now)) } else { 0 };
-        let weight = already.saturating_add(cost).saturating_add(moved).min(MOST_COUNT);
+        let weight = already.saturating_add(cost).saturating_add(moved).min(MOST_DEBT);
         Change {
             last: now,
             entered: now,
@@ -142,6 +140,12 @@ impl Limiter for SlidingLog {
             newest: Some(Entry { at: now, weight }),
             ..Change::default()
         }
+    }
+
+    /// A window forgets in its own time, but a debt that could not be added up any more is an error.
+    fn reset_after(&self, log: &Log, _now: Time, cost: u64) -> Span {
+        let debt = log.weight(log.start()).saturating_add(cost);
+        if debt > MOST_DEBT / 2 { Span::FOREVER } else { Span::ZERO }
     }
 
     /// From the newest entry, then from the older ones.
