@@ -12,7 +12,8 @@ mod time;
 use redis_module::{Context, RedisString, Status, redis_module};
 
 use command::{
-    Apply, CellThrottle, Help, Info, LPush, Limit, Peek, RPush, Refund, Release, Renew, Shed, Throttle, XAdd,
+    Apply, CellThrottle, Help, Info, LPush, Limit, Multi, MultiPeek, MultiRefund, Peek, RPush, Refund,
+    Release, Renew, Shed, Throttle, XAdd,
 };
 use server::Entry;
 
@@ -38,6 +39,9 @@ const OTHERS: &[Entry] = &[
     Entry::of::<LPush>(),
     Entry::of::<RPush>(),
     Entry::of::<Refund>(),
+    Entry::of::<Multi>(),
+    Entry::of::<MultiPeek>(),
+    Entry::of::<MultiRefund>(),
     Entry::of::<Release>(),
     Entry::of::<Renew>(),
     Entry::of::<Peek>(),

@@ -33,10 +33,17 @@ fn printed(reply: &Value) -> Vec<String> {
         Value::BulkString(bytes) => vec![format!("\"{}\"", String::from_utf8_lossy(bytes))],
         Value::Okay => vec!["OK".into()],
         Value::Nil => vec!["(nil)".into()],
+        Value::Array(elements) if elements.is_empty() => vec!["(empty array)".into()],
         Value::Array(elements) => {
             let width = elements.len().to_string().len();
-            let lines = elements.iter().enumerate();
-            lines.map(|(i, element)| format!("{:>width$}) {}", i + 1, printed(element).join(" "))).collect()
+            let indented = |(i, element)| {
+                let lines = printed(element).into_iter().enumerate();
+                lines.map(move |(line, text)| match line {
+                    0 => format!("{:>width$}) {text}", i + 1),
+                    _ => format!("{:>width$}  {text}", ""),
+                })
+            };
+            elements.iter().enumerate().flat_map(indented).collect()
         }
         other => panic!("the README shows no {other:?}"),
     }

@@ -26,6 +26,14 @@ const MAKE: [&str; 11] = [
     "RL.SLIDINGLOG key 10 3600000 COST 2",
 ];
 
+/// And several under one key, of every size of state.
+const TOGETHER: &str = "RL.MULTI 1 key LIMIT GCRA 9 3 1000 COST 2 LIMIT SLIDINGLOG 10 3600000 \
+                        LIMIT CONCURRENT 10 3600000 a LIMIT SLIDINGWINDOW 10 3600000 PRECISION 60000";
+
+fn make(con: &mut Connection, line: &str) {
+    call(con, &line.split_whitespace().collect::<Vec<_>>()).unwrap();
+}
+
 fn dump(con: &mut Connection, key: &str) -> Vec<u8> {
     match call(con, &["DUMP", key]).unwrap() {
         Value::BulkString(bytes) => bytes,
@@ -49,6 +57,12 @@ fn exercise(con: &mut Connection, key: &str) {
     survive(con, &["RL.SLIDINGLOG", key, "2", "3600000", "COUNTREFUSED"]);
     survive(con, &["RL.SLIDINGLOG", key, "10", "3600000", "FORCE", "COST", "9007199254740991"]);
     survive(con, &["RL.REFUND", key, "SLIDINGLOG", "10", "3600000", "COST", "9007199254740991"]);
+    for command in ["RL.MULTI", "RL.MULTIPEEK", "RL.MULTIREFUND"] {
+        let limits =
+            "LIMIT GCRA 9 3 1000 LIMIT SLIDINGLOG 10 3600000 LIMIT SLIDINGWINDOW 10 3600000 PRECISION 60000";
+        survive(con, &[&[command, "1", key], &limits.split(' ').collect::<Vec<_>>()[..]].concat());
+        survive(con, &[command, "1", key, "AT", "1000000000000000", "LIMIT", "UNIFORM", "1000"]);
+    }
     survive(con, &["RL.SHED", key, "0.9"]);
     survive(con, &["RL.RENEW", key, "1000", "a"]);
     survive(con, &["RL.RELEASE", key, "a"]);
@@ -72,9 +86,9 @@ fn dumps_with_any_byte_changed_or_cut_anywhere() {
     let con = &mut server.connection();
     text(con, "DEBUG SET-SKIP-CHECKSUM-VALIDATION 1");
     let mut restored = 0;
-    for make in MAKE {
+    for line in MAKE.into_iter().chain([TOGETHER]) {
         text(con, "DEL key");
-        ints(con, make);
+        make(con, line);
         let whole = dump(con, "key");
         // The last ten bytes are the RDB version and the checksum.
         let body = whole.len() - 10;
@@ -151,15 +165,15 @@ fn last_payload(server: &Server) -> Vec<u8> {
 fn effects_with_any_byte_changed_or_cut_anywhere_change_all_or_nothing() {
     let server = Server::start(&["--appendonly", "yes", "--appendfsync", "always"]);
     let con = &mut server.connection();
-    for make in MAKE {
+    for line in MAKE.into_iter().chain([TOGETHER]) {
         text(con, "DEL key");
-        ints(con, make);
+        make(con, line);
         let payload = last_payload(&server);
         let before = dump(con, "key");
         call_bytes(con, &[b"RL.APPLY", b"key", &payload]).unwrap();
         assert_eq!(dump(con, "key"), before, "an effect applied twice is applied once");
         call_bytes(con, &[b"RL.APPLY", b"missing", &payload]).unwrap();
-        assert_eq!(dump(con, "missing"), before, "{make}: one that made a key makes it anywhere");
+        assert_eq!(dump(con, "missing"), before, "{line}: one that made a key makes it anywhere");
         assert_eq!(text(con, "PEXPIRETIME missing"), text(con, "PEXPIRETIME key"));
 
         for i in 0..payload.len() {

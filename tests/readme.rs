@@ -18,9 +18,13 @@ fn the_readme_names_every_command_with_its_syntax() {
     let readme = include_str!("../README.md");
     let commands = support::text(con, "COMMAND LIST FILTERBY MODULE ratelimit");
     let names: Vec<&str> = commands.trim_matches(['[', ']']).split(", ").collect();
-    assert_eq!(names.len(), 22, "{names:?}");
+    assert_eq!(names.len(), 25, "{names:?}");
     for name in names {
-        let arguments = if name == "rl.help" { "" } else { " key" };
+        let arguments = match name {
+            "rl.help" => "",
+            name if name.starts_with("rl.multi") => " numkeys key",
+            _ => " key",
+        };
         let heading = format!("{}{arguments}", name.to_uppercase());
         let shown = readme.lines().any(|line| line.starts_with("### ") && line.contains(&heading));
         assert!(shown, "no heading with {heading}");

@@ -115,7 +115,7 @@ fn cpu_micros(con: &mut Connection) -> Result<f64> {
 }
 
 fn check(row: &Row, reply: &Value) -> Result<()> {
-    let first = match reply {
+    let first = |reply: &Value| match reply {
         Value::Int(number) => Some(*number),
         Value::Array(elements) => match elements.first() {
             Some(Value::Int(number)) => Some(*number),
@@ -123,11 +123,17 @@ fn check(row: &Row, reply: &Value) -> Result<()> {
         },
         _ => None,
     };
+    let first_of_all = || match reply {
+        Value::Array(elements) => elements.first().and_then(first),
+        _ => None,
+    };
     let right = match row.answer {
         Answer::Any => true,
         Answer::Full => *reply == Value::Nil,
-        Answer::Admitted => first == Some(0),
-        Answer::Refused | Answer::Done => first == Some(1),
+        Answer::Admitted => first(reply) == Some(0),
+        Answer::AllAdmitted => first_of_all() == Some(0),
+        Answer::AllRefused => first_of_all() == Some(1),
+        Answer::Refused | Answer::Done => first(reply) == Some(1),
     };
     if right { Ok(()) } else { Err(format!("answered {}", simple(reply)).into()) }
 }
@@ -174,7 +180,7 @@ impl Tally {
         counted("errors", self.errors - before.errors, 0)?;
         let (admitted, refused) = match row.answer {
             _ if !row.consumes() => (0, 0),
-            Answer::Refused | Answer::Full => (0, calls),
+            Answer::Refused | Answer::AllRefused | Answer::Full => (0, calls),
             _ => (calls, 0),
         };
         counted("admitted", self.admitted - before.admitted, admitted)?;

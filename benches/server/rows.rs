@@ -38,6 +38,10 @@ pub enum Answer {
     Admitted,
     /// First of the integers: 1.
     Refused,
+    /// First of the first array: 0.
+    AllAdmitted,
+    /// First of the first array: 1.
+    AllRefused,
     /// Nil.
     Full,
     /// 1.
@@ -229,6 +233,34 @@ pub const ROWS: &[Row] = &[
         ..REFUSED
     },
     Row {
+        name: "RL.MULTI, three windows on one key",
+        call: "RL.MULTI 1 key:# LIMIT SLIDINGWINDOW 1000000 1000 LIMIT SLIDINGWINDOW 1000000 60000 LIMIT SLIDINGWINDOW 1000000 3600000 PRECISION 60000",
+        target: Some(20_000),
+        elsewhere: "Lua 233,209",
+        answer: Answer::AllAdmitted,
+        ..PLAIN
+    },
+    Row {
+        name: "RL.MULTI, three windows, refused",
+        call: "RL.MULTI 1 key:# LIMIT SLIDINGWINDOW 1000000 1000 LIMIT SLIDINGWINDOW 1000000 60000 LIMIT SLIDINGWINDOW 1 3600000 PRECISION 60000",
+        answer: Answer::AllRefused,
+        ..PLAIN
+    },
+    Row {
+        name: "RL.MULTI, GCRA on two keys",
+        call: "RL.MULTI 2 key:# other:# LIMIT GCRA 1000000 1000000 1000",
+        target: Some(18_000),
+        answer: Answer::AllAdmitted,
+        ..PLAIN
+    },
+    Row {
+        name: "RL.MULTIPEEK, three windows",
+        call: "RL.MULTIPEEK 1 key:# LIMIT SLIDINGWINDOW 1000000 1000 LIMIT SLIDINGWINDOW 1000000 60000 LIMIT SLIDINGWINDOW 1000000 3600000 PRECISION 60000",
+        prepare: "RL.MULTI 1 key:# LIMIT SLIDINGWINDOW 1000000 1000 LIMIT SLIDINGWINDOW 1000000 60000 LIMIT SLIDINGWINDOW 1000000 3600000 PRECISION 60000",
+        answer: Answer::AllAdmitted,
+        ..PLAIN
+    },
+    Row {
         name: "RL.XADD admitted",
         call: "RL.XADD stream:# 1000000 * request_details some~values",
         target: Some(16_000),
@@ -315,7 +347,8 @@ pub const ROWS: &[Row] = &[
 impl Row {
     /// Whether the module counts it as a request to a limiter.
     pub fn consumes(&self) -> bool {
-        let takes_nothing = ["RL.PEEK", "RL.REFUND"].iter().any(|name| self.call.starts_with(name));
+        let takes_nothing =
+            ["RL.PEEK", "RL.REFUND", "RL.MULTIPEEK"].iter().any(|name| self.call.starts_with(name));
         self.call.starts_with("RL.") && self.answer != Answer::Done && !takes_nothing
     }
 }

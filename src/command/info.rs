@@ -19,12 +19,27 @@ impl Command for Info {
         };
         let (limiter, mode) = description.kind.title();
         let mut fields = vec![("limiter", Value::Text(limiter)), ("mode", Value::Text(mode))];
-        fields.extend(description.figures.into_iter().map(|(name, figure)| (name, number(figure))));
+        fields.extend(numbers(description.figures));
+        if !description.limits.is_empty() {
+            let limits = description.limits.into_iter().map(|(name, figures)| {
+                let (limiter, mode) = name.kind.title();
+                let mut fields = vec![("limiter", Value::Text(limiter)), ("mode", Value::Text(mode))];
+                // 0 if it stood alone, and no call has named it since.
+                fields.push(("length_ms", number(Figure::Length(name.span))));
+                fields.extend(numbers(figures));
+                fields
+            });
+            fields.push(("limits", Value::Maps(limits.collect())));
+        }
         // -1 as `PEXPIRETIME` has it: someone persisted the key by hand.
         let expires = description.expires.map_or(-1, u64::cast_signed);
         fields.push(("expires_at_ms", Value::Integer(expires)));
         Ok(Reply::Map(fields))
     }
+}
+
+fn numbers(figures: Vec<(&'static str, Figure)>) -> impl Iterator<Item = (&'static str, Value)> {
+    figures.into_iter().map(|(name, figure)| (name, number(figure)))
 }
 
 fn number(figure: Figure) -> Value {

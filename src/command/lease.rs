@@ -1,8 +1,8 @@
 //! `RL.RELEASE key id [AT at]` and `RL.RENEW key ttl id [AT at]`: what is done with a lease once it is held.
 
 use crate::limit::concurrent::{self, parse_id};
-use crate::limit::{Error, Leases, State};
-use crate::server::{Access, Call, Command, Key, Keys, Reply, clock};
+use crate::limit::{Error, Leases, Name, State};
+use crate::server::{Access, Call, Command, Key, Keys, Limits, Reply, When, clock};
 use crate::time::{Span, Time};
 
 pub struct Release;
@@ -49,11 +49,14 @@ fn put(change: Option<<Leases as State>::Change<'_>>, out: &mut Vec<u8>) {
 fn change(
     call: &Call<'_>,
     at: Option<Time>,
-    write: impl FnOnce(&Leases, Time, &mut Vec<u8>),
+    write: impl Fn(&Leases, Time, &mut Vec<u8>),
 ) -> Result<Reply, Error> {
     let clock = clock();
-    let mut key = Key::<Leases>::open(call, 1, Access::Change)?;
     let asked = at.unwrap_or(clock);
+    if let Some(limits) = Limits::open_together(call, 1, When { clock, now: asked })? {
+        return change_each(call, limits, clock, asked, write);
+    }
+    let mut key = Key::<Leases>::open(call, 1, Access::Change)?;
     let rebase = |leases: &Leases, out: &mut Vec<u8>| put(Some(concurrent::rebase(leases, asked)), out);
     let now = key.read_clock(asked, |leases| concurrent::reset(leases, leases.last()), rebase)?;
     if key.state().is_none() {
@@ -66,5 +69,31 @@ fn change(
     } else {
         key.commit(clock.max(now), reset);
     }
+    Ok(Reply::Integer(changed.into()))
+}
+
+/// The same where leases are held together with other limits; there may be several tables of them.
+fn change_each<'c, 'a>(
+    call: &'c Call<'a>,
+    mut limits: Limits<'c, 'a>,
+    clock: Time,
+    asked: Time,
+    write: impl Fn(&Leases, Time, &mut Vec<u8>),
+) -> Result<Reply, Error> {
+    let (mut changed, mut latest) = (false, asked);
+    for span in limits.spans::<Leases>() {
+        let rebase = |leases: &Leases, out: &mut Vec<u8>| put(Some(concurrent::rebase(leases, asked)), out);
+        let now =
+            limits.read_clock(span, asked, |leases| concurrent::reset(leases, leases.last()), rebase)?;
+        if limits.change(span, Leases::blank(), |leases, out| write(leases, now, out))? {
+            changed = true;
+            let reset = limits.state(span).map(|leases| concurrent::reset(leases, now)).unwrap_or_default();
+            limits.settle(Name::of::<Leases>(span), now.plus(reset))?;
+        }
+        latest = latest.max(now);
+    }
+    let gone = changed && limits.settled(latest);
+    let effect = if gone { Some(limits.delete()) } else { limits.commit(clock.max(latest), Span::ZERO) };
+    call.publish(effect.as_slice());
     Ok(Reply::Integer(changed.into()))
 }

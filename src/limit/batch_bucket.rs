@@ -64,6 +64,10 @@ impl BatchBucket {
 impl Limiter for BatchBucket {
     type State = Batch;
 
+    fn span(&self) -> Span {
+        self.period
+    }
+
     fn fresh(&self, now: Time) -> Batch {
         Batch { tokens: self.capacity.cast_signed(), start: now, last: now }
     }

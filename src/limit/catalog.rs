@@ -134,6 +134,12 @@ pub fn find(name: &[u8]) -> Option<&'static Row> {
     ROWS.iter().find(|row| is(name, row.name))
 }
 
+/// A state that can be kept among those of other kinds.
+pub trait Kept: Sized {
+    fn of(any: &AnyState) -> Option<&Self>;
+    fn kept(self) -> AnyState;
+}
+
 /// From one table: `AnyLimiter`, a parsed limiter of any kind; `Kind`, what a key holds; and what takes each apart
 /// again, by running the same code for every type.
 macro_rules! kinds {
@@ -144,7 +150,7 @@ macro_rules! kinds {
         }
 
         /// What a key holds.
-        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
         #[repr(u8)]
         pub enum Kind {
             $($State = $number,)*
@@ -164,6 +170,33 @@ macro_rules! kinds {
                     $(Kind::$State => $title,)*
                 }
             }
+        }
+
+        /// A state of any kind.
+        #[derive(Debug)]
+        pub enum AnyState {
+            $($State(Box<$crate::limit::$State>),)*
+        }
+
+        $(
+            impl Kept for $crate::limit::$State {
+                fn of(any: &AnyState) -> Option<&Self> {
+                    if let AnyState::$State(state) = any { Some(state) } else { None }
+                }
+
+                fn kept(self) -> AnyState {
+                    AnyState::$State(Box::new(self))
+                }
+            }
+        )*
+
+        /// Runs the body with the name bound to the box of the state inside, of its own type.
+        macro_rules! with_kept {
+            ($dollar any:expr, $dollar state:ident => $dollar body:expr) => {
+                match $dollar any {
+                    $($crate::limit::AnyState::$State($dollar state) => $dollar body,)*
+                }
+            };
         }
 
         /// Runs the body with the name bound to the limiter inside, of its own type.
@@ -205,7 +238,8 @@ kinds! { $
     12 BurstStore of Bursty: ("SMOOTH", "bursty");
     13 WarmStore of Warming: ("SMOOTH", "warming");
     14 Log of SlidingLog: ("SLIDINGLOG", "log");
+    15 Several: ("MULTI", "several");
 }
 
 #[allow(clippy::single_component_path_imports, reason = "gives macros that a macro made a path")]
-pub(crate) use {with_limiter, with_state};
+pub(crate) use {with_kept, with_limiter, with_state};

@@ -19,6 +19,11 @@ impl<'a> Reader<'a> {
         self.0.len()
     }
 
+    /// What was read since, if `later` is this reader some bytes on.
+    pub fn before(self, later: Reader<'a>) -> &'a [u8] {
+        self.0.get(..self.len().saturating_sub(later.len())).unwrap_or(&[])
+    }
+
     pub fn byte(&mut self) -> Option<u8> {
         let (first, rest) = self.0.split_first()?;
         self.0 = rest;

@@ -85,6 +85,10 @@ pub fn rebase(leases: &Leases, now: Time) -> Change<'_> {
 impl Limiter for Concurrent<'_> {
     type State = Leases;
 
+    fn span(&self) -> Span {
+        self.ttl
+    }
+
     fn fresh(&self, _: Time) -> Leases {
         Leases::blank()
     }

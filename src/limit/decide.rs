@@ -90,6 +90,11 @@ impl Answer {
         Answer { verdict: self.verdict.delayed(lag), gauge: self.gauge.delayed(lag) }
     }
 
+    /// The answer for limits that are asked together; `None` if there are none.
+    pub fn all(answers: impl Iterator<Item = Answer>) -> Option<Answer> {
+        answers.reduce(Answer::and)
+    }
+
     /// The answer for two limits that are asked together: the tighter one's figures, the later reset.
     fn and(self, other: Answer) -> Answer {
         let tighter = if other.gauge.remaining < self.gauge.remaining { other.gauge } else { self.gauge };
@@ -127,7 +132,7 @@ pub fn decide_all<C: Claim + ?Sized>(claims: &mut [&mut C]) -> Option<Answer> {
             claim.refuse();
         }
     }
-    claims.iter().map(|claim| claim.answer()).reduce(Answer::and)
+    Answer::all(claims.iter().map(|claim| claim.answer()))
 }
 
 /// What the clock reads for a state.

@@ -25,6 +25,12 @@ pub enum Error {
     IdLength,
     /// Sub-buckets that do not tile the window, or too many of them.
     Precision,
+    /// A key that stands twice in a call.
+    SameKeys,
+    /// More limits on keys than a call may name.
+    TooManyPairs,
+    /// More limits than a key may hold.
+    TooManyLimits,
     /// A limiter, a debt or a booking that would take over 100 years to get back to new.
     TooLong,
     /// Not the id of a stream's entry.
@@ -55,6 +61,11 @@ impl fmt::Display for Error {
                 "ERR PRECISION must divide window into at most {} parts",
                 super::sliding_buckets::MAX_BUCKETS
             ),
+            Error::SameKeys => write!(f, "ERR keys must differ"),
+            Error::TooManyPairs => {
+                write!(f, "ERR at most {} pairs of a limit and a key", super::multi::MOST_PAIRS)
+            }
+            Error::TooManyLimits => write!(f, "ERR at most {} limits a key", super::several::MOST_LIMITS),
             Error::TooLong => write!(f, "ERR limit would take too long to refill"),
             Error::StreamId => {
                 write!(f, "ERR Invalid stream ID specified as stream command argument")

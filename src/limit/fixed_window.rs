@@ -99,6 +99,10 @@ impl FixedWindow {
 impl Limiter for FixedWindow {
     type State = Opened;
 
+    fn span(&self) -> Span {
+        self.window
+    }
+
     fn fresh(&self, now: Time) -> Opened {
         Opened { count: 0, start: now, last: now }
     }
@@ -143,6 +147,10 @@ impl AlignedWindow {
 
 impl Limiter for AlignedWindow {
     type State = Tally;
+
+    fn span(&self) -> Span {
+        self.window
+    }
 
     fn fresh(&self, now: Time) -> Tally {
         Tally { count: 0, last: now }

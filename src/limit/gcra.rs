@@ -102,6 +102,10 @@ impl Gcra {
 impl Limiter for Gcra {
     type State = Arrival;
 
+    fn span(&self) -> Span {
+        self.period
+    }
+
     fn fresh(&self, now: Time) -> Arrival {
         Arrival { due: now, fraction: Fraction::ZERO, last: now }
     }

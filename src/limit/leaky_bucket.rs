@@ -84,6 +84,10 @@ impl LeakyBucket {
 impl Limiter for LeakyBucket {
     type State = Water;
 
+    fn span(&self) -> Span {
+        self.period
+    }
+
     fn fresh(&self, now: Time) -> Water {
         Water { level: 0, fraction: Fraction::ZERO, last: now }
     }

@@ -31,6 +31,8 @@ mod log;
 mod log_change;
 #[cfg(test)]
 mod models;
+mod multi;
+mod several;
 mod shed;
 #[cfg(test)]
 mod simulation;
@@ -43,8 +45,8 @@ mod uniform;
 mod words;
 
 pub use batch_bucket::{Batch, BatchBucket};
-pub use catalog::{AnyLimiter, CATALOG, Kind, Row, find};
-pub(crate) use catalog::{with_limiter, with_state};
+pub use catalog::{AnyLimiter, AnyState, CATALOG, Kept, Kind, Row, find};
+pub(crate) use catalog::{with_kept, with_limiter, with_state};
 use codec::{Reader, put};
 pub use concurrent::Concurrent;
 pub use decide::{Answer, Claim, Gauge, Reading, Verdict, decide_all, look, read_clock, rule};
@@ -54,6 +56,8 @@ pub use gcra::{Arrival, Gcra, parse_cell};
 pub use leaky_bucket::{LeakyBucket, Water};
 pub use leases::Leases;
 pub use log::Log;
+pub use multi::{MOST_PAIRS, Part, Purpose, parse as parse_multi};
+pub use several::{Change as SeveralChange, MOST_LIMITS, Name, Several};
 pub use shed::{Amount, parse as parse_shed};
 pub use sliding_buckets::{Buckets, SlidingBuckets};
 pub use sliding_log::SlidingLog;
@@ -70,9 +74,12 @@ use crate::time::{Span, Time};
 /// Instants never go backwards: [`reading`] sees to it that `now` is at or after the state's last charge. `judge`
 /// and `gauge` take a state as it was left, however long ago.
 pub trait Limiter {
-    type State: State;
+    type State: State + Kept;
     /// Whether it books ahead whatever is asked for, so that a request may be too much to book.
     const BOOKS: bool = false;
+
+    /// Its period, window, interval or ttl: what tells it from another limit of this limiter on the same key.
+    fn span(&self) -> Span;
 
     /// The state of a key that nobody has asked about.
     fn fresh(&self, now: Time) -> Self::State;
@@ -135,6 +142,11 @@ pub trait State: Sized {
     /// The instant of the last charge.
     fn last(&self) -> Time;
 
+    /// The window that it belongs to, if it knows it.
+    fn span(&self) -> Option<Span> {
+        None
+    }
+
     /// What a change to a missing key is applied to.
     fn blank() -> Self;
 
@@ -182,6 +194,9 @@ pub trait Small: Copy {
     const WORDS: usize;
 
     fn last(&self) -> Time;
+    fn span(&self) -> Option<Span> {
+        None
+    }
     fn words(&self) -> [u64; 4];
     fn from_reader(reader: &mut Reader<'_>) -> Option<Self>;
     fn describe(&self, figure: &mut dyn FnMut(&'static str, Figure));
@@ -195,6 +210,10 @@ impl<S: Small> State for S {
 
     fn last(&self) -> Time {
         Small::last(self)
+    }
+
+    fn span(&self) -> Option<Span> {
+        Small::span(self)
     }
 
     fn blank() -> S {

@@ -105,6 +105,10 @@ impl SlidingBuckets {
 impl Limiter for SlidingBuckets {
     type State = Buckets;
 
+    fn span(&self) -> Span {
+        self.window
+    }
+
     fn fresh(&self, now: Time) -> Buckets {
         Buckets { window: self.window, precision: self.precision, last: now, buckets: VecDeque::new() }
     }
@@ -183,6 +187,10 @@ impl State for Buckets {
 
     fn last(&self) -> Time {
         self.last
+    }
+
+    fn span(&self) -> Option<Span> {
+        Some(self.window)
     }
 
     fn blank() -> Buckets {

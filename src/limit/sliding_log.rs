@@ -115,6 +115,10 @@ impl SlidingLog {
 impl Limiter for SlidingLog {
     type State = Log;
 
+    fn span(&self) -> Span {
+        self.window
+    }
+
     fn fresh(&self, now: Time) -> Log {
         let mut log = Log::blank();
         log.last = now;

@@ -110,6 +110,10 @@ impl SlidingWindow {
 impl Limiter for SlidingWindow {
     type State = Counts;
 
+    fn span(&self) -> Span {
+        self.window
+    }
+
     fn fresh(&self, now: Time) -> Counts {
         Counts { current: 0, previous: 0, window: self.window, last: now }
     }
@@ -187,6 +191,10 @@ impl Small for Counts {
 
     fn last(&self) -> Time {
         self.last
+    }
+
+    fn span(&self) -> Option<Span> {
+        Some(self.window)
     }
 
     fn words(&self) -> [u64; 4] {

@@ -35,7 +35,7 @@
 use super::codec::Reader;
 use super::error::Error;
 use super::words::{Request, Words, is, once};
-use super::{AnyLimiter, Figure, Gauge, Kind, Limiter, Small, Verdict};
+use super::{AnyLimiter, Figure, Gauge, Kept, Kind, Limiter, Small, Verdict};
 use crate::time::{Span, Time};
 
 /// A limiter that hands out what is stored, or, if `WARM`, sells it. Intervals are in microseconds.
@@ -50,6 +50,7 @@ pub struct Smooth<const WARM: bool> {
     /// How long it takes to store a permit.
     cool_down: f64,
     longest: Span,
+    period: Span,
 }
 
 pub type Bursty = Smooth<false>;
@@ -93,7 +94,8 @@ pub fn parse<'a>(words: &mut Words<'_, 'a>, request: &mut Request) -> Result<Any
     match (burst, warmup, factor) {
         (burst, None, None) => {
             let max = micros(burst.unwrap_or(Span::from_millis(1000))) / interval;
-            let smooth = Smooth { interval, slope: 0.0, threshold: 0.0, max, cool_down: interval, longest };
+            let smooth =
+                Smooth { interval, slope: 0.0, threshold: 0.0, max, cool_down: interval, longest, period };
             Ok(AnyLimiter::Bursty(smooth))
         }
         (None, Some(warmup), factor) => {
@@ -106,7 +108,7 @@ pub fn parse<'a>(words: &mut Words<'_, 'a>, request: &mut Request) -> Result<Any
             let max = threshold + 2.0 * warmup / (interval + cold);
             let slope = (cold - interval) / (max - threshold);
             let cool_down = warmup / max;
-            Ok(AnyLimiter::Warming(Smooth { interval, slope, threshold, max, cool_down, longest }))
+            Ok(AnyLimiter::Warming(Smooth { interval, slope, threshold, max, cool_down, longest, period }))
         }
         _ => Err(Error::Syntax),
     }
@@ -161,10 +163,14 @@ impl<const WARM: bool> Smooth<WARM> {
 
 impl<const WARM: bool> Limiter for Smooth<WARM>
 where
-    Store<WARM>: Small,
+    Store<WARM>: Small + Kept,
 {
     type State = Store<WARM>;
     const BOOKS: bool = true;
+
+    fn span(&self) -> Span {
+        self.period
+    }
 
     /// Long idle: the store is full, which for one that warms up means cold.
     fn fresh(&self, now: Time) -> Store<WARM> {
@@ -264,8 +270,8 @@ mod tests {
     impl<const WARM: bool> Smooth<WARM> {
         fn recast<const OTHER: bool>(self) -> Smooth<OTHER> {
             assert_eq!(WARM, OTHER);
-            let Smooth { interval, slope, threshold, max, cool_down, longest } = self;
-            Smooth { interval, slope, threshold, max, cool_down, longest }
+            let Smooth { interval, slope, threshold, max, cool_down, longest, period } = self;
+            Smooth { interval, slope, threshold, max, cool_down, longest, period }
         }
     }
 
@@ -277,7 +283,7 @@ mod tests {
         costs: &[u64],
     ) -> Vec<u64>
     where
-        Store<WARM>: Small,
+        Store<WARM>: Small + Kept,
     {
         costs
             .iter()

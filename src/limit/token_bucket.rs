@@ -118,6 +118,10 @@ impl TokenBucket {
 impl Limiter for TokenBucket {
     type State = Level;
 
+    fn span(&self) -> Span {
+        self.period
+    }
+
     fn fresh(&self, now: Time) -> Level {
         Level { tokens: self.capacity.cast_signed(), fraction: Fraction::ZERO, last: now }
     }

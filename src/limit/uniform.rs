@@ -47,6 +47,10 @@ impl Uniform {
 impl Limiter for Uniform {
     type State = Gate;
 
+    fn span(&self) -> Span {
+        self.interval
+    }
+
     fn fresh(&self, now: Time) -> Gate {
         Gate { passed: NEVER, last: now }
     }

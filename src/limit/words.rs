@@ -39,11 +39,18 @@ pub struct Request {
     pub at: Option<Time>,
     manner: Option<Manner>,
     max_wait: Option<Span>,
+    /// The only key it is for, from 1, where there are several.
+    pub on: Option<u64>,
 }
 
 impl Request {
     pub fn cost(&self) -> u64 {
         self.cost.unwrap_or(1)
+    }
+
+    /// The cost, if it was said.
+    pub fn own_cost(&self) -> Option<u64> {
+        self.cost
     }
 
     pub fn manner(&self) -> Manner {
@@ -65,6 +72,8 @@ impl Request {
             once(&mut self.manner, Ok(Manner::Force))?;
         } else if is(word, "RESERVE") {
             once(&mut self.manner, Ok(Manner::Reserve { longest: Span::FOREVER }))?;
+        } else if words.section.is_some() && is(word, "ON") {
+            once(&mut self.on, words.count("ON"))?;
         } else if is(word, "MAXWAIT") {
             once(&mut self.max_wait, words.duration_or_none("MAXWAIT"))?;
         } else {
@@ -80,15 +89,38 @@ pub struct Words<'w, 'a> {
     bounds: Bounds,
     /// What a missing word is: too few arguments, or among the options a syntax error.
     missing: Error,
+    /// The word that ends the options, if what follows are more parameters.
+    section: Option<&'static str>,
 }
 
 impl<'w, 'a> Words<'w, 'a> {
     pub fn new(words: &'w [&'a [u8]], bounds: Bounds) -> Self {
-        Words { words: words.iter(), bounds, missing: Error::Arity }
+        Words { words: words.iter(), bounds, missing: Error::Arity, section: None }
     }
 
     pub fn bounds(&self) -> Bounds {
         self.bounds
+    }
+
+    /// Lets options end before this word too.
+    pub fn end_options_at(&mut self, section: &'static str) {
+        self.section = Some(section);
+    }
+
+    /// Passes the word that options ended before; whether there was one.
+    pub fn next_section(&mut self) -> bool {
+        self.missing = Error::Syntax;
+        self.words.next().is_some()
+    }
+
+    /// The next word, if it belongs to the options.
+    fn option_word(&mut self) -> Option<&'a [u8]> {
+        if let Some(section) = self.section
+            && self.words.as_slice().first().is_some_and(|word| is(word, section))
+        {
+            return None;
+        }
+        self.words.next().copied()
     }
 
     pub fn is_empty(&self) -> bool {
@@ -174,7 +206,7 @@ impl<'w, 'a> Words<'w, 'a> {
             return Ok(());
         }
         self.missing = Error::Syntax;
-        while let Some(word) = self.words.next() {
+        while let Some(word) = self.option_word() {
             if !own(word, self)? && !request.option(word, self)? {
                 return Err(Error::Syntax);
             }

@@ -51,11 +51,13 @@ needed! {
     RedisModule_CloseKey
     RedisModule_CreateCommand
     RedisModule_CreateDataType
+    RedisModule_CreateString
     RedisModule_DigestAddStringBuffer
     RedisModule_DigestEndSequence
     RedisModule_EmitAOF
     RedisModule_Free
     RedisModule_FreeCallReply
+    RedisModule_FreeString
     RedisModule_GetAbsExpire
     RedisModule_GetCommand
     RedisModule_GetRandomBytes

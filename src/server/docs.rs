@@ -12,8 +12,9 @@
 
 use std::ffi::{CString, c_char, c_int};
 use std::iter::Peekable;
+use std::mem::zeroed;
 use std::ptr::{null, null_mut};
-use std::str::SplitWhitespace;
+use std::vec::IntoIter;
 
 use redis_module::raw::{
     REDISMODULE_CMD_ARG_MULTIPLE, REDISMODULE_CMD_ARG_OPTIONAL, RedisModuleCommandArg,
@@ -28,28 +29,7 @@ use redis_module::raw::{
 
 /// The syntax as core shows it: what may come again stands there twice.
 pub fn shown(syntax: &str) -> String {
-    let mut shown: Vec<String> = Vec::new();
-    let mut group: Option<Vec<&str>> = None;
-    for word in syntax.split_whitespace() {
-        let opens = word.starts_with('{');
-        let closes = word.ends_with('}');
-        let bare = word.trim_start_matches('{').trim_end_matches('}');
-        if opens {
-            group = Some(Vec::new());
-        }
-        match (word, &mut group) {
-            ("...", _) => {
-                let last = shown.last().cloned().unwrap_or_default();
-                shown.push(format!("[{last} ...]"));
-            }
-            (_, Some(words)) => words.push(bare),
-            (_, None) => shown.push(word.into()),
-        }
-        if closes {
-            shown.extend(group.take().map(|words| words.join(" ")));
-        }
-    }
-    shown.join(" ")
+    join(&parsed(syntax), " ")
 }
 
 /// An argument and what it is made of.
@@ -61,7 +41,26 @@ struct Part<'s> {
     parts: Vec<Part<'s>>,
 }
 
-type Words<'s> = Peekable<SplitWhitespace<'s>>;
+type Words<'s> = Peekable<IntoIter<&'s str>>;
+
+fn parsed(syntax: &str) -> Vec<Part<'_>> {
+    let mut rest = syntax;
+    let mut words = Vec::new();
+    while let Some(start) = rest.find(|c: char| !c.is_whitespace()) {
+        let word = rest.get(start..).unwrap_or_default();
+        // A bracket or a bar is a word, wherever it stands.
+        let end = match word.find(|c: char| c.is_whitespace() || BRACKETS.contains(&c)) {
+            Some(0) => 1,
+            end => end.unwrap_or(word.len()),
+        };
+        let (word, after) = word.split_at(end);
+        words.push(word);
+        rest = after;
+    }
+    sequence(&mut words.into_iter().peekable())
+}
+
+const BRACKETS: [char; 5] = ['[', ']', '{', '}', '|'];
 
 /// The parts up to the end, a closing bracket or a bar.
 fn sequence<'s>(words: &mut Words<'s>) -> Vec<Part<'s>> {
@@ -120,7 +119,26 @@ fn plain<'s>(token: Option<&'s str>, name: Option<&'s str>) -> Part<'s> {
     Part { token, name, flags: 0, kind, parts: Vec::new() }
 }
 
+fn join(parts: &[Part<'_>], between: &str) -> String {
+    parts.iter().map(Part::shown).collect::<Vec<_>>().join(between)
+}
+
 impl Part<'_> {
+    fn shown(&self) -> String {
+        let once = match self.kind {
+            BLOCK => join(&self.parts, " "),
+            ONEOF => join(&self.parts, " | "),
+            _ => [self.token, self.name].into_iter().flatten().collect::<Vec<_>>().join(" "),
+        };
+        let may = |flag| self.flags & flag != 0;
+        match (may(REDISMODULE_CMD_ARG_OPTIONAL), may(REDISMODULE_CMD_ARG_MULTIPLE)) {
+            (false, false) => once,
+            (true, false) => format!("[{once}]"),
+            (false, true) => format!("{once} [{once} ...]"),
+            (true, true) => format!("[{once} ...]"),
+        }
+    }
+
     /// The least number of words.
     fn least(&self) -> c_int {
         let words = self.parts.iter().map(Part::least);
@@ -153,9 +171,7 @@ pub struct Docs {
 
 impl Docs {
     pub fn of(syntax: &str) -> Docs {
-        let spaced: String =
-            syntax.chars().map(|c| if "[]{}|".contains(c) { format!(" {c} ") } else { c.into() }).collect();
-        let parts = sequence(&mut spaced.split_whitespace().peekable());
+        let parts = parsed(syntax);
         let least = 1 + parts.iter().map(Part::least).sum::<c_int>();
         let arity = if parts.iter().all(|part| part.flags == 0) { least } else { -least };
         let mut docs = Docs { strings: Vec::new(), lists: Vec::new(), arguments: null_mut(), arity };
@@ -178,7 +194,8 @@ impl Docs {
             return null_mut();
         }
         let mut list: Vec<_> = parts.iter().map(|part| self.argument(part)).collect();
-        list.push(RedisModuleCommandArg { name: null(), ..self.argument(&plain(None, None)) });
+        // SAFETY: all fields are numbers and pointers, for which zero is a value; one without a name ends the list.
+        list.push(unsafe { zeroed() });
         let start = list.as_mut_ptr();
         // Moving a list or a string does not move what it holds.
         self.lists.push(list);

@@ -96,6 +96,11 @@ impl<'c, 'a> Handle<'c, 'a> {
         unsafe { api!(RedisModule_SetAbsExpire(self.key, integer(millis))) };
     }
 
+    /// The key's name.
+    pub(super) fn name(&self) -> *mut RedisModuleString {
+        self.name
+    }
+
     /// Takes the key out of the keyspace. A large value is freed on another thread.
     pub(super) fn unlink(&self) {
         // SAFETY: the key is open for writing.

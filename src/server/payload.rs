@@ -7,12 +7,18 @@
 //!
 //! Kind 0 says that the key is gone. All numbers are little-endian.
 
+use std::ffi::c_void;
+
+use redis_module::raw::RedisModuleString;
+
+use super::api::api;
 use super::call::Call;
 use super::handle::{Access, Handle};
+use super::several::{adopt, part};
 use super::value::{Slot, head, head_mut, state_mut};
 use crate::limit::codec::Reader;
 use crate::limit::with_state;
-use crate::limit::{Error, Kind, State};
+use crate::limit::{Error, Kind, Several, SeveralChange, State};
 
 const VERSION: u8 = 1;
 const GONE: u8 = 0;
@@ -104,10 +110,33 @@ impl<'a> Payload<'a> {
         let handle = Handle::open(call, place, Access::Change)?;
         match self.kind {
             None => handle.unlink(),
+            Some(Kind::Several) if !self.whole => self.apply_to_several(&handle),
             Some(kind) => with_state!(kind, S => self.apply_as::<S>(&handle)),
         }
         handle.signal();
         Ok(())
+    }
+
+    /// As [`Payload::apply_as`]; a limit that stands alone may be adopted, and the last one left to stand alone.
+    fn apply_to_several(mut self, handle: &Handle<'_, '_>) {
+        let mut value = handle.value().unwrap_or_default();
+        // SAFETY: a value that is not null is a slot of ours.
+        let kind = (!value.is_null()).then(|| unsafe { head(value) }.kind());
+        let mut first = self.body;
+        match (kind, Several::decode_change(&mut first)) {
+            (Some(Kind::Several), _) => {}
+            (Some(kind), Some(SeveralChange::Adopt { name, until })) if kind == name.kind => {
+                value = adopt(handle, value, name, until);
+            }
+            _ => value = handle.set_value(Slot::boxed(Several::blank())),
+        }
+        // SAFETY: a slot of that kind, to which no other reference is alive.
+        let several = unsafe { state_mut::<Several>(value) };
+        while let Some(change) = Several::decode_change(&mut self.body) {
+            several.apply(change);
+        }
+        value = part(handle, value);
+        self.expire(handle, value);
     }
 
     fn apply_as<S: State>(mut self, handle: &Handle<'_, '_>) {
@@ -128,10 +157,34 @@ impl<'a> Payload<'a> {
                 state.apply(change);
             }
         }
+        self.expire(handle, value);
+    }
+
+    fn expire(&self, handle: &Handle<'_, '_>, value: *mut c_void) {
         if let Some(deadline) = self.deadline {
             // SAFETY: a slot of ours, to which no reference is alive.
             unsafe { head_mut(value) }.set_deadline(deadline);
             handle.set_deadline(deadline);
+        }
+    }
+}
+
+/// Sends payloads, each for the key of its name, to replicas and the AOF: in one command, so that all or none arrive.
+pub(super) fn replicate(call: &Call<'_>, pairs: &[(*mut RedisModuleString, &[u8])]) {
+    if pairs.is_empty() {
+        return;
+    }
+    // SAFETY: the context of the running command, and names of its arguments; what is made here is freed here.
+    unsafe {
+        let mut arguments: Vec<*mut RedisModuleString> = Vec::with_capacity(2 * pairs.len());
+        for (name, payload) in pairs {
+            let blob = api!(RedisModule_CreateString(call.ctx, payload.as_ptr().cast(), payload.len()));
+            arguments.extend([*name, blob]);
+        }
+        let (command, format) = (c"RL.APPLY".as_ptr(), c"v".as_ptr());
+        api!(RedisModule_Replicate(call.ctx, command, format, arguments.as_mut_ptr(), arguments.len()));
+        for blob in arguments.iter().skip(1).step_by(2) {
+            api!(RedisModule_FreeString(call.ctx, *blob));
         }
     }
 }

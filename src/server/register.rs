@@ -18,6 +18,7 @@ use redis_module::raw::{
     RedisModule_SetCommandACLCategories, RedisModuleCommandArg, RedisModuleCommandHistoryEntry,
     RedisModuleCommandInfo, RedisModuleCommandInfoVersion, RedisModuleCommandKeySpec, RedisModuleCtx,
     RedisModuleKeySpecBeginSearchType_REDISMODULE_KSPEC_BS_INDEX as BY_INDEX,
+    RedisModuleKeySpecFindKeysType_REDISMODULE_KSPEC_FK_KEYNUM as BY_NUMBER,
     RedisModuleKeySpecFindKeysType_REDISMODULE_KSPEC_FK_RANGE as BY_RANGE, RedisModuleString,
     register_info_function,
 };
@@ -63,6 +64,10 @@ pub enum Keys {
     Delete,
     /// The first, which is added to.
     Insert,
+    /// So many as the first argument says, which are read and changed.
+    Numbered,
+    /// The same, which are read.
+    NumberedRead,
     /// The first and every second one after it, which are overwritten.
     Pairs,
     None,
@@ -206,7 +211,8 @@ unsafe fn register(ctx: *mut RedisModuleCtx, command: &Entry, own_category: bool
     let mut keys = key_specs(command.keys);
     let (first, last, step) = match command.keys {
         Keys::Pairs => (1, -1, 2),
-        Keys::None => (0, 0, 0),
+        // The server finds them by what `key_specs` says.
+        Keys::None | Keys::Numbered | Keys::NumberedRead => (0, 0, 0),
         _ => (1, 1, 1),
     };
     let version = RedisModuleCommandInfoVersion {
@@ -262,8 +268,8 @@ fn key_specs(keys: Keys) -> [RedisModuleCommandKeySpec; 2] {
     let mut specs: [RedisModuleCommandKeySpec; 2] = unsafe { [zeroed(), zeroed()] };
     let [spec, _] = &mut specs;
     let (flags, last, step) = match keys {
-        Keys::Read => (REDISMODULE_CMD_KEY_RO | REDISMODULE_CMD_KEY_ACCESS, 0, 1),
-        Keys::Update => {
+        Keys::Read | Keys::NumberedRead => (REDISMODULE_CMD_KEY_RO | REDISMODULE_CMD_KEY_ACCESS, 0, 1),
+        Keys::Update | Keys::Numbered => {
             (REDISMODULE_CMD_KEY_RW | REDISMODULE_CMD_KEY_ACCESS | REDISMODULE_CMD_KEY_UPDATE, 0, 1)
         }
         Keys::Insert => (REDISMODULE_CMD_KEY_RW | REDISMODULE_CMD_KEY_INSERT, 0, 1),
@@ -275,6 +281,13 @@ fn key_specs(keys: Keys) -> [RedisModuleCommandKeySpec; 2] {
     spec.flags = u64::from(flags);
     spec.begin_search_type = BY_INDEX;
     spec.bs.index.pos = 1;
+    if matches!(keys, Keys::Numbered | Keys::NumberedRead) {
+        spec.find_keys_type = BY_NUMBER;
+        spec.fk.keynum.keynumidx = 0;
+        spec.fk.keynum.firstkey = 1;
+        spec.fk.keynum.keystep = 1;
+        return specs;
+    }
     spec.find_keys_type = BY_RANGE;
     spec.fk.range.lastkey = last;
     spec.fk.range.keystep = step;

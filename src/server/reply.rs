@@ -17,6 +17,8 @@ pub enum Reply {
     Granted(Answer, u64),
     /// The shedder's: limited or not, and the chance that it was.
     Chance(bool, f64),
+    /// The answer for all, and an array of the answer of each.
+    Several(Vec<Answer>),
     /// redis-cell's: in seconds, and -1 where nothing needs to be waited for.
     Cell(Answer),
     /// What a command of the server's replied.
@@ -33,6 +35,7 @@ pub enum Value {
     Integer(i64),
     Real(f64),
     Text(&'static str),
+    Maps(Vec<Vec<(&'static str, Value)>>),
 }
 
 /// The five integers, in the order that redis-cell made standard: limited, limit, remaining, `retry_after`,
@@ -91,6 +94,18 @@ pub unsafe fn send(ctx: *mut RedisModuleCtx, reply: &Reply) {
                 api!(RedisModule_ReplyWithLongLong(ctx, (*limited).into()));
                 api!(RedisModule_ReplyWithDouble(ctx, *chance));
             }
+            Reply::Several(answers) => {
+                api!(RedisModule_ReplyWithArray(ctx, 2));
+                if let Some(all) = Answer::all(answers.iter().copied()) {
+                    api!(RedisModule_ReplyWithArray(ctx, 5));
+                    send_five(ctx, &all);
+                }
+                api!(RedisModule_ReplyWithArray(ctx, integer(answers.len() as u64)));
+                for answer in answers {
+                    api!(RedisModule_ReplyWithArray(ctx, 5));
+                    send_five(ctx, answer);
+                }
+            }
             Reply::Cell(answer) => {
                 api!(RedisModule_ReplyWithArray(ctx, 5));
                 for integer in cell(answer) {
@@ -107,17 +122,7 @@ pub unsafe fn send(ctx: *mut RedisModuleCtx, reply: &Reply) {
                     text(ctx, line);
                 }
             }
-            Reply::Map(fields) => {
-                api!(RedisModule_ReplyWithMap(ctx, integer(fields.len() as u64)));
-                for (name, value) in fields {
-                    text(ctx, name);
-                    match value {
-                        Value::Integer(number) => _ = api!(RedisModule_ReplyWithLongLong(ctx, *number)),
-                        Value::Real(number) => _ = api!(RedisModule_ReplyWithDouble(ctx, *number)),
-                        Value::Text(value) => text(ctx, value),
-                    }
-                }
-            }
+            Reply::Map(fields) => send_map(ctx, fields),
             Reply::Error(error) => send_error(ctx, *error),
         }
     }
@@ -130,6 +135,30 @@ unsafe fn send_five(ctx: *mut RedisModuleCtx, answer: &Answer) {
     for integer in five(answer) {
         // SAFETY: by the contract.
         unsafe { api!(RedisModule_ReplyWithLongLong(ctx, integer)) };
+    }
+}
+
+/// # Safety
+///
+/// As for `send`, or in a list.
+unsafe fn send_map(ctx: *mut RedisModuleCtx, fields: &[(&'static str, Value)]) {
+    // SAFETY: by the contract.
+    unsafe {
+        api!(RedisModule_ReplyWithMap(ctx, integer(fields.len() as u64)));
+        for (name, value) in fields {
+            text(ctx, name);
+            match value {
+                Value::Integer(number) => _ = api!(RedisModule_ReplyWithLongLong(ctx, *number)),
+                Value::Real(number) => _ = api!(RedisModule_ReplyWithDouble(ctx, *number)),
+                Value::Text(value) => text(ctx, value),
+                Value::Maps(maps) => {
+                    api!(RedisModule_ReplyWithArray(ctx, integer(maps.len() as u64)));
+                    for map in maps {
+                        send_map(ctx, map);
+                    }
+                }
+            }
+        }
     }
 }
 

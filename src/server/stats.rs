@@ -28,13 +28,14 @@ pub enum Counter {
     Row(usize),
     Shed,
     Throttle,
+    Multi,
     XAdd,
     LPush,
     RPush,
 }
 
 /// Those that are in no catalog, in order.
-const OTHERS: [&str; 5] = ["SHED", "THROTTLE", "XADD", "LPUSH", "RPUSH"];
+const OTHERS: [&str; 6] = ["SHED", "THROTTLE", "MULTI", "XADD", "LPUSH", "RPUSH"];
 const COUNTERS: usize = CATALOG.len() + OTHERS.len();
 
 impl Counter {
@@ -43,9 +44,10 @@ impl Counter {
             Counter::Row(row) => row,
             Counter::Shed => CATALOG.len(),
             Counter::Throttle => CATALOG.len() + 1,
-            Counter::XAdd => CATALOG.len() + 2,
-            Counter::LPush => CATALOG.len() + 3,
-            Counter::RPush => CATALOG.len() + 4,
+            Counter::Multi => CATALOG.len() + 2,
+            Counter::XAdd => CATALOG.len() + 3,
+            Counter::LPush => CATALOG.len() + 4,
+            Counter::RPush => CATALOG.len() + 5,
         }
     }
 }
@@ -65,16 +67,30 @@ pub(super) static MAX_LOG_ENTRIES: AtomicI64 = AtomicI64::new(DEFAULT_MOST);
 pub(super) const DEFAULT_MOST: i64 = 1_000_000;
 
 impl Call<'_> {
-    /// Counts a decision on the key at a place, and tells it as a keyspace event if the operator wants that. The key
-    /// is closed: whoever listens may do with it what they like.
+    /// Counts a decision on the key at a place, and tells it.
     pub fn decided(&self, key: usize, counter: Counter, outcome: Outcome) {
-        let (counters, event) = match outcome {
-            Outcome::Admitted => (&ADMITTED, c"rl.admit"),
-            Outcome::Refused => (&REFUSED, c"rl.refuse"),
+        self.count(counter, outcome);
+        self.tell(key, outcome);
+    }
+
+    #[allow(clippy::unused_self, reason = "what is counted is a call")]
+    pub fn count(&self, counter: Counter, outcome: Outcome) {
+        let counters = match outcome {
+            Outcome::Admitted => &ADMITTED,
+            Outcome::Refused => &REFUSED,
         };
         if let Some(counter) = counters.get(counter.place()) {
             add_one(counter);
         }
+    }
+
+    /// Tells a decision on the key at a place as a keyspace event, if the operator wants that. The key is closed:
+    /// whoever listens may do with it what they like.
+    pub fn tell(&self, key: usize, outcome: Outcome) {
+        let event = match outcome {
+            Outcome::Admitted => c"rl.admit",
+            Outcome::Refused => c"rl.refuse",
+        };
         if EVENTS.load(Relaxed)
             && let Ok(key) = self.argument(key)
         {

@@ -13,8 +13,8 @@ use super::handle::{Access, Handle};
 use super::payload::{self, HEADER, NOTHING};
 use super::value::{Slot, head, head_mut, state, state_mut};
 use crate::limit::codec::Reader;
-use crate::limit::with_state;
-use crate::limit::{Error, Figure, Kind, Reading, State, read_clock};
+use crate::limit::{Error, Figure, Kind, Name, Reading, Several, State, read_clock};
+use crate::limit::{with_kept, with_state};
 use crate::time::{Span, Time};
 
 /// The deadline of a key leaves some room behind the moment when its state is as good as new: as much time again,
@@ -88,38 +88,7 @@ impl<'c, 'a, S: State> Key<'c, 'a, S> {
     /// Applies the change that `write` puts down, if it does: here, and with `commit` everywhere. `blank` is what a
     /// missing key is taken for. Tells whether there was a change.
     pub fn change(&mut self, blank: S, write: impl FnOnce(&S, &mut Vec<u8>)) -> Result<bool, Error> {
-        let mut journal = take(&mut self.journal);
-        if journal.is_empty() {
-            journal = JOURNAL.0.take();
-            payload::begin(&mut journal, S::KIND);
-        }
-        let mark = journal.len();
-        let mut created = None;
-        let state: &mut S = if self.value.is_null() {
-            created.insert(blank)
-        } else {
-            // SAFETY: the kind was checked when the key was opened, and `self` is borrowed alone.
-            unsafe { state_mut(self.value) }
-        };
-        write(state, &mut journal);
-        let mut changes = Reader::new(journal.get(mark..).unwrap_or(&[]));
-        let written = !changes.is_empty();
-        let readable = match S::decode_change(&mut changes) {
-            Some(change) => {
-                state.apply(change);
-                true
-            }
-            None => false,
-        };
-        if readable && let Some(state) = created {
-            self.value = self.handle.set_value(Slot::boxed(state));
-        }
-        if !readable {
-            journal.truncate(if mark == HEADER { 0 } else { mark });
-        }
-        self.journal = journal;
-        // A change that was put down and cannot be read is a defect of ours.
-        if written == readable { Ok(written) } else { Err(Error::Internal) }
+        write_change(&self.handle, &mut self.value, &mut self.journal, blank, write)
     }
 
     /// Makes what changed known: sets the deadline if it must move, wakes who watches the key, and sends the
@@ -129,19 +98,7 @@ impl<'c, 'a, S: State> Key<'c, 'a, S> {
         if self.journal.is_empty() {
             return;
         }
-        // SAFETY: a slot of ours, to which no reference is alive.
-        let head = unsafe { head_mut(self.value) };
-        let settled = now.plus(reset);
-        let slack = reset.clamp(LEAST_SLACK, MOST_SLACK);
-        let known = Time::from_millis(head.deadline());
-        // A deadline is a whole millisecond, rounded up.
-        let latest = settled.plus(MOST_SLACK).plus(Span::from_millis(1));
-        if known < settled.plus(slack.quarter()) || known > latest {
-            let deadline = settled.plus(slack).as_millis_up();
-            head.set_deadline(deadline);
-            self.handle.set_deadline(deadline);
-            payload::add_deadline(&mut self.journal, deadline);
-        }
+        move_deadline(&self.handle, self.value, &mut self.journal, now, reset);
         self.handle.publish(&self.journal);
     }
 
@@ -160,10 +117,87 @@ impl<S: State> Drop for Key<'_, '_, S> {
     }
 }
 
+/// An empty payload of changes to a state.
+pub(super) fn journal(kind: Kind) -> Vec<u8> {
+    let mut journal = JOURNAL.0.take();
+    payload::begin(&mut journal, kind);
+    journal
+}
+
+/// Applies the change to a value of the kind of `S`, or to a missing one, that `write` puts down; as [`Key::change`].
+#[inline(always)]
+pub(super) fn write_change<S: State>(
+    handle: &Handle<'_, '_>,
+    value: &mut *mut c_void,
+    payload: &mut Vec<u8>,
+    blank: S,
+    write: impl FnOnce(&S, &mut Vec<u8>),
+) -> Result<bool, Error> {
+    let mut changes = take(payload);
+    if changes.is_empty() {
+        changes = journal(S::KIND);
+    }
+    let mark = changes.len();
+    let mut created = None;
+    let state: &mut S = if value.is_null() {
+        created.insert(blank)
+    } else {
+        // SAFETY: the caller has checked the kind, and holds the key alone.
+        unsafe { state_mut(*value) }
+    };
+    write(state, &mut changes);
+    let mut reader = Reader::new(changes.get(mark..).unwrap_or(&[]));
+    let written = !reader.is_empty();
+    let readable = match S::decode_change(&mut reader) {
+        Some(change) => {
+            state.apply(change);
+            true
+        }
+        None => false,
+    };
+    if readable && let Some(state) = created {
+        *value = handle.set_value(Slot::boxed(state));
+    }
+    if !readable {
+        changes.truncate(if mark == HEADER { 0 } else { mark });
+    }
+    *payload = changes;
+    // A change that was put down and cannot be read is a defect of ours.
+    if written == readable { Ok(written) } else { Err(Error::Internal) }
+}
+
+/// Sets the deadline of a key that is as good as new `reset` after `now`, if it must move, and adds it to the payload.
+#[inline(always)]
+pub(super) fn move_deadline(
+    handle: &Handle<'_, '_>,
+    value: *mut c_void,
+    payload: &mut Vec<u8>,
+    now: Time,
+    reset: Span,
+) {
+    // SAFETY: a slot of ours, to which no reference is alive.
+    let head = unsafe { head_mut(value) };
+    let settled = now.plus(reset);
+    let slack = reset.clamp(LEAST_SLACK, MOST_SLACK);
+    let known = Time::from_millis(head.deadline());
+    // A deadline is a whole millisecond, rounded up.
+    let latest = settled.plus(MOST_SLACK).plus(Span::from_millis(1));
+    if known < settled.plus(slack.quarter()) || known > latest {
+        let deadline = settled.plus(slack).as_millis_up();
+        head.set_deadline(deadline);
+        handle.set_deadline(deadline);
+        payload::add_deadline(payload, deadline);
+    }
+}
+
+type Figures = Vec<(&'static str, Figure)>;
+
 /// What `RL.INFO` tells of a key.
 pub struct Description {
     pub kind: Kind,
-    pub figures: Vec<(&'static str, Figure)>,
+    pub figures: Figures,
+    /// Of several limits each: its name, and what it stores.
+    pub limits: Vec<(Name, Figures)>,
     /// When the key expires, in ms since the epoch.
     pub expires: Option<u64>,
 }
@@ -178,12 +212,21 @@ pub fn describe(call: &Call<'_>, place: usize) -> Result<Option<Description>, Er
     // SAFETY: a value that is not null is a slot of ours, of the kind that its head tells.
     unsafe {
         let kind = head(value).kind();
-        let mut figures = Vec::new();
-        with_state!(kind, S => {
-            let state = state::<S>(value);
-            state.describe(&mut |name, figure| figures.push((name, figure)));
-            figures.push(("last_charge_us", Figure::At(state.last())));
-        });
-        Ok(Some(Description { kind, figures, expires: handle.deadline() }))
+        let mut limits = Vec::new();
+        if kind == Kind::Several {
+            for limit in state::<Several>(value).limits() {
+                let figures = with_kept!(&limit.state, state => figures(state.as_ref()));
+                limits.push((limit.name, figures));
+            }
+        }
+        let figures = with_state!(kind, S => figures(state::<S>(value)));
+        Ok(Some(Description { kind, figures, limits, expires: handle.deadline() }))
     }
+}
+
+fn figures<S: State>(state: &S) -> Figures {
+    let mut figures = Vec::new();
+    state.describe(&mut |name, figure| figures.push((name, figure)));
+    figures.push(("last_charge_us", Figure::At(state.last())));
+    figures
 }

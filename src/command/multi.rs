@@ -1,0 +1,366 @@
+//! `RL.MULTI numkeys key [key ...] [COST cost] [AT at] [FORCE] LIMIT limiter parameter ... [ON i] [COST cost]
+//! [LIMIT ...]`, `RL.MULTIPEEK`, `RL.MULTIREFUND`: all limits on all keys, or none.
+//!
+//! All limits are judged first; only if all of them admit, all are charged. What changed goes to replicas and the AOF
+//! in one command.
+
+use crate::limit::with_limiter;
+use crate::limit::{
+    Answer, AnyLimiter, Error, Gauge, Limiter, MOST_PAIRS, Manner, Name, Part, Purpose, State, Verdict, look,
+    parse_multi, rule,
+};
+use crate::server::{Access, Call, Command, Counter, Effect, Keys, Limits, Outcome, Reply, When, clock};
+use crate::time::{Span, Time};
+
+pub struct Multi;
+pub struct MultiPeek;
+pub struct MultiRefund;
+
+const SYNTAX: &str =
+    "numkeys key ... [COST cost] [AT at] [FORCE] {LIMIT limiter parameter ... [ON on] [COST cost]} ...";
+const LOOKS: &str =
+    "numkeys key ... [COST cost] [AT at] {LIMIT limiter parameter ... [ON on] [COST cost]} ...";
+
+/// Where the number of keys and the first of them are.
+const NUMBER: usize = 1;
+const FIRST: usize = 2;
+
+impl Command for Multi {
+    const NAME: &'static str = "MULTI";
+    const SYNTAX: &'static str = SYNTAX;
+    const SUMMARY: &'static str = "Asks several limits on several keys at once, and takes from all or none";
+    const COMPLEXITY: &'static str = "The sum of the limiters' commands, for each key";
+    const FLAGS: &'static str = "write deny-oom";
+    const KEYS: Keys = Keys::Numbered;
+
+    fn run(call: &Call<'_>) -> Result<Reply, Error> {
+        let mut asked = Asked::read(call, Purpose::Take)?;
+        let mut held = asked.open(call, Access::Change)?;
+        let judged = asked.judge(&mut held);
+        let charged = match judged {
+            Ok(true) => asked.charge(&mut held),
+            _ => Ok(()),
+        };
+        let admitted = judged == Ok(true);
+        asked.gauge(&held);
+        let effects = asked.commit(held, admitted);
+        call.publish(&effects);
+        drop(effects);
+        judged.and(charged.map(|()| admitted))?;
+        if asked.pairs.iter().any(|pair| pair.cost > 0) {
+            let outcome = if admitted { Outcome::Admitted } else { Outcome::Refused };
+            call.count(Counter::Multi, outcome);
+            for key in 0..asked.keys {
+                call.tell(FIRST + key, outcome);
+            }
+        }
+        Ok(asked.reply())
+    }
+}
+
+impl Command for MultiPeek {
+    const NAME: &'static str = "MULTIPEEK";
+    const SYNTAX: &'static str = LOOKS;
+    const SUMMARY: &'static str = "Tells what RL.MULTI would reply, and charges nothing";
+    const COMPLEXITY: &'static str = Multi::COMPLEXITY;
+    const FLAGS: &'static str = "readonly";
+    const KEYS: Keys = Keys::NumberedRead;
+
+    fn run(call: &Call<'_>) -> Result<Reply, Error> {
+        let mut asked = Asked::read(call, Purpose::Probe)?;
+        let held = asked.open(call, Access::Look)?;
+        asked.each(&held, |pair, part, limits, now| {
+            with_limiter!(&part.limiter, limiter => pair.look(limiter, limits, now, part.cost));
+        });
+        Ok(asked.reply())
+    }
+}
+
+impl Command for MultiRefund {
+    const NAME: &'static str = "MULTIREFUND";
+    const SYNTAX: &'static str = LOOKS;
+    const SUMMARY: &'static str = "Gives back to several limits what was charged and not used";
+    const COMPLEXITY: &'static str = Multi::COMPLEXITY;
+    const FLAGS: &'static str = "write fast";
+    const KEYS: Keys = Keys::Numbered;
+
+    fn run(call: &Call<'_>) -> Result<Reply, Error> {
+        let mut asked = Asked::read(call, Purpose::GiveBack)?;
+        let mut held = asked.open(call, Access::Change)?;
+        held.iter_mut().for_each(Limits::keep_form);
+        let refunded = asked.refund(&mut held);
+        asked.gauge(&held);
+        let effects = asked.commit_refund(held);
+        call.publish(&effects);
+        refunded.map(|()| asked.reply())
+    }
+}
+
+/// A limit on a key, and what is said of it.
+struct Pair {
+    part: usize,
+    key: usize,
+    cost: u64,
+    now: Time,
+    /// How far the caller's clock is behind that.
+    lag: Span,
+    changed: bool,
+    answer: Answer,
+}
+
+struct Asked<'a> {
+    keys: usize,
+    parts: Vec<Part<'a>>,
+    manner: Manner,
+    clock: Time,
+    now: Time,
+    /// Limits outermost.
+    pairs: Vec<Pair>,
+}
+
+impl<'a> Asked<'a> {
+    fn read(call: &Call<'a>, purpose: Purpose) -> Result<Self, Error> {
+        let keys = call.parse(NUMBER..FIRST, |words| words.number("numkeys", 1, MOST_PAIRS as u64))?;
+        let count = usize::try_from(keys).unwrap_or(usize::MAX);
+        if call.len() <= FIRST + count {
+            return Err(Error::Arity);
+        }
+        let (request, parts) = call.parse(FIRST + count.., |words| parse_multi(words, keys, purpose))?;
+        let names: Vec<&[u8]> = call.arguments(FIRST).take(count).collect();
+        if names.iter().enumerate().any(|(place, name)| names.iter().take(place).any(|other| other == name)) {
+            return Err(Error::SameKeys);
+        }
+        let clock = clock();
+        let now = request.at.unwrap_or(clock);
+        let mut asked = Asked { keys: count, parts, manner: request.manner(), clock, now, pairs: Vec::new() };
+        asked.pair()?;
+        Ok(asked)
+    }
+
+    /// Pairs the limits with the keys they are for.
+    fn pair(&mut self) -> Result<(), Error> {
+        for (place, part) in self.parts.iter().enumerate() {
+            for key in (0..self.keys).filter(|key| part.on.is_none_or(|on| on == *key)) {
+                let twice = self.parts.iter().take(place);
+                if twice
+                    .filter(|other| other.on.is_none_or(|on| on == key))
+                    .any(|other| other.name == part.name)
+                {
+                    return Err(Error::Syntax);
+                }
+                let gauge = Gauge { limit: 0, remaining: 0, reset: Span::ZERO };
+                let answer = Answer { verdict: Verdict::ADMIT, gauge };
+                let (now, lag, cost) = (self.now, Span::ZERO, part.cost);
+                self.pairs.push(Pair { part: place, key, cost, now, lag, changed: false, answer });
+            }
+        }
+        if self.pairs.len() > MOST_PAIRS { Err(Error::TooManyPairs) } else { Ok(()) }
+    }
+
+    /// The limits that are for a key, and of those the ones that would be charged.
+    fn names(&self, key: usize) -> (Vec<Name>, Vec<Name>) {
+        let on = |part: &&Part<'_>| part.on.is_none_or(|on| on == key);
+        let names = |parts: &mut dyn Iterator<Item = &Part<'_>>| parts.map(|part| part.name).collect();
+        let asked = names(&mut self.parts.iter().filter(on));
+        let charged = names(&mut self.parts.iter().filter(on).filter(|part| part.cost > 0));
+        (asked, charged)
+    }
+
+    fn open<'c>(&self, call: &'c Call<'a>, access: Access) -> Result<Vec<Limits<'c, 'a>>, Error> {
+        let when = When { clock: self.clock, now: self.now };
+        let open = |key| {
+            let (asked, charged) = self.names(key);
+            let limits = Limits::open(call, FIRST + key, access, when, &asked, &charged)?;
+            if limits.crowded(&charged) { Err(Error::TooManyLimits) } else { Ok(limits) }
+        };
+        (0..self.keys).map(open).collect()
+    }
+
+    /// Does something with each pair, the limit and the key.
+    fn each(
+        &mut self,
+        held: &[Limits<'_, 'a>],
+        mut run: impl FnMut(&mut Pair, &Part<'a>, &Limits<'_, 'a>, Time),
+    ) {
+        for pair in &mut self.pairs {
+            if let (Some(part), Some(limits)) = (self.parts.get(pair.part), held.get(pair.key)) {
+                run(pair, part, limits, self.now);
+            }
+        }
+    }
+
+    /// The same, where the key may change.
+    fn change(
+        &mut self,
+        held: &mut [Limits<'_, 'a>],
+        mut run: impl FnMut(&mut Pair, &AnyLimiter<'a>, &mut Limits<'_, 'a>) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        for pair in self.pairs.iter_mut().filter(|pair| pair.cost > 0) {
+            if let (Some(part), Some(limits)) = (self.parts.get(pair.part), held.get_mut(pair.key)) {
+                run(pair, &part.limiter, limits)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether all admit.
+    fn judge(&mut self, held: &mut [Limits<'_, 'a>]) -> Result<bool, Error> {
+        let (now, manner) = (self.now, self.manner);
+        self.change(held, |pair, limiter, limits| {
+            with_limiter!(limiter, limiter => pair.judge(limiter, limits, now, manner))
+        })?;
+        Ok(self.pairs.iter().all(|pair| pair.answer.verdict.admits()))
+    }
+
+    fn charge(&mut self, held: &mut [Limits<'_, 'a>]) -> Result<(), Error> {
+        for (key, limits) in held.iter_mut().enumerate() {
+            limits.drop_faded(&self.names(key).1)?;
+        }
+        self.change(
+            held,
+            |pair, limiter, limits| with_limiter!(limiter, limiter => pair.charge(limiter, limits)),
+        )
+    }
+
+    fn refund(&mut self, held: &mut [Limits<'_, 'a>]) -> Result<(), Error> {
+        let now = self.now;
+        self.change(
+            held,
+            |pair, limiter, limits| with_limiter!(limiter, limiter => pair.refund(limiter, limits, now)),
+        )
+    }
+
+    /// How each limit stands now.
+    fn gauge(&mut self, held: &[Limits<'_, 'a>]) {
+        self.each(held, |pair, part, limits, now| {
+            with_limiter!(&part.limiter, limiter => {
+                if pair.cost == 0 {
+                    pair.look(limiter, limits, now, 0);
+                } else {
+                    let state = limits.state(limiter.span());
+                    pair.answer.gauge = state.map_or_else(
+                        || limiter.gauge(&limiter.fresh(pair.now), pair.now),
+                        |state| limiter.gauge(state, pair.now),
+                    );
+                }
+            });
+        });
+    }
+
+    /// When the key is as good as new, as far as its own limits say, and from when that counts.
+    fn reset(&self, key: usize) -> (Time, Span) {
+        let pairs = self.pairs.iter().filter(|pair| pair.key == key && pair.cost > 0);
+        let latest = pairs.clone().map(|pair| pair.now).max().unwrap_or(self.now).max(self.clock);
+        (latest, pairs.map(|pair| pair.answer.gauge.reset).max().unwrap_or_default())
+    }
+
+    fn commit<'c>(&self, held: Vec<Limits<'c, 'a>>, admitted: bool) -> Vec<Effect<'c, 'a>> {
+        let commit = |(key, mut limits): (usize, Limits<'c, 'a>)| {
+            if admitted {
+                // A change that was just made is well made.
+                _ = limits.part(&self.names(key).1);
+            }
+            let (now, reset) = self.reset(key);
+            limits.commit(now, reset)
+        };
+        held.into_iter().enumerate().filter_map(commit).collect()
+    }
+
+    /// A key all of whose limits are as good as new is deleted.
+    fn commit_refund<'c>(&self, held: Vec<Limits<'c, 'a>>) -> Vec<Effect<'c, 'a>> {
+        let commit = |(key, limits): (usize, Limits<'c, 'a>)| {
+            let (now, reset) = self.reset(key);
+            let changed = self.pairs.iter().any(|pair| pair.key == key && pair.changed);
+            if changed && reset == Span::ZERO && limits.settled(self.now) {
+                Some(limits.delete())
+            } else {
+                limits.commit(now, reset)
+            }
+        };
+        held.into_iter().enumerate().filter_map(commit).collect()
+    }
+
+    fn reply(&self) -> Reply {
+        let delayed = |pair: &Pair| if pair.cost == 0 { pair.answer } else { pair.told() };
+        Reply::Several(self.pairs.iter().map(delayed).collect())
+    }
+}
+
+impl Pair {
+    /// The answer as the caller sees it; the verdict already is that.
+    fn told(&self) -> Answer {
+        Answer { gauge: self.answer.gauge.delayed(self.lag), ..self.answer }
+    }
+
+    fn look<L: Limiter>(&mut self, limiter: &L, limits: &Limits<'_, '_>, now: Time, cost: u64) {
+        self.answer = match limits.state(limiter.span()) {
+            Some(state) => look(limiter, state, now, cost),
+            None => look(limiter, &limiter.fresh(now), now, cost),
+        };
+    }
+
+    /// Reads the clock for the limit; one that was set back moves its state.
+    fn read_clock<L: Limiter>(
+        &mut self,
+        limiter: &L,
+        limits: &mut Limits<'_, '_>,
+        asked: Time,
+    ) -> Result<(), Error> {
+        self.now = limits.read_clock::<L::State>(
+            limiter.span(),
+            asked,
+            |state| limiter.gauge(state, state.last()).reset,
+            |state, out| L::State::encode_change(&limiter.rebase(state, asked), out),
+        )?;
+        self.lag = self.now.since(asked);
+        Ok(())
+    }
+
+    fn judge<L: Limiter>(
+        &mut self,
+        limiter: &L,
+        limits: &mut Limits<'_, '_>,
+        asked: Time,
+        manner: Manner,
+    ) -> Result<(), Error> {
+        self.read_clock(limiter, limits, asked)?;
+        let ruled = |state: &L::State| rule(limiter, state, self.now, self.lag, self.cost, manner);
+        let (verdict, _) =
+            limits.state(limiter.span()).map_or_else(|| ruled(&limiter.fresh(self.now)), ruled)?;
+        self.answer.verdict = verdict;
+        Ok(())
+    }
+
+    fn charge<L: Limiter>(&mut self, limiter: &L, limits: &mut Limits<'_, '_>) -> Result<(), Error> {
+        let span = limiter.span();
+        limits.change(span, limiter.fresh(self.now), |state, out| {
+            L::State::encode_change(&limiter.charge(state, self.now, self.cost), out);
+        })?;
+        self.settle(limiter, limits)
+    }
+
+    fn refund<L: Limiter>(
+        &mut self,
+        limiter: &L,
+        limits: &mut Limits<'_, '_>,
+        asked: Time,
+    ) -> Result<(), Error> {
+        if limits.state::<L::State>(limiter.span()).is_none() {
+            return Ok(());
+        }
+        self.read_clock(limiter, limits, asked)?;
+        self.changed = limits.change(limiter.span(), limiter.fresh(self.now), |state, out| {
+            if let Some(change) = limiter.refund(state, self.now, self.cost) {
+                L::State::encode_change(&change, out);
+            }
+        })?;
+        self.settle(limiter, limits)
+    }
+
+    /// Notes when the limit is as good as new.
+    fn settle<L: Limiter>(&self, limiter: &L, limits: &mut Limits<'_, '_>) -> Result<(), Error> {
+        let state = limits.state::<L::State>(limiter.span());
+        let reset = state.map_or(Span::ZERO, |state| limiter.gauge(state, self.now).reset);
+        limits.settle(Name::of::<L::State>(limiter.span()), self.now.plus(reset))
+    }
+}

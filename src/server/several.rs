@@ -1,0 +1,333 @@
+//! A key under which there may be several limits: opening it, changing their states, and telling what changed.
+//!
+//! One limit stands alone, as its own command leaves it; several are held together. The first change of another limit
+//! joins the one that stood alone with others, the last that leaves it by itself parts them again. Both are part of
+//! the effect, so that replicas do the same.
+
+use std::ffi::c_void;
+use std::mem::replace;
+
+use super::call::Call;
+use super::handle::{Access, Handle};
+use super::payload::{self, NOTHING};
+use super::store::{journal, move_deadline, write_change};
+use super::value::{Slot, head, head_mut, state, state_mut};
+use crate::limit::codec::Reader;
+use crate::limit::{
+    AnyState, Error, Kept, Kind, MOST_LIMITS, Name, Reading, Several, SeveralChange, State, read_clock,
+    with_kept, with_state,
+};
+use crate::time::{Span, Time};
+
+/// A key of any limits.
+pub struct Limits<'c, 'a> {
+    handle: Handle<'c, 'a>,
+    /// The value; null if the key does not exist.
+    value: *mut c_void,
+    form: Form,
+    /// The payload so far; empty as long as nothing changed.
+    journal: Vec<u8>,
+    when: When,
+}
+
+/// When a call is decided.
+#[derive(Clone, Copy)]
+pub struct When {
+    /// The server's clock.
+    pub clock: Time,
+    /// The instant to decide at.
+    pub now: Time,
+}
+
+#[derive(Clone, Copy)]
+enum Form {
+    /// The limit of this name stands alone, or will.
+    Alone(Name),
+    /// The limit of this name stands alone, until one of the others changes.
+    Joining(Name),
+    /// They are held together; the one of unknown length is that of this name.
+    Together(Option<Name>),
+}
+
+impl<'c, 'a> Limits<'c, 'a> {
+    /// Opens the key that is an argument of the call, on which these limits are asked for and those charged.
+    pub fn open(
+        call: &'c Call<'a>,
+        place: usize,
+        access: Access,
+        when: When,
+        asked: &[Name],
+        charged: &[Name],
+    ) -> Result<Self, Error> {
+        let handle = Handle::open(call, place, access)?;
+        let value = handle.value()?;
+        let form = form(value, asked, charged)?;
+        Ok(Limits { handle, value, form, journal: Vec::new(), when })
+    }
+
+    /// Opens the key that is an argument of the call, if it holds limits together.
+    pub fn open_together(call: &'c Call<'a>, place: usize, when: When) -> Result<Option<Self>, Error> {
+        let handle = Handle::open(call, place, Access::Change)?;
+        let value = handle.value()?;
+        // SAFETY: a value that is not null is a slot of ours.
+        let together = !value.is_null() && unsafe { head(value) }.kind() == Kind::Several;
+        Ok(together.then_some(Limits {
+            handle,
+            value,
+            form: Form::Together(None),
+            journal: Vec::new(),
+            when,
+        }))
+    }
+
+    /// What stands alone is the only one that will change.
+    pub fn keep_form(&mut self) {
+        if let Form::Joining(name) = self.form {
+            self.form = Form::Alone(name);
+        }
+    }
+
+    pub fn state<S: State + Kept>(&self, span: Span) -> Option<&S> {
+        let name = Name::of::<S>(span);
+        match self.form {
+            _ if self.value.is_null() => None,
+            // SAFETY: a slot of ours, which holds a state of the name's kind; only what borrows `self` alone changes it.
+            Form::Alone(own) | Form::Joining(own) => (own == name).then(|| unsafe { state(self.value) }),
+            Form::Together(unknown) => {
+                let several = self.several()?;
+                several.get(span).or_else(|| several.get(Span::ZERO).filter(|_| unknown == Some(name)))
+            }
+        }
+    }
+
+    fn several(&self) -> Option<&Several> {
+        let together = matches!(self.form, Form::Together(_)) && !self.value.is_null();
+        // SAFETY: a slot of ours, of that kind; only what borrows `self` alone changes it.
+        together.then(|| unsafe { state(self.value) })
+    }
+
+    /// The lengths of time of all limits of this kind that the key holds together.
+    pub fn spans<S: State>(&self) -> Vec<Span> {
+        let limits = self.several().map_or(&[][..], Several::limits);
+        let same = limits.iter().map(|limit| limit.name).filter(|name| name.kind == S::KIND);
+        same.map(|name| name.span).collect()
+    }
+
+    /// Whether the key would hold too many limits if these were charged.
+    pub fn crowded(&self, charged: &[Name]) -> bool {
+        let limits = self.several().map_or(0, |several| several.limits().len());
+        limits + charged.len() > MOST_LIMITS && {
+            let named =
+                charged.iter().filter(|name| self.several().is_some_and(|several| several.has(**name)));
+            limits - self.faded(charged).len() - named.count() + charged.len() > MOST_LIMITS
+        }
+    }
+
+    /// The limits that are as good as new, but for those that are about to be charged.
+    fn faded(&self, charged: &[Name]) -> Vec<Name> {
+        let limits = self.several().map_or(&[][..], Several::limits);
+        let faded = limits.iter().filter(|limit| limit.until <= self.when.now);
+        faded.map(|limit| limit.name).filter(|name| !charged.contains(name)).collect()
+    }
+
+    /// Reads the clock for a limit's state, as for a key of one limit.
+    pub fn read_clock<S: State + Kept>(
+        &mut self,
+        span: Span,
+        now: Time,
+        reset: impl FnOnce(&S) -> Span,
+        rebase: impl FnOnce(&S, &mut Vec<u8>),
+    ) -> Result<Time, Error> {
+        let Some(state) = self.state::<S>(span) else {
+            return Ok(now);
+        };
+        match read_clock(state.last(), now, || reset(state)) {
+            Reading::At(instant) => Ok(instant),
+            Reading::SetBack => {
+                self.change(span, S::blank(), rebase)?;
+                // SAFETY: a slot of ours, to which no reference is alive. The deadline that it knows is of the wrong clock.
+                unsafe { head_mut(self.value) }.set_deadline(0);
+                Ok(now)
+            }
+        }
+    }
+
+    /// Applies the change to a limit's state that `write` puts down, if it does. `blank` is what a missing one is
+    /// taken for. Tells whether there was a change.
+    pub fn change<S: State + Kept>(
+        &mut self,
+        span: Span,
+        blank: S,
+        write: impl FnOnce(&S, &mut Vec<u8>),
+    ) -> Result<bool, Error> {
+        if let Form::Alone(_) = self.form {
+            return write_change(&self.handle, &mut self.value, &mut self.journal, blank, write);
+        }
+        let mut change = Vec::new();
+        write(self.state(span).unwrap_or(&blank), &mut change);
+        if change.is_empty() {
+            return Ok(false);
+        }
+        self.join();
+        let name = Name::of::<S>(span);
+        self.record(SeveralChange::Limit { name, change: &change })?;
+        Ok(true)
+    }
+
+    /// Notes when a limit that was changed is as good as new.
+    pub fn settle(&mut self, name: Name, until: Time) -> Result<(), Error> {
+        match self.form {
+            Form::Together(_) if !self.journal.is_empty() => {
+                self.record(SeveralChange::Until { name, until })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Drops the limits that have faded, but for those that are about to be charged.
+    pub fn drop_faded(&mut self, charged: &[Name]) -> Result<(), Error> {
+        if charged.is_empty() {
+            return Ok(());
+        }
+        for name in self.faded(charged) {
+            self.join();
+            self.record(SeveralChange::Gone { name })?;
+        }
+        Ok(())
+    }
+
+    /// Lets a single limit that was charged and is left stand alone again.
+    pub fn part(&mut self, charged: &[Name]) -> Result<(), Error> {
+        if self.several().is_some_and(|several| several.limits().len() == 1) && charged.len() == 1 {
+            self.record(SeveralChange::Alone)?;
+        }
+        Ok(())
+    }
+
+    /// Begins the payload, and holds together what stood alone.
+    fn join(&mut self) {
+        if !self.journal.is_empty() {
+            return;
+        }
+        self.journal = journal(Kind::Several);
+        match self.form {
+            Form::Joining(name) => {
+                // What its limiter would say of it nobody knows here; its expiry is not before that.
+                let ends = self.handle.deadline().map_or(Time::LATEST, Time::from_millis);
+                let until = self.when.now.plus(ends.since(self.when.clock));
+                SeveralChange::Adopt { name, until }.put(&mut self.journal);
+                self.value = adopt(&self.handle, self.value, name, until);
+                self.form = Form::Together(None);
+            }
+            Form::Together(unknown) => {
+                if self.value.is_null() {
+                    self.value = self.handle.set_value(Slot::boxed(Several::blank()));
+                }
+                self.form = Form::Together(None);
+                if let Some(name) = unknown {
+                    // A change that was just made is well made.
+                    _ = self.record(SeveralChange::Know { name });
+                }
+            }
+            Form::Alone(_) => {}
+        }
+    }
+
+    /// Puts a change down and applies it from there.
+    fn record(&mut self, change: SeveralChange<'_>) -> Result<(), Error> {
+        let mark = self.journal.len();
+        change.put(&mut self.journal);
+        let change = Several::decode_change(&mut Reader::new(self.journal.get(mark..).unwrap_or(&[])));
+        // SAFETY: the limits are held together once there is a payload, and `self` is borrowed alone.
+        let several = unsafe { state_mut::<Several>(self.value) };
+        several.apply(change.ok_or(Error::Internal)?);
+        Ok(())
+    }
+
+    /// Whether all limits that are held together are as good as new.
+    pub fn settled(&self, now: Time) -> bool {
+        self.several().is_none_or(|several| several.until() <= now)
+    }
+
+    /// Ends the changes, and tells whoever watches the key: what replicas and the AOF must be told, if anything
+    /// changed. A limit that stands alone is as good as new `reset` after `now`.
+    pub fn commit(mut self, now: Time, reset: Span) -> Option<Effect<'c, 'a>> {
+        if self.journal.is_empty() {
+            return None;
+        }
+        let reset = self.several().map_or(reset, |several| several.until().since(now));
+        if self.several().is_some() {
+            self.value = part(&self.handle, self.value);
+        }
+        move_deadline(&self.handle, self.value, &mut self.journal, now, reset);
+        self.handle.signal();
+        Some(Effect { handle: self.handle, payload: self.journal })
+    }
+
+    /// Deletes the key, and tells whoever watches it.
+    pub fn delete(self) -> Effect<'c, 'a> {
+        self.handle.unlink();
+        self.handle.signal();
+        Effect { handle: self.handle, payload: NOTHING.to_vec() }
+    }
+}
+
+/// How the limits are held, and whether the key is one for them at all.
+fn form(value: *mut c_void, asked: &[Name], charged: &[Name]) -> Result<Form, Error> {
+    if value.is_null() {
+        return Ok(if let [name] = charged { Form::Alone(*name) } else { Form::Together(None) });
+    }
+    // SAFETY: a value that is not null is a slot of ours, of the kind that its head tells.
+    let kind = unsafe { head(value) }.kind();
+    let own = match kind {
+        // No limit that could be asked for along with others.
+        Kind::Amount => return Err(Error::WrongType),
+        Kind::Several => {
+            // SAFETY: as above.
+            let several = unsafe { state::<Several>(value) };
+            let unknown =
+                several.limits().iter().map(|limit| limit.name).find(|name| name.span == Span::ZERO);
+            let known = unknown.map(|name| name.resolve(asked, |name| several.has(name)));
+            return Ok(Form::Together(known.filter(|name| name.span > Span::ZERO)));
+        }
+        // SAFETY: as above.
+        _ => with_state!(kind, S => (Name::of::<S>(Span::ZERO), unsafe { state::<S>(value) }.span())),
+    };
+    let name = match own {
+        (name, Some(span)) => Name { span, ..name },
+        (name, None) => name.resolve(asked, |_| false),
+    };
+    Ok(if charged == [name] { Form::Alone(name) } else { Form::Joining(name) })
+}
+
+/// Makes what stands alone the first of several; what it was is freed.
+pub(super) fn adopt(handle: &Handle<'_, '_>, value: *mut c_void, name: Name, until: Time) -> *mut c_void {
+    // SAFETY: a slot of ours, of the kind that its head tells, to which no reference is alive.
+    let state: AnyState =
+        unsafe { with_state!(head(value).kind(), S => replace(state_mut::<S>(value), S::blank()).kept()) };
+    handle.set_value(Slot::boxed(Several::adopting(name, until, state)))
+}
+
+/// Makes the only limit of several stand alone, if the last change said so.
+pub(super) fn part(handle: &Handle<'_, '_>, value: *mut c_void) -> *mut c_void {
+    // SAFETY: a slot of that kind, to which no reference is alive.
+    match unsafe { state_mut::<Several>(value) }.leave() {
+        Some(alone) => handle.set_value(with_kept!(alone, state => Slot::boxed(*state))),
+        None => value,
+    }
+}
+
+/// What a call did to a key, as it goes to replicas and the AOF.
+pub struct Effect<'c, 'a> {
+    handle: Handle<'c, 'a>,
+    payload: Vec<u8>,
+}
+
+impl Call<'_> {
+    /// Sends the effects of this call, all in one.
+    pub fn publish(&self, effects: &[Effect<'_, '_>]) {
+        let pairs: Vec<_> =
+            effects.iter().map(|effect| (effect.handle.name(), effect.payload.as_slice())).collect();
+        payload::replicate(self, &pairs);
+    }
+}
