@@ -130,6 +130,10 @@ fn a_single_limit_stands_alone_and_joins_and_parts() {
     multi(con, &format!("RL.MULTI 1 key AT {late} LIMIT FIXEDWINDOW 5 2000"));
     assert_eq!(ints(con, &format!("RL.FIXEDWINDOW key 5 2000 AT {late}"))[2], 3);
     assert_ne!(text(con, "PEXPIRETIME key"), "-1");
+    // Whatever instant is asked for, the key lives as long as its limits last.
+    multi(con, &format!("RL.MULTI 1 old AT {T0} LIMIT GCRA 9 1 60000 LIMIT FIXEDWINDOW 5 3600000"));
+    let left: i64 = text(con, "PTTL old").parse().unwrap();
+    assert!((3_590_000..3_700_000).contains(&left), "{left} ms");
 }
 
 #[test]

@@ -9,7 +9,9 @@ use crate::limit::{
     Answer, AnyLimiter, Error, Gauge, Limiter, MOST_PAIRS, Manner, Name, Part, Purpose, State, Verdict, look,
     parse_multi, rule,
 };
-use crate::server::{Access, Call, Command, Counter, Effect, Keys, Limits, Outcome, Reply, When, clock};
+use crate::server::{
+    Access, Call, Command, Counter, Effect, Keys, Limits, Named, Outcome, Reply, When, clock,
+};
 use crate::time::{Span, Time};
 
 pub struct Multi;
@@ -126,13 +128,14 @@ impl<'a> Asked<'a> {
             return Err(Error::Arity);
         }
         let (request, parts) = call.parse(FIRST + count.., |words| parse_multi(words, keys, purpose))?;
-        let names: Vec<&[u8]> = call.arguments(FIRST).take(count).collect();
-        if names.iter().enumerate().any(|(place, name)| names.iter().take(place).any(|other| other == name)) {
+        let names = || call.arguments(FIRST).take(count).enumerate();
+        if names().any(|(place, name)| names().take(place).any(|(_, other)| other == name)) {
             return Err(Error::SameKeys);
         }
         let clock = clock();
         let now = request.at.unwrap_or(clock);
-        let mut asked = Asked { keys: count, parts, manner: request.manner(), clock, now, pairs: Vec::new() };
+        let mut asked =
+            Asked { keys: count, parts, manner: request.manner(), clock, now, pairs: Vec::with_capacity(4) };
         asked.pair()?;
         Ok(asked)
     }
@@ -157,21 +160,17 @@ impl<'a> Asked<'a> {
         if self.pairs.len() > MOST_PAIRS { Err(Error::TooManyPairs) } else { Ok(()) }
     }
 
-    /// The limits that are for a key, and of those the ones that would be charged.
-    fn names(&self, key: usize) -> (Vec<Name>, Vec<Name>) {
-        let on = |part: &&Part<'_>| part.on.is_none_or(|on| on == key);
-        let names = |parts: &mut dyn Iterator<Item = &Part<'_>>| parts.map(|part| part.name).collect();
-        let asked = names(&mut self.parts.iter().filter(on));
-        let charged = names(&mut self.parts.iter().filter(on).filter(|part| part.cost > 0));
-        (asked, charged)
-    }
-
     fn open<'c>(&self, call: &'c Call<'a>, access: Access) -> Result<Vec<Limits<'c, 'a>>, Error> {
         let when = When { clock: self.clock, now: self.now };
         let open = |key| {
-            let (asked, charged) = self.names(key);
-            let limits = Limits::open(call, FIRST + key, access, when, &asked, &charged)?;
-            if limits.crowded(&charged) { Err(Error::TooManyLimits) } else { Ok(limits) }
+            let parts = self.parts.iter().filter(|part| part.on.is_none_or(|on| on == key));
+            Limits::open(
+                call,
+                FIRST + key,
+                access,
+                when,
+                Named::of(parts.map(|part| (part.name, part.cost > 0))),
+            )
         };
         (0..self.keys).map(open).collect()
     }
@@ -213,9 +212,7 @@ impl<'a> Asked<'a> {
     }
 
     fn charge(&mut self, held: &mut [Limits<'_, 'a>]) -> Result<(), Error> {
-        for (key, limits) in held.iter_mut().enumerate() {
-            limits.drop_faded(&self.names(key).1)?;
-        }
+        held.iter_mut().try_for_each(Limits::drop_faded)?;
         self.change(
             held,
             |pair, limiter, limits| with_limiter!(limiter, limiter => pair.charge(limiter, limits)),
@@ -258,7 +255,7 @@ impl<'a> Asked<'a> {
         let commit = |(key, mut limits): (usize, Limits<'c, 'a>)| {
             if admitted {
                 // A change that was just made is well made.
-                _ = limits.part(&self.names(key).1);
+                _ = limits.part();
             }
             let (now, reset) = self.reset(key);
             limits.commit(now, reset)

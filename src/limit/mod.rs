@@ -57,7 +57,7 @@ pub use leaky_bucket::{LeakyBucket, Water};
 pub use leases::Leases;
 pub use log::Log;
 pub use multi::{MOST_PAIRS, Part, Purpose, parse as parse_multi};
-pub use several::{Change as SeveralChange, MOST_LIMITS, Name, Several};
+pub use several::{Change as SeveralChange, MOST_LIMITS, Name, Several, Stored};
 pub use shed::{Amount, parse as parse_shed};
 pub use sliding_buckets::{Buckets, SlidingBuckets};
 pub use sliding_log::SlidingLog;

@@ -173,6 +173,11 @@ const GONE: u8 = 5;
 const ALONE: u8 = 6;
 
 impl Change<'_> {
+    /// Begins the change of a limit's state, which is to follow.
+    pub fn begin(name: Name, out: &mut Vec<u8>) {
+        named(LIMIT, name, out);
+    }
+
     pub fn put(self, out: &mut Vec<u8>) {
         Several::encode_change(&self, out);
     }
@@ -220,7 +225,7 @@ impl State for Several {
             Change::Know { name } => named(KNOW, name, out),
             Change::Gone { name } => named(GONE, name, out),
             Change::Limit { name, change } => {
-                named(LIMIT, name, out);
+                Change::begin(name, out);
                 out.extend_from_slice(change);
             }
             Change::Alone => out.push(ALONE),

@@ -116,6 +116,11 @@ impl<'c, 'a> Handle<'c, 'a> {
     /// Signals the key, and sends a payload for it to replicas and the AOF.
     pub(super) fn publish(&self, payload: &[u8]) {
         self.signal();
+        self.replicate(payload);
+    }
+
+    /// Sends a payload for the key to replicas and the AOF.
+    pub(super) fn replicate(&self, payload: &[u8]) {
         // SAFETY: the format asks for a string object and a buffer with its length.
         unsafe {
             api!(RedisModule_Replicate(

@@ -169,17 +169,17 @@ impl<'a> Payload<'a> {
     }
 }
 
-/// Sends payloads, each for the key of its name, to replicas and the AOF: in one command, so that all or none arrive.
-pub(super) fn replicate(call: &Call<'_>, pairs: &[(*mut RedisModuleString, &[u8])]) {
-    if pairs.is_empty() {
-        return;
-    }
+/// Sends payloads, each for the key of its name, to replicas and the AOF in one command.
+pub(super) fn replicate<'p>(
+    call: &Call<'_>,
+    pairs: impl Iterator<Item = (*mut RedisModuleString, &'p [u8])>,
+) {
+    let mut arguments: Vec<*mut RedisModuleString> = Vec::with_capacity(8);
     // SAFETY: the context of the running command, and names of its arguments; what is made here is freed here.
     unsafe {
-        let mut arguments: Vec<*mut RedisModuleString> = Vec::with_capacity(2 * pairs.len());
         for (name, payload) in pairs {
             let blob = api!(RedisModule_CreateString(call.ctx, payload.as_ptr().cast(), payload.len()));
-            arguments.extend([*name, blob]);
+            arguments.extend([name, blob]);
         }
         let (command, format) = (c"RL.APPLY".as_ptr(), c"v".as_ptr());
         api!(RedisModule_Replicate(call.ctx, command, format, arguments.as_mut_ptr(), arguments.len()));

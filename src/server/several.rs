@@ -5,17 +5,17 @@
 //! the effect, so that replicas do the same.
 
 use std::ffi::c_void;
-use std::mem::replace;
+use std::mem::{replace, take};
 
 use super::call::Call;
 use super::handle::{Access, Handle};
-use super::payload::{self, NOTHING};
+use super::payload::{self, HEADER, NOTHING};
 use super::store::{journal, move_deadline, write_change};
 use super::value::{Slot, head, head_mut, state, state_mut};
 use crate::limit::codec::Reader;
 use crate::limit::{
-    AnyState, Error, Kept, Kind, MOST_LIMITS, Name, Reading, Several, SeveralChange, State, read_clock,
-    with_kept, with_state,
+    AnyState, Error, Kept, Kind, MOST_LIMITS, Name, Reading, Several, SeveralChange, State, Stored,
+    read_clock, with_kept, with_state,
 };
 use crate::time::{Span, Time};
 
@@ -27,7 +27,31 @@ pub struct Limits<'c, 'a> {
     form: Form,
     /// The payload so far; empty as long as nothing changed.
     journal: Vec<u8>,
+    named: Named,
     when: When,
+}
+
+/// The limits that a call names for a key.
+#[derive(Default)]
+pub struct Named {
+    /// Those that are charged come first.
+    names: Vec<Name>,
+    charged: usize,
+}
+
+impl Named {
+    /// Each with whether it is charged.
+    pub fn of(names: impl Iterator<Item = (Name, bool)> + Clone) -> Named {
+        let mut all = Vec::with_capacity(4);
+        all.extend(names.clone().filter_map(|(name, charged)| charged.then_some(name)));
+        let count = all.len();
+        all.extend(names.filter_map(|(name, charged)| (!charged).then_some(name)));
+        Named { names: all, charged: count }
+    }
+
+    fn charged(&self) -> &[Name] {
+        self.names.get(..self.charged).unwrap_or(&[])
+    }
 }
 
 /// When a call is decided.
@@ -50,19 +74,19 @@ enum Form {
 }
 
 impl<'c, 'a> Limits<'c, 'a> {
-    /// Opens the key that is an argument of the call, on which these limits are asked for and those charged.
+    /// Opens the key that is an argument of the call, on which these limits are asked for.
     pub fn open(
         call: &'c Call<'a>,
         place: usize,
         access: Access,
         when: When,
-        asked: &[Name],
-        charged: &[Name],
+        named: Named,
     ) -> Result<Self, Error> {
         let handle = Handle::open(call, place, access)?;
         let value = handle.value()?;
-        let form = form(value, asked, charged)?;
-        Ok(Limits { handle, value, form, journal: Vec::new(), when })
+        let form = form(value, &named)?;
+        let limits = Limits { handle, value, form, journal: Vec::new(), named, when };
+        if limits.crowded() { Err(Error::TooManyLimits) } else { Ok(limits) }
     }
 
     /// Opens the key that is an argument of the call, if it holds limits together.
@@ -76,6 +100,7 @@ impl<'c, 'a> Limits<'c, 'a> {
             value,
             form: Form::Together(None),
             journal: Vec::new(),
+            named: Named::default(),
             when,
         }))
     }
@@ -113,21 +138,22 @@ impl<'c, 'a> Limits<'c, 'a> {
         same.map(|name| name.span).collect()
     }
 
-    /// Whether the key would hold too many limits if these were charged.
-    pub fn crowded(&self, charged: &[Name]) -> bool {
-        let limits = self.several().map_or(0, |several| several.limits().len());
-        limits + charged.len() > MOST_LIMITS && {
-            let named =
-                charged.iter().filter(|name| self.several().is_some_and(|several| several.has(**name)));
-            limits - self.faded(charged).len() - named.count() + charged.len() > MOST_LIMITS
-        }
+    /// Whether the key would hold too many limits if all were charged.
+    fn crowded(&self) -> bool {
+        let charged = self.named.charged();
+        let Some(several) =
+            self.several().filter(|several| several.limits().len() + charged.len() > MOST_LIMITS)
+        else {
+            return false;
+        };
+        let others =
+            several.limits().iter().filter(|limit| !self.fades(limit) && !charged.contains(&limit.name));
+        others.count() + charged.len() > MOST_LIMITS
     }
 
-    /// The limits that are as good as new, but for those that are about to be charged.
-    fn faded(&self, charged: &[Name]) -> Vec<Name> {
-        let limits = self.several().map_or(&[][..], Several::limits);
-        let faded = limits.iter().filter(|limit| limit.until <= self.when.now);
-        faded.map(|limit| limit.name).filter(|name| !charged.contains(name)).collect()
+    /// Whether a limit is as good as new, and not about to be charged.
+    fn fades(&self, limit: &Stored) -> bool {
+        limit.until <= self.when.now && !self.named.charged().contains(&limit.name)
     }
 
     /// Reads the clock for a limit's state, as for a key of one limit.
@@ -163,15 +189,24 @@ impl<'c, 'a> Limits<'c, 'a> {
         if let Form::Alone(_) = self.form {
             return write_change(&self.handle, &mut self.value, &mut self.journal, blank, write);
         }
-        let mut change = Vec::new();
-        write(self.state(span).unwrap_or(&blank), &mut change);
-        if change.is_empty() {
-            return Ok(false);
+        if !matches!(self.form, Form::Together(None)) || self.value.is_null() {
+            // What is written depends on the state alone, which joining leaves as it is.
+            self.join();
         }
-        self.join();
-        let name = Name::of::<S>(span);
-        self.record(SeveralChange::Limit { name, change: &change })?;
-        Ok(true)
+        let mut changes = take(&mut self.journal);
+        if changes.is_empty() {
+            changes = journal(Kind::Several);
+        }
+        let mark = changes.len();
+        SeveralChange::begin(Name::of::<S>(span), &mut changes);
+        let body = changes.len();
+        write(self.state(span).unwrap_or(&blank), &mut changes);
+        let written = changes.len() > body;
+        if !written {
+            changes.truncate(if mark == HEADER { 0 } else { mark });
+        }
+        self.journal = changes;
+        if written { self.replay(mark).map(|()| true) } else { Ok(false) }
     }
 
     /// Notes when a limit that was changed is as good as new.
@@ -184,21 +219,21 @@ impl<'c, 'a> Limits<'c, 'a> {
         }
     }
 
-    /// Drops the limits that have faded, but for those that are about to be charged.
-    pub fn drop_faded(&mut self, charged: &[Name]) -> Result<(), Error> {
-        if charged.is_empty() {
+    /// Drops the limits that have faded, if others are charged.
+    pub fn drop_faded(&mut self) -> Result<(), Error> {
+        let limits = self.several().map_or(&[][..], Several::limits);
+        if self.named.charged == 0 || !limits.iter().any(|limit| self.fades(limit)) {
             return Ok(());
         }
-        for name in self.faded(charged) {
-            self.join();
-            self.record(SeveralChange::Gone { name })?;
-        }
-        Ok(())
+        let faded = limits.iter().filter(|limit| self.fades(limit)).map(|limit| limit.name);
+        let faded: Vec<Name> = faded.collect();
+        self.join();
+        faded.into_iter().try_for_each(|name| self.record(SeveralChange::Gone { name }))
     }
 
     /// Lets a single limit that was charged and is left stand alone again.
-    pub fn part(&mut self, charged: &[Name]) -> Result<(), Error> {
-        if self.several().is_some_and(|several| several.limits().len() == 1) && charged.len() == 1 {
+    pub fn part(&mut self) -> Result<(), Error> {
+        if self.named.charged == 1 && self.several().is_some_and(|several| several.limits().len() == 1) {
             self.record(SeveralChange::Alone)?;
         }
         Ok(())
@@ -237,6 +272,11 @@ impl<'c, 'a> Limits<'c, 'a> {
     fn record(&mut self, change: SeveralChange<'_>) -> Result<(), Error> {
         let mark = self.journal.len();
         change.put(&mut self.journal);
+        self.replay(mark)
+    }
+
+    /// Applies the change that begins there.
+    fn replay(&mut self, mark: usize) -> Result<(), Error> {
         let change = Several::decode_change(&mut Reader::new(self.journal.get(mark..).unwrap_or(&[])));
         // SAFETY: the limits are held together once there is a payload, and `self` is borrowed alone.
         let several = unsafe { state_mut::<Several>(self.value) };
@@ -255,7 +295,7 @@ impl<'c, 'a> Limits<'c, 'a> {
         if self.journal.is_empty() {
             return None;
         }
-        let reset = self.several().map_or(reset, |several| several.until().since(now));
+        let reset = self.several().map_or(reset, |several| several.until().since(self.when.now));
         if self.several().is_some() {
             self.value = part(&self.handle, self.value);
         }
@@ -273,7 +313,8 @@ impl<'c, 'a> Limits<'c, 'a> {
 }
 
 /// How the limits are held, and whether the key is one for them at all.
-fn form(value: *mut c_void, asked: &[Name], charged: &[Name]) -> Result<Form, Error> {
+fn form(value: *mut c_void, named: &Named) -> Result<Form, Error> {
+    let (asked, charged) = (named.names.as_slice(), named.charged());
     if value.is_null() {
         return Ok(if let [name] = charged { Form::Alone(*name) } else { Form::Together(None) });
     }
@@ -324,10 +365,15 @@ pub struct Effect<'c, 'a> {
 }
 
 impl Call<'_> {
-    /// Sends the effects of this call, all in one.
+    /// Sends the effects of this call, all in one command, so that all or none arrive.
     pub fn publish(&self, effects: &[Effect<'_, '_>]) {
-        let pairs: Vec<_> =
-            effects.iter().map(|effect| (effect.handle.name(), effect.payload.as_slice())).collect();
-        payload::replicate(self, &pairs);
+        match effects {
+            [] => {}
+            [one] => one.handle.replicate(&one.payload),
+            several => {
+                let pairs = several.iter().map(|effect| (effect.handle.name(), effect.payload.as_slice()));
+                payload::replicate(self, pairs);
+            }
+        }
     }
 }

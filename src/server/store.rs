@@ -120,6 +120,8 @@ impl<S: State> Drop for Key<'_, '_, S> {
 /// An empty payload of changes to a state.
 pub(super) fn journal(kind: Kind) -> Vec<u8> {
     let mut journal = JOURNAL.0.take();
+    // What most effects take, so that it does not grow by and by.
+    journal.reserve(128);
     payload::begin(&mut journal, kind);
     journal
 }
