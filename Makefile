@@ -5,6 +5,8 @@ PORT   ?= 6379
 PREFIX ?= /usr/lib/redis/modules
 # Debian's packages: the server, its client and benchmark, and libclang, which bindgen reads Redis' header with.
 PACKAGES = redis-server redis-tools libclang-dev
+# What the clients of other languages need.
+CLIENTS  = python3 python3-venv nodejs npm
 MODULE   = target/release/libredis_ratelimit.so
 # The same module with faults that the tests set off on purpose; in a folder of its own, so that neither build
 # makes cargo rebuild the other.
@@ -13,7 +15,7 @@ FAULTY   = target/faulty/debug/libredis_ratelimit.so
 export RATELIMIT_BUILD ?= $(shell git describe --always --dirty 2>/dev/null || echo unknown)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-bench build faulty run test lint bench bench-instructions install
+.PHONY: help setup setup-bench build faulty run test test-clients lint bench bench-instructions install
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-20s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -38,6 +40,10 @@ run: build ## Build, then start a server with the module on 127.0.0.1 (PORT=6379
 
 test: build faulty ## Build, then run the unit tests and the tests against real servers
 	$(CARGO) test --locked --no-fail-fast
+
+test-clients: build ## Run unmodified client libraries against CL.THROTTLE, in three languages
+	@.ci/setup $(CLIENTS)
+	.ci/test-clients
 
 lint: setup ## Formatting, clippy, and the import rule of the house
 	$(CARGO) fmt --check
