@@ -1,7 +1,7 @@
 //! `RL.RELEASE key id [AT at]` and `RL.RENEW key ttl id [AT at]`: what is done with a lease once it is held.
 
 use crate::limit::concurrent::{self, parse_id};
-use crate::limit::{Error, Leases, Name, State};
+use crate::limit::{Error, Leases, State};
 use crate::server::{Access, Call, Command, Key, Keys, Limits, Reply, When, clock};
 use crate::time::{Span, Time};
 
@@ -85,11 +85,8 @@ fn change_each<'c, 'a>(
         let rebase = |leases: &Leases, out: &mut Vec<u8>| put(Some(concurrent::rebase(leases, asked)), out);
         let now =
             limits.read_clock(span, asked, |leases| concurrent::reset(leases, leases.last()), rebase)?;
-        if limits.change(span, Leases::blank(), |leases, out| write(leases, now, out))? {
-            changed = true;
-            let reset = limits.state(span).map(|leases| concurrent::reset(leases, now)).unwrap_or_default();
-            limits.settle(Name::of::<Leases>(span), now.plus(reset))?;
-        }
+        let until = |leases: &Leases| now.plus(concurrent::reset(leases, now));
+        changed |= limits.change(span, Leases::blank(), |leases, out| write(leases, now, out), until)?;
         latest = latest.max(now);
     }
     let gone = changed && limits.settled(latest);

@@ -6,7 +6,7 @@
 
 use crate::limit::with_limiter;
 use crate::limit::{
-    Answer, AnyLimiter, Error, Gauge, Limiter, MOST_PAIRS, Manner, Name, Part, Purpose, State, Verdict, look,
+    Answer, AnyLimiter, Error, Gauge, Limiter, MOST_PAIRS, Manner, Part, Purpose, State, Verdict, look,
     parse_multi, rule,
 };
 use crate::server::{
@@ -329,11 +329,14 @@ impl Pair {
     }
 
     fn charge<L: Limiter>(&mut self, limiter: &L, limits: &mut Limits<'_, '_>) -> Result<(), Error> {
-        let span = limiter.span();
-        limits.change(span, limiter.fresh(self.now), |state, out| {
-            L::State::encode_change(&limiter.charge(state, self.now, self.cost), out);
-        })?;
-        self.settle(limiter, limits)
+        let Pair { now, cost, .. } = *self;
+        limits.change(
+            limiter.span(),
+            limiter.fresh(now),
+            |state, out| L::State::encode_change(&limiter.charge(state, now, cost), out),
+            |state| now.plus(limiter.gauge(state, now).reset),
+        )?;
+        Ok(())
     }
 
     fn refund<L: Limiter>(
@@ -346,18 +349,14 @@ impl Pair {
             return Ok(());
         }
         self.read_clock(limiter, limits, asked)?;
-        self.changed = limits.change(limiter.span(), limiter.fresh(self.now), |state, out| {
-            if let Some(change) = limiter.refund(state, self.now, self.cost) {
+        let Pair { now, cost, .. } = *self;
+        let write = |state: &L::State, out: &mut Vec<u8>| {
+            if let Some(change) = limiter.refund(state, now, cost) {
                 L::State::encode_change(&change, out);
             }
-        })?;
-        self.settle(limiter, limits)
-    }
-
-    /// Notes when the limit is as good as new.
-    fn settle<L: Limiter>(&self, limiter: &L, limits: &mut Limits<'_, '_>) -> Result<(), Error> {
-        let state = limits.state::<L::State>(limiter.span());
-        let reset = state.map_or(Span::ZERO, |state| limiter.gauge(state, self.now).reset);
-        limits.settle(Name::of::<L::State>(limiter.span()), self.now.plus(reset))
+        };
+        let until = |state: &L::State| now.plus(limiter.gauge(state, now).reset);
+        self.changed = limits.change(limiter.span(), limiter.fresh(now), write, until)?;
+        Ok(())
     }
 }

@@ -137,6 +137,7 @@ pub fn find(name: &[u8]) -> Option<&'static Row> {
 /// A state that can be kept among those of other kinds.
 pub trait Kept: Sized {
     fn of(any: &AnyState) -> Option<&Self>;
+    fn of_mut(any: &mut AnyState) -> Option<&mut Self>;
     fn kept(self) -> AnyState;
 }
 
@@ -181,6 +182,10 @@ macro_rules! kinds {
         $(
             impl Kept for $crate::limit::$State {
                 fn of(any: &AnyState) -> Option<&Self> {
+                    if let AnyState::$State(state) = any { Some(state) } else { None }
+                }
+
+                fn of_mut(any: &mut AnyState) -> Option<&mut Self> {
                     if let AnyState::$State(state) = any { Some(state) } else { None }
                 }
 

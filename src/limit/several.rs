@@ -13,6 +13,7 @@
 //! does not name are neither lost nor kept for ever.
 
 use std::mem::take;
+use std::ops::Range;
 
 use super::catalog::{AnyState, Kept, with_kept};
 use super::codec::{Reader, put};
@@ -83,15 +84,11 @@ pub enum Change<'a> {
     Know {
         name: Name,
     },
-    /// The limit's state changes by what these bytes say.
+    /// The limit's state changes by what these bytes say, and is as good as new at that instant.
     Limit {
         name: Name,
-        change: &'a [u8],
-    },
-    /// The limit is as good as new then.
-    Until {
-        name: Name,
         until: Time,
+        change: &'a [u8],
     },
     Gone {
         name: Name,
@@ -147,15 +144,31 @@ impl Several {
         self.place(name).ok().map(|place| self.limits.remove(place))
     }
 
-    fn change(&mut self, name: Name, change: &[u8]) {
-        if !self.has(name) {
+    /// The limit of this name, which is made if there is none and room for one.
+    fn limit(&mut self, name: Name) -> Option<&mut Stored> {
+        let place = self.place(name).or_else(|_| {
             let state = with_state!(name.kind, S => S::blank().kept());
             self.insert(Stored { name, until: Time::default(), state });
+            self.place(name)
+        });
+        self.limits.get_mut(place.ok()?)
+    }
+
+    /// Applies a change to the state of a limit, and notes when it is as good as new as `until` tells of the state
+    /// after it. Where the type is known, this is what [`Change::Limit`] does.
+    pub fn apply_to<S: State + Kept>(
+        &mut self,
+        span: Span,
+        change: S::Change<'_>,
+        until: impl FnOnce(&S) -> Time,
+    ) -> Time {
+        self.alone = false;
+        let Some(limit) = self.limit(Name::of::<S>(span)) else { return Time::default() };
+        if let Some(state) = S::of_mut(&mut limit.state) {
+            state.apply(change);
+            limit.until = until(state);
         }
-        let Ok(place) = self.place(name) else { return };
-        if let Some(limit) = self.limits.get_mut(place) {
-            with_kept!(&mut limit.state, state => apply(state.as_mut(), change));
-        }
+        limit.until
     }
 }
 
@@ -168,14 +181,23 @@ fn apply<S: State>(state: &mut S, change: &[u8]) {
 const ADOPT: u8 = 1;
 const KNOW: u8 = 2;
 const LIMIT: u8 = 3;
-const UNTIL: u8 = 4;
-const GONE: u8 = 5;
-const ALONE: u8 = 6;
+const GONE: u8 = 4;
+const ALONE: u8 = 5;
+
+/// Where in a change of a limit its instant is: behind what it is, and the limit's name.
+const UNTIL: Range<usize> = 10..18;
 
 impl Change<'_> {
-    /// Begins the change of a limit's state, which is to follow.
+    /// Begins the change of a limit's state, which is to follow; when it is as good as new is for [`Change::finish`].
     pub fn begin(name: Name, out: &mut Vec<u8>) {
-        named(LIMIT, name, out);
+        timed(LIMIT, name, Time::default(), out);
+    }
+
+    /// Ends a change that was begun, now that it is known how long it lasts.
+    pub fn finish(until: Time, begun: &mut [u8]) {
+        if let Some(place) = begun.get_mut(UNTIL) {
+            place.copy_from_slice(&until.as_micros().to_le_bytes());
+        }
     }
 
     pub fn put(self, out: &mut Vec<u8>) {
@@ -207,10 +229,10 @@ impl State for Several {
                     self.insert(Stored { name, ..limit });
                 }
             }
-            Change::Limit { name, change } => self.change(name, change),
-            Change::Until { name, until } => {
-                if let Some(limit) = self.limits.iter_mut().find(|limit| limit.name == name) {
+            Change::Limit { name, until, change } => {
+                if let Some(limit) = self.limit(name) {
                     limit.until = until;
+                    with_kept!(&mut limit.state, state => apply(state.as_mut(), change));
                 }
             }
             Change::Gone { name } => _ = self.remove(name),
@@ -221,11 +243,10 @@ impl State for Several {
     fn encode_change(change: &Change<'_>, out: &mut Vec<u8>) {
         match *change {
             Change::Adopt { name, until } => timed(ADOPT, name, until, out),
-            Change::Until { name, until } => timed(UNTIL, name, until, out),
             Change::Know { name } => named(KNOW, name, out),
             Change::Gone { name } => named(GONE, name, out),
-            Change::Limit { name, change } => {
-                Change::begin(name, out);
+            Change::Limit { name, until, change } => {
+                timed(LIMIT, name, until, out);
                 out.extend_from_slice(change);
             }
             Change::Alone => out.push(ALONE),
@@ -237,12 +258,11 @@ impl State for Several {
             ADOPT => Change::Adopt { name: Name::decode(reader)?, until: until(reader)? },
             KNOW => Change::Know { name: Name::decode(reader).filter(|name| name.span > Span::ZERO)? },
             LIMIT => {
-                let name = Name::decode(reader)?;
+                let (name, until) = (Name::decode(reader)?, until(reader)?);
                 let from = *reader;
                 with_state!(name.kind, S => _ = S::decode_change(reader)?);
-                Change::Limit { name, change: from.before(*reader) }
+                Change::Limit { name, until, change: from.before(*reader) }
             }
-            UNTIL => Change::Until { name: Name::decode(reader)?, until: until(reader)? },
             GONE => Change::Gone { name: Name::decode(reader)? },
             ALONE => Change::Alone,
             _ => return None,
@@ -331,7 +351,7 @@ mod tests {
         let gcra = Gcra { limit: 10, count: 1, period: Span::from_millis(millis) };
         let mut change = Vec::new();
         Arrival::encode_change(&gcra.charge(&gcra.fresh(T0), T0, 1), &mut change);
-        tell(several, Change::Limit { name: name(millis), change: &change });
+        tell(several, Change::Limit { name: name(millis), until: T0, change: &change });
     }
 
     fn charge_each(several: &mut Several, millis: impl IntoIterator<Item = u64>) {
@@ -387,7 +407,7 @@ mod tests {
         charge_each(&mut several, 1..=70);
         assert_eq!(several.limits().len(), MOST_LIMITS);
         let nested = Name { kind: Kind::Several, span: Span::ZERO };
-        for change in [Change::Gone { name: nested }, Change::Until { name: nested, until: T0 }] {
+        for change in [Change::Gone { name: nested }, Change::Adopt { name: nested, until: T0 }] {
             let mut bytes = Vec::new();
             change.put(&mut bytes);
             assert!(Several::decode_change(&mut Reader::new(&bytes)).is_none());

@@ -161,7 +161,7 @@ impl<'c, 'a> Limits<'c, 'a> {
         &mut self,
         span: Span,
         now: Time,
-        reset: impl FnOnce(&S) -> Span,
+        reset: impl Fn(&S) -> Span,
         rebase: impl FnOnce(&S, &mut Vec<u8>),
     ) -> Result<Time, Error> {
         let Some(state) = self.state::<S>(span) else {
@@ -170,7 +170,7 @@ impl<'c, 'a> Limits<'c, 'a> {
         match read_clock(state.last(), now, || reset(state)) {
             Reading::At(instant) => Ok(instant),
             Reading::SetBack => {
-                self.change(span, S::blank(), rebase)?;
+                self.change(span, S::blank(), rebase, |state| state.last().plus(reset(state)))?;
                 // SAFETY: a slot of ours, to which no reference is alive. The deadline that it knows is of the wrong clock.
                 unsafe { head_mut(self.value) }.set_deadline(0);
                 Ok(now)
@@ -179,12 +179,13 @@ impl<'c, 'a> Limits<'c, 'a> {
     }
 
     /// Applies the change to a limit's state that `write` puts down, if it does. `blank` is what a missing one is
-    /// taken for. Tells whether there was a change.
+    /// taken for, and `until` tells when the state after it is as good as new. Tells whether there was a change.
     pub fn change<S: State + Kept>(
         &mut self,
         span: Span,
         blank: S,
         write: impl FnOnce(&S, &mut Vec<u8>),
+        until: impl FnOnce(&S) -> Time,
     ) -> Result<bool, Error> {
         if let Form::Alone(_) = self.form {
             return write_change(&self.handle, &mut self.value, &mut self.journal, blank, write);
@@ -202,21 +203,17 @@ impl<'c, 'a> Limits<'c, 'a> {
         let body = changes.len();
         write(self.state(span).unwrap_or(&blank), &mut changes);
         let written = changes.len() > body;
-        if !written {
-            changes.truncate(if mark == HEADER { 0 } else { mark });
+        let change = S::decode_change(&mut Reader::new(changes.get(body..).unwrap_or(&[])));
+        // SAFETY: the limits are held together now, and `self` is borrowed alone.
+        let several = unsafe { state_mut::<Several>(self.value) };
+        let until = change.map(|change| several.apply_to(span, change, until));
+        match until {
+            Some(until) => SeveralChange::finish(until, changes.get_mut(mark..).unwrap_or(&mut [])),
+            None => changes.truncate(if mark == HEADER { 0 } else { mark }),
         }
         self.journal = changes;
-        if written { self.replay(mark).map(|()| true) } else { Ok(false) }
-    }
-
-    /// Notes when a limit that was changed is as good as new.
-    pub fn settle(&mut self, name: Name, until: Time) -> Result<(), Error> {
-        match self.form {
-            Form::Together(_) if !self.journal.is_empty() => {
-                self.record(SeveralChange::Until { name, until })
-            }
-            _ => Ok(()),
-        }
+        // A change that was put down and cannot be read is a defect of ours.
+        if written == until.is_some() { Ok(written) } else { Err(Error::Internal) }
     }
 
     /// Drops the limits that have faded, if others are charged.
