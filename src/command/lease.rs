@@ -89,8 +89,11 @@ fn change_each<'c, 'a>(
         changed |= limits.change(span, Leases::blank(), |leases, out| write(leases, now, out), until)?;
         latest = latest.max(now);
     }
-    let gone = changed && limits.settled(latest);
-    let effect = if gone { Some(limits.delete()) } else { limits.commit(clock.max(latest), Span::ZERO) };
-    call.publish(effect.as_slice());
+    if changed && limits.settled(latest) {
+        limits.delete();
+    } else {
+        limits.commit(clock.max(latest), Span::ZERO);
+    }
+    call.publish(&[limits]);
     Ok(Reply::Integer(changed.into()))
 }

@@ -9,9 +9,7 @@ use crate::limit::{
     Answer, AnyLimiter, Error, Gauge, Limiter, MOST_PAIRS, Manner, Part, Purpose, State, Verdict, look,
     parse_multi, rule,
 };
-use crate::server::{
-    Access, Call, Command, Counter, Effect, Keys, Limits, Named, Outcome, Reply, When, clock,
-};
+use crate::server::{Access, Call, Command, Counter, Keys, Limits, Named, Outcome, Reply, When, clock};
 use crate::time::{Span, Time};
 
 pub struct Multi;
@@ -45,9 +43,9 @@ impl Command for Multi {
         };
         let admitted = judged == Ok(true);
         asked.gauge(&held);
-        let effects = asked.commit(held, admitted);
-        call.publish(&effects);
-        drop(effects);
+        asked.commit(&mut held, admitted);
+        call.publish(&held);
+        drop(held);
         judged.and(charged.map(|()| admitted))?;
         if asked.pairs.iter().any(|pair| pair.cost > 0) {
             let outcome = if admitted { Outcome::Admitted } else { Outcome::Refused };
@@ -92,8 +90,8 @@ impl Command for MultiRefund {
         held.iter_mut().for_each(Limits::keep_form);
         let refunded = asked.refund(&mut held);
         asked.gauge(&held);
-        let effects = asked.commit_refund(held);
-        call.publish(&effects);
+        asked.commit_refund(&mut held);
+        call.publish(&held);
         refunded.map(|()| asked.reply())
     }
 }
@@ -251,30 +249,28 @@ impl<'a> Asked<'a> {
         (latest, pairs.map(|pair| pair.answer.gauge.reset).max().unwrap_or_default())
     }
 
-    fn commit<'c>(&self, held: Vec<Limits<'c, 'a>>, admitted: bool) -> Vec<Effect<'c, 'a>> {
-        let commit = |(key, mut limits): (usize, Limits<'c, 'a>)| {
+    fn commit(&self, held: &mut [Limits<'_, 'a>], admitted: bool) {
+        for (key, limits) in held.iter_mut().enumerate() {
             if admitted {
                 // A change that was just made is well made.
                 _ = limits.part();
             }
             let (now, reset) = self.reset(key);
-            limits.commit(now, reset)
-        };
-        held.into_iter().enumerate().filter_map(commit).collect()
+            limits.commit(now, reset);
+        }
     }
 
     /// A key all of whose limits are as good as new is deleted.
-    fn commit_refund<'c>(&self, held: Vec<Limits<'c, 'a>>) -> Vec<Effect<'c, 'a>> {
-        let commit = |(key, limits): (usize, Limits<'c, 'a>)| {
+    fn commit_refund(&self, held: &mut [Limits<'_, 'a>]) {
+        for (key, limits) in held.iter_mut().enumerate() {
             let (now, reset) = self.reset(key);
             let changed = self.pairs.iter().any(|pair| pair.key == key && pair.changed);
             if changed && reset == Span::ZERO && limits.settled(self.now) {
-                Some(limits.delete())
+                limits.delete();
             } else {
-                limits.commit(now, reset)
+                limits.commit(now, reset);
             }
-        };
-        held.into_iter().enumerate().filter_map(commit).collect()
+        }
     }
 
     fn reply(&self) -> Reply {

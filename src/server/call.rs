@@ -13,8 +13,9 @@ use super::reply::{self, Reply};
 use super::stats;
 use crate::limit::{Error, Words};
 
-/// As many words as nearly every call has, or more.
+/// As many words as nearly every call has, or more; and as many as those that name several limits have.
 const FEW: usize = 8;
+const SOME: usize = 48;
 
 /// A call in progress.
 pub struct Call<'a> {
@@ -49,14 +50,19 @@ impl<'a> Call<'a> {
         places: impl RangeBounds<usize>,
         parse: impl FnOnce(&mut Words<'_, 'a>) -> Result<T, Error>,
     ) -> Result<T, Error> {
-        // So that no call but a wordy one allocates.
+        // So that no call but a very wordy one allocates.
         let mut few: [&'a [u8]; FEW] = [&[]; FEW];
+        let mut some: [&'a [u8]; SOME];
         let many: Vec<&'a [u8]>;
         let strings =
             self.argv.get((places.start_bound().cloned(), places.end_bound().cloned())).unwrap_or(&[]);
         let words: &[&'a [u8]] = if let Some(words) = few.get_mut(..strings.len()) {
             words.iter_mut().zip(strings).for_each(|(word, string)| *word = bytes(*string));
             &*words
+        } else if strings.len() <= SOME {
+            some = [&[]; SOME];
+            some.iter_mut().zip(strings).for_each(|(word, string)| *word = bytes(*string));
+            some.get(..strings.len()).unwrap_or(&[])
         } else {
             many = strings.iter().map(|string| bytes(*string)).collect();
             &many

@@ -10,7 +10,7 @@ use std::mem::{replace, take};
 use super::call::Call;
 use super::handle::{Access, Handle};
 use super::payload::{self, HEADER, NOTHING};
-use super::store::{journal, move_deadline, write_change};
+use super::store::{journal, keep_journal, move_deadline, write_change};
 use super::value::{Slot, head, head_mut, state, state_mut};
 use crate::limit::codec::Reader;
 use crate::limit::{
@@ -286,26 +286,33 @@ impl<'c, 'a> Limits<'c, 'a> {
         self.several().is_none_or(|several| several.until() <= now)
     }
 
-    /// Ends the changes, and tells whoever watches the key: what replicas and the AOF must be told, if anything
-    /// changed. A limit that stands alone is as good as new `reset` after `now`.
-    pub fn commit(mut self, now: Time, reset: Span) -> Option<Effect<'c, 'a>> {
+    /// Ends the changes, if there are any: sets the deadline if it must move, and tells whoever watches the key. What
+    /// replicas and the AOF must be told is for [`Call::publish`]. A limit that stands alone is as good as new `reset`
+    /// after `now`.
+    pub fn commit(&mut self, now: Time, reset: Span) {
         if self.journal.is_empty() {
-            return None;
+            return;
         }
-        let reset = self.several().map_or(reset, |several| several.until().since(self.when.now));
-        if self.several().is_some() {
+        let together = self.several().map(|several| several.until().since(self.when.now));
+        if together.is_some() {
             self.value = part(&self.handle, self.value);
         }
-        move_deadline(&self.handle, self.value, &mut self.journal, now, reset);
+        move_deadline(&self.handle, self.value, &mut self.journal, now, together.unwrap_or(reset));
         self.handle.signal();
-        Some(Effect { handle: self.handle, payload: self.journal })
     }
 
     /// Deletes the key, and tells whoever watches it.
-    pub fn delete(self) -> Effect<'c, 'a> {
+    pub fn delete(&mut self) {
         self.handle.unlink();
         self.handle.signal();
-        Effect { handle: self.handle, payload: NOTHING.to_vec() }
+        self.journal.clear();
+        self.journal.extend(NOTHING);
+    }
+}
+
+impl Drop for Limits<'_, '_> {
+    fn drop(&mut self) {
+        keep_journal(take(&mut self.journal));
     }
 }
 
@@ -355,21 +362,16 @@ pub(super) fn part(handle: &Handle<'_, '_>, value: *mut c_void) -> *mut c_void {
     }
 }
 
-/// What a call did to a key, as it goes to replicas and the AOF.
-pub struct Effect<'c, 'a> {
-    handle: Handle<'c, 'a>,
-    payload: Vec<u8>,
-}
-
 impl Call<'_> {
-    /// Sends the effects of this call, all in one command, so that all or none arrive.
-    pub fn publish(&self, effects: &[Effect<'_, '_>]) {
-        match effects {
-            [] => {}
-            [one] => one.handle.replicate(&one.payload),
-            several => {
-                let pairs = several.iter().map(|effect| (effect.handle.name(), effect.payload.as_slice()));
-                payload::replicate(self, pairs);
+    /// Sends what changed to replicas and the AOF, in one command, so that all or none arrives.
+    pub fn publish(&self, keys: &[Limits<'_, '_>]) {
+        let mut changed = keys.iter().filter(|key| !key.journal.is_empty());
+        match (changed.next(), changed.next()) {
+            (None, _) => {}
+            (Some(only), None) => only.handle.replicate(&only.journal),
+            _ => {
+                let changed = keys.iter().filter(|key| !key.journal.is_empty());
+                payload::replicate(self, changed.map(|key| (key.handle.name(), key.journal.as_slice())));
             }
         }
     }

@@ -111,9 +111,14 @@ impl<'c, 'a, S: State> Key<'c, 'a, S> {
 
 impl<S: State> Drop for Key<'_, '_, S> {
     fn drop(&mut self) {
-        if self.journal.capacity() > 0 {
-            JOURNAL.0.set(take(&mut self.journal));
-        }
+        keep_journal(take(&mut self.journal));
+    }
+}
+
+/// Keeps a payload's bytes for the next one.
+pub(super) fn keep_journal(journal: Vec<u8>) {
+    if journal.capacity() > 0 {
+        JOURNAL.0.set(journal);
     }
 }
 
