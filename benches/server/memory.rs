@@ -49,6 +49,12 @@ const ROWS: &[Row] = &[
         elsewhere: "Lua, three windows 289",
         ..PLAIN
     },
+    Row {
+        name: "RL.MULTI, three windows on one key",
+        call: "RL.MULTI 1 key:# LIMIT SLIDINGWINDOW 100 60000 LIMIT SLIDINGWINDOW 100 3600000 LIMIT SLIDINGWINDOW 100 86400000",
+        elsewhere: "Lua, three windows 289",
+        ..PLAIN
+    },
     Row { name: "RL.SLIDINGLOG, one entry", call: "RL.SLIDINGLOG key:# 100 3600000", ..PLAIN },
     Row { name: "RL.CONCURRENT, one lease", call: "RL.CONCURRENT key:# 100 3600000 id:#", ..PLAIN },
     Row {
