@@ -30,7 +30,7 @@ impl Command for Multi {
     const SYNTAX: &'static str = SYNTAX;
     const SUMMARY: &'static str = "Asks several limits on several keys at once, and takes from all or none";
     const COMPLEXITY: &'static str = "The sum of the limiters' commands, for each key";
-    const FLAGS: &'static str = "write deny-oom";
+    const FLAGS: &'static str = "write deny-oom getkeys-api";
     const KEYS: Keys = Keys::Numbered;
 
     fn run(call: &Call<'_>) -> Result<Reply, Error> {
@@ -63,7 +63,7 @@ impl Command for MultiPeek {
     const SYNTAX: &'static str = LOOKS;
     const SUMMARY: &'static str = "Tells what RL.MULTI would reply, and charges nothing";
     const COMPLEXITY: &'static str = Multi::COMPLEXITY;
-    const FLAGS: &'static str = "readonly";
+    const FLAGS: &'static str = "readonly getkeys-api";
     const KEYS: Keys = Keys::NumberedRead;
 
     fn run(call: &Call<'_>) -> Result<Reply, Error> {
@@ -81,7 +81,7 @@ impl Command for MultiRefund {
     const SYNTAX: &'static str = LOOKS;
     const SUMMARY: &'static str = "Gives back to several limits what was charged and not used";
     const COMPLEXITY: &'static str = Multi::COMPLEXITY;
-    const FLAGS: &'static str = "write fast";
+    const FLAGS: &'static str = "write fast getkeys-api";
     const KEYS: Keys = Keys::Numbered;
 
     fn run(call: &Call<'_>) -> Result<Reply, Error> {

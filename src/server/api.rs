@@ -61,6 +61,8 @@ needed! {
     RedisModule_GetAbsExpire
     RedisModule_GetCommand
     RedisModule_GetRandomBytes
+    RedisModule_IsKeysPositionRequest
+    RedisModule_KeyAtPosWithFlags
     RedisModule_KeyType
     RedisModule_LoadConfigs
     RedisModule_LoadStringBuffer

@@ -8,7 +8,7 @@ use redis_module::raw::{RedisModuleCtx, RedisModuleString};
 
 use super::api::{OK, api};
 use super::guard::guarded;
-use super::register::Command;
+use super::register::{Command, numbered};
 use super::reply::{self, Reply};
 use super::stats;
 use crate::limit::{Error, Words};
@@ -99,6 +99,13 @@ pub extern "C" fn enter<C: Command>(
     let replied = guarded(false, || {
         // SAFETY: the server passes `argc` arguments, which live as long as the call.
         let argv = unsafe { slice::from_raw_parts(argv, usize::try_from(argc).unwrap_or(0)) };
+        if let Some(flags) = numbered(C::KEYS) {
+            // SAFETY: the context of a command, which was entered to be run, or to tell its keys.
+            if unsafe { api!(RedisModule_IsKeysPositionRequest(ctx)) } != 0 {
+                tell_keys(&Call { ctx, argv }, flags);
+                return true;
+            }
+        }
         let reply = C::run(&Call { ctx, argv }).unwrap_or_else(Reply::Error);
         // SAFETY: `ctx` is the context of the running command, which has replied nothing so far.
         unsafe { reply::send(ctx, &reply) };
@@ -109,4 +116,16 @@ pub extern "C" fn enter<C: Command>(
         unsafe { reply::send(ctx, &Reply::Error(Error::Internal)) };
     }
     OK
+}
+
+/// Tells the server where the keys are of a command whose first argument says how many there are. A cluster asks for
+/// them in this way only.
+fn tell_keys(call: &Call<'_>, flags: u32) {
+    let count = call.parse(1..2, |words| words.number("numkeys", 1, u64::from(u16::MAX)));
+    let last = count.ok().and_then(|count| c_int::try_from(count + 1).ok()).unwrap_or(0);
+    for place in (2..=last).take_while(|place| usize::try_from(*place).is_ok_and(|place| place < call.len()))
+    {
+        // SAFETY: the context of a command that was asked for its keys.
+        unsafe { api!(RedisModule_KeyAtPosWithFlags(call.ctx, place, flags.cast_signed())) };
+    }
 }

@@ -262,16 +262,27 @@ fn categories(command: &Entry, own_category: bool) -> CString {
     CString::new(categories.join(" ")).unwrap_or_default()
 }
 
+/// What is done with the keys of a command that says how many it has.
+pub(super) const fn numbered(keys: Keys) -> Option<u32> {
+    match keys {
+        Keys::Numbered => Some(READ_AND_CHANGED),
+        Keys::NumberedRead => Some(READ),
+        _ => None,
+    }
+}
+
+const READ: u32 = REDISMODULE_CMD_KEY_RO | REDISMODULE_CMD_KEY_ACCESS;
+const READ_AND_CHANGED: u32 =
+    REDISMODULE_CMD_KEY_RW | REDISMODULE_CMD_KEY_ACCESS | REDISMODULE_CMD_KEY_UPDATE;
+
 /// One key specification, and the end of the list.
 fn key_specs(keys: Keys) -> [RedisModuleCommandKeySpec; 2] {
     // SAFETY: all fields are numbers, pointers and unions of them, for which zero is a value; it also ends a list.
     let mut specs: [RedisModuleCommandKeySpec; 2] = unsafe { [zeroed(), zeroed()] };
     let [spec, _] = &mut specs;
     let (flags, last, step) = match keys {
-        Keys::Read | Keys::NumberedRead => (REDISMODULE_CMD_KEY_RO | REDISMODULE_CMD_KEY_ACCESS, 0, 1),
-        Keys::Update | Keys::Numbered => {
-            (REDISMODULE_CMD_KEY_RW | REDISMODULE_CMD_KEY_ACCESS | REDISMODULE_CMD_KEY_UPDATE, 0, 1)
-        }
+        Keys::Read | Keys::NumberedRead => (READ, 0, 1),
+        Keys::Update | Keys::Numbered => (READ_AND_CHANGED, 0, 1),
         Keys::Insert => (REDISMODULE_CMD_KEY_RW | REDISMODULE_CMD_KEY_INSERT, 0, 1),
         Keys::Delete => (REDISMODULE_CMD_KEY_RW | REDISMODULE_CMD_KEY_DELETE, 0, 1),
         Keys::Pairs => (REDISMODULE_CMD_KEY_OW | REDISMODULE_CMD_KEY_UPDATE, -1, 2),
