@@ -12,13 +12,9 @@
 mod cluster;
 mod support;
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::thread::{self, JoinHandle};
-
 use redis::{Connection, Value};
 
-use cluster::{Client, Cluster, serves};
+use cluster::{Cluster, Load, serves};
 use support::{call, error, info, ints, sync, text, wait_for};
 
 /// The start of an hour in 2023.
@@ -67,7 +63,7 @@ const CALLED: [(&str, usize); 11] = [
          LIMIT CONCURRENT 1100 3600000 id# ON 1",
         1000,
     ),
-    ("RL.XADD {t}:stream 1000 * call id#", 1000),
+    ("RL.XADD {t}:stream 1000 1-# call id#", 1000),
     ("RL.RPUSH {t}:list 1000 id#", 1000),
 ];
 
@@ -163,11 +159,13 @@ fn a_slot_moves_amid_calls_and_not_one_more_is_admitted() {
     let (slot, place) = (cluster.slot("{t}"), cluster.place("{t}"));
     let (source, target) = (&cluster.primaries[place], &cluster.primaries[(place + 1) % 3]);
     let (from, to) = (&mut source.connection(), &mut target.connection());
-    LEFT_ALONE.iter().for_each(|line| drop(text(from, line)));
+    for line in LEFT_ALONE {
+        text(from, line);
+    }
     let kept = contents(from, slot);
     assert_eq!(kept.len(), 20);
-    let load = Load::start(&cluster);
-    load.goes_on();
+    let load = Load::start(&cluster, &CALLED);
+    load.all_go_on(10);
 
     let id = |con: &mut Connection| text(con, "CLUSTER MYID");
     let (source_id, target_id) = (id(from), id(to));
@@ -181,14 +179,16 @@ fn a_slot_moves_amid_calls_and_not_one_more_is_admitted() {
             break;
         }
         assert_eq!(text(from, &format!("MIGRATE 127.0.0.1 {} {key} 0 60000", target.port)), "OK", "{key}");
-        load.goes_on();
+        load.goes_on(50);
     }
+    // Two: the one that is under way may have begun before.
+    load.all_go_on(2);
     for node in [target, source].into_iter().chain(&cluster.primaries) {
         text(&mut node.connection(), &format!("CLUSTER SETSLOT {slot} NODE {target_id}"));
     }
-    load.goes_on();
+    load.all_go_on(2);
 
-    for (line, limit, tally) in load.finish() {
+    for ((line, limit), tally) in CALLED.into_iter().zip(load.finish()) {
         assert_eq!((tally.admitted.len(), tally.unknown), (limit, 0), "{line}");
         assert!(tally.asked > 0, "{line}: not called amid the move");
     }
@@ -211,42 +211,41 @@ fn a_promoted_replica_goes_on_where_the_killed_primary_was() {
     let mut cluster = Cluster::start();
     let (slot, place) = (cluster.slot("{t}"), cluster.place("{t}"));
     let con = &mut cluster.primaries[place].connection();
-    LEFT_ALONE.iter().for_each(|line| drop(text(con, line)));
+    for line in LEFT_ALONE {
+        text(con, line);
+    }
     let kept = contents(con, slot);
-    let load = Load::start(&cluster);
-    load.goes_on();
+    let load = Load::start(&cluster, &CALLED);
+    load.all_go_on(100);
 
     // A server that is dropped is killed, with SIGKILL. The other nodes notice and elect its replica, by themselves.
     drop(cluster.primaries.remove(place));
     let con = &mut cluster.replicas[place].connection();
     wait_for("the promotion", || info(con, "replication", "role").as_deref() == Some("master"));
     wait_for("the cluster", || cluster.nodes().all(|node| serves(&mut node.connection())));
-    load.goes_on();
+    load.all_go_on(2);
 
-    for (line, limit, tally) in load.finish() {
+    for ((line, limit), tally) in CALLED.into_iter().zip(load.finish()) {
         // At most the one call that was under way when the primary died is in doubt, and all of the rest counts.
         let admitted = tally.admitted.len();
         assert!(tally.unknown <= 1 && tally.lost == 1, "{line}: {} {}", tally.unknown, tally.lost);
         assert!((limit - tally.unknown..=limit).contains(&admitted), "{line}: {admitted} admitted");
-        // By name, where there are names.
-        let held: Box<dyn Fn(&mut Connection, usize) -> bool> = match line.split(' ').next().unwrap() {
-            "RL.CONCURRENT" => {
-                Box::new(|con, call| ints(con, &format!("RL.RENEW {{t}}:lease 9 id{call}")) == [1])
-            }
-            "RL.MULTI" => Box::new(|con, call| ints(con, &format!("RL.RENEW {{t}}:both 9 id{call}")) == [1]),
-            "RL.XADD" => {
-                let entries = text(con, "XRANGE {t}:stream - +");
-                Box::new(move |_, call| entries.contains(&format!("[call, id{call}]")))
-            }
-            "RL.RPUSH" => Box::new(|con, call| text(con, &format!("LPOS {{t}}:list id{call}")) != "(nil)"),
-            _ => continue,
-        };
         for call in tally.admitted {
-            assert!(held(con, call), "{line}: call {call} was forgotten");
+            let (look, absent) = match line.split(' ').next().unwrap() {
+                "RL.CONCURRENT" => (format!("RL.RENEW {{t}}:lease 3600000 id{call}"), "0"),
+                "RL.MULTI" => (format!("RL.RENEW {{t}}:both 3600000 id{call}"), "0"),
+                "RL.XADD" => (format!("XRANGE {{t}}:stream 1-{call} 1-{call}"), "[]"),
+                "RL.RPUSH" => (format!("LPOS {{t}}:list id{call}"), "(nil)"),
+                // What is only counted has no names.
+                _ => break,
+            };
+            assert_ne!(text(con, &look), absent, "{line}: call {call} was forgotten");
         }
     }
     let now = contents(con, slot);
-    assert!(kept.iter().all(|key| now.contains(key)), "{kept:?} {now:?}");
+    for key in &kept {
+        assert!(now.contains(key), "{key:?} is not in {now:?}");
+    }
 }
 
 /// The keys of a slot in order, with their dumps and expiry times.
@@ -261,73 +260,4 @@ fn contents(con: &mut Connection, slot: usize) -> Vec<(String, Value, i64)> {
             (key.to_string(), call(con, &["DUMP", key]).unwrap(), ints(con, &format!("PEXPIRETIME {key}"))[0])
         })
         .collect()
-}
-
-/// Clients that call the lines of `CALLED` until they are told that it is enough, and refused.
-struct Load {
-    calls: Arc<AtomicUsize>,
-    enough: Arc<AtomicBool>,
-    callers: Vec<JoinHandle<Tally>>,
-}
-
-struct Tally {
-    /// The numbers of the calls that were admitted, and acknowledged by a replica while every node had one.
-    admitted: Vec<usize>,
-    /// How many calls were cut off, so that nobody knows.
-    unknown: usize,
-    asked: usize,
-    lost: usize,
-}
-
-impl Load {
-    fn start(cluster: &Cluster) -> Load {
-        let (calls, enough) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
-        let callers = CALLED.map(|(line, _)| {
-            let (client, calls, enough) = (cluster.client(), calls.clone(), enough.clone());
-            thread::spawn(move || call_on(client, line, &calls, &enough))
-        });
-        Load { calls, enough, callers: callers.into() }
-    }
-
-    /// Waits for some more calls.
-    fn goes_on(&self) {
-        let before = self.calls.load(Ordering::Relaxed);
-        wait_for("calls", || {
-            assert!(!self.callers.iter().any(JoinHandle::is_finished), "a caller gave up");
-            self.calls.load(Ordering::Relaxed) > before + 4 * CALLED.len()
-        });
-    }
-
-    fn finish(self) -> impl Iterator<Item = (&'static str, usize, Tally)> {
-        self.enough.store(true, Ordering::Relaxed);
-        let tallies = self.callers.into_iter().map(|caller| caller.join().unwrap());
-        CALLED.into_iter().zip(tallies).map(|((line, limit), tally)| (line, limit, tally))
-    }
-}
-
-fn call_on(mut client: Client, line: &str, calls: &AtomicUsize, enough: &AtomicBool) -> Tally {
-    let (mut admitted, mut unknown) = (Vec::new(), 0);
-    for number in 0.. {
-        let may_end = enough.load(Ordering::Relaxed);
-        match client.call(&line.replace('#', &number.to_string())) {
-            Some(reply) if refused(&reply) && may_end => break,
-            Some(reply) if refused(&reply) => {}
-            // Who has lost a primary speaks to one that has no replica any more.
-            Some(_) if client.lost > 0 || client.acknowledge() => admitted.push(number),
-            _ => unknown += 1,
-        }
-        calls.fetch_add(1, Ordering::Relaxed);
-    }
-    Tally { admitted, unknown, asked: client.asked, lost: client.lost }
-}
-
-/// By the first of all integers, or nil from a stream or list.
-fn refused(reply: &Value) -> bool {
-    match reply {
-        Value::Array(elements) => match &elements[0] {
-            Value::Int(limited) => *limited == 1,
-            all => refused(all),
-        },
-        reply => *reply == Value::Nil,
-    }
 }

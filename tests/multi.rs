@@ -239,7 +239,8 @@ fn what_is_wrong_is_told_and_changes_nothing() {
         ("RL.MULTI 1 k LIMIT GCRA 1 1 1000 LIMIT GCRA 2 2 1000", syntax.into()),
         ("RL.MULTI 2 k l LIMIT GCRA 1 1 1000 LIMIT GCRA 2 2 1000 ON 2", syntax.into()),
         ("RL.MULTI 2 k l LIMIT GCRA 1 1 1000 ON 3", "ERR ON must be between 1 and 2".into()),
-        ("RL.MULTI 2 k l LIMIT GCRA 1 1 1000 ON 0", "ERR ON must be between 1 and 9007199254740991".into()),
+        ("RL.MULTI 2 k l LIMIT GCRA 1 1 1000 ON 0", "ERR ON must be between 1 and 2".into()),
+        ("RL.MULTI 2 k l ON 1 LIMIT GCRA 1 1 1000", syntax.into()),
         ("RL.MULTI 1 k LIMIT GCRA 1 1 0", "ERR period must be between 1 and 3153600000000".into()),
         (&format!("RL.MULTI 1 k {many}"), "ERR at most 64 pairs of a limit and a key".into()),
         // The last of them is why nothing is charged.
@@ -502,4 +503,144 @@ fn the_server_finds_the_keys() {
     assert_eq!(keys, "[a, b]");
     let flags = text(con, "COMMAND GETKEYSANDFLAGS RL.MULTIPEEK 1 a LIMIT GCRA 1 1 1000");
     assert_eq!(flags, "[[a, [RO, access]]]");
+}
+
+#[test]
+fn a_key_whose_expiry_somebody_else_set_joins_and_can_be_restored() {
+    let mut server = Server::start(&["--appendonly", "yes", "--aof-use-rdb-preamble", "no"]);
+    let replica = server.replica(&["--propagation-error-behavior", "panic"]);
+    let con = &mut server.connection();
+    for (key, expiry) in
+        [("far", "PEXPIREAT far 300000000000000"), ("never", "PERSIST never"), ("near", "PTTL near")]
+    {
+        ints(con, &format!("RL.GCRA {key} 5 1 1000"));
+        text(con, expiry);
+        multi(con, &format!("RL.MULTI 1 {key} LIMIT FIXEDWINDOW 5 1000"));
+        let Value::BulkString(bytes) = dump(con, key) else { panic!("no dump") };
+        support::call_bytes(con, &[b"RESTORE", b"again", b"0", &bytes, b"REPLACE"]).unwrap();
+    }
+    // Nor can a debt that a call leaves behind be too far away to be written down.
+    multi(
+        con,
+        "RL.MULTI 1 owed FORCE COST 1099511627776 LIMIT TOKENBUCKET 10 1125899906842624 315360000000 LIMIT FIXEDWINDOW 10 3600000",
+    );
+    multi(con, "RL.MULTIREFUND 1 owed LIMIT TOKENBUCKET 10 1 315360000000");
+    sync(&server, &replica);
+    let expected = text(con, "DEBUG DIGEST");
+    assert_eq!(text(&mut replica.connection(), "DEBUG DIGEST"), expected);
+    server.restart();
+    assert_eq!(text(&mut server.connection(), "DEBUG DIGEST"), expected);
+}
+
+#[test]
+fn a_limit_that_others_would_join_in_vain_still_stands_alone() {
+    let server = Server::start(&[]);
+    let replica = server.replica(&["--propagation-error-behavior", "panic"]);
+    let con = &mut server.connection();
+    // Its state is moved because the clock was set back, and the call is refused.
+    ints(con, &format!("RL.FIXEDWINDOW key 1 1000 AT {}", T0 + 3600 * SECOND));
+    let line = format!("RL.MULTI 1 key AT {T0} LIMIT FIXEDWINDOW 1 1000 LIMIT GCRA 0 1 1000 COST 2");
+    assert_eq!(multi(con, &line).0[0], 1);
+    assert_eq!(ints(con, &format!("RL.FIXEDWINDOW key 1 1000 AT {T0}"))[0], 1);
+    let expires: u64 = text(con, "PTTL key").parse().unwrap();
+    assert!(expires < 120_000, "{expires} ms");
+    sync(&server, &replica);
+    assert_eq!(dump(&mut replica.connection(), "key"), dump(con, "key"));
+}
+
+#[test]
+fn limits_that_a_refusal_has_moved_fade_in_the_time_they_were_moved_to() {
+    let server = Server::start(&[]);
+    let con = &mut server.connection();
+    let limits = "LIMIT GCRA 0 1 1000 LIMIT FIXEDWINDOW 1 1000";
+    multi(con, &format!("RL.MULTI 1 key AT 4102444800000000 {limits}"));
+    assert_eq!(multi(con, &format!("RL.MULTI 1 key {limits}")).0[0], 1);
+    let expires: i64 = text(con, "PTTL key").parse().unwrap();
+    assert!((0..120_000).contains(&expires), "{expires} ms");
+}
+
+#[test]
+fn sixty_four_limits_do_not_join_one_that_stands_alone() {
+    let server = Server::start(&[]);
+    let con = &mut server.connection();
+    let limits =
+        (0..64).map(|i| format!(" LIMIT FIXEDWINDOW 1 {}", 100_000 + i)).collect::<Vec<_>>().concat();
+    ints(con, "RL.GCRA key 1 1 1000000");
+    let before = dump(con, "key");
+    assert_eq!(error(con, &format!("RL.MULTI 1 key{limits}")), "ERR at most 64 limits a key");
+    assert_eq!(dump(con, "key"), before);
+    // 64 that are there, and one of them is known by its kind only until it is named.
+    let limits = limits.replace("LIMIT FIXEDWINDOW 1 100000", "");
+    assert_eq!(multi(con, &format!("RL.MULTI 1 key{limits}")).0[0], 0);
+    assert_eq!(multi(con, "RL.MULTI 1 key LIMIT GCRA 1 1 1000000").1[0][..3], [0, 2, 0]);
+    // What is given back adds nothing.
+    multi(con, "RL.MULTIREFUND 1 key LIMIT TOKENBUCKET 1 1 1000");
+}
+
+#[test]
+fn a_call_of_a_megabyte_is_refused_before_it_costs_anything() {
+    let server = Server::start(&[]);
+    let con = &mut server.connection();
+    let keys: Vec<String> = (0..64).map(|i| format!("key{i}")).collect();
+    let mut words = vec!["RL.MULTIPEEK".to_string(), "64".into()];
+    words.extend(keys);
+    for i in 1..=40_000 {
+        words.extend(format!("LIMIT GCRA 1 1 {i}").split(' ').map(String::from));
+    }
+    let words: Vec<&[u8]> = words.iter().map(String::as_bytes).collect();
+    text(con, "SLOWLOG RESET");
+    text(con, "CONFIG SET slowlog-log-slower-than 1000000");
+    let refused = support::call_bytes(con, &words).unwrap_err();
+    assert_eq!(support::error_line(&refused), "ERR at most 64 pairs of a limit and a key");
+    assert_eq!(text(con, "SLOWLOG LEN"), "0", "it took less than a second");
+}
+
+#[test]
+fn an_effect_that_parts_a_key_can_be_applied_twice() {
+    let server = Server::start(&support::AOF_AT_ONCE);
+    let con = &mut server.connection();
+    for id in ["a", "b"] {
+        multi(
+            con,
+            &format!("RL.MULTI 1 key AT {T0} LIMIT CONCURRENT 9 600000 {id} LIMIT FIXEDWINDOW 5 1000"),
+        );
+    }
+    // The window has faded: the leases stand alone.
+    multi(con, &format!("RL.MULTI 1 key AT {} LIMIT CONCURRENT 9 600000 c", T0 + 5 * SECOND));
+    let stands_alone = "limiter, CONCURRENT, mode, leases, stored_leases, 3";
+    assert!(text(con, "RL.INFO key").contains(stands_alone));
+    let before = dump(con, "key");
+    let payload = support::last_payload(&server);
+    support::call_bytes(con, &[b"RL.APPLY", b"key", &payload]).unwrap();
+    assert_eq!(dump(con, "key"), before);
+    assert!(text(con, "RL.INFO key").contains(stands_alone));
+}
+
+#[test]
+fn a_lagging_release_leaves_other_limits_alone() {
+    let server = Server::start(&[]);
+    let con = &mut server.connection();
+    let at = |seconds: u64| T0 + seconds * SECOND;
+    multi(con, &format!("RL.MULTI 1 key AT {} LIMIT GCRA 0 1 5000 LIMIT CONCURRENT 5 60000 a", at(0)));
+    assert_eq!(ints(con, &format!("RL.RENEW key 60000 a AT {}", at(10))), [1]);
+    assert_eq!(ints(con, &format!("RL.RELEASE key a AT {}", at(1))), [1]);
+    assert_eq!(text(con, "EXISTS key"), "1");
+    let (all, _) = multi(con, &format!("RL.MULTIPEEK 1 key AT {} LIMIT GCRA 0 1 5000", at(1)));
+    assert_eq!(all, [1, 1, 0, 4000, 4000]);
+}
+
+#[test]
+fn the_expiry_of_limits_held_together_is_that_of_the_latest() {
+    let server = Server::start(&[]);
+    let con = &mut server.connection();
+    let day = 86_400_000;
+    let now: u64 = text(con, "TIME").trim_start_matches('[').split(',').next().unwrap().parse().unwrap();
+    let ahead = (now + 86_400) * SECOND;
+    let limits = format!("LIMIT FIXEDWINDOW 5 {day} LIMIT SLIDINGLOG 5 {day}");
+    multi(con, &format!("RL.MULTI 1 key AT {ahead} {limits}"));
+    let expires = |con: &mut Connection| text(con, "PEXPIRETIME key").parse::<u64>().unwrap();
+    let first = expires(con);
+    // A caller who lags, but not by more than a reset, does not put it off.
+    multi(con, &format!("RL.MULTI 1 key FORCE AT {} {limits}", ahead - 23 * 3600 * SECOND));
+    assert!(expires(con) <= first + 60_000, "{} after {first}", expires(con));
 }

@@ -10,7 +10,7 @@
 mod support;
 
 use redis::{Connection, Value};
-use support::{Server, call, call_bytes, error_line, ints, text};
+use support::{Server, call, call_bytes, error_line, ints, last_payload, text};
 
 const MAKE: [&str; 11] = [
     "RL.TOKENBUCKET key 10 3 1000 COST 2",
@@ -141,24 +141,6 @@ fn a_dump_with_bytes_left_over_is_refused_and_leaks_nothing() {
     let after = refuse();
     assert!(after < before + 200_000, "{before} before, {after} after");
     call_bytes(con, &[b"RESTORE", b"other", b"0", &whole]).unwrap();
-}
-
-/// The payload of the effect of the last call, from the AOF.
-fn last_payload(server: &Server) -> Vec<u8> {
-    let dir = server.dir().join("appendonlydir");
-    let name = std::fs::read_dir(&dir)
-        .unwrap()
-        .map(|entry| entry.unwrap().path())
-        .find(|path| path.to_string_lossy().ends_with(".incr.aof"))
-        .unwrap();
-    let log = std::fs::read(name).unwrap();
-    let at = log.windows(8).rposition(|window| window == b"RL.APPLY").unwrap();
-    // RL.APPLY CRLF $3 CRLF key CRLF $n CRLF payload CRLF
-    let rest = &log[at + 10..];
-    let mut lines = rest.splitn(4, |byte| *byte == b'\n');
-    let (_, _, length) = (lines.next().unwrap(), lines.next().unwrap(), lines.next().unwrap());
-    let length: usize = std::str::from_utf8(&length[1..]).unwrap().trim().parse().unwrap();
-    lines.next().unwrap()[..length].to_vec()
 }
 
 #[test]

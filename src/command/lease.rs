@@ -2,7 +2,7 @@
 
 use crate::limit::concurrent::{self, parse_id};
 use crate::limit::{Error, Leases, State};
-use crate::server::{Access, Call, Command, Key, Keys, Limits, Reply, When, clock};
+use crate::server::{Call, Command, Held, Keys, Limits, Reply, When, clock};
 use crate::time::{Span, Time};
 
 pub struct Release;
@@ -53,10 +53,10 @@ fn change(
 ) -> Result<Reply, Error> {
     let clock = clock();
     let asked = at.unwrap_or(clock);
-    if let Some(limits) = Limits::open_together(call, 1, When { clock, now: asked })? {
-        return change_each(call, limits, clock, asked, write);
-    }
-    let mut key = Key::<Leases>::open(call, 1, Access::Change)?;
+    let mut key = match Held::<Leases>::open(call, 1, When { clock, now: asked })? {
+        Held::Alone(key) => key,
+        Held::Together(limits) => return change_each(call, limits, asked, write),
+    };
     let rebase = |leases: &Leases, out: &mut Vec<u8>| put(Some(concurrent::rebase(leases, asked)), out);
     let now = key.read_clock(asked, |leases| concurrent::reset(leases, leases.last()), rebase)?;
     if key.state().is_none() {
@@ -76,7 +76,6 @@ fn change(
 fn change_each<'c, 'a>(
     call: &'c Call<'a>,
     mut limits: Limits<'c, 'a>,
-    clock: Time,
     asked: Time,
     write: impl Fn(&Leases, Time, &mut Vec<u8>),
 ) -> Result<Reply, Error> {
@@ -85,14 +84,18 @@ fn change_each<'c, 'a>(
         let rebase = |leases: &Leases, out: &mut Vec<u8>| put(Some(concurrent::rebase(leases, asked)), out);
         let now =
             limits.read_clock(span, asked, |leases| concurrent::reset(leases, leases.last()), rebase)?;
-        let until = |leases: &Leases| now.plus(concurrent::reset(leases, now));
+        // Where none is held any more, that is so at whatever instant.
+        let until = |leases: &Leases| match concurrent::reset(leases, now) {
+            Span::ZERO => Time::default(),
+            reset => now.plus(reset),
+        };
         changed |= limits.change(span, Leases::blank(), |leases, out| write(leases, now, out), until)?;
         latest = latest.max(now);
     }
-    if changed && limits.settled(latest) {
+    if changed && limits.settled() {
         limits.delete();
     } else {
-        limits.commit(clock.max(latest), Span::ZERO);
+        limits.commit(latest, Span::ZERO);
     }
     call.publish(&[limits]);
     Ok(Reply::Integer(changed.into()))

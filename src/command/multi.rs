@@ -43,14 +43,14 @@ impl Command for Multi {
         };
         let admitted = judged == Ok(true);
         asked.gauge(&held);
-        asked.commit(&mut held, admitted);
+        asked.commit(&mut held);
         call.publish(&held);
         drop(held);
         judged.and(charged.map(|()| admitted))?;
         if asked.pairs.iter().any(|pair| pair.cost > 0) {
             let outcome = if admitted { Outcome::Admitted } else { Outcome::Refused };
             call.count(Counter::Multi, outcome);
-            for key in 0..asked.keys {
+            for key in (0..asked.keys).filter(|key| asked.charges(*key)) {
                 call.tell(FIRST + key, outcome);
             }
         }
@@ -90,7 +90,7 @@ impl Command for MultiRefund {
         held.iter_mut().for_each(Limits::keep_form);
         let refunded = asked.refund(&mut held);
         asked.gauge(&held);
-        asked.commit_refund(&mut held);
+        asked.commit(&mut held);
         call.publish(&held);
         refunded.map(|()| asked.reply())
     }
@@ -104,6 +104,7 @@ struct Pair {
     now: Time,
     /// How far the caller's clock is behind that.
     lag: Span,
+    /// Something was given back.
     changed: bool,
     answer: Answer,
 }
@@ -112,6 +113,7 @@ struct Asked<'a> {
     keys: usize,
     parts: Vec<Part<'a>>,
     manner: Manner,
+    purpose: Purpose,
     clock: Time,
     now: Time,
     /// Limits outermost.
@@ -132,8 +134,15 @@ impl<'a> Asked<'a> {
         }
         let clock = clock();
         let now = request.at.unwrap_or(clock);
-        let mut asked =
-            Asked { keys: count, parts, manner: request.manner(), clock, now, pairs: Vec::with_capacity(4) };
+        let mut asked = Asked {
+            keys: count,
+            parts,
+            manner: request.manner(),
+            purpose,
+            clock,
+            now,
+            pairs: Vec::with_capacity(4),
+        };
         asked.pair()?;
         Ok(asked)
     }
@@ -141,13 +150,13 @@ impl<'a> Asked<'a> {
     /// Pairs the limits with the keys they are for.
     fn pair(&mut self) -> Result<(), Error> {
         for (place, part) in self.parts.iter().enumerate() {
-            for key in (0..self.keys).filter(|key| part.on.is_none_or(|on| on == *key)) {
-                let twice = self.parts.iter().take(place);
-                if twice
-                    .filter(|other| other.on.is_none_or(|on| on == key))
-                    .any(|other| other.name == part.name)
-                {
+            for key in (0..self.keys).filter(|key| part.is_for(*key)) {
+                let mut before = self.parts.iter().take(place).filter(|other| other.is_for(key));
+                if before.any(|other| other.name == part.name) {
                     return Err(Error::Syntax);
+                }
+                if self.pairs.len() == MOST_PAIRS {
+                    return Err(Error::TooManyPairs);
                 }
                 let gauge = Gauge { limit: 0, remaining: 0, reset: Span::ZERO };
                 let answer = Answer { verdict: Verdict::ADMIT, gauge };
@@ -155,19 +164,24 @@ impl<'a> Asked<'a> {
                 self.pairs.push(Pair { part: place, key, cost, now, lag, changed: false, answer });
             }
         }
-        if self.pairs.len() > MOST_PAIRS { Err(Error::TooManyPairs) } else { Ok(()) }
+        Ok(())
+    }
+
+    /// Whether a key is asked for more than a look.
+    fn charges(&self, key: usize) -> bool {
+        self.pairs.iter().any(|pair| pair.key == key && pair.cost > 0)
     }
 
     fn open<'c>(&self, call: &'c Call<'a>, access: Access) -> Result<Vec<Limits<'c, 'a>>, Error> {
         let when = When { clock: self.clock, now: self.now };
         let open = |key| {
-            let parts = self.parts.iter().filter(|part| part.on.is_none_or(|on| on == key));
+            let parts = self.parts.iter().filter(|part| part.is_for(key));
             Limits::open(
                 call,
                 FIRST + key,
                 access,
                 when,
-                Named::of(parts.map(|part| (part.name, part.cost > 0))),
+                Named::of(parts.map(|part| (part.name, part.cost > 0 && self.purpose == Purpose::Take))),
             )
         };
         (0..self.keys).map(open).collect()
@@ -242,33 +256,23 @@ impl<'a> Asked<'a> {
         });
     }
 
-    /// When the key is as good as new, as far as its own limits say, and from when that counts.
+    /// When the key was charged last, and how long it then takes to be as good as new, as far as its limits say that
+    /// were asked for.
     fn reset(&self, key: usize) -> (Time, Span) {
         let pairs = self.pairs.iter().filter(|pair| pair.key == key && pair.cost > 0);
-        let latest = pairs.clone().map(|pair| pair.now).max().unwrap_or(self.now).max(self.clock);
+        let latest = pairs.clone().map(|pair| pair.now).max().unwrap_or(self.now);
         (latest, pairs.map(|pair| pair.answer.gauge.reset).max().unwrap_or_default())
     }
 
-    fn commit(&self, held: &mut [Limits<'_, 'a>], admitted: bool) {
+    /// A key of which something was given back, and all of whose limits are as good as new, is deleted.
+    fn commit(&self, held: &mut [Limits<'_, 'a>]) {
         for (key, limits) in held.iter_mut().enumerate() {
-            if admitted {
-                // A change that was just made is well made.
-                _ = limits.part();
-            }
-            let (now, reset) = self.reset(key);
-            limits.commit(now, reset);
-        }
-    }
-
-    /// A key all of whose limits are as good as new is deleted.
-    fn commit_refund(&self, held: &mut [Limits<'_, 'a>]) {
-        for (key, limits) in held.iter_mut().enumerate() {
-            let (now, reset) = self.reset(key);
-            let changed = self.pairs.iter().any(|pair| pair.key == key && pair.changed);
-            if changed && reset == Span::ZERO && limits.settled(self.now) {
+            let (latest, reset) = self.reset(key);
+            let given_back = self.pairs.iter().any(|pair| pair.key == key && pair.changed);
+            if given_back && reset == Span::ZERO && limits.settled() {
                 limits.delete();
             } else {
-                limits.commit(now, reset);
+                limits.commit(latest, reset);
             }
         }
     }
@@ -351,7 +355,11 @@ impl Pair {
                 L::State::encode_change(&change, out);
             }
         };
-        let until = |state: &L::State| now.plus(limiter.gauge(state, now).reset);
+        // What is as good as new is so at whatever instant.
+        let until = |state: &L::State| match limiter.gauge(state, now).reset {
+            Span::ZERO => Time::default(),
+            reset => now.plus(reset),
+        };
         self.changed = limits.change(limiter.span(), limiter.fresh(now), write, until)?;
         Ok(())
     }

@@ -29,17 +29,24 @@ pub struct Part<'a> {
     pub on: Option<usize>,
 }
 
+impl Part<'_> {
+    pub fn is_for(&self, key: usize) -> bool {
+        self.on.is_none_or(|on| on == key)
+    }
+}
+
 /// Reads all that follows so many keys.
 pub fn parse<'a>(
     words: &mut Words<'_, 'a>,
     keys: u64,
     purpose: Purpose,
 ) -> Result<(Request, Vec<Part<'a>>), Error> {
-    words.end_options_at("LIMIT");
+    words.end_options_at("LIMIT", keys);
     let mut defaults = Request::default();
     words.options(&mut defaults, |_, _| Ok(false))?;
     let manner = defaults.manner();
     match (manner, purpose) {
+        _ if defaults.on.is_some() => return Err(Error::Syntax),
         (Manner::Strict, _) | (Manner::Force, Purpose::Take) => {}
         _ => return Err(Error::Syntax),
     }
@@ -47,6 +54,10 @@ pub fn parse<'a>(
     let may_owe = manner == Manner::Force || purpose == Purpose::GiveBack;
     let mut parts = Vec::new();
     while words.next_section() {
+        // Before more is read: a call of a megabyte must not cost more than one of a page.
+        if parts.len() == MOST_PAIRS {
+            return Err(Error::TooManyPairs);
+        }
         let row = find(words.word()?).ok_or(Error::Syntax)?;
         let mut own = Request::default();
         let limiter = (row.parse)(words, &mut own)?;
@@ -56,10 +67,7 @@ pub fn parse<'a>(
         if !allowed || may_owe && !row.allows.debt {
             return Err(Error::Syntax);
         }
-        let on = match own.on {
-            Some(on) if on > keys => return Err(Error::OutOfRange { name: "ON", min: 1, max: keys }),
-            on => on.and_then(|on| usize::try_from(on - 1).ok()),
-        };
+        let on = own.on.and_then(|on| usize::try_from(on - 1).ok());
         parts.push(Part { limiter, name, cost: cost(row, &own, &defaults), on });
     }
     if parts.is_empty() { Err(Error::Syntax) } else { Ok((defaults, parts)) }

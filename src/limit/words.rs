@@ -72,8 +72,10 @@ impl Request {
             once(&mut self.manner, Ok(Manner::Force))?;
         } else if is(word, "RESERVE") {
             once(&mut self.manner, Ok(Manner::Reserve { longest: Span::FOREVER }))?;
-        } else if words.section.is_some() && is(word, "ON") {
-            once(&mut self.on, words.count("ON"))?;
+        } else if let Some((_, keys)) = words.section
+            && is(word, "ON")
+        {
+            once(&mut self.on, words.number("ON", 1, keys))?;
         } else if is(word, "MAXWAIT") {
             once(&mut self.max_wait, words.duration_or_none("MAXWAIT"))?;
         } else {
@@ -89,8 +91,8 @@ pub struct Words<'w, 'a> {
     bounds: Bounds,
     /// What a missing word is: too few arguments, or among the options a syntax error.
     missing: Error,
-    /// The word that ends the options, if what follows are more parameters.
-    section: Option<&'static str>,
+    /// The word that ends the options, if what follows are more parameters; and of how many keys one may be named.
+    section: Option<(&'static str, u64)>,
 }
 
 impl<'w, 'a> Words<'w, 'a> {
@@ -102,9 +104,9 @@ impl<'w, 'a> Words<'w, 'a> {
         self.bounds
     }
 
-    /// Lets options end before this word too.
-    pub fn end_options_at(&mut self, section: &'static str) {
-        self.section = Some(section);
+    /// Lets options end before this word too, and be for one of so many keys.
+    pub fn end_options_at(&mut self, section: &'static str, keys: u64) {
+        self.section = Some((section, keys));
     }
 
     /// Passes the word that options ended before; whether there was one.
@@ -115,7 +117,7 @@ impl<'w, 'a> Words<'w, 'a> {
 
     /// The next word, if it belongs to the options.
     fn option_word(&mut self) -> Option<&'a [u8]> {
-        if let Some(section) = self.section
+        if let Some((section, _)) = self.section
             && self.words.as_slice().first().is_some_and(|word| is(word, section))
         {
             return None;

@@ -28,6 +28,6 @@ pub use handle::{Access, Queue, queue_length};
 pub use payload::Payload;
 pub use register::{Command, Entry, Keys, help, load};
 pub use reply::{Reply, Value};
-pub use several::{Limits, Named, When};
+pub use several::{Held, Limits, Named, When};
 pub use stats::{Counter, Outcome};
 pub use store::{Key, describe};

@@ -18,7 +18,8 @@ use super::several::{adopt, part};
 use super::value::{Slot, head, head_mut, state_mut};
 use crate::limit::codec::Reader;
 use crate::limit::with_state;
-use crate::limit::{Error, Kind, Several, SeveralChange, State};
+use crate::limit::{Error, Kind, Name, Several, SeveralChange, State};
+use crate::time::Time;
 
 const VERSION: u8 = 1;
 const GONE: u8 = 0;
@@ -117,19 +118,35 @@ impl<'a> Payload<'a> {
         Ok(())
     }
 
+    /// As what these changes take a limit of this kind that stands alone: they begin by adopting it; or they end by
+    /// leaving it alone, and have been applied before.
+    fn adopted(&self, kind: Kind) -> Option<(Name, Time)> {
+        let mut changes = self.body;
+        let (mut found, mut alone) = (None, false);
+        while let Some(change) = Several::decode_change(&mut changes) {
+            match change {
+                SeveralChange::Adopt { name, until } if name.kind == kind => return Some((name, until)),
+                SeveralChange::Limit { name, until, .. } if name.kind == kind => found = Some((name, until)),
+                _ => {}
+            }
+            alone = matches!(change, SeveralChange::Alone);
+        }
+        found.filter(|_| alone)
+    }
+
     /// As [`Payload::apply_as`]; a limit that stands alone may be adopted, and the last one left to stand alone.
     fn apply_to_several(mut self, handle: &Handle<'_, '_>) {
         let mut value = handle.value().unwrap_or_default();
         // SAFETY: a value that is not null is a slot of ours.
         let kind = (!value.is_null()).then(|| unsafe { head(value) }.kind());
-        let mut first = self.body;
-        match (kind, Several::decode_change(&mut first)) {
-            (Some(Kind::Several), _) => {}
-            (Some(kind), Some(SeveralChange::Adopt { name, until })) if kind == name.kind => {
-                value = adopt(handle, value, name, until);
-            }
-            _ => value = handle.set_value(Slot::boxed(Several::blank())),
-        }
+        value = match kind {
+            Some(Kind::Several) => value,
+            Some(kind) => match self.adopted(kind) {
+                Some((name, until)) => adopt(handle, value, name, until),
+                None => handle.set_value(Slot::boxed(Several::blank())),
+            },
+            None => handle.set_value(Slot::boxed(Several::blank())),
+        };
         // SAFETY: a slot of that kind, to which no other reference is alive.
         let several = unsafe { state_mut::<Several>(value) };
         while let Some(change) = Several::decode_change(&mut self.body) {

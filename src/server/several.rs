@@ -10,7 +10,7 @@ use std::mem::{replace, take};
 use super::call::Call;
 use super::handle::{Access, Handle};
 use super::payload::{self, HEADER, NOTHING};
-use super::store::{journal, keep_journal, move_deadline, write_change};
+use super::store::{Key, journal, keep_journal, move_deadline, write_change};
 use super::value::{Slot, head, head_mut, state, state_mut};
 use crate::limit::codec::Reader;
 use crate::limit::{
@@ -27,6 +27,8 @@ pub struct Limits<'c, 'a> {
     form: Form,
     /// The payload so far; empty as long as nothing changed.
     journal: Vec<u8>,
+    /// What stood alone has joined others in this call.
+    joined: bool,
     named: Named,
     when: When,
 }
@@ -85,24 +87,8 @@ impl<'c, 'a> Limits<'c, 'a> {
         let handle = Handle::open(call, place, access)?;
         let value = handle.value()?;
         let form = form(value, &named)?;
-        let limits = Limits { handle, value, form, journal: Vec::new(), named, when };
+        let limits = Limits { handle, value, form, journal: Vec::new(), joined: false, named, when };
         if limits.crowded() { Err(Error::TooManyLimits) } else { Ok(limits) }
-    }
-
-    /// Opens the key that is an argument of the call, if it holds limits together.
-    pub fn open_together(call: &'c Call<'a>, place: usize, when: When) -> Result<Option<Self>, Error> {
-        let handle = Handle::open(call, place, Access::Change)?;
-        let value = handle.value()?;
-        // SAFETY: a value that is not null is a slot of ours.
-        let together = !value.is_null() && unsafe { head(value) }.kind() == Kind::Several;
-        Ok(together.then_some(Limits {
-            handle,
-            value,
-            form: Form::Together(None),
-            journal: Vec::new(),
-            named: Named::default(),
-            when,
-        }))
     }
 
     /// What stands alone is the only one that will change.
@@ -138,17 +124,23 @@ impl<'c, 'a> Limits<'c, 'a> {
         same.map(|name| name.span).collect()
     }
 
-    /// Whether the key would hold too many limits if all were charged.
+    /// Whether the key would hold too many limits once all are charged.
     fn crowded(&self) -> bool {
         let charged = self.named.charged();
-        let Some(several) =
-            self.several().filter(|several| several.limits().len() + charged.len() > MOST_LIMITS)
-        else {
-            return false;
+        let others = match self.form {
+            Form::Alone(_) => 0,
+            Form::Joining(name) => usize::from(!charged.contains(&name)),
+            Form::Together(unknown) => {
+                let limits = self.several().map_or(&[][..], Several::limits);
+                let known = |limit: &Stored| match unknown {
+                    Some(name) if limit.name.span == Span::ZERO => name,
+                    _ => limit.name,
+                };
+                let stay = limits.iter().filter(|limit| limit.until > self.when.now);
+                stay.filter(|limit| !charged.contains(&known(limit))).count()
+            }
         };
-        let others =
-            several.limits().iter().filter(|limit| !self.fades(limit) && !charged.contains(&limit.name));
-        others.count() + charged.len() > MOST_LIMITS
+        !charged.is_empty() && others + charged.len() > MOST_LIMITS
     }
 
     /// Whether a limit is as good as new, and not about to be charged.
@@ -222,15 +214,18 @@ impl<'c, 'a> Limits<'c, 'a> {
         if self.named.charged == 0 || !limits.iter().any(|limit| self.fades(limit)) {
             return Ok(());
         }
-        let faded = limits.iter().filter(|limit| self.fades(limit)).map(|limit| limit.name);
-        let faded: Vec<Name> = faded.collect();
         self.join();
+        let limits = self.several().map_or(&[][..], Several::limits);
+        let faded: Vec<Name> =
+            limits.iter().filter(|limit| self.fades(limit)).map(|limit| limit.name).collect();
         faded.into_iter().try_for_each(|name| self.record(SeveralChange::Gone { name }))
     }
 
-    /// Lets a single limit that was charged and is left stand alone again.
-    pub fn part(&mut self) -> Result<(), Error> {
-        if self.named.charged == 1 && self.several().is_some_and(|several| several.limits().len() == 1) {
+    /// Lets a single limit that is left stand alone again: one that was charged, or that had joined others in vain.
+    fn part(&mut self) -> Result<(), Error> {
+        if (self.named.charged == 1 || self.joined)
+            && self.several().is_some_and(|several| several.limits().len() == 1)
+        {
             self.record(SeveralChange::Alone)?;
         }
         Ok(())
@@ -247,9 +242,10 @@ impl<'c, 'a> Limits<'c, 'a> {
                 // What its limiter would say of it nobody knows here; its expiry is not before that.
                 let ends = self.handle.deadline().map_or(Time::LATEST, Time::from_millis);
                 let until = self.when.now.plus(ends.since(self.when.clock));
-                SeveralChange::Adopt { name, until }.put(&mut self.journal);
-                self.value = adopt(&self.handle, self.value, name, until);
-                self.form = Form::Together(None);
+                let change = SeveralChange::adopt(name, until);
+                change.put(&mut self.journal);
+                self.value = adopt(&self.handle, self.value, name, change.until());
+                (self.form, self.joined) = (Form::Together(None), true);
             }
             Form::Together(unknown) => {
                 if self.value.is_null() {
@@ -275,28 +271,36 @@ impl<'c, 'a> Limits<'c, 'a> {
     /// Applies the change that begins there.
     fn replay(&mut self, mark: usize) -> Result<(), Error> {
         let change = Several::decode_change(&mut Reader::new(self.journal.get(mark..).unwrap_or(&[])));
+        let Some(change) = change else {
+            // Nobody else could read it either.
+            self.journal.truncate(mark);
+            return Err(Error::Internal);
+        };
         // SAFETY: the limits are held together once there is a payload, and `self` is borrowed alone.
         let several = unsafe { state_mut::<Several>(self.value) };
-        several.apply(change.ok_or(Error::Internal)?);
+        several.apply(change);
         Ok(())
     }
 
     /// Whether all limits that are held together are as good as new.
-    pub fn settled(&self, now: Time) -> bool {
-        self.several().is_none_or(|several| several.until() <= now)
+    pub fn settled(&self) -> bool {
+        self.several().is_none_or(|several| several.until() <= self.when.now)
     }
 
     /// Ends the changes, if there are any: sets the deadline if it must move, and tells whoever watches the key. What
-    /// replicas and the AOF must be told is for [`Call::publish`]. A limit that stands alone is as good as new `reset`
-    /// after `now`.
-    pub fn commit(&mut self, now: Time, reset: Span) {
+    /// replicas and the AOF must be told is for [`Call::publish`]. The last charge was at `latest`; a limit that
+    /// stands alone is as good as new `reset` after that.
+    pub fn commit(&mut self, latest: Time, reset: Span) {
         if self.journal.is_empty() {
             return;
         }
-        let together = self.several().map(|several| several.until().since(self.when.now));
+        // A change that was just made is well made.
+        _ = self.part();
+        let together = self.several().map(|several| several.until().since(latest));
         if together.is_some() {
             self.value = part(&self.handle, self.value);
         }
+        let now = latest.max(self.when.clock);
         move_deadline(&self.handle, self.value, &mut self.journal, now, together.unwrap_or(reset));
         self.handle.signal();
     }
@@ -313,6 +317,26 @@ impl<'c, 'a> Limits<'c, 'a> {
 impl Drop for Limits<'_, '_> {
     fn drop(&mut self) {
         keep_journal(take(&mut self.journal));
+    }
+}
+
+/// A key for one limiter's own commands, as it is.
+pub enum Held<'c, 'a, S: State> {
+    Alone(Key<'c, 'a, S>),
+    Together(Limits<'c, 'a>),
+}
+
+impl<'c, 'a, S: State> Held<'c, 'a, S> {
+    /// Opens the key that is an argument of the call, whether it holds one limit or several.
+    pub fn open(call: &'c Call<'a>, place: usize, when: When) -> Result<Self, Error> {
+        let handle = Handle::open(call, place, Access::Change)?;
+        let value = handle.value()?;
+        // SAFETY: a value that is not null is a slot of ours.
+        if value.is_null() || unsafe { head(value) }.kind() != Kind::Several {
+            return Key::holding(handle, value).map(Held::Alone);
+        }
+        let (form, named) = (Form::Together(None), Named::default());
+        Ok(Held::Together(Limits { handle, value, form, journal: Vec::new(), joined: false, named, when }))
     }
 }
 

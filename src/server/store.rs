@@ -48,6 +48,12 @@ impl<'c, 'a, S: State> Key<'c, 'a, S> {
     pub fn open(call: &'c Call<'a>, place: usize, access: Access) -> Result<Self, Error> {
         let handle = Handle::open(call, place, access)?;
         let value = handle.value()?;
+        Key::holding(handle, value)
+    }
+
+    /// An open key that holds this value.
+    #[inline(always)]
+    pub(super) fn holding(handle: Handle<'c, 'a>, value: *mut c_void) -> Result<Self, Error> {
         // SAFETY: a value that is not null is a slot of ours.
         if !value.is_null() && unsafe { head(value) }.kind() != S::KIND {
             return Err(Error::WrongType);

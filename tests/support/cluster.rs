@@ -1,8 +1,11 @@
-//! A cluster of three primaries with a replica each, formed without redis-cli, and a client that follows its redirections.
+//! A cluster of three primaries with a replica each, formed by hand; a client that follows its redirections, and many
+//! of them at once.
 
 use std::collections::BTreeMap;
 use std::net::TcpListener;
-use std::thread::sleep;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread::{self, JoinHandle, sleep};
 use std::time::{Duration, Instant};
 
 use redis::{Connection, RedisError, Value};
@@ -32,7 +35,9 @@ impl Cluster {
                 let (first, last) = slots(place);
                 text(con, &format!("CLUSTER ADDSLOTSRANGE {first} {last}"));
             }
-            // Everybody is introduced to everybody, which spares the wait for gossip.
+        }
+        // Everybody is introduced to everybody, which spares the wait for gossip.
+        for (place, con) in cons.iter_mut().enumerate() {
             for (node, bus) in nodes.iter().zip(&buses).skip(place + 1) {
                 text(con, &format!("CLUSTER MEET 127.0.0.1 {} {bus}", node.port));
             }
@@ -82,7 +87,8 @@ fn start_node() -> (Server, u16) {
     loop {
         let bus = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let cluster = ["--cluster-enabled", "yes", "--cluster-node-timeout", "2000"];
-        let args = [&cluster[..], &["--cluster-port", &bus.to_string()]].concat();
+        let port = bus.to_string();
+        let args = [&cluster[..], &["--cluster-port", &port]].concat();
         match Server::try_start_with(Some(&module()), &[], &args) {
             Ok(node) => return (node, bus),
             Err(log) => assert!(attempt < ATTEMPTS, "the node did not start:\n{log}"),
@@ -116,10 +122,8 @@ pub struct Client {
     home: u16,
     /// Who answered the last call: not `home` after an ASK.
     last: u16,
-    /// How often it was sent on for one call only.
-    pub asked: usize,
-    /// How many connections broke.
-    pub lost: usize,
+    asked: usize,
+    lost: usize,
 }
 
 impl Client {
@@ -196,4 +200,89 @@ impl Client {
 /// The port in `MOVED 1234 127.0.0.1:7000`.
 fn named(redirection: &RedisError) -> u16 {
     redirection.detail().and_then(|told| told.rsplit(':').next()).unwrap().parse().unwrap()
+}
+
+/// Clients that call a line each until they are told that it is enough, and then until they are refused.
+///
+/// Should the test fail, its servers end, and with them the callers.
+pub struct Load {
+    enough: Arc<AtomicBool>,
+    callers: Vec<(Arc<AtomicUsize>, JoinHandle<Tally>)>,
+}
+
+pub struct Tally {
+    /// The numbers of the calls that were admitted, and acknowledged by a replica as long as each node had one.
+    pub admitted: Vec<usize>,
+    /// How many calls were cut off, so that nobody knows.
+    pub unknown: usize,
+    /// How often the caller was sent on for one call only.
+    pub asked: usize,
+    /// How many of its connections broke.
+    pub lost: usize,
+}
+
+impl Load {
+    /// `#` in a line is the number of the call; what comes with the line is the test's own.
+    pub fn start<T>(cluster: &Cluster, lines: &[(&'static str, T)]) -> Load {
+        let enough = Arc::new(AtomicBool::new(false));
+        let callers = lines.iter().map(|&(line, _)| {
+            let calls = Arc::new(AtomicUsize::new(0));
+            let (client, counter, enough) = (cluster.client(), calls.clone(), enough.clone());
+            (calls, thread::spawn(move || call_on(client, line, &counter, &enough)))
+        });
+        Load { callers: callers.collect(), enough }
+    }
+
+    /// Waits for so many more calls, no matter whose.
+    pub fn goes_on(&self, calls: usize) {
+        let goal = self.calls().sum::<usize>() + calls;
+        wait_for("calls", || self.calls().sum::<usize>() >= goal);
+    }
+
+    /// Waits for so many more calls of each client.
+    pub fn all_go_on(&self, calls: usize) {
+        let before: Vec<usize> = self.calls().collect();
+        wait_for("calls of all", || self.calls().zip(&before).all(|(now, before)| now >= before + calls));
+    }
+
+    fn calls(&self) -> impl Iterator<Item = usize> {
+        self.callers.iter().map(|(calls, caller)| {
+            assert!(!caller.is_finished(), "a caller gave up");
+            calls.load(Ordering::Relaxed)
+        })
+    }
+
+    /// What became of each line.
+    pub fn finish(self) -> Vec<Tally> {
+        self.enough.store(true, Ordering::Relaxed);
+        self.callers.into_iter().map(|(_, caller)| caller.join().unwrap()).collect()
+    }
+}
+
+fn call_on(mut client: Client, line: &str, calls: &AtomicUsize, enough: &AtomicBool) -> Tally {
+    let (mut admitted, mut unknown) = (Vec::new(), 0);
+    for number in 0.. {
+        let may_end = enough.load(Ordering::Relaxed);
+        match client.call(&line.replace('#', &number.to_string())) {
+            Some(reply) if refused(&reply) && may_end => break,
+            Some(reply) if refused(&reply) => {}
+            // Who has lost a primary speaks to one that has no replica any more.
+            Some(_) if client.lost > 0 || client.acknowledge() => admitted.push(number),
+            _ => unknown += 1,
+        }
+        calls.fetch_add(1, Ordering::Relaxed);
+    }
+    Tally { admitted, unknown, asked: client.asked, lost: client.lost }
+}
+
+/// By the first of all integers, or by nil from a stream or list.
+fn refused(reply: &Value) -> bool {
+    match reply {
+        Value::Array(elements) => match elements.as_slice() {
+            [Value::Int(limited), ..] => *limited == 1,
+            [all, ..] => refused(all),
+            [] => false,
+        },
+        reply => *reply == Value::Nil,
+    }
 }

@@ -172,6 +172,24 @@ impl Drop for Server {
     }
 }
 
+/// The payload of the effect of the last call on a key called `key`, from the AOF.
+pub fn last_payload(server: &Server) -> Vec<u8> {
+    let dir = server.dir().join("appendonlydir");
+    let name = std::fs::read_dir(&dir)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .find(|path| path.to_string_lossy().ends_with(".incr.aof"))
+        .unwrap();
+    let log = std::fs::read(name).unwrap();
+    let at = log.windows(8).rposition(|window| window == b"RL.APPLY").unwrap();
+    // RL.APPLY CRLF $3 CRLF key CRLF $n CRLF payload CRLF
+    let rest = &log[at + 10..];
+    let mut lines = rest.splitn(4, |byte| *byte == b'\n');
+    let (_, _, length) = (lines.next().unwrap(), lines.next().unwrap(), lines.next().unwrap());
+    let length: usize = std::str::from_utf8(&length[1..]).unwrap().trim().parse().unwrap();
+    lines.next().unwrap()[..length].to_vec()
+}
+
 /// Waits until the replica has applied all that the primary has sent so far.
 pub fn sync(primary: &Server, replica: &Server) {
     let offset = |server: &Server, field| -> u64 {
