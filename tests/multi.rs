@@ -501,6 +501,10 @@ fn the_server_finds_the_keys() {
     let con = &mut server.connection();
     let keys = text(con, "COMMAND GETKEYS RL.MULTI 2 a b LIMIT GCRA 1 1 1000 ON 1");
     assert_eq!(keys, "[a, b]");
+    // A number that cannot be right names none: the error is the command's own, on a cluster too.
+    for wrong in ["5", "0", "-1", "x"] {
+        error(con, &format!("COMMAND GETKEYS RL.MULTI {wrong} a b LIMIT"));
+    }
     let flags = text(con, "COMMAND GETKEYSANDFLAGS RL.MULTIPEEK 1 a LIMIT GCRA 1 1 1000");
     assert_eq!(flags, "[[a, [RO, access]]]");
 }

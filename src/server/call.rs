@@ -121,10 +121,10 @@ pub extern "C" fn enter<C: Command>(
 /// Tells the server where the keys are of a command whose first argument says how many there are. A cluster asks for
 /// them in this way only.
 fn tell_keys(call: &Call<'_>, flags: u32) {
-    let count = call.parse(1..2, |words| words.number("numkeys", 1, u64::from(u16::MAX)));
-    let last = count.ok().and_then(|count| c_int::try_from(count + 1).ok()).unwrap_or(0);
-    for place in (2..=last).take_while(|place| usize::try_from(*place).is_ok_and(|place| place < call.len()))
-    {
+    let keys = u64::try_from(call.len()).unwrap_or(0).saturating_sub(2);
+    // A number that cannot be right is for the command itself to tell.
+    let count = call.parse(1..2, |words| words.number("numkeys", 1, keys)).unwrap_or(0);
+    for place in (2..).take(usize::try_from(count).unwrap_or(0)) {
         // SAFETY: the context of a command that was asked for its keys.
         unsafe { api!(RedisModule_KeyAtPosWithFlags(call.ctx, place, flags.cast_signed())) };
     }
