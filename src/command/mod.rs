@@ -8,6 +8,7 @@ mod info;
 mod lease;
 mod limit;
 mod multi;
+mod pair;
 mod peek;
 mod queue;
 mod refund;

@@ -4,11 +4,9 @@
 //! All limits are judged first; only if all of them admit, all are charged. What changed goes to replicas and the AOF
 //! in one command.
 
+use super::pair::Pair;
 use crate::limit::with_limiter;
-use crate::limit::{
-    Answer, AnyLimiter, Error, Gauge, Limiter, MOST_PAIRS, Manner, Part, Purpose, State, Verdict, look,
-    parse_multi, rule,
-};
+use crate::limit::{AnyLimiter, Error, Limiter, MOST_PAIRS, Manner, Part, Purpose, parse_multi};
 use crate::server::{Access, Call, Command, Counter, Keys, Limits, Named, Outcome, Reply, When, clock};
 use crate::time::{Span, Time};
 
@@ -96,19 +94,6 @@ impl Command for MultiRefund {
     }
 }
 
-/// A limit on a key, and what is said of it.
-struct Pair {
-    part: usize,
-    key: usize,
-    cost: u64,
-    now: Time,
-    /// How far the caller's clock is behind that.
-    lag: Span,
-    /// Something was given back.
-    changed: bool,
-    answer: Answer,
-}
-
 struct Asked<'a> {
     keys: usize,
     parts: Vec<Part<'a>>,
@@ -158,10 +143,7 @@ impl<'a> Asked<'a> {
                 if self.pairs.len() == MOST_PAIRS {
                     return Err(Error::TooManyPairs);
                 }
-                let gauge = Gauge { limit: 0, remaining: 0, reset: Span::ZERO };
-                let answer = Answer { verdict: Verdict::ADMIT, gauge };
-                let (now, lag, cost) = (self.now, Span::ZERO, part.cost);
-                self.pairs.push(Pair { part: place, key, cost, now, lag, changed: false, answer });
+                self.pairs.push(Pair::new(place, key, part.cost, self.now));
             }
         }
         Ok(())
@@ -280,87 +262,5 @@ impl<'a> Asked<'a> {
     fn reply(&self) -> Reply {
         let delayed = |pair: &Pair| if pair.cost == 0 { pair.answer } else { pair.told() };
         Reply::Several(self.pairs.iter().map(delayed).collect())
-    }
-}
-
-impl Pair {
-    /// The answer as the caller sees it; the verdict already is that.
-    fn told(&self) -> Answer {
-        Answer { gauge: self.answer.gauge.delayed(self.lag), ..self.answer }
-    }
-
-    fn look<L: Limiter>(&mut self, limiter: &L, limits: &Limits<'_, '_>, now: Time, cost: u64) {
-        self.answer = match limits.state(limiter.span()) {
-            Some(state) => look(limiter, state, now, cost),
-            None => look(limiter, &limiter.fresh(now), now, cost),
-        };
-    }
-
-    /// Reads the clock for the limit; one that was set back moves its state.
-    fn read_clock<L: Limiter>(
-        &mut self,
-        limiter: &L,
-        limits: &mut Limits<'_, '_>,
-        asked: Time,
-    ) -> Result<(), Error> {
-        self.now = limits.read_clock::<L::State>(
-            limiter.span(),
-            asked,
-            |state| limiter.gauge(state, state.last()).reset,
-            |state, out| L::State::encode_change(&limiter.rebase(state, asked), out),
-        )?;
-        self.lag = self.now.since(asked);
-        Ok(())
-    }
-
-    fn judge<L: Limiter>(
-        &mut self,
-        limiter: &L,
-        limits: &mut Limits<'_, '_>,
-        asked: Time,
-        manner: Manner,
-    ) -> Result<(), Error> {
-        self.read_clock(limiter, limits, asked)?;
-        let ruled = |state: &L::State| rule(limiter, state, self.now, self.lag, self.cost, manner);
-        let (verdict, _) =
-            limits.state(limiter.span()).map_or_else(|| ruled(&limiter.fresh(self.now)), ruled)?;
-        self.answer.verdict = verdict;
-        Ok(())
-    }
-
-    fn charge<L: Limiter>(&mut self, limiter: &L, limits: &mut Limits<'_, '_>) -> Result<(), Error> {
-        let Pair { now, cost, .. } = *self;
-        limits.change(
-            limiter.span(),
-            limiter.fresh(now),
-            |state, out| L::State::encode_change(&limiter.charge(state, now, cost), out),
-            |state| now.plus(limiter.gauge(state, now).reset),
-        )?;
-        Ok(())
-    }
-
-    fn refund<L: Limiter>(
-        &mut self,
-        limiter: &L,
-        limits: &mut Limits<'_, '_>,
-        asked: Time,
-    ) -> Result<(), Error> {
-        if limits.state::<L::State>(limiter.span()).is_none() {
-            return Ok(());
-        }
-        self.read_clock(limiter, limits, asked)?;
-        let Pair { now, cost, .. } = *self;
-        let write = |state: &L::State, out: &mut Vec<u8>| {
-            if let Some(change) = limiter.refund(state, now, cost) {
-                L::State::encode_change(&change, out);
-            }
-        };
-        // What is as good as new is so at whatever instant.
-        let until = |state: &L::State| match limiter.gauge(state, now).reset {
-            Span::ZERO => Time::default(),
-            reset => now.plus(reset),
-        };
-        self.changed = limits.change(limiter.span(), limiter.fresh(now), write, until)?;
-        Ok(())
     }
 }

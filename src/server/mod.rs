@@ -7,6 +7,7 @@ mod dice;
 mod docs;
 #[cfg(feature = "fault-injection")]
 mod fault;
+mod form;
 mod forward;
 mod guard;
 mod handle;
@@ -24,10 +25,11 @@ pub use clock::clock;
 pub use dice::chance;
 #[cfg(feature = "fault-injection")]
 pub use fault::arm_load;
+pub use form::Named;
 pub use handle::{Access, Queue, queue_length};
 pub use payload::Payload;
 pub use register::{Command, Entry, Keys, help, load};
 pub use reply::{Reply, Value};
-pub use several::{Held, Limits, Named, When};
+pub use several::{Held, Limits, When};
 pub use stats::{Counter, Outcome};
 pub use store::{Key, describe};

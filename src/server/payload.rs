@@ -13,8 +13,8 @@ use redis_module::raw::RedisModuleString;
 
 use super::api::api;
 use super::call::Call;
+use super::form::{adopt, part};
 use super::handle::{Access, Handle};
-use super::several::{adopt, part};
 use super::value::{Slot, head, head_mut, state_mut};
 use crate::limit::codec::Reader;
 use crate::limit::with_state;

@@ -5,17 +5,17 @@
 //! the effect, so that replicas do the same.
 
 use std::ffi::c_void;
-use std::mem::{replace, take};
+use std::mem::take;
 
 use super::call::Call;
+use super::form::{Form, Named, adopt, form, part};
 use super::handle::{Access, Handle};
 use super::payload::{self, HEADER, NOTHING};
 use super::store::{Key, journal, keep_journal, move_deadline, write_change};
 use super::value::{Slot, head, head_mut, state, state_mut};
 use crate::limit::codec::Reader;
 use crate::limit::{
-    AnyState, Error, Kept, Kind, MOST_LIMITS, Name, Reading, Several, SeveralChange, State, Stored,
-    read_clock, with_kept, with_state,
+    Error, Kept, Kind, MOST_LIMITS, Name, Reading, Several, SeveralChange, State, Stored, read_clock,
 };
 use crate::time::{Span, Time};
 
@@ -33,29 +33,6 @@ pub struct Limits<'c, 'a> {
     when: When,
 }
 
-/// The limits that a call names for a key.
-#[derive(Default)]
-pub struct Named {
-    /// Those that are charged come first.
-    names: Vec<Name>,
-    charged: usize,
-}
-
-impl Named {
-    /// Each with whether it is charged.
-    pub fn of(names: impl Iterator<Item = (Name, bool)> + Clone) -> Named {
-        let mut all = Vec::with_capacity(4);
-        all.extend(names.clone().filter_map(|(name, charged)| charged.then_some(name)));
-        let count = all.len();
-        all.extend(names.filter_map(|(name, charged)| (!charged).then_some(name)));
-        Named { names: all, charged: count }
-    }
-
-    fn charged(&self) -> &[Name] {
-        self.names.get(..self.charged).unwrap_or(&[])
-    }
-}
-
 /// When a call is decided.
 #[derive(Clone, Copy)]
 pub struct When {
@@ -63,16 +40,6 @@ pub struct When {
     pub clock: Time,
     /// The instant to decide at.
     pub now: Time,
-}
-
-#[derive(Clone, Copy)]
-enum Form {
-    /// The limit of this name stands alone, or will.
-    Alone(Name),
-    /// The limit of this name stands alone, until one of the others changes.
-    Joining(Name),
-    /// They are held together; the one of unknown length is that of this name.
-    Together(Option<Name>),
 }
 
 impl<'c, 'a> Limits<'c, 'a> {
@@ -337,52 +304,6 @@ impl<'c, 'a, S: State> Held<'c, 'a, S> {
         }
         let (form, named) = (Form::Together(None), Named::default());
         Ok(Held::Together(Limits { handle, value, form, journal: Vec::new(), joined: false, named, when }))
-    }
-}
-
-/// How the limits are held, and whether the key is one for them at all.
-fn form(value: *mut c_void, named: &Named) -> Result<Form, Error> {
-    let (asked, charged) = (named.names.as_slice(), named.charged());
-    if value.is_null() {
-        return Ok(if let [name] = charged { Form::Alone(*name) } else { Form::Together(None) });
-    }
-    // SAFETY: a value that is not null is a slot of ours, of the kind that its head tells.
-    let kind = unsafe { head(value) }.kind();
-    let own = match kind {
-        // No limit that could be asked for along with others.
-        Kind::Amount => return Err(Error::WrongType),
-        Kind::Several => {
-            // SAFETY: as above.
-            let several = unsafe { state::<Several>(value) };
-            let unknown =
-                several.limits().iter().map(|limit| limit.name).find(|name| name.span == Span::ZERO);
-            let known = unknown.map(|name| name.resolve(asked, |name| several.has(name)));
-            return Ok(Form::Together(known.filter(|name| name.span > Span::ZERO)));
-        }
-        // SAFETY: as above.
-        _ => with_state!(kind, S => (Name::of::<S>(Span::ZERO), unsafe { state::<S>(value) }.span())),
-    };
-    let name = match own {
-        (name, Some(span)) => Name { span, ..name },
-        (name, None) => name.resolve(asked, |_| false),
-    };
-    Ok(if charged == [name] { Form::Alone(name) } else { Form::Joining(name) })
-}
-
-/// Makes what stands alone the first of several; what it was is freed.
-pub(super) fn adopt(handle: &Handle<'_, '_>, value: *mut c_void, name: Name, until: Time) -> *mut c_void {
-    // SAFETY: a slot of ours, of the kind that its head tells, to which no reference is alive.
-    let state: AnyState =
-        unsafe { with_state!(head(value).kind(), S => replace(state_mut::<S>(value), S::blank()).kept()) };
-    handle.set_value(Slot::boxed(Several::adopting(name, until, state)))
-}
-
-/// Makes the only limit of several stand alone, if the last change said so.
-pub(super) fn part(handle: &Handle<'_, '_>, value: *mut c_void) -> *mut c_void {
-    // SAFETY: a slot of that kind, to which no reference is alive.
-    match unsafe { state_mut::<Several>(value) }.leave() {
-        Some(alone) => handle.set_value(with_kept!(alone, state => Slot::boxed(*state))),
-        None => value,
     }
 }
 

@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 use redis::{Connection, ConnectionLike};
 
 use process::{connect, free_port, fresh_dir, launch, port_was_taken, read_log};
-pub use replies::{call, call_bytes, error, error_line, info, ints, simple, text};
+pub use replies::{call, call_bytes, dump, error, error_line, info, ints, multi, simple, text};
 
 const PATIENCE: Duration = Duration::from_mins(1);
 /// How often another port is tried when somebody was faster to take the one that was free a moment ago.

@@ -86,3 +86,26 @@ pub fn simple(reply: &Value) -> String {
         other => format!("{other:?}"),
     }
 }
+
+/// The five integers for all, and those of each pair.
+pub fn multi(con: &mut Connection, line: &str) -> (Vec<i64>, Vec<Vec<i64>>) {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let five = |value: &Value| match value {
+        Value::Array(five) => {
+            five.iter().map(|n| if let Value::Int(n) = n { *n } else { panic!("{line}: {n:?}") }).collect()
+        }
+        other => panic!("{line}: {other:?}"),
+    };
+    match call(con, &words).unwrap_or_else(|error| panic!("{line}: {error}")) {
+        Value::Array(reply) => match reply.as_slice() {
+            [all, Value::Array(each)] => (five(all), each.iter().map(five).collect()),
+            other => panic!("{line}: {other:?}"),
+        },
+        other => panic!("{line}: {other:?}"),
+    }
+}
+
+/// What `DUMP` tells of a key.
+pub fn dump(con: &mut Connection, key: &str) -> Value {
+    call(con, &["DUMP", key]).unwrap()
+}
