@@ -11,7 +11,8 @@ mod support;
 
 use std::thread;
 
-use support::{Server, dump, error, info, ints, multi, sync, text};
+use redis::Value;
+use support::{Server, call, dump, error, info, ints, multi, sync, text};
 
 /// The start of an hour in 2023.
 const T0: u64 = 1_700_002_800_000_000;
@@ -300,4 +301,29 @@ fn a_call_of_a_megabyte_is_refused_before_it_costs_anything() {
     let refused = support::call_bytes(con, &words).unwrap_err();
     assert_eq!(support::error_line(&refused), "ERR at most 64 pairs of a limit and a key");
     assert_eq!(text(con, "SLOWLOG LEN"), "0", "it took less than a second");
+}
+
+#[test]
+fn who_watches_a_key_is_disturbed_by_a_charge_and_by_no_refusal() {
+    let server = Server::start(&[]);
+    let (watcher, other) = (&mut server.connection(), &mut server.connection());
+    let limits = "LIMIT GCRA 9 1 3600000 LIMIT CONCURRENT 5 3600000 a";
+    multi(other, &format!("RL.MULTI 1 key {limits}"));
+    for (line, executes) in [
+        (format!("RL.MULTI 2 new key COST 11 {limits}"), true),
+        (format!("RL.MULTIPEEK 1 key {limits}"), true),
+        (format!("RL.MULTI 1 key COST 0 {limits}"), true),
+        (format!("RL.MULTI 1 key {limits}"), false),
+        ("RL.MULTIREFUND 1 key LIMIT GCRA 9 1 3600000".into(), false),
+        ("RL.RENEW key 3600000 a".into(), false),
+        ("RL.RELEASE key nobody".into(), true),
+        ("RL.RELEASE key a".into(), false),
+    ] {
+        for command in ["WATCH key", "MULTI", "PING"] {
+            text(watcher, command);
+        }
+        text(other, &line);
+        let reply = call(watcher, &["EXEC"]).unwrap();
+        assert_eq!(reply != Value::Nil, executes, "{line}");
+    }
 }
