@@ -1,4 +1,5 @@
-//! What a call costs the server: instructions under callgrind, CPU time next to `INCR` and `SET PX`, bytes per key.
+//! What a call costs the server: instructions under callgrind, CPU time next to `INCR` and `SET PX`, bytes per key,
+//! and the longest single call.
 //!
 //! ```text
 //! cargo bench --bench server -- instructions [words]
@@ -14,6 +15,7 @@
 mod cpu;
 mod instructions;
 mod load;
+mod longest;
 mod lua;
 mod memory;
 mod rows;
@@ -34,7 +36,9 @@ fn main() -> ExitCode {
         Some((mode, names)) if mode == "cpu" => {
             let rounds = options.iter().find_map(|option| option.strip_prefix("--rounds="));
             let rounds = rounds.map_or(5, |rounds| rounds.parse().expect("a number of rounds")).max(1);
-            cpu::run(rounds, &Selection(names)) + memory::run(&Selection(names))
+            cpu::run(rounds, &Selection(names))
+                + memory::run(&Selection(names))
+                + longest::run(&Selection(names))
         }
         _ => {
             eprintln!(
