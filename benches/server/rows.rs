@@ -164,6 +164,7 @@ pub const ROWS: &[Row] = &[
         name: "RL.SLIDINGLOG refused, 100 entries",
         call: "RL.SLIDINGLOG key:# 100 3600000",
         times: 100,
+        target: None,
         ..REFUSED
     },
     // Each call drops the oldest entry and adds one.

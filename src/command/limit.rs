@@ -1,9 +1,7 @@
 //! `RL.<LIMITER> key <parameters> [options]`: asks, and takes if it may.
 
 use crate::limit::with_limiter;
-use crate::limit::{
-    Answer, CATALOG, Claim, Error, Limiter, Manner, Request, State, Verdict, decide_all, look, rule,
-};
+use crate::limit::{Answer, CATALOG, Error, Limiter, Manner, Request, State, Verdict, look, rule};
 use crate::server::{Access, Call, Command, Counter, Key, Keys, Outcome, Reply, clock};
 use crate::time::{Span, Time};
 
@@ -52,23 +50,51 @@ pub fn ask<L: Limiter>(
         let key = Key::<L::State>::open(call, 1, Access::Look)?;
         return Ok((glance(&key, limiter, asked, 0), 0));
     }
-    let key = Key::<L::State>::open(call, 1, Access::Change)?;
-    let mut claim = KeyClaim::new(limiter, key, asked, cost, manner)?;
-    let answer = decide_all(&mut [&mut claim]).ok_or(Error::Internal)?;
-    let KeyClaim { key, now, lag, cost, failed, .. } = claim;
-    key.commit(clock.max(now), answer.gauge.reset);
-    match failed {
-        None => Ok((Answer { gauge: answer.gauge.delayed(lag), ..answer }, cost)),
-        Some(error) => Err(error),
+    let mut key = Key::<L::State>::open(call, 1, Access::Change)?;
+    let now = read_clock(&mut key, limiter, asked)?;
+    let lag = now.since(asked);
+    let judged = match manner {
+        Manner::Strict if !L::BOOKS => {
+            let judge = |state: &L::State| limiter.judge(state, now, cost).delayed(lag);
+            Ok((key.with_state(|| limiter.fresh(now), judge), cost))
+        }
+        _ => key.with_state(|| limiter.fresh(now), |state| rule(limiter, state, now, lag, cost, manner)),
+    };
+    let charged =
+        judged.and_then(|(verdict, granted)| charge(&mut key, limiter, now, lag, (verdict, granted)));
+    let gauge = key.with_state(|| limiter.fresh(now), |state| limiter.gauge(state, now));
+    // What the reading of the clock has moved is made known, whatever came of the rest.
+    key.commit(clock.max(now), gauge.reset);
+    let (verdict, granted) = charged?;
+    Ok((Answer { verdict, gauge: gauge.delayed(lag) }, granted))
+}
+
+/// Charges what was granted, or notes that it was not, where refusals count; the verdict then counts this very one.
+#[inline(always)]
+fn charge<L: Limiter>(
+    key: &mut Key<'_, '_, L::State>,
+    limiter: &L,
+    now: Time,
+    lag: Span,
+    (verdict, granted): (Verdict, u64),
+) -> Result<(Verdict, u64), Error> {
+    // What can never be admitted is not counted.
+    let counts = verdict.admits() || limiter.counts_refused() && verdict != Verdict::NEVER;
+    if counts {
+        key.change(limiter.fresh(now), |state, out| {
+            L::State::encode_change(&limiter.charge(state, now, granted), out);
+        })?;
     }
+    if !counts || verdict.admits() {
+        return Ok((verdict, granted));
+    }
+    let judge = |state: &L::State| limiter.judge(state, now, granted).delayed(lag);
+    Ok((key.with_state(|| limiter.fresh(now), judge), granted))
 }
 
 /// The answer that a request would get of a key, as it is.
 pub fn glance<L: Limiter>(key: &Key<'_, '_, L::State>, limiter: &L, now: Time, cost: u64) -> Answer {
-    match key.state() {
-        Some(state) => look(limiter, state, now, cost),
-        None => look(limiter, &limiter.fresh(now), now, cost),
-    }
+    key.with_state(|| limiter.fresh(now), |state| look(limiter, state, now, cost))
 }
 
 /// The instant at which to decide on a key that may be changed; if the clock was set back, its state is moved to now.
@@ -83,98 +109,4 @@ pub fn read_clock<L: Limiter>(
         |state| limiter.gauge(state, state.last()).reset,
         |state, out| L::State::encode_change(&limiter.rebase(state, asked), out),
     )
-}
-
-/// A request to one limiter on one key.
-struct KeyClaim<'k, 'c, 'a, L: Limiter> {
-    limiter: &'k L,
-    key: Key<'c, 'a, L::State>,
-    now: Time,
-    /// How far the caller's clock is behind that.
-    lag: Span,
-    /// What is asked for, and once it is judged, what is granted.
-    cost: u64,
-    manner: Manner,
-    verdict: Verdict,
-    /// Why nothing could be decided.
-    failed: Option<Error>,
-}
-
-impl<'k, 'c, 'a, L: Limiter> KeyClaim<'k, 'c, 'a, L> {
-    /// The claim at the instant that the clock reads for the key's state.
-    fn new(
-        limiter: &'k L,
-        mut key: Key<'c, 'a, L::State>,
-        asked: Time,
-        cost: u64,
-        manner: Manner,
-    ) -> Result<Self, Error> {
-        let now = read_clock(&mut key, limiter, asked)?;
-        Ok(KeyClaim {
-            limiter,
-            key,
-            now,
-            lag: now.since(asked),
-            cost,
-            manner,
-            verdict: Verdict::ADMIT,
-            failed: None,
-        })
-    }
-
-    /// The verdict in a manner that is not strict. What cannot be decided is not admitted; why is told in the end.
-    #[cold]
-    fn rule(&mut self) -> Verdict {
-        match self.with_state(|state| rule(self.limiter, state, self.now, self.lag, self.cost, self.manner)) {
-            Ok((verdict, granted)) => {
-                self.cost = granted;
-                verdict
-            }
-            Err(error) => {
-                self.failed = Some(error);
-                Verdict::NEVER
-            }
-        }
-    }
-
-    fn with_state<T>(&self, body: impl FnOnce(&L::State) -> T) -> T {
-        match self.key.state() {
-            Some(state) => body(state),
-            None => body(&self.limiter.fresh(self.now)),
-        }
-    }
-}
-
-impl<L: Limiter> Claim for KeyClaim<'_, '_, '_, L> {
-    fn judge(&mut self) -> Verdict {
-        self.verdict = match self.manner {
-            Manner::Strict if !L::BOOKS => {
-                self.with_state(|state| self.limiter.judge(state, self.now, self.cost)).delayed(self.lag)
-            }
-            _ => self.rule(),
-        };
-        self.verdict
-    }
-
-    fn charge(&mut self) {
-        let Self { limiter, key, now, cost, failed, .. } = self;
-        let charged = key.change(limiter.fresh(*now), |state, out| {
-            L::State::encode_change(&limiter.charge(state, *now, *cost), out);
-        });
-        *failed = charged.err();
-    }
-
-    /// A request that can never be admitted is not counted. One that is, counts against its own next try.
-    fn refuse(&mut self) {
-        if self.limiter.counts_refused() && matches!(self.verdict, Verdict::Refuse { retry: Some(_) }) {
-            self.charge();
-            self.verdict =
-                self.with_state(|state| self.limiter.judge(state, self.now, self.cost)).delayed(self.lag);
-        }
-    }
-
-    fn answer(&self) -> Answer {
-        let gauge = self.with_state(|state| self.limiter.gauge(state, self.now));
-        Answer { verdict: self.verdict, gauge }
-    }
 }

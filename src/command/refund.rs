@@ -48,9 +48,7 @@ fn give_back<L: Limiter>(call: &Call<'_>, limiter: &L, request: &Request) -> Res
             L::State::encode_change(&change, out);
         }
     });
-    let gauge = key
-        .state()
-        .map_or_else(|| limiter.gauge(&limiter.fresh(now), now), |state| limiter.gauge(state, now));
+    let gauge = key.with_state(|| limiter.fresh(now), |state| limiter.gauge(state, now));
     // What the reading of the clock has moved is made known, whatever came of the rest.
     if refunded == Ok(true) && gauge.reset == Span::ZERO {
         key.delete();

@@ -105,36 +105,6 @@ impl Answer {
     }
 }
 
-/// One limit that a request must pass: a limiter, its state, an instant and a cost.
-pub trait Claim {
-    /// The verdict on this limit alone. Changes nothing that counts.
-    fn judge(&mut self) -> Verdict;
-    /// Takes the cost; only after a `judge` that admitted.
-    fn charge(&mut self);
-    /// Takes note that the request was refused, where refusals count.
-    fn refuse(&mut self) {}
-    /// The verdict given, and how the limit stands now.
-    fn answer(&self) -> Answer;
-}
-
-/// Decides a request that must pass all these limits: judges all, then charges all or none.
-///
-/// The combined answer; `None` if there is no limit to pass.
-pub fn decide_all<C: Claim + ?Sized>(claims: &mut [&mut C]) -> Option<Answer> {
-    let mut admitted = true;
-    for claim in claims.iter_mut() {
-        admitted &= claim.judge().admits();
-    }
-    for claim in claims.iter_mut() {
-        if admitted {
-            claim.charge();
-        } else {
-            claim.refuse();
-        }
-    }
-    Answer::all(claims.iter().map(|claim| claim.answer()))
-}
-
 /// What the clock reads for a state.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Reading {
@@ -205,4 +175,36 @@ pub fn rule<L: Limiter>(
         return Err(Error::TooLong);
     }
     Ok((verdict, granted))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answer(verdict: Verdict, limit: u64, remaining: u64, reset: u64) -> Answer {
+        Answer { verdict, gauge: Gauge { limit, remaining, reset: Span::from_millis(reset) } }
+    }
+
+    fn refused(millis: u64) -> Verdict {
+        Verdict::refuse(Span::from_millis(millis))
+    }
+
+    fn waits(millis: u64) -> Verdict {
+        Verdict::Admit { wait: Span::from_millis(millis) }
+    }
+
+    #[test]
+    fn asked_together_the_tightest_limit_tells_and_the_longest_wait_counts() {
+        let all = |answers: &[Answer]| Answer::all(answers.iter().copied());
+        assert_eq!(all(&[]), None);
+        let (wide, tight) = (answer(waits(10), 9, 5, 400), answer(waits(30), 3, 2, 100));
+        assert_eq!(all(&[wide, tight]), Some(answer(waits(30), 3, 2, 400)));
+        // Of equals the first.
+        assert_eq!(all(&[tight, answer(waits(0), 7, 2, 0)]).map(|all| all.gauge.limit), Some(3));
+        // Of those that refuse, the longest; what would be admitted has no say in it.
+        let no = [answer(waits(9000), 9, 5, 0), answer(refused(20), 9, 0, 0), answer(refused(70), 9, 0, 0)];
+        assert_eq!(all(&no).map(|all| all.verdict), Some(refused(70)));
+        let never = answer(Verdict::NEVER, 1, 1, 0);
+        assert_eq!(all(&[no[1], never, no[2]]).map(|all| all.verdict), Some(Verdict::NEVER));
+    }
 }

@@ -49,7 +49,7 @@ pub use catalog::{AnyLimiter, AnyState, CATALOG, Kept, Kind, Row, find};
 pub(crate) use catalog::{with_kept, with_limiter, with_state};
 use codec::{Reader, put};
 pub use concurrent::Concurrent;
-pub use decide::{Answer, Claim, Gauge, Reading, Verdict, decide_all, look, read_clock, rule};
+pub use decide::{Answer, Gauge, Reading, Verdict, look, read_clock, rule};
 pub use error::Error;
 pub use fixed_window::{AlignedWindow, FixedWindow, Opened, Tally};
 pub use gcra::{Arrival, Gcra, parse_cell};

@@ -67,6 +67,15 @@ impl<'c, 'a, S: State> Key<'c, 'a, S> {
         (!self.value.is_null()).then(|| unsafe { state(self.value) })
     }
 
+    /// What `ask` says of the state, or of a fresh one if there is none.
+    #[inline(always)]
+    pub fn with_state<T>(&self, fresh: impl FnOnce() -> S, ask: impl FnOnce(&S) -> T) -> T {
+        match self.state() {
+            Some(state) => ask(state),
+            None => ask(&fresh()),
+        }
+    }
+
     /// Reads the clock for the key's state: the instant to decide at. If the clock was set back, the state is moved
     /// to now, by what `rebase` puts down; that is written whatever comes of the call.
     #[inline(always)]
