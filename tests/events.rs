@@ -54,6 +54,9 @@ const LINES: &[&str] = &[
     "RL.XADD stream 1 * a b",
     "RL.XADD stream 1 * a b",
     "RL.LPUSH list 1 a b",
+    "RL.MULTI 3 one two three LIMIT GCRA 0 1 3600000 ON 1 LIMIT UNIFORM 1000 ON 2 LIMIT UNIFORM 1000 ON 3 COST 0",
+    "RL.MULTI 1 one LIMIT GCRA 0 1 3600000",
+    "RL.MULTIPEEK 1 one LIMIT GCRA 0 1 3600000",
 ];
 
 #[test]
@@ -78,6 +81,10 @@ fn decisions_are_told_only_if_asked_for() {
             "rl.admit stream",
             "rl.refuse stream",
             "rl.refuse list",
+            // Of several keys those that were asked for more than a look.
+            "rl.admit one",
+            "rl.admit two",
+            "rl.refuse one",
         ]
     );
     // Class d, and none other.
