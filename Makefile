@@ -2,6 +2,7 @@
 
 CARGO  ?= cargo
 PORT   ?= 6379
+ROW    ?= RL.GCRA admitted
 PREFIX ?= /usr/lib/redis/modules
 # Debian's packages: the server, its client and benchmark, and libclang, which bindgen reads Redis' header with.
 PACKAGES = redis-server redis-tools libclang-dev
@@ -15,7 +16,7 @@ FAULTY   = target/faulty/debug/libredis_ratelimit.so
 export RATELIMIT_BUILD ?= $(shell git describe --always --dirty 2>/dev/null || echo unknown)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-bench build faulty run test test-clients lint bench bench-instructions install
+.PHONY: help setup setup-bench build faulty run test test-clients lint bench bench-instructions bench-profile install
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-20s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -51,11 +52,14 @@ lint: setup ## Formatting, clippy, and the import rule of the house
 	$(CARGO) clippy --locked --all-targets --features fault-injection --target-dir target/faulty -- -D warnings
 	.ci/imports
 
-bench: build ## Server CPU per call as a ratio to INCR and SET PX, and bytes per key
+bench: build ## Server CPU per call as a ratio to INCR and SET PX, bytes per key, the longest call
 	$(CARGO) bench --locked --bench server -- cpu
 
 bench-instructions: build setup-bench ## Instructions per call, counted by callgrind
 	$(CARGO) bench --locked --bench server -- instructions
+
+bench-profile: build setup-bench ## Where the instructions of a call go (ROW="RL.GCRA admitted")
+	$(CARGO) bench --locked --bench server -- profile "$(ROW)"
 
 install: build ## Copy the module to PREFIX (/usr/lib/redis/modules)
 	install -D -m 755 $(MODULE) $(DESTDIR)$(PREFIX)/libredis_ratelimit.so

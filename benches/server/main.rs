@@ -3,6 +3,7 @@
 //!
 //! ```text
 //! cargo bench --bench server -- instructions [words]
+//! cargo bench --bench server -- profile [words]
 //! cargo bench --bench server -- cpu [--rounds=5] [words]
 //! ```
 //!
@@ -18,6 +19,7 @@ mod load;
 mod longest;
 mod lua;
 mod memory;
+mod profile;
 mod rows;
 #[path = "../../tests/support/mod.rs"]
 mod support;
@@ -33,6 +35,7 @@ fn main() -> ExitCode {
     let (options, words): (Vec<_>, Vec<_>) = words.into_iter().partition(|word| word.starts_with("--"));
     let failed = match words.split_first() {
         Some((mode, names)) if mode == "instructions" => instructions::run(&Selection(names)),
+        Some((mode, names)) if mode == "profile" => profile::run(&Selection(names)),
         Some((mode, names)) if mode == "cpu" => {
             let rounds = options.iter().find_map(|option| option.strip_prefix("--rounds="));
             let rounds = rounds.map_or(5, |rounds| rounds.parse().expect("a number of rounds")).max(1);
@@ -42,7 +45,7 @@ fn main() -> ExitCode {
         }
         _ => {
             eprintln!(
-                "usage: cargo bench --bench server -- instructions|cpu [--rounds=5] [words of the rows]"
+                "usage: cargo bench --bench server -- instructions|profile|cpu [--rounds=5] [words of the rows]"
             );
             return ExitCode::SUCCESS;
         }

@@ -1,0 +1,62 @@
+//! Where the instructions of a call go: callgrind's own account, by function, with what each calls.
+//!
+//! Divided by the calls that were made, so that start and preparation are a few hundred too much; what matters is what
+//! stands beside what. The server's functions have names; ours stand with the file they are in.
+
+use std::process::Command;
+
+use super::load::{Size, put};
+use super::rows::{ROWS, Row};
+use super::support::{Server, module};
+use super::{Result, Selection, grouped};
+
+const CALLS: u32 = 60_032;
+/// Functions that take fewer instructions per call are not told.
+const LEAST: u64 = 100;
+/// What stands above everything and says nothing.
+const FRAME: [&str; 5] = ["PROGRAM TOTALS", "below main", "libc_start", "aeMain", "aeProcessEvents"];
+
+/// Prints an account for each row; returns how many failed.
+pub fn run(selection: &Selection<'_>) -> usize {
+    let mut failed = 0;
+    for row in ROWS.iter().filter(|row| selection.has(row.name)) {
+        println!("\n{}: instructions per call, with all that is called from there", row.name);
+        match account(row) {
+            Ok(lines) => {
+                for (count, function) in lines {
+                    println!("{:>8}  {function}", grouped(count));
+                }
+            }
+            Err(error) => {
+                failed += 1;
+                println!("ERROR, not measured: {error}");
+            }
+        }
+    }
+    failed
+}
+
+fn account(row: &Row) -> Result<Vec<(u64, String)>> {
+    let out = std::env::temp_dir().join(format!("ratelimit-profile-{}", std::process::id()));
+    let file = format!("--callgrind-out-file={}", out.display());
+    let callgrind = ["valgrind", "--tool=callgrind", &file];
+    let mut server = Server::try_start_under(&callgrind, Some(&module()), &[], &["--hz", "1"])?;
+    put(&server, row, Size { connections: 10, keys: 1000, calls: CALLS, most: CALLS })?;
+    server.stop();
+    let told =
+        Command::new("callgrind_annotate").args(["--inclusive=yes", "--threshold=99"]).arg(&out).output();
+    let _ = std::fs::remove_file(&out);
+    let told = String::from_utf8_lossy(&told?.stdout).into_owned();
+    // "1,234,567 (12.3%)  file:function [object]"
+    let line = |line: &str| {
+        let (count, rest) = line.trim().split_once(" (")?;
+        let count: u64 = count.replace(',', "").parse().ok()?;
+        let (_, function) = rest.split_once(')')?;
+        let function = function.trim().split(" [").next()?.trim_start_matches("???:").to_string();
+        let function = function.replace(concat!(env!("CARGO_MANIFEST_DIR"), "/"), "");
+        let framed = FRAME.iter().any(|frame| function.contains(frame)) || function.starts_with("0x");
+        (!framed && count / u64::from(CALLS) >= LEAST).then_some((count / u64::from(CALLS), function))
+    };
+    let lines: Vec<_> = told.lines().filter_map(line).collect();
+    if lines.is_empty() { Err("callgrind_annotate tells nothing".into()) } else { Ok(lines) }
+}
