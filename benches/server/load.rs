@@ -29,9 +29,9 @@ pub fn put(server: &Server, row: &Row, size: Size) -> Result<f64> {
     let mut con = server.connection();
     let call = row.call.replace("$SHA", &loaded(&mut con, row.script)?);
     let prepare = if row.prepare.is_empty() { &call } else { row.prepare };
-    // Where there are many keys, not so often that preparing takes longer than all else.
-    let times = row.times.min((MOST_PREPARED / size.keys).max(1));
-    let prepared = if row.load == Load::Once { size.most } else { size.keys * times };
+    // Where each key is prepared often there are fewer of them, or preparing would take longer than all else.
+    let size = Size { keys: size.keys.min(MOST_PREPARED / row.times), ..size };
+    let prepared = if row.load == Load::Once { size.most } else { size.keys * row.times };
     pipeline(&mut con, prepared, |i| fill(prepare, i, size.keys), |_| Ok(()))?;
 
     let before = Tally::read(&mut con, row)?;
