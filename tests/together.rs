@@ -340,3 +340,22 @@ fn the_expiry_of_limits_held_together_is_that_of_the_latest() {
     multi(con, &format!("RL.MULTI 1 key FORCE AT {} {limits}", ahead - 23 * 3600 * SECOND));
     assert!(expires(con) <= first + 60_000, "{} after {first}", expires(con));
 }
+
+#[test]
+fn a_limit_that_tells_when_it_is_as_good_as_new_joins_whatever_its_expiry() {
+    let server = Server::start(&[]);
+    let con = &mut server.connection();
+    for make in ["RL.GCRA key 9 7 60000 COST 3", "RL.CONCURRENT key 9 60000 a"] {
+        let dumps = ["PTTL key", "PERSIST key", "PEXPIRE key 1000000"].map(|expiry| {
+            text(con, "DEL key");
+            ints(con, &format!("{make} AT {T0}"));
+            text(con, expiry);
+            multi(con, &format!("RL.MULTI 1 key AT {T0} LIMIT FIXEDWINDOW 5 1000"));
+            dump(con, "key")
+        });
+        assert!(dumps.iter().all(|dump| *dump == dumps[0]), "{make}");
+        // And it fades when it says, not when the key would have expired.
+        multi(con, &format!("RL.MULTI 1 key AT {} LIMIT FIXEDWINDOW 5 1000", T0 + 60 * SECOND));
+        assert!(text(con, "RL.INFO key").starts_with("[limiter, FIXEDWINDOW"), "{make}");
+    }
+}

@@ -156,6 +156,12 @@ impl Small for Arrival {
         self.last
     }
 
+    /// At the arrival time, rounded up.
+    fn settles(&self) -> Option<Time> {
+        let part = if self.fraction == Fraction::ZERO { Span::ZERO } else { Span::from_micros(1) };
+        Some(self.due.plus(part))
+    }
+
     fn words(&self) -> [u64; 4] {
         [self.due.as_micros(), self.fraction.to_bits(), self.last.as_micros(), 0]
     }

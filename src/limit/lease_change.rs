@@ -33,6 +33,10 @@ impl State for Leases {
         self.last
     }
 
+    fn settles(&self) -> Option<Time> {
+        Some(self.end())
+    }
+
     fn blank() -> Leases {
         Leases::default()
     }

@@ -147,6 +147,11 @@ pub trait State: Sized {
         None
     }
 
+    /// When it is as good as new, if it tells that without a limiter's parameters.
+    fn settles(&self) -> Option<Time> {
+        None
+    }
+
     /// What a change to a missing key is applied to.
     fn blank() -> Self;
 
@@ -197,6 +202,9 @@ pub trait Small: Copy {
     fn span(&self) -> Option<Span> {
         None
     }
+    fn settles(&self) -> Option<Time> {
+        None
+    }
     fn words(&self) -> [u64; 4];
     fn from_reader(reader: &mut Reader<'_>) -> Option<Self>;
     fn describe(&self, figure: &mut dyn FnMut(&'static str, Figure));
@@ -214,6 +222,10 @@ impl<S: Small> State for S {
 
     fn span(&self) -> Option<Span> {
         Small::span(self)
+    }
+
+    fn settles(&self) -> Option<Time> {
+        Small::settles(self)
     }
 
     fn blank() -> S {

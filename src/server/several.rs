@@ -16,6 +16,7 @@ use super::value::{Slot, head, head_mut, state, state_mut};
 use crate::limit::codec::Reader;
 use crate::limit::{
     Error, Kept, Kind, MOST_LIMITS, Name, Reading, Several, SeveralChange, State, Stored, read_clock,
+    with_state,
 };
 use crate::time::{Span, Time};
 
@@ -206,10 +207,15 @@ impl<'c, 'a> Limits<'c, 'a> {
         self.journal = journal(Kind::Several);
         match self.form {
             Form::Joining(name) => {
-                // What its limiter would say of it nobody knows here; its expiry is not before that.
-                let ends = self.handle.deadline().map_or(Time::LATEST, Time::from_millis);
-                let until = self.when.now.plus(ends.since(self.when.clock));
-                let change = SeveralChange::adopt(name, until);
+                // Where only its limiter could say, which nobody knows here, its expiry is not before that.
+                let expiry = || {
+                    let ends = self.handle.deadline().map_or(Time::LATEST, Time::from_millis);
+                    self.when.now.plus(ends.since(self.when.clock))
+                };
+                // SAFETY: a slot of ours, of the kind that its head tells; nobody changes it meanwhile.
+                let settles =
+                    unsafe { with_state!(head(self.value).kind(), S => state::<S>(self.value).settles()) };
+                let change = SeveralChange::adopt(name, settles.unwrap_or_else(expiry));
                 change.put(&mut self.journal);
                 self.value = adopt(&self.handle, self.value, name, change.until());
                 (self.form, self.joined) = (Form::Together(None), true);
