@@ -44,6 +44,16 @@ fn put(change: Option<<Leases as State>::Change<'_>>, out: &mut Vec<u8>) {
     }
 }
 
+/// The reset as of the last charge.
+fn last_reset(leases: &Leases) -> Span {
+    concurrent::reset(leases, leases.last())
+}
+
+/// What moves leases to an instant before which their clock was set back.
+fn rebase_to(now: Time) -> impl Fn(&Leases, &mut Vec<u8>) {
+    move |leases, out| put(Some(concurrent::rebase(leases, now)), out)
+}
+
 /// Makes the change to the leases of a key that `write` puts down, if it does, and replies whether it did. A key
 /// without a lease that is held is deleted.
 fn change(
@@ -57,8 +67,7 @@ fn change(
         Held::Alone(key) => key,
         Held::Together(limits) => return change_each(call, limits, asked, write),
     };
-    let rebase = |leases: &Leases, out: &mut Vec<u8>| put(Some(concurrent::rebase(leases, asked)), out);
-    let now = key.read_clock(asked, |leases| concurrent::reset(leases, leases.last()), rebase)?;
+    let now = key.read_clock(asked, last_reset, rebase_to(asked))?;
     if key.state().is_none() {
         return Ok(Reply::Integer(0));
     }
@@ -81,14 +90,8 @@ fn change_each<'c, 'a>(
 ) -> Result<Reply, Error> {
     let (mut changed, mut latest) = (false, asked);
     for span in limits.spans::<Leases>() {
-        let rebase = |leases: &Leases, out: &mut Vec<u8>| put(Some(concurrent::rebase(leases, asked)), out);
-        let now =
-            limits.read_clock(span, asked, |leases| concurrent::reset(leases, leases.last()), rebase)?;
-        // Where none is held any more, that is so at whatever instant.
-        let until = |leases: &Leases| match concurrent::reset(leases, now) {
-            Span::ZERO => Time::default(),
-            reset => now.plus(reset),
-        };
+        let now = limits.read_clock(span, asked, last_reset, rebase_to(asked))?;
+        let until = |leases: &Leases| Limits::settled_at(now, concurrent::reset(leases, now));
         changed |= limits.change(span, Leases::blank(), |leases, out| write(leases, now, out), until)?;
         latest = latest.max(now);
     }

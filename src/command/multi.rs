@@ -6,7 +6,7 @@
 
 use super::pair::Pair;
 use crate::limit::with_limiter;
-use crate::limit::{AnyLimiter, Error, Limiter, MOST_PAIRS, Manner, Part, Purpose, parse_multi};
+use crate::limit::{AnyLimiter, Error, MOST_PAIRS, Manner, Part, Purpose, parse_multi};
 use crate::server::{Access, Call, Command, Counter, Keys, Limits, Named, Outcome, Reply, When, clock};
 use crate::time::{Span, Time};
 
@@ -228,11 +228,7 @@ impl<'a> Asked<'a> {
                 if pair.cost == 0 {
                     pair.look(limiter, limits, now, 0);
                 } else {
-                    let state = limits.state(limiter.span());
-                    pair.answer.gauge = state.map_or_else(
-                        || limiter.gauge(&limiter.fresh(pair.now), pair.now),
-                        |state| limiter.gauge(state, pair.now),
-                    );
+                    pair.gauge(limiter, limits);
                 }
             });
         });

@@ -31,10 +31,14 @@ impl Pair {
     }
 
     pub fn look<L: Limiter>(&mut self, limiter: &L, limits: &Limits<'_, '_>, now: Time, cost: u64) {
-        self.answer = match limits.state(limiter.span()) {
-            Some(state) => look(limiter, state, now, cost),
-            None => look(limiter, &limiter.fresh(now), now, cost),
-        };
+        let ask = |state: &L::State| look(limiter, state, now, cost);
+        self.answer = limits.with_state(limiter.span(), || limiter.fresh(now), ask);
+    }
+
+    /// How the limit stands now.
+    pub fn gauge<L: Limiter>(&mut self, limiter: &L, limits: &Limits<'_, '_>) {
+        let ask = |state: &L::State| limiter.gauge(state, self.now);
+        self.answer.gauge = limits.with_state(limiter.span(), || limiter.fresh(self.now), ask);
     }
 
     /// Reads the clock for the limit; one that was set back moves its state.
@@ -63,8 +67,7 @@ impl Pair {
     ) -> Result<(), Error> {
         self.read_clock(limiter, limits, asked)?;
         let ruled = |state: &L::State| rule(limiter, state, self.now, self.lag, self.cost, manner);
-        let (verdict, _) =
-            limits.state(limiter.span()).map_or_else(|| ruled(&limiter.fresh(self.now)), ruled)?;
+        let (verdict, _) = limits.with_state(limiter.span(), || limiter.fresh(self.now), ruled)?;
         self.answer.verdict = verdict;
         Ok(())
     }
@@ -96,11 +99,7 @@ impl Pair {
                 L::State::encode_change(&change, out);
             }
         };
-        // What is as good as new is so at whatever instant.
-        let until = |state: &L::State| match limiter.gauge(state, now).reset {
-            Span::ZERO => Time::default(),
-            reset => now.plus(reset),
-        };
+        let until = |state: &L::State| Limits::settled_at(now, limiter.gauge(state, now).reset);
         self.changed = limits.change(limiter.span(), limiter.fresh(now), write, until)?;
         Ok(())
     }

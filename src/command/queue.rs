@@ -53,11 +53,11 @@ impl Command for LPush {
 
 impl Command for RPush {
     const NAME: &'static str = "RPUSH";
-    const SYNTAX: &'static str = "key maxlen element ...";
+    const SYNTAX: &'static str = LPush::SYNTAX;
     const SUMMARY: &'static str = "Pushes all elements to a list's tail, unless it would then be too long";
-    const COMPLEXITY: &'static str = "O(N) where N is the number of elements pushed";
-    const FLAGS: &'static str = "write deny-oom fast";
-    const KEYS: Keys = Keys::Insert;
+    const COMPLEXITY: &'static str = LPush::COMPLEXITY;
+    const FLAGS: &'static str = LPush::FLAGS;
+    const KEYS: Keys = LPush::KEYS;
 
     fn run(call: &Call<'_>) -> Result<Reply, Error> {
         push(call, c"RPUSH", Counter::RPush)

@@ -166,7 +166,7 @@ impl Several {
         let Some(limit) = self.limit(Name::of::<S>(span)) else { return Time::default() };
         if let Some(state) = S::of_mut(&mut limit.state) {
             state.apply(change);
-            limit.until = until(state).min(HORIZON);
+            limit.until = Change::writable(until(state));
         }
         limit.until
     }
@@ -188,17 +188,9 @@ const ALONE: u8 = 5;
 const UNTIL: Range<usize> = 10..18;
 
 impl Change<'_> {
-    /// The instant that the change tells, if it tells one.
-    pub fn until(self) -> Time {
-        match self {
-            Change::Adopt { until, .. } | Change::Limit { until, .. } => until,
-            _ => Time::default(),
-        }
-    }
-
-    /// The limit that stood alone is one of several; it is as good as new then, or as late as can be told.
-    pub fn adopt(name: Name, until: Time) -> Self {
-        Change::Adopt { name, until: until.min(HORIZON) }
+    /// An instant as it can be written down: what is later is as late as can be told.
+    pub fn writable(until: Time) -> Time {
+        until.min(HORIZON)
     }
 
     /// Begins the change of a limit's state, which is to follow; when it is as good as new is for [`Change::finish`].

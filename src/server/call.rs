@@ -56,13 +56,11 @@ impl<'a> Call<'a> {
         let many: Vec<&'a [u8]>;
         let strings =
             self.argv.get((places.start_bound().cloned(), places.end_bound().cloned())).unwrap_or(&[]);
-        let words: &[&'a [u8]] = if let Some(words) = few.get_mut(..strings.len()) {
-            words.iter_mut().zip(strings).for_each(|(word, string)| *word = bytes(*string));
-            &*words
+        let words = if strings.len() <= FEW {
+            filled(&mut few, strings)
         } else if strings.len() <= SOME {
             some = [&[]; SOME];
-            some.iter_mut().zip(strings).for_each(|(word, string)| *word = bytes(*string));
-            some.get(..strings.len()).unwrap_or(&[])
+            filled(&mut some, strings)
         } else {
             many = strings.iter().map(|string| bytes(*string)).collect();
             &many
@@ -75,6 +73,13 @@ impl<'a> Call<'a> {
         // SAFETY: `ctx` is the context of the running command.
         unsafe { api!(RedisModule_ReplicateVerbatim(self.ctx)) };
     }
+}
+
+/// The bytes of these strings, for which there is room.
+#[inline(always)]
+fn filled<'b, 'a>(room: &'b mut [&'a [u8]], strings: &[*mut RedisModuleString]) -> &'b [&'a [u8]] {
+    room.iter_mut().zip(strings).for_each(|(word, string)| *word = bytes(*string));
+    room.get(..strings.len()).unwrap_or(&[])
 }
 
 fn bytes<'a>(string: *mut RedisModuleString) -> &'a [u8] {

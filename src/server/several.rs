@@ -79,6 +79,19 @@ impl<'c, 'a> Limits<'c, 'a> {
         }
     }
 
+    /// What `ask` says of a limit's state, or of a fresh one if there is none; as [`Key::with_state`].
+    pub fn with_state<S: State + Kept, T>(
+        &self,
+        span: Span,
+        fresh: impl FnOnce() -> S,
+        ask: impl FnOnce(&S) -> T,
+    ) -> T {
+        match self.state(span) {
+            Some(state) => ask(state),
+            None => ask(&fresh()),
+        }
+    }
+
     fn several(&self) -> Option<&Several> {
         let together = matches!(self.form, Form::Together(_)) && !self.value.is_null();
         // SAFETY: a slot of ours, of that kind; only what borrows `self` alone changes it.
@@ -215,9 +228,9 @@ impl<'c, 'a> Limits<'c, 'a> {
                 // SAFETY: a slot of ours, of the kind that its head tells; nobody changes it meanwhile.
                 let settles =
                     unsafe { with_state!(head(self.value).kind(), S => state::<S>(self.value).settles()) };
-                let change = SeveralChange::adopt(name, settles.unwrap_or_else(expiry));
-                change.put(&mut self.journal);
-                self.value = adopt(&self.handle, self.value, name, change.until());
+                let until = SeveralChange::writable(settles.unwrap_or_else(expiry));
+                SeveralChange::Adopt { name, until }.put(&mut self.journal);
+                self.value = adopt(&self.handle, self.value, name, until);
                 (self.form, self.joined) = (Form::Together(None), true);
             }
             Form::Together(unknown) => {
@@ -253,6 +266,11 @@ impl<'c, 'a> Limits<'c, 'a> {
         let several = unsafe { state_mut::<Several>(self.value) };
         several.apply(change);
         Ok(())
+    }
+
+    /// When a limit is as good as new that takes so long from `now`: what already is, is so at whatever instant.
+    pub fn settled_at(now: Time, reset: Span) -> Time {
+        if reset == Span::ZERO { Time::default() } else { now.plus(reset) }
     }
 
     /// Whether all limits that are held together are as good as new.
