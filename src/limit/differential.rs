@@ -10,6 +10,7 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 
+use super::histories::*;
 use super::laws::T0;
 use super::models::*;
 use super::*;

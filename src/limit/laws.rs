@@ -20,6 +20,7 @@ use proptest::prelude::*;
 
 use super::codec::Reader;
 use super::decide::reading;
+use super::histories::*;
 use super::models::*;
 use super::*;
 

@@ -23,6 +23,8 @@ mod fixed_window;
 mod fraction;
 mod gcra;
 #[cfg(test)]
+mod histories;
+#[cfg(test)]
 mod laws;
 mod leaky_bucket;
 mod lease_change;
@@ -33,6 +35,7 @@ mod log_change;
 mod models;
 mod multi;
 mod several;
+mod several_change;
 mod shed;
 #[cfg(test)]
 mod simulation;
@@ -57,7 +60,8 @@ pub use leaky_bucket::{LeakyBucket, Water};
 pub use leases::Leases;
 pub use log::Log;
 pub use multi::{MOST_PAIRS, Part, Purpose, parse as parse_multi};
-pub use several::{Change as SeveralChange, MOST_LIMITS, Name, Several, Stored};
+pub use several::{MOST_LIMITS, Name, Several, Stored};
+pub use several_change::Change as SeveralChange;
 pub use shed::{Amount, parse as parse_shed};
 pub use sliding_buckets::{Buckets, SlidingBuckets};
 pub use sliding_log::SlidingLog;
