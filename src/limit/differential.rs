@@ -27,6 +27,13 @@ fn each<T>(values: impl Strategy<Value = T>, mut calls: impl FnMut(T) -> usize) 
     }
 }
 
+/// Charges, by way of the bytes that replicas get.
+fn charge<L: Limiter>(limiter: &L, state: &mut L::State, now: Time, cost: u64) {
+    let mut change = Vec::new();
+    L::State::encode_change(&limiter.charge(state, now, cost), &mut change);
+    state.apply(L::State::decode_change(&mut Reader::new(&change)).expect("a change"));
+}
+
 /// Runs histories through a limiter and its model. `limiter(p, i)` is the one that the i-th request names.
 fn agree<P: Clone + std::fmt::Debug, L: Limiter, M: Model>(
     parameters: impl Strategy<Value = (P, Span, u64)>,
@@ -46,9 +53,7 @@ fn agree<P: Clone + std::fmt::Debug, L: Limiter, M: Model>(
             assert_eq!(verdict.admits(), expected, "request {i} of {steps:?} under {parameters:?}");
             let counts = limiter.counts_refused() && verdict != Verdict::NEVER;
             if verdict.admits() || counts {
-                let mut change = Vec::new();
-                L::State::encode_change(&limiter.charge(&state, now, *cost), &mut change);
-                state.apply(L::State::decode_change(&mut Reader::new(&change)).expect("a change"));
+                charge(&limiter, &mut state, now, *cost);
             }
             admitted += usize::from(verdict.admits());
         }
@@ -107,10 +112,6 @@ fn a_hundred_thousand_calls_of_leases() {
         |(limit, ttl), i| Concurrent { limit: *limit, ttl: *ttl, id: &ids[i] },
         |(limit, ttl)| recent(limit, ttl),
     );
-}
-
-fn ratio(number: u64) -> BigRational {
-    BigRational::from_integer(number.into())
 }
 
 /// Guava's two limiters: stored permits that cost nothing, or more the more there are.
@@ -204,9 +205,7 @@ fn same_waits<L: Limiter>(smooth: &L, guava: &mut Guava, steps: &[Step]) {
         let told = wait.as_micros().to_f64().expect("a number");
         // Rounded up, and what is smaller than the error of the sums is nothing.
         assert!((-0.01..1.0).contains(&(told - exact)), "{told} instead of {exact}");
-        let mut change = Vec::new();
-        L::State::encode_change(&smooth.charge(&state, now, *cost), &mut change);
-        state.apply(L::State::decode_change(&mut Reader::new(&change)).expect("a change"));
+        charge(smooth, &mut state, now, *cost);
     }
 }
 

@@ -12,7 +12,7 @@ pub trait Model {
     fn ask(&mut self, now: u64, cost: u64) -> bool;
 }
 
-fn ratio(number: u64) -> BigRational {
+pub fn ratio(number: u64) -> BigRational {
     BigRational::from_u64(number).expect("a whole number")
 }
 
