@@ -10,11 +10,7 @@
 
 mod support;
 
-use support::{Server, call, ints, text};
-
-const SECOND: u64 = 1_000_000;
-/// The start of an hour in 2023.
-const T0: u64 = 1_700_002_800_000_000;
+use support::{SECOND, Server, T0, call, ints, text};
 
 #[test]
 fn no_time_passes_while_the_clock_is_behind_the_last_charge() {

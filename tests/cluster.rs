@@ -15,10 +15,8 @@ mod support;
 use redis::{Connection, Value};
 
 use cluster::{Cluster, Load, serves};
-use support::{call, error, info, ints, sync, text, wait_for};
+use support::{T0, call, error, info, ints, sync, text, wait_for};
 
-/// The start of an hour in 2023.
-const T0: u64 = 1_700_002_800_000_000;
 const OTHER_SLOTS: &str = "CROSSSLOT Keys in request don't hash to the same slot";
 
 /// Charges that are made once and then left alone; all keys have the tag of those in `CALLED`.

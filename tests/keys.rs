@@ -7,9 +7,8 @@ mod support;
 
 use harmless::{error_of, harmless_error, words};
 use redis::{Connection, Value};
-use support::{Server, call_bytes, error, ints, text};
+use support::{Server, WRONG_TYPE, call_bytes, error, ints, text};
 
-const WRONG_TYPE: &str = "WRONGTYPE Operation against a key holding the wrong kind of value";
 const ID_LENGTH: &str = "ERR id must be between 1 and 256 bytes";
 
 /// One call of each limiter and mode: none may touch what another one left under the key.

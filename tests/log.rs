@@ -10,11 +10,7 @@
 mod support;
 
 use redis::Value;
-use support::{Server, call, error, info, ints, sync, text};
-
-/// The start of an hour in 2023.
-const T0: u64 = 1_700_002_800_000_000;
-const SECOND: u64 = 1_000_000;
+use support::{SECOND, Server, T0, call, error, info, ints, sync, text};
 
 #[test]
 fn an_event_counts_until_exactly_a_window_later() {

@@ -9,10 +9,7 @@
 
 mod support;
 
-use support::{Server, call, error, ints, text};
-
-/// The start of an hour in 2023.
-const T0: u64 = 1_700_002_800_000_000;
+use support::{Server, T0, call, error, ints, text};
 
 /// The limiters that can be in debt, each with a limit of 5 that takes 1 s a piece or a minute as a whole.
 const LIMITERS: [&str; 9] = [

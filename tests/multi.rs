@@ -12,12 +12,7 @@ mod support;
 use std::thread;
 
 use redis::Value;
-use support::{Server, call, dump, error, info, ints, multi, sync, text};
-
-/// The start of an hour in 2023.
-const T0: u64 = 1_700_002_800_000_000;
-const SECOND: u64 = 1_000_000;
-const WRONG_TYPE: &str = "WRONGTYPE Operation against a key holding the wrong kind of value";
+use support::{SECOND, Server, T0, WRONG_TYPE, call, dump, error, info, ints, multi, sync, text};
 
 #[test]
 fn all_are_charged_or_none_and_the_reply_tells_which_limit_binds() {

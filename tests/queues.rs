@@ -15,9 +15,8 @@ use std::thread;
 use std::time::Duration;
 
 use redis::{Connection, Value};
-use support::{Server, call, error, info, simple, sync, text};
+use support::{Server, WRONG_TYPE, call, error, info, simple, sync, text};
 
-const WRONG_TYPE: &str = "WRONGTYPE Operation against a key holding the wrong kind of value";
 const BAD_ID: &str = "ERR Invalid stream ID specified as stream command argument";
 
 #[test]

@@ -7,11 +7,10 @@
 mod support;
 
 use redis::{Connection, Value};
-use support::{Server, call, ints, text};
+use support::{SECOND, Server, call, ints, text};
 
 /// A Tuesday in 2023 at 18:00:00 UTC.
 const SIX: u64 = 1_699_984_800_000_000;
-const SECOND: u64 = 1_000_000;
 const MINUTE: u64 = 60 * SECOND;
 
 /// The reply to `line` as of `micros` after six o'clock.

@@ -10,10 +10,7 @@
 mod support;
 
 use redis::{Connection, Value};
-use support::{Server, call, error, sync, text};
-
-/// The start of an hour in 2023.
-const T0: u64 = 1_700_002_800_000_000;
+use support::{Server, T0, call, error, sync, text};
 
 /// Reports at so many seconds; tells whether the caller is shed, and the chance of it.
 fn report(con: &mut Connection, utilization: f64, second: u32, options: &str) -> (i64, f64) {

@@ -9,11 +9,7 @@
 
 mod support;
 
-use support::{Server, call_bytes, error, info, ints, text};
-
-/// The start of an hour in 2023.
-const T0: u64 = 1_700_002_800_000_000;
-const WRONG_TYPE: &str = "WRONGTYPE Operation against a key holding the wrong kind of value";
+use support::{Server, T0, WRONG_TYPE, call_bytes, error, info, ints, text};
 
 #[test]
 fn the_published_example_replies_what_is_published() {

@@ -10,12 +10,7 @@
 mod support;
 
 use redis::{Connection, Value};
-use support::{Server, call, dump, error, info, ints, multi, simple, sync, text};
-
-/// The start of an hour in 2023.
-const T0: u64 = 1_700_002_800_000_000;
-const SECOND: u64 = 1_000_000;
-const WRONG_TYPE: &str = "WRONGTYPE Operation against a key holding the wrong kind of value";
+use support::{SECOND, Server, T0, WRONG_TYPE, call, dump, error, info, ints, multi, simple, sync, text};
 
 #[test]
 fn a_single_limit_stands_alone_and_joins_and_parts() {

@@ -26,6 +26,13 @@ const PATIENCE: Duration = Duration::from_mins(1);
 /// How often another port is tried when somebody was faster to take the one that was free a moment ago.
 const ATTEMPTS: u32 = 20;
 
+/// The start of an hour in 2023, in microseconds.
+pub const T0: u64 = 1_700_002_800_000_000;
+/// In microseconds.
+pub const SECOND: u64 = 1_000_000;
+/// What a command replies to a key of another type, limiter or mode.
+pub const WRONG_TYPE: &str = "WRONGTYPE Operation against a key holding the wrong kind of value";
+
 /// An AOF that a call is in before it is answered, so that its size can be looked at.
 pub const AOF_AT_ONCE: [&str; 4] = ["--appendonly", "yes", "--appendfsync", "always"];
 
