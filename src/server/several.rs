@@ -12,7 +12,7 @@ use super::form::{Form, Named, adopt, form, part};
 use super::handle::{Access, Handle};
 use super::payload::{self, HEADER, NOTHING};
 use super::store::{Key, journal, keep_journal, move_deadline, write_change};
-use super::value::{Slot, head, head_mut, state, state_mut};
+use super::value::{Slot, head, state, state_mut};
 use crate::limit::codec::Reader;
 use crate::limit::{
     Error, Kept, Kind, MOST_LIMITS, Name, Reading, Several, SeveralChange, State, Stored, read_clock,
@@ -144,8 +144,6 @@ impl<'c, 'a> Limits<'c, 'a> {
             Reading::At(instant) => Ok(instant),
             Reading::SetBack => {
                 self.change(span, S::blank(), rebase, |state| state.last().plus(reset(state)))?;
-                // SAFETY: a slot of ours, to which no reference is alive. The deadline that it knows is of the wrong clock.
-                unsafe { head_mut(self.value) }.set_deadline(0);
                 Ok(now)
             }
         }

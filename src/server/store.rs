@@ -92,9 +92,6 @@ impl<'c, 'a, S: State> Key<'c, 'a, S> {
             Reading::At(instant) => Ok(instant),
             Reading::SetBack => {
                 self.change(S::blank(), rebase)?;
-                // SAFETY: the state was there, so the value is a slot of ours; no reference to it is alive. The
-                // deadline that it knows is of the wrong clock.
-                unsafe { head_mut(self.value) }.set_deadline(0);
                 Ok(now)
             }
         }
