@@ -9,7 +9,7 @@
 
 mod support;
 
-use support::{Server, error, info, ints, text};
+use support::{Server, T0, error, info, ints, text};
 
 #[test]
 fn the_server_knows_each_commands_arity_flags_and_keys() {
@@ -210,11 +210,12 @@ fn a_capacity_is_checked_against_the_setting_and_held_leases_stay() {
     let con = &mut server.connection();
     assert_eq!(text(con, "CONFIG GET ratelimit.max-leases"), "[ratelimit.max-leases, 2]");
     for id in ["a", "b"] {
-        assert_eq!(ints(con, &format!("RL.CONCURRENT key 2 3600000 {id}"))[0], 0);
+        assert_eq!(ints(con, &format!("RL.CONCURRENT key 2 3600000 {id} AT {T0}"))[0], 0);
     }
     assert_eq!(error(con, "RL.CONCURRENT key 3 3600000 c"), "ERR capacity must be between 1 and 2");
     text(con, "CONFIG SET ratelimit.max-leases 1");
-    assert_eq!(ints(con, "RL.CONCURRENT key 1 3600000 c"), [1, 1, 0, 3_600_000, 3_600_000]);
-    assert_eq!(ints(con, "RL.RENEW key 3600000 a"), [1]);
+    let refused = ints(con, &format!("RL.CONCURRENT key 1 3600000 c AT {T0}"));
+    assert_eq!(refused, [1, 1, 0, 3_600_000, 3_600_000]);
+    assert_eq!(ints(con, &format!("RL.RENEW key 3600000 a AT {T0}")), [1]);
     assert!(error(con, "CONFIG SET ratelimit.max-leases 0").starts_with("ERR"));
 }

@@ -147,6 +147,19 @@ fn persisting_and_expiring_by_hand_changes_no_verdict() {
 }
 
 #[test]
+fn a_copy_of_a_persisted_key_expires_once_it_is_charged() {
+    let server = Server::start(&[]);
+    let con = &mut server.connection();
+    // In the middle of a burst: no charge has to move the deadline that the key knows.
+    ints(con, "RL.GCRA key 1000 1000 3600000 COST 10");
+    text(con, "PERSIST key");
+    assert_eq!(text(con, "COPY key copy"), "1");
+    assert_eq!(text(con, "PTTL copy"), "-1");
+    ints(con, "RL.GCRA copy 1000 1000 3600000");
+    assert!(text(con, "PTTL copy").parse::<i64>().unwrap() > 0);
+}
+
+#[test]
 fn memory_usage_is_what_the_allocator_gave() {
     let server = Server::start(&[]);
     let con = &mut server.connection();

@@ -13,13 +13,13 @@ use redis::{Connection, Value};
 use support::{Server, call, call_bytes, error_line, ints, last_payload, text};
 
 const MAKE: [&str; 11] = [
-    "RL.TOKENBUCKET key 10 3 1000 COST 2",
-    "RL.TOKENBUCKET key 10 3 1000 BATCH COST 2",
-    "RL.GCRA key 9 3 1000 COST 2",
+    "RL.TOKENBUCKET key 10 3 3600000 COST 2",
+    "RL.TOKENBUCKET key 10 3 3600000 BATCH COST 2",
+    "RL.GCRA key 9 3 3600000 COST 2",
     "RL.SLIDINGWINDOW key 10 3600000 COST 2",
     "RL.SLIDINGWINDOW key 10 3600000 PRECISION 60000 COST 2",
     "RL.CONCURRENT key 10 3600000 a COST 2",
-    "RL.LEAKYBUCKET key 10 3 1000 COST 2",
+    "RL.LEAKYBUCKET key 10 3 3600000 COST 2",
     "RL.FIXEDWINDOW key 10 3600000 COST 2",
     "RL.FIXEDWINDOW key 10 3600000 ALIGNED COST 2",
     "RL.UNIFORM key 3600000",
@@ -211,6 +211,23 @@ fn effects_of_other_versions_kinds_and_lengths_are_errors() {
     // Kind 0 says that the key is gone, of whatever type it is.
     call_bytes(con, &[b"RL.APPLY", b"key", b"\x01\x00\x00"]).unwrap();
     assert_eq!(text(con, "EXISTS key"), "0");
+}
+
+#[test]
+fn a_whole_state_of_another_version_or_with_bytes_left_over_is_an_error() {
+    let server = Server::start(&[]);
+    let con = &mut server.connection();
+    // Due 2/3 of a microsecond after 4102444802666666, last charged at 4102444800250000: two instants and a fraction.
+    let words = [4_102_444_802_666_666u64, 0xaaaa_aaaa_aaaa_aaab, 4_102_444_800_250_000];
+    let state = words.map(u64::to_le_bytes).concat();
+    let whole = |version: u8, after: &[u8]| [&[version, 3, 2], &state[..], after].concat();
+    for payload in [whole(2, b""), whole(0, b""), whole(1, b"\0")] {
+        let error = call_bytes(con, &[b"RL.APPLY", b"key", &payload]).unwrap_err();
+        assert_eq!(error_line(&error), "ERR malformed payload, or one of a newer version", "{payload:?}");
+        assert_eq!(text(con, "EXISTS key"), "0");
+    }
+    call_bytes(con, &[b"RL.APPLY", b"key", &whole(1, b"")]).unwrap();
+    assert!(text(con, "RL.INFO key").contains("theoretical_arrival_us, 4102444802666666"));
 }
 
 #[test]

@@ -222,9 +222,9 @@ fn a_key_whose_expiry_somebody_else_set_joins_and_can_be_restored() {
     for (key, expiry) in
         [("far", "PEXPIREAT far 300000000000000"), ("never", "PERSIST never"), ("near", "PTTL near")]
     {
-        ints(con, &format!("RL.GCRA {key} 5 1 1000"));
+        ints(con, &format!("RL.GCRA {key} 5 1 3600000"));
         text(con, expiry);
-        multi(con, &format!("RL.MULTI 1 {key} LIMIT FIXEDWINDOW 5 1000"));
+        multi(con, &format!("RL.MULTI 1 {key} LIMIT FIXEDWINDOW 5 3600000"));
         let Value::BulkString(bytes) = dump(con, key) else { panic!("no dump") };
         support::call_bytes(con, &[b"RESTORE", b"again", b"0", &bytes, b"REPLACE"]).unwrap();
     }
