@@ -3,6 +3,7 @@
 CARGO  ?= cargo
 PORT   ?= 6379
 ROW    ?= RL.GCRA admitted
+MOST_KEYS ?= 10000000
 PREFIX ?= /usr/lib/redis/modules
 # Debian's packages: the server, its client and benchmark, and libclang, which bindgen reads Redis' header with.
 PACKAGES = redis-server redis-tools libclang-dev
@@ -16,7 +17,7 @@ FAULTY   = target/faulty/debug/libredis_ratelimit.so
 export RATELIMIT_BUILD ?= $(shell git describe --always --dirty 2>/dev/null || echo unknown)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-bench build faulty run test test-clients lint bench bench-instructions bench-profile install
+.PHONY: help setup setup-bench build faulty run test test-clients lint bench bench-capacity bench-instructions bench-profile bench-core bench-growth install
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-20s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -55,11 +56,22 @@ lint: setup ## Formatting, clippy, and the import rule of the house
 bench: build ## Server CPU per call as a ratio to INCR and SET PX, bytes per key, the longest call
 	$(CARGO) bench --locked --bench server -- cpu
 
+bench-capacity: build ## Requests per second that a core serves, by how many come at once
+	$(CARGO) bench --locked --bench server -- capacity
+
 bench-instructions: build setup-bench ## Instructions per call, counted by callgrind
+	$(CARGO) build --release --locked --example floor
 	$(CARGO) bench --locked --bench server -- instructions
 
 bench-profile: build setup-bench ## Where the instructions of a call go (ROW="RL.GCRA admitted")
+	$(CARGO) build --release --locked --example floor
 	$(CARGO) bench --locked --bench server -- profile "$(ROW)"
+
+bench-core: ## Time of the core without a server: decisions, bytes, logs and lease tables by length
+	$(CARGO) bench --locked --bench core
+
+bench-growth: build setup-bench ## How the cost grows: tables, and plots in docs/plots (5 GB; MOST_KEYS=10000000)
+	$(CARGO) bench --locked --bench server -- growth --most=$(MOST_KEYS)
 
 install: build ## Copy the module to PREFIX (/usr/lib/redis/modules)
 	install -D -m 755 $(MODULE) $(DESTDIR)$(PREFIX)/libredis_ratelimit.so

@@ -8,8 +8,8 @@ use super::Result;
 use super::rows::{Answer, Load, Row};
 use super::support::{Server, call, info, simple};
 
-/// Calls per pipeline, redis-benchmark's and ours.
-const PIPELINE: u32 = 64;
+/// Calls per pipeline, if nothing else is said, and ours.
+pub const PIPELINE: u32 = 64;
 /// How many replies are looked at after a load.
 const SAMPLE: u32 = 50;
 const MOST_PREPARED: u32 = 1_000_000;
@@ -17,6 +17,8 @@ const MOST_PREPARED: u32 = 1_000_000;
 #[derive(Clone, Copy)]
 pub struct Size {
     pub connections: u32,
+    /// How many calls a connection sends before it waits for their answers.
+    pub pipeline: u32,
     pub keys: u32,
     pub calls: u32,
     /// The calls of the largest load that this one is compared with: both prepare for that one.
@@ -26,32 +28,54 @@ pub struct Size {
 /// Prepares the keys, makes the calls, checks them; returns the CPU time of the server's main thread, in
 /// microseconds per call.
 pub fn put(server: &Server, row: &Row, size: Size) -> Result<f64> {
+    prepare(server, row, size)?.put(server, size.calls)
+}
+
+/// Prepares the keys.
+pub fn prepare<'a>(server: &Server, row: &'a Row, size: Size) -> Result<Prepared<'a>> {
     let mut con = server.connection();
     let call = row.call.replace("$SHA", &loaded(&mut con, row.script)?);
     let prepare = if row.prepare.is_empty() { &call } else { row.prepare };
     // Where each key is prepared often there are fewer of them, or preparing would take longer than all else.
-    let size = Size { keys: size.keys.min(MOST_PREPARED / row.times), ..size };
-    let prepared = if row.load == Load::Once { size.most } else { size.keys * row.times };
+    let most_keys = if row.times == 1 { size.keys } else { MOST_PREPARED / row.times };
+    let size = Size { keys: size.keys.min(most_keys), ..size };
+    let prepared = if row.load == Load::Once { size.most } else { 0 }.max(size.keys * row.times);
     pipeline(&mut con, prepared, |i| fill(prepare, i, size.keys), |_| Ok(()))?;
+    Ok(Prepared { row, call, size })
+}
 
-    let before = Tally::read(&mut con, row)?;
-    let started = cpu_micros(&mut con)?;
-    match row.load {
-        Load::Random => benchmark(server, &call, size)?,
-        Load::Once => {
-            // In no order that the server could know: the step shares no factor with any load's size.
-            let shuffled = |i: u32| u32::try_from(u64::from(i) * 7919 % u64::from(size.most)).unwrap_or(0);
-            let nth = |i| fill(&call, shuffled(i), size.keys);
-            pipeline(&mut con, size.calls, nth, |reply| check(row, reply))?;
+/// A row whose keys are on a server.
+pub struct Prepared<'a> {
+    row: &'a Row,
+    call: String,
+    size: Size,
+}
+
+impl Prepared<'_> {
+    /// Makes so many calls on that server, or one that has loaded its keys; returns as [`put`] does.
+    pub fn put(&self, server: &Server, calls: u32) -> Result<f64> {
+        let mut con = server.connection();
+        let (row, call, size) = (self.row, &self.call, Size { calls, ..self.size });
+        let before = Tally::read(&mut con, row)?;
+        let started = cpu_micros(&mut con)?;
+        match row.load {
+            Load::Random => benchmark(server, call, size)?,
+            Load::Once => {
+                // In no order that the server could know: the step shares no factor with any load's size.
+                let shuffled =
+                    |i: u32| u32::try_from(u64::from(i) * 7919 % u64::from(size.most)).unwrap_or(0);
+                let nth = |i| fill(call, shuffled(i), size.keys);
+                pipeline(&mut con, calls, nth, |reply| check(row, reply))?;
+            }
         }
+        let cpu = cpu_micros(&mut con)? - started;
+        Tally::read(&mut con, row)?.check_since(&before, row, calls)?;
+        if row.load == Load::Random {
+            let spread = size.keys / SAMPLE;
+            pipeline(&mut con, SAMPLE, |i| fill(call, i * spread, size.keys), |reply| check(row, reply))?;
+        }
+        Ok(cpu / f64::from(calls))
     }
-    let cpu = cpu_micros(&mut con)? - started;
-    Tally::read(&mut con, row)?.check_since(&before, row, size.calls)?;
-    if row.load == Load::Random {
-        let spread = size.keys / SAMPLE;
-        pipeline(&mut con, SAMPLE, |i| fill(&call, i * spread, size.keys), |reply| check(row, reply))?;
-    }
-    Ok(cpu / f64::from(size.calls))
 }
 
 /// Loads a script, if there is one, and returns its digest.
@@ -94,7 +118,7 @@ pub fn fill(line: &str, i: u32, keys: u32) -> String {
 
 fn benchmark(server: &Server, call: &str, size: Size) -> Result<()> {
     let output = Command::new("redis-benchmark")
-        .args(["-q", "-h", "127.0.0.1", "-p", &server.port.to_string(), "-P", &PIPELINE.to_string()])
+        .args(["-q", "-h", "127.0.0.1", "-p", &server.port.to_string(), "-P", &size.pipeline.to_string()])
         .args(["-c", &size.connections.to_string(), "-r", &size.keys.to_string()])
         .args(["-n", &size.calls.to_string()])
         .args(call.replace('#', "__rand_int__").split(' '))

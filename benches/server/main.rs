@@ -1,10 +1,12 @@
 //! What a call costs the server: instructions under callgrind, CPU time next to `INCR` and `SET PX`, bytes per key,
-//! and the longest single call.
+//! the longest single call, and how all that grows.
 //!
 //! ```text
 //! cargo bench --bench server -- instructions [words]
 //! cargo bench --bench server -- profile [words]
 //! cargo bench --bench server -- cpu [--rounds=5] [words]
+//! cargo bench --bench server -- capacity [words]
+//! cargo bench --bench server -- growth [--most=10000000] [keys] [log] [leases] [limits]
 //! ```
 //!
 //! With words, only the rows whose name holds one of them. The module is taken from `target/release`: build it first.
@@ -13,12 +15,15 @@
 // What is wrong with a bench is found by the person who runs it, at once.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
+mod capacity;
 mod cpu;
+mod growth;
 mod instructions;
 mod load;
 mod longest;
 mod lua;
 mod memory;
+mod plot;
 mod profile;
 mod rows;
 #[path = "../../tests/support/mod.rs"]
@@ -37,20 +42,29 @@ fn main() -> ExitCode {
         Some((mode, names)) if mode == "instructions" => instructions::run(&Selection(names)),
         Some((mode, names)) if mode == "profile" => profile::run(&Selection(names)),
         Some((mode, names)) if mode == "cpu" => {
-            let rounds = options.iter().find_map(|option| option.strip_prefix("--rounds="));
-            let rounds = rounds.map_or(5, |rounds| rounds.parse().expect("a number of rounds")).max(1);
-            cpu::run(rounds, &Selection(names))
+            let rounds = number(&options, "--rounds=").unwrap_or(5).max(1);
+            cpu::run(rounds as usize, &Selection(names))
                 + memory::run(&Selection(names))
                 + longest::run(&Selection(names))
         }
+        Some((mode, names)) if mode == "capacity" => capacity::run(&Selection(names)),
+        Some((mode, names)) if mode == "growth" => {
+            growth::run(number(&options, "--most=").unwrap_or(10_000_000), &Selection(names))
+        }
         _ => {
             eprintln!(
-                "usage: cargo bench --bench server -- instructions|profile|cpu [--rounds=5] [words of the rows]"
+                "usage: cargo bench --bench server -- instructions|profile|cpu|capacity|growth [--rounds=5] [--most=10000000] [words of the rows]"
             );
             return ExitCode::SUCCESS;
         }
     };
     if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// What an option that ends with a number says.
+fn number(options: &[String], option: &str) -> Option<u32> {
+    let number = options.iter().find_map(|word| word.strip_prefix(option))?;
+    Some(number.parse().unwrap_or_else(|_| panic!("{option}{number} is no number")))
 }
 
 /// The rows that were asked for, by words of their names; all if there are none.

@@ -5,7 +5,8 @@
 
 use std::process::Command;
 
-use super::load::{Size, put};
+use super::instructions::args;
+use super::load::{PIPELINE, Size, put};
 use super::rows::{ROWS, Row};
 use super::support::{Server, module};
 use super::{Result, Selection, grouped};
@@ -40,8 +41,10 @@ fn account(row: &Row) -> Result<Vec<(u64, String)>> {
     let out = std::env::temp_dir().join(format!("ratelimit-profile-{}", std::process::id()));
     let file = format!("--callgrind-out-file={}", out.display());
     let callgrind = ["valgrind", "--tool=callgrind", &file];
-    let mut server = Server::try_start_under(&callgrind, Some(&module()), &[], &["--hz", "1"])?;
-    put(&server, row, Size { connections: 10, keys: 1000, calls: CALLS, most: CALLS })?;
+    let args = [args(row)?, vec!["--hz".into(), "1".into()]].concat();
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    let mut server = Server::try_start_under(&callgrind, Some(&module()), &[], &args)?;
+    put(&server, row, Size { connections: 10, pipeline: PIPELINE, keys: 1000, calls: CALLS, most: CALLS })?;
     server.stop();
     let told =
         Command::new("callgrind_annotate").args(["--inclusive=yes", "--threshold=99"]).arg(&out).output();

@@ -12,6 +12,8 @@ pub struct Row {
     /// How often that is called for each key.
     pub times: u32,
     pub script: &'static str,
+    /// The example that the command is in, if it is not the module itself.
+    pub module: Option<&'static str>,
     pub load: Load,
     pub answer: Answer,
     /// The most instructions it may cost.
@@ -48,19 +50,26 @@ pub enum Answer {
     Done,
 }
 
-const PLAIN: Row = Row {
+pub const PLAIN: Row = Row {
     name: "",
     call: "",
     prepare: "",
     times: 1,
     script: "",
+    module: None,
     load: Load::Random,
     answer: Answer::Any,
     target: None,
     elsewhere: "",
 };
-const ADMITTED: Row = Row { answer: Answer::Admitted, target: Some(11_500), ..PLAIN };
-const REFUSED: Row = Row { answer: Answer::Refused, target: Some(7_500), ..PLAIN };
+/// A state of a few numbers, which any native write with a time to live is compared with.
+const ADMITTED: Row = Row { answer: Answer::Admitted, target: Some(9_000), ..PLAIN };
+const REFUSED: Row = Row { answer: Answer::Refused, target: Some(6_900), ..PLAIN };
+/// A larger state, or more arithmetic.
+const LARGER: Row = Row { target: Some(10_000), ..ADMITTED };
+
+/// Commands of the module in benches/floor/.
+const FLOOR: Row = Row { prepare: "SET key:# 1 PX 3600000", module: Some("floor"), ..PLAIN };
 
 pub const INCR: Row = Row { name: "INCR", call: "INCR key:#", elsewhere: "3,858 when designed", ..PLAIN };
 pub const SET_PX: Row =
@@ -79,11 +88,29 @@ pub const ROWS: &[Row] = &[
     },
     INCR,
     SET_PX,
+    // The server's own share of a call of five words: what ours cost above that is ours.
+    Row {
+        name: "empty command, five integers",
+        call: "FL.REPLY key:# 500 100 1000",
+        elsewhere: "5,212 when designed",
+        ..FLOOR
+    },
+    Row {
+        name: "... which opens its key",
+        call: "FL.OPEN key:# 500 100 1000",
+        elsewhere: "6,581 when designed",
+        ..FLOOR
+    },
+    Row {
+        name: "... signals it, replicates 24 bytes",
+        call: "FL.WRITE key:# 500 100 1000",
+        elsewhere: "8,146 when designed",
+        ..FLOOR
+    },
     // Stripe's figures, in the middle of a burst.
     Row {
         name: "RL.TOKENBUCKET admitted",
         call: "RL.TOKENBUCKET key:# 500 100 1000",
-        target: Some(10_400),
         elsewhere: "Lua 77,698",
         ..ADMITTED
     },
@@ -108,7 +135,6 @@ pub const ROWS: &[Row] = &[
     Row {
         name: "RL.GCRA admitted",
         call: "RL.GCRA key:# 500 100 1000",
-        target: Some(10_400),
         elsewhere: "C GCRA 10,410; redis-cell 23,112; Lua 40,276",
         ..ADMITTED
     },
@@ -116,7 +142,6 @@ pub const ROWS: &[Row] = &[
     Row {
         name: "RL.GCRA admitted, at rest",
         call: "RL.GCRA key:# 1000000 1000000 1000",
-        target: Some(10_400),
         elsewhere: "C GCRA 10,410; redis-cell 23,112; Lua 40,276",
         ..ADMITTED
     },
@@ -130,22 +155,21 @@ pub const ROWS: &[Row] = &[
         name: "RL.PEEK GCRA",
         call: "RL.PEEK key:# GCRA 500 100 1000",
         prepare: "RL.GCRA key:# 500 100 1000",
+        target: Some(7_200),
         ..ADMITTED
     },
     Row {
         name: "RL.SLIDINGWINDOW admitted",
         call: "RL.SLIDINGWINDOW key:# 1000000 60000",
-        target: Some(10_800),
         elsewhere: "Lua, buckets 98,797",
-        ..ADMITTED
+        ..LARGER
     },
     Row { name: "RL.SLIDINGWINDOW refused", call: "RL.SLIDINGWINDOW key:# 1 3600000", ..REFUSED },
     Row {
         name: "RL.SLIDINGWINDOW PRECISION admitted",
         call: "RL.SLIDINGWINDOW key:# 1000000 3600000 PRECISION 60000",
-        target: None,
         elsewhere: "Lua 98,797",
-        ..ADMITTED
+        ..LARGER
     },
     Row {
         name: "RL.SLIDINGWINDOW PRECISION refused",
@@ -156,9 +180,8 @@ pub const ROWS: &[Row] = &[
         name: "RL.SLIDINGLOG admitted, 100 entries",
         call: "RL.SLIDINGLOG key:# 1000 3600000",
         times: 100,
-        target: Some(14_000),
         elsewhere: "Lua, sorted set 68,043",
-        ..ADMITTED
+        ..LARGER
     },
     Row {
         name: "RL.SLIDINGLOG refused, 100 entries",
@@ -179,15 +202,13 @@ pub const ROWS: &[Row] = &[
     Row {
         name: "RL.CONCURRENT acquire",
         call: "RL.CONCURRENT key:# 1000000 3600000 id:#",
-        target: Some(13_000),
         elsewhere: "Lua 43,957",
-        ..ADMITTED
+        ..LARGER
     },
     Row {
         name: "RL.CONCURRENT renew by asking again",
         call: "RL.CONCURRENT key:# 1000000 3600000 holder",
-        target: None,
-        ..ADMITTED
+        ..LARGER
     },
     Row {
         name: "RL.CONCURRENT refused",
@@ -195,8 +216,8 @@ pub const ROWS: &[Row] = &[
         prepare: "RL.CONCURRENT key:# 1 3600000 holder",
         ..REFUSED
     },
-    Row { name: "RL.SMOOTH bursty", call: "RL.SMOOTH key:# 500 1000", ..ADMITTED },
-    Row { name: "RL.SMOOTH warming", call: "RL.SMOOTH key:# 500 1000 WARMUP 4000", ..ADMITTED },
+    Row { name: "RL.SMOOTH bursty", call: "RL.SMOOTH key:# 500 1000", ..LARGER },
+    Row { name: "RL.SMOOTH warming", call: "RL.SMOOTH key:# 500 1000 WARMUP 4000", ..LARGER },
     Row { name: "RL.SMOOTH refused", call: "RL.SMOOTH key:# 1 3600000 MAXWAIT 0", ..REFUSED },
     Row {
         name: "RL.REFUND TOKENBUCKET",
@@ -205,7 +226,7 @@ pub const ROWS: &[Row] = &[
         target: None,
         ..ADMITTED
     },
-    Row { name: "RL.SHED report", call: "RL.SHED key:# 0.5", ..ADMITTED },
+    Row { name: "RL.SHED report", call: "RL.SHED key:# 0.5", ..LARGER },
     Row {
         name: "RL.RELEASE",
         call: "RL.RELEASE key:# id:#",
@@ -236,9 +257,9 @@ pub const ROWS: &[Row] = &[
     Row {
         name: "RL.MULTI, three windows on one key",
         call: "RL.MULTI 1 key:# LIMIT SLIDINGWINDOW 1000000 1000 LIMIT SLIDINGWINDOW 1000000 60000 LIMIT SLIDINGWINDOW 1000000 3600000 PRECISION 60000",
-        target: Some(20_000),
         elsewhere: "Lua 233,209",
         answer: Answer::AllAdmitted,
+        target: Some(15_000),
         ..PLAIN
     },
     Row {
