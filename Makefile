@@ -17,7 +17,7 @@ FAULTY   = target/faulty/debug/libredis_ratelimit.so
 export RATELIMIT_BUILD ?= $(shell git describe --always --dirty 2>/dev/null || echo unknown)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-bench build faulty run test test-clients lint bench bench-capacity bench-instructions bench-profile bench-core bench-growth install
+.PHONY: help setup setup-bench build faulty run test test-clients compat lint bench bench-capacity bench-instructions bench-profile bench-core bench-growth install
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-20s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -46,6 +46,9 @@ test: build faulty ## Build, then run the unit tests and the tests against real 
 test-clients: build ## Run unmodified client libraries against CL.THROTTLE, in three languages
 	@.ci/setup $(CLIENTS)
 	.ci/test-clients
+
+compat: build faulty ## Run the tests against other releases of Redis and Valkey too (SERVER=valkey-9: that one only)
+	.ci/compat
 
 lint: setup ## Formatting, clippy, and the import rule of the house
 	$(CARGO) fmt --check
