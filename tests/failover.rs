@@ -1,0 +1,170 @@
+//! Sentinels replace a primary that was killed amid calls: what replicas acknowledged counts, and the limit goes on.
+//!
+//! (`cluster.rs` does it with a cluster, whose replicas elect each other.)
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test that cannot go on has failed"
+)]
+
+#[path = "support/called.rs"]
+mod called;
+#[path = "support/sentinel.rs"]
+mod sentinel;
+mod support;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread::{self, JoinHandle};
+
+use redis::{Connection, Value};
+
+use called::{CALLED, CALLERS, LIMIT, contents, refused, remaining, words};
+use sentinel::{Client, Watched};
+use support::{call, ints, simple, text, wait_for};
+
+#[test]
+fn what_the_replicas_acknowledged_survives_a_killed_primary_and_the_limit_goes_on() {
+    let mut watched = Watched::start();
+    let load = Load::start(&watched);
+    load.all_go_on(100);
+    watched.nodes[0].kill();
+    watched.successor();
+    load.all_go_on(100);
+    // With what it wrote down itself, which may be more than it told anybody.
+    watched.nodes[0].start_again();
+    agrees(&watched, load);
+}
+
+#[test]
+fn and_one_that_is_replaced_in_good_order() {
+    let watched = Watched::start();
+    let load = Load::start(&watched);
+    load.all_go_on(100);
+    watched.replace();
+    watched.successor();
+    load.all_go_on(100);
+    agrees(&watched, load);
+}
+
+/// Whether the new primary knows what was acknowledged before and after it took over, and the old one knows no more.
+fn agrees(watched: &Watched, load: Load) {
+    watched.settle();
+    load.all_go_on(20);
+
+    let tallies = load.finish();
+    let con = &mut watched.successor().connection();
+    for (line, tally) in CALLED.iter().zip(tallies) {
+        let found = LIMIT - remaining(con, line);
+        let (acknowledged, doubtful) = (tally.acknowledged.len(), tally.doubtful);
+        println!("{line}: acknowledged {acknowledged}, found {found}, in doubt {doubtful}");
+        let found = usize::try_from(found).unwrap();
+        assert!((acknowledged..=acknowledged + doubtful).contains(&found), "{line}");
+        for lease in tally.acknowledged.iter().filter(|_| line.contains('#')) {
+            let key = if line.contains("MULTI") { "all" } else { "lease" };
+            assert_eq!(ints(con, &format!("RL.RENEW {key} 3600000 {lease}")), [1], "{line}");
+        }
+        use_up(con, line);
+    }
+    assert_eq!(text(con, "WAIT 2 0"), "2");
+    let kept = contents(con);
+    assert_eq!(kept.len(), CALLED.len());
+    for node in &watched.nodes {
+        assert_eq!(contents(&mut node.connection()), kept, "on port {}", node.port);
+    }
+}
+
+/// Takes what is left, at once, and is refused from then on.
+fn use_up(con: &mut Connection, line: &str) {
+    let cost = format!(" COST {}", remaining(con, line));
+    let rest = line.replace('#', "rest").replace(" LIMIT", &format!("{cost} LIMIT")) + &cost;
+    assert!(!refused(&call(con, &words(&rest)).unwrap()), "{rest}");
+    assert_eq!(remaining(con, line), 0, "{line}");
+    assert!(refused(&call(con, &words(line)).unwrap()), "{line}");
+}
+
+/// Clients that call a line each, and wait for the replicas after each call.
+///
+/// Should the test fail, its servers end, and with them the callers.
+struct Load {
+    enough: Arc<AtomicBool>,
+    callers: Vec<(Arc<AtomicUsize>, JoinHandle<Tally>)>,
+}
+
+#[derive(Default)]
+struct Tally {
+    /// The names of the calls that were admitted, and are with the replicas.
+    acknowledged: Vec<String>,
+    /// How many calls were cut off before that.
+    doubtful: usize,
+}
+
+impl Load {
+    fn start(watched: &Watched) -> Load {
+        let enough = Arc::new(AtomicBool::new(false));
+        let callers = CALLED.iter().flat_map(|line| (0..CALLERS).map(move |caller| (line, caller)));
+        let callers = callers.map(|(line, caller)| {
+            let calls = Arc::new(AtomicUsize::new(0));
+            let (client, counter, enough) = (watched.client(), calls.clone(), enough.clone());
+            (calls, thread::spawn(move || call_on(client, line, caller, &counter, &enough)))
+        });
+        Load { callers: callers.collect(), enough }
+    }
+
+    /// Waits for so many more acknowledged calls of each client.
+    fn all_go_on(&self, calls: usize) {
+        let before: Vec<usize> = self.calls().collect();
+        wait_for("calls of all", || self.calls().zip(&before).all(|(now, before)| now >= before + calls));
+    }
+
+    fn calls(&self) -> impl Iterator<Item = usize> {
+        self.callers.iter().map(|(calls, caller)| {
+            assert!(!caller.is_finished(), "a caller gave up");
+            calls.load(Ordering::Relaxed)
+        })
+    }
+
+    /// What became of each line.
+    fn finish(self) -> Vec<Tally> {
+        self.enough.store(true, Ordering::Relaxed);
+        let tallies: Vec<Tally> =
+            self.callers.into_iter().map(|(_, caller)| caller.join().unwrap()).collect();
+        tallies.chunks(CALLERS).map(sum).collect()
+    }
+}
+
+fn sum(tallies: &[Tally]) -> Tally {
+    tallies.iter().fold(Tally::default(), |mut sum, tally| {
+        sum.acknowledged.extend_from_slice(&tally.acknowledged);
+        sum.doubtful += tally.doubtful;
+        sum
+    })
+}
+
+fn call_on(mut client: Client, line: &str, caller: usize, calls: &AtomicUsize, enough: &AtomicBool) -> Tally {
+    let mut tally = Tally::default();
+    // Both replicas: nobody knows which will be elected. From then on there is one, until the old primary is back.
+    let mut replicas = 2;
+    for number in 0.. {
+        if enough.load(Ordering::Relaxed) {
+            break;
+        }
+        let name = format!("{caller}-{number}");
+        let admitted = client.call(&line.replace('#', &name)).inspect(|reply| {
+            assert!(!refused(reply), "{line}: {}", simple(reply));
+        });
+        // On a new connection `WAIT` would ask about nothing. One that was demoted meanwhile answers with an error.
+        if let Ok(with) = admitted.and_then(|_| client.call(&format!("WAIT {replicas} 0"))) {
+            assert!(matches!(with, Value::Int(with) if with >= replicas), "{line}: {with:?}");
+            tally.acknowledged.push(name);
+            calls.fetch_add(1, Ordering::Relaxed);
+        } else {
+            tally.doubtful += 1;
+            replicas = 1;
+        }
+    }
+    tally
+}

@@ -1,0 +1,58 @@
+//! Calls of every kind of state, so that what was admitted can be counted and found again.
+
+#![allow(dead_code, reason = "each test program uses a part of this file")]
+
+use redis::{Connection, Value};
+
+use crate::support::{dump, ints, multi, text};
+
+/// What is called; `#` is the name of the call. None of it refills within the test.
+pub const CALLED: [&str; 7] = [
+    "RL.GCRA gcra 999999 1 1800000",
+    "RL.TOKENBUCKET bucket 1000000 1 1800000",
+    "RL.FIXEDWINDOW window 1000000 3600000",
+    "RL.SLIDINGWINDOW precise 1000000 3600000 PRECISION 3600",
+    "RL.SLIDINGLOG log 1000000 3600000",
+    "RL.CONCURRENT lease 1000000 3600000 #",
+    "RL.MULTI 1 all LIMIT GCRA 999999 1 1800000 LIMIT SLIDINGLOG 1000000 3600000 \
+     LIMIT CONCURRENT 1000000 3600000 #",
+];
+/// Of each of them; nobody gets there.
+pub const LIMIT: i64 = 1_000_000;
+/// How many threads call each line.
+pub const CALLERS: usize = 2;
+
+/// What is left of each limit that the line names, all of which must say the same.
+pub fn remaining(con: &mut Connection, line: &str) -> i64 {
+    // The name stays `#`, which nobody has.
+    if let Some(rest) = line.strip_prefix("RL.MULTI") {
+        let (_, pairs) = multi(con, &format!("RL.MULTIPEEK{rest}"));
+        assert!(pairs.iter().all(|pair| pair[2] == pairs[0][2]), "{line}: {pairs:?}");
+        return pairs[0][2];
+    }
+    let words = words(line);
+    let limiter = words[0].trim_start_matches("RL.");
+    ints(con, &format!("RL.PEEK {} {limiter} {}", words[1], words[2..].join(" ")))[2]
+}
+
+/// The keys in order, with their dumps and expiry times.
+pub fn contents(con: &mut Connection) -> Vec<(String, Value, i64)> {
+    let keys = text(con, "KEYS *");
+    let mut keys: Vec<&str> = keys.trim_matches(['[', ']']).split(", ").collect();
+    keys.sort_unstable();
+    keys.into_iter()
+        .map(|key| (key.to_string(), dump(con, key), ints(con, &format!("PEXPIRETIME {key}"))[0]))
+        .collect()
+}
+
+pub fn words(line: &str) -> Vec<&str> {
+    line.split_whitespace().collect()
+}
+
+/// By the first of all integers.
+pub fn refused(reply: &Value) -> bool {
+    match reply {
+        Value::Array(elements) => refused(&elements[0]),
+        limited => *limited == Value::Int(1),
+    }
+}

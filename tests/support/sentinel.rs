@@ -1,0 +1,239 @@
+//! A primary with two replicas, and three sentinels that watch them and elect another primary when it is gone.
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Child;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use redis::{Connection, RedisResult};
+
+// `info` is for `process`.
+use crate::support::{call, info, module, simple, text, wait_for};
+use process::{connect, free_port, fresh_dir, launch, port_was_taken, read_log};
+
+// Its folders are numbered: a program that starts a `Server` besides would have two of the same name.
+#[allow(clippy::duplicate_mod, reason = "a `Server` cannot come back after it was killed")]
+#[path = "process.rs"]
+mod process;
+
+const PATIENCE: Duration = Duration::from_mins(1);
+/// How often a port is tried that somebody else may take before us.
+const ATTEMPTS: u32 = 20;
+/// How many sentinels there are, and how many must miss the primary.
+const SENTINELS: usize = 3;
+const QUORUM: usize = 2;
+/// The pace of what sentinels do every few seconds, in milliseconds; and they are not to sit out half a minute
+/// because a busy machine held them up for two seconds.
+const PACE: &str =
+    "SENTINEL DEBUG info-period 500 publish-period 200 ask-period 200 tilt-trigger 60000 tilt-period 100";
+/// A failover that did not succeed has been given up by then.
+const GIVEN_UP: Duration = Duration::from_secs(15);
+const PRIMARY: &str = "SENTINEL GET-MASTER-ADDR-BY-NAME ours";
+
+pub struct Watched {
+    /// The first is the primary from the start.
+    pub nodes: Vec<Node>,
+    sentinels: Vec<Node>,
+}
+
+impl Watched {
+    /// Starts the six and waits until the sentinels know all of them.
+    pub fn start() -> Watched {
+        let primary = start_node(&[]);
+        let port = primary.port.to_string();
+        let replica = || start_node(&["--replicaof", "127.0.0.1", &port]);
+        let nodes = vec![primary, replica(), replica()];
+        let sentinels: Vec<Node> = (0..SENTINELS).map(|_| start_sentinel(nodes[0].port)).collect();
+        let watched = Watched { nodes, sentinels };
+        for con in &mut watched.asked() {
+            wait_for("the others", || text(con, "SENTINEL SENTINELS ours").matches("[name, ").count() == 2);
+            wait_for("the quorum", || call(con, &["SENTINEL", "CKQUORUM", "ours"]).is_ok());
+        }
+        watched.settle();
+        watched
+    }
+
+    pub fn client(&self) -> Client {
+        let sentinels = self.sentinels.iter().map(|sentinel| sentinel.port).collect();
+        let mut client = Client { sentinels, con: None };
+        client.con();
+        client
+    }
+
+    /// Has a living primary replaced, which it learns a moment later than its successor.
+    pub fn replace(&self) {
+        let con = &mut self.sentinels[0].connection();
+        let mut asked: Option<Instant> = None;
+        wait_for("a failover", || {
+            if asked.is_none_or(|asked| asked.elapsed() > GIVEN_UP) {
+                // It is given up when the sentinel has not heard from the replicas lately.
+                let _ = call(con, &["SENTINEL", "FAILOVER", "ours"]);
+                asked = Some(Instant::now());
+            }
+            named(con) != self.nodes[0].port
+        });
+    }
+
+    /// Waits until all sentinels name one and the same other primary than the first.
+    pub fn successor(&self) -> &Node {
+        let first = self.nodes[0].port;
+        let mut cons = self.asked();
+        wait_for("a successor that all agree on", || {
+            let named: Vec<u16> = cons.iter_mut().map(named).collect();
+            named.iter().all(|port| *port != first && *port == named[0])
+        });
+        let port = named(&mut cons[0]);
+        self.nodes.iter().find(|node| node.port == port).expect("one of ours")
+    }
+
+    /// Waits until all sentinels have seen two replicas follow the primary that they name, and have their copy.
+    /// Before, any of them may send a node its orders once more, which cut off the node's clients.
+    pub fn settle(&self) {
+        for con in &mut self.asked() {
+            wait_for("two replicas", || {
+                let follows = format!("master-port, {},", named(con));
+                let replicas = text(con, "SENTINEL REPLICAS ours");
+                let both = |what: &str| replicas.matches(what).count() == 2;
+                both("role-reported, slave,") && both("master-link-status, ok,") && both(&follows)
+            });
+        }
+    }
+
+    fn asked(&self) -> Vec<Connection> {
+        self.sentinels.iter().map(Node::connection).collect()
+    }
+}
+
+/// With an append-only file, so that one that comes back has a state of its own to give up.
+fn start_node(args: &[&str]) -> Node {
+    let dir = fresh_dir();
+    let module = module();
+    let own = ["--save", "", "--appendonly", "yes", "--appendfsync", "no", "--repl-diskless-sync-delay", "0"];
+    let mut command: Vec<OsString> = ["redis-server", "--loadmodule"].map(OsString::from).to_vec();
+    command.push(module.into());
+    command.extend(own.iter().chain(args).map(OsString::from));
+    Node::start(dir, command)
+}
+
+fn start_sentinel(primary: u16) -> Node {
+    let dir = fresh_dir();
+    let settings = [
+        format!("sentinel monitor ours 127.0.0.1 {primary} {QUORUM}"),
+        "sentinel down-after-milliseconds ours 1000".to_string(),
+        "sentinel failover-timeout ours 6000".to_string(),
+        "sentinel parallel-syncs ours 2".to_string(),
+    ];
+    let file = dir.join("sentinel.conf");
+    fs::write(&file, settings.join("\n")).unwrap();
+    let sentinel = Node::start(dir, ["redis-server".into(), file.into(), "--sentinel".into()].to_vec());
+    text(&mut sentinel.connection(), PACE);
+    sentinel
+}
+
+/// A process that can be killed and come back on its port; `support::Server` comes back only from an end in good order.
+pub struct Node {
+    pub port: u16,
+    command: Vec<OsString>,
+    child: Child,
+    dir: PathBuf,
+}
+
+impl Node {
+    fn start(dir: PathBuf, mut command: Vec<OsString>) -> Node {
+        command.extend(["--bind", "127.0.0.1", "--dir"].map(OsString::from));
+        command.push(dir.clone().into());
+        let (port, child) =
+            (0..ATTEMPTS).find_map(|_| try_launch(&command, free_port(), &dir)).expect("a port");
+        Node { port, command, child, dir }
+    }
+
+    /// With SIGKILL.
+    pub fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    /// On the port and folder that it had.
+    pub fn start_again(&mut self) {
+        let again = (0..ATTEMPTS).find_map(|_| {
+            sleep(Duration::from_millis(100));
+            try_launch(&self.command, self.port, &self.dir)
+        });
+        self.child = again.expect("its port").1;
+    }
+
+    pub fn connection(&self) -> Connection {
+        connect(self.port).unwrap_or_else(|error| panic!("no connection: {error}"))
+    }
+}
+
+/// `None` if somebody took the port.
+fn try_launch(command: &[OsString], port: u16, dir: &Path) -> Option<(u16, Child)> {
+    match launch(command, port, dir) {
+        Ok(child) => Some((port, child)),
+        Err(log) if port_was_taken(&log) => None,
+        Err(log) => panic!("not started:\n{log}"),
+    }
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("log of what ran on port {}:\n{}", self.port, read_log(&self.dir));
+        }
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        let _ = fs::remove_dir_all(&self.dir);
+    }
+}
+
+/// Knows the sentinels only: it asks them for the primary, and again whenever its connection breaks.
+pub struct Client {
+    sentinels: Vec<u16>,
+    con: Option<Connection>,
+}
+
+impl Client {
+    /// A connection error means that nobody knows whether the call was carried out.
+    pub fn call(&mut self, line: &str) -> RedisResult<redis::Value> {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        loop {
+            match call(self.con(), &words) {
+                // It was demoted, and has carried out nothing.
+                Err(error) if error.code() == Some("READONLY") => self.con = None,
+                Err(error) => {
+                    self.con = None;
+                    return Err(error);
+                }
+                reply => return reply,
+            }
+        }
+    }
+
+    fn con(&mut self) -> &mut Connection {
+        let sentinels = &self.sentinels;
+        self.con.get_or_insert_with(|| find_primary(sentinels))
+    }
+}
+
+/// Goes where the sentinels point, until the one there says itself that it is a primary.
+fn find_primary(sentinels: &[u16]) -> Connection {
+    let deadline = Instant::now() + PATIENCE;
+    for sentinel in sentinels.iter().cycle() {
+        assert!(Instant::now() < deadline, "no primary for {PATIENCE:?}");
+        if let Ok(mut con) = connect(named(&mut connect(*sentinel).unwrap()))
+            && call(&mut con, &["ROLE"]).is_ok_and(|role| simple(&role).starts_with("[master"))
+        {
+            return con;
+        }
+        sleep(Duration::from_millis(20));
+    }
+    unreachable!("there are sentinels")
+}
+
+fn named(sentinel: &mut Connection) -> u16 {
+    let address = text(sentinel, PRIMARY);
+    address.trim_matches(['[', ']']).rsplit(", ").next().unwrap().parse().unwrap()
+}
