@@ -41,14 +41,14 @@ impl BatchBucket {
         let start = batch.start.max(batch.last.minus(self.period));
         let periods = now.since(start).as_micros() / self.period.as_micros();
         let tokens = i128::from(batch.tokens) + i128::from(periods) * i128::from(self.refill);
-        match u64::try_from(tokens) {
-            Ok(tokens) if tokens >= self.capacity => self.fresh(now),
-            _ => Batch {
-                // Below the capacity, and not below what was stored.
-                tokens: i64::try_from(tokens).unwrap_or(batch.tokens),
-                start: start.plus(Span::from_micros(periods.saturating_mul(self.period.as_micros()))),
-                last: now,
-            },
+        if tokens >= i128::from(self.capacity) {
+            return self.fresh(now);
+        }
+        Batch {
+            // Below the capacity, and not below what was stored.
+            tokens: i64::try_from(tokens).unwrap_or(batch.tokens),
+            start: start.plus(Span::from_micros(periods.saturating_mul(self.period.as_micros()))),
+            last: now,
         }
     }
 

@@ -87,7 +87,9 @@ impl State for Leases {
         let parts = reader.byte().filter(|parts| *parts < 16)?;
         let mut change = Change { last: super::instant(reader)?, ..Change::default() };
         if parts & 1 != 0 {
-            change.moved = Some((super::instant(reader)?, super::instant(reader)?));
+            // Where it moves to is when the change was made; else what is said twice would move twice.
+            let moved = (super::instant(reader)?, super::instant(reader)?);
+            change.moved = Some(Some(moved).filter(|(_, to)| *to == change.last)?);
         }
         if parts & 2 != 0 {
             change.released = Some(decode_id(reader)?);

@@ -71,7 +71,9 @@ impl State for Log {
         let parts = reader.byte().filter(|parts| *parts < 8)?;
         let mut change = Change { last: instant(reader)?, entered: instant(reader)?, ..Change::default() };
         if parts & 1 != 0 {
-            change.moved = Some((instant(reader)?, instant(reader)?));
+            // Where it moves to is when the change was made; else what is said twice would move twice.
+            let moved = (instant(reader)?, instant(reader)?);
+            change.moved = Some(Some(moved).filter(|(_, to)| *to == change.last)?);
         }
         if parts & 2 != 0 {
             change.dropped = Some(instant(reader)?);

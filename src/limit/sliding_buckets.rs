@@ -83,7 +83,7 @@ impl SlidingBuckets {
             .then(|| Bucket { number: self.number(buckets.last), count: buckets.total() });
         let stored = if collapsed.is_some() { None } else { Some(buckets.buckets.iter().copied()) };
         let all = collapsed.into_iter().chain(stored.into_iter().flatten());
-        all.filter(move |bucket| bucket.number >= first)
+        all.filter(move |bucket| bucket.number >= first && bucket.count > 0)
     }
 
     fn count(&self, buckets: &Buckets, now: Time) -> u64 {
