@@ -1,7 +1,9 @@
 //! `RL.<LIMITER> key <parameters> [options]`: asks, and takes if it may.
 
 use crate::limit::with_limiter;
-use crate::limit::{Answer, CATALOG, Error, Limiter, Manner, Request, State, Verdict, look, rule};
+use crate::limit::{
+    Answer, CATALOG, Error, Limiter, Manner, Request, State, Verdict, check, look, may_err, rule,
+};
 use crate::server::{Access, Call, Command, Counter, Key, Keys, Outcome, Reply, clock};
 use crate::time::{Span, Time};
 
@@ -51,6 +53,12 @@ pub fn ask<L: Limiter>(
         return Ok((glance(&key, limiter, asked, 0), 0));
     }
     let mut key = Key::<L::State>::open(call, 1, Access::Change)?;
+    if let Some(state) = key.state()
+        && asked < state.last()
+        && may_err::<L>(manner)
+    {
+        check(limiter, state, asked, cost, manner)?;
+    }
     let now = read_clock(&mut key, limiter, asked)?;
     let lag = now.since(asked);
     let judged = match manner {

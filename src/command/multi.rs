@@ -200,6 +200,9 @@ impl<'a> Asked<'a> {
     fn judge(&mut self, held: &mut [Limits<'_, 'a>]) -> Result<bool, Error> {
         let (now, manner) = (self.now, self.manner);
         self.change(held, |pair, limiter, limits| {
+            with_limiter!(limiter, limiter => pair.check(limiter, limits, now, manner))
+        })?;
+        self.change(held, |pair, limiter, limits| {
             with_limiter!(limiter, limiter => pair.judge(limiter, limits, now, manner))
         })?;
         Ok(self.pairs.iter().all(|pair| pair.answer.verdict.admits()))

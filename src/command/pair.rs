@@ -1,6 +1,6 @@
 //! A limit on a key, one of several that are asked together: what a limiter's own command does, in steps.
 
-use crate::limit::{Answer, Error, Gauge, Limiter, Manner, State, Verdict, look, rule};
+use crate::limit::{Answer, Error, Gauge, Limiter, Manner, State, Verdict, check, look, may_err, rule};
 use crate::server::Limits;
 use crate::time::{Span, Time};
 
@@ -56,6 +56,21 @@ impl Pair {
         )?;
         self.lag = self.now.since(asked);
         Ok(())
+    }
+
+    /// Whether the limit can be asked for that at all; to be known before any is moved.
+    pub fn check<L: Limiter>(
+        &self,
+        limiter: &L,
+        limits: &Limits<'_, '_>,
+        asked: Time,
+        manner: Manner,
+    ) -> Result<(), Error> {
+        if !may_err::<L>(manner) {
+            return Ok(());
+        }
+        let checked = |state: &L::State| check(limiter, state, asked, self.cost, manner);
+        limits.with_state(limiter.span(), || limiter.fresh(asked), checked)
     }
 
     pub fn judge<L: Limiter>(

@@ -1,5 +1,6 @@
 //! Verdicts, and how those on several limits and the reading of the clock come together in one.
 
+use super::codec::Reader;
 use super::{Error, Limiter, Manner, State};
 use crate::time::{Span, Time};
 
@@ -136,12 +137,42 @@ pub fn look<L: Limiter>(limiter: &L, state: &L::State, now: Time, cost: u64) -> 
     let (verdict, gauge, lag) = match reading(limiter, state, now) {
         Reading::At(then) => (limiter.judge(state, then, cost), limiter.gauge(state, then), then.since(now)),
         Reading::SetBack => {
-            let (verdict, gauge) = limiter.look_back(state, now, cost);
-            (verdict, gauge, Span::ZERO)
+            let moved = moved(limiter, state, now);
+            (limiter.judge(&moved, now, cost), limiter.gauge(&moved, now), Span::ZERO)
         }
     };
     let verdict = if cost == 0 { Verdict::ADMIT } else { verdict };
     Answer { verdict, gauge }.delayed(lag)
+}
+
+/// A copy of the state as it will be when a clock that was set back has moved it to `now`.
+fn moved<L: Limiter>(limiter: &L, state: &L::State, now: Time) -> L::State {
+    let mut bytes = Vec::new();
+    state.encode(&mut bytes);
+    // What was just encoded can be decoded.
+    let mut copy = L::State::decode(&mut Reader::new(&bytes)).unwrap_or_else(L::State::blank);
+    copy.apply(limiter.rebase(state, now));
+    copy
+}
+
+/// Whether [`rule`] may say that a request is an error.
+pub fn may_err<L: Limiter>(manner: Manner) -> bool {
+    L::BOOKS || matches!(manner, Manner::Force | Manner::Reserve { .. })
+}
+
+/// Whether it does, for whoever must know before a clock that was set back moves the state: an error changes nothing.
+pub fn check<L: Limiter>(
+    limiter: &L,
+    state: &L::State,
+    now: Time,
+    cost: u64,
+    manner: Manner,
+) -> Result<(), Error> {
+    match reading(limiter, state, now) {
+        Reading::At(then) => rule(limiter, state, then, then.since(now), cost, manner),
+        Reading::SetBack => rule(limiter, &moved(limiter, state, now), now, Span::ZERO, cost, manner),
+    }
+    .map(drop)
 }
 
 /// The verdict on a request, and how much of its cost it is charged if it is admitted.

@@ -176,11 +176,6 @@ impl Limiter for AlignedWindow {
     fn rebase<'a>(&'a self, tally: &'a Tally, now: Time) -> Tally {
         Tally { last: now, ..*tally }
     }
-
-    fn look_back(&self, tally: &Tally, now: Time, cost: u64) -> (Verdict, Gauge) {
-        let moved = self.rebase(tally, now);
-        (self.judge(&moved, now, cost), self.gauge(&moved, now))
-    }
 }
 
 impl Small for Opened {

@@ -52,7 +52,7 @@ pub use catalog::{AnyLimiter, AnyState, CATALOG, Kept, Kind, Row, find};
 pub(crate) use catalog::{with_kept, with_limiter, with_state};
 use codec::{Reader, put};
 pub use concurrent::Concurrent;
-pub use decide::{Answer, Gauge, Reading, Verdict, look, read_clock, rule};
+pub use decide::{Answer, Gauge, Reading, Verdict, check, look, may_err, read_clock, rule};
 pub use error::Error;
 pub use fixed_window::{AlignedWindow, FixedWindow, Opened, Tally};
 pub use gcra::{Arrival, Gcra, parse_cell};
@@ -127,12 +127,6 @@ pub trait Limiter {
 
     /// What moves the state back to `now`, when the clock was set back.
     fn rebase<'a>(&'a self, state: &'a Self::State, now: Time) -> <Self::State as State>::Change<'a>;
-
-    /// Judges and gauges as if the state had been moved back to `now`. Where nothing depends on where the clock
-    /// stands, only on time that passed, that is how it was at its last charge.
-    fn look_back(&self, state: &Self::State, _now: Time, cost: u64) -> (Verdict, Gauge) {
-        (self.judge(state, state.last(), cost), self.gauge(state, state.last()))
-    }
 }
 
 /// What a key stores for a limiter.

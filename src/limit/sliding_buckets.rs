@@ -167,12 +167,6 @@ impl Limiter for SlidingBuckets {
         let newest = Bucket { number: self.number(now), count: self.count(buckets, buckets.last) };
         self.change(now, newest.number, newest)
     }
-
-    fn look_back(&self, buckets: &Buckets, now: Time, cost: u64) -> (Verdict, Gauge) {
-        let mut moved = self.fresh(now);
-        moved.apply(self.rebase(buckets, now));
-        (self.judge(&moved, now, cost), self.gauge(&moved, now))
-    }
 }
 
 impl Buckets {

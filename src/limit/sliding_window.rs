@@ -171,11 +171,6 @@ impl Limiter for SlidingWindow {
     fn rebase<'a>(&'a self, counts: &'a Counts, now: Time) -> Counts {
         Counts { current: counts.total(), previous: 0, window: self.window, last: now }
     }
-
-    fn look_back(&self, counts: &Counts, now: Time, cost: u64) -> (Verdict, Gauge) {
-        let moved = self.rebase(counts, now);
-        (self.judge(&moved, now, cost), self.gauge(&moved, now))
-    }
 }
 
 impl Counts {

@@ -95,7 +95,8 @@ impl Limiter for Uniform {
         let passed = match gate.passed {
             NEVER => NEVER,
             passed if passed >= gate.last => now.plus(passed.since(gate.last)),
-            passed => now.minus(gate.last.since(passed)),
+            // A passage before the epoch is still one.
+            passed => now.minus(gate.last.since(passed)).max(Time::from_micros(1)),
         };
         Gate { passed, last: now }
     }
