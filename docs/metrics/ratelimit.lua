@@ -1,0 +1,10 @@
+-- INFO ratelimit as redis_exporter's --script wants it: names and numbers in turn.
+local numbers = {}
+for line in string.gmatch(redis.call('INFO', 'ratelimit'), '[^\r\n]+') do
+  local name, number = string.match(line, '^ratelimit_([%w_]+):(%d+)$')
+  if name and name ~= 'build' then
+    table.insert(numbers, name)
+    table.insert(numbers, number)
+  end
+end
+return numbers
