@@ -1,0 +1,104 @@
+// ioredis: limits, a lease and time-outs.
+//
+//     ioredis.mjs [URL [PROTOCOL [SILENT_URL]]]
+//
+// Nobody answers at SILENT_URL.
+
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { Redis } from 'ioredis'
+
+const [url = 'redis://127.0.0.1:6379', protocol = '3', silent = 'redis://127.0.0.1:1'] = process.argv.slice(2)
+const OPEN = 200 // without an answer: let it pass
+const CLOSED = 503 // or turn it away
+
+async function connect(url) {
+  // No retries: the lost call may have been counted. No queue for better times: an answer now, or none.
+  const patience = { connectTimeout: 80, commandTimeout: 80, maxRetriesPerRequest: 0, enableOfflineQueue: false }
+  const redis = new Redis(url, { protocol: Number(protocol), lazyConnect: true, ...patience })
+  redis.on('error', () => {}) // the callers see it
+  await Promise.race([redis.connect().catch(() => {}), sleep(500)])
+  return redis
+}
+
+function headers(name, window, [limited, limit, remaining, retryAfter, resetAfter]) {
+  const seconds = Math.ceil((limited ? retryAfter : resetAfter) / 1000)
+  const fields = {
+    'RateLimit-Policy': `"${name}";q=${limit};w=${window}`,
+    RateLimit: `"${name}";r=${remaining};t=${seconds}`,
+  }
+  return limited ? { ...fields, 'Retry-After': String(seconds) } : fields
+}
+
+class Limits {
+  unanswered = 0 // set an alert on it
+
+  constructor(redis) {
+    this.redis = redis
+  }
+
+  // The status and the headers for a request: three a minute, and all three may come at once.
+  async check(user, withoutAnswer = OPEN) {
+    try {
+      const reply = await this.redis.call('RL.GCRA', `user:${user}`, 2, 3, 60000)
+      return [reply[0] ? 429 : 200, headers('user', 60, reply)]
+    } catch {
+      this.unanswered += 1
+      return [withoutAnswer, {}]
+    }
+  }
+
+  // Two a minute and 100 a day: whether both admit, and the answer of each.
+  async plan(user) {
+    const limits = ['LIMIT', 'SLIDINGWINDOW', 2, 60000, 'LIMIT', 'SLIDINGWINDOW', 100, 86400000]
+    const [[limited], each] = await this.redis.call('RL.MULTI', 1, `plan:${user}`, ...limits)
+    return [!limited, each]
+  }
+
+  // Works if there is room, and says whether. No answer is an error: then the work is not begun.
+  async withLease(key, capacity, ttl, work) {
+    const id = randomUUID()
+    try {
+      const [limited] = await this.redis.call('RL.CONCURRENT', key, capacity, ttl, id)
+      if (!limited) await work()
+      return !limited
+    } finally {
+      await this.redis.call('RL.RELEASE', key, id).catch(() => {}) // else the lease ends by itself
+    }
+  }
+}
+
+const limits = new Limits(await connect(url))
+const user = randomUUID() // fresh keys for each run
+
+const answers = []
+for (let call = 0; call < 4; call += 1) answers.push(await limits.check(user))
+assert.deepEqual(answers.map(([status]) => status), [200, 200, 200, 429])
+assert.deepEqual(answers.map(([, fields]) => fields.RateLimit.split(';')[1]), ['r=2', 'r=1', 'r=0', 'r=0'])
+const wait = Number(answers[3][1]['Retry-After'])
+assert(wait >= 1 && wait <= 20)
+console.log('1 check:', JSON.stringify(answers[3]))
+
+const db = `db:${user}`
+let second
+assert(await limits.withLease(db, 1, 30000, async () => { second = await limits.withLease(db, 1, 30000, () => {}) }))
+assert(second === false && await limits.withLease(db, 1, 30000, () => {}))
+console.log('2 lease: taken, refused, released, taken')
+
+const plans = []
+for (let call = 0; call < 3; call += 1) plans.push(await limits.plan(user))
+assert.deepEqual(plans.map(([admitted]) => admitted), [true, true, false])
+const [minute, day] = plans[2][1]
+assert.deepEqual([minute[0], day[0], day[2]], [1, 0, 98])
+console.log('3 plan: refused by the minute, 98 left of the day')
+
+const start = performance.now()
+const down = new Limits(await connect(silent))
+assert.deepEqual([await down.check(user), await down.check(user, CLOSED)], [[200, {}], [503, {}]])
+assert(performance.now() - start < 1000)
+assert.deepEqual([limits.unanswered, down.unanswered], [0, 2])
+console.log('4 no answer: open 200, closed 503, 2 counted')
+
+limits.redis.disconnect()
+down.redis.disconnect()

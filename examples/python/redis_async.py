@@ -1,0 +1,95 @@
+"""redis.asyncio: limits, a lease and time-outs.
+
+    redis_async.py [URL [PROTOCOL [SILENT_URL]]]
+
+Nobody answers at SILENT_URL."""
+
+import asyncio
+import sys
+import time
+from contextlib import asynccontextmanager, suppress
+from uuid import uuid4
+
+from redis.asyncio import Redis
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
+from redis.exceptions import RedisError
+
+OPEN, CLOSED = 200, 503  # without an answer: let it pass, or turn it away
+
+
+def connect(url, protocol):
+    # No retries: the lost call may have been counted.
+    patience = {"socket_timeout": 0.08, "socket_connect_timeout": 0.08, "retry": Retry(NoBackoff(), 0)}
+    return Redis.from_url(url, protocol=protocol, **patience)
+
+
+def headers(name, window, reply):
+    limited, limit, remaining, retry_after, reset_after = reply
+    seconds = -(-(retry_after if limited else reset_after) // 1000)  # rounded up
+    fields = {"RateLimit-Policy": f'"{name}";q={limit};w={window}', "RateLimit": f'"{name}";r={remaining};t={seconds}'}
+    return fields | {"Retry-After": str(seconds)} if limited else fields
+
+
+class Limits:
+    def __init__(self, redis):
+        self.redis = redis
+        self.unanswered = 0  # set an alert on it
+
+    async def check(self, user, without_answer=OPEN):
+        """The status and the headers for a request: three a minute, and all three may come at once."""
+        try:
+            reply = await self.redis.execute_command("RL.GCRA", f"user:{user}", 2, 3, 60000)
+        except RedisError:
+            self.unanswered += 1
+            return without_answer, {}
+        return 429 if reply[0] else 200, headers("user", 60, reply)
+
+    async def plan(self, user):
+        """Two a minute and 100 a day: whether both admit, and the answer of each."""
+        limits = ["LIMIT", "SLIDINGWINDOW", 2, 60000, "LIMIT", "SLIDINGWINDOW", 100, 86400000]
+        (limited, *_), each = await self.redis.execute_command("RL.MULTI", 1, f"plan:{user}", *limits)
+        return not limited, each
+
+    @asynccontextmanager
+    async def lease(self, key, capacity, ttl):
+        """Whether there is room for this piece of work. No answer is an error: then it is not begun."""
+        lease_id = uuid4().hex
+        try:
+            limited, *_ = await self.redis.execute_command("RL.CONCURRENT", key, capacity, ttl, lease_id)
+            yield not limited
+        finally:
+            with suppress(RedisError):  # else the lease ends by itself
+                await self.redis.execute_command("RL.RELEASE", key, lease_id)
+
+
+async def main(url="redis://127.0.0.1:6379", protocol="3", silent="redis://127.0.0.1:1"):
+    user = uuid4().hex  # fresh keys for each run
+    async with connect(url, int(protocol)) as redis, connect(silent, int(protocol)) as nobody:
+        limits, down = Limits(redis), Limits(nobody)
+
+        answers = [await limits.check(user) for _ in range(4)]
+        assert [status for status, _ in answers] == [200, 200, 200, 429], answers
+        assert [fields["RateLimit"].split(";")[1] for _, fields in answers] == ["r=2", "r=1", "r=0", "r=0"]
+        assert 1 <= int(answers[3][1]["Retry-After"]) <= 20 and "Retry-After" not in answers[0][1]
+        print("1 check:", *answers[3])
+
+        async with limits.lease(f"db:{user}", 1, 30000) as first, limits.lease(f"db:{user}", 1, 30000) as second:
+            assert (first, second) == (True, False)
+        async with limits.lease(f"db:{user}", 1, 30000) as third:
+            assert third
+        print("2 lease: taken, refused, released, taken")
+
+        plans = [await limits.plan(user) for _ in range(3)]
+        assert [admitted for admitted, _ in plans] == [True, True, False]
+        (minute, *_), (day, _, left, *_) = plans[2][1]
+        assert (minute, day, left) == (1, 0, 98)
+        print("3 plan: refused by the minute, 98 left of the day")
+
+        start = time.monotonic()
+        assert await down.check(user) == (200, {}) and await down.check(user, without_answer=CLOSED) == (503, {})
+        assert time.monotonic() - start < 1 and (limits.unanswered, down.unanswered) == (0, 2)
+        print("4 no answer: open 200, closed 503, 2 counted")
+
+
+asyncio.run(main(*sys.argv[1:]))
