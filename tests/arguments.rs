@@ -224,6 +224,21 @@ fn a_limit_that_takes_more_than_a_century_to_refill_is_an_error() {
 }
 
 #[test]
+fn sub_buckets_tile_the_window_and_are_at_most_1024() {
+    let server = Server::start(&[]);
+    let mut con = server.connection();
+    let valid = "RL.SLIDINGWINDOW k 1 1000 PRECISION 100";
+    for parameters in ["1 1000 PRECISION 300", "1 1025 PRECISION 1", "1 1000 PRECISION 1001"] {
+        for line in
+            [format!("RL.SLIDINGWINDOW k {parameters}"), format!("RL.PEEK k SLIDINGWINDOW {parameters}")]
+        {
+            let told = error_of(&mut con, valid, &words(&line));
+            assert_eq!(told, "ERR PRECISION must divide window into at most 1024 parts", "{line}");
+        }
+    }
+}
+
+#[test]
 fn a_bucket_refilled_in_batches_takes_whole_periods_and_a_century_at_most() {
     let server = Server::start(&[]);
     let mut con = server.connection();

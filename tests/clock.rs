@@ -10,7 +10,13 @@
 
 mod support;
 
-use support::{SECOND, Server, T0, call, ints, text};
+use redis::Connection;
+use support::{SECOND, Server, T0, call, dump, error, ints, multi, text};
+
+/// In milliseconds.
+const YEAR: u64 = 365 * 86_400_000;
+/// The first instant that may be asked for, in microseconds.
+const EARLY: u64 = 1_000_000_000_000_000;
 
 #[test]
 fn no_time_passes_while_the_clock_is_behind_the_last_charge() {
@@ -99,6 +105,72 @@ fn a_clock_set_back_further_than_the_reset_moves_the_state_even_by_a_refusal() {
         assert_eq!(ints(con, &format!("{ask} AT {}", later - 1))[..2], [1, reply[1]], "{ask}");
         assert_eq!(ints(con, &format!("{ask} AT {later}"))[0], 0, "{ask}");
     }
+}
+
+#[test]
+fn an_error_leaves_a_state_ahead_of_a_clock_that_was_set_back_as_it_is() {
+    let server = Server::start(&[]);
+    let con = &mut server.connection();
+    // The year 2096, and more than a hundred years of debt; sixty years are less than the clock was set back by.
+    let (future, most, sixty_years) = (4_000_000_000 * SECOND, (1u64 << 53) - 1, 60 * YEAR);
+    for line in [
+        "RL.TOKENBUCKET tb 9 1 3600000",
+        "RL.TOKENBUCKET batch 9 1 3600000 BATCH",
+        "RL.LEAKYBUCKET water 9 1 3600000",
+        &format!("RL.UNIFORM gate {sixty_years}"),
+        "RL.SMOOTH smooth 1 3600000",
+    ] {
+        ints(con, &format!("{line} AT {future}"));
+    }
+    multi(con, &format!("RL.MULTI 1 all AT {future} LIMIT GCRA 9 1 3600000 LIMIT FIXEDWINDOW 9 3600000"));
+    let look = |con: &mut Connection| {
+        ["tb", "batch", "water", "gate", "smooth", "all"]
+            .map(|key| (dump(con, key), text(con, &format!("PEXPIRETIME {key}"))))
+    };
+    let before = look(con);
+    for line in [
+        format!("RL.TOKENBUCKET tb 9 1 3600000 FORCE COST {most} AT {T0}"),
+        format!("RL.TOKENBUCKET batch 9 1 3600000 BATCH FORCE COST {most} AT {T0}"),
+        format!("RL.LEAKYBUCKET water 9 1 3600000 FORCE COST {most} AT {T0}"),
+        format!("RL.UNIFORM gate {sixty_years} FORCE AT {T0}"),
+        format!("RL.UNIFORM gate {sixty_years} RESERVE AT {T0}"),
+        format!("RL.SMOOTH smooth 1 3600000 COST {most} AT {T0}"),
+        format!(
+            "RL.MULTI 1 all AT {T0} FORCE LIMIT FIXEDWINDOW 9 3600000 COST 1 LIMIT GCRA 9 1 3600000 COST {most}"
+        ),
+    ] {
+        assert_eq!(error(con, &line), "ERR limit would take too long to refill", "{line}");
+        assert_eq!(look(con), before, "{line}");
+    }
+}
+
+/// Where a debt that is worked off already meets a century that it would take.
+#[test]
+fn an_error_leaves_a_batch_of_decades_as_it_is() {
+    let server = Server::start(&[]);
+    let con = &mut server.connection();
+    let bucket = format!("RL.TOKENBUCKET b 2 2 {} BATCH", 66 * YEAR);
+    ints(con, &format!("{bucket} AT {EARLY}"));
+    // 65 years later.
+    ints(con, &format!("{bucket} AT 3049840000000000"));
+    let before = (dump(con, "b"), text(con, "PEXPIRETIME b"));
+    let line = format!("{bucket} FORCE COST 1 AT {EARLY}");
+    if call(con, &line.split(' ').collect::<Vec<_>>()).is_err() {
+        assert_eq!((dump(con, "b"), text(con, "PEXPIRETIME b")), before, "{line}");
+    }
+}
+
+#[test]
+fn a_gate_that_was_given_back_ahead_of_the_clock_is_as_a_probe_says() {
+    let server = Server::start(&[]);
+    let con = &mut server.connection();
+    let interval = 45 * YEAR;
+    ints(con, &format!("RL.UNIFORM u {interval} AT {EARLY}"));
+    ints(con, &format!("RL.UNIFORM u {interval} FORCE AT {EARLY}"));
+    ints(con, &format!("RL.REFUND u UNIFORM {interval} AT {}", EARLY + 40 * YEAR * 1000));
+    let told = ints(con, &format!("RL.PEEK u UNIFORM {interval} AT {EARLY}"));
+    let done = ints(con, &format!("RL.UNIFORM u {interval} AT {EARLY}"));
+    assert_eq!([done[0], done[3]], [told[0], told[3]], "told {told:?}, done {done:?}");
 }
 
 #[test]

@@ -10,11 +10,13 @@
 
 #[path = "support/cluster.rs"]
 mod cluster;
+#[path = "support/load.rs"]
+mod load;
 mod support;
 
 use redis::{Connection, Value};
 
-use cluster::{Cluster, Load, serves};
+use cluster::{Cluster, serves};
 use support::{T0, call, error, info, ints, sync, text, wait_for};
 
 const OTHER_SLOTS: &str = "CROSSSLOT Keys in request don't hash to the same slot";
@@ -165,7 +167,7 @@ fn a_slot_moves_amid_calls_and_not_one_more_is_admitted() {
     }
     let kept = contents(from, slot);
     assert_eq!(kept.len(), 20);
-    let load = Load::start(&cluster, &CALLED);
+    let load = cluster::load(&cluster, &CALLED);
     load.all_go_on(10);
 
     let id = |con: &mut Connection| text(con, "CLUSTER MYID");
@@ -216,7 +218,7 @@ fn a_promoted_replica_goes_on_where_the_killed_primary_was() {
         text(con, line);
     }
     let kept = contents(con, slot);
-    let load = Load::start(&cluster, &CALLED);
+    let load = cluster::load(&cluster, &CALLED);
     load.all_go_on(100);
 
     // A server that is dropped is killed, with SIGKILL. The other nodes notice and elect its replica, by themselves.

@@ -10,26 +10,29 @@
 
 #[path = "support/called.rs"]
 mod called;
+#[path = "support/contents.rs"]
+mod contents;
+#[path = "support/load.rs"]
+mod load;
 #[path = "support/machine.rs"]
 mod machine;
 mod support;
 
 use std::fs;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread::{self, JoinHandle};
 
 use redis::Connection;
 
-use called::{CALLED, CALLERS, LIMIT, contents, refused, remaining, words};
+use called::{CALLED, CALLERS, LIMIT, remaining, words};
+use contents::contents;
+use load::{Course, Load};
 use machine::{Machine, persistence, size};
-use support::{AOF_AT_ONCE, Server, call, ints, text, wait_for};
+use support::{AOF_AT_ONCE, Server, call, ints, refused, text, wait_for};
 
 #[test]
 fn a_kill_loses_no_answered_call_if_the_aof_is_written_always() {
     for preamble in ["yes", "no"] {
         let machine = Machine::start(&[&AOF_AT_ONCE[..], &["--aof-use-rdb-preamble", preamble]].concat());
-        let load = Load::start(&machine);
+        let load = begin(&machine);
         load.all_go_on(50);
         // So that what is found stands partly in the rewritten file and partly behind it.
         let con = &mut machine.server.connection();
@@ -38,7 +41,7 @@ fn a_kill_loses_no_answered_call_if_the_aof_is_written_always() {
         assert_eq!(persistence(con, "aof_last_bgrewrite_status"), "ok");
         load.all_go_on(50);
         machine.kill();
-        load.must_be_found_by(machine.successor(&AOF_AT_ONCE), &format!("preamble {preamble}"));
+        must_be_found_by(machine.successor(&AOF_AT_ONCE), load, &format!("preamble {preamble}"));
     }
 }
 
@@ -48,7 +51,7 @@ fn nor_does_a_kill_while_the_aof_is_rewritten() {
         // Five seconds a key.
         let slow = ["--aof-use-rdb-preamble", preamble, "--rdb-key-save-delay", "5000000"];
         let machine = Machine::start(&[&AOF_AT_ONCE[..], &slow].concat());
-        let load = Load::start(&machine);
+        let load = begin(&machine);
         load.all_go_on(50);
         let con = &mut machine.server.connection();
         text(con, "BGREWRITEAOF");
@@ -57,10 +60,8 @@ fn nor_does_a_kill_while_the_aof_is_rewritten() {
         machine.kill();
         // It is renamed when it is done.
         assert!(size(machine.server.dir(), "temp-rewriteaof-").is_some(), "too fast to be killed");
-        load.must_be_found_by(
-            machine.successor(&AOF_AT_ONCE),
-            &format!("amid a rewrite, preamble {preamble}"),
-        );
+        let when = format!("amid a rewrite, preamble {preamble}");
+        must_be_found_by(machine.successor(&AOF_AT_ONCE), load, &when);
     }
 }
 
@@ -94,70 +95,33 @@ fn a_kill_amid_a_save_leaves_the_old_rdb() {
 fn a_disk_that_fails_ends_a_server_that_writes_always_and_what_it_answered_is_there() {
     for when in ["full disk", "broken disk"] {
         let machine = Machine::start(&AOF_AT_ONCE);
-        let load = Load::start(&machine);
+        let load = begin(&machine);
         load.all_go_on(50);
         match when {
             "full disk" => machine.may_write(&(machine.aof_size() + 5000).to_string()),
             _ => machine.break_fsync(true),
         }
         wait_for("its end", || machine.server.log().contains("AOF fsync policy is 'always'"));
-        load.must_be_found_by(machine.successor(&AOF_AT_ONCE), when);
+        must_be_found_by(machine.successor(&AOF_AT_ONCE), load, when);
     }
 }
 
 /// Clients that call a line each until the server is gone.
-struct Load {
-    callers: Vec<(Arc<AtomicUsize>, JoinHandle<Vec<String>>)>,
-}
-
-impl Load {
-    fn start(machine: &Machine) -> Load {
-        let callers = CALLED.iter().flat_map(|line| (0..CALLERS).map(move |caller| (line, caller)));
-        let callers = callers.map(|(line, caller)| {
-            let calls = Arc::new(AtomicUsize::new(0));
-            let (con, counter) = (machine.server.connection(), calls.clone());
-            (calls, thread::spawn(move || call_until_cut_off(con, line, caller, &counter)))
-        });
-        Load { callers: callers.collect() }
-    }
-
-    /// Waits for so many more calls of each client.
-    fn all_go_on(&self, calls: usize) {
-        let now = || self.callers.iter().map(|(calls, _)| calls.load(Ordering::Relaxed));
-        let before: Vec<usize> = now().collect();
-        wait_for("calls of all", || now().zip(&before).all(|(now, before)| now >= before + calls));
-    }
-
-    /// All that was answered must be there, and at most the call that was under way with each client besides.
-    fn must_be_found_by(self, mut successor: Server, when: &str) {
-        let callers = self.callers.into_iter().map(|(_, caller)| caller.join().unwrap());
-        let acknowledged: Vec<Vec<String>> = callers.collect();
-        let con = &mut successor.connection();
-        for (line, names) in CALLED.iter().zip(acknowledged.chunks(CALLERS)) {
-            let names = names.concat();
-            let found = usize::try_from(LIMIT - remaining(con, line)).unwrap();
-            println!("{when}: {line}: acknowledged {}, found {found}", names.len());
-            assert!((names.len()..=names.len() + CALLERS).contains(&found), "{line}");
-            for lease in names.iter().filter(|_| line.contains('#')) {
-                let key = if line.contains("MULTI") { "all" } else { "lease" };
-                assert_eq!(ints(con, &format!("RL.RENEW {key} 3600000 {lease}")), [1], "{line}");
-            }
-        }
-        // And it is as sound as any.
-        let kept = contents(con);
-        assert_eq!(kept.len(), CALLED.len());
-        successor.restart();
-        assert_eq!(contents(&mut successor.connection()), kept);
-    }
+fn begin(machine: &Machine) -> Load<Vec<String>> {
+    let callers = CALLED.iter().flat_map(|line| (0..CALLERS).map(move |caller| (line, caller)));
+    Load::start(callers.map(|(line, caller)| {
+        let con = machine.server.connection();
+        move |course: &Course| call_until_cut_off(con, line, caller, course)
+    }))
 }
 
 /// The names of the calls that were answered.
-fn call_until_cut_off(mut con: Connection, line: &str, caller: usize, calls: &AtomicUsize) -> Vec<String> {
+fn call_until_cut_off(mut con: Connection, line: &str, caller: usize, course: &Course) -> Vec<String> {
     let names = (0..).map(|number| format!("{caller}-{number}"));
     let answered = names.take_while(|name| match call(&mut con, &words(&line.replace('#', name))) {
         Ok(reply) => {
             assert!(!refused(&reply), "{line}");
-            calls.fetch_add(1, Ordering::Relaxed);
+            course.goes_on();
             true
         }
         Err(error) => {
@@ -166,6 +130,27 @@ fn call_until_cut_off(mut con: Connection, line: &str, caller: usize, calls: &At
         }
     });
     answered.collect()
+}
+
+/// All that was answered must be there, and at most the call that was under way with each client besides.
+fn must_be_found_by(mut successor: Server, load: Load<Vec<String>>, when: &str) {
+    let acknowledged = load.finish();
+    let con = &mut successor.connection();
+    for (line, names) in CALLED.iter().zip(acknowledged.chunks(CALLERS)) {
+        let names = names.concat();
+        let found = usize::try_from(LIMIT - remaining(con, line)).unwrap();
+        println!("{when}: {line}: acknowledged {}, found {found}", names.len());
+        assert!((names.len()..=names.len() + CALLERS).contains(&found), "{line}");
+        for lease in names.iter().filter(|_| line.contains('#')) {
+            let key = if line.contains("MULTI") { "all" } else { "lease" };
+            assert_eq!(ints(con, &format!("RL.RENEW {key} 3600000 {lease}")), [1], "{line}");
+        }
+    }
+    // And it is as sound as any.
+    let kept = contents(&successor);
+    assert_eq!(kept.len(), CALLED.len());
+    successor.restart();
+    assert_eq!(contents(&successor), kept);
 }
 
 /// Charges 20,000 keys of five kinds.

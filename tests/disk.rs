@@ -10,6 +10,8 @@
 
 #[path = "support/called.rs"]
 mod called;
+#[path = "support/contents.rs"]
+mod contents;
 #[path = "support/machine.rs"]
 mod machine;
 mod support;
@@ -18,9 +20,10 @@ use std::ops::Range;
 
 use redis::Connection;
 
-use called::{CALLED, LIMIT, contents, refused, remaining, words};
+use called::{CALLED, LIMIT, remaining, words};
+use contents::contents;
 use machine::{Machine, persistence};
-use support::{call, error, error_line, text, wait_for};
+use support::{Server, call, error, error_line, refused, text, wait_for};
 
 /// What is called while the disk fails, so that the others stay countable.
 const ONCE_MORE: &str = "RL.GCRA more 999999 1 1800000";
@@ -50,7 +53,7 @@ fn a_full_disk_refuses_what_writes_and_forgets_nothing() {
     // The next effect fits in half.
     machine.may_write(&(machine.aof_size() + 10).to_string());
     let (told, refusal) = call_until_refused(con);
-    refuses_what_writes_and_answers_what_looks(con, &refusal);
+    refuses_what_writes_and_answers_what_looks(&machine.server, &refusal);
 
     machine.may_write("unlimited");
     wait_for("the next try to write", || call(con, &["PING"]).is_ok());
@@ -65,7 +68,7 @@ fn an_fsync_that_fails_refuses_what_writes_and_forgets_nothing() {
     machine.break_fsync(true);
     let (told, refusal) = call_until_refused(con);
     assert_eq!(refusal, "MISCONF Errors writing to the AOF file: Input/output error");
-    refuses_what_writes_and_answers_what_looks(con, &refusal);
+    refuses_what_writes_and_answers_what_looks(&machine.server, &refusal);
 
     machine.break_fsync(false);
     // The server does not try again by itself.
@@ -85,7 +88,7 @@ fn a_save_that_fails_refuses_what_writes_and_forgets_nothing() {
     wait_for("the save to fail", || persistence(con, "rdb_last_bgsave_status") == "err");
     let refusal = error(con, CALLED[0]);
     assert!(refusal.starts_with("MISCONF Redis is configured to save RDB snapshots, but"), "{refusal}");
-    refuses_what_writes_and_answers_what_looks(con, &refusal);
+    refuses_what_writes_and_answers_what_looks(&machine.server, &refusal);
 
     machine.may_write("unlimited");
     text(con, "BGSAVE");
@@ -107,8 +110,9 @@ fn call_until_refused(con: &mut Connection) -> (i64, String) {
     (told, refusal)
 }
 
-fn refuses_what_writes_and_answers_what_looks(con: &mut Connection, refusal: &str) {
-    let before = contents(con);
+fn refuses_what_writes_and_answers_what_looks(server: &Server, refusal: &str) {
+    let con = &mut server.connection();
+    let before = contents(server);
     for line in CALLED.iter().chain(&WRITES) {
         assert_eq!(error(con, line), refusal, "{line}");
         let script = format!("return redis.call('{}')", words(line).join("','"));
@@ -119,14 +123,14 @@ fn refuses_what_writes_and_answers_what_looks(con: &mut Connection, refusal: &st
         assert_eq!(LIMIT - remaining(con, line), 100, "{line}");
     }
     assert!(text(con, "RL.INFO lease").starts_with("[limiter, CONCURRENT"));
-    assert_eq!(contents(con), before);
+    assert_eq!(contents(server), before);
 }
 
 /// Ten more calls of each line, and a restart that finds all of them, and those that met the fault.
 fn goes_on(machine: &mut Machine, told: i64) {
     let con = &mut machine.server.connection();
     call_all(con, 100..110);
-    let kept = contents(con);
+    let kept = contents(&machine.server);
     machine.server.restart();
     let con = &mut machine.server.connection();
     for line in CALLED {
@@ -135,7 +139,7 @@ fn goes_on(machine: &mut Machine, told: i64) {
     let found = LIMIT - remaining(con, ONCE_MORE);
     println!("acknowledged while the disk failed {told}, found {found}");
     assert_eq!(found, told);
-    assert_eq!(contents(con), kept);
+    assert_eq!(contents(&machine.server), kept);
 }
 
 fn call_all(con: &mut Connection, names: Range<u32>) {

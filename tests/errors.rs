@@ -33,6 +33,7 @@ fn too_few_arguments_are_told_with_the_name_of_the_command() {
         "RL.CONCURRENT k 10 1000 id",
         "RL.RELEASE k id",
         "RL.RENEW k 1000 id",
+        "RL.REFUND k GCRA 9 1 1000",
         "RL.PEEK k TOKENBUCKET 10 1 1000",
         "RL.PEEK k GCRA 9 1 1000",
         "RL.PEEK k SLIDINGWINDOW 10 1000",

@@ -12,24 +12,26 @@
 
 #[path = "support/called.rs"]
 mod called;
+#[path = "support/contents.rs"]
+mod contents;
+#[path = "support/load.rs"]
+mod load;
 #[path = "support/sentinel.rs"]
 mod sentinel;
 mod support;
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::thread::{self, JoinHandle};
-
 use redis::{Connection, Value};
 
-use called::{CALLED, CALLERS, LIMIT, contents, refused, remaining, words};
+use called::{CALLED, CALLERS, LIMIT, remaining, words};
+use contents::contents;
+use load::{Course, Load};
 use sentinel::{Client, Watched};
-use support::{call, ints, simple, text, wait_for};
+use support::{call, ints, refused, simple, text};
 
 #[test]
 fn what_the_replicas_acknowledged_survives_a_killed_primary_and_the_limit_goes_on() {
     let mut watched = Watched::start();
-    let load = Load::start(&watched);
+    let load = begin(&watched);
     load.all_go_on(100);
     watched.nodes[0].kill();
     watched.successor();
@@ -42,7 +44,7 @@ fn what_the_replicas_acknowledged_survives_a_killed_primary_and_the_limit_goes_o
 #[test]
 fn and_one_that_is_replaced_in_good_order() {
     let watched = Watched::start();
-    let load = Load::start(&watched);
+    let load = begin(&watched);
     load.all_go_on(100);
     watched.replace();
     watched.successor();
@@ -51,11 +53,11 @@ fn and_one_that_is_replaced_in_good_order() {
 }
 
 /// Whether the new primary knows what was acknowledged before and after it took over, and the old one knows no more.
-fn agrees(watched: &Watched, load: Load) {
+fn agrees(watched: &Watched, load: Load<Tally>) {
     watched.settle();
     load.all_go_on(20);
 
-    let tallies = load.finish();
+    let tallies: Vec<Tally> = load.finish().chunks(CALLERS).map(sum).collect();
     let con = &mut watched.successor().connection();
     for (line, tally) in CALLED.iter().zip(tallies) {
         let found = LIMIT - remaining(con, line);
@@ -70,10 +72,10 @@ fn agrees(watched: &Watched, load: Load) {
         use_up(con, line);
     }
     assert_eq!(text(con, "WAIT 2 0"), "2");
-    let kept = contents(con);
+    let kept = contents(watched.successor());
     assert_eq!(kept.len(), CALLED.len());
     for node in &watched.nodes {
-        assert_eq!(contents(&mut node.connection()), kept, "on port {}", node.port);
+        assert_eq!(contents(node), kept, "on port {}", node.port);
     }
 }
 
@@ -86,14 +88,6 @@ fn use_up(con: &mut Connection, line: &str) {
     assert!(refused(&call(con, &words(line)).unwrap()), "{line}");
 }
 
-/// Clients that call a line each, and wait for the replicas after each call.
-///
-/// Should the test fail, its servers end, and with them the callers.
-struct Load {
-    enough: Arc<AtomicBool>,
-    callers: Vec<(Arc<AtomicUsize>, JoinHandle<Tally>)>,
-}
-
 #[derive(Default)]
 struct Tally {
     /// The names of the calls that were admitted, and are with the replicas.
@@ -102,54 +96,21 @@ struct Tally {
     doubtful: usize,
 }
 
-impl Load {
-    fn start(watched: &Watched) -> Load {
-        let enough = Arc::new(AtomicBool::new(false));
-        let callers = CALLED.iter().flat_map(|line| (0..CALLERS).map(move |caller| (line, caller)));
-        let callers = callers.map(|(line, caller)| {
-            let calls = Arc::new(AtomicUsize::new(0));
-            let (client, counter, enough) = (watched.client(), calls.clone(), enough.clone());
-            (calls, thread::spawn(move || call_on(client, line, caller, &counter, &enough)))
-        });
-        Load { callers: callers.collect(), enough }
-    }
-
-    /// Waits for so many more acknowledged calls of each client.
-    fn all_go_on(&self, calls: usize) {
-        let before: Vec<usize> = self.calls().collect();
-        wait_for("calls of all", || self.calls().zip(&before).all(|(now, before)| now >= before + calls));
-    }
-
-    fn calls(&self) -> impl Iterator<Item = usize> {
-        self.callers.iter().map(|(calls, caller)| {
-            assert!(!caller.is_finished(), "a caller gave up");
-            calls.load(Ordering::Relaxed)
-        })
-    }
-
-    /// What became of each line.
-    fn finish(self) -> Vec<Tally> {
-        self.enough.store(true, Ordering::Relaxed);
-        let tallies: Vec<Tally> =
-            self.callers.into_iter().map(|(_, caller)| caller.join().unwrap()).collect();
-        tallies.chunks(CALLERS).map(sum).collect()
-    }
+/// Clients that call a line each, and wait for the replicas after each call.
+fn begin(watched: &Watched) -> Load<Tally> {
+    let callers = CALLED.iter().flat_map(|line| (0..CALLERS).map(move |caller| (line, caller)));
+    Load::start(callers.map(|(line, caller)| {
+        let client = watched.client();
+        move |course: &Course| call_on(client, line, caller, course)
+    }))
 }
 
-fn sum(tallies: &[Tally]) -> Tally {
-    tallies.iter().fold(Tally::default(), |mut sum, tally| {
-        sum.acknowledged.extend_from_slice(&tally.acknowledged);
-        sum.doubtful += tally.doubtful;
-        sum
-    })
-}
-
-fn call_on(mut client: Client, line: &str, caller: usize, calls: &AtomicUsize, enough: &AtomicBool) -> Tally {
+fn call_on(mut client: Client, line: &str, caller: usize, course: &Course) -> Tally {
     let mut tally = Tally::default();
     // Both replicas: nobody knows which will be elected. From then on there is one, until the old primary is back.
     let mut replicas = 2;
     for number in 0.. {
-        if enough.load(Ordering::Relaxed) {
+        if course.is_enough() {
             break;
         }
         let name = format!("{caller}-{number}");
@@ -160,11 +121,19 @@ fn call_on(mut client: Client, line: &str, caller: usize, calls: &AtomicUsize, e
         if let Ok(with) = admitted.and_then(|_| client.call(&format!("WAIT {replicas} 0"))) {
             assert!(matches!(with, Value::Int(with) if with >= replicas), "{line}: {with:?}");
             tally.acknowledged.push(name);
-            calls.fetch_add(1, Ordering::Relaxed);
+            course.goes_on();
         } else {
             tally.doubtful += 1;
             replicas = 1;
         }
     }
     tally
+}
+
+fn sum(tallies: &[Tally]) -> Tally {
+    tallies.iter().fold(Tally::default(), |mut sum, tally| {
+        sum.acknowledged.extend_from_slice(&tally.acknowledged);
+        sum.doubtful += tally.doubtful;
+        sum
+    })
 }

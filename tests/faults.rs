@@ -57,3 +57,17 @@ fn arguments_that_the_module_does_not_take_are_refused() {
     let log = Server::try_start_with(Some(&support::module()), &["max-leases", "5"], &[]).err().unwrap();
     assert!(log.contains("ratelimit not loaded: it takes no arguments"), "{log}");
 }
+
+#[test]
+fn a_setting_that_may_not_be_is_refused_with_the_module() {
+    for (setting, value) in [("max-leases", "0"), ("max-log-entries", "100000001"), ("events", "perhaps")] {
+        let log = Server::try_start_with(
+            Some(&support::module()),
+            &[],
+            &[&format!("--ratelimit.{setting}"), value],
+        );
+        let log = log.err().unwrap();
+        let told = "ratelimit not loaded: a ratelimit.* setting is not what it may be";
+        assert!(log.contains(told), "{setting} {value}: {log}");
+    }
+}

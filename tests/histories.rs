@@ -10,6 +10,8 @@
 
 #[path = "support/contents.rs"]
 mod contents;
+#[path = "support/dice.rs"]
+mod dice;
 #[path = "support/histories.rs"]
 mod histories;
 mod support;

@@ -10,7 +10,7 @@
 mod support;
 
 use redis::{Connection, Value};
-use support::{Server, call, call_bytes, info, ints, text};
+use support::{Server, T0, call, call_bytes, info, ints, multi, text};
 
 /// One key of each kind, by its name, made as of now.
 const KEYS: [(&str, &str, &str); 10] = [
@@ -88,6 +88,48 @@ fn copies_renamed_moved_and_restored_keys_are_the_same_limiter() {
         text(con, "FLUSHALL");
         make_all(con);
     }
+}
+
+/// A limit of every kind, all on one key.
+#[test]
+fn a_key_with_limits_of_all_kinds_is_told_of_and_restored_as_it_is() {
+    let limits = [
+        ("TOKENBUCKET 10 1 3600000", "TOKENBUCKET, mode, continuous"),
+        ("TOKENBUCKET 10 2 3600000 BATCH", "TOKENBUCKET, mode, batch"),
+        ("GCRA 9 1 3600000", "GCRA, mode, plain"),
+        ("SLIDINGWINDOW 10 3600000", "SLIDINGWINDOW, mode, weighted"),
+        ("SLIDINGWINDOW 10 3600000 PRECISION 60000", "SLIDINGWINDOW, mode, precision"),
+        ("CONCURRENT 10 3600000 id", "CONCURRENT, mode, leases"),
+        ("LEAKYBUCKET 10 1 3600000", "LEAKYBUCKET, mode, queue"),
+        ("FIXEDWINDOW 10 3600000", "FIXEDWINDOW, mode, opened"),
+        ("FIXEDWINDOW 10 3600000 ALIGNED", "FIXEDWINDOW, mode, aligned"),
+        ("UNIFORM 3600000", "UNIFORM, mode, gate"),
+        ("SMOOTH 10 3600000", "SMOOTH, mode, bursty"),
+        ("SMOOTH 10 3600000 WARMUP 3600000", "SMOOTH, mode, warming"),
+        ("SLIDINGLOG 10 3600000", "SLIDINGLOG, mode, log"),
+    ];
+    let server = Server::start(&[]);
+    let con = &mut server.connection();
+    let named = limits.map(|(limit, _)| format!(" LIMIT {limit}")).concat();
+    let (all, each) = multi(con, &format!("RL.MULTI 1 all AT {T0}{named}"));
+    assert_eq!((all[0], each.len()), (0, limits.len()));
+    let told = text(con, "RL.INFO all");
+    assert!(told.starts_with("[limiter, MULTI, mode, several, stored_limits, 13, "), "{told}");
+    for (limit, kind) in limits {
+        let limiter = format!("[limiter, {kind}, length_ms, 3600000, ");
+        assert_eq!(told.matches(&limiter).count(), 1, "{limit}: {told}");
+    }
+    let usage: i64 = text(con, "MEMORY USAGE all").parse().unwrap();
+    assert!((1000..2000).contains(&usage), "{usage}");
+
+    let bytes = dump(con, "all");
+    call_bytes(con, &[b"RESTORE", b"two", b"0", &bytes]).unwrap();
+    assert_eq!(dump(con, "two"), bytes);
+    assert_eq!(text(con, "MEMORY USAGE two SAMPLES 0"), text(con, "MEMORY USAGE all SAMPLES 0"));
+    let told_of = |told: &str| told.split(", expires_at_ms").next().unwrap().to_string();
+    assert_eq!(told_of(&text(con, "RL.INFO two")), told_of(&told));
+    let probe = |key: &str| format!("RL.MULTIPEEK 1 {key} AT {T0}{named}");
+    assert_eq!(multi(con, &probe("two")), multi(con, &probe("all")));
 }
 
 #[test]

@@ -158,6 +158,7 @@ fn a_limiter_takes_the_options_of_its_own_only_and_one_of_three() {
         "RL.GCRA key 5 1 1000 PARTIAL FORCE",
         "RL.GCRA key 5 1 1000 FORCE FORCE",
         "RL.GCRA key 5 1 1000 RESERVE PARTIAL",
+        "RL.GCRA key 5 1 1000 RESERVE RESERVE",
         "RL.GCRA key 5 1 1000 MAXWAIT 5",
         "RL.GCRA key 5 1 1000 FORCE MAXWAIT 5",
         "RL.GCRA key 5 1 1000 RESERVE MAXWAIT",
@@ -184,11 +185,17 @@ fn a_debt_or_booking_of_over_a_century_is_an_error_and_changes_nothing() {
         format!("RL.GCRA key 59 1 {year}"),
     ] {
         text(con, "DEL key");
-        assert_eq!(ints(con, &format!("{limiter} FORCE COST 99 AT {T0}"))[0], 0, "{limiter}");
+        for times in 1..=11 {
+            assert_eq!(ints(con, &format!("{limiter} FORCE COST 9 AT {T0}"))[0], 0, "{limiter}: {times}");
+        }
         let dump = call(con, &["DUMP", "key"]).unwrap();
         let refused = error(con, &format!("{limiter} FORCE COST 2 AT {T0}"));
         assert_eq!(refused, "ERR limit would take too long to refill", "{limiter}");
         assert_eq!(call(con, &["DUMP", "key"]).unwrap(), dump);
+        // To the century exactly, and no further.
+        assert_eq!(ints(con, &format!("{limiter} FORCE AT {T0}"))[0], 0, "{limiter}");
+        let refused = error(con, &format!("{limiter} FORCE AT {T0}"));
+        assert_eq!(refused, "ERR limit would take too long to refill", "{limiter}");
     }
 }
 

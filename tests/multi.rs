@@ -77,6 +77,29 @@ fn limits_go_on_all_keys_or_on_one_of_them_with_costs_of_their_own() {
 }
 
 #[test]
+fn a_limit_of_no_cost_hinders_nobody_and_stays_as_it_is() {
+    let server = Server::start(&[]);
+    let con = &mut server.connection();
+    ints(con, &format!("RL.GCRA full 0 1 60000 AT {T0}"));
+    let before = dump(con, "full");
+    let line = format!(
+        "RL.MULTI 2 full window AT {T0} LIMIT GCRA 0 1 60000 ON 1 COST 0 LIMIT FIXEDWINDOW 2 60000 ON 2 COST 2"
+    );
+    let (all, each) = multi(con, &line);
+    assert_eq!(
+        (all, each),
+        (vec![0, 1, 0, 0, 60_000], vec![vec![0, 1, 0, 0, 60_000], vec![0, 2, 0, 0, 60_000]])
+    );
+    // Whoever is refused is so by the other, though of two with nothing left the first is told.
+    let (all, each) = multi(con, &line);
+    assert_eq!(
+        (all, each),
+        (vec![1, 1, 0, 60_000, 60_000], vec![vec![0, 1, 0, 0, 60_000], vec![1, 2, 0, 60_000, 60_000]])
+    );
+    assert_eq!(dump(con, "full"), before);
+}
+
+#[test]
 fn what_is_given_back_is_given_back_to_each() {
     let server = Server::start(&[]);
     let con = &mut server.connection();
@@ -109,9 +132,14 @@ fn what_is_wrong_is_told_and_changes_nothing() {
     let digest = text(con, "DEBUG DIGEST");
     let syntax = "ERR syntax error";
     let many = (0..65).map(|i| format!("LIMIT GCRA 1 1 {}", 1000 + i)).collect::<Vec<_>>().join(" ");
+    let keys = (0..33).map(|i| format!("key{i}")).collect::<Vec<_>>().join(" ");
     let arity = |name: &str| format!("ERR wrong number of arguments for '{name}' command");
     for (line, expected) in [
         ("RL.MULTI 1 k", arity("rl.multi")),
+        ("RL.MULTI 1 k LIMIT", arity("rl.multi")),
+        ("RL.MULTI 1 k COST 1", arity("rl.multi")),
+        ("RL.MULTI 1 k FORCE", arity("rl.multi")),
+        ("RL.MULTI 1 k LIMIT GCRA 1 1 1000 LIMIT", syntax.into()),
         ("RL.MULTI 2 k LIMIT", arity("rl.multi")),
         ("RL.MULTI 1 k LIMIT GCRA 1 1", syntax.into()),
         ("RL.MULTIPEEK 1 k", arity("rl.multipeek")),
@@ -144,6 +172,10 @@ fn what_is_wrong_is_told_and_changes_nothing() {
         ("RL.MULTI 2 k l ON 1 LIMIT GCRA 1 1 1000", syntax.into()),
         ("RL.MULTI 1 k LIMIT GCRA 1 1 0", "ERR period must be between 1 and 3153600000000".into()),
         (&format!("RL.MULTI 1 k {many}"), "ERR at most 64 pairs of a limit and a key".into()),
+        (
+            &format!("RL.MULTI 33 {keys} LIMIT GCRA 1 1 1000 LIMIT FIXEDWINDOW 1 1000"),
+            "ERR at most 64 pairs of a limit and a key".into(),
+        ),
         // The last of them is why nothing is charged.
         ("RL.MULTI 3 new several text LIMIT GCRA 9 1 1000000", WRONG_TYPE.into()),
         ("RL.MULTI 2 new shed LIMIT GCRA 9 1 1000000", WRONG_TYPE.into()),

@@ -11,15 +11,16 @@
 
 #[path = "support/cluster.rs"]
 mod cluster;
+#[path = "support/load.rs"]
+mod load;
 mod support;
 
-use std::io::Write;
 use std::time::{Duration, Instant};
 
 use redis::{Connection, Value};
 
-use cluster::{Cluster, Load};
-use support::{Server, call, dump, error, info, ints, sync, text};
+use cluster::Cluster;
+use support::{Server, call, dump, error, ints, product, skipped, sync, text};
 
 /// Charges that are made once and then left alone: every form of state.
 const LEFT_ALONE: [&str; 16] = [
@@ -180,7 +181,7 @@ fn a_slot_migrates_at_once_amid_calls_and_every_admitted_one_is_there() {
         text(from, line);
     }
     let kept = kept(from);
-    let load = Load::start(&cluster, &CALLED);
+    let load = cluster::load(&cluster, &CALLED);
     load.all_go_on(10);
 
     let id = text(to, "CLUSTER MYID");
@@ -270,17 +271,4 @@ fn older(con: &mut Connection, release: [u32; 2], what: &str) -> bool {
         skipped(con, what);
     }
     older
-}
-
-/// Past the test harness, which keeps to itself what a passing test prints.
-fn skipped(con: &mut Connection, what: &str) {
-    let (name, version) = product(con);
-    std::io::stderr().write_all(format!("skipped: {name} {version} has no {what}\n").as_bytes()).unwrap();
-}
-
-fn product(con: &mut Connection) -> (&'static str, String) {
-    match info(con, "server", "valkey_version") {
-        Some(version) => ("valkey", version),
-        None => ("redis", info(con, "server", "redis_version").unwrap()),
-    }
 }

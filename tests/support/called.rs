@@ -2,14 +2,15 @@
 
 #![allow(dead_code, reason = "each test program uses a part of this file")]
 
-use redis::{Connection, Value};
+use redis::Connection;
 
-use crate::support::{dump, ints, multi, text};
+use crate::support::{ints, multi};
 
 /// What is called; `#` is the name of the call. None of it refills within the test.
-pub const CALLED: [&str; 7] = [
+pub const CALLED: [&str; 8] = [
     "RL.GCRA gcra 999999 1 1800000",
     "RL.TOKENBUCKET bucket 1000000 1 1800000",
+    "RL.LEAKYBUCKET water 1000000 1 1800000",
     "RL.FIXEDWINDOW window 1000000 3600000",
     "RL.SLIDINGWINDOW precise 1000000 3600000 PRECISION 3600",
     "RL.SLIDINGLOG log 1000000 3600000",
@@ -35,24 +36,6 @@ pub fn remaining(con: &mut Connection, line: &str) -> i64 {
     ints(con, &format!("RL.PEEK {} {limiter} {}", words[1], words[2..].join(" ")))[2]
 }
 
-/// The keys in order, with their dumps and expiry times.
-pub fn contents(con: &mut Connection) -> Vec<(String, Value, i64)> {
-    let keys = text(con, "KEYS *");
-    let mut keys: Vec<&str> = keys.trim_matches(['[', ']']).split(", ").collect();
-    keys.sort_unstable();
-    keys.into_iter()
-        .map(|key| (key.to_string(), dump(con, key), ints(con, &format!("PEXPIRETIME {key}"))[0]))
-        .collect()
-}
-
 pub fn words(line: &str) -> Vec<&str> {
     line.split_whitespace().collect()
-}
-
-/// By the first of all integers.
-pub fn refused(reply: &Value) -> bool {
-    match reply {
-        Value::Array(elements) => refused(&elements[0]),
-        limited => *limited == Value::Int(1),
-    }
 }

@@ -3,14 +3,13 @@
 
 use std::collections::BTreeMap;
 use std::net::TcpListener;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::thread::{self, JoinHandle, sleep};
+use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use redis::{Connection, RedisError, Value};
 
-use crate::support::{Server, call, info, module, text, wait_for};
+use crate::load::{Course, Load};
+use crate::support::{Server, call, info, module, refused, text, wait_for};
 
 const PRIMARIES: usize = 3;
 const SLOTS: usize = 16_384;
@@ -202,14 +201,7 @@ fn named(redirection: &RedisError) -> u16 {
     redirection.detail().and_then(|told| told.rsplit(':').next()).unwrap().parse().unwrap()
 }
 
-/// Clients that call a line each until they are told that it is enough, and then until they are refused.
-///
-/// Should the test fail, its servers end, and with them the callers.
-pub struct Load {
-    enough: Arc<AtomicBool>,
-    callers: Vec<(Arc<AtomicUsize>, JoinHandle<Tally>)>,
-}
-
+#[derive(Default)]
 pub struct Tally {
     /// The numbers of the calls that were admitted, and acknowledged by a replica as long as each node had one.
     pub admitted: Vec<usize>,
@@ -221,68 +213,28 @@ pub struct Tally {
     pub lost: usize,
 }
 
-impl Load {
-    /// `#` in a line is the number of the call; what comes with the line is the test's own.
-    pub fn start<T>(cluster: &Cluster, lines: &[(&'static str, T)]) -> Load {
-        let enough = Arc::new(AtomicBool::new(false));
-        let callers = lines.iter().map(|&(line, _)| {
-            let calls = Arc::new(AtomicUsize::new(0));
-            let (client, counter, enough) = (cluster.client(), calls.clone(), enough.clone());
-            (calls, thread::spawn(move || call_on(client, line, &counter, &enough)))
-        });
-        Load { callers: callers.collect(), enough }
-    }
-
-    /// Waits for so many more calls, no matter whose.
-    pub fn goes_on(&self, calls: usize) {
-        let goal = self.calls().sum::<usize>() + calls;
-        wait_for("calls", || self.calls().sum::<usize>() >= goal);
-    }
-
-    /// Waits for so many more calls of each client.
-    pub fn all_go_on(&self, calls: usize) {
-        let before: Vec<usize> = self.calls().collect();
-        wait_for("calls of all", || self.calls().zip(&before).all(|(now, before)| now >= before + calls));
-    }
-
-    fn calls(&self) -> impl Iterator<Item = usize> {
-        self.callers.iter().map(|(calls, caller)| {
-            assert!(!caller.is_finished(), "a caller gave up");
-            calls.load(Ordering::Relaxed)
-        })
-    }
-
-    /// What became of each line.
-    pub fn finish(self) -> Vec<Tally> {
-        self.enough.store(true, Ordering::Relaxed);
-        self.callers.into_iter().map(|(_, caller)| caller.join().unwrap()).collect()
-    }
+/// Clients that call a line each until they are told that it is enough, and then until they are refused.
+///
+/// `#` in a line is the number of the call; what comes with the line is the test's own.
+pub fn load<T>(cluster: &Cluster, lines: &[(&'static str, T)]) -> Load<Tally> {
+    Load::start(lines.iter().map(|&(line, _)| {
+        let client = cluster.client();
+        move |course: &Course| call_on(client, line, course)
+    }))
 }
 
-fn call_on(mut client: Client, line: &str, calls: &AtomicUsize, enough: &AtomicBool) -> Tally {
-    let (mut admitted, mut unknown) = (Vec::new(), 0);
+fn call_on(mut client: Client, line: &str, course: &Course) -> Tally {
+    let mut tally = Tally::default();
     for number in 0.. {
-        let may_end = enough.load(Ordering::Relaxed);
+        let may_end = course.is_enough();
         match client.call(&line.replace('#', &number.to_string())) {
             Some(reply) if refused(&reply) && may_end => break,
             Some(reply) if refused(&reply) => {}
             // Who has lost a primary speaks to one that has no replica any more.
-            Some(_) if client.lost > 0 || client.acknowledge() => admitted.push(number),
-            _ => unknown += 1,
+            Some(_) if client.lost > 0 || client.acknowledge() => tally.admitted.push(number),
+            _ => tally.unknown += 1,
         }
-        calls.fetch_add(1, Ordering::Relaxed);
+        course.goes_on();
     }
-    Tally { admitted, unknown, asked: client.asked, lost: client.lost }
-}
-
-/// By the first of all integers, or by nil from a stream or list.
-fn refused(reply: &Value) -> bool {
-    match reply {
-        Value::Array(elements) => match elements.as_slice() {
-            [Value::Int(limited), ..] => *limited == 1,
-            [all, ..] => refused(all),
-            [] => false,
-        },
-        reply => *reply == Value::Nil,
-    }
+    Tally { asked: client.asked, lost: client.lost, ..tally }
 }

@@ -1,5 +1,7 @@
 //! All that a server holds, in a form that can be compared.
 
+#![allow(dead_code, reason = "each test program uses a part of this file")]
+
 use std::collections::BTreeMap;
 
 use redis::{Connection, Value};

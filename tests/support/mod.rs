@@ -8,6 +8,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
 mod process;
+mod product;
 mod replies;
 
 use std::ffi::{OsStr, OsString};
@@ -19,8 +20,10 @@ use std::time::{Duration, Instant};
 
 use redis::{Connection, ConnectionLike};
 
-use process::{connect, free_port, fresh_dir, launch, port_was_taken, read_log};
-pub use replies::{call, call_bytes, dump, error, error_line, info, ints, multi, simple, text};
+pub use process::{connect, fresh_dir};
+use process::{free_port, launch, port_was_taken, read_log};
+pub use product::{product, skipped};
+pub use replies::{call, call_bytes, dump, error, error_line, info, ints, multi, refused, simple, text};
 
 const PATIENCE: Duration = Duration::from_mins(1);
 /// How often another port is tried when somebody was faster to take the one that was free a moment ago.
@@ -101,7 +104,11 @@ impl Server {
             command.extend(module_args.iter().map(OsString::from));
         }
         command.extend(args.iter().map(OsString::from));
+        Server::try_launch(command, dir)
+    }
 
+    /// Any program that becomes a server once it is told its port, in a folder that goes with it.
+    pub fn try_launch(command: Vec<OsString>, dir: PathBuf) -> Result<Server, String> {
         let mut attempt = 1;
         loop {
             let port = free_port();
@@ -127,9 +134,14 @@ impl Server {
         replica
     }
 
-    /// Ends the server in good order and starts it again with the same arguments, folder and port.
+    /// Ends the server in good order and starts it again.
     pub fn restart(&mut self) {
         self.stop();
+        self.start_again();
+    }
+
+    /// With the same arguments, folder and port.
+    pub fn start_again(&mut self) {
         let mut attempt = 1;
         self.child = loop {
             match launch(&self.command, self.port, &self.dir) {
@@ -148,6 +160,12 @@ impl Server {
             assert!(error.is_connection_dropped(), "SHUTDOWN: {error}");
         }
         wait_for("the server's end", || self.child.try_wait().unwrap().is_some());
+    }
+
+    /// With SIGKILL.
+    pub fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
     }
 
     pub fn connection(&self) -> Connection {

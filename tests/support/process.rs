@@ -56,7 +56,7 @@ fn serves(port: u16, pid: u32) -> bool {
     ready && info(&mut con, "server", "process_id") == Some(pid.to_string())
 }
 
-pub(super) fn connect(port: u16) -> RedisResult<Connection> {
+pub fn connect(port: u16) -> RedisResult<Connection> {
     // RESP2, and no `CLIENT SETINFO`: 7.0 does not know it and would count two errors per connection.
     let settings = redis::RedisConnectionInfo::default()
         .set_protocol(redis::ProtocolVersion::RESP2)
@@ -76,7 +76,7 @@ pub(super) fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a free port").port()
 }
 
-pub(super) fn fresh_dir() -> PathBuf {
+pub fn fresh_dir() -> PathBuf {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
     let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("server-{}-{number}", std::process::id()));

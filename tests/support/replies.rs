@@ -105,6 +105,18 @@ pub fn multi(con: &mut Connection, line: &str) -> (Vec<i64>, Vec<Vec<i64>>) {
     }
 }
 
+/// Whether a call was not admitted: by the first of all integers, or by nil from a stream or list.
+pub fn refused(reply: &Value) -> bool {
+    match reply {
+        Value::Array(elements) => match elements.as_slice() {
+            [Value::Int(limited), ..] => *limited == 1,
+            [all, ..] => refused(all),
+            [] => false,
+        },
+        reply => *reply == Value::Nil,
+    }
+}
+
 /// What `DUMP` tells of a key.
 pub fn dump(con: &mut Connection, key: &str) -> Value {
     call(con, &["DUMP", key]).unwrap()

@@ -1,26 +1,14 @@
 //! A primary with two replicas, and three sentinels that watch them and elect another primary when it is gone.
 
-use std::ffi::OsString;
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::Child;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use redis::{Connection, RedisResult};
 
-// `info` is for `process`.
-use crate::support::{call, info, module, simple, text, wait_for};
-use process::{connect, free_port, fresh_dir, launch, port_was_taken, read_log};
-
-// Its folders are numbered: a program that starts a `Server` besides would have two of the same name.
-#[allow(clippy::duplicate_mod, reason = "a `Server` cannot come back after it was killed")]
-#[path = "process.rs"]
-mod process;
+use crate::support::{Server, call, connect, fresh_dir, simple, text, wait_for};
 
 const PATIENCE: Duration = Duration::from_mins(1);
-/// How often a port is tried that somebody else may take before us.
-const ATTEMPTS: u32 = 20;
 /// How many sentinels there are, and how many must miss the primary.
 const SENTINELS: usize = 3;
 const QUORUM: usize = 2;
@@ -34,8 +22,8 @@ const PRIMARY: &str = "SENTINEL GET-MASTER-ADDR-BY-NAME ours";
 
 pub struct Watched {
     /// The first is the primary from the start.
-    pub nodes: Vec<Node>,
-    sentinels: Vec<Node>,
+    pub nodes: Vec<Server>,
+    sentinels: Vec<Server>,
 }
 
 impl Watched {
@@ -45,7 +33,7 @@ impl Watched {
         let port = primary.port.to_string();
         let replica = || start_node(&["--replicaof", "127.0.0.1", &port]);
         let nodes = vec![primary, replica(), replica()];
-        let sentinels: Vec<Node> = (0..SENTINELS).map(|_| start_sentinel(nodes[0].port)).collect();
+        let sentinels: Vec<Server> = (0..SENTINELS).map(|_| start_sentinel(nodes[0].port)).collect();
         let watched = Watched { nodes, sentinels };
         for con in &mut watched.asked() {
             wait_for("the others", || text(con, "SENTINEL SENTINELS ours").matches("[name, ").count() == 2);
@@ -77,7 +65,7 @@ impl Watched {
     }
 
     /// Waits until all sentinels name one and the same other primary than the first.
-    pub fn successor(&self) -> &Node {
+    pub fn successor(&self) -> &Server {
         let first = self.nodes[0].port;
         let mut cons = self.asked();
         wait_for("a successor that all agree on", || {
@@ -102,91 +90,32 @@ impl Watched {
     }
 
     fn asked(&self) -> Vec<Connection> {
-        self.sentinels.iter().map(Node::connection).collect()
+        self.sentinels.iter().map(Server::connection).collect()
     }
 }
 
 /// With an append-only file, so that one that comes back has a state of its own to give up.
-fn start_node(args: &[&str]) -> Node {
-    let dir = fresh_dir();
-    let module = module();
-    let own = ["--save", "", "--appendonly", "yes", "--appendfsync", "no", "--repl-diskless-sync-delay", "0"];
-    let mut command: Vec<OsString> = ["redis-server", "--loadmodule"].map(OsString::from).to_vec();
-    command.push(module.into());
-    command.extend(own.iter().chain(args).map(OsString::from));
-    Node::start(dir, command)
+fn start_node(args: &[&str]) -> Server {
+    Server::start(&[&["--appendonly", "yes", "--appendfsync", "no"], args].concat())
 }
 
-fn start_sentinel(primary: u16) -> Node {
+fn start_sentinel(primary: u16) -> Server {
     let dir = fresh_dir();
     let settings = [
         format!("sentinel monitor ours 127.0.0.1 {primary} {QUORUM}"),
         "sentinel down-after-milliseconds ours 1000".to_string(),
         "sentinel failover-timeout ours 6000".to_string(),
         "sentinel parallel-syncs ours 2".to_string(),
+        "bind 127.0.0.1".to_string(),
+        format!("dir {}", dir.display()),
     ];
     let file = dir.join("sentinel.conf");
     fs::write(&file, settings.join("\n")).unwrap();
-    let sentinel = Node::start(dir, ["redis-server".into(), file.into(), "--sentinel".into()].to_vec());
+    let command = ["redis-server".into(), file.into(), "--sentinel".into()].to_vec();
+    let sentinel =
+        Server::try_launch(command, dir).unwrap_or_else(|log| panic!("the sentinel did not start:\n{log}"));
     text(&mut sentinel.connection(), PACE);
     sentinel
-}
-
-/// A process that can be killed and come back on its port; `support::Server` comes back only from an end in good order.
-pub struct Node {
-    pub port: u16,
-    command: Vec<OsString>,
-    child: Child,
-    dir: PathBuf,
-}
-
-impl Node {
-    fn start(dir: PathBuf, mut command: Vec<OsString>) -> Node {
-        command.extend(["--bind", "127.0.0.1", "--dir"].map(OsString::from));
-        command.push(dir.clone().into());
-        let (port, child) =
-            (0..ATTEMPTS).find_map(|_| try_launch(&command, free_port(), &dir)).expect("a port");
-        Node { port, command, child, dir }
-    }
-
-    /// With SIGKILL.
-    pub fn kill(&mut self) {
-        self.child.kill().unwrap();
-        self.child.wait().unwrap();
-    }
-
-    /// On the port and folder that it had.
-    pub fn start_again(&mut self) {
-        let again = (0..ATTEMPTS).find_map(|_| {
-            sleep(Duration::from_millis(100));
-            try_launch(&self.command, self.port, &self.dir)
-        });
-        self.child = again.expect("its port").1;
-    }
-
-    pub fn connection(&self) -> Connection {
-        connect(self.port).unwrap_or_else(|error| panic!("no connection: {error}"))
-    }
-}
-
-/// `None` if somebody took the port.
-fn try_launch(command: &[OsString], port: u16, dir: &Path) -> Option<(u16, Child)> {
-    match launch(command, port, dir) {
-        Ok(child) => Some((port, child)),
-        Err(log) if port_was_taken(&log) => None,
-        Err(log) => panic!("not started:\n{log}"),
-    }
-}
-
-impl Drop for Node {
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            eprintln!("log of what ran on port {}:\n{}", self.port, read_log(&self.dir));
-        }
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-        let _ = fs::remove_dir_all(&self.dir);
-    }
 }
 
 /// Knows the sentinels only: it asks them for the primary, and again whenever its connection breaks.

@@ -9,6 +9,7 @@ mod families;
 
 use std::fmt::Write;
 
+use crate::dice::Dice;
 use crate::support::SECOND;
 use families::{FAMILIES, Family, GIVE_BACK, LIVE};
 
@@ -32,18 +33,17 @@ pub enum Step {
 }
 
 pub struct Traffic {
-    /// The state of splitmix64.
-    seed: u64,
+    dice: Dice,
     now: u64,
 }
 
 impl Traffic {
     pub fn new(seed: u64) -> Traffic {
-        Traffic { seed, now: START }
+        Traffic { dice: Dice::new(seed), now: START }
     }
 
     pub fn step(&mut self) -> Step {
-        match self.below(60) {
+        match self.dice.below(60) {
             0 => Step::Transaction(self.calls()),
             1 => Step::Script(self.calls()),
             2 => Step::Function(self.calls()),
@@ -51,7 +51,7 @@ impl Traffic {
                 let (key, call) = self.limited();
                 Step::Watched { key, call }
             }
-            4 if self.below(2) == 0 => {
+            4 if self.dice.below(2) == 0 => {
                 let (key, call) = self.limited();
                 Step::Expired { key, call }
             }
@@ -61,76 +61,76 @@ impl Traffic {
     }
 
     fn calls(&mut self) -> Vec<String> {
-        (0..2 + self.below(5)).map(|_| self.call()).collect()
+        (0..2 + self.dice.below(5)).map(|_| self.call()).collect()
     }
 
     /// A call that may stand anywhere.
     fn call(&mut self) -> String {
-        let (key, at) = (self.below(2), self.instant());
-        let call = match self.below(40) {
+        let (key, at) = (self.dice.below(2), self.instant());
+        let call = match self.dice.below(40) {
             0..=4 => self.several(),
             5 | 6 => self.given_back(),
             7 | 8 => {
-                let key = format!("{}:{key}", self.pick(&["lease", "together"]));
-                let call = self.pick(&["RL.RELEASE KEY #", "RL.RENEW KEY 900 #", "RL.RENEW KEY 2500 #"]);
+                let key = format!("{}:{key}", self.dice.pick(&["lease", "together"]));
+                let call = self.dice.pick(&["RL.RELEASE KEY #", "RL.RENEW KEY 900 #", "RL.RENEW KEY 2500 #"]);
                 format!("{} AT {at}", call.replace("KEY", &key))
             }
             9 => {
-                let options = self.pick(&["", "DELAY 100 RAMP 900", "GOOD 0.3 BAD 0.4 TIER 2 OF 3"]);
-                format!("RL.SHED shed:{key} 0.{:03} {options} AT {at}", self.below(1000))
+                let options = self.dice.pick(&["", "DELAY 100 RAMP 900", "GOOD 0.3 BAD 0.4 TIER 2 OF 3"]);
+                format!("RL.SHED shed:{key} 0.{:03} {options} AT {at}", self.dice.below(1000))
             }
             10 => {
-                let command = self.pick(&["RL.THROTTLE", "CL.THROTTLE"]);
+                let command = self.dice.pick(&["RL.THROTTLE", "CL.THROTTLE"]);
                 format!("{command} gcra:{key} 6 7 1 {} AT {at}", self.cost())
             }
             11 | 12 => self.queued(key),
-            13 | 14 => self.pick(&LIVE).to_string(),
+            13 | 14 => self.dice.pick(&LIVE).to_string(),
             15 | 16 => self.handled(),
             _ => self.limited().1,
         };
-        call.replace('#', &format!("id{}", self.below(12)))
+        call.replace('#', &format!("id{}", self.dice.below(12)))
     }
 
     /// A limiter's own call, and its key.
     fn limited(&mut self) -> (String, String) {
-        let family = self.pick(&FAMILIES);
+        let family = self.dice.pick(&FAMILIES);
         let key = self.key_of(family);
-        let (parameters, manner) = (self.pick(family.parameters), self.pick(family.manners));
+        let (parameters, manner) = (self.dice.pick(family.parameters), self.dice.pick(family.manners));
         let (cost, at) = (self.cost(), self.instant());
         let call = format!("RL.{} {key} {parameters} {manner} COST {cost} AT {at}", family.limiter);
-        (key, call.replace('#', &format!("id{}", self.below(12))))
+        (key, call.replace('#', &format!("id{}", self.dice.below(12))))
     }
 
     fn given_back(&mut self) -> String {
-        let family = self.pick(&FAMILIES[..GIVE_BACK]);
-        let (key, parameters) = (self.key_of(family), self.pick(family.parameters));
+        let family = self.dice.pick(&FAMILIES[..GIVE_BACK]);
+        let (key, parameters) = (self.key_of(family), self.dice.pick(family.parameters));
         let (cost, at) = (self.cost(), self.instant());
         format!("RL.REFUND {key} {} {parameters} COST {cost} AT {at}", family.limiter)
     }
 
     /// Mostly one of its own, sometimes one where it may find another limiter's, or several limits.
     fn key_of(&mut self, family: &Family) -> String {
-        match self.below(12) {
-            0 => format!("any:{}", self.below(4)),
-            _ => format!("{}:{}", family.key, self.below(2)),
+        match self.dice.below(12) {
+            0 => format!("any:{}", self.dice.below(4)),
+            _ => format!("{}:{}", family.key, self.dice.below(2)),
         }
     }
 
     /// Several limits on several keys, some of which a single limiter's command has made.
     fn several(&mut self) -> String {
-        let command = self.pick(&["RL.MULTI", "RL.MULTI", "RL.MULTI", "RL.MULTIREFUND", "RL.MULTIPEEK"]);
-        let force = if *command == "RL.MULTI" && self.below(6) == 0 { "FORCE" } else { "" };
+        let command = self.dice.pick(&["RL.MULTI", "RL.MULTI", "RL.MULTI", "RL.MULTIREFUND", "RL.MULTIPEEK"]);
+        let force = if *command == "RL.MULTI" && self.dice.below(6) == 0 { "FORCE" } else { "" };
         let debt = *command == "RL.MULTIREFUND" || !force.is_empty();
-        let keys = 1 + self.below(3);
+        let keys = 1 + self.dice.below(3);
         let mut line = format!("{command} {keys}");
         for number in 0..keys {
-            let name = if self.below(5) == 0 { self.pick(&FAMILIES).key } else { "together" };
+            let name = if self.dice.below(5) == 0 { self.dice.pick(&FAMILIES).key } else { "together" };
             write!(line, " {name}:{number}").unwrap();
         }
         write!(line, " {force} COST {} AT {}", self.cost(), self.instant()).unwrap();
-        let first = self.below_usize(FAMILIES.len());
+        let first = self.dice.index(FAMILIES.len());
         // Every third from there, so that none comes twice.
-        let chosen = (0..=self.below_usize(4)).map(|i| &FAMILIES[(first + 3 * i) % FAMILIES.len()]);
+        let chosen = (0..=self.dice.index(4)).map(|i| &FAMILIES[(first + 3 * i) % FAMILIES.len()]);
         let allowed = |family: &&Family| family.debt || !debt && family.key != "hammered";
         let mut limits: Vec<&Family> = chosen.filter(allowed).collect();
         if limits.is_empty() {
@@ -139,10 +139,12 @@ impl Traffic {
         for family in limits {
             let parameters = match family.parameters {
                 // Two limits of one limiter.
-                [one, other, ..] if self.below(4) == 0 => format!("{one} LIMIT {} {other}", family.limiter),
-                parameters => self.pick(parameters).to_string(),
+                [one, other, ..] if self.dice.below(4) == 0 => {
+                    format!("{one} LIMIT {} {other}", family.limiter)
+                }
+                parameters => self.dice.pick(parameters).to_string(),
             };
-            let own = self.pick(&["", "", "ON 1", "COST 2", "COST 0"]);
+            let own = self.dice.pick(&["", "", "ON 1", "COST 2", "COST 0"]);
             write!(line, " LIMIT {} {parameters} {own}", family.limiter).unwrap();
         }
         line
@@ -151,7 +153,7 @@ impl Traffic {
     fn queued(&mut self, key: u64) -> String {
         let calls = ["RL.XADD stream:K 4 * f v", "RL.LPUSH list:K 5 a b", "RL.RPUSH list:K 5 c"];
         let taken = ["XTRIM stream:K MAXLEN 2", "LPOP list:K 2", "RL.LPUSH any:K 3 x"];
-        let call = if self.below(3) == 0 { self.pick(&taken) } else { self.pick(&calls) };
+        let call = if self.dice.below(3) == 0 { self.dice.pick(&taken) } else { self.dice.pick(&calls) };
         call.replace('K', &key.to_string())
     }
 
@@ -159,7 +161,7 @@ impl Traffic {
     fn handled(&mut self) -> String {
         let calls = ["DEL A", "UNLINK A", "PERSIST A", "PEXPIRE A 7200000", "PEXPIREAT A 4103000000000"];
         let more = ["PEXPIREAT A 1000", "EXPIRE A 36000 NX", "COPY A B", "COPY A B REPLACE", "RENAME A B"];
-        let template = if self.below(2) == 0 { self.pick(&calls) } else { self.pick(&more) };
+        let template = if self.dice.below(2) == 0 { self.dice.pick(&calls) } else { self.dice.pick(&more) };
         self.on_any_keys(template)
     }
 
@@ -176,7 +178,7 @@ impl Traffic {
         ];
         let dumped =
             ["RESTORE B 0 @A REPLACE", "RESTORE B 4103000000000 @A REPLACE ABSTTL", "MIGRATE @port A"];
-        let template = if self.below(2) == 0 { self.pick(&calls) } else { self.pick(&dumped) };
+        let template = if self.dice.below(2) == 0 { self.dice.pick(&calls) } else { self.dice.pick(&dumped) };
         self.on_any_keys(template)
     }
 
@@ -193,52 +195,36 @@ impl Traffic {
     }
 
     fn any_key(&mut self) -> String {
-        let key = match self.below(4) {
+        let key = match self.dice.below(4) {
             0 => "together",
             1 => "any",
-            _ => self.pick(&FAMILIES).key,
+            _ => self.dice.pick(&FAMILIES).key,
         };
-        format!("{key}:{}", self.below(3))
+        format!("{key}:{}", self.dice.below(3))
     }
 
     fn cost(&mut self) -> u64 {
-        match self.below(20) {
+        match self.dice.below(20) {
             0 => 0,
             1 => 40,
-            _ => 1 + self.below(3),
+            _ => 1 + self.dice.below(3),
         }
     }
 
     fn instant(&mut self) -> u64 {
-        self.now += match self.below(2000) {
-            0 => self.below(200 * SECOND),
-            1..=5 => self.below(5 * SECOND),
+        self.now += match self.dice.below(2000) {
+            0 => self.dice.below(200 * SECOND),
+            1..=5 => self.dice.below(5 * SECOND),
             6..=500 => 0,
             501..=800 => 1,
-            _ => self.below(4000),
+            _ => self.dice.below(4000),
         };
-        match self.below(100) {
-            0 => self.now - (1 + self.below(36_000)) * SECOND,
-            1..=6 => self.now - self.below(300_000),
+        match self.dice.below(100) {
+            0 => self.now - (1 + self.dice.below(36_000)) * SECOND,
+            1..=6 => self.now - self.dice.below(300_000),
             // Where windows and buckets begin.
             7..=9 => self.now - self.now % 100_000,
             _ => self.now,
         }
-    }
-
-    fn pick<'t, T>(&mut self, things: &'t [T]) -> &'t T {
-        &things[self.below_usize(things.len())]
-    }
-
-    fn below_usize(&mut self, most: usize) -> usize {
-        usize::try_from(self.below(most as u64)).unwrap()
-    }
-
-    fn below(&mut self, most: u64) -> u64 {
-        self.seed = self.seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.seed;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ (mixed >> 31)) % most
     }
 }
