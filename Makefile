@@ -3,6 +3,7 @@
 CARGO  ?= cargo
 PORT   ?= 6379
 ROW    ?= RL.GCRA admitted
+SECONDS ?= 600
 MOST_KEYS ?= 10000000
 PREFIX ?= /usr/lib/redis/modules
 # Debian's packages: the server, its client and benchmark, and libclang, which bindgen reads Redis' header with.
@@ -17,7 +18,7 @@ FAULTY   = target/faulty/debug/libredis_ratelimit.so
 export RATELIMIT_BUILD ?= $(shell git describe --always --dirty 2>/dev/null || echo unknown)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-bench build faulty run test test-clients compat lint bench bench-capacity bench-instructions bench-profile bench-core bench-growth install
+.PHONY: help setup setup-bench build faulty run test test-clients test-http compat lint bench bench-capacity bench-instructions bench-profile bench-core bench-growth fuzz leakcheck soak coverage dist deb test-deb install
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-20s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -43,9 +44,13 @@ run: build ## Build, then start a server with the module on 127.0.0.1 (PORT=6379
 test: build faulty ## Build, then run the unit tests and the tests against real servers
 	$(CARGO) test --locked --no-fail-fast
 
-test-clients: build ## Run unmodified client libraries against CL.THROTTLE, in three languages
+test-clients: build ## Run unmodified client libraries against CL.THROTTLE, and the examples in eight languages
 	@.ci/setup $(CLIENTS)
 	.ci/test-clients
+
+test-http: build ## Send real requests to the FastAPI and Express examples (.ci/test-http --measure: CPU of two libraries)
+	@.ci/setup $(CLIENTS)
+	.ci/test-http
 
 compat: build faulty ## Run the tests against other releases of Redis and Valkey too (SERVER=valkey-9: that one only)
 	.ci/compat
@@ -54,6 +59,7 @@ lint: setup ## Formatting, clippy, and the import rule of the house
 	$(CARGO) fmt --check
 	$(CARGO) clippy --locked --all-targets -- -D warnings
 	$(CARGO) clippy --locked --all-targets --features fault-injection --target-dir target/faulty -- -D warnings
+	$(CARGO) clippy --locked --lib --bins --examples --manifest-path fuzz/Cargo.toml --target-dir target/fuzz/build -- -D warnings
 	.ci/imports
 
 bench: build ## Server CPU per call as a ratio to INCR and SET PX, bytes per key, the longest call
@@ -70,11 +76,33 @@ bench-profile: build setup-bench ## Where the instructions of a call go (ROW="RL
 	$(CARGO) build --release --locked --example floor
 	$(CARGO) bench --locked --bench server -- profile "$(ROW)"
 
-bench-core: ## Time of the core without a server: decisions, bytes, logs and lease tables by length
+bench-core: setup ## Time of the core without a server: decisions, bytes, logs and lease tables by length
 	$(CARGO) bench --locked --bench core
 
 bench-growth: build setup-bench ## How the cost grows: tables, and plots in docs/plots (5 GB; MOST_KEYS=10000000)
 	$(CARGO) bench --locked --bench server -- growth --most=$(MOST_KEYS)
+
+fuzz: build ## Fuzz: half the time the core, guided by coverage, half calls, dumps and copies over the wire (SECONDS=600)
+	.ci/fuzz $$(($(SECONDS) / 2))
+	RATELIMIT_FUZZ_SECONDS=$$(($(SECONDS) / 6)) $(CARGO) test --locked --no-fail-fast --test fuzz_commands --test fuzz_payloads --test fuzz_copies -- --nocapture
+
+leakcheck: build setup-bench ## A server under valgrind, called at random: no leak and no wild read in the module
+	$(CARGO) bench --locked --bench soak -- leakcheck
+
+soak: build ## A thousand connections, rude ones among them: latencies, memory, no errors (SECONDS=600)
+	$(CARGO) bench --locked --bench soak -- soak --seconds=$(SECONDS)
+
+coverage: setup ## Lines and regions of src/ that the tests reach, the modules in the servers included
+	.ci/coverage
+
+dist: setup ## Pack a release: target/dist/ratelimit-v*.tar.gz and SHA256SUMS
+	.ci/dist
+
+deb: dist ## Make Debian's package of it: target/dist/redis-ratelimit_*.deb
+	.ci/deb
+
+test-deb: ## Install that package, run Debian's server with it, and purge it again (root)
+	.ci/test-deb
 
 install: build ## Copy the module to PREFIX (/usr/lib/redis/modules)
 	install -D -m 755 $(MODULE) $(DESTDIR)$(PREFIX)/libredis_ratelimit.so

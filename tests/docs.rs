@@ -1,5 +1,5 @@
-//! What README and the pages of `docs/` show is what happens: every block in them is run, in order, a page on a fresh
-//! server.
+//! What README, SECURITY and the pages of `docs/` show is what happens: every block in them is run, in order, a page on
+//! a fresh server.
 //!
 //! ```text
 //! redis-cli   a session: each line behind the prompt is typed in, and must print what stands below it; three dots
@@ -56,7 +56,7 @@ struct Block {
 
 fn pages() -> Vec<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let mut pages = vec![root.join("README.md")];
+    let mut pages = vec![root.join("README.md"), root.join("SECURITY.md")];
     let docs = fs::read_dir(root.join("docs")).unwrap().map(|entry| entry.unwrap().path());
     pages.extend(docs.filter(|path| path.extension().is_some_and(|extension| extension == "md")));
     pages.sort();

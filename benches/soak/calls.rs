@@ -1,0 +1,129 @@
+//! The calls of a long run: all commands of all kinds, some of them wrong on purpose, on keys that expire within
+//! seconds and are made anew.
+
+use crate::dice::Dice;
+
+/// What a call is answered with.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Answer {
+    Reply,
+    Error,
+}
+
+/// `K` is a number of a key, `#` one of an id.
+const FINE: [&str; 44] = [
+    "RL.TOKENBUCKET bucket:K 20 40 1000",
+    "RL.TOKENBUCKET bucket:K 20 40 1000 PARTIAL COST 9",
+    "RL.TOKENBUCKET batch:K 20 20 1000 BATCH",
+    "RL.LEAKYBUCKET water:K 20 40 1000",
+    "RL.GCRA gcra:K 9 40 1000",
+    "RL.GCRA gcra:K 9 40 1000 FORCE COST 3",
+    "RL.GCRA booked:K 9 40 1000 RESERVE MAXWAIT 300",
+    "RL.FIXEDWINDOW window:K 20 1000",
+    "RL.FIXEDWINDOW aligned:K 20 1000 ALIGNED",
+    "RL.SLIDINGWINDOW sliding:K 20 1000",
+    "RL.SLIDINGWINDOW precise:K 20 1000 PRECISION 50",
+    "RL.SLIDINGLOG log:K 20 1000",
+    "RL.SLIDINGLOG log:K 20 1000 GAP 5",
+    "RL.SLIDINGLOG hammered:K 2 1000 COUNTREFUSED",
+    // One key, and a busy one.
+    "RL.SLIDINGLOG log:of-all 100000 5000",
+    "RL.CONCURRENT lease:of-all 100000 3000 request:#",
+    "RL.RELEASE lease:of-all request:#",
+    "RL.UNIFORM gate:K 300",
+    "RL.SMOOTH smooth:K 40 1000 MAXWAIT 500",
+    "RL.SMOOTH warm:K 40 1000 WARMUP 800 MAXWAIT 500",
+    "RL.CONCURRENT lease:K 3 1000 #",
+    "RL.CONCURRENT lease:K 3 1000 # RESERVED 1 CRITICAL",
+    "RL.RENEW lease:K 1500 #",
+    "RL.RELEASE lease:K #",
+    "RL.SHED shed:K 0.85 DELAY 100 RAMP 900",
+    "RL.MULTI 1 joined:K LIMIT SLIDINGWINDOW 20 500 LIMIT SLIDINGLOG 30 1000 LIMIT GCRA 9 40 900",
+    "RL.MULTI 2 joined:K pool:K LIMIT SLIDINGWINDOW 20 500 ON 1 LIMIT CONCURRENT 9 900 # ON 2",
+    "RL.MULTI 1 joined:K LIMIT UNIFORM 5",
+    "RL.MULTIPEEK 1 joined:K LIMIT SLIDINGWINDOW 20 500",
+    "RL.MULTIREFUND 1 joined:K LIMIT SLIDINGWINDOW 20 500",
+    "RL.PEEK gcra:K GCRA 9 40 1000",
+    "RL.REFUND log:K SLIDINGLOG 20 1000",
+    "RL.REFUND bucket:K TOKENBUCKET 20 40 1000 COST 3",
+    "RL.INFO joined:K",
+    "RL.XADD stream:of-all 500 * field value",
+    "XTRIM stream:of-all MAXLEN 250",
+    "RL.LPUSH list:of-all 500 a b c",
+    "RL.RPUSH list:of-all 500 a",
+    "LPOP list:of-all 9",
+    "CL.THROTTLE cell:K 9 40 1",
+    "RL.THROTTLE cell:K 9 40 1 2",
+    "DEL gcra:K precise:K",
+    "UNLINK joined:K",
+    "PEXPIRE log:K 3",
+];
+
+const WRONG: [&str; 6] = [
+    "RL.GCRA gcra:K 9 40 0",
+    "RL.GCRA gcra:K 9 40",
+    "RL.TOKENBUCKET string 20 40 1000",
+    "RL.PEEK gcra:K NOSUCH 1",
+    "RL.MULTI 1 joined:K LIMIT SHED 0.5",
+    "RL.APPLY gcra:K nonsense",
+];
+
+/// Keys of each name. Each is met every few seconds, so most expire in between.
+const KEYS: u64 = 5000;
+const IDS: u64 = 3000;
+
+/// Calls at random, as a client sends them.
+pub struct Calls {
+    dice: Dice,
+}
+
+impl Calls {
+    pub fn new(seed: u64) -> Calls {
+        Calls { dice: Dice::new(seed) }
+    }
+
+    /// Writes a call down, and tells what it will be answered with.
+    pub fn write(&mut self, out: &mut Vec<u8>) -> Answer {
+        let (line, answer) = match self.dice.below(50) {
+            0 => (self.dice.pick(&WRONG), Answer::Error),
+            _ => (self.dice.pick(&FINE), Answer::Reply),
+        };
+        let (key, id) = (self.dice.below(KEYS).to_string(), self.dice.below(IDS).to_string());
+        let line = line.replace(":K", &format!(":{key}")).replace('#', &id);
+        write(&line, out);
+        answer
+    }
+
+    pub fn below(&mut self, most: u64) -> u64 {
+        self.dice.below(most)
+    }
+}
+
+/// A line of words as the protocol has it.
+pub fn write(line: &str, out: &mut Vec<u8>) {
+    out.extend(format!("*{}\r\n", line.split(' ').count()).into_bytes());
+    for word in line.split(' ') {
+        out.extend(format!("${}\r\n{word}\r\n", word.len()).into_bytes());
+    }
+}
+
+/// How long the first reply in these bytes is, if all of it is there.
+pub fn reply_length(bytes: &[u8]) -> Option<usize> {
+    let line = 2 + bytes.windows(2).position(|two| two == b"\r\n")?;
+    let number = || std::str::from_utf8(&bytes[1..line - 2]).unwrap().parse::<i64>().unwrap();
+    match bytes[0] {
+        b'$' => {
+            let text = usize::try_from(number()).map_or(0, |length| length + 2);
+            (bytes.len() >= line + text).then_some(line + text)
+        }
+        b'*' => {
+            let mut length = line;
+            for _ in 0..number() {
+                length += reply_length(&bytes[length..])?;
+            }
+            Some(length)
+        }
+        b'+' | b'-' | b':' => Some(line),
+        other => panic!("a reply does not begin with {:?}", other as char),
+    }
+}
