@@ -61,7 +61,10 @@ fn an_upgrade_of_one_after_the_other_loses_no_call() {
     load.all_go_on(50);
 
     // And back, by the server's own command.
-    text(&mut second.connection(), &format!("FAILOVER TO 127.0.0.1 {}", first.port));
+    let con = &mut second.connection();
+    let port = first.port.to_string();
+    // Not before the replica has told that it is up to date, which it does once a second.
+    wait_for("a replica to hand over to", || call(con, &["FAILOVER", "TO", "127.0.0.1", &port]).is_ok());
     wait_for("the failover", || follows(&second, &first));
     load.all_go_on(50);
 
