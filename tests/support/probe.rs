@@ -151,6 +151,9 @@ impl Batch {
     }
 }
 
+/// What `PEXPIRETIME` says of a key that is not there.
+const MISSING: i64 = -2;
+
 fn looks(replies: &[Value]) -> (i64, Vec<Look>) {
     let number = |value: &Value| if let Value::Int(number) = value { *number } else { panic!("{value:?}") };
     let look =
@@ -166,7 +169,9 @@ impl Seen {
     /// Whether the keys are as they were, apart from those whose time had come.
     pub fn changed_nothing(&self) -> bool {
         let same = |(before, after): (&Look, &Look)| {
-            let may_end = (0..=self.clock).contains(&before.expires);
+            // Its time may also have come between the words of the look itself: a dump, and then no key.
+            let ended_amid = before.dump != Value::Nil && before.expires == MISSING;
+            let may_end = ended_amid || (0..=self.clock).contains(&before.expires);
             may_end || (&before.dump, before.expires) == (&after.dump, after.expires)
         };
         self.before.iter().zip(&self.after).all(same) && self.sizes[0] >= self.sizes[1]
@@ -174,7 +179,10 @@ impl Seen {
 
     /// Whether none of the keys ends of itself within so many milliseconds.
     pub fn lasts(&self, millis: i64) -> bool {
-        let ends = |look: &Look| (0..=self.clock + millis).contains(&look.expires);
+        let ends = |look: &Look| {
+            let ended_amid = look.dump != Value::Nil && look.expires == MISSING;
+            ended_amid || (0..=self.clock + millis).contains(&look.expires)
+        };
         !self.before.iter().chain(&self.after).any(ends)
     }
 
