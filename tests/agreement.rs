@@ -120,11 +120,7 @@ fn an_aof_without_preamble_brings_back_the_same_bytes_and_expiries_before_and_af
     assert_eq!(contents(&mut server.connection()), expected);
 
     let con = &mut server.connection();
-    text(con, "BGREWRITEAOF");
-    support::wait_for("the rewrite", || {
-        info(con, "persistence", "aof_rewrite_in_progress").as_deref() == Some("0")
-            && info(con, "persistence", "aof_last_bgrewrite_status").as_deref() == Some("ok")
-    });
+    support::rewrite_aof(con);
     server.restart();
     assert_eq!(contents(&mut server.connection()), expected);
     // And they go on from there.

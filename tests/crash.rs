@@ -36,9 +36,7 @@ fn a_kill_loses_no_answered_call_if_the_aof_is_written_always() {
         load.all_go_on(50);
         // So that what is found stands partly in the rewritten file and partly behind it.
         let con = &mut machine.server.connection();
-        text(con, "BGREWRITEAOF");
-        wait_for("the rewrite", || persistence(con, "aof_rewrite_in_progress") == "0");
-        assert_eq!(persistence(con, "aof_last_bgrewrite_status"), "ok");
+        support::rewrite_aof(con);
         load.all_go_on(50);
         machine.kill();
         must_be_found_by(machine.successor(&AOF_AT_ONCE), load, &format!("preamble {preamble}"));

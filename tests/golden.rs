@@ -21,9 +21,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Once;
 
 use redis::{Connection, Value};
-use support::{
-    AOF_AT_ONCE, SECOND, Server, call_bytes, dump, error_line, info, last_payload, text, wait_for,
-};
+use support::{AOF_AT_ONCE, SECOND, Server, call_bytes, dump, error_line, last_payload, text};
 
 /// One for each encoding, the current one last.
 const FOLDERS: [&str; 1] = ["v1"];
@@ -92,11 +90,7 @@ fn make_all(server: &Server) {
             make(con, call, key);
         }
     }
-    text(con, "BGREWRITEAOF");
-    wait_for("the rewrite", || {
-        info(con, "persistence", "aof_rewrite_in_progress").as_deref() == Some("0")
-            && info(con, "persistence", "aof_rewrite_scheduled").as_deref() == Some("0")
-    });
+    support::rewrite_aof(con);
     for (key, calls, _) in KEYS {
         make(con, calls[2], key);
         // And one whose every effect is behind the base.

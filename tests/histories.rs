@@ -107,11 +107,7 @@ fn a_rewrite_of_the_aof_loses_nothing_of_what_goes_on_meanwhile() {
             let mut meanwhile = 0;
             wait_for("a rewrite amid calls", || {
                 text(con, "BGREWRITEAOF");
-                // It has to wait for the child that made the replica's copy, if that is still there.
-                while ["aof_rewrite_in_progress", "aof_rewrite_scheduled"]
-                    .iter()
-                    .any(|field| info(con, "persistence", field).as_deref() == Some("1"))
-                {
+                while support::rewrites_aof(con) {
                     history.go_on(20);
                     meanwhile += 20;
                 }

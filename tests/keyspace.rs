@@ -10,7 +10,7 @@
 mod support;
 
 use redis::{Connection, Value};
-use support::{Server, T0, call, call_bytes, info, ints, multi, text};
+use support::{Server, T0, call, call_bytes, ints, multi, text, used_memory};
 
 /// One key of each kind, by its name, made as of now.
 const KEYS: [(&str, &str, &str); 10] = [
@@ -205,7 +205,6 @@ fn a_copy_of_a_persisted_key_expires_once_it_is_charged() {
 fn memory_usage_is_what_the_allocator_gave() {
     let server = Server::start(&[]);
     let con = &mut server.connection();
-    let used = |con: &mut Connection| -> i64 { info(con, "memory", "used_memory").unwrap().parse().unwrap() };
     let usage = |con: &mut Connection, key: &str| -> i64 {
         text(con, &format!("MEMORY USAGE {key}")).parse().unwrap()
     };
@@ -214,11 +213,11 @@ fn memory_usage_is_what_the_allocator_gave() {
     let small = usage(con, "key");
     assert!((64..=64 + 64).contains(&small), "{small}");
 
-    let before = used(con);
+    let before = used_memory(con);
     for id in 0..20_000 {
         ints(con, &format!("RL.CONCURRENT table 100000 3600000 lease:{id:08}"));
     }
-    let (grown, told) = (used(con) - before, usage(con, "table"));
+    let (grown, told) = (used_memory(con) - before, usage(con, "table"));
     assert!((told - grown).abs() < grown / 5, "told {told}, grown by {grown}");
     assert!(grown < 20_000 * 200, "{} bytes a lease", grown / 20_000);
 }
@@ -227,7 +226,6 @@ fn memory_usage_is_what_the_allocator_gave() {
 fn renewals_take_no_more_memory() {
     let server = Server::start(&[]);
     let con = &mut server.connection();
-    let used = |con: &mut Connection| -> i64 { info(con, "memory", "used_memory").unwrap().parse().unwrap() };
     let id = |i: u32| format!("{i:0>256}");
     let hold_all = |con: &mut Connection| {
         for i in 0..1000 {
@@ -235,12 +233,12 @@ fn renewals_take_no_more_memory() {
         }
     };
     hold_all(con);
-    let before = used(con);
+    let before = used_memory(con);
     hold_all(con);
     for i in 0..1000 {
         ints(con, &format!("RL.RENEW table 3600000 {}", id(i)));
     }
-    let grown = used(con) - before;
+    let grown = used_memory(con) - before;
     assert!(grown < 50_000, "grown by {grown}");
 }
 
@@ -248,7 +246,6 @@ fn renewals_take_no_more_memory() {
 fn all_memory_comes_back() {
     let server = Server::start(&[]);
     let con = &mut server.connection();
-    let used = |con: &mut Connection| -> i64 { info(con, "memory", "used_memory").unwrap().parse().unwrap() };
     let round = |con: &mut Connection| {
         for i in 0..3000 {
             ints(con, &format!("RL.CONCURRENT table 100000 3600000 lease:{i}"));
@@ -258,8 +255,8 @@ fn all_memory_comes_back() {
         text(con, "FLUSHALL SYNC");
     };
     round(con);
-    let before = used(con);
+    let before = used_memory(con);
     round(con);
-    let after = used(con);
+    let after = used_memory(con);
     assert!((after - before).abs() < 100_000, "{before} before, {after} after");
 }

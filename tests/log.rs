@@ -10,7 +10,7 @@
 mod support;
 
 use redis::Value;
-use support::{SECOND, Server, T0, call, error, info, ints, sync, text};
+use support::{SECOND, Server, T0, call, error, info, ints, sync, text, used_memory};
 
 #[test]
 fn an_event_counts_until_exactly_a_window_later() {
@@ -102,12 +102,11 @@ fn an_entry_takes_less_than_ten_bytes() {
     let con = &mut server.connection();
     let fill = |key: &str, step: u64| {
         let mut con = server.connection();
-        let before: u64 = info(&mut con, "memory", "used_memory").unwrap().parse().unwrap();
+        let before = used_memory(&mut con);
         for at in (0..10_000).map(|i| T0 + i * step) {
             ints(&mut con, &format!("RL.SLIDINGLOG {key} 10000 3153600000000 AT {at}"));
         }
-        let after: u64 = info(&mut con, "memory", "used_memory").unwrap().parse().unwrap();
-        (after - before) / 10_000
+        (used_memory(&mut con) - before) / 10_000
     };
     // A thousand a second; one every ten minutes.
     let (busy, idle) = (fill("busy", 1003), fill("idle", 600 * SECOND + 1));

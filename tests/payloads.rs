@@ -126,13 +126,10 @@ fn a_dump_with_bytes_left_over_is_refused_and_leaks_nothing() {
     let mut short = whole.clone();
     let count = short.windows(8).position(|window| window == 60u64.to_le_bytes()).unwrap();
     short[count] = 59;
-    let used = |con: &mut Connection| -> u64 {
-        support::info(con, "memory", "used_memory").unwrap().parse().unwrap()
-    };
     let mut refuse = || {
         let error = call_bytes(con, &[b"RESTORE", b"other", b"0", &short]).unwrap_err();
         assert_eq!(error_line(&error), "ERR Bad data format");
-        used(con)
+        support::used_memory(con)
     };
     let before = refuse();
     for _ in 0..1000 {

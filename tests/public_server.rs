@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use redis::{Connection, Value};
-use support::{Server, call, call_bytes, error, info, ints, sync, text, wait_for};
+use support::{Server, call, call_bytes, error, ints, sync, text, wait_for};
 
 // Redis gcra.tcl: "1 10000 1" leaves a key, and it has a deadline; Losant: it is gone when its reset has elapsed.
 #[test]
@@ -92,10 +92,7 @@ fn a_reload_a_rewritten_aof_and_a_restored_copy_hold_the_same() {
     text(&mut con, "DEBUG RELOAD");
     assert_eq!(facts(&mut con), before, "after DEBUG RELOAD");
 
-    text(&mut con, "BGREWRITEAOF");
-    let mut rewriting = |field| info(&mut con, "persistence", field).as_deref() == Some("1");
-    wait_for("the rewrite", || !rewriting("aof_rewrite_scheduled") && !rewriting("aof_rewrite_in_progress"));
-    assert_eq!(info(&mut con, "persistence", "aof_last_bgrewrite_status").as_deref(), Some("ok"));
+    support::rewrite_aof(&mut con);
     text(&mut con, "DEBUG LOADAOF");
     assert_eq!(facts(&mut con), before, "after BGREWRITEAOF");
 

@@ -10,7 +10,7 @@
 mod support;
 
 use redis::{Connection, Value};
-use support::{SECOND, Server, T0, WRONG_TYPE, call, dump, error, info, ints, multi, simple, sync, text};
+use support::{SECOND, Server, T0, WRONG_TYPE, call, dump, error, ints, multi, simple, sync, text};
 
 #[test]
 fn a_single_limit_stands_alone_and_joins_and_parts() {
@@ -171,10 +171,7 @@ fn copies_agree_whatever_joins_fades_and_parts() {
     server.restart();
     assert_eq!(contents(&mut server.connection()), expected);
     let con = &mut server.connection();
-    text(con, "BGREWRITEAOF");
-    support::wait_for("the rewrite", || {
-        info(con, "persistence", "aof_rewrite_in_progress").as_deref() == Some("0")
-    });
+    support::rewrite_aof(con);
     server.restart();
     let con = &mut server.connection();
     // A rewrite keeps the expiries, which are the server's own.

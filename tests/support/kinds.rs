@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use redis::{Connection, ConnectionLike, Value};
 
-use crate::support::{Server, info, simple};
+use crate::support::{Server, simple, used_memory};
 
 /// Every kind of state, by a limiter whose name and parameters stand around the key. `#` is a number.
 pub const KINDS: [(&str, &str); 16] = [
@@ -58,7 +58,7 @@ pub fn flood(con: &mut Connection, lines: impl Iterator<Item = String>) {
 pub fn settled(server: &Server) -> i64 {
     let look = |_| {
         sleep(Duration::from_millis(100));
-        info(&mut server.connection(), "memory", "used_memory").unwrap().parse::<i64>().unwrap()
+        used_memory(&mut server.connection())
     };
     (0..5).map(look).min().unwrap()
 }

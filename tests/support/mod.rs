@@ -225,6 +225,25 @@ pub fn sync(primary: &Server, replica: &Server) {
     wait_for("the replica's offset", || offset(replica, "slave_repl_offset") >= sent);
 }
 
+/// Has the AOF rewritten, and waits until it is.
+pub fn rewrite_aof(con: &mut Connection) {
+    text(con, "BGREWRITEAOF");
+    wait_for("the rewrite", || !rewrites_aof(con));
+    assert_eq!(info(con, "persistence", "aof_last_bgrewrite_status").as_deref(), Some("ok"));
+}
+
+/// Whether the AOF is being rewritten; or is to be, as soon as another child of the server's has ended, such as the one
+/// that made a replica's copy.
+pub fn rewrites_aof(con: &mut Connection) -> bool {
+    let mut is = |field| info(con, "persistence", field).as_deref() == Some("1");
+    is("aof_rewrite_in_progress") || is("aof_rewrite_scheduled")
+}
+
+/// What the server has taken from its allocator.
+pub fn used_memory(con: &mut Connection) -> i64 {
+    info(con, "memory", "used_memory").expect("INFO memory tells it").parse().unwrap()
+}
+
 /// Polls until `reached`; a minute is long enough on any machine.
 pub fn wait_for(what: &str, mut reached: impl FnMut() -> bool) {
     let deadline = Instant::now() + PATIENCE;
