@@ -19,7 +19,7 @@ enum Audience {
     ReplicaAndAof,
 }
 
-/// The most that a row may cost, as a ratio: a part of its name, and the ratio to `INCR`; with an audience, to `SET PX`.
+/// The most that a row may cost: by its name the ratio to `INCR`, and with an audience that of all to `SET PX`.
 const TO_INCR: &[(&str, f64)] = &[("RL.GCRA admitted", 2.0), ("RL.GCRA refused", 1.5)];
 const TO_SET_PX_WITH_AUDIENCE: f64 = 1.0;
 
@@ -120,9 +120,6 @@ fn ratio(figures: &[Figures], part: impl Fn(&Figures) -> f64) -> String {
     format!("{median:.2} ({lowest:.2} to {highest:.2})")
 }
 
-/// The median, the lowest, the highest.
 fn spread(figures: &[Figures], part: impl Fn(&Figures) -> f64) -> (f64, f64, f64) {
-    let mut numbers: Vec<f64> = figures.iter().map(part).collect();
-    numbers.sort_by(f64::total_cmp);
-    (numbers[numbers.len() / 2], numbers[0], numbers[numbers.len() - 1])
+    super::spread(figures.iter().map(part).collect())
 }

@@ -6,7 +6,7 @@ use redis::{Connection, Value};
 
 use super::Result;
 use super::rows::{Answer, Load, Row};
-use super::support::{Server, call, info, simple};
+use super::support::{Server, call, info, main_thread_seconds, simple};
 
 /// Calls per pipeline, if nothing else is said, and ours.
 pub const PIPELINE: u32 = 64;
@@ -57,7 +57,7 @@ impl Prepared<'_> {
         let mut con = server.connection();
         let (row, call, size) = (self.row, &self.call, Size { calls, ..self.size });
         let before = Tally::read(&mut con, row)?;
-        let started = cpu_micros(&mut con)?;
+        let started = main_thread_seconds(&mut con);
         match row.load {
             Load::Random => benchmark(server, call, size)?,
             Load::Once => {
@@ -68,7 +68,7 @@ impl Prepared<'_> {
                 pipeline(&mut con, calls, nth, |reply| check(row, reply))?;
             }
         }
-        let cpu = cpu_micros(&mut con)? - started;
+        let cpu = (main_thread_seconds(&mut con) - started) * 1e6;
         Tally::read(&mut con, row)?.check_since(&before, row, calls)?;
         if row.load == Load::Random {
             let spread = size.keys / SAMPLE;
@@ -127,15 +127,6 @@ fn benchmark(server: &Server, call: &str, size: Size) -> Result<()> {
         return Err(format!("redis-benchmark: {}", String::from_utf8_lossy(&output.stderr)).into());
     }
     Ok(())
-}
-
-fn cpu_micros(con: &mut Connection) -> Result<f64> {
-    let mut micros = 0.0;
-    for field in ["used_cpu_user_main_thread", "used_cpu_sys_main_thread"] {
-        let seconds: f64 = info(con, "cpu", field).ok_or("INFO cpu tells no main thread")?.parse()?;
-        micros += seconds * 1e6;
-    }
-    Ok(micros)
 }
 
 fn check(row: &Row, reply: &Value) -> Result<()> {

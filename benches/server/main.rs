@@ -19,6 +19,7 @@ mod capacity;
 mod cpu;
 mod growth;
 mod instructions;
+mod keys;
 mod load;
 mod longest;
 mod lua;
@@ -49,7 +50,8 @@ fn main() -> ExitCode {
         }
         Some((mode, names)) if mode == "capacity" => capacity::run(&Selection(names)),
         Some((mode, names)) if mode == "growth" => {
-            growth::run(number(&options, "--most=").unwrap_or(10_000_000), &Selection(names))
+            keys::run(number(&options, "--most=").unwrap_or(10_000_000), &Selection(names))
+                + growth::run(&Selection(names))
         }
         _ => {
             eprintln!(
@@ -84,6 +86,12 @@ pub fn against(figure: u64, target: Option<u64>) -> String {
         Some(target) if figure <= target => format!("<= {}: met", grouped(target)),
         Some(target) => format!("<= {}: missed by {}", grouped(target), grouped(figure - target)),
     }
+}
+
+/// The median, the lowest, the highest; there is at least one.
+pub fn spread(mut numbers: Vec<f64>) -> (f64, f64, f64) {
+    numbers.sort_by(f64::total_cmp);
+    (numbers[numbers.len() / 2], numbers[0], numbers[numbers.len() - 1])
 }
 
 /// `1234567` as `1,234,567`.

@@ -1,7 +1,7 @@
 //! Bytes per key: what a million keys with names of 16 bytes take, each touched once; and per entry of one log.
 
 use super::load::{fill, loaded, pipeline};
-use super::support::{Server, info};
+use super::support::{Server, info, used_memory};
 use super::{Result, Selection, against, grouped, lua};
 
 const KEYS: u32 = 1_000_000;
@@ -122,12 +122,10 @@ fn per_key(row: &Row) -> Result<u64> {
     let server = Server::start(&[]);
     let mut con = server.connection();
     let call = row.call.replace("$SHA", &loaded(&mut con, row.script)?);
-    let used = || -> Result<u64> {
-        Ok(info(&mut server.connection(), "memory", "used_memory").ok_or("no used_memory")?.parse()?)
-    };
-    let before = used()?;
+    let used = || used_memory(&mut server.connection());
+    let before = used();
     pipeline(&mut con, row.calls, |i| fill(&call, i, row.calls), |_| Ok(()))?;
-    let after = used()?;
+    let grown = u64::try_from(used() - before)?;
     // "keys=1000000,expires=..."; a limiter of two keys has twice as many.
     let names = row.call.matches(":#").count() - row.call.matches(" id:#").count();
     let keys = if names == 0 { 1 } else { u64::from(row.calls) * u64::try_from(names)? };
@@ -137,5 +135,5 @@ fn per_key(row: &Row) -> Result<u64> {
         return Err(format!("{keyspace} instead of {expected}").into());
     }
     // To the nearest byte.
-    Ok((after - before + u64::from(row.calls) / 2) / u64::from(row.calls))
+    Ok((grown + u64::from(row.calls) / 2) / u64::from(row.calls))
 }

@@ -9,7 +9,7 @@ use redis::Connection;
 
 use crate::crowd::Crowd;
 use crate::rude::{LIMIT, Rude};
-use crate::support::{Server, call, info, text};
+use crate::support::{Server, call, info, main_thread_seconds, text};
 use crate::tally::Tally;
 
 /// How often figures are printed, if the run is long enough.
@@ -39,7 +39,7 @@ pub fn run(seconds: u32, connections: u32) -> Vec<String> {
     let crowd = Crowd::start(server.port, connections);
     let (rude, threads) = Rude::start(server.port);
     let (mut all, mut memory, mut killed) = (Tally::default(), Vec::new(), 0);
-    let (mut reported, mut busy) = (begun, cpu(con));
+    let (mut reported, mut busy) = (begun, main_thread_seconds(con));
     let mut recent = Tally::default();
     while begun.elapsed() < length {
         sleep(LOOK);
@@ -52,7 +52,7 @@ pub fn run(seconds: u32, connections: u32) -> Vec<String> {
         }
         recent.add(crowd.tally());
         if reported.elapsed() >= REPORT {
-            let so_far = cpu(con);
+            let so_far = main_thread_seconds(con);
             print(begun, reported, &recent, so_far - busy, *memory.last().unwrap());
             (reported, busy) = (Instant::now(), so_far);
             all.add(std::mem::take(&mut recent));
@@ -96,12 +96,6 @@ pub fn run(seconds: u32, connections: u32) -> Vec<String> {
 
 fn of(con: &mut Connection, section: &str, field: &str) -> String {
     info(con, section, field).unwrap_or_else(|| panic!("INFO {section} tells no {field}"))
-}
-
-/// Seconds that the server's main thread has worked.
-fn cpu(con: &mut Connection) -> f64 {
-    let mut part = |field| of(con, "cpu", field).parse::<f64>().unwrap();
-    part("used_cpu_user_main_thread") + part("used_cpu_sys_main_thread")
 }
 
 #[allow(clippy::cast_precision_loss)]

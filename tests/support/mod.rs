@@ -244,6 +244,12 @@ pub fn used_memory(con: &mut Connection) -> i64 {
     info(con, "memory", "used_memory").expect("INFO memory tells it").parse().unwrap()
 }
 
+/// Seconds that the server's main thread has worked.
+pub fn main_thread_seconds(con: &mut Connection) -> f64 {
+    let mut part = |field| info(con, "cpu", field).expect("INFO cpu tells it").parse::<f64>().unwrap();
+    part("used_cpu_user_main_thread") + part("used_cpu_sys_main_thread")
+}
+
 /// Polls until `reached`; a minute is long enough on any machine.
 pub fn wait_for(what: &str, mut reached: impl FnMut() -> bool) {
     let deadline = Instant::now() + PATIENCE;
