@@ -19,6 +19,7 @@ mod decide;
 #[cfg(test)]
 mod differential;
 mod error;
+mod five;
 mod fixed_window;
 mod fraction;
 mod gcra;
@@ -54,6 +55,7 @@ use codec::{Reader, put};
 pub use concurrent::Concurrent;
 pub use decide::{Answer, Gauge, Reading, Verdict, check, look, may_err, read_clock, rule};
 pub use error::Error;
+pub use five::integer;
 pub use fixed_window::{AlignedWindow, FixedWindow, Opened, Tally};
 pub use gcra::{Arrival, Gcra, parse_cell};
 pub use leaky_bucket::{LeakyBucket, Water};

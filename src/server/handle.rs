@@ -7,9 +7,8 @@ use redis_module::raw::{KeyType, REDISMODULE_READ, REDISMODULE_WRITE, RedisModul
 
 use super::api::api;
 use super::call::Call;
-use super::reply::integer;
 use super::value::TYPE;
-use crate::limit::Error;
+use crate::limit::{Error, integer};
 
 /// What an open key is for.
 #[derive(Clone, Copy, PartialEq, Eq)]

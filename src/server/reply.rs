@@ -7,8 +7,7 @@ use redis_module::raw::RedisModuleCtx;
 use super::api::api;
 use super::forward::Told;
 use super::stats;
-use crate::limit::{Answer, Error, Gauge, Verdict};
-use crate::time::Span;
+use crate::limit::{Answer, Error, integer};
 
 pub enum Reply {
     /// The five integers of every limiter.
@@ -36,39 +35,6 @@ pub enum Value {
     Real(f64),
     Text(&'static str),
     Maps(Vec<Vec<(&'static str, Value)>>),
-}
-
-/// The five integers, in the order that redis-cell made standard: limited, limit, remaining, `retry_after`,
-/// `reset_after`. Only here is "never" a -1.
-pub fn five(answer: &Answer) -> [i64; 5] {
-    let Answer { verdict, gauge: Gauge { limit, remaining, reset } } = *answer;
-    let (limited, retry) = match verdict {
-        Verdict::Admit { wait } => (0, millis(wait)),
-        Verdict::Refuse { retry: Some(retry) } => (1, millis(retry)),
-        Verdict::Refuse { retry: None } => (1, -1),
-    };
-    [limited, integer(limit), integer(remaining), retry, millis(reset)]
-}
-
-fn cell(answer: &Answer) -> [i64; 5] {
-    let Answer { verdict, gauge: Gauge { limit, remaining, reset } } = *answer;
-    let (limited, retry) = match verdict {
-        Verdict::Admit { .. } => (0, -1),
-        Verdict::Refuse { retry } => (1, retry.map_or(-1, secs)),
-    };
-    [limited, integer(limit), integer(remaining), retry, secs(reset)]
-}
-
-fn secs(span: Span) -> i64 {
-    integer(span.as_secs_up())
-}
-
-fn millis(span: Span) -> i64 {
-    integer(span.as_millis_up())
-}
-
-pub fn integer(number: u64) -> i64 {
-    i64::try_from(number).unwrap_or(i64::MAX)
 }
 
 /// Sends a reply.
@@ -108,7 +74,7 @@ pub unsafe fn send(ctx: *mut RedisModuleCtx, reply: &Reply) {
             }
             Reply::Cell(answer) => {
                 api!(RedisModule_ReplyWithArray(ctx, 5));
-                for integer in cell(answer) {
+                for integer in answer.cell() {
                     api!(RedisModule_ReplyWithLongLong(ctx, integer));
                 }
             }
@@ -132,7 +98,7 @@ pub unsafe fn send(ctx: *mut RedisModuleCtx, reply: &Reply) {
 ///
 /// As for `send`, in an array.
 unsafe fn send_five(ctx: *mut RedisModuleCtx, answer: &Answer) {
-    for integer in five(answer) {
+    for integer in answer.five() {
         // SAFETY: by the contract.
         unsafe { api!(RedisModule_ReplyWithLongLong(ctx, integer)) };
     }
