@@ -1,0 +1,222 @@
+//! What outcomes amount to: over time, and in a few numbers.
+
+use serde_json::{Value, json};
+
+use crate::settings::{Keys, Settings};
+use crate::traffic::{ABUSER, Shape};
+use crate::trial::{Fate, Outcome};
+
+/// How finely time is divided.
+pub const SLOTS: usize = 120;
+
+/// Counts by slots of time, of `slot` milliseconds each.
+pub struct Series {
+    pub slot: u64,
+    /// Requests that asked.
+    pub offered: Vec<u64>,
+    /// Requests that got through, when they did.
+    pub through: Vec<u64>,
+    /// Those of them that are the abuser's.
+    pub abuser: Vec<u64>,
+    /// The most that got through with one key within the period that ends then.
+    pub within: Vec<u64>,
+    /// The most at work at a time.
+    pub at_work: Vec<u64>,
+    /// As far as the last two would go if everything got through at once: the same for every strategy, so that charts
+    /// of one scale can be laid side by side.
+    pub most_within: u64,
+    pub most_at_work: u64,
+}
+
+/// The outcomes of some of the users.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub struct Share {
+    pub offered: u64,
+    pub admitted: u64,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Figures {
+    pub all: Share,
+    /// Who does not hammer, where somebody does.
+    pub normal: Option<Share>,
+    /// The most that got through with one key within any period, wherever it begins.
+    pub peak: u64,
+    /// The longest that an admitted request was told to wait, in milliseconds.
+    pub wait: u64,
+    /// The longest that a refused one was told to wait before it asks again, in milliseconds; negative is never.
+    pub retry: i64,
+    /// The most at work at a time.
+    pub at_work: u64,
+    /// Requests that were told to wait until after the end.
+    pub late: u64,
+}
+
+/// How many there are, from each instant at which that changes.
+type Changes = Vec<(u64, u64)>;
+
+impl Series {
+    pub fn of(settings: &Settings, outcomes: &[Outcome]) -> Series {
+        let slot = settings.shape.duration() / SLOTS as u64;
+        let zero = || vec![0; SLOTS];
+        let asked = |outcome: &Outcome| Some(outcome.asked);
+        let whole = |outcome: &Outcome| {
+            Some((outcome.asked, outcome.asked + settings.service_at(outcome.asked) * 1000))
+        };
+        let mut series = Series {
+            slot,
+            offered: zero(),
+            through: zero(),
+            abuser: zero(),
+            within: most_by_slot(slot, &within(settings, outcomes, from)),
+            at_work: most_by_slot(slot, &[at_once(outcomes.iter().filter_map(work))]),
+            most_within: most(&within(settings, outcomes, asked)),
+            most_at_work: most(&[at_once(outcomes.iter().filter_map(whole))]),
+        };
+        for outcome in outcomes {
+            series.count(outcome.asked, |series| &mut series.offered);
+            if let Some(from) = from(outcome) {
+                series.count(from, |series| &mut series.through);
+                if settings.shape == Shape::Abuser && outcome.user == ABUSER {
+                    series.count(from, |series| &mut series.abuser);
+                }
+            }
+        }
+        series
+    }
+
+    fn count(&mut self, at: u64, of: fn(&mut Series) -> &mut Vec<u64>) {
+        let place = place(at, self.slot);
+        if let Some(count) = of(self).get_mut(place) {
+            *count += 1;
+        }
+    }
+
+    pub fn to_json(&self) -> Value {
+        json!({
+            "slot": self.slot,
+            "offered": self.offered,
+            "through": self.through,
+            "abuser": self.abuser,
+            "within": self.within,
+            "atWork": self.at_work,
+        })
+    }
+}
+
+fn place(at: u64, slot: u64) -> usize {
+    usize::try_from(at / 1000 / slot).unwrap_or(usize::MAX)
+}
+
+/// When a request got through.
+fn from(outcome: &Outcome) -> Option<u64> {
+    work(outcome).map(|(from, _)| from)
+}
+
+/// While the backend works on it.
+fn work(outcome: &Outcome) -> Option<(u64, u64)> {
+    match outcome.fate {
+        Fate::Admitted { from, until } => Some((from, until)),
+        Fate::Refused { .. } => None,
+    }
+}
+
+/// For each key, how many instants there are within the period that ends then.
+fn within(settings: &Settings, outcomes: &[Outcome], instant: fn(&Outcome) -> Option<u64>) -> Vec<Changes> {
+    let period = settings.period * 1000;
+    let of = |user: Option<u64>| {
+        let own = outcomes.iter().filter(|outcome| user.is_none_or(|user| outcome.user == user));
+        at_once(own.filter_map(instant).map(|at| (at, at + period)))
+    };
+    match settings.keys {
+        Keys::Each => (0..settings.shape.users()).map(|user| of(Some(user))).collect(),
+        Keys::Shared => vec![of(None)],
+    }
+}
+
+/// How many of these stretches of time there are at a time; half-open, as windows are.
+fn at_once(stretches: impl Iterator<Item = (u64, u64)>) -> Changes {
+    let mut changes: Vec<(u64, i64)> = stretches.flat_map(|(from, until)| [(from, 1), (until, -1)]).collect();
+    // Of one instant the ends come first.
+    changes.sort_unstable();
+    let mut now = 0;
+    let after = |(at, change)| {
+        now += change;
+        (at, i64::unsigned_abs(now))
+    };
+    changes.into_iter().map(after).collect()
+}
+
+fn most(of: &[Changes]) -> u64 {
+    of.iter().flatten().map(|(_, count)| *count).max().unwrap_or(0)
+}
+
+/// The most in each slot; where one begins, there are as many as there were when the last one ended.
+fn most_by_slot(slot: u64, of: &[Changes]) -> Vec<u64> {
+    let mut slots = vec![0; SLOTS];
+    for changes in of {
+        let mut changes = changes.iter().peekable();
+        let mut now = 0;
+        for (place, most) in slots.iter_mut().enumerate() {
+            *most = now.max(*most);
+            let end = (place as u64 + 1) * slot * 1000;
+            while let Some((_, count)) = changes.next_if(|(at, _)| *at < end) {
+                now = *count;
+                *most = now.max(*most);
+            }
+        }
+    }
+    slots
+}
+
+impl Figures {
+    pub fn of(settings: &Settings, outcomes: &[Outcome]) -> Figures {
+        let duration = settings.shape.duration() * 1000;
+        let (mut wait, mut retry) = (0, 0);
+        for outcome in outcomes {
+            match outcome.fate {
+                Fate::Admitted { from, .. } => wait = wait.max((from - outcome.asked) / 1000),
+                Fate::Refused { retry: -1 } => retry = -1,
+                Fate::Refused { retry: after } if retry >= 0 => retry = retry.max(after),
+                Fate::Refused { .. } => {}
+            }
+        }
+        let normal = |outcome: &Outcome| outcome.user != ABUSER;
+        Figures {
+            all: Share::of(outcomes, |_| true),
+            normal: (settings.shape == Shape::Abuser).then(|| Share::of(outcomes, normal)),
+            peak: most(&within(settings, outcomes, from)),
+            wait,
+            retry,
+            at_work: most(&[at_once(outcomes.iter().filter_map(work))]),
+            late: outcomes.iter().filter_map(from).filter(|from| *from >= duration).count() as u64,
+        }
+    }
+
+    pub fn to_json(&self) -> Value {
+        json!({
+            "all": self.all.to_json(),
+            "normal": self.normal.map(Share::to_json),
+            "peak": self.peak,
+            "wait": self.wait,
+            "retry": self.retry,
+            "atWork": self.at_work,
+            "late": self.late,
+        })
+    }
+}
+
+impl Share {
+    fn of(outcomes: &[Outcome], counts: impl Fn(&Outcome) -> bool) -> Share {
+        let mut share = Share::default();
+        for outcome in outcomes.iter().filter(|outcome| counts(outcome)) {
+            share.offered += 1;
+            share.admitted += u64::from(matches!(outcome.fate, Fate::Admitted { .. }));
+        }
+        share
+    }
+
+    fn to_json(self) -> Value {
+        json!({ "offered": self.offered, "admitted": self.admitted })
+    }
+}

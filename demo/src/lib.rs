@@ -1,0 +1,29 @@
+//! What each limiter lets through of traffic of many shapes: for the page, which has this compiled for the browser, and
+//! for `make demo`, which asks a real server. Both tell the same traffic, ask in the same words and draw the same charts.
+//!
+//! ```text
+//! Settings --traffic--> requests --trial, call by call--> outcomes --figures, chart--> JSON, SVG
+//!                                    |        ^
+//!                                    v        |
+//!                         a server, or this memory
+//! ```
+
+pub mod chart;
+mod dice;
+pub mod figures;
+pub mod memory;
+mod page;
+pub mod reply;
+pub mod settings;
+pub mod strategies;
+pub mod traffic;
+pub mod trial;
+
+// The module is a cdylib, which no Rust program can be linked against. So the core is compiled into this one, which
+// uses a part of it.
+#[allow(dead_code, unused_imports, clippy::pedantic)]
+#[path = "../../src/limit/mod.rs"]
+mod limit;
+#[allow(dead_code, clippy::pedantic)]
+#[path = "../../src/time.rs"]
+mod time;

@@ -1,0 +1,40 @@
+//! What a call replies, from whomever.
+
+use serde_json::{Value, json};
+
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Reply {
+    /// limited, limit, remaining, `retry_after`, `reset_after`.
+    Five([i64; 5]),
+    /// The shedder's: limited, and the chance that it was.
+    Chance(bool, f64),
+    Integer(i64),
+}
+
+impl Reply {
+    pub fn to_json(self) -> Value {
+        match self {
+            Reply::Five(five) => json!(five),
+            Reply::Chance(limited, chance) => json!([i64::from(limited), chance]),
+            Reply::Integer(integer) => json!(integer),
+        }
+    }
+
+    pub fn limited(self) -> bool {
+        match self {
+            Reply::Five([limited, ..]) | Reply::Integer(limited) => limited != 0,
+            Reply::Chance(limited, _) => limited,
+        }
+    }
+
+    /// Milliseconds: until what was admitted may act, or what was refused may ask again; never is negative.
+    pub fn retry_after(self) -> i64 {
+        if let Reply::Five([_, _, _, retry, _]) = self { retry } else { 0 }
+    }
+}
+
+/// Whoever answers calls.
+pub trait Server {
+    /// Replies to a command, its words between spaces; `Err` is its error.
+    fn call(&mut self, line: &str) -> Result<Reply, String>;
+}

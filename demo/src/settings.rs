@@ -1,0 +1,107 @@
+//! What can be set: the traffic, the limit, and the backend that is to be protected.
+
+use serde_json::{Value, json};
+
+use crate::traffic::Shape;
+
+/// Whether each user has a key, or all share one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Keys {
+    Each,
+    Shared,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Settings {
+    pub shape: Shape,
+    /// Requests per second, on average.
+    pub rate: u64,
+    /// So many per period.
+    pub limit: u64,
+    /// Milliseconds.
+    pub period: u64,
+    /// What a bucket holds.
+    pub burst: u64,
+    /// How many requests the backend works on at a time.
+    pub workers: u64,
+    /// Milliseconds that it works on one.
+    pub service: u64,
+    pub keys: Keys,
+}
+
+/// A number that can be set, and how far.
+pub struct Range {
+    pub name: &'static str,
+    pub least: u64,
+    pub most: u64,
+}
+
+pub const RANGES: [Range; 6] = [
+    Range { name: "rate", least: 1, most: 60 },
+    Range { name: "limit", least: 1, most: 600 },
+    Range { name: "period", least: 1000, most: 30_000 },
+    Range { name: "burst", least: 1, most: 600 },
+    Range { name: "workers", least: 1, most: 100 },
+    Range { name: "service", least: 10, most: 5000 },
+];
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings {
+            shape: Shape::Steady,
+            rate: 15,
+            limit: 100,
+            period: 10_000,
+            burst: 50,
+            workers: 10,
+            service: 500,
+            keys: Keys::Each,
+        }
+    }
+}
+
+impl Settings {
+    /// The defaults, but for what `given` says: numbers by their names, the shape's id, and whether keys are shared.
+    pub fn from_json(given: &Value) -> Result<Settings, String> {
+        let mut settings = Settings::default();
+        for range in &RANGES {
+            let number = settings.number(range.name);
+            *number = match given.get(range.name) {
+                None => continue,
+                Some(value) => {
+                    value.as_u64().filter(|value| (range.least..=range.most).contains(value)).ok_or_else(
+                        || format!("{} must be from {} to {}", range.name, range.least, range.most),
+                    )?
+                }
+            };
+        }
+        if let Some(id) = given.get("shape") {
+            let shape = id.as_str().and_then(Shape::of);
+            settings.shape = shape.ok_or_else(|| format!("there is no traffic of the shape {id}"))?;
+        }
+        if given.get("shared").and_then(Value::as_bool) == Some(true) {
+            settings.keys = Keys::Shared;
+        }
+        Ok(settings)
+    }
+
+    pub fn to_json(&self) -> Value {
+        let mut all = json!({ "shape": self.shape.id(), "shared": self.keys == Keys::Shared });
+        let mut copy = *self;
+        for range in &RANGES {
+            all[range.name] = json!(*copy.number(range.name));
+        }
+        all
+    }
+
+    fn number(&mut self, name: &str) -> &mut u64 {
+        match name {
+            "rate" => &mut self.rate,
+            "limit" => &mut self.limit,
+            "period" => &mut self.period,
+            "burst" => &mut self.burst,
+            "workers" => &mut self.workers,
+            _ => &mut self.service,
+        }
+    }
+}

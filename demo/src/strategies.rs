@@ -1,0 +1,208 @@
+//! The strategies that are laid side by side: each is a call, the same limit in the words of one limiter.
+
+use crate::settings::Settings;
+
+pub struct Strategy {
+    pub id: &'static str,
+    pub family: &'static str,
+    /// The call, with what is set or known of a request in braces.
+    call: &'static str,
+    /// What is bought, and what it costs.
+    pub trade_off: &'static str,
+    /// Of the documentation.
+    pub page: &'static str,
+}
+
+/// What is known of a request.
+pub struct Asker<'a> {
+    pub key: &'a str,
+    /// Its own.
+    pub id: &'a str,
+    /// Of the workers, from 0 to 1.
+    pub utilization: f64,
+}
+
+/// How long whoever books ahead or is slowed down would wait, in milliseconds.
+const LONGEST_WAIT: u64 = 1000;
+/// Sub-buckets of a window.
+const PARTS: u64 = 10;
+
+pub const STRATEGIES: [Strategy; 18] = [
+    Strategy {
+        id: "token-bucket",
+        family: "Buckets",
+        call: "RL.TOKENBUCKET {key} {burst} {limit} {period}",
+        trade_off: "Saves up what is not used for a burst, then keeps the rate; within one period, burst and refill add up.",
+        page: "buckets",
+    },
+    Strategy {
+        id: "token-bucket-batch",
+        family: "Buckets",
+        call: "RL.TOKENBUCKET {key} {limit} {limit} {period} BATCH",
+        trade_off: "A portion at once at each period's end: easy to explain; whoever runs out waits for the next one, and then all come at once.",
+        page: "buckets",
+    },
+    Strategy {
+        id: "gcra",
+        family: "Buckets",
+        call: "RL.GCRA {key} {max_burst} {limit} {period}",
+        trade_off: "Decides as the token bucket does, from a single instant of state; in the words of traffic shaping and of redis-cell.",
+        page: "buckets",
+    },
+    Strategy {
+        id: "gcra-reserve",
+        family: "Buckets",
+        call: "RL.GCRA {key} {max_burst} {limit} {period} RESERVE MAXWAIT {wait}",
+        trade_off: "Books ahead and says how long to wait, instead of refusing: fewer retries, but callers hold on to their requests meanwhile.",
+        page: "buckets",
+    },
+    Strategy {
+        id: "leaky-bucket",
+        family: "Buckets",
+        call: "RL.LEAKYBUCKET {key} {burst} {limit} {period}",
+        trade_off: "A queue: what gets through is spaced evenly whatever comes in, and every burst is paid for with waiting.",
+        page: "buckets",
+    },
+    Strategy {
+        id: "fixed-window",
+        family: "Windows",
+        call: "RL.FIXEDWINDOW {key} {limit} {period}",
+        trade_off: "One counter, cheap and easy to explain; around the edge of two windows almost twice the limit may pass.",
+        page: "windows",
+    },
+    Strategy {
+        id: "fixed-window-aligned",
+        family: "Windows",
+        call: "RL.FIXEDWINDOW {key} {limit} {period} ALIGNED",
+        trade_off: "Windows that everybody knows from the clock: so everybody comes at their edges, where twice the limit may pass.",
+        page: "windows",
+    },
+    Strategy {
+        id: "sliding-window",
+        family: "Windows",
+        call: "RL.SLIDINGWINDOW {key} {limit} {period}",
+        trade_off: "Two counters and hardly an edge; takes the last window's requests for evenly spread, so after a burst it errs, to either side.",
+        page: "windows",
+    },
+    Strategy {
+        id: "sliding-window-precision",
+        family: "Windows",
+        call: "RL.SLIDINGWINDOW {key} {limit} {period} PRECISION {precision}",
+        trade_off: "Never more than the limit in any nine tenths of a window, here; a counter for each tenth.",
+        page: "windows",
+    },
+    Strategy {
+        id: "sliding-log",
+        family: "Windows",
+        call: "RL.SLIDINGLOG {key} {limit} {period}",
+        trade_off: "Never more than the limit in any window, exactly; keeps the time of each request, a few bytes for each.",
+        page: "windows",
+    },
+    Strategy {
+        id: "sliding-log-gap",
+        family: "Windows",
+        call: "RL.SLIDINGLOG {key} {limit} {period} GAP {gap}",
+        trade_off: "The exact window, and never two requests close together: no bursts at all; a gap of half the interval leaves some slack.",
+        page: "windows",
+    },
+    Strategy {
+        id: "sliding-log-countrefused",
+        family: "Windows",
+        call: "RL.SLIDINGLOG {key} {limit} {period} COUNTREFUSED",
+        trade_off: "Refused requests count as well: whoever keeps hammering stays out, and so does whoever does not know better.",
+        page: "windows",
+    },
+    Strategy {
+        id: "uniform",
+        family: "Spacing",
+        call: "RL.UNIFORM {key} {interval}",
+        trade_off: "One per interval, never two at once; of uneven traffic it refuses much that the rate would allow.",
+        page: "windows",
+    },
+    Strategy {
+        id: "smooth",
+        family: "Spacing",
+        call: "RL.SMOOTH {key} {limit} {period} MAXWAIT {wait}",
+        trade_off: "Guava's RateLimiter: spaces requests by waits that the caller sleeps; what a second of idle time saved may come at once.",
+        page: "smooth",
+    },
+    Strategy {
+        id: "smooth-warmup",
+        family: "Spacing",
+        call: "RL.SMOOTH {key} {limit} {period} WARMUP {period} MAXWAIT {wait}",
+        trade_off: "The same for what must be warm first: after idle time it begins at a third of the rate, when others let a burst through.",
+        page: "smooth",
+    },
+    Strategy {
+        id: "concurrent",
+        family: "Backend",
+        call: "RL.CONCURRENT {key} {workers} 60000 {id}",
+        trade_off: "Limits what is in progress, whatever the rate: protects a backend when it slows down; holders must release.",
+        page: "leases",
+    },
+    Strategy {
+        id: "multi",
+        family: "Backend",
+        call: "RL.MULTI 1 {key} LIMIT TOKENBUCKET {burst} {limit} {period} LIMIT CONCURRENT {workers} 60000 {id}",
+        trade_off: "A rate and what is in progress in one decision, all or nothing; costs about as much as both.",
+        page: "recipes",
+    },
+    Strategy {
+        id: "shed",
+        family: "Backend",
+        call: "RL.SHED {key} {utilization}",
+        trade_off: "Looks at how busy the workers are and at nobody's rate: slow to act, slow to forgive, and chance decides whom it hits.",
+        page: "shedding",
+    },
+];
+
+impl Strategy {
+    /// The command, without `RL.`, and its mode: `GCRA RESERVE`.
+    pub fn name(&self) -> String {
+        let mode = |word: &&str| !word.contains('{') && word.parse::<u64>().is_err() && *word != "MAXWAIT";
+        let words = self.call.split(' ').filter(mode).filter(|word| *word != "LIMIT");
+        let words: Vec<&str> = words.map(|word| word.strip_prefix("RL.").unwrap_or(word)).collect();
+        words.join(" ")
+    }
+
+    /// The call that a request makes.
+    pub fn line(&self, settings: &Settings, asker: &Asker<'_>) -> String {
+        let mut line = String::new();
+        let mut rest = self.call;
+        while let Some((before, after)) = rest.split_once('{') {
+            let (name, after) = after.split_once('}').unwrap_or((after, ""));
+            line.push_str(before);
+            line.push_str(&word(name, settings, asker));
+            rest = after;
+        }
+        line + rest
+    }
+
+    /// Whether a request must say when it is done.
+    pub fn holds(&self) -> bool {
+        self.call.contains("CONCURRENT")
+    }
+
+    /// Whether it limits a rate.
+    pub fn limits_rate(&self) -> bool {
+        self.call.contains("{limit}") || self.call.contains("{interval}")
+    }
+}
+
+fn word(name: &str, settings: &Settings, asker: &Asker<'_>) -> String {
+    let interval = (settings.period / settings.limit).max(1);
+    match name {
+        "key" => asker.key.into(),
+        "id" => asker.id.into(),
+        "utilization" => asker.utilization.to_string(),
+        "burst" => settings.burst.to_string(),
+        "max_burst" => (settings.burst - 1).to_string(),
+        "limit" => settings.limit.to_string(),
+        "period" => settings.period.to_string(),
+        "precision" => (settings.period / PARTS).to_string(),
+        "interval" => interval.to_string(),
+        "gap" => (interval / 2).to_string(),
+        "workers" => settings.workers.to_string(),
+        _ => LONGEST_WAIT.to_string(),
+    }
+}

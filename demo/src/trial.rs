@@ -1,0 +1,140 @@
+//! A strategy is tried on traffic: each request asks, what is admitted goes to the backend, which works on it.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use crate::reply::{Reply, Server};
+use crate::settings::{Keys, Settings};
+use crate::strategies::{Asker, Strategy};
+use crate::traffic::{Arrival, Shape};
+
+/// What became of a request; instants in microseconds from the start.
+#[derive(Clone, Copy, Debug)]
+pub struct Outcome {
+    pub asked: u64,
+    pub user: u64,
+    pub fate: Fate,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Fate {
+    /// When it got through, which is later if it was told to wait, and when the backend was done with it.
+    Admitted { from: u64, until: u64 },
+    /// In milliseconds; negative is never.
+    Refused { retry: i64 },
+}
+
+/// Where a trial begins: the start of an hour, so an edge of every window on the clock.
+pub const START: u64 = 1_700_002_800_000_000;
+
+/// A lease that is to be released.
+struct Lease {
+    key: String,
+    id: String,
+}
+
+/// What the backend has taken on.
+#[derive(Default)]
+struct Backend {
+    /// Instants from which it will be at work on a request that waits, and until when.
+    booked: BinaryHeap<Reverse<(u64, u64)>>,
+    /// Instants at which it will be done, and whose lease ends then.
+    at_work: BinaryHeap<Reverse<(u64, usize)>>,
+    leases: Vec<Option<Lease>>,
+}
+
+/// The outcome of every request, in the order in which they came.
+pub fn run(
+    settings: &Settings,
+    strategy: &Strategy,
+    arrivals: &[Arrival],
+    server: &mut dyn Server,
+) -> Result<Vec<Outcome>, String> {
+    let mut backend = Backend::default();
+    let mut outcomes = Vec::with_capacity(arrivals.len());
+    for (number, arrival) in arrivals.iter().enumerate() {
+        backend.work_until(arrival.at, server)?;
+        let key = match settings.keys {
+            Keys::Each => format!("user:{}", arrival.user),
+            Keys::Shared => "everybody".into(),
+        };
+        let id = format!("request-{number}");
+        let asker = Asker { key: &key, id: &id, utilization: backend.utilization(settings) };
+        let reply = ask(settings, strategy, &asker, arrival.at, server)?;
+        let fate = if reply.limited() {
+            Fate::Refused { retry: reply.retry_after() }
+        } else {
+            let from = arrival.at + u64::try_from(reply.retry_after()).unwrap_or(0) * 1000;
+            let until = from + settings.service_at(from) * 1000;
+            backend.take(arrival.at, from, until, strategy.holds().then_some(Lease { key, id }));
+            Fate::Admitted { from, until }
+        };
+        outcomes.push(Outcome { asked: arrival.at, user: arrival.user, fate });
+    }
+    Ok(outcomes)
+}
+
+fn ask(
+    settings: &Settings,
+    strategy: &Strategy,
+    asker: &Asker<'_>,
+    at: u64,
+    server: &mut dyn Server,
+) -> Result<Reply, String> {
+    let line = strategy.line(settings, asker);
+    // Where several limits follow one another, what is said of all of them stands before the first.
+    let line = match line.split_once(" LIMIT ") {
+        Some((before, after)) => format!("{before} AT {} LIMIT {after}", START + at),
+        None => format!("{line} AT {}", START + at),
+    };
+    server.call(&line)
+}
+
+impl Settings {
+    /// How long the backend works on a request that it takes on at this instant, in milliseconds.
+    pub(crate) fn service_at(&self, at: u64) -> u64 {
+        let third = self.shape.duration() * 1000 / 3;
+        let slow = self.shape == Shape::Slow && (third..2 * third).contains(&at);
+        if slow { self.service * 10 } else { self.service }
+    }
+}
+
+impl Backend {
+    /// Passes the time up to an instant.
+    fn work_until(&mut self, now: u64, server: &mut dyn Server) -> Result<(), String> {
+        while let Some(Reverse((from, until))) = self.booked.peek().copied()
+            && from <= now
+        {
+            self.booked.pop();
+            self.begin(until, None);
+        }
+        while let Some(Reverse((until, place))) = self.at_work.peek().copied()
+            && until <= now
+        {
+            self.at_work.pop();
+            if let Some(Lease { key, id }) = self.leases[place].take() {
+                server.call(&format!("RL.RELEASE {key} {id} AT {}", START + until))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, now: u64, from: u64, until: u64, lease: Option<Lease>) {
+        if from > now {
+            self.booked.push(Reverse((from, until)));
+        } else {
+            self.begin(until, lease);
+        }
+    }
+
+    fn begin(&mut self, until: u64, lease: Option<Lease>) {
+        self.at_work.push(Reverse((until, self.leases.len())));
+        self.leases.push(lease);
+    }
+
+    /// The part of the workers that are busy.
+    #[allow(clippy::cast_precision_loss, reason = "a few thousand")]
+    fn utilization(&self, settings: &Settings) -> f64 {
+        (self.at_work.len() as f64 / settings.workers as f64).min(1.0)
+    }
+}
