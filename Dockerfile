@@ -20,6 +20,7 @@ COPY Cargo.toml Cargo.lock ./
 COPY src src
 # Not built, but cargo wants to see what Cargo.toml names.
 COPY benches benches
+COPY demo demo
 COPY tests/fuzz_core.rs tests/
 ARG RATELIMIT_BUILD=unknown
 RUN RATELIMIT_BUILD="$RATELIMIT_BUILD" CARGO_PROFILE_RELEASE_STRIP=symbols cargo build --release --locked

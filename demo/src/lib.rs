@@ -13,6 +13,7 @@ mod dice;
 pub mod figures;
 pub mod memory;
 mod page;
+pub mod picture;
 pub mod reply;
 pub mod settings;
 pub mod strategies;

@@ -79,7 +79,9 @@ pub(super) fn free_port() -> u16 {
 pub fn fresh_dir() -> PathBuf {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
-    let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("server-{}-{number}", std::process::id()));
+    // Cargo names a place to tests and benches, but not to examples.
+    let place = option_env!("CARGO_TARGET_TMPDIR").map_or_else(std::env::temp_dir, PathBuf::from);
+    let dir = place.join(format!("server-{}-{number}", std::process::id()));
     // A test that was killed leaves its folder, and process ids come round again.
     let _ = fs::remove_dir_all(&dir);
     fs::create_dir_all(&dir).expect("a folder for the server");

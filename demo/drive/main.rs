@@ -1,0 +1,149 @@
+//! Six shapes of traffic through every strategy, on a real server; what got through becomes tables, and charts in
+//! `docs/demo`.
+//!
+//! ```text
+//! cargo run --release --example demo -- [--server=127.0.0.1:6379] [steady] [bursts] [edge] [abuser] [slow] [rising]
+//! ```
+//!
+//! Each call says by `AT` when it is made, so ten minutes of traffic take about a second, and come out the same each
+//! time; but for the shedder, whose dice are the server's. With words, only those shapes.
+//!
+//! The server is one of its own; or one that is named, with the module loaded. There it leaves time series, if there are
+//! such, and no other key. It should be near: keys expire by the server's clock, a second after they are as good as new.
+
+mod record;
+#[path = "../../tests/support/mod.rs"]
+mod support;
+mod trials;
+mod wire;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressStyle};
+use ratelimit_demo::picture;
+use ratelimit_demo::settings::Settings;
+use ratelimit_demo::strategies::STRATEGIES;
+use ratelimit_demo::traffic::{Arrival, Shape};
+use redis::Connection;
+use support::Server;
+use trials::{Recording, Trial, drive, table};
+
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// What is tried, and what comes in.
+type Traffic = (Settings, Vec<Arrival>);
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("demo: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Result<(), String> {
+    let (options, words): (Vec<_>, Vec<_>) =
+        std::env::args().skip(1).partition(|word| word.starts_with("--"));
+    let traffic = traffic(&words)?;
+    if let Some(address) = named_server(&options)? {
+        println!("On the server that was named.");
+        try_out(&mut connect(address)?, &traffic)
+    } else {
+        println!("On a server of its own.");
+        try_out(&mut Server::start(&[]).connection(), &traffic)
+    }
+}
+
+/// What comes in: all shapes, or those that are named.
+fn traffic(words: &[String]) -> Result<Vec<Traffic>, String> {
+    let shape = |word: &String| {
+        let all = Shape::ALL.map(Shape::id).join(", ");
+        Shape::of(word).ok_or_else(|| format!("there is no traffic of the shape {word:?}, but {all}"))
+    };
+    let named = words.iter().map(shape).collect::<Result<Vec<_>, _>>()?;
+    let shapes = if named.is_empty() { Shape::ALL.to_vec() } else { named };
+    let traffic = |shape| {
+        let settings = Settings { shape, ..Settings::default() };
+        (settings, settings.arrivals())
+    };
+    Ok(shapes.into_iter().map(traffic).collect())
+}
+
+/// Where somebody names one; the last word counts.
+fn named_server(options: &[String]) -> Result<Option<&str>, String> {
+    let mut named = None;
+    for option in options {
+        let address = option.strip_prefix("--server=");
+        named = Some(address.ok_or_else(|| format!("{option} is no option, but --server=host:port is"))?);
+    }
+    Ok(named)
+}
+
+/// To `host:port`, or to a URL such as `redis://user:password@host:port`.
+fn connect(address: &str) -> Result<Connection, String> {
+    let url = if address.contains("://") { address.into() } else { format!("redis://{address}") };
+    let con = redis::Client::open(url).and_then(|client| {
+        let con = client.get_connection_with_timeout(PATIENCE)?;
+        con.set_read_timeout(Some(PATIENCE))?;
+        Ok(con)
+    });
+    con.map_err(|error| format!("no connection to the server that was named: {error}"))
+}
+
+fn try_out(con: &mut Connection, traffic: &[Traffic]) -> Result<(), String> {
+    let recording = if record::is_possible(con)? { Recording::TimeSeries } else { Recording::No };
+    println!(
+        "{}",
+        match recording {
+            Recording::TimeSeries => "It has TS.ADD: what gets through is recorded as time series, too.",
+            Recording::No => "It has no TS.ADD: no time series.",
+        }
+    );
+    let started = Instant::now();
+    let bar = bar(traffic);
+    for (settings, arrivals) in traffic {
+        let title = settings.shape.title();
+        bar.set_message(title);
+        if bar.is_hidden() {
+            eprintln!("{title} ...");
+        }
+        let mut trials = Vec::new();
+        for strategy in &STRATEGIES {
+            let trial = drive(con, settings, strategy, arrivals, recording)?;
+            draw(settings, &trial).map_err(|error| format!("no chart of {}: {error}", strategy.id))?;
+            trials.push(trial);
+            bar.inc(arrivals.len() as u64);
+        }
+        bar.suspend(|| println!("\n{title}: {}\n\n{}", settings.shape.story(), table(settings, &trials)));
+    }
+    bar.finish_and_clear();
+    println!("\n{} requests in {:.1} s.", bar.position(), started.elapsed().as_secs_f64());
+    println!("The charts are in {}, a folder for each shape.", folder().display());
+    if recording == Recording::TimeSeries {
+        println!("The time series, for example: TS.MRANGE - + FILTER shape=edge data=through");
+    }
+    Ok(())
+}
+
+/// Counts requests.
+fn bar(traffic: &[Traffic]) -> ProgressBar {
+    let requests: usize = traffic.iter().map(|(_, arrivals)| arrivals.len() * STRATEGIES.len()).sum();
+    let look = ProgressStyle::with_template("{bar:40} {percent}% {msg}");
+    ProgressBar::new(requests as u64).with_style(look.unwrap_or_else(|_| ProgressStyle::default_bar()))
+}
+
+fn draw(settings: &Settings, trial: &Trial) -> std::io::Result<()> {
+    let folder = folder().join(settings.shape.id());
+    fs::create_dir_all(&folder)?;
+    let svg = picture::draw(settings, trial.strategy, &trial.series, &trial.figures);
+    fs::write(folder.join(format!("{}.svg", trial.strategy.id)), svg)
+}
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/demo")
+}
