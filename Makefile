@@ -4,12 +4,16 @@ CARGO  ?= cargo
 PORT   ?= 6379
 ROW    ?= RL.GCRA admitted
 SECONDS ?= 600
+SHAPES ?=
+SERVER ?=
 MOST_KEYS ?= 10000000
 PREFIX ?= /usr/lib/redis/modules
 # Debian's packages: the server, its client and benchmark, and libclang, which bindgen reads Redis' header with.
 PACKAGES = redis-server redis-tools libclang-dev
 # What the clients of other languages need.
 CLIENTS  = python3 python3-venv nodejs npm
+# What the page and the site are tested with.
+BROWSER  = chromium nodejs npm
 MODULE   = target/release/libredis_ratelimit.so
 # The same module with faults that the tests set off on purpose; in a folder of its own, so that neither build
 # makes cargo rebuild the other.
@@ -18,7 +22,7 @@ FAULTY   = target/faulty/debug/libredis_ratelimit.so
 export RATELIMIT_BUILD ?= $(shell git describe --always --dirty 2>/dev/null || echo unknown)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-bench build faulty run test test-clients test-http compat lint bench bench-capacity bench-instructions bench-profile bench-core bench-growth fuzz leakcheck soak coverage dist deb test-deb install
+.PHONY: help setup setup-bench build faulty run test test-clients test-http test-site compat lint demo page site bench bench-capacity bench-instructions bench-profile bench-core bench-growth fuzz leakcheck soak coverage dist deb test-deb install
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-20s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -52,6 +56,19 @@ test-http: build ## Send real requests to the FastAPI and Express examples (.ci/
 	@.ci/setup $(CLIENTS)
 	.ci/test-http
 
+demo: build ## Drive a server with six shapes of traffic through every limiter: docs/demo/*/*.svg (SHAPES="edge slow")
+	$(CARGO) run --release --locked --example demo -- $(SHAPES) $(SERVER:%=--server=%)
+
+page: ## Make the page that lays the strategies side by side: target/page/compare.html
+	.ci/page
+
+site: page ## Build the documentation as a site, with that page as its front: target/site/index.html
+	.ci/site
+
+test-site: build site ## Open the page and the site in Debian's Chromium: links, search, arithmetic, accessibility
+	@.ci/setup $(BROWSER)
+	.ci/test-site
+
 compat: build faulty ## Run the tests against other releases of Redis and Valkey too (SERVER=valkey-9: that one only)
 	.ci/compat
 
@@ -60,6 +77,8 @@ lint: setup ## Formatting, clippy, and the import rule of the house
 	$(CARGO) clippy --locked --all-targets -- -D warnings
 	$(CARGO) clippy --locked --all-targets --features fault-injection --target-dir target/faulty -- -D warnings
 	$(CARGO) clippy --locked --lib --bins --examples --manifest-path fuzz/Cargo.toml --target-dir target/fuzz/build -- -D warnings
+	$(CARGO) fmt --check --manifest-path demo/Cargo.toml
+	$(CARGO) clippy --locked --manifest-path demo/Cargo.toml --target-dir target/page/build -- -D warnings
 	.ci/imports
 
 bench: build ## Server CPU per call as a ratio to INCR and SET PX, bytes per key, the longest call

@@ -1,0 +1,42 @@
+// What the book lacks: how it talks with the page in its front page's frame, and the keyboard's way to its menu and into
+// wide tables.
+"use strict";
+
+// The book says whether it is dark, the page how high it is; in messages, for a book that was opened from a file may
+// not look into its own frames.
+const frame = document.getElementById("compare");
+if (frame) {
+    const book = document.documentElement;
+    const tellTheme = () => {
+        const dark = ["coal", "navy", "ayu"].some((theme) => book.classList.contains(theme));
+        frame.contentWindow.postMessage({ ratelimit: "theme", dark }, "*");
+    };
+    new MutationObserver(tellTheme).observe(book, { attributeFilter: ["class"] });
+    frame.addEventListener("load", tellTheme);
+    window.addEventListener("message", ({ source, data }) => {
+        if (source === frame.contentWindow && data?.ratelimit === "height" && data.pixels > 0) {
+            frame.style.height = `${Math.ceil(data.pixels)}px`;
+        }
+    });
+    // Only now, or its first words are lost.
+    frame.src = frame.dataset.src;
+}
+
+function reachWithKeys() {
+    for (const element of document.querySelectorAll(".table-wrapper, pre > code")) {
+        if (element.scrollWidth > element.clientWidth) element.tabIndex = 0;
+        else element.removeAttribute("tabindex");
+    }
+}
+window.addEventListener("load", reachWithKeys);
+window.addEventListener("resize", reachWithKeys);
+
+// A label for a hidden checkbox, which is called a button.
+const menu = document.getElementById("mdbook-sidebar-toggle");
+menu.tabIndex = 0;
+menu.role = "button";
+menu.addEventListener("keydown", (event) => {
+    if (event.key !== "Enter" && event.key !== " ") return;
+    event.preventDefault();
+    menu.click();
+});

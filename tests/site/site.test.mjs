@@ -1,0 +1,186 @@
+// The documentation site as .ci/site built it, in a browser.
+import assert from "node:assert/strict";
+import { readdir, stat } from "node:fs/promises";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { pathToFileURL } from "node:url";
+
+import { launch, open, root, serve, shoot, site, violations } from "./browser.mjs";
+
+let browser, server, faults;
+// Of each page: the links and ids in it, and what scrolls sideways on a phone.
+const pages = new Map();
+
+before(async () => {
+    browser = await launch();
+    server = await serve(site);
+    const tab = await open(browser, "phone");
+    for (const name of await readdir(site, { recursive: true })) {
+        if (!name.endsWith(".html")) continue;
+        await tab.goto(`${server.origin}/${name}`);
+        pages.set(name, await tab.evaluate(look));
+    }
+    faults = tab.faults;
+    await tab.context().close();
+});
+
+after(async () => {
+    await browser?.close();
+    server?.stop();
+});
+
+// Runs in the page.
+function look() {
+    const all = [...document.querySelectorAll("*")];
+    const links = all
+        // A heading's link to itself is no promise, and on the 404 page, with its <base>, it leads elsewhere.
+        .filter((element) => !element.matches("a.header"))
+        .flatMap((element) => [element.href, element.src])
+        .filter((link) => typeof link === "string" && link);
+    const sideways = all
+        .filter((element) => element.scrollWidth > element.clientWidth + 1)
+        .filter((element) => getComputedStyle(element).overflowX !== "visible")
+        .filter((element) => !element.closest(".table-wrapper, pre"))
+        .map((element) => `${element.localName}#${element.id}.${element.className}`);
+    if (document.scrollingElement.scrollWidth > document.documentElement.clientWidth) sideways.push("the page");
+    return { links, ids: all.map((element) => element.id).filter(Boolean), sideways };
+}
+
+const exists = (path) =>
+    stat(path).then(
+        (entry) => entry.isFile(),
+        () => false,
+    );
+
+test("every link leads to a file of the site, and to an id in it", async () => {
+    const broken = [];
+    for (const [name, { links }] of pages) {
+        for (const link of links.filter((link) => link.startsWith(`${server.origin}/`))) {
+            const { pathname, hash } = new URL(link);
+            const target = decodeURIComponent(pathname.slice(1)) || "index.html";
+            const there = pages.get(target);
+            const id = decodeURIComponent(hash.slice(1));
+            if (!(await exists(join(site, target))) || (id && there && !there.ids.includes(id))) {
+                broken.push(`${name} -> ${target}${hash}`);
+            }
+        }
+    }
+    assert.deepEqual(broken, []);
+    assert.ok(pages.size > 30, `only ${pages.size} pages`);
+});
+
+test("every page of docs/ is in the site", async () => {
+    const written = (await readdir(join(root, "docs"))).filter((name) => name.endsWith(".md"));
+    const missing = written.filter((name) => !pages.has(`docs/${name.replace(/md$/, "html")}`));
+    assert.deepEqual(missing, [], "add them to docs/site/SUMMARY.md");
+});
+
+test("no page asks for anything outside, and none has an error", () => {
+    assert.deepEqual(faults, []);
+});
+
+test("on a phone only tables and code scroll sideways, each within itself", () => {
+    // What scrolls within the page of the frame is its own affair.
+    const book = [...pages].filter(([name]) => name !== "compare.html");
+    const wide = book.filter(([, { sideways }]) => sideways.length);
+    assert.deepEqual(wide.map(([name, { sideways }]) => `${name}: ${sideways}`), []);
+});
+
+test("a page that does not exist says so, with the way back", async () => {
+    const tab = await open(browser);
+    const answer = await tab.goto(`${server.origin}/docs/nowhere.html`);
+    assert.equal(answer.status(), 404);
+    await tab.locator("#mdbook-sidebar a", { hasText: "Commands" }).click();
+    await tab.waitForURL(`${server.origin}/README.html`);
+    await tab.context().close();
+});
+
+test("the keyboard opens and closes the menu", async () => {
+    const tab = await open(browser, "phone");
+    await tab.goto(`${server.origin}/README.html`);
+    const link = tab.locator("#mdbook-sidebar a", { hasText: "Windows" });
+    const seen = () => link.evaluate((element) => element.getBoundingClientRect().right > 0 && element.checkVisibility());
+    assert.equal(await seen(), false);
+    for (const [key, open] of [["Enter", true], [" ", false]]) {
+        await tab.locator("#mdbook-sidebar-toggle").press(key);
+        await until(async () => (await seen()) === open, `${key} makes the menu ${open ? "open" : "closed"}`);
+    }
+    await tab.context().close();
+});
+
+// Opened from a file, every page is an origin of its own.
+for (const from of ["a server", "files"]) {
+    const origin = () => (from === "files" ? pathToFileURL(site).href : server.origin);
+
+    test(`the search finds a word and leads to a page that has it, from ${from}`, async () => {
+        const tab = await open(browser);
+        await tab.goto(`${origin()}/index.html`);
+        await tab.keyboard.press("/");
+        await tab.locator("#mdbook-searchbar").pressSequentially("COUNTREFUSED");
+        await tab.locator("#mdbook-searchresults a").first().click();
+        await tab.waitForURL(/highlight=/);
+        assert.notEqual(new URL(tab.url()).pathname, new URL(`${origin()}/index.html`).pathname);
+        assert.match(await tab.locator("main").innerText(), /COUNTREFUSED/);
+        assert.deepEqual(tab.faults, []);
+        await tab.context().close();
+    });
+
+    test(`the front page's frame is as high as what it holds and follows the theme, from ${from}`, async () => {
+        const tab = await open(browser);
+        await tab.goto(`${origin()}/index.html`);
+        const frame = await (await tab.locator("#compare").elementHandle()).contentFrame();
+        const height = () => tab.locator("#compare").evaluate((element) => element.clientHeight);
+        const content = () => frame.evaluate(() => document.documentElement.getBoundingClientRect().height);
+        const fits = async () => Math.abs((await height()) - (await content())) <= 2;
+        await frame.waitForSelector(`#results[aria-busy="false"]`);
+        await until(fits, "the frame fits the page");
+
+        const before = await height();
+        await frame.evaluate(() => {
+            const more = document.createElement("div");
+            more.id = "more";
+            more.style.height = "2000px";
+            document.body.append(more);
+        });
+        await until(async () => (await height()) >= before + 2000 && (await fits()), "the frame grows with the page");
+        await frame.evaluate(() => document.getElementById("more").remove());
+        await until(async () => (await height()) === before, "the frame shrinks with the page");
+
+        // Text is dark on light, and light on dark.
+        const isDark = () =>
+            frame.evaluate(() => {
+                const [red, green, blue] = getComputedStyle(document.body).color.match(/\d+/g).map(Number);
+                return red + green + blue > 384;
+            });
+        await tab.locator("#mdbook-theme-toggle").click();
+        for (const [theme, dark] of [["Navy", true], ["Light", false], ["Coal", true], ["Rust", false]]) {
+            await tab.getByRole("menuitem", { name: theme }).click();
+            await until(async () => (await isDark()) === dark, `${theme} reaches the frame`);
+        }
+        assert.deepEqual(tab.faults, []);
+        await tab.context().close();
+    });
+}
+
+async function until(holds, what) {
+    for (const end = Date.now() + 5000; Date.now() < end; await new Promise((soon) => setTimeout(soon, 50))) {
+        if (await holds()) return;
+    }
+    assert.fail(`not within five seconds: ${what}`);
+}
+
+for (const name of ["index", "README", "docs/README", "docs/operating", "docs/performance"]) {
+    for (const theme of ["light", "dark"]) {
+        test(`axe finds nothing serious on ${name}, ${theme}`, async () => {
+            const tab = await open(browser, theme === "light" ? "desktop" : "phone", theme);
+            await tab.goto(`${server.origin}/${name}.html`);
+            assert.deepEqual(await violations(tab), []);
+            await tab.context().close();
+        });
+    }
+
+    test(`screenshots of ${name}`, () =>
+        shoot(browser, name.replace("/", "-"), (tab) =>
+            tab.goto(`${server.origin}/${name}.html`, { waitUntil: "networkidle" }),
+        ));
+}
