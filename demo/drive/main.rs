@@ -2,25 +2,26 @@
 //! `docs/demo`.
 //!
 //! ```text
-//! cargo run --release --example demo -- [--server=127.0.0.1:6379] [steady] [bursts] [edge] [abuser] [slow] [rising]
+//! cargo run --release --example demo -- [steady] [bursts] [edge] [abuser] [slow] [rising]
 //! ```
 //!
 //! Each call says by `AT` when it is made, so ten minutes of traffic take about a second, and come out the same each
 //! time; but for the shedder, whose dice are the server's. With words, only those shapes.
 //!
-//! The server is one of its own; or one that is named, with the module loaded. There it leaves time series, if there are
-//! such, and no other key. It should be near: keys expire by the server's clock, a second after they are as good as new.
+//! The server is one of its own; or the one that `DEMO_SERVER` names, with the module loaded. There it leaves time
+//! series, if there are such, and no other key. It should be near: keys expire by the server's clock, a second after they are as good as new.
 
 mod record;
 #[path = "../../tests/support/mod.rs"]
 mod support;
+mod told;
 mod trials;
 mod wire;
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
+use std::{env, fs};
 
 use indicatif::{ProgressBar, ProgressStyle};
 use ratelimit_demo::picture;
@@ -47,12 +48,12 @@ fn main() -> ExitCode {
 }
 
 fn run() -> Result<(), String> {
-    let (options, words): (Vec<_>, Vec<_>) =
-        std::env::args().skip(1).partition(|word| word.starts_with("--"));
+    let words: Vec<String> = env::args().skip(1).collect();
     let traffic = traffic(&words)?;
-    if let Some(address) = named_server(&options)? {
+    // No argument: it may hold a password, and arguments are seen by everybody.
+    if let Some(address) = env::var("DEMO_SERVER").ok().filter(|address| !address.is_empty()) {
         println!("On the server that was named.");
-        try_out(&mut connect(address)?, &traffic)
+        try_out(&mut connect(&address)?, &traffic)
     } else {
         println!("On a server of its own.");
         try_out(&mut Server::start(&[]).connection(), &traffic)
@@ -68,20 +69,10 @@ fn traffic(words: &[String]) -> Result<Vec<Traffic>, String> {
     let named = words.iter().map(shape).collect::<Result<Vec<_>, _>>()?;
     let shapes = if named.is_empty() { Shape::ALL.to_vec() } else { named };
     let traffic = |shape| {
-        let settings = Settings { shape, ..Settings::default() };
+        let settings = Settings::from(shape);
         (settings, settings.arrivals())
     };
     Ok(shapes.into_iter().map(traffic).collect())
-}
-
-/// Where somebody names one; the last word counts.
-fn named_server(options: &[String]) -> Result<Option<&str>, String> {
-    let mut named = None;
-    for option in options {
-        let address = option.strip_prefix("--server=");
-        named = Some(address.ok_or_else(|| format!("{option} is no option, but --server=host:port is"))?);
-    }
-    Ok(named)
 }
 
 /// To `host:port`, or to a URL such as `redis://user:password@host:port`.
@@ -144,6 +135,8 @@ fn draw(settings: &Settings, trial: &Trial) -> std::io::Result<()> {
     fs::write(folder.join(format!("{}.svg", trial.strategy.id)), svg)
 }
 
+/// Of the tree that cargo runs this in, which need not be the one in which it was compiled.
 fn folder() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/demo")
+    let tree = env::var("CARGO_MANIFEST_DIR").unwrap_or_else(|_| env!("CARGO_MANIFEST_DIR").into());
+    Path::new(&tree).join("docs/demo")
 }

@@ -27,15 +27,16 @@ pub fn through(con: &mut Connection, shape: Shape, strategy: &str, series: &Seri
 /// One sample for each slot of so many milliseconds, at its beginning.
 fn record(con: &mut Connection, key: &str, labels: &[&str], slot: u64, counts: &[u64]) -> Result<(), String> {
     let mut create = redis::cmd("TS.CREATE");
-    // Another run replaces the samples of the last one.
-    create.arg(key).arg("DUPLICATE_POLICY").arg("LAST").arg("LABELS").arg(labels);
+    create.arg(key).arg("LABELS").arg(labels);
     match create.exec(con) {
         Err(error) if !error.to_string().contains("already exists") => return Err(said(error)),
         _ => {}
     }
     let mut samples = redis::pipe();
     for (place, count) in (0..).zip(counts) {
-        samples.cmd("TS.ADD").arg(key).arg(START / 1000 + place * slot).arg(count).ignore();
+        let sample = samples.cmd("TS.ADD").arg(key).arg(START / 1000 + place * slot).arg(count);
+        // Another run replaces the samples of the last one.
+        sample.arg("ON_DUPLICATE").arg("LAST").ignore();
     }
     samples.exec(con).map_err(said)
 }

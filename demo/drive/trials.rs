@@ -50,8 +50,9 @@ pub fn drive(
     let prefix = own_prefix();
     let mut wire = Wire::new(con, &prefix);
     let trial = Trial::of(settings, strategy, arrivals, &mut wire);
-    wire.clear()?;
+    let cleared = wire.clear();
     let trial = trial?;
+    cleared?;
     if recording == Recording::TimeSeries {
         record::offered(con, settings.shape, &trial.series)?;
         record::through(con, settings.shape, strategy.id, &trial.series)?;

@@ -5,6 +5,8 @@ use std::collections::BTreeSet;
 use ratelimit_demo::reply::{Reply, Server};
 use redis::{Connection, Value};
 
+use crate::told::read;
+
 /// A connection whose keys stand apart from everybody else's.
 pub struct Wire<'c> {
     con: &'c mut Connection,
@@ -20,11 +22,10 @@ impl<'c> Wire<'c> {
 
     /// Deletes the keys that calls went to, and no others.
     pub fn clear(self) -> Result<(), String> {
-        // One by one: in a cluster they need not be in one place.
-        for key in self.made {
-            redis::cmd("DEL").arg(key).exec(self.con).map_err(|error| error.to_string())?;
+        if self.made.is_empty() {
+            return Ok(());
         }
-        Ok(())
+        redis::cmd("DEL").arg(self.made).exec(self.con).map_err(|error| error.to_string())
     }
 }
 
@@ -49,23 +50,4 @@ impl Server for Wire<'_> {
 fn key_place(line: &str) -> usize {
     // Behind how many there are.
     if line.starts_with("RL.MULTI ") { 2 } else { 1 }
-}
-
-pub fn read(reply: &Value) -> Option<Reply> {
-    let Value::Array(elements) = reply else {
-        return if let Value::Int(integer) = reply { Some(Reply::Integer(*integer)) } else { None };
-    };
-    match elements.as_slice() {
-        [Value::Int(limited), Value::BulkString(chance)] => {
-            let chance = std::str::from_utf8(chance).ok()?.parse().ok()?;
-            Some(Reply::Chance(*limited == 1, chance))
-        }
-        // Of several limits: what binds, and each of them.
-        [all @ Value::Array(_), Value::Array(_)] => read(all),
-        five => {
-            let integer = |value: &Value| if let Value::Int(integer) = value { Some(*integer) } else { None };
-            let five: Option<Vec<i64>> = five.iter().map(integer).collect();
-            five?.try_into().ok().map(Reply::Five)
-        }
-    }
 }

@@ -73,12 +73,9 @@ fn within(settings: &Settings, strategy: &Strategy, series: &Series, place: (f64
     let (within, _) = steps(&series.within, width, u64::max);
     let most = within.iter().copied().fold(series.most_within.max(settings.limit), u64::max);
     let plot = Plot::new(width, top, LOWER, real(most));
-    let of = if settings.shape.users() > 1 && settings.keys == Keys::Each {
-        "most of one user"
-    } else {
-        "through"
-    };
-    plot.frame(&format!("{of} within the last {} s", settings.period / 1000), svg);
+    let each = settings.shape.users() > 1 && settings.keys == Keys::Each;
+    let of = if each { "one user's in" } else { "through within" };
+    plot.frame(&format!("{of} the last {} s", settings.period / 1000), svg);
     plot.area("through", &within.into_iter().map(real).collect::<Vec<_>>(), svg);
     if strategy.limits_rate() {
         plot.mark("limit", real(settings.limit), svg);
@@ -105,7 +102,7 @@ fn steps(slots: &[u64], width: f64, join: fn(u64, u64) -> u64) -> (Vec<u64>, u64
 
 /// The axis of time, below all plots.
 fn seconds(settings: &Settings, width: f64, bottom: f64, svg: &mut String) {
-    let duration = real(settings.shape.duration()) / 1000.0;
+    let duration = real(settings.duration()) / 1000.0;
     let step = step(duration, (width / 50.0).max(2.0));
     for at in marks(step, duration) {
         let x = LEFT + at / duration * (width - LEFT - RIGHT);

@@ -44,8 +44,8 @@ pub struct Figures {
     pub peak: u64,
     /// The longest that an admitted request was told to wait, in milliseconds.
     pub wait: u64,
-    /// The longest that a refused one was told to wait before it asks again, in milliseconds; negative is never.
-    pub retry: i64,
+    /// The longest that a refused one was told to wait before it asks again, in milliseconds; none is never.
+    pub retry: Option<u64>,
     /// The most at work at a time.
     pub at_work: u64,
     /// Requests that were told to wait until after the end.
@@ -57,7 +57,7 @@ type Changes = Vec<(u64, u64)>;
 
 impl Series {
     pub fn of(settings: &Settings, outcomes: &[Outcome]) -> Series {
-        let slot = settings.shape.duration() / SLOTS as u64;
+        let slot = settings.duration() / SLOTS as u64;
         let zero = || vec![0; SLOTS];
         let asked = |outcome: &Outcome| Some(outcome.asked);
         let whole = |outcome: &Outcome| {
@@ -171,14 +171,12 @@ fn most_by_slot(slot: u64, of: &[Changes]) -> Vec<u64> {
 
 impl Figures {
     pub fn of(settings: &Settings, outcomes: &[Outcome]) -> Figures {
-        let duration = settings.shape.duration() * 1000;
-        let (mut wait, mut retry) = (0, 0);
+        let duration = settings.duration() * 1000;
+        let (mut wait, mut retry) = (0, Some(0));
         for outcome in outcomes {
             match outcome.fate {
                 Fate::Admitted { from, .. } => wait = wait.max((from - outcome.asked) / 1000),
-                Fate::Refused { retry: -1 } => retry = -1,
-                Fate::Refused { retry: after } if retry >= 0 => retry = retry.max(after),
-                Fate::Refused { .. } => {}
+                Fate::Refused { retry: after } => retry = retry.zip(after).map(|(a, b)| a.max(b)),
             }
         }
         let normal = |outcome: &Outcome| outcome.user != ABUSER;

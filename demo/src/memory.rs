@@ -7,13 +7,14 @@ use std::collections::BTreeMap;
 
 use crate::dice::Dice;
 use crate::limit::codec::Reader;
-use crate::limit::concurrent::{parse_id, release};
+use crate::limit::concurrent::{parse_id, rebase, release, reset};
 use crate::limit::{
-    Amount, Answer, AnyState, Bounds, Error, Kept, Leases, Limiter, Manner, Name, Purpose, Reading, Request,
-    State, Verdict, Words, check, find, look, parse_multi, parse_shed, read_clock, rule, with_limiter,
+    Amount, Answer, AnyState, Bounds, Error, Kept, Leases, Limiter, Manner, Name, Part, Purpose, Reading,
+    Request, State, Verdict, Words, check, find, look, parse_multi, parse_shed, read_clock, rule,
+    with_limiter,
 };
 use crate::reply::{Reply, Server};
-use crate::time::Time;
+use crate::time::{Span, Time};
 
 pub struct Memory {
     /// What each key holds, limit by limit.
@@ -63,7 +64,11 @@ impl Memory {
         let (request, parts) = parse_multi(&mut Words::new(rest, BOUNDS), 1, Purpose::Take)?;
         let at = request.at.ok_or(Error::Syntax)?;
         let limits = self.keys.entry(key.to_vec()).or_default();
-        let probe = |part: &crate::limit::Part<'_>| with_limiter!(&part.limiter, limiter => peek(limits, limiter, at, part.cost));
+        for part in &parts {
+            with_limiter!(&part.limiter, limiter => set_back(limits, limiter, at))?;
+        }
+        let probe =
+            |part: &Part<'_>| with_limiter!(&part.limiter, limiter => peek(limits, limiter, at, part.cost));
         let probed = parts.iter().map(probe).collect::<Result<Vec<_>, _>>()?;
         let all = Answer::all(probed.into_iter()).ok_or(Error::Syntax)?;
         if !all.verdict.admits() {
@@ -97,12 +102,17 @@ impl Memory {
         let (id, at) = (parse_id(&mut words)?, words.at()?.ok_or(Error::Syntax)?);
         let held = self.keys.get_mut(key).into_iter().flat_map(Limits::values_mut).find_map(Leases::of_mut);
         let Some(leases) = held else { return Ok(Reply::Integer(0)) };
-        let now = at.max(leases.last());
-        let mut bytes = Vec::new();
-        let Some(change) = release(leases, id, now) else { return Ok(Reply::Integer(0)) };
-        Leases::encode_change(&change, &mut bytes);
-        apply(leases, &bytes);
-        Ok(Reply::Integer(1))
+        let last_reset = |leases: &Leases| reset(leases, leases.last());
+        let now = read(leases, at, last_reset, |leases, out| {
+            Leases::encode_change(&rebase(leases, at), out);
+        });
+        let held = leases.held(id, now).is_some();
+        change(leases, |leases, out| {
+            if let Some(change) = release(leases, id, now) {
+                Leases::encode_change(&change, out);
+            }
+        });
+        Ok(Reply::Integer(held.into()))
     }
 }
 
@@ -117,6 +127,15 @@ impl Server for Memory {
         let words: Vec<&[u8]> = line.split(' ').map(str::as_bytes).collect();
         self.answer(&words).map_err(|error| error.to_string())
     }
+}
+
+/// Moves the state of one of several limits, if the clock was set back; whatever comes of the call.
+fn set_back<L: Limiter>(limits: &mut Limits, limiter: &L, at: Time) -> Result<(), Error> {
+    if let Some(state) = limits.get_mut(&Name::of::<L::State>(limiter.span())) {
+        let state = L::State::of_mut(state).ok_or(Error::WrongType)?;
+        instant(limiter, state, at);
+    }
+    Ok(())
 }
 
 /// What the call would be told.
@@ -162,13 +181,7 @@ fn decide<L: Limiter>(
         return Ok((look(limiter, state, at, 0), false));
     }
     check(limiter, state, at, cost, manner)?;
-    let now = match read_clock(state.last(), at, || limiter.gauge(state, state.last()).reset) {
-        Reading::At(now) => now,
-        Reading::SetBack => {
-            change(state, |state, out| L::State::encode_change(&limiter.rebase(state, at), out));
-            at
-        }
-    };
+    let now = instant(limiter, state, at);
     let lag = now.since(at);
     let (mut verdict, granted) = rule(limiter, state, now, lag, cost, manner)?;
     let charged = verdict.admits() || limiter.counts_refused() && verdict != Verdict::NEVER;
@@ -182,15 +195,33 @@ fn decide<L: Limiter>(
     Ok((Answer { verdict, gauge: limiter.gauge(state, now).delayed(lag) }, charged))
 }
 
+/// At which to decide.
+fn instant<L: Limiter>(limiter: &L, state: &mut L::State, at: Time) -> Time {
+    let last_reset = |state: &L::State| limiter.gauge(state, state.last()).reset;
+    read(state, at, last_reset, |state, out| L::State::encode_change(&limiter.rebase(state, at), out))
+}
+
+/// Likewise; `rebase` writes down what moves the state to then, if the clock was set back.
+fn read<S: State>(
+    state: &mut S,
+    at: Time,
+    reset: impl FnOnce(&S) -> Span,
+    rebase: impl FnOnce(&S, &mut Vec<u8>),
+) -> Time {
+    match read_clock(state.last(), at, || reset(state)) {
+        Reading::At(now) => now,
+        Reading::SetBack => {
+            change(state, rebase);
+            at
+        }
+    }
+}
+
 /// As on a replica: the change becomes bytes, and they are applied.
 fn change<S: State>(state: &mut S, write: impl FnOnce(&S, &mut Vec<u8>)) {
     let mut bytes = Vec::new();
     write(state, &mut bytes);
-    apply(state, &bytes);
-}
-
-fn apply<S: State>(state: &mut S, bytes: &[u8]) {
-    if let Some(change) = S::decode_change(&mut Reader::new(bytes)) {
+    if let Some(change) = S::decode_change(&mut Reader::new(&bytes)) {
         state.apply(change);
     }
 }

@@ -1,7 +1,7 @@
 //! The door for the page: JSON goes in and comes out, through a place in memory that both sides see.
 //!
-//! The page asks for room with `room`, writes its request there, calls `trials` or `history`, and reads as many bytes
-//! as `told` says from where that pointed to.
+//! The page asks for room with `room`, writes its request there, calls `choices`, `trials` or `history`, and reads as
+//! many bytes as `told` says from where that pointed to.
 
 use std::sync::Mutex;
 
@@ -11,8 +11,8 @@ use crate::chart;
 use crate::figures::{Figures, Series};
 use crate::memory::Memory;
 use crate::reply::{Reply, Server};
-use crate::settings::{RANGES, Settings};
-use crate::strategies::{Asker, STRATEGIES, Strategy};
+use crate::settings::{RANGES, Range, Settings};
+use crate::strategies::{Asker, STRATEGIES, Strategy, find};
 use crate::traffic::Shape;
 use crate::trial;
 
@@ -69,8 +69,7 @@ pub extern "C" fn trials() -> *const u8 {
 pub extern "C" fn history() -> *const u8 {
     tell(|given| {
         let settings = Settings::from_json(given)?;
-        let strategy = STRATEGIES.iter().find(|strategy| given["strategy"] == strategy.id);
-        let strategy = strategy.ok_or("there is no such strategy")?;
+        let strategy = given["strategy"].as_str().and_then(find).ok_or("there is no such strategy")?;
         let mut recorder = Recorder { memory: Memory::new(), calls: Vec::new() };
         trial::run(&settings, strategy, &settings.arrivals(), &mut recorder)?;
         Ok(Value::Array(recorder.calls))
@@ -93,7 +92,7 @@ impl Server for Recorder {
 
 fn choose() -> Value {
     let shape = |shape: Shape| json!({ "id": shape.id(), "title": shape.title(), "story": shape.story() });
-    let range = |range: &crate::settings::Range| json!({ "name": range.name, "least": range.least, "most": range.most });
+    let range = |Range { name, label, unit, least, most, .. }: &Range| json!({ "name": name, "label": label, "unit": unit, "least": least, "most": most });
     json!({
         "shapes": Shape::ALL.map(shape),
         "ranges": RANGES.iter().map(range).collect::<Vec<_>>(),

@@ -27,9 +27,9 @@ impl Reply {
         }
     }
 
-    /// Milliseconds: until what was admitted may act, or what was refused may ask again; never is negative.
-    pub fn retry_after(self) -> i64 {
-        if let Reply::Five([_, _, _, retry, _]) = self { retry } else { 0 }
+    /// Milliseconds: until what was admitted may act, or what was refused may ask again; none is never.
+    pub fn retry_after(self) -> Option<u64> {
+        if let Reply::Five([_, _, _, retry, _]) = self { u64::try_from(retry).ok() } else { Some(0) }
     }
 }
 

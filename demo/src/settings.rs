@@ -32,17 +32,22 @@ pub struct Settings {
 /// A number that can be set, and how far.
 pub struct Range {
     pub name: &'static str,
+    /// As the page calls it.
+    pub label: &'static str,
+    pub unit: &'static str,
     pub least: u64,
     pub most: u64,
+    of: fn(&mut Settings) -> &mut u64,
 }
 
+#[rustfmt::skip]
 pub const RANGES: [Range; 6] = [
-    Range { name: "rate", least: 1, most: 60 },
-    Range { name: "limit", least: 1, most: 600 },
-    Range { name: "period", least: 1000, most: 30_000 },
-    Range { name: "burst", least: 1, most: 600 },
-    Range { name: "workers", least: 1, most: 100 },
-    Range { name: "service", least: 10, most: 5000 },
+    Range { name: "rate", label: "Traffic", unit: "per second", least: 1, most: 60, of: |all| &mut all.rate },
+    Range { name: "limit", label: "Limit", unit: "per period", least: 1, most: 600, of: |all| &mut all.limit },
+    Range { name: "period", label: "Period", unit: "ms", least: 1000, most: 30_000, of: |all| &mut all.period },
+    Range { name: "burst", label: "Burst", unit: "at once", least: 1, most: 600, of: |all| &mut all.burst },
+    Range { name: "workers", label: "Backend", unit: "workers", least: 1, most: 100, of: |all| &mut all.workers },
+    Range { name: "service", label: "Each takes", unit: "ms", least: 10, most: 5000, of: |all| &mut all.service },
 ];
 
 impl Default for Settings {
@@ -60,12 +65,19 @@ impl Default for Settings {
     }
 }
 
+/// The defaults for a shape.
+impl From<Shape> for Settings {
+    fn from(shape: Shape) -> Settings {
+        Settings { shape, ..Settings::default() }
+    }
+}
+
 impl Settings {
     /// The defaults, but for what `given` says: numbers by their names, the shape's id, and whether keys are shared.
     pub fn from_json(given: &Value) -> Result<Settings, String> {
         let mut settings = Settings::default();
         for range in &RANGES {
-            let number = settings.number(range.name);
+            let number = (range.of)(&mut settings);
             *number = match given.get(range.name) {
                 None => continue,
                 Some(value) => {
@@ -89,19 +101,8 @@ impl Settings {
         let mut all = json!({ "shape": self.shape.id(), "shared": self.keys == Keys::Shared });
         let mut copy = *self;
         for range in &RANGES {
-            all[range.name] = json!(*copy.number(range.name));
+            all[range.name] = json!(*(range.of)(&mut copy));
         }
         all
-    }
-
-    fn number(&mut self, name: &str) -> &mut u64 {
-        match name {
-            "rate" => &mut self.rate,
-            "limit" => &mut self.limit,
-            "period" => &mut self.period,
-            "burst" => &mut self.burst,
-            "workers" => &mut self.workers,
-            _ => &mut self.service,
-        }
     }
 }

@@ -156,6 +156,15 @@ pub const STRATEGIES: [Strategy; 18] = [
     },
 ];
 
+pub fn find(id: &str) -> Option<&'static Strategy> {
+    STRATEGIES.iter().find(|strategy| strategy.id == id)
+}
+
+/// The names of all limiters that there are, as the module's catalog has them.
+pub fn limiters() -> impl Iterator<Item = &'static str> {
+    crate::limit::CATALOG.iter().map(|row| row.name)
+}
+
 impl Strategy {
     /// The command, without `RL.`, and its mode: `GCRA RESERVE`.
     pub fn name(&self) -> String {
@@ -190,7 +199,8 @@ impl Strategy {
 }
 
 fn word(name: &str, settings: &Settings, asker: &Asker<'_>) -> String {
-    let interval = (settings.period / settings.limit).max(1);
+    // Rounded up: never above the rate.
+    let interval = settings.period.div_ceil(settings.limit);
     match name {
         "key" => asker.key.into(),
         "id" => asker.id.into(),
@@ -201,8 +211,9 @@ fn word(name: &str, settings: &Settings, asker: &Asker<'_>) -> String {
         "period" => settings.period.to_string(),
         "precision" => (settings.period / PARTS).to_string(),
         "interval" => interval.to_string(),
-        "gap" => (interval / 2).to_string(),
+        "gap" => interval.div_ceil(2).to_string(),
         "workers" => settings.workers.to_string(),
-        _ => LONGEST_WAIT.to_string(),
+        "wait" => LONGEST_WAIT.to_string(),
+        other => unreachable!("nothing is known of {other}"),
     }
 }

@@ -74,7 +74,7 @@ impl Shape {
                 "Nine of ten requests come within a tenth of a second, before or after, of every other edge of the windows on the clock."
             }
             Shape::Abuser => {
-                "Five users ask now and then. In the middle half of the time a sixth one sends more than twice as much as all of them."
+                "Five users ask now and then. In the middle half of the time a sixth one sends over four times as much as all of them together."
             }
             Shape::Slow => {
                 "Requests come at the same rate all the time. In the middle third, the backend needs ten times as long for each."
@@ -82,16 +82,6 @@ impl Shape {
             Shape::Rising => {
                 "Requests become seven times as many over four minutes, stay so for two, and recede; every worker that is busy counts as utilization."
             }
-        }
-    }
-
-    /// Milliseconds.
-    pub fn duration(self) -> u64 {
-        match self {
-            Shape::Steady | Shape::Bursts | Shape::Edge | Shape::Abuser => 60_000,
-            Shape::Slow => 120_000,
-            // The shedder thinks in minutes.
-            Shape::Rising => 600_000,
         }
     }
 
@@ -106,11 +96,23 @@ impl Shape {
 }
 
 impl Settings {
+    /// Milliseconds.
+    pub fn duration(&self) -> u64 {
+        match self.shape {
+            Shape::Steady | Shape::Bursts | Shape::Abuser => 60_000,
+            // Three times the edge between two windows.
+            Shape::Edge => 6 * self.period,
+            Shape::Slow => 120_000,
+            // The shedder thinks in minutes.
+            Shape::Rising => 600_000,
+        }
+    }
+
     /// All requests, in order.
     pub fn arrivals(&self) -> Vec<Arrival> {
         let mut dice = Dice::new(1);
         let mut arrivals = Vec::new();
-        for millisecond in 0..self.shape.duration() {
+        for millisecond in 0..self.duration() {
             for user in 0..self.shape.users() {
                 let millionths = self.millionths(user, millisecond);
                 let count =
@@ -127,7 +129,7 @@ impl Settings {
     /// second.
     fn millionths(&self, user: u64, millisecond: u64) -> u64 {
         let average = self.rate * 1000;
-        let share = millisecond * 100 / self.shape.duration();
+        let share = millisecond * 100 / self.duration();
         match self.shape {
             Shape::Steady | Shape::Slow => average,
             Shape::Bursts => {
@@ -147,17 +149,15 @@ impl Settings {
                 }
             }
             Shape::Abuser => average * 3 / 10 / NORMAL_USERS,
-            // From a quarter of the average to seven quarters, and back.
+            // To seven times as many and back; the height is 0.55 on average, so this is as many as it should be.
             Shape::Rising => {
                 let height = match share {
                     0..10 => 0,
-                    10..50 => {
-                        (millisecond - self.shape.duration() / 10) * 1000 / (self.shape.duration() * 4 / 10)
-                    }
+                    10..50 => (millisecond - self.duration() / 10) * 1000 / (self.duration() * 4 / 10),
                     50..70 => 1000,
-                    _ => (self.shape.duration() - millisecond) * 1000 / (self.shape.duration() * 3 / 10),
+                    _ => (self.duration() - millisecond) * 1000 / (self.duration() * 3 / 10),
                 };
-                average / 4 + average * 6 / 4 * height / 1000
+                average * 10 / 43 + average * 60 / 43 * height / 1000
             }
         }
     }

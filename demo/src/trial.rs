@@ -20,8 +20,8 @@ pub struct Outcome {
 pub enum Fate {
     /// When it got through, which is later if it was told to wait, and when the backend was done with it.
     Admitted { from: u64, until: u64 },
-    /// In milliseconds; negative is never.
-    Refused { retry: i64 },
+    /// When it may ask again, in milliseconds; none is never.
+    Refused { retry: Option<u64> },
 }
 
 /// Where a trial begins: the start of an hour, so an edge of every window on the clock.
@@ -36,10 +36,11 @@ struct Lease {
 /// What the backend has taken on.
 #[derive(Default)]
 struct Backend {
-    /// Instants from which it will be at work on a request that waits, and until when.
-    booked: BinaryHeap<Reverse<(u64, u64)>>,
-    /// Instants at which it will be done, and whose lease ends then.
+    /// From when it will work on requests that wait, until when, and their places.
+    booked: BinaryHeap<Reverse<(u64, u64, usize)>>,
+    /// When it will be done, and with which.
     at_work: BinaryHeap<Reverse<(u64, usize)>>,
+    /// What each holds until then.
     leases: Vec<Option<Lease>>,
 }
 
@@ -64,7 +65,7 @@ pub fn run(
         let fate = if reply.limited() {
             Fate::Refused { retry: reply.retry_after() }
         } else {
-            let from = arrival.at + u64::try_from(reply.retry_after()).unwrap_or(0) * 1000;
+            let from = arrival.at + reply.retry_after().unwrap_or(0) * 1000;
             let until = from + settings.service_at(from) * 1000;
             backend.take(arrival.at, from, until, strategy.holds().then_some(Lease { key, id }));
             Fate::Admitted { from, until }
@@ -93,7 +94,7 @@ fn ask(
 impl Settings {
     /// How long the backend works on a request that it takes on at this instant, in milliseconds.
     pub(crate) fn service_at(&self, at: u64) -> u64 {
-        let third = self.shape.duration() * 1000 / 3;
+        let third = self.duration() * 1000 / 3;
         let slow = self.shape == Shape::Slow && (third..2 * third).contains(&at);
         if slow { self.service * 10 } else { self.service }
     }
@@ -102,11 +103,11 @@ impl Settings {
 impl Backend {
     /// Passes the time up to an instant.
     fn work_until(&mut self, now: u64, server: &mut dyn Server) -> Result<(), String> {
-        while let Some(Reverse((from, until))) = self.booked.peek().copied()
+        while let Some(Reverse((from, until, place))) = self.booked.peek().copied()
             && from <= now
         {
             self.booked.pop();
-            self.begin(until, None);
+            self.at_work.push(Reverse((until, place)));
         }
         while let Some(Reverse((until, place))) = self.at_work.peek().copied()
             && until <= now
@@ -120,16 +121,13 @@ impl Backend {
     }
 
     fn take(&mut self, now: u64, from: u64, until: u64, lease: Option<Lease>) {
-        if from > now {
-            self.booked.push(Reverse((from, until)));
-        } else {
-            self.begin(until, lease);
-        }
-    }
-
-    fn begin(&mut self, until: u64, lease: Option<Lease>) {
-        self.at_work.push(Reverse((until, self.leases.len())));
+        let place = self.leases.len();
         self.leases.push(lease);
+        if from > now {
+            self.booked.push(Reverse((from, until, place)));
+        } else {
+            self.at_work.push(Reverse((until, place)));
+        }
     }
 
     /// The part of the workers that are busy.

@@ -1,4 +1,4 @@
-//! The five integers that an answer becomes for whoever asked. Only here is "never" a -1.
+//! The five integers that an answer becomes for whoever asked. Until they are made, "never" is no number.
 
 use super::{Answer, Gauge, Verdict};
 use crate::time::Span;
