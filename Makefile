@@ -5,7 +5,6 @@ PORT   ?= 6379
 ROW    ?= RL.GCRA admitted
 SECONDS ?= 600
 SHAPES ?=
-SERVER ?=
 MOST_KEYS ?= 10000000
 PREFIX ?= /usr/lib/redis/modules
 # Debian's packages: the server, its client and benchmark, and libclang, which bindgen reads Redis' header with.
@@ -56,8 +55,8 @@ test-http: build ## Send real requests to the FastAPI and Express examples (.ci/
 	@.ci/setup $(CLIENTS)
 	.ci/test-http
 
-demo: build ## Drive a server with six shapes of traffic through every limiter: docs/demo/*/*.svg (SHAPES="edge slow")
-	$(CARGO) run --release --locked --example demo -- $(SHAPES) $(SERVER:%=--server=%)
+demo: build ## Drive a server with six shapes of traffic through every limiter: docs/demo/*/*.svg (SHAPES="edge slow", DEMO_SERVER=host:port)
+	$(CARGO) run --release --locked --example demo -- $(SHAPES)
 
 page: ## Make the page that lays the strategies side by side: target/page/compare.html
 	.ci/page
