@@ -1,5 +1,5 @@
-// What the book lacks: how it talks with the page in its front page's frame, and the keyboard's way to its menu and into
-// wide tables.
+// What the book lacks: how it talks with the page in its front page's frame, and the keyboard's way to its menu, into
+// wide tables, and past its pictures.
 "use strict";
 
 // The book says whether it is dark, the page how high it is; in messages, for a book that was opened from a file may
@@ -40,3 +40,7 @@ menu.addEventListener("keydown", (event) => {
     event.preventDefault();
     menu.click();
 });
+
+// The book makes a checkbox of each picture, to enlarge it: a stop for the Tab key that nobody sees, and the picture
+// twice for who listens. They are large enough.
+for (const label of document.querySelectorAll(".checkbox-label")) label.replaceWith(label.querySelector("img"));

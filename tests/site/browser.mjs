@@ -1,5 +1,5 @@
-// What the tests of pages share: Debian's Chromium, a server for a folder, pictures, and axe.
-// SITE is the folder of the built site, ROOT the repository, CHROMIUM another browser than /usr/bin/chromium.
+// What the tests of pages share: Chromium, a server for a folder, pictures, and axe.
+// SITE is the folder of the built site, ROOT the repository, CHROMIUM the browser.
 import { readFile } from "node:fs/promises";
 import { createServer } from "node:http";
 import { extname, join, normalize } from "node:path";
@@ -27,7 +27,7 @@ const SIZES = {
 
 export const launch = () =>
     chromium.launch({
-        executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
+        executablePath: process.env.CHROMIUM,
         args: [
             "--no-sandbox",
             "--disable-gpu",
@@ -40,7 +40,7 @@ export const launch = () =>
     });
 
 /** A tab of its own, `size` one of desktop and phone, `theme` one of light and dark. `tab.faults` collects what went
- * wrong in it: requests to elsewhere, answers that are errors, errors on the console and uncaught ones. */
+ * wrong in it: requests to elsewhere, answers that are errors, errors and warnings on the console, uncaught errors. */
 export async function open(browser, size = "desktop", theme = "light") {
     const context = await browser.newContext({ ...SIZES[size], colorScheme: theme, reducedMotion: "reduce" });
     context.setDefaultTimeout(PATIENCE);
@@ -58,7 +58,7 @@ export async function open(browser, size = "desktop", theme = "light") {
     tab.on("console", (message) => {
         const { url } = message.location();
         // The browser asks for this one by itself.
-        if (message.type() === "error" && !url.endsWith("/favicon.ico")) fault(`${message.text()} ${url}`);
+        if (["error", "warning"].includes(message.type()) && !url.endsWith("/favicon.ico")) fault(`${message.text()} ${url}`);
     });
     tab.on("pageerror", (error) => fault(error.stack));
     return tab;
@@ -86,13 +86,14 @@ export async function serve(folder) {
     };
 }
 
-/** Takes target/screenshots/<name>-<size>-<theme>.png of what a tab shows after `go(tab)`, in both sizes and themes. */
-export async function shoot(browser, name, go) {
+/** Takes target/screenshots/<name>-<size>-<theme>.png of what a tab shows after `go(tab)`, in both sizes and themes;
+ * with `options`, such as fullPage, of the picture. */
+export async function shoot(browser, name, go, options = {}) {
     for (const size of Object.keys(SIZES)) {
         for (const theme of ["light", "dark"]) {
             const tab = await open(browser, size, theme);
             await go(tab);
-            await tab.screenshot({ path: join(root, `target/screenshots/${name}-${size}-${theme}.png`) });
+            await tab.screenshot({ path: join(root, `target/screenshots/${name}-${size}-${theme}.png`), ...options });
             await tab.context().close();
         }
     }

@@ -160,7 +160,48 @@ for (const from of ["a server", "files"]) {
         assert.deepEqual(tab.faults, []);
         await tab.context().close();
     });
+
+    test(`from the frame's cards links lead to their pages, and its controls can be used, from ${from}`, async () => {
+        const tab = await open(browser);
+        await tab.goto(`${origin()}/index.html`);
+        const frame = await (await tab.locator("#compare").elementHandle()).contentFrame();
+        await frame.waitForSelector(`#results[aria-busy="false"]`);
+        const links = frame.locator(".foot a:visible");
+        assert.equal(await links.count(), await frame.locator(".card").count());
+        for (const link of await links.evaluateAll((all) => all.map(({ href }) => href))) {
+            assert.ok(await exists(join(site, link.replace(`${origin()}/`, ""))), link);
+        }
+        await frame.getByLabel("Bursts").check();
+        await frame.waitForSelector(":root[data-shape=bursts]");
+        await links.first().click();
+        await tab.waitForURL(`${origin()}/docs/buckets.html`);
+        assert.deepEqual(tab.faults, []);
+        await tab.context().close();
+    });
 }
+
+test("without JavaScript the front page says where to look instead", async () => {
+    const context = await browser.newContext({ javaScriptEnabled: false });
+    const tab = await context.newPage();
+    await tab.goto(`${server.origin}/index.html`);
+    assert.equal(await tab.locator("#compare").isVisible(), false);
+    await tab.locator("main noscript a").click();
+    await tab.waitForURL(`${server.origin}/docs/shapes.html`);
+    await context.close();
+});
+
+test("charts stand side by side, none is a stop for the Tab key", async () => {
+    for (const [size, columns] of [["desktop", 2], ["phone", 1]]) {
+        const tab = await open(browser, size);
+        await tab.goto(`${server.origin}/docs/shapes.html`);
+        const boxes = await tab.$$eval("main p img", (all) => all.map((img) => img.getBoundingClientRect().toJSON()));
+        assert.ok(boxes.length > 50);
+        assert.equal(new Set(boxes.map(({ left }) => left)).size, columns);
+        assert.ok(boxes.every(({ width }) => width > 280), "so small that their texts cannot be read");
+        assert.equal(await tab.locator("main :is(input, button):not(pre *)").count(), 0);
+        await tab.context().close();
+    }
+});
 
 async function until(holds, what) {
     for (const end = Date.now() + 5000; Date.now() < end; await new Promise((soon) => setTimeout(soon, 50))) {
@@ -169,7 +210,7 @@ async function until(holds, what) {
     assert.fail(`not within five seconds: ${what}`);
 }
 
-for (const name of ["index", "README", "docs/README", "docs/operating", "docs/performance"]) {
+for (const name of ["index", "README", "docs/README", "docs/shapes", "docs/operating", "docs/performance"]) {
     for (const theme of ["light", "dark"]) {
         test(`axe finds nothing serious on ${name}, ${theme}`, async () => {
             const tab = await open(browser, theme === "light" ? "desktop" : "phone", theme);
