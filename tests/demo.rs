@@ -28,7 +28,7 @@ use ratelimit_demo::memory::Memory;
 use ratelimit_demo::picture;
 use ratelimit_demo::settings::{Keys, Settings};
 use ratelimit_demo::strategies::{STRATEGIES, Strategy, find, limiters};
-use ratelimit_demo::traffic::Shape;
+use ratelimit_demo::traffic::{Arrival, Shape};
 use ratelimit_demo::trial::{self, Fate, Outcome};
 use redis::{Connection, Value};
 use support::{Server, call, dump, ints, simple, text};
@@ -159,10 +159,10 @@ fn figures_are_those_of_a_history_that_can_be_counted_by_hand() {
     let admitted = |user, asked, from, until| Outcome { asked, user, fate: Fate::Admitted { from, until } };
     let refused = |user, asked, retry| Outcome { asked, user, fate: Fate::Refused { retry } };
     let mut outcomes = vec![
-        // One period apart is not within it; a microsecond less is.
+        // The third is a period after the first, which is not within it, and a microsecond less after the second.
         admitted(1, 0, 0, 3 * second),
+        admitted(1, 1, 1, 3 * second),
         admitted(1, second, second, 3 * second),
-        admitted(1, 2 * second - 1, 2 * second - 1, 3 * second),
         // When one ends another begins: never more than three at work.
         admitted(2, 3 * second, 3 * second, 4 * second),
         // Waits until after the end.
@@ -188,6 +188,16 @@ fn figures_are_those_of_a_history_that_can_be_counted_by_hand() {
     assert_eq!(Figures::of(&settings, &outcomes).peak, 2, "a key each");
     assert_eq!(Figures::of(&shared, &outcomes).peak, 3, "one for all");
     assert_eq!(Figures::of(&shared, &outcomes).retry, None, "never is longer than anything");
+}
+
+#[test]
+fn whoever_comes_when_another_is_done_finds_a_worker() {
+    let settings = Settings { workers: 1, service: 500, ..Shape::Steady.into() };
+    let arrivals = [0, 499_999, 500_000].map(|at| Arrival { at, user: 0 });
+    let outcomes = trial::run(&settings, strategy("concurrent"), &arrivals, &mut Memory::new()).unwrap();
+    let admitted: Vec<bool> =
+        outcomes.iter().map(|outcome| matches!(outcome.fate, Fate::Admitted { .. })).collect();
+    assert_eq!(admitted, [true, false, true]);
 }
 
 /// Every key and what it holds.
