@@ -30,22 +30,36 @@ const NARROWEST: f64 = 4.0;
 
 /// The chart, as an `svg` element.
 pub fn draw(settings: &Settings, strategy: &Strategy, series: &Series, width: u64) -> String {
-    #[allow(clippy::cast_precision_loss, reason = "pixels")]
-    let width = (width.clamp(200, 2000)) as f64;
-    let backend = settings.shape.is_about_the_backend();
-    let lower = TOP + LOWER + BETWEEN;
-    let height = TOP + HEIGHT + BETWEEN + if backend { 2.0 } else { 1.0 } * lower - BETWEEN + BOTTOM;
-    let mut svg = format!("<svg viewBox=\"0 0 {width} {height}\" class=\"chart\" aria-hidden=\"true\">");
+    let (plots, height) = (plots(settings, strategy, series, width), height(settings));
+    let width = across(width);
+    format!("<svg viewBox=\"0 0 {width} {height}\" class=\"chart\" aria-hidden=\"true\">{plots}</svg>")
+}
+
+#[allow(clippy::cast_precision_loss, reason = "pixels")]
+fn across(width: u64) -> f64 {
+    width.clamp(200, 2000) as f64
+}
+
+/// Of the whole chart.
+pub fn height(settings: &Settings) -> f64 {
+    let lower = if settings.shape.is_about_the_backend() { 2.0 } else { 1.0 };
+    TOP + HEIGHT + lower * (BETWEEN + TOP + LOWER) + BOTTOM
+}
+
+/// What is in it.
+pub fn plots(settings: &Settings, strategy: &Strategy, series: &Series, width: u64) -> String {
+    let width = across(width);
+    let mut svg = String::new();
     let mut top = TOP;
     requests(settings, strategy, series, width, &mut svg);
     top += HEIGHT + BETWEEN + TOP;
     within(settings, strategy, series, (width, top), &mut svg);
-    if backend {
-        top += lower;
+    if settings.shape.is_about_the_backend() {
+        top += LOWER + BETWEEN + TOP;
         work(settings, series, (width, top), &mut svg);
     }
     seconds(settings, width, top + LOWER, &mut svg);
-    svg + "</svg>"
+    svg
 }
 
 fn requests(settings: &Settings, strategy: &Strategy, series: &Series, width: f64, svg: &mut String) {

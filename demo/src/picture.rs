@@ -18,8 +18,9 @@ const MARGIN: u64 = 10;
 
 /// An SVG that can be shown as an image.
 pub fn draw(settings: &Settings, strategy: &Strategy, series: &Series, figures: &Figures) -> String {
-    let chart = chart::draw(settings, strategy, series, WIDTH - 2 * MARGIN);
-    let height = ABOVE + height(&chart) + MARGIN;
+    let plots = chart::plots(settings, strategy, series, WIDTH - 2 * MARGIN);
+    #[allow(clippy::cast_precision_loss, reason = "pixels")]
+    let height = (ABOVE + MARGIN) as f64 + chart::height(settings);
     let (name, shape) = (strategy.name(), settings.shape.title());
     let (caption, notes) = (caption(settings, figures), notes(settings, figures));
     let mut svg = format!(
@@ -34,7 +35,7 @@ pub fn draw(settings: &Settings, strategy: &Strategy, series: &Series, figures: 
         alternative(settings, figures),
         style(),
         WIDTH - 1,
-        height - 1,
+        height - 1.0,
     );
     for (class, y, text) in
         [("name", 22, &*name), ("shape", 39, shape), ("caption", 57, &caption), ("caption", 72, &notes)]
@@ -42,8 +43,7 @@ pub fn draw(settings: &Settings, strategy: &Strategy, series: &Series, figures: 
         let _ = writeln!(svg, "<text class=\"{class}\" y=\"{y}\">{text}</text>");
     }
     legend(settings.shape, &mut svg);
-    let drawn = chart.split_once('>').map_or("", |(_, drawn)| drawn).trim_end_matches("</svg>");
-    let _ = writeln!(svg, "<g class=\"chart\" transform=\"translate(0 {ABOVE})\">{drawn}</g>\n</g>\n</svg>");
+    let _ = writeln!(svg, "<g class=\"chart\" transform=\"translate(0 {ABOVE})\">{plots}</g>\n</g>\n</svg>");
     svg
 }
 
@@ -92,13 +92,6 @@ fn legend(shape: Shape, svg: &mut String) {
             x + 16
         );
     }
-}
-
-/// Of a chart, which says it in its box.
-fn height(chart: &str) -> u64 {
-    let view = chart.split_once("viewBox=\"").and_then(|(_, rest)| rest.split_once('"'));
-    let height = view.and_then(|(view, _)| view.rsplit(' ').next()).and_then(|height| height.parse().ok());
-    height.unwrap_or(0)
 }
 
 /// The page's colours and its rules for charts, and what is only here.
