@@ -9,7 +9,6 @@
 //! ```
 
 pub mod chart;
-mod dice;
 pub mod figures;
 pub mod memory;
 mod page;
@@ -20,6 +19,9 @@ pub mod strategies;
 pub mod traffic;
 pub mod trial;
 
+// As the tests throw it.
+#[path = "../../tests/support/dice.rs"]
+mod dice;
 // The module is a cdylib, which no Rust program can be linked against. So the core is compiled into this one, which
 // uses a part of it.
 #[allow(dead_code, unused_imports, clippy::pedantic)]

@@ -93,7 +93,7 @@ impl Memory {
         let amount = Amount::of_mut(amount).ok_or(Error::WrongType)?;
         *amount = shed.report(amount, at, utilization);
         let chance = shed.chance(amount);
-        Ok(Reply::Chance(chance > 0.0 && self.dice.part() < chance, chance))
+        Ok(Reply::Chance(chance > 0.0 && part(self.dice.any()) < chance, chance))
     }
 
     /// `RL.RELEASE key id AT at`.
@@ -127,6 +127,12 @@ impl Server for Memory {
         let words: Vec<&[u8]> = line.split(' ').map(str::as_bytes).collect();
         self.answer(&words).map_err(|error| error.to_string())
     }
+}
+
+/// Of such bits, from 0 to less than 1, as the server makes it of its random bytes.
+#[allow(clippy::cast_precision_loss, reason = "53 bits, which an f64 holds exactly")]
+fn part(bits: u64) -> f64 {
+    (bits >> 11) as f64 / 2f64.powi(53)
 }
 
 /// Moves the state of one of several limits, if the clock was set back; whatever comes of the call.
