@@ -22,7 +22,6 @@ COPY src src
 COPY benches benches
 COPY demo demo
 COPY tests/fuzz_core.rs tests/
-COPY tests/support/dice.rs tests/support/
 ARG RATELIMIT_BUILD=unknown
 RUN RATELIMIT_BUILD="$RATELIMIT_BUILD" CARGO_PROFILE_RELEASE_STRIP=symbols cargo build --release --locked
 
