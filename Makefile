@@ -102,7 +102,7 @@ bench-growth: build setup-bench ## How the cost grows: tables, and plots in docs
 
 fuzz: build ## Fuzz: half the time the core, guided by coverage, half calls, dumps and copies over the wire (SECONDS=600)
 	.ci/fuzz $$(($(SECONDS) / 2))
-	RATELIMIT_FUZZ_SECONDS=$$(($(SECONDS) / 6)) $(CARGO) test --locked --no-fail-fast --test fuzz_commands --test fuzz_payloads --test fuzz_copies -- --nocapture
+	RATELIMIT_FUZZ_SECONDS=$$(($(SECONDS) / 6)) $(CARGO) test --locked --no-fail-fast --test it fuzz:: -- --nocapture --test-threads=2
 
 leakcheck: build setup-bench ## A server under valgrind, called at random: no leak and no wild read in the module
 	$(CARGO) bench --locked --bench soak -- leakcheck

@@ -17,7 +17,8 @@ mod time;
 mod bytes;
 #[path = "../fuzz/src/decode.rs"]
 mod decode;
-#[path = "support/dice.rs"]
+#[allow(dead_code)]
+#[path = "it/support/dice.rs"]
 mod dice;
 #[path = "../fuzz/src/history.rs"]
 mod history;

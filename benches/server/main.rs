@@ -27,7 +27,8 @@ mod memory;
 mod plot;
 mod profile;
 mod rows;
-#[path = "../../tests/support/mod.rs"]
+#[allow(dead_code, unused_imports, reason = "the tests use all of it")]
+#[path = "../../tests/it/support/server/mod.rs"]
 mod support;
 
 use std::error::Error;

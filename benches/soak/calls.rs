@@ -1,7 +1,7 @@
 //! The calls of a long run: all commands of all kinds, some of them wrong on purpose, on keys that expire within
 //! seconds and are made anew.
 
-use crate::dice::Dice;
+use crate::support::dice::Dice;
 
 /// What a call is answered with.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -10,8 +10,8 @@ use std::sync::{Arc, Mutex};
 use std::thread::{JoinHandle, spawn};
 use std::time::{Duration, Instant};
 
-use crate::calls::{Answer, Calls, reply_length};
-use crate::tally::Tally;
+use super::calls::{Answer, Calls, reply_length};
+use super::tally::Tally;
 
 const THREADS: usize = 20;
 /// The most calls that are sent before their answers are read.

@@ -3,9 +3,9 @@
 
 use redis::Connection;
 
-use crate::damage::Vandal;
-use crate::histories::History;
-use crate::memcheck::Memcheck;
+use super::damage::Vandal;
+use super::memcheck::Memcheck;
+use crate::support::histories::History;
 use crate::support::{Server, T0, call, info, module, text, wait_for};
 
 const SEED: u64 = 20_261_120;

@@ -12,24 +12,16 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
 mod calls;
-#[path = "../../tests/support/contents.rs"]
-mod contents;
 mod crowd;
 mod damage;
-#[path = "../../tests/support/dice.rs"]
-mod dice;
-#[path = "../../tests/support/histories.rs"]
-#[allow(dead_code, reason = "nothing is compared here")]
-mod histories;
 mod leakcheck;
 mod memcheck;
 mod rude;
 mod soak;
-#[path = "../../tests/support/mod.rs"]
+#[allow(dead_code, unused_imports, reason = "the tests use all of it")]
+#[path = "../../tests/it/support/mod.rs"]
 mod support;
 mod tally;
-#[path = "../../tests/support/traffic.rs"]
-mod traffic;
 
 use std::process::ExitCode;
 

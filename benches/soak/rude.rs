@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{JoinHandle, sleep, spawn};
 use std::time::{Duration, Instant};
 
-use crate::calls::{Calls, write};
+use super::calls::{Calls, write};
 
 const BETWEEN_HALVES: Duration = Duration::from_millis(20);
 const BETWEEN_READERS: Duration = Duration::from_secs(4);

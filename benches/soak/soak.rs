@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 
 use redis::Connection;
 
-use crate::crowd::Crowd;
-use crate::rude::{LIMIT, Rude};
+use super::crowd::Crowd;
+use super::rude::{LIMIT, Rude};
+use super::tally::Tally;
 use crate::support::{Server, call, info, main_thread_seconds, text};
-use crate::tally::Tally;
 
 /// How often figures are printed, if the run is long enough.
 const REPORT: Duration = Duration::from_secs(10);

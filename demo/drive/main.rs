@@ -12,7 +12,16 @@
 //! series, if there are such, and no other key. It should be near: keys expire by the server's clock, a second after they are as good as new.
 
 mod record;
-#[path = "../../tests/support/mod.rs"]
+#[allow(
+    dead_code,
+    unused_imports,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "the tests use all of it, and a server that does not start is the end"
+)]
+#[path = "../../tests/it/support/server/mod.rs"]
 mod support;
 mod told;
 mod trials;

@@ -10,8 +10,8 @@ use ratelimit_demo::traffic::{Arrival, Shape};
 use ratelimit_demo::trial;
 use redis::Connection;
 
-use crate::record;
-use crate::wire::Wire;
+use super::record;
+use super::wire::Wire;
 
 pub struct Trial {
     pub strategy: &'static Strategy,

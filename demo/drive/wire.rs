@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use ratelimit_demo::reply::{Reply, Server};
 use redis::{Connection, Value};
 
-use crate::told::read;
+use super::told::read;
 
 /// A connection whose keys stand apart from everybody else's.
 pub struct Wire<'c> {

@@ -20,7 +20,8 @@ pub mod traffic;
 pub mod trial;
 
 // As the tests throw it.
-#[path = "../../tests/support/dice.rs"]
+#[allow(dead_code)]
+#[path = "../../tests/it/support/dice.rs"]
 mod dice;
 // The module is a cdylib, which no Rust program can be linked against. So the core is compiled into this one, which
 // uses a part of it.

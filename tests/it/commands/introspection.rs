@@ -1,0 +1,212 @@
+//! What the module tells about itself: `COMMAND`, `INFO`, `RL.INFO`, its settings.
+
+use crate::support::{Server, T0, error, info, ints, text};
+
+#[test]
+fn the_server_knows_each_commands_arity_flags_and_keys() {
+    let server = Server::start(&[]);
+    let con = &mut server.connection();
+    for (name, arity, flags, key) in [
+        ("rl.tokenbucket", -5, "write, denyoom, module, fast", "RW, access, update"),
+        ("rl.gcra", -5, "write, denyoom, module, fast", "RW, access, update"),
+        ("rl.slidingwindow", -4, "write, denyoom, module", "RW, access, update"),
+        ("rl.concurrent", -5, "write, denyoom, module", "RW, access, update"),
+        ("rl.release", -3, "write, module, fast", "RW, delete"),
+        ("rl.renew", -4, "write, module, fast", "RW, access, update"),
+        ("rl.peek", -4, "readonly, module", "RO, access"),
+        ("rl.info", 2, "readonly, module", "RO, access"),
+        ("rl.apply", -3, "write, module", "OW, update"),
+    ] {
+        let told = text(con, &format!("COMMAND INFO {name}"));
+        let keys = if name == "rl.apply" { "1, -1, 2" } else { "1, 1, 1" };
+        let start = format!("[[{name}, {arity}, [{flags}], {keys}, ");
+        assert!(told.starts_with(&start), "{told}");
+        assert!(
+            told.contains(&format!("[flags, [{key}], begin_search, [type, index, spec, [index, 1]]")),
+            "{told}"
+        );
+    }
+    assert_eq!(
+        text(con, "COMMAND GETKEYS RL.APPLY a p b q"),
+        "[a, b]",
+        "the keys of pairs are found, so a cluster can check them"
+    );
+    assert_eq!(text(con, "COMMAND GETKEYS RL.PEEK a GCRA 1 1 1"), "[a]");
+}
+
+#[test]
+fn the_server_documents_each_command() {
+    let server = Server::start(&[]);
+    let con = &mut server.connection();
+    for name in
+        ["tokenbucket", "gcra", "slidingwindow", "concurrent", "release", "renew", "peek", "info", "apply"]
+    {
+        let docs = text(con, &format!("COMMAND DOCS rl.{name}"));
+        for part in ["summary", "since, 0.1.0", "complexity", "module, ratelimit", "name, key, type, key"] {
+            assert!(docs.contains(part), "{part} of {docs}");
+        }
+    }
+    // Newer servers tell the name once more, as a text to display.
+    let arguments = |con: &mut redis::Connection, command: &str| {
+        let docs = text(con, &format!("COMMAND DOCS {command}"));
+        let mut pieces = docs.split(", display_text, ");
+        let first = pieces.next().unwrap().to_string();
+        pieces.fold(first, |docs, piece| {
+            let after = piece.find([',', ']']).unwrap();
+            docs + &piece[after..]
+        })
+    };
+    let docs = arguments(con, "rl.concurrent");
+    for argument in [
+        "[name, capacity, type, integer]",
+        "[name, ttl, type, integer]",
+        "[name, id, type, string]",
+        "[name, reserved, type, integer, token, RESERVED, flags, [optional]]",
+        "[name, critical, type, pure-token, token, CRITICAL, flags, [optional]]",
+        "[name, cost, type, integer, token, COST, flags, [optional]]",
+        "[name, at, type, integer, token, AT, flags, [optional]]",
+    ] {
+        assert!(docs.contains(argument), "{argument} of {docs}");
+    }
+    let docs = arguments(con, "rl.shed");
+    let tier = "[name, tier, type, block, flags, [optional], arguments, [[name, tier, type, integer, token, TIER], \
+                [name, of, type, integer, token, OF]]]";
+    assert!(docs.contains(tier), "{docs}");
+    let docs = arguments(con, "rl.uniform");
+    let manner = "[name, force, type, oneof, flags, [optional], arguments, [[name, force, type, pure-token, token, FORCE], \
+                  [name, reserve, type, block, arguments, [[name, reserve, type, pure-token, token, RESERVE], \
+                  [name, maxwait, type, integer, token, MAXWAIT, flags, [optional]]]]]]";
+    assert!(docs.contains(manner), "{docs}");
+    let docs = arguments(con, "rl.apply");
+    assert!(
+        docs.contains("[name, key, type, block, flags, [multiple], arguments, [[name, key, type, key"),
+        "{docs}"
+    );
+    let docs = arguments(con, "rl.peek");
+    assert!(docs.contains("[name, parameter, type, string, flags, [multiple]]"), "{docs}");
+}
+
+#[test]
+fn help_tells_every_command_with_its_syntax_and_what_it_does() {
+    let server = Server::start(&[]);
+    let con = &mut server.connection();
+    let help = text(con, "RL.HELP");
+    let commands = text(con, "COMMAND LIST FILTERBY MODULE ratelimit");
+    for name in commands.trim_matches(['[', ']']).split(", ") {
+        let docs = text(con, &format!("COMMAND DOCS {name}"));
+        let summary = docs.split("summary, ").nth(1).unwrap().split(", since").next().unwrap();
+        let told = format!("{}{}", name.to_uppercase(), if name == "rl.help" { "" } else { " " });
+        assert!(help.contains(&told) && help.contains(&format!("    {summary}.")), "{name}: {help}");
+    }
+    for line in [
+        "RL.GCRA key max_burst count period [COST cost] [AT at] [PARTIAL | FORCE | RESERVE [MAXWAIT maxwait]]",
+        "RL.APPLY key payload [key payload ...]",
+        "RL.PEEK key limiter parameter [parameter ...]",
+    ] {
+        assert!(help.contains(line), "{line}: {help}");
+    }
+    assert!(error(con, "RL.HELP me").starts_with("ERR wrong number of arguments"));
+}
+
+#[test]
+fn info_counts_requests_by_limiter_and_errors() {
+    let server = Server::start(&[]);
+    let con = &mut server.connection();
+    for (line, times) in [
+        ("RL.TOKENBUCKET tb 2 1 3600000", 5),
+        ("RL.TOKENBUCKET tb2 2 1 3600000 BATCH", 3),
+        ("RL.GCRA gcra 0 1 3600000", 4),
+        ("RL.SLIDINGWINDOW sw 1 86400000000", 2),
+        ("RL.SLIDINGWINDOW swp 1 86400000000 PRECISION 86400000000", 2),
+        ("RL.CONCURRENT lease 1 3600000 a", 2),
+        ("RL.CONCURRENT lease 1 3600000 b", 1),
+        // Looks and probes are no requests.
+        ("RL.GCRA gcra 0 1 3600000 COST 0", 3),
+        ("RL.PEEK gcra GCRA 0 1 3600000", 3),
+    ] {
+        for _ in 0..times {
+            ints(con, line);
+        }
+    }
+    for line in ["RL.GCRA key 1 1 0", "RL.GCRA tb 1 1 1000", "RL.PEEK gcra NOSUCH 1"] {
+        error(con, line);
+    }
+    for (field, count) in [
+        ("tokenbucket_admitted", "4"),
+        ("tokenbucket_refused", "4"),
+        ("gcra_admitted", "1"),
+        ("gcra_refused", "3"),
+        ("slidingwindow_admitted", "2"),
+        ("slidingwindow_refused", "2"),
+        ("concurrent_admitted", "2"),
+        ("concurrent_refused", "1"),
+        ("errors", "3"),
+        ("version", env!("CARGO_PKG_VERSION")),
+    ] {
+        let told = info(con, "ratelimit", &format!("ratelimit_{field}"));
+        assert_eq!(told.as_deref(), Some(count), "{field}");
+    }
+    let build = info(con, "ratelimit", "ratelimit_build").unwrap();
+    assert!(!build.is_empty());
+}
+
+#[test]
+fn a_key_tells_what_it_holds() {
+    let server = Server::start(&[]);
+    let con = &mut server.connection();
+    let at = 1_700_002_800_000_000u64;
+    for (make, told) in [
+        ("RL.TOKENBUCKET a 10 1 60000 COST 4", "limiter, TOKENBUCKET, mode, continuous, tokens, 6, "),
+        (
+            "RL.TOKENBUCKET b 10 1 60000 BATCH COST 4",
+            "limiter, TOKENBUCKET, mode, batch, tokens, 6, period_start_us, 1700002800000000, ",
+        ),
+        (
+            "RL.GCRA c 9 1 60000 COST 4",
+            "limiter, GCRA, mode, plain, theoretical_arrival_us, 1700003040000000, ",
+        ),
+        (
+            "RL.SLIDINGWINDOW d 10 60000 COST 4",
+            "limiter, SLIDINGWINDOW, mode, weighted, window_ms, 60000, current, 4, previous, 0, ",
+        ),
+        (
+            "RL.SLIDINGWINDOW e 10 60000 PRECISION 1000 COST 4",
+            "limiter, SLIDINGWINDOW, mode, precision, window_ms, 60000, precision_ms, 1000, buckets, 1, count, 4, ",
+        ),
+        (
+            "RL.CONCURRENT f 10 60000 x COST 4",
+            "limiter, CONCURRENT, mode, leases, stored_leases, 1, stored_cost, 4, last_deadline_us, 1700002860000000, ",
+        ),
+        (
+            "RL.SLIDINGLOG g 10 60000 COST 4",
+            "limiter, SLIDINGLOG, mode, log, stored_entries, 1, stored_cost, 4, oldest_us, 1700002800000000, newest_us, 1700002800000000, last_entry_us, 1700002800000000, ",
+        ),
+    ] {
+        ints(con, &format!("{make} AT {at}"));
+        let key = make.split(' ').nth(1).unwrap();
+        let expires = text(con, &format!("PEXPIRETIME {key}"));
+        let expected = format!("[{told}last_charge_us, {at}, expires_at_ms, {expires}]");
+        assert_eq!(text(con, &format!("RL.INFO {key}")), expected);
+    }
+    assert_eq!(text(con, "RL.INFO missing"), "(nil)");
+    text(con, "PERSIST a");
+    assert!(text(con, "RL.INFO a").ends_with("expires_at_ms, -1]"));
+    text(con, "SET string x");
+    assert!(error(con, "RL.INFO string").starts_with("WRONGTYPE"));
+}
+
+#[test]
+fn a_capacity_is_checked_against_the_setting_and_held_leases_stay() {
+    let server = Server::start(&["--ratelimit.max-leases", "2"]);
+    let con = &mut server.connection();
+    assert_eq!(text(con, "CONFIG GET ratelimit.max-leases"), "[ratelimit.max-leases, 2]");
+    for id in ["a", "b"] {
+        assert_eq!(ints(con, &format!("RL.CONCURRENT key 2 3600000 {id} AT {T0}"))[0], 0);
+    }
+    assert_eq!(error(con, "RL.CONCURRENT key 3 3600000 c"), "ERR capacity must be between 1 and 2");
+    text(con, "CONFIG SET ratelimit.max-leases 1");
+    let refused = ints(con, &format!("RL.CONCURRENT key 1 3600000 c AT {T0}"));
+    assert_eq!(refused, [1, 1, 0, 3_600_000, 3_600_000]);
+    assert_eq!(ints(con, &format!("RL.RENEW key 3600000 a AT {T0}")), [1]);
+    assert!(error(con, "CONFIG SET ratelimit.max-leases 0").starts_with("ERR"));
+}

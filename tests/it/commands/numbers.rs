@@ -1,0 +1,260 @@
+//! Numbers in requests: every one, at both ends of its range and past them, and what is no integer at all.
+
+use crate::support::harmless::{error_of, words};
+use crate::support::{Server, ints, text};
+
+const NOT_AN_INTEGER: &str = "ERR value is not an integer or out of range";
+const TOO_LONG: &str = "ERR limit would take too long to refill";
+
+const MOST: i64 = 9_007_199_254_740_991; // 2^53 - 1
+const CENTURY: i64 = 3_153_600_000_000; // ms
+const EARLIEST: i64 = 1_000_000_000_000_000; // µs, 2001
+const LATEST: i64 = 253_402_300_799_999_999; // µs, the end of the year 9999
+
+/// Each call with its arguments named where they are numbers; `RL.PEEK` of each limiter is added by `calls`.
+const CALLS: &[&str] = &[
+    "RL.TOKENBUCKET k capacity=10 refill=1 period=1000 COST COST=1 AT AT=1700000000000000",
+    "RL.TOKENBUCKET k capacity=10 refill=1 period=1000 BATCH COST COST=1 AT AT=1700000000000000",
+    "RL.GCRA k max_burst=9 count=1 period=1000 COST COST=1 AT AT=1700000000000000",
+    "RL.SLIDINGWINDOW k limit=10 window=1000 COST COST=1 AT AT=1700000000000000",
+    "RL.SLIDINGWINDOW k limit=10 window=1000 PRECISION PRECISION=10 COST COST=1 AT AT=1700000000000000",
+    "RL.LEAKYBUCKET k capacity=10 leak=1 period=1000 COST COST=1 AT AT=1700000000000000",
+    "RL.FIXEDWINDOW k limit=10 window=1000 ALIGNED COST COST=1 AT AT=1700000000000000",
+    "RL.SLIDINGLOG k limit=10 window=1000 GAP GAP=10 COST COST=1 AT AT=1700000000000000",
+    "RL.UNIFORM k interval=1000 RESERVE MAXWAIT MAXWAIT=1 COST COST=1 AT AT=1700000000000000",
+    "RL.SMOOTH k permits=10 period=1000 BURST BURST=10 COST COST=1 AT AT=1700000000000000",
+    "RL.SMOOTH k permits=10 period=1000 WARMUP WARMUP=10 MAXWAIT MAXWAIT=1 COST COST=1 AT AT=1700000000000000",
+    "RL.CONCURRENT k capacity=10 ttl=1000 id RESERVED RESERVED=2 COST COST=1 AT AT=1700000000000000",
+    "RL.RELEASE k id AT AT=1700000000000000",
+    "RL.RENEW k ttl=1000 id AT AT=1700000000000000",
+];
+
+fn calls() -> Vec<String> {
+    let probe_of = |call: &&str| -> Option<String> {
+        let (name, parameters) = call.strip_prefix("RL.")?.split_once(" k ")?;
+        (parameters.contains("COST") && !parameters.contains("RESERVE"))
+            .then(|| format!("RL.PEEK k {name} {parameters}"))
+    };
+    CALLS.iter().map(ToString::to_string).chain(CALLS.iter().filter_map(probe_of)).collect()
+}
+
+/// A call with one of its numbers replaced; and that number's name.
+struct Replaced<'a> {
+    name: &'a str,
+    words: Vec<&'a [u8]>,
+    /// The call as it should be, which makes a key that the wrong one must not touch.
+    valid: String,
+}
+
+fn replace_each<'a>(call: &'a str, with: &'a [u8]) -> Vec<Replaced<'a>> {
+    let value = |word: &'a str| word.split_once('=').map_or(word, |(_, value)| value);
+    let valid = call.split(' ').map(value).collect::<Vec<_>>().join(" ");
+    let named = call.split(' ').enumerate().filter_map(|(at, word)| Some((at, word.split_once('=')?.0)));
+    named
+        .map(|(at, name)| {
+            let mut words: Vec<&[u8]> = call.split(' ').map(|word| value(word).as_bytes()).collect();
+            words[at] = with;
+            Replaced { name, words, valid: valid.clone() }
+        })
+        .collect()
+}
+
+fn range(call: &str, name: &str) -> (i64, i64) {
+    match name {
+        // The module's `ratelimit.max-leases`, as it is by default.
+        "capacity" if call.contains("CONCURRENT") => (1, 1_000_000),
+        // And its `ratelimit.max-log-entries`.
+        "limit" if call.contains("SLIDINGLOG") => (1, 1_000_000),
+        "capacity" | "refill" | "leak" | "permits" | "count" | "limit" => (1, MOST),
+        "max_burst" | "COST" => (0, MOST),
+        "period" | "window" | "interval" | "ttl" | "PRECISION" | "WARMUP" => (1, CENTURY),
+        "GAP" | "BURST" | "MAXWAIT" => (0, CENTURY),
+        // Up to the capacity, which is 10 here.
+        "RESERVED" => (0, 10),
+        "AT" => (EARLIEST, LATEST),
+        other => panic!("{other} has no range"),
+    }
+}
+
+#[test]
+fn what_is_not_an_integer_is_told_so() {
+    let server = Server::start(&[]);
+    let mut con = server.connection();
+    let wrong: [&[u8]; 20] = [
+        b"", b"1.5", b"1.0", b"+1", b"01", b"00", b"-0", b"-", b"--1", b" 1", b"1 ", b"1\n", b"1\0", b"\0",
+        b"\xff", b"1e3", b"0x10", b"1_000", b"text", b"inf",
+    ];
+    let too_long: [&[u8]; 3] = [b"9223372036854775808", b"-9223372036854775809", &[b'1'; 10_000]];
+    for call in calls() {
+        for wrong in wrong.into_iter().chain(too_long) {
+            for Replaced { name, words, valid } in replace_each(&call, wrong) {
+                let shown = wrong.escape_ascii();
+                assert_eq!(error_of(&mut con, &valid, &words), NOT_AN_INTEGER, "{name} {shown} in {call}");
+            }
+        }
+    }
+    assert_eq!(text(&mut con, "PING"), "PONG");
+}
+
+#[test]
+fn a_number_past_either_end_of_its_range_is_told_with_the_range() {
+    let server = Server::start(&[]);
+    let mut con = server.connection();
+    let numbers = [i64::MIN, i64::MIN + 1, -MOST, -1, 0, 11, 1_000_001, CENTURY + 1, MOST + 1];
+    let numbers = numbers.into_iter().chain([EARLIEST - 1, LATEST + 1, i64::MAX - 1, i64::MAX]);
+    for number in numbers {
+        let digits = number.to_string();
+        for call in calls() {
+            for Replaced { name, words, valid } in replace_each(&call, digits.as_bytes()) {
+                let (least, most) = range(&call, name);
+                let expected = match name {
+                    _ if (least..=most).contains(&number) => continue,
+                    // Whoever sends seconds or milliseconds is told the unit rather than a range.
+                    "AT" if number < EARLIEST => "ERR AT must be Unix time in microseconds".to_string(),
+                    _ => format!("ERR {name} must be between {least} and {most}"),
+                };
+                assert_eq!(error_of(&mut con, &valid, &words), expected, "{name} {number} in {call}");
+            }
+        }
+    }
+    assert_eq!(text(&mut con, "PING"), "PONG");
+}
+
+#[test]
+fn a_number_at_either_end_of_its_range_is_taken() {
+    let server = Server::start(&[]);
+    let mut con = server.connection();
+    for (line, expected) in [
+        ("RL.TOKENBUCKET k 1 1 1", [0, 1, 0, 0, 1]),
+        ("RL.TOKENBUCKET k 1 9007199254740991 1", [0, 1, 0, 0, 1]),
+        ("RL.TOKENBUCKET k 1 1 3153600000000", [0, 1, 0, 0, CENTURY]),
+        ("RL.TOKENBUCKET k 9007199254740991 9007199254740991 3153600000000", [0, MOST, MOST - 1, 0, 1]),
+        ("RL.TOKENBUCKET k 9007199254740991 9007199254740991 1 COST 9007199254740991", [0, MOST, 0, 0, 1]),
+        ("RL.TOKENBUCKET k 1 1 1 COST 9007199254740991", [1, 1, 1, -1, 0]),
+        ("RL.TOKENBUCKET k 1 1 1 BATCH", [0, 1, 0, 0, 1]),
+        (
+            "RL.TOKENBUCKET k 9007199254740991 9007199254740991 3153600000000 BATCH",
+            [0, MOST, MOST - 1, 0, CENTURY],
+        ),
+        ("RL.GCRA k 0 1 1", [0, 1, 0, 0, 1]),
+        ("RL.GCRA k 0 1 3153600000000", [0, 1, 0, 0, CENTURY]),
+        // One more than the highest count: 2^53.
+        ("RL.GCRA k 9007199254740991 9007199254740991 1000", [0, MOST + 1, MOST, 0, 1]),
+        ("RL.GCRA k 9007199254740991 9007199254740991 1 COST 9007199254740991", [0, MOST + 1, 1, 0, 1]),
+        ("RL.SLIDINGWINDOW k 1 1 AT 1700000000000000", [0, 1, 0, 0, 2]),
+        (
+            "RL.SLIDINGWINDOW k 9007199254740991 1 COST 9007199254740991 AT 1700000000000000",
+            [0, MOST, 0, 0, 2],
+        ),
+        ("RL.SLIDINGWINDOW k 1 1 PRECISION 1 AT 1700000000000000", [0, 1, 0, 0, 1]),
+        ("RL.SLIDINGWINDOW k 1 1024 PRECISION 1 AT 1700000000000000", [0, 1, 0, 0, 1024]),
+        ("RL.CONCURRENT k 1 1 id", [0, 1, 0, 0, 1]),
+        ("RL.CONCURRENT k 1000000 3153600000000 id", [0, 1_000_000, 999_999, 0, CENTURY]),
+        ("RL.CONCURRENT k 1000000 1 id COST 1000000", [0, 1_000_000, 0, 0, 1]),
+        ("RL.CONCURRENT k 1 1 id COST 9007199254740991", [1, 1, 1, -1, 0]),
+        ("RL.CONCURRENT k 10 1 id RESERVED 0", [0, 10, 9, 0, 1]),
+        // Nothing is left for those who are not critical.
+        ("RL.CONCURRENT k 10 1 id RESERVED 10", [1, 0, 0, -1, 0]),
+        ("RL.CONCURRENT k 10 1 id RESERVED 10 CRITICAL", [0, 10, 9, 0, 1]),
+    ] {
+        text(&mut con, "FLUSHALL");
+        assert_eq!(ints(&mut con, line), expected, "{line}");
+    }
+}
+
+#[test]
+fn the_most_leases_that_may_be_asked_for_can_be_set() {
+    let server = Server::start(&[]);
+    let mut con = server.connection();
+    let valid = "RL.CONCURRENT k 5 1000 id";
+    text(&mut con, "CONFIG SET ratelimit.max-leases 5");
+    for line in ["RL.CONCURRENT k 6 1000 id", "RL.PEEK k CONCURRENT 6 1000 id"] {
+        assert_eq!(error_of(&mut con, valid, &words(line)), "ERR capacity must be between 1 and 5", "{line}");
+    }
+    text(&mut con, "FLUSHALL");
+    assert_eq!(ints(&mut con, valid), [0, 5, 4, 0, 1000]);
+}
+
+#[test]
+fn time_begins_in_2001_and_ends_with_the_year_9999() {
+    let server = Server::start(&[]);
+    let mut con = server.connection();
+    for at in [EARLIEST, LATEST] {
+        for line in [
+            "RL.TOKENBUCKET k 10 1 1000",
+            "RL.TOKENBUCKET k 10 1 1000 BATCH",
+            "RL.GCRA k 9 1 1000",
+            "RL.SLIDINGWINDOW k 10 1000",
+            "RL.SLIDINGWINDOW k 10 1000 PRECISION 10",
+            "RL.CONCURRENT k 10 1000 id",
+        ] {
+            text(&mut con, "FLUSHALL");
+            assert_eq!(ints(&mut con, &format!("{line} AT {at}"))[..4], [0, 10, 9, 0], "{line} AT {at}");
+            assert!(ints(&mut con, "PTTL k")[0] > 0, "{line} AT {at} left a key without a deadline");
+        }
+        assert_eq!(ints(&mut con, &format!("RL.RENEW k 3153600000000 id AT {at}")), [1]);
+        assert_eq!(ints(&mut con, &format!("RL.RELEASE k id AT {at}")), [1]);
+    }
+}
+
+#[test]
+fn a_limit_that_takes_more_than_a_century_to_refill_is_an_error() {
+    let server = Server::start(&[]);
+    let mut con = server.connection();
+    let refill = "RL.TOKENBUCKET k 10 1 1000";
+    let gcra = "RL.GCRA k 9 1 1000";
+    for (valid, line) in [
+        (refill, "RL.TOKENBUCKET k 2 1 3153600000000"),
+        (refill, "RL.TOKENBUCKET k 9007199254740991 1 1000"),
+        (refill, "RL.TOKENBUCKET k 9007199254740991 9007199254740990 3153600000000"),
+        (refill, "RL.TOKENBUCKET k 9007199254740991 1 3153600000000 COST 0"),
+        (gcra, "RL.GCRA k 1 1 3153600000000"),
+        (gcra, "RL.GCRA k 9007199254740991 1 1"),
+        (gcra, "RL.GCRA k 9007199254740991 9007199254740991 3153600000000"),
+        (refill, "RL.PEEK k TOKENBUCKET 2 1 3153600000000"),
+        (gcra, "RL.PEEK k GCRA 1 1 3153600000000"),
+    ] {
+        assert_eq!(error_of(&mut con, valid, &words(line)), TOO_LONG, "{line}");
+    }
+}
+
+#[test]
+fn sub_buckets_tile_the_window_and_are_at_most_1024() {
+    let server = Server::start(&[]);
+    let mut con = server.connection();
+    let valid = "RL.SLIDINGWINDOW k 1 1000 PRECISION 100";
+    for parameters in ["1 1000 PRECISION 300", "1 1025 PRECISION 1", "1 1000 PRECISION 1001"] {
+        for line in
+            [format!("RL.SLIDINGWINDOW k {parameters}"), format!("RL.PEEK k SLIDINGWINDOW {parameters}")]
+        {
+            let told = error_of(&mut con, valid, &words(&line));
+            assert_eq!(told, "ERR PRECISION must divide window into at most 1024 parts", "{line}");
+        }
+    }
+}
+
+#[test]
+fn a_bucket_refilled_in_batches_takes_whole_periods_and_a_century_at_most() {
+    let server = Server::start(&[]);
+    let mut con = server.connection();
+    let valid = "RL.TOKENBUCKET k 10 1 1000 BATCH";
+    // 90 years at an even pace, but two periods of 60 when the tokens come all at once.
+    for line in ["RL.TOKENBUCKET k 3 2 1892160000000 BATCH", "RL.PEEK k TOKENBUCKET 3 2 1892160000000 BATCH"]
+    {
+        assert_eq!(error_of(&mut con, valid, &words(line)), TOO_LONG, "{line}");
+    }
+}
+
+#[test]
+fn a_limit_that_takes_a_century_to_the_millisecond_is_fine() {
+    let server = Server::start(&[]);
+    let mut con = server.connection();
+    for (line, expected) in [
+        ("RL.TOKENBUCKET bucket 2 1 1576800000000 COST 2", [0, 2, 0, 0, CENTURY]),
+        ("RL.TOKENBUCKET batch 3 2 1576800000000 BATCH COST 3", [0, 3, 0, 0, CENTURY]),
+        ("RL.TOKENBUCKET even 3 2 1892160000000 COST 3", [0, 3, 0, 0, 2_838_240_000_000]),
+        ("RL.GCRA cells 1 2 3153600000000 COST 2", [0, 2, 0, 0, CENTURY]),
+    ] {
+        assert_eq!(ints(&mut con, line), expected, "{line}");
+    }
+}

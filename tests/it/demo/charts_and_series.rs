@@ -1,0 +1,277 @@
+//! The demo: its page and charts say what comes of the trials, and on somebody's server it leaves time series and nothing
+//! else.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use ratelimit_demo::figures::{Figures, Share};
+use ratelimit_demo::memory::Memory;
+use ratelimit_demo::picture;
+use ratelimit_demo::settings::{Keys, Settings};
+use ratelimit_demo::strategies::{STRATEGIES, Strategy, find, limiters};
+use ratelimit_demo::traffic::{Arrival, Shape};
+use ratelimit_demo::trial::{self, Fate, Outcome};
+use redis::{Connection, Value};
+
+use super::record;
+use super::trials::{Recording, Trial, drive, table};
+use crate::support::{Server, call, dump, ints, simple, text};
+
+fn strategy(id: &str) -> &'static Strategy {
+    find(id).unwrap()
+}
+
+fn tried(settings: &Settings) -> Vec<Trial> {
+    let arrivals = settings.arrivals();
+    let trial = |strategy| Trial::of(settings, strategy, &arrivals, &mut Memory::new()).unwrap();
+    STRATEGIES.iter().map(trial).collect()
+}
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// The table of a shape and its charts, as the page has them between the marks.
+fn part(shape: Shape) -> String {
+    let settings = Settings::from(shape);
+    let trials = tried(&settings);
+    let mut part = format!("```text\n{}\n```\n\n", table(&settings, &trials));
+    for Trial { strategy, figures, .. } in &trials {
+        let (name, told) = (strategy.name(), picture::alternative(&settings, figures));
+        // The dice fall differently each time.
+        let thrown = strategy.id == "shed" && figures.all.admitted < figures.all.offered;
+        let about = if thrown { "about " } else { "" };
+        let title = shape.title().to_lowercase();
+        let _ = writeln!(part, "![{name}, {title}: {about}{told}](demo/{}/{}.svg)", shape.id(), strategy.id);
+    }
+    part
+}
+
+#[test]
+fn the_page_says_what_comes_of_the_trials() {
+    let page = fs::read_to_string(root().join("docs/shapes.md")).unwrap();
+    let mut expected = page.clone();
+    for shape in Shape::ALL {
+        let begin = format!("<!-- trials: {} -->\n", shape.id());
+        let (before, rest) = expected.split_once(&begin).unwrap_or_else(|| panic!("no {begin}"));
+        let (_, after) = rest.split_once("<!-- end -->\n").unwrap();
+        expected = format!("{before}{begin}{}<!-- end -->\n{after}", part(shape));
+        let title = format!("## {}\n\n{}", shape.title(), shape.story());
+        assert!(unwrapped(&page).contains(&unwrapped(&title)), "the page has no: {title}");
+    }
+    if page != expected {
+        let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("shapes.md");
+        fs::write(&file, expected).unwrap();
+        panic!("trials tell something else: diff docs/shapes.md {}", file.display());
+    }
+}
+
+fn unwrapped(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn the_charts_show_what_comes_of_the_trials() {
+    let mut expected = BTreeSet::new();
+    for shape in Shape::ALL {
+        let settings = Settings::from(shape);
+        for Trial { strategy, series, figures } in tried(&settings) {
+            let file = root().join(format!("docs/demo/{}/{}.svg", shape.id(), strategy.id));
+            let drawn = fs::read_to_string(&file).unwrap_or_default();
+            let same = drawn == picture::draw(&settings, strategy, &series, &figures);
+            // The dice fall differently each time.
+            let thrown = strategy.id == "shed" && figures.all.admitted < figures.all.offered;
+            assert!(same || thrown, "{} is out of date: run `make demo`", file.display());
+            expected.insert(file);
+        }
+    }
+    let folders = fs::read_dir(root().join("docs/demo")).unwrap().map(|folder| folder.unwrap().path());
+    let files = |folder: PathBuf| fs::read_dir(folder).unwrap().map(|file| file.unwrap().path());
+    assert_eq!(folders.flat_map(files).collect::<BTreeSet<_>>(), expected, "charts of what is there no more");
+}
+
+#[test]
+fn a_chart_has_a_colour_for_all_that_it_names() {
+    let settings = Settings::from(Shape::Abuser);
+    let trial = &tried(&settings)[0];
+    let svg = picture::draw(&settings, trial.strategy, &trial.series, &trial.figures);
+    let (head, _) = svg.split_once("</style>").unwrap();
+    let all = |begin: &str, end: char| -> BTreeSet<String> {
+        svg.split(begin).skip(1).map(|rest| rest.split(end).next().unwrap().to_string()).collect()
+    };
+    for colour in all("var(", ')') {
+        assert_eq!(head.matches(&format!(" {colour}: #")).count(), 2, "{colour} by day and by night");
+    }
+    for class in all("class=\"", '"') {
+        let styled = [" ", ",", ")"].iter().any(|end| head.contains(&format!(".{class}{end}")));
+        assert!(styled || ["shape", "number", "unit"].contains(&&*class), "no rule for {class}");
+    }
+    assert!(all("class=\"", '"').len() > 8 && all("var(", ')').len() > 5, "{head}");
+}
+
+#[test]
+fn every_limiter_has_a_strategy() {
+    let without: Vec<&str> = limiters()
+        .filter(|limiter| {
+            !STRATEGIES.iter().any(|strategy| strategy.name().split(' ').next() == Some(limiter))
+        })
+        .collect();
+    assert!(without.is_empty(), "{without:?}");
+}
+
+#[test]
+fn as_many_requests_come_as_the_rate_says() {
+    for shape in Shape::ALL {
+        for period in [1000, 10_000, 30_000] {
+            let settings = Settings { rate: 60, period, ..shape.into() };
+            let offered = settings.arrivals().len() as u64;
+            let expected = settings.rate * settings.duration() / 1000;
+            let id = shape.id();
+            // Chance has its say: three parts of a hundred are several times what it takes in an hour of minutes.
+            let apart = offered.abs_diff(expected) * 100;
+            let few = if expected < 1000 { 15 } else { 3 };
+            assert!(apart < few * expected, "{id}: {offered} came, {expected} should, a period of {period}");
+        }
+    }
+}
+
+#[test]
+fn figures_are_those_of_a_history_that_can_be_counted_by_hand() {
+    let settings = Settings { period: 1000, ..Shape::Abuser.into() };
+    let second = 1_000_000;
+    let admitted = |user, asked, from, until| Outcome { asked, user, fate: Fate::Admitted { from, until } };
+    let refused = |user, asked, retry| Outcome { asked, user, fate: Fate::Refused { retry } };
+    let mut outcomes = vec![
+        // The third is a period after the first, which is not within it, and a microsecond less after the second.
+        admitted(1, 0, 0, 3 * second),
+        admitted(1, 1, 1, 3 * second),
+        admitted(1, second, second, 3 * second),
+        // When one ends another begins: never more than three at work.
+        admitted(2, 3 * second, 3 * second, 4 * second),
+        // Waits until after the end.
+        admitted(0, 59 * second, 60 * second, 61 * second),
+        refused(0, 59 * second, Some(250)),
+        refused(2, 59 * second, Some(7)),
+    ];
+    let figures = Figures::of(&settings, &outcomes);
+    let expected = Figures {
+        all: Share { offered: 7, admitted: 5 },
+        normal: Some(Share { offered: 5, admitted: 4 }),
+        peak: 2,
+        wait: 1000,
+        retry: Some(250),
+        at_work: 3,
+        late: 1,
+    };
+    assert_eq!(figures, expected);
+    let shared = Settings { keys: Keys::Shared, ..settings };
+    outcomes.push(admitted(2, 3 * second + 1, 3 * second + 1, 4 * second));
+    outcomes.push(admitted(3, 3 * second + 2, 3 * second + 2, 4 * second));
+    outcomes.push(refused(1, 3 * second + 3, None));
+    assert_eq!(Figures::of(&settings, &outcomes).peak, 2, "a key each");
+    assert_eq!(Figures::of(&shared, &outcomes).peak, 3, "one for all");
+    assert_eq!(Figures::of(&shared, &outcomes).retry, None, "never is longer than anything");
+}
+
+#[test]
+fn whoever_comes_when_another_is_done_finds_a_worker() {
+    let settings = Settings { workers: 1, service: 500, ..Shape::Steady.into() };
+    let arrivals = [0, 499_999, 500_000].map(|at| Arrival { at, user: 0 });
+    let outcomes = trial::run(&settings, strategy("concurrent"), &arrivals, &mut Memory::new()).unwrap();
+    let admitted: Vec<bool> =
+        outcomes.iter().map(|outcome| matches!(outcome.fate, Fate::Admitted { .. })).collect();
+    assert_eq!(admitted, [true, false, true]);
+}
+
+/// Every key and what it holds.
+fn everything(con: &mut Connection) -> BTreeMap<String, Value> {
+    let Value::Array(keys) = call(con, &["KEYS", "*"]).unwrap() else { panic!("KEYS") };
+    keys.iter().map(|key| (simple(key), dump(con, &simple(key)))).collect()
+}
+
+/// A stranger's keys: with the names that trials use, and with the demo's own beginning.
+fn move_in(con: &mut Connection) {
+    text(con, "SET everybody mine");
+    text(con, "SET ratelimit-demo:mine 1");
+    text(con, "RPUSH user:0 mine");
+    ints(con, "RL.CONCURRENT user:1 10 600000 request-1");
+}
+
+/// A hash takes a field and a value where a series takes a time and a count, so these stand in for a server that has
+/// time series.
+const TIME_SERIES: [&str; 6] =
+    ["--rename-command", "HSET", "TS.ADD", "--rename-command", "TOUCH", "TS.CREATE"];
+
+#[test]
+fn time_series_hold_what_got_through_and_nothing_else_is_left() {
+    let server = Server::start(&TIME_SERIES);
+    let con = &mut server.connection();
+    assert_eq!(record::is_possible(con), Ok(true));
+    move_in(con);
+    let mut expected = everything(con);
+    let settings = Settings { keys: Keys::Shared, ..Shape::Abuser.into() };
+    let arrivals = settings.arrivals();
+    for id in ["fixed-window-aligned", "gcra-reserve", "concurrent", "multi"] {
+        let memory = Trial::of(&settings, strategy(id), &arrivals, &mut Memory::new()).unwrap();
+        // The second time replaces what the first one recorded.
+        for _ in 0..2 {
+            let trial = drive(con, &settings, strategy(id), &arrivals, Recording::TimeSeries).unwrap();
+            assert_eq!(trial.figures, memory.figures, "{id}");
+        }
+        let key = format!("ratelimit-demo:abuser:{id}:through");
+        let late = memory.figures.late;
+        assert_eq!(points(con, &key), (120, memory.figures.all.admitted - late), "{id}");
+        expected.insert(key.clone(), dump(con, &key));
+    }
+    let key = "ratelimit-demo:abuser:offered".to_string();
+    assert_eq!(points(con, &key), (120, arrivals.len() as u64));
+    expected.insert(key.clone(), dump(con, &key));
+    assert_eq!(everything(con), expected);
+}
+
+/// How many there are in what stands in for a series, and their sum; the first and the last where they belong.
+fn points(con: &mut Connection, key: &str) -> (usize, u64) {
+    let Value::Array(all) = call(con, &["HGETALL", key]).unwrap() else { panic!("{key}") };
+    let number = |value: &Value| simple(value).parse::<u64>().unwrap();
+    // What is an option to a series is a field to a hash.
+    let samples = all.chunks(2).filter(|pair| simple(&pair[0]) != "ON_DUPLICATE");
+    let points: BTreeMap<u64, u64> = samples.map(|point| (number(&point[0]), number(&point[1]))).collect();
+    let (first, last) = (points.keys().next().unwrap(), points.keys().last().unwrap());
+    assert_eq!((*first, *last), (trial::START / 1000, trial::START / 1000 + 59_500), "{key}");
+    (points.len(), points.values().sum())
+}
+
+#[test]
+fn a_server_without_time_series_keeps_nothing() {
+    let server = Server::start(&[]);
+    let con = &mut server.connection();
+    assert_eq!(record::is_possible(con), Ok(false));
+    move_in(con);
+    let before = everything(con);
+    let settings = Settings::from(Shape::Abuser);
+    let arrivals = settings.arrivals();
+    drive(con, &settings, strategy("sliding-log"), &arrivals, Recording::No).unwrap();
+    assert_eq!(everything(con), before);
+    // A trial that breaks off leaves as little.
+    text(con, "ACL SETUSER default -rl.release");
+    let Err(error) = drive(con, &settings, strategy("concurrent"), &arrivals, Recording::No) else {
+        panic!()
+    };
+    assert!(error.starts_with("RL.RELEASE user:") && error.contains("no permissions"), "{error}");
+    assert_eq!(everything(con), before);
+}
+
+#[test]
+fn series_of_somebody_elses_kind_are_left_alone() {
+    let server = Server::start(&TIME_SERIES);
+    let con = &mut server.connection();
+    text(con, "SET ratelimit-demo:steady:offered mine");
+    let before = everything(con);
+    let settings = Settings::from(Shape::Steady);
+    let drove = drive(con, &settings, strategy("uniform"), &settings.arrivals(), Recording::TimeSeries);
+    let Err(error) = drove else { panic!() };
+    assert!(error.contains("WRONGTYPE") || error.contains("WrongType"), "{error}");
+    assert_eq!(everything(con), before);
+}

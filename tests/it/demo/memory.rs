@@ -1,0 +1,211 @@
+//! The demo's memory answers every call as a server does: so what the page shows is what the module does.
+
+use ratelimit_demo::memory::Memory;
+use ratelimit_demo::reply::{self, Reply};
+use ratelimit_demo::settings::{RANGES, Settings};
+use ratelimit_demo::strategies::{STRATEGIES, Strategy};
+use ratelimit_demo::traffic::{Arrival, Shape};
+use ratelimit_demo::trial;
+use redis::{Connection, ConnectionLike};
+use serde_json::json;
+
+use super::told;
+use crate::support::dice::Dice;
+use crate::support::{Server, simple, text};
+
+/// Keeps what was asked, and what memory said.
+struct Recorder {
+    memory: Memory,
+    calls: Vec<(String, Result<Reply, String>)>,
+}
+
+impl reply::Server for Recorder {
+    fn call(&mut self, line: &str) -> Result<Reply, String> {
+        let reply = self.memory.call(line);
+        self.calls.push((line.into(), reply.clone()));
+        reply
+    }
+}
+
+/// How often memory and the server both said each of these.
+#[derive(Default)]
+struct Said {
+    admitted: usize,
+    refused: usize,
+    thrown: usize,
+    released: usize,
+    errors: usize,
+}
+
+impl Recorder {
+    fn new() -> Recorder {
+        Recorder { memory: Memory::new(), calls: Vec::new() }
+    }
+
+    /// Each call once more, on a server.
+    fn compare(&self, con: &mut Connection) -> Said {
+        text(con, "FLUSHALL");
+        let mut said = Said::default();
+        for calls in self.calls.chunks(500) {
+            let mut all = redis::Pipeline::new();
+            for (line, _) in calls {
+                let mut words = line.split(' ');
+                all.cmd(words.next().unwrap()).arg(words.collect::<Vec<_>>());
+            }
+            let replies = con.req_packed_commands(&all.get_packed_pipeline(), 0, calls.len()).unwrap();
+            for ((line, memory), reply) in calls.iter().zip(&replies) {
+                let server = told::read(reply).ok_or_else(|| simple(reply));
+                assert!(said.same(memory, &server), "{line}: memory says {memory:?}, the server {server:?}");
+            }
+        }
+        said
+    }
+}
+
+/// A trial in memory, and then on the server.
+fn agree(con: &mut Connection, settings: &Settings, strategy: &Strategy, arrivals: &[Arrival]) -> Said {
+    let mut recorder = Recorder::new();
+    // What is wrong with the settings, the server must say as well.
+    let _ = trial::run(settings, strategy, arrivals, &mut recorder);
+    recorder.compare(con)
+}
+
+impl Said {
+    fn same(&mut self, memory: &Result<Reply, String>, server: &Result<Reply, String>) -> bool {
+        match (memory, server) {
+            (Ok(Reply::Chance(memory, chance)), Ok(Reply::Chance(server, same))) => {
+                let thrown = *chance > 0.0 && *chance < 1.0;
+                self.thrown += usize::from(thrown);
+                (chance - same).abs() < 1e-12 && (thrown || memory == server)
+            }
+            (Ok(memory), Ok(server)) => {
+                let count = match memory {
+                    Reply::Integer(_) => &mut self.released,
+                    reply if reply.limited() => &mut self.refused,
+                    _ => &mut self.admitted,
+                };
+                *count += 1;
+                memory == server
+            }
+            (Err(memory), Err(server)) => {
+                self.errors += 1;
+                memory == server
+            }
+            _ => false,
+        }
+    }
+}
+
+#[test]
+fn memory_answers_every_call_as_a_server_does() {
+    let server = Server::start(&[]);
+    let con = &mut server.connection();
+    for shape in Shape::ALL {
+        // Ten minutes of fewer requests, and so much less of everything else.
+        let less = Settings { rate: 4, limit: 27, burst: 13, workers: 2, ..shape.into() };
+        let settings = if shape == Shape::Rising { less } else { shape.into() };
+        let arrivals = settings.arrivals();
+        for strategy in &STRATEGIES {
+            let said = agree(con, &settings, strategy, &arrivals);
+            let about = format!("{} {}", shape.id(), strategy.id);
+            assert_eq!(said.errors, 0, "{about}");
+            let shed = strategy.id == "shed";
+            assert!(shed || said.admitted > 50 && said.refused > 50, "{about}: nobody asked");
+            assert!(!strategy.holds() || said.released > 50, "{about}: nobody released");
+            let overloaded = shed && settings.shape.is_about_the_backend();
+            assert!(!overloaded || said.thrown > 50, "{about}: nothing was shed");
+        }
+    }
+}
+
+#[test]
+fn memory_answers_as_a_server_does_where_one_thing_ends_and_the_next_begins() {
+    let server = Server::start(&[]);
+    let con = &mut server.connection();
+    let settings = Settings::from(Shape::Steady);
+    // Three at once, at each moment at which a token, a turn, a gap or a window is due.
+    let due = |number: u64| Arrival { at: number / 3 * 50_000, user: 0 };
+    // Of seven one comes from a caller whose clock is two seconds late, of a hundred one is an hour early.
+    let odd = |number: u64| match due(number) {
+        Arrival { at, .. } if number % 100 == 99 => Arrival { at: at + 3_600_000_000, user: 0 },
+        Arrival { at, .. } if number % 7 == 6 => Arrival { at: at.saturating_sub(2_000_000), user: 0 },
+        due => due,
+    };
+    for strategy in &STRATEGIES {
+        agree(con, &settings, strategy, &(0..1200).map(due).collect::<Vec<_>>());
+        agree(con, &settings, strategy, &(0..1200).map(odd).collect::<Vec<_>>());
+    }
+    let mut leases = Recorder::new();
+    for (line, at) in [
+        ("RL.CONCURRENT door 1 1000 ann", 0),
+        ("RL.CONCURRENT door 1 1000 bob", 999_999),
+        // Ended by itself.
+        ("RL.RELEASE door ann", 1_000_000),
+        ("RL.CONCURRENT door 1 1000 bob", 1_000_000),
+        ("RL.RELEASE door bob", 1_999_999),
+        ("RL.RELEASE door bob", 1_999_999),
+    ] {
+        reply::Server::call(&mut leases, &format!("{line} AT {}", trial::START + at)).unwrap();
+    }
+    let said = leases.compare(con);
+    assert_eq!((said.admitted, said.refused, said.released), (2, 1, 3));
+}
+
+#[test]
+fn memory_answers_as_a_server_does_when_the_clock_was_set_back() {
+    let server = Server::start(&[]);
+    let con = &mut server.connection();
+    let mut calls = Recorder::new();
+    let hour = 3_600_000_000;
+    for (line, at) in [
+        // Refused, and moved all the same: the wait counts from then on.
+        ("RL.MULTI 1 both AT {} LIMIT TOKENBUCKET 1 1 10000 LIMIT CONCURRENT 1 60000 ann", hour),
+        ("RL.MULTI 1 both AT {} LIMIT TOKENBUCKET 1 1 10000 LIMIT CONCURRENT 1 60000 bob", 0),
+        ("RL.MULTI 1 both AT {} LIMIT TOKENBUCKET 1 1 10000 LIMIT CONCURRENT 1 60000 bob", 5_000_000),
+        ("RL.MULTI 1 both AT {} LIMIT TOKENBUCKET 1 1 10000 LIMIT CONCURRENT 1 60000 bob", 9_000_000),
+        ("RL.RELEASE both ann AT {}", 9_000_000),
+        ("RL.CONCURRENT door 1 60000 ann AT {}", hour),
+        ("RL.RELEASE door bob AT {}", 0),
+        ("RL.CONCURRENT door 1 60000 bob AT {}", 30_000_000),
+        ("RL.RELEASE door ann AT {}", 31_000_000),
+        ("RL.CONCURRENT door 1 60000 bob AT {}", 31_000_000),
+        // A look moves nothing.
+        ("RL.UNIFORM gate 1000 AT {}", hour),
+        ("RL.UNIFORM gate 1000 COST 0 AT {}", 0),
+        ("RL.UNIFORM gate 1000 AT {}", hour),
+    ] {
+        let line = line.replace("{}", &(trial::START + at).to_string());
+        reply::Server::call(&mut calls, &line).unwrap();
+    }
+    let said = calls.compare(con);
+    assert_eq!((said.admitted, said.refused, said.released), (5, 5, 3));
+}
+
+#[test]
+fn memory_answers_as_a_server_does_whatever_is_set() {
+    let server = Server::start(&[]);
+    let con = &mut server.connection();
+    let mut dice = Dice::new(7);
+    let (mut refused, mut errors) = (0, 0);
+    for _ in 0..60 {
+        let settings = any_settings(&mut dice);
+        for strategy in [dice.pick(&STRATEGIES), dice.pick(&STRATEGIES)] {
+            let said = agree(con, &settings, strategy, &settings.arrivals());
+            refused += said.refused;
+            errors += said.errors;
+        }
+    }
+    assert!(refused > 1000 && errors > 0, "{refused} refused, {errors} errors");
+}
+
+fn any_settings(dice: &mut Dice) -> Settings {
+    let shapes = [Shape::Steady, Shape::Bursts, Shape::Edge, Shape::Abuser, Shape::Slow];
+    let mut given = json!({ "shape": dice.pick(&shapes).id(), "shared": dice.one_in(3) });
+    for range in &RANGES {
+        // Tight limits bind more often.
+        let most = if dice.one_in(2) { range.least + (range.most - range.least) / 10 } else { range.most };
+        given[range.name] = json!(range.least + dice.below(most - range.least + 1));
+    }
+    given["rate"] = json!(1 + dice.below(20));
+    Settings::from_json(&given).unwrap()
+}

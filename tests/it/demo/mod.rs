@@ -1,0 +1,13 @@
+//! The demo of `make demo` and `make page`: its figures, its charts, and the memory that stands in for a server.
+
+mod charts_and_series;
+mod memory;
+
+#[path = "../../../demo/drive/record.rs"]
+mod record;
+#[path = "../../../demo/drive/told.rs"]
+mod told;
+#[path = "../../../demo/drive/trials.rs"]
+mod trials;
+#[path = "../../../demo/drive/wire.rs"]
+mod wire;

@@ -1,0 +1,5 @@
+//! What README, SECURITY and `docs/` say is what the module does.
+
+mod monitoring;
+mod readme;
+mod sessions;

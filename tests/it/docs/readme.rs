@@ -1,0 +1,38 @@
+//! What the README names is there: commands, targets, settings.
+
+use crate::support::{Server, text};
+
+#[test]
+fn the_readme_names_every_command_with_its_syntax() {
+    let server = Server::start(&[]);
+    let con = &mut server.connection();
+    let readme = include_str!("../../../README.md");
+    let commands = text(con, "COMMAND LIST FILTERBY MODULE ratelimit");
+    let names: Vec<&str> = commands.trim_matches(['[', ']']).split(", ").collect();
+    assert_eq!(names.len(), 25, "{names:?}");
+    for name in names {
+        let arguments = match name {
+            "rl.help" => "",
+            name if name.starts_with("rl.multi") => " numkeys key",
+            _ => " key",
+        };
+        let heading = format!("{}{arguments}", name.to_uppercase());
+        let shown = readme.lines().any(|line| line.starts_with("### ") && line.contains(&heading));
+        assert!(shown, "no heading with {heading}");
+    }
+}
+
+#[test]
+fn the_readmes_two_commands_and_settings_exist() {
+    let makefile = include_str!("../../../Makefile");
+    for target in ["run", "test", "install", "lint", "help"] {
+        assert!(makefile.contains(&format!("\n{target}:")), "make {target}");
+    }
+    let server = Server::start(&[]);
+    for setting in ["max-leases", "max-log-entries"] {
+        let told = text(&mut server.connection(), &format!("CONFIG GET ratelimit.{setting}"));
+        assert_eq!(told, format!("[ratelimit.{setting}, 1000000]"));
+        let line = format!("ratelimit.{setting} 1000000");
+        assert!(include_str!("../../../redis.conf").contains(&line), "redis.conf shows {line}");
+    }
+}

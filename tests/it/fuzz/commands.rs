@@ -1,0 +1,225 @@
+//! Calls of every command at random, sound and spoilt, on keys of every type, in every way that a call can reach a
+//! server: none does harm, and every reply keeps what it promises.
+//!
+//! What must hold of any call is in `support/fuzz/probe.rs`, and of a reply in `support/fuzz/promises.rs`; here is what takes
+//! further calls to find out. A failure tells the keys and the call as they can be typed into redis-cli.
+
+use redis::{Connection, Value};
+
+use crate::support::dice::Dice;
+use crate::support::fuzz::caller::{Caller, OTHERS, make_others};
+use crate::support::fuzz::grammar::{commands, elements};
+use crate::support::fuzz::hostile::spoil;
+use crate::support::fuzz::probe::{Seen, Way, agree, ask};
+use crate::support::fuzz::promises::{Decision, check_cost, decisions};
+use crate::support::fuzz::request::Request;
+use crate::support::fuzz::{count, rounds, typed};
+use crate::support::{Server, call, call_bytes, info, simple, text};
+
+/// Calls of a round, each of which may be followed by others.
+const CALLS: usize = 2500;
+/// The end of the year 9999, in microseconds.
+const LATEST: u64 = 253_402_300_799_999_999;
+
+#[test]
+fn no_call_does_harm_and_every_reply_keeps_its_promises() {
+    let primary = Server::start(&[]);
+    let replica = primary.replica(&["--propagation-error-behavior", "panic"]);
+    let born = info(&mut primary.connection(), "server", "run_id");
+    rounds("calls", &[1, 2, 3, 4, 1_882_397_441_261_572], |seed| {
+        let mut fuzzer = Fuzzer::new(&primary, seed);
+        for number in 0..CALLS {
+            fuzzer.caller.dice = Dice::of(seed, number);
+            fuzzer.step(number);
+        }
+        agree(&primary, &replica);
+        assert_eq!(info(&mut primary.connection(), "server", "run_id"), born, "the server died");
+    });
+    // A call that takes seconds stalls everybody else.
+    let con = &mut primary.connection();
+    let slow = elements(call(con, &["SLOWLOG", "GET", "10"]).unwrap());
+    assert!(slow.is_empty(), "slow: {}", slow.iter().map(simple).collect::<Vec<_>>().join("\n"));
+}
+
+struct Fuzzer {
+    /// One speaks RESP2, the other RESP3.
+    cons: [Connection; 2],
+    caller: Caller,
+}
+
+impl Fuzzer {
+    fn new(server: &Server, seed: u64) -> Fuzzer {
+        let mut cons = [server.connection(), server.connection()];
+        call(&mut cons[1], &["HELLO", "3"]).unwrap();
+        text(&mut cons[0], "FLUSHALL");
+        text(&mut cons[0], "CONFIG SET slowlog-log-slower-than 5000000");
+        make_others(&mut cons[0]);
+        let caller = Caller::new(commands(&mut cons[0]), seed);
+        Fuzzer { cons, caller }
+    }
+
+    fn step(&mut self, number: usize) {
+        if number.is_multiple_of(40) {
+            self.disturb();
+        }
+        let mut request = self.caller.request();
+        let sound = self.caller.dice.below(5) > 1;
+        if !sound {
+            spoil(&mut request.words, &mut self.caller.dice);
+        }
+        let way = match self.caller.dice.below(30) {
+            0 | 1 => Way::Transaction,
+            2 => Way::Script,
+            3 => Way::ProtectedScript,
+            4 => Way::OutOfMemory,
+            _ => Way::Plain,
+        };
+        if let (seen, Some(decision)) = self.decide(&request, sound, way)
+            && sound
+        {
+            self.check(&request, &seen, decision);
+        }
+    }
+
+    fn ask(&mut self, request: &Request, sound: bool, way: Way) -> Seen {
+        self.decide(request, sound, way).0
+    }
+
+    /// Makes the call and checks what holds of any; and what was decided, for all where there are several.
+    fn decide(&mut self, request: &Request, sound: bool, way: Way) -> (Seen, Option<Decision>) {
+        let mut keys: Vec<Vec<u8>> =
+            request.places.iter().filter_map(|at| request.words.get(*at)).cloned().collect();
+        if !sound {
+            // What is a key now, nobody knows.
+            keys.extend(request.words.iter().skip(1).take(5).cloned());
+        }
+        keys.retain(|key| key.len() < 1000);
+        keys.sort();
+        keys.dedup();
+        let dice = &mut self.caller.dice;
+        let con = &mut self.cons[dice.index(2)];
+        count();
+        let seen = ask(con, &request.words, &keys, way);
+        let command = self.caller.command(&request.name()).unwrap();
+        seen.check(command.reads);
+        let decided = if seen.error().is_none() { decisions(&seen, command) } else { Vec::new() };
+        let first = decided.first().copied();
+        (seen, first)
+    }
+
+    fn check(&mut self, request: &Request, seen: &Seen, decision: Decision) {
+        let command = self.caller.command(&request.name()).unwrap();
+        let (limiter, reads) = (command.limiter().map(str::to_string), command.reads);
+        let at = request.number("AT");
+        // An instant before the last charge may move a key whose clock was set back.
+        let steady = at.is_some_and(|at| seen.before.iter().all(|look| look.last_charge() <= Some(at)));
+        let counts = request.says("COUNTREFUSED");
+        if decision.limited == 1 && steady && !counts {
+            seen.insist(seen.changed_nothing(), "a refusal must change nothing");
+        }
+        if let Some(limiter) = &limiter {
+            check_cost(request, seen, decision, limiter);
+        }
+        if let Some(at) = at
+            && seen.lasts(5000)
+        {
+            if decision.limited == 1 && decision.retry > 0 && (steady || !reads) {
+                self.follow(request, seen, decision.retry, at);
+            } else if let Some(limiter) =
+                limiter.filter(|name| !["SMOOTH", "CONCURRENT"].contains(&name.as_str()))
+            {
+                self.probe(request, seen, decision, &limiter);
+            }
+        }
+    }
+
+    /// Who comes again when told is admitted, and not a moment earlier.
+    fn follow(&mut self, request: &Request, seen: &Seen, retry: i64, at: u64) {
+        let unit = if request.name().ends_with("THROTTLE") { 1_000_000 } else { 1000 };
+        let then = at.saturating_add(u64::try_from(retry).unwrap().saturating_mul(unit));
+        if then > LATEST {
+            return;
+        }
+        // Asking too early would count.
+        if !request.says("COUNTREFUSED") {
+            let early = self.ask(&request.as_of(then - unit), true, Way::Plain);
+            early.insist(limited(&early) == Some(1), "one unit before its retry a request must be refused");
+        }
+        let there = self.ask(&request.as_of(then), true, Way::Plain);
+        if request.says("RESERVE") && there.error().is_some_and(|error| error.contains("too long")) {
+            return;
+        }
+        if limited(&there) != Some(0) {
+            eprintln!("{} was told {retry}", typed(&seen.words));
+        }
+        there.insist(limited(&there) == Some(0), "at its retry a request must be admitted");
+    }
+
+    /// What is said to remain is what a probe would be admitted with, and one more is too much.
+    fn probe(&mut self, request: &Request, seen: &Seen, decision: Decision, limiter: &str) {
+        if !self.caller.dice.one_in(3) {
+            return;
+        }
+        let mut words = request.words.clone();
+        for (option, length) in [("PARTIAL", 1), ("FORCE", 1), ("RESERVE", 1), ("MAXWAIT", 2), ("COST", 2)] {
+            if let Some(place) = words.iter().position(|word| word == option.as_bytes()) {
+                words.drain(place..place + length);
+            }
+        }
+        words.splice(0..2, [b"RL.PEEK".to_vec(), words[1].clone(), limiter.as_bytes().to_vec()]);
+        for (cost, limited_then) in [(decision.remaining, 0), (decision.remaining + 1, 1)] {
+            if cost >= 1 << 53 {
+                continue;
+            }
+            let cost = [b"COST".to_vec(), cost.to_string().into_bytes()];
+            let probe = Request { words: [&words[..], &cost].concat(), places: vec![1] };
+            let told = self.ask(&probe, true, Way::Plain);
+            if limited(&told) != Some(limited_then) {
+                eprintln!("{} was told that {} remain", typed(&seen.words), decision.remaining);
+            }
+            told.insist(limited(&told) == Some(limited_then), "what remains must be admitted, and no more");
+        }
+    }
+
+    /// What others do to keys meanwhile.
+    fn disturb(&mut self) {
+        let request = self.caller.request();
+        let Some(key) = request.places.first().map(|at| request.words[*at].as_slice()) else { return };
+        let dice = &mut self.caller.dice;
+        let con = &mut self.cons[0];
+        let other = OTHERS[dice.index(OTHERS.len())].as_bytes();
+        let words: &[&[u8]] = match dice.below(12) {
+            0..=3 => &[b"DEL", key],
+            4 | 5 => &[b"PERSIST", key],
+            6 | 7 => &[b"PEXPIRE", key, b"30"],
+            8 => &[b"COPY", key, other, b"REPLACE"],
+            9 => &[b"RENAME", key, other],
+            10 => &[b"SET", key, b"text"],
+            _ => return make_others_again(con),
+        };
+        // The key may be missing, or both the same.
+        let _ = call_bytes(con, words);
+    }
+}
+
+fn make_others_again(con: &mut Connection) {
+    for key in OTHERS {
+        call(con, &["DEL", key]).unwrap();
+    }
+    make_others(con);
+}
+
+fn limited(seen: &Seen) -> Option<i64> {
+    let first = match &seen.reply {
+        Value::Array(elements) => elements.first(),
+        _ => None,
+    };
+    match first {
+        Some(Value::Int(limited)) => Some(*limited),
+        // Of several, what holds for all.
+        Some(Value::Array(all)) => {
+            all.first().and_then(|first| if let Value::Int(limited) = first { Some(*limited) } else { None })
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,9 @@
+//! What each limiter replies, call by call.
+
+mod clock_set_back;
+mod partial_force_reserve;
+mod queues;
+mod scenarios;
+mod shed;
+mod sliding_log;
+mod throttle;

@@ -1,0 +1,211 @@
+//! Files that a server has written once: an RDB and an append-only file, and what their keys must say, whatever
+//! version of the module reads them.
+//!
+//! A change of the encoding needs a loader for the old one: golden files of old encodings are never rewritten. What
+//! is written differently from now on gets a folder of its own: name it in `FOLDERS`, and have it made by
+//! `RATELIMIT_GOLDEN=write cargo test --test it golden_files` on the oldest server there is, Redis 7.0, whose files newer ones
+//! can read.
+
+use std::fmt::Write;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Once;
+
+use redis::{Connection, Value};
+
+use crate::support::{
+    AOF_AT_ONCE, SECOND, Server, call_bytes, dump, error_line, last_payload, rewrite_aof, text,
+};
+
+/// One for each encoding, the current one last.
+const FOLDERS: [&str; 1] = ["v1"];
+
+/// Dumps are not to depend on which library compresses them.
+const PLAIN: [&str; 2] = ["--rdbcompression", "no"];
+/// A base of whole states, and behind it the effects of calls.
+const AOF: [&str; 4] = ["--appendonly", "yes", "--aof-use-rdb-preamble", "no"];
+
+/// The year 2100: no key has expired by then. `+n` in a call is the instant so many milliseconds later.
+const START: u64 = 4_102_444_800 * SECOND;
+
+/// Fractions are such as every server writes alike. Keys of every kind: two calls that are in the AOF's base, one behind it, and a question.
+#[rustfmt::skip]
+const KEYS: [(&str, [&str; 3], &str); 20] = [
+    ("bucket", ["RL.TOKENBUCKET KEY 10 3 1000 COST 4 AT +0", "RL.TOKENBUCKET KEY 10 3 1000 AT +100", "RL.TOKENBUCKET KEY 10 3 1000 COST 3 AT +250"], "RL.PEEK KEY TOKENBUCKET 10 3 1000 COST 9 AT +500"),
+    ("debt", ["RL.TOKENBUCKET KEY 10 7 1100 COST 4 AT +0", "RL.TOKENBUCKET KEY 10 7 1100 FORCE COST 50 AT +100", "RL.TOKENBUCKET KEY 10 7 1100 FORCE AT +250"], "RL.PEEK KEY TOKENBUCKET 10 7 1100 AT +500"),
+    ("batch", ["RL.TOKENBUCKET KEY 10 3 1000 BATCH COST 8 AT +0", "RL.TOKENBUCKET KEY 10 3 1000 BATCH AT +1100", "RL.TOKENBUCKET KEY 10 3 1000 BATCH COST 3 AT +1250"], "RL.PEEK KEY TOKENBUCKET 10 3 1000 BATCH COST 9 AT +1500"),
+    ("gcra", ["RL.GCRA KEY 9 3 1000 COST 4 AT +0", "RL.GCRA KEY 9 3 1000 AT +100", "RL.GCRA KEY 9 3 1000 COST 3 AT +250"], "RL.PEEK KEY GCRA 9 3 1000 COST 9 AT +500"),
+    ("booked", ["RL.GCRA KEY 0 7 1000 RESERVE AT +0", "RL.GCRA KEY 0 7 1000 RESERVE AT +1", "RL.GCRA KEY 0 7 1000 RESERVE AT +250"], "RL.PEEK KEY GCRA 0 7 1000 AT +300"),
+    ("cell", ["RL.THROTTLE KEY 9 3 1 4 AT +0", "RL.THROTTLE KEY 9 3 1 1 AT +100", "RL.THROTTLE KEY 9 3 1 2 AT +250"], "RL.PEEK KEY GCRA 9 3 1000 COST 9 AT +500"),
+    ("water", ["RL.LEAKYBUCKET KEY 10 3 1000 COST 4 AT +0", "RL.LEAKYBUCKET KEY 10 3 1000 AT +100", "RL.LEAKYBUCKET KEY 10 3 1000 COST 3 AT +250"], "RL.PEEK KEY LEAKYBUCKET 10 3 1000 COST 9 AT +500"),
+    ("opened", ["RL.FIXEDWINDOW KEY 10 1000 COST 4 AT +70", "RL.FIXEDWINDOW KEY 10 1000 AT +100", "RL.FIXEDWINDOW KEY 10 1000 COST 3 AT +250"], "RL.PEEK KEY FIXEDWINDOW 10 1000 COST 9 AT +500"),
+    ("aligned", ["RL.FIXEDWINDOW KEY 10 1000 ALIGNED COST 4 AT +70", "RL.FIXEDWINDOW KEY 10 1000 ALIGNED AT +100", "RL.FIXEDWINDOW KEY 10 1000 ALIGNED COST 3 AT +250"], "RL.PEEK KEY FIXEDWINDOW 10 1000 ALIGNED COST 9 AT +500"),
+    ("weighted", ["RL.SLIDINGWINDOW KEY 10 1000 COST 4 AT +70", "RL.SLIDINGWINDOW KEY 10 1000 AT +900", "RL.SLIDINGWINDOW KEY 10 1000 COST 3 AT +1250"], "RL.PEEK KEY SLIDINGWINDOW 10 1000 COST 6 AT +1500"),
+    ("precise", ["RL.SLIDINGWINDOW KEY 10 1000 PRECISION 100 COST 4 AT +70", "RL.SLIDINGWINDOW KEY 10 1000 PRECISION 100 AT +900", "RL.SLIDINGWINDOW KEY 10 1000 PRECISION 100 COST 3 AT +1150"], "RL.PEEK KEY SLIDINGWINDOW 10 1000 PRECISION 100 COST 7 AT +1200"),
+    ("log", ["RL.SLIDINGLOG KEY 10 1000 COST 4 AT +70", "RL.SLIDINGLOG KEY 10 1000 AT +900", "RL.SLIDINGLOG KEY 10 1000 COST 3 AT +1150"], "RL.PEEK KEY SLIDINGLOG 10 1000 COST 7 AT +1200"),
+    ("hammered", ["RL.SLIDINGLOG KEY 3 1000 GAP 300 COUNTREFUSED COST 2 AT +870", "RL.SLIDINGLOG KEY 3 1000 GAP 300 COUNTREFUSED AT +900", "RL.SLIDINGLOG KEY 3 1000 GAP 300 COUNTREFUSED AT +1150"], "RL.PEEK KEY SLIDINGLOG 3 1000 GAP 300 COUNTREFUSED AT +1200"),
+    ("gate", ["RL.UNIFORM KEY 300 AT +70", "RL.UNIFORM KEY 300 RESERVE AT +100", "RL.UNIFORM KEY 300 FORCE AT +250"], "RL.PEEK KEY UNIFORM 300 AT +500"),
+    ("burst", ["RL.SMOOTH KEY 4 1000 COST 4 AT +0", "RL.SMOOTH KEY 4 1000 AT +125", "RL.SMOOTH KEY 4 1000 COST 2 AT +9250"], "RL.PEEK KEY SMOOTH 4 1000 AT +9500"),
+    ("warm", ["RL.SMOOTH KEY 4 1000 WARMUP 4000 COLDFACTOR 3.0 COST 4 AT +0", "RL.SMOOTH KEY 4 1000 WARMUP 4000 COLDFACTOR 3.0 AT +125", "RL.SMOOTH KEY 4 1000 WARMUP 4000 COLDFACTOR 3.0 COST 2 AT +9250"], "RL.PEEK KEY SMOOTH 4 1000 WARMUP 4000 COLDFACTOR 3.0 AT +9500"),
+    ("lease", ["RL.CONCURRENT KEY 10 5000 one COST 2 AT +70", "RL.CONCURRENT KEY 10 1000 two RESERVED 3 CRITICAL AT +100", "RL.RENEW KEY 9000 one AT +1500"], "RL.PEEK KEY CONCURRENT 10 1000 other COST 9 AT +1600"),
+    ("shed", ["RL.SHED KEY 0.9 DELAY 8000 RAMP 16000 AT +0", "RL.SHED KEY 0.9 DELAY 8000 RAMP 16000 AT +2000", "RL.SHED KEY 0.9 DELAY 8000 RAMP 16000 AT +9000"], "TYPE KEY"),
+    ("several", ["RL.MULTI 1 KEY COST 2 AT +0 LIMIT TOKENBUCKET 10 3 1000 LIMIT TOKENBUCKET 10 3 60000 BATCH LIMIT GCRA 9 3 1000 LIMIT LEAKYBUCKET 9 3 1000 LIMIT FIXEDWINDOW 9 1000 LIMIT FIXEDWINDOW 9 1000 ALIGNED LIMIT UNIFORM 300", "RL.MULTI 1 KEY AT +350 LIMIT SLIDINGWINDOW 9 1000 LIMIT SLIDINGWINDOW 99 60000 PRECISION 1000 LIMIT SLIDINGLOG 9 1000 LIMIT SMOOTH 4 1000 LIMIT SMOOTH 4 1000 WARMUP 4000 LIMIT CONCURRENT 9 60000 one", "RL.MULTI 1 KEY AT +700 LIMIT GCRA 9 3 1000 LIMIT SLIDINGLOG 9 1000 LIMIT SLIDINGWINDOW 99 60000 PRECISION 1000 LIMIT CONCURRENT 9 60000 two"], "RL.MULTIPEEK 1 KEY AT +800 LIMIT GCRA 9 3 1000 LIMIT SLIDINGLOG 9 1000 LIMIT SLIDINGWINDOW 99 60000 PRECISION 1000 LIMIT CONCURRENT 9 60000 three LIMIT TOKENBUCKET 10 3 60000 BATCH"),
+    ("joined", ["RL.GCRA KEY 9 3 60000 COST 4 AT +0", "RL.GCRA KEY 9 3 60000 AT +100", "RL.MULTI 1 KEY AT +200 LIMIT FIXEDWINDOW 9 1000"], "RL.MULTIPEEK 1 KEY AT +300 LIMIT GCRA 9 3 60000 LIMIT FIXEDWINDOW 9 1000"),
+];
+
+/// The folders, with the last one's files made first if that is asked for.
+fn folders() -> impl Iterator<Item = PathBuf> {
+    static WRITTEN: Once = Once::new();
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
+    WRITTEN.call_once(|| {
+        if std::env::var("RATELIMIT_GOLDEN").is_ok_and(|word| word == "write") {
+            write(&golden.join(FOLDERS[FOLDERS.len() - 1]));
+        }
+    });
+    FOLDERS.iter().map(move |folder| golden.join(folder))
+}
+
+fn write(folder: &Path) {
+    assert!(!folder.exists(), "{} is never written again", folder.display());
+    fs::create_dir_all(folder.join("appendonlydir")).unwrap();
+    let server = Server::start(&[&PLAIN[..], &AOF].concat());
+    make_all(&server);
+    let con = &mut server.connection();
+    text(con, "SAVE");
+    fs::write(folder.join("keys.txt"), told(con)).unwrap();
+    fs::copy(server.dir().join("dump.rdb"), folder.join("dump.rdb")).unwrap();
+    copy_all(&server.dir().join("appendonlydir"), &folder.join("appendonlydir"));
+}
+
+fn make_all(server: &Server) {
+    let con = &mut server.connection();
+    for (key, calls, _) in KEYS {
+        for call in &calls[..2] {
+            make(con, call, key);
+        }
+    }
+    rewrite_aof(con);
+    for (key, calls, _) in KEYS {
+        make(con, calls[2], key);
+        // And one whose every effect is behind the base.
+        for call in calls {
+            make(con, call, &format!("{key}:later"));
+        }
+    }
+}
+
+fn make(con: &mut Connection, line: &str, key: &str) {
+    text(con, &filled(line, key));
+}
+
+fn filled(line: &str, key: &str) -> String {
+    let words = line.split(' ').map(|word| match word.strip_prefix('+') {
+        Some(millis) => (START + millis.parse::<u64>().unwrap() * 1000).to_string(),
+        None if word == "KEY" => key.to_string(),
+        None => word.to_string(),
+    });
+    words.collect::<Vec<_>>().join(" ")
+}
+
+/// All that the keys say, one line each: question, then answer.
+fn told(con: &mut Connection) -> String {
+    let mut told = String::new();
+    for (name, _, question) in KEYS {
+        for key in [name.to_string(), format!("{name}:later")] {
+            writeln!(told, "DUMP {key}: {}", dumped(con, &key)).unwrap();
+            for line in ["PEXPIRETIME KEY", "RL.INFO KEY", question] {
+                let line = filled(line, &key);
+                writeln!(told, "{line}: {}", text(con, &line)).unwrap();
+            }
+        }
+    }
+    told
+}
+
+/// In hex, without the server's own version and checksum at the end.
+fn dumped(con: &mut Connection, key: &str) -> String {
+    let Value::BulkString(bytes) = dump(con, key) else { panic!("{key} is missing") };
+    bytes[..bytes.len() - 10].iter().fold(String::new(), |hex, byte| format!("{hex}{byte:02x}"))
+}
+
+fn copy_all(from: &Path, to: &Path) {
+    for file in fs::read_dir(from).unwrap().map(Result::unwrap) {
+        fs::copy(file.path(), to.join(file.file_name())).unwrap();
+    }
+}
+
+/// A server that starts in a copy of a folder.
+fn server_in(folder: &Path, args: &[&str]) -> (Copy, Server) {
+    let name = format!("golden-{}-{}", std::process::id(), args.len());
+    let copy = Copy(Path::new(env!("CARGO_TARGET_TMPDIR")).join(name));
+    fs::create_dir_all(copy.0.join("appendonlydir")).unwrap();
+    fs::copy(folder.join("dump.rdb"), copy.0.join("dump.rdb")).unwrap();
+    copy_all(&folder.join("appendonlydir"), &copy.0.join("appendonlydir"));
+    let dir = ["--dir", copy.0.to_str().unwrap()];
+    let server = Server::start(&[&PLAIN[..], &dir, args].concat());
+    (copy, server)
+}
+
+/// Removed when dropped.
+struct Copy(PathBuf);
+
+impl Drop for Copy {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn expect_told(server: &Server, folder: &Path) {
+    let expected = fs::read_to_string(folder.join("keys.txt")).unwrap();
+    let con = &mut server.connection();
+    for line in expected.lines() {
+        let (question, answer) = line.split_once(": ").unwrap();
+        let found = match question.strip_prefix("DUMP ") {
+            Some(key) => dumped(con, key),
+            None => text(con, question),
+        };
+        assert_eq!(found, answer, "{question}, from {}", folder.display());
+    }
+}
+
+#[test]
+fn an_rdb_of_any_encoding_is_read_as_it_was_written() {
+    for folder in folders() {
+        let (_copy, server) = server_in(&folder, &[]);
+        expect_told(&server, &folder);
+    }
+}
+
+#[test]
+fn an_aof_of_any_encoding_is_read_as_it_was_written() {
+    for folder in folders() {
+        let (_copy, server) = server_in(&folder, &AOF);
+        expect_told(&server, &folder);
+    }
+}
+
+#[test]
+fn the_same_calls_write_the_same_bytes_as_when_the_last_files_were_made() {
+    let server = Server::start(&[&PLAIN[..], &AOF].concat());
+    make_all(&server);
+    expect_told(&server, &folders().last().unwrap());
+}
+
+#[test]
+fn what_a_newer_encoding_wrote_is_refused() {
+    let server = Server::start(&[&PLAIN[..], &AOF_AT_ONCE].concat());
+    let con = &mut server.connection();
+    text(con, "RL.GCRA key 9 3 3600000 COST 2");
+    let mut payload = last_payload(&server);
+    payload[0] += 1;
+    let error = call_bytes(con, &[b"RL.APPLY", b"other", &payload]).unwrap_err();
+    assert_eq!(error_line(&error), "ERR malformed payload, or one of a newer version");
+
+    text(con, "DEBUG SET-SKIP-CHECKSUM-VALIDATION 1");
+    let Value::BulkString(mut bytes) = dump(con, "key") else { panic!("no dump") };
+    // The type's name and version are the eight bytes from the third on.
+    bytes[9] += 1;
+    let error = call_bytes(con, &[b"RESTORE", b"other", b"0", &bytes]).unwrap_err();
+    assert_eq!(error_line(&error), "ERR Bad data format");
+    assert_eq!(text(con, "EXISTS other"), "0");
+}

@@ -1,0 +1,210 @@
+//! Primary, replica, chained replica and append-only file agree, and a refusal reaches none of them.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use redis::{Connection, Value};
+
+use crate::support::{AOF_AT_ONCE, Server, call, call_bytes, error, info, ints, rewrite_aof, sync, text};
+
+/// All keys with their dumps and expiry times, in order.
+fn contents(con: &mut Connection) -> Vec<(Vec<u8>, Value, Value)> {
+    let Value::Array(keys) = call(con, &["KEYS", "*"]).unwrap() else { panic!("KEYS replies an array") };
+    let contents = keys.into_iter().map(|key| {
+        let Value::BulkString(key) = key else { panic!("a key is a string") };
+        let dump = call_bytes(con, &[b"DUMP", &key]).unwrap();
+        let expires = call_bytes(con, &[b"PEXPIRETIME", &key]).unwrap();
+        assert!(matches!(expires, Value::Int(millis) if millis > 0), "every key has an expiry");
+        (key, dump, expires)
+    });
+    let mut contents: Vec<_> = contents.collect();
+    contents.sort_by(|a, b| a.0.cmp(&b.0));
+    contents
+}
+
+/// Calls of every command in every mode, many of them refused, in a fixed random order; the clock (by `AT`) steps
+/// back now and then, sometimes by more than a reset. Tells how many were admitted and how many refused.
+fn drive(con: &mut Connection, calls: u64) -> (u64, u64) {
+    let mut seed = 12_345u64;
+    let mut random = move |below: u64| {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (seed >> 33) % below
+    };
+    // A little ahead, so that no key of the test expires on a slow machine.
+    let start = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs() * 1_000_000 + 3_600_000_000;
+    let (mut admitted, mut refused) = (0, 0);
+    for step in 0..calls {
+        let at = match random(20) {
+            0 => start - random(600_000_000),
+            _ => start + step * 4_000,
+        };
+        let (cost, id) = (1 + random(3), random(40));
+        let key = random(4);
+        let line = match random(24) {
+            0 => format!("RL.TOKENBUCKET tb:{key} 7 3 1000 COST {cost} AT {at}"),
+            1 => format!("RL.TOKENBUCKET batch:{key} 7 5 1000 BATCH COST {cost} AT {at}"),
+            2 => format!("RL.GCRA gcra:{key} 6 7 1100 COST {cost} AT {at}"),
+            3 => format!("RL.SLIDINGWINDOW sw:{key} 9 1000 COST {cost} AT {at}"),
+            4 => format!("RL.SLIDINGWINDOW swp:{key} 9 1000 PRECISION 100 COST {cost} AT {at}"),
+            5 => format!("RL.SLIDINGWINDOW swq:{key} 9 {0} PRECISION 100 AT {at}", 1000 * (1 + random(2))),
+            6 => format!("RL.CONCURRENT lease:{key} 30 2000 id{id} COST {cost} AT {at}"),
+            8 => format!("RL.LEAKYBUCKET water:{key} 8 7 1100 COST {cost} AT {at}"),
+            9 => format!("RL.FIXEDWINDOW window:{key} 9 1000 COST {cost} AT {at}"),
+            10 => format!("RL.FIXEDWINDOW aligned:{key} 9 1000 ALIGNED COST {cost} AT {at}"),
+            11 => format!("RL.UNIFORM gate:{key} 90 AT {at}"),
+            12 => format!("RL.UNIFORM gate:{key} 90 RESERVE MAXWAIT 500 AT {at}"),
+            13 => format!("RL.TOKENBUCKET tb:{key} 7 3 1000 FORCE COST {cost} AT {at}"),
+            14 => format!("RL.GCRA gcra:{key} 6 7 1100 PARTIAL COST 4 AT {at}"),
+            15 => format!("RL.REFUND swp:{key} SLIDINGWINDOW 9 1000 PRECISION 100 COST {cost} AT {at}"),
+            16 => format!("RL.REFUND tb:{key} TOKENBUCKET 7 3 1000 COST {cost} AT {at}"),
+            18 => format!("RL.SMOOTH burst:{key} 90 1000 MAXWAIT 300 AT {at}"),
+            19 => format!("RL.SMOOTH warm:{key} 90 1000 WARMUP 700 MAXWAIT 300 AT {at}"),
+            17 => format!("RL.REFUND window:{key} FIXEDWINDOW 9 1000 COST {cost} AT {at}"),
+            21 => format!("RL.SLIDINGLOG log:{key} 9 1000 COST {cost} AT {at}"),
+            22 => format!("RL.SLIDINGLOG hammered:{key} 5 1000 GAP 3 COUNTREFUSED AT {at}"),
+            20 => match cost {
+                1 => format!("RL.REFUND log:{key} SLIDINGLOG 9 1000 COST 2 AT {at}"),
+                _ => format!("RL.SLIDINGLOG log:{key} 9 1000 FORCE COST 2 AT {at}"),
+            },
+            7 => format!("RL.RELEASE lease:{key} id{id} AT {at}"),
+            _ => format!("RL.RENEW lease:{key} 900 id{id} AT {at}"),
+        };
+        match ints(con, &line).as_slice() {
+            [0, _, _, _, _] | [0, _, _, _, _, _] => admitted += 1,
+            [1, _, _, _, _] | [1, _, _, _, _, _] => refused += 1,
+            _ => {}
+        }
+    }
+    assert!(admitted > calls / 8 && refused > calls / 16, "{admitted} admitted, {refused} refused");
+    (admitted, refused)
+}
+
+#[test]
+fn replicas_and_a_chained_one_with_its_own_aof_hold_the_same_bytes_and_expiries() {
+    let primary = Server::start(&[]);
+    let strict = ["--propagation-error-behavior", "panic"];
+    let replica = primary.replica(&strict);
+    let mut chained = replica.replica(&[&strict[..], &["--appendonly", "yes"]].concat());
+    drive(&mut primary.connection(), 4000);
+    sync(&primary, &replica);
+    sync(&replica, &chained);
+
+    let expected = contents(&mut primary.connection());
+    assert!(expected.len() > 20);
+    assert_eq!(contents(&mut replica.connection()), expected);
+    assert_eq!(contents(&mut chained.connection()), expected);
+    let digest = text(&mut primary.connection(), "DEBUG DIGEST");
+    assert_eq!(text(&mut replica.connection(), "DEBUG DIGEST"), digest);
+
+    // The chained replica alone, from what it wrote down itself.
+    text(&mut chained.connection(), "REPLICAOF NO ONE");
+    drop((primary, replica));
+    chained.restart();
+    text(&mut chained.connection(), "REPLICAOF NO ONE");
+    assert_eq!(contents(&mut chained.connection()), expected);
+}
+
+#[test]
+fn an_aof_without_preamble_brings_back_the_same_bytes_and_expiries_before_and_after_a_rewrite() {
+    let mut server = Server::start(&["--appendonly", "yes", "--aof-use-rdb-preamble", "no"]);
+    drive(&mut server.connection(), 3000);
+    let expected = contents(&mut server.connection());
+    server.restart();
+    assert_eq!(contents(&mut server.connection()), expected);
+
+    let con = &mut server.connection();
+    rewrite_aof(con);
+    server.restart();
+    assert_eq!(contents(&mut server.connection()), expected);
+    // And they go on from there.
+    drive(&mut server.connection(), 500);
+}
+
+#[test]
+fn an_rdb_brings_back_the_same_bytes_and_expiries() {
+    let mut server = Server::start(&["--save", "3600 1"]);
+    drive(&mut server.connection(), 3000);
+    let expected = contents(&mut server.connection());
+    server.restart();
+    assert_eq!(contents(&mut server.connection()), expected);
+    text(&mut server.connection(), "DEBUG RELOAD");
+    assert_eq!(contents(&mut server.connection()), expected);
+}
+
+#[test]
+fn one_apply_for_each_admitted_call_and_nothing_for_a_refused_one() {
+    let server = Server::start(&AOF_AT_ONCE);
+    let con = &mut server.connection();
+    let changes = |con: &mut Connection| -> u64 {
+        info(con, "persistence", "rdb_changes_since_last_save").unwrap().parse().unwrap()
+    };
+    let written = |con: &mut Connection| info(con, "persistence", "aof_current_size").unwrap();
+
+    assert_eq!(ints(con, "RL.GCRA key 0 1 3600000")[0], 0);
+    assert_eq!(ints(con, "RL.CONCURRENT lease 1 3600000 a")[0], 0);
+    // An RM_Replicate counts as one change, whatever the payload.
+    assert_eq!(changes(con), 2);
+    let (size, key) = (written(con), text(con, "DEBUG DIGEST"));
+    let refused = [
+        "RL.GCRA key 0 1 3600000",
+        "RL.GCRA key 0 1 3600000 COST 0",
+        "RL.GCRA key 0 1 3600000 COST 2",
+        "RL.PEEK key GCRA 0 1 3600000",
+        "RL.CONCURRENT lease 1 3600000 b",
+        "RL.CONCURRENT lease 1 3600000 a COST 0",
+        "RL.RELEASE lease b",
+        "RL.RENEW lease 1000 b",
+        "RL.RELEASE missing a",
+        "RL.TOKENBUCKET missing 1 1 1000 COST 2",
+    ];
+    for line in refused {
+        ints(con, line);
+        assert_eq!(changes(con), 2, "{line}");
+        assert_eq!(written(con), size, "{line}");
+        assert_eq!(text(con, "DEBUG DIGEST"), key, "{line}");
+    }
+    assert_eq!(text(con, "EXISTS missing"), "0");
+}
+
+#[test]
+fn what_is_shipped_for_a_large_table_is_what_changed() {
+    let server = Server::start(&AOF_AT_ONCE);
+    let con = &mut server.connection();
+    for id in 0..2000 {
+        ints(con, &format!("RL.CONCURRENT lease 5000 3600000 id{id}"));
+    }
+    let size = |con: &mut Connection| -> u64 {
+        info(con, "persistence", "aof_current_size").unwrap().parse().unwrap()
+    };
+    let before = size(con);
+    ints(con, "RL.CONCURRENT lease 5000 3600000 another");
+    ints(con, "RL.RENEW lease 3600000 another");
+    ints(con, "RL.RELEASE lease another");
+    assert!(size(con) - before < 600, "three changes of a table of 2000 leases");
+}
+
+#[test]
+fn a_release_of_the_last_lease_deletes_the_key_everywhere() {
+    let primary = Server::start(&[]);
+    let replica = primary.replica(&["--propagation-error-behavior", "panic"]);
+    let con = &mut primary.connection();
+    ints(con, "RL.CONCURRENT lease 2 60000 a");
+    ints(con, "RL.CONCURRENT lease 2 60000 b");
+    assert_eq!(ints(con, "RL.RELEASE lease a"), [1]);
+    assert_eq!(text(con, "EXISTS lease"), "1");
+    assert_eq!(ints(con, "RL.RELEASE lease b"), [1]);
+    assert_eq!(text(con, "EXISTS lease"), "0");
+    sync(&primary, &replica);
+    assert_eq!(text(&mut replica.connection(), "EXISTS lease"), "0");
+}
+
+#[test]
+fn a_replica_answers_probes_and_refuses_calls() {
+    let primary = Server::start(&[]);
+    let replica = primary.replica(&[]);
+    ints(&mut primary.connection(), "RL.GCRA key 4 1 3600000");
+    sync(&primary, &replica);
+    let con = &mut replica.connection();
+    assert_eq!(ints(con, "RL.PEEK key GCRA 4 1 3600000")[..4], [0, 5, 4, 0]);
+    let refusal = error(con, "RL.GCRA key 4 1 3600000");
+    assert!(refusal.starts_with("READONLY"), "{refusal}");
+}

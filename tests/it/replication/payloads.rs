@@ -1,0 +1,237 @@
+//! Dumps and effects that nobody of ours wrote: an error or a working key, never a crash.
+
+use redis::{Connection, Value};
+
+use crate::support::{Server, call, call_bytes, error_line, ints, last_payload, text, used_memory};
+
+const MAKE: [&str; 11] = [
+    "RL.TOKENBUCKET key 10 3 3600000 COST 2",
+    "RL.TOKENBUCKET key 10 3 3600000 BATCH COST 2",
+    "RL.GCRA key 9 3 3600000 COST 2",
+    "RL.SLIDINGWINDOW key 10 3600000 COST 2",
+    "RL.SLIDINGWINDOW key 10 3600000 PRECISION 60000 COST 2",
+    "RL.CONCURRENT key 10 3600000 a COST 2",
+    "RL.LEAKYBUCKET key 10 3 3600000 COST 2",
+    "RL.FIXEDWINDOW key 10 3600000 COST 2",
+    "RL.FIXEDWINDOW key 10 3600000 ALIGNED COST 2",
+    "RL.UNIFORM key 3600000",
+    "RL.SLIDINGLOG key 10 3600000 COST 2",
+];
+
+/// And several under one key, of every size of state.
+const TOGETHER: &str = "RL.MULTI 1 key LIMIT GCRA 9 3 1000 COST 2 LIMIT SLIDINGLOG 10 3600000 \
+                        LIMIT CONCURRENT 10 3600000 a LIMIT SLIDINGWINDOW 10 3600000 PRECISION 60000";
+
+fn make(con: &mut Connection, line: &str) {
+    call(con, &line.split_whitespace().collect::<Vec<_>>()).unwrap();
+}
+
+fn dump(con: &mut Connection, key: &str) -> Vec<u8> {
+    match call(con, &["DUMP", key]).unwrap() {
+        Value::BulkString(bytes) => bytes,
+        other => panic!("DUMP {key}: {other:?}"),
+    }
+}
+
+/// Asks a key everything. Whatever it replies, it is no defect of ours and the server lives.
+fn exercise(con: &mut Connection, key: &str) {
+    for line in MAKE {
+        let words: Vec<&str> = line.split(' ').collect();
+        survive(con, &[&[words[0], key], &words[2..]].concat());
+        let peek = [&["RL.PEEK", key, &words[0][3..]], &words[2..]].concat();
+        survive(con, &peek);
+        survive(con, &[&peek[..], &["AT", "1000000000000000"]].concat());
+    }
+    survive(con, &["RL.REFUND", key, "SLIDINGWINDOW", "10", "3600000", "PRECISION", "60000"]);
+    survive(con, &["RL.REFUND", key, "TOKENBUCKET", "10", "3", "1000", "COST", "9007199254740991"]);
+    survive(con, &["RL.TOKENBUCKET", key, "10", "3", "1000", "FORCE", "COST", "9007199254740991"]);
+    survive(con, &["RL.UNIFORM", key, "3153600000000", "RESERVE"]);
+    survive(con, &["RL.SLIDINGLOG", key, "2", "3600000", "COUNTREFUSED"]);
+    survive(con, &["RL.SLIDINGLOG", key, "10", "3600000", "FORCE", "COST", "9007199254740991"]);
+    survive(con, &["RL.REFUND", key, "SLIDINGLOG", "10", "3600000", "COST", "9007199254740991"]);
+    for command in ["RL.MULTI", "RL.MULTIPEEK", "RL.MULTIREFUND"] {
+        let limits =
+            "LIMIT GCRA 9 3 1000 LIMIT SLIDINGLOG 10 3600000 LIMIT SLIDINGWINDOW 10 3600000 PRECISION 60000";
+        survive(con, &[&[command, "1", key], &limits.split(' ').collect::<Vec<_>>()[..]].concat());
+        survive(con, &[command, "1", key, "AT", "1000000000000000", "LIMIT", "UNIFORM", "1000"]);
+    }
+    survive(con, &["RL.SHED", key, "0.9"]);
+    survive(con, &["RL.RENEW", key, "1000", "a"]);
+    survive(con, &["RL.RELEASE", key, "a"]);
+    survive(con, &["RL.INFO", key]);
+    survive(con, &["MEMORY", "USAGE", key]);
+    survive(con, &["DEBUG", "DIGEST-VALUE", key]);
+    survive(con, &["COPY", key, "copied", "REPLACE"]);
+    assert_eq!(text(con, "PING"), "PONG");
+}
+
+fn survive(con: &mut Connection, words: &[&str]) {
+    if let Err(error) = call(con, words) {
+        let line = error_line(&error);
+        assert!(!line.contains("internal error"), "{words:?}: {line}");
+    }
+}
+
+#[test]
+fn dumps_with_any_byte_changed_or_cut_anywhere() {
+    let server = Server::start(&[]);
+    let con = &mut server.connection();
+    text(con, "DEBUG SET-SKIP-CHECKSUM-VALIDATION 1");
+    let mut restored = 0;
+    for line in MAKE.into_iter().chain([TOGETHER]) {
+        text(con, "DEL key");
+        make(con, line);
+        let whole = dump(con, "key");
+        // The last ten bytes are the RDB version and the checksum.
+        let body = whole.len() - 10;
+        for i in 0..body {
+            let cut = [&whole[..i], &whole[body..]].concat();
+            let mutants = [0x00, 0x01, 0x7f, 0x80, 0xff].map(|byte| {
+                let mut mutant = whole.clone();
+                mutant[i] ^= byte;
+                mutant
+            });
+            for bytes in mutants.iter().chain([&cut]) {
+                text(con, "DEL key");
+                if call_bytes(con, &[b"RESTORE", b"key", b"0", bytes]).is_ok() {
+                    restored += 1;
+                    exercise(con, "key");
+                }
+            }
+        }
+    }
+    // The test is worth its time only if some mutants are keys.
+    assert!(restored > 100, "{restored} restored");
+}
+
+#[test]
+fn a_dump_with_bytes_left_over_is_refused_and_leaks_nothing() {
+    let server = Server::start(&["--rdbcompression", "no"]);
+    let con = &mut server.connection();
+    text(con, "DEBUG SET-SKIP-CHECKSUM-VALIDATION 1");
+    for i in 0..60 {
+        ints(con, &format!("RL.CONCURRENT key 100 3600000 lease:{i}"));
+    }
+    // Type and module id (10 bytes), the opcode of a string, its length (2 bytes), the kind, last, the number of
+    // leases: one less than there are leaves bytes over.
+    let whole = dump(con, "key");
+    let mut short = whole.clone();
+    let count = short.windows(8).position(|window| window == 60u64.to_le_bytes()).unwrap();
+    short[count] = 59;
+    let mut refuse = || {
+        let error = call_bytes(con, &[b"RESTORE", b"other", b"0", &short]).unwrap_err();
+        assert_eq!(error_line(&error), "ERR Bad data format");
+        used_memory(con)
+    };
+    let before = refuse();
+    for _ in 0..1000 {
+        refuse();
+    }
+    let after = refuse();
+    assert!(after < before + 200_000, "{before} before, {after} after");
+    call_bytes(con, &[b"RESTORE", b"other", b"0", &whole]).unwrap();
+}
+
+#[test]
+fn effects_with_any_byte_changed_or_cut_anywhere_change_all_or_nothing() {
+    let server = Server::start(&["--appendonly", "yes", "--appendfsync", "always"]);
+    let con = &mut server.connection();
+    for line in MAKE.into_iter().chain([TOGETHER]) {
+        text(con, "DEL key");
+        make(con, line);
+        let payload = last_payload(&server);
+        let before = dump(con, "key");
+        call_bytes(con, &[b"RL.APPLY", b"key", &payload]).unwrap();
+        assert_eq!(dump(con, "key"), before, "an effect applied twice is applied once");
+        call_bytes(con, &[b"RL.APPLY", b"missing", &payload]).unwrap();
+        assert_eq!(dump(con, "missing"), before, "{line}: one that made a key makes it anywhere");
+        assert_eq!(text(con, "PEXPIRETIME missing"), text(con, "PEXPIRETIME key"));
+
+        for i in 0..payload.len() {
+            let mut mutants: Vec<Vec<u8>> = vec![payload[..i].to_vec()];
+            for byte in [0x01, 0x80, 0xff] {
+                let mut mutant = payload.clone();
+                mutant[i] ^= byte;
+                mutants.push(mutant);
+            }
+            for mutant in mutants {
+                text(con, "DEL key");
+                call_bytes(con, &[b"RL.APPLY", b"key", &payload]).unwrap();
+                // Beside a sound one: both or none.
+                let reply = call_bytes(con, &[b"RL.APPLY", b"other", &payload, b"key", &mutant]);
+                if let Err(error) = reply {
+                    assert_eq!(error_line(&error), "ERR malformed payload, or one of a newer version");
+                    assert_eq!(dump(con, "key"), before);
+                    assert_eq!(text(con, "EXISTS other"), "0");
+                } else {
+                    exercise(con, "key");
+                }
+                text(con, "DEL key other");
+            }
+        }
+    }
+}
+
+#[test]
+fn effects_of_other_versions_kinds_and_lengths_are_errors() {
+    let server = Server::start(&[]);
+    let con = &mut server.connection();
+    ints(con, "RL.GCRA key 1 1 3600000");
+    let before = dump(con, "key");
+    let huge = [&[1, 6, 2][..], &[0; 8], &u64::MAX.to_le_bytes()].concat();
+    let payloads: [&[u8]; 9] = [
+        b"",
+        b"\x01",
+        b"\x01\x03",
+        b"\x02\x03\x00",
+        b"\x01\x63\x00",
+        b"\x01\x03\x00",
+        b"\x01\x00\x01",
+        b"\x01\x00\x00x",
+        &huge,
+    ];
+    for payload in payloads {
+        let error = call_bytes(con, &[b"RL.APPLY", b"key", payload]).unwrap_err();
+        assert_eq!(error_line(&error), "ERR malformed payload, or one of a newer version", "{payload:?}");
+        assert_eq!(dump(con, "key"), before);
+    }
+    let odd = call_bytes(con, &[b"RL.APPLY", b"key", b"x", b"other"]).unwrap_err();
+    assert_eq!(error_line(&odd), "ERR wrong number of arguments for 'rl.apply' command");
+    // Kind 0 says that the key is gone, of whatever type it is.
+    call_bytes(con, &[b"RL.APPLY", b"key", b"\x01\x00\x00"]).unwrap();
+    assert_eq!(text(con, "EXISTS key"), "0");
+}
+
+#[test]
+fn a_whole_state_of_another_version_or_with_bytes_left_over_is_an_error() {
+    let server = Server::start(&[]);
+    let con = &mut server.connection();
+    // Due 2/3 of a microsecond after 4102444802666666, last charged at 4102444800250000: two instants and a fraction.
+    let words = [4_102_444_802_666_666u64, 0xaaaa_aaaa_aaaa_aaab, 4_102_444_800_250_000];
+    let state = words.map(u64::to_le_bytes).concat();
+    let whole = |version: u8, after: &[u8]| [&[version, 3, 2], &state[..], after].concat();
+    for payload in [whole(2, b""), whole(0, b""), whole(1, b"\0")] {
+        let error = call_bytes(con, &[b"RL.APPLY", b"key", &payload]).unwrap_err();
+        assert_eq!(error_line(&error), "ERR malformed payload, or one of a newer version", "{payload:?}");
+        assert_eq!(text(con, "EXISTS key"), "0");
+    }
+    call_bytes(con, &[b"RL.APPLY", b"key", &whole(1, b"")]).unwrap();
+    assert!(text(con, "RL.INFO key").contains("theoretical_arrival_us, 4102444802666666"));
+}
+
+#[test]
+fn an_effect_replaces_a_key_of_another_kind() {
+    let server = Server::start(&["--appendonly", "yes", "--appendfsync", "always"]);
+    let con = &mut server.connection();
+    ints(con, "RL.GCRA key 9 3 3600000 COST 2");
+    let (payload, gcra) = (last_payload(&server), dump(con, "key"));
+    for other in
+        ["SET key x", "LPUSH key x", "RL.TOKENBUCKET key 1 1 3600000", "RL.CONCURRENT key 1 3600000 a"]
+    {
+        text(con, "DEL key");
+        text(con, other);
+        call_bytes(con, &[b"RL.APPLY", b"key", &payload]).unwrap();
+        assert_eq!(dump(con, "key"), gcra, "{other}");
+        assert!(text(con, "PTTL key").parse::<i64>().unwrap() > 0);
+    }
+}

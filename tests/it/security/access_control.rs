@@ -1,0 +1,200 @@
+//! The access control of `SECURITY.md`, over the wire: its users are made by its own lines, and may do what it says and
+//! nothing else.
+
+use redis::Connection;
+
+use crate::support::{SECOND, Server, call, dump, error, error_line, ints, skipped, text};
+
+const PAGE: &str = include_str!("../../../SECURITY.md");
+const PROMPT: &str = "127.0.0.1:6379> ";
+
+/// A user, whether it needs our own category, and lines that it may send and may not. Lines that are allowed may
+/// still end in an error, of another kind.
+struct User {
+    name: &'static str,
+    by_category: bool,
+    may: &'static [&'static str],
+    may_not: &'static [&'static str],
+}
+
+const LIMITS: [&str; 6] = [
+    "RL.GCRA limit:ann 9 1 60000",
+    "RL.SLIDINGWINDOW limit:window 9 60000",
+    "RL.CONCURRENT limit:lease 9 60000 id",
+    "RL.RENEW limit:lease 60000 id",
+    "RL.RELEASE limit:lease id",
+    "RL.MULTI 2 limit:one limit:two LIMIT GCRA 9 1 60000",
+];
+const LOOKS: [&str; 4] = [
+    "RL.PEEK limit:ann GCRA 9 1 60000",
+    "RL.MULTIPEEK 2 limit:one limit:two LIMIT GCRA 9 1 60000",
+    "RL.INFO limit:ann",
+    "RL.HELP",
+];
+/// What neither who limits nor who looks may do.
+const OTHERS: [&str; 14] = [
+    "RL.APPLY limit:ann payload",
+    "RL.GCRA session:ann 9 1 60000",
+    "RL.PEEK session:ann GCRA 9 1 60000",
+    "RL.INFO session:ann",
+    "RL.MULTI 2 limit:one session:two LIMIT GCRA 9 1 60000",
+    "RL.MULTIPEEK 2 limit:one session:two LIMIT GCRA 9 1 60000",
+    "RL.APPLY limit:ann payload session:ann payload",
+    "DEL limit:ann",
+    "DUMP limit:ann",
+    "RESTORE limit:ann 0 payload",
+    "COPY limit:ann limit:bob",
+    "KEYS *",
+    "CONFIG SET ratelimit.max-leases 1",
+    "SUBSCRIBE __keyevent@0__:rl.refuse",
+];
+
+const USERS: [User; 7] = [
+    User { name: "app", by_category: false, may: &LIMITS, may_not: &LOOKS },
+    User { name: "dashboard", by_category: false, may: &LOOKS, may_not: &LIMITS },
+    User {
+        name: "worker",
+        by_category: false,
+        may: &[
+            "RL.GCRA session:ann 9 1 60000",
+            "RL.XADD jobs:mail 9 * to ann",
+            "RL.INFO limit:ann",
+            "GET key",
+        ],
+        may_not: &["RL.APPLY limit:ann payload", "RESTORE limit:ann 0 payload", "KEYS *"],
+    },
+    User {
+        name: "producer",
+        by_category: false,
+        may: &["RL.XADD jobs:mail 9 * to ann"],
+        may_not: &["XADD jobs:mail * to ann", "RL.XADD limit:ann 9 * to ann", "RL.LPUSH jobs:list 9 ann"],
+    },
+    User {
+        name: "reader",
+        by_category: false,
+        may: &["XLEN jobs:mail"],
+        may_not: &["XADD jobs:mail * to ann", "RL.XADD jobs:mail 9 * to ann", "RL.APPLY jobs:mail payload"],
+    },
+    User { name: "app4", by_category: true, may: &LIMITS, may_not: &LOOKS },
+    User { name: "dashboard4", by_category: true, may: &LOOKS, may_not: &LIMITS },
+];
+
+#[test]
+fn users_may_do_what_the_page_says_and_nothing_else() {
+    let server = Server::start(&[]);
+    let con = &mut server.connection();
+    let category = call(con, &["ACL", "CAT", "ratelimit"]).is_ok();
+    if !category {
+        skipped(con, "categories that modules add");
+    }
+    let lines: Vec<&str> = PAGE.lines().filter_map(acl_line).collect();
+    assert_eq!(lines.len(), USERS.len(), "a line of ACL for each user that is tried out here");
+    for user in USERS.iter().filter(|user| category || !user.by_category) {
+        let start = format!("ACL SETUSER {} ", user.name);
+        let line = lines.iter().find(|line| line.starts_with(&start)).unwrap();
+        assert_eq!(text(con, line), "OK");
+        let password = line.split(' ').find_map(|word| word.strip_prefix('>')).unwrap();
+        let theirs = &mut server.connection();
+        text(theirs, &format!("AUTH {} {password}", user.name));
+        // Help is no secret: whoever has all but what is taken away has it.
+        let may_not = user.may_not.iter().filter(|line| !(user.by_category && **line == "RL.HELP"));
+        let others: &[&str] = if user.may == LIMITS || user.may == LOOKS { &OTHERS } else { &[] };
+        for line in user.may {
+            assert!(!denied(theirs, line), "{} may not: {line}", user.name);
+        }
+        for line in may_not.chain(others) {
+            assert!(denied(theirs, line), "{} may: {line}", user.name);
+        }
+    }
+}
+
+#[test]
+fn a_script_may_do_what_its_caller_may() {
+    let server = Server::start(&[]);
+    let con = &mut server.connection();
+    let line = PAGE.lines().filter_map(acl_line).find(|line| line.contains(" worker ")).unwrap();
+    text(con, line);
+    let theirs = &mut server.connection();
+    text(theirs, "AUTH worker worker-secret");
+    let script = |call: &str| format!("EVAL return(redis.call({call})) 1 key");
+    assert_eq!(text(theirs, &script("'RL.UNIFORM',KEYS[1],'60000'")), "[0, 1, 0, 0, 60000]");
+    let told = error(theirs, &script("'RL.APPLY',KEYS[1],'payload'"));
+    assert!(told.contains("can't run this command") || told.contains("no permissions"), "{told}");
+}
+
+/// What the page warns of: there the categories of the server's own do not know our commands.
+#[test]
+fn without_categories_of_modules_only_names_grant_and_deny() {
+    let server = Server::start(&[]);
+    let con = &mut server.connection();
+    for (rules, line, with_categories) in [
+        ("+@all -@dangerous", "RL.APPLY key payload", true),
+        ("+@read", "RL.PEEK key GCRA 9 1 60000", false),
+        ("+@write", "RL.GCRA key 9 1 60000", false),
+    ] {
+        text(con, "ACL DELUSER somebody");
+        text(con, &format!("ACL SETUSER somebody on nopass ~* {rules}"));
+        let told = text(con, &format!("ACL DRYRUN somebody {line}"));
+        let known = text(con, "COMMAND INFO rl.gcra").contains("@write");
+        assert_eq!(told != "OK", known == with_categories, "{rules}: {line}: {told}");
+    }
+}
+
+/// Whoever may call it may add without `+xadd`, as the page says, and the entry is really there.
+#[test]
+fn a_producer_adds_up_to_the_bound_without_being_allowed_to_add() {
+    let server = Server::start(&[]);
+    let con = &mut server.connection();
+    text(con, "ACL SETUSER producer on >secret ~jobs:* +rl.xadd");
+    let theirs = &mut server.connection();
+    text(theirs, "AUTH producer secret");
+    for _ in 0..2 {
+        assert_ne!(text(theirs, "RL.XADD jobs:mail 2 * to ann"), "(nil)");
+    }
+    assert_eq!(text(theirs, "RL.XADD jobs:mail 2 * to ann"), "(nil)");
+    assert_eq!(text(con, "XLEN jobs:mail"), "2");
+}
+
+/// What the page says of `AT`.
+#[test]
+fn whoever_says_the_time_has_what_the_future_would_give_and_can_make_it_pass() {
+    let server = Server::start(&[]);
+    let con = &mut server.connection();
+    // Of an hour, so that minutes are left wherever it matters when a slow machine makes its calls.
+    let gate = "RL.FIXEDWINDOW key 1 3600000";
+    let now: u64 = text(con, "TIME").trim_matches(['[', ']']).split(", ").next().unwrap().parse().unwrap();
+    let minutes_ago = |minutes: u64| format!("AT {}", (now - 60 * minutes) * SECOND);
+    let at = |minutes: u64| format!("{gate} {}", minutes_ago(minutes));
+    assert_eq!([ints(con, gate)[0], ints(con, gate)[0]], [0, 1]);
+    // Back by less than a reset it gives nothing.
+    assert_eq!([ints(con, &at(30))[0], ints(con, &at(50))[0], ints(con, gate)[0]], [1, 1, 1]);
+    for hour in 1..5 {
+        let future = format!("{gate} AT {}", (now + 70 * 60 * hour) * SECOND);
+        assert_eq!(ints(con, &future)[0], 0, "hour {hour}");
+    }
+    // The others are answered as if it had just been charged.
+    let others = ints(con, gate);
+    assert!(others[0] == 1 && (3_599_000..=3_600_000).contains(&others[3]), "{others:?}");
+    // Back by more than a reset, it is refused; and then an hour and more has passed.
+    assert_eq!([ints(con, &at(130))[0], ints(con, gate)[0]], [1, 0]);
+    let pool = "RL.CONCURRENT pool 1 3600000";
+    assert_eq!([ints(con, &format!("{pool} a"))[0], ints(con, &format!("{pool} b"))[0]], [0, 1]);
+    assert_eq!(ints(con, &format!("RL.RELEASE pool nobody {}", minutes_ago(130))), [0]);
+    assert_eq!(ints(con, &format!("{pool} b"))[0], 0);
+    // A probe does neither.
+    let before = dump(con, "pool");
+    ints(con, &format!("RL.PEEK pool CONCURRENT 1 3600000 c {}", minutes_ago(300)));
+    assert_eq!(dump(con, "pool"), before);
+}
+
+fn acl_line(line: &str) -> Option<&str> {
+    let line = line.strip_prefix(PROMPT).unwrap_or(line);
+    line.starts_with("ACL SETUSER ").then_some(line)
+}
+
+fn denied(con: &mut Connection, line: &str) -> bool {
+    match call(con, &line.split(' ').collect::<Vec<_>>()) {
+        Ok(_) => false,
+        Err(error) => error_line(&error).starts_with("NOPERM"),
+    }
+}

@@ -1,0 +1,3 @@
+//! Who may call which command on which key.
+
+mod access_control;

@@ -1,0 +1,92 @@
+//! Keyspace events: what was decided, told to whoever listens, if the operator wants it.
+
+use std::time::Duration;
+
+use crate::support::{Server, call, sync, text};
+
+/// What is published on all channels of keyevents while these lines are called.
+fn told(listened: &Server, called: &Server, lines: &[&str]) -> Vec<String> {
+    let mut con = listened.connection();
+    let mut pubsub = con.as_pubsub();
+    pubsub.set_read_timeout(Some(Duration::from_mins(1))).unwrap();
+    pubsub.psubscribe("__keyevent@0__:rl.*").unwrap();
+    pubsub.subscribe("end").unwrap();
+    for line in lines {
+        let words: Vec<&str> = line.split(' ').collect();
+        call(&mut called.connection(), &words).unwrap();
+    }
+    if called.port != listened.port {
+        sync(called, listened);
+    }
+    call(&mut listened.connection(), &["PUBLISH", "end", ""]).unwrap();
+    let mut events = Vec::new();
+    loop {
+        let message = pubsub.get_message().unwrap();
+        if message.get_channel_name() == "end" {
+            return events;
+        }
+        let event = message.get_channel_name().trim_start_matches("__keyevent@0__:").to_string();
+        events.push(format!("{event} {}", message.get_payload::<String>().unwrap()));
+    }
+}
+
+const LINES: &[&str] = &[
+    "RL.GCRA gcra 0 1 3600000",
+    "RL.GCRA gcra 0 1 3600000",
+    // Looks and probes decide nothing.
+    "RL.GCRA gcra 0 1 3600000 COST 0",
+    "RL.PEEK gcra GCRA 0 1 3600000",
+    "RL.TOKENBUCKET part 5 1 1000 PARTIAL COST 9",
+    "CL.THROTTLE cell 0 1 60",
+    "RL.SHED fleet 0.1",
+    "RL.CONCURRENT lease 1 60000 a",
+    "RL.CONCURRENT lease 1 60000 b",
+    "RL.RELEASE lease a",
+    "RL.XADD stream 1 * a b",
+    "RL.XADD stream 1 * a b",
+    "RL.LPUSH list 1 a b",
+    "RL.MULTI 3 one two three LIMIT GCRA 0 1 3600000 ON 1 LIMIT UNIFORM 1000 ON 2 LIMIT UNIFORM 1000 ON 3 COST 0",
+    "RL.MULTI 1 one LIMIT GCRA 0 1 3600000",
+    "RL.MULTIPEEK 1 one LIMIT GCRA 0 1 3600000",
+];
+
+#[test]
+fn decisions_are_told_only_if_asked_for() {
+    let server = Server::start(&["--notify-keyspace-events", "Ed"]);
+    assert_eq!(text(&mut server.connection(), "CONFIG GET ratelimit.events"), "[ratelimit.events, no]");
+    assert!(told(&server, &server, LINES).is_empty());
+
+    let con = &mut server.connection();
+    text(con, "FLUSHALL");
+    text(con, "CONFIG SET ratelimit.events yes");
+    assert_eq!(
+        told(&server, &server, LINES),
+        [
+            "rl.admit gcra",
+            "rl.refuse gcra",
+            "rl.admit part",
+            "rl.admit cell",
+            "rl.admit fleet",
+            "rl.admit lease",
+            "rl.refuse lease",
+            "rl.admit stream",
+            "rl.refuse stream",
+            "rl.refuse list",
+            // Of several keys those that were asked for more than a look.
+            "rl.admit one",
+            "rl.admit two",
+            "rl.refuse one",
+        ]
+    );
+    // Class d, and none other.
+    text(con, "CONFIG SET notify-keyspace-events Egxst$");
+    assert!(told(&server, &server, LINES).is_empty());
+}
+
+#[test]
+fn only_the_node_that_decided_tells() {
+    let primary = Server::start(&["--notify-keyspace-events", "Ed", "--ratelimit.events", "yes"]);
+    let replica = primary.replica(&["--notify-keyspace-events", "Ed", "--ratelimit.events", "yes"]);
+    assert!(told(&replica, &primary, &["RL.GCRA key 5 1 1000", "RL.XADD stream 1 * a b"]).is_empty());
+    assert_eq!(told(&primary, &primary, &["RL.GCRA key 5 1 1000"]), ["rl.admit key"]);
+}

@@ -1,0 +1,254 @@
+//! Keys of the module among the server's commands for keys of any kind: copies, dumps, expiry, memory, digests.
+
+use redis::{Connection, Value};
+
+use crate::support::{Server, T0, call, call_bytes, ints, multi, text, used_memory, wait_for};
+
+/// One key of each kind, by its name, made as of now.
+const KEYS: [(&str, &str, &str); 10] = [
+    ("tb", "RL.TOKENBUCKET tb 10 1 60000 COST 4", "TOKENBUCKET 10 1 60000"),
+    ("batch", "RL.TOKENBUCKET batch 10 2 60000 BATCH COST 4", "TOKENBUCKET 10 2 60000 BATCH"),
+    ("gcra", "RL.GCRA gcra 9 1 60000 COST 4", "GCRA 9 1 60000"),
+    ("sw", "RL.SLIDINGWINDOW sw 10 3600000 COST 4", "SLIDINGWINDOW 10 3600000"),
+    (
+        "swp",
+        "RL.SLIDINGWINDOW swp 10 3600000 PRECISION 60000 COST 4",
+        "SLIDINGWINDOW 10 3600000 PRECISION 60000",
+    ),
+    ("water", "RL.LEAKYBUCKET water 10 1 60000 COST 4", "LEAKYBUCKET 10 1 60000"),
+    ("window", "RL.FIXEDWINDOW window 10 3600000 COST 4", "FIXEDWINDOW 10 3600000"),
+    (
+        "aligned",
+        "RL.FIXEDWINDOW aligned 10 864000000000 ALIGNED COST 4",
+        "FIXEDWINDOW 10 864000000000 ALIGNED",
+    ),
+    ("log", "RL.SLIDINGLOG log 10 3600000 COST 4", "SLIDINGLOG 10 3600000"),
+    ("lease", "RL.CONCURRENT lease 10 3600000 a COST 4", "CONCURRENT 10 3600000 b"),
+];
+
+fn make_all(con: &mut Connection) {
+    for (_, make, _) in KEYS {
+        assert_eq!(ints(con, make)[0], 0);
+    }
+}
+
+fn remaining(con: &mut Connection, key: &str, limiter: &str) -> i64 {
+    ints(con, &format!("RL.PEEK {key} {limiter}"))[2]
+}
+
+fn dump(con: &mut Connection, key: &str) -> Vec<u8> {
+    match call(con, &["DUMP", key]).unwrap() {
+        Value::BulkString(bytes) => bytes,
+        other => panic!("DUMP {key}: {other:?}"),
+    }
+}
+
+#[test]
+fn copies_renamed_moved_and_restored_keys_are_the_same_limiter() {
+    let server = Server::start(&[]);
+    let con = &mut server.connection();
+    make_all(con);
+    for (key, _, limiter) in KEYS {
+        let before = remaining(con, key, limiter);
+        let bytes = dump(con, key);
+        let digest = text(con, &format!("DEBUG DIGEST-VALUE {key}"));
+
+        text(con, &format!("COPY {key} copy"));
+        assert_eq!(dump(con, "copy"), bytes, "{key}");
+        assert_eq!(text(con, "PEXPIRETIME copy"), text(con, &format!("PEXPIRETIME {key}")));
+        assert_eq!(text(con, "DEBUG DIGEST-VALUE copy"), digest);
+        // A charge of the copy leaves the original alone.
+        ints(con, &format!("RL.{}", limiter.replacen(' ', " copy ", 1)));
+        assert_ne!(dump(con, "copy"), bytes);
+        assert_ne!(text(con, "DEBUG DIGEST-VALUE copy"), digest);
+        assert_eq!(dump(con, key), bytes);
+
+        call_bytes(con, &[b"RESTORE", b"restored", b"0", &bytes]).unwrap();
+        assert_eq!(dump(con, "restored"), bytes);
+        assert_eq!(remaining(con, "restored", limiter), before);
+        // Restored without a time to live, it gets one by its next charge.
+        assert_eq!(text(con, "PTTL restored"), "-1");
+        ints(con, &format!("RL.{}", limiter.replacen(' ', " restored ", 1)));
+        assert_ne!(text(con, "PTTL restored"), "-1", "{key}");
+
+        text(con, &format!("RENAME {key} renamed"));
+        text(con, "MOVE renamed 5");
+        text(con, "SELECT 5");
+        assert_eq!(dump(con, "renamed"), bytes);
+        assert_eq!(remaining(con, "renamed", limiter), before);
+        text(con, "SELECT 0");
+        text(con, "FLUSHALL");
+        make_all(con);
+    }
+}
+
+/// A limit of every kind, all on one key.
+#[test]
+fn a_key_with_limits_of_all_kinds_is_told_of_and_restored_as_it_is() {
+    let limits = [
+        ("TOKENBUCKET 10 1 3600000", "TOKENBUCKET, mode, continuous"),
+        ("TOKENBUCKET 10 2 3600000 BATCH", "TOKENBUCKET, mode, batch"),
+        ("GCRA 9 1 3600000", "GCRA, mode, plain"),
+        ("SLIDINGWINDOW 10 3600000", "SLIDINGWINDOW, mode, weighted"),
+        ("SLIDINGWINDOW 10 3600000 PRECISION 60000", "SLIDINGWINDOW, mode, precision"),
+        ("CONCURRENT 10 3600000 id", "CONCURRENT, mode, leases"),
+        ("LEAKYBUCKET 10 1 3600000", "LEAKYBUCKET, mode, queue"),
+        ("FIXEDWINDOW 10 3600000", "FIXEDWINDOW, mode, opened"),
+        ("FIXEDWINDOW 10 3600000 ALIGNED", "FIXEDWINDOW, mode, aligned"),
+        ("UNIFORM 3600000", "UNIFORM, mode, gate"),
+        ("SMOOTH 10 3600000", "SMOOTH, mode, bursty"),
+        ("SMOOTH 10 3600000 WARMUP 3600000", "SMOOTH, mode, warming"),
+        ("SLIDINGLOG 10 3600000", "SLIDINGLOG, mode, log"),
+    ];
+    let server = Server::start(&[]);
+    let con = &mut server.connection();
+    let named = limits.map(|(limit, _)| format!(" LIMIT {limit}")).concat();
+    let (all, each) = multi(con, &format!("RL.MULTI 1 all AT {T0}{named}"));
+    assert_eq!((all[0], each.len()), (0, limits.len()));
+    let told = text(con, "RL.INFO all");
+    assert!(told.starts_with("[limiter, MULTI, mode, several, stored_limits, 13, "), "{told}");
+    for (limit, kind) in limits {
+        let limiter = format!("[limiter, {kind}, length_ms, 3600000, ");
+        assert_eq!(told.matches(&limiter).count(), 1, "{limit}: {told}");
+    }
+    let usage: i64 = text(con, "MEMORY USAGE all").parse().unwrap();
+    assert!((1000..2000).contains(&usage), "{usage}");
+
+    let bytes = dump(con, "all");
+    call_bytes(con, &[b"RESTORE", b"two", b"0", &bytes]).unwrap();
+    assert_eq!(dump(con, "two"), bytes);
+    assert_eq!(text(con, "MEMORY USAGE two SAMPLES 0"), text(con, "MEMORY USAGE all SAMPLES 0"));
+    let told_of = |told: &str| told.split(", expires_at_ms").next().unwrap().to_string();
+    assert_eq!(told_of(&text(con, "RL.INFO two")), told_of(&told));
+    let probe = |key: &str| format!("RL.MULTIPEEK 1 {key} AT {T0}{named}");
+    assert_eq!(multi(con, &probe("two")), multi(con, &probe("all")));
+}
+
+#[test]
+fn the_expiry_is_behind_the_reset_and_rarely_moved() {
+    let server = Server::start(&[]);
+    let con = &mut server.connection();
+    for (key, make, limiter) in KEYS {
+        let reset = ints(con, make)[4];
+        let ttl: i64 = text(con, &format!("PTTL {key}")).parse().unwrap();
+        // As much room again, but no more than a minute; the call took some time, and a millisecond is rounded up.
+        let room = reset.clamp(1000, 60_000);
+        assert!(ttl > reset - 1000 && ttl <= reset + room + 1, "{key}: {ttl} for a reset of {reset}");
+        let expiry = text(con, &format!("PEXPIRETIME {key}"));
+        ints(con, &format!("RL.PEEK {key} {limiter}"));
+        assert_eq!(text(con, &format!("PEXPIRETIME {key}")), expiry);
+    }
+    // When the reset comes nearer, so does the expiry: no key stays for a century because of one long lease.
+    ints(con, "RL.CONCURRENT near 10 3153600000000 long");
+    ints(con, "RL.CONCURRENT near 10 1000 short");
+    ints(con, "RL.RELEASE near long");
+    let ttl: i64 = text(con, "PTTL near").parse().unwrap();
+    assert!(ttl <= 62_000, "{ttl}");
+    // A second charge that fits into the room leaves the expiry where it is.
+    ints(con, "RL.GCRA hot 1000 1000 1000 COST 10");
+    let expiry = text(con, "PEXPIRETIME hot");
+    ints(con, "RL.GCRA hot 1000 1000 1000");
+    assert_eq!(text(con, "PEXPIRETIME hot"), expiry);
+    // One that does not moves it.
+    ints(con, "RL.GCRA hot 100000 1000 1000 COST 50000");
+    assert_ne!(text(con, "PEXPIRETIME hot"), expiry);
+}
+
+#[test]
+fn an_expired_key_is_a_fresh_limiter() {
+    let server = Server::start(&[]);
+    let con = &mut server.connection();
+    make_all(con);
+    for (key, _, limiter) in KEYS {
+        text(con, &format!("PEXPIRE {key} 1"));
+        wait_for("the expiry", || text(con, &format!("EXISTS {key}")) == "0");
+        assert_eq!(remaining(con, key, limiter), 10);
+    }
+}
+
+#[test]
+fn persisting_and_expiring_by_hand_changes_no_verdict() {
+    let server = Server::start(&[]);
+    let con = &mut server.connection();
+    make_all(con);
+    for (key, make, limiter) in KEYS {
+        let before = remaining(con, key, limiter);
+        text(con, &format!("PERSIST {key}"));
+        assert_eq!(remaining(con, key, limiter), before, "{make}");
+        text(con, &format!("PEXPIRE {key} 7200000"));
+        assert_eq!(remaining(con, key, limiter), before, "{make}");
+    }
+}
+
+#[test]
+fn a_copy_of_a_persisted_key_expires_once_it_is_charged() {
+    let server = Server::start(&[]);
+    let con = &mut server.connection();
+    // In the middle of a burst: no charge has to move the deadline that the key knows.
+    ints(con, "RL.GCRA key 1000 1000 3600000 COST 10");
+    text(con, "PERSIST key");
+    assert_eq!(text(con, "COPY key copy"), "1");
+    assert_eq!(text(con, "PTTL copy"), "-1");
+    ints(con, "RL.GCRA copy 1000 1000 3600000");
+    assert!(text(con, "PTTL copy").parse::<i64>().unwrap() > 0);
+}
+
+#[test]
+fn memory_usage_is_what_the_allocator_gave() {
+    let server = Server::start(&[]);
+    let con = &mut server.connection();
+    let usage = |con: &mut Connection, key: &str| -> i64 {
+        text(con, &format!("MEMORY USAGE {key}")).parse().unwrap()
+    };
+    // The value is 64 bytes; servers differ in what they add for the key.
+    ints(con, "RL.GCRA key 15 30 60000");
+    let small = usage(con, "key");
+    assert!((64..=64 + 64).contains(&small), "{small}");
+
+    let before = used_memory(con);
+    for id in 0..20_000 {
+        ints(con, &format!("RL.CONCURRENT table 100000 3600000 lease:{id:08}"));
+    }
+    let (grown, told) = (used_memory(con) - before, usage(con, "table"));
+    assert!((told - grown).abs() < grown / 5, "told {told}, grown by {grown}");
+    assert!(grown < 20_000 * 200, "{} bytes a lease", grown / 20_000);
+}
+
+#[test]
+fn renewals_take_no_more_memory() {
+    let server = Server::start(&[]);
+    let con = &mut server.connection();
+    let id = |i: u32| format!("{i:0>256}");
+    let hold_all = |con: &mut Connection| {
+        for i in 0..1000 {
+            ints(con, &format!("RL.CONCURRENT table 100000 3600000 {}", id(i)));
+        }
+    };
+    hold_all(con);
+    let before = used_memory(con);
+    hold_all(con);
+    for i in 0..1000 {
+        ints(con, &format!("RL.RENEW table 3600000 {}", id(i)));
+    }
+    let grown = used_memory(con) - before;
+    assert!(grown < 50_000, "grown by {grown}");
+}
+
+#[test]
+fn all_memory_comes_back() {
+    let server = Server::start(&[]);
+    let con = &mut server.connection();
+    let round = |con: &mut Connection| {
+        for i in 0..3000 {
+            ints(con, &format!("RL.CONCURRENT table 100000 3600000 lease:{i}"));
+            ints(con, &format!("RL.SLIDINGWINDOW swp:{} 100 1000 PRECISION 10", i % 50));
+            ints(con, &format!("RL.GCRA gcra:{i} 15 30 60000"));
+        }
+        text(con, "FLUSHALL SYNC");
+    };
+    round(con);
+    let before = used_memory(con);
+    round(con);
+    let after = used_memory(con);
+    assert!((after - before).abs() < 100_000, "{before} before, {after} after");
+}

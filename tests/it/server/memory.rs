@@ -1,0 +1,140 @@
+//! Memory: all of it comes back however a key ends, and a key tells what it takes. `RATELIMIT_MEMORY=long` takes a
+//! million keys instead of a hundred thousand.
+
+use crate::support::kinds::{KINDS, charge, flood, settled};
+use crate::support::{Server, T0, info, text, wait_for};
+
+/// The life of one key: charged twice, refused, joined by another limit and parted from it, given back.
+fn live(number: usize) -> Vec<String> {
+    let (kind, key) = (number % KINDS.len(), format!("key:{number:08}"));
+    let (limiter, parameters) = KINDS[kind];
+    let at = |millis: u64| format!("AT {}", T0 + 1000 * millis);
+    if limiter == "MULTI" {
+        let call = |cost: u64| format!("RL.MULTI 1 {key} COST {cost} {} {parameters}", at(0));
+        return vec![call(1), call(8), call(8)];
+    }
+    let (first, now) = (charge(kind, &key, number), at(0));
+    if limiter == "SHED" {
+        return vec![format!("{first} {now}"), format!("{first} {}", at(60_000))];
+    }
+    let mut calls =
+        vec![format!("{first} {now}"), format!("{first} COST 8 {now}"), format!("{first} COST 8 {now}")];
+    if limiter == "CONCURRENT" {
+        calls.push(format!("{} {now}", charge(kind, &key, number + 1)));
+        calls.push(format!("RL.RENEW {key} 7200000 lease:{number:08} {now}"));
+        calls.push(format!("RL.RELEASE {key} lease:{:08} {now}", number + 1));
+    }
+    if !parameters.contains("COUNTREFUSED") {
+        // The gate has faded a millisecond later, and the next charge leaves the first limit alone.
+        let parameters = parameters.replace('#', &format!("{number:08}"));
+        calls.push(format!("RL.MULTI 1 {key} {now} LIMIT UNIFORM 1"));
+        calls.push(format!("RL.MULTI 1 {key} {} LIMIT {limiter} {parameters}", at(7_200_000)));
+        if !["SMOOTH", "CONCURRENT"].contains(&limiter) {
+            calls.push(format!("RL.REFUND {key} {limiter} {parameters} {}", at(7_200_000)));
+            calls.push(format!("{first} {}", at(7_200_000)));
+        }
+    }
+    calls
+}
+
+/// How a key ends; `None` waits for the flush.
+fn end(number: usize) -> Option<String> {
+    let key = format!("key:{number:08}");
+    match number / KINDS.len() % 5 {
+        0 => Some(format!("DEL {key}")),
+        1 => Some(format!("UNLINK {key}")),
+        2 => Some(format!("PEXPIRE {key} 1")),
+        3 => Some(format!("PEXPIREAT {key} 1000")),
+        _ => None,
+    }
+}
+
+#[test]
+fn all_memory_comes_back_however_a_key_ends() {
+    let keys = if std::env::var("RATELIMIT_MEMORY").as_deref() == Ok("long") { 1_000_000 } else { 100_000 };
+    let server = Server::start(&["--active-expire-effort", "10", "--hz", "100"]);
+    let round = |keys: usize| {
+        let con = &mut server.connection();
+        flood(con, (0..keys).flat_map(live));
+        assert_eq!(text(con, "DBSIZE"), keys.to_string());
+        flood(con, (0..keys).filter_map(end));
+        // What has expired goes by itself.
+        let left = (0..keys).filter(|number| end(*number).is_none()).count();
+        wait_for("what expired", || text(con, "DBSIZE") == left.to_string());
+        text(con, "FLUSHALL ASYNC");
+        wait_for("the freeing", || info(con, "memory", "lazyfree_pending_objects").unwrap() == "0");
+    };
+    // The first round leaves what is made once: tables, scripts of the server's, spare buffers.
+    round(keys / 10);
+    let before = settled(&server);
+    round(keys);
+    let after = settled(&server);
+    println!("{keys} keys: {before} bytes used before, {after} after");
+    // The least that a key could leave is a block of 8 bytes: 50 kB, were it those of one kind only, and 160 kB, were it
+    // those that end in one way only. What the server keeps for itself, like statistics and the buffers of a
+    // connection, is some kilobytes whatever the number of keys.
+    assert!((after - before).abs() < 16 * 1024, "{before} before, {after} after");
+}
+
+#[test]
+fn memory_usage_of_many_small_keys_is_what_the_allocator_gave() {
+    let server = Server::start(&[]);
+    // What the server takes for a key, its expiry and a module's value besides what it tells of them: the same for all
+    // keys of ours. (That of the smallest is within bounds of its own in keyspace.rs.)
+    let (grown, told) = grown_and_told(&server, 6000, |key, _| vec![format!("RL.UNIFORM {key} 3600000")]);
+    let servers_own = grown - told;
+    let mut wrong = Vec::new();
+    for (kind, name) in KINDS.iter().enumerate() {
+        let (grown, told) = grown_and_told(&server, 6000, |key, number| vec![charge(kind, key, number)]);
+        wrong.extend(within_a_tenth(&format!("{name:?}"), told, grown - servers_own));
+    }
+    let log = |entries: u64| {
+        move |key: &str, _: usize| -> Vec<String> {
+            let line = |i: u64| format!("RL.SLIDINGLOG {key} 1000000 3600000 AT {}", T0 + 1000 * i);
+            (0..entries).map(line).collect()
+        }
+    };
+    // Ids come in no order, as those of requests do, or in theirs.
+    let leases = |entries: u64, step: u64, width: usize| {
+        move |key: &str, number: usize| -> Vec<String> {
+            let id = |i: u64| format!("{:0>width$}", (i * step + number as u64) % 1_000_003);
+            let line = |i: u64| format!("RL.CONCURRENT {key} 1000000 3600000 {} AT {}", id(i), T0 + 1000 * i);
+            (0..entries).map(line).collect()
+        }
+    };
+    for (keys, entries) in [(4000, 1), (1000, 17), (300, 100), (50, 1000), (1, 100_000)] {
+        let (grown, told) = grown_and_told(&server, keys, log(entries));
+        wrong.extend(within_a_tenth(&format!("a log of {entries}"), told, grown - servers_own));
+        for (step, width) in
+            [(7919, 18), (1, 18), (7919, 256)].into_iter().take(if keys == 1 { 1 } else { 3 })
+        {
+            let (grown, told) = grown_and_told(&server, keys, leases(entries, step, width));
+            let what = format!("a table of {entries} leases, ids of {width} bytes, steps of {step}");
+            wrong.extend(within_a_tenth(&what, told, grown - servers_own));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Bytes per key by the allocator's account and by the key's own.
+fn grown_and_told(server: &Server, keys: usize, make: impl Fn(&str, usize) -> Vec<String>) -> (i64, i64) {
+    let before = settled(server);
+    // A connection keeps room for requests as large as the last ones: it must be gone.
+    let lines = (0..keys).flat_map(|number| make(&format!("key:{number:08}"), number));
+    flood(&mut server.connection(), lines);
+    let con = &mut server.connection();
+    let grown = settled(server) - before;
+    assert_eq!(text(con, "DBSIZE"), keys.to_string());
+    let keys = i64::try_from(keys).unwrap();
+    // Ids differ in nothing but their digits.
+    let told: i64 = text(con, "MEMORY USAGE key:00000000 SAMPLES 0").parse().unwrap();
+    text(con, "FLUSHALL SYNC");
+    (grown / keys, told)
+}
+
+/// What is wrong with what a key tells.
+fn within_a_tenth(what: &str, told: i64, taken: i64) -> Option<String> {
+    let line = format!("{what}: told {told}, took {taken}");
+    println!("{line}");
+    ((told - taken).abs() * 10 > taken).then_some(line)
+}

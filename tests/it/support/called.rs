@@ -1,0 +1,39 @@
+//! Calls of every kind of state, so that what was admitted can be counted and found again.
+
+use redis::Connection;
+
+use crate::support::{ints, multi};
+
+/// What is called; `#` is the name of the call. None of it refills within the test.
+pub const CALLED: [&str; 8] = [
+    "RL.GCRA gcra 999999 1 1800000",
+    "RL.TOKENBUCKET bucket 1000000 1 1800000",
+    "RL.LEAKYBUCKET water 1000000 1 1800000",
+    "RL.FIXEDWINDOW window 1000000 3600000",
+    "RL.SLIDINGWINDOW precise 1000000 3600000 PRECISION 3600",
+    "RL.SLIDINGLOG log 1000000 3600000",
+    "RL.CONCURRENT lease 1000000 3600000 #",
+    "RL.MULTI 1 all LIMIT GCRA 999999 1 1800000 LIMIT SLIDINGLOG 1000000 3600000 \
+     LIMIT CONCURRENT 1000000 3600000 #",
+];
+/// Of each of them; nobody gets there.
+pub const LIMIT: i64 = 1_000_000;
+/// How many threads call each line.
+pub const CALLERS: usize = 2;
+
+/// What is left of each limit that the line names, all of which must say the same.
+pub fn remaining(con: &mut Connection, line: &str) -> i64 {
+    // The name stays `#`, which nobody has.
+    if let Some(rest) = line.strip_prefix("RL.MULTI") {
+        let (_, pairs) = multi(con, &format!("RL.MULTIPEEK{rest}"));
+        assert!(pairs.iter().all(|pair| pair[2] == pairs[0][2]), "{line}: {pairs:?}");
+        return pairs[0][2];
+    }
+    let words = words(line);
+    let limiter = words[0].trim_start_matches("RL.");
+    ints(con, &format!("RL.PEEK {} {limiter} {}", words[1], words[2..].join(" ")))[2]
+}
+
+pub fn words(line: &str) -> Vec<&str> {
+    line.split_whitespace().collect()
+}

@@ -1,0 +1,18 @@
+//! What tests share: servers to start, calls to make, and tables of limiters.
+
+pub mod called;
+pub mod cluster;
+pub mod contents;
+pub mod dice;
+mod families;
+pub mod fuzz;
+pub mod harmless;
+pub mod histories;
+pub mod kinds;
+pub mod load;
+pub mod machine;
+pub mod sentinel;
+mod server;
+pub mod traffic;
+
+pub use server::*;
