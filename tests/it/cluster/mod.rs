@@ -1,4 +1,6 @@
-//! A cluster of three primaries and three replicas: redirections, slots that move, and a primary that is killed.
+//! A cluster of three primaries and three replicas: redirections, slots that move, and a killed primary.
 
-mod newer;
-mod slots;
+mod promotion;
+mod redirections;
+mod slot_moves_at_once;
+mod slot_moves_key_by_key;

@@ -1,10 +1,11 @@
 //! Calls inside transactions and scripts, watched keys, and many clients at once.
 
 use std::thread;
+use std::time::{Duration, Instant};
 
-use redis::Value;
+use redis::{Connection, Value};
 
-use crate::support::{Server, call, error, ints, simple, text};
+use crate::support::{Server, call, ints, older, simple, text};
 
 #[test]
 fn transactions_and_scripts_run_the_commands() {
@@ -84,35 +85,43 @@ fn many_clients_at_once_are_admitted_exactly_to_the_limit() {
 }
 
 #[test]
-fn a_client_that_only_may_look_may_only_look() {
+fn all_calls_of_a_transaction_or_a_script_see_one_instant() {
+    const PAUSE: Duration = Duration::from_millis(20);
+    const SCRIPT: &str = "redis.call('RL.GCRA', KEYS[1], 9, 1, 3600000) \
+                          for i = 1, 1000000 do end \
+                          return redis.call('RL.GCRA', KEYS[2], 9, 1, 3600000)";
     let server = Server::start(&[]);
     let con = &mut server.connection();
-    ints(con, "RL.GCRA key 1 1 3600000");
-    text(con, "ACL SETUSER app on nopass ~* +rl.gcra");
-    text(con, "ACL SETUSER board on nopass %R~* +rl.peek +rl.info +rl.gcra");
-    text(con, "AUTH app x");
-    assert_eq!(ints(con, "RL.GCRA key 1 1 3600000")[0], 0);
-    assert!(error(con, "RL.APPLY key x").starts_with("NOPERM"));
-    text(con, "AUTH board x");
-    assert_eq!(ints(con, "RL.PEEK key GCRA 1 1 3600000")[0], 1);
-    // The key specifications say what reads and what writes.
-    assert!(error(con, "RL.GCRA key 1 1 3600000").starts_with("NOPERM"));
+    if older(con, [7, 2], "RM_CachedMicroseconds") {
+        return;
+    }
+    let pause = format!("DEBUG SLEEP {}", PAUSE.as_secs_f64());
+    let lines = ["RL.GCRA a 9 1 3600000", &pause, "RL.GCRA b 9 1 3600000"];
+
+    // By themselves, each has its own.
+    for line in lines {
+        text(con, line);
+    }
+    assert!(charged(con, "b") >= charged(con, "a") + PAUSE.as_micros());
+
+    let (before, started) = (charged(con, "b"), Instant::now());
+    text(con, "MULTI");
+    for line in lines {
+        text(con, line);
+    }
+    text(con, "EXEC");
+    assert!(started.elapsed() >= PAUSE);
+    assert_eq!(charged(con, "b"), charged(con, "a"));
+    assert!(charged(con, "a") > before);
+
+    let before = charged(con, "b");
+    call(con, &["EVAL", SCRIPT, "2", "a", "b"]).unwrap();
+    assert_eq!(charged(con, "b"), charged(con, "a"));
+    assert!(charged(con, "a") > before);
 }
 
-#[test]
-fn out_of_memory_refuses_what_takes_and_lets_go_what_gives() {
-    let server = Server::start(&["--maxmemory-policy", "noeviction"]);
-    let con = &mut server.connection();
-    ints(con, "RL.CONCURRENT lease 2 3600000 a");
-    ints(con, "RL.CONCURRENT lease 2 3600000 b");
-    text(con, "CONFIG SET maxmemory 1");
-    for line in ["RL.GCRA key 1 1 1000", "RL.TOKENBUCKET key 1 1 1000", "RL.SLIDINGWINDOW key 1 1000"] {
-        assert!(error(con, line).starts_with("OOM"), "{line}");
-    }
-    assert!(error(con, "RL.CONCURRENT lease 2 3600000 a").starts_with("OOM"));
-    assert_eq!(text(con, "EXISTS key"), "0");
-    assert_eq!(ints(con, "RL.PEEK lease CONCURRENT 2 3600000 c")[0], 1);
-    assert_eq!(ints(con, "RL.RENEW lease 3600000 a"), [1]);
-    assert_eq!(ints(con, "RL.RELEASE lease a"), [1]);
-    assert_eq!(ints(con, "RL.RELEASE lease b"), [1]);
+/// The instant of the last charge, in microseconds.
+fn charged(con: &mut Connection, key: &str) -> u128 {
+    let told = text(con, &format!("RL.INFO {key}"));
+    told.split("last_charge_us, ").nth(1).unwrap().split(',').next().unwrap().parse().unwrap()
 }

@@ -1,6 +1,6 @@
-//! What the module tells about itself: `COMMAND`, `INFO`, `RL.INFO`, its settings.
+//! What the module tells about itself: `COMMAND`, `INFO`, `RL.INFO`, `RL.HELP`.
 
-use crate::support::{Server, T0, error, info, ints, text};
+use crate::support::{Server, command_names, error, info, ints, text};
 
 #[test]
 fn the_server_knows_each_commands_arity_flags_and_keys() {
@@ -91,8 +91,7 @@ fn help_tells_every_command_with_its_syntax_and_what_it_does() {
     let server = Server::start(&[]);
     let con = &mut server.connection();
     let help = text(con, "RL.HELP");
-    let commands = text(con, "COMMAND LIST FILTERBY MODULE ratelimit");
-    for name in commands.trim_matches(['[', ']']).split(", ") {
+    for name in command_names(con) {
         let docs = text(con, &format!("COMMAND DOCS {name}"));
         let summary = docs.split("summary, ").nth(1).unwrap().split(", since").next().unwrap();
         let told = format!("{}{}", name.to_uppercase(), if name == "rl.help" { "" } else { " " });
@@ -193,20 +192,4 @@ fn a_key_tells_what_it_holds() {
     assert!(text(con, "RL.INFO a").ends_with("expires_at_ms, -1]"));
     text(con, "SET string x");
     assert!(error(con, "RL.INFO string").starts_with("WRONGTYPE"));
-}
-
-#[test]
-fn a_capacity_is_checked_against_the_setting_and_held_leases_stay() {
-    let server = Server::start(&["--ratelimit.max-leases", "2"]);
-    let con = &mut server.connection();
-    assert_eq!(text(con, "CONFIG GET ratelimit.max-leases"), "[ratelimit.max-leases, 2]");
-    for id in ["a", "b"] {
-        assert_eq!(ints(con, &format!("RL.CONCURRENT key 2 3600000 {id} AT {T0}"))[0], 0);
-    }
-    assert_eq!(error(con, "RL.CONCURRENT key 3 3600000 c"), "ERR capacity must be between 1 and 2");
-    text(con, "CONFIG SET ratelimit.max-leases 1");
-    let refused = ints(con, &format!("RL.CONCURRENT key 1 3600000 c AT {T0}"));
-    assert_eq!(refused, [1, 1, 0, 3_600_000, 3_600_000]);
-    assert_eq!(ints(con, &format!("RL.RENEW key 3600000 a AT {T0}")), [1]);
-    assert!(error(con, "CONFIG SET ratelimit.max-leases 0").starts_with("ERR"));
 }

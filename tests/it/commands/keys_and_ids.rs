@@ -2,7 +2,7 @@
 
 use redis::{Connection, Value};
 
-use crate::support::harmless::{error_of, harmless_error, words};
+use crate::support::harmless::{error_of, harmless_error, probe_of, words};
 use crate::support::{Server, WRONG_TYPE, call_bytes, error, ints, text};
 
 const ID_LENGTH: &str = "ERR id must be between 1 and 256 bytes";
@@ -37,12 +37,6 @@ const AWKWARD: &[&[u8]] = &[
     b"COST",
     b"CRITICAL",
 ];
-
-/// `RL.PEEK k GCRA 9 1 1000` for `RL.GCRA k 9 1 1000`.
-fn probe_of(line: &str) -> String {
-    let (name, parameters) = line.strip_prefix("RL.").unwrap().split_once(" k ").unwrap();
-    format!("RL.PEEK k {name} {parameters}")
-}
 
 /// A call that decides, the same as a look, as one of a cost that never fits, and as a probe.
 fn variants(line: &str) -> [String; 4] {

@@ -1,4 +1,4 @@
-//! What a client may send, and what it is told: numbers, options, keys and ids, errors, documentation.
+//! Requests: their numbers, options, keys and ids, the errors they get, and the documentation of the commands.
 
 mod atomicity;
 mod introspection;

@@ -1,7 +1,7 @@
 //! Numbers in requests: every one, at both ends of its range and past them, and what is no integer at all.
 
 use crate::support::harmless::{error_of, words};
-use crate::support::{Server, ints, text};
+use crate::support::{LATEST, Server, ints, text};
 
 const NOT_AN_INTEGER: &str = "ERR value is not an integer or out of range";
 const TOO_LONG: &str = "ERR limit would take too long to refill";
@@ -9,7 +9,6 @@ const TOO_LONG: &str = "ERR limit would take too long to refill";
 const MOST: i64 = 9_007_199_254_740_991; // 2^53 - 1
 const CENTURY: i64 = 3_153_600_000_000; // ms
 const EARLIEST: i64 = 1_000_000_000_000_000; // µs, 2001
-const LATEST: i64 = 253_402_300_799_999_999; // µs, the end of the year 9999
 
 /// Each call with its arguments named where they are numbers; `RL.PEEK` of each limiter is added by `calls`.
 const CALLS: &[&str] = &[

@@ -6,7 +6,7 @@ use std::fs;
 
 use redis::Connection;
 
-use crate::support::harmless::{error_of, harmless_error, words};
+use crate::support::harmless::{error_of, harmless_error, probe_of, words};
 use crate::support::{Server, call_bytes, ints, text};
 
 const SYNTAX: &str = "ERR syntax error";
@@ -136,12 +136,6 @@ fn an_option_given_twice_or_without_its_value_is_a_syntax_error() {
 
 fn assert_syntax(con: &mut Connection, valid: &str, line: &str) {
     assert_eq!(error_of(con, valid, &words(line)), SYNTAX, "{line}");
-}
-
-/// `RL.PEEK k GCRA 9 1 1000` for `RL.GCRA k 9 1 1000`.
-fn probe_of(line: &str) -> String {
-    let (name, parameters) = line.strip_prefix("RL.").unwrap().split_once(" k ").unwrap();
-    format!("RL.PEEK k {name} {parameters}")
 }
 
 // A word is looked up, never printed: bytes that are no text are as unknown as any other.

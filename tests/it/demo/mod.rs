@@ -1,7 +1,8 @@
 //! The demo of `make demo` and `make page`: its figures, its charts, and the memory that stands in for a server.
 
-mod charts_and_series;
+mod charts;
 mod memory;
+mod time_series;
 
 #[path = "../../../demo/drive/record.rs"]
 mod record;

@@ -1,17 +1,16 @@
 //! What the README names is there: commands, targets, settings.
 
-use crate::support::{Server, text};
+use crate::support::{Server, command_names, text};
 
 #[test]
 fn the_readme_names_every_command_with_its_syntax() {
     let server = Server::start(&[]);
     let con = &mut server.connection();
     let readme = include_str!("../../../README.md");
-    let commands = text(con, "COMMAND LIST FILTERBY MODULE ratelimit");
-    let names: Vec<&str> = commands.trim_matches(['[', ']']).split(", ").collect();
+    let names = command_names(con);
     assert_eq!(names.len(), 25, "{names:?}");
     for name in names {
-        let arguments = match name {
+        let arguments = match name.as_str() {
             "rl.help" => "",
             name if name.starts_with("rl.multi") => " numkeys key",
             _ => " key",

@@ -14,9 +14,7 @@ use std::path::{Path, PathBuf};
 
 use redis::Value;
 
-use crate::support::{Server, call, error_line, module};
-
-const PROMPT: &str = "127.0.0.1:6379> ";
+use crate::support::{PROMPT, Server, call, error_line, module};
 
 /// A reply as redis-cli prints it.
 fn printed(reply: &Value) -> Vec<String> {

@@ -1,8 +1,8 @@
 //! Calls of every command at random, sound and spoilt, on keys of every type, in every way that a call can reach a
 //! server: none does harm, and every reply keeps what it promises.
 //!
-//! What must hold of any call is in `support/fuzz/probe.rs`, and of a reply in `support/fuzz/promises.rs`; here is what takes
-//! further calls to find out. A failure tells the keys and the call as they can be typed into redis-cli.
+//! What must hold of any call is in `support/fuzz/probe.rs`, and of a reply in `support/fuzz/promises.rs`; here is
+//! what takes further calls to find out. A failure tells the keys and the call as they can be typed into redis-cli.
 
 use redis::{Connection, Value};
 
@@ -14,12 +14,10 @@ use crate::support::fuzz::probe::{Seen, Way, agree, ask};
 use crate::support::fuzz::promises::{Decision, check_cost, decisions};
 use crate::support::fuzz::request::Request;
 use crate::support::fuzz::{count, rounds, typed};
-use crate::support::{Server, call, call_bytes, info, simple, text};
+use crate::support::{LATEST, Server, call, call_bytes, info, simple, text};
 
 /// Calls of a round, each of which may be followed by others.
 const CALLS: usize = 2500;
-/// The end of the year 9999, in microseconds.
-const LATEST: u64 = 253_402_300_799_999_999;
 
 #[test]
 fn no_call_does_harm_and_every_reply_keeps_its_promises() {
@@ -137,7 +135,7 @@ impl Fuzzer {
     fn follow(&mut self, request: &Request, seen: &Seen, retry: i64, at: u64) {
         let unit = if request.name().ends_with("THROTTLE") { 1_000_000 } else { 1000 };
         let then = at.saturating_add(u64::try_from(retry).unwrap().saturating_mul(unit));
-        if then > LATEST {
+        if then > LATEST.unsigned_abs() {
             return;
         }
         // Asking too early would count.

@@ -13,10 +13,9 @@ use crate::support::dice::Dice;
 use crate::support::fuzz::corpus::{Dump, dumps, make_keys};
 use crate::support::fuzz::fake_primary::{FakePrimary, Framing, Outcome};
 use crate::support::fuzz::grammar::elements;
-use crate::support::fuzz::{count, garble, rounds, typed};
-use crate::support::{Server, call, module, simple, text};
+use crate::support::fuzz::{confined, count, garble, rounds, typed};
+use crate::support::{Server, call, simple, text};
 
-const ADDRESS_SPACE: &str = "--as=536870912";
 /// So many calls make keys of all kinds, and few enough to cut a copy of them at every byte.
 const CALLS: usize = 250;
 /// Copies of a round.
@@ -134,7 +133,7 @@ struct Replica {
 
 impl Replica {
     fn start(load: &'static str) -> Replica {
-        let (primary, server) = (FakePrimary::new(), start(load));
+        let (primary, server) = (FakePrimary::new(), loading(load));
         let mut con = server.connection();
         text(&mut con, &format!("REPLICAOF 127.0.0.1 {}", primary.port));
         Replica { primary, load, server, con }
@@ -158,7 +157,7 @@ impl Replica {
                 "lost on {arrive} bytes of {shown}"
             );
             // The server has decided so; another goes on.
-            self.server = start(self.load);
+            self.server = loading(self.load);
             self.con = self.server.connection();
             text(&mut self.con, &format!("REPLICAOF 127.0.0.1 {}", self.primary.port));
             return Outcome::Ended;
@@ -186,8 +185,7 @@ impl Replica {
     }
 }
 
-fn start(load: &str) -> Server {
-    let args = ["--repl-diskless-load", load, "--replica-read-only", "no", "--rdbcompression", "no"];
-    Server::try_start_under(&["prlimit", ADDRESS_SPACE], Some(&module()), &[], &args)
-        .unwrap_or_else(|log| panic!("not started:\n{log}"))
+/// A server that loads a copy as `load` says (`repl-diskless-load`).
+fn loading(load: &str) -> Server {
+    confined(&["--repl-diskless-load", load, "--replica-read-only", "no"])
 }

@@ -12,12 +12,11 @@ use crate::support::fuzz::grammar::{commands, field, fields};
 use crate::support::fuzz::probe::{Seen, Way, agree, ask};
 use crate::support::fuzz::promises::decisions;
 use crate::support::fuzz::request::Request;
-use crate::support::fuzz::{count, garble, rounds, typed};
-use crate::support::{Server, call_bytes, info, module, simple, text};
+use crate::support::fuzz::{confined, count, garble, rounds, typed};
+use crate::support::{Server, call_bytes, info, simple, text};
 
 /// Payloads of a round.
 const PAYLOADS: usize = 1500;
-const ADDRESS_SPACE: &str = "--as=536870912";
 /// What a key may take for each byte of what it was made of, and on top.
 const BYTES_PER_BYTE: i64 = 32;
 const BYTES_EACH: i64 = 1024;
@@ -27,7 +26,7 @@ const MOST_GROWTH: u64 = 64 << 20;
 #[test]
 fn a_dump_at_random_is_refused_or_makes_a_key_that_works() {
     let corpus = Corpus::collect();
-    let (states, server) = (corpus.states(), start());
+    let (states, server) = (corpus.states(), confined(&[]));
     let mut restored = 0;
     rounds("dumps", &[1, 2, 3, 1_882_397_491_593_238], |seed| {
         let mut fuzzer = Fuzzer::new(&server, seed);
@@ -55,7 +54,7 @@ fn a_dump_at_random_is_refused_or_makes_a_key_that_works() {
 #[test]
 fn an_effect_at_random_is_refused_or_applied_and_replicas_agree() {
     let corpus = Corpus::collect();
-    let primary = start();
+    let primary = confined(&[]);
     // What `DUMP` tells depends on the compression.
     let replica = primary.replica(&["--propagation-error-behavior", "panic", "--rdbcompression", "no"]);
     let mut applied = 0;
@@ -84,12 +83,6 @@ fn an_effect_at_random_is_refused_or_applied_and_replicas_agree() {
         assert!(fuzzer.peak() < peak + MOST_GROWTH, "memory has grown from {peak} to {}", fuzzer.peak());
     });
     assert!(applied > 300, "{applied} applied");
-}
-
-fn start() -> Server {
-    let args = ["--rdbcompression", "no"];
-    Server::try_start_under(&["prlimit", ADDRESS_SPACE], Some(&module()), &[], &args)
-        .unwrap_or_else(|log| panic!("not started:\n{log}"))
 }
 
 fn spoilt(dump: &Dump, states: &[Vec<u8>], dice: &mut Dice) -> Vec<u8> {

@@ -1,5 +1,4 @@
-//! What a clock that is not monotonic does: steps back grant nothing, and nobody waits for an old time to come
-//! round again.
+//! A clock that is set back grants nothing, and no caller waits until the old time comes again.
 
 use redis::Connection;
 

@@ -3,7 +3,9 @@
 mod clock_set_back;
 mod partial_force_reserve;
 mod queues;
+mod refund;
 mod scenarios;
 mod shed;
 mod sliding_log;
 mod throttle;
+mod waits;

@@ -1,25 +1,7 @@
-//! What is done with a request that does not fit (`PARTIAL`, `FORCE`, `RESERVE`), and what is given back (`RL.REFUND`).
+//! `PARTIAL`, `FORCE` and `RESERVE`: what a limiter does with a request that does not fit.
 
+use crate::support::debt::{LIMITERS, line};
 use crate::support::{Server, T0, call, error, ints, text};
-
-/// The limiters that can be in debt, each with a limit of 5 that takes 1 s a piece or a minute as a whole.
-const LIMITERS: [&str; 9] = [
-    "TOKENBUCKET 5 1 1000",
-    "TOKENBUCKET 5 1 1000 BATCH",
-    "LEAKYBUCKET 5 1 1000",
-    "GCRA 4 1 1000",
-    "FIXEDWINDOW 5 60000",
-    "FIXEDWINDOW 5 60000 ALIGNED",
-    "SLIDINGWINDOW 5 60000",
-    "SLIDINGWINDOW 5 60000 PRECISION 1000",
-    "SLIDINGLOG 5 60000",
-];
-
-/// The limiter's command on a key of its own.
-fn line(limiter: &str, key: &str, options: &str) -> String {
-    let (name, parameters) = limiter.split_once(' ').unwrap();
-    format!("RL.{name} {key} {parameters} {options} AT {T0}")
-}
 
 #[test]
 fn a_part_is_what_is_there_and_the_sixth_integer_says_how_much() {
@@ -84,52 +66,6 @@ fn bookings_wait_for_one_another() {
 }
 
 #[test]
-fn what_was_not_used_is_given_back_and_never_above_full() {
-    let server = Server::start(&["--appendonly", "yes"]);
-    let con = &mut server.connection();
-    for limiter in LIMITERS {
-        text(con, "DEL key");
-        let refund = |options: &str| format!("RL.REFUND key {limiter} {options} AT {T0}");
-        assert_eq!(ints(con, &refund("COST 3"))[..4], [0, 5, 5, 0], "{limiter}");
-        assert_eq!(text(con, "EXISTS key"), "0", "a missing key stays missing");
-        ints(con, &line(limiter, "key", "COST 4"));
-        let back = ints(con, &refund("COST 3"));
-        assert_eq!(back[..4], [0, 5, 4, 0], "{limiter}");
-        assert_eq!(ints(con, &format!("RL.PEEK key {limiter} AT {T0}"))[..3], back[..3]);
-        assert_eq!(ints(con, &refund("COST 100")), [0, 5, 5, 0, 0], "{limiter}");
-        assert_eq!(text(con, "EXISTS key"), "0", "{limiter}: as good as new is gone");
-    }
-    // A cost of 0 is a look, and moves nothing, also when the clock was set back.
-    ints(con, &format!("RL.GCRA look 0 1 1000 AT {T0}"));
-    let dump = call(con, &["DUMP", "look"]).unwrap();
-    ints(con, &format!("RL.REFUND look GCRA 0 1 1000 COST 0 AT {}", T0 - 10_000_000));
-    assert_eq!(call(con, &["DUMP", "look"]).unwrap(), dump);
-    ints(con, &format!("RL.UNIFORM gate 10000 AT {T0}"));
-    assert_eq!(ints(con, &format!("RL.REFUND gate UNIFORM 10000 AT {T0}")), [0, 1, 1, 0, 0]);
-}
-
-#[test]
-fn a_refund_takes_from_the_newest_sub_bucket_first() {
-    let server = Server::start(&[]);
-    let con = &mut server.connection();
-    for (second, cost) in [(0, 3), (10, 2), (20, 1)] {
-        let at = T0 + second * 1_000_000;
-        ints(con, &format!("RL.SLIDINGWINDOW key 10 60000 PRECISION 1000 COST {cost} AT {at}"));
-    }
-    let at = T0 + 30_000_000;
-    assert_eq!(
-        ints(con, &format!("RL.REFUND key SLIDINGWINDOW 10 60000 PRECISION 1000 COST 2 AT {at}"))[2],
-        6
-    );
-    // 3 are left of the first second, and 1 of the eleventh: that one goes last.
-    let peek = |con: &mut redis::Connection, second: u64| {
-        let at = T0 + second * 1_000_000;
-        ints(con, &format!("RL.PEEK key SLIDINGWINDOW 10 60000 PRECISION 1000 AT {at}"))[2]
-    };
-    assert_eq!((peek(con, 59), peek(con, 60), peek(con, 70)), (6, 9, 10));
-}
-
-#[test]
 fn a_limiter_takes_the_options_of_its_own_only_and_one_of_three() {
     let server = Server::start(&[]);
     let con = &mut server.connection();
@@ -188,45 +124,4 @@ fn a_debt_or_booking_of_over_a_century_is_an_error_and_changes_nothing() {
         let refused = error(con, &format!("{limiter} FORCE AT {T0}"));
         assert_eq!(refused, "ERR limit would take too long to refill", "{limiter}");
     }
-}
-
-#[test]
-fn a_queue_tells_when_the_turn_comes() {
-    let server = Server::start(&[]);
-    let con = &mut server.connection();
-    for wait in [0, 1000, 2000] {
-        assert_eq!(ints(con, &format!("RL.LEAKYBUCKET key 3 1 1000 AT {T0}"))[3], wait);
-    }
-    assert_eq!(ints(con, &format!("RL.LEAKYBUCKET key 3 1 1000 AT {T0}")), [1, 3, 0, 1000, 3000]);
-    assert_eq!(
-        ints(con, &format!("RL.PEEK key LEAKYBUCKET 3 1 1000 AT {}", T0 + 1_000_000))[..4],
-        [0, 3, 1, 2000]
-    );
-}
-
-#[test]
-fn a_smooth_limiter_lets_a_big_request_through_and_the_next_one_pays() {
-    let server = Server::start(&[]);
-    let con = &mut server.connection();
-    let mut at = T0;
-    for wait in [0i64, 1375, 1125, 875, 625, 500, 500, 500] {
-        assert_eq!(ints(con, &format!("RL.SMOOTH warm 2 1000 WARMUP 4000 AT {at}"))[3], wait);
-        at += wait.unsigned_abs() * 1000;
-    }
-    // Five are stored, the other 95 are owed: 9.5 s, and no more than 2 s may be waited for.
-    assert_eq!(
-        ints(con, &format!("RL.SMOOTH burst 10 1000 BURST 500 COST 100 AT {T0}")),
-        [0, 5, 0, 0, 10_000]
-    );
-    assert_eq!(ints(con, &format!("RL.SMOOTH burst 10 1000 BURST 500 MAXWAIT 2000 AT {T0}"))[3], 7500);
-    assert_eq!(ints(con, &format!("RL.PEEK burst SMOOTH 10 1000 BURST 500 AT {T0}"))[3], 9500);
-    assert_eq!(ints(con, &format!("RL.SMOOTH burst 10 1000 BURST 500 AT {T0}"))[3], 9500);
-    for wrong in ["FORCE", "PARTIAL", "RESERVE", "BURST 1 WARMUP 2", "COLDFACTOR 2", "MAXWAIT 1 MAXWAIT 2"] {
-        assert_eq!(error(con, &format!("RL.SMOOTH key 10 1000 {wrong}")), "ERR syntax error", "{wrong}");
-    }
-    let factor = error(con, "RL.SMOOTH key 10 1000 WARMUP 1 COLDFACTOR 0.5");
-    assert_eq!(factor, "ERR COLDFACTOR must be between 1 and 1000");
-    let century = error(con, "RL.SMOOTH key 1 3153600000000 COST 3");
-    assert_eq!(century, "ERR limit would take too long to refill");
-    assert!(error(con, "RL.SMOOTH warm 2 1000").starts_with("WRONGTYPE"), "another mode");
 }

@@ -2,9 +2,9 @@
 //!
 //! Of seeds 003 and 004 the limits in any order wait for `RL.MULTI`, and the limited stream for `RL.XADD`.
 
-use redis::{Connection, Value};
+use redis::Connection;
 
-use crate::support::{SECOND, Server, call, ints, text};
+use crate::support::{SECOND, Server, dump, ints, text};
 
 /// A Tuesday in 2023 at 18:00:00 UTC.
 const SIX: u64 = 1_699_984_800_000_000;
@@ -13,10 +13,6 @@ const MINUTE: u64 = 60 * SECOND;
 /// The reply to `line` as of `micros` after six o'clock.
 fn at(con: &mut Connection, micros: u64, line: &str) -> Vec<i64> {
     ints(con, &format!("{line} AT {}", SIX + micros))
-}
-
-fn dump(con: &mut Connection) -> Value {
-    call(con, &["DUMP", "key"]).unwrap()
 }
 
 // Seed 000: 100 per second, five seconds' worth at once.
@@ -124,9 +120,9 @@ fn a_token_bucket_keeps_its_tokens_if_they_are_too_few() {
     let server = Server::start(&[]);
     let con = &mut server.connection();
     assert_eq!(at(con, 0, "RL.TOKENBUCKET key 5 1 1000 COST 3"), [0, 5, 2, 0, 3000]);
-    let before = dump(con);
+    let before = dump(con, "key");
     assert_eq!(at(con, 0, "RL.TOKENBUCKET key 5 1 1000 COST 3"), [1, 5, 2, 1000, 3000]);
-    assert_eq!(dump(con), before);
+    assert_eq!(dump(con, "key"), before);
     assert_eq!(at(con, 0, "RL.TOKENBUCKET key 5 1 1000 COST 2"), [0, 5, 0, 0, 5000]);
 }
 
@@ -261,10 +257,10 @@ fn what_was_spent_at_18_05_of_240_per_hour_is_given_back_at_19_05() {
 
     // What is used in between comes back an hour later as well; a refused request changes no counter.
     assert_eq!(at(con, 30 * MINUTE, &format!("{ask} 220")), [0, 240, 0, 0, 3_600_000]);
-    let before = dump(con);
+    let before = dump(con, "key");
     assert_eq!(at(con, 64 * MINUTE, &format!("{ask} 20")), [1, 240, 0, 60_000, 1_560_000]);
     assert_eq!(at(con, 64 * MINUTE, &format!("{ask} 21")), [1, 240, 0, 1_560_000, 1_560_000]);
-    assert_eq!(dump(con), before);
+    assert_eq!(dump(con, "key"), before);
     assert_eq!(at(con, 65 * MINUTE, &format!("{ask} 20")), [0, 240, 0, 0, 3_600_000]);
     assert_eq!(at(con, 90 * MINUTE, &peek), [0, 240, 220, 0, 2_100_000]);
 }

@@ -138,19 +138,6 @@ fn a_hundred_thousand_entries_that_left_at_once_are_dropped_by_and_by() {
 }
 
 #[test]
-fn a_limit_is_checked_against_the_setting() {
-    let server = Server::start(&["--ratelimit.max-log-entries", "3"]);
-    let con = &mut server.connection();
-    assert_eq!(error(con, "RL.SLIDINGLOG log 4 1000"), "ERR limit must be between 1 and 3");
-    // In debt a log holds no more entries than that, and forgets nothing.
-    for i in 0..5 {
-        ints(con, &format!("RL.SLIDINGLOG log 3 10000 FORCE AT {}", T0 + i * SECOND));
-    }
-    assert!(text(con, "RL.INFO log").contains("stored_entries, 3, stored_cost, 5"));
-    assert!(error(con, "CONFIG SET ratelimit.max-log-entries 0").starts_with("ERR"));
-}
-
-#[test]
 fn another_window_or_limit_finds_the_same_entries() {
     let server = Server::start(&[]);
     let con = &mut server.connection();

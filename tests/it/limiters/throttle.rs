@@ -1,5 +1,6 @@
 //! `RL.THROTTLE` and `CL.THROTTLE`: what redis-cell's callers expect, without what crashes it.
 
+use crate::support::dice::Dice;
 use crate::support::{Server, T0, WRONG_TYPE, call_bytes, error, faulty_module, info, ints, simple, text};
 
 #[test]
@@ -107,11 +108,8 @@ impl Cell {
 fn it_decides_as_redis_cell_documents_over_random_histories() {
     let server = Server::start(&[]);
     let con = &mut server.connection();
-    let mut seed = 2_026u64;
-    let mut random = move |below: u64| {
-        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (seed >> 33) % below
-    };
+    let mut dice = Dice::new(2_026);
+    let mut random = |below| dice.below(below);
     let mut limited = 0;
     for key in 0..200 {
         let (burst, count, period) = (random(20), 1 + random(40), 1 + random(90));

@@ -1,13 +1,7 @@
 //! `RL.MULTI`, `RL.MULTIPEEK`, `RL.MULTIREFUND`: several limits on several keys, all or nothing.
 
-use std::thread;
-
-use redis::Value;
-
-use crate::support::{
-    AOF_AT_ONCE, SECOND, Server, T0, WRONG_TYPE, call, call_bytes, dump, error, error_line, info, ints,
-    multi, sync, text,
-};
+use crate::support::dice::Dice;
+use crate::support::{SECOND, Server, T0, dump, ints, multi, text};
 
 #[test]
 fn all_are_charged_or_none_and_the_reply_tells_which_limit_binds() {
@@ -117,77 +111,6 @@ fn what_is_given_back_is_given_back_to_each() {
 }
 
 #[test]
-fn what_is_wrong_is_told_and_changes_nothing() {
-    let server = Server::start(&[]);
-    let con = &mut server.connection();
-    multi(con, "RL.MULTI 1 several LIMIT GCRA 9 1 1000000 LIMIT FIXEDWINDOW 5 1000000");
-    ints(con, "RL.GCRA alone 9 1 1000000");
-    text(con, "RL.SHED shed 0.5");
-    text(con, "SET text x");
-    let digest = text(con, "DEBUG DIGEST");
-    let syntax = "ERR syntax error";
-    let many = (0..65).map(|i| format!("LIMIT GCRA 1 1 {}", 1000 + i)).collect::<Vec<_>>().join(" ");
-    let keys = (0..33).map(|i| format!("key{i}")).collect::<Vec<_>>().join(" ");
-    let arity = |name: &str| format!("ERR wrong number of arguments for '{name}' command");
-    for (line, expected) in [
-        ("RL.MULTI 1 k", arity("rl.multi")),
-        ("RL.MULTI 1 k LIMIT", arity("rl.multi")),
-        ("RL.MULTI 1 k COST 1", arity("rl.multi")),
-        ("RL.MULTI 1 k FORCE", arity("rl.multi")),
-        ("RL.MULTI 1 k LIMIT GCRA 1 1 1000 LIMIT", syntax.into()),
-        ("RL.MULTI 2 k LIMIT", arity("rl.multi")),
-        ("RL.MULTI 1 k LIMIT GCRA 1 1", syntax.into()),
-        ("RL.MULTIPEEK 1 k", arity("rl.multipeek")),
-        ("RL.MULTI 0 k LIMIT GCRA 1 1 1000", "ERR numkeys must be between 1 and 64".into()),
-        ("RL.MULTI 65 k LIMIT GCRA 1 1 1000", "ERR numkeys must be between 1 and 64".into()),
-        ("RL.MULTI x k LIMIT GCRA 1 1 1000", "ERR value is not an integer or out of range".into()),
-        ("RL.MULTI 2 k k LIMIT GCRA 1 1 1000", "ERR keys must differ".into()),
-        ("RL.MULTI 1 k COST 1 FORCE x", syntax.into()),
-        ("RL.MULTI 1 k GCRA 1 1 1000", syntax.into()),
-        ("RL.MULTI 1 k PARTIAL LIMIT GCRA 1 1 1000", syntax.into()),
-        ("RL.MULTI 1 k RESERVE LIMIT GCRA 1 1 1000", syntax.into()),
-        ("RL.MULTI 1 k LIMIT GCRA 1 1 1000 FORCE", syntax.into()),
-        ("RL.MULTI 1 k LIMIT GCRA 1 1 1000 RESERVE", syntax.into()),
-        ("RL.MULTI 1 k LIMIT GCRA 1 1 1000 AT 1700002800000000", syntax.into()),
-        ("RL.MULTI 1 k LIMIT GCRA 1 1 1000 ON 1 ON 1", syntax.into()),
-        ("RL.MULTI 1 k ON 1 LIMIT GCRA 1 1 1000 NOSUCH", syntax.into()),
-        ("RL.MULTI 1 k LIMIT NOSUCH 1 1 1000", syntax.into()),
-        ("RL.MULTI 1 k LIMIT SHED 0.5", syntax.into()),
-        ("RL.MULTI 1 k LIMIT SLIDINGLOG 5 1000 COUNTREFUSED", syntax.into()),
-        ("RL.MULTI 1 k FORCE LIMIT CONCURRENT 5 1000 id", syntax.into()),
-        ("RL.MULTI 1 k FORCE LIMIT SMOOTH 5 1000", syntax.into()),
-        ("RL.MULTIREFUND 1 k LIMIT CONCURRENT 5 1000 id", syntax.into()),
-        ("RL.MULTIREFUND 1 k FORCE LIMIT GCRA 1 1 1000", syntax.into()),
-        ("RL.MULTIPEEK 1 k FORCE LIMIT GCRA 1 1 1000", syntax.into()),
-        // Two equal ones, also where only one of them says on which key.
-        ("RL.MULTI 1 k LIMIT GCRA 1 1 1000 LIMIT GCRA 2 2 1000", syntax.into()),
-        ("RL.MULTI 2 k l LIMIT GCRA 1 1 1000 LIMIT GCRA 2 2 1000 ON 2", syntax.into()),
-        ("RL.MULTI 2 k l LIMIT GCRA 1 1 1000 ON 3", "ERR ON must be between 1 and 2".into()),
-        ("RL.MULTI 2 k l LIMIT GCRA 1 1 1000 ON 0", "ERR ON must be between 1 and 2".into()),
-        ("RL.MULTI 2 k l ON 1 LIMIT GCRA 1 1 1000", syntax.into()),
-        ("RL.MULTI 1 k LIMIT GCRA 1 1 0", "ERR period must be between 1 and 3153600000000".into()),
-        (&format!("RL.MULTI 1 k {many}"), "ERR at most 64 pairs of a limit and a key".into()),
-        (
-            &format!("RL.MULTI 33 {keys} LIMIT GCRA 1 1 1000 LIMIT FIXEDWINDOW 1 1000"),
-            "ERR at most 64 pairs of a limit and a key".into(),
-        ),
-        // The last of them is why nothing is charged.
-        ("RL.MULTI 3 new several text LIMIT GCRA 9 1 1000000", WRONG_TYPE.into()),
-        ("RL.MULTI 2 new shed LIMIT GCRA 9 1 1000000", WRONG_TYPE.into()),
-        (
-            "RL.MULTI 2 alone new FORCE COST 9007199254740991 LIMIT TOKENBUCKET 1 1 1000 ON 2 COST 1 LIMIT GCRA 9 1 1000000",
-            "ERR limit would take too long to refill".into(),
-        ),
-        ("RL.GCRA several 9 1 1000000", WRONG_TYPE.into()),
-        ("RL.SHED several 0.5", WRONG_TYPE.into()),
-        ("RL.CONCURRENT several 5 1000 id", WRONG_TYPE.into()),
-    ] {
-        assert_eq!(error(con, line), expected, "{line}");
-        assert_eq!(text(con, "DEBUG DIGEST"), digest, "{line}");
-    }
-}
-
-#[test]
 fn carlsons_windows_in_any_order_give_the_same_verdicts() {
     let server = Server::start(&[]);
     let con = &mut server.connection();
@@ -197,11 +120,8 @@ fn carlsons_windows_in_any_order_give_the_same_verdicts() {
         "LIMIT SLIDINGWINDOW 240 3600000 PRECISION 60000 ",
     ];
     let orders = [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]];
-    let mut seed = 7u64;
-    let mut random = move |below: u64| {
-        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (seed >> 33) % below
-    };
+    let mut dice = Dice::new(7);
+    let mut random = |below| dice.below(below);
     let (mut at, mut refused) = (T0, [0; 3]);
     for step in 0..1000 {
         // Now in bursts, now minutes apart.
@@ -230,122 +150,4 @@ fn carlsons_windows_in_any_order_give_the_same_verdicts() {
     // The same bytes, in whatever order they were named.
     let expected = dump(con, "key0");
     assert!((1..6).all(|key| dump(con, &format!("key{key}")) == expected));
-}
-
-#[test]
-fn one_command_goes_to_replicas_for_an_admitted_call_and_none_for_a_refused_one() {
-    let server = Server::start(&AOF_AT_ONCE);
-    let replica = server.replica(&["--propagation-error-behavior", "panic"]);
-    let con = &mut server.connection();
-    let applied = || -> u64 {
-        sync(&server, &replica);
-        let stats = info(&mut replica.connection(), "commandstats", "cmdstat_rl.apply").unwrap_or_default();
-        stats.trim_start_matches("calls=").split(',').next().unwrap().parse().unwrap_or(0)
-    };
-    let limits = "LIMIT GCRA 0 1 3600000 LIMIT FIXEDWINDOW 5 3600000";
-    multi(con, &format!("RL.MULTI 3 a b c {limits}"));
-    assert_eq!(applied(), 1);
-    let size = info(con, "persistence", "aof_current_size");
-    for line in [
-        format!("RL.MULTI 3 d a b {limits}"),
-        format!("RL.MULTI 2 a d COST 0 {limits}"),
-        format!("RL.MULTIPEEK 2 a d {limits}"),
-        format!("RL.MULTIREFUND 1 d {limits}"),
-    ] {
-        multi(con, &line);
-        assert_eq!(applied(), 1, "{line}");
-        assert_eq!(info(con, "persistence", "aof_current_size"), size, "{line}");
-    }
-    assert_eq!(text(con, "EXISTS d"), "0");
-    let (all, _) = multi(&mut replica.connection(), &format!("RL.MULTIPEEK 2 a d {limits}"));
-    assert_eq!(all[0], 1);
-    assert!(error(&mut replica.connection(), &format!("RL.MULTI 1 a {limits}")).starts_with("READONLY"));
-    assert_eq!(info(con, "ratelimit", "ratelimit_multi_admitted").as_deref(), Some("1"));
-    assert_eq!(info(con, "ratelimit", "ratelimit_multi_refused").as_deref(), Some("1"));
-}
-
-#[test]
-fn many_clients_at_once_get_exactly_what_the_limits_allow() {
-    let server = Server::start(&[]);
-    let threads: Vec<_> = (0..32)
-        .map(|client| {
-            let mut con = server.connection();
-            thread::spawn(move || {
-                let line = format!(
-                    "RL.MULTI 2 user all LIMIT FIXEDWINDOW 700 3600000 ON 1 LIMIT SLIDINGLOG 500 3600000 ON 2 \
-                     LIMIT TOKENBUCKET 900 1 3600000 LIMIT CONCURRENT 10000 3600000 {client}- ON 2"
-                );
-                (0..100)
-                    .filter(|i| multi(&mut con, &line.replace("- ON", &format!("-{i} ON"))).0[0] == 0)
-                    .count()
-            })
-        })
-        .collect();
-    let admitted: usize = threads.into_iter().map(|thread| thread.join().unwrap()).sum();
-    assert_eq!(admitted, 500);
-    let con = &mut server.connection();
-    let (_, each) = multi(
-        con,
-        "RL.MULTIPEEK 2 user all LIMIT FIXEDWINDOW 700 3600000 ON 1 LIMIT SLIDINGLOG 500 3600000 ON 2 \
-         LIMIT TOKENBUCKET 900 1 3600000",
-    );
-    let left: Vec<i64> = each.iter().map(|five| five[2]).collect();
-    assert_eq!(left, [200, 0, 400, 400]);
-}
-
-#[test]
-fn the_server_finds_the_keys() {
-    let server = Server::start(&[]);
-    let con = &mut server.connection();
-    let keys = text(con, "COMMAND GETKEYS RL.MULTI 2 a b LIMIT GCRA 1 1 1000 ON 1");
-    assert_eq!(keys, "[a, b]");
-    // A number that cannot be right names none: the error is the command's own, on a cluster too.
-    for wrong in ["5", "0", "-1", "x"] {
-        error(con, &format!("COMMAND GETKEYS RL.MULTI {wrong} a b LIMIT"));
-    }
-    let flags = text(con, "COMMAND GETKEYSANDFLAGS RL.MULTIPEEK 1 a LIMIT GCRA 1 1 1000");
-    assert_eq!(flags, "[[a, [RO, access]]]");
-}
-
-#[test]
-fn a_call_of_a_megabyte_is_refused_before_it_costs_anything() {
-    let server = Server::start(&[]);
-    let con = &mut server.connection();
-    let keys: Vec<String> = (0..64).map(|i| format!("key{i}")).collect();
-    let mut words = vec!["RL.MULTIPEEK".to_string(), "64".into()];
-    words.extend(keys);
-    for i in 1..=40_000 {
-        words.extend(format!("LIMIT GCRA 1 1 {i}").split(' ').map(String::from));
-    }
-    let words: Vec<&[u8]> = words.iter().map(String::as_bytes).collect();
-    text(con, "SLOWLOG RESET");
-    text(con, "CONFIG SET slowlog-log-slower-than 1000000");
-    let refused = call_bytes(con, &words).unwrap_err();
-    assert_eq!(error_line(&refused), "ERR at most 64 pairs of a limit and a key");
-    assert_eq!(text(con, "SLOWLOG LEN"), "0", "it took less than a second");
-}
-
-#[test]
-fn who_watches_a_key_is_disturbed_by_a_charge_and_by_no_refusal() {
-    let server = Server::start(&[]);
-    let (watcher, other) = (&mut server.connection(), &mut server.connection());
-    let limits = "LIMIT GCRA 9 1 3600000 LIMIT CONCURRENT 5 3600000 a";
-    multi(other, &format!("RL.MULTI 1 key {limits}"));
-    for (line, executes) in [
-        (format!("RL.MULTI 2 new key COST 11 {limits}"), true),
-        (format!("RL.MULTIPEEK 1 key {limits}"), true),
-        (format!("RL.MULTI 1 key COST 0 {limits}"), true),
-        (format!("RL.MULTI 1 key {limits}"), false),
-        ("RL.MULTIREFUND 1 key LIMIT GCRA 9 1 3600000".into(), false),
-        ("RL.RENEW key 3600000 a".into(), false),
-        ("RL.RELEASE key nobody".into(), true),
-        ("RL.RELEASE key a".into(), false),
-    ] {
-        for command in ["WATCH key", "MULTI", "PING"] {
-            text(watcher, command);
-        }
-        text(other, &line);
-        let reply = call(watcher, &["EXEC"]).unwrap();
-        assert_eq!(reply != Value::Nil, executes, "{line}");
-    }
 }

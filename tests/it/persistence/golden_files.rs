@@ -3,8 +3,8 @@
 //!
 //! A change of the encoding needs a loader for the old one: golden files of old encodings are never rewritten. What
 //! is written differently from now on gets a folder of its own: name it in `FOLDERS`, and have it made by
-//! `RATELIMIT_GOLDEN=write cargo test --test it golden_files` on the oldest server there is, Redis 7.0, whose files newer ones
-//! can read.
+//! `RATELIMIT_GOLDEN=write cargo test --test it golden_files` on the oldest server there is, Redis 7.0, whose files
+//! newer ones can read.
 
 use std::fmt::Write;
 use std::fs;

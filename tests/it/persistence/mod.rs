@@ -1,4 +1,4 @@
-//! RDB and append-only files: their bytes, and what is left after a kill or a disk that fails.
+//! RDB and append-only files: old ones are read, and a kill or a failing disk loses no answered call.
 
 mod crash;
 mod disk_failure;

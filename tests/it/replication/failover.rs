@@ -1,6 +1,6 @@
 //! Sentinels replace a primary that was killed amid calls: what replicas acknowledged counts, and the limit goes on.
 //!
-//! (`cluster/slots.rs` does it with a cluster, whose replicas elect each other.)
+//! (`cluster/promotion.rs` does it with a cluster, whose replicas elect each other.)
 
 use redis::{Connection, Value};
 

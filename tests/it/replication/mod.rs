@@ -1,6 +1,6 @@
 //! Replicas and append-only files hold what the primary holds, also over a failover and an upgrade.
 
-mod copies;
+mod copies_agree;
 mod failover;
 mod payloads;
 mod random_histories;

@@ -1,8 +1,10 @@
 //! Dumps and effects that nobody of ours wrote: an error or a working key, never a crash.
 
-use redis::{Connection, Value};
+use redis::Connection;
 
-use crate::support::{Server, call, call_bytes, error_line, ints, last_payload, text, used_memory};
+use crate::support::{
+    Server, call, call_bytes, dump_bytes, error_line, ints, last_payload, text, used_memory,
+};
 
 const MAKE: [&str; 11] = [
     "RL.TOKENBUCKET key 10 3 3600000 COST 2",
@@ -24,13 +26,6 @@ const TOGETHER: &str = "RL.MULTI 1 key LIMIT GCRA 9 3 1000 COST 2 LIMIT SLIDINGL
 
 fn make(con: &mut Connection, line: &str) {
     call(con, &line.split_whitespace().collect::<Vec<_>>()).unwrap();
-}
-
-fn dump(con: &mut Connection, key: &str) -> Vec<u8> {
-    match call(con, &["DUMP", key]).unwrap() {
-        Value::BulkString(bytes) => bytes,
-        other => panic!("DUMP {key}: {other:?}"),
-    }
 }
 
 /// Asks a key everything. Whatever it replies, it is no defect of ours and the server lives.
@@ -81,7 +76,7 @@ fn dumps_with_any_byte_changed_or_cut_anywhere() {
     for line in MAKE.into_iter().chain([TOGETHER]) {
         text(con, "DEL key");
         make(con, line);
-        let whole = dump(con, "key");
+        let whole = dump_bytes(con, "key");
         // The last ten bytes are the RDB version and the checksum.
         let body = whole.len() - 10;
         for i in 0..body {
@@ -114,7 +109,7 @@ fn a_dump_with_bytes_left_over_is_refused_and_leaks_nothing() {
     }
     // Type and module id (10 bytes), the opcode of a string, its length (2 bytes), the kind, last, the number of
     // leases: one less than there are leaves bytes over.
-    let whole = dump(con, "key");
+    let whole = dump_bytes(con, "key");
     let mut short = whole.clone();
     let count = short.windows(8).position(|window| window == 60u64.to_le_bytes()).unwrap();
     short[count] = 59;
@@ -140,11 +135,11 @@ fn effects_with_any_byte_changed_or_cut_anywhere_change_all_or_nothing() {
         text(con, "DEL key");
         make(con, line);
         let payload = last_payload(&server);
-        let before = dump(con, "key");
+        let before = dump_bytes(con, "key");
         call_bytes(con, &[b"RL.APPLY", b"key", &payload]).unwrap();
-        assert_eq!(dump(con, "key"), before, "an effect applied twice is applied once");
+        assert_eq!(dump_bytes(con, "key"), before, "an effect applied twice is applied once");
         call_bytes(con, &[b"RL.APPLY", b"missing", &payload]).unwrap();
-        assert_eq!(dump(con, "missing"), before, "{line}: one that made a key makes it anywhere");
+        assert_eq!(dump_bytes(con, "missing"), before, "{line}: one that made a key makes it anywhere");
         assert_eq!(text(con, "PEXPIRETIME missing"), text(con, "PEXPIRETIME key"));
 
         for i in 0..payload.len() {
@@ -161,7 +156,7 @@ fn effects_with_any_byte_changed_or_cut_anywhere_change_all_or_nothing() {
                 let reply = call_bytes(con, &[b"RL.APPLY", b"other", &payload, b"key", &mutant]);
                 if let Err(error) = reply {
                     assert_eq!(error_line(&error), "ERR malformed payload, or one of a newer version");
-                    assert_eq!(dump(con, "key"), before);
+                    assert_eq!(dump_bytes(con, "key"), before);
                     assert_eq!(text(con, "EXISTS other"), "0");
                 } else {
                     exercise(con, "key");
@@ -177,7 +172,7 @@ fn effects_of_other_versions_kinds_and_lengths_are_errors() {
     let server = Server::start(&[]);
     let con = &mut server.connection();
     ints(con, "RL.GCRA key 1 1 3600000");
-    let before = dump(con, "key");
+    let before = dump_bytes(con, "key");
     let huge = [&[1, 6, 2][..], &[0; 8], &u64::MAX.to_le_bytes()].concat();
     let payloads: [&[u8]; 9] = [
         b"",
@@ -193,7 +188,7 @@ fn effects_of_other_versions_kinds_and_lengths_are_errors() {
     for payload in payloads {
         let error = call_bytes(con, &[b"RL.APPLY", b"key", payload]).unwrap_err();
         assert_eq!(error_line(&error), "ERR malformed payload, or one of a newer version", "{payload:?}");
-        assert_eq!(dump(con, "key"), before);
+        assert_eq!(dump_bytes(con, "key"), before);
     }
     let odd = call_bytes(con, &[b"RL.APPLY", b"key", b"x", b"other"]).unwrap_err();
     assert_eq!(error_line(&odd), "ERR wrong number of arguments for 'rl.apply' command");
@@ -224,14 +219,14 @@ fn an_effect_replaces_a_key_of_another_kind() {
     let server = Server::start(&["--appendonly", "yes", "--appendfsync", "always"]);
     let con = &mut server.connection();
     ints(con, "RL.GCRA key 9 3 3600000 COST 2");
-    let (payload, gcra) = (last_payload(&server), dump(con, "key"));
+    let (payload, gcra) = (last_payload(&server), dump_bytes(con, "key"));
     for other in
         ["SET key x", "LPUSH key x", "RL.TOKENBUCKET key 1 1 3600000", "RL.CONCURRENT key 1 3600000 a"]
     {
         text(con, "DEL key");
         text(con, other);
         call_bytes(con, &[b"RL.APPLY", b"key", &payload]).unwrap();
-        assert_eq!(dump(con, "key"), gcra, "{other}");
+        assert_eq!(dump_bytes(con, "key"), gcra, "{other}");
         assert!(text(con, "PTTL key").parse::<i64>().unwrap() > 0);
     }
 }

@@ -12,7 +12,7 @@ use crate::support::called::{CALLED, LIMIT, remaining, words};
 use crate::support::contents::contents;
 use crate::support::load::{Course, Load};
 use crate::support::{
-    self, Server, call, connect, faulty_module, info, refused, simple, sync, text, wait_for,
+    Server, call, connect, faulty_module, info, module, refused, simple, sync, text, wait_for,
 };
 
 /// Between two calls of a client: a fast machine needs more than three minutes to reach a limit.
@@ -23,7 +23,7 @@ const KEPT: [&str; 4] = ["--save", "3600 1", "--repl-backlog-size", "64mb"];
 
 #[test]
 fn an_upgrade_of_one_after_the_other_loses_no_call() {
-    let installed = Installed::new(&support::module());
+    let installed = Installed::new(&module());
     let mut first = Server::start_with(Some(&installed.file), &KEPT);
     let port = first.port.to_string();
     let args = [&KEPT[..], &["--replicaof", "127.0.0.1", &port]].concat();

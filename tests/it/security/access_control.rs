@@ -3,10 +3,9 @@
 
 use redis::Connection;
 
-use crate::support::{SECOND, Server, call, dump, error, error_line, ints, skipped, text};
+use crate::support::{PROMPT, SECOND, Server, call, clock, dump, error, error_line, ints, skipped, text};
 
 const PAGE: &str = include_str!("../../../SECURITY.md");
-const PROMPT: &str = "127.0.0.1:6379> ";
 
 /// A user, whether it needs our own category, and lines that it may send and may not. Lines that are allowed may
 /// still end in an error, of another kind.
@@ -162,7 +161,7 @@ fn whoever_says_the_time_has_what_the_future_would_give_and_can_make_it_pass() {
     let con = &mut server.connection();
     // Of an hour, so that minutes are left wherever it matters when a slow machine makes its calls.
     let gate = "RL.FIXEDWINDOW key 1 3600000";
-    let now: u64 = text(con, "TIME").trim_matches(['[', ']']).split(", ").next().unwrap().parse().unwrap();
+    let now = clock(con);
     let minutes_ago = |minutes: u64| format!("AT {}", (now - 60 * minutes) * SECOND);
     let at = |minutes: u64| format!("{gate} {}", minutes_ago(minutes));
     assert_eq!([ints(con, gate)[0], ints(con, gate)[0]], [0, 1]);
@@ -185,6 +184,22 @@ fn whoever_says_the_time_has_what_the_future_would_give_and_can_make_it_pass() {
     let before = dump(con, "pool");
     ints(con, &format!("RL.PEEK pool CONCURRENT 1 3600000 c {}", minutes_ago(300)));
     assert_eq!(dump(con, "pool"), before);
+}
+
+#[test]
+fn a_client_that_only_may_look_may_only_look() {
+    let server = Server::start(&[]);
+    let con = &mut server.connection();
+    ints(con, "RL.GCRA key 1 1 3600000");
+    text(con, "ACL SETUSER app on nopass ~* +rl.gcra");
+    text(con, "ACL SETUSER board on nopass %R~* +rl.peek +rl.info +rl.gcra");
+    text(con, "AUTH app x");
+    assert_eq!(ints(con, "RL.GCRA key 1 1 3600000")[0], 0);
+    assert!(error(con, "RL.APPLY key x").starts_with("NOPERM"));
+    text(con, "AUTH board x");
+    assert_eq!(ints(con, "RL.PEEK key GCRA 1 1 3600000")[0], 1);
+    // The key specifications say what reads and what writes.
+    assert!(error(con, "RL.GCRA key 1 1 3600000").starts_with("NOPERM"));
 }
 
 fn acl_line(line: &str) -> Option<&str> {

@@ -1,8 +1,8 @@
-//! A panic of ours does not take the server down, and a server that cannot carry the module refuses it.
+//! A panic in the module does not end the server, and a server without a needed function refuses the module.
 
 use redis::Value;
 
-use crate::support::{self, Server, call, call_bytes, error, error_line, faulty_module, info, ints, text};
+use crate::support::{Server, call, call_bytes, error, error_line, faulty_module, info, ints, text};
 
 #[test]
 fn a_panic_in_a_command_is_an_error_reply() {
@@ -42,24 +42,4 @@ fn a_server_without_a_needed_function_refuses_the_module_and_says_which() {
     let without = ["WITHOUT", "RedisModule_Replicate"];
     let log = Server::try_start_with(Some(&module), &without, &[]).err().unwrap();
     assert!(log.contains("ratelimit not loaded: the server has no RedisModule_Replicate"), "{log}");
-}
-
-#[test]
-fn arguments_that_the_module_does_not_take_are_refused() {
-    let log = Server::try_start_with(Some(&support::module()), &["max-leases", "5"], &[]).err().unwrap();
-    assert!(log.contains("ratelimit not loaded: it takes no arguments"), "{log}");
-}
-
-#[test]
-fn a_setting_that_may_not_be_is_refused_with_the_module() {
-    for (setting, value) in [("max-leases", "0"), ("max-log-entries", "100000001"), ("events", "perhaps")] {
-        let log = Server::try_start_with(
-            Some(&support::module()),
-            &[],
-            &[&format!("--ratelimit.{setting}"), value],
-        );
-        let log = log.err().unwrap();
-        let told = "ratelimit not loaded: a ratelimit.* setting is not what it may be";
-        assert!(log.contains(told), "{setting} {value}: {log}");
-    }
 }

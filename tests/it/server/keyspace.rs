@@ -1,8 +1,8 @@
-//! Keys of the module among the server's commands for keys of any kind: copies, dumps, expiry, memory, digests.
+//! Keys of the module among the server's commands for keys of any kind: copies, dumps, expiry, digests.
 
-use redis::{Connection, Value};
+use redis::Connection;
 
-use crate::support::{Server, T0, call, call_bytes, ints, multi, text, used_memory, wait_for};
+use crate::support::{Server, T0, call_bytes, dump_bytes, ints, multi, text, wait_for};
 
 /// One key of each kind, by its name, made as of now.
 const KEYS: [(&str, &str, &str); 10] = [
@@ -36,13 +36,6 @@ fn remaining(con: &mut Connection, key: &str, limiter: &str) -> i64 {
     ints(con, &format!("RL.PEEK {key} {limiter}"))[2]
 }
 
-fn dump(con: &mut Connection, key: &str) -> Vec<u8> {
-    match call(con, &["DUMP", key]).unwrap() {
-        Value::BulkString(bytes) => bytes,
-        other => panic!("DUMP {key}: {other:?}"),
-    }
-}
-
 #[test]
 fn copies_renamed_moved_and_restored_keys_are_the_same_limiter() {
     let server = Server::start(&[]);
@@ -50,21 +43,21 @@ fn copies_renamed_moved_and_restored_keys_are_the_same_limiter() {
     make_all(con);
     for (key, _, limiter) in KEYS {
         let before = remaining(con, key, limiter);
-        let bytes = dump(con, key);
+        let bytes = dump_bytes(con, key);
         let digest = text(con, &format!("DEBUG DIGEST-VALUE {key}"));
 
         text(con, &format!("COPY {key} copy"));
-        assert_eq!(dump(con, "copy"), bytes, "{key}");
+        assert_eq!(dump_bytes(con, "copy"), bytes, "{key}");
         assert_eq!(text(con, "PEXPIRETIME copy"), text(con, &format!("PEXPIRETIME {key}")));
         assert_eq!(text(con, "DEBUG DIGEST-VALUE copy"), digest);
         // A charge of the copy leaves the original alone.
         ints(con, &format!("RL.{}", limiter.replacen(' ', " copy ", 1)));
-        assert_ne!(dump(con, "copy"), bytes);
+        assert_ne!(dump_bytes(con, "copy"), bytes);
         assert_ne!(text(con, "DEBUG DIGEST-VALUE copy"), digest);
-        assert_eq!(dump(con, key), bytes);
+        assert_eq!(dump_bytes(con, key), bytes);
 
         call_bytes(con, &[b"RESTORE", b"restored", b"0", &bytes]).unwrap();
-        assert_eq!(dump(con, "restored"), bytes);
+        assert_eq!(dump_bytes(con, "restored"), bytes);
         assert_eq!(remaining(con, "restored", limiter), before);
         // Restored without a time to live, it gets one by its next charge.
         assert_eq!(text(con, "PTTL restored"), "-1");
@@ -74,7 +67,7 @@ fn copies_renamed_moved_and_restored_keys_are_the_same_limiter() {
         text(con, &format!("RENAME {key} renamed"));
         text(con, "MOVE renamed 5");
         text(con, "SELECT 5");
-        assert_eq!(dump(con, "renamed"), bytes);
+        assert_eq!(dump_bytes(con, "renamed"), bytes);
         assert_eq!(remaining(con, "renamed", limiter), before);
         text(con, "SELECT 0");
         text(con, "FLUSHALL");
@@ -114,9 +107,9 @@ fn a_key_with_limits_of_all_kinds_is_told_of_and_restored_as_it_is() {
     let usage: i64 = text(con, "MEMORY USAGE all").parse().unwrap();
     assert!((1000..2000).contains(&usage), "{usage}");
 
-    let bytes = dump(con, "all");
+    let bytes = dump_bytes(con, "all");
     call_bytes(con, &[b"RESTORE", b"two", b"0", &bytes]).unwrap();
-    assert_eq!(dump(con, "two"), bytes);
+    assert_eq!(dump_bytes(con, "two"), bytes);
     assert_eq!(text(con, "MEMORY USAGE two SAMPLES 0"), text(con, "MEMORY USAGE all SAMPLES 0"));
     let told_of = |told: &str| told.split(", expires_at_ms").next().unwrap().to_string();
     assert_eq!(told_of(&text(con, "RL.INFO two")), told_of(&told));
@@ -191,64 +184,4 @@ fn a_copy_of_a_persisted_key_expires_once_it_is_charged() {
     assert_eq!(text(con, "PTTL copy"), "-1");
     ints(con, "RL.GCRA copy 1000 1000 3600000");
     assert!(text(con, "PTTL copy").parse::<i64>().unwrap() > 0);
-}
-
-#[test]
-fn memory_usage_is_what_the_allocator_gave() {
-    let server = Server::start(&[]);
-    let con = &mut server.connection();
-    let usage = |con: &mut Connection, key: &str| -> i64 {
-        text(con, &format!("MEMORY USAGE {key}")).parse().unwrap()
-    };
-    // The value is 64 bytes; servers differ in what they add for the key.
-    ints(con, "RL.GCRA key 15 30 60000");
-    let small = usage(con, "key");
-    assert!((64..=64 + 64).contains(&small), "{small}");
-
-    let before = used_memory(con);
-    for id in 0..20_000 {
-        ints(con, &format!("RL.CONCURRENT table 100000 3600000 lease:{id:08}"));
-    }
-    let (grown, told) = (used_memory(con) - before, usage(con, "table"));
-    assert!((told - grown).abs() < grown / 5, "told {told}, grown by {grown}");
-    assert!(grown < 20_000 * 200, "{} bytes a lease", grown / 20_000);
-}
-
-#[test]
-fn renewals_take_no_more_memory() {
-    let server = Server::start(&[]);
-    let con = &mut server.connection();
-    let id = |i: u32| format!("{i:0>256}");
-    let hold_all = |con: &mut Connection| {
-        for i in 0..1000 {
-            ints(con, &format!("RL.CONCURRENT table 100000 3600000 {}", id(i)));
-        }
-    };
-    hold_all(con);
-    let before = used_memory(con);
-    hold_all(con);
-    for i in 0..1000 {
-        ints(con, &format!("RL.RENEW table 3600000 {}", id(i)));
-    }
-    let grown = used_memory(con) - before;
-    assert!(grown < 50_000, "grown by {grown}");
-}
-
-#[test]
-fn all_memory_comes_back() {
-    let server = Server::start(&[]);
-    let con = &mut server.connection();
-    let round = |con: &mut Connection| {
-        for i in 0..3000 {
-            ints(con, &format!("RL.CONCURRENT table 100000 3600000 lease:{i}"));
-            ints(con, &format!("RL.SLIDINGWINDOW swp:{} 100 1000 PRECISION 10", i % 50));
-            ints(con, &format!("RL.GCRA gcra:{i} 15 30 60000"));
-        }
-        text(con, "FLUSHALL SYNC");
-    };
-    round(con);
-    let before = used_memory(con);
-    round(con);
-    let after = used_memory(con);
-    assert!((after - before).abs() < 100_000, "{before} before, {after} after");
 }

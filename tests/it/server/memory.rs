@@ -1,8 +1,10 @@
 //! Memory: all of it comes back however a key ends, and a key tells what it takes. `RATELIMIT_MEMORY=long` takes a
 //! million keys instead of a hundred thousand.
 
+use redis::Connection;
+
 use crate::support::kinds::{KINDS, charge, flood, settled};
-use crate::support::{Server, T0, info, text, wait_for};
+use crate::support::{Server, T0, info, ints, text, used_memory, wait_for};
 
 /// The life of one key: charged twice, refused, joined by another limit and parted from it, given back.
 fn live(number: usize) -> Vec<String> {
@@ -80,7 +82,7 @@ fn all_memory_comes_back_however_a_key_ends() {
 fn memory_usage_of_many_small_keys_is_what_the_allocator_gave() {
     let server = Server::start(&[]);
     // What the server takes for a key, its expiry and a module's value besides what it tells of them: the same for all
-    // keys of ours. (That of the smallest is within bounds of its own in keyspace.rs.)
+    // keys of ours. (That of the smallest has bounds of its own below.)
     let (grown, told) = grown_and_told(&server, 6000, |key, _| vec![format!("RL.UNIFORM {key} 3600000")]);
     let servers_own = grown - told;
     let mut wrong = Vec::new();
@@ -137,4 +139,64 @@ fn within_a_tenth(what: &str, told: i64, taken: i64) -> Option<String> {
     let line = format!("{what}: told {told}, took {taken}");
     println!("{line}");
     ((told - taken).abs() * 10 > taken).then_some(line)
+}
+
+#[test]
+fn memory_usage_of_the_smallest_and_of_a_large_key_is_what_the_allocator_gave() {
+    let server = Server::start(&[]);
+    let con = &mut server.connection();
+    let usage = |con: &mut Connection, key: &str| -> i64 {
+        text(con, &format!("MEMORY USAGE {key}")).parse().unwrap()
+    };
+    // The value is 64 bytes; servers differ in what they add for the key.
+    ints(con, "RL.GCRA key 15 30 60000");
+    let small = usage(con, "key");
+    assert!((64..=64 + 64).contains(&small), "{small}");
+
+    let before = used_memory(con);
+    for id in 0..20_000 {
+        ints(con, &format!("RL.CONCURRENT table 100000 3600000 lease:{id:08}"));
+    }
+    let (grown, told) = (used_memory(con) - before, usage(con, "table"));
+    assert!((told - grown).abs() < grown / 5, "told {told}, grown by {grown}");
+    assert!(grown < 20_000 * 200, "{} bytes a lease", grown / 20_000);
+}
+
+#[test]
+fn renewals_take_no_more_memory() {
+    let server = Server::start(&[]);
+    let con = &mut server.connection();
+    let id = |i: u32| format!("{i:0>256}");
+    let hold_all = |con: &mut Connection| {
+        for i in 0..1000 {
+            ints(con, &format!("RL.CONCURRENT table 100000 3600000 {}", id(i)));
+        }
+    };
+    hold_all(con);
+    let before = used_memory(con);
+    hold_all(con);
+    for i in 0..1000 {
+        ints(con, &format!("RL.RENEW table 3600000 {}", id(i)));
+    }
+    let grown = used_memory(con) - before;
+    assert!(grown < 50_000, "grown by {grown}");
+}
+
+#[test]
+fn the_memory_of_large_tables_comes_back() {
+    let server = Server::start(&[]);
+    let con = &mut server.connection();
+    let round = |con: &mut Connection| {
+        for i in 0..3000 {
+            ints(con, &format!("RL.CONCURRENT table 100000 3600000 lease:{i}"));
+            ints(con, &format!("RL.SLIDINGWINDOW swp:{} 100 1000 PRECISION 10", i % 50));
+            ints(con, &format!("RL.GCRA gcra:{i} 15 30 60000"));
+        }
+        text(con, "FLUSHALL SYNC");
+    };
+    round(con);
+    let before = used_memory(con);
+    round(con);
+    let after = used_memory(con);
+    assert!((after - before).abs() < 100_000, "{before} before, {after} after");
 }

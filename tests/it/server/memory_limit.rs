@@ -1,4 +1,4 @@
-//! What a server that is full does, and what a hostile caller can do to its memory.
+//! A server at its `maxmemory`: what it refuses and evicts; and how large a caller can make a key.
 
 use redis::{Connection, Value};
 
@@ -160,4 +160,22 @@ fn a_hostile_caller_cannot_make_a_key_larger_than_its_bound() {
     }
     println!("many: {}", usage(con, "many"));
     assert!(usage(con, "many") < EMPTY + 64 * 256, "{}", usage(con, "many"));
+}
+
+#[test]
+fn out_of_memory_refuses_what_takes_and_lets_go_what_gives() {
+    let server = Server::start(&["--maxmemory-policy", "noeviction"]);
+    let con = &mut server.connection();
+    ints(con, "RL.CONCURRENT lease 2 3600000 a");
+    ints(con, "RL.CONCURRENT lease 2 3600000 b");
+    text(con, "CONFIG SET maxmemory 1");
+    for line in ["RL.GCRA key 1 1 1000", "RL.TOKENBUCKET key 1 1 1000", "RL.SLIDINGWINDOW key 1 1000"] {
+        assert!(error(con, line).starts_with("OOM"), "{line}");
+    }
+    assert!(error(con, "RL.CONCURRENT lease 2 3600000 a").starts_with("OOM"));
+    assert_eq!(text(con, "EXISTS key"), "0");
+    assert_eq!(ints(con, "RL.PEEK lease CONCURRENT 2 3600000 c")[0], 1);
+    assert_eq!(ints(con, "RL.RENEW lease 3600000 a"), [1]);
+    assert_eq!(ints(con, "RL.RELEASE lease a"), [1]);
+    assert_eq!(ints(con, "RL.RELEASE lease b"), [1]);
 }

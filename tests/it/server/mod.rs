@@ -5,3 +5,4 @@ mod faults;
 mod keyspace;
 mod memory;
 mod memory_limit;
+mod settings;

@@ -9,13 +9,10 @@ use std::time::{Duration, Instant};
 use redis::{Connection, RedisError, Value};
 
 use crate::support::load::{Course, Load};
-use crate::support::{Server, call, info, module, refused, text, wait_for};
+use crate::support::{ATTEMPTS, PATIENCE, Server, call, info, module, refused, text, wait_for};
 
 const PRIMARIES: usize = 3;
 const SLOTS: usize = 16_384;
-const PATIENCE: Duration = Duration::from_mins(1);
-/// How often a port for the bus is tried that somebody else may take before the server does.
-const ATTEMPTS: u32 = 20;
 
 pub struct Cluster {
     pub primaries: Vec<Server>,

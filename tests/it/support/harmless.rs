@@ -42,3 +42,9 @@ fn everything(con: &mut Connection) -> (Vec<Value>, Option<String>) {
 fn readable(words: &[&[u8]]) -> String {
     words.iter().map(|word| word.escape_ascii().to_string()).collect::<Vec<_>>().join(" ")
 }
+
+/// `RL.PEEK k GCRA 9 1 1000` for `RL.GCRA k 9 1 1000`.
+pub fn probe_of(line: &str) -> String {
+    let (name, parameters) = line.strip_prefix("RL.").unwrap().split_once(" k ").unwrap();
+    format!("RL.PEEK k {name} {parameters}")
+}

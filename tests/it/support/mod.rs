@@ -3,6 +3,7 @@
 pub mod called;
 pub mod cluster;
 pub mod contents;
+pub mod debt;
 pub mod dice;
 mod families;
 pub mod fuzz;
@@ -11,8 +12,12 @@ pub mod histories;
 pub mod kinds;
 pub mod load;
 pub mod machine;
+pub mod one_slot;
 pub mod sentinel;
 mod server;
 pub mod traffic;
 
 pub use server::*;
+
+/// What redis-cli shows before a command.
+pub const PROMPT: &str = "127.0.0.1:6379> ";

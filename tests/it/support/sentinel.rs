@@ -6,9 +6,8 @@ use std::time::{Duration, Instant};
 
 use redis::{Connection, RedisResult};
 
-use crate::support::{Server, call, connect, fresh_dir, simple, text, wait_for};
+use crate::support::{PATIENCE, Server, call, connect, fresh_dir, simple, text, wait_for};
 
-const PATIENCE: Duration = Duration::from_mins(1);
 /// How many sentinels there are, and how many must miss the primary.
 const SENTINELS: usize = 3;
 const QUORUM: usize = 2;

@@ -2,7 +2,7 @@
 
 use redis::{Connection, Value};
 
-use crate::support::{call, simple};
+use crate::support::{call, command_names, simple};
 
 /// An argument, as `COMMAND DOCS` tells of it.
 pub struct Argument {
@@ -37,9 +37,7 @@ impl Command {
 
 /// The module's commands, in the order of their names.
 pub fn commands(con: &mut Connection) -> Vec<Command> {
-    let list = elements(call(con, &["COMMAND", "LIST", "FILTERBY", "MODULE", "ratelimit"]).unwrap());
-    let mut names: Vec<String> = list.iter().map(simple).collect();
-    names.sort();
+    let names = command_names(con);
     let words =
         |first| [&["COMMAND", first], &names.iter().map(String::as_str).collect::<Vec<_>>()[..]].concat();
     let (docs, infos) = (words("DOCS"), words("INFO"));

@@ -17,9 +17,11 @@ use std::cell::Cell;
 use std::env;
 use std::fs;
 use std::path::Path;
+use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use crate::support::dice::Dice;
+use crate::support::{Server, module};
 
 thread_local! {
     /// How many inputs this round has tried so far.
@@ -134,7 +136,18 @@ pub fn typed<W: AsRef<[u8]>>(words: &[W]) -> String {
     if line.len() < 20_000 {
         return line;
     }
-    let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("long-call-{}", std::process::id()));
+    let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!(
+        "long-call-{}-{:?}",
+        std::process::id(),
+        thread::current().id()
+    ));
     fs::write(&file, &line).unwrap();
     format!("(in {}) {}...", file.display(), &line[..1000])
+}
+
+/// A server that may take half a gigabyte of address space and no more, and whose dumps do not depend on compression.
+pub fn confined(args: &[&str]) -> Server {
+    let args = [&["--rdbcompression", "no"], args].concat();
+    Server::try_start_under(&["prlimit", "--as=536870912"], Some(&module()), &[], &args)
+        .unwrap_or_else(|log| panic!("not started:\n{log}"))
 }

@@ -18,17 +18,23 @@ use redis::{Connection, ConnectionLike};
 
 pub use process::{connect, fresh_dir};
 use process::{free_port, launch, port_was_taken, read_log};
-pub use product::{product, skipped};
-pub use replies::{call, call_bytes, dump, error, error_line, info, ints, multi, refused, simple, text};
+pub use product::{older, skipped};
+pub use replies::{
+    call, call_bytes, clock, command_names, dump, dump_bytes, error, error_line, info, ints, multi, refused,
+    simple, sorted_elements, text,
+};
 
-const PATIENCE: Duration = Duration::from_mins(1);
+/// How long anything may take that a test waits for.
+pub const PATIENCE: Duration = Duration::from_mins(1);
 /// How often another port is tried when somebody was faster to take the one that was free a moment ago.
-const ATTEMPTS: u32 = 20;
+pub const ATTEMPTS: u32 = 20;
 
 /// The start of an hour in 2023, in microseconds.
 pub const T0: u64 = 1_700_002_800_000_000;
 /// In microseconds.
 pub const SECOND: u64 = 1_000_000;
+/// The last instant of the year 9999, the latest that `AT` takes, in microseconds.
+pub const LATEST: i64 = 253_402_300_799_999_999;
 /// What a command replies to a key of another type, limiter or mode.
 pub const WRONG_TYPE: &str = "WRONGTYPE Operation against a key holding the wrong kind of value";
 

@@ -121,3 +121,28 @@ pub fn refused(reply: &Value) -> bool {
 pub fn dump(con: &mut Connection, key: &str) -> Value {
     call(con, &["DUMP", key]).unwrap()
 }
+
+/// The bytes of a key as `DUMP` tells them.
+pub fn dump_bytes(con: &mut Connection, key: &str) -> Vec<u8> {
+    match dump(con, key) {
+        Value::BulkString(bytes) => bytes,
+        other => panic!("DUMP {key}: {other:?}"),
+    }
+}
+
+/// The elements of an array that `text` has returned, in order.
+pub fn sorted_elements(list: &str) -> Vec<String> {
+    let mut elements: Vec<String> = list.trim_matches(['[', ']']).split(", ").map(str::to_string).collect();
+    elements.sort_unstable();
+    elements
+}
+
+/// The names of the module's commands, in order.
+pub fn command_names(con: &mut Connection) -> Vec<String> {
+    sorted_elements(&text(con, "COMMAND LIST FILTERBY MODULE ratelimit"))
+}
+
+/// The server's clock, in whole seconds.
+pub fn clock(con: &mut Connection) -> u64 {
+    text(con, "TIME").trim_matches(['[', ']']).split(", ").next().unwrap().parse().unwrap()
+}

@@ -2,33 +2,26 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use redis::{Connection, Value};
+use redis::Connection;
 
-use crate::support::{AOF_AT_ONCE, Server, call, call_bytes, error, info, ints, rewrite_aof, sync, text};
+use crate::support::contents::{Contents, contents};
+use crate::support::dice::Dice;
+use crate::support::{AOF_AT_ONCE, Server, error, info, ints, rewrite_aof, sync, text};
 
-/// All keys with their dumps and expiry times, in order.
-fn contents(con: &mut Connection) -> Vec<(Vec<u8>, Value, Value)> {
-    let Value::Array(keys) = call(con, &["KEYS", "*"]).unwrap() else { panic!("KEYS replies an array") };
-    let contents = keys.into_iter().map(|key| {
-        let Value::BulkString(key) = key else { panic!("a key is a string") };
-        let dump = call_bytes(con, &[b"DUMP", &key]).unwrap();
-        let expires = call_bytes(con, &[b"PEXPIRETIME", &key]).unwrap();
-        assert!(matches!(expires, Value::Int(millis) if millis > 0), "every key has an expiry");
-        (key, dump, expires)
-    });
-    let mut contents: Vec<_> = contents.collect();
-    contents.sort_by(|a, b| a.0.cmp(&b.0));
+/// All that a server holds, of which every key expires.
+fn expiring(server: &Server) -> Contents {
+    let contents = contents(server);
+    for (key, (_, expires)) in &contents {
+        assert!(expires.parse::<i64>().unwrap() > 0, "{key:?} has no expiry");
+    }
     contents
 }
 
 /// Calls of every command in every mode, many of them refused, in a fixed random order; the clock (by `AT`) steps
 /// back now and then, sometimes by more than a reset. Tells how many were admitted and how many refused.
 fn drive(con: &mut Connection, calls: u64) -> (u64, u64) {
-    let mut seed = 12_345u64;
-    let mut random = move |below: u64| {
-        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (seed >> 33) % below
-    };
+    let mut dice = Dice::new(12_345);
+    let mut random = |below| dice.below(below);
     // A little ahead, so that no key of the test expires on a slow machine.
     let start = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs() * 1_000_000 + 3_600_000_000;
     let (mut admitted, mut refused) = (0, 0);
@@ -88,10 +81,10 @@ fn replicas_and_a_chained_one_with_its_own_aof_hold_the_same_bytes_and_expiries(
     sync(&primary, &replica);
     sync(&replica, &chained);
 
-    let expected = contents(&mut primary.connection());
+    let expected = expiring(&primary);
     assert!(expected.len() > 20);
-    assert_eq!(contents(&mut replica.connection()), expected);
-    assert_eq!(contents(&mut chained.connection()), expected);
+    assert_eq!(expiring(&replica), expected);
+    assert_eq!(expiring(&chained), expected);
     let digest = text(&mut primary.connection(), "DEBUG DIGEST");
     assert_eq!(text(&mut replica.connection(), "DEBUG DIGEST"), digest);
 
@@ -100,21 +93,21 @@ fn replicas_and_a_chained_one_with_its_own_aof_hold_the_same_bytes_and_expiries(
     drop((primary, replica));
     chained.restart();
     text(&mut chained.connection(), "REPLICAOF NO ONE");
-    assert_eq!(contents(&mut chained.connection()), expected);
+    assert_eq!(expiring(&chained), expected);
 }
 
 #[test]
 fn an_aof_without_preamble_brings_back_the_same_bytes_and_expiries_before_and_after_a_rewrite() {
     let mut server = Server::start(&["--appendonly", "yes", "--aof-use-rdb-preamble", "no"]);
     drive(&mut server.connection(), 3000);
-    let expected = contents(&mut server.connection());
+    let expected = expiring(&server);
     server.restart();
-    assert_eq!(contents(&mut server.connection()), expected);
+    assert_eq!(expiring(&server), expected);
 
     let con = &mut server.connection();
     rewrite_aof(con);
     server.restart();
-    assert_eq!(contents(&mut server.connection()), expected);
+    assert_eq!(expiring(&server), expected);
     // And they go on from there.
     drive(&mut server.connection(), 500);
 }
@@ -123,11 +116,11 @@ fn an_aof_without_preamble_brings_back_the_same_bytes_and_expiries_before_and_af
 fn an_rdb_brings_back_the_same_bytes_and_expiries() {
     let mut server = Server::start(&["--save", "3600 1"]);
     drive(&mut server.connection(), 3000);
-    let expected = contents(&mut server.connection());
+    let expected = expiring(&server);
     server.restart();
-    assert_eq!(contents(&mut server.connection()), expected);
+    assert_eq!(expiring(&server), expected);
     text(&mut server.connection(), "DEBUG RELOAD");
-    assert_eq!(contents(&mut server.connection()), expected);
+    assert_eq!(expiring(&server), expected);
 }
 
 #[test]

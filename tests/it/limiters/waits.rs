@@ -1,0 +1,44 @@
+//! `RL.LEAKYBUCKET` and `RL.SMOOTH`: how long a caller waits whose request is admitted.
+
+use crate::support::{Server, T0, error, ints};
+
+#[test]
+fn a_queue_tells_when_the_turn_comes() {
+    let server = Server::start(&[]);
+    let con = &mut server.connection();
+    for wait in [0, 1000, 2000] {
+        assert_eq!(ints(con, &format!("RL.LEAKYBUCKET key 3 1 1000 AT {T0}"))[3], wait);
+    }
+    assert_eq!(ints(con, &format!("RL.LEAKYBUCKET key 3 1 1000 AT {T0}")), [1, 3, 0, 1000, 3000]);
+    assert_eq!(
+        ints(con, &format!("RL.PEEK key LEAKYBUCKET 3 1 1000 AT {}", T0 + 1_000_000))[..4],
+        [0, 3, 1, 2000]
+    );
+}
+
+#[test]
+fn a_smooth_limiter_lets_a_big_request_through_and_the_next_one_pays() {
+    let server = Server::start(&[]);
+    let con = &mut server.connection();
+    let mut at = T0;
+    for wait in [0i64, 1375, 1125, 875, 625, 500, 500, 500] {
+        assert_eq!(ints(con, &format!("RL.SMOOTH warm 2 1000 WARMUP 4000 AT {at}"))[3], wait);
+        at += wait.unsigned_abs() * 1000;
+    }
+    // Five are stored, the other 95 are owed: 9.5 s, and no more than 2 s may be waited for.
+    assert_eq!(
+        ints(con, &format!("RL.SMOOTH burst 10 1000 BURST 500 COST 100 AT {T0}")),
+        [0, 5, 0, 0, 10_000]
+    );
+    assert_eq!(ints(con, &format!("RL.SMOOTH burst 10 1000 BURST 500 MAXWAIT 2000 AT {T0}"))[3], 7500);
+    assert_eq!(ints(con, &format!("RL.PEEK burst SMOOTH 10 1000 BURST 500 AT {T0}"))[3], 9500);
+    assert_eq!(ints(con, &format!("RL.SMOOTH burst 10 1000 BURST 500 AT {T0}"))[3], 9500);
+    for wrong in ["FORCE", "PARTIAL", "RESERVE", "BURST 1 WARMUP 2", "COLDFACTOR 2", "MAXWAIT 1 MAXWAIT 2"] {
+        assert_eq!(error(con, &format!("RL.SMOOTH key 10 1000 {wrong}")), "ERR syntax error", "{wrong}");
+    }
+    let factor = error(con, "RL.SMOOTH key 10 1000 WARMUP 1 COLDFACTOR 0.5");
+    assert_eq!(factor, "ERR COLDFACTOR must be between 1 and 1000");
+    let century = error(con, "RL.SMOOTH key 1 3153600000000 COST 3");
+    assert_eq!(century, "ERR limit would take too long to refill");
+    assert!(error(con, "RL.SMOOTH warm 2 1000").starts_with("WRONGTYPE"), "another mode");
+}

@@ -1,0 +1,106 @@
+//! Requests with several limits: the exact errors, the keys that the server finds in them, and how long they may be.
+
+use crate::support::{Server, WRONG_TYPE, call_bytes, error, error_line, ints, multi, text};
+
+#[test]
+fn what_is_wrong_is_told_and_changes_nothing() {
+    let server = Server::start(&[]);
+    let con = &mut server.connection();
+    multi(con, "RL.MULTI 1 several LIMIT GCRA 9 1 1000000 LIMIT FIXEDWINDOW 5 1000000");
+    ints(con, "RL.GCRA alone 9 1 1000000");
+    text(con, "RL.SHED shed 0.5");
+    text(con, "SET text x");
+    let digest = text(con, "DEBUG DIGEST");
+    let syntax = "ERR syntax error";
+    let many = (0..65).map(|i| format!("LIMIT GCRA 1 1 {}", 1000 + i)).collect::<Vec<_>>().join(" ");
+    let keys = (0..33).map(|i| format!("key{i}")).collect::<Vec<_>>().join(" ");
+    let arity = |name: &str| format!("ERR wrong number of arguments for '{name}' command");
+    for (line, expected) in [
+        ("RL.MULTI 1 k", arity("rl.multi")),
+        ("RL.MULTI 1 k LIMIT", arity("rl.multi")),
+        ("RL.MULTI 1 k COST 1", arity("rl.multi")),
+        ("RL.MULTI 1 k FORCE", arity("rl.multi")),
+        ("RL.MULTI 1 k LIMIT GCRA 1 1 1000 LIMIT", syntax.into()),
+        ("RL.MULTI 2 k LIMIT", arity("rl.multi")),
+        ("RL.MULTI 1 k LIMIT GCRA 1 1", syntax.into()),
+        ("RL.MULTIPEEK 1 k", arity("rl.multipeek")),
+        ("RL.MULTI 0 k LIMIT GCRA 1 1 1000", "ERR numkeys must be between 1 and 64".into()),
+        ("RL.MULTI 65 k LIMIT GCRA 1 1 1000", "ERR numkeys must be between 1 and 64".into()),
+        ("RL.MULTI x k LIMIT GCRA 1 1 1000", "ERR value is not an integer or out of range".into()),
+        ("RL.MULTI 2 k k LIMIT GCRA 1 1 1000", "ERR keys must differ".into()),
+        ("RL.MULTI 1 k COST 1 FORCE x", syntax.into()),
+        ("RL.MULTI 1 k GCRA 1 1 1000", syntax.into()),
+        ("RL.MULTI 1 k PARTIAL LIMIT GCRA 1 1 1000", syntax.into()),
+        ("RL.MULTI 1 k RESERVE LIMIT GCRA 1 1 1000", syntax.into()),
+        ("RL.MULTI 1 k LIMIT GCRA 1 1 1000 FORCE", syntax.into()),
+        ("RL.MULTI 1 k LIMIT GCRA 1 1 1000 RESERVE", syntax.into()),
+        ("RL.MULTI 1 k LIMIT GCRA 1 1 1000 AT 1700002800000000", syntax.into()),
+        ("RL.MULTI 1 k LIMIT GCRA 1 1 1000 ON 1 ON 1", syntax.into()),
+        ("RL.MULTI 1 k ON 1 LIMIT GCRA 1 1 1000 NOSUCH", syntax.into()),
+        ("RL.MULTI 1 k LIMIT NOSUCH 1 1 1000", syntax.into()),
+        ("RL.MULTI 1 k LIMIT SHED 0.5", syntax.into()),
+        ("RL.MULTI 1 k LIMIT SLIDINGLOG 5 1000 COUNTREFUSED", syntax.into()),
+        ("RL.MULTI 1 k FORCE LIMIT CONCURRENT 5 1000 id", syntax.into()),
+        ("RL.MULTI 1 k FORCE LIMIT SMOOTH 5 1000", syntax.into()),
+        ("RL.MULTIREFUND 1 k LIMIT CONCURRENT 5 1000 id", syntax.into()),
+        ("RL.MULTIREFUND 1 k FORCE LIMIT GCRA 1 1 1000", syntax.into()),
+        ("RL.MULTIPEEK 1 k FORCE LIMIT GCRA 1 1 1000", syntax.into()),
+        // Two equal ones, also where only one of them says on which key.
+        ("RL.MULTI 1 k LIMIT GCRA 1 1 1000 LIMIT GCRA 2 2 1000", syntax.into()),
+        ("RL.MULTI 2 k l LIMIT GCRA 1 1 1000 LIMIT GCRA 2 2 1000 ON 2", syntax.into()),
+        ("RL.MULTI 2 k l LIMIT GCRA 1 1 1000 ON 3", "ERR ON must be between 1 and 2".into()),
+        ("RL.MULTI 2 k l LIMIT GCRA 1 1 1000 ON 0", "ERR ON must be between 1 and 2".into()),
+        ("RL.MULTI 2 k l ON 1 LIMIT GCRA 1 1 1000", syntax.into()),
+        ("RL.MULTI 1 k LIMIT GCRA 1 1 0", "ERR period must be between 1 and 3153600000000".into()),
+        (&format!("RL.MULTI 1 k {many}"), "ERR at most 64 pairs of a limit and a key".into()),
+        (
+            &format!("RL.MULTI 33 {keys} LIMIT GCRA 1 1 1000 LIMIT FIXEDWINDOW 1 1000"),
+            "ERR at most 64 pairs of a limit and a key".into(),
+        ),
+        // The last of them is why nothing is charged.
+        ("RL.MULTI 3 new several text LIMIT GCRA 9 1 1000000", WRONG_TYPE.into()),
+        ("RL.MULTI 2 new shed LIMIT GCRA 9 1 1000000", WRONG_TYPE.into()),
+        (
+            "RL.MULTI 2 alone new FORCE COST 9007199254740991 LIMIT TOKENBUCKET 1 1 1000 ON 2 COST 1 LIMIT GCRA 9 1 1000000",
+            "ERR limit would take too long to refill".into(),
+        ),
+        ("RL.GCRA several 9 1 1000000", WRONG_TYPE.into()),
+        ("RL.SHED several 0.5", WRONG_TYPE.into()),
+        ("RL.CONCURRENT several 5 1000 id", WRONG_TYPE.into()),
+    ] {
+        assert_eq!(error(con, line), expected, "{line}");
+        assert_eq!(text(con, "DEBUG DIGEST"), digest, "{line}");
+    }
+}
+
+#[test]
+fn the_server_finds_the_keys() {
+    let server = Server::start(&[]);
+    let con = &mut server.connection();
+    let keys = text(con, "COMMAND GETKEYS RL.MULTI 2 a b LIMIT GCRA 1 1 1000 ON 1");
+    assert_eq!(keys, "[a, b]");
+    // A number that cannot be right names none: the error is the command's own, on a cluster too.
+    for wrong in ["5", "0", "-1", "x"] {
+        error(con, &format!("COMMAND GETKEYS RL.MULTI {wrong} a b LIMIT"));
+    }
+    let flags = text(con, "COMMAND GETKEYSANDFLAGS RL.MULTIPEEK 1 a LIMIT GCRA 1 1 1000");
+    assert_eq!(flags, "[[a, [RO, access]]]");
+}
+
+#[test]
+fn a_call_of_a_megabyte_is_refused_before_it_costs_anything() {
+    let server = Server::start(&[]);
+    let con = &mut server.connection();
+    let keys: Vec<String> = (0..64).map(|i| format!("key{i}")).collect();
+    let mut words = vec!["RL.MULTIPEEK".to_string(), "64".into()];
+    words.extend(keys);
+    for i in 1..=40_000 {
+        words.extend(format!("LIMIT GCRA 1 1 {i}").split(' ').map(String::from));
+    }
+    let words: Vec<&[u8]> = words.iter().map(String::as_bytes).collect();
+    text(con, "SLOWLOG RESET");
+    text(con, "CONFIG SET slowlog-log-slower-than 1000000");
+    let refused = call_bytes(con, &words).unwrap_err();
+    assert_eq!(error_line(&refused), "ERR at most 64 pairs of a limit and a key");
+    assert_eq!(text(con, "SLOWLOG LEN"), "0", "it took less than a second");
+}

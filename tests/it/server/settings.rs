@@ -1,0 +1,48 @@
+//! The settings of the module: what they bound, and which values and arguments are refused.
+
+use crate::support::{SECOND, Server, T0, error, ints, module, text};
+
+#[test]
+fn a_capacity_is_checked_against_the_setting_and_held_leases_stay() {
+    let server = Server::start(&["--ratelimit.max-leases", "2"]);
+    let con = &mut server.connection();
+    assert_eq!(text(con, "CONFIG GET ratelimit.max-leases"), "[ratelimit.max-leases, 2]");
+    for id in ["a", "b"] {
+        assert_eq!(ints(con, &format!("RL.CONCURRENT key 2 3600000 {id} AT {T0}"))[0], 0);
+    }
+    assert_eq!(error(con, "RL.CONCURRENT key 3 3600000 c"), "ERR capacity must be between 1 and 2");
+    text(con, "CONFIG SET ratelimit.max-leases 1");
+    let refused = ints(con, &format!("RL.CONCURRENT key 1 3600000 c AT {T0}"));
+    assert_eq!(refused, [1, 1, 0, 3_600_000, 3_600_000]);
+    assert_eq!(ints(con, &format!("RL.RENEW key 3600000 a AT {T0}")), [1]);
+    assert!(error(con, "CONFIG SET ratelimit.max-leases 0").starts_with("ERR"));
+}
+
+#[test]
+fn a_limit_is_checked_against_the_setting() {
+    let server = Server::start(&["--ratelimit.max-log-entries", "3"]);
+    let con = &mut server.connection();
+    assert_eq!(error(con, "RL.SLIDINGLOG log 4 1000"), "ERR limit must be between 1 and 3");
+    // In debt a log holds no more entries than that, and forgets nothing.
+    for i in 0..5 {
+        ints(con, &format!("RL.SLIDINGLOG log 3 10000 FORCE AT {}", T0 + i * SECOND));
+    }
+    assert!(text(con, "RL.INFO log").contains("stored_entries, 3, stored_cost, 5"));
+    assert!(error(con, "CONFIG SET ratelimit.max-log-entries 0").starts_with("ERR"));
+}
+
+#[test]
+fn arguments_that_the_module_does_not_take_are_refused() {
+    let log = Server::try_start_with(Some(&module()), &["max-leases", "5"], &[]).err().unwrap();
+    assert!(log.contains("ratelimit not loaded: it takes no arguments"), "{log}");
+}
+
+#[test]
+fn a_setting_that_may_not_be_is_refused_with_the_module() {
+    for (setting, value) in [("max-leases", "0"), ("max-log-entries", "100000001"), ("events", "perhaps")] {
+        let log = Server::try_start_with(Some(&module()), &[], &[&format!("--ratelimit.{setting}"), value]);
+        let log = log.err().unwrap();
+        let told = "ratelimit not loaded: a ratelimit.* setting is not what it may be";
+        assert!(log.contains(told), "{setting} {value}: {log}");
+    }
+}
