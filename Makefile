@@ -27,10 +27,10 @@ help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-20s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: ## Check for what is needed; as root or with sudo, install Debian's packages
-	@.ci/setup $(PACKAGES)
+	@tools/setup $(PACKAGES)
 
 setup-bench: setup
-	@.ci/setup valgrind
+	@tools/setup valgrind
 
 build: setup ## Build the module: target/release/libredis_ratelimit.so
 	$(CARGO) build --release --locked
@@ -48,28 +48,28 @@ test: build faulty ## Build, then run the unit tests and the tests against real 
 	$(CARGO) test --locked --no-fail-fast
 
 test-clients: build ## Run unmodified client libraries against CL.THROTTLE, and the examples in eight languages
-	@.ci/setup $(CLIENTS)
-	.ci/test-clients
+	@tools/setup $(CLIENTS)
+	tools/test-clients
 
-test-http: build ## Send real requests to the FastAPI and Express examples (.ci/test-http --measure: CPU of two libraries)
-	@.ci/setup $(CLIENTS)
-	.ci/test-http
+test-http: build ## Send real requests to the FastAPI and Express examples (tools/test-http --measure: CPU of two libraries)
+	@tools/setup $(CLIENTS)
+	tools/test-http
 
 demo: build ## Drive a server with six shapes of traffic through every limiter: docs/demo/*/*.svg (SHAPES="edge slow", DEMO_SERVER=host:port)
 	$(CARGO) run --release --locked --example demo -- $(SHAPES)
 
 page: ## Make the page that lays the strategies side by side: target/page/compare.html
-	.ci/page
+	tools/page
 
 site: page ## Build the documentation as a site, with that page as its front: target/site/index.html
-	.ci/site
+	tools/site
 
 test-site: build site ## Open the page and the site in Debian's Chromium: links, search, arithmetic, accessibility
-	@.ci/setup $(BROWSER)
-	.ci/test-site
+	@tools/setup $(BROWSER)
+	tools/test-site
 
 compat: build faulty ## Run the tests against other releases of Redis and Valkey too (SERVER=valkey-9: that one only)
-	.ci/compat
+	tools/compat
 
 lint: setup ## Formatting, clippy, and the import rule of the house
 	$(CARGO) fmt --check
@@ -78,7 +78,7 @@ lint: setup ## Formatting, clippy, and the import rule of the house
 	$(CARGO) clippy --locked --lib --bins --examples --manifest-path fuzz/Cargo.toml --target-dir target/fuzz/build -- -D warnings
 	$(CARGO) fmt --check --manifest-path demo/Cargo.toml
 	$(CARGO) clippy --locked --manifest-path demo/Cargo.toml --target-dir target/page/build -- -D warnings
-	.ci/imports
+	tools/imports
 
 bench: build ## Server CPU per call as a ratio to INCR and SET PX, bytes per key, the longest call
 	$(CARGO) bench --locked --bench server -- cpu
@@ -101,7 +101,7 @@ bench-growth: build setup-bench ## How the cost grows: tables, and plots in docs
 	$(CARGO) bench --locked --bench server -- growth --most=$(MOST_KEYS)
 
 fuzz: build ## Fuzz: half the time the core, guided by coverage, half calls, dumps and copies over the wire (SECONDS=600)
-	.ci/fuzz $$(($(SECONDS) / 2))
+	tools/fuzz $$(($(SECONDS) / 2))
 	RATELIMIT_FUZZ_SECONDS=$$(($(SECONDS) / 6)) $(CARGO) test --locked --no-fail-fast --test it fuzz:: -- --nocapture --test-threads=2
 
 leakcheck: build setup-bench ## A server under valgrind, called at random: no leak and no wild read in the module
@@ -111,16 +111,16 @@ soak: build ## A thousand connections, rude ones among them: latencies, memory, 
 	$(CARGO) bench --locked --bench soak -- soak --seconds=$(SECONDS)
 
 coverage: setup ## Lines and regions of src/ that the tests reach, the modules in the servers included
-	.ci/coverage
+	tools/coverage
 
 dist: setup ## Pack a release: target/dist/ratelimit-v*.tar.gz and SHA256SUMS
-	.ci/dist
+	tools/dist
 
 deb: dist ## Make Debian's package of it: target/dist/redis-ratelimit_*.deb
-	.ci/deb
+	tools/deb
 
 test-deb: ## Install that package, run Debian's server with it, and purge it again (root)
-	.ci/test-deb
+	tools/test-deb
 
 install: build ## Copy the module to PREFIX (/usr/lib/redis/modules)
 	install -D -m 755 $(MODULE) $(DESTDIR)$(PREFIX)/libredis_ratelimit.so

@@ -1,4 +1,4 @@
-"""Real requests to both applications, each failing open and closed, on a Redis of their own: what `.ci/test-http` runs.
+"""Real requests to both applications, each failing open and closed, on a Redis of their own (`tools/test-http`).
 
     check.py module folder-of-the-node-application
 

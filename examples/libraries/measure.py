@@ -1,4 +1,4 @@
-"""Server CPU per call of two libraries, with their own Redis storage and with the module's: `.ci/test-http --measure`.
+"""Server CPU per call of two libraries, with their own Redis storage and the module's: `tools/test-http --measure`.
 
     measure.py module folder-of-the-node-application
 

@@ -1,6 +1,6 @@
 //! What the fuzzer asks of the core: a function for each target that takes any bytes, and panics if a law is broken.
 //!
-//! `.ci/fuzz` runs them under libFuzzer; `tests/fuzz_core.rs` runs the same ones on the committed corpus and on bytes
+//! `tools/fuzz` runs them under libFuzzer; `tests/fuzz_core.rs` runs the same ones on the committed corpus and on bytes
 //! from a fixed seed.
 
 // What is wrong here is to be found by whoever runs it.

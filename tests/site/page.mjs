@@ -1,5 +1,5 @@
-// What the tests of the comparing page share: the page as .ci/page built it, opened in a browser that is there as long as
-// they run, and what its cards must say.
+// What the tests of the comparing page share: the page as tools/page built it, opened in a browser that is there as
+// long as they run, and what its cards must say.
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { after, before } from "node:test";

@@ -1,4 +1,4 @@
-// The documentation site as .ci/site built it, in a browser.
+// The documentation site as tools/site built it, in a browser.
 import assert from "node:assert/strict";
 import { readdir, stat } from "node:fs/promises";
 import { join } from "node:path";
