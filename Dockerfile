@@ -17,11 +17,12 @@ RUN apt-get update \
     && rm -rf /var/lib/apt/lists/*
 WORKDIR /build
 COPY Cargo.toml Cargo.lock ./
+COPY core core
 COPY src src
 # Not built, but cargo wants to see what Cargo.toml names.
 COPY benches benches
 COPY demo demo
-COPY tests/fuzz_core.rs tests/
+COPY fuzz fuzz
 ARG RATELIMIT_BUILD=unknown
 RUN RATELIMIT_BUILD="$RATELIMIT_BUILD" CARGO_PROFILE_RELEASE_STRIP=symbols cargo build --release --locked
 

@@ -45,7 +45,7 @@ run: build ## Build, then start a server with the module on 127.0.0.1 (PORT=6379
 	redis-server redis.conf --port $(PORT)
 
 test: build faulty ## Build, then run the unit tests and the tests against real servers
-	$(CARGO) test --locked --no-fail-fast
+	$(CARGO) test --locked --no-fail-fast --workspace
 
 test-clients: build ## Run unmodified client libraries against CL.THROTTLE, and the examples in eight languages
 	@tools/setup $(CLIENTS)
@@ -71,9 +71,9 @@ test-site: build site ## Open the page and the site in Debian's Chromium: links,
 compat: build faulty ## Run the tests against other releases of Redis and Valkey too (SERVER=valkey-9: that one only)
 	tools/compat
 
-lint: setup ## Formatting, clippy, and the import rule of the house
+lint: setup ## Formatting, clippy, and the import rules
 	$(CARGO) fmt --check
-	$(CARGO) clippy --locked --all-targets -- -D warnings
+	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
 	$(CARGO) clippy --locked --all-targets --features fault-injection --target-dir target/faulty -- -D warnings
 	$(CARGO) clippy --locked --lib --bins --examples --manifest-path fuzz/Cargo.toml --target-dir target/fuzz/build -- -D warnings
 	$(CARGO) fmt --check --manifest-path demo/Cargo.toml

@@ -1,49 +1,39 @@
-//! What the thinking costs without a server: each limiter's decisions and bytes, logs and lease tables by length.
+//! What the arithmetic costs without a server: each limiter's decisions and bytes, logs and lease tables by length.
 
-// What is wrong with a bench is found by the person who runs it, at once.
+// A bench that goes wrong panics.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
-
-// The library is a cdylib, which no Rust program can be linked against. So the core is compiled into this one, which
-// uses a part of it; with its tests, as cargo has it for benches.
-#[allow(dead_code, unused_imports, clippy::wildcard_imports)]
-#[path = "../src/limit/mod.rs"]
-mod limit;
-#[allow(dead_code, unused_imports)]
-#[path = "../src/time.rs"]
-mod time;
 
 use std::hint::black_box;
 use std::time::Duration;
 
 use criterion::{BatchSize, BenchmarkId, Criterion, criterion_group, criterion_main};
 
-use limit::codec::Reader;
-use limit::{
-    AnyLimiter, Bounds, CATALOG, Concurrent, Leases, Limiter, Log, Request, Several, State, Words, find,
-    parse_shed, with_limiter,
-};
-use time::{Span, Time};
+use ratelimit_core::limiter::Concurrent;
+use ratelimit_core::state::codec::Reader;
+use ratelimit_core::state::{Leases, Log};
+use ratelimit_core::{AnyLimiter, LimitSet, Limiter, Period, Span, State, Time, with_limiter};
+use ratelimit_language::{Arguments, Bounds, FORMS, Request, find, shed};
 
-/// The first admits a request every ten milliseconds, for ever; the second a single one, by `holder`.
-const ROWS: &[(&str, &str)] = &[
-    ("RL.TOKENBUCKET 500 100 1000", "RL.TOKENBUCKET 1 1 3600000"),
-    ("RL.TOKENBUCKET 500 100 1000 BATCH", "RL.TOKENBUCKET 1 1 3600000 BATCH"),
-    ("RL.LEAKYBUCKET 500 100 1000", "RL.LEAKYBUCKET 1 1 3600000"),
-    ("RL.GCRA 500 100 1000", "RL.GCRA 0 1 3600000"),
-    ("RL.FIXEDWINDOW 1000000 60000", "RL.FIXEDWINDOW 1 3600000"),
-    ("RL.FIXEDWINDOW 1000000 60000 ALIGNED", "RL.FIXEDWINDOW 1 3600000 ALIGNED"),
-    ("RL.SLIDINGWINDOW 1000000 60000", "RL.SLIDINGWINDOW 1 3600000"),
-    ("RL.SLIDINGWINDOW 1000000 60000 PRECISION 1000", "RL.SLIDINGWINDOW 1 3600000 PRECISION 60000"),
-    ("RL.SLIDINGLOG 1000000 1000", "RL.SLIDINGLOG 1 3600000"),
-    ("RL.UNIFORM 10", "RL.UNIFORM 3600000"),
-    ("RL.SMOOTH 100 1000", "RL.SMOOTH 1 3600000 MAXWAIT 0"),
-    ("RL.SMOOTH 100 1000 WARMUP 4000", "RL.SMOOTH 1 3600000 WARMUP 4000 MAXWAIT 0"),
-    ("RL.CONCURRENT 1000000 1000 holder", "RL.CONCURRENT 1 3600000 other"),
-];
 const LENGTHS: [u64; 4] = [1, 100, 10_000, 100_000];
 const BOUNDS: Bounds = Bounds { leases: 1_000_000, log_entries: 1_000_000 };
 
-/// So many milliseconds after the start of an hour in 2023.
+/// Calls of each form that admit a request every ten milliseconds, for ever.
+fn generous() -> Vec<String> {
+    lines(30_000, 60_000, "holder", "SLIDINGWINDOW 30000 60000 PRECISION 1000")
+}
+
+/// Calls of each form that admit one request an hour, by this id.
+fn strict(id: &str) -> Vec<String> {
+    lines(1, 3_600_000, id, "SLIDINGWINDOW 1 3600000 PRECISION 60000")
+}
+
+/// Each form, and a window of 60 sub-buckets: the form has ten.
+fn lines(limit: u64, period: u64, id: &str, precise: &str) -> Vec<String> {
+    let forms = FORMS.iter().map(|form| form.words(limit, period, id));
+    forms.chain([precise.into()]).map(|words| format!("RL.{words}")).collect()
+}
+
+/// This many milliseconds after the start of an hour in 2023.
 fn at(millis: u64) -> Time {
     Time::from_millis(1_700_002_800_000 + millis)
 }
@@ -52,14 +42,14 @@ fn parse(line: &str) -> AnyLimiter<'_> {
     let (name, parameters) = line.strip_prefix("RL.").and_then(|line| line.split_once(' ')).expect("a call");
     let words: Vec<&[u8]> = parameters.split(' ').map(str::as_bytes).collect();
     let row = find(name.as_bytes()).expect("a limiter");
-    (row.parse)(&mut Words::new(&words, BOUNDS), &mut Request::default()).expect(line)
+    (row.parse)(&mut Arguments::new(&words, BOUNDS), &mut Request::default()).expect(line)
 }
 
 /// What a command does between opening its key and its reply: judge; charge, by way of the bytes that replicas get;
-/// gauge. Whether it admitted.
+/// gauge. Returns whether it admitted.
 fn decide<L: Limiter>(limiter: &L, state: &mut L::State, now: Time, journal: &mut Vec<u8>) -> bool {
     let verdict = limiter.judge(state, now, 1);
-    if verdict.admits() {
+    if verdict.admits() || limiter.capabilities().counts_refused {
         journal.clear();
         L::State::encode_change(&limiter.charge(state, now, 1), journal);
         state.apply(L::State::decode_change(&mut Reader::new(journal)).expect("a change"));
@@ -69,13 +59,11 @@ fn decide<L: Limiter>(limiter: &L, state: &mut L::State, now: Time, journal: &mu
 }
 
 fn decisions(c: &mut Criterion) {
-    assert!(CATALOG.iter().all(|row| ROWS.iter().any(|(line, _)| line[3..].starts_with(row.name))));
-    for (line, _) in ROWS {
-        with_limiter!(parse(line), limiter => admit(c, line, &limiter));
+    for line in generous() {
+        with_limiter!(parse(&line), limiter => admit(c, &line, &limiter));
     }
-    for (_, line) in ROWS {
-        let taken = line.replace("other", "holder");
-        let taken = with_limiter!(parse(&taken), limiter => written(&state_after(&limiter, 1)));
+    for (line, holder) in strict("other").iter().zip(strict("holder")) {
+        let taken = with_limiter!(parse(&holder), limiter => written(&state_after(&limiter, 1)));
         with_limiter!(parse(line), limiter => refuse(c, line, &limiter, &taken));
     }
 }
@@ -97,7 +85,7 @@ fn refuse<L: Limiter>(c: &mut Criterion, line: &str, limiter: &L, taken: &[u8]) 
     });
 }
 
-/// The state after so many calls, one every ten milliseconds.
+/// The state after this many calls, one every ten milliseconds.
 fn state_after<L: Limiter>(limiter: &L, calls: u64) -> L::State {
     let mut state = limiter.fresh(at(0));
     for call in 1..=calls {
@@ -107,21 +95,22 @@ fn state_after<L: Limiter>(limiter: &L, calls: u64) -> L::State {
 }
 
 fn codings(c: &mut Criterion) {
-    for (line, _) in ROWS {
-        with_limiter!(parse(line), limiter => code(c, line, &state_after(&limiter, 100)));
+    for line in generous() {
+        with_limiter!(parse(&line), limiter => code(c, &line, &state_after(&limiter, 100)));
     }
-    let (shed, busy, _) = parse_shed(&mut Words::new(&[b"0.9"], BOUNDS)).expect("a shedder");
-    code(c, "RL.SHED 0.9", &shed.report(&shed.fresh(at(0)), at(10), busy));
-    let mut several = Several::blank();
-    for (line, _) in &ROWS[..3] {
-        with_limiter!(parse(line), limiter => join(&mut several, &limiter));
+    let report = shed(&mut Arguments::new(&[b"0.9"], BOUNDS)).expect("a report");
+    let amount = report.shed.report(&report.shed.fresh(at(0)), at(10), report.utilization);
+    code(c, "RL.SHED 0.9", &amount);
+    let mut set = LimitSet::blank();
+    for line in &generous()[..3] {
+        with_limiter!(parse(line), limiter => join(&mut set, &limiter));
     }
-    code(c, "RL.MULTI of three", &several);
+    code(c, "RL.MULTI of three", &set);
 }
 
-fn join<L: Limiter>(several: &mut Several, limiter: &L) {
+fn join<L: Limiter>(set: &mut LimitSet, limiter: &L) {
     let fresh = limiter.fresh(at(0));
-    several.apply_to::<L::State>(limiter.span(), limiter.charge(&fresh, at(0), 1), |_| at(1));
+    set.apply_to::<L::State>(limiter.length(), limiter.charge(&fresh, at(0), 1));
 }
 
 fn code<S: State>(c: &mut Criterion, line: &str, state: &S) {
@@ -145,7 +134,7 @@ fn read<S: State>(bytes: &[u8]) -> S {
     S::decode(&mut Reader::new(bytes)).expect("what was just encoded")
 }
 
-/// A log stays as long as its window is in milliseconds: with each entry that comes one goes.
+/// A log stays as long as its window in milliseconds: each new entry drops an old one.
 fn logs(c: &mut Criterion) {
     let mut group = c.benchmark_group("RL.SLIDINGLOG");
     for length in LENGTHS {
@@ -171,13 +160,14 @@ fn logs(c: &mut Criterion) {
     }
 }
 
-/// A table holds as many leases as they last milliseconds: with each that is taken one ends.
+/// A table holds as many leases as each lasts milliseconds: whenever one is taken, another one ends.
 fn leases(c: &mut Criterion) {
     let mut group = c.benchmark_group("RL.CONCURRENT");
     for length in LENGTHS {
-        let ttl = Span::from_millis(length);
+        let ttl = |millis| Period::of(Span::from_millis(millis)).expect("a length above zero");
+        let (ttl, longer) = (ttl(length), ttl(length + 1));
         let mut journal = Vec::new();
-        let mut ask = |leases: &mut Leases, id: u64, millis: u64, limit: u64, ttl: Span| {
+        let mut ask = |leases: &mut Leases, id: u64, millis: u64, limit: u64, ttl: Period| {
             decide(&Concurrent { limit, ttl, id: &id.to_be_bytes() }, leases, at(millis), &mut journal)
         };
         let mut table = Leases::blank();
@@ -195,25 +185,19 @@ fn leases(c: &mut Criterion) {
                 assert!(ask(&mut table, id, id, length, ttl));
             });
         });
-        // The ids go round: what would end next is renewed to end last. There is no room: only who holds is admitted.
+        // The ids go round: the lease that would end next is renewed and ends last. There is no room for another id.
         let mut table: Leases = read(&full);
         let mut next = 0..;
         group.bench_function(BenchmarkId::new("renew", length), |b| {
             b.iter(|| {
                 let turn: u64 = next.next().expect("no end of turns");
-                assert!(ask(
-                    &mut table,
-                    turn % length,
-                    length - 1 + turn,
-                    length,
-                    ttl.plus(Span::from_millis(1))
-                ));
+                assert!(ask(&mut table, turn % length, length - 1 + turn, length, longer));
             });
         });
     }
 }
 
-/// A tenth of the usual time: what is looked for is an order of growth, and what costs twice as much as it did.
+/// A tenth of the usual time: enough to see how costs grow, and what costs twice as much as before.
 fn brief() -> Criterion {
     Criterion::default().warm_up_time(Duration::from_millis(300)).measurement_time(Duration::from_secs(1))
 }

@@ -1,24 +1,23 @@
 //! `ratelimit`: rate limiting as native Redis commands.
 //!
-//! This is the door plate. Each command's story is a file in `command/`; what limiters are and how they decide is
-//! in `limit/`, without any Redis; `server/` is all that touches Redis. Imports run one way:
-//! `lib -> command -> server -> limit -> time`.
+//! This file is the table of commands. Each command is a file in `command/`; all that touches the server is in
+//! `server/`. What limiters are and how they decide is in the crate `ratelimit-core`, and how calls are written in
+//! `ratelimit-language`; neither knows Redis.
 
 mod command;
-mod limit;
 mod server;
-mod time;
 
+use ratelimit_language::CATALOG;
 use redis_module::{Context, RedisString, Status, redis_module};
 
 use command::{
-    Apply, CellThrottle, Help, Info, LPush, Limit, Multi, MultiPeek, MultiRefund, Peek, RPush, Refund,
-    Release, Renew, Shed, Throttle, XAdd,
+    Apply, CellThrottle, Help, Info, LPush, Limit, Multi, MultiPeek, MultiRefund, MultiRelease, Peek, RPush,
+    Refund, Release, Renew, Shed, Throttle, XAdd,
 };
 use server::Entry;
 
 /// A command for each row of the catalog.
-const LIMITERS: [Entry; limit::CATALOG.len()] = [
+const LIMITERS: [Entry; CATALOG.len()] = [
     Entry::of::<Limit<0>>(),
     Entry::of::<Limit<1>>(),
     Entry::of::<Limit<2>>(),
@@ -42,6 +41,7 @@ const OTHERS: &[Entry] = &[
     Entry::of::<Multi>(),
     Entry::of::<MultiPeek>(),
     Entry::of::<MultiRefund>(),
+    Entry::of::<MultiRelease>(),
     Entry::of::<Release>(),
     Entry::of::<Renew>(),
     Entry::of::<Peek>(),

@@ -23,11 +23,3 @@ pub mod trial;
 #[allow(dead_code)]
 #[path = "../../tests/it/support/dice.rs"]
 mod dice;
-// The module is a cdylib, which no Rust program can be linked against. So the core is compiled into this one, which
-// uses a part of it.
-#[allow(dead_code, unused_imports, clippy::pedantic)]
-#[path = "../../src/limit/mod.rs"]
-mod limit;
-#[allow(dead_code, clippy::pedantic)]
-#[path = "../../src/time.rs"]
-mod time;

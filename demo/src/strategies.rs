@@ -1,5 +1,7 @@
 //! The strategies that are laid side by side: each is a call, the same limit in the words of one limiter.
 
+use ratelimit_language::CATALOG;
+
 use crate::settings::Settings;
 
 pub struct Strategy {
@@ -162,7 +164,7 @@ pub fn find(id: &str) -> Option<&'static Strategy> {
 
 /// The names of all limiters that there are, as the module's catalog has them.
 pub fn limiters() -> impl Iterator<Item = &'static str> {
-    crate::limit::CATALOG.iter().map(|row| row.name)
+    CATALOG.iter().map(|row| row.name)
 }
 
 impl Strategy {

@@ -1,6 +1,6 @@
 //! Choices made by bytes: a fuzzer changes bytes, and with them the choices.
 
-/// Bytes to choose by; when they are used up, all are 0.
+/// Bytes to choose by. After the last one, all are 0.
 pub struct Bytes<'a>(pub &'a [u8]);
 
 impl<'a> Bytes<'a> {
@@ -14,14 +14,14 @@ impl<'a> Bytes<'a> {
         *first
     }
 
-    /// So many bytes, or what is left of them.
+    /// The next bytes, at most `length`.
     pub fn take(&mut self, length: usize) -> &'a [u8] {
         let (taken, rest) = self.0.split_at(length.min(self.0.len()));
         self.0 = rest;
         taken
     }
 
-    /// A number between these two, often a small one: the first byte tells how many bits follow.
+    /// A number from `least` to `most`, often a small one: the first byte is the number of bits that follow.
     pub fn number(&mut self, least: u64, most: u64) -> u64 {
         let bits = self.byte() % 65;
         let mut number = 0u64;
@@ -29,7 +29,7 @@ impl<'a> Bytes<'a> {
             number = number << 8 | u64::from(self.byte());
         }
         let number = number & u64::MAX.checked_shr(64 - u32::from(bits)).unwrap_or(0);
-        // The ends of a range are where mistakes are.
+        // Mistakes are at the ends of a range.
         if bits == 64 && number == u64::MAX { most } else { least + number % (most - least + 1) }
     }
 }

@@ -1,18 +1,30 @@
-//! Whatever a dump, a file or a payload says: it is refused, or it is a state that can be used, written and read again.
+//! The bytes of a dump, a file or a payload: they are refused, or they are a state that can be used, written and read
+//! again.
+
+use ratelimit_core::ask::Error;
+use ratelimit_core::decide::{peek, reading, rule};
+use ratelimit_core::state::codec::Reader;
+use ratelimit_core::{
+    Ask, Kind, LimitSet, Limiter, Limits, MAX_COUNT, Manner, Reading, Span, State, Time, Verdict,
+    with_limiter, with_state,
+};
 
 use crate::bytes::Bytes;
-use crate::key::{apply, charged, copy, decoded, encoded, refunded};
-use crate::limit::codec::Reader;
-use crate::limit::{Kind, Limiter, Manner, Reading, State, look, read_clock, rule, with_limiter, with_state};
-use crate::lines::{FORMS, line, parse};
-use crate::time::{Span, Time};
+use crate::key::{apply, charged, copy, decoded, encoded, rebased, refunded};
+use crate::laws::knows_its_end;
+use crate::lines::{line, parse};
 
-/// A kind, and which form of a limiter asks, of which parameters and when; the length of a state; that; changes.
+const MANNERS: [Manner; 4] =
+    [Manner::Strict, Manner::Partial, Manner::Force, Manner::Reserve { longest: Span::CENTURY }];
+
+/// The input: the kind; the instant of a request; the form and the parameters of the limiter that is asked; the length
+/// of a state in two bytes; the state; changes.
 pub fn check(bytes: &[u8]) {
     let mut bytes = Bytes(bytes);
-    let Some(kind) = Kind::from_byte(1 + bytes.byte() % 15) else { return };
+    let kind = Kind::ALL[usize::from(bytes.byte()) % Kind::ALL.len()];
     let now = Time::from_micros(bytes.number(0, Time::LATEST.as_micros()));
-    let words = line(bytes.byte() % FORMS, &mut bytes);
+    let form = bytes.byte();
+    let words = line(form, &mut bytes);
     let length = usize::from(bytes.byte()) | usize::from(bytes.byte()) << 8;
     let (state, changes) = (bytes.take(length), bytes.0);
     with_state!(kind, S => survive::<S>(state, changes, &words, now));
@@ -22,10 +34,13 @@ fn survive<S: State>(bytes: &[u8], changes: &[u8], words: &str, now: Time) {
     let mut reader = Reader::new(bytes);
     let mut state = S::decode(&mut reader);
     if let Some(state) = &state {
-        let read = Reader::new(bytes).before(reader);
+        let read = Reader::new(bytes).up_to(reader);
         // Only a log's numbers can be written in more ways than one.
-        if ![Kind::Log, Kind::Several].contains(&S::KIND) {
+        if ![Kind::Log, Kind::LimitSet].contains(&S::KIND) {
             assert_eq!(encoded(state), read);
+        }
+        if S::KIND == Kind::LimitSet {
+            assert_eq!(encoded(state).get(..8), read.get(..8), "a set has as many limits as it says");
         }
         assert!(
             state.heap_bytes() <= 1024 + 64 * read.len(),
@@ -33,61 +48,102 @@ fn survive<S: State>(bytes: &[u8], changes: &[u8], words: &str, now: Time) {
             state.heap_bytes(),
             read.len()
         );
-        use_it(state, words, now);
+        examine(state, words, now);
     }
     let mut reader = Reader::new(changes);
     let mut before = reader;
     while S::decode_change(&mut reader).is_some() {
         let state = state.get_or_insert_with(S::blank);
-        assert!(apply(state, before.before(reader)));
+        assert!(apply(state, before.up_to(reader)));
         assert!(state.heap_bytes() <= 1024 + 64 * (bytes.len() + changes.len()));
         before = reader;
     }
     if let Some(state) = &state {
-        use_it(state, words, now);
+        examine(state, words, now);
     }
 }
 
-/// Asks a state everything, as all commands would together.
-fn use_it<S: State>(state: &S, words: &str, now: Time) {
+/// Asks a state all questions that commands ask.
+fn examine<S: State>(state: &S, words: &str, now: Time) {
     state.describe(&mut |name, _| assert!(!name.is_empty()));
     assert!(state.effort() > 0);
-    let _ = (state.last(), state.span(), state.settles());
-    let Some((row, limiter)) = parse(words) else { return };
-    with_limiter!(&limiter, limiter => ask(row.allows.debt, limiter, &encoded(state), S::KIND, now));
+    let _ = state.last();
+    let Some(limiter) = parse(words) else { return };
+    let bytes = encoded(state);
+    with_limiter!(&limiter, limiter => {
+        ask(limiter, &bytes, S::KIND, now);
+        ask_in_set(limiter, &bytes, S::KIND, now);
+    });
 }
 
-fn ask<L: Limiter>(debt: bool, limiter: &L, bytes: &[u8], kind: Kind, asked: Time) {
+/// Asks the limiter whose state this is.
+fn ask<L: Limiter>(limiter: &L, bytes: &[u8], kind: Kind, asked: Time) {
     if kind != L::State::KIND {
         return;
     }
-    // A state that nothing was ever applied to cannot be read.
+    // A blank state cannot be read back.
     let Some(state) = decoded::<L::State>(bytes) else { return };
-    for cost in [0, 1, 1000, (1 << 53) - 1] {
-        look(limiter, &state, asked, cost);
-        let now = match read_clock(state.last(), asked, || limiter.gauge(&state, state.last()).reset) {
+    let capabilities = limiter.capabilities();
+    for cost in [0, 1, 1000, MAX_COUNT] {
+        peek(limiter, &state, asked, cost);
+        let now = match reading(limiter, &state, asked) {
             Reading::At(now) => now,
             Reading::SetBack => {
-                let mut change = Vec::new();
-                L::State::encode_change(&limiter.rebase(&state, asked), &mut change);
-                assert!(apply(&mut copy(&state), &change), "a clock that was set back can be written down");
+                rebased(limiter, &state, asked);
                 continue;
             }
         };
-        for manner in [Manner::Strict, Manner::Force, Manner::Reserve { longest: Span::CENTURY }] {
+        for manner in MANNERS.into_iter().filter(|manner| capabilities.allows(*manner)) {
             if cost > 0
-                && (debt || manner == Manner::Strict)
                 && let Ok((verdict, granted)) = rule(limiter, &state, now, Span::ZERO, cost, manner)
-                && verdict.admits()
+                && (verdict.admits() || capabilities.counts_refused && verdict != Verdict::NEVER)
             {
-                assert!(
-                    charged(limiter, &state, now, granted).is_some(),
-                    "what is admitted can be written down"
-                );
+                let charged = charged(limiter, &state, now, granted).expect("a charge can be written down");
+                // No debt bounds a recorded refusal: a log that bytes filled to `MAX_DEBT` drops it.
+                if verdict.admits() {
+                    knows_its_end(limiter, &charged, now);
+                }
             }
         }
-        if debt {
-            refunded(limiter, &state, now, cost);
+        if capabilities.refund {
+            let refunded = refunded(limiter, &state, now, cost);
+            knows_its_end(limiter, &refunded.expect("a refund"), now);
+        }
+    }
+}
+
+/// Asks the limiter whose limit is in this set.
+fn ask_in_set<L: Limiter>(limiter: &L, bytes: &[u8], kind: Kind, at: Time) {
+    if kind != Kind::LimitSet {
+        return;
+    }
+    let read = || decoded::<LimitSet>(bytes);
+    let Some(place) = read().and_then(|set| set.find(limiter.name())) else { return };
+    for manner in MANNERS.into_iter().filter(|manner| limiter.capabilities().allows(*manner)) {
+        for cost in [1, 1000, MAX_COUNT] {
+            let Some(mut set) = read() else { return };
+            let before = set.limits().len();
+            let mut ask = Ask::new(place, at, cost, manner);
+            let alone = copy(set.get::<L::State>(place.stored).expect("what was found"));
+            match ask.take(&mut set, limiter) {
+                Ok(taken) if taken.verdict.admits() => {
+                    let state: Option<&L::State> = set.state(place.length);
+                    let state = state.expect("what was charged is there, under its new name");
+                    let alone = match reading(limiter, &alone, at) {
+                        Reading::At(_) => alone,
+                        Reading::SetBack => rebased(limiter, &alone, at),
+                    };
+                    let alone = charged(limiter, &alone, ask.now(), taken.granted);
+                    assert_eq!(alone.as_ref().map(encoded), Some(encoded(state)), "as alone");
+                    knows_its_end(limiter, state, ask.now());
+                }
+                Ok(_) => {}
+                Err(error) => {
+                    assert_eq!(error, Error::TooLong);
+                    assert_eq!(encoded(&set), bytes, "an error changes nothing");
+                }
+            }
+            assert!(set.limits().len() <= before);
         }
     }
 }

@@ -1,33 +1,36 @@
-//! A key's life: a limiter, and requests of any manner, cost and instant, some by another limiter or of parameters
-//! that changed. The laws hold at each step; and as long as the history is one that its model knows, it decides so too.
+//! A key's life: a limiter, and requests of any manner, cost and instant, some to another limiter or under other
+//! parameters. The laws hold at each step. As long as the history is one that the limiter's model knows, it decides as
+//! the model does.
+
+use ratelimit_core::lease::{Action, act};
+use ratelimit_core::state::{Leases, Log};
+use ratelimit_core::{
+    AnyLimiter, AnyState, Ask, Error, Gauge, Kept, Kind, Limiter, MAX_COUNT, Manner, Place, Span, State,
+    Taken, Time, Verdict, with_kept, with_limiter,
+};
 
 use crate::bytes::Bytes;
-use crate::key::Key;
-use crate::laws::{Case, reads_clock};
-use crate::limit::concurrent::{release, renew};
-use crate::limit::{
-    AnyLimiter, Kept, Kind, Leases, Limiter, Manner, Row, State, Verdict, rule, with_limiter,
-};
-use crate::lines::{BOUNDS, FORMS, MOST, line, parse};
+use crate::key::{Key, encoded_any};
+use crate::laws::{Case, knows_its_end, reads_clock};
+use crate::lines::{BOUNDS, FORM_COUNT, line, parse};
 use crate::oracle::{Model, model};
-use crate::time::{Span, Time};
 
 /// The start of an hour, in 2023.
-const T0: Time = Time::from_micros(1_700_002_800_000_000);
+pub(crate) const T0: Time = Time::from_micros(1_700_002_800_000_000);
 
-/// The most steps of a history; what is slow is the model.
+/// The most steps of a history; the models are slow.
 const STEPS: usize = 60;
 
-/// A first byte that chooses the form of the limiter, and whether the history stays on the model's ground; its
-/// parameters; steps.
+/// The input: a byte for the form of the limiter, and for whether the history is one that the model knows; the
+/// limiter's parameters; steps.
 pub fn check(bytes: &[u8]) {
     let mut bytes = Bytes(bytes);
     let first = bytes.byte();
-    let (form, tame) = (first % FORMS, (first / FORMS).is_multiple_of(2));
+    let (form, tame) = (first % FORM_COUNT, (first / FORM_COUNT).is_multiple_of(2));
     let mut words = line(form, &mut bytes);
-    let Some((_, limiter)) = parse(&words) else { return };
-    let key = with_limiter!(&limiter, limiter => Key::of(limiter.fresh(T0)));
-    let mut life = Life { key, model: model(&limiter), heard: T0, asked: T0, retry: Span::ZERO, tame };
+    let Some(limiter) = parse(&words) else { return };
+    let model = model(&limiter, &words);
+    let mut life = Life { key: Key::missing(T0), model, heard: T0, asked: T0, retry: Span::ZERO, tame };
     for _ in 0..STEPS {
         if bytes.is_empty() {
             break;
@@ -37,21 +40,25 @@ pub fn check(bytes: &[u8]) {
             words = line(if step == 0xff { bytes.byte() } else { form }, &mut bytes);
             life.model = None;
         }
-        // Each lease is another one's, in a tame history.
+        // In a tame history no lease is renewed.
         let words =
             if tame { words.replace("holder", &format!("holder{}x", bytes.0.len())) } else { words.clone() };
-        let Some((row, limiter)) = parse(&words) else { continue };
+        let Some(limiter) = parse(&words) else { continue };
         let gap = matches!(&limiter, AnyLimiter::SlidingLog(log) if log.gap > Span::ZERO);
-        let id = if let AnyLimiter::Concurrent(leases) = &limiter { leases.id } else { b"" };
-        with_limiter!(&limiter, limiter => life.step(row, limiter, id, gap, step, &mut bytes));
+        let lease = if let AnyLimiter::Concurrent(leases) = &limiter {
+            Some((leases.id, leases.ttl.span()))
+        } else {
+            None
+        };
+        with_limiter!(&limiter, limiter => life.step(limiter, lease, gap, step, &mut bytes));
     }
 }
 
 struct Life {
     key: Key,
     model: Option<Box<dyn Model>>,
-    /// The instant of the last request that the model was asked. A refused one leaves no trace in the state, which may
-    /// then be asked about an earlier instant; the model may not.
+    /// The instant of the last request that the model was asked. A refused request leaves no trace in the state, which
+    /// can then be asked about an earlier instant; the model cannot.
     heard: Time,
     /// What the caller's clock shows.
     asked: Time,
@@ -61,75 +68,87 @@ struct Life {
 }
 
 impl Life {
+    /// `lease` is the id and the time to live of the lease that is asked for.
     fn step<L: Limiter>(
         &mut self,
-        row: &'static Row,
         limiter: &L,
-        id: &[u8],
+        lease: Option<(&[u8], Span)>,
         gap: bool,
         step: u8,
         bytes: &mut Bytes<'_>,
     ) {
-        if L::State::of(&self.key.state).is_none() {
-            // Another mode, or another limiter: WRONGTYPE.
+        let Some(place) = self.key.find::<L::State>(limiter.length()) else {
+            // WRONGTYPE
             return;
-        }
-        self.asked = self.moment(limiter.span(), step, bytes);
-        let cost = bytes.number(1, MOST);
-        let state = L::State::of(&self.key.state).expect("its kind was looked at");
-        let (now, moved) = reads_clock(limiter, state, self.asked, cost);
-        if let Some(change) = moved {
+        };
+        let (id, pace) = lease.unwrap_or((b"", limiter.length()));
+        self.asked = self.moment(pace, step, bytes);
+        let cost = bytes.number(1, MAX_COUNT);
+        let fresh = limiter.fresh(self.asked).kept();
+        let stored = self.key.any().unwrap_or(&fresh);
+        let (now, moved) = reads_clock(limiter, state_of::<L>(stored), self.asked, cost);
+        if moved.is_some() {
             self.model = None;
-            self.key.change::<L::State>(now, |_, out| out.extend_from_slice(&change));
         }
-        let state = L::State::of(&self.key.state).expect("its kind was looked at");
-        let holds = Leases::of(&self.key.state).is_some_and(|leases| leases.held(id, now).is_some());
-        let case = Case { row, limiter, state, now, holds, gap };
-        case.obeys(cost);
+        let moved = moved.map(Kept::kept);
+        let kept = moved.as_ref().unwrap_or(stored);
+        let holds = Leases::of(kept).is_some_and(|leases| leases.held(id, now).is_some());
+        let state = state_of::<L>(kept);
+        Case { limiter, state, now, holds, gap }.obeys(cost);
+        let before = limiter.gauge(state, now);
+        let capabilities = limiter.capabilities();
         let manner = match step / 8 % 8 {
             _ if self.tame => Manner::Strict,
             5 => Manner::Partial,
             6 => Manner::Force,
             7 => Manner::Reserve { longest: Span::from_millis(bytes.number(0, 10_000)) },
-            4 if row.allows.debt => return self.give_back(limiter, now, cost),
-            4 if L::State::KIND == Kind::Leases => return self.leave(limiter.span(), id, now, step),
+            4 if capabilities.refund => return self.refund(limiter, place, now, cost, before),
+            4 if L::State::KIND == Kind::Leases => return self.act(limiter, id, pace, now, holds, step),
             _ => Manner::Strict,
         };
-        if row.allows.manner(manner) && !(limiter.counts_refused() && manner != Manner::Strict) {
-            self.ask(limiter, now, cost, manner, holds);
+        if capabilities.allows(manner) {
+            let ask = Ask::new(place, self.asked, cost, manner);
+            self.take(limiter, ask, now, before, holds);
         }
     }
 
     /// When the next request comes.
-    fn moment(&self, span: Span, step: u8, bytes: &mut Bytes<'_>) -> Time {
-        let span = span.as_micros();
+    fn moment(&self, pace: Span, step: u8, bytes: &mut Bytes<'_>) -> Time {
+        let pace = pace.as_micros();
         let moment = match step % 8 {
             0 | 1 => self.asked,
             2 => self.asked.plus(Span::from_micros(bytes.number(0, 1000))),
-            3 => self.asked.plus(Span::from_micros(span)),
+            3 => self.asked.plus(Span::from_micros(pace)),
             4 => self.asked.plus(self.retry),
-            5 if self.tame => self.asked.plus(Span::from_micros(span / 4)),
-            5 => self.asked.minus(Span::from_micros(bytes.number(0, 3 * span))),
+            5 if self.tame => self.asked.plus(Span::from_micros(pace / 4)),
+            5 => self.asked.minus(Span::from_micros(bytes.number(0, 3 * pace))),
             6 if !self.tame => {
                 Time::from_micros(bytes.number(Time::EARLIEST.as_micros(), Time::LATEST.as_micros()))
             }
-            _ => self.asked.plus(Span::from_micros(bytes.number(0, 3 * span))),
+            _ => self.asked.plus(Span::from_micros(bytes.number(0, 3 * pace))),
         };
         moment.clamp(Time::EARLIEST, Time::LATEST)
     }
 
-    /// What a limiter's command does.
-    fn ask<L: Limiter>(&mut self, limiter: &L, now: Time, cost: u64, manner: Manner, holds: bool) {
-        let state = L::State::of(&self.key.state).expect("its kind was looked at");
-        let before = limiter.gauge(state, now);
-        let lag = now.since(self.asked);
-        let (verdict, granted) = match manner {
-            Manner::Strict if !L::BOOKS => (limiter.judge(state, now, cost).delayed(lag), cost),
-            _ => match rule(limiter, state, now, lag, cost, manner) {
-                Ok(ruled) => ruled,
-                Err(_) => return,
-            },
+    /// A limiter's own command.
+    fn take<L: Limiter>(&mut self, limiter: &L, mut ask: Ask, now: Time, before: Gauge, holds: bool) {
+        let (cost, manner, capabilities) = (ask.cost, ask.manner, limiter.capabilities());
+        let stored = self.stored();
+        let foreseen = ask.peek(&self.key, limiter);
+        let taken = match ask.take(&mut self.key, limiter) {
+            Ok(taken) => taken,
+            Err(error) => {
+                assert_eq!(error, Error::TooLong);
+                assert_eq!(self.stored(), stored, "an error changes nothing");
+                return;
+            }
         };
+        assert_eq!(ask.now(), now);
+        let Taken { verdict, granted, gauge: after, .. } = taken;
+        let recorded = capabilities.counts_refused && verdict != Verdict::NEVER;
+        if manner == Manner::Strict && (verdict.admits() || !recorded) {
+            assert_eq!(foreseen.verdict, verdict, "as foreseen");
+        }
         if manner != Manner::Strict || holds || now < self.heard {
             self.model = None;
         }
@@ -140,68 +159,68 @@ impl Life {
         if let Verdict::Refuse { retry } = verdict {
             self.retry = retry.unwrap_or_default();
         }
-        let counts = limiter.counts_refused() && verdict != Verdict::NEVER;
-        if !verdict.admits() && !counts {
+        if !verdict.admits() && !recorded {
+            assert_eq!(after, before, "a refusal charges nothing");
             return;
         }
-        let until = |state: &L::State| now.plus(limiter.gauge(state, now).reset);
-        let until = until(state);
-        self.key.change::<L::State>(until, |state, out| {
-            L::State::encode_change(&limiter.charge(state, now, granted), out);
-        });
-        let state = L::State::of(&self.key.state).expect("its kind was looked at");
+        let state = state_of::<L>(self.key.any().expect("what was charged is there"));
         assert_eq!(state.last(), now);
-        let after = limiter.gauge(state, now);
+        assert_eq!(limiter.gauge(state, now), after);
+        knows_its_end(limiter, state, now);
         if L::State::KIND != Kind::Leases {
-            assert!(L::BOOKS || after.reset >= before.reset);
+            assert!(capabilities.books || after.reset >= before.reset);
         }
-        if verdict.admits() && manner == Manner::Strict && !holds && !L::BOOKS {
+        if verdict.admits() && manner == Manner::Strict && !holds && !capabilities.books {
             assert!(after.remaining == before.remaining - granted || after.remaining == 0);
         }
-        bounded(&self.key);
+        self.bounded();
     }
 
-    fn give_back<L: Limiter>(&mut self, limiter: &L, now: Time, cost: u64) {
-        if limiter.counts_refused() {
-            return;
-        }
+    /// `RL.REFUND`.
+    fn refund<L: Limiter>(&mut self, limiter: &L, place: Place, now: Time, cost: u64, before: Gauge) {
         self.model = None;
-        let state = L::State::of(&self.key.state).expect("its kind was looked at");
-        let before = limiter.gauge(state, now);
-        self.key.change::<L::State>(now.plus(before.reset), |state, out| {
-            let change = limiter.refund(state, now, cost).expect("what may be in debt is given back");
-            L::State::encode_change(&change, out);
-        });
-        let state = L::State::of(&self.key.state).expect("its kind was looked at");
+        let mut ask = Ask::new(place, self.asked, cost, Manner::Strict);
+        let refunded = ask.refund(&mut self.key, limiter).expect("no defect");
+        assert_eq!(refunded, self.key.any().is_some());
+        let Some(kept) = self.key.any() else { return };
+        assert_eq!(ask.now(), now);
+        let state = state_of::<L>(kept);
         let after = limiter.gauge(state, now);
         assert!(after.remaining >= before.remaining && after.reset <= before.reset);
+        knows_its_end(limiter, state, now);
     }
 
     /// `RL.RENEW` and `RL.RELEASE`.
-    fn leave(&mut self, ttl: Span, id: &[u8], now: Time, step: u8) {
+    fn act<L: Limiter>(&mut self, limiter: &L, id: &[u8], ttl: Span, now: Time, held: bool, step: u8) {
         self.model = None;
-        let leases = Leases::of(&self.key.state).expect("its kind was looked at");
-        let change = if step < 0x80 { release(leases, id, now) } else { renew(leases, id, ttl, now) };
-        let held = leases.held(id, now).is_some();
-        assert_eq!(change.is_some(), held);
-        let Some(change) = change else { return };
-        let mut told = Vec::new();
-        Leases::encode_change(&change, &mut told);
-        self.key.change::<Leases>(now, |_, out| out.extend_from_slice(&told));
-        let leases = Leases::of(&self.key.state).expect("its kind was looked at");
-        assert_eq!(leases.held(id, now).is_some(), step >= 0x80);
+        let action = if step < 0x80 { Action::Release } else { Action::Renew(ttl) };
+        let acted = act(&mut self.key, action, id, self.asked).expect("no defect");
+        assert_eq!(acted.held, held);
+        let Some(kept) = self.key.any() else { return };
+        assert_eq!(acted.now, now);
+        let leases = Leases::of(kept).expect("its kind was found");
+        let renewed = leases.held(id, now).map(|lease| lease.deadline);
+        assert_eq!(renewed, (held && step >= 0x80).then_some(now.plus(ttl)));
+        let state = state_of::<L>(kept);
+        assert_eq!(limiter.gauge(state, now).reset, acted.reset);
+        knows_its_end(limiter, state, now);
+    }
+
+    fn stored(&self) -> Option<Vec<u8>> {
+        self.key.any().map(encoded_any)
+    }
+
+    /// A key holds no more than the operator's bounds, and takes no more memory than that needs.
+    fn bounded(&self) {
+        let Some(kept) = self.key.any() else { return };
+        let bytes = with_kept!(kept, state => State::heap_bytes(state.as_ref()));
+        assert!(bytes < 256 * 1024, "{bytes} bytes");
+        if let Some(log) = Log::of(kept) {
+            assert!(log.entries(log.start()) <= BOUNDS.log_entries);
+        }
     }
 }
 
-/// What a key holds stays within the operator's bounds, and memory within what that takes.
-fn bounded(key: &Key) {
-    let bytes = with_kept_bytes(key);
-    assert!(bytes < 256 * 1024, "{bytes} bytes");
-    if let Some(log) = crate::limit::Log::of(&key.state) {
-        assert!(log.entries(log.start()) <= BOUNDS.log_entries);
-    }
-}
-
-fn with_kept_bytes(key: &Key) -> usize {
-    crate::limit::with_kept!(&key.state, state => State::heap_bytes(state.as_ref()))
+fn state_of<L: Limiter>(kept: &AnyState) -> &L::State {
+    L::State::of(kept).expect("its kind was found")
 }

@@ -1,13 +1,21 @@
-//! A key as the server keeps it: a state that is only changed by a change's bytes, here and on every replica.
+//! A key as the server keeps it: a limit that only changes by the bytes of a change, here and on every replica.
 
-use crate::limit::codec::Reader;
-use crate::limit::{AnyState, Kept, Limiter, Name, Several, SeveralChange, State};
-use crate::time::{Span, Time};
+use ratelimit_core::limiter::{Gate, Uniform};
+use ratelimit_core::state::codec::Reader;
+use ratelimit_core::state::{SetChange, StoredLimit};
+use ratelimit_core::{
+    AnyState, Error, Kept, LimitSet, LimitState, Limiter, Limits, Name, Period, Place, Span, State, Time,
+    with_kept,
+};
 
 pub fn encoded<S: State>(state: &S) -> Vec<u8> {
     let mut bytes = Vec::new();
     state.encode(&mut bytes);
     bytes
+}
+
+pub fn encoded_any(state: &AnyState) -> Vec<u8> {
+    with_kept!(state, state => encoded(state.as_ref()))
 }
 
 /// A state from all of these bytes.
@@ -23,7 +31,7 @@ pub fn copy<S: State>(state: &S) -> S {
     copy
 }
 
-/// Applies a change by its bytes; twice is once. Tells whether the bytes are a change, to their last one.
+/// Applies a change by its bytes; twice is once. Returns whether the bytes are one change, to the last byte.
 pub fn apply<S: State>(state: &mut S, change: &[u8]) -> bool {
     let mut reader = Reader::new(change);
     let Some(first) = S::decode_change(&mut reader).filter(|_| reader.is_empty()) else { return false };
@@ -40,7 +48,7 @@ pub fn apply<S: State>(state: &mut S, change: &[u8]) -> bool {
     true
 }
 
-/// The state after a charge; `None` if the charge is not one that can be written down.
+/// The state after a charge; `None` if the charge cannot be written down.
 pub fn charged<L: Limiter>(limiter: &L, state: &L::State, now: Time, cost: u64) -> Option<L::State> {
     let mut change = Vec::new();
     L::State::encode_change(&limiter.charge(state, now, cost), &mut change);
@@ -48,48 +56,118 @@ pub fn charged<L: Limiter>(limiter: &L, state: &L::State, now: Time, cost: u64) 
     apply(&mut after, &change).then_some(after)
 }
 
-/// The state after so much was given back; `None` if nothing can be.
+/// The state after a refund; `None` if the limiter has no refunds.
 pub fn refunded<L: Limiter>(limiter: &L, state: &L::State, now: Time, cost: u64) -> Option<L::State> {
     let mut change = Vec::new();
     L::State::encode_change(&limiter.refund(state, now, cost)?, &mut change);
     let mut after = copy(state);
-    assert!(apply(&mut after, &change), "what is given back can be written down");
+    assert!(apply(&mut after, &change), "a refund can be written down");
     Some(after)
 }
 
-/// A key with one limit; beside it one with the same limit among several, and a replica of the first.
-pub struct Key {
-    pub state: AnyState,
-    replica: AnyState,
-    several: Several,
+/// The state after the clock was set back to `now`.
+pub fn rebased<L: Limiter>(limiter: &L, state: &L::State, now: Time) -> L::State {
+    let mut change = Vec::new();
+    L::State::encode_change(&limiter.rebase(state, now), &mut change);
+    let mut moved = copy(state);
+    assert!(apply(&mut moved, &change), "a rebase can be written down");
+    moved
 }
 
-/// The name of the limit among several, whatever its parameters.
-const SPAN: Span = Span::from_millis(1);
+/// A key with one limit; beside it a replica, and a key that holds the same limit in a set.
+pub struct Key {
+    limit: Option<StoredLimit>,
+    replica: Option<AnyState>,
+    /// With the same limit, and one that no call names.
+    set: LimitSet,
+}
+
+/// A limit of an hour and a microsecond, which no caller can name.
+const BYSTANDER: Uniform = Uniform { interval: Period::of(Span::from_micros(3_600_000_001)).unwrap() };
+
+fn bystander_name() -> Name {
+    Name::of::<Gate>(BYSTANDER.length())
+}
 
 impl Key {
-    pub fn of<S: State + Kept>(fresh: S) -> Key {
-        let copies = (copy(&fresh), copy(&fresh));
-        let several = Several::adopting(Name::of::<S>(SPAN), Time::default(), copies.1.kept());
-        Key { state: fresh.kept(), replica: copies.0.kept(), several }
+    /// A missing key, and a set whose other limit is charged at `now`.
+    pub fn missing(now: Time) -> Key {
+        let bystander = charged(&BYSTANDER, &BYSTANDER.fresh(now), now, 1).expect("a charge");
+        Key { limit: None, replica: None, set: LimitSet::of_one(bystander_name(), bystander.kept()) }
     }
 
-    /// Applies what `write` puts down, which must be a change.
-    pub fn change<S: State + Kept>(&mut self, until: Time, write: impl FnOnce(&S, &mut Vec<u8>)) {
-        let state = S::of_mut(&mut self.state).expect("the kind was checked");
-        let mut change = Vec::new();
-        write(state, &mut change);
-        assert!(apply(state, &change), "not an internal error");
-        // The replica reads from the stream what it had from a dump.
-        let replica = S::of_mut(&mut self.replica).expect("the same kind");
-        *replica = copy(replica);
+    /// Where the limit is that a limiter's own command is about; `None` if the key holds another kind.
+    pub fn find<S: LimitState>(&self, length: Span) -> Option<Place> {
+        match &self.limit {
+            None => Some(Place::of(length)),
+            Some(limit) if limit.name.kind == S::KIND => Some(Place { stored: limit.name.length, length }),
+            Some(_) => None,
+        }
+    }
+
+    pub fn any(&self) -> Option<&AnyState> {
+        self.limit.as_ref().map(|limit| &limit.state)
+    }
+
+    fn apply_to_set(&mut self, change: SetChange<'_>) {
+        let mut bytes = Vec::new();
+        LimitSet::encode_change(&change, &mut bytes);
+        assert!(apply(&mut self.set, &bytes), "a set's change can be read back");
+    }
+}
+
+impl Limits for Key {
+    fn state<S: LimitState>(&self, length: Span) -> Option<&S> {
+        let limit = self.limit.as_ref().filter(|limit| limit.name == Name::of::<S>(length))?;
+        S::of(&limit.state)
+    }
+
+    fn change<S: LimitState>(
+        &mut self,
+        place: &mut Place,
+        blank: impl FnOnce() -> S,
+        write: impl FnOnce(&S, &mut Vec<u8>),
+    ) -> Result<bool, Error> {
+        let (mut change, blank) = (Vec::new(), blank());
+        write(self.state(place.stored).unwrap_or(&blank), &mut change);
+        if change.is_empty() {
+            return Ok(false);
+        }
+        let [from, to] = [place.stored, place.length].map(Name::of::<S>);
+        let limit = self.limit.get_or_insert_with(|| StoredLimit { name: to, state: blank.kept() });
+        limit.name = to;
+        let state = S::of_mut(&mut limit.state).expect("the kind that was found");
+        if !apply(state, &change) {
+            return Err(Error::Defect);
+        }
+        let after = encoded(state);
+        // A replica begins with a blank state, and may have loaded a dump since.
+        let replica = self.replica.get_or_insert_with(|| S::blank().kept());
+        let replica = S::of_mut(replica).expect("the same kind");
         assert!(apply(replica, &change));
-        assert_eq!(encoded(replica), encoded(state));
-        let (until, mut told) = (SeveralChange::writable(until), Vec::new());
-        SeveralChange::begin(Name::of::<S>(SPAN), &mut told);
-        told.extend_from_slice(&change);
-        SeveralChange::finish(until, &mut told);
-        assert!(apply(&mut self.several, &told));
-        assert_eq!(self.several.get::<S>(SPAN).map(encoded), Some(encoded(state)));
+        assert_eq!(encoded(replica), after, "a replica has the same state");
+        *replica = copy(replica);
+        if from != to {
+            self.apply_to_set(SetChange::Renamed { from, to });
+        }
+        self.apply_to_set(SetChange::Limit { name: to, change: &change });
+        assert_eq!(self.set.get::<S>(to.length).map(encoded), Some(after), "so has a limit of a set");
+        let others = self.set.limits().iter().filter(|limit| limit.name != to);
+        assert!(
+            others.map(|limit| limit.name).all(|name| name == bystander_name()),
+            "a renamed limit has one name"
+        );
+        place.stored = to.length;
+        Ok(true)
+    }
+
+    /// Of the set. A key with one limit, which the call names, has none to drop.
+    fn drop_faded(&mut self, now: Time, named: impl Fn(Name) -> bool) -> Result<(), Error> {
+        let faded = self.set.limits().iter().filter(|limit| limit.faded(&named, now));
+        for name in faded.map(|limit| limit.name).collect::<Vec<_>>() {
+            self.apply_to_set(SetChange::Dropped { name });
+        }
+        assert!(self.set.limits().iter().all(|limit| limit.until() > now || named(limit.name)));
+        Ok(())
     }
 }

@@ -1,25 +1,24 @@
 //! What every limiter must obey whatever happened to its state before: debts, other parameters, clocks set back.
 //!
-//! The laws of the core's own tests, less those that need a history of one kind only. `SMOOTH` means something else by
-//! limit and remaining, and nobody is refused without `MAXWAIT`: only what is said of the clock holds for it.
+//! These are the laws of `core/laws`, less those that need a history of one kind only. `SMOOTH` gives limit and
+//! remaining another meaning, and without `MAXWAIT` refuses nobody: only the laws of clock and reset hold for it.
 
-use crate::key::{charged, copy, refunded};
-use crate::limit::{
-    Gauge, Kept, Kind, Limiter, Manner, Reading, Row, State, Verdict, look, read_clock, rule,
+use ratelimit_core::decide::{peek, reading, rule};
+use ratelimit_core::{
+    Gauge, Kind, LimitState, Limiter, MAX_COUNT, MAX_DEBT, Manner, Reading, Span, State, Time, Verdict,
 };
-use crate::lines::MOST;
-use crate::time::{Span, Time};
+
+use crate::key::{charged, rebased, refunded};
 
 const MICRO: Span = Span::from_micros(1);
 
-/// A limiter, the state of its key, and what the law must know of both.
+/// A limiter, the state of its key, and what the laws must know of both.
 pub struct Case<'c, L: Limiter> {
-    pub row: &'static Row,
     pub limiter: &'c L,
     pub state: &'c L::State,
     /// At or after the state's last charge.
     pub now: Time,
-    /// Whoever asks holds a lease already, and is always admitted.
+    /// The caller holds a lease already, and is always admitted.
     pub holds: bool,
     /// Entries must be apart: there may be room and yet nothing remaining.
     pub gap: bool,
@@ -29,10 +28,10 @@ impl<L: Limiter> Case<'_, L> {
     /// All that holds at an instant, for a request of this cost.
     pub fn obeys(&self, cost: u64) {
         let gauge = self.limiter.gauge(self.state, self.now);
-        // Other parameters can make a debt last longer than time can be told; then its end is nowhere.
-        if !L::BOOKS && gauge.reset < Span::from_micros(1 << 62) {
+        // Under other parameters a debt can last longer than an instant can say.
+        if !self.limiter.capabilities().books && gauge.reset < Span::from_micros(1 << 62) {
             self.fits(gauge);
-            self.settles(gauge);
+            self.resets(gauge);
             self.retry_is_honest(cost, gauge);
             self.manners(cost, gauge);
         }
@@ -53,23 +52,19 @@ impl<L: Limiter> Case<'_, L> {
         assert!(self.holds || !self.admits(self.now, gauge.remaining + 1));
     }
 
-    /// At the reset the state answers like a fresh one, and not before; and it does not matter who looks on the way.
-    fn settles(&self, gauge: Gauge) {
+    /// At the reset the state answers like a fresh one, and not before. A charge of nothing on the way changes nothing.
+    fn resets(&self, gauge: Gauge) {
         let then = self.now.plus(gauge.reset);
         let full = Gauge { limit: gauge.limit, remaining: gauge.limit, reset: Span::ZERO };
         assert_eq!(self.gauge(then), full);
         if gauge.reset > Span::ZERO {
             assert_eq!(self.gauge(then.minus(MICRO)).reset, MICRO);
         }
-        if let Some(settles) = self.state.settles() {
-            // A fraction of a microsecond may be none at another rate.
-            assert!((then..=then.plus(MICRO)).contains(&settles.max(self.now)));
-        }
         if L::State::KIND == Kind::Leases {
             return;
         }
         let halfway = self.now.plus(Span::from_micros(gauge.reset.as_micros() / 3));
-        if halfway <= Time::LATEST && !self.gap && !self.limiter.counts_refused() {
+        if halfway <= Time::LATEST && !self.gap && !self.limiter.capabilities().counts_refused {
             let stopped = charged(self.limiter, self.state, halfway, 0).expect("a charge of nothing");
             for later in [halfway, then.minus(MICRO).max(halfway), then, then.plus(gauge.reset)] {
                 assert_eq!(self.limiter.gauge(&stopped, later), self.gauge(later));
@@ -78,7 +73,7 @@ impl<L: Limiter> Case<'_, L> {
     }
 
     /// The request fits after the retry, and not a microsecond earlier.
-    pub fn retry_is_honest(&self, cost: u64, gauge: Gauge) {
+    fn retry_is_honest(&self, cost: u64, gauge: Gauge) {
         match self.limiter.judge(self.state, self.now, cost) {
             Verdict::Admit { .. } => assert!(self.holds || cost <= gauge.remaining),
             Verdict::Refuse { retry: None } => assert!(cost > gauge.limit),
@@ -91,7 +86,7 @@ impl<L: Limiter> Case<'_, L> {
         }
     }
 
-    /// A part is what is there, a booking waits as long as a refusal would have to, and whoever is forced is charged.
+    /// `PARTIAL` grants what remains, a booking waits as long as the retry of a refusal, and `FORCE` charges.
     fn manners(&self, cost: u64, before: Gauge) {
         let ruled = |manner| rule(self.limiter, self.state, self.now, Span::ZERO, cost, manner);
         let strict = self.limiter.judge(self.state, self.now, cost);
@@ -112,53 +107,65 @@ impl<L: Limiter> Case<'_, L> {
                 (strict, Ok((booked, _))) => assert_eq!(booked, strict),
             }
         }
-        if self.row.allows.debt && !self.limiter.counts_refused() && ruled(Manner::Force).is_ok() {
+        if self.limiter.capabilities().force && ruled(Manner::Force).is_ok() {
             self.gives_back(cost, before);
         }
     }
 
-    /// What was taken, also into debt, and is given back is there again; never above full.
+    /// A refund of what was charged, also into debt, makes up for the charge; it never goes above full.
     fn gives_back(&self, cost: u64, before: Gauge) {
         let (limiter, now) = (self.limiter, self.now);
-        let forced = charged(limiter, self.state, now, cost).expect("what may be forced can be written down");
+        let forced = charged(limiter, self.state, now, cost).expect("what is forced can be written down");
+        knows_its_end(limiter, &forced, now);
         let debt = limiter.gauge(&forced, now);
         assert!(self.gap || debt.remaining == before.remaining.saturating_sub(cost));
         assert!(debt.reset >= before.reset);
         let owed = limiter.reset_after(self.state, now, cost);
         assert!(owed == Span::ZERO || owed == debt.reset);
+        let back = refunded(limiter, &forced, now, cost).expect("what can be forced can be refunded");
+        knows_its_end(limiter, &back, now);
         if self.gap {
             return;
         }
-        let back = refunded(limiter, &forced, now, cost).expect("what may be forced is given back");
         assert_eq!(limiter.gauge(&back, now).remaining, before.remaining);
         assert!(limiter.gauge(&back, now).reset <= debt.reset);
         // What is owed to GCRA is time, which at another rate may be any number of requests.
         if L::State::KIND == Kind::Arrival {
             return;
         }
-        let full = refunded(limiter, &forced, now, 1 << 60).expect("what may be forced is given back");
+        let full = refunded(limiter, &forced, now, MAX_DEBT).expect("what can be forced can be refunded");
         let new = Gauge { limit: before.limit, remaining: before.limit, reset: Span::ZERO };
         assert_eq!(limiter.gauge(&full, now), new);
+        knows_its_end(limiter, &full, now);
     }
 }
 
-/// The instant at which a request of `asked` is decided, and the change that comes before it if the clock was set back.
+/// As of a charge at `now`, a state knows when it is fully reset.
+pub fn knows_its_end<L: Limiter>(limiter: &L, state: &L::State, now: Time) {
+    let (until, reset) = (state.until(limiter.length()), limiter.gauge(state, now).reset);
+    assert!(end_is(until, now, reset), "{until:?} is not {reset:?} after {now:?}");
+}
+
+/// A state stores no instant after the horizon; only bytes that no node wrote make one in so much debt.
+fn end_is(until: Time, now: Time, reset: Span) -> bool {
+    let then = now.plus(reset);
+    if reset == Span::ZERO { until <= now } else { until == then || until == Time::HORIZON && until < then }
+}
+
+/// The instant at which a request of `asked` is decided, and the state as it is moved first if the clock was set back.
 ///
-/// A step back grants nothing, nobody waits longer than twice the reset, and a look answers as if.
+/// A step back grants nothing, nobody waits longer than twice the reset, and a peek answers as if the state were moved.
 pub fn reads_clock<L: Limiter>(
     limiter: &L,
     state: &L::State,
     asked: Time,
     cost: u64,
-) -> (Time, Option<Vec<u8>>)
-where
-    L::State: Kept,
-{
+) -> (Time, Option<L::State>) {
     let last = state.last();
     let then = limiter.gauge(state, last);
-    match read_clock(last, asked, || then.reset) {
+    match reading(limiter, state, asked) {
         Reading::At(now) => {
-            let told = look(limiter, state, asked, cost).gauge;
+            let told = peek(limiter, state, asked, cost).gauge;
             let gauge = limiter.gauge(state, now);
             assert_eq!((told.limit, told.remaining), (gauge.limit, gauge.remaining));
             let lag = if gauge.reset > Span::ZERO { now.since(asked) } else { Span::ZERO };
@@ -166,29 +173,27 @@ where
             (now, None)
         }
         Reading::SetBack => {
-            let mut change = Vec::new();
-            L::State::encode_change(&limiter.rebase(state, asked), &mut change);
-            let mut moved = copy(state);
-            assert!(crate::key::apply(&mut moved, &change));
+            let moved = rebased(limiter, state, asked);
             assert_eq!(moved.last(), asked);
             let gauge = limiter.gauge(&moved, asked);
             assert!(gauge.remaining <= then.remaining, "a step back grants nothing");
             // A window or bucket that was about to end begins anew where the clock stands now.
             let anew = charged(limiter, &limiter.fresh(asked), asked, 1).expect("a first charge");
             let longest = then.reset.plus(then.reset).max(limiter.gauge(&anew, asked).reset);
-            assert!(L::BOOKS || gauge.reset <= longest, "nor does it make anyone wait");
-            // A window that began before the epoch, as the set-back clock counts, begins there once it is moved.
-            if limiter.span() > asked.since(Time::default()) {
-                return (asked, Some(change));
+            assert!(limiter.capabilities().books || gauge.reset <= longest, "nor does it make anyone wait");
+            // A moved window begins at the epoch at the earliest.
+            if limiter.length() > asked.since(Time::EPOCH) {
+                return (asked, Some(moved));
             }
-            for cost in [0, 1, cost, then.limit.min(MOST), then.limit.saturating_add(1).min(MOST)] {
-                assert_eq!(
-                    look(limiter, state, asked, cost),
-                    look(limiter, &moved, asked, cost),
-                    "as if moved"
-                );
+            if end_is(state.until(limiter.length()), last, then.reset) {
+                knows_its_end(limiter, &moved, asked);
             }
-            (asked, Some(change))
+            for cost in [0, 1, cost, then.limit.min(MAX_COUNT), then.limit.saturating_add(1).min(MAX_COUNT)] {
+                let (of_state, of_moved) =
+                    (peek(limiter, state, asked, cost), peek(limiter, &moved, asked, cost));
+                assert_eq!(of_state, of_moved, "as if moved");
+            }
+            (asked, Some(moved))
         }
     }
 }

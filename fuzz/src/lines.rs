@@ -1,64 +1,87 @@
-//! The words of a limiter, from bytes.
+//! The words of a limiter, from bytes: a form of the language's table with numbers of its own, and options.
+
+use ratelimit_core::{AnyLimiter, MAX_COUNT, Span};
+use ratelimit_language::{Arguments, Bounds, FORMS, Form, Request, find};
 
 use crate::bytes::Bytes;
-use crate::limit::{AnyLimiter, Bounds, Request, Row, Words, find};
 
-/// 2^53 - 1.
-pub const MOST: u64 = (1 << 53) - 1;
-/// A hundred years, in milliseconds.
-pub const CENTURY: u64 = 3_153_600_000_000;
+/// The longest duration, in milliseconds.
+pub const CENTURY: u64 = Span::CENTURY.as_micros() / 1000;
 
-/// Small, so that a short history meets them.
+/// Small, so that a short history reaches them.
 pub const BOUNDS: Bounds = Bounds { leases: 300, log_entries: 200 };
 
-/// How many forms of a limiter [`line`] knows.
-pub const FORMS: u8 = 14;
+/// The number of forms.
+#[allow(clippy::cast_possible_truncation, reason = "checked by the next line")]
+pub const FORM_COUNT: u8 = FORMS.len() as u8;
+const _: () = assert!(2 * FORMS.len() <= 256, "a byte chooses a form, and whether the history is tame");
 
-/// The words of a limiter of this form: what a caller would say behind the key, without the options that all share.
+/// The limiter's name and parameters, and options of its own.
+///
+/// Each placeholder gets a number of its own. A new form is fuzzed as soon as it is in the table; one with a new
+/// placeholder panics here until the placeholder has numbers.
 pub fn line(form: u8, bytes: &mut Bytes<'_>) -> String {
+    let template = template(form);
+    let limits = limits(template);
     let mut count = |most| bytes.number(1, most);
-    match form % FORMS {
-        0 => format!("TOKENBUCKET {} {} {}", count(MOST), count(MOST), count(CENTURY)),
-        1 => format!("TOKENBUCKET {} {} {} BATCH", count(MOST), count(MOST), count(CENTURY)),
-        2 => format!("LEAKYBUCKET {} {} {}", count(MOST), count(MOST), count(CENTURY)),
-        3 => format!("GCRA {} {} {}", count(MOST) - 1, count(MOST), count(CENTURY)),
-        4 => format!("FIXEDWINDOW {} {}", count(MOST), count(CENTURY)),
-        5 => format!("FIXEDWINDOW {} {} ALIGNED", count(MOST), count(CENTURY)),
-        6 => format!("SLIDINGWINDOW {} {}", count(MOST), count(CENTURY)),
-        7 => {
-            let (limit, precision, parts) = (count(MOST), count(CENTURY), count(1024));
-            let precision = precision.min(CENTURY / parts);
-            format!("SLIDINGWINDOW {limit} {} PRECISION {precision}", precision * parts)
+    // Sub-buckets must tile the window.
+    let tiles = template.contains("{tenth}").then(|| {
+        let (precision, parts) = (count(CENTURY), count(1024));
+        (precision.min(CENTURY / parts), parts)
+    });
+    let mut words = Vec::new();
+    for word in template.split(' ') {
+        words.push(match (word, tiles) {
+            ("{limit}", _) => count(limits).to_string(),
+            ("{burst}", _) => (count(limits) - 1).to_string(),
+            ("{period}", Some((precision, parts))) => (precision * parts).to_string(),
+            ("{tenth}", Some((precision, _))) => precision.to_string(),
+            ("{period}" | "{interval}", _) => count(CENTURY).to_string(),
+            // A number of the template is a duration too.
+            ("{gap}" | "0", _) => (count(CENTURY) - 1).to_string(),
+            ("{id}", _) => format!("holder{}", count(40)),
+            (word, _) if word.starts_with('{') => panic!("no numbers for {word} of {template}"),
+            (word, _) => word.to_owned(),
+        });
+    }
+    let capacity = words.get(1).and_then(|word| word.parse().ok()).unwrap_or(0);
+    words.join(" ") + &options(template, capacity, bytes)
+}
+
+/// Options that no form has.
+fn options(template: &str, capacity: u64, bytes: &mut Bytes<'_>) -> String {
+    match template.split(' ').next() {
+        Some("SLIDINGLOG") if template.contains("GAP") && bytes.number(0, 1) == 1 => " COUNTREFUSED".into(),
+        Some("SMOOTH") if template.contains("WARMUP") => {
+            format!(" COLDFACTOR {}.5", bytes.number(1, 999))
         }
-        8 => format!("SLIDINGLOG {} {}", count(BOUNDS.log_entries), count(CENTURY)),
-        9 => {
-            let (limit, window, gap) = (count(BOUNDS.log_entries), count(CENTURY), count(CENTURY) - 1);
-            let counting = if gap % 2 == 0 { " COUNTREFUSED" } else { "" };
-            format!("SLIDINGLOG {limit} {window} GAP {}{counting}", gap / 2)
+        Some("SMOOTH") => format!(" BURST {}", bytes.number(0, CENTURY - 1)),
+        Some("CONCURRENT") => {
+            let critical = if bytes.number(0, 3) == 3 { " CRITICAL" } else { "" };
+            format!(" RESERVED {}{critical}", bytes.number(0, capacity))
         }
-        10 => format!("UNIFORM {}", count(CENTURY)),
-        11 => {
-            let (permits, period, burst) = (count(MOST), count(CENTURY), count(CENTURY) - 1);
-            format!("SMOOTH {permits} {period} BURST {burst} MAXWAIT {}", count(CENTURY) - 1)
-        }
-        12 => {
-            let (permits, period, warmup) = (count(MOST), count(CENTURY), count(CENTURY));
-            format!("SMOOTH {permits} {period} WARMUP {warmup} COLDFACTOR {}.5", count(999))
-        }
-        _ => {
-            let (capacity, ttl) = (count(BOUNDS.leases), count(CENTURY));
-            let (id, reserved) = (count(40), count(capacity + 1) - 1);
-            let critical = if id % 8 == 0 { " CRITICAL" } else { "" };
-            format!("CONCURRENT {capacity} {ttl} holder{id} RESERVED {reserved}{critical}")
-        }
+        _ => String::new(),
     }
 }
 
-/// The row and the limiter that these words name; `None` if it would take too long to refill.
-pub fn parse(line: &str) -> Option<(&'static Row, AnyLimiter<'_>)> {
+pub fn template(form: u8) -> &'static str {
+    let form: &Form = &FORMS[usize::from(form) % FORMS.len()];
+    form.template()
+}
+
+/// The largest limit: the operator's bound, where there is one.
+fn limits(template: &str) -> u64 {
+    match template.split(' ').next() {
+        Some("SLIDINGLOG") => BOUNDS.log_entries,
+        Some("CONCURRENT") => BOUNDS.leases,
+        _ => MAX_COUNT,
+    }
+}
+
+/// The limiter that these words name; `None` if it would take too long to refill.
+pub fn parse(line: &str) -> Option<AnyLimiter<'_>> {
     let words: Vec<&[u8]> = line.split(' ').map(str::as_bytes).collect();
     let (name, parameters) = words.split_first()?;
     let row = find(name)?;
-    let mut words = Words::new(parameters, BOUNDS);
-    Some((row, (row.parse)(&mut words, &mut Request::default()).ok()?))
+    (row.parse)(&mut Arguments::new(parameters, BOUNDS), &mut Request::default()).ok()
 }

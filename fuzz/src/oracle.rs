@@ -1,33 +1,48 @@
-//! The models of the core's own tests: what a limiter should admit, in rational numbers.
+//! The models of `core/laws`: what a limiter should admit, in rational numbers.
 
-#[allow(clippy::wildcard_imports, reason = "the models name all limiters by `super::*`")]
-use crate::limit::*;
-use crate::time::Span;
+use std::num::NonZeroU64;
 
-mod histories {
-    pub type Step = (u64, u64);
-}
+use ratelimit_core::limiter::Rate;
+use ratelimit_core::{AnyLimiter, Period, Span};
+pub use ratelimit_laws::Model;
+use ratelimit_laws::{
+    arrivals, batches, continuous, entries, opened, overlapping, recent, recent_parts, same_window, water,
+};
 
-#[allow(dead_code, clippy::pedantic, clippy::duplicate_mod, reason = "the core has it in its tests only")]
-#[path = "../../src/limit/models.rs"]
-mod models;
+/// The most batches that fill a bucket with a model: the model counts each.
+const MAX_BATCHES: u64 = 100_000;
 
-pub use models::Model;
-
-/// The model of a limiter, as long as its parameters stay and no lease is renewed or ended; `None` if it has none.
-pub fn model(limiter: &AnyLimiter<'_>) -> Option<Box<dyn Model>> {
+/// The model of the limiter that `words` name, as long as its parameters stay and no lease is renewed or ended; `None`
+/// if it has none.
+pub fn model(limiter: &AnyLimiter<'_>, words: &str) -> Option<Box<dyn Model>> {
     Some(match *limiter {
-        AnyLimiter::TokenBucket(bucket) => Box::new(models::continuous(bucket)),
-        AnyLimiter::BatchBucket(bucket) => Box::new(models::batches(bucket)),
-        AnyLimiter::Gcra(gcra) => Box::new(models::arrivals(gcra)),
-        AnyLimiter::SlidingWindow(window) => Box::new(models::overlapping(window)),
-        AnyLimiter::SlidingBuckets(window) => Box::new(models::recent_parts(window)),
-        AnyLimiter::Concurrent(leases) => Box::new(models::recent(leases.limit, leases.ttl)),
-        AnyLimiter::LeakyBucket(bucket) => Box::new(models::water(bucket)),
-        AnyLimiter::FixedWindow(window) => Box::new(models::opened(window)),
-        AnyLimiter::AlignedWindow(window) => Box::new(models::same_window(window)),
-        AnyLimiter::Uniform(uniform) => Box::new(models::recent(1, uniform.interval)),
-        AnyLimiter::SlidingLog(log) => Box::new(models::entries(log)),
+        AnyLimiter::TokenBucket(bucket) => Box::new(continuous(*bucket.rate())),
+        AnyLimiter::BatchBucket(_) => {
+            let [capacity, refill, period] = numbers(words)?;
+            if capacity.div_ceil(refill) > MAX_BATCHES {
+                return None;
+            }
+            let [limit, count, period] = [capacity, refill, period].map(NonZeroU64::new);
+            Box::new(batches(Rate { limit: limit?, count: count?, period: Period::from_millis(period?) }))
+        }
+        AnyLimiter::Gcra(gcra) => Box::new(arrivals(*gcra.rate())),
+        AnyLimiter::SlidingWindow(window) => Box::new(overlapping(window)),
+        AnyLimiter::SlidingBuckets(_) => {
+            let [limit, window, precision] = numbers(words)?;
+            Box::new(recent_parts(limit, Span::from_millis(window), Span::from_millis(precision)))
+        }
+        AnyLimiter::Concurrent(leases) => Box::new(recent(leases.limit, leases.ttl.span())),
+        AnyLimiter::LeakyBucket(bucket) => Box::new(water(*bucket.rate())),
+        AnyLimiter::FixedWindow(window) => Box::new(opened(window)),
+        AnyLimiter::AlignedWindow(window) => Box::new(same_window(window)),
+        AnyLimiter::Uniform(uniform) => Box::new(recent(1, uniform.interval.span())),
+        AnyLimiter::SlidingLog(log) => Box::new(entries(log)),
         AnyLimiter::Bursty(_) | AnyLimiter::Warming(_) => return None,
     })
+}
+
+/// The first three numbers of a call: these limiters do not say what they were made of.
+fn numbers(words: &str) -> Option<[u64; 3]> {
+    let mut numbers = words.split(' ').filter_map(|word| word.parse().ok());
+    Some([numbers.next()?, numbers.next()?, numbers.next()?])
 }

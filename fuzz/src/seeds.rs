@@ -1,38 +1,50 @@
-//! Where the fuzzer begins: inputs that it would not soon find by chance.
+//! Where the fuzzer begins: inputs that it would not soon find by chance, and what it once found.
+
+use ratelimit_core::state::SetChange;
+use ratelimit_core::state::codec::{put as put_word, put_bytes, put_short, put_words};
+use ratelimit_core::{Kind, LimitSet, Limiter, Limits, Name, Span, State, Time, with_limiter};
+use ratelimit_language::{Arguments, FORMS, shed};
 
 use crate::bytes::Bytes;
-use crate::key::{Key, encoded};
-use crate::limit::{AnyState, Kept, Kind, Limiter, Several, State, parse_shed, with_limiter};
-use crate::lines::{BOUNDS, CENTURY, FORMS, line, parse};
-use crate::time::{Span, Time};
+use crate::history::T0;
+use crate::key::{Key, decoded, encoded, encoded_any};
+use crate::lines::{BOUNDS, CENTURY, FORM_COUNT, line, parse, template};
 
-/// The start of an hour, in 2023.
-const T0: Time = Time::from_micros(1_700_002_800_000_000);
+/// A file of the corpus: its name and its bytes.
+pub type Seed = (String, Vec<u8>);
 
-/// Something else in each line, of what is read from words.
-pub fn calls() -> Vec<&'static str> {
-    vec![
+/// The seeds of each target.
+pub fn seeds() -> [(&'static str, Vec<Seed>); 3] {
+    [("words", calls()), ("history", lives()), ("decode", states())]
+}
+
+/// A call of each form, and calls with other options and of other commands.
+fn calls() -> Vec<Seed> {
+    let forms = FORMS.iter().map(|form| form.words(10, 1000, "holder"));
+    let others = [
         "TOKENBUCKET 5 10 1000 BATCH COST 3 AT 1700002800000000 PARTIAL",
         "TOKENBUCKET 9007199254740991 9007199254740991 3153600000000 RESERVE MAXWAIT 0",
         "LEAKYBUCKET 3 1 1000 FORCE",
         "GCRA 0 1 3153600000000 RESERVE",
         "FIXEDWINDOW 5 60000 ALIGNED COST 0",
-        "SLIDINGWINDOW 100 60000",
         "SLIDINGWINDOW 100 61440 PRECISION 60",
         "SLIDINGLOG 200 1000 GAP 0 COUNTREFUSED",
         "UNIFORM 250 FORCE COST 9007199254740991",
         "SMOOTH 2 1000 BURST 0 MAXWAIT 3153600000000",
         "SMOOTH 2 1000 WARMUP 4000 COLDFACTOR 1e3 COST 7",
         "CONCURRENT 300 30000 holder RESERVED 300 CRITICAL",
+        "CONCURRENT 300 30000 holder RESERVED 301",
         "SHED 0.95 GOOD 0.6 BAD 0.9999 DELAY 1 RAMP 3153600000000 TIER 2 OF 3 AT 253402300799999999",
         "THROTTLE 15 30 60 0 AT 1000000000000000",
         "MULTI 2 COST 2 FORCE LIMIT GCRA 9 10 1000 ON 2 LIMIT fixedwindow 5 1000 COST 0",
         "MULTIPEEK 1 AT 1700002800000000 LIMIT CONCURRENT 5 1000 LIMIT LIMIT UNIFORM 5",
         "MULTIREFUND 1 LIMIT SLIDINGLOG 5 1000 GAP 7 LIMIT TOKENBUCKET 1 1 1",
-    ]
+    ];
+    let calls = forms.chain(others.map(String::from));
+    calls.enumerate().map(|(i, line)| (format!("call-{i:02}"), line.into_bytes())).collect()
 }
 
-/// What [`Bytes::number`] reads as `least` and so much.
+/// Writes what [`Bytes::number`] reads as `least` and this number.
 fn put(out: &mut Vec<u8>, number: u64) {
     let bits = u64::BITS - number.leading_zeros();
     let bytes = number.to_be_bytes();
@@ -40,122 +52,236 @@ fn put(out: &mut Vec<u8>, number: u64) {
     out.extend_from_slice(&bytes[8 - bits.div_ceil(8) as usize..]);
 }
 
-/// Each form with middling parameters: ten requests, or periods of a second, and so on.
+/// The numbers of a form with middling parameters: 20 requests, periods of a second or more.
 fn parameters(form: u8) -> Vec<u8> {
-    let numbers: [u64; 4] = match form {
-        7 => [19, 99, 9, 0],
-        9 => [19, 999, 100 + u64::from(form), 0],
-        13 => [BOUNDS.leases - 1, 99_999, 1, 0],
-        _ => [19, 999, 999, 59_999],
+    let template = template(form);
+    let numbers: [u64; 5] = if template.contains("{tenth}") {
+        // The precision and the number of parts, then the limit.
+        [99, 9, 19, 0, 0]
+    } else if template.starts_with("CONCURRENT") {
+        [BOUNDS.leases - 1, 99_999, 1, 0, 0]
+    } else {
+        [19, 999, 999, 59_999, 0]
     };
     let mut out = Vec::new();
     for number in numbers {
         put(&mut out, number.min(CENTURY - 1));
     }
+    // Only the numbers that the form reads.
+    let mut unread = Bytes(&out);
+    line(form, &mut unread);
+    let read = out.len() - unread.0.len();
+    out.truncate(read);
     out
 }
 
-/// A tame and a wild history of each form.
-pub fn lives() -> Vec<(String, Vec<u8>)> {
-    let lives = (0..2 * FORMS).map(|first| {
+/// The first byte of a history.
+fn first(form: u8, tame: bool) -> u8 {
+    if tame { form } else { FORM_COUNT + form }
+}
+
+/// The form of this template.
+fn form(of: &str) -> u8 {
+    (0..FORM_COUNT).find(|form| template(*form) == of).expect("a form of the table")
+}
+
+/// A tame and a wild history of each form, and findings.
+fn lives() -> Vec<Seed> {
+    let lives = (0..2 * FORM_COUNT).map(|first| {
         let mut life = vec![first];
-        life.extend(parameters(first % FORMS));
+        life.extend(parameters(first % FORM_COUNT));
         for step in 0..40u8 {
             life.push(step.wrapping_mul(37));
             (0..3).for_each(|number| put(&mut life, u64::from(step) * number % 11));
         }
         (format!("life-{first:02}"), life)
     });
-    lives.collect()
+    let mut lives: Vec<Seed> = lives.collect();
+    // A window of one sub-bucket is charged, refunded, and charged again in two sub-buckets.
+    let mut life = vec![first(form("SLIDINGWINDOW {limit} {period} PRECISION {tenth}"), false), 0, 0, 0];
+    life.extend([0, 0, 32, 0, 0xf0, 0, 1, 1, 0, 0]);
+    lives.push(("empty-other-precision".into(), life));
+    // A lease is taken, and then renewed and released by callers whose clocks lag by a millisecond.
+    let concurrent = form("CONCURRENT {limit} {period} {id}");
+    let mut life = vec![first(concurrent, false)];
+    life.extend(parameters(concurrent));
+    for step in [0, 0xa5, 0x25] {
+        life.push(step);
+        if step > 0 {
+            put(&mut life, 1000);
+        }
+        put(&mut life, 0);
+    }
+    lives.push(("lagging-renewal".into(), life));
+    // A bucket is charged in 2023 and in 9999; more tokens come in than 64 bits hold.
+    let mut life = vec![first(form("TOKENBUCKET {limit} {limit} {period} BATCH"), false)];
+    for number in [0, (1 << 53) - 2, 0] {
+        put(&mut life, number);
+    }
+    life.extend([0, 0, 6]);
+    put(&mut life, Time::LATEST.since(Time::EARLIEST).as_micros());
+    life.push(0);
+    lives.push(("long-idle-large-batch".into(), life));
+    lives
 }
 
-/// A state of each kind after many charges, and the changes of some more.
-pub fn states() -> Vec<(String, Vec<u8>)> {
-    let mut states: Vec<_> = (0..FORMS).map(of_form).collect();
-    let (shed, utilization, _) =
-        parse_shed(&mut crate::limit::Words::new(&[b"0.9"], BOUNDS)).expect("a shedder");
-    let amount = shed.report(&shed.fresh(T0), T0.plus(Span::from_millis(50)), utilization);
+/// A state of each kind after many charges, and the changes of some more; and findings.
+fn states() -> Vec<Seed> {
+    let mut states: Vec<_> = (0..FORM_COUNT).map(of_form).collect();
+    let report = shed(&mut Arguments::new(&[b"0.9"], BOUNDS)).expect("a report");
+    let later = T0.plus(Span::from_millis(50));
+    let amount = report.shed.report(&report.shed.fresh(T0), later, report.utilization);
     states.push(input(Kind::Amount, 0, &encoded(&amount), &encoded(&amount)));
-    // Of each kind that can be one of several, a limit.
-    let several: Several = {
-        let mut bytes = (states.len() as u64 - 2).to_le_bytes().to_vec();
-        let mut kinds: Vec<(Kind, Vec<u8>)> = (0..FORMS).map(|form| run(form, 3).0).collect();
-        kinds.sort_by_key(|(kind, _)| *kind);
-        kinds.dedup_by_key(|(kind, _)| *kind);
-        for (kind, state) in kinds {
-            bytes.push(kind as u8);
-            bytes.extend_from_slice(&1_000_000u64.to_le_bytes());
-            bytes.extend_from_slice(&T0.as_micros().to_le_bytes());
-            bytes.extend_from_slice(&state);
-        }
-        crate::key::decoded(&bytes).expect("several limits in their order")
-    };
-    states.push(input(
-        Kind::Several,
-        3,
-        &encoded(&several),
-        &[2, 3, 1, 0, 0, 0, 0, 0, 0, 0, 4, 3, 1, 0, 0, 0, 0, 0, 0, 0, 5],
-    ));
-    states.into_iter().enumerate().map(|(i, bytes)| (format!("state-{i:02}"), bytes)).collect()
+    states.push(set());
+    let states = states.into_iter().enumerate().map(|(i, bytes)| (format!("state-{i:02}"), bytes));
+    let mut states: Vec<Seed> = states.collect();
+    states.push(("same-name-twice".into(), set_of_one_name()));
+    states.push(("larger-capacity".into(), set_that_grows()));
+    states.push(("moved-twice-leases".into(), leases_that_move_twice()));
+    states.push(("moved-twice-log".into(), log_that_moves_twice()));
+    states
+}
+
+/// A set with a limit of each kind, and changes of each sort.
+fn set() -> Vec<u8> {
+    let mut limits: Vec<(Name, Vec<u8>)> = (0..FORM_COUNT).map(|form| run(form, 3).0).collect();
+    limits.sort_by_key(|(name, _)| *name);
+    limits.dedup_by_key(|(name, _)| *name);
+    let mut state = Vec::new();
+    put_word(&mut state, limits.len() as u64);
+    for (name, bytes) in &limits {
+        put_limit(&mut state, *name, bytes);
+    }
+    let set: LimitSet = decoded(&state).expect("limits in the order of their names");
+    assert_eq!(encoded(&set), state);
+    // The kind that forms have twice is the log. GCRA's state is its own change.
+    let (name, arrival) = limits.iter().find(|(name, _)| name.kind == Kind::Arrival).expect("a form of GCRA");
+    let renamed = Name { length: Span::from_millis(7), ..*name };
+    let mut changes = Vec::new();
+    for change in [
+        SetChange::Limit { name: *name, change: arrival },
+        SetChange::Renamed { from: *name, to: renamed },
+        SetChange::Limit { name: *name, change: arrival },
+        SetChange::Dropped { name: renamed },
+    ] {
+        LimitSet::encode_change(&change, &mut changes);
+    }
+    input(Kind::LimitSet, form("GCRA {burst} {limit} {period}"), &state, &changes)
+}
+
+/// A set with two limits of one name.
+fn set_of_one_name() -> Vec<u8> {
+    let form = form("GCRA {burst} {limit} {period}");
+    let ((name, arrival), _) = run(form, 1);
+    let mut state = Vec::new();
+    put_word(&mut state, 2);
+    for _ in 0..2 {
+        put_limit(&mut state, name, &arrival);
+    }
+    input(Kind::LimitSet, form, &state, &[])
+}
+
+/// A set with a bucket that has filled up since, asked under a larger capacity: its tokens stay as they were.
+fn set_that_grows() -> Vec<u8> {
+    let form = form("TOKENBUCKET {limit} {limit} {period}");
+    let ((name, level), _) = run(form, 1);
+    let mut state = Vec::new();
+    put_word(&mut state, 1);
+    put_limit(&mut state, name, &level);
+    let mut larger = Vec::new();
+    for number in [1999, 999, 999] {
+        put(&mut larger, number);
+    }
+    input_under(&larger, Kind::LimitSet, form, &state, &[])
+}
+
+fn put_limit(out: &mut Vec<u8>, name: Name, state: &[u8]) {
+    out.push(name.kind as u8);
+    put_word(out, name.length.as_micros());
+    out.extend_from_slice(state);
+}
+
+/// A table whose clock is set back to an instant other than that of the change.
+fn leases_that_move_twice() -> Vec<u8> {
+    let mut state = Vec::new();
+    put_words(&mut state, [5000, 1]);
+    put_bytes(&mut state, b"a");
+    put_words(&mut state, [9000, 1]);
+    let mut change = vec![1];
+    put_words(&mut change, [5000, 5000, 1000]);
+    input(Kind::Leases, 0, &state, &change)
+}
+
+/// As [`leases_that_move_twice`].
+fn log_that_moves_twice() -> Vec<u8> {
+    let mut state = Vec::new();
+    put_words(&mut state, [5000, 1, 6000, 1]);
+    put_short(&mut state, 2000 << 1);
+    let mut change = vec![1];
+    put_words(&mut change, [5000, 1, 6000, 5000, 4000]);
+    input(Kind::Log, 0, &state, &change)
 }
 
 fn of_form(form: u8) -> Vec<u8> {
-    let ((kind, state), changes) = run(form, 150);
-    input(kind, form, &state, &changes)
+    let ((name, state), changes) = run(form, 150);
+    input(name.kind, form, &state, &changes)
 }
 
 fn input(kind: Kind, form: u8, state: &[u8], changes: &[u8]) -> Vec<u8> {
-    let mut input = vec![kind as u8 - 1];
+    input_under(&parameters(form), kind, form, state, changes)
+}
+
+fn input_under(parameters: &[u8], kind: Kind, form: u8, state: &[u8], changes: &[u8]) -> Vec<u8> {
+    let place = Kind::ALL.iter().position(|other| *other == kind).expect("a kind of all");
+    let mut input = Vec::from_iter(u8::try_from(place));
     put(&mut input, T0.as_micros() + 20_000);
     input.push(form);
-    input.extend(parameters(form));
-    // As many numbers as the form reads.
-    let unread = {
-        let mut bytes = Bytes(&input[input.len() - parameters(form).len()..]);
-        line(form, &mut bytes);
-        bytes.0.len()
-    };
-    input.truncate(input.len() - unread);
+    input.extend_from_slice(parameters);
     input.extend_from_slice(&u16::try_from(state.len()).unwrap_or(u16::MAX).to_le_bytes());
     input.extend_from_slice(state);
     input.extend_from_slice(changes);
     input
 }
 
-/// The kind and the bytes of a state after so many charges, a few microseconds apart, and the changes of ten more.
-fn run(form: u8, charges: u64) -> ((Kind, Vec<u8>), Vec<u8>) {
+/// The name and the bytes of a limit after this many charges, a few microseconds apart, and the changes of ten more.
+fn run(form: u8, charges: u64) -> ((Name, Vec<u8>), Vec<u8>) {
     let parameters = parameters(form);
-    let (mut key, mut before, mut changes) = (None, Vec::new(), Vec::new());
+    let (mut key, mut before, mut changes) = (Key::missing(T0), Vec::new(), Vec::new());
+    let mut name = None;
     for charge in 0..charges + 10 {
         let words = line(form, &mut Bytes(&parameters)).replace("holder", &format!("{charge}-"));
-        let (_, limiter) = parse(&words).expect("good parameters");
-        let now = T0.plus(Span::from_micros(charge * (charge % 7)).plus(Span::from_micros(charge * 50)));
-        with_limiter!(&limiter, limiter => {
-            let key = key.get_or_insert_with(|| Key::of(limiter.fresh(T0)));
-            if charge == charges {
-                before = whole(&key.state);
-            }
-            step(limiter, key, now, if charge < charges { None } else { Some(&mut changes) });
+        let limiter = parse(&words).expect("good parameters");
+        let now = T0.plus(Span::from_micros(50 * charge + charge % 7));
+        if charge == charges {
+            before = key.any().map(encoded_any).unwrap_or_default();
+        }
+        let change = with_limiter!(&limiter, limiter => {
+            name = Some(name_of(limiter));
+            force(limiter, &mut key, now)
         });
+        if charge >= charges {
+            changes.extend_from_slice(&change);
+        }
     }
-    let kind = crate::limit::with_kept!(&key.expect("a key").state, state => kind_of(state.as_ref()));
-    ((kind, before), changes)
+    ((name.expect("a charge"), before), changes)
 }
 
-fn step<L: Limiter>(limiter: &L, key: &mut Key, now: Time, changes: Option<&mut Vec<u8>>) {
-    let mut told = Vec::new();
-    let state = L::State::of(&key.state).expect("its own kind");
-    L::State::encode_change(&limiter.charge(state, now, 1), &mut told);
-    if let Some(changes) = changes {
-        changes.extend_from_slice(&told);
-    }
-    key.change::<L::State>(now, |_, out| out.extend_from_slice(&told));
+fn name_of<L: Limiter>(limiter: &L) -> Name {
+    Name::of::<L::State>(limiter.length())
 }
 
-fn whole(state: &AnyState) -> Vec<u8> {
-    crate::limit::with_kept!(state, state => encoded(state.as_ref()))
-}
-
-fn kind_of<S: State>(_: &S) -> Kind {
-    S::KIND
+/// Charges a cost of 1, whether it fits or not; returns the change.
+fn force<L: Limiter>(limiter: &L, key: &mut Key, now: Time) -> Vec<u8> {
+    let mut place = key.find::<L::State>(limiter.length()).expect("its own kind");
+    let mut change = Vec::new();
+    let charged = key.change(
+        &mut place,
+        || limiter.fresh(now),
+        |state: &L::State, out| {
+            L::State::encode_change(&limiter.charge(state, now, 1), out);
+            change.clone_from(out);
+        },
+    );
+    assert_eq!(charged, Ok(true));
+    change
 }

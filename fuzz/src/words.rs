@@ -1,15 +1,18 @@
-//! A call's words: whatever they are, parsing does not panic, and what it lets through obeys its ranges.
+//! The words of a call: whatever they are, parsing does not panic, and what it accepts is within its ranges.
 
-use crate::limit::codec::Reader;
-use crate::limit::{
-    AnyLimiter, CATALOG, Error, Kind, Limiter, MOST_PAIRS, Manner, Part, Purpose, Request, Row, State, Words,
-    find, look, parse_cell, parse_multi, parse_shed, rule, with_limiter,
+use ratelimit_core::decide::{peek, rule};
+use ratelimit_core::state::MAX_ID;
+use ratelimit_core::{
+    AnyLimiter, Kind, Limiter, MAX_COUNT, MAX_PAIRS, Manner, Part, Span, State, Time, with_limiter,
 };
-use crate::lines::{BOUNDS, CENTURY, MOST};
-use crate::time::{Span, Time};
+use ratelimit_language::{Arguments, Error, Multi, Purpose, Request, cell, find, multi, shed};
 
-/// Bytes that are the words of a call, with spaces between them: a limiter's name and what follows the key; or `SHED`,
-/// `THROTTLE`, or `MULTI`, `MULTIPEEK`, `MULTIREFUND` and how many keys there are, a single digit.
+use crate::key::{charged, copy};
+use crate::laws::knows_its_end;
+use crate::lines::BOUNDS;
+
+/// The input: the words of a call with spaces between them. It is a limiter's name and what follows the key; or `SHED`
+/// or `THROTTLE`; or `MULTI`, `MULTIPEEK` or `MULTIREFUND`, and the number of keys, a single digit.
 pub fn check(bytes: &[u8]) {
     let outcome = parse(bytes);
     // Names and options are case-insensitive; so are the numbers that have letters.
@@ -23,65 +26,63 @@ pub fn check(bytes: &[u8]) {
 fn parse(bytes: &[u8]) -> Result<(), Error> {
     let words: Vec<&[u8]> = bytes.split(|byte| *byte == b' ').collect();
     let Some((name, words)) = words.split_first() else { return Ok(()) };
-    let mut parameters = Words::new(words, BOUNDS);
+    let mut arguments = Arguments::new(words, BOUNDS);
     match name.to_ascii_uppercase().as_slice() {
         b"SHED" => {
-            let (shed, utilization, at) = parse_shed(&mut parameters)?;
-            assert!((0.0..=1.0).contains(&utilization));
-            instant(at);
-            let mut amount = shed.fresh(Time::EARLIEST);
-            for (seconds, utilization) in [(1, utilization), (2, 1.0), (30, utilization), (40, 0.0)] {
-                amount =
-                    shed.report(&amount, Time::EARLIEST.plus(Span::from_millis(1000 * seconds)), utilization);
-                assert!((0.0..=1.0).contains(&shed.chance(&amount)));
+            let report = shed(&mut arguments)?;
+            assert!((0.0..=1.0).contains(&report.utilization));
+            instant(report.at);
+            let mut amount = report.shed.fresh(Time::EARLIEST);
+            for (seconds, utilization) in [(1, report.utilization), (2, 1.0), (30, 0.5), (40, 0.0)] {
+                let now = Time::EARLIEST.plus(Span::from_millis(1000 * seconds));
+                amount = report.shed.report(&amount, now, utilization);
+                assert!((0.0..=1.0).contains(&report.shed.chance(&amount)));
             }
-            readable(&amount);
+            copy(&amount);
         }
         b"THROTTLE" => {
-            let (gcra, quantity, at) = parse_cell(&mut parameters)?;
-            assert!(quantity <= MOST);
-            assert_eq!(gcra.period.as_micros() % 1_000_000, 0);
-            instant(at);
-            obeys(&gcra, &[quantity]);
+            let call = cell(&mut arguments)?;
+            assert!(call.quantity <= MAX_COUNT);
+            assert!(call.gcra.length().as_micros().is_multiple_of(1_000_000));
+            instant(call.at);
+            obeys(&call.gcra, &[call.quantity]);
         }
-        b"MULTI" => several(words, Purpose::Take)?,
-        b"MULTIPEEK" => several(words, Purpose::Probe)?,
-        b"MULTIREFUND" => several(words, Purpose::GiveBack)?,
+        b"MULTI" => joint(words, Purpose::Charge)?,
+        b"MULTIPEEK" => joint(words, Purpose::Peek)?,
+        b"MULTIREFUND" => joint(words, Purpose::Refund)?,
         _ => {
             let Some(row) = find(name) else { return Ok(()) };
             let mut request = Request::default();
-            let limiter = (row.parse)(&mut parameters, &mut request)?;
-            assert!(parameters.is_empty() && request.on.is_none());
-            asks(row, &request);
-            let cost = request.cost();
-            with_limiter!(&limiter, limiter => obeys(limiter, &[cost]));
+            let limiter = (row.parse)(&mut arguments, &mut request)?;
+            assert!(arguments.is_empty() && request.on.is_none());
+            shared(&request);
             ranges(&limiter);
+            with_limiter!(&limiter, limiter => obeys(limiter, &[request.cost()]));
         }
     }
     Ok(())
 }
 
-fn several(words: &[&[u8]], purpose: Purpose) -> Result<(), Error> {
+/// A call of several limits.
+fn joint(words: &[&[u8]], purpose: Purpose) -> Result<(), Error> {
     let Some((keys, words)) = words.split_first() else { return Err(Error::Arity) };
     let keys = u64::from(keys.first().map_or(1, |digit| digit & 0xf));
-    let mut words = Words::new(words, BOUNDS);
-    let (defaults, parts) = parse_multi(&mut words, keys, purpose)?;
-    assert!(words.is_empty());
-    assert!((1..=MOST_PAIRS).contains(&parts.len()));
-    assert!(defaults.cost() <= MOST && defaults.on.is_none());
-    instant(defaults.at);
-    assert!(matches!((defaults.manner(), purpose), (Manner::Strict, _) | (Manner::Force, Purpose::Take)));
-    let owes = defaults.manner() == Manner::Force || purpose == Purpose::GiveBack;
+    let mut arguments = Arguments::new(words, BOUNDS);
+    let Multi { at, manner, parts } = multi(&mut arguments, keys, purpose)?;
+    assert!(arguments.is_empty());
+    assert!((1..=MAX_PAIRS).contains(&parts.len()));
+    instant(at);
+    assert!(matches!((manner, purpose), (Manner::Strict, _) | (Manner::Force, Purpose::Charge)));
     for Part { limiter, name, cost, on } in &parts {
-        assert!(*cost <= MOST);
+        assert!(*cost <= MAX_COUNT);
         assert!(on.is_none_or(|on| (on as u64) < keys));
-        assert!(![Kind::Several, Kind::Amount].contains(&name.kind));
+        assert!(name.kind.is_limit());
         ranges(limiter);
         with_limiter!(limiter, limiter => {
-            assert!(!limiter.counts_refused());
-            assert_eq!(name.span, limiter.span());
-            // What may be forced can be given back.
-            assert!(!owes || limiter.refund(&limiter.fresh(NOW), NOW, 1).is_some());
+            let capabilities = limiter.capabilities();
+            assert!(!capabilities.counts_refused && capabilities.allows(manner));
+            assert!(purpose != Purpose::Refund || capabilities.refund);
+            assert_eq!(name.length, limiter.length());
             obeys(limiter, &[*cost]);
         });
     }
@@ -90,93 +91,83 @@ fn several(words: &[&[u8]], purpose: Purpose) -> Result<(), Error> {
 
 const NOW: Time = Time::from_micros(1_700_002_800_123_456);
 
-/// What all limiters' options may say.
-fn asks(row: &Row, request: &Request) {
-    assert!(request.cost() <= MOST);
+/// The options that all limiters share.
+fn shared(request: &Request) {
+    assert!(request.cost() <= MAX_COUNT);
     instant(request.at);
     if let Manner::Reserve { longest } = request.manner() {
         duration(longest, longest != Span::FOREVER);
     }
-    assert!(CATALOG.iter().any(|each| each.name == row.name));
-    assert!(row.allows.manner(Manner::Strict));
 }
 
 fn instant(at: Option<Time>) {
     assert!(at.is_none_or(|at| (Time::EARLIEST..=Time::LATEST).contains(&at)));
 }
 
-/// Whole milliseconds, at most a century of them.
+/// Whole milliseconds, at most a century.
 fn duration(span: Span, finite: bool) {
     assert!(!finite || span.as_micros().is_multiple_of(1000) && span <= Span::CENTURY);
 }
 
+/// What the types leave open.
 fn ranges(limiter: &AnyLimiter<'_>) {
-    let count = |number: u64| assert!((1..=MOST).contains(&number));
     match limiter {
-        AnyLimiter::TokenBucket(bucket) => [bucket.capacity, bucket.refill].into_iter().for_each(count),
-        AnyLimiter::BatchBucket(bucket) => [bucket.capacity, bucket.refill].into_iter().for_each(count),
-        AnyLimiter::LeakyBucket(bucket) => [bucket.capacity, bucket.leak].into_iter().for_each(count),
-        AnyLimiter::Gcra(gcra) => {
-            assert!((1..=MOST + 1).contains(&gcra.limit));
-            count(gcra.count);
-        }
-        AnyLimiter::FixedWindow(window) => count(window.limit),
-        AnyLimiter::AlignedWindow(window) => count(window.limit),
-        AnyLimiter::SlidingWindow(window) => count(window.limit),
-        AnyLimiter::SlidingBuckets(window) => {
-            count(window.limit);
-            duration(window.precision, true);
-            assert!(window.window.as_micros().is_multiple_of(window.precision.as_micros()));
-            assert!(window.window.as_micros() / window.precision.as_micros() <= 1024);
-        }
         AnyLimiter::SlidingLog(log) => {
-            assert!((1..=BOUNDS.log_entries).contains(&log.limit) && log.most == BOUNDS.log_entries);
+            assert!(log.limit.get() <= BOUNDS.log_entries && log.most.get() == BOUNDS.log_entries);
             duration(log.gap, true);
         }
         AnyLimiter::Concurrent(leases) => {
-            assert!(leases.limit <= BOUNDS.leases && (1..=256).contains(&leases.id.len()));
+            assert!(leases.limit <= BOUNDS.leases && (1..=MAX_ID).contains(&leases.id.len()));
+            duration(leases.ttl.span(), true);
         }
-        AnyLimiter::Uniform(_) | AnyLimiter::Bursty(_) | AnyLimiter::Warming(_) => {}
+        AnyLimiter::TokenBucket(_)
+        | AnyLimiter::BatchBucket(_)
+        | AnyLimiter::LeakyBucket(_)
+        | AnyLimiter::Gcra(_)
+        | AnyLimiter::FixedWindow(_)
+        | AnyLimiter::AlignedWindow(_)
+        | AnyLimiter::SlidingWindow(_)
+        | AnyLimiter::SlidingBuckets(_)
+        | AnyLimiter::Uniform(_)
+        | AnyLimiter::Bursty(_)
+        | AnyLimiter::Warming(_) => {}
     }
 }
 
-/// Asks a limiter about extremes, as of a fresh key and of one that was charged all there was.
+/// Asks a limiter about extremes, as of a missing key.
 fn obeys<L: Limiter>(limiter: &L, costs: &[u64]) {
-    assert!(limiter.span() >= Span::from_millis(1));
-    duration(limiter.span(), true);
-    assert!(limiter.span() <= Span::from_millis(CENTURY));
+    let capabilities = limiter.capabilities();
+    duration(limiter.length(), true);
+    // Each lease has a length of its own.
+    assert_eq!(limiter.length() == Span::ZERO, L::State::KIND == Kind::Leases);
+    // What can be forced can be refunded.
+    assert!(capabilities.refund || !capabilities.force);
     let fresh = limiter.fresh(NOW);
+    assert!(!capabilities.refund || limiter.refund(&fresh, NOW, 1).is_some());
     let gauge = limiter.gauge(&fresh, NOW);
     assert_eq!((gauge.remaining, gauge.reset), (gauge.limit, Span::ZERO));
-    assert!(gauge.limit <= MOST + 1 || L::BOOKS);
-    for manner in [Manner::Strict, Manner::Partial, Manner::Force, Manner::Reserve { longest: Span::CENTURY }]
-    {
-        for cost in [1, gauge.limit, gauge.limit.saturating_add(1).min(MOST), MOST].iter().chain(costs) {
+    // The limit of GCRA is `max_burst` + 1.
+    assert!(gauge.limit <= MAX_COUNT + 1 || capabilities.books);
+    let manners =
+        [Manner::Strict, Manner::Partial, Manner::Force, Manner::Reserve { longest: Span::CENTURY }];
+    for manner in manners.into_iter().filter(|manner| capabilities.allows(*manner)) {
+        let extremes =
+            [1, gauge.limit, gauge.limit.saturating_add(1), MAX_COUNT].map(|cost| cost.min(MAX_COUNT));
+        for cost in extremes.iter().chain(costs) {
             if *cost == 0 {
-                assert!(look(limiter, &fresh, NOW, 0).verdict.admits());
+                assert!(peek(limiter, &fresh, NOW, 0).verdict.admits());
                 continue;
             }
             let Ok((verdict, granted)) = rule(limiter, &fresh, NOW, Span::ZERO, *cost, manner) else {
                 continue;
             };
-            if verdict.admits() {
-                let mut charged = limiter.fresh(NOW);
-                let mut change = Vec::new();
-                L::State::encode_change(&limiter.charge(&fresh, NOW, granted), &mut change);
-                charged.apply(L::State::decode_change(&mut Reader::new(&change)).expect("a change"));
-                readable(&charged);
-                // Nothing takes longer than a century and the wait for the clock's multiple, or two windows.
+            if verdict.admits() && granted > 0 {
+                let charged = charged(limiter, &fresh, NOW, granted).expect("a charge that can be read back");
+                knows_its_end(limiter, &charged, NOW);
+                // A window lasts a century at most, and weighs on the next one; so does a debt.
                 let after = limiter.gauge(&charged, NOW).reset;
-                assert!(L::BOOKS || after <= Span::CENTURY.plus(Span::CENTURY), "{after:?}");
+                assert!(capabilities.books || after <= Span::CENTURY.plus(Span::CENTURY), "{after:?}");
             }
         }
     }
-}
-
-/// What is stored can be read back.
-fn readable<S: State>(state: &S) {
-    let mut bytes = Vec::new();
-    state.encode(&mut bytes);
-    let mut reader = Reader::new(&bytes);
-    assert!(S::decode(&mut reader).is_some() && reader.is_empty());
 }

@@ -3,7 +3,8 @@
 //! How effects reach replicas and the append-only file, and how a rewrite of that file writes a key. It can make a
 //! key anything, as `RESTORE` can.
 
-use crate::limit::Error;
+use ratelimit_language::Error;
+
 use crate::server::{Call, Command, Keys, Payload, Reply};
 
 pub struct Apply;

@@ -1,7 +1,8 @@
 //! For the tests of the nets that catch panics: `RL.PANIC NOW` panics, `RL.PANIC LOAD` makes the next load of a
 //! value panic.
 
-use crate::limit::Error;
+use ratelimit_language::Error;
+
 use crate::server::{Call, Command, Keys, Reply, arm_load};
 
 pub struct Panic;

@@ -1,6 +1,7 @@
 //! `RL.HELP`: the commands, each with its syntax and what it does.
 
-use crate::limit::Error;
+use ratelimit_language::Error;
+
 use crate::server::{Call, Command, Keys, Reply, help};
 
 pub struct Help;
@@ -8,7 +9,7 @@ pub struct Help;
 impl Command for Help {
     const NAME: &'static str = "HELP";
     const SYNTAX: &'static str = "";
-    const SUMMARY: &'static str = "Tells the commands";
+    const SUMMARY: &'static str = "Lists the commands";
     const COMPLEXITY: &'static str = "O(1)";
     const FLAGS: &'static str = "readonly fast allow-loading allow-stale";
     const KEYS: Keys = Keys::None;

@@ -1,14 +1,17 @@
 //! `RL.INFO key`: what a key holds, for people.
 
-use crate::limit::{Error, Figure};
-use crate::server::{Call, Command, Keys, Reply, Value, describe};
+use ratelimit_core::{Figure, Span};
+use ratelimit_language::Error;
+
+use crate::server::{Call, Command, Described, Keys, Reply, Value, describe};
 
 pub struct Info;
 
 impl Command for Info {
     const NAME: &'static str = "INFO";
     const SYNTAX: &'static str = "key";
-    const SUMMARY: &'static str = "Tells what a key holds: its limiter, mode, stored figures and expiry";
+    const SUMMARY: &'static str =
+        "Replies what a key holds: its limits with their modes, lengths and figures, and its expiry";
     const COMPLEXITY: &'static str = "O(1)";
     const FLAGS: &'static str = "readonly";
     const KEYS: Keys = Keys::Read;
@@ -17,18 +20,9 @@ impl Command for Info {
         let Some(description) = describe(call, 1)? else {
             return Ok(Reply::Null);
         };
-        let (limiter, mode) = description.kind.title();
-        let mut fields = vec![("limiter", Value::Text(limiter)), ("mode", Value::Text(mode))];
-        fields.extend(numbers(description.figures));
+        let mut fields = fields(description.whole);
         if !description.limits.is_empty() {
-            let limits = description.limits.into_iter().map(|(name, figures)| {
-                let (limiter, mode) = name.kind.title();
-                let mut fields = vec![("limiter", Value::Text(limiter)), ("mode", Value::Text(mode))];
-                // 0 if it stood alone, and no call has named it since.
-                fields.push(("length_ms", number(Figure::Length(name.span))));
-                fields.extend(numbers(figures));
-                fields
-            });
+            let limits = description.limits.into_iter().map(self::fields);
             fields.push(("limits", Value::Maps(limits.collect())));
         }
         // -1 as `PEXPIRETIME` has it: someone persisted the key by hand.
@@ -38,8 +32,16 @@ impl Command for Info {
     }
 }
 
-fn numbers(figures: Vec<(&'static str, Figure)>) -> impl Iterator<Item = (&'static str, Value)> {
-    figures.into_iter().map(|(name, figure)| (name, number(figure)))
+/// A limit's name, then its figures.
+fn fields(described: Described) -> Vec<(&'static str, Value)> {
+    let (limiter, mode) = described.name.kind.title();
+    let mut fields = vec![("limiter", Value::Text(limiter)), ("mode", Value::Text(mode))];
+    let length = described.name.length;
+    if length > Span::ZERO {
+        fields.push(("length_ms", number(Figure::Length(length))));
+    }
+    fields.extend(described.figures.into_iter().map(|(name, figure)| (name, number(figure))));
+    fields
 }
 
 fn number(figure: Figure) -> Value {

@@ -1,11 +1,17 @@
-//! `RL.RELEASE key id [AT at]` and `RL.RENEW key ttl id [AT at]`: what is done with a lease once it is held.
+//! `RL.RELEASE key id [AT at]`, `RL.RENEW key ttl id [AT at]`, `RL.MULTIRELEASE numkeys key ... id [AT at]`: ends or
+//! extends a lease that is held.
 
-use crate::limit::concurrent::{self, parse_id};
-use crate::limit::{Error, Leases, State};
-use crate::server::{Call, Command, Held, Keys, Limits, Reply, When, clock};
-use crate::time::{Span, Time};
+use ratelimit_core::lease::{Action, act};
+use ratelimit_core::state::Leases;
+use ratelimit_core::{Span, Time};
+use ratelimit_language::{Error, lease_id};
+
+use super::multi::{FIRST, keys};
+use crate::server::{Access, Call, Command, Key, Keys, Reply, clock, publish};
 
 pub struct Release;
+pub struct Renew;
+pub struct MultiRelease;
 
 impl Command for Release {
     const NAME: &'static str = "RELEASE";
@@ -16,12 +22,10 @@ impl Command for Release {
     const KEYS: Keys = Keys::Delete;
 
     fn run(call: &Call<'_>) -> Result<Reply, Error> {
-        let (id, at) = call.parse(2.., |words| Ok((parse_id(words)?, words.at()?)))?;
-        change(call, at, |leases, now, out| put(concurrent::release(leases, id, now), out))
+        let (id, at) = call.parse(2.., |arguments| Ok((lease_id(arguments)?, arguments.at()?)))?;
+        change(call, &mut [open(call, 1)?], Action::Release, id, at)
     }
 }
-
-pub struct Renew;
 
 impl Command for Renew {
     const NAME: &'static str = "RENEW";
@@ -32,74 +36,60 @@ impl Command for Renew {
     const KEYS: Keys = Keys::Update;
 
     fn run(call: &Call<'_>) -> Result<Reply, Error> {
-        let (ttl, id, at) =
-            call.parse(2.., |words| Ok((words.duration("ttl")?, parse_id(words)?, words.at()?)))?;
-        change(call, at, |leases, now, out| put(concurrent::renew(leases, id, ttl, now), out))
+        let (ttl, id, at) = call.parse(2.., |arguments| {
+            Ok((arguments.duration("ttl")?, lease_id(arguments)?, arguments.at()?))
+        })?;
+        change(call, &mut [open(call, 1)?], Action::Renew(ttl.span()), id, at)
     }
 }
 
-fn put(change: Option<<Leases as State>::Change<'_>>, out: &mut Vec<u8>) {
-    if let Some(change) = change {
-        Leases::encode_change(&change, out);
+impl Command for MultiRelease {
+    const NAME: &'static str = "MULTIRELEASE";
+    const SYNTAX: &'static str = "numkeys key ... id [AT at]";
+    const SUMMARY: &'static str = "Ends a lease on several keys, and replies how many held it";
+    const COMPLEXITY: &'static str = "O(log(N)) for each key, where N is the number of its leases";
+    const FLAGS: &'static str = "write fast getkeys-api";
+    const KEYS: Keys = Keys::NumberedDelete;
+
+    fn run(call: &Call<'_>) -> Result<Reply, Error> {
+        let count = keys(call)?;
+        let (id, at) =
+            call.parse(FIRST + count.., |arguments| Ok((lease_id(arguments)?, arguments.at()?)))?;
+        // A key of another kind is found before anything changes.
+        let mut keys = (0..count).map(|key| open(call, FIRST + key)).collect::<Result<Vec<_>, _>>()?;
+        change(call, &mut keys, Action::Release, id, at)
     }
 }
 
-/// The reset as of the last charge.
-fn last_reset(leases: &Leases) -> Span {
-    concurrent::reset(leases, leases.last())
+/// Opens a key that may hold leases. In a set the table may be gone, after all of its leases ended.
+fn open<'c, 'a>(call: &'c Call<'a>, place: usize) -> Result<Key<'c, 'a>, Error> {
+    let key = Key::open(call, place, Access::Write)?;
+    if !key.is_set() {
+        key.whole::<Leases>()?;
+    }
+    Ok(key)
 }
 
-/// What moves leases to an instant before which their clock was set back.
-fn rebase_to(now: Time) -> impl Fn(&Leases, &mut Vec<u8>) {
-    move |leases, out| put(Some(concurrent::rebase(leases, now)), out)
-}
-
-/// Makes the change to the leases of a key that `write` puts down, if it does, and replies whether it did. A key
-/// without a lease that is held is deleted.
+/// Releases or renews the lease on each key, and replies how many held it. A key that is fully reset is deleted.
 fn change(
     call: &Call<'_>,
+    keys: &mut [Key<'_, '_>],
+    action: Action,
+    id: &[u8],
     at: Option<Time>,
-    write: impl Fn(&Leases, Time, &mut Vec<u8>),
 ) -> Result<Reply, Error> {
     let clock = clock();
-    let asked = at.unwrap_or(clock);
-    let mut key = match Held::<Leases>::open(call, 1, When { clock, now: asked })? {
-        Held::Alone(key) => key,
-        Held::Together(limits) => return change_each(call, limits, asked, write),
-    };
-    let now = key.read_clock(asked, last_reset, rebase_to(asked))?;
-    if key.state().is_none() {
-        return Ok(Reply::Integer(0));
+    let at = at.unwrap_or(clock);
+    let mut held = 0;
+    for key in &mut *keys {
+        let acted = act(key, action, id, at)?;
+        if acted.held && acted.reset == Span::ZERO && key.set_is_settled(at) {
+            key.delete();
+        } else {
+            key.commit(clock, acted.now, acted.reset);
+        }
+        held += u64::from(acted.held);
     }
-    let changed = key.change(Leases::blank(), |leases, out| write(leases, now, out))?;
-    let reset = key.state().map(|leases| concurrent::reset(leases, now)).unwrap_or_default();
-    if changed && reset == Span::ZERO {
-        key.delete();
-    } else {
-        key.commit(clock.max(now), reset);
-    }
-    Ok(Reply::Integer(changed.into()))
-}
-
-/// The same where leases are held together with other limits; there may be several tables of them.
-fn change_each<'c, 'a>(
-    call: &'c Call<'a>,
-    mut limits: Limits<'c, 'a>,
-    asked: Time,
-    write: impl Fn(&Leases, Time, &mut Vec<u8>),
-) -> Result<Reply, Error> {
-    let (mut changed, mut latest) = (false, asked);
-    for span in limits.spans::<Leases>() {
-        let now = limits.read_clock(span, asked, last_reset, rebase_to(asked))?;
-        let until = |leases: &Leases| Limits::settled_at(now, concurrent::reset(leases, now));
-        changed |= limits.change(span, Leases::blank(), |leases, out| write(leases, now, out), until)?;
-        latest = latest.max(now);
-    }
-    if changed && limits.settled() {
-        limits.delete();
-    } else {
-        limits.commit(latest, Span::ZERO);
-    }
-    call.publish(&[limits]);
-    Ok(Reply::Integer(changed.into()))
+    publish(call, keys);
+    Ok(Reply::Integer(held))
 }

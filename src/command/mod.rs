@@ -1,4 +1,6 @@
-//! The corridor: each command's story in a file, parse, load, decide, save, reply.
+//! The commands, one file for each story: parse, open the key, decide, write, reply.
+
+#![forbid(unsafe_code)]
 
 mod apply;
 #[cfg(feature = "fault-injection")]
@@ -8,7 +10,6 @@ mod info;
 mod lease;
 mod limit;
 mod multi;
-mod pair;
 mod peek;
 mod queue;
 mod refund;
@@ -18,7 +19,7 @@ mod throttle;
 pub use apply::Apply;
 pub use help::Help;
 pub use info::Info;
-pub use lease::{Release, Renew};
+pub use lease::{MultiRelease, Release, Renew};
 pub use limit::Limit;
 pub use multi::{Multi, MultiPeek, MultiRefund};
 pub use peek::Peek;

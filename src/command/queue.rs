@@ -1,19 +1,20 @@
 //! `RL.XADD key maxlen id field value [field value ...]`, `RL.LPUSH` and `RL.RPUSH key maxlen element [element ...]`:
 //! adds to a stream or a list, unless that would then hold more than `maxlen`.
 //!
-//! The request-coupled leaky bucket of seed 004: whoever takes from the queue sets the pace, and what does not fit is
-//! refused. The queue is the server's own, and so is the command that adds to it.
+//! A bounded queue: the consumers set the pace, and an entry that does not fit is refused. The queue is an ordinary
+//! stream or list, and the server's own command adds to it.
 
 use std::ffi::CStr;
 
-use crate::limit::Error;
+use ratelimit_language::Error;
+
 use crate::server::{Call, Command, Counter, Keys, Outcome, Queue, Reply, queue_length};
 
 pub struct XAdd;
 pub struct LPush;
 pub struct RPush;
 
-/// Where the key and the words after `maxlen` are.
+/// Where the key and the arguments after `maxlen` are.
 const KEY: usize = 1;
 const REST: usize = 3;
 
@@ -30,7 +31,7 @@ impl Command for XAdd {
         if pairs == 0 || !pairs.is_multiple_of(2) {
             return Err(Error::Arity);
         }
-        // What the server took for an option of XADD's, like a second bound on the length, is no id.
+        // The server would take an option of XADD, such as a second bound on the length.
         if !call.arguments(REST).next().is_some_and(may_be_id) {
             return Err(Error::StreamId);
         }
@@ -71,7 +72,7 @@ fn push(call: &Call<'_>, command: &CStr, counter: Counter) -> Result<Reply, Erro
     }
 }
 
-/// Adds so many entries or none; replies what the server's command does, or nil.
+/// Adds all entries or none; replies what the server's command replies, or nil.
 fn add(
     call: &Call<'_>,
     command: &CStr,
@@ -79,16 +80,16 @@ fn add(
     entries: u64,
     counter: Counter,
 ) -> Result<Reply, Error> {
-    let longest = call.parse(KEY + 1..REST, |words| words.count("maxlen"))?;
-    if queue_length(call, KEY, queue)?.saturating_add(entries) > longest {
+    let longest = call.parse(KEY + 1..REST, |arguments| arguments.count("maxlen"))?;
+    if queue_length(call, KEY, queue)?.saturating_add(entries) > longest.get() {
         call.decided(KEY, counter, Outcome::Refused);
         return Ok(Reply::Null);
     }
-    let told = call.forward(command, KEY, REST)?;
-    if !told.is_error() {
+    let reply = call.forward(command, KEY, REST)?;
+    if !reply.is_error() {
         call.decided(KEY, counter, Outcome::Admitted);
     }
-    Ok(Reply::Told(told))
+    Ok(Reply::Forwarded(reply))
 }
 
 /// Whether it looks like an id of an entry to be made: `*`, `1700000000000`, `1700000000000-1`, `1700000000000-*`.

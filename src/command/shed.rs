@@ -1,6 +1,9 @@
-//! `RL.SHED key utilization [options]`: reports how busy the workers are, and throws the dice for the caller.
+//! `RL.SHED key utilization [options]`: reports how busy the workers are, and decides by chance for the caller.
 
-use crate::limit::{Amount, Error, State, parse_shed};
+use ratelimit_core::limiter::Amount;
+use ratelimit_core::{Span, State};
+use ratelimit_language::{Error, shed};
+
 use crate::server::{Access, Call, Command, Counter, Key, Keys, Outcome, Reply, chance, clock};
 
 pub struct Shed;
@@ -15,17 +18,26 @@ impl Command for Shed {
     const KEYS: Keys = Keys::Update;
 
     fn run(call: &Call<'_>) -> Result<Reply, Error> {
-        let (shed, utilization, at) = call.parse(2.., parse_shed)?;
+        let report = call.parse(2.., shed)?;
         let clock = clock();
-        let now = at.unwrap_or(clock);
-        let mut key = Key::<Amount>::open(call, 1, Access::Change)?;
-        key.change(shed.fresh(now), |amount, out| {
-            Amount::encode_change(&shed.report(amount, now, utilization), out);
-        })?;
-        let shed_chance = key.state().map_or(0.0, |amount| shed.chance(amount));
-        let last = key.state().map_or(now, State::last);
-        key.commit(clock.max(now).max(last), shed.silence());
-        // Random bytes are dear: no dice where nothing is shed.
+        let now = report.at.unwrap_or(clock);
+        let shed = report.shed;
+        let mut key = Key::open(call, 1, Access::Write)?;
+        key.whole::<Amount>()?;
+        key.change_whole(
+            Span::ZERO,
+            || shed.fresh(now),
+            |amount, out| {
+                Amount::encode_change(&shed.report(amount, now, report.utilization), out);
+            },
+        )?;
+        let amount = key.whole::<Amount>()?;
+        let shed_chance = amount.map_or(0.0, |amount| shed.chance(amount));
+        let last = amount.map_or(now, State::last);
+        key.commit(clock, now.max(last), shed.silence());
+        key.publish();
+        drop(key);
+        // Random bytes are dear: none where nothing is shed.
         let limited = shed_chance > 0.0 && chance() < shed_chance;
         call.decided(1, Counter::Shed, if limited { Outcome::Refused } else { Outcome::Admitted });
         Ok(Reply::Chance(limited, shed_chance))

@@ -3,8 +3,10 @@
 //! The limiter is `RL.GCRA`'s and so is the state; times are in whole seconds, and `retry_after` is -1 also where the
 //! request was admitted.
 
-use super::limit::ask;
-use crate::limit::{Error, Manner, parse_cell};
+use ratelimit_core::Manner;
+use ratelimit_language::{Cell, Error, cell};
+
+use super::limit::{peek, take};
 use crate::server::{Call, Command, Counter, Keys, Outcome, Reply};
 
 pub struct Throttle;
@@ -19,12 +21,13 @@ impl Command for Throttle {
     const KEYS: Keys = Keys::Update;
 
     fn run(call: &Call<'_>) -> Result<Reply, Error> {
-        let (gcra, quantity, at) = call.parse(2.., parse_cell)?;
-        let (answer, _) = ask(call, &gcra, quantity, Manner::Strict, at)?;
-        if quantity > 0 {
-            call.decided(1, Counter::Throttle, Outcome::of(answer.verdict));
+        let Cell { gcra, quantity, at } = call.parse(2.., cell)?;
+        if quantity == 0 {
+            return peek(call, &gcra, 0, at).map(Reply::Cell);
         }
-        Ok(Reply::Cell(answer))
+        let taken = take(call, &gcra, quantity, Manner::Strict, at)?;
+        call.decided(1, Counter::Throttle, Outcome::of(taken.verdict));
+        Ok(Reply::Cell(taken.answer()))
     }
 }
 

@@ -11,7 +11,7 @@ use super::guard::guarded;
 use super::register::{Command, numbered};
 use super::reply::{self, Reply};
 use super::stats;
-use crate::limit::{Error, Words};
+use ratelimit_language::{Arguments, Error};
 
 /// As many words as nearly every call has, or more; and as many as those that name several limits have.
 const FEW: usize = 8;
@@ -44,11 +44,11 @@ impl<'a> Call<'a> {
         self.argv.len()
     }
 
-    /// Reads the arguments at these places as words.
+    /// Parses the arguments at these places.
     pub fn parse<T>(
         &self,
         places: impl RangeBounds<usize>,
-        parse: impl FnOnce(&mut Words<'_, 'a>) -> Result<T, Error>,
+        parse: impl FnOnce(&mut Arguments<'_, 'a>) -> Result<T, Error>,
     ) -> Result<T, Error> {
         // So that no call but a very wordy one allocates.
         let mut few: [&'a [u8]; FEW] = [&[]; FEW];
@@ -65,7 +65,7 @@ impl<'a> Call<'a> {
             many = strings.iter().map(|string| bytes(*string)).collect();
             &many
         };
-        parse(&mut Words::new(words, stats::bounds()))
+        parse(&mut Arguments::new(words, stats::bounds()))
     }
 
     /// Sends the arguments as they are to replicas and the AOF; for commands that look at no clock.

@@ -2,7 +2,7 @@
 
 use redis_module::raw::RedisModule_CachedMicroseconds;
 
-use crate::time::Time;
+use ratelimit_core::Time;
 
 /// The server's now; read it once per command. Newer servers offer the instant at which the command began, the same
 /// for all calls of a transaction or a script; elsewhere it is the system's clock.

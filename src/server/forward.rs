@@ -6,15 +6,15 @@ use redis_module::raw::{RedisModuleCallReply, RedisModuleCtx, ReplyType};
 
 use super::api::api;
 use super::call::Call;
-use crate::limit::Error;
+use ratelimit_language::Error;
 
 /// What a command of the server's replied; freed when dropped.
-pub struct Told(*mut RedisModuleCallReply);
+pub struct ServerReply(*mut RedisModuleCallReply);
 
 impl Call<'_> {
     /// Runs a command of the server's on the key at a place, with the arguments from another place on. Replicas and
     /// the AOF get that command, as the server writes it down: with what it made of a `*`.
-    pub fn forward(&self, command: &CStr, key: usize, from: usize) -> Result<Told, Error> {
+    pub fn forward(&self, command: &CStr, key: usize, from: usize) -> Result<ServerReply, Error> {
         let key = self.argument(key)?;
         let rest = self.strings(from);
         // SAFETY: the context and arguments of the running command; the format says: replicate it, reply errors too,
@@ -29,11 +29,11 @@ impl Call<'_> {
                 rest.len()
             ))
         };
-        if reply.is_null() { Err(Error::Internal) } else { Ok(Told(reply)) }
+        if reply.is_null() { Err(Error::Internal) } else { Ok(ServerReply(reply)) }
     }
 }
 
-impl Told {
+impl ServerReply {
     pub fn is_error(&self) -> bool {
         // SAFETY: the reply is there until it is dropped.
         unsafe { api!(RedisModule_CallReplyType(self.0)) == ReplyType::Error as i32 }
@@ -48,7 +48,7 @@ impl Told {
     }
 }
 
-impl Drop for Told {
+impl Drop for ServerReply {
     fn drop(&mut self) {
         // SAFETY: the reply is ours, and nobody else has it.
         unsafe { api!(RedisModule_FreeCallReply(self.0)) };

@@ -1,20 +1,22 @@
 //! An open key of the server's, of whatever type.
 
-use std::ffi::{c_int, c_void};
-use std::ptr::null_mut;
+use std::ffi::c_int;
+use std::mem::ManuallyDrop;
 
+use ratelimit_core::decide::clamped;
+use ratelimit_language::Error;
 use redis_module::raw::{KeyType, REDISMODULE_READ, REDISMODULE_WRITE, RedisModuleKey, RedisModuleString};
 
 use super::api::api;
 use super::call::Call;
-use super::value::TYPE;
-use crate::limit::{Error, integer};
+use super::native_type::TYPE;
+use super::value::Value;
 
 /// What an open key is for.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Access {
-    Look,
-    Change,
+    Read,
+    Write,
 }
 
 /// What a queue is made of.
@@ -26,7 +28,7 @@ pub enum Queue {
 
 /// How long the stream or list at a place is; 0 if there is none.
 pub fn queue_length(call: &Call<'_>, place: usize, queue: Queue) -> Result<u64, Error> {
-    let handle = Handle::open(call, place, Access::Look)?;
+    let handle = Handle::open(call, place, Access::Read)?;
     let wanted = match queue {
         Queue::Stream => KeyType::Stream,
         Queue::List => KeyType::List,
@@ -55,33 +57,38 @@ impl<'c, 'a> Handle<'c, 'a> {
     pub(super) fn open(call: &'c Call<'a>, place: usize, access: Access) -> Result<Self, Error> {
         let name = call.argument(place)?;
         let mode = match access {
-            Access::Look => REDISMODULE_READ,
-            Access::Change => REDISMODULE_READ | REDISMODULE_WRITE,
+            Access::Read => REDISMODULE_READ,
+            Access::Write => REDISMODULE_READ | REDISMODULE_WRITE,
         };
         // SAFETY: the context and an argument of the running command.
         let key = unsafe { api!(RedisModule_OpenKey(call.ctx, name, mode.cast_signed())) };
         Ok(Handle { call, name, key })
     }
 
-    /// The value of ours that the key holds; null if the key does not exist.
+    /// The value of the key; `None` if the key does not exist.
     #[inline(always)]
-    pub(super) fn value(&self) -> Result<*mut c_void, Error> {
-        // SAFETY: the handle is open; the server takes a null one for a missing key.
+    pub(super) fn value(&self) -> Result<Option<ManuallyDrop<Value>>, Error> {
+        // SAFETY: the handle is open; the server takes a null one for a missing key. A value of the module's type came
+        // from `set_value` or a loader, and only the running command uses it.
         unsafe {
             let module_type = api!(RedisModule_ModuleTypeGetType(self.key));
             if !module_type.is_null() && module_type == *TYPE.raw_type.as_ptr() {
-                return Ok(api!(RedisModule_ModuleTypeGetValue(self.key)));
+                return Ok(Value::kept(api!(RedisModule_ModuleTypeGetValue(self.key))));
             }
             let missing = api!(RedisModule_KeyType(self.key)) == KeyType::Empty as c_int;
-            if missing { Ok(null_mut()) } else { Err(Error::WrongType) }
+            if missing { Ok(None) } else { Err(Error::WrongType) }
         }
     }
 
     /// Makes the key hold a value, without an expiry; what it held before is freed.
-    pub(super) fn set_value(&self, value: *mut c_void) -> *mut c_void {
-        // SAFETY: the key is open for writing, and the value is of our type and nobody else's.
-        unsafe { api!(RedisModule_ModuleTypeSetValue(self.key, *TYPE.raw_type.as_ptr(), value)) };
-        value
+    pub(super) fn set_value(&self, value: Value) -> ManuallyDrop<Value> {
+        // SAFETY: the key is open for writing, and takes the value over.
+        unsafe {
+            let module_type = *TYPE.raw_type.as_ptr();
+            let value = ManuallyDrop::new(value);
+            api!(RedisModule_ModuleTypeSetValue(self.key, module_type, value.as_raw()));
+            value
+        }
     }
 
     /// When the key expires, in ms since the epoch; `None` is never.
@@ -92,7 +99,7 @@ impl<'c, 'a> Handle<'c, 'a> {
 
     pub(super) fn set_deadline(&self, millis: u64) {
         // SAFETY: the key is open for writing.
-        unsafe { api!(RedisModule_SetAbsExpire(self.key, integer(millis))) };
+        unsafe { api!(RedisModule_SetAbsExpire(self.key, clamped(millis))) };
     }
 
     /// The key's name.
@@ -106,16 +113,10 @@ impl<'c, 'a> Handle<'c, 'a> {
         unsafe { api!(RedisModule_UnlinkKey(self.key)) };
     }
 
-    /// Tells whoever watches the key that it changed.
+    /// Wakes clients that watch the key.
     pub(super) fn signal(&self) {
         // SAFETY: the context and an argument of the running command.
         unsafe { api!(RedisModule_SignalModifiedKey(self.call.ctx, self.name)) };
-    }
-
-    /// Signals the key, and sends a payload for it to replicas and the AOF.
-    pub(super) fn publish(&self, payload: &[u8]) {
-        self.signal();
-        self.replicate(payload);
     }
 
     /// Sends a payload for the key to replicas and the AOF.

@@ -17,9 +17,9 @@ use redis_module::{Context, RedisString, Status};
 use super::api::{OK, api, missing};
 use super::guard::guarded;
 use super::info::info_outside_crashes;
+use super::native_type::TYPE;
 use super::register::{Entry, OURS, register};
 use super::stats::{DEFAULT_MOST, EVENTS, MAX_LEASES, MAX_LOG_ENTRIES};
-use super::value::TYPE;
 
 static HELP: OnceLock<Vec<String>> = OnceLock::new();
 

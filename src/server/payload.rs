@@ -1,49 +1,57 @@
-//! What `RL.APPLY` carries: the effect of a call on one key, as it reaches replicas and the AOF.
+//! The argument of `RL.APPLY`: the effect of a call on one key, as it reaches replicas and the AOF.
 //!
 //! ```text
-//! version  kind  form  changes or whole state  [deadline in ms]
-//! 1 byte   1     1                             8, if the form says so
+//! version  kind  form  length of time  changes or whole state  [deadline in ms]
+//! 1 byte   1     1     8                                       8, if the form says so
 //! ```
 //!
+//! The kind is that of a limit that stands alone, with its length of time; or of a set, whose changes name each limit.
 //! Kind 0 says that the key is gone. All numbers are little-endian.
 
-use std::ffi::c_void;
+use std::mem::ManuallyDrop;
 
+use ratelimit_core::state::codec::{Reader, put};
+use ratelimit_core::{Kind, LimitSet, Span, State, with_state};
+use ratelimit_language::Error;
 use redis_module::raw::RedisModuleString;
 
 use super::api::api;
 use super::call::Call;
-use super::form::{adopt, part};
 use super::handle::{Access, Handle};
-use super::value::{Slot, head, head_mut, state_mut};
-use crate::limit::codec::Reader;
-use crate::limit::with_state;
-use crate::limit::{Error, Kind, Name, Several, SeveralChange, State};
-use crate::time::Time;
+use super::key::{gather, normalize};
+use super::value::Value;
 
 const VERSION: u8 = 1;
-const GONE: u8 = 0;
+const NO_KIND: u8 = 0;
 /// The form's bits.
 const WITH_DEADLINE: u8 = 1;
 const WHOLE: u8 = 2;
+/// The key was missing: the changes start from nothing, whatever the key holds here.
+const CREATED: u8 = 4;
 const FORM: usize = 2;
-pub(super) const HEADER: usize = 3;
+/// Version, kind, form and length of time.
+const HEADER: usize = 11;
 
 /// The payload that says that a key is gone.
-pub(super) const NOTHING: [u8; HEADER] = [VERSION, GONE, 0];
+pub(super) const GONE: [u8; 3] = [VERSION, NO_KIND, 0];
 
 /// Deadlines end long after the year 9999, and fit the head of a value.
 const LAST_DEADLINE: u64 = 1 << 55;
 
-/// Begins a payload of changes to a state.
-pub(super) fn begin(payload: &mut Vec<u8>, kind: Kind) {
+/// Begins a payload of changes to a key that holds `before`, or is missing.
+#[inline(always)]
+pub(super) fn begin(payload: &mut Vec<u8>, kind: Kind, length: Span, before: Option<&Value>) {
+    let mut header = [0; HEADER];
+    let [version, kind_byte, form, length_bytes @ ..] = &mut header;
+    (*version, *kind_byte, *form) = (VERSION, kind as u8, if before.is_some() { 0 } else { CREATED });
+    *length_bytes = length.as_micros().to_le_bytes();
     payload.clear();
-    payload.extend([VERSION, kind as u8, 0]);
+    payload.extend_from_slice(&header);
 }
 
 /// Ends a payload with the deadline that the key has from now on.
 pub(super) fn add_deadline(payload: &mut Vec<u8>, millis: u64) {
-    payload.extend_from_slice(&millis.to_le_bytes());
+    put(payload, millis);
     if let Some(form) = payload.get_mut(FORM) {
         *form |= WITH_DEADLINE;
     }
@@ -51,19 +59,33 @@ pub(super) fn add_deadline(payload: &mut Vec<u8>, millis: u64) {
 
 /// A payload that was checked to its last byte.
 pub struct Payload<'a> {
-    /// What the key holds then; `None` if it is gone.
-    kind: Option<Kind>,
-    whole: bool,
-    body: Reader<'a>,
+    effect: Effect<'a>,
+    created: bool,
     deadline: Option<u64>,
 }
 
+enum Effect<'a> {
+    Gone,
+    /// The key holds this value, whatever it held.
+    Whole(Value),
+    /// The key holds a state of this kind and length of time alone, after these changes.
+    Lone {
+        kind: Kind,
+        length: Span,
+        changes: Reader<'a>,
+    },
+    /// The key's limits change so.
+    Set {
+        changes: Reader<'a>,
+    },
+}
+
 impl<'a> Payload<'a> {
-    /// Writes the payload that makes a key what it is here, from its kind and whole state.
+    /// Writes the payload that makes a key hold an encoded value.
     pub(super) fn whole(encoded: &[u8]) -> Vec<u8> {
-        let (kind, state) = encoded.split_first().unwrap_or((&GONE, &[]));
+        let (kind, rest) = encoded.split_first().unwrap_or((&NO_KIND, &[]));
         let mut payload = vec![VERSION, *kind, WHOLE];
-        payload.extend_from_slice(state);
+        payload.extend_from_slice(rest);
         payload
     }
 
@@ -72,118 +94,104 @@ impl<'a> Payload<'a> {
     }
 
     fn read(bytes: &'a [u8]) -> Option<Payload<'a>> {
-        if bytes == NOTHING {
-            return Some(Payload { kind: None, whole: false, body: Reader::new(&[]), deadline: None });
+        if bytes == GONE {
+            return Some(Payload { effect: Effect::Gone, created: false, deadline: None });
         }
-        let (header, mut body) = bytes.split_at_checked(HEADER)?;
-        let [VERSION, kind, form @ 0..=3] = *header else {
+        let ([VERSION, kind, form @ 0..=5], mut body) = bytes.split_first_chunk()? else {
             return None;
         };
-        let kind = Kind::from_byte(kind)?;
         let mut deadline = None;
         if form & WITH_DEADLINE != 0 {
             let (changes, last) = body.split_last_chunk()?;
             deadline = Some(Some(u64::from_le_bytes(*last)).filter(|millis| *millis < LAST_DEADLINE)?);
             body = changes;
         }
-        let whole = form & WHOLE != 0;
-        let payload = Payload { kind: Some(kind), whole, body: Reader::new(body), deadline };
-        with_state!(kind, S => payload.sound::<S>()).then_some(payload)
+        let effect = if form & WHOLE != 0 {
+            let mut encoded = vec![*kind];
+            encoded.extend_from_slice(body);
+            Effect::Whole(Value::decode(&encoded)?)
+        } else {
+            Effect::of_changes(Kind::from_byte(*kind)?, Reader::new(body))?
+        };
+        Some(Payload { effect, created: form & CREATED != 0, deadline })
     }
 
-    /// Whether the body can be read to its end.
-    fn sound<S: State>(&self) -> bool {
-        let mut body = self.body;
-        if self.whole {
-            return S::decode(&mut body).is_some() && body.is_empty();
-        }
-        // At least one change: a key is never made of none.
-        while S::decode_change(&mut body).is_some() {
-            if body.is_empty() {
-                return true;
-            }
-        }
-        false
-    }
-
-    /// Makes the key so. What was there of another kind is replaced.
+    /// Makes the key so. A value of another kind is replaced.
     pub fn apply(self, call: &Call<'_>, place: usize) -> Result<(), Error> {
-        let handle = Handle::open(call, place, Access::Change)?;
-        match self.kind {
-            None => handle.unlink(),
-            Some(Kind::Several) if !self.whole => self.apply_to_several(&handle),
-            Some(kind) => with_state!(kind, S => self.apply_as::<S>(&handle)),
+        let handle = Handle::open(call, place, Access::Write)?;
+        // A value of another type counts as none: `set_value` replaces it.
+        let mut value = handle.value().unwrap_or_default();
+        if self.created {
+            value = None;
+        }
+        match self.effect {
+            Effect::Gone => {
+                value = None;
+                handle.unlink();
+            }
+            Effect::Whole(whole) => value = Some(handle.set_value(whole)),
+            Effect::Lone { kind, length, changes } => {
+                with_state!(kind, S => apply_alone::<S>(&handle, &mut value, length, changes));
+            }
+            Effect::Set { changes } => apply_to_set(&handle, &mut value, changes),
+        }
+        if let (Some(value), Some(deadline)) = (&mut value, self.deadline) {
+            value.set_deadline(deadline);
+            handle.set_deadline(deadline);
         }
         handle.signal();
         Ok(())
     }
+}
 
-    /// As what these changes take a limit of this kind that stands alone: they begin by adopting it; or they end by
-    /// leaving it alone, and have been applied before.
-    fn adopted(&self, kind: Kind) -> Option<(Name, Time)> {
-        let mut changes = self.body;
-        let (mut found, mut alone) = (None, false);
-        while let Some(change) = Several::decode_change(&mut changes) {
-            match change {
-                SeveralChange::Adopt { name, until } if name.kind == kind => return Some((name, until)),
-                SeveralChange::Limit { name, until, .. } if name.kind == kind => found = Some((name, until)),
-                _ => {}
-            }
-            alone = matches!(change, SeveralChange::Alone);
-        }
-        found.filter(|_| alone)
-    }
-
-    /// As [`Payload::apply_as`]; a limit that stands alone may be adopted, and the last one left to stand alone.
-    fn apply_to_several(mut self, handle: &Handle<'_, '_>) {
-        let mut value = handle.value().unwrap_or_default();
-        // SAFETY: a value that is not null is a slot of ours.
-        let kind = (!value.is_null()).then(|| unsafe { head(value) }.kind());
-        value = match kind {
-            Some(Kind::Several) => value,
-            Some(kind) => match self.adopted(kind) {
-                Some((name, until)) => adopt(handle, value, name, until),
-                None => handle.set_value(Slot::boxed(Several::blank())),
-            },
-            None => handle.set_value(Slot::boxed(Several::blank())),
-        };
-        // SAFETY: a slot of that kind, to which no other reference is alive.
-        let several = unsafe { state_mut::<Several>(value) };
-        while let Some(change) = Several::decode_change(&mut self.body) {
-            several.apply(change);
-        }
-        value = part(handle, value);
-        self.expire(handle, value);
-    }
-
-    fn apply_as<S: State>(mut self, handle: &Handle<'_, '_>) {
-        // What is of another type counts as nothing: `set_value` replaces it.
-        let mut value = handle.value().unwrap_or_default();
-        // SAFETY: a value that is not null is a slot of ours.
-        let same = !value.is_null() && unsafe { head(value) }.kind() == S::KIND;
-        if self.whole {
-            let Some(state) = S::decode(&mut self.body) else { return };
-            value = handle.set_value(Slot::boxed(state));
+impl<'a> Effect<'a> {
+    /// The changes, if there is one at least, and all of them can be read.
+    fn of_changes(kind: Kind, mut body: Reader<'a>) -> Option<Effect<'a>> {
+        let length = body.span()?;
+        let changes = body;
+        let mut sound = false;
+        with_state!(kind, S => while !body.is_empty() {
+            S::decode_change(&mut body)?;
+            sound = true;
+        });
+        let effect = if kind == Kind::LimitSet {
+            Effect::Set { changes }
         } else {
-            if !same {
-                value = handle.set_value(Slot::boxed(S::blank()));
-            }
-            // SAFETY: a slot of the kind of `S`, to which no other reference is alive.
-            let state = unsafe { state_mut::<S>(value) };
-            while let Some(change) = S::decode_change(&mut self.body) {
-                state.apply(change);
-            }
-        }
-        self.expire(handle, value);
+            Effect::Lone { kind, length, changes }
+        };
+        sound.then_some(effect)
     }
+}
 
-    fn expire(&self, handle: &Handle<'_, '_>, value: *mut c_void) {
-        if let Some(deadline) = self.deadline {
-            // SAFETY: a slot of ours, to which no reference is alive.
-            unsafe { head_mut(value) }.set_deadline(deadline);
-            handle.set_deadline(deadline);
+fn apply_alone<S: State>(
+    handle: &Handle<'_, '_>,
+    value: &mut Option<ManuallyDrop<Value>>,
+    length: Span,
+    mut changes: Reader<'_>,
+) {
+    if value.as_ref().is_none_or(|value| value.state::<S>().is_none()) {
+        *value = Some(handle.set_value(Value::lone(length, S::blank())));
+    }
+    let Some(value) = value else { return };
+    value.set_length(length);
+    if let Some(state) = value.state_mut::<S>() {
+        while let Some(change) = S::decode_change(&mut changes) {
+            state.apply(change);
         }
     }
+}
+
+fn apply_to_set(handle: &Handle<'_, '_>, value: &mut Option<ManuallyDrop<Value>>, mut changes: Reader<'_>) {
+    if let Some(set) = gather(handle, value) {
+        while let Some(change) = LimitSet::decode_change(&mut changes) {
+            set.apply(change);
+        }
+        if set.limits().is_empty() {
+            *value = None;
+            return handle.unlink();
+        }
+    }
+    normalize(handle, value);
 }
 
 /// Sends payloads, each for the key of its name, to replicas and the AOF in one command.

@@ -18,7 +18,7 @@ use super::api::{OK, api};
 use super::call::{Call, enter};
 use super::docs::{self, Docs};
 use super::reply::Reply;
-use crate::limit::Error;
+use ratelimit_language::Error;
 
 /// What the names of our commands begin with.
 pub(super) const OURS: &str = "RL.";
@@ -50,10 +50,12 @@ pub enum Keys {
     Delete,
     /// The first, which is added to.
     Insert,
-    /// So many as the first argument says, which are read and changed.
+    /// As many as the first argument says; they are read and changed.
     Numbered,
-    /// The same, which are read.
+    /// As many as the first argument says; they are read.
     NumberedRead,
+    /// As many as the first argument says; they may be deleted.
+    NumberedDelete,
     /// The first and every second one after it, which are overwritten.
     Pairs,
     None,
@@ -110,7 +112,7 @@ pub(super) unsafe fn register(ctx: *mut RedisModuleCtx, command: &Entry, own_cat
     let (first, last, step) = match command.keys {
         Keys::Pairs => (1, -1, 2),
         // The server finds them by what `key_specs` says.
-        Keys::None | Keys::Numbered | Keys::NumberedRead => (0, 0, 0),
+        Keys::None | Keys::Numbered | Keys::NumberedRead | Keys::NumberedDelete => (0, 0, 0),
         _ => (1, 1, 1),
     };
     let version = RedisModuleCommandInfoVersion {
@@ -165,11 +167,13 @@ pub(super) const fn numbered(keys: Keys) -> Option<u32> {
     match keys {
         Keys::Numbered => Some(READ_AND_CHANGED),
         Keys::NumberedRead => Some(READ),
+        Keys::NumberedDelete => Some(DELETED),
         _ => None,
     }
 }
 
 const READ: u32 = REDISMODULE_CMD_KEY_RO | REDISMODULE_CMD_KEY_ACCESS;
+const DELETED: u32 = REDISMODULE_CMD_KEY_RW | REDISMODULE_CMD_KEY_DELETE;
 const READ_AND_CHANGED: u32 =
     REDISMODULE_CMD_KEY_RW | REDISMODULE_CMD_KEY_ACCESS | REDISMODULE_CMD_KEY_UPDATE;
 
@@ -182,7 +186,7 @@ fn key_specs(keys: Keys) -> [RedisModuleCommandKeySpec; 2] {
         Keys::Read | Keys::NumberedRead => (READ, 0, 1),
         Keys::Update | Keys::Numbered => (READ_AND_CHANGED, 0, 1),
         Keys::Insert => (REDISMODULE_CMD_KEY_RW | REDISMODULE_CMD_KEY_INSERT, 0, 1),
-        Keys::Delete => (REDISMODULE_CMD_KEY_RW | REDISMODULE_CMD_KEY_DELETE, 0, 1),
+        Keys::Delete | Keys::NumberedDelete => (DELETED, 0, 1),
         Keys::Pairs => (REDISMODULE_CMD_KEY_OW | REDISMODULE_CMD_KEY_UPDATE, -1, 2),
         // The end of the list comes first.
         Keys::None => return specs,
@@ -190,7 +194,7 @@ fn key_specs(keys: Keys) -> [RedisModuleCommandKeySpec; 2] {
     spec.flags = u64::from(flags);
     spec.begin_search_type = BY_INDEX;
     spec.bs.index.pos = 1;
-    if matches!(keys, Keys::Numbered | Keys::NumberedRead) {
+    if numbered(keys).is_some() {
         spec.find_keys_type = BY_NUMBER;
         spec.fk.keynum.keynumidx = 0;
         spec.fk.keynum.firstkey = 1;

@@ -5,9 +5,11 @@ use std::ffi::CString;
 use redis_module::raw::RedisModuleCtx;
 
 use super::api::api;
-use super::forward::Told;
+use super::forward::ServerReply;
 use super::stats;
-use crate::limit::{Answer, Error, integer};
+use ratelimit_core::Answer;
+use ratelimit_core::decide::clamped;
+use ratelimit_language::Error;
 
 pub enum Reply {
     /// The five integers of every limiter.
@@ -21,7 +23,7 @@ pub enum Reply {
     /// redis-cell's: in seconds, and -1 where nothing needs to be waited for.
     Cell(Answer),
     /// What a command of the server's replied.
-    Told(Told),
+    Forwarded(ServerReply),
     Integer(u64),
     Null,
     Ok,
@@ -53,7 +55,7 @@ pub unsafe fn send(ctx: *mut RedisModuleCtx, reply: &Reply) {
             Reply::Granted(answer, granted) => {
                 api!(RedisModule_ReplyWithArray(ctx, 6));
                 send_five(ctx, answer);
-                api!(RedisModule_ReplyWithLongLong(ctx, integer(*granted)));
+                api!(RedisModule_ReplyWithLongLong(ctx, clamped(*granted)));
             }
             Reply::Chance(limited, chance) => {
                 api!(RedisModule_ReplyWithArray(ctx, 2));
@@ -66,7 +68,7 @@ pub unsafe fn send(ctx: *mut RedisModuleCtx, reply: &Reply) {
                     api!(RedisModule_ReplyWithArray(ctx, 5));
                     send_five(ctx, &all);
                 }
-                api!(RedisModule_ReplyWithArray(ctx, integer(answers.len() as u64)));
+                api!(RedisModule_ReplyWithArray(ctx, clamped(answers.len() as u64)));
                 for answer in answers {
                     api!(RedisModule_ReplyWithArray(ctx, 5));
                     send_five(ctx, answer);
@@ -74,16 +76,16 @@ pub unsafe fn send(ctx: *mut RedisModuleCtx, reply: &Reply) {
             }
             Reply::Cell(answer) => {
                 api!(RedisModule_ReplyWithArray(ctx, 5));
-                for integer in answer.cell() {
+                for integer in answer.integers_of_cell() {
                     api!(RedisModule_ReplyWithLongLong(ctx, integer));
                 }
             }
-            Reply::Told(told) => told.send(ctx),
-            Reply::Integer(number) => _ = api!(RedisModule_ReplyWithLongLong(ctx, integer(*number))),
+            Reply::Forwarded(reply) => reply.send(ctx),
+            Reply::Integer(number) => _ = api!(RedisModule_ReplyWithLongLong(ctx, clamped(*number))),
             Reply::Null => _ = api!(RedisModule_ReplyWithNull(ctx)),
             Reply::Ok => _ = api!(RedisModule_ReplyWithSimpleString(ctx, c"OK".as_ptr())),
             Reply::Lines(lines) => {
-                api!(RedisModule_ReplyWithArray(ctx, integer(lines.len() as u64)));
+                api!(RedisModule_ReplyWithArray(ctx, clamped(lines.len() as u64)));
                 for line in *lines {
                     text(ctx, line);
                 }
@@ -98,7 +100,7 @@ pub unsafe fn send(ctx: *mut RedisModuleCtx, reply: &Reply) {
 ///
 /// As for `send`, in an array.
 unsafe fn send_five(ctx: *mut RedisModuleCtx, answer: &Answer) {
-    for integer in answer.five() {
+    for integer in answer.integers() {
         // SAFETY: by the contract.
         unsafe { api!(RedisModule_ReplyWithLongLong(ctx, integer)) };
     }
@@ -110,7 +112,7 @@ unsafe fn send_five(ctx: *mut RedisModuleCtx, answer: &Answer) {
 unsafe fn send_map(ctx: *mut RedisModuleCtx, fields: &[(&'static str, Value)]) {
     // SAFETY: by the contract.
     unsafe {
-        api!(RedisModule_ReplyWithMap(ctx, integer(fields.len() as u64)));
+        api!(RedisModule_ReplyWithMap(ctx, clamped(fields.len() as u64)));
         for (name, value) in fields {
             text(ctx, name);
             match value {
@@ -118,7 +120,7 @@ unsafe fn send_map(ctx: *mut RedisModuleCtx, fields: &[(&'static str, Value)]) {
                 Value::Real(number) => _ = api!(RedisModule_ReplyWithDouble(ctx, *number)),
                 Value::Text(value) => text(ctx, value),
                 Value::Maps(maps) => {
-                    api!(RedisModule_ReplyWithArray(ctx, integer(maps.len() as u64)));
+                    api!(RedisModule_ReplyWithArray(ctx, clamped(maps.len() as u64)));
                     for map in maps {
                         send_map(ctx, map);
                     }

@@ -6,7 +6,8 @@ use redis_module::raw::REDISMODULE_NOTIFY_MODULE;
 
 use super::api::api;
 use super::call::Call;
-use crate::limit::{Bounds, CATALOG, Verdict};
+use ratelimit_core::Verdict;
+use ratelimit_language::{Bounds, CATALOG};
 
 /// What came of a request.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -70,7 +71,7 @@ impl Call<'_> {
     /// Counts a decision on the key at a place, and tells it.
     pub fn decided(&self, key: usize, counter: Counter, outcome: Outcome) {
         self.count(counter, outcome);
-        self.tell(key, outcome);
+        self.notify(key, outcome);
     }
 
     #[allow(clippy::unused_self, reason = "what is counted is a call")]
@@ -86,7 +87,7 @@ impl Call<'_> {
 
     /// Tells a decision on the key at a place as a keyspace event, if the operator wants that. The key is closed:
     /// whoever listens may do with it what they like.
-    pub fn tell(&self, key: usize, outcome: Outcome) {
+    pub fn notify(&self, key: usize, outcome: Outcome) {
         let event = match outcome {
             Outcome::Admitted => c"rl.admit",
             Outcome::Refused => c"rl.refuse",

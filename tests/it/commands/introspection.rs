@@ -155,22 +155,25 @@ fn a_key_tells_what_it_holds() {
     let con = &mut server.connection();
     let at = 1_700_002_800_000_000u64;
     for (make, told) in [
-        ("RL.TOKENBUCKET a 10 1 60000 COST 4", "limiter, TOKENBUCKET, mode, continuous, tokens, 6, "),
+        (
+            "RL.TOKENBUCKET a 10 1 60000 COST 4",
+            "limiter, TOKENBUCKET, mode, continuous, length_ms, 60000, tokens, 6, ",
+        ),
         (
             "RL.TOKENBUCKET b 10 1 60000 BATCH COST 4",
-            "limiter, TOKENBUCKET, mode, batch, tokens, 6, period_start_us, 1700002800000000, ",
+            "limiter, TOKENBUCKET, mode, batch, length_ms, 60000, tokens, 6, period_start_us, 1700002800000000, ",
         ),
         (
             "RL.GCRA c 9 1 60000 COST 4",
-            "limiter, GCRA, mode, plain, theoretical_arrival_us, 1700003040000000, ",
+            "limiter, GCRA, mode, plain, length_ms, 60000, theoretical_arrival_us, 1700003040000000, ",
         ),
         (
             "RL.SLIDINGWINDOW d 10 60000 COST 4",
-            "limiter, SLIDINGWINDOW, mode, weighted, window_ms, 60000, current, 4, previous, 0, ",
+            "limiter, SLIDINGWINDOW, mode, weighted, length_ms, 60000, current, 4, previous, 0, ",
         ),
         (
             "RL.SLIDINGWINDOW e 10 60000 PRECISION 1000 COST 4",
-            "limiter, SLIDINGWINDOW, mode, precision, window_ms, 60000, precision_ms, 1000, buckets, 1, count, 4, ",
+            "limiter, SLIDINGWINDOW, mode, precision, length_ms, 60000, precision_ms, 1000, buckets, 1, count, 4, ",
         ),
         (
             "RL.CONCURRENT f 10 60000 x COST 4",
@@ -178,7 +181,7 @@ fn a_key_tells_what_it_holds() {
         ),
         (
             "RL.SLIDINGLOG g 10 60000 COST 4",
-            "limiter, SLIDINGLOG, mode, log, stored_entries, 1, stored_cost, 4, oldest_us, 1700002800000000, newest_us, 1700002800000000, last_entry_us, 1700002800000000, ",
+            "limiter, SLIDINGLOG, mode, log, length_ms, 60000, stored_entries, 1, stored_cost, 4, oldest_us, 1700002800000000, newest_us, 1700002800000000, last_entry_us, 1700002800000000, ",
         ),
     ] {
         ints(con, &format!("{make} AT {at}"));

@@ -182,6 +182,36 @@ fn memory_answers_as_a_server_does_when_the_clock_was_set_back() {
 }
 
 #[test]
+fn memory_finds_the_limit_of_a_key_as_a_server_does() {
+    let server = Server::start(&[]);
+    let con = &mut server.connection();
+    let mut calls = Recorder::new();
+    for (second, line) in [
+        "RL.GCRA user 2 3 10000 AT {}",
+        // The only limit of its kind takes another length, and keeps its state.
+        "RL.GCRA user 2 3 20000 AT {}",
+        "RL.GCRA user 2 3 20000 COST 2 AT {}",
+        "RL.UNIFORM user 1000 AT {}",
+        "RL.MULTI 1 user AT {} LIMIT GCRA 2 3 20000 COST 0 LIMIT GCRA 5 6 60000 LIMIT TOKENBUCKET 2 1 30000",
+        "RL.MULTI 1 user AT {} COST 2 FORCE LIMIT GCRA 5 6 60000 LIMIT TOKENBUCKET 2 1 30000",
+        // There are two limits of GCRA: one of them is found by its length, and none by another length.
+        "RL.GCRA user 5 6 60000 COST 3 AT {}",
+        "RL.GCRA user 2 3 20000 AT {}",
+        "RL.GCRA user 2 3 40000 AT {}",
+        "RL.TOKENBUCKET user 2 1 50000 AT {}",
+    ]
+    .iter()
+    .enumerate()
+    {
+        let at = trial::START + second as u64 * 1_000_000;
+        // Errors are compared too.
+        let _ = reply::Server::call(&mut calls, &line.replace("{}", &at.to_string()));
+    }
+    let said = calls.compare(con);
+    assert_eq!((said.admitted, said.refused, said.errors), (6, 2, 2));
+}
+
+#[test]
 fn memory_answers_as_a_server_does_whatever_is_set() {
     let server = Server::start(&[]);
     let con = &mut server.connection();

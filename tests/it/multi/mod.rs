@@ -4,5 +4,6 @@ mod atomicity;
 mod one_key;
 mod one_key_clock_and_expiry;
 mod one_key_copies;
+mod release;
 mod requests;
 mod several_keys;

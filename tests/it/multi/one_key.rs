@@ -1,35 +1,35 @@
-//! Several limits under one key: how they join, are told apart, fade and part.
+//! Several limits under one key: which limit a call finds, and how long the others stay.
 
 use redis::Connection;
 
 use crate::support::{SECOND, Server, T0, WRONG_TYPE, dump, error, ints, multi, text};
 
 #[test]
-fn a_single_limit_stands_alone_and_joins_and_parts() {
+fn a_limiters_own_command_works_on_a_key_with_several_limits() {
     let server = Server::start(&[]);
     let con = &mut server.connection();
     multi(con, &format!("RL.MULTI 1 key COST 4 AT {T0} LIMIT TOKENBUCKET 10 1 1000"));
-    // Its own command, probe and refund work on it.
+    // On the only limit of a key:
     assert_eq!(ints(con, &format!("RL.TOKENBUCKET key 10 1 1000 AT {T0}"))[2], 5);
     assert_eq!(ints(con, &format!("RL.REFUND key TOKENBUCKET 10 1 1000 AT {T0}"))[2], 6);
-    // Another limit joins it: both are kept, and the single one's command is of the wrong type.
+    // and on one of two.
     let (_, each) = multi(con, &format!("RL.MULTI 1 key AT {T0} LIMIT FIXEDWINDOW 5 2000"));
     assert_eq!(each, [[0, 5, 4, 0, 2000]]);
-    assert_eq!(error(con, "RL.TOKENBUCKET key 10 1 1000"), WRONG_TYPE);
-    assert_eq!(error(con, "RL.PEEK key FIXEDWINDOW 5 2000"), WRONG_TYPE);
-    assert_eq!(error(con, "RL.REFUND key FIXEDWINDOW 5 2000"), WRONG_TYPE);
-    let (_, each) = multi(con, &format!("RL.MULTIPEEK 1 key AT {T0} LIMIT TOKENBUCKET 10 1 1000"));
-    assert_eq!(each, [[0, 10, 6, 0, 4000]]);
-    // The bucket that a call does not name stays as it is until it is as good as new, and its expiry.
+    assert_eq!(ints(con, &format!("RL.TOKENBUCKET key 10 1 1000 COST 2 AT {T0}"))[2], 4);
+    assert_eq!(ints(con, &format!("RL.PEEK key FIXEDWINDOW 5 2000 AT {T0}"))[2], 4);
+    assert_eq!(ints(con, &format!("RL.REFUND key TOKENBUCKET 10 1 1000 COST 2 AT {T0}"))[2], 6);
+    assert_eq!(error(con, "RL.SLIDINGWINDOW key 5 2000"), WRONG_TYPE);
+    // The bucket that a call does not name stays until it is fully reset.
     let later = T0 + 3 * SECOND;
     let (_, each) = multi(con, &format!("RL.MULTI 1 key AT {later} LIMIT FIXEDWINDOW 5 2000"));
     assert_eq!(each, [[0, 5, 4, 0, 2000]]);
     let (_, each) = multi(con, &format!("RL.MULTIPEEK 1 key AT {later} LIMIT TOKENBUCKET 10 1 1000"));
     assert_eq!(each, [[0, 10, 9, 0, 1000]]);
-    // When it has faded, the next charge leaves the window alone: by then also the slack behind the bucket's end.
-    let late = T0 + 200 * SECOND;
-    multi(con, &format!("RL.MULTI 1 key AT {late} LIMIT FIXEDWINDOW 5 2000"));
-    assert_eq!(ints(con, &format!("RL.FIXEDWINDOW key 5 2000 AT {late}"))[2], 3);
+    // Then the next charge drops it, also one by another limiter's own command.
+    let late = T0 + 4 * SECOND;
+    ints(con, &format!("RL.FIXEDWINDOW key 5 2000 AT {late}"));
+    assert!(text(con, "RL.INFO key").starts_with("[limiter, FIXEDWINDOW"));
+    assert_eq!(error(con, "RL.TOKENBUCKET key 10 1 1000"), WRONG_TYPE);
     assert_ne!(text(con, "PEXPIRETIME key"), "-1");
     // Whatever instant is asked for, the key lives as long as its limits last.
     multi(con, &format!("RL.MULTI 1 old AT {T0} LIMIT GCRA 9 1 60000 LIMIT FIXEDWINDOW 5 3600000"));
@@ -37,15 +37,117 @@ fn a_single_limit_stands_alone_and_joins_and_parts() {
     assert!((3_590_000..3_700_000).contains(&left), "{left} ms");
 }
 
+/// `remaining` of each limit at `T0`.
+fn remaining(con: &mut Connection, limits: &str) -> Vec<i64> {
+    let (_, each) = multi(con, &format!("RL.MULTIPEEK 1 key AT {T0} {limits}"));
+    each.iter().map(|five| five[2]).collect()
+}
+
+#[test]
+fn an_own_command_finds_its_name_or_the_only_limit_of_its_kind() {
+    let server = Server::start(&[]);
+    let con = &mut server.connection();
+    // Another period on a key of one limit is a changed parameter; what is written has the new name.
+    ints(con, &format!("RL.GCRA key 9 1 1000 COST 4 AT {T0}"));
+    assert_eq!(ints(con, &format!("RL.PEEK key GCRA 9 1 2000 AT {T0}"))[2], 8);
+    assert_eq!(remaining(con, "LIMIT GCRA 9 1 1000 LIMIT GCRA 9 1 2000"), [6, 10]);
+    ints(con, &format!("RL.GCRA key 9 1 2000 AT {T0}"));
+    assert_eq!(remaining(con, "LIMIT GCRA 9 1 1000 LIMIT GCRA 9 1 2000"), [10, 7]);
+    // A refusal writes nothing, so the name stays.
+    assert_eq!(ints(con, &format!("RL.GCRA key 9 1 3000 COST 10 AT {T0}"))[0], 1);
+    assert_eq!(remaining(con, "LIMIT GCRA 9 1 2000 LIMIT GCRA 9 1 3000"), [7, 10]);
+    // The same on a key of several limits, of which one is of the kind.
+    multi(con, &format!("RL.MULTI 1 key AT {T0} LIMIT FIXEDWINDOW 5 60000"));
+    assert_eq!(ints(con, &format!("RL.REFUND key GCRA 9 1 4000 AT {T0}"))[2], 9);
+    assert_eq!(
+        remaining(con, "LIMIT GCRA 9 1 2000 LIMIT GCRA 9 1 4000 LIMIT FIXEDWINDOW 5 60000"),
+        [10, 9, 4]
+    );
+    // Of two of the kind only one that is named can be meant.
+    multi(con, &format!("RL.MULTI 1 key AT {T0} LIMIT GCRA 9 1 60000"));
+    assert_eq!(ints(con, &format!("RL.GCRA key 9 1 60000 AT {T0}"))[2], 8);
+    for own in ["RL.GCRA key 9 1 5000", "RL.PEEK key GCRA 9 1 5000", "RL.REFUND key GCRA 9 1 5000"] {
+        assert_eq!(error(con, own), WRONG_TYPE);
+    }
+}
+
+#[test]
+fn a_second_limit_of_a_limiter_is_another_limit() {
+    let server = Server::start(&[]);
+    let con = &mut server.connection();
+    let admitted = |con: &mut Connection, limits: &str| {
+        multi(con, &format!("RL.MULTI 1 key AT {T0} {limits}")).0[0] == 0
+    };
+    // One per second is one per second, whichever other limits are named with it.
+    assert!(admitted(con, "LIMIT GCRA 0 1 1000"));
+    assert!(!admitted(con, "LIMIT GCRA 0 1 1000 LIMIT GCRA 9 10 3600000"));
+    assert!(!admitted(con, "LIMIT GCRA 0 1 1000"));
+    // An hour that was never charged is full, whatever the minute has left.
+    text(con, "DEL key");
+    assert!(admitted(con, "COST 5 LIMIT TOKENBUCKET 5 5 60000"));
+    assert_eq!(remaining(con, "LIMIT TOKENBUCKET 100 100 86400000"), [100]);
+    assert!(admitted(con, "LIMIT TOKENBUCKET 100 100 86400000"));
+    // A window that was never opened is fresh.
+    text(con, "DEL key");
+    assert!(admitted(con, "COST 7 LIMIT FIXEDWINDOW 100 1000"));
+    assert_eq!(remaining(con, "LIMIT FIXEDWINDOW 3 60000"), [3]);
+    // The limiter's own command carries the count over instead: its window changed.
+    assert_eq!(ints(con, &format!("RL.PEEK key FIXEDWINDOW 10 60000 AT {T0}"))[2], 3);
+}
+
+#[test]
+fn calls_with_and_without_the_hour_do_not_shut_the_second() {
+    let server = Server::start(&[]);
+    let con = &mut server.connection();
+    for second in 0..20 {
+        let at = T0 + second * SECOND;
+        let hour = if second % 2 == 0 { " LIMIT GCRA 99 100 3600000" } else { "" };
+        let (all, _) = multi(con, &format!("RL.MULTI 1 key AT {at} LIMIT GCRA 0 1 1000{hour}"));
+        assert_eq!(all[0], 0, "second {second}");
+    }
+    assert_eq!(ints(con, &format!("RL.PEEK key GCRA 99 100 3600000 AT {T0}"))[2], 90);
+}
+
+#[test]
+fn a_key_has_one_table_of_leases() {
+    let server = Server::start(&[]);
+    let con = &mut server.connection();
+    let take =
+        |con: &mut Connection, limits: &str| multi(con, &format!("RL.MULTI 1 key AT {T0} {limits}")).0[0];
+    assert_eq!(take(con, "LIMIT CONCURRENT 1 60000 a LIMIT FIXEDWINDOW 100 60000"), 0);
+    // Another ttl is not another table.
+    assert_eq!(take(con, "LIMIT CONCURRENT 1 90000 b LIMIT FIXEDWINDOW 100 60000"), 1);
+    assert_eq!(ints(con, &format!("RL.CONCURRENT key 1 5000 b AT {T0}"))[0], 1);
+    let two = format!("RL.MULTI 1 key AT {T0} LIMIT CONCURRENT 1 60000 b LIMIT CONCURRENT 9 5000 b");
+    assert_eq!(error(con, &two), "ERR syntax error");
+    assert_eq!(ints(con, &format!("RL.RELEASE key a AT {T0}")), [1]);
+    assert_eq!(ints(con, &format!("RL.CONCURRENT key 1 5000 b AT {T0}"))[0], 0);
+    assert_eq!(remaining(con, "LIMIT FIXEDWINDOW 100 60000"), [99]);
+}
+
+#[test]
+fn equal_histories_leave_equal_bytes() {
+    let server = Server::start(&[]);
+    let con = &mut server.connection();
+    let dumps = ["one", "two"].map(|key| {
+        ints(con, &format!("RL.TOKENBUCKET {key} 10 1 1000 COST 4 AT {T0}"));
+        if key == "two" {
+            // The server's clock and the key's expiry are no part of a history with `AT`.
+            text(con, "PEXPIRE two 1000000");
+        }
+        multi(con, &format!("RL.MULTI 1 {key} AT {T0} LIMIT FIXEDWINDOW 5 1000"));
+        multi(con, &format!("RL.MULTI 1 {key} AT {} LIMIT FIXEDWINDOW 5 1000", T0 + 4 * SECOND));
+        dump(con, key)
+    });
+    assert_eq!(dumps[0], dumps[1]);
+    assert!(text(con, "RL.INFO one").starts_with("[limiter, FIXEDWINDOW"), "the bucket was full again");
+}
+
 #[test]
 fn limits_are_known_by_their_length_of_time() {
     let server = Server::start(&[]);
     let con = &mut server.connection();
-    let peek = |con: &mut Connection, limits: &str| {
-        let (_, each) = multi(con, &format!("RL.MULTIPEEK 1 key AT {T0} {limits}"));
-        each.iter().map(|five| five[2]).collect::<Vec<_>>()
-    };
-    // A sliding window knows its own: another one is another limit.
+    let peek = remaining;
     ints(con, &format!("RL.SLIDINGWINDOW key 10 60000 COST 7 AT {T0}"));
     let (_, each) = multi(
         con,
@@ -61,13 +163,13 @@ fn limits_are_known_by_their_length_of_time() {
         peek(con, "LIMIT SLIDINGWINDOW 5 1000 LIMIT SLIDINGWINDOW 10 60000 LIMIT SLIDINGWINDOW 100 3600000"),
         [4, 2, 99]
     );
-    // A bucket does not know its period while it stands alone: it is the longest that is named.
+    // Also the limit that stood alone before.
     text(con, "DEL key");
     ints(con, &format!("RL.GCRA key 9 10 60000 COST 5 AT {T0}"));
     assert_eq!(peek(con, "LIMIT GCRA 9 10 1000 LIMIT GCRA 9 10 60000"), [10, 5]);
     multi(con, &format!("RL.MULTI 1 key AT {T0} LIMIT GCRA 9 10 1000 LIMIT GCRA 9 10 60000"));
     assert_eq!(peek(con, "LIMIT GCRA 9 10 1000 LIMIT GCRA 9 10 60000"), [9, 4]);
-    // And while another limit is charged that it has nothing to do with, it waits to be named.
+    // It stays while another limit is charged.
     text(con, "DEL key");
     ints(con, &format!("RL.GCRA key 9 10 60000 COST 5 AT {T0}"));
     multi(con, &format!("RL.MULTI 1 key AT {T0} LIMIT FIXEDWINDOW 5 1000"));
@@ -110,7 +212,7 @@ fn sixty_four_limits_do_not_join_one_that_stands_alone() {
     let before = dump(con, "key");
     assert_eq!(error(con, &format!("RL.MULTI 1 key{limits}")), "ERR at most 64 limits a key");
     assert_eq!(dump(con, "key"), before);
-    // 64 that are there, and one of them is known by its kind only until it is named.
+    // With 63 others it makes 64.
     let limits = limits.replace("LIMIT FIXEDWINDOW 1 100000", "");
     assert_eq!(multi(con, &format!("RL.MULTI 1 key{limits}")).0[0], 0);
     assert_eq!(multi(con, "RL.MULTI 1 key LIMIT GCRA 1 1 1000000").1[0][..3], [0, 2, 0]);

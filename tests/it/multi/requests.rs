@@ -64,7 +64,7 @@ fn what_is_wrong_is_told_and_changes_nothing() {
             "RL.MULTI 2 alone new FORCE COST 9007199254740991 LIMIT TOKENBUCKET 1 1 1000 ON 2 COST 1 LIMIT GCRA 9 1 1000000",
             "ERR limit would take too long to refill".into(),
         ),
-        ("RL.GCRA several 9 1 1000000", WRONG_TYPE.into()),
+        ("RL.SLIDINGLOG several 9 1000000", WRONG_TYPE.into()),
         ("RL.SHED several 0.5", WRONG_TYPE.into()),
         ("RL.CONCURRENT several 5 1000 id", WRONG_TYPE.into()),
     ] {

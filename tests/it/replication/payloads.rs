@@ -204,7 +204,9 @@ fn a_whole_state_of_another_version_or_with_bytes_left_over_is_an_error() {
     // Due 2/3 of a microsecond after 4102444802666666, last charged at 4102444800250000: two instants and a fraction.
     let words = [4_102_444_802_666_666u64, 0xaaaa_aaaa_aaaa_aaab, 4_102_444_800_250_000];
     let state = words.map(u64::to_le_bytes).concat();
-    let whole = |version: u8, after: &[u8]| [&[version, 3, 2], &state[..], after].concat();
+    // Behind the header is the period in the limit's name, a second.
+    let length = 1_000_000u64.to_le_bytes();
+    let whole = |version: u8, after: &[u8]| [&[version, 3, 2], &length[..], &state, after].concat();
     for payload in [whole(2, b""), whole(0, b""), whole(1, b"\0")] {
         let error = call_bytes(con, &[b"RL.APPLY", b"key", &payload]).unwrap_err();
         assert_eq!(error_line(&error), "ERR malformed payload, or one of a newer version", "{payload:?}");

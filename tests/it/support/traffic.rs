@@ -67,6 +67,10 @@ impl Traffic {
         let call = match self.dice.below(40) {
             0..=4 => self.several(),
             5 | 6 => self.given_back(),
+            7 if self.dice.below(3) == 0 => {
+                let other = self.dice.pick(&["lease", "together"]);
+                format!("RL.MULTIRELEASE 2 lease:{key} {other}:{} # AT {at}", 1 - key)
+            }
             7 | 8 => {
                 let key = format!("{}:{key}", self.dice.pick(&["lease", "together"]));
                 let call = self.dice.pick(&["RL.RELEASE KEY #", "RL.RENEW KEY 900 #", "RL.RENEW KEY 2500 #"]);
@@ -109,6 +113,7 @@ impl Traffic {
     fn key_of(&mut self, family: &Family) -> String {
         match self.dice.below(12) {
             0 => format!("any:{}", self.dice.below(4)),
+            1 => format!("together:{}", self.dice.below(2)),
             _ => format!("{}:{}", family.key, self.dice.below(2)),
         }
     }
@@ -135,8 +140,8 @@ impl Traffic {
         }
         for family in limits {
             let parameters = match family.parameters {
-                // Two limits of one limiter.
-                [one, other, ..] if self.dice.below(4) == 0 => {
+                // Two limits of one limiter; a key has one table of leases.
+                [one, other, ..] if family.limiter != "CONCURRENT" && self.dice.below(4) == 0 => {
                     format!("{one} LIMIT {} {other}", family.limiter)
                 }
                 parameters => self.dice.pick(parameters).to_string(),

@@ -172,7 +172,7 @@ impl Caller {
         let limiter = match name.as_str() {
             "RL.PEEK" | "RL.REFUND" => word(2),
             "RL.THROTTLE" | "CL.THROTTLE" => "GCRA".to_string(),
-            "RL.RELEASE" | "RL.RENEW" => "CONCURRENT".to_string(),
+            "RL.RELEASE" | "RL.RENEW" | "RL.MULTIRELEASE" => "CONCURRENT".to_string(),
             "RL.INFO" => (*self.dice.pick(&["GCRA", "SLIDINGLOG", "TOGETHER", "CONCURRENT"])).to_string(),
             // Not on one that stands alone, most of the time.
             name if name.contains("MULTI") => {

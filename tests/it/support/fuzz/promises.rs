@@ -42,7 +42,7 @@ fn shape(command: &Command) -> Shape {
         "RL.MULTI" | "RL.MULTIPEEK" | "RL.MULTIREFUND" => Shape::Several,
         "RL.SHED" => Shape::Shed,
         "RL.RELEASE" | "RL.RENEW" => Shape::Flag,
-        "RL.XADD" | "RL.LPUSH" | "RL.RPUSH" => Shape::Place,
+        "RL.XADD" | "RL.LPUSH" | "RL.RPUSH" | "RL.MULTIRELEASE" => Shape::Place,
         "RL.INFO" => Shape::Map,
         "RL.HELP" => Shape::Lines,
         "RL.APPLY" => Shape::Ok,

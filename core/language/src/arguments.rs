@@ -1,0 +1,250 @@
+//! The arguments of a call, read one after the other into values that cannot be wrong.
+
+use core::num::NonZeroU64;
+use core::slice;
+
+use ratelimit_core::{MAX_COUNT, Period, Span, Time};
+
+use crate::error::Error;
+use crate::request::Request;
+
+/// The operator's bounds, which arguments are checked against.
+#[derive(Clone, Copy, Debug)]
+pub struct Bounds {
+    /// The largest capacity of a lease table.
+    pub leases: u64,
+    /// The largest limit of a log, and the most entries that it holds.
+    pub log_entries: u64,
+}
+
+/// The arguments after the key, in order.
+pub struct Arguments<'w, 'a> {
+    words: slice::Iter<'w, &'a [u8]>,
+    bounds: Bounds,
+    /// The error for a missing argument: too few arguments, or among the options a syntax error.
+    missing: Error,
+    section: Option<Section>,
+}
+
+/// Where options may end before the arguments do.
+#[derive(Clone, Copy)]
+struct Section {
+    /// The word that begins the next section.
+    word: &'static str,
+    /// `ON` takes 1 to this.
+    keys: u64,
+}
+
+impl<'w, 'a> Arguments<'w, 'a> {
+    pub fn new(words: &'w [&'a [u8]], bounds: Bounds) -> Self {
+        Arguments { words: words.iter(), bounds, missing: Error::Arity, section: None }
+    }
+
+    pub fn bounds(&self) -> Bounds {
+        self.bounds
+    }
+
+    /// Ends the options at `word` too, and accepts `ON 1..=keys` among them.
+    pub fn end_options_at(&mut self, word: &'static str, keys: u64) {
+        self.section = Some(Section { word, keys });
+    }
+
+    /// Skips the word that ended the options; returns whether there was one.
+    pub fn next_section(&mut self) -> bool {
+        self.missing = Error::Syntax;
+        self.words.next().is_some()
+    }
+
+    pub(crate) fn keys_of_section(&self) -> Option<u64> {
+        self.section.map(|section| section.keys)
+    }
+
+    /// The next word, if it belongs to the options.
+    fn option_word(&mut self) -> Option<&'a [u8]> {
+        if let Some(section) = self.section
+            && self.words.as_slice().first().is_some_and(|word| is(word, section.word))
+        {
+            return None;
+        }
+        self.words.next().copied()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.words.as_slice().is_empty()
+    }
+
+    pub fn word(&mut self) -> Result<&'a [u8], Error> {
+        self.words.next().copied().ok_or(self.missing)
+    }
+
+    /// A count from 1.
+    #[inline(always)]
+    pub fn count(&mut self, name: &'static str) -> Result<NonZeroU64, Error> {
+        self.positive(name, MAX_COUNT)
+    }
+
+    /// A number from 1.
+    #[inline(always)]
+    pub fn positive(&mut self, name: &'static str, max: u64) -> Result<NonZeroU64, Error> {
+        let number = NonZeroU64::new(self.number(name, 1, max)?);
+        number.ok_or(Error::OutOfRange { name, min: 1, max })
+    }
+
+    /// A duration in milliseconds, from 1 to a hundred years.
+    #[inline(always)]
+    pub fn duration(&mut self, name: &'static str) -> Result<Period, Error> {
+        self.positive(name, LONGEST).map(Period::from_millis)
+    }
+
+    /// A duration in milliseconds, from 0 to a hundred years.
+    pub fn duration_or_zero(&mut self, name: &'static str) -> Result<Span, Error> {
+        self.number(name, 0, LONGEST).map(Span::from_millis)
+    }
+
+    #[inline]
+    pub fn number(&mut self, name: &'static str, min: u64, max: u64) -> Result<u64, Error> {
+        match u64::try_from(parse_integer(self.word()?)?) {
+            Ok(number) if (min..=max).contains(&number) => Ok(number),
+            _ => Err(Error::OutOfRange { name, min, max }),
+        }
+    }
+
+    /// A finite decimal number.
+    pub fn real(&mut self) -> Result<f64, Error> {
+        let text = str::from_utf8(self.word()?).map_err(|_| Error::NotReal)?;
+        text.parse().ok().filter(|number: &f64| number.is_finite()).ok_or(Error::NotReal)
+    }
+
+    pub(crate) fn instant(&mut self) -> Result<Time, Error> {
+        let (min, max) = (Time::EARLIEST.as_micros(), Time::LATEST.as_micros());
+        match u64::try_from(parse_integer(self.word()?)?) {
+            Ok(micros) if (min..=max).contains(&micros) => Ok(Time::from_micros(micros)),
+            Ok(micros) if micros > max => Err(Error::OutOfRange { name: "AT", min, max }),
+            _ => Err(Error::AtUnit),
+        }
+    }
+
+    /// Reads the rest as `[AT at]`.
+    pub fn at(&mut self) -> Result<Option<Time>, Error> {
+        self.options_and_at(|_, _| Ok(false))
+    }
+
+    /// Reads the rest as `[AT at]` and the options that `own` reads, in any order.
+    pub fn options_and_at(
+        &mut self,
+        mut own: impl FnMut(&[u8], &mut Self) -> Result<bool, Error>,
+    ) -> Result<Option<Time>, Error> {
+        self.missing = Error::Syntax;
+        let mut at = None;
+        while let Some(word) = self.words.next() {
+            if is(word, "AT") {
+                once(&mut at, self.instant())?;
+            } else if !own(word, self)? {
+                return Err(Error::Syntax);
+            }
+        }
+        Ok(at)
+    }
+
+    /// Reads the options, in any order: those that all limiters share into `request`, the others through `own`, which
+    /// returns whether the word was one of its own.
+    #[inline(always)]
+    pub fn options(
+        &mut self,
+        request: &mut Request,
+        mut own: impl FnMut(&[u8], &mut Self) -> Result<bool, Error>,
+    ) -> Result<(), Error> {
+        if self.is_empty() {
+            return Ok(());
+        }
+        self.missing = Error::Syntax;
+        while let Some(word) = self.option_word() {
+            if !own(word, self)? && !request.option(word, self)? {
+                return Err(Error::Syntax);
+            }
+        }
+        if request.contradicts_itself() { Err(Error::Syntax) } else { Ok(()) }
+    }
+
+    /// Reads the options, of which one is the limiter's own and has no value; returns whether it was given.
+    #[inline(always)]
+    pub(crate) fn options_and_flag(&mut self, request: &mut Request, flag: &str) -> Result<bool, Error> {
+        let mut given = None;
+        self.options(request, |word, _| {
+            let own = is(word, flag);
+            if own {
+                once(&mut given, Ok(()))?;
+            }
+            Ok(own)
+        })?;
+        Ok(given.is_some())
+    }
+}
+
+/// The longest duration, in milliseconds.
+const LONGEST: u64 = Span::CENTURY.as_micros() / 1000;
+
+/// Whether a word is this option; options are case-insensitive.
+#[inline(always)]
+pub(crate) fn is(word: &[u8], option: &str) -> bool {
+    word.eq_ignore_ascii_case(option.as_bytes())
+}
+
+/// Stores an option's value; an option given twice is an error.
+#[inline(always)]
+pub(crate) fn once<T>(place: &mut Option<T>, value: Result<T, Error>) -> Result<(), Error> {
+    match place.replace(value?) {
+        None => Ok(()),
+        Some(_) => Err(Error::Syntax),
+    }
+}
+
+/// The decimal integer that these bytes spell, by the rules of Redis: a minus sign or none, no plus sign, no
+/// leading zeros, no spaces.
+#[inline]
+fn parse_integer(bytes: &[u8]) -> Result<i64, Error> {
+    let (negative, digits) = match bytes {
+        [b'-', digits @ ..] => (true, digits),
+        digits => (false, digits),
+    };
+    let canonical = match digits {
+        [] => false,
+        [b'0'] => !negative,
+        [first, ..] => *first != b'0',
+    };
+    if !canonical {
+        return Err(Error::NotInteger);
+    }
+    // Nineteen digits always fit 64 bits without a sign, and no more than nineteen can fit with one.
+    if digits.len() > 19 {
+        return Err(Error::NotInteger);
+    }
+    let mut magnitude: u64 = 0;
+    for byte in digits {
+        let digit = byte.wrapping_sub(b'0');
+        if digit > 9 {
+            return Err(Error::NotInteger);
+        }
+        magnitude = magnitude * 10 + u64::from(digit);
+    }
+    let number = if negative { 0i64.checked_sub_unsigned(magnitude) } else { i64::try_from(magnitude).ok() };
+    number.ok_or(Error::NotInteger)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn integers_are_spelt_as_redis_spells_them() {
+        assert_eq!(parse_integer(b"0"), Ok(0));
+        assert_eq!(parse_integer(b"-7"), Ok(-7));
+        assert_eq!(parse_integer(b"9223372036854775807"), Ok(i64::MAX));
+        assert_eq!(parse_integer(b"-9223372036854775808"), Ok(i64::MIN));
+        for not_one in ["", "-", "+1", "01", "-0", " 1", "1 ", "1.0", "1e3", "0x1", "9223372036854775808"] {
+            assert_eq!(parse_integer(not_one.as_bytes()), Err(Error::NotInteger), "{not_one:?}");
+        }
+        assert_eq!(parse_integer(b"-9223372036854775809"), Err(Error::NotInteger));
+        assert_eq!(parse_integer(b"1\0"), Err(Error::NotInteger));
+    }
+}

@@ -1,0 +1,104 @@
+//! A sample of every form of limiter: each limiter, each mode, each option that changes how it decides.
+//!
+//! Laws, simulation, fuzzers, benches and wire tests take their limiters from this table, so that a new limiter is in
+//! all of them once it has its rows here.
+
+use alloc::string::{String, ToString};
+
+use ratelimit_core::Kind;
+
+/// A form of a limiter.
+pub struct Form {
+    /// What its state is.
+    pub kind: Kind,
+    /// The limiter's name and parameters, with placeholders.
+    template: &'static str,
+}
+
+/// Every form, in the order of the catalog.
+pub const FORMS: [Form; 15] = [
+    Form { kind: Kind::Level, template: "TOKENBUCKET {limit} {limit} {period}" },
+    Form { kind: Kind::Batch, template: "TOKENBUCKET {limit} {limit} {period} BATCH" },
+    Form { kind: Kind::Water, template: "LEAKYBUCKET {limit} {limit} {period}" },
+    Form { kind: Kind::Arrival, template: "GCRA {burst} {limit} {period}" },
+    Form { kind: Kind::Opened, template: "FIXEDWINDOW {limit} {period}" },
+    Form { kind: Kind::Tally, template: "FIXEDWINDOW {limit} {period} ALIGNED" },
+    Form { kind: Kind::Counts, template: "SLIDINGWINDOW {limit} {period}" },
+    Form { kind: Kind::Buckets, template: "SLIDINGWINDOW {limit} {period} PRECISION {tenth}" },
+    Form { kind: Kind::Log, template: "SLIDINGLOG {limit} {period}" },
+    Form { kind: Kind::Log, template: "SLIDINGLOG {limit} {period} GAP {gap}" },
+    Form { kind: Kind::Log, template: "SLIDINGLOG {limit} {period} COUNTREFUSED" },
+    Form { kind: Kind::Gate, template: "UNIFORM {interval}" },
+    Form { kind: Kind::BurstStore, template: "SMOOTH {limit} {period} MAXWAIT 0" },
+    Form { kind: Kind::WarmStore, template: "SMOOTH {limit} {period} WARMUP {period} MAXWAIT 0" },
+    Form { kind: Kind::Leases, template: "CONCURRENT {limit} {period} {id}" },
+];
+
+impl Form {
+    /// The limiter's name and parameters for `limit` per `period` milliseconds; `id` is that of a lease. The period is
+    /// a multiple of 10.
+    pub fn words(&self, limit: u64, period: u64, id: &str) -> String {
+        let interval = (period / limit.max(1)).max(1);
+        let numbers = [
+            ("{limit}", limit),
+            ("{burst}", limit.saturating_sub(1)),
+            ("{period}", period),
+            ("{tenth}", (period / 10).max(1)),
+            ("{gap}", interval / 2),
+            ("{interval}", interval),
+        ];
+        let mut words = self.template.replace("{id}", id);
+        for (placeholder, number) in numbers {
+            words = words.replace(placeholder, &number.to_string());
+        }
+        words
+    }
+
+    /// The limiter's name, and the rest of the template: unique in the table.
+    pub fn template(&self) -> &'static str {
+        self.template
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::vec::Vec;
+
+    use ratelimit_core::{Limiter, State, with_limiter};
+
+    use super::*;
+    use crate::arguments::{Arguments, Bounds};
+    use crate::catalog::{CATALOG, find};
+    use crate::request::Request;
+
+    fn kind_of<L: Limiter>(_: &L) -> Kind {
+        L::State::KIND
+    }
+
+    #[test]
+    fn every_form_is_a_limiter_of_its_kind() {
+        for form in &FORMS {
+            let line = form.words(10, 1000, "one");
+            let words: Vec<&[u8]> = line.split(' ').map(str::as_bytes).collect();
+            let row = find(words[0]).expect("a limiter");
+            let bounds = Bounds { leases: 100, log_entries: 100 };
+            let limiter = (row.parse)(&mut Arguments::new(&words[1..], bounds), &mut Request::default());
+            let limiter = limiter.expect("good parameters");
+            assert_eq!(with_limiter!(&limiter, limiter => kind_of(limiter)), form.kind, "{line}");
+        }
+    }
+
+    #[test]
+    fn every_kind_of_limit_and_every_limiter_has_a_form() {
+        for kind in Kind::ALL.iter().filter(|kind| kind.is_limit()) {
+            assert!(FORMS.iter().any(|form| form.kind == *kind), "{kind:?} has no form");
+        }
+        for row in &CATALOG {
+            assert!(
+                FORMS.iter().any(|form| form.template.split(' ').next() == Some(row.name)),
+                "{}",
+                row.name
+            );
+        }
+    }
+}

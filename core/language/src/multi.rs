@@ -1,0 +1,81 @@
+//! The arguments of a call that names several limits.
+//!
+//! ```text
+//! [COST cost] [AT at] [FORCE] LIMIT limiter parameter ... [ON i] [COST cost] [LIMIT ...]
+//! ```
+
+use alloc::vec::Vec;
+
+use ratelimit_core::{Capabilities, Limiter, MAX_PAIRS, Manner, Part, Time, with_limiter};
+
+use crate::arguments::Arguments;
+use crate::catalog::find;
+use crate::error::Error;
+use crate::request::Request;
+
+/// What a command of several limits is for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Purpose {
+    Charge,
+    Peek,
+    Refund,
+}
+
+/// A call of several limits.
+pub struct Multi<'a> {
+    pub at: Option<Time>,
+    pub manner: Manner,
+    pub parts: Vec<Part<'a>>,
+}
+
+/// Reads what follows the keys, of which there are `keys`.
+pub fn multi<'a>(arguments: &mut Arguments<'_, 'a>, keys: u64, purpose: Purpose) -> Result<Multi<'a>, Error> {
+    arguments.end_options_at("LIMIT", keys);
+    let mut defaults = Request::default();
+    arguments.options(&mut defaults, |_, _| Ok(false))?;
+    let manner = defaults.manner();
+    match (manner, purpose) {
+        _ if defaults.on.is_some() => return Err(Error::Syntax),
+        (Manner::Strict, _) | (Manner::Force, Purpose::Charge) => {}
+        _ => return Err(Error::Syntax),
+    }
+    let mut parts = Vec::new();
+    while arguments.next_section() {
+        // Before more is read: a call of a megabyte must not cost more than one of a page.
+        if parts.len() == MAX_PAIRS {
+            return Err(Error::TooManyPairs);
+        }
+        parts.push(part(arguments, &defaults, purpose)?);
+    }
+    if parts.is_empty() { Err(Error::Syntax) } else { Ok(Multi { at: defaults.at, manner, parts }) }
+}
+
+/// Reads what follows a `LIMIT`.
+fn part<'a>(
+    arguments: &mut Arguments<'_, 'a>,
+    defaults: &Request,
+    purpose: Purpose,
+) -> Result<Part<'a>, Error> {
+    let row = find(arguments.word()?).ok_or(Error::Syntax)?;
+    let mut own = Request::default();
+    let limiter = (row.parse)(arguments, &mut own)?;
+    let (name, capabilities) = with_limiter!(&limiter, limiter => (limiter.name(), limiter.capabilities()));
+    let allowed = own.at.is_none()
+        && own.manner() == Manner::Strict
+        && !capabilities.counts_refused
+        && capabilities.allows(defaults.manner())
+        && (purpose != Purpose::Refund || capabilities.refund);
+    if !allowed {
+        return Err(Error::Syntax);
+    }
+    let on = own.on.and_then(|on| usize::try_from(on - 1).ok());
+    Ok(Part { limiter, name, cost: cost(capabilities, &own, defaults), on })
+}
+
+/// A limit's own cost, or the default. Where a request takes one of the limiter, the default only says whether the call
+/// looks.
+fn cost(capabilities: Capabilities, own: &Request, defaults: &Request) -> u64 {
+    let default = defaults.cost();
+    let default = if capabilities.one_each { default.min(1) } else { default };
+    own.own_cost().unwrap_or(default)
+}

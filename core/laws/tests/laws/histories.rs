@@ -1,0 +1,139 @@
+//! The parameters and histories on which limiters are asked.
+
+use proptest::prelude::*;
+
+use std::num::NonZeroU64;
+
+use ratelimit_core::limiter::{
+    AlignedWindow, BatchBucket, FixedWindow, Gcra, LeakyBucket, Rate, Refused, SlidingBuckets, SlidingLog,
+    SlidingWindow, TokenBucket, Uniform,
+};
+use ratelimit_core::{MAX_COUNT, Period, Span};
+
+/// A request: how long after the one before, in microseconds, and its cost.
+pub type Step = (u64, u64);
+
+/// Histories whose waits have the scale of a period: none, a little, some, exactly one.
+fn histories(period: Span, most: u64) -> impl Strategy<Value = Vec<Step>> {
+    let period = period.as_micros();
+    let wait = prop_oneof![
+        2 => Just(0),
+        2 => 1..100u64,
+        4 => 0..=period / 4,
+        1 => 0..=period * 3,
+        1 => Just(period),
+    ];
+    prop::collection::vec((wait, 1..=most), 1..80)
+}
+
+fn n(number: u64) -> NonZeroU64 {
+    NonZeroU64::new(number).expect("a number above zero")
+}
+
+/// The time in which one request is worked off, rounded up.
+fn each(period: Period, count: u64) -> Span {
+    Span::from_micros(period.micros().get() / count + 1)
+}
+
+/// Periods of milliseconds, often ones that their rate does not divide.
+fn periods() -> impl Strategy<Value = Period> {
+    prop_oneof![Just(1), Just(11), Just(1000), 1..100_000u64]
+        .prop_map(|millis| Period::from_millis(n(millis)))
+}
+
+fn rates() -> impl Strategy<Value = u64> {
+    prop_oneof![1..12u64, Just(1_500_000), Just(10_000_000_000), 1..=MAX_COUNT / 1_000_000]
+}
+
+pub fn with_history<P: Clone + std::fmt::Debug>(
+    parameters: impl Strategy<Value = (P, Span, u64)>,
+) -> impl Strategy<Value = (P, Vec<Step>)> {
+    parameters.prop_flat_map(|(parameters, period, limit)| {
+        (Just(parameters), histories(period, limit + 1)).prop_map(|(parameters, steps)| (parameters, steps))
+    })
+}
+
+// The parameters to try a limiter with, each with the length of time and the limit that histories go by.
+
+pub fn token_buckets() -> impl Strategy<Value = (TokenBucket, Span, u64)> {
+    (1..20u64, rates(), periods()).prop_map(|(capacity, refill, period)| {
+        (TokenBucket::new(n(capacity), n(refill), period).expect("a bucket"), each(period, refill), capacity)
+    })
+}
+
+/// Up to the largest numbers, as far as the bucket fills within a century; 10 to the tenth bytes per second too.
+pub fn large_token_buckets() -> impl Strategy<Value = (TokenBucket, Span, u64)> {
+    (1..=MAX_COUNT, rates(), periods()).prop_map(|(capacity, refill, period)| {
+        let most =
+            u128::from(Span::CENTURY.as_micros()) * u128::from(refill) / u128::from(period.micros().get());
+        let capacity = capacity.min(u64::try_from(most).unwrap_or(u64::MAX)).max(1);
+        (TokenBucket::new(n(capacity), n(refill), period).expect("a bucket"), period.span(), capacity)
+    })
+}
+
+pub fn batch_buckets() -> impl Strategy<Value = ((BatchBucket, Rate), Span, u64)> {
+    (1..20u64, 1..12u64, periods()).prop_map(|(capacity, refill, period)| {
+        let rate = Rate { limit: n(capacity), count: n(refill), period };
+        ((BatchBucket::new(rate.limit, rate.count, period).expect("a bucket"), rate), period.span(), capacity)
+    })
+}
+
+pub fn gcras() -> impl Strategy<Value = (Gcra, Span, u64)> {
+    (1..20u64, rates(), periods()).prop_map(|(limit, count, period)| {
+        (Gcra::new(n(limit), n(count), period).expect("a rate"), each(period, count), limit)
+    })
+}
+
+pub fn leaky_buckets() -> impl Strategy<Value = (LeakyBucket, Span, u64)> {
+    (1..20u64, rates(), periods()).prop_map(|(capacity, leak, period)| {
+        (LeakyBucket::new(n(capacity), n(leak), period).expect("a bucket"), each(period, leak), capacity)
+    })
+}
+
+pub fn fixed_windows() -> impl Strategy<Value = (FixedWindow, Span, u64)> {
+    (1..30u64, periods())
+        .prop_map(|(limit, window)| (FixedWindow { limit: n(limit), window }, window.span(), limit))
+}
+
+pub fn aligned_windows() -> impl Strategy<Value = (AlignedWindow, Span, u64)> {
+    (1..30u64, periods())
+        .prop_map(|(limit, window)| (AlignedWindow { limit: n(limit), window }, window.span(), limit))
+}
+
+pub fn uniforms() -> impl Strategy<Value = (Uniform, Span, u64)> {
+    periods().prop_map(|interval| (Uniform { interval }, interval.span(), 1))
+}
+
+pub fn sliding_windows() -> impl Strategy<Value = (SlidingWindow, Span, u64)> {
+    (1..30u64, periods())
+        .prop_map(|(limit, window)| (SlidingWindow { limit: n(limit), window }, window.span(), limit))
+}
+
+/// With limit, window and precision.
+pub fn windows_of_buckets() -> impl Strategy<Value = ((SlidingBuckets, (u64, Span, Span)), Span, u64)> {
+    (1..30u64, 1..40u64, 1..5000u64).prop_map(|(limit, buckets, precision)| {
+        let [window, part] = [precision * buckets, precision].map(|millis| Period::from_millis(n(millis)));
+        let sliding = SlidingBuckets::new(n(limit), window, part).expect("a window of whole buckets");
+        ((sliding, (limit, window.span(), part.span())), window.span(), limit)
+    })
+}
+
+pub fn logs() -> impl Strategy<Value = (SlidingLog, Span, u64)> {
+    (1..200u64, periods()).prop_map(|(limit, window)| (plain_log(limit, window), window.span(), limit))
+}
+
+pub fn logs_of_any_kind() -> impl Strategy<Value = (SlidingLog, Span, u64)> {
+    (1..20u64, periods(), 0..3u64, any::<bool>()).prop_map(|(limit, window, divisor, counting)| {
+        let gap = window.micros().get().checked_div(divisor * 2).map_or(Span::ZERO, Span::from_micros);
+        let refused = if counting { Refused::Recorded } else { Refused::Forgotten };
+        (SlidingLog { gap, refused, ..plain_log(limit, window) }, window.span(), limit)
+    })
+}
+
+pub fn leases() -> impl Strategy<Value = ((u64, Period), Span, u64)> {
+    (1..30u64, periods()).prop_map(|(limit, ttl)| ((limit, ttl), ttl.span(), limit))
+}
+
+fn plain_log(limit: u64, window: Period) -> SlidingLog {
+    SlidingLog { limit: n(limit), window, gap: Span::ZERO, refused: Refused::Forgotten, most: n(1000) }
+}

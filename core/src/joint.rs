@@ -1,0 +1,210 @@
+//! Several limits on several keys, asked in one call: all are charged, or none is.
+//!
+//! Every limit is judged on every key that it is for; only if all of them admit, all are charged. What a pair of a limit
+//! and a key answers does not depend on the others: it decides as the limit alone would on a key of its own.
+
+use alloc::vec::Vec;
+
+use crate::ask::{Ask, Error, Limits, Place};
+use crate::decide::{Answer, Gauge, Manner, Verdict};
+use crate::kind::AnyLimiter;
+use crate::state::Name;
+use crate::time::{Span, Time};
+
+/// The most pairs of a limit and a key.
+pub const MAX_PAIRS: usize = 64;
+
+/// A limit of a call.
+pub struct Part<'a> {
+    pub limiter: AnyLimiter<'a>,
+    pub name: Name,
+    /// 0 only looks.
+    pub cost: u64,
+    /// The only key that it is for, from 0; all keys if `None`.
+    pub on: Option<usize>,
+}
+
+impl Part<'_> {
+    pub fn is_for(&self, key: usize) -> bool {
+        self.on.is_none_or(|on| on == key)
+    }
+}
+
+/// Why limits and keys cannot be paired.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum PairError {
+    /// Two limits of one name on one key.
+    SameName,
+    /// More than [`MAX_PAIRS`].
+    TooMany,
+}
+
+/// A limit on a key.
+pub struct Pair<'p, 'a> {
+    part: &'p Part<'a>,
+    key: usize,
+    ask: Ask,
+    verdict: Option<Verdict>,
+    /// As of the instant that counts; the reset includes no lag.
+    gauge: Option<Gauge>,
+    /// Something was given back.
+    refunded: bool,
+}
+
+impl Pair<'_, '_> {
+    fn charges(&self) -> bool {
+        self.part.cost > 0
+    }
+
+    /// The answer as the caller's clock sees it; `None` if the pair was not asked.
+    fn answer(&self) -> Option<Answer> {
+        Some(Answer { verdict: self.verdict?, gauge: self.gauge?.delayed(self.ask.lag()) })
+    }
+
+    fn peek(&mut self, limits: &impl Limits) {
+        let answer = with_limiter!(&self.part.limiter, limiter => self.ask.peek(limits, limiter));
+        (self.verdict, self.gauge) = (Some(answer.verdict), Some(answer.gauge));
+    }
+}
+
+/// All pairs of a call, limits outermost.
+pub struct Joint<'p, 'a> {
+    parts: &'p [Part<'a>],
+    pairs: Vec<Pair<'p, 'a>>,
+    at: Time,
+}
+
+impl<'p, 'a> Joint<'p, 'a> {
+    /// Pairs the limits with the keys that they are for.
+    ///
+    /// # Errors
+    ///
+    /// If two limits of one name are for one key, or if there are too many pairs.
+    pub fn new(parts: &'p [Part<'a>], keys: usize, at: Time, manner: Manner) -> Result<Self, PairError> {
+        let mut pairs = Vec::with_capacity(4);
+        for (place, part) in parts.iter().enumerate() {
+            for key in (0..keys).filter(|key| part.is_for(*key)) {
+                let mut before = parts.iter().take(place).filter(|other| other.is_for(key));
+                if before.any(|other| other.name == part.name) {
+                    return Err(PairError::SameName);
+                }
+                if pairs.len() == MAX_PAIRS {
+                    return Err(PairError::TooMany);
+                }
+                let ask = Ask::new(Place::of(part.name.length), at, part.cost, manner);
+                pairs.push(Pair { part, key, ask, verdict: None, gauge: None, refunded: false });
+            }
+        }
+        Ok(Joint { parts, pairs, at })
+    }
+
+    /// The limits that a call names for a key.
+    pub fn named(&self, key: usize) -> impl Iterator<Item = &'p Part<'a>> + Clone + use<'p, 'a> {
+        self.parts.iter().filter(move |part| part.is_for(key))
+    }
+
+    /// Whether the call asks a key for more than a look.
+    pub fn charges(&self, key: usize) -> bool {
+        self.named(key).any(|part| part.cost > 0)
+    }
+
+    /// Asks all, and charges all if all admit; returns whether they did.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::TooLong`] is found before anything is changed.
+    pub fn take<K: Limits>(&mut self, keys: &mut [K]) -> Result<bool, Error> {
+        each_charged(
+            &mut self.pairs,
+            keys,
+            |pair, limits| with_limiter!(&pair.part.limiter, limiter => Ok(pair.ask.check(limits, limiter)?)),
+        )?;
+        each_charged(&mut self.pairs, keys, |pair, limits| {
+            let judged = with_limiter!(&pair.part.limiter, limiter => pair.ask.judge(limits, limiter));
+            pair.verdict = Some(judged?.0);
+            Ok(())
+        })?;
+        let admitted = self.pairs.iter().all(|pair| pair.verdict.is_none_or(Verdict::admits));
+        if admitted {
+            self.charge(keys)?;
+        }
+        self.gauge(keys);
+        Ok(admitted)
+    }
+
+    fn charge<K: Limits>(&mut self, keys: &mut [K]) -> Result<(), Error> {
+        for (key, limits) in keys.iter_mut().enumerate().filter(|(key, _)| self.charges(*key)) {
+            let named = |name| self.named(key).any(|part| part.name == name);
+            limits.drop_faded(self.at, named)?;
+        }
+        each_charged(
+            &mut self.pairs,
+            keys,
+            |Pair { part, ask, .. }, limits| with_limiter!(&part.limiter, limiter => ask.charge(limits, limiter, part.cost)),
+        )
+    }
+
+    /// The answers that a call would get.
+    pub fn peek<K: Limits>(&mut self, keys: &[K]) {
+        for pair in &mut self.pairs {
+            if let Some(limits) = keys.get(pair.key) {
+                pair.peek(limits);
+            }
+        }
+    }
+
+    /// Gives each limit its cost back.
+    pub fn refund<K: Limits>(&mut self, keys: &mut [K]) -> Result<(), Error> {
+        each_charged(&mut self.pairs, keys, |pair, limits| {
+            pair.refunded = with_limiter!(&pair.part.limiter, limiter => pair.ask.refund(limits, limiter))?;
+            pair.verdict = Some(Verdict::ADMIT);
+            Ok(())
+        })?;
+        self.gauge(keys);
+        Ok(())
+    }
+
+    /// Gauges the charged pairs, and peeks at those that only look.
+    fn gauge<K: Limits>(&mut self, keys: &[K]) {
+        for pair in &mut self.pairs {
+            let Some(limits) = keys.get(pair.key) else { continue };
+            if pair.charges() {
+                let gauge = with_limiter!(&pair.part.limiter, limiter => pair.ask.gauge(limits, limiter));
+                pair.gauge = Some(gauge);
+            } else {
+                pair.peek(limits);
+            }
+        }
+    }
+
+    /// When a key was charged last, and the longest reset of the limits that the call charged there.
+    pub fn reset(&self, key: usize) -> (Time, Span) {
+        let pairs = self.pairs.iter().filter(|pair| pair.key == key && pair.charges());
+        let latest = pairs.clone().map(|pair| pair.ask.now()).max().unwrap_or(self.at);
+        (latest, pairs.filter_map(|pair| pair.gauge).map(|gauge| gauge.reset).max().unwrap_or_default())
+    }
+
+    /// Whether something was given back to a key.
+    pub fn refunded(&self, key: usize) -> bool {
+        self.pairs.iter().any(|pair| pair.key == key && pair.refunded)
+    }
+
+    /// The answer of each pair.
+    pub fn answers(&self) -> impl Iterator<Item = Answer> {
+        self.pairs.iter().filter_map(Pair::answer)
+    }
+}
+
+/// Does something with each pair that does more than look, and its key.
+fn each_charged<'p, 'a, K>(
+    pairs: &mut [Pair<'p, 'a>],
+    keys: &mut [K],
+    mut run: impl FnMut(&mut Pair<'p, 'a>, &mut K) -> Result<(), Error>,
+) -> Result<(), Error> {
+    for pair in pairs.iter_mut().filter(|pair| pair.charges()) {
+        if let Some(limits) = keys.get_mut(pair.key) {
+            run(pair, limits)?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,159 @@
+//! The table of all kinds of state, and of the limiters that they belong to.
+
+use alloc::boxed::Box;
+
+use crate::limiter::{
+    AlignedWindow, BatchBucket, Bursty, Concurrent, FixedWindow, Gcra, LeakyBucket, SlidingBuckets,
+    SlidingLog, SlidingWindow, TokenBucket, Uniform, Warming,
+};
+
+/// A state that a set of limits can hold.
+pub trait Kept: Sized {
+    fn of(any: &AnyState) -> Option<&Self>;
+    fn of_mut(any: &mut AnyState) -> Option<&mut Self>;
+    fn kept(self) -> AnyState;
+}
+
+/// Makes from one table: [`AnyLimiter`], [`Kind`], [`AnyState`], and the macros that run the same code for each type.
+macro_rules! kinds {
+    (
+        $dollar:tt
+        limits { $($number:literal $State:ident of $Limiter:ident $(<$life:lifetime>)?: $title:expr;)* }
+        others { $($other_number:literal $Other:ident: $other_title:expr;)* }
+    ) => {
+        /// A limiter of any kind.
+        pub enum AnyLimiter<'a> {
+            $($Limiter($Limiter $(<$life>)?),)*
+        }
+
+        /// What a key holds.
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+        #[repr(u8)]
+        pub enum Kind {
+            $($State = $number,)*
+            $($Other = $other_number,)*
+        }
+
+        impl Kind {
+            pub const ALL: &'static [Kind] = &[$(Kind::$State,)* $(Kind::$Other,)*];
+
+            pub fn from_byte(byte: u8) -> Option<Kind> {
+                match byte {
+                    $($number => Some(Kind::$State),)*
+                    $($other_number => Some(Kind::$Other),)*
+                    _ => None,
+                }
+            }
+
+            /// Whether it is the state of one limit, which can share a key with others.
+            pub fn is_limit(self) -> bool {
+                matches!(self, $(Kind::$State)|*)
+            }
+
+            /// The limiter whose state it is, and the limiter's mode.
+            pub fn title(self) -> (&'static str, &'static str) {
+                match self {
+                    $(Kind::$State => $title,)*
+                    $(Kind::$Other => $other_title,)*
+                }
+            }
+        }
+
+        /// The state of one limit, of any kind.
+        #[derive(Debug)]
+        pub enum AnyState {
+            $($State(Box<$crate::state::$State>),)*
+        }
+
+        $(
+            impl Kept for $crate::state::$State {
+                fn of(any: &AnyState) -> Option<&Self> {
+                    if let AnyState::$State(state) = any { Some(state) } else { None }
+                }
+
+                fn of_mut(any: &mut AnyState) -> Option<&mut Self> {
+                    if let AnyState::$State(state) = any { Some(state) } else { None }
+                }
+
+                fn kept(self) -> AnyState {
+                    AnyState::$State(Box::new(self))
+                }
+            }
+        )*
+
+        /// Runs the body with the name bound to the box of the state inside, of its own type.
+        #[macro_export]
+        macro_rules! with_kept {
+            ($dollar any:expr, $dollar state:ident => $dollar body:expr) => {
+                match $dollar any {
+                    $($crate::AnyState::$State($dollar state) => $dollar body,)*
+                }
+            };
+        }
+
+        /// Runs the body with the name bound to the limiter inside, of its own type.
+        #[macro_export]
+        macro_rules! with_limiter {
+            ($dollar any:expr, $dollar limiter:ident => $dollar body:expr) => {
+                match $dollar any {
+                    $($crate::AnyLimiter::$Limiter($dollar limiter) => $dollar body,)*
+                }
+            };
+        }
+
+        /// Runs the body with the name standing for the type of state of this kind.
+        #[macro_export]
+        macro_rules! with_state {
+            ($dollar kind:expr, $dollar Type:ident => $dollar body:expr) => {
+                match $dollar kind {
+                    $($crate::Kind::$State => {
+                        type $dollar Type = $crate::state::$State;
+                        $dollar body
+                    })*
+                    $($crate::Kind::$Other => {
+                        type $dollar Type = $crate::state::$Other;
+                        $dollar body
+                    })*
+                }
+            };
+        }
+
+        /// Runs the body with the name standing for the type of state of this kind; `$otherwise` if it is not that of
+        /// one limit.
+        #[macro_export]
+        macro_rules! with_limit_state {
+            ($dollar kind:expr, $dollar Type:ident => $dollar body:expr, else $dollar otherwise:expr) => {
+                match $dollar kind {
+                    $($crate::Kind::$State => {
+                        type $dollar Type = $crate::state::$State;
+                        $dollar body
+                    })*
+                    $($crate::Kind::$Other)|* => $dollar otherwise,
+                }
+            };
+        }
+    };
+}
+
+// The numbers are part of the encoding: never change or reuse one.
+kinds! { $
+    limits {
+        1 Level of TokenBucket: ("TOKENBUCKET", "continuous");
+        2 Batch of BatchBucket: ("TOKENBUCKET", "batch");
+        3 Arrival of Gcra: ("GCRA", "plain");
+        4 Counts of SlidingWindow: ("SLIDINGWINDOW", "weighted");
+        5 Buckets of SlidingBuckets: ("SLIDINGWINDOW", "precision");
+        6 Leases of Concurrent<'a>: ("CONCURRENT", "leases");
+        7 Water of LeakyBucket: ("LEAKYBUCKET", "queue");
+        8 Opened of FixedWindow: ("FIXEDWINDOW", "opened");
+        9 Tally of AlignedWindow: ("FIXEDWINDOW", "aligned");
+        10 Gate of Uniform: ("UNIFORM", "gate");
+        12 BurstStore of Bursty: ("SMOOTH", "bursty");
+        13 WarmStore of Warming: ("SMOOTH", "warming");
+        14 Log of SlidingLog: ("SLIDINGLOG", "log");
+    }
+    others {
+        11 Amount: ("SHED", "utilization");
+        15 LimitSet: ("MULTI", "several");
+    }
+}

@@ -1,0 +1,51 @@
+//! Ending and extending a lease that is held.
+
+use alloc::vec::Vec;
+
+use crate::ask::{Error, Limits, Place, move_to_now};
+use crate::limiter::{rebase, release, renew, reset};
+use crate::state::{LeaseChange, Leases, State};
+use crate::time::{Span, Time};
+
+/// What is done with a lease.
+#[derive(Clone, Copy, Debug)]
+pub enum Action {
+    Release,
+    /// Its deadline is so long after now.
+    Renew(Span),
+}
+
+/// What became of it.
+#[derive(Clone, Copy, Debug)]
+pub struct Acted {
+    /// Whether the lease was held.
+    pub held: bool,
+    /// The instant that counts.
+    pub now: Time,
+    /// The time until no lease is held.
+    pub reset: Span,
+}
+
+/// Releases or renews the lease of this id in a key's table.
+pub fn act(limits: &mut impl Limits, action: Action, id: &[u8], at: Time) -> Result<Acted, Error> {
+    // A key has one table, and leases have no length of time.
+    let place = &mut Place::of(Span::ZERO);
+    let last_reset = |leases: &Leases| reset(leases, leases.last());
+    let now = move_to_now(limits, place, at, last_reset, |leases, out| put(&rebase(leases, at), out))?;
+    let write = |leases: &Leases, out: &mut Vec<u8>| {
+        let change = match action {
+            Action::Release => release(leases, id, now),
+            Action::Renew(ttl) => renew(leases, id, ttl, now),
+        };
+        if let Some(change) = change {
+            put(&change, out);
+        }
+    };
+    let held = limits.change(place, Leases::blank, write)?;
+    let reset = limits.state::<Leases>(Span::ZERO).map(|leases| reset(leases, now)).unwrap_or_default();
+    Ok(Acted { held, now, reset })
+}
+
+fn put(change: &LeaseChange<'_>, out: &mut Vec<u8>) {
+    Leases::encode_change(change, out);
+}

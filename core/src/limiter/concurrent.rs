@@ -1,0 +1,160 @@
+//! Leases: at most `capacity` requests in progress at once.
+//!
+//! A request takes a lease under an id of its own before it starts, and releases it when it is done. A lease that
+//! nobody releases, because its holder died, ends by itself `ttl` after it was taken or last renewed.
+//!
+//! ```text
+//! RL.CONCURRENT key 2 60000 a       admitted, 1 remaining
+//! RL.CONCURRENT key 2 60000 b       admitted, 0 remaining
+//! RL.CONCURRENT key 2 60000 c       refused, retry in 60 s, when a's lease ends; sooner if a or b is released
+//! RL.CONCURRENT key 2 60000 a       renewed: held ids are always admitted
+//! RL.RELEASE key b                  1: a place is free
+//! ```
+//!
+//! `RESERVED n` keeps the last `n` slots for callers that say `CRITICAL`: with capacity 100 and 20 reserved, what
+//! can wait is refused when 80 are busy, and what cannot still finds room.
+//!
+//! Source: <https://stripe.com/blog/rate-limiters> (concurrent requests limiter, fleet usage load shedder). At no instant more than
+//! `capacity` is held. When not to use it: to limit how often something happens; a thousand requests that take a
+//! millisecond each fit into one slot in a second.
+
+use super::{Capabilities, Limiter};
+use crate::decide::{Gauge, Verdict};
+use crate::state::{LeaseChange, Leases, State};
+use crate::time::{Period, Span, Time};
+
+#[derive(Clone, Copy, Debug)]
+pub struct Concurrent<'a> {
+    /// The most that this caller may find in use: the capacity, less what is reserved for others.
+    pub limit: u64,
+    pub ttl: Period,
+    pub id: &'a [u8],
+}
+
+/// The change that extends a lease to `ttl` from now; none if it is not held.
+pub fn renew<'a>(leases: &'a Leases, id: &'a [u8], ttl: Span, now: Time) -> Option<LeaseChange<'a>> {
+    let cost = leases.held(id, now)?.cost;
+    Some(LeaseChange { held: Some((id, now.plus(ttl), cost)), ..leases.tidied(now) })
+}
+
+/// The change that ends a lease; none if it is not held.
+pub fn release<'a>(leases: &'a Leases, id: &'a [u8], now: Time) -> Option<LeaseChange<'a>> {
+    leases.held(id, now)?;
+    Some(LeaseChange { released: Some(id), ..leases.tidied(now) })
+}
+
+/// How long until no lease is held.
+pub fn reset(leases: &Leases, now: Time) -> Span {
+    leases.end().since(now)
+}
+
+/// The change that moves a table to `now`, before which its clock was set back.
+pub fn rebase(leases: &Leases, now: Time) -> LeaseChange<'_> {
+    LeaseChange { last: now, moved: Some((leases.last(), now)), ..LeaseChange::default() }
+}
+
+impl Limiter for Concurrent<'_> {
+    type State = Leases;
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { one_each: true, ..Capabilities::NONE }
+    }
+
+    /// None: each lease has its own ttl, and a key has one table of them.
+    fn length(&self) -> Span {
+        Span::ZERO
+    }
+
+    fn fresh(&self, _: Time) -> Leases {
+        Leases::blank()
+    }
+
+    fn judge(&self, leases: &Leases, now: Time, cost: u64) -> Verdict {
+        let after = leases.cost(now) + u128::from(cost);
+        let Some(excess) = after.checked_sub(u128::from(self.limit)).filter(|excess| *excess > 0) else {
+            return Verdict::ADMIT;
+        };
+        // Only where there is no room it matters who asks.
+        if leases.held(self.id, now).is_some() {
+            return Verdict::ADMIT;
+        }
+        if cost > self.limit {
+            return Verdict::NEVER;
+        }
+        // cost <= limit, so what is held covers the excess and there is an end.
+        leases.ends(excess, now).map_or(Verdict::NEVER, |end| Verdict::refuse(end.since(now)))
+    }
+
+    fn charge<'a>(&'a self, leases: &'a Leases, now: Time, cost: u64) -> LeaseChange<'a> {
+        renew(leases, self.id, self.ttl.span(), now).unwrap_or_else(|| LeaseChange {
+            held: Some((self.id, now.plus(self.ttl.span()), cost)),
+            ..leases.tidied(now)
+        })
+    }
+
+    fn gauge(&self, leases: &Leases, now: Time) -> Gauge {
+        let room = u128::from(self.limit).saturating_sub(leases.cost(now));
+        Gauge {
+            limit: self.limit,
+            remaining: u64::try_from(room).unwrap_or(self.limit),
+            reset: reset(leases, now),
+        }
+    }
+
+    fn rebase<'a>(&'a self, leases: &'a Leases, now: Time) -> LeaseChange<'a> {
+        rebase(leases, now)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{T0, charged, millis};
+
+    fn two(id: &[u8]) -> Concurrent<'_> {
+        Concurrent { limit: 2, ttl: millis(60_000), id }
+    }
+
+    fn after(millis: u64) -> Time {
+        T0.plus(Span::from_millis(millis))
+    }
+
+    #[test]
+    fn a_lost_lease_comes_free_by_itself() {
+        let leases = charged(&two(b"a"), None, T0, 1);
+        let leases = charged(&two(b"b"), Some(leases), after(10_000), 1);
+        assert_eq!(two(b"c").judge(&leases, after(10_000), 1), Verdict::refuse(Span::from_millis(50_000)));
+        assert_eq!(two(b"c").judge(&leases, after(60_000), 1), Verdict::ADMIT);
+        assert_eq!(two(b"c").gauge(&leases, after(60_000)).remaining, 1);
+    }
+
+    #[test]
+    fn a_held_id_is_always_admitted_and_renewed_at_its_own_cost() {
+        let leases = charged(&two(b"a"), None, T0, 2);
+        assert_eq!(two(b"a").judge(&leases, after(1), 2), Verdict::ADMIT);
+        let leases = charged(&two(b"a"), Some(leases), after(30_000), 1);
+        assert_eq!(two(b"a").gauge(&leases, after(30_000)).remaining, 0);
+        assert_eq!(two(b"a").gauge(&leases, after(30_000)).reset, Span::from_millis(60_000));
+    }
+
+    #[test]
+    fn only_who_is_critical_finds_the_reserved_slots() {
+        let mut leases = None;
+        for id in 0..80u8 {
+            leases = Some(charged(&Concurrent { limit: 80, ..two(&[id]) }, leases, T0, 1));
+        }
+        let leases = leases.unwrap();
+        let retry = Verdict::refuse(Span::from_millis(60_000));
+        assert_eq!(Concurrent { limit: 80, ..two(b"x") }.judge(&leases, T0, 1), retry);
+        assert_eq!(Concurrent { limit: 100, ..two(b"x") }.judge(&leases, T0, 20), Verdict::ADMIT);
+    }
+
+    #[test]
+    fn releasing_and_renewing_need_a_lease_that_is_held() {
+        let leases = charged(&two(b"a"), None, T0, 1);
+        assert!(release(&leases, b"b", T0).is_none());
+        assert!(release(&leases, b"a", after(59_999)).is_some());
+        assert!(release(&leases, b"a", after(60_000)).is_none());
+        assert!(renew(&leases, b"a", Span::from_millis(1), after(60_000)).is_none());
+    }
+}

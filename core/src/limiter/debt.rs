@@ -1,0 +1,170 @@
+//! A debt that is worked off at a rate: what the token bucket, the leaky bucket and GCRA have in common.
+//!
+//! An empty leaky bucket, a full token bucket and an arrival time in the past are the same thing: no debt. Each
+//! admitted request adds its cost; `count` of it are worked off per `period`; a request fits if the debt with its cost
+//! is at most `limit`. The three limiters differ in what their state stores, which decides what a changed parameter
+//! keeps: tokens, a level or an arrival time. [`Debtor`] is that difference.
+//!
+//! To be exact, debt is counted in units of which one request is `period` (in microseconds) and `count` are worked off
+//! per microsecond. So every step is a whole number.
+//!
+//! ```text
+//! RL.GCRA key 2 1 1000      limit 3, one per second: a request is 1,000,000 units, one is worked off per microsecond
+//!
+//! t = 0     debt 0          + 1,000,000 fits into 3,000,000
+//! t = 0.5 s debt   500,000  2 requests fit, 3 after 500,000 us
+//! ```
+
+use core::marker::PhantomData;
+use core::num::NonZeroU64;
+
+use super::fraction::{divide, divide_up};
+use super::{Capabilities, Limiter, TooLong};
+use crate::count::MAX_DEBT;
+use crate::decide::{Gauge, Verdict};
+use crate::state::{LimitState, Small, State};
+use crate::time::{Period, Span, Time};
+
+/// How much may be owed, and how fast it is worked off.
+#[derive(Clone, Copy, Debug)]
+pub struct Rate {
+    /// The most that may be owed: what is admitted at once.
+    pub limit: NonZeroU64,
+    /// What is worked off per period.
+    pub count: NonZeroU64,
+    pub period: Period,
+}
+
+/// A limiter by its rate; `S` is what it stores.
+#[derive(Debug)]
+pub struct Debt<S> {
+    rate: Rate,
+    state: PhantomData<S>,
+}
+
+/// A state from which the debt at an instant follows.
+pub trait Debtor: Small + LimitState + for<'a> State<Change<'a> = Self> {
+    const CAPABILITIES: Capabilities;
+
+    /// What is owed at `now`, in units.
+    fn debt(&self, rate: &Rate, now: Time) -> u128;
+
+    /// The state in which `debt` units are owed at `now`.
+    fn owing(debt: u128, rate: &Rate, now: Time) -> Self;
+
+    /// The same debt at `now`, before which the clock was set back.
+    fn moved(&self, now: Time) -> Self;
+
+    /// How long an admitted request waits that finds this debt.
+    fn wait(_debt: u128, _rate: &Rate) -> Span {
+        Span::ZERO
+    }
+}
+
+impl Rate {
+    /// What a request of this cost owes, in units.
+    pub fn price(&self, cost: u64) -> u128 {
+        u128::from(cost) * u128::from(self.period.micros().get())
+    }
+
+    /// How long a debt takes to be worked off.
+    pub fn time_for(&self, debt: u128) -> Span {
+        Span::from_wide(divide_up(debt, self.count))
+    }
+
+    /// What is worked off in a time, in units.
+    pub fn worked_off(&self, time: Span) -> u128 {
+        u128::from(time.as_micros()) * u128::from(self.count.get())
+    }
+
+    /// When a debt at `now` is worked off, at the latest the horizon; the epoch if there is none.
+    pub fn paid_off(&self, debt: u128, now: Time) -> Time {
+        if debt == 0 { Time::EPOCH } else { now.plus(self.time_for(debt)).min(Time::HORIZON) }
+    }
+
+    fn most(&self) -> u128 {
+        self.price(self.limit.get())
+    }
+}
+
+impl<S> Clone for Debt<S> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<S> Copy for Debt<S> {}
+
+impl<S> Debt<S> {
+    /// # Errors
+    ///
+    /// If the whole limit takes over 100 years to be worked off.
+    pub fn new(limit: NonZeroU64, count: NonZeroU64, period: Period) -> Result<Debt<S>, TooLong> {
+        let rate = Rate { limit, count, period };
+        // Compared without a division, so that nothing is rounded.
+        if rate.most() > rate.worked_off(Span::CENTURY) {
+            return Err(TooLong);
+        }
+        Ok(Debt { rate, state: PhantomData })
+    }
+
+    pub fn rate(&self) -> &Rate {
+        &self.rate
+    }
+}
+
+impl<S: Debtor> Limiter for Debt<S> {
+    type State = S;
+
+    fn capabilities(&self) -> Capabilities {
+        S::CAPABILITIES
+    }
+
+    fn length(&self) -> Span {
+        self.rate.period.span()
+    }
+
+    fn fresh(&self, now: Time) -> S {
+        S::owing(0, &self.rate, now)
+    }
+
+    fn judge(&self, state: &S, now: Time, cost: u64) -> Verdict {
+        let before = state.debt(&self.rate, now);
+        let (after, most) = (before + self.rate.price(cost), self.rate.most());
+        if after <= most {
+            Verdict::Admit { wait: S::wait(before, &self.rate) }
+        } else if cost > self.rate.limit.get() {
+            Verdict::NEVER
+        } else {
+            Verdict::refuse(self.rate.time_for(after - most))
+        }
+    }
+
+    fn charge(&self, state: &S, now: Time, cost: u64) -> S {
+        S::owing(state.debt(&self.rate, now) + self.rate.price(cost), &self.rate, now)
+    }
+
+    fn reset_after(&self, state: &S, now: Time, cost: u64) -> Span {
+        let debt = state.debt(&self.rate, now) + self.rate.price(cost);
+        if debt > self.rate.price(MAX_DEBT) { Span::FOREVER } else { self.rate.time_for(debt) }
+    }
+
+    fn refund<'a>(&'a self, state: &'a S, now: Time, cost: u64) -> Option<S> {
+        let debt = state.debt(&self.rate, now).saturating_sub(self.rate.price(cost));
+        Some(S::owing(debt, &self.rate, now))
+    }
+
+    fn gauge(&self, state: &S, now: Time) -> Gauge {
+        let debt = state.debt(&self.rate, now);
+        let (room, _) = divide(self.rate.most().saturating_sub(debt), self.rate.period.micros());
+        Gauge {
+            limit: self.rate.limit.get(),
+            remaining: u64::try_from(room).unwrap_or(self.rate.limit.get()),
+            reset: self.rate.time_for(debt),
+        }
+    }
+
+    fn rebase<'a>(&'a self, state: &'a S, now: Time) -> S {
+        state.moved(now)
+    }
+}

@@ -1,0 +1,136 @@
+//! The leaky bucket as a queue: requests pour in, a steady rate drains out, and each is told when its turn comes.
+//!
+//! The bucket holds `capacity`; `leak` of it drain per `period`, evenly. A request is admitted if it fits on top of
+//! what stands in the bucket, and waits until that has drained.
+//!
+//! ```text
+//! RL.LEAKYBUCKET key 3 1 1000        one per second, three in the bucket
+//!
+//! t = 0   admitted, wait 0
+//! t = 0   admitted, wait 1 s
+//! t = 0   admitted, wait 2 s
+//! t = 0   refused, retry in 1 s
+//! ```
+//!
+//! `level(now) = max(0, level - (now - last) * leak / period)`, admitted if `level + cost <= capacity`.
+//!
+//! Source: the survey's leaky bucket (seed 001), without its drip process, and the wait of seed 002. Whoever acts
+//! after the wait puts out an evenly spaced stream. When not to use it: where callers cannot wait; take a token
+//! bucket, which admits the same requests and says no instead.
+
+use alloc::vec::Vec;
+
+use super::Capabilities;
+use super::debt::{Debt, Debtor, Rate};
+use super::fraction::{Fraction, divide};
+use crate::count::MAX_DEBT;
+use crate::kind::Kind;
+use crate::state::codec::{Reader, put_words};
+use crate::state::{Figure, LimitState, Small};
+use crate::time::{Span, Time};
+
+/// `limit` is the capacity, `count` the leak.
+pub type LeakyBucket = Debt<Water>;
+
+/// How high the water stands. A change of parameters keeps the level.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Water {
+    level: u64,
+    /// What stands above the whole level.
+    fraction: Fraction,
+    last: Time,
+    /// When the bucket is empty.
+    until: Time,
+}
+
+impl Debtor for Water {
+    const CAPABILITIES: Capabilities = Capabilities::DEBT;
+
+    /// What stands in the bucket.
+    fn debt(&self, rate: &Rate, now: Time) -> u128 {
+        let stood = rate.price(self.level) + u128::from(self.fraction.parts(rate.period.micros()));
+        stood.saturating_sub(rate.worked_off(now.since(self.last)))
+    }
+
+    fn owing(debt: u128, rate: &Rate, now: Time) -> Water {
+        let (level, rest) = divide(debt, rate.period.micros());
+        let level = u64::try_from(level).unwrap_or(u64::MAX);
+        let fraction = Fraction::of(rest, rate.period.micros());
+        Water { level, fraction, last: now, until: rate.paid_off(debt, now) }
+    }
+
+    fn moved(&self, now: Time) -> Water {
+        Water { last: now, until: self.until.minus(self.last.since(now)), ..*self }
+    }
+
+    /// The time to drain what stands before the request.
+    fn wait(debt: u128, rate: &Rate) -> Span {
+        rate.time_for(debt)
+    }
+}
+
+impl LimitState for Water {
+    fn until(&self, _: Span) -> Time {
+        self.until
+    }
+}
+
+impl Small for Water {
+    const KIND: Kind = Kind::Water;
+
+    fn last(&self) -> Time {
+        self.last
+    }
+
+    fn encode(&self, out: &mut Vec<u8>) {
+        let [last, until] = [self.last, self.until].map(Time::as_micros);
+        put_words(out, [self.level, self.fraction.to_bits(), last, until]);
+    }
+
+    fn decode(reader: &mut Reader<'_>) -> Option<Water> {
+        let level = reader.word_up_to(MAX_DEBT)?;
+        let fraction = Fraction::from_bits(reader.word()?);
+        Some(Water { level, fraction, last: reader.instant()?, until: reader.horizon()? })
+    }
+
+    fn zero() -> Water {
+        Water { level: 0, fraction: Fraction::ZERO, last: Time::EPOCH, until: Time::EPOCH }
+    }
+
+    fn describe(&self, figure: &mut dyn FnMut(&'static str, Figure)) {
+        figure("level", Figure::Count(self.level));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::decide::Verdict;
+    use crate::limiter::Limiter;
+    use crate::testing::{T0, charged, debt, millis};
+
+    #[test]
+    fn each_waits_for_what_stands_before_it_and_the_fourth_is_refused() {
+        let bucket: LeakyBucket = debt(3, 1, millis(1000));
+        let mut water = bucket.fresh(T0);
+        for wait in [0, 1000, 2000] {
+            let admit = Verdict::Admit { wait: Span::from_millis(wait) };
+            assert_eq!(bucket.judge(&water, T0, 1), admit);
+            water = charged(&bucket, Some(water), T0, 1);
+        }
+        assert_eq!(bucket.judge(&water, T0, 1), Verdict::refuse(Span::from_millis(1000)));
+        assert_eq!(bucket.gauge(&water, T0).reset, Span::from_millis(3000));
+    }
+
+    #[test]
+    fn a_level_stays_a_level_when_the_capacity_or_the_rate_changes() {
+        let bucket = |capacity, leak| -> LeakyBucket { debt(capacity, leak, millis(1000)) };
+        let water = charged(&bucket(10, 1), None, T0, 8);
+        assert_eq!(bucket(20, 1).gauge(&water, T0).remaining, 12);
+        // Above a lowered capacity it is debt, not cut.
+        let small = bucket(5, 1);
+        assert_eq!(small.gauge(&water, T0).remaining, 0);
+        assert_eq!(small.judge(&water, T0, 1), Verdict::refuse(Span::from_millis(4000)));
+        assert_eq!(bucket(10, 4).gauge(&water, T0).reset, Span::from_millis(2000));
+    }
+}

@@ -1,0 +1,347 @@
+//! Guava's `RateLimiter`: a request of any size goes through at once, and the next one pays for it.
+//!
+//! Every reply carries a wait, and nothing is refused, unless the caller names a longest wait. Idle time is stored as
+//! permits. A bursty limiter hands them out for nothing; one that warms up sells them dear when it is cold, because
+//! whatever stands behind it has cooled too.
+//!
+//! ```text
+//! cold     +            /        the time a permit costs, by how many are stored; taking permits
+//! interval |           /.        goes to the left, idle time to the right, and a request costs
+//!          |          / .        the area below the line
+//! stable   +---------/  .
+//! interval |         .  .
+//!          +---------+--+--> stored permits
+//!          0 threshold  max
+//!
+//! RL.SMOOTH key 2 1000 WARMUP 4000     waits 0, 1375, 1125, 875, 625, 500, 500, ... ms
+//! ```
+//!
+//! `threshold = warmup / stable / 2`, `max = threshold + 2 * warmup / (stable + cold)`: from cold to stable it takes
+//! `warmup`. Bursty: `max = burst / interval`.
+//!
+//! Source: <https://github.com/google/guava> (`SmoothRateLimiter`). When not to use it: where a limit must hold at every instant;
+//! a request of a thousand permits goes through at once.
+//!
+//! The integral needs real numbers. They are `f64`: durations are below 2^53 microseconds, and each operation errs by
+//! 2^-53 of its result, so a million requests in a row err by less than a microsecond in an hour.
+
+#![allow(
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "counts and durations are below 2^53, which an f64 holds exactly; casts back end at the type's ends"
+)]
+
+use alloc::vec::Vec;
+use core::num::NonZeroU64;
+
+use super::{Capabilities, Limiter};
+use crate::decide::{Gauge, Verdict};
+use crate::kind::Kind;
+use crate::state::codec::{Reader, put_words};
+use crate::state::{Figure, LimitState, Small, State};
+use crate::time::{Period, Span, Time};
+
+/// A limiter that hands out what is stored, or, if `WARM`, sells it. Intervals are in microseconds.
+#[derive(Clone, Copy, Debug)]
+pub struct Smooth<const WARM: bool> {
+    /// What a permit costs when none is stored.
+    interval: f64,
+    /// What a stored permit costs more, for each that is stored above the threshold.
+    slope: f64,
+    threshold: f64,
+    max: f64,
+    /// How long it takes to store a permit.
+    cool_down: f64,
+    longest: Span,
+    period: Period,
+}
+
+pub type Bursty = Smooth<false>;
+pub type Warming = Smooth<true>;
+
+/// The stored permits, and what is owed.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Store<const WARM: bool> {
+    /// The stored permits as a share of the most that can be stored, from 0 to 1: so they scale when that changes.
+    share: f64,
+    /// How long after `last` the next request goes through, in microseconds.
+    owed: f64,
+    last: Time,
+    /// When the store is full.
+    until: Time,
+}
+
+pub type BurstStore = Store<false>;
+pub type WarmStore = Store<true>;
+
+impl Bursty {
+    /// Stores up to `burst` of idle time, and refuses a wait over `longest`.
+    pub fn new(permits: NonZeroU64, period: Period, burst: Span, longest: Span) -> Bursty {
+        let interval = micros(period.span()) / permits.get() as f64;
+        let max = micros(burst) / interval;
+        Smooth { interval, slope: 0.0, threshold: 0.0, max, cool_down: interval, longest, period }
+    }
+}
+
+impl Warming {
+    /// From `factor` times slower to the stable rate over `warmup`; refuses a wait over `longest`. `None` if the factor
+    /// is not from 1 to 1000.
+    pub fn new(
+        permits: NonZeroU64,
+        period: Period,
+        warmup: Period,
+        factor: f64,
+        longest: Span,
+    ) -> Option<Warming> {
+        if !(1.0..=1000.0).contains(&factor) {
+            return None;
+        }
+        let interval = micros(period.span()) / permits.get() as f64;
+        let (warmup, cold) = (micros(warmup.span()), interval * factor);
+        let threshold = 0.5 * warmup / interval;
+        let max = threshold + 2.0 * warmup / (interval + cold);
+        let slope = (cold - interval) / (max - threshold);
+        Some(Smooth { interval, slope, threshold, max, cool_down: warmup / max, longest, period })
+    }
+}
+
+fn micros(span: Span) -> f64 {
+    span.as_micros() as f64
+}
+
+/// Rounded up; what is smaller than the error of the sums that led here is nothing.
+fn span(micros: f64) -> Span {
+    let micros = micros - 1e-3;
+    // A cast cuts, and ends at the type's ends.
+    let whole = micros as u64;
+    Span::from_micros(if micros > whole as f64 { whole.saturating_add(1) } else { whole })
+}
+
+impl<const WARM: bool> Smooth<WARM> {
+    /// The store at `now`, and how long the next request waits.
+    fn settled(&self, store: &Store<WARM>, now: Time) -> (f64, f64) {
+        let permits = store.share * self.max;
+        let since = micros(now.since(store.last)) - store.owed;
+        if since < 0.0 {
+            return (permits, -since);
+        }
+        ((permits + since / self.cool_down).min(self.max), 0.0)
+    }
+
+    /// The time until the store is full.
+    fn time_to_fill(&self, permits: f64, owed: f64) -> Span {
+        span(owed + (self.max - permits) * self.cool_down)
+    }
+
+    /// What `taken` of so many stored permits cost: the area below the line.
+    fn price(&self, permits: f64, taken: f64) -> f64 {
+        if !WARM {
+            return 0.0;
+        }
+        let above = (permits - self.threshold).max(0.0);
+        let dear = above.min(taken);
+        let middle = above - dear / 2.0;
+        dear * (self.interval + middle * self.slope) + (taken - dear) * self.interval
+    }
+
+    /// The store after a request of this cost.
+    fn paid(&self, store: &Store<WARM>, now: Time, cost: u64) -> Store<WARM> {
+        let (permits, wait) = self.settled(store, now);
+        let taken = permits.min(cost as f64);
+        let owed = wait + self.price(permits, taken) + (cost as f64 - taken) * self.interval;
+        let permits = permits - taken;
+        let reset = self.time_to_fill(permits, owed);
+        let until = if reset == Span::ZERO { Time::EPOCH } else { now.plus(reset).min(Time::HORIZON) };
+        Store { share: if self.max > 0.0 { permits / self.max } else { 0.0 }, owed, last: now, until }
+    }
+}
+
+impl<const WARM: bool> Limiter for Smooth<WARM>
+where
+    Store<WARM>: LimitState + for<'a> State<Change<'a> = Store<WARM>>,
+{
+    type State = Store<WARM>;
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { books: true, ..Capabilities::NONE }
+    }
+
+    fn length(&self) -> Span {
+        self.period.span()
+    }
+
+    /// Long idle: the store is full, which for one that warms up means cold.
+    fn fresh(&self, now: Time) -> Store<WARM> {
+        Store { share: 1.0, owed: 0.0, last: now, until: Time::EPOCH }
+    }
+
+    fn judge(&self, store: &Store<WARM>, now: Time, _cost: u64) -> Verdict {
+        let wait = span(self.settled(store, now).1);
+        if wait <= self.longest { Verdict::Admit { wait } } else { Verdict::refuse(wait.minus(self.longest)) }
+    }
+
+    fn charge(&self, store: &Store<WARM>, now: Time, cost: u64) -> Store<WARM> {
+        self.paid(store, now, cost)
+    }
+
+    fn reset_after(&self, store: &Store<WARM>, now: Time, cost: u64) -> Span {
+        span(self.paid(store, now, cost).owed)
+    }
+
+    /// The permits that can be stored and are, and how long until the store is full.
+    fn gauge(&self, store: &Store<WARM>, now: Time) -> Gauge {
+        let (permits, wait) = self.settled(store, now);
+        Gauge {
+            limit: (self.max + 1e-9) as u64,
+            remaining: (permits + 1e-9) as u64,
+            reset: self.time_to_fill(permits, wait),
+        }
+    }
+
+    fn rebase<'a>(&'a self, store: &'a Store<WARM>, now: Time) -> Store<WARM> {
+        Store { last: now, until: store.until.minus(store.last.since(now)), ..*store }
+    }
+}
+
+/// Both stores are the same numbers.
+macro_rules! small {
+    ($warm:literal, $kind:expr) => {
+        impl LimitState for Store<$warm> {
+            fn until(&self, _: Span) -> Time {
+                self.until
+            }
+        }
+
+        impl Small for Store<$warm> {
+            const KIND: Kind = $kind;
+
+            fn last(&self) -> Time {
+                self.last
+            }
+
+            fn encode(&self, out: &mut Vec<u8>) {
+                let [share, owed] = [self.share, self.owed].map(f64::to_bits);
+                put_words(out, [share, owed, self.last.as_micros(), self.until.as_micros()]);
+            }
+
+            fn decode(reader: &mut Reader<'_>) -> Option<Self> {
+                let [share, owed] = [real(reader)?, real(reader)?];
+                let (last, until) = (reader.instant()?, reader.horizon()?);
+                let sound = share <= 1.0 && owed <= 2.0 * micros(Span::CENTURY);
+                sound.then_some(Store { share, owed, last, until })
+            }
+
+            fn zero() -> Self {
+                Store { share: 0.0, owed: 0.0, last: Time::EPOCH, until: Time::EPOCH }
+            }
+
+            fn describe(&self, figure: &mut dyn FnMut(&'static str, Figure)) {
+                figure("stored_share", Figure::Real(self.share));
+                figure("owed_us", Figure::Real(self.owed));
+            }
+        }
+    };
+}
+small!(false, Kind::BurstStore);
+small!(true, Kind::WarmStore);
+
+/// A number that is not negative, and finite.
+fn real(reader: &mut Reader<'_>) -> Option<f64> {
+    Some(f64::from_bits(reader.word()?)).filter(|number| (0.0..1e30).contains(number))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{T0, charged, millis, n};
+
+    fn warming(permits: u64, warmup: u64, factor: f64) -> Warming {
+        Warming::new(n(permits), millis(1000), millis(warmup), factor, Span::FOREVER).unwrap()
+    }
+
+    fn bursty(permits: u64, burst: u64) -> Bursty {
+        Bursty::new(n(permits), millis(1000), Span::from_millis(burst), Span::FOREVER)
+    }
+
+    /// The waits, in ms, of requests that each sleep as long as they are told.
+    fn waits<const WARM: bool>(
+        smooth: &Smooth<WARM>,
+        store: &mut Option<Store<WARM>>,
+        now: &mut Time,
+        costs: &[u64],
+    ) -> Vec<u64>
+    where
+        Store<WARM>: LimitState + for<'a> State<Change<'a> = Store<WARM>>,
+    {
+        costs
+            .iter()
+            .map(|cost| {
+                let state = store.unwrap_or_else(|| smooth.fresh(*now));
+                let Verdict::Admit { wait } = smooth.judge(&state, *now, *cost) else { panic!("refused") };
+                *store = Some(charged(smooth, Some(state), *now, *cost));
+                *now = now.plus(wait);
+                wait.as_millis_up()
+            })
+            .collect()
+    }
+
+    #[test]
+    fn guavas_trace_of_warming_up() {
+        let smooth = warming(2, 4000, 3.0);
+        let (mut store, mut now) = (None, T0);
+        let warm = [0, 1375, 1125, 875, 625, 500, 500, 500];
+        assert_eq!(waits(&smooth, &mut store, &mut now, &[1; 8]), warm);
+        // Half a second of idle time cools it by one permit of eight in four seconds.
+        now = now.plus(Span::from_millis(500));
+        assert_eq!(waits(&smooth, &mut store, &mut now, &[1; 4]), [0, 500, 500, 500]);
+        now = now.plus(Span::from_millis(4500));
+        assert_eq!(waits(&smooth, &mut store, &mut now, &[1; 8]), warm, "cold again");
+    }
+
+    #[test]
+    fn guavas_trace_of_a_burst_from_an_empty_store() {
+        let smooth = bursty(5, 1000);
+        let (mut store, mut now) = (None, T0);
+        // Full at first, Guava's is empty: drain it.
+        waits(&smooth, &mut store, &mut now, &[5]);
+        assert_eq!(waits(&smooth, &mut store, &mut now, &[1, 1, 1]), [0, 200, 200]);
+        now = now.plus(Span::from_millis(1200));
+        // 200 ms of it were owed; a second is stored as five permits.
+        assert_eq!(waits(&smooth, &mut store, &mut now, &[1, 1, 1, 1, 1, 1, 1]), [0, 0, 0, 0, 0, 0, 200]);
+    }
+
+    #[test]
+    fn any_split_of_the_permits_costs_the_same_time() {
+        let smooth = warming(3, 5000, 2.5);
+        let whole = charged(&smooth, None, T0, 24);
+        for parts in [[6u64; 4].as_slice(), &[1; 24], &[23, 1], &[2, 3, 5, 7, 7]] {
+            let mut store = smooth.fresh(T0);
+            for part in parts {
+                store = charged(&smooth, Some(store), T0, *part);
+            }
+            assert!((store.owed - whole.owed).abs() < 1e-3, "{parts:?}: {} of {}", store.owed, whole.owed);
+        }
+    }
+
+    #[test]
+    fn stored_permits_scale_when_the_rate_changes_and_nothing_stays_nothing() {
+        let slow = warming(2, 4000, 3.0);
+        let store = charged(&slow, None, T0, 4);
+        assert_eq!((slow.gauge(&store, T0).limit, slow.gauge(&store, T0).remaining), (8, 4));
+        let fast = warming(4, 4000, 3.0);
+        assert_eq!((fast.gauge(&store, T0).limit, fast.gauge(&store, T0).remaining), (16, 8));
+        let none = bursty(1, 0);
+        let empty = charged(&none, None, T0, 1);
+        assert_eq!(bursty(1, 9000).gauge(&empty, T0).remaining, 0);
+    }
+
+    #[test]
+    fn a_wait_that_is_too_long_is_refused_by_how_much() {
+        let patient = Bursty { longest: Span::from_millis(1500), ..bursty(1, 1000) };
+        let store = charged(&patient, None, T0, 4);
+        assert_eq!(patient.judge(&store, T0, 1), Verdict::refuse(Span::from_millis(1500)));
+        let later = T0.plus(Span::from_millis(1500));
+        assert_eq!(patient.judge(&store, later, 1), Verdict::Admit { wait: Span::from_millis(1500) });
+    }
+}

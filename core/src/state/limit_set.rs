@@ -1,0 +1,308 @@
+//! Several limits under one key: each with a name and a state of its own.
+//!
+//! A limit's name is its limiter, its mode and its length of time: period, window or interval. So "10 per second" and
+//! "240 per hour" are two limits, and "12 per second" is the first of them with another parameter. Leases have no
+//! length: a key has one table of them.
+//!
+//! A limit that a call does not name stays in the key until it is fully reset; the next charge of the key then drops
+//! it. Every state knows when it is fully reset, so what is dropped follows from the charges alone, and equal histories
+//! leave equal bytes.
+//!
+//! ```text
+//! RL.MULTI 1 u LIMIT GCRA 0 1 1s LIMIT GCRA 9 10 1h     {GCRA 1s, GCRA 1h}
+//! RL.MULTI 1 u LIMIT GCRA 0 1 1s                        {GCRA 1s, GCRA 1h}: the hour stays
+//! RL.GCRA u 0 1 1s                                      its own command charges the limit of that name
+//! RL.GCRA u 0 1 2s                                      WRONGTYPE: there are two, and none of 2 s
+//! an hour later, RL.MULTI 1 u LIMIT GCRA 0 1 1s         {GCRA 1s}
+//! ```
+
+use alloc::vec::Vec;
+use core::mem::take;
+
+use super::LimitState;
+use super::codec::{Reader, put};
+use crate::ask::Place;
+use crate::kind::{AnyState, Kind};
+use crate::time::{Span, Time};
+
+/// The most limits of a key.
+pub const MAX_LIMITS: usize = 64;
+
+/// What tells a limit from the others of its key.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Name {
+    /// Limiter and mode.
+    pub kind: Kind,
+    /// Zero for leases.
+    pub length: Span,
+}
+
+impl Name {
+    pub fn of<S: LimitState>(length: Span) -> Name {
+        Name { kind: S::KIND, length }
+    }
+
+    pub(super) fn encode(self, out: &mut Vec<u8>) {
+        out.push(self.kind as u8);
+        put(out, self.length.as_micros());
+    }
+
+    pub(super) fn decode(reader: &mut Reader<'_>) -> Option<Name> {
+        let kind = Kind::from_byte(reader.byte()?).filter(|kind| kind.is_limit())?;
+        Some(Name { kind, length: reader.span()? })
+    }
+}
+
+/// A limit of a set.
+#[derive(Debug)]
+pub struct StoredLimit {
+    pub name: Name,
+    pub state: AnyState,
+}
+
+impl StoredLimit {
+    /// When it is fully reset.
+    pub fn until(&self) -> Time {
+        with_kept!(&self.state, state => state.until(self.name.length))
+    }
+
+    /// Whether a charge at `now` drops it: it is fully reset, and the call does not name it.
+    pub fn faded(&self, named: impl Fn(Name) -> bool, now: Time) -> bool {
+        self.until() <= now && !named(self.name)
+    }
+}
+
+/// The limits in the order of their names, so that the bytes depend on nothing but them.
+#[derive(Default, Debug)]
+pub struct LimitSet {
+    pub(super) limits: Vec<StoredLimit>,
+}
+
+impl LimitSet {
+    pub fn of_one(name: Name, state: AnyState) -> LimitSet {
+        // Another limit is about to join it.
+        let mut limits = Vec::with_capacity(2);
+        limits.push(StoredLimit { name, state });
+        LimitSet { limits }
+    }
+
+    pub fn limits(&self) -> &[StoredLimit] {
+        &self.limits
+    }
+
+    pub fn get<S: LimitState>(&self, length: Span) -> Option<&S> {
+        let place = self.place(Name::of::<S>(length)).ok()?;
+        self.limits.get(place).and_then(|limit| S::of(&limit.state))
+    }
+
+    /// Where the limit is that a limiter's own command is about: the one of its name, or else the only one of its kind.
+    pub fn find(&self, name: Name) -> Option<Place> {
+        let length = name.length;
+        if self.place(name).is_ok() {
+            return Some(Place::of(length));
+        }
+        let mut same = self.limits.iter().map(|limit| limit.name).filter(|other| other.kind == name.kind);
+        let only = same.next().filter(|_| same.next().is_none());
+        only.map(|only| Place { stored: only.length, length })
+    }
+
+    /// When the last of them is fully reset.
+    pub fn until(&self) -> Time {
+        self.limits.iter().map(StoredLimit::until).max().unwrap_or_default()
+    }
+
+    /// The only limit; `None` if there are several.
+    pub fn take_only(&mut self) -> Option<StoredLimit> {
+        if self.limits.len() == 1 { take(&mut self.limits).pop() } else { None }
+    }
+
+    pub(crate) fn retain(&mut self, keep: impl Fn(&StoredLimit) -> bool) {
+        self.limits.retain(keep);
+    }
+
+    pub(super) fn place(&self, name: Name) -> Result<usize, usize> {
+        self.limits.binary_search_by(|limit| limit.name.cmp(&name))
+    }
+
+    pub(super) fn insert(&mut self, limit: StoredLimit) {
+        if let Err(place) = self.place(limit.name)
+            && self.limits.len() < MAX_LIMITS
+        {
+            self.limits.reserve_exact(1);
+            self.limits.insert(place, limit);
+        }
+    }
+
+    pub(super) fn remove(&mut self, name: Name) -> Option<StoredLimit> {
+        self.place(name).ok().map(|place| self.limits.remove(place))
+    }
+
+    /// Gives a limit another length of time.
+    pub(super) fn rename(&mut self, from: Name, to: Name) {
+        if from.kind == to.kind
+            && self.place(to).is_err()
+            && let Some(limit) = self.remove(from)
+        {
+            self.insert(StoredLimit { name: to, ..limit });
+        }
+    }
+
+    /// Applies a change to the limit of this length: what [`SetChange::Limit`] does, where the type is known. A missing
+    /// limit is made, if there is room for one.
+    pub fn apply_to<S: LimitState>(&mut self, length: Span, change: S::Change<'_>) {
+        let name = Name::of::<S>(length);
+        let place = self.place(name).or_else(|_| {
+            self.insert(StoredLimit { name, state: S::blank().kept() });
+            self.place(name)
+        });
+        let limit = place.ok().and_then(|place| self.limits.get_mut(place));
+        if let Some(state) = limit.and_then(|limit| S::of_mut(&mut limit.state)) {
+            state.apply(change);
+        }
+    }
+}
+
+/// Whether a charge leaves a key with no more limits than it may hold: those stored that are not dropped, and those
+/// charged that are new. `named` tells which limits the call names.
+pub fn fits(
+    stored: &(impl Iterator<Item = (Name, Time)> + Clone),
+    charged: impl Iterator<Item = Name>,
+    named: impl Fn(Name) -> bool,
+    now: Time,
+) -> bool {
+    let stays = |(name, until): &(Name, Time)| *until > now || named(*name);
+    let kept = stored.clone().filter(stays).count();
+    let new = charged.filter(|name| !stored.clone().any(|(other, _)| other == *name)).count();
+    kept + new <= MAX_LIMITS
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Arrival, Counts, SetChange, State};
+    use super::*;
+    use crate::limiter::{Gcra, Limiter};
+    use crate::testing::{T0, debt, millis};
+
+    fn name(length: u64) -> Name {
+        Name::of::<Arrival>(Span::from_millis(length))
+    }
+
+    /// Applies a change by way of its bytes, twice.
+    fn apply(set: &mut LimitSet, change: SetChange<'_>) {
+        let mut bytes = Vec::new();
+        LimitSet::encode_change(&change, &mut bytes);
+        for _ in 0..2 {
+            let mut reader = Reader::new(&bytes);
+            set.apply(LimitSet::decode_change(&mut reader).unwrap());
+            assert!(reader.is_empty());
+        }
+    }
+
+    fn charge(set: &mut LimitSet, length: u64) {
+        let gcra: Gcra = debt(10, 1, millis(length));
+        let mut change = Vec::new();
+        Arrival::encode_change(&gcra.charge(&gcra.fresh(T0), T0, 1), &mut change);
+        apply(set, SetChange::Limit { name: name(length), change: &change });
+    }
+
+    fn charged(lengths: impl IntoIterator<Item = u64>) -> LimitSet {
+        let mut set = LimitSet::blank();
+        lengths.into_iter().for_each(|length| charge(&mut set, length));
+        set
+    }
+
+    fn encoded(set: &LimitSet) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        set.encode(&mut bytes);
+        bytes
+    }
+
+    #[test]
+    fn the_bytes_do_not_depend_on_the_order_of_the_charges() {
+        let set = charged([3000, 1000, 2000]);
+        assert_eq!(encoded(&set), encoded(&charged([1000, 2000, 3000])));
+        let again = LimitSet::decode(&mut Reader::new(&encoded(&set))).unwrap();
+        assert_eq!(encoded(&again), encoded(&set));
+    }
+
+    #[test]
+    fn an_own_command_finds_its_name_or_the_only_one_of_its_kind() {
+        let mut set = charged([1000]);
+        let stored = |set: &LimitSet, name| set.find(name).map(|place| place.stored.as_millis_up());
+        assert_eq!(stored(&set, name(1000)), Some(1000));
+        assert_eq!(stored(&set, name(5000)), Some(1000));
+        assert_eq!(stored(&set, Name::of::<Counts>(Span::from_millis(1000))), None);
+        charge(&mut set, 2000);
+        assert_eq!(stored(&set, name(2000)), Some(2000));
+        assert_eq!(stored(&set, name(5000)), None);
+    }
+
+    #[test]
+    fn a_limit_that_is_renamed_keeps_its_state_and_replaces_no_other() {
+        let mut set = charged([1000]);
+        apply(&mut set, SetChange::Renamed { from: name(1000), to: name(5000) });
+        assert_eq!(set.limits().iter().map(|limit| limit.name).collect::<Vec<_>>(), [name(5000)]);
+        assert_eq!(set.until(), T0.plus(Span::from_millis(1000)));
+        charge(&mut set, 2000);
+        let before = encoded(&set);
+        apply(&mut set, SetChange::Renamed { from: name(5000), to: name(2000) });
+        assert_eq!(encoded(&set), before);
+    }
+
+    #[test]
+    fn only_a_single_limit_can_be_taken_out() {
+        let mut set = charged([1000, 2000]);
+        assert!(set.take_only().is_none());
+        apply(&mut set, SetChange::Dropped { name: name(1000) });
+        assert_eq!(set.take_only().map(|limit| limit.name), Some(name(2000)));
+        assert!(set.limits().is_empty());
+    }
+
+    #[test]
+    fn a_limit_fades_when_it_is_fully_reset_and_the_call_does_not_name_it() {
+        let set = charged([1000, 2000]);
+        let faded_at = |millis, named: Option<Name>| {
+            let now = T0.plus(Span::from_millis(millis));
+            let faded = set.limits().iter().filter(|limit| limit.faded(|name| Some(name) == named, now));
+            faded.map(|limit| limit.name).collect::<Vec<_>>()
+        };
+        assert_eq!(faded_at(999, None), []);
+        assert_eq!(faded_at(1000, None), [name(1000)]);
+        assert_eq!(faded_at(1000, Some(name(1000))), []);
+        assert_eq!(faded_at(2000, Some(name(1000))), [name(2000)]);
+    }
+
+    #[test]
+    fn a_key_holds_64_limits_those_that_fade_not_counted() {
+        let set = charged(1..=70);
+        assert_eq!(set.limits().len(), MAX_LIMITS);
+        let stored = || set.limits().iter().map(|limit| (limit.name, limit.until()));
+        let fits_at = |millis, new: u64| {
+            let now = T0.plus(Span::from_millis(millis));
+            fits(&stored(), (1000..1000 + new).map(name), |name| name.length >= Span::from_millis(1000), now)
+        };
+        assert!(fits_at(0, 0) && !fits_at(0, 1));
+        assert!(fits_at(1, 1) && !fits_at(1, 2));
+        assert!(fits(&stored(), core::iter::once(name(5)), |_| true, T0), "it holds that one already");
+    }
+
+    #[test]
+    fn no_set_is_within_another_and_no_limit_twice_in_one() {
+        for kind in [Kind::LimitSet, Kind::Amount] {
+            let nested = Name { kind, length: Span::ZERO };
+            for change in
+                [SetChange::Dropped { name: nested }, SetChange::Renamed { from: nested, to: nested }]
+            {
+                let mut bytes = Vec::new();
+                LimitSet::encode_change(&change, &mut bytes);
+                assert!(LimitSet::decode_change(&mut Reader::new(&bytes)).is_none());
+            }
+        }
+        let one = encoded(&charged([1000]));
+        let mut twice = encoded(&LimitSet::blank());
+        twice[0] = 2;
+        twice.extend_from_slice(&one[8..]);
+        twice.extend_from_slice(&one[8..]);
+        assert!(LimitSet::decode(&mut Reader::new(&twice)).is_none());
+    }
+}

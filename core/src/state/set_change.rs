@@ -1,0 +1,150 @@
+//! What a call does to a set of limits, and how both are written as bytes.
+
+use alloc::vec::Vec;
+
+use super::codec::{Reader, put};
+use super::limit_set::{LimitSet, MAX_LIMITS, Name, StoredLimit};
+use super::{Figure, State};
+use crate::kind::{Kept, Kind};
+use crate::time::Time;
+
+/// One step of what a call does to a set; a call takes several.
+#[derive(Clone, Copy, Debug)]
+pub enum Change<'a> {
+    /// The limit's state changes by what these bytes say. A missing limit is made.
+    Limit {
+        name: Name,
+        change: &'a [u8],
+    },
+    /// The limit has another length of time from now on.
+    Renamed {
+        from: Name,
+        to: Name,
+    },
+    Dropped {
+        name: Name,
+    },
+}
+
+const LIMIT: u8 = 1;
+const RENAMED: u8 = 2;
+const DROPPED: u8 = 3;
+
+impl Change<'_> {
+    /// Begins the change of a limit's state; the bytes of that change follow.
+    pub fn begin(name: Name, out: &mut Vec<u8>) {
+        out.push(LIMIT);
+        name.encode(out);
+    }
+}
+
+fn apply<S: State>(state: &mut S, change: &[u8]) {
+    if let Some(change) = S::decode_change(&mut Reader::new(change)) {
+        state.apply(change);
+    }
+}
+
+impl State for LimitSet {
+    const KIND: Kind = Kind::LimitSet;
+    type Change<'a> = Change<'a>;
+
+    fn last(&self) -> Time {
+        let lasts =
+            self.limits.iter().map(|limit| with_kept!(&limit.state, state => State::last(state.as_ref())));
+        lasts.max().unwrap_or_default()
+    }
+
+    fn blank() -> LimitSet {
+        LimitSet::default()
+    }
+
+    fn apply(&mut self, change: Change<'_>) {
+        match change {
+            Change::Limit { name, change } => {
+                if self.place(name).is_err() {
+                    let blank = with_limit_state!(name.kind, S => S::blank().kept(), else return);
+                    self.insert(StoredLimit { name, state: blank });
+                }
+                let place = self.place(name).ok();
+                if let Some(limit) = place.and_then(|place| self.limits.get_mut(place)) {
+                    with_kept!(&mut limit.state, state => apply(state.as_mut(), change));
+                }
+            }
+            Change::Renamed { from, to } => self.rename(from, to),
+            Change::Dropped { name } => _ = self.remove(name),
+        }
+    }
+
+    fn encode_change(change: &Change<'_>, out: &mut Vec<u8>) {
+        match *change {
+            Change::Limit { name, change } => {
+                Change::begin(name, out);
+                out.extend_from_slice(change);
+            }
+            Change::Renamed { from, to } => {
+                out.push(RENAMED);
+                from.encode(out);
+                to.encode(out);
+            }
+            Change::Dropped { name } => {
+                out.push(DROPPED);
+                name.encode(out);
+            }
+        }
+    }
+
+    fn decode_change<'a>(reader: &mut Reader<'a>) -> Option<Change<'a>> {
+        Some(match reader.byte()? {
+            LIMIT => {
+                let name = Name::decode(reader)?;
+                let from = *reader;
+                with_limit_state!(name.kind, S => _ = S::decode_change(reader)?, else return None);
+                Change::Limit { name, change: from.up_to(*reader) }
+            }
+            RENAMED => Change::Renamed { from: Name::decode(reader)?, to: Name::decode(reader)? },
+            DROPPED => Change::Dropped { name: Name::decode(reader)? },
+            _ => return None,
+        })
+    }
+
+    fn encode(&self, out: &mut Vec<u8>) {
+        put(out, self.limits.len() as u64);
+        for limit in &self.limits {
+            limit.name.encode(out);
+            with_kept!(&limit.state, state => State::encode(state.as_ref(), out));
+        }
+    }
+
+    fn decode(reader: &mut Reader<'_>) -> Option<LimitSet> {
+        let mut set = LimitSet::default();
+        for _ in 0..reader.word_up_to(MAX_LIMITS as u64)? {
+            let name = Name::decode(reader)?;
+            let state =
+                with_limit_state!(name.kind, S => <S as State>::decode(reader)?.kept(), else return None);
+            if set.limits.last().is_some_and(|last| last.name >= name) {
+                return None;
+            }
+            set.insert(StoredLimit { name, state });
+        }
+        Some(set)
+    }
+
+    fn heap_bytes(&self) -> usize {
+        let states = self.limits.iter().map(|limit| {
+            with_kept!(&limit.state, state => size_of_val(state.as_ref()) + State::heap_bytes(state.as_ref()))
+        });
+        self.limits.capacity() * size_of::<StoredLimit>() + states.sum::<usize>()
+    }
+
+    fn effort(&self) -> usize {
+        let states = self
+            .limits
+            .iter()
+            .map(|limit| with_kept!(&limit.state, state => 1 + State::effort(state.as_ref())));
+        1 + states.sum::<usize>()
+    }
+
+    fn describe(&self, figure: &mut dyn FnMut(&'static str, Figure)) {
+        figure("stored_limits", Figure::Count(self.limits.len() as u64));
+    }
+}
