@@ -59,8 +59,20 @@ const ROWS: &[Row] = &[
     },
     Row { name: "RL.UNIFORM", call: "RL.UNIFORM key:# 3600000", target: SMALL, ..PLAIN },
     Row { name: "RL.FIXEDWINDOW", call: "RL.FIXEDWINDOW key:# 100 3600000", target: SMALL, ..PLAIN },
+    Row {
+        name: "RL.FIXEDWINDOW ALIGNED",
+        call: "RL.FIXEDWINDOW key:# 100 86400000 ALIGNED",
+        target: SMALL,
+        ..PLAIN
+    },
     Row { name: "RL.LEAKYBUCKET", call: "RL.LEAKYBUCKET key:# 100 1 3600000", target: OTHER, ..PLAIN },
     Row { name: "RL.SMOOTH", call: "RL.SMOOTH key:# 1 3600000", target: OTHER, ..PLAIN },
+    Row {
+        name: "RL.SMOOTH WARMUP",
+        call: "RL.SMOOTH key:# 1 3600000 WARMUP 7200000",
+        target: OTHER,
+        ..PLAIN
+    },
     Row { name: "RL.SHED", call: "RL.SHED key:# 0.5 DELAY 3600000", target: OTHER, ..PLAIN },
     Row { name: "RL.SLIDINGWINDOW", call: "RL.SLIDINGWINDOW key:# 100 3600000", target: OTHER, ..PLAIN },
     Row {
@@ -76,6 +88,11 @@ const ROWS: &[Row] = &[
         ..PLAIN
     },
     Row { name: "RL.SLIDINGLOG, one entry", call: "RL.SLIDINGLOG key:# 100 3600000", ..PLAIN },
+    Row {
+        name: "RL.SLIDINGLOG COUNTREFUSED, one entry",
+        call: "RL.SLIDINGLOG key:# 100 3600000 COUNTREFUSED",
+        ..PLAIN
+    },
     Row { name: "RL.CONCURRENT, one lease", call: "RL.CONCURRENT key:# 100 3600000 id:#", ..PLAIN },
     Row {
         name: "Lua token bucket",

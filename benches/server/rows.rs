@@ -130,6 +130,16 @@ pub const ROWS: &[Row] = &[
     Row { name: "RL.LEAKYBUCKET refused", call: "RL.LEAKYBUCKET key:# 1 1 3600000", ..REFUSED },
     Row { name: "RL.FIXEDWINDOW admitted", call: "RL.FIXEDWINDOW key:# 5000 60000", ..ADMITTED },
     Row { name: "RL.FIXEDWINDOW refused", call: "RL.FIXEDWINDOW key:# 1 3600000", ..REFUSED },
+    Row {
+        name: "RL.FIXEDWINDOW ALIGNED admitted",
+        call: "RL.FIXEDWINDOW key:# 5000 60000 ALIGNED",
+        ..ADMITTED
+    },
+    Row {
+        name: "RL.FIXEDWINDOW ALIGNED refused",
+        call: "RL.FIXEDWINDOW key:# 1 86400000 ALIGNED",
+        ..REFUSED
+    },
     Row { name: "RL.UNIFORM forced", call: "RL.UNIFORM key:# 1000 FORCE", ..ADMITTED },
     Row { name: "RL.UNIFORM refused", call: "RL.UNIFORM key:# 3600000", ..REFUSED },
     Row {

@@ -5,7 +5,7 @@ pub mod cluster;
 pub mod contents;
 pub mod debt;
 pub mod dice;
-mod families;
+pub mod families;
 pub mod fuzz;
 pub mod harmless;
 pub mod histories;

@@ -27,6 +27,7 @@
 use proptest::prelude::*;
 
 mod differential;
+mod every_form;
 mod histories;
 mod one_key;
 mod simulation;
