@@ -1,8 +1,9 @@
 //! `ratelimit`: rate limiting as native Redis commands.
 //!
-//! This file is the table of commands. Each command is a file in `command/`; all that touches the server is in
-//! `server/`. What limiters are and how they decide is in the crate `ratelimit-core`, and how calls are written in
-//! `ratelimit-language`; neither knows Redis.
+//! This file is the table of commands. `command/` runs them, each from its arguments to its reply. `server/` calls the
+//! server, and has all unsafe code.
+//!
+//! Two crates do not depend on Redis: `ratelimit-core` has the limiters, and `ratelimit-language` parses arguments.
 
 mod command;
 mod server;
@@ -16,7 +17,7 @@ use command::{
 };
 use server::Entry;
 
-/// A command for each row of the catalog.
+/// One command for each row of the catalog of limiters.
 const LIMITERS: [Entry; CATALOG.len()] = [
     Entry::of::<Limit<0>>(),
     Entry::of::<Limit<1>>(),
@@ -56,9 +57,9 @@ fn load(context: &Context, arguments: &[RedisString]) -> Status {
     server::load(context, arguments, &[&LIMITERS, OTHERS])
 }
 
-/// Unit tests run without a server, whose allocator is then not there.
 #[cfg(not(test))]
 use redis_module::alloc::RedisAlloc as Allocator;
+// Unit tests run without a server, so they cannot use its allocator.
 #[cfg(test)]
 use std::alloc::System as Allocator;
 

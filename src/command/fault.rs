@@ -1,5 +1,4 @@
-//! For the tests of the nets that catch panics: `RL.PANIC NOW` panics, `RL.PANIC LOAD` makes the next load of a
-//! value panic.
+//! `RL.PANIC NOW | LOAD`: panics, or makes the next load of a value panic. Tests check with it that panics are caught.
 
 use ratelimit_language::Error;
 
@@ -15,7 +14,7 @@ impl Command for Panic {
     const FLAGS: &'static str = "readonly";
     const KEYS: Keys = Keys::None;
 
-    #[allow(clippy::panic, reason = "it is what the command is for")]
+    #[allow(clippy::panic, reason = "the command panics on purpose")]
     fn run(call: &Call<'_>) -> Result<Reply, Error> {
         if call.arguments(1).any(|word| word == b"LOAD") {
             arm_load();

@@ -1,4 +1,4 @@
-//! `RL.HELP`: the commands, each with its syntax and what it does.
+//! `RL.HELP`: lists the commands, each with its syntax and summary.
 
 use ratelimit_language::Error;
 

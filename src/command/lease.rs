@@ -1,5 +1,5 @@
-//! `RL.RELEASE key id [AT at]`, `RL.RENEW key ttl id [AT at]`, `RL.MULTIRELEASE numkeys key ... id [AT at]`: ends or
-//! extends a lease that is held.
+//! `RL.RELEASE key id [AT at]`, `RL.RENEW key ttl id [AT at]`, `RL.MULTIRELEASE numkeys key ... id [AT at]`: end or
+//! extend a lease that is held.
 
 use ratelimit_core::lease::{Action, act};
 use ratelimit_core::state::Leases;
@@ -7,7 +7,7 @@ use ratelimit_core::{Span, Time};
 use ratelimit_language::{Error, lease_id};
 
 use super::multi::{FIRST, keys};
-use crate::server::{Access, Call, Command, Key, Keys, Reply, clock, publish};
+use crate::server::{Access, Call, Command, Key, KeyUse, Keys, Reply, clock, publish};
 
 pub struct Release;
 pub struct Renew;
@@ -19,7 +19,7 @@ impl Command for Release {
     const SUMMARY: &'static str = "Ends a lease";
     const COMPLEXITY: &'static str = "O(log(N)) where N is the number of leases";
     const FLAGS: &'static str = "write fast";
-    const KEYS: Keys = Keys::Delete;
+    const KEYS: Keys = Keys::First(KeyUse::Delete);
 
     fn run(call: &Call<'_>) -> Result<Reply, Error> {
         let (id, at) = call.parse(2.., |arguments| Ok((lease_id(arguments)?, arguments.at()?)))?;
@@ -33,7 +33,7 @@ impl Command for Renew {
     const SUMMARY: &'static str = "Extends a lease that is still held";
     const COMPLEXITY: &'static str = "O(log(N)) where N is the number of leases";
     const FLAGS: &'static str = "write fast";
-    const KEYS: Keys = Keys::Update;
+    const KEYS: Keys = Keys::First(KeyUse::Update);
 
     fn run(call: &Call<'_>) -> Result<Reply, Error> {
         let (ttl, id, at) = call.parse(2.., |arguments| {
@@ -49,28 +49,30 @@ impl Command for MultiRelease {
     const SUMMARY: &'static str = "Ends a lease on several keys, and replies how many held it";
     const COMPLEXITY: &'static str = "O(log(N)) for each key, where N is the number of its leases";
     const FLAGS: &'static str = "write fast getkeys-api";
-    const KEYS: Keys = Keys::NumberedDelete;
+    const KEYS: Keys = Keys::Counted(KeyUse::Delete);
 
     fn run(call: &Call<'_>) -> Result<Reply, Error> {
         let count = keys(call)?;
         let (id, at) =
             call.parse(FIRST + count.., |arguments| Ok((lease_id(arguments)?, arguments.at()?)))?;
-        // A key of another kind is found before anything changes.
+        // All keys are opened before one changes, so a key of another kind is an error without effect.
         let mut keys = (0..count).map(|key| open(call, FIRST + key)).collect::<Result<Vec<_>, _>>()?;
         change(call, &mut keys, Action::Release, id, at)
     }
 }
 
-/// Opens a key that may hold leases. In a set the table may be gone, after all of its leases ended.
+/// Opens a key that may hold leases: alone, or in a set with other limits. A set may lack a lease table.
 fn open<'c, 'a>(call: &'c Call<'a>, place: usize) -> Result<Key<'c, 'a>, Error> {
     let key = Key::open(call, place, Access::Write)?;
     if !key.is_set() {
-        key.whole::<Leases>()?;
+        key.lone::<Leases>()?;
     }
     Ok(key)
 }
 
-/// Releases or renews the lease on each key, and replies how many held it. A key that is fully reset is deleted.
+/// Releases or renews the lease on each key, and replies the number of keys that held it.
+///
+/// A key that is fully reset after a release is deleted.
 fn change(
     call: &Call<'_>,
     keys: &mut [Key<'_, '_>],
@@ -83,7 +85,7 @@ fn change(
     let mut held = 0;
     for key in &mut *keys {
         let acted = act(key, action, id, at)?;
-        if acted.held && acted.reset == Span::ZERO && key.set_is_settled(at) {
+        if acted.held && acted.reset == Span::ZERO && key.set_is_reset(at) {
             key.delete();
         } else {
             key.commit(clock, acted.now, acted.reset);

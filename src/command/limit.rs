@@ -1,21 +1,21 @@
-//! `RL.<LIMITER> key <parameters> [options]`: asks a limiter, and charges it if it admits.
+//! `RL.<LIMITER> key <parameters> [options]`: makes a request to a limit, which is charged if it admits.
 
 use ratelimit_core::{Answer, Ask, Limiter, Manner, Taken, Time, with_limiter};
 use ratelimit_language::{CATALOG, Error, Request};
 
-use crate::server::{Access, Call, Command, Counter, Key, Keys, Outcome, Reply, clock};
+use crate::server::{Access, Call, Command, Counter, Key, KeyUse, Keys, Outcome, Reply, clock};
 
-/// The command of a row of the catalog.
+/// The command of a limiter, by its row in the catalog.
 pub struct Limit<const ROW: usize>;
 
-#[allow(clippy::indexing_slicing, reason = "checked when it is compiled")]
+#[allow(clippy::indexing_slicing, reason = "checked at compile time")]
 impl<const ROW: usize> Command for Limit<ROW> {
     const NAME: &'static str = CATALOG[ROW].name;
     const SYNTAX: &'static str = CATALOG[ROW].syntax;
     const SUMMARY: &'static str = CATALOG[ROW].summary;
     const COMPLEXITY: &'static str = CATALOG[ROW].complexity;
     const FLAGS: &'static str = CATALOG[ROW].flags;
-    const KEYS: Keys = Keys::Update;
+    const KEYS: Keys = Keys::First(KeyUse::Update);
 
     fn run(call: &Call<'_>) -> Result<Reply, Error> {
         let mut request = Request::default();
@@ -29,7 +29,7 @@ impl<const ROW: usize> Command for Limit<ROW> {
                 (peek(call, limiter, 0, request.at)?, 0)
             } else {
                 let taken = take(call, limiter, cost, manner, request.at)?;
-                call.decided(1, Counter::Row(ROW), Outcome::of(taken.verdict));
+                call.record(1, Counter::Row(ROW), Outcome::of(taken.verdict));
                 (taken.answer(), taken.granted)
             };
             Ok(match manner {
@@ -40,7 +40,7 @@ impl<const ROW: usize> Command for Limit<ROW> {
     }
 }
 
-/// Asks for a cost above 0, and charges it if it is admitted.
+/// Requests a cost above 0, and charges it if the limit admits it.
 pub fn take<L: Limiter>(
     call: &Call<'_>,
     limiter: &L,
@@ -58,7 +58,7 @@ pub fn take<L: Limiter>(
     Ok(taken)
 }
 
-/// The answer that a request would get.
+/// Returns the answer that a request would get, and changes nothing.
 pub fn peek<L: Limiter>(call: &Call<'_>, limiter: &L, cost: u64, at: Option<Time>) -> Result<Answer, Error> {
     let key = Key::open(call, 1, Access::Read)?;
     let place = key.find::<L::State>(limiter.length())?;

@@ -1,4 +1,4 @@
-//! The commands, one file for each story: parse, open the key, decide, write, reply.
+//! The commands. Each parses its arguments, opens its keys, decides, changes the keys, and replies.
 
 #![forbid(unsafe_code)]
 

@@ -1,13 +1,13 @@
 //! `RL.MULTI numkeys key [key ...] [COST cost] [AT at] [FORCE] LIMIT limiter parameter ... [ON i] [COST cost]
-//! [LIMIT ...]`, `RL.MULTIPEEK`, `RL.MULTIREFUND`: all limits on all keys, or none.
+//! [LIMIT ...]`, `RL.MULTIPEEK`, `RL.MULTIREFUND`: several limits on several keys.
 //!
-//! All limits are judged first; only if all of them admit, all are charged. What changed goes to replicas and the AOF
-//! in one command.
+//! All limits are judged first. If all of them admit, all are charged; else none is. The changes of all keys are
+//! replicated in one command.
 
 use ratelimit_core::{Joint, MAX_PAIRS, Part, Span, Time};
 use ratelimit_language::{Error, Multi as Arguments, Purpose, multi};
 
-use crate::server::{Access, Call, Command, Counter, Key, Keys, Outcome, Reply, clock, publish};
+use crate::server::{Access, Call, Command, Counter, Key, KeyUse, Keys, Outcome, Reply, clock, publish};
 
 pub struct Multi;
 pub struct MultiPeek;
@@ -18,7 +18,7 @@ const SYNTAX: &str =
 const WITHOUT_FORCE: &str =
     "numkeys key ... [COST cost] [AT at] {LIMIT limiter parameter ... [ON on] [COST cost]} ...";
 
-/// Where the number of keys and the first of them are.
+/// The places of the number of keys, and of the first key.
 const NUMBER: usize = 1;
 pub(super) const FIRST: usize = 2;
 
@@ -28,7 +28,7 @@ impl Command for Multi {
     const SUMMARY: &'static str = "Asks several limits on several keys at once, and charges all or none";
     const COMPLEXITY: &'static str = "The sum of the limiters' commands, for each key";
     const FLAGS: &'static str = "write deny-oom getkeys-api";
-    const KEYS: Keys = Keys::Numbered;
+    const KEYS: Keys = Keys::Counted(KeyUse::Update);
 
     fn run(call: &Call<'_>) -> Result<Reply, Error> {
         let (count, arguments) = parse(call, Purpose::Charge)?;
@@ -56,7 +56,7 @@ impl Command for MultiPeek {
     const SUMMARY: &'static str = "Replies what RL.MULTI would reply, and charges nothing";
     const COMPLEXITY: &'static str = Multi::COMPLEXITY;
     const FLAGS: &'static str = "readonly getkeys-api";
-    const KEYS: Keys = Keys::NumberedRead;
+    const KEYS: Keys = Keys::Counted(KeyUse::Read);
 
     fn run(call: &Call<'_>) -> Result<Reply, Error> {
         let (count, arguments) = parse(call, Purpose::Peek)?;
@@ -74,7 +74,7 @@ impl Command for MultiRefund {
     const SUMMARY: &'static str = "Gives back to several limits what was charged and not used";
     const COMPLEXITY: &'static str = Multi::COMPLEXITY;
     const FLAGS: &'static str = "write fast getkeys-api";
-    const KEYS: Keys = Keys::Numbered;
+    const KEYS: Keys = Keys::Counted(KeyUse::Update);
 
     fn run(call: &Call<'_>) -> Result<Reply, Error> {
         let (count, arguments) = parse(call, Purpose::Refund)?;
@@ -88,14 +88,14 @@ impl Command for MultiRefund {
     }
 }
 
-/// Parses the number of keys and all that follows them.
+/// Parses the number of keys, and the arguments after the keys.
 fn parse<'a>(call: &Call<'a>, purpose: Purpose) -> Result<(usize, Arguments<'a>), Error> {
     let count = keys(call)?;
     let arguments = call.parse(FIRST + count.., |arguments| multi(arguments, count as u64, purpose))?;
     Ok((count, arguments))
 }
 
-/// The number of keys. Behind them is one argument at least, and no two are the same.
+/// Returns the number of keys, after two checks: all keys differ, and an argument follows the last one.
 pub(super) fn keys(call: &Call<'_>) -> Result<usize, Error> {
     let count = call.parse(NUMBER..FIRST, |arguments| arguments.number("numkeys", 1, MAX_PAIRS as u64))?;
     let count = usize::try_from(count).unwrap_or(usize::MAX);
@@ -109,7 +109,7 @@ pub(super) fn keys(call: &Call<'_>) -> Result<usize, Error> {
     Ok(count)
 }
 
-/// Opens the keys; `charged` are the limits that the call may charge on one.
+/// Opens the keys. `named` returns the limits that the call may charge on a key, and that it names there.
 fn open<'c, 'p, 'a: 'p, P>(
     call: &'c Call<'a>,
     access: Access,
@@ -130,11 +130,11 @@ where
     (0..count).map(open).collect()
 }
 
-/// Ends the changes of all keys. A key that is fully reset after a refund is deleted.
+/// Commits the changes of all keys and publishes them. A key that is fully reset after a refund is deleted.
 fn commit(call: &Call<'_>, joint: &Joint<'_, '_>, keys: &mut [Key<'_, '_>], clock: Time, at: Time) {
     for (place, key) in keys.iter_mut().enumerate() {
         let (latest, reset) = joint.reset(place);
-        if joint.refunded(place) && reset == Span::ZERO && key.set_is_settled(at) {
+        if joint.refunded(place) && reset == Span::ZERO && key.set_is_reset(at) {
             key.delete();
         } else {
             key.commit(clock, latest, reset);
@@ -144,5 +144,5 @@ fn commit(call: &Call<'_>, joint: &Joint<'_, '_>, keys: &mut [Key<'_, '_>], cloc
 }
 
 fn reply(joint: &Joint<'_, '_>) -> Reply {
-    Reply::Several(joint.answers().collect())
+    Reply::Answers(joint.answers().collect())
 }

@@ -1,10 +1,10 @@
-//! `RL.PEEK key LIMITER <parameters> [COST cost] [AT at]`: asks, and charges nothing.
+//! `RL.PEEK key LIMITER <parameters> [COST cost] [AT at]`: replies as the limiter's command would, and charges nothing.
 
 use ratelimit_core::{AnyLimiter, Manner, with_limiter};
 use ratelimit_language::{Arguments, Error, Request, find};
 
 use super::limit::peek;
-use crate::server::{Call, Command, Keys, Reply};
+use crate::server::{Call, Command, KeyUse, Keys, Reply};
 
 pub struct Peek;
 
@@ -14,7 +14,7 @@ impl Command for Peek {
     const SUMMARY: &'static str = "Replies what a limiter's command would reply, and charges nothing";
     const COMPLEXITY: &'static str = "As the limiter's command";
     const FLAGS: &'static str = "readonly";
-    const KEYS: Keys = Keys::Read;
+    const KEYS: Keys = Keys::First(KeyUse::Read);
 
     fn run(call: &Call<'_>) -> Result<Reply, Error> {
         let mut request = Request::default();

@@ -1,20 +1,20 @@
 //! `RL.XADD key maxlen id field value [field value ...]`, `RL.LPUSH` and `RL.RPUSH key maxlen element [element ...]`:
-//! adds to a stream or a list, unless that would then hold more than `maxlen`.
+//! add to a stream or a list, unless it would then hold more than `maxlen` entries.
 //!
-//! A bounded queue: the consumers set the pace, and an entry that does not fit is refused. The queue is an ordinary
-//! stream or list, and the server's own command adds to it.
+//! The stream or list is a bounded queue. Its consumers make room, and an entry that does not fit is refused. The
+//! server's own command adds to it, so any other command works on it too.
 
 use std::ffi::CStr;
 
 use ratelimit_language::Error;
 
-use crate::server::{Call, Command, Counter, Keys, Outcome, Queue, Reply, queue_length};
+use crate::server::{Call, Command, Counter, KeyUse, Keys, Outcome, Queue, Reply, queue_length};
 
 pub struct XAdd;
 pub struct LPush;
 pub struct RPush;
 
-/// Where the key and the arguments after `maxlen` are.
+/// The places of the key, and of the first argument after `maxlen`.
 const KEY: usize = 1;
 const REST: usize = 3;
 
@@ -24,14 +24,14 @@ impl Command for XAdd {
     const SUMMARY: &'static str = "Appends to a stream, unless it would then be too long";
     const COMPLEXITY: &'static str = "O(1)";
     const FLAGS: &'static str = "write deny-oom fast";
-    const KEYS: Keys = Keys::Insert;
+    const KEYS: Keys = Keys::First(KeyUse::Insert);
 
     fn run(call: &Call<'_>) -> Result<Reply, Error> {
         let pairs = call.len().saturating_sub(REST + 1);
         if pairs == 0 || !pairs.is_multiple_of(2) {
             return Err(Error::Arity);
         }
-        // The server would take an option of XADD, such as a second bound on the length.
+        // In place of the id, the server would accept an option of `XADD`, such as another bound on the length.
         if !call.arguments(REST).next().is_some_and(may_be_id) {
             return Err(Error::StreamId);
         }
@@ -45,7 +45,7 @@ impl Command for LPush {
     const SUMMARY: &'static str = "Pushes all elements to a list's head, unless it would then be too long";
     const COMPLEXITY: &'static str = "O(N) where N is the number of elements pushed";
     const FLAGS: &'static str = "write deny-oom fast";
-    const KEYS: Keys = Keys::Insert;
+    const KEYS: Keys = Keys::First(KeyUse::Insert);
 
     fn run(call: &Call<'_>) -> Result<Reply, Error> {
         push(call, c"LPUSH", Counter::LPush)
@@ -72,7 +72,7 @@ fn push(call: &Call<'_>, command: &CStr, counter: Counter) -> Result<Reply, Erro
     }
 }
 
-/// Adds all entries or none; replies what the server's command replies, or nil.
+/// Adds all entries or none. Returns the reply of the server's own command, or nil if the entries do not fit.
 fn add(
     call: &Call<'_>,
     command: &CStr,
@@ -82,17 +82,18 @@ fn add(
 ) -> Result<Reply, Error> {
     let longest = call.parse(KEY + 1..REST, |arguments| arguments.count("maxlen"))?;
     if queue_length(call, KEY, queue)?.saturating_add(entries) > longest.get() {
-        call.decided(KEY, counter, Outcome::Refused);
+        call.record(KEY, counter, Outcome::Refused);
         return Ok(Reply::Null);
     }
     let reply = call.forward(command, KEY, REST)?;
     if !reply.is_error() {
-        call.decided(KEY, counter, Outcome::Admitted);
+        call.record(KEY, counter, Outcome::Admitted);
     }
     Ok(Reply::Forwarded(reply))
 }
 
-/// Whether it looks like an id of an entry to be made: `*`, `1700000000000`, `1700000000000-1`, `1700000000000-*`.
+/// Returns whether a word has the form of a new entry's id: `*`, `1700000000000`, `1700000000000-1` or
+/// `1700000000000-*`.
 fn may_be_id(word: &[u8]) -> bool {
     let number = |digits: &[u8]| !digits.is_empty() && digits.iter().all(u8::is_ascii_digit);
     let mut parts = word.splitn(2, |byte| *byte == b'-');

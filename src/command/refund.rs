@@ -1,11 +1,11 @@
-//! `RL.REFUND key LIMITER <parameters> [COST cost] [AT at]`: gives back what was charged and not used.
+//! `RL.REFUND key LIMITER <parameters> [COST cost] [AT at]`: gives a charged cost back to a limit.
 
 use ratelimit_core::{Answer, Ask, Limiter, Manner, Span, Time, Verdict, with_limiter};
 use ratelimit_language::{Error, Request};
 
 use super::limit::peek;
 use super::peek::parse;
-use crate::server::{Access, Call, Command, Key, Keys, Reply, clock};
+use crate::server::{Access, Call, Command, Key, KeyUse, Keys, Reply, clock};
 
 pub struct Refund;
 
@@ -15,7 +15,7 @@ impl Command for Refund {
     const SUMMARY: &'static str = "Gives back to a limiter what was charged and not used";
     const COMPLEXITY: &'static str = "As the limiter's command";
     const FLAGS: &'static str = "write fast";
-    const KEYS: Keys = Keys::Update;
+    const KEYS: Keys = Keys::First(KeyUse::Update);
 
     fn run(call: &Call<'_>) -> Result<Reply, Error> {
         let mut request = Request::default();
@@ -33,7 +33,7 @@ impl Command for Refund {
     }
 }
 
-/// A key that is fully reset afterwards is deleted; a missing one stays missing.
+/// Gives the cost back. A key that is then fully reset is deleted, and a missing key stays missing.
 fn refund<L: Limiter>(call: &Call<'_>, limiter: &L, cost: u64, at: Option<Time>) -> Result<Answer, Error> {
     let clock = clock();
     let mut key = Key::open(call, 1, Access::Write)?;
@@ -42,7 +42,7 @@ fn refund<L: Limiter>(call: &Call<'_>, limiter: &L, cost: u64, at: Option<Time>)
     let mut ask = Ask::new(place, at, cost, Manner::Strict);
     let refunded = ask.refund(&mut key, limiter)?;
     let gauge = ask.gauge(&key, limiter);
-    if refunded && gauge.reset == Span::ZERO && key.set_is_settled(at) {
+    if refunded && gauge.reset == Span::ZERO && key.set_is_reset(at) {
         key.delete();
     } else {
         key.commit(clock, ask.now(), gauge.reset);

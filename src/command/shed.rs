@@ -1,10 +1,10 @@
-//! `RL.SHED key utilization [options]`: reports how busy the workers are, and decides by chance for the caller.
+//! `RL.SHED key utilization [options]`: records the utilization of a worker, and sheds the call by chance.
 
 use ratelimit_core::limiter::Amount;
 use ratelimit_core::{Span, State};
 use ratelimit_language::{Error, shed};
 
-use crate::server::{Access, Call, Command, Counter, Key, Keys, Outcome, Reply, chance, clock};
+use crate::server::{Access, Call, Command, Counter, Key, KeyUse, Keys, Outcome, Reply, chance, clock};
 
 pub struct Shed;
 
@@ -15,7 +15,7 @@ impl Command for Shed {
     const SUMMARY: &'static str = "Sheds load with a chance that grows while workers are overloaded";
     const COMPLEXITY: &'static str = "O(1)";
     const FLAGS: &'static str = "write deny-oom fast";
-    const KEYS: Keys = Keys::Update;
+    const KEYS: Keys = Keys::First(KeyUse::Update);
 
     fn run(call: &Call<'_>) -> Result<Reply, Error> {
         let report = call.parse(2.., shed)?;
@@ -23,23 +23,23 @@ impl Command for Shed {
         let now = report.at.unwrap_or(clock);
         let shed = report.shed;
         let mut key = Key::open(call, 1, Access::Write)?;
-        key.whole::<Amount>()?;
-        key.change_whole(
+        key.lone::<Amount>()?;
+        key.change_lone(
             Span::ZERO,
             || shed.fresh(now),
             |amount, out| {
                 Amount::encode_change(&shed.report(amount, now, report.utilization), out);
             },
         )?;
-        let amount = key.whole::<Amount>()?;
+        let amount = key.lone::<Amount>()?;
         let shed_chance = amount.map_or(0.0, |amount| shed.chance(amount));
         let last = amount.map_or(now, State::last);
         key.commit(clock, now.max(last), shed.silence());
         key.publish();
         drop(key);
-        // Random bytes are dear: none where nothing is shed.
+        // Random bytes are expensive, so none are read if the chance is 0.
         let limited = shed_chance > 0.0 && chance() < shed_chance;
-        call.decided(1, Counter::Shed, if limited { Outcome::Refused } else { Outcome::Admitted });
+        call.record(1, Counter::Shed, if limited { Outcome::Refused } else { Outcome::Admitted });
         Ok(Reply::Chance(limited, shed_chance))
     }
 }

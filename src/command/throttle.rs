@@ -1,13 +1,13 @@
-//! `RL.THROTTLE` and `CL.THROTTLE key max_burst count period [quantity] [AT at]`: redis-cell's command.
+//! `RL.THROTTLE` and `CL.THROTTLE key max_burst count period [quantity [AT at]]`: the command of redis-cell.
 //!
-//! The limiter is `RL.GCRA`'s and so is the state; times are in whole seconds, and `retry_after` is -1 also where the
-//! request was admitted.
+//! Limiter and state are those of `RL.GCRA`. Durations are in whole seconds. The `retry_after` of an admitted request
+//! is -1.
 
 use ratelimit_core::Manner;
 use ratelimit_language::{Cell, Error, cell};
 
 use super::limit::{peek, take};
-use crate::server::{Call, Command, Counter, Keys, Outcome, Reply};
+use crate::server::{Call, Command, Counter, KeyUse, Keys, Outcome, Reply};
 
 pub struct Throttle;
 pub struct CellThrottle;
@@ -18,7 +18,7 @@ impl Command for Throttle {
     const SUMMARY: &'static str = "Limits a rate by the generic cell rate algorithm, as redis-cell does";
     const COMPLEXITY: &'static str = "O(1)";
     const FLAGS: &'static str = "write deny-oom fast";
-    const KEYS: Keys = Keys::Update;
+    const KEYS: Keys = Keys::First(KeyUse::Update);
 
     fn run(call: &Call<'_>) -> Result<Reply, Error> {
         let Cell { gcra, quantity, at } = call.parse(2.., cell)?;
@@ -26,7 +26,7 @@ impl Command for Throttle {
             return peek(call, &gcra, 0, at).map(Reply::Cell);
         }
         let taken = take(call, &gcra, quantity, Manner::Strict, at)?;
-        call.decided(1, Counter::Throttle, Outcome::of(taken.verdict));
+        call.record(1, Counter::Throttle, Outcome::of(taken.verdict));
         Ok(Reply::Cell(taken.answer()))
     }
 }

@@ -1,18 +1,18 @@
 //! The functions of the server that the module calls.
 //!
-//! They are pointers that the server fills in at load; one that it does not have stays null. Those in the list are
-//! needed: without one of them the load is refused, with a line in the log that names it. The others are for newer
-//! servers, and each is looked for where it is used.
+//! Each is a pointer that the server fills in at load; it stays null if the server lacks the function. The module needs
+//! those in the list below. If one is missing, the load fails with a line in the log that names it. The code that calls
+//! any other function first checks its pointer.
 
 use std::ffi::c_int;
 
 use redis_module::raw::Status;
 
-/// What the server's functions return when all is well.
+/// The status that the server's functions return on success.
 pub const OK: c_int = Status::Ok as c_int;
 
-/// Calls a needed function, in an unsafe block. The pointer is there: [`missing`] was asked at load, and a function
-/// that is not in the list below does not compile.
+/// Calls a needed function, in an unsafe block. Its pointer is not null, because the load fails if [`missing`] finds
+/// one that is. A function that is not in the list below does not compile.
 macro_rules! api {
     ($function:ident($($argument:expr),* $(,)?)) => {{
         let () = $crate::server::api::listed::$function;
@@ -23,9 +23,9 @@ pub(super) use api;
 
 macro_rules! needed {
     ($($function:ident)*) => {
-        /// The first needed function that the server lacks.
+        /// Returns the first needed function that the server lacks.
         fn first_missing() -> Option<&'static str> {
-            // SAFETY: the pointers are written once, before the module's code runs, on this thread.
+            // SAFETY: the server wrote the pointers before the module's code ran, on this thread. They do not change.
             unsafe {
                 $({
                     let function = redis_module::raw::$function;
@@ -38,7 +38,7 @@ macro_rules! needed {
         }
 
         /// A name for each needed function.
-        #[allow(non_upper_case_globals, dead_code, reason = "functions' names; the crate itself calls two of them")]
+        #[allow(non_upper_case_globals, dead_code, reason = "names of functions; the crate calls two of them")]
         pub(super) mod listed {
             $(pub const $function: () = ();)*
         }
@@ -96,7 +96,7 @@ needed! {
     RedisModule_WrongArity
 }
 
-/// The first needed function that the server lacks; `pretended` is one to take for missing.
+/// Returns the first needed function that the server lacks. A test can pretend that one is missing.
 pub fn missing(pretended: Option<&'static str>) -> Option<&'static str> {
     pretended.or_else(first_missing)
 }

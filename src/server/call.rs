@@ -1,101 +1,102 @@
-//! One call of a command: the arguments, and the door that no panic passes.
+//! A call of a command: its arguments, and the function by which the server enters it.
 
 use std::ffi::c_int;
 use std::ops::RangeBounds;
 use std::slice;
 
+use ratelimit_language::{Arguments, Error};
 use redis_module::raw::{RedisModuleCtx, RedisModuleString};
 
 use super::api::{OK, api};
 use super::guard::guarded;
-use super::register::{Command, numbered};
+use super::register::{Command, KeyUse, Keys};
 use super::reply::{self, Reply};
-use super::stats;
-use ratelimit_language::{Arguments, Error};
+use super::settings;
 
-/// As many words as nearly every call has, or more; and as many as those that name several limits have.
-const FEW: usize = 8;
-const SOME: usize = 48;
+/// Nearly all calls have at most this number of arguments to parse.
+const SHORT: usize = 8;
+/// Nearly all calls with several limits have at most this number.
+const LONG: usize = 48;
 
-/// A call in progress.
+/// A running call.
 pub struct Call<'a> {
     pub(super) ctx: *mut RedisModuleCtx,
     argv: &'a [*mut RedisModuleString],
 }
 
 impl<'a> Call<'a> {
-    /// The argument at a place; the command's name is at 0.
+    /// The argument at `place`. The command's name is at place 0.
     pub(super) fn argument(&self, place: usize) -> Result<*mut RedisModuleString, Error> {
         self.argv.get(place).copied().ok_or(Error::Arity)
     }
 
-    /// The arguments from a place on.
+    /// The arguments from the place `from` on.
     pub(super) fn strings(&self, from: usize) -> &'a [*mut RedisModuleString] {
         self.argv.get(from..).unwrap_or(&[])
     }
 
-    /// The bytes of the arguments from a place on.
+    /// The bytes of the arguments from the place `from` on.
     pub fn arguments(&self, from: usize) -> impl Iterator<Item = &'a [u8]> + use<'a> {
         self.strings(from).iter().map(|string| bytes(*string))
     }
 
-    /// How many arguments there are, with the command's name.
+    /// The number of arguments, counting the command's name.
     pub fn len(&self) -> usize {
         self.argv.len()
     }
 
-    /// Parses the arguments at these places.
+    /// Parses the arguments at `places`.
     pub fn parse<T>(
         &self,
         places: impl RangeBounds<usize>,
         parse: impl FnOnce(&mut Arguments<'_, 'a>) -> Result<T, Error>,
     ) -> Result<T, Error> {
-        // So that no call but a very wordy one allocates.
-        let mut few: [&'a [u8]; FEW] = [&[]; FEW];
-        let mut some: [&'a [u8]; SOME];
-        let many: Vec<&'a [u8]>;
+        // Only a very long call allocates.
+        let mut short: [&'a [u8]; SHORT] = [&[]; SHORT];
+        let mut long: [&'a [u8]; LONG];
+        let allocated: Vec<&'a [u8]>;
         let strings =
             self.argv.get((places.start_bound().cloned(), places.end_bound().cloned())).unwrap_or(&[]);
-        let words = if strings.len() <= FEW {
-            filled(&mut few, strings)
-        } else if strings.len() <= SOME {
-            some = [&[]; SOME];
-            filled(&mut some, strings)
+        let words = if strings.len() <= SHORT {
+            filled(&mut short, strings)
+        } else if strings.len() <= LONG {
+            long = [&[]; LONG];
+            filled(&mut long, strings)
         } else {
-            many = strings.iter().map(|string| bytes(*string)).collect();
-            &many
+            allocated = strings.iter().map(|string| bytes(*string)).collect();
+            &allocated
         };
-        parse(&mut Arguments::new(words, stats::bounds()))
+        parse(&mut Arguments::new(words, settings::bounds()))
     }
 
-    /// Sends the arguments as they are to replicas and the AOF; for commands that look at no clock.
+    /// Replicates the call with its own arguments. It is for commands that read no clock.
     pub fn replicate_verbatim(&self) {
         // SAFETY: `ctx` is the context of the running command.
         unsafe { api!(RedisModule_ReplicateVerbatim(self.ctx)) };
     }
 }
 
-/// The bytes of these strings, for which there is room.
+/// Fills a buffer with the bytes of strings, and returns the filled part. The buffer is long enough.
 #[inline(always)]
-fn filled<'b, 'a>(room: &'b mut [&'a [u8]], strings: &[*mut RedisModuleString]) -> &'b [&'a [u8]] {
-    room.iter_mut().zip(strings).for_each(|(word, string)| *word = bytes(*string));
-    room.get(..strings.len()).unwrap_or(&[])
+fn filled<'b, 'a>(buffer: &'b mut [&'a [u8]], strings: &[*mut RedisModuleString]) -> &'b [&'a [u8]] {
+    buffer.iter_mut().zip(strings).for_each(|(word, string)| *word = bytes(*string));
+    buffer.get(..strings.len()).unwrap_or(&[])
 }
 
 fn bytes<'a>(string: *mut RedisModuleString) -> &'a [u8] {
     let mut length = 0;
-    // SAFETY: `string` is an argument of the running command and lives as long as the call; its bytes are not
-    // changed meanwhile. The pointer is never null, also when the length is 0.
+    // SAFETY: `string` is an argument of the running command. It lives as long as the call, and its bytes do not
+    // change. The pointer is never null, even if the length is 0.
     unsafe {
         let start = api!(RedisModule_StringPtrLen(string, &raw mut length));
         slice::from_raw_parts(start.cast(), length)
     }
 }
 
-/// Where the server enters a command.
+/// The function that the server calls to run a command.
 ///
-/// A panic that left this function would abort the server. It becomes an error reply instead; a command replies
-/// last, so nothing was replied before.
+/// A panic that left this function would abort the server, so it becomes an error reply. A command sends its reply
+/// last, so a command that panics has sent none.
 pub extern "C" fn enter<C: Command>(
     ctx: *mut RedisModuleCtx,
     argv: *mut *mut RedisModuleString,
@@ -104,33 +105,35 @@ pub extern "C" fn enter<C: Command>(
     let replied = guarded(false, || {
         // SAFETY: the server passes `argc` arguments, which live as long as the call.
         let argv = unsafe { slice::from_raw_parts(argv, usize::try_from(argc).unwrap_or(0)) };
-        if let Some(flags) = numbered(C::KEYS) {
-            // SAFETY: the context of a command, which was entered to be run, or to tell its keys.
+        let call = Call { ctx, argv };
+        if let Keys::Counted(key_use) = C::KEYS {
+            // SAFETY: `ctx` is the context of a command that was entered to be run or to report its keys.
             if unsafe { api!(RedisModule_IsKeysPositionRequest(ctx)) } != 0 {
-                tell_keys(&Call { ctx, argv }, flags);
+                report_keys(&call, key_use);
                 return true;
             }
         }
-        let reply = C::run(&Call { ctx, argv }).unwrap_or_else(Reply::Error);
-        // SAFETY: `ctx` is the context of the running command, which has replied nothing so far.
+        let reply = C::run(&call).unwrap_or_else(Reply::Error);
+        // SAFETY: `ctx` is the context of the running command, which has sent no reply yet.
         unsafe { reply::send(ctx, &reply) };
         true
     });
     if !replied {
-        // SAFETY: as above: sending a reply is the last thing that a command does, and does not panic.
+        // SAFETY: `ctx` is the context of the running command. Sending a reply does not panic, so none was sent.
         unsafe { reply::send(ctx, &Reply::Error(Error::Internal)) };
     }
     OK
 }
 
-/// Tells the server where the keys are of a command whose first argument says how many there are. A cluster asks for
-/// them in this way only.
-fn tell_keys(call: &Call<'_>, flags: u32) {
-    let keys = u64::try_from(call.len()).unwrap_or(0).saturating_sub(2);
-    // A number that cannot be right is for the command itself to tell.
-    let count = call.parse(1..2, |words| words.number("numkeys", 1, keys)).unwrap_or(0);
+/// Reports the places of the keys to the server. The first argument is their number, and the keys follow.
+///
+/// A cluster learns the keys of such a command in this way only.
+fn report_keys(call: &Call<'_>, key_use: KeyUse) {
+    let most = u64::try_from(call.len()).unwrap_or(0).saturating_sub(2);
+    // For a wrong number no key is reported. The command itself then replies the error.
+    let count = call.parse(1..2, |words| words.number("numkeys", 1, most)).unwrap_or(0);
     for place in (2..).take(usize::try_from(count).unwrap_or(0)) {
-        // SAFETY: the context of a command that was asked for its keys.
-        unsafe { api!(RedisModule_KeyAtPosWithFlags(call.ctx, place, flags.cast_signed())) };
+        // SAFETY: `ctx` is the context of a command that was entered to report its keys.
+        unsafe { api!(RedisModule_KeyAtPosWithFlags(call.ctx, place, key_use.flags().cast_signed())) };
     }
 }

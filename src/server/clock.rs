@@ -4,14 +4,16 @@ use redis_module::raw::RedisModule_CachedMicroseconds;
 
 use ratelimit_core::Time;
 
-/// The server's now; read it once per command. Newer servers offer the instant at which the command began, the same
-/// for all calls of a transaction or a script; elsewhere it is the system's clock.
+/// Returns the current instant. A command reads it once.
+///
+/// Newer servers return the instant at which the command began. It is the same for all calls of a transaction or a
+/// script. On other servers it is the system's time.
 pub fn clock() -> Time {
-    // SAFETY: a function of the server without arguments, if it has it.
+    // SAFETY: the pointer was checked, and the function takes no arguments.
     let cached = unsafe { RedisModule_CachedMicroseconds.map(|microseconds| microseconds()) };
     let micros = cached.unwrap_or_else(|| {
         let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-        // SAFETY: `now` is a timespec of our own.
+        // SAFETY: `now` is a valid timespec that only this function uses.
         unsafe { libc::clock_gettime(libc::CLOCK_REALTIME, &raw mut now) };
         now.tv_sec.saturating_mul(1_000_000).saturating_add(now.tv_nsec / 1000)
     });

@@ -1,11 +1,11 @@
-//! Chance, from the server.
+//! Random numbers from the server.
 
 use super::api::api;
 
-/// A number from 0 up to but not 1, each as likely as any other.
+/// Returns a random number of the uniform distribution on [0, 1).
 pub fn chance() -> f64 {
     let mut bytes = [0; 8];
-    // SAFETY: the server fills the buffer that it is given the length of.
+    // SAFETY: the server writes at most as many bytes as the buffer has.
     unsafe { api!(RedisModule_GetRandomBytes(bytes.as_mut_ptr(), bytes.len())) };
     #[allow(clippy::cast_precision_loss, reason = "53 bits, which an f64 holds exactly")]
     let numerator = (u64::from_le_bytes(bytes) >> 11) as f64;

@@ -1,4 +1,4 @@
-//! For the tests of the nets that catch panics: a load of a value that panics on purpose.
+//! A load of a value that panics on purpose, to test that panics are caught.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 

@@ -1,4 +1,4 @@
-//! An open key of the server's, of whatever type.
+//! The server's handle of an open key, of any type.
 
 use std::ffi::c_int;
 use std::mem::ManuallyDrop;
@@ -12,28 +12,28 @@ use super::call::Call;
 use super::native_type::TYPE;
 use super::value::Value;
 
-/// What an open key is for.
+/// Whether a key is opened to be changed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Access {
     Read,
     Write,
 }
 
-/// What a queue is made of.
+/// The type of a key that is a queue.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Queue {
     Stream,
     List,
 }
 
-/// How long the stream or list at a place is; 0 if there is none.
+/// Returns the length of the stream or list that is the argument at `place`; 0 if the key is missing.
 pub fn queue_length(call: &Call<'_>, place: usize, queue: Queue) -> Result<u64, Error> {
     let handle = Handle::open(call, place, Access::Read)?;
     let wanted = match queue {
         Queue::Stream => KeyType::Stream,
         Queue::List => KeyType::List,
     };
-    // SAFETY: the handle is open; the server takes a null one for a missing key.
+    // SAFETY: the handle is open, or null for a missing key, which both functions accept.
     let (found, length) =
         unsafe { (api!(RedisModule_KeyType(handle.key)), api!(RedisModule_ValueLength(handle.key))) };
     if found == KeyType::Empty as c_int || found == wanted as c_int {
@@ -43,16 +43,16 @@ pub fn queue_length(call: &Call<'_>, place: usize, queue: Queue) -> Result<u64, 
     }
 }
 
-/// Closed when dropped.
+/// An open key. Dropping it closes the key.
 pub(super) struct Handle<'c, 'a> {
     call: &'c Call<'a>,
     name: *mut RedisModuleString,
-    /// Null if the key does not exist and was opened to look.
+    /// Null if the key is missing and was opened for reading.
     key: *mut RedisModuleKey,
 }
 
 impl<'c, 'a> Handle<'c, 'a> {
-    /// Opens the key that is an argument of the call.
+    /// Opens the key that is the argument at `place`.
     #[inline(always)]
     pub(super) fn open(call: &'c Call<'a>, place: usize, access: Access) -> Result<Self, Error> {
         let name = call.argument(place)?;
@@ -60,29 +60,29 @@ impl<'c, 'a> Handle<'c, 'a> {
             Access::Read => REDISMODULE_READ,
             Access::Write => REDISMODULE_READ | REDISMODULE_WRITE,
         };
-        // SAFETY: the context and an argument of the running command.
+        // SAFETY: context and name are those of the running command.
         let key = unsafe { api!(RedisModule_OpenKey(call.ctx, name, mode.cast_signed())) };
         Ok(Handle { call, name, key })
     }
 
-    /// The value of the key; `None` if the key does not exist.
+    /// Returns the module's value of the key; `None` if the key is missing.
     #[inline(always)]
     pub(super) fn value(&self) -> Result<Option<ManuallyDrop<Value>>, Error> {
-        // SAFETY: the handle is open; the server takes a null one for a missing key. A value of the module's type came
-        // from `set_value` or a loader, and only the running command uses it.
+        // SAFETY: the handle is open, or null for a missing key, which these functions accept. A value of the module's
+        // type came from `set_value` or `rdb_load`, and only the running command uses it.
         unsafe {
             let module_type = api!(RedisModule_ModuleTypeGetType(self.key));
             if !module_type.is_null() && module_type == *TYPE.raw_type.as_ptr() {
-                return Ok(Value::kept(api!(RedisModule_ModuleTypeGetValue(self.key))));
+                return Ok(Value::from_raw(api!(RedisModule_ModuleTypeGetValue(self.key))));
             }
             let missing = api!(RedisModule_KeyType(self.key)) == KeyType::Empty as c_int;
             if missing { Ok(None) } else { Err(Error::WrongType) }
         }
     }
 
-    /// Makes the key hold a value, without an expiry; what it held before is freed.
+    /// Makes the key hold a value, without an expiry. The server frees the old value.
     pub(super) fn set_value(&self, value: Value) -> ManuallyDrop<Value> {
-        // SAFETY: the key is open for writing, and takes the value over.
+        // SAFETY: the key is open for writing. The server owns the value from now on, so it is not dropped here.
         unsafe {
             let module_type = *TYPE.raw_type.as_ptr();
             let value = ManuallyDrop::new(value);
@@ -91,37 +91,37 @@ impl<'c, 'a> Handle<'c, 'a> {
         }
     }
 
-    /// When the key expires, in ms since the epoch; `None` is never.
-    pub(super) fn deadline(&self) -> Option<u64> {
+    /// The key's expiry in ms since the epoch; `None` if it does not expire.
+    pub(super) fn expiry(&self) -> Option<u64> {
         // SAFETY: the handle is open.
         u64::try_from(unsafe { api!(RedisModule_GetAbsExpire(self.key)) }).ok()
     }
 
-    pub(super) fn set_deadline(&self, millis: u64) {
+    pub(super) fn set_expiry(&self, millis: u64) {
         // SAFETY: the key is open for writing.
         unsafe { api!(RedisModule_SetAbsExpire(self.key, clamped(millis))) };
     }
 
-    /// The key's name.
     pub(super) fn name(&self) -> *mut RedisModuleString {
         self.name
     }
 
-    /// Takes the key out of the keyspace. A large value is freed on another thread.
+    /// Deletes the key. The server frees a large value on another thread.
     pub(super) fn unlink(&self) {
         // SAFETY: the key is open for writing.
         unsafe { api!(RedisModule_UnlinkKey(self.key)) };
     }
 
-    /// Wakes clients that watch the key.
+    /// Signals the change to clients that watch or track the key.
     pub(super) fn signal(&self) {
-        // SAFETY: the context and an argument of the running command.
+        // SAFETY: context and name are those of the running command.
         unsafe { api!(RedisModule_SignalModifiedKey(self.call.ctx, self.name)) };
     }
 
     /// Sends a payload for the key to replicas and the AOF.
     pub(super) fn replicate(&self, payload: &[u8]) {
-        // SAFETY: the format asks for a string object and a buffer with its length.
+        // SAFETY: context and name are those of the running command. The format `sb` takes a string object, then a
+        // buffer and its length.
         unsafe {
             api!(RedisModule_Replicate(
                 self.call.ctx,
@@ -137,7 +137,7 @@ impl<'c, 'a> Handle<'c, 'a> {
 
 impl Drop for Handle<'_, '_> {
     fn drop(&mut self) {
-        // SAFETY: the handle was opened by us; the server takes a null one.
+        // SAFETY: `open` opened the handle, and nothing uses it afterwards. The server accepts null.
         unsafe { api!(RedisModule_CloseKey(self.key)) };
     }
 }

@@ -1,12 +1,9 @@
-//! Loading: what the server must have, the options, the type, the settings, the commands.
+//! Loads the module: checks the server, then registers the type, the settings and the commands.
 
-use std::ffi::{c_int, c_uint};
+use std::ffi::c_uint;
 use std::panic::PanicHookInfo;
 use std::sync::OnceLock;
 
-use redis_module::configuration::{
-    ConfigurationFlags, register_bool_configuration, register_i64_configuration,
-};
 use redis_module::logging::log_warning;
 use redis_module::raw::{
     REDISMODULE_OPTION_NO_IMPLICIT_SIGNAL_MODIFIED, REDISMODULE_OPTIONS_HANDLE_IO_ERRORS,
@@ -18,17 +15,26 @@ use super::api::{OK, api, missing};
 use super::guard::guarded;
 use super::info::info_outside_crashes;
 use super::native_type::TYPE;
-use super::register::{Entry, OURS, register};
-use super::stats::{DEFAULT_MOST, EVENTS, MAX_LEASES, MAX_LOG_ENTRIES};
+use super::register::{Entry, register};
+use super::settings;
+
+/// Valkey 9 may move the module's keys by atomic slot migration, which uses the AOF rewrite. Redis ignores this option.
+const HANDLE_ATOMIC_SLOT_MIGRATION: c_uint = 1 << 5;
+
+/// Each call of `RedisModule_SetModuleOptions` overwrites the options of the call before, so all are set at once.
+const OPTIONS: c_uint = REDISMODULE_OPTIONS_HANDLE_IO_ERRORS
+    | REDISMODULE_OPTIONS_HANDLE_REPL_ASYNC_LOAD
+    | REDISMODULE_OPTION_NO_IMPLICIT_SIGNAL_MODIFIED
+    | HANDLE_ATOMIC_SLOT_MIGRATION;
 
 static HELP: OnceLock<Vec<String>> = OnceLock::new();
 
-/// What `RL.HELP` tells: for each command its syntax, and below what it does.
+/// The lines of `RL.HELP`: for each command its syntax, and its summary below it.
 pub fn help() -> &'static [String] {
     HELP.get().map_or(&[], Vec::as_slice)
 }
 
-/// Sets the module up. Refuses, with a line in the log, on a server that lacks something needed.
+/// Loads the module. Fails, with a line in the log, if the server lacks a function that the module needs.
 pub fn load(context: &Context, arguments: &[RedisString], commands: &[&[Entry]]) -> Status {
     match guarded(Err("internal error".into()), || try_load(context, arguments, commands)) {
         Ok(()) => Status::Ok,
@@ -40,67 +46,66 @@ pub fn load(context: &Context, arguments: &[RedisString], commands: &[&[Entry]])
 }
 
 fn try_load(context: &Context, arguments: &[RedisString], commands: &[&[Entry]]) -> Result<(), String> {
-    if let Some(function) = missing(pretended(arguments)?) {
+    if let Some(function) = missing(pretended_missing(arguments)?) {
         return Err(format!("the server has no {function}; Redis 7.0 or Valkey 7.2 at least is needed"));
     }
     let ctx = context.get_raw();
     TYPE.create_data_type(ctx)?;
-    // One call sets all options: each call overwrites the one before.
-    let options = REDISMODULE_OPTIONS_HANDLE_IO_ERRORS
-        | REDISMODULE_OPTIONS_HANDLE_REPL_ASYNC_LOAD
-        | REDISMODULE_OPTION_NO_IMPLICIT_SIGNAL_MODIFIED
-        | HANDLE_ATOMIC_SLOT_MIGRATION;
     // SAFETY: `ctx` is the context of the load.
-    unsafe { api!(RedisModule_SetModuleOptions(ctx, options.cast_signed())) };
-    register_bool_configuration(context, "events", &EVENTS, false, ConfigurationFlags::DEFAULT, None);
-    for (name, setting) in [("max-leases", &MAX_LEASES), ("max-log-entries", &MAX_LOG_ENTRIES)] {
-        let flags = ConfigurationFlags::DEFAULT;
-        register_i64_configuration(context, name, setting, DEFAULT_MOST, 1, 100_000_000, flags, None);
-    }
+    unsafe { api!(RedisModule_SetModuleOptions(ctx, OPTIONS.cast_signed())) };
+    settings::register(context);
     // SAFETY: `ctx` is the context of the load.
     if unsafe { api!(RedisModule_LoadConfigs(ctx)) } != OK {
         return Err("a ratelimit.* setting is not what it may be".into());
     }
     register_info_function(ctx, Some(info_outside_crashes));
     std::panic::set_hook(Box::new(log_panic));
-    // SAFETY: `ctx` is the context of the load; a server that knows no categories of modules has no such function.
-    let own_category = unsafe {
-        RedisModule_AddACLCategory.is_some_and(|add| add(ctx, c"ratelimit".as_ptr()) == c_int::from(false))
-    };
-    let lines = commands.iter().copied().flatten().flat_map(Entry::help);
-    // A second load in one process is of another copy of the library.
-    _ = HELP.set(lines.collect());
+    // SAFETY: `ctx` is the context of the load. Servers without categories of modules lack the function.
+    let own_category =
+        unsafe { RedisModule_AddACLCategory.is_some_and(|add| add(ctx, c"ratelimit".as_ptr()) == OK) };
+    let commands = || commands.iter().copied().flatten();
+    // The cell is empty: a process that loads the module again loads another copy of the library.
+    _ = HELP.set(commands().flat_map(Entry::help).collect());
     #[cfg(feature = "fault-injection")]
-    for command in commands.iter().copied().flatten().filter(|command| command.prefix != OURS) {
-        // SAFETY: `ctx` is the context of the load.
-        arguments.first().and_then(|_| unsafe { register(ctx, command, own_category) });
+    if !arguments.is_empty() {
+        take_names(context, commands().filter(|command| !command.is_own()), own_category);
     }
-    commands.iter().copied().flatten().try_for_each(|command| {
-        // SAFETY: `ctx` is the context of the load.
-        let registered = unsafe { register(ctx, command, own_category) };
-        match registered {
-            Some(()) => Ok(()),
-            None if command.prefix == OURS => Err(format!("cannot register {}", command.full_name())),
-            None => {
-                context.log_notice(&format!("ratelimit: {} is another module's", command.full_name()));
-                Ok(())
-            }
-        }
-    })
+    commands().try_for_each(|command| register_or_leave_out(context, command, own_category))
 }
 
-/// Without a stack trace: taking one frees memory of the C library's with the server's allocator, or the other way
-/// round, where the server brings an allocator that it hides from modules.
+/// Registers a command. If its prefix is not the module's own, its name may be taken.
+fn register_or_leave_out(context: &Context, command: &Entry, own_category: bool) -> Result<(), String> {
+    // SAFETY: `context` is the context of the load.
+    match unsafe { register(context.get_raw(), command, own_category) } {
+        Some(()) => Ok(()),
+        None if command.is_own() => Err(format!("cannot register {}", command.full_name())),
+        None => {
+            context.log_notice(&format!("ratelimit: {} is another module's", command.full_name()));
+            Ok(())
+        }
+    }
+}
+
+/// Registers commands beforehand, as if another module held their names.
+#[cfg(feature = "fault-injection")]
+fn take_names<'e>(context: &Context, commands: impl Iterator<Item = &'e Entry>, own_category: bool) {
+    for command in commands {
+        // SAFETY: `context` is the context of the load.
+        _ = unsafe { register(context.get_raw(), command, own_category) };
+    }
+}
+
+/// Logs a panic without a stack trace.
+///
+/// Some servers bring an allocator that they hide from modules. Taking a stack trace would then free memory with
+/// another allocator than the one that allocated it.
 fn log_panic(panic: &PanicHookInfo<'_>) {
-    // The crate hands the text on as a format, and panics at a NUL.
+    // The crate passes the text on as a C format, and panics at a NUL.
     log_warning(format!("ratelimit: {panic}").replace('%', "%%").replace('\0', "?"));
 }
 
-/// Valkey 9: the module's keys may be moved by atomic slot migration, which uses the AOF rewrite. Redis ignores it.
-const HANDLE_ATOMIC_SLOT_MIGRATION: c_uint = 1 << 5;
-
-/// The module takes no arguments, but for those by which a test takes a function or a name away.
-fn pretended(arguments: &[RedisString]) -> Result<Option<&'static str>, String> {
+/// Returns the function that a test pretends is missing. Only tests pass arguments to the module.
+fn pretended_missing(arguments: &[RedisString]) -> Result<Option<&'static str>, String> {
     match arguments.iter().map(RedisString::as_slice).collect::<Vec<_>>().as_slice() {
         [] => Ok(None),
         #[cfg(feature = "fault-injection")]

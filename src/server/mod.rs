@@ -1,6 +1,7 @@
-//! Everything that touches the server. All unsafe code is here; nothing here decides about a limit.
+//! Everything that calls the server, and all unsafe code. Nothing here decides on a request.
 
 mod api;
+mod buffer;
 mod call;
 mod clock;
 mod dice;
@@ -14,10 +15,13 @@ mod info;
 mod key;
 mod load;
 mod native_type;
+mod open_key;
 mod payload;
 mod register;
 mod reply;
+mod settings;
 mod stats;
+mod syntax;
 mod value;
 
 pub use call::Call;
@@ -26,9 +30,9 @@ pub use dice::chance;
 #[cfg(feature = "fault-injection")]
 pub use fault::arm_load;
 pub use handle::{Access, Queue, queue_length};
-pub use key::{Described, Key, describe, publish};
+pub use key::{Description, Key, describe, publish};
 pub use load::{help, load};
 pub use payload::Payload;
-pub use register::{Command, Entry, Keys};
-pub use reply::{Reply, Value};
+pub use register::{Command, Entry, KeyUse, Keys};
+pub use reply::{FieldValue, Fields, Reply};
 pub use stats::{Counter, Outcome};

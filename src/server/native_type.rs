@@ -1,6 +1,7 @@
-//! The native type: what the server does with a value.
+//! The module's native type: the callbacks by which the server saves, copies and frees a value.
 
 use std::ffi::{c_char, c_int, c_void};
+use std::mem::ManuallyDrop;
 use std::ptr::null_mut;
 use std::slice;
 
@@ -17,14 +18,14 @@ use super::guard::guarded;
 use super::payload::Payload;
 use super::value::Value;
 
-/// The type's name is in every RDB: nine characters, never to be changed.
+/// The name, always nine characters, is in every RDB. It must never change.
 pub static TYPE: RedisType = RedisType::new("ratelimit", ENCODING, METHODS);
 
-/// The version of a value's bytes in an RDB; a loader accepts its own and all before.
+/// The version of a value's bytes in an RDB. A loader accepts its own version and older ones.
 const ENCODING: i32 = 1;
 
 const METHODS: RedisModuleTypeMethods = RedisModuleTypeMethods {
-    // The version that Redis 7.0 knows; later servers accept it.
+    // The version of Redis 7.0. Later servers accept it.
     version: 4,
     rdb_load: Some(rdb_load),
     rdb_save: Some(rdb_save),
@@ -32,7 +33,7 @@ const METHODS: RedisModuleTypeMethods = RedisModuleTypeMethods {
     free: Some(free),
     mem_usage: Some(mem_usage),
     digest: Some(digest),
-    // No data beside the keys: an RDB without our keys loads on a server without the module.
+    // No data outside keys. So an RDB without keys of the module loads on a server without the module.
     aux_load: None,
     aux_save: None,
     aux_save2: None,
@@ -47,15 +48,15 @@ const METHODS: RedisModuleTypeMethods = RedisModuleTypeMethods {
     copy2: None,
 };
 
-/// Runs `body` on a value that the server passes; `otherwise` if the value is null or the body panics.
+/// Runs `body` on a value that the server passes. Returns `otherwise` if the value is null or `body` panics.
 ///
 /// # Safety
 ///
-/// As for [`Value::kept`].
+/// As for [`Value::from_raw`].
 unsafe fn on_value<T: Copy>(value: *const c_void, otherwise: T, body: impl FnOnce(&Value) -> T) -> T {
     guarded(otherwise, || {
-        // SAFETY: by the contract.
-        let value = unsafe { Value::kept(value.cast_mut()) };
+        // SAFETY: the caller keeps the contract of `from_raw`.
+        let value = unsafe { Value::from_raw(value.cast_mut()) };
         value.map_or(otherwise, |value| body(&value))
     })
 }
@@ -68,12 +69,13 @@ unsafe extern "C" fn rdb_load(io: *mut RedisModuleIO, version: c_int) -> *mut c_
             log_io_error(io, RedisLogLevel::Warning, "key of a newer version of the ratelimit module");
             return null_mut();
         }
-        // SAFETY: the server called with an RDB that is being read; the buffer is freed here.
+        // SAFETY: the server passes an RDB that it reads. The buffer has `length` bytes, and is freed after its last
+        // use.
         unsafe {
             let mut length = 0;
             let buffer = api!(RedisModule_LoadStringBuffer(io, &raw mut length));
             if buffer.is_null() {
-                // The source has ended or is broken.
+                // The RDB ends here, or cannot be read.
                 return null_mut();
             }
             let value = Value::decode(slice::from_raw_parts(buffer.cast(), length));
@@ -90,7 +92,7 @@ unsafe extern "C" fn rdb_load(io: *mut RedisModuleIO, version: c_int) -> *mut c_
 }
 
 unsafe extern "C" fn rdb_save(io: *mut RedisModuleIO, value: *mut c_void) {
-    // SAFETY: the server passes a value of this type, and an RDB that is being written.
+    // SAFETY: the server passes a value of this type, and an RDB that it writes.
     unsafe {
         on_value(value, (), |value| {
             let bytes = value.encode();
@@ -99,9 +101,10 @@ unsafe extern "C" fn rdb_save(io: *mut RedisModuleIO, value: *mut c_void) {
     }
 }
 
-/// Runs in a child process: no locks, no calls of commands.
+/// Runs in a child process, so it takes no lock and calls no command.
 unsafe extern "C" fn aof_rewrite(io: *mut RedisModuleIO, key: *mut RedisModuleString, value: *mut c_void) {
-    // SAFETY: the server passes a value of this type; the format asks for a string object and a buffer with its length.
+    // SAFETY: the server passes a value of this type. The format `sb` takes a string object, then a buffer and its
+    // length.
     unsafe {
         on_value(value, (), |value| {
             let payload = Payload::whole(&value.encode());
@@ -119,15 +122,15 @@ unsafe extern "C" fn aof_rewrite(io: *mut RedisModuleIO, key: *mut RedisModuleSt
 
 unsafe extern "C" fn free(value: *mut c_void) {
     guarded((), || {
-        // SAFETY: the server gives the value up, perhaps on a thread of its own, and nothing else uses it.
-        let value = unsafe { Value::kept(value) };
-        drop(value.map(std::mem::ManuallyDrop::into_inner));
+        // SAFETY: the server gives the value up, perhaps on another thread, and nothing else uses it.
+        let value = unsafe { Value::from_raw(value) };
+        drop(value.map(ManuallyDrop::into_inner));
     });
 }
 
 unsafe extern "C" fn mem_usage(value: *const c_void) -> usize {
-    // SAFETY: the server passes a value of this type, which the module's allocator made.
-    unsafe { on_value(value, 0, |kept| kept.bytes(api!(RedisModule_MallocSize(value.cast_mut())))) }
+    // SAFETY: the server passes a value of this type, which the server's allocator allocated.
+    unsafe { on_value(value, 0, |held| held.bytes(api!(RedisModule_MallocSize(value.cast_mut())))) }
 }
 
 unsafe extern "C" fn free_effort(_key: *mut RedisModuleString, value: *const c_void) -> usize {
@@ -146,7 +149,7 @@ unsafe extern "C" fn digest(digest: *mut RedisModuleDigest, value: *mut c_void) 
     }
 }
 
-/// The copy does not know its key's deadline: the next charge sets it.
+/// The copy does not know its key's expiry. The next charge sets it.
 unsafe extern "C" fn copy(
     _from: *mut RedisModuleString,
     _to: *mut RedisModuleString,
@@ -166,7 +169,8 @@ unsafe extern "C" fn defrag(
     value: *mut *mut c_void,
 ) -> c_int {
     guarded((), || {
-        // SAFETY: `value` is where the server keeps its pointer to a value. No value holds a pointer into itself.
+        // SAFETY: `value` points to the server's pointer to a value. A value has no pointer into itself, so it can be
+        // moved.
         unsafe {
             let moved = RedisModule_DefragAlloc.map_or(null_mut(), |alloc| alloc(context, *value));
             if !moved.is_null() {

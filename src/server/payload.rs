@@ -1,14 +1,17 @@
-//! The argument of `RL.APPLY`: the effect of a call on one key, as it reaches replicas and the AOF.
+//! The argument of `RL.APPLY`: the effect of a call on one key, for replicas and the AOF.
 //!
 //! ```text
-//! version  kind  form  length of time  changes or whole state  [deadline in ms]
-//! 1 byte   1     1     8                                       8, if the form says so
+//! field      bytes
+//! version    1
+//! kind       1     of a lone state, or that of a set; 0 if the key is gone
+//! form       1     the bits below
+//! length     8     the length of time in a lone limit's name
+//! body             changes, or a whole state
+//! expiry     8     in ms since the epoch, if the form has the bit
 //! ```
 //!
-//! The kind is that of a limit that stands alone, with its length of time; or of a set, whose changes name each limit.
-//! Kind 0 says that the key is gone. All numbers are little-endian.
-
-use std::mem::ManuallyDrop;
+//! Numbers are little-endian. The payload of a key that is gone ends after the form. Each change of a set names its
+//! limit. `key/mod.rs` shows an example.
 
 use ratelimit_core::state::codec::{Reader, put};
 use ratelimit_core::{Kind, LimitSet, Span, State, with_state};
@@ -17,67 +20,62 @@ use redis_module::raw::RedisModuleString;
 
 use super::api::api;
 use super::call::Call;
-use super::handle::{Access, Handle};
-use super::key::{gather, normalize};
+use super::open_key::OpenKey;
 use super::value::Value;
 
 const VERSION: u8 = 1;
 const NO_KIND: u8 = 0;
-/// The form's bits.
-const WITH_DEADLINE: u8 = 1;
+/// The payload ends with an expiry.
+const WITH_EXPIRY: u8 = 1;
+/// The body is a whole state.
 const WHOLE: u8 = 2;
-/// The key was missing: the changes start from nothing, whatever the key holds here.
+/// The key was missing: the changes apply to a blank state, even if the key holds a value here.
 const CREATED: u8 = 4;
+/// The place of the form.
 const FORM: usize = 2;
-/// Version, kind, form and length of time.
+/// The bytes before the body.
 const HEADER: usize = 11;
 
-/// The payload that says that a key is gone.
+/// The payload of a key that is gone.
 pub(super) const GONE: [u8; 3] = [VERSION, NO_KIND, 0];
 
-/// Deadlines end long after the year 9999, and fit the head of a value.
-const LAST_DEADLINE: u64 = 1 << 55;
+/// Every expiry is below this. It lies long after the year 9999, and fits the head of a value.
+const EXPIRY_BOUND: u64 = 1 << 55;
 
-/// Begins a payload of changes to a key that holds `before`, or is missing.
+/// Begins a payload of changes in an empty buffer. The key holds `before`, or is missing.
 #[inline(always)]
 pub(super) fn begin(payload: &mut Vec<u8>, kind: Kind, length: Span, before: Option<&Value>) {
     let mut header = [0; HEADER];
     let [version, kind_byte, form, length_bytes @ ..] = &mut header;
     (*version, *kind_byte, *form) = (VERSION, kind as u8, if before.is_some() { 0 } else { CREATED });
     *length_bytes = length.as_micros().to_le_bytes();
-    payload.clear();
     payload.extend_from_slice(&header);
 }
 
-/// Ends a payload with the deadline that the key has from now on.
-pub(super) fn add_deadline(payload: &mut Vec<u8>, millis: u64) {
+/// Ends a payload with the new expiry of the key.
+pub(super) fn add_expiry(payload: &mut Vec<u8>, millis: u64) {
     put(payload, millis);
     if let Some(form) = payload.get_mut(FORM) {
-        *form |= WITH_DEADLINE;
+        *form |= WITH_EXPIRY;
     }
 }
 
-/// A payload that was checked to its last byte.
+/// A payload, checked to its last byte.
 pub struct Payload<'a> {
     effect: Effect<'a>,
     created: bool,
-    deadline: Option<u64>,
+    expiry: Option<u64>,
 }
 
 enum Effect<'a> {
+    /// The key is deleted.
     Gone,
-    /// The key holds this value, whatever it held.
+    /// This value replaces any other.
     Whole(Value),
-    /// The key holds a state of this kind and length of time alone, after these changes.
-    Lone {
-        kind: Kind,
-        length: Span,
-        changes: Reader<'a>,
-    },
-    /// The key's limits change so.
-    Set {
-        changes: Reader<'a>,
-    },
+    /// These changes apply to a lone state. A missing state, or one of another kind, is first made blank.
+    Lone { kind: Kind, length: Span, changes: Reader<'a> },
+    /// These changes apply to a set.
+    Set { changes: Reader<'a> },
 }
 
 impl<'a> Payload<'a> {
@@ -90,21 +88,22 @@ impl<'a> Payload<'a> {
     }
 
     pub fn parse(bytes: &'a [u8]) -> Result<Payload<'a>, Error> {
-        Payload::read(bytes).ok_or(Error::Payload)
+        Payload::decode(bytes).ok_or(Error::Payload)
     }
 
-    fn read(bytes: &'a [u8]) -> Option<Payload<'a>> {
+    fn decode(bytes: &'a [u8]) -> Option<Payload<'a>> {
         if bytes == GONE {
-            return Some(Payload { effect: Effect::Gone, created: false, deadline: None });
+            return Some(Payload { effect: Effect::Gone, created: false, expiry: None });
         }
+        // A whole state does not depend on what the key held, so no payload has both `WHOLE` and `CREATED`.
         let ([VERSION, kind, form @ 0..=5], mut body) = bytes.split_first_chunk()? else {
             return None;
         };
-        let mut deadline = None;
-        if form & WITH_DEADLINE != 0 {
-            let (changes, last) = body.split_last_chunk()?;
-            deadline = Some(Some(u64::from_le_bytes(*last)).filter(|millis| *millis < LAST_DEADLINE)?);
-            body = changes;
+        let mut expiry = None;
+        if form & WITH_EXPIRY != 0 {
+            let (before, millis) = body.split_last_chunk()?;
+            expiry = Some(Some(u64::from_le_bytes(*millis)).filter(|millis| *millis < EXPIRY_BOUND)?);
+            body = before;
         }
         let effect = if form & WHOLE != 0 {
             let mut encoded = vec![*kind];
@@ -113,103 +112,90 @@ impl<'a> Payload<'a> {
         } else {
             Effect::of_changes(Kind::from_byte(*kind)?, Reader::new(body))?
         };
-        Some(Payload { effect, created: form & CREATED != 0, deadline })
+        Some(Payload { effect, created: form & CREATED != 0, expiry })
     }
 
-    /// Makes the key so. A value of another kind is replaced.
+    /// Applies the effect to a key. A value of another kind is replaced.
     pub fn apply(self, call: &Call<'_>, place: usize) -> Result<(), Error> {
-        let handle = Handle::open(call, place, Access::Write)?;
-        // A value of another type counts as none: `set_value` replaces it.
-        let mut value = handle.value().unwrap_or_default();
+        let mut key = OpenKey::open_to_replace(call, place)?;
         if self.created {
-            value = None;
+            key.forget();
         }
         match self.effect {
-            Effect::Gone => {
-                value = None;
-                handle.unlink();
-            }
-            Effect::Whole(whole) => value = Some(handle.set_value(whole)),
+            Effect::Gone => key.delete(),
+            Effect::Whole(value) => key.set_value(value),
             Effect::Lone { kind, length, changes } => {
-                with_state!(kind, S => apply_alone::<S>(&handle, &mut value, length, changes));
+                with_state!(kind, S => apply_to_lone::<S>(&mut key, length, changes));
             }
-            Effect::Set { changes } => apply_to_set(&handle, &mut value, changes),
+            Effect::Set { changes } => apply_to_set(&mut key, changes),
         }
-        if let (Some(value), Some(deadline)) = (&mut value, self.deadline) {
-            value.set_deadline(deadline);
-            handle.set_deadline(deadline);
+        if let Some(expiry) = self.expiry {
+            key.set_expiry(expiry);
         }
-        handle.signal();
+        key.handle.signal();
         Ok(())
     }
 }
 
 impl<'a> Effect<'a> {
-    /// The changes, if there is one at least, and all of them can be read.
+    /// Checks the changes: there is at least one, and each can be decoded.
     fn of_changes(kind: Kind, mut body: Reader<'a>) -> Option<Effect<'a>> {
         let length = body.span()?;
+        if body.is_empty() {
+            return None;
+        }
         let changes = body;
-        let mut sound = false;
         with_state!(kind, S => while !body.is_empty() {
             S::decode_change(&mut body)?;
-            sound = true;
         });
-        let effect = if kind == Kind::LimitSet {
-            Effect::Set { changes }
-        } else {
-            Effect::Lone { kind, length, changes }
-        };
-        sound.then_some(effect)
+        Some(match kind {
+            Kind::LimitSet => Effect::Set { changes },
+            _ => Effect::Lone { kind, length, changes },
+        })
     }
 }
 
-fn apply_alone<S: State>(
-    handle: &Handle<'_, '_>,
-    value: &mut Option<ManuallyDrop<Value>>,
-    length: Span,
-    mut changes: Reader<'_>,
-) {
-    if value.as_ref().is_none_or(|value| value.state::<S>().is_none()) {
-        *value = Some(handle.set_value(Value::lone(length, S::blank())));
+fn apply_to_lone<S: State>(key: &mut OpenKey<'_, '_>, length: Span, mut changes: Reader<'_>) {
+    if key.state_mut::<S>().is_none() {
+        key.set_value(Value::new(length, S::blank()));
     }
-    let Some(value) = value else { return };
-    value.set_length(length);
-    if let Some(state) = value.state_mut::<S>() {
+    key.set_length(length);
+    if let Some(state) = key.state_mut::<S>() {
         while let Some(change) = S::decode_change(&mut changes) {
             state.apply(change);
         }
     }
 }
 
-fn apply_to_set(handle: &Handle<'_, '_>, value: &mut Option<ManuallyDrop<Value>>, mut changes: Reader<'_>) {
-    if let Some(set) = gather(handle, value) {
+fn apply_to_set(key: &mut OpenKey<'_, '_>, mut changes: Reader<'_>) {
+    if let Some(set) = key.make_set() {
         while let Some(change) = LimitSet::decode_change(&mut changes) {
             set.apply(change);
         }
         if set.limits().is_empty() {
-            *value = None;
-            return handle.unlink();
+            return key.delete();
         }
     }
-    normalize(handle, value);
+    key.make_lone();
 }
 
-/// Sends payloads, each for the key of its name, to replicas and the AOF in one command.
+/// Sends payloads, each with the name of its key, to replicas and the AOF in one command.
 pub(super) fn replicate<'p>(
     call: &Call<'_>,
-    pairs: impl Iterator<Item = (*mut RedisModuleString, &'p [u8])>,
+    payloads: impl Iterator<Item = (*mut RedisModuleString, &'p [u8])>,
 ) {
     let mut arguments: Vec<*mut RedisModuleString> = Vec::with_capacity(8);
-    // SAFETY: the context of the running command, and names of its arguments; what is made here is freed here.
+    // SAFETY: the context belongs to the running command, and the names are arguments of it. Each string that is
+    // created here is freed here, after the server has copied it.
     unsafe {
-        for (name, payload) in pairs {
-            let blob = api!(RedisModule_CreateString(call.ctx, payload.as_ptr().cast(), payload.len()));
-            arguments.extend([name, blob]);
+        for (name, payload) in payloads {
+            let string = api!(RedisModule_CreateString(call.ctx, payload.as_ptr().cast(), payload.len()));
+            arguments.extend([name, string]);
         }
         let (command, format) = (c"RL.APPLY".as_ptr(), c"v".as_ptr());
         api!(RedisModule_Replicate(call.ctx, command, format, arguments.as_mut_ptr(), arguments.len()));
-        for blob in arguments.iter().skip(1).step_by(2) {
-            api!(RedisModule_FreeString(call.ctx, *blob));
+        for string in arguments.iter().skip(1).step_by(2) {
+            api!(RedisModule_FreeString(call.ctx, *string));
         }
     }
 }

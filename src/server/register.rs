@@ -1,14 +1,16 @@
-//! The table of commands, and what the server is told of each.
+//! The commands, and how they are registered with the server.
 
-use std::ffi::{CString, c_int};
+use std::ffi::{CStr, CString, c_int};
 use std::mem::zeroed;
-use std::ptr::null_mut;
+use std::ptr::{null, null_mut};
 
+use ratelimit_language::Error;
 use redis_module::raw::{
     REDISMODULE_CMD_KEY_ACCESS, REDISMODULE_CMD_KEY_DELETE, REDISMODULE_CMD_KEY_INSERT,
     REDISMODULE_CMD_KEY_OW, REDISMODULE_CMD_KEY_RO, REDISMODULE_CMD_KEY_RW, REDISMODULE_CMD_KEY_UPDATE,
-    RedisModule_SetCommandACLCategories, RedisModuleCommandArg, RedisModuleCommandHistoryEntry,
-    RedisModuleCommandInfo, RedisModuleCommandInfoVersion, RedisModuleCommandKeySpec, RedisModuleCtx,
+    RedisModule_SetCommandACLCategories, RedisModuleCommand, RedisModuleCommandArg,
+    RedisModuleCommandHistoryEntry, RedisModuleCommandInfo, RedisModuleCommandInfoVersion,
+    RedisModuleCommandKeySpec, RedisModuleCtx,
     RedisModuleKeySpecBeginSearchType_REDISMODULE_KSPEC_BS_INDEX as BY_INDEX,
     RedisModuleKeySpecFindKeysType_REDISMODULE_KSPEC_FK_KEYNUM as BY_NUMBER,
     RedisModuleKeySpecFindKeysType_REDISMODULE_KSPEC_FK_RANGE as BY_RANGE, RedisModuleString,
@@ -16,19 +18,19 @@ use redis_module::raw::{
 
 use super::api::{OK, api};
 use super::call::{Call, enter};
-use super::docs::{self, Docs};
+use super::docs::Docs;
 use super::reply::Reply;
-use ratelimit_language::Error;
+use super::syntax;
 
-/// What the names of our commands begin with.
-pub(super) const OURS: &str = "RL.";
+const OWN_PREFIX: &str = "RL.";
 
-/// A command: what it is called, what the server is told of it, and its story.
+/// A command: its name, its documentation and the function that runs it.
 pub trait Command {
-    /// Only a name of our own must be free; others are left to whoever was first.
-    const PREFIX: &'static str = OURS;
-    /// Without the prefix.
+    /// Another module may hold a name with another prefix; this module then leaves the command out.
+    const PREFIX: &'static str = OWN_PREFIX;
+    /// The name without the prefix.
     const NAME: &'static str;
+    /// In the notation of `syntax.rs`.
     const SYNTAX: &'static str;
     const SUMMARY: &'static str;
     const COMPLEXITY: &'static str;
@@ -39,31 +41,46 @@ pub trait Command {
     fn run(call: &Call<'_>) -> Result<Reply, Error>;
 }
 
-/// Which arguments are keys, and what is done with them.
+/// The arguments that are keys.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Keys {
-    /// The first, which is read.
-    Read,
-    /// The first, which is read and changed.
-    Update,
-    /// The first, which may be deleted.
-    Delete,
-    /// The first, which is added to.
-    Insert,
-    /// As many as the first argument says; they are read and changed.
-    Numbered,
-    /// As many as the first argument says; they are read.
-    NumberedRead,
-    /// As many as the first argument says; they may be deleted.
-    NumberedDelete,
-    /// The first and every second one after it, which are overwritten.
-    Pairs,
     None,
+    /// The first argument.
+    First(KeyUse),
+    /// The first argument is the number of keys; the keys follow it.
+    Counted(KeyUse),
+    /// The first argument and every second one after it. Each key is overwritten.
+    Pairs,
 }
 
-/// A line of the table of commands.
+/// What a command does with a key.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum KeyUse {
+    Read,
+    /// Reads and changes it.
+    Update,
+    /// May delete it.
+    Delete,
+    /// Adds to it.
+    Insert,
+}
+
+impl KeyUse {
+    pub(super) const fn flags(self) -> u32 {
+        match self {
+            KeyUse::Read => REDISMODULE_CMD_KEY_RO | REDISMODULE_CMD_KEY_ACCESS,
+            KeyUse::Update => {
+                REDISMODULE_CMD_KEY_RW | REDISMODULE_CMD_KEY_ACCESS | REDISMODULE_CMD_KEY_UPDATE
+            }
+            KeyUse::Delete => REDISMODULE_CMD_KEY_RW | REDISMODULE_CMD_KEY_DELETE,
+            KeyUse::Insert => REDISMODULE_CMD_KEY_RW | REDISMODULE_CMD_KEY_INSERT,
+        }
+    }
+}
+
+/// A row of the table of commands.
 pub struct Entry {
-    pub(super) prefix: &'static str,
+    prefix: &'static str,
     name: &'static str,
     syntax: &'static str,
     summary: &'static str,
@@ -87,34 +104,84 @@ impl Entry {
         }
     }
 
+    /// Returns whether the name has the module's own prefix, which no other module may hold.
+    pub(super) fn is_own(&self) -> bool {
+        self.prefix == OWN_PREFIX
+    }
+
     pub(super) fn full_name(&self) -> String {
         format!("{}{}", self.prefix, self.name)
     }
 
+    /// The lines of `RL.HELP`: the syntax, and the summary below it.
     pub(super) fn help(&self) -> [String; 2] {
-        let syntax = docs::shown(self.syntax);
+        let syntax = syntax::shown(self.syntax);
         [format!("{} {syntax}", self.full_name()).trim_end().into(), format!("    {}.", self.summary)]
     }
 }
 
-/// Registers a command; `None` if the server does not take it.
+/// Registers a command; `None` if the server refuses it.
 ///
 /// # Safety
 ///
 /// `ctx` is the context of the load.
 pub(super) unsafe fn register(ctx: *mut RedisModuleCtx, command: &Entry, own_category: bool) -> Option<()> {
     let name = CString::new(command.full_name().to_ascii_lowercase()).ok()?;
+    // SAFETY: the caller keeps the contract. `create` returns the command that the other two calls take, and the server
+    // copies the strings.
+    unsafe {
+        let created = create(ctx, command, &name)?;
+        document(created, command)?;
+        if let Some(set_categories) = RedisModule_SetCommandACLCategories {
+            succeeded(set_categories(created, categories(command, own_category).as_ptr()))?;
+        }
+    }
+    Some(())
+}
+
+fn succeeded(status: c_int) -> Option<()> {
+    (status == OK).then_some(())
+}
+
+/// Creates a command and returns it.
+///
+/// # Safety
+///
+/// `ctx` is the context of the load.
+unsafe fn create(ctx: *mut RedisModuleCtx, command: &Entry, name: &CStr) -> Option<*mut RedisModuleCommand> {
     let flags = CString::new(command.flags).ok()?;
+    let (first, last, step) = match command.keys {
+        Keys::First(_) => (1, 1, 1),
+        Keys::Pairs => (1, -1, 2),
+        // Counted keys have a key specification only.
+        Keys::None | Keys::Counted(_) => (0, 0, 0),
+    };
+    let enter = Some(command.enter as unsafe extern "C" fn(_, _, _) -> _);
+    // SAFETY: the caller keeps the contract, and the server copies the strings.
+    unsafe {
+        succeeded(api!(RedisModule_CreateCommand(
+            ctx,
+            name.as_ptr(),
+            enter,
+            flags.as_ptr(),
+            first,
+            last,
+            step
+        )))?;
+        Some(api!(RedisModule_GetCommand(ctx, name.as_ptr())))
+    }
+}
+
+/// Adds documentation, arity and key specifications to a command.
+///
+/// # Safety
+///
+/// `created` is a command that the module created during the load.
+unsafe fn document(created: *mut RedisModuleCommand, command: &Entry) -> Option<()> {
     let summary = CString::new(command.summary).ok()?;
     let complexity = CString::new(command.complexity).ok()?;
     let mut docs = Docs::of(command.syntax);
     let mut keys = key_specs(command.keys);
-    let (first, last, step) = match command.keys {
-        Keys::Pairs => (1, -1, 2),
-        // The server finds them by what `key_specs` says.
-        Keys::None | Keys::Numbered | Keys::NumberedRead | Keys::NumberedDelete => (0, 0, 0),
-        _ => (1, 1, 1),
-    };
     let version = RedisModuleCommandInfoVersion {
         version: 1,
         sizeof_historyentry: size_of::<RedisModuleCommandHistoryEntry>(),
@@ -127,33 +194,24 @@ pub(super) unsafe fn register(ctx: *mut RedisModuleCtx, command: &Entry, own_cat
         complexity: complexity.as_ptr(),
         since: c"0.1.0".as_ptr(),
         history: null_mut(),
-        tips: std::ptr::null(),
+        tips: null(),
         arity: docs.arity(),
         key_specs: keys.as_mut_ptr(),
         args: docs.arguments(),
     };
-    // SAFETY: by the contract; the server copies all that the pointers lead to.
-    unsafe {
-        let enter = Some(command.enter as unsafe extern "C" fn(_, _, _) -> _);
-        let done = |status: c_int| (status == OK).then_some(());
-        done(api!(RedisModule_CreateCommand(ctx, name.as_ptr(), enter, flags.as_ptr(), first, last, step)))?;
-        let registered = api!(RedisModule_GetCommand(ctx, name.as_ptr()));
-        done(api!(RedisModule_SetCommandInfo(registered, &raw const info)))?;
-        if let Some(set_categories) = RedisModule_SetCommandACLCategories {
-            done(set_categories(registered, categories(command, own_category).as_ptr()))?;
-        }
-    }
-    Some(())
+    // SAFETY: the caller keeps the contract. All that the pointers lead to lives until the call returns, and the server
+    // copies it.
+    succeeded(unsafe { api!(RedisModule_SetCommandInfo(created, &raw const info)) })
 }
 
-/// The ACL categories of a command, where the server takes them.
+/// The ACL categories of a command, for servers that accept them from modules.
 fn categories(command: &Entry, own_category: bool) -> CString {
     let mut categories = vec![if command.flags.contains("readonly") { "read" } else { "write" }];
     if command.flags.contains("fast") {
         categories.push("fast");
     }
     if command.keys == Keys::Pairs {
-        // As powerful as RESTORE.
+        // `RL.APPLY` can write any value, as RESTORE can.
         categories.push("dangerous");
     }
     if own_category {
@@ -162,47 +220,27 @@ fn categories(command: &Entry, own_category: bool) -> CString {
     CString::new(categories.join(" ")).unwrap_or_default()
 }
 
-/// What is done with the keys of a command that says how many it has.
-pub(super) const fn numbered(keys: Keys) -> Option<u32> {
-    match keys {
-        Keys::Numbered => Some(READ_AND_CHANGED),
-        Keys::NumberedRead => Some(READ),
-        Keys::NumberedDelete => Some(DELETED),
-        _ => None,
-    }
-}
-
-const READ: u32 = REDISMODULE_CMD_KEY_RO | REDISMODULE_CMD_KEY_ACCESS;
-const DELETED: u32 = REDISMODULE_CMD_KEY_RW | REDISMODULE_CMD_KEY_DELETE;
-const READ_AND_CHANGED: u32 =
-    REDISMODULE_CMD_KEY_RW | REDISMODULE_CMD_KEY_ACCESS | REDISMODULE_CMD_KEY_UPDATE;
-
-/// One key specification, and the end of the list.
+/// Makes the list of key specifications: at most one, then a zero that ends the list.
 fn key_specs(keys: Keys) -> [RedisModuleCommandKeySpec; 2] {
-    // SAFETY: all fields are numbers, pointers and unions of them, for which zero is a value; it also ends a list.
-    let mut specs: [RedisModuleCommandKeySpec; 2] = unsafe { [zeroed(), zeroed()] };
-    let [spec, _] = &mut specs;
+    // SAFETY: all fields are numbers, pointers and unions of them, for which zero is a valid value.
+    let [mut spec, end]: [RedisModuleCommandKeySpec; 2] = unsafe { [zeroed(), zeroed()] };
     let (flags, last, step) = match keys {
-        Keys::Read | Keys::NumberedRead => (READ, 0, 1),
-        Keys::Update | Keys::Numbered => (READ_AND_CHANGED, 0, 1),
-        Keys::Insert => (REDISMODULE_CMD_KEY_RW | REDISMODULE_CMD_KEY_INSERT, 0, 1),
-        Keys::Delete | Keys::NumberedDelete => (DELETED, 0, 1),
+        Keys::None => return [spec, end],
+        Keys::First(key_use) | Keys::Counted(key_use) => (key_use.flags(), 0, 1),
         Keys::Pairs => (REDISMODULE_CMD_KEY_OW | REDISMODULE_CMD_KEY_UPDATE, -1, 2),
-        // The end of the list comes first.
-        Keys::None => return specs,
     };
     spec.flags = u64::from(flags);
     spec.begin_search_type = BY_INDEX;
     spec.bs.index.pos = 1;
-    if numbered(keys).is_some() {
+    if let Keys::Counted(_) = keys {
         spec.find_keys_type = BY_NUMBER;
         spec.fk.keynum.keynumidx = 0;
         spec.fk.keynum.firstkey = 1;
-        spec.fk.keynum.keystep = 1;
-        return specs;
+        spec.fk.keynum.keystep = step;
+    } else {
+        spec.find_keys_type = BY_RANGE;
+        spec.fk.range.lastkey = last;
+        spec.fk.range.keystep = step;
     }
-    spec.find_keys_type = BY_RANGE;
-    spec.fk.range.lastkey = last;
-    spec.fk.range.keystep = step;
-    specs
+    [spec, end]
 }

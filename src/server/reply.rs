@@ -1,42 +1,45 @@
-//! What a caller is told, and how it is sent.
+//! The replies of commands, and how they are sent.
 
 use std::ffi::CString;
 
+use ratelimit_core::Answer;
+use ratelimit_core::decide::clamped;
+use ratelimit_language::Error;
 use redis_module::raw::RedisModuleCtx;
 
 use super::api::api;
 use super::forward::ServerReply;
 use super::stats;
-use ratelimit_core::Answer;
-use ratelimit_core::decide::clamped;
-use ratelimit_language::Error;
 
 pub enum Reply {
-    /// The five integers of every limiter.
+    /// The five integers of a limiter.
     Answer(Answer),
-    /// And how much was granted, as a sixth.
+    /// The five integers, and the granted part of the cost as a sixth.
     Granted(Answer, u64),
-    /// The shedder's: limited or not, and the chance that it was.
+    /// `RL.SHED`: whether the call was shed, and the chance of that.
     Chance(bool, f64),
-    /// The answer for all, and an array of the answer of each.
-    Several(Vec<Answer>),
-    /// redis-cell's: in seconds, and -1 where nothing needs to be waited for.
+    /// The combined answer of several limits, then an array with the answer of each.
+    Answers(Vec<Answer>),
+    /// The five integers as redis-cell replies them: in seconds, and -1 for no retry.
     Cell(Answer),
-    /// What a command of the server's replied.
+    /// The reply of one of the server's own commands.
     Forwarded(ServerReply),
     Integer(u64),
     Null,
     Ok,
     Lines(&'static [String]),
-    Map(Vec<(&'static str, Value)>),
+    Map(Fields),
     Error(Error),
 }
 
-pub enum Value {
+/// The fields of a map, each a name and a value.
+pub type Fields = Vec<(&'static str, FieldValue)>;
+
+pub enum FieldValue {
     Integer(i64),
     Real(f64),
     Text(&'static str),
-    Maps(Vec<Vec<(&'static str, Value)>>),
+    Maps(Vec<Fields>),
 }
 
 /// Sends a reply.
@@ -45,113 +48,122 @@ pub enum Value {
 ///
 /// `ctx` is the context of a running command that has not replied yet.
 pub unsafe fn send(ctx: *mut RedisModuleCtx, reply: &Reply) {
-    // SAFETY: by the contract, and every string is a C string that lives until the call returns.
-    unsafe {
-        match reply {
-            Reply::Answer(answer) => {
-                api!(RedisModule_ReplyWithArray(ctx, 5));
-                send_five(ctx, answer);
+    let client = Client(ctx);
+    match reply {
+        Reply::Answer(answer) => client.integers(answer.integers()),
+        Reply::Granted(answer, granted) => {
+            client.array(6);
+            for integer in answer.integers() {
+                client.integer(integer);
             }
-            Reply::Granted(answer, granted) => {
-                api!(RedisModule_ReplyWithArray(ctx, 6));
-                send_five(ctx, answer);
-                api!(RedisModule_ReplyWithLongLong(ctx, clamped(*granted)));
+            client.integer(clamped(*granted));
+        }
+        Reply::Chance(limited, chance) => {
+            client.array(2);
+            client.integer((*limited).into());
+            client.real(*chance);
+        }
+        Reply::Answers(answers) => client.answers(answers),
+        Reply::Cell(answer) => client.integers(answer.integers_of_cell()),
+        // SAFETY: the caller keeps the contract.
+        Reply::Forwarded(reply) => unsafe { reply.send(ctx) },
+        Reply::Integer(number) => client.integer(clamped(*number)),
+        Reply::Null => client.null(),
+        Reply::Ok => client.ok(),
+        Reply::Lines(lines) => {
+            client.array(lines.len());
+            for line in *lines {
+                client.text(line);
             }
-            Reply::Chance(limited, chance) => {
-                api!(RedisModule_ReplyWithArray(ctx, 2));
-                api!(RedisModule_ReplyWithLongLong(ctx, (*limited).into()));
-                api!(RedisModule_ReplyWithDouble(ctx, *chance));
-            }
-            Reply::Several(answers) => {
-                api!(RedisModule_ReplyWithArray(ctx, 2));
-                if let Some(all) = Answer::all(answers.iter().copied()) {
-                    api!(RedisModule_ReplyWithArray(ctx, 5));
-                    send_five(ctx, &all);
-                }
-                api!(RedisModule_ReplyWithArray(ctx, clamped(answers.len() as u64)));
-                for answer in answers {
-                    api!(RedisModule_ReplyWithArray(ctx, 5));
-                    send_five(ctx, answer);
-                }
-            }
-            Reply::Cell(answer) => {
-                api!(RedisModule_ReplyWithArray(ctx, 5));
-                for integer in answer.integers_of_cell() {
-                    api!(RedisModule_ReplyWithLongLong(ctx, integer));
-                }
-            }
-            Reply::Forwarded(reply) => reply.send(ctx),
-            Reply::Integer(number) => _ = api!(RedisModule_ReplyWithLongLong(ctx, clamped(*number))),
-            Reply::Null => _ = api!(RedisModule_ReplyWithNull(ctx)),
-            Reply::Ok => _ = api!(RedisModule_ReplyWithSimpleString(ctx, c"OK".as_ptr())),
-            Reply::Lines(lines) => {
-                api!(RedisModule_ReplyWithArray(ctx, clamped(lines.len() as u64)));
-                for line in *lines {
-                    text(ctx, line);
-                }
-            }
-            Reply::Map(fields) => send_map(ctx, fields),
-            Reply::Error(error) => send_error(ctx, *error),
+        }
+        Reply::Map(fields) => client.map(fields),
+        Reply::Error(error) => client.error(*error),
+    }
+}
+
+/// The client of a running command. Only [`send`] makes one, so its context is valid, and no reply was sent before.
+struct Client(*mut RedisModuleCtx);
+
+impl Client {
+    /// Begins an array; its elements follow.
+    fn array(&self, length: usize) {
+        // SAFETY: the context is valid, as for every client.
+        unsafe { api!(RedisModule_ReplyWithArray(self.0, clamped(length as u64))) };
+    }
+
+    fn integers(&self, integers: [i64; 5]) {
+        self.array(integers.len());
+        for integer in integers {
+            self.integer(integer);
         }
     }
-}
 
-/// # Safety
-///
-/// As for `send`, in an array.
-unsafe fn send_five(ctx: *mut RedisModuleCtx, answer: &Answer) {
-    for integer in answer.integers() {
-        // SAFETY: by the contract.
-        unsafe { api!(RedisModule_ReplyWithLongLong(ctx, integer)) };
+    /// Sends the combined answer, then the answer of each limit.
+    fn answers(&self, answers: &[Answer]) {
+        self.array(2);
+        if let Some(combined) = Answer::all(answers.iter().copied()) {
+            self.integers(combined.integers());
+        }
+        self.array(answers.len());
+        for answer in answers {
+            self.integers(answer.integers());
+        }
     }
-}
 
-/// # Safety
-///
-/// As for `send`, or in a list.
-unsafe fn send_map(ctx: *mut RedisModuleCtx, fields: &[(&'static str, Value)]) {
-    // SAFETY: by the contract.
-    unsafe {
-        api!(RedisModule_ReplyWithMap(ctx, clamped(fields.len() as u64)));
+    fn integer(&self, integer: i64) {
+        // SAFETY: the context is valid, as for every client.
+        unsafe { api!(RedisModule_ReplyWithLongLong(self.0, integer)) };
+    }
+
+    fn real(&self, number: f64) {
+        // SAFETY: the context is valid, as for every client.
+        unsafe { api!(RedisModule_ReplyWithDouble(self.0, number)) };
+    }
+
+    fn text(&self, text: &str) {
+        // SAFETY: the context is valid, as for every client. The server copies the bytes.
+        unsafe { api!(RedisModule_ReplyWithStringBuffer(self.0, text.as_ptr().cast(), text.len())) };
+    }
+
+    fn null(&self) {
+        // SAFETY: the context is valid, as for every client.
+        unsafe { api!(RedisModule_ReplyWithNull(self.0)) };
+    }
+
+    fn ok(&self) {
+        // SAFETY: the context is valid, as for every client.
+        unsafe { api!(RedisModule_ReplyWithSimpleString(self.0, c"OK".as_ptr())) };
+    }
+
+    fn map(&self, fields: &Fields) {
+        // SAFETY: the context is valid, as for every client.
+        unsafe { api!(RedisModule_ReplyWithMap(self.0, clamped(fields.len() as u64))) };
         for (name, value) in fields {
-            text(ctx, name);
+            self.text(name);
             match value {
-                Value::Integer(number) => _ = api!(RedisModule_ReplyWithLongLong(ctx, *number)),
-                Value::Real(number) => _ = api!(RedisModule_ReplyWithDouble(ctx, *number)),
-                Value::Text(value) => text(ctx, value),
-                Value::Maps(maps) => {
-                    api!(RedisModule_ReplyWithArray(ctx, clamped(maps.len() as u64)));
+                FieldValue::Integer(integer) => self.integer(*integer),
+                FieldValue::Real(number) => self.real(*number),
+                FieldValue::Text(text) => self.text(text),
+                FieldValue::Maps(maps) => {
+                    self.array(maps.len());
                     for map in maps {
-                        send_map(ctx, map);
+                        self.map(map);
                     }
                 }
             }
         }
     }
-}
 
-/// # Safety
-///
-/// As for `send`.
-unsafe fn text(ctx: *mut RedisModuleCtx, text: &str) {
-    // SAFETY: by the contract; the server copies the bytes.
-    unsafe { api!(RedisModule_ReplyWithStringBuffer(ctx, text.as_ptr().cast(), text.len())) };
-}
-
-/// # Safety
-///
-/// As for `send`.
-#[cold]
-unsafe fn send_error(ctx: *mut RedisModuleCtx, error: Error) {
-    stats::count_error();
-    // SAFETY: by the contract, and the message is a C string that lives until the call returns.
-    unsafe {
+    #[cold]
+    fn error(&self, error: Error) {
+        stats::count_error();
         if error == Error::Arity {
-            // The server names the command in it, as for its own.
-            api!(RedisModule_WrongArity(ctx));
-        } else {
-            let message = CString::new(error.to_string()).unwrap_or_default();
-            api!(RedisModule_ReplyWithError(ctx, message.as_ptr()));
+            // SAFETY: the context is valid, as for every client. The server writes the command's name into the text.
+            unsafe { api!(RedisModule_WrongArity(self.0)) };
+            return;
         }
+        let message = CString::new(error.to_string()).unwrap_or_default();
+        // SAFETY: the context is valid, as for every client, and the server copies the message.
+        unsafe { api!(RedisModule_ReplyWithError(self.0, message.as_ptr())) };
     }
 }

@@ -1,15 +1,16 @@
-//! What the module counts since it was loaded, what it tells of each decision, and what the operator may set.
+//! The counters of the module since it was loaded, and the keyspace events of its decisions.
 
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+use ratelimit_core::Verdict;
+use ratelimit_language::CATALOG;
 use redis_module::raw::REDISMODULE_NOTIFY_MODULE;
 
 use super::api::api;
 use super::call::Call;
-use ratelimit_core::Verdict;
-use ratelimit_language::{Bounds, CATALOG};
+use super::settings;
 
-/// What came of a request.
+/// The decision on a request.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
     Admitted,
@@ -22,7 +23,7 @@ impl Outcome {
     }
 }
 
-/// Under which name a decision is counted.
+/// The name under which a decision is counted.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Counter {
     /// A limiter, by its row in the catalog.
@@ -35,7 +36,7 @@ pub enum Counter {
     RPush,
 }
 
-/// Those that are in no catalog, in order.
+/// The names of the other counters, in order.
 const OTHERS: [&str; 6] = ["SHED", "THROTTLE", "MULTI", "XADD", "LPUSH", "RPUSH"];
 const COUNTERS: usize = CATALOG.len() + OTHERS.len();
 
@@ -55,26 +56,17 @@ impl Counter {
 
 static ADMITTED: [AtomicU64; COUNTERS] = [const { AtomicU64::new(0) }; COUNTERS];
 static REFUSED: [AtomicU64; COUNTERS] = [const { AtomicU64::new(0) }; COUNTERS];
-/// Calls of any command that ended in an error of ours; the server counts those of its own.
-pub(super) static ERRORS: AtomicU64 = AtomicU64::new(0);
-
-/// `ratelimit.events`.
-pub(super) static EVENTS: AtomicBool = AtomicBool::new(false);
-/// `ratelimit.max-leases`.
-pub(super) static MAX_LEASES: AtomicI64 = AtomicI64::new(DEFAULT_MOST);
-/// `ratelimit.max-log-entries`.
-pub(super) static MAX_LOG_ENTRIES: AtomicI64 = AtomicI64::new(DEFAULT_MOST);
-/// The default of both.
-pub(super) const DEFAULT_MOST: i64 = 1_000_000;
+/// Calls that replied an error of the module. Errors of forwarded commands are in the server's own statistics.
+static ERRORS: AtomicU64 = AtomicU64::new(0);
 
 impl Call<'_> {
-    /// Counts a decision on the key at a place, and tells it.
-    pub fn decided(&self, key: usize, counter: Counter, outcome: Outcome) {
+    /// Counts a decision on the key that is the argument at `place`, and sends its keyspace event.
+    pub fn record(&self, place: usize, counter: Counter, outcome: Outcome) {
         self.count(counter, outcome);
-        self.notify(key, outcome);
+        self.notify(place, outcome);
     }
 
-    #[allow(clippy::unused_self, reason = "what is counted is a call")]
+    #[allow(clippy::unused_self, reason = "it counts calls")]
     pub fn count(&self, counter: Counter, outcome: Outcome) {
         let counters = match outcome {
             Outcome::Admitted => &ADMITTED,
@@ -85,24 +77,25 @@ impl Call<'_> {
         }
     }
 
-    /// Tells a decision on the key at a place as a keyspace event, if the operator wants that. The key is closed:
-    /// whoever listens may do with it what they like.
-    pub fn notify(&self, key: usize, outcome: Outcome) {
+    /// Sends the keyspace event of a decision, if the settings ask for events.
+    ///
+    /// The key must be closed: a module that receives the event may change it.
+    pub fn notify(&self, place: usize, outcome: Outcome) {
         let event = match outcome {
             Outcome::Admitted => c"rl.admit",
             Outcome::Refused => c"rl.refuse",
         };
-        if EVENTS.load(Relaxed)
-            && let Ok(key) = self.argument(key)
+        if settings::events()
+            && let Ok(key) = self.argument(place)
         {
             let class = REDISMODULE_NOTIFY_MODULE;
-            // SAFETY: the context and an argument of the running command, and a C string.
+            // SAFETY: context and key are those of the running command, and the event is a C string.
             unsafe { api!(RedisModule_NotifyKeyspaceEvent(self.ctx, class, event.as_ptr(), key)) };
         }
     }
 }
 
-/// The counters by name: admitted and refused.
+/// Returns the name of each counter, and the numbers admitted and refused.
 pub(super) fn counts() -> impl Iterator<Item = (&'static str, u64, u64)> {
     let names = CATALOG.iter().map(|row| row.name).chain(OTHERS);
     names
@@ -110,18 +103,16 @@ pub(super) fn counts() -> impl Iterator<Item = (&'static str, u64, u64)> {
         .map(|(name, (admitted, refused))| (name, admitted.load(Relaxed), refused.load(Relaxed)))
 }
 
+/// Returns the number of calls that replied an error.
+pub(super) fn errors() -> u64 {
+    ERRORS.load(Relaxed)
+}
+
 pub(super) fn count_error() {
     add_one(&ERRORS);
 }
 
-/// Commands run on one thread, so no count is lost without a locked addition.
+/// Commands run one at a time, so a load and a store lose no count. They are cheaper than an atomic addition.
 fn add_one(counter: &AtomicU64) {
     counter.store(counter.load(Relaxed).wrapping_add(1), Relaxed);
-}
-
-pub fn bounds() -> Bounds {
-    Bounds {
-        leases: MAX_LEASES.load(Relaxed).unsigned_abs(),
-        log_entries: MAX_LOG_ENTRIES.load(Relaxed).unsigned_abs(),
-    }
 }

@@ -1,27 +1,28 @@
-//! A value in memory: one allocation that holds a head and a state. This file alone knows how it lies there.
+//! A value in memory: one allocation with a head and a state. Only this file depends on that layout.
 
 use std::ffi::c_void;
-use std::mem::ManuallyDrop;
+use std::mem::{ManuallyDrop, replace};
 use std::ptr::NonNull;
 
+use ratelimit_core::state::StoredLimit;
 use ratelimit_core::state::codec::{Reader, put};
-use ratelimit_core::{AnyState, Kind, LimitSet, LimitState, Name, Span, State, Time};
+use ratelimit_core::{AnyState, Kept, Kind, LimitState, Name, Span, State, Time};
 use ratelimit_core::{with_kept, with_limit_state, with_state};
 
-/// What the server allocates for a value of a module beside the value, and does not count: an object and a typed
-/// pointer.
-const SERVERS_OWN: usize = 32;
+/// The bytes of the object and the typed pointer that the server allocates for each value. `MEMORY USAGE` does not
+/// count them by itself.
+const SERVER_BYTES: usize = 32;
 
 /// The value of a key.
 pub(super) struct Value(NonNull<Head>);
 
-/// What every value begins with.
+/// The beginning of every value.
 struct Head {
-    /// The kind of the state in the low byte; above it the key's deadline in milliseconds, 0 if it is not known.
+    /// The kind of the state in the low byte. Above it, the key's expiry in ms since the epoch; 0 if it is not known.
     ///
-    /// The deadline is kept here so that a charge that need not move it does not ask the server for it.
-    kind_and_deadline: u64,
-    /// The length of time in the limit's name.
+    /// A charge that does not move the expiry reads it here, which saves a call of the server.
+    kind_and_expiry: u64,
+    /// The length of time in a lone limit's name; zero for other states.
     length: Span,
 }
 
@@ -32,22 +33,26 @@ struct Slot<S> {
 }
 
 impl Value {
-    /// A limit that stands alone.
-    pub(super) fn lone<S: State>(length: Span, state: S) -> Value {
-        let head = Head { kind_and_deadline: u64::from(S::KIND as u8), length };
+    /// Makes the value of a state, with the length of time in a lone limit's name.
+    pub(super) fn new<S: State>(length: Span, state: S) -> Value {
+        let head = Head { kind_and_expiry: u64::from(S::KIND as u8), length };
         Value(NonNull::from(Box::leak(Box::new(Slot { head, state }))).cast())
     }
 
-    pub(super) fn set(limits: LimitSet) -> Value {
-        Value::lone(Span::ZERO, limits)
+    /// Makes the value of a limit that leaves a set.
+    pub(super) fn of_limit(limit: StoredLimit) -> Value {
+        with_kept!(limit.state, state => Value::new(limit.name.length, *state))
     }
 
-    /// A value as the server keeps it: `value` is null if there is none. The result must not be dropped.
+    /// Returns the value at a pointer that the server holds; `None` if the pointer is null.
+    ///
+    /// The server still owns the value, so the result must not be dropped, unless the server gives the value up.
     ///
     /// # Safety
     ///
-    /// `value` is null or came from [`Value::into_raw`] and was not freed. Nothing else uses it while the result lives.
-    pub(super) unsafe fn kept(value: *mut c_void) -> Option<ManuallyDrop<Value>> {
+    /// `value` is null, or came from [`Value::into_raw`] or [`Value::as_raw`] and was not freed. Nothing else uses the
+    /// value while the result lives.
+    pub(super) unsafe fn from_raw(value: *mut c_void) -> Option<ManuallyDrop<Value>> {
         NonNull::new(value.cast()).map(|head| ManuallyDrop::new(Value(head)))
     }
 
@@ -55,43 +60,43 @@ impl Value {
         ManuallyDrop::new(self).as_raw()
     }
 
-    /// The pointer by which the server keeps the value.
+    /// The pointer by which the server holds the value.
     pub(super) fn as_raw(&self) -> *mut c_void {
         self.0.as_ptr().cast()
     }
 
     fn head(&self) -> &Head {
-        // SAFETY: the value is alive, and begins with its head whatever its state is.
+        // SAFETY: the value is alive. `Slot` is `repr(C)`, so every value begins with its head.
         unsafe { self.0.as_ref() }
     }
 
     fn head_mut(&mut self) -> &mut Head {
-        // SAFETY: as above; and `self` is borrowed alone.
+        // SAFETY: as in `head`, and `self` is borrowed mutably.
         unsafe { self.0.as_mut() }
     }
 
     pub(super) fn kind(&self) -> Kind {
-        let [kind, ..] = self.head().kind_and_deadline.to_le_bytes();
-        // Only `lone` writes the low byte.
+        let [kind, ..] = self.head().kind_and_expiry.to_le_bytes();
+        // `new` wrote the byte of a kind, so the other case never happens.
         Kind::from_byte(kind).unwrap_or(Kind::LimitSet)
     }
 
     /// The state, if it is of this type.
     #[inline(always)]
     pub(super) fn state<S: State>(&self) -> Option<&S> {
-        // SAFETY: the value is alive; its kind says that it is a slot of this type, since each kind has one type.
+        // SAFETY: the value is alive. Each kind has one type of state, so a value of this kind is a `Slot<S>`.
         (self.kind_is(S::KIND)).then(|| unsafe { &self.0.cast::<Slot<S>>().as_ref().state })
     }
 
     #[inline(always)]
     pub(super) fn state_mut<S: State>(&mut self) -> Option<&mut S> {
-        // SAFETY: as above; and `self` is borrowed alone.
+        // SAFETY: as in `state`, and `self` is borrowed mutably.
         (self.kind_is(S::KIND)).then(|| unsafe { &mut self.0.cast::<Slot<S>>().as_mut().state })
     }
 
     #[inline(always)]
     fn kind_is(&self, kind: Kind) -> bool {
-        let [byte, ..] = self.head().kind_and_deadline.to_le_bytes();
+        let [byte, ..] = self.head().kind_and_expiry.to_le_bytes();
         byte == kind as u8
     }
 
@@ -103,36 +108,33 @@ impl Value {
         self.head_mut().length = length;
     }
 
-    pub(super) fn deadline(&self) -> u64 {
-        self.head().kind_and_deadline >> 8
+    /// The key's expiry in ms since the epoch; 0 if it is not known.
+    pub(super) fn expiry(&self) -> u64 {
+        self.head().kind_and_expiry >> 8
     }
 
-    pub(super) fn set_deadline(&mut self, millis: u64) {
+    /// Notes the key's expiry; `Handle::set_expiry` sets it.
+    pub(super) fn set_expiry(&mut self, millis: u64) {
         let head = self.head_mut();
-        head.kind_and_deadline = (head.kind_and_deadline & 0xff) | (millis << 8);
+        head.kind_and_expiry = (head.kind_and_expiry & 0xff) | (millis << 8);
     }
 
-    /// The name of a limit that stands alone, and when it is fully reset.
-    pub(super) fn only(&self) -> Option<(Name, Time)> {
+    /// The name of a lone limit, and the instant at which it is fully reset; `None` for a set and other values.
+    pub(super) fn lone_limit(&self) -> Option<(Name, Time)> {
         let (kind, length) = (self.kind(), self.length());
         let until = with_limit_state!(kind, S => self.state::<S>()?.until(length), else return None);
         Some((Name { kind, length }, until))
     }
 
-    /// Takes the state out of a limit that stands alone, and leaves a blank one.
+    /// Takes the state of a lone limit, and leaves a blank one.
     pub(super) fn take_state(&mut self) -> Option<AnyState> {
         with_limit_state!(self.kind(), S => {
             let state = self.state_mut::<S>()?;
-            Some(ratelimit_core::Kept::kept(std::mem::replace(state, S::blank())))
+            Some(replace(state, S::blank()).kept())
         }, else None)
     }
 
-    /// The value for a limit that leaves a set.
-    pub(super) fn of_any(length: Span, state: AnyState) -> Value {
-        with_kept!(state, state => Value::lone(length, *state))
-    }
-
-    /// The logical value: kind, length, and what [`State::encode`] writes.
+    /// Encodes the value for an RDB: kind, length of time, state. The expiry is not part of it.
     pub(super) fn encode(&self) -> Vec<u8> {
         let mut bytes = vec![self.kind() as u8];
         put(&mut bytes, self.length().as_micros());
@@ -140,21 +142,21 @@ impl Value {
         bytes
     }
 
-    /// Reads what [`Value::encode`] wrote; `None` if it is malformed.
+    /// Decodes the bytes of [`Value::encode`]; `None` if they are malformed.
     pub(super) fn decode(bytes: &[u8]) -> Option<Value> {
         let mut reader = Reader::new(bytes);
         let kind = Kind::from_byte(reader.byte()?)?;
         let length = reader.span()?;
         with_state!(kind, S => {
             let state = <S as State>::decode(&mut reader)?;
-            reader.is_empty().then(|| Value::lone(length, state))
+            reader.is_empty().then(|| Value::new(length, state))
         })
     }
 
-    /// The bytes that the value takes, with what the server allocates for it.
+    /// The bytes of memory for the value: its own allocation of `allocated` bytes, those of its state, the server's.
     pub(super) fn bytes(&self, allocated: usize) -> usize {
-        let outside = with_state!(self.kind(), S => self.state::<S>().map_or(0, State::heap_bytes));
-        allocated + outside + SERVERS_OWN
+        let of_state = with_state!(self.kind(), S => self.state::<S>().map_or(0, State::heap_bytes));
+        allocated + of_state + SERVER_BYTES
     }
 
     /// The number of allocations to free.
@@ -165,7 +167,7 @@ impl Value {
 
 impl Drop for Value {
     fn drop(&mut self) {
-        // SAFETY: the value is owned; its kind says of which type its slot is, since each kind has one type.
+        // SAFETY: `new` leaked the box, and `self` owns it. A value of this kind is a `Slot<S>`, as in `state`.
         unsafe { with_state!(self.kind(), S => drop(Box::from_raw(self.0.cast::<Slot<S>>().as_ptr()))) }
     }
 }

@@ -26,6 +26,8 @@ enum Shape {
     /// Limited or not, and the chance.
     Shed,
     Flag,
+    /// At least 0.
+    Count,
     /// Of a queue: where it went, or nil.
     Place,
     Map,
@@ -42,7 +44,8 @@ fn shape(command: &Command) -> Shape {
         "RL.MULTI" | "RL.MULTIPEEK" | "RL.MULTIREFUND" => Shape::Several,
         "RL.SHED" => Shape::Shed,
         "RL.RELEASE" | "RL.RENEW" => Shape::Flag,
-        "RL.XADD" | "RL.LPUSH" | "RL.RPUSH" | "RL.MULTIRELEASE" => Shape::Place,
+        "RL.MULTIRELEASE" => Shape::Count,
+        "RL.XADD" | "RL.LPUSH" | "RL.RPUSH" => Shape::Place,
         "RL.INFO" => Shape::Map,
         "RL.HELP" => Shape::Lines,
         "RL.APPLY" => Shape::Ok,
@@ -73,6 +76,7 @@ pub fn decisions(seen: &Seen, command: &Command) -> Vec<Decision> {
             _ => false,
         },
         (Shape::Flag, reply) => matches!(reply, Value::Int(0 | 1)),
+        (Shape::Count, reply) => matches!(reply, Value::Int(0..)),
         (Shape::Place, reply) => matches!(reply, Value::Nil | Value::Int(1..) | Value::BulkString(_)),
         (Shape::Map, reply) => matches!(reply, Value::Nil | Value::Map(_) | Value::Array(_)),
         (Shape::Lines, Value::Array(lines)) => !lines.is_empty(),

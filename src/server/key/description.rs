@@ -1,0 +1,48 @@
+//! What `RL.INFO` shows of a key.
+
+use ratelimit_core::{Figure, Name, State, with_kept, with_state};
+use ratelimit_language::Error;
+
+use super::Key;
+use crate::server::call::Call;
+use crate::server::handle::Access;
+
+type Figures = Vec<(&'static str, Figure)>;
+
+/// A value, or a limit of a set.
+pub struct Description {
+    pub name: Name,
+    pub figures: Figures,
+}
+
+/// A key: its value, and each limit if the value is a set.
+pub struct KeyDescription {
+    pub value: Description,
+    pub limits: Vec<Description>,
+    /// In ms since the epoch; `None` if the key does not expire.
+    pub expiry: Option<u64>,
+}
+
+/// Describes a key of any kind; `None` if it is missing.
+pub fn describe(call: &Call<'_>, place: usize) -> Result<Option<KeyDescription>, Error> {
+    let key = Key::open(call, place, Access::Read)?;
+    let Some(value) = key.open.value() else { return Ok(None) };
+    let name = Name { kind: value.kind(), length: value.length() };
+    let figures = with_state!(name.kind, S => value.state::<S>().map(figures).unwrap_or_default());
+    let limits = key.limits().iter().map(|limit| Description {
+        name: limit.name,
+        figures: with_kept!(&limit.state, state => self::figures(state.as_ref())),
+    });
+    Ok(Some(KeyDescription {
+        value: Description { name, figures },
+        limits: limits.collect(),
+        expiry: key.open.handle.expiry(),
+    }))
+}
+
+fn figures<S: State>(state: &S) -> Figures {
+    let mut figures = Vec::new();
+    state.describe(&mut |name, figure| figures.push((name, figure)));
+    figures.push(("last_charge_us", Figure::At(state.last())));
+    figures
+}

@@ -1,0 +1,27 @@
+//! When a key expires: some slack after its limits are fully reset.
+//!
+//! A charge that moves the expiry costs the server time and every replica eight bytes. With slack few charges move it,
+//! and a key in constant use does not expire between two calls only to be made again.
+
+use ratelimit_core::{Span, Time};
+
+/// The slack is as long as the reset, within these bounds.
+const LEAST_SLACK: Span = Span::from_millis(1000);
+const MOST_SLACK: Span = Span::from_millis(60_000);
+
+/// Returns the new expiry of a key that is fully reset `reset` after `now`, in ms since the epoch; `None` if the old
+/// one stands.
+///
+/// The expiry moves if less than a quarter of the slack remains. It also moves if more than the longest slack remains,
+/// because the reset has become shorter.
+#[inline(always)]
+pub(super) fn moved(expiry: u64, now: Time, reset: Span) -> Option<u64> {
+    let full = now.plus(reset);
+    let slack = reset.clamp(LEAST_SLACK, MOST_SLACK);
+    let expiry = Time::from_millis(expiry);
+    let earliest = full.plus(slack.quarter());
+    // An expiry is a whole millisecond, rounded up.
+    let latest = full.plus(MOST_SLACK).plus(Span::from_millis(1));
+    let stands = earliest <= expiry && expiry <= latest;
+    (!stands).then(|| full.plus(slack).as_millis_up())
+}

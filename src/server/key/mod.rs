@@ -1,0 +1,243 @@
+//! An open key of limits, and how a call changes it.
+//!
+//! # What a key holds
+//!
+//! A key with one limit holds that limit's name and state. The limit is then *lone*: it costs one allocation and no
+//! search. A key with several limits holds a *set* of them, in the order of their names.
+//!
+//! The form follows from the limits alone, not from the calls that made them. A charge of a second limit turns a lone
+//! limit into a set. A call that leaves one limit in a set turns it into a lone limit.
+//!
+//! # How a key changes
+//!
+//! A change is first written as bytes of a payload of `RL.APPLY`, whose format is in `payload.rs`. It is then decoded
+//! from these bytes and applied. So the node that decides does exactly what each replica does.
+//!
+//! All changes of one call are in one payload. [`Key::commit`] adds the expiry to it, if the expiry moves.
+//! [`Key::publish`] sends it to replicas and the AOF.
+//!
+//! # Example
+//!
+//! T is an instant, 1800000000000000 in microseconds. The first call makes the key:
+//!
+//! ```text
+//! RL.FIXEDWINDOW u 100 60000 AT T
+//!
+//! before   missing
+//! payload  FIXEDWINDOW, the key was missing, 60 s    01 08 05  00 87 93 03 00 00 00 00
+//!          count 1, window start T, last charge T    24 bytes
+//!          expiry T + 120 s                          8 bytes
+//! after    lone limit FIXEDWINDOW 60 s: count 1
+//! ```
+//!
+//! Ten seconds later a second call charges that limit and another one:
+//!
+//! ```text
+//! RL.MULTI 1 u AT T+10s LIMIT FIXEDWINDOW 100 60000 LIMIT FIXEDWINDOW 1000 3600000
+//!
+//! before   lone limit FIXEDWINDOW 60 s: count 1
+//! payload  set, the key existed                      01 0f 01  00 00 00 00 00 00 00 00
+//!          change FIXEDWINDOW 60 s                   01 08  00 87 93 03 00 00 00 00
+//!          count 2, start T, last charge T + 10 s    24 bytes
+//!          change FIXEDWINDOW 3600 s                 01 08  00 a4 93 d6 00 00 00 00
+//!          count 1, start T + 10 s, last T + 10 s    24 bytes
+//!          expiry T + 3670 s                         8 bytes
+//! after    set {FIXEDWINDOW 60 s: count 2, FIXEDWINDOW 3600 s: count 1}
+//! ```
+
+mod description;
+mod expiry;
+mod set;
+
+use ratelimit_core::state::codec::Reader;
+use ratelimit_core::{
+    Error as CoreError, Kind, LimitSet, LimitState, Limits, Name, Place, Span, State, Time,
+};
+use ratelimit_language::Error;
+
+pub use description::{Description, describe};
+pub use set::publish;
+
+use super::buffer;
+use super::call::Call;
+use super::handle::Access;
+use super::open_key::OpenKey;
+use super::payload::{self, GONE};
+use super::value::Value;
+
+/// How a call changes a key.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Form {
+    /// The key is missing or holds one limit, and the call charges no other.
+    Lone,
+    /// The key holds a set, or the call makes it one.
+    Set,
+}
+
+/// An open key that is missing or holds a value of the module's type.
+pub struct Key<'c, 'a> {
+    open: OpenKey<'c, 'a>,
+    form: Form,
+    /// The payload so far; empty if nothing has changed.
+    payload: Vec<u8>,
+}
+
+impl<'c, 'a> Key<'c, 'a> {
+    /// Opens the key that is the argument at `place`.
+    #[inline(always)]
+    pub fn open(call: &'c Call<'a>, place: usize, access: Access) -> Result<Self, Error> {
+        let open = OpenKey::open(call, place, access)?;
+        let form = if open.set().is_some() { Form::Set } else { Form::Lone };
+        Ok(Key { open, form, payload: Vec::new() })
+    }
+
+    /// Finds the limit that a limiter's own command is for.
+    ///
+    /// It is the limit of that name, else the only limit of that limiter and mode. A missing key gets a new limit, and
+    /// any other key is an error.
+    #[inline(always)]
+    pub fn find<S: LimitState>(&self, length: Span) -> Result<Place, Error> {
+        let Some(value) = self.open.value() else {
+            return Ok(Place::of(length));
+        };
+        if value.state::<S>().is_some() {
+            return Ok(Place { stored: value.length(), length });
+        }
+        let set = value.state::<LimitSet>();
+        set.and_then(|set| set.find(Name::of::<S>(length))).ok_or(Error::WrongType)
+    }
+
+    /// Returns the state of this type that has the key to itself; `None` if the key is missing.
+    pub fn lone<S: State>(&self) -> Result<Option<&S>, Error> {
+        match self.open.value() {
+            None => Ok(None),
+            Some(value) => value.state::<S>().map(Some).ok_or(Error::WrongType),
+        }
+    }
+
+    /// Changes the state that has the key to itself, and returns whether `write` wrote a change.
+    ///
+    /// A missing key gets the state that `blank` makes, changed. The state then has this length of time in its name.
+    #[inline(always)]
+    pub fn change_lone<S: State>(
+        &mut self,
+        length: Span,
+        blank: impl FnOnce() -> S,
+        write: impl FnOnce(&S, &mut Vec<u8>),
+    ) -> Result<bool, CoreError> {
+        let start = self.payload.len();
+        self.begin(S::KIND, length);
+        let Key { open, payload, .. } = self;
+        let body = payload.len();
+        let mut created = None;
+        let state = match open.state_mut::<S>() {
+            Some(state) => state,
+            None => created.insert(blank()),
+        };
+        write(state, payload);
+        let written = payload.len() > body;
+        let change = S::decode_change(&mut Reader::new(payload.get(body..).unwrap_or(&[])));
+        if change.map(|change| state.apply(change)).is_none() {
+            payload.truncate(start);
+            // Bytes that were written and cannot be decoded are a defect.
+            return if written { Err(CoreError::Defect) } else { Ok(false) };
+        }
+        match created {
+            Some(state) => open.set_value(Value::new(length, state)),
+            None => open.set_length(length),
+        }
+        Ok(true)
+    }
+
+    /// Begins the payload with its header, unless it has begun.
+    #[inline(always)]
+    fn begin(&mut self, kind: Kind, length: Span) {
+        if self.payload.is_empty() {
+            self.payload = buffer::take();
+            payload::begin(&mut self.payload, kind, length, self.open.value());
+        }
+    }
+
+    /// Ends the changes of a call: moves the expiry if it must, and signals the change to clients.
+    ///
+    /// The last charge was at `latest`. The limits that were charged are fully reset `reset` after it. The payload is
+    /// sent by [`Key::publish`] or [`publish`].
+    #[inline(always)]
+    pub fn commit(&mut self, clock: Time, latest: Time, reset: Span) {
+        if self.payload.is_empty() {
+            return;
+        }
+        let reset = if self.form == Form::Lone { reset } else { self.commit_set(latest) };
+        self.move_expiry(clock.max(latest), reset);
+        self.open.handle.signal();
+    }
+
+    /// Moves the expiry of a key that is fully reset `reset` after `now`, if it must move.
+    #[inline(always)]
+    fn move_expiry(&mut self, now: Time, reset: Span) {
+        if let Some(value) = self.open.value()
+            && let Some(expiry) = expiry::moved(value.expiry(), now, reset)
+        {
+            self.open.set_expiry(expiry);
+            payload::add_expiry(&mut self.payload, expiry);
+        }
+    }
+
+    /// Deletes the key. The payload then says only that the key is gone.
+    pub fn delete(&mut self) {
+        self.open.delete();
+        self.payload.clear();
+        self.payload.extend(GONE);
+        self.open.handle.signal();
+    }
+
+    /// Sends the payload, if there is one, to replicas and the AOF.
+    #[inline(always)]
+    pub fn publish(&mut self) {
+        if !self.payload.is_empty() {
+            self.open.handle.replicate(&self.payload);
+            self.payload.clear();
+        }
+    }
+}
+
+impl Limits for Key<'_, '_> {
+    #[inline(always)]
+    fn state<S: LimitState>(&self, length: Span) -> Option<&S> {
+        let value = self.open.value()?;
+        match value.state::<S>() {
+            Some(state) => (value.length() == length).then_some(state),
+            None => value.state::<LimitSet>().and_then(|set| set.get(length)),
+        }
+    }
+
+    #[inline(always)]
+    fn change<S: LimitState>(
+        &mut self,
+        place: &mut Place,
+        blank: impl FnOnce() -> S,
+        write: impl FnOnce(&S, &mut Vec<u8>),
+    ) -> Result<bool, CoreError> {
+        if self.form == Form::Set {
+            return self.change_in_set(place, blank, write);
+        }
+        let changed = self.change_lone(place.length, blank, write)?;
+        if changed {
+            place.stored = place.length;
+        }
+        Ok(changed)
+    }
+
+    #[inline(always)]
+    fn drop_faded(&mut self, now: Time, named: impl Fn(Name) -> bool) -> Result<(), CoreError> {
+        if self.form == Form::Lone { Ok(()) } else { self.drop_faded_of_set(now, named) }
+    }
+}
+
+impl Drop for Key<'_, '_> {
+    fn drop(&mut self) {
+        // A payload is left over only after a defect. Changes that were made before it are replicated all the same.
+        self.publish();
+        buffer::put_back(std::mem::take(&mut self.payload));
+    }
+}

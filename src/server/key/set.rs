@@ -1,0 +1,144 @@
+//! What a key does only for a set of limits.
+
+use std::mem::take;
+
+use ratelimit_core::state::codec::Reader;
+use ratelimit_core::state::{MAX_LIMITS, SetChange, StoredLimit, fits};
+use ratelimit_core::{
+    Error as CoreError, Kind, LimitSet, LimitState, Limits, Name, Place, Span, State, Time,
+};
+use ratelimit_language::Error;
+
+use super::{Form, Key};
+use crate::server::call::Call;
+use crate::server::payload;
+
+impl Key<'_, '_> {
+    /// Prepares the key for a call that gives limits by their whole names.
+    ///
+    /// `charged` are the limits that it charges. `named` returns whether it names a limit at all. A key of another kind
+    /// is an error, and so are more than [`MAX_LIMITS`] limits.
+    pub fn expect(
+        &mut self,
+        now: Time,
+        charged: impl Iterator<Item = Name> + Clone,
+        named: impl Fn(Name) -> bool,
+    ) -> Result<(), Error> {
+        let lone = self.open.lone_limit();
+        let mut names = charged.clone();
+        let stays_lone = match (self.form, lone, self.open.value()) {
+            (Form::Set, ..) => false,
+            (Form::Lone, Some((lone, _)), _) => names.all(|name| name == lone),
+            (Form::Lone, None, None) => names.next().is_some() && names.next().is_none(),
+            (Form::Lone, None, Some(_)) => return Err(Error::WrongType),
+        };
+        if stays_lone {
+            return Ok(());
+        }
+        self.form = Form::Set;
+        let stored = self.limits().iter().map(|limit| (limit.name, limit.until())).chain(lone);
+        let count = charged.clone().count();
+        // The exact count takes longer; it is needed only near the bound.
+        let near_bound = count > 0 && stored.clone().count() + count > MAX_LIMITS;
+        if near_bound && !fits(&stored, charged, named, now) { Err(Error::TooManyLimits) } else { Ok(()) }
+    }
+
+    /// Returns whether the key holds a set of limits.
+    pub fn is_set(&self) -> bool {
+        self.open.set().is_some()
+    }
+
+    /// Returns whether all limits of a set are fully reset at `now`; true if the key holds no set.
+    pub fn set_is_reset(&self, now: Time) -> bool {
+        self.open.set().is_none_or(|set| set.until() <= now)
+    }
+
+    /// The limits of a set; empty if the key holds none.
+    pub(super) fn limits(&self) -> &[StoredLimit] {
+        self.open.set().map_or(&[], LimitSet::limits)
+    }
+
+    /// Changes a limit of the set, and returns whether `write` wrote a change. `blank` makes a missing limit.
+    pub(super) fn change_in_set<S: LimitState>(
+        &mut self,
+        place: &mut Place,
+        blank: impl FnOnce() -> S,
+        write: impl FnOnce(&S, &mut Vec<u8>),
+    ) -> Result<bool, CoreError> {
+        let start = self.payload.len();
+        self.begin(Kind::LimitSet, Span::ZERO);
+        let [from, to] = [place.stored, place.length].map(Name::of::<S>);
+        let renamed = (from != to).then_some(SetChange::Renamed { from, to });
+        if let Some(renamed) = &renamed {
+            LimitSet::encode_change(renamed, &mut self.payload);
+        }
+        SetChange::begin(to, &mut self.payload);
+        let body = self.payload.len();
+        // `write` needs the payload and a state of the key at the same time.
+        let mut payload = take(&mut self.payload);
+        match self.state(from.length) {
+            Some(state) => write(state, &mut payload),
+            None => write(&blank(), &mut payload),
+        }
+        self.payload = payload;
+        if self.payload.len() == body {
+            self.payload.truncate(start);
+            return Ok(false);
+        }
+        let change = S::decode_change(&mut Reader::new(self.payload.get(body..).unwrap_or(&[])));
+        let Some((set, change)) = self.open.make_set().zip(change) else {
+            // Bytes that were written and cannot be decoded are a defect.
+            self.payload.truncate(start);
+            return Err(CoreError::Defect);
+        };
+        if let Some(renamed) = renamed {
+            set.apply(renamed);
+        }
+        set.apply_to::<S>(to.length, change);
+        place.stored = to.length;
+        Ok(true)
+    }
+
+    /// Drops the limits that are fully reset at `now` and that the call does not name.
+    pub(super) fn drop_faded_of_set(
+        &mut self,
+        now: Time,
+        named: impl Fn(Name) -> bool,
+    ) -> Result<(), CoreError> {
+        // A call with a second limit finds the first one lone.
+        let lone = self.open.lone_limit().filter(|(name, until)| *until <= now && !named(*name));
+        let of_set = self.limits().iter().filter(|limit| limit.faded(&named, now)).map(|limit| limit.name);
+        let faded: Vec<Name> = of_set.chain(lone.map(|(name, _)| name)).collect();
+        if faded.is_empty() {
+            return Ok(());
+        }
+        self.begin(Kind::LimitSet, Span::ZERO);
+        let set = self.open.make_set().ok_or(CoreError::Defect)?;
+        for name in faded {
+            let change = SetChange::Dropped { name };
+            LimitSet::encode_change(&change, &mut self.payload);
+            set.apply(change);
+        }
+        Ok(())
+    }
+
+    /// Returns the duration from `latest` until all limits of the set are fully reset. A set of one becomes lone.
+    pub(super) fn commit_set(&mut self, latest: Time) -> Span {
+        let reset = self.open.set().map(|set| set.until().since(latest)).unwrap_or_default();
+        self.open.make_lone();
+        reset
+    }
+}
+
+/// Sends the payloads of several keys to replicas and the AOF, in one command.
+pub fn publish(call: &Call<'_>, keys: &mut [Key<'_, '_>]) {
+    let changed = || keys.iter().filter(|key| !key.payload.is_empty());
+    if changed().count() > 1 {
+        payload::replicate(call, changed().map(|key| (key.open.handle.name(), key.payload.as_slice())));
+        for key in keys {
+            key.payload.clear();
+        }
+    } else {
+        keys.iter_mut().for_each(Key::publish);
+    }
+}
