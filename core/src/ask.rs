@@ -1,27 +1,33 @@
-//! A request to one limit of a key, in steps. A limiter's own command takes them one after the other; `RL.MULTI` takes
-//! each step for all limits before the next. Both are the same code.
+//! A request to one limit of a key, in steps.
 //!
 //! ```text
-//! check    would the request be an error?          nothing has changed yet
-//! judge    reads the clock, decides                a state whose clock was set back is moved to now
-//! charge   takes what was granted
-//! gauge    limit, remaining and reset afterwards
+//! check    finds errors                           changes nothing
+//! judge    reads the clock, decides               moves the state to now if the clock was set back
+//! charge   charges the granted cost
+//! gauge    computes limit, remaining and reset    changes nothing
 //! ```
+//!
+//! A limiter's own command runs the steps one after the other. `RL.MULTI` runs each step for all its limits before the
+//! next step.
 
 use alloc::vec::Vec;
 
 use crate::decide::{self, Answer, Gauge, Manner, Reading, Verdict, read_clock, rule};
 use crate::limiter::{Limiter, TooLong};
-use crate::state::codec::Reader;
-use crate::state::{LimitSet, LimitState, Name, SetChange, State};
+use crate::state::{LimitState, Name, State};
 use crate::time::{Span, Time};
 
-/// The limits of one key, wherever they are kept.
+/// The limits of one key, in a server or in memory.
 pub trait Limits {
+    /// The state of the limit of this type and length of time; `None` if the key has no such limit.
     fn state<S: LimitState>(&self, length: Span) -> Option<&S>;
 
-    /// Applies the change that `write` writes, if it writes one, to the limit at `place`, and returns whether it did.
-    /// The limit then has the place's new length. `blank` makes what a missing limit stands for.
+    /// Applies the change that `write` writes to the limit at `place`, and gives the limit the place's new length.
+    /// Returns whether `write` wrote a change. `blank` makes the state that a missing limit stands for.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Defect`] if the written change cannot be read back.
     fn change<S: LimitState>(
         &mut self,
         place: &mut Place,
@@ -36,24 +42,25 @@ pub trait Limits {
 /// Where a key stores a limit.
 #[derive(Clone, Copy, Debug)]
 pub struct Place {
-    /// The length of time under which it is stored, if it is.
+    /// The length of time under which the limit is stored, if it is stored.
     pub stored: Span,
-    /// The length of time that a change gives it.
+    /// The length of time that a change gives the limit.
     pub length: Span,
 }
 
 impl Place {
+    /// The place of a limit whose length of time does not change.
     pub fn of(length: Span) -> Place {
         Place { stored: length, length }
     }
 }
 
-/// Why a request came to nothing.
+/// Why a request fails.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Error {
-    /// Its debt or booking would take over 100 years to be worked off. Found before anything is changed.
+    /// The debt or booking would take over 100 years to be paid off. Nothing was changed.
     TooLong,
-    /// A change that was written cannot be read back: a defect.
+    /// A change that was just written cannot be read back. This is a bug.
     Defect,
 }
 
@@ -67,21 +74,22 @@ impl From<TooLong> for Error {
 #[derive(Clone, Copy, Debug)]
 pub struct Ask {
     pub place: Place,
-    /// The instant at which the caller asks.
+    /// The caller's time.
     at: Time,
-    /// The instant that counts: `at`, or that of the last charge if `at` is before it.
+    /// The instant at which the request is decided: `at`, or the last charge if `at` is before it.
     now: Time,
     pub cost: u64,
     pub manner: Manner,
 }
 
-/// What became of a request.
+/// The outcome of a request.
 #[derive(Clone, Copy, Debug)]
 pub struct Taken {
+    /// The verdict as the caller's clock sees it.
     pub verdict: Verdict,
-    /// How much of the cost was charged, if it was admitted.
+    /// The part of the cost that is charged if the request is admitted.
     pub granted: u64,
-    /// As of the instant that counts; the reset includes no lag.
+    /// At the instant of the decision; the reset does not include the lag.
     pub gauge: Gauge,
     lag: Span,
 }
@@ -98,41 +106,45 @@ impl Ask {
         Ask { place, at, now: at, cost, manner }
     }
 
-    /// The instant that counts, once the clock was read.
+    /// The instant at which the request is decided. Before the clock is read, the caller's time.
     pub fn now(&self) -> Time {
         self.now
     }
 
-    /// How far the caller's clock is behind the instant that counts.
+    /// How far the caller's time is behind the instant of the decision.
     pub fn lag(&self) -> Span {
         self.now.since(self.at)
     }
 
-    /// All steps at once, for a limit that is asked by itself.
+    /// Runs all steps, for a request to one limit only.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::TooLong`] is found before anything is changed.
     #[inline(always)]
     pub fn take<L: Limiter>(&mut self, limits: &mut impl Limits, limiter: &L) -> Result<Taken, Error> {
         if let Some(state) = limits.state::<L::State>(self.place.stored)
             && self.at < state.last()
         {
-            // The clock may have been set back. Then reading it moves the state, and an error must change nothing.
+            // If the clock was set back, `judge` moves the state. An error must be found before.
             self.check(limits, limiter)?;
         }
         let (mut verdict, granted) = self.judge(limits, limiter)?;
-        // A cost that can never be admitted is not counted either.
+        // A request that can never be admitted is not counted.
         let counts_refused = limiter.capabilities().counts_refused && verdict != Verdict::NEVER;
         if verdict.admits() || counts_refused {
             limits.drop_faded(self.at, |name| name == Name::of::<L::State>(self.place.stored))?;
             self.charge(limits, limiter, granted)?;
         }
         if counts_refused && !verdict.admits() {
-            // The verdict counts this very refusal.
+            // The request was refused and counted, so its retry must include its own cost.
             let judge = |state: &L::State| limiter.judge(state, self.now, granted).delayed(self.lag());
             verdict = self.with_state(limits, limiter, judge);
         }
         Ok(Taken { verdict, granted, gauge: self.gauge(limits, limiter), lag: self.lag() })
     }
 
-    /// Whether the request is an error, before anything is changed.
+    /// Returns the error that `judge` would return, and changes nothing.
     pub fn check<L: Limiter>(&self, limits: &impl Limits, limiter: &L) -> Result<(), TooLong> {
         if !limiter.capabilities().can_be_too_long(self.manner) {
             return Ok(());
@@ -142,7 +154,8 @@ impl Ask {
         })
     }
 
-    /// Reads the clock and judges: the verdict as the caller's clock sees it, and how much would be charged.
+    /// Reads the clock and judges. Returns the verdict as the caller's clock sees it, and the cost to charge if it
+    /// admits.
     #[inline(always)]
     pub fn judge<L: Limiter>(
         &mut self,
@@ -161,6 +174,7 @@ impl Ask {
         Ok(judged?)
     }
 
+    /// Charges the granted cost. The clock must have been read.
     #[inline(always)]
     pub fn charge<L: Limiter>(
         &mut self,
@@ -175,7 +189,7 @@ impl Ask {
         limits.change(&mut self.place, || limiter.fresh(now), write).map(drop)
     }
 
-    /// Gives the cost back; returns whether there was a limit to give it to.
+    /// Gives the cost back. Returns whether the key has the limit.
     pub fn refund<L: Limiter>(&mut self, limits: &mut impl Limits, limiter: &L) -> Result<bool, Error> {
         if limits.state::<L::State>(self.place.stored).is_none() {
             return Ok(false);
@@ -190,18 +204,18 @@ impl Ask {
         limits.change(&mut self.place, L::State::blank, write)
     }
 
-    /// The gauge at the instant that counts.
+    /// The gauge at the instant of the decision.
     #[inline(always)]
     pub fn gauge<L: Limiter>(&self, limits: &impl Limits, limiter: &L) -> Gauge {
         self.with_state(limits, limiter, |state| limiter.gauge(state, self.now))
     }
 
-    /// The answer that a request of this cost would get.
+    /// The answer that the request would get. It changes nothing.
     pub fn peek<L: Limiter>(&self, limits: &impl Limits, limiter: &L) -> Answer {
         self.with_state(limits, limiter, |state| decide::peek(limiter, state, self.at, self.cost))
     }
 
-    /// Finds the instant that counts. If the clock was set back, the state is moved to `at`.
+    /// Sets the instant of the decision. If the clock was set back, the state is moved to `at`.
     #[inline(always)]
     fn read_clock<L: Limiter>(&mut self, limits: &mut impl Limits, limiter: &L) -> Result<(), Error> {
         let at = self.at;
@@ -215,22 +229,25 @@ impl Ask {
         Ok(())
     }
 
+    /// Calls `read` with the limit's state, or with a fresh one if the key does not have the limit.
     #[inline(always)]
     fn with_state<L: Limiter, T>(
         &self,
         limits: &impl Limits,
         limiter: &L,
-        ask: impl FnOnce(&L::State) -> T,
+        read: impl FnOnce(&L::State) -> T,
     ) -> T {
         match limits.state(self.place.stored) {
-            Some(state) => ask(state),
-            None => ask(&limiter.fresh(self.now)),
+            Some(state) => read(state),
+            None => read(&limiter.fresh(self.now)),
         }
     }
 }
 
-/// The instant at which to decide on the limit at `place`. If the clock was set back, `rebase` writes the change that
-/// moves the state to `at`.
+/// Returns the instant at which to decide on the limit at `place`.
+///
+/// `reset` is the limit's reset at its last charge. If the clock was set back, the state is moved to `at`: `rebase`
+/// writes that change.
 #[inline(always)]
 pub(crate) fn move_to_now<S: LimitState>(
     limits: &mut impl Limits,
@@ -248,41 +265,5 @@ pub(crate) fn move_to_now<S: LimitState>(
             limits.change(place, S::blank, rebase)?;
             Ok(at)
         }
-    }
-}
-
-/// In memory.
-impl Limits for LimitSet {
-    fn state<S: LimitState>(&self, length: Span) -> Option<&S> {
-        self.get(length)
-    }
-
-    fn change<S: LimitState>(
-        &mut self,
-        place: &mut Place,
-        blank: impl FnOnce() -> S,
-        write: impl FnOnce(&S, &mut Vec<u8>),
-    ) -> Result<bool, Error> {
-        let mut bytes = Vec::new();
-        match self.get(place.stored) {
-            Some(state) => write(state, &mut bytes),
-            None => write(&blank(), &mut bytes),
-        }
-        if bytes.is_empty() {
-            return Ok(false);
-        }
-        if place.stored != place.length {
-            let [from, to] = [place.stored, place.length].map(Name::of::<S>);
-            self.apply(SetChange::Renamed { from, to });
-            place.stored = place.length;
-        }
-        let change = S::decode_change(&mut Reader::new(&bytes)).ok_or(Error::Defect)?;
-        self.apply_to::<S>(place.length, change);
-        Ok(true)
-    }
-
-    fn drop_faded(&mut self, now: Time, named: impl Fn(Name) -> bool) -> Result<(), Error> {
-        self.retain(|limit| !limit.faded(&named, now));
-        Ok(())
     }
 }

@@ -1,10 +1,11 @@
-//! How far counts go.
+//! The bounds of counts.
 
-/// The largest count that a caller may name, 2^53 - 1: every client language holds it exactly, JavaScript too.
+/// The largest count that an argument may have, 2^53 - 1. Every client language represents it exactly, even JavaScript.
 pub const MAX_COUNT: u64 = (1 << 53) - 1;
 
-/// The largest count that a window stores: one limit's worth was admitted, and as much again forced or moved.
+/// The largest count that a window stores: a full limit, and the largest cost charged on top of it with `FORCE`. Larger
+/// counts are cut.
 pub(crate) const MAX_STORED: u64 = 2 * MAX_COUNT;
 
-/// The largest debt that a state stores. A request that would exceed it is an error.
+/// The largest debt that a state stores, as a cost. A request that would exceed it is an error.
 pub const MAX_DEBT: u64 = 1 << 60;

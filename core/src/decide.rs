@@ -1,4 +1,4 @@
-//! Verdicts and answers, what is done with a request that does not fit, and how the clock is read.
+//! Verdicts and answers, the manners of handling a request that does not fit, and how the clock is read.
 
 use alloc::vec::Vec;
 
@@ -7,15 +7,15 @@ use crate::state::State;
 use crate::state::codec::Reader;
 use crate::time::{Span, Time};
 
-/// The outcome for one request.
+/// The decision on one request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Verdict {
     Admit {
-        /// How long to wait before acting.
+        /// How long the caller must wait before it acts.
         wait: Span,
     },
     Refuse {
-        /// When this very request would be admitted; `None` is never.
+        /// The time until the same request would be admitted, if no other comes first; `None` if never.
         retry: Option<Span>,
     },
 }
@@ -32,7 +32,7 @@ impl Verdict {
         matches!(self, Verdict::Admit { .. })
     }
 
-    /// The verdict as a caller sees it whose clock lags.
+    /// The verdict as a caller sees it whose clock lags by `lag`.
     #[must_use]
     pub fn delayed(self, lag: Span) -> Verdict {
         match self {
@@ -58,16 +58,16 @@ impl Verdict {
 /// Limit, remaining and reset at one instant.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Gauge {
-    /// The most that could ever be admitted at once.
+    /// The largest cost that can ever be admitted at once.
     pub limit: u64,
-    /// The most that would be admitted right now; rounded down.
+    /// The largest cost that would be admitted now, rounded down.
     pub remaining: u64,
-    /// The time until the limit is fully reset; rounded up.
+    /// The time until the limit is fully reset, rounded up.
     pub reset: Span,
 }
 
 impl Gauge {
-    /// The gauge as a caller sees it whose clock lags.
+    /// The gauge as a caller sees it whose clock lags by `lag`.
     #[must_use]
     pub fn delayed(self, lag: Span) -> Gauge {
         Gauge { reset: later(self.reset, lag), ..self }
@@ -87,7 +87,9 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// limited, limit, remaining, `retry_after` and `reset_after` in milliseconds, in the order of redis-cell.
+    /// The reply: limited, limit, remaining, `retry_after` and `reset_after`, in milliseconds.
+    ///
+    /// `retry_after` is the wait of an admitted request, and -1 if the request can never be admitted.
     pub fn integers(&self) -> [i64; 5] {
         let Answer { verdict, gauge: Gauge { limit, remaining, reset } } = *self;
         let (limited, retry) = match verdict {
@@ -98,7 +100,7 @@ impl Answer {
         [limited, clamped(limit), clamped(remaining), retry, millis(reset)]
     }
 
-    /// redis-cell's: in seconds, and -1 where nothing needs to be waited for.
+    /// The reply of redis-cell: the same integers in seconds. `retry_after` is -1 if the request was admitted, too.
     pub fn integers_of_cell(&self) -> [i64; 5] {
         let Answer { verdict, gauge: Gauge { limit, remaining, reset } } = *self;
         let (limited, retry) = match verdict {
@@ -108,12 +110,12 @@ impl Answer {
         [limited, clamped(limit), clamped(remaining), retry, secs(reset)]
     }
 
-    /// The answer for limits that are asked together; `None` if there are none.
+    /// The answer for several limits that admit together or not at all; `None` if there are none.
     pub fn all(answers: impl Iterator<Item = Answer>) -> Option<Answer> {
         answers.reduce(Answer::and)
     }
 
-    /// The answer for two limits that are asked together: the tighter one's figures, the later reset.
+    /// The answer for two limits: limit and remaining of the one with less remaining, and the longer reset.
     fn and(self, other: Answer) -> Answer {
         let tighter = if other.gauge.remaining < self.gauge.remaining { other.gauge } else { self.gauge };
         Answer {
@@ -131,41 +133,45 @@ fn millis(span: Span) -> i64 {
     clamped(span.as_millis_up())
 }
 
-/// The number as Redis replies it; the largest that fits if it does not.
+/// The number as the signed integer of a reply, at most `i64::MAX`.
 pub fn clamped(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
-/// What is done with a request that does not fit.
+/// How a request that does not fit is handled.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Manner {
     /// It is refused.
     #[default]
     Strict,
-    /// It is granted what remains; refused if nothing does.
+    /// It is granted what remains. If nothing remains, it is refused.
     Partial,
-    /// It is admitted all the same, into debt.
+    /// It is admitted and charged as debt.
     Force,
-    /// It is booked ahead, if the wait is at most `longest`.
+    /// It is booked ahead if the wait is at most `longest`, and otherwise refused.
     Reserve { longest: Span },
 }
 
-/// What the clock reads for a state.
+/// The instant at which a request is decided.
+///
+/// Clocks of several callers differ, and a clock can be set back. Say that a limit was charged at 12:00:00, and its
+/// reset is 10 s. Then a call at 11:59:55 is decided at 12:00:00. A call at 11:00:00 moves the state to 11:00:00.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Reading {
-    /// Decide at this instant: now, or the last charge if now is before it. No time passes then, so a step back of the
-    /// clock grants nothing.
+    /// Decide at this instant: now, or the last charge if now is before it. No time has passed then, so a caller whose
+    /// clock lags gains nothing.
     At(Time),
-    /// The last charge is further ahead than a whole reset: the clock was set back for good. The state must move to
-    /// now, or its callers would wait until the old time comes round again.
+    /// Now is before the last charge by more than the reset, so the clock was set back. The state must be moved to now.
+    /// Otherwise callers would wait until the clock reaches the last charge again.
     SetBack,
 }
 
+/// The reading of the clock for a state.
 pub fn reading<L: Limiter>(limiter: &L, state: &L::State, now: Time) -> Reading {
     read_clock(state.last(), now, || limiter.gauge(state, state.last()).reset)
 }
 
-/// The reading for a state by its last charge and the reset as of then.
+/// The reading of the clock for a state with this last charge, and with this reset at its last charge.
 pub fn read_clock(last: Time, now: Time, reset: impl FnOnce() -> Span) -> Reading {
     if now >= last {
         Reading::At(now)
@@ -176,7 +182,7 @@ pub fn read_clock(last: Time, now: Time, reset: impl FnOnce() -> Span) -> Readin
     }
 }
 
-/// The answer that a request would get. A cost of 0 is always admitted.
+/// The answer that a request would get. It changes nothing, and a cost of 0 is always admitted.
 pub fn peek<L: Limiter>(limiter: &L, state: &L::State, now: Time, cost: u64) -> Answer {
     let (verdict, gauge, lag) = match reading(limiter, state, now) {
         Reading::At(then) => (limiter.judge(state, then, cost), limiter.gauge(state, then), then.since(now)),
@@ -189,17 +195,17 @@ pub fn peek<L: Limiter>(limiter: &L, state: &L::State, now: Time, cost: u64) -> 
     Answer { verdict: verdict.delayed(lag), gauge: gauge.delayed(lag) }
 }
 
-/// A copy of the state as it will be when a clock that was set back has moved it to `now`.
+/// A copy of the state that is moved to `now`, after the clock was set back.
 fn moved<L: Limiter>(limiter: &L, state: &L::State, now: Time) -> L::State {
     let mut bytes = Vec::new();
     state.encode(&mut bytes);
-    // What was just encoded can be decoded.
+    // This never fails, as the bytes were just encoded.
     let mut copy = L::State::decode(&mut Reader::new(&bytes)).unwrap_or_else(L::State::blank);
     copy.apply(limiter.rebase(state, now));
     copy
 }
 
-/// Whether [`rule`] would return an error, for a state whose clock may have been set back.
+/// Returns the error that [`rule`] would return. `now` may be before the last charge.
 pub fn check<L: Limiter>(
     limiter: &L,
     state: &L::State,
@@ -214,14 +220,14 @@ pub fn check<L: Limiter>(
     .map(drop)
 }
 
-/// The verdict on a request, and how much of its cost is charged if it is admitted.
+/// The verdict on a request, and the part of its cost that is charged if it is admitted.
 ///
-/// Limiters know nothing of manners: `PARTIAL` grants `gauge.remaining`, and `FORCE` and `RESERVE` charge what was not
-/// admitted. The verdict is that of a caller whose clock lags behind `now` by `lag`.
+/// Limiters know nothing of manners. `PARTIAL` grants `gauge.remaining`; `FORCE` and `RESERVE` charge a cost that the
+/// limiter did not admit. The verdict is as seen by a caller whose clock lags behind `now` by `lag`.
 ///
 /// # Errors
 ///
-/// If the debt or booking would take over 100 years to be worked off.
+/// If the debt or booking would take over 100 years to be paid off.
 pub fn rule<L: Limiter>(
     limiter: &L,
     state: &L::State,
@@ -235,7 +241,7 @@ pub fn rule<L: Limiter>(
         Manner::Strict => (judge(cost), cost),
         Manner::Partial => {
             let granted = cost.min(limiter.gauge(state, now).remaining);
-            // If nothing remains, the verdict is that on a cost of 1, which refuses.
+            // If nothing remains, a cost of 1 yields the refusal and its retry.
             return Ok((judge(granted.max(1)), granted));
         }
         Manner::Force => (Verdict::ADMIT, cost),
@@ -268,14 +274,14 @@ mod tests {
     }
 
     #[test]
-    fn asked_together_the_tightest_limit_tells_and_the_longest_wait_counts() {
+    fn several_limits_answer_with_the_least_remaining_and_the_longest_wait() {
         let all = |answers: &[Answer]| Answer::all(answers.iter().copied());
         assert_eq!(all(&[]), None);
         let (wide, tight) = (answer(waits(10), 9, 5, 400), answer(waits(30), 3, 2, 100));
         assert_eq!(all(&[wide, tight]), Some(answer(waits(30), 3, 2, 400)));
-        // Of equals the first.
+        // If two limits have the same remaining, the first one answers.
         assert_eq!(all(&[tight, answer(waits(0), 7, 2, 0)]).map(|all| all.gauge.limit), Some(3));
-        // Of those that refuse, the longest; what would be admitted has no say in it.
+        // The retry is the longest of the refusals. The wait of an admission does not count.
         let no = [answer(waits(9000), 9, 5, 0), answer(refused(20), 9, 0, 0), answer(refused(70), 9, 0, 0)];
         assert_eq!(all(&no).map(|all| all.verdict), Some(refused(70)));
         let never = answer(Verdict::NEVER, 1, 1, 0);

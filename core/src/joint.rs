@@ -1,7 +1,13 @@
-//! Several limits on several keys, asked in one call: all are charged, or none is.
+//! A request to several limits on several keys: all are charged, or none is.
 //!
-//! Every limit is judged on every key that it is for; only if all of them admit, all are charged. What a pair of a limit
-//! and a key answers does not depend on the others: it decides as the limit alone would on a key of its own.
+//! Every limit is judged on every key that it applies to. If all admit, all are charged. Each pair of a limit and a key
+//! is judged as if it were the only one.
+//!
+//! ```text
+//! RL.MULTI 2 ip:1 user:7 LIMIT GCRA 9 10 1000 LIMIT FIXEDWINDOW 1000 3600000 ON 2
+//!
+//! three pairs: GCRA on ip:1, GCRA on user:7, FIXEDWINDOW on user:7
+//! ```
 
 use alloc::vec::Vec;
 
@@ -11,20 +17,21 @@ use crate::kind::AnyLimiter;
 use crate::state::Name;
 use crate::time::{Span, Time};
 
-/// The most pairs of a limit and a key.
+/// The most pairs of a limit and a key in a call.
 pub const MAX_PAIRS: usize = 64;
 
 /// A limit of a call.
 pub struct Part<'a> {
     pub limiter: AnyLimiter<'a>,
     pub name: Name,
-    /// 0 only looks.
+    /// A cost of 0 only peeks.
     pub cost: u64,
-    /// The only key that it is for, from 0; all keys if `None`.
+    /// The index of the only key that the limit applies to; all keys if `None`.
     pub on: Option<usize>,
 }
 
 impl Part<'_> {
+    /// Whether the limit applies to the key of this index.
     pub fn is_for(&self, key: usize) -> bool {
         self.on.is_none_or(|on| on == key)
     }
@@ -33,9 +40,9 @@ impl Part<'_> {
 /// Why limits and keys cannot be paired.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PairError {
-    /// Two limits of one name on one key.
+    /// Two limits on one key have the same name.
     SameName,
-    /// More than [`MAX_PAIRS`].
+    /// There are more than [`MAX_PAIRS`] pairs.
     TooMany,
 }
 
@@ -45,18 +52,19 @@ pub struct Pair<'p, 'a> {
     key: usize,
     ask: Ask,
     verdict: Option<Verdict>,
-    /// As of the instant that counts; the reset includes no lag.
+    /// At the instant of the decision; the reset does not include the lag.
     gauge: Option<Gauge>,
-    /// Something was given back.
+    /// Whether a cost was given back.
     refunded: bool,
 }
 
 impl Pair<'_, '_> {
+    /// Whether the pair changes its limit, and does not only peek.
     fn charges(&self) -> bool {
         self.part.cost > 0
     }
 
-    /// The answer as the caller's clock sees it; `None` if the pair was not asked.
+    /// The answer as the caller's clock sees it; `None` before the call is decided.
     fn answer(&self) -> Option<Answer> {
         Some(Answer { verdict: self.verdict?, gauge: self.gauge?.delayed(self.ask.lag()) })
     }
@@ -67,19 +75,20 @@ impl Pair<'_, '_> {
     }
 }
 
-/// All pairs of a call, limits outermost.
+/// All pairs of a call: those of the first limit, then those of the second, and so on.
 pub struct Joint<'p, 'a> {
     parts: &'p [Part<'a>],
     pairs: Vec<Pair<'p, 'a>>,
+    /// The caller's time.
     at: Time,
 }
 
 impl<'p, 'a> Joint<'p, 'a> {
-    /// Pairs the limits with the keys that they are for.
+    /// Pairs each limit with each of the `keys` keys that it applies to.
     ///
     /// # Errors
     ///
-    /// If two limits of one name are for one key, or if there are too many pairs.
+    /// If two limits of the same name apply to one key, or if there are more than [`MAX_PAIRS`] pairs.
     pub fn new(parts: &'p [Part<'a>], keys: usize, at: Time, manner: Manner) -> Result<Self, PairError> {
         let mut pairs = Vec::with_capacity(4);
         for (place, part) in parts.iter().enumerate() {
@@ -98,17 +107,17 @@ impl<'p, 'a> Joint<'p, 'a> {
         Ok(Joint { parts, pairs, at })
     }
 
-    /// The limits that a call names for a key.
+    /// The limits of the call that apply to a key.
     pub fn named(&self, key: usize) -> impl Iterator<Item = &'p Part<'a>> + Clone + use<'p, 'a> {
         self.parts.iter().filter(move |part| part.is_for(key))
     }
 
-    /// Whether the call asks a key for more than a look.
+    /// Whether the call changes a limit of a key, and does not only peek.
     pub fn charges(&self, key: usize) -> bool {
         self.named(key).any(|part| part.cost > 0)
     }
 
-    /// Asks all, and charges all if all admit; returns whether they did.
+    /// Judges all pairs, and charges all if all admit. Returns whether they did.
     ///
     /// # Errors
     ///
@@ -144,7 +153,7 @@ impl<'p, 'a> Joint<'p, 'a> {
         )
     }
 
-    /// The answers that a call would get.
+    /// Computes the answers that the call would get. It changes nothing.
     pub fn peek<K: Limits>(&mut self, keys: &[K]) {
         for pair in &mut self.pairs {
             if let Some(limits) = keys.get(pair.key) {
@@ -154,6 +163,10 @@ impl<'p, 'a> Joint<'p, 'a> {
     }
 
     /// Gives each limit its cost back.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Defect`] if a change cannot be applied.
     pub fn refund<K: Limits>(&mut self, keys: &mut [K]) -> Result<(), Error> {
         each_charged(&mut self.pairs, keys, |pair, limits| {
             pair.refunded = with_limiter!(&pair.part.limiter, limiter => pair.ask.refund(limits, limiter))?;
@@ -164,7 +177,7 @@ impl<'p, 'a> Joint<'p, 'a> {
         Ok(())
     }
 
-    /// Gauges the charged pairs, and peeks at those that only look.
+    /// Computes the gauges of the pairs that charge, and the answers of those that only peek.
     fn gauge<K: Limits>(&mut self, keys: &[K]) {
         for pair in &mut self.pairs {
             let Some(limits) = keys.get(pair.key) else { continue };
@@ -177,25 +190,25 @@ impl<'p, 'a> Joint<'p, 'a> {
         }
     }
 
-    /// When a key was charged last, and the longest reset of the limits that the call charged there.
+    /// The latest instant at which the call's pairs of a key were decided, and the longest of their resets.
     pub fn reset(&self, key: usize) -> (Time, Span) {
         let pairs = self.pairs.iter().filter(|pair| pair.key == key && pair.charges());
         let latest = pairs.clone().map(|pair| pair.ask.now()).max().unwrap_or(self.at);
         (latest, pairs.filter_map(|pair| pair.gauge).map(|gauge| gauge.reset).max().unwrap_or_default())
     }
 
-    /// Whether something was given back to a key.
+    /// Whether a limit of a key got a cost back.
     pub fn refunded(&self, key: usize) -> bool {
         self.pairs.iter().any(|pair| pair.key == key && pair.refunded)
     }
 
-    /// The answer of each pair.
+    /// The answer of each pair, in order.
     pub fn answers(&self) -> impl Iterator<Item = Answer> {
         self.pairs.iter().filter_map(Pair::answer)
     }
 }
 
-/// Does something with each pair that does more than look, and its key.
+/// Calls `run` with each pair that does not only peek, and with its key.
 fn each_charged<'p, 'a, K>(
     pairs: &mut [Pair<'p, 'a>],
     keys: &mut [K],

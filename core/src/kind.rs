@@ -1,20 +1,26 @@
-//! The table of all kinds of state, and of the limiters that they belong to.
+//! The table of all kinds of state, and of their limiters.
 
 use alloc::boxed::Box;
 
-use crate::limiter::{
-    AlignedWindow, BatchBucket, Bursty, Concurrent, FixedWindow, Gcra, LeakyBucket, SlidingBuckets,
-    SlidingLog, SlidingWindow, TokenBucket, Uniform, Warming,
-};
+#[allow(clippy::wildcard_imports, reason = "the table below names all of them")]
+use types::*;
 
-/// A state that a set of limits can hold.
+/// Every limiter and every state by its name.
+pub mod types {
+    pub use crate::limiter::*;
+    pub use crate::state::*;
+}
+
+/// A state that a set of limits can store, as an [`AnyState`].
 pub trait Kept: Sized {
+    /// The state, if `any` is of this type.
     fn of(any: &AnyState) -> Option<&Self>;
+    /// The state, if `any` is of this type.
     fn of_mut(any: &mut AnyState) -> Option<&mut Self>;
     fn kept(self) -> AnyState;
 }
 
-/// Makes from one table: [`AnyLimiter`], [`Kind`], [`AnyState`], and the macros that run the same code for each type.
+/// Defines from one table [`AnyLimiter`], [`Kind`], [`AnyState`], and macros that run the same code for each type.
 macro_rules! kinds {
     (
         $dollar:tt
@@ -26,7 +32,7 @@ macro_rules! kinds {
             $($Limiter($Limiter $(<$life>)?),)*
         }
 
-        /// What a key holds.
+        /// The kind of state that a key holds.
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
         #[repr(u8)]
         pub enum Kind {
@@ -45,12 +51,12 @@ macro_rules! kinds {
                 }
             }
 
-            /// Whether it is the state of one limit, which can share a key with others.
+            /// Whether it is the state of one limit. Such a limit can share a key with others.
             pub fn is_limit(self) -> bool {
                 matches!(self, $(Kind::$State)|*)
             }
 
-            /// The limiter whose state it is, and the limiter's mode.
+            /// The limiter of the state, and the limiter's mode.
             pub fn title(self) -> (&'static str, &'static str) {
                 match self {
                     $(Kind::$State => $title,)*
@@ -62,11 +68,11 @@ macro_rules! kinds {
         /// The state of one limit, of any kind.
         #[derive(Debug)]
         pub enum AnyState {
-            $($State(Box<$crate::state::$State>),)*
+            $($State(Box<$crate::types::$State>),)*
         }
 
         $(
-            impl Kept for $crate::state::$State {
+            impl Kept for $crate::types::$State {
                 fn of(any: &AnyState) -> Option<&Self> {
                     if let AnyState::$State(state) = any { Some(state) } else { None }
                 }
@@ -81,7 +87,7 @@ macro_rules! kinds {
             }
         )*
 
-        /// Runs the body with the name bound to the box of the state inside, of its own type.
+        /// Runs `$body` with `$state` bound to the boxed state inside an [`AnyState`].
         #[macro_export]
         macro_rules! with_kept {
             ($dollar any:expr, $dollar state:ident => $dollar body:expr) => {
@@ -91,7 +97,7 @@ macro_rules! kinds {
             };
         }
 
-        /// Runs the body with the name bound to the limiter inside, of its own type.
+        /// Runs `$body` with `$limiter` bound to the limiter inside an [`AnyLimiter`].
         #[macro_export]
         macro_rules! with_limiter {
             ($dollar any:expr, $dollar limiter:ident => $dollar body:expr) => {
@@ -101,31 +107,31 @@ macro_rules! kinds {
             };
         }
 
-        /// Runs the body with the name standing for the type of state of this kind.
+        /// Runs `$body` with `$Type` as an alias for the state of this [`Kind`].
         #[macro_export]
         macro_rules! with_state {
             ($dollar kind:expr, $dollar Type:ident => $dollar body:expr) => {
                 match $dollar kind {
                     $($crate::Kind::$State => {
-                        type $dollar Type = $crate::state::$State;
+                        type $dollar Type = $crate::types::$State;
                         $dollar body
                     })*
                     $($crate::Kind::$Other => {
-                        type $dollar Type = $crate::state::$Other;
+                        type $dollar Type = $crate::types::$Other;
                         $dollar body
                     })*
                 }
             };
         }
 
-        /// Runs the body with the name standing for the type of state of this kind; `$otherwise` if it is not that of
-        /// one limit.
+        /// Runs `$body` with `$Type` as an alias for the state of this [`Kind`]. If that is not the state of one limit,
+        /// runs `$otherwise`.
         #[macro_export]
         macro_rules! with_limit_state {
             ($dollar kind:expr, $dollar Type:ident => $dollar body:expr, else $dollar otherwise:expr) => {
                 match $dollar kind {
                     $($crate::Kind::$State => {
-                        type $dollar Type = $crate::state::$State;
+                        type $dollar Type = $crate::types::$State;
                         $dollar body
                     })*
                     $($crate::Kind::$Other)|* => $dollar otherwise,

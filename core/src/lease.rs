@@ -1,4 +1,4 @@
-//! Ending and extending a lease that is held.
+//! Releasing and renewing a lease.
 
 use alloc::vec::Vec;
 
@@ -7,28 +7,32 @@ use crate::limiter::{rebase, release, renew, reset};
 use crate::state::{LeaseChange, Leases, State};
 use crate::time::{Span, Time};
 
-/// What is done with a lease.
+/// A change of a lease that is held.
 #[derive(Clone, Copy, Debug)]
 pub enum Action {
     Release,
-    /// Its deadline is so long after now.
+    /// The lease expires this long after now.
     Renew(Span),
 }
 
-/// What became of it.
+/// The outcome of an [`Action`].
 #[derive(Clone, Copy, Debug)]
-pub struct Acted {
+pub struct Outcome {
     /// Whether the lease was held.
     pub held: bool,
-    /// The instant that counts.
+    /// The instant at which the action was decided.
     pub now: Time,
-    /// The time until no lease is held.
+    /// The time until the key's last lease expires.
     pub reset: Span,
 }
 
-/// Releases or renews the lease of this id in a key's table.
-pub fn act(limits: &mut impl Limits, action: Action, id: &[u8], at: Time) -> Result<Acted, Error> {
-    // A key has one table, and leases have no length of time.
+/// Releases or renews the lease of this id in the table of a key. `at` is the caller's time.
+///
+/// # Errors
+///
+/// [`Error::Defect`] if a change cannot be applied.
+pub fn act(limits: &mut impl Limits, action: Action, id: &[u8], at: Time) -> Result<Outcome, Error> {
+    // Leases have no length of time.
     let place = &mut Place::of(Span::ZERO);
     let last_reset = |leases: &Leases| reset(leases, leases.last());
     let now = move_to_now(limits, place, at, last_reset, |leases, out| put(&rebase(leases, at), out))?;
@@ -43,7 +47,7 @@ pub fn act(limits: &mut impl Limits, action: Action, id: &[u8], at: Time) -> Res
     };
     let held = limits.change(place, Leases::blank, write)?;
     let reset = limits.state::<Leases>(Span::ZERO).map(|leases| reset(leases, now)).unwrap_or_default();
-    Ok(Acted { held, now, reset })
+    Ok(Outcome { held, now, reset })
 }
 
 fn put(change: &LeaseChange<'_>, out: &mut Vec<u8>) {

@@ -1,7 +1,7 @@
-//! The arithmetic of rate limiters, without a server, a clock, I/O or chance: `now` is always an argument.
+//! The arithmetic of rate limiters, without a server, a clock, I/O or randomness. `now` is always an argument.
 //!
-//! A *limiter* is an algorithm with its parameters, which come with each call. Its *state* is what a key stores. A
-//! state changes only by a *change*, which is written as bytes first and applied from those bytes: so the node that
+//! A *limiter* is an algorithm with its parameters, which come with each call. A key stores the limiter's *state*. Only
+//! a *change* modifies a state. A change is encoded as bytes first, and applied from these bytes. So the node that
 //! decides does exactly what its replicas do.
 //!
 //! ```text
@@ -10,14 +10,14 @@
 //!           +--charge--> change --encode, apply--> state --gauge--> gauge
 //! ```
 //!
-//! | module | what it holds |
+//! | module | contents |
 //! |---|---|
-//! | [`limiter`] | one file per algorithm, and the questions that all of them answer |
-//! | [`state`] | what keys store: codecs, logs, leases, and several limits under one key |
-//! | [`decide`] | verdicts and answers, and how the clock is read |
+//! | [`limiter`] | one file per algorithm, and the trait that all of them implement |
+//! | [`state`] | the states that keys store: codec, log, leases, sub-buckets, and several limits under one key |
+//! | [`decide`] | verdicts and answers, requests that do not fit, and the clock |
 //! | [`ask`] | a request to one limit of a key: judge, charge, refund, peek |
-//! | [`lease`] | ending and extending a lease |
-//! | [`joint`] | requests to several limits on several keys, all or nothing |
+//! | [`lease`] | releasing and renewing a lease |
+//! | [`joint`] | a request to several limits on several keys, all or nothing |
 
 #![no_std]
 #![forbid(unsafe_code)]
@@ -43,7 +43,7 @@ pub use ask::{Ask, Error, Limits, Place, Taken};
 pub use count::{MAX_COUNT, MAX_DEBT};
 pub use decide::{Answer, Gauge, Manner, Reading, Verdict};
 pub use joint::{Joint, MAX_PAIRS, PairError, Part};
-pub use kind::{AnyLimiter, AnyState, Kept, Kind};
+pub use kind::{AnyLimiter, AnyState, Kept, Kind, types};
 pub use limiter::{Capabilities, Limiter};
 pub use state::{Figure, LimitSet, LimitState, Name, State};
 pub use time::{Period, Span, Time};

@@ -1,10 +1,9 @@
-//! What the unit tests of several files need.
+//! Helpers for the unit tests of several files.
 
 use alloc::vec::Vec;
 use core::num::NonZeroU64;
 
-use crate::limiter::Limiter;
-use crate::limiter::TooLong;
+use crate::limiter::{Debt, Limiter, TooLong};
 use crate::state::State;
 use crate::state::codec::Reader;
 use crate::time::{Period, Span, Time};
@@ -20,12 +19,12 @@ pub(crate) const fn millis(millis: u64) -> Period {
     Period::of(Span::from_millis(millis)).unwrap()
 }
 
-/// A limiter of a rate, by plain numbers.
-pub(crate) fn debt<S>(limit: u64, count: u64, period: Period) -> crate::limiter::Debt<S> {
-    crate::limiter::Debt::new(n(limit), n(count), period).unwrap_or_else(|TooLong| panic!("too long"))
+/// A token bucket, leaky bucket or GCRA with this rate.
+pub(crate) fn debt<S>(limit: u64, count: u64, period: Period) -> Debt<S> {
+    Debt::new(n(limit), n(count), period).unwrap_or_else(|TooLong| panic!("too long"))
 }
 
-/// The state after a charge, by way of the bytes that replicas get.
+/// The state after a charge, which is encoded and decoded as on a replica.
 pub(crate) fn charged<L: Limiter>(limiter: &L, state: Option<L::State>, now: Time, cost: u64) -> L::State {
     let mut state = state.unwrap_or_else(|| limiter.fresh(now));
     let mut bytes = Vec::new();

@@ -1,4 +1,4 @@
-//! Instants and lengths of time in whole microseconds. All arithmetic saturates, so none can fail.
+//! Instants and durations in whole microseconds. All arithmetic saturates.
 
 use core::num::NonZeroU64;
 
@@ -6,23 +6,23 @@ use core::num::NonZeroU64;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub struct Time(u64);
 
-/// A length of time, in microseconds; never negative.
+/// A duration, in microseconds; never negative.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub struct Span(u64);
 
-/// A length of time above zero: what a limiter may divide by.
+/// A duration above zero, so that limiters can divide by it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Period(NonZeroU64);
 
 impl Time {
-    /// The Unix epoch. States use it for an instant that never was.
+    /// The Unix epoch. In states it stands for never.
     pub const EPOCH: Time = Time(0);
-    /// 2001-09-09, the earliest instant that a caller may name. Today's time in seconds or milliseconds is a smaller
-    /// number, so a caller who confuses the units gets an error.
+    /// 2001-09-09, the earliest instant that an argument may have. Today's time in seconds or milliseconds is a smaller
+    /// number, so a caller that confuses the units gets an error.
     pub const EARLIEST: Time = Time(1_000_000_000_000_000);
-    /// The end of the year 9999.
+    /// The end of the year 9999, the latest instant that an argument may have.
     pub const LATEST: Time = Time(253_402_300_799_999_999);
-    /// Later than any instant that a state can hold: the year 9999, and three times the longest reset.
+    /// The latest deadline that a state stores: the end of the year 9999, and three times the longest reset.
     pub const HORIZON: Time = Time::LATEST.plus(Span::CENTURY).plus(Span::CENTURY).plus(Span::CENTURY);
 
     pub const fn from_micros(micros: u64) -> Time {
@@ -37,7 +37,7 @@ impl Time {
         self.0
     }
 
-    /// The first whole millisecond at or after this instant.
+    /// In milliseconds, rounded up.
     pub const fn as_millis_up(self) -> u64 {
         self.0.div_ceil(1000)
     }
@@ -61,7 +61,7 @@ impl Time {
 impl Span {
     pub const ZERO: Span = Span(0);
     pub const FOREVER: Span = Span(u64::MAX);
-    /// 100 years of 365 days: the longest duration that a caller may name.
+    /// 100 years of 365 days, the longest duration that an argument may have.
     pub const CENTURY: Span = Span::from_millis(3_153_600_000_000);
 
     pub const fn from_micros(micros: u64) -> Span {
@@ -72,7 +72,7 @@ impl Span {
         Span(millis.saturating_mul(1000))
     }
 
-    /// A number of microseconds that was computed in 128 bits.
+    /// From microseconds in 128 bits, at most [`Span::FOREVER`].
     pub fn from_wide(micros: u128) -> Span {
         Span(u64::try_from(micros).unwrap_or(u64::MAX))
     }
@@ -96,13 +96,13 @@ impl Span {
         Span(self.0 / 4)
     }
 
-    /// Rounded up, so that a caller who sleeps that long is never early. Rounding up to microseconds and then to
-    /// milliseconds gives the same as rounding the exact value up once.
+    /// In milliseconds, rounded up, so that a caller that sleeps for them is never early. If the microseconds were
+    /// rounded up already, the result is the same as if the exact value were rounded up once.
     pub const fn as_millis_up(self) -> u64 {
         self.0.div_ceil(1000)
     }
 
-    /// Rounded up, like [`Span::as_millis_up`].
+    /// In seconds, rounded up like [`Span::as_millis_up`].
     pub const fn as_secs_up(self) -> u64 {
         self.0.div_ceil(1_000_000)
     }
@@ -113,7 +113,7 @@ impl Period {
         Period(millis.saturating_mul(THOUSAND))
     }
 
-    /// `None` for an empty span.
+    /// `None` if the span is zero.
     pub const fn of(span: Span) -> Option<Period> {
         match NonZeroU64::new(span.0) {
             Some(micros) => Some(Period(micros)),
@@ -129,12 +129,12 @@ impl Period {
         self.0
     }
 
-    /// The time from the start of the period that `at` lies in, where periods lie on the clock's multiples.
+    /// The time since the start of the period that contains `at`, where periods start at the clock's multiples.
     pub fn elapsed(self, at: Time) -> Span {
         Span(at.0 % self.0)
     }
 
-    /// The number of the period that `at` lies in, where periods lie on the clock's multiples.
+    /// The number of the period that contains `at`, where periods start at the clock's multiples.
     pub fn number(self, at: Time) -> u64 {
         at.0 / self.0
     }
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn the_ends_of_time_saturate() {
+    fn instants_and_durations_saturate() {
         assert_eq!(Time::from_micros(u64::MAX).plus(Span::CENTURY), Time::from_micros(u64::MAX));
         assert_eq!(Time::from_micros(1).minus(Span::CENTURY), Time::EPOCH);
         assert_eq!(Span::from_wide(u128::MAX), Span::from_micros(u64::MAX));

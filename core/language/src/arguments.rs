@@ -1,4 +1,4 @@
-//! The arguments of a call, read one after the other into values that cannot be wrong.
+//! The arguments of a call, which are parsed in order into checked values.
 
 use core::num::NonZeroU64;
 use core::slice;
@@ -8,12 +8,12 @@ use ratelimit_core::{MAX_COUNT, Period, Span, Time};
 use crate::error::Error;
 use crate::request::Request;
 
-/// The operator's bounds, which arguments are checked against.
+/// The operator's bounds on arguments.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds {
-    /// The largest capacity of a lease table.
+    /// The largest capacity of `RL.CONCURRENT`, which is the most leases of a key.
     pub leases: u64,
-    /// The largest limit of a log, and the most entries that it holds.
+    /// The largest limit of `RL.SLIDINGLOG`, and the most entries of a log.
     pub log_entries: u64,
 }
 
@@ -21,17 +21,18 @@ pub struct Bounds {
 pub struct Arguments<'w, 'a> {
     words: slice::Iter<'w, &'a [u8]>,
     bounds: Bounds,
-    /// The error for a missing argument: too few arguments, or among the options a syntax error.
+    /// The error for a missing argument: [`Error::Arity`], but [`Error::Syntax`] among the options.
     missing: Error,
+    /// `Some` if the arguments have sections, as those of `RL.MULTI` do.
     section: Option<Section>,
 }
 
-/// Where options may end before the arguments do.
+/// A call in sections, each of which ends with options.
 #[derive(Clone, Copy)]
 struct Section {
     /// The word that begins the next section.
     word: &'static str,
-    /// `ON` takes 1 to this.
+    /// The number of keys: the option `ON` takes 1 to `keys`.
     keys: u64,
 }
 
@@ -44,22 +45,23 @@ impl<'w, 'a> Arguments<'w, 'a> {
         self.bounds
     }
 
-    /// Ends the options at `word` too, and accepts `ON 1..=keys` among them.
+    /// From now on, options end at `word`, and `ON 1..=keys` is one of them.
     pub fn end_options_at(&mut self, word: &'static str, keys: u64) {
         self.section = Some(Section { word, keys });
     }
 
-    /// Skips the word that ended the options; returns whether there was one.
+    /// Skips the word that begins the next section. Returns whether there is one.
     pub fn next_section(&mut self) -> bool {
         self.missing = Error::Syntax;
         self.words.next().is_some()
     }
 
+    /// The number of keys, if the arguments have sections.
     pub(crate) fn keys_of_section(&self) -> Option<u64> {
         self.section.map(|section| section.keys)
     }
 
-    /// The next word, if it belongs to the options.
+    /// The next word, unless it begins the next section.
     fn option_word(&mut self) -> Option<&'a [u8]> {
         if let Some(section) = self.section
             && self.words.as_slice().first().is_some_and(|word| is(word, section.word))
@@ -73,17 +75,18 @@ impl<'w, 'a> Arguments<'w, 'a> {
         self.words.as_slice().is_empty()
     }
 
+    /// Any word.
     pub fn word(&mut self) -> Result<&'a [u8], Error> {
         self.words.next().copied().ok_or(self.missing)
     }
 
-    /// A count from 1.
+    /// A count from 1 to [`MAX_COUNT`]. `name` is the argument's name in errors, here and below.
     #[inline(always)]
     pub fn count(&mut self, name: &'static str) -> Result<NonZeroU64, Error> {
         self.positive(name, MAX_COUNT)
     }
 
-    /// A number from 1.
+    /// An integer from 1 to `max`.
     #[inline(always)]
     pub fn positive(&mut self, name: &'static str, max: u64) -> Result<NonZeroU64, Error> {
         let number = NonZeroU64::new(self.number(name, 1, max)?);
@@ -101,6 +104,7 @@ impl<'w, 'a> Arguments<'w, 'a> {
         self.number(name, 0, LONGEST).map(Span::from_millis)
     }
 
+    /// An integer from `min` to `max`.
     #[inline]
     pub fn number(&mut self, name: &'static str, min: u64, max: u64) -> Result<u64, Error> {
         match u64::try_from(parse_integer(self.word()?)?) {
@@ -115,6 +119,7 @@ impl<'w, 'a> Arguments<'w, 'a> {
         text.parse().ok().filter(|number: &f64| number.is_finite()).ok_or(Error::NotReal)
     }
 
+    /// The value of `AT`: Unix time in microseconds.
     pub(crate) fn instant(&mut self) -> Result<Time, Error> {
         let (min, max) = (Time::EARLIEST.as_micros(), Time::LATEST.as_micros());
         match u64::try_from(parse_integer(self.word()?)?) {
@@ -124,12 +129,13 @@ impl<'w, 'a> Arguments<'w, 'a> {
         }
     }
 
-    /// Reads the rest as `[AT at]`.
+    /// Reads all remaining arguments as `[AT at]`.
     pub fn at(&mut self) -> Result<Option<Time>, Error> {
         self.options_and_at(|_, _| Ok(false))
     }
 
-    /// Reads the rest as `[AT at]` and the options that `own` reads, in any order.
+    /// Reads all remaining arguments as options in any order: `[AT at]` and the command's own. `own` reads an option's
+    /// value, and returns whether the option is one of its own.
     pub fn options_and_at(
         &mut self,
         mut own: impl FnMut(&[u8], &mut Self) -> Result<bool, Error>,
@@ -146,8 +152,8 @@ impl<'w, 'a> Arguments<'w, 'a> {
         Ok(at)
     }
 
-    /// Reads the options, in any order: those that all limiters share into `request`, the others through `own`, which
-    /// returns whether the word was one of its own.
+    /// Reads the options, in any order. Those that all limiters share go into `request`. `own` reads the value of an
+    /// option of the limiter's own, and returns whether the option is one of its own.
     #[inline(always)]
     pub fn options(
         &mut self,
@@ -166,7 +172,7 @@ impl<'w, 'a> Arguments<'w, 'a> {
         if request.contradicts_itself() { Err(Error::Syntax) } else { Ok(()) }
     }
 
-    /// Reads the options, of which one is the limiter's own and has no value; returns whether it was given.
+    /// Reads the options. The limiter's only own option is `flag`, which has no value. Returns whether it is given.
     #[inline(always)]
     pub(crate) fn options_and_flag(&mut self, request: &mut Request, flag: &str) -> Result<bool, Error> {
         let mut given = None;
@@ -184,23 +190,22 @@ impl<'w, 'a> Arguments<'w, 'a> {
 /// The longest duration, in milliseconds.
 const LONGEST: u64 = Span::CENTURY.as_micros() / 1000;
 
-/// Whether a word is this option; options are case-insensitive.
+/// Whether a word is this option, in upper or lower case.
 #[inline(always)]
 pub(crate) fn is(word: &[u8], option: &str) -> bool {
     word.eq_ignore_ascii_case(option.as_bytes())
 }
 
-/// Stores an option's value; an option given twice is an error.
+/// Stores an option's value. If the option was given before, the result is an error.
 #[inline(always)]
-pub(crate) fn once<T>(place: &mut Option<T>, value: Result<T, Error>) -> Result<(), Error> {
-    match place.replace(value?) {
+pub(crate) fn once<T>(option: &mut Option<T>, value: Result<T, Error>) -> Result<(), Error> {
+    match option.replace(value?) {
         None => Ok(()),
         Some(_) => Err(Error::Syntax),
     }
 }
 
-/// The decimal integer that these bytes spell, by the rules of Redis: a minus sign or none, no plus sign, no
-/// leading zeros, no spaces.
+/// Parses a decimal integer as Redis does: with an optional minus sign, but without plus sign, leading zeros or spaces.
 #[inline]
 fn parse_integer(bytes: &[u8]) -> Result<i64, Error> {
     let (negative, digits) = match bytes {
@@ -215,7 +220,7 @@ fn parse_integer(bytes: &[u8]) -> Result<i64, Error> {
     if !canonical {
         return Err(Error::NotInteger);
     }
-    // Nineteen digits always fit 64 bits without a sign, and no more than nineteen can fit with one.
+    // An `i64` has at most 19 digits, and every number of 19 digits fits in a `u64`. So `magnitude` cannot overflow.
     if digits.len() > 19 {
         return Err(Error::NotInteger);
     }
@@ -236,7 +241,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn integers_are_spelt_as_redis_spells_them() {
+    fn integers_are_parsed_as_redis_parses_them() {
         assert_eq!(parse_integer(b"0"), Ok(0));
         assert_eq!(parse_integer(b"-7"), Ok(-7));
         assert_eq!(parse_integer(b"9223372036854775807"), Ok(i64::MAX));

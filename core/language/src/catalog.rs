@@ -1,4 +1,4 @@
-//! The catalog: every limiter by its name.
+//! The catalog: a row for every limiter.
 
 use ratelimit_core::AnyLimiter;
 
@@ -7,15 +7,16 @@ use crate::error::Error;
 use crate::limiters;
 use crate::request::Request;
 
-/// A limiter as callers see it.
+/// A limiter's command.
 pub struct Row {
-    /// The command is `RL.` and this.
+    /// The command's name without the prefix `RL.`.
     pub name: &'static str,
     pub syntax: &'static str,
     pub summary: &'static str,
     pub complexity: &'static str,
-    /// The server's flags; `fast` only where a call is O(1) whatever its options.
+    /// The command's flags in the server. It is `fast` if every call is O(1), with any options.
     pub flags: &'static str,
+    /// Parses the arguments after the key. The options that all limiters share go into the [`Request`].
     pub parse: for<'a> fn(&mut Arguments<'_, 'a>, &mut Request) -> Result<AnyLimiter<'a>, Error>,
 }
 
@@ -32,7 +33,7 @@ pub const CATALOG: [Row; 9] = [
     Row {
         name: "LEAKYBUCKET",
         syntax: "key capacity leak period [COST cost] [AT at] [PARTIAL | FORCE]",
-        summary: "Queues in a bucket that drains at a steady rate, and replies the wait",
+        summary: "Queues requests in a bucket that drains at a steady rate, and replies the wait",
         complexity: "O(1)",
         flags: "write deny-oom fast",
         parse: limiters::leaky_bucket,
@@ -64,7 +65,7 @@ pub const CATALOG: [Row; 9] = [
     Row {
         name: "SLIDINGLOG",
         syntax: "key limit window [GAP gap] [COUNTREFUSED] [COST cost] [AT at] [PARTIAL | FORCE]",
-        summary: "Limits a count over any window, exactly, by a log of requests",
+        summary: "Limits a count over any window exactly, with a log of requests",
         complexity: "O(log(N)) where N is the number of entries in the log, and O(N/64) when the clock was set back",
         flags: "write deny-oom",
         parse: limiters::sliding_log,
@@ -89,13 +90,13 @@ pub const CATALOG: [Row; 9] = [
         name: "CONCURRENT",
         syntax: "key capacity ttl id [RESERVED reserved] [CRITICAL] [COST cost] [AT at]",
         summary: "Takes or renews one of a bounded number of leases",
-        complexity: "O(log(N)) where N is the number of leases, and O(N/64) after many of them ended at once",
+        complexity: "O(log(N)) where N is the number of leases, and O(N/64) after many of them expired at once",
         flags: "write deny-oom",
         parse: limiters::concurrent,
     },
 ];
 
-/// The row of a limiter's name, case-insensitive.
+/// The row of the limiter of this name, in upper or lower case.
 pub fn find(name: &[u8]) -> Option<&'static Row> {
     const ROWS: &[Row] = &CATALOG;
     ROWS.iter().find(|row| is(name, row.name))

@@ -1,49 +1,49 @@
-//! What can be wrong with a call, as data. The texts are part of the contract.
+//! The errors of calls. Their texts are part of the contract with callers.
 
 use core::fmt;
 
-use ratelimit_core::limiter::{MAX_BUCKETS, TooLong};
-use ratelimit_core::state::{MAX_ID, MAX_LIMITS};
+use ratelimit_core::limiter::TooLong;
+use ratelimit_core::state::{MAX_BUCKETS, MAX_ID, MAX_LIMITS};
 use ratelimit_core::{MAX_PAIRS, PairError};
 
-/// A malformed call, or a key of another kind: found before anything is changed.
+/// Why a call is an error. Except for [`Error::Internal`], nothing was changed.
 ///
-/// A refusal is no error: it is a [`Verdict`](ratelimit_core::Verdict).
+/// A refusal is not an error but a [`Verdict`](ratelimit_core::Verdict).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Error {
     /// Too few arguments.
     Arity,
-    /// An unknown word, an option given twice, or one without its value.
+    /// A word is unknown, or an option is given twice, without its value, or where it is not allowed.
     Syntax,
-    /// Not a number that fits 64 bits, written as Redis writes it.
+    /// An argument is not an integer of 64 bits, as Redis writes it.
     NotInteger,
-    /// Not a finite decimal number.
+    /// An argument is not a finite decimal number.
     NotReal,
-    /// Thresholds of the shedder out of order.
+    /// The thresholds of `RL.SHED` are out of order.
     Utilization,
-    /// An argument outside its range, by its name in the command's syntax.
+    /// An argument is outside its range. `name` is its name in the command's syntax.
     OutOfRange { name: &'static str, min: u64, max: u64 },
-    /// `AT` in seconds or milliseconds.
+    /// `AT` is not in microseconds, but probably in seconds or milliseconds.
     AtUnit,
-    /// A lease's id is empty or too long.
+    /// The id of a lease is empty or longer than [`MAX_ID`] bytes.
     IdLength,
-    /// Sub-buckets that do not tile the window, or too many of them.
+    /// The precision does not divide the window into at most [`MAX_BUCKETS`] parts.
     Precision,
-    /// The same key twice in a call.
+    /// Two keys of a call are the same.
     SameKeys,
-    /// More pairs of a limit and a key than a call may name.
+    /// A call names more than [`MAX_PAIRS`] pairs of a limit and a key.
     TooManyPairs,
-    /// More limits than a key may hold.
+    /// A key would hold more than [`MAX_LIMITS`] limits.
     TooManyLimits,
-    /// A limiter, a debt or a booking that would take over 100 years to be fully reset.
+    /// A limiter, a debt or a booking would take over 100 years to be fully reset.
     TooLong,
-    /// Not the id of a stream's entry.
+    /// An argument is not the id of a stream entry.
     StreamId,
-    /// The key holds something else, or another limiter's state.
+    /// The key holds another type, or another limiter's state.
     WrongType,
-    /// An `RL.APPLY` payload that this version cannot read.
+    /// This version cannot read the payload of an `RL.APPLY`.
     Payload,
-    /// A defect of the module.
+    /// A bug in the module.
     Internal,
 }
 
@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts() {
+    fn the_texts_contain_the_bounds() {
         let period = Error::OutOfRange { name: "period", min: 1, max: 3_153_600_000_000 };
         assert_eq!(period.to_string(), "ERR period must be between 1 and 3153600000000");
         assert_eq!(Error::IdLength.to_string(), "ERR id must be between 1 and 256 bytes");

@@ -1,7 +1,7 @@
-//! A sample of every form of limiter: each limiter, each mode, each option that changes how it decides.
+//! A sample of every form of limiter: each limiter, each mode, and each option that changes its decisions.
 //!
-//! Laws, simulation, fuzzers, benches and wire tests take their limiters from this table, so that a new limiter is in
-//! all of them once it has its rows here.
+//! Laws, simulation, fuzzers, benchmarks and wire tests take their limiters from this table. So a new limiter with a
+//! row here is part of all of them.
 
 use alloc::string::{String, ToString};
 
@@ -9,7 +9,7 @@ use ratelimit_core::Kind;
 
 /// A form of a limiter.
 pub struct Form {
-    /// What its state is.
+    /// The kind of its state.
     pub kind: Kind,
     /// The limiter's name and parameters, with placeholders.
     template: &'static str,
@@ -35,8 +35,8 @@ pub const FORMS: [Form; 15] = [
 ];
 
 impl Form {
-    /// The limiter's name and parameters for `limit` per `period` milliseconds; `id` is that of a lease. The period is
-    /// a multiple of 10.
+    /// The limiter's name and parameters for `limit` per `period` milliseconds. The period must be a multiple of 10.
+    /// `id` is the id of a lease.
     pub fn words(&self, limit: u64, period: u64, id: &str) -> String {
         let interval = (period / limit.max(1)).max(1);
         let numbers = [
@@ -54,7 +54,7 @@ impl Form {
         words
     }
 
-    /// The limiter's name, and the rest of the template: unique in the table.
+    /// The limiter's name and parameters, with placeholders. No two forms have the same template.
     pub fn template(&self) -> &'static str {
         self.template
     }

@@ -1,7 +1,7 @@
-//! The command language of rate limiters: the arguments of a call, the catalog of limiters, the texts of errors.
+//! The command language of rate limiters: the arguments of calls, the catalog of limiters, and the texts of errors.
 //!
-//! It stands between the arithmetic in `ratelimit-core`, which knows no words, and whoever takes calls: the module in a
-//! server, the demo in a browser, the fuzzers, the benches. It touches no server either.
+//! It parses calls into the types of `ratelimit-core`. The module, the demo, the fuzzers and the benchmarks use it. It
+//! needs no server.
 
 #![no_std]
 #![forbid(unsafe_code)]

@@ -1,4 +1,4 @@
-//! The parameters of each limiter, in the order in which callers name them, and its own options.
+//! The parsers of each limiter's parameters and own options.
 
 use core::num::NonZeroU64;
 
@@ -45,15 +45,16 @@ pub(crate) fn gcra<'a>(arguments: &mut Arguments<'_, 'a>, request: &mut Request)
     Ok(AnyLimiter::Gcra(Gcra::new(limit, count, period)?))
 }
 
-/// The limit, which is `max_burst` + 1.
+/// Reads `max_burst`, and returns the limit, `max_burst` + 1.
 fn max_burst(arguments: &mut Arguments<'_, '_>) -> Result<NonZeroU64, Error> {
     let max_burst = arguments.number("max_burst", 0, MAX_COUNT)?;
     Ok(NonZeroU64::MIN.saturating_add(max_burst))
 }
 
-/// redis-cell's call.
+/// The arguments of redis-cell's `CL.THROTTLE`.
 pub struct Cell {
     pub gcra: Gcra,
+    /// The cost.
     pub quantity: u64,
     pub at: Option<Time>,
 }
@@ -103,7 +104,7 @@ pub(crate) fn sliding_window<'a>(arguments: &mut Arguments<'_, 'a>, request: &mu
 
 /// `limit window [GAP gap] [COUNTREFUSED]`
 pub(crate) fn sliding_log<'a>(arguments: &mut Arguments<'_, 'a>, request: &mut Request) -> Parsed<'a> {
-    // The bound on entries is met here and never in mid-traffic: each entry weighs at least 1.
+    // Each entry weighs at least 1. So with this limit, admitted requests never exceed the bound on entries.
     let most = arguments.bounds().log_entries;
     let limit = arguments.positive("limit", most)?;
     let window = arguments.duration("window")?;
@@ -169,7 +170,7 @@ pub(crate) fn smooth<'a>(arguments: &mut Arguments<'_, 'a>, request: &mut Reques
 
 /// `capacity ttl id [RESERVED n] [CRITICAL]`
 pub(crate) fn concurrent<'a>(arguments: &mut Arguments<'_, 'a>, request: &mut Request) -> Parsed<'a> {
-    // The bound on leases is met here and never in mid-traffic: each lease costs at least 1.
+    // Each lease costs at least 1. So with this capacity, admitted requests never exceed the bound on leases.
     let capacity = arguments.number("capacity", 1, arguments.bounds().leases)?;
     let ttl = arguments.duration("ttl")?;
     let id = lease_id(arguments)?;
@@ -184,17 +185,17 @@ pub(crate) fn concurrent<'a>(arguments: &mut Arguments<'_, 'a>, request: &mut Re
         }
         Ok(true)
     })?;
-    let kept_for_others = if critical.is_some() { 0 } else { reserved.unwrap_or(0) };
-    Ok(AnyLimiter::Concurrent(Concurrent { limit: capacity - kept_for_others, ttl, id }))
+    let reserved_for_others = if critical.is_some() { 0 } else { reserved.unwrap_or(0) };
+    Ok(AnyLimiter::Concurrent(Concurrent { limit: capacity - reserved_for_others, ttl, id }))
 }
 
-/// A lease's id.
+/// The id of a lease.
 pub fn lease_id<'a>(arguments: &mut Arguments<'_, 'a>) -> Result<&'a [u8], Error> {
     let id = arguments.word()?;
     if (1..=MAX_ID).contains(&id.len()) { Ok(id) } else { Err(Error::IdLength) }
 }
 
-/// A report to the shedder.
+/// The arguments of `RL.SHED`, a report of the workers' utilization.
 pub struct Report {
     pub shed: Shed,
     /// From 0 to 1.
@@ -205,7 +206,7 @@ pub struct Report {
 /// `utilization [GOOD good] [BAD bad] [DELAY delay] [RAMP ramp] [TIER tier OF of] [AT at]`
 pub fn shed(arguments: &mut Arguments<'_, '_>) -> Result<Report, Error> {
     let utilization = arguments.real()?.clamp(0.0, 1.0);
-    let (mut good, mut bad, mut delay, mut ramp, mut asking) = (None, None, None, None, None);
+    let (mut good, mut bad, mut delay, mut ramp, mut own_tier) = (None, None, None, None, None);
     let at = arguments.options_and_at(|word, arguments| {
         if is(word, "GOOD") {
             once(&mut good, arguments.real())?;
@@ -216,7 +217,7 @@ pub fn shed(arguments: &mut Arguments<'_, '_>) -> Result<Report, Error> {
         } else if is(word, "RAMP") {
             once(&mut ramp, arguments.duration("RAMP"))?;
         } else if is(word, "TIER") {
-            once(&mut asking, tier(arguments))?;
+            once(&mut own_tier, tier(arguments))?;
         } else {
             return Ok(false);
         }
@@ -227,7 +228,7 @@ pub fn shed(arguments: &mut Arguments<'_, '_>) -> Result<Report, Error> {
         bad.unwrap_or(0.8),
         delay.unwrap_or(DELAY),
         ramp.unwrap_or(RAMP),
-        asking.unwrap_or(Tier::ONLY),
+        own_tier.unwrap_or(Tier::ONLY),
     );
     Ok(Report { shed: shed.ok_or(Error::Utilization)?, utilization, at })
 }
@@ -235,7 +236,7 @@ pub fn shed(arguments: &mut Arguments<'_, '_>) -> Result<Report, Error> {
 const DELAY: Period = Period::of(Span::from_millis(28_000)).unwrap();
 const RAMP: Period = Period::of(Span::from_millis(120_000)).unwrap();
 
-/// `i OF n`
+/// `tier OF of`
 fn tier(arguments: &mut Arguments<'_, '_>) -> Result<Tier, Error> {
     let tier = arguments.count("TIER")?;
     if !is(arguments.word()?, "OF") {

@@ -1,8 +1,10 @@
-//! The arguments of a call that names several limits.
+//! The arguments of a call with several limits.
 //!
 //! ```text
 //! [COST cost] [AT at] [FORCE] LIMIT limiter parameter ... [ON i] [COST cost] [LIMIT ...]
 //! ```
+//!
+//! The options before the first `LIMIT` apply to all limits.
 
 use alloc::vec::Vec;
 
@@ -13,7 +15,7 @@ use crate::catalog::find;
 use crate::error::Error;
 use crate::request::Request;
 
-/// What a command of several limits is for.
+/// What a call with several limits does.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Purpose {
     Charge,
@@ -21,14 +23,14 @@ pub enum Purpose {
     Refund,
 }
 
-/// A call of several limits.
+/// A call with several limits.
 pub struct Multi<'a> {
     pub at: Option<Time>,
     pub manner: Manner,
     pub parts: Vec<Part<'a>>,
 }
 
-/// Reads what follows the keys, of which there are `keys`.
+/// Reads the arguments after the keys. `keys` is the number of keys.
 pub fn multi<'a>(arguments: &mut Arguments<'_, 'a>, keys: u64, purpose: Purpose) -> Result<Multi<'a>, Error> {
     arguments.end_options_at("LIMIT", keys);
     let mut defaults = Request::default();
@@ -41,7 +43,7 @@ pub fn multi<'a>(arguments: &mut Arguments<'_, 'a>, keys: u64, purpose: Purpose)
     }
     let mut parts = Vec::new();
     while arguments.next_section() {
-        // Before more is read: a call of a megabyte must not cost more than one of a page.
+        // This bounds the work: a call of a megabyte is rejected after 64 limits.
         if parts.len() == MAX_PAIRS {
             return Err(Error::TooManyPairs);
         }
@@ -50,7 +52,7 @@ pub fn multi<'a>(arguments: &mut Arguments<'_, 'a>, keys: u64, purpose: Purpose)
     if parts.is_empty() { Err(Error::Syntax) } else { Ok(Multi { at: defaults.at, manner, parts }) }
 }
 
-/// Reads what follows a `LIMIT`.
+/// Reads one limit, after the word `LIMIT`.
 fn part<'a>(
     arguments: &mut Arguments<'_, 'a>,
     defaults: &Request,
@@ -72,8 +74,8 @@ fn part<'a>(
     Ok(Part { limiter, name, cost: cost(capabilities, &own, defaults), on })
 }
 
-/// A limit's own cost, or the default. Where a request takes one of the limiter, the default only says whether the call
-/// looks.
+/// A limit's own cost, or the call's default cost. Of the default, a limiter whose requests cost 1 takes at most 1. So
+/// a default of 0 makes it peek.
 fn cost(capabilities: Capabilities, own: &Request, defaults: &Request) -> u64 {
     let default = defaults.cost();
     let default = if capabilities.one_each { default.min(1) } else { default };

@@ -5,19 +5,20 @@ use ratelimit_core::{MAX_COUNT, Manner, Span, Time};
 use crate::arguments::{Arguments, is, once};
 use crate::error::Error;
 
-/// What a caller asks of a limiter, beside its parameters.
+/// The options that all limiters share.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Request {
     cost: Option<u64>,
-    /// Decide as of this instant instead of the server's clock.
+    /// The instant at which to decide; the server's clock if `None`.
     pub at: Option<Time>,
     manner: Option<Manner>,
     max_wait: Option<Span>,
-    /// The only key that a limit is for, from 1, where a call has several.
+    /// The number, from 1, of the only key that the limit applies to; all keys of the call if `None`.
     pub on: Option<u64>,
 }
 
 impl Request {
+    /// The cost; 1 if the caller gave none.
     pub fn cost(&self) -> u64 {
         self.cost.unwrap_or(1)
     }
@@ -27,6 +28,7 @@ impl Request {
         self.cost
     }
 
+    /// The manner, with the longest wait of a booking.
     pub fn manner(&self) -> Manner {
         match (self.manner, self.max_wait) {
             (Some(Manner::Reserve { .. }), Some(longest)) => Manner::Reserve { longest },
@@ -34,12 +36,12 @@ impl Request {
         }
     }
 
-    /// Whether options contradict each other: only a booking waits.
+    /// Whether `MAXWAIT` is given without `RESERVE`.
     pub(crate) fn contradicts_itself(&self) -> bool {
         self.max_wait.is_some() && !matches!(self.manner, Some(Manner::Reserve { .. }))
     }
 
-    /// Reads one of these options, if `word` is one.
+    /// Reads the value of an option. Returns whether `word` is one of these options.
     #[inline]
     pub(crate) fn option(&mut self, word: &[u8], arguments: &mut Arguments<'_, '_>) -> Result<bool, Error> {
         if is(word, "COST") {

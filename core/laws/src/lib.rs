@@ -1,4 +1,4 @@
-//! What each limiter should admit, decided slowly from everything that ever happened, in rational numbers.
+//! A model of each limiter: slow and simple, in rational numbers, and most remember every request.
 
 use num_rational::BigRational;
 use num_traits::{One, Zero};
@@ -6,12 +6,13 @@ use num_traits::{One, Zero};
 use ratelimit_core::limiter::{AlignedWindow, FixedWindow, Limiter, Rate, SlidingLog, SlidingWindow};
 use ratelimit_core::{Period, Span};
 
-/// Decides as a limiter should, from everything that was ever admitted.
+/// A model, which decides as the limiter should.
 pub trait Model {
-    /// Whether the request is admitted; if so, it counts from then on.
+    /// Returns whether a request at `now`, in microseconds, is admitted. If so, it counts from then on.
     fn ask(&mut self, now: u64, cost: u64) -> bool;
 }
 
+/// The number as a rational.
 pub fn ratio(number: u64) -> BigRational {
     BigRational::from_integer(number.into())
 }
@@ -20,7 +21,7 @@ fn micros(period: Period) -> BigRational {
     ratio(period.micros().get())
 }
 
-/// A bucket of any rational number of tokens.
+/// A bucket with a rational number of tokens.
 struct RationalBucket {
     rate: Rate,
     tokens: BigRational,
@@ -41,7 +42,7 @@ impl Model for RationalBucket {
     }
 }
 
-/// The arrival time as a rational number of microseconds.
+/// A theoretical arrival time as a rational number of microseconds.
 struct RationalArrival {
     rate: Rate,
     due: BigRational,
@@ -59,11 +60,11 @@ impl Model for RationalArrival {
     }
 }
 
-/// Watches every period go by.
+/// A bucket that adds the batch of every period, one by one.
 struct CountedPeriods {
     rate: Rate,
     tokens: u64,
-    /// When the next batch comes; none while the bucket is full.
+    /// When the next batch is added; `None` while the bucket is full.
     next: Option<u64>,
 }
 
@@ -83,7 +84,7 @@ impl Model for CountedPeriods {
     }
 }
 
-/// Water that stands at any rational height.
+/// A bucket with a rational level.
 struct RationalWater {
     rate: Rate,
     level: BigRational,
@@ -104,7 +105,7 @@ impl Model for RationalWater {
     }
 }
 
-/// A window that opens when a request is admitted outside of any.
+/// A window that opens when a request is admitted while no window is open.
 struct OpenedWindow {
     window: FixedWindow,
     ends: u64,
@@ -123,11 +124,12 @@ impl Model for OpenedWindow {
     }
 }
 
-/// Remembers every request that was admitted, and weighs each.
+/// Remembers all admitted requests, and sums their weights.
 struct Remembered<W: Fn(u64, u64) -> BigRational> {
     limit: u64,
-    /// What a request of one instant weighs at another.
+    /// The weight that a request at the first instant has at the second.
     weight: W,
+    /// Instants and costs.
     admitted: Vec<(u64, u64)>,
 }
 
@@ -147,7 +149,7 @@ pub fn continuous(rate: Rate) -> impl Model {
     RationalBucket { tokens: ratio(rate.limit.get()), rate, last: 0 }
 }
 
-/// A token bucket that is refilled all at once.
+/// A token bucket that is refilled in batches.
 pub fn batches(rate: Rate) -> impl Model {
     CountedPeriods { tokens: rate.limit.get(), rate, next: None }
 }
@@ -162,6 +164,7 @@ pub fn water(rate: Rate) -> impl Model {
     RationalWater { rate, level: BigRational::zero(), last: 0 }
 }
 
+/// A fixed window that opens at the first request.
 pub fn opened(window: FixedWindow) -> impl Model {
     OpenedWindow { window, ends: 0, count: 0 }
 }
@@ -170,21 +173,23 @@ fn remembered(limit: u64, weight: impl Fn(u64, u64) -> BigRational) -> impl Mode
     Remembered { limit, weight, admitted: Vec::new() }
 }
 
-/// One if it counts.
+/// The weight of a request that counts fully, or not at all.
 fn one_if(counts: bool) -> BigRational {
     if counts { BigRational::one() } else { BigRational::zero() }
 }
 
-/// A gate, a log, leases: a request counts for one window.
+/// A gate, a log or leases: a request counts for one window.
 pub fn recent(limit: u64, window: Span) -> impl Model {
     remembered(limit, move |then, now| one_if(now < then + window.as_micros()))
 }
 
+/// An aligned fixed window.
 pub fn same_window(window: AlignedWindow) -> impl Model {
     let width = window.window.micros().get();
     remembered(window.limit.get(), move |then, now| one_if(then / width == now / width))
 }
 
+/// A sliding window that is estimated from two counts.
 pub fn overlapping(window: SlidingWindow) -> impl Model {
     let width = window.window.micros().get();
     remembered(window.limit.get(), move |then, now| match now / width - then / width {
@@ -194,18 +199,20 @@ pub fn overlapping(window: SlidingWindow) -> impl Model {
     })
 }
 
-/// Sub-buckets: a request counts from the start of its part.
+/// A sliding window of sub-buckets of length `part`: a request counts from the start of its sub-bucket.
 pub fn recent_parts(limit: u64, window: Span, part: Span) -> impl Model {
     let (width, part) = (window.as_micros(), part.as_micros());
     remembered(limit, move |then, now| one_if(then / part * part + width > now))
 }
 
-/// A log with a gap, or one that counts refusals.
+/// A log that may have a gap, and may count refused requests.
 struct Entries {
     log: SlidingLog,
+    /// Instants and weights.
     entries: Vec<(u64, u64)>,
 }
 
+/// A log that may have a gap, and may count refused requests.
 pub fn entries(log: SlidingLog) -> impl Model {
     Entries { log, entries: Vec::new() }
 }

@@ -1,17 +1,18 @@
-//! The token bucket that is refilled all at once: `refill` tokens at each period's end.
+//! The token bucket that is refilled in batches: `refill` tokens are added at each period's end.
 //!
-//! The periods are counted from the first charge of a full bucket, so they differ from key to key and nothing
-//! stampedes on the clock's round numbers.
+//! The first period starts with the first charge of a full bucket. So periods differ from key to key, and keys are not
+//! all refilled at the same instant.
 //!
 //! ```text
 //! RL.TOKENBUCKET key 5 5 60000 BATCH
 //!
-//! t = 0      3 requests   admitted, 2 left; the periods end at 60 s, 120 s, ...
+//! t = 0      3 requests   admitted, 2 remaining; the periods end at 60 s, 120 s, ...
 //! t = 59 s   3 requests   refused, retry in 1 s
-//! t = 60 s                5 tokens again, which is full: the next charge starts the periods anew
+//! t = 60 s                full again: the next charge starts a new first period
 //! ```
 //!
-//! When not to use it: the continuous bucket is kinder to callers, who then wait for a token and not for a batch.
+//! When not to use it: where callers should wait for one token only. With the continuous token bucket they do; here
+//! they wait for a whole batch.
 
 use alloc::vec::Vec;
 use core::num::NonZeroU64;
@@ -27,16 +28,17 @@ use crate::time::{Period, Span, Time};
 #[derive(Clone, Copy, Debug)]
 pub struct BatchBucket {
     capacity: NonZeroU64,
-    /// Tokens that come in at each period's end.
+    /// The tokens that are added at each period's end.
     refill: NonZeroU64,
     period: Period,
 }
 
+/// The tokens in a bucket. A change of parameters keeps them.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Batch {
     /// Negative in debt.
     tokens: i64,
-    /// When the period that `last` lies in began.
+    /// The start of the period that contains `last`.
     start: Time,
     last: Time,
     /// When the bucket is full.
@@ -53,8 +55,9 @@ impl BatchBucket {
         if too_long { Err(TooLong) } else { Ok(BatchBucket { capacity, refill, period }) }
     }
 
+    /// The bucket at `now`, with the batches of all periods that have ended.
     fn settled(&self, batch: &Batch, now: Time) -> Batch {
-        // Under a shorter period than before, at most one batch is due for the time before the last charge.
+        // If the period was shortened, the time before the last charge yields at most one batch.
         let start = batch.start.max(batch.last.minus(self.period.span()));
         let periods = now.since(start).as_micros() / self.period.micros();
         let tokens = i128::from(batch.tokens) + i128::from(periods) * i128::from(self.refill.get());
@@ -62,7 +65,7 @@ impl BatchBucket {
             return self.fresh(now);
         }
         Batch {
-            // Below the capacity, and not below what was stored.
+            // This never fails: `tokens` is below the capacity and not below `batch.tokens`.
             tokens: i64::try_from(tokens).unwrap_or(batch.tokens),
             start: start.plus(Span::from_micros(periods.saturating_mul(self.period.micros().get()))),
             last: now,
@@ -70,14 +73,14 @@ impl BatchBucket {
         }
     }
 
-    /// A settled bucket with so many tokens.
+    /// A settled bucket, but with this number of tokens.
     fn with_tokens(&self, batch: &Batch, tokens: i64) -> Batch {
         let batch = Batch { tokens, ..*batch };
         let full = self.time_until(&batch, self.capacity.get(), batch.last);
         Batch { until: batch.last.plus(full).min(Time::HORIZON), ..batch }
     }
 
-    /// The time until a settled bucket has `tokens`.
+    /// The time from `now` until a settled bucket has `tokens`.
     fn time_until(&self, batch: &Batch, tokens: u64, now: Time) -> Span {
         let missing = u64::try_from(i128::from(tokens) - i128::from(batch.tokens)).unwrap_or(0);
         let batches = u128::from(missing.div_ceil(self.refill.get()));
@@ -119,8 +122,8 @@ impl Limiter for BatchBucket {
 
     fn reset_after(&self, batch: &Batch, now: Time, cost: u64) -> Span {
         let charged = self.charge(batch, now, cost);
-        let deep = charged.tokens.unsigned_abs() > MAX_DEBT;
-        if deep { Span::FOREVER } else { self.time_until(&charged, self.capacity.get(), now) }
+        let too_deep = charged.tokens.unsigned_abs() > MAX_DEBT;
+        if too_deep { Span::FOREVER } else { self.time_until(&charged, self.capacity.get(), now) }
     }
 
     fn refund<'a>(&'a self, batch: &'a Batch, now: Time, cost: u64) -> Option<Batch> {
@@ -187,18 +190,18 @@ mod tests {
     const FIVE: BatchBucket = BatchBucket { capacity: n(5), refill: n(5), period: millis(60_000) };
 
     #[test]
-    fn a_batch_comes_at_each_periods_end_counted_from_the_first_charge() {
+    fn a_batch_is_added_at_the_end_of_the_period_that_the_first_charge_started() {
         let batch = charged(&FIVE, None, T0, 3);
         let early = T0.plus(Span::from_millis(59_000));
         assert_eq!(FIVE.judge(&batch, early, 3), Verdict::refuse(Span::from_millis(1000)));
         assert_eq!(FIVE.gauge(&batch, T0.plus(FIVE.period.span())).remaining, 5);
-        // Charged later in the period, the batch still comes at its end.
+        // A later charge in the same period does not move its end.
         let batch = charged(&FIVE, Some(batch), early, 2);
         assert_eq!(FIVE.judge(&batch, early, 1), Verdict::refuse(Span::from_millis(1000)));
     }
 
     #[test]
-    fn a_full_bucket_starts_its_periods_anew() {
+    fn the_first_charge_of_a_full_bucket_starts_a_new_period() {
         let batch = charged(&FIVE, None, T0, 1);
         let idle = T0.plus(Span::from_millis(90_000));
         let batch = charged(&FIVE, Some(batch), idle, 5);
@@ -214,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shorter_period_grants_at_most_one_batch_for_the_time_before_the_last_charge() {
+    fn a_shortened_period_adds_at_most_one_batch_for_the_time_before_the_last_charge() {
         let one = BatchBucket { capacity: n(10), refill: n(1), period: millis(60_000) };
         let batch = charged(&one, None, T0, 9);
         let last = T0.plus(Span::from_millis(50_000));

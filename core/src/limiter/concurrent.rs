@@ -1,54 +1,59 @@
 //! Leases: at most `capacity` requests in progress at once.
 //!
-//! A request takes a lease under an id of its own before it starts, and releases it when it is done. A lease that
-//! nobody releases, because its holder died, ends by itself `ttl` after it was taken or last renewed.
+//! A request takes a lease under its own id before it starts, and releases the lease when it is done. If its holder
+//! dies, the lease expires `ttl` after it was taken or last renewed.
 //!
 //! ```text
 //! RL.CONCURRENT key 2 60000 a       admitted, 1 remaining
 //! RL.CONCURRENT key 2 60000 b       admitted, 0 remaining
-//! RL.CONCURRENT key 2 60000 c       refused, retry in 60 s, when a's lease ends; sooner if a or b is released
-//! RL.CONCURRENT key 2 60000 a       renewed: held ids are always admitted
-//! RL.RELEASE key b                  1: a place is free
+//! RL.CONCURRENT key 2 60000 c       refused, retry in 60 s, when a's lease expires
+//! RL.CONCURRENT key 2 60000 a       admitted: an id that holds a lease renews it
+//! RL.RELEASE key b                  1: one lease is free
 //! ```
 //!
-//! `RESERVED n` keeps the last `n` slots for callers that say `CRITICAL`: with capacity 100 and 20 reserved, what
-//! can wait is refused when 80 are busy, and what cannot still finds room.
+//! `RESERVED n` reserves the last `n` leases for callers that pass `CRITICAL`. With capacity 100 and 20 reserved, other
+//! callers are refused when 80 leases are held.
 //!
-//! Source: <https://stripe.com/blog/rate-limiters> (concurrent requests limiter, fleet usage load shedder). At no instant more than
-//! `capacity` is held. When not to use it: to limit how often something happens; a thousand requests that take a
-//! millisecond each fit into one slot in a second.
+//! At every instant the held leases cost at most `capacity`.
+//!
+//! Source: <https://stripe.com/blog/rate-limiters> (concurrent requests limiter, fleet usage load shedder).
+//!
+//! When not to use it: to limit a rate. One lease can serve a thousand requests a second that take a millisecond each.
 
 use super::{Capabilities, Limiter};
 use crate::decide::{Gauge, Verdict};
 use crate::state::{LeaseChange, Leases, State};
 use crate::time::{Period, Span, Time};
 
+/// A request for a lease.
 #[derive(Clone, Copy, Debug)]
 pub struct Concurrent<'a> {
-    /// The most that this caller may find in use: the capacity, less what is reserved for others.
+    /// The capacity for this caller: what is reserved for critical callers is subtracted.
     pub limit: u64,
+    /// How long the lease lasts.
     pub ttl: Period,
+    /// The lease's id.
     pub id: &'a [u8],
 }
 
-/// The change that extends a lease to `ttl` from now; none if it is not held.
+/// The change that makes a lease expire `ttl` after `now`; `None` if the lease is not held.
 pub fn renew<'a>(leases: &'a Leases, id: &'a [u8], ttl: Span, now: Time) -> Option<LeaseChange<'a>> {
     let cost = leases.held(id, now)?.cost;
     Some(LeaseChange { held: Some((id, now.plus(ttl), cost)), ..leases.tidied(now) })
 }
 
-/// The change that ends a lease; none if it is not held.
+/// The change that ends a lease; `None` if the lease is not held.
 pub fn release<'a>(leases: &'a Leases, id: &'a [u8], now: Time) -> Option<LeaseChange<'a>> {
     leases.held(id, now)?;
     Some(LeaseChange { released: Some(id), ..leases.tidied(now) })
 }
 
-/// How long until no lease is held.
+/// The time until the last lease expires.
 pub fn reset(leases: &Leases, now: Time) -> Span {
     leases.end().since(now)
 }
 
-/// The change that moves a table to `now`, before which its clock was set back.
+/// The change that moves a table to `now` after the clock was set back.
 pub fn rebase(leases: &Leases, now: Time) -> LeaseChange<'_> {
     LeaseChange { last: now, moved: Some((leases.last(), now)), ..LeaseChange::default() }
 }
@@ -60,7 +65,7 @@ impl Limiter for Concurrent<'_> {
         Capabilities { one_each: true, ..Capabilities::NONE }
     }
 
-    /// None: each lease has its own ttl, and a key has one table of them.
+    /// Zero: each lease has its own ttl, and a key has one table of leases.
     fn length(&self) -> Span {
         Span::ZERO
     }
@@ -74,14 +79,14 @@ impl Limiter for Concurrent<'_> {
         let Some(excess) = after.checked_sub(u128::from(self.limit)).filter(|excess| *excess > 0) else {
             return Verdict::ADMIT;
         };
-        // Only where there is no room it matters who asks.
+        // The id is looked up only if there is no room; otherwise it does not matter.
         if leases.held(self.id, now).is_some() {
             return Verdict::ADMIT;
         }
         if cost > self.limit {
             return Verdict::NEVER;
         }
-        // cost <= limit, so what is held covers the excess and there is an end.
+        // As cost <= limit, the held leases cost at least the excess, and `ends` returns an instant.
         leases.ends(excess, now).map_or(Verdict::NEVER, |end| Verdict::refuse(end.since(now)))
     }
 
@@ -120,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lost_lease_comes_free_by_itself() {
+    fn a_lease_that_is_not_released_expires() {
         let leases = charged(&two(b"a"), None, T0, 1);
         let leases = charged(&two(b"b"), Some(leases), after(10_000), 1);
         assert_eq!(two(b"c").judge(&leases, after(10_000), 1), Verdict::refuse(Span::from_millis(50_000)));
@@ -129,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn a_held_id_is_always_admitted_and_renewed_at_its_own_cost() {
+    fn an_id_that_holds_a_lease_is_admitted_and_renews_it_at_its_old_cost() {
         let leases = charged(&two(b"a"), None, T0, 2);
         assert_eq!(two(b"a").judge(&leases, after(1), 2), Verdict::ADMIT);
         let leases = charged(&two(b"a"), Some(leases), after(30_000), 1);
@@ -138,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn only_who_is_critical_finds_the_reserved_slots() {
+    fn only_critical_callers_get_the_reserved_leases() {
         let mut leases = None;
         for id in 0..80u8 {
             leases = Some(charged(&Concurrent { limit: 80, ..two(&[id]) }, leases, T0, 1));
@@ -150,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn releasing_and_renewing_need_a_lease_that_is_held() {
+    fn only_a_held_lease_can_be_released_or_renewed() {
         let leases = charged(&two(b"a"), None, T0, 1);
         assert!(release(&leases, b"b", T0).is_none());
         assert!(release(&leases, b"a", after(59_999)).is_some());

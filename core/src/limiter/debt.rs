@@ -1,15 +1,17 @@
-//! A debt that is worked off at a rate: what the token bucket, the leaky bucket and GCRA have in common.
+//! A debt that is paid off at a rate: the token bucket, the leaky bucket and GCRA have this in common.
 //!
-//! An empty leaky bucket, a full token bucket and an arrival time in the past are the same thing: no debt. Each
-//! admitted request adds its cost; `count` of it are worked off per `period`; a request fits if the debt with its cost
-//! is at most `limit`. The three limiters differ in what their state stores, which decides what a changed parameter
-//! keeps: tokens, a level or an arrival time. [`Debtor`] is that difference.
+//! A full token bucket, an empty leaky bucket and an arrival time in the past all mean the same: no debt. Each
+//! admitted request adds its cost to the debt, and `count` of it are paid off per `period`. A request fits if the debt
+//! with its cost is at most `limit`.
 //!
-//! To be exact, debt is counted in units of which one request is `period` (in microseconds) and `count` are worked off
-//! per microsecond. So every step is a whole number.
+//! The three limiters store different things: tokens, a level or an arrival time. A change of parameters keeps what is
+//! stored. [`Debtor`] is this difference.
+//!
+//! To be exact, debt is counted in units. A cost of 1 is `period` units (`period` in microseconds), and `count` units
+//! are paid off per microsecond. So both numbers are integers.
 //!
 //! ```text
-//! RL.GCRA key 2 1 1000      limit 3, one per second: a request is 1,000,000 units, one is worked off per microsecond
+//! RL.GCRA key 2 1 1000      limit 3, one per second: a request is 1,000,000 units, one is paid off per microsecond
 //!
 //! t = 0     debt 0          + 1,000,000 fits into 3,000,000
 //! t = 0.5 s debt   500,000  2 requests fit, 3 after 500,000 us
@@ -25,63 +27,64 @@ use crate::decide::{Gauge, Verdict};
 use crate::state::{LimitState, Small, State};
 use crate::time::{Period, Span, Time};
 
-/// How much may be owed, and how fast it is worked off.
+/// The largest debt, and how fast it is paid off.
 #[derive(Clone, Copy, Debug)]
 pub struct Rate {
-    /// The most that may be owed: what is admitted at once.
+    /// The largest debt, as a cost: the most that is admitted at once.
     pub limit: NonZeroU64,
-    /// What is worked off per period.
+    /// The cost that is paid off per period.
     pub count: NonZeroU64,
     pub period: Period,
 }
 
-/// A limiter by its rate; `S` is what it stores.
+/// A limiter whose debt is paid off at a rate; `S` is its state.
 #[derive(Debug)]
 pub struct Debt<S> {
     rate: Rate,
     state: PhantomData<S>,
 }
 
-/// A state from which the debt at an instant follows.
+/// A state that represents a debt.
 pub trait Debtor: Small + LimitState + for<'a> State<Change<'a> = Self> {
     const CAPABILITIES: Capabilities;
 
-    /// What is owed at `now`, in units.
+    /// The debt at `now`, in units.
     fn debt(&self, rate: &Rate, now: Time) -> u128;
 
-    /// The state in which `debt` units are owed at `now`.
+    /// The state that represents a debt of `debt` units at `now`.
     fn owing(debt: u128, rate: &Rate, now: Time) -> Self;
 
-    /// The same debt at `now`, before which the clock was set back.
+    /// The state with the same debt at `now`, after the clock was set back.
     fn moved(&self, now: Time) -> Self;
 
-    /// How long an admitted request waits that finds this debt.
+    /// How long a request waits that is admitted on top of this debt.
     fn wait(_debt: u128, _rate: &Rate) -> Span {
         Span::ZERO
     }
 }
 
 impl Rate {
-    /// What a request of this cost owes, in units.
+    /// The debt that a request of this cost adds, in units.
     pub fn price(&self, cost: u64) -> u128 {
         u128::from(cost) * u128::from(self.period.micros().get())
     }
 
-    /// How long a debt takes to be worked off.
+    /// How long a debt takes to be paid off, rounded up.
     pub fn time_for(&self, debt: u128) -> Span {
         Span::from_wide(divide_up(debt, self.count))
     }
 
-    /// What is worked off in a time, in units.
-    pub fn worked_off(&self, time: Span) -> u128 {
+    /// The debt that is paid off in a time, in units.
+    pub fn paid_in(&self, time: Span) -> u128 {
         u128::from(time.as_micros()) * u128::from(self.count.get())
     }
 
-    /// When a debt at `now` is worked off, at the latest the horizon; the epoch if there is none.
+    /// When a debt at `now` is paid off, at the latest [`Time::HORIZON`]; the epoch if there is no debt.
     pub fn paid_off(&self, debt: u128, now: Time) -> Time {
         if debt == 0 { Time::EPOCH } else { now.plus(self.time_for(debt)).min(Time::HORIZON) }
     }
 
+    /// The largest debt, in units.
     fn most(&self) -> u128 {
         self.price(self.limit.get())
     }
@@ -98,11 +101,11 @@ impl<S> Copy for Debt<S> {}
 impl<S> Debt<S> {
     /// # Errors
     ///
-    /// If the whole limit takes over 100 years to be worked off.
+    /// If the largest debt takes over 100 years to be paid off.
     pub fn new(limit: NonZeroU64, count: NonZeroU64, period: Period) -> Result<Debt<S>, TooLong> {
         let rate = Rate { limit, count, period };
-        // Compared without a division, so that nothing is rounded.
-        if rate.most() > rate.worked_off(Span::CENTURY) {
+        // There is no division here, so nothing is rounded.
+        if rate.most() > rate.paid_in(Span::CENTURY) {
             return Err(TooLong);
         }
         Ok(Debt { rate, state: PhantomData })

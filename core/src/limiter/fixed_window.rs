@@ -1,19 +1,20 @@
-//! The fixed window: a counter that starts anew with each window.
+//! The fixed window: a counter that each window starts from zero.
 //!
-//! A window opens at the first admitted request and lasts `window`; with `ALIGNED` windows lie on the clock's
-//! multiples instead, the same for every key.
+//! A window opens at the first admitted request and lasts `window`. With `ALIGNED`, windows start at the clock's
+//! multiples of `window` instead, the same for every key.
 //!
 //! ```text
 //! RL.FIXEDWINDOW key 100 60000
 //!
-//! 10:00:17            first request   the window is 10:00:17 to 10:01:17
-//! 10:01:16.9    the hundred and first   refused, retry in 0.1 s
-//! 10:01:17                            a new window
+//! 10:00:17      the first request         admitted; the window lasts until 10:01:17
+//! 10:01:16.9    the hundred and first     refused, retry in 0.1 s
+//! 10:01:17      the hundred and first     admitted; a new window opens
 //! ```
 //!
-//! Source: <https://www.dr-josiah.com/2014/11/introduction-to-rate-limiting-with.html>. Up to twice the limit
-//! passes around the edge of two windows, and aligned windows invite the stampede at the full hour: everybody's
-//! count is reset at once. When not to use it: where either matters; the sliding window has neither.
+//! Source: <https://www.dr-josiah.com/2014/11/introduction-to-rate-limiting-with.html>.
+//!
+//! When not to use it: up to twice the limit can pass around the edge between two windows. Aligned windows also reset
+//! all keys at the same instant, and callers may all return at once. The sliding window avoids both.
 
 use alloc::vec::Vec;
 use core::num::NonZeroU64;
@@ -33,14 +34,14 @@ pub struct FixedWindow {
     pub window: Period,
 }
 
-/// Windows on the clock's multiples of their length.
+/// Windows that start at the clock's multiples of their length.
 #[derive(Clone, Copy, Debug)]
 pub struct AlignedWindow {
     pub limit: NonZeroU64,
     pub window: Period,
 }
 
-/// What was counted since the window opened.
+/// The count since the window opened.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Opened {
     count: u64,
@@ -48,14 +49,14 @@ pub struct Opened {
     last: Time,
 }
 
-/// What was counted in the window that `last` lies in.
+/// The count of the window that contains `last`.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Tally {
     count: u64,
     last: Time,
 }
 
-/// The verdict on a window that holds `count` and ends after `rest`.
+/// The verdict for a window that has counted `count` and ends after `rest`.
 fn judge(limit: NonZeroU64, count: u64, rest: Span, cost: u64) -> Verdict {
     if count.saturating_add(cost) <= limit.get() {
         Verdict::ADMIT
@@ -72,12 +73,13 @@ fn gauge(limit: NonZeroU64, count: u64, rest: Span) -> Gauge {
 }
 
 impl FixedWindow {
-    /// The window as it is at `now`: a new one, not yet opened, once it has ended.
+    /// The window at `now`: a new one, not yet opened, if the old one has ended.
     fn settled(&self, opened: &Opened, now: Time) -> Opened {
         let ended = opened.count == 0 || now >= opened.start.plus(self.window.span());
         if ended { self.fresh(now) } else { Opened { last: now, ..*opened } }
     }
 
+    /// The time until the window ends.
     fn rest(&self, opened: &Opened, now: Time) -> Span {
         opened.start.plus(self.window.span()).since(now)
     }
@@ -108,7 +110,7 @@ impl Limiter for FixedWindow {
         Opened { count: opened.count.saturating_add(cost).min(MAX_STORED), ..opened }
     }
 
-    /// A window that is refunded to nothing is closed: the next request opens one.
+    /// A window whose count is refunded to zero is closed. The next request opens a new one.
     fn refund<'a>(&'a self, opened: &'a Opened, now: Time, cost: u64) -> Option<Opened> {
         let opened = self.settled(opened, now);
         Some(Opened { count: opened.count.saturating_sub(cost), ..opened })
@@ -125,11 +127,13 @@ impl Limiter for FixedWindow {
 }
 
 impl AlignedWindow {
+    /// The count of the window that contains `now`.
     fn count(&self, tally: &Tally, now: Time) -> u64 {
         let same = self.window.number(tally.last) == self.window.number(now);
         if same { tally.count } else { 0 }
     }
 
+    /// The time until the window that contains `now` ends.
     fn rest(&self, now: Time) -> Span {
         self.window.span().minus(self.window.elapsed(now))
     }
@@ -166,7 +170,7 @@ impl Limiter for AlignedWindow {
         gauge(self.limit, self.count(tally, now), self.rest(now))
     }
 
-    /// Windows lie on the clock, so what was counted moves into the window of `now`.
+    /// Windows follow the clock, so the count moves to the window that contains `now`.
     fn rebase<'a>(&'a self, tally: &'a Tally, now: Time) -> Tally {
         Tally { last: now, ..*tally }
     }
@@ -248,19 +252,19 @@ mod tests {
     }
 
     #[test]
-    fn a_window_opens_at_the_first_request_and_ends_as_a_whole() {
+    fn a_window_opens_at_the_first_request_and_resets_the_whole_count_at_its_end() {
         let window = FixedWindow { limit: n(3), window: MINUTE };
         let opened = charged(&window, None, at(17_000), 2);
         let opened = charged(&window, Some(opened), at(70_000), 1);
         assert_eq!(window.judge(&opened, at(76_999), 1), Verdict::refuse(Span::from_millis(1)));
         assert_eq!(window.gauge(&opened, at(77_000)), window.gauge(&window.fresh(at(77_000)), at(77_000)));
-        // The next one opens when it is asked again, not where the last one ended.
+        // The next window opens at the next request, not where the last one ended.
         let opened = charged(&window, Some(opened), at(90_000), 3);
         assert_eq!(window.judge(&opened, at(90_000), 1), Verdict::refuse(MINUTE.span()));
     }
 
     #[test]
-    fn an_aligned_window_ends_on_the_clock() {
+    fn an_aligned_window_ends_at_a_multiple_of_its_length() {
         let window = AlignedWindow { limit: n(3), window: MINUTE };
         let tally = charged(&window, None, at(17_000), 3);
         assert_eq!(window.judge(&tally, at(17_000), 1), Verdict::refuse(Span::from_millis(43_000)));
@@ -268,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn the_count_and_the_opening_stay_when_the_parameters_change() {
+    fn the_count_and_the_windows_start_stay_when_the_parameters_change() {
         let window = FixedWindow { limit: n(3), window: MINUTE };
         let opened = charged(&window, None, at(0), 3);
         let longer = FixedWindow { limit: n(5), window: millis(90_000) };

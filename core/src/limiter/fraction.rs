@@ -1,28 +1,27 @@
-//! A fraction of one, kept exactly for every denominator that a limiter may have.
+//! A fraction `k / n`, stored in 64 bits without its denominator `n`, and read back exactly.
 //!
-//! A bucket that is refilled with 3 tokens per second holds thirds, one with 7 per 11 ms sevenths of something
-//! else. To be exact a limiter must keep `k` of `n` parts; but `n` comes from the parameters, which come with each
-//! call and may change, and storing it would make every key larger. So `k / n` is kept as the smallest multiple
-//! of 2^-64 that is not below it, and read back by rounding down:
+//! A token bucket with 3 tokens per second must store thirds of a token. The denominator follows from the parameters,
+//! which come with each call; storing it would make every key larger. So `k / n` is rounded up to a multiple of 2^-64,
+//! and rounded down when it is read:
 //!
 //! ```text
-//! kept = ceil(k * 2^64 / n)         k/n <= kept/2^64 < k/n + 2^-64
-//! read = floor(kept * n / 2^64)     k   <= kept*n/2^64 < k + n * 2^-64 < k + 1, so read = k
+//! stored = ceil(k * 2^64 / n)           k/n <= stored/2^64 < k/n + 2^-64
+//! read   = floor(stored * n / 2^64)     k   <= stored*n/2^64 < k + n * 2^-64 < k + 1, so read = k
 //! ```
 //!
-//! As long as `n` stays the same nothing is ever lost, over any number of reads and writes. Under another `n` the
-//! fraction rounds down to that one's parts.
+//! While `n` stays the same, no number of reads and writes loses anything. When the parameters change `n`, the fraction
+//! is rounded down to parts of the new `n`.
 
 use core::num::NonZeroU64;
 
-/// Quotient and remainder. Nearly always both numbers fit 64 bits, for which a processor has an instruction; the
-/// division of wider ones is a loop.
+/// Returns quotient and remainder. Nearly always both numbers fit in 64 bits, and one instruction divides them. The
+/// division of 128-bit numbers is a loop.
 pub fn divide(number: u128, by: NonZeroU64) -> (u128, u64) {
     if let Ok(number) = u64::try_from(number) {
         return (u128::from(number / by), number % by);
     }
     let by = u128::from(by.get());
-    // A remainder is below the divisor.
+    // The remainder is below the divisor, so it fits.
     (number / by, u64::try_from(number % by).unwrap_or(0))
 }
 
@@ -32,7 +31,7 @@ pub fn divide_up(number: u128, by: NonZeroU64) -> u128 {
     quotient + u128::from(rest > 0)
 }
 
-/// `k / n` with `k < n < 2^64`, as a multiple of 2^-64.
+/// `k / n` with `k < n`, as a multiple of 2^-64.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub struct Fraction(u64);
 
@@ -44,14 +43,14 @@ impl Fraction {
         if k == 0 {
             return Fraction::ZERO;
         }
-        let kept = (u128::from(k) << 64).div_ceil(u128::from(n.get()));
-        // k < n keeps this below 2^64; a caller that broke the rule gets the largest fraction.
-        Fraction(u64::try_from(kept).unwrap_or(u64::MAX))
+        let stored = (u128::from(k) << 64).div_ceil(u128::from(n.get()));
+        // Below 2^64, as k < n. If a caller breaks that rule, the result is the largest fraction.
+        Fraction(u64::try_from(stored).unwrap_or(u64::MAX))
     }
 
-    /// How many whole parts of `n` this is.
+    /// The numerator `k` for the denominator `n`, rounded down.
     pub fn parts(self, n: NonZeroU64) -> u64 {
-        // The upper half of a product of two 64-bit numbers fits 64 bits.
+        // The upper half of a product of two 64-bit numbers fits in 64 bits.
         ((u128::from(self.0) * u128::from(n.get())) >> 64) as u64
     }
 
@@ -81,7 +80,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn reading_gives_back_what_was_kept(denominator in 1u64.., any in any::<u64>()) {
+        fn a_fraction_is_read_back_exactly(denominator in 1u64.., any in any::<u64>()) {
             let k = any % denominator;
             prop_assert_eq!(Fraction::of(k, n(denominator)).parts(n(denominator)), k);
         }

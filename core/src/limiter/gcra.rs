@@ -1,8 +1,8 @@
-//! The generic cell rate algorithm: a whole limiter in one instant.
+//! The generic cell rate algorithm (GCRA), whose state is a single instant.
 //!
-//! The state is the *theoretical arrival time*: when the next request would come if all came exactly at the rate.
-//! Each admitted request pushes it one interval (`period / count`) further. A request may come early, but not by
-//! more than `max_burst` intervals.
+//! That instant is the *theoretical arrival time* (TAT): when the next request is due if all come exactly at the rate.
+//! Each admitted request moves it one interval (`period / count`) into the future. A request may come early, but by at
+//! most `max_burst` intervals.
 //!
 //! ```text
 //! RL.GCRA key 2 1 1000            one per second, 2 may come early: limit 3
@@ -11,15 +11,18 @@
 //! t = 0      0 (fresh)     1 s          admitted, 2 remaining
 //! t = 0      1 s           2 s          admitted, 1 remaining
 //! t = 0      2 s           3 s          admitted, 0 remaining
-//! t = 0      3 s           3 s          refused: 3 s + 1 s is over 0 + 3 s; retry in 1 s
+//! t = 0      3 s           3 s          refused: 3 s + 1 s is more than 0 + 3 s; retry in 1 s
 //! ```
 //!
 //! Admitted if `max(TAT, now) + cost * interval <= now + (max_burst + 1) * interval`.
 //!
-//! Source: ATM Forum Traffic Management 4.0, section 4.4.2 (virtual scheduling); seeds 001 and 002. It admits what
-//! a token bucket of capacity `max_burst + 1` admits, and like it over any interval of length t at most
-//! `max_burst + 1 + t * count / period`. The two differ when parameters change: there tokens are kept, here the
-//! arrival time is. When not to use it: where at most `count` may pass in any window of one period.
+//! Over any interval of length t, at most `max_burst + 1 + t * count / period` are admitted. A token bucket of capacity
+//! `max_burst + 1` admits the same requests. The two differ when parameters change: the token bucket keeps its tokens,
+//! GCRA keeps the arrival time.
+//!
+//! Source: ATM Forum Traffic Management 4.0, section 4.4.2 (virtual scheduling algorithm).
+//!
+//! When not to use it: where at most `count` may pass in any window of one period. Use a sliding window there.
 
 use alloc::vec::Vec;
 
@@ -45,12 +48,12 @@ pub struct Arrival {
 impl Debtor for Arrival {
     const CAPABILITIES: Capabilities = Capabilities { reserve: true, ..Capabilities::DEBT };
 
-    /// How far the arrival time is ahead.
+    /// How far the arrival time is ahead of `now`.
     fn debt(&self, rate: &Rate, now: Time) -> u128 {
         if self.due < now {
             return 0;
         }
-        rate.worked_off(self.due.since(now)) + u128::from(self.fraction.parts(rate.count))
+        rate.paid_in(self.due.since(now)) + u128::from(self.fraction.parts(rate.count))
     }
 
     fn owing(debt: u128, rate: &Rate, now: Time) -> Arrival {
@@ -133,9 +136,9 @@ mod tests {
             }
             admitted
         };
-        // A limit of 1 on a clock of whole microseconds: one each.
+        // With a limit of 1, each microsecond of the clock admits one.
         assert_eq!(admitted(1), 300_000);
-        // A limit of 2: two at once, then three for every two of the 299,999 us that follow.
+        // With a limit of 2, two are admitted at once, then three per two microseconds for 299,999 us.
         assert_eq!(admitted(2), 2 + 299_999 * 3 / 2);
     }
 

@@ -1,10 +1,10 @@
-//! The leaky bucket as a queue: requests pour in, a steady rate drains out, and each is told when its turn comes.
+//! The leaky bucket as a queue: it fills with requests and drains at a steady rate.
 //!
-//! The bucket holds `capacity`; `leak` of it drain per `period`, evenly. A request is admitted if it fits on top of
-//! what stands in the bucket, and waits until that has drained.
+//! The bucket holds `capacity`, and `leak` drain evenly per `period`. A request is admitted if it fits on top of the
+//! bucket's level. It should then wait until that level has drained; the reply contains this wait.
 //!
 //! ```text
-//! RL.LEAKYBUCKET key 3 1 1000        one per second, three in the bucket
+//! RL.LEAKYBUCKET key 3 1 1000        one per second, at most three in the bucket
 //!
 //! t = 0   admitted, wait 0
 //! t = 0   admitted, wait 1 s
@@ -14,9 +14,12 @@
 //!
 //! `level(now) = max(0, level - (now - last) * leak / period)`, admitted if `level + cost <= capacity`.
 //!
-//! Source: the survey's leaky bucket (seed 001), without its drip process, and the wait of seed 002. Whoever acts
-//! after the wait puts out an evenly spaced stream. When not to use it: where callers cannot wait; take a token
-//! bucket, which admits the same requests and says no instead.
+//! Callers that act after their waits produce an evenly spaced stream.
+//!
+//! Source: J. S. Turner, "New directions in communications (or which way to the information age?)", IEEE Communications
+//! Magazine 24(10), 1986.
+//!
+//! When not to use it: where callers cannot wait. The token bucket admits the same requests without a wait.
 
 use alloc::vec::Vec;
 
@@ -32,11 +35,12 @@ use crate::time::{Span, Time};
 /// `limit` is the capacity, `count` the leak.
 pub type LeakyBucket = Debt<Water>;
 
-/// How high the water stands. A change of parameters keeps the level.
+/// How full the bucket is. A change of parameters keeps the level.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Water {
+    /// The level, rounded down.
     level: u64,
-    /// What stands above the whole level.
+    /// The part of the level that was rounded off.
     fraction: Fraction,
     last: Time,
     /// When the bucket is empty.
@@ -46,10 +50,10 @@ pub struct Water {
 impl Debtor for Water {
     const CAPABILITIES: Capabilities = Capabilities::DEBT;
 
-    /// What stands in the bucket.
+    /// The level at `now`.
     fn debt(&self, rate: &Rate, now: Time) -> u128 {
-        let stood = rate.price(self.level) + u128::from(self.fraction.parts(rate.period.micros()));
-        stood.saturating_sub(rate.worked_off(now.since(self.last)))
+        let before = rate.price(self.level) + u128::from(self.fraction.parts(rate.period.micros()));
+        before.saturating_sub(rate.paid_in(now.since(self.last)))
     }
 
     fn owing(debt: u128, rate: &Rate, now: Time) -> Water {
@@ -63,7 +67,7 @@ impl Debtor for Water {
         Water { last: now, until: self.until.minus(self.last.since(now)), ..*self }
     }
 
-    /// The time to drain what stands before the request.
+    /// The time until everything ahead of the request has drained.
     fn wait(debt: u128, rate: &Rate) -> Span {
         rate.time_for(debt)
     }
@@ -110,7 +114,7 @@ mod tests {
     use crate::testing::{T0, charged, debt, millis};
 
     #[test]
-    fn each_waits_for_what_stands_before_it_and_the_fourth_is_refused() {
+    fn each_request_waits_for_those_ahead_of_it_and_the_fourth_is_refused() {
         let bucket: LeakyBucket = debt(3, 1, millis(1000));
         let mut water = bucket.fresh(T0);
         for wait in [0, 1000, 2000] {
@@ -123,11 +127,11 @@ mod tests {
     }
 
     #[test]
-    fn a_level_stays_a_level_when_the_capacity_or_the_rate_changes() {
+    fn the_level_stays_when_the_capacity_or_the_rate_changes() {
         let bucket = |capacity, leak| -> LeakyBucket { debt(capacity, leak, millis(1000)) };
         let water = charged(&bucket(10, 1), None, T0, 8);
         assert_eq!(bucket(20, 1).gauge(&water, T0).remaining, 12);
-        // Above a lowered capacity it is debt, not cut.
+        // A level above a lowered capacity is kept as debt.
         let small = bucket(5, 1);
         assert_eq!(small.gauge(&water, T0).remaining, 0);
         assert_eq!(small.judge(&water, T0, 1), Verdict::refuse(Span::from_millis(4000)));

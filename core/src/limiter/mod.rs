@@ -1,4 +1,4 @@
-//! The limiters, one file each, and the questions that all of them answer.
+//! The limiters, one file each, and the trait that all of them implement.
 
 mod batch_bucket;
 mod concurrent;
@@ -22,7 +22,7 @@ pub use fixed_window::{AlignedWindow, FixedWindow, Opened, Tally};
 pub use gcra::{Arrival, Gcra};
 pub use leaky_bucket::{LeakyBucket, Water};
 pub use shed::{Amount, Shed, Tier};
-pub use sliding_buckets::{Buckets, MAX_BUCKETS, SlidingBuckets};
+pub use sliding_buckets::SlidingBuckets;
 pub use sliding_log::{Refused, SlidingLog};
 pub use sliding_window::{Counts, SlidingWindow};
 pub use smooth::{BurstStore, Bursty, Smooth, Store, WarmStore, Warming};
@@ -33,35 +33,35 @@ use crate::decide::{Gauge, Manner, Verdict};
 use crate::state::{LimitState, Name, State};
 use crate::time::{Span, Time};
 
-/// The parameters would take over 100 years to refill.
+/// A limiter, a debt or a booking would take over 100 years to be fully reset.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TooLong;
 
 /// An algorithm with its parameters.
 ///
-/// Instants never go backwards: [`read_clock`](crate::decide::read_clock) makes sure that `now` is at or after the
-/// state's last charge. `judge` and `gauge` take a state as it was left, however long ago.
+/// In all methods but `rebase`, `now` is at or after the state's last charge;
+/// [`read_clock`](crate::decide::read_clock) makes sure of it. The state may be of any age.
 pub trait Limiter {
     type State: LimitState;
 
-    /// What it can do beside admitting and refusing.
+    /// What the limiter can do beside admitting and refusing.
     fn capabilities(&self) -> Capabilities;
 
-    /// The length of time in the limit's name: period, window or interval; zero for leases, which have one each.
+    /// The length of time in the limit's name: period, window or interval. Zero for leases, each of which has its own.
     fn length(&self) -> Span;
 
-    /// What tells the limit from others of its key.
+    /// The name that distinguishes the limit from the others of its key.
     fn name(&self) -> Name {
         Name::of::<Self::State>(self.length())
     }
 
-    /// The state of a missing key.
+    /// The state that a missing key stands for: fully reset.
     fn fresh(&self, now: Time) -> Self::State;
 
-    /// Would a request of this cost be admitted?
+    /// The verdict on a request of this cost.
     fn judge(&self, state: &Self::State, now: Time, cost: u64) -> Verdict;
 
-    /// The change that admitting this request makes; the state is brought up to `now` on the way.
+    /// The change that charges this cost, whether the cost fits or not. It also brings the state up to `now`.
     fn charge<'a>(
         &'a self,
         state: &'a Self::State,
@@ -69,13 +69,14 @@ pub trait Limiter {
         cost: u64,
     ) -> <Self::State as State>::Change<'a>;
 
-    /// The reset after a charge of this cost, whether the cost fits or not. Zero for limiters whose reset has a bound
-    /// of its own, such as a window's length.
+    /// How long this cost would take to be paid off if it were charged, whether it fits or not. [`Span::FOREVER`]
+    /// stands for a debt that is too large to store. Zero for limiters whose reset is bounded, such as windows.
     fn reset_after(&self, _state: &Self::State, _now: Time, _cost: u64) -> Span {
         Span::ZERO
     }
 
-    /// The change that giving back this cost makes, never above full; `None` if the limiter has no refunds.
+    /// The change that gives this cost back, at most until the limit is fully reset. `None` if the limiter has no
+    /// refunds.
     fn refund<'a>(
         &'a self,
         _state: &'a Self::State,
@@ -88,7 +89,7 @@ pub trait Limiter {
     /// Limit, remaining and reset at `now`.
     fn gauge(&self, state: &Self::State, now: Time) -> Gauge;
 
-    /// The change that moves the state to `now` after the clock was set back.
+    /// The change that moves the state to `now` after the clock was set back: `now` is before the last charge.
     fn rebase<'a>(&'a self, state: &'a Self::State, now: Time) -> <Self::State as State>::Change<'a>;
 }
 
@@ -96,19 +97,19 @@ pub trait Limiter {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[allow(clippy::struct_excessive_bools, reason = "each is a capability of its own")]
 pub struct Capabilities {
-    /// `PARTIAL`: grants a part of the cost.
+    /// Supports `PARTIAL`: grants a part of the cost.
     pub partial: bool,
-    /// `FORCE`: charges a cost that does not fit, into debt.
+    /// Supports `FORCE`: charges a cost that does not fit, as debt.
     pub force: bool,
-    /// `RESERVE`: books ahead.
+    /// Supports `RESERVE`: books a request ahead.
     pub reserve: bool,
-    /// `RL.REFUND`: takes back what was charged.
+    /// Supports `RL.REFUND`: gives back what was charged.
     pub refund: bool,
-    /// Admits any cost and charges the next caller, so that even a plain request can be too large to book.
+    /// Admits any cost at once and makes later requests wait for it. So even a plain request can be [`TooLong`].
     pub books: bool,
     /// Charges refused requests as well.
     pub counts_refused: bool,
-    /// A request takes one, whatever the default cost of several limits is.
+    /// A request normally costs 1: of the default cost of a call with several limits, the limiter takes at most 1.
     pub one_each: bool,
 }
 
@@ -123,10 +124,11 @@ impl Capabilities {
         one_each: false,
     };
 
-    /// Of most buckets and windows.
+    /// The capabilities of most buckets and windows.
     pub const DEBT: Capabilities =
         Capabilities { partial: true, force: true, refund: true, ..Capabilities::NONE };
 
+    /// Whether the limiter supports requests in this manner.
     pub fn allows(self, manner: Manner) -> bool {
         match manner {
             Manner::Strict => true,
@@ -136,7 +138,7 @@ impl Capabilities {
         }
     }
 
-    /// Whether a request in this manner can be an error because its debt or booking would take too long.
+    /// Whether a request in this manner can be [`TooLong`].
     pub fn can_be_too_long(self, manner: Manner) -> bool {
         self.books || matches!(manner, Manner::Force | Manner::Reserve { .. })
     }

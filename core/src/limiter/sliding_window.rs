@@ -1,8 +1,7 @@
-//! The sliding window, estimated from two counters: this window's, and the previous one's by how much of it a
-//! window that ends now still covers.
+//! The sliding window, estimated from two counters: the current window's count, and part of the previous one's.
 //!
-//! Windows lie on the clock's multiples of `window`. A quarter into the present one, three quarters of the
-//! previous one still count:
+//! Windows start at the clock's multiples of `window`. The previous count is weighted by the part of the previous
+//! window that a window ending now still covers. A quarter into the current window, that is three quarters:
 //!
 //! ```text
 //! RL.SLIDINGWINDOW key 100 60000
@@ -14,13 +13,14 @@
 //! count = 80 * 45/60 + 30 = 90        10 remaining
 //! ```
 //!
-//! Admitted if `previous * (window - elapsed) + (current + cost) * window <= limit * window`: the exact
-//! comparison, nothing is rounded.
+//! Admitted if `previous * (window - elapsed) + (current + cost) * window <= limit * window`. Nothing is rounded.
 //!
-//! Source: <https://blog.cloudflare.com/counting-things-a-lot-of-different-things>. It assumes that the previous window's requests were spread
-//! evenly: over any interval of one window at most twice the limit can pass when they were not, and the sum of a
-//! window and its estimate never exceeds the limit. When not to use it: where the count must be exact (use
-//! `PRECISION`, or the log).
+//! The estimate never exceeds the limit. It assumes that the previous window's requests were spread evenly. If they
+//! were not, up to twice the limit can pass in an interval of one window.
+//!
+//! Source: <https://blog.cloudflare.com/counting-things-a-lot-of-different-things>.
+//!
+//! When not to use it: where the count must be exact. Use `PRECISION`, or the sliding log.
 
 use alloc::vec::Vec;
 use core::num::NonZeroU64;
@@ -39,23 +39,23 @@ pub struct SlidingWindow {
     pub window: Period,
 }
 
-/// The counts of the window that `last` lies in, and of the one before.
+/// The counts of the window that contains `last`, and of the one before.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Counts {
     current: u64,
     previous: u64,
-    /// The length of the windows that were counted.
+    /// The length of the counted windows.
     window: Span,
     last: Time,
 }
 
 impl SlidingWindow {
-    /// The counts as `now`'s window has them. All instants that are asked about are at or after `last`.
+    /// The counts of the window that contains `now`, and of the one before.
     fn settled(&self, counts: &Counts, now: Time) -> Counts {
         let (current, previous) = if counts.window == self.window.span() {
             (counts.current, counts.previous)
         } else {
-            // Another length of window: all that was counted moves to the newest instant.
+            // The length of the window changed: everything counts as if charged at `last`.
             (counts.total(), 0)
         };
         let windows_since = self.window.number(now) - self.window.number(counts.last.min(now));
@@ -67,11 +67,12 @@ impl SlidingWindow {
         Counts { current, previous, window: self.window.span(), last: now }
     }
 
+    /// The microseconds since the current window began.
     fn elapsed(&self, now: Time) -> u64 {
         self.window.elapsed(now).as_micros()
     }
 
-    /// `count * window`: counts are weighed in units of one `window`-th.
+    /// The weight of a full count, `count * window`. A weight is a count in units of 1 / `window`.
     fn weigh(&self, count: u64) -> u128 {
         u128::from(count) * u128::from(self.window.micros().get())
     }
@@ -82,11 +83,10 @@ impl SlidingWindow {
         self.weigh(counts.current) + u128::from(counts.previous) * u128::from(covered)
     }
 
-    /// The moment of a window, from its start, from which `fading`, the count of the window before, weighs no more
-    /// than `room`.
-    fn moment(&self, fading: u64, room: u64) -> u64 {
+    /// The microseconds from a window's start until the window before it, with count `previous`, weighs at most `room`.
+    fn fades_to(&self, previous: u64, room: u64) -> u64 {
         let width = self.window.micros().get();
-        let may_cover = self.weigh(room).checked_div(u128::from(fading)).unwrap_or(u128::MAX);
+        let may_cover = self.weigh(room).checked_div(u128::from(previous)).unwrap_or(u128::MAX);
         width - u64::try_from(may_cover).unwrap_or(u64::MAX).min(width)
     }
 }
@@ -115,10 +115,10 @@ impl Limiter for SlidingWindow {
             return Verdict::NEVER;
         };
         let at = match room.checked_sub(counts.current) {
-            // The previous window fades far enough within this one,
-            Some(room) => self.moment(counts.previous, room),
-            // or this one must, in the next.
-            None => self.window.micros().get() + self.moment(counts.current, room),
+            // Within this window, the previous one fades far enough.
+            Some(room) => self.fades_to(counts.previous, room),
+            // This window alone is too full. It must fade in the next one.
+            None => self.window.micros().get() + self.fades_to(counts.current, room),
         };
         Verdict::refuse(Span::from_micros(at.saturating_sub(self.elapsed(now))))
     }
@@ -128,13 +128,13 @@ impl Limiter for SlidingWindow {
         Counts { current: counts.current.saturating_add(cost).min(MAX_STORED), ..counts }
     }
 
-    /// From the newest count, then from the older one.
+    /// Takes the cost from the current count, and the rest from the previous one.
     fn refund<'a>(&'a self, counts: &'a Counts, now: Time, cost: u64) -> Option<Counts> {
         let counts = self.settled(counts, now);
-        let left = cost.saturating_sub(counts.current);
+        let rest = cost.saturating_sub(counts.current);
         Some(Counts {
             current: counts.current.saturating_sub(cost),
-            previous: counts.previous.saturating_sub(left),
+            previous: counts.previous.saturating_sub(rest),
             ..counts
         })
     }
@@ -155,14 +155,14 @@ impl Limiter for SlidingWindow {
         }
     }
 
-    /// Windows lie on the clock, so what was counted moves into the window of `now`.
+    /// Windows follow the clock, so both counts move to the window that contains `now`.
     fn rebase<'a>(&'a self, counts: &'a Counts, now: Time) -> Counts {
         Counts { current: counts.total(), previous: 0, window: self.window.span(), last: now }
     }
 }
 
 impl Counts {
-    /// Both counts in one; no more than a state may say.
+    /// The sum of both counts, at most [`MAX_STORED`].
     fn total(&self) -> u64 {
         self.current.saturating_add(self.previous).min(MAX_STORED)
     }
@@ -230,8 +230,8 @@ mod tests {
     }
 
     #[test]
-    fn a_third_is_not_rounded() {
-        // 1 of the previous window weighs 2/3 after 20 s: 99 more fit, 100 do not until it is gone.
+    fn two_thirds_are_not_rounded() {
+        // After 20 s, 1 of the previous window weighs 2/3. Another 99 fit, but 100 only when the window has ended.
         let counts = charged(&MINUTE, None, at(0), 1);
         assert_eq!(MINUTE.judge(&counts, at(80), 99), Verdict::ADMIT);
         assert_eq!(MINUTE.judge(&counts, at(80), 100), Verdict::refuse(Span::from_millis(40_000)));
@@ -240,14 +240,14 @@ mod tests {
     #[test]
     fn a_full_window_fades_in_the_next_one() {
         let counts = charged(&MINUTE, None, at(30), 100);
-        // 1 fits when the 100 weigh 99: 0.6 s into the next window.
+        // A cost of 1 fits when the 100 weigh 99, which is 0.6 s into the next window.
         assert_eq!(MINUTE.judge(&counts, at(30), 1), Verdict::refuse(Span::from_millis(30_600)));
         assert_eq!(MINUTE.judge(&counts, at(30), 100), Verdict::refuse(Span::from_millis(90_000)));
         assert_eq!(MINUTE.judge(&counts, at(30), 101), Verdict::NEVER);
     }
 
     #[test]
-    fn under_another_window_the_counts_move_to_the_newest_instant() {
+    fn when_the_window_changes_everything_counts_as_charged_at_the_last_charge() {
         let counts = charged(&MINUTE, None, at(0), 20);
         let counts = charged(&MINUTE, Some(counts), at(70), 10);
         let hour = SlidingWindow { window: millis(3_600_000), ..MINUTE };

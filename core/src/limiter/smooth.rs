@@ -1,13 +1,14 @@
-//! Guava's `RateLimiter`: a request of any size goes through at once, and the next one pays for it.
+//! Guava's `RateLimiter`: a request does not wait for its own cost; the next request waits for it.
 //!
-//! Every reply carries a wait, and nothing is refused, unless the caller names a longest wait. Idle time is stored as
-//! permits. A bursty limiter hands them out for nothing; one that warms up sells them dear when it is cold, because
-//! whatever stands behind it has cooled too.
+//! Every reply contains a wait. A request is refused only if its wait would exceed the caller's `MAXWAIT`.
+//!
+//! Idle time is stored as permits. A bursty limiter grants stored permits without a wait. A limiter that warms up
+//! charges more time for each permit the more are stored, because the service behind it is then cold.
 //!
 //! ```text
-//! cold     +            /        the time a permit costs, by how many are stored; taking permits
-//! interval |           /.        goes to the left, idle time to the right, and a request costs
-//!          |          / .        the area below the line
+//! cold     +            /        The line is the time that a permit costs when a number of permits is stored.
+//! interval |           /.        Idle time moves to the right, and a request moves to the left.
+//!          |          / .        A request costs the area below the part of the line that it moves along.
 //! stable   +---------/  .
 //! interval |         .  .
 //!          +---------+--+--> stored permits
@@ -16,20 +17,21 @@
 //! RL.SMOOTH key 2 1000 WARMUP 4000     waits 0, 1375, 1125, 875, 625, 500, 500, ... ms
 //! ```
 //!
-//! `threshold = warmup / stable / 2`, `max = threshold + 2 * warmup / (stable + cold)`: from cold to stable it takes
-//! `warmup`. Bursty: `max = burst / interval`.
+//! When it warms up, `threshold = warmup / stable / 2` and `max = threshold + 2 * warmup / (stable + cold)`. With
+//! these, the way from cold to stable takes `warmup`. When it is bursty, `max = burst / interval`.
 //!
-//! Source: <https://github.com/google/guava> (`SmoothRateLimiter`). When not to use it: where a limit must hold at every instant;
-//! a request of a thousand permits goes through at once.
+//! Source: <https://github.com/google/guava>, `SmoothRateLimiter.java`.
 //!
-//! The integral needs real numbers. They are `f64`: durations are below 2^53 microseconds, and each operation errs by
-//! 2^-53 of its result, so a million requests in a row err by less than a microsecond in an hour.
+//! When not to use it: where a limit must hold at every instant. A request of a thousand permits goes through at once.
+//!
+//! The area is computed in `f64`. Durations are below 2^53 microseconds, and each operation has an error of at most
+//! 2^-53 of its result. So over an hour, the error of a million requests is below a microsecond.
 
 #![allow(
     clippy::cast_precision_loss,
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
-    reason = "counts and durations are below 2^53, which an f64 holds exactly; casts back end at the type's ends"
+    reason = "counts and durations are below 2^53, which an f64 holds exactly; casts to integers saturate"
 )]
 
 use alloc::vec::Vec;
@@ -42,17 +44,20 @@ use crate::state::codec::{Reader, put_words};
 use crate::state::{Figure, LimitState, Small, State};
 use crate::time::{Period, Span, Time};
 
-/// A limiter that hands out what is stored, or, if `WARM`, sells it. Intervals are in microseconds.
+/// The limiter: stored permits are free, or, if `WARM`, cost time. All `f64` times are in microseconds.
 #[derive(Clone, Copy, Debug)]
 pub struct Smooth<const WARM: bool> {
-    /// What a permit costs when none is stored.
+    /// The time that a permit costs when none is stored.
     interval: f64,
-    /// What a stored permit costs more, for each that is stored above the threshold.
+    /// How much the time for a permit grows with each permit that is stored above the threshold.
     slope: f64,
+    /// The number of stored permits up to which each costs `interval`.
     threshold: f64,
+    /// The most permits that are stored.
     max: f64,
-    /// How long it takes to store a permit.
+    /// The idle time that stores one permit.
     cool_down: f64,
+    /// The longest wait that is admitted.
     longest: Span,
     period: Period,
 }
@@ -60,12 +65,12 @@ pub struct Smooth<const WARM: bool> {
 pub type Bursty = Smooth<false>;
 pub type Warming = Smooth<true>;
 
-/// The stored permits, and what is owed.
+/// The stored permits, and the wait of the next request.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Store<const WARM: bool> {
-    /// The stored permits as a share of the most that can be stored, from 0 to 1: so they scale when that changes.
+    /// The stored permits as a share of the limiter's `max`, from 0 to 1. So they scale when `max` changes.
     share: f64,
-    /// How long after `last` the next request goes through, in microseconds.
+    /// The wait of a request at `last`, in microseconds.
     owed: f64,
     last: Time,
     /// When the store is full.
@@ -76,7 +81,7 @@ pub type BurstStore = Store<false>;
 pub type WarmStore = Store<true>;
 
 impl Bursty {
-    /// Stores up to `burst` of idle time, and refuses a wait over `longest`.
+    /// A limiter that stores up to `burst` of idle time, and refuses a wait longer than `longest`.
     pub fn new(permits: NonZeroU64, period: Period, burst: Span, longest: Span) -> Bursty {
         let interval = micros(period.span()) / permits.get() as f64;
         let max = micros(burst) / interval;
@@ -85,8 +90,8 @@ impl Bursty {
 }
 
 impl Warming {
-    /// From `factor` times slower to the stable rate over `warmup`; refuses a wait over `longest`. `None` if the factor
-    /// is not from 1 to 1000.
+    /// A limiter that speeds up from `factor` times the stable interval to the stable interval over `warmup`. It
+    /// refuses a wait longer than `longest`. `None` if `factor` is not between 1 and 1000.
     pub fn new(
         permits: NonZeroU64,
         period: Period,
@@ -110,16 +115,16 @@ fn micros(span: Span) -> f64 {
     span.as_micros() as f64
 }
 
-/// Rounded up; what is smaller than the error of the sums that led here is nothing.
+/// Rounds up to microseconds, but first subtracts a thousandth of one, which is more than the rounding error of a sum.
 fn span(micros: f64) -> Span {
     let micros = micros - 1e-3;
-    // A cast cuts, and ends at the type's ends.
+    // The cast rounds towards zero and saturates.
     let whole = micros as u64;
     Span::from_micros(if micros > whole as f64 { whole.saturating_add(1) } else { whole })
 }
 
 impl<const WARM: bool> Smooth<WARM> {
-    /// The store at `now`, and how long the next request waits.
+    /// The stored permits at `now`, and the wait of a request, in microseconds.
     fn settled(&self, store: &Store<WARM>, now: Time) -> (f64, f64) {
         let permits = store.share * self.max;
         let since = micros(now.since(store.last)) - store.owed;
@@ -129,20 +134,21 @@ impl<const WARM: bool> Smooth<WARM> {
         ((permits + since / self.cool_down).min(self.max), 0.0)
     }
 
-    /// The time until the store is full.
+    /// The time until a store with `permits` and a wait of `owed` is full.
     fn time_to_fill(&self, permits: f64, owed: f64) -> Span {
         span(owed + (self.max - permits) * self.cool_down)
     }
 
-    /// What `taken` of so many stored permits cost: the area below the line.
+    /// The time that the first `taken` of `permits` stored ones cost: the area below the line.
     fn price(&self, permits: f64, taken: f64) -> f64 {
         if !WARM {
             return 0.0;
         }
         let above = (permits - self.threshold).max(0.0);
-        let dear = above.min(taken);
-        let middle = above - dear / 2.0;
-        dear * (self.interval + middle * self.slope) + (taken - dear) * self.interval
+        // Permits above the threshold cost the interval in the middle of their part of the slope.
+        let sloped = above.min(taken);
+        let middle = above - sloped / 2.0;
+        sloped * (self.interval + middle * self.slope) + (taken - sloped) * self.interval
     }
 
     /// The store after a request of this cost.
@@ -171,7 +177,7 @@ where
         self.period.span()
     }
 
-    /// Long idle: the store is full, which for one that warms up means cold.
+    /// A full store, as after a long idle time. A limiter that warms up is then cold.
     fn fresh(&self, now: Time) -> Store<WARM> {
         Store { share: 1.0, owed: 0.0, last: now, until: Time::EPOCH }
     }
@@ -189,7 +195,7 @@ where
         span(self.paid(store, now, cost).owed)
     }
 
-    /// The permits that can be stored and are, and how long until the store is full.
+    /// The limit is the most permits that are stored, and the remaining are those stored. The reset fills the store.
     fn gauge(&self, store: &Store<WARM>, now: Time) -> Gauge {
         let (permits, wait) = self.settled(store, now);
         Gauge {
@@ -204,7 +210,7 @@ where
     }
 }
 
-/// Both stores are the same numbers.
+/// Both kinds of store have the same encoding.
 macro_rules! small {
     ($warm:literal, $kind:expr) => {
         impl LimitState for Store<$warm> {
@@ -246,7 +252,7 @@ macro_rules! small {
 small!(false, Kind::BurstStore);
 small!(true, Kind::WarmStore);
 
-/// A number that is not negative, and finite.
+/// Reads a finite number that is not negative.
 fn real(reader: &mut Reader<'_>) -> Option<f64> {
     Some(f64::from_bits(reader.word()?)).filter(|number| (0.0..1e30).contains(number))
 }
@@ -264,7 +270,7 @@ mod tests {
         Bursty::new(n(permits), millis(1000), Span::from_millis(burst), Span::FOREVER)
     }
 
-    /// The waits, in ms, of requests that each sleep as long as they are told.
+    /// The waits, in milliseconds, of callers that each sleep for the wait that they get.
     fn waits<const WARM: bool>(
         smooth: &Smooth<WARM>,
         store: &mut Option<Store<WARM>>,
@@ -287,12 +293,12 @@ mod tests {
     }
 
     #[test]
-    fn guavas_trace_of_warming_up() {
+    fn a_cold_limiter_warms_up_as_guavas_does() {
         let smooth = warming(2, 4000, 3.0);
         let (mut store, mut now) = (None, T0);
         let warm = [0, 1375, 1125, 875, 625, 500, 500, 500];
         assert_eq!(waits(&smooth, &mut store, &mut now, &[1; 8]), warm);
-        // Half a second of idle time cools it by one permit of eight in four seconds.
+        // Eight permits are stored in four seconds, so half a second stores one.
         now = now.plus(Span::from_millis(500));
         assert_eq!(waits(&smooth, &mut store, &mut now, &[1; 4]), [0, 500, 500, 500]);
         now = now.plus(Span::from_millis(4500));
@@ -300,19 +306,19 @@ mod tests {
     }
 
     #[test]
-    fn guavas_trace_of_a_burst_from_an_empty_store() {
+    fn an_empty_bursty_limiter_waits_as_guavas_does() {
         let smooth = bursty(5, 1000);
         let (mut store, mut now) = (None, T0);
-        // Full at first, Guava's is empty: drain it.
+        // A new limiter of Guava's is empty, but this one is full. Drain it.
         waits(&smooth, &mut store, &mut now, &[5]);
         assert_eq!(waits(&smooth, &mut store, &mut now, &[1, 1, 1]), [0, 200, 200]);
         now = now.plus(Span::from_millis(1200));
-        // 200 ms of it were owed; a second is stored as five permits.
+        // The first 200 ms pay off the last wait, and one second stores five permits.
         assert_eq!(waits(&smooth, &mut store, &mut now, &[1, 1, 1, 1, 1, 1, 1]), [0, 0, 0, 0, 0, 0, 200]);
     }
 
     #[test]
-    fn any_split_of_the_permits_costs_the_same_time() {
+    fn any_split_of_the_permits_into_requests_costs_the_same_time() {
         let smooth = warming(3, 5000, 2.5);
         let whole = charged(&smooth, None, T0, 24);
         for parts in [[6u64; 4].as_slice(), &[1; 24], &[23, 1], &[2, 3, 5, 7, 7]] {
@@ -325,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn stored_permits_scale_when_the_rate_changes_and_nothing_stays_nothing() {
+    fn stored_permits_scale_when_the_rate_changes_and_zero_stays_zero() {
         let slow = warming(2, 4000, 3.0);
         let store = charged(&slow, None, T0, 4);
         assert_eq!((slow.gauge(&store, T0).limit, slow.gauge(&store, T0).remaining), (8, 4));
@@ -337,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_that_is_too_long_is_refused_by_how_much() {
+    fn a_wait_that_is_too_long_is_refused_and_the_retry_is_the_difference() {
         let patient = Bursty { longest: Span::from_millis(1500), ..bursty(1, 1000) };
         let store = charged(&patient, None, T0, 4);
         assert_eq!(patient.judge(&store, T0, 1), Verdict::refuse(Span::from_millis(1500)));

@@ -1,26 +1,29 @@
-//! The token bucket: tokens drip in at a steady rate, each request takes some, and what is not used is saved up.
+//! The token bucket: tokens are added at a steady rate, each request takes some, and unused tokens are saved.
 //!
-//! A full bucket holds `capacity` tokens; `refill` tokens come in per `period`, evenly: with 100 per second one
-//! every 10 ms, with 3 per second one every 333.3 ms, exactly. A request that finds `cost` tokens takes them, any
-//! other is refused and takes nothing.
+//! A full bucket holds `capacity` tokens, and `refill` tokens are added evenly per `period`. With 100 per second, one
+//! is added every 10 ms; with 3 per second, exactly every third of a second. A request takes `cost` tokens if the
+//! bucket holds them. Otherwise it is refused and takes nothing.
 //!
 //! ```text
 //! RL.TOKENBUCKET key 500 100 1000     500 at once, then 100 per second
 //!
-//! t = 0        500 requests   admitted, 0 left
+//! t = 0        500 requests   admitted, 0 remaining
 //! t = 0        1 request      refused, retry in 10 ms
-//! t = 10 ms    1 request      admitted, 0 left
+//! t = 10 ms    1 request      admitted, 0 remaining
 //! t = 5010 ms                 full again
 //! ```
 //!
 //! `tokens(now) = min(capacity, tokens + (now - last) * refill / period)`
 //!
-//! Source: Stripe's request rate limiter (<https://stripe.com/blog/rate-limiters>). Over any interval of length
-//! t at most `capacity + t * refill / period` are admitted.
+//! Over any interval of length t, at most `capacity + t * refill / period` are admitted.
 //!
-//! When not to use it: where nobody may ever see more than the limit in any window of one period (a full bucket
-//! gives `capacity` at once and `refill` more during the period: use a sliding window), or where requests must be
-//! spaced evenly (use the leaky bucket or GCRA with a small burst).
+//! Source: Stripe's request rate limiter, <https://stripe.com/blog/rate-limiters>.
+//!
+//! When not to use it:
+//!
+//! - Where no window of one period may exceed the limit: a full bucket admits `capacity` at once and `refill` more in
+//!   the period. Use a sliding window.
+//! - Where requests must be spaced evenly: use the leaky bucket, or GCRA with a small burst.
 
 use alloc::vec::Vec;
 
@@ -36,12 +39,12 @@ use crate::time::{Span, Time};
 /// `limit` is the capacity, `count` the refill.
 pub type TokenBucket = Debt<Level>;
 
-/// How full a bucket is. A change of parameters keeps the tokens, so the state stores tokens.
+/// The tokens in a bucket. A change of parameters keeps them.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Level {
     /// Whole tokens; negative in debt.
     tokens: i64,
-    /// The part of the next token that has come in.
+    /// The part of the next token that was already added.
     fraction: Fraction,
     last: Time,
     /// When the bucket is full.
@@ -51,13 +54,13 @@ pub struct Level {
 impl Debtor for Level {
     const CAPABILITIES: Capabilities = Capabilities { reserve: true, ..Capabilities::DEBT };
 
-    /// What a full bucket has more.
+    /// The tokens that are missing from a full bucket.
     fn debt(&self, rate: &Rate, now: Time) -> u128 {
         let saved = u128::from(self.fraction.parts(rate.period.micros()));
-        // Tokens above a lowered capacity are cut; a bucket in debt holds fewer than none.
         let missing = rate.limit.get().cast_signed().saturating_sub(self.tokens);
+        // If the capacity was lowered below the tokens, none are missing.
         let missing = rate.price(u64::try_from(missing).unwrap_or(0));
-        missing.saturating_sub(saved + rate.worked_off(now.since(self.last)))
+        missing.saturating_sub(saved + rate.paid_in(now.since(self.last)))
     }
 
     fn owing(debt: u128, rate: &Rate, now: Time) -> Level {
@@ -67,7 +70,7 @@ impl Debtor for Level {
         let tokens = rate.limit.get().cast_signed().saturating_sub_unsigned(whole);
         let (tokens, fraction) = match rest {
             0 => (tokens, Fraction::ZERO),
-            // `rest` of one more token is missing; the other part of it is there.
+            // Of one more token, `rest` is missing, and the other part was already added.
             rest => (tokens.saturating_sub(1), Fraction::of(period.get() - rest, period)),
         };
         Level { tokens, fraction, last: now, until: rate.paid_off(debt, now) }
@@ -123,7 +126,7 @@ mod tests {
     use crate::time::Period;
 
     #[test]
-    fn a_burst_of_capacity_then_one_per_drip() {
+    fn a_burst_of_the_capacity_then_one_request_per_token() {
         let stripe: TokenBucket = debt(500, 100, millis(1000));
         let mut level = charged(&stripe, None, T0, 500);
         assert_eq!(stripe.judge(&level, T0, 1), Verdict::refuse(Span::from_millis(10)));
@@ -134,12 +137,12 @@ mod tests {
     }
 
     #[test]
-    fn three_per_second_loses_nothing_in_a_day() {
+    fn three_per_second_lose_nothing_to_rounding_in_a_day() {
         let thirds: TokenBucket = debt(2, 3, millis(1000));
         let mut level = charged(&thirds, None, T0, 2);
         let mut now = T0;
         for token in 1..=3 * 86_400u64 {
-            // A token is there at exactly token / 3 seconds, rounded up to a microsecond.
+            // Each token is added at exactly token / 3 seconds, rounded up to a microsecond.
             let due = T0.plus(Span::from_micros((token * 1_000_000).div_ceil(3)));
             assert_eq!(thirds.judge(&level, now, 1), Verdict::refuse(due.since(now)));
             now = due;
@@ -167,7 +170,7 @@ mod tests {
 
     #[test]
     fn a_fraction_rounds_down_when_the_period_changes() {
-        // After 2.5 s there are 2 tokens and a half; a half is 500 of 1000 parts, and 1 of 3.
+        // After 2.5 ms the bucket holds two and a half tokens. A half is 500 of 1000 parts, but only 1 of 3.
         let bucket = |micros| -> TokenBucket { debt(10, 1, Period::of(Span::from_micros(micros)).unwrap()) };
         let empty = charged(&bucket(1000), None, T0, 10);
         let half = charged(&bucket(1000), Some(empty), T0.plus(Span::from_micros(2500)), 0);

@@ -1,4 +1,4 @@
-//! The gate: one request per interval, whatever came before.
+//! The gate: one request per interval, without bursts.
 //!
 //! ```text
 //! RL.UNIFORM bob:tickets 10000
@@ -8,8 +8,9 @@
 //! 12:05.094   admitted
 //! ```
 //!
-//! Source: <https://redis.io/glossary/rate-limiting/>. When not to use it: where callers should be able
-//! to save up and burst; that is a bucket.
+//! Source: <https://redis.io/glossary/rate-limiting/>.
+//!
+//! When not to use it: where callers should be able to save requests for a burst. Use a bucket.
 
 use alloc::vec::Vec;
 
@@ -20,21 +21,23 @@ use crate::state::codec::{Reader, put_words};
 use crate::state::{Figure, LimitState, Small};
 use crate::time::{Period, Span, Time};
 
+/// The gate's parameter.
 #[derive(Clone, Copy, Debug)]
 pub struct Uniform {
+    /// The time between two requests.
     pub interval: Period,
 }
 
-/// When the gate was last passed.
+/// When a request last passed the gate.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Gate {
-    /// The epoch, before which nobody asks, if never; ahead of `last` if passages are booked.
+    /// [`NEVER`] if no request has passed. Later than `last` if requests are booked.
     passed: Time,
     last: Time,
 }
 
 impl Uniform {
-    /// When the gate opens.
+    /// When the gate opens for the next request.
     fn opens(self, gate: &Gate) -> Time {
         if gate.passed == NEVER { NEVER } else { gate.passed.plus(self.interval.span()) }
     }
@@ -66,12 +69,12 @@ impl Limiter for Uniform {
         }
     }
 
-    /// A cost of n passes n times, each an interval after the one before.
+    /// A cost of n passes n times, one interval apart.
     fn charge(&self, gate: &Gate, now: Time, cost: u64) -> Gate {
-        let Some(more) = cost.checked_sub(1) else {
+        let Some(further) = cost.checked_sub(1) else {
             return Gate { last: now, ..*gate };
         };
-        let booked = Span::from_wide(u128::from(more) * u128::from(self.interval.micros().get()));
+        let booked = Span::from_wide(u128::from(further) * u128::from(self.interval.micros().get()));
         Gate { passed: self.opens(gate).max(now).plus(booked), last: now }
     }
 
@@ -80,10 +83,10 @@ impl Limiter for Uniform {
         Span::from_wide(wait + u128::from(cost) * u128::from(self.interval.micros().get()))
     }
 
-    /// Each passage that is given back brings the opening an interval nearer.
+    /// Each refunded passage lets the gate open one interval earlier.
     fn refund<'a>(&'a self, gate: &'a Gate, now: Time, cost: u64) -> Option<Gate> {
-        let nearer = Span::from_wide(u128::from(cost) * u128::from(self.interval.micros().get()));
-        Some(Gate { passed: gate.passed.minus(nearer), last: now })
+        let earlier = Span::from_wide(u128::from(cost) * u128::from(self.interval.micros().get()));
+        Some(Gate { passed: gate.passed.minus(earlier), last: now })
     }
 
     fn gauge(&self, gate: &Gate, now: Time) -> Gauge {
@@ -95,14 +98,14 @@ impl Limiter for Uniform {
         let passed = match gate.passed {
             NEVER => NEVER,
             passed if passed >= gate.last => now.plus(passed.since(gate.last)),
-            // A passage before the epoch is still one.
+            // The epoch stands for never, so a passage at or before it moves to just after it.
             passed => now.minus(gate.last.since(passed)).max(Time::from_micros(1)),
         };
         Gate { passed, last: now }
     }
 }
 
-/// A passage that never was.
+/// The passage of a gate that no request has passed.
 const NEVER: Time = Time::EPOCH;
 
 impl LimitState for Gate {
@@ -142,7 +145,7 @@ mod tests {
     use crate::testing::{T0, charged, millis};
 
     #[test]
-    fn the_gate_opens_at_exactly_last_and_interval() {
+    fn the_gate_opens_exactly_one_interval_after_the_last_passage() {
         let uniform = Uniform { interval: millis(10_000) };
         let gate = charged(&uniform, None, T0, 1);
         let early = T0.plus(Span::from_micros(9_999_999));
@@ -152,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn a_century_is_an_interval_like_any_other() {
+    fn an_interval_may_last_a_century() {
         let uniform = Uniform { interval: Period::of(Span::CENTURY).unwrap() };
         assert_eq!(uniform.judge(&uniform.fresh(T0), T0, 1), Verdict::ADMIT);
         let gate = charged(&uniform, None, T0, 1);
@@ -160,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn another_interval_counts_from_the_same_passage() {
+    fn a_changed_interval_counts_from_the_same_passage() {
         let gate = charged(&Uniform { interval: millis(10_000) }, None, T0, 1);
         let shorter = Uniform { interval: millis(2000) };
         assert_eq!(shorter.gauge(&gate, T0.plus(Span::from_millis(500))).reset, Span::from_millis(1500));

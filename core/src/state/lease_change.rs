@@ -1,4 +1,4 @@
-//! What a call does to a table of leases, and how both are written as bytes.
+//! The change that a call makes to a table of leases, and the encoding of both.
 
 use alloc::vec::Vec;
 use core::cmp::Ordering;
@@ -13,17 +13,17 @@ use crate::time::{Span, Time};
 /// The longest id, in bytes.
 pub const MAX_ID: usize = 256;
 
-/// What a call does to a table: absolute, so that saying it twice is saying it once.
+/// The change that a call makes to a table of leases. Applying it twice has the same effect as applying it once.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Change<'a> {
     pub last: Time,
-    /// The clock was set back from the first instant to the second: all deadlines move with it.
+    /// The clock was set back from the first instant to the second, and all deadlines move by the difference.
     pub moved: Option<(Time, Time)>,
-    /// All leases up to this one in the order, with it, are dropped.
+    /// The leases up to the one with this deadline and id, in their order, are dropped.
     pub dropped: Option<(Time, &'a [u8])>,
-    /// This lease is gone.
+    /// The lease of this id is removed.
     pub released: Option<&'a [u8]>,
-    /// This lease now ends at that time and costs that much.
+    /// The lease of this id gets this deadline and this cost. A lease that is not in the table is added.
     pub held: Option<(&'a [u8], Time, u64)>,
 }
 
@@ -91,7 +91,7 @@ impl State for Leases {
         let parts = reader.byte().filter(|parts| *parts < 16)?;
         let mut change = Change { last: reader.instant()?, ..Change::default() };
         if parts & 1 != 0 {
-            // Where it moves to is when the change was made; else what is said twice would move twice.
+            // A move must end at the change's own instant. Then the same change, applied again, does not move again.
             let moved = (reader.instant()?, reader.instant()?);
             change.moved = Some(Some(moved).filter(|(_, to)| *to == change.last)?);
         }
@@ -109,8 +109,8 @@ impl State for Leases {
 
     fn encode(&self, out: &mut Vec<u8>) {
         put(out, self.last.as_micros());
-        put(out, self.len as u64);
-        for lease in self.iter() {
+        put(out, self.order.len as u64);
+        for lease in self.order.iter() {
             encode_lease(out, &lease.id, lease.deadline, lease.cost);
         }
     }
@@ -120,7 +120,8 @@ impl State for Leases {
         leases.last = reader.instant()?;
         for _ in 0..reader.word()? {
             let (id, deadline, cost) = decode_lease(reader)?;
-            let in_order = leases.newest().is_none_or(|newest| newest.order(deadline, id) == Ordering::Less);
+            let in_order =
+                leases.order.latest().is_none_or(|latest| latest.order(deadline, id) == Ordering::Less);
             if !in_order || leases.find(id).is_some() {
                 return None;
             }
@@ -134,12 +135,12 @@ impl State for Leases {
     }
 
     fn effort(&self) -> usize {
-        1 + self.len
+        1 + self.order.len
     }
 
     fn describe(&self, figure: &mut dyn FnMut(&'static str, Figure)) {
-        figure("stored_leases", Figure::Count(self.len as u64));
-        figure("stored_cost", Figure::Count(u64::try_from(self.cost).unwrap_or(u64::MAX)));
+        figure("stored_leases", Figure::Count(self.order.len as u64));
+        figure("stored_cost", Figure::Count(u64::try_from(self.order.cost).unwrap_or(u64::MAX)));
         figure("last_deadline_us", Figure::At(self.end()));
     }
 }
@@ -173,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_payload_with_an_id_twice_or_out_of_order_is_none() {
+    fn a_table_with_an_id_twice_or_out_of_order_is_malformed() {
         let mut bytes = Vec::new();
         put(&mut bytes, 1);
         put(&mut bytes, 2);

@@ -1,66 +1,31 @@
-//! A table of leases, in the order in which they end, and by id.
+//! A table of leases, ordered by deadline and indexed by id.
 //!
-//! What costs time in such a table is the crowd that ends at once: 100,000 leases whose holders all died. Two
-//! things keep it from stalling a call. The order is cut into blocks that know the cost of what they hold, so that
-//! counting what has ended adds up blocks, not leases. And a charge drops only a few leases that have ended; the
-//! others stay, uncounted, until later charges drop them or the key expires.
-//!
-//! The order is by deadline and, among equals, by id, so that the bytes depend on nothing but the leases.
+//! Many leases can expire at once: 100,000, for example, if a data center fails. Two measures keep calls fast then. The
+//! cost of expired leases is summed by the block, not by the lease. And a charge drops only a few expired leases. The
+//! others remain until later charges drop them or the key expires, but they do not count.
 
 use alloc::boxed::Box;
-use alloc::collections::{BTreeMap, VecDeque};
+use alloc::collections::BTreeMap;
 use alloc::rc::Rc;
-use alloc::vec::Vec;
-use core::cmp::Ordering;
 
 use super::lease_change::Change;
+use super::lease_order::{Lease, Order};
 use crate::time::{Span, Time};
 
-/// The most leases of a block. Half of it is moved by an insertion on average.
-const BLOCK: usize = 128;
-
-/// Up to so many leases an id is found by looking at each; a tree of ids would take more memory than the leases.
+/// The most leases without an index. An id is then found by comparing all, and an index would take more memory than the
+/// leases.
 const FEW: usize = 16;
 
-/// The most ended leases that one charge drops. Each charge adds one, so any number above that catches up.
+/// The most expired leases that one charge drops. A charge adds one, so later charges drop the rest.
 const DROPS: usize = 16;
 
-#[derive(Clone, PartialEq, Debug)]
-pub struct Lease {
-    /// Held while now is before it.
-    pub deadline: Time,
-    pub cost: u64,
-    pub(super) id: Rc<[u8]>,
-}
-
-impl Lease {
-    pub(super) fn order(&self, deadline: Time, id: &[u8]) -> Ordering {
-        self.deadline.cmp(&deadline).then_with(|| self.id.as_ref().cmp(id))
-    }
-}
-
-/// A run of the order; never empty.
-#[derive(Default, Debug)]
-struct Block {
-    cost: u128,
-    leases: Vec<Lease>,
-}
-
-impl Block {
-    /// Whether all of it has ended.
-    fn ended(&self, now: Time) -> bool {
-        self.leases.last().is_none_or(|last| last.deadline <= now)
-    }
-}
-
+/// A table of leases.
 #[derive(Default, Debug)]
 pub struct Leases {
     pub(super) last: Time,
-    pub(super) len: usize,
-    pub(super) cost: u128,
-    blocks: VecDeque<Block>,
-    /// Every lease's deadline by id, when there are more than a few.
-    #[allow(clippy::box_collection, reason = "most tables have none")]
+    pub(super) order: Order,
+    /// The index: every lease's deadline by its id. `None` while there are few leases.
+    #[allow(clippy::box_collection, reason = "most tables have no index")]
     by_id: Option<Box<BTreeMap<Rc<[u8]>, Time>>>,
 }
 
@@ -70,179 +35,77 @@ impl Leases {
         self.find(id).filter(|lease| lease.deadline > now)
     }
 
-    /// The cost of all leases that are held at `now`.
+    /// The cost of the leases that are held at `now`.
     pub fn cost(&self, now: Time) -> u128 {
-        let mut ended = 0;
-        for block in &self.blocks {
-            if !block.ended(now) {
-                let some = block.leases.iter().take_while(|lease| lease.deadline <= now);
-                ended += some.map(|lease| u128::from(lease.cost)).sum::<u128>();
-                break;
-            }
-            ended += block.cost;
-        }
-        self.cost - ended
+        self.order.held_cost(now)
     }
 
-    /// When so much of what is held at `now` will have ended.
-    pub fn ends(&self, mut cost: u128, now: Time) -> Option<Time> {
-        for block in self.blocks.iter().filter(|block| !block.ended(now)) {
-            let whole = block.leases.first().is_some_and(|first| first.deadline > now);
-            if whole && block.cost < cost {
-                cost -= block.cost;
-                continue;
-            }
-            for lease in block.leases.iter().filter(|lease| lease.deadline > now) {
-                cost = cost.saturating_sub(u128::from(lease.cost));
-                if cost == 0 {
-                    return Some(lease.deadline);
-                }
-            }
-        }
-        None
+    /// When enough of the leases held at `now` will have expired to free `cost`; `None` if all cost less.
+    pub fn ends(&self, cost: u128, now: Time) -> Option<Time> {
+        self.order.ends(cost, now)
     }
 
-    /// When the last lease ends; none is held from then on.
+    /// When the last lease expires; the epoch if there are none.
     pub fn end(&self) -> Time {
-        self.newest().map_or(Time::EPOCH, |lease| lease.deadline)
+        self.order.latest().map_or(Time::EPOCH, |lease| lease.deadline)
     }
 
-    /// The lease that ends last.
-    pub(super) fn newest(&self) -> Option<&Lease> {
-        self.blocks.back().and_then(|block| block.leases.last())
-    }
-
-    /// The change that any charge begins with: time has come to `now`, and some of what has ended is dropped.
+    /// A change at `now` that drops a few expired leases. Every charge, renewal and release starts from it.
     pub fn tidied(&self, now: Time) -> Change<'_> {
-        let ended = self.iter().take(DROPS).take_while(|lease| lease.deadline <= now).last();
-        let dropped = ended.map(|lease| (lease.deadline, lease.id.as_ref()));
+        let expired = self.order.iter().take(DROPS).take_while(|lease| lease.deadline <= now).last();
+        let dropped = expired.map(|lease| (lease.deadline, lease.id.as_ref()));
         Change { last: now, dropped, ..Change::default() }
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = &Lease> {
-        self.blocks.iter().flat_map(|block| block.leases.iter())
-    }
-
+    /// The lease of this id, expired or not.
     pub(super) fn find(&self, id: &[u8]) -> Option<&Lease> {
-        let (block, place) = match &self.by_id {
-            None => return self.iter().find(|lease| lease.id.as_ref() == id),
-            Some(by_id) => self.place(*by_id.get(id)?, id),
-        };
-        self.blocks.get(block)?.leases.get(place)
+        match &self.by_id {
+            None => self.order.iter().find(|lease| lease.id.as_ref() == id),
+            Some(by_id) => self.order.get(*by_id.get(id)?, id),
+        }
     }
 
-    /// Where in the order a lease is, or would go: its block and its place there.
-    fn place(&self, deadline: Time, id: &[u8]) -> (usize, usize) {
-        let before = |lease: &Lease| lease.order(deadline, id) == Ordering::Less;
-        let block = self.blocks.partition_point(|block| block.leases.last().is_some_and(before));
-        let place = self.blocks.get(block).map_or(0, |block| block.leases.partition_point(before));
-        (block, place)
-    }
-
-    /// Makes a lease end then and cost that much, whether it is in the table or not.
+    /// Gives a lease this deadline and cost. A lease that is not in the table is added.
     pub(super) fn hold(&mut self, id: &[u8], deadline: Time, cost: u64) {
         let before = self.find(id).map(|lease| lease.deadline);
-        let lease = match before.and_then(|before| self.take(before, id)) {
+        let lease = match before.and_then(|before| self.order.take(before, id)) {
             Some(lease) => Lease { deadline, cost, ..lease },
             None => Lease { deadline, cost, id: Rc::from(id) },
         };
         if let Some(by_id) = &mut self.by_id {
             by_id.insert(Rc::clone(&lease.id), deadline);
         }
-        self.insert(lease);
-        if self.by_id.is_none() && self.len > FEW {
-            let ids = self.iter().map(|lease| (Rc::clone(&lease.id), lease.deadline)).collect();
+        self.order.insert(lease);
+        if self.by_id.is_none() && self.order.len > FEW {
+            let ids = self.order.iter().map(|lease| (Rc::clone(&lease.id), lease.deadline)).collect();
             self.by_id = Some(Box::new(ids));
         }
     }
 
-    /// Puts a lease into the order.
-    fn insert(&mut self, lease: Lease) {
-        self.len += 1;
-        self.cost += u128::from(lease.cost);
-        let (at, place) = self.place(lease.deadline, &lease.id);
-        match self.blocks.get_mut(at) {
-            Some(block) => {
-                block.cost += u128::from(lease.cost);
-                block.leases.insert(place, lease);
-                self.split(at);
-            }
-            None => self.append(lease),
-        }
-    }
-
-    /// Adds the newest lease of all: to the last block, or behind it when it is full.
-    fn append(&mut self, lease: Lease) {
-        if self.blocks.back().is_none_or(|block| block.leases.len() >= BLOCK) {
-            if self.blocks.is_empty() {
-                self.blocks.reserve_exact(1);
-            }
-            // Most tables hold a lease or two: start small.
-            self.blocks.push_back(Block { cost: 0, leases: Vec::with_capacity(1) });
-        }
-        if let Some(block) = self.blocks.back_mut() {
-            block.cost += u128::from(lease.cost);
-            block.leases.push(lease);
-        }
-    }
-
-    /// Cuts a block that has grown too long in two.
-    fn split(&mut self, at: usize) {
-        let Some(block) = self.blocks.get_mut(at).filter(|block| block.leases.len() > BLOCK) else {
-            return;
-        };
-        let leases = block.leases.split_off(BLOCK / 2);
-        let cost = leases.iter().map(|lease| u128::from(lease.cost)).sum();
-        block.cost -= cost;
-        self.blocks.insert(at + 1, Block { cost, leases });
-    }
-
+    /// Removes the lease of this id.
     pub(super) fn remove(&mut self, id: &[u8]) {
         if let Some(deadline) = self.find(id).map(|lease| lease.deadline) {
-            self.take(deadline, id);
-            self.forget(id);
+            self.order.take(deadline, id);
+            self.unindex(id);
         }
     }
 
-    /// Takes a lease out of the order.
-    fn take(&mut self, deadline: Time, id: &[u8]) -> Option<Lease> {
-        let (at, place) = self.place(deadline, id);
-        let block = self.blocks.get_mut(at).filter(|block| place < block.leases.len())?;
-        let lease = block.leases.remove(place);
-        block.cost -= u128::from(lease.cost);
-        if block.leases.is_empty() {
-            self.blocks.remove(at);
-        }
-        self.len -= 1;
-        self.cost -= u128::from(lease.cost);
-        Some(lease)
-    }
-
-    /// Takes the id of a lease that has left the order off the books.
-    fn forget(&mut self, id: &[u8]) {
+    /// Removes an id from the index, and the index if few leases remain.
+    fn unindex(&mut self, id: &[u8]) {
         if let Some(by_id) = &mut self.by_id {
             by_id.remove(id);
         }
-        // Far below where the tree is made, so that it does not come and go.
-        if self.len < FEW / 4 {
+        // The index is made at `FEW` leases. This bound is far lower, so that it is not made and removed in turns.
+        if self.order.len < FEW / 4 {
             self.by_id = None;
         }
     }
 
+    /// Drops the leases up to the one with this deadline and id, in their order.
     pub(super) fn drop_up_to(&mut self, deadline: Time, id: &[u8]) {
-        while let Some(block) = self.blocks.front_mut() {
-            let ended = block.leases.partition_point(|lease| lease.order(deadline, id) != Ordering::Greater);
-            let whole = ended == block.leases.len();
-            let gone: Vec<Lease> = block.leases.drain(..ended).collect();
-            let cost = gone.iter().map(|lease| u128::from(lease.cost)).sum::<u128>();
-            block.cost -= cost;
-            self.cost -= cost;
-            self.len -= ended;
-            if whole {
-                self.blocks.pop_front();
-            }
-            for lease in &gone {
-                self.forget(&lease.id);
+        while let Some((dropped, whole)) = self.order.drop_from_first_block(deadline, id) {
+            for lease in &dropped {
+                self.unindex(&lease.id);
             }
             if !whole {
                 return;
@@ -250,38 +113,37 @@ impl Leases {
         }
     }
 
-    /// Bytes that the table holds outside itself.
+    /// The bytes that the table has allocated.
     pub(super) fn allocated(&self) -> usize {
-        let blocks = self.blocks.capacity() * size_of::<Block>();
-        let leases: usize =
-            self.blocks.iter().map(|block| block.leases.capacity() * size_of::<Lease>()).sum();
-        // An id stands behind two counters. A node of the tree has room for eleven in 320 bytes; it is half full if ids
-        // come in their order, and three quarters if they come in none: seven of eleven, say.
-        let ids: usize = self.iter().map(|lease| size_class(16 + lease.id.len())).sum();
+        // An `Rc` stores two counters, 16 bytes, before the id. A node of the tree takes 320 bytes and has room for
+        // eleven ids. It holds about six if ids are inserted in order, eight if not; this assumes seven.
+        let ids: usize = self.order.iter().map(|lease| size_class(16 + lease.id.len())).sum();
         let tree = self.by_id.as_ref().map_or(0, |by_id| by_id.len() * 320 / 7);
-        blocks + leases + ids + tree
+        self.order.allocated() + ids + tree
     }
 
     /// Moves all deadlines back by `step`, without changing their order.
     pub(super) fn shift(&mut self, step: Span) {
-        // What would end before the epoch has long ended; its order would collapse.
+        // Leases that would expire before the epoch have expired. Their deadlines would all become the epoch, which
+        // would change their order.
         self.drop_up_to(Time::EPOCH.plus(step), &[]);
-        for lease in self.blocks.iter_mut().flat_map(|block| &mut block.leases) {
-            lease.deadline = lease.deadline.minus(step);
-        }
+        self.order.shift(step);
         for deadline in self.by_id.iter_mut().flat_map(|by_id| by_id.values_mut()) {
             *deadline = deadline.minus(step);
         }
     }
 }
 
-/// What an allocator takes for so many bytes: the next of jemalloc's sizes, of which each doubling has four.
+/// The bytes that jemalloc allocates for this many: the next of its sizes, which has four per doubling.
 fn size_class(bytes: usize) -> usize {
     bytes.next_multiple_of((bytes.next_power_of_two() / 8).max(16))
 }
 
 #[cfg(test)]
 mod tests {
+    use alloc::vec::Vec;
+    use core::cmp::Ordering;
+
     use proptest::prelude::*;
 
     use super::super::State;
@@ -297,19 +159,12 @@ mod tests {
         leases.apply(Change { held, ..Change::default() });
     }
 
-    /// Whether the books agree with the leases.
+    /// Checks that the index and the sums agree with the leases.
     fn audit(leases: &Leases) {
-        assert!(leases.blocks.iter().all(|block| !block.leases.is_empty() && block.leases.len() <= BLOCK));
-        for block in &leases.blocks {
-            assert_eq!(block.cost, block.leases.iter().map(|lease| u128::from(lease.cost)).sum::<u128>());
-        }
-        let all: Vec<_> = leases.iter().collect();
-        assert!(all.is_sorted_by(|a, b| a.order(b.deadline, &b.id) == Ordering::Less));
-        assert_eq!(leases.len, all.len());
-        assert_eq!(leases.cost, all.iter().map(|lease| u128::from(lease.cost)).sum::<u128>());
+        leases.order.audit();
         if let Some(by_id) = &leases.by_id {
-            assert_eq!(by_id.len(), all.len());
-            assert!(all.iter().all(|lease| by_id.get(&lease.id) == Some(&lease.deadline)));
+            assert_eq!(by_id.len(), leases.order.len);
+            assert!(leases.order.iter().all(|lease| by_id.get(&lease.id) == Some(&lease.deadline)));
         }
     }
 
@@ -328,7 +183,7 @@ mod tests {
                     }
                     1 => {
                         let now = at(deadline / 8);
-                        let bound = leases.iter().take(DROPS).take_while(|l| l.deadline <= now).last().cloned();
+                        let bound = leases.order.iter().take(DROPS).take_while(|l| l.deadline <= now).last().cloned();
                         if let Some(bound) = bound {
                             leases.apply(Change {
                                 dropped: Some((bound.deadline, &bound.id)),
@@ -376,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_that_was_set_back_twice_by_the_same_change_moved_once() {
+    fn a_change_that_sets_the_clock_back_moves_the_table_once_when_applied_twice() {
         let mut leases = Leases { last: at(5000), ..Leases::blank() };
         for id in 0..200 {
             hold(&mut leases, id, 6000 + u64::from(id), 1);
@@ -392,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_end_before_the_epoch_is_dropped_and_the_rest_stays_held() {
+    fn leases_that_would_expire_before_the_epoch_are_dropped_and_the_others_stay() {
         let mut leases = Leases { last: at(9000), ..Leases::blank() };
         for id in 0..300 {
             hold(&mut leases, id, 5000 + u64::from(id), 1);
@@ -401,11 +256,11 @@ mod tests {
         leases.last = at(9000);
         leases.apply(Change { last: at(10), moved: Some((at(9000), at(10))), ..Change::default() });
         audit(&leases);
-        assert_eq!((leases.len, leases.cost(at(10)), leases.end()), (1, 7, at(510)));
+        assert_eq!((leases.order.len, leases.cost(at(10)), leases.end()), (1, 7, at(510)));
     }
 
     #[test]
-    fn counting_what_has_ended_looks_at_blocks_and_dropping_it_takes_a_few_at_a_time() {
+    fn expired_leases_do_not_count_and_a_charge_drops_a_few_of_them() {
         let mut leases = Leases::blank();
         for id in 0..100_000u32 {
             hold(&mut leases, id, 1000, 1);
@@ -417,6 +272,6 @@ mod tests {
         let (deadline, id) = bound.unwrap();
         leases.apply(Change { dropped: Some((deadline, &id)), ..Change::default() });
         audit(&leases);
-        assert_eq!(leases.len, 100_000 - DROPS);
+        assert_eq!(leases.order.len, 100_000 - DROPS);
     }
 }

@@ -1,19 +1,19 @@
-//! Several limits under one key: each with a name and a state of its own.
+//! Several limits under one key, each with its own name and state.
 //!
 //! A limit's name is its limiter, its mode and its length of time: period, window or interval. So "10 per second" and
 //! "240 per hour" are two limits, and "12 per second" is the first of them with another parameter. Leases have no
-//! length: a key has one table of them.
+//! length of time, as a key has one table of leases.
 //!
-//! A limit that a call does not name stays in the key until it is fully reset; the next charge of the key then drops
-//! it. Every state knows when it is fully reset, so what is dropped follows from the charges alone, and equal histories
-//! leave equal bytes.
+//! A limit that a call does not name stays in the key until it is fully reset. Then the next charge of the key drops
+//! it. Every state can compute when it is fully reset. So the dropped limits follow from the charges alone, and equal
+//! histories leave equal bytes.
 //!
 //! ```text
-//! RL.MULTI 1 u LIMIT GCRA 0 1 1s LIMIT GCRA 9 10 1h     {GCRA 1s, GCRA 1h}
-//! RL.MULTI 1 u LIMIT GCRA 0 1 1s                        {GCRA 1s, GCRA 1h}: the hour stays
-//! RL.GCRA u 0 1 1s                                      its own command charges the limit of that name
-//! RL.GCRA u 0 1 2s                                      WRONGTYPE: there are two, and none of 2 s
-//! an hour later, RL.MULTI 1 u LIMIT GCRA 0 1 1s         {GCRA 1s}
+//! RL.MULTI 1 u LIMIT GCRA 0 1 1000 LIMIT GCRA 9 10 3600000     {GCRA 1 s, GCRA 1 h}
+//! RL.MULTI 1 u LIMIT GCRA 0 1 1000                             {GCRA 1 s, GCRA 1 h}: GCRA 1 h is not fully reset
+//! RL.GCRA u 0 1 1000                                           charges GCRA 1 s
+//! RL.GCRA u 0 1 2000                                           WRONGTYPE: none is GCRA 2 s, and two are GCRA
+//! an hour later, RL.MULTI 1 u LIMIT GCRA 0 1 1000              {GCRA 1 s}
 //! ```
 
 use alloc::vec::Vec;
@@ -21,19 +21,19 @@ use core::mem::take;
 
 use super::LimitState;
 use super::codec::{Reader, put};
-use crate::ask::Place;
+use crate::ask::{Error, Limits, Place};
 use crate::kind::{AnyState, Kind};
 use crate::time::{Span, Time};
 
 /// The most limits of a key.
 pub const MAX_LIMITS: usize = 64;
 
-/// What tells a limit from the others of its key.
+/// The name that distinguishes a limit from the others of its key.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Name {
     /// Limiter and mode.
     pub kind: Kind,
-    /// Zero for leases.
+    /// The length of time: period, window or interval. Zero for leases.
     pub length: Span,
 }
 
@@ -61,26 +61,26 @@ pub struct StoredLimit {
 }
 
 impl StoredLimit {
-    /// When it is fully reset.
+    /// When the limit is fully reset.
     pub fn until(&self) -> Time {
         with_kept!(&self.state, state => state.until(self.name.length))
     }
 
-    /// Whether a charge at `now` drops it: it is fully reset, and the call does not name it.
+    /// Whether a charge at `now` drops the limit: it is fully reset, and the call does not name it.
     pub fn faded(&self, named: impl Fn(Name) -> bool, now: Time) -> bool {
         self.until() <= now && !named(self.name)
     }
 }
 
-/// The limits in the order of their names, so that the bytes depend on nothing but them.
+/// The limits of a key, ordered by name, so that the bytes do not depend on the order of the charges.
 #[derive(Default, Debug)]
 pub struct LimitSet {
     pub(super) limits: Vec<StoredLimit>,
 }
 
 impl LimitSet {
+    /// A set of one limit, to which another will be added.
     pub fn of_one(name: Name, state: AnyState) -> LimitSet {
-        // Another limit is about to join it.
         let mut limits = Vec::with_capacity(2);
         limits.push(StoredLimit { name, state });
         LimitSet { limits }
@@ -95,7 +95,7 @@ impl LimitSet {
         self.limits.get(place).and_then(|limit| S::of(&limit.state))
     }
 
-    /// Where the limit is that a limiter's own command is about: the one of its name, or else the only one of its kind.
+    /// The place of the limit that a limiter's own command names. If no limit has the name, the only limit of its kind.
     pub fn find(&self, name: Name) -> Option<Place> {
         let length = name.length;
         if self.place(name).is_ok() {
@@ -106,24 +106,22 @@ impl LimitSet {
         only.map(|only| Place { stored: only.length, length })
     }
 
-    /// When the last of them is fully reset.
+    /// When all limits are fully reset.
     pub fn until(&self) -> Time {
         self.limits.iter().map(StoredLimit::until).max().unwrap_or_default()
     }
 
-    /// The only limit; `None` if there are several.
+    /// Takes the only limit out of the set; `None` if there are several.
     pub fn take_only(&mut self) -> Option<StoredLimit> {
         if self.limits.len() == 1 { take(&mut self.limits).pop() } else { None }
     }
 
-    pub(crate) fn retain(&mut self, keep: impl Fn(&StoredLimit) -> bool) {
-        self.limits.retain(keep);
-    }
-
+    /// The index of the limit of this name, or as an error the index at which it would be.
     pub(super) fn place(&self, name: Name) -> Result<usize, usize> {
         self.limits.binary_search_by(|limit| limit.name.cmp(&name))
     }
 
+    /// Adds a limit, unless the set has one of this name or is full.
     pub(super) fn insert(&mut self, limit: StoredLimit) {
         if let Err(place) = self.place(limit.name)
             && self.limits.len() < MAX_LIMITS
@@ -137,7 +135,7 @@ impl LimitSet {
         self.place(name).ok().map(|place| self.limits.remove(place))
     }
 
-    /// Gives a limit another length of time.
+    /// Gives a limit another length of time, unless another limit has the new name.
     pub(super) fn rename(&mut self, from: Name, to: Name) {
         if from.kind == to.kind
             && self.place(to).is_err()
@@ -147,8 +145,8 @@ impl LimitSet {
         }
     }
 
-    /// Applies a change to the limit of this length: what [`SetChange::Limit`] does, where the type is known. A missing
-    /// limit is made, if there is room for one.
+    /// Applies a change to the limit of this type and length. A missing limit is added unless the set is full.
+    /// [`SetChange::Limit`](super::SetChange::Limit) does the same for a type that is known only at run time.
     pub fn apply_to<S: LimitState>(&mut self, length: Span, change: S::Change<'_>) {
         let name = Name::of::<S>(length);
         let place = self.place(name).or_else(|_| {
@@ -162,8 +160,46 @@ impl LimitSet {
     }
 }
 
-/// Whether a charge leaves a key with no more limits than it may hold: those stored that are not dropped, and those
-/// charged that are new. `named` tells which limits the call names.
+/// A key in memory, without a server.
+impl Limits for LimitSet {
+    fn state<S: LimitState>(&self, length: Span) -> Option<&S> {
+        self.get(length)
+    }
+
+    fn change<S: LimitState>(
+        &mut self,
+        place: &mut Place,
+        blank: impl FnOnce() -> S,
+        write: impl FnOnce(&S, &mut Vec<u8>),
+    ) -> Result<bool, Error> {
+        let mut bytes = Vec::new();
+        match self.get(place.stored) {
+            Some(state) => write(state, &mut bytes),
+            None => write(&blank(), &mut bytes),
+        }
+        if bytes.is_empty() {
+            return Ok(false);
+        }
+        if place.stored != place.length {
+            let [from, to] = [place.stored, place.length].map(Name::of::<S>);
+            self.rename(from, to);
+            place.stored = place.length;
+        }
+        let change = S::decode_change(&mut Reader::new(&bytes)).ok_or(Error::Defect)?;
+        self.apply_to::<S>(place.length, change);
+        Ok(true)
+    }
+
+    fn drop_faded(&mut self, now: Time, named: impl Fn(Name) -> bool) -> Result<(), Error> {
+        self.limits.retain(|limit| !limit.faded(&named, now));
+        Ok(())
+    }
+}
+
+/// Whether a key would hold at most [`MAX_LIMITS`] limits after a charge at `now`.
+///
+/// `stored` are the names of its limits, and when each is fully reset. `charged` are the names that the call charges.
+/// `named` returns whether the call names a limit.
 pub fn fits(
     stored: &(impl Iterator<Item = (Name, Time)> + Clone),
     charged: impl Iterator<Item = Name>,
@@ -178,16 +214,16 @@ pub fn fits(
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Arrival, Counts, SetChange, State};
+    use super::super::{SetChange, State};
     use super::*;
-    use crate::limiter::{Gcra, Limiter};
+    use crate::limiter::{Arrival, Counts, Gcra, Limiter};
     use crate::testing::{T0, debt, millis};
 
     fn name(length: u64) -> Name {
         Name::of::<Arrival>(Span::from_millis(length))
     }
 
-    /// Applies a change by way of its bytes, twice.
+    /// Encodes a change, and applies it twice from the bytes.
     fn apply(set: &mut LimitSet, change: SetChange<'_>) {
         let mut bytes = Vec::new();
         LimitSet::encode_change(&change, &mut bytes);
@@ -226,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn an_own_command_finds_its_name_or_the_only_one_of_its_kind() {
+    fn a_limiters_own_command_finds_the_limit_of_its_name_or_the_only_one_of_its_kind() {
         let mut set = charged([1000]);
         let stored = |set: &LimitSet, name| set.find(name).map(|place| place.stored.as_millis_up());
         assert_eq!(stored(&set, name(1000)), Some(1000));
@@ -238,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_that_is_renamed_keeps_its_state_and_replaces_no_other() {
+    fn a_renamed_limit_keeps_its_state_and_replaces_no_other_limit() {
         let mut set = charged([1000]);
         apply(&mut set, SetChange::Renamed { from: name(1000), to: name(5000) });
         assert_eq!(set.limits().iter().map(|limit| limit.name).collect::<Vec<_>>(), [name(5000)]);
@@ -259,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_fades_when_it_is_fully_reset_and_the_call_does_not_name_it() {
+    fn a_charge_drops_a_limit_that_is_fully_reset_and_that_the_call_does_not_name() {
         let set = charged([1000, 2000]);
         let faded_at = |millis, named: Option<Name>| {
             let now = T0.plus(Span::from_millis(millis));
@@ -273,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_holds_64_limits_those_that_fade_not_counted() {
+    fn a_key_holds_at_most_64_limits_after_a_charge() {
         let set = charged(1..=70);
         assert_eq!(set.limits().len(), MAX_LIMITS);
         let stored = || set.limits().iter().map(|limit| (limit.name, limit.until()));
@@ -283,11 +319,11 @@ mod tests {
         };
         assert!(fits_at(0, 0) && !fits_at(0, 1));
         assert!(fits_at(1, 1) && !fits_at(1, 2));
-        assert!(fits(&stored(), core::iter::once(name(5)), |_| true, T0), "it holds that one already");
+        assert!(fits(&stored(), core::iter::once(name(5)), |_| true, T0), "the key already holds the limit");
     }
 
     #[test]
-    fn no_set_is_within_another_and_no_limit_twice_in_one() {
+    fn a_set_within_a_set_and_a_limit_twice_in_a_set_are_malformed() {
         for kind in [Kind::LimitSet, Kind::Amount] {
             let nested = Name { kind, length: Span::ZERO };
             for change in

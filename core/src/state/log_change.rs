@@ -1,28 +1,113 @@
-//! What a call does to a log, and how both are written as bytes.
+//! The change that a call makes to a log, and the encoding of both.
 
 use alloc::vec::Vec;
 
 use super::codec::{Reader, put, put_words};
-use super::log::{Entry, Log, read, write};
+use super::log::{BLOCK, Block, Entry, Log, Position, read, write};
 use super::{Figure, LimitState, State};
 use crate::count::MAX_DEBT;
 use crate::kind::Kind;
 use crate::time::{Span, Time};
 
-/// What a call does to a log: absolute, so that saying it twice is saying it once.
+/// The change that a call makes to a log. Applying it twice has the same effect as applying it once.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Change {
     pub last: Time,
-    /// When the last entry was made.
+    /// When the last entry was made, even if it was refunded since; the epoch if never.
     pub entered: Time,
     /// When the log is fully reset.
     pub until: Time,
-    /// The clock was set back from the first instant to the second: all entries move with it.
+    /// The clock was set back from the first instant to the second, and all entries move by the difference.
     pub moved: Option<(Time, Time)>,
-    /// All entries up to this instant are dropped.
+    /// Entries at or before this instant are dropped.
     pub dropped: Option<Time>,
-    /// This is the newest entry, and those from its instant on are gone; if it weighs nothing, it is gone as well.
+    /// This entry replaces the entries at or after its instant. If its weight is 0, they are removed.
     pub newest: Option<Entry>,
+}
+
+impl Log {
+    /// Drops the entries at or before this instant.
+    pub(super) fn drop_up_to(&mut self, at: Time) {
+        let start = self.position(|entry| entry <= at);
+        if self.entries(start) == 0 {
+            return self.clear();
+        }
+        self.blocks.drain(..start.block);
+        self.start = Position { block: 0, ..start };
+        if self.blocks.capacity() > 4 * self.blocks.len() {
+            self.blocks.shrink_to(2 * self.blocks.len());
+        }
+    }
+
+    /// Replaces the entries at or after the instant of `entry` with `entry`, or removes them if its weight is 0.
+    pub(super) fn end_with(&mut self, entry: Entry) {
+        if !self.blocks.is_empty() && self.newest >= entry.at {
+            let end = self.position(|older| older < entry.at);
+            if end.sum == self.start.sum {
+                self.clear();
+            } else {
+                self.blocks.truncate(end.block + 1);
+                self.blocks.iter_mut().skip(end.block).for_each(|block| block.bytes.truncate(end.offset));
+                (self.newest, self.end) = (end.at, end.sum);
+            }
+        }
+        if entry.weight > 0 {
+            self.append(entry);
+        }
+    }
+
+    /// Adds an entry after all others. Its weight is cut so that the log weighs at most [`MAX_DEBT`].
+    fn append(&mut self, entry: Entry) {
+        let weight = entry.weight.min(MAX_DEBT.saturating_sub(self.weight(self.start)));
+        if weight == 0 {
+            return;
+        }
+        let full = |block: &Block| self.end.entries.wrapping_sub(block.before.entries) >= BLOCK;
+        if self.blocks.back().is_none_or(full) {
+            self.open_block(entry.at);
+        }
+        let since = entry.at.since(self.newest);
+        if let Some(block) = self.blocks.back_mut() {
+            write(&mut block.bytes, since, weight);
+        }
+        self.newest = entry.at;
+        self.end.weight = self.end.weight.wrapping_add(weight);
+        self.end.entries = self.end.entries.wrapping_add(1);
+    }
+
+    fn clear(&mut self) {
+        self.blocks.clear();
+        self.start = Position { sum: self.end, ..Position::default() };
+    }
+
+    /// Begins a block whose first entry will be at this instant.
+    fn open_block(&mut self, first: Time) {
+        if let Some(full) = self.blocks.back_mut() {
+            full.bytes.shrink_to_fit();
+        } else {
+            self.start = Position { block: 0, offset: 0, at: first, sum: self.end };
+            self.blocks.reserve_exact(1);
+        }
+        self.blocks.push_back(Block { first, before: self.end, bytes: Vec::new() });
+        self.newest = first;
+    }
+
+    /// Moves all entries back by `step`. Entries that would be before the epoch are merged into one at the epoch.
+    pub(super) fn shift(&mut self, step: Span) {
+        if self.start.at.since(Time::EPOCH) >= step {
+            // Entries store only their distances, so they need no change.
+            self.blocks.iter_mut().for_each(|block| block.first = block.first.minus(step));
+            (self.start.at, self.newest) = (self.start.at.minus(step), self.newest.minus(step));
+            return;
+        }
+        let mut moved = Log::default();
+        for entry in self.iter() {
+            let at = entry.at.minus(step);
+            let already = if moved.newest() == Some(at) { moved.weight(moved.start()) } else { 0 };
+            moved.end_with(Entry { at, weight: already.saturating_add(entry.weight) });
+        }
+        *self = Log { last: self.last, entered: self.entered, until: self.until, ..moved };
+    }
 }
 
 impl LimitState for Log {
@@ -83,7 +168,7 @@ impl State for Log {
         let (last, entered, until) = (reader.instant()?, reader.instant()?, reader.horizon()?);
         let mut change = Change { last, entered, until, ..Change::default() };
         if parts & 1 != 0 {
-            // Where it moves to is when the change was made; else what is said twice would move twice.
+            // A move must end at the change's own instant. Then the same change, applied again, does not move again.
             let moved = (reader.instant()?, reader.instant()?);
             change.moved = Some(Some(moved).filter(|(_, to)| *to == change.last)?);
         }
@@ -134,7 +219,7 @@ impl State for Log {
             figure("oldest_us", Figure::At(oldest.at));
             figure("newest_us", Figure::At(newest));
         }
-        // A gap counts from there, also when that entry was given back.
+        // A gap starts at this instant, even if that entry was refunded.
         if self.entered > Time::EPOCH {
             figure("last_entry_us", Figure::At(self.entered));
         }

@@ -1,12 +1,14 @@
-//! What keys store.
+//! The states that keys store, and the changes that calls make to them.
 
 pub mod codec;
 mod lease_change;
+mod lease_order;
 mod leases;
 mod limit_set;
 pub(crate) mod log;
 pub(crate) mod log_change;
 mod set_change;
+pub(crate) mod sub_buckets;
 
 use alloc::vec::Vec;
 
@@ -15,36 +17,35 @@ pub use leases::Leases;
 pub use limit_set::{LimitSet, MAX_LIMITS, Name, StoredLimit, fits};
 pub use log::{Entry, Log};
 pub use set_change::Change as SetChange;
+pub use sub_buckets::{Buckets, MAX_BUCKETS};
 
 use crate::kind::{Kept, Kind};
-pub use crate::limiter::{
-    Amount, Arrival, Batch, Buckets, BurstStore, Counts, Gate, Level, Opened, Tally, WarmStore, Water,
-};
 use crate::time::{Span, Time};
 use codec::Reader;
 
-/// What a key can store.
+/// A state that a key can store.
 pub trait State: Sized {
     const KIND: Kind;
 
-    /// What a charge does to the state, in a form that replicas can repeat. For a small state it is the new state; for
-    /// a collection only what changed, in absolute terms, so that applying it twice is applying it once.
+    /// A change of the state, which replicas repeat. Applying it twice has the same effect as applying it once. The
+    /// change of a small state is the new state; that of a collection contains only the difference.
     type Change<'a>;
 
     /// The instant of the last charge.
     fn last(&self) -> Time;
 
-    /// The state that the first change of a missing key is applied to.
+    /// The state to which the first change of a missing key is applied.
     fn blank() -> Self;
 
     fn apply(&mut self, change: Self::Change<'_>);
 
     fn encode_change(change: &Self::Change<'_>, out: &mut Vec<u8>);
 
-    /// Reads what `encode_change` wrote; `None` if it is malformed. No change that it returns can harm a state.
+    /// Reads what `encode_change` wrote; `None` if it is malformed. Every change that it returns is safe to apply to
+    /// every state.
     fn decode_change<'a>(reader: &mut Reader<'a>) -> Option<Self::Change<'a>>;
 
-    /// Writes the state; the bytes depend on the logical state alone.
+    /// Writes the state. Equal states are written as equal bytes, however they came about.
     fn encode(&self, out: &mut Vec<u8>);
 
     /// Reads what `encode` wrote; `None` if it is malformed.
@@ -55,18 +56,18 @@ pub trait State: Sized {
         0
     }
 
-    /// The number of allocations to free.
+    /// The number of allocations that must be freed with the state.
     fn effort(&self) -> usize {
         1
     }
 
-    /// Names the stored figures, for people.
+    /// Calls `figure` with the name and the value of each stored figure, for display.
     fn describe(&self, figure: &mut dyn FnMut(&'static str, Figure));
 }
 
 /// The state of one limit, which can share a key with others.
 pub trait LimitState: State + Kept {
-    /// When a limit of this length of time is fully reset, as of its last charge; the epoch if it already was then.
+    /// When the limit is fully reset, given its length of time. The epoch if it already was at its last charge.
     fn until(&self, length: Span) -> Time;
 }
 
@@ -80,7 +81,7 @@ pub enum Figure {
     Real(f64),
 }
 
-/// A state of a few words, which is its own change.
+/// A state of a few words, which is its own change. The methods are those of [`State`].
 pub trait Small: Copy {
     const KIND: Kind;
 
@@ -88,7 +89,7 @@ pub trait Small: Copy {
     fn encode(&self, out: &mut Vec<u8>);
     fn decode(reader: &mut Reader<'_>) -> Option<Self>;
     fn describe(&self, figure: &mut dyn FnMut(&'static str, Figure));
-    /// All zeros; the first change replaces it.
+    /// The blank state: all zeros.
     fn zero() -> Self;
 }
 

@@ -1,4 +1,4 @@
-//! What a call does to a set of limits, and how both are written as bytes.
+//! The changes that a call makes to a set of limits, and the encoding of both.
 
 use alloc::vec::Vec;
 
@@ -8,22 +8,15 @@ use super::{Figure, State};
 use crate::kind::{Kept, Kind};
 use crate::time::Time;
 
-/// One step of what a call does to a set; a call takes several.
+/// A change of a set; a call can make several.
 #[derive(Clone, Copy, Debug)]
 pub enum Change<'a> {
-    /// The limit's state changes by what these bytes say. A missing limit is made.
-    Limit {
-        name: Name,
-        change: &'a [u8],
-    },
-    /// The limit has another length of time from now on.
-    Renamed {
-        from: Name,
-        to: Name,
-    },
-    Dropped {
-        name: Name,
-    },
+    /// The limit's state changes; `change` is the encoded change. A missing limit is added.
+    Limit { name: Name, change: &'a [u8] },
+    /// The limit gets another length of time.
+    Renamed { from: Name, to: Name },
+    /// The limit is removed.
+    Dropped { name: Name },
 }
 
 const LIMIT: u8 = 1;
@@ -31,13 +24,14 @@ const RENAMED: u8 = 2;
 const DROPPED: u8 = 3;
 
 impl Change<'_> {
-    /// Begins the change of a limit's state; the bytes of that change follow.
+    /// Writes the beginning of a [`Change::Limit`]. The encoded change of the limit's state must follow.
     pub fn begin(name: Name, out: &mut Vec<u8>) {
         out.push(LIMIT);
         name.encode(out);
     }
 }
 
+/// Applies an encoded change.
 fn apply<S: State>(state: &mut S, change: &[u8]) {
     if let Some(change) = S::decode_change(&mut Reader::new(change)) {
         state.apply(change);

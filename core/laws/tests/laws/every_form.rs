@@ -1,14 +1,15 @@
-//! The laws on every form of the table, without a model: a new form is under them once it has its row.
+//! The laws on every form of the table [`FORMS`], without a model. A form with a row there is tested here.
 
 use proptest::prelude::*;
 use ratelimit_core::limiter::Limiter;
-use ratelimit_core::{Span, State, Time, with_limiter};
+use ratelimit_core::{Span, State, Time, Verdict, with_limiter};
 use ratelimit_language::{Arguments, Bounds, FORMS, Request, find};
 
-use super::histories::with_history;
-use super::*;
+use super::T0;
+use super::histories::{Step, with_history};
+use super::laws::*;
 
-/// A limit, a period in milliseconds that is a multiple of 10, and a history of its scale.
+/// A limit, a period in milliseconds that is a multiple of 10, and a history that they scale.
 fn cases() -> impl Strategy<Value = ((u64, u64), Vec<Step>)> {
     with_history((1..30u64, 1..6000u64).prop_map(|(limit, tens)| {
         let period = tens * 10;
@@ -16,20 +17,21 @@ fn cases() -> impl Strategy<Value = ((u64, u64), Vec<Step>)> {
     }))
 }
 
-/// Asks the limiter once under all laws, and charges it if it admits. The state is kept as bytes, whatever its type.
-fn step<L: Limiter>(limiter: &L, kept: &mut Option<Vec<u8>>, now: Time, cost: u64) {
-    let state = match kept {
+/// Checks the laws on a request, and charges it if it is admitted or if refusals count. The state is stored as bytes,
+/// because its type depends on the limiter.
+fn step<L: Limiter>(limiter: &L, stored: &mut Option<Vec<u8>>, now: Time, cost: u64) {
+    let state = match stored {
         Some(bytes) => decoded::<L::State>(bytes),
         None => limiter.fresh(now),
     };
     let capabilities = limiter.capabilities();
     let before = limiter.gauge(&state, now);
     let verdict = limiter.judge(&state, now, cost);
-    // A limiter that books admits any cost, and means something else by limit and remaining.
+    // A limiter that books admits any cost. Its limit and remaining have another meaning.
     if !capabilities.books {
-        fits(limiter, &state, now, before);
-        retry_is_honest(limiter, &state, now, cost, verdict, before.limit);
-        settles_once(limiter, &state, now, before);
+        remaining_fits(limiter, &state, now, before);
+        retry_is_exact(limiter, &state, now, cost, verdict, before.limit);
+        reset_is_exact(limiter, &state, now, before);
         clock_steps_back(limiter, &state);
     }
     assert_eq!(encoded(&decoded::<L::State>(&encoded(&state))), encoded(&state));
@@ -37,7 +39,7 @@ fn step<L: Limiter>(limiter: &L, kept: &mut Option<Vec<u8>>, now: Time, cost: u6
         let state = charged(limiter, Some(state), now, cost);
         assert_eq!(state.last(), now);
         knows_when_it_is_reset(limiter, &state, now);
-        *kept = Some(encoded(&state));
+        *stored = Some(encoded(&state));
     }
 }
 
@@ -47,7 +49,7 @@ proptest! {
     #[test]
     fn every_form_obeys_the_laws(((limit, period), steps) in cases()) {
         for form in &FORMS {
-            let (mut kept, mut now) = (None, T0);
+            let (mut stored, mut now) = (None, T0);
             for (i, (wait, cost)) in steps.iter().enumerate() {
                 now = now.plus(Span::from_micros(*wait));
                 let line = form.words(limit, period, &format!("lease{i}"));
@@ -56,7 +58,7 @@ proptest! {
                 let bounds = Bounds { leases: 1000, log_entries: 1000 };
                 let mut arguments = Arguments::new(&words[1..], bounds);
                 let limiter = (row.parse)(&mut arguments, &mut Request::default()).expect("good parameters");
-                with_limiter!(&limiter, limiter => step(limiter, &mut kept, now, *cost));
+                with_limiter!(&limiter, limiter => step(limiter, &mut stored, now, *cost));
             }
         }
     }

@@ -1,4 +1,4 @@
-//! The parameters and histories on which limiters are asked.
+//! Generators of parameters and of histories of requests.
 
 use proptest::prelude::*;
 
@@ -10,10 +10,11 @@ use ratelimit_core::limiter::{
 };
 use ratelimit_core::{MAX_COUNT, Period, Span};
 
-/// A request: how long after the one before, in microseconds, and its cost.
+/// A request: the time since the request before it, in microseconds, and its cost.
 pub type Step = (u64, u64);
 
-/// Histories whose waits have the scale of a period: none, a little, some, exactly one.
+/// Histories of requests that cost up to `most`. The times between them are zero, tiny, part of a period, exactly one,
+/// or up to three.
 fn histories(period: Span, most: u64) -> impl Strategy<Value = Vec<Step>> {
     let period = period.as_micros();
     let wait = prop_oneof![
@@ -30,21 +31,23 @@ fn n(number: u64) -> NonZeroU64 {
     NonZeroU64::new(number).expect("a number above zero")
 }
 
-/// The time in which one request is worked off, rounded up.
+/// The time in which one request is paid off, rounded up.
 fn each(period: Period, count: u64) -> Span {
     Span::from_micros(period.micros().get() / count + 1)
 }
 
-/// Periods of milliseconds, often ones that their rate does not divide.
+/// Periods of whole milliseconds, many of which the count does not divide.
 fn periods() -> impl Strategy<Value = Period> {
     prop_oneof![Just(1), Just(11), Just(1000), 1..100_000u64]
         .prop_map(|millis| Period::from_millis(n(millis)))
 }
 
+/// Counts per period.
 fn rates() -> impl Strategy<Value = u64> {
     prop_oneof![1..12u64, Just(1_500_000), Just(10_000_000_000), 1..=MAX_COUNT / 1_000_000]
 }
 
+/// Adds a history to generated parameters, which come with the length of time and the limit that scale the history.
 pub fn with_history<P: Clone + std::fmt::Debug>(
     parameters: impl Strategy<Value = (P, Span, u64)>,
 ) -> impl Strategy<Value = (P, Vec<Step>)> {
@@ -53,7 +56,7 @@ pub fn with_history<P: Clone + std::fmt::Debug>(
     })
 }
 
-// The parameters to try a limiter with, each with the length of time and the limit that histories go by.
+// Each generator below returns a limiter, and the length of time and the limit that scale its histories.
 
 pub fn token_buckets() -> impl Strategy<Value = (TokenBucket, Span, u64)> {
     (1..20u64, rates(), periods()).prop_map(|(capacity, refill, period)| {
@@ -61,7 +64,7 @@ pub fn token_buckets() -> impl Strategy<Value = (TokenBucket, Span, u64)> {
     })
 }
 
-/// Up to the largest numbers, as far as the bucket fills within a century; 10 to the tenth bytes per second too.
+/// Capacities up to the largest that is refilled within 100 years, and refills up to ten billion and more.
 pub fn large_token_buckets() -> impl Strategy<Value = (TokenBucket, Span, u64)> {
     (1..=MAX_COUNT, rates(), periods()).prop_map(|(capacity, refill, period)| {
         let most =
@@ -109,7 +112,7 @@ pub fn sliding_windows() -> impl Strategy<Value = (SlidingWindow, Span, u64)> {
         .prop_map(|(limit, window)| (SlidingWindow { limit: n(limit), window }, window.span(), limit))
 }
 
-/// With limit, window and precision.
+/// Sliding windows of sub-buckets, with limit, window and precision.
 pub fn windows_of_buckets() -> impl Strategy<Value = ((SlidingBuckets, (u64, Span, Span)), Span, u64)> {
     (1..30u64, 1..40u64, 1..5000u64).prop_map(|(limit, buckets, precision)| {
         let [window, part] = [precision * buckets, precision].map(|millis| Period::from_millis(n(millis)));
@@ -118,6 +121,7 @@ pub fn windows_of_buckets() -> impl Strategy<Value = ((SlidingBuckets, (u64, Spa
     })
 }
 
+/// Logs without a gap that do not count refused requests.
 pub fn logs() -> impl Strategy<Value = (SlidingLog, Span, u64)> {
     (1..200u64, periods()).prop_map(|(limit, window)| (plain_log(limit, window), window.span(), limit))
 }
@@ -130,6 +134,7 @@ pub fn logs_of_any_kind() -> impl Strategy<Value = (SlidingLog, Span, u64)> {
     })
 }
 
+/// The capacity and the ttl of leases.
 pub fn leases() -> impl Strategy<Value = ((u64, Period), Span, u64)> {
     (1..30u64, periods()).prop_map(|(limit, ttl)| ((limit, ttl), ttl.span(), limit))
 }

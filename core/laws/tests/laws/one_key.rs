@@ -1,4 +1,4 @@
-//! Several limits on one key: each decides as it would alone, on a key of its own.
+//! Several limits on one key: each decides as it would on a separate key.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -15,7 +15,7 @@ use super::T0;
 
 const BOUNDS: Bounds = Bounds { leases: 100, log_entries: 100 };
 
-/// The limits that calls may name: every form that several limits can have, at three lengths of time.
+/// The limits that calls may name: every form that `RL.MULTI` accepts, with three lengths of time.
 fn limits() -> Vec<String> {
     let forms = FORMS.iter().filter(|form| !form.template().contains("COUNTREFUSED"));
     let lengths = [(2, 1000), (5, 10_000), (20, 600_000)];
@@ -23,22 +23,23 @@ fn limits() -> Vec<String> {
     all.collect()
 }
 
-/// A call: how long after the one before, which limits it names, at what cost, in what way.
 #[derive(Clone, Debug)]
 struct Call {
+    /// The microseconds since the call before; negative if the clock was set back.
     wait: i64,
+    /// The named limits, as indices of `limits()`.
     named: Vec<usize>,
     cost: u64,
-    way: Way,
+    command: Command,
 }
 
 #[derive(Clone, Copy, PartialEq, Debug)]
-enum Way {
+enum Command {
     Take,
     Force,
     Refund,
     Peek,
-    /// The limiter's own command, for the first limit named.
+    /// The limiter's own command, for the first of the named limits.
     Own,
 }
 
@@ -50,41 +51,42 @@ fn calls() -> impl Strategy<Value = Vec<Call>> {
         1 => -2_000_000..0i64,
         1 => -2_000_000_000..0i64,
     ];
-    let way = prop_oneof![
-        6 => Just(Way::Take),
-        1 => Just(Way::Force),
-        1 => Just(Way::Refund),
-        1 => Just(Way::Peek),
-        3 => Just(Way::Own),
+    let command = prop_oneof![
+        6 => Just(Command::Take),
+        1 => Just(Command::Force),
+        1 => Just(Command::Refund),
+        1 => Just(Command::Peek),
+        3 => Just(Command::Own),
     ];
     let named = prop::collection::btree_set(0..limits().len(), 1..6);
-    let call = (wait, named, 0..4u64, way).prop_map(|(wait, named, cost, way)| Call {
+    let call = (wait, named, 0..4u64, command).prop_map(|(wait, named, cost, command)| Call {
         wait,
         named: named.into_iter().collect(),
         cost,
-        way,
+        command,
     });
     prop::collection::vec(call, 1..60)
 }
 
-/// What a limit answers, and whether the call would be an error.
+/// The answers of a call's limits; `None` if the call is an error.
 type Outcome = Option<Vec<Answer>>;
 
 fn parse<'a>(words: &[&'a [u8]], purpose: Purpose) -> Option<Multi<'a>> {
     multi(&mut Arguments::new(words, BOUNDS), 1, purpose).ok()
 }
 
-/// Asks `keys` for each limit: all on the one key, or each on a key of its own.
-fn ask<K: Limits>(call: &Multi<'_>, keys: &mut [K], way: Way, at: Time) -> Outcome {
+/// Runs a call on these keys.
+fn ask<K: Limits>(call: &Multi<'_>, keys: &mut [K], command: Command, at: Time) -> Outcome {
     let mut joint = Joint::new(&call.parts, keys.len(), at, call.manner).ok()?;
-    match way {
-        Way::Refund => joint.refund(keys).ok()?,
-        Way::Peek => joint.peek(keys),
+    match command {
+        Command::Refund => joint.refund(keys).ok()?,
+        Command::Peek => joint.peek(keys),
         _ => _ = joint.take(keys).ok()?,
     }
     Some(joint.answers().collect())
 }
 
+/// Encodes a set, and checks that the decoded set is encoded as the same bytes.
 fn encoded(set: &LimitSet) -> Vec<u8> {
     let mut bytes = Vec::new();
     set.encode(&mut bytes);
@@ -108,40 +110,40 @@ fn own_command<L: Limiter>(set: &mut LimitSet, limiter: &L, at: Time, cost: u64)
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// A call that names any of the limits decides as each named limit alone would. What the others hold, and whether
-    /// they were dropped since, changes nothing.
+    /// The states of other limits do not matter, and neither does whether they were dropped.
     #[test]
-    fn each_limit_decides_as_it_would_alone(calls in calls()) {
+    fn each_limit_decides_as_it_would_on_a_separate_key(calls in calls()) {
         let limits = limits();
         let mut shared = [LimitSet::default()];
         let mut alone: BTreeMap<Name, LimitSet> = BTreeMap::new();
         let mut now = T0;
         for call in calls {
+            let command = call.command;
             now = if call.wait < 0 {
                 now.minus(Span::from_micros(call.wait.unsigned_abs()))
             } else {
                 now.plus(Span::from_micros(call.wait.unsigned_abs()))
             };
-            let named = if call.way == Way::Own { &call.named[..1] } else { &call.named[..] };
+            let named = if command == Command::Own { &call.named[..1] } else { &call.named[..] };
             let mut line = format!("COST {}", call.cost);
-            if call.way == Way::Force {
+            if command == Command::Force {
                 line.push_str(" FORCE");
             }
             for limit in named {
-                write!(line, " LIMIT {} COST {}", limits[*limit], call.cost).expect("a string takes it");
+                write!(line, " LIMIT {} COST {}", limits[*limit], call.cost).expect("a string is always writable");
             }
             let words: Vec<&[u8]> = line.split(' ').map(str::as_bytes).collect();
-            let purpose = match call.way {
-                Way::Refund => Purpose::Refund,
-                Way::Peek => Purpose::Peek,
+            let purpose = match command {
+                Command::Refund => Purpose::Refund,
+                Command::Peek => Purpose::Peek,
                 _ => Purpose::Charge,
             };
-            // Leases have one table a key, so two of them in a call are an error; so is a debt of what cannot owe.
+            // `parse` fails if a limiter lacks `FORCE` or refunds, and `Joint::new` if two limits are leases.
             let Some(multi) = parse(&words, purpose) else { continue };
             if Joint::new(&multi.parts, 1, now, multi.manner).is_err() {
                 continue;
             }
-            if call.way == Way::Own {
+            if command == Command::Own {
                 let part = &multi.parts[0];
                 let own = alone.entry(part.name).or_default();
                 let answers = with_limiter!(&part.limiter, limiter => (
@@ -154,16 +156,16 @@ proptest! {
                 }
                 continue;
             }
-            // First what each would answer alone, without changing it.
+            // The answers of copies of the limits on separate keys.
             let judged: Vec<Outcome> = multi.parts.iter().map(|part| {
                 let mut copy = [copy_of(alone.get(&part.name))];
-                ask(&only(&words, part.name, purpose), &mut copy, call.way, now)
+                ask(&only(&words, part.name, purpose), &mut copy, command, now)
             }).collect();
             let before = encoded(&shared[0]);
-            let together = ask(&multi, &mut shared, call.way, now);
+            let together = ask(&multi, &mut shared, command, now);
             if judged.iter().any(Option::is_none) {
-                prop_assert_eq!(&together, &None, "an error of one is an error of all");
-                prop_assert_eq!(encoded(&shared[0]), before, "and changes nothing");
+                prop_assert_eq!(&together, &None, "an error of one limit is an error of the call");
+                prop_assert_eq!(encoded(&shared[0]), before, "an error changes nothing");
                 continue;
             }
             let judged: Vec<Answer> = judged.into_iter().flatten().flatten().collect();
@@ -171,20 +173,20 @@ proptest! {
             let verdicts = |answers: &[Answer]| answers.iter().map(|answer| answer.verdict).collect::<Vec<_>>();
             prop_assert_eq!(verdicts(&together), verdicts(&judged));
             let admitted = judged.iter().all(|answer| answer.verdict.admits());
-            let changes = call.way != Way::Peek;
-            if admitted && call.cost > 0 && matches!(call.way, Way::Take | Way::Force) {
+            let changes = command != Command::Peek;
+            if admitted && call.cost > 0 && matches!(command, Command::Take | Command::Force) {
                 expire(&mut alone, now, |name| multi.parts.iter().any(|part| part.name == name));
             }
             for (part, (joint, judged)) in multi.parts.iter().zip(together.iter().zip(&judged)) {
                 if admitted && changes {
-                    // Now it is charged, alone too.
+                    // The call changed the shared key, so the separate key is changed too.
                     let own = alone.entry(part.name).or_default();
                     let mut keys = [std::mem::take(own)];
-                    ask(&only(&words, part.name, purpose), &mut keys, call.way, now);
+                    ask(&only(&words, part.name, purpose), &mut keys, command, now);
                     [*own] = keys;
                     prop_assert_eq!(joint, judged);
                 } else if changes && call.cost > 0 {
-                    // All are refused: each tells how it stands, and only a clock that was set back has moved it.
+                    // The call was refused. It returned the gauges, and changed a state only if the clock was set back.
                     let own = alone.entry(part.name).or_default();
                     with_limiter!(&part.limiter, limiter => {
                         let mut ask = Ask::new(Place::of(limiter.length()), now, call.cost, Manner::Strict);
@@ -196,20 +198,19 @@ proptest! {
         }
     }
 
-    /// Applied twice or once, by way of bytes: equal histories leave equal bytes, whatever the order of the limits.
     #[test]
-    fn the_order_of_the_limits_in_a_call_leaves_the_same_bytes(calls in calls()) {
+    fn the_order_of_the_limits_in_a_call_does_not_change_the_bytes(calls in calls()) {
         let limits = limits();
         let mut keys = [[LimitSet::default()], [LimitSet::default()]];
         let mut now = T0;
-        for call in calls.iter().filter(|call| call.way == Way::Take) {
+        for call in calls.iter().filter(|call| call.command == Command::Take) {
             now = now.plus(Span::from_micros(call.wait.unsigned_abs()));
             let mut lines = call.named.iter().map(|limit| format!("LIMIT {}", limits[*limit])).collect::<Vec<_>>();
             for key in &mut keys {
                 let line = lines.join(" ");
                 let words: Vec<&[u8]> = line.split(' ').map(str::as_bytes).collect();
                 if let Some(multi) = parse(&words, Purpose::Charge) {
-                    ask(&multi, key, Way::Take, now);
+                    ask(&multi, key, Command::Take, now);
                 }
                 lines.reverse();
             }
@@ -218,12 +219,12 @@ proptest! {
     }
 }
 
-/// A charge of the one key drops what is fully reset and not named; on a key of its own that would have expired.
+/// Removes the separate keys whose limits are fully reset and not named: a charge drops them from the shared key.
 fn expire(alone: &mut BTreeMap<Name, LimitSet>, now: Time, named: impl Fn(Name) -> bool) {
     alone.retain(|name, set| named(*name) || set.until() > now);
 }
 
-/// The call with only the limit of this name.
+/// The call, but with the limit of this name only.
 fn only<'a>(words: &[&'a [u8]], name: Name, purpose: Purpose) -> Multi<'a> {
     let mut call = parse(words, purpose).expect("a call that was parsed before");
     call.parts.retain(|part| part.name == name);

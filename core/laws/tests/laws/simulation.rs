@@ -1,21 +1,21 @@
-//! What each limiter lets through of each shape of traffic: a table under review. A change of behaviour is a change
-//! of the table.
+//! The requests that each limiter admits of each shape of traffic, as a table. A change of behaviour changes the table.
 //!
-//! Every limiter is set to 10 per second. Each cell is what was admitted in ten seconds. `SHED` is not here: it is
-//! told how busy the workers are, not that a request came.
+//! Every limiter is set to 10 per second. Each cell is the number of requests admitted in ten seconds. `SHED` is not in
+//! the table, because it decides by the workers' utilization and not by the requests.
 
 use ratelimit_core::limiter::Limiter;
 use ratelimit_core::state::codec::Reader;
 use ratelimit_core::{Span, State, Time, with_limiter};
 use ratelimit_language::{Arguments, Bounds, FORMS, Form, Request, find};
 
-use super::{T0, charged};
+use super::T0;
+use super::laws::charged;
 
-/// Traffic by its name: the instants of the requests, in milliseconds, in order.
+/// The shapes of traffic: a name, and the requests' instants in milliseconds, in order.
 fn shapes() -> Vec<(&'static str, Vec<u64>)> {
     let every = |step: u64| (0..10_000).step_by(usize::try_from(step).unwrap_or(1)).collect::<Vec<u64>>();
     let at_once = |at: u64, count: usize| vec![at; count];
-    // Each second faster than the one before: 4, 8, ... 20 per second, then from the start again.
+    // The rate grows each second: 4, 8, ... 20 per second, then 4 again.
     let sawtooth = (0..10).flat_map(|second| {
         let count = 4 * (second % 5 + 1);
         (0..count).map(move |i| second * 1000 + i * 1000 / count)
@@ -34,6 +34,7 @@ fn shapes() -> Vec<(&'static str, Vec<u64>)> {
     ]
 }
 
+/// The number of requests that a limiter of this form admits.
 fn admitted(form: &Form, traffic: &[u64]) -> usize {
     let mut state = None;
     let asks = traffic.iter().enumerate().filter(|(i, at)| {
@@ -48,23 +49,24 @@ fn admitted(form: &Form, traffic: &[u64]) -> usize {
     asks.count()
 }
 
-/// Asks, and charges if admitted, or if refusals count; the state is kept as bytes, whatever its type.
-fn ask<L: Limiter>(limiter: &L, kept: &mut Option<Vec<u8>>, now: Time) -> bool {
-    let state = match kept {
-        Some(bytes) => L::State::decode(&mut Reader::new(bytes)).expect("what was encoded"),
+/// Returns whether a request is admitted, and charges it if so or if refusals count. The state is stored as bytes,
+/// because its type depends on the limiter.
+fn ask<L: Limiter>(limiter: &L, stored: &mut Option<Vec<u8>>, now: Time) -> bool {
+    let state = match stored {
+        Some(bytes) => L::State::decode(&mut Reader::new(bytes)).expect("a state that was just encoded"),
         None => limiter.fresh(now),
     };
     let admits = limiter.judge(&state, now, 1).admits();
     if admits || limiter.capabilities().counts_refused {
         let mut bytes = Vec::new();
         charged(limiter, Some(state), now, 1).encode(&mut bytes);
-        *kept = Some(bytes);
+        *stored = Some(bytes);
     }
     admits
 }
 
 #[test]
-fn what_each_limiter_lets_through() {
+fn each_limiter_admits_the_expected_number_of_requests() {
     let shapes = shapes();
     let row = |title: &str, cell: &dyn Fn(&'static str, &[u64]) -> String| {
         let cells = shapes.iter().map(|(name, traffic)| format!("{:>9}", cell(name, traffic)));

@@ -1,0 +1,197 @@
+//! A window divided into sub-buckets of equal length, and the count of each.
+
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+
+use super::codec::{Reader, put, put_words};
+use super::{Figure, LimitState, State};
+use crate::count::MAX_STORED;
+use crate::kind::Kind;
+use crate::time::{Period, Span, Time};
+
+/// The most sub-buckets of a window. It bounds the memory of a key and the duration of a call.
+pub const MAX_BUCKETS: u64 = 1024;
+
+/// A window divided into sub-buckets of equal length.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Tiles {
+    pub(crate) window: Period,
+    /// The length of a sub-bucket.
+    pub(crate) precision: Period,
+}
+
+/// The number of a sub-bucket, which is its start divided by the precision, and its count.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Bucket {
+    pub(crate) number: u64,
+    pub(crate) count: u64,
+}
+
+/// The sub-buckets that were charged, oldest first.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Buckets {
+    /// `None` in a blank state.
+    pub(crate) tiles: Option<Tiles>,
+    pub(crate) last: Time,
+    pub(crate) buckets: VecDeque<Bucket>,
+}
+
+/// The change that a call makes to the sub-buckets. Applying it twice has the same effect as applying it once.
+#[derive(Clone, Copy, Debug)]
+pub struct Change {
+    pub(crate) tiles: Tiles,
+    pub(crate) last: Time,
+    /// Buckets before this number are dropped.
+    pub(crate) first: u64,
+    /// This bucket replaces those from its number on. If its count is 0, they are removed.
+    pub(crate) newest: Bucket,
+}
+
+impl Tiles {
+    /// `None` if the precision does not divide the window into at most [`MAX_BUCKETS`] parts.
+    pub fn new(window: Period, precision: Period) -> Option<Tiles> {
+        let (whole, part) = (window.micros().get(), precision.micros());
+        let tiles = whole.is_multiple_of(part.get()) && whole / part <= MAX_BUCKETS;
+        tiles.then_some(Tiles { window, precision })
+    }
+
+    /// The number of the bucket that contains `at`.
+    pub fn number(self, at: Time) -> u64 {
+        self.precision.number(at)
+    }
+
+    /// The number of the oldest bucket that counts at `now`.
+    pub fn first(self, now: Time) -> u64 {
+        (self.number(now) + 1).saturating_sub(self.window.micros().get() / self.precision.micros())
+    }
+
+    /// When a bucket leaves the window.
+    pub fn leaves(self, bucket: Bucket) -> Time {
+        let start = bucket.number.saturating_mul(self.precision.micros().get());
+        Time::from_micros(start).plus(self.window.span())
+    }
+
+    fn decode(reader: &mut Reader<'_>) -> Option<Tiles> {
+        Tiles::new(Period::of(reader.span()?)?, Period::of(reader.span()?)?)
+    }
+}
+
+impl Bucket {
+    fn decode(reader: &mut Reader<'_>) -> Option<Bucket> {
+        let number = reader.word_up_to(Time::HORIZON.as_micros())?;
+        Some(Bucket { number, count: reader.word_up_to(MAX_STORED)? })
+    }
+}
+
+impl Buckets {
+    pub fn new(tiles: Tiles, now: Time) -> Buckets {
+        Buckets { tiles: Some(tiles), last: now, buckets: VecDeque::new() }
+    }
+
+    /// All counts in one bucket: the one that contains `last` when the window is divided into these tiles.
+    pub fn merged(&self, tiles: Tiles) -> Bucket {
+        Bucket { number: tiles.number(self.last), count: self.total() }
+    }
+
+    /// Window and precision; zero in a blank state.
+    fn lengths(&self) -> [Span; 2] {
+        self.tiles.map_or([Span::ZERO; 2], |Tiles { window, precision }| [window.span(), precision.span()])
+    }
+
+    /// The sum of the counts, at most [`MAX_STORED`].
+    fn total(&self) -> u64 {
+        self.buckets.iter().fold(0u64, |sum, bucket| sum.saturating_add(bucket.count)).min(MAX_STORED)
+    }
+}
+
+impl LimitState for Buckets {
+    fn until(&self, _: Span) -> Time {
+        let leaves = |tiles: Tiles| self.buckets.back().map(|newest| tiles.leaves(*newest));
+        self.tiles.and_then(leaves).unwrap_or(Time::EPOCH)
+    }
+}
+
+impl State for Buckets {
+    const KIND: Kind = Kind::Buckets;
+    type Change<'a> = Change;
+
+    fn last(&self) -> Time {
+        self.last
+    }
+
+    fn blank() -> Buckets {
+        Buckets { tiles: None, last: Time::EPOCH, buckets: VecDeque::new() }
+    }
+
+    fn apply(&mut self, change: Change) {
+        if self.tiles != Some(change.tiles) {
+            let merged = self.merged(change.tiles);
+            self.buckets.clear();
+            self.buckets.extend((merged.count > 0).then_some(merged));
+        }
+        while self.buckets.front().is_some_and(|bucket| bucket.number < change.first) {
+            self.buckets.pop_front();
+        }
+        while self.buckets.back().is_some_and(|bucket| bucket.number >= change.newest.number) {
+            self.buckets.pop_back();
+        }
+        if change.newest.count > 0 {
+            self.buckets.push_back(change.newest);
+        }
+        // A forged change may drop too few buckets, but the memory must stay bounded.
+        while self.buckets.len() as u64 > MAX_BUCKETS {
+            self.buckets.pop_front();
+        }
+        (self.tiles, self.last) = (Some(change.tiles), change.last);
+    }
+
+    fn encode_change(change: &Change, out: &mut Vec<u8>) {
+        let Tiles { window, precision } = change.tiles;
+        let [window, precision] = [window, precision].map(|period| period.micros().get());
+        let Bucket { number, count } = change.newest;
+        put_words(out, [window, precision, change.last.as_micros(), change.first, number, count]);
+    }
+
+    fn decode_change(reader: &mut Reader<'_>) -> Option<Change> {
+        let (tiles, last) = (Tiles::decode(reader)?, reader.instant()?);
+        let first = reader.word()?;
+        let newest = Bucket::decode(reader)?;
+        let sound = first <= newest.number && newest.number <= tiles.number(last);
+        sound.then_some(Change { tiles, last, first, newest })
+    }
+
+    fn encode(&self, out: &mut Vec<u8>) {
+        let [window, precision] = self.lengths().map(Span::as_micros);
+        put_words(out, [window, precision, self.last.as_micros(), self.buckets.len() as u64]);
+        for bucket in &self.buckets {
+            put(out, bucket.number);
+            put(out, bucket.count);
+        }
+    }
+
+    fn decode(reader: &mut Reader<'_>) -> Option<Buckets> {
+        let (tiles, last) = (Tiles::decode(reader)?, reader.instant()?);
+        let mut buckets = VecDeque::new();
+        let current = tiles.number(last);
+        for _ in 0..reader.word_up_to(MAX_BUCKETS)? {
+            let bucket = Bucket::decode(reader)?;
+            let in_order = buckets.back().is_none_or(|previous: &Bucket| previous.number < bucket.number);
+            if !in_order || bucket.number > current || bucket.count == 0 {
+                return None;
+            }
+            buckets.push_back(bucket);
+        }
+        Some(Buckets { tiles: Some(tiles), last, buckets })
+    }
+
+    fn heap_bytes(&self) -> usize {
+        self.buckets.capacity() * size_of::<Bucket>()
+    }
+
+    fn describe(&self, figure: &mut dyn FnMut(&'static str, Figure)) {
+        let [_, precision] = self.lengths();
+        figure("precision_ms", Figure::Length(precision));
+        figure("buckets", Figure::Count(self.buckets.len() as u64));
+        figure("count", Figure::Count(self.total()));
+    }
+}
