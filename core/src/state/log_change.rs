@@ -25,6 +25,12 @@ pub struct Change {
     pub newest: Option<Entry>,
 }
 
+// The parts of an encoded change.
+const MOVED: u8 = 1;
+const DROPPED: u8 = 2;
+const NEWEST: u8 = 4;
+const CHARGED: u8 = 8;
+
 impl Log {
     /// Drops the entries at or before this instant.
     pub(super) fn drop_up_to(&mut self, at: Time) {
@@ -144,12 +150,19 @@ impl State for Log {
     }
 
     fn encode_change(change: &Change, out: &mut Vec<u8>) {
+        // Most changes are charges: their entry is made at the last instant, which is then written once.
+        let charged =
+            change.entered == change.last && change.newest.is_some_and(|newest| newest.at == change.last);
         out.push(
-            u8::from(change.moved.is_some())
-                | u8::from(change.dropped.is_some()) << 1
-                | u8::from(change.newest.is_some()) << 2,
+            u8::from(change.moved.is_some()) * MOVED
+                | u8::from(change.dropped.is_some()) * DROPPED
+                | u8::from(change.newest.is_some()) * NEWEST
+                | u8::from(charged) * CHARGED,
         );
-        put_words(out, [change.last, change.entered, change.until].map(Time::as_micros));
+        put_words(out, [change.last, change.until].map(Time::as_micros));
+        if !charged {
+            put(out, change.entered.as_micros());
+        }
         if let Some((from, to)) = change.moved {
             put(out, from.as_micros());
             put(out, to.as_micros());
@@ -158,25 +171,33 @@ impl State for Log {
             put(out, at.as_micros());
         }
         if let Some(newest) = change.newest {
-            put(out, newest.at.as_micros());
+            if !charged {
+                put(out, newest.at.as_micros());
+            }
             put(out, newest.weight);
         }
     }
 
     fn decode_change(reader: &mut Reader<'_>) -> Option<Change> {
-        let parts = reader.byte().filter(|parts| *parts < 8)?;
-        let (last, entered, until) = (reader.instant()?, reader.instant()?, reader.horizon()?);
+        let parts = reader.byte().filter(|parts| *parts < 16)?;
+        let has = |part| parts & part != 0;
+        if has(CHARGED) && !has(NEWEST) {
+            return None;
+        }
+        let (last, until) = (reader.instant()?, reader.horizon()?);
+        let entered = if has(CHARGED) { last } else { reader.instant()? };
         let mut change = Change { last, entered, until, ..Change::default() };
-        if parts & 1 != 0 {
+        if has(MOVED) {
             // A move must end at the change's own instant. Then the same change, applied again, does not move again.
             let moved = (reader.instant()?, reader.instant()?);
             change.moved = Some(Some(moved).filter(|(_, to)| *to == change.last)?);
         }
-        if parts & 2 != 0 {
+        if has(DROPPED) {
             change.dropped = Some(reader.instant()?);
         }
-        if parts & 4 != 0 {
-            change.newest = Some(Entry { at: reader.instant()?, weight: reader.word_up_to(MAX_DEBT)? });
+        if has(NEWEST) {
+            let at = if has(CHARGED) { last } else { reader.instant()? };
+            change.newest = Some(Entry { at, weight: reader.word_up_to(MAX_DEBT)? });
         }
         Some(change)
     }
