@@ -14,7 +14,7 @@
 //! limit. `key/mod.rs` shows an example.
 
 use ratelimit_core::state::codec::{Reader, put};
-use ratelimit_core::{Kind, LimitSet, Span, State, with_state};
+use ratelimit_core::{Kind, LimitSet, Name, Span, State, with_state};
 use ratelimit_language::Error;
 use redis_module::raw::RedisModuleString;
 
@@ -141,7 +141,7 @@ impl<'a> Effect<'a> {
     /// Checks the changes: there is at least one, and each can be decoded.
     fn of_changes(kind: Kind, mut body: Reader<'a>) -> Option<Effect<'a>> {
         let length = body.span()?;
-        if body.is_empty() {
+        if !(Name { kind, length }).is_canonical() || body.is_empty() {
             return None;
         }
         let changes = body;

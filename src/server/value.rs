@@ -6,7 +6,7 @@ use std::ptr::NonNull;
 
 use ratelimit_core::state::StoredLimit;
 use ratelimit_core::state::codec::{Reader, put};
-use ratelimit_core::{AnyState, Kept, Kind, LimitState, Name, Span, State, Time};
+use ratelimit_core::{AnyState, Kept, Kind, LimitSet, LimitState, Name, Span, State, Time};
 use ratelimit_core::{with_kept, with_limit_state, with_state};
 
 /// The bytes of the object and the typed pointer that the server allocates for each value. `MEMORY USAGE` does not
@@ -147,10 +147,16 @@ impl Value {
         let mut reader = Reader::new(bytes);
         let kind = Kind::from_byte(reader.byte()?)?;
         let length = reader.span()?;
-        with_state!(kind, S => {
+        if !(Name { kind, length }).is_canonical() {
+            return None;
+        }
+        let value = with_state!(kind, S => {
             let state = <S as State>::decode(&mut reader)?;
             reader.is_empty().then(|| Value::new(length, state))
-        })
+        })?;
+        // A set of one limit would be that limit, lone.
+        let lacks_limits = value.state::<LimitSet>().is_some_and(|set| set.limits().len() < 2);
+        (!lacks_limits).then_some(value)
     }
 
     /// The bytes of memory for the value: its own allocation of `allocated` bytes, those of its state, the server's.

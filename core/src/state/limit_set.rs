@@ -48,8 +48,13 @@ impl Name {
     }
 
     pub(super) fn decode(reader: &mut Reader<'_>) -> Option<Name> {
-        let kind = Kind::from_byte(reader.byte()?).filter(|kind| kind.is_limit())?;
-        Some(Name { kind, length: reader.span()? })
+        let name = Name { kind: Kind::from_byte(reader.byte()?)?, length: reader.span()? };
+        (name.kind.is_limit() && name.is_canonical()).then_some(name)
+    }
+
+    /// Returns whether a call can make this name: leases, and what is no limit, have no length of time.
+    pub fn is_canonical(self) -> bool {
+        (self.length == Span::ZERO) == (self.kind == Kind::Leases || !self.kind.is_limit())
     }
 }
 

@@ -236,7 +236,11 @@ impl Limits for Key<'_, '_> {
 
 impl Drop for Key<'_, '_> {
     fn drop(&mut self) {
-        // A payload is left over only after a defect. Changes that were made before it are replicated all the same.
+        // A payload is left over only after a defect. Changes that were made before it are replicated all the same; after
+        // a panic the payload may end amid a change, which no replica could read.
+        if std::thread::panicking() {
+            self.payload.clear();
+        }
         self.publish();
         buffer::put_back(std::mem::take(&mut self.payload));
     }

@@ -232,3 +232,32 @@ fn an_effect_replaces_a_key_of_another_kind() {
         assert!(text(con, "PTTL key").parse::<i64>().unwrap() > 0);
     }
 }
+
+#[test]
+fn a_value_that_no_call_can_make_is_refused() {
+    let server = Server::start(&[]);
+    let con = &mut server.connection();
+    let word = |number: u64| number.to_le_bytes();
+    let gate = [word(4_102_444_800_000_000), word(4_102_444_800_000_000)].concat();
+    let second = word(1_000_000);
+    let set = |limits: &[&[u8]]| [&[15][..], &word(0), &word(limits.len() as u64), &limits.concat()].concat();
+    let named = |length: [u8; 8]| [&[10][..], &length, &gate].concat();
+    let leases = |length: [u8; 8]| [&[6][..], &length, &word(4_102_444_800_000_000), &word(0)].concat();
+    for (what, value) in [
+        ("a set of none", set(&[])),
+        ("a set of one", set(&[&named(second)])),
+        ("a gate without an interval", named(word(0))),
+        ("leases of a length", leases(second)),
+        ("a set with a length", [&[15][..], &second, &word(0)].concat()),
+    ] {
+        // Version, kind, form: a whole state.
+        let payload = [&[1, value[0], 2][..], &value[1..]].concat();
+        let error = call_bytes(con, &[b"RL.APPLY", b"key", &payload]).unwrap_err();
+        assert_eq!(error_line(&error), "ERR malformed payload, or one of a newer version", "{what}");
+        assert_eq!(text(con, "EXISTS key"), "0", "{what}");
+    }
+    for value in [named(second), leases(word(0)), set(&[&leases(word(0)), &named(second)])] {
+        let payload = [&[1, value[0], 2][..], &value[1..]].concat();
+        call_bytes(con, &[b"RL.APPLY", b"key", &payload]).unwrap();
+    }
+}

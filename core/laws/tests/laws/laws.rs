@@ -94,7 +94,7 @@ pub fn retry_is_exact<L: Limiter>(
     }
 }
 
-fn manners<L: Limiter>(limiter: &L, state: &L::State, now: Time, cost: u64, before: Gauge) {
+pub fn manners<L: Limiter>(limiter: &L, state: &L::State, now: Time, cost: u64, before: Gauge) {
     part_is_the_remaining(limiter, state, now, cost, before);
     booking_waits_as_long_as_a_retry(limiter, state, now, cost);
     if L::State::KIND != Kind::Leases && limiter.reset_after(state, now, cost) <= Span::CENTURY {

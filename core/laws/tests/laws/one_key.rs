@@ -97,8 +97,13 @@ fn encoded(set: &LimitSet) -> Vec<u8> {
     bytes
 }
 
-fn own_command<L: Limiter>(set: &mut LimitSet, limiter: &L, at: Time, cost: u64) -> Option<Answer> {
-    let place = Place::of(limiter.length());
+fn own_command<L: Limiter>(
+    set: &mut LimitSet,
+    place: Place,
+    limiter: &L,
+    at: Time,
+    cost: u64,
+) -> Option<Answer> {
     let mut ask = Ask::new(place, at, cost, Manner::Strict);
     if cost == 0 {
         Some(ask.peek(set, limiter))
@@ -145,14 +150,24 @@ proptest! {
             }
             if command == Command::Own {
                 let part = &multi.parts[0];
-                let own = alone.entry(part.name).or_default();
+                let length = part.name.length;
+                let missing = shared[0].limits().is_empty();
+                let found = shared[0].find(part.name).or(missing.then_some(Place::of(length)));
+                // Two limits of this kind, and neither of this length: `WRONGTYPE`.
+                let Some(place) = found else { continue };
+                let stored = Name { length: place.stored, ..part.name };
+                let mut own = alone.remove(&stored).unwrap_or_default();
                 let answers = with_limiter!(&part.limiter, limiter => (
-                    own_command(&mut shared[0], limiter, now, call.cost),
-                    own_command(own, limiter, now, call.cost),
+                    own_command(&mut shared[0], place, limiter, now, call.cost),
+                    own_command(&mut own, place, limiter, now, call.cost),
                 ));
                 prop_assert_eq!(answers.0, answers.1);
+                // A change gives the limit the new length of time, here and there.
+                let after = own.limits().first().map_or(stored, |limit| limit.name);
+                prop_assert_eq!(shared[0].find(after).map(|place| place.stored), own.limits().first().map(|limit| limit.name.length));
+                alone.insert(after, own);
                 if call.cost > 0 && answers.0.is_some_and(|answer| answer.verdict.admits()) {
-                    expire(&mut alone, now, |name| name == part.name);
+                    expire(&mut alone, now, |name| name == after);
                 }
                 continue;
             }
