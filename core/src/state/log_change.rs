@@ -153,11 +153,12 @@ impl State for Log {
         // Most changes are charges: their entry is made at the last instant, which is then written once.
         let charged =
             change.entered == change.last && change.newest.is_some_and(|newest| newest.at == change.last);
+        let part = |present: bool, bit: u8| if present { bit } else { 0 };
         out.push(
-            u8::from(change.moved.is_some()) * MOVED
-                | u8::from(change.dropped.is_some()) * DROPPED
-                | u8::from(change.newest.is_some()) * NEWEST
-                | u8::from(charged) * CHARGED,
+            part(change.moved.is_some(), MOVED)
+                | part(change.dropped.is_some(), DROPPED)
+                | part(change.newest.is_some(), NEWEST)
+                | part(charged, CHARGED),
         );
         put_words(out, [change.last, change.until].map(Time::as_micros));
         if !charged {
