@@ -124,7 +124,7 @@ where
         let parts = named(key);
         let charged = parts.clone().filter(|part| part.cost > 0).map(|part| part.name);
         let mut opened = Key::open(call, FIRST + key, access)?;
-        opened.expect(at, charged, |name| parts.clone().any(|part| part.name == name))?;
+        opened.prepare(at, charged, |name| parts.clone().any(|part| part.name == name))?;
         Ok(opened)
     };
     (0..count).map(open).collect()

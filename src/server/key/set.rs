@@ -18,7 +18,7 @@ impl Key<'_, '_> {
     ///
     /// `charged` are the limits that it charges. `named` returns whether it names a limit at all. A key of another kind
     /// is an error, and so are more than [`MAX_LIMITS`] limits.
-    pub fn expect(
+    pub fn prepare(
         &mut self,
         now: Time,
         charged: impl Iterator<Item = Name> + Clone,
