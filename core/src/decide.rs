@@ -1,10 +1,7 @@
 //! Verdicts and answers, the manners of handling a request that does not fit, and how the clock is read.
 
-use alloc::vec::Vec;
-
 use crate::limiter::{Limiter, TooLong};
 use crate::state::State;
-use crate::state::codec::Reader;
 use crate::time::{Span, Time};
 
 /// The decision on one request.
@@ -184,25 +181,17 @@ pub fn read_clock(last: Time, now: Time, reset: impl FnOnce() -> Span) -> Readin
 
 /// The answer that a request would get. It changes nothing, and a cost of 0 is always admitted.
 pub fn peek<L: Limiter>(limiter: &L, state: &L::State, now: Time, cost: u64) -> Answer {
-    let (verdict, gauge, lag) = match reading(limiter, state, now) {
-        Reading::At(then) => (limiter.judge(state, then, cost), limiter.gauge(state, then), then.since(now)),
-        Reading::SetBack => {
-            let moved = moved(limiter, state, now);
-            (limiter.judge(&moved, now, cost), limiter.gauge(&moved, now), Span::ZERO)
-        }
+    let answer = |state: &L::State, then| {
+        let verdict = if cost == 0 { Verdict::ADMIT } else { limiter.judge(state, then, cost) };
+        Answer { verdict, gauge: limiter.gauge(state, then) }
     };
-    let verdict = if cost == 0 { Verdict::ADMIT } else { verdict };
-    Answer { verdict: verdict.delayed(lag), gauge: gauge.delayed(lag) }
-}
-
-/// A copy of the state that is moved to `now`, after the clock was set back.
-fn moved<L: Limiter>(limiter: &L, state: &L::State, now: Time) -> L::State {
-    let mut bytes = Vec::new();
-    state.encode(&mut bytes);
-    // This never fails, as the bytes were just encoded.
-    let mut copy = L::State::decode(&mut Reader::new(&bytes)).unwrap_or_else(L::State::blank);
-    copy.apply(limiter.rebase(state, now));
-    copy
+    match reading(limiter, state, now) {
+        Reading::At(then) => {
+            let (Answer { verdict, gauge }, lag) = (answer(state, then), then.since(now));
+            Answer { verdict: verdict.delayed(lag), gauge: gauge.delayed(lag) }
+        }
+        Reading::SetBack => limiter.if_moved(state, now, answer),
+    }
 }
 
 /// Returns the error that [`rule`] would return. `now` may be before the last charge.
@@ -213,11 +202,11 @@ pub fn check<L: Limiter>(
     cost: u64,
     manner: Manner,
 ) -> Result<(), TooLong> {
+    let check = |state: &L::State, then, lag| rule(limiter, state, then, lag, cost, manner).map(drop);
     match reading(limiter, state, now) {
-        Reading::At(then) => rule(limiter, state, then, then.since(now), cost, manner),
-        Reading::SetBack => rule(limiter, &moved(limiter, state, now), now, Span::ZERO, cost, manner),
+        Reading::At(then) => check(state, then, then.since(now)),
+        Reading::SetBack => limiter.if_moved(state, now, |state, then| check(state, then, Span::ZERO)),
     }
-    .map(drop)
 }
 
 /// The verdict on a request, and the part of its cost that is charged if it is admitted.

@@ -66,7 +66,7 @@ macro_rules! kinds {
         }
 
         /// The state of one limit, of any kind.
-        #[derive(Debug)]
+        #[derive(Clone, Debug)]
         pub enum AnyState {
             $($State(Box<$crate::types::$State>),)*
         }

@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use crate::ask::{Error, Limits, Place, move_to_now};
-use crate::limiter::{rebase, release, renew, reset};
+use crate::limiter::{rebase, release, renew};
 use crate::state::{LeaseChange, Leases, State};
 use crate::time::{Span, Time};
 
@@ -34,8 +34,8 @@ pub struct Outcome {
 pub fn act(limits: &mut impl Limits, action: Action, id: &[u8], at: Time) -> Result<Outcome, Error> {
     // Leases have no length of time.
     let place = &mut Place::of(Span::ZERO);
-    let last_reset = |leases: &Leases| reset(leases, leases.last());
-    let now = move_to_now(limits, place, at, last_reset, |leases, out| put(&rebase(leases, at), out))?;
+    let last_reset = |leases: &Leases| leases.reset(leases.last());
+    let now = move_to_now(limits, place, at, last_reset, |_, out| put(&rebase(at), out))?;
     let write = |leases: &Leases, out: &mut Vec<u8>| {
         let change = match action {
             Action::Release => release(leases, id, now),
@@ -46,7 +46,7 @@ pub fn act(limits: &mut impl Limits, action: Action, id: &[u8], at: Time) -> Res
         }
     };
     let held = limits.change(place, Leases::blank, write)?;
-    let reset = limits.state::<Leases>(Span::ZERO).map(|leases| reset(leases, now)).unwrap_or_default();
+    let reset = limits.state::<Leases>(Span::ZERO).map(|leases| leases.reset(now)).unwrap_or_default();
     Ok(Outcome { held, now, reset })
 }
 

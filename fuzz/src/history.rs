@@ -199,8 +199,8 @@ impl Life {
         let Some(kept) = self.key.any() else { return };
         assert_eq!(acted.now, now);
         let leases = Leases::of(kept).expect("its kind was found");
-        let renewed = leases.held(id, now).map(|lease| lease.deadline);
-        assert_eq!(renewed, (held && step >= 0x80).then_some(now.plus(ttl)));
+        let renewed = leases.held(id, now).map(|lease| lease.left);
+        assert_eq!(renewed, (held && step >= 0x80).then_some(ttl));
         let state = state_of::<L>(kept);
         assert_eq!(limiter.gauge(state, now).reset, acted.reset);
         knows_its_end(limiter, state, now);

@@ -39,23 +39,18 @@ pub struct Concurrent<'a> {
 /// The change that makes a lease expire `ttl` after `now`; `None` if the lease is not held.
 pub fn renew<'a>(leases: &'a Leases, id: &'a [u8], ttl: Span, now: Time) -> Option<LeaseChange<'a>> {
     let cost = leases.held(id, now)?.cost;
-    Some(LeaseChange { held: Some((id, now.plus(ttl), cost)), ..leases.tidied(now) })
+    Some(LeaseChange { last: now, released: None, held: Some((id, now.plus(ttl), cost)) })
 }
 
 /// The change that ends a lease; `None` if the lease is not held.
 pub fn release<'a>(leases: &'a Leases, id: &'a [u8], now: Time) -> Option<LeaseChange<'a>> {
     leases.held(id, now)?;
-    Some(LeaseChange { released: Some(id), ..leases.tidied(now) })
-}
-
-/// The time until the last lease expires.
-pub fn reset(leases: &Leases, now: Time) -> Span {
-    leases.end().since(now)
+    Some(LeaseChange { last: now, released: Some(id), held: None })
 }
 
 /// The change that moves a table to `now` after the clock was set back.
-pub fn rebase(leases: &Leases, now: Time) -> LeaseChange<'_> {
-    LeaseChange { last: now, moved: Some((leases.last(), now)), ..LeaseChange::default() }
+pub fn rebase(now: Time) -> LeaseChange<'static> {
+    LeaseChange { last: now, released: None, held: None }
 }
 
 impl Limiter for Concurrent<'_> {
@@ -75,8 +70,8 @@ impl Limiter for Concurrent<'_> {
     }
 
     fn judge(&self, leases: &Leases, now: Time, cost: u64) -> Verdict {
-        let after = leases.cost(now) + u128::from(cost);
-        let Some(excess) = after.checked_sub(u128::from(self.limit)).filter(|excess| *excess > 0) else {
+        let after = leases.cost(now).saturating_add(cost);
+        let Some(excess) = after.checked_sub(self.limit).filter(|excess| *excess > 0) else {
             return Verdict::ADMIT;
         };
         // The id is looked up only if there is no room; otherwise it does not matter.
@@ -87,27 +82,26 @@ impl Limiter for Concurrent<'_> {
             return Verdict::NEVER;
         }
         // As cost <= limit, the held leases cost at least the excess, and `ends` returns an instant.
-        leases.ends(excess, now).map_or(Verdict::NEVER, |end| Verdict::refuse(end.since(now)))
+        leases.ends(excess, now).map_or(Verdict::NEVER, Verdict::refuse)
     }
 
     fn charge<'a>(&'a self, leases: &'a Leases, now: Time, cost: u64) -> LeaseChange<'a> {
-        renew(leases, self.id, self.ttl.span(), now).unwrap_or_else(|| LeaseChange {
-            held: Some((self.id, now.plus(self.ttl.span()), cost)),
-            ..leases.tidied(now)
-        })
+        let cost = leases.held(self.id, now).map_or(cost, |held| held.cost);
+        LeaseChange { last: now, released: None, held: Some((self.id, now.plus(self.ttl.span()), cost)) }
     }
 
     fn gauge(&self, leases: &Leases, now: Time) -> Gauge {
-        let room = u128::from(self.limit).saturating_sub(leases.cost(now));
-        Gauge {
-            limit: self.limit,
-            remaining: u64::try_from(room).unwrap_or(self.limit),
-            reset: reset(leases, now),
-        }
+        let remaining = self.limit.saturating_sub(leases.cost(now));
+        Gauge { limit: self.limit, remaining, reset: leases.reset(now) }
     }
 
-    fn rebase<'a>(&'a self, leases: &'a Leases, now: Time) -> LeaseChange<'a> {
-        rebase(leases, now)
+    fn rebase<'a>(&'a self, _: &'a Leases, now: Time) -> LeaseChange<'a> {
+        rebase(now)
+    }
+
+    /// The answer depends only on the time until each lease expires.
+    fn if_moved<T>(&self, leases: &Leases, _: Time, answer: impl FnOnce(&Leases, Time) -> T) -> T {
+        answer(leases, leases.last())
     }
 }
 

@@ -16,7 +16,7 @@ mod token_bucket;
 mod uniform;
 
 pub use batch_bucket::{Batch, BatchBucket};
-pub use concurrent::{Concurrent, rebase, release, renew, reset};
+pub use concurrent::{Concurrent, rebase, release, renew};
 pub use debt::{Debt, Rate};
 pub use fixed_window::{AlignedWindow, FixedWindow, Opened, Tally};
 pub use gcra::{Arrival, Gcra};
@@ -91,6 +91,15 @@ pub trait Limiter {
 
     /// The change that moves the state to `now` after the clock was set back: `now` is before the last charge.
     fn rebase<'a>(&'a self, state: &'a Self::State, now: Time) -> <Self::State as State>::Change<'a>;
+
+    /// The answer of the state if it were moved to `now`. It copies no collection.
+    ///
+    /// By default the move is applied to a blank state. This suffices for a change that contains all of the new state.
+    fn if_moved<T>(&self, state: &Self::State, now: Time, answer: impl FnOnce(&Self::State, Time) -> T) -> T {
+        let mut moved = Self::State::blank();
+        moved.apply(self.rebase(state, now));
+        answer(&moved, now)
+    }
 }
 
 /// What a limiter can do beside admitting and refusing.

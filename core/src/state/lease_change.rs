@@ -1,12 +1,12 @@
 //! The change that a call makes to a table of leases, and the encoding of both.
 
 use alloc::vec::Vec;
-use core::cmp::Ordering;
 
 use super::codec::{Reader, put, put_bytes};
+use super::lease_table::Lease;
 use super::leases::Leases;
+use super::timeline::Timeline;
 use super::{Figure, LimitState, State};
-use crate::count::MAX_COUNT;
 use crate::kind::Kind;
 use crate::time::{Span, Time};
 
@@ -14,22 +14,28 @@ use crate::time::{Span, Time};
 pub const MAX_ID: usize = 256;
 
 /// The change that a call makes to a table of leases. Applying it twice has the same effect as applying it once.
+///
+/// If `last` is before the table's last charge, the table moves: all leases expire as long after `last` as they would
+/// have expired after the last charge.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Change<'a> {
     pub last: Time,
-    /// The clock was set back from the first instant to the second, and all deadlines move by the difference.
-    pub moved: Option<(Time, Time)>,
-    /// The leases up to the one with this deadline and id, in their order, are dropped.
-    pub dropped: Option<(Time, &'a [u8])>,
     /// The lease of this id is removed.
     pub released: Option<&'a [u8]>,
     /// The lease of this id gets this deadline and this cost. A lease that is not in the table is added.
     pub held: Option<(&'a [u8], Time, u64)>,
 }
 
+// The parts of an encoded change.
+const RELEASED: u8 = 1;
+const HELD: u8 = 2;
+
 impl LimitState for Leases {
     fn until(&self, _: Span) -> Time {
-        self.end()
+        match self.reset(self.last()) {
+            Span::ZERO => Time::EPOCH,
+            reset => self.last().plus(reset),
+        }
     }
 }
 
@@ -38,7 +44,7 @@ impl State for Leases {
     type Change<'a> = Change<'a>;
 
     fn last(&self) -> Time {
-        self.last
+        self.timeline.last
     }
 
     fn blank() -> Leases {
@@ -46,119 +52,94 @@ impl State for Leases {
     }
 
     fn apply(&mut self, change: Change<'_>) {
-        if let Some((from, to)) = change.moved
-            && self.last == from
-        {
-            self.shift(from.since(to));
-        }
+        self.timeline.set(change.last);
         if let Some(id) = change.released {
             self.remove(id);
         }
-        if let Some((deadline, id)) = change.dropped {
-            self.drop_up_to(deadline, id);
-        }
         if let Some((id, deadline, cost)) = change.held {
-            self.hold(id, deadline, cost);
+            self.hold(id, deadline, stored(cost));
         }
-        self.last = change.last;
+        self.tidy();
     }
 
     fn encode_change(change: &Change<'_>, out: &mut Vec<u8>) {
-        out.push(
-            u8::from(change.moved.is_some())
-                | u8::from(change.released.is_some()) << 1
-                | u8::from(change.dropped.is_some()) << 2
-                | u8::from(change.held.is_some()) << 3,
-        );
+        let part = |present: bool, bit: u8| if present { bit } else { 0 };
+        out.push(part(change.released.is_some(), RELEASED) | part(change.held.is_some(), HELD));
         put(out, change.last.as_micros());
-        if let Some((from, to)) = change.moved {
-            put(out, from.as_micros());
-            put(out, to.as_micros());
-        }
         if let Some(id) = change.released {
             put_bytes(out, id);
         }
-        if let Some((deadline, id)) = change.dropped {
-            put(out, deadline.as_micros());
-            put_bytes(out, id);
-        }
         if let Some((id, deadline, cost)) = change.held {
-            encode_lease(out, id, deadline, cost);
+            encode_lease(out, id, deadline, stored(cost));
         }
     }
 
     fn decode_change<'a>(reader: &mut Reader<'a>) -> Option<Change<'a>> {
-        let parts = reader.byte().filter(|parts| *parts < 16)?;
-        let mut change = Change { last: reader.instant()?, ..Change::default() };
-        if parts & 1 != 0 {
-            // A move must end at the change's own instant. Then the same change, applied again, does not move again.
-            let moved = (reader.instant()?, reader.instant()?);
-            change.moved = Some(Some(moved).filter(|(_, to)| *to == change.last)?);
-        }
-        if parts & 2 != 0 {
-            change.released = Some(decode_id(reader)?);
-        }
-        if parts & 4 != 0 {
-            change.dropped = Some((decode_deadline(reader)?, decode_id(reader)?));
-        }
-        if parts & 8 != 0 {
-            change.held = Some(decode_lease(reader)?);
-        }
-        Some(change)
+        let parts = reader.byte().filter(|parts| *parts < 4)?;
+        let last = reader.instant()?;
+        let released = if parts & RELEASED == 0 { None } else { Some(decode_id(reader)?) };
+        let held = if parts & HELD == 0 { None } else { Some(decode_lease(reader, last)?) };
+        Some(Change { last, released, held })
     }
 
     fn encode(&self, out: &mut Vec<u8>) {
-        put(out, self.last.as_micros());
-        put(out, self.order.len as u64);
-        for lease in self.order.iter() {
-            encode_lease(out, &lease.id, lease.deadline, lease.cost);
+        let Timeline { last, tick } = self.timeline;
+        put(out, last.as_micros());
+        put(out, self.table.held(tick).0);
+        for lease in self.table.in_order().into_iter().filter(|lease| lease.deadline() > tick) {
+            encode_lease(out, &lease.id, last.plus(lease.deadline().since(tick)), lease.cost);
         }
     }
 
     fn decode(reader: &mut Reader<'_>) -> Option<Leases> {
         let mut leases = Leases::default();
-        leases.last = reader.instant()?;
+        let last = reader.instant()?;
+        leases.timeline.set(last);
+        let mut before = (last, &[][..]);
         for _ in 0..reader.word()? {
-            let (id, deadline, cost) = decode_lease(reader)?;
-            let in_order =
-                leases.order.latest().is_none_or(|latest| latest.order(deadline, id) == Ordering::Less);
-            if !in_order || leases.find(id).is_some() {
+            let (id, deadline, cost) = decode_lease(reader, last)?;
+            if (deadline, id) <= before {
                 return None;
             }
-            leases.hold(id, deadline, cost);
+            before = (deadline, id);
+            leases.table.push(Lease::new(id, leases.timeline.tick_at(deadline), stored(cost)));
         }
+        leases.table.check()?;
         Some(leases)
     }
 
     fn heap_bytes(&self) -> usize {
-        self.allocated()
+        self.table.allocated()
     }
 
     fn effort(&self) -> usize {
-        1 + self.order.len
+        1 + self.table.len()
     }
 
     fn describe(&self, figure: &mut dyn FnMut(&'static str, Figure)) {
-        figure("stored_leases", Figure::Count(self.order.len as u64));
-        figure("stored_cost", Figure::Count(u64::try_from(self.order.cost).unwrap_or(u64::MAX)));
-        figure("last_deadline_us", Figure::At(self.end()));
+        let (count, cost) = self.table.held(self.timeline.tick);
+        figure("stored_leases", Figure::Count(count));
+        figure("stored_cost", Figure::Count(cost));
+        figure("last_deadline_us", Figure::At(self.until(Span::ZERO)));
     }
 }
 
-fn encode_lease(out: &mut Vec<u8>, id: &[u8], deadline: Time, cost: u64) {
+/// The cost that a lease stores. A capacity is far below 2^32, and so is the cost of each lease that it admits.
+fn stored(cost: u64) -> u32 {
+    u32::try_from(cost).unwrap_or(u32::MAX)
+}
+
+fn encode_lease(out: &mut Vec<u8>, id: &[u8], deadline: Time, cost: u32) {
     put_bytes(out, id);
     put(out, deadline.as_micros());
-    put(out, cost);
+    put(out, cost.into());
 }
 
-fn decode_lease<'a>(reader: &mut Reader<'a>) -> Option<(&'a [u8], Time, u64)> {
+/// Reads a lease that is held at the instant `last`.
+fn decode_lease<'a>(reader: &mut Reader<'a>, last: Time) -> Option<(&'a [u8], Time, u64)> {
     let id = decode_id(reader)?;
-    let deadline = decode_deadline(reader)?;
-    Some((id, deadline, reader.word_up_to(MAX_COUNT).filter(|cost| *cost > 0)?))
-}
-
-fn decode_deadline(reader: &mut Reader<'_>) -> Option<Time> {
-    reader.horizon()
+    let deadline = reader.horizon().filter(|deadline| *deadline > last)?;
+    Some((id, deadline, reader.word_up_to(u32::MAX.into()).filter(|cost| *cost > 0)?))
 }
 
 fn decode_id<'a>(reader: &mut Reader<'a>) -> Option<&'a [u8]> {
@@ -174,17 +155,21 @@ mod tests {
     }
 
     #[test]
-    fn a_table_with_an_id_twice_or_out_of_order_is_malformed() {
+    fn a_table_with_an_id_twice_or_out_of_order_or_with_an_expired_lease_is_malformed() {
         let mut bytes = Vec::new();
-        put(&mut bytes, 1);
+        put(&mut bytes, 9);
         put(&mut bytes, 2);
         encode_lease(&mut bytes, b"a", at(10), 1);
         let mut twice = bytes.clone();
         encode_lease(&mut twice, b"a", at(11), 1);
         assert!(Leases::decode(&mut Reader::new(&twice)).is_none());
         let mut unordered = bytes.clone();
-        encode_lease(&mut unordered, b"b", at(9), 1);
+        encode_lease(&mut unordered, b"B", at(10), 1);
         assert!(Leases::decode(&mut Reader::new(&unordered)).is_none());
+        let mut expired = bytes.clone();
+        expired[0] = 10;
+        encode_lease(&mut expired, b"b", at(11), 1);
+        assert!(Leases::decode(&mut Reader::new(&expired)).is_none());
         encode_lease(&mut bytes, b"b", at(11), 1);
         assert!(Leases::decode(&mut Reader::new(&bytes)).is_some());
     }

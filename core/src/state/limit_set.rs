@@ -59,7 +59,7 @@ impl Name {
 }
 
 /// A limit of a set.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct StoredLimit {
     pub name: Name,
     pub state: AnyState,
@@ -78,7 +78,7 @@ impl StoredLimit {
 }
 
 /// The limits of a key, ordered by name, so that the bytes do not depend on the order of the charges.
-#[derive(Default, Debug)]
+#[derive(Clone, Default, Debug)]
 pub struct LimitSet {
     pub(super) limits: Vec<StoredLimit>,
 }

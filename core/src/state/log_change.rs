@@ -1,60 +1,62 @@
 //! The change that a call makes to a log, and the encoding of both.
 
+use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 use super::codec::{Reader, put, put_words};
-use super::log::{BLOCK, Block, Entry, Log, Position, read, write};
+use super::log::{BLOCK, Block, Entry, Log, Position, Sum, offset, read, write};
+use super::timeline::Timeline;
 use super::{Figure, LimitState, State};
 use crate::count::MAX_DEBT;
 use crate::kind::Kind;
 use crate::time::{Span, Time};
 
 /// The change that a call makes to a log. Applying it twice has the same effect as applying it once.
-#[derive(Clone, Copy, Default, Debug)]
+///
+/// Ages are those at `last`. If `last` is before the log's last charge, the log moves: its entries keep their ages.
+#[derive(Clone, Copy, Debug)]
 pub struct Change {
     pub last: Time,
-    /// When the last entry was made, even if it was refunded since; the epoch if never.
-    pub entered: Time,
-    /// When the log is fully reset.
-    pub until: Time,
-    /// The clock was set back from the first instant to the second, and all entries move by the difference.
-    pub moved: Option<(Time, Time)>,
-    /// Entries at or before this instant are dropped.
-    pub dropped: Option<Time>,
-    /// This entry replaces the entries at or after its instant. If its weight is 0, they are removed.
+    /// The age of the last entry, even if it was refunded; [`Span::FOREVER`] if there was none.
+    pub entered: Span,
+    /// The time from `last` until the log is fully reset.
+    pub reset: Span,
+    /// Entries of at least this age are dropped.
+    pub dropped: Option<Span>,
+    /// This entry replaces the entries of at most its age. If its weight is 0, they are removed.
     pub newest: Option<Entry>,
 }
 
 // The parts of an encoded change.
-const MOVED: u8 = 1;
-const DROPPED: u8 = 2;
-const NEWEST: u8 = 4;
-const CHARGED: u8 = 8;
+const DROPPED: u8 = 1;
+const NEWEST: u8 = 2;
+/// The newest entry is made at `last`, and so is the last entry. Neither age is written.
+const CHARGED: u8 = 4;
 
 impl Log {
-    /// Drops the entries at or before this instant.
-    pub(super) fn drop_up_to(&mut self, at: Time) {
-        let start = self.position(|entry| entry <= at);
-        if self.entries(start) == 0 {
-            return self.clear();
-        }
-        self.blocks.drain(..start.block);
-        self.start = Position { block: 0, ..start };
-        if self.blocks.capacity() > 4 * self.blocks.len() {
-            self.blocks.shrink_to(2 * self.blocks.len());
+    /// An empty log whose last charge was at this instant.
+    pub fn new(last: Time) -> Log {
+        let mut log = Log::blank();
+        log.timeline.set(last);
+        log
+    }
+
+    /// Drops the entries of at least this age.
+    pub(super) fn drop_from_age(&mut self, age: Span) {
+        self.start = self.position(|entry| entry >= age);
+        if self.is_empty() {
+            self.clear();
         }
     }
 
-    /// Replaces the entries at or after the instant of `entry` with `entry`, or removes them if its weight is 0.
+    /// Replaces the entries of at most the age of `entry` with `entry`, or removes them if its weight is 0.
     pub(super) fn end_with(&mut self, entry: Entry) {
-        if !self.blocks.is_empty() && self.newest >= entry.at {
-            let end = self.position(|older| older < entry.at);
-            if end.sum == self.start.sum {
+        if self.newest().is_some_and(|newest| newest <= entry.age) {
+            self.end = self.position(|older| older > entry.age);
+            if self.is_empty() {
                 self.clear();
-            } else {
-                self.blocks.truncate(end.block + 1);
-                self.blocks.iter_mut().skip(end.block).for_each(|block| block.bytes.truncate(end.offset));
-                (self.newest, self.end) = (end.at, end.sum);
+            } else if let Some(last) = self.blocks.get_mut(self.end.block as usize) {
+                last.bytes.truncate(self.end.offset as usize);
             }
         }
         if entry.weight > 0 {
@@ -68,57 +70,54 @@ impl Log {
         if weight == 0 {
             return;
         }
-        let full = |block: &Block| self.end.entries.wrapping_sub(block.before.entries) >= BLOCK;
-        if self.blocks.back().is_none_or(full) {
-            self.open_block(entry.at);
+        let tick = self.timeline.tick.micros.wrapping_sub(entry.age.as_micros());
+        let full = |block: &Block| self.end.sum.entries.wrapping_sub(block.before.entries) >= BLOCK;
+        if self.is_empty() || self.blocks.get(self.end.block as usize).is_none_or(full) {
+            self.open_block(tick);
         }
-        let since = entry.at.since(self.newest);
-        if let Some(block) = self.blocks.back_mut() {
-            write(&mut block.bytes, since, weight);
+        if let Some(block) = self.blocks.get_mut(self.end.block as usize) {
+            write(&mut block.bytes, Span::from_micros(tick.wrapping_sub(self.end.tick)), weight);
+            self.end.offset = offset(block.bytes.len());
         }
-        self.newest = entry.at;
-        self.end.weight = self.end.weight.wrapping_add(weight);
-        self.end.entries = self.end.entries.wrapping_add(1);
+        self.end.tick = tick;
+        let Sum { weight: before, entries } = self.end.sum;
+        self.end.sum = Sum { weight: before.wrapping_add(weight), entries: entries.wrapping_add(1) };
     }
 
-    fn clear(&mut self) {
-        self.blocks.clear();
-        self.start = Position { sum: self.end, ..Position::default() };
+    /// Removes all entries. The last block is used again, and the others are freed later.
+    pub(super) fn clear(&mut self) {
+        self.end = Position { offset: 0, ..self.end };
+        self.start = self.end;
     }
 
-    /// Begins a block whose first entry will be at this instant.
-    fn open_block(&mut self, first: Time) {
-        if let Some(full) = self.blocks.back_mut() {
+    /// Begins a block whose first entry will have this tick.
+    fn open_block(&mut self, first: u64) {
+        if let Some(full) =
+            self.blocks.get_mut(self.end.block as usize).filter(|_| self.start.sum != self.end.sum)
+        {
             full.bytes.shrink_to_fit();
+            self.end.block += 1;
+        }
+        self.end = Position { offset: 0, tick: first, ..self.end };
+        if self.is_empty() {
+            self.start = self.end;
+        }
+        let before = self.end.sum;
+        if let Some(unused) = self.blocks.get_mut(self.end.block as usize) {
+            unused.bytes.clear();
+            (unused.first, unused.before) = (first, before);
         } else {
-            self.start = Position { block: 0, offset: 0, at: first, sum: self.end };
-            self.blocks.reserve_exact(1);
+            if self.blocks.is_empty() {
+                self.blocks.reserve_exact(1);
+            }
+            self.blocks.push_back(Block { first, before, bytes: Vec::new() });
         }
-        self.blocks.push_back(Block { first, before: self.end, bytes: Vec::new() });
-        self.newest = first;
-    }
-
-    /// Moves all entries back by `step`. Entries that would be before the epoch are merged into one at the epoch.
-    pub(super) fn shift(&mut self, step: Span) {
-        if self.start.at.since(Time::EPOCH) >= step {
-            // Entries store only their distances, so they need no change.
-            self.blocks.iter_mut().for_each(|block| block.first = block.first.minus(step));
-            (self.start.at, self.newest) = (self.start.at.minus(step), self.newest.minus(step));
-            return;
-        }
-        let mut moved = Log::default();
-        for entry in self.iter() {
-            let at = entry.at.minus(step);
-            let already = if moved.newest() == Some(at) { moved.weight(moved.start()) } else { 0 };
-            moved.end_with(Entry { at, weight: already.saturating_add(entry.weight) });
-        }
-        *self = Log { last: self.last, entered: self.entered, until: self.until, ..moved };
     }
 }
 
 impl LimitState for Log {
     fn until(&self, _: Span) -> Time {
-        self.until
+        if self.reset == Span::ZERO { Time::EPOCH } else { self.last().plus(self.reset) }
     }
 }
 
@@ -127,101 +126,105 @@ impl State for Log {
     type Change<'a> = Change;
 
     fn last(&self) -> Time {
-        self.last
+        self.timeline.last
     }
 
     fn blank() -> Log {
-        Log::default()
+        Log {
+            timeline: Timeline::default(),
+            entered: Span::FOREVER,
+            reset: Span::ZERO,
+            start: Position::default(),
+            end: Position::default(),
+            blocks: VecDeque::new(),
+        }
     }
 
     fn apply(&mut self, change: Change) {
-        if let Some((from, to)) = change.moved
-            && self.last == from
-        {
-            self.shift(from.since(to));
-        }
-        if let Some(at) = change.dropped {
-            self.drop_up_to(at);
+        self.timeline.set(change.last);
+        // A forged change may drop too few entries, but ticks must not wrap around.
+        let forged = !self.is_empty() && self.age(self.start.tick) >= TOO_OLD;
+        if forged || change.dropped.is_some() {
+            self.drop_from_age(change.dropped.unwrap_or(TOO_OLD).min(TOO_OLD));
         }
         if let Some(newest) = change.newest {
             self.end_with(newest);
         }
-        (self.last, self.entered, self.until) = (change.last, change.entered, change.until);
+        (self.entered, self.reset) = (change.entered, change.reset);
+        self.tidy();
     }
 
     fn encode_change(change: &Change, out: &mut Vec<u8>) {
-        // Most changes are charges: their entry is made at the last instant, which is then written once.
+        // Most changes are charges.
         let charged =
-            change.entered == change.last && change.newest.is_some_and(|newest| newest.at == change.last);
+            change.entered == Span::ZERO && change.newest.is_some_and(|newest| newest.age == Span::ZERO);
         let part = |present: bool, bit: u8| if present { bit } else { 0 };
         out.push(
-            part(change.moved.is_some(), MOVED)
-                | part(change.dropped.is_some(), DROPPED)
+            part(change.dropped.is_some(), DROPPED)
                 | part(change.newest.is_some(), NEWEST)
                 | part(charged, CHARGED),
         );
-        put_words(out, [change.last, change.until].map(Time::as_micros));
+        put_words(out, [change.last.as_micros(), change.reset.as_micros()]);
         if !charged {
             put(out, change.entered.as_micros());
         }
-        if let Some((from, to)) = change.moved {
-            put(out, from.as_micros());
-            put(out, to.as_micros());
-        }
-        if let Some(at) = change.dropped {
-            put(out, at.as_micros());
+        if let Some(age) = change.dropped {
+            put(out, age.as_micros());
         }
         if let Some(newest) = change.newest {
             if !charged {
-                put(out, newest.at.as_micros());
+                put(out, newest.age.as_micros());
             }
             put(out, newest.weight);
         }
     }
 
     fn decode_change(reader: &mut Reader<'_>) -> Option<Change> {
-        let parts = reader.byte().filter(|parts| *parts < 16)?;
+        let parts = reader.byte().filter(|parts| *parts < 8)?;
         let has = |part| parts & part != 0;
         if has(CHARGED) && !has(NEWEST) {
             return None;
         }
-        let (last, until) = (reader.instant()?, reader.horizon()?);
-        let entered = if has(CHARGED) { last } else { reader.instant()? };
-        let mut change = Change { last, entered, until, ..Change::default() };
-        if has(MOVED) {
-            // A move must end at the change's own instant. Then the same change, applied again, does not move again.
-            let moved = (reader.instant()?, reader.instant()?);
-            change.moved = Some(Some(moved).filter(|(_, to)| *to == change.last)?);
-        }
+        let age = |reader: &mut Reader<'_>| reader.word().map(Span::from_micros);
+        let (last, reset) = (reader.instant()?, reader.span()?);
+        let entered = if has(CHARGED) { Span::ZERO } else { age(reader)? };
+        let mut change = Change { last, entered, reset, dropped: None, newest: None };
         if has(DROPPED) {
-            change.dropped = Some(reader.instant()?);
+            change.dropped = Some(age(reader)?);
         }
         if has(NEWEST) {
-            let at = if has(CHARGED) { last } else { reader.instant()? };
-            change.newest = Some(Entry { at, weight: reader.word_up_to(MAX_DEBT)? });
+            let age = if has(CHARGED) { Span::ZERO } else { age(reader)? };
+            let weight = reader.word_up_to(MAX_DEBT)?;
+            change.newest = Some(Entry { age, weight }).filter(|_| weight == 0 || age < TOO_OLD);
+            change.newest?;
         }
         Some(change)
     }
 
     fn encode(&self, out: &mut Vec<u8>) {
-        put_words(out, [self.last, self.entered, self.until].map(Time::as_micros));
-        put(out, self.entries(self.start()));
-        let mut before = Time::EPOCH;
-        for entry in self.iter() {
-            write(out, entry.at.since(before), entry.weight);
-            before = entry.at;
+        let last = self.last().as_micros();
+        put_words(out, [last, self.entered.as_micros(), self.reset.as_micros(), self.entries(self.start)]);
+        // The oldest entry is written with its age, each other one with the time since the entry before it.
+        let mut before = None;
+        for Entry { age, weight } in self.iter() {
+            write(out, before.map_or(age, |before: Span| before.minus(age)), weight);
+            before = Some(age);
         }
     }
 
     fn decode(reader: &mut Reader<'_>) -> Option<Log> {
-        let mut log = Log::default();
-        (log.last, log.entered, log.until) = (reader.instant()?, reader.instant()?, reader.horizon()?);
+        let mut log = Log::new(reader.instant()?);
+        log.entered = Span::from_micros(reader.word()?);
+        log.reset = reader.span()?;
         let mut room = MAX_DEBT;
         for _ in 0..reader.word()? {
-            let entry = read(reader, log.newest().unwrap_or_default())?;
-            let in_order = log.newest().is_none_or(|newest| newest < entry.at) && entry.at <= Time::LATEST;
-            room = room.checked_sub(entry.weight).filter(|_| in_order && entry.weight > 0)?;
-            log.end_with(entry);
+            let (written, weight) = read(reader)?;
+            let age = match log.newest() {
+                None => Some(written).filter(|age| *age < TOO_OLD),
+                Some(before) => Some(before.minus(written)).filter(|age| *age < before && written <= before),
+            };
+            room = room.checked_sub(weight).filter(|_| weight > 0)?;
+            log.append(Entry { age: age?, weight });
         }
         Some(log)
     }
@@ -237,13 +240,17 @@ impl State for Log {
     fn describe(&self, figure: &mut dyn FnMut(&'static str, Figure)) {
         figure("stored_entries", Figure::Count(self.entries(self.start())));
         figure("stored_cost", Figure::Count(self.weight(self.start())));
+        let instant = |age| Figure::At(self.last().minus(age));
         if let (Some(oldest), Some(newest)) = (self.iter().next(), self.newest()) {
-            figure("oldest_us", Figure::At(oldest.at));
-            figure("newest_us", Figure::At(newest));
+            figure("oldest_us", instant(oldest.age));
+            figure("newest_us", instant(newest));
         }
         // A gap starts at this instant, even if that entry was refunded.
-        if self.entered > Time::EPOCH {
-            figure("last_entry_us", Figure::At(self.entered));
+        if let Some(age) = self.entered() {
+            figure("last_entry_us", instant(age));
         }
     }
 }
+
+/// No window is longer, so entries of this age never count.
+const TOO_OLD: Span = Span::CENTURY;

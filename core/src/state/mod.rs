@@ -2,13 +2,15 @@
 
 pub mod codec;
 mod lease_change;
-mod lease_order;
+mod lease_table;
+mod lease_trees;
 mod leases;
 mod limit_set;
 pub(crate) mod log;
 pub(crate) mod log_change;
 mod set_change;
 pub(crate) mod sub_buckets;
+mod timeline;
 
 use alloc::vec::Vec;
 
@@ -24,7 +26,7 @@ use crate::time::{Span, Time};
 use codec::Reader;
 
 /// A state that a key can store.
-pub trait State: Sized {
+pub trait State: Clone {
     const KIND: Kind;
 
     /// A change of the state, which replicas repeat. Applying it twice has the same effect as applying it once. The
@@ -56,7 +58,7 @@ pub trait State: Sized {
         0
     }
 
-    /// The number of allocations that must be freed with the state.
+    /// The number of allocations that must be freed with the state, roughly.
     fn effort(&self) -> usize {
         1
     }

@@ -230,7 +230,7 @@ fn set_back_clock_grants_nothing<L: Limiter>(limiter: &L, state: &L::State, back
         assert_eq!(
             peek(limiter, state, back, cost),
             peek(limiter, &moved, back, cost),
-            "peeking moves a copy"
+            "a peek answers as the moved state would"
         );
     }
 }
