@@ -156,11 +156,7 @@ unsafe extern "C" fn copy(
     value: *const c_void,
 ) -> *mut c_void {
     // SAFETY: the server passes a value of this type.
-    unsafe {
-        on_value(value, null_mut(), |value| {
-            Value::decode(&value.encode()).map_or(null_mut(), Value::into_raw)
-        })
-    }
+    unsafe { on_value(value, null_mut(), |value| value.copy().into_raw()) }
 }
 
 unsafe extern "C" fn defrag(

@@ -134,6 +134,14 @@ impl Value {
         }, else None)
     }
 
+    /// Copies the value, except for the key's expiry.
+    pub(super) fn copy(&self) -> Value {
+        with_state!(self.kind(), S => {
+            let state = self.state::<S>().map_or_else(S::blank, S::clone);
+            Value::new(self.length(), state)
+        })
+    }
+
     /// Encodes the value for an RDB: kind, length of time, state. The expiry is not part of it.
     pub(super) fn encode(&self) -> Vec<u8> {
         let mut bytes = vec![self.kind() as u8];
