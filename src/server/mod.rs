@@ -5,6 +5,7 @@ mod buffer;
 mod call;
 mod clock;
 mod dice;
+mod discard;
 mod docs;
 #[cfg(feature = "fault-injection")]
 mod fault;

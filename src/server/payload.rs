@@ -20,6 +20,7 @@ use redis_module::raw::RedisModuleString;
 
 use super::api::api;
 use super::call::Call;
+use super::discard::discard;
 use super::open_key::OpenKey;
 use super::value::Value;
 
@@ -170,7 +171,7 @@ fn apply_to_lone<S: State>(key: &mut OpenKey<'_, '_>, length: Span, mut changes:
 fn apply_to_set(key: &mut OpenKey<'_, '_>, mut changes: Reader<'_>) {
     if let Some(set) = key.make_set() {
         while let Some(change) = LimitSet::decode_change(&mut changes) {
-            set.apply(change);
+            set.apply_and_take(change).into_iter().for_each(discard);
         }
         if set.limits().is_empty() {
             return key.delete();

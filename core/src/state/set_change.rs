@@ -38,6 +38,30 @@ fn apply<S: State>(state: &mut S, change: &[u8]) {
     }
 }
 
+impl LimitSet {
+    /// Applies a change, and returns the limit that it removes. To free a limit of a million leases takes long.
+    pub fn apply_and_take(&mut self, change: Change<'_>) -> Option<StoredLimit> {
+        match change {
+            Change::Limit { name, change } => {
+                if self.place(name).is_err() {
+                    let blank = with_limit_state!(name.kind, S => S::blank().kept(), else return None);
+                    self.insert(StoredLimit { name, state: blank });
+                }
+                let place = self.place(name).ok();
+                if let Some(limit) = place.and_then(|place| self.limits.get_mut(place)) {
+                    with_kept!(&mut limit.state, state => apply(state.as_mut(), change));
+                }
+                None
+            }
+            Change::Renamed { from, to } => {
+                self.rename(from, to);
+                None
+            }
+            Change::Dropped { name } => self.remove(name),
+        }
+    }
+}
+
 impl State for LimitSet {
     const KIND: Kind = Kind::LimitSet;
     type Change<'a> = Change<'a>;
@@ -53,20 +77,7 @@ impl State for LimitSet {
     }
 
     fn apply(&mut self, change: Change<'_>) {
-        match change {
-            Change::Limit { name, change } => {
-                if self.place(name).is_err() {
-                    let blank = with_limit_state!(name.kind, S => S::blank().kept(), else return);
-                    self.insert(StoredLimit { name, state: blank });
-                }
-                let place = self.place(name).ok();
-                if let Some(limit) = place.and_then(|place| self.limits.get_mut(place)) {
-                    with_kept!(&mut limit.state, state => apply(state.as_mut(), change));
-                }
-            }
-            Change::Renamed { from, to } => self.rename(from, to),
-            Change::Dropped { name } => _ = self.remove(name),
-        }
+        drop(self.apply_and_take(change));
     }
 
     fn encode_change(change: &Change<'_>, out: &mut Vec<u8>) {

@@ -11,6 +11,7 @@ use ratelimit_language::Error;
 
 use super::{Form, Key};
 use crate::server::call::Call;
+use crate::server::discard::discard;
 use crate::server::payload;
 
 impl Key<'_, '_> {
@@ -117,7 +118,7 @@ impl Key<'_, '_> {
         for name in faded {
             let change = SetChange::Dropped { name };
             LimitSet::encode_change(&change, &mut self.payload);
-            set.apply(change);
+            set.apply_and_take(change).into_iter().for_each(discard);
         }
         Ok(())
     }
