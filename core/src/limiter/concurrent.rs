@@ -85,8 +85,8 @@ impl Limiter for Concurrent<'_> {
         leases.ends(excess, now).map_or(Verdict::NEVER, Verdict::refuse)
     }
 
-    fn charge<'a>(&'a self, leases: &'a Leases, now: Time, cost: u64) -> LeaseChange<'a> {
-        let cost = leases.held(self.id, now).map_or(cost, |held| held.cost);
+    /// A lease that is held keeps its cost.
+    fn charge<'a>(&'a self, _: &'a Leases, now: Time, cost: u64) -> LeaseChange<'a> {
         LeaseChange { last: now, released: None, held: Some((self.id, now.plus(self.ttl.span()), cost)) }
     }
 

@@ -22,7 +22,7 @@ pub struct Change<'a> {
     pub last: Time,
     /// The lease of this id is removed.
     pub released: Option<&'a [u8]>,
-    /// The lease of this id gets this deadline and this cost. A lease that is not in the table is added.
+    /// The lease of this id gets this deadline. If it was not held, it also gets this cost.
     pub held: Option<(&'a [u8], Time, u64)>,
 }
 

@@ -1,27 +1,28 @@
 //! Leases in dense slots, found through two search trees.
 //!
-//! One tree is ordered by deadline, the other by id; `lease_trees.rs` has their operations. A table of few leases has no
-//! trees: reading all slots is then faster.
+//! One tree is ordered by deadline, the other by the hash of the id; `lease_trees.rs` has their operations. A table of few
+//! leases has no trees: reading all slots is then faster.
 //!
 //! Slots are grouped into small blocks, so a table never moves as a whole when it grows. The last lease moves into the
 //! slot of a lease that is removed. So a table has no more blocks than its leases need.
 //!
 //! ```text
-//! blocks      [ a:9 c:4 x:7 k:2 ] [ b:8 ]        id and deadline; blocks of four for this example
+//! blocks      [ a:9 c:4 x:7 k:2 ] [ b:8 ]       id and deadline; blocks of four for this example
 //! by deadline k c x b a
-//! by id       a b c k x
-//! remove c    [ a:9 b:8 x:7 k:2 ]                b moves into the slot of c
+//! by id       x a k b c                         in the order of hashes
+//! remove c    [ a:9 b:8 x:7 k:2 ]               b moves into the slot of c
 //! ```
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::cmp::Ordering;
+use core::mem::replace;
 
-use super::lease_trees::{ByDeadline, ById, LEAF, Links, NONE, Roots, Tree};
+use super::lease_trees::{ByDeadline, ById, Key, LEAF, Links, NONE, Roots, Tree};
 use super::timeline::Tick;
 
 /// The most leases without trees.
-pub(super) const FEW: usize = 16;
+const FEW: usize = 64;
 
 /// The leases of a block. It bounds the memory that a table has to spare.
 const BLOCK: usize = 32;
@@ -35,6 +36,8 @@ pub(super) struct Lease {
     micros: u64,
     /// The cost of this lease and of all below it in the tree by deadline.
     pub(super) total: u64,
+    /// Of the id. Leases are found by it first, so ids are seldom compared.
+    pub(super) hash: u64,
     pub(super) id: Box<[u8]>,
     pub(super) by_deadline: Links,
     pub(super) by_id: Links,
@@ -44,11 +47,19 @@ impl Lease {
     pub(super) fn new(id: &[u8], deadline: Tick, cost: u32) -> Lease {
         let Tick { era, micros } = deadline;
         let total = u64::from(cost);
-        Lease { era, cost, micros, total, id: Box::from(id), by_deadline: LEAF, by_id: LEAF }
+        Lease { era, cost, micros, total, hash: hash(id), id: Box::from(id), by_deadline: LEAF, by_id: LEAF }
+    }
+
+    fn is_of(&self, hash: u64, id: &[u8]) -> bool {
+        self.hash == hash && self.id.as_ref() == id
     }
 
     pub(super) fn deadline(&self) -> Tick {
         Tick { era: self.era, micros: self.micros }
+    }
+
+    pub(super) fn key(&self) -> Key<'_> {
+        Key { deadline: self.deadline(), hash: self.hash, id: &self.id }
     }
 }
 
@@ -59,6 +70,12 @@ pub(super) struct Table {
     blocks: Vec<Vec<Lease>>,
     /// The bytes that are allocated for ids.
     id_bytes: usize,
+    /// The cost of all leases.
+    cost: u64,
+    /// No lease expires before this tick.
+    soonest: Tick,
+    /// The latest deadline of all leases.
+    latest: Tick,
     /// `None` if there are few leases.
     pub(super) roots: Option<Roots>,
 }
@@ -82,14 +99,21 @@ impl Table {
 
     /// The slot of the lease of this id.
     pub(super) fn find(&self, id: &[u8]) -> Option<u32> {
+        self.find_hashed(hash(id), id)
+    }
+
+    fn find_hashed(&self, hash: u64, id: &[u8]) -> Option<u32> {
         match self.roots {
-            Some(Roots { by_id, .. }) => self.find_below(by_id, id),
-            None => self.position(|lease| lease.id.as_ref() == id),
+            Some(Roots { by_id, .. }) => self.find_below(by_id, hash, id),
+            None => self.position(|lease| lease.is_of(hash, id)),
         }
     }
 
     /// The number and the cost of the leases that are held at `now`.
     pub(super) fn held(&self, now: Tick) -> (u64, u64) {
+        if now < self.soonest {
+            return (self.len() as u64, self.cost);
+        }
         if let Some(Roots { by_deadline, .. }) = self.roots {
             return self.held_below(by_deadline, now);
         }
@@ -98,38 +122,54 @@ impl Table {
     }
 
     /// The deadline by which leases of this cost will have expired, of those held at `now`; `None` if all cost less.
-    pub(super) fn ends(&self, cost: u64, now: Tick) -> Option<Tick> {
+    pub(super) fn ends(&self, mut cost: u64, now: Tick) -> Option<Tick> {
         if let Some(Roots { by_deadline, .. }) = self.roots {
             return self.ends_below(by_deadline, cost, now);
         }
-        let mut left = cost;
-        let in_order = self.in_order();
-        let mut held = in_order.iter().filter(|lease| lease.deadline() > now);
-        let last = held.find(|lease| {
-            left = left.saturating_sub(lease.cost.into());
-            left == 0
+        // Most callers wait for the lease that expires first.
+        let held = || self.iter().filter(|lease| lease.deadline() > now);
+        let first = held().min_by_key(|lease| lease.deadline())?;
+        if cost <= u64::from(first.cost) {
+            return Some(first.deadline());
+        }
+        let mut in_order: Vec<_> = held().map(|lease| (lease.deadline(), lease.cost)).collect();
+        in_order.sort_unstable();
+        let last = in_order.into_iter().find(|(_, freed)| {
+            cost = cost.saturating_sub(u64::from(*freed));
+            cost == 0
         });
-        last.map(|lease| lease.deadline())
+        last.map(|(deadline, _)| deadline)
     }
 
-    /// The latest deadline.
-    pub(super) fn latest(&self) -> Option<Tick> {
-        match self.roots {
-            Some(Roots { by_deadline, .. }) => self.last_below(by_deadline).map(Lease::deadline),
-            None => self.iter().map(Lease::deadline).max(),
+    /// The latest deadline; the first tick if there are no leases.
+    pub(super) fn latest(&self) -> Tick {
+        self.latest
+    }
+
+    /// Removes up to `most` leases that have expired at `now`.
+    pub(super) fn remove_expired(&mut self, now: Tick, most: usize) {
+        if now < self.soonest {
+            return;
         }
-    }
-
-    /// The slot of a lease that has expired at `now`.
-    pub(super) fn expired(&self, now: Tick) -> Option<u32> {
-        let expired = |lease: &Lease| lease.deadline() <= now;
-        match self.roots {
-            Some(Roots { by_deadline, .. }) => {
-                let first = self.first_below(by_deadline);
-                self.get(first).is_some_and(expired).then_some(first)
+        for _ in 0..most {
+            match self.soonest() {
+                Some((slot, deadline)) if deadline <= now => self.remove(slot),
+                _ => break,
             }
-            None => self.position(expired),
         }
+        if let Some((_, deadline)) = self.soonest() {
+            self.soonest = deadline;
+        }
+    }
+
+    /// The slot of a lease that expires first, and its deadline.
+    fn soonest(&self) -> Option<(u32, Tick)> {
+        if let Some(Roots { by_deadline, .. }) = self.roots {
+            let slot = self.first_below(by_deadline);
+            return Some((slot, self.get(slot)?.deadline()));
+        }
+        let (slot, lease) = self.iter().enumerate().min_by_key(|(_, lease)| lease.deadline())?;
+        Some((u32::try_from(slot).ok()?, lease.deadline()))
     }
 
     /// All leases in the order of their deadlines, and of their ids if deadlines are equal.
@@ -139,33 +179,63 @@ impl Table {
             self.collect_below(by_deadline, &mut leases);
         } else {
             leases.extend(self.iter());
-            leases.sort_unstable_by(|a, b| ByDeadline::order(a, b));
+            leases.sort_unstable_by(|a, b| ByDeadline::order(a.key(), b.key()));
         }
         leases
     }
 
-    /// Gives a lease this deadline and cost. A lease that is not in the table is added.
-    pub(super) fn hold(&mut self, id: &[u8], deadline: Tick, cost: u32) {
-        let Some(slot) = self.find(id) else {
-            let slot = self.push(Lease::new(id, deadline, cost));
-            self.link::<ByDeadline>(slot);
-            self.link::<ById>(slot);
-            if self.roots.is_none() && self.len() > FEW {
-                self.grow_trees();
-            }
-            return;
+    /// Gives a lease this deadline. A lease that is not held at `now` also gets this cost. A lease that is not in the
+    /// table is added.
+    pub(super) fn hold(&mut self, id: &[u8], deadline: Tick, cost: u32, now: Tick) {
+        let key = Key { deadline, hash: hash(id), id };
+        let Some(slot) = self.find_hashed(key.hash, id) else {
+            return self.add(key, cost);
         };
         self.unlink::<ByDeadline>(slot);
+        let mut before = deadline;
         if let Some(lease) = self.get_mut(slot) {
-            (lease.era, lease.micros, lease.cost) = (deadline.era, deadline.micros, cost);
+            before = lease.deadline();
+            (lease.era, lease.micros) = (deadline.era, deadline.micros);
+            let new = if before > now { lease.cost } else { cost };
+            let old = replace(&mut lease.cost, new);
+            self.cost = self.cost - u64::from(old) + u64::from(new);
         }
         self.link::<ByDeadline>(slot);
+        self.soonest = self.soonest.min(deadline);
+        self.set_latest(before, deadline);
+    }
+
+    fn add(&mut self, key: Key<'_>, cost: u32) {
+        let slot = self.push(Lease::new(key.id, key.deadline, cost));
+        self.link::<ByDeadline>(slot);
+        self.link::<ById>(slot);
+        if self.roots.is_none() && self.len() > FEW {
+            self.grow_trees();
+        }
+    }
+
+    /// Updates the latest deadline after a lease's deadline changed.
+    fn set_latest(&mut self, before: Tick, after: Tick) {
+        if after >= self.latest {
+            self.latest = after;
+        } else if before == self.latest {
+            let latest = match self.roots {
+                Some(Roots { by_deadline, .. }) => {
+                    self.get(self.last_below(by_deadline)).map(Lease::deadline)
+                }
+                None => self.iter().map(Lease::deadline).max(),
+            };
+            self.latest = latest.unwrap_or_default();
+        }
     }
 
     /// Adds a lease to the slots, but not to the trees.
     pub(super) fn push(&mut self, lease: Lease) -> u32 {
         let slot = self.len();
         self.id_bytes += size_class(lease.id.len());
+        self.cost += u64::from(lease.cost);
+        self.soonest = if slot == 0 { lease.deadline() } else { self.soonest.min(lease.deadline()) };
+        self.latest = self.latest.max(lease.deadline());
         if slot.is_multiple_of(BLOCK) {
             if self.blocks.is_empty() {
                 self.blocks.reserve_exact(1);
@@ -175,7 +245,8 @@ impl Table {
         if let Some(block) = self.blocks.last_mut() {
             if block.len() == block.capacity() {
                 // Most tables hold one or two leases.
-                block.reserve_exact(block.len().clamp(1, BLOCK - block.len()));
+                let least = if slot < BLOCK { 1 } else { BLOCK / 4 };
+                block.reserve_exact(block.len().max(least).min(BLOCK - block.len()));
             }
             block.push(lease);
         }
@@ -205,10 +276,14 @@ impl Table {
         }
         let moved = self.blocks.last_mut().and_then(Vec::pop);
         let removed = match self.get_mut(slot) {
-            Some(lease) => moved.map(|moved| core::mem::replace(lease, moved)),
+            Some(lease) => moved.map(|moved| replace(lease, moved)),
             None => moved,
         };
-        self.id_bytes -= removed.map_or(0, |lease| size_class(lease.id.len()));
+        if let Some(lease) = removed {
+            self.id_bytes -= size_class(lease.id.len());
+            self.cost -= u64::from(lease.cost);
+            self.set_latest(lease.deadline(), Tick::default());
+        }
         self.shrink();
         // Trees are made at `FEW` leases. This bound is far lower, so that they are not made and removed in turns.
         if self.len() < FEW / 4 {
@@ -220,7 +295,7 @@ impl Table {
     fn shrink(&mut self) {
         match self.blocks.last_mut() {
             Some(last) if last.is_empty() => _ = self.blocks.pop(),
-            Some(last) if last.capacity() > 4 * last.len() => last.shrink_to(2 * last.len()),
+            Some(last) if last.capacity() > (4 * last.len()).max(BLOCK / 4) => last.shrink_to(2 * last.len()),
             _ => {}
         }
         if self.blocks.capacity() > 4 * self.blocks.len() {
@@ -247,7 +322,7 @@ impl Table {
     /// Compares the leases in two slots in the order of a tree.
     pub(super) fn compare<T: Tree>(&self, a: u32, b: u32) -> Ordering {
         match (self.get(a), self.get(b)) {
-            (Some(a), Some(b)) => T::order(a, b),
+            (Some(a), Some(b)) => T::order(a.key(), b.key()),
             (a, b) => a.is_some().cmp(&b.is_some()),
         }
     }
@@ -260,12 +335,27 @@ impl Table {
         );
         assert!(self.blocks.last().is_none_or(|last| !last.is_empty()));
         let ids: usize = self.iter().map(|lease| size_class(lease.id.len())).sum();
-        assert_eq!(self.id_bytes, ids);
+        let cost: u64 = self.iter().map(|lease| u64::from(lease.cost)).sum();
+        assert_eq!((self.id_bytes, self.cost), (ids, cost));
+        assert!(self.iter().all(|lease| lease.deadline() >= self.soonest));
+        assert_eq!(self.latest, self.iter().map(Lease::deadline).max().unwrap_or_default());
         let in_order = self.in_order();
         assert_eq!(in_order.len(), self.len());
-        assert!(in_order.is_sorted_by(|a, b| ByDeadline::order(a, b) == Ordering::Less));
+        let order = |a: &Lease, b: &Lease| ByDeadline::order(a.key(), b.key());
+        assert!(in_order.is_sorted_by(|a, b| order(a, b) == Ordering::Less));
         self.audit_trees();
     }
+}
+
+/// A hash that differs for most ids. Ids of equal hashes only take longer to find, so it needs no secret.
+fn hash(id: &[u8]) -> u64 {
+    let (words, rest) = id.as_chunks::<8>();
+    let rest = rest.iter().fold(id.len() as u64, |word, byte| word << 8 | u64::from(*byte));
+    let words = words.iter().map(|word| u64::from_le_bytes(*word));
+    words.chain([rest]).fold(0, |hash: u64, word| {
+        let mixed = (hash ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        mixed ^ mixed >> 32
+    })
 }
 
 /// The bytes that jemalloc allocates for this many: the next of its sizes, which has four per doubling.

@@ -19,6 +19,9 @@ const BALANCE: u64 = 3;
 /// A single rotation balances a tree if the inner grandchild is less than this many times as heavy as the outer one.
 const SINGLE: u64 = 2;
 
+/// More than the leases on any path from a root. 2^32 leases are at most 78 levels.
+const DEPTH: usize = 80;
+
 /// No slot: an empty tree.
 pub(super) const NONE: u32 = u32::MAX;
 
@@ -40,13 +43,22 @@ pub(super) struct Roots {
     pub(super) by_id: u32,
 }
 
+/// What the orders of the trees depend on.
+#[derive(Clone, Copy)]
+pub(super) struct Key<'a> {
+    pub(super) deadline: Tick,
+    /// Of the id.
+    pub(super) hash: u64,
+    pub(super) id: &'a [u8],
+}
+
 /// One of the trees.
 pub(super) trait Tree {
     /// Whether [`Lease::total`] is the sum over this tree.
     const TOTALS: bool;
 
     /// The tree's order of leases.
-    fn order(a: &Lease, b: &Lease) -> Ordering;
+    fn order(a: Key<'_>, b: Key<'_>) -> Ordering;
     fn links(lease: &Lease) -> Links;
     fn links_mut(lease: &mut Lease) -> &mut Links;
     fn root(roots: &mut Roots) -> &mut u32;
@@ -55,14 +67,14 @@ pub(super) trait Tree {
 /// The tree in the order of deadlines, and of ids if deadlines are equal.
 pub(super) struct ByDeadline;
 
-/// The tree in the order of ids.
+/// The tree in the order of the hashes of ids, and of ids if hashes are equal.
 pub(super) struct ById;
 
 impl Tree for ByDeadline {
     const TOTALS: bool = true;
 
-    fn order(a: &Lease, b: &Lease) -> Ordering {
-        a.deadline().cmp(&b.deadline()).then_with(|| ById::order(a, b))
+    fn order(a: Key<'_>, b: Key<'_>) -> Ordering {
+        (a.deadline, a.id).cmp(&(b.deadline, b.id))
     }
 
     fn links(lease: &Lease) -> Links {
@@ -81,8 +93,8 @@ impl Tree for ByDeadline {
 impl Tree for ById {
     const TOTALS: bool = false;
 
-    fn order(a: &Lease, b: &Lease) -> Ordering {
-        a.id.cmp(&b.id)
+    fn order(a: Key<'_>, b: Key<'_>) -> Ordering {
+        (a.hash, a.id).cmp(&(b.hash, b.id))
     }
 
     fn links(lease: &Lease) -> Links {
@@ -98,12 +110,27 @@ impl Tree for ById {
     }
 }
 
+/// A path from a root.
+struct Path {
+    above: [u32; DEPTH],
+    depth: usize,
+    /// Whether it goes on to the left of its last lease.
+    left: bool,
+}
+
+impl Path {
+    /// The leases from the root to the parent of the path's end.
+    fn above(&self) -> &[u32] {
+        self.above.get(..self.depth).unwrap_or(&[])
+    }
+}
+
 /// Searches. Each starts at the root of a tree.
 impl Table {
-    pub(super) fn find_below(&self, mut slot: u32, id: &[u8]) -> Option<u32> {
+    pub(super) fn find_below(&self, mut slot: u32, hash: u64, id: &[u8]) -> Option<u32> {
         loop {
             let lease = self.get(slot)?;
-            slot = match id.cmp(&lease.id) {
+            slot = match (hash, id).cmp(&(lease.hash, &lease.id)) {
                 Ordering::Less => lease.by_id.left,
                 Ordering::Equal => return Some(slot),
                 Ordering::Greater => lease.by_id.right,
@@ -149,17 +176,24 @@ impl Table {
     }
 
     /// The slot of the lease that expires first.
-    pub(super) fn first_below(&self, slot: u32) -> u32 {
-        match self.get(slot).map(|lease| lease.by_deadline.left) {
-            None | Some(NONE) => slot,
-            Some(left) => self.first_below(left),
-        }
+    pub(super) fn first_below(&self, root: u32) -> u32 {
+        self.end_below(root, |links| links.left)
     }
 
-    /// The lease that expires last.
-    pub(super) fn last_below(&self, slot: u32) -> Option<&Lease> {
-        let lease = self.get(slot)?;
-        self.last_below(lease.by_deadline.right).or(Some(lease))
+    /// The slot of the lease that expires last.
+    pub(super) fn last_below(&self, root: u32) -> u32 {
+        self.end_below(root, |links| links.right)
+    }
+
+    fn end_below(&self, root: u32, next: impl Fn(Links) -> u32) -> u32 {
+        let mut slot = root;
+        while let Some(lease) = self.get(slot) {
+            match next(lease.by_deadline) {
+                NONE => break,
+                below => slot = below,
+            }
+        }
+        slot
     }
 
     /// Collects all leases in the order of the tree by deadline.
@@ -207,18 +241,83 @@ impl Table {
 
     /// Adds a slot to a tree.
     pub(super) fn link<T: Tree>(&mut self, slot: u32) {
-        if let Some(mut roots) = self.roots {
-            self.set::<T>(slot, NONE, NONE);
-            *T::root(&mut roots) = self.insert::<T>(*T::root(&mut roots), slot);
-            self.roots = Some(roots);
+        let Some((mut roots, lease)) = self.roots.zip(self.get(slot)) else { return };
+        let cost = u64::from(lease.cost);
+        let path = self.path::<T>(roots, lease.key());
+        self.set::<T>(slot, NONE, NONE);
+        let parent = path.above().last().and_then(|parent| self.get_mut(*parent)).map(T::links_mut);
+        if let Some(links) = parent {
+            *(if path.left { &mut links.left } else { &mut links.right }) = slot;
         }
+        *T::root(&mut roots) = self.ascend::<T>(path.above(), slot, 1, |total| total.wrapping_add(cost));
+        self.roots = Some(roots);
     }
 
     /// Takes a slot out of a tree.
     pub(super) fn unlink<T: Tree>(&mut self, slot: u32) {
-        if let Some(mut roots) = self.roots {
-            *T::root(&mut roots) = self.take::<T>(*T::root(&mut roots), slot);
-            self.roots = Some(roots);
+        let Some((mut roots, lease)) = self.roots.zip(self.get(slot)) else { return };
+        let (Links { left, right, .. }, cost) = (T::links(lease), u64::from(lease.cost));
+        let path = self.path::<T>(roots, lease.key());
+        let rest = self.join::<T>(left, right);
+        if let Some(parent) = path.above().last() {
+            self.replace_child::<T>(*parent, slot, rest);
+        }
+        let less_one = u32::MAX;
+        *T::root(&mut roots) =
+            self.ascend::<T>(path.above(), rest, less_one, |total| total.wrapping_sub(cost));
+        self.roots = Some(roots);
+    }
+
+    /// The path to a key: to the lease that has it, or to where it would be.
+    fn path<T: Tree>(&self, mut roots: Roots, key: Key<'_>) -> Path {
+        let mut path = Path { above: [NONE; DEPTH], depth: 0, left: false };
+        let mut at = *T::root(&mut roots);
+        while let Some((step, lease)) = path.above.get_mut(path.depth).zip(self.get(at)) {
+            let order = T::order(key, lease.key());
+            if order == Ordering::Equal {
+                break;
+            }
+            *step = at;
+            path.depth += 1;
+            path.left = order == Ordering::Less;
+            let links = T::links(lease);
+            at = if path.left { links.left } else { links.right };
+        }
+        path
+    }
+
+    /// Updates the leases of a path, below which `child` was added or removed, and rotates where one side became too
+    /// heavy. Returns the new root.
+    fn ascend<T: Tree>(&mut self, above: &[u32], child: u32, change: u32, total: impl Fn(u64) -> u64) -> u32 {
+        let (mut old, mut new) = (child, child);
+        let mut side = self.size::<T>(child);
+        for at in above.iter().rev() {
+            let Some(lease) = self.get_mut(*at) else { continue };
+            if T::TOTALS {
+                lease.total = total(lease.total);
+            }
+            let links = T::links_mut(lease);
+            links.size = links.size.wrapping_add(change);
+            if old != new {
+                *(if links.left == old { &mut links.left } else { &mut links.right }) = new;
+            }
+            let Links { left, right, size } = *links;
+            let size = u64::from(size);
+            // The weights of both sides: one more than their sizes.
+            let (one, other) = (side + 1, size - side);
+            (old, new) = (*at, *at);
+            if one > BALANCE * other || other > BALANCE * one {
+                new = self.balance::<T>(*at, left, right);
+            }
+            side = size;
+        }
+        new
+    }
+
+    /// Makes a tree refer to another child.
+    fn replace_child<T: Tree>(&mut self, parent: u32, old: u32, new: u32) {
+        if let Some(links) = self.get_mut(parent).map(T::links_mut) {
+            *(if links.left == old { &mut links.left } else { &mut links.right }) = new;
         }
     }
 
@@ -237,46 +336,14 @@ impl Table {
         let mut slot = root;
         while let Some(lease) = self.get(slot) {
             let Links { left, right, .. } = T::links(lease);
-            let less = self.compare::<T>(from, slot) == Ordering::Less;
-            let next = if less { left } else { right };
+            let next = if self.compare::<T>(from, slot) == Ordering::Less { left } else { right };
             if next == from {
-                if let Some(links) = self.get_mut(slot).map(T::links_mut) {
-                    *(if less { &mut links.left } else { &mut links.right }) = to;
-                }
+                self.replace_child::<T>(slot, from, to);
                 break;
             }
             slot = next;
         }
         root
-    }
-
-    fn insert<T: Tree>(&mut self, root: u32, slot: u32) -> u32 {
-        let Some(Links { left, right, .. }) = self.get(root).map(T::links) else {
-            return slot;
-        };
-        if self.compare::<T>(slot, root) == Ordering::Less {
-            let left = self.insert::<T>(left, slot);
-            self.balance::<T>(root, left, right)
-        } else {
-            let right = self.insert::<T>(right, slot);
-            self.balance::<T>(root, left, right)
-        }
-    }
-
-    fn take<T: Tree>(&mut self, root: u32, slot: u32) -> u32 {
-        let Some(Links { left, right, .. }) = self.get(root).map(T::links) else {
-            return NONE;
-        };
-        if root == slot {
-            return self.join::<T>(left, right);
-        }
-        if self.compare::<T>(slot, root) == Ordering::Less {
-            let left = self.take::<T>(left, slot);
-            self.balance::<T>(root, left, right)
-        } else {
-            let right = self.take::<T>(right, slot);
-            self.balance::<T>(root, left, right)
-        }
     }
 
     /// Makes one tree of two that were siblings.

@@ -9,7 +9,7 @@ use super::timeline::Timeline;
 use crate::time::{Span, Time};
 
 /// The most expired leases that one change frees. A change adds at most one, so later changes free the rest.
-const FREED: usize = 16;
+const FREED: usize = 4;
 
 /// A table of leases.
 #[derive(Clone, Default, Debug)]
@@ -49,13 +49,13 @@ impl Leases {
     /// The time from `now` until the last lease expires.
     pub fn reset(&self, now: Time) -> Span {
         let now = self.timeline.tick_at(now);
-        self.table.latest().filter(|latest| *latest > now).map_or(Span::ZERO, |latest| latest.since(now))
+        let latest = self.table.latest();
+        if latest > now { latest.since(now) } else { Span::ZERO }
     }
 
-    /// Gives a lease this deadline, which is after the last charge, and this cost. A lease that is not in the table is
-    /// added.
+    /// Gives a lease this deadline, which is after the last charge. A lease that was not held also gets this cost.
     pub(super) fn hold(&mut self, id: &[u8], deadline: Time, cost: u32) {
-        self.table.hold(id, self.timeline.tick_at(deadline), cost);
+        self.table.hold(id, self.timeline.tick_at(deadline), cost, self.timeline.tick);
     }
 
     /// Removes the lease of this id.
@@ -67,12 +67,7 @@ impl Leases {
 
     /// Frees a few expired leases.
     pub(super) fn tidy(&mut self) {
-        for _ in 0..FREED {
-            match self.table.expired(self.timeline.tick) {
-                Some(slot) => self.table.remove(slot),
-                None => break,
-            }
-        }
+        self.table.remove_expired(self.timeline.tick, FREED);
     }
 }
 
@@ -132,6 +127,7 @@ mod tests {
                     }
                     _ => {
                         hold(&mut leases, id, last + wait, cost);
+                        let cost = plain.get(&id).map_or(cost, |(_, cost)| *cost);
                         plain.insert(id, (last + wait, cost));
                     }
                 }
