@@ -1,9 +1,9 @@
 //! `RL.RELEASE key id [AT at]`, `RL.RENEW key ttl id [AT at]`, `RL.MULTIRELEASE numkeys key ... id [AT at]`: end or
 //! extend a lease that is held.
 
+use ratelimit_core::Time;
 use ratelimit_core::lease::{Action, act};
 use ratelimit_core::state::Leases;
-use ratelimit_core::{Span, Time};
 use ratelimit_language::{Error, lease_id};
 
 use super::multi::{FIRST, keys};
@@ -85,11 +85,7 @@ fn change(
     let mut held = 0;
     for key in &mut *keys {
         let acted = act(key, action, id, at)?;
-        if acted.held && acted.reset == Span::ZERO && key.set_is_reset(at) {
-            key.delete();
-        } else {
-            key.commit(clock, acted.now, acted.reset);
-        }
+        key.settle(acted.held.then_some(at), clock, acted.now, acted.reset);
         held += u64::from(acted.held);
     }
     publish(call, keys);

@@ -4,7 +4,7 @@
 //! All limits are judged first. If all of them admit, all are charged; else none is. The changes of all keys are
 //! replicated in one command.
 
-use ratelimit_core::{Joint, MAX_PAIRS, Part, Span, Time};
+use ratelimit_core::{Joint, MAX_PAIRS, Part, Time};
 use ratelimit_language::{Error, Multi as Arguments, Purpose, multi};
 
 use crate::server::{Access, Call, Command, Counter, Key, KeyUse, Keys, Outcome, Reply, clock, publish};
@@ -134,11 +134,7 @@ where
 fn commit(call: &Call<'_>, joint: &Joint<'_, '_>, keys: &mut [Key<'_, '_>], clock: Time, at: Time) {
     for (place, key) in keys.iter_mut().enumerate() {
         let (latest, reset) = joint.reset(place);
-        if joint.refunded(place) && reset == Span::ZERO && key.set_is_reset(at) {
-            key.delete();
-        } else {
-            key.commit(clock, latest, reset);
-        }
+        key.settle(joint.refunded(place).then_some(at), clock, latest, reset);
     }
     publish(call, keys);
 }

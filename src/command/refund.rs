@@ -1,6 +1,6 @@
 //! `RL.REFUND key LIMITER <parameters> [COST cost] [AT at]`: gives a charged cost back to a limit.
 
-use ratelimit_core::{Answer, Ask, Limiter, Manner, Span, Time, Verdict, with_limiter};
+use ratelimit_core::{Answer, Ask, Limiter, Manner, Time, Verdict, with_limiter};
 use ratelimit_language::{Error, Request};
 
 use super::limit::peek;
@@ -42,11 +42,7 @@ fn refund<L: Limiter>(call: &Call<'_>, limiter: &L, cost: u64, at: Option<Time>)
     let mut ask = Ask::new(place, at, cost, Manner::Strict);
     let refunded = ask.refund(&mut key, limiter)?;
     let gauge = ask.gauge(&key, limiter);
-    if refunded && gauge.reset == Span::ZERO && key.set_is_reset(at) {
-        key.delete();
-    } else {
-        key.commit(clock, ask.now(), gauge.reset);
-    }
+    key.settle(refunded.then_some(at), clock, ask.now(), gauge.reset);
     key.publish();
     Ok(Answer { verdict: Verdict::ADMIT, gauge: gauge.delayed(ask.lag()) })
 }

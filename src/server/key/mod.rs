@@ -183,8 +183,19 @@ impl<'c, 'a> Key<'c, 'a> {
         }
     }
 
+    /// Ends the changes of a call that may have given something back. If it did, `given_back` is the caller's instant.
+    ///
+    /// A key that is fully reset at that instant is deleted. Any other key is committed.
+    pub fn settle(&mut self, given_back: Option<Time>, clock: Time, latest: Time, reset: Span) {
+        if reset == Span::ZERO && given_back.is_some_and(|at| self.set_is_reset(at)) {
+            self.delete();
+        } else {
+            self.commit(clock, latest, reset);
+        }
+    }
+
     /// Deletes the key. The payload then says only that the key is gone.
-    pub fn delete(&mut self) {
+    fn delete(&mut self) {
         self.open.delete();
         self.payload.clear();
         self.payload.extend(GONE);

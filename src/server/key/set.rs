@@ -50,7 +50,7 @@ impl Key<'_, '_> {
     }
 
     /// Returns whether all limits of a set are fully reset at `now`; true if the key holds no set.
-    pub fn set_is_reset(&self, now: Time) -> bool {
+    pub(super) fn set_is_reset(&self, now: Time) -> bool {
         self.open.set().is_none_or(|set| set.until() <= now)
     }
 
