@@ -153,13 +153,9 @@ impl<'p, 'a> Joint<'p, 'a> {
         )
     }
 
-    /// Computes the answers that the call would get. It changes nothing.
-    pub fn peek<K: Limits>(&mut self, keys: &[K]) {
-        for pair in &mut self.pairs {
-            if let Some(limits) = keys.get(pair.key) {
-                pair.peek(limits);
-            }
-        }
+    /// Computes the answers that the call would get on one of the keys. It changes nothing.
+    pub fn peek(&mut self, key: usize, limits: &impl Limits) {
+        self.pairs.iter_mut().filter(|pair| pair.key == key).for_each(|pair| pair.peek(limits));
     }
 
     /// Gives each limit its cost back.

@@ -1,14 +1,14 @@
-//! `RL.PANIC NOW | LOAD`: panics, or makes the next load of a value panic. Tests check with it that panics are caught.
+//! `RL.PANIC NOW | LOAD | RIVAL key | TWICE key`: faults, with which tests check that the server survives them.
 
 use ratelimit_language::Error;
 
-use crate::server::{Call, Command, Keys, Reply, arm_load};
+use crate::server::{Access, Call, Command, Key, Keys, Reply, arm_load, delete_on_events};
 
 pub struct Panic;
 
 impl Command for Panic {
     const NAME: &'static str = "PANIC";
-    const SYNTAX: &'static str = "when";
+    const SYNTAX: &'static str = "when [key]";
     const SUMMARY: &'static str = "Panics on purpose";
     const COMPLEXITY: &'static str = "O(1)";
     const FLAGS: &'static str = "readonly";
@@ -16,10 +16,18 @@ impl Command for Panic {
 
     #[allow(clippy::panic, reason = "the command panics on purpose")]
     fn run(call: &Call<'_>) -> Result<Reply, Error> {
-        if call.arguments(1).any(|word| word == b"LOAD") {
-            arm_load();
-            return Ok(Reply::Ok);
+        let words: Vec<&[u8]> = call.arguments(1).collect();
+        match words.as_slice() {
+            [b"LOAD"] => arm_load(),
+            // A module that deletes the key while another one is opened.
+            [b"RIVAL", victim] => delete_on_events(call, victim),
+            // Two references to one value.
+            [b"TWICE", _] => {
+                let _key = Key::open(call, 2, Access::Read)?;
+                Key::open(call, 2, Access::Read)?;
+            }
+            _ => panic!("on purpose"),
         }
-        panic!("on purpose");
+        Ok(Reply::Ok)
     }
 }

@@ -52,22 +52,26 @@ impl Command for MultiRelease {
     const KEYS: Keys = Keys::Counted(KeyUse::Delete);
 
     fn run(call: &Call<'_>) -> Result<Reply, Error> {
-        let count = keys(call)?;
+        let several = keys(call)?;
         let (id, at) =
-            call.parse(FIRST + count.., |arguments| Ok((lease_id(arguments)?, arguments.at()?)))?;
-        // All keys are opened before one changes, so a key of another kind is an error without effect.
-        let mut keys = (0..count).map(|key| open(call, FIRST + key)).collect::<Result<Vec<_>, _>>()?;
+            call.parse(FIRST + several.count().., |arguments| Ok((lease_id(arguments)?, arguments.at()?)))?;
+        let mut keys = several.open()?;
+        // All keys are checked before one changes, so a key of another kind is an error without effect.
+        keys.iter().try_for_each(check)?;
         change(call, &mut keys, Action::Release, id, at)
     }
 }
 
-/// Opens a key that may hold leases: alone, or in a set with other limits. A set may lack a lease table.
+/// Opens a key that may hold leases.
 fn open<'c, 'a>(call: &'c Call<'a>, place: usize) -> Result<Key<'c, 'a>, Error> {
     let key = Key::open(call, place, Access::Write)?;
-    if !key.is_set() {
-        key.lone::<Leases>()?;
-    }
+    check(&key)?;
     Ok(key)
+}
+
+/// Checks that a key may hold leases: alone, or in a set with other limits. A set may lack a lease table.
+fn check(key: &Key<'_, '_>) -> Result<(), Error> {
+    if key.is_set() { Ok(()) } else { key.lone::<Leases>().map(drop) }
 }
 
 /// Releases or renews the lease on each key, and replies the number of keys that held it.

@@ -4,10 +4,12 @@
 //! All limits are judged first. If all of them admit, all are charged; else none is. The changes of all keys are
 //! replicated in one command.
 
-use ratelimit_core::{Joint, MAX_PAIRS, Part, Time};
+use std::iter::empty;
+
+use ratelimit_core::{Joint, MAX_PAIRS, Time};
 use ratelimit_language::{Error, Multi as Arguments, Purpose, multi};
 
-use crate::server::{Access, Call, Command, Counter, Key, KeyUse, Keys, Outcome, Reply, clock, publish};
+use crate::server::{Call, Command, Counter, Key, KeyUse, Keys, Outcome, Reply, SeveralKeys, clock, publish};
 
 pub struct Multi;
 pub struct MultiPeek;
@@ -31,18 +33,23 @@ impl Command for Multi {
     const KEYS: Keys = Keys::Counted(KeyUse::Update);
 
     fn run(call: &Call<'_>) -> Result<Reply, Error> {
-        let (count, arguments) = parse(call, Purpose::Charge)?;
+        let (several, arguments) = parse(call, Purpose::Charge)?;
         let clock = clock();
         let at = arguments.at.unwrap_or(clock);
-        let mut joint = Joint::new(&arguments.parts, count, at, arguments.manner)?;
-        let mut keys = open(call, Access::Write, count, at, |key| joint.named(key))?;
+        let mut joint = Joint::new(&arguments.parts, several.count(), at, arguments.manner)?;
+        let mut keys = several.open()?;
+        for (place, key) in keys.iter_mut().enumerate() {
+            let named = joint.named(place);
+            let charged = named.clone().filter(|part| part.cost > 0).map(|part| part.name);
+            key.prepare(at, charged, |name| named.clone().any(|part| part.name == name))?;
+        }
         let admitted = joint.take(&mut keys)?;
         commit(call, &joint, &mut keys, clock, at);
         drop(keys);
         if arguments.parts.iter().any(|part| part.cost > 0) {
             let outcome = if admitted { Outcome::Admitted } else { Outcome::Refused };
             call.count(Counter::Multi, outcome);
-            for key in (0..count).filter(|key| joint.charges(*key)) {
+            for key in (0..several.count()).filter(|key| joint.charges(*key)) {
                 call.notify(FIRST + key, outcome);
             }
         }
@@ -59,11 +66,14 @@ impl Command for MultiPeek {
     const KEYS: Keys = Keys::Counted(KeyUse::Read);
 
     fn run(call: &Call<'_>) -> Result<Reply, Error> {
-        let (count, arguments) = parse(call, Purpose::Peek)?;
+        let (several, arguments) = parse(call, Purpose::Peek)?;
         let at = arguments.at.unwrap_or_else(clock);
-        let mut joint = Joint::new(&arguments.parts, count, at, arguments.manner)?;
-        let keys = open(call, Access::Read, count, at, |_| std::iter::empty())?;
-        joint.peek(&keys);
+        let mut joint = Joint::new(&arguments.parts, several.count(), at, arguments.manner)?;
+        for place in 0..several.count() {
+            let mut key = several.peek(place)?;
+            key.prepare(at, empty(), |_| false)?;
+            joint.peek(place, &key);
+        }
         Ok(reply(&joint))
     }
 }
@@ -77,57 +87,39 @@ impl Command for MultiRefund {
     const KEYS: Keys = Keys::Counted(KeyUse::Update);
 
     fn run(call: &Call<'_>) -> Result<Reply, Error> {
-        let (count, arguments) = parse(call, Purpose::Refund)?;
+        let (several, arguments) = parse(call, Purpose::Refund)?;
         let clock = clock();
         let at = arguments.at.unwrap_or(clock);
-        let mut joint = Joint::new(&arguments.parts, count, at, arguments.manner)?;
-        let mut keys = open(call, Access::Write, count, at, |_| std::iter::empty())?;
+        let mut joint = Joint::new(&arguments.parts, several.count(), at, arguments.manner)?;
+        let mut keys = several.open()?;
+        for key in &mut keys {
+            key.prepare(at, empty(), |_| false)?;
+        }
         joint.refund(&mut keys)?;
         commit(call, &joint, &mut keys, clock, at);
         Ok(reply(&joint))
     }
 }
 
-/// Parses the number of keys, and the arguments after the keys.
-fn parse<'a>(call: &Call<'a>, purpose: Purpose) -> Result<(usize, Arguments<'a>), Error> {
-    let count = keys(call)?;
+/// Parses the keys, and the arguments after them.
+fn parse<'c, 'a>(
+    call: &'c Call<'a>,
+    purpose: Purpose,
+) -> Result<(SeveralKeys<'c, 'a>, Arguments<'a>), Error> {
+    let keys = keys(call)?;
+    let count = keys.count();
     let arguments = call.parse(FIRST + count.., |arguments| multi(arguments, count as u64, purpose))?;
-    Ok((count, arguments))
+    Ok((keys, arguments))
 }
 
-/// Returns the number of keys, after two checks: all keys differ, and an argument follows the last one.
-pub(super) fn keys(call: &Call<'_>) -> Result<usize, Error> {
+/// Returns the keys, after two checks: all differ, and an argument follows the last one.
+pub(super) fn keys<'c, 'a>(call: &'c Call<'a>) -> Result<SeveralKeys<'c, 'a>, Error> {
     let count = call.parse(NUMBER..FIRST, |arguments| arguments.number("numkeys", 1, MAX_PAIRS as u64))?;
     let count = usize::try_from(count).unwrap_or(usize::MAX);
     if call.len() <= FIRST + count {
         return Err(Error::Arity);
     }
-    let names = || call.arguments(FIRST).take(count).enumerate();
-    if names().any(|(place, name)| names().take(place).any(|(_, other)| other == name)) {
-        return Err(Error::SameKeys);
-    }
-    Ok(count)
-}
-
-/// Opens the keys. `named` returns the limits that the call may charge on a key, and that it names there.
-fn open<'c, 'p, 'a: 'p, P>(
-    call: &'c Call<'a>,
-    access: Access,
-    count: usize,
-    at: Time,
-    named: impl Fn(usize) -> P,
-) -> Result<Vec<Key<'c, 'a>>, Error>
-where
-    P: Iterator<Item = &'p Part<'a>> + Clone,
-{
-    let open = |key| {
-        let parts = named(key);
-        let charged = parts.clone().filter(|part| part.cost > 0).map(|part| part.name);
-        let mut opened = Key::open(call, FIRST + key, access)?;
-        opened.prepare(at, charged, |name| parts.clone().any(|part| part.name == name))?;
-        Ok(opened)
-    };
-    (0..count).map(open).collect()
+    SeveralKeys::new(call, FIRST, count)
 }
 
 /// Commits the changes of all keys and publishes them. A key that is fully reset after a refund is deleted.

@@ -1,5 +1,6 @@
 //! A call of a command: its arguments, and the function by which the server enters it.
 
+use std::cell::Cell;
 use std::ffi::c_int;
 use std::ops::RangeBounds;
 use std::slice;
@@ -22,6 +23,8 @@ const LONG: usize = 48;
 pub struct Call<'a> {
     pub(super) ctx: *mut RedisModuleCtx,
     argv: &'a [*mut RedisModuleString],
+    /// The number of open keys.
+    pub(super) open: Cell<usize>,
 }
 
 impl<'a> Call<'a> {
@@ -105,7 +108,7 @@ pub extern "C" fn enter<C: Command>(
     let replied = guarded(false, || {
         // SAFETY: the server passes `argc` arguments, which live as long as the call.
         let argv = unsafe { slice::from_raw_parts(argv, usize::try_from(argc).unwrap_or(0)) };
-        let call = Call { ctx, argv };
+        let call = Call { ctx, argv, open: Cell::new(0) };
         if let Keys::Counted(key_use) = C::KEYS {
             // SAFETY: `ctx` is the context of a command that was entered to be run or to report its keys.
             if unsafe { api!(RedisModule_IsKeysPositionRequest(ctx)) } != 0 {

@@ -1,6 +1,16 @@
-//! A load of a value that panics on purpose, to test that panics are caught.
+//! Faults on purpose: a load of a value that panics, and a module that deletes a key while another one is opened.
 
+use std::ffi::{c_char, c_int};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+use redis_module::raw::{
+    REDISMODULE_NOTIFY_EXPIRED, REDISMODULE_NOTIFY_KEY_MISS, RedisModule_SubscribeToKeyspaceEvents,
+    RedisModuleCtx, RedisModuleString,
+};
+
+use super::api::{OK, api};
+use super::call::Call;
 
 static ARMED: AtomicBool = AtomicBool::new(false);
 
@@ -11,4 +21,47 @@ pub fn arm_load() {
 
 pub(super) fn panic_if_armed() {
     assert!(!ARMED.swap(false, Relaxed), "on purpose, while loading");
+}
+
+/// The name of the key that is deleted.
+static VICTIM: Mutex<Vec<u8>> = Mutex::new(Vec::new());
+
+/// Deletes this key from now on whenever another key expires or is missed. Another module may do so.
+pub fn delete_on_events(call: &Call<'_>, victim: &[u8]) {
+    // SAFETY: the server wrote the pointer before the module's code ran. `ctx` is the context of the running command.
+    unsafe {
+        let events = REDISMODULE_NOTIFY_EXPIRED | REDISMODULE_NOTIFY_KEY_MISS;
+        RedisModule_SubscribeToKeyspaceEvents.map(|to| to(call.ctx, events, Some(delete_victim)));
+    }
+    if let Ok(mut name) = VICTIM.lock() {
+        *name = victim.to_vec();
+    }
+}
+
+unsafe extern "C" fn delete_victim(
+    ctx: *mut RedisModuleCtx,
+    _event: c_int,
+    _name: *const c_char,
+    _key: *mut RedisModuleString,
+) -> c_int {
+    if let Ok(victim) = VICTIM.lock() {
+        // SAFETY: the server passes a context. The format `b` takes a buffer and its length.
+        unsafe {
+            let reply =
+                api!(RedisModule_Call(ctx, c"DEL".as_ptr(), c"b".as_ptr(), victim.as_ptr(), victim.len()));
+            api!(RedisModule_FreeCallReply(reply));
+            // What was freed is used for something else.
+            let (value, length) = (c"fills the gap".as_ptr(), 13_usize);
+            let reply = api!(RedisModule_Call(
+                ctx,
+                c"SET".as_ptr(),
+                c"cb".as_ptr(),
+                c"filler".as_ptr(),
+                value,
+                length
+            ));
+            api!(RedisModule_FreeCallReply(reply));
+        }
+    }
+    OK
 }

@@ -2,6 +2,7 @@
 
 use std::ffi::c_int;
 use std::mem::ManuallyDrop;
+use std::ptr::null_mut;
 
 use ratelimit_core::decide::clamped;
 use ratelimit_language::Error;
@@ -52,9 +53,28 @@ pub(super) struct Handle<'c, 'a> {
 }
 
 impl<'c, 'a> Handle<'c, 'a> {
-    /// Opens the key that is the argument at `place`.
+    /// Opens the key that is the argument at `place`. It fails while a key of the call is open.
     #[inline(always)]
     pub(super) fn open(call: &'c Call<'a>, place: usize, access: Access) -> Result<Self, Error> {
+        if call.open.get() > 0 {
+            return Err(Error::Internal);
+        }
+        // SAFETY: the call has no other open handle.
+        unsafe { Self::open_beside(call, place, access) }
+    }
+
+    /// Opens the key that is the argument at `place`, while others are open.
+    ///
+    /// # Safety
+    ///
+    /// If an open handle of the call has the same name, then it is not used any more. Two handles would give two
+    /// references to one value.
+    #[inline(always)]
+    pub(super) unsafe fn open_beside(
+        call: &'c Call<'a>,
+        place: usize,
+        access: Access,
+    ) -> Result<Self, Error> {
         let name = call.argument(place)?;
         let mode = match access {
             Access::Read => REDISMODULE_READ,
@@ -62,6 +82,7 @@ impl<'c, 'a> Handle<'c, 'a> {
         };
         // SAFETY: context and name are those of the running command.
         let key = unsafe { api!(RedisModule_OpenKey(call.ctx, name, mode.cast_signed())) };
+        call.open.set(call.open.get() + 1);
         Ok(Handle { call, name, key })
     }
 
@@ -118,6 +139,11 @@ impl<'c, 'a> Handle<'c, 'a> {
         unsafe { api!(RedisModule_SignalModifiedKey(self.call.ctx, self.name)) };
     }
 
+    /// Leaks the handle instead of closing it. Closing reads the type of the key's value, which may have been freed.
+    pub(super) fn leak(&mut self) {
+        self.key = null_mut();
+    }
+
     /// Sends a payload for the key to replicas and the AOF.
     pub(super) fn replicate(&self, payload: &[u8]) {
         // SAFETY: context and name are those of the running command. The format `sb` takes a string object, then a
@@ -139,5 +165,6 @@ impl Drop for Handle<'_, '_> {
     fn drop(&mut self) {
         // SAFETY: `open` opened the handle, and nothing uses it afterwards. The server accepts null.
         unsafe { api!(RedisModule_CloseKey(self.key)) };
+        self.call.open.set(self.call.open.get() - 1);
     }
 }

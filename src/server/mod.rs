@@ -29,9 +29,9 @@ pub use call::Call;
 pub use clock::clock;
 pub use dice::chance;
 #[cfg(feature = "fault-injection")]
-pub use fault::arm_load;
+pub use fault::{arm_load, delete_on_events};
 pub use handle::{Access, Queue, queue_length};
-pub use key::{Description, Key, describe, publish};
+pub use key::{Description, Key, SeveralKeys, describe, publish};
 pub use load::{help, load};
 pub use payload::Payload;
 pub use register::{Command, Entry, KeyUse, Keys};

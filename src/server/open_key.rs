@@ -19,7 +19,12 @@ impl<'c, 'a> OpenKey<'c, 'a> {
     /// Opens the key that is the argument at `place`. A value of another module or type is an error.
     #[inline(always)]
     pub(super) fn open(call: &'c Call<'a>, place: usize, access: Access) -> Result<Self, Error> {
-        let handle = Handle::open(call, place, access)?;
+        OpenKey::of(Handle::open(call, place, access)?)
+    }
+
+    /// Takes the value of a key that was just opened. A value of another module or type is an error.
+    #[inline(always)]
+    pub(super) fn of(handle: Handle<'c, 'a>) -> Result<Self, Error> {
         let value = handle.value()?;
         Ok(OpenKey { handle, value })
     }

@@ -48,6 +48,7 @@
 mod description;
 mod expiry;
 mod set;
+mod several;
 
 use ratelimit_core::state::codec::Reader;
 use ratelimit_core::{
@@ -57,6 +58,7 @@ use ratelimit_language::Error;
 
 pub use description::{Description, describe};
 pub use set::publish;
+pub use several::SeveralKeys;
 
 use super::buffer;
 use super::call::Call;
@@ -86,9 +88,13 @@ impl<'c, 'a> Key<'c, 'a> {
     /// Opens the key that is the argument at `place`.
     #[inline(always)]
     pub fn open(call: &'c Call<'a>, place: usize, access: Access) -> Result<Self, Error> {
-        let open = OpenKey::open(call, place, access)?;
+        Ok(Key::of(OpenKey::open(call, place, access)?))
+    }
+
+    #[inline(always)]
+    fn of(open: OpenKey<'c, 'a>) -> Self {
         let form = if open.set().is_some() { Form::Set } else { Form::Lone };
-        Ok(Key { open, form, payload: Vec::new() })
+        Key { open, form, payload: Vec::new() }
     }
 
     /// Finds the limit that a limiter's own command is for.

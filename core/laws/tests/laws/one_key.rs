@@ -80,7 +80,7 @@ fn ask<K: Limits>(call: &Multi<'_>, keys: &mut [K], command: Command, at: Time) 
     let mut joint = Joint::new(&call.parts, keys.len(), at, call.manner).ok()?;
     match command {
         Command::Refund => joint.refund(keys).ok()?,
-        Command::Peek => joint.peek(keys),
+        Command::Peek => keys.iter().enumerate().for_each(|(key, limits)| joint.peek(key, limits)),
         _ => _ = joint.take(keys).ok()?,
     }
     Some(joint.answers().collect())

@@ -1,0 +1,82 @@
+//! Several keys of one call.
+//!
+//! # What may happen while a key is opened
+//!
+//! The server deletes an expired key when it is opened, and sends the event `expired`. When a missing key is opened for
+//! reading, it sends `keymiss`. Modules that subscribe to these events run at once. They should not write then, but they
+//! can: such a module may delete or overwrite a key that is already open. Its value is then freed, and both the pointer to
+//! the value and the server's handle of the key dangle.
+//!
+//! - Keys that are only read are opened one by one: [`SeveralKeys::peek`].
+//! - Keys that are written must all be open. If a key other than the first is missing, it may have expired just now. So
+//!   all keys are opened again, and the first handles are not used any more. The second time no key expires: expired keys
+//!   have been deleted, and the clock stands still during a command. A missing key that is opened for writing causes no
+//!   event.
+
+use ratelimit_language::Error;
+
+use super::Key;
+use crate::server::call::Call;
+use crate::server::handle::{Access, Handle};
+use crate::server::open_key::OpenKey;
+use crate::server::value::Value;
+
+/// The keys of a call that takes several. Their names differ.
+pub struct SeveralKeys<'c, 'a> {
+    call: &'c Call<'a>,
+    first: usize,
+    count: usize,
+}
+
+impl<'c, 'a> SeveralKeys<'c, 'a> {
+    /// The `count` keys that are the arguments from the place `first` on. Two equal names are an error.
+    pub fn new(call: &'c Call<'a>, first: usize, count: usize) -> Result<Self, Error> {
+        let names = || call.arguments(first).take(count).enumerate();
+        if names().any(|(place, name)| names().take(place).any(|(_, other)| other == name)) {
+            return Err(Error::SameKeys);
+        }
+        Ok(SeveralKeys { call, first, count })
+    }
+
+    pub fn count(&self) -> usize {
+        self.count
+    }
+
+    /// Opens one of the keys for reading.
+    pub fn peek(&self, key: usize) -> Result<Key<'c, 'a>, Error> {
+        Key::open(self.call, self.first + key, Access::Read)
+    }
+
+    /// Opens all keys for writing.
+    pub fn open(&self) -> Result<Vec<Key<'c, 'a>>, Error> {
+        if self.call.open.get() > 0 {
+            return Err(Error::Internal);
+        }
+        let (keys, opened) = self.open_each();
+        if keys.iter().skip(1).all(|key| key.open.value().is_some()) {
+            return opened.map(|()| keys);
+        }
+        let (again, opened) = self.open_each();
+        for (place, mut key) in keys.into_iter().enumerate() {
+            let value = |key: &Key<'_, '_>| key.open.value().map(Value::as_raw);
+            if value(&key) != again.get(place).and_then(value) {
+                key.open.handle.leak();
+            }
+        }
+        opened.map(|()| again)
+    }
+
+    /// Opens the keys in turn until one is an error.
+    fn open_each(&self) -> (Vec<Key<'c, 'a>>, Result<(), Error>) {
+        let mut keys = Vec::with_capacity(self.count);
+        for place in (self.first..).take(self.count) {
+            // SAFETY: the names differ. `open` does not use the keys of the first time after it opened them again.
+            let handle = unsafe { Handle::open_beside(self.call, place, Access::Write) };
+            match handle.and_then(OpenKey::of) {
+                Ok(open) => keys.push(Key::of(open)),
+                Err(error) => return (keys, Err(error)),
+            }
+        }
+        (keys, Ok(()))
+    }
+}
