@@ -1,7 +1,7 @@
 //! `RL.APPLY key payload [key payload ...]`: applies the effects of a call that another node decided.
 //!
 //! Replicas and the append-only file receive this command, and a rewrite of that file writes each key as one. It can
-//! write any value of the module, as `RESTORE` can.
+//! write any value of the module, as `RESTORE` can. As `RESTORE`, it is refused to clients when the memory is full.
 
 use ratelimit_language::Error;
 
@@ -23,6 +23,9 @@ impl Command for Apply {
         }
         let payloads: Vec<Payload<'_>> =
             call.arguments(2).step_by(2).map(Payload::parse).collect::<Result<_, _>>()?;
+        if payloads.iter().any(Payload::stores) && call.is_out_of_memory() {
+            return Err(Error::OutOfMemory);
+        }
         // All payloads were checked, so no error leaves half of them applied.
         for (pair, payload) in payloads.into_iter().enumerate() {
             payload.apply(call, 1 + 2 * pair)?;

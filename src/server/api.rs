@@ -60,6 +60,7 @@ needed! {
     RedisModule_FreeString
     RedisModule_GetAbsExpire
     RedisModule_GetCommand
+    RedisModule_GetContextFlags
     RedisModule_GetRandomBytes
     RedisModule_IsKeysPositionRequest
     RedisModule_KeyAtPosWithFlags

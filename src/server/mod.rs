@@ -15,6 +15,7 @@ mod handle;
 mod info;
 mod key;
 mod load;
+mod memory;
 mod native_type;
 mod open_key;
 mod payload;

@@ -116,6 +116,11 @@ impl<'a> Payload<'a> {
         Some(Payload { effect, created: form & CREATED != 0, expiry })
     }
 
+    /// Whether the key holds a value after the effect, which may need memory.
+    pub fn stores(&self) -> bool {
+        !matches!(self.effect, Effect::Gone)
+    }
+
     /// Applies the effect to a key. A value of another kind is replaced.
     pub fn apply(self, call: &Call<'_>, place: usize) -> Result<(), Error> {
         let mut key = OpenKey::open_to_replace(call, place)?;

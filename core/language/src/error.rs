@@ -43,6 +43,8 @@ pub enum Error {
     WrongType,
     /// This version cannot read the payload of an `RL.APPLY`.
     Payload,
+    /// The server's memory is full. The server refuses its own commands with the same text.
+    OutOfMemory,
     /// A bug in the module.
     Internal,
 }
@@ -72,6 +74,7 @@ impl fmt::Display for Error {
                 write!(f, "WRONGTYPE Operation against a key holding the wrong kind of value")
             }
             Error::Payload => write!(f, "ERR malformed payload, or one of a newer version"),
+            Error::OutOfMemory => write!(f, "OOM command not allowed when used memory > 'maxmemory'."),
             Error::Internal => write!(f, "ERR internal error of the ratelimit module, please report it"),
         }
     }

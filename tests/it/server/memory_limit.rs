@@ -3,7 +3,10 @@
 use redis::{Connection, Value};
 
 use crate::support::kinds::{KINDS, charge, flood, settled};
-use crate::support::{Server, T0, call, dump, error, error_line, info, ints, skipped, text, wait_for};
+use crate::support::{
+    Server, T0, call, call_bytes, dump, error, error_line, info, ints, last_payload, rewrite_aof, skipped,
+    sync, text, wait_for,
+};
 
 const OOM: &str = "OOM command not allowed when used memory > 'maxmemory'.";
 
@@ -178,4 +181,75 @@ fn out_of_memory_refuses_what_takes_and_lets_go_what_gives() {
     assert_eq!(ints(con, "RL.RENEW lease 3600000 a"), [1]);
     assert_eq!(ints(con, "RL.RELEASE lease a"), [1]);
     assert_eq!(ints(con, "RL.RELEASE lease b"), [1]);
+}
+
+#[test]
+fn a_full_server_refuses_effects_from_clients_and_changes_nothing() {
+    let server = Server::start(&["--maxmemory-policy", "noeviction", "--appendonly", "yes"]);
+    let con = &mut server.connection();
+    ints(con, "RL.GCRA key 9 1 3600000");
+    let stores = last_payload(&server);
+    let deletes: &[u8] = &[1, 0, 0];
+    text(con, "CONFIG SET maxmemory 1");
+    let mut apply = |pairs: &[(&str, &[u8])]| {
+        let mut words: Vec<&[u8]> = vec![b"RL.APPLY"];
+        for (key, payload) in pairs {
+            words.extend([key.as_bytes(), payload]);
+        }
+        call_bytes(con, &words).map_err(|error| error_line(&error))
+    };
+    assert_eq!(apply(&[("fresh", &stores)]), Err(OOM.into()));
+    assert_eq!(apply(&[("key", &stores)]), Err(OOM.into()));
+    assert_eq!(apply(&[("key", deletes), ("fresh", &stores)]), Err(OOM.into()), "nor the first of two");
+    assert_eq!(
+        apply(&[("key", b"malformed")]),
+        Err("ERR malformed payload, or one of a newer version".into())
+    );
+    let con = &mut server.connection();
+    assert_eq!(text(con, "EXISTS key fresh"), "1");
+    assert_eq!(ints(con, "RL.PEEK key GCRA 9 1 3600000")[2], 9);
+    // What deletes is not refused.
+    call_bytes(con, &[b"RL.APPLY", b"key", deletes]).unwrap();
+    assert_eq!(text(con, "EXISTS key"), "0");
+}
+
+#[test]
+fn a_full_replica_that_heeds_maxmemory_loses_no_effect() {
+    let primary = Server::start(&[]);
+    let full = ["--maxmemory-policy", "noeviction", "--maxmemory", "1", "--replica-ignore-maxmemory", "no"];
+    let replica = primary.replica(&full);
+    let (on_primary, on_replica) = (&mut primary.connection(), &mut replica.connection());
+    for kind in 0..KINDS.len() {
+        let key = format!("key:{kind:08}");
+        call(on_primary, &charge(kind, &key, kind).split(' ').collect::<Vec<_>>()).unwrap();
+    }
+    sync(&primary, &replica);
+    assert_eq!(text(on_replica, "DBSIZE"), KINDS.len().to_string());
+    assert_eq!(text(on_replica, "DEBUG DIGEST"), text(on_primary, "DEBUG DIGEST"));
+    assert_eq!(info(on_replica, "stats", "unexpected_error_replies").as_deref(), Some("0"));
+}
+
+#[test]
+fn a_full_server_loads_all_of_its_aof() {
+    let server = Server::start(&[
+        "--maxmemory-policy",
+        "noeviction",
+        "--appendonly",
+        "yes",
+        // So that a rewritten file holds effects, too.
+        "--aof-use-rdb-preamble",
+        "no",
+    ]);
+    let con = &mut server.connection();
+    for kind in 0..KINDS.len() {
+        let key = format!("key:{kind:08}");
+        call(con, &charge(kind, &key, kind).split(' ').collect::<Vec<_>>()).unwrap();
+    }
+    let digest = text(con, "DEBUG DIGEST");
+    text(con, "CONFIG SET maxmemory 1");
+    text(con, "DEBUG LOADAOF");
+    assert_eq!(text(con, "DEBUG DIGEST"), digest);
+    rewrite_aof(con);
+    text(con, "DEBUG LOADAOF");
+    assert_eq!(text(con, "DEBUG DIGEST"), digest);
 }
