@@ -101,8 +101,10 @@ impl<'c, 'a> Handle<'c, 'a> {
         }
     }
 
-    /// Makes the key hold a value, without an expiry. The server frees the old value.
+    /// Makes the key hold a value, without an expiry. The server frees the old value, on another thread if it is large.
     pub(super) fn set_value(&self, value: Value) -> ManuallyDrop<Value> {
+        // Setting a value would free the old one on this thread.
+        self.unlink();
         // SAFETY: the key is open for writing. The server owns the value from now on, so it is not dropped here.
         unsafe {
             let module_type = *TYPE.raw_type.as_ptr();

@@ -2,8 +2,9 @@
 
 use redis::Connection;
 
+use crate::support::kinds::flood;
 use crate::support::{
-    Server, call, call_bytes, dump_bytes, error_line, ints, last_payload, text, used_memory,
+    Server, call, call_bytes, dump_bytes, error_line, info, ints, last_payload, text, used_memory, wait_for,
 };
 
 const MAKE: [&str; 11] = [
@@ -230,6 +231,33 @@ fn an_effect_replaces_a_key_of_another_kind() {
         call_bytes(con, &[b"RL.APPLY", b"key", &payload]).unwrap();
         assert_eq!(dump_bytes(con, "key"), gcra, "{other}");
         assert!(text(con, "PTTL key").parse::<i64>().unwrap() > 0);
+    }
+}
+
+#[test]
+fn a_large_value_that_an_effect_replaces_is_freed_on_another_thread() {
+    let server = Server::start(&["--appendonly", "yes", "--appendfsync", "always"]);
+    let con = &mut server.connection();
+    ints(con, "RL.GCRA key 9 3 3600000 COST 2");
+    let changes = last_payload(&server);
+    // Version, kind, form, length and a gate that closed in 2100: a whole state, without an expiry.
+    let whole = [
+        &[1, 10, 2][..],
+        &[1_000_000, 4_102_444_800_000_000, 4_102_444_800_000_000u64].map(u64::to_le_bytes).concat(),
+    ]
+    .concat();
+    let leases = || (0..1000).map(|i| format!("RL.CONCURRENT large 1000 3600000 {i:0>64}"));
+    let fields = || (0..1000).map(|i| format!("HSET large field:{i} value"));
+    for (payload, expires) in [(changes, true), (whole, false)] {
+        for large in [leases().collect::<Vec<_>>(), fields().collect()] {
+            flood(con, large.into_iter());
+            text(con, "PEXPIRE large 3600000");
+            text(con, "CONFIG RESETSTAT");
+            call_bytes(con, &[b"RL.APPLY", b"large", &payload]).unwrap();
+            wait_for("the other thread", || info(con, "memory", "lazyfreed_objects").as_deref() == Some("1"));
+            assert_eq!(text(con, "PTTL large") != "-1", expires, "the old expiry is gone");
+            text(con, "DEL large");
+        }
     }
 }
 
