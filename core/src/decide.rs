@@ -1,5 +1,6 @@
 //! Verdicts and answers, the manners of handling a request that does not fit, and how the clock is read.
 
+use crate::count::MAX_COUNT;
 use crate::limiter::{Limiter, TooLong};
 use crate::state::State;
 use crate::time::{Span, Time};
@@ -86,7 +87,8 @@ pub struct Answer {
 impl Answer {
     /// The reply: limited, limit, remaining, `retry_after` and `reset_after`, in milliseconds.
     ///
-    /// `retry_after` is the wait of an admitted request, and -1 if the request can never be admitted.
+    /// `retry_after` is the wait of an admitted request, and -1 if the request can never be admitted. Each integer is at
+    /// most [`MAX_COUNT`], which clients in JavaScript and Lua hold exactly.
     pub fn integers(&self) -> [i64; 5] {
         let Answer { verdict, gauge: Gauge { limit, remaining, reset } } = *self;
         let (limited, retry) = match verdict {
@@ -94,7 +96,7 @@ impl Answer {
             Verdict::Refuse { retry: Some(retry) } => (1, millis(retry)),
             Verdict::Refuse { retry: None } => (1, -1),
         };
-        [limited, clamped(limit), clamped(remaining), retry, millis(reset)]
+        [limited, capped(limit), capped(remaining), retry, millis(reset)]
     }
 
     /// The reply of redis-cell: the same integers in seconds. `retry_after` is -1 if the request was admitted, too.
@@ -104,7 +106,7 @@ impl Answer {
             Verdict::Admit { .. } => (0, -1),
             Verdict::Refuse { retry } => (1, retry.map_or(-1, secs)),
         };
-        [limited, clamped(limit), clamped(remaining), retry, secs(reset)]
+        [limited, capped(limit), capped(remaining), retry, secs(reset)]
     }
 
     /// The answer for several limits that admit together or not at all; `None` if there are none.
@@ -123,11 +125,16 @@ impl Answer {
 }
 
 fn secs(span: Span) -> i64 {
-    clamped(span.as_secs_up())
+    capped(span.as_secs_up())
 }
 
 fn millis(span: Span) -> i64 {
-    clamped(span.as_millis_up())
+    capped(span.as_millis_up())
+}
+
+/// The number as an integer of an answer, at most [`MAX_COUNT`].
+fn capped(number: u64) -> i64 {
+    number.min(MAX_COUNT).cast_signed()
 }
 
 /// The number as the signed integer of a reply, at most `i64::MAX`.
@@ -275,5 +282,18 @@ mod tests {
         assert_eq!(all(&no).map(|all| all.verdict), Some(refused(70)));
         let never = answer(Verdict::NEVER, 1, 1, 0);
         assert_eq!(all(&[no[1], never, no[2]]).map(|all| all.verdict), Some(Verdict::NEVER));
+    }
+
+    #[test]
+    fn no_integer_of_a_reply_exceeds_the_largest_count() {
+        let most = 9_007_199_254_740_991;
+        let huge = Gauge { limit: u64::MAX, remaining: u64::MAX, reset: Span::FOREVER };
+        let of = |verdict| Answer { verdict, gauge: huge };
+        assert_eq!(of(Verdict::refuse(Span::FOREVER)).integers(), [1, most, most, most, most]);
+        assert_eq!(of(Verdict::Admit { wait: Span::FOREVER }).integers(), [0, most, most, most, most]);
+        // In seconds, the longest duration is smaller.
+        let secs = 18_446_744_073_710;
+        assert_eq!(of(Verdict::refuse(Span::FOREVER)).integers_of_cell(), [1, most, most, secs, secs]);
+        assert_eq!(of(Verdict::NEVER).integers(), [1, most, most, -1, most]);
     }
 }

@@ -1,7 +1,7 @@
 //! Numbers in requests: every one, at both ends of its range and past them, and what is no integer at all.
 
 use crate::support::harmless::{error_of, words};
-use crate::support::{LATEST, Server, ints, text};
+use crate::support::{LATEST, Server, ints, multi, text};
 
 const NOT_AN_INTEGER: &str = "ERR value is not an integer or out of range";
 const TOO_LONG: &str = "ERR limit would take too long to refill";
@@ -137,9 +137,9 @@ fn a_number_at_either_end_of_its_range_is_taken() {
         ),
         ("RL.GCRA k 0 1 1", [0, 1, 0, 0, 1]),
         ("RL.GCRA k 0 1 3153600000000", [0, 1, 0, 0, CENTURY]),
-        // One more than the highest count: 2^53.
-        ("RL.GCRA k 9007199254740991 9007199254740991 1000", [0, MOST + 1, MOST, 0, 1]),
-        ("RL.GCRA k 9007199254740991 9007199254740991 1 COST 9007199254740991", [0, MOST + 1, 1, 0, 1]),
+        // The limit is one more than the highest count, and no reply says more than that.
+        ("RL.GCRA k 9007199254740991 9007199254740991 1000", [0, MOST, MOST, 0, 1]),
+        ("RL.GCRA k 9007199254740991 9007199254740991 1 COST 9007199254740991", [0, MOST, 1, 0, 1]),
         ("RL.SLIDINGWINDOW k 1 1 AT 1700000000000000", [0, 1, 0, 0, 2]),
         (
             "RL.SLIDINGWINDOW k 9007199254740991 1 COST 9007199254740991 AT 1700000000000000",
@@ -256,4 +256,21 @@ fn a_limit_that_takes_a_century_to_the_millisecond_is_fine() {
     ] {
         assert_eq!(ints(&mut con, line), expected, "{line}");
     }
+}
+
+#[test]
+fn no_integer_of_a_reply_exceeds_what_every_client_holds() {
+    let server = Server::start(&[]);
+    let con = &mut server.connection();
+    let store = format!("SMOOTH store {MOST} 1 BURST {CENTURY}");
+    assert_eq!(ints(con, &format!("RL.{store}")), [0, MOST, MOST, 0, 0]);
+    let limit = store.replace(" store", "");
+    let all = [0, MOST, MOST, 0, 0];
+    assert_eq!(
+        multi(con, &format!("RL.MULTIPEEK 1 other LIMIT {limit}")),
+        (all.to_vec(), vec![all.to_vec()])
+    );
+    // A debt that is paid off in a millisecond, and then at one token a century.
+    ints(con, &format!("RL.TOKENBUCKET debt 1 {MOST} 1 FORCE COST {MOST}"));
+    assert_eq!(ints(con, &format!("RL.TOKENBUCKET debt 1 1 {CENTURY}")), [1, 1, 0, MOST, MOST]);
 }

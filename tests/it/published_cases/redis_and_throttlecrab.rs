@@ -131,11 +131,11 @@ fn throttlecrab_agrees() {
         ("cost 10 of 10", MINUTE_OF_10_BURST_10, &[(0, 1, 10, "0 10 0 0 60000")]),
         // `i64::MAX` / 2 there.
         ("the highest cost", MINUTE_OF_10_BURST_10, &[(0, 1, 9_007_199_254_740_991, "1 10 10 -1 0")]),
-        // `i64::MAX` / 1000 there. A GCRA limit is one more than the highest burst.
+        // `i64::MAX` / 1000 there. The limit is one more than the burst; here it is replied as 2^53 - 1.
         (
             "the highest burst and count",
             &["GCRA 9007199254740991 9007199254740991 60000"],
-            &[(0, 1, 1, "0 9007199254740992 9007199254740991 0 1")],
+            &[(0, 1, 1, "0 9007199254740991 9007199254740991 0 1")],
         ),
     ];
     check(CASES);
