@@ -21,7 +21,7 @@ FAULTY   = target/faulty/debug/libredis_ratelimit.so
 export RATELIMIT_BUILD ?= $(shell git describe --always --dirty 2>/dev/null || echo unknown)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-bench build faulty run test test-clients test-http test-site compat lint demo page site bench bench-capacity bench-instructions bench-profile bench-core bench-growth fuzz leakcheck soak coverage dist deb test-deb install
+.PHONY: help setup setup-bench build faulty run test test-clients test-http test-site compat lint demo page site bench bench-capacity bench-instructions bench-profile bench-core bench-growth bench-longest fuzz leakcheck soak coverage dist deb test-deb install
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-20s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -80,7 +80,7 @@ lint: setup ## Formatting, clippy, and the import rules
 	$(CARGO) clippy --locked --manifest-path demo/Cargo.toml --target-dir target/page/build -- -D warnings
 	tools/imports
 
-bench: build ## Server CPU per call as a ratio to INCR and SET PX, bytes per key, the longest call
+bench: build ## Server CPU per call as a ratio to INCR and SET PX, bytes per key
 	$(CARGO) bench --locked --bench server -- cpu
 
 bench-capacity: build ## Requests per second that a core serves, by how many come at once
@@ -96,6 +96,9 @@ bench-profile: build setup-bench ## Where the instructions of a call go (ROW="RL
 
 bench-core: setup ## Time of the core without a server: decisions, bytes, logs and lease tables by length
 	$(CARGO) bench --locked --bench core
+
+bench-longest: build ## Search for the longest call of each command on states of a million entries (5 GB)
+	$(CARGO) bench --locked --bench server -- longest
 
 bench-growth: build setup-bench ## How the cost grows: tables, and plots in docs/plots (5 GB; MOST_KEYS=10000000)
 	$(CARGO) bench --locked --bench server -- growth --most=$(MOST_KEYS)

@@ -91,12 +91,23 @@ pub fn pipeline(
     con: &mut Connection,
     count: u32,
     line: impl Fn(u32) -> String,
+    check: impl FnMut(&Value) -> Result<()>,
+) -> Result<()> {
+    pipelines(con, PIPELINE, count, line, check)
+}
+
+/// Makes `count` calls in pipelines of `batch` calls each.
+pub fn pipelines(
+    con: &mut Connection,
+    batch: u32,
+    count: u32,
+    line: impl Fn(u32) -> String,
     mut check: impl FnMut(&Value) -> Result<()>,
 ) -> Result<()> {
     let mut next = 0;
     while next < count {
-        let end = count.min(next + PIPELINE);
-        let mut pipe = redis::Pipeline::with_capacity(PIPELINE as usize);
+        let end = count.min(next + batch);
+        let mut pipe = redis::Pipeline::with_capacity(batch as usize);
         for i in next..end {
             let mut cmd = redis::Cmd::new();
             for word in line(i).split(' ') {

@@ -7,6 +7,7 @@
 //! cargo bench --bench server -- cpu [--rounds=5] [words]
 //! cargo bench --bench server -- capacity [words]
 //! cargo bench --bench server -- growth [--most=10000000] [keys] [log] [leases] [limits]
+//! cargo bench --bench server -- longest [--most-us=1000] [--seed=1] [--seconds=120] [memory] [states]
 //! ```
 //!
 //! With words, only the rows whose name holds one of them. The module is taken from `target/release`: build it first.
@@ -17,6 +18,9 @@
 
 mod capacity;
 mod cpu;
+#[allow(dead_code, reason = "the tests use all of it")]
+#[path = "../../tests/it/support/dice.rs"]
+mod dice;
 mod growth;
 mod instructions;
 mod keys;
@@ -45,18 +49,22 @@ fn main() -> ExitCode {
         Some((mode, names)) if mode == "profile" => profile::run(&Selection(names)),
         Some((mode, names)) if mode == "cpu" => {
             let rounds = number(&options, "--rounds=").unwrap_or(5).max(1);
-            cpu::run(rounds as usize, &Selection(names))
-                + memory::run(&Selection(names))
-                + longest::run(&Selection(names))
+            cpu::run(rounds as usize, &Selection(names)) + memory::run(&Selection(names))
         }
         Some((mode, names)) if mode == "capacity" => capacity::run(&Selection(names)),
         Some((mode, names)) if mode == "growth" => {
             keys::run(number(&options, "--most=").unwrap_or(10_000_000), &Selection(names))
                 + growth::run(&Selection(names))
         }
+        Some((mode, names)) if mode == "longest" => {
+            let option = |option, otherwise| u64::from(number(&options, option).unwrap_or(otherwise));
+            let [most, seed, seconds] =
+                [option("--most-us=", 1000), option("--seed=", 1), option("--seconds=", 120)];
+            longest::run(&longest::Options { most, seed, seconds }, &Selection(names))
+        }
         _ => {
             eprintln!(
-                "usage: cargo bench --bench server -- instructions|profile|cpu|capacity|growth [--rounds=5] [--most=10000000] [words of the rows]"
+                "usage: cargo bench --bench server -- instructions|profile|cpu|capacity|growth|longest [--rounds=5] [--most=10000000] [--most-us=1000] [--seed=1] [--seconds=120] [words of the rows]"
             );
             return ExitCode::SUCCESS;
         }
