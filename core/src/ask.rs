@@ -204,6 +204,14 @@ impl Ask {
         limits.change(&mut self.place, L::State::blank, write)
     }
 
+    /// The answer to a refund, which is that of the caller's next look.
+    ///
+    /// It is not the gauge of the decision, delayed by the lag. The refund may have made the reset shorter than the lag.
+    /// The next look then finds that the clock was set back, and does not add the lag.
+    pub fn refunded<L: Limiter>(&self, limits: &impl Limits, limiter: &L) -> Answer {
+        Ask::new(self.place, self.at, 0, Manner::Strict).peek(limits, limiter)
+    }
+
     /// The gauge at the instant of the decision.
     #[inline(always)]
     pub fn gauge<L: Limiter>(&self, limits: &impl Limits, limiter: &L) -> Gauge {

@@ -54,6 +54,8 @@ pub struct Pair<'p, 'a> {
     verdict: Option<Verdict>,
     /// At the instant of the decision; the reset does not include the lag.
     gauge: Option<Gauge>,
+    /// The gauge after a refund, as the caller's clock sees it.
+    refunded_gauge: Option<Gauge>,
     /// Whether a cost was given back.
     refunded: bool,
 }
@@ -66,7 +68,8 @@ impl Pair<'_, '_> {
 
     /// The answer as the caller's clock sees it; `None` before the call is decided.
     fn answer(&self) -> Option<Answer> {
-        Some(Answer { verdict: self.verdict?, gauge: self.gauge?.delayed(self.ask.lag()) })
+        let gauge = self.refunded_gauge.or_else(|| Some(self.gauge?.delayed(self.ask.lag())))?;
+        Some(Answer { verdict: self.verdict?, gauge })
     }
 
     fn peek(&mut self, limits: &impl Limits) {
@@ -101,7 +104,8 @@ impl<'p, 'a> Joint<'p, 'a> {
                     return Err(PairError::TooMany);
                 }
                 let ask = Ask::new(Place::of(part.name.length), at, part.cost, manner);
-                pairs.push(Pair { part, key, ask, verdict: None, gauge: None, refunded: false });
+                let (verdict, gauge, refunded_gauge) = (None, None, None);
+                pairs.push(Pair { part, key, ask, verdict, gauge, refunded_gauge, refunded: false });
             }
         }
         Ok(Joint { parts, pairs, at })
@@ -165,8 +169,11 @@ impl<'p, 'a> Joint<'p, 'a> {
     /// [`Error::Defect`] if a change cannot be applied.
     pub fn refund<K: Limits>(&mut self, keys: &mut [K]) -> Result<(), Error> {
         each_charged(&mut self.pairs, keys, |pair, limits| {
-            pair.refunded = with_limiter!(&pair.part.limiter, limiter => pair.ask.refund(limits, limiter))?;
-            pair.verdict = Some(Verdict::ADMIT);
+            with_limiter!(&pair.part.limiter, limiter => {
+                pair.refunded = pair.ask.refund(limits, limiter)?;
+                let Answer { verdict, gauge } = pair.ask.refunded(limits, limiter);
+                (pair.verdict, pair.refunded_gauge) = (Some(verdict), Some(gauge));
+            });
             Ok(())
         })?;
         self.gauge(keys);

@@ -182,6 +182,8 @@ impl Life {
         let mut ask = Ask::new(place, self.asked, cost, Manner::Strict);
         let refunded = ask.refund(&mut self.key, limiter).expect("no defect");
         assert_eq!(refunded, self.key.any().is_some());
+        let look = Ask::new(ask.place, self.asked, 0, Manner::Strict).peek(&self.key, limiter);
+        assert_eq!(ask.refunded(&self.key, limiter), look);
         let Some(kept) = self.key.any() else { return };
         assert_eq!(ask.now(), now);
         let state = state_of::<L>(kept);

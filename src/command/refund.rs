@@ -1,6 +1,6 @@
 //! `RL.REFUND key LIMITER <parameters> [COST cost] [AT at]`: gives a charged cost back to a limit.
 
-use ratelimit_core::{Answer, Ask, Limiter, Manner, Time, Verdict, with_limiter};
+use ratelimit_core::{Answer, Ask, Limiter, Manner, Time, with_limiter};
 use ratelimit_language::{Error, Request};
 
 use super::limit::peek;
@@ -44,5 +44,5 @@ fn refund<L: Limiter>(call: &Call<'_>, limiter: &L, cost: u64, at: Option<Time>)
     let gauge = ask.gauge(&key, limiter);
     key.settle(refunded.then_some(at), clock, ask.now(), gauge.reset);
     key.publish();
-    Ok(Answer { verdict: Verdict::ADMIT, gauge: gauge.delayed(ask.lag()) })
+    Ok(ask.refunded(&key, limiter))
 }

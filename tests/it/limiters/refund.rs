@@ -1,7 +1,7 @@
 //! `RL.REFUND`: what was not used is given back.
 
 use crate::support::debt::{LIMITERS, line};
-use crate::support::{Server, T0, call, ints, text};
+use crate::support::{Server, T0, call, ints, multi, text};
 
 #[test]
 fn what_was_not_used_is_given_back_and_never_above_full() {
@@ -47,4 +47,39 @@ fn a_refund_takes_from_the_newest_sub_bucket_first() {
         ints(con, &format!("RL.PEEK key SLIDINGWINDOW 10 60000 PRECISION 1000 AT {at}"))[2]
     };
     assert_eq!((peek(con, 59), peek(con, 60), peek(con, 70)), (6, 9, 10));
+}
+
+#[test]
+fn a_refund_by_a_caller_that_lags_replies_what_its_next_look_replies() {
+    let server = Server::start(&[]);
+    let con = &mut server.connection();
+    // Five seconds are owed, and one after the refund. A clock that is two seconds behind then was set back.
+    let lagging = T0 - 2_000_000;
+    ints(con, &format!("RL.GCRA key 9 1 1000 COST 5 AT {T0}"));
+    let refund = format!("RL.REFUND key GCRA 9 1 1000 COST 4 AT {lagging}");
+    assert_eq!(ints(con, &refund), [0, 10, 9, 0, 1000]);
+    assert_eq!(ints(con, &format!("RL.PEEK key GCRA 9 1 1000 COST 0 AT {lagging}")), [0, 10, 9, 0, 1000]);
+    for limiter in LIMITERS {
+        for lag in [0, 1, 1_500_000, 2_500_000, 40_000_000, 90_000_000] {
+            for back in 1..=5 {
+                let at = T0 - lag;
+                let next = format!("RL.PEEK key {limiter} COST 0 AT {at}");
+                text(con, "DEL key other");
+                ints(con, &line(limiter, "key", "COST 4"));
+                let refunded = ints(con, &format!("RL.REFUND key {limiter} COST {back} AT {at}"));
+                assert_eq!(refunded, ints(con, &next), "{limiter} {lag} {back}");
+
+                // Several on two keys, one of which holds a second limit.
+                text(con, "DEL key other");
+                let charge = |key: &str, limits: &str| format!("RL.MULTI 1 {key} AT {T0} {limits}");
+                multi(con, &charge("key", &format!("LIMIT {limiter} COST 4")));
+                multi(con, &charge("other", &format!("LIMIT {limiter} COST 3 LIMIT UNIFORM 60000")));
+                let limit = format!("LIMIT {limiter} COST {back}");
+                let (_, refunded) = multi(con, &format!("RL.MULTIREFUND 2 key other AT {at} {limit}"));
+                let limit = format!("LIMIT {limiter} COST 0");
+                let (_, looked) = multi(con, &format!("RL.MULTIPEEK 2 key other AT {at} {limit}"));
+                assert_eq!(refunded, looked, "{limiter} {lag} {back}");
+            }
+        }
+    }
 }
