@@ -24,8 +24,14 @@ use super::timeline::Tick;
 /// The most leases without trees.
 const FEW: usize = 64;
 
-/// The leases of a block. It bounds the memory that a table has to spare.
-const BLOCK: usize = 32;
+/// The leases of a full block.
+const BLOCK: usize = 128;
+
+/// The most leases by which a block grows, so that a table has little memory to spare.
+const GROWTH: usize = 24;
+
+/// The fewest leases for which a block that is not the first one has room.
+const LEAST: usize = 8;
 
 /// A lease that was taken.
 #[derive(Clone, Debug)]
@@ -245,8 +251,8 @@ impl Table {
         if let Some(block) = self.blocks.last_mut() {
             if block.len() == block.capacity() {
                 // Most tables hold one or two leases.
-                let least = if slot < BLOCK { 1 } else { BLOCK / 4 };
-                block.reserve_exact(block.len().max(least).min(BLOCK - block.len()));
+                let least = if slot < BLOCK { 1 } else { LEAST };
+                block.reserve_exact(block.len().clamp(least, GROWTH).min(BLOCK - block.len()));
             }
             block.push(lease);
         }
@@ -293,10 +299,13 @@ impl Table {
 
     /// Frees memory that is not needed.
     fn shrink(&mut self) {
-        match self.blocks.last_mut() {
-            Some(last) if last.is_empty() => _ = self.blocks.pop(),
-            Some(last) if last.capacity() > (4 * last.len()).max(BLOCK / 4) => last.shrink_to(2 * last.len()),
-            _ => {}
+        if let Some(last) = self.blocks.last_mut() {
+            let spare = last.capacity() - last.len();
+            if last.is_empty() {
+                self.blocks.pop();
+            } else if spare > (3 * last.len()).clamp(LEAST, GROWTH) {
+                last.shrink_to(last.len() + last.len().min(GROWTH / 2));
+            }
         }
         if self.blocks.capacity() > 4 * self.blocks.len() {
             self.blocks.shrink_to(2 * self.blocks.len());
