@@ -2,7 +2,10 @@
 
 use redis::Connection;
 
-use crate::support::{Server, T0, call_bytes, dump_bytes, ints, multi, text, wait_for};
+use crate::support::{SECOND, Server, T0, call_bytes, dump_bytes, ints, multi, text, wait_for};
+
+/// An instant in 2049, in microseconds: later than any server's clock.
+const LATE: u64 = 2_500_000_000_000_000;
 
 /// One key of each kind, by its name, made as of now.
 const KEYS: [(&str, &str, &str); 10] = [
@@ -186,4 +189,55 @@ fn a_copy_of_a_persisted_key_expires_once_it_is_charged() {
     assert_eq!(text(con, "PTTL copy"), "-1");
     ints(con, "RL.GCRA copy 1000 1000 3600000");
     assert!(text(con, "PTTL copy").parse::<i64>().unwrap() > 0);
+}
+
+#[test]
+fn a_persisted_key_expires_again_once_a_charge_would_move_its_expiry() {
+    let server = Server::start(&["--appendonly", "yes"]);
+    let con = &mut server.connection();
+    let expires = |con: &mut Connection, key: &str| text(con, &format!("PEXPIRETIME {key}"));
+    // The expiry is a window and a slack of a minute away. In the window no charge moves it.
+    let charge = |second: u64| format!("RL.FIXEDWINDOW key 100 60000 AT {}", LATE + second * SECOND);
+    ints(con, &charge(0));
+    let first = expires(con, "key");
+    text(con, "PERSIST key");
+    for second in [0, 1, 30, 59] {
+        ints(con, &charge(second));
+        assert_eq!(expires(con, "key"), "-1", "{second}");
+    }
+    // What was loaded remembers no expiry, and its first charge sets one.
+    let dump = dump_bytes(con, "key");
+    call_bytes(con, &[b"RESTORE", b"loaded", b"0", &dump]).unwrap();
+    ints(con, &charge(59).replace("key", "loaded"));
+    assert_eq!(expires(con, "loaded"), (LATE / 1000 + 61_000).to_string());
+    // The next window ends too late for the old expiry.
+    ints(con, &charge(60));
+    let moved = expires(con, "key");
+    assert_eq!(moved.parse::<u64>().unwrap(), first.parse::<u64>().unwrap() + 60_000);
+    // A refund ends the reset more than a minute before the old expiry.
+    ints(con, &format!("RL.GCRA owes 999 1 1000 COST 500 AT {LATE}"));
+    text(con, "PERSIST owes");
+    ints(con, &format!("RL.REFUND owes GCRA 999 1 1000 COST 1 AT {LATE}"));
+    assert_eq!(expires(con, "owes"), (LATE / 1000 + 559_000).to_string());
+    // The AOF brings back the same.
+    ints(con, &charge(60).replace("key", "other"));
+    text(con, "PERSIST other");
+    ints(con, &charge(61).replace("key", "other"));
+    text(con, "DEBUG LOADAOF");
+    ints(con, &charge(62).replace("key", "other"));
+    assert_eq!((expires(con, "key"), expires(con, "other")), (moved, "-1".into()));
+}
+
+#[test]
+fn a_key_expires_by_the_servers_clock_whatever_the_caller_says() {
+    let server = Server::start(&[]);
+    let con = &mut server.connection();
+    // The events are an hour old. The reset is 100 ms, and the slack a second.
+    let event = |micros: u64| format!("RL.GCRA key 0 1 100 AT {}", T0 + micros);
+    assert_eq!(ints(con, &event(0))[0], 0);
+    assert_eq!(ints(con, &event(50_000))[0], 1);
+    let ttl: i64 = text(con, "PTTL key").parse().unwrap();
+    assert!((0..=1101).contains(&ttl), "{ttl}");
+    wait_for("the expiry", || text(con, "EXISTS key") == "0");
+    assert_eq!(ints(con, &event(50_000))[0], 0, "a fresh limiter");
 }
