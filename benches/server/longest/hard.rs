@@ -30,7 +30,7 @@ mod lines;
 const REPETITIONS: u32 = 5;
 const LINEAR_REPETITIONS: u32 = 2;
 /// No interruption takes so long, in microseconds.
-const INTERRUPTION: u64 = 50_000;
+const INTERRUPTION: u64 = 20_000;
 
 /// The state that is the payload `$small`.
 pub const SMALL: &str = "gcra-plain";

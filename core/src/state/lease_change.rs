@@ -104,8 +104,8 @@ impl State for Leases {
             before = (deadline, id);
             leases.table.push(Lease::new(id, leases.timeline.tick_at(deadline), stored(cost)));
         }
-        leases.table.check()?;
-        Some(leases)
+        leases.table.grow_trees();
+        leases.table.ids_differ().then_some(leases)
     }
 
     fn heap_bytes(&self) -> usize {

@@ -11,7 +11,8 @@
 use alloc::vec::Vec;
 use core::cmp::Ordering;
 
-use super::lease_table::{Lease, Table};
+use super::lease_table::Lease;
+use super::slots::{Slots, number};
 use super::timeline::Tick;
 
 /// How many times a subtree may outweigh its sibling.
@@ -23,24 +24,37 @@ const SINGLE: u64 = 2;
 const DEPTH: usize = 80;
 
 /// No slot: an empty tree.
-pub(super) const NONE: u32 = u32::MAX;
+const NONE: u32 = u32::MAX;
 
-pub(super) const LEAF: Links = Links { left: NONE, right: NONE, size: 1 };
+const LEAF: Links = Links { left: NONE, right: NONE, size: 1 };
 
-/// The place of a lease in a tree.
+/// The place of a slot in a tree.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct Links {
     left: u32,
     right: u32,
-    /// The number of leases in this subtree.
+    /// The number of slots in this subtree.
     size: u32,
 }
 
-/// The slots at the roots of both trees.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Roots {
-    pub(super) by_deadline: u32,
-    pub(super) by_id: u32,
+/// The places of a slot in both trees.
+#[derive(Clone, Debug)]
+pub(super) struct Node {
+    by_deadline: Links,
+    by_id: Links,
+    /// The cost of this lease and of all below it in the tree by deadline.
+    total: u64,
+}
+
+const NEW: Node = Node { by_deadline: LEAF, by_id: LEAF, total: 0 };
+
+/// Both trees.
+#[derive(Clone, Debug)]
+pub(super) struct Trees {
+    nodes: Slots<Node>,
+    /// The roots.
+    by_deadline: u32,
+    by_id: u32,
 }
 
 /// What the orders of the trees depend on.
@@ -54,14 +68,14 @@ pub(super) struct Key<'a> {
 
 /// One of the trees.
 pub(super) trait Tree {
-    /// Whether [`Lease::total`] is the sum over this tree.
+    /// Whether [`Node::total`] is the sum over this tree.
     const TOTALS: bool;
 
     /// The tree's order of leases.
     fn order(a: Key<'_>, b: Key<'_>) -> Ordering;
-    fn links(lease: &Lease) -> Links;
-    fn links_mut(lease: &mut Lease) -> &mut Links;
-    fn root(roots: &mut Roots) -> &mut u32;
+    fn links(node: &Node) -> Links;
+    fn links_mut(node: &mut Node) -> &mut Links;
+    fn root(trees: &mut Trees) -> &mut u32;
 }
 
 /// The tree in the order of deadlines, and of ids if deadlines are equal.
@@ -77,16 +91,16 @@ impl Tree for ByDeadline {
         (a.deadline, a.id).cmp(&(b.deadline, b.id))
     }
 
-    fn links(lease: &Lease) -> Links {
-        lease.by_deadline
+    fn links(node: &Node) -> Links {
+        node.by_deadline
     }
 
-    fn links_mut(lease: &mut Lease) -> &mut Links {
-        &mut lease.by_deadline
+    fn links_mut(node: &mut Node) -> &mut Links {
+        &mut node.by_deadline
     }
 
-    fn root(roots: &mut Roots) -> &mut u32 {
-        &mut roots.by_deadline
+    fn root(trees: &mut Trees) -> &mut u32 {
+        &mut trees.by_deadline
     }
 }
 
@@ -97,55 +111,45 @@ impl Tree for ById {
         (a.hash, a.id).cmp(&(b.hash, b.id))
     }
 
-    fn links(lease: &Lease) -> Links {
-        lease.by_id
+    fn links(node: &Node) -> Links {
+        node.by_id
     }
 
-    fn links_mut(lease: &mut Lease) -> &mut Links {
-        &mut lease.by_id
+    fn links_mut(node: &mut Node) -> &mut Links {
+        &mut node.by_id
     }
 
-    fn root(roots: &mut Roots) -> &mut u32 {
-        &mut roots.by_id
-    }
-}
-
-/// A path from a root.
-struct Path {
-    above: [u32; DEPTH],
-    depth: usize,
-    /// Whether it goes on to the left of its last lease.
-    left: bool,
-}
-
-impl Path {
-    /// The leases from the root to the parent of the path's end.
-    fn above(&self) -> &[u32] {
-        self.above.get(..self.depth).unwrap_or(&[])
+    fn root(trees: &mut Trees) -> &mut u32 {
+        &mut trees.by_id
     }
 }
 
-/// Searches. Each starts at the root of a tree.
-impl Table {
-    pub(super) fn find_below(&self, mut slot: u32, hash: u64, id: &[u8]) -> Option<u32> {
+/// Searches.
+impl Trees {
+    /// The slot of the lease of this id.
+    pub(super) fn find(&self, leases: &Slots<Lease>, hash: u64, id: &[u8]) -> Option<u32> {
+        let mut slot = self.by_id;
         loop {
-            let lease = self.get(slot)?;
-            slot = match (hash, id).cmp(&(lease.hash, &lease.id)) {
-                Ordering::Less => lease.by_id.left,
+            let key = leases.get(slot)?.key();
+            let Links { left, right, .. } = self.nodes.get(slot)?.by_id;
+            slot = match (hash, id).cmp(&(key.hash, key.id)) {
+                Ordering::Less => left,
                 Ordering::Equal => return Some(slot),
-                Ordering::Greater => lease.by_id.right,
+                Ordering::Greater => right,
             };
         }
     }
 
     /// The number and the cost of the leases that are held at `now`.
-    pub(super) fn held_below(&self, mut slot: u32, now: Tick) -> (u64, u64) {
+    pub(super) fn held(&self, leases: &Slots<Lease>, now: Tick) -> (u64, u64) {
         let (mut count, mut cost) = (0, 0);
-        while let Some(lease) = self.get(slot) {
-            let Links { left, right, .. } = lease.by_deadline;
+        let mut slot = self.by_deadline;
+        while let Some((lease, node)) = leases.get(slot).zip(self.nodes.get(slot)) {
+            let Links { left, right, .. } = node.by_deadline;
             if lease.deadline() > now {
-                count += 1 + self.size::<ByDeadline>(right);
-                cost += u64::from(lease.cost) + self.total(right);
+                let later = self.nodes.get(right);
+                count += 1 + later.map_or(0, |node| u64::from(node.by_deadline.size));
+                cost += u64::from(lease.cost) + later.map_or(0, |node| node.total);
                 slot = left;
             } else {
                 slot = right;
@@ -154,15 +158,16 @@ impl Table {
         (count, cost)
     }
 
-    /// The deadline by which leases of this cost will have expired, of those held at `now`.
-    pub(super) fn ends_below(&self, mut slot: u32, cost: u64, now: Tick) -> Option<Tick> {
+    /// The deadline by which leases of this cost will have expired, of those held at `now`; `None` if all cost less.
+    pub(super) fn ends(&self, leases: &Slots<Lease>, cost: u64, now: Tick) -> Option<Tick> {
+        let total = |slot| self.nodes.get(slot).map_or(0, |node| node.total);
+        let mut slot = self.by_deadline;
         // The sum over all leases up to that deadline, those that have expired at `now` included.
-        let expired = self.total(slot) - self.held_below(slot, now).1;
-        let mut cost = expired.checked_add(cost)?;
+        let mut cost = (total(slot) - self.held(leases, now).1).checked_add(cost)?;
         loop {
-            let lease = self.get(slot)?;
-            let Links { left, right, .. } = lease.by_deadline;
-            let before = self.total(left);
+            let lease = leases.get(slot)?;
+            let Links { left, right, .. } = self.nodes.get(slot)?.by_deadline;
+            let before = total(left);
             let through = before + u64::from(lease.cost);
             if cost <= before {
                 slot = left;
@@ -176,19 +181,19 @@ impl Table {
     }
 
     /// The slot of the lease that expires first.
-    pub(super) fn first_below(&self, root: u32) -> u32 {
-        self.end_below(root, |links| links.left)
+    pub(super) fn first(&self) -> u32 {
+        self.end(|links| links.left)
     }
 
     /// The slot of the lease that expires last.
-    pub(super) fn last_below(&self, root: u32) -> u32 {
-        self.end_below(root, |links| links.right)
+    pub(super) fn last(&self) -> u32 {
+        self.end(|links| links.right)
     }
 
-    fn end_below(&self, root: u32, next: impl Fn(Links) -> u32) -> u32 {
-        let mut slot = root;
-        while let Some(lease) = self.get(slot) {
-            match next(lease.by_deadline) {
+    fn end(&self, next: impl Fn(Links) -> u32) -> u32 {
+        let mut slot = self.by_deadline;
+        while let Some(node) = self.nodes.get(slot) {
+            match next(node.by_deadline) {
                 NONE => break,
                 below => slot = below,
             }
@@ -196,36 +201,123 @@ impl Table {
         slot
     }
 
-    /// Collects all leases in the order of the tree by deadline.
-    pub(super) fn collect_below<'t>(&'t self, slot: u32, leases: &mut Vec<&'t Lease>) {
-        if let Some(lease) = self.get(slot) {
-            self.collect_below(lease.by_deadline.left, leases);
-            leases.push(lease);
-            self.collect_below(lease.by_deadline.right, leases);
+    /// All leases in the order of the tree by deadline.
+    pub(super) fn in_order<'t>(&self, leases: &'t Slots<Lease>) -> Vec<&'t Lease> {
+        let mut slots = Vec::with_capacity(leases.len());
+        self.collect::<ByDeadline>(self.by_deadline, &mut slots);
+        slots.into_iter().filter_map(|slot| leases.get(slot)).collect()
+    }
+
+    fn collect<T: Tree>(&self, slot: u32, slots: &mut Vec<u32>) {
+        if let Some(Links { left, right, .. }) = self.nodes.get(slot).map(T::links) {
+            self.collect::<T>(left, slots);
+            slots.push(slot);
+            self.collect::<T>(right, slots);
         }
     }
 
-    fn size<T: Tree>(&self, slot: u32) -> u64 {
-        self.get(slot).map_or(0, |lease| T::links(lease).size.into())
+    /// Returns whether all ids differ.
+    pub(super) fn ids_differ(&self, leases: &Slots<Lease>) -> bool {
+        let mut slots = Vec::with_capacity(leases.len());
+        self.collect::<ById>(self.by_id, &mut slots);
+        slots.is_sorted_by(|a, b| compare::<ById>(leases, *a, *b) == Ordering::Less)
     }
 
-    fn total(&self, slot: u32) -> u64 {
-        self.get(slot).map_or(0, |lease| lease.total)
+    /// The bytes that the trees have allocated.
+    pub(super) fn allocated(&self) -> usize {
+        self.nodes.allocated()
     }
 }
 
-/// Changes. Without trees they do nothing.
-impl Table {
-    /// Makes both trees, perfectly balanced. Returns `None` if two leases have the same id.
-    pub(super) fn grow_trees(&mut self) -> Option<()> {
-        let mut slots: Vec<u32> = (0..u32::try_from(self.len()).ok()?).collect();
-        slots.sort_unstable_by(|a, b| self.compare::<ByDeadline>(*a, *b));
-        let by_deadline = self.grow::<ByDeadline>(&slots);
-        slots.sort_unstable_by(|a, b| self.compare::<ById>(*a, *b));
-        let differ = slots.is_sorted_by(|a, b| self.compare::<ById>(*a, *b) == Ordering::Less);
-        let by_id = self.grow::<ById>(&slots);
-        self.roots = Some(Roots { by_deadline, by_id });
-        differ.then_some(())
+/// Changes.
+impl Trees {
+    /// Makes the trees of a table, perfectly balanced.
+    pub(super) fn grow(leases: &Slots<Lease>) -> Trees {
+        let mut trees = Trees { nodes: Slots::default(), by_deadline: NONE, by_id: NONE };
+        let mut slots: Vec<u32> = leases.iter().map(|_| trees.nodes.push(NEW)).collect();
+        slots.sort_unstable_by(|a, b| compare::<ByDeadline>(leases, *a, *b));
+        trees.by_deadline = Forest { nodes: &mut trees.nodes, leases }.grow::<ByDeadline>(&slots);
+        slots.sort_unstable_by(|a, b| compare::<ById>(leases, *a, *b));
+        trees.by_id = Forest { nodes: &mut trees.nodes, leases }.grow::<ById>(&slots);
+        trees
+    }
+
+    /// Makes room for the table's last slot, which is then linked to both trees.
+    pub(super) fn push(&mut self) {
+        self.nodes.push(NEW);
+    }
+
+    /// Adds a slot to a tree.
+    pub(super) fn link<T: Tree>(&mut self, leases: &Slots<Lease>, slot: u32) {
+        let root = *T::root(self);
+        *T::root(self) = Forest { nodes: &mut self.nodes, leases }.link::<T>(root, slot);
+    }
+
+    /// Takes a slot out of a tree.
+    pub(super) fn unlink<T: Tree>(&mut self, leases: &Slots<Lease>, slot: u32) {
+        let root = *T::root(self);
+        *T::root(self) = Forest { nodes: &mut self.nodes, leases }.unlink::<T>(root, slot);
+    }
+
+    /// Removes a slot, into which the last lease will move.
+    pub(super) fn remove(&mut self, leases: &Slots<Lease>, slot: u32) {
+        self.unlink::<ByDeadline>(leases, slot);
+        self.unlink::<ById>(leases, slot);
+        let last = number(leases.len()).saturating_sub(1);
+        if slot != last {
+            self.rename::<ByDeadline>(leases, last, slot);
+            self.rename::<ById>(leases, last, slot);
+        }
+        self.nodes.swap_remove(slot);
+    }
+
+    /// Makes a tree refer to a lease by the slot `to`, to which it will move.
+    fn rename<T: Tree>(&mut self, leases: &Slots<Lease>, from: u32, to: u32) {
+        let root = *T::root(self);
+        let mut forest = Forest { nodes: &mut self.nodes, leases };
+        match forest.path::<T>(root, from).above().last() {
+            Some(parent) => forest.replace_child::<T>(*parent, from, to),
+            None => *T::root(self) = to,
+        }
+    }
+}
+
+/// A path from a root.
+struct Path {
+    above: [u32; DEPTH],
+    depth: usize,
+    /// Whether it goes on to the left of its last slot.
+    left: bool,
+}
+
+impl Path {
+    /// The slots from the root to the parent of the path's end.
+    fn above(&self) -> &[u32] {
+        self.above.get(..self.depth).unwrap_or(&[])
+    }
+}
+
+/// The nodes of the trees while they are changed. Each tree is known by its root.
+struct Forest<'a> {
+    nodes: &'a mut Slots<Node>,
+    leases: &'a Slots<Lease>,
+}
+
+impl Forest<'_> {
+    fn links<T: Tree>(&self, slot: u32) -> Option<Links> {
+        self.nodes.get(slot).map(T::links)
+    }
+
+    fn size<T: Tree>(&self, slot: u32) -> u64 {
+        self.links::<T>(slot).map_or(0, |links| links.size.into())
+    }
+
+    fn total(&self, slot: u32) -> u64 {
+        self.nodes.get(slot).map_or(0, |node| node.total)
+    }
+
+    fn cost(&self, slot: u32) -> u64 {
+        self.leases.get(slot).map_or(0, |lease| lease.cost.into())
     }
 
     /// Makes a tree of slots that are in its order, and returns its root.
@@ -235,68 +327,62 @@ impl Table {
             return NONE;
         };
         let (left, right) = (self.grow::<T>(left), self.grow::<T>(right));
-        self.set::<T>(*root, left, right);
-        *root
+        self.set::<T>(*root, left, right)
     }
 
-    /// Adds a slot to a tree.
-    pub(super) fn link<T: Tree>(&mut self, slot: u32) {
-        let Some((mut roots, lease)) = self.roots.zip(self.get(slot)) else { return };
-        let cost = u64::from(lease.cost);
-        let path = self.path::<T>(roots, lease.key());
+    /// Adds a slot to a tree, and returns the new root.
+    fn link<T: Tree>(&mut self, root: u32, slot: u32) -> u32 {
+        let path = self.path::<T>(root, slot);
         self.set::<T>(slot, NONE, NONE);
-        let parent = path.above().last().and_then(|parent| self.get_mut(*parent)).map(T::links_mut);
+        let parent = path.above().last().and_then(|parent| self.nodes.get_mut(*parent)).map(T::links_mut);
         if let Some(links) = parent {
             *(if path.left { &mut links.left } else { &mut links.right }) = slot;
         }
-        *T::root(&mut roots) = self.ascend::<T>(path.above(), slot, 1, |total| total.wrapping_add(cost));
-        self.roots = Some(roots);
+        let cost = self.cost(slot);
+        self.ascend::<T>(&path, slot, 1, |total| total.wrapping_add(cost))
     }
 
-    /// Takes a slot out of a tree.
-    pub(super) fn unlink<T: Tree>(&mut self, slot: u32) {
-        let Some((mut roots, lease)) = self.roots.zip(self.get(slot)) else { return };
-        let (Links { left, right, .. }, cost) = (T::links(lease), u64::from(lease.cost));
-        let path = self.path::<T>(roots, lease.key());
+    /// Takes a slot out of a tree, and returns the new root.
+    fn unlink<T: Tree>(&mut self, root: u32, slot: u32) -> u32 {
+        let path = self.path::<T>(root, slot);
+        let Links { left, right, .. } = self.links::<T>(slot).unwrap_or(LEAF);
         let rest = self.join::<T>(left, right);
         if let Some(parent) = path.above().last() {
             self.replace_child::<T>(*parent, slot, rest);
         }
-        let less_one = u32::MAX;
-        *T::root(&mut roots) =
-            self.ascend::<T>(path.above(), rest, less_one, |total| total.wrapping_sub(cost));
-        self.roots = Some(roots);
+        let (cost, less_one) = (self.cost(slot), u32::MAX);
+        self.ascend::<T>(&path, rest, less_one, |total| total.wrapping_sub(cost))
     }
 
-    /// The path to a key: to the lease that has it, or to where it would be.
-    fn path<T: Tree>(&self, mut roots: Roots, key: Key<'_>) -> Path {
+    /// The path to a slot, or to where it would be.
+    fn path<T: Tree>(&self, root: u32, slot: u32) -> Path {
         let mut path = Path { above: [NONE; DEPTH], depth: 0, left: false };
-        let mut at = *T::root(&mut roots);
-        while let Some((step, lease)) = path.above.get_mut(path.depth).zip(self.get(at)) {
+        let Some(key) = self.leases.get(slot).map(Lease::key) else { return path };
+        let mut at = root;
+        while let Some((step, lease)) = path.above.get_mut(path.depth).zip(self.leases.get(at)) {
             let order = T::order(key, lease.key());
-            if order == Ordering::Equal {
+            let Some(links) = self.nodes.get(at).map(T::links).filter(|_| order != Ordering::Equal) else {
                 break;
-            }
+            };
             *step = at;
             path.depth += 1;
             path.left = order == Ordering::Less;
-            let links = T::links(lease);
             at = if path.left { links.left } else { links.right };
         }
         path
     }
 
-    /// Updates the leases of a path, below which `child` was added or removed, and rotates where one side became too
+    /// Updates the slots of a path, below which `child` was added or removed, and rotates where one side became too
     /// heavy. Returns the new root.
-    fn ascend<T: Tree>(&mut self, above: &[u32], child: u32, change: u32, total: impl Fn(u64) -> u64) -> u32 {
+    fn ascend<T: Tree>(&mut self, path: &Path, child: u32, change: u32, total: impl Fn(u64) -> u64) -> u32 {
         let (mut old, mut new) = (child, child);
         let mut side = self.size::<T>(child);
-        for at in above.iter().rev() {
-            let Some(lease) = self.get_mut(*at) else { continue };
+        for at in path.above().iter().rev() {
+            let Some(node) = self.nodes.get_mut(*at) else { continue };
             if T::TOTALS {
-                lease.total = total(lease.total);
+                node.total = total(node.total);
             }
-            let links = T::links_mut(lease);
+            let links = T::links_mut(node);
             links.size = links.size.wrapping_add(change);
             if old != new {
                 *(if links.left == old { &mut links.left } else { &mut links.right }) = new;
@@ -316,34 +402,9 @@ impl Table {
 
     /// Makes a tree refer to another child.
     fn replace_child<T: Tree>(&mut self, parent: u32, old: u32, new: u32) {
-        if let Some(links) = self.get_mut(parent).map(T::links_mut) {
+        if let Some(links) = self.nodes.get_mut(parent).map(T::links_mut) {
             *(if links.left == old { &mut links.left } else { &mut links.right }) = new;
         }
-    }
-
-    /// Makes a tree refer to a lease by the slot `to`, to which it will move.
-    pub(super) fn rename<T: Tree>(&mut self, from: u32, to: u32) {
-        if let Some(mut roots) = self.roots {
-            *T::root(&mut roots) = self.renamed::<T>(*T::root(&mut roots), from, to);
-            self.roots = Some(roots);
-        }
-    }
-
-    fn renamed<T: Tree>(&mut self, root: u32, from: u32, to: u32) -> u32 {
-        if root == from {
-            return to;
-        }
-        let mut slot = root;
-        while let Some(lease) = self.get(slot) {
-            let Links { left, right, .. } = T::links(lease);
-            let next = if self.compare::<T>(from, slot) == Ordering::Less { left } else { right };
-            if next == from {
-                self.replace_child::<T>(slot, from, to);
-                break;
-            }
-            slot = next;
-        }
-        root
     }
 
     /// Makes one tree of two that were siblings.
@@ -359,7 +420,7 @@ impl Table {
 
     /// Takes the first slot out of a tree, and returns it and the rest.
     fn take_first<T: Tree>(&mut self, root: u32) -> Option<(u32, u32)> {
-        let Links { left, right, .. } = self.get(root).map(T::links)?;
+        let Links { left, right, .. } = self.links::<T>(root)?;
         Some(match self.take_first::<T>(left) {
             None => (root, right),
             Some((first, left)) => (first, self.balance::<T>(root, left, right)),
@@ -368,27 +429,26 @@ impl Table {
 
     /// Gives a slot these subtrees, and rotates if one of them is too heavy. Returns the new root.
     fn balance<T: Tree>(&mut self, root: u32, left: u32, right: u32) -> u32 {
-        let weight = |table: &Table, slot| table.size::<T>(slot) + 1;
-        let heavy = |table: &Table, slot, than| weight(table, slot) > BALANCE * weight(table, than);
-        let links = |table: &Table, slot| table.get(slot).map_or(LEAF, T::links);
+        let weight = |forest: &Self, slot| forest.size::<T>(slot) + 1;
+        let heavy = |forest: &Self, slot, than| weight(forest, slot) > BALANCE * weight(forest, than);
         if heavy(self, right, left) {
-            let Links { left: inner, right: outer, .. } = links(self, right);
+            let Links { left: inner, right: outer, .. } = self.links::<T>(right).unwrap_or(LEAF);
             if weight(self, inner) < SINGLE * weight(self, outer) {
                 self.set::<T>(root, left, inner);
                 return self.set::<T>(right, root, outer);
             }
-            let middle = links(self, inner);
+            let middle = self.links::<T>(inner).unwrap_or(LEAF);
             self.set::<T>(root, left, middle.left);
             self.set::<T>(right, middle.right, outer);
             return self.set::<T>(inner, root, right);
         }
         if heavy(self, left, right) {
-            let Links { left: outer, right: inner, .. } = links(self, left);
+            let Links { left: outer, right: inner, .. } = self.links::<T>(left).unwrap_or(LEAF);
             if weight(self, inner) < SINGLE * weight(self, outer) {
                 self.set::<T>(root, inner, right);
                 return self.set::<T>(left, outer, root);
             }
-            let middle = links(self, inner);
+            let middle = self.links::<T>(inner).unwrap_or(LEAF);
             self.set::<T>(left, outer, middle.left);
             self.set::<T>(root, middle.right, right);
             return self.set::<T>(inner, left, root);
@@ -399,42 +459,50 @@ impl Table {
     /// Gives a slot these subtrees, and returns it.
     fn set<T: Tree>(&mut self, slot: u32, left: u32, right: u32) -> u32 {
         let size = self.size::<T>(left) + 1 + self.size::<T>(right);
-        let below = if T::TOTALS { self.total(left) + self.total(right) } else { 0 };
-        if let Some(lease) = self.get_mut(slot) {
-            *T::links_mut(lease) = Links { left, right, size: u32::try_from(size).unwrap_or(NONE) };
+        let total = if T::TOTALS { self.cost(slot) + self.total(left) + self.total(right) } else { 0 };
+        if let Some(node) = self.nodes.get_mut(slot) {
+            *T::links_mut(node) = Links { left, right, size: u32::try_from(size).unwrap_or(NONE) };
             if T::TOTALS {
-                lease.total = u64::from(lease.cost) + below;
+                node.total = total;
             }
         }
         slot
     }
 }
 
+/// Compares the leases in two slots in the order of a tree.
+fn compare<T: Tree>(leases: &Slots<Lease>, a: u32, b: u32) -> Ordering {
+    match (leases.get(a), leases.get(b)) {
+        (Some(a), Some(b)) => T::order(a.key(), b.key()),
+        (a, b) => a.is_some().cmp(&b.is_some()),
+    }
+}
+
 #[cfg(test)]
-impl Table {
+impl Trees {
     /// Checks the order, the balance and the sums of both trees.
-    pub(super) fn audit_trees(&self) {
-        if let Some(Roots { by_deadline, by_id }) = self.roots {
-            assert_eq!(self.audit_below::<ByDeadline>(by_deadline).len(), self.len());
-            assert_eq!(self.audit_below::<ById>(by_id).len(), self.len());
-        }
+    pub(super) fn audit(&self, leases: &Slots<Lease>) {
+        assert_eq!(self.nodes.len(), leases.len());
+        assert_eq!(self.audit_below::<ByDeadline>(leases, self.by_deadline).len(), leases.len());
+        assert_eq!(self.audit_below::<ById>(leases, self.by_id).len(), leases.len());
     }
 
     /// The slots of a tree in their order.
-    fn audit_below<T: Tree>(&self, slot: u32) -> Vec<u32> {
-        let Some(lease) = self.get(slot) else {
+    fn audit_below<T: Tree>(&self, leases: &Slots<Lease>, slot: u32) -> Vec<u32> {
+        let Some(node) = self.nodes.get(slot) else {
             return Vec::new();
         };
-        let Links { left, right, size } = T::links(lease);
-        let sides = [left, right].map(|child| self.size::<T>(child) + 1);
-        assert!(sides[0] <= BALANCE * sides[1] && sides[1] <= BALANCE * sides[0], "{sides:?}");
-        let mut slots = self.audit_below::<T>(left);
+        let Links { left, right, size } = T::links(node);
+        let mut slots = self.audit_below::<T>(leases, left);
+        let before = slots.len();
         slots.push(slot);
-        slots.extend(self.audit_below::<T>(right));
+        slots.extend(self.audit_below::<T>(leases, right));
+        let sides = [before + 1, slots.len() - before].map(|weight| weight as u64);
+        assert!(sides[0] <= BALANCE * sides[1] && sides[1] <= BALANCE * sides[0], "{sides:?}");
         assert_eq!(slots.len(), size as usize);
-        assert!(slots.is_sorted_by(|a, b| self.compare::<T>(*a, *b) == Ordering::Less));
-        let cost = |slot: &u32| self.get(*slot).map_or(0, |lease| u64::from(lease.cost));
-        assert!(!T::TOTALS || lease.total == slots.iter().map(cost).sum::<u64>());
+        assert!(slots.is_sorted_by(|a, b| compare::<T>(leases, *a, *b) == Ordering::Less));
+        let cost = |slot: &u32| leases.get(*slot).map_or(0, |lease| u64::from(lease.cost));
+        assert!(!T::TOTALS || node.total == slots.iter().map(cost).sum::<u64>());
         slots
     }
 }

@@ -9,6 +9,7 @@ mod limit_set;
 pub(crate) mod log;
 pub(crate) mod log_change;
 mod set_change;
+mod slots;
 pub(crate) mod sub_buckets;
 mod timeline;
 

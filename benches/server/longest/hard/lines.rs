@@ -28,7 +28,10 @@ pub fn of(state: &State) -> String {
     if ["leases", "log"].contains(&name) {
         lines.push(CRAFTED);
     }
-    if ["log", "window", "64-windows", "64-small-limits"].contains(&name) {
+    if name == "log" {
+        lines.push(LOGS);
+    }
+    if ["window", "64-windows", "64-small-limits"].contains(&name) {
         lines.push(KEYS);
     }
     lines.join("\n")
@@ -231,8 +234,14 @@ $others; RL.MULTIREFUND 64 $keys COST %some AT @now LIMIT $refund
 effect: $others; RL.MULTI 64 $keys AT @back LIMIT $limit
 effect: $others; RL.MULTI 64 $keys AT @later LIMIT UNIFORM 77";
 
+/// The same for logs. To make 64 copies of these takes seconds.
+const LOGS: &str = "
+$others; RL.MULTI 64 $keys AT @half LIMIT $limit
+$others; RL.MULTI 64 $keys AT @back LIMIT $limit
+$others; RL.MULTI 64 $keys AT @later LIMIT UNIFORM 77";
+
 const GCRA: &str = "
-RL.THROTTLE work 99 100 3600 AT @back
+RL.THROTTLE work 99 100 3600 1 AT @back
 RL.THROTTLE work 99 100 3600 1 AT @now
 CL.THROTTLE work 99 100 3600 1 AT @now
 RL.GCRA work 99 100 3600000 RESERVE COST 50 AT @now
