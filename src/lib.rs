@@ -15,7 +15,7 @@ use command::{
     Apply, CellThrottle, Help, Info, LPush, Limit, Multi, MultiPeek, MultiRefund, MultiRelease, Peek, RPush,
     Refund, Release, Renew, Shed, Throttle, XAdd,
 };
-use server::Entry;
+use server::{Allocator, Entry};
 
 /// One command for each row of the catalog of limiters.
 const LIMITERS: [Entry; CATALOG.len()] = [
@@ -56,12 +56,6 @@ const OTHERS: &[Entry] = &[
 fn load(context: &Context, arguments: &[RedisString]) -> Status {
     server::load(context, arguments, &[&LIMITERS, OTHERS])
 }
-
-#[cfg(not(test))]
-use redis_module::alloc::RedisAlloc as Allocator;
-// Unit tests run without a server, so they cannot use its allocator.
-#[cfg(test)]
-use std::alloc::System as Allocator;
 
 redis_module! {
     name: "ratelimit",

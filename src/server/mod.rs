@@ -1,5 +1,6 @@
 //! Everything that calls the server, and all unsafe code. Nothing here decides on a request.
 
+mod allocator;
 mod api;
 mod buffer;
 mod call;
@@ -26,6 +27,7 @@ mod stats;
 mod syntax;
 mod value;
 
+pub use allocator::Allocator;
 pub use call::Call;
 pub use clock::clock;
 pub use dice::chance;

@@ -1,0 +1,66 @@
+//! The allocator of the module.
+//!
+//! It allocates with the server's functions, so that the server counts the memory: `used_memory`, `maxmemory`. These
+//! functions take no alignment. They promise 8 bytes only: a server that is built without jemalloc, and on another C
+//! library than GNU's (musl), stores the length of an allocation in the 8 bytes before it.
+//!
+//! A type with a larger alignment gets memory from the system, which the server does not count. The values of keys must
+//! not have such a type, because the server measures and moves their memory with its own functions.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+
+#[cfg(not(test))]
+use redis_module::alloc::RedisAlloc as Server;
+// Unit tests run without a server.
+#[cfg(test)]
+use std::alloc::System as Server;
+
+/// The alignment, in bytes, that the server's functions promise.
+const PROMISED: usize = 8;
+
+pub struct Allocator;
+
+// The trait's other functions call these two, as those of `RedisAlloc` do.
+//
+// SAFETY: both allocators keep the trait's contract for the layouts that they get. Memory goes back to the allocator that
+// it came from, because its alignment never changes.
+unsafe impl GlobalAlloc for Allocator {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: the caller keeps the contract.
+        unsafe { if layout.align() <= PROMISED { Server.alloc(layout) } else { System.alloc(layout) } }
+    }
+
+    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
+        // SAFETY: the caller keeps the contract, and the alignment is that of the allocation.
+        unsafe {
+            if layout.align() <= PROMISED {
+                Server.dealloc(memory, layout);
+            } else {
+                System.dealloc(memory, layout);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_is_aligned_and_keeps_its_bytes_when_it_grows() {
+        for align in [1, 8, 16, 64, 4096] {
+            let layout = Layout::from_size_align(24, align).unwrap();
+            // SAFETY: the layout is not empty, and each pointer is used as long as its memory lives.
+            unsafe {
+                let memory = Allocator.alloc_zeroed(layout);
+                assert_eq!(memory.addr() % align, 0);
+                assert_eq!(memory.cast::<[u8; 24]>().read(), [0; 24]);
+                memory.write_bytes(7, 24);
+                let grown = Allocator.realloc(memory, layout, 10_000);
+                assert_eq!(grown.addr() % align, 0);
+                assert_eq!(grown.cast::<[u8; 24]>().read(), [7; 24]);
+                Allocator.dealloc(grown, Layout::from_size_align(10_000, align).unwrap());
+            }
+        }
+    }
+}
