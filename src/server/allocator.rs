@@ -16,7 +16,7 @@ use redis_module::alloc::RedisAlloc as Server;
 use std::alloc::System as Server;
 
 /// The alignment, in bytes, that the server's functions promise.
-const PROMISED: usize = 8;
+pub(super) const PROMISED: usize = 8;
 
 pub struct Allocator;
 

@@ -9,6 +9,8 @@ use ratelimit_core::state::codec::{Reader, put};
 use ratelimit_core::{AnyState, Kept, Kind, LimitSet, LimitState, Name, Span, State, Time};
 use ratelimit_core::{with_kept, with_limit_state, with_state};
 
+use super::allocator::PROMISED;
+
 /// The bytes of the object and the typed pointer that the server allocates for each value. `MEMORY USAGE` does not
 /// count them by itself.
 const SERVER_BYTES: usize = 32;
@@ -31,6 +33,15 @@ struct Slot<S> {
     head: Head,
     state: S,
 }
+
+/// Checks that the memory of every value comes from the server, which measures and moves it.
+const _: () = {
+    let mut kinds = Kind::ALL;
+    while let [kind, rest @ ..] = kinds {
+        with_state!(*kind, S => assert!(align_of::<Slot<S>>() <= PROMISED, "a value of the system's memory"));
+        kinds = rest;
+    }
+};
 
 impl Value {
     /// Makes the value of a state, with the length of time in a lone limit's name.
