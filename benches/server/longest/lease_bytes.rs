@@ -54,7 +54,8 @@ fn print(name: &str, steps: impl Iterator<Item = Step>) -> usize {
 
 /// The highest bytes a lease: those that `MEMORY USAGE` replies, and those by which the server's data grew.
 fn highest(steps: impl Iterator<Item = Step>) -> Result<[u64; 2]> {
-    let server = Server::start(&["--slowlog-log-slower-than", "-1"]);
+    // The server keeps a histogram of each command's latencies, unless told not to.
+    let server = Server::start(&["--slowlog-log-slower-than", "-1", "--latency-tracking", "no"]);
     let mut con = server.connection();
     // What the server keeps of a command that was called once is not the key's.
     for line in ["RL.PEEK key CONCURRENT 1000000 1000 id", "MEMORY USAGE key SAMPLES 0"] {
