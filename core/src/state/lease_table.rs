@@ -17,7 +17,7 @@ use alloc::vec::Vec;
 use core::mem::replace;
 
 use super::lease_trees::{ByDeadline, ById, Key, Tree, Trees};
-use super::slots::Slots;
+use super::slots::{Slots, size_class};
 use super::timeline::Tick;
 
 /// The most leases without trees.
@@ -299,9 +299,4 @@ fn hash(id: &[u8]) -> u64 {
         let mixed = (hash ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         mixed ^ mixed >> 32
     })
-}
-
-/// The bytes that jemalloc allocates for this many: the next of its sizes, which has four per doubling.
-fn size_class(bytes: usize) -> usize {
-    bytes.next_multiple_of((bytes.next_power_of_two() / 8).max(16))
 }
