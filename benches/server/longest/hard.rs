@@ -25,6 +25,7 @@ use super::trial::{Trial, Words};
 use crate::Result;
 
 mod lines;
+mod own_lines;
 
 /// The shortest of so many repetitions counts, unless fewer show that the call is not the longest.
 const REPETITIONS: u32 = 5;
