@@ -97,7 +97,7 @@ bench-profile: build setup-bench ## Where the instructions of a call go (ROW="RL
 bench-core: setup ## Time of the core without a server: decisions, bytes, logs and lease tables by length
 	$(CARGO) bench --locked --bench core
 
-bench-longest: build ## Search for the longest call of each command on states of a million entries (5 GB)
+bench-longest: build ## Search for the longest call of each command on states of a million entries (1 GB)
 	$(CARGO) bench --locked --bench server -- longest
 
 bench-growth: build setup-bench ## How the cost grows: tables, and plots in docs/plots (5 GB; MOST_KEYS=10000000)
