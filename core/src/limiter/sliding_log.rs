@@ -204,6 +204,7 @@ mod tests {
     use alloc::vec::Vec;
 
     use super::*;
+    use crate::state::codec::Reader;
     use crate::testing::{T0, charged, millis, n};
 
     const THREE: SlidingLog = SlidingLog {
@@ -311,6 +312,27 @@ mod tests {
             log.apply(THREE.rebase(&log, T0));
             log.apply(THREE.charge(&log, at(1000), 1));
             assert_eq!(log.iter().map(|entry| entry.age).collect::<Vec<_>>(), [secs(1), secs(0)]);
+        }
+    }
+
+    #[test]
+    fn a_refund_drops_the_entries_that_left_and_no_others() {
+        let five = SlidingLog { limit: n(5), ..THREE };
+        let mut log = log(&five, &[0, 3, 5, 6, 9]);
+        log.apply(five.refund(&log, at(14_000), 1).unwrap());
+        assert_eq!(log.iter().map(|entry| entry.age).collect::<Vec<_>>(), [secs(9), secs(8)]);
+    }
+
+    #[test]
+    fn a_forged_change_leaves_no_entry_that_cannot_be_read_back() {
+        for dropped in [None, Some(Span::FOREVER)] {
+            let mut log = log(&THREE, &[0]);
+            let last = T0.plus(Span::CENTURY);
+            log.apply(Change { last, dropped, ..THREE.rebase(&log, last) });
+            let mut bytes = Vec::new();
+            log.encode(&mut bytes);
+            assert!(Log::decode(&mut Reader::new(&bytes)).is_some());
+            assert_eq!(log.newest(), None);
         }
     }
 }

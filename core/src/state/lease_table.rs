@@ -30,7 +30,7 @@ pub(super) struct Lease {
     era: u32,
     pub(super) cost: u32,
     micros: u64,
-    /// Of the id. Leases are found by it first, so ids are seldom compared.
+    /// The hash of the id. Leases are found by it first, so ids are seldom compared.
     hash: u64,
     pub(super) id: Box<[u8]>,
 }

@@ -1,6 +1,6 @@
 //! The search trees over the slots of a table of leases.
 //!
-//! The tree by deadline stores in each lease the total cost of all leases below it. So the cost of the leases that are
+//! The tree by deadline stores in each node the total cost of all leases below it. So the cost of the leases that are
 //! held at an instant is a sum along one path.
 //!
 //! The trees are weight-balanced: no subtree outweighs its sibling more than three times. So every operation takes
@@ -61,7 +61,7 @@ pub(super) struct Trees {
 #[derive(Clone, Copy)]
 pub(super) struct Key<'a> {
     pub(super) deadline: Tick,
-    /// Of the id.
+    /// The hash of the id.
     pub(super) hash: u64,
     pub(super) id: &'a [u8],
 }

@@ -242,4 +242,39 @@ mod tests {
         }
         assert_eq!(leases.table.len(), 0);
     }
+
+    #[test]
+    fn a_lease_that_expired_at_the_last_charge_gets_the_new_cost() {
+        let mut leases = Leases::blank();
+        hold(&mut leases, 1, 1000, 2);
+        let held = Some((&1u32.to_be_bytes()[..], at(2000), 3));
+        leases.apply(Change { last: at(1000), released: None, held });
+        assert_eq!(leases.cost(at(1000)), 3);
+    }
+
+    #[test]
+    fn ids_of_equal_hashes_are_different_leases() {
+        // One step of the hash.
+        let step = |word: u64| {
+            let mixed = word.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            mixed ^ mixed >> 32
+        };
+        let id = |[first, second]: [u64; 2]| [first.to_le_bytes(), second.to_le_bytes()].concat();
+        let (one, other) = (id([1, 3]), id([2, 3 ^ step(1) ^ step(2)]));
+        let mut leases = Leases::blank();
+        // First without trees, then with them.
+        for others in [0, 100] {
+            (0..others).for_each(|i| hold(&mut leases, i, 1000, 1));
+            for (id, cost) in [(&one, 5), (&other, 7)] {
+                let held = Some((&id[..], at(1000), cost));
+                leases.apply(Change { last: at(0), released: None, held });
+            }
+            leases.table.audit();
+            let costs = [&one, &other].map(|id| leases.held(id, at(0)).map(|held| held.cost));
+            assert_eq!(costs, [Some(5), Some(7)]);
+            leases.remove(&one);
+            assert!(leases.held(&one, at(0)).is_none() && leases.held(&other, at(0)).is_some());
+            leases.remove(&other);
+        }
+    }
 }

@@ -13,8 +13,8 @@
 
 use crate::time::{Span, Time};
 
-/// Microseconds that have passed, in 96 bits. They do not overflow: `u64::MAX` is 584,542 years, and each change adds at
-/// most that.
+/// Microseconds that have passed, in 96 bits. They do not overflow: a change adds at most [`Time::LATEST`], 8,030 years.
+/// 96 bits hold 3 * 10^11 times that.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
 pub(super) struct Tick {
     /// The number of times that `micros` overflowed.
