@@ -37,6 +37,13 @@ pub(super) struct Links {
     size: u32,
 }
 
+impl Links {
+    /// Refers to another child.
+    fn replace(&mut self, old: u32, new: u32) {
+        *(if self.left == old { &mut self.left } else { &mut self.right }) = new;
+    }
+}
+
 /// The places of a slot in both trees.
 #[derive(Clone, Debug)]
 pub(super) struct Node {
@@ -350,8 +357,8 @@ impl Forest<'_> {
         if let Some(parent) = path.above().last() {
             self.replace_child::<T>(*parent, slot, rest);
         }
-        let (cost, less_one) = (self.cost(slot), u32::MAX);
-        self.ascend::<T>(&path, rest, less_one, |total| total.wrapping_sub(cost))
+        let cost = self.cost(slot);
+        self.ascend::<T>(&path, rest, -1, |total| total.wrapping_sub(cost))
     }
 
     /// The path to a slot, or to where it would be.
@@ -374,7 +381,7 @@ impl Forest<'_> {
 
     /// Updates the slots of a path, below which `child` was added or removed, and rotates where one side became too
     /// heavy. Returns the new root.
-    fn ascend<T: Tree>(&mut self, path: &Path, child: u32, change: u32, total: impl Fn(u64) -> u64) -> u32 {
+    fn ascend<T: Tree>(&mut self, path: &Path, child: u32, change: i32, total: impl Fn(u64) -> u64) -> u32 {
         let (mut old, mut new) = (child, child);
         let mut side = self.size::<T>(child);
         for at in path.above().iter().rev() {
@@ -383,9 +390,9 @@ impl Forest<'_> {
                 node.total = total(node.total);
             }
             let links = T::links_mut(node);
-            links.size = links.size.wrapping_add(change);
+            links.size = links.size.wrapping_add_signed(change);
             if old != new {
-                *(if links.left == old { &mut links.left } else { &mut links.right }) = new;
+                links.replace(old, new);
             }
             let Links { left, right, size } = *links;
             let size = u64::from(size);
@@ -403,7 +410,7 @@ impl Forest<'_> {
     /// Makes a tree refer to another child.
     fn replace_child<T: Tree>(&mut self, parent: u32, old: u32, new: u32) {
         if let Some(links) = self.nodes.get_mut(parent).map(T::links_mut) {
-            *(if links.left == old { &mut links.left } else { &mut links.right }) = new;
+            links.replace(old, new);
         }
     }
 
