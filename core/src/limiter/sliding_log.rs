@@ -164,7 +164,7 @@ impl Limiter for SlidingLog {
         Some(Change {
             last: now,
             entered: entered.unwrap_or(Span::FOREVER),
-            reset: self.reset((newest.weight > 0).then_some(newest.age), entered),
+            reset: self.reset(Some(newest.age), entered),
             dropped: log.age_before(live).map(|age| age.plus(elapsed)),
             newest: Some(newest),
         })

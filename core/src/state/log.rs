@@ -173,8 +173,7 @@ impl Log {
 
     /// The age such that `drop_from_age` drops exactly the entries before a position; `None` if there are none.
     pub fn age_before(&self, position: Position) -> Option<Span> {
-        let step = if position.offset == 0 { Span::from_micros(1) } else { Span::ZERO };
-        (position.sum != self.start.sum).then(|| self.age(position.tick).plus(step))
+        (position.sum != self.start.sum).then(|| self.age(position.tick))
     }
 
     pub fn iter(&self) -> impl Iterator<Item = Entry> {
