@@ -27,7 +27,7 @@ use crate::Result;
 mod lines;
 mod own_lines;
 
-/// The shortest of so many repetitions counts, unless fewer show that the call is not the longest.
+/// How often a call is repeated. Fewer repetitions suffice if one shows that the call is not the longest.
 const REPETITIONS: u32 = 5;
 const LINEAR_REPETITIONS: u32 = 2;
 /// No interruption takes so long, in microseconds.

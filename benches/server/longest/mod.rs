@@ -11,7 +11,7 @@
 //! - `report.rs` prints the longest call of each command on each state, with the calls that led to it.
 //! - `lease_bytes.rs` counts the bytes that a table of leases takes, after histories that waste memory.
 //!
-//! The server's slow log tells how long a call took, without the network. The machine can interrupt the server at any
+//! The server's slow log has the duration of a call, without the network. The system can interrupt the server at any
 //! time. So the shortest time of several repetitions counts, each on a fresh copy of the state.
 
 mod calls;
