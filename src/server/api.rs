@@ -47,6 +47,8 @@ macro_rules! needed {
 
 needed! {
     RedisModule_Call
+    RedisModule_CallReplyArrayElement
+    RedisModule_CallReplyStringPtr
     RedisModule_CallReplyType
     RedisModule_CloseKey
     RedisModule_CreateCommand
@@ -57,11 +59,13 @@ needed! {
     RedisModule_EmitAOF
     RedisModule_Free
     RedisModule_FreeCallReply
+    RedisModule_FreeServerInfo
     RedisModule_FreeString
     RedisModule_GetAbsExpire
     RedisModule_GetCommand
     RedisModule_GetContextFlags
     RedisModule_GetRandomBytes
+    RedisModule_GetServerInfo
     RedisModule_IsKeysPositionRequest
     RedisModule_KeyAtPosWithFlags
     RedisModule_KeyType
@@ -87,6 +91,7 @@ needed! {
     RedisModule_ReplyWithSimpleString
     RedisModule_ReplyWithStringBuffer
     RedisModule_SaveStringBuffer
+    RedisModule_ServerInfoGetFieldC
     RedisModule_SetAbsExpire
     RedisModule_SetCommandInfo
     RedisModule_SetModuleOptions

@@ -72,6 +72,13 @@ impl<'a> Call<'a> {
         parse(&mut Arguments::new(words, settings::bounds()))
     }
 
+    /// Counts a change that is not sent because nobody can receive it. Save points (`save 60 1000`) count changes.
+    pub(super) fn count_change(&self) {
+        // The server counts the change, and discards what nobody can receive. No other function of the server counts one
+        // for less.
+        self.replicate_verbatim();
+    }
+
     /// Replicates the call with its own arguments. It is for commands that read no clock.
     pub fn replicate_verbatim(&self) {
         // SAFETY: `ctx` is the context of the running command.

@@ -11,6 +11,7 @@ use redis_module::raw::{KeyType, REDISMODULE_READ, REDISMODULE_WRITE, RedisModul
 use super::api::api;
 use super::call::Call;
 use super::native_type::TYPE;
+use super::propagation;
 use super::value::Value;
 
 /// Whether a key is opened to be changed.
@@ -146,8 +147,11 @@ impl<'c, 'a> Handle<'c, 'a> {
         self.key = null_mut();
     }
 
-    /// Sends a payload for the key to replicas and the AOF.
+    /// Sends a payload for the key to replicas and the AOF, if anyone can receive it.
     pub(super) fn replicate(&self, payload: &[u8]) {
+        if !propagation::is_enabled() {
+            return self.call.count_change();
+        }
         // SAFETY: context and name are those of the running command. The format `sb` takes a string object, then a
         // buffer and its length.
         unsafe {

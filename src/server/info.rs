@@ -7,6 +7,7 @@ use redis_module::{InfoContext, RedisResult, basic_info_command_handler};
 use redis_module_macros::info_command_handler;
 
 use super::guard::guarded;
+use super::propagation;
 use super::stats::{counts, errors};
 
 /// Writes the section, except into a crash report.
@@ -19,13 +20,14 @@ pub(super) unsafe extern "C" fn info_outside_crashes(ctx: *mut RedisModuleInfoCt
     }
 }
 
-/// Adds version, build, the number of errors, and the requests that each limiter admitted and refused.
+/// Adds version, build, the number of errors, whether effects are sent, and the requests that each limiter admitted and refused.
 #[info_command_handler]
 fn info(context: &InfoContext, _for_crash_report: bool) -> RedisResult<()> {
     let mut section = context.builder().add_section("");
     section = section.field("version", env!("CARGO_PKG_VERSION"))?;
     section = section.field("build", option_env!("RATELIMIT_BUILD").unwrap_or("unknown"))?;
     section = section.field("errors", errors())?;
+    section = section.field("propagates", u64::from(propagation::is_enabled()))?;
     for (name, admitted, refused) in counts() {
         let name = name.to_ascii_lowercase();
         section = section.field(&format!("{name}_admitted"), admitted)?;

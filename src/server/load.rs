@@ -15,6 +15,7 @@ use super::api::{OK, api, missing};
 use super::guard::guarded;
 use super::info::info_outside_crashes;
 use super::native_type::TYPE;
+use super::propagation;
 use super::register::{Entry, register};
 use super::settings;
 
@@ -70,6 +71,8 @@ fn try_load(context: &Context, arguments: &[RedisString], commands: &[&[Entry]])
     if !arguments.is_empty() {
         take_names(context, commands().filter(|command| !command.is_own()), own_category);
     }
+    // SAFETY: `ctx` is the context of the load.
+    unsafe { propagation::subscribe(ctx) };
     commands().try_for_each(|command| register_or_leave_out(context, command, own_category))
 }
 

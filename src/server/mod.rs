@@ -20,6 +20,7 @@ mod memory;
 mod native_type;
 mod open_key;
 mod payload;
+mod propagation;
 mod register;
 mod reply;
 mod settings;

@@ -22,6 +22,7 @@ use super::api::api;
 use super::call::Call;
 use super::discard::discard;
 use super::open_key::OpenKey;
+use super::propagation;
 use super::value::Value;
 
 const VERSION: u8 = 1;
@@ -185,11 +186,14 @@ fn apply_to_set(key: &mut OpenKey<'_, '_>, mut changes: Reader<'_>) {
     key.make_lone();
 }
 
-/// Sends payloads, each with the name of its key, to replicas and the AOF in one command.
+/// Sends payloads, each with the name of its key, to replicas and the AOF in one command, if anyone can receive it.
 pub(super) fn replicate<'p>(
     call: &Call<'_>,
     payloads: impl Iterator<Item = (*mut RedisModuleString, &'p [u8])>,
 ) {
+    if !propagation::is_enabled() {
+        return call.count_change();
+    }
     let mut arguments: Vec<*mut RedisModuleString> = Vec::with_capacity(8);
     // SAFETY: the context belongs to the running command, and the names are arguments of it. Each string that is
     // created here is freed here, after the server has copied it.

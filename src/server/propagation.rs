@@ -1,0 +1,166 @@
+//! Whether effects are sent to replicas and the AOF.
+//!
+//! Sending an effect costs a quarter of an admitted call, even if nobody receives it. So effects are not sent while
+//! nobody can receive them. A call still writes its payload, and changes the state from it.
+//!
+//! # Why no effect is lost
+//!
+//! An effect leaves the server in three ways: to a connected replica, into the replication backlog, and into the AOF.
+//! Without these the server itself discards what a module sends (`shouldPropagate` in its `server.c`). [`ENABLED`] is
+//! false only in that case:
+//!
+//! - It starts true. A server that loads an RDB with a replication id has a backlog from the start.
+//! - It becomes false once a second at most, in [`ask`], which checks all three.
+//! - It becomes true before any of the three needs an effect. A replica's first copy and an AOF that is switched on both
+//!   begin with a snapshot by a forked process, and with the effects after it. The snapshot holds the effects before the
+//!   fork, and the event of the fork sets the flag. This includes a copy that waits for a running save, and the copies of
+//!   servers that use two connections for one.
+//!
+//! A replica can also continue from an offset, without a snapshot. It then knows the primary's replication id. The server
+//! takes a new id when it frees its backlog and when it makes one, so nobody knows the id of a time without a backlog.
+//!
+//! The other events that set the flag are not needed for this argument. They make it hold if a server changes.
+//!
+//! Cluster nodes always send: slots move between them.
+
+use std::ffi::{CStr, c_void};
+use std::ptr::null;
+use std::slice;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+
+use redis_module::raw::{
+    REDISMODULE_CTX_FLAGS_ACTIVE_CHILD, REDISMODULE_CTX_FLAGS_AOF, REDISMODULE_CTX_FLAGS_CLUSTER,
+    REDISMODULE_CTX_FLAGS_LOADING, REDISMODULE_CTX_FLAGS_MASTER, REDISMODULE_EVENT_CONFIG,
+    REDISMODULE_EVENT_CRON_LOOP, REDISMODULE_EVENT_FORK_CHILD, REDISMODULE_EVENT_LOADING,
+    REDISMODULE_EVENT_REPLICA_CHANGE, REDISMODULE_EVENT_REPLICATION_ROLE_CHANGED,
+    RedisModule_SubscribeToServerEvent, RedisModuleCronLoopInfo, RedisModuleCtx, RedisModuleEvent,
+};
+
+use super::api::{OK, api};
+use super::guard::guarded;
+
+/// Whether effects are sent.
+static ENABLED: AtomicBool = AtomicBool::new(true);
+/// The cron events since the flag was last checked. The server sends `hz` of them a second.
+static CRON_EVENTS: AtomicU64 = AtomicU64::new(0);
+
+/// The events that set the flag.
+const ENABLING: [u64; 5] = [
+    REDISMODULE_EVENT_FORK_CHILD,
+    REDISMODULE_EVENT_REPLICA_CHANGE,
+    REDISMODULE_EVENT_REPLICATION_ROLE_CHANGED,
+    REDISMODULE_EVENT_CONFIG,
+    REDISMODULE_EVENT_LOADING,
+];
+
+/// Returns whether effects are sent.
+#[inline(always)]
+pub(super) fn is_enabled() -> bool {
+    ENABLED.load(Relaxed)
+}
+
+/// Subscribes to the server's events. If the server lacks one of them, effects are always sent.
+///
+/// # Safety
+///
+/// `ctx` is the context of the load.
+pub(super) unsafe fn subscribe(ctx: *mut RedisModuleCtx) {
+    let to = |id, callback: unsafe extern "C" fn(_, _, _, _)| {
+        // SAFETY: the caller keeps the contract, and the server wrote the pointer before the module's code ran.
+        unsafe {
+            let event = RedisModuleEvent { id, dataver: 1 };
+            RedisModule_SubscribeToServerEvent
+                .is_some_and(|subscribe| subscribe(ctx, event, Some(callback)) == OK)
+        }
+    };
+    if ENABLING.iter().all(|id| to(*id, enable)) {
+        to(REDISMODULE_EVENT_CRON_LOOP, ask);
+    }
+}
+
+unsafe extern "C" fn enable(_: *mut RedisModuleCtx, _: RedisModuleEvent, _: u64, _: *mut c_void) {
+    ENABLED.store(true, Relaxed);
+}
+
+/// Checks once a second whether somebody can receive effects.
+unsafe extern "C" fn ask(ctx: *mut RedisModuleCtx, _: RedisModuleEvent, _: u64, cron: *mut c_void) {
+    if !is_enabled() {
+        return;
+    }
+    guarded((), || {
+        // SAFETY: the server passes the data of the event.
+        let hz = unsafe { cron.cast::<RedisModuleCronLoopInfo>().as_ref() }.map_or(1, |cron| cron.hz);
+        let events = CRON_EVENTS.load(Relaxed) + 1;
+        let asks = events >= u64::try_from(hz).unwrap_or(1);
+        CRON_EVENTS.store(if asks { 0 } else { events }, Relaxed);
+        // SAFETY: the server passes a context.
+        if asks && unsafe { nobody_receives(ctx) } {
+            ENABLED.store(false, Relaxed);
+        }
+    });
+}
+
+/// Returns whether there is no replica, no backlog and no AOF, and none of them is about to begin.
+///
+/// # Safety
+///
+/// `ctx` is a valid context.
+unsafe fn nobody_receives(ctx: *mut RedisModuleCtx) -> bool {
+    // SAFETY: the caller keeps the contract.
+    unsafe {
+        let flags = api!(RedisModule_GetContextFlags(ctx)).cast_unsigned();
+        flags & REDISMODULE_CTX_FLAGS_MASTER != 0
+            && flags & RECEIVED == 0
+            && lacks_replicas_and_backlog(ctx)
+            && appendonly_is_no(ctx)
+    }
+}
+
+/// Flags of a server that sends effects. `REDISMODULE_CTX_FLAGS_AOF` is `aof_enabled` of `INFO persistence`.
+const RECEIVED: u32 = REDISMODULE_CTX_FLAGS_CLUSTER
+    | REDISMODULE_CTX_FLAGS_LOADING
+    | REDISMODULE_CTX_FLAGS_AOF
+    | REDISMODULE_CTX_FLAGS_ACTIVE_CHILD;
+
+/// # Safety
+///
+/// `ctx` is a valid context.
+unsafe fn lacks_replicas_and_backlog(ctx: *mut RedisModuleCtx) -> bool {
+    // SAFETY: the caller keeps the contract. A field is null or a C string of the data, which are freed last.
+    unsafe {
+        let data = api!(RedisModule_GetServerInfo(ctx, c"replication".as_ptr()));
+        let lacks = [c"connected_slaves", c"repl_backlog_active"].iter().all(|name| {
+            let field = api!(RedisModule_ServerInfoGetFieldC(data, name.as_ptr()));
+            !field.is_null() && CStr::from_ptr(field) == c"0"
+        });
+        api!(RedisModule_FreeServerInfo(ctx, data));
+        lacks
+    }
+}
+
+/// Returns whether the setting `appendonly` is `no`; false if the server does not say.
+///
+/// # Safety
+///
+/// `ctx` is a valid context.
+unsafe fn appendonly_is_no(ctx: *mut RedisModuleCtx) -> bool {
+    // SAFETY: the caller keeps the contract. The format `cc` takes two C strings. The server accepts null for a reply, and
+    // returns null for an element that a reply lacks. The bytes belong to the reply, which is freed last.
+    unsafe {
+        let (get, name) = (c"GET".as_ptr(), c"appendonly".as_ptr());
+        let reply = api!(RedisModule_Call(ctx, c"CONFIG".as_ptr(), c"cc".as_ptr(), get, name));
+        if reply.is_null() {
+            return false;
+        }
+        let value = api!(RedisModule_CallReplyArrayElement(reply, 1));
+        let mut length = 0;
+        let bytes = if value.is_null() {
+            null()
+        } else {
+            api!(RedisModule_CallReplyStringPtr(value, &raw mut length))
+        };
+        let is_no = !bytes.is_null() && slice::from_raw_parts(bytes.cast::<u8>(), length) == b"no";
+        api!(RedisModule_FreeCallReply(reply));
+        is_no
+    }
+}
