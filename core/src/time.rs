@@ -92,6 +92,11 @@ impl Span {
     }
 
     #[must_use]
+    pub const fn half(self) -> Span {
+        Span(self.0 / 2)
+    }
+
+    #[must_use]
     pub const fn quarter(self) -> Span {
         Span(self.0 / 4)
     }

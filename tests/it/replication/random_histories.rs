@@ -171,7 +171,7 @@ fn cut_too_long(primary: &Server) {
     text(con, "EXEC");
 }
 
-/// Limiters whose keys last a second or so, and the parameters by which the last call makes them last for longer.
+/// Limiters that are soon fully reset, and the parameters by which the last call makes them last for longer.
 const BRIEF: [(&str, &str, &str); 8] = [
     ("TOKENBUCKET", "7 3 10", "7 1 36000000"),
     ("GCRA", "6 7 110", "6 1 36000000"),
@@ -195,12 +195,13 @@ fn keys_that_come_and_go_by_the_servers_clock_are_the_same_everywhere() {
     let con = &mut primary.connection();
     text(con, "DEBUG SET-ACTIVE-EXPIRE 1");
     let mut number = 0;
-    // Each key is asked every second or so: when it has just expired, or is about to.
+    // Each key is asked every second or so: when it has just expired, or is about to. By itself it would last ten.
     wait_for("keys that expire", || {
         for _ in 0..20 {
             number = (number + 123) % KEYS;
             let (limiter, parameters, _) = BRIEF[number % BRIEF.len()];
             text(con, &format!("RL.{limiter} brief:{number} {parameters}"));
+            text(con, &format!("PEXPIRE brief:{number} 900"));
         }
         counter(&primary, "expired_keys") > 2000
     });
