@@ -51,9 +51,24 @@ impl SlidingBuckets {
         all.filter(move |bucket| bucket.number >= first && bucket.count > 0)
     }
 
-    /// The count at `now`.
+    /// The newest bucket that counts at `now`.
+    fn newest(&self, buckets: &Buckets, now: Time) -> Option<Bucket> {
+        let newest = if buckets.tiles == Some(self.tiles) {
+            buckets.buckets.back().copied()?
+        } else {
+            buckets.merged(self.tiles)
+        };
+        (newest.number >= self.tiles.first(now) && newest.count > 0).then_some(newest)
+    }
+
+    /// The count at `now`. It takes longer only if many buckets have left since the last charge.
     fn count(&self, buckets: &Buckets, now: Time) -> u64 {
-        self.live(buckets, now).fold(0u64, |sum, bucket| sum.saturating_add(bucket.count))
+        if buckets.tiles != Some(self.tiles) {
+            return self.newest(buckets, now).map_or(0, |merged| merged.count);
+        }
+        let first = self.tiles.first(now);
+        let left = buckets.buckets.iter().take_while(|bucket| bucket.number < first);
+        buckets.total.saturating_sub(left.map(|bucket| bucket.count).sum())
     }
 
     /// The change that drops the buckets before `first`, and makes `newest` the last one.
@@ -99,8 +114,8 @@ impl Limiter for SlidingBuckets {
 
     fn charge(&self, buckets: &Buckets, now: Time, cost: u64) -> Change {
         let number = self.tiles.number(now);
-        let already = self.live(buckets, now).filter(|bucket| bucket.number == number).map(|b| b.count);
-        let count = already.sum::<u64>().saturating_add(cost);
+        let current = self.newest(buckets, now).filter(|newest| newest.number == number);
+        let count = current.map_or(0, |current| current.count).saturating_add(cost);
         self.change(now, self.tiles.first(now), Bucket { number, count })
     }
 
@@ -119,11 +134,11 @@ impl Limiter for SlidingBuckets {
     }
 
     fn gauge(&self, buckets: &Buckets, now: Time) -> Gauge {
-        let newest = self.live(buckets, now).last();
+        let reset = |newest| self.tiles.leaves(newest).since(now);
         Gauge {
             limit: self.limit.get(),
             remaining: self.limit.get().saturating_sub(self.count(buckets, now)),
-            reset: newest.map_or(Span::ZERO, |bucket| self.tiles.leaves(bucket).since(now)),
+            reset: self.newest(buckets, now).map_or(Span::ZERO, reset),
         }
     }
 

@@ -34,6 +34,8 @@ pub struct Buckets {
     pub(crate) tiles: Option<Tiles>,
     pub(crate) last: Time,
     pub(crate) buckets: VecDeque<Bucket>,
+    /// The sum of all counts. It does not overflow: there are at most [`MAX_BUCKETS`], of at most [`MAX_STORED`] each.
+    pub(crate) total: u64,
 }
 
 /// The change that a call makes to the sub-buckets. Applying it twice has the same effect as applying it once.
@@ -85,12 +87,12 @@ impl Bucket {
 
 impl Buckets {
     pub fn new(tiles: Tiles, now: Time) -> Buckets {
-        Buckets { tiles: Some(tiles), last: now, buckets: VecDeque::new() }
+        Buckets { tiles: Some(tiles), last: now, ..Buckets::blank() }
     }
 
     /// All counts in one bucket: the one that contains `last` when the window is divided into these tiles.
     pub fn merged(&self, tiles: Tiles) -> Bucket {
-        Bucket { number: tiles.number(self.last), count: self.total() }
+        Bucket { number: tiles.number(self.last), count: self.total.min(MAX_STORED) }
     }
 
     /// Window and precision; zero in a blank state.
@@ -98,9 +100,17 @@ impl Buckets {
         self.tiles.map_or([Span::ZERO; 2], |Tiles { window, precision }| [window.span(), precision.span()])
     }
 
-    /// The sum of the counts, at most [`MAX_STORED`].
-    fn total(&self) -> u64 {
-        self.buckets.iter().fold(0u64, |sum, bucket| sum.saturating_add(bucket.count)).min(MAX_STORED)
+    fn push(&mut self, newest: Bucket) {
+        self.total += newest.count;
+        self.buckets.push_back(newest);
+    }
+
+    fn pop_oldest(&mut self) {
+        self.total -= self.buckets.pop_front().map_or(0, |bucket| bucket.count);
+    }
+
+    fn pop_newest(&mut self) {
+        self.total -= self.buckets.pop_back().map_or(0, |bucket| bucket.count);
     }
 }
 
@@ -120,27 +130,29 @@ impl State for Buckets {
     }
 
     fn blank() -> Buckets {
-        Buckets { tiles: None, last: Time::EPOCH, buckets: VecDeque::new() }
+        Buckets { tiles: None, last: Time::EPOCH, buckets: VecDeque::new(), total: 0 }
     }
 
     fn apply(&mut self, change: Change) {
         if self.tiles != Some(change.tiles) {
             let merged = self.merged(change.tiles);
-            self.buckets.clear();
-            self.buckets.extend((merged.count > 0).then_some(merged));
+            (self.buckets, self.total) = (VecDeque::new(), 0);
+            if merged.count > 0 {
+                self.push(merged);
+            }
         }
         while self.buckets.front().is_some_and(|bucket| bucket.number < change.first) {
-            self.buckets.pop_front();
+            self.pop_oldest();
         }
         while self.buckets.back().is_some_and(|bucket| bucket.number >= change.newest.number) {
-            self.buckets.pop_back();
+            self.pop_newest();
         }
         if change.newest.count > 0 {
-            self.buckets.push_back(change.newest);
-        }
-        // A forged change may drop too few buckets, but the memory must stay bounded.
-        while self.buckets.len() as u64 > MAX_BUCKETS {
-            self.buckets.pop_front();
+            // A forged change may drop too few buckets, but the memory must stay bounded.
+            while self.buckets.len() as u64 >= MAX_BUCKETS {
+                self.pop_oldest();
+            }
+            self.push(change.newest);
         }
         (self.tiles, self.last) = (Some(change.tiles), change.last);
     }
@@ -171,17 +183,17 @@ impl State for Buckets {
 
     fn decode(reader: &mut Reader<'_>) -> Option<Buckets> {
         let (tiles, last) = (Tiles::decode(reader)?, reader.instant()?);
-        let mut buckets = VecDeque::new();
+        let mut state = Buckets::new(tiles, last);
         let current = tiles.number(last);
         for _ in 0..reader.word_up_to(MAX_BUCKETS)? {
             let bucket = Bucket::decode(reader)?;
-            let in_order = buckets.back().is_none_or(|previous: &Bucket| previous.number < bucket.number);
+            let in_order = state.buckets.back().is_none_or(|previous| previous.number < bucket.number);
             if !in_order || bucket.number > current || bucket.count == 0 {
                 return None;
             }
-            buckets.push_back(bucket);
+            state.push(bucket);
         }
-        Some(Buckets { tiles: Some(tiles), last, buckets })
+        Some(state)
     }
 
     fn heap_bytes(&self) -> usize {
@@ -192,6 +204,6 @@ impl State for Buckets {
         let [_, precision] = self.lengths();
         figure("precision_ms", Figure::Length(precision));
         figure("buckets", Figure::Count(self.buckets.len() as u64));
-        figure("count", Figure::Count(self.total()));
+        figure("count", Figure::Count(self.total.min(MAX_STORED)));
     }
 }
