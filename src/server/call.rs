@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::ffi::c_int;
+use std::mem::MaybeUninit;
 use std::ops::RangeBounds;
 use std::slice;
 
@@ -15,8 +16,6 @@ use super::reply::{self, Reply};
 use super::settings;
 
 /// Nearly all calls have at most this number of arguments to parse.
-const SHORT: usize = 8;
-/// Nearly all calls with several limits have at most this number.
 const LONG: usize = 48;
 
 /// A running call.
@@ -55,16 +54,12 @@ impl<'a> Call<'a> {
         parse: impl FnOnce(&mut Arguments<'_, 'a>) -> Result<T, Error>,
     ) -> Result<T, Error> {
         // Only a very long call allocates.
-        let mut short: [&'a [u8]; SHORT] = [&[]; SHORT];
-        let mut long: [&'a [u8]; LONG];
+        let mut buffer = [const { MaybeUninit::uninit() }; LONG];
         let allocated: Vec<&'a [u8]>;
         let strings =
             self.argv.get((places.start_bound().cloned(), places.end_bound().cloned())).unwrap_or(&[]);
-        let words = if strings.len() <= SHORT {
-            filled(&mut short, strings)
-        } else if strings.len() <= LONG {
-            long = [&[]; LONG];
-            filled(&mut long, strings)
+        let words = if strings.len() <= LONG {
+            filled(&mut buffer, strings)
         } else {
             allocated = strings.iter().map(|string| bytes(*string)).collect();
             &allocated
@@ -86,11 +81,19 @@ impl<'a> Call<'a> {
     }
 }
 
-/// Fills a buffer with the bytes of strings, and returns the filled part. The buffer is long enough.
+/// Fills a buffer with the bytes of strings, and returns the filled part: those that fit.
 #[inline(always)]
-fn filled<'b, 'a>(buffer: &'b mut [&'a [u8]], strings: &[*mut RedisModuleString]) -> &'b [&'a [u8]] {
-    buffer.iter_mut().zip(strings).for_each(|(word, string)| *word = bytes(*string));
-    buffer.get(..strings.len()).unwrap_or(&[])
+fn filled<'b, 'a>(
+    buffer: &'b mut [MaybeUninit<&'a [u8]>],
+    strings: &[*mut RedisModuleString],
+) -> &'b [&'a [u8]] {
+    let mut count = 0;
+    for (word, string) in buffer.iter_mut().zip(strings) {
+        word.write(bytes(*string));
+        count += 1;
+    }
+    // SAFETY: the first `count` words were written.
+    unsafe { slice::from_raw_parts(buffer.as_ptr().cast(), count) }
 }
 
 fn bytes<'a>(string: *mut RedisModuleString) -> &'a [u8] {

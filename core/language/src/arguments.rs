@@ -190,10 +190,15 @@ impl<'w, 'a> Arguments<'w, 'a> {
 /// The longest duration, in milliseconds.
 const LONGEST: u64 = Span::CENTURY.as_micros() / 1000;
 
-/// Whether a word is this option, in upper or lower case.
+/// The bit that distinguishes a lower case letter from its upper case.
+const LOWER: u8 = 0x20;
+
+/// Whether a word is this option, in upper or lower case. Options consist of upper case letters.
 #[inline(always)]
 pub(crate) fn is(word: &[u8], option: &str) -> bool {
-    word.eq_ignore_ascii_case(option.as_bytes())
+    // Most words differ in their lengths or first letters, so this is faster than `eq_ignore_ascii_case`.
+    word.len() == option.len()
+        && word.iter().zip(option.bytes()).all(|(byte, letter)| byte & !LOWER == letter)
 }
 
 /// Stores an option's value. If the option was given before, the result is an error.
@@ -226,11 +231,11 @@ fn parse_integer(bytes: &[u8]) -> Result<i64, Error> {
     }
     let mut magnitude: u64 = 0;
     for byte in digits {
-        let digit = byte.wrapping_sub(b'0');
+        let digit = u64::from(*byte).wrapping_sub(u64::from(b'0'));
         if digit > 9 {
             return Err(Error::NotInteger);
         }
-        magnitude = magnitude * 10 + u64::from(digit);
+        magnitude = magnitude * 10 + digit;
     }
     let number = if negative { 0i64.checked_sub_unsigned(magnitude) } else { i64::try_from(magnitude).ok() };
     number.ok_or(Error::NotInteger)
@@ -239,6 +244,21 @@ fn parse_integer(bytes: &[u8]) -> Result<i64, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_word_is_an_option_in_upper_or_lower_case_only() {
+        for option in ["AT", "COST", "LIMIT", "COUNTREFUSED"] {
+            assert!(is(option.as_bytes(), option) && is(option.to_ascii_lowercase().as_bytes(), option));
+            for place in 0..option.len() {
+                for byte in 0..=u8::MAX {
+                    let mut word = option.as_bytes().to_vec();
+                    word[place] = byte;
+                    assert_eq!(is(&word, option), word.eq_ignore_ascii_case(option.as_bytes()), "{word:?}");
+                }
+            }
+        }
+        assert!(!is(b"COS", "COST") && !is(b"COSTS", "COST") && !is(b"", "COST"));
+    }
 
     #[test]
     fn integers_are_parsed_as_redis_parses_them() {

@@ -16,6 +16,7 @@ use crate::request::Request;
 type Parsed<'a> = Result<AnyLimiter<'a>, Error>;
 
 /// `capacity refill period [BATCH]`
+#[inline(always)]
 pub(crate) fn token_bucket<'a>(arguments: &mut Arguments<'_, 'a>, request: &mut Request) -> Parsed<'a> {
     let capacity = arguments.count("capacity")?;
     let refill = arguments.count("refill")?;
@@ -28,6 +29,7 @@ pub(crate) fn token_bucket<'a>(arguments: &mut Arguments<'_, 'a>, request: &mut 
 }
 
 /// `capacity leak period`
+#[inline(always)]
 pub(crate) fn leaky_bucket<'a>(arguments: &mut Arguments<'_, 'a>, request: &mut Request) -> Parsed<'a> {
     let capacity = arguments.count("capacity")?;
     let leak = arguments.count("leak")?;
@@ -37,6 +39,7 @@ pub(crate) fn leaky_bucket<'a>(arguments: &mut Arguments<'_, 'a>, request: &mut 
 }
 
 /// `max_burst count period`
+#[inline(always)]
 pub(crate) fn gcra<'a>(arguments: &mut Arguments<'_, 'a>, request: &mut Request) -> Parsed<'a> {
     let limit = max_burst(arguments)?;
     let count = arguments.count("count")?;
@@ -73,6 +76,7 @@ pub fn cell(arguments: &mut Arguments<'_, '_>) -> Result<Cell, Error> {
 const THOUSAND: NonZeroU64 = NonZeroU64::new(1000).unwrap();
 
 /// `limit window [ALIGNED]`
+#[inline(always)]
 pub(crate) fn fixed_window<'a>(arguments: &mut Arguments<'_, 'a>, request: &mut Request) -> Parsed<'a> {
     let limit = arguments.count("limit")?;
     let window = arguments.duration("window")?;
@@ -84,6 +88,7 @@ pub(crate) fn fixed_window<'a>(arguments: &mut Arguments<'_, 'a>, request: &mut 
 }
 
 /// `limit window [PRECISION precision]`
+#[inline(always)]
 pub(crate) fn sliding_window<'a>(arguments: &mut Arguments<'_, 'a>, request: &mut Request) -> Parsed<'a> {
     let limit = arguments.count("limit")?;
     let window = arguments.duration("window")?;
@@ -103,6 +108,7 @@ pub(crate) fn sliding_window<'a>(arguments: &mut Arguments<'_, 'a>, request: &mu
 }
 
 /// `limit window [GAP gap] [COUNTREFUSED]`
+#[inline(always)]
 pub(crate) fn sliding_log<'a>(arguments: &mut Arguments<'_, 'a>, request: &mut Request) -> Parsed<'a> {
     // Each entry weighs at least 1. So with this limit, admitted requests never exceed the bound on entries.
     let most = arguments.bounds().log_entries;
@@ -128,6 +134,7 @@ pub(crate) fn sliding_log<'a>(arguments: &mut Arguments<'_, 'a>, request: &mut R
 }
 
 /// `interval`
+#[inline(always)]
 pub(crate) fn uniform<'a>(arguments: &mut Arguments<'_, 'a>, request: &mut Request) -> Parsed<'a> {
     let interval = arguments.duration("interval")?;
     arguments.options(request, |_, _| Ok(false))?;
@@ -135,6 +142,7 @@ pub(crate) fn uniform<'a>(arguments: &mut Arguments<'_, 'a>, request: &mut Reque
 }
 
 /// `permits period [BURST burst | WARMUP warmup [COLDFACTOR factor]] [MAXWAIT maxwait]`
+#[inline(always)]
 pub(crate) fn smooth<'a>(arguments: &mut Arguments<'_, 'a>, request: &mut Request) -> Parsed<'a> {
     let permits = arguments.count("permits")?;
     let period = arguments.duration("period")?;
@@ -169,6 +177,7 @@ pub(crate) fn smooth<'a>(arguments: &mut Arguments<'_, 'a>, request: &mut Reques
 }
 
 /// `capacity ttl id [RESERVED n] [CRITICAL]`
+#[inline(always)]
 pub(crate) fn concurrent<'a>(arguments: &mut Arguments<'_, 'a>, request: &mut Request) -> Parsed<'a> {
     // Each lease costs at least 1. So with this capacity, admitted requests never exceed the bound on leases.
     let capacity = arguments.number("capacity", 1, arguments.bounds().leases)?;

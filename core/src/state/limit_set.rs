@@ -95,9 +95,10 @@ impl LimitSet {
         &self.limits
     }
 
+    #[inline]
     pub fn get<S: LimitState>(&self, length: Span) -> Option<&S> {
-        let place = self.place(Name::of::<S>(length)).ok()?;
-        self.limits.get(place).and_then(|limit| S::of(&limit.state))
+        let name = Name::of::<S>(length);
+        self.limits.iter().find(|limit| limit.name == name).and_then(|limit| S::of(&limit.state))
     }
 
     /// The place of the limit that a limiter's own command names. If no limit has the name, the only limit of its kind.
@@ -122,8 +123,12 @@ impl LimitSet {
     }
 
     /// The index of the limit of this name, or as an error the index at which it would be.
+    #[inline]
     pub(super) fn place(&self, name: Name) -> Result<usize, usize> {
-        self.limits.binary_search_by(|limit| limit.name.cmp(&name))
+        // Most sets have two or three limits, for which this is faster than a binary search.
+        let place = self.limits.iter().position(|limit| limit.name >= name).unwrap_or(self.limits.len());
+        let found = self.limits.get(place).is_some_and(|limit| limit.name == name);
+        if found { Ok(place) } else { Err(place) }
     }
 
     /// Adds a limit, unless the set has one of this name or is full.
