@@ -94,6 +94,14 @@ pub struct Taken {
     lag: Span,
 }
 
+/// A decision before it is carried out.
+struct Decided {
+    verdict: Verdict,
+    granted: u64,
+    /// The gauge of a refusal, if it is known.
+    gauge: Option<Gauge>,
+}
+
 impl Taken {
     /// The answer as the caller's clock sees it.
     pub fn answer(&self) -> Answer {
@@ -123,18 +131,30 @@ impl Ask {
     /// [`Error::TooLong`] is found before anything is changed.
     #[inline(always)]
     pub fn take<L: Limiter>(&mut self, limits: &mut impl Limits, limiter: &L) -> Result<Taken, Error> {
-        if let Some(state) = limits.state::<L::State>(self.place.stored)
-            && self.at < state.last()
-        {
-            // If the clock was set back, `judge` moves the state. An error must be found before.
-            self.check(limits, limiter)?;
-        }
-        let (mut verdict, granted) = self.judge(limits, limiter)?;
+        let decided = match limits.state::<L::State>(self.place.stored) {
+            None => Some(self.decide(limiter, &limiter.fresh(self.at))?),
+            Some(state) => match decide::reading(limiter, state, self.at) {
+                Reading::At(now) => {
+                    self.now = now;
+                    Some(self.decide(limiter, state)?)
+                }
+                Reading::SetBack => None,
+            },
+        };
+        let Decided { mut verdict, granted, gauge } = if let Some(decided) = decided {
+            decided
+        } else {
+            let decided;
+            (*self, decided) = self.move_and_decide(limits, limiter)?;
+            decided
+        };
         // A request that can never be admitted is not counted.
         let counts_refused = limiter.capabilities().counts_refused && verdict != Verdict::NEVER;
         if verdict.admits() || counts_refused {
             limits.drop_faded(self.at, |name| name == Name::of::<L::State>(self.place.stored))?;
             self.charge(limits, limiter, granted)?;
+        } else if let Some(gauge) = gauge {
+            return Ok(Taken { verdict, granted, gauge, lag: self.lag() });
         }
         if counts_refused && !verdict.admits() {
             // The request was refused and counted, so its retry must include its own cost.
@@ -142,6 +162,27 @@ impl Ask {
             verdict = self.with_state(limits, limiter, judge);
         }
         Ok(Taken { verdict, granted, gauge: self.gauge(limits, limiter), lag: self.lag() })
+    }
+
+    /// Decides after the clock was set back. An error is found before the state is moved.
+    #[cold]
+    fn move_and_decide<L: Limiter>(
+        mut self,
+        limits: &mut impl Limits,
+        limiter: &L,
+    ) -> Result<(Ask, Decided), Error> {
+        self.check(limits, limiter)?;
+        let (verdict, granted) = self.judge(limits, limiter)?;
+        Ok((self, Decided { verdict, granted, gauge: None }))
+    }
+
+    /// Decides on a state that need not be moved.
+    #[inline(always)]
+    fn decide<L: Limiter>(&self, limiter: &L, state: &L::State) -> Result<Decided, Error> {
+        let (verdict, granted) = self.judge_state(limiter, state)?;
+        // After a charge the gauge is another one.
+        let gauge = (!verdict.admits()).then(|| limiter.gauge(state, self.now));
+        Ok(Decided { verdict, granted, gauge })
     }
 
     /// Returns the error that `judge` would return, and changes nothing.
@@ -163,15 +204,18 @@ impl Ask {
         limiter: &L,
     ) -> Result<(Verdict, u64), Error> {
         self.read_clock(limits, limiter)?;
+        Ok(self.with_state(limits, limiter, |state| self.judge_state(limiter, state))?)
+    }
+
+    #[inline(always)]
+    fn judge_state<L: Limiter>(&self, limiter: &L, state: &L::State) -> Result<(Verdict, u64), TooLong> {
         let Ask { now, cost, manner, .. } = *self;
-        let lag = self.lag();
-        let judged = self.with_state(limits, limiter, |state| match manner {
+        match manner {
             Manner::Strict if !limiter.capabilities().books => {
-                Ok((limiter.judge(state, now, cost).delayed(lag), cost))
+                Ok((limiter.judge(state, now, cost).delayed(self.lag()), cost))
             }
-            _ => rule(limiter, state, now, lag, cost, manner),
-        });
-        Ok(judged?)
+            _ => rule(limiter, state, now, self.lag(), cost, manner),
+        }
     }
 
     /// Charges the granted cost. The clock must have been read.

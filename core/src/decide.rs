@@ -171,11 +171,13 @@ pub enum Reading {
 }
 
 /// The reading of the clock for a state.
+#[inline(always)]
 pub fn reading<L: Limiter>(limiter: &L, state: &L::State, now: Time) -> Reading {
     read_clock(state.last(), now, || limiter.gauge(state, state.last()).reset)
 }
 
 /// The reading of the clock for a state with this last charge, and with this reset at its last charge.
+#[inline(always)]
 pub fn read_clock(last: Time, now: Time, reset: impl FnOnce() -> Span) -> Reading {
     if now >= last {
         Reading::At(now)

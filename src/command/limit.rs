@@ -41,6 +41,7 @@ impl<const ROW: usize> Command for Limit<ROW> {
 }
 
 /// Requests a cost above 0, and charges it if the limit admits it.
+#[inline(always)]
 pub fn take<L: Limiter>(
     call: &Call<'_>,
     limiter: &L,

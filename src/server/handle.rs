@@ -168,6 +168,7 @@ impl<'c, 'a> Handle<'c, 'a> {
 }
 
 impl Drop for Handle<'_, '_> {
+    #[inline(always)]
     fn drop(&mut self) {
         // SAFETY: `open` opened the handle, and nothing uses it afterwards. The server accepts null.
         unsafe { api!(RedisModule_CloseKey(self.key)) };

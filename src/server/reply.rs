@@ -47,7 +47,21 @@ pub enum FieldValue {
 /// # Safety
 ///
 /// `ctx` is the context of a running command that has not replied yet.
+#[inline(always)]
 pub unsafe fn send(ctx: *mut RedisModuleCtx, reply: &Reply) {
+    match reply {
+        Reply::Answer(answer) => Client(ctx).integers(answer.integers()),
+        // SAFETY: the caller keeps the contract.
+        other => unsafe { send_other(ctx, other) },
+    }
+}
+
+/// Sends a reply of any kind.
+///
+/// # Safety
+///
+/// As for [`send`].
+unsafe fn send_other(ctx: *mut RedisModuleCtx, reply: &Reply) {
     let client = Client(ctx);
     match reply {
         Reply::Answer(answer) => client.integers(answer.integers()),

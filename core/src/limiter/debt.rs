@@ -131,6 +131,7 @@ impl<S: Debtor> Limiter for Debt<S> {
         S::owing(0, &self.rate, now)
     }
 
+    #[inline(always)]
     fn judge(&self, state: &S, now: Time, cost: u64) -> Verdict {
         let before = state.debt(&self.rate, now);
         let (after, most) = (before + self.rate.price(cost), self.rate.most());
@@ -143,6 +144,7 @@ impl<S: Debtor> Limiter for Debt<S> {
         }
     }
 
+    #[inline(always)]
     fn charge(&self, state: &S, now: Time, cost: u64) -> S {
         S::owing(state.debt(&self.rate, now) + self.rate.price(cost), &self.rate, now)
     }
@@ -157,6 +159,7 @@ impl<S: Debtor> Limiter for Debt<S> {
         Some(S::owing(debt, &self.rate, now))
     }
 
+    #[inline(always)]
     fn gauge(&self, state: &S, now: Time) -> Gauge {
         let debt = state.debt(&self.rate, now);
         let (room, _) = divide(self.rate.most().saturating_sub(debt), self.rate.period.micros());

@@ -252,6 +252,7 @@ impl Limits for Key<'_, '_> {
 }
 
 impl Drop for Key<'_, '_> {
+    #[inline(always)]
     fn drop(&mut self) {
         // A payload is left over only after a defect. Changes that were made before it are replicated all the same; after
         // a panic the payload may end amid a change, which no replica could read.
