@@ -14,6 +14,7 @@ use alloc::vec::Vec;
 use crate::ask::{Ask, Error, Limits, Place};
 use crate::decide::{Answer, Gauge, Manner, Verdict};
 use crate::kind::AnyLimiter;
+use crate::limiter::Capabilities;
 use crate::state::Name;
 use crate::time::{Span, Time};
 
@@ -24,6 +25,7 @@ pub const MAX_PAIRS: usize = 64;
 pub struct Part<'a> {
     pub limiter: AnyLimiter<'a>,
     pub name: Name,
+    pub capabilities: Capabilities,
     /// A cost of 0 only peeks.
     pub cost: u64,
     /// The index of the only key that the limit applies to; all keys if `None`.
@@ -64,6 +66,10 @@ impl Pair<'_, '_> {
     /// Whether the pair changes its limit, and does not only peek.
     fn charges(&self) -> bool {
         self.part.cost > 0
+    }
+
+    fn can_be_too_long(&self) -> bool {
+        self.charges() && self.part.capabilities.can_be_too_long(self.ask.manner)
     }
 
     /// The answer as the caller's clock sees it; `None` before the call is decided.
@@ -127,11 +133,10 @@ impl<'p, 'a> Joint<'p, 'a> {
     ///
     /// [`Error::TooLong`] is found before anything is changed.
     pub fn take<K: Limits>(&mut self, keys: &mut [K]) -> Result<bool, Error> {
-        each_charged(
-            &mut self.pairs,
-            keys,
-            |pair, limits| with_limiter!(&pair.part.limiter, limiter => Ok(pair.ask.check(limits, limiter)?)),
-        )?;
+        for Pair { part, key, ask, .. } in self.pairs.iter().filter(|pair| pair.can_be_too_long()) {
+            let Some(limits) = keys.get(*key) else { continue };
+            with_limiter!(&part.limiter, limiter => ask.check(limits, limiter))?;
+        }
         each_charged(&mut self.pairs, keys, |pair, limits| {
             let judged = with_limiter!(&pair.part.limiter, limiter => pair.ask.judge(limits, limiter));
             pair.verdict = Some(judged?.0);
@@ -150,11 +155,13 @@ impl<'p, 'a> Joint<'p, 'a> {
             let named = |name| self.named(key).any(|part| part.name == name);
             limits.drop_faded(self.at, named)?;
         }
-        each_charged(
-            &mut self.pairs,
-            keys,
-            |Pair { part, ask, .. }, limits| with_limiter!(&part.limiter, limiter => ask.charge(limits, limiter, part.cost)),
-        )
+        each_charged(&mut self.pairs, keys, |Pair { part, ask, gauge, .. }, limits| {
+            with_limiter!(&part.limiter, limiter => {
+                ask.charge(limits, limiter, part.cost)?;
+                *gauge = Some(ask.gauge(limits, limiter));
+            });
+            Ok(())
+        })
     }
 
     /// Computes the answers that the call would get on one of the keys. It changes nothing.
@@ -180,9 +187,9 @@ impl<'p, 'a> Joint<'p, 'a> {
         Ok(())
     }
 
-    /// Computes the gauges of the pairs that charge, and the answers of those that only peek.
+    /// Computes the gauges that are not known yet, and the answers of pairs that only peek.
     fn gauge<K: Limits>(&mut self, keys: &[K]) {
-        for pair in &mut self.pairs {
+        for pair in self.pairs.iter_mut().filter(|pair| pair.gauge.is_none()) {
             let Some(limits) = keys.get(pair.key) else { continue };
             if pair.charges() {
                 let gauge = with_limiter!(&pair.part.limiter, limiter => pair.ask.gauge(limits, limiter));
@@ -196,8 +203,9 @@ impl<'p, 'a> Joint<'p, 'a> {
     /// The latest instant at which the call's pairs of a key were decided, and the longest of their resets.
     pub fn reset(&self, key: usize) -> (Time, Span) {
         let pairs = self.pairs.iter().filter(|pair| pair.key == key && pair.charges());
-        let latest = pairs.clone().map(|pair| pair.ask.now()).max().unwrap_or(self.at);
-        (latest, pairs.filter_map(|pair| pair.gauge).map(|gauge| gauge.reset).max().unwrap_or_default())
+        let ends =
+            pairs.map(|pair| (pair.ask.now(), pair.gauge.map(|gauge| gauge.reset).unwrap_or_default()));
+        ends.reduce(|(a, long), (b, longer)| (a.max(b), long.max(longer))).unwrap_or((self.at, Span::ZERO))
     }
 
     /// Whether a limit of a key got a cost back.

@@ -92,7 +92,7 @@ impl Command for MultiRefund {
         let at = arguments.at.unwrap_or(clock);
         let mut joint = Joint::new(&arguments.parts, several.count(), at, arguments.manner)?;
         let mut keys = several.open()?;
-        for key in &mut keys {
+        for key in &mut *keys {
             key.prepare(at, empty(), |_| false)?;
         }
         joint.refund(&mut keys)?;

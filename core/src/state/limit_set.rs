@@ -73,7 +73,7 @@ impl StoredLimit {
 
     /// Whether a charge at `now` drops the limit: it is fully reset, and the call does not name it.
     pub fn faded(&self, named: impl Fn(Name) -> bool, now: Time) -> bool {
-        self.until() <= now && !named(self.name)
+        !named(self.name) && self.until() <= now
     }
 }
 

@@ -13,6 +13,8 @@
 //!   have been deleted, and the clock stands still during a command. A missing key that is opened for writing causes no
 //!   event.
 
+use std::ops::{Deref, DerefMut};
+
 use ratelimit_language::Error;
 
 use super::Key;
@@ -20,6 +22,32 @@ use crate::server::call::Call;
 use crate::server::handle::{Access, Handle};
 use crate::server::open_key::OpenKey;
 use crate::server::value::Value;
+
+/// The open keys of a call that takes several. A call with one key allocates nothing for them.
+pub enum OpenKeys<'c, 'a> {
+    One([Key<'c, 'a>; 1]),
+    Several(Vec<Key<'c, 'a>>),
+}
+
+impl<'c, 'a> Deref for OpenKeys<'c, 'a> {
+    type Target = [Key<'c, 'a>];
+
+    fn deref(&self) -> &[Key<'c, 'a>] {
+        match self {
+            OpenKeys::One(key) => key,
+            OpenKeys::Several(keys) => keys,
+        }
+    }
+}
+
+impl DerefMut for OpenKeys<'_, '_> {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        match self {
+            OpenKeys::One(key) => key,
+            OpenKeys::Several(keys) => keys,
+        }
+    }
+}
 
 /// The keys of a call that takes several. Their names differ.
 pub struct SeveralKeys<'c, 'a> {
@@ -48,7 +76,14 @@ impl<'c, 'a> SeveralKeys<'c, 'a> {
     }
 
     /// Opens all keys for writing.
-    pub fn open(&self) -> Result<Vec<Key<'c, 'a>>, Error> {
+    pub fn open(&self) -> Result<OpenKeys<'c, 'a>, Error> {
+        if self.count == 1 {
+            return Key::open(self.call, self.first, Access::Write).map(|key| OpenKeys::One([key]));
+        }
+        self.open_several().map(OpenKeys::Several)
+    }
+
+    fn open_several(&self) -> Result<Vec<Key<'c, 'a>>, Error> {
         if self.call.open.get() > 0 {
             return Err(Error::Internal);
         }
