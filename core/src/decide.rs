@@ -89,6 +89,7 @@ impl Answer {
     ///
     /// `retry_after` is the wait of an admitted request, and -1 if the request can never be admitted. Each integer is at
     /// most [`MAX_COUNT`], which clients in JavaScript and Lua hold exactly.
+    #[inline(always)]
     pub fn integers(&self) -> [i64; 5] {
         let Answer { verdict, gauge: Gauge { limit, remaining, reset } } = *self;
         let (limited, retry) = match verdict {

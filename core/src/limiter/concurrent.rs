@@ -69,6 +69,7 @@ impl Limiter for Concurrent<'_> {
         Leases::blank()
     }
 
+    #[inline(always)]
     fn judge(&self, leases: &Leases, now: Time, cost: u64) -> Verdict {
         let after = leases.cost(now).saturating_add(cost);
         let Some(excess) = after.checked_sub(self.limit).filter(|excess| *excess > 0) else {
@@ -86,10 +87,12 @@ impl Limiter for Concurrent<'_> {
     }
 
     /// A lease that is held keeps its cost.
+    #[inline(always)]
     fn charge<'a>(&'a self, _: &'a Leases, now: Time, cost: u64) -> LeaseChange<'a> {
         LeaseChange { last: now, released: None, held: Some((self.id, now.plus(self.ttl.span()), cost)) }
     }
 
+    #[inline(always)]
     fn gauge(&self, leases: &Leases, now: Time) -> Gauge {
         let remaining = self.limit.saturating_sub(leases.cost(now));
         Gauge { limit: self.limit, remaining, reset: leases.reset(now) }

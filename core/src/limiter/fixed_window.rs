@@ -100,11 +100,13 @@ impl Limiter for FixedWindow {
         Opened { count: 0, start: now, last: now }
     }
 
+    #[inline(always)]
     fn judge(&self, opened: &Opened, now: Time, cost: u64) -> Verdict {
         let opened = self.settled(opened, now);
         judge(self.limit, opened.count, self.rest(&opened, now), cost)
     }
 
+    #[inline(always)]
     fn charge(&self, opened: &Opened, now: Time, cost: u64) -> Opened {
         let opened = self.settled(opened, now);
         Opened { count: opened.count.saturating_add(cost).min(MAX_STORED), ..opened }
@@ -116,6 +118,7 @@ impl Limiter for FixedWindow {
         Some(Opened { count: opened.count.saturating_sub(cost), ..opened })
     }
 
+    #[inline(always)]
     fn gauge(&self, opened: &Opened, now: Time) -> Gauge {
         let opened = self.settled(opened, now);
         gauge(self.limit, opened.count, self.rest(&opened, now))

@@ -93,6 +93,7 @@ impl Limiter for SlidingBuckets {
         Buckets::new(self.tiles, now)
     }
 
+    #[inline(always)]
     fn judge(&self, buckets: &Buckets, now: Time, cost: u64) -> Verdict {
         let after = self.count(buckets, now).saturating_add(cost);
         if after <= self.limit.get() {
@@ -112,6 +113,7 @@ impl Limiter for SlidingBuckets {
         Verdict::NEVER
     }
 
+    #[inline(always)]
     fn charge(&self, buckets: &Buckets, now: Time, cost: u64) -> Change {
         let number = self.tiles.number(now);
         let current = self.newest(buckets, now).filter(|newest| newest.number == number);
@@ -133,6 +135,7 @@ impl Limiter for SlidingBuckets {
         Some(self.change(now, self.tiles.first(now), newest))
     }
 
+    #[inline(always)]
     fn gauge(&self, buckets: &Buckets, now: Time) -> Gauge {
         let reset = |newest| self.tiles.leaves(newest).since(now);
         Gauge {

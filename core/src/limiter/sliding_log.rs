@@ -118,6 +118,7 @@ impl Limiter for SlidingLog {
         Log::new(now)
     }
 
+    #[inline(always)]
     fn judge(&self, log: &Log, now: Time, cost: u64) -> Verdict {
         let elapsed = now.since(log.last());
         let closed = self.closed(log.entered().map(|entered| entered.plus(elapsed)));
@@ -128,6 +129,7 @@ impl Limiter for SlidingLog {
         }
     }
 
+    #[inline(always)]
     fn charge(&self, log: &Log, now: Time, cost: u64) -> Change {
         let elapsed = now.since(log.last());
         let (end, moved) = self.drops(log, elapsed);
@@ -170,6 +172,7 @@ impl Limiter for SlidingLog {
         })
     }
 
+    #[inline(always)]
     fn gauge(&self, log: &Log, now: Time) -> Gauge {
         let elapsed = now.since(log.last());
         let room = self.limit.get().saturating_sub(log.weight(self.live(log, elapsed)));

@@ -106,6 +106,7 @@ impl Limiter for SlidingWindow {
         Counts { current: 0, previous: 0, window: self.window.span(), last: now }
     }
 
+    #[inline(always)]
     fn judge(&self, counts: &Counts, now: Time, cost: u64) -> Verdict {
         let counts = self.settled(counts, now);
         if self.weight(&counts, now) + self.weigh(cost) <= self.weigh(self.limit.get()) {
@@ -123,6 +124,7 @@ impl Limiter for SlidingWindow {
         Verdict::refuse(Span::from_micros(at.saturating_sub(self.elapsed(now))))
     }
 
+    #[inline(always)]
     fn charge(&self, counts: &Counts, now: Time, cost: u64) -> Counts {
         let counts = self.settled(counts, now);
         Counts { current: counts.current.saturating_add(cost).min(MAX_STORED), ..counts }
@@ -139,6 +141,7 @@ impl Limiter for SlidingWindow {
         })
     }
 
+    #[inline(always)]
     fn gauge(&self, counts: &Counts, now: Time) -> Gauge {
         let counts = self.settled(counts, now);
         let room = self.weigh(self.limit.get()).saturating_sub(self.weight(&counts, now)) / self.weigh(1);
