@@ -96,11 +96,6 @@ impl Span {
         Span(self.0 / 2)
     }
 
-    #[must_use]
-    pub const fn quarter(self) -> Span {
-        Span(self.0 / 4)
-    }
-
     /// In milliseconds, rounded up, so that a caller that sleeps for them is never early. If the microseconds were
     /// rounded up already, the result is the same as if the exact value were rounded up once.
     pub const fn as_millis_up(self) -> u64 {

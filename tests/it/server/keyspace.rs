@@ -192,6 +192,35 @@ fn a_copy_of_a_persisted_key_expires_once_it_is_charged() {
 }
 
 #[test]
+fn an_expiry_moves_seldom_and_no_key_in_use_expires() {
+    let server = Server::start(&[]);
+    let con = &mut server.connection();
+    for (limit, step, most) in [
+        // Asked every two seconds: the slack of ten seconds lasts for four calls.
+        ("RL.GCRA sporadic 9 10 1000", 2 * SECOND, 15),
+        // 1,000 a day and 10 an hour, asked every ten seconds: each move makes the expiry half as long again.
+        ("RL.GCRA daily 999 1000 86400000", 10 * SECOND, 13),
+        ("RL.GCRA hourly 99 10 3600000", 10 * SECOND, 13),
+        // A window of a minute, a log and a lease of an hour, once a minute.
+        ("RL.FIXEDWINDOW window 100 60000", 60 * SECOND, 60),
+        ("RL.SLIDINGLOG log 100 3600000", 60 * SECOND, 4),
+        ("RL.CONCURRENT lease 1 3600000 a", 60 * SECOND, 4),
+    ] {
+        let key = limit.split(' ').nth(1).unwrap();
+        let (mut moves, mut expiry) = (0, 0);
+        for call in 0..60 {
+            let now = LATE + call * step;
+            assert!(call == 0 || expiry * 1000 > now, "{limit}: call {call} would find the key expired");
+            assert_eq!(ints(con, &format!("{limit} AT {now}"))[0], 0, "{limit}: call {call}");
+            let after: u64 = text(con, &format!("PEXPIRETIME {key}")).parse().unwrap();
+            moves += u32::from(after != expiry);
+            expiry = after;
+        }
+        assert!(moves <= most, "{limit}: {moves} moves");
+    }
+}
+
+#[test]
 fn a_persisted_key_expires_again_once_a_charge_would_move_its_expiry() {
     let server = Server::start(&["--appendonly", "yes"]);
     let con = &mut server.connection();
