@@ -16,6 +16,7 @@ impl Command for Apply {
     const COMPLEXITY: &'static str = "O(1) for each key, and the length of its payload";
     const FLAGS: &'static str = "write";
     const KEYS: Keys = Keys::Pairs;
+    const VARIES: bool = false;
 
     fn run(call: &Call<'_>) -> Result<Reply, Error> {
         if call.len().is_multiple_of(2) {

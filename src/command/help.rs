@@ -13,6 +13,7 @@ impl Command for Help {
     const COMPLEXITY: &'static str = "O(1)";
     const FLAGS: &'static str = "readonly fast allow-loading allow-stale";
     const KEYS: Keys = Keys::None;
+    const VARIES: bool = false;
 
     fn run(_: &Call<'_>) -> Result<Reply, Error> {
         Ok(Reply::Lines(help()))

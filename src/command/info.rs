@@ -15,6 +15,7 @@ impl Command for Info {
     const COMPLEXITY: &'static str = "O(1)";
     const FLAGS: &'static str = "readonly";
     const KEYS: Keys = Keys::First(KeyUse::Read);
+    const VARIES: bool = false;
 
     fn run(call: &Call<'_>) -> Result<Reply, Error> {
         let Some(key) = describe(call, 1)? else {

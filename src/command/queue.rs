@@ -46,6 +46,7 @@ impl Command for LPush {
     const COMPLEXITY: &'static str = "O(N) where N is the number of elements pushed";
     const FLAGS: &'static str = "write deny-oom fast";
     const KEYS: Keys = Keys::First(KeyUse::Insert);
+    const VARIES: bool = false;
 
     fn run(call: &Call<'_>) -> Result<Reply, Error> {
         push(call, c"LPUSH", Counter::LPush)
@@ -59,6 +60,7 @@ impl Command for RPush {
     const COMPLEXITY: &'static str = LPush::COMPLEXITY;
     const FLAGS: &'static str = LPush::FLAGS;
     const KEYS: Keys = LPush::KEYS;
+    const VARIES: bool = false;
 
     fn run(call: &Call<'_>) -> Result<Reply, Error> {
         push(call, c"RPUSH", Counter::RPush)

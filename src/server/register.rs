@@ -37,6 +37,8 @@ pub trait Command {
     /// As `RedisModule_CreateCommand` takes them.
     const FLAGS: &'static str;
     const KEYS: Keys;
+    /// Whether equal calls on equal keys can get different replies: those that read the clock, or draw lots.
+    const VARIES: bool = true;
 
     fn run(call: &Call<'_>) -> Result<Reply, Error>;
 }
@@ -87,6 +89,7 @@ pub struct Entry {
     complexity: &'static str,
     flags: &'static str,
     keys: Keys,
+    varies: bool,
     enter: extern "C" fn(*mut RedisModuleCtx, *mut *mut RedisModuleString, c_int) -> c_int,
 }
 
@@ -100,6 +103,7 @@ impl Entry {
             complexity: C::COMPLEXITY,
             flags: C::FLAGS,
             keys: C::KEYS,
+            varies: C::VARIES,
             enter: enter::<C>,
         }
     }
@@ -194,7 +198,7 @@ unsafe fn document(created: *mut RedisModuleCommand, command: &Entry) -> Option<
         complexity: complexity.as_ptr(),
         since: c"0.1.0".as_ptr(),
         history: null_mut(),
-        tips: null(),
+        tips: if command.varies { c"nondeterministic_output".as_ptr() } else { null() },
         arity: docs.arity(),
         key_specs: keys.as_mut_ptr(),
         args: docs.arguments(),

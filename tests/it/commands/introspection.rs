@@ -35,6 +35,18 @@ fn the_server_knows_each_commands_arity_flags_and_keys() {
 }
 
 #[test]
+fn a_command_whose_reply_varies_has_the_tip_for_it() {
+    let server = Server::start(&[]);
+    let con = &mut server.connection();
+    let steady = ["rl.apply", "rl.help", "rl.info", "rl.lpush", "rl.rpush"];
+    for name in command_names(con) {
+        let told = text(con, &format!("COMMAND INFO {name}"));
+        let varies = told.contains("[nondeterministic_output]");
+        assert_eq!(varies, !steady.contains(&name.as_str()), "{told}");
+    }
+}
+
+#[test]
 fn the_server_documents_each_command() {
     let server = Server::start(&[]);
     let con = &mut server.connection();
