@@ -14,7 +14,6 @@ use alloc::vec::Vec;
 use crate::ask::{Ask, Error, Limits, Place};
 use crate::decide::{Answer, Gauge, Manner, Verdict};
 use crate::kind::AnyLimiter;
-use crate::limiter::Capabilities;
 use crate::state::Name;
 use crate::time::{Span, Time};
 
@@ -25,7 +24,8 @@ pub const MAX_PAIRS: usize = 64;
 pub struct Part<'a> {
     pub limiter: AnyLimiter<'a>,
     pub name: Name,
-    pub capabilities: Capabilities,
+    /// Whether the request can be [`Error::TooLong`], which is found before anything is charged.
+    pub can_be_too_long: bool,
     /// A cost of 0 only peeks.
     pub cost: u64,
     /// The index of the only key that the limit applies to; all keys if `None`.
@@ -66,10 +66,6 @@ impl Pair<'_, '_> {
     /// Whether the pair changes its limit, and does not only peek.
     fn charges(&self) -> bool {
         self.part.cost > 0
-    }
-
-    fn can_be_too_long(&self) -> bool {
-        self.charges() && self.part.capabilities.can_be_too_long(self.ask.manner)
     }
 
     /// The answer as the caller's clock sees it; `None` before the call is decided.
@@ -133,7 +129,8 @@ impl<'p, 'a> Joint<'p, 'a> {
     ///
     /// [`Error::TooLong`] is found before anything is changed.
     pub fn take<K: Limits>(&mut self, keys: &mut [K]) -> Result<bool, Error> {
-        for Pair { part, key, ask, .. } in self.pairs.iter().filter(|pair| pair.can_be_too_long()) {
+        let checked = |pair: &&Pair<'_, '_>| pair.part.can_be_too_long && pair.charges();
+        for Pair { part, key, ask, .. } in self.pairs.iter().filter(checked) {
             let Some(limits) = keys.get(*key) else { continue };
             with_limiter!(&part.limiter, limiter => ask.check(limits, limiter))?;
         }
