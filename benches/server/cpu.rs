@@ -4,8 +4,10 @@
 //! CPU times wander by a quarter from minute to minute. So each row is measured right after the two that it is
 //! compared with, in rounds over all rows, and the table gives medians of the ratios, with the lowest and the highest.
 
+use super::baselines::{INCR, SET_PX};
 use super::load::{PIPELINE, Size, put};
-use super::rows::{Answer, INCR, ROWS, Row, SET_PX};
+use super::row::{Answer, Row};
+use super::rows;
 use super::support::{Server, call};
 use super::{Result, Selection};
 
@@ -32,7 +34,7 @@ struct Figures {
 
 /// Prints both tables; returns how many rows failed.
 pub fn run(rounds: usize, selection: &Selection<'_>) -> usize {
-    let rows: Vec<&Row> = ROWS.iter().filter(|row| row.module.is_none() && selection.has(row.name)).collect();
+    let rows: Vec<&Row> = rows::all().filter(|row| row.module.is_none() && selection.has(row.name)).collect();
     // Who hears of it makes a difference only for what is written, once, by one command.
     let told = |row: &&Row| {
         row.name.starts_with("RL.")

@@ -6,7 +6,7 @@
 use super::instructions;
 use super::load::{PIPELINE, Size, prepare};
 use super::plot::{Line, Plot, Scale};
-use super::rows::{Answer, Load, PLAIN, Row};
+use super::row::{Answer, Load, PLAIN, Row};
 use super::support::{Server, call, ints};
 use super::{Result, Selection, grouped};
 

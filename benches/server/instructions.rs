@@ -8,7 +8,8 @@ use std::path::Path;
 use std::thread::scope;
 
 use super::load::{PIPELINE, Size, put};
-use super::rows::{ROWS, Row};
+use super::row::Row;
+use super::rows;
 use super::support::{Server, module};
 use super::{Result, Selection, against, grouped};
 
@@ -20,7 +21,7 @@ pub fn run(selection: &Selection<'_>) -> usize {
     println!("Instructions per call");
     println!("{:<36} {:>12}  {:<32} elsewhere", "call", "instructions", "target");
     let mut failed = 0;
-    for row in ROWS.iter().filter(|row| selection.has(row.name)) {
+    for row in rows::all().filter(|row| selection.has(row.name)) {
         match per_call(row) {
             Ok(count) => {
                 let target = against(count, row.target);

@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::growth::{drawn, real};
 use super::load::{PIPELINE, Size, prepare};
 use super::plot::{Line, Plot, Scale};
-use super::rows::{Answer, PLAIN, Row};
+use super::row::{Answer, PLAIN, Row};
 use super::support::{Server, call, info, text, used_memory, wait_for};
 use super::{Result, Selection, grouped, spread};
 

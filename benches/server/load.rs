@@ -5,7 +5,7 @@ use std::process::Command;
 use redis::{Connection, Value};
 
 use super::Result;
-use super::rows::{Answer, Load, Row};
+use super::row::{Answer, Load, Row};
 use super::support::{Server, call, info, main_thread_seconds, simple};
 
 /// Calls per pipeline, if nothing else is said, and ours.

@@ -16,6 +16,7 @@
 // What is wrong with a bench is found by the person who runs it, at once.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
+mod baselines;
 mod capacity;
 mod cpu;
 #[allow(dead_code, reason = "the tests use all of it")]
@@ -30,6 +31,7 @@ mod lua;
 mod memory;
 mod plot;
 mod profile;
+mod row;
 mod rows;
 #[allow(dead_code, unused_imports, reason = "the tests use all of it")]
 #[path = "../../tests/it/support/server/mod.rs"]

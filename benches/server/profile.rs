@@ -7,7 +7,8 @@ use std::process::Command;
 
 use super::instructions::args;
 use super::load::{PIPELINE, Size, put};
-use super::rows::{ROWS, Row};
+use super::row::Row;
+use super::rows;
 use super::support::{Server, module};
 use super::{Result, Selection, grouped};
 
@@ -20,7 +21,7 @@ const FRAME: [&str; 5] = ["PROGRAM TOTALS", "below main", "libc_start", "aeMain"
 /// Prints an account for each row; returns how many failed.
 pub fn run(selection: &Selection<'_>) -> usize {
     let mut failed = 0;
-    for row in ROWS.iter().filter(|row| selection.has(row.name)) {
+    for row in rows::all().filter(|row| selection.has(row.name)) {
         println!("\n{}: instructions per call, with all that is called from there", row.name);
         match account(row) {
             Ok(lines) => {

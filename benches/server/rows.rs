@@ -1,112 +1,22 @@
-//! The rows of both tables: what is called, on which keys, and what it must answer.
+//! The rows of the tables of calls. Here are the limiters' own; [`super::baselines`] has what they are compared with.
 
-use super::lua;
+use super::baselines::{SCRIPTS, SERVER};
+use super::row::{Answer, Load, PLAIN, Row};
 
-/// One kind of call.
-pub struct Row {
-    pub name: &'static str,
-    /// Each `#` is a random number of 12 digits, and `$SHA` the loaded script's digest.
-    pub call: &'static str,
-    /// What is called once for each key beforehand; empty: the call itself. So nothing measured creates a key.
-    pub prepare: &'static str,
-    /// How often that is called for each key.
-    pub times: u32,
-    pub script: &'static str,
-    /// The example that the command is in, if it is not the module itself.
-    pub module: Option<&'static str>,
-    pub load: Load,
-    pub answer: Answer,
-    /// The most instructions it may cost.
-    pub target: Option<u64>,
-    /// What the same costs elsewhere, in instructions.
-    pub elsewhere: &'static str,
+/// All rows, in the order of the tables.
+pub fn all() -> impl Iterator<Item = &'static Row> {
+    SERVER.iter().chain(LIMITERS).chain(SCRIPTS)
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Load {
-    /// Any number for each `#`, as often as it comes: redis-benchmark.
-    Random,
-    /// For calls that can be made only once: the first `#` goes round the keys, a later one is never the same again,
-    /// and it is that which is prepared.
-    Once,
-}
-
-/// What every measured call must have answered.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Answer {
-    /// Anything but an error.
-    Any,
-    /// First of the integers: 0.
-    Admitted,
-    /// First of the integers: 1.
-    Refused,
-    /// First of the first array: 0.
-    AllAdmitted,
-    /// First of the first array: 1.
-    AllRefused,
-    /// Nil.
-    Full,
-    /// 1.
-    Done,
-}
-
-pub const PLAIN: Row = Row {
-    name: "",
-    call: "",
-    prepare: "",
-    times: 1,
-    script: "",
-    module: None,
-    load: Load::Random,
-    answer: Answer::Any,
-    target: None,
-    elsewhere: "",
-};
 /// A state of a few numbers, which any native write with a time to live is compared with.
 const ADMITTED: Row = Row { answer: Answer::Admitted, target: Some(9_000), ..PLAIN };
 const REFUSED: Row = Row { answer: Answer::Refused, target: Some(6_900), ..PLAIN };
 /// A larger state, or more arithmetic.
 const LARGER: Row = Row { target: Some(10_000), ..ADMITTED };
 
-/// Commands of the module in benches/floor/.
-const FLOOR: Row = Row { prepare: "SET key:# 1 PX 3600000", module: Some("floor"), ..PLAIN };
-
-pub const INCR: Row = Row { name: "INCR", call: "INCR key:#", elsewhere: "3,858 when designed", ..PLAIN };
-pub const SET_PX: Row =
-    Row { name: "SET PX", call: "SET key:# 1 PX 60000", elsewhere: "9,485 when designed", ..PLAIN };
-
 /// Admitted: limits that no load reaches, in numbers as long as people write them. Refused: one an hour, and that one
 /// is taken in advance.
-pub const ROWS: &[Row] = &[
-    Row { name: "PING", call: "PING", elsewhere: "2,294 when designed", ..PLAIN },
-    Row {
-        name: "GET",
-        call: "GET key:#",
-        prepare: "SET key:# 1",
-        elsewhere: "2,835 when designed, of a missing key",
-        ..PLAIN
-    },
-    INCR,
-    SET_PX,
-    // The server's own share of a call of five words: what ours cost above that is ours.
-    Row {
-        name: "empty command, five integers",
-        call: "FL.REPLY key:# 500 100 1000",
-        elsewhere: "5,212 when designed",
-        ..FLOOR
-    },
-    Row {
-        name: "... which opens its key",
-        call: "FL.OPEN key:# 500 100 1000",
-        elsewhere: "6,581 when designed",
-        ..FLOOR
-    },
-    Row {
-        name: "... signals it, replicates 24 bytes",
-        call: "FL.WRITE key:# 500 100 1000",
-        elsewhere: "8,146 when designed",
-        ..FLOOR
-    },
+const LIMITERS: &[Row] = &[
     // Stripe's figures, in the middle of a burst.
     Row {
         name: "RL.TOKENBUCKET admitted",
@@ -319,68 +229,4 @@ pub const ROWS: &[Row] = &[
         answer: Answer::Full,
         ..PLAIN
     },
-    Row {
-        name: "EVALSHA of an empty script",
-        call: "EVALSHA $SHA 1 key:#",
-        script: lua::EMPTY,
-        elsewhere: "11,604 when designed",
-        ..PLAIN
-    },
-    // Its two keys have numbers of their own, which makes no difference: the clock stands still.
-    Row {
-        name: "Lua token bucket",
-        call: "EVALSHA $SHA 2 tok:# tim:# 1000000 1000000000 1700000000 1",
-        script: lua::TOKEN_BUCKET,
-        elsewhere: "77,698 when designed",
-        target: None,
-        ..ADMITTED
-    },
-    Row {
-        name: "Lua concurrent acquire",
-        call: "EVALSHA $SHA 1 key:# 1000000 1700000000 id:#",
-        script: lua::CONCURRENT,
-        elsewhere: "43,957 when designed",
-        target: None,
-        ..ADMITTED
-    },
-    Row {
-        name: "Lua stream, admitted",
-        call: "EVALSHA $SHA 1 stream:# 1000000 request_details some~values",
-        script: lua::STREAM,
-        elsewhere: "30,335 when designed",
-        answer: Answer::Done,
-        ..PLAIN
-    },
-    Row {
-        name: "Lua GCRA booking",
-        call: "EVALSHA $SHA 1 key:# 1000000",
-        script: lua::GCRA,
-        elsewhere: "40,276 when designed",
-        ..PLAIN
-    },
-    Row {
-        name: "Lua sliding window",
-        call: "EVALSHA $SHA 1 key:# [[3600,1000000,60]] 1700000000 1",
-        script: lua::SLIDING_WINDOWS,
-        elsewhere: "98,797 when designed",
-        target: None,
-        ..ADMITTED
-    },
-    Row {
-        name: "Lua three sliding windows",
-        call: "EVALSHA $SHA 1 key:# [[1,1000000],[60,1000000],[3600,1000000,60]] 1700000000 1",
-        script: lua::SLIDING_WINDOWS,
-        elsewhere: "233,209 when designed",
-        target: None,
-        ..ADMITTED
-    },
 ];
-
-impl Row {
-    /// Whether the module counts it as a request to a limiter.
-    pub fn consumes(&self) -> bool {
-        let takes_nothing =
-            ["RL.PEEK", "RL.REFUND", "RL.MULTIPEEK"].iter().any(|name| self.call.starts_with(name));
-        self.call.starts_with("RL.") && self.answer != Answer::Done && !takes_nothing
-    }
-}

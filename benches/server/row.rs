@@ -1,0 +1,71 @@
+//! What a row of a table is: what is called, on which keys, and what it must answer.
+
+/// One kind of call.
+pub struct Row {
+    pub name: &'static str,
+    /// Each `#` is a random number of 12 digits, and `$SHA` the loaded script's digest.
+    pub call: &'static str,
+    /// What is called once for each key beforehand; empty: the call itself. So nothing measured creates a key.
+    pub prepare: &'static str,
+    /// How often that is called for each key.
+    pub times: u32,
+    pub script: &'static str,
+    /// The example that the command is in, if it is not the module itself.
+    pub module: Option<&'static str>,
+    pub load: Load,
+    pub answer: Answer,
+    /// The most instructions it may cost.
+    pub target: Option<u64>,
+    /// What the same costs elsewhere, in instructions.
+    pub elsewhere: &'static str,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Load {
+    /// Any number for each `#`, as often as it comes: redis-benchmark.
+    Random,
+    /// For calls that can be made only once: the first `#` goes round the keys, a later one is never the same again,
+    /// and it is that which is prepared.
+    Once,
+}
+
+/// What every measured call must have answered.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Answer {
+    /// Anything but an error.
+    Any,
+    /// First of the integers: 0.
+    Admitted,
+    /// First of the integers: 1.
+    Refused,
+    /// First of the first array: 0.
+    AllAdmitted,
+    /// First of the first array: 1.
+    AllRefused,
+    /// Nil.
+    Full,
+    /// 1.
+    Done,
+}
+
+pub const PLAIN: Row = Row {
+    name: "",
+    call: "",
+    prepare: "",
+    times: 1,
+    script: "",
+    module: None,
+    load: Load::Random,
+    answer: Answer::Any,
+    target: None,
+    elsewhere: "",
+};
+
+impl Row {
+    /// Whether the module counts it as a request to a limiter.
+    pub fn consumes(&self) -> bool {
+        let takes_nothing =
+            ["RL.PEEK", "RL.REFUND", "RL.MULTIPEEK"].iter().any(|name| self.call.starts_with(name));
+        self.call.starts_with("RL.") && self.answer != Answer::Done && !takes_nothing
+    }
+}
