@@ -4,26 +4,20 @@
 //! CPU times wander by a quarter from minute to minute. So each row is measured right after the two that it is
 //! compared with, in rounds over all rows, and the table gives medians of the ratios, with the lowest and the highest.
 
+use super::audience::Audience;
 use super::baselines::{INCR, SET_PX};
 use super::load::{PIPELINE, Size, put};
-use super::row::{Answer, Row};
+use super::row::Row;
 use super::rows;
-use super::support::{Server, call};
-use super::{Result, Selection};
+use super::support::call;
+use super::{Result, Selection, median_and_range, spread};
 
 const SIZE: Size = Size { connections: 50, pipeline: PIPELINE, keys: 100_000, calls: 200_000, most: 200_000 };
 
-/// Who else hears of what is written.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Audience {
-    Nobody,
-    /// A replica, and an AOF that is synced every second. A rewrite would be measured with whatever it falls on.
-    ReplicaAndAof,
-}
-
-/// The most that a row may cost: by its name the ratio to `INCR`, and with an audience that of all to `SET PX`.
-const TO_INCR: &[(&str, f64)] = &[("RL.GCRA admitted", 2.0), ("RL.GCRA refused", 1.5)];
-const TO_SET_PX_WITH_AUDIENCE: f64 = 1.0;
+/// The row with targets: the most that it may cost, next to `SET PX`.
+const AIMED: &str = "RL.GCRA admitted";
+const ALONE: f64 = 0.9;
+const WITH_REPLICA_AND_AOF: f64 = 0.95;
 
 /// One row in one round.
 struct Figures {
@@ -35,17 +29,19 @@ struct Figures {
 /// Prints both tables; returns how many rows failed.
 pub fn run(rounds: usize, selection: &Selection<'_>) -> usize {
     let rows: Vec<&Row> = rows::all().filter(|row| row.module.is_none() && selection.has(row.name)).collect();
-    // Who hears of it makes a difference only for what is written, once, by one command.
-    let told = |row: &&Row| {
-        row.name.starts_with("RL.")
-            && [Answer::Admitted, Answer::AllAdmitted].contains(&row.answer)
-            && !row.name.contains("PEEK")
-    };
-    let writers: Vec<&Row> = rows.iter().copied().filter(told).collect();
-    table(rounds, &rows, Audience::Nobody) + table(rounds, &writers, Audience::ReplicaAndAof)
+    let writers: Vec<&Row> =
+        rows.iter().copied().filter(|row| row.writes && row.name.starts_with("RL.")).collect();
+    table("", rounds, &rows, Audience::Nobody, ALONE)
+        + table(
+            ", with a replica and an AOF",
+            rounds,
+            &writers,
+            Audience::ReplicaAndAof,
+            WITH_REPLICA_AND_AOF,
+        )
 }
 
-fn table(rounds: usize, rows: &[&Row], audience: Audience) -> usize {
+fn table(with: &str, rounds: usize, rows: &[&Row], audience: Audience<'_>, aim: f64) -> usize {
     if rows.is_empty() {
         return 0;
     }
@@ -61,19 +57,17 @@ fn table(rounds: usize, rows: &[&Row], audience: Audience) -> usize {
         }
     }
 
-    let with = match audience {
-        Audience::Nobody => "",
-        Audience::ReplicaAndAof => ", with a replica and an AOF",
-    };
     println!("\nServer CPU per call{with}: median (lowest to highest) of {rounds} rounds");
     println!("{:<36} {:>8}  {:<24} {:<24} target", "call", "us", "x INCR", "x SET PX");
     for (row, figures) in rows.iter().zip(&measured) {
         match figures {
             Ok(figures) => {
-                let (us, _, _) = spread(figures, |figures| figures.micros);
-                let incr = ratio(figures, |figures| figures.to_incr);
-                let set_px = ratio(figures, |figures| figures.to_set_px);
-                let target = target(row, figures, audience);
+                let part = |part: fn(&Figures) -> f64| figures.iter().map(part).collect::<Vec<f64>>();
+                let (us, _, _) = spread(part(|figures| figures.micros));
+                let incr = median_and_range(part(|figures| figures.to_incr), hundredths);
+                let to_set_px = part(|figures| figures.to_set_px);
+                let target = against_set_px(&to_set_px, (row.name == AIMED).then_some(aim));
+                let set_px = median_and_range(to_set_px, hundredths);
                 println!("{:<36} {us:>8.2}  {incr:<24} {set_px:<24} {target}", row.name);
             }
             Err(error) => println!("{:<36} ERROR, not measured: {error}", row.name),
@@ -82,46 +76,26 @@ fn table(rounds: usize, rows: &[&Row], audience: Audience) -> usize {
     measured.iter().filter(|figures| figures.is_err()).count()
 }
 
-fn measure(row: &Row, audience: Audience) -> Result<Figures> {
-    let args: &[&str] = match audience {
-        Audience::Nobody => &[],
-        Audience::ReplicaAndAof => {
-            &["--appendonly", "yes", "--appendfsync", "everysec", "--auto-aof-rewrite-percentage", "0"]
-        }
-    };
-    let server = Server::start(args);
-    let _replica = (audience == Audience::ReplicaAndAof).then(|| server.replica(&[]));
+fn measure(row: &Row, audience: Audience<'_>) -> Result<Figures> {
+    let (server, _replica) = audience.start()?;
     let mut con = server.connection();
-    let mut alone = |row: &Row| -> Result<f64> {
+    let mut fresh = |row: &Row| -> Result<f64> {
         call(&mut con, &["FLUSHALL", "SYNC"])?;
         put(&server, row, SIZE)
     };
-    let (incr, set_px, micros) = (alone(&INCR)?, alone(&SET_PX)?, alone(row)?);
+    let (incr, set_px, micros) = (fresh(&INCR)?, fresh(&SET_PX)?, fresh(row)?);
+    audience.check(&server)?;
     Ok(Figures { micros, to_incr: micros / incr, to_set_px: micros / set_px })
 }
 
-/// The median against the target, if the row has one.
-fn target(row: &Row, figures: &[Figures], audience: Audience) -> String {
-    let (name, most, (median, _, _)) = match audience {
-        Audience::Nobody => {
-            let Some((_, most)) = TO_INCR.iter().find(|(name, _)| *name == row.name) else {
-                return String::new();
-            };
-            ("INCR", *most, spread(figures, |figures| figures.to_incr))
-        }
-        Audience::ReplicaAndAof => {
-            ("SET PX", TO_SET_PX_WITH_AUDIENCE, spread(figures, |figures| figures.to_set_px))
-        }
-    };
-    let told = if median <= most { "met" } else { "missed" };
-    format!("<= {most:.1} x {name}: {told}")
+/// The median of ratios to `SET PX` against a target, if there is one.
+pub fn against_set_px(ratios: &[f64], most: Option<f64>) -> String {
+    let Some(most) = most else { return String::new() };
+    let (median, _, _) = spread(ratios.to_vec());
+    let verdict = if median <= most { "met" } else { "missed" };
+    format!("<= {most:.2} x SET PX: {verdict}")
 }
 
-fn ratio(figures: &[Figures], part: impl Fn(&Figures) -> f64) -> String {
-    let (median, lowest, highest) = spread(figures, part);
-    format!("{median:.2} ({lowest:.2} to {highest:.2})")
-}
-
-fn spread(figures: &[Figures], part: impl Fn(&Figures) -> f64) -> (f64, f64, f64) {
-    super::spread(figures.iter().map(part).collect())
+pub fn hundredths(number: f64) -> String {
+    format!("{number:.2}")
 }

@@ -3,6 +3,7 @@
 //!
 //! Each key is prepared on a server that runs free, and loaded by those under callgrind: else preparing would take hours.
 
+use super::audience::Audience;
 use super::instructions;
 use super::load::{PIPELINE, Size, prepare};
 use super::plot::{Line, Plot, Scale};
@@ -156,7 +157,10 @@ impl Sweep {
         }
         call(&mut con, &["SAVE"])?;
         let dir = server.dir().to_string_lossy().into_owned();
-        instructions::between(self.calls, &["--dir", &dir], |server, calls| prepared.put(server, calls))
+        let args = ["--dir".into(), dir];
+        instructions::between(self.calls, &args, Audience::Nobody, |server, calls| {
+            prepared.put(server, calls)
+        })
     }
 }
 

@@ -5,6 +5,7 @@
 use std::thread::sleep;
 use std::time::Duration;
 
+use super::audience::Audience;
 use super::growth::{drawn, real};
 use super::load::{PIPELINE, Size, prepare};
 use super::plot::{Line, Plot, Scale};
@@ -89,6 +90,8 @@ fn among(keys: u32) -> Result<Vec<Figures>> {
         settle(&server);
         let grown = u64::try_from(used_memory(&mut server.connection()) - before)?;
         let bytes = real(grown) / f64::from(keys);
+        // A changed setting has made it send effects for a while.
+        Audience::Nobody.join(&server)?;
         held.push((server, prepared, Figures { micros: Vec::new(), bytes }));
     }
     for _ in 0..ROUNDS {

@@ -169,6 +169,8 @@ struct Tally {
     /// Calls of the row's command.
     calls: u64,
     errors: u64,
+    /// Of keys, as the server counts them for its save points.
+    changes: u64,
     /// By all our limiters.
     admitted: u64,
     refused: u64,
@@ -186,9 +188,13 @@ impl Tally {
             let counters = counters.filter(|(name, _)| name.ends_with(suffix));
             counters.filter_map(|(_, number)| number.parse::<u64>().ok()).sum()
         };
+        let mut number = |section, field| -> Result<u64> {
+            Ok(info(con, section, field).ok_or_else(|| format!("no {field}"))?.parse()?)
+        };
         Ok(Tally {
             calls: calls.parse()?,
-            errors: info(con, "stats", "total_error_replies").ok_or("no total_error_replies")?.parse()?,
+            errors: number("stats", "total_error_replies")?,
+            changes: number("persistence", "rdb_changes_since_last_save")?,
             admitted: sum("_admitted"),
             refused: sum("_refused"),
         })
@@ -204,6 +210,9 @@ impl Tally {
         };
         counted("calls", self.calls - before.calls, calls)?;
         counted("errors", self.errors - before.errors, 0)?;
+        // A script may change several keys, and some more than once.
+        let changes = self.changes - before.changes;
+        counted("changes", changes, if row.writes { changes.max(calls) } else { 0 })?;
         let (admitted, refused) = match row.answer {
             _ if !row.consumes() => (0, 0),
             Answer::Refused | Answer::AllRefused | Answer::Full => (0, calls),

@@ -2,7 +2,7 @@
 //! the longest single call, and how all that grows.
 //!
 //! ```text
-//! cargo bench --bench server -- instructions [words]
+//! cargo bench --bench server -- instructions [--runs=3] [words]
 //! cargo bench --bench server -- profile [words]
 //! cargo bench --bench server -- cpu [--rounds=5] [words]
 //! cargo bench --bench server -- capacity [words]
@@ -16,6 +16,7 @@
 // What is wrong with a bench is found by the person who runs it, at once.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
+mod audience;
 mod baselines;
 mod capacity;
 mod cpu;
@@ -37,6 +38,7 @@ mod rows;
 #[path = "../../tests/it/support/server/mod.rs"]
 mod support;
 
+use std::cmp::Ordering;
 use std::error::Error;
 use std::process::ExitCode;
 
@@ -47,7 +49,10 @@ fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).filter(|word| word != "--bench").collect();
     let (options, words): (Vec<_>, Vec<_>) = words.into_iter().partition(|word| word.starts_with("--"));
     let failed = match words.split_first() {
-        Some((mode, names)) if mode == "instructions" => instructions::run(&Selection(names)),
+        Some((mode, names)) if mode == "instructions" => {
+            let runs = number(&options, "--runs=").unwrap_or(1).max(1);
+            instructions::run(runs as usize, &Selection(names))
+        }
         Some((mode, names)) if mode == "profile" => profile::run(&Selection(names)),
         Some((mode, names)) if mode == "cpu" => {
             let rounds = number(&options, "--rounds=").unwrap_or(5).max(1);
@@ -66,7 +71,7 @@ fn main() -> ExitCode {
         }
         _ => {
             eprintln!(
-                "usage: cargo bench --bench server -- instructions|profile|cpu|capacity|growth|longest [--rounds=5] [--most=10000000] [--most-us=1000] [--seed=1] [--seconds=120] [words of the rows]"
+                "usage: cargo bench --bench server -- instructions|profile|cpu|capacity|growth|longest [--runs=3] [--rounds=5] [--most=10000000] [--most-us=1000] [--seed=1] [--seconds=120] [words of the rows]"
             );
             return ExitCode::SUCCESS;
         }
@@ -100,9 +105,17 @@ pub fn against(figure: u64, target: Option<u64>) -> String {
 }
 
 /// The median, the lowest, the highest; there is at least one.
-pub fn spread(mut numbers: Vec<f64>) -> (f64, f64, f64) {
-    numbers.sort_by(f64::total_cmp);
+pub fn spread<T: PartialOrd + Copy>(mut numbers: Vec<T>) -> (T, T, T) {
+    numbers.sort_by(|one, other| one.partial_cmp(other).unwrap_or(Ordering::Equal));
     (numbers[numbers.len() / 2], numbers[0], numbers[numbers.len() - 1])
+}
+
+/// `3 (2 to 5)`, or a single figure as it is.
+pub fn median_and_range<T: PartialOrd + Copy>(numbers: Vec<T>, written: impl Fn(T) -> String) -> String {
+    let single = numbers.len() == 1;
+    let (median, lowest, highest) = spread(numbers);
+    let [median, lowest, highest] = [median, lowest, highest].map(written);
+    if single { median } else { format!("{median} ({lowest} to {highest})") }
 }
 
 /// `1234567` as `1,234,567`.

@@ -1,15 +1,15 @@
-//! Where the instructions of a call go: callgrind's own account, by function, with what each calls.
+//! Where the instructions of a call go, on a server alone: callgrind's own account, by function, with what each calls.
 //!
 //! Divided by the calls that were made, so that start and preparation are a few hundred too much; what matters is what
 //! stands beside what. The server's functions have names; ours stand with the file they are in.
 
 use std::process::Command;
 
-use super::instructions::args;
+use super::audience::Audience;
+use super::instructions::{args, under_callgrind};
 use super::load::{PIPELINE, Size, put};
 use super::row::Row;
 use super::rows;
-use super::support::{Server, module};
 use super::{Result, Selection, grouped};
 
 const CALLS: u32 = 60_032;
@@ -40,11 +40,7 @@ pub fn run(selection: &Selection<'_>) -> usize {
 
 fn account(row: &Row) -> Result<Vec<(u64, String)>> {
     let out = std::env::temp_dir().join(format!("ratelimit-profile-{}", std::process::id()));
-    let file = format!("--callgrind-out-file={}", out.display());
-    let callgrind = ["valgrind", "--tool=callgrind", &file];
-    let args = [args(row)?, vec!["--hz".into(), "1".into()]].concat();
-    let args: Vec<&str> = args.iter().map(String::as_str).collect();
-    let mut server = Server::try_start_under(&callgrind, Some(&module()), &[], &args)?;
+    let mut server = under_callgrind(&out.to_string_lossy(), &args(row)?, Audience::Nobody)?;
     put(&server, row, Size { connections: 10, pipeline: PIPELINE, keys: 1000, calls: CALLS, most: CALLS })?;
     server.stop();
     let told =

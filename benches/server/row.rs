@@ -14,8 +14,11 @@ pub struct Row {
     pub module: Option<&'static str>,
     pub load: Load,
     pub answer: Answer,
-    /// The most instructions it may cost.
+    /// Whether each call changes something, and is replicated if there are replicas.
+    pub writes: bool,
+    /// The most instructions it may cost on a server alone, and with a replication backlog.
     pub target: Option<u64>,
+    pub target_with_backlog: Option<u64>,
     /// What the same costs elsewhere, in instructions.
     pub elsewhere: &'static str,
 }
@@ -57,7 +60,9 @@ pub const PLAIN: Row = Row {
     module: None,
     load: Load::Random,
     answer: Answer::Any,
+    writes: true,
     target: None,
+    target_with_backlog: None,
     elsewhere: "",
 };
 

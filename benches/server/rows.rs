@@ -10,7 +10,7 @@ pub fn all() -> impl Iterator<Item = &'static Row> {
 
 /// A state of a few numbers, which any native write with a time to live is compared with.
 const ADMITTED: Row = Row { answer: Answer::Admitted, target: Some(9_000), ..PLAIN };
-const REFUSED: Row = Row { answer: Answer::Refused, target: Some(6_900), ..PLAIN };
+const REFUSED: Row = Row { answer: Answer::Refused, writes: false, target: Some(6_900), ..PLAIN };
 /// A larger state, or more arithmetic.
 const LARGER: Row = Row { target: Some(10_000), ..ADMITTED };
 
@@ -22,6 +22,8 @@ const LIMITERS: &[Row] = &[
         name: "RL.TOKENBUCKET admitted",
         call: "RL.TOKENBUCKET key:# 500 100 1000",
         elsewhere: "Lua 77,698",
+        target: Some(7_600),
+        target_with_backlog: Some(12_000),
         ..ADMITTED
     },
     Row {
@@ -56,6 +58,8 @@ const LIMITERS: &[Row] = &[
         name: "RL.GCRA admitted",
         call: "RL.GCRA key:# 500 100 1000",
         elsewhere: "C GCRA 10,410; redis-cell 23,112; Lua 40,276",
+        target: Some(7_400),
+        target_with_backlog: Some(11_800),
         ..ADMITTED
     },
     // Here the debt is gone whenever the next request comes, and the numbers are long.
@@ -75,6 +79,7 @@ const LIMITERS: &[Row] = &[
         name: "RL.PEEK GCRA",
         call: "RL.PEEK key:# GCRA 500 100 1000",
         prepare: "RL.GCRA key:# 500 100 1000",
+        writes: false,
         target: Some(7_200),
         ..ADMITTED
     },
@@ -82,6 +87,8 @@ const LIMITERS: &[Row] = &[
         name: "RL.SLIDINGWINDOW admitted",
         call: "RL.SLIDINGWINDOW key:# 1000000 60000",
         elsewhere: "Lua, buckets 98,797",
+        target: Some(7_300),
+        target_with_backlog: Some(11_700),
         ..LARGER
     },
     Row { name: "RL.SLIDINGWINDOW refused", call: "RL.SLIDINGWINDOW key:# 1 3600000", ..REFUSED },
@@ -101,6 +108,8 @@ const LIMITERS: &[Row] = &[
         call: "RL.SLIDINGLOG key:# 1000 3600000",
         times: 100,
         elsewhere: "Lua, sorted set 68,043",
+        target: Some(7_900),
+        target_with_backlog: Some(12_000),
         ..LARGER
     },
     Row {
@@ -115,6 +124,7 @@ const LIMITERS: &[Row] = &[
         name: "RL.SLIDINGLOG COUNTREFUSED refused",
         call: "RL.SLIDINGLOG key:# 100 3600000 COUNTREFUSED",
         times: 100,
+        writes: true,
         target: Some(14_000),
         ..REFUSED
     },
@@ -123,6 +133,8 @@ const LIMITERS: &[Row] = &[
         name: "RL.CONCURRENT acquire",
         call: "RL.CONCURRENT key:# 1000000 3600000 id:#",
         elsewhere: "Lua 43,957",
+        target: Some(9_000),
+        target_with_backlog: Some(13_000),
         ..LARGER
     },
     Row {
@@ -179,19 +191,20 @@ const LIMITERS: &[Row] = &[
         call: "RL.MULTI 1 key:# LIMIT SLIDINGWINDOW 1000000 1000 LIMIT SLIDINGWINDOW 1000000 60000 LIMIT SLIDINGWINDOW 1000000 3600000 PRECISION 60000",
         elsewhere: "Lua 233,209",
         answer: Answer::AllAdmitted,
-        target: Some(15_000),
+        target: Some(22_500),
         ..PLAIN
     },
     Row {
         name: "RL.MULTI, three windows, refused",
         call: "RL.MULTI 1 key:# LIMIT SLIDINGWINDOW 1000000 1000 LIMIT SLIDINGWINDOW 1000000 60000 LIMIT SLIDINGWINDOW 1 3600000 PRECISION 60000",
         answer: Answer::AllRefused,
+        writes: false,
         ..PLAIN
     },
     Row {
         name: "RL.MULTI, GCRA on two keys",
         call: "RL.MULTI 2 key:# other:# LIMIT GCRA 1000000 1000000 1000",
-        target: Some(18_000),
+        target: Some(17_500),
         answer: Answer::AllAdmitted,
         ..PLAIN
     },
@@ -200,6 +213,7 @@ const LIMITERS: &[Row] = &[
         call: "RL.MULTIPEEK 1 key:# LIMIT SLIDINGWINDOW 1000000 1000 LIMIT SLIDINGWINDOW 1000000 60000 LIMIT SLIDINGWINDOW 1000000 3600000 PRECISION 60000",
         prepare: "RL.MULTI 1 key:# LIMIT SLIDINGWINDOW 1000000 1000 LIMIT SLIDINGWINDOW 1000000 60000 LIMIT SLIDINGWINDOW 1000000 3600000 PRECISION 60000",
         answer: Answer::AllAdmitted,
+        writes: false,
         ..PLAIN
     },
     Row {
@@ -214,6 +228,7 @@ const LIMITERS: &[Row] = &[
         call: "RL.XADD stream:# 1 * request_details some~values",
         target: Some(7_500),
         answer: Answer::Full,
+        writes: false,
         ..PLAIN
     },
     Row {
@@ -227,6 +242,7 @@ const LIMITERS: &[Row] = &[
         call: "RL.LPUSH list:# 1 some~values",
         target: Some(7_500),
         answer: Answer::Full,
+        writes: false,
         ..PLAIN
     },
 ];
