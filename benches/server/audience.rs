@@ -8,7 +8,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use super::Result;
-use super::support::{Server, call, info};
+use super::support::{Server, call, info, wait_for};
 
 #[derive(Clone, Copy)]
 pub enum Audience<'a> {
@@ -83,6 +83,10 @@ impl Audience<'_> {
 pub fn history() -> Result<Server> {
     let server = Server::start_with(None, &[]);
     drop(server.replica(&[]));
-    call(&mut server.connection(), &["SAVE"])?;
+    let mut con = server.connection();
+    wait_for("the end of the replica's copy", || {
+        info(&mut con, "persistence", "rdb_bgsave_in_progress").as_deref() == Some("0")
+    });
+    call(&mut con, &["SAVE"])?;
     Ok(server)
 }

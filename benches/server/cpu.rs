@@ -28,7 +28,7 @@ struct Figures {
 
 /// Prints both tables; returns how many rows failed.
 pub fn run(rounds: usize, selection: &Selection<'_>) -> usize {
-    let rows: Vec<&Row> = rows::all().filter(|row| row.module.is_none() && selection.has(row.name)).collect();
+    let rows: Vec<&Row> = rows::hot().filter(|row| row.module.is_none() && selection.has(row.name)).collect();
     let writers: Vec<&Row> =
         rows.iter().copied().filter(|row| row.writes && row.name.starts_with("RL.")).collect();
     table("", rounds, &rows, Audience::Nobody, ALONE)
@@ -45,18 +45,7 @@ fn table(with: &str, rounds: usize, rows: &[&Row], audience: Audience<'_>, aim: 
     if rows.is_empty() {
         return 0;
     }
-    let mut measured: Vec<Result<Vec<Figures>>> = rows.iter().map(|_| Ok(Vec::new())).collect();
-    for round in 1..=rounds {
-        eprintln!("round {round} of {rounds}");
-        for (row, figures) in rows.iter().zip(&mut measured) {
-            let Ok(so_far) = figures else { continue };
-            match measure(row, audience) {
-                Ok(one) => so_far.push(one),
-                Err(error) => *figures = Err(error),
-            }
-        }
-    }
-
+    let measured = in_rounds(rounds, rows, |row| measure(row, audience));
     println!("\nServer CPU per call{with}: median (lowest to highest) of {rounds} rounds");
     println!("{:<36} {:>8}  {:<24} {:<24} target", "call", "us", "x INCR", "x SET PX");
     for (row, figures) in rows.iter().zip(&measured) {
@@ -86,6 +75,26 @@ fn measure(row: &Row, audience: Audience<'_>) -> Result<Figures> {
     let (incr, set_px, micros) = (fresh(&INCR)?, fresh(&SET_PX)?, fresh(row)?);
     audience.check(&server)?;
     Ok(Figures { micros, to_incr: micros / incr, to_set_px: micros / set_px })
+}
+
+/// Measures all rows in each round: what the rows share is then what the machine did in the same minutes.
+pub fn in_rounds<T>(
+    rounds: usize,
+    rows: &[&Row],
+    measure: impl Fn(&Row) -> Result<T>,
+) -> Vec<Result<Vec<T>>> {
+    let mut measured: Vec<Result<Vec<T>>> = rows.iter().map(|_| Ok(Vec::new())).collect();
+    for round in 1..=rounds {
+        eprintln!("round {round} of {rounds}");
+        for (row, figures) in rows.iter().zip(&mut measured) {
+            let Ok(so_far) = figures else { continue };
+            match measure(row) {
+                Ok(one) => so_far.push(one),
+                Err(error) => *figures = Err(error),
+            }
+        }
+    }
+    measured
 }
 
 /// The median of ratios to `SET PX` against a target, if there is one.

@@ -6,7 +6,7 @@ use redis::{Connection, Value};
 
 use super::Result;
 use super::row::{Answer, Load, Row};
-use super::support::{Server, call, info, main_thread_seconds, simple};
+use super::support::{Server, call, info, ints, main_thread_seconds, simple};
 
 /// Calls per pipeline, if nothing else is said, and ours.
 pub const PIPELINE: u32 = 64;
@@ -39,7 +39,11 @@ pub fn prepare<'a>(server: &Server, row: &'a Row, size: Size) -> Result<Prepared
     // Where each key is prepared often there are fewer of them, or preparing would take longer than all else.
     let most_keys = if row.times == 1 { size.keys } else { MOST_PREPARED / row.times };
     let size = Size { keys: size.keys.min(most_keys), ..size };
-    let prepared = if row.load == Load::Once { size.most } else { 0 }.max(size.keys * row.times);
+    let prepared = match row.load {
+        Load::Random => size.keys * row.times,
+        Load::Once => size.most.max(size.keys * row.times),
+        Load::Fresh => 0,
+    };
     pipeline(&mut con, prepared, |i| fill(prepare, i, size.keys), |_| Ok(()))?;
     Ok(Prepared { row, call, size })
 }
@@ -65,6 +69,10 @@ impl Prepared<'_> {
                 let shuffled =
                     |i: u32| u32::try_from(u64::from(i) * 7919 % u64::from(size.most)).unwrap_or(0);
                 let nth = |i| fill(call, shuffled(i), size.keys);
+                pipeline(&mut con, calls, nth, |reply| check(row, reply))?;
+            }
+            Load::Fresh => {
+                let nth = |i| fill(call, i, u32::MAX);
                 pipeline(&mut con, calls, nth, |reply| check(row, reply))?;
             }
         }
@@ -140,7 +148,7 @@ fn benchmark(server: &Server, call: &str, size: Size) -> Result<()> {
     Ok(())
 }
 
-fn check(row: &Row, reply: &Value) -> Result<()> {
+pub fn check(row: &Row, reply: &Value) -> Result<()> {
     let first = |reply: &Value| match reply {
         Value::Int(number) => Some(*number),
         Value::Array(elements) => match elements.first() {
@@ -165,19 +173,20 @@ fn check(row: &Row, reply: &Value) -> Result<()> {
 }
 
 /// What the server has counted.
-struct Tally {
+pub struct Tally {
     /// Calls of the row's command.
     calls: u64,
     errors: u64,
     /// Of keys, as the server counts them for its save points.
     changes: u64,
+    keys: u64,
     /// By all our limiters.
     admitted: u64,
     refused: u64,
 }
 
 impl Tally {
-    fn read(con: &mut Connection, row: &Row) -> Result<Tally> {
+    pub fn read(con: &mut Connection, row: &Row) -> Result<Tally> {
         let command = row.call.split(' ').next().unwrap_or_default().to_lowercase();
         // "calls=12,usec=..."; nothing before the first call.
         let stats = info(con, "commandstats", &format!("cmdstat_{command}")).unwrap_or_default();
@@ -195,12 +204,13 @@ impl Tally {
             calls: calls.parse()?,
             errors: number("stats", "total_error_replies")?,
             changes: number("persistence", "rdb_changes_since_last_save")?,
+            keys: u64::try_from(ints(con, "DBSIZE")[0])?,
             admitted: sum("_admitted"),
             refused: sum("_refused"),
         })
     }
 
-    fn check_since(&self, before: &Tally, row: &Row, calls: u32) -> Result<()> {
+    pub fn check_since(&self, before: &Tally, row: &Row, calls: u32) -> Result<()> {
         let calls = u64::from(calls);
         let counted = |what: &str, number: u64, expected: u64| {
             if number == expected {
@@ -213,6 +223,9 @@ impl Tally {
         // A script may change several keys, and some more than once.
         let changes = self.changes - before.changes;
         counted("changes", changes, if row.writes { changes.max(calls) } else { 0 })?;
+        if row.load == Load::Fresh {
+            counted("new keys", self.keys.saturating_sub(before.keys), calls)?;
+        }
         let (admitted, refused) = match row.answer {
             _ if !row.consumes() => (0, 0),
             Answer::Refused | Answer::AllRefused | Answer::Full => (0, calls),

@@ -4,7 +4,7 @@
 //! ```text
 //! cargo bench --bench server -- instructions [--runs=3] [words]
 //! cargo bench --bench server -- profile [words]
-//! cargo bench --bench server -- cpu [--rounds=5] [words]
+//! cargo bench --bench server -- cpu [--rounds=5] [--seconds=20] [words]
 //! cargo bench --bench server -- capacity [words]
 //! cargo bench --bench server -- growth [--most=10000000] [keys] [log] [leases] [limits]
 //! cargo bench --bench server -- longest [--most-us=1000] [--seed=1] [--seconds=120] [memory] [states]
@@ -34,9 +34,11 @@ mod plot;
 mod profile;
 mod row;
 mod rows;
+mod sporadic;
 #[allow(dead_code, unused_imports, reason = "the tests use all of it")]
 #[path = "../../tests/it/support/server/mod.rs"]
 mod support;
+mod traffic;
 
 use std::cmp::Ordering;
 use std::error::Error;
@@ -56,7 +58,10 @@ fn main() -> ExitCode {
         Some((mode, names)) if mode == "profile" => profile::run(&Selection(names)),
         Some((mode, names)) if mode == "cpu" => {
             let rounds = number(&options, "--rounds=").unwrap_or(5).max(1);
-            cpu::run(rounds as usize, &Selection(names)) + memory::run(&Selection(names))
+            let (rounds, seconds) = (rounds as usize, number(&options, "--seconds=").unwrap_or(20).max(1));
+            cpu::run(rounds, &Selection(names))
+                + sporadic::run(rounds, seconds, &Selection(names))
+                + memory::run(&Selection(names))
         }
         Some((mode, names)) if mode == "capacity" => capacity::run(&Selection(names)),
         Some((mode, names)) if mode == "growth" => {

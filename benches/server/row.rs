@@ -3,7 +3,7 @@
 /// One kind of call.
 pub struct Row {
     pub name: &'static str,
-    /// Each `#` is a random number of 12 digits, and `$SHA` the loaded script's digest.
+    /// Each `#` is a number of 12 digits, and `$SHA` the loaded script's digest.
     pub call: &'static str,
     /// What is called once for each key beforehand; empty: the call itself. So nothing measured creates a key.
     pub prepare: &'static str,
@@ -30,6 +30,8 @@ pub enum Load {
     /// For calls that can be made only once: the first `#` goes round the keys, a later one is never the same again,
     /// and it is that which is prepared.
     Once,
+    /// For calls on new keys: no `#` is ever the same again, and nothing is prepared.
+    Fresh,
 }
 
 /// What every measured call must have answered.

@@ -2,9 +2,15 @@
 
 use super::baselines::{SCRIPTS, SERVER};
 use super::row::{Answer, Load, PLAIN, Row};
+use super::traffic::TRAFFIC;
 
 /// All rows, in the order of the tables.
 pub fn all() -> impl Iterator<Item = &'static Row> {
+    hot().chain(TRAFFIC)
+}
+
+/// Those whose keys are asked again and again.
+pub fn hot() -> impl Iterator<Item = &'static Row> {
     SERVER.iter().chain(LIMITERS).chain(SCRIPTS)
 }
 
