@@ -80,13 +80,13 @@ lint: setup ## Formatting, clippy, and the import rules
 	$(CARGO) clippy --locked --manifest-path demo/Cargo.toml --target-dir target/page/build -- -D warnings
 	tools/imports
 
-bench: build ## Server CPU per call as a ratio to INCR and SET PX, bytes per key
+bench: build ## Server CPU per call as a ratio to INCR and SET PX, sporadic traffic, bytes per key
 	$(CARGO) bench --locked --bench server -- cpu
 
 bench-capacity: build ## Requests per second that a core serves, by how many come at once
 	$(CARGO) bench --locked --bench server -- capacity
 
-bench-instructions: build setup-bench ## Instructions per call, counted by callgrind
+bench-instructions: build setup-bench ## Instructions per call, counted by callgrind: hot, cold and slow keys
 	$(CARGO) build --release --locked --example floor
 	$(CARGO) bench --locked --bench server -- instructions
 

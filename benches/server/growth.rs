@@ -81,7 +81,7 @@ fn log_admitted(entries: u32) -> Row {
 
 fn log_refused(entries: u32) -> Row {
     let call = kept(format!("RL.SLIDINGLOG key:# {entries} 3600000"));
-    Row { call, times: entries, answer: Answer::Refused, ..PLAIN }
+    Row { call, times: entries, answer: Answer::Refused, writes: false, ..PLAIN }
 }
 
 fn lease_acquired(leases: u32) -> Row {
@@ -90,7 +90,7 @@ fn lease_acquired(leases: u32) -> Row {
 
 fn lease_refused(leases: u32) -> Row {
     let call = kept(format!("RL.CONCURRENT key:# {leases} 3600000 id:#"));
-    Row { call, answer: Answer::Refused, ..leased(leases) }
+    Row { call, answer: Answer::Refused, writes: false, ..leased(leases) }
 }
 
 /// Random ids would soon come again, and renew.

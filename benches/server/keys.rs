@@ -26,7 +26,13 @@ const KEYS: [Row; 3] = [
         answer: Answer::Admitted,
         ..PLAIN
     },
-    Row { name: "RL.GCRA refused", call: "RL.GCRA key:# 0 1 3600000", answer: Answer::Refused, ..PLAIN },
+    Row {
+        name: "RL.GCRA refused",
+        call: "RL.GCRA key:# 0 1 3600000",
+        answer: Answer::Refused,
+        writes: false,
+        ..PLAIN
+    },
 ];
 
 /// What one kind of key costs where there are so many.
