@@ -1,7 +1,7 @@
 //! Who receives the effects of a measured server's calls.
 //!
-//! A server sends effects only while somebody can receive them, and it starts sending. So a load begins only when the
-//! server does as it will to its end: else a row would mix two figures.
+//! A server sends effects only while somebody can receive them, and for a second or two after its start. A load begins
+//! after that. Otherwise one row would mix calls that send with calls that do not.
 
 use std::path::Path;
 use std::thread::sleep;

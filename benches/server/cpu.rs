@@ -77,7 +77,7 @@ fn measure(row: &Row, audience: Audience<'_>) -> Result<Figures> {
     Ok(Figures { micros, to_incr: micros / incr, to_set_px: micros / set_px })
 }
 
-/// Measures all rows in each round: what the rows share is then what the machine did in the same minutes.
+/// Measures all rows once in each round. The first error of a row is its result.
 pub fn in_rounds<T>(
     rounds: usize,
     rows: &[&Row],
