@@ -15,9 +15,12 @@
 //!   begin with a snapshot by a forked process, and with the effects after it. The snapshot holds the effects before the
 //!   fork, and the event of the fork sets the flag. This includes a copy that waits for a running save, and the copies of
 //!   servers that use two connections for one.
+//! - It is true on a replica, whose backlog other replicas continue from after a promotion, without a fork. The event of
+//!   the role sets the flag when the server becomes a replica, and [`ask`] leaves it on a replica.
 //!
-//! A replica can also continue from an offset, without a snapshot. It then knows the primary's replication id. The server
-//! takes a new id when it frees its backlog and when it makes one, so nobody knows the id of a time without a backlog.
+//! A replica can also continue from an offset, without a snapshot. It then knows the primary's replication id. A primary
+//! takes a new id when its backlog expires and when a replica makes it create one, so nobody continues from a time
+//! without a backlog.
 //!
 //! The other events that set the flag are not needed for this argument. They make it hold if a server changes.
 //!
