@@ -1,6 +1,6 @@
 //! All that a server holds, in a form that can be compared.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use redis::{Connection, Value};
 
@@ -35,4 +35,18 @@ pub fn held(con: &mut Connection, key: &str) -> (String, String) {
 
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::new(), |hex, byte| format!("{hex}{byte:02x}"))
+}
+
+/// Panics with the first keys that differ.
+pub fn expect_same(found: &Contents, expected: &Contents, who: &str) {
+    let keys: BTreeSet<_> = expected.keys().chain(found.keys()).collect();
+    let differ: Vec<_> = keys.into_iter().filter(|key| found.get(*key) != expected.get(*key)).collect();
+    let first = differ.iter().take(3).map(|key| (key, found.get(*key), expected.get(*key)));
+    assert!(
+        differ.is_empty(),
+        "{who}: {} of {} keys differ, such as {:#?}",
+        differ.len(),
+        expected.len(),
+        first.collect::<Vec<_>>()
+    );
 }

@@ -16,7 +16,7 @@ const EXPECTED: [&str; 3] = [
 ];
 
 /// Calls each of the lines that it is given.
-const SCRIPT: &str = "for _, line in ipairs(ARGV) do \
+pub const SCRIPT: &str = "for _, line in ipairs(ARGV) do \
                         local words = {} \
                         for word in line:gmatch('%S+') do words[#words + 1] = word end \
                         redis.pcall(unpack(words)) \

@@ -3,6 +3,7 @@
 pub mod called;
 pub mod cluster;
 pub mod contents;
+pub mod crowd;
 pub mod debt;
 pub mod dice;
 pub mod families;
@@ -13,6 +14,7 @@ pub mod kinds;
 pub mod load;
 pub mod machine;
 pub mod one_slot;
+pub mod replicas;
 pub mod sentinel;
 mod server;
 pub mod traffic;

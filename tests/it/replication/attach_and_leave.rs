@@ -1,0 +1,154 @@
+//! Replicas that attach and leave amid calls hold what the primary holds, although effects are not sent while nobody can
+//! receive them.
+//!
+//! These tests change no setting once effects are not sent, as that alone would make the module send them.
+
+use crate::support::crowd::{crowd, disperse, fall_silent, let_it_ask, propagates};
+use crate::support::machine::persistence;
+use crate::support::replicas::{
+    LARGE_BACKLOG, NOWHERE, SLOWLY, STRICT, agree, counter, follow, is_up, replicas,
+};
+use crate::support::{Server, skipped, text, wait_for};
+
+#[test]
+fn replicas_that_attach_leave_and_return_amid_calls_agree() {
+    for diskless in ["yes", "no"] {
+        let args = [&SLOWLY[..], &LARGE_BACKLOG, &["--repl-diskless-sync", diskless]].concat();
+        let primary = Server::start(&args);
+        let (first, second) = (Server::start(&STRICT), Server::start(&STRICT));
+        let con = &mut primary.connection();
+        let calls = crowd(&primary, "a");
+        fall_silent(&primary);
+        calls.goes_on(300);
+
+        // The second one attaches while the first one gets its copy.
+        follow(&first, primary.port);
+        wait_for("the first copy's begin", || persistence(con, "rdb_bgsave_in_progress") == "1");
+        follow(&second, primary.port);
+        wait_for("the second replica", || replicas(con) == 2);
+        assert!(!is_up(&first), "the first copy was too fast");
+        calls.goes_on(100);
+        wait_for("both links", || is_up(&first) && is_up(&second));
+        let_it_ask(&primary);
+        assert!(propagates(con));
+
+        // Nothing but the backlog receives effects.
+        let (full, partial) = (counter(con, "sync_full"), counter(con, "sync_partial_ok"));
+        follow(&first, NOWHERE);
+        follow(&second, NOWHERE);
+        wait_for("both to leave", || replicas(con) == 0);
+        let_it_ask(&primary);
+        assert!(propagates(con));
+        follow(&first, primary.port);
+        wait_for("the first one's return", || is_up(&first));
+        calls.goes_on(100);
+        follow(&second, primary.port);
+        wait_for("the second one's return", || is_up(&second));
+        assert_eq!(counter(con, "sync_partial_ok"), partial + 2);
+        assert_eq!(counter(con, "sync_full"), full);
+
+        disperse(calls);
+        agree(&primary, &[&first, &second]);
+    }
+}
+
+#[test]
+fn a_replica_whose_copy_waits_for_a_running_save_agrees() {
+    let primary = Server::start(&[&SLOWLY[..], &["--repl-diskless-sync", "no"]].concat());
+    let replica = Server::start(&STRICT);
+    let con = &mut primary.connection();
+    let calls = crowd(&primary, "a");
+    fall_silent(&primary);
+    calls.goes_on(300);
+
+    let forks = counter(con, "total_forks");
+    text(con, "BGSAVE");
+    follow(&replica, primary.port);
+    wait_for("the replica", || replicas(con) == 1);
+    assert_eq!(counter(con, "total_forks"), forks + 1, "the save was too fast");
+    calls.goes_on(100);
+    wait_for("the link", || is_up(&replica));
+    assert_eq!(counter(con, "total_forks"), forks + 2);
+    calls.goes_on(100);
+
+    disperse(calls);
+    agree(&primary, &[&replica]);
+}
+
+#[test]
+fn calls_between_the_attach_and_the_fork_are_in_the_copy() {
+    // The copy is for two replicas, and the first one waits for the second one.
+    let waits = ["--repl-diskless-sync-delay", "3600", "--repl-diskless-sync-max-replicas", "2"];
+    let primary = Server::start(&[&SLOWLY[..], &waits].concat());
+    let (first, second) = (Server::start(&STRICT), Server::start(&STRICT));
+    let con = &mut primary.connection();
+    let calls = crowd(&primary, "a");
+    fall_silent(&primary);
+
+    follow(&first, primary.port);
+    wait_for("the first replica", || replicas(con) == 1);
+    calls.goes_on(300);
+    assert!(!propagates(con));
+    assert_eq!(counter(con, "total_forks"), 0);
+    follow(&second, primary.port);
+    wait_for("both links", || is_up(&first) && is_up(&second));
+    assert_eq!(counter(con, "total_forks"), 1);
+    let_it_ask(&primary);
+
+    disperse(calls);
+    agree(&primary, &[&first, &second]);
+}
+
+#[test]
+fn a_replica_that_is_killed_amid_its_copy_leaves_nothing_behind() {
+    let primary = Server::start(&[&SLOWLY[..], &["--repl-backlog-ttl", "1"]].concat());
+    let (mut first, second) = (Server::start(&STRICT), Server::start(&STRICT));
+    let con = &mut primary.connection();
+    let calls = crowd(&primary, "a");
+    fall_silent(&primary);
+    calls.goes_on(300);
+
+    follow(&first, primary.port);
+    wait_for("the copy's begin", || persistence(con, "rdb_bgsave_in_progress") == "1");
+    assert!(!is_up(&first), "the copy was too fast");
+    first.kill();
+    fall_silent(&primary);
+    calls.goes_on(100);
+    follow(&second, primary.port);
+    wait_for("the link", || is_up(&second));
+    calls.goes_on(100);
+
+    disperse(calls);
+    agree(&primary, &[&second]);
+}
+
+#[test]
+fn a_copy_over_a_second_connection_agrees() {
+    let probe = Server::start(&[]);
+    let con = &mut probe.connection();
+    // Redis and Valkey.
+    let settings = ["repl-rdb-channel", "dual-channel-replication-enabled"];
+    let known = |setting: &&str| text(con, &format!("CONFIG GET {setting}")) != "[]";
+    let Some(setting) = settings.into_iter().find(known) else {
+        return skipped(con, "copies over a second connection");
+    };
+    let setting = format!("--{setting}");
+    let both = [&STRICT[..], &[&setting, "yes", "--repl-diskless-sync", "yes"]].concat();
+    let primary = Server::start(&[&both[..], &SLOWLY].concat());
+    let replica = Server::start(&both);
+    let con = &mut primary.connection();
+    let calls = crowd(&primary, "a");
+    fall_silent(&primary);
+    calls.goes_on(300);
+
+    follow(&replica, primary.port);
+    wait_for("the copy's begin", || persistence(con, "rdb_bgsave_in_progress") == "1");
+    assert!(!is_up(&replica), "the copy was too fast");
+    calls.goes_on(100);
+    wait_for("the link", || is_up(&replica));
+    let_it_ask(&primary);
+
+    disperse(calls);
+    agree(&primary, &[&replica]);
+    assert!(replica.log().contains("initialize RDB channel"));
+}

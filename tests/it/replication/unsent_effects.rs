@@ -1,0 +1,104 @@
+//! A server that sends no effects counts its changes as others do, and some servers always send.
+
+use redis::Connection;
+
+use crate::support::contents::contents;
+use crate::support::crowd::{fall_silent, let_it_ask, propagates};
+use crate::support::machine::persistence;
+use crate::support::{AOF_AT_ONCE, Server, text, wait_for};
+
+/// Calls and by how much each of them raises the number of changes.
+const CHANGES: [(&str, u64); 22] = [
+    ("RL.GCRA gcra 1 1 3600000", 1),
+    ("RL.GCRA gcra 1 1 3600000", 1),
+    ("RL.GCRA gcra 1 1 3600000", 0),
+    ("RL.GCRA gcra 1 1 3600000 COST 0", 0),
+    ("RL.PEEK gcra GCRA 1 1 3600000", 0),
+    ("RL.REFUND gcra GCRA 1 1 3600000", 1),
+    ("RL.TOKENBUCKET missing 1 1 1000 COST 2", 0),
+    ("RL.SLIDINGLOG log 2 3600000 COST 2", 1),
+    ("RL.SLIDINGLOG log 2 3600000", 0),
+    ("RL.SLIDINGLOG hammered 1 3600000 COUNTREFUSED", 1),
+    ("RL.SLIDINGLOG hammered 1 3600000 COUNTREFUSED", 1),
+    ("RL.SLIDINGWINDOW precise 2 3600000 PRECISION 60000", 1),
+    ("RL.CONCURRENT lease 1 3600000 a", 1),
+    ("RL.CONCURRENT lease 1 3600000 b", 0),
+    ("RL.RENEW lease 7200000 a", 1),
+    ("RL.RELEASE lease b", 0),
+    ("RL.RELEASE lease a", 1),
+    ("RL.MULTI 1 both LIMIT GCRA 0 1 3600000 LIMIT SLIDINGLOG 9 3600000", 1),
+    ("RL.MULTI 1 both LIMIT GCRA 0 1 3600000 LIMIT SLIDINGLOG 9 3600000", 0),
+    ("RL.MULTI 2 one two LIMIT GCRA 0 1 3600000", 1),
+    ("RL.MULTI 2 one two LIMIT GCRA 0 1 3600000", 0),
+    ("RL.MULTIREFUND 2 one two LIMIT GCRA 0 1 3600000", 1),
+];
+
+#[test]
+fn a_change_counts_once_whether_its_effect_is_sent_or_not() {
+    let (alone, sending) = (Server::start(&[]), Server::start(&AOF_AT_ONCE));
+    fall_silent(&alone);
+    for (server, sends) in [(&alone, false), (&sending, true)] {
+        let con = &mut server.connection();
+        for (line, expected) in CHANGES {
+            let before = changes(con);
+            text(con, line);
+            assert_eq!(changes(con) - before, expected, "{line}, sends: {sends}");
+        }
+        assert_eq!(propagates(con), sends);
+    }
+}
+
+#[test]
+fn a_save_point_is_reached_by_calls_whose_effects_are_not_sent() {
+    let mut server = Server::start(&["--save", "1 2"]);
+    fall_silent(&server);
+    let con = &mut server.connection();
+    assert!(!server.dir().join("dump.rdb").exists());
+    for line in ["RL.GCRA gcra 9 1 3600000", "RL.MULTI 2 one two LIMIT SLIDINGLOG 9 3600000"] {
+        assert!(!propagates(con));
+        text(con, line);
+    }
+    wait_for("the save", || changes(con) == 0);
+    let expected = contents(&server);
+    assert_eq!(expected.len(), 3);
+    server.kill();
+    server.start_again();
+    assert_eq!(contents(&server), expected);
+}
+
+#[test]
+fn a_transaction_and_a_script_count_their_changes() {
+    let server = Server::start(&[]);
+    fall_silent(&server);
+    let con = &mut server.connection();
+    text(con, "MULTI");
+    for _ in 0..3 {
+        text(con, "RL.GCRA gcra 1 1 3600000");
+    }
+    text(con, "EXEC");
+    assert_eq!(changes(con), 2);
+    text(
+        con,
+        "EVAL return{redis.call('RL.GCRA','other',0,1,3600000),redis.call('RL.GCRA','other',0,1,3600000)} 0",
+    );
+    assert_eq!(changes(con), 3);
+    assert!(!propagates(con));
+}
+
+#[test]
+fn a_cluster_node_and_a_server_that_hides_its_settings_always_send() {
+    let alone = Server::start(&["--hz", "100"]);
+    let node = Server::start(&["--hz", "100", "--cluster-enabled", "yes"]);
+    let hides = Server::start(&["--hz", "100", "--rename-command", "CONFIG", ""]);
+    // Another name is none that the module asks by.
+    let renames = Server::start(&["--hz", "100", "--rename-command", "CONFIG", "SETTINGS"]);
+    fall_silent(&alone);
+    let_it_ask(&renames);
+    for server in [&node, &hides, &renames] {
+        assert!(propagates(&mut server.connection()), "{}", server.log());
+    }
+}
+
+fn changes(con: &mut Connection) -> u64 {
+    persistence(con, "rdb_changes_since_last_save").parse().unwrap()
+}

@@ -1,0 +1,199 @@
+//! Callers beside the test that call all that changes a limit, in many modes, on old keys and on new ones.
+//!
+//! Most calls go by the server's clock. A copy that runs such a call, instead of its effect, then holds other bytes.
+//! No key expires within a test.
+
+use std::thread::sleep;
+use std::time::Duration;
+
+use redis::{Connection, RedisResult, Value};
+
+use crate::support::dice::Dice;
+use crate::support::histories::SCRIPT;
+use crate::support::load::{Course, Load};
+use crate::support::{Server, call, info, refused, wait_for};
+
+/// `K` is the number of a key, `#` the id of a lease, and `@` an instant in the year 2100.
+const LINES: [&str; 44] = [
+    "RL.TOKENBUCKET bucket:K 9 1 3600000",
+    "RL.TOKENBUCKET bucket:K 9 1 3600000 PARTIAL COST 3",
+    "RL.TOKENBUCKET bucket:K 9 1 3600000 RESERVE MAXWAIT 7200000",
+    "RL.TOKENBUCKET batch:K 9 2 3600000 BATCH COST 2",
+    "RL.TOKENBUCKET batch:K 9 2 3600000 BATCH FORCE",
+    "RL.LEAKYBUCKET water:K 9 1 3600000 COST 2",
+    "RL.GCRA gcra:K 8 1 3600000",
+    "RL.GCRA gcra:K 8 1 3600000 FORCE COST 2",
+    "RL.THROTTLE gcra:K 8 1 3600 2",
+    "RL.GCRA later:K 8 1 3600000 COST 2 AT @",
+    "RL.FIXEDWINDOW window:K 9 3600000",
+    "RL.FIXEDWINDOW window:K 9 3600000 PARTIAL COST 4",
+    "RL.FIXEDWINDOW later:window:K 9 3600000 ALIGNED COST 2 AT @",
+    "RL.SLIDINGWINDOW sliding:K 9 3600000 COST 2",
+    "RL.SLIDINGWINDOW precise:K 9 3600000 PRECISION 60000",
+    "RL.SLIDINGWINDOW precise:K 9 3600000 PRECISION 60000 COST 4",
+    "RL.SLIDINGWINDOW later:precise:K 9 3600000 PRECISION 900000 AT @",
+    "RL.SLIDINGLOG log:K 9 3600000",
+    "RL.SLIDINGLOG log:K 9 3600000 FORCE COST 2",
+    "RL.SLIDINGLOG hammered:K 5 3600000 GAP 3 COUNTREFUSED",
+    "RL.SLIDINGLOG hammered:K 5 3600000 GAP 3 COUNTREFUSED",
+    "RL.UNIFORM gate:K 3600000",
+    "RL.UNIFORM gate:K 3600000 RESERVE MAXWAIT 7200000",
+    "RL.SMOOTH burst:K 9 3600000 MAXWAIT 7200000",
+    "RL.SMOOTH warm:K 9 3600000 WARMUP 1800000 MAXWAIT 7200000",
+    "RL.SHED shed:K 0.9 DELAY 3600000",
+    "RL.CONCURRENT lease:K 6 3600000 #",
+    "RL.CONCURRENT lease:K 6 3600000 # RESERVED 2 CRITICAL",
+    "RL.RENEW lease:K 7200000 #",
+    "RL.RELEASE lease:K #",
+    "RL.MULTI 1 together:K LIMIT GCRA 8 1 3600000 LIMIT SLIDINGLOG 9 3600000 LIMIT CONCURRENT 9 3600000 #",
+    "RL.MULTI 1 together:K LIMIT FIXEDWINDOW 99 7200000 LIMIT SLIDINGWINDOW 9 3600000 PRECISION 60000",
+    "RL.MULTI 2 one:K two:K COST 2 LIMIT GCRA 8 1 3600000 LIMIT TOKENBUCKET 9 1 3600000 ON 1",
+    "RL.MULTI 3 gcra:K lease:K log:K LIMIT GCRA 8 1 3600000 ON 1 LIMIT CONCURRENT 6 3600000 # ON 2 \
+     LIMIT SLIDINGLOG 9 3600000 ON 3",
+    "RL.MULTIREFUND 2 one:K two:K COST 2 LIMIT GCRA 8 1 3600000 LIMIT TOKENBUCKET 9 1 3600000 ON 1",
+    "RL.MULTIRELEASE 2 lease:K together:K #",
+    "RL.REFUND bucket:K TOKENBUCKET 9 1 3600000 COST 2",
+    "RL.REFUND batch:K TOKENBUCKET 9 2 3600000 BATCH COST 2",
+    "RL.REFUND gcra:K GCRA 8 1 3600000 COST 3",
+    "RL.REFUND window:K FIXEDWINDOW 9 3600000 COST 3",
+    "RL.REFUND sliding:K SLIDINGWINDOW 9 3600000",
+    "RL.REFUND precise:K SLIDINGWINDOW 9 3600000 PRECISION 60000 COST 2",
+    "RL.REFUND log:K SLIDINGLOG 9 3600000 COST 2",
+    "RL.LPUSH list:K 5 element",
+];
+
+/// In microseconds.
+const YEAR_2100: u64 = 4_102_444_800_000_000;
+/// Fast enough to leave no moment without calls, and slow enough for tests that compare all keys.
+const PAUSE: Duration = Duration::from_millis(2);
+const CALLERS: u64 = 3;
+
+/// The replies of a caller.
+#[derive(Default)]
+pub struct Tally {
+    pub admitted: usize,
+    pub refused: usize,
+}
+
+/// Clients that call until the test has enough, or their server is killed. The keys of each `name` are its own, apart from
+/// two of each kind.
+pub fn crowd(server: &Server, name: &'static str) -> Load<Tally> {
+    Load::start((0..CALLERS).map(|caller| {
+        let con = server.connection();
+        let seed = u64::from(name.as_bytes()[0]) * CALLERS + caller;
+        let client = Client { con, dice: Dice::new(seed), name: format!("{name}{caller}"), number: 1 };
+        move |course: &Course| client.call_on(course)
+    }))
+}
+
+/// Ends the traffic, and checks that both outcomes came often enough.
+pub fn disperse(crowd: Load<Tally>) {
+    let tallies = crowd.finish();
+    let (admitted, refused) = tallies
+        .iter()
+        .fold((0, 0), |(admitted, refused), tally| (admitted + tally.admitted, refused + tally.refused));
+    assert!(admitted > 100 && refused > 10, "{admitted} admitted, {refused} refused");
+}
+
+/// Whether the module sends effects.
+pub fn propagates(con: &mut Connection) -> bool {
+    info(con, "ratelimit", "ratelimit_propagates").expect("the field") == "1"
+}
+
+/// Waits until the module sends no effects.
+pub fn fall_silent(server: &Server) {
+    let con = &mut server.connection();
+    wait_for("no effects to be sent", || !propagates(con));
+}
+
+/// Waits until the module has had the time to check whether somebody can receive effects.
+pub fn let_it_ask(server: &Server) {
+    let con = &mut server.connection();
+    let mut uptime = || info(con, "server", "uptime_in_seconds").unwrap().parse::<u64>().unwrap();
+    let start = uptime();
+    wait_for("more than a second of the server's clock", || uptime() >= start + 2);
+}
+
+struct Client {
+    con: Connection,
+    dice: Dice,
+    name: String,
+    /// Of the newest key.
+    number: u64,
+}
+
+impl Client {
+    fn call_on(mut self, course: &Course) -> Tally {
+        let mut tally = Tally::default();
+        while !course.is_enough() {
+            match self.step(&mut tally) {
+                Ok(()) => course.goes_on(),
+                Err(error) if error.code().is_none() => break,
+                Err(error) => panic!("{}: {error}", self.name),
+            }
+            sleep(PAUSE);
+        }
+        tally
+    }
+
+    /// A call, or several in a transaction or a script.
+    fn step(&mut self, tally: &mut Tally) -> RedisResult<()> {
+        match self.dice.below(20) {
+            0 => {
+                call(&mut self.con, &["MULTI"])?;
+                for _ in 0..3 {
+                    self.call()?;
+                }
+                let Value::Array(replies) = call(&mut self.con, &["EXEC"])? else {
+                    panic!("a transaction that nobody disturbs")
+                };
+                for reply in &replies {
+                    tally.count(reply);
+                }
+            }
+            1 => {
+                let lines: Vec<String> = (0..3).map(|_| self.line()).collect();
+                let mut words = vec!["EVAL", SCRIPT, "0"];
+                words.extend(lines.iter().map(String::as_str));
+                call(&mut self.con, &words)?;
+            }
+            _ => tally.count(&self.call()?),
+        }
+        Ok(())
+    }
+
+    fn call(&mut self) -> RedisResult<Value> {
+        let line = self.line();
+        call(&mut self.con, &line.split_whitespace().collect::<Vec<_>>())
+    }
+
+    fn line(&mut self) -> String {
+        let (line, key) = (*self.dice.pick(&LINES), self.key());
+        let (id, at) = (format!("id{}", self.dice.below(12)), YEAR_2100 + self.number * 1000);
+        line.replace(":K", &format!(":{key}")).replace('#', &id).replace('@', &at.to_string())
+    }
+
+    /// A new key, an earlier one of this client, or one of all clients.
+    fn key(&mut self) -> String {
+        match self.dice.below(8) {
+            0 => {
+                self.number += 1;
+                format!("{}-{}", self.name, self.number)
+            }
+            1 => format!("{}-{}", self.name, self.dice.below(self.number)),
+            _ => self.dice.below(2).to_string(),
+        }
+    }
+}
+
+impl Tally {
+    /// Replies of other forms are of calls that are never refused.
+    fn count(&mut self, reply: &Value) {
+        match reply {
+            Value::ServerError(error) => panic!("{error:?}"),
+            Value::Array(_) if refused(reply) => self.refused += 1,
+            Value::Array(_) => self.admitted += 1,
+            _ => {}
+        }
+    }
+}
