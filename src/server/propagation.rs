@@ -15,6 +15,9 @@
 //!   begin with a snapshot by a forked process, and with the effects after it. The snapshot holds the effects before the
 //!   fork, and the event of the fork sets the flag. This includes a copy that waits for a running save, and the copies of
 //!   servers that use two connections for one.
+//! - A replica whose copy has not begun has already made the server create a backlog. A `SAVE` then writes a file with the
+//!   replication id, and another replica can start from this file and continue from the backlog. `SAVE` does not fork. The
+//!   event of persistence sets the flag.
 //! - It is true on a replica, whose backlog other replicas continue from after a promotion, without a fork. The event of
 //!   the role sets the flag when the server becomes a replica, and [`ask`] leaves it on a replica.
 //!
@@ -35,8 +38,9 @@ use redis_module::raw::{
     REDISMODULE_CTX_FLAGS_ACTIVE_CHILD, REDISMODULE_CTX_FLAGS_AOF, REDISMODULE_CTX_FLAGS_CLUSTER,
     REDISMODULE_CTX_FLAGS_LOADING, REDISMODULE_CTX_FLAGS_MASTER, REDISMODULE_EVENT_CONFIG,
     REDISMODULE_EVENT_CRON_LOOP, REDISMODULE_EVENT_FORK_CHILD, REDISMODULE_EVENT_LOADING,
-    REDISMODULE_EVENT_REPLICA_CHANGE, REDISMODULE_EVENT_REPLICATION_ROLE_CHANGED,
-    RedisModule_SubscribeToServerEvent, RedisModuleCronLoopInfo, RedisModuleCtx, RedisModuleEvent,
+    REDISMODULE_EVENT_PERSISTENCE, REDISMODULE_EVENT_REPLICA_CHANGE,
+    REDISMODULE_EVENT_REPLICATION_ROLE_CHANGED, RedisModule_SubscribeToServerEvent, RedisModuleCronLoopInfo,
+    RedisModuleCtx, RedisModuleEvent,
 };
 
 use super::api::{OK, api};
@@ -48,8 +52,9 @@ static ENABLED: AtomicBool = AtomicBool::new(true);
 static CRON_EVENTS: AtomicU64 = AtomicU64::new(0);
 
 /// The events that set the flag.
-const ENABLING: [u64; 5] = [
+const ENABLING: [u64; 6] = [
     REDISMODULE_EVENT_FORK_CHILD,
+    REDISMODULE_EVENT_PERSISTENCE,
     REDISMODULE_EVENT_REPLICA_CHANGE,
     REDISMODULE_EVENT_REPLICATION_ROLE_CHANGED,
     REDISMODULE_EVENT_CONFIG,
