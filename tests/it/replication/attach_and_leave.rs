@@ -3,12 +3,14 @@
 //!
 //! These tests change no setting once effects are not sent, as that alone would make the module send them.
 
+use std::fs;
+
 use crate::support::crowd::{crowd, disperse, fall_silent, let_it_ask, propagates};
 use crate::support::machine::persistence;
 use crate::support::replicas::{
     LARGE_BACKLOG, NOWHERE, SLOWLY, STRICT, agree, counter, follow, is_up, replicas,
 };
-use crate::support::{Server, skipped, text, wait_for};
+use crate::support::{Server, fresh_dir, skipped, text, wait_for};
 
 #[test]
 fn replicas_that_attach_leave_and_return_amid_calls_agree() {
@@ -97,6 +99,36 @@ fn calls_between_the_attach_and_the_fork_are_in_the_copy() {
 
     disperse(calls);
     agree(&primary, &[&first, &second]);
+}
+
+#[test]
+fn a_replica_that_starts_from_a_save_before_the_fork_agrees() {
+    let waits = ["--repl-diskless-sync-delay", "3600", "--repl-diskless-sync-max-replicas", "2"];
+    let primary = Server::start(&waits);
+    let first = Server::start(&STRICT);
+    let con = &mut primary.connection();
+    let calls = crowd(&primary, "a");
+    fall_silent(&primary);
+    follow(&first, primary.port);
+    wait_for("the first replica", || replicas(con) == 1);
+    calls.goes_on(100);
+    assert!(!propagates(con));
+
+    // Without a fork, and with the replication id that the waiting replica does not know yet.
+    text(con, "SAVE");
+    let folder = fresh_dir();
+    fs::copy(primary.dir().join("dump.rdb"), folder.join("dump.rdb")).unwrap();
+    calls.goes_on(300);
+    let port = primary.port.to_string();
+    let place = ["--dir", folder.to_str().unwrap(), "--replicaof", "127.0.0.1", &port];
+    let second = Server::start(&[&STRICT[..], &place].concat());
+    wait_for("the link", || is_up(&second));
+    calls.goes_on(100);
+    assert_eq!((counter(con, "sync_partial_ok"), counter(con, "total_forks")), (1, 0));
+
+    disperse(calls);
+    agree(&primary, &[&second]);
+    fs::remove_dir_all(folder).unwrap();
 }
 
 #[test]
