@@ -10,7 +10,7 @@
 //! false only in that case:
 //!
 //! - It starts true. A server that loads an RDB with a replication id has a backlog from the start.
-//! - It becomes false once a second at most, in [`ask`], which checks all three.
+//! - It becomes false only in [`ask`], which checks all three once a second.
 //! - It becomes true before any of the three needs an effect. A replica's first copy and an AOF that is switched on both
 //!   begin with a snapshot by a forked process, and with the effects after it. The snapshot holds the effects before the
 //!   fork, and the event of the fork sets the flag. This includes a copy that waits for a running save, and the copies of
@@ -25,7 +25,8 @@
 //! takes a new id when its backlog expires and when a replica makes it create one, so nobody continues from a time
 //! without a backlog.
 //!
-//! The other events that set the flag are not needed for this argument. They make it hold if a server changes.
+//! The other events that set the flag are not needed for this argument, nor is that [`ask`] sets it. They make it hold if a
+//! server changes.
 //!
 //! Cluster nodes always send: slots move between them.
 
@@ -48,7 +49,7 @@ use super::guard::guarded;
 
 /// Whether effects are sent.
 static ENABLED: AtomicBool = AtomicBool::new(true);
-/// The cron events since the flag was last checked. The server sends `hz` of them a second.
+/// The cron events since the last check. The server sends `hz` of them a second.
 static CRON_EVENTS: AtomicU64 = AtomicU64::new(0);
 
 /// The events that set the flag.
@@ -92,35 +93,37 @@ unsafe extern "C" fn enable(_: *mut RedisModuleCtx, _: RedisModuleEvent, _: u64,
 
 /// Checks once a second whether somebody can receive effects.
 unsafe extern "C" fn ask(ctx: *mut RedisModuleCtx, _: RedisModuleEvent, _: u64, cron: *mut c_void) {
-    if !is_enabled() {
-        return;
-    }
     guarded((), || {
         // SAFETY: the server passes the data of the event.
         let hz = unsafe { cron.cast::<RedisModuleCronLoopInfo>().as_ref() }.map_or(1, |cron| cron.hz);
         let events = CRON_EVENTS.load(Relaxed) + 1;
         let asks = events >= u64::try_from(hz).unwrap_or(1);
         CRON_EVENTS.store(if asks { 0 } else { events }, Relaxed);
+        if !asks {
+            return;
+        }
         // SAFETY: the server passes a context.
-        if asks && unsafe { nobody_receives(ctx) } {
-            ENABLED.store(false, Relaxed);
+        unsafe {
+            if somebody_receives(ctx) {
+                // An event has set the flag already, unless the server has changed.
+                ENABLED.store(true, Relaxed);
+            } else if is_enabled() && appendonly_is_no(ctx) {
+                ENABLED.store(false, Relaxed);
+            }
         }
     });
 }
 
-/// Returns whether there is no replica, no backlog and no AOF, and none of them is about to begin.
+/// Returns whether there is a replica, a backlog or an AOF, or one of them may be about to begin.
 ///
 /// # Safety
 ///
 /// `ctx` is a valid context.
-unsafe fn nobody_receives(ctx: *mut RedisModuleCtx) -> bool {
+unsafe fn somebody_receives(ctx: *mut RedisModuleCtx) -> bool {
     // SAFETY: the caller keeps the contract.
     unsafe {
         let flags = api!(RedisModule_GetContextFlags(ctx)).cast_unsigned();
-        flags & REDISMODULE_CTX_FLAGS_MASTER != 0
-            && flags & RECEIVED == 0
-            && lacks_replicas_and_backlog(ctx)
-            && appendonly_is_no(ctx)
+        flags & REDISMODULE_CTX_FLAGS_MASTER == 0 || flags & RECEIVED != 0 || !lacks_replicas_and_backlog(ctx)
     }
 }
 
