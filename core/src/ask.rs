@@ -259,7 +259,10 @@ impl Ask {
     /// The gauge at the instant of the decision.
     #[inline(always)]
     pub fn gauge<L: Limiter>(&self, limits: &impl Limits, limiter: &L) -> Gauge {
-        self.with_state(limits, limiter, |state| limiter.gauge(state, self.now))
+        match limits.state(self.place.stored) {
+            Some(state) => limiter.gauge(state, self.now),
+            None => limiter.gauge(&limiter.fresh(self.now), self.now),
+        }
     }
 
     /// The answer that the request would get. It changes nothing.

@@ -99,7 +99,7 @@ impl Span {
     /// In milliseconds, rounded up, so that a caller that sleeps for them is never early. If the microseconds were
     /// rounded up already, the result is the same as if the exact value were rounded up once.
     pub const fn as_millis_up(self) -> u64 {
-        self.0.div_ceil(1000)
+        self.0.saturating_add(999) / 1000
     }
 
     /// In seconds, rounded up like [`Span::as_millis_up`].

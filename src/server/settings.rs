@@ -35,7 +35,7 @@ pub(super) fn events() -> bool {
 /// Returns the bounds that the parser of arguments needs.
 pub(super) fn bounds() -> Bounds {
     Bounds {
-        leases: MAX_LEASES.load(Relaxed).unsigned_abs(),
-        log_entries: MAX_LOG_ENTRIES.load(Relaxed).unsigned_abs(),
+        leases: MAX_LEASES.load(Relaxed).cast_unsigned(),
+        log_entries: MAX_LOG_ENTRIES.load(Relaxed).cast_unsigned(),
     }
 }

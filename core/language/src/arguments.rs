@@ -211,33 +211,30 @@ pub(crate) fn once<T>(option: &mut Option<T>, value: Result<T, Error>) -> Result
 }
 
 /// Parses a decimal integer as Redis does: with an optional minus sign, but without plus sign, leading zeros or spaces.
-#[inline]
+#[inline(always)]
 fn parse_integer(bytes: &[u8]) -> Result<i64, Error> {
-    let (negative, digits) = match bytes {
-        [b'-', digits @ ..] => (true, digits),
-        digits => (false, digits),
-    };
-    let canonical = match digits {
-        [] => false,
-        [b'0'] => !negative,
-        [first, ..] => *first != b'0',
-    };
-    if !canonical {
-        return Err(Error::NotInteger);
-    }
-    // An `i64` has at most 19 digits, and every number of 19 digits fits in a `u64`. So `magnitude` cannot overflow.
-    if digits.len() > 19 {
-        return Err(Error::NotInteger);
-    }
-    let mut magnitude: u64 = 0;
-    for byte in digits {
-        let digit = u64::from(*byte).wrapping_sub(u64::from(b'0'));
-        if digit > 9 {
-            return Err(Error::NotInteger);
+    // Nearly all arguments are positive and so short that they need no other check.
+    if let [b'1'..=b'9', ..] | b"0" = bytes
+        && bytes.len() <= 18
+    {
+        let mut number = 0;
+        for byte in bytes {
+            let digit = i64::from(*byte) - i64::from(b'0');
+            if !(0..=9).contains(&digit) {
+                return Err(Error::NotInteger);
+            }
+            number = number * 10 + digit;
         }
-        magnitude = magnitude * 10 + digit;
+        return Ok(number);
     }
-    let number = if negative { 0i64.checked_sub_unsigned(magnitude) } else { i64::try_from(magnitude).ok() };
+    parse_any_integer(bytes)
+}
+
+/// [`parse_integer`] for negative and long integers.
+#[inline(never)]
+fn parse_any_integer(bytes: &[u8]) -> Result<i64, Error> {
+    let canonical = matches!(bytes.strip_prefix(b"-").unwrap_or(bytes), [b'1'..=b'9', ..]);
+    let number = str::from_utf8(bytes).ok().filter(|_| canonical).and_then(|text| text.parse().ok());
     number.ok_or(Error::NotInteger)
 }
 
@@ -264,12 +261,16 @@ mod tests {
     fn integers_are_parsed_as_redis_parses_them() {
         assert_eq!(parse_integer(b"0"), Ok(0));
         assert_eq!(parse_integer(b"-7"), Ok(-7));
+        assert_eq!(parse_integer(b"999999999999999999"), Ok(999_999_999_999_999_999));
+        assert_eq!(parse_integer(b"1000000000000000000"), Ok(1_000_000_000_000_000_000));
         assert_eq!(parse_integer(b"9223372036854775807"), Ok(i64::MAX));
         assert_eq!(parse_integer(b"-9223372036854775808"), Ok(i64::MIN));
         for not_one in ["", "-", "+1", "01", "-0", " 1", "1 ", "1.0", "1e3", "0x1", "9223372036854775808"] {
             assert_eq!(parse_integer(not_one.as_bytes()), Err(Error::NotInteger), "{not_one:?}");
         }
         assert_eq!(parse_integer(b"-9223372036854775809"), Err(Error::NotInteger));
-        assert_eq!(parse_integer(b"1\0"), Err(Error::NotInteger));
+        for not_one in [&b"1\0"[..], b"1:", b"1/", b"\xb2", b"1\xff", b"1\xb2"] {
+            assert_eq!(parse_integer(not_one), Err(Error::NotInteger), "{not_one:?}");
+        }
     }
 }

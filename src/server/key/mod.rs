@@ -200,6 +200,17 @@ impl<'c, 'a> Key<'c, 'a> {
         }
     }
 
+    #[inline(never)]
+    fn give_up_payload(&mut self) {
+        // A payload is left over only after a defect. Changes that were made before it are replicated all the same; after
+        // a panic the payload may end amid a change, which no replica could read.
+        if std::thread::panicking() {
+            self.payload.clear();
+        }
+        self.publish();
+        buffer::put_back(std::mem::take(&mut self.payload));
+    }
+
     /// Deletes the key. The payload then says only that the key is gone.
     fn delete(&mut self) {
         self.open.delete();
@@ -254,12 +265,8 @@ impl Limits for Key<'_, '_> {
 impl Drop for Key<'_, '_> {
     #[inline(always)]
     fn drop(&mut self) {
-        // A payload is left over only after a defect. Changes that were made before it are replicated all the same; after
-        // a panic the payload may end amid a change, which no replica could read.
-        if std::thread::panicking() {
-            self.payload.clear();
+        if self.payload.capacity() > 0 {
+            self.give_up_payload();
         }
-        self.publish();
-        buffer::put_back(std::mem::take(&mut self.payload));
     }
 }
