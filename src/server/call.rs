@@ -16,7 +16,7 @@ use super::reply::{self, Reply};
 use super::settings;
 
 /// Nearly all calls have at most this number of arguments to parse.
-const LONG: usize = 48;
+const ON_THE_STACK: usize = 48;
 
 /// A running call.
 pub struct Call<'a> {
@@ -54,11 +54,11 @@ impl<'a> Call<'a> {
         parse: impl FnOnce(&mut Arguments<'_, 'a>) -> Result<T, Error>,
     ) -> Result<T, Error> {
         // Only a very long call allocates.
-        let mut buffer = [const { MaybeUninit::uninit() }; LONG];
+        let mut buffer = [const { MaybeUninit::uninit() }; ON_THE_STACK];
         let allocated: Vec<&'a [u8]>;
         let strings =
             self.argv.get((places.start_bound().cloned(), places.end_bound().cloned())).unwrap_or(&[]);
-        let words = if strings.len() <= LONG {
+        let words = if strings.len() <= ON_THE_STACK {
             filled(&mut buffer, strings)
         } else {
             allocated = strings.iter().map(|string| bytes(*string)).collect();
@@ -69,8 +69,8 @@ impl<'a> Call<'a> {
 
     /// Counts a change that is not sent because nobody can receive it. Save points (`save 60 1000`) count changes.
     pub(super) fn count_change(&self) {
-        // The server counts the change, and discards what nobody can receive. No other function of the server counts one
-        // for less.
+        // The server counts the change, and discards the call, or writes it where no copy reads it (`propagation.rs`).
+        // No other function of the server counts a change for less.
         self.replicate_verbatim();
     }
 

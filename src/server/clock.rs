@@ -4,13 +4,13 @@ use redis_module::raw::RedisModule_CachedMicroseconds;
 
 use ratelimit_core::Time;
 
-/// The system's time in microseconds. A system clock before 1970 counts as far in the future.
+/// The system's time in microseconds; 0 before 1970.
 #[inline(always)]
 fn system_micros() -> u64 {
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `now` is a valid timespec that only this function uses.
     unsafe { libc::clock_gettime(libc::CLOCK_REALTIME, &raw mut now) };
-    let (secs, nanos) = (now.tv_sec.cast_unsigned(), now.tv_nsec.cast_unsigned());
+    let [secs, nanos] = [now.tv_sec, now.tv_nsec].map(|number| u64::try_from(number).unwrap_or(0));
     secs.saturating_mul(1_000_000).saturating_add(nanos / 1000)
 }
 

@@ -7,10 +7,10 @@
 //!
 //! An effect leaves the server in three ways: to a connected replica, into the replication backlog, and into the AOF.
 //! Without these the server itself discards what a module sends (`shouldPropagate` in its `server.c`). [`ENABLED`] is
-//! false only in that case:
+//! false while no copy can depend on an effect:
 //!
 //! - It starts true. A server that loads an RDB with a replication id has a backlog from the start.
-//! - It becomes false only in [`ask`], which checks all three once a second.
+//! - It becomes false only in [`check`], which checks all three once a second.
 //! - It becomes true before any of the three needs an effect. A replica's first copy and an AOF that is switched on both
 //!   begin with a snapshot by a forked process, and with the effects after it. The snapshot holds the effects before the
 //!   fork, and the event of the fork sets the flag. This includes a copy that waits for a running save, and the copies of
@@ -19,14 +19,17 @@
 //!   replication id, and another replica can start from this file and continue from the backlog. `SAVE` does not fork. The
 //!   event of persistence sets the flag.
 //! - It is true on a replica, whose backlog other replicas continue from after a promotion, without a fork. The event of
-//!   the role sets the flag when the server becomes a replica, and [`ask`] leaves it on a replica.
+//!   the role sets the flag when the server becomes a replica.
 //!
 //! A replica can also continue from an offset, without a snapshot. It then knows the primary's replication id. A primary
 //! takes a new id when its backlog expires and when a replica makes it create one, so nobody continues from a time
 //! without a backlog.
 //!
-//! The other events that set the flag are not needed for this argument, nor is that [`ask`] sets it. They make it hold if a
-//! server changes.
+//! After a replica attaches, up to a second can pass before its copy begins and before the next check. Then the backlog
+//! exists, the flag is false, and the calls themselves go into the backlog. No copy reads them: it begins behind them, and
+//! nobody knows the new id before.
+//!
+//! The argument needs neither the other events nor that [`check`] sets the flag. They make it hold if a server changes.
 //!
 //! Cluster nodes always send: slots move between them.
 
@@ -83,7 +86,7 @@ pub(super) unsafe fn subscribe(ctx: *mut RedisModuleCtx) {
         }
     };
     if ENABLING.iter().all(|id| to(*id, enable)) {
-        to(REDISMODULE_EVENT_CRON_LOOP, ask);
+        to(REDISMODULE_EVENT_CRON_LOOP, check);
     }
 }
 
@@ -92,20 +95,20 @@ unsafe extern "C" fn enable(_: *mut RedisModuleCtx, _: RedisModuleEvent, _: u64,
 }
 
 /// Checks once a second whether somebody can receive effects.
-unsafe extern "C" fn ask(ctx: *mut RedisModuleCtx, _: RedisModuleEvent, _: u64, cron: *mut c_void) {
+unsafe extern "C" fn check(ctx: *mut RedisModuleCtx, _: RedisModuleEvent, _: u64, cron: *mut c_void) {
     guarded((), || {
         // SAFETY: the server passes the data of the event.
         let hz = unsafe { cron.cast::<RedisModuleCronLoopInfo>().as_ref() }.map_or(1, |cron| cron.hz);
         let events = CRON_EVENTS.load(Relaxed) + 1;
-        let asks = events >= u64::try_from(hz).unwrap_or(1);
-        CRON_EVENTS.store(if asks { 0 } else { events }, Relaxed);
-        if !asks {
+        let due = events >= u64::try_from(hz).unwrap_or(1);
+        CRON_EVENTS.store(if due { 0 } else { events }, Relaxed);
+        if !due {
             return;
         }
         // SAFETY: the server passes a context.
         unsafe {
             if somebody_receives(ctx) {
-                // An event has set the flag already, unless the server has changed.
+                // A replica may wait for its copy, of which no event has come yet.
                 ENABLED.store(true, Relaxed);
             } else if is_enabled() && appendonly_is_no(ctx) {
                 ENABLED.store(false, Relaxed);

@@ -50,6 +50,7 @@ pub enum FieldValue {
 #[inline(always)]
 pub unsafe fn send(ctx: *mut RedisModuleCtx, reply: &Reply) {
     match reply {
+        // The most frequent reply, without another call.
         Reply::Answer(answer) => Client(ctx).integers(answer.integers()),
         // SAFETY: the caller keeps the contract.
         other => unsafe { send_other(ctx, other) },
