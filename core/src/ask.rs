@@ -7,8 +7,8 @@
 //! gauge    computes limit, remaining and reset    changes nothing
 //! ```
 //!
-//! A limiter's own command runs the steps one after the other. `RL.MULTI` runs each step for all its limits before the
-//! next step.
+//! A limiter's own command runs the steps one after the other, and spares two: it checks only if the clock was set back,
+//! and it gauges a refusal when it judges. `RL.MULTI` checks and judges all its limits before it charges one.
 
 use alloc::vec::Vec;
 

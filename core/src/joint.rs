@@ -14,6 +14,7 @@ use alloc::vec::Vec;
 use crate::ask::{Ask, Error, Limits, Place};
 use crate::decide::{Answer, Gauge, Manner, Verdict};
 use crate::kind::AnyLimiter;
+use crate::limiter::Limiter;
 use crate::state::Name;
 use crate::time::{Span, Time};
 
@@ -24,8 +25,6 @@ pub const MAX_PAIRS: usize = 64;
 pub struct Part<'a> {
     pub limiter: AnyLimiter<'a>,
     pub name: Name,
-    /// Whether the request can be [`Error::TooLong`], which is found before anything is charged.
-    pub can_be_too_long: bool,
     /// A cost of 0 only peeks.
     pub cost: u64,
     /// The index of the only key that the limit applies to; all keys if `None`.
@@ -53,6 +52,8 @@ pub struct Pair<'p, 'a> {
     part: &'p Part<'a>,
     key: usize,
     ask: Ask,
+    /// Whether the request can be [`Error::TooLong`], which is found before anything is charged.
+    can_be_too_long: bool,
     verdict: Option<Verdict>,
     /// At the instant of the decision; the reset does not include the lag.
     gauge: Option<Gauge>,
@@ -97,6 +98,10 @@ impl<'p, 'a> Joint<'p, 'a> {
     pub fn new(parts: &'p [Part<'a>], keys: usize, at: Time, manner: Manner) -> Result<Self, PairError> {
         let mut pairs = Vec::with_capacity(4);
         for (place, part) in parts.iter().enumerate() {
+            let can_be_too_long = with_limiter!(
+                &part.limiter,
+                limiter => part.cost > 0 && limiter.capabilities().can_be_too_long(manner)
+            );
             for key in (0..keys).filter(|key| part.is_for(*key)) {
                 let mut before = parts.iter().take(place).filter(|other| other.is_for(key));
                 if before.any(|other| other.name == part.name) {
@@ -107,7 +112,16 @@ impl<'p, 'a> Joint<'p, 'a> {
                 }
                 let ask = Ask::new(Place::of(part.name.length), at, part.cost, manner);
                 let (verdict, gauge, refunded_gauge) = (None, None, None);
-                pairs.push(Pair { part, key, ask, verdict, gauge, refunded_gauge, refunded: false });
+                pairs.push(Pair {
+                    part,
+                    key,
+                    ask,
+                    can_be_too_long,
+                    verdict,
+                    gauge,
+                    refunded_gauge,
+                    refunded: false,
+                });
             }
         }
         Ok(Joint { parts, pairs, at })
@@ -129,8 +143,7 @@ impl<'p, 'a> Joint<'p, 'a> {
     ///
     /// [`Error::TooLong`] is found before anything is changed.
     pub fn take<K: Limits>(&mut self, keys: &mut [K]) -> Result<bool, Error> {
-        let checked = |pair: &&Pair<'_, '_>| pair.part.can_be_too_long && pair.charges();
-        for Pair { part, key, ask, .. } in self.pairs.iter().filter(checked) {
+        for Pair { part, key, ask, .. } in self.pairs.iter().filter(|pair| pair.can_be_too_long) {
             let Some(limits) = keys.get(*key) else { continue };
             with_limiter!(&part.limiter, limiter => ask.check(limits, limiter))?;
         }
@@ -155,6 +168,7 @@ impl<'p, 'a> Joint<'p, 'a> {
         each_charged(&mut self.pairs, keys, |Pair { part, ask, gauge, .. }, limits| {
             with_limiter!(&part.limiter, limiter => {
                 ask.charge(limits, limiter, part.cost)?;
+                // No other pair of the call has the same key and name, so no later charge changes this state.
                 *gauge = Some(ask.gauge(limits, limiter));
             });
             Ok(())

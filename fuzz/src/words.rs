@@ -73,7 +73,7 @@ fn joint(words: &[&[u8]], purpose: Purpose) -> Result<(), Error> {
     assert!((1..=MAX_PAIRS).contains(&parts.len()));
     instant(at);
     assert!(matches!((manner, purpose), (Manner::Strict, _) | (Manner::Force, Purpose::Charge)));
-    for Part { limiter, name, cost, on, .. } in &parts {
+    for Part { limiter, name, cost, on } in &parts {
         assert!(*cost <= MAX_COUNT);
         assert!(on.is_none_or(|on| (on as u64) < keys));
         assert!(name.kind.is_limit());

@@ -196,6 +196,7 @@ const LOWER: u8 = 0x20;
 /// Whether a word is this option, in upper or lower case. Options consist of upper case letters.
 #[inline(always)]
 pub(crate) fn is(word: &[u8], option: &str) -> bool {
+    debug_assert!(option.bytes().all(|letter| letter.is_ascii_uppercase()), "{option}");
     // Most words differ in their lengths or first letters, so this is faster than `eq_ignore_ascii_case`.
     word.len() == option.len()
         && word.iter().zip(option.bytes()).all(|(byte, letter)| byte & !LOWER == letter)

@@ -71,8 +71,7 @@ fn part<'a>(
         return Err(Error::Syntax);
     }
     let on = own.on.and_then(|on| usize::try_from(on - 1).ok());
-    let can_be_too_long = capabilities.can_be_too_long(defaults.manner());
-    Ok(Part { limiter, name, can_be_too_long, cost: cost(capabilities, &own, defaults), on })
+    Ok(Part { limiter, name, cost: cost(capabilities, &own, defaults), on })
 }
 
 /// A limit's own cost, or the call's default cost. Of the default, a limiter whose requests cost 1 takes at most 1. So

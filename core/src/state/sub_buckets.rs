@@ -12,6 +12,9 @@ use crate::time::{Period, Span, Time};
 /// The most sub-buckets of a window. It bounds the memory of a key and the duration of a call.
 pub const MAX_BUCKETS: u64 = 1024;
 
+/// The sum of all counts fits.
+const _: () = assert!(MAX_STORED.checked_mul(MAX_BUCKETS).is_some());
+
 /// A window divided into sub-buckets of equal length.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Tiles {
@@ -34,7 +37,7 @@ pub struct Buckets {
     pub(crate) tiles: Option<Tiles>,
     pub(crate) last: Time,
     pub(crate) buckets: VecDeque<Bucket>,
-    /// The sum of all counts. It does not overflow: there are at most [`MAX_BUCKETS`], of at most [`MAX_STORED`] each.
+    /// The sum of all counts.
     pub(crate) total: u64,
 }
 
@@ -205,5 +208,32 @@ impl State for Buckets {
         figure("precision_ms", Figure::Length(precision));
         figure("buckets", Figure::Count(self.buckets.len() as u64));
         figure("count", Figure::Count(self.total.min(MAX_STORED)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::millis;
+
+    #[test]
+    fn the_sum_is_that_of_all_buckets_after_any_changes() {
+        let tiles = Tiles::new(millis(1_024_000), millis(1000)).unwrap();
+        let mut state = Buckets::blank();
+        let mut apply = |tiles, first, number, count| {
+            let last = Time::from_millis((number + 1) * 1000);
+            state.apply(Change { tiles, last, first, newest: Bucket { number, count } });
+            let sum = state.buckets.iter().map(|bucket| bucket.count).sum::<u64>();
+            assert_eq!(state.total, sum, "bucket {number}");
+            state.buckets.len() as u64
+        };
+        // These drop no bucket, as forged changes may. The oldest ones make room.
+        for number in 0..MAX_BUCKETS + 9 {
+            assert_eq!(apply(tiles, 0, number, number + 1), (number + 1).min(MAX_BUCKETS));
+        }
+        assert_eq!(apply(tiles, 100, MAX_BUCKETS, 7), MAX_BUCKETS - 99);
+        assert_eq!(apply(tiles, 100, 500, 0), 400);
+        let coarse = Tiles::new(millis(1_024_000), millis(2000)).unwrap();
+        assert_eq!(apply(coarse, 0, 600, 3), 2);
     }
 }
