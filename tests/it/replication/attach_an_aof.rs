@@ -2,8 +2,8 @@
 
 use redis::Connection;
 
+use crate::support::callers::{Tally, callers, finish, propagates, wait_for_a_check, wait_until_unsent};
 use crate::support::contents::{Contents, contents, expect_same};
-use crate::support::crowd::{Tally, crowd, disperse, fall_silent, let_it_ask, propagates};
 use crate::support::load::Load;
 use crate::support::machine::{Machine, persistence};
 use crate::support::{AOF_AT_ONCE, call, error_line, rewrites_aof, text, wait_for};
@@ -24,7 +24,7 @@ fn an_aof_switched_on_amid_calls_holds_what_came_before_and_after() {
     calls.goes_on(50);
     assert!(rewrites_aof(con), "the rewrite was too fast");
     end_rewrite(con);
-    let_it_ask(&machine.server);
+    wait_for_a_check(&machine.server);
     assert!(propagates(con));
     calls.goes_on(100);
     must_come_back(&machine, calls);
@@ -41,7 +41,7 @@ fn an_aof_switched_on_while_a_save_runs_holds_what_came_before_and_after() {
     assert_eq!(persistence(con, "aof_rewrite_scheduled"), "1", "the save was too fast");
     calls.goes_on(100);
     end_rewrite(con);
-    let_it_ask(&machine.server);
+    wait_for_a_check(&machine.server);
     must_come_back(&machine, calls);
 }
 
@@ -56,12 +56,12 @@ fn an_aof_switched_off_and_on_again_holds_what_came_meanwhile() {
         end_rewrite(con);
         calls.goes_on(100);
         text(con, "CONFIG SET appendonly no");
-        fall_silent(&machine.server);
+        wait_until_unsent(&machine.server);
         calls.goes_on(200);
     }
     text(con, "CONFIG SET appendonly yes");
     end_rewrite(con);
-    let_it_ask(&machine.server);
+    wait_for_a_check(&machine.server);
     must_come_back(&machine, calls);
 }
 
@@ -85,7 +85,7 @@ fn an_aof_switched_on_in_a_transaction_holds_its_calls_before_and_after() {
     assert!(!format!("{done:?}").contains("ServerError"), "{done:?}");
     end_rewrite(con);
     calls.goes_on(100);
-    let_it_ask(&machine.server);
+    wait_for_a_check(&machine.server);
     let found = must_come_back(&machine, calls);
     for key in ["inside", "before", "after", "scripted:before:9", "scripted:after:9"] {
         assert!(found.contains_key(&(0, key.to_string())), "{key}");
@@ -96,16 +96,16 @@ fn an_aof_switched_on_in_a_transaction_holds_its_calls_before_and_after() {
 fn an_aof_that_is_on_from_the_start_holds_the_first_call() {
     let machine = Machine::start(&AOF_AT_ONCE);
     assert!(propagates(&mut machine.server.connection()));
-    let calls = crowd(&machine.server, "a");
+    let calls = callers(&machine.server, "a");
     calls.goes_on(300);
-    let_it_ask(&machine.server);
+    wait_for_a_check(&machine.server);
     must_come_back(&machine, calls);
 }
 
 /// Calls on a server that sends no effects.
 fn begin_alone(machine: &Machine) -> Load<Tally> {
-    let calls = crowd(&machine.server, "a");
-    fall_silent(&machine.server);
+    let calls = callers(&machine.server, "a");
+    wait_until_unsent(&machine.server);
     calls.goes_on(300);
     calls
 }
@@ -117,7 +117,7 @@ fn end_rewrite(con: &mut Connection) {
 
 /// Ends the calls, kills the server, and returns what its file brings back, which must be all.
 fn must_come_back(machine: &Machine, calls: Load<Tally>) -> Contents {
-    disperse(calls);
+    finish(calls);
     let expected = contents(&machine.server);
     assert!(expected.len() > 100, "{} keys", expected.len());
     machine.kill();

@@ -5,7 +5,7 @@
 
 use std::fs;
 
-use crate::support::crowd::{crowd, disperse, fall_silent, let_it_ask, propagates};
+use crate::support::callers::{callers, finish, propagates, wait_for_a_check, wait_until_unsent};
 use crate::support::machine::persistence;
 use crate::support::replicas::{
     LARGE_BACKLOG, NOWHERE, SLOWLY, STRICT, agree, counter, follow, is_up, replicas,
@@ -19,8 +19,8 @@ fn replicas_that_attach_leave_and_return_amid_calls_agree() {
         let primary = Server::start(&args);
         let (first, second) = (Server::start(&STRICT), Server::start(&STRICT));
         let con = &mut primary.connection();
-        let calls = crowd(&primary, "a");
-        fall_silent(&primary);
+        let calls = callers(&primary, "a");
+        wait_until_unsent(&primary);
         calls.goes_on(300);
 
         // The second one attaches while the first one gets its copy.
@@ -31,7 +31,7 @@ fn replicas_that_attach_leave_and_return_amid_calls_agree() {
         assert!(!is_up(&first), "the first copy was too fast");
         calls.goes_on(100);
         wait_for("both links", || is_up(&first) && is_up(&second));
-        let_it_ask(&primary);
+        wait_for_a_check(&primary);
         assert!(propagates(con));
 
         // Nothing but the backlog receives effects.
@@ -39,7 +39,7 @@ fn replicas_that_attach_leave_and_return_amid_calls_agree() {
         follow(&first, NOWHERE);
         follow(&second, NOWHERE);
         wait_for("both to leave", || replicas(con) == 0);
-        let_it_ask(&primary);
+        wait_for_a_check(&primary);
         assert!(propagates(con));
         follow(&first, primary.port);
         wait_for("the first one's return", || is_up(&first));
@@ -49,7 +49,7 @@ fn replicas_that_attach_leave_and_return_amid_calls_agree() {
         assert_eq!(counter(con, "sync_partial_ok"), partial + 2);
         assert_eq!(counter(con, "sync_full"), full);
 
-        disperse(calls);
+        finish(calls);
         agree(&primary, &[&first, &second]);
     }
 }
@@ -59,12 +59,13 @@ fn a_replica_whose_copy_waits_for_a_running_save_agrees() {
     let primary = Server::start(&[&SLOWLY[..], &["--repl-diskless-sync", "no"]].concat());
     let replica = Server::start(&STRICT);
     let con = &mut primary.connection();
-    let calls = crowd(&primary, "a");
-    fall_silent(&primary);
+    let calls = callers(&primary, "a");
+    wait_until_unsent(&primary);
     calls.goes_on(300);
 
     let forks = counter(con, "total_forks");
     text(con, "BGSAVE");
+    assert!(propagates(con), "effects are sent from the fork on");
     follow(&replica, primary.port);
     wait_for("the replica", || replicas(con) == 1);
     assert_eq!(counter(con, "total_forks"), forks + 1, "the save was too fast");
@@ -73,7 +74,7 @@ fn a_replica_whose_copy_waits_for_a_running_save_agrees() {
     assert_eq!(counter(con, "total_forks"), forks + 2);
     calls.goes_on(100);
 
-    disperse(calls);
+    finish(calls);
     agree(&primary, &[&replica]);
 }
 
@@ -84,20 +85,21 @@ fn calls_between_the_attach_and_the_fork_are_in_the_copy() {
     let primary = Server::start(&[&SLOWLY[..], &waits].concat());
     let (first, second) = (Server::start(&STRICT), Server::start(&STRICT));
     let con = &mut primary.connection();
-    let calls = crowd(&primary, "a");
-    fall_silent(&primary);
+    let calls = callers(&primary, "a");
+    wait_until_unsent(&primary);
 
     follow(&first, primary.port);
     wait_for("the first replica", || replicas(con) == 1);
     calls.goes_on(300);
-    assert!(!propagates(con));
+    // No event has told of the replica. The check of each second finds the backlog.
+    wait_for("effects to be sent", || propagates(con));
     assert_eq!(counter(con, "total_forks"), 0);
     follow(&second, primary.port);
     wait_for("both links", || is_up(&first) && is_up(&second));
     assert_eq!(counter(con, "total_forks"), 1);
-    let_it_ask(&primary);
+    wait_for_a_check(&primary);
 
-    disperse(calls);
+    finish(calls);
     agree(&primary, &[&first, &second]);
 }
 
@@ -107,15 +109,15 @@ fn a_replica_that_starts_from_a_save_before_the_fork_agrees() {
     let primary = Server::start(&waits);
     let first = Server::start(&STRICT);
     let con = &mut primary.connection();
-    let calls = crowd(&primary, "a");
-    fall_silent(&primary);
+    let calls = callers(&primary, "a");
+    wait_until_unsent(&primary);
     follow(&first, primary.port);
     wait_for("the first replica", || replicas(con) == 1);
     calls.goes_on(100);
-    assert!(!propagates(con));
 
     // Without a fork, and with the replication id that the waiting replica does not know yet.
     text(con, "SAVE");
+    assert!(propagates(con), "effects are sent from the save on");
     let folder = fresh_dir();
     fs::copy(primary.dir().join("dump.rdb"), folder.join("dump.rdb")).unwrap();
     calls.goes_on(300);
@@ -126,7 +128,7 @@ fn a_replica_that_starts_from_a_save_before_the_fork_agrees() {
     calls.goes_on(100);
     assert_eq!((counter(con, "sync_partial_ok"), counter(con, "total_forks")), (1, 0));
 
-    disperse(calls);
+    finish(calls);
     agree(&primary, &[&second]);
     fs::remove_dir_all(folder).unwrap();
 }
@@ -136,21 +138,21 @@ fn a_replica_that_is_killed_amid_its_copy_leaves_nothing_behind() {
     let primary = Server::start(&[&SLOWLY[..], &["--repl-backlog-ttl", "1"]].concat());
     let (mut first, second) = (Server::start(&STRICT), Server::start(&STRICT));
     let con = &mut primary.connection();
-    let calls = crowd(&primary, "a");
-    fall_silent(&primary);
+    let calls = callers(&primary, "a");
+    wait_until_unsent(&primary);
     calls.goes_on(300);
 
     follow(&first, primary.port);
     wait_for("the copy's begin", || persistence(con, "rdb_bgsave_in_progress") == "1");
     assert!(!is_up(&first), "the copy was too fast");
     first.kill();
-    fall_silent(&primary);
+    wait_until_unsent(&primary);
     calls.goes_on(100);
     follow(&second, primary.port);
     wait_for("the link", || is_up(&second));
     calls.goes_on(100);
 
-    disperse(calls);
+    finish(calls);
     agree(&primary, &[&second]);
 }
 
@@ -169,8 +171,8 @@ fn a_copy_over_a_second_connection_agrees() {
     let primary = Server::start(&[&both[..], &SLOWLY].concat());
     let replica = Server::start(&both);
     let con = &mut primary.connection();
-    let calls = crowd(&primary, "a");
-    fall_silent(&primary);
+    let calls = callers(&primary, "a");
+    wait_until_unsent(&primary);
     calls.goes_on(300);
 
     follow(&replica, primary.port);
@@ -178,9 +180,9 @@ fn a_copy_over_a_second_connection_agrees() {
     assert!(!is_up(&replica), "the copy was too fast");
     calls.goes_on(100);
     wait_for("the link", || is_up(&replica));
-    let_it_ask(&primary);
+    wait_for_a_check(&primary);
 
-    disperse(calls);
+    finish(calls);
     agree(&primary, &[&replica]);
     assert!(replica.log().contains("initialize RDB channel"));
 }

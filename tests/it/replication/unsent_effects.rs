@@ -1,11 +1,11 @@
 //! A server that sends no effects counts its changes as others do, and some servers always send.
 
-use redis::Connection;
+use redis::{Connection, Value};
 
+use crate::support::callers::{propagates, wait_for_a_check, wait_until_unsent};
 use crate::support::contents::contents;
-use crate::support::crowd::{fall_silent, let_it_ask, propagates};
 use crate::support::machine::persistence;
-use crate::support::{AOF_AT_ONCE, Server, text, wait_for};
+use crate::support::{AOF_AT_ONCE, Server, simple, text, wait_for};
 
 /// Calls and by how much each of them raises the number of changes.
 const CHANGES: [(&str, u64); 22] = [
@@ -36,7 +36,7 @@ const CHANGES: [(&str, u64); 22] = [
 #[test]
 fn a_change_counts_once_whether_its_effect_is_sent_or_not() {
     let (alone, sending) = (Server::start(&[]), Server::start(&AOF_AT_ONCE));
-    fall_silent(&alone);
+    wait_until_unsent(&alone);
     for (server, sends) in [(&alone, false), (&sending, true)] {
         let con = &mut server.connection();
         for (line, expected) in CHANGES {
@@ -49,9 +49,30 @@ fn a_change_counts_once_whether_its_effect_is_sent_or_not() {
 }
 
 #[test]
+fn effects_are_sent_from_each_event_on_after_which_somebody_may_receive_them() {
+    for event in ["BGSAVE", "SAVE", "CONFIG SET save \"\"", "REPLICAOF 127.0.0.1 1", "DEBUG RELOAD"] {
+        let server = Server::start(&[]);
+        wait_until_unsent(&server);
+        // In one request, so that no check comes in between.
+        let mut pipe = redis::pipe();
+        for line in [event, "INFO ratelimit"] {
+            pipe.add_command(command(line));
+        }
+        let replies: Vec<Value> = pipe.query(&mut server.connection()).unwrap();
+        assert!(simple(&replies[1]).contains("ratelimit_propagates:1"), "{event}: {replies:?}");
+    }
+}
+
+fn command(line: &str) -> redis::Cmd {
+    let mut command = redis::Cmd::new();
+    command.arg(line.replace('"', "").split(' ').collect::<Vec<_>>());
+    command
+}
+
+#[test]
 fn a_save_point_is_reached_by_calls_whose_effects_are_not_sent() {
     let mut server = Server::start(&["--save", "1 2"]);
-    fall_silent(&server);
+    wait_until_unsent(&server);
     let con = &mut server.connection();
     assert!(!server.dir().join("dump.rdb").exists());
     for line in ["RL.GCRA gcra 9 1 3600000", "RL.MULTI 2 one two LIMIT SLIDINGLOG 9 3600000"] {
@@ -69,7 +90,7 @@ fn a_save_point_is_reached_by_calls_whose_effects_are_not_sent() {
 #[test]
 fn a_transaction_and_a_script_count_their_changes() {
     let server = Server::start(&[]);
-    fall_silent(&server);
+    wait_until_unsent(&server);
     let con = &mut server.connection();
     text(con, "MULTI");
     for _ in 0..3 {
@@ -92,8 +113,8 @@ fn a_cluster_node_and_a_server_that_hides_its_settings_always_send() {
     let hides = Server::start(&["--hz", "100", "--rename-command", "CONFIG", ""]);
     // Another name is none that the module asks by.
     let renames = Server::start(&["--hz", "100", "--rename-command", "CONFIG", "SETTINGS"]);
-    fall_silent(&alone);
-    let_it_ask(&renames);
+    wait_until_unsent(&alone);
+    wait_for_a_check(&renames);
     for server in [&node, &hides, &renames] {
         assert!(propagates(&mut server.connection()), "{}", server.log());
     }

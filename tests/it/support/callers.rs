@@ -1,4 +1,4 @@
-//! Callers beside the test that call all that changes a limit, in many modes, on old keys and on new ones.
+//! Clients that make every call that changes a limit, in many modes, on old keys and on new ones.
 //!
 //! Most calls go by the server's clock. A copy that runs such a call, instead of its effect, then holds other bytes.
 //! No key expires within a test.
@@ -77,7 +77,7 @@ pub struct Tally {
 
 /// Clients that call until the test has enough, or their server is killed. The keys of each `name` are its own, apart from
 /// two of each kind.
-pub fn crowd(server: &Server, name: &'static str) -> Load<Tally> {
+pub fn callers(server: &Server, name: &'static str) -> Load<Tally> {
     Load::start((0..CALLERS).map(|caller| {
         let con = server.connection();
         let seed = u64::from(name.as_bytes()[0]) * CALLERS + caller;
@@ -87,8 +87,8 @@ pub fn crowd(server: &Server, name: &'static str) -> Load<Tally> {
 }
 
 /// Ends the traffic, and checks that both outcomes came often enough.
-pub fn disperse(crowd: Load<Tally>) {
-    let tallies = crowd.finish();
+pub fn finish(callers: Load<Tally>) {
+    let tallies = callers.finish();
     let (admitted, refused) = tallies
         .iter()
         .fold((0, 0), |(admitted, refused), tally| (admitted + tally.admitted, refused + tally.refused));
@@ -101,13 +101,13 @@ pub fn propagates(con: &mut Connection) -> bool {
 }
 
 /// Waits until the module sends no effects.
-pub fn fall_silent(server: &Server) {
+pub fn wait_until_unsent(server: &Server) {
     let con = &mut server.connection();
     wait_for("no effects to be sent", || !propagates(con));
 }
 
 /// Waits until the module has had the time to check whether somebody can receive effects.
-pub fn let_it_ask(server: &Server) {
+pub fn wait_for_a_check(server: &Server) {
     let con = &mut server.connection();
     let mut uptime = || info(con, "server", "uptime_in_seconds").unwrap().parse::<u64>().unwrap();
     let start = uptime();

@@ -1,9 +1,9 @@
 //! What tests share: servers to start, calls to make, and tables of limiters.
 
 pub mod called;
+pub mod callers;
 pub mod cluster;
 pub mod contents;
-pub mod crowd;
 pub mod debt;
 pub mod dice;
 pub mod families;
