@@ -80,7 +80,7 @@ lint: setup ## Formatting, clippy, and the import rules
 	$(CARGO) clippy --locked --manifest-path demo/Cargo.toml --target-dir target/page/build -- -D warnings
 	tools/imports
 
-bench: build ## Server CPU per call as a ratio to INCR and SET PX, sporadic traffic, bytes per key
+bench: build ## Server CPU per call as a ratio to INCR and SET PX, also by how often a key is asked; bytes per key
 	$(CARGO) bench --locked --bench server -- cpu
 
 bench-capacity: build ## Requests per second that a core serves, by how many come at once

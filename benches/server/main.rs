@@ -2,9 +2,9 @@
 //! the longest single call, and how all that grows.
 //!
 //! ```text
-//! cargo bench --bench server -- instructions [--runs=3] [words]
+//! cargo bench --bench server -- instructions [--runs=1] [words]
 //! cargo bench --bench server -- profile [words]
-//! cargo bench --bench server -- cpu [--rounds=5] [--seconds=20] [words]
+//! cargo bench --bench server -- cpu [--rounds=5] [--seconds=8] [words]
 //! cargo bench --bench server -- capacity [words]
 //! cargo bench --bench server -- growth [--most=10000000] [keys] [log] [leases] [limits]
 //! cargo bench --bench server -- longest [--most-us=1000] [--seed=1] [--seconds=120] [memory] [states]
@@ -30,11 +30,11 @@ mod load;
 mod longest;
 mod lua;
 mod memory;
+mod pace;
 mod plot;
 mod profile;
 mod row;
 mod rows;
-mod sporadic;
 #[allow(dead_code, unused_imports, reason = "the tests use all of it")]
 #[path = "../../tests/it/support/server/mod.rs"]
 mod support;
@@ -58,9 +58,9 @@ fn main() -> ExitCode {
         Some((mode, names)) if mode == "profile" => profile::run(&Selection(names)),
         Some((mode, names)) if mode == "cpu" => {
             let rounds = number(&options, "--rounds=").unwrap_or(5).max(1);
-            let (rounds, seconds) = (rounds as usize, number(&options, "--seconds=").unwrap_or(20).max(1));
+            let (rounds, seconds) = (rounds as usize, number(&options, "--seconds=").unwrap_or(8).max(1));
             cpu::run(rounds, &Selection(names))
-                + sporadic::run(rounds, seconds, &Selection(names))
+                + pace::run(rounds.min(3), seconds, &Selection(names))
                 + memory::run(&Selection(names))
         }
         Some((mode, names)) if mode == "capacity" => capacity::run(&Selection(names)),
@@ -76,7 +76,7 @@ fn main() -> ExitCode {
         }
         _ => {
             eprintln!(
-                "usage: cargo bench --bench server -- instructions|profile|cpu|capacity|growth|longest [--runs=3] [--rounds=5] [--most=10000000] [--most-us=1000] [--seed=1] [--seconds=120] [words of the rows]"
+                "usage: cargo bench --bench server -- instructions|profile|cpu|capacity|growth|longest [--runs=1] [--rounds=5] [--most=10000000] [--most-us=1000] [--seed=1] [--seconds=120, of cpu 8] [words of the rows]"
             );
             return ExitCode::SUCCESS;
         }
