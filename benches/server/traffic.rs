@@ -25,6 +25,7 @@ pub const TRAFFIC: &[Row] = &[
         answer: Answer::Admitted,
         ..COLD
     },
+    // Sixty calls on a key, in which the reset grows with each. At a steady ten an hour the expiry moves with every fifth.
     Row { name: "SET PX slow, 10 an hour", call: "SET key:# 1 PX 3600000", ..PLAIN },
     Row {
         name: "RL.GCRA slow, 10 an hour",

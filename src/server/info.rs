@@ -20,7 +20,8 @@ pub(super) unsafe extern "C" fn info_outside_crashes(ctx: *mut RedisModuleInfoCt
     }
 }
 
-/// Adds version, build, the number of errors, whether effects are sent, and the requests that each limiter admitted and refused.
+/// Adds version, build, the number of errors, whether effects are sent,
+/// and the requests that each limiter admitted and refused.
 #[info_command_handler]
 fn info(context: &InfoContext, _for_crash_report: bool) -> RedisResult<()> {
     let mut section = context.builder().add_section("");

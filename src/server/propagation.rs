@@ -11,25 +11,26 @@
 //!
 //! - It starts true. A server that loads an RDB with a replication id has a backlog from the start.
 //! - It becomes false only in [`check`], which checks all three once a second.
-//! - It becomes true before any of the three needs an effect. A replica's first copy and an AOF that is switched on both
-//!   begin with a snapshot by a forked process, and with the effects after it. The snapshot holds the effects before the
-//!   fork, and the event of the fork sets the flag. This includes a copy that waits for a running save, and the copies of
-//!   servers that use two connections for one.
-//! - A replica whose copy has not begun has already made the server create a backlog. A `SAVE` then writes a file with the
-//!   replication id, and another replica can start from this file and continue from the backlog. `SAVE` does not fork. The
-//!   event of persistence sets the flag.
-//! - It is true on a replica, whose backlog other replicas continue from after a promotion, without a fork. The event of
-//!   the role sets the flag when the server becomes a replica.
+//! - It becomes true before any of the three needs an effect. A replica's first copy and an AOF that is switched on
+//!   both begin with a snapshot by a forked process, and with the effects after it. The snapshot holds the effects
+//!   before the fork, and the event of the fork sets the flag. This includes a copy that waits for a running save, and
+//!   the copies of servers that use two connections for one.
+//! - A replica whose copy has not begun has already made the server create a backlog. A `SAVE` then writes a file with
+//!   the replication id, and another replica can start from this file and continue from the backlog. `SAVE` does not
+//!   fork. The event of persistence sets the flag.
+//! - It is true on a replica, whose backlog other replicas continue from after a promotion, without a fork. The event
+//!   of the role sets the flag when the server becomes a replica.
 //!
-//! A replica can also continue from an offset, without a snapshot. It then knows the primary's replication id. A primary
-//! takes a new id when its backlog expires and when a replica makes it create one, so nobody continues from a time
-//! without a backlog.
+//! A replica can also continue from an offset, without a snapshot. It then knows the primary's replication id. A
+//! primary takes a new id when its backlog expires and when a replica makes it create one, so nobody continues from a
+//! time without a backlog.
 //!
-//! After a replica attaches, up to a second can pass before its copy begins and before the next check. Then the backlog
-//! exists, the flag is false, and the calls themselves go into the backlog. No copy reads them: it begins behind them, and
-//! nobody knows the new id before.
+//! After a replica attaches, up to a second can pass before its copy begins and before the next check. Then the
+//! backlog exists, the flag is false, and the calls themselves go into the backlog. No copy reads them: it begins
+//! behind them, and nobody knows the new id before.
 //!
-//! The argument needs neither the other events nor that [`check`] sets the flag. They make it hold if a server changes.
+//! The argument needs neither the other events nor that [`check`] sets the flag. They make it hold if a server
+//! changes.
 //!
 //! Cluster nodes always send: slots move between them.
 
