@@ -19,14 +19,14 @@ use super::{Result, Selection, grouped, median_and_range, spread};
 
 /// Calls a second.
 const PACE: u32 = 50_000;
-/// Before the measurement, so that by then the server expires as many keys as the calls make.
-const WARM_UP: u32 = 4 * PACE;
 /// No key is asked twice.
 const NO_KEY_TWICE: u32 = u32::MAX;
 
 /// How often each key is asked.
 struct Traffic {
     keys: u32,
+    /// Seconds before the measurement. By then the server expires as many keys as the calls make.
+    warm_up: u32,
     /// The first is what the others are compared with. The script's keys never expire.
     rows: [Row; 3],
     /// The most that the limiter may cost, next to `SET PX`.
@@ -42,13 +42,15 @@ const fn gcra(name: &'static str, call: &'static str) -> Row {
 }
 
 const fn script(name: &'static str, call: &'static str) -> Row {
-    Row { script: lua::GCRA, ..gcra(name, call) }
+    // It replies how long to wait.
+    Row { script: lua::GCRA, ..row(name, call) }
 }
 
 const TRAFFIC: [Traffic; 4] = [
     // A thousand keys, each asked fifty times a second.
     Traffic {
         keys: 1000,
+        warm_up: 4,
         rows: [
             row("SET PX hot", "SET key:# 1 PX 1100"),
             gcra("RL.GCRA hot", "RL.GCRA key:# 500 100 1000"),
@@ -59,6 +61,7 @@ const TRAFFIC: [Traffic; 4] = [
     // Each key is asked every two seconds. Between two calls the limit is fully reset.
     Traffic {
         keys: 2 * PACE,
+        warm_up: 4,
         rows: [
             row("SET PX sporadic", "SET key:# 1 PX 1100"),
             gcra("RL.GCRA sporadic", "RL.GCRA key:# 9 10 1000"),
@@ -69,6 +72,7 @@ const TRAFFIC: [Traffic; 4] = [
     // Ten an hour, each key asked every two seconds. So the reset grows by six minutes a call.
     Traffic {
         keys: 2 * PACE,
+        warm_up: 4,
         rows: [
             row("SET PX slow", "SET key:# 1 PX 3600000"),
             gcra("RL.GCRA slow", "RL.GCRA key:# 100000 10 3600000"),
@@ -78,6 +82,7 @@ const TRAFFIC: [Traffic; 4] = [
     },
     Traffic {
         keys: NO_KEY_TWICE,
+        warm_up: 12,
         rows: [
             row("SET PX cold", "SET key:# 1 PX 1100"),
             gcra("RL.GCRA cold", "RL.GCRA key:# 9 10 1000"),
@@ -117,9 +122,8 @@ pub fn run(rounds: usize, seconds: u32, selection: &Selection<'_>) -> usize {
 /// Measures and prints the rows of one traffic; returns how many failed.
 fn lines(rounds: usize, seconds: u32, traffic: &Traffic) -> usize {
     let rows = traffic.rows.each_ref();
-    let alone = in_rounds(rounds, &rows, |row| measure(row, traffic.keys, seconds, Audience::Nobody));
-    let with_replica =
-        in_rounds(1, &rows, |row| measure(row, traffic.keys, seconds, Audience::ReplicaAndAof));
+    let alone = in_rounds(rounds, &rows, |row| measure(row, traffic, seconds, Audience::Nobody));
+    let with_replica = in_rounds(1, &rows, |row| measure(row, traffic, seconds, Audience::ReplicaAndAof));
     let mut failed = 0;
     for ((row, own), sent) in rows.iter().zip(&alone).zip(&with_replica) {
         match (&alone[0], own, sent) {
@@ -158,16 +162,16 @@ fn columns(most: Option<f64>, set_px: &[Figures], own: &[Figures], sent: &Figure
     )
 }
 
-fn measure(row: &Row, keys: u32, seconds: u32, audience: Audience<'_>) -> Result<Figures> {
+fn measure(row: &Row, traffic: &Traffic, seconds: u32, audience: Audience<'_>) -> Result<Figures> {
     let (server, _replica) = audience.start()?;
     let mut con = server.connection();
     let call = row.call.replace("$SHA", &loaded(&mut con, row.script)?);
-    make(&mut con, row, &call, keys, 0..WARM_UP)?;
+    let (first, calls) = (traffic.warm_up * PACE, seconds * PACE);
+    make(&mut con, row, &call, traffic.keys, 0..first)?;
 
-    let calls = seconds * PACE;
     let tally = Tally::read(&mut con, row)?;
     let before = counters(&mut con)?;
-    let took = make(&mut con, row, &call, keys, WARM_UP..WARM_UP + calls)?.as_secs_f64();
+    let took = make(&mut con, row, &call, traffic.keys, first..first + calls)?.as_secs_f64();
     let after = counters(&mut con)?;
     Tally::read(&mut con, row)?.check_since(&tally, row, calls)?;
     audience.check(&server)?;
