@@ -10,7 +10,8 @@ import { chromium } from "playwright-core";
 export const site = process.env.SITE;
 export const root = process.env.ROOT;
 
-const PATIENCE = 10_000;
+/** How many milliseconds a test waits for something. A busy machine takes ten seconds for what a quiet one does in one. */
+export const PATIENCE = 60_000;
 const TYPES = {
     ".css": "text/css",
     ".html": "text/html; charset=utf-8",

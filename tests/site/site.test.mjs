@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { pathToFileURL } from "node:url";
 
-import { launch, open, root, serve, shoot, site, violations } from "./browser.mjs";
+import { launch, open, PATIENCE, root, serve, shoot, site, violations } from "./browser.mjs";
 
 let browser, server, faults;
 // Of each page: the links and ids in it, and what scrolls sideways on a phone.
@@ -204,10 +204,10 @@ test("charts stand side by side, none is a stop for the Tab key", async () => {
 });
 
 async function until(holds, what) {
-    for (const end = Date.now() + 5000; Date.now() < end; await new Promise((soon) => setTimeout(soon, 50))) {
+    for (const end = Date.now() + PATIENCE; Date.now() < end; await new Promise((soon) => setTimeout(soon, 50))) {
         if (await holds()) return;
     }
-    assert.fail(`not within five seconds: ${what}`);
+    assert.fail(`not within ${PATIENCE} ms: ${what}`);
 }
 
 for (const name of ["index", "README", "docs/README", "docs/shapes", "docs/operating", "docs/performance"]) {
