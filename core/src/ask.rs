@@ -12,7 +12,7 @@
 
 use alloc::vec::Vec;
 
-use crate::decide::{self, Answer, Gauge, Manner, Reading, Verdict, read_clock, rule};
+use crate::decide::{self, Answer, Gauge, Manner, Reading, Verdict, judge, read_clock, rule};
 use crate::limiter::{Limiter, TooLong};
 use crate::state::{LimitState, Name, State};
 use crate::time::{Span, Time};
@@ -158,7 +158,7 @@ impl Ask {
         }
         if counts_refused && !verdict.admits() {
             // The request was refused and counted, so its retry must include its own cost.
-            let judge = |state: &L::State| limiter.judge(state, self.now, granted).delayed(self.lag());
+            let judge = |state: &L::State| judge(limiter, state, self.now, self.lag(), granted);
             verdict = self.with_state(limits, limiter, judge);
         }
         Ok(Taken { verdict, granted, gauge: self.gauge(limits, limiter), lag: self.lag() })
@@ -212,7 +212,7 @@ impl Ask {
         let Ask { now, cost, manner, .. } = *self;
         match manner {
             Manner::Strict if !limiter.capabilities().books => {
-                Ok((limiter.judge(state, now, cost).delayed(self.lag()), cost))
+                Ok((judge(limiter, state, now, self.lag(), cost), cost))
             }
             _ => rule(limiter, state, now, self.lag(), cost, manner),
         }

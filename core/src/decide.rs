@@ -40,6 +40,14 @@ impl Verdict {
         }
     }
 
+    /// The verdict if a wait may be at most `longest`.
+    fn within(self, longest: Span) -> Verdict {
+        match self {
+            Verdict::Admit { wait } if wait > longest => Verdict::refuse(wait.minus(longest)),
+            verdict => verdict,
+        }
+    }
+
     /// The verdict on two requests that are admitted together or not at all.
     fn and(self, other: Verdict) -> Verdict {
         match (self, other) {
@@ -191,16 +199,13 @@ pub fn read_clock(last: Time, now: Time, reset: impl FnOnce() -> Span) -> Readin
 
 /// The answer that a request would get. It changes nothing, and a cost of 0 is always admitted.
 pub fn peek<L: Limiter>(limiter: &L, state: &L::State, now: Time, cost: u64) -> Answer {
-    let answer = |state: &L::State, then| {
-        let verdict = if cost == 0 { Verdict::ADMIT } else { limiter.judge(state, then, cost) };
-        Answer { verdict, gauge: limiter.gauge(state, then) }
+    let answer = |state: &L::State, then, lag| {
+        let verdict = if cost == 0 { Verdict::ADMIT } else { judge(limiter, state, then, lag, cost) };
+        Answer { verdict, gauge: limiter.gauge(state, then).delayed(lag) }
     };
     match reading(limiter, state, now) {
-        Reading::At(then) => {
-            let (Answer { verdict, gauge }, lag) = (answer(state, then), then.since(now));
-            Answer { verdict: verdict.delayed(lag), gauge: gauge.delayed(lag) }
-        }
-        Reading::SetBack => limiter.if_moved(state, now, answer),
+        Reading::At(then) => answer(state, then, then.since(now)),
+        Reading::SetBack => limiter.if_moved(state, now, |state, then| answer(state, then, Span::ZERO)),
     }
 }
 
@@ -219,6 +224,13 @@ pub fn check<L: Limiter>(
     }
 }
 
+/// The verdict on a request, as seen by a caller whose clock lags behind `now` by `lag`. The caller waits for the lag
+/// too, so the lag counts against the longest wait.
+#[inline(always)]
+pub(crate) fn judge<L: Limiter>(limiter: &L, state: &L::State, now: Time, lag: Span, cost: u64) -> Verdict {
+    limiter.judge(state, now, cost).delayed(lag).within(limiter.longest_wait())
+}
+
 /// The verdict on a request, and the part of its cost that is charged if it is admitted.
 ///
 /// Limiters know nothing of manners. `PARTIAL` grants `gauge.remaining`; `FORCE` and `RESERVE` charge a cost that the
@@ -235,7 +247,7 @@ pub fn rule<L: Limiter>(
     cost: u64,
     manner: Manner,
 ) -> Result<(Verdict, u64), TooLong> {
-    let judge = |cost| limiter.judge(state, now, cost).delayed(lag);
+    let judge = |cost| judge(limiter, state, now, lag, cost);
     let (verdict, granted) = match manner {
         Manner::Strict => (judge(cost), cost),
         Manner::Partial => {

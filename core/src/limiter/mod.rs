@@ -58,6 +58,12 @@ pub trait Limiter {
     /// The state that a missing key stands for: fully reset.
     fn fresh(&self, now: Time) -> Self::State;
 
+    /// The longest wait of an admission. A caller whose clock lags waits for the lag too, which may be too long for it
+    /// although `judge` admits.
+    fn longest_wait(&self) -> Span {
+        Span::FOREVER
+    }
+
     /// The verdict on a request of this cost.
     fn judge(&self, state: &Self::State, now: Time, cost: u64) -> Verdict;
 

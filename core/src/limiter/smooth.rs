@@ -182,6 +182,10 @@ where
         Store { share: 1.0, owed: 0.0, last: now, until: Time::EPOCH }
     }
 
+    fn longest_wait(&self) -> Span {
+        self.longest
+    }
+
     fn judge(&self, store: &Store<WARM>, now: Time, _cost: u64) -> Verdict {
         let wait = span(self.settled(store, now).1);
         if wait <= self.longest { Verdict::Admit { wait } } else { Verdict::refuse(wait.minus(self.longest)) }

@@ -1,6 +1,6 @@
 //! `RL.LEAKYBUCKET` and `RL.SMOOTH`: how long a caller waits whose request is admitted.
 
-use crate::support::{Server, T0, error, ints};
+use crate::support::{Server, T0, error, ints, multi, text};
 
 #[test]
 fn a_queue_tells_when_the_turn_comes() {
@@ -33,8 +33,23 @@ fn a_smooth_limiter_lets_a_big_request_through_and_the_next_one_pays() {
     assert_eq!(ints(con, &format!("RL.SMOOTH burst 10 1000 BURST 500 MAXWAIT 2000 AT {T0}"))[3], 7500);
     assert_eq!(ints(con, &format!("RL.PEEK burst SMOOTH 10 1000 BURST 500 AT {T0}"))[3], 9500);
     assert_eq!(ints(con, &format!("RL.SMOOTH burst 10 1000 BURST 500 AT {T0}"))[3], 9500);
-    for wrong in ["FORCE", "PARTIAL", "RESERVE", "BURST 1 WARMUP 2", "COLDFACTOR 2", "MAXWAIT 1 MAXWAIT 2"] {
-        assert_eq!(error(con, &format!("RL.SMOOTH key 10 1000 {wrong}")), "ERR syntax error", "{wrong}");
+    // The lag of a caller's clock is part of its wait, and counts against the longest one.
+    ints(con, &format!("RL.SMOOTH lag 1 1000 COST 21 AT {T0}"));
+    let behind = T0 - 25_000;
+    for (longest, expected) in [(20_010, [1, 15]), (20_024, [1, 1]), (20_025, [0, 20_025])] {
+        for call in ["RL.PEEK lag SMOOTH", "RL.MULTIPEEK 1 lag", "RL.SMOOTH lag", "RL.MULTI 1 lag"] {
+            let limit = format!("1 1000 MAXWAIT {longest}");
+            let told = if call.contains("MULTI") {
+                multi(con, &format!("{call} AT {behind} LIMIT SMOOTH {limit}")).0
+            } else {
+                ints(con, &format!("{call} {limit} AT {behind}"))
+            };
+            assert_eq!([told[0], told[3]], expected, "{call} {limit}");
+            if told[0] == 0 && !call.contains("PEEK") {
+                text(con, "DEL lag");
+                ints(con, &format!("RL.SMOOTH lag 1 1000 COST 21 AT {T0}"));
+            }
+        }
     }
     let factor = error(con, "RL.SMOOTH key 10 1000 WARMUP 1 COLDFACTOR 0.5");
     assert_eq!(factor, "ERR COLDFACTOR must be between 1 and 1000");
