@@ -238,7 +238,8 @@ pub fn rewrite_aof(con: &mut Connection) {
 /// that made a replica's copy.
 pub fn rewrites_aof(con: &mut Connection) -> bool {
     let mut is = |field| info(con, "persistence", field).as_deref() == Some("1");
-    is("aof_rewrite_in_progress") || is("aof_rewrite_scheduled")
+    // In the order in which it happens, so that it is not missed between the two looks.
+    is("aof_rewrite_scheduled") || is("aof_rewrite_in_progress")
 }
 
 /// What the server has taken from its allocator.
