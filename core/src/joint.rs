@@ -14,7 +14,7 @@ use alloc::vec::Vec;
 use crate::ask::{Ask, Error, Limits, Place};
 use crate::decide::{Answer, Gauge, Manner, Verdict};
 use crate::kind::AnyLimiter;
-use crate::limiter::Limiter;
+use crate::limiter::{Limiter, TooLong};
 use crate::state::Name;
 use crate::time::{Span, Time};
 
@@ -38,18 +38,24 @@ impl Part<'_> {
     }
 }
 
-/// Why limits and keys cannot be paired.
+/// Why a call with several limits fails. `place` is that of a limit in the call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum PairError {
-    /// Two limits on one key have the same name.
-    SameName,
+pub enum JointError {
+    /// An earlier limit on the same key has the same name.
+    SameName { name: Name, place: usize },
     /// There are more than [`MAX_PAIRS`] pairs.
     TooMany,
+    /// [`Error::TooLong`]. Nothing was changed.
+    TooLong { place: usize },
+    /// [`Error::Defect`].
+    Defect,
 }
 
 /// A limit on a key.
 pub struct Pair<'p, 'a> {
     part: &'p Part<'a>,
+    /// The place of `part` in the call.
+    place: usize,
     key: usize,
     ask: Ask,
     /// Whether the request can be [`Error::TooLong`], which is found before anything is charged.
@@ -95,7 +101,7 @@ impl<'p, 'a> Joint<'p, 'a> {
     /// # Errors
     ///
     /// If two limits of the same name apply to one key, or if there are more than [`MAX_PAIRS`] pairs.
-    pub fn new(parts: &'p [Part<'a>], keys: usize, at: Time, manner: Manner) -> Result<Self, PairError> {
+    pub fn new(parts: &'p [Part<'a>], keys: usize, at: Time, manner: Manner) -> Result<Self, JointError> {
         let mut pairs = Vec::with_capacity(4);
         for (place, part) in parts.iter().enumerate() {
             let can_be_too_long = with_limiter!(
@@ -105,15 +111,16 @@ impl<'p, 'a> Joint<'p, 'a> {
             for key in (0..keys).filter(|key| part.is_for(*key)) {
                 let mut before = parts.iter().take(place).filter(|other| other.is_for(key));
                 if before.any(|other| other.name == part.name) {
-                    return Err(PairError::SameName);
+                    return Err(JointError::SameName { name: part.name, place });
                 }
                 if pairs.len() == MAX_PAIRS {
-                    return Err(PairError::TooMany);
+                    return Err(JointError::TooMany);
                 }
                 let ask = Ask::new(Place::of(part.name.length), at, part.cost, manner);
                 let (verdict, gauge, refunded_gauge) = (None, None, None);
                 pairs.push(Pair {
                     part,
+                    place,
                     key,
                     ask,
                     can_be_too_long,
@@ -141,11 +148,12 @@ impl<'p, 'a> Joint<'p, 'a> {
     ///
     /// # Errors
     ///
-    /// [`Error::TooLong`] is found before anything is changed.
-    pub fn take<K: Limits>(&mut self, keys: &mut [K]) -> Result<bool, Error> {
-        for Pair { part, key, ask, .. } in self.pairs.iter().filter(|pair| pair.can_be_too_long) {
+    /// [`JointError::TooLong`] is found before anything is changed.
+    pub fn take<K: Limits>(&mut self, keys: &mut [K]) -> Result<bool, JointError> {
+        for Pair { part, place, key, ask, .. } in self.pairs.iter().filter(|pair| pair.can_be_too_long) {
             let Some(limits) = keys.get(*key) else { continue };
-            with_limiter!(&part.limiter, limiter => ask.check(limits, limiter))?;
+            let checked = with_limiter!(&part.limiter, limiter => ask.check(limits, limiter));
+            checked.map_err(|TooLong| JointError::TooLong { place: *place })?;
         }
         each_charged(&mut self.pairs, keys, |pair, limits| {
             let judged = with_limiter!(&pair.part.limiter, limiter => pair.ask.judge(limits, limiter));
@@ -160,10 +168,10 @@ impl<'p, 'a> Joint<'p, 'a> {
         Ok(admitted)
     }
 
-    fn charge<K: Limits>(&mut self, keys: &mut [K]) -> Result<(), Error> {
+    fn charge<K: Limits>(&mut self, keys: &mut [K]) -> Result<(), JointError> {
         for (key, limits) in keys.iter_mut().enumerate().filter(|(key, _)| self.charges(*key)) {
             let named = |name| self.named(key).any(|part| part.name == name);
-            limits.drop_faded(self.at, named)?;
+            limits.drop_faded(self.at, named).map_err(|_| JointError::Defect)?;
         }
         each_charged(&mut self.pairs, keys, |Pair { part, ask, gauge, .. }, limits| {
             with_limiter!(&part.limiter, limiter => {
@@ -184,8 +192,8 @@ impl<'p, 'a> Joint<'p, 'a> {
     ///
     /// # Errors
     ///
-    /// [`Error::Defect`] if a change cannot be applied.
-    pub fn refund<K: Limits>(&mut self, keys: &mut [K]) -> Result<(), Error> {
+    /// [`JointError::Defect`] if a change cannot be applied.
+    pub fn refund<K: Limits>(&mut self, keys: &mut [K]) -> Result<(), JointError> {
         each_charged(&mut self.pairs, keys, |pair, limits| {
             with_limiter!(&pair.part.limiter, limiter => {
                 pair.refunded = pair.ask.refund(limits, limiter)?;
@@ -235,10 +243,13 @@ fn each_charged<'p, 'a, K>(
     pairs: &mut [Pair<'p, 'a>],
     keys: &mut [K],
     mut run: impl FnMut(&mut Pair<'p, 'a>, &mut K) -> Result<(), Error>,
-) -> Result<(), Error> {
+) -> Result<(), JointError> {
     for pair in pairs.iter_mut().filter(|pair| pair.charges()) {
         if let Some(limits) = keys.get_mut(pair.key) {
-            run(pair, limits)?;
+            run(pair, limits).map_err(|error| match error {
+                Error::TooLong => JointError::TooLong { place: pair.place },
+                Error::Defect => JointError::Defect,
+            })?;
         }
     }
     Ok(())

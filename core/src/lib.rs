@@ -42,7 +42,7 @@ mod time;
 pub use ask::{Ask, Error, Limits, Place, Taken};
 pub use count::{MAX_COUNT, MAX_DEBT};
 pub use decide::{Answer, Gauge, Manner, Reading, Verdict};
-pub use joint::{Joint, MAX_PAIRS, PairError, Part};
+pub use joint::{Joint, JointError, MAX_PAIRS, Part};
 pub use kind::{AnyLimiter, AnyState, Kept, Kind, types};
 pub use limiter::{Capabilities, Limiter};
 pub use state::{Figure, LimitSet, LimitState, Name, State};

@@ -4,6 +4,7 @@
 //! commands of a trial are supported, and a key holds either limits or the amount of `RL.SHED`.
 
 use std::collections::BTreeMap;
+use std::error;
 use std::slice;
 
 use ratelimit_core::lease::{Action, act};
@@ -22,6 +23,10 @@ pub struct Memory {
     dice: Dice,
 }
 
+type Answered = Result<Reply, Box<dyn error::Error>>;
+
+const NO_INSTANT: &str = "a call has its instant in AT";
+
 /// The module's defaults.
 const BOUNDS: Bounds = Bounds { leases: 1_000_000, log_entries: 1_000_000 };
 
@@ -30,9 +35,9 @@ impl Memory {
         Memory { limits: BTreeMap::new(), amounts: BTreeMap::new(), dice: Dice::new(2) }
     }
 
-    fn answer(&mut self, words: &[&[u8]]) -> Result<Reply, Error> {
-        let [command, key, rest @ ..] = words else { return Err(Error::Arity) };
-        let command = command.strip_prefix(b"RL.").ok_or(Error::Syntax)?;
+    fn answer(&mut self, words: &[&[u8]]) -> Answered {
+        let [command, key, rest @ ..] = words else { return Err("a call has a command and a key".into()) };
+        let command = command.strip_prefix(b"RL.").ok_or("a command begins with RL.")?;
         match (command, rest) {
             (b"MULTI", [only, rest @ ..]) if *key == b"1" => self.multi(only, rest),
             (b"SHED", _) => self.shed(key, rest),
@@ -42,8 +47,8 @@ impl Memory {
     }
 
     /// `RL.<LIMITER> key <parameters> [options]`.
-    fn limit(&mut self, command: &[u8], key: &[u8], rest: &[&[u8]]) -> Result<Reply, Error> {
-        let row = find(command).ok_or(Error::Syntax)?;
+    fn limit(&mut self, command: &[u8], key: &[u8], rest: &[&[u8]]) -> Answered {
+        let row = find(command).ok_or("no limiter has this name")?;
         let mut request = Request::default();
         let limiter = (row.parse)(&mut Arguments::new(rest, BOUNDS), &mut request)?;
         let answer = with_limiter!(&limiter, limiter => ask(self.limits(key), limiter, &request))?;
@@ -51,18 +56,18 @@ impl Memory {
     }
 
     /// `RL.MULTI 1 key AT at LIMIT ...`.
-    fn multi(&mut self, key: &[u8], rest: &[&[u8]]) -> Result<Reply, Error> {
+    fn multi(&mut self, key: &[u8], rest: &[&[u8]]) -> Answered {
         let call = multi(&mut Arguments::new(rest, BOUNDS), 1, Purpose::Charge)?;
-        let at = call.at.ok_or(Error::Syntax)?;
-        let mut joint = Joint::new(&call.parts, 1, at, call.manner)?;
-        joint.take(slice::from_mut(self.limits(key)))?;
-        Answer::all(joint.answers()).map(|all| Reply::Five(all.integers())).ok_or(Error::Internal)
+        let at = call.at.ok_or(NO_INSTANT)?;
+        let mut joint = Joint::new(&call.parts, 1, at, call.manner).map_err(Error::from)?;
+        joint.take(slice::from_mut(self.limits(key))).map_err(Error::from)?;
+        Answer::all(joint.answers()).map(|all| Reply::Five(all.integers())).ok_or("a call has a limit".into())
     }
 
     /// `RL.SHED key utilization [options]`.
-    fn shed(&mut self, key: &[u8], rest: &[&[u8]]) -> Result<Reply, Error> {
+    fn shed(&mut self, key: &[u8], rest: &[&[u8]]) -> Answered {
         let report = shed(&mut Arguments::new(rest, BOUNDS))?;
-        let at = report.at.ok_or(Error::Syntax)?;
+        let at = report.at.ok_or(NO_INSTANT)?;
         let amount = self.amounts.entry(key.to_vec()).or_insert_with(|| report.shed.fresh(at));
         *amount = report.shed.report(amount, at, report.utilization);
         let chance = report.shed.chance(amount);
@@ -70,10 +75,10 @@ impl Memory {
     }
 
     /// `RL.RELEASE key id AT at`.
-    fn release(&mut self, key: &[u8], rest: &[&[u8]]) -> Result<Reply, Error> {
+    fn release(&mut self, key: &[u8], rest: &[&[u8]]) -> Answered {
         let mut arguments = Arguments::new(rest, BOUNDS);
-        let (id, at) = (lease_id(&mut arguments)?, arguments.at()?.ok_or(Error::Syntax)?);
-        let acted = act(self.limits(key), Action::Release, id, at)?;
+        let (id, at) = (lease_id(&mut arguments)?, arguments.at()?.ok_or(NO_INSTANT)?);
+        let acted = act(self.limits(key), Action::Release, id, at).map_err(Error::from)?;
         Ok(Reply::Integer(acted.held.into()))
     }
 
@@ -96,15 +101,17 @@ impl Server for Memory {
 }
 
 /// Asks a limiter, and charges it if it admits.
-fn ask<L: Limiter>(limits: &mut LimitSet, limiter: &L, request: &Request) -> Result<Answer, Error> {
-    if !limiter.capabilities().allows(request.manner()) {
-        return Err(Error::Syntax);
-    }
-    let at = request.at.ok_or(Error::Syntax)?;
+fn ask<L: Limiter>(
+    limits: &mut LimitSet,
+    limiter: &L,
+    request: &Request,
+) -> Result<Answer, Box<dyn error::Error>> {
+    request.check(limiter.capabilities())?;
+    let at = request.at.ok_or(NO_INSTANT)?;
     let mut ask = Ask::new(place(limits, limiter)?, at, request.cost(), request.manner());
     match request.cost() {
         0 => Ok(ask.peek(limits, limiter)),
-        _ => Ok(ask.take(limits, limiter)?.answer()),
+        _ => Ok(ask.take(limits, limiter).map_err(Error::from)?.answer()),
     }
 }
 

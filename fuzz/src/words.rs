@@ -15,11 +15,11 @@ use crate::lines::BOUNDS;
 /// or `THROTTLE`; or `MULTI`, `MULTIPEEK` or `MULTIREFUND`, and the number of keys, a single digit.
 pub fn check(bytes: &[u8]) {
     let outcome = parse(bytes);
-    // Names and options are case-insensitive; so are the numbers that have letters.
-    assert_eq!(outcome, parse(&bytes.to_ascii_lowercase()));
+    // Names and options are case-insensitive, and units are in lower case.
+    assert!(outcome.is_err() || parse(&bytes.to_ascii_lowercase()).is_ok());
     if let Err(error) = outcome {
         let text = error.to_string();
-        assert!(text.starts_with("ERR ") && text.len() < 100, "{text}");
+        assert!(text.starts_with("ERR ") && text.len() < 350, "{text}");
     }
 }
 

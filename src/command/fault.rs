@@ -1,6 +1,7 @@
 //! `RL.PANIC NOW | LOAD | RIVAL key | TWICE key`: faults, with which tests check that the server survives them.
 
 use ratelimit_language::Error;
+use ratelimit_language::vocabulary::Argument;
 
 use crate::server::{Access, Call, Command, Key, Keys, Reply, arm_load, delete_on_events};
 
@@ -11,6 +12,9 @@ impl Command for Panic {
     const SYNTAX: &'static str = "when [key]";
     const SUMMARY: &'static str = "Panics on purpose";
     const COMPLEXITY: &'static str = "O(1)";
+    const ARGUMENTS: &'static [Argument] = &[];
+    const REPLY: &'static [&'static str] = &[];
+    const EXAMPLE: &'static str = "";
     const FLAGS: &'static str = "readonly";
     const KEYS: Keys = Keys::None;
 

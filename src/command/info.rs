@@ -2,6 +2,7 @@
 
 use ratelimit_core::{Figure, Span};
 use ratelimit_language::Error;
+use ratelimit_language::vocabulary::{Argument, KEY};
 
 use crate::server::{Call, Command, Description, FieldValue, Fields, KeyUse, Keys, Reply, describe};
 
@@ -13,6 +14,9 @@ impl Command for Info {
     const SUMMARY: &'static str =
         "Replies what a key holds: its limits with their modes, lengths and figures, and its expiry";
     const COMPLEXITY: &'static str = "O(1)";
+    const ARGUMENTS: &'static [Argument] = &[KEY];
+    const REPLY: &'static [&'static str] = &["A map of what the key holds, or nil if it is missing."];
+    const EXAMPLE: &'static str = "RL.INFO user:1";
     const FLAGS: &'static str = "readonly";
     const KEYS: Keys = Keys::First(KeyUse::Read);
     const VARIES: bool = false;

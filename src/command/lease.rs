@@ -4,6 +4,7 @@
 use ratelimit_core::Time;
 use ratelimit_core::lease::{Action, act};
 use ratelimit_core::state::Leases;
+use ratelimit_language::vocabulary::{AT, Argument, ID, KEY, NUMKEYS, TTL};
 use ratelimit_language::{Error, lease_id};
 
 use super::multi::{FIRST, keys};
@@ -18,6 +19,9 @@ impl Command for Release {
     const SYNTAX: &'static str = "key id [AT at]";
     const SUMMARY: &'static str = "Ends a lease";
     const COMPLEXITY: &'static str = "O(log(N)) where N is the number of leases";
+    const ARGUMENTS: &'static [Argument] = &[KEY, ID, AT];
+    const REPLY: &'static [&'static str] = &["1 if the lease was held, else 0."];
+    const EXAMPLE: &'static str = "RL.RELEASE user:1 request-17";
     const FLAGS: &'static str = "write fast";
     const KEYS: Keys = Keys::First(KeyUse::Delete);
 
@@ -32,6 +36,9 @@ impl Command for Renew {
     const SYNTAX: &'static str = "key ttl id [AT at]";
     const SUMMARY: &'static str = "Extends a lease that is still held";
     const COMPLEXITY: &'static str = "O(log(N)) where N is the number of leases";
+    const ARGUMENTS: &'static [Argument] = &[KEY, TTL, ID, AT];
+    const REPLY: &'static [&'static str] = &["1 if the lease was held, else 0."];
+    const EXAMPLE: &'static str = "RL.RENEW user:1 30s request-17";
     const FLAGS: &'static str = "write fast";
     const KEYS: Keys = Keys::First(KeyUse::Update);
 
@@ -48,6 +55,9 @@ impl Command for MultiRelease {
     const SYNTAX: &'static str = "numkeys key ... id [AT at]";
     const SUMMARY: &'static str = "Ends a lease on several keys, and replies how many held it";
     const COMPLEXITY: &'static str = "O(log(N)) for each key, where N is the number of its leases";
+    const ARGUMENTS: &'static [Argument] = &[NUMKEYS, KEY, ID, AT];
+    const REPLY: &'static [&'static str] = &["The number of keys that held the lease."];
+    const EXAMPLE: &'static str = "RL.MULTIRELEASE 2 user:1 tenant:7 request-17";
     const FLAGS: &'static str = "write fast getkeys-api";
     const KEYS: Keys = Keys::Counted(KeyUse::Delete);
 

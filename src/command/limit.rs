@@ -1,6 +1,7 @@
 //! `RL.<LIMITER> key <parameters> [options]`: makes a request to a limit, which is charged if it admits.
 
 use ratelimit_core::{Answer, Ask, Limiter, Manner, Taken, Time, with_limiter};
+use ratelimit_language::vocabulary::Argument;
 use ratelimit_language::{CATALOG, Error, Request};
 
 use crate::server::{Access, Call, Command, Counter, Key, KeyUse, Keys, Outcome, Reply, clock};
@@ -14,16 +15,18 @@ impl<const ROW: usize> Command for Limit<ROW> {
     const SYNTAX: &'static str = CATALOG[ROW].syntax;
     const SUMMARY: &'static str = CATALOG[ROW].summary;
     const COMPLEXITY: &'static str = CATALOG[ROW].complexity;
+    const ARGUMENTS: &'static [Argument] = CATALOG[ROW].arguments;
+    const REPLY: &'static [&'static str] = CATALOG[ROW].reply;
+    const EXAMPLE: &'static str = CATALOG[ROW].example;
     const FLAGS: &'static str = CATALOG[ROW].flags;
     const KEYS: Keys = Keys::First(KeyUse::Update);
 
+    #[inline(always)]
     fn run(call: &Call<'_>) -> Result<Reply, Error> {
         let mut request = Request::default();
         let limiter = call.parse(2.., |arguments| (CATALOG[ROW].parse)(arguments, &mut request))?;
         with_limiter!(&limiter, limiter => {
-            if !limiter.capabilities().allows(request.manner()) {
-                return Err(Error::Syntax);
-            }
+            request.check(limiter.capabilities())?;
             let (cost, manner) = (request.cost(), request.manner());
             let (answer, granted) = if cost == 0 {
                 (peek(call, limiter, 0, request.at)?, 0)

@@ -7,6 +7,7 @@
 use std::iter::empty;
 
 use ratelimit_core::{Joint, MAX_PAIRS, Time};
+use ratelimit_language::vocabulary::{AT, Argument, COST, FORCE, KEY, LIMIT, NUMKEYS, ON, PARAMETER};
 use ratelimit_language::{Error, Multi as Arguments, Purpose, multi};
 
 use crate::server::{Call, Command, Counter, Key, KeyUse, Keys, Outcome, Reply, SeveralKeys, clock, publish};
@@ -16,9 +17,11 @@ pub struct MultiPeek;
 pub struct MultiRefund;
 
 const SYNTAX: &str =
-    "numkeys key ... [COST cost] [AT at] [FORCE] {LIMIT limiter parameter ... [ON on] [COST cost]} ...";
+    "numkeys key ... [COST cost] [AT at] [FORCE] {LIMIT limiter parameter ... [ON index] [COST cost]} ...";
 const WITHOUT_FORCE: &str =
-    "numkeys key ... [COST cost] [AT at] {LIMIT limiter parameter ... [ON on] [COST cost]} ...";
+    "numkeys key ... [COST cost] [AT at] {LIMIT limiter parameter ... [ON index] [COST cost]} ...";
+
+const WITHOUT_FORCE_EXPLAINED: &[Argument] = &[NUMKEYS, KEY, COST, AT, LIMIT, PARAMETER, ON];
 
 /// The places of the number of keys, and of the first key.
 const NUMBER: usize = 1;
@@ -29,6 +32,11 @@ impl Command for Multi {
     const SYNTAX: &'static str = SYNTAX;
     const SUMMARY: &'static str = "Asks several limits on several keys at once, and charges all or none";
     const COMPLEXITY: &'static str = "The sum of the limiters' commands, for each key";
+    const ARGUMENTS: &'static [Argument] = &[NUMKEYS, KEY, COST, AT, FORCE, LIMIT, PARAMETER, ON];
+    const REPLY: &'static [&'static str] = &[
+        "An array of the combined five integers, and of an array with the five integers of each limit on each key.",
+    ];
+    const EXAMPLE: &'static str = "RL.MULTI 2 ip:1 user:7 LIMIT GCRA 9 10 1s LIMIT FIXEDWINDOW 1000 1h ON 2";
     const FLAGS: &'static str = "write deny-oom getkeys-api";
     const KEYS: Keys = Keys::Counted(KeyUse::Update);
 
@@ -62,6 +70,10 @@ impl Command for MultiPeek {
     const SYNTAX: &'static str = WITHOUT_FORCE;
     const SUMMARY: &'static str = "Replies what RL.MULTI would reply, and charges nothing";
     const COMPLEXITY: &'static str = Multi::COMPLEXITY;
+    const ARGUMENTS: &'static [Argument] = WITHOUT_FORCE_EXPLAINED;
+    const REPLY: &'static [&'static str] = Multi::REPLY;
+    const EXAMPLE: &'static str =
+        "RL.MULTIPEEK 2 ip:1 user:7 LIMIT GCRA 9 10 1s LIMIT FIXEDWINDOW 1000 1h ON 2";
     const FLAGS: &'static str = "readonly getkeys-api";
     const KEYS: Keys = Keys::Counted(KeyUse::Read);
 
@@ -83,6 +95,10 @@ impl Command for MultiRefund {
     const SYNTAX: &'static str = WITHOUT_FORCE;
     const SUMMARY: &'static str = "Gives back to several limits what was charged and not used";
     const COMPLEXITY: &'static str = Multi::COMPLEXITY;
+    const ARGUMENTS: &'static [Argument] = WITHOUT_FORCE_EXPLAINED;
+    const REPLY: &'static [&'static str] = Multi::REPLY;
+    const EXAMPLE: &'static str =
+        "RL.MULTIREFUND 2 ip:1 user:7 COST 3 LIMIT GCRA 9 10 1s LIMIT FIXEDWINDOW 1000 1h ON 2";
     const FLAGS: &'static str = "write fast getkeys-api";
     const KEYS: Keys = Keys::Counted(KeyUse::Update);
 

@@ -1,7 +1,8 @@
 //! `RL.PEEK key LIMITER <parameters> [COST cost] [AT at]`: replies as the limiter's command would, and charges nothing.
 
-use ratelimit_core::{AnyLimiter, Manner, with_limiter};
-use ratelimit_language::{Arguments, Error, Request, find};
+use ratelimit_core::{Capabilities, with_limiter};
+use ratelimit_language::vocabulary::{AT, Argument, COST, KEY, LIMITER, PARAMETER};
+use ratelimit_language::{Error, Request, named};
 
 use super::limit::peek;
 use crate::server::{Call, Command, KeyUse, Keys, Reply};
@@ -10,26 +11,21 @@ pub struct Peek;
 
 impl Command for Peek {
     const NAME: &'static str = "PEEK";
-    const SYNTAX: &'static str = "key limiter parameter ...";
+    const SYNTAX: &'static str = "key limiter parameter ... [COST cost] [AT at]";
     const SUMMARY: &'static str = "Replies what a limiter's command would reply, and charges nothing";
     const COMPLEXITY: &'static str = "As the limiter's command";
+    const ARGUMENTS: &'static [Argument] = &[KEY, LIMITER, PARAMETER, COST, AT];
+    const REPLY: &'static [&'static str] = &["The five integers that the limiter's command would reply."];
+    const EXAMPLE: &'static str = "RL.PEEK user:1 GCRA 14 30 60s";
     const FLAGS: &'static str = "readonly";
     const KEYS: Keys = Keys::First(KeyUse::Read);
 
     fn run(call: &Call<'_>) -> Result<Reply, Error> {
         let mut request = Request::default();
-        let limiter = call.parse(2.., |arguments| parse(arguments, &mut request))?;
-        if request.manner() != Manner::Strict {
-            return Err(Error::Syntax);
-        }
+        let (_, limiter) = call.parse(2.., |arguments| named(arguments, &mut request))?;
+        request.check(Capabilities::NONE)?;
         with_limiter!(&limiter, limiter => {
             peek(call, limiter, request.cost(), request.at).map(Reply::Answer)
         })
     }
-}
-
-/// Parses a limiter's name and the arguments of its command.
-pub fn parse<'a>(arguments: &mut Arguments<'_, 'a>, request: &mut Request) -> Result<AnyLimiter<'a>, Error> {
-    let row = find(arguments.word()?).ok_or(Error::Syntax)?;
-    (row.parse)(arguments, request)
 }

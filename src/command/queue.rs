@@ -7,12 +7,16 @@
 use std::ffi::CStr;
 
 use ratelimit_language::Error;
+use ratelimit_language::vocabulary::Argument;
 
 use crate::server::{Call, Command, Counter, KeyUse, Keys, Outcome, Queue, Reply, queue_length};
 
 pub struct XAdd;
 pub struct LPush;
 pub struct RPush;
+
+const QUEUE: Argument = Argument::word("key", "the stream or list");
+const MAXLEN: Argument = Argument::count("maxlen", "the most entries that the stream or list may hold");
 
 /// The places of the key, and of the first argument after `maxlen`.
 const KEY: usize = 1;
@@ -23,6 +27,15 @@ impl Command for XAdd {
     const SYNTAX: &'static str = "key maxlen id {field value} ...";
     const SUMMARY: &'static str = "Appends to a stream, unless it would then be too long";
     const COMPLEXITY: &'static str = "O(1)";
+    const ARGUMENTS: &'static [Argument] = &[
+        QUEUE,
+        MAXLEN,
+        Argument::word("id", "of the entry, mostly *, as XADD takes it"),
+        Argument::word("field", "of the entry"),
+        Argument::word("value", "of the field"),
+    ];
+    const REPLY: &'static [&'static str] = &["The id of the entry, or nil if it does not fit."];
+    const EXAMPLE: &'static str = "RL.XADD jobs 1000 * url https://example.org/";
     const FLAGS: &'static str = "write deny-oom fast";
     const KEYS: Keys = Keys::First(KeyUse::Insert);
 
@@ -44,6 +57,10 @@ impl Command for LPush {
     const SYNTAX: &'static str = "key maxlen element ...";
     const SUMMARY: &'static str = "Pushes all elements to a list's head, unless it would then be too long";
     const COMPLEXITY: &'static str = "O(N) where N is the number of elements pushed";
+    const ARGUMENTS: &'static [Argument] = &[QUEUE, MAXLEN, Argument::word("element", "what is pushed")];
+    const REPLY: &'static [&'static str] =
+        &["The length of the list, or nil if the elements do not all fit."];
+    const EXAMPLE: &'static str = "RL.LPUSH jobs 1000 first second";
     const FLAGS: &'static str = "write deny-oom fast";
     const KEYS: Keys = Keys::First(KeyUse::Insert);
     const VARIES: bool = false;
@@ -58,6 +75,9 @@ impl Command for RPush {
     const SYNTAX: &'static str = LPush::SYNTAX;
     const SUMMARY: &'static str = "Pushes all elements to a list's tail, unless it would then be too long";
     const COMPLEXITY: &'static str = LPush::COMPLEXITY;
+    const ARGUMENTS: &'static [Argument] = LPush::ARGUMENTS;
+    const REPLY: &'static [&'static str] = LPush::REPLY;
+    const EXAMPLE: &'static str = "RL.RPUSH jobs 1000 first second";
     const FLAGS: &'static str = LPush::FLAGS;
     const KEYS: Keys = LPush::KEYS;
     const VARIES: bool = false;

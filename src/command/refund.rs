@@ -1,28 +1,34 @@
 //! `RL.REFUND key LIMITER <parameters> [COST cost] [AT at]`: gives a charged cost back to a limit.
 
-use ratelimit_core::{Answer, Ask, Limiter, Manner, Time, with_limiter};
-use ratelimit_language::{Error, Request};
+use ratelimit_core::{Answer, Ask, Capabilities, Limiter, Manner, Time, with_limiter};
+use ratelimit_language::vocabulary::{AT, Argument, COST, COUNTREFUSED, KEY, LIMITER, PARAMETER};
+use ratelimit_language::{Error, Request, named};
 
 use super::limit::peek;
-use super::peek::parse;
 use crate::server::{Access, Call, Command, Key, KeyUse, Keys, Reply, clock};
 
 pub struct Refund;
 
 impl Command for Refund {
     const NAME: &'static str = "REFUND";
-    const SYNTAX: &'static str = "key limiter parameter ...";
+    const SYNTAX: &'static str = "key limiter parameter ... [COST cost] [AT at]";
     const SUMMARY: &'static str = "Gives back to a limiter what was charged and not used";
     const COMPLEXITY: &'static str = "As the limiter's command";
+    const ARGUMENTS: &'static [Argument] = &[KEY, LIMITER, PARAMETER, COST, AT];
+    const REPLY: &'static [&'static str] = &["The five integers of the limiter, as after the refund."];
+    const EXAMPLE: &'static str = "RL.REFUND user:1 GCRA 14 30 60s COST 3";
     const FLAGS: &'static str = "write fast";
     const KEYS: Keys = Keys::First(KeyUse::Update);
 
     fn run(call: &Call<'_>) -> Result<Reply, Error> {
         let mut request = Request::default();
-        let limiter = call.parse(2.., |arguments| parse(arguments, &mut request))?;
+        let (row, limiter) = call.parse(2.., |arguments| named(arguments, &mut request))?;
+        request.check(Capabilities::NONE)?;
         with_limiter!(&limiter, limiter => {
-            if !limiter.capabilities().refund || request.manner() != Manner::Strict {
-                return Err(Error::Syntax);
+            let capabilities = limiter.capabilities();
+            if !capabilities.refund {
+                let word = if capabilities.counts_refused { COUNTREFUSED.name } else { row.name };
+                return Err(Error::NotForCommand(word));
             }
             let answer = match request.cost() {
                 0 => peek(call, limiter, 0, request.at),

@@ -2,6 +2,7 @@
 
 use ratelimit_core::limiter::Amount;
 use ratelimit_core::{Span, State};
+use ratelimit_language::vocabulary::{AT, Argument, BAD, DELAY, GOOD, KEY, OF, RAMP, TIER, UTILIZATION};
 use ratelimit_language::{Error, shed};
 
 use crate::server::{Access, Call, Command, Counter, Key, KeyUse, Keys, Outcome, Reply, chance, clock};
@@ -11,9 +12,13 @@ pub struct Shed;
 impl Command for Shed {
     const NAME: &'static str = "SHED";
     const SYNTAX: &'static str =
-        "key utilization [GOOD good] [BAD bad] [DELAY delay] [RAMP ramp] [TIER tier OF of] [AT at]";
+        "key utilization [GOOD good] [BAD bad] [DELAY delay] [RAMP ramp] [TIER tier OF tiers] [AT at]";
     const SUMMARY: &'static str = "Sheds load with a chance that grows while workers are overloaded";
     const COMPLEXITY: &'static str = "O(1)";
+    const ARGUMENTS: &'static [Argument] = &[KEY, UTILIZATION, GOOD, BAD, DELAY, RAMP, TIER, OF, AT];
+    const REPLY: &'static [&'static str] =
+        &["Two elements: limited (1 if the call is shed, else 0), and the chance of that, 0 to 1."];
+    const EXAMPLE: &'static str = "RL.SHED workers 0.75 TIER 1 OF 4";
     const FLAGS: &'static str = "write deny-oom fast";
     const KEYS: Keys = Keys::First(KeyUse::Update);
 

@@ -4,6 +4,7 @@
 //! is -1.
 
 use ratelimit_core::Manner;
+use ratelimit_language::vocabulary::{AT, Argument, KEY, MAX_BURST, QUANTITY, RATE, SECONDS};
 use ratelimit_language::{Cell, Error, cell};
 
 use super::limit::{peek, take};
@@ -17,6 +18,11 @@ impl Command for Throttle {
     const SYNTAX: &'static str = "key max_burst count period [quantity [AT at]]";
     const SUMMARY: &'static str = "Limits a rate by the generic cell rate algorithm, as redis-cell does";
     const COMPLEXITY: &'static str = "O(1)";
+    const ARGUMENTS: &'static [Argument] = &[KEY, MAX_BURST, RATE, SECONDS, QUANTITY, AT];
+    const REPLY: &'static [&'static str] = &[
+        "Five integers: limited (1 if refused, else 0), limit, remaining, retry_after in s (-1 if admitted), and reset_after in s.",
+    ];
+    const EXAMPLE: &'static str = "CL.THROTTLE user:1 14 30 60 1";
     const FLAGS: &'static str = "write deny-oom fast";
     const KEYS: Keys = Keys::First(KeyUse::Update);
 
@@ -37,6 +43,9 @@ impl Command for CellThrottle {
     const SYNTAX: &'static str = Throttle::SYNTAX;
     const SUMMARY: &'static str = Throttle::SUMMARY;
     const COMPLEXITY: &'static str = Throttle::COMPLEXITY;
+    const ARGUMENTS: &'static [Argument] = Throttle::ARGUMENTS;
+    const REPLY: &'static [&'static str] = Throttle::REPLY;
+    const EXAMPLE: &'static str = Throttle::EXAMPLE;
     const FLAGS: &'static str = Throttle::FLAGS;
     const KEYS: Keys = Throttle::KEYS;
 

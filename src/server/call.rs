@@ -29,7 +29,10 @@ pub struct Call<'a> {
 impl<'a> Call<'a> {
     /// The argument at `place`. The command's name is at place 0.
     pub(super) fn argument(&self, place: usize) -> Result<*mut RedisModuleString, Error> {
-        self.argv.get(place).copied().ok_or(Error::Arity)
+        match self.argv.get(place) {
+            Some(argument) => Ok(*argument),
+            None => Err(Error::Arity),
+        }
     }
 
     /// The arguments from the place `from` on.
@@ -126,16 +129,21 @@ pub extern "C" fn enter<C: Command>(
                 return true;
             }
         }
-        let reply = C::run(&call).unwrap_or_else(Reply::Error);
+        let reply = C::run(&call).unwrap_or_else(failed::<C>);
         // SAFETY: `ctx` is the context of the running command, which has sent no reply yet.
-        unsafe { reply::send(ctx, &reply) };
+        unsafe { reply::send(ctx, reply) };
         true
     });
     if !replied {
         // SAFETY: `ctx` is the context of the running command. Sending a reply does not panic, so none was sent.
-        unsafe { reply::send(ctx, &Reply::Error(Error::Internal)) };
+        unsafe { reply::send(ctx, Reply::Error(Error::Internal)) };
     }
     OK
+}
+
+#[cold]
+fn failed<C: Command>(error: Error) -> Reply {
+    Reply::Error(error.of_command(C::PREFIX, C::NAME))
 }
 
 /// Reports the places of the keys to the server. The first argument is their number, and the keys follow.

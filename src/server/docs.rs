@@ -4,12 +4,14 @@ use std::ffi::{CString, c_char, c_int};
 use std::mem::zeroed;
 use std::ptr::{null, null_mut};
 
+use ratelimit_language::vocabulary::Argument;
 use redis_module::raw::RedisModuleCommandArg;
 
 use super::syntax::{self, Part};
 
 /// The arguments, and all that their pointers lead to.
 pub(super) struct Docs {
+    meanings: &'static [Argument],
     strings: Vec<CString>,
     lists: Vec<Vec<RedisModuleCommandArg>>,
     arguments: *mut RedisModuleCommandArg,
@@ -17,11 +19,12 @@ pub(super) struct Docs {
 }
 
 impl Docs {
-    pub(super) fn of(syntax: &str) -> Docs {
+    pub(super) fn of(syntax: &str, meanings: &'static [Argument]) -> Docs {
         let parts = syntax::parse(syntax);
         let least = 1 + parts.iter().map(Part::least_words).sum::<c_int>();
         let arity = if parts.iter().all(|part| part.flags == 0) { least } else { -least };
-        let mut docs = Docs { strings: Vec::new(), lists: Vec::new(), arguments: null_mut(), arity };
+        let mut docs =
+            Docs { meanings, strings: Vec::new(), lists: Vec::new(), arguments: null_mut(), arity };
         docs.arguments = docs.list(&parts);
         docs
     }
@@ -56,13 +59,20 @@ impl Docs {
             type_: part.kind,
             key_spec_index: if part.is_key() { 0 } else { -1 },
             token: part.token.map_or(null(), |token| self.string(token)),
-            summary: null(),
+            summary: self.meaning(part),
             since: null(),
             flags: part.flags.cast_signed(),
             deprecated_since: null(),
             subargs: self.list(&part.parts),
             display_text: null(),
         }
+    }
+
+    /// What an argument means; null for a group of arguments.
+    fn meaning(&mut self, part: &Part<'_>) -> *const c_char {
+        let name = part.argument_name();
+        let meaning = self.meanings.iter().find(|argument| Some(argument.name) == name);
+        meaning.map_or(null(), |argument| self.string(argument.meaning))
     }
 
     fn string(&mut self, text: &str) -> *const c_char {

@@ -2,7 +2,6 @@
 
 use std::ffi::c_uint;
 use std::panic::PanicHookInfo;
-use std::sync::OnceLock;
 
 use redis_module::logging::log_warning;
 use redis_module::raw::{
@@ -13,6 +12,7 @@ use redis_module::{Context, RedisString, Status};
 
 use super::api::{OK, api, missing};
 use super::guard::guarded;
+use super::help;
 use super::info::info_outside_crashes;
 use super::native_type::TYPE;
 use super::propagation;
@@ -28,15 +28,8 @@ const OPTIONS: c_uint = REDISMODULE_OPTIONS_HANDLE_IO_ERRORS
     | REDISMODULE_OPTION_NO_IMPLICIT_SIGNAL_MODIFIED
     | HANDLE_ATOMIC_SLOT_MIGRATION;
 
-static HELP: OnceLock<Vec<String>> = OnceLock::new();
-
-/// The lines of `RL.HELP`: for each command its syntax, and its summary below it.
-pub fn help() -> &'static [String] {
-    HELP.get().map_or(&[], Vec::as_slice)
-}
-
 /// Loads the module. Fails, with a line in the log, if the server lacks a function that the module needs.
-pub fn load(context: &Context, arguments: &[RedisString], commands: &[&[Entry]]) -> Status {
+pub fn load(context: &Context, arguments: &[RedisString], commands: &'static [&'static [Entry]]) -> Status {
     match guarded(Err("internal error".into()), || try_load(context, arguments, commands)) {
         Ok(()) => Status::Ok,
         Err(why) => {
@@ -46,7 +39,11 @@ pub fn load(context: &Context, arguments: &[RedisString], commands: &[&[Entry]])
     }
 }
 
-fn try_load(context: &Context, arguments: &[RedisString], commands: &[&[Entry]]) -> Result<(), String> {
+fn try_load(
+    context: &Context,
+    arguments: &[RedisString],
+    commands: &'static [&'static [Entry]],
+) -> Result<(), String> {
     if let Some(function) = missing(pretended_missing(arguments)?) {
         return Err(format!("the server has no {function}; Redis 7.0 or Valkey 7.2 at least is needed"));
     }
@@ -64,9 +61,8 @@ fn try_load(context: &Context, arguments: &[RedisString], commands: &[&[Entry]])
     // SAFETY: `ctx` is the context of the load. Servers without categories of modules lack the function.
     let own_category =
         unsafe { RedisModule_AddACLCategory.is_some_and(|add| add(ctx, c"ratelimit".as_ptr()) == OK) };
+    help::prepare(commands);
     let commands = || commands.iter().copied().flatten();
-    // The cell is empty: a process that loads the module again loads another copy of the library.
-    _ = HELP.set(commands().flat_map(Entry::help).collect());
     #[cfg(feature = "fault-injection")]
     if !arguments.is_empty() {
         take_names(context, commands().filter(|command| !command.is_own()), own_category);

@@ -13,6 +13,7 @@ mod fault;
 mod forward;
 mod guard;
 mod handle;
+mod help;
 mod info;
 mod key;
 mod load;
@@ -35,8 +36,9 @@ pub use dice::chance;
 #[cfg(feature = "fault-injection")]
 pub use fault::{arm_load, delete_on_events};
 pub use handle::{Access, Queue, queue_length};
+pub use help::{explain, list};
 pub use key::{Description, Key, SeveralKeys, describe, publish};
-pub use load::{help, load};
+pub use load::load;
 pub use payload::Payload;
 pub use register::{Command, Entry, KeyUse, Keys};
 pub use reply::{FieldValue, Fields, Reply};

@@ -5,6 +5,7 @@ use std::mem::zeroed;
 use std::ptr::{null, null_mut};
 
 use ratelimit_language::Error;
+use ratelimit_language::vocabulary::Argument;
 use redis_module::raw::{
     REDISMODULE_CMD_KEY_ACCESS, REDISMODULE_CMD_KEY_DELETE, REDISMODULE_CMD_KEY_INSERT,
     REDISMODULE_CMD_KEY_OW, REDISMODULE_CMD_KEY_RO, REDISMODULE_CMD_KEY_RW, REDISMODULE_CMD_KEY_UPDATE,
@@ -20,7 +21,6 @@ use super::api::{OK, api};
 use super::call::{Call, enter};
 use super::docs::Docs;
 use super::reply::Reply;
-use super::syntax;
 
 const OWN_PREFIX: &str = "RL.";
 
@@ -34,6 +34,12 @@ pub trait Command {
     const SYNTAX: &'static str;
     const SUMMARY: &'static str;
     const COMPLEXITY: &'static str;
+    /// The arguments and options, in the order of the syntax.
+    const ARGUMENTS: &'static [Argument];
+    /// The sentences that explain the reply.
+    const REPLY: &'static [&'static str];
+    /// A call that anybody can make; empty if there is none.
+    const EXAMPLE: &'static str;
     /// As `RedisModule_CreateCommand` takes them.
     const FLAGS: &'static str;
     const KEYS: Keys;
@@ -83,10 +89,13 @@ impl KeyUse {
 /// A row of the table of commands.
 pub struct Entry {
     prefix: &'static str,
-    name: &'static str,
-    syntax: &'static str,
-    summary: &'static str,
+    pub(super) name: &'static str,
+    pub(super) syntax: &'static str,
+    pub(super) summary: &'static str,
     complexity: &'static str,
+    pub(super) arguments: &'static [Argument],
+    pub(super) reply: &'static [&'static str],
+    pub(super) example: &'static str,
     flags: &'static str,
     keys: Keys,
     varies: bool,
@@ -101,6 +110,9 @@ impl Entry {
             syntax: C::SYNTAX,
             summary: C::SUMMARY,
             complexity: C::COMPLEXITY,
+            arguments: C::ARGUMENTS,
+            reply: C::REPLY,
+            example: C::EXAMPLE,
             flags: C::FLAGS,
             keys: C::KEYS,
             varies: C::VARIES,
@@ -115,12 +127,6 @@ impl Entry {
 
     pub(super) fn full_name(&self) -> String {
         format!("{}{}", self.prefix, self.name)
-    }
-
-    /// The lines of `RL.HELP`: the syntax, and the summary below it.
-    pub(super) fn help(&self) -> [String; 2] {
-        let syntax = syntax::shown(self.syntax);
-        [format!("{} {syntax}", self.full_name()).trim_end().into(), format!("    {}.", self.summary)]
     }
 }
 
@@ -184,7 +190,7 @@ unsafe fn create(ctx: *mut RedisModuleCtx, command: &Entry, name: &CStr) -> Opti
 unsafe fn document(created: *mut RedisModuleCommand, command: &Entry) -> Option<()> {
     let summary = CString::new(command.summary).ok()?;
     let complexity = CString::new(command.complexity).ok()?;
-    let mut docs = Docs::of(command.syntax);
+    let mut docs = Docs::of(command.syntax, command.arguments);
     let mut keys = key_specs(command.keys);
     let version = RedisModuleCommandInfoVersion {
         version: 1,

@@ -61,6 +61,7 @@ static ERRORS: AtomicU64 = AtomicU64::new(0);
 
 impl Call<'_> {
     /// Counts a decision on the key that is the argument at `place`, and sends its keyspace event.
+    #[inline(always)]
     pub fn record(&self, place: usize, counter: Counter, outcome: Outcome) {
         self.count(counter, outcome);
         self.notify(place, outcome);

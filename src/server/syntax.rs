@@ -1,7 +1,7 @@
 //! A command's syntax, parsed from the notation of its `SYNTAX`, and shown as `redis-cli` shows it.
 //!
 //! ```text
-//! key utilization [DELAY delay] [TIER tier OF of]
+//! key utilization [DELAY delay] [TIER tier OF tiers]
 //! key interval [COST cost] [AT at] [FORCE | RESERVE [MAXWAIT maxwait]]
 //! key maxlen id {field value} ...
 //! ```
@@ -101,7 +101,9 @@ impl<'s> Part<'s> {
         let kind = match name {
             None => PURE_TOKEN,
             Some("key") => KEY,
-            Some("id" | "limiter" | "parameter" | "payload" | "field" | "value" | "element") => STRING,
+            Some("id" | "command" | "limiter" | "parameter" | "payload" | "field" | "value" | "element") => {
+                STRING
+            }
             Some("utilization" | "good" | "bad" | "factor") => DOUBLE,
             Some(_) => INTEGER,
         };
@@ -151,6 +153,11 @@ impl<'s> Part<'s> {
             (None, Some(token), _) => token.to_ascii_lowercase(),
             (None, None, first) => first.map(Part::name).unwrap_or_default(),
         }
+    }
+
+    /// The name that errors use: the token of an option, or the name of another argument.
+    pub(super) fn argument_name(&self) -> Option<&'s str> {
+        self.token.or(self.name)
     }
 
     pub(super) fn is_key(&self) -> bool {

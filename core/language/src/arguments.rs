@@ -5,8 +5,10 @@ use core::slice;
 
 use ratelimit_core::{MAX_COUNT, Period, Span, Time};
 
-use crate::error::Error;
+use crate::catalog::find;
+use crate::error::{Error, Unit};
 use crate::request::Request;
+use crate::vocabulary::{LONGEST, LONGEST_SECONDS, OPTIONS};
 
 /// The operator's bounds on arguments.
 #[derive(Clone, Copy, Debug)]
@@ -21,8 +23,6 @@ pub struct Bounds {
 pub struct Arguments<'w, 'a> {
     words: slice::Iter<'w, &'a [u8]>,
     bounds: Bounds,
-    /// The error for a missing argument: [`Error::Arity`], but [`Error::Syntax`] among the options.
-    missing: Error,
     /// `Some` if the arguments have sections, as those of `RL.MULTI` do.
     section: Option<Section>,
 }
@@ -38,7 +38,7 @@ struct Section {
 
 impl<'w, 'a> Arguments<'w, 'a> {
     pub fn new(words: &'w [&'a [u8]], bounds: Bounds) -> Self {
-        Arguments { words: words.iter(), bounds, missing: Error::Arity, section: None }
+        Arguments { words: words.iter(), bounds, section: None }
     }
 
     pub fn bounds(&self) -> Bounds {
@@ -52,7 +52,6 @@ impl<'w, 'a> Arguments<'w, 'a> {
 
     /// Skips the word that begins the next section. Returns whether there is one.
     pub fn next_section(&mut self) -> bool {
-        self.missing = Error::Syntax;
         self.words.next().is_some()
     }
 
@@ -75,12 +74,18 @@ impl<'w, 'a> Arguments<'w, 'a> {
         self.words.as_slice().is_empty()
     }
 
-    /// Any word.
-    pub fn word(&mut self) -> Result<&'a [u8], Error> {
-        self.words.next().copied().ok_or(self.missing)
+    /// Any word. `name` is the argument's name in errors, here and below.
+    #[inline(always)]
+    pub fn word(&mut self, name: &'static str) -> Result<&'a [u8], Error> {
+        self.words.next().copied().ok_or_else(|| Error::missing(name))
     }
 
-    /// A count from 1 to [`MAX_COUNT`]. `name` is the argument's name in errors, here and below.
+    /// The next word, which is not taken.
+    pub(crate) fn peek(&self) -> Option<&'a [u8]> {
+        self.words.as_slice().first().copied()
+    }
+
+    /// A count from 1 to [`MAX_COUNT`].
     #[inline(always)]
     pub fn count(&mut self, name: &'static str) -> Result<NonZeroU64, Error> {
         self.positive(name, MAX_COUNT)
@@ -89,44 +94,119 @@ impl<'w, 'a> Arguments<'w, 'a> {
     /// An integer from 1 to `max`.
     #[inline(always)]
     pub fn positive(&mut self, name: &'static str, max: u64) -> Result<NonZeroU64, Error> {
-        let number = NonZeroU64::new(self.number(name, 1, max)?);
-        number.ok_or(Error::OutOfRange { name, min: 1, max })
-    }
-
-    /// A duration in milliseconds, from 1 to a hundred years.
-    #[inline(always)]
-    pub fn duration(&mut self, name: &'static str) -> Result<Period, Error> {
-        self.positive(name, LONGEST).map(Period::from_millis)
-    }
-
-    /// A duration in milliseconds, from 0 to a hundred years.
-    pub fn duration_or_zero(&mut self, name: &'static str) -> Result<Span, Error> {
-        self.number(name, 0, LONGEST).map(Span::from_millis)
+        not_zero(self.number(name, 1, max)?)
     }
 
     /// An integer from `min` to `max`.
-    #[inline]
+    #[inline(always)]
     pub fn number(&mut self, name: &'static str, min: u64, max: u64) -> Result<u64, Error> {
-        match u64::try_from(parse_integer(self.word()?)?) {
-            Ok(number) if (min..=max).contains(&number) => Ok(number),
-            _ => Err(Error::OutOfRange { name, min, max }),
+        let word = self.word(name)?;
+        match parse_integer(word) {
+            Some(number) if (min..=max).contains(&number) => Ok(number),
+            _ => Err(self.out_of_range(word, name, min, max, Unit::None)),
         }
     }
 
-    /// A finite decimal number.
-    pub fn real(&mut self) -> Result<f64, Error> {
-        let text = str::from_utf8(self.word()?).map_err(|_| Error::NotReal)?;
-        text.parse().ok().filter(|number: &f64| number.is_finite()).ok_or(Error::NotReal)
+    /// A duration from 1 ms to a hundred years: milliseconds, or an integer with a unit.
+    #[inline(always)]
+    pub fn duration(&mut self, name: &'static str) -> Result<Period, Error> {
+        Ok(Period::from_millis(not_zero(self.millis(name, 1)?)?))
+    }
+
+    /// A duration from 0 to a hundred years.
+    #[inline(always)]
+    pub fn duration_or_zero(&mut self, name: &'static str) -> Result<Span, Error> {
+        self.millis(name, 0).map(Span::from_millis)
+    }
+
+    /// A duration in milliseconds.
+    #[inline(always)]
+    fn millis(&mut self, name: &'static str, min: u64) -> Result<u64, Error> {
+        let word = self.word(name)?;
+        match parse_integer(word).or_else(|| with_unit(word)) {
+            Some(millis) if (min..=LONGEST).contains(&millis) => Ok(millis),
+            _ => Err(self.out_of_range(word, name, min, LONGEST, Unit::Millis)),
+        }
+    }
+
+    /// A duration in whole seconds, from 1 s to a hundred years.
+    pub(crate) fn seconds(&mut self, name: &'static str) -> Result<NonZeroU64, Error> {
+        let word = self.word(name)?;
+        let seconds = parse_integer(word).filter(|seconds| *seconds <= LONGEST_SECONDS);
+        let out_of_range = || self.out_of_range(word, name, 1, LONGEST_SECONDS, Unit::Seconds);
+        seconds.and_then(NonZeroU64::new).ok_or_else(out_of_range)
+    }
+
+    /// A decimal number from `min` to `max`.
+    #[inline(always)]
+    pub fn real(&mut self, name: &'static str, min: u16, max: u16) -> Result<f64, Error> {
+        let word = self.word(name)?;
+        let number = str::from_utf8(word).ok().and_then(|text| text.parse().ok());
+        let in_range = number.filter(|number| (f64::from(min)..=f64::from(max)).contains(number));
+        in_range.ok_or_else(|| self.out_of_range(word, name, min.into(), max.into(), Unit::None))
     }
 
     /// The value of `AT`: Unix time in microseconds.
-    pub(crate) fn instant(&mut self) -> Result<Time, Error> {
+    pub(crate) fn instant(&mut self, name: &'static str) -> Result<Time, Error> {
         let (min, max) = (Time::EARLIEST.as_micros(), Time::LATEST.as_micros());
-        match u64::try_from(parse_integer(self.word()?)?) {
-            Ok(micros) if (min..=max).contains(&micros) => Ok(Time::from_micros(micros)),
-            Ok(micros) if micros > max => Err(Error::OutOfRange { name: "AT", min, max }),
+        match parse_integer(self.word(name)?) {
+            Some(micros) if (min..=max).contains(&micros) => Ok(Time::from_micros(micros)),
+            Some(micros) if micros > max => Err(Error::OutOfRange { name, min, max, unit: Unit::None }),
             _ => Err(Error::AtUnit),
         }
+    }
+
+    /// The error for a word that is no number, or one outside of its range.
+    #[cold]
+    fn out_of_range(&self, word: &[u8], name: &'static str, min: u64, max: u64, unit: Unit) -> Error {
+        match self.section {
+            // The next limit begins, so the argument was left out.
+            Some(section) if is(word, section.word) => Error::missing(name),
+            _ => Error::OutOfRange { name, min, max, unit },
+        }
+    }
+
+    /// The error for a word that is none of the options here.
+    #[cold]
+    fn unknown(&self, word: &[u8]) -> Error {
+        match OPTIONS.iter().find(|option| is(word, option)) {
+            Some(option) => Error::NotForCommand(option),
+            None if self.section.is_some() && find(word).is_some() => {
+                Error::near_because(word, "a limit begins with LIMIT")
+            }
+            None => Error::near(word),
+        }
+    }
+
+    /// Reads the value of the option `name`, if `word` is this option. Returns whether it is.
+    #[inline(always)]
+    pub(crate) fn option<T>(
+        &mut self,
+        word: &[u8],
+        name: &'static str,
+        value: &mut Option<T>,
+        read: impl FnOnce(&mut Self, &'static str) -> Result<T, Error>,
+    ) -> Result<bool, Error> {
+        if !is(word, name) {
+            return Ok(false);
+        }
+        match value.replace(read(self, name)?) {
+            None => Ok(true),
+            Some(_) => Err(Error::twice(name)),
+        }
+    }
+
+    /// Notes the option `name`, which has no value, if `word` is this option. Returns whether it is.
+    #[inline(always)]
+    pub(crate) fn flag(word: &[u8], name: &'static str, given: &mut bool) -> Result<bool, Error> {
+        if !is(word, name) {
+            return Ok(false);
+        }
+        if *given {
+            return Err(Error::twice(name));
+        }
+        *given = true;
+        Ok(true)
     }
 
     /// Reads all remaining arguments as `[AT at]`.
@@ -140,13 +220,10 @@ impl<'w, 'a> Arguments<'w, 'a> {
         &mut self,
         mut own: impl FnMut(&[u8], &mut Self) -> Result<bool, Error>,
     ) -> Result<Option<Time>, Error> {
-        self.missing = Error::Syntax;
         let mut at = None;
         while let Some(word) = self.words.next() {
-            if is(word, "AT") {
-                once(&mut at, self.instant())?;
-            } else if !own(word, self)? {
-                return Err(Error::Syntax);
+            if !self.option(word, "AT", &mut at, Arguments::instant)? && !own(word, self)? {
+                return Err(self.unknown(word));
             }
         }
         Ok(at)
@@ -160,35 +237,26 @@ impl<'w, 'a> Arguments<'w, 'a> {
         request: &mut Request,
         mut own: impl FnMut(&[u8], &mut Self) -> Result<bool, Error>,
     ) -> Result<(), Error> {
-        if self.is_empty() {
-            return Ok(());
-        }
-        self.missing = Error::Syntax;
         while let Some(word) = self.option_word() {
             if !own(word, self)? && !request.option(word, self)? {
-                return Err(Error::Syntax);
+                return Err(self.unknown(word));
             }
         }
-        if request.contradicts_itself() { Err(Error::Syntax) } else { Ok(()) }
+        Ok(())
     }
 
     /// Reads the options. The limiter's only own option is `flag`, which has no value. Returns whether it is given.
     #[inline(always)]
-    pub(crate) fn options_and_flag(&mut self, request: &mut Request, flag: &str) -> Result<bool, Error> {
-        let mut given = None;
-        self.options(request, |word, _| {
-            let own = is(word, flag);
-            if own {
-                once(&mut given, Ok(()))?;
-            }
-            Ok(own)
-        })?;
-        Ok(given.is_some())
+    pub(crate) fn options_and_flag(
+        &mut self,
+        request: &mut Request,
+        flag: &'static str,
+    ) -> Result<bool, Error> {
+        let mut given = false;
+        self.options(request, |word, _| Arguments::flag(word, flag, &mut given))?;
+        Ok(given)
     }
 }
-
-/// The longest duration, in milliseconds.
-const LONGEST: u64 = Span::CENTURY.as_micros() / 1000;
 
 /// The bit that distinguishes a lower case letter from its upper case.
 const LOWER: u8 = 0x20;
@@ -202,42 +270,60 @@ pub(crate) fn is(word: &[u8], option: &str) -> bool {
         && word.iter().zip(option.bytes()).all(|(byte, letter)| byte & !LOWER == letter)
 }
 
-/// Stores an option's value. If the option was given before, the result is an error.
+/// A number that was checked not to be 0.
 #[inline(always)]
-pub(crate) fn once<T>(option: &mut Option<T>, value: Result<T, Error>) -> Result<(), Error> {
-    match option.replace(value?) {
-        None => Ok(()),
-        Some(_) => Err(Error::Syntax),
+fn not_zero(number: u64) -> Result<NonZeroU64, Error> {
+    match NonZeroU64::new(number) {
+        Some(number) => Ok(number),
+        // `ok_or` would make the error each time, and drop it.
+        None => Err(Error::Internal),
     }
 }
 
-/// Parses a decimal integer as Redis does: with an optional minus sign, but without plus sign, leading zeros or spaces.
+/// Parses a decimal integer as Redis does, without sign, leading zeros or spaces.
 #[inline(always)]
-fn parse_integer(bytes: &[u8]) -> Result<i64, Error> {
-    // Nearly all arguments are positive and so short that they need no other check.
+fn parse_integer(bytes: &[u8]) -> Option<u64> {
+    // Nearly all arguments are so short that they need no other check.
     if let [b'1'..=b'9', ..] | b"0" = bytes
         && bytes.len() <= 18
     {
         let mut number = 0;
         for byte in bytes {
-            let digit = i64::from(*byte) - i64::from(b'0');
-            if !(0..=9).contains(&digit) {
-                return Err(Error::NotInteger);
+            let digit = byte.wrapping_sub(b'0');
+            if digit > 9 {
+                return None;
             }
-            number = number * 10 + digit;
+            number = number * 10 + u64::from(digit);
         }
-        return Ok(number);
+        return Some(number);
     }
-    parse_any_integer(bytes)
+    parse_long_integer(bytes)
 }
 
-/// [`parse_integer`] for negative and long integers.
+/// [`parse_integer`] for long integers.
 #[inline(never)]
-fn parse_any_integer(bytes: &[u8]) -> Result<i64, Error> {
-    let canonical = matches!(bytes.strip_prefix(b"-").unwrap_or(bytes), [b'1'..=b'9', ..]);
-    let number = str::from_utf8(bytes).ok().filter(|_| canonical).and_then(|text| text.parse().ok());
-    number.ok_or(Error::NotInteger)
+fn parse_long_integer(bytes: &[u8]) -> Option<u64> {
+    let text = str::from_utf8(bytes).ok().filter(|_| matches!(bytes, [b'1'..=b'9', ..]));
+    text.and_then(|text| text.parse().ok())
 }
+
+/// Parses a duration with a unit, in milliseconds.
+#[inline(never)]
+fn with_unit(word: &[u8]) -> Option<u64> {
+    let (number, unit) = match word {
+        [number @ .., b'm', b's'] => (number, 1),
+        [number @ .., b's'] => (number, SECOND),
+        [number @ .., b'm'] => (number, 60 * SECOND),
+        [number @ .., b'h'] => (number, 3600 * SECOND),
+        [number @ .., b'd'] => (number, 24 * 3600 * SECOND),
+        [number @ .., b'w'] => (number, 7 * 24 * 3600 * SECOND),
+        _ => return None,
+    };
+    parse_integer(number)?.checked_mul(unit)
+}
+
+/// In milliseconds.
+const SECOND: u64 = 1000;
 
 #[cfg(test)]
 mod tests {
@@ -260,18 +346,81 @@ mod tests {
 
     #[test]
     fn integers_are_parsed_as_redis_parses_them() {
-        assert_eq!(parse_integer(b"0"), Ok(0));
-        assert_eq!(parse_integer(b"-7"), Ok(-7));
-        assert_eq!(parse_integer(b"999999999999999999"), Ok(999_999_999_999_999_999));
-        assert_eq!(parse_integer(b"1000000000000000000"), Ok(1_000_000_000_000_000_000));
-        assert_eq!(parse_integer(b"9223372036854775807"), Ok(i64::MAX));
-        assert_eq!(parse_integer(b"-9223372036854775808"), Ok(i64::MIN));
-        for not_one in ["", "-", "+1", "01", "-0", " 1", "1 ", "1.0", "1e3", "0x1", "9223372036854775808"] {
-            assert_eq!(parse_integer(not_one.as_bytes()), Err(Error::NotInteger), "{not_one:?}");
+        assert_eq!(parse_integer(b"0"), Some(0));
+        assert_eq!(parse_integer(b"999999999999999999"), Some(999_999_999_999_999_999));
+        assert_eq!(parse_integer(b"1000000000000000000"), Some(1_000_000_000_000_000_000));
+        assert_eq!(parse_integer(b"9223372036854775808"), Some(1 << 63));
+        for not_one in
+            ["", "-", "-7", "+1", "01", "-0", " 1", "1 ", "1.0", "1e3", "0x1", "18446744073709551616"]
+        {
+            assert_eq!(parse_integer(not_one.as_bytes()), None, "{not_one:?}");
         }
-        assert_eq!(parse_integer(b"-9223372036854775809"), Err(Error::NotInteger));
         for not_one in [&b"1\0"[..], b"1:", b"1/", b"\xb2", b"1\xff", b"1\xb2"] {
-            assert_eq!(parse_integer(not_one), Err(Error::NotInteger), "{not_one:?}");
+            assert_eq!(parse_integer(not_one), None, "{not_one:?}");
+        }
+    }
+
+    #[test]
+    fn a_duration_has_no_unit_or_one() {
+        let parsed = |word: &str| {
+            let words = [word.as_bytes()];
+            let bounds = Bounds { leases: 1, log_entries: 1 };
+            Arguments::new(&words, bounds).duration_or_zero("period").map(Span::as_millis_up).ok()
+        };
+        let day = 86_400_000;
+        for (word, millis) in [
+            ("0", 0),
+            ("0ms", 0),
+            ("0w", 0),
+            ("1", 1),
+            ("1500ms", 1500),
+            ("90s", 90_000),
+            ("5m", 300_000),
+            ("1h", 3_600_000),
+            ("1d", day),
+            ("2w", 14 * day),
+            ("36500d", 36_500 * day),
+            ("3153600000000ms", 36_500 * day),
+        ] {
+            assert_eq!(parsed(word), Some(millis), "{word}");
+        }
+        let wrong = [
+            "",
+            "ms",
+            "s",
+            "d",
+            "1S",
+            "1D",
+            "1MS",
+            "1Ms",
+            "1mS",
+            "1sec",
+            "1min",
+            "1y",
+            "1M",
+            "1 s",
+            "1s ",
+            "01s",
+            "+1s",
+            "-1s",
+            "-0s",
+            "1.5s",
+            "1e3s",
+            "1_000s",
+            "1h30m",
+            "1ss",
+            "1msms",
+            "1sm",
+            "1us",
+            "s1",
+            "36501d",
+            "5215w",
+            "3153600000001ms",
+            "18446744073709551615w",
+            "18446744073709551616ms",
+        ];
+        for word in wrong {
+            assert_eq!(parsed(word), None, "{word}");
         }
     }
 }

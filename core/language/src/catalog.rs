@@ -1,11 +1,18 @@
 //! The catalog: a row for every limiter.
 
+use alloc::format;
+
 use ratelimit_core::AnyLimiter;
 
 use crate::arguments::{Arguments, is};
 use crate::error::Error;
 use crate::limiters;
 use crate::request::Request;
+use crate::vocabulary::{
+    ALIGNED, AT, Argument, BATCH, BURST, CAPACITY, COLDFACTOR, COST, COUNTREFUSED, CRITICAL, FORCE, GAP, ID,
+    INTERVAL, KEY, LEAK, LEASES, LOG_LIMIT, MAX_BURST, MAXWAIT, PARTIAL, PERIOD, PERMITS, PRECISION, RATE,
+    REFILL, RESERVE, RESERVED, TTL, WARMUP, WINDOW, WINDOW_LIMIT,
+};
 
 /// A limiter's command.
 pub struct Row {
@@ -14,11 +21,23 @@ pub struct Row {
     pub syntax: &'static str,
     pub summary: &'static str,
     pub complexity: &'static str,
+    /// In the order of the syntax.
+    pub arguments: &'static [Argument],
+    /// The sentences that explain the reply.
+    pub reply: &'static [&'static str],
+    /// A call that anybody can make.
+    pub example: &'static str,
     /// The command's flags in the server. It is `fast` if every call is O(1), with any options.
     pub flags: &'static str,
     /// Parses the arguments after the key. The options that all limiters share go into the [`Request`].
     pub parse: for<'a> fn(&mut Arguments<'_, 'a>, &mut Request) -> Result<AnyLimiter<'a>, Error>,
 }
+
+const FIVE: &str = "Five integers: limited (1 if refused, else 0), limit, remaining, retry_after in ms (-1 if never), \
+                    and reset_after in ms.";
+const GRANTED: &str = "With PARTIAL a sixth integer: granted.";
+const BOOKED: &str = "With RESERVE, an admitted caller waits for retry_after before it acts.";
+const WAIT: &str = "An admitted caller waits for retry_after before it acts.";
 
 /// Every limiter, once.
 pub const CATALOG: [Row; 9] = [
@@ -27,6 +46,9 @@ pub const CATALOG: [Row; 9] = [
         syntax: "key capacity refill period [BATCH] [COST cost] [AT at] [PARTIAL | FORCE | RESERVE [MAXWAIT maxwait]]",
         summary: "Takes tokens from a bucket that is refilled at a steady rate",
         complexity: "O(1)",
+        arguments: &[KEY, CAPACITY, REFILL, PERIOD, BATCH, COST, AT, PARTIAL, FORCE, RESERVE, MAXWAIT],
+        reply: &[FIVE, GRANTED, BOOKED],
+        example: "RL.TOKENBUCKET user:1 15 30 60s",
         flags: "write deny-oom fast",
         parse: limiters::token_bucket,
     },
@@ -35,6 +57,9 @@ pub const CATALOG: [Row; 9] = [
         syntax: "key capacity leak period [COST cost] [AT at] [PARTIAL | FORCE]",
         summary: "Queues requests in a bucket that drains at a steady rate, and replies the wait",
         complexity: "O(1)",
+        arguments: &[KEY, CAPACITY, LEAK, PERIOD, COST, AT, PARTIAL, FORCE],
+        reply: &[FIVE, GRANTED, WAIT],
+        example: "RL.LEAKYBUCKET printer 10 1 1s",
         flags: "write deny-oom fast",
         parse: limiters::leaky_bucket,
     },
@@ -43,6 +68,9 @@ pub const CATALOG: [Row; 9] = [
         syntax: "key max_burst count period [COST cost] [AT at] [PARTIAL | FORCE | RESERVE [MAXWAIT maxwait]]",
         summary: "Limits a rate by the generic cell rate algorithm",
         complexity: "O(1)",
+        arguments: &[KEY, MAX_BURST, RATE, PERIOD, COST, AT, PARTIAL, FORCE, RESERVE, MAXWAIT],
+        reply: &[FIVE, GRANTED, BOOKED],
+        example: "RL.GCRA user:1 14 30 60s",
         flags: "write deny-oom fast",
         parse: limiters::gcra,
     },
@@ -51,6 +79,9 @@ pub const CATALOG: [Row; 9] = [
         syntax: "key limit window [ALIGNED] [COST cost] [AT at] [PARTIAL | FORCE]",
         summary: "Limits a count over windows that follow one another",
         complexity: "O(1)",
+        arguments: &[KEY, WINDOW_LIMIT, WINDOW, ALIGNED, COST, AT, PARTIAL, FORCE],
+        reply: &[FIVE, GRANTED],
+        example: "RL.FIXEDWINDOW user:1 1000 1d ALIGNED",
         flags: "write deny-oom fast",
         parse: limiters::fixed_window,
     },
@@ -59,6 +90,9 @@ pub const CATALOG: [Row; 9] = [
         syntax: "key limit window [PRECISION precision] [COST cost] [AT at] [PARTIAL | FORCE]",
         summary: "Limits a count over a window that slides with the clock",
         complexity: "O(1), with PRECISION O(N) where N is the number of sub-buckets in use",
+        arguments: &[KEY, WINDOW_LIMIT, WINDOW, PRECISION, COST, AT, PARTIAL, FORCE],
+        reply: &[FIVE, GRANTED],
+        example: "RL.SLIDINGWINDOW user:1 100 1m PRECISION 1s",
         flags: "write deny-oom",
         parse: limiters::sliding_window,
     },
@@ -67,6 +101,9 @@ pub const CATALOG: [Row; 9] = [
         syntax: "key limit window [GAP gap] [COUNTREFUSED] [COST cost] [AT at] [PARTIAL | FORCE]",
         summary: "Limits a count over any window exactly, with a log of requests",
         complexity: "O(log(N)) where N is the number of entries in the log",
+        arguments: &[KEY, LOG_LIMIT, WINDOW, GAP, COUNTREFUSED, COST, AT, PARTIAL, FORCE],
+        reply: &[FIVE, GRANTED],
+        example: "RL.SLIDINGLOG login:1 5 15m COUNTREFUSED",
         flags: "write deny-oom",
         parse: limiters::sliding_log,
     },
@@ -75,6 +112,9 @@ pub const CATALOG: [Row; 9] = [
         syntax: "key interval [COST cost] [AT at] [FORCE | RESERVE [MAXWAIT maxwait]]",
         summary: "Admits one request per interval",
         complexity: "O(1)",
+        arguments: &[KEY, INTERVAL, COST, AT, FORCE, RESERVE, MAXWAIT],
+        reply: &[FIVE, BOOKED],
+        example: "RL.UNIFORM crawler:example.org 2s RESERVE",
         flags: "write deny-oom fast",
         parse: limiters::uniform,
     },
@@ -83,6 +123,9 @@ pub const CATALOG: [Row; 9] = [
         syntax: "key permits period [BURST burst | WARMUP warmup [COLDFACTOR factor]] [MAXWAIT maxwait] [COST cost] [AT at]",
         summary: "Spaces requests as Guava's RateLimiter does, and replies the wait",
         complexity: "O(1)",
+        arguments: &[KEY, PERMITS, PERIOD, BURST, WARMUP, COLDFACTOR, MAXWAIT, COST, AT],
+        reply: &[FIVE, WAIT],
+        example: "RL.SMOOTH backend 100 1s WARMUP 10s MAXWAIT 500ms",
         flags: "write deny-oom fast",
         parse: limiters::smooth,
     },
@@ -91,6 +134,9 @@ pub const CATALOG: [Row; 9] = [
         syntax: "key capacity ttl id [RESERVED reserved] [CRITICAL] [COST cost] [AT at]",
         summary: "Takes or renews one of a bounded number of leases",
         complexity: "O(log(N)) where N is the number of leases",
+        arguments: &[KEY, LEASES, TTL, ID, RESERVED, CRITICAL, COST, AT],
+        reply: &[FIVE],
+        example: "RL.CONCURRENT user:1 20 30s request-17",
         flags: "write deny-oom",
         parse: limiters::concurrent,
     },
@@ -100,4 +146,31 @@ pub const CATALOG: [Row; 9] = [
 pub fn find(name: &[u8]) -> Option<&'static Row> {
     const ROWS: &[Row] = &CATALOG;
     ROWS.iter().find(|row| is(name, row.name))
+}
+
+/// Reads a limiter's name, and the arguments of its command after the key.
+#[inline(always)]
+pub fn named<'a>(
+    arguments: &mut Arguments<'_, 'a>,
+    request: &mut Request,
+) -> Result<(&'static Row, AnyLimiter<'a>), Error> {
+    let word = arguments.word("limiter")?;
+    let row = find(word).ok_or_else(|| no_limiter(word))?;
+    match (row.parse)(arguments, request) {
+        Ok(limiter) => Ok((row, limiter)),
+        Err(error) => Err(error.of_command("", row.name)),
+    }
+}
+
+/// The error for a word in place of a limiter's name.
+#[cold]
+fn no_limiter(word: &[u8]) -> Error {
+    if is(word, "SHED") {
+        return Error::NotForCommand("SHED");
+    }
+    let named = word.split_at_checked(3).filter(|(prefix, _)| prefix.eq_ignore_ascii_case(b"RL."));
+    match named.and_then(|(_, name)| find(name)) {
+        Some(row) => Error::near_because(word, &format!("the limiter's name is {}", row.name)),
+        None => Error::near(word),
+    }
 }

@@ -1,28 +1,28 @@
 //! The errors of calls. Their texts are part of the contract with callers.
 
+use alloc::boxed::Box;
+use alloc::format;
 use core::fmt;
 
 use ratelimit_core::limiter::TooLong;
 use ratelimit_core::state::{MAX_BUCKETS, MAX_ID, MAX_LIMITS};
-use ratelimit_core::{MAX_PAIRS, PairError};
+use ratelimit_core::{JointError, MAX_PAIRS, Name, Span};
 
 /// Why a call is an error. Except for [`Error::Internal`], nothing was changed.
 ///
 /// A refusal is not an error but a [`Verdict`](ratelimit_core::Verdict).
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Error {
-    /// Too few arguments.
+    /// Too few or too many arguments.
     Arity,
-    /// A word is unknown, or an option is given twice, without its value, or where it is not allowed.
-    Syntax,
-    /// An argument is not an integer of 64 bits, as Redis writes it.
-    NotInteger,
-    /// An argument is not a finite decimal number.
-    NotReal,
+    /// A word is unknown, missing, given twice, or in the wrong place. The text goes on after `ERR syntax error`.
+    Syntax(Box<str>),
+    /// A known option or limiter that the command does not take.
+    NotForCommand(&'static str),
+    /// An argument is no number, or outside of its range. `name` is its name in the command's syntax.
+    OutOfRange { name: &'static str, min: u64, max: u64, unit: Unit },
     /// The thresholds of `RL.SHED` are out of order.
     Utilization,
-    /// An argument is outside its range. `name` is its name in the command's syntax.
-    OutOfRange { name: &'static str, min: u64, max: u64 },
     /// `AT` is not in microseconds, but probably in seconds or milliseconds.
     AtUnit,
     /// The id of a lease is empty or longer than [`MAX_ID`] bytes.
@@ -47,17 +47,125 @@ pub enum Error {
     OutOfMemory,
     /// A bug in the module.
     Internal,
+    /// An error in one of the limits of a call. The first limit has the number 1.
+    InLimit(usize, Box<Error>),
+}
+
+/// The unit of a range.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Unit {
+    None,
+    Millis,
+    Seconds,
+}
+
+/// The most bytes of a caller's word in an error.
+const MAX_SHOWN: usize = 64;
+
+#[cold]
+fn syntax(text: fmt::Arguments<'_>) -> Error {
+    Error::Syntax(format!("{text}").into())
+}
+
+/// The texts of syntax errors.
+impl Error {
+    /// A word that is not known where it stands.
+    pub(crate) fn near(word: &[u8]) -> Error {
+        syntax(format_args!(" near '{}'", shown(word)))
+    }
+
+    /// A word that is not known where it stands, and what is wrong with it.
+    pub fn near_because(word: &[u8], why: &str) -> Error {
+        syntax(format_args!(" near '{}': {why}", shown(word)))
+    }
+
+    /// The call ends, or the limit, before this argument. The names of options are in upper case.
+    pub(crate) fn missing(name: &'static str) -> Error {
+        if name.starts_with(|letter: char| letter.is_ascii_uppercase()) {
+            syntax(format_args!(": {name} needs a value"))
+        } else {
+            syntax(format_args!(": {name} is missing"))
+        }
+    }
+
+    pub(crate) fn twice(option: &'static str) -> Error {
+        syntax(format_args!(": {option} is given twice"))
+    }
+
+    pub(crate) fn exclude(one: &'static str, other: &'static str) -> Error {
+        syntax(format_args!(": {one} and {other} exclude each other"))
+    }
+
+    pub(crate) fn needs(option: &'static str, other: &'static str) -> Error {
+        syntax(format_args!(": {option} needs {other}"))
+    }
+
+    /// A call with several limits has none.
+    pub(crate) fn no_limit() -> Error {
+        syntax(format_args!(": LIMIT is missing"))
+    }
+
+    /// An option in a limit that belongs before the first one.
+    pub(crate) fn belongs_before(option: &'static str) -> Error {
+        syntax(format_args!(": {option} belongs before the first LIMIT"))
+    }
+
+    /// An option before the first limit that belongs into one.
+    pub(crate) fn belongs_into(option: &'static str) -> Error {
+        syntax(format_args!(": {option} belongs into a LIMIT"))
+    }
+
+    fn same_name(name: Name) -> Error {
+        let (limiter, mode) = name.kind.title();
+        let mode = match mode {
+            // The options that give a limit another name.
+            "batch" => " BATCH",
+            "aligned" => " ALIGNED",
+            "precision" => " with PRECISION",
+            "warming" => " with WARMUP",
+            _ => "",
+        };
+        if name.length == Span::ZERO {
+            return syntax(format_args!(": {limiter} twice on one key"));
+        }
+        let millis = name.length.as_millis_up();
+        syntax(format_args!(": {limiter}{mode} of {millis} ms twice on one key"))
+    }
+
+    /// The error as the command with this name tells it. The name may come in two parts.
+    #[must_use]
+    #[cold]
+    pub fn of_command(self, prefix: &str, name: &str) -> Error {
+        match self {
+            Error::NotForCommand(word) => syntax(format_args!(": {word} is not for {prefix}{name}")),
+            Error::InLimit(limit, error) => error.of_command(prefix, name).in_limit(limit),
+            other => other,
+        }
+    }
+
+    /// The error in a limit of a call. The first limit has the number 1.
+    #[must_use]
+    #[cold]
+    pub(crate) fn in_limit(self, limit: usize) -> Error {
+        Error::InLimit(limit, Box::new(self))
+    }
+}
+
+/// A caller's word, escaped and cut off.
+fn shown(word: &[u8]) -> impl fmt::Display {
+    word.get(..MAX_SHOWN).unwrap_or(word).escape_ascii()
 }
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Error::Arity => write!(f, "ERR wrong number of arguments"),
-            Error::Syntax => write!(f, "ERR syntax error"),
-            Error::NotInteger => write!(f, "ERR value is not an integer or out of range"),
-            Error::NotReal => write!(f, "ERR value is not a valid float"),
+            Error::Syntax(text) => write!(f, "ERR syntax error{text}"),
+            Error::NotForCommand(word) => write!(f, "ERR syntax error: {word} is not for this command"),
+            Error::OutOfRange { name, min, max, unit } => {
+                write!(f, "ERR {name} must be between {min} and {max}{unit}")
+            }
             Error::Utilization => write!(f, "ERR GOOD and BAD must be 0 <= GOOD <= BAD < 1"),
-            Error::OutOfRange { name, min, max } => write!(f, "ERR {name} must be between {min} and {max}"),
             Error::AtUnit => write!(f, "ERR AT must be Unix time in microseconds"),
             Error::IdLength => write!(f, "ERR id must be between 1 and {MAX_ID} bytes"),
             Error::Precision => {
@@ -76,7 +184,20 @@ impl fmt::Display for Error {
             Error::Payload => write!(f, "ERR malformed payload, or one of a newer version"),
             Error::OutOfMemory => write!(f, "OOM command not allowed when used memory > 'maxmemory'."),
             Error::Internal => write!(f, "ERR internal error of the ratelimit module, please report it"),
+            Error::InLimit(limit, error) => write!(f, "{error} (LIMIT {limit})"),
         }
+    }
+}
+
+impl core::error::Error for Error {}
+
+impl fmt::Display for Unit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Unit::None => "",
+            Unit::Millis => " ms",
+            Unit::Seconds => " s",
+        })
     }
 }
 
@@ -95,11 +216,13 @@ impl From<ratelimit_core::Error> for Error {
     }
 }
 
-impl From<PairError> for Error {
-    fn from(error: PairError) -> Error {
+impl From<JointError> for Error {
+    fn from(error: JointError) -> Error {
         match error {
-            PairError::SameName => Error::Syntax,
-            PairError::TooMany => Error::TooManyPairs,
+            JointError::SameName { name, place } => Error::same_name(name).in_limit(place + 1),
+            JointError::TooMany => Error::TooManyPairs,
+            JointError::TooLong { place } => Error::TooLong.in_limit(place + 1),
+            JointError::Defect => Error::Internal,
         }
     }
 }
@@ -112,9 +235,22 @@ mod tests {
 
     #[test]
     fn the_texts_contain_the_bounds() {
-        let period = Error::OutOfRange { name: "period", min: 1, max: 3_153_600_000_000 };
-        assert_eq!(period.to_string(), "ERR period must be between 1 and 3153600000000");
+        let period = Error::OutOfRange { name: "period", min: 1, max: 3_153_600_000_000, unit: Unit::Millis };
+        assert_eq!(period.to_string(), "ERR period must be between 1 and 3153600000000 ms");
         assert_eq!(Error::IdLength.to_string(), "ERR id must be between 1 and 256 bytes");
         assert_eq!(Error::Precision.to_string(), "ERR PRECISION must divide window into at most 1024 parts");
+    }
+
+    #[test]
+    fn a_caller_s_word_is_shown_escaped_and_cut_off() {
+        assert_eq!(Error::near(b"CO\r\nST'\xff").to_string(), r"ERR syntax error near 'CO\r\nST\'\xff'");
+        let long = Error::near(&[b'A'; 65]).to_string();
+        assert_eq!(long, std::format!("ERR syntax error near '{}'", "A".repeat(64)));
+    }
+
+    #[test]
+    fn an_error_names_its_command_and_its_limit() {
+        let told = Error::NotForCommand("RESERVE").in_limit(2).of_command("RL.", "MULTI").to_string();
+        assert_eq!(told, "ERR syntax error: RESERVE is not for RL.MULTI (LIMIT 2)");
     }
 }

@@ -17,10 +17,11 @@ mod forms;
 mod limiters;
 mod multi;
 mod request;
+pub mod vocabulary;
 
 pub use arguments::{Arguments, Bounds};
-pub use catalog::{CATALOG, Row, find};
-pub use error::Error;
+pub use catalog::{CATALOG, Row, find, named};
+pub use error::{Error, Unit};
 pub use forms::{FORMS, Form};
 pub use limiters::{Cell, Report, cell, lease_id, shed};
 pub use multi::{Multi, Purpose, multi};

@@ -9,9 +9,10 @@ use ratelimit_core::limiter::{
 use ratelimit_core::state::MAX_ID;
 use ratelimit_core::{AnyLimiter, MAX_COUNT, Manner, Period, Span, Time};
 
-use crate::arguments::{Arguments, is, once};
-use crate::error::Error;
-use crate::request::Request;
+use crate::arguments::{Arguments, is};
+use crate::catalog::find;
+use crate::error::{Error, Unit};
+use crate::request::{Request, option_of};
 
 type Parsed<'a> = Result<AnyLimiter<'a>, Error>;
 
@@ -49,6 +50,7 @@ pub(crate) fn gcra<'a>(arguments: &mut Arguments<'_, 'a>, request: &mut Request)
 }
 
 /// Reads `max_burst`, and returns the limit, `max_burst` + 1.
+#[inline(always)]
 fn max_burst(arguments: &mut Arguments<'_, '_>) -> Result<NonZeroU64, Error> {
     let max_burst = arguments.number("max_burst", 0, MAX_COUNT)?;
     Ok(NonZeroU64::MIN.saturating_add(max_burst))
@@ -66,7 +68,7 @@ pub struct Cell {
 pub fn cell(arguments: &mut Arguments<'_, '_>) -> Result<Cell, Error> {
     let limit = max_burst(arguments)?;
     let count = arguments.count("count")?;
-    let seconds = arguments.positive("period", Span::CENTURY.as_micros() / 1_000_000)?;
+    let seconds = arguments.seconds("period")?;
     let period = Period::from_millis(seconds.saturating_mul(THOUSAND));
     let quantity = if arguments.is_empty() { 1 } else { arguments.number("quantity", 0, MAX_COUNT)? };
     let at = arguments.at()?;
@@ -94,11 +96,7 @@ pub(crate) fn sliding_window<'a>(arguments: &mut Arguments<'_, 'a>, request: &mu
     let window = arguments.duration("window")?;
     let mut precision = None;
     arguments.options(request, |word, arguments| {
-        let own = is(word, "PRECISION");
-        if own {
-            once(&mut precision, arguments.duration("PRECISION"))?;
-        }
-        Ok(own)
+        arguments.option(word, "PRECISION", &mut precision, Arguments::duration)
     })?;
     let Some(precision) = precision else {
         return Ok(AnyLimiter::SlidingWindow(SlidingWindow { limit, window }));
@@ -114,20 +112,15 @@ pub(crate) fn sliding_log<'a>(arguments: &mut Arguments<'_, 'a>, request: &mut R
     let most = arguments.bounds().log_entries;
     let limit = arguments.positive("limit", most)?;
     let window = arguments.duration("window")?;
-    let (mut gap, mut recorded) = (None, None);
+    let (mut gap, mut recorded) = (None, false);
     arguments.options(request, |word, arguments| {
-        if is(word, "GAP") {
-            once(&mut gap, arguments.duration_or_zero("GAP"))?;
-        } else if is(word, "COUNTREFUSED") {
-            once(&mut recorded, Ok(Refused::Recorded))?;
-        } else {
-            return Ok(false);
-        }
-        Ok(true)
+        Ok(arguments.option(word, "GAP", &mut gap, Arguments::duration_or_zero)?
+            || Arguments::flag(word, "COUNTREFUSED", &mut recorded)?)
     })?;
-    let refused = recorded.unwrap_or(Refused::Forgotten);
-    if refused == Refused::Recorded && request.manner() != Manner::Strict {
-        return Err(Error::Syntax);
+    let refused = if recorded { Refused::Recorded } else { Refused::Forgotten };
+    let manner = request.manner();
+    if recorded && matches!(manner, Manner::Partial | Manner::Force) {
+        return Err(Error::exclude("COUNTREFUSED", option_of(manner)));
     }
     let most = NonZeroU64::new(most).unwrap_or(limit);
     Ok(AnyLimiter::SlidingLog(SlidingLog { limit, window, gap: gap.unwrap_or_default(), refused, most }))
@@ -148,18 +141,11 @@ pub(crate) fn smooth<'a>(arguments: &mut Arguments<'_, 'a>, request: &mut Reques
     let period = arguments.duration("period")?;
     let (mut burst, mut warmup, mut factor, mut longest) = (None, None, None, None);
     arguments.options(request, |word, arguments| {
-        if is(word, "BURST") {
-            once(&mut burst, arguments.duration_or_zero("BURST"))?;
-        } else if is(word, "WARMUP") {
-            once(&mut warmup, arguments.duration("WARMUP"))?;
-        } else if is(word, "COLDFACTOR") {
-            once(&mut factor, arguments.real())?;
-        } else if is(word, "MAXWAIT") {
-            once(&mut longest, arguments.duration_or_zero("MAXWAIT"))?;
-        } else {
-            return Ok(false);
-        }
-        Ok(true)
+        Ok(arguments.option(word, "BURST", &mut burst, Arguments::duration_or_zero)?
+            || arguments.option(word, "WARMUP", &mut warmup, Arguments::duration)?
+            || arguments
+                .option(word, "COLDFACTOR", &mut factor, |arguments, name| arguments.real(name, 1, 1000))?
+            || arguments.option(word, "MAXWAIT", &mut longest, Arguments::duration_or_zero)?)
     })?;
     let longest = longest.unwrap_or(Span::FOREVER);
     match (burst, warmup, factor) {
@@ -169,10 +155,10 @@ pub(crate) fn smooth<'a>(arguments: &mut Arguments<'_, 'a>, request: &mut Reques
         }
         (None, Some(warmup), factor) => {
             let warming = Warming::new(permits, period, warmup, factor.unwrap_or(3.0), longest);
-            let range = Error::OutOfRange { name: "COLDFACTOR", min: 1, max: 1000 };
-            warming.map(AnyLimiter::Warming).ok_or(range)
+            warming.map(AnyLimiter::Warming).ok_or(Error::Internal)
         }
-        _ => Err(Error::Syntax),
+        (Some(_), Some(_), _) => Err(Error::exclude("BURST", "WARMUP")),
+        (_, None, Some(_)) => Err(Error::needs("COLDFACTOR", "WARMUP")),
     }
 }
 
@@ -183,25 +169,31 @@ pub(crate) fn concurrent<'a>(arguments: &mut Arguments<'_, 'a>, request: &mut Re
     let capacity = arguments.number("capacity", 1, arguments.bounds().leases)?;
     let ttl = arguments.duration("ttl")?;
     let id = lease_id(arguments)?;
-    let (mut reserved, mut critical) = (None, None);
+    let (mut reserved, mut critical) = (None, false);
     arguments.options(request, |word, arguments| {
-        if is(word, "RESERVED") {
-            once(&mut reserved, arguments.number("RESERVED", 0, capacity))?;
-        } else if is(word, "CRITICAL") {
-            once(&mut critical, Ok(()))?;
-        } else {
-            return Ok(false);
-        }
-        Ok(true)
+        let up_to_capacity = |arguments: &mut Arguments<'_, 'a>, name| arguments.number(name, 0, capacity);
+        Ok(arguments.option(word, "RESERVED", &mut reserved, up_to_capacity)?
+            || Arguments::flag(word, "CRITICAL", &mut critical)?)
     })?;
-    let reserved_for_others = if critical.is_some() { 0 } else { reserved.unwrap_or(0) };
+    let reserved_for_others = if critical { 0 } else { reserved.unwrap_or(0) };
     Ok(AnyLimiter::Concurrent(Concurrent { limit: capacity - reserved_for_others, ttl, id }))
 }
 
 /// The id of a lease.
+#[inline(always)]
 pub fn lease_id<'a>(arguments: &mut Arguments<'_, 'a>) -> Result<&'a [u8], Error> {
-    let id = arguments.word()?;
-    if (1..=MAX_ID).contains(&id.len()) { Ok(id) } else { Err(Error::IdLength) }
+    let id = arguments.word("id")?;
+    if !(1..=MAX_ID).contains(&id.len()) {
+        return Err(Error::IdLength);
+    }
+    // `LIMIT` and a limiter's name begin the next limit, so the id was left out.
+    if arguments.keys_of_section().is_some()
+        && is(id, "LIMIT")
+        && arguments.peek().is_some_and(|word| find(word).is_some())
+    {
+        return Err(Error::missing("id"));
+    }
+    Ok(id)
 }
 
 /// The arguments of `RL.SHED`, a report of the workers' utilization.
@@ -212,25 +204,16 @@ pub struct Report {
     pub at: Option<Time>,
 }
 
-/// `utilization [GOOD good] [BAD bad] [DELAY delay] [RAMP ramp] [TIER tier OF of] [AT at]`
+/// `utilization [GOOD good] [BAD bad] [DELAY delay] [RAMP ramp] [TIER tier OF tiers] [AT at]`
 pub fn shed(arguments: &mut Arguments<'_, '_>) -> Result<Report, Error> {
-    let utilization = arguments.real()?.clamp(0.0, 1.0);
+    let utilization = arguments.real("utilization", 0, 2)?.min(1.0);
     let (mut good, mut bad, mut delay, mut ramp, mut own_tier) = (None, None, None, None, None);
     let at = arguments.options_and_at(|word, arguments| {
-        if is(word, "GOOD") {
-            once(&mut good, arguments.real())?;
-        } else if is(word, "BAD") {
-            once(&mut bad, arguments.real())?;
-        } else if is(word, "DELAY") {
-            once(&mut delay, arguments.duration("DELAY"))?;
-        } else if is(word, "RAMP") {
-            once(&mut ramp, arguments.duration("RAMP"))?;
-        } else if is(word, "TIER") {
-            once(&mut own_tier, tier(arguments))?;
-        } else {
-            return Ok(false);
-        }
-        Ok(true)
+        Ok(arguments.option(word, "GOOD", &mut good, |arguments, name| arguments.real(name, 0, 1))?
+            || arguments.option(word, "BAD", &mut bad, |arguments, name| arguments.real(name, 0, 1))?
+            || arguments.option(word, "DELAY", &mut delay, Arguments::duration)?
+            || arguments.option(word, "RAMP", &mut ramp, Arguments::duration)?
+            || arguments.option(word, "TIER", &mut own_tier, tier)?)
     })?;
     let shed = Shed::new(
         good.unwrap_or(0.7),
@@ -239,18 +222,22 @@ pub fn shed(arguments: &mut Arguments<'_, '_>) -> Result<Report, Error> {
         ramp.unwrap_or(RAMP),
         own_tier.unwrap_or(Tier::ONLY),
     );
-    Ok(Report { shed: shed.ok_or(Error::Utilization)?, utilization, at })
+    match shed {
+        Some(shed) => Ok(Report { shed, utilization, at }),
+        None => Err(Error::Utilization),
+    }
 }
 
 const DELAY: Period = Period::of(Span::from_millis(28_000)).unwrap();
 const RAMP: Period = Period::of(Span::from_millis(120_000)).unwrap();
 
-/// `tier OF of`
-fn tier(arguments: &mut Arguments<'_, '_>) -> Result<Tier, Error> {
-    let tier = arguments.count("TIER")?;
-    if !is(arguments.word()?, "OF") {
-        return Err(Error::Syntax);
+/// `tier OF tiers`
+fn tier(arguments: &mut Arguments<'_, '_>, name: &'static str) -> Result<Tier, Error> {
+    let tier = arguments.count(name)?;
+    if !arguments.peek().is_some_and(|word| is(word, "OF")) {
+        return Err(Error::needs(name, "OF"));
     }
+    arguments.word("OF")?;
     let of = arguments.count("OF")?;
-    Tier::new(tier, of).ok_or(Error::OutOfRange { name: "TIER", min: 1, max: of.get() })
+    Tier::new(tier, of).ok_or(Error::OutOfRange { name, min: 1, max: of.get(), unit: Unit::None })
 }

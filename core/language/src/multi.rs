@@ -11,9 +11,9 @@ use alloc::vec::Vec;
 use ratelimit_core::{Capabilities, Limiter, MAX_PAIRS, Manner, Part, Time, with_limiter};
 
 use crate::arguments::Arguments;
-use crate::catalog::find;
+use crate::catalog::named;
 use crate::error::Error;
-use crate::request::Request;
+use crate::request::{Request, option_of};
 
 /// What a call with several limits does.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -35,11 +35,9 @@ pub fn multi<'a>(arguments: &mut Arguments<'_, 'a>, keys: u64, purpose: Purpose)
     arguments.end_options_at("LIMIT", keys);
     let mut defaults = Request::default();
     arguments.options(&mut defaults, |_, _| Ok(false))?;
-    let manner = defaults.manner();
-    match (manner, purpose) {
-        _ if defaults.on.is_some() => return Err(Error::Syntax),
-        (Manner::Strict, _) | (Manner::Force, Purpose::Charge) => {}
-        _ => return Err(Error::Syntax),
+    defaults.check(Capabilities { force: purpose == Purpose::Charge, ..Capabilities::NONE })?;
+    if defaults.on.is_some() {
+        return Err(Error::belongs_into("ON"));
     }
     let mut parts = Vec::new();
     while arguments.next_section() {
@@ -47,9 +45,13 @@ pub fn multi<'a>(arguments: &mut Arguments<'_, 'a>, keys: u64, purpose: Purpose)
         if parts.len() == MAX_PAIRS {
             return Err(Error::TooManyPairs);
         }
-        parts.push(part(arguments, &defaults, purpose)?);
+        let number = parts.len() + 1;
+        parts.push(part(arguments, &defaults, purpose).map_err(|error| error.in_limit(number))?);
     }
-    if parts.is_empty() { Err(Error::Syntax) } else { Ok(Multi { at: defaults.at, manner, parts }) }
+    if parts.is_empty() {
+        return Err(Error::no_limit());
+    }
+    Ok(Multi { at: defaults.at, manner: defaults.manner(), parts })
 }
 
 /// Reads one limit, after the word `LIMIT`.
@@ -58,17 +60,25 @@ fn part<'a>(
     defaults: &Request,
     purpose: Purpose,
 ) -> Result<Part<'a>, Error> {
-    let row = find(arguments.word()?).ok_or(Error::Syntax)?;
     let mut own = Request::default();
-    let limiter = (row.parse)(arguments, &mut own)?;
+    let (row, limiter) = named(arguments, &mut own)?;
     let (name, capabilities) = with_limiter!(&limiter, limiter => (limiter.name(), limiter.capabilities()));
-    let allowed = own.at.is_none()
-        && own.manner() == Manner::Strict
-        && !capabilities.counts_refused
-        && capabilities.allows(defaults.manner())
-        && (purpose != Purpose::Refund || capabilities.refund);
-    if !allowed {
-        return Err(Error::Syntax);
+    if own.at.is_some() {
+        return Err(Error::belongs_before("AT"));
+    }
+    if own.manner() == Manner::Force && purpose == Purpose::Charge {
+        return Err(Error::belongs_before("FORCE"));
+    }
+    own.check(Capabilities::NONE)?;
+    if capabilities.counts_refused {
+        return Err(Error::NotForCommand("COUNTREFUSED"));
+    }
+    if purpose == Purpose::Refund && !capabilities.refund {
+        return Err(Error::NotForCommand(row.name));
+    }
+    let manner = defaults.manner();
+    if !capabilities.allows(manner) {
+        return Err(Error::NotForCommand(option_of(manner)).of_command("", row.name));
     }
     let on = own.on.and_then(|on| usize::try_from(on - 1).ok());
     Ok(Part { limiter, name, cost: cost(capabilities, &own, defaults), on })

@@ -1,8 +1,8 @@
 //! The options that all limiters share.
 
-use ratelimit_core::{MAX_COUNT, Manner, Span, Time};
+use ratelimit_core::{Capabilities, MAX_COUNT, Manner, Span, Time};
 
-use crate::arguments::{Arguments, is, once};
+use crate::arguments::{Arguments, is};
 use crate::error::Error;
 
 /// The options that all limiters share.
@@ -36,33 +36,75 @@ impl Request {
         }
     }
 
-    /// Whether `MAXWAIT` is given without `RESERVE`.
-    pub(crate) fn contradicts_itself(&self) -> bool {
-        self.max_wait.is_some() && !matches!(self.manner, Some(Manner::Reserve { .. }))
+    /// Checks that the limiter or command supports the request's manner.
+    ///
+    /// # Errors
+    ///
+    /// Names the option that is not supported, or the one that is missing.
+    #[inline(always)]
+    pub fn check(&self, capabilities: Capabilities) -> Result<(), Error> {
+        let waits_without_booking =
+            self.max_wait.is_some() && !matches!(self.manner, Some(Manner::Reserve { .. }));
+        if waits_without_booking || !capabilities.allows(self.manner()) {
+            return Err(self.misfit(capabilities));
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn misfit(&self, capabilities: Capabilities) -> Error {
+        match self.manner {
+            Some(manner) if !capabilities.allows(manner) => Error::NotForCommand(option_of(manner)),
+            _ if capabilities.reserve => Error::needs("MAXWAIT", "RESERVE"),
+            _ => Error::NotForCommand("MAXWAIT"),
+        }
     }
 
     /// Reads the value of an option. Returns whether `word` is one of these options.
     #[inline]
     pub(crate) fn option(&mut self, word: &[u8], arguments: &mut Arguments<'_, '_>) -> Result<bool, Error> {
-        if is(word, "COST") {
-            once(&mut self.cost, arguments.number("COST", 0, MAX_COUNT))?;
-        } else if is(word, "AT") {
-            once(&mut self.at, arguments.instant())?;
-        } else if is(word, "PARTIAL") {
-            once(&mut self.manner, Ok(Manner::Partial))?;
-        } else if is(word, "FORCE") {
-            once(&mut self.manner, Ok(Manner::Force))?;
-        } else if is(word, "RESERVE") {
-            once(&mut self.manner, Ok(Manner::Reserve { longest: Span::FOREVER }))?;
-        } else if let Some(keys) = arguments.keys_of_section()
-            && is(word, "ON")
+        let cost = |arguments: &mut Arguments<'_, '_>, name| arguments.number(name, 0, MAX_COUNT);
+        if arguments.option(word, "COST", &mut self.cost, cost)?
+            || arguments.option(word, "AT", &mut self.at, Arguments::instant)?
+            || self.manner_from(word)?
         {
-            once(&mut self.on, arguments.number("ON", 1, keys))?;
-        } else if is(word, "MAXWAIT") {
-            once(&mut self.max_wait, arguments.duration_or_zero("MAXWAIT"))?;
+            return Ok(true);
+        }
+        if let Some(keys) = arguments.keys_of_section()
+            && arguments
+                .option(word, "ON", &mut self.on, |arguments, name| arguments.number(name, 1, keys))?
+        {
+            return Ok(true);
+        }
+        arguments.option(word, "MAXWAIT", &mut self.max_wait, Arguments::duration_or_zero)
+    }
+
+    /// Notes the manner, if `word` is one. Returns whether it is.
+    #[inline(always)]
+    fn manner_from(&mut self, word: &[u8]) -> Result<bool, Error> {
+        let manner = if is(word, "PARTIAL") {
+            Manner::Partial
+        } else if is(word, "FORCE") {
+            Manner::Force
+        } else if is(word, "RESERVE") {
+            Manner::Reserve { longest: Span::FOREVER }
         } else {
             return Ok(false);
+        };
+        match self.manner.replace(manner) {
+            None => Ok(true),
+            Some(given) if given == manner => Err(Error::twice(option_of(manner))),
+            Some(given) => Err(Error::exclude(option_of(given), option_of(manner))),
         }
-        Ok(true)
+    }
+}
+
+/// The option for a manner.
+pub(crate) fn option_of(manner: Manner) -> &'static str {
+    match manner {
+        Manner::Strict => "",
+        Manner::Partial => "PARTIAL",
+        Manner::Force => "FORCE",
+        Manner::Reserve { .. } => "RESERVE",
     }
 }

@@ -110,14 +110,18 @@ impl<'c, 'a> Key<'c, 'a> {
             return Ok(Place { stored: value.length(), length });
         }
         let set = value.state::<LimitSet>();
-        set.and_then(|set| set.find(Name::of::<S>(length))).ok_or(Error::WrongType)
+        match set.and_then(|set| set.find(Name::of::<S>(length))) {
+            Some(place) => Ok(place),
+            None => Err(Error::WrongType),
+        }
     }
 
     /// Returns the state of this type that has the key to itself; `None` if the key is missing.
     pub fn lone<S: State>(&self) -> Result<Option<&S>, Error> {
-        match self.open.value() {
+        match self.open.value().map(Value::state::<S>) {
             None => Ok(None),
-            Some(value) => value.state::<S>().map(Some).ok_or(Error::WrongType),
+            Some(None) => Err(Error::WrongType),
+            Some(state) => Ok(state),
         }
     }
 

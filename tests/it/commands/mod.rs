@@ -5,3 +5,4 @@ mod introspection;
 mod keys_and_ids;
 mod numbers;
 mod syntax_errors;
+mod wrong_calls;

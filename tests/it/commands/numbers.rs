@@ -3,7 +3,6 @@
 use crate::support::harmless::{error_of, words};
 use crate::support::{LATEST, Server, ints, multi, text};
 
-const NOT_AN_INTEGER: &str = "ERR value is not an integer or out of range";
 const TOO_LONG: &str = "ERR limit would take too long to refill";
 
 const MOST: i64 = 9_007_199_254_740_991; // 2^53 - 1
@@ -75,20 +74,31 @@ fn range(call: &str, name: &str) -> (i64, i64) {
     }
 }
 
+/// The error for a number that is none, or out of its range.
+fn out_of_range(call: &str, name: &str) -> String {
+    let (least, most) = range(call, name);
+    let unit = if most == CENTURY { " ms" } else { "" };
+    format!("ERR {name} must be between {least} and {most}{unit}")
+}
+
+/// Whoever sends seconds, milliseconds or a date is told the unit rather than a range.
+const UNIT_OF_AT: &str = "ERR AT must be Unix time in microseconds";
+
 #[test]
-fn what_is_not_an_integer_is_told_so() {
+fn what_is_not_an_integer_is_told_with_the_range() {
     let server = Server::start(&[]);
     let mut con = server.connection();
     let wrong: [&[u8]; 20] = [
         b"", b"1.5", b"1.0", b"+1", b"01", b"00", b"-0", b"-", b"--1", b" 1", b"1 ", b"1\n", b"1\0", b"\0",
         b"\xff", b"1e3", b"0x10", b"1_000", b"text", b"inf",
     ];
-    let too_long: [&[u8]; 3] = [b"9223372036854775808", b"-9223372036854775809", &[b'1'; 10_000]];
+    let too_long: [&[u8]; 3] = [b"18446744073709551616", b"-9223372036854775809", &[b'1'; 10_000]];
     for call in calls() {
         for wrong in wrong.into_iter().chain(too_long) {
             for Replaced { name, words, valid } in replace_each(&call, wrong) {
                 let shown = wrong.escape_ascii();
-                assert_eq!(error_of(&mut con, &valid, &words), NOT_AN_INTEGER, "{name} {shown} in {call}");
+                let expected = if name == "AT" { UNIT_OF_AT.into() } else { out_of_range(&call, name) };
+                assert_eq!(error_of(&mut con, &valid, &words), expected, "{name} {shown} in {call}");
             }
         }
     }
@@ -108,9 +118,8 @@ fn a_number_past_either_end_of_its_range_is_told_with_the_range() {
                 let (least, most) = range(&call, name);
                 let expected = match name {
                     _ if (least..=most).contains(&number) => continue,
-                    // Whoever sends seconds or milliseconds is told the unit rather than a range.
-                    "AT" if number < EARLIEST => "ERR AT must be Unix time in microseconds".to_string(),
-                    _ => format!("ERR {name} must be between {least} and {most}"),
+                    "AT" if number < EARLIEST => UNIT_OF_AT.into(),
+                    _ => out_of_range(&call, name),
                 };
                 assert_eq!(error_of(&mut con, &valid, &words), expected, "{name} {number} in {call}");
             }

@@ -1,15 +1,15 @@
-//! Requests that cannot be parsed: the exact error, nothing changed, and a server that goes on.
+//! Calls with too few or too many words, and malformed payloads: the exact error, nothing changed, and a server that goes
+//! on.
 //!
-//! Numbers have their own file, `numbers.rs`; keys of another type and ids are in `keys_and_ids.rs`.
+//! Wrong words are in `wrong_calls.rs`, numbers in `numbers.rs`, keys of another type and ids in `keys_and_ids.rs`.
 
 use std::fs;
 
 use redis::Connection;
 
-use crate::support::harmless::{error_of, harmless_error, probe_of, words};
+use crate::support::harmless::{error_of, harmless_error, words};
 use crate::support::{Server, call_bytes, ints, text};
 
-const SYNTAX: &str = "ERR syntax error";
 const MALFORMED: &str = "ERR malformed payload, or one of a newer version";
 
 #[test]
@@ -29,11 +29,10 @@ fn too_few_arguments_are_told_with_the_name_of_the_command() {
         "RL.CONCURRENT k 10 1000 id",
         "RL.RELEASE k id",
         "RL.RENEW k 1000 id",
-        "RL.REFUND k GCRA 9 1 1000",
-        "RL.PEEK k TOKENBUCKET 10 1 1000",
-        "RL.PEEK k GCRA 9 1 1000",
-        "RL.PEEK k SLIDINGWINDOW 10 1000",
-        "RL.PEEK k CONCURRENT 10 1000 id",
+        // What a limiter's name lacks, the module tells.
+        "RL.REFUND k GCRA 9",
+        "RL.PEEK k TOKENBUCKET 10",
+        "RL.MULTI 1 k LIMIT UNIFORM 1",
         "RL.INFO k",
         "RL.APPLY k payload",
     ] {
@@ -60,97 +59,6 @@ fn assert_arity(con: &mut Connection, valid: &str, words: &[&[u8]]) {
     let name = String::from_utf8_lossy(words[0]).to_lowercase();
     let expected = format!("ERR wrong number of arguments for '{name}' command");
     assert_eq!(error_of(con, valid, words), expected, "{} words", words.len());
-}
-
-#[test]
-fn options_that_a_limiter_does_not_know_are_syntax_errors() {
-    const UNKNOWN: &[&str] =
-        &["NOSUCH", "1", "COS 1", "COSTS 1", "COST=1", "PX 1000", "id", "-", "LIMIT", "RL.GCRA"];
-    let server = Server::start(&[]);
-    let mut con = server.connection();
-    for (valid, foreign) in [
-        ("RL.TOKENBUCKET k 10 1 1000", &["PRECISION 10", "RESERVED 1", "CRITICAL", "ALIGNED", "GAP 1"][..]),
-        ("RL.GCRA k 9 1 1000", &["BATCH", "PRECISION 10", "RESERVED 1", "CRITICAL", "BURST 1"]),
-        (
-            "RL.SLIDINGWINDOW k 10 1000",
-            &["BATCH", "RESERVED 1", "CRITICAL", "ALIGNED", "GAP 1", "COUNTREFUSED"],
-        ),
-        ("RL.LEAKYBUCKET k 10 1 1000", &["BATCH", "RESERVE", "MAXWAIT 1", "ALIGNED"]),
-        ("RL.FIXEDWINDOW k 10 1000", &["BATCH", "PRECISION 10", "RESERVE", "GAP 1", "COUNTREFUSED"]),
-        ("RL.SLIDINGLOG k 10 1000", &["BATCH", "PRECISION 10", "RESERVE", "ALIGNED", "CRITICAL"]),
-        ("RL.UNIFORM k 1000", &["PARTIAL", "GAP 1", "BURST 1"]),
-        ("RL.SMOOTH k 10 1000", &["PARTIAL", "FORCE", "RESERVE", "COLDFACTOR 2", "BURST 1 WARMUP 1"]),
-        // Leases are released, not refunded, and never granted in part or into debt.
-        (
-            "RL.CONCURRENT k 10 1000 id",
-            &["BATCH", "PRECISION 10", "PARTIAL", "FORCE", "RESERVE", "MAXWAIT 1"],
-        ),
-    ] {
-        for option in UNKNOWN.iter().chain(foreign) {
-            assert_syntax(&mut con, valid, &format!("{valid} {option}"));
-            assert_syntax(&mut con, valid, &format!("{valid} COST 1 {option}"));
-            assert_syntax(&mut con, valid, &format!("{} {option}", probe_of(valid)));
-        }
-        assert_syntax(&mut con, valid, "RL.PEEK k NOSUCH 10 1 1000");
-        assert_syntax(&mut con, valid, "RL.PEEK k RL.GCRA 9 1 1000");
-    }
-    // Leases have a cost when they are taken, and slots are reserved against those who take one.
-    for line in ["RL.RELEASE k id", "RL.RENEW k 1000 id"] {
-        for option in UNKNOWN.iter().chain(&["COST 1", "CRITICAL", "RESERVED 1", "AT 1700000000000000 id"]) {
-            assert_syntax(&mut con, "RL.CONCURRENT k 10 1000 id", &format!("{line} {option}"));
-        }
-    }
-    assert_eq!(text(&mut con, "PING"), "PONG");
-}
-
-#[test]
-fn an_option_given_twice_or_without_its_value_is_a_syntax_error() {
-    let server = Server::start(&[]);
-    let mut con = server.connection();
-    let both = ["COST 1 COST 1", "COST 1 cost 2", "AT 1700000000000000 AT 1700000000000000", "COST", "AT"];
-    for (valid, own) in [
-        ("RL.TOKENBUCKET k 10 1 1000", &["BATCH BATCH", "BATCH COST 1 batch"][..]),
-        ("RL.GCRA k 9 1 1000", &[]),
-        ("RL.SLIDINGWINDOW k 10 1000", &["PRECISION 10 PRECISION 10", "PRECISION"]),
-        ("RL.FIXEDWINDOW k 10 1000", &["ALIGNED ALIGNED"]),
-        ("RL.SLIDINGLOG k 10 1000", &["GAP 1 GAP 1", "GAP", "COUNTREFUSED COUNTREFUSED"]),
-        ("RL.UNIFORM k 1000", &["FORCE FORCE", "RESERVE MAXWAIT 1 MAXWAIT 1", "RESERVE MAXWAIT"]),
-        ("RL.SMOOTH k 10 1000", &["BURST 1 BURST 1", "BURST", "WARMUP", "WARMUP 1 COLDFACTOR", "MAXWAIT"]),
-        (
-            "RL.CONCURRENT k 10 1000 id",
-            &["RESERVED 1 RESERVED 1", "CRITICAL CRITICAL", "RESERVED", "CRITICAL RESERVED 1 critical"],
-        ),
-    ] {
-        for options in both.iter().chain(own) {
-            assert_syntax(&mut con, valid, &format!("{valid} {options}"));
-            assert_syntax(&mut con, valid, &format!("{} {options}", probe_of(valid)));
-        }
-        assert_syntax(&mut con, valid, &format!("{valid} AT 1700000000000000 COST"));
-    }
-    for line in ["RL.RELEASE k id", "RL.RENEW k 1000 id"] {
-        for options in ["AT", "AT 1700000000000000 AT 1700000000000000", "AT 1700000000000000 AT"] {
-            assert_syntax(&mut con, "RL.CONCURRENT k 10 1000 id", &format!("{line} {options}"));
-        }
-    }
-}
-
-fn assert_syntax(con: &mut Connection, valid: &str, line: &str) {
-    assert_eq!(error_of(con, valid, &words(line)), SYNTAX, "{line}");
-}
-
-// A word is looked up, never printed: bytes that are no text are as unknown as any other.
-#[test]
-fn option_words_of_any_bytes_are_syntax_errors() {
-    let server = Server::start(&[]);
-    let mut con = server.connection();
-    for word in [&b""[..], b"\0", b"COST\0", b"\xff\xfe", b"CO\nST", b" COST", b"%s%n", &[b'A'; 10_000]] {
-        let mut line = words("RL.GCRA k 9 1 1000");
-        line.extend([word, b"1"]);
-        assert_eq!(error_of(&mut con, "RL.GCRA k 9 1 1000", &line), SYNTAX, "{}", word.escape_ascii());
-        let probe = [&b"RL.PEEK"[..], b"k", word, b"9", b"1", b"1000"];
-        assert_eq!(error_of(&mut con, "RL.GCRA k 9 1 1000", &probe), SYNTAX, "{}", word.escape_ascii());
-    }
-    assert_eq!(text(&mut con, "PING"), "PONG");
 }
 
 #[test]

@@ -66,41 +66,6 @@ fn bookings_wait_for_one_another() {
 }
 
 #[test]
-fn a_limiter_takes_the_options_of_its_own_only_and_one_of_three() {
-    let server = Server::start(&[]);
-    let con = &mut server.connection();
-    for line in [
-        "RL.CONCURRENT key 5 1000 id PARTIAL",
-        "RL.CONCURRENT key 5 1000 id FORCE",
-        "RL.CONCURRENT key 5 1000 id RESERVE",
-        "RL.UNIFORM key 1000 PARTIAL",
-        "RL.LEAKYBUCKET key 5 1 1000 RESERVE",
-        "RL.FIXEDWINDOW key 5 1000 RESERVE",
-        "RL.SLIDINGWINDOW key 5 1000 RESERVE",
-        "RL.SLIDINGLOG key 5 1000 RESERVE",
-        "RL.SLIDINGLOG key 5 1000 COUNTREFUSED FORCE",
-        "RL.SLIDINGLOG key 5 1000 PARTIAL COUNTREFUSED",
-        "RL.SLIDINGLOG key 5 1000 COUNTREFUSED COUNTREFUSED",
-        "RL.REFUND key SLIDINGLOG 5 1000 COUNTREFUSED",
-        "RL.GCRA key 5 1 1000 PARTIAL FORCE",
-        "RL.GCRA key 5 1 1000 FORCE FORCE",
-        "RL.GCRA key 5 1 1000 RESERVE PARTIAL",
-        "RL.GCRA key 5 1 1000 RESERVE RESERVE",
-        "RL.GCRA key 5 1 1000 MAXWAIT 5",
-        "RL.GCRA key 5 1 1000 FORCE MAXWAIT 5",
-        "RL.GCRA key 5 1 1000 RESERVE MAXWAIT",
-        "RL.PEEK key GCRA 5 1 1000 FORCE",
-        "RL.REFUND key GCRA 5 1 1000 PARTIAL",
-        "RL.REFUND key CONCURRENT 5 1000 id",
-    ] {
-        assert_eq!(error(con, line), "ERR syntax error", "{line}");
-    }
-    assert_eq!(text(con, "EXISTS key"), "0");
-    let negative = error(con, "RL.GCRA key 5 1 1000 RESERVE MAXWAIT -1");
-    assert_eq!(negative, "ERR MAXWAIT must be between 0 and 3153600000000");
-}
-
-#[test]
 fn a_debt_or_booking_of_over_a_century_is_an_error_and_changes_nothing() {
     let server = Server::start(&[]);
     let con = &mut server.connection();

@@ -46,7 +46,7 @@ fn what_is_wrong_is_told_and_changes_nothing() {
     let digest = text(con, "DEBUG DIGEST");
     for (line, expected) in [
         ("RL.XADD stream 0 * a b", "ERR maxlen must be between 1 and 9007199254740991"),
-        ("RL.LPUSH list many a", "ERR value is not an integer or out of range"),
+        ("RL.LPUSH list many a", "ERR maxlen must be between 1 and 9007199254740991"),
         ("RL.XADD stream 5 *", "ERR wrong number of arguments for 'rl.xadd' command"),
         ("RL.XADD stream 5 * a", "ERR wrong number of arguments for 'rl.xadd' command"),
         ("RL.XADD stream 5 * a b c", "ERR wrong number of arguments for 'rl.xadd' command"),

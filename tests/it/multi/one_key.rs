@@ -119,7 +119,7 @@ fn a_key_has_one_table_of_leases() {
     assert_eq!(take(con, "LIMIT CONCURRENT 1 90000 b LIMIT FIXEDWINDOW 100 60000"), 1);
     assert_eq!(ints(con, &format!("RL.CONCURRENT key 1 5000 b AT {T0}"))[0], 1);
     let two = format!("RL.MULTI 1 key AT {T0} LIMIT CONCURRENT 1 60000 b LIMIT CONCURRENT 9 5000 b");
-    assert_eq!(error(con, &two), "ERR syntax error");
+    assert_eq!(error(con, &two), "ERR syntax error: CONCURRENT twice on one key (LIMIT 2)");
     assert_eq!(ints(con, &format!("RL.RELEASE key a AT {T0}")), [1]);
     assert_eq!(ints(con, &format!("RL.CONCURRENT key 1 5000 b AT {T0}"))[0], 0);
     assert_eq!(remaining(con, "LIMIT FIXEDWINDOW 100 60000"), [99]);

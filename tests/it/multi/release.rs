@@ -44,7 +44,7 @@ fn a_key_of_another_kind_is_an_error_before_anything_changes() {
         ("RL.MULTIRELEASE 2 tenant tenant job", "ERR keys must differ"),
         ("RL.MULTIRELEASE 0 tenant job", "ERR numkeys must be between 1 and 64"),
         ("RL.MULTIRELEASE 2 tenant pool", "ERR wrong number of arguments for 'rl.multirelease' command"),
-        ("RL.MULTIRELEASE 1 tenant job NOW", "ERR syntax error"),
+        ("RL.MULTIRELEASE 1 tenant job NOW", "ERR syntax error near 'NOW'"),
         ("RL.MULTIRELEASE 1 tenant job AT 1", "ERR AT must be Unix time in microseconds"),
     ] {
         assert_eq!(error(con, line), expected, "{line}");

@@ -11,7 +11,7 @@ fn what_is_wrong_is_told_and_changes_nothing() {
     text(con, "RL.SHED shed 0.5");
     text(con, "SET text x");
     let digest = text(con, "DEBUG DIGEST");
-    let syntax = "ERR syntax error";
+    let syntax = |text: &str| format!("ERR syntax error{text}");
     let many = (0..65).map(|i| format!("LIMIT GCRA 1 1 {}", 1000 + i)).collect::<Vec<_>>().join(" ");
     let keys = (0..33).map(|i| format!("key{i}")).collect::<Vec<_>>().join(" ");
     let arity = |name: &str| format!("ERR wrong number of arguments for '{name}' command");
@@ -20,38 +20,59 @@ fn what_is_wrong_is_told_and_changes_nothing() {
         ("RL.MULTI 1 k LIMIT", arity("rl.multi")),
         ("RL.MULTI 1 k COST 1", arity("rl.multi")),
         ("RL.MULTI 1 k FORCE", arity("rl.multi")),
-        ("RL.MULTI 1 k LIMIT GCRA 1 1 1000 LIMIT", syntax.into()),
+        ("RL.MULTI 1 k LIMIT GCRA 1 1 1000 LIMIT", syntax(": limiter is missing (LIMIT 2)")),
         ("RL.MULTI 2 k LIMIT", arity("rl.multi")),
-        ("RL.MULTI 1 k LIMIT GCRA 1 1", syntax.into()),
+        ("RL.MULTI 1 k LIMIT GCRA 1 1", syntax(": period is missing (LIMIT 1)")),
         ("RL.MULTIPEEK 1 k", arity("rl.multipeek")),
         ("RL.MULTI 0 k LIMIT GCRA 1 1 1000", "ERR numkeys must be between 1 and 64".into()),
         ("RL.MULTI 65 k LIMIT GCRA 1 1 1000", "ERR numkeys must be between 1 and 64".into()),
-        ("RL.MULTI x k LIMIT GCRA 1 1 1000", "ERR value is not an integer or out of range".into()),
+        ("RL.MULTI x k LIMIT GCRA 1 1 1000", "ERR numkeys must be between 1 and 64".into()),
         ("RL.MULTI 2 k k LIMIT GCRA 1 1 1000", "ERR keys must differ".into()),
-        ("RL.MULTI 1 k COST 1 FORCE x", syntax.into()),
-        ("RL.MULTI 1 k GCRA 1 1 1000", syntax.into()),
-        ("RL.MULTI 1 k PARTIAL LIMIT GCRA 1 1 1000", syntax.into()),
-        ("RL.MULTI 1 k RESERVE LIMIT GCRA 1 1 1000", syntax.into()),
-        ("RL.MULTI 1 k LIMIT GCRA 1 1 1000 FORCE", syntax.into()),
-        ("RL.MULTI 1 k LIMIT GCRA 1 1 1000 RESERVE", syntax.into()),
-        ("RL.MULTI 1 k LIMIT GCRA 1 1 1000 AT 1700002800000000", syntax.into()),
-        ("RL.MULTI 1 k LIMIT GCRA 1 1 1000 ON 1 ON 1", syntax.into()),
-        ("RL.MULTI 1 k ON 1 LIMIT GCRA 1 1 1000 NOSUCH", syntax.into()),
-        ("RL.MULTI 1 k LIMIT NOSUCH 1 1 1000", syntax.into()),
-        ("RL.MULTI 1 k LIMIT SHED 0.5", syntax.into()),
-        ("RL.MULTI 1 k LIMIT SLIDINGLOG 5 1000 COUNTREFUSED", syntax.into()),
-        ("RL.MULTI 1 k FORCE LIMIT CONCURRENT 5 1000 id", syntax.into()),
-        ("RL.MULTI 1 k FORCE LIMIT SMOOTH 5 1000", syntax.into()),
-        ("RL.MULTIREFUND 1 k LIMIT CONCURRENT 5 1000 id", syntax.into()),
-        ("RL.MULTIREFUND 1 k FORCE LIMIT GCRA 1 1 1000", syntax.into()),
-        ("RL.MULTIPEEK 1 k FORCE LIMIT GCRA 1 1 1000", syntax.into()),
+        ("RL.MULTI 1 k COST 1 FORCE x", syntax(" near 'x'")),
+        ("RL.MULTI 1 k GCRA 1 1 1000", syntax(" near 'GCRA': a limit begins with LIMIT")),
+        ("RL.MULTI 1 k PARTIAL LIMIT GCRA 1 1 1000", syntax(": PARTIAL is not for RL.MULTI")),
+        ("RL.MULTI 1 k RESERVE LIMIT GCRA 1 1 1000", syntax(": RESERVE is not for RL.MULTI")),
+        (
+            "RL.MULTI 1 k LIMIT GCRA 1 1 1000 FORCE",
+            syntax(": FORCE belongs before the first LIMIT (LIMIT 1)"),
+        ),
+        ("RL.MULTI 1 k LIMIT GCRA 1 1 1000 RESERVE", syntax(": RESERVE is not for RL.MULTI (LIMIT 1)")),
+        (
+            "RL.MULTI 1 k LIMIT GCRA 1 1 1000 AT 1700002800000000",
+            syntax(": AT belongs before the first LIMIT (LIMIT 1)"),
+        ),
+        ("RL.MULTI 1 k LIMIT GCRA 1 1 1000 ON 1 ON 1", syntax(": ON is given twice (LIMIT 1)")),
+        ("RL.MULTI 1 k ON 1 LIMIT GCRA 1 1 1000 NOSUCH", syntax(": ON belongs into a LIMIT")),
+        ("RL.MULTI 1 k LIMIT NOSUCH 1 1 1000", syntax(" near 'NOSUCH' (LIMIT 1)")),
+        ("RL.MULTI 1 k LIMIT SHED 0.5", syntax(": SHED is not for RL.MULTI (LIMIT 1)")),
+        (
+            "RL.MULTI 1 k LIMIT SLIDINGLOG 5 1000 COUNTREFUSED",
+            syntax(": COUNTREFUSED is not for RL.MULTI (LIMIT 1)"),
+        ),
+        ("RL.MULTI 1 k FORCE LIMIT CONCURRENT 5 1000 id", syntax(": FORCE is not for CONCURRENT (LIMIT 1)")),
+        ("RL.MULTI 1 k FORCE LIMIT SMOOTH 5 1000", syntax(": FORCE is not for SMOOTH (LIMIT 1)")),
+        (
+            "RL.MULTIREFUND 1 k LIMIT CONCURRENT 5 1000 id",
+            syntax(": CONCURRENT is not for RL.MULTIREFUND (LIMIT 1)"),
+        ),
+        ("RL.MULTIREFUND 1 k FORCE LIMIT GCRA 1 1 1000", syntax(": FORCE is not for RL.MULTIREFUND")),
+        ("RL.MULTIPEEK 1 k FORCE LIMIT GCRA 1 1 1000", syntax(": FORCE is not for RL.MULTIPEEK")),
         // Two equal ones, also where only one of them says on which key.
-        ("RL.MULTI 1 k LIMIT GCRA 1 1 1000 LIMIT GCRA 2 2 1000", syntax.into()),
-        ("RL.MULTI 2 k l LIMIT GCRA 1 1 1000 LIMIT GCRA 2 2 1000 ON 2", syntax.into()),
-        ("RL.MULTI 2 k l LIMIT GCRA 1 1 1000 ON 3", "ERR ON must be between 1 and 2".into()),
-        ("RL.MULTI 2 k l LIMIT GCRA 1 1 1000 ON 0", "ERR ON must be between 1 and 2".into()),
-        ("RL.MULTI 2 k l ON 1 LIMIT GCRA 1 1 1000", syntax.into()),
-        ("RL.MULTI 1 k LIMIT GCRA 1 1 0", "ERR period must be between 1 and 3153600000000".into()),
+        (
+            "RL.MULTI 1 k LIMIT GCRA 1 1 1000 LIMIT GCRA 2 2 1000",
+            syntax(": GCRA of 1000 ms twice on one key (LIMIT 2)"),
+        ),
+        (
+            "RL.MULTI 2 k l LIMIT GCRA 1 1 1000 LIMIT GCRA 2 2 1000 ON 2",
+            syntax(": GCRA of 1000 ms twice on one key (LIMIT 2)"),
+        ),
+        ("RL.MULTI 2 k l LIMIT GCRA 1 1 1000 ON 3", "ERR ON must be between 1 and 2 (LIMIT 1)".into()),
+        ("RL.MULTI 2 k l LIMIT GCRA 1 1 1000 ON 0", "ERR ON must be between 1 and 2 (LIMIT 1)".into()),
+        ("RL.MULTI 2 k l ON 1 LIMIT GCRA 1 1 1000", syntax(": ON belongs into a LIMIT")),
+        (
+            "RL.MULTI 1 k LIMIT GCRA 1 1 0",
+            "ERR period must be between 1 and 3153600000000 ms (LIMIT 1)".into(),
+        ),
         (&format!("RL.MULTI 1 k {many}"), "ERR at most 64 pairs of a limit and a key".into()),
         (
             &format!("RL.MULTI 33 {keys} LIMIT GCRA 1 1 1000 LIMIT FIXEDWINDOW 1 1000"),
@@ -62,7 +83,7 @@ fn what_is_wrong_is_told_and_changes_nothing() {
         ("RL.MULTI 2 new shed LIMIT GCRA 9 1 1000000", WRONG_TYPE.into()),
         (
             "RL.MULTI 2 alone new FORCE COST 9007199254740991 LIMIT TOKENBUCKET 1 1 1000 ON 2 COST 1 LIMIT GCRA 9 1 1000000",
-            "ERR limit would take too long to refill".into(),
+            "ERR limit would take too long to refill (LIMIT 2)".into(),
         ),
         ("RL.SLIDINGLOG several 9 1000000", WRONG_TYPE.into()),
         ("RL.SHED several 0.5", WRONG_TYPE.into()),

@@ -106,23 +106,22 @@ fn the_libraries_for_applications_agree() {
 
 #[test]
 fn what_the_sources_refuse_to_parse_is_an_error_here_too() {
-    const NOT_AN_INTEGER: &str = "ERR value is not an integer or out of range";
     const TOO_LONG: &str = "ERR limit would take too long to refill";
     let server = Server::start(&[]);
     let mut con = server.connection();
     for (source, line, expected) in [
         ("gcra.tcl", "RL.GCRA k -1 5 10", "ERR max_burst must be between 0 and 9007199254740991"),
-        ("gcra.tcl", "RL.GCRA k text 5 10", NOT_AN_INTEGER),
+        ("gcra.tcl", "RL.GCRA k text 5 10", "ERR max_burst must be between 0 and 9007199254740991"),
         ("gcra.tcl", "RL.GCRA k 10 0 10", "ERR count must be between 1 and 9007199254740991"),
         ("gcra.tcl", "RL.GCRA k 10 -1 10", "ERR count must be between 1 and 9007199254740991"),
-        ("gcra.tcl", "RL.GCRA k 10 text 10", NOT_AN_INTEGER),
-        ("gcra.tcl", "RL.GCRA k 10 5 0", "ERR period must be between 1 and 3153600000000"),
-        ("gcra.tcl", "RL.GCRA k 10 5 -1", "ERR period must be between 1 and 3153600000000"),
-        ("gcra.tcl", "RL.GCRA k 10 5 text", NOT_AN_INTEGER),
-        ("gcra.tcl", "RL.GCRA k 10 5 0.5", NOT_AN_INTEGER),
-        ("gcra.tcl", "RL.GCRA k 10 5 10 COST", "ERR syntax error"),
+        ("gcra.tcl", "RL.GCRA k 10 text 10", "ERR count must be between 1 and 9007199254740991"),
+        ("gcra.tcl", "RL.GCRA k 10 5 0", "ERR period must be between 1 and 3153600000000 ms"),
+        ("gcra.tcl", "RL.GCRA k 10 5 -1", "ERR period must be between 1 and 3153600000000 ms"),
+        ("gcra.tcl", "RL.GCRA k 10 5 text", "ERR period must be between 1 and 3153600000000 ms"),
+        ("gcra.tcl", "RL.GCRA k 10 5 0.5", "ERR period must be between 1 and 3153600000000 ms"),
+        ("gcra.tcl", "RL.GCRA k 10 5 10 COST", "ERR syntax error: COST needs a value"),
         ("gcra.tcl", "RL.GCRA k 10 5 10 COST -1", "ERR COST must be between 0 and 9007199254740991"),
-        ("gcra.tcl", "RL.GCRA k 10 5 10 COST text", NOT_AN_INTEGER),
+        ("gcra.tcl", "RL.GCRA k 10 5 10 COST text", "ERR COST must be between 0 and 9007199254740991"),
         ("gcra.tcl", "RL.GCRA k 200000000 1 86400000", TOO_LONG),
         ("gcra.tcl", "RL.GCRA k 1 1 2147483647000 COST 2147483647", TOO_LONG),
         (
@@ -131,16 +130,28 @@ fn what_the_sources_refuse_to_parse_is_an_error_here_too() {
             "ERR capacity must be between 1 and 9007199254740991",
         ),
         ("throttlecrab", "RL.TOKENBUCKET k 5 0 60000", "ERR refill must be between 1 and 9007199254740991"),
-        ("throttlecrab", "RL.TOKENBUCKET k 5 10 0", "ERR period must be between 1 and 3153600000000"),
+        ("throttlecrab", "RL.TOKENBUCKET k 5 10 0", "ERR period must be between 1 and 3153600000000 ms"),
         ("throttlecrab", "RL.GCRA k 4 10 60000 COST -5", "ERR COST must be between 0 and 9007199254740991"),
         (
             "throttlecrab",
             "RL.GCRA k 4 10 60000 COST 4611686018427387903",
             "ERR COST must be between 0 and 9007199254740991",
         ),
-        ("redis-shield", "RL.TOKENBUCKET k 1.2 30 60000", NOT_AN_INTEGER),
-        ("redis-shield", "RL.TOKENBUCKET k 30 30 60000 COST 1.2", NOT_AN_INTEGER),
-        ("node-rate-limiter-flexible", "RL.SLIDINGWINDOW k 2 5000 COST 1.5", NOT_AN_INTEGER),
+        (
+            "redis-shield",
+            "RL.TOKENBUCKET k 1.2 30 60000",
+            "ERR capacity must be between 1 and 9007199254740991",
+        ),
+        (
+            "redis-shield",
+            "RL.TOKENBUCKET k 30 30 60000 COST 1.2",
+            "ERR COST must be between 0 and 9007199254740991",
+        ),
+        (
+            "node-rate-limiter-flexible",
+            "RL.SLIDINGWINDOW k 2 5000 COST 1.5",
+            "ERR COST must be between 0 and 9007199254740991",
+        ),
         // Zero points there are a limiter that always rejects.
         (
             "node-rate-limiter-flexible",
@@ -153,7 +164,7 @@ fn what_the_sources_refuse_to_parse_is_an_error_here_too() {
             "RL.REFUND k SLIDINGLOG 10 5000 COST -1",
             "ERR COST must be between 0 and 9007199254740991",
         ),
-        ("INCREX, EX 0", "RL.FIXEDWINDOW k 10 0", "ERR window must be between 1 and 3153600000000"),
+        ("INCREX, EX 0", "RL.FIXEDWINDOW k 10 0", "ERR window must be between 1 and 3153600000000 ms"),
     ] {
         assert_eq!(error(&mut con, line), expected, "{source}: {line}");
     }

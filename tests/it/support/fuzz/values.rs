@@ -12,16 +12,16 @@ impl Caller {
             "capacity" | "limit" | "maxlen" => 2 + dice.below(8),
             "max_burst" | "reserved" | "quantity" => dice.below(4),
             "period" if request.name().ends_with("THROTTLE") => 1 + dice.below(9),
-            "window" => dice.pick(&["1000", "1000", "2000", "60000", "3600000"]).parse().unwrap(),
-            "precision" => dice.pick(&["100", "250", "1000"]).parse().unwrap(),
+            "window" => return dice.pick(&["1000", "1s", "2000", "60000", "1h"]).as_bytes().to_vec(),
+            "precision" => return dice.pick(&["100", "250ms", "1000"]).as_bytes().to_vec(),
             "period" | "interval" | "ttl" | "burst" | "warmup" | "delay" | "ramp" => {
-                dice.pick(&["1000", "1000", "700", "7", "90000", "3600000"]).parse().unwrap()
+                return dice.pick(&["1000", "1s", "700", "7", "90s", "3600000"]).as_bytes().to_vec();
             }
             "gap" | "maxwait" => dice.below(700),
             "cost" => dice.pick(&["0", "1", "1", "2", "3", "4", "30"]).parse().unwrap(),
             "at" => self.instant(),
-            "tier" | "on" => 1 + dice.below(2),
-            "of" => 2 + dice.below(3),
+            "tier" | "index" => 1 + dice.below(2),
+            "tiers" => 2 + dice.below(3),
             "utilization" | "good" | "bad" | "factor" => {
                 let texts = match name {
                     "utilization" => ["0.95", "0.75", "1", "0"],

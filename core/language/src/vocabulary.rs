@@ -1,0 +1,264 @@
+//! The arguments and options of all commands: their values and meanings, as `RL.HELP` and `COMMAND DOCS` explain them.
+//!
+//! The parsers enforce these ranges. A test holds each command's arguments against its syntax, and makes every call
+//! that they forbid.
+
+use core::fmt;
+
+use ratelimit_core::state::MAX_ID;
+use ratelimit_core::{MAX_COUNT, MAX_PAIRS, Span, Time};
+
+/// An argument or an option of a command.
+#[derive(Clone, Copy, Debug)]
+pub struct Argument {
+    /// The name in the syntax: an option's token, or the name of any other argument.
+    pub name: &'static str,
+    pub values: Values,
+    /// A phrase without capital and full stop.
+    pub meaning: &'static str,
+}
+
+/// The values that an argument takes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Values {
+    /// None: an option that stands alone.
+    Flag,
+    Number {
+        min: u64,
+        max: u64,
+    },
+    /// From 1 to the setting of this name.
+    Setting(&'static str),
+    /// A number from `min` to another argument of the call.
+    UpTo {
+        min: u64,
+        argument: &'static str,
+    },
+    /// Milliseconds from `min` to a hundred years, or an integer with a unit.
+    Duration {
+        min: u64,
+    },
+    /// Whole seconds, up to a hundred years.
+    Seconds,
+    /// A decimal number. From 0, or from 1.
+    Real {
+        min: u64,
+        max: u64,
+    },
+    /// Unix time in microseconds.
+    Instant,
+    /// The id of a lease.
+    Id,
+    /// Any bytes, or what the meaning says.
+    Word,
+}
+
+/// The longest duration, in milliseconds: a hundred years of 365 days.
+pub const LONGEST: u64 = Span::CENTURY.as_micros() / 1000;
+/// The longest duration in seconds.
+pub const LONGEST_SECONDS: u64 = LONGEST / 1000;
+
+impl Argument {
+    pub const fn new(name: &'static str, values: Values, meaning: &'static str) -> Argument {
+        Argument { name, values, meaning }
+    }
+
+    /// A count from 1 to [`MAX_COUNT`].
+    pub const fn count(name: &'static str, meaning: &'static str) -> Argument {
+        Argument::new(name, Values::Number { min: 1, max: MAX_COUNT }, meaning)
+    }
+
+    pub const fn duration(name: &'static str, meaning: &'static str) -> Argument {
+        Argument::new(name, Values::Duration { min: 1 }, meaning)
+    }
+
+    pub const fn flag(name: &'static str, meaning: &'static str) -> Argument {
+        Argument::new(name, Values::Flag, meaning)
+    }
+
+    pub const fn word(name: &'static str, meaning: &'static str) -> Argument {
+        Argument::new(name, Values::Word, meaning)
+    }
+
+    /// Whether it is an option, whose name is in upper case.
+    pub fn is_option(&self) -> bool {
+        self.name.starts_with(|letter: char| letter.is_ascii_uppercase())
+    }
+}
+
+impl fmt::Display for Values {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Values::Flag => write!(f, "no value"),
+            Values::Number { min, max } => write!(f, "{min} to {max}"),
+            Values::Real { min, max } => write!(f, "decimal, {min} to {max}"),
+            Values::Setting(name) => write!(f, "1 to the setting {name}"),
+            Values::UpTo { min, argument } => write!(f, "{min} to {argument}"),
+            Values::Duration { min } => write!(f, "duration, {min} to {LONGEST} ms"),
+            Values::Seconds => write!(f, "1 to {LONGEST_SECONDS} s"),
+            Values::Instant => {
+                let (min, max) = (Time::EARLIEST.as_micros(), Time::LATEST.as_micros());
+                write!(f, "Unix time in microseconds, {min} to {max}")
+            }
+            Values::Id => write!(f, "1 to {MAX_ID} bytes"),
+            Values::Word => write!(f, "any bytes"),
+        }
+    }
+}
+
+pub const KEY: Argument = Argument::word("key", "what is limited, such as a user or an address");
+
+// The options that all limiters share.
+
+pub const COST: Argument = Argument::new(
+    "COST",
+    Values::Number { min: 0, max: MAX_COUNT },
+    "how much the request takes, 1 by default; 0 only looks",
+);
+pub const AT: Argument =
+    Argument::new("AT", Values::Instant, "when the request is made; the server's clock by default");
+pub const PARTIAL: Argument = Argument::flag("PARTIAL", "grants what remains if the cost does not fit");
+pub const FORCE: Argument = Argument::flag("FORCE", "admits and charges a cost that does not fit, as debt");
+pub const RESERVE: Argument =
+    Argument::flag("RESERVE", "books a cost that does not fit; the caller waits for retry_after");
+pub const MAXWAIT: Argument = Argument::new(
+    "MAXWAIT",
+    Values::Duration { min: 0 },
+    "the longest wait that is admitted; any by default",
+);
+
+// The arguments of commands that take any limiter.
+
+pub const LIMITER: Argument = Argument::word("limiter", "its name without RL.");
+pub const PARAMETER: Argument = Argument::word("parameter", "the parameters and own options of its command");
+pub const NUMKEYS: Argument = Argument::new(
+    "numkeys",
+    Values::Number { min: 1, max: MAX_PAIRS as u64 },
+    "the number of keys that follow",
+);
+
+pub const LIMIT: Argument =
+    Argument::word("LIMIT", "a limiter without RL., with its parameters; at most 64 pairs of limit and key");
+pub const ON: Argument = Argument::new(
+    "ON",
+    Values::UpTo { min: 1, argument: "numkeys" },
+    "the number of the only key that the limit is for; all keys by default",
+);
+
+// The parameters of limiters.
+
+pub const CAPACITY: Argument = Argument::count("capacity", "the most that the bucket holds");
+pub const REFILL: Argument = Argument::count("refill", "how many tokens are added per period");
+pub const LEAK: Argument = Argument::count("leak", "how many requests leave the bucket per period");
+pub const PERIOD: Argument = Argument::duration("period", "the time of the rate");
+pub const BATCH: Argument = Argument::flag("BATCH", "adds all tokens of a period at its end, not one by one");
+pub const MAX_BURST: Argument = Argument::new(
+    "max_burst",
+    Values::Number { min: 0, max: MAX_COUNT },
+    "how many requests may come at once after the first",
+);
+pub const RATE: Argument = Argument::count("count", "how many requests are admitted per period");
+pub const WINDOW_LIMIT: Argument = Argument::count("limit", "the most that is admitted per window");
+pub const WINDOW: Argument = Argument::duration("window", "the length of the window");
+pub const ALIGNED: Argument =
+    Argument::flag("ALIGNED", "lets windows begin at multiples of their length, not at the first request");
+pub const PRECISION: Argument =
+    Argument::duration("PRECISION", "the length of a sub-bucket, which divides the window into at most 1024");
+pub const LOG_LIMIT: Argument = Argument::new(
+    "limit",
+    Values::Setting("ratelimit.max-log-entries"),
+    "the most that is admitted in any window",
+);
+pub const GAP: Argument =
+    Argument::new("GAP", Values::Duration { min: 0 }, "the shortest time between two requests; 0 by default");
+pub const COUNTREFUSED: Argument =
+    Argument::flag("COUNTREFUSED", "records refused requests too, so who does not pause stays refused");
+pub const INTERVAL: Argument = Argument::duration("interval", "the time between two requests");
+pub const PERMITS: Argument = Argument::count("permits", "how many permits are made per period");
+pub const BURST: Argument = Argument::new(
+    "BURST",
+    Values::Duration { min: 0 },
+    "the idle time whose permits are stored; 1000 ms by default",
+);
+pub const WARMUP: Argument =
+    Argument::duration("WARMUP", "the time from cold to the full rate, for a service that must warm up");
+pub const COLDFACTOR: Argument = Argument::new(
+    "COLDFACTOR",
+    Values::Real { min: 1, max: 1000 },
+    "how many times longer a permit takes when the service is cold; 3 by default",
+);
+pub const LEASES: Argument = Argument::new(
+    "capacity",
+    Values::Setting("ratelimit.max-leases"),
+    "the most leases that are held at once",
+);
+pub const TTL: Argument = Argument::duration("ttl", "when the lease ends unless it is renewed");
+pub const ID: Argument = Argument::new("id", Values::Id, "names the lease; the same id renews it");
+pub const RESERVED: Argument = Argument::new(
+    "RESERVED",
+    Values::UpTo { min: 0, argument: "capacity" },
+    "how much of the capacity only critical requests may take; 0 by default",
+);
+pub const CRITICAL: Argument = Argument::flag("CRITICAL", "a request that may take what is reserved");
+
+// RL.SHED and RL.THROTTLE.
+
+pub const UTILIZATION: Argument =
+    Argument::new("utilization", Values::Real { min: 0, max: 2 }, "of a worker; above 1 counts as 1");
+pub const GOOD: Argument = Argument::new(
+    "GOOD",
+    Values::Real { min: 0, max: 1 },
+    "the utilization below which the chance to be shed falls; 0.7 by default",
+);
+pub const BAD: Argument = Argument::new(
+    "BAD",
+    Values::Real { min: 0, max: 1 },
+    "the utilization above which the chance to be shed grows; 0.8 by default",
+);
+pub const DELAY: Argument = Argument::duration(
+    "DELAY",
+    "how long workers must be overloaded before any call is shed; 28s by default",
+);
+pub const RAMP: Argument =
+    Argument::duration("RAMP", "how long the chance then takes from 0 to 1; 120s by default");
+pub const TIER: Argument = Argument::new(
+    "TIER",
+    Values::UpTo { min: 1, argument: "tiers" },
+    "the importance of the call: tier 1 is shed first",
+);
+pub const OF: Argument = Argument::count("OF", "the number of tiers; 1 by default");
+pub const SECONDS: Argument =
+    Argument::new("period", Values::Seconds, "the time of the rate, in whole seconds");
+pub const QUANTITY: Argument = Argument::new(
+    "quantity",
+    Values::Number { min: 0, max: MAX_COUNT },
+    "how much the request takes, 1 by default; 0 only looks",
+);
+
+/// The names of all options.
+pub const OPTIONS: [&str; 24] = [
+    COST.name,
+    AT.name,
+    PARTIAL.name,
+    FORCE.name,
+    RESERVE.name,
+    MAXWAIT.name,
+    LIMIT.name,
+    ON.name,
+    BATCH.name,
+    ALIGNED.name,
+    PRECISION.name,
+    GAP.name,
+    COUNTREFUSED.name,
+    BURST.name,
+    WARMUP.name,
+    COLDFACTOR.name,
+    RESERVED.name,
+    CRITICAL.name,
+    GOOD.name,
+    BAD.name,
+    DELAY.name,
+    RAMP.name,
+    TIER.name,
+    OF.name,
+];

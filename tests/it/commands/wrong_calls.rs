@@ -1,0 +1,576 @@
+//! Every way to get a limiter's call wrong, and the exact error. The calls are made from the catalog's arguments, so no
+//! argument and no option is forgotten.
+//!
+//! Each is made as the limiter's own command, by `RL.PEEK`, and as the limit of an `RL.MULTI`.
+
+use std::collections::BTreeSet;
+
+use ratelimit_language::vocabulary::{Argument, OPTIONS, Values};
+use ratelimit_language::{CATALOG, FORMS, Row};
+
+use crate::support::harmless::{error_of, words};
+use crate::support::{LATEST, Server, call_bytes, error_line, ints, text};
+
+const MOST: u64 = 9_007_199_254_740_991; // 2^53 - 1
+const CENTURY: u64 = 3_153_600_000_000; // ms
+const EARLIEST: u64 = 1_000_000_000_000_000; // µs, 2001
+const SETTING: u64 = 1_000_000; // ratelimit.max-leases and ratelimit.max-log-entries by default
+
+/// The way a limiter is called.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Way {
+    Own,
+    Peek,
+    Limit,
+}
+
+/// A limiter's name, its parameters with good values, and options.
+#[derive(Clone)]
+struct Call {
+    way: Way,
+    row: &'static Row,
+    /// The parameters and options.
+    words: Vec<String>,
+}
+
+impl Call {
+    fn good(way: Way, row: &'static Row) -> Call {
+        Call { way, row, words: parameters(row).map(|parameter| good(row, parameter)).collect() }
+    }
+
+    fn with(&self, words: &str) -> Call {
+        let more = words.split(' ').map(String::from);
+        Call { words: self.words.iter().cloned().chain(more).collect(), ..self.clone() }
+    }
+
+    /// With another parameter, which may be empty.
+    fn with_parameter(&self, place: usize, word: &str) -> Call {
+        let mut call = self.clone();
+        call.words[place] = word.into();
+        call
+    }
+
+    fn cut(&self, length: usize) -> Call {
+        Call { words: self.words[..length].to_vec(), ..self.clone() }
+    }
+
+    fn start(&self) -> Vec<String> {
+        let name = self.row.name;
+        let start = match self.way {
+            Way::Own => format!("RL.{name} k"),
+            Way::Peek => format!("RL.PEEK k {name}"),
+            Way::Limit => format!("RL.MULTI 1 k LIMIT {name}"),
+        };
+        start.split(' ').map(String::from).collect()
+    }
+
+    fn all(&self) -> Vec<String> {
+        self.start().into_iter().chain(self.words.iter().cloned()).collect()
+    }
+
+    /// The command that errors name.
+    fn command(&self) -> String {
+        match self.way {
+            Way::Own => format!("RL.{}", self.row.name),
+            Way::Peek => "RL.PEEK".into(),
+            Way::Limit => "RL.MULTI".into(),
+        }
+    }
+
+    fn takes(&self, option: &str) -> bool {
+        self.row.arguments.iter().any(|argument| argument.name == option)
+    }
+}
+
+fn parameters(row: &'static Row) -> impl Iterator<Item = &'static Argument> {
+    row.arguments.iter().skip(1).filter(|argument| !argument.is_option())
+}
+
+fn options(row: &'static Row) -> impl Iterator<Item = &'static Argument> {
+    row.arguments.iter().filter(|argument| argument.is_option())
+}
+
+/// A value that the argument takes.
+fn good(row: &Row, argument: &Argument) -> String {
+    match (argument.name, argument.values) {
+        ("capacity", _) | (_, Values::Setting(_)) => "10".into(),
+        (_, Values::Number { min, .. } | Values::UpTo { min, .. }) => min.max(1).to_string(),
+        (_, Values::Duration { .. }) => "1000".into(),
+        (_, Values::Instant) => "1700000000000000".into(),
+        (_, Values::Id) => "id".into(),
+        (_, Values::Real { max, .. }) => max.to_string(),
+        (name, other) => panic!("{}: {name} has {other:?}", row.name),
+    }
+}
+
+/// The option with a good value, after the option that it needs.
+fn given(call: &Call, option: &Argument) -> String {
+    let own = match option.values {
+        Values::Flag => option.name.to_string(),
+        _ => format!("{} {}", option.name, good(call.row, option)),
+    };
+    match needed(call, option.name) {
+        Some(needed) => format!("{needed} {own}"),
+        None => own,
+    }
+}
+
+/// What an option is not given without.
+fn needed(call: &Call, option: &str) -> Option<&'static str> {
+    match option {
+        "MAXWAIT" if call.takes("RESERVE") => Some("RESERVE"),
+        "COLDFACTOR" => Some("WARMUP 1000"),
+        _ => None,
+    }
+}
+
+/// Words that are outside of the range, and the error.
+fn outside(argument: &Argument) -> Vec<(String, String)> {
+    let name = argument.name;
+    let range = |min: u64, max: u64, unit: &str| format!("ERR {name} must be between {min} and {max}{unit}");
+    let mut wrong: Vec<(String, String)> = Vec::new();
+    let mut numbers = |min: u64, max: u64, unit: &str| {
+        let beyond = [max + 1, u64::MAX].map(|number| number.to_string());
+        let below = min.checked_sub(1).map(|number| number.to_string());
+        let not_one =
+            ["x", "", "-1", "-0", "+1", "01", "1.5", "1e3", "0x1", "99999999999999999999"].map(String::from);
+        for word in beyond.into_iter().chain(below).chain(not_one) {
+            wrong.push((word, range(min, max, unit)));
+        }
+    };
+    match argument.values {
+        Values::Flag | Values::Word => {}
+        Values::Number { min, max } => numbers(min, max, ""),
+        Values::Setting(_) => numbers(1, SETTING, ""),
+        Values::UpTo { min, .. } => numbers(min, 10, ""),
+        Values::Duration { min } => {
+            numbers(min, CENTURY, " ms");
+            for word in ["1D", "1y", "1.5s", "01s", "-1s", "1 s", "36501d", "1h30m", "s"] {
+                wrong.push((word.into(), range(min, CENTURY, " ms")));
+            }
+        }
+        Values::Seconds => numbers(1, CENTURY / 1000, " s"),
+        Values::Real { min, max } => {
+            for word in ["x", "", "-1", "nan", "inf", "1000.001"] {
+                wrong.push((word.into(), range(min, max, "")));
+            }
+        }
+        Values::Instant => {
+            let latest = u64::try_from(LATEST).unwrap();
+            wrong.push(((latest + 1).to_string(), range(EARLIEST, latest, "")));
+            for word in ["x", "", "-1", "1.5", "1700000000", "1700000000000", "1d"] {
+                wrong.push((word.into(), "ERR AT must be Unix time in microseconds".into()));
+            }
+        }
+        Values::Id => {
+            for word in [String::new(), "i".repeat(257)] {
+                wrong.push((word, "ERR id must be between 1 and 256 bytes".into()));
+            }
+        }
+    }
+    wrong
+}
+
+/// The error for an option of another limiter or command.
+fn foreign(call: &Call, option: &str) -> String {
+    let manner = ["PARTIAL", "FORCE", "RESERVE", "MAXWAIT"].contains(&option);
+    match call.way {
+        Way::Limit if option == "AT" || option == "FORCE" => {
+            format!("ERR syntax error: {option} belongs before the first LIMIT")
+        }
+        Way::Own => format!("ERR syntax error: {option} is not for {}", call.command()),
+        _ if manner || call.takes(option) => {
+            format!("ERR syntax error: {option} is not for {}", call.command())
+        }
+        _ => format!("ERR syntax error: {option} is not for {}", call.row.name),
+    }
+}
+
+/// Whether the call takes the option.
+fn is_own(call: &Call, option: &str) -> bool {
+    let elsewhere = match call.way {
+        Way::Own => false,
+        // SMOOTH has a MAXWAIT of its own.
+        Way::Peek => {
+            ["PARTIAL", "FORCE", "RESERVE"].contains(&option) || option == "MAXWAIT" && call.takes("RESERVE")
+        }
+        Way::Limit => {
+            ["AT", "PARTIAL", "FORCE", "RESERVE", "COUNTREFUSED"].contains(&option)
+                || option == "MAXWAIT" && call.takes("RESERVE")
+        }
+    };
+    call.takes(option) && !elsewhere || option == "ON" && call.way == Way::Limit
+}
+
+/// Every wrong call of a limiter in one way, and its error without the number of the limit.
+fn wrong(good_call: &Call) -> Vec<(Call, String)> {
+    let row = good_call.row;
+    let mut table = Vec::new();
+    let mut add = |call: Call, error: String| table.push((call, error));
+    for (place, parameter) in parameters(row).enumerate() {
+        for (word, error) in outside(parameter) {
+            add(good_call.with_parameter(place, &word), error);
+        }
+        // The server tells too few arguments, as far as it knows how many there are.
+        if good_call.way != Way::Own && place > 0 {
+            let missing = format!("ERR syntax error: {} is missing", parameter.name);
+            add(good_call.cut(place), missing.clone());
+            if good_call.way == Way::Limit {
+                add(good_call.cut(place).with("LIMIT UNIFORM 1"), missing);
+            }
+        }
+    }
+    for option in options(row).filter(|option| is_own(good_call, option.name)) {
+        let once = given(good_call, option);
+        let name = option.name;
+        let again = once.split(' ').skip_while(|word| *word != name).collect::<Vec<_>>().join(" ");
+        add(
+            good_call.with(&once).with(&again.to_lowercase()),
+            format!("ERR syntax error: {name} is given twice"),
+        );
+        if let Some(needed) = needed(good_call, name) {
+            let needs = format!("ERR syntax error: {name} needs {}", needed.split(' ').next().unwrap());
+            add(good_call.with(&again), needs);
+        }
+        if option.values == Values::Flag {
+            continue;
+        }
+        let bare = once.strip_suffix(again.split(' ').nth(1).unwrap()).unwrap().trim_end();
+        let no_value = format!("ERR syntax error: {name} needs a value");
+        add(good_call.with(bare), no_value.clone());
+        if good_call.way == Way::Limit {
+            add(good_call.with(bare).with("LIMIT UNIFORM 1"), no_value);
+        }
+        for (word, error) in outside(option) {
+            let mut call = good_call.with(bare);
+            call.words.push(word);
+            add(call, error);
+        }
+    }
+    let exclusive = [
+        ("PARTIAL", "FORCE"),
+        ("PARTIAL", "RESERVE"),
+        ("FORCE", "RESERVE"),
+        ("BURST 1", "WARMUP 1"),
+        ("COUNTREFUSED", "PARTIAL"),
+        ("COUNTREFUSED", "FORCE"),
+    ];
+    let first = |words: &str| words.split(' ').next().unwrap().to_string();
+    for (one, other) in exclusive {
+        if is_own(good_call, &first(one)) && is_own(good_call, &first(other)) {
+            let error = format!("ERR syntax error: {} and {} exclude each other", first(one), first(other));
+            add(good_call.with(one).with(other), error);
+        }
+    }
+    for option in OPTIONS.iter().filter(|option| !is_own(good_call, option) && **option != "LIMIT") {
+        let own = row.arguments.iter().find(|argument| argument.name == *option);
+        let words = own.map_or_else(|| option.to_string(), |argument| given(good_call, argument));
+        // Of a MAXWAIT with RESERVE, the RESERVE is told.
+        let told = first(&words);
+        let told = if *option == "MAXWAIT" && good_call.takes("RESERVE") { told } else { option.to_string() };
+        // These take a value before it is told that they do not belong here.
+        let value = matches!(*option, "MAXWAIT") && own.is_none();
+        let words = if value { format!("{words} 1") } else { words };
+        add(good_call.with(&words), foreign(good_call, &told));
+    }
+    for unknown in ["NOSUCH", "1", "COTS 1", "COSTS 1", "COST=1", "-", "id"] {
+        add(good_call.with(unknown), format!("ERR syntax error near '{}'", first(unknown)));
+        add(good_call.with("COST 1").with(unknown), format!("ERR syntax error near '{}'", first(unknown)));
+    }
+    add(good_call.with(&"A".repeat(65)), format!("ERR syntax error near '{}'", "A".repeat(64)));
+    table
+}
+
+#[test]
+fn every_wrong_call_of_a_limiter_is_told_what_is_wrong() {
+    let server = Server::start(&[]);
+    let con = &mut server.connection();
+    let mut calls = 0;
+    let mut texts = BTreeSet::new();
+    for row in &CATALOG {
+        for way in [Way::Own, Way::Peek, Way::Limit] {
+            let good_call = Call::good(way, row);
+            let valid = Call::good(Way::Own, row).all().join(" ");
+            text(con, "FLUSHALL");
+            call_bytes(con, &words(&good_call.all().join(" "))).expect("a good call");
+            for (call, error) in wrong(&good_call) {
+                let line = call.all();
+                let words: Vec<&[u8]> = line.iter().map(String::as_bytes).collect();
+                let error = if way == Way::Limit { format!("{error} (LIMIT 1)") } else { error };
+                assert_eq!(error_of(con, &valid, &words), error, "{}", line.join(" "));
+                calls += 1;
+                texts.insert(error);
+            }
+        }
+    }
+    println!("{calls} wrong calls, {} errors", texts.len());
+    assert!(calls > 2500, "{calls}");
+    assert_eq!(text(con, "PING"), "PONG");
+}
+
+#[test]
+fn the_ends_of_each_range_are_no_error() {
+    let server = Server::start(&[]);
+    let con = &mut server.connection();
+    for row in &CATALOG {
+        let good_call = Call::good(Way::Own, row);
+        let with = |argument: &Argument, word: &str| {
+            let place = parameters(row).position(|parameter| parameter.name == argument.name);
+            place.map_or_else(
+                || {
+                    good_call
+                        .with(&format!("{} {word}", given(&good_call, argument).rsplit_once(' ').unwrap().0))
+                },
+                |place| good_call.with_parameter(place, word),
+            )
+        };
+        for argument in row.arguments {
+            let (min, max) = match argument.values {
+                Values::Number { min, max } | Values::Real { min, max } => (min, max),
+                Values::Duration { min } => (min, CENTURY),
+                Values::Setting(_) => (1, SETTING),
+                Values::UpTo { min, .. } => (min, 10),
+                Values::Instant => (EARLIEST, u64::try_from(LATEST).unwrap()),
+                Values::Flag | Values::Word | Values::Id | Values::Seconds => continue,
+            };
+            for end in [min, max] {
+                text(con, "FLUSHALL");
+                let line = with(argument, &end.to_string()).all().join(" ");
+                // Together with the other parameters it may be too much.
+                if let Err(error) = call_bytes(con, &words(&line)) {
+                    let error = error_line(&error);
+                    let others = ["ERR limit would take too long to refill", "ERR PRECISION must divide"];
+                    assert!(others.iter().any(|other| error.starts_with(other)), "{line}: {error}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn two_limits_of_one_name_on_one_key_are_told_with_their_name() {
+    let server = Server::start(&[]);
+    let con = &mut server.connection();
+    for form in &FORMS {
+        let (one, other) = (form.words(10, 60_000, "a"), form.words(10, 60_000, "b"));
+        // A log that counts refusals is not for RL.MULTI.
+        if one.contains("COUNTREFUSED") {
+            continue;
+        }
+        let (limiter, parameters) = one.split_once(' ').unwrap();
+        let mode = match () {
+            () if parameters.contains("BATCH") => " BATCH",
+            () if parameters.contains("ALIGNED") => " ALIGNED",
+            () if parameters.contains("PRECISION") => " with PRECISION",
+            () if parameters.contains("WARMUP") => " with WARMUP",
+            () => "",
+        };
+        let name = match limiter {
+            "CONCURRENT" => "CONCURRENT".into(),
+            "UNIFORM" => "UNIFORM of 6000 ms".into(),
+            _ => format!("{limiter}{mode} of 60000 ms"),
+        };
+        let line = format!("RL.MULTI 1 k LIMIT {one} LIMIT {other}");
+        let told = error_of(con, "RL.GCRA k 1 1 1000", &words(&line));
+        assert_eq!(told, format!("ERR syntax error: {name} twice on one key (LIMIT 2)"), "{line}");
+    }
+}
+
+#[test]
+fn a_limiter_that_is_not_there_is_told_near_its_name() {
+    let server = Server::start(&[]);
+    let con = &mut server.connection();
+    for row in &CATALOG {
+        let parameters = Call::good(Way::Own, row).words.join(" ");
+        let name = row.name;
+        let near = |word: &str| format!("ERR syntax error near '{word}'");
+        let prefixed = format!("{}: the limiter's name is {name}", near(&format!("RL.{name}")));
+        for (line, error) in [
+            (format!("RL.PEEK k RL.{name} {parameters}"), prefixed.clone()),
+            (format!("RL.MULTI 1 k LIMIT RL.{name} {parameters}"), format!("{prefixed} (LIMIT 1)")),
+            (format!("RL.PEEK k {name}S {parameters}"), near(&format!("{name}S"))),
+            (format!("RL.REFUND k {name}S {parameters}"), near(&format!("{name}S"))),
+            (
+                format!("RL.MULTI 1 k LIMIT UNIFORM 1 LIMIT {name}S {parameters}"),
+                format!("{} (LIMIT 2)", near(&format!("{name}S"))),
+            ),
+            (
+                format!("RL.MULTI 1 k {name} {parameters} COST 1"),
+                format!("{}: a limit begins with LIMIT", near(name)),
+            ),
+        ] {
+            assert_eq!(error_of(con, "RL.GCRA k 1 1 1000", &words(&line)), error, "{line}");
+        }
+    }
+}
+
+#[test]
+fn words_of_any_bytes_are_told_escaped() {
+    let server = Server::start(&[]);
+    let con = &mut server.connection();
+    let valid = "RL.GCRA k 9 1 1000";
+    for (word, shown) in [
+        (&b""[..], ""),
+        (b"\0", r"\x00"),
+        (b"COST\0", r"COST\x00"),
+        (b"\xff\xfe", r"\xff\xfe"),
+        (b"CO\r\nST", r"CO\r\nST"),
+        (b" COST", " COST"),
+        (b"%s%n", "%s%n"),
+        (b"'", r"\'"),
+    ] {
+        let expected = format!("ERR syntax error near '{shown}'");
+        let mut line = words(valid);
+        line.extend([word, b"1"]);
+        assert_eq!(error_of(con, valid, &line), expected);
+        assert_eq!(error_of(con, valid, &[b"RL.PEEK", b"k", word, b"9", b"1", b"1000"]), expected);
+    }
+    let long = [0xff; 10_000];
+    let mut line = words(valid);
+    line.push(&long);
+    assert_eq!(error_of(con, valid, &line), format!("ERR syntax error near '{}'", r"\xff".repeat(64)));
+}
+
+#[test]
+fn wrong_calls_of_the_other_commands_are_told_what_is_wrong() {
+    let server = Server::start(&[]);
+    let con = &mut server.connection();
+    let valid = "RL.GCRA k 9 1 1000";
+    let syntax = |text: &str| format!("ERR syntax error{text}");
+    for (line, error) in [
+        // RL.MULTI and its sisters.
+        ("RL.MULTI 1 k COST 1 AT 1700000000000000", syntax(": LIMIT is missing")),
+        ("RL.MULTI 9 k LIMIT GCRA 1 1 1000", "ERR wrong number of arguments for 'rl.multi' command".into()),
+        ("RL.MULTI 0 k LIMIT GCRA 1 1 1000", "ERR numkeys must be between 1 and 64".into()),
+        ("RL.MULTI x k LIMIT GCRA 1 1 1000", "ERR numkeys must be between 1 and 64".into()),
+        ("RL.MULTI 1 k l LIMIT GCRA 1 1 1000", syntax(" near 'l'")),
+        ("RL.MULTI 2 k LIMIT GCRA 1 1 1000", syntax(" near 'GCRA': a limit begins with LIMIT")),
+        ("RL.MULTI 1 k ON 1 LIMIT GCRA 1 1 1000", syntax(": ON belongs into a LIMIT")),
+        ("RL.MULTI 1 k PARTIAL LIMIT GCRA 1 1 1000", syntax(": PARTIAL is not for RL.MULTI")),
+        ("RL.MULTI 1 k RESERVE LIMIT GCRA 1 1 1000", syntax(": RESERVE is not for RL.MULTI")),
+        ("RL.MULTI 1 k MAXWAIT 1 LIMIT GCRA 1 1 1000", syntax(": MAXWAIT is not for RL.MULTI")),
+        ("RL.MULTI 1 k FORCE FORCE LIMIT GCRA 1 1 1000", syntax(": FORCE is given twice")),
+        ("RL.MULTI 1 k FORCE MAXWAIT 1 LIMIT GCRA 1 1 1000", syntax(": MAXWAIT is not for RL.MULTI")),
+        (
+            "RL.MULTI 1 k FORCE LIMIT UNIFORM 1 LIMIT SMOOTH 5 1s",
+            syntax(": FORCE is not for SMOOTH (LIMIT 2)"),
+        ),
+        ("RL.MULTI 1 k FORCE LIMIT CONCURRENT 5 1s id", syntax(": FORCE is not for CONCURRENT (LIMIT 1)")),
+        ("RL.MULTI 1 k COST LIMIT GCRA 1 1 1000", syntax(": COST needs a value")),
+        ("RL.MULTI 1 k ALIGNED LIMIT GCRA 1 1 1000", syntax(": ALIGNED is not for RL.MULTI")),
+        ("RL.MULTI 1 k LIMIT SHED 0.5 1", syntax(": SHED is not for RL.MULTI (LIMIT 1)")),
+        ("RL.MULTI 1 k LIMIT GCRA 1 1 1s LIMIT", syntax(": limiter is missing (LIMIT 2)")),
+        ("RL.MULTI 1 k LIMIT GCRA 1 1 1s ON 2", "ERR ON must be between 1 and 1 (LIMIT 1)".into()),
+        (
+            "RL.MULTI 1 k LIMIT GCRA 1 1 100y",
+            "ERR period must be between 1 and 3153600000000 ms (LIMIT 1)".into(),
+        ),
+        ("RL.MULTI 1 k LIMIT GCRA 1 1 36500d", "ERR limit would take too long to refill (LIMIT 1)".into()),
+        (
+            "RL.MULTI 1 k LIMIT UNIFORM 1 LIMIT SLIDINGWINDOW 1 10 PRECISION 3",
+            "ERR PRECISION must divide window into at most 1024 parts (LIMIT 2)".into(),
+        ),
+        (
+            "RL.MULTI 1 k FORCE COST 9007199254740991 LIMIT FIXEDWINDOW 1 1 LIMIT GCRA 1 1 1000",
+            "ERR limit would take too long to refill (LIMIT 2)".into(),
+        ),
+        ("RL.MULTIPEEK 1 k FORCE LIMIT GCRA 1 1 1000", syntax(": FORCE is not for RL.MULTIPEEK")),
+        ("RL.MULTIPEEK 1 k LIMIT GCRA 1 1 1000 FORCE", syntax(": FORCE is not for RL.MULTIPEEK (LIMIT 1)")),
+        ("RL.MULTIREFUND 1 k FORCE LIMIT GCRA 1 1 1000", syntax(": FORCE is not for RL.MULTIREFUND")),
+        (
+            "RL.MULTIREFUND 1 k LIMIT UNIFORM 1 LIMIT CONCURRENT 1 1 a",
+            syntax(": CONCURRENT is not for RL.MULTIREFUND (LIMIT 2)"),
+        ),
+        (
+            "RL.MULTIREFUND 1 k LIMIT SLIDINGLOG 1 1 COUNTREFUSED",
+            syntax(": COUNTREFUSED is not for RL.MULTIREFUND (LIMIT 1)"),
+        ),
+        ("RL.MULTIRELEASE 2 k id", "ERR wrong number of arguments for 'rl.multirelease' command".into()),
+        ("RL.MULTIRELEASE 1 k id NOW", syntax(" near 'NOW'")),
+        // RL.PEEK and RL.REFUND.
+        ("RL.PEEK k SHED 0.5", syntax(": SHED is not for RL.PEEK")),
+        ("RL.REFUND k GCRA 1 1 1s PARTIAL", syntax(": PARTIAL is not for RL.REFUND")),
+        ("RL.REFUND k CONCURRENT 5 1s id", syntax(": CONCURRENT is not for RL.REFUND")),
+        ("RL.REFUND k SMOOTH 5 1s", syntax(": SMOOTH is not for RL.REFUND")),
+        ("RL.REFUND k SLIDINGLOG 5 1s COUNTREFUSED", syntax(": COUNTREFUSED is not for RL.REFUND")),
+        ("RL.REFUND k GCRA 1 1", syntax(": period is missing")),
+        // Leases.
+        ("RL.RELEASE k id COST 1", syntax(": COST is not for RL.RELEASE")),
+        ("RL.RELEASE k id id", syntax(" near 'id'")),
+        ("RL.RELEASE k id AT", syntax(": AT needs a value")),
+        ("RL.RELEASE k id AT 1700000000000000 AT 1700000000000000", syntax(": AT is given twice")),
+        ("RL.RENEW k id 1000", "ERR ttl must be between 1 and 3153600000000 ms".into()),
+        ("RL.RENEW k 1s id CRITICAL", syntax(": CRITICAL is not for RL.RENEW")),
+        ("RL.CONCURRENT k 5 id 1000", "ERR ttl must be between 1 and 3153600000000 ms".into()),
+        // RL.SHED.
+        ("RL.SHED k 35", "ERR utilization must be between 0 and 2".into()),
+        ("RL.SHED k 2.001", "ERR utilization must be between 0 and 2".into()),
+        ("RL.SHED k -0.001", "ERR utilization must be between 0 and 2".into()),
+        ("RL.SHED k 35%", "ERR utilization must be between 0 and 2".into()),
+        ("RL.SHED k nan", "ERR utilization must be between 0 and 2".into()),
+        ("RL.SHED k 0.5 GOOD x", "ERR GOOD must be between 0 and 1".into()),
+        ("RL.SHED k 0.5 BAD 80", "ERR BAD must be between 0 and 1".into()),
+        ("RL.SHED k 0.5 BAD", syntax(": BAD needs a value")),
+        ("RL.SHED k 0.5 DELAY 0", "ERR DELAY must be between 1 and 3153600000000 ms".into()),
+        ("RL.SHED k 0.5 RAMP 1 RAMP 2", syntax(": RAMP is given twice")),
+        ("RL.SHED k 0.5 TIER", syntax(": TIER needs a value")),
+        ("RL.SHED k 0.5 TIER 1", syntax(": TIER needs OF")),
+        ("RL.SHED k 0.5 TIER 1 2 3", syntax(": TIER needs OF")),
+        ("RL.SHED k 0.5 TIER 1 OF", syntax(": OF needs a value")),
+        ("RL.SHED k 0.5 TIER 3 OF 2", "ERR TIER must be between 1 and 2".into()),
+        ("RL.SHED k 0.5 TIER x OF 2", format!("ERR TIER must be between 1 and {MOST}")),
+        ("RL.SHED k 0.5 TIER 1 OF 0", format!("ERR OF must be between 1 and {MOST}")),
+        ("RL.SHED k 0.5 OF 2 TIER 1", syntax(": OF is not for RL.SHED")),
+        ("RL.SHED k 0.5 COST 1", syntax(": COST is not for RL.SHED")),
+        // redis-cell's command, which speaks seconds.
+        ("CL.THROTTLE k 15 30 60s", "ERR period must be between 1 and 3153600000 s".into()),
+        ("CL.THROTTLE k 15 30 60 AT 1700000000000000", format!("ERR quantity must be between 0 and {MOST}")),
+        ("CL.THROTTLE k 15 30 60 1 2", syntax(" near '2'")),
+        ("RL.THROTTLE k 15 30 60 1 COST 1", syntax(": COST is not for RL.THROTTLE")),
+        ("CL.THROTTLE k 15 30 60 1 COST 1", syntax(": COST is not for CL.THROTTLE")),
+        // Queues.
+        ("RL.XADD k 5 * a", "ERR wrong number of arguments for 'rl.xadd' command".into()),
+        ("RL.XADD k x * a b", format!("ERR maxlen must be between 1 and {MOST}")),
+        ("RL.LPUSH k 0 a", format!("ERR maxlen must be between 1 and {MOST}")),
+        // RL.HELP.
+        ("RL.HELP grca", syntax(" near 'grca': RL.HELP lists the commands")),
+        ("RL.HELP throttle gcra", "ERR wrong number of arguments for 'rl.help' command".into()),
+    ] {
+        assert_eq!(error_of(con, valid, &words(line)), error, "{line}");
+    }
+}
+
+#[test]
+fn a_duration_has_a_unit_or_is_in_milliseconds() {
+    let server = Server::start(&[]);
+    let con = &mut server.connection();
+    for (millis, unit) in [
+        ("TOKENBUCKET k 5 10 60000", "TOKENBUCKET k 5 10 1m"),
+        ("TOKENBUCKET k 5 10 60000 BATCH", "TOKENBUCKET k 5 10 60s BATCH"),
+        ("LEAKYBUCKET k 5 10 3600000", "LEAKYBUCKET k 5 10 1h"),
+        ("GCRA k 5 10 86400000 RESERVE MAXWAIT 1000", "GCRA k 5 10 1d RESERVE MAXWAIT 1s"),
+        ("FIXEDWINDOW k 5 604800000 ALIGNED", "FIXEDWINDOW k 5 1w ALIGNED"),
+        ("SLIDINGWINDOW k 5 60000 PRECISION 500", "SLIDINGWINDOW k 5 60s PRECISION 500ms"),
+        ("SLIDINGLOG k 5 900000 GAP 0", "SLIDINGLOG k 5 15m GAP 0s"),
+        ("UNIFORM k 2000", "UNIFORM k 2s"),
+        ("SMOOTH k 5 1000 BURST 3000 MAXWAIT 0", "SMOOTH k 5 1s BURST 3s MAXWAIT 0d"),
+        ("SMOOTH k 5 1000 WARMUP 10000", "SMOOTH k 5 1s WARMUP 10s"),
+        ("CONCURRENT k 5 30000 id", "CONCURRENT k 5 30s id"),
+    ] {
+        let dump = |con: &mut _, call: &str| {
+            text(con, "FLUSHALL");
+            let reply = ints(con, &format!("RL.{call} AT 1700000000000000"));
+            (reply, text(con, "DUMP k"))
+        };
+        assert_eq!(dump(con, millis), dump(con, unit), "{unit}");
+    }
+    assert_eq!(ints(con, "RL.CONCURRENT k 5 1d id AT 1700000000000000")[4], 86_400_000);
+    assert_eq!(ints(con, "RL.RENEW k 2h id AT 1700000000000000"), [1]);
+    assert_eq!(ints(con, "RL.CONCURRENT k 5 1d id COST 0 AT 1700000000000000")[4], 7_200_000);
+    let shed = |con: &mut _, options: &str| {
+        text(con, "FLUSHALL");
+        text(con, &format!("RL.SHED s 1 {options} AT 1700000000000000"));
+        text(con, &format!("RL.SHED s 1 {options} AT 1700000060000000"))
+    };
+    assert_eq!(shed(con, "DELAY 60000 RAMP 120000"), shed(con, "DELAY 1m RAMP 2m"));
+}
