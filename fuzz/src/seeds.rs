@@ -39,6 +39,10 @@ fn calls() -> Vec<Seed> {
         "MULTI 2 COST 2 FORCE LIMIT GCRA 9 10 1000 ON 2 LIMIT fixedwindow 5 1000 COST 0",
         "MULTIPEEK 1 AT 1700002800000000 LIMIT CONCURRENT 5 1000 LIMIT LIMIT UNIFORM 5",
         "MULTIREFUND 1 LIMIT SLIDINGLOG 5 1000 GAP 7 LIMIT TOKENBUCKET 1 1 1",
+        "SLIDINGWINDOW 100 1h PRECISION 60s",
+        "SMOOTH 2 500ms WARMUP 1w MAXWAIT 0s",
+        "CONCURRENT 3 36500d holder",
+        "SHED 2 DELAY 1m",
     ];
     let calls = forms.chain(others.map(String::from));
     calls.enumerate().map(|(i, line)| (format!("call-{i:02}"), line.into_bytes())).collect()
