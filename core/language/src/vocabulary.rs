@@ -262,3 +262,16 @@ pub const OPTIONS: [&str; 24] = [
     TIER.name,
     OF.name,
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalog::CATALOG;
+
+    #[test]
+    fn every_option_of_a_limiter_is_known() {
+        for argument in CATALOG.iter().flat_map(|row| row.arguments).filter(|argument| argument.is_option()) {
+            assert!(OPTIONS.contains(&argument.name), "{}", argument.name);
+        }
+    }
+}
