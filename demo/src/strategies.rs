@@ -26,6 +26,8 @@ pub struct Asker<'a> {
 
 /// How long whoever books ahead or is slowed down would wait, in milliseconds.
 const LONGEST_WAIT: u64 = 1000;
+/// How long a lease lasts whose holder does not say when it is done, in milliseconds.
+const TTL: u64 = 60_000;
 /// Sub-buckets of a window.
 const PARTS: u64 = 10;
 
@@ -138,14 +140,14 @@ pub const STRATEGIES: [Strategy; 18] = [
     Strategy {
         id: "concurrent",
         family: "Backend",
-        call: "RL.CONCURRENT {key} {workers} 60000 {id}",
+        call: "RL.CONCURRENT {key} {workers} {ttl} {id}",
         trade_off: "Limits what is in progress, whatever the rate: protects a backend when it slows down; holders must release.",
         page: "leases",
     },
     Strategy {
         id: "multi",
         family: "Backend",
-        call: "RL.MULTI 1 {key} LIMIT TOKENBUCKET {burst} {limit} {period} LIMIT CONCURRENT {workers} 60000 {id}",
+        call: "RL.MULTI 1 {key} LIMIT TOKENBUCKET {burst} {limit} {period} LIMIT CONCURRENT {workers} {ttl} {id}",
         trade_off: "A rate and what is in progress in one decision, all or nothing; costs about as much as both.",
         page: "recipes",
     },
@@ -210,12 +212,18 @@ fn word(name: &str, settings: &Settings, asker: &Asker<'_>) -> String {
         "burst" => settings.burst.to_string(),
         "max_burst" => (settings.burst - 1).to_string(),
         "limit" => settings.limit.to_string(),
-        "period" => settings.period.to_string(),
-        "precision" => (settings.period / PARTS).to_string(),
-        "interval" => interval.to_string(),
-        "gap" => interval.div_ceil(2).to_string(),
+        "period" => duration(settings.period),
+        "precision" => duration(settings.period / PARTS),
+        "interval" => duration(interval),
+        "gap" => duration(interval.div_ceil(2)),
         "workers" => settings.workers.to_string(),
-        "wait" => LONGEST_WAIT.to_string(),
+        "wait" => duration(LONGEST_WAIT),
+        "ttl" => duration(TTL),
         other => unreachable!("nothing is known of {other}"),
     }
+}
+
+/// A duration as a call has it: in seconds if they are whole, or else in milliseconds.
+fn duration(millis: u64) -> String {
+    if millis.is_multiple_of(1000) { format!("{}s", millis / 1000) } else { format!("{millis}ms") }
 }

@@ -77,12 +77,12 @@ test("the button puts the command on the clipboard and says so; where there is n
     };
     await visit({}, async (tab) => {
         await copy(tab);
-        assert.equal(await tab.evaluate(() => navigator.clipboard.readText()), "RL.GCRA user:1 49 100 10000 RESERVE MAXWAIT 1000");
+        assert.equal(await tab.evaluate(() => navigator.clipboard.readText()), "RL.GCRA user:1 49 100 10s RESERVE MAXWAIT 1s");
     });
     const without = () => { Object.defineProperty(navigator, "clipboard", { value: undefined }); };
     await visit({ first: without }, async (tab) => {
         await copy(tab);
-        assert.equal(await tab.evaluate(() => String(getSelection())), "RL.GCRA user:1 49 100 10000 RESERVE MAXWAIT 1000");
+        assert.equal(await tab.evaluate(() => String(getSelection())), "RL.GCRA user:1 49 100 10s RESERVE MAXWAIT 1s");
     });
 });
 
