@@ -63,7 +63,7 @@ static struct headers headers(const char *name, int window, const redisReply *fi
 
 /* The status and the headers for a request: three a minute, and all three may come at once. */
 static int check(struct limits *limits, const char *user, int without_answer, struct headers *fields) {
-    redisReply *reply = call(limits, "RL.GCRA user:%s 2 3 60000", user);
+    redisReply *reply = call(limits, "RL.GCRA user:%s 2 3 1m", user);
     if (!reply) {
         limits->unanswered++;
         return without_answer;
@@ -124,7 +124,7 @@ int main(int argc, char **argv) {
 
     for (int i = 0; i < 3; i++) { /* two a minute and 100 a day */
         redisReply *reply = call(&limits,
-            "RL.MULTI 1 plan:%s LIMIT SLIDINGWINDOW 2 60000 LIMIT SLIDINGWINDOW 100 86400000", user);
+            "RL.MULTI 1 plan:%s LIMIT SLIDINGWINDOW 2 1m LIMIT SLIDINGWINDOW 100 1d", user);
         ensure(reply && at(reply->element[0], 0) == (i == 2), "the plan");
         redisReply *minute = reply->element[1]->element[0], *day = reply->element[1]->element[1];
         ensure(i < 2 || (at(minute, 0) == 1 && at(day, 0) == 0 && at(day, 2) == 98), "which of them binds");

@@ -59,7 +59,7 @@ type limits struct {
 
 // check returns the status and the headers for a request: three a minute, and all three may come at once.
 func (l *limits) check(ctx context.Context, user string, withoutAnswer int) (int, map[string]string) {
-	reply, err := l.redis.Do(ctx, "RL.GCRA", "user:"+user, 2, 3, 60000).Int64Slice()
+	reply, err := l.redis.Do(ctx, "RL.GCRA", "user:"+user, 2, 3, "1m").Int64Slice()
 	if err != nil {
 		atomic.AddInt64(&l.unanswered, 1)
 		return withoutAnswer, nil
@@ -71,7 +71,7 @@ func (l *limits) check(ctx context.Context, user string, withoutAnswer int) (int
 // plan is two a minute and 100 a day: whether both admit, and the answer of each.
 func (l *limits) plan(ctx context.Context, user string) (bool, []any, error) {
 	reply, err := l.redis.Do(ctx, "RL.MULTI", 1, "plan:"+user,
-		"LIMIT", "SLIDINGWINDOW", 2, 60000, "LIMIT", "SLIDINGWINDOW", 100, 86400000).Slice()
+		"LIMIT", "SLIDINGWINDOW", 2, "1m", "LIMIT", "SLIDINGWINDOW", 100, "1d").Slice()
 	if err != nil {
 		return false, nil, err
 	}

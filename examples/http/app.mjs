@@ -17,9 +17,9 @@ app.use(
   ratelimit({
     redis,
     policies: [
-      { name: 'default', key: caller, limiter: ['SLIDINGLOG', 100, 10000], window: 10 },
+      { name: 'default', key: caller, limiter: ['SLIDINGLOG', 100, '10s'], window: 10 },
       { name: 'short', key: on('/short'), limiter: ['SLIDINGLOG', 2, 1500], window: 2 },
-      { name: 'streams', key: on('/stream'), limiter: ['CONCURRENT', 5, 60000] },
+      { name: 'streams', key: on('/stream'), limiter: ['CONCURRENT', 5, '1m'] },
     ],
     // Reports go first, pages next; what is paid for is never shed.
     shed: {

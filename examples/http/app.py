@@ -26,9 +26,9 @@ app.add_middleware(
     RateLimit,
     redis=Redis.from_url(os.environ.get("REDIS", "redis://127.0.0.1"), retry=Retry(NoBackoff(), 1)),
     policies=[
-        Policy("default", caller, ("SLIDINGLOG", 100, 10_000), window=10),
-        Policy("short", on("/short"), ("SLIDINGLOG", 2, 1_500), window=2),
-        Policy("streams", on("/stream"), ("CONCURRENT", 5, 60_000)),
+        Policy("default", caller, ("SLIDINGLOG", 100, "10s"), window=10),
+        Policy("short", on("/short"), ("SLIDINGLOG", 2, "1500ms"), window=2),
+        Policy("streams", on("/stream"), ("CONCURRENT", 5, "1m")),
     ],
     # Reports go first, pages next; what is paid for is never shed.
     shed=Shed(

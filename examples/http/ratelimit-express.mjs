@@ -4,7 +4,7 @@
 //
 //   policy   { name, key, limiter, window }
 //            key(req): whose limit it is, or undefined if the policy is not for this request
-//            limiter: as behind LIMIT in RL.MULTI, ['SLIDINGLOG', 100, 10000] or ['CONCURRENT', 5, 30000]
+//            limiter: as behind LIMIT in RL.MULTI, ['SLIDINGLOG', 100, '10s'] or ['CONCURRENT', 5, '30s']
 //            window: the w of RateLimit-Policy, in seconds
 //   shed     { key, utilization, tier, tiers, options, retryAfter }
 //            utilization(): how busy the workers are, from 0 to 1

@@ -20,7 +20,7 @@ class Policy:
     name: str
     # Whose limit it is; None if the policy is not for this request.
     key: Callable[[dict], str | None]
-    # As it stands behind LIMIT in RL.MULTI: ("SLIDINGLOG", 100, 10_000), ("CONCURRENT", 5, 30_000).
+    # As it stands behind LIMIT in RL.MULTI: ("SLIDINGLOG", 100, "10s"), ("CONCURRENT", 5, "30s").
     limiter: tuple
     # The w of RateLimit-Policy, in seconds.
     window: int | None = None

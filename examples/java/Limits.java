@@ -54,7 +54,7 @@ public final class Limits {
     @SuppressWarnings("unchecked")
     Answer check(String user, int withoutAnswer) {
         try {
-            var reply = (List<Long>) call("RL.GCRA", "user:" + user, "2", "3", "60000");
+            var reply = (List<Long>) call("RL.GCRA", "user:" + user, "2", "3", "1m");
             return new Answer(reply.get(0) == 1 ? 429 : 200, headers("user", 60, reply));
         } catch (JedisException e) {
             unanswered.incrementAndGet();
@@ -66,7 +66,7 @@ public final class Limits {
     @SuppressWarnings("unchecked")
     List<List<?>> plan(String user) {
         return (List<List<?>>) call("RL.MULTI", "1", "plan:" + user,
-            "LIMIT", "SLIDINGWINDOW", "2", "60000", "LIMIT", "SLIDINGWINDOW", "100", "86400000");
+            "LIMIT", "SLIDINGWINDOW", "2", "1m", "LIMIT", "SLIDINGWINDOW", "100", "1d");
     }
 
     /** Works if there is room, and says whether. No answer is an error: then the work is not begun. */

@@ -47,7 +47,7 @@ class Limits {
   // The status and the headers for a request: three a minute, and all three may come at once.
   async check(user, withoutAnswer = OPEN) {
     try {
-      const reply = await this.ask('RL.GCRA', `user:${user}`, 2, 3, 60000)
+      const reply = await this.ask('RL.GCRA', `user:${user}`, 2, 3, '1m')
       return [reply[0] ? 429 : 200, headers('user', 60, reply)]
     } catch {
       this.unanswered += 1
@@ -57,7 +57,7 @@ class Limits {
 
   // Two a minute and 100 a day: whether both admit, and the answer of each.
   async plan(user) {
-    const limits = ['LIMIT', 'SLIDINGWINDOW', 2, 60000, 'LIMIT', 'SLIDINGWINDOW', 100, 86400000]
+    const limits = ['LIMIT', 'SLIDINGWINDOW', 2, '1m', 'LIMIT', 'SLIDINGWINDOW', 100, '1d']
     const [[limited], each] = await this.ask('RL.MULTI', 1, `plan:${user}`, ...limits)
     return [!limited, each]
   }

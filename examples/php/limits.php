@@ -59,7 +59,7 @@ final class Limits
     public function check(string $user, int $withoutAnswer = OPEN): array
     {
         try {
-            $reply = $this->call('RL.GCRA', "user:$user", '2', '3', '60000');
+            $reply = $this->call('RL.GCRA', "user:$user", '2', '3', '1m');
         } catch (RedisException) {
             $this->unanswered++;
             return [$withoutAnswer, []];
@@ -70,7 +70,7 @@ final class Limits
     /** Two a minute and 100 a day: the answer of both together, and of each. */
     public function plan(string $user): array
     {
-        $limits = ['LIMIT', 'SLIDINGWINDOW', '2', '60000', 'LIMIT', 'SLIDINGWINDOW', '100', '86400000'];
+        $limits = ['LIMIT', 'SLIDINGWINDOW', '2', '1m', 'LIMIT', 'SLIDINGWINDOW', '100', '1d'];
         return $this->call('RL.MULTI', '1', "plan:$user", ...$limits);
     }
 

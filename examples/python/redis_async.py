@@ -39,7 +39,7 @@ class Limits:
     async def check(self, user, without_answer=OPEN):
         """The status and the headers for a request: three a minute, and all three may come at once."""
         try:
-            reply = await self.redis.execute_command("RL.GCRA", f"user:{user}", 2, 3, 60000)
+            reply = await self.redis.execute_command("RL.GCRA", f"user:{user}", 2, 3, "1m")
         except RedisError:
             self.unanswered += 1
             return without_answer, {}
@@ -47,7 +47,7 @@ class Limits:
 
     async def plan(self, user):
         """Two a minute and 100 a day: whether both admit, and the answer of each."""
-        limits = ["LIMIT", "SLIDINGWINDOW", 2, 60000, "LIMIT", "SLIDINGWINDOW", 100, 86400000]
+        limits = ["LIMIT", "SLIDINGWINDOW", 2, "1m", "LIMIT", "SLIDINGWINDOW", 100, "1d"]
         (limited, *_), each = await self.redis.execute_command("RL.MULTI", 1, f"plan:{user}", *limits)
         return not limited, each
 

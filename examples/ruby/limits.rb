@@ -37,7 +37,7 @@ class Limits
 
   # The status and the headers for a request: three a minute, and all three may come at once.
   def check(user, without_answer: OPEN)
-    reply = @redis.call('RL.GCRA', "user:#{user}", 2, 3, 60_000)
+    reply = @redis.call('RL.GCRA', "user:#{user}", 2, 3, '1m')
     [reply[0] == 1 ? 429 : 200, headers('user', 60, reply)]
   rescue Redis::BaseError
     @unanswered += 1
@@ -46,7 +46,7 @@ class Limits
 
   # Two a minute and 100 a day: the answer of both together, and of each.
   def plan(user)
-    limits = ['LIMIT', 'SLIDINGWINDOW', 2, 60_000, 'LIMIT', 'SLIDINGWINDOW', 100, 86_400_000]
+    limits = ['LIMIT', 'SLIDINGWINDOW', 2, '1m', 'LIMIT', 'SLIDINGWINDOW', 100, '1d']
     @redis.call('RL.MULTI', 1, "plan:#{user}", *limits)
   end
 

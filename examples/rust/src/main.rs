@@ -45,7 +45,7 @@ impl Limits {
     /// The status and the headers for a request: three a minute, and all three may come at once.
     fn check(&mut self, user: &str, without_answer: u16) -> (u16, Headers) {
         let mut gcra = cmd("RL.GCRA");
-        gcra.arg(format!("user:{user}")).arg(2).arg(3).arg(60_000);
+        gcra.arg(format!("user:{user}")).arg(2).arg(3).arg("1m");
         let Ok(reply) = self.redis().and_then(|redis| gcra.query::<Five>(redis)) else {
             self.unanswered += 1;
             return (without_answer, vec![]);
@@ -57,8 +57,8 @@ impl Limits {
     fn plan(&mut self, user: &str) -> RedisResult<(Five, Vec<Five>)> {
         let mut multi = cmd("RL.MULTI");
         multi.arg(1).arg(format!("plan:{user}"));
-        multi.arg("LIMIT").arg("SLIDINGWINDOW").arg(2).arg(60_000);
-        multi.arg("LIMIT").arg("SLIDINGWINDOW").arg(100).arg(86_400_000);
+        multi.arg("LIMIT").arg("SLIDINGWINDOW").arg(2).arg("1m");
+        multi.arg("LIMIT").arg("SLIDINGWINDOW").arg(100).arg("1d");
         multi.query(self.redis()?)
     }
 
