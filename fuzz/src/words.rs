@@ -15,7 +15,7 @@ use crate::lines::BOUNDS;
 /// or `THROTTLE`; or `MULTI`, `MULTIPEEK` or `MULTIREFUND`, and the number of keys, a single digit.
 pub fn check(bytes: &[u8]) {
     let outcome = parse(bytes);
-    // Names and options are case-insensitive, and units are in lower case.
+    // What is accepted is accepted in lower case too. Units have no upper case.
     assert!(outcome.is_err() || parse(&bytes.to_ascii_lowercase()).is_ok());
     if let Err(error) = outcome {
         let text = error.to_string();

@@ -4,7 +4,7 @@
 //! write any value of the module, as `RESTORE` can. As `RESTORE`, it is refused to clients when the memory is full.
 
 use ratelimit_language::Error;
-use ratelimit_language::vocabulary::{Argument, KEY};
+use ratelimit_language::vocabulary::Argument;
 
 use crate::server::{Call, Command, Keys, Payload, Reply};
 
@@ -15,7 +15,8 @@ impl Command for Apply {
     const SYNTAX: &'static str = "{key payload} ...";
     const SUMMARY: &'static str = "Internal: repeats the effect of a command on a replica or from the AOF";
     const COMPLEXITY: &'static str = "O(1) for each key, and the length of its payload";
-    const ARGUMENTS: &'static [Argument] = &[KEY, Argument::word("payload", "what a command did to the key")];
+    const ARGUMENTS: &'static [Argument] =
+        &[Argument::word("key", "the key that a command changed"), Argument::word("payload", "the change")];
     const REPLY: &'static [&'static str] = &["OK."];
     const EXAMPLE: &'static str = "";
     const FLAGS: &'static str = "write";

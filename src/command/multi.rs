@@ -1,4 +1,4 @@
-//! `RL.MULTI numkeys key [key ...] [COST cost] [AT at] [FORCE] LIMIT limiter parameter ... [ON i] [COST cost]
+//! `RL.MULTI numkeys key [key ...] [COST cost] [AT at] [FORCE] LIMIT limiter parameter ... [ON index] [COST cost]
 //! [LIMIT ...]`, `RL.MULTIPEEK`, `RL.MULTIREFUND`: several limits on several keys.
 //!
 //! All limits are judged first. If all of them admit, all are charged; else none is. The changes of all keys are
@@ -7,7 +7,9 @@
 use std::iter::empty;
 
 use ratelimit_core::{Joint, MAX_PAIRS, Time};
-use ratelimit_language::vocabulary::{AT, Argument, COST, FORCE, KEY, LIMIT, NUMKEYS, ON, PARAMETER};
+use ratelimit_language::vocabulary::{
+    AT, Argument, COST, FORCE, KEY, LIMIT, NUMKEYS, ON, PARAMETER, REFUNDED,
+};
 use ratelimit_language::{Error, Multi as Arguments, Purpose, multi};
 
 use crate::server::{Call, Command, Counter, Key, KeyUse, Keys, Outcome, Reply, SeveralKeys, clock, publish};
@@ -21,8 +23,6 @@ const SYNTAX: &str =
 const WITHOUT_FORCE: &str =
     "numkeys key ... [COST cost] [AT at] {LIMIT limiter parameter ... [ON index] [COST cost]} ...";
 
-const WITHOUT_FORCE_EXPLAINED: &[Argument] = &[NUMKEYS, KEY, COST, AT, LIMIT, PARAMETER, ON];
-
 /// The places of the number of keys, and of the first key.
 const NUMBER: usize = 1;
 pub(super) const FIRST: usize = 2;
@@ -34,7 +34,7 @@ impl Command for Multi {
     const COMPLEXITY: &'static str = "The sum of the limiters' commands, for each key";
     const ARGUMENTS: &'static [Argument] = &[NUMKEYS, KEY, COST, AT, FORCE, LIMIT, PARAMETER, ON];
     const REPLY: &'static [&'static str] = &[
-        "An array of the combined five integers, and of an array with the five integers of each limit on each key.",
+        "Two elements: the combined five integers, and an array with the five integers of each limit on each key.",
     ];
     const EXAMPLE: &'static str = "RL.MULTI 2 ip:1 user:7 LIMIT GCRA 9 10 1s LIMIT FIXEDWINDOW 1000 1h ON 2";
     const FLAGS: &'static str = "write deny-oom getkeys-api";
@@ -70,7 +70,7 @@ impl Command for MultiPeek {
     const SYNTAX: &'static str = WITHOUT_FORCE;
     const SUMMARY: &'static str = "Replies what RL.MULTI would reply, and charges nothing";
     const COMPLEXITY: &'static str = Multi::COMPLEXITY;
-    const ARGUMENTS: &'static [Argument] = WITHOUT_FORCE_EXPLAINED;
+    const ARGUMENTS: &'static [Argument] = &[NUMKEYS, KEY, COST, AT, LIMIT, PARAMETER, ON];
     const REPLY: &'static [&'static str] = Multi::REPLY;
     const EXAMPLE: &'static str =
         "RL.MULTIPEEK 2 ip:1 user:7 LIMIT GCRA 9 10 1s LIMIT FIXEDWINDOW 1000 1h ON 2";
@@ -95,7 +95,7 @@ impl Command for MultiRefund {
     const SYNTAX: &'static str = WITHOUT_FORCE;
     const SUMMARY: &'static str = "Gives back to several limits what was charged and not used";
     const COMPLEXITY: &'static str = Multi::COMPLEXITY;
-    const ARGUMENTS: &'static [Argument] = WITHOUT_FORCE_EXPLAINED;
+    const ARGUMENTS: &'static [Argument] = &[NUMKEYS, KEY, REFUNDED, AT, LIMIT, PARAMETER, ON];
     const REPLY: &'static [&'static str] = Multi::REPLY;
     const EXAMPLE: &'static str =
         "RL.MULTIREFUND 2 ip:1 user:7 COST 3 LIMIT GCRA 9 10 1s LIMIT FIXEDWINDOW 1000 1h ON 2";

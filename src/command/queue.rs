@@ -30,9 +30,9 @@ impl Command for XAdd {
     const ARGUMENTS: &'static [Argument] = &[
         QUEUE,
         MAXLEN,
-        Argument::word("id", "of the entry, mostly *, as XADD takes it"),
-        Argument::word("field", "of the entry"),
-        Argument::word("value", "of the field"),
+        Argument::word("id", "the id of the entry, usually *"),
+        Argument::word("field", "the name of a field"),
+        Argument::word("value", "the value of the field"),
     ];
     const REPLY: &'static [&'static str] = &["The id of the entry, or nil if it does not fit."];
     const EXAMPLE: &'static str = "RL.XADD jobs 1000 * url https://example.org/";

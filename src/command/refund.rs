@@ -1,7 +1,7 @@
 //! `RL.REFUND key LIMITER <parameters> [COST cost] [AT at]`: gives a charged cost back to a limit.
 
 use ratelimit_core::{Answer, Ask, Capabilities, Limiter, Manner, Time, with_limiter};
-use ratelimit_language::vocabulary::{AT, Argument, COST, COUNTREFUSED, KEY, LIMITER, PARAMETER};
+use ratelimit_language::vocabulary::{AT, Argument, COUNTREFUSED, KEY, LIMITER, PARAMETER, REFUNDED};
 use ratelimit_language::{Error, Request, named};
 
 use super::limit::peek;
@@ -14,8 +14,9 @@ impl Command for Refund {
     const SYNTAX: &'static str = "key limiter parameter ... [COST cost] [AT at]";
     const SUMMARY: &'static str = "Gives back to a limiter what was charged and not used";
     const COMPLEXITY: &'static str = "As the limiter's command";
-    const ARGUMENTS: &'static [Argument] = &[KEY, LIMITER, PARAMETER, COST, AT];
-    const REPLY: &'static [&'static str] = &["The five integers of the limiter, as after the refund."];
+    const ARGUMENTS: &'static [Argument] = &[KEY, LIMITER, PARAMETER, REFUNDED, AT];
+    const REPLY: &'static [&'static str] =
+        &["The five integers that the limiter's command would reply after the refund."];
     const EXAMPLE: &'static str = "RL.REFUND user:1 GCRA 14 30 60s COST 3";
     const FLAGS: &'static str = "write fast";
     const KEYS: Keys = Keys::First(KeyUse::Update);

@@ -2,10 +2,12 @@
 
 use ratelimit_core::limiter::Amount;
 use ratelimit_core::{Span, State};
-use ratelimit_language::vocabulary::{AT, Argument, BAD, DELAY, GOOD, KEY, OF, RAMP, TIER, UTILIZATION};
+use ratelimit_language::vocabulary::{AT, Argument, BAD, DELAY, GOOD, OF, RAMP, TIER, UTILIZATION};
 use ratelimit_language::{Error, shed};
 
 use crate::server::{Access, Call, Command, Counter, Key, KeyUse, Keys, Outcome, Reply, chance, clock};
+
+const WORKERS: Argument = Argument::word("key", "the key, named after the workers that share the load");
 
 pub struct Shed;
 
@@ -15,7 +17,7 @@ impl Command for Shed {
         "key utilization [GOOD good] [BAD bad] [DELAY delay] [RAMP ramp] [TIER tier OF tiers] [AT at]";
     const SUMMARY: &'static str = "Sheds load with a chance that grows while workers are overloaded";
     const COMPLEXITY: &'static str = "O(1)";
-    const ARGUMENTS: &'static [Argument] = &[KEY, UTILIZATION, GOOD, BAD, DELAY, RAMP, TIER, OF, AT];
+    const ARGUMENTS: &'static [Argument] = &[WORKERS, UTILIZATION, GOOD, BAD, DELAY, RAMP, TIER, OF, AT];
     const REPLY: &'static [&'static str] =
         &["Two elements: limited (1 if the call is shed, else 0), and the chance of that, 0 to 1."];
     const EXAMPLE: &'static str = "RL.SHED workers 0.75 TIER 1 OF 4";

@@ -20,9 +20,9 @@ impl Command for Throttle {
     const COMPLEXITY: &'static str = "O(1)";
     const ARGUMENTS: &'static [Argument] = &[KEY, MAX_BURST, RATE, SECONDS, QUANTITY, AT];
     const REPLY: &'static [&'static str] = &[
-        "Five integers: limited (1 if refused, else 0), limit, remaining, retry_after in s (-1 if admitted), and reset_after in s.",
+        "Five integers: limited (1 if refused, else 0), limit, remaining, retry_after in s (-1 if admitted or never), and reset_after in s.",
     ];
-    const EXAMPLE: &'static str = "CL.THROTTLE user:1 14 30 60 1";
+    const EXAMPLE: &'static str = "RL.THROTTLE user:1 14 30 60 1";
     const FLAGS: &'static str = "write deny-oom fast";
     const KEYS: Keys = Keys::First(KeyUse::Update);
 
@@ -45,7 +45,7 @@ impl Command for CellThrottle {
     const COMPLEXITY: &'static str = Throttle::COMPLEXITY;
     const ARGUMENTS: &'static [Argument] = Throttle::ARGUMENTS;
     const REPLY: &'static [&'static str] = Throttle::REPLY;
-    const EXAMPLE: &'static str = Throttle::EXAMPLE;
+    const EXAMPLE: &'static str = "CL.THROTTLE user:1 14 30 60 1";
     const FLAGS: &'static str = Throttle::FLAGS;
     const KEYS: Keys = Throttle::KEYS;
 

@@ -4,14 +4,19 @@ use std::ffi::{CString, c_char, c_int};
 use std::mem::zeroed;
 use std::ptr::{null, null_mut};
 
-use ratelimit_language::vocabulary::Argument;
-use redis_module::raw::RedisModuleCommandArg;
+use ratelimit_language::vocabulary::{Argument, Values};
+use redis_module::raw::{
+    RedisModuleCommandArg, RedisModuleCommandArgType,
+    RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_DOUBLE as DOUBLE,
+    RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_INTEGER as INTEGER,
+    RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_STRING as STRING,
+};
 
 use super::syntax::{self, Part};
 
 /// The arguments, and all that their pointers lead to.
 pub(super) struct Docs {
-    meanings: &'static [Argument],
+    explained: &'static [Argument],
     strings: Vec<CString>,
     lists: Vec<Vec<RedisModuleCommandArg>>,
     arguments: *mut RedisModuleCommandArg,
@@ -19,12 +24,12 @@ pub(super) struct Docs {
 }
 
 impl Docs {
-    pub(super) fn of(syntax: &str, meanings: &'static [Argument]) -> Docs {
+    pub(super) fn of(syntax: &str, explained: &'static [Argument]) -> Docs {
         let parts = syntax::parse(syntax);
         let least = 1 + parts.iter().map(Part::least_words).sum::<c_int>();
         let arity = if parts.iter().all(|part| part.flags == 0) { least } else { -least };
         let mut docs =
-            Docs { meanings, strings: Vec::new(), lists: Vec::new(), arguments: null_mut(), arity };
+            Docs { explained, strings: Vec::new(), lists: Vec::new(), arguments: null_mut(), arity };
         docs.arguments = docs.list(&parts);
         docs
     }
@@ -56,7 +61,7 @@ impl Docs {
     fn argument(&mut self, part: &Part<'_>) -> RedisModuleCommandArg {
         RedisModuleCommandArg {
             name: self.string(&part.name()),
-            type_: part.kind,
+            type_: self.kind(part),
             key_spec_index: if part.is_key() { 0 } else { -1 },
             token: part.token.map_or(null(), |token| self.string(token)),
             summary: self.meaning(part),
@@ -68,11 +73,24 @@ impl Docs {
         }
     }
 
+    /// What explains an argument; `None` for a group of arguments.
+    fn explanation(&self, part: &Part<'_>) -> Option<&'static Argument> {
+        let name = part.argument_name();
+        self.explained.iter().find(|argument| Some(argument.name) == name)
+    }
+
+    fn kind(&self, part: &Part<'_>) -> RedisModuleCommandArgType {
+        match self.explanation(part).map(|argument| argument.values) {
+            _ if part.kind != INTEGER => part.kind,
+            Some(Values::Duration { .. } | Values::Id | Values::Word) => STRING,
+            Some(Values::Real { .. }) => DOUBLE,
+            _ => INTEGER,
+        }
+    }
+
     /// What an argument means; null for a group of arguments.
     fn meaning(&mut self, part: &Part<'_>) -> *const c_char {
-        let name = part.argument_name();
-        let meaning = self.meanings.iter().find(|argument| Some(argument.name) == name);
-        meaning.map_or(null(), |argument| self.string(argument.meaning))
+        self.explanation(part).map_or(null(), |argument| self.string(argument.meaning))
     }
 
     fn string(&mut self, text: &str) -> *const c_char {

@@ -1,4 +1,4 @@
-//! The text of `RL.HELP`, which is made of what each command says of itself.
+//! The text of `RL.HELP`, from the constants of each command.
 
 use std::sync::OnceLock;
 

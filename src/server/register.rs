@@ -38,7 +38,7 @@ pub trait Command {
     const ARGUMENTS: &'static [Argument];
     /// The sentences that explain the reply.
     const REPLY: &'static [&'static str];
-    /// A call that anybody can make; empty if there is none.
+    /// A complete call that runs as it is; empty if there is none.
     const EXAMPLE: &'static str;
     /// As `RedisModule_CreateCommand` takes them.
     const FLAGS: &'static str;

@@ -17,12 +17,10 @@ use std::vec::IntoIter;
 use redis_module::raw::{
     REDISMODULE_CMD_ARG_MULTIPLE as REPEATED, REDISMODULE_CMD_ARG_OPTIONAL as OPTIONAL,
     RedisModuleCommandArgType, RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_BLOCK as BLOCK,
-    RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_DOUBLE as DOUBLE,
     RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_INTEGER as INTEGER,
     RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_KEY as KEY,
     RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_ONEOF as ONEOF,
     RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_PURE_TOKEN as PURE_TOKEN,
-    RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_STRING as STRING,
 };
 
 /// An argument, or a group of them.
@@ -101,10 +99,7 @@ impl<'s> Part<'s> {
         let kind = match name {
             None => PURE_TOKEN,
             Some("key") => KEY,
-            Some("id" | "command" | "limiter" | "parameter" | "payload" | "field" | "value" | "element") => {
-                STRING
-            }
-            Some("utilization" | "good" | "bad" | "factor") => DOUBLE,
+            // `docs.rs` knows the types of the others.
             Some(_) => INTEGER,
         };
         Part { token, name, flags: 0, kind, parts: Vec::new() }

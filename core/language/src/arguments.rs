@@ -149,9 +149,11 @@ impl<'w, 'a> Arguments<'w, 'a> {
     /// The value of `AT`: Unix time in microseconds.
     pub(crate) fn instant(&mut self, name: &'static str) -> Result<Time, Error> {
         let (min, max) = (Time::EARLIEST.as_micros(), Time::LATEST.as_micros());
-        match parse_integer(self.word(name)?) {
+        let word = self.word(name)?;
+        match parse_integer(word) {
             Some(micros) if (min..=max).contains(&micros) => Ok(Time::from_micros(micros)),
-            Some(micros) if micros > max => Err(Error::OutOfRange { name, min, max, unit: Unit::None }),
+            Some(micros) if micros > max => Err(self.out_of_range(word, name, min, max, Unit::None)),
+            _ if self.begins_limit(word) => Err(Error::missing(name)),
             _ => Err(Error::AtUnit),
         }
     }
@@ -159,11 +161,15 @@ impl<'w, 'a> Arguments<'w, 'a> {
     /// The error for a word that is no number, or one outside of its range.
     #[cold]
     fn out_of_range(&self, word: &[u8], name: &'static str, min: u64, max: u64, unit: Unit) -> Error {
-        match self.section {
-            // The next limit begins, so the argument was left out.
-            Some(section) if is(word, section.word) => Error::missing(name),
-            _ => Error::OutOfRange { name, min, max, unit },
+        if self.begins_limit(word) {
+            return Error::missing(name);
         }
+        Error::OutOfRange { name, min, max, unit }
+    }
+
+    /// Whether the word in place of an argument begins the next limit, so the argument was left out.
+    pub(crate) fn begins_limit(&self, word: &[u8]) -> bool {
+        self.section.is_some_and(|section| is(word, section.word))
     }
 
     /// The error for a word that is none of the options here.

@@ -25,7 +25,7 @@ pub struct Row {
     pub arguments: &'static [Argument],
     /// The sentences that explain the reply.
     pub reply: &'static [&'static str],
-    /// A call that anybody can make.
+    /// A complete call that runs as it is.
     pub example: &'static str,
     /// The command's flags in the server. It is `fast` if every call is O(1), with any options.
     pub flags: &'static str,
@@ -135,7 +135,7 @@ pub const CATALOG: [Row; 9] = [
         summary: "Takes or renews one of a bounded number of leases",
         complexity: "O(log(N)) where N is the number of leases",
         arguments: &[KEY, LEASES, TTL, ID, RESERVED, CRITICAL, COST, AT],
-        reply: &[FIVE],
+        reply: &[FIVE, "The same id renews the lease."],
         example: "RL.CONCURRENT user:1 20 30s request-17",
         flags: "write deny-oom",
         parse: limiters::concurrent,
@@ -155,21 +155,46 @@ pub fn named<'a>(
     request: &mut Request,
 ) -> Result<(&'static Row, AnyLimiter<'a>), Error> {
     let word = arguments.word("limiter")?;
-    let row = find(word).ok_or_else(|| no_limiter(word))?;
+    let row = find(word).ok_or_else(|| no_limiter(word, arguments))?;
     match (row.parse)(arguments, request) {
         Ok(limiter) => Ok((row, limiter)),
-        Err(error) => Err(error.of_command("", row.name)),
+        // Another limiter takes the option.
+        Err(Error::NotForCommand(option)) if is_option(option) => {
+            Err(Error::NotForCommand(option).of_command("", row.name))
+        }
+        Err(error) => Err(error),
     }
+}
+
+/// Whether any limiter takes this option.
+pub(crate) fn is_option(option: &str) -> bool {
+    CATALOG.iter().flat_map(|row| row.arguments).any(|argument| argument.name == option)
+}
+
+/// The name after the prefix `RL.`, if the word has it.
+fn without_prefix(word: &[u8]) -> Option<&[u8]> {
+    let (prefix, name) = word.split_at_checked(3)?;
+    prefix.eq_ignore_ascii_case(b"RL.").then_some(name)
+}
+
+/// Whether a word is a limiter's name, or that of its command.
+pub(crate) fn names_limiter(word: &[u8]) -> bool {
+    find(without_prefix(word).unwrap_or(word)).is_some()
 }
 
 /// The error for a word in place of a limiter's name.
 #[cold]
-fn no_limiter(word: &[u8]) -> Error {
-    if is(word, "SHED") {
-        return Error::NotForCommand("SHED");
+fn no_limiter(word: &[u8], arguments: &Arguments<'_, '_>) -> Error {
+    if arguments.begins_limit(word) {
+        return Error::missing("limiter");
     }
-    let named = word.split_at_checked(3).filter(|(prefix, _)| prefix.eq_ignore_ascii_case(b"RL."));
-    match named.and_then(|(_, name)| find(name)) {
+    let prefixed = without_prefix(word);
+    for command in ["SHED", "THROTTLE"] {
+        if is(prefixed.unwrap_or(word), command) {
+            return Error::NotForCommand(command);
+        }
+    }
+    match prefixed.and_then(find) {
         Some(row) => Error::near_because(word, &format!("the limiter's name is {}", row.name)),
         None => Error::near(word),
     }

@@ -22,7 +22,7 @@ pub enum Error {
     /// An argument is no number, or outside of its range. `name` is its name in the command's syntax.
     OutOfRange { name: &'static str, min: u64, max: u64, unit: Unit },
     /// The thresholds of `RL.SHED` are out of order.
-    Utilization,
+    Thresholds,
     /// `AT` is not in microseconds, but probably in seconds or milliseconds.
     AtUnit,
     /// The id of a lease is empty or longer than [`MAX_ID`] bytes.
@@ -110,9 +110,9 @@ impl Error {
         syntax(format_args!(": {option} belongs before the first LIMIT"))
     }
 
-    /// An option before the first limit that belongs into one.
-    pub(crate) fn belongs_into(option: &'static str) -> Error {
-        syntax(format_args!(": {option} belongs into a LIMIT"))
+    /// An option before the first limit that belongs in one.
+    pub(crate) fn belongs_in(option: &'static str) -> Error {
+        syntax(format_args!(": {option} belongs in a LIMIT"))
     }
 
     fn same_name(name: Name) -> Error {
@@ -132,7 +132,7 @@ impl Error {
         syntax(format_args!(": {limiter}{mode} of {millis} ms twice on one key"))
     }
 
-    /// The error as the command with this name tells it. The name may come in two parts.
+    /// Names the command in the error: `prefix` and `name`, joined.
     #[must_use]
     #[cold]
     pub fn of_command(self, prefix: &str, name: &str) -> Error {
@@ -165,7 +165,7 @@ impl fmt::Display for Error {
             Error::OutOfRange { name, min, max, unit } => {
                 write!(f, "ERR {name} must be between {min} and {max}{unit}")
             }
-            Error::Utilization => write!(f, "ERR GOOD and BAD must be 0 <= GOOD <= BAD < 1"),
+            Error::Thresholds => write!(f, "ERR GOOD and BAD must be 0 <= GOOD <= BAD < 1"),
             Error::AtUnit => write!(f, "ERR AT must be Unix time in microseconds"),
             Error::IdLength => write!(f, "ERR id must be between 1 and {MAX_ID} bytes"),
             Error::Precision => {

@@ -10,7 +10,7 @@ use ratelimit_core::state::MAX_ID;
 use ratelimit_core::{AnyLimiter, MAX_COUNT, Manner, Period, Span, Time};
 
 use crate::arguments::{Arguments, is};
-use crate::catalog::find;
+use crate::catalog::names_limiter;
 use crate::error::{Error, Unit};
 use crate::request::{Request, option_of};
 
@@ -70,7 +70,11 @@ pub fn cell(arguments: &mut Arguments<'_, '_>) -> Result<Cell, Error> {
     let count = arguments.count("count")?;
     let seconds = arguments.seconds("period")?;
     let period = Period::from_millis(seconds.saturating_mul(THOUSAND));
-    let quantity = if arguments.is_empty() { 1 } else { arguments.number("quantity", 0, MAX_COUNT)? };
+    let quantity = match arguments.peek() {
+        None => 1,
+        Some(word) if is(word, "AT") => return Err(Error::needs("AT", "quantity")),
+        Some(_) => arguments.number("quantity", 0, MAX_COUNT)?,
+    };
     let at = arguments.at()?;
     Ok(Cell { gcra: Gcra::new(limit, count, period)?, quantity, at })
 }
@@ -187,10 +191,7 @@ pub fn lease_id<'a>(arguments: &mut Arguments<'_, 'a>) -> Result<&'a [u8], Error
         return Err(Error::IdLength);
     }
     // `LIMIT` and a limiter's name begin the next limit, so the id was left out.
-    if arguments.keys_of_section().is_some()
-        && is(id, "LIMIT")
-        && arguments.peek().is_some_and(|word| find(word).is_some())
-    {
+    if arguments.begins_limit(id) && arguments.peek().is_some_and(names_limiter) {
         return Err(Error::missing("id"));
     }
     Ok(id)
@@ -213,7 +214,9 @@ pub fn shed(arguments: &mut Arguments<'_, '_>) -> Result<Report, Error> {
             || arguments.option(word, "BAD", &mut bad, |arguments, name| arguments.real(name, 0, 1))?
             || arguments.option(word, "DELAY", &mut delay, Arguments::duration)?
             || arguments.option(word, "RAMP", &mut ramp, Arguments::duration)?
-            || arguments.option(word, "TIER", &mut own_tier, tier)?)
+            || arguments.option(word, "TIER", &mut own_tier, tier)?
+            || is(word, "OF")
+                && Err(if own_tier.is_some() { Error::twice("OF") } else { Error::needs("OF", "TIER") })?)
     })?;
     let shed = Shed::new(
         good.unwrap_or(0.7),
@@ -224,7 +227,7 @@ pub fn shed(arguments: &mut Arguments<'_, '_>) -> Result<Report, Error> {
     );
     match shed {
         Some(shed) => Ok(Report { shed, utilization, at }),
-        None => Err(Error::Utilization),
+        None => Err(Error::Thresholds),
     }
 }
 

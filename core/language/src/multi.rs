@@ -1,7 +1,7 @@
 //! The arguments of a call with several limits.
 //!
 //! ```text
-//! [COST cost] [AT at] [FORCE] LIMIT limiter parameter ... [ON i] [COST cost] [LIMIT ...]
+//! [COST cost] [AT at] [FORCE] LIMIT limiter parameter ... [ON index] [COST cost] [LIMIT ...]
 //! ```
 //!
 //! The options before the first `LIMIT` apply to all limits.
@@ -11,7 +11,7 @@ use alloc::vec::Vec;
 use ratelimit_core::{Capabilities, Limiter, MAX_PAIRS, Manner, Part, Time, with_limiter};
 
 use crate::arguments::Arguments;
-use crate::catalog::named;
+use crate::catalog::{is_option, named};
 use crate::error::Error;
 use crate::request::{Request, option_of};
 
@@ -34,10 +34,13 @@ pub struct Multi<'a> {
 pub fn multi<'a>(arguments: &mut Arguments<'_, 'a>, keys: u64, purpose: Purpose) -> Result<Multi<'a>, Error> {
     arguments.end_options_at("LIMIT", keys);
     let mut defaults = Request::default();
-    arguments.options(&mut defaults, |_, _| Ok(false))?;
+    arguments.options(&mut defaults, |_, _| Ok(false)).map_err(|error| match error {
+        Error::NotForCommand(option) if is_option(option) => Error::belongs_in(option),
+        error => error,
+    })?;
     defaults.check(Capabilities { force: purpose == Purpose::Charge, ..Capabilities::NONE })?;
     if defaults.on.is_some() {
-        return Err(Error::belongs_into("ON"));
+        return Err(Error::belongs_in("ON"));
     }
     let mut parts = Vec::new();
     while arguments.next_section() {

@@ -1,7 +1,7 @@
 //! The arguments and options of all commands: their values and meanings, as `RL.HELP` and `COMMAND DOCS` explain them.
 //!
 //! The parsers enforce these ranges. A test holds each command's arguments against its syntax, and makes every call
-//! that they forbid.
+//! of a limiter that they forbid.
 
 use core::fmt;
 
@@ -40,10 +40,10 @@ pub enum Values {
     },
     /// Whole seconds, up to a hundred years.
     Seconds,
-    /// A decimal number. From 0, or from 1.
+    /// A decimal number from `min` to `max`.
     Real {
-        min: u64,
-        max: u64,
+        min: u16,
+        max: u16,
     },
     /// Unix time in microseconds.
     Instant,
@@ -89,7 +89,7 @@ impl Argument {
 impl fmt::Display for Values {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Values::Flag => write!(f, "no value"),
+            Values::Flag | Values::Word => Ok(()),
             Values::Number { min, max } => write!(f, "{min} to {max}"),
             Values::Real { min, max } => write!(f, "decimal, {min} to {max}"),
             Values::Setting(name) => write!(f, "1 to the setting {name}"),
@@ -101,12 +101,11 @@ impl fmt::Display for Values {
                 write!(f, "Unix time in microseconds, {min} to {max}")
             }
             Values::Id => write!(f, "1 to {MAX_ID} bytes"),
-            Values::Word => write!(f, "any bytes"),
         }
     }
 }
 
-pub const KEY: Argument = Argument::word("key", "what is limited, such as a user or an address");
+pub const KEY: Argument = Argument::word("key", "the key, named after what is limited, such as user:1");
 
 // The options that all limiters share.
 
@@ -114,6 +113,12 @@ pub const COST: Argument = Argument::new(
     "COST",
     Values::Number { min: 0, max: MAX_COUNT },
     "how much the request takes, 1 by default; 0 only looks",
+);
+/// `COST` of a refund.
+pub const REFUNDED: Argument = Argument::new(
+    COST.name,
+    Values::Number { min: 0, max: MAX_COUNT },
+    "how much is given back, 1 by default; 0 only looks",
 );
 pub const AT: Argument =
     Argument::new("AT", Values::Instant, "when the request is made; the server's clock by default");
@@ -129,8 +134,8 @@ pub const MAXWAIT: Argument = Argument::new(
 
 // The arguments of commands that take any limiter.
 
-pub const LIMITER: Argument = Argument::word("limiter", "its name without RL.");
-pub const PARAMETER: Argument = Argument::word("parameter", "the parameters and own options of its command");
+pub const LIMITER: Argument = Argument::word("limiter", "the limiter's name, without RL.");
+pub const PARAMETER: Argument = Argument::word("parameter", "the limiter's parameters and own options");
 pub const NUMKEYS: Argument = Argument::new(
     "numkeys",
     Values::Number { min: 1, max: MAX_PAIRS as u64 },
@@ -138,7 +143,7 @@ pub const NUMKEYS: Argument = Argument::new(
 );
 
 pub const LIMIT: Argument =
-    Argument::word("LIMIT", "a limiter without RL., with its parameters; at most 64 pairs of limit and key");
+    Argument::word("LIMIT", "a limiter's name, without RL.; at most 64 pairs of a limit and a key");
 pub const ON: Argument = Argument::new(
     "ON",
     Values::UpTo { min: 1, argument: "numkeys" },
@@ -150,7 +155,7 @@ pub const ON: Argument = Argument::new(
 pub const CAPACITY: Argument = Argument::count("capacity", "the most that the bucket holds");
 pub const REFILL: Argument = Argument::count("refill", "how many tokens are added per period");
 pub const LEAK: Argument = Argument::count("leak", "how many requests leave the bucket per period");
-pub const PERIOD: Argument = Argument::duration("period", "the time of the rate");
+pub const PERIOD: Argument = Argument::duration("period", "the time in which so many are granted");
 pub const BATCH: Argument = Argument::flag("BATCH", "adds all tokens of a period at its end, not one by one");
 pub const MAX_BURST: Argument = Argument::new(
     "max_burst",
@@ -162,8 +167,10 @@ pub const WINDOW_LIMIT: Argument = Argument::count("limit", "the most that is ad
 pub const WINDOW: Argument = Argument::duration("window", "the length of the window");
 pub const ALIGNED: Argument =
     Argument::flag("ALIGNED", "lets windows begin at multiples of their length, not at the first request");
-pub const PRECISION: Argument =
-    Argument::duration("PRECISION", "the length of a sub-bucket, which divides the window into at most 1024");
+pub const PRECISION: Argument = Argument::duration(
+    "PRECISION",
+    "the length of a sub-bucket, which divides the window into at most 1024 equal parts",
+);
 pub const LOG_LIMIT: Argument = Argument::new(
     "limit",
     Values::Setting("ratelimit.max-log-entries"),
@@ -171,14 +178,16 @@ pub const LOG_LIMIT: Argument = Argument::new(
 );
 pub const GAP: Argument =
     Argument::new("GAP", Values::Duration { min: 0 }, "the shortest time between two requests; 0 by default");
-pub const COUNTREFUSED: Argument =
-    Argument::flag("COUNTREFUSED", "records refused requests too, so who does not pause stays refused");
+pub const COUNTREFUSED: Argument = Argument::flag(
+    "COUNTREFUSED",
+    "records refused requests too, so a caller that does not pause stays refused",
+);
 pub const INTERVAL: Argument = Argument::duration("interval", "the time between two requests");
 pub const PERMITS: Argument = Argument::count("permits", "how many permits are made per period");
 pub const BURST: Argument = Argument::new(
     "BURST",
     Values::Duration { min: 0 },
-    "the idle time whose permits are stored; 1000 ms by default",
+    "the idle time whose permits are stored; 1s by default",
 );
 pub const WARMUP: Argument =
     Argument::duration("WARMUP", "the time from cold to the full rate, for a service that must warm up");
@@ -192,8 +201,8 @@ pub const LEASES: Argument = Argument::new(
     Values::Setting("ratelimit.max-leases"),
     "the most leases that are held at once",
 );
-pub const TTL: Argument = Argument::duration("ttl", "when the lease ends unless it is renewed");
-pub const ID: Argument = Argument::new("id", Values::Id, "names the lease; the same id renews it");
+pub const TTL: Argument = Argument::duration("ttl", "how long the lease lasts unless it is renewed");
+pub const ID: Argument = Argument::new("id", Values::Id, "the id of the lease, which the caller chooses");
 pub const RESERVED: Argument = Argument::new(
     "RESERVED",
     Values::UpTo { min: 0, argument: "capacity" },
@@ -203,17 +212,20 @@ pub const CRITICAL: Argument = Argument::flag("CRITICAL", "a request that may ta
 
 // RL.SHED and RL.THROTTLE.
 
-pub const UTILIZATION: Argument =
-    Argument::new("utilization", Values::Real { min: 0, max: 2 }, "of a worker; above 1 counts as 1");
+pub const UTILIZATION: Argument = Argument::new(
+    "utilization",
+    Values::Real { min: 0, max: 2 },
+    "the utilization of a worker; above 1 counts as 1",
+);
 pub const GOOD: Argument = Argument::new(
     "GOOD",
     Values::Real { min: 0, max: 1 },
-    "the utilization below which the chance to be shed falls; 0.7 by default",
+    "the utilization below which the chance falls; 0.7 by default, at most BAD",
 );
 pub const BAD: Argument = Argument::new(
     "BAD",
     Values::Real { min: 0, max: 1 },
-    "the utilization above which the chance to be shed grows; 0.8 by default",
+    "the utilization above which the chance grows; 0.8 by default, below 1",
 );
 pub const DELAY: Argument = Argument::duration(
     "DELAY",
@@ -224,11 +236,11 @@ pub const RAMP: Argument =
 pub const TIER: Argument = Argument::new(
     "TIER",
     Values::UpTo { min: 1, argument: "tiers" },
-    "the importance of the call: tier 1 is shed first",
+    "the importance of the call: tier 1 is shed first; 1 by default",
 );
 pub const OF: Argument = Argument::count("OF", "the number of tiers; 1 by default");
 pub const SECONDS: Argument =
-    Argument::new("period", Values::Seconds, "the time of the rate, in whole seconds");
+    Argument::new("period", Values::Seconds, "the time in which so many are granted");
 pub const QUANTITY: Argument = Argument::new(
     "quantity",
     Values::Number { min: 0, max: MAX_COUNT },

@@ -58,8 +58,8 @@ pub trait Limiter {
     /// The state that a missing key stands for: fully reset.
     fn fresh(&self, now: Time) -> Self::State;
 
-    /// The longest wait of an admission. A caller whose clock lags waits for the lag too, which may be too long for it
-    /// although `judge` admits.
+    /// The longest wait of an admission. A caller whose clock lags waits for the lag too, so this is checked again after
+    /// the lag is added.
     fn longest_wait(&self) -> Span {
         Span::FOREVER
     }

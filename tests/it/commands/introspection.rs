@@ -2,7 +2,7 @@
 
 use redis::{Connection, Value};
 
-use crate::support::{Server, call, command_names, error, info, ints, simple, text};
+use crate::support::{Server, call, call_bytes, command_names, error, error_line, info, ints, simple, text};
 
 #[test]
 fn the_server_knows_each_commands_arity_flags_and_keys() {
@@ -65,7 +65,7 @@ fn the_server_documents_each_command() {
     let docs = arguments(con, "rl.concurrent");
     for argument in [
         "[name, capacity, type, integer]",
-        "[name, ttl, type, integer]",
+        "[name, ttl, type, string]",
         "[name, id, type, string]",
         "[name, reserved, type, integer, token, RESERVED, flags, [optional]]",
         "[name, critical, type, pure-token, token, CRITICAL, flags, [optional]]",
@@ -81,7 +81,7 @@ fn the_server_documents_each_command() {
     let docs = arguments(con, "rl.uniform");
     let manner = "[name, force, type, oneof, flags, [optional], arguments, [[name, force, type, pure-token, token, FORCE], \
                   [name, reserve, type, block, arguments, [[name, reserve, type, pure-token, token, RESERVE], \
-                  [name, maxwait, type, integer, token, MAXWAIT, flags, [optional]]]]]]";
+                  [name, maxwait, type, string, token, MAXWAIT, flags, [optional]]]]]]";
     assert!(docs.contains(manner), "{docs}");
     let docs = arguments(con, "rl.apply");
     assert!(
@@ -174,11 +174,19 @@ fn each_argument_is_explained_and_each_example_runs() {
             more => panic!("{name}: {more:?}"),
         }
     }
+    assert_eq!(text(con, "RL.HELP rL.GcRa"), text(con, "RL.HELP gcra"));
+    for unknown in [&b""[..], b"RL.", b"\0", b"gcra\n", &[b'x'; 10_000]] {
+        let told = error_line(&call_bytes(con, &[b"RL.HELP", unknown]).unwrap_err());
+        assert!(
+            told.starts_with("ERR syntax error near '") && told.ends_with("': RL.HELP lists the commands"),
+            "{told}"
+        );
+    }
     let gcra = text(con, "RL.HELP gcra");
     for line in [
         "RL.GCRA key max_burst count period [COST cost] [AT at] [PARTIAL | FORCE | RESERVE [MAXWAIT maxwait]]",
         "    max_burst  how many requests may come at once after the first (0 to 9007199254740991)",
-        "    period     the time of the rate (duration, 1 to 3153600000000 ms)",
+        "    period     the time in which so many are granted (duration, 1 to 3153600000000 ms)",
         "    A duration is in ms, or has a unit: ms, s, m, h, d or w, as in 90s and 1d.",
         "    RL.GCRA user:1 14 30 60s",
     ] {

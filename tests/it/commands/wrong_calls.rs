@@ -152,7 +152,7 @@ fn outside(argument: &Argument) -> Vec<(String, String)> {
         Values::Seconds => numbers(1, CENTURY / 1000, " s"),
         Values::Real { min, max } => {
             for word in ["x", "", "-1", "nan", "inf", "1000.001"] {
-                wrong.push((word.into(), range(min, max, "")));
+                wrong.push((word.into(), range(min.into(), max.into(), "")));
             }
         }
         Values::Instant => {
@@ -179,11 +179,16 @@ fn foreign(call: &Call, option: &str) -> String {
             format!("ERR syntax error: {option} belongs before the first LIMIT")
         }
         Way::Own => format!("ERR syntax error: {option} is not for {}", call.command()),
-        _ if manner || call.takes(option) => {
+        _ if manner || call.takes(option) || !of_a_limiter(option) => {
             format!("ERR syntax error: {option} is not for {}", call.command())
         }
         _ => format!("ERR syntax error: {option} is not for {}", call.row.name),
     }
+}
+
+/// Whether any limiter takes the option.
+fn of_a_limiter(option: &str) -> bool {
+    CATALOG.iter().flat_map(|row| row.arguments).any(|argument| argument.name == option)
 }
 
 /// Whether the call takes the option.
@@ -211,7 +216,7 @@ fn wrong(good_call: &Call) -> Vec<(Call, String)> {
         for (word, error) in outside(parameter) {
             add(good_call.with_parameter(place, &word), error);
         }
-        // The server tells too few arguments, as far as it knows how many there are.
+        // The server itself rejects calls with too few arguments.
         if good_call.way != Way::Own && place > 0 {
             let missing = format!("ERR syntax error: {} is missing", parameter.name);
             add(good_call.cut(place), missing.clone());
@@ -265,7 +270,7 @@ fn wrong(good_call: &Call) -> Vec<(Call, String)> {
     for option in OPTIONS.iter().filter(|option| !is_own(good_call, option) && **option != "LIMIT") {
         let own = row.arguments.iter().find(|argument| argument.name == *option);
         let words = own.map_or_else(|| option.to_string(), |argument| given(good_call, argument));
-        // Of a MAXWAIT with RESERVE, the RESERVE is told.
+        // The error names RESERVE, not its MAXWAIT.
         let told = first(&words);
         let told = if *option == "MAXWAIT" && good_call.takes("RESERVE") { told } else { option.to_string() };
         // These take a value before it is told that they do not belong here.
@@ -282,7 +287,7 @@ fn wrong(good_call: &Call) -> Vec<(Call, String)> {
 }
 
 #[test]
-fn every_wrong_call_of_a_limiter_is_told_what_is_wrong() {
+fn the_error_says_what_is_wrong_with_every_wrong_call_of_a_limiter() {
     let server = Server::start(&[]);
     let con = &mut server.connection();
     let mut calls = 0;
@@ -326,7 +331,8 @@ fn the_ends_of_each_range_are_no_error() {
         };
         for argument in row.arguments {
             let (min, max) = match argument.values {
-                Values::Number { min, max } | Values::Real { min, max } => (min, max),
+                Values::Number { min, max } => (min, max),
+                Values::Real { min, max } => (min.into(), max.into()),
                 Values::Duration { min } => (min, CENTURY),
                 Values::Setting(_) => (1, SETTING),
                 Values::UpTo { min, .. } => (min, 10),
@@ -348,7 +354,7 @@ fn the_ends_of_each_range_are_no_error() {
 }
 
 #[test]
-fn two_limits_of_one_name_on_one_key_are_told_with_their_name() {
+fn the_error_names_two_equal_limits_of_a_key() {
     let server = Server::start(&[]);
     let con = &mut server.connection();
     for form in &FORMS {
@@ -377,7 +383,7 @@ fn two_limits_of_one_name_on_one_key_are_told_with_their_name() {
 }
 
 #[test]
-fn a_limiter_that_is_not_there_is_told_near_its_name() {
+fn the_error_shows_a_word_that_is_no_limiter() {
     let server = Server::start(&[]);
     let con = &mut server.connection();
     for row in &CATALOG {
@@ -405,7 +411,7 @@ fn a_limiter_that_is_not_there_is_told_near_its_name() {
 }
 
 #[test]
-fn words_of_any_bytes_are_told_escaped() {
+fn an_error_escapes_the_bytes_of_a_word() {
     let server = Server::start(&[]);
     let con = &mut server.connection();
     let valid = "RL.GCRA k 9 1 1000";
@@ -432,12 +438,9 @@ fn words_of_any_bytes_are_told_escaped() {
 }
 
 #[test]
-fn wrong_calls_of_the_other_commands_are_told_what_is_wrong() {
-    let server = Server::start(&[]);
-    let con = &mut server.connection();
-    let valid = "RL.GCRA k 9 1 1000";
+fn the_error_says_what_is_wrong_with_calls_with_several_limits() {
     let syntax = |text: &str| format!("ERR syntax error{text}");
-    for (line, error) in [
+    check(&[
         // RL.MULTI and its sisters.
         ("RL.MULTI 1 k COST 1 AT 1700000000000000", syntax(": LIMIT is missing")),
         ("RL.MULTI 9 k LIMIT GCRA 1 1 1000", "ERR wrong number of arguments for 'rl.multi' command".into()),
@@ -445,7 +448,7 @@ fn wrong_calls_of_the_other_commands_are_told_what_is_wrong() {
         ("RL.MULTI x k LIMIT GCRA 1 1 1000", "ERR numkeys must be between 1 and 64".into()),
         ("RL.MULTI 1 k l LIMIT GCRA 1 1 1000", syntax(" near 'l'")),
         ("RL.MULTI 2 k LIMIT GCRA 1 1 1000", syntax(" near 'GCRA': a limit begins with LIMIT")),
-        ("RL.MULTI 1 k ON 1 LIMIT GCRA 1 1 1000", syntax(": ON belongs into a LIMIT")),
+        ("RL.MULTI 1 k ON 1 LIMIT GCRA 1 1 1000", syntax(": ON belongs in a LIMIT")),
         ("RL.MULTI 1 k PARTIAL LIMIT GCRA 1 1 1000", syntax(": PARTIAL is not for RL.MULTI")),
         ("RL.MULTI 1 k RESERVE LIMIT GCRA 1 1 1000", syntax(": RESERVE is not for RL.MULTI")),
         ("RL.MULTI 1 k MAXWAIT 1 LIMIT GCRA 1 1 1000", syntax(": MAXWAIT is not for RL.MULTI")),
@@ -457,7 +460,13 @@ fn wrong_calls_of_the_other_commands_are_told_what_is_wrong() {
         ),
         ("RL.MULTI 1 k FORCE LIMIT CONCURRENT 5 1s id", syntax(": FORCE is not for CONCURRENT (LIMIT 1)")),
         ("RL.MULTI 1 k COST LIMIT GCRA 1 1 1000", syntax(": COST needs a value")),
-        ("RL.MULTI 1 k ALIGNED LIMIT GCRA 1 1 1000", syntax(": ALIGNED is not for RL.MULTI")),
+        ("RL.MULTI 1 k ALIGNED LIMIT GCRA 1 1 1000", syntax(": ALIGNED belongs in a LIMIT")),
+        ("RL.MULTI 1 k GOOD 1 LIMIT GCRA 1 1 1000", syntax(": GOOD is not for RL.MULTI")),
+        ("RL.MULTI 1 k AT LIMIT GCRA 1 1 1s", syntax(": AT needs a value")),
+        ("RL.MULTI 1 k LIMIT GCRA 1 1 1s AT LIMIT UNIFORM 1", syntax(": AT needs a value (LIMIT 1)")),
+        ("RL.MULTI 1 k LIMIT LIMIT GCRA 1 1 1s", syntax(": limiter is missing (LIMIT 1)")),
+        ("RL.MULTI 1 k LIMIT CONCURRENT 5 1s LIMIT GCRA 1 1 1s", syntax(": id is missing (LIMIT 1)")),
+        ("RL.MULTI 1 k LIMIT CONCURRENT 5 1s LIMIT RL.GCRA 1 1 1s", syntax(": id is missing (LIMIT 1)")),
         ("RL.MULTI 1 k LIMIT SHED 0.5 1", syntax(": SHED is not for RL.MULTI (LIMIT 1)")),
         ("RL.MULTI 1 k LIMIT GCRA 1 1 1s LIMIT", syntax(": limiter is missing (LIMIT 2)")),
         ("RL.MULTI 1 k LIMIT GCRA 1 1 1s ON 2", "ERR ON must be between 1 and 1 (LIMIT 1)".into()),
@@ -487,7 +496,18 @@ fn wrong_calls_of_the_other_commands_are_told_what_is_wrong() {
         ),
         ("RL.MULTIRELEASE 2 k id", "ERR wrong number of arguments for 'rl.multirelease' command".into()),
         ("RL.MULTIRELEASE 1 k id NOW", syntax(" near 'NOW'")),
+    ]);
+}
+
+#[test]
+fn the_error_says_what_is_wrong_with_calls_of_the_other_commands() {
+    let syntax = |text: &str| format!("ERR syntax error{text}");
+    check(&[
         // RL.PEEK and RL.REFUND.
+        ("RL.PEEK k GCRA 1 1 1s ON 1", syntax(": ON is not for RL.PEEK")),
+        ("RL.PEEK k GCRA 1 1 1s LIMIT", syntax(": LIMIT is not for RL.PEEK")),
+        ("RL.PEEK k RL.SHED 0.5", syntax(": SHED is not for RL.PEEK")),
+        ("RL.PEEK k THROTTLE 14 30 60", syntax(": THROTTLE is not for RL.PEEK")),
         ("RL.PEEK k SHED 0.5", syntax(": SHED is not for RL.PEEK")),
         ("RL.REFUND k GCRA 1 1 1s PARTIAL", syntax(": PARTIAL is not for RL.REFUND")),
         ("RL.REFUND k CONCURRENT 5 1s id", syntax(": CONCURRENT is not for RL.REFUND")),
@@ -520,11 +540,13 @@ fn wrong_calls_of_the_other_commands_are_told_what_is_wrong() {
         ("RL.SHED k 0.5 TIER 3 OF 2", "ERR TIER must be between 1 and 2".into()),
         ("RL.SHED k 0.5 TIER x OF 2", format!("ERR TIER must be between 1 and {MOST}")),
         ("RL.SHED k 0.5 TIER 1 OF 0", format!("ERR OF must be between 1 and {MOST}")),
-        ("RL.SHED k 0.5 OF 2 TIER 1", syntax(": OF is not for RL.SHED")),
+        ("RL.SHED k 0.5 OF 2 TIER 1", syntax(": OF needs TIER")),
+        ("RL.SHED k 0.5 TIER 1 OF 2 OF 3", syntax(": OF is given twice")),
         ("RL.SHED k 0.5 COST 1", syntax(": COST is not for RL.SHED")),
         // redis-cell's command, which speaks seconds.
         ("CL.THROTTLE k 15 30 60s", "ERR period must be between 1 and 3153600000 s".into()),
-        ("CL.THROTTLE k 15 30 60 AT 1700000000000000", format!("ERR quantity must be between 0 and {MOST}")),
+        ("CL.THROTTLE k 15 30 60 AT 1700000000000000", syntax(": AT needs quantity")),
+        ("CL.THROTTLE k 15 30 60 x", format!("ERR quantity must be between 0 and {MOST}")),
         ("CL.THROTTLE k 15 30 60 1 2", syntax(" near '2'")),
         ("RL.THROTTLE k 15 30 60 1 COST 1", syntax(": COST is not for RL.THROTTLE")),
         ("CL.THROTTLE k 15 30 60 1 COST 1", syntax(": COST is not for CL.THROTTLE")),
@@ -535,8 +557,15 @@ fn wrong_calls_of_the_other_commands_are_told_what_is_wrong() {
         // RL.HELP.
         ("RL.HELP grca", syntax(" near 'grca': RL.HELP lists the commands")),
         ("RL.HELP throttle gcra", "ERR wrong number of arguments for 'rl.help' command".into()),
-    ] {
-        assert_eq!(error_of(con, valid, &words(line)), error, "{line}");
+    ]);
+}
+
+/// Makes each call, on a missing key and on one in use, and checks its error.
+fn check(calls: &[(&str, String)]) {
+    let server = Server::start(&[]);
+    let con = &mut server.connection();
+    for (line, error) in calls {
+        assert_eq!(error_of(con, "RL.GCRA k 9 1 1000", &words(line)), *error, "{line}");
     }
 }
 

@@ -51,6 +51,15 @@ fn a_smooth_limiter_lets_a_big_request_through_and_the_next_one_pays() {
             }
         }
     }
+    // Who asks again after the retry is admitted.
+    assert_eq!(
+        ints(con, &format!("RL.SMOOTH lag 1 1000 MAXWAIT 20010 AT {}", behind + 14_000))[..4],
+        [1, 1, 0, 1]
+    );
+    assert_eq!(
+        ints(con, &format!("RL.SMOOTH lag 1 1000 MAXWAIT 20010 AT {}", behind + 15_000))[..4],
+        [0, 1, 0, 20_010]
+    );
     let factor = error(con, "RL.SMOOTH key 10 1000 WARMUP 1 COLDFACTOR 0.5");
     assert_eq!(factor, "ERR COLDFACTOR must be between 1 and 1000");
     let century = error(con, "RL.SMOOTH key 1 3153600000000 COST 3");

@@ -42,7 +42,7 @@ fn what_is_wrong_is_told_and_changes_nothing() {
             syntax(": AT belongs before the first LIMIT (LIMIT 1)"),
         ),
         ("RL.MULTI 1 k LIMIT GCRA 1 1 1000 ON 1 ON 1", syntax(": ON is given twice (LIMIT 1)")),
-        ("RL.MULTI 1 k ON 1 LIMIT GCRA 1 1 1000 NOSUCH", syntax(": ON belongs into a LIMIT")),
+        ("RL.MULTI 1 k ON 1 LIMIT GCRA 1 1 1000 NOSUCH", syntax(": ON belongs in a LIMIT")),
         ("RL.MULTI 1 k LIMIT NOSUCH 1 1 1000", syntax(" near 'NOSUCH' (LIMIT 1)")),
         ("RL.MULTI 1 k LIMIT SHED 0.5", syntax(": SHED is not for RL.MULTI (LIMIT 1)")),
         (
@@ -68,7 +68,7 @@ fn what_is_wrong_is_told_and_changes_nothing() {
         ),
         ("RL.MULTI 2 k l LIMIT GCRA 1 1 1000 ON 3", "ERR ON must be between 1 and 2 (LIMIT 1)".into()),
         ("RL.MULTI 2 k l LIMIT GCRA 1 1 1000 ON 0", "ERR ON must be between 1 and 2 (LIMIT 1)".into()),
-        ("RL.MULTI 2 k l ON 1 LIMIT GCRA 1 1 1000", syntax(": ON belongs into a LIMIT")),
+        ("RL.MULTI 2 k l ON 1 LIMIT GCRA 1 1 1000", syntax(": ON belongs in a LIMIT")),
         (
             "RL.MULTI 1 k LIMIT GCRA 1 1 0",
             "ERR period must be between 1 and 3153600000000 ms (LIMIT 1)".into(),
