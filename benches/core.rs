@@ -110,7 +110,7 @@ fn codings(c: &mut Criterion) {
 
 fn join<L: Limiter>(set: &mut LimitSet, limiter: &L) {
     let fresh = limiter.fresh(at(0));
-    set.apply_to::<L::State>(limiter.length(), limiter.charge(&fresh, at(0), 1));
+    set.apply_to::<L::State>(limiter.name().length, limiter.charge(&fresh, at(0), 1));
 }
 
 fn code<S: State>(c: &mut Criterion, line: &str, state: &S) {

@@ -201,6 +201,12 @@ const LIMITERS: &[Row] = &[
         ..PLAIN
     },
     Row {
+        name: "RL.MULTI, three windows, one in the shadow",
+        call: "RL.MULTI 1 key:# LIMIT SLIDINGWINDOW 1000000 1000 LIMIT SLIDINGWINDOW 1000000 60000 LIMIT SLIDINGWINDOW 1000000 3600000 PRECISION 60000 SHADOW",
+        answer: Answer::AllAdmitted,
+        ..PLAIN
+    },
+    Row {
         name: "RL.MULTI, three windows, refused",
         call: "RL.MULTI 1 key:# LIMIT SLIDINGWINDOW 1000000 1000 LIMIT SLIDINGWINDOW 1000000 60000 LIMIT SLIDINGWINDOW 1 3600000 PRECISION 60000",
         answer: Answer::AllRefused,

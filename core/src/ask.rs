@@ -14,13 +14,13 @@ use alloc::vec::Vec;
 
 use crate::decide::{self, Answer, Gauge, Manner, Reading, Verdict, judge, read_clock, rule};
 use crate::limiter::{Limiter, TooLong};
-use crate::state::{LimitState, Name, State};
+use crate::state::{Length, LimitState, Name, State};
 use crate::time::{Span, Time};
 
 /// The limits of one key, in a server or in memory.
 pub trait Limits {
     /// The state of the limit of this type and length of time; `None` if the key has no such limit.
-    fn state<S: LimitState>(&self, length: Span) -> Option<&S>;
+    fn state<S: LimitState>(&self, length: Length) -> Option<&S>;
 
     /// Applies the change that `write` writes to the limit at `place`, and gives the limit the place's new length.
     /// Returns whether `write` wrote a change. `blank` makes the state that a missing limit stands for.
@@ -43,14 +43,14 @@ pub trait Limits {
 #[derive(Clone, Copy, Debug)]
 pub struct Place {
     /// The length of time under which the limit is stored, if it is stored.
-    pub stored: Span,
+    pub stored: Length,
     /// The length of time that a change gives the limit.
-    pub length: Span,
+    pub length: Length,
 }
 
 impl Place {
     /// The place of a limit whose length of time does not change.
-    pub fn of(length: Span) -> Place {
+    pub fn of(length: Length) -> Place {
         Place { stored: length, length }
     }
 }

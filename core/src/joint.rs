@@ -3,6 +3,10 @@
 //! Every limit is judged on every key that it applies to. If all admit, all are charged. Each pair of a limit and a key
 //! is judged as if it were the only one.
 //!
+//! A limit can be tried in the *shadow* of the others. It is judged and answers for itself, but it refuses no call. If the
+//! call is admitted, it is charged where it admits itself. So its state is what it would be if it were the only one that
+//! refuses more than the others do.
+//!
 //! ```text
 //! RL.MULTI 2 ip:1 user:7 LIMIT GCRA 9 10 1000 LIMIT FIXEDWINDOW 1000 3600000 ON 2
 //!
@@ -32,6 +36,11 @@ pub struct Part<'a> {
 }
 
 impl Part<'_> {
+    /// Whether the limit is only tried.
+    pub fn is_shadow(&self) -> bool {
+        self.name.length.is_shadow()
+    }
+
     /// Whether the limit applies to the key of this index.
     pub fn is_for(&self, key: usize) -> bool {
         self.on.is_none_or(|on| on == key)
@@ -73,6 +82,11 @@ impl Pair<'_, '_> {
     /// Whether the pair changes its limit, and does not only peek.
     fn charges(&self) -> bool {
         self.part.cost > 0
+    }
+
+    /// Whether the limit admits the call. A pair that only peeks does.
+    fn admits(&self) -> bool {
+        self.verdict.is_none_or(Verdict::admits)
     }
 
     /// The answer as the caller's clock sees it; `None` before the call is decided.
@@ -160,7 +174,7 @@ impl<'p, 'a> Joint<'p, 'a> {
             pair.verdict = Some(judged?.0);
             Ok(())
         })?;
-        let admitted = self.pairs.iter().all(|pair| pair.verdict.is_none_or(Verdict::admits));
+        let admitted = self.pairs.iter().all(|pair| pair.admits() || pair.part.is_shadow());
         if admitted {
             self.charge(keys)?;
         }
@@ -173,7 +187,12 @@ impl<'p, 'a> Joint<'p, 'a> {
             let named = |name| self.named(key).any(|part| part.name == name);
             limits.drop_faded(self.at, named).map_err(|_| JointError::Defect)?;
         }
-        each_charged(&mut self.pairs, keys, |Pair { part, ask, gauge, .. }, limits| {
+        each_charged(&mut self.pairs, keys, |pair, limits| {
+            // The call is admitted, so only a shadow limit can refuse it.
+            if !pair.admits() {
+                return Ok(());
+            }
+            let Pair { part, ask, gauge, .. } = pair;
             with_limiter!(&part.limiter, limiter => {
                 ask.charge(limits, limiter, part.cost)?;
                 // No other pair of the call has the same key and name, so no later charge changes this state.
@@ -235,6 +254,21 @@ impl<'p, 'a> Joint<'p, 'a> {
     /// The answer of each pair, in order.
     pub fn answers(&self) -> impl Iterator<Item = Answer> {
         self.pairs.iter().filter_map(Pair::answer)
+    }
+
+    /// The combined answer, into which shadow limits do not enter. If all limits are shadows, the call is admitted, and
+    /// the answer tells the tightest of them.
+    pub fn combined(&self) -> Option<Answer> {
+        let real = self.pairs.iter().filter(|pair| !pair.part.is_shadow()).filter_map(Pair::answer);
+        Answer::all(real).or_else(|| {
+            let admitted = |answer| Answer { verdict: Verdict::ADMIT, ..answer };
+            Answer::all(self.answers()).map(admitted)
+        })
+    }
+
+    /// The number of pairs whose limit is a shadow and refuses.
+    pub fn refused_in_shadow(&self) -> usize {
+        self.pairs.iter().filter(|pair| pair.part.is_shadow() && pair.charges() && !pair.admits()).count()
     }
 }
 

@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use crate::ask::{Error, Limits, Place, move_to_now};
 use crate::limiter::{rebase, release, renew};
-use crate::state::{LeaseChange, Leases, State};
+use crate::state::{LeaseChange, Leases, Length, State};
 use crate::time::{Span, Time};
 
 /// A change of a lease that is held.
@@ -26,14 +26,35 @@ pub struct Outcome {
     pub reset: Span,
 }
 
-/// Releases or renews the lease of this id in the table of a key. `at` is the caller's time.
+/// Releases or renews the lease of this id in the tables of a key: that of its limit, and that of a limit that is only
+/// tried. `at` is the caller's time.
 ///
 /// # Errors
 ///
 /// [`Error::Defect`] if a change cannot be applied.
 pub fn act(limits: &mut impl Limits, action: Action, id: &[u8], at: Time) -> Result<Outcome, Error> {
-    // Leases have no length of time.
-    let place = &mut Place::of(Span::ZERO);
+    let [limit, shadow] =
+        [Length::NONE, Length::NONE.in_shadow()].map(|table| act_on(limits, table, action, id, at));
+    let (limit, shadow) = (limit?, shadow?);
+    Ok(Outcome {
+        held: limit.held || shadow.held,
+        now: limit.now.max(shadow.now),
+        reset: limit.reset.max(shadow.reset),
+    })
+}
+
+/// [`act`] on one table.
+fn act_on(
+    limits: &mut impl Limits,
+    table: Length,
+    action: Action,
+    id: &[u8],
+    at: Time,
+) -> Result<Outcome, Error> {
+    if limits.state::<Leases>(table).is_none() {
+        return Ok(Outcome { held: false, now: at, reset: Span::ZERO });
+    }
+    let place = &mut Place::of(table);
     let last_reset = |leases: &Leases| leases.reset(leases.last());
     let now = move_to_now(limits, place, at, last_reset, |_, out| put(&rebase(at), out))?;
     let write = |leases: &Leases, out: &mut Vec<u8>| {
@@ -46,7 +67,7 @@ pub fn act(limits: &mut impl Limits, action: Action, id: &[u8], at: Time) -> Res
         }
     };
     let held = limits.change(place, Leases::blank, write)?;
-    let reset = limits.state::<Leases>(Span::ZERO).map(|leases| leases.reset(now)).unwrap_or_default();
+    let reset = limits.state::<Leases>(table).map(|leases| leases.reset(now)).unwrap_or_default();
     Ok(Outcome { held, now, reset })
 }
 

@@ -45,5 +45,5 @@ pub use decide::{Answer, Gauge, Manner, Reading, Verdict};
 pub use joint::{Joint, JointError, MAX_PAIRS, Part};
 pub use kind::{AnyLimiter, AnyState, Kept, Kind, types};
 pub use limiter::{Capabilities, Limiter};
-pub use state::{Figure, LimitSet, LimitState, Name, State};
+pub use state::{Figure, Length, LimitSet, LimitState, Name, State};
 pub use time::{Period, Span, Time};

@@ -61,7 +61,7 @@ impl Memory {
         let at = call.at.ok_or(NO_INSTANT)?;
         let mut joint = Joint::new(&call.parts, 1, at, call.manner).map_err(Error::from)?;
         joint.take(slice::from_mut(self.limits(key))).map_err(Error::from)?;
-        Answer::all(joint.answers()).map(|all| Reply::Five(all.integers())).ok_or("a call has a limit".into())
+        joint.combined().map(|all| Reply::Five(all.integers())).ok_or("a call has a limit".into())
     }
 
     /// `RL.SHED key utilization [options]`.
@@ -118,7 +118,7 @@ fn ask<L: Limiter>(
 /// Where the limit is that a limiter's own command is about.
 fn place<L: Limiter>(limits: &LimitSet, limiter: &L) -> Result<Place, Error> {
     if limits.limits().is_empty() {
-        return Ok(Place::of(limiter.length()));
+        return Ok(Place::of(limiter.name().length));
     }
     limits.find(limiter.name()).ok_or(Error::WrongType)
 }

@@ -77,7 +77,7 @@ impl Life {
         step: u8,
         bytes: &mut Bytes<'_>,
     ) {
-        let Some(place) = self.key.find::<L::State>(limiter.length()) else {
+        let Some(place) = self.key.find::<L::State>(limiter.name().length) else {
             // WRONGTYPE
             return;
         };

@@ -1,11 +1,11 @@
 //! A key as the server keeps it: a limit that only changes by the bytes of a change, here and on every replica.
 
-use ratelimit_core::limiter::{Gate, Uniform};
+use ratelimit_core::limiter::Uniform;
 use ratelimit_core::state::codec::Reader;
 use ratelimit_core::state::{SetChange, StoredLimit};
 use ratelimit_core::{
-    AnyState, Error, Kept, LimitSet, LimitState, Limiter, Limits, Name, Period, Place, Span, State, Time,
-    with_kept,
+    AnyState, Error, Kept, Length, LimitSet, LimitState, Limiter, Limits, Name, Period, Place, Span, State,
+    Time, with_kept,
 };
 
 pub fn encoded<S: State>(state: &S) -> Vec<u8> {
@@ -85,19 +85,15 @@ pub struct Key {
 /// A limit of an hour and a microsecond, which no caller can name.
 const BYSTANDER: Uniform = Uniform { interval: Period::of(Span::from_micros(3_600_000_001)).unwrap() };
 
-fn bystander_name() -> Name {
-    Name::of::<Gate>(BYSTANDER.length())
-}
-
 impl Key {
     /// A missing key, and a set whose other limit is charged at `now`.
     pub fn missing(now: Time) -> Key {
         let bystander = charged(&BYSTANDER, &BYSTANDER.fresh(now), now, 1).expect("a charge");
-        Key { limit: None, replica: None, set: LimitSet::of_one(bystander_name(), bystander.kept()) }
+        Key { limit: None, replica: None, set: LimitSet::of_one(BYSTANDER.name(), bystander.kept()) }
     }
 
     /// Where the limit is that a limiter's own command is about; `None` if the key holds another kind.
-    pub fn find<S: LimitState>(&self, length: Span) -> Option<Place> {
+    pub fn find<S: LimitState>(&self, length: Length) -> Option<Place> {
         match &self.limit {
             None => Some(Place::of(length)),
             Some(limit) if limit.name.kind == S::KIND => Some(Place { stored: limit.name.length, length }),
@@ -117,7 +113,7 @@ impl Key {
 }
 
 impl Limits for Key {
-    fn state<S: LimitState>(&self, length: Span) -> Option<&S> {
+    fn state<S: LimitState>(&self, length: Length) -> Option<&S> {
         let limit = self.limit.as_ref().filter(|limit| limit.name == Name::of::<S>(length))?;
         S::of(&limit.state)
     }
@@ -154,7 +150,7 @@ impl Limits for Key {
         assert_eq!(self.set.get::<S>(to.length).map(encoded), Some(after), "so has a limit of a set");
         let others = self.set.limits().iter().filter(|limit| limit.name != to);
         assert!(
-            others.map(|limit| limit.name).all(|name| name == bystander_name()),
+            others.map(|limit| limit.name).all(|name| name == BYSTANDER.name()),
             "a renamed limit has one name"
         );
         place.stored = to.length;

@@ -2,7 +2,7 @@
 
 use ratelimit_core::state::SetChange;
 use ratelimit_core::state::codec::{put as put_word, put_bytes, put_short, put_words};
-use ratelimit_core::{Kind, LimitSet, Limiter, Limits, Name, Span, State, Time, with_limiter};
+use ratelimit_core::{Kind, Length, LimitSet, Limiter, Limits, Name, Span, State, Time, with_limiter};
 use ratelimit_language::{Arguments, FORMS, shed};
 
 use crate::bytes::Bytes;
@@ -43,6 +43,7 @@ fn calls() -> Vec<Seed> {
         "SMOOTH 2 500ms WARMUP 1w MAXWAIT 0s",
         "CONCURRENT 3 36500d holder",
         "SHED 2 DELAY 1m",
+        "MULTI 2 LIMIT GCRA 9 10 1s LIMIT GCRA 4 5 1s SHADOW ON 2",
     ];
     let calls = forms.chain(others.map(String::from));
     calls.enumerate().map(|(i, line)| (format!("call-{i:02}"), line.into_bytes())).collect()
@@ -160,7 +161,7 @@ fn set() -> Vec<u8> {
     assert_eq!(encoded(&set), state);
     // The kind that forms have twice is the log. GCRA's state is its own change.
     let (name, arrival) = limits.iter().find(|(name, _)| name.kind == Kind::Arrival).expect("a form of GCRA");
-    let renamed = Name { length: Span::from_millis(7), ..*name };
+    let renamed = Name { length: Length::of(Span::from_millis(7)), ..*name };
     let mut changes = Vec::new();
     for change in [
         SetChange::Limit { name: *name, change: arrival },
@@ -201,7 +202,7 @@ fn set_that_grows() -> Vec<u8> {
 
 fn put_limit(out: &mut Vec<u8>, name: Name, state: &[u8]) {
     out.push(name.kind as u8);
-    put_word(out, name.length.as_micros());
+    put_word(out, name.length.to_word());
     out.extend_from_slice(state);
 }
 
@@ -271,12 +272,12 @@ fn run(form: u8, charges: u64) -> ((Name, Vec<u8>), Vec<u8>) {
 }
 
 fn name_of<L: Limiter>(limiter: &L) -> Name {
-    Name::of::<L::State>(limiter.length())
+    limiter.name()
 }
 
 /// Charges a cost of 1, whether it fits or not; returns the change.
 fn force<L: Limiter>(limiter: &L, key: &mut Key, now: Time) -> Vec<u8> {
-    let mut place = key.find::<L::State>(limiter.length()).expect("its own kind");
+    let mut place = key.find::<L::State>(limiter.name().length).expect("its own kind");
     let mut change = Vec::new();
     let charged = key.change(
         &mut place,

@@ -82,7 +82,7 @@ fn joint(words: &[&[u8]], purpose: Purpose) -> Result<(), Error> {
             let capabilities = limiter.capabilities();
             assert!(!capabilities.counts_refused && capabilities.allows(manner));
             assert!(purpose != Purpose::Refund || capabilities.refund);
-            assert_eq!(name.length, limiter.length());
+            assert_eq!(name.length.span(), limiter.length());
             obeys(limiter, &[*cost]);
         });
     }

@@ -42,8 +42,11 @@ fn fields(description: Description) -> Fields {
     let (limiter, mode) = description.name.kind.title();
     let mut fields = vec![("limiter", FieldValue::Text(limiter)), ("mode", FieldValue::Text(mode))];
     let length = description.name.length;
-    if length > Span::ZERO {
-        fields.push(("length_ms", number(Figure::Length(length))));
+    if length.span() > Span::ZERO {
+        fields.push(("length_ms", number(Figure::Length(length.span()))));
+    }
+    if length.is_shadow() {
+        fields.push(("shadow", FieldValue::Integer(1)));
     }
     fields.extend(description.figures.into_iter().map(|(name, figure)| (name, number(figure))));
     fields

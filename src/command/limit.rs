@@ -1,6 +1,6 @@
 //! `RL.<LIMITER> key <parameters> [options]`: makes a request to a limit, which is charged if it admits.
 
-use ratelimit_core::{Answer, Ask, Limiter, Manner, Taken, Time, with_limiter};
+use ratelimit_core::{Answer, Ask, Length, Limiter, Manner, Taken, Time, with_limiter};
 use ratelimit_language::vocabulary::Argument;
 use ratelimit_language::{CATALOG, Error, Request};
 
@@ -54,7 +54,7 @@ pub fn take<L: Limiter>(
 ) -> Result<Taken, Error> {
     let clock = clock();
     let mut key = Key::open(call, 1, Access::Write)?;
-    let place = key.find::<L::State>(limiter.length())?;
+    let place = key.find::<L::State>(Length::of(limiter.length()))?;
     let mut ask = Ask::new(place, at.unwrap_or(clock), cost, manner);
     let taken = ask.take(&mut key, limiter)?;
     key.commit(clock, ask.now(), taken.gauge.reset);
@@ -65,7 +65,7 @@ pub fn take<L: Limiter>(
 /// Returns the answer that a request would get, and changes nothing.
 pub fn peek<L: Limiter>(call: &Call<'_>, limiter: &L, cost: u64, at: Option<Time>) -> Result<Answer, Error> {
     let key = Key::open(call, 1, Access::Read)?;
-    let place = key.find::<L::State>(limiter.length())?;
+    let place = key.find::<L::State>(Length::of(limiter.length()))?;
     let ask = Ask::new(place, at.unwrap_or_else(clock), cost, Manner::Strict);
     Ok(ask.peek(&key, limiter))
 }

@@ -1,5 +1,5 @@
 //! `RL.MULTI numkeys key [key ...] [COST cost] [AT at] [FORCE] LIMIT limiter parameter ... [ON index] [COST cost]
-//! [LIMIT ...]`, `RL.MULTIPEEK`, `RL.MULTIREFUND`: several limits on several keys.
+//! [SHADOW] [LIMIT ...]`, `RL.MULTIPEEK`, `RL.MULTIREFUND`: several limits on several keys.
 //!
 //! All limits are judged first. If all of them admit, all are charged; else none is. The changes of all keys are
 //! replicated in one command.
@@ -8,20 +8,22 @@ use std::iter::empty;
 
 use ratelimit_core::{Joint, MAX_PAIRS, Time};
 use ratelimit_language::vocabulary::{
-    AT, Argument, COST, FORCE, KEY, LIMIT, NUMKEYS, ON, PARAMETER, REFUNDED,
+    AT, Argument, COST, FORCE, KEY, LIMIT, NUMKEYS, ON, PARAMETER, REFUNDED, SHADOW,
 };
 use ratelimit_language::{Error, Multi as Arguments, Purpose, multi};
 
-use crate::server::{Call, Command, Counter, Key, KeyUse, Keys, Outcome, Reply, SeveralKeys, clock, publish};
+use crate::server::{
+    Call, Command, Counter, Key, KeyUse, Keys, Outcome, Reply, SeveralKeys, clock, count_refused_in_shadow,
+    publish,
+};
 
 pub struct Multi;
 pub struct MultiPeek;
 pub struct MultiRefund;
 
-const SYNTAX: &str =
-    "numkeys key ... [COST cost] [AT at] [FORCE] {LIMIT limiter parameter ... [ON index] [COST cost]} ...";
+const SYNTAX: &str = "numkeys key ... [COST cost] [AT at] [FORCE] {LIMIT limiter parameter ... [ON index] [COST cost] [SHADOW]} ...";
 const WITHOUT_FORCE: &str =
-    "numkeys key ... [COST cost] [AT at] {LIMIT limiter parameter ... [ON index] [COST cost]} ...";
+    "numkeys key ... [COST cost] [AT at] {LIMIT limiter parameter ... [ON index] [COST cost] [SHADOW]} ...";
 
 /// The places of the number of keys, and of the first key.
 const NUMBER: usize = 1;
@@ -32,7 +34,7 @@ impl Command for Multi {
     const SYNTAX: &'static str = SYNTAX;
     const SUMMARY: &'static str = "Asks several limits on several keys at once, and charges all or none";
     const COMPLEXITY: &'static str = "The sum of the limiters' commands, for each key";
-    const ARGUMENTS: &'static [Argument] = &[NUMKEYS, KEY, COST, AT, FORCE, LIMIT, PARAMETER, ON];
+    const ARGUMENTS: &'static [Argument] = &[NUMKEYS, KEY, COST, AT, FORCE, LIMIT, PARAMETER, ON, SHADOW];
     const REPLY: &'static [&'static str] = &[
         "Two elements: the combined five integers, and an array with the five integers of each limit on each key.",
     ];
@@ -57,11 +59,12 @@ impl Command for Multi {
         if arguments.parts.iter().any(|part| part.cost > 0) {
             let outcome = if admitted { Outcome::Admitted } else { Outcome::Refused };
             call.count(Counter::Multi, outcome);
+            count_refused_in_shadow(joint.refused_in_shadow());
             for key in (0..several.count()).filter(|key| joint.charges(*key)) {
                 call.notify(FIRST + key, outcome);
             }
         }
-        Ok(reply(&joint))
+        reply(&joint)
     }
 }
 
@@ -70,7 +73,7 @@ impl Command for MultiPeek {
     const SYNTAX: &'static str = WITHOUT_FORCE;
     const SUMMARY: &'static str = "Replies what RL.MULTI would reply, and charges nothing";
     const COMPLEXITY: &'static str = Multi::COMPLEXITY;
-    const ARGUMENTS: &'static [Argument] = &[NUMKEYS, KEY, COST, AT, LIMIT, PARAMETER, ON];
+    const ARGUMENTS: &'static [Argument] = &[NUMKEYS, KEY, COST, AT, LIMIT, PARAMETER, ON, SHADOW];
     const REPLY: &'static [&'static str] = Multi::REPLY;
     const EXAMPLE: &'static str =
         "RL.MULTIPEEK 2 ip:1 user:7 LIMIT GCRA 9 10 1s LIMIT FIXEDWINDOW 1000 1h ON 2";
@@ -86,7 +89,7 @@ impl Command for MultiPeek {
             key.prepare(at, empty(), |_| false)?;
             joint.peek(place, &key);
         }
-        Ok(reply(&joint))
+        reply(&joint)
     }
 }
 
@@ -95,7 +98,7 @@ impl Command for MultiRefund {
     const SYNTAX: &'static str = WITHOUT_FORCE;
     const SUMMARY: &'static str = "Gives back to several limits what was charged and not used";
     const COMPLEXITY: &'static str = Multi::COMPLEXITY;
-    const ARGUMENTS: &'static [Argument] = &[NUMKEYS, KEY, REFUNDED, AT, LIMIT, PARAMETER, ON];
+    const ARGUMENTS: &'static [Argument] = &[NUMKEYS, KEY, REFUNDED, AT, LIMIT, PARAMETER, ON, SHADOW];
     const REPLY: &'static [&'static str] = Multi::REPLY;
     const EXAMPLE: &'static str =
         "RL.MULTIREFUND 2 ip:1 user:7 COST 3 LIMIT GCRA 9 10 1s LIMIT FIXEDWINDOW 1000 1h ON 2";
@@ -113,7 +116,7 @@ impl Command for MultiRefund {
         }
         joint.refund(&mut keys)?;
         commit(call, &joint, &mut keys, clock, at);
-        Ok(reply(&joint))
+        reply(&joint)
     }
 }
 
@@ -147,6 +150,7 @@ fn commit(call: &Call<'_>, joint: &Joint<'_, '_>, keys: &mut [Key<'_, '_>], cloc
     publish(call, keys);
 }
 
-fn reply(joint: &Joint<'_, '_>) -> Reply {
-    Reply::Answers(joint.answers().collect())
+fn reply(joint: &Joint<'_, '_>) -> Result<Reply, Error> {
+    let combined = joint.combined().ok_or(Error::Internal)?;
+    Ok(Reply::Answers(combined, joint.answers().collect()))
 }

@@ -1,6 +1,6 @@
 //! `RL.REFUND key LIMITER <parameters> [COST cost] [AT at]`: gives a charged cost back to a limit.
 
-use ratelimit_core::{Answer, Ask, Capabilities, Limiter, Manner, Time, with_limiter};
+use ratelimit_core::{Answer, Ask, Capabilities, Length, Limiter, Manner, Time, with_limiter};
 use ratelimit_language::vocabulary::{AT, Argument, COUNTREFUSED, KEY, LIMITER, PARAMETER, REFUNDED};
 use ratelimit_language::{Error, Request, named};
 
@@ -44,7 +44,7 @@ impl Command for Refund {
 fn refund<L: Limiter>(call: &Call<'_>, limiter: &L, cost: u64, at: Option<Time>) -> Result<Answer, Error> {
     let clock = clock();
     let mut key = Key::open(call, 1, Access::Write)?;
-    let place = key.find::<L::State>(limiter.length())?;
+    let place = key.find::<L::State>(Length::of(limiter.length()))?;
     let at = at.unwrap_or(clock);
     let mut ask = Ask::new(place, at, cost, Manner::Strict);
     let refunded = ask.refund(&mut key, limiter)?;

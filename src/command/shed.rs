@@ -1,7 +1,7 @@
 //! `RL.SHED key utilization [options]`: records the utilization of a worker, and sheds the call by chance.
 
 use ratelimit_core::limiter::Amount;
-use ratelimit_core::{Span, State};
+use ratelimit_core::{Length, State};
 use ratelimit_language::vocabulary::{AT, Argument, BAD, DELAY, GOOD, OF, RAMP, TIER, UTILIZATION};
 use ratelimit_language::{Error, shed};
 
@@ -32,7 +32,7 @@ impl Command for Shed {
         let mut key = Key::open(call, 1, Access::Write)?;
         key.lone::<Amount>()?;
         key.change_lone(
-            Span::ZERO,
+            Length::NONE,
             || shed.fresh(now),
             |amount, out| {
                 Amount::encode_change(&shed.report(amount, now, report.utilization), out);

@@ -8,7 +8,7 @@ use redis_module_macros::info_command_handler;
 
 use super::guard::guarded;
 use super::propagation;
-use super::stats::{counts, errors};
+use super::stats::{counts, errors, refused_in_shadow};
 
 /// Writes the section, except into a crash report.
 ///
@@ -29,6 +29,7 @@ fn info(context: &InfoContext, _for_crash_report: bool) -> RedisResult<()> {
     section = section.field("build", option_env!("RATELIMIT_BUILD").unwrap_or("unknown"))?;
     section = section.field("errors", errors())?;
     section = section.field("propagates", u64::from(propagation::is_enabled()))?;
+    section = section.field("shadow_refused", refused_in_shadow())?;
     for (name, admitted, refused) in counts() {
         let name = name.to_ascii_lowercase();
         section = section.field(&format!("{name}_admitted"), admitted)?;

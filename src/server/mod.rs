@@ -42,4 +42,4 @@ pub use load::load;
 pub use payload::Payload;
 pub use register::{Command, Entry, KeyUse, Keys};
 pub use reply::{FieldValue, Fields, Reply};
-pub use stats::{Counter, Outcome};
+pub use stats::{Counter, Outcome, count_refused_in_shadow};

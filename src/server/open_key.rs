@@ -2,7 +2,7 @@
 
 use std::mem::ManuallyDrop;
 
-use ratelimit_core::{LimitSet, Name, Span, State, Time};
+use ratelimit_core::{Length, LimitSet, Name, State, Time};
 use ratelimit_language::Error;
 
 use super::call::Call;
@@ -64,7 +64,7 @@ impl<'c, 'a> OpenKey<'c, 'a> {
 
     /// Sets the length of time in the name of a lone limit.
     #[inline(always)]
-    pub(super) fn set_length(&mut self, length: Span) {
+    pub(super) fn set_length(&mut self, length: Length) {
         if let Some(value) = &mut self.value {
             value.set_length(length);
         }
@@ -94,7 +94,7 @@ impl<'c, 'a> OpenKey<'c, 'a> {
             let lone =
                 self.value.as_mut().and_then(|value| Some((value.lone_limit()?.0, value.take_state()?)));
             let set = lone.map_or_else(LimitSet::blank, |(name, state)| LimitSet::of_one(name, state));
-            self.set_value(Value::new(Span::ZERO, set));
+            self.set_value(Value::new(Length::NONE, set));
         }
         self.state_mut()
     }

@@ -14,7 +14,7 @@
 //! limit. `key/mod.rs` shows an example.
 
 use ratelimit_core::state::codec::{Reader, put};
-use ratelimit_core::{Kind, LimitSet, Name, Span, State, with_state};
+use ratelimit_core::{Kind, Length, LimitSet, Name, State, with_state};
 use ratelimit_language::Error;
 use redis_module::raw::RedisModuleString;
 
@@ -46,11 +46,11 @@ const EXPIRY_BOUND: u64 = 1 << 55;
 
 /// Begins a payload of changes in an empty buffer. The key holds `before`, or is missing.
 #[inline(always)]
-pub(super) fn begin(payload: &mut Vec<u8>, kind: Kind, length: Span, before: Option<&Value>) {
+pub(super) fn begin(payload: &mut Vec<u8>, kind: Kind, length: Length, before: Option<&Value>) {
     let mut header = [0; HEADER];
     let [version, kind_byte, form, length_bytes @ ..] = &mut header;
     (*version, *kind_byte, *form) = (VERSION, kind as u8, if before.is_some() { 0 } else { CREATED });
-    *length_bytes = length.as_micros().to_le_bytes();
+    *length_bytes = length.to_word().to_le_bytes();
     payload.extend_from_slice(&header);
 }
 
@@ -75,7 +75,7 @@ enum Effect<'a> {
     /// This value replaces any other.
     Whole(Value),
     /// These changes apply to a lone state. A missing state, or one of another kind, is first made blank.
-    Lone { kind: Kind, length: Span, changes: Reader<'a> },
+    Lone { kind: Kind, length: Length, changes: Reader<'a> },
     /// These changes apply to a set.
     Set { changes: Reader<'a> },
 }
@@ -147,7 +147,7 @@ impl<'a> Payload<'a> {
 impl<'a> Effect<'a> {
     /// Checks the changes: there is at least one, and each can be decoded.
     fn of_changes(kind: Kind, mut body: Reader<'a>) -> Option<Effect<'a>> {
-        let length = body.span()?;
+        let length = Length::decode(&mut body)?;
         if !(Name { kind, length }).is_canonical() || body.is_empty() {
             return None;
         }
@@ -162,7 +162,7 @@ impl<'a> Effect<'a> {
     }
 }
 
-fn apply_to_lone<S: State>(key: &mut OpenKey<'_, '_>, length: Span, mut changes: Reader<'_>) {
+fn apply_to_lone<S: State>(key: &mut OpenKey<'_, '_>, length: Length, mut changes: Reader<'_>) {
     if key.state_mut::<S>().is_none() {
         key.set_value(Value::new(length, S::blank()));
     }

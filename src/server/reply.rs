@@ -21,7 +21,7 @@ pub enum Reply {
     /// `RL.SHED`: whether the call was shed, and the chance of that.
     Chance(bool, f64),
     /// The combined answer of several limits, then an array with the answer of each.
-    Answers(Vec<Answer>),
+    Answers(Answer, Vec<Answer>),
     /// The five integers as redis-cell replies them: in seconds, and -1 for no retry.
     Cell(Answer),
     /// The reply of one of the server's own commands.
@@ -84,7 +84,7 @@ unsafe fn send_other(ctx: *mut RedisModuleCtx, reply: &Reply) {
             client.integer((*limited).into());
             client.real(*chance);
         }
-        Reply::Answers(answers) => client.answers(answers),
+        Reply::Answers(combined, each) => client.answers(combined, each),
         Reply::Cell(answer) => client.integers(answer.integers_of_cell()),
         // SAFETY: the caller keeps the contract.
         Reply::Forwarded(reply) => unsafe { reply.send(ctx) },
@@ -120,13 +120,11 @@ impl Client {
     }
 
     /// Sends the combined answer, then the answer of each limit.
-    fn answers(&self, answers: &[Answer]) {
+    fn answers(&self, combined: &Answer, each: &[Answer]) {
         self.array(2);
-        if let Some(combined) = Answer::all(answers.iter().copied()) {
-            self.integers(combined.integers());
-        }
-        self.array(answers.len());
-        for answer in answers {
+        self.integers(combined.integers());
+        self.array(each.len());
+        for answer in each {
             self.integers(answer.integers());
         }
     }

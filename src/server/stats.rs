@@ -59,6 +59,9 @@ static REFUSED: [AtomicU64; COUNTERS] = [const { AtomicU64::new(0) }; COUNTERS];
 /// Calls that replied an error of the module. Errors of forwarded commands are in the server's own statistics.
 static ERRORS: AtomicU64 = AtomicU64::new(0);
 
+/// Limits that were only tried and refused.
+static REFUSED_IN_SHADOW: AtomicU64 = AtomicU64::new(0);
+
 impl Call<'_> {
     /// Counts a decision on the key that is the argument at `place`, and sends its keyspace event.
     #[inline(always)]
@@ -102,6 +105,18 @@ pub(super) fn counts() -> impl Iterator<Item = (&'static str, u64, u64)> {
     names
         .zip(ADMITTED.iter().zip(&REFUSED))
         .map(|(name, (admitted, refused))| (name, admitted.load(Relaxed), refused.load(Relaxed)))
+}
+
+/// Counts limits that were only tried and refused.
+pub fn count_refused_in_shadow(limits: usize) {
+    if limits > 0 {
+        REFUSED_IN_SHADOW.store(refused_in_shadow().wrapping_add(limits as u64), Relaxed);
+    }
+}
+
+/// Returns the number of limits that were only tried and refused.
+pub(super) fn refused_in_shadow() -> u64 {
+    REFUSED_IN_SHADOW.load(Relaxed)
 }
 
 /// Returns the number of calls that replied an error.

@@ -6,7 +6,7 @@ use std::ptr::NonNull;
 
 use ratelimit_core::state::StoredLimit;
 use ratelimit_core::state::codec::{Reader, put};
-use ratelimit_core::{AnyState, Kept, Kind, LimitSet, LimitState, Name, Span, State, Time};
+use ratelimit_core::{AnyState, Kept, Kind, Length, LimitSet, LimitState, Name, State, Time};
 use ratelimit_core::{with_kept, with_limit_state, with_state};
 
 use super::allocator::PROMISED;
@@ -25,7 +25,7 @@ struct Head {
     /// A charge that does not move the expiry reads it here, which saves a call of the server.
     kind_and_expiry: u64,
     /// The length of time in a lone limit's name; zero for other states.
-    length: Span,
+    length: Length,
 }
 
 #[repr(C)]
@@ -45,7 +45,7 @@ const _: () = {
 
 impl Value {
     /// Makes the value of a state, with the length of time in a lone limit's name.
-    pub(super) fn new<S: State>(length: Span, state: S) -> Value {
+    pub(super) fn new<S: State>(length: Length, state: S) -> Value {
         let head = Head { kind_and_expiry: u64::from(S::KIND as u8), length };
         Value(NonNull::from(Box::leak(Box::new(Slot { head, state }))).cast())
     }
@@ -111,11 +111,11 @@ impl Value {
         byte == kind as u8
     }
 
-    pub(super) fn length(&self) -> Span {
+    pub(super) fn length(&self) -> Length {
         self.head().length
     }
 
-    pub(super) fn set_length(&mut self, length: Span) {
+    pub(super) fn set_length(&mut self, length: Length) {
         self.head_mut().length = length;
     }
 
@@ -133,7 +133,7 @@ impl Value {
     /// The name of a lone limit, and the instant at which it is fully reset; `None` for a set and other values.
     pub(super) fn lone_limit(&self) -> Option<(Name, Time)> {
         let (kind, length) = (self.kind(), self.length());
-        let until = with_limit_state!(kind, S => self.state::<S>()?.until(length), else return None);
+        let until = with_limit_state!(kind, S => self.state::<S>()?.until(length.span()), else return None);
         Some((Name { kind, length }, until))
     }
 
@@ -156,7 +156,7 @@ impl Value {
     /// Encodes the value for an RDB: kind, length of time, state. The expiry is not part of it.
     pub(super) fn encode(&self) -> Vec<u8> {
         let mut bytes = vec![self.kind() as u8];
-        put(&mut bytes, self.length().as_micros());
+        put(&mut bytes, self.length().to_word());
         with_state!(self.kind(), S => self.state::<S>().into_iter().for_each(|state| state.encode(&mut bytes)));
         bytes
     }
@@ -165,7 +165,7 @@ impl Value {
     pub(super) fn decode(bytes: &[u8]) -> Option<Value> {
         let mut reader = Reader::new(bytes);
         let kind = Kind::from_byte(reader.byte()?)?;
-        let length = reader.span()?;
+        let length = Length::decode(&mut reader)?;
         if !(Name { kind, length }).is_canonical() {
             return None;
         }

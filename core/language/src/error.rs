@@ -125,11 +125,12 @@ impl Error {
             "warming" => " with WARMUP",
             _ => "",
         };
-        if name.length == Span::ZERO {
-            return syntax(format_args!(": {limiter} twice on one key"));
+        let shadow = if name.length.is_shadow() { " in SHADOW" } else { "" };
+        if name.length.span() == Span::ZERO {
+            return syntax(format_args!(": {limiter}{shadow} twice on one key"));
         }
-        let millis = name.length.as_millis_up();
-        syntax(format_args!(": {limiter}{mode} of {millis} ms twice on one key"))
+        let millis = name.length.span().as_millis_up();
+        syntax(format_args!(": {limiter}{mode} of {millis} ms{shadow} twice on one key"))
     }
 
     /// Names the command in the error: `prefix` and `name`, joined.

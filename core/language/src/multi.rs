@@ -1,7 +1,7 @@
 //! The arguments of a call with several limits.
 //!
 //! ```text
-//! [COST cost] [AT at] [FORCE] LIMIT limiter parameter ... [ON index] [COST cost] [LIMIT ...]
+//! [COST cost] [AT at] [FORCE] LIMIT limiter parameter ... [ON index] [COST cost] [SHADOW] [LIMIT ...]
 //! ```
 //!
 //! The options before the first `LIMIT` apply to all limits.
@@ -42,6 +42,9 @@ pub fn multi<'a>(arguments: &mut Arguments<'_, 'a>, keys: u64, purpose: Purpose)
     if defaults.on.is_some() {
         return Err(Error::belongs_in("ON"));
     }
+    if defaults.shadow {
+        return Err(Error::belongs_in("SHADOW"));
+    }
     let mut parts = Vec::new();
     while arguments.next_section() {
         // This bounds the work: a call of a megabyte is rejected after 64 limits.
@@ -65,7 +68,11 @@ fn part<'a>(
 ) -> Result<Part<'a>, Error> {
     let mut own = Request::default();
     let (row, limiter) = named(arguments, &mut own)?;
-    let (name, capabilities) = with_limiter!(&limiter, limiter => (limiter.name(), limiter.capabilities()));
+    let (mut name, capabilities) =
+        with_limiter!(&limiter, limiter => (limiter.name(), limiter.capabilities()));
+    if own.shadow {
+        name.length = name.length.in_shadow();
+    }
     if own.at.is_some() {
         return Err(Error::belongs_before("AT"));
     }

@@ -15,6 +15,8 @@ pub struct Request {
     max_wait: Option<Span>,
     /// The number, from 1, of the only key that the limit applies to; all keys of the call if `None`.
     pub on: Option<u64>,
+    /// Whether the limit is only tried.
+    pub shadow: bool,
 }
 
 impl Request {
@@ -71,8 +73,9 @@ impl Request {
             return Ok(true);
         }
         if let Some(keys) = arguments.keys_of_section()
-            && arguments
+            && (arguments
                 .option(word, "ON", &mut self.on, |arguments, name| arguments.number(name, 1, keys))?
+                || Arguments::flag(word, "SHADOW", &mut self.shadow)?)
         {
             return Ok(true);
         }

@@ -149,6 +149,8 @@ pub const ON: Argument = Argument::new(
     Values::UpTo { min: 1, argument: "numkeys" },
     "the number of the only key that the limit is for; all keys by default",
 );
+pub const SHADOW: Argument =
+    Argument::flag("SHADOW", "only tries the limit: it answers for itself, and refuses no call");
 
 // The parameters of limiters.
 
@@ -248,7 +250,7 @@ pub const QUANTITY: Argument = Argument::new(
 );
 
 /// The names of all options.
-pub const OPTIONS: [&str; 24] = [
+pub const OPTIONS: [&str; 25] = [
     COST.name,
     AT.name,
     PARTIAL.name,
@@ -257,6 +259,7 @@ pub const OPTIONS: [&str; 24] = [
     MAXWAIT.name,
     LIMIT.name,
     ON.name,
+    SHADOW.name,
     BATCH.name,
     ALIGNED.name,
     PRECISION.name,

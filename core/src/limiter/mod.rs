@@ -30,7 +30,7 @@ pub use token_bucket::{Level, TokenBucket};
 pub use uniform::{Gate, Uniform};
 
 use crate::decide::{Gauge, Manner, Verdict};
-use crate::state::{LimitState, Name, State};
+use crate::state::{Length, LimitState, Name, State};
 use crate::time::{Span, Time};
 
 /// A limiter, a debt or a booking would take over 100 years to be fully reset.
@@ -52,7 +52,7 @@ pub trait Limiter {
 
     /// The name that distinguishes the limit from the others of its key.
     fn name(&self) -> Name {
-        Name::of::<Self::State>(self.length())
+        Name::of::<Self::State>(Length::of(self.length()))
     }
 
     /// The state that a missing key stands for: fully reset.

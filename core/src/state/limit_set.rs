@@ -2,7 +2,7 @@
 //!
 //! A limit's name is its limiter, its mode and its length of time: period, window or interval. So "10 per second" and
 //! "240 per hour" are two limits, and "12 per second" is the first of them with another parameter. Leases have no
-//! length of time, as a key has one table of leases.
+//! length of time, as a key has one table of leases. A limit that is tried in the shadow of others has a name of its own.
 //!
 //! A limit that a call does not name stays in the key until it is fully reset. Then the next charge of the key drops
 //! it. Every state can compute when it is fully reset. So the dropped limits follow from the charges alone, and equal
@@ -33,28 +33,76 @@ pub const MAX_LIMITS: usize = 64;
 pub struct Name {
     /// Limiter and mode.
     pub kind: Kind,
-    /// The length of time: period, window or interval. Zero for leases.
-    pub length: Span,
+    pub length: Length,
+}
+
+/// The length of time in a limit's name: period, window or interval, and whether the limit is only tried.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Length(u64);
+
+/// The bit of a limit that is only tried. No length of time has it.
+const SHADOW: u64 = 1 << 63;
+
+impl Length {
+    /// No length of time: that of leases, and of what is no limit.
+    pub const NONE: Length = Length(0);
+
+    /// The length of a limit that is not only tried.
+    #[inline(always)]
+    pub fn of(span: Span) -> Length {
+        Length(span.as_micros())
+    }
+
+    #[inline(always)]
+    pub fn span(self) -> Span {
+        Span::from_micros(self.0 & !SHADOW)
+    }
+
+    /// The same length, of a limit that is only tried.
+    #[must_use]
+    pub fn in_shadow(self) -> Length {
+        Length(self.0 | SHADOW)
+    }
+
+    #[inline(always)]
+    pub fn is_shadow(self) -> bool {
+        self.0 >= SHADOW
+    }
+
+    /// As a word of an encoding.
+    #[inline(always)]
+    pub fn to_word(self) -> u64 {
+        self.0
+    }
+
+    /// Reads the word; `None` if the length of time is over a hundred years.
+    pub fn decode(reader: &mut Reader<'_>) -> Option<Length> {
+        let length = Length(reader.word()?);
+        (length.span() <= Span::CENTURY).then_some(length)
+    }
 }
 
 impl Name {
-    pub fn of<S: LimitState>(length: Span) -> Name {
+    #[inline(always)]
+    pub fn of<S: LimitState>(length: Length) -> Name {
         Name { kind: S::KIND, length }
     }
 
     pub(super) fn encode(self, out: &mut Vec<u8>) {
         out.push(self.kind as u8);
-        put(out, self.length.as_micros());
+        put(out, self.length.to_word());
     }
 
     pub(super) fn decode(reader: &mut Reader<'_>) -> Option<Name> {
-        let name = Name { kind: Kind::from_byte(reader.byte()?)?, length: reader.span()? };
+        let name = Name { kind: Kind::from_byte(reader.byte()?)?, length: Length::decode(reader)? };
         (name.kind.is_limit() && name.is_canonical()).then_some(name)
     }
 
-    /// Returns whether a call can make this name: leases, and what is no limit, have no length of time.
+    /// Returns whether a call can make this name: leases, and what is no limit, have no length of time. Only limits are
+    /// tried.
     pub fn is_canonical(self) -> bool {
-        (self.length == Span::ZERO) == (self.kind == Kind::Leases || !self.kind.is_limit())
+        let timeless = self.kind == Kind::Leases || !self.kind.is_limit();
+        (self.length.span() == Span::ZERO) == timeless && (self.kind.is_limit() || !self.length.is_shadow())
     }
 }
 
@@ -68,7 +116,7 @@ pub struct StoredLimit {
 impl StoredLimit {
     /// When the limit is fully reset.
     pub fn until(&self) -> Time {
-        with_kept!(&self.state, state => state.until(self.name.length))
+        with_kept!(&self.state, state => state.until(self.name.length.span()))
     }
 
     /// Whether a charge at `now` drops the limit: it is fully reset, and the call does not name it.
@@ -96,18 +144,20 @@ impl LimitSet {
     }
 
     #[inline]
-    pub fn get<S: LimitState>(&self, length: Span) -> Option<&S> {
+    pub fn get<S: LimitState>(&self, length: Length) -> Option<&S> {
         let name = Name::of::<S>(length);
         self.limits.iter().find(|limit| limit.name == name).and_then(|limit| S::of(&limit.state))
     }
 
-    /// The place of the limit that a limiter's own command names. If no limit has the name, the only limit of its kind.
+    /// The place of the limit that a limiter's own command names. If no limit has the name, the only limit of its kind that
+    /// is not only tried.
     pub fn find(&self, name: Name) -> Option<Place> {
         let length = name.length;
         if self.place(name).is_ok() {
             return Some(Place::of(length));
         }
-        let mut same = self.limits.iter().map(|limit| limit.name).filter(|other| other.kind == name.kind);
+        let same_kind = |other: &Name| other.kind == name.kind && !other.length.is_shadow();
+        let mut same = self.limits.iter().map(|limit| limit.name).filter(same_kind);
         let only = same.next().filter(|_| same.next().is_none());
         only.map(|only| Place { stored: only.length, length })
     }
@@ -157,7 +207,7 @@ impl LimitSet {
 
     /// Applies a change to the limit of this type and length. A missing limit is added unless the set is full.
     /// [`SetChange::Limit`](super::SetChange::Limit) does the same for a type that is known only at run time.
-    pub fn apply_to<S: LimitState>(&mut self, length: Span, change: S::Change<'_>) {
+    pub fn apply_to<S: LimitState>(&mut self, length: Length, change: S::Change<'_>) {
         let name = Name::of::<S>(length);
         let place = self.place(name).or_else(|_| {
             self.insert(StoredLimit { name, state: S::blank().kept() });
@@ -172,7 +222,7 @@ impl LimitSet {
 
 /// A key in memory, without a server.
 impl Limits for LimitSet {
-    fn state<S: LimitState>(&self, length: Span) -> Option<&S> {
+    fn state<S: LimitState>(&self, length: Length) -> Option<&S> {
         self.get(length)
     }
 
@@ -230,7 +280,7 @@ mod tests {
     use crate::testing::{T0, debt, millis};
 
     fn name(length: u64) -> Name {
-        Name::of::<Arrival>(Span::from_millis(length))
+        Name::of::<Arrival>(Length::of(Span::from_millis(length)))
     }
 
     /// Encodes a change, and applies it twice from the bytes.
@@ -274,10 +324,10 @@ mod tests {
     #[test]
     fn a_limiters_own_command_finds_the_limit_of_its_name_or_the_only_one_of_its_kind() {
         let mut set = charged([1000]);
-        let stored = |set: &LimitSet, name| set.find(name).map(|place| place.stored.as_millis_up());
+        let stored = |set: &LimitSet, name| set.find(name).map(|place| place.stored.span().as_millis_up());
         assert_eq!(stored(&set, name(1000)), Some(1000));
         assert_eq!(stored(&set, name(5000)), Some(1000));
-        assert_eq!(stored(&set, Name::of::<Counts>(Span::from_millis(1000))), None);
+        assert_eq!(stored(&set, Name::of::<Counts>(Length::of(Span::from_millis(1000)))), None);
         charge(&mut set, 2000);
         assert_eq!(stored(&set, name(2000)), Some(2000));
         assert_eq!(stored(&set, name(5000)), None);
@@ -325,7 +375,12 @@ mod tests {
         let stored = || set.limits().iter().map(|limit| (limit.name, limit.until()));
         let fits_at = |millis, new: u64| {
             let now = T0.plus(Span::from_millis(millis));
-            fits(&stored(), (1000..1000 + new).map(name), |name| name.length >= Span::from_millis(1000), now)
+            fits(
+                &stored(),
+                (1000..1000 + new).map(name),
+                |name| name.length.span() >= Span::from_millis(1000),
+                now,
+            )
         };
         assert!(fits_at(0, 0) && !fits_at(0, 1));
         assert!(fits_at(1, 1) && !fits_at(1, 2));
@@ -335,7 +390,7 @@ mod tests {
     #[test]
     fn a_set_within_a_set_and_a_limit_twice_in_a_set_are_malformed() {
         for kind in [Kind::LimitSet, Kind::Amount] {
-            let nested = Name { kind, length: Span::ZERO };
+            let nested = Name { kind, length: Length::NONE };
             for change in
                 [SetChange::Dropped { name: nested }, SetChange::Renamed { from: nested, to: nested }]
             {

@@ -17,7 +17,7 @@ use alloc::vec::Vec;
 
 pub use lease_change::{Change as LeaseChange, MAX_ID};
 pub use leases::Leases;
-pub use limit_set::{LimitSet, MAX_LIMITS, Name, StoredLimit, fits};
+pub use limit_set::{Length, LimitSet, MAX_LIMITS, Name, StoredLimit, fits};
 pub use log::{Entry, Log};
 pub use set_change::Change as SetChange;
 pub use sub_buckets::{Buckets, MAX_BUCKETS};

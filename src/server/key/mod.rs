@@ -52,7 +52,7 @@ mod several;
 
 use ratelimit_core::state::codec::Reader;
 use ratelimit_core::{
-    Error as CoreError, Kind, LimitSet, LimitState, Limits, Name, Place, Span, State, Time,
+    Error as CoreError, Kind, Length, LimitSet, LimitState, Limits, Name, Place, Span, State, Time,
 };
 use ratelimit_language::Error;
 
@@ -102,11 +102,11 @@ impl<'c, 'a> Key<'c, 'a> {
     /// It is the limit of that name, else the only limit of that limiter and mode. A missing key gets a new limit, and
     /// any other key is an error.
     #[inline(always)]
-    pub fn find<S: LimitState>(&self, length: Span) -> Result<Place, Error> {
+    pub fn find<S: LimitState>(&self, length: Length) -> Result<Place, Error> {
         let Some(value) = self.open.value() else {
             return Ok(Place::of(length));
         };
-        if value.state::<S>().is_some() {
+        if value.state::<S>().is_some() && !value.length().is_shadow() {
             return Ok(Place { stored: value.length(), length });
         }
         let set = value.state::<LimitSet>();
@@ -131,7 +131,7 @@ impl<'c, 'a> Key<'c, 'a> {
     #[inline(always)]
     pub fn change_lone<S: State>(
         &mut self,
-        length: Span,
+        length: Length,
         blank: impl FnOnce() -> S,
         write: impl FnOnce(&S, &mut Vec<u8>),
     ) -> Result<bool, CoreError> {
@@ -161,7 +161,7 @@ impl<'c, 'a> Key<'c, 'a> {
 
     /// Begins the payload with its header, unless it has begun.
     #[inline(always)]
-    fn begin(&mut self, kind: Kind, length: Span) {
+    fn begin(&mut self, kind: Kind, length: Length) {
         if self.payload.is_empty() {
             self.payload = buffer::take();
             payload::begin(&mut self.payload, kind, length, self.open.value());
@@ -235,7 +235,7 @@ impl<'c, 'a> Key<'c, 'a> {
 
 impl Limits for Key<'_, '_> {
     #[inline(always)]
-    fn state<S: LimitState>(&self, length: Span) -> Option<&S> {
+    fn state<S: LimitState>(&self, length: Length) -> Option<&S> {
         let value = self.open.value()?;
         match value.state::<S>() {
             Some(state) => (value.length() == length).then_some(state),

@@ -5,7 +5,7 @@ use std::mem::take;
 use ratelimit_core::state::codec::Reader;
 use ratelimit_core::state::{MAX_LIMITS, SetChange, StoredLimit, fits};
 use ratelimit_core::{
-    Error as CoreError, Kind, LimitSet, LimitState, Limits, Name, Place, Span, State, Time,
+    Error as CoreError, Kind, Length, LimitSet, LimitState, Limits, Name, Place, Span, State, Time,
 };
 use ratelimit_language::Error;
 
@@ -67,7 +67,7 @@ impl Key<'_, '_> {
         write: impl FnOnce(&S, &mut Vec<u8>),
     ) -> Result<bool, CoreError> {
         let start = self.payload.len();
-        self.begin(Kind::LimitSet, Span::ZERO);
+        self.begin(Kind::LimitSet, Length::NONE);
         let [from, to] = [place.stored, place.length].map(Name::of::<S>);
         let renamed = (from != to).then_some(SetChange::Renamed { from, to });
         if let Some(renamed) = &renamed {
@@ -113,7 +113,7 @@ impl Key<'_, '_> {
         if faded.is_empty() {
             return Ok(());
         }
-        self.begin(Kind::LimitSet, Span::ZERO);
+        self.begin(Kind::LimitSet, Length::NONE);
         let set = self.open.make_set().ok_or(CoreError::Defect)?;
         for name in faded {
             let change = SetChange::Dropped { name };

@@ -204,7 +204,7 @@ fn is_own(call: &Call, option: &str) -> bool {
                 || option == "MAXWAIT" && call.takes("RESERVE")
         }
     };
-    call.takes(option) && !elsewhere || option == "ON" && call.way == Way::Limit
+    call.takes(option) && !elsewhere || ["ON", "SHADOW"].contains(&option) && call.way == Way::Limit
 }
 
 /// Every wrong call of a limiter in one way, and its error without the number of the limit.

@@ -7,3 +7,4 @@ mod one_key_copies;
 mod release;
 mod requests;
 mod several_keys;
+mod shadow;

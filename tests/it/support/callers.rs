@@ -14,7 +14,7 @@ use crate::support::load::{Course, Load};
 use crate::support::{Server, call, info, refused, wait_for};
 
 /// `K` is the number of a key, `#` the id of a lease, and `@` an instant in the year 2100.
-const LINES: [&str; 44] = [
+const LINES: [&str; 46] = [
     "RL.TOKENBUCKET bucket:K 9 1 3600000",
     "RL.TOKENBUCKET bucket:K 9 1 3600000 PARTIAL COST 3",
     "RL.TOKENBUCKET bucket:K 9 1 3600000 RESERVE MAXWAIT 7200000",
@@ -50,6 +50,8 @@ const LINES: [&str; 44] = [
     "RL.MULTI 2 one:K two:K COST 2 LIMIT GCRA 8 1 3600000 LIMIT TOKENBUCKET 9 1 3600000 ON 1",
     "RL.MULTI 3 gcra:K lease:K log:K LIMIT GCRA 8 1 3600000 ON 1 LIMIT CONCURRENT 6 3600000 # ON 2 \
      LIMIT SLIDINGLOG 9 3600000 ON 3",
+    "RL.MULTI 1 together:K LIMIT GCRA 8 1 3600000 LIMIT SLIDINGLOG 4 3600000 SHADOW LIMIT CONCURRENT 3 3600000 # SHADOW",
+    "RL.MULTI 1 tried:K LIMIT TOKENBUCKET 9 1 3600000 SHADOW",
     "RL.MULTIREFUND 2 one:K two:K COST 2 LIMIT GCRA 8 1 3600000 LIMIT TOKENBUCKET 9 1 3600000 ON 1",
     "RL.MULTIRELEASE 2 lease:K together:K #",
     "RL.REFUND bucket:K TOKENBUCKET 9 1 3600000 COST 2",

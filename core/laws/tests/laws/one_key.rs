@@ -1,4 +1,5 @@
-//! Several limits on one key: each decides as it would on a separate key.
+//! Several limits on one key: each decides as it would on a separate key. A limit in the shadow changes nothing for the
+//! others.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -7,7 +8,7 @@ use proptest::prelude::*;
 use ratelimit_core::limiter::Limiter;
 use ratelimit_core::state::codec::Reader;
 use ratelimit_core::{
-    Answer, Ask, Joint, LimitSet, Limits, Manner, Name, Place, Span, State, Time, with_limiter,
+    Answer, Ask, Joint, LimitSet, Limits, Manner, Name, Place, Span, State, Time, Verdict, with_limiter,
 };
 use ratelimit_language::{Arguments, Bounds, FORMS, Multi, Purpose, multi};
 
@@ -15,12 +16,13 @@ use super::T0;
 
 const BOUNDS: Bounds = Bounds { leases: 100, log_entries: 100 };
 
-/// The limits that calls may name: every form that `RL.MULTI` accepts, with three lengths of time.
+/// The limits that calls may name: every form that `RL.MULTI` accepts, with three lengths of time, and each of them in
+/// the shadow.
 fn limits() -> Vec<String> {
     let forms = FORMS.iter().filter(|form| !form.template().contains("COUNTREFUSED"));
     let lengths = [(2, 1000), (5, 10_000), (20, 600_000)];
     let all = forms.flat_map(|form| lengths.map(|(limit, period)| form.words(limit, period, "holder")));
-    all.collect()
+    all.flat_map(|limit| [limit.clone(), format!("{limit} SHADOW")]).collect()
 }
 
 #[derive(Clone, Debug)]
@@ -68,8 +70,8 @@ fn calls() -> impl Strategy<Value = Vec<Call>> {
     prop::collection::vec(call, 1..60)
 }
 
-/// The answers of a call's limits; `None` if the call is an error.
-type Outcome = Option<Vec<Answer>>;
+/// The combined answer, and those of a call's limits; `None` if the call is an error.
+type Outcome = Option<(Answer, Vec<Answer>)>;
 
 fn parse<'a>(words: &[&'a [u8]], purpose: Purpose) -> Option<Multi<'a>> {
     multi(&mut Arguments::new(words, BOUNDS), 1, purpose).ok()
@@ -83,7 +85,7 @@ fn ask<K: Limits>(call: &Multi<'_>, keys: &mut [K], command: Command, at: Time) 
         Command::Peek => keys.iter().enumerate().for_each(|(key, limits)| joint.peek(key, limits)),
         _ => _ = joint.take(keys).ok()?,
     }
-    Some(joint.answers().collect())
+    Some((joint.combined()?, joint.answers().collect()))
 }
 
 /// Encodes a set, and checks that the decoded set is encoded as the same bytes.
@@ -150,6 +152,10 @@ proptest! {
             }
             if command == Command::Own {
                 let part = &multi.parts[0];
+                // A limiter's own command names no limit in the shadow.
+                if part.is_shadow() {
+                    continue;
+                }
                 let length = part.name.length;
                 let missing = shared[0].limits().is_empty();
                 let found = shared[0].find(part.name).or(missing.then_some(Place::of(length)));
@@ -183,11 +189,18 @@ proptest! {
                 prop_assert_eq!(encoded(&shared[0]), before, "an error changes nothing");
                 continue;
             }
-            let judged: Vec<Answer> = judged.into_iter().flatten().flatten().collect();
-            let together = together.expect("no limit is an error");
+            let judged: Vec<Answer> = judged.into_iter().flatten().flat_map(|(_, answers)| answers).collect();
+            let (combined, together) = together.expect("no limit is an error");
             let verdicts = |answers: &[Answer]| answers.iter().map(|answer| answer.verdict).collect::<Vec<_>>();
             prop_assert_eq!(verdicts(&together), verdicts(&judged));
-            let admitted = judged.iter().all(|answer| answer.verdict.admits());
+            // Limits in the shadow do not enter the combined answer, unless there are no others.
+            let told = |shadow: bool| {
+                let of = multi.parts.iter().zip(&together).filter(move |(part, _)| part.is_shadow() == shadow);
+                Answer::all(of.map(|(_, answer)| *answer))
+            };
+            let without_others = told(true).map(|answer| Answer { verdict: Verdict::ADMIT, ..answer });
+            prop_assert_eq!(Some(combined), told(false).or(without_others));
+            let admitted = combined.verdict.admits();
             let changes = command != Command::Peek;
             if admitted && call.cost > 0 && matches!(command, Command::Take | Command::Force) {
                 expire(&mut alone, now, |name| multi.parts.iter().any(|part| part.name == name));
@@ -204,7 +217,7 @@ proptest! {
                     // The call was refused. It returned the gauges, and changed a state only if the clock was set back.
                     let own = alone.entry(part.name).or_default();
                     with_limiter!(&part.limiter, limiter => {
-                        let mut ask = Ask::new(Place::of(limiter.length()), now, call.cost, Manner::Strict);
+                        let mut ask = Ask::new(Place::of(part.name.length), now, call.cost, Manner::Strict);
                         ask.judge(own, limiter).expect("no error");
                         prop_assert_eq!(joint.gauge, ask.gauge(own, limiter).delayed(ask.lag()));
                     });

@@ -2,7 +2,9 @@
 
 use proptest::prelude::*;
 use ratelimit_core::limiter::Limiter;
-use ratelimit_core::{Answer, Ask, Joint, LimitSet, Manner, Place, Span, Time, Verdict, with_limiter};
+use ratelimit_core::{
+    Answer, Ask, Joint, Length, LimitSet, Manner, Place, Span, Time, Verdict, with_limiter,
+};
 use ratelimit_language::{Arguments, Bounds, FORMS, Purpose, multi};
 
 use super::T0;
@@ -35,16 +37,17 @@ fn cases() -> impl Strategy<Value = ((u64, u64), Vec<Round>)> {
 
 /// Charges a limit, in debt if need be, and returns its reset.
 fn charge<L: Limiter>(key: &mut LimitSet, limiter: &L, now: Time, cost: u64) -> Span {
-    let mut ask = Ask::new(Place::of(limiter.length()), now, cost, Manner::Force);
+    let mut ask = Ask::new(Place::of(Length::of(limiter.length())), now, cost, Manner::Force);
     ask.take(key, limiter).map_or(Span::ZERO, |taken| taken.gauge.reset)
 }
 
 /// Gives a cost back, and returns the answers to the refund and to the next look. Checks that the look is the same if a
 /// limit that is fully reset is deleted.
 fn refund<L: Limiter>(key: &mut LimitSet, limiter: &L, at: Time, cost: u64) -> [Answer; 2] {
-    let mut ask = Ask::new(Place::of(limiter.length()), at, cost, Manner::Strict);
-    let look =
-        |key: &LimitSet| Ask::new(Place::of(limiter.length()), at, 0, Manner::Strict).peek(key, limiter);
+    let mut ask = Ask::new(Place::of(Length::of(limiter.length())), at, cost, Manner::Strict);
+    let look = |key: &LimitSet| {
+        Ask::new(Place::of(Length::of(limiter.length())), at, 0, Manner::Strict).peek(key, limiter)
+    };
     ask.refund(key, limiter).expect("no defect");
     let next = look(&decoded(&encoded(key)));
     if ask.gauge(key, limiter).reset == Span::ZERO {

@@ -139,10 +139,17 @@ fn several(seen: &Seen, parts: &[Value], command: &Command) -> Vec<Decision> {
     for one in [all].iter().chain(&pairs) {
         check(seen, one, command);
     }
-    let tightest = pairs.iter().map(|pair| pair.remaining).min().unwrap_or(-1);
-    let first = pairs.iter().find(|pair| pair.remaining == tightest);
-    let refused: Vec<i64> = pairs.iter().filter(|pair| pair.limited == 1).map(|pair| pair.retry).collect();
-    let waits = pairs.iter().map(|pair| pair.retry);
+    // Limits in the shadow are no part of it, unless there are no others; then nothing is refused.
+    let shadows = shadows(&seen.words);
+    let only_shadows = shadows.iter().all(|shadow| *shadow);
+    let told = pairs.iter().zip(&shadows).filter(|(_, shadow)| only_shadows || !**shadow);
+    let told: Vec<Decision> = told.map(|(pair, _)| *pair).collect();
+    seen.insist(shadows.len() == pairs.len(), "each pair must answer");
+    let tightest = told.iter().map(|pair| pair.remaining).min().unwrap_or(-1);
+    let first = told.iter().find(|pair| pair.remaining == tightest);
+    let refused = told.iter().filter(|pair| pair.limited == 1 && !only_shadows).map(|pair| pair.retry);
+    let refused: Vec<i64> = refused.collect();
+    let waits = told.iter().map(|pair| if only_shadows { 0 } else { pair.retry });
     let retry = match refused.as_slice() {
         [] => waits.max(),
         retries if retries.contains(&-1) => Some(-1),
@@ -154,8 +161,19 @@ fn several(seen: &Seen, parts: &[Value], command: &Command) -> Vec<Decision> {
         "the tightest must tell",
     );
     seen.insist(retry == Some(all.retry), "the longest wait must count");
-    seen.insist(pairs.iter().map(|pair| pair.reset).max() == Some(all.reset), "the longest reset must count");
+    seen.insist(told.iter().map(|pair| pair.reset).max() == Some(all.reset), "the longest reset must count");
     [vec![all], pairs].concat()
+}
+
+/// Whether each pair of a limit and a key is in the shadow, in the order of the reply.
+fn shadows(words: &[Vec<u8>]) -> Vec<bool> {
+    let keys: usize = std::str::from_utf8(&words[1]).unwrap().parse().unwrap();
+    let limits = words[2 + keys..].split(|word| word.eq_ignore_ascii_case(b"LIMIT")).skip(1);
+    let of_limit = |limit: &[Vec<u8>]| {
+        let says = |token: &[u8]| limit.iter().any(|word| word.eq_ignore_ascii_case(token));
+        vec![says(b"SHADOW"); if says(b"ON") { 1 } else { keys }]
+    };
+    limits.flat_map(of_limit).collect()
 }
 
 /// What a limiter's own command must do for the cost that it was asked for.

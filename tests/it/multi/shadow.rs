@@ -1,0 +1,169 @@
+//! `SHADOW`: a limit that is tried. It answers for itself, refuses no call, and has a state of its own.
+
+use redis::Connection;
+
+use crate::support::harmless::{error_of, words};
+use crate::support::{SECOND, Server, T0, WRONG_TYPE, error, info, ints, multi, text};
+
+fn ask(con: &mut Connection, at: u64, limits: &str) -> (Vec<i64>, Vec<Vec<i64>>) {
+    multi(con, &format!("RL.MULTI 1 key AT {at} {limits}"))
+}
+
+fn shadow_refused(con: &mut Connection) -> String {
+    info(con, "ratelimit", "ratelimit_shadow_refused").unwrap()
+}
+
+#[test]
+fn a_shadow_answers_for_itself_and_refuses_no_call() {
+    let server = Server::start(&[]);
+    let con = &mut server.connection();
+    let tried = "LIMIT FIXEDWINDOW 3 1m LIMIT FIXEDWINDOW 1 1m SHADOW";
+    let limit = |remaining, reset| vec![0, 3, remaining, 0, reset];
+    assert_eq!(ask(con, T0, tried), (limit(2, 60_000), vec![limit(2, 60_000), vec![0, 1, 0, 0, 60_000]]));
+    // It is the tightest, and does not enter the combined answer.
+    for (second, remaining) in [(1, 1), (2, 0)] {
+        let reset = 60_000 - 1000 * second;
+        let own = vec![1, 1, 0, reset, reset];
+        let all = limit(remaining, reset);
+        let at = T0 + second.unsigned_abs() * SECOND;
+        assert_eq!(ask(con, at, tried), (all.clone(), vec![all, own]));
+    }
+    assert_eq!(shadow_refused(con), "2");
+    // A call that the limit refuses charges neither, and the shadow answers all the same.
+    let (all, each) = ask(con, T0 + 3 * SECOND, tried);
+    assert_eq!((&all, &each[0]), (&vec![1, 3, 0, 57_000, 57_000], &vec![1, 3, 0, 57_000, 57_000]));
+    assert_eq!(each[1], [1, 1, 0, 57_000, 57_000]);
+    assert_eq!(shadow_refused(con), "3");
+    assert_eq!(info(con, "ratelimit", "ratelimit_multi_admitted").unwrap(), "3");
+    // A call that costs nothing counts nothing.
+    ask(con, T0 + 3 * SECOND, "COST 0 LIMIT FIXEDWINDOW 3 1m LIMIT FIXEDWINDOW 1 1m SHADOW");
+    assert_eq!(shadow_refused(con), "3");
+}
+
+#[test]
+fn a_shadow_is_charged_where_the_call_and_itself_admit() {
+    let server = Server::start(&[]);
+    let con = &mut server.connection();
+    let shadow = |con: &mut Connection| {
+        multi(con, &format!("RL.MULTIPEEK 1 key AT {T0} LIMIT TOKENBUCKET 9 1 1s SHADOW")).1[0][2]
+    };
+    // The limit refuses: nothing is charged.
+    assert_eq!(ask(con, T0, "COST 4 LIMIT GCRA 2 1 1s LIMIT TOKENBUCKET 9 1 1s SHADOW").0[0], 1);
+    assert_eq!(text(con, "EXISTS key"), "0");
+    // Both admit.
+    ask(con, T0, "COST 3 LIMIT GCRA 2 1 1s LIMIT TOKENBUCKET 9 1 1s SHADOW");
+    assert_eq!(shadow(con), 6);
+    // Only the shadow refuses.
+    ask(con, T0, "COST 7 LIMIT SLIDINGWINDOW 99 1s LIMIT TOKENBUCKET 9 1 1s SHADOW");
+    assert_eq!(shadow(con), 6);
+    // FORCE charges it always, and it can be given back.
+    ask(con, T0, "FORCE COST 7 LIMIT SLIDINGWINDOW 99 1s LIMIT TOKENBUCKET 9 1 1s SHADOW");
+    assert_eq!(shadow(con), 0);
+    multi(con, &format!("RL.MULTIREFUND 1 key AT {T0} COST 5 LIMIT TOKENBUCKET 9 1 1s SHADOW"));
+    assert_eq!(shadow(con), 4);
+    let real = multi(con, &format!("RL.MULTIPEEK 1 key AT {T0} LIMIT SLIDINGWINDOW 99 1s")).1;
+    assert_eq!(real[0][2], 99 - 14, "a refund of the shadow is none of the limit");
+}
+
+#[test]
+fn limits_in_the_shadow_alone_admit_all() {
+    let server = Server::start(&[]);
+    let con = &mut server.connection();
+    let both = "LIMIT FIXEDWINDOW 2 1m SHADOW LIMIT GCRA 0 1 1h SHADOW";
+    assert_eq!(ask(con, T0, both).0, [0, 1, 0, 0, 3_600_000]);
+    for _ in 0..3 {
+        let (all, each) = ask(con, T0, both);
+        // The tightest answers, of equals the first, and the longest reset counts.
+        assert_eq!(all, [0, 2, 0, 0, 3_600_000]);
+        assert_eq!(each[1], [1, 1, 0, 3_600_000, 3_600_000]);
+    }
+    let (all, each) = multi(con, &format!("RL.MULTIPEEK 1 key AT {T0} {both}"));
+    assert_eq!((all, each[0][0]), (vec![0, 2, 0, 0, 3_600_000], 1));
+    // Once each: a shadow that refuses is not charged. The last calls found both full.
+    assert_eq!(shadow_refused(con), "5");
+}
+
+#[test]
+fn a_shadow_is_another_limit_than_the_one_it_stands_beside() {
+    let server = Server::start(&[]);
+    let con = &mut server.connection();
+    ask(con, T0, "COST 3 LIMIT FIXEDWINDOW 5 1m SHADOW");
+    let told = text(con, "RL.INFO key");
+    assert!(told.contains("limiter, FIXEDWINDOW, mode, opened, length_ms, 60000, shadow, 1, "), "{told}");
+    // A limiter's own command does not take it for its own.
+    for line in ["RL.FIXEDWINDOW key 5 1m", "RL.PEEK key FIXEDWINDOW 5 1m", "RL.REFUND key FIXEDWINDOW 5 1m"]
+    {
+        assert_eq!(error(con, line), WRONG_TYPE, "{line}");
+    }
+    // Promoted, it is fresh. The shadow stays until it is fully reset.
+    assert_eq!(ask(con, T0, "LIMIT FIXEDWINDOW 5 1m").0, [0, 5, 4, 0, 60_000]);
+    assert!(text(con, "RL.INFO key").contains("limiter, MULTI"));
+    assert_eq!(ints(con, &format!("RL.FIXEDWINDOW key 5 1m AT {T0}"))[2], 3);
+    assert_eq!(ask(con, T0, "LIMIT FIXEDWINDOW 5 1m SHADOW").1[0][2], 1);
+    assert_eq!(ask(con, T0 + 60 * SECOND, "LIMIT FIXEDWINDOW 5 1m").0[2], 4);
+    assert!(
+        text(con, "RL.INFO key").starts_with("[limiter, FIXEDWINDOW, mode, opened, length_ms, 60000, count")
+    );
+    // Both of one length in one call.
+    let (all, each) = ask(con, T0 + 61 * SECOND, "LIMIT FIXEDWINDOW 5 1m LIMIT FIXEDWINDOW 9 1m SHADOW");
+    assert_eq!((all[2], each[1][2]), (3, 8));
+}
+
+#[test]
+fn a_lease_in_the_shadow_is_released_and_renewed_with_the_lease() {
+    let server = Server::start(&[]);
+    let con = &mut server.connection();
+    let take = |con: &mut Connection, id: &str| {
+        ask(con, T0, &format!("LIMIT CONCURRENT 9 1m {id} LIMIT CONCURRENT 1 1m {id} SHADOW")).1[1][0]
+    };
+    assert_eq!(take(con, "a"), 0);
+    assert_eq!(take(con, "b"), 1);
+    assert_eq!(ints(con, &format!("RL.RELEASE key a AT {T0}")), [1]);
+    assert_eq!(take(con, "b"), 0);
+    assert_eq!(ints(con, &format!("RL.RENEW key 2m b AT {T0}")), [1]);
+    let later = T0 + 90 * SECOND;
+    let peek =
+        format!("RL.MULTIPEEK 1 key AT {later} LIMIT CONCURRENT 9 1m x LIMIT CONCURRENT 1 1m x SHADOW");
+    assert_eq!(multi(con, &peek).1.iter().map(|five| five[2]).collect::<Vec<_>>(), [8, 0]);
+    assert_eq!(ints(con, &format!("RL.MULTIRELEASE 1 key b AT {later}")), [1]);
+    assert_eq!(text(con, "EXISTS key"), "0");
+    // A lease that only the shadow holds is one that is held.
+    ask(con, T0, "LIMIT CONCURRENT 1 1m a SHADOW");
+    assert_eq!(ints(con, &format!("RL.RELEASE key b AT {T0}")), [0]);
+    assert_eq!(ints(con, &format!("RL.RENEW key 5m a AT {T0}")), [1]);
+    assert_eq!(ints(con, &format!("RL.RELEASE key a AT {T0}")), [1]);
+    assert_eq!(text(con, "EXISTS key"), "0");
+}
+
+#[test]
+fn an_error_of_a_shadow_is_an_error_of_the_call() {
+    let server = Server::start(&[]);
+    let con = &mut server.connection();
+    for (line, error) in [
+        ("RL.GCRA key 1 1 1s SHADOW", "ERR syntax error: SHADOW is not for RL.GCRA"),
+        ("RL.PEEK key GCRA 1 1 1s SHADOW", "ERR syntax error: SHADOW is not for RL.PEEK"),
+        ("RL.MULTI 1 key SHADOW LIMIT GCRA 1 1 1s", "ERR syntax error: SHADOW belongs in a LIMIT"),
+        (
+            "RL.MULTI 1 key LIMIT GCRA 1 1 1s LIMIT GCRA 2 1 1s SHADOW SHADOW",
+            "ERR syntax error: SHADOW is given twice (LIMIT 2)",
+        ),
+        (
+            "RL.MULTI 1 key LIMIT GCRA 1 1 1s SHADOW LIMIT GCRA 2 1 1s SHADOW",
+            "ERR syntax error: GCRA of 1000 ms in SHADOW twice on one key (LIMIT 2)",
+        ),
+        (
+            "RL.MULTI 1 key LIMIT CONCURRENT 1 1s a SHADOW LIMIT CONCURRENT 1 1m a SHADOW",
+            "ERR syntax error: CONCURRENT in SHADOW twice on one key (LIMIT 2)",
+        ),
+        (
+            "RL.MULTI 1 key FORCE LIMIT GCRA 1 1 1s LIMIT SMOOTH 1 1s SHADOW",
+            "ERR syntax error: FORCE is not for SMOOTH (LIMIT 2)",
+        ),
+        (
+            "RL.MULTI 1 key FORCE COST 9007199254740991 LIMIT FIXEDWINDOW 1 1 LIMIT GCRA 1 1 1000 SHADOW",
+            "ERR limit would take too long to refill (LIMIT 2)",
+        ),
+    ] {
+        assert_eq!(error_of(con, "RL.UNIFORM k 1s", &words(line)), error, "{line}");
+    }
+}
