@@ -1,11 +1,10 @@
-//! A request to several limits on several keys: all are charged, or none is.
+//! A request to several limits on several keys: all admit it and are charged, or none is charged.
 //!
 //! Every limit is judged on every key that it applies to. If all admit, all are charged. Each pair of a limit and a key
 //! is judged as if it were the only one.
 //!
-//! A limit can be tried in the *shadow* of the others. It is judged and answers for itself, but it refuses no call. If the
-//! call is admitted, it is charged where it admits itself. So its state is what it would be if it were the only one that
-//! refuses more than the others do.
+//! A limit can be a *shadow*, to try it. It is judged and answers for itself, but it refuses no call. An admitted call
+//! charges each shadow pair that admits it. So with one shadow on one key, its state is that of a limit that also refuses.
 //!
 //! ```text
 //! RL.MULTI 2 ip:1 user:7 LIMIT GCRA 9 10 1000 LIMIT FIXEDWINDOW 1000 3600000 ON 2
@@ -36,7 +35,7 @@ pub struct Part<'a> {
 }
 
 impl Part<'_> {
-    /// Whether the limit is only tried.
+    /// Whether the limit is a shadow.
     pub fn is_shadow(&self) -> bool {
         self.name.length.is_shadow()
     }
@@ -84,7 +83,7 @@ impl Pair<'_, '_> {
         self.part.cost > 0
     }
 
-    /// Whether the limit admits the call. A pair that only peeks does.
+    /// Whether the limit admits the call, or only peeks. For a call that charges, once it is judged.
     fn admits(&self) -> bool {
         self.verdict.is_none_or(Verdict::admits)
     }
@@ -158,7 +157,8 @@ impl<'p, 'a> Joint<'p, 'a> {
         self.named(key).any(|part| part.cost > 0)
     }
 
-    /// Judges all pairs, and charges all if all admit. Returns whether they did.
+    /// Judges all pairs. If all that are not shadows admit, charges them and the shadows that admit too. Returns whether
+    /// the call is admitted.
     ///
     /// # Errors
     ///
@@ -183,12 +183,15 @@ impl<'p, 'a> Joint<'p, 'a> {
     }
 
     fn charge<K: Limits>(&mut self, keys: &mut [K]) -> Result<(), JointError> {
-        for (key, limits) in keys.iter_mut().enumerate().filter(|(key, _)| self.charges(*key)) {
+        // Only a charge drops limits: a shadow that refuses may be the only pair of a key.
+        let charged =
+            |key: usize| self.pairs.iter().any(|pair| pair.key == key && pair.charges() && pair.admits());
+        for (key, limits) in keys.iter_mut().enumerate().filter(|(key, _)| charged(*key)) {
             let named = |name| self.named(key).any(|part| part.name == name);
             limits.drop_faded(self.at, named).map_err(|_| JointError::Defect)?;
         }
         each_charged(&mut self.pairs, keys, |pair, limits| {
-            // The call is admitted, so only a shadow limit can refuse it.
+            // The call is admitted, so only a shadow can refuse it.
             if !pair.admits() {
                 return Ok(());
             }
@@ -256,19 +259,19 @@ impl<'p, 'a> Joint<'p, 'a> {
         self.pairs.iter().filter_map(Pair::answer)
     }
 
-    /// The combined answer, into which shadow limits do not enter. If all limits are shadows, the call is admitted, and
-    /// the answer tells the tightest of them.
-    pub fn combined(&self) -> Option<Answer> {
-        let real = self.pairs.iter().filter(|pair| !pair.part.is_shadow()).filter_map(Pair::answer);
-        Answer::all(real).or_else(|| {
-            let admitted = |answer| Answer { verdict: Verdict::ADMIT, ..answer };
-            Answer::all(self.answers()).map(admitted)
+    /// The combined answer of the pairs with these answers. Shadows do not enter it, unless there are no other limits.
+    /// Then the call is admitted without a wait, and the gauge is that of the shadows.
+    pub fn combined(&self, answers: &[Answer]) -> Option<Answer> {
+        let real = self.pairs.iter().zip(answers).filter(|(pair, _)| !pair.part.is_shadow());
+        Answer::all(real.map(|(_, answer)| *answer)).or_else(|| {
+            let all = Answer::all(answers.iter().copied())?;
+            Some(Answer { verdict: Verdict::ADMIT, ..all })
         })
     }
 
-    /// The number of pairs whose limit is a shadow and refuses.
-    pub fn refused_in_shadow(&self) -> usize {
-        self.pairs.iter().filter(|pair| pair.part.is_shadow() && pair.charges() && !pair.admits()).count()
+    /// Whether a shadow refuses the call.
+    pub fn refuses_in_shadow(&self) -> bool {
+        self.pairs.iter().any(|pair| pair.part.is_shadow() && pair.charges() && !pair.admits())
     }
 }
 

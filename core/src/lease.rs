@@ -18,26 +18,27 @@ pub enum Action {
 /// The outcome of an [`Action`].
 #[derive(Clone, Copy, Debug)]
 pub struct Outcome {
-    /// Whether the lease was held.
+    /// Whether the lease was held, in the table of a limit that is no shadow.
     pub held: bool,
+    /// Whether the lease was held in any table.
+    pub changed: bool,
     /// The instant at which the action was decided.
     pub now: Time,
     /// The time until the key's last lease expires.
     pub reset: Span,
 }
 
-/// Releases or renews the lease of this id in the tables of a key: that of its limit, and that of a limit that is only
-/// tried. `at` is the caller's time.
+/// Releases or renews the lease of this id in the tables of a key: that of its limit, and that of a shadow. `at` is the caller's time.
 ///
 /// # Errors
 ///
 /// [`Error::Defect`] if a change cannot be applied.
 pub fn act(limits: &mut impl Limits, action: Action, id: &[u8], at: Time) -> Result<Outcome, Error> {
-    let [limit, shadow] =
-        [Length::NONE, Length::NONE.in_shadow()].map(|table| act_on(limits, table, action, id, at));
-    let (limit, shadow) = (limit?, shadow?);
+    let limit = act_on(limits, Length::NONE, action, id, at)?;
+    let shadow = act_on(limits, Length::NONE.in_shadow(), action, id, at)?;
     Ok(Outcome {
-        held: limit.held || shadow.held,
+        held: limit.held,
+        changed: limit.held || shadow.held,
         now: limit.now.max(shadow.now),
         reset: limit.reset.max(shadow.reset),
     })
@@ -52,7 +53,7 @@ fn act_on(
     at: Time,
 ) -> Result<Outcome, Error> {
     if limits.state::<Leases>(table).is_none() {
-        return Ok(Outcome { held: false, now: at, reset: Span::ZERO });
+        return Ok(Outcome { held: false, changed: false, now: at, reset: Span::ZERO });
     }
     let place = &mut Place::of(table);
     let last_reset = |leases: &Leases| leases.reset(leases.last());
@@ -68,7 +69,7 @@ fn act_on(
     };
     let held = limits.change(place, Leases::blank, write)?;
     let reset = limits.state::<Leases>(table).map(|leases| leases.reset(now)).unwrap_or_default();
-    Ok(Outcome { held, now, reset })
+    Ok(Outcome { held, changed: held, now, reset })
 }
 
 fn put(change: &LeaseChange<'_>, out: &mut Vec<u8>) {

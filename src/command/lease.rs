@@ -99,7 +99,7 @@ fn change(
     let mut held = 0;
     for key in &mut *keys {
         let acted = act(key, action, id, at)?;
-        key.settle(acted.held.then_some(at), clock, acted.now, acted.reset);
+        key.settle(acted.changed.then_some(at), clock, acted.now, acted.reset);
         held += u64::from(acted.held);
     }
     publish(call, keys);

@@ -32,7 +32,8 @@ pub(super) const FIRST: usize = 2;
 impl Command for Multi {
     const NAME: &'static str = "MULTI";
     const SYNTAX: &'static str = SYNTAX;
-    const SUMMARY: &'static str = "Asks several limits on several keys at once, and charges all or none";
+    const SUMMARY: &'static str =
+        "Asks several limits on several keys at once, and charges them if all admit";
     const COMPLEXITY: &'static str = "The sum of the limiters' commands, for each key";
     const ARGUMENTS: &'static [Argument] = &[NUMKEYS, KEY, COST, AT, FORCE, LIMIT, PARAMETER, ON, SHADOW];
     const REPLY: &'static [&'static str] = &[
@@ -59,7 +60,9 @@ impl Command for Multi {
         if arguments.parts.iter().any(|part| part.cost > 0) {
             let outcome = if admitted { Outcome::Admitted } else { Outcome::Refused };
             call.count(Counter::Multi, outcome);
-            count_refused_in_shadow(joint.refused_in_shadow());
+            if admitted && joint.refuses_in_shadow() {
+                count_refused_in_shadow();
+            }
             for key in (0..several.count()).filter(|key| joint.charges(*key)) {
                 call.notify(FIRST + key, outcome);
             }
@@ -151,6 +154,7 @@ fn commit(call: &Call<'_>, joint: &Joint<'_, '_>, keys: &mut [Key<'_, '_>], cloc
 }
 
 fn reply(joint: &Joint<'_, '_>) -> Result<Reply, Error> {
-    let combined = joint.combined().ok_or(Error::Internal)?;
-    Ok(Reply::Answers(combined, joint.answers().collect()))
+    let answers: Vec<_> = joint.answers().collect();
+    let combined = joint.combined(&answers).ok_or(Error::Internal)?;
+    Ok(Reply::Answers(combined, answers))
 }

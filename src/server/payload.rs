@@ -5,7 +5,7 @@
 //! version    1
 //! kind       1     of a lone state, or that of a set; 0 if the key is gone
 //! form       1     the bits below
-//! length     8     the length of time in a lone limit's name
+//! length     8     the length of time in a lone limit's name, in us; the highest bit is that of a shadow
 //! body             changes, or a whole state
 //! expiry     8     in ms since the epoch, if the form has the bit
 //! ```

@@ -59,7 +59,7 @@ static REFUSED: [AtomicU64; COUNTERS] = [const { AtomicU64::new(0) }; COUNTERS];
 /// Calls that replied an error of the module. Errors of forwarded commands are in the server's own statistics.
 static ERRORS: AtomicU64 = AtomicU64::new(0);
 
-/// Limits that were only tried and refused.
+/// Admitted calls that a shadow would have refused.
 static REFUSED_IN_SHADOW: AtomicU64 = AtomicU64::new(0);
 
 impl Call<'_> {
@@ -107,14 +107,12 @@ pub(super) fn counts() -> impl Iterator<Item = (&'static str, u64, u64)> {
         .map(|(name, (admitted, refused))| (name, admitted.load(Relaxed), refused.load(Relaxed)))
 }
 
-/// Counts limits that were only tried and refused.
-pub fn count_refused_in_shadow(limits: usize) {
-    if limits > 0 {
-        REFUSED_IN_SHADOW.store(refused_in_shadow().wrapping_add(limits as u64), Relaxed);
-    }
+/// Counts an admitted call that a shadow would have refused.
+pub fn count_refused_in_shadow() {
+    add_one(&REFUSED_IN_SHADOW);
 }
 
-/// Returns the number of limits that were only tried and refused.
+/// Returns the number of admitted calls that a shadow would have refused.
 pub(super) fn refused_in_shadow() -> u64 {
     REFUSED_IN_SHADOW.load(Relaxed)
 }

@@ -125,7 +125,7 @@ impl Error {
             "warming" => " with WARMUP",
             _ => "",
         };
-        let shadow = if name.length.is_shadow() { " in SHADOW" } else { "" };
+        let shadow = if name.length.is_shadow() { " with SHADOW" } else { "" };
         if name.length.span() == Span::ZERO {
             return syntax(format_args!(": {limiter}{shadow} twice on one key"));
         }

@@ -15,7 +15,7 @@ pub struct Request {
     max_wait: Option<Span>,
     /// The number, from 1, of the only key that the limit applies to; all keys of the call if `None`.
     pub on: Option<u64>,
-    /// Whether the limit is only tried.
+    /// Whether the limit is a shadow.
     pub shadow: bool,
 }
 

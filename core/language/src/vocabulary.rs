@@ -150,7 +150,7 @@ pub const ON: Argument = Argument::new(
     "the number of the only key that the limit is for; all keys by default",
 );
 pub const SHADOW: Argument =
-    Argument::flag("SHADOW", "only tries the limit: it answers for itself, and refuses no call");
+    Argument::flag("SHADOW", "tries the limit: it answers for itself, and refuses no call");
 
 // The parameters of limiters.
 

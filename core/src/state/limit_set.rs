@@ -2,7 +2,7 @@
 //!
 //! A limit's name is its limiter, its mode and its length of time: period, window or interval. So "10 per second" and
 //! "240 per hour" are two limits, and "12 per second" is the first of them with another parameter. Leases have no
-//! length of time, as a key has one table of leases. A limit that is tried in the shadow of others has a name of its own.
+//! length of time, as a key has one table of leases. `SHADOW` is part of the name.
 //!
 //! A limit that a call does not name stays in the key until it is fully reset. Then the next charge of the key drops
 //! it. Every state can compute when it is fully reset. So the dropped limits follow from the charges alone, and equal
@@ -36,18 +36,18 @@ pub struct Name {
     pub length: Length,
 }
 
-/// The length of time in a limit's name: period, window or interval, and whether the limit is only tried.
+/// The length of time in a limit's name: period, window or interval; zero for leases. And whether the limit is a shadow.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Length(u64);
 
-/// The bit of a limit that is only tried. No length of time has it.
+/// The bit of a shadow. No length of time has it.
 const SHADOW: u64 = 1 << 63;
 
 impl Length {
     /// No length of time: that of leases, and of what is no limit.
     pub const NONE: Length = Length(0);
 
-    /// The length of a limit that is not only tried.
+    /// The length of a limit that is no shadow.
     #[inline(always)]
     pub fn of(span: Span) -> Length {
         Length(span.as_micros())
@@ -58,7 +58,7 @@ impl Length {
         Span::from_micros(self.0 & !SHADOW)
     }
 
-    /// The same length, of a limit that is only tried.
+    /// The same length, of a shadow.
     #[must_use]
     pub fn in_shadow(self) -> Length {
         Length(self.0 | SHADOW)
@@ -98,8 +98,8 @@ impl Name {
         (name.kind.is_limit() && name.is_canonical()).then_some(name)
     }
 
-    /// Returns whether a call can make this name: leases, and what is no limit, have no length of time. Only limits are
-    /// tried.
+    /// Returns whether a call can make this name: leases, and what is no limit, have no length of time. Only a
+    /// limit can be a shadow.
     pub fn is_canonical(self) -> bool {
         let timeless = self.kind == Kind::Leases || !self.kind.is_limit();
         (self.length.span() == Span::ZERO) == timeless && (self.kind.is_limit() || !self.length.is_shadow())
@@ -150,7 +150,7 @@ impl LimitSet {
     }
 
     /// The place of the limit that a limiter's own command names. If no limit has the name, the only limit of its kind that
-    /// is not only tried.
+    /// is no shadow.
     pub fn find(&self, name: Name) -> Option<Place> {
         let length = name.length;
         if self.place(name).is_ok() {

@@ -106,7 +106,12 @@ impl State for LimitSet {
                 with_limit_state!(name.kind, S => _ = S::decode_change(reader)?, else return None);
                 Change::Limit { name, change: from.up_to(*reader) }
             }
-            RENAMED => Change::Renamed { from: Name::decode(reader)?, to: Name::decode(reader)? },
+            RENAMED => {
+                let (from, to) = (Name::decode(reader)?, Name::decode(reader)?);
+                // A shadow stays one.
+                let same = from.kind == to.kind && from.length.is_shadow() == to.length.is_shadow();
+                same.then_some(Change::Renamed { from, to })?
+            }
             DROPPED => Change::Dropped { name: Name::decode(reader)? },
             _ => return None,
         })

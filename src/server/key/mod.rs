@@ -99,8 +99,8 @@ impl<'c, 'a> Key<'c, 'a> {
 
     /// Finds the limit that a limiter's own command is for.
     ///
-    /// It is the limit of that name, else the only limit of that limiter and mode. A missing key gets a new limit, and
-    /// any other key is an error.
+    /// It is the limit of that name, else the only limit of that limiter and mode that is no shadow. A missing key gets a
+    /// new limit, and any other key is an error.
     #[inline(always)]
     pub fn find<S: LimitState>(&self, length: Length) -> Result<Place, Error> {
         let Some(value) = self.open.value() else {
@@ -176,6 +176,9 @@ impl<'c, 'a> Key<'c, 'a> {
     pub fn commit(&mut self, clock: Time, latest: Time, reset: Span) {
         if self.payload.is_empty() {
             return;
+        }
+        if self.open.set().is_some_and(|set| set.limits().is_empty()) {
+            return self.delete();
         }
         let reset = if self.form == Form::Lone { reset } else { self.commit_set(latest) };
         self.move_expiry(clock.max(latest), reset);

@@ -268,6 +268,7 @@ fn a_value_that_no_call_can_make_is_refused() {
     let word = |number: u64| number.to_le_bytes();
     let gate = [word(4_102_444_800_000_000), word(4_102_444_800_000_000)].concat();
     let second = word(1_000_000);
+    let shadow = |length: u64| word(length | 1 << 63);
     let set = |limits: &[&[u8]]| [&[15][..], &word(0), &word(limits.len() as u64), &limits.concat()].concat();
     let named = |length: [u8; 8]| [&[10][..], &length, &gate].concat();
     let leases = |length: [u8; 8]| [&[6][..], &length, &word(4_102_444_800_000_000), &word(0)].concat();
@@ -277,6 +278,11 @@ fn a_value_that_no_call_can_make_is_refused() {
         ("a gate without an interval", named(word(0))),
         ("leases of a length", leases(second)),
         ("a set with a length", [&[15][..], &second, &word(0)].concat()),
+        ("a set in the shadow", [&[15][..], &shadow(0), &word(2), &named(second), &leases(word(0))].concat()),
+        ("a gate in the shadow without an interval", named(shadow(0))),
+        ("leases in the shadow of a length", leases(shadow(1_000_000))),
+        ("a length of over a century in the shadow", named(shadow(3_153_600_000_000_001))),
+        ("a utilization in the shadow", [&[11][..], &shadow(0), &gate].concat()),
     ] {
         // Version, kind, form: a whole state.
         let payload = [&[1, value[0], 2][..], &value[1..]].concat();
@@ -284,7 +290,15 @@ fn a_value_that_no_call_can_make_is_refused() {
         assert_eq!(error_line(&error), "ERR malformed payload, or one of a newer version", "{what}");
         assert_eq!(text(con, "EXISTS key"), "0", "{what}");
     }
-    for value in [named(second), leases(word(0)), set(&[&leases(word(0)), &named(second)])] {
+    let tried = [leases(shadow(0)), named(shadow(1_000_000))];
+    for value in [
+        named(second),
+        leases(word(0)),
+        set(&[&leases(word(0)), &named(second)]),
+        tried[0].clone(),
+        tried[1].clone(),
+        set(&[&leases(word(0)), &tried[0], &named(second), &tried[1]]),
+    ] {
         let payload = [&[1, value[0], 2][..], &value[1..]].concat();
         call_bytes(con, &[b"RL.APPLY", b"key", &payload]).unwrap();
     }

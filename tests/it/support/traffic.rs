@@ -146,7 +146,7 @@ impl Traffic {
                 }
                 parameters => self.dice.pick(parameters).to_string(),
             };
-            let own = self.dice.pick(&["", "", "ON 1", "COST 2", "COST 0"]);
+            let own = self.dice.pick(&["", "", "ON 1", "COST 2", "COST 0", "SHADOW", "COST 9 SHADOW"]);
             write!(line, " LIMIT {} {parameters} {own}", family.limiter).unwrap();
         }
         line
