@@ -96,7 +96,7 @@ test("where nothing can be copied the command is selected, and nobody is told th
         await card(tab, "uniform").getByRole("button").click();
         await card(tab, "uniform").getByRole("button", { name: "Press Ctrl+C" }).waitFor();
         assert.match(await tab.locator("#copied").textContent(), /^Not copied/);
-        assert.equal(await tab.evaluate(() => String(getSelection())), "RL.UNIFORM user:1 100");
+        assert.equal(await tab.evaluate(() => String(getSelection())), "RL.UNIFORM user:1 100ms");
         assert.equal(await tab.locator("#said").innerText(), said);
     });
 });
