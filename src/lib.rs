@@ -28,6 +28,8 @@ const LIMITERS: [Entry; CATALOG.len()] = [
     Entry::of::<Limit<6>>(),
     Entry::of::<Limit<7>>(),
     Entry::of::<Limit<8>>(),
+    Entry::of::<Limit<9>>(),
+    Entry::of::<Limit<10>>(),
 ];
 
 /// The other commands.

@@ -65,6 +65,8 @@ const ROWS: &[Row] = &[
         target: SMALL,
         ..PLAIN
     },
+    Row { name: "RL.CALENDAR", call: "RL.CALENDAR key:# 100 MONTH TZ Europe/Lisbon", target: OTHER, ..PLAIN },
+    Row { name: "RL.PENALTY", call: "RL.PENALTY key:# 3 3600000 3600000", target: OTHER, ..PLAIN },
     Row { name: "RL.LEAKYBUCKET", call: "RL.LEAKYBUCKET key:# 100 1 3600000", target: OTHER, ..PLAIN },
     Row { name: "RL.SMOOTH", call: "RL.SMOOTH key:# 1 3600000", target: OTHER, ..PLAIN },
     Row {

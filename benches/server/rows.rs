@@ -58,6 +58,13 @@ const LIMITERS: &[Row] = &[
         call: "RL.FIXEDWINDOW key:# 1 86400000 ALIGNED",
         ..REFUSED
     },
+    Row {
+        name: "RL.CALENDAR admitted",
+        call: "RL.CALENDAR key:# 1000000 MONTH TZ Europe/Lisbon",
+        ..ADMITTED
+    },
+    Row { name: "RL.CALENDAR refused", call: "RL.CALENDAR key:# 1 MONTH TZ Europe/Lisbon", ..REFUSED },
+    Row { name: "RL.CALENDAR admitted, in UTC", call: "RL.CALENDAR key:# 1000000 MONTH", ..ADMITTED },
     Row { name: "RL.UNIFORM forced", call: "RL.UNIFORM key:# 1000 FORCE", ..ADMITTED },
     Row { name: "RL.UNIFORM refused", call: "RL.UNIFORM key:# 3600000", ..REFUSED },
     Row {
@@ -181,6 +188,23 @@ const LIMITERS: &[Row] = &[
         ..PLAIN
     },
     Row {
+        name: "RL.PENALTY look",
+        call: "RL.PENALTY key:# 1000000 3600000 3600000 COST 0",
+        prepare: "RL.PENALTY key:# 1000000 3600000 3600000",
+        writes: false,
+        target: None,
+        ..ADMITTED
+    },
+    Row {
+        name: "RL.PENALTY look during a ban",
+        call: "RL.PENALTY key:# 1 3600000 3600000 COST 0",
+        prepare: "RL.PENALTY key:# 1 3600000 3600000",
+        target: None,
+        ..REFUSED
+    },
+    Row { name: "RL.PENALTY strike", call: "RL.PENALTY key:# 1000000 3600000 3600000 GROW 2", ..ADMITTED },
+    Row { name: "RL.PENALTY during a ban", call: "RL.PENALTY key:# 1 3600000 3600000 GROW 2", ..REFUSED },
+    Row {
         name: "RL.THROTTLE admitted",
         call: "RL.THROTTLE key:# 500 100 1",
         elsewhere: "redis-cell 23,112",
@@ -211,6 +235,20 @@ const LIMITERS: &[Row] = &[
         call: "RL.MULTI 1 key:# LIMIT SLIDINGWINDOW 1000000 1000 LIMIT SLIDINGWINDOW 1000000 60000 LIMIT SLIDINGWINDOW 1 3600000 PRECISION 60000",
         answer: Answer::AllRefused,
         writes: false,
+        ..PLAIN
+    },
+    // Only the window is charged.
+    Row {
+        name: "RL.MULTI, a window and a penalty",
+        call: "RL.MULTI 1 key:# LIMIT SLIDINGWINDOW 1000000 60000 LIMIT PENALTY 3 3600000 3600000 GROW 2",
+        answer: Answer::AllAdmitted,
+        ..PLAIN
+    },
+    // The window refuses, and the penalty is struck.
+    Row {
+        name: "RL.MULTI, a window and a penalty, struck",
+        call: "RL.MULTI 1 key:# LIMIT SLIDINGWINDOW 1 3600000 LIMIT PENALTY 1000000 3600000 3600000 GROW 2",
+        answer: Answer::AllRefused,
         ..PLAIN
     },
     Row {

@@ -35,6 +35,9 @@ pub trait Limits {
         write: impl FnOnce(&S, &mut Vec<u8>),
     ) -> Result<bool, Error>;
 
+    /// Makes room for limits that the key may not have, beside those that it has.
+    fn make_room(&mut self, _names: impl Iterator<Item = Name>) {}
+
     /// Drops the limits that are fully reset at `now` and that the call does not name.
     fn drop_faded(&mut self, now: Time, named: impl Fn(Name) -> bool) -> Result<(), Error>;
 }
@@ -148,8 +151,11 @@ impl Ask {
             (*self, decided) = self.move_and_decide(limits, limiter)?;
             decided
         };
+        let capabilities = limiter.capabilities();
+        // The strike that bans is recorded, and none during a ban.
+        let strikes = capabilities.bans && gauge.unwrap_or_else(|| self.gauge(limits, limiter)).remaining > 0;
         // A request that can never be admitted is not counted.
-        let counts_refused = limiter.capabilities().counts_refused && verdict != Verdict::NEVER;
+        let counts_refused = capabilities.counts_refused && verdict != Verdict::NEVER || strikes;
         if verdict.admits() || counts_refused {
             limits.drop_faded(self.at, |name| name == Name::of::<L::State>(self.place.stored))?;
             self.charge(limits, limiter, granted)?;
@@ -157,9 +163,8 @@ impl Ask {
             return Ok(Taken { verdict, granted, gauge, lag: self.lag() });
         }
         if counts_refused && !verdict.admits() {
-            // The request was refused and counted, so its retry must include its own cost.
-            let judge = |state: &L::State| judge(limiter, state, self.now, self.lag(), granted);
-            verdict = self.with_state(limits, limiter, judge);
+            // The request was refused and counted, so its retry must include its own cost, or the ban that it brings.
+            verdict = self.verdict(limits, limiter, granted);
         }
         Ok(Taken { verdict, granted, gauge: self.gauge(limits, limiter), lag: self.lag() })
     }
@@ -216,6 +221,12 @@ impl Ask {
             }
             _ => rule(limiter, state, now, self.lag(), cost, manner),
         }
+    }
+
+    /// The verdict on a cost at the instant of the decision. It changes nothing.
+    #[inline(always)]
+    pub fn verdict<L: Limiter>(&self, limits: &impl Limits, limiter: &L, cost: u64) -> Verdict {
+        self.with_state(limits, limiter, |state| judge(limiter, state, self.now, self.lag(), cost))
     }
 
     /// Charges the granted cost. The clock must have been read.

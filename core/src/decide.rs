@@ -197,10 +197,11 @@ pub fn read_clock(last: Time, now: Time, reset: impl FnOnce() -> Span) -> Readin
     }
 }
 
-/// The answer that a request would get. It changes nothing, and a cost of 0 is always admitted.
+/// The answer that a request would get. It changes nothing. A cost of 0 is always admitted, except during a ban.
 pub fn peek<L: Limiter>(limiter: &L, state: &L::State, now: Time, cost: u64) -> Answer {
     let answer = |state: &L::State, then, lag| {
-        let verdict = if cost == 0 { Verdict::ADMIT } else { judge(limiter, state, then, lag, cost) };
+        let looks = cost == 0 && !limiter.capabilities().bans;
+        let verdict = if looks { Verdict::ADMIT } else { judge(limiter, state, then, lag, cost) };
         Answer { verdict, gauge: limiter.gauge(state, then).delayed(lag) }
     };
     match reading(limiter, state, now) {

@@ -6,6 +6,10 @@
 //! A limit can be a *shadow*, to try it. It is judged and answers for itself, but it refuses no call. An admitted call
 //! charges each shadow pair that admits it. So with one shadow on one key, its state is that of a limit that also refuses.
 //!
+//! A *penalty* bans who is refused too often. An admitted call does not charge it. If another limit that is no shadow
+//! refuses, on whichever key of the call, each penalty of the call records a strike. It refuses during a ban, and enters
+//! the combined answer only then.
+//!
 //! ```text
 //! RL.MULTI 2 ip:1 user:7 LIMIT GCRA 9 10 1000 LIMIT FIXEDWINDOW 1000 3600000 ON 2
 //!
@@ -28,7 +32,7 @@ pub const MAX_PAIRS: usize = 64;
 pub struct Part<'a> {
     pub limiter: AnyLimiter<'a>,
     pub name: Name,
-    /// A cost of 0 only peeks.
+    /// A cost of 0 only peeks. The cost of a penalty is that of a strike.
     pub cost: u64,
     /// The index of the only key that the limit applies to; all keys if `None`.
     pub on: Option<usize>,
@@ -38,6 +42,11 @@ impl Part<'_> {
     /// Whether the limit is a shadow.
     pub fn is_shadow(&self) -> bool {
         self.name.length.is_shadow()
+    }
+
+    /// Whether the limit is a penalty, which other limits strike.
+    pub fn is_penalty(&self) -> bool {
+        with_limiter!(&self.limiter, limiter => limiter.capabilities().bans)
     }
 
     /// Whether the limit applies to the key of this index.
@@ -81,6 +90,11 @@ impl Pair<'_, '_> {
     /// Whether the pair changes its limit, and does not only peek.
     fn charges(&self) -> bool {
         self.part.cost > 0
+    }
+
+    /// Whether the pair can refuse the call and strike penalties.
+    fn is_strict(&self) -> bool {
+        !self.part.is_penalty() && !self.part.is_shadow()
     }
 
     /// Whether the limit admits the call, or only peeks. For a call that charges, once it is judged.
@@ -129,7 +143,9 @@ impl<'p, 'a> Joint<'p, 'a> {
                 if pairs.len() == MAX_PAIRS {
                     return Err(JointError::TooMany);
                 }
-                let ask = Ask::new(Place::of(part.name.length), at, part.cost, manner);
+                // A penalty is asked whether it bans, and struck later.
+                let cost = if part.is_penalty() { 0 } else { part.cost };
+                let ask = Ask::new(Place::of(part.name.length), at, cost, manner);
                 let (verdict, gauge, refunded_gauge) = (None, None, None);
                 pairs.push(Pair {
                     part,
@@ -157,8 +173,8 @@ impl<'p, 'a> Joint<'p, 'a> {
         self.named(key).any(|part| part.cost > 0)
     }
 
-    /// Judges all pairs. If all that are not shadows admit, charges them and the shadows that admit too. Returns whether
-    /// the call is admitted.
+    /// Judges all pairs. If all that are not shadows admit, charges them and the shadows that admit too. If one refuses,
+    /// strikes the penalties. Returns whether the call is admitted.
     ///
     /// # Errors
     ///
@@ -169,35 +185,53 @@ impl<'p, 'a> Joint<'p, 'a> {
             let checked = with_limiter!(&part.limiter, limiter => ask.check(limits, limiter));
             checked.map_err(|TooLong| JointError::TooLong { place: *place })?;
         }
-        each_charged(&mut self.pairs, keys, |pair, limits| {
+        each(&mut self.pairs, keys, Pair::charges, |pair, limits| {
             let judged = with_limiter!(&pair.part.limiter, limiter => pair.ask.judge(limits, limiter));
             pair.verdict = Some(judged?.0);
             Ok(())
         })?;
+        // A penalty that is not to be struck refuses during a ban, too.
+        for pair in self.pairs.iter_mut().filter(|pair| !pair.charges() && pair.part.is_penalty()) {
+            let Some(limits) = keys.get(pair.key) else { continue };
+            pair.peek(limits);
+            if pair.ask.manner == Manner::Force {
+                pair.verdict = Some(Verdict::ADMIT);
+            }
+        }
         let admitted = self.pairs.iter().all(|pair| pair.admits() || pair.part.is_shadow());
         if admitted {
-            self.charge(keys)?;
+            self.charge(keys, |pair| pair.charges() && !pair.part.is_penalty() && pair.admits())?;
+        } else if self.pairs.iter().any(|pair| pair.is_strict() && !pair.admits()) {
+            self.charge(keys, |pair| pair.charges() && pair.part.is_penalty() && pair.admits())?;
         }
         self.gauge(keys);
         Ok(admitted)
     }
 
-    fn charge<K: Limits>(&mut self, keys: &mut [K]) -> Result<(), JointError> {
+    /// Charges some pairs, or strikes them if they are penalties.
+    fn charge<K: Limits>(
+        &mut self,
+        keys: &mut [K],
+        charged: impl Fn(&Pair<'_, '_>) -> bool + Copy,
+    ) -> Result<(), JointError> {
         // Only a charge drops limits: a shadow that refuses may be the only pair of a key.
-        let charged =
-            |key: usize| self.pairs.iter().any(|pair| pair.key == key && pair.charges() && pair.admits());
-        for (key, limits) in keys.iter_mut().enumerate().filter(|(key, _)| charged(*key)) {
+        let of_key = |key: usize| self.pairs.iter().filter(move |pair| pair.key == key && charged(pair));
+        for (key, limits) in keys.iter_mut().enumerate().filter(|(key, _)| of_key(*key).next().is_some()) {
+            // The key was not prepared for strikes, which are rare.
+            if of_key(key).any(|pair| pair.part.is_penalty()) {
+                limits.make_room(of_key(key).map(|pair| pair.part.name));
+            }
             let named = |name| self.named(key).any(|part| part.name == name);
             limits.drop_faded(self.at, named).map_err(|_| JointError::Defect)?;
         }
-        each_charged(&mut self.pairs, keys, |pair, limits| {
-            // The call is admitted, so only a shadow can refuse it.
-            if !pair.admits() {
-                return Ok(());
-            }
-            let Pair { part, ask, gauge, .. } = pair;
+        each(&mut self.pairs, keys, charged, |pair, limits| {
+            let Pair { part, ask, verdict, gauge, .. } = pair;
             with_limiter!(&part.limiter, limiter => {
                 ask.charge(limits, limiter, part.cost)?;
+                if part.is_penalty() {
+                    // The strike may have banned.
+                    *verdict = Some(ask.verdict(limits, limiter, 0));
+                }
                 // No other pair of the call has the same key and name, so no later charge changes this state.
                 *gauge = Some(ask.gauge(limits, limiter));
             });
@@ -210,21 +244,26 @@ impl<'p, 'a> Joint<'p, 'a> {
         self.pairs.iter_mut().filter(|pair| pair.key == key).for_each(|pair| pair.peek(limits));
     }
 
-    /// Gives each limit its cost back.
+    /// Gives each limit its cost back. Penalties are only looked at.
     ///
     /// # Errors
     ///
     /// [`JointError::Defect`] if a change cannot be applied.
     pub fn refund<K: Limits>(&mut self, keys: &mut [K]) -> Result<(), JointError> {
-        each_charged(&mut self.pairs, keys, |pair, limits| {
+        each(&mut self.pairs, keys, Pair::charges, |pair, limits| {
+            if pair.part.is_penalty() {
+                pair.peek(limits);
+                return Ok(());
+            }
             with_limiter!(&pair.part.limiter, limiter => {
                 pair.refunded = pair.ask.refund(limits, limiter)?;
-                let Answer { verdict, gauge } = pair.ask.refunded(limits, limiter);
-                (pair.verdict, pair.refunded_gauge) = (Some(verdict), Some(gauge));
+                pair.refunded_gauge = Some(pair.ask.refunded(limits, limiter).gauge);
             });
             Ok(())
         })?;
         self.gauge(keys);
+        // A refund replies no ban.
+        self.pairs.iter_mut().for_each(|pair| pair.verdict = Some(Verdict::ADMIT));
         Ok(())
     }
 
@@ -259,10 +298,11 @@ impl<'p, 'a> Joint<'p, 'a> {
         self.pairs.iter().filter_map(Pair::answer)
     }
 
-    /// The combined answer of the pairs with these answers. Shadows do not enter it, unless there are no other limits.
-    /// Then the call is admitted without a wait, and the gauge is that of the shadows.
+    /// The combined answer of the pairs with these answers. Shadows do not enter it, and penalties only if they refuse. If
+    /// none enters it, the call is admitted without a wait, and the gauge is that of all pairs.
     pub fn combined(&self, answers: &[Answer]) -> Option<Answer> {
-        let real = self.pairs.iter().zip(answers).filter(|(pair, _)| !pair.part.is_shadow());
+        let enters = |pair: &Pair<'_, '_>| pair.is_strict() || !pair.part.is_shadow() && !pair.admits();
+        let real = self.pairs.iter().zip(answers).filter(|(pair, _)| enters(pair));
         Answer::all(real.map(|(_, answer)| *answer)).or_else(|| {
             let all = Answer::all(answers.iter().copied())?;
             Some(Answer { verdict: Verdict::ADMIT, ..all })
@@ -275,13 +315,14 @@ impl<'p, 'a> Joint<'p, 'a> {
     }
 }
 
-/// Calls `run` with each pair that does not only peek, and with its key.
-fn each_charged<'p, 'a, K>(
+/// Calls `run` with some of the pairs, each with its key.
+fn each<'p, 'a, K>(
     pairs: &mut [Pair<'p, 'a>],
     keys: &mut [K],
+    chosen: impl Fn(&Pair<'p, 'a>) -> bool,
     mut run: impl FnMut(&mut Pair<'p, 'a>, &mut K) -> Result<(), Error>,
 ) -> Result<(), JointError> {
-    for pair in pairs.iter_mut().filter(|pair| pair.charges()) {
+    for pair in pairs.iter_mut().filter(|pair| chosen(pair)) {
         if let Some(limits) = keys.get_mut(pair.key) {
             run(pair, limits).map_err(|error| match error {
                 Error::TooLong => JointError::TooLong { place: pair.place },

@@ -157,6 +157,8 @@ kinds! { $
         12 BurstStore of Bursty: ("SMOOTH", "bursty");
         13 WarmStore of Warming: ("SMOOTH", "warming");
         14 Log of SlidingLog: ("SLIDINGLOG", "log");
+        16 Page of Calendar: ("CALENDAR", "calendar");
+        17 Strikes of Penalty: ("PENALTY", "strikes");
     }
     others {
         11 Amount: ("SHED", "utilization");

@@ -22,6 +22,8 @@ impl Time {
     pub const EARLIEST: Time = Time(1_000_000_000_000_000);
     /// The end of the year 9999, the latest instant that an argument may have.
     pub const LATEST: Time = Time(253_402_300_799_999_999);
+    /// The end of the year 9999, a microsecond after [`Time::LATEST`].
+    pub const END: Time = Time(Time::LATEST.0 + 1);
     /// The latest deadline that a state stores: the end of the year 9999, and three times the longest reset.
     pub const HORIZON: Time = Time::LATEST.plus(Span::CENTURY).plus(Span::CENTURY).plus(Span::CENTURY);
 
@@ -89,6 +91,11 @@ impl Span {
     #[must_use]
     pub const fn minus(self, other: Span) -> Span {
         Span(self.0.saturating_sub(other.0))
+    }
+
+    #[must_use]
+    pub const fn times(self, factor: u64) -> Span {
+        Span(self.0.saturating_mul(factor))
     }
 
     #[must_use]

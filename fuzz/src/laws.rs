@@ -29,12 +29,21 @@ impl<L: Limiter> Case<'_, L> {
     pub fn obeys(&self, cost: u64) {
         let gauge = self.limiter.gauge(self.state, self.now);
         // Under other parameters a debt can last longer than an instant can say.
-        if !self.limiter.capabilities().books && gauge.reset < Span::from_micros(1 << 62) {
-            self.fits(gauge);
-            self.resets(gauge);
-            self.retry_is_honest(cost, gauge);
-            self.manners(cost, gauge);
+        let capabilities = self.limiter.capabilities();
+        if capabilities.books || gauge.reset >= Span::from_micros(1 << 62) {
+            return;
         }
+        self.resets(gauge);
+        // The last of a penalty's strikes does not fit, and its retry is the ban.
+        if capabilities.bans {
+            assert!(gauge.remaining <= gauge.limit);
+            assert_eq!(self.admits(self.now, 0), gauge.remaining > 0);
+            assert_eq!(self.admits(self.now, cost), cost < gauge.remaining);
+            return;
+        }
+        self.fits(gauge);
+        self.retry_is_honest(cost, gauge);
+        self.manners(cost, gauge);
     }
 
     fn admits(&self, now: Time, cost: u64) -> bool {

@@ -23,23 +23,26 @@ const _: () = assert!(2 * FORMS.len() <= 256, "a byte chooses a form, and whethe
 pub fn line(form: u8, bytes: &mut Bytes<'_>) -> String {
     let template = template(form);
     let limits = limits(template);
-    let mut count = |most| bytes.number(1, most);
     // Sub-buckets must tile the window.
     let tiles = template.contains("{tenth}").then(|| {
-        let (precision, parts) = (count(CENTURY), count(1024));
+        let (precision, parts) = (bytes.number(1, CENTURY), bytes.number(1, 1024));
         (precision.min(CENTURY / parts), parts)
     });
     let mut words = Vec::new();
     for word in template.split(' ') {
         words.push(match (word, tiles) {
-            ("{limit}", _) => count(limits).to_string(),
-            ("{burst}", _) => (count(limits) - 1).to_string(),
+            ("{limit}", _) => bytes.number(1, limits).to_string(),
+            ("{burst}", _) => (bytes.number(1, limits) - 1).to_string(),
             ("{period}", Some((precision, parts))) => (precision * parts).to_string(),
             ("{tenth}", Some((precision, _))) => precision.to_string(),
-            ("{period}" | "{interval}", _) => count(CENTURY).to_string(),
+            ("{period}" | "{interval}", _) => bytes.number(1, CENTURY).to_string(),
             // A number of the template is a duration too.
-            ("{gap}" | "0", _) => (count(CENTURY) - 1).to_string(),
-            ("{id}", _) => format!("holder{}", count(40)),
+            ("{gap}" | "0", _) => (bytes.number(1, CENTURY) - 1).to_string(),
+            ("HOUR", _) => pick(bytes, &["HOUR", "DAY", "WEEK", "MONTH", "QUARTER", "YEAR"]).to_owned(),
+            ("+05:45", _) => {
+                pick(bytes, &["+05:45", "UTC", "Europe/Lisbon", "Pacific/Apia", "-14:00"]).to_owned()
+            }
+            ("{id}", _) => format!("holder{}", bytes.number(1, 40)),
             (word, _) if word.starts_with('{') => panic!("no numbers for {word} of {template}"),
             (word, _) => word.to_owned(),
         });
@@ -48,9 +51,14 @@ pub fn line(form: u8, bytes: &mut Bytes<'_>) -> String {
     words.join(" ") + &options(template, capacity, bytes)
 }
 
+fn pick(bytes: &mut Bytes<'_>, words: &[&'static str]) -> &'static str {
+    words[usize::from(bytes.byte()) % words.len()]
+}
+
 /// Options that no form has.
 fn options(template: &str, capacity: u64, bytes: &mut Bytes<'_>) -> String {
     match template.split(' ').next() {
+        Some("PENALTY") => format!(" GROW {} FORGIVE {}", bytes.number(1, 1000), bytes.number(1, CENTURY)),
         Some("SLIDINGLOG") if template.contains("GAP") && bytes.number(0, 1) == 1 => " COUNTREFUSED".into(),
         Some("SMOOTH") if template.contains("WARMUP") => {
             format!(" COLDFACTOR {}.5", bytes.number(1, 999))

@@ -6,7 +6,8 @@ use ratelimit_core::limiter::Rate;
 use ratelimit_core::{AnyLimiter, Period, Span};
 pub use ratelimit_laws::Model;
 use ratelimit_laws::{
-    arrivals, batches, continuous, entries, opened, overlapping, recent, recent_parts, same_window, water,
+    Offender, arrivals, batches, continuous, entries, opened, overlapping, recent, recent_parts, same_dates,
+    same_window, water,
 };
 
 /// The most batches that fill a bucket with a model: the model counts each.
@@ -37,7 +38,13 @@ pub fn model(limiter: &AnyLimiter<'_>, words: &str) -> Option<Box<dyn Model>> {
         AnyLimiter::AlignedWindow(window) => Box::new(same_window(window)),
         AnyLimiter::Uniform(uniform) => Box::new(recent(1, uniform.interval.span())),
         AnyLimiter::SlidingLog(log) => Box::new(entries(log)),
-        AnyLimiter::Bursty(_) | AnyLimiter::Warming(_) => return None,
+        // The model knows fixed offsets and no anchors.
+        AnyLimiter::Calendar(calendar) if words.ends_with("+05:45") => {
+            Box::new(same_dates(calendar.limit.get(), calendar.unit, 5 * 60 + 45))
+        }
+        // The model counts down each level, and sums what a window's strikes cost.
+        AnyLimiter::Penalty(penalty) => Box::new(Offender::new(penalty)),
+        AnyLimiter::Calendar(_) | AnyLimiter::Bursty(_) | AnyLimiter::Warming(_) => return None,
     })
 }
 

@@ -1,6 +1,7 @@
 //! The words of a call: whatever they are, parsing does not panic, and what it accepts is within its ranges.
 
 use ratelimit_core::decide::{peek, rule};
+use ratelimit_core::limiter::Unit;
 use ratelimit_core::state::MAX_ID;
 use ratelimit_core::{
     AnyLimiter, Kind, Limiter, MAX_COUNT, MAX_PAIRS, Manner, Part, Span, State, Time, with_limiter,
@@ -80,7 +81,7 @@ fn joint(words: &[&[u8]], purpose: Purpose) -> Result<(), Error> {
         ranges(limiter);
         with_limiter!(limiter, limiter => {
             let capabilities = limiter.capabilities();
-            assert!(!capabilities.counts_refused && capabilities.allows(manner));
+            assert!(!capabilities.counts_refused && (capabilities.allows(manner) || capabilities.bans));
             assert!(purpose != Purpose::Refund || capabilities.refund);
             assert_eq!(name.length.span(), limiter.length());
             obeys(limiter, &[*cost]);
@@ -119,6 +120,17 @@ fn ranges(limiter: &AnyLimiter<'_>) {
         AnyLimiter::Concurrent(leases) => {
             assert!(leases.limit <= BOUNDS.leases && (1..=MAX_ID).contains(&leases.id.len()));
             duration(leases.ttl.span(), true);
+        }
+        AnyLimiter::Calendar(calendar) => match calendar.unit {
+            Unit::Week(anchor) => assert!((1..=7).contains(&anchor)),
+            Unit::Month(anchor) => assert!((1..=31).contains(&anchor)),
+            Unit::Hour | Unit::Day | Unit::Quarter | Unit::Year => {}
+        },
+        AnyLimiter::Penalty(penalty) => {
+            assert!(penalty.grow.get() <= 1000 && penalty.longest >= penalty.ban.span());
+            for span in [penalty.ban.span(), penalty.longest, penalty.forgive.span()] {
+                duration(span, true);
+            }
         }
         AnyLimiter::TokenBucket(_)
         | AnyLimiter::BatchBucket(_)

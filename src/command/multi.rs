@@ -1,8 +1,8 @@
 //! `RL.MULTI numkeys key [key ...] [COST cost] [AT at] [FORCE] LIMIT limiter parameter ... [ON index] [COST cost]
 //! [SHADOW] [LIMIT ...]`, `RL.MULTIPEEK`, `RL.MULTIREFUND`: several limits on several keys.
 //!
-//! All limits are judged first. If all of them admit, all are charged; else none is. The changes of all keys are
-//! replicated in one command.
+//! All limits are judged first. If all of them admit, all are charged; else none is, and penalties are struck. The changes
+//! of all keys are replicated in one command.
 
 use std::iter::empty;
 
@@ -51,8 +51,10 @@ impl Command for Multi {
         let mut keys = several.open()?;
         for (place, key) in keys.iter_mut().enumerate() {
             let named = joint.named(place);
-            let charged = named.clone().filter(|part| part.cost > 0).map(|part| part.name);
-            key.prepare(at, charged, |name| named.clone().any(|part| part.name == name))?;
+            let charged = named.clone().filter(|part| part.cost > 0);
+            let at_once = charged.clone().filter(|part| !part.is_penalty()).map(|part| part.name);
+            let charged = charged.map(|part| part.name);
+            key.prepare(at, at_once, charged, |name| named.clone().any(|part| part.name == name))?;
         }
         let admitted = joint.take(&mut keys)?;
         commit(call, &joint, &mut keys, clock, at);
@@ -89,7 +91,7 @@ impl Command for MultiPeek {
         let mut joint = Joint::new(&arguments.parts, several.count(), at, arguments.manner)?;
         for place in 0..several.count() {
             let mut key = several.peek(place)?;
-            key.prepare(at, empty(), |_| false)?;
+            key.prepare(at, empty(), empty(), |_| false)?;
             joint.peek(place, &key);
         }
         reply(&joint)
@@ -115,7 +117,7 @@ impl Command for MultiRefund {
         let mut joint = Joint::new(&arguments.parts, several.count(), at, arguments.manner)?;
         let mut keys = several.open()?;
         for key in &mut *keys {
-            key.prepare(at, empty(), |_| false)?;
+            key.prepare(at, empty(), empty(), |_| false)?;
         }
         joint.refund(&mut keys)?;
         commit(call, &joint, &mut keys, clock, at);

@@ -1,6 +1,6 @@
 //! `RL.REFUND key LIMITER <parameters> [COST cost] [AT at]`: gives a charged cost back to a limit.
 
-use ratelimit_core::{Answer, Ask, Capabilities, Length, Limiter, Manner, Time, with_limiter};
+use ratelimit_core::{Answer, Ask, Capabilities, Length, Limiter, Manner, Time, Verdict, with_limiter};
 use ratelimit_language::vocabulary::{AT, Argument, COUNTREFUSED, KEY, LIMITER, PARAMETER, REFUNDED};
 use ratelimit_language::{Error, Request, named};
 
@@ -32,10 +32,11 @@ impl Command for Refund {
                 return Err(Error::NotForCommand(word));
             }
             let answer = match request.cost() {
-                0 => peek(call, limiter, 0, request.at),
-                cost => refund(call, limiter, cost, request.at),
+                0 => peek(call, limiter, 0, request.at)?,
+                cost => refund(call, limiter, cost, request.at)?,
             };
-            answer.map(Reply::Answer)
+            // A refund replies no ban.
+            Ok(Reply::Answer(Answer { verdict: Verdict::ADMIT, ..answer }))
         })
     }
 }

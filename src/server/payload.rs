@@ -13,6 +13,7 @@
 //! Numbers are little-endian. The payload of a key that is gone ends after the form. Each change of a set names its
 //! limit. `key/mod.rs` shows an example.
 
+use ratelimit_core::state::SetChange;
 use ratelimit_core::state::codec::{Reader, put};
 use ratelimit_core::{Kind, Length, LimitSet, Name, State, with_state};
 use ratelimit_language::Error;
@@ -52,6 +53,20 @@ pub(super) fn begin(payload: &mut Vec<u8>, kind: Kind, length: Length, before: O
     (*version, *kind_byte, *form) = (VERSION, kind as u8, if before.is_some() { 0 } else { CREATED });
     *length_bytes = length.to_word().to_le_bytes();
     payload.extend_from_slice(&header);
+}
+
+/// Turns a payload with one change of a lone limit into that of a set, so that other limits can follow.
+pub(super) fn make_set(payload: &mut Vec<u8>, lone: Name) {
+    if payload.len() < HEADER {
+        return;
+    }
+    let change = payload.split_off(HEADER);
+    if let Some([_, kind, _, length @ ..]) = payload.get_mut(..HEADER) {
+        *kind = Kind::LimitSet as u8;
+        length.copy_from_slice(&Length::NONE.to_word().to_le_bytes());
+    }
+    SetChange::begin(lone, payload);
+    payload.extend(change);
 }
 
 /// Ends a payload with the new expiry of the key.

@@ -63,6 +63,14 @@ fn pages() -> String {
     text
 }
 
+/// What need not be there: a file, and the kind of a form.
+const EXEMPT: [(&str, Kind); 2] = [
+    // The demo's charts last minutes, and a calendar's shortest window is an hour.
+    ("demo/src/strategies.rs", Kind::Page),
+    // A penalty limits no rate by itself. The demo has one beside a window, in a call with several limits.
+    ("demo/src/strategies.rs", Kind::Strikes),
+];
+
 #[test]
 fn every_form_has_tests_benches_a_strategy_and_a_page() {
     let families =
@@ -80,7 +88,9 @@ fn every_form_has_tests_benches_a_strategy_and_a_page() {
     for form in &FORMS {
         let line = form.words(10, 1000, "id");
         let wanted = parse(&line).expect("a form is a limiter");
-        let lack = consumers.iter().filter(|(_, forms)| !forms.contains(&wanted));
+        let lack = consumers
+            .iter()
+            .filter(|(file, forms)| !forms.contains(&wanted) && !EXEMPT.contains(&(*file, wanted.0)));
         lacking.extend(lack.map(|(file, _)| format!("{file} has no {line}")));
     }
     assert!(lacking.is_empty(), "{}", lacking.join("\n"));

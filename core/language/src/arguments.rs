@@ -119,6 +119,11 @@ impl<'w, 'a> Arguments<'w, 'a> {
         self.millis(name, 0).map(Span::from_millis)
     }
 
+    /// A duration from `least` to a hundred years.
+    pub(crate) fn duration_from(&mut self, name: &'static str, least: Period) -> Result<Span, Error> {
+        self.millis(name, least.span().as_millis_up()).map(Span::from_millis)
+    }
+
     /// A duration in milliseconds.
     #[inline(always)]
     fn millis(&mut self, name: &'static str, min: u64) -> Result<u64, Error> {

@@ -9,9 +9,10 @@ use crate::error::Error;
 use crate::limiters;
 use crate::request::Request;
 use crate::vocabulary::{
-    ALIGNED, AT, Argument, BATCH, BURST, CAPACITY, COLDFACTOR, COST, COUNTREFUSED, CRITICAL, FORCE, GAP, ID,
-    INTERVAL, KEY, LEAK, LEASES, LOG_LIMIT, MAX_BURST, MAXWAIT, PARTIAL, PERIOD, PERMITS, PRECISION, RATE,
-    REFILL, RESERVE, RESERVED, TTL, WARMUP, WINDOW, WINDOW_LIMIT,
+    ALIGNED, ANCHOR, AT, Argument, BAN, BATCH, BURST, CAPACITY, COLDFACTOR, COST, COUNTREFUSED, CRITICAL,
+    FORCE, FORGIVE, GAP, GROW, ID, INTERVAL, KEY, LEAK, LEASES, LOG_LIMIT, MAX, MAX_BURST, MAXWAIT, PARTIAL,
+    PERIOD, PERMITS, PRECISION, RATE, REFILL, RESERVE, RESERVED, STRIKE, STRIKE_WINDOW, STRIKES, TTL, TZ,
+    UNIT, WARMUP, WINDOW, WINDOW_LIMIT,
 };
 
 /// A limiter's command.
@@ -40,7 +41,7 @@ const BOOKED: &str = "With RESERVE, an admitted caller waits for retry_after bef
 const WAIT: &str = "An admitted caller waits for retry_after before it acts.";
 
 /// Every limiter, once.
-pub const CATALOG: [Row; 9] = [
+pub const CATALOG: [Row; 11] = [
     Row {
         name: "TOKENBUCKET",
         syntax: "key capacity refill period [BATCH] [COST cost] [AT at] [PARTIAL | FORCE | RESERVE [MAXWAIT maxwait]]",
@@ -84,6 +85,17 @@ pub const CATALOG: [Row; 9] = [
         example: "RL.FIXEDWINDOW user:1 1000 1d ALIGNED",
         flags: "write deny-oom fast",
         parse: limiters::fixed_window,
+    },
+    Row {
+        name: "CALENDAR",
+        syntax: "key limit unit [TZ zone] [ANCHOR anchor] [COST cost] [AT at] [PARTIAL | FORCE]",
+        summary: "Limits a count over the hours, days, weeks, months, quarters or years of a time zone",
+        complexity: "O(1)",
+        arguments: &[KEY, WINDOW_LIMIT, UNIT, TZ, ANCHOR, COST, AT, PARTIAL, FORCE],
+        reply: &[FIVE, GRANTED],
+        example: "RL.CALENDAR plan:1 10000 MONTH TZ Europe/Lisbon ANCHOR 31",
+        flags: "write deny-oom fast",
+        parse: limiters::calendar,
     },
     Row {
         name: "SLIDINGWINDOW",
@@ -139,6 +151,20 @@ pub const CATALOG: [Row; 9] = [
         example: "RL.CONCURRENT user:1 20 30s request-17",
         flags: "write deny-oom",
         parse: limiters::concurrent,
+    },
+    Row {
+        name: "PENALTY",
+        syntax: "key strikes window ban [GROW grow] [MAX max] [FORGIVE forgive] [COST cost] [AT at]",
+        summary: "Bans after repeated offences, longer each time",
+        complexity: "O(1)",
+        arguments: &[KEY, STRIKES, STRIKE_WINDOW, BAN, GROW, MAX, FORGIVE, STRIKE, AT],
+        reply: &[
+            "Five integers: limited (1 during a ban, else 0), strikes, the strikes that are left up to the one that bans, \
+             retry_after in ms (until the ban ends), and reset_after in ms.",
+        ],
+        example: "RL.PENALTY ip:1 3 10m 10m GROW 2 MAX 1d",
+        flags: "write deny-oom fast",
+        parse: limiters::penalty,
     },
 ];
 

@@ -4,9 +4,11 @@ use alloc::boxed::Box;
 use alloc::format;
 use core::fmt;
 
-use ratelimit_core::limiter::TooLong;
+use ratelimit_core::limiter::{self, TooLong};
 use ratelimit_core::state::{MAX_BUCKETS, MAX_ID, MAX_LIMITS};
-use ratelimit_core::{JointError, MAX_PAIRS, Name, Span};
+use ratelimit_core::{JointError, Kind, MAX_PAIRS, Name, Span};
+
+use crate::limiters::UNITS;
 
 /// Why a call is an error. Except for [`Error::Internal`], nothing was changed.
 ///
@@ -29,6 +31,10 @@ pub enum Error {
     IdLength,
     /// The precision does not divide the window into at most [`MAX_BUCKETS`] parts.
     Precision,
+    /// The unit of `RL.CALENDAR` is none of its words.
+    CalendarUnit,
+    /// No time zone has this name, and it is no offset.
+    TimeZone,
     /// Two keys of a call are the same.
     SameKeys,
     /// A call names more than [`MAX_PAIRS`] pairs of a limit and a key.
@@ -129,6 +135,9 @@ impl Error {
         if name.length.span() == Span::ZERO {
             return syntax(format_args!(": {limiter}{shadow} twice on one key"));
         }
+        if let Some(unit) = calendar_unit(name) {
+            return syntax(format_args!(": {limiter} {unit}{shadow} twice on one key"));
+        }
         let millis = name.length.span().as_millis_up();
         syntax(format_args!(": {limiter}{mode} of {millis} ms{shadow} twice on one key"))
     }
@@ -152,6 +161,12 @@ impl Error {
     }
 }
 
+/// The unit in the name of a calendar's limit.
+fn calendar_unit(name: Name) -> Option<&'static str> {
+    let of_length = |(_, unit): &&(&str, limiter::Unit)| unit.length() == name.length.span();
+    UNITS.iter().filter(|_| name.kind == Kind::Page).find(of_length).map(|(word, _)| *word)
+}
+
 /// A caller's word, escaped and cut off.
 fn shown(word: &[u8]) -> impl fmt::Display {
     word.get(..MAX_SHOWN).unwrap_or(word).escape_ascii()
@@ -171,6 +186,10 @@ impl fmt::Display for Error {
             Error::IdLength => write!(f, "ERR id must be between 1 and {MAX_ID} bytes"),
             Error::Precision => {
                 write!(f, "ERR PRECISION must divide window into at most {MAX_BUCKETS} parts")
+            }
+            Error::CalendarUnit => write!(f, "ERR unit must be HOUR, DAY, WEEK, MONTH, QUARTER or YEAR"),
+            Error::TimeZone => {
+                write!(f, "ERR TZ must be UTC, an offset such as +02:00 or an IANA time zone")
             }
             Error::SameKeys => write!(f, "ERR keys must differ"),
             Error::TooManyPairs => write!(f, "ERR at most {MAX_PAIRS} pairs of a limit and a key"),

@@ -16,13 +16,14 @@ pub struct Form {
 }
 
 /// Every form, in the order of the catalog.
-pub const FORMS: [Form; 15] = [
+pub const FORMS: [Form; 17] = [
     Form { kind: Kind::Level, template: "TOKENBUCKET {limit} {limit} {period}" },
     Form { kind: Kind::Batch, template: "TOKENBUCKET {limit} {limit} {period} BATCH" },
     Form { kind: Kind::Water, template: "LEAKYBUCKET {limit} {limit} {period}" },
     Form { kind: Kind::Arrival, template: "GCRA {burst} {limit} {period}" },
     Form { kind: Kind::Opened, template: "FIXEDWINDOW {limit} {period}" },
     Form { kind: Kind::Tally, template: "FIXEDWINDOW {limit} {period} ALIGNED" },
+    Form { kind: Kind::Page, template: "CALENDAR {limit} HOUR TZ +05:45" },
     Form { kind: Kind::Counts, template: "SLIDINGWINDOW {limit} {period}" },
     Form { kind: Kind::Buckets, template: "SLIDINGWINDOW {limit} {period} PRECISION {tenth}" },
     Form { kind: Kind::Log, template: "SLIDINGLOG {limit} {period}" },
@@ -32,6 +33,7 @@ pub const FORMS: [Form; 15] = [
     Form { kind: Kind::BurstStore, template: "SMOOTH {limit} {period} MAXWAIT 0" },
     Form { kind: Kind::WarmStore, template: "SMOOTH {limit} {period} WARMUP {period} MAXWAIT 0" },
     Form { kind: Kind::Leases, template: "CONCURRENT {limit} {period} {id}" },
+    Form { kind: Kind::Strikes, template: "PENALTY {limit} {period} {interval}" },
 ];
 
 impl Form {

@@ -3,8 +3,9 @@
 use core::num::NonZeroU64;
 
 use ratelimit_core::limiter::{
-    AlignedWindow, BatchBucket, Bursty, Concurrent, FixedWindow, Gcra, LeakyBucket, Refused, Shed,
-    SlidingBuckets, SlidingLog, SlidingWindow, Tier, TokenBucket, Uniform, Warming,
+    AlignedWindow, BatchBucket, Bursty, Calendar, Concurrent, FixedWindow, Gcra, LeakyBucket, Penalty,
+    Refused, Shed, SlidingBuckets, SlidingLog, SlidingWindow, Tier, TokenBucket, Uniform, Unit as Window,
+    Warming, Zone,
 };
 use ratelimit_core::state::MAX_ID;
 use ratelimit_core::{AnyLimiter, MAX_COUNT, Manner, Period, Span, Time};
@@ -129,6 +130,94 @@ pub(crate) fn sliding_log<'a>(arguments: &mut Arguments<'_, 'a>, request: &mut R
     let most = NonZeroU64::new(most).unwrap_or(limit);
     Ok(AnyLimiter::SlidingLog(SlidingLog { limit, window, gap: gap.unwrap_or_default(), refused, most }))
 }
+
+/// `limit unit [TZ zone] [ANCHOR anchor]`
+#[inline(always)]
+pub(crate) fn calendar<'a>(arguments: &mut Arguments<'_, 'a>, request: &mut Request) -> Parsed<'a> {
+    let limit = arguments.count("limit")?;
+    let word = arguments.word("unit")?;
+    let unit = UNITS.iter().find(|(name, _)| is(word, name));
+    let Some((name, unit)) = unit else {
+        return Err(if arguments.begins_limit(word) { Error::missing("unit") } else { Error::CalendarUnit });
+    };
+    let (mut zone, mut anchor) = (None, None);
+    arguments.options(request, |word, arguments| {
+        Ok(arguments.option(word, "TZ", &mut zone, time_zone)?
+            || arguments.option(word, "ANCHOR", &mut anchor, |arguments, option| {
+                let most = if *name == "WEEK" { 7 } else { 31 };
+                arguments.number(option, 1, most)
+            })?)
+    })?;
+    let anchor = anchor.and_then(|anchor| u8::try_from(anchor).ok());
+    let unit = match (unit, anchor) {
+        (unit, None) => *unit,
+        (Window::Week(_), Some(anchor)) => Window::Week(anchor),
+        (Window::Month(_), Some(anchor)) => Window::Month(anchor),
+        _ => return Err(Error::needs("ANCHOR", "WEEK or MONTH")),
+    };
+    let zone = match zone {
+        Some(zone) => zone,
+        None => zone_of(b"UTC")?,
+    };
+    Ok(AnyLimiter::Calendar(Calendar::new(limit, unit, zone)))
+}
+
+pub(crate) const UNITS: [(&str, Window); 6] = [
+    ("HOUR", Window::Hour),
+    ("DAY", Window::Day),
+    ("WEEK", Window::Week(1)),
+    ("MONTH", Window::Month(1)),
+    ("QUARTER", Window::Quarter),
+    ("YEAR", Window::Year),
+];
+
+/// The value of `TZ`.
+fn time_zone(arguments: &mut Arguments<'_, '_>, name: &'static str) -> Result<&'static dyn Zone, Error> {
+    let word = arguments.word(name)?;
+    if arguments.begins_limit(word) { Err(Error::missing(name)) } else { zone_of(word) }
+}
+
+/// The time zone of this name.
+#[cfg(feature = "zones")]
+fn zone_of(name: &[u8]) -> Result<&'static dyn Zone, Error> {
+    match ratelimit_zones::find(name) {
+        Some(zone) => Ok(zone),
+        None => Err(Error::TimeZone),
+    }
+}
+
+#[cfg(not(feature = "zones"))]
+fn zone_of(_name: &[u8]) -> Result<&'static dyn Zone, Error> {
+    Err(Error::TimeZone)
+}
+
+/// `strikes window ban [GROW grow] [MAX max] [FORGIVE forgive]`
+#[inline(always)]
+pub(crate) fn penalty<'a>(arguments: &mut Arguments<'_, 'a>, request: &mut Request) -> Parsed<'a> {
+    let strikes = arguments.count("strikes")?;
+    let window = arguments.duration("window")?;
+    let ban = arguments.duration("ban")?;
+    let (mut grow, mut longest, mut forgive) = (None, None, None);
+    arguments.options(request, |word, arguments| {
+        Ok(arguments
+            .option(word, "GROW", &mut grow, |arguments, name| arguments.positive(name, MAX_GROWTH))?
+            || arguments
+                .option(word, "MAX", &mut longest, |arguments, name| arguments.duration_from(name, ban))?
+            || arguments.option(word, "FORGIVE", &mut forgive, Arguments::duration)?)
+    })?;
+    Ok(AnyLimiter::Penalty(Penalty {
+        strikes,
+        window,
+        ban,
+        grow: grow.unwrap_or(NonZeroU64::MIN),
+        longest: longest.unwrap_or(Span::CENTURY),
+        forgive: forgive.unwrap_or(DAY),
+    }))
+}
+
+/// The largest `GROW`.
+const MAX_GROWTH: u64 = 1000;
+const DAY: Period = Period::of(Span::from_millis(86_400_000)).unwrap();
 
 /// `interval`
 #[inline(always)]

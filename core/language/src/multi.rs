@@ -87,7 +87,8 @@ fn part<'a>(
         return Err(Error::NotForCommand(row.name));
     }
     let manner = defaults.manner();
-    if !capabilities.allows(manner) {
+    // With FORCE, a penalty is only looked at.
+    if !capabilities.allows(manner) && !capabilities.bans {
         return Err(Error::NotForCommand(option_of(manner)).of_command("", row.name));
     }
     let on = own.on.and_then(|on| usize::try_from(on - 1).ok());

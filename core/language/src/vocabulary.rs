@@ -38,6 +38,8 @@ pub enum Values {
     Duration {
         min: u64,
     },
+    /// Milliseconds from another argument of the call to a hundred years, or an integer with a unit.
+    DurationFrom(&'static str),
     /// Whole seconds, up to a hundred years.
     Seconds,
     /// A decimal number from `min` to `max`.
@@ -95,6 +97,7 @@ impl fmt::Display for Values {
             Values::Setting(name) => write!(f, "1 to the setting {name}"),
             Values::UpTo { min, argument } => write!(f, "{min} to {argument}"),
             Values::Duration { min } => write!(f, "duration, {min} to {LONGEST} ms"),
+            Values::DurationFrom(argument) => write!(f, "duration, {argument} to {LONGEST} ms"),
             Values::Seconds => write!(f, "1 to {LONGEST_SECONDS} s"),
             Values::Instant => {
                 let (min, max) = (Time::EARLIEST.as_micros(), Time::LATEST.as_micros());
@@ -184,6 +187,37 @@ pub const COUNTREFUSED: Argument = Argument::flag(
     "COUNTREFUSED",
     "records refused requests too, so a caller that does not pause stays refused",
 );
+pub const UNIT: Argument =
+    Argument::word("unit", "the length of a window: HOUR, DAY, WEEK, MONTH, QUARTER or YEAR");
+pub const TZ: Argument = Argument::word(
+    "TZ",
+    "the time zone: UTC (the default), an offset such as +02:00, or an IANA name such as Europe/Berlin",
+);
+pub const ANCHOR: Argument = Argument::new(
+    "ANCHOR",
+    Values::Number { min: 1, max: 31 },
+    "the weekday on which a week begins, from 1 for Monday to 7, or the day on which a month begins; 1 by default",
+);
+pub const STRIKES: Argument = Argument::count("strikes", "the number of strikes in a window that bans");
+pub const STRIKE_WINDOW: Argument =
+    Argument::duration("window", "how long strikes count, from the first one on");
+pub const BAN: Argument = Argument::duration("ban", "how long the first ban lasts");
+pub const GROW: Argument = Argument::new(
+    "GROW",
+    Values::Number { min: 1, max: 1000 },
+    "how many times longer each ban is than the one before; 1 by default",
+);
+pub const MAX: Argument = Argument::new("MAX", Values::DurationFrom(BAN.name), "the longest ban");
+pub const FORGIVE: Argument = Argument::duration(
+    "FORGIVE",
+    "how long after a ban the next one is a step shorter again, and so on; 1d by default",
+);
+/// `COST` of a penalty.
+pub const STRIKE: Argument = Argument::new(
+    COST.name,
+    Values::Number { min: 0, max: MAX_COUNT },
+    "the number of strikes, 1 by default; 0 only asks whether there is a ban",
+);
 pub const INTERVAL: Argument = Argument::duration("interval", "the time between two requests");
 pub const PERMITS: Argument = Argument::count("permits", "how many permits are made per period");
 pub const BURST: Argument = Argument::new(
@@ -250,7 +284,7 @@ pub const QUANTITY: Argument = Argument::new(
 );
 
 /// The names of all options.
-pub const OPTIONS: [&str; 25] = [
+pub const OPTIONS: [&str; 30] = [
     COST.name,
     AT.name,
     PARTIAL.name,
@@ -265,6 +299,11 @@ pub const OPTIONS: [&str; 25] = [
     PRECISION.name,
     GAP.name,
     COUNTREFUSED.name,
+    TZ.name,
+    ANCHOR.name,
+    GROW.name,
+    MAX.name,
+    FORGIVE.name,
     BURST.name,
     WARMUP.name,
     COLDFACTOR.name,

@@ -3,8 +3,12 @@
 use num_rational::BigRational;
 use num_traits::{One, Zero};
 
-use ratelimit_core::limiter::{AlignedWindow, FixedWindow, Limiter, Rate, SlidingLog, SlidingWindow};
-use ratelimit_core::{Period, Span};
+use chrono::{DateTime, Datelike, TimeDelta};
+
+use ratelimit_core::limiter::{
+    AlignedWindow, FixedWindow, Limiter, Penalty, Rate, SlidingLog, SlidingWindow, Unit,
+};
+use ratelimit_core::{Period, Span, Time};
 
 /// A model, which decides as the limiter should.
 pub trait Model {
@@ -187,6 +191,103 @@ pub fn recent(limit: u64, window: Span) -> impl Model {
 pub fn same_window(window: AlignedWindow) -> impl Model {
     let width = window.window.micros().get();
     remembered(window.limit.get(), move |then, now| one_if(then / width == now / width))
+}
+
+/// A calendar window at a fixed offset from UTC. Weeks begin on Mondays, and months on their first day.
+pub fn same_dates(limit: u64, unit: Unit, offset_minutes: i64) -> impl Model {
+    let number = move |at: u64| {
+        let utc = DateTime::from_timestamp_micros(at.cast_signed()).unwrap_or_default().naive_utc();
+        let local = utc + TimeDelta::minutes(offset_minutes);
+        let months = i64::from(local.year()) * 12 + i64::from(local.month0());
+        match unit {
+            Unit::Hour => local.and_utc().timestamp().div_euclid(3600),
+            Unit::Day => i64::from(local.num_days_from_ce()),
+            // The first day of the year 1 was a Monday.
+            Unit::Week(_) => i64::from(local.num_days_from_ce() - 1).div_euclid(7),
+            Unit::Month(_) => months,
+            Unit::Quarter => months.div_euclid(3),
+            Unit::Year => i64::from(local.year()),
+        }
+    };
+    remembered(limit, move |then, now| one_if(number(then) == number(now)))
+}
+
+/// Who is banned for repeated offences. It remembers every strike and every ban.
+pub struct Offender {
+    penalty: Penalty,
+    /// The strikes since the last ban: instants and costs.
+    strikes: Vec<(u64, u64)>,
+    /// The first strike of the window.
+    opened: u64,
+    /// The ends of all bans, and the level of the next one.
+    bans: Vec<(u64, u32)>,
+}
+
+impl Offender {
+    pub fn new(penalty: Penalty) -> Offender {
+        Offender { penalty, strikes: Vec::new(), opened: 0, bans: Vec::new() }
+    }
+
+    /// When the ban ends, if there is one.
+    pub fn banned(&self, now: u64) -> Option<u64> {
+        self.bans.iter().map(|(end, _)| *end).find(|end| *end > now)
+    }
+
+    /// The strikes that count at `now`.
+    pub fn counted(&self, now: u64) -> u64 {
+        let open = now < self.opened + self.penalty.window.micros().get();
+        self.strikes.iter().filter(|_| open).map(|(_, cost)| cost).sum()
+    }
+
+    /// The ban at a level.
+    fn ban(&self, level: u32) -> u64 {
+        let longest = u128::from(self.penalty.longest.as_micros());
+        let mut ban = u128::from(self.penalty.ban.micros().get());
+        (0..level).for_each(|_| ban = (ban * u128::from(self.penalty.grow.get())).min(longest));
+        u64::try_from(ban.min(longest)).unwrap_or(u64::MAX)
+    }
+
+    /// The level at `now`: that after the last ban, one less for each whole time of forgiveness since its end.
+    fn level(&self, now: u64) -> u32 {
+        let Some((end, mut level)) = self.bans.last().copied() else { return 0 };
+        let mut forgiven = end + self.penalty.forgive.micros().get();
+        while level > 0 && forgiven <= now {
+            level -= 1;
+            forgiven += self.penalty.forgive.micros().get();
+        }
+        level
+    }
+
+    /// When there is neither ban nor strike nor level.
+    pub fn reset(&self, now: u64) -> u64 {
+        let counted = self.counted(now) > 0;
+        let window = if counted { self.opened + self.penalty.window.micros().get() } else { now };
+        let forgive =
+            |(end, level): &(u64, u32)| end + u64::from(*level) * self.penalty.forgive.micros().get();
+        self.bans.last().map_or(0, forgive).max(window).max(now)
+    }
+}
+
+impl Model for Offender {
+    fn ask(&mut self, now: u64, cost: u64) -> bool {
+        if self.banned(now).is_some() {
+            return false;
+        }
+        if self.counted(now) == 0 {
+            self.strikes.clear();
+            self.opened = now;
+        }
+        self.strikes.push((now, cost));
+        if self.counted(now) < self.penalty.strikes.get() {
+            return true;
+        }
+        let level = self.level(now);
+        let grows = self.penalty.grow.get() > 1 && self.ban(level) < self.penalty.longest.as_micros();
+        let end = (now + self.ban(level)).min(Time::LATEST.as_micros() + 1);
+        self.bans.push((end, if grows { level + 1 } else { level }));
+        self.strikes.clear();
+        false
+    }
 }
 
 /// A sliding window that is estimated from two counts.

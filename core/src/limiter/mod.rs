@@ -1,12 +1,14 @@
 //! The limiters, one file each, and the trait that all of them implement.
 
 mod batch_bucket;
+mod calendar;
 mod concurrent;
 mod debt;
 mod fixed_window;
 mod fraction;
 mod gcra;
 mod leaky_bucket;
+mod penalty;
 mod shed;
 mod sliding_buckets;
 mod sliding_log;
@@ -16,11 +18,13 @@ mod token_bucket;
 mod uniform;
 
 pub use batch_bucket::{Batch, BatchBucket};
+pub use calendar::{Calendar, Page, Unit, Zone};
 pub use concurrent::{Concurrent, rebase, release, renew};
 pub use debt::{Debt, Rate};
 pub use fixed_window::{AlignedWindow, FixedWindow, Opened, Tally};
 pub use gcra::{Arrival, Gcra};
 pub use leaky_bucket::{LeakyBucket, Water};
+pub use penalty::{Penalty, Strikes};
 pub use shed::{Amount, Shed, Tier};
 pub use sliding_buckets::SlidingBuckets;
 pub use sliding_log::{Refused, SlidingLog};
@@ -124,6 +128,9 @@ pub struct Capabilities {
     pub books: bool,
     /// Charges refused requests as well.
     pub counts_refused: bool,
+    /// Bans after repeated strikes. The strike that bans is refused and recorded. A cost of 0 is refused during a ban. In
+    /// a call with several limits, it is struck when another limit refuses.
+    pub bans: bool,
     /// A request normally costs 1: of the default cost of a call with several limits, the limiter takes at most 1.
     pub one_each: bool,
 }
@@ -136,6 +143,7 @@ impl Capabilities {
         refund: false,
         books: false,
         counts_refused: false,
+        bans: false,
         one_each: false,
     };
 

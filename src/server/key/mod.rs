@@ -263,6 +263,21 @@ impl Limits for Key<'_, '_> {
         Ok(changed)
     }
 
+    fn make_room(&mut self, mut names: impl Iterator<Item = Name>) {
+        if self.form == Form::Set {
+            return;
+        }
+        match self.open.lone_limit() {
+            Some((lone, _)) if names.any(|name| name != lone) => {
+                self.form = Form::Set;
+                // The limit may have been moved, after the clock was set back.
+                payload::make_set(&mut self.payload, lone);
+            }
+            None if names.nth(1).is_some() => self.form = Form::Set,
+            _ => {}
+        }
+    }
+
     #[inline(always)]
     fn drop_faded(&mut self, now: Time, named: impl Fn(Name) -> bool) -> Result<(), CoreError> {
         if self.form == Form::Lone { Ok(()) } else { self.drop_faded_of_set(now, named) }

@@ -17,26 +17,27 @@ use crate::server::payload;
 impl Key<'_, '_> {
     /// Prepares the key for a call that gives limits by their whole names.
     ///
-    /// `charged` are the limits that it charges. `named` returns whether it names a limit at all. A key of another kind
-    /// is an error, and so are more than [`MAX_LIMITS`] limits.
+    /// `at_once` are the limits that it charges if it is admitted, and `charged` all that it may charge. `named` returns
+    /// whether it names a limit at all. A key of another kind is an error, and so are more than [`MAX_LIMITS`] limits.
     pub fn prepare(
         &mut self,
         now: Time,
+        mut at_once: impl Iterator<Item = Name>,
         charged: impl Iterator<Item = Name> + Clone,
         named: impl Fn(Name) -> bool,
     ) -> Result<(), Error> {
         let lone = self.open.lone_limit();
-        let mut names = charged.clone();
         let stays_lone = match (self.form, lone, self.open.value()) {
             (Form::Set, ..) => false,
-            (Form::Lone, Some((lone, _)), _) => names.all(|name| name == lone),
-            (Form::Lone, None, None) => names.next().is_some() && names.next().is_none(),
+            (Form::Lone, Some((lone, _)), _) => at_once.all(|name| name == lone),
+            (Form::Lone, None, None) => at_once.next().is_some() && at_once.next().is_none(),
             (Form::Lone, None, Some(_)) => return Err(Error::WrongType),
         };
-        if stays_lone {
+        if !stays_lone {
+            self.form = Form::Set;
+        } else if charged.clone().nth(1).is_none() {
             return Ok(());
         }
-        self.form = Form::Set;
         let stored = self.limits().iter().map(|limit| (limit.name, limit.until())).chain(lone);
         let count = charged.clone().count();
         // The exact count takes longer; it is needed only near the bound.

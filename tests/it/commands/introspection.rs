@@ -12,6 +12,8 @@ fn the_server_knows_each_commands_arity_flags_and_keys() {
         ("rl.tokenbucket", -5, "write, denyoom, module, fast", "RW, access, update"),
         ("rl.gcra", -5, "write, denyoom, module, fast", "RW, access, update"),
         ("rl.slidingwindow", -4, "write, denyoom, module", "RW, access, update"),
+        ("rl.calendar", -4, "write, denyoom, module, fast", "RW, access, update"),
+        ("rl.penalty", -5, "write, denyoom, module, fast", "RW, access, update"),
         ("rl.concurrent", -5, "write, denyoom, module", "RW, access, update"),
         ("rl.release", -3, "write, module, fast", "RW, delete"),
         ("rl.renew", -4, "write, module, fast", "RW, access, update"),
@@ -226,6 +228,10 @@ fn info_counts_requests_by_limiter_and_errors() {
         ("RL.SLIDINGWINDOW swp 1 86400000000 PRECISION 86400000000", 2),
         ("RL.CONCURRENT lease 1 3600000 a", 2),
         ("RL.CONCURRENT lease 1 3600000 b", 1),
+        ("RL.CALENDAR page 1 YEAR", 2),
+        // The strike that bans is refused, and so is what comes during the ban.
+        ("RL.PENALTY penalty 2 3600000 3600000", 4),
+        ("RL.PENALTY penalty 2 3600000 3600000 COST 0", 2),
         // Looks and probes are no requests.
         ("RL.GCRA gcra 0 1 3600000 COST 0", 3),
         ("RL.PEEK gcra GCRA 0 1 3600000", 3),
@@ -246,6 +252,10 @@ fn info_counts_requests_by_limiter_and_errors() {
         ("slidingwindow_refused", "2"),
         ("concurrent_admitted", "2"),
         ("concurrent_refused", "1"),
+        ("calendar_admitted", "1"),
+        ("calendar_refused", "1"),
+        ("penalty_admitted", "1"),
+        ("penalty_refused", "3"),
         ("errors", "3"),
         ("version", env!("CARGO_PKG_VERSION")),
     ] {
@@ -285,6 +295,14 @@ fn a_key_tells_what_it_holds() {
         (
             "RL.CONCURRENT f 10 60000 x COST 4",
             "limiter, CONCURRENT, mode, leases, stored_leases, 1, stored_cost, 4, last_deadline_us, 1700002860000000, ",
+        ),
+        (
+            "RL.CALENDAR h 10 DAY TZ Europe/Lisbon COST 4",
+            "limiter, CALENDAR, mode, calendar, length_ms, 86400000, count, 4, window_start_us, 1699920000000000, window_end_us, 1700006400000000, ",
+        ),
+        (
+            "RL.PENALTY i 10 60000 5000 COST 4",
+            "limiter, PENALTY, mode, strikes, length_ms, 60000, strikes, 4, window_start_us, 1700002800000000, level, 0, ban_end_us, 0, ",
         ),
         (
             "RL.SLIDINGLOG g 10 60000 COST 4",

@@ -18,11 +18,13 @@ const CALLS: &[&str] = &[
     "RL.SLIDINGWINDOW k limit=10 window=1000 PRECISION PRECISION=10 COST COST=1 AT AT=1700000000000000",
     "RL.LEAKYBUCKET k capacity=10 leak=1 period=1000 COST COST=1 AT AT=1700000000000000",
     "RL.FIXEDWINDOW k limit=10 window=1000 ALIGNED COST COST=1 AT AT=1700000000000000",
+    "RL.CALENDAR k limit=10 MONTH TZ UTC ANCHOR ANCHOR=1 COST COST=1 AT AT=1700000000000000",
     "RL.SLIDINGLOG k limit=10 window=1000 GAP GAP=10 COST COST=1 AT AT=1700000000000000",
     "RL.UNIFORM k interval=1000 RESERVE MAXWAIT MAXWAIT=1 COST COST=1 AT AT=1700000000000000",
     "RL.SMOOTH k permits=10 period=1000 BURST BURST=10 COST COST=1 AT AT=1700000000000000",
     "RL.SMOOTH k permits=10 period=1000 WARMUP WARMUP=10 MAXWAIT MAXWAIT=1 COST COST=1 AT AT=1700000000000000",
     "RL.CONCURRENT k capacity=10 ttl=1000 id RESERVED RESERVED=2 COST COST=1 AT AT=1700000000000000",
+    "RL.PENALTY k strikes=10 window=1000 ban=1000 GROW GROW=2 MAX MAX=1000 FORGIVE FORGIVE=1000 COST COST=1 AT AT=1700000000000000",
     "RL.RELEASE k id AT AT=1700000000000000",
     "RL.RENEW k ttl=1000 id AT AT=1700000000000000",
 ];
@@ -63,9 +65,13 @@ fn range(call: &str, name: &str) -> (i64, i64) {
         "capacity" if call.contains("CONCURRENT") => (1, 1_000_000),
         // And its `ratelimit.max-log-entries`.
         "limit" if call.contains("SLIDINGLOG") => (1, 1_000_000),
-        "capacity" | "refill" | "leak" | "permits" | "count" | "limit" => (1, MOST),
+        "capacity" | "refill" | "leak" | "permits" | "count" | "limit" | "strikes" => (1, MOST),
         "max_burst" | "COST" => (0, MOST),
-        "period" | "window" | "interval" | "ttl" | "PRECISION" | "WARMUP" => (1, CENTURY),
+        "period" | "window" | "interval" | "ttl" | "ban" | "PRECISION" | "WARMUP" | "FORGIVE" => (1, CENTURY),
+        "ANCHOR" => (1, 31),
+        "GROW" => (1, 1000),
+        // From the ban on, which is 1000 here.
+        "MAX" => (1000, CENTURY),
         "GAP" | "BURST" | "MAXWAIT" => (0, CENTURY),
         // Up to the capacity, which is 10 here.
         "RESERVED" => (0, 10),
@@ -156,6 +162,17 @@ fn a_number_at_either_end_of_its_range_is_taken() {
         ),
         ("RL.SLIDINGWINDOW k 1 1 PRECISION 1 AT 1700000000000000", [0, 1, 0, 0, 1]),
         ("RL.SLIDINGWINDOW k 1 1024 PRECISION 1 AT 1700000000000000", [0, 1, 0, 0, 1024]),
+        ("RL.CALENDAR k 1 HOUR AT 1700002800000000", [0, 1, 0, 0, 3_600_000]),
+        (
+            "RL.CALENDAR k 9007199254740991 HOUR COST 9007199254740991 AT 1700002800000000",
+            [0, MOST, 0, 0, 3_600_000],
+        ),
+        ("RL.CALENDAR k 1 HOUR COST 9007199254740991", [1, 1, 1, -1, 0]),
+        ("RL.PENALTY k 1 1 1", [1, 1, 0, 1, 1]),
+        ("RL.PENALTY k 9007199254740991 3153600000000 1", [0, MOST, MOST - 1, 0, CENTURY]),
+        ("RL.PENALTY k 1 1 3153600000000 COST 9007199254740991", [1, 1, 0, CENTURY, CENTURY]),
+        // The level is 1 when the ban ends, and a century later it is 0.
+        ("RL.PENALTY k 1 1 1 GROW 1000 MAX 3153600000000 FORGIVE 3153600000000", [1, 1, 0, 1, CENTURY + 1]),
         ("RL.CONCURRENT k 1 1 id", [0, 1, 0, 0, 1]),
         ("RL.CONCURRENT k 1000000 3153600000000 id", [0, 1_000_000, 999_999, 0, CENTURY]),
         ("RL.CONCURRENT k 1000000 1 id COST 1000000", [0, 1_000_000, 0, 0, 1]),
@@ -194,6 +211,9 @@ fn time_begins_in_2001_and_ends_with_the_year_9999() {
             "RL.GCRA k 9 1 1000",
             "RL.SLIDINGWINDOW k 10 1000",
             "RL.SLIDINGWINDOW k 10 1000 PRECISION 10",
+            "RL.CALENDAR k 10 MONTH TZ -14:00",
+            "RL.CALENDAR k 10 YEAR TZ +14:00",
+            "RL.PENALTY k 10 1000 1000",
             "RL.CONCURRENT k 10 1000 id",
         ] {
             text(&mut con, "FLUSHALL");

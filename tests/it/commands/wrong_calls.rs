@@ -96,11 +96,19 @@ fn good(row: &Row, argument: &Argument) -> String {
         ("capacity", _) | (_, Values::Setting(_)) => "10".into(),
         (_, Values::Number { min, .. } | Values::UpTo { min, .. }) => min.max(1).to_string(),
         (_, Values::Duration { .. }) => "1000".into(),
+        (_, Values::DurationFrom(argument)) => good(row, named(row, argument)),
         (_, Values::Instant) => "1700000000000000".into(),
         (_, Values::Id) => "id".into(),
         (_, Values::Real { max, .. }) => max.to_string(),
+        ("unit", _) => "MONTH".into(),
+        ("TZ", _) => "UTC".into(),
         (name, other) => panic!("{}: {name} has {other:?}", row.name),
     }
+}
+
+/// The argument of this name.
+fn named(row: &Row, name: &str) -> &'static Argument {
+    row.arguments.iter().find(|argument| argument.name == name).expect("an argument of the limiter")
 }
 
 /// The option with a good value, after the option that it needs.
@@ -124,8 +132,26 @@ fn needed(call: &Call, option: &str) -> Option<&'static str> {
     }
 }
 
+/// The shortest duration that the argument of a good call takes.
+fn least(row: &Row, argument: &Argument) -> u64 {
+    match argument.values {
+        Values::Duration { min } => min,
+        Values::DurationFrom(_) => good(row, argument).parse().expect("milliseconds"),
+        other => panic!("{other:?} is no duration"),
+    }
+}
+
+/// The error for a word that the argument does not take.
+fn no_word(name: &str) -> &'static str {
+    match name {
+        "unit" => "ERR unit must be HOUR, DAY, WEEK, MONTH, QUARTER or YEAR",
+        "TZ" => "ERR TZ must be UTC, an offset such as +02:00 or an IANA time zone",
+        other => panic!("{other} has no error"),
+    }
+}
+
 /// Words that are outside of the range, and the error.
-fn outside(argument: &Argument) -> Vec<(String, String)> {
+fn outside(row: &Row, argument: &Argument) -> Vec<(String, String)> {
     let name = argument.name;
     let range = |min: u64, max: u64, unit: &str| format!("ERR {name} must be between {min} and {max}{unit}");
     let mut wrong: Vec<(String, String)> = Vec::new();
@@ -139,11 +165,19 @@ fn outside(argument: &Argument) -> Vec<(String, String)> {
         }
     };
     match argument.values {
-        Values::Flag | Values::Word => {}
+        Values::Flag => {}
+        Values::Word => {
+            for word in
+                ["x", "", "-1", "0", "1", "MONTHS", "UTC+2", "+2:00", "+0200", "+14:01", "-15:00", "+00:60"]
+            {
+                wrong.push((word.into(), no_word(name).into()));
+            }
+        }
         Values::Number { min, max } => numbers(min, max, ""),
         Values::Setting(_) => numbers(1, SETTING, ""),
         Values::UpTo { min, .. } => numbers(min, 10, ""),
-        Values::Duration { min } => {
+        Values::Duration { .. } | Values::DurationFrom(_) => {
+            let min = least(row, argument);
             numbers(min, CENTURY, " ms");
             for word in ["1D", "1y", "1.5s", "01s", "-1s", "1 s", "36501d", "1h30m", "s"] {
                 wrong.push((word.into(), range(min, CENTURY, " ms")));
@@ -213,7 +247,7 @@ fn wrong(good_call: &Call) -> Vec<(Call, String)> {
     let mut table = Vec::new();
     let mut add = |call: Call, error: String| table.push((call, error));
     for (place, parameter) in parameters(row).enumerate() {
-        for (word, error) in outside(parameter) {
+        for (word, error) in outside(row, parameter) {
             add(good_call.with_parameter(place, &word), error);
         }
         // The server itself rejects calls with too few arguments.
@@ -246,7 +280,7 @@ fn wrong(good_call: &Call) -> Vec<(Call, String)> {
         if good_call.way == Way::Limit {
             add(good_call.with(bare).with("LIMIT UNIFORM 1"), no_value);
         }
-        for (word, error) in outside(option) {
+        for (word, error) in outside(row, option) {
             let mut call = good_call.with(bare);
             call.words.push(word);
             add(call, error);
@@ -333,7 +367,7 @@ fn the_ends_of_each_range_are_no_error() {
             let (min, max) = match argument.values {
                 Values::Number { min, max } => (min, max),
                 Values::Real { min, max } => (min.into(), max.into()),
-                Values::Duration { min } => (min, CENTURY),
+                Values::Duration { .. } | Values::DurationFrom(_) => (least(row, argument), CENTURY),
                 Values::Setting(_) => (1, SETTING),
                 Values::UpTo { min, .. } => (min, 10),
                 Values::Instant => (EARLIEST, u64::try_from(LATEST).unwrap()),
@@ -374,6 +408,7 @@ fn the_error_names_two_equal_limits_of_a_key() {
         let name = match limiter {
             "CONCURRENT" => "CONCURRENT".into(),
             "UNIFORM" => "UNIFORM of 6000 ms".into(),
+            "CALENDAR" => "CALENDAR HOUR".into(),
             _ => format!("{limiter}{mode} of 60000 ms"),
         };
         let line = format!("RL.MULTI 1 k LIMIT {one} LIMIT {other}");
@@ -522,6 +557,15 @@ fn the_error_says_what_is_wrong_with_calls_of_the_other_commands() {
         ("RL.RENEW k id 1000", "ERR ttl must be between 1 and 3153600000000 ms".into()),
         ("RL.RENEW k 1s id CRITICAL", syntax(": CRITICAL is not for RL.RENEW")),
         ("RL.CONCURRENT k 5 id 1000", "ERR ttl must be between 1 and 3153600000000 ms".into()),
+        // A calendar's anchor, and a penalty's longest ban.
+        ("RL.CALENDAR k 9 DAY ANCHOR 1", syntax(": ANCHOR needs WEEK or MONTH")),
+        ("RL.CALENDAR k 9 YEAR ANCHOR 1 TZ UTC", syntax(": ANCHOR needs WEEK or MONTH")),
+        ("RL.CALENDAR k 9 WEEK ANCHOR 8", "ERR ANCHOR must be between 1 and 7".into()),
+        ("RL.CALENDAR k 9 week ANCHOR 0", "ERR ANCHOR must be between 1 and 7".into()),
+        ("RL.CALENDAR k 9 UTC", "ERR unit must be HOUR, DAY, WEEK, MONTH, QUARTER or YEAR".into()),
+        ("RL.CALENDAR k 9 1d", "ERR unit must be HOUR, DAY, WEEK, MONTH, QUARTER or YEAR".into()),
+        ("RL.PENALTY k 3 10m 10m MAX 9m", "ERR MAX must be between 600000 and 3153600000000 ms".into()),
+        ("RL.PENALTY k 3 10m 10m MAX 599999", "ERR MAX must be between 600000 and 3153600000000 ms".into()),
         // RL.SHED.
         ("RL.SHED k 35", "ERR utilization must be between 0 and 2".into()),
         ("RL.SHED k 2.001", "ERR utilization must be between 0 and 2".into()),
@@ -584,6 +628,10 @@ fn a_duration_has_a_unit_or_is_in_milliseconds() {
         ("UNIFORM k 2000", "UNIFORM k 2s"),
         ("SMOOTH k 5 1000 BURST 3000 MAXWAIT 0", "SMOOTH k 5 1s BURST 3s MAXWAIT 0d"),
         ("SMOOTH k 5 1000 WARMUP 10000", "SMOOTH k 5 1s WARMUP 10s"),
+        (
+            "PENALTY k 1 600000 600000 GROW 2 MAX 86400000 FORGIVE 604800000",
+            "PENALTY k 1 10m 10m GROW 2 MAX 1d FORGIVE 1w",
+        ),
         ("CONCURRENT k 5 30000 id", "CONCURRENT k 5 30s id"),
     ] {
         let dump = |con: &mut _, call: &str| {

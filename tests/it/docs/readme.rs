@@ -8,7 +8,7 @@ fn the_readme_names_every_command_with_its_syntax() {
     let con = &mut server.connection();
     let readme = include_str!("../../../README.md");
     let names = command_names(con);
-    assert_eq!(names.len(), 26, "{names:?}");
+    assert_eq!(names.len(), 28, "{names:?}");
     for name in names {
         let arguments = match name.as_str() {
             "rl.help" => "",

@@ -67,6 +67,17 @@ fn a_clock_set_back_further_than_the_reset_moves_the_state_even_by_a_refusal() {
             "RL.FIXEDWINDOW aligned 10 10000 ALIGNED",
             [1, 10, 0, 10_000, 10_000],
         ),
+        // A quarter of an hour is left in now's window.
+        (
+            "RL.CALENDAR page 10 HOUR TZ +05:45 COST 10",
+            "RL.CALENDAR page 10 HOUR TZ +05:45",
+            [1, 10, 0, 900_000, 900_000],
+        ),
+        (
+            "RL.PENALTY banned 2 10000 10000 COST 2",
+            "RL.PENALTY banned 2 10000 10000",
+            [1, 2, 0, 10_000, 10_000],
+        ),
         ("RL.UNIFORM gate 10000", "RL.UNIFORM gate 10000", [1, 1, 0, 10_000, 10_000]),
         ("RL.SLIDINGLOG log 10 10000 COST 10", "RL.SLIDINGLOG log 10 10000", [1, 10, 0, 10_000, 10_000]),
         ("RL.CONCURRENT lease 1 10000 a", "RL.CONCURRENT lease 1 10000 b", [1, 1, 0, 10_000, 10_000]),

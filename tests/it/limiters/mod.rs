@@ -1,7 +1,9 @@
 //! What each limiter replies, call by call.
 
+mod calendar;
 mod clock_set_back;
 mod partial_force_reserve;
+mod penalty;
 mod queues;
 mod refund;
 mod scenarios;

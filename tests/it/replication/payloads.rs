@@ -4,7 +4,8 @@ use redis::Connection;
 
 use crate::support::kinds::flood;
 use crate::support::{
-    Server, call, call_bytes, dump_bytes, error_line, info, ints, last_payload, text, used_memory, wait_for,
+    LATEST, Server, call, call_bytes, dump_bytes, error_line, info, ints, last_payload, text, used_memory,
+    wait_for,
 };
 
 const MAKE: [&str; 11] = [
@@ -272,7 +273,17 @@ fn a_value_that_no_call_can_make_is_refused() {
     let set = |limits: &[&[u8]]| [&[15][..], &word(0), &word(limits.len() as u64), &limits.concat()].concat();
     let named = |length: [u8; 8]| [&[10][..], &length, &gate].concat();
     let leases = |length: [u8; 8]| [&[6][..], &length, &word(4_102_444_800_000_000), &word(0)].concat();
+    let (t, end) = (1_700_000_000_000_000, LATEST.unsigned_abs() + 1);
+    let page = |words: [u64; 5]| [&[16][..], &word(3_600_000_000), &words.map(word).concat()].concat();
+    let strikes = |words: [u64; 6]| [&[17][..], &second, &words.map(word).concat()].concat();
     for (what, value) in [
+        ("a page that had ended at its last charge", page([1, t, t + 1, t + 1, 0])),
+        ("a page that began after its last charge", page([1, t + 1, t + 2, t, 0])),
+        ("a page after the year 9999", page([1, t, end + 1, t, 0])),
+        ("strikes before their window", strikes([1, t + 1, 0, 0, 0, t])),
+        ("a level that no ban has", strikes([0, t, 43, t, 1, t])),
+        ("a ban after the year 9999", strikes([0, t, 1, end + 1, 1, t])),
+        ("over a century to forgive", strikes([0, t, 1, t, 3_153_600_000_000_001, t])),
         ("a set of none", set(&[])),
         ("a set of one", set(&[&named(second)])),
         ("a gate without an interval", named(word(0))),
@@ -295,6 +306,8 @@ fn a_value_that_no_call_can_make_is_refused() {
         named(second),
         leases(word(0)),
         set(&[&leases(word(0)), &named(second)]),
+        page([1, t, end, t, 0]),
+        strikes([1, t, 42, end, 3_153_600_000_000_000, t]),
         tried[0].clone(),
         tried[1].clone(),
         set(&[&leases(word(0)), &tried[0], &named(second), &tried[1]]),

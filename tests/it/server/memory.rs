@@ -30,7 +30,9 @@ fn live(number: usize) -> Vec<String> {
         // The gate has faded a millisecond later, and the next charge leaves the first limit alone.
         let parameters = parameters.replace('#', &format!("{number:08}"));
         calls.push(format!("RL.MULTI 1 {key} {now} LIMIT UNIFORM 1"));
-        calls.push(format!("RL.MULTI 1 {key} {} LIMIT {limiter} {parameters}", at(7_200_000)));
+        // A penalty is charged when another limit of the call refuses.
+        let refuses = if limiter == "PENALTY" { "LIMIT FIXEDWINDOW 1 1 COST 2 " } else { "" };
+        calls.push(format!("RL.MULTI 1 {key} {} {refuses}LIMIT {limiter} {parameters}", at(7_200_000)));
         if !["SMOOTH", "CONCURRENT"].contains(&limiter) {
             calls.push(format!("RL.REFUND {key} {limiter} {parameters} {}", at(7_200_000)));
             calls.push(format!("{first} {}", at(7_200_000)));

@@ -91,6 +91,15 @@ fn a_hundred_thousand_calls_of_the_fixed_window() {
 }
 
 #[test]
+fn a_hundred_thousand_calls_of_the_calendar() {
+    agree(
+        calendars(),
+        |(calendar, _), _| *calendar,
+        |(calendar, offset)| same_dates(calendar.limit.get(), calendar.unit, offset),
+    );
+}
+
+#[test]
 fn a_hundred_thousand_calls_of_the_sliding_window() {
     agree(sliding_windows(), |window, _| *window, overlapping);
     agree(

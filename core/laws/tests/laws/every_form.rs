@@ -35,18 +35,20 @@ fn step<L: Limiter>(limiter: &L, stored: &mut Option<Vec<u8>>, now: Time, cost: 
     let before = limiter.gauge(&state, now);
     let verdict = limiter.judge(&state, now, cost);
     // A limiter that books admits any cost. Its limit and remaining have another meaning.
-    if !capabilities.books {
+    // What remains of a penalty's strikes does not fit: `penalty.rs`.
+    if !capabilities.books && !capabilities.bans {
         remaining_fits(limiter, &state, now, before);
         retry_is_exact(limiter, &state, now, cost, verdict, before.limit);
         reset_is_exact(limiter, &state, now, before);
         clock_steps_back(limiter, &state);
     }
     // Under a gap nothing remains after a charge, whatever its cost.
-    if capabilities.refund && gap == Gap::None {
+    if capabilities.refund && !capabilities.bans && gap == Gap::None {
         manners(limiter, &state, now, cost, before);
     }
     assert_eq!(encoded(&decoded::<L::State>(&encoded(&state))), encoded(&state));
-    if verdict.admits() || capabilities.counts_refused && verdict != Verdict::NEVER {
+    let counts_refused = capabilities.counts_refused && verdict != Verdict::NEVER;
+    if verdict.admits() || counts_refused || capabilities.bans && before.remaining > 0 {
         let state = charged(limiter, Some(state), now, cost);
         assert_eq!(state.last(), now);
         knows_when_it_is_reset(limiter, &state, now);

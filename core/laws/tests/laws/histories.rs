@@ -5,10 +5,10 @@ use proptest::prelude::*;
 use std::num::NonZeroU64;
 
 use ratelimit_core::limiter::{
-    AlignedWindow, BatchBucket, FixedWindow, Gcra, LeakyBucket, Rate, Refused, SlidingBuckets, SlidingLog,
-    SlidingWindow, TokenBucket, Uniform,
+    AlignedWindow, BatchBucket, Calendar, FixedWindow, Gcra, LeakyBucket, Penalty, Rate, Refused,
+    SlidingBuckets, SlidingLog, SlidingWindow, TokenBucket, Uniform, Unit,
 };
-use ratelimit_core::{MAX_COUNT, Period, Span};
+use ratelimit_core::{Limiter, MAX_COUNT, Period, Span};
 
 /// A request: the time since the request before it, in microseconds, and its cost.
 pub type Step = (u64, u64);
@@ -101,6 +101,32 @@ pub fn fixed_windows() -> impl Strategy<Value = (FixedWindow, Span, u64)> {
 pub fn aligned_windows() -> impl Strategy<Value = (AlignedWindow, Span, u64)> {
     (1..30u64, periods())
         .prop_map(|(limit, window)| (AlignedWindow { limit: n(limit), window }, window.span(), limit))
+}
+
+/// Calendars at fixed offsets, with the offset in minutes.
+pub fn calendars() -> impl Strategy<Value = ((Calendar, i64), Span, u64)> {
+    let units = [Unit::Hour, Unit::Day, Unit::Week(1), Unit::Month(1), Unit::Quarter, Unit::Year];
+    (1..30u64, prop::sample::select(units.to_vec()), -840..=840i64).prop_map(|(limit, unit, minutes)| {
+        let sign = if minutes < 0 { '-' } else { '+' };
+        let zone = format!("{sign}{:02}:{:02}", minutes.abs() / 60, minutes.abs() % 60);
+        let zone = ratelimit_zones::find(zone.as_bytes()).expect("an offset");
+        let calendar = Calendar::new(n(limit), unit, zone);
+        ((calendar, minutes), calendar.length(), limit)
+    })
+}
+
+/// Penalties whose windows, bans and forgiveness are of about the same length.
+pub fn penalties() -> impl Strategy<Value = (Penalty, Span, u64)> {
+    let growth = prop_oneof![Just(1), Just(2), Just(3), Just(1000)];
+    let longest = prop_oneof![Just(1), Just(2), Just(9), Just(u64::MAX)];
+    (1..6u64, periods(), periods(), growth, longest, 1..8u64).prop_map(
+        |(strikes, window, ban, grow, longest, forgive)| {
+            let longest = ban.span().times(longest).min(Span::CENTURY);
+            let forgive = Period::of(ban.span().times(forgive)).expect("above zero");
+            let penalty = Penalty { strikes: n(strikes), window, ban, grow: n(grow), longest, forgive };
+            (penalty, window.span().plus(ban.span()), 2)
+        },
+    )
 }
 
 pub fn uniforms() -> impl Strategy<Value = (Uniform, Span, u64)> {

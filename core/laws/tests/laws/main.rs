@@ -15,6 +15,8 @@
 //! | over every interval, at most what the limiter promises is admitted | |
 //! | the limiter admits the same requests as its model | |
 //!
+//! A penalty does not admit what remains of its strikes, so `penalty.rs` has its laws.
+//!
 //! `SMOOTH` and `SHED` are not tested here. `SMOOTH` refuses nothing, and its limit and remaining have another meaning.
 //! `SHED` decides at random. Their own files test traces of their sources, and `floating_point.rs` compares them with
 //! models.
@@ -34,6 +36,7 @@ mod floating_point;
 mod histories;
 mod laws;
 mod one_key;
+mod penalty;
 mod refunds;
 mod simulation;
 
@@ -93,6 +96,16 @@ proptest! {
     fn aligned_window((window, steps) in with_history(aligned_windows())) {
         obey(|_| window, same_window(window), &steps, |micros| {
             u128::from(window.limit.get()) * u128::from(micros / window.window.micros() + 2)
+        });
+    }
+
+    #[test]
+    fn calendar(((calendar, offset), steps) in with_history(calendars())) {
+        let limit = calendar.limit.get();
+        obey(|_| calendar, same_dates(limit, calendar.unit, offset), &steps, |micros| {
+            // No month, quarter or year is shorter than 28 days.
+            let shortest = calendar.length().as_micros().min(28 * 86_400_000_000);
+            u128::from(limit) * u128::from(micros / shortest + 2)
         });
     }
 
@@ -194,8 +207,12 @@ fn ask_all_limiters<S: State>(state: &S, words: &str, now: u64) {
     for row in &CATALOG {
         let mut request = Request::default();
         let words: Vec<_> = words.split(' ').map(str::as_bytes).collect();
+        let calendar: [&[u8]; 6] = [b"9", b"MONTH", b"TZ", b"Europe/Lisbon", b"ANCHOR", b"31"];
         let Ok(limiter) = (row.parse)(
-            &mut Arguments::new(&words, Bounds { leases: 1 << 50, log_entries: 1 << 50 }),
+            &mut Arguments::new(
+                if row.name == "CALENDAR" { &calendar } else { &words },
+                Bounds { leases: 1 << 50, log_entries: 1 << 50 },
+            ),
             &mut request,
         ) else {
             continue;

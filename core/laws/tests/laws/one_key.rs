@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use ratelimit_core::limiter::Limiter;
 use ratelimit_core::state::codec::Reader;
 use ratelimit_core::{
-    Answer, Ask, Joint, LimitSet, Limits, Manner, Name, Place, Span, State, Time, Verdict, with_limiter,
+    Answer, Ask, Joint, LimitSet, Limits, Manner, Name, Part, Place, Span, State, Time, Verdict, with_limiter,
 };
 use ratelimit_language::{Arguments, Bounds, FORMS, Multi, Purpose, multi};
 
@@ -164,6 +164,10 @@ proptest! {
                 let Some(place) = found else { continue };
                 let stored = Name { length: place.stored, ..part.name };
                 let mut own = alone.remove(&stored).unwrap_or_default();
+                // A strike is recorded even if it bans.
+                let strikes = part.is_penalty()
+                    && with_limiter!(&part.limiter, limiter => own_command(&mut own, Place::of(stored.length), limiter, now, 0))
+                        .is_some_and(|look| look.verdict.admits());
                 let answers = with_limiter!(&part.limiter, limiter => (
                     own_command(&mut shared[0], place, limiter, now, call.cost),
                     own_command(&mut own, place, limiter, now, call.cost),
@@ -173,7 +177,7 @@ proptest! {
                 let after = own.limits().first().map_or(stored, |limit| limit.name);
                 prop_assert_eq!(shared[0].find(after).map(|place| place.stored), own.limits().first().map(|limit| limit.name.length));
                 alone.insert(after, own);
-                if call.cost > 0 && answers.0.is_some_and(|answer| answer.verdict.admits()) {
+                if call.cost > 0 && (strikes || answers.0.is_some_and(|answer| answer.verdict.admits())) {
                     expire(&mut alone, now, |name| name == after);
                 }
                 continue;
@@ -190,21 +194,37 @@ proptest! {
                 prop_assert_eq!(encoded(&shared[0]), before, "an error changes nothing");
                 continue;
             }
-            let judged: Vec<Answer> = judged.into_iter().flatten().flat_map(|(_, answers)| answers).collect();
+            let mut judged: Vec<Answer> = judged.into_iter().flatten().flat_map(|(_, answers)| answers).collect();
+            let refuses = |(part, answer): (&Part<'_>, &Answer)| !part.is_shadow() && !answer.verdict.admits();
+            let mut strict = multi.parts.iter().zip(&judged).filter(|(part, _)| !part.is_penalty());
+            let struck = command == Command::Take && strict.any(refuses);
+            if struck && call.cost > 0 {
+                let penalties = || multi.parts.iter().zip(&judged).filter(|(part, look)| part.is_penalty() && look.verdict.admits());
+                if penalties().next().is_some() {
+                    expire(&mut alone, now, |name| multi.parts.iter().any(|part| part.name == name));
+                }
+                let names: Vec<Name> = penalties().map(|(part, _)| part.name).collect();
+                for (part, judged) in multi.parts.iter().zip(&mut judged).filter(|(part, _)| names.contains(&part.name)) {
+                    let own = alone.entry(part.name).or_default();
+                    let strike = with_limiter!(&part.limiter, limiter => own_command(own, Place::of(part.name.length), limiter, now, call.cost));
+                    *judged = strike.expect("a strike is no error");
+                }
+            }
             let (combined, together) = together.expect("no limit is an error");
             let verdicts = |answers: &[Answer]| answers.iter().map(|answer| answer.verdict).collect::<Vec<_>>();
             prop_assert_eq!(verdicts(&together), verdicts(&judged));
-            // Limits in the shadow do not enter the combined answer, unless there are no others.
-            let told = |shadow: bool| {
-                let of = multi.parts.iter().zip(&together).filter(move |(part, _)| part.is_shadow() == shadow);
-                Answer::all(of.map(|(_, answer)| *answer))
+            // Shadows, and penalties that do not refuse, do not enter the combined answer, unless there are no others.
+            let enters = |(part, answer): &(&Part<'_>, &Answer)| {
+                !(part.is_shadow() || part.is_penalty() && answer.verdict.admits())
             };
-            let without_others = told(true).map(|answer| Answer { verdict: Verdict::ADMIT, ..answer });
-            prop_assert_eq!(Some(combined), told(false).or(without_others));
+            let entering = multi.parts.iter().zip(&together).filter(enters).map(|(_, answer)| *answer);
+            let without_others = Answer::all(together.iter().copied()).map(|answer| Answer { verdict: Verdict::ADMIT, ..answer });
+            prop_assert_eq!(Some(combined), Answer::all(entering).or(without_others));
             let admitted = combined.verdict.admits();
             let changes = command != Command::Peek;
             // A call whose limits are all shadows that refuse charges none, and so drops none.
-            let charged = judged.iter().any(|answer| answer.verdict.admits());
+            let mut strict = multi.parts.iter().zip(&judged).filter(|(part, _)| !part.is_penalty());
+            let charged = strict.any(|(_, answer)| answer.verdict.admits());
             if admitted && charged && call.cost > 0 && matches!(command, Command::Take | Command::Force) {
                 expire(&mut alone, now, |name| multi.parts.iter().any(|part| part.name == name));
             }
@@ -216,6 +236,14 @@ proptest! {
                     ask(&only(&words, part.name, purpose), &mut keys, command, now);
                     [*own] = keys;
                     prop_assert_eq!(joint, judged);
+                } else if part.is_penalty() {
+                    prop_assert_eq!(joint, judged);
+                    // A clock that was set back moves the ban.
+                    let own = alone.entry(part.name).or_default();
+                    with_limiter!(&part.limiter, limiter => {
+                        let mut look = Ask::new(Place::of(part.name.length), now, 0, Manner::Strict);
+                        look.judge(own, limiter).expect("no error");
+                    });
                 } else if changes && call.cost > 0 {
                     // The call was refused. It returned the gauges, and changed a state only if the clock was set back.
                     let own = alone.entry(part.name).or_default();

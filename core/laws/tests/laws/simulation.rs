@@ -57,7 +57,8 @@ fn ask<L: Limiter>(limiter: &L, stored: &mut Option<Vec<u8>>, now: Time) -> bool
         None => limiter.fresh(now),
     };
     let admits = limiter.judge(&state, now, 1).admits();
-    if admits || limiter.capabilities().counts_refused {
+    let strikes = limiter.capabilities().bans && limiter.gauge(&state, now).remaining > 0;
+    if admits || strikes || limiter.capabilities().counts_refused {
         let mut bytes = Vec::new();
         charged(limiter, Some(state), now, 1).encode(&mut bytes);
         *stored = Some(bytes);
@@ -92,6 +93,7 @@ LEAKYBUCKET 10 10 1000                     80      109       20      101       9
 GCRA 9 10 1000                             80      109       20      101       90      109       50
 FIXEDWINDOW 10 1000                        80      100       20       84       90      100       41
 FIXEDWINDOW 10 1000 ALIGNED                80      100       20       84      100      100       41
+CALENDAR 10 HOUR TZ +05:45                 10       10       10       10       10       10       10
 SLIDINGWINDOW 10 1000                      80       91       20       78       83       91       38
 SLIDINGWINDOW 10 1000 PRECISION 100        80      100       20       84       90      100       41
 SLIDINGLOG 10 1000                         80      100       20       84       90      100       41
@@ -100,4 +102,5 @@ SLIDINGLOG 10 1000 COUNTREFUSED            80       10       20       35       1
 UNIFORM 100                                80      100        2       72        9      100       41
 SMOOTH 10 1000 MAXWAIT 0                   80      110       22      102       91      110       51
 SMOOTH 10 1000 WARMUP 1000 MAXWAIT 0       27       92        2       61        9       95       15
-CONCURRENT 10 1000 {id}                    80      100       20       84       90      100       41";
+CONCURRENT 10 1000 {id}                    80      100       20       84       90      100       41
+PENALTY 10 1000 100                        80      164       18      104       81      621       46";
