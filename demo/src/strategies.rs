@@ -31,7 +31,7 @@ const TTL: u64 = 60_000;
 /// Sub-buckets of a window.
 const PARTS: u64 = 10;
 
-pub const STRATEGIES: [Strategy; 18] = [
+pub const STRATEGIES: [Strategy; 19] = [
     Strategy {
         id: "token-bucket",
         family: "Buckets",
@@ -117,6 +117,13 @@ pub const STRATEGIES: [Strategy; 18] = [
         page: "windows",
     },
     Strategy {
+        id: "penalty",
+        family: "Windows",
+        call: "RL.MULTI 1 {key} LIMIT SLIDINGWINDOW {limit} {period} LIMIT PENALTY {strikes} {period} {period} GROW 2",
+        trade_off: "Bans whoever is refused too often, each time twice as long: keeps an abuser away from the backend; all who share the key are banned together.",
+        page: "recipes-login",
+    },
+    Strategy {
         id: "uniform",
         family: "Spacing",
         call: "RL.UNIFORM {key} {interval}",
@@ -172,8 +179,9 @@ pub fn limiters() -> impl Iterator<Item = &'static str> {
 impl Strategy {
     /// The command, without `RL.`, and its mode: `GCRA RESERVE`.
     pub fn name(&self) -> String {
-        let mode = |word: &&str| !word.contains('{') && word.parse::<u64>().is_err() && *word != "MAXWAIT";
-        let words = self.call.split(' ').filter(mode).filter(|word| *word != "LIMIT");
+        let mode = |word: &&str| !word.contains('{') && word.parse::<u64>().is_err();
+        let unnamed = ["MAXWAIT", "GROW", "LIMIT"];
+        let words = self.call.split(' ').filter(mode).filter(|word| !unnamed.contains(word));
         let words: Vec<&str> = words.map(|word| word.strip_prefix("RL.").unwrap_or(word)).collect();
         words.join(" ")
     }
@@ -216,6 +224,7 @@ fn word(name: &str, settings: &Settings, asker: &Asker<'_>) -> String {
         "precision" => duration(settings.period / PARTS),
         "interval" => duration(interval),
         "gap" => duration(interval.div_ceil(2)),
+        "strikes" => settings.limit.div_ceil(5).to_string(),
         "workers" => settings.workers.to_string(),
         "wait" => duration(LONGEST_WAIT),
         "ttl" => duration(TTL),

@@ -110,8 +110,10 @@ fn a_chart_has_a_colour_for_all_that_it_names() {
 #[test]
 fn every_limiter_has_a_strategy() {
     let without: Vec<&str> = limiters()
+        // No shape of traffic lasts for hours, as the windows of a calendar do.
+        .filter(|limiter| *limiter != "CALENDAR")
         .filter(|limiter| {
-            !STRATEGIES.iter().any(|strategy| strategy.name().split(' ').next() == Some(limiter))
+            !STRATEGIES.iter().any(|strategy| strategy.name().split(' ').any(|word| word == *limiter))
         })
         .collect();
     assert!(without.is_empty(), "{without:?}");
