@@ -10,10 +10,16 @@ use ratelimit_core::limiter::{
 use ratelimit_core::state::MAX_ID;
 use ratelimit_core::{AnyLimiter, MAX_COUNT, Manner, Period, Span, Time};
 
+#[cfg(feature = "zones")]
+use ratelimit_zones::{find, utc};
+
 use crate::arguments::{Arguments, is};
 use crate::catalog::names_limiter;
 use crate::error::{Error, Unit};
 use crate::request::{Request, option_of};
+
+#[cfg(not(feature = "zones"))]
+use no_zones::{find, utc};
 
 type Parsed<'a> = Result<AnyLimiter<'a>, Error>;
 
@@ -157,7 +163,7 @@ pub(crate) fn calendar<'a>(arguments: &mut Arguments<'_, 'a>, request: &mut Requ
     };
     let zone = match zone {
         Some(zone) => zone,
-        None => zone_of(b"UTC")?,
+        None => known(utc())?,
     };
     Ok(AnyLimiter::Calendar(Calendar::new(limit, unit, zone)))
 }
@@ -174,21 +180,28 @@ pub(crate) const UNITS: [(&str, Window); 6] = [
 /// The value of `TZ`.
 fn time_zone(arguments: &mut Arguments<'_, '_>, name: &'static str) -> Result<&'static dyn Zone, Error> {
     let word = arguments.word(name)?;
-    if arguments.begins_limit(word) { Err(Error::missing(name)) } else { zone_of(word) }
+    if arguments.begins_limit(word) { Err(Error::missing(name)) } else { known(find(word)) }
 }
 
-/// The time zone of this name.
-#[cfg(feature = "zones")]
-fn zone_of(name: &[u8]) -> Result<&'static dyn Zone, Error> {
-    match ratelimit_zones::find(name) {
+fn known(zone: Option<&'static dyn Zone>) -> Result<&'static dyn Zone, Error> {
+    match zone {
         Some(zone) => Ok(zone),
         None => Err(Error::TimeZone),
     }
 }
 
+/// Without the feature, no zone is known.
 #[cfg(not(feature = "zones"))]
-fn zone_of(_name: &[u8]) -> Result<&'static dyn Zone, Error> {
-    Err(Error::TimeZone)
+mod no_zones {
+    use super::Zone;
+
+    pub(super) fn find(_name: &[u8]) -> Option<&'static dyn Zone> {
+        None
+    }
+
+    pub(super) fn utc() -> Option<&'static dyn Zone> {
+        None
+    }
 }
 
 /// `strikes window ban [GROW grow] [MAX max] [FORGIVE forgive]`

@@ -49,6 +49,12 @@ static NAMED: [OnceLock<Named>; 4096] = [const { OnceLock::new() }; 4096];
 /// No zone has a longer name.
 const LONGEST_NAME: usize = 64;
 
+/// UTC.
+pub fn utc() -> Option<&'static dyn Zone> {
+    static UTC: OnceLock<Option<&'static dyn Zone>> = OnceLock::new();
+    *UTC.get_or_init(|| find(b"UTC"))
+}
+
 /// The time zone of this name, in upper or lower case: `UTC`, an offset from `-14:00` to `+14:00`, or a name of the IANA
 /// database.
 pub fn find(name: &[u8]) -> Option<&'static dyn Zone> {
