@@ -56,6 +56,20 @@ class Limits {
     return [!limited, each]
   }
 
+  // Seconds until this address may try this user's password again. A third failure within ten minutes bans.
+  async banned(user, address, failures = 0) {
+    const limit = [3, '10m', '10m', 'GROW', 2, 'MAX', '1d', 'COST', failures]
+    const reply = await this.redis.call('RL.PENALTY', `ban:${user}:${address}`, ...limit)
+    return Math.ceil(reply[3] / 1000)
+  }
+
+  // Whether the user's month in Lisbon has room for this cost, and what is left of its thousand.
+  async month(user, cost) {
+    const quota = [1000, 'MONTH', 'TZ', 'Europe/Lisbon', 'COST', cost]
+    const [limited, , remaining] = await this.redis.call('RL.CALENDAR', `month:${user}`, ...quota)
+    return [!limited, remaining]
+  }
+
   // Works if there is room, and says whether. No answer is an error: then the work is not begun.
   async withLease(key, capacity, ttl, work) {
     const id = randomUUID()
@@ -93,12 +107,24 @@ const [minute, day] = plans[2][1]
 assert.deepEqual([minute[0], day[0], day[2]], [1, 0, 98])
 console.log('3 plan: refused by the minute, 98 left of the day')
 
+const bans = []
+for (const failures of [1, 1, 0, 1]) bans.push(await limits.banned(user, '203.0.113.9', failures))
+assert.deepEqual(bans.slice(0, 3), [0, 0, 0])
+assert(bans[3] >= 590 && bans[3] <= 600)
+assert(await limits.banned(user, '198.51.100.7') === 0 && await limits.banned(user, '203.0.113.9') > 0)
+console.log('4 login: the third failure bans for ten minutes, and nobody else')
+
+const months = []
+for (const cost of [999, 2, 1]) months.push(await limits.month(user, cost))
+assert.deepEqual(months, [[true, 1], [false, 1], [true, 0]])
+console.log('5 month: 999 taken, 2 refused, 1 taken')
+
 const start = performance.now()
 const down = new Limits(await connect(silent))
 assert.deepEqual([await down.check(user), await down.check(user, CLOSED)], [[200, {}], [503, {}]])
 assert(performance.now() - start < 1000)
 assert.deepEqual([limits.unanswered, down.unanswered], [0, 2])
-console.log('4 no answer: open 200, closed 503, 2 counted')
+console.log('6 no answer: open 200, closed 503, 2 counted')
 
 limits.redis.disconnect()
 down.redis.disconnect()

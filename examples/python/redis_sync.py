@@ -50,6 +50,18 @@ class Limits:
         (limited, *_), each = self.redis.execute_command("RL.MULTI", 1, f"plan:{user}", *limits)
         return not limited, each
 
+    def banned(self, user, address, failures=0):
+        """Seconds until this address may try this user's password again. A third failure within ten minutes bans."""
+        limit = [3, "10m", "10m", "GROW", 2, "MAX", "1d", "COST", failures]
+        reply = self.redis.execute_command("RL.PENALTY", f"ban:{user}:{address}", *limit)
+        return -(-reply[3] // 1000)
+
+    def month(self, user, cost):
+        """Whether the user's month in Lisbon has room for this cost, and what is left of its thousand."""
+        quota = [1000, "MONTH", "TZ", "Europe/Lisbon", "COST", cost]
+        limited, _, remaining, *_ = self.redis.execute_command("RL.CALENDAR", f"month:{user}", *quota)
+        return not limited, remaining
+
     @contextmanager
     def lease(self, key, capacity, ttl):
         """Whether there is room for this piece of work. No answer is an error: then it is not begun."""
@@ -84,10 +96,18 @@ def main(url="redis://127.0.0.1:6379", protocol="3", silent="redis://127.0.0.1:1
     assert (minute, day, left) == (1, 0, 98)
     print("3 plan: refused by the minute, 98 left of the day")
 
+    bans = [limits.banned(user, "203.0.113.9", failures) for failures in (1, 1, 0, 1)]
+    assert bans[:3] == [0, 0, 0] and 590 <= bans[3] <= 600, bans
+    assert limits.banned(user, "198.51.100.7") == 0 < limits.banned(user, "203.0.113.9")
+    print("4 login: the third failure bans for ten minutes, and nobody else")
+
+    assert [limits.month(user, cost) for cost in (999, 2, 1)] == [(True, 1), (False, 1), (True, 0)]
+    print("5 month: 999 taken, 2 refused, 1 taken")
+
     start, down = time.monotonic(), Limits(connect(silent, int(protocol)))
     assert down.check(user) == (200, {}) and down.check(user, without_answer=CLOSED) == (503, {})
     assert time.monotonic() - start < 1 and (limits.unanswered, down.unanswered) == (0, 2)
-    print("4 no answer: open 200, closed 503, 2 counted")
+    print("6 no answer: open 200, closed 503, 2 counted")
 
 
 main(*sys.argv[1:])
