@@ -199,26 +199,22 @@ impl<'p, 'a> Joint<'p, 'a> {
             }
         }
         let admitted = self.pairs.iter().all(|pair| pair.admits() || pair.part.is_shadow());
-        if admitted {
-            self.charge(keys, |pair| pair.charges() && !pair.part.is_penalty() && pair.admits())?;
-        } else if self.pairs.iter().any(|pair| pair.is_strict() && !pair.admits()) {
-            self.charge(keys, |pair| pair.charges() && pair.part.is_penalty() && pair.admits())?;
+        if admitted || self.pairs.iter().any(|pair| pair.is_strict() && !pair.admits()) {
+            self.charge(keys, !admitted)?;
         }
         self.gauge(keys);
         Ok(admitted)
     }
 
-    /// Charges some pairs, or strikes them if they are penalties.
-    fn charge<K: Limits>(
-        &mut self,
-        keys: &mut [K],
-        charged: impl Fn(&Pair<'_, '_>) -> bool + Copy,
-    ) -> Result<(), JointError> {
+    /// Charges the pairs that admit: the penalties if `strikes`, else all others.
+    fn charge<K: Limits>(&mut self, keys: &mut [K], strikes: bool) -> Result<(), JointError> {
+        let charged =
+            |pair: &Pair<'_, '_>| pair.charges() && pair.admits() && pair.part.is_penalty() == strikes;
         // Only a charge drops limits: a shadow that refuses may be the only pair of a key.
         let of_key = |key: usize| self.pairs.iter().filter(move |pair| pair.key == key && charged(pair));
         for (key, limits) in keys.iter_mut().enumerate().filter(|(key, _)| of_key(*key).next().is_some()) {
             // The key was not prepared for strikes, which are rare.
-            if of_key(key).any(|pair| pair.part.is_penalty()) {
+            if strikes {
                 limits.make_room(of_key(key).map(|pair| pair.part.name));
             }
             let named = |name| self.named(key).any(|part| part.name == name);
@@ -228,7 +224,7 @@ impl<'p, 'a> Joint<'p, 'a> {
             let Pair { part, ask, verdict, gauge, .. } = pair;
             with_limiter!(&part.limiter, limiter => {
                 ask.charge(limits, limiter, part.cost)?;
-                if part.is_penalty() {
+                if strikes {
                     // The strike may have banned.
                     *verdict = Some(ask.verdict(limits, limiter, 0));
                 }

@@ -28,7 +28,8 @@ pub struct Outcome {
     pub reset: Span,
 }
 
-/// Releases or renews the lease of this id in the tables of a key: that of its limit, and that of a shadow. `at` is the caller's time.
+/// Releases or renews the lease of this id in the tables of a key: that of its limit, and that of a shadow. `at` is the
+/// caller's time.
 ///
 /// # Errors
 ///

@@ -82,7 +82,8 @@ impl Docs {
     fn kind(&self, part: &Part<'_>) -> RedisModuleCommandArgType {
         match self.explanation(part).map(|argument| argument.values) {
             _ if part.kind != INTEGER => part.kind,
-            Some(Values::Duration { .. } | Values::DurationFrom(_) | Values::Id | Values::Word) => STRING,
+            Some(Values::Id | Values::Word) => STRING,
+            Some(values) if values.is_duration() => STRING,
             Some(Values::Real { .. }) => DOUBLE,
             _ => INTEGER,
         }

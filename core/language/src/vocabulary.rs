@@ -88,6 +88,12 @@ impl Argument {
     }
 }
 
+impl Values {
+    pub fn is_duration(self) -> bool {
+        matches!(self, Values::Duration { .. } | Values::DurationFrom(_))
+    }
+}
+
 impl fmt::Display for Values {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

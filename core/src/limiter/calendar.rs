@@ -18,7 +18,7 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::num::NonZeroU64;
 
-use super::{Capabilities, Limiter};
+use super::{Capabilities, Limiter, fixed_window};
 use crate::count::MAX_STORED;
 use crate::decide::{Gauge, Verdict};
 use crate::kind::Kind;
@@ -123,15 +123,15 @@ impl Calendar {
         Page { count: if kept { page.count } else { 0 }, start, end, last: now, zone: self.hash }
     }
 
-    /// The count at `now`, and the end of its window. It does not ask the calendar about a window that no request has
+    /// The count at `now`, and the time until its window ends. It does not ask the calendar about a window that no request has
     /// opened.
     #[inline(always)]
-    fn counted(&self, page: &Page, now: Time) -> (u64, Time) {
+    fn counted(&self, page: &Page, now: Time) -> (u64, Span) {
         if now >= page.end {
-            return (0, now);
+            return (0, Span::ZERO);
         }
         let page = self.settled(page, now);
-        (page.count, page.end)
+        (page.count, page.end.since(now))
     }
 }
 
@@ -153,14 +153,8 @@ impl Limiter for Calendar {
 
     #[inline(always)]
     fn judge(&self, page: &Page, now: Time, cost: u64) -> Verdict {
-        let (count, end) = self.counted(page, now);
-        if count.saturating_add(cost) <= self.limit.get() {
-            Verdict::ADMIT
-        } else if cost > self.limit.get() {
-            Verdict::NEVER
-        } else {
-            Verdict::refuse(end.since(now))
-        }
+        let (count, rest) = self.counted(page, now);
+        fixed_window::judge(self.limit, count, rest, cost)
     }
 
     #[inline(always)]
@@ -176,12 +170,8 @@ impl Limiter for Calendar {
 
     #[inline(always)]
     fn gauge(&self, page: &Page, now: Time) -> Gauge {
-        let (count, end) = self.counted(page, now);
-        Gauge {
-            limit: self.limit.get(),
-            remaining: self.limit.get().saturating_sub(count),
-            reset: if count > 0 { end.since(now) } else { Span::ZERO },
-        }
+        let (count, rest) = self.counted(page, now);
+        fixed_window::gauge(self.limit, count, rest)
     }
 
     /// Windows follow the clock, so the count moves to the window that contains `now`.

@@ -57,7 +57,8 @@ pub struct Tally {
 }
 
 /// The verdict for a window that has counted `count` and ends after `rest`.
-fn judge(limit: NonZeroU64, count: u64, rest: Span, cost: u64) -> Verdict {
+#[inline(always)]
+pub(super) fn judge(limit: NonZeroU64, count: u64, rest: Span, cost: u64) -> Verdict {
     if count.saturating_add(cost) <= limit.get() {
         Verdict::ADMIT
     } else if cost > limit.get() {
@@ -67,7 +68,9 @@ fn judge(limit: NonZeroU64, count: u64, rest: Span, cost: u64) -> Verdict {
     }
 }
 
-fn gauge(limit: NonZeroU64, count: u64, rest: Span) -> Gauge {
+/// The gauge of such a window. A window without a count is fully reset.
+#[inline(always)]
+pub(super) fn gauge(limit: NonZeroU64, count: u64, rest: Span) -> Gauge {
     let reset = if count > 0 { rest } else { Span::ZERO };
     Gauge { limit: limit.get(), remaining: limit.get().saturating_sub(count), reset }
 }

@@ -32,7 +32,7 @@ use ratelimit_core::Time;
 use ratelimit_core::limiter::{Unit, Zone};
 
 /// The end of the year 9999 in UTC, in microseconds since the epoch.
-const END: i64 = 253_402_300_800_000_000;
+const END: i64 = Time::END.as_micros().cast_signed();
 
 /// A time zone that a call has named. It lives as long as the process: there are some six hundred names and less than
 /// two thousand offsets.
@@ -134,13 +134,13 @@ impl Zone for Named {
 
     fn window(&self, unit: Unit, at: Time) -> (Time, Time) {
         let at = i64::try_from(at.as_micros()).unwrap_or(END).min(END - 1);
-        let mut name = floor(unit, self.local(at));
+        let mut name = floor(unit, self.zone.to_datetime(instant(at)));
         let mut start = self.first(name);
         loop {
             let next = next(unit, name);
             let end = next.map_or(END, |next| self.first(next).min(END));
             match next {
-                // The local date has returned, so a later window has begun already.
+                // A later window has begun already: the local date has returned, or the database ends before `at`.
                 Some(next) if end <= at => (name, start) = (next, end),
                 _ => return (time(start), time(end)),
             }
@@ -149,12 +149,6 @@ impl Zone for Named {
 }
 
 impl Named {
-    /// The local time.
-    fn local(&self, at: i64) -> DateTime {
-        let local = at + self.offset(at);
-        civil(local).unwrap_or(DateTime::MAX)
-    }
-
     /// The offset from UTC, in microseconds.
     fn offset(&self, at: i64) -> i64 {
         i64::from(self.zone.to_offset(instant(at)).seconds()) * SECOND
@@ -229,16 +223,6 @@ fn micros(local: DateTime) -> i64 {
     let epoch = DateTime::constant(1970, 1, 1, 0, 0, 0, 0);
     let since = local.duration_since(epoch);
     since.as_secs() * SECOND
-}
-
-/// The local time that `micros` makes this number of; `None` after the year 9999.
-fn civil(local: i64) -> Option<DateTime> {
-    let seconds = local.div_euclid(SECOND);
-    let (days, rest) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
-    let date = Date::constant(1970, 1, 1).checked_add(Span::new().try_days(days).ok()?).ok()?;
-    let [hour, minute, second] =
-        [rest / 3600, rest / 60 % 60, rest % 60].map(|part| i8::try_from(part).unwrap_or(0));
-    Some(date.at(hour, minute, second, 0))
 }
 
 /// The instant, or the nearest that the database knows: its last is 9999-12-30T22:00Z.
