@@ -120,7 +120,7 @@ pub const STRATEGIES: [Strategy; 19] = [
         id: "penalty",
         family: "Windows",
         call: "RL.MULTI 1 {key} LIMIT SLIDINGWINDOW {limit} {period} LIMIT PENALTY {strikes} {period} {period} GROW 2",
-        trade_off: "Bans whoever is refused too often, each time twice as long: keeps an abuser away from the backend; all who share the key are banned together.",
+        trade_off: "Bans a caller that is refused too often, each time twice as long: keeps an abuser away from the backend; all who share the key are banned together.",
         page: "recipes-login",
     },
     Strategy {

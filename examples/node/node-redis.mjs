@@ -69,7 +69,7 @@ class Limits {
     return Math.ceil(reply[3] / 1000)
   }
 
-  // Whether the user's month in Lisbon has room for this cost, and what is left of its thousand.
+  // Whether this cost fits the user's thousand a month, by Lisbon's calendar, and what is left.
   async month(user, cost) {
     const quota = [1000, 'MONTH', 'TZ', 'Europe/Lisbon', 'COST', cost]
     const [limited, , remaining] = await this.ask('RL.CALENDAR', `month:${user}`, ...quota)

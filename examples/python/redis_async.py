@@ -58,7 +58,7 @@ class Limits:
         return -(-reply[3] // 1000)
 
     async def month(self, user, cost):
-        """Whether the user's month in Lisbon has room for this cost, and what is left of its thousand."""
+        """Whether this cost fits the user's thousand a month, by Lisbon's calendar, and what is left."""
         quota = [1000, "MONTH", "TZ", "Europe/Lisbon", "COST", cost]
         limited, _, remaining, *_ = await self.redis.execute_command("RL.CALENDAR", f"month:{user}", *quota)
         return not limited, remaining

@@ -77,7 +77,7 @@ fn strikes_count_in_a_window_that_the_first_one_opens() {
     assert_eq!(look(con, p, 60), [0, 3, 3, 0, 0]);
     assert_eq!(strike(con, p, 70), [0, 3, 2, 0, 60_000]);
     assert_eq!(look(con, p, 129), [0, 3, 2, 0, 1000]);
-    // A cost completes the number like so many strikes, and what it has left over is lost.
+    // A cost counts as that number of strikes. Those beyond the one that bans are lost.
     assert_eq!(strike(con, "3 60s 10s COST 5", 100), [1, 3, 0, 10_000, 10_000]);
     assert_eq!(look(con, p, 109), [1, 3, 0, 1000, 1000]);
     assert_eq!(look(con, p, 110), [0, 3, 3, 0, 0]);
@@ -406,7 +406,7 @@ fn a_refusal_on_any_key_strikes_the_penalties_of_all_keys() {
     let (all, each) = ask("bob", 3);
     // Both have nothing left, so the first one's limit counts; the ban is longer than the window.
     assert_eq!((all, &each[1]), (vec![1, 1, 0, 10 * MINUTE, 10 * MINUTE + DAY], &banned));
-    // Now the address is out, whoever comes, and no user is charged for it.
+    // Now the address is banned for every user, and no user is charged.
     assert_eq!(ask("cid", 3), (banned.clone(), vec![vec![0, 1, 1, 0, 0], banned]));
     assert_eq!(text(con, "EXISTS cid"), "0");
     // The address has the same bytes as after strikes by the penalty's own command.
