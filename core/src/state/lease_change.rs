@@ -102,7 +102,7 @@ impl State for Leases {
                 return None;
             }
             before = (deadline, id);
-            leases.table.push(Lease::new(id, leases.timeline.tick_at(deadline), stored(cost)));
+            leases.table.push(Lease::new(id, leases.timeline.tick_at(deadline), stored(cost), ()));
         }
         leases.table.grow_trees();
         leases.table.ids_differ().then_some(leases)
@@ -142,7 +142,7 @@ fn decode_lease<'a>(reader: &mut Reader<'a>, last: Time) -> Option<(&'a [u8], Ti
     Some((id, deadline, reader.word_up_to(u32::MAX.into()).filter(|cost| *cost > 0)?))
 }
 
-fn decode_id<'a>(reader: &mut Reader<'a>) -> Option<&'a [u8]> {
+pub(super) fn decode_id<'a>(reader: &mut Reader<'a>) -> Option<&'a [u8]> {
     reader.bytes().filter(|id| (1..=MAX_ID).contains(&id.len()))
 }
 

@@ -23,9 +23,9 @@ use super::timeline::Tick;
 /// The most leases without trees.
 const FEW: usize = 64;
 
-/// A lease that was taken.
+/// A lease that was taken. `K` is what else the table keeps with each.
 #[derive(Clone, Debug)]
-pub(super) struct Lease {
+pub(super) struct Lease<K = ()> {
     /// The lease is held before this tick: `era` and `micros`. Two fields leave no gap in the struct.
     era: u32,
     pub(super) cost: u32,
@@ -33,12 +33,17 @@ pub(super) struct Lease {
     /// The hash of the id. Leases are found by it first, so ids are seldom compared.
     hash: u64,
     pub(super) id: Box<[u8]>,
+    pub(super) kept: K,
 }
 
-impl Lease {
-    pub(super) fn new(id: &[u8], deadline: Tick, cost: u32) -> Lease {
-        let Tick { era, micros } = deadline;
-        Lease { era, cost, micros, hash: hash(id), id: Box::from(id) }
+impl<K> Lease<K> {
+    pub(super) fn new(id: &[u8], deadline: Tick, cost: u32, kept: K) -> Lease<K> {
+        Lease::hashed(Key { deadline, hash: hash(id), id }, cost, kept)
+    }
+
+    fn hashed(key: Key<'_>, cost: u32, kept: K) -> Lease<K> {
+        let Tick { era, micros } = key.deadline;
+        Lease { era, cost, micros, hash: key.hash, id: Box::from(key.id), kept }
     }
 
     pub(super) fn deadline(&self) -> Tick {
@@ -56,8 +61,8 @@ impl Lease {
 
 /// A table of leases, expired ones included.
 #[derive(Clone, Default, Debug)]
-pub(super) struct Table {
-    leases: Slots<Lease>,
+pub(super) struct Table<K = ()> {
+    leases: Slots<Lease<K>>,
     /// `None` if there are few leases.
     trees: Option<Box<Trees>>,
     /// The bytes that are allocated for ids.
@@ -70,14 +75,29 @@ pub(super) struct Table {
     latest: Tick,
 }
 
-impl Table {
+impl<K> Table<K> {
     pub(super) fn len(&self) -> usize {
         self.leases.len()
     }
 
     /// The lease in a slot.
-    pub(super) fn get(&self, slot: u32) -> Option<&Lease> {
+    pub(super) fn get(&self, slot: u32) -> Option<&Lease<K>> {
         self.leases.get(slot)
+    }
+
+    /// What the table keeps with the lease in a slot.
+    pub(super) fn kept_mut(&mut self, slot: u32) -> Option<&mut K> {
+        self.leases.get_mut(slot).map(|lease| &mut lease.kept)
+    }
+
+    /// Calls `change` with what the table keeps with each lease.
+    pub(super) fn each_kept(&mut self, change: impl FnMut(&mut K)) {
+        self.leases.iter_mut().map(|lease| &mut lease.kept).for_each(change);
+    }
+
+    /// The leases, in no order.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Lease<K>> {
+        self.leases.iter()
     }
 
     /// The slot of the lease of this id.
@@ -157,38 +177,18 @@ impl Table {
     }
 
     /// All leases in the order of their deadlines, and of their ids if deadlines are equal.
-    pub(super) fn in_order(&self) -> Vec<&Lease> {
+    pub(super) fn in_order(&self) -> Vec<&Lease<K>> {
         if let Some(trees) = &self.trees {
             return trees.in_order(&self.leases);
         }
-        let mut leases: Vec<&Lease> = self.leases.iter().collect();
+        let mut leases: Vec<&Lease<K>> = self.leases.iter().collect();
         leases.sort_unstable_by(|a, b| ByDeadline::order(a.key(), b.key()));
         leases
     }
 
-    /// Gives a lease this deadline. A lease that is not held at `now` also gets this cost. A lease that is not in the
-    /// table is added.
-    pub(super) fn hold(&mut self, id: &[u8], deadline: Tick, cost: u32, now: Tick) {
-        let key = Key { deadline, hash: hash(id), id };
-        let Some(slot) = self.find_hashed(key.hash, id) else {
-            return self.add(key, cost);
-        };
-        self.unlink::<ByDeadline>(slot);
-        let mut before = deadline;
-        if let Some(lease) = self.leases.get_mut(slot) {
-            before = lease.deadline();
-            (lease.era, lease.micros) = (deadline.era, deadline.micros);
-            let new = if before > now { lease.cost } else { cost };
-            let old = replace(&mut lease.cost, new);
-            self.cost = self.cost - u64::from(old) + u64::from(new);
-        }
-        self.link::<ByDeadline>(slot);
-        self.soonest = self.soonest.min(deadline);
-        self.set_latest(before, deadline);
-    }
-
-    fn add(&mut self, key: Key<'_>, cost: u32) {
-        let slot = self.push(Lease::new(key.id, key.deadline, cost));
+    /// Adds a lease whose id the table does not have.
+    pub(super) fn add(&mut self, lease: Lease<K>) {
+        let slot = self.push(lease);
         if let Some(trees) = &mut self.trees {
             trees.push();
         }
@@ -201,13 +201,13 @@ impl Table {
 
     fn link<T: Tree>(&mut self, slot: u32) {
         if let Some(trees) = &mut self.trees {
-            trees.link::<T>(&self.leases, slot);
+            trees.link::<T, _>(&self.leases, slot);
         }
     }
 
     fn unlink<T: Tree>(&mut self, slot: u32) {
         if let Some(trees) = &mut self.trees {
-            trees.unlink::<T>(&self.leases, slot);
+            trees.unlink::<T, _>(&self.leases, slot);
         }
     }
 
@@ -225,7 +225,7 @@ impl Table {
     }
 
     /// Adds a lease to the slots, but not to the trees.
-    pub(super) fn push(&mut self, lease: Lease) -> u32 {
+    pub(super) fn push(&mut self, lease: Lease<K>) -> u32 {
         let deadline = lease.deadline();
         self.id_bytes += size_class(lease.id.len());
         self.cost += u64::from(lease.cost);
@@ -287,6 +287,29 @@ impl Table {
         assert!(in_order.is_sorted_by(|a, b| a < b));
         assert!(self.ids_differ());
         self.trees.iter().for_each(|trees| trees.audit(&self.leases));
+    }
+}
+
+impl Table {
+    /// Gives a lease this deadline. A lease that is not held at `now` also gets this cost. A lease that is not in the
+    /// table is added.
+    pub(super) fn hold(&mut self, id: &[u8], deadline: Tick, cost: u32, now: Tick) {
+        let key = Key { deadline, hash: hash(id), id };
+        let Some(slot) = self.find_hashed(key.hash, id) else {
+            return self.add(Lease::hashed(key, cost, ()));
+        };
+        self.unlink::<ByDeadline>(slot);
+        let mut before = deadline;
+        if let Some(lease) = self.leases.get_mut(slot) {
+            before = lease.deadline();
+            (lease.era, lease.micros) = (deadline.era, deadline.micros);
+            let new = if before > now { lease.cost } else { cost };
+            let old = replace(&mut lease.cost, new);
+            self.cost = self.cost - u64::from(old) + u64::from(new);
+        }
+        self.link::<ByDeadline>(slot);
+        self.soonest = self.soonest.min(deadline);
+        self.set_latest(before, deadline);
     }
 }
 

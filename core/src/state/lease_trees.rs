@@ -134,7 +134,7 @@ impl Tree for ById {
 /// Searches.
 impl Trees {
     /// The slot of the lease of this id.
-    pub(super) fn find(&self, leases: &Slots<Lease>, hash: u64, id: &[u8]) -> Option<u32> {
+    pub(super) fn find<K>(&self, leases: &Slots<Lease<K>>, hash: u64, id: &[u8]) -> Option<u32> {
         let mut slot = self.by_id;
         loop {
             let key = leases.get(slot)?.key();
@@ -148,7 +148,7 @@ impl Trees {
     }
 
     /// The number and the cost of the leases that are held at `now`.
-    pub(super) fn held(&self, leases: &Slots<Lease>, now: Tick) -> (u64, u64) {
+    pub(super) fn held<K>(&self, leases: &Slots<Lease<K>>, now: Tick) -> (u64, u64) {
         let (mut count, mut cost) = (0, 0);
         let mut slot = self.by_deadline;
         while let Some((lease, node)) = leases.get(slot).zip(self.nodes.get(slot)) {
@@ -166,7 +166,7 @@ impl Trees {
     }
 
     /// The deadline by which leases of this cost will have expired, of those held at `now`; `None` if all cost less.
-    pub(super) fn ends(&self, leases: &Slots<Lease>, cost: u64, now: Tick) -> Option<Tick> {
+    pub(super) fn ends<K>(&self, leases: &Slots<Lease<K>>, cost: u64, now: Tick) -> Option<Tick> {
         let total = |slot| self.nodes.get(slot).map_or(0, |node| node.total);
         let mut slot = self.by_deadline;
         // The sum over all leases up to that deadline, those that have expired at `now` included.
@@ -209,7 +209,7 @@ impl Trees {
     }
 
     /// All leases in the order of the tree by deadline.
-    pub(super) fn in_order<'t>(&self, leases: &'t Slots<Lease>) -> Vec<&'t Lease> {
+    pub(super) fn in_order<'t, K>(&self, leases: &'t Slots<Lease<K>>) -> Vec<&'t Lease<K>> {
         let mut slots = Vec::with_capacity(leases.len());
         self.collect::<ByDeadline>(self.by_deadline, &mut slots);
         slots.into_iter().filter_map(|slot| leases.get(slot)).collect()
@@ -224,10 +224,10 @@ impl Trees {
     }
 
     /// Returns whether all ids differ.
-    pub(super) fn ids_differ(&self, leases: &Slots<Lease>) -> bool {
+    pub(super) fn ids_differ<K>(&self, leases: &Slots<Lease<K>>) -> bool {
         let mut slots = Vec::with_capacity(leases.len());
         self.collect::<ById>(self.by_id, &mut slots);
-        slots.is_sorted_by(|a, b| compare::<ById>(leases, *a, *b) == Ordering::Less)
+        slots.is_sorted_by(|a, b| compare::<ById, _>(leases, *a, *b) == Ordering::Less)
     }
 
     /// The bytes that the trees have allocated.
@@ -239,12 +239,12 @@ impl Trees {
 /// Changes.
 impl Trees {
     /// Makes the trees of a table, perfectly balanced.
-    pub(super) fn grow(leases: &Slots<Lease>) -> Trees {
+    pub(super) fn grow<K>(leases: &Slots<Lease<K>>) -> Trees {
         let mut trees = Trees { nodes: Slots::default(), by_deadline: NONE, by_id: NONE };
         let mut slots: Vec<u32> = leases.iter().map(|_| trees.nodes.push(NEW)).collect();
-        slots.sort_unstable_by(|a, b| compare::<ByDeadline>(leases, *a, *b));
+        slots.sort_unstable_by(|a, b| compare::<ByDeadline, _>(leases, *a, *b));
         trees.by_deadline = Forest { nodes: &mut trees.nodes, leases }.grow::<ByDeadline>(&slots);
-        slots.sort_unstable_by(|a, b| compare::<ById>(leases, *a, *b));
+        slots.sort_unstable_by(|a, b| compare::<ById, _>(leases, *a, *b));
         trees.by_id = Forest { nodes: &mut trees.nodes, leases }.grow::<ById>(&slots);
         trees
     }
@@ -255,31 +255,31 @@ impl Trees {
     }
 
     /// Adds a slot to a tree.
-    pub(super) fn link<T: Tree>(&mut self, leases: &Slots<Lease>, slot: u32) {
+    pub(super) fn link<T: Tree, K>(&mut self, leases: &Slots<Lease<K>>, slot: u32) {
         let root = *T::root(self);
         *T::root(self) = Forest { nodes: &mut self.nodes, leases }.link::<T>(root, slot);
     }
 
     /// Takes a slot out of a tree.
-    pub(super) fn unlink<T: Tree>(&mut self, leases: &Slots<Lease>, slot: u32) {
+    pub(super) fn unlink<T: Tree, K>(&mut self, leases: &Slots<Lease<K>>, slot: u32) {
         let root = *T::root(self);
         *T::root(self) = Forest { nodes: &mut self.nodes, leases }.unlink::<T>(root, slot);
     }
 
     /// Removes a slot, into which the last lease will move.
-    pub(super) fn remove(&mut self, leases: &Slots<Lease>, slot: u32) {
-        self.unlink::<ByDeadline>(leases, slot);
-        self.unlink::<ById>(leases, slot);
+    pub(super) fn remove<K>(&mut self, leases: &Slots<Lease<K>>, slot: u32) {
+        self.unlink::<ByDeadline, _>(leases, slot);
+        self.unlink::<ById, _>(leases, slot);
         let last = number(leases.len()).saturating_sub(1);
         if slot != last {
-            self.rename::<ByDeadline>(leases, last, slot);
-            self.rename::<ById>(leases, last, slot);
+            self.rename::<ByDeadline, _>(leases, last, slot);
+            self.rename::<ById, _>(leases, last, slot);
         }
         self.nodes.swap_remove(slot);
     }
 
     /// Makes a tree refer to a lease by the slot `to`, to which it will move.
-    fn rename<T: Tree>(&mut self, leases: &Slots<Lease>, from: u32, to: u32) {
+    fn rename<T: Tree, K>(&mut self, leases: &Slots<Lease<K>>, from: u32, to: u32) {
         let root = *T::root(self);
         let mut forest = Forest { nodes: &mut self.nodes, leases };
         match forest.path::<T>(root, from).above().last() {
@@ -305,12 +305,12 @@ impl Path {
 }
 
 /// The nodes of the trees while they are changed. Each tree is known by its root.
-struct Forest<'a> {
+struct Forest<'a, K> {
     nodes: &'a mut Slots<Node>,
-    leases: &'a Slots<Lease>,
+    leases: &'a Slots<Lease<K>>,
 }
 
-impl Forest<'_> {
+impl<K> Forest<'_, K> {
     fn links<T: Tree>(&self, slot: u32) -> Option<Links> {
         self.nodes.get(slot).map(T::links)
     }
@@ -478,7 +478,7 @@ impl Forest<'_> {
 }
 
 /// Compares the leases in two slots in the order of a tree.
-fn compare<T: Tree>(leases: &Slots<Lease>, a: u32, b: u32) -> Ordering {
+fn compare<T: Tree, K>(leases: &Slots<Lease<K>>, a: u32, b: u32) -> Ordering {
     match (leases.get(a), leases.get(b)) {
         (Some(a), Some(b)) => T::order(a.key(), b.key()),
         (a, b) => a.is_some().cmp(&b.is_some()),
@@ -488,26 +488,26 @@ fn compare<T: Tree>(leases: &Slots<Lease>, a: u32, b: u32) -> Ordering {
 #[cfg(test)]
 impl Trees {
     /// Checks the order, the balance and the sums of both trees.
-    pub(super) fn audit(&self, leases: &Slots<Lease>) {
+    pub(super) fn audit<K>(&self, leases: &Slots<Lease<K>>) {
         assert_eq!(self.nodes.len(), leases.len());
-        assert_eq!(self.audit_below::<ByDeadline>(leases, self.by_deadline).len(), leases.len());
-        assert_eq!(self.audit_below::<ById>(leases, self.by_id).len(), leases.len());
+        assert_eq!(self.audit_below::<ByDeadline, _>(leases, self.by_deadline).len(), leases.len());
+        assert_eq!(self.audit_below::<ById, _>(leases, self.by_id).len(), leases.len());
     }
 
     /// The slots of a tree in their order.
-    fn audit_below<T: Tree>(&self, leases: &Slots<Lease>, slot: u32) -> Vec<u32> {
+    fn audit_below<T: Tree, K>(&self, leases: &Slots<Lease<K>>, slot: u32) -> Vec<u32> {
         let Some(node) = self.nodes.get(slot) else {
             return Vec::new();
         };
         let Links { left, right, size } = T::links(node);
-        let mut slots = self.audit_below::<T>(leases, left);
+        let mut slots = self.audit_below::<T, _>(leases, left);
         let before = slots.len();
         slots.push(slot);
-        slots.extend(self.audit_below::<T>(leases, right));
+        slots.extend(self.audit_below::<T, _>(leases, right));
         let sides = [before + 1, slots.len() - before].map(|weight| weight as u64);
         assert!(sides[0] <= BALANCE * sides[1] && sides[1] <= BALANCE * sides[0], "{sides:?}");
         assert_eq!(slots.len(), size as usize);
-        assert!(slots.is_sorted_by(|a, b| compare::<T>(leases, *a, *b) == Ordering::Less));
+        assert!(slots.is_sorted_by(|a, b| compare::<T, _>(leases, *a, *b) == Ordering::Less));
         let cost = |slot: &u32| leases.get(*slot).map_or(0, |lease| u64::from(lease.cost));
         assert!(!T::TOTALS || node.total == slots.iter().map(cost).sum::<u64>());
         slots

@@ -47,6 +47,10 @@ impl<T> Slots<T> {
         self.blocks.iter().flatten()
     }
 
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
+        self.blocks.iter_mut().flatten()
+    }
+
     /// The slot of the first item for which `wanted` holds.
     pub(super) fn position(&self, wanted: impl Fn(&T) -> bool) -> Option<u32> {
         self.iter().position(wanted).map(number)
