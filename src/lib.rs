@@ -12,8 +12,8 @@ use ratelimit_language::CATALOG;
 use redis_module::{Context, RedisString, Status, redis_module};
 
 use command::{
-    Apply, CellThrottle, Help, Info, LPush, Limit, Multi, MultiPeek, MultiRefund, MultiRelease, Peek, RPush,
-    Refund, Release, Renew, Shed, Throttle, XAdd,
+    Apply, CellThrottle, Help, Info, LPush, Limit, Multi, MultiPeek, MultiRefund, MultiRelease, MultiSettle,
+    Peek, RPush, Refund, Release, Renew, Settle, Shed, Throttle, XAdd,
 };
 use server::{Allocator, Entry};
 
@@ -45,6 +45,8 @@ const OTHERS: &[Entry] = &[
     Entry::of::<MultiPeek>(),
     Entry::of::<MultiRefund>(),
     Entry::of::<MultiRelease>(),
+    Entry::of::<Settle>(),
+    Entry::of::<MultiSettle>(),
     Entry::of::<Release>(),
     Entry::of::<Renew>(),
     Entry::of::<Peek>(),

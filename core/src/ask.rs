@@ -13,6 +13,7 @@
 use alloc::vec::Vec;
 
 use crate::decide::{self, Answer, Gauge, Manner, Reading, Verdict, judge, read_clock, rule};
+use crate::hold;
 use crate::limiter::{Limiter, TooLong};
 use crate::state::{Length, LimitState, Name, State};
 use crate::time::{Span, Time};
@@ -63,6 +64,8 @@ impl Place {
 pub enum Error {
     /// The debt or booking would take over 100 years to be paid off. Nothing was changed.
     TooLong,
+    /// The key has no room for another hold. Nothing was changed.
+    TooManyHolds,
     /// A change that was just written cannot be read back. This is a bug.
     Defect,
 }
@@ -238,6 +241,7 @@ impl Ask {
         granted: u64,
     ) -> Result<(), Error> {
         let now = self.now;
+        self.move_charges(limits, limiter)?;
         let write = |state: &L::State, out: &mut Vec<u8>| {
             L::State::encode_change(&limiter.charge(state, now, granted), out);
         };
@@ -250,6 +254,7 @@ impl Ask {
             return Ok(false);
         }
         self.read_clock(limits, limiter)?;
+        self.move_charges(limits, limiter)?;
         let Ask { now, cost, .. } = *self;
         let write = |state: &L::State, out: &mut Vec<u8>| {
             if let Some(change) = limiter.refund(state, now, cost) {
@@ -281,10 +286,29 @@ impl Ask {
         self.with_state(limits, limiter, |state| decide::peek(limiter, state, self.at, self.cost))
     }
 
+    /// Moves what the key's holds charged to the limit, if a change at `now` moves its counts.
+    #[inline(always)]
+    fn move_charges<L: Limiter>(&self, limits: &mut impl Limits, limiter: &L) -> Result<(), Error> {
+        let stored = self.place.stored;
+        let moves = |state: &L::State| limiter.moves_charges(state, stored.span(), self.now);
+        if hold::any(limits) && limits.state(stored).is_some_and(moves) {
+            hold::move_charges(limits, limiter, stored, self.now)?;
+        }
+        Ok(())
+    }
+
     /// Sets the instant of the decision. If the clock was set back, the state is moved to `at`.
     #[inline(always)]
-    fn read_clock<L: Limiter>(&mut self, limits: &mut impl Limits, limiter: &L) -> Result<(), Error> {
-        let at = self.at;
+    pub(crate) fn read_clock<L: Limiter>(
+        &mut self,
+        limits: &mut impl Limits,
+        limiter: &L,
+    ) -> Result<(), Error> {
+        let (at, stored) = (self.at, self.place.stored);
+        let set_back = |state: &L::State| decide::reading(limiter, state, at) == Reading::SetBack;
+        if hold::any(limits) && limits.state(stored).is_some_and(set_back) {
+            hold::move_charges(limits, limiter, stored, at)?;
+        }
         self.now = move_to_now::<L::State>(
             limits,
             &mut self.place,

@@ -16,13 +16,15 @@
 //! three pairs: GCRA on ip:1, GCRA on user:7, FIXEDWINDOW on user:7
 //! ```
 
+mod hold;
+
 use alloc::vec::Vec;
 
 use crate::ask::{Ask, Error, Limits, Place};
 use crate::decide::{Answer, Gauge, Manner, Verdict};
 use crate::kind::AnyLimiter;
 use crate::limiter::{Limiter, TooLong};
-use crate::state::Name;
+use crate::state::{Charge, Name};
 use crate::time::{Span, Time};
 
 /// The most pairs of a limit and a key in a call.
@@ -49,6 +51,12 @@ impl Part<'_> {
         with_limiter!(&self.limiter, limiter => limiter.capabilities().bans)
     }
 
+    /// Whether a hold remembers what a call charges to the limit.
+    pub fn can_be_held(&self) -> bool {
+        let can = with_limiter!(&self.limiter, limiter => limiter.capabilities().hold);
+        can && self.cost > 0 && !self.is_shadow()
+    }
+
     /// Whether the limit applies to the key of this index.
     pub fn is_for(&self, key: usize) -> bool {
         self.on.is_none_or(|on| on == key)
@@ -64,6 +72,8 @@ pub enum JointError {
     TooMany,
     /// [`Error::TooLong`]. Nothing was changed.
     TooLong { place: usize },
+    /// A key has no room for another hold. Nothing was changed.
+    TooManyHolds,
     /// [`Error::Defect`].
     Defect,
 }
@@ -84,12 +94,19 @@ pub struct Pair<'p, 'a> {
     refunded_gauge: Option<Gauge>,
     /// Whether a cost was given back.
     refunded: bool,
+    /// What the call settles for this limit.
+    held: Option<Charge>,
 }
 
 impl Pair<'_, '_> {
     /// Whether the pair changes its limit, and does not only peek.
     fn charges(&self) -> bool {
         self.part.cost > 0
+    }
+
+    /// Whether the pair changes its limit, or settles a charge.
+    fn changes(&self) -> bool {
+        self.charges() || self.held.is_some()
     }
 
     /// Whether the pair can refuse the call and strike penalties.
@@ -157,6 +174,7 @@ impl<'p, 'a> Joint<'p, 'a> {
                     gauge,
                     refunded_gauge,
                     refunded: false,
+                    held: None,
                 });
             }
         }
@@ -278,15 +296,15 @@ impl<'p, 'a> Joint<'p, 'a> {
 
     /// The latest instant at which the call's pairs of a key were decided, and the longest of their resets.
     pub fn reset(&self, key: usize) -> (Time, Span) {
-        let pairs = self.pairs.iter().filter(|pair| pair.key == key && pair.charges());
+        let pairs = self.pairs.iter().filter(|pair| pair.key == key && pair.changes());
         let ends =
             pairs.map(|pair| (pair.ask.now(), pair.gauge.map(|gauge| gauge.reset).unwrap_or_default()));
         ends.reduce(|(a, long), (b, longer)| (a.max(b), long.max(longer))).unwrap_or((self.at, Span::ZERO))
     }
 
-    /// Whether a limit of a key got a cost back.
+    /// Whether a limit of a key got a cost back, or was settled.
     pub fn refunded(&self, key: usize) -> bool {
-        self.pairs.iter().any(|pair| pair.key == key && pair.refunded)
+        self.pairs.iter().any(|pair| pair.key == key && (pair.refunded || pair.held.is_some()))
     }
 
     /// The answer of each pair, in order.
@@ -322,6 +340,7 @@ fn each<'p, 'a, K>(
         if let Some(limits) = keys.get_mut(pair.key) {
             run(pair, limits).map_err(|error| match error {
                 Error::TooLong => JointError::TooLong { place: pair.place },
+                Error::TooManyHolds => JointError::TooManyHolds,
                 Error::Defect => JointError::Defect,
             })?;
         }

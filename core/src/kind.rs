@@ -20,11 +20,31 @@ pub trait Kept: Sized {
     fn kept(self) -> AnyState;
 }
 
+/// Implements [`Kept`] for a state.
+macro_rules! kept {
+    ($State:ident) => {
+        impl Kept for types::$State {
+            fn of(any: &AnyState) -> Option<&Self> {
+                if let AnyState::$State(state) = any { Some(state) } else { None }
+            }
+
+            fn of_mut(any: &mut AnyState) -> Option<&mut Self> {
+                if let AnyState::$State(state) = any { Some(state) } else { None }
+            }
+
+            fn kept(self) -> AnyState {
+                AnyState::$State(Box::new(self))
+            }
+        }
+    };
+}
+
 /// Defines from one table [`AnyLimiter`], [`Kind`], [`AnyState`], and macros that run the same code for each type.
 macro_rules! kinds {
     (
         $dollar:tt
         limits { $($number:literal $State:ident of $Limiter:ident $(<$life:lifetime>)?: $title:expr;)* }
+        beside_limits { $($beside_number:literal $Beside:ident: $beside_title:expr;)* }
         others { $($other_number:literal $Other:ident: $other_title:expr;)* }
     ) => {
         /// A limiter of any kind.
@@ -37,15 +57,17 @@ macro_rules! kinds {
         #[repr(u8)]
         pub enum Kind {
             $($State = $number,)*
+            $($Beside = $beside_number,)*
             $($Other = $other_number,)*
         }
 
         impl Kind {
-            pub const ALL: &'static [Kind] = &[$(Kind::$State,)* $(Kind::$Other,)*];
+            pub const ALL: &'static [Kind] = &[$(Kind::$State,)* $(Kind::$Beside,)* $(Kind::$Other,)*];
 
             pub fn from_byte(byte: u8) -> Option<Kind> {
                 match byte {
                     $($number => Some(Kind::$State),)*
+                    $($beside_number => Some(Kind::$Beside),)*
                     $($other_number => Some(Kind::$Other),)*
                     _ => None,
                 }
@@ -56,36 +78,30 @@ macro_rules! kinds {
                 matches!(self, $(Kind::$State)|*)
             }
 
+            /// Whether a set stores it beside its limits. It never has a key to itself.
+            pub fn is_beside_limits(self) -> bool {
+                matches!(self, $(Kind::$Beside)|*)
+            }
+
             /// The limiter of the state, and the limiter's mode.
             pub fn title(self) -> (&'static str, &'static str) {
                 match self {
                     $(Kind::$State => $title,)*
+                    $(Kind::$Beside => $beside_title,)*
                     $(Kind::$Other => $other_title,)*
                 }
             }
         }
 
-        /// The state of one limit, of any kind.
+        /// A state that a set of limits stores, of any kind.
         #[derive(Clone, Debug)]
         pub enum AnyState {
             $($State(Box<$crate::types::$State>),)*
+            $($Beside(Box<$crate::types::$Beside>),)*
         }
 
-        $(
-            impl Kept for $crate::types::$State {
-                fn of(any: &AnyState) -> Option<&Self> {
-                    if let AnyState::$State(state) = any { Some(state) } else { None }
-                }
-
-                fn of_mut(any: &mut AnyState) -> Option<&mut Self> {
-                    if let AnyState::$State(state) = any { Some(state) } else { None }
-                }
-
-                fn kept(self) -> AnyState {
-                    AnyState::$State(Box::new(self))
-                }
-            }
-        )*
+        $(kept! { $State })*
+        $(kept! { $Beside })*
 
         /// Runs `$body` with `$state` bound to the boxed state inside an [`AnyState`].
         #[macro_export]
@@ -93,6 +109,7 @@ macro_rules! kinds {
             ($dollar any:expr, $dollar state:ident => $dollar body:expr) => {
                 match $dollar any {
                     $($crate::AnyState::$State($dollar state) => $dollar body,)*
+                    $($crate::AnyState::$Beside($dollar state) => $dollar body,)*
                 }
             };
         }
@@ -116,6 +133,10 @@ macro_rules! kinds {
                         type $dollar Type = $crate::types::$State;
                         $dollar body
                     })*
+                    $($crate::Kind::$Beside => {
+                        type $dollar Type = $crate::types::$Beside;
+                        $dollar body
+                    })*
                     $($crate::Kind::$Other => {
                         type $dollar Type = $crate::types::$Other;
                         $dollar body
@@ -124,14 +145,18 @@ macro_rules! kinds {
             };
         }
 
-        /// Runs `$body` with `$Type` as an alias for the state of this [`Kind`]. If that is not the state of one limit,
-        /// runs `$otherwise`.
+        /// Runs `$body` with `$Type` as an alias for the state of this [`Kind`]. If a set of limits does not store such a
+        /// state, runs `$otherwise`.
         #[macro_export]
         macro_rules! with_limit_state {
             ($dollar kind:expr, $dollar Type:ident => $dollar body:expr, else $dollar otherwise:expr) => {
                 match $dollar kind {
                     $($crate::Kind::$State => {
                         type $dollar Type = $crate::types::$State;
+                        $dollar body
+                    })*
+                    $($crate::Kind::$Beside => {
+                        type $dollar Type = $crate::types::$Beside;
                         $dollar body
                     })*
                     $($crate::Kind::$Other)|* => $dollar otherwise,
@@ -159,6 +184,9 @@ kinds! { $
         14 Log of SlidingLog: ("SLIDINGLOG", "log");
         16 Page of Calendar: ("CALENDAR", "calendar");
         17 Strikes of Penalty: ("PENALTY", "strikes");
+    }
+    beside_limits {
+        18 Holds: ("HOLDS", "holds");
     }
     others {
         11 Amount: ("SHED", "utilization");

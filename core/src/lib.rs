@@ -16,6 +16,7 @@
 //! | [`state`] | the states that keys store: codec, log, leases, sub-buckets, and several limits under one key |
 //! | [`decide`] | verdicts and answers, requests that do not fit, and the clock |
 //! | [`ask`] | a request to one limit of a key: judge, charge, refund, peek |
+//! | [`hold`] | holding what a call charges, and settling it |
 //! | [`lease`] | releasing and renewing a lease |
 //! | [`joint`] | a request to several limits on several keys, all or nothing |
 
@@ -31,6 +32,7 @@ mod kind;
 pub mod ask;
 mod count;
 pub mod decide;
+pub mod hold;
 pub mod joint;
 pub mod lease;
 pub mod limiter;
@@ -42,6 +44,7 @@ mod time;
 pub use ask::{Ask, Error, Limits, Place, Taken};
 pub use count::{MAX_COUNT, MAX_DEBT};
 pub use decide::{Answer, Gauge, Manner, Reading, Verdict};
+pub use hold::Hold;
 pub use joint::{Joint, JointError, MAX_PAIRS, Part};
 pub use kind::{AnyLimiter, AnyState, Kept, Kind, types};
 pub use limiter::{Capabilities, Limiter};

@@ -1,10 +1,12 @@
 //! `RL.<LIMITER> key <parameters> [options]`: makes a request to a limit, which is charged if it admits.
 
-use ratelimit_core::{Answer, Ask, Length, Limiter, Manner, Taken, Time, with_limiter};
+use ratelimit_core::hold::{check, held};
+use ratelimit_core::state::find_charge;
+use ratelimit_core::{Answer, Ask, Hold, Length, Limiter, Manner, Taken, Time, with_limiter};
 use ratelimit_language::vocabulary::Argument;
 use ratelimit_language::{CATALOG, Error, Request};
 
-use crate::server::{Access, Call, Command, Counter, Key, KeyUse, Keys, Outcome, Reply, clock};
+use crate::server::{Access, Call, Command, Counter, Key, KeyUse, Keys, Outcome, Reply, clock, most_holds};
 
 /// The command of a limiter, by its row in the catalog.
 pub struct Limit<const ROW: usize>;
@@ -28,6 +30,12 @@ impl<const ROW: usize> Command for Limit<ROW> {
         with_limiter!(&limiter, limiter => {
             request.check(limiter.capabilities())?;
             let (cost, manner) = (request.cost(), request.manner());
+            if let Some((id, ttl)) = request.hold {
+                let hold = Hold { id, ttl, most: most_holds() };
+                let counter = Counter::Row(ROW);
+                let (answer, granted) = self::hold(call, counter, limiter, cost, manner, request.at, &hold)?;
+                return Ok(reply(answer, granted, manner));
+            }
             let (answer, granted) = if cost == 0 {
                 (peek(call, limiter, 0, request.at)?, 0)
             } else {
@@ -35,11 +43,16 @@ impl<const ROW: usize> Command for Limit<ROW> {
                 call.record(1, Counter::Row(ROW), Outcome::of(taken.verdict));
                 (taken.answer(), taken.granted)
             };
-            Ok(match manner {
-                Manner::Partial => Reply::Granted(answer, granted),
-                _ => Reply::Answer(answer),
-            })
+            Ok(reply(answer, granted, manner))
         })
+    }
+}
+
+#[inline(always)]
+fn reply(answer: Answer, granted: u64, manner: Manner) -> Reply {
+    match manner {
+        Manner::Partial => Reply::Granted(answer, granted),
+        _ => Reply::Answer(answer),
     }
 }
 
@@ -60,6 +73,39 @@ pub fn take<L: Limiter>(
     key.commit(clock, ask.now(), taken.gauge.reset);
     key.publish();
     Ok(taken)
+}
+
+/// Requests a cost above 0, and holds what is charged. Returns the answer, and the granted part of the cost.
+///
+/// If the id is held already, it only looks, and returns what is held for this limit.
+#[inline(never)]
+fn hold<L: Limiter>(
+    call: &Call<'_>,
+    counter: Counter,
+    limiter: &L,
+    cost: u64,
+    manner: Manner,
+    at: Option<Time>,
+    hold: &Hold<'_>,
+) -> Result<(Answer, u64), Error> {
+    let clock = clock();
+    let mut key = Key::open(call, 1, Access::Write)?;
+    let place = key.find::<L::State>(Length::of(limiter.length()))?;
+    let at = at.unwrap_or(clock);
+    if let Some(charges) = held(&key, hold.id, at) {
+        let granted = find_charge(charges, limiter.name()).map_or(0, |charge| charge.cost);
+        let answer = Ask::new(place, at, 0, Manner::Strict).peek(&key, limiter);
+        return Ok((answer, granted));
+    }
+    check(&key, hold, at, 1)?;
+    key.make_room_for_holds();
+    let mut ask = Ask::new(place, at, cost, manner);
+    let taken = ask.take_and_hold(&mut key, limiter, hold)?;
+    key.commit(clock, ask.now(), taken.gauge.reset);
+    key.publish();
+    drop(key);
+    call.record(1, counter, Outcome::of(taken.verdict));
+    Ok((taken.answer(), taken.granted))
 }
 
 /// Returns the answer that a request would get, and changes nothing.

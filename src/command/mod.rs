@@ -13,6 +13,7 @@ mod multi;
 mod peek;
 mod queue;
 mod refund;
+mod settle;
 mod shed;
 mod throttle;
 
@@ -25,5 +26,6 @@ pub use multi::{Multi, MultiPeek, MultiRefund};
 pub use peek::Peek;
 pub use queue::{LPush, RPush, XAdd};
 pub use refund::Refund;
+pub use settle::{MultiSettle, Settle};
 pub use shed::Shed;
 pub use throttle::{CellThrottle, Throttle};

@@ -1,4 +1,4 @@
-//! `RL.MULTI numkeys key [key ...] [COST cost] [AT at] [FORCE] LIMIT limiter parameter ... [ON index] [COST cost]
+//! `RL.MULTI numkeys key [key ...] [COST cost] [AT at] [FORCE] [HOLD id ttl] LIMIT limiter parameter ... [ON index] [COST cost]
 //! [SHADOW] [LIMIT ...]`, `RL.MULTIPEEK`, `RL.MULTIREFUND`: several limits on several keys.
 //!
 //! All limits are judged first. If all of them admit, all are charged; else none is, and penalties are struck. The changes
@@ -6,22 +6,22 @@
 
 use std::iter::empty;
 
-use ratelimit_core::{Joint, MAX_PAIRS, Time};
+use ratelimit_core::{Answer, Hold, Joint, MAX_PAIRS, Part, Time};
 use ratelimit_language::vocabulary::{
-    AT, Argument, COST, FORCE, KEY, LIMIT, NUMKEYS, ON, PARAMETER, REFUNDED, SHADOW,
+    AT, Argument, COST, FORCE, HOLD, HOLD_TTL, KEY, LIMIT, NUMKEYS, ON, PARAMETER, REFUNDED, SHADOW,
 };
 use ratelimit_language::{Error, Multi as Arguments, Purpose, multi};
 
 use crate::server::{
     Call, Command, Counter, Key, KeyUse, Keys, Outcome, Reply, SeveralKeys, clock, count_refused_in_shadow,
-    publish,
+    most_holds, publish,
 };
 
 pub struct Multi;
 pub struct MultiPeek;
 pub struct MultiRefund;
 
-const SYNTAX: &str = "numkeys key ... [COST cost] [AT at] [FORCE] {LIMIT limiter parameter ... [ON index] [COST cost] [SHADOW]} ...";
+const SYNTAX: &str = "numkeys key ... [COST cost] [AT at] [FORCE] [HOLD id ttl] {LIMIT limiter parameter ... [ON index] [COST cost] [SHADOW]} ...";
 const WITHOUT_FORCE: &str =
     "numkeys key ... [COST cost] [AT at] {LIMIT limiter parameter ... [ON index] [COST cost] [SHADOW]} ...";
 
@@ -35,7 +35,8 @@ impl Command for Multi {
     const SUMMARY: &'static str =
         "Asks several limits on several keys at once, and charges them if all admit";
     const COMPLEXITY: &'static str = "The sum of the limiters' commands, for each key";
-    const ARGUMENTS: &'static [Argument] = &[NUMKEYS, KEY, COST, AT, FORCE, LIMIT, PARAMETER, ON, SHADOW];
+    const ARGUMENTS: &'static [Argument] =
+        &[NUMKEYS, KEY, COST, AT, FORCE, HOLD, HOLD_TTL, LIMIT, PARAMETER, ON, SHADOW];
     const REPLY: &'static [&'static str] = &[
         "Two elements: the combined five integers, and an array with the five integers of each limit on each key.",
     ];
@@ -56,7 +57,13 @@ impl Command for Multi {
             let charged = charged.map(|part| part.name);
             key.prepare(at, at_once, charged, |name| named.clone().any(|part| part.name == name))?;
         }
-        let admitted = joint.take(&mut keys)?;
+        let admitted = match arguments.hold {
+            None => joint.take(&mut keys)?,
+            Some((id, ttl)) => match hold(&mut joint, &mut keys, &Hold { id, ttl, most: most_holds() })? {
+                Some(admitted) => admitted,
+                None => return reply(&joint),
+            },
+        };
         commit(call, &joint, &mut keys, clock, at);
         drop(keys);
         if arguments.parts.iter().any(|part| part.cost > 0) {
@@ -125,6 +132,16 @@ impl Command for MultiRefund {
     }
 }
 
+/// Asks the limits, and holds what is charged; `None` if the id is held already. Then the call only looks.
+fn hold(joint: &mut Joint<'_, '_>, keys: &mut [Key<'_, '_>], hold: &Hold<'_>) -> Result<Option<bool>, Error> {
+    for (place, key) in keys.iter_mut().enumerate() {
+        if joint.named(place).any(Part::can_be_held) {
+            key.make_room_for_holds();
+        }
+    }
+    Ok(joint.take_and_hold(keys, hold)?)
+}
+
 /// Parses the keys, and the arguments after them.
 fn parse<'c, 'a>(
     call: &'c Call<'a>,
@@ -146,8 +163,14 @@ pub(super) fn keys<'c, 'a>(call: &'c Call<'a>) -> Result<SeveralKeys<'c, 'a>, Er
     SeveralKeys::new(call, FIRST, count)
 }
 
-/// Commits the changes of all keys and publishes them. A key that is fully reset after a refund is deleted.
-fn commit(call: &Call<'_>, joint: &Joint<'_, '_>, keys: &mut [Key<'_, '_>], clock: Time, at: Time) {
+/// Commits the changes of all keys and publishes them. A key that is fully reset after a refund or a settlement is deleted.
+pub(super) fn commit(
+    call: &Call<'_>,
+    joint: &Joint<'_, '_>,
+    keys: &mut [Key<'_, '_>],
+    clock: Time,
+    at: Time,
+) {
     for (place, key) in keys.iter_mut().enumerate() {
         let (latest, reset) = joint.reset(place);
         key.settle(joint.refunded(place).then_some(at), clock, latest, reset);
@@ -156,7 +179,12 @@ fn commit(call: &Call<'_>, joint: &Joint<'_, '_>, keys: &mut [Key<'_, '_>], cloc
 }
 
 fn reply(joint: &Joint<'_, '_>) -> Result<Reply, Error> {
+    answers(joint).map(|(combined, answers)| Reply::Answers(combined, answers))
+}
+
+/// The combined answer, and that of each limit on each key.
+pub(super) fn answers(joint: &Joint<'_, '_>) -> Result<(Answer, Vec<Answer>), Error> {
     let answers: Vec<_> = joint.answers().collect();
     let combined = joint.combined(&answers).ok_or(Error::Internal)?;
-    Ok(Reply::Answers(combined, answers))
+    Ok((combined, answers))
 }

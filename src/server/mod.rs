@@ -42,4 +42,5 @@ pub use load::load;
 pub use payload::Payload;
 pub use register::{Command, Entry, KeyUse, Keys};
 pub use reply::{FieldValue, Fields, Reply};
+pub use settings::most_holds;
 pub use stats::{Counter, Outcome, count_refused_in_shadow};

@@ -163,7 +163,7 @@ impl<'a> Effect<'a> {
     /// Checks the changes: there is at least one, and each can be decoded.
     fn of_changes(kind: Kind, mut body: Reader<'a>) -> Option<Effect<'a>> {
         let length = Length::decode(&mut body)?;
-        if !(Name { kind, length }).is_canonical() || body.is_empty() {
+        if !(Name { kind, length }).is_canonical() || kind.is_beside_limits() || body.is_empty() {
             return None;
         }
         let changes = body;
@@ -194,7 +194,7 @@ fn apply_to_set(key: &mut OpenKey<'_, '_>, mut changes: Reader<'_>) {
         while let Some(change) = LimitSet::decode_change(&mut changes) {
             set.apply_and_take(change).into_iter().for_each(discard);
         }
-        if set.limits().is_empty() {
+        if set.limits().next().is_none() {
             return key.delete();
         }
     }

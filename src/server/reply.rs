@@ -22,6 +22,8 @@ pub enum Reply {
     Chance(bool, f64),
     /// The combined answer of several limits, then an array with the answer of each.
     Answers(Answer, Vec<Answer>),
+    /// As `Answers`, and the number of keys in which something was held.
+    Settled(Answer, Vec<Answer>, u64),
     /// The five integers as redis-cell replies them: in seconds, and -1 for no retry.
     Cell(Answer),
     /// The reply of one of the server's own commands.
@@ -84,7 +86,15 @@ unsafe fn send_other(ctx: *mut RedisModuleCtx, reply: &Reply) {
             client.integer((*limited).into());
             client.real(*chance);
         }
-        Reply::Answers(combined, each) => client.answers(combined, each),
+        Reply::Answers(combined, each) => {
+            client.array(2);
+            client.answers(combined, each);
+        }
+        Reply::Settled(combined, each, held) => {
+            client.array(3);
+            client.answers(combined, each);
+            client.integer(clamped(*held));
+        }
         Reply::Cell(answer) => client.integers(answer.integers_of_cell()),
         // SAFETY: the caller keeps the contract.
         Reply::Forwarded(reply) => unsafe { reply.send(ctx) },
@@ -121,7 +131,6 @@ impl Client {
 
     /// Sends the combined answer, then the answer of each limit.
     fn answers(&self, combined: &Answer, each: &[Answer]) {
-        self.array(2);
         self.integers(combined.integers());
         self.array(each.len());
         for answer in each {

@@ -14,9 +14,13 @@ static EVENTS: AtomicBool = AtomicBool::new(false);
 static MAX_LEASES: AtomicI64 = AtomicI64::new(DEFAULT_BOUND);
 /// `ratelimit.max-log-entries`.
 static MAX_LOG_ENTRIES: AtomicI64 = AtomicI64::new(DEFAULT_BOUND);
-/// The default of both.
+/// `ratelimit.max-holds`.
+static MAX_HOLDS: AtomicI64 = AtomicI64::new(DEFAULT_HOLDS);
+/// The default of the first two.
 const DEFAULT_BOUND: i64 = 1_000_000;
 const LARGEST_BOUND: i64 = 100_000_000;
+const DEFAULT_HOLDS: i64 = 10_000;
+const LARGEST_HOLDS: i64 = 1_000_000;
 
 /// Registers the settings with the server.
 pub(super) fn register(context: &Context) {
@@ -25,11 +29,18 @@ pub(super) fn register(context: &Context) {
     for (name, bound) in [("max-leases", &MAX_LEASES), ("max-log-entries", &MAX_LOG_ENTRIES)] {
         register_i64_configuration(context, name, bound, DEFAULT_BOUND, 1, LARGEST_BOUND, flags(), None);
     }
+    let (name, bound) = ("max-holds", &MAX_HOLDS);
+    register_i64_configuration(context, name, bound, DEFAULT_HOLDS, 1, LARGEST_HOLDS, flags(), None);
 }
 
 /// Returns whether decisions are sent as keyspace events.
 pub(super) fn events() -> bool {
     EVENTS.load(Relaxed)
+}
+
+/// Returns the most holds of a key.
+pub fn most_holds() -> u64 {
+    MAX_HOLDS.load(Relaxed).cast_unsigned()
 }
 
 /// Returns the bounds that the parser of arguments needs.

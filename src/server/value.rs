@@ -166,7 +166,7 @@ impl Value {
         let mut reader = Reader::new(bytes);
         let kind = Kind::from_byte(reader.byte()?)?;
         let length = Length::decode(&mut reader)?;
-        if !(Name { kind, length }).is_canonical() {
+        if !(Name { kind, length }).is_canonical() || kind.is_beside_limits() {
             return None;
         }
         let value = with_state!(kind, S => {
@@ -174,7 +174,9 @@ impl Value {
             reader.is_empty().then(|| Value::new(length, state))
         })?;
         // A set of one limit would be that limit, lone.
-        let lacks_limits = value.state::<LimitSet>().is_some_and(|set| set.limits().len() < 2);
+        let lacks_limits = value
+            .state::<LimitSet>()
+            .is_some_and(|set| set.stored().len() < 2 || set.limits().next().is_none());
         (!lacks_limits).then_some(value)
     }
 

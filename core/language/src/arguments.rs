@@ -245,7 +245,7 @@ impl<'w, 'a> Arguments<'w, 'a> {
     #[inline(always)]
     pub fn options(
         &mut self,
-        request: &mut Request,
+        request: &mut Request<'a>,
         mut own: impl FnMut(&[u8], &mut Self) -> Result<bool, Error>,
     ) -> Result<(), Error> {
         while let Some(word) = self.option_word() {
@@ -260,7 +260,7 @@ impl<'w, 'a> Arguments<'w, 'a> {
     #[inline(always)]
     pub(crate) fn options_and_flag(
         &mut self,
-        request: &mut Request,
+        request: &mut Request<'a>,
         flag: &'static str,
     ) -> Result<bool, Error> {
         let mut given = false;

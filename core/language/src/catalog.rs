@@ -10,9 +10,9 @@ use crate::limiters;
 use crate::request::Request;
 use crate::vocabulary::{
     ALIGNED, ANCHOR, AT, Argument, BAN, BATCH, BURST, CAPACITY, COLDFACTOR, COST, COUNTREFUSED, CRITICAL,
-    FORCE, FORGIVE, GAP, GROW, ID, INTERVAL, KEY, LEAK, LEASES, LOG_LIMIT, MAX, MAX_BURST, MAXWAIT, PARTIAL,
-    PERIOD, PERMITS, PRECISION, RATE, REFILL, RESERVE, RESERVED, STRIKE, STRIKE_WINDOW, STRIKES, TTL, TZ,
-    UNIT, WARMUP, WINDOW, WINDOW_LIMIT,
+    FORCE, FORGIVE, GAP, GROW, HOLD, HOLD_TTL, ID, INTERVAL, KEY, LEAK, LEASES, LOG_LIMIT, MAX, MAX_BURST,
+    MAXWAIT, PARTIAL, PERIOD, PERMITS, PRECISION, RATE, REFILL, RESERVE, RESERVED, STRIKE, STRIKE_WINDOW,
+    STRIKES, TTL, TZ, UNIT, WARMUP, WINDOW, WINDOW_LIMIT,
 };
 
 /// A limiter's command.
@@ -31,7 +31,7 @@ pub struct Row {
     /// The command's flags in the server. It is `fast` if every call is O(1), with any options.
     pub flags: &'static str,
     /// Parses the arguments after the key. The options that all limiters share go into the [`Request`].
-    pub parse: for<'a> fn(&mut Arguments<'_, 'a>, &mut Request) -> Result<AnyLimiter<'a>, Error>,
+    pub parse: for<'a> fn(&mut Arguments<'_, 'a>, &mut Request<'a>) -> Result<AnyLimiter<'a>, Error>,
 }
 
 const FIVE: &str = "Five integers: limited (1 if refused, else 0), limit, remaining, retry_after in ms (-1 if never), \
@@ -44,10 +44,12 @@ const WAIT: &str = "An admitted caller waits for retry_after before it acts.";
 pub const CATALOG: [Row; 11] = [
     Row {
         name: "TOKENBUCKET",
-        syntax: "key capacity refill period [BATCH] [COST cost] [AT at] [PARTIAL | FORCE | RESERVE [MAXWAIT maxwait]]",
+        syntax: "key capacity refill period [BATCH] [COST cost] [AT at] [PARTIAL | FORCE | RESERVE [MAXWAIT maxwait]] [HOLD id ttl]",
         summary: "Takes tokens from a bucket that is refilled at a steady rate",
         complexity: "O(1)",
-        arguments: &[KEY, CAPACITY, REFILL, PERIOD, BATCH, COST, AT, PARTIAL, FORCE, RESERVE, MAXWAIT],
+        arguments: &[
+            KEY, CAPACITY, REFILL, PERIOD, BATCH, COST, AT, PARTIAL, FORCE, RESERVE, MAXWAIT, HOLD, HOLD_TTL,
+        ],
         reply: &[FIVE, GRANTED, BOOKED],
         example: "RL.TOKENBUCKET user:1 15 30 60s",
         flags: "write deny-oom fast",
@@ -55,10 +57,10 @@ pub const CATALOG: [Row; 11] = [
     },
     Row {
         name: "LEAKYBUCKET",
-        syntax: "key capacity leak period [COST cost] [AT at] [PARTIAL | FORCE]",
+        syntax: "key capacity leak period [COST cost] [AT at] [PARTIAL | FORCE] [HOLD id ttl]",
         summary: "Queues requests in a bucket that drains at a steady rate, and replies the wait",
         complexity: "O(1)",
-        arguments: &[KEY, CAPACITY, LEAK, PERIOD, COST, AT, PARTIAL, FORCE],
+        arguments: &[KEY, CAPACITY, LEAK, PERIOD, COST, AT, PARTIAL, FORCE, HOLD, HOLD_TTL],
         reply: &[FIVE, GRANTED, WAIT],
         example: "RL.LEAKYBUCKET printer 10 1 1s",
         flags: "write deny-oom fast",
@@ -66,10 +68,12 @@ pub const CATALOG: [Row; 11] = [
     },
     Row {
         name: "GCRA",
-        syntax: "key max_burst count period [COST cost] [AT at] [PARTIAL | FORCE | RESERVE [MAXWAIT maxwait]]",
+        syntax: "key max_burst count period [COST cost] [AT at] [PARTIAL | FORCE | RESERVE [MAXWAIT maxwait]] [HOLD id ttl]",
         summary: "Limits a rate by the generic cell rate algorithm",
         complexity: "O(1)",
-        arguments: &[KEY, MAX_BURST, RATE, PERIOD, COST, AT, PARTIAL, FORCE, RESERVE, MAXWAIT],
+        arguments: &[
+            KEY, MAX_BURST, RATE, PERIOD, COST, AT, PARTIAL, FORCE, RESERVE, MAXWAIT, HOLD, HOLD_TTL,
+        ],
         reply: &[FIVE, GRANTED, BOOKED],
         example: "RL.GCRA user:1 14 30 60s",
         flags: "write deny-oom fast",
@@ -77,10 +81,10 @@ pub const CATALOG: [Row; 11] = [
     },
     Row {
         name: "FIXEDWINDOW",
-        syntax: "key limit window [ALIGNED] [COST cost] [AT at] [PARTIAL | FORCE]",
+        syntax: "key limit window [ALIGNED] [COST cost] [AT at] [PARTIAL | FORCE] [HOLD id ttl]",
         summary: "Limits a count over windows that follow one another",
         complexity: "O(1)",
-        arguments: &[KEY, WINDOW_LIMIT, WINDOW, ALIGNED, COST, AT, PARTIAL, FORCE],
+        arguments: &[KEY, WINDOW_LIMIT, WINDOW, ALIGNED, COST, AT, PARTIAL, FORCE, HOLD, HOLD_TTL],
         reply: &[FIVE, GRANTED],
         example: "RL.FIXEDWINDOW user:1 1000 1d ALIGNED",
         flags: "write deny-oom fast",
@@ -88,10 +92,10 @@ pub const CATALOG: [Row; 11] = [
     },
     Row {
         name: "CALENDAR",
-        syntax: "key limit unit [TZ zone] [ANCHOR anchor] [COST cost] [AT at] [PARTIAL | FORCE]",
+        syntax: "key limit unit [TZ zone] [ANCHOR anchor] [COST cost] [AT at] [PARTIAL | FORCE] [HOLD id ttl]",
         summary: "Limits a count over the hours, days, weeks, months, quarters or years of a time zone",
         complexity: "O(1)",
-        arguments: &[KEY, WINDOW_LIMIT, UNIT, TZ, ANCHOR, COST, AT, PARTIAL, FORCE],
+        arguments: &[KEY, WINDOW_LIMIT, UNIT, TZ, ANCHOR, COST, AT, PARTIAL, FORCE, HOLD, HOLD_TTL],
         reply: &[FIVE, GRANTED],
         example: "RL.CALENDAR plan:1 10000 MONTH TZ Europe/Lisbon ANCHOR 31",
         flags: "write deny-oom fast",
@@ -99,10 +103,10 @@ pub const CATALOG: [Row; 11] = [
     },
     Row {
         name: "SLIDINGWINDOW",
-        syntax: "key limit window [PRECISION precision] [COST cost] [AT at] [PARTIAL | FORCE]",
+        syntax: "key limit window [PRECISION precision] [COST cost] [AT at] [PARTIAL | FORCE] [HOLD id ttl]",
         summary: "Limits a count over a window that slides with the clock",
         complexity: "O(1), with PRECISION O(N) where N is the number of sub-buckets in use",
-        arguments: &[KEY, WINDOW_LIMIT, WINDOW, PRECISION, COST, AT, PARTIAL, FORCE],
+        arguments: &[KEY, WINDOW_LIMIT, WINDOW, PRECISION, COST, AT, PARTIAL, FORCE, HOLD, HOLD_TTL],
         reply: &[FIVE, GRANTED],
         example: "RL.SLIDINGWINDOW user:1 100 1m PRECISION 1s",
         flags: "write deny-oom",
@@ -110,10 +114,10 @@ pub const CATALOG: [Row; 11] = [
     },
     Row {
         name: "SLIDINGLOG",
-        syntax: "key limit window [GAP gap] [COUNTREFUSED] [COST cost] [AT at] [PARTIAL | FORCE]",
+        syntax: "key limit window [GAP gap] [COUNTREFUSED] [COST cost] [AT at] [PARTIAL | FORCE] [HOLD id ttl]",
         summary: "Limits a count over any window exactly, with a log of requests",
         complexity: "O(log(N)) where N is the number of entries in the log",
-        arguments: &[KEY, LOG_LIMIT, WINDOW, GAP, COUNTREFUSED, COST, AT, PARTIAL, FORCE],
+        arguments: &[KEY, LOG_LIMIT, WINDOW, GAP, COUNTREFUSED, COST, AT, PARTIAL, FORCE, HOLD, HOLD_TTL],
         reply: &[FIVE, GRANTED],
         example: "RL.SLIDINGLOG login:1 5 15m COUNTREFUSED",
         flags: "write deny-oom",
@@ -178,7 +182,7 @@ pub fn find(name: &[u8]) -> Option<&'static Row> {
 #[inline(always)]
 pub fn named<'a>(
     arguments: &mut Arguments<'_, 'a>,
-    request: &mut Request,
+    request: &mut Request<'a>,
 ) -> Result<(&'static Row, AnyLimiter<'a>), Error> {
     let word = arguments.word("limiter")?;
     let row = find(word).ok_or_else(|| no_limiter(word, arguments))?;

@@ -43,6 +43,8 @@ pub enum Error {
     TooManyLimits,
     /// A limiter, a debt or a booking would take over 100 years to be fully reset.
     TooLong,
+    /// A key would have more holds than the setting allows, or a hold more charges than it can remember.
+    TooManyHolds,
     /// An argument is not the id of a stream entry.
     StreamId,
     /// The key holds another type, or another limiter's state.
@@ -109,6 +111,11 @@ impl Error {
     /// A call with several limits has none.
     pub(crate) fn no_limit() -> Error {
         syntax(format_args!(": LIMIT is missing"))
+    }
+
+    /// A settlement without the actual cost.
+    pub fn no_cost() -> Error {
+        syntax(format_args!(": COST is missing"))
     }
 
     /// An option in a limit that belongs before the first one.
@@ -195,6 +202,7 @@ impl fmt::Display for Error {
             Error::TooManyPairs => write!(f, "ERR at most {MAX_PAIRS} pairs of a limit and a key"),
             Error::TooManyLimits => write!(f, "ERR at most {MAX_LIMITS} limits a key"),
             Error::TooLong => write!(f, "ERR limit would take too long to refill"),
+            Error::TooManyHolds => write!(f, "ERR too many holds"),
             Error::StreamId => {
                 write!(f, "ERR Invalid stream ID specified as stream command argument")
             }
@@ -231,6 +239,7 @@ impl From<ratelimit_core::Error> for Error {
     fn from(error: ratelimit_core::Error) -> Error {
         match error {
             ratelimit_core::Error::TooLong => Error::TooLong,
+            ratelimit_core::Error::TooManyHolds => Error::TooManyHolds,
             ratelimit_core::Error::Defect => Error::Internal,
         }
     }
@@ -242,6 +251,7 @@ impl From<JointError> for Error {
             JointError::SameName { name, place } => Error::same_name(name).in_limit(place + 1),
             JointError::TooMany => Error::TooManyPairs,
             JointError::TooLong { place } => Error::TooLong.in_limit(place + 1),
+            JointError::TooManyHolds => Error::TooManyHolds,
             JointError::Defect => Error::Internal,
         }
     }

@@ -25,7 +25,7 @@ type Parsed<'a> = Result<AnyLimiter<'a>, Error>;
 
 /// `capacity refill period [BATCH]`
 #[inline(always)]
-pub(crate) fn token_bucket<'a>(arguments: &mut Arguments<'_, 'a>, request: &mut Request) -> Parsed<'a> {
+pub(crate) fn token_bucket<'a>(arguments: &mut Arguments<'_, 'a>, request: &mut Request<'a>) -> Parsed<'a> {
     let capacity = arguments.count("capacity")?;
     let refill = arguments.count("refill")?;
     let period = arguments.duration("period")?;
@@ -38,7 +38,7 @@ pub(crate) fn token_bucket<'a>(arguments: &mut Arguments<'_, 'a>, request: &mut 
 
 /// `capacity leak period`
 #[inline(always)]
-pub(crate) fn leaky_bucket<'a>(arguments: &mut Arguments<'_, 'a>, request: &mut Request) -> Parsed<'a> {
+pub(crate) fn leaky_bucket<'a>(arguments: &mut Arguments<'_, 'a>, request: &mut Request<'a>) -> Parsed<'a> {
     let capacity = arguments.count("capacity")?;
     let leak = arguments.count("leak")?;
     let period = arguments.duration("period")?;
@@ -48,7 +48,7 @@ pub(crate) fn leaky_bucket<'a>(arguments: &mut Arguments<'_, 'a>, request: &mut 
 
 /// `max_burst count period`
 #[inline(always)]
-pub(crate) fn gcra<'a>(arguments: &mut Arguments<'_, 'a>, request: &mut Request) -> Parsed<'a> {
+pub(crate) fn gcra<'a>(arguments: &mut Arguments<'_, 'a>, request: &mut Request<'a>) -> Parsed<'a> {
     let limit = max_burst(arguments)?;
     let count = arguments.count("count")?;
     let period = arguments.duration("period")?;
@@ -90,7 +90,7 @@ const THOUSAND: NonZeroU64 = NonZeroU64::new(1000).unwrap();
 
 /// `limit window [ALIGNED]`
 #[inline(always)]
-pub(crate) fn fixed_window<'a>(arguments: &mut Arguments<'_, 'a>, request: &mut Request) -> Parsed<'a> {
+pub(crate) fn fixed_window<'a>(arguments: &mut Arguments<'_, 'a>, request: &mut Request<'a>) -> Parsed<'a> {
     let limit = arguments.count("limit")?;
     let window = arguments.duration("window")?;
     Ok(if arguments.options_and_flag(request, "ALIGNED")? {
@@ -102,7 +102,7 @@ pub(crate) fn fixed_window<'a>(arguments: &mut Arguments<'_, 'a>, request: &mut 
 
 /// `limit window [PRECISION precision]`
 #[inline(always)]
-pub(crate) fn sliding_window<'a>(arguments: &mut Arguments<'_, 'a>, request: &mut Request) -> Parsed<'a> {
+pub(crate) fn sliding_window<'a>(arguments: &mut Arguments<'_, 'a>, request: &mut Request<'a>) -> Parsed<'a> {
     let limit = arguments.count("limit")?;
     let window = arguments.duration("window")?;
     let mut precision = None;
@@ -118,7 +118,7 @@ pub(crate) fn sliding_window<'a>(arguments: &mut Arguments<'_, 'a>, request: &mu
 
 /// `limit window [GAP gap] [COUNTREFUSED]`
 #[inline(always)]
-pub(crate) fn sliding_log<'a>(arguments: &mut Arguments<'_, 'a>, request: &mut Request) -> Parsed<'a> {
+pub(crate) fn sliding_log<'a>(arguments: &mut Arguments<'_, 'a>, request: &mut Request<'a>) -> Parsed<'a> {
     // Each entry weighs at least 1. So with this limit, admitted requests never exceed the bound on entries.
     let most = arguments.bounds().log_entries;
     let limit = arguments.positive("limit", most)?;
@@ -133,13 +133,16 @@ pub(crate) fn sliding_log<'a>(arguments: &mut Arguments<'_, 'a>, request: &mut R
     if recorded && matches!(manner, Manner::Partial | Manner::Force) {
         return Err(Error::exclude("COUNTREFUSED", option_of(manner)));
     }
+    if recorded && request.hold.is_some() {
+        return Err(Error::exclude("COUNTREFUSED", "HOLD"));
+    }
     let most = NonZeroU64::new(most).unwrap_or(limit);
     Ok(AnyLimiter::SlidingLog(SlidingLog { limit, window, gap: gap.unwrap_or_default(), refused, most }))
 }
 
 /// `limit unit [TZ zone] [ANCHOR anchor]`
 #[inline(always)]
-pub(crate) fn calendar<'a>(arguments: &mut Arguments<'_, 'a>, request: &mut Request) -> Parsed<'a> {
+pub(crate) fn calendar<'a>(arguments: &mut Arguments<'_, 'a>, request: &mut Request<'a>) -> Parsed<'a> {
     let limit = arguments.count("limit")?;
     let word = arguments.word("unit")?;
     let unit = UNITS.iter().find(|(name, _)| is(word, name));
@@ -206,7 +209,7 @@ mod no_zones {
 
 /// `strikes window ban [GROW grow] [MAX max] [FORGIVE forgive]`
 #[inline(always)]
-pub(crate) fn penalty<'a>(arguments: &mut Arguments<'_, 'a>, request: &mut Request) -> Parsed<'a> {
+pub(crate) fn penalty<'a>(arguments: &mut Arguments<'_, 'a>, request: &mut Request<'a>) -> Parsed<'a> {
     let strikes = arguments.count("strikes")?;
     let window = arguments.duration("window")?;
     let ban = arguments.duration("ban")?;
@@ -234,7 +237,7 @@ const DAY: Period = Period::of(Span::from_millis(86_400_000)).unwrap();
 
 /// `interval`
 #[inline(always)]
-pub(crate) fn uniform<'a>(arguments: &mut Arguments<'_, 'a>, request: &mut Request) -> Parsed<'a> {
+pub(crate) fn uniform<'a>(arguments: &mut Arguments<'_, 'a>, request: &mut Request<'a>) -> Parsed<'a> {
     let interval = arguments.duration("interval")?;
     arguments.options(request, |_, _| Ok(false))?;
     Ok(AnyLimiter::Uniform(Uniform { interval }))
@@ -242,7 +245,7 @@ pub(crate) fn uniform<'a>(arguments: &mut Arguments<'_, 'a>, request: &mut Reque
 
 /// `permits period [BURST burst | WARMUP warmup [COLDFACTOR factor]] [MAXWAIT maxwait]`
 #[inline(always)]
-pub(crate) fn smooth<'a>(arguments: &mut Arguments<'_, 'a>, request: &mut Request) -> Parsed<'a> {
+pub(crate) fn smooth<'a>(arguments: &mut Arguments<'_, 'a>, request: &mut Request<'a>) -> Parsed<'a> {
     let permits = arguments.count("permits")?;
     let period = arguments.duration("period")?;
     let (mut burst, mut warmup, mut factor, mut longest) = (None, None, None, None);
@@ -270,7 +273,7 @@ pub(crate) fn smooth<'a>(arguments: &mut Arguments<'_, 'a>, request: &mut Reques
 
 /// `capacity ttl id [RESERVED n] [CRITICAL]`
 #[inline(always)]
-pub(crate) fn concurrent<'a>(arguments: &mut Arguments<'_, 'a>, request: &mut Request) -> Parsed<'a> {
+pub(crate) fn concurrent<'a>(arguments: &mut Arguments<'_, 'a>, request: &mut Request<'a>) -> Parsed<'a> {
     // Each lease costs at least 1. So with this capacity, admitted requests never exceed the bound on leases.
     let capacity = arguments.number("capacity", 1, arguments.bounds().leases)?;
     let ttl = arguments.duration("ttl")?;
@@ -285,7 +288,7 @@ pub(crate) fn concurrent<'a>(arguments: &mut Arguments<'_, 'a>, request: &mut Re
     Ok(AnyLimiter::Concurrent(Concurrent { limit: capacity - reserved_for_others, ttl, id }))
 }
 
-/// The id of a lease.
+/// The id of a lease or a hold.
 #[inline(always)]
 pub fn lease_id<'a>(arguments: &mut Arguments<'_, 'a>) -> Result<&'a [u8], Error> {
     let id = arguments.word("id")?;

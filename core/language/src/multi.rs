@@ -1,14 +1,14 @@
 //! The arguments of a call with several limits.
 //!
 //! ```text
-//! [COST cost] [AT at] [FORCE] LIMIT limiter parameter ... [ON index] [COST cost] [SHADOW] [LIMIT ...]
+//! [COST cost] [AT at] [FORCE] [HOLD id ttl] LIMIT limiter parameter ... [ON index] [COST cost] [SHADOW] [LIMIT ...]
 //! ```
 //!
 //! The options before the first `LIMIT` apply to all limits.
 
 use alloc::vec::Vec;
 
-use ratelimit_core::{Capabilities, Limiter, MAX_PAIRS, Manner, Part, Time, with_limiter};
+use ratelimit_core::{Capabilities, Limiter, MAX_PAIRS, Manner, Part, Span, Time, with_limiter};
 
 use crate::arguments::Arguments;
 use crate::catalog::{is_option, named};
@@ -21,12 +21,16 @@ pub enum Purpose {
     Charge,
     Peek,
     Refund,
+    /// Each limit needs a cost.
+    Settle,
 }
 
 /// A call with several limits.
 pub struct Multi<'a> {
     pub at: Option<Time>,
     pub manner: Manner,
+    /// The id of a hold, and how long it lasts.
+    pub hold: Option<(&'a [u8], Span)>,
     pub parts: Vec<Part<'a>>,
 }
 
@@ -38,7 +42,8 @@ pub fn multi<'a>(arguments: &mut Arguments<'_, 'a>, keys: u64, purpose: Purpose)
         Error::NotForCommand(option) if is_option(option) => Error::belongs_in(option),
         error => error,
     })?;
-    defaults.check(Capabilities { force: purpose == Purpose::Charge, ..Capabilities::NONE })?;
+    let charges = purpose == Purpose::Charge;
+    defaults.check(Capabilities { force: charges, hold: charges, ..Capabilities::NONE })?;
     if defaults.on.is_some() {
         return Err(Error::belongs_in("ON"));
     }
@@ -57,13 +62,16 @@ pub fn multi<'a>(arguments: &mut Arguments<'_, 'a>, keys: u64, purpose: Purpose)
     if parts.is_empty() {
         return Err(Error::no_limit());
     }
-    Ok(Multi { at: defaults.at, manner: defaults.manner(), parts })
+    if defaults.hold.is_some() && !parts.iter().any(Part::can_be_held) {
+        return Err(Error::needs("HOLD", "a limit that can be held"));
+    }
+    Ok(Multi { at: defaults.at, manner: defaults.manner(), hold: defaults.hold, parts })
 }
 
 /// Reads one limit, after the word `LIMIT`.
 fn part<'a>(
     arguments: &mut Arguments<'_, 'a>,
-    defaults: &Request,
+    defaults: &Request<'a>,
     purpose: Purpose,
 ) -> Result<Part<'a>, Error> {
     let mut own = Request::default();
@@ -79,7 +87,13 @@ fn part<'a>(
     if own.manner() == Manner::Force && purpose == Purpose::Charge {
         return Err(Error::belongs_before("FORCE"));
     }
+    if own.hold.is_some() && purpose == Purpose::Charge {
+        return Err(Error::belongs_before("HOLD"));
+    }
     own.check(Capabilities::NONE)?;
+    if purpose == Purpose::Settle && own.own_cost().or(defaults.own_cost()).is_none() {
+        return Err(Error::no_cost());
+    }
     if capabilities.counts_refused {
         return Err(Error::NotForCommand("COUNTREFUSED"));
     }
@@ -97,7 +111,7 @@ fn part<'a>(
 
 /// A limit's own cost, or the call's default cost. Of the default, a limiter whose requests cost 1 takes at most 1. So
 /// a default of 0 makes it peek.
-fn cost(capabilities: Capabilities, own: &Request, defaults: &Request) -> u64 {
+fn cost(capabilities: Capabilities, own: &Request<'_>, defaults: &Request<'_>) -> u64 {
     let default = defaults.cost();
     let default = if capabilities.one_each { default.min(1) } else { default };
     own.own_cost().unwrap_or(default)

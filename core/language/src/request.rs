@@ -4,10 +4,11 @@ use ratelimit_core::{Capabilities, MAX_COUNT, Manner, Span, Time};
 
 use crate::arguments::{Arguments, is};
 use crate::error::Error;
+use crate::limiters::lease_id;
 
 /// The options that all limiters share.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Request {
+pub struct Request<'a> {
     cost: Option<u64>,
     /// The instant at which to decide; the server's clock if `None`.
     pub at: Option<Time>,
@@ -17,9 +18,11 @@ pub struct Request {
     pub on: Option<u64>,
     /// Whether the limit is a shadow.
     pub shadow: bool,
+    /// The id of a hold, and how long it lasts.
+    pub hold: Option<(&'a [u8], Span)>,
 }
 
-impl Request {
+impl<'a> Request<'a> {
     /// The cost; 1 if the caller gave none.
     pub fn cost(&self) -> u64 {
         self.cost.unwrap_or(1)
@@ -50,7 +53,17 @@ impl Request {
         if waits_without_booking || !capabilities.allows(self.manner()) {
             return Err(self.misfit(capabilities));
         }
-        Ok(())
+        if self.hold.is_some() { self.check_hold(capabilities) } else { Ok(()) }
+    }
+
+    #[cold]
+    fn check_hold(&self, capabilities: Capabilities) -> Result<(), Error> {
+        match self.manner {
+            _ if !capabilities.hold => Err(Error::NotForCommand("HOLD")),
+            Some(Manner::Reserve { .. }) => Err(Error::exclude("HOLD", "RESERVE")),
+            _ if self.cost == Some(0) => Err(Error::needs("HOLD", "a COST above 0")),
+            _ => Ok(()),
+        }
     }
 
     #[cold]
@@ -64,8 +77,8 @@ impl Request {
 
     /// Reads the value of an option. Returns whether `word` is one of these options.
     #[inline]
-    pub(crate) fn option(&mut self, word: &[u8], arguments: &mut Arguments<'_, '_>) -> Result<bool, Error> {
-        let cost = |arguments: &mut Arguments<'_, '_>, name| arguments.number(name, 0, MAX_COUNT);
+    pub(crate) fn option(&mut self, word: &[u8], arguments: &mut Arguments<'_, 'a>) -> Result<bool, Error> {
+        let cost = |arguments: &mut Arguments<'_, 'a>, name| arguments.number(name, 0, MAX_COUNT);
         if arguments.option(word, "COST", &mut self.cost, cost)?
             || arguments.option(word, "AT", &mut self.at, Arguments::instant)?
             || self.manner_from(word)?
@@ -79,7 +92,8 @@ impl Request {
         {
             return Ok(true);
         }
-        arguments.option(word, "MAXWAIT", &mut self.max_wait, Arguments::duration_or_zero)
+        Ok(arguments.option(word, "MAXWAIT", &mut self.max_wait, Arguments::duration_or_zero)?
+            || arguments.option(word, "HOLD", &mut self.hold, hold)?)
     }
 
     /// Notes the manner, if `word` is one. Returns whether it is.
@@ -100,6 +114,12 @@ impl Request {
             Some(given) => Err(Error::exclude(option_of(given), option_of(manner))),
         }
     }
+}
+
+/// The values of `HOLD`: an id, and how long the hold lasts.
+#[cold]
+fn hold<'a>(arguments: &mut Arguments<'_, 'a>, _: &'static str) -> Result<(&'a [u8], Span), Error> {
+    Ok((lease_id(arguments)?, arguments.duration("ttl")?.span()))
 }
 
 /// The option for a manner.

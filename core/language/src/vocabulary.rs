@@ -135,6 +135,18 @@ pub const PARTIAL: Argument = Argument::flag("PARTIAL", "grants what remains if 
 pub const FORCE: Argument = Argument::flag("FORCE", "admits and charges a cost that does not fit, as debt");
 pub const RESERVE: Argument =
     Argument::flag("RESERVE", "books a cost that does not fit; the caller waits for retry_after");
+pub const HOLD: Argument = Argument::new(
+    "HOLD",
+    Values::Id,
+    "holds the charge under this id, which the caller chooses, until it is settled",
+);
+pub const HOLD_TTL: Argument =
+    Argument::duration("ttl", "how long the charge can be settled; then it stands");
+/// `COST` of a settlement.
+pub const SETTLED: Argument =
+    Argument::new(COST.name, Values::Number { min: 0, max: MAX_COUNT }, "the actual cost");
+/// The id of a settlement.
+pub const HELD_ID: Argument = Argument::new("id", Values::Id, "the id of the hold");
 pub const MAXWAIT: Argument = Argument::new(
     "MAXWAIT",
     Values::Duration { min: 0 },
@@ -290,13 +302,14 @@ pub const QUANTITY: Argument = Argument::new(
 );
 
 /// The names of all options.
-pub const OPTIONS: [&str; 30] = [
+pub const OPTIONS: [&str; 31] = [
     COST.name,
     AT.name,
     PARTIAL.name,
     FORCE.name,
     RESERVE.name,
     MAXWAIT.name,
+    HOLD.name,
     LIMIT.name,
     ON.name,
     SHADOW.name,

@@ -1,5 +1,9 @@
 //! A model of each limiter: slow and simple, in rational numbers, and most remember every request.
 
+mod ledger;
+
+pub use ledger::{Ledger, charges, missing_batches, opened_windows, owed};
+
 use num_rational::BigRational;
 use num_traits::{One, Zero};
 
@@ -184,17 +188,32 @@ fn one_if(counts: bool) -> BigRational {
 
 /// A gate, a log or leases: a request counts for one window.
 pub fn recent(limit: u64, window: Span) -> impl Model {
-    remembered(limit, move |then, now| one_if(now < then + window.as_micros()))
+    remembered(limit, in_window(window))
+}
+
+/// The weight of a request that counts for one window.
+pub fn in_window(window: Span) -> impl Fn(u64, u64) -> BigRational {
+    move |then, now| one_if(now < then + window.as_micros())
 }
 
 /// An aligned fixed window.
 pub fn same_window(window: AlignedWindow) -> impl Model {
-    let width = window.window.micros().get();
-    remembered(window.limit.get(), move |then, now| one_if(then / width == now / width))
+    remembered(window.limit.get(), in_same_window(window.window))
+}
+
+/// The weight of a request in an aligned fixed window.
+pub fn in_same_window(window: Period) -> impl Fn(u64, u64) -> BigRational {
+    let width = window.micros().get();
+    move |then, now| one_if(then / width == now / width)
 }
 
 /// A calendar window at a fixed offset from UTC. Weeks begin on Mondays, and months on their first day.
 pub fn same_dates(limit: u64, unit: Unit, offset_minutes: i64) -> impl Model {
+    remembered(limit, on_same_dates(unit, offset_minutes))
+}
+
+/// The weight of a request in a calendar window.
+pub fn on_same_dates(unit: Unit, offset_minutes: i64) -> impl Fn(u64, u64) -> BigRational {
     let number = move |at: u64| {
         let utc = DateTime::from_timestamp_micros(at.cast_signed()).unwrap_or_default().naive_utc();
         let local = utc + TimeDelta::minutes(offset_minutes);
@@ -209,7 +228,7 @@ pub fn same_dates(limit: u64, unit: Unit, offset_minutes: i64) -> impl Model {
             Unit::Year => i64::from(local.year()),
         }
     };
-    remembered(limit, move |then, now| one_if(number(then) == number(now)))
+    move |then, now| one_if(number(then) == number(now))
 }
 
 /// Who is banned for repeated offences. It remembers every strike and every ban.
@@ -292,18 +311,28 @@ impl Model for Offender {
 
 /// A sliding window that is estimated from two counts.
 pub fn overlapping(window: SlidingWindow) -> impl Model {
-    let width = window.window.micros().get();
-    remembered(window.limit.get(), move |then, now| match now / width - then / width {
+    remembered(window.limit.get(), overlap(window.window))
+}
+
+/// The weight of a request in a sliding window that is estimated from two counts.
+pub fn overlap(window: Period) -> impl Fn(u64, u64) -> BigRational {
+    let width = window.micros().get();
+    move |then, now| match now / width - then / width {
         0 => BigRational::one(),
         1 => ratio(width - now % width) / ratio(width),
         _ => BigRational::zero(),
-    })
+    }
 }
 
 /// A sliding window of sub-buckets of length `part`: a request counts from the start of its sub-bucket.
 pub fn recent_parts(limit: u64, window: Span, part: Span) -> impl Model {
+    remembered(limit, in_recent_parts(window, part))
+}
+
+/// The weight of a request in a sliding window of sub-buckets.
+pub fn in_recent_parts(window: Span, part: Span) -> impl Fn(u64, u64) -> BigRational {
     let (width, part) = (window.as_micros(), part.as_micros());
-    remembered(limit, move |then, now| one_if(then / part * part + width > now))
+    move |then, now| one_if(then / part * part + width > now)
 }
 
 /// A log that may have a gap, and may count refused requests.

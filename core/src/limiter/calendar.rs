@@ -168,6 +168,22 @@ impl Limiter for Calendar {
         Some(Page { count: page.count.saturating_sub(cost), ..page })
     }
 
+    fn give_back<'a>(&'a self, page: &'a Page, now: Time, at: Time, cost: u64) -> Option<Page> {
+        let page = self.settled(page, now);
+        let counts = (page.start..page.end).contains(&at);
+        counts.then(|| Page { count: page.count.saturating_sub(cost), ..page })
+    }
+
+    fn moves_charges(&self, page: &Page, _: Span, _: Time) -> bool {
+        page.zone != self.hash
+    }
+
+    /// The whole count of the window moves.
+    fn moved_charge(&self, page: &Page, _: Span, now: Time, at: Time) -> Time {
+        let counts = page.start <= at && now < page.end;
+        if counts { now.min(page.last) } else { Time::EPOCH }
+    }
+
     #[inline(always)]
     fn gauge(&self, page: &Page, now: Time) -> Gauge {
         let (count, rest) = self.counted(page, now);

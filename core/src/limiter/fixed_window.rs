@@ -121,6 +121,16 @@ impl Limiter for FixedWindow {
         Some(Opened { count: opened.count.saturating_sub(cost), ..opened })
     }
 
+    /// The start of the window.
+    fn charged_at(&self, opened: &Opened, _now: Time) -> Time {
+        opened.start
+    }
+
+    fn give_back<'a>(&'a self, opened: &'a Opened, now: Time, at: Time, cost: u64) -> Option<Opened> {
+        let counts = opened.count > 0 && opened.start == at && now < at.plus(self.window.span());
+        if counts { self.refund(opened, now, cost) } else { None }
+    }
+
     #[inline(always)]
     fn gauge(&self, opened: &Opened, now: Time) -> Gauge {
         let opened = self.settled(opened, now);
@@ -170,6 +180,21 @@ impl Limiter for AlignedWindow {
 
     fn refund<'a>(&'a self, tally: &'a Tally, now: Time, cost: u64) -> Option<Tally> {
         Some(Tally { count: self.count(tally, now).saturating_sub(cost), last: now })
+    }
+
+    fn give_back<'a>(&'a self, tally: &'a Tally, now: Time, at: Time, cost: u64) -> Option<Tally> {
+        let same = self.window.number(at) == self.window.number(now);
+        if same { self.refund(tally, now, cost) } else { None }
+    }
+
+    fn moves_charges(&self, _: &Tally, stored: Span, _: Time) -> bool {
+        stored != self.window.span()
+    }
+
+    /// The whole count of the window moves.
+    fn moved_charge(&self, tally: &Tally, stored: Span, now: Time, at: Time) -> Time {
+        let counts = Period::of(stored).is_some_and(|window| window.number(at) == window.number(tally.last));
+        if counts { now.min(tally.last) } else { Time::EPOCH }
     }
 
     fn gauge(&self, tally: &Tally, now: Time) -> Gauge {

@@ -96,6 +96,37 @@ pub trait Limiter {
         None
     }
 
+    /// The instant under which a hold remembers a charge that was just made at `now`.
+    fn charged_at(&self, _state: &Self::State, now: Time) -> Time {
+        now
+    }
+
+    /// The change that gives back a part of what was charged at `at`, where it was charged. `None` if that no longer
+    /// counts.
+    fn give_back<'a>(
+        &'a self,
+        state: &'a Self::State,
+        now: Time,
+        _at: Time,
+        cost: u64,
+    ) -> Option<<Self::State as State>::Change<'a>> {
+        self.refund(state, now, cost)
+    }
+
+    /// Whether a charge at `now` moves older counts to another instant, because parameters changed or the state is full.
+    /// `stored` is the length of time under which the limit is stored.
+    fn moves_charges(&self, _state: &Self::State, _stored: Span, _now: Time) -> bool {
+        false
+    }
+
+    /// When what was charged at `at` counts as charged after such a charge, or after the clock was set back to `now`. The
+    /// epoch if it no longer counts.
+    ///
+    /// By default, it moves with the state's last charge.
+    fn moved_charge(&self, state: &Self::State, _stored: Span, now: Time, at: Time) -> Time {
+        now.minus(state.last().since(at))
+    }
+
     /// Limit, remaining and reset at `now`.
     fn gauge(&self, state: &Self::State, now: Time) -> Gauge;
 
@@ -124,6 +155,8 @@ pub struct Capabilities {
     pub reserve: bool,
     /// Supports `RL.REFUND`: gives back what was charged.
     pub refund: bool,
+    /// Supports `HOLD`: settles later what was charged.
+    pub hold: bool,
     /// Admits any cost at once and makes later requests wait for it. So even a plain request can be [`TooLong`].
     pub books: bool,
     /// Charges refused requests as well.
@@ -141,6 +174,7 @@ impl Capabilities {
         force: false,
         reserve: false,
         refund: false,
+        hold: false,
         books: false,
         counts_refused: false,
         bans: false,
@@ -149,7 +183,7 @@ impl Capabilities {
 
     /// The capabilities of most buckets and windows.
     pub const DEBT: Capabilities =
-        Capabilities { partial: true, force: true, refund: true, ..Capabilities::NONE };
+        Capabilities { partial: true, force: true, refund: true, hold: true, ..Capabilities::NONE };
 
     /// Whether the limiter supports requests in this manner.
     pub fn allows(self, manner: Manner) -> bool {

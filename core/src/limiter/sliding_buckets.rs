@@ -74,7 +74,7 @@ impl SlidingBuckets {
     /// The change that drops the buckets before `first`, and makes `newest` the last one.
     fn change(&self, now: Time, first: u64, newest: Bucket) -> Change {
         let newest = Bucket { count: newest.count.min(MAX_STORED), ..newest };
-        Change { tiles: self.tiles, last: now, first, newest }
+        Change { tiles: self.tiles, last: now, first, newest, keeps_later: false }
     }
 }
 
@@ -133,6 +133,23 @@ impl Limiter for SlidingBuckets {
             }
         }
         Some(self.change(now, self.tiles.first(now), newest))
+    }
+
+    fn give_back<'a>(&'a self, buckets: &'a Buckets, now: Time, at: Time, cost: u64) -> Option<Change> {
+        let number = self.tiles.number(at);
+        let bucket = self.live(buckets, now).find(|bucket| bucket.number == number)?;
+        let rest = Bucket { count: bucket.count.saturating_sub(cost), ..bucket };
+        Some(Change { keeps_later: true, ..self.change(now, self.tiles.first(now), rest) })
+    }
+
+    fn moves_charges(&self, buckets: &Buckets, _: Span, _: Time) -> bool {
+        buckets.tiles != Some(self.tiles)
+    }
+
+    /// The counts of all buckets move.
+    fn moved_charge(&self, buckets: &Buckets, _: Span, now: Time, at: Time) -> Time {
+        let stored = |tiles: Tiles| tiles.number(at) >= tiles.first(buckets.last);
+        if buckets.tiles.is_some_and(stored) { now.min(buckets.last) } else { Time::EPOCH }
     }
 
     #[inline(always)]

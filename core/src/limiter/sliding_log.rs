@@ -142,6 +142,7 @@ impl Limiter for SlidingLog {
             reset: self.reset(Some(Span::ZERO), Some(Span::ZERO)),
             dropped: log.age_before(end).map(|age| age.plus(elapsed)),
             newest: Some(Entry { age: Span::ZERO, weight }),
+            corrected: None,
         }
     }
 
@@ -169,7 +170,45 @@ impl Limiter for SlidingLog {
             reset: self.reset(Some(newest.age), entered),
             dropped: log.age_before(live).map(|age| age.plus(elapsed)),
             newest: Some(newest),
+            corrected: None,
         })
+    }
+
+    /// Takes the cost from the entry of that instant.
+    fn give_back<'a>(&'a self, log: &'a Log, now: Time, at: Time, cost: u64) -> Option<Change> {
+        let elapsed = now.since(log.last());
+        let age = log.last().since(at);
+        let weight = log.weight_at(age).filter(|_| age.plus(elapsed) < self.window.span())?;
+        if log.newest() == Some(age) {
+            return self.refund(log, now, cost.min(weight));
+        }
+        let since = |age: Span| age.plus(elapsed);
+        let entered = log.entered().map(since);
+        Some(Change {
+            last: now,
+            entered: entered.unwrap_or(Span::FOREVER),
+            reset: self.reset(log.newest().map(since), entered),
+            dropped: log.age_before(self.live(log, elapsed)).map(since),
+            newest: None,
+            corrected: Some(Entry { age: since(age), weight: weight.saturating_sub(cost) }),
+        })
+    }
+
+    fn moves_charges(&self, log: &Log, _: Span, now: Time) -> bool {
+        self.drops(log, now.since(log.last())).1 > 0
+    }
+
+    /// If there are too many entries, the weight of the oldest moves to the newest.
+    fn moved_charge(&self, log: &Log, _: Span, now: Time, at: Time) -> Time {
+        let age = log.last().since(at);
+        if now < log.last() {
+            return now.minus(age);
+        }
+        let elapsed = now.since(log.last());
+        let (end, _) = self.drops(log, elapsed);
+        let dropped = log.age_before(end).is_some_and(|dropped| age >= dropped);
+        let counts = age.plus(elapsed) < self.window.span() && log.weight_at(age).is_some();
+        if dropped && counts { now } else { at }
     }
 
     #[inline(always)]
@@ -193,6 +232,7 @@ impl Limiter for SlidingLog {
             reset: log.reset(),
             dropped: None,
             newest: None,
+            corrected: None,
         }
     }
 

@@ -141,6 +141,25 @@ impl Limiter for SlidingWindow {
         })
     }
 
+    fn give_back<'a>(&'a self, counts: &'a Counts, now: Time, at: Time, cost: u64) -> Option<Counts> {
+        let counts = self.settled(counts, now);
+        match self.window.number(now).checked_sub(self.window.number(at)) {
+            Some(0) => Some(Counts { current: counts.current.saturating_sub(cost), ..counts }),
+            Some(1) => Some(Counts { previous: counts.previous.saturating_sub(cost), ..counts }),
+            _ => None,
+        }
+    }
+
+    fn moves_charges(&self, counts: &Counts, _: Span, _: Time) -> bool {
+        counts.window != self.window.span()
+    }
+
+    /// Both counts move.
+    fn moved_charge(&self, counts: &Counts, _: Span, now: Time, at: Time) -> Time {
+        let in_sight = |window: Period| window.number(at) + 1 >= window.number(counts.last);
+        if Period::of(counts.window).is_some_and(in_sight) { now.min(counts.last) } else { Time::EPOCH }
+    }
+
     #[inline(always)]
     fn gauge(&self, counts: &Counts, now: Time) -> Gauge {
         let counts = self.settled(counts, now);

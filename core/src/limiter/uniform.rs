@@ -47,7 +47,7 @@ impl Limiter for Uniform {
     type State = Gate;
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities { partial: false, reserve: true, one_each: true, ..Capabilities::DEBT }
+        Capabilities { force: true, reserve: true, refund: true, one_each: true, ..Capabilities::NONE }
     }
 
     fn length(&self) -> Span {

@@ -19,10 +19,11 @@
 use alloc::vec::Vec;
 use core::mem::take;
 
-use super::LimitState;
 use super::codec::{Reader, put};
+use super::{Holds, LimitState};
 use crate::ask::{Error, Limits, Place};
-use crate::kind::{AnyState, Kind};
+use crate::hold;
+use crate::kind::{AnyState, Kept, Kind};
 use crate::time::{Span, Time};
 
 /// The most limits of a key.
@@ -95,7 +96,8 @@ impl Name {
 
     pub(super) fn decode(reader: &mut Reader<'_>) -> Option<Name> {
         let name = Name { kind: Kind::from_byte(reader.byte()?)?, length: Length::decode(reader)? };
-        (name.kind.is_limit() && name.is_canonical()).then_some(name)
+        let stored = name.kind.is_limit() || name.kind.is_beside_limits();
+        (stored && name.is_canonical()).then_some(name)
     }
 
     /// Returns whether a call can make this name: leases, and what is no limit, have no length of time. Only a
@@ -139,8 +141,14 @@ impl LimitSet {
         LimitSet { limits }
     }
 
-    pub fn limits(&self) -> &[StoredLimit] {
+    /// The limits, and the holds beside them.
+    pub fn stored(&self) -> &[StoredLimit] {
         &self.limits
+    }
+
+    /// The limits without the holds.
+    pub fn limits(&self) -> impl Iterator<Item = &StoredLimit> + Clone {
+        self.limits.iter().filter(|limit| limit.name.kind.is_limit())
     }
 
     #[inline]
@@ -167,9 +175,12 @@ impl LimitSet {
         self.limits.iter().map(StoredLimit::until).max().unwrap_or_default()
     }
 
-    /// Takes the only limit out of the set; `None` if there are several.
+    /// Takes the only limit out of the set; `None` if there are several, or holds beside it.
     pub fn take_only(&mut self) -> Option<StoredLimit> {
-        if self.limits.len() == 1 { take(&mut self.limits).pop() } else { None }
+        match &*self.limits {
+            [only] if only.name.kind.is_limit() => take(&mut self.limits).pop(),
+            _ => None,
+        }
     }
 
     /// The index of the limit of this name, or as an error the index at which it would be.
@@ -184,7 +195,7 @@ impl LimitSet {
     /// Adds a limit, unless the set has one of this name or is full.
     pub(super) fn insert(&mut self, limit: StoredLimit) {
         if let Err(place) = self.place(limit.name)
-            && self.limits.len() < MAX_LIMITS
+            && (!limit.name.kind.is_limit() || self.limits().count() < MAX_LIMITS)
         {
             self.limits.reserve_exact(1);
             self.limits.insert(place, limit);
@@ -202,7 +213,14 @@ impl LimitSet {
             && let Some(limit) = self.remove(from)
         {
             self.insert(StoredLimit { name: to, ..limit });
+            if let Some(holds) = self.holds_mut() {
+                holds.rename(from, to);
+            }
         }
+    }
+
+    fn holds_mut(&mut self) -> Option<&mut Holds> {
+        self.limits.iter_mut().find_map(|limit| Holds::of_mut(&mut limit.state))
     }
 
     /// Applies a change to the limit of this type and length. A missing limit is added unless the set is full.
@@ -252,7 +270,7 @@ impl Limits for LimitSet {
 
     fn drop_faded(&mut self, now: Time, named: impl Fn(Name) -> bool) -> Result<(), Error> {
         self.limits.retain(|limit| !limit.faded(&named, now));
-        Ok(())
+        hold::pass(self, now)
     }
 }
 
@@ -337,7 +355,7 @@ mod tests {
     fn a_renamed_limit_keeps_its_state_and_replaces_no_other_limit() {
         let mut set = charged([1000]);
         apply(&mut set, SetChange::Renamed { from: name(1000), to: name(5000) });
-        assert_eq!(set.limits().iter().map(|limit| limit.name).collect::<Vec<_>>(), [name(5000)]);
+        assert_eq!(set.limits().map(|limit| limit.name).collect::<Vec<_>>(), [name(5000)]);
         assert_eq!(set.until(), T0.plus(Span::from_millis(1000)));
         charge(&mut set, 2000);
         let before = encoded(&set);
@@ -351,7 +369,7 @@ mod tests {
         assert!(set.take_only().is_none());
         apply(&mut set, SetChange::Dropped { name: name(1000) });
         assert_eq!(set.take_only().map(|limit| limit.name), Some(name(2000)));
-        assert!(set.limits().is_empty());
+        assert!(set.stored().is_empty());
     }
 
     #[test]
@@ -359,7 +377,7 @@ mod tests {
         let set = charged([1000, 2000]);
         let faded_at = |millis, named: Option<Name>| {
             let now = T0.plus(Span::from_millis(millis));
-            let faded = set.limits().iter().filter(|limit| limit.faded(|name| Some(name) == named, now));
+            let faded = set.limits().filter(|limit| limit.faded(|name| Some(name) == named, now));
             faded.map(|limit| limit.name).collect::<Vec<_>>()
         };
         assert_eq!(faded_at(999, None), []);
@@ -371,8 +389,8 @@ mod tests {
     #[test]
     fn a_key_holds_at_most_64_limits_after_a_charge() {
         let set = charged(1..=70);
-        assert_eq!(set.limits().len(), MAX_LIMITS);
-        let stored = || set.limits().iter().map(|limit| (limit.name, limit.until()));
+        assert_eq!(set.limits().count(), MAX_LIMITS);
+        let stored = || set.limits().map(|limit| (limit.name, limit.until()));
         let fits_at = |millis, new: u64| {
             let now = T0.plus(Span::from_millis(millis));
             fits(

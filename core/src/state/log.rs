@@ -132,6 +132,17 @@ impl Log {
         position
     }
 
+    /// The entry of this age, and the number of its block.
+    pub(super) fn find(&self, age: Span) -> Option<(Entry, u32)> {
+        let (entry, after) = self.next(self.position(|older| older > age))?;
+        (entry.age == age).then_some((entry, after.block))
+    }
+
+    /// The weight of the entry of this age.
+    pub fn weight_at(&self, age: Span) -> Option<u64> {
+        self.find(age).map(|(entry, _)| entry.weight)
+    }
+
     /// The first entry at which the weight counted from a position reaches `weight`, and the position before it.
     pub fn reach_weight(&self, from: Position, weight: u64) -> Option<(Entry, Position)> {
         self.reach(from, weight, |sum| sum.weight).map(|(entry, before, _)| (entry, before))
@@ -195,14 +206,14 @@ impl Log {
     }
 
     /// The position before the first entry of a block after the one with `start`.
-    fn start_of(&self, number: u32) -> Position {
+    pub(super) fn start_of(&self, number: u32) -> Position {
         let start =
             |block: &Block| Position { block: number, offset: 0, tick: block.first, sum: block.before };
         self.block(number).map_or(self.end, start)
     }
 
     /// The entry after a position, and the position after that entry.
-    fn next(&self, mut position: Position) -> Option<(Entry, Position)> {
+    pub(super) fn next(&self, mut position: Position) -> Option<(Entry, Position)> {
         if position.sum == self.end.sum {
             return None;
         }
@@ -314,6 +325,25 @@ mod tests {
                     // The clock is set back, perhaps by more than the age of the entries.
                     2 => log.timeline.set(log.timeline.last.minus(micros(weight * 1000))),
                     3 => log.tidy(),
+                    4 => {
+                        // The n-th entry from the end, which may be the newest or the oldest.
+                        let chosen = list.len().checked_sub(1 + usize::try_from(weight % 150).unwrap());
+                        if let Some((when, old)) = chosen.map(|chosen| list[chosen]) {
+                            let entry = Entry { age: micros(now - when), weight: old * (weight % 2) };
+                            log.correct(entry);
+                            list.retain_mut(|(other, weight)| {
+                                *weight = if *other == when { entry.weight } else { *weight };
+                                *weight > 0
+                            });
+                        }
+                        log.correct(Entry { age: micros(now + 1), weight: 0 });
+                    }
+                    5 => {
+                        if let Some((when, old)) = list.first_mut() {
+                            *old = (*old).div_ceil(2);
+                            log.correct(Entry { age: micros(now - *when), weight: *old });
+                        }
+                    }
                     _ => {
                         let weight = if what % 4 == 0 { weight } else { 1 };
                         log.end_with(Entry { age: Span::ZERO, weight });

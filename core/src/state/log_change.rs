@@ -25,6 +25,8 @@ pub struct Change {
     pub dropped: Option<Span>,
     /// This entry replaces the entries of at most its age. If its weight is 0, they are removed.
     pub newest: Option<Entry>,
+    /// The entry of this age gets this weight. If it is 0, the entry is removed.
+    pub corrected: Option<Entry>,
 }
 
 // The parts of an encoded change.
@@ -32,6 +34,7 @@ const DROPPED: u8 = 1;
 const NEWEST: u8 = 2;
 /// The newest entry is made at `last`, and so is the last entry. Neither age is written.
 const CHARGED: u8 = 4;
+const CORRECTED: u8 = 8;
 
 impl Log {
     /// An empty log whose last charge was at this instant.
@@ -61,6 +64,62 @@ impl Log {
         }
         if entry.weight > 0 {
             self.append(entry);
+        }
+    }
+
+    /// Gives the entry of this age this weight, or removes it if the weight is 0. The weight never grows.
+    pub(super) fn correct(&mut self, corrected: Entry) {
+        let Some((entry, number)) = self.find(corrected.age) else { return };
+        let weight = corrected.weight.min(entry.weight);
+        if self.newest() == Some(entry.age) {
+            return self.end_with(Entry { weight, ..entry });
+        }
+        self.rewrite(number, |age| if age == entry.age { Some(weight) } else { None });
+        let less = |sum: &mut Sum| {
+            sum.weight = sum.weight.wrapping_sub(entry.weight - weight);
+            sum.entries = sum.entries.wrapping_sub(u64::from(weight == 0));
+        };
+        let after = number as usize + 1;
+        self.blocks.iter_mut().skip(after).for_each(|block| less(&mut block.before));
+        less(&mut self.end.sum);
+        if self.blocks.get(number as usize).is_some_and(|block| block.bytes.is_empty()) {
+            self.blocks.remove(number as usize);
+            self.end.block -= 1;
+            if self.start.block == number {
+                self.start = self.start_of(number);
+            }
+        }
+    }
+
+    /// Writes the entries of a block anew, without those that were dropped. `weight` returns the new weight of an entry of
+    /// this age, if it changes. The sums of later blocks stay.
+    fn rewrite(&mut self, number: u32, weight: impl Fn(Span) -> Option<u64>) {
+        let (mut bytes, mut first, mut tick) = (Vec::new(), None, 0);
+        let mut position = if self.start.block == number { self.start } else { self.start_of(number) };
+        let before = position.sum;
+        while let Some((entry, after)) = self.next(position).filter(|(_, after)| after.block == number) {
+            let weight = weight(entry.age).unwrap_or(entry.weight);
+            if weight > 0 {
+                let since = Span::from_micros(after.tick.wrapping_sub(if first.is_none() {
+                    after.tick
+                } else {
+                    tick
+                }));
+                write(&mut bytes, since, weight);
+                first = first.or(Some(after.tick));
+                tick = after.tick;
+            }
+            position = after;
+        }
+        let length = offset(bytes.len());
+        if let Some(block) = self.blocks.get_mut(number as usize) {
+            (block.first, block.before, block.bytes) = (first.unwrap_or_default(), before, bytes);
+        }
+        if self.start.block == number {
+            self.start = self.start_of(number);
+        }
+        if self.end.block == number {
+            self.end.offset = length;
         }
     }
 
@@ -150,6 +209,9 @@ impl State for Log {
         if let Some(newest) = change.newest {
             self.end_with(newest);
         }
+        if let Some(corrected) = change.corrected {
+            self.correct(corrected);
+        }
         (self.entered, self.reset) = (change.entered, change.reset);
         self.tidy();
     }
@@ -162,7 +224,8 @@ impl State for Log {
         out.push(
             part(change.dropped.is_some(), DROPPED)
                 | part(change.newest.is_some(), NEWEST)
-                | part(charged, CHARGED),
+                | part(charged, CHARGED)
+                | part(change.corrected.is_some(), CORRECTED),
         );
         put_words(out, [change.last.as_micros(), change.reset.as_micros()]);
         if !charged {
@@ -177,10 +240,14 @@ impl State for Log {
             }
             put(out, newest.weight);
         }
+        if let Some(corrected) = change.corrected {
+            put(out, corrected.age.as_micros());
+            put(out, corrected.weight);
+        }
     }
 
     fn decode_change(reader: &mut Reader<'_>) -> Option<Change> {
-        let parts = reader.byte().filter(|parts| *parts < 8)?;
+        let parts = reader.byte().filter(|parts| *parts < 16)?;
         let has = |part| parts & part != 0;
         if has(CHARGED) && !has(NEWEST) {
             return None;
@@ -188,7 +255,7 @@ impl State for Log {
         let age = |reader: &mut Reader<'_>| reader.word().map(Span::from_micros);
         let (last, reset) = (reader.instant()?, reader.span()?);
         let entered = if has(CHARGED) { Span::ZERO } else { age(reader)? };
-        let mut change = Change { last, entered, reset, dropped: None, newest: None };
+        let mut change = Change { last, entered, reset, dropped: None, newest: None, corrected: None };
         if has(DROPPED) {
             change.dropped = Some(age(reader)?);
         }
@@ -197,6 +264,9 @@ impl State for Log {
             let weight = reader.word_up_to(MAX_DEBT)?;
             change.newest = Some(Entry { age, weight }).filter(|_| weight == 0 || age < TOO_OLD);
             change.newest?;
+        }
+        if has(CORRECTED) {
+            change.corrected = Some(Entry { age: age(reader)?, weight: reader.word_up_to(MAX_DEBT)? });
         }
         Some(change)
     }

@@ -1,6 +1,8 @@
 //! The states that keys store, and the changes that calls make to them.
 
 pub mod codec;
+mod hold_change;
+mod holds;
 mod lease_change;
 mod lease_table;
 mod lease_trees;
@@ -15,6 +17,8 @@ mod timeline;
 
 use alloc::vec::Vec;
 
+pub use hold_change::{Begun, Change as HoldChange, Moved};
+pub use holds::{Charge, Holds, MAX_CHARGES, find_charge};
 pub use lease_change::{Change as LeaseChange, MAX_ID};
 pub use leases::Leases;
 pub use limit_set::{Length, LimitSet, MAX_LIMITS, Name, StoredLimit, fits};

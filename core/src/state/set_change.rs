@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use super::codec::{Reader, put};
 use super::limit_set::{LimitSet, MAX_LIMITS, Name, StoredLimit};
-use super::{Figure, State};
+use super::{Figure, Holds, Length, State};
 use crate::kind::{Kept, Kind};
 use crate::time::Time;
 
@@ -18,6 +18,9 @@ pub enum Change<'a> {
     /// The limit is removed.
     Dropped { name: Name },
 }
+
+/// The most that a set stores: its limits, and the holds.
+const MAX_STORED: usize = MAX_LIMITS + 1;
 
 const LIMIT: u8 = 1;
 const RENAMED: u8 = 2;
@@ -127,7 +130,8 @@ impl State for LimitSet {
 
     fn decode(reader: &mut Reader<'_>) -> Option<LimitSet> {
         let mut set = LimitSet::default();
-        for _ in 0..reader.word_up_to(MAX_LIMITS as u64)? {
+        let count = reader.word_up_to(MAX_STORED as u64)?;
+        for _ in 0..count {
             let name = Name::decode(reader)?;
             let state =
                 with_limit_state!(name.kind, S => <S as State>::decode(reader)?.kept(), else return None);
@@ -136,7 +140,8 @@ impl State for LimitSet {
             }
             set.insert(StoredLimit { name, state });
         }
-        Some(set)
+        // A limit too many was not inserted.
+        (set.limits.len() as u64 == count).then_some(set)
     }
 
     fn heap_bytes(&self) -> usize {
@@ -155,6 +160,9 @@ impl State for LimitSet {
     }
 
     fn describe(&self, figure: &mut dyn FnMut(&'static str, Figure)) {
-        figure("stored_limits", Figure::Count(self.limits.len() as u64));
+        figure("stored_limits", Figure::Count(self.limits().count() as u64));
+        if let Some(holds) = self.get::<Holds>(Length::NONE) {
+            holds.describe(figure);
+        }
     }
 }

@@ -50,6 +50,8 @@ pub struct Change {
     pub(crate) first: u64,
     /// This bucket replaces those from its number on. If its count is 0, they are removed.
     pub(crate) newest: Bucket,
+    /// `newest` replaces only the bucket of its number, and later buckets stay.
+    pub(crate) keeps_later: bool,
 }
 
 impl Tiles {
@@ -108,6 +110,33 @@ impl Buckets {
         self.buckets.push_back(newest);
     }
 
+    /// Replaces the buckets from the number of `newest` on.
+    fn replace_from(&mut self, newest: Bucket) {
+        while self.buckets.back().is_some_and(|bucket| bucket.number >= newest.number) {
+            self.pop_newest();
+        }
+        if newest.count > 0 {
+            // A forged change may drop too few buckets, but the memory must stay bounded.
+            while self.buckets.len() as u64 >= MAX_BUCKETS {
+                self.pop_oldest();
+            }
+            self.push(newest);
+        }
+    }
+
+    /// Replaces or removes the bucket of this number, if there is one.
+    fn replace(&mut self, bucket: Bucket) {
+        let Ok(place) = self.buckets.binary_search_by_key(&bucket.number, |bucket| bucket.number) else {
+            return;
+        };
+        let old = if bucket.count == 0 {
+            self.buckets.remove(place)
+        } else {
+            self.buckets.get_mut(place).map(|old| core::mem::replace(old, bucket))
+        };
+        self.total = self.total - old.map_or(0, |old| old.count) + bucket.count;
+    }
+
     fn pop_oldest(&mut self) {
         self.total -= self.buckets.pop_front().map_or(0, |bucket| bucket.count);
     }
@@ -147,15 +176,10 @@ impl State for Buckets {
         while self.buckets.front().is_some_and(|bucket| bucket.number < change.first) {
             self.pop_oldest();
         }
-        while self.buckets.back().is_some_and(|bucket| bucket.number >= change.newest.number) {
-            self.pop_newest();
-        }
-        if change.newest.count > 0 {
-            // A forged change may drop too few buckets, but the memory must stay bounded.
-            while self.buckets.len() as u64 >= MAX_BUCKETS {
-                self.pop_oldest();
-            }
-            self.push(change.newest);
+        if change.keeps_later {
+            self.replace(change.newest);
+        } else {
+            self.replace_from(change.newest);
         }
         (self.tiles, self.last) = (Some(change.tiles), change.last);
     }
@@ -165,14 +189,16 @@ impl State for Buckets {
         let [window, precision] = [window, precision].map(|period| period.micros().get());
         let Bucket { number, count } = change.newest;
         put_words(out, [window, precision, change.last.as_micros(), change.first, number, count]);
+        out.push(change.keeps_later.into());
     }
 
     fn decode_change(reader: &mut Reader<'_>) -> Option<Change> {
         let (tiles, last) = (Tiles::decode(reader)?, reader.instant()?);
         let first = reader.word()?;
         let newest = Bucket::decode(reader)?;
+        let keeps_later = reader.byte().filter(|byte| *byte < 2)? == 1;
         let sound = first <= newest.number && newest.number <= tiles.number(last);
-        sound.then_some(Change { tiles, last, first, newest })
+        sound.then_some(Change { tiles, last, first, newest, keeps_later })
     }
 
     fn encode(&self, out: &mut Vec<u8>) {
@@ -217,12 +243,34 @@ mod tests {
     use crate::testing::millis;
 
     #[test]
+    fn a_bucket_can_be_corrected_and_later_ones_stay() {
+        let tiles = Tiles::new(millis(10_000), millis(1000)).unwrap();
+        let mut state = Buckets::new(tiles, Time::from_millis(9000));
+        for number in 0..5 {
+            state.push(Bucket { number, count: 10 });
+        }
+        let mut correct = |number, count| {
+            let newest = Bucket { number, count };
+            let change = Change { tiles, last: state.last, first: 0, newest, keeps_later: true };
+            state.apply(change);
+            state.apply(change);
+            let counts: Vec<_> = state.buckets.iter().map(|bucket| (bucket.number, bucket.count)).collect();
+            assert_eq!(state.total, counts.iter().map(|(_, count)| count).sum::<u64>());
+            counts
+        };
+        assert_eq!(correct(1, 7), [(0, 10), (1, 7), (2, 10), (3, 10), (4, 10)]);
+        assert_eq!(correct(2, 0), [(0, 10), (1, 7), (3, 10), (4, 10)]);
+        // There is no such bucket.
+        assert_eq!(correct(2, 5), [(0, 10), (1, 7), (3, 10), (4, 10)]);
+    }
+
+    #[test]
     fn the_sum_is_that_of_all_buckets_after_any_changes() {
         let tiles = Tiles::new(millis(1_024_000), millis(1000)).unwrap();
         let mut state = Buckets::blank();
         let mut apply = |tiles, first, number, count| {
             let last = Time::from_millis((number + 1) * 1000);
-            state.apply(Change { tiles, last, first, newest: Bucket { number, count } });
+            state.apply(Change { tiles, last, first, newest: Bucket { number, count }, keeps_later: false });
             let sum = state.buckets.iter().map(|bucket| bucket.count).sum::<u64>();
             assert_eq!(state.total, sum, "bucket {number}");
             state.buckets.len() as u64

@@ -1,6 +1,6 @@
 //! What `RL.INFO` shows of a key.
 
-use ratelimit_core::{Figure, Name, State, with_kept, with_state};
+use ratelimit_core::{Figure, LimitSet, Name, State, with_kept, with_state};
 use ratelimit_language::Error;
 
 use super::Key;
@@ -29,7 +29,7 @@ pub fn describe(call: &Call<'_>, place: usize) -> Result<Option<KeyDescription>,
     let Some(value) = key.open.value() else { return Ok(None) };
     let name = Name { kind: value.kind(), length: value.length() };
     let figures = with_state!(name.kind, S => value.state::<S>().map(figures).unwrap_or_default());
-    let limits = key.limits().iter().map(|limit| Description {
+    let limits = key.open.set().into_iter().flat_map(LimitSet::limits).map(|limit| Description {
         name: limit.name,
         figures: with_kept!(&limit.state, state => self::figures(state.as_ref())),
     });

@@ -168,6 +168,11 @@ impl<'c, 'a> Key<'c, 'a> {
         }
     }
 
+    /// Prepares the key for a hold, which a set stores beside its limits.
+    pub fn make_room_for_holds(&mut self) {
+        self.form = Form::Set;
+    }
+
     /// Ends the changes of a call: moves the expiry if it must, and signals the change to clients.
     ///
     /// The last charge was at `latest`. The limits that were charged are fully reset `reset` after it. The payload is
@@ -177,7 +182,7 @@ impl<'c, 'a> Key<'c, 'a> {
         if self.payload.is_empty() {
             return;
         }
-        if self.open.set().is_some_and(|set| set.limits().is_empty()) {
+        if self.open.set().is_some_and(|set| set.stored().is_empty()) {
             return self.delete();
         }
         let reset = if self.form == Form::Lone { reset } else { self.commit_set(latest) };

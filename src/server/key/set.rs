@@ -2,6 +2,7 @@
 
 use std::mem::take;
 
+use ratelimit_core::hold;
 use ratelimit_core::state::codec::Reader;
 use ratelimit_core::state::{MAX_LIMITS, SetChange, StoredLimit, fits};
 use ratelimit_core::{
@@ -38,7 +39,8 @@ impl Key<'_, '_> {
         } else if charged.clone().nth(1).is_none() {
             return Ok(());
         }
-        let stored = self.limits().iter().map(|limit| (limit.name, limit.until())).chain(lone);
+        let limits = self.open.set().into_iter().flat_map(LimitSet::limits);
+        let stored = limits.map(|limit| (limit.name, limit.until())).chain(lone);
         let count = charged.clone().count();
         // The exact count takes longer; it is needed only near the bound.
         let near_bound = count > 0 && stored.clone().count() + count > MAX_LIMITS;
@@ -55,9 +57,9 @@ impl Key<'_, '_> {
         self.open.set().is_none_or(|set| set.until() <= now)
     }
 
-    /// The limits of a set; empty if the key holds none.
-    pub(super) fn limits(&self) -> &[StoredLimit] {
-        self.open.set().map_or(&[], LimitSet::limits)
+    /// The limits of a set, and the holds beside them; empty if the key stores none.
+    fn stored(&self) -> &[StoredLimit] {
+        self.open.set().map_or(&[], LimitSet::stored)
     }
 
     /// Changes a limit of the set, and returns whether `write` wrote a change. `blank` makes a missing limit.
@@ -101,7 +103,7 @@ impl Key<'_, '_> {
         Ok(true)
     }
 
-    /// Drops the limits that are fully reset at `now` and that the call does not name.
+    /// Drops the limits that are fully reset at `now` and that the call does not name, and the holds that have ended.
     pub(super) fn drop_faded_of_set(
         &mut self,
         now: Time,
@@ -109,19 +111,18 @@ impl Key<'_, '_> {
     ) -> Result<(), CoreError> {
         // A call with a second limit finds the first one lone.
         let lone = self.open.lone_limit().filter(|(name, until)| *until <= now && !named(*name));
-        let of_set = self.limits().iter().filter(|limit| limit.faded(&named, now)).map(|limit| limit.name);
+        let of_set = self.stored().iter().filter(|limit| limit.faded(&named, now)).map(|limit| limit.name);
         let faded: Vec<Name> = of_set.chain(lone.map(|(name, _)| name)).collect();
-        if faded.is_empty() {
-            return Ok(());
+        if !faded.is_empty() {
+            self.begin(Kind::LimitSet, Length::NONE);
+            let set = self.open.make_set().ok_or(CoreError::Defect)?;
+            for name in faded {
+                let change = SetChange::Dropped { name };
+                LimitSet::encode_change(&change, &mut self.payload);
+                set.apply_and_take(change).into_iter().for_each(discard);
+            }
         }
-        self.begin(Kind::LimitSet, Length::NONE);
-        let set = self.open.make_set().ok_or(CoreError::Defect)?;
-        for name in faded {
-            let change = SetChange::Dropped { name };
-            LimitSet::encode_change(&change, &mut self.payload);
-            set.apply_and_take(change).into_iter().for_each(discard);
-        }
-        Ok(())
+        hold::pass(self, now)
     }
 
     /// Returns the duration from `latest` until all limits of the set are fully reset. A set of one becomes lone.

@@ -34,6 +34,7 @@ mod differential;
 mod every_form;
 mod floating_point;
 mod histories;
+mod holds;
 mod laws;
 mod one_key;
 mod penalty;

@@ -158,7 +158,7 @@ proptest! {
                     continue;
                 }
                 let length = part.name.length;
-                let missing = shared[0].limits().is_empty();
+                let missing = shared[0].stored().is_empty();
                 let found = shared[0].find(part.name).or(missing.then_some(Place::of(length)));
                 // Two limits of this kind, and neither of this length: `WRONGTYPE`.
                 let Some(place) = found else { continue };
@@ -174,8 +174,8 @@ proptest! {
                 ));
                 prop_assert_eq!(answers.0, answers.1);
                 // A change gives the limit the new length of time, here and there.
-                let after = own.limits().first().map_or(stored, |limit| limit.name);
-                prop_assert_eq!(shared[0].find(after).map(|place| place.stored), own.limits().first().map(|limit| limit.name.length));
+                let after = own.stored().first().map_or(stored, |limit| limit.name);
+                prop_assert_eq!(shared[0].find(after).map(|place| place.stored), own.stored().first().map(|limit| limit.name.length));
                 alone.insert(after, own);
                 if call.cost > 0 && (strikes || answers.0.is_some_and(|answer| answer.verdict.admits())) {
                     expire(&mut alone, now, |name| name == after);

@@ -1,0 +1,505 @@
+//! Holds: over a million calls that charge, hold and settle decide as a model that remembers each charge for itself.
+//!
+//! | law | exceptions |
+//! |---|---|
+//! | a settlement gives back where it was charged, or charges what is missing | |
+//! | an id is held once, and settled once | |
+//! | after a charge, a key whose holds have ended stores none | |
+//! | who settles everything at 0 leaves a full limit, even after the clock was set back or parameters changed | |
+//! | who settles all but one at 0 leaves that one | buckets and GCRA: a refund pays off any debt |
+//! | each limit of a call on several keys is held and settled as on a key of its own | |
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use proptest::prelude::*;
+use ratelimit_core::hold::{check, held};
+use ratelimit_core::limiter::{Gcra, Limiter};
+use ratelimit_core::state::{Holds, find_charge};
+use ratelimit_core::{
+    AnyLimiter, Ask, Error, Gauge, Hold, Joint, Length, LimitSet, Manner, Place, Span, Time, with_limiter,
+};
+use ratelimit_language::{Arguments, Bounds, FORMS, Multi, Purpose, Request, find, multi};
+use ratelimit_laws::*;
+
+use super::T0;
+use super::differential::each;
+use super::histories::*;
+use super::laws::{decoded, encoded};
+
+/// A call: the time since the one before it, and a cost.
+#[derive(Clone, Copy, Debug)]
+struct Call {
+    wait: u64,
+    cost: u64,
+    action: Action,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Action {
+    /// Charges, and holds under an id for a time.
+    Charge(Manner, Option<(u8, Span)>),
+    /// Settles an id at the cost.
+    Settle(u8),
+}
+
+/// Adds calls to generated parameters. Few ids are used, and most holds last for a few calls.
+fn with_calls<P: Clone + std::fmt::Debug>(
+    parameters: impl Strategy<Value = (P, Span, u64)>,
+) -> impl Strategy<Value = (P, Vec<Call>)> {
+    parameters.prop_flat_map(|(parameters, period, limit)| {
+        let wait = prop_oneof![
+            3 => Just(0),
+            2 => 1..100u64,
+            4 => 0..=period.as_micros() / 4,
+            1 => 0..=period.as_micros() * 3,
+            1 => Just(period.as_micros()),
+        ];
+        let manner = prop_oneof![5 => Just(Manner::Strict), 2 => Just(Manner::Partial), 1 => Just(Manner::Force)];
+        let ttl = prop_oneof![3 => 1..=period.as_micros(), 1 => Just(period.as_micros() * 9)];
+        let hold = (0..5u8, ttl).prop_map(|(id, ttl)| (id, Span::from_micros(ttl)));
+        let action = prop_oneof![
+            5 => (manner, prop::option::weighted(0.7, hold)).prop_map(|(manner, hold)| Action::Charge(manner, hold)),
+            3 => (0..5u8).prop_map(Action::Settle),
+        ];
+        let call = (wait, 0..=limit + 1, action).prop_map(|(wait, cost, action)| Call {
+            wait,
+            // Only a settlement may cost nothing.
+            cost: if matches!(action, Action::Settle(_)) { cost } else { cost.max(1) },
+            action,
+        });
+        (Just(parameters), prop::collection::vec(call, 1..80))
+    })
+}
+
+/// What a caller sees of a call: whether it was admitted or held, the part of the cost that was granted, what remains.
+type Seen = (bool, u64, u64);
+
+/// A limit on a key in memory.
+struct Tested<L> {
+    limiter: L,
+    key: LimitSet,
+}
+
+impl<L: Limiter> Tested<L> {
+    fn gauge(&self, now: Time) -> Gauge {
+        Ask::new(self.place(), now, 0, Manner::Strict).peek(&self.key, &self.limiter).gauge
+    }
+
+    fn place(&self) -> Place {
+        Place::of(Length::of(self.limiter.length()))
+    }
+
+    fn call(&mut self, now: Time, cost: u64, action: Action) -> Seen {
+        let (place, key, limiter) = (self.place(), &mut self.key, &self.limiter);
+        let (admitted, granted) = match action {
+            Action::Charge(manner, hold) => {
+                let mut ask = Ask::new(place, now, cost, manner);
+                let id = [hold.map_or(0, |(id, _)| id)];
+                let charges = hold.and_then(|_| held(key, &id, now));
+                if let Some(charges) = charges {
+                    (true, find_charge(charges, limiter.name()).expect("the only limit").cost)
+                } else {
+                    let taken = match hold {
+                        None => ask.take(key, limiter),
+                        Some((_, ttl)) => ask.take_and_hold(key, limiter, &Hold { id: &id, ttl, most: 9 }),
+                    };
+                    taken.map(|taken| (taken.verdict.admits(), taken.granted)).expect("a small debt")
+                }
+            }
+            Action::Settle(id) => {
+                let settled = Ask::settle_held(key, limiter, &[id], now, cost).expect("a small debt");
+                (settled.is_some(), 0)
+            }
+        };
+        let copy: LimitSet = decoded(&encoded(&self.key));
+        assert_eq!(encoded(&copy), encoded(&self.key));
+        (admitted, granted, self.gauge(now).remaining)
+    }
+}
+
+/// A model of a limit and of the holds of its key.
+struct Book<M> {
+    model: M,
+    /// When each hold ends, the number of its charge, and its cost.
+    holds: BTreeMap<u8, (Time, usize, u64)>,
+}
+
+impl<M: Ledger> Book<M> {
+    fn room(&mut self, now: Time) -> u64 {
+        u64::try_from(self.model.room(now.as_micros()).floor().to_integer()).unwrap_or(0)
+    }
+
+    fn call(&mut self, now: Time, cost: u64, action: Action) -> Seen {
+        self.holds.retain(|_, (ends, ..)| *ends > now);
+        let micros = now.as_micros();
+        let (admitted, granted) = match action {
+            Action::Settle(id) => {
+                let held = self.holds.remove(&id);
+                if let Some((_, charge, before)) = held {
+                    if cost < before {
+                        self.model.give_back(charge, micros, before - cost);
+                    } else if cost > before {
+                        self.model.charge(micros, cost - before);
+                    }
+                }
+                (held.is_some(), 0)
+            }
+            Action::Charge(_, Some((id, _))) if self.holds.contains_key(&id) => (true, self.holds[&id].2),
+            Action::Charge(manner, hold) => {
+                let room = self.room(now);
+                let granted = if manner == Manner::Partial { cost.min(room) } else { cost };
+                let admitted = manner == Manner::Force || granted.max(1) <= room;
+                if admitted {
+                    let charge = self.model.charge(micros, granted);
+                    if let Some((id, ttl)) = hold {
+                        self.holds.insert(id, (now.plus(ttl), charge, granted));
+                    }
+                }
+                (admitted, granted)
+            }
+        };
+        (admitted, granted, self.room(now))
+    }
+}
+
+/// Checks that a limit with holds and its model decide the same on generated calls.
+fn agree<P: Clone + std::fmt::Debug, L: Limiter, M: Ledger>(
+    parameters: impl Strategy<Value = (P, Span, u64)>,
+    limiter: impl Fn(&P) -> L,
+    model: impl Fn(P) -> M,
+) {
+    let (mut admitted, mut settled, mut called) = (0, 0, 0);
+    each(with_calls(parameters), |(parameters, calls)| {
+        let mut tested = Tested { limiter: limiter(&parameters), key: LimitSet::default() };
+        let mut book = Book { model: model(parameters.clone()), holds: BTreeMap::new() };
+        let mut now = T0;
+        for (i, Call { wait, cost, action }) in calls.iter().copied().enumerate() {
+            now = now.plus(Span::from_micros(wait));
+            let seen = tested.call(now, cost, action);
+            assert_eq!(
+                seen,
+                book.call(now, cost, action),
+                "call {i} of {calls:?} under {parameters:?}, {:?}",
+                tested.key
+            );
+            let charged = seen.0 && matches!(action, Action::Charge(_, None));
+            let holds = tested.key.get::<Holds>(Length::NONE);
+            assert!(!charged || holds.is_some() != book.holds.is_empty(), "a charge drops what has ended");
+            assert_eq!(holds.map_or(0, |holds| holds.count(now)), book.holds.len() as u64);
+            match action {
+                Action::Charge(..) => admitted += usize::from(seen.0),
+                Action::Settle(_) => settled += usize::from(seen.0),
+            }
+        }
+        called += calls.len();
+        calls.len()
+    });
+    assert!(admitted > called / 10 && settled > called / 100, "{admitted} and {settled} of {called}");
+}
+
+#[test]
+fn a_hundred_thousand_held_calls_of_the_token_bucket() {
+    agree(token_buckets(), |bucket| *bucket, |bucket| owed(*bucket.rate()));
+}
+
+#[test]
+fn a_hundred_thousand_held_calls_of_the_batch_bucket() {
+    agree(batch_buckets(), |(bucket, _)| *bucket, |(_, rate)| missing_batches(rate));
+}
+
+#[test]
+fn a_hundred_thousand_held_calls_of_the_leaky_bucket() {
+    agree(leaky_buckets(), |bucket| *bucket, |bucket| owed(*bucket.rate()));
+}
+
+#[test]
+fn a_hundred_thousand_held_calls_of_gcra() {
+    agree(gcras(), |gcra: &Gcra| *gcra, |gcra| owed(*gcra.rate()));
+}
+
+#[test]
+fn a_hundred_thousand_held_calls_of_the_fixed_window() {
+    agree(fixed_windows(), |window| *window, opened_windows);
+}
+
+#[test]
+fn a_hundred_thousand_held_calls_of_the_aligned_window() {
+    agree(
+        aligned_windows(),
+        |window| *window,
+        |window| charges(window.limit.get(), in_same_window(window.window)),
+    );
+}
+
+#[test]
+fn a_hundred_thousand_held_calls_of_the_calendar() {
+    agree(
+        calendars(),
+        |(calendar, _)| *calendar,
+        |(calendar, offset)| charges(calendar.limit.get(), on_same_dates(calendar.unit, offset)),
+    );
+}
+
+#[test]
+fn a_hundred_thousand_held_calls_of_the_sliding_window() {
+    agree(sliding_windows(), |window| *window, |window| charges(window.limit.get(), overlap(window.window)));
+}
+
+#[test]
+fn a_hundred_thousand_held_calls_of_sub_buckets() {
+    agree(
+        windows_of_buckets(),
+        |(buckets, _)| *buckets,
+        |(_, (limit, window, part))| charges(limit, in_recent_parts(window, part)),
+    );
+}
+
+#[test]
+fn a_hundred_thousand_held_calls_of_the_log() {
+    agree(logs(), |log| *log, |log| charges(log.limit.get(), in_window(log.window.span())));
+}
+
+const BOUNDS: Bounds = Bounds { leases: 1000, log_entries: 12 };
+
+/// A charge of a limiter's own command with these parameters, which may change from call to call.
+#[derive(Clone, Debug)]
+struct Step {
+    /// Microseconds since the call before; below zero if the clock was set back.
+    wait: i64,
+    cost: u64,
+    manner: Manner,
+    limit: u64,
+    /// In milliseconds, a multiple of 10.
+    period: u64,
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let wait = prop_oneof![
+        2 => Just(0),
+        3 => 0..2_000_000i64,
+        3 => 0..30_000_000i64,
+        1 => -2_000_000..0i64,
+        1 => -900_000_000..0i64,
+    ];
+    let manner = prop_oneof![4 => Just(Manner::Strict), 2 => Just(Manner::Partial), 2 => Just(Manner::Force)];
+    let period = prop_oneof![6 => Just(10_000), 1 => Just(20_000), 1 => Just(2000), 1 => Just(30)];
+    let step = (wait, 1..5u64, manner, 5..=12u64, period)
+        .prop_map(|(wait, cost, manner, limit, period)| Step { wait, cost, manner, limit, period });
+    prop::collection::vec(step, 1..40)
+}
+
+fn moved(now: Time, wait: i64) -> Time {
+    let span = Span::from_micros(wait.unsigned_abs());
+    if wait < 0 { now.minus(span) } else { now.plus(span) }
+}
+
+fn split(line: &str) -> Vec<&[u8]> {
+    line.split(' ').map(str::as_bytes).collect()
+}
+
+/// The limiter of a name and parameters.
+fn parsed<'a>(words: &[&'a [u8]]) -> AnyLimiter<'a> {
+    let row = find(words[0]).expect("a limiter");
+    (row.parse)(&mut Arguments::new(&words[1..], BOUNDS), &mut Request::default()).expect("good parameters")
+}
+
+/// Charges and holds under an id, and returns what was charged.
+fn charge<L: Limiter>(key: &mut LimitSet, limiter: &L, now: Time, step: &Step, id: &[u8]) -> Option<u64> {
+    let length = Length::of(limiter.length());
+    let place = if key.stored().is_empty() { Place::of(length) } else { key.find(limiter.name())? };
+    let hold = Hold { id, ttl: Span::CENTURY, most: 1000 };
+    let taken = Ask::new(place, now, step.cost, step.manner).take_and_hold(key, limiter, &hold);
+    let taken = taken.expect("a small debt");
+    taken.verdict.admits().then_some(taken.granted)
+}
+
+fn settle<L: Limiter>(key: &mut LimitSet, limiter: &L, now: Time, id: &[u8]) {
+    Ask::settle_held(key, limiter, id, now, 0).expect("nothing is charged").expect("it is held");
+}
+
+fn gauge<L: Limiter>(key: &LimitSet, limiter: &L, now: Time) -> Gauge {
+    let place = key.find(limiter.name()).expect("it was charged");
+    Ask::new(place, now, 0, Manner::Strict).peek(key, limiter).gauge
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn who_settles_all_at_zero_leaves_a_full_limit(
+        steps in steps(),
+        last in steps(),
+        reversed in any::<bool>(),
+    ) {
+        let last = last[0].clone();
+        for form in FORMS.iter().filter(|form| !form.template().contains("GAP")) {
+            let line = form.words(last.limit, last.period, "holder");
+            let words = split(&line);
+            let ending = parsed(&words);
+            if !with_limiter!(&ending, limiter => limiter.capabilities().hold) {
+                continue;
+            }
+            let (mut key, mut now) = (LimitSet::default(), T0);
+            let mut ids: Vec<([u8; 1], u64)> = Vec::new();
+            // A bucket's tokens do not grow with its capacity, and a fraction is lost if the period changes.
+            let pays_off = form.template().contains("BUCKET") || form.template().contains("GCRA");
+            for (step, id) in steps.iter().chain([&last]).zip(0u8..) {
+                now = moved(now, step.wait);
+                let step = if pays_off { &Step { limit: last.limit, period: last.period, ..step.clone() } } else { step };
+                let line = form.words(step.limit, step.period, "holder");
+                let words = split(&line);
+                let limiter = parsed(&words);
+                let charged = with_limiter!(&limiter, limiter => charge(&mut key, limiter, now, step, &[id]));
+                ids.extend(charged.map(|cost| ([id], cost)));
+                key = decoded(&encoded(&key));
+            }
+            let Some((newest, cost)) = ids.pop() else { continue };
+            if reversed {
+                ids.reverse();
+            }
+            with_limiter!(&ending, limiter => {
+                for (id, _) in &ids {
+                    settle(&mut key, limiter, now, id);
+                }
+                let left = gauge(&key, limiter, now);
+                let last_was_newest = usize::from(newest[0]) == steps.len();
+                if !pays_off && last_was_newest {
+                    prop_assert_eq!(left.remaining, left.limit.saturating_sub(cost), "{}", form.template());
+                }
+                settle(&mut key, limiter, now, &newest);
+                let full = gauge(&key, limiter, now);
+                prop_assert_eq!(full.remaining, full.limit, "{}", form.template());
+                prop_assert_eq!(full.reset, Span::ZERO, "{}", form.template());
+            });
+            prop_assert!(key.get::<Holds>(Length::NONE).is_none());
+        }
+    }
+
+    #[test]
+    fn each_limit_of_a_call_is_held_and_settled_as_on_a_key_of_its_own(
+        calls in prop::collection::vec((several(), 0..4u8, 0..3_000_000u64), 1..60),
+    ) {
+        let mut keys = [LimitSet::default(), LimitSet::default()];
+        let mut alone: BTreeMap<(usize, usize), [LimitSet; 1]> = BTreeMap::new();
+        let mut now = T0;
+        for ((named, cost, settles, ttl), id, wait) in calls {
+            now = now.plus(Span::from_micros(wait));
+            let id = [id];
+            let hold = Hold { id: &id, ttl: Span::from_micros(ttl), most: 3 };
+            let line = line_of(&named, cost);
+            let words = split(&line);
+            let purpose = if settles { Purpose::Settle } else { Purpose::Charge };
+            let call = parse(&words, 2, purpose);
+            let mut joint = Joint::new(&call.parts, 2, now, Manner::Strict).expect("two keys");
+            let pairs: Vec<(usize, usize)> =
+                named.iter().flat_map(|(limit, on)| on.map_or(vec![0, 1], |on| vec![on]).into_iter().map(|key| (*limit, key))).collect();
+            let is_held = keys.iter().any(|key| held(key, &id, now).is_some());
+            let seen: Vec<_> = if settles {
+                let count = joint.settle(&mut keys, &id).expect("a small debt");
+                let settled = pairs.iter().filter(|pair| {
+                    let key = alone.entry(**pair).or_default();
+                    let settled = with_limiter!(&only(pair.0), limiter => {
+                        Ask::settle_held(&mut key[0], limiter, &id, now, cost).expect("a small debt").is_some()
+                    });
+                    settled
+                });
+                let mut held_in: Vec<usize> = settled.map(|(_, key)| *key).collect();
+                held_in.sort_unstable();
+                held_in.dedup();
+                prop_assert_eq!(count, held_in.len() as u64);
+                // What is held for limits that the call does not name ends with it.
+                for ((_, key), set) in &mut alone {
+                    if held_in.contains(key) {
+                        ratelimit_core::hold::end(&mut set[0], &id, now).expect("no defect");
+                    }
+                }
+                joint.answers().collect()
+            } else {
+                let room = |key: &LimitSet, charges| check(key, &hold, now, charges);
+                let charges = |key| pairs.iter().filter(|pair| pair.1 == key).count();
+                let full = (0..2).any(|key| charges(key) > 0 && room(&keys[key], charges(key)).is_err());
+                let taken = joint.take_and_hold(&mut keys, &hold);
+                if is_held {
+                    prop_assert_eq!(taken, Ok(None));
+                } else if full {
+                    prop_assert!(taken.is_err());
+                    continue;
+                } else {
+                    let all = pairs.iter().all(|pair| {
+                        let key = alone.entry(*pair).or_default();
+                        with_limiter!(&only(pair.0), limiter => {
+                            let ask = Ask::new(Place::of(Length::of(limiter.length())), now, cost, Manner::Strict);
+                            ask.peek(&key[0], limiter).verdict.admits()
+                        })
+                    });
+                    prop_assert_eq!(taken, Ok(Some(all)));
+                    for pair in pairs.iter().filter(|_| all) {
+                        let key = alone.entry(*pair).or_default();
+                        with_limiter!(&only(pair.0), limiter => {
+                            let mut ask = Ask::new(Place::of(Length::of(limiter.length())), now, cost, Manner::Strict);
+                            ask.take_and_hold(&mut key[0], limiter, &hold).expect("no debt");
+                        });
+                    }
+                }
+                joint.answers().collect()
+            };
+            for (pair, answer) in pairs.iter().zip(seen) {
+                let key = alone.entry(*pair).or_default();
+                let gauge = with_limiter!(&only(pair.0), limiter => {
+                    Ask::new(Place::of(Length::of(limiter.length())), now, 0, Manner::Strict).peek(&key[0], limiter).gauge
+                });
+                prop_assert_eq!(answer.gauge, gauge, "{:?}", pair);
+            }
+            for key in &keys {
+                prop_assert_eq!(encoded(&decoded::<LimitSet>(&encoded(key))), encoded(key));
+            }
+        }
+    }
+}
+
+const LIMITS: [&str; 6] = [
+    "TOKENBUCKET 9 9 10000",
+    "GCRA 4 5 1000",
+    "FIXEDWINDOW 7 5000",
+    "SLIDINGWINDOW 8 5000 PRECISION 500",
+    "SLIDINGLOG 6 5000",
+    "CALENDAR 40 HOUR",
+];
+
+/// The numbers of the named limits with their only keys, a cost, whether the call settles, and the time of a hold.
+fn several() -> impl Strategy<Value = (Vec<(usize, Option<usize>)>, u64, bool, u64)> {
+    let limits = prop::collection::btree_map(0..LIMITS.len(), prop::option::of(0..2usize), 1..4);
+    (limits.prop_map(|limits| limits.into_iter().collect()), 1..4u64, any::<bool>(), 1..6_000_000u64)
+}
+
+fn line_of(named: &[(usize, Option<usize>)], cost: u64) -> String {
+    let mut line = format!("COST {cost}");
+    for (limit, on) in named {
+        write!(line, " LIMIT {}", LIMITS[*limit]).expect("a string is always writable");
+        if let Some(on) = on {
+            write!(line, " ON {}", on + 1).expect("a string is always writable");
+        }
+    }
+    line
+}
+
+fn parse<'a>(words: &[&'a [u8]], keys: u64, purpose: Purpose) -> Multi<'a> {
+    multi(&mut Arguments::new(words, BOUNDS), keys, purpose).expect("a good call")
+}
+
+fn only(limit: usize) -> AnyLimiter<'static> {
+    parsed(&split(LIMITS[limit]))
+}
+
+#[test]
+fn an_excess_that_would_take_a_century_is_an_error_that_changes_nothing() {
+    let limiter = parsed(&[b"GCRA", b"0", b"1", b"1d"]);
+    let AnyLimiter::Gcra(gcra) = limiter else { panic!("GCRA") };
+    let mut key = LimitSet::default();
+    let step = Step { wait: 0, cost: 1, manner: Manner::Strict, limit: 0, period: 0 };
+    charge(&mut key, &gcra, T0, &step, b"a");
+    let before = encoded(&key);
+    assert!(matches!(Ask::settle_held(&mut key, &gcra, b"a", T0, 40_000), Err(Error::TooLong)));
+    assert_eq!(encoded(&key), before);
+}

@@ -1,0 +1,262 @@
+//! Holding what a call charges, and settling it.
+//!
+//! ```text
+//! RL.TOKENBUCKET llm 1000 1000 1m COST 600 HOLD r1 5m     charges 600, and holds it as r1
+//! RL.SETTLE llm r1 TOKENBUCKET 1000 1000 1m COST 450      gives 150 back, and ends r1
+//! RL.SETTLE llm r1 TOKENBUCKET 1000 1000 1m COST 450      r1 is not held: changes nothing
+//! ```
+
+use alloc::vec::Vec;
+
+use crate::ask::{Ask, Error, Limits, Place, Taken};
+use crate::decide::{Manner, Reading};
+use crate::limiter::Limiter;
+use crate::state::{Begun, Charge, HoldChange, Holds, Length, MAX_CHARGES, Moved, Name, State, find_charge};
+use crate::time::{Span, Time};
+
+/// A request to hold what a call charges.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Hold<'a> {
+    pub id: &'a [u8],
+    /// How long the charge can be settled.
+    pub ttl: Span,
+    /// The most holds of a key.
+    pub most: u64,
+}
+
+/// The name under which a set stores the holds.
+const HOLDS: Length = Length::NONE;
+
+fn holds(limits: &impl Limits) -> Option<&Holds> {
+    limits.state::<Holds>(HOLDS)
+}
+
+/// What a key holds under this id. `at` is the caller's time.
+pub fn held<'l>(limits: &'l impl Limits, id: &[u8], at: Time) -> Option<&'l [Charge]> {
+    let holds = holds(limits)?;
+    match holds.reading(at) {
+        Reading::At(now) => holds.get(id, now),
+        Reading::SetBack => holds.get(id, holds.last()),
+    }
+}
+
+/// Checks that a key has room for a hold of this number of charges.
+///
+/// # Errors
+///
+/// [`Error::TooManyHolds`].
+pub fn check(limits: &impl Limits, hold: &Hold<'_>, at: Time, charges: usize) -> Result<(), Error> {
+    let count = holds(limits).map_or(0, |holds| match holds.reading(at) {
+        Reading::At(now) => holds.count(now),
+        // The hold will move the others first, so that they end. Without it, none might end for years.
+        Reading::SetBack => 0,
+    });
+    if count >= hold.most || charges > MAX_CHARGES { Err(Error::TooManyHolds) } else { Ok(()) }
+}
+
+/// Begins a hold. `now` is the latest instant at which its charges were decided.
+///
+/// # Errors
+///
+/// [`Error::Defect`] if the change cannot be applied.
+pub fn begin(
+    limits: &mut impl Limits,
+    hold: &Hold<'_>,
+    now: Time,
+    mut charges: Vec<Charge>,
+) -> Result<(), Error> {
+    charges.sort_unstable_by_key(|charge| charge.name);
+    change(limits, now, |now, change| {
+        change.begun = Some(Begun { id: hold.id, ends: now.plus(hold.ttl), charges });
+    })
+}
+
+/// Ends the hold of this id. Without other holds, the key then stores none.
+///
+/// # Errors
+///
+/// [`Error::Defect`] if the change cannot be applied.
+pub fn end(limits: &mut impl Limits, id: &[u8], now: Time) -> Result<(), Error> {
+    change(limits, now, |_, change| change.ended = Some(id))?;
+    let last = holds(limits).map_or(now, State::last);
+    limits.drop_faded(last, |name| name.kind.is_limit())
+}
+
+/// Drops the holds that have ended, as a charge at `at` does, and moves the others if the clock was set back.
+///
+/// # Errors
+///
+/// [`Error::Defect`] if the change cannot be applied.
+pub fn pass(limits: &mut impl Limits, at: Time) -> Result<(), Error> {
+    match holds(limits).and_then(|holds| holds.passed(at)) {
+        Some(passed) => write(limits, &passed),
+        None => Ok(()),
+    }
+}
+
+/// Changes the holds at `now`, or at the instant that counts as now.
+fn change<'a>(
+    limits: &mut impl Limits,
+    now: Time,
+    part: impl FnOnce(Time, &mut HoldChange<'a>),
+) -> Result<(), Error> {
+    let now = match holds(limits).map(|holds| holds.reading(now)) {
+        Some(Reading::At(now)) => now,
+        Some(Reading::SetBack) | None => now,
+    };
+    let mut change = HoldChange::passed(now);
+    part(now, &mut change);
+    write(limits, &change)
+}
+
+fn write(limits: &mut impl Limits, change: &HoldChange<'_>) -> Result<(), Error> {
+    let place = &mut Place::of(HOLDS);
+    limits.change(place, Holds::blank, |_, out| Holds::encode_change(change, out)).map(drop)
+}
+
+/// Whether a key has holds.
+#[inline(always)]
+pub(crate) fn any(limits: &impl Limits) -> bool {
+    holds(limits).is_some()
+}
+
+/// Moves what the holds of a key charged to a limit, as its next change at `now` moves its counts.
+#[cold]
+pub(crate) fn move_charges<L: Limiter>(
+    limits: &mut impl Limits,
+    limiter: &L,
+    stored: Length,
+    now: Time,
+) -> Result<(), Error> {
+    let Some((holds, state)) = holds(limits).zip(limits.state::<L::State>(stored)) else {
+        return Ok(());
+    };
+    let name = Name::of::<L::State>(stored);
+    let held = holds.moved(name, |at| moved(limiter, state, stored, now, at));
+    let held: Vec<(Vec<u8>, Time)> = held.into_iter().map(|(id, at)| (id.to_vec(), at)).collect();
+    if held.is_empty() {
+        return Ok(());
+    }
+    let held = held.iter().map(|(id, at)| (id.as_slice(), *at)).collect();
+    let change = HoldChange { moved: Some(Moved { name, held }), ..HoldChange::passed(holds.last()) };
+    write(limits, &change)
+}
+
+/// When a charge counts after the next change of its limit.
+fn moved<L: Limiter>(limiter: &L, state: &L::State, stored: Length, now: Time, at: Time) -> Time {
+    if at == Time::EPOCH { at } else { limiter.moved_charge(state, stored.span(), now, at) }
+}
+
+impl Ask {
+    /// As [`Ask::take`], and holds what it charges. The key must have room for holds.
+    ///
+    /// # Errors
+    ///
+    /// As [`Ask::take`].
+    pub fn take_and_hold<L: Limiter>(
+        &mut self,
+        limits: &mut impl Limits,
+        limiter: &L,
+        hold: &Hold<'_>,
+    ) -> Result<Taken, Error> {
+        let taken = self.take(limits, limiter)?;
+        if taken.verdict.admits() {
+            let charge = self.charged(limits, limiter, taken.granted);
+            begin(limits, hold, self.now(), [charge].into())?;
+        }
+        Ok(taken)
+    }
+
+    /// Settles what is held under an id for this limit, and ends the hold. Returns `None` if nothing is held for it.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::TooLong`] is found before anything is changed.
+    pub fn settle_held<L: Limiter>(
+        limits: &mut impl Limits,
+        limiter: &L,
+        id: &[u8],
+        at: Time,
+        actual: u64,
+    ) -> Result<Option<Ask>, Error> {
+        let charge = held(limits, id, at).and_then(|charges| find_charge(charges, limiter.name()));
+        let Some(charge) = charge else { return Ok(None) };
+        let mut ask = Ask::new(Place::of(Length::of(limiter.length())), at, 0, Manner::Force);
+        ask.prepare_to_settle(limits, limiter, &charge, actual);
+        if ask.cost > 0 {
+            ask.check(limits, limiter)?;
+        }
+        ask.settle(limits, limiter, id, &charge, actual)?;
+        end(limits, id, ask.now())?;
+        Ok(Some(ask))
+    }
+
+    /// What a hold remembers of a charge that was just made.
+    pub(crate) fn charged<L: Limiter>(&self, limits: &impl Limits, limiter: &L, cost: u64) -> Charge {
+        let now = self.now();
+        let at = limits.state(self.place.stored).map_or(now, |state| limiter.charged_at(state, now));
+        Charge { name: Name::of::<L::State>(self.place.stored), cost, at }
+    }
+
+    /// Prepares to settle a charge: finds the limit's place, and takes what the actual cost is more than held as the cost to
+    /// charge.
+    pub(crate) fn prepare_to_settle<L: Limiter>(
+        &mut self,
+        limits: &impl Limits,
+        limiter: &L,
+        charge: &Charge,
+        actual: u64,
+    ) {
+        let (held, asked) = (charge.name.length, Length::of(limiter.length()));
+        let is_stored = |length| limits.state::<L::State>(length).is_some();
+        self.place = match (is_stored(held), is_stored(asked)) {
+            (true, false) => Place { stored: held, length: asked },
+            // No two limits get the same name.
+            (true, true) => Place::of(held),
+            (false, _) => Place::of(asked),
+        };
+        (self.cost, self.manner) = (actual.saturating_sub(charge.cost), Manner::Force);
+    }
+
+    /// Settles a charge: gives back where it was charged what is left over, or charges what is missing. It must have been
+    /// prepared.
+    pub(crate) fn settle<L: Limiter>(
+        &mut self,
+        limits: &mut impl Limits,
+        limiter: &L,
+        id: &[u8],
+        charge: &Charge,
+        actual: u64,
+    ) -> Result<(), Error> {
+        self.read_clock(limits, limiter)?;
+        let now = self.now();
+        if self.cost > 0 {
+            return self.charge(limits, limiter, self.cost);
+        }
+        let rest = charge.cost - actual;
+        let stored = self.place.stored;
+        let Some(state) = limits.state::<L::State>(stored).filter(|_| rest > 0) else {
+            return Ok(());
+        };
+        // The clock may have been set back just now. The charge moved then, and its limit may have got a new name.
+        let names = [charge.name, Name::of::<L::State>(stored)];
+        let charges = holds(limits).and_then(|holds| holds.get(id, holds.last())).unwrap_or_default();
+        let at =
+            charges.iter().find(|charge| names.contains(&charge.name)).map_or(charge.at, |charge| charge.at);
+        let moves = limiter.moves_charges(state, stored.span(), now);
+        let at = if moves { moved(limiter, state, stored, now, at) } else { at };
+        if at == Time::EPOCH {
+            return Ok(());
+        }
+        // Other charges move only if the state changes.
+        if moves && limiter.give_back(state, now, at, rest).is_some() {
+            move_charges(limits, limiter, stored, now)?;
+        }
+        let write = |state: &L::State, out: &mut Vec<u8>| {
+            if let Some(change) = limiter.give_back(state, now, at, rest) {
+                L::State::encode_change(&change, out);
+            }
+        };
+        limits.change(&mut self.place, L::State::blank, write).map(drop)
+    }
+}

@@ -1,0 +1,128 @@
+//! Holding what a call with several limits charges, and settling it.
+
+use alloc::vec::Vec;
+
+use super::{Joint, JointError, Pair, each};
+use crate::ask::Limits;
+use crate::decide::Verdict;
+use crate::hold::{self, Hold};
+use crate::limiter::TooLong;
+use crate::state::{Charge, find_charge};
+
+impl Joint<'_, '_> {
+    /// As [`Joint::take`], and holds what it charges. The keys must have room for holds.
+    ///
+    /// Returns `None` if the id is held in one of the keys. Then nothing is charged, and the answers are those of a look.
+    ///
+    /// # Errors
+    ///
+    /// [`JointError::TooManyHolds`], and as [`Joint::take`]. Both are found before anything is changed.
+    pub fn take_and_hold<K: Limits>(
+        &mut self,
+        keys: &mut [K],
+        request: &Hold<'_>,
+    ) -> Result<Option<bool>, JointError> {
+        if keys.iter().any(|limits| hold::held(limits, request.id, self.at).is_some()) {
+            for pair in &mut self.pairs {
+                let Some(limits) = keys.get(pair.key) else { continue };
+                pair.ask.cost = 0;
+                pair.peek(limits);
+            }
+            return Ok(None);
+        }
+        for (key, limits) in keys.iter().enumerate() {
+            let charges = self.pairs.iter().filter(|pair| pair.key == key && pair.part.can_be_held()).count();
+            if charges > 0 && hold::check(limits, request, self.at, charges).is_err() {
+                return Err(JointError::TooManyHolds);
+            }
+        }
+        let admitted = self.take(keys)?;
+        for (key, limits) in keys.iter_mut().enumerate().filter(|_| admitted) {
+            let pairs = || self.pairs.iter().filter(|pair| pair.key == key && pair.part.can_be_held());
+            let charges: Vec<Charge> = pairs().map(|pair| pair.charged(limits)).collect();
+            if let Some(now) = pairs().map(|pair| pair.ask.now()).max() {
+                hold::begin(limits, request, now, charges).map_err(|_| JointError::Defect)?;
+            }
+        }
+        Ok(Some(admitted))
+    }
+
+    /// Settles what is held under this id for the limits of the call, each at its cost, and returns the number of keys in
+    /// which one was held. The others are only looked at.
+    ///
+    /// # Errors
+    ///
+    /// [`JointError::TooLong`] is found before anything is changed.
+    pub fn settle<K: Limits>(&mut self, keys: &mut [K], id: &[u8]) -> Result<u64, JointError> {
+        for (key, limits) in keys.iter().enumerate() {
+            self.find_held(key, limits, id);
+        }
+        let is_more = |pair: &&Pair<'_, '_>| pair.held.is_some() && pair.ask.cost > 0;
+        for pair in self.pairs.iter().filter(is_more) {
+            let Some(limits) = keys.get(pair.key) else { continue };
+            let checked = with_limiter!(&pair.part.limiter, limiter => pair.ask.check(limits, limiter));
+            checked.map_err(|TooLong| JointError::TooLong { place: pair.place })?;
+        }
+        each(
+            &mut self.pairs,
+            keys,
+            |pair| pair.held.is_some(),
+            |pair, limits| {
+                let Some(charge) = pair.held else { return Ok(()) };
+                let actual = pair.part.cost;
+                with_limiter!(&pair.part.limiter, limiter => {
+                    pair.ask.settle(limits, limiter, id, &charge, actual)?;
+                    pair.gauge = Some(pair.ask.gauge(limits, limiter));
+                });
+                Ok(())
+            },
+        )?;
+        let mut count = 0;
+        for (key, limits) in keys.iter_mut().enumerate() {
+            let held = self.pairs.iter().filter(|pair| pair.key == key && pair.held.is_some());
+            if let Some(now) = held.map(|pair| pair.ask.now()).max() {
+                hold::end(limits, id, now).map_err(|_| JointError::Defect)?;
+                count += 1;
+            }
+        }
+        for pair in &mut self.pairs {
+            let Some(limits) = keys.get(pair.key) else { continue };
+            let answer = with_limiter!(&pair.part.limiter, limiter => pair.ask.refunded(limits, limiter));
+            pair.refunded_gauge = Some(answer.gauge);
+            // A settlement replies no ban.
+            pair.verdict = Some(Verdict::ADMIT);
+        }
+        Ok(count)
+    }
+
+    /// Finds what each limit of a key has to settle: by its name, else the only one of its kind, but none twice.
+    fn find_held(&mut self, key: usize, limits: &impl Limits, id: &[u8]) {
+        let mut charges: Vec<Charge> =
+            hold::held(limits, id, self.at).map(<[Charge]>::to_vec).unwrap_or_default();
+        let all = charges.clone();
+        for by_name in [true, false] {
+            let pairs = self.pairs.iter_mut().filter(|pair| pair.key == key && pair.held.is_none());
+            for pair in pairs.filter(|pair| !pair.part.is_shadow()) {
+                let name = pair.part.name;
+                let Some(charge) = find_charge(&all, name).filter(|found| !by_name || found.name == name)
+                else {
+                    continue;
+                };
+                let Some(place) = charges.iter().position(|left| *left == charge) else { continue };
+                charges.remove(place);
+                pair.held = Some(charge);
+                let actual = pair.part.cost;
+                with_limiter!(&pair.part.limiter, limiter => {
+                    pair.ask.prepare_to_settle(limits, limiter, &charge, actual);
+                });
+            }
+        }
+    }
+}
+
+impl Pair<'_, '_> {
+    /// What a hold remembers of the pair's charge.
+    fn charged(&self, limits: &impl Limits) -> Charge {
+        with_limiter!(&self.part.limiter, limiter => self.ask.charged(limits, limiter, self.part.cost))
+    }
+}

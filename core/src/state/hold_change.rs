@@ -1,0 +1,344 @@
+//! The change that a call makes to the holds of a key, and the encoding of both.
+
+use alloc::vec::Vec;
+
+use super::codec::{Reader, put, put_bytes};
+use super::holds::{Charge, Holds, MAX_CHARGES};
+use super::lease_change::decode_id;
+use super::lease_table::Lease;
+use super::limit_set::Name;
+use super::slots::size_class;
+use super::timeline::Timeline;
+use super::{Figure, LimitState, State};
+use crate::count::MAX_COUNT;
+use crate::kind::Kind;
+use crate::time::{Span, Time};
+
+/// The change that a call makes to the holds of a key. Applying it twice has the same effect as applying it once.
+///
+/// If `last` is before that of the holds, they move: each ends as long after `last` as it would have ended after the old
+/// one.
+#[derive(Clone, Debug)]
+pub struct Change<'a> {
+    pub last: Time,
+    /// The hold of this id ends.
+    pub ended: Option<&'a [u8]>,
+    pub begun: Option<Begun<'a>>,
+    pub moved: Option<Moved<'a>>,
+}
+
+/// A hold that begins.
+#[derive(Clone, Debug)]
+pub struct Begun<'a> {
+    pub id: &'a [u8],
+    pub ends: Time,
+    pub charges: Vec<Charge>,
+}
+
+/// The state of a limit moved in time, and with it what was charged to it.
+#[derive(Clone, Debug)]
+pub struct Moved<'a> {
+    pub name: Name,
+    /// The ids of the holds that charged it, and their new instants.
+    pub held: Vec<(&'a [u8], Time)>,
+}
+
+impl Change<'static> {
+    /// Time passes, or goes back.
+    pub fn passed(last: Time) -> Change<'static> {
+        Change { last, ended: None, begun: None, moved: None }
+    }
+}
+
+// The parts of an encoded change.
+const ENDED: u8 = 1;
+const BEGUN: u8 = 2;
+const MOVED: u8 = 4;
+
+impl LimitState for Holds {
+    fn until(&self, _: Span) -> Time {
+        match self.reset(self.last()) {
+            Span::ZERO => Time::EPOCH,
+            reset => self.last().plus(reset),
+        }
+    }
+}
+
+impl State for Holds {
+    const KIND: Kind = Kind::Holds;
+    type Change<'a> = Change<'a>;
+
+    fn last(&self) -> Time {
+        self.timeline.last
+    }
+
+    fn blank() -> Holds {
+        Holds::default()
+    }
+
+    fn apply(&mut self, change: Change<'_>) {
+        self.timeline.set(change.last);
+        if let Some(id) = change.ended {
+            self.end(id);
+        }
+        if let Some(Begun { id, ends, charges }) = change.begun {
+            self.begin(id, ends, &charges);
+        }
+        if let Some(Moved { name, held }) = change.moved {
+            for (id, at) in held {
+                self.set_at(id, name, at);
+            }
+        }
+        self.tidy();
+    }
+
+    fn encode_change(change: &Change<'_>, out: &mut Vec<u8>) {
+        let part = |present: bool, bit: u8| if present { bit } else { 0 };
+        out.push(
+            part(change.ended.is_some(), ENDED)
+                | part(change.begun.is_some(), BEGUN)
+                | part(change.moved.is_some(), MOVED),
+        );
+        put(out, change.last.as_micros());
+        if let Some(id) = change.ended {
+            put_bytes(out, id);
+        }
+        if let Some(Begun { id, ends, charges }) = &change.begun {
+            encode_hold(out, id, *ends, charges);
+        }
+        if let Some(Moved { name, held }) = &change.moved {
+            name.encode(out);
+            put(out, held.len() as u64);
+            for (id, at) in held {
+                put_bytes(out, id);
+                put(out, at.as_micros());
+            }
+        }
+    }
+
+    fn decode_change<'a>(reader: &mut Reader<'a>) -> Option<Change<'a>> {
+        let parts = reader.byte().filter(|parts| *parts < 8)?;
+        let mut change = Change::passed(reader.instant()?);
+        if parts & ENDED != 0 {
+            change.ended = Some(decode_id(reader)?);
+        }
+        if parts & BEGUN != 0 {
+            change.begun = Some(decode_hold(reader, change.last)?);
+        }
+        if parts & MOVED != 0 {
+            let name = decode_limit(reader)?;
+            let mut held = Vec::new();
+            for _ in 0..reader.word()? {
+                held.push((decode_id(reader)?, reader.instant()?));
+            }
+            change.moved = Some(Moved { name, held });
+        }
+        Some(change)
+    }
+
+    fn encode(&self, out: &mut Vec<u8>) {
+        let Timeline { last, tick } = self.timeline;
+        put(out, last.as_micros());
+        put(out, self.table.held(tick).0);
+        for hold in self.table.in_order().into_iter().filter(|hold| hold.deadline() > tick) {
+            encode_hold(out, &hold.id, last.plus(hold.deadline().since(tick)), &hold.kept);
+        }
+    }
+
+    fn decode(reader: &mut Reader<'_>) -> Option<Holds> {
+        let mut holds = Holds::default();
+        let last = reader.instant()?;
+        holds.timeline.set(last);
+        let mut before = (last, &[][..]);
+        for _ in 0..reader.word()? {
+            let Begun { id, ends, charges } = decode_hold(reader, last)?;
+            if (ends, id) <= before {
+                return None;
+            }
+            before = (ends, id);
+            holds.table.push(Lease::new(id, holds.timeline.tick_at(ends), 0, charges.into()));
+        }
+        holds.table.grow_trees();
+        holds.table.ids_differ().then_some(holds)
+    }
+
+    fn heap_bytes(&self) -> usize {
+        let charges = self.table.iter().map(|hold| size_class(size_of_val(&*hold.kept)));
+        self.table.allocated() + charges.sum::<usize>()
+    }
+
+    fn effort(&self) -> usize {
+        1 + 2 * self.table.len()
+    }
+
+    fn describe(&self, figure: &mut dyn FnMut(&'static str, Figure)) {
+        figure("holds", Figure::Count(self.count(self.last())));
+    }
+}
+
+fn encode_hold(out: &mut Vec<u8>, id: &[u8], ends: Time, charges: &[Charge]) {
+    put_bytes(out, id);
+    put(out, ends.as_micros());
+    out.push(u8::try_from(charges.len()).unwrap_or(u8::MAX));
+    for Charge { name, cost, at } in charges {
+        name.encode(out);
+        put(out, *cost);
+        put(out, at.as_micros());
+    }
+}
+
+/// Reads a hold that has not ended at the instant `last`.
+fn decode_hold<'a>(reader: &mut Reader<'a>, last: Time) -> Option<Begun<'a>> {
+    let id = decode_id(reader)?;
+    let ends = reader.horizon().filter(|ends| *ends > last)?;
+    let count = reader.byte().map(usize::from).filter(|count| (1..=MAX_CHARGES).contains(count))?;
+    let mut charges: Vec<Charge> = Vec::with_capacity(count);
+    for _ in 0..count {
+        let name = decode_limit(reader)?;
+        let (cost, at) = (reader.word_up_to(MAX_COUNT)?, reader.instant()?);
+        if cost == 0 || charges.last().is_some_and(|before| before.name >= name) {
+            return None;
+        }
+        charges.push(Charge { name, cost, at });
+    }
+    Some(Begun { id, ends, charges })
+}
+
+/// Reads the name of a limit.
+fn decode_limit(reader: &mut Reader<'_>) -> Option<Name> {
+    Name::decode(reader).filter(|name| name.kind.is_limit())
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec;
+
+    use super::*;
+    use crate::limiter::Arrival;
+    use crate::state::Length;
+
+    fn at(micros: u64) -> Time {
+        Time::from_micros(micros)
+    }
+
+    fn charge(length: u64) -> Charge {
+        Charge { name: name(length), cost: 3, at: at(7) }
+    }
+
+    fn name(length: u64) -> Name {
+        Name::of::<Arrival>(Length::of(Span::from_micros(length)))
+    }
+
+    fn apply(holds: &mut Holds, change: &Change<'_>) {
+        let mut bytes = Vec::new();
+        Holds::encode_change(change, &mut bytes);
+        for _ in 0..2 {
+            let mut reader = Reader::new(&bytes);
+            holds.apply(Holds::decode_change(&mut reader).unwrap());
+            assert!(reader.is_empty());
+        }
+    }
+
+    fn pass(holds: &mut Holds, at: u64) {
+        let change = holds.passed(Time::from_micros(at)).unwrap();
+        apply(holds, &change);
+    }
+
+    fn begin(holds: &mut Holds, last: u64, id: &[u8], ends: u64, charges: Vec<Charge>) {
+        let begun = Some(Begun { id, ends: at(ends), charges });
+        apply(holds, &Change { begun, ..Change::passed(at(last)) });
+    }
+
+    fn encoded(holds: &Holds) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        holds.encode(&mut bytes);
+        let copy = Holds::decode(&mut Reader::new(&bytes)).unwrap();
+        let mut again = Vec::new();
+        copy.encode(&mut again);
+        assert_eq!(again, bytes);
+        bytes
+    }
+
+    #[test]
+    fn a_hold_ends_after_its_time_or_when_it_is_settled() {
+        let mut holds = Holds::default();
+        begin(&mut holds, 10, b"a", 20, vec![charge(1)]);
+        begin(&mut holds, 12, b"b", 30, vec![charge(1), charge(2)]);
+        assert_eq!(holds.get(b"a", at(19)), Some(&[charge(1)][..]));
+        assert_eq!(holds.get(b"a", at(20)), None);
+        assert_eq!((holds.count(at(19)), holds.count(at(20)), holds.count(at(30))), (2, 1, 0));
+        assert!(holds.passed(at(19)).is_none());
+        pass(&mut holds, 20);
+        assert!(holds.passed(at(29)).is_none());
+        apply(&mut holds, &Change { ended: Some(b"b"), ..Change::passed(at(21)) });
+        assert_eq!(encoded(&holds), encoded(&Holds { timeline: holds.timeline, ..Holds::default() }));
+        assert_eq!(holds.until(Span::ZERO), Time::EPOCH);
+    }
+
+    #[test]
+    fn the_bytes_do_not_depend_on_the_order_in_which_holds_began() {
+        let set = |ids: [u8; 3]| {
+            let mut holds = Holds::default();
+            for id in ids {
+                begin(&mut holds, 10, &[id], 20 + u64::from(id % 2), vec![charge(1)]);
+            }
+            encoded(&holds)
+        };
+        assert_eq!(set([1, 2, 3]), set([3, 1, 2]));
+    }
+
+    #[test]
+    fn a_clock_that_was_set_back_moves_the_ends() {
+        let mut holds = Holds::default();
+        begin(&mut holds, 1000, b"a", 1020, vec![charge(1)]);
+        assert!(holds.passed(at(980)).is_none());
+        pass(&mut holds, 979);
+        assert!(holds.get(b"a", at(998)).is_some() && holds.get(b"a", at(999)).is_none());
+    }
+
+    #[test]
+    fn a_moved_limit_moves_what_was_charged_to_it_alone() {
+        let mut holds = Holds::default();
+        begin(&mut holds, 10, b"a", 20, vec![charge(1), charge(2)]);
+        begin(&mut holds, 10, b"b", 20, vec![charge(2)]);
+        let held = holds.moved(name(1), |_| at(9));
+        assert_eq!(held, [(&b"a"[..], at(9))]);
+        assert_eq!(holds.moved(name(2), |at| at), []);
+        let moved = Some(Moved { name: name(1), held: vec![(b"a", at(9))] });
+        apply(&mut holds, &Change { moved, ..Change::passed(at(10)) });
+        assert_eq!(holds.get(b"a", at(10)), Some(&[Charge { at: at(9), ..charge(1) }, charge(2)][..]));
+        holds.rename(name(1), name(2));
+        assert_eq!(holds.get(b"a", at(10)), Some(&[Charge { at: at(9), ..charge(2) }][..]));
+        assert_eq!(holds.get(b"b", at(10)), Some(&[charge(2)][..]));
+    }
+
+    #[test]
+    fn a_hold_without_charges_or_with_one_twice_or_that_has_ended_is_malformed() {
+        let decodes = |ends, charges: &[Charge]| {
+            let mut bytes = Vec::new();
+            put(&mut bytes, 9);
+            put(&mut bytes, 1);
+            encode_hold(&mut bytes, b"a", at(ends), charges);
+            Holds::decode(&mut Reader::new(&bytes)).is_some()
+        };
+        assert!(decodes(10, &[charge(1)]) && decodes(10, &[charge(1), charge(2)]));
+        assert!(!decodes(9, &[charge(1)]) && !decodes(10, &[]));
+        assert!(!decodes(10, &[charge(1), charge(1)]) && !decodes(10, &[charge(2), charge(1)]));
+        assert!(!decodes(10, &[Charge { cost: 0, ..charge(1) }]));
+        let holds = Name { kind: Kind::Holds, length: Length::NONE };
+        assert!(!decodes(10, &[Charge { name: holds, ..charge(1) }]));
+        let many: Vec<Charge> = (1..=17).map(charge).collect();
+        assert!(decodes(10, &many[..16]) && !decodes(10, &many));
+    }
+
+    #[test]
+    fn ended_holds_are_freed_a_few_at_a_time() {
+        let mut holds = Holds::default();
+        for id in 0..10_000u32 {
+            begin(&mut holds, 10, &id.to_be_bytes(), 20, vec![charge(1)]);
+        }
+        pass(&mut holds, 20);
+        assert!(holds.table.len() > 9_900);
+        assert_eq!(holds.count(at(20)), 0);
+    }
+}

@@ -1,0 +1,144 @@
+//! The holds of a key: what calls charged for work whose cost is known later.
+//!
+//! A hold has an id that the caller chooses. It remembers what was charged to which limit, and when. It is settled with
+//! the actual cost, or it ends after its time to live. Then the charge stands.
+//!
+//! Holds are not a limit, but a set of limits stores them beside its limits. So a key with holds stores a set, even if it
+//! has one limit only.
+//!
+//! A hold that has ended no longer belongs to the state: it is neither counted nor encoded. Its memory is freed later, as
+//! that of expired leases is.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
+use super::hold_change::Change;
+use super::lease_table::{Lease, Table};
+use super::limit_set::Name;
+use super::timeline::Timeline;
+use crate::decide::{Reading, read_clock};
+use crate::time::{Span, Time};
+
+/// The most charges of a hold.
+pub const MAX_CHARGES: usize = 16;
+
+/// The most ended holds that one change frees. A change adds at most one, so later changes free the rest.
+const FREED: usize = 4;
+
+/// What a hold charged to a limit.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Charge {
+    pub name: Name,
+    pub cost: u64,
+    /// When it was charged, in the time of the limit's state. The epoch if it no longer counts.
+    pub at: Time,
+}
+
+/// The holds of a key.
+#[derive(Clone, Default, Debug)]
+pub struct Holds {
+    pub(super) timeline: Timeline,
+    /// The charges of each hold are in the order of their limits' names, and no two have the same name.
+    pub(super) table: Table<Box<[Charge]>>,
+}
+
+impl Holds {
+    /// What is held under this id at `now`.
+    pub fn get(&self, id: &[u8], now: Time) -> Option<&[Charge]> {
+        let hold = self.table.find(id).and_then(|slot| self.table.get(slot))?;
+        (hold.deadline() > self.timeline.tick_at(now)).then_some(&*hold.kept)
+    }
+
+    /// The number of holds at `now`.
+    pub fn count(&self, now: Time) -> u64 {
+        self.table.held(self.timeline.tick_at(now)).0
+    }
+
+    /// The time from `now` until the last hold ends.
+    pub fn reset(&self, now: Time) -> Span {
+        let (now, latest) = (self.timeline.tick_at(now), self.table.latest());
+        if latest > now { latest.since(now) } else { Span::ZERO }
+    }
+
+    /// How the clock is read, as for a limit.
+    pub fn reading(&self, at: Time) -> Reading {
+        let last = self.timeline.last;
+        read_clock(last, at, || self.reset(last))
+    }
+
+    /// The change that a charge at `at` makes: a hold has ended, or the clock was set back.
+    pub fn passed(&self, at: Time) -> Option<Change<'static>> {
+        let last = match self.reading(at) {
+            Reading::At(now) if self.count(now) == self.count(self.timeline.last) => return None,
+            Reading::At(now) => now,
+            Reading::SetBack => at,
+        };
+        Some(Change::passed(last))
+    }
+
+    /// The ids of the holds that charged a limit, and when they charged it: the instants that `moved` makes of the old ones.
+    /// Those that it does not change are left out.
+    pub fn moved(&self, name: Name, moved: impl Fn(Time) -> Time) -> Vec<(&[u8], Time)> {
+        let held = self.table.iter().filter(|hold| hold.deadline() > self.timeline.tick);
+        let of_limit = held.filter_map(|hold| Some((&*hold.id, charge(&hold.kept, name)?.at)));
+        let mut all: Vec<_> = of_limit.map(|(id, at)| (id, at, moved(at))).collect();
+        all.retain(|(_, at, moved)| at != moved);
+        // The order of the table depends on its history.
+        all.sort_unstable();
+        all.into_iter().map(|(id, _, moved)| (id, moved)).collect()
+    }
+
+    /// Gives the charges of a limit its new name. What else is held under that name no longer counts.
+    pub(super) fn rename(&mut self, from: Name, to: Name) {
+        self.table.each_kept(|charges| {
+            if charge(charges, from).is_none() {
+                return;
+            }
+            let mut renamed: Vec<Charge> =
+                charges.iter().copied().filter(|charge| charge.name != to).collect();
+            for charge in renamed.iter_mut().filter(|charge| charge.name == from) {
+                charge.name = to;
+            }
+            renamed.sort_unstable_by_key(|charge| charge.name);
+            *charges = renamed.into();
+        });
+    }
+
+    /// Begins a hold.
+    pub(super) fn begin(&mut self, id: &[u8], ends: Time, charges: &[Charge]) {
+        self.end(id);
+        self.table.add(Lease::new(id, self.timeline.tick_at(ends), 0, charges.into()));
+    }
+
+    /// Ends the hold of this id.
+    pub(super) fn end(&mut self, id: &[u8]) {
+        if let Some(slot) = self.table.find(id) {
+            self.table.remove(slot);
+        }
+    }
+
+    /// Sets when the hold of this id charged a limit.
+    pub(super) fn set_at(&mut self, id: &[u8], name: Name, at: Time) {
+        let charges = self.table.find(id).and_then(|slot| self.table.kept_mut(slot));
+        for charge in charges.into_iter().flatten().filter(|charge| charge.name == name) {
+            charge.at = at;
+        }
+    }
+
+    /// Frees a few holds that have ended.
+    pub(super) fn tidy(&mut self) {
+        self.table.remove_expired(self.timeline.tick, FREED);
+    }
+}
+
+fn charge(charges: &[Charge], name: Name) -> Option<&Charge> {
+    charges.iter().find(|charge| charge.name == name)
+}
+
+/// Finds what is held for the limit of this name, as a limiter's own command finds its limit: by its name, else the only
+/// one of its kind.
+pub fn find_charge(charges: &[Charge], name: Name) -> Option<Charge> {
+    let mut same = charges.iter().filter(|charge| charge.name.kind == name.kind);
+    let only = same.next().filter(|_| same.next().is_none());
+    charge(charges, name).or(only).copied()
+}

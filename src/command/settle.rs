@@ -1,0 +1,105 @@
+//! `RL.SETTLE key id LIMITER <parameters> COST actual [AT at]`, `RL.MULTISETTLE numkeys key [key ...] id COST actual
+//! [AT at] LIMIT ...`: settle at its actual cost what a call charged with `HOLD`.
+
+use std::iter::empty;
+
+use ratelimit_core::{Answer, Ask, Capabilities, Joint, Limiter, Time, with_limiter};
+use ratelimit_language::vocabulary::{
+    AT, Argument, COUNTREFUSED, HELD_ID, KEY, LIMIT, LIMITER, NUMKEYS, ON, PARAMETER, SETTLED, SHADOW,
+};
+use ratelimit_language::{Error, Purpose, Request, lease_id, multi, named};
+
+use super::limit::peek;
+use super::multi::{FIRST, answers, commit, keys};
+use crate::server::{Access, Call, Command, Key, KeyUse, Keys, Reply, clock};
+
+pub struct Settle;
+pub struct MultiSettle;
+
+impl Command for Settle {
+    const NAME: &'static str = "SETTLE";
+    const SYNTAX: &'static str = "key id limiter parameter ... COST cost [AT at]";
+    const SUMMARY: &'static str = "Settles at its actual cost what a limiter's command holds";
+    const COMPLEXITY: &'static str = "As the limiter's command";
+    const ARGUMENTS: &'static [Argument] = &[KEY, HELD_ID, LIMITER, PARAMETER, SETTLED, AT];
+    const REPLY: &'static [&'static str] = &[
+        "The five integers that the limiter's command would reply after the settlement, and a sixth: 1, or 0 if nothing was held.",
+    ];
+    const EXAMPLE: &'static str = "RL.SETTLE llm:1 request-17 TOKENBUCKET 9000 9000 60s COST 450";
+    const FLAGS: &'static str = "write fast";
+    const KEYS: Keys = Keys::First(KeyUse::Update);
+
+    fn run(call: &Call<'_>) -> Result<Reply, Error> {
+        let mut request = Request::default();
+        let (id, (row, limiter)) =
+            call.parse(2.., |arguments| Ok((lease_id(arguments)?, named(arguments, &mut request)?)))?;
+        request.check(Capabilities::NONE)?;
+        with_limiter!(&limiter, limiter => {
+            let capabilities = limiter.capabilities();
+            if !capabilities.hold {
+                let word = if capabilities.counts_refused { COUNTREFUSED.name } else { row.name };
+                return Err(Error::NotForCommand(word));
+            }
+            let actual = request.own_cost().ok_or_else(Error::no_cost)?;
+            Ok(match settle(call, limiter, id, actual, request.at)? {
+                Some(answer) => Reply::Granted(answer, 1),
+                None => Reply::Granted(peek(call, limiter, 0, request.at)?, 0),
+            })
+        })
+    }
+}
+
+/// Settles what is held under the id for the limit; `None` if nothing is.
+fn settle<L: Limiter>(
+    call: &Call<'_>,
+    limiter: &L,
+    id: &[u8],
+    actual: u64,
+    at: Option<Time>,
+) -> Result<Option<Answer>, Error> {
+    let clock = clock();
+    let at = at.unwrap_or(clock);
+    let mut key = Key::open(call, 1, Access::Write)?;
+    let Some(ask) = Ask::settle_held(&mut key, limiter, id, at, actual)? else {
+        return Ok(None);
+    };
+    let gauge = ask.gauge(&key, limiter);
+    key.settle(Some(at), clock, ask.now(), gauge.reset);
+    key.publish();
+    Ok(Some(ask.refunded(&key, limiter)))
+}
+
+impl Command for MultiSettle {
+    const NAME: &'static str = "MULTISETTLE";
+    const SYNTAX: &'static str = "numkeys key ... id [COST cost] [AT at] {LIMIT limiter parameter ... [ON index] [COST cost] [SHADOW]} ...";
+    const SUMMARY: &'static str = "Settles at its actual cost what RL.MULTI holds";
+    const COMPLEXITY: &'static str = "The sum of the limiters' commands, for each key";
+    const ARGUMENTS: &'static [Argument] =
+        &[NUMKEYS, KEY, HELD_ID, SETTLED, AT, LIMIT, PARAMETER, ON, SHADOW];
+    const REPLY: &'static [&'static str] = &[
+        "Three elements: the combined five integers, an array with the five integers of each limit on each key, and the number of keys that held one of the limits.",
+    ];
+    const EXAMPLE: &'static str =
+        "RL.MULTISETTLE 2 user:1 team:7 request-17 COST 450 LIMIT TOKENBUCKET 9000 9000 60s";
+    const FLAGS: &'static str = "write fast getkeys-api";
+    const KEYS: Keys = Keys::Counted(KeyUse::Update);
+
+    fn run(call: &Call<'_>) -> Result<Reply, Error> {
+        let several = keys(call)?;
+        let count = several.count();
+        let (id, arguments) = call.parse(FIRST + count.., |arguments| {
+            Ok((lease_id(arguments)?, multi(arguments, count as u64, Purpose::Settle)?))
+        })?;
+        let clock = clock();
+        let at = arguments.at.unwrap_or(clock);
+        let mut joint = Joint::new(&arguments.parts, count, at, arguments.manner)?;
+        let mut keys = several.open()?;
+        for key in &mut *keys {
+            key.prepare(at, empty(), empty(), |_| false)?;
+        }
+        let held = joint.settle(&mut keys, id)?;
+        commit(call, &joint, &mut keys, clock, at);
+        let (combined, each) = answers(&joint)?;
+        Ok(Reply::Settled(combined, each, held))
+    }
+}
