@@ -125,6 +125,11 @@ impl Ask {
         self.now
     }
 
+    /// The caller's time.
+    pub fn at(&self) -> Time {
+        self.at
+    }
+
     /// How far the caller's time is behind the instant of the decision.
     pub fn lag(&self) -> Span {
         self.now.since(self.at)
@@ -161,6 +166,7 @@ impl Ask {
         let counts_refused = capabilities.counts_refused && verdict != Verdict::NEVER || strikes;
         if verdict.admits() || counts_refused {
             limits.drop_faded(self.at, |name| name == Name::of::<L::State>(self.place.stored))?;
+            hold::pass(limits, self.now)?;
             self.charge(limits, limiter, granted)?;
         } else if let Some(gauge) = gauge {
             return Ok(Taken { verdict, granted, gauge, lag: self.lag() });
@@ -241,7 +247,7 @@ impl Ask {
         granted: u64,
     ) -> Result<(), Error> {
         let now = self.now;
-        self.move_charges(limits, limiter)?;
+        self.move_charges(limits, limiter, |state| limiter.overflows(state, now))?;
         let write = |state: &L::State, out: &mut Vec<u8>| {
             L::State::encode_change(&limiter.charge(state, now, granted), out);
         };
@@ -254,7 +260,7 @@ impl Ask {
             return Ok(false);
         }
         self.read_clock(limits, limiter)?;
-        self.move_charges(limits, limiter)?;
+        self.move_charges(limits, limiter, |_| false)?;
         let Ask { now, cost, .. } = *self;
         let write = |state: &L::State, out: &mut Vec<u8>| {
             if let Some(change) = limiter.refund(state, now, cost) {
@@ -286,11 +292,16 @@ impl Ask {
         self.with_state(limits, limiter, |state| decide::peek(limiter, state, self.at, self.cost))
     }
 
-    /// Moves what the key's holds charged to the limit, if a change at `now` moves its counts.
+    /// Moves what the key's holds charged to the limit, if the next change moves its counts.
     #[inline(always)]
-    fn move_charges<L: Limiter>(&self, limits: &mut impl Limits, limiter: &L) -> Result<(), Error> {
+    fn move_charges<L: Limiter>(
+        &self,
+        limits: &mut impl Limits,
+        limiter: &L,
+        overflows: impl Fn(&L::State) -> bool,
+    ) -> Result<(), Error> {
         let stored = self.place.stored;
-        let moves = |state: &L::State| limiter.moves_charges(state, stored.span(), self.now);
+        let moves = |state: &L::State| limiter.moves_charges(state, stored.span()) || overflows(state);
         if hold::any(limits) && limits.state(stored).is_some_and(moves) {
             hold::move_charges(limits, limiter, stored, self.now)?;
         }
@@ -304,10 +315,9 @@ impl Ask {
         limits: &mut impl Limits,
         limiter: &L,
     ) -> Result<(), Error> {
-        let (at, stored) = (self.at, self.place.stored);
-        let set_back = |state: &L::State| decide::reading(limiter, state, at) == Reading::SetBack;
-        if hold::any(limits) && limits.state(stored).is_some_and(set_back) {
-            hold::move_charges(limits, limiter, stored, at)?;
+        let at = self.at;
+        if hold::any(limits) && self.set_back(limits, limiter).is_some() {
+            hold::move_charges(limits, limiter, self.place.stored, at)?;
         }
         self.now = move_to_now::<L::State>(
             limits,
@@ -317,6 +327,16 @@ impl Ask {
             |state, out| L::State::encode_change(&limiter.rebase(state, at), out),
         )?;
         Ok(())
+    }
+
+    /// The limit's state, if the clock was set back so that the state must move.
+    pub(crate) fn set_back<'l, L: Limiter>(
+        &self,
+        limits: &'l impl Limits,
+        limiter: &L,
+    ) -> Option<&'l L::State> {
+        let state = limits.state::<L::State>(self.place.stored)?;
+        (decide::reading(limiter, state, self.at) == Reading::SetBack).then_some(state)
     }
 
     /// Calls `read` with the limit's state, or with a fresh one if the key does not have the limit.

@@ -11,7 +11,7 @@ use alloc::vec::Vec;
 use crate::ask::{Ask, Error, Limits, Place, Taken};
 use crate::decide::{Manner, Reading};
 use crate::limiter::Limiter;
-use crate::state::{Begun, Charge, HoldChange, Holds, Length, MAX_CHARGES, Moved, Name, State, find_charge};
+use crate::state::{Begun, Charge, HoldChange, Holds, Length, MAX_CHARGES, Moved, Name, State};
 use crate::time::{Span, Time};
 
 /// A request to hold what a call charges.
@@ -33,11 +33,17 @@ fn holds(limits: &impl Limits) -> Option<&Holds> {
 
 /// What a key holds under this id. `at` is the caller's time.
 pub fn held<'l>(limits: &'l impl Limits, id: &[u8], at: Time) -> Option<&'l [Charge]> {
-    let holds = holds(limits)?;
-    match holds.reading(at) {
-        Reading::At(now) => holds.get(id, now),
-        Reading::SetBack => holds.get(id, holds.last()),
-    }
+    holds(limits)?.get(id, at)
+}
+
+/// Finds what is held for a limit, as the limiter's own command finds the limit: by its name; else the only one of its
+/// kind, if the key has no limit of that name.
+pub fn find<L: Limiter>(limits: &impl Limits, charges: &[Charge], limiter: &L) -> Option<Charge> {
+    let name = limiter.name();
+    let mut same = charges.iter().filter(|charge| charge.name.kind == name.kind);
+    let only = same.next().filter(|_| same.next().is_none());
+    let only = only.filter(|_| limits.state::<L::State>(name.length).is_none());
+    charges.iter().find(|charge| charge.name == name).or(only).copied()
 }
 
 /// Checks that a key has room for a hold of this number of charges.
@@ -46,11 +52,7 @@ pub fn held<'l>(limits: &'l impl Limits, id: &[u8], at: Time) -> Option<&'l [Cha
 ///
 /// [`Error::TooManyHolds`].
 pub fn check(limits: &impl Limits, hold: &Hold<'_>, at: Time, charges: usize) -> Result<(), Error> {
-    let count = holds(limits).map_or(0, |holds| match holds.reading(at) {
-        Reading::At(now) => holds.count(now),
-        // The hold will move the others first, so that they end. Without it, none might end for years.
-        Reading::SetBack => 0,
-    });
+    let count = holds(limits).map_or(0, |holds| holds.count(at));
     if count >= hold.most || charges > MAX_CHARGES { Err(Error::TooManyHolds) } else { Ok(()) }
 }
 
@@ -79,19 +81,30 @@ pub fn begin(
 pub fn end(limits: &mut impl Limits, id: &[u8], now: Time) -> Result<(), Error> {
     change(limits, now, |_, change| change.ended = Some(id))?;
     let last = holds(limits).map_or(now, State::last);
-    limits.drop_faded(last, |name| name.kind.is_limit())
+    drop_all(limits, last)
 }
 
-/// Drops the holds that have ended, as a charge at `at` does, and moves the others if the clock was set back.
+/// Drops the holds that have ended at `now`, as a charge does, and moves the others if the clock was set back.
 ///
 /// # Errors
 ///
 /// [`Error::Defect`] if the change cannot be applied.
-pub fn pass(limits: &mut impl Limits, at: Time) -> Result<(), Error> {
-    match holds(limits).and_then(|holds| holds.passed(at)) {
-        Some(passed) => write(limits, &passed),
-        None => Ok(()),
-    }
+#[inline(always)]
+pub(crate) fn pass(limits: &mut impl Limits, now: Time) -> Result<(), Error> {
+    if any(limits) { pass_all(limits, now) } else { Ok(()) }
+}
+
+#[cold]
+fn pass_all(limits: &mut impl Limits, now: Time) -> Result<(), Error> {
+    let Some((holds, passed)) = holds(limits).and_then(|holds| Some((holds, holds.passed(now)?))) else {
+        return Ok(());
+    };
+    if holds.count(now) > 0 { write(limits, &passed) } else { drop_all(limits, now) }
+}
+
+/// Drops the holds if all have ended at `now`.
+fn drop_all(limits: &mut impl Limits, now: Time) -> Result<(), Error> {
+    limits.drop_faded(now, |name| name.kind.is_limit())
 }
 
 /// Changes the holds at `now`, or at the instant that counts as now.
@@ -101,7 +114,7 @@ fn change<'a>(
     part: impl FnOnce(Time, &mut HoldChange<'a>),
 ) -> Result<(), Error> {
     let now = match holds(limits).map(|holds| holds.reading(now)) {
-        Some(Reading::At(now)) => now,
+        Some(Reading::At(later)) => later,
         Some(Reading::SetBack) | None => now,
     };
     let mut change = HoldChange::passed(now);
@@ -132,7 +145,7 @@ pub(crate) fn move_charges<L: Limiter>(
         return Ok(());
     };
     let name = Name::of::<L::State>(stored);
-    let held = holds.moved(name, |at| moved(limiter, state, stored, now, at));
+    let held = holds.moved(name, limiter.moved_charges(state, stored.span(), now));
     let held: Vec<(Vec<u8>, Time)> = held.into_iter().map(|(id, at)| (id.to_vec(), at)).collect();
     if held.is_empty() {
         return Ok(());
@@ -140,11 +153,6 @@ pub(crate) fn move_charges<L: Limiter>(
     let held = held.iter().map(|(id, at)| (id.as_slice(), *at)).collect();
     let change = HoldChange { moved: Some(Moved { name, held }), ..HoldChange::passed(holds.last()) };
     write(limits, &change)
-}
-
-/// When a charge counts after the next change of its limit.
-fn moved<L: Limiter>(limiter: &L, state: &L::State, stored: Length, now: Time, at: Time) -> Time {
-    if at == Time::EPOCH { at } else { limiter.moved_charge(state, stored.span(), now, at) }
 }
 
 impl Ask {
@@ -179,14 +187,14 @@ impl Ask {
         at: Time,
         actual: u64,
     ) -> Result<Option<Ask>, Error> {
-        let charge = held(limits, id, at).and_then(|charges| find_charge(charges, limiter.name()));
+        let charge = held(limits, id, at).and_then(|charges| find(limits, charges, limiter));
         let Some(charge) = charge else { return Ok(None) };
         let mut ask = Ask::new(Place::of(Length::of(limiter.length())), at, 0, Manner::Force);
         ask.prepare_to_settle(limits, limiter, &charge, actual);
         if ask.cost > 0 {
             ask.check(limits, limiter)?;
         }
-        ask.settle(limits, limiter, id, &charge, actual)?;
+        ask.settle(limits, limiter, &charge, actual)?;
         end(limits, id, ask.now())?;
         Ok(Some(ask))
     }
@@ -207,14 +215,9 @@ impl Ask {
         charge: &Charge,
         actual: u64,
     ) {
-        let (held, asked) = (charge.name.length, Length::of(limiter.length()));
-        let is_stored = |length| limits.state::<L::State>(length).is_some();
-        self.place = match (is_stored(held), is_stored(asked)) {
-            (true, false) => Place { stored: held, length: asked },
-            // No two limits get the same name.
-            (true, true) => Place::of(held),
-            (false, _) => Place::of(asked),
-        };
+        let (stored, length) = (charge.name.length, Length::of(limiter.length()));
+        let is_stored = limits.state::<L::State>(stored).is_some();
+        self.place = if is_stored { Place { stored, length } } else { Place::of(length) };
         (self.cost, self.manner) = (actual.saturating_sub(charge.cost), Manner::Force);
     }
 
@@ -224,26 +227,23 @@ impl Ask {
         &mut self,
         limits: &mut impl Limits,
         limiter: &L,
-        id: &[u8],
         charge: &Charge,
         actual: u64,
     ) -> Result<(), Error> {
+        // A clock that was set back moves the charge.
+        let at = match self.set_back(limits, limiter) {
+            Some(state) => moved(limiter, state, self.place.stored, self.at(), charge.at),
+            None => charge.at,
+        };
         self.read_clock(limits, limiter)?;
-        let now = self.now();
         if self.cost > 0 {
             return self.charge(limits, limiter, self.cost);
         }
-        let rest = charge.cost - actual;
-        let stored = self.place.stored;
+        let (now, rest, stored) = (self.now(), charge.cost.saturating_sub(actual), self.place.stored);
         let Some(state) = limits.state::<L::State>(stored).filter(|_| rest > 0) else {
             return Ok(());
         };
-        // The clock may have been set back just now. The charge moved then, and its limit may have got a new name.
-        let names = [charge.name, Name::of::<L::State>(stored)];
-        let charges = holds(limits).and_then(|holds| holds.get(id, holds.last())).unwrap_or_default();
-        let at =
-            charges.iter().find(|charge| names.contains(&charge.name)).map_or(charge.at, |charge| charge.at);
-        let moves = limiter.moves_charges(state, stored.span(), now);
+        let moves = limiter.moves_charges(state, stored.span());
         let at = if moves { moved(limiter, state, stored, now, at) } else { at };
         if at == Time::EPOCH {
             return Ok(());
@@ -259,4 +259,9 @@ impl Ask {
         };
         limits.change(&mut self.place, L::State::blank, write).map(drop)
     }
+}
+
+/// When a charge counts after the next change of its limit.
+fn moved<L: Limiter>(limiter: &L, state: &L::State, stored: Length, now: Time, at: Time) -> Time {
+    if at == Time::EPOCH { at } else { limiter.moved_charges(state, stored.span(), now)(at) }
 }

@@ -16,12 +16,15 @@
 //! three pairs: GCRA on ip:1, GCRA on user:7, FIXEDWINDOW on user:7
 //! ```
 
-mod hold;
+mod settle;
 
 use alloc::vec::Vec;
 
+pub use settle::Held;
+
 use crate::ask::{Ask, Error, Limits, Place};
 use crate::decide::{Answer, Gauge, Manner, Verdict};
+use crate::hold;
 use crate::kind::AnyLimiter;
 use crate::limiter::{Limiter, TooLong};
 use crate::state::{Charge, Name};
@@ -127,7 +130,10 @@ impl Pair<'_, '_> {
 
     fn peek(&mut self, limits: &impl Limits) {
         let answer = with_limiter!(&self.part.limiter, limiter => self.ask.peek(limits, limiter));
-        (self.verdict, self.gauge) = (Some(answer.verdict), Some(answer.gauge));
+        // With FORCE, a penalty does not refuse.
+        let forced = self.ask.manner == Manner::Force && self.part.is_penalty();
+        self.verdict = Some(if forced { Verdict::ADMIT } else { answer.verdict });
+        self.gauge = Some(answer.gauge);
     }
 }
 
@@ -212,9 +218,6 @@ impl<'p, 'a> Joint<'p, 'a> {
         for pair in self.pairs.iter_mut().filter(|pair| !pair.charges() && pair.part.is_penalty()) {
             let Some(limits) = keys.get(pair.key) else { continue };
             pair.peek(limits);
-            if pair.ask.manner == Manner::Force {
-                pair.verdict = Some(Verdict::ADMIT);
-            }
         }
         let admitted = self.pairs.iter().all(|pair| pair.admits() || pair.part.is_shadow());
         if admitted || self.pairs.iter().any(|pair| pair.is_strict() && !pair.admits()) {
@@ -236,7 +239,9 @@ impl<'p, 'a> Joint<'p, 'a> {
                 limits.make_room(of_key(key).map(|pair| pair.part.name));
             }
             let named = |name| self.named(key).any(|part| part.name == name);
-            limits.drop_faded(self.at, named).map_err(|_| JointError::Defect)?;
+            let now = of_key(key).map(|pair| pair.ask.now()).max().unwrap_or(self.at);
+            let dropped = limits.drop_faded(self.at, named).and_then(|()| hold::pass(limits, now));
+            dropped.map_err(|_| JointError::Defect)?;
         }
         each(&mut self.pairs, keys, charged, |pair, limits| {
             let Pair { part, ask, verdict, gauge, .. } = pair;
@@ -303,7 +308,7 @@ impl<'p, 'a> Joint<'p, 'a> {
     }
 
     /// Whether a limit of a key got a cost back, or was settled.
-    pub fn refunded(&self, key: usize) -> bool {
+    pub fn gave_back(&self, key: usize) -> bool {
         self.pairs.iter().any(|pair| pair.key == key && (pair.refunded || pair.held.is_some()))
     }
 

@@ -45,7 +45,7 @@ pub use ask::{Ask, Error, Limits, Place, Taken};
 pub use count::{MAX_COUNT, MAX_DEBT};
 pub use decide::{Answer, Gauge, Manner, Reading, Verdict};
 pub use hold::Hold;
-pub use joint::{Joint, JointError, MAX_PAIRS, Part};
+pub use joint::{Held, Joint, JointError, MAX_PAIRS, Part};
 pub use kind::{AnyLimiter, AnyState, Kept, Kind, types};
 pub use limiter::{Capabilities, Limiter};
 pub use state::{Figure, Length, LimitSet, LimitState, Name, State};

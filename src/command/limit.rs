@@ -1,7 +1,6 @@
 //! `RL.<LIMITER> key <parameters> [options]`: makes a request to a limit, which is charged if it admits.
 
-use ratelimit_core::hold::{check, held};
-use ratelimit_core::state::find_charge;
+use ratelimit_core::hold::{check, find, held};
 use ratelimit_core::{Answer, Ask, Hold, Length, Limiter, Manner, Taken, Time, with_limiter};
 use ratelimit_language::vocabulary::Argument;
 use ratelimit_language::{CATALOG, Error, Request};
@@ -30,11 +29,9 @@ impl<const ROW: usize> Command for Limit<ROW> {
         with_limiter!(&limiter, limiter => {
             request.check(limiter.capabilities())?;
             let (cost, manner) = (request.cost(), request.manner());
-            if let Some((id, ttl)) = request.hold {
+            if let Some((id, ttl)) = request.hold()? {
                 let hold = Hold { id, ttl, most: most_holds() };
-                let counter = Counter::Row(ROW);
-                let (answer, granted) = self::hold(call, counter, limiter, cost, manner, request.at, &hold)?;
-                return Ok(reply(answer, granted, manner));
+                return take_and_hold(call, Counter::Row(ROW), limiter, &request, &hold);
             }
             let (answer, granted) = if cost == 0 {
                 (peek(call, limiter, 0, request.at)?, 0)
@@ -75,37 +72,33 @@ pub fn take<L: Limiter>(
     Ok(taken)
 }
 
-/// Requests a cost above 0, and holds what is charged. Returns the answer, and the granted part of the cost.
-///
-/// If the id is held already, it only looks, and returns what is held for this limit.
+/// Makes a request, and holds what is charged. If the id is held already, it only looks.
 #[inline(never)]
-fn hold<L: Limiter>(
+fn take_and_hold<L: Limiter>(
     call: &Call<'_>,
     counter: Counter,
     limiter: &L,
-    cost: u64,
-    manner: Manner,
-    at: Option<Time>,
+    request: &Request<'_>,
     hold: &Hold<'_>,
-) -> Result<(Answer, u64), Error> {
-    let clock = clock();
+) -> Result<Reply, Error> {
+    let (clock, manner) = (clock(), request.manner());
+    let at = request.at.unwrap_or(clock);
     let mut key = Key::open(call, 1, Access::Write)?;
     let place = key.find::<L::State>(Length::of(limiter.length()))?;
-    let at = at.unwrap_or(clock);
     if let Some(charges) = held(&key, hold.id, at) {
-        let granted = find_charge(charges, limiter.name()).map_or(0, |charge| charge.cost);
+        let granted = find(&key, charges, limiter).map_or(0, |charge| charge.cost);
         let answer = Ask::new(place, at, 0, Manner::Strict).peek(&key, limiter);
-        return Ok((answer, granted));
+        return Ok(reply(answer, granted, manner));
     }
     check(&key, hold, at, 1)?;
     key.make_room_for_holds();
-    let mut ask = Ask::new(place, at, cost, manner);
+    let mut ask = Ask::new(place, at, request.cost(), manner);
     let taken = ask.take_and_hold(&mut key, limiter, hold)?;
     key.commit(clock, ask.now(), taken.gauge.reset);
     key.publish();
     drop(key);
     call.record(1, counter, Outcome::of(taken.verdict));
-    Ok((taken.answer(), taken.granted))
+    Ok(reply(taken.answer(), taken.granted, manner))
 }
 
 /// Returns the answer that a request would get, and changes nothing.

@@ -6,7 +6,7 @@
 
 use std::iter::empty;
 
-use ratelimit_core::{Answer, Hold, Joint, MAX_PAIRS, Part, Time};
+use ratelimit_core::{Answer, Held, Hold, Joint, MAX_PAIRS, Part, Time};
 use ratelimit_language::vocabulary::{
     AT, Argument, COST, FORCE, HOLD, HOLD_TTL, KEY, LIMIT, NUMKEYS, ON, PARAMETER, REFUNDED, SHADOW,
 };
@@ -59,10 +59,14 @@ impl Command for Multi {
         }
         let admitted = match arguments.hold {
             None => joint.take(&mut keys)?,
-            Some((id, ttl)) => match hold(&mut joint, &mut keys, &Hold { id, ttl, most: most_holds() })? {
-                Some(admitted) => admitted,
-                None => return reply(&joint),
-            },
+            Some((id, ttl)) => {
+                make_room_for_holds(&joint, &mut keys);
+                match joint.take_and_hold(&mut keys, &Hold { id, ttl, most: most_holds() })? {
+                    Held::Admitted => true,
+                    Held::Refused => false,
+                    Held::Already => return reply(&joint),
+                }
+            }
         };
         commit(call, &joint, &mut keys, clock, at);
         drop(keys);
@@ -132,14 +136,13 @@ impl Command for MultiRefund {
     }
 }
 
-/// Asks the limits, and holds what is charged; `None` if the id is held already. Then the call only looks.
-fn hold(joint: &mut Joint<'_, '_>, keys: &mut [Key<'_, '_>], hold: &Hold<'_>) -> Result<Option<bool>, Error> {
+/// Prepares the keys in which the call holds something.
+fn make_room_for_holds(joint: &Joint<'_, '_>, keys: &mut [Key<'_, '_>]) {
     for (place, key) in keys.iter_mut().enumerate() {
         if joint.named(place).any(Part::can_be_held) {
             key.make_room_for_holds();
         }
     }
-    Ok(joint.take_and_hold(keys, hold)?)
 }
 
 /// Parses the keys, and the arguments after them.
@@ -173,7 +176,7 @@ pub(super) fn commit(
 ) {
     for (place, key) in keys.iter_mut().enumerate() {
         let (latest, reset) = joint.reset(place);
-        key.settle(joint.refunded(place).then_some(at), clock, latest, reset);
+        key.settle(joint.gave_back(place).then_some(at), clock, latest, reset);
     }
     publish(call, keys);
 }

@@ -3,13 +3,12 @@
 
 use std::iter::empty;
 
-use ratelimit_core::{Answer, Ask, Capabilities, Joint, Limiter, Time, with_limiter};
+use ratelimit_core::{Ask, Capabilities, Joint, Length, Limiter, Manner, Time, with_limiter};
 use ratelimit_language::vocabulary::{
     AT, Argument, COUNTREFUSED, HELD_ID, KEY, LIMIT, LIMITER, NUMKEYS, ON, PARAMETER, SETTLED, SHADOW,
 };
 use ratelimit_language::{Error, Purpose, Request, lease_id, multi, named};
 
-use super::limit::peek;
 use super::multi::{FIRST, answers, commit, keys};
 use crate::server::{Access, Call, Command, Key, KeyUse, Keys, Reply, clock};
 
@@ -20,7 +19,8 @@ impl Command for Settle {
     const NAME: &'static str = "SETTLE";
     const SYNTAX: &'static str = "key id limiter parameter ... COST cost [AT at]";
     const SUMMARY: &'static str = "Settles at its actual cost what a limiter's command holds";
-    const COMPLEXITY: &'static str = "As the limiter's command";
+    const COMPLEXITY: &'static str =
+        "As the limiter's command; O(N) for a log, where N is the number of its blocks of 64 entries";
     const ARGUMENTS: &'static [Argument] = &[KEY, HELD_ID, LIMITER, PARAMETER, SETTLED, AT];
     const REPLY: &'static [&'static str] = &[
         "The five integers that the limiter's command would reply after the settlement, and a sixth: 1, or 0 if nothing was held.",
@@ -41,39 +41,38 @@ impl Command for Settle {
                 return Err(Error::NotForCommand(word));
             }
             let actual = request.own_cost().ok_or_else(Error::no_cost)?;
-            Ok(match settle(call, limiter, id, actual, request.at)? {
-                Some(answer) => Reply::Granted(answer, 1),
-                None => Reply::Granted(peek(call, limiter, 0, request.at)?, 0),
-            })
+            settle(call, limiter, id, actual, request.at)
         })
     }
 }
 
-/// Settles what is held under the id for the limit; `None` if nothing is.
+/// Settles what is held under the id for the limit. If nothing is, it only looks.
 fn settle<L: Limiter>(
     call: &Call<'_>,
     limiter: &L,
     id: &[u8],
     actual: u64,
     at: Option<Time>,
-) -> Result<Option<Answer>, Error> {
+) -> Result<Reply, Error> {
     let clock = clock();
     let at = at.unwrap_or(clock);
     let mut key = Key::open(call, 1, Access::Write)?;
     let Some(ask) = Ask::settle_held(&mut key, limiter, id, at, actual)? else {
-        return Ok(None);
+        let place = key.find::<L::State>(Length::of(limiter.length()))?;
+        let answer = Ask::new(place, at, 0, Manner::Strict).peek(&key, limiter);
+        return Ok(Reply::Granted(answer, 0));
     };
     let gauge = ask.gauge(&key, limiter);
     key.settle(Some(at), clock, ask.now(), gauge.reset);
     key.publish();
-    Ok(Some(ask.refunded(&key, limiter)))
+    Ok(Reply::Granted(ask.refunded(&key, limiter), 1))
 }
 
 impl Command for MultiSettle {
     const NAME: &'static str = "MULTISETTLE";
     const SYNTAX: &'static str = "numkeys key ... id [COST cost] [AT at] {LIMIT limiter parameter ... [ON index] [COST cost] [SHADOW]} ...";
     const SUMMARY: &'static str = "Settles at its actual cost what RL.MULTI holds";
-    const COMPLEXITY: &'static str = "The sum of the limiters' commands, for each key";
+    const COMPLEXITY: &'static str = "The sum of RL.SETTLE, for each limit on each key";
     const ARGUMENTS: &'static [Argument] =
         &[NUMKEYS, KEY, HELD_ID, SETTLED, AT, LIMIT, PARAMETER, ON, SHADOW];
     const REPLY: &'static [&'static str] = &[

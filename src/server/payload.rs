@@ -194,7 +194,7 @@ fn apply_to_set(key: &mut OpenKey<'_, '_>, mut changes: Reader<'_>) {
         while let Some(change) = LimitSet::decode_change(&mut changes) {
             set.apply_and_take(change).into_iter().for_each(discard);
         }
-        if set.limits().next().is_none() {
+        if set.is_empty() {
             return key.delete();
         }
     }

@@ -174,9 +174,8 @@ impl Value {
             reader.is_empty().then(|| Value::new(length, state))
         })?;
         // A set of one limit would be that limit, lone.
-        let lacks_limits = value
-            .state::<LimitSet>()
-            .is_some_and(|set| set.stored().len() < 2 || set.limits().next().is_none());
+        let lacks_limits =
+            value.state::<LimitSet>().is_some_and(|set| set.stored().len() < 2 || set.is_empty());
         (!lacks_limits).then_some(value)
     }
 

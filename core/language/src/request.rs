@@ -18,8 +18,7 @@ pub struct Request<'a> {
     pub on: Option<u64>,
     /// Whether the limit is a shadow.
     pub shadow: bool,
-    /// The id of a hold, and how long it lasts.
-    pub hold: Option<(&'a [u8], Span)>,
+    pub(crate) hold: Option<(&'a [u8], Span)>,
 }
 
 impl<'a> Request<'a> {
@@ -38,6 +37,19 @@ impl<'a> Request<'a> {
         match (self.manner, self.max_wait) {
             (Some(Manner::Reserve { .. }), Some(longest)) => Manner::Reserve { longest },
             (manner, _) => manner.unwrap_or_default(),
+        }
+    }
+
+    /// The id of a hold, and how long it lasts.
+    ///
+    /// # Errors
+    ///
+    /// If there is nothing to hold.
+    #[inline(always)]
+    pub fn hold(&self) -> Result<Option<(&'a [u8], Span)>, Error> {
+        match self.hold {
+            Some(_) if self.cost == Some(0) => Err(Error::needs("HOLD", "a COST above 0")),
+            hold => Ok(hold),
         }
     }
 
@@ -61,7 +73,6 @@ impl<'a> Request<'a> {
         match self.manner {
             _ if !capabilities.hold => Err(Error::NotForCommand("HOLD")),
             Some(Manner::Reserve { .. }) => Err(Error::exclude("HOLD", "RESERVE")),
-            _ if self.cost == Some(0) => Err(Error::needs("HOLD", "a COST above 0")),
             _ => Ok(()),
         }
     }

@@ -133,6 +133,11 @@ impl Limiter for BatchBucket {
         Some(if full { self.fresh(now) } else { self.with_tokens(&batch, tokens) })
     }
 
+    /// A refund does not depend on it.
+    fn moved_charges(&self, _: &Batch, _: Span, _: Time) -> impl Fn(Time) -> Time {
+        |at| at
+    }
+
     fn gauge(&self, batch: &Batch, now: Time) -> Gauge {
         let batch = self.settled(batch, now);
         Gauge {

@@ -174,14 +174,14 @@ impl Limiter for Calendar {
         counts.then(|| Page { count: page.count.saturating_sub(cost), ..page })
     }
 
-    fn moves_charges(&self, page: &Page, _: Span, _: Time) -> bool {
+    fn moves_charges(&self, page: &Page, _: Span) -> bool {
         page.zone != self.hash
     }
 
     /// The whole count of the window moves.
-    fn moved_charge(&self, page: &Page, _: Span, now: Time, at: Time) -> Time {
-        let counts = page.start <= at && now < page.end;
-        if counts { now.min(page.last) } else { Time::EPOCH }
+    fn moved_charges(&self, page: &Page, _: Span, now: Time) -> impl Fn(Time) -> Time {
+        let (open, start, last) = (now < page.end, page.start, page.last);
+        move |at| if open && start <= at { now.min(last) } else { Time::EPOCH }
     }
 
     #[inline(always)]
@@ -292,6 +292,20 @@ mod tests {
         // A charge by the other zone moves the page to its window.
         let moved = charged(&full, Some(charged(&half, None, at(40), 2)), at(50), 1);
         assert_eq!(full.gauge(&moved, at(50)).reset, Span::from_millis(600_000));
+    }
+
+    #[test]
+    fn another_zone_moves_what_was_charged_if_it_keeps_the_count() {
+        let (full, half) = hours();
+        // From 0:00 to 1:00. A charge at 0:40 lies between 0:30 and 1:30, too.
+        let page = charged(&full, None, at(40), 2);
+        assert!(half.moves_charges(&page, HOUR) && !full.moves_charges(&page, HOUR));
+        let given_back = |now| {
+            let moved = half.moved_charges(&page, HOUR, now)(at(40));
+            half.give_back(&page, now, moved, 1).map(|page| half.gauge(&page, now).remaining)
+        };
+        assert_eq!(given_back(at(59)), Some(2));
+        assert_eq!(half.moved_charges(&page, HOUR, at(60))(at(40)), Time::EPOCH, "it counts no more");
     }
 
     #[test]

@@ -159,6 +159,11 @@ impl<S: Debtor> Limiter for Debt<S> {
         Some(S::owing(debt, &self.rate, now))
     }
 
+    /// A refund does not depend on it.
+    fn moved_charges(&self, _: &S, _: Span, _: Time) -> impl Fn(Time) -> Time {
+        |at| at
+    }
+
     #[inline(always)]
     fn gauge(&self, state: &S, now: Time) -> Gauge {
         let debt = state.debt(&self.rate, now);

@@ -187,14 +187,17 @@ impl Limiter for AlignedWindow {
         if same { self.refund(tally, now, cost) } else { None }
     }
 
-    fn moves_charges(&self, _: &Tally, stored: Span, _: Time) -> bool {
+    fn moves_charges(&self, _: &Tally, stored: Span) -> bool {
         stored != self.window.span()
     }
 
     /// The whole count of the window moves.
-    fn moved_charge(&self, tally: &Tally, stored: Span, now: Time, at: Time) -> Time {
-        let counts = Period::of(stored).is_some_and(|window| window.number(at) == window.number(tally.last));
-        if counts { now.min(tally.last) } else { Time::EPOCH }
+    fn moved_charges(&self, tally: &Tally, stored: Span, now: Time) -> impl Fn(Time) -> Time {
+        let (window, last) = (Period::of(stored), tally.last);
+        move |at| {
+            let counts = window.is_some_and(|window| window.number(at) == window.number(last));
+            if counts { now.min(last) } else { Time::EPOCH }
+        }
     }
 
     fn gauge(&self, tally: &Tally, now: Time) -> Gauge {

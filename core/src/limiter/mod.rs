@@ -113,18 +113,24 @@ pub trait Limiter {
         self.refund(state, now, cost)
     }
 
-    /// Whether a charge at `now` moves older counts to another instant, because parameters changed or the state is full.
-    /// `stored` is the length of time under which the limit is stored.
-    fn moves_charges(&self, _state: &Self::State, _stored: Span, _now: Time) -> bool {
+    /// Whether the next change moves older counts to another instant, because parameters changed. `stored` is the length of
+    /// time under which the limit is stored.
+    fn moves_charges(&self, _state: &Self::State, _stored: Span) -> bool {
         false
     }
 
-    /// When what was charged at `at` counts as charged after such a charge, or after the clock was set back to `now`. The
-    /// epoch if it no longer counts.
+    /// Whether a charge at `now` moves older counts to another instant, because the state is full.
+    fn overflows(&self, _state: &Self::State, _now: Time) -> bool {
+        false
+    }
+
+    /// When what was charged at an instant counts as charged after such a change at `now`, or after the clock was set back to
+    /// `now`. The epoch if it no longer counts.
     ///
     /// By default, it moves with the state's last charge.
-    fn moved_charge(&self, state: &Self::State, _stored: Span, now: Time, at: Time) -> Time {
-        now.minus(state.last().since(at))
+    fn moved_charges(&self, state: &Self::State, _stored: Span, now: Time) -> impl Fn(Time) -> Time {
+        let last = state.last();
+        move |at| now.minus(last.since(at))
     }
 
     /// Limit, remaining and reset at `now`.

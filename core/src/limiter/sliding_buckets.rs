@@ -142,14 +142,17 @@ impl Limiter for SlidingBuckets {
         Some(Change { keeps_later: true, ..self.change(now, self.tiles.first(now), rest) })
     }
 
-    fn moves_charges(&self, buckets: &Buckets, _: Span, _: Time) -> bool {
+    fn moves_charges(&self, buckets: &Buckets, _: Span) -> bool {
         buckets.tiles != Some(self.tiles)
     }
 
     /// The counts of all buckets move.
-    fn moved_charge(&self, buckets: &Buckets, _: Span, now: Time, at: Time) -> Time {
-        let stored = |tiles: Tiles| tiles.number(at) >= tiles.first(buckets.last);
-        if buckets.tiles.is_some_and(stored) { now.min(buckets.last) } else { Time::EPOCH }
+    fn moved_charges(&self, buckets: &Buckets, _: Span, now: Time) -> impl Fn(Time) -> Time {
+        let (tiles, last) = (buckets.tiles, buckets.last);
+        move |at| {
+            let counts = tiles.is_some_and(|tiles| tiles.number(at) >= tiles.first(last));
+            if counts { now.min(last) } else { Time::EPOCH }
+        }
     }
 
     #[inline(always)]

@@ -194,21 +194,25 @@ impl Limiter for SlidingLog {
         })
     }
 
-    fn moves_charges(&self, log: &Log, _: Span, now: Time) -> bool {
+    fn overflows(&self, log: &Log, now: Time) -> bool {
         self.drops(log, now.since(log.last())).1 > 0
     }
 
     /// If there are too many entries, the weight of the oldest moves to the newest.
-    fn moved_charge(&self, log: &Log, _: Span, now: Time, at: Time) -> Time {
-        let age = log.last().since(at);
-        if now < log.last() {
-            return now.minus(age);
+    fn moved_charges(&self, log: &Log, _: Span, now: Time) -> impl Fn(Time) -> Time {
+        let (last, elapsed) = (log.last(), now.since(log.last()));
+        let dropped = log.age_before(self.drops(log, elapsed).0);
+        let counts = move |age: Span| age.plus(elapsed) < self.window.span() && log.weight_at(age).is_some();
+        move |at| {
+            let age = last.since(at);
+            if now < last {
+                now.minus(age)
+            } else if dropped.is_some_and(|dropped| age >= dropped) && counts(age) {
+                now
+            } else {
+                at
+            }
         }
-        let elapsed = now.since(log.last());
-        let (end, _) = self.drops(log, elapsed);
-        let dropped = log.age_before(end).is_some_and(|dropped| age >= dropped);
-        let counts = age.plus(elapsed) < self.window.span() && log.weight_at(age).is_some();
-        if dropped && counts { now } else { at }
     }
 
     #[inline(always)]

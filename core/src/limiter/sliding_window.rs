@@ -150,14 +150,17 @@ impl Limiter for SlidingWindow {
         }
     }
 
-    fn moves_charges(&self, counts: &Counts, _: Span, _: Time) -> bool {
+    fn moves_charges(&self, counts: &Counts, _: Span) -> bool {
         counts.window != self.window.span()
     }
 
     /// Both counts move.
-    fn moved_charge(&self, counts: &Counts, _: Span, now: Time, at: Time) -> Time {
-        let in_sight = |window: Period| window.number(at) + 1 >= window.number(counts.last);
-        if Period::of(counts.window).is_some_and(in_sight) { now.min(counts.last) } else { Time::EPOCH }
+    fn moved_charges(&self, counts: &Counts, _: Span, now: Time) -> impl Fn(Time) -> Time {
+        let (window, last) = (Period::of(counts.window), counts.last);
+        move |at| {
+            let counts = window.is_some_and(|window| window.number(at) + 1 >= window.number(last));
+            if counts { now.min(last) } else { Time::EPOCH }
+        }
     }
 
     #[inline(always)]

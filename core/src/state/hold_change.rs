@@ -204,9 +204,9 @@ fn decode_hold<'a>(reader: &mut Reader<'a>, last: Time) -> Option<Begun<'a>> {
     Some(Begun { id, ends, charges })
 }
 
-/// Reads the name of a limit.
+/// Reads the name of a limit that is no shadow.
 fn decode_limit(reader: &mut Reader<'_>) -> Option<Name> {
-    Name::decode(reader).filter(|name| name.kind.is_limit())
+    Name::decode(reader).filter(|name| name.kind.is_limit() && !name.length.is_shadow())
 }
 
 #[cfg(test)]
@@ -309,7 +309,8 @@ mod tests {
         assert_eq!(holds.get(b"a", at(10)), Some(&[Charge { at: at(9), ..charge(1) }, charge(2)][..]));
         holds.rename(name(1), name(2));
         assert_eq!(holds.get(b"a", at(10)), Some(&[Charge { at: at(9), ..charge(2) }][..]));
-        assert_eq!(holds.get(b"b", at(10)), Some(&[charge(2)][..]));
+        // What was charged to another limit of the new name has nothing left to be given back to.
+        assert_eq!(holds.get(b"b", at(10)), Some(&[Charge { at: Time::EPOCH, ..charge(2) }][..]));
     }
 
     #[test]
@@ -327,6 +328,8 @@ mod tests {
         assert!(!decodes(10, &[Charge { cost: 0, ..charge(1) }]));
         let holds = Name { kind: Kind::Holds, length: Length::NONE };
         assert!(!decodes(10, &[Charge { name: holds, ..charge(1) }]));
+        let shadow = Name { length: name(1).length.in_shadow(), ..name(1) };
+        assert!(!decodes(10, &[Charge { name: shadow, ..charge(1) }]));
         let many: Vec<Charge> = (1..=17).map(charge).collect();
         assert!(decodes(10, &many[..16]) && !decodes(10, &many));
     }

@@ -43,13 +43,13 @@ pub struct Holds {
 }
 
 impl Holds {
-    /// What is held under this id at `now`.
+    /// What is held under this id at `now`. An instant before the last charge counts as that one.
     pub fn get(&self, id: &[u8], now: Time) -> Option<&[Charge]> {
         let hold = self.table.find(id).and_then(|slot| self.table.get(slot))?;
         (hold.deadline() > self.timeline.tick_at(now)).then_some(&*hold.kept)
     }
 
-    /// The number of holds at `now`.
+    /// The number of holds at `now`. An instant before the last charge counts as that one.
     pub fn count(&self, now: Time) -> u64 {
         self.table.held(self.timeline.tick_at(now)).0
     }
@@ -81,26 +81,29 @@ impl Holds {
     pub fn moved(&self, name: Name, moved: impl Fn(Time) -> Time) -> Vec<(&[u8], Time)> {
         let held = self.table.iter().filter(|hold| hold.deadline() > self.timeline.tick);
         let of_limit = held.filter_map(|hold| Some((&*hold.id, charge(&hold.kept, name)?.at)));
-        let mut all: Vec<_> = of_limit.map(|(id, at)| (id, at, moved(at))).collect();
-        all.retain(|(_, at, moved)| at != moved);
+        let counts = of_limit.filter(|(_, at)| *at > Time::EPOCH);
+        let all = counts.map(|(id, at)| (id, at, moved(at))).filter(|(_, at, moved)| at != moved);
+        let mut moved: Vec<_> = all.map(|(id, _, moved)| (id, moved)).collect();
         // The order of the table depends on its history.
-        all.sort_unstable();
-        all.into_iter().map(|(id, _, moved)| (id, moved)).collect()
+        moved.sort_unstable();
+        moved
     }
 
-    /// Gives the charges of a limit its new name. What else is held under that name no longer counts.
+    /// Gives the charges of a limit its new name. What was charged to an earlier limit of that name no longer counts.
     pub(super) fn rename(&mut self, from: Name, to: Name) {
         self.table.each_kept(|charges| {
-            if charge(charges, from).is_none() {
-                return;
+            let has_from = charge(charges, from).is_some();
+            if has_from && charge(charges, to).is_some() {
+                *charges = charges.iter().copied().filter(|charge| charge.name != to).collect();
             }
-            let mut renamed: Vec<Charge> =
-                charges.iter().copied().filter(|charge| charge.name != to).collect();
-            for charge in renamed.iter_mut().filter(|charge| charge.name == from) {
-                charge.name = to;
+            for charge in charges.iter_mut() {
+                if charge.name == from {
+                    charge.name = to;
+                } else if charge.name == to {
+                    charge.at = Time::EPOCH;
+                }
             }
-            renamed.sort_unstable_by_key(|charge| charge.name);
-            *charges = renamed.into();
+            charges.sort_unstable_by_key(|charge| charge.name);
         });
     }
 
@@ -133,12 +136,4 @@ impl Holds {
 
 fn charge(charges: &[Charge], name: Name) -> Option<&Charge> {
     charges.iter().find(|charge| charge.name == name)
-}
-
-/// Finds what is held for the limit of this name, as a limiter's own command finds its limit: by its name, else the only
-/// one of its kind.
-pub fn find_charge(charges: &[Charge], name: Name) -> Option<Charge> {
-    let mut same = charges.iter().filter(|charge| charge.name.kind == name.kind);
-    let only = same.next().filter(|_| same.next().is_none());
-    charge(charges, name).or(only).copied()
 }

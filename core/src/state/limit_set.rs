@@ -22,7 +22,6 @@ use core::mem::take;
 use super::codec::{Reader, put};
 use super::{Holds, LimitState};
 use crate::ask::{Error, Limits, Place};
-use crate::hold;
 use crate::kind::{AnyState, Kept, Kind};
 use crate::time::{Span, Time};
 
@@ -151,6 +150,11 @@ impl LimitSet {
         self.limits.iter().filter(|limit| limit.name.kind.is_limit())
     }
 
+    /// Whether there is no limit.
+    pub fn is_empty(&self) -> bool {
+        self.limits().next().is_none()
+    }
+
     #[inline]
     pub fn get<S: LimitState>(&self, length: Length) -> Option<&S> {
         let name = Name::of::<S>(length);
@@ -209,6 +213,7 @@ impl LimitSet {
     /// Gives a limit another length of time, unless another limit has the new name.
     pub(super) fn rename(&mut self, from: Name, to: Name) {
         if from.kind == to.kind
+            && from.length.is_shadow() == to.length.is_shadow()
             && self.place(to).is_err()
             && let Some(limit) = self.remove(from)
         {
@@ -270,7 +275,7 @@ impl Limits for LimitSet {
 
     fn drop_faded(&mut self, now: Time, named: impl Fn(Name) -> bool) -> Result<(), Error> {
         self.limits.retain(|limit| !limit.faded(&named, now));
-        hold::pass(self, now)
+        Ok(())
     }
 }
 

@@ -74,7 +74,7 @@ impl Log {
         if self.newest() == Some(entry.age) {
             return self.end_with(Entry { weight, ..entry });
         }
-        self.rewrite(number, |age| if age == entry.age { Some(weight) } else { None });
+        self.rewrite(number, Entry { weight, ..entry });
         let less = |sum: &mut Sum| {
             sum.weight = sum.weight.wrapping_sub(entry.weight - weight);
             sum.entries = sum.entries.wrapping_sub(u64::from(weight == 0));
@@ -91,29 +91,27 @@ impl Log {
         }
     }
 
-    /// Writes the entries of a block anew, without those that were dropped. `weight` returns the new weight of an entry of
-    /// this age, if it changes. The sums of later blocks stay.
-    fn rewrite(&mut self, number: u32, weight: impl Fn(Span) -> Option<u64>) {
-        let (mut bytes, mut first, mut tick) = (Vec::new(), None, 0);
+    /// Writes the entries of a block anew, without those that were dropped, and with this weight for the entry of this age.
+    /// The sums of later blocks stay.
+    fn rewrite(&mut self, number: u32, corrected: Entry) {
+        let length = self.blocks.get(number as usize).map_or(0, |block| block.bytes.len());
+        let mut bytes = Vec::with_capacity(length);
         let mut position = if self.start.block == number { self.start } else { self.start_of(number) };
-        let before = position.sum;
+        let sum = position.sum;
+        let (mut first, mut before) = (0, None);
         while let Some((entry, after)) = self.next(position).filter(|(_, after)| after.block == number) {
-            let weight = weight(entry.age).unwrap_or(entry.weight);
+            let weight = if entry.age == corrected.age { corrected.weight } else { entry.weight };
             if weight > 0 {
-                let since = Span::from_micros(after.tick.wrapping_sub(if first.is_none() {
-                    after.tick
-                } else {
-                    tick
-                }));
-                write(&mut bytes, since, weight);
-                first = first.or(Some(after.tick));
-                tick = after.tick;
+                let since = before.map_or(0, |before| after.tick.wrapping_sub(before));
+                write(&mut bytes, Span::from_micros(since), weight);
+                first = if before.is_none() { after.tick } else { first };
+                before = Some(after.tick);
             }
             position = after;
         }
         let length = offset(bytes.len());
         if let Some(block) = self.blocks.get_mut(number as usize) {
-            (block.first, block.before, block.bytes) = (first.unwrap_or_default(), before, bytes);
+            (block.first, block.before, block.bytes) = (first, sum, bytes);
         }
         if self.start.block == number {
             self.start = self.start_of(number);

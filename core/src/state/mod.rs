@@ -18,7 +18,7 @@ mod timeline;
 use alloc::vec::Vec;
 
 pub use hold_change::{Begun, Change as HoldChange, Moved};
-pub use holds::{Charge, Holds, MAX_CHARGES, find_charge};
+pub use holds::{Charge, Holds, MAX_CHARGES};
 pub use lease_change::{Change as LeaseChange, MAX_ID};
 pub use leases::Leases;
 pub use limit_set::{Length, LimitSet, MAX_LIMITS, Name, StoredLimit, fits};

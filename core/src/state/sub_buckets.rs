@@ -178,6 +178,11 @@ impl State for Buckets {
         }
         if change.keeps_later {
             self.replace(change.newest);
+            // A forged change may leave buckets of the future.
+            let current = change.tiles.number(change.last);
+            while self.buckets.back().is_some_and(|bucket| bucket.number > current) {
+                self.pop_newest();
+            }
         } else {
             self.replace_from(change.newest);
         }
@@ -262,6 +267,12 @@ mod tests {
         assert_eq!(correct(2, 0), [(0, 10), (1, 7), (3, 10), (4, 10)]);
         // There is no such bucket.
         assert_eq!(correct(2, 5), [(0, 10), (1, 7), (3, 10), (4, 10)]);
+        // A forged change goes back in time.
+        let newest = Bucket { number: 1, count: 7 };
+        state.apply(Change { tiles, last: Time::from_millis(3999), first: 0, newest, keeps_later: true });
+        let mut bytes = Vec::new();
+        state.encode(&mut bytes);
+        assert_eq!(Buckets::decode(&mut Reader::new(&bytes)).map(|copy| copy.total), Some(27));
     }
 
     #[test]

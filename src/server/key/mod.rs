@@ -182,7 +182,7 @@ impl<'c, 'a> Key<'c, 'a> {
         if self.payload.is_empty() {
             return;
         }
-        if self.open.set().is_some_and(|set| set.stored().is_empty()) {
+        if self.open.set().is_some_and(LimitSet::is_empty) {
             return self.delete();
         }
         let reset = if self.form == Form::Lone { reset } else { self.commit_set(latest) };

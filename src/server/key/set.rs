@@ -2,7 +2,6 @@
 
 use std::mem::take;
 
-use ratelimit_core::hold;
 use ratelimit_core::state::codec::Reader;
 use ratelimit_core::state::{MAX_LIMITS, SetChange, StoredLimit, fits};
 use ratelimit_core::{
@@ -103,7 +102,7 @@ impl Key<'_, '_> {
         Ok(true)
     }
 
-    /// Drops the limits that are fully reset at `now` and that the call does not name, and the holds that have ended.
+    /// Drops the limits that are fully reset at `now` and that the call does not name.
     pub(super) fn drop_faded_of_set(
         &mut self,
         now: Time,
@@ -122,7 +121,7 @@ impl Key<'_, '_> {
                 set.apply_and_take(change).into_iter().for_each(discard);
             }
         }
-        hold::pass(self, now)
+        Ok(())
     }
 
     /// Returns the duration from `latest` until all limits of the set are fully reset. A set of one becomes lone.

@@ -13,13 +13,14 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use proptest::prelude::*;
-use ratelimit_core::hold::{check, held};
+use ratelimit_core::hold::{check, find as find_held, held};
 use ratelimit_core::limiter::{Gcra, Limiter};
-use ratelimit_core::state::{Holds, find_charge};
+use ratelimit_core::state::Holds;
 use ratelimit_core::{
-    AnyLimiter, Ask, Error, Gauge, Hold, Joint, Length, LimitSet, Manner, Place, Span, Time, with_limiter,
+    AnyLimiter, Ask, Error, Gauge, Held, Hold, Joint, Length, LimitSet, Manner, Place, Span, State, Time,
+    with_limiter,
 };
-use ratelimit_language::{Arguments, Bounds, FORMS, Multi, Purpose, Request, find, multi};
+use ratelimit_language::{Arguments, Bounds, FORMS, Form, Multi, Purpose, Request, find, multi};
 use ratelimit_laws::*;
 
 use super::T0;
@@ -98,7 +99,7 @@ impl<L: Limiter> Tested<L> {
                 let id = [hold.map_or(0, |(id, _)| id)];
                 let charges = hold.and_then(|_| held(key, &id, now));
                 if let Some(charges) = charges {
-                    (true, find_charge(charges, limiter.name()).expect("the only limit").cost)
+                    (true, find_held(key, charges, limiter).expect("the only limit").cost)
                 } else {
                     let taken = match hold {
                         None => ask.take(key, limiter),
@@ -187,6 +188,8 @@ fn agree<P: Clone + std::fmt::Debug, L: Limiter, M: Ledger>(
             let holds = tested.key.get::<Holds>(Length::NONE);
             assert!(!charged || holds.is_some() != book.holds.is_empty(), "a charge drops what has ended");
             assert_eq!(holds.map_or(0, |holds| holds.count(now)), book.holds.len() as u64);
+            let stored = holds.map_or(0, |holds| holds.count(holds.last()));
+            assert!(!charged || stored == book.holds.len() as u64, "a charge drops those that have ended");
             match action {
                 Action::Charge(..) => admitted += usize::from(seen.0),
                 Action::Settle(_) => settled += usize::from(seen.0),
@@ -260,7 +263,9 @@ fn a_hundred_thousand_held_calls_of_the_log() {
     agree(logs(), |log| *log, |log| charges(log.limit.get(), in_window(log.window.span())));
 }
 
-const BOUNDS: Bounds = Bounds { leases: 1000, log_entries: 12 };
+/// Logs are full after a few entries.
+const BOUNDS: Bounds = Bounds { leases: 1000, log_entries: FULL };
+const FULL: u64 = 3;
 
 /// A charge of a limiter's own command with these parameters, which may change from call to call.
 #[derive(Clone, Debug)]
@@ -269,23 +274,35 @@ struct Step {
     wait: i64,
     cost: u64,
     manner: Manner,
+    /// Gives the cost back, and does not hold it.
+    refunds: bool,
     limit: u64,
     /// In milliseconds, a multiple of 10.
     period: u64,
+}
+
+impl Step {
+    /// The limiter's name and parameters. A log cannot have a limit above the bound on its entries.
+    fn words(&self, form: &Form) -> String {
+        let is_log = form.template().starts_with("SLIDINGLOG");
+        form.words(if is_log { self.limit.min(FULL) } else { self.limit }, self.period, "holder")
+    }
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     let wait = prop_oneof![
         2 => Just(0),
         3 => 0..2_000_000i64,
-        3 => 0..30_000_000i64,
+        2 => 0..30_000_000i64,
         1 => -2_000_000..0i64,
         1 => -900_000_000..0i64,
     ];
     let manner = prop_oneof![4 => Just(Manner::Strict), 2 => Just(Manner::Partial), 2 => Just(Manner::Force)];
-    let period = prop_oneof![6 => Just(10_000), 1 => Just(20_000), 1 => Just(2000), 1 => Just(30)];
-    let step = (wait, 1..5u64, manner, 5..=12u64, period)
-        .prop_map(|(wait, cost, manner, limit, period)| Step { wait, cost, manner, limit, period });
+    let period = prop_oneof![4 => Just(10_000), 1 => Just(20_000), 2 => Just(2000), 1 => Just(30)];
+    let refunds = prop::bool::weighted(0.1);
+    let step = (wait, 1..5u64, manner, refunds, 2..=9u64, period).prop_map(
+        |(wait, cost, manner, refunds, limit, period)| Step { wait, cost, manner, refunds, limit, period },
+    );
     prop::collection::vec(step, 1..40)
 }
 
@@ -308,6 +325,10 @@ fn parsed<'a>(words: &[&'a [u8]]) -> AnyLimiter<'a> {
 fn charge<L: Limiter>(key: &mut LimitSet, limiter: &L, now: Time, step: &Step, id: &[u8]) -> Option<u64> {
     let length = Length::of(limiter.length());
     let place = if key.stored().is_empty() { Place::of(length) } else { key.find(limiter.name())? };
+    if step.refunds {
+        Ask::new(place, now, step.cost, Manner::Strict).refund(key, limiter).expect("no defect");
+        return None;
+    }
     let hold = Hold { id, ttl: Span::CENTURY, most: 1000 };
     let taken = Ask::new(place, now, step.cost, step.manner).take_and_hold(key, limiter, &hold);
     let taken = taken.expect("a small debt");
@@ -324,17 +345,18 @@ fn gauge<L: Limiter>(key: &LimitSet, limiter: &L, now: Time) -> Gauge {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, cases: 1000, ..ProptestConfig::default() })]
 
     #[test]
     fn who_settles_all_at_zero_leaves_a_full_limit(
         steps in steps(),
         last in steps(),
+        later in prop_oneof![Just(0), 1..20_000_000u64],
         reversed in any::<bool>(),
     ) {
         let last = last[0].clone();
         for form in FORMS.iter().filter(|form| !form.template().contains("GAP")) {
-            let line = form.words(last.limit, last.period, "holder");
+            let line = last.words(form);
             let words = split(&line);
             let ending = parsed(&words);
             if !with_limiter!(&ending, limiter => limiter.capabilities().hold) {
@@ -347,13 +369,14 @@ proptest! {
             for (step, id) in steps.iter().chain([&last]).zip(0u8..) {
                 now = moved(now, step.wait);
                 let step = if pays_off { &Step { limit: last.limit, period: last.period, ..step.clone() } } else { step };
-                let line = form.words(step.limit, step.period, "holder");
+                let line = step.words(form);
                 let words = split(&line);
                 let limiter = parsed(&words);
                 let charged = with_limiter!(&limiter, limiter => charge(&mut key, limiter, now, step, &[id]));
                 ids.extend(charged.map(|cost| ([id], cost)));
                 key = decoded(&encoded(&key));
             }
+            now = now.plus(Span::from_micros(later));
             let Some((newest, cost)) = ids.pop() else { continue };
             if reversed {
                 ids.reverse();
@@ -364,7 +387,9 @@ proptest! {
                 }
                 let left = gauge(&key, limiter, now);
                 let last_was_newest = usize::from(newest[0]) == steps.len();
-                if !pays_off && last_was_newest {
+                // A refund gives back what is held, and so does the settlement.
+                let refunded = steps.iter().any(|step| step.refunds);
+                if !pays_off && !refunded && last_was_newest && later == 0 {
                     prop_assert_eq!(left.remaining, left.limit.saturating_sub(cost), "{}", form.template());
                 }
                 settle(&mut key, limiter, now, &newest);
@@ -421,7 +446,7 @@ proptest! {
                 let full = (0..2).any(|key| charges(key) > 0 && room(&keys[key], charges(key)).is_err());
                 let taken = joint.take_and_hold(&mut keys, &hold);
                 if is_held {
-                    prop_assert_eq!(taken, Ok(None));
+                    prop_assert_eq!(taken, Ok(Held::Already));
                 } else if full {
                     prop_assert!(taken.is_err());
                     continue;
@@ -433,7 +458,7 @@ proptest! {
                             ask.peek(&key[0], limiter).verdict.admits()
                         })
                     });
-                    prop_assert_eq!(taken, Ok(Some(all)));
+                    prop_assert_eq!(taken, Ok(if all { Held::Admitted } else { Held::Refused }));
                     for pair in pairs.iter().filter(|_| all) {
                         let key = alone.entry(*pair).or_default();
                         with_limiter!(&only(pair.0), limiter => {
@@ -463,7 +488,7 @@ const LIMITS: [&str; 6] = [
     "GCRA 4 5 1000",
     "FIXEDWINDOW 7 5000",
     "SLIDINGWINDOW 8 5000 PRECISION 500",
-    "SLIDINGLOG 6 5000",
+    "SLIDINGLOG 3 5000",
     "CALENDAR 40 HOUR",
 ];
 
@@ -497,9 +522,109 @@ fn an_excess_that_would_take_a_century_is_an_error_that_changes_nothing() {
     let limiter = parsed(&[b"GCRA", b"0", b"1", b"1d"]);
     let AnyLimiter::Gcra(gcra) = limiter else { panic!("GCRA") };
     let mut key = LimitSet::default();
-    let step = Step { wait: 0, cost: 1, manner: Manner::Strict, limit: 0, period: 0 };
+    let step = Step { wait: 0, cost: 1, manner: Manner::Strict, refunds: false, limit: 0, period: 0 };
     charge(&mut key, &gcra, T0, &step, b"a");
     let before = encoded(&key);
     assert!(matches!(Ask::settle_held(&mut key, &gcra, b"a", T0, 40_000), Err(Error::TooLong)));
     assert_eq!(encoded(&key), before);
+}
+
+/// Makes a call of several limits on one key.
+fn call(key: &mut LimitSet, line: &str, at: u64, hold: Option<&[u8]>) -> Vec<u64> {
+    let words = split(line);
+    let call = parse(&words, 1, Purpose::Charge);
+    let now = T0.plus(Span::from_millis(at));
+    let mut joint = Joint::new(&call.parts, 1, now, Manner::Strict).expect("one key");
+    let keys = std::slice::from_mut(key);
+    match hold {
+        None => _ = joint.take(keys).expect("no debt"),
+        Some(id) => {
+            let hold = Hold { id, ttl: Span::from_millis(300_000), most: 9 };
+            joint.take_and_hold(keys, &hold).expect("room");
+        }
+    }
+    joint.answers().map(|answer| answer.gauge.remaining).collect()
+}
+
+/// Settles several limits of one key, and returns whether something was held, and what remains of each.
+fn settle_all(key: &mut LimitSet, line: &str, at: u64, id: &[u8]) -> (bool, Vec<u64>) {
+    let words = split(line);
+    let call = parse(&words, 1, Purpose::Settle);
+    let now = T0.plus(Span::from_millis(at));
+    let mut joint = Joint::new(&call.parts, 1, now, Manner::Strict).expect("one key");
+    let held = joint.settle(std::slice::from_mut(key), id).expect("no debt");
+    (held == 1, joint.answers().map(|answer| answer.gauge.remaining).collect())
+}
+
+#[test]
+fn what_is_held_for_one_limit_is_not_given_back_to_another_of_its_kind() {
+    let mut key = LimitSet::default();
+    call(&mut key, "LIMIT GCRA 99 100 1000 COST 50", 0, Some(b"r"));
+    // This drops the first limit, which is fully reset.
+    assert_eq!(call(&mut key, "LIMIT GCRA 99 100 60000 COST 90", 2000, None), [10]);
+    assert_eq!(settle_all(&mut key, "LIMIT GCRA 99 100 60000 COST 0", 2000, b"r"), (false, vec![10]));
+    let limiter = parsed(&[b"GCRA", b"99", b"100", b"60000"]);
+    let now = T0.plus(Span::from_millis(2000));
+    let own = with_limiter!(&limiter, limiter => Ask::settle_held(&mut key, limiter, b"r", now, 0));
+    assert!(matches!(own, Ok(None)));
+    assert_eq!(settle_all(&mut key, "LIMIT GCRA 99 100 1000 COST 0", 2000, b"r"), (true, vec![100]));
+    assert_eq!(call(&mut key, "LIMIT GCRA 99 100 60000 COST 0", 2000, None), [10]);
+}
+
+#[test]
+fn a_charge_is_settled_by_the_limit_of_its_name_or_by_one_of_its_kind_but_not_twice() {
+    let held = "LIMIT FIXEDWINDOW 100 1000 COST 50";
+    // Neither limit has the name, and both are of the kind. The first one settles.
+    let mut key = LimitSet::default();
+    call(&mut key, held, 0, Some(b"r"));
+    let both = "COST 20 LIMIT FIXEDWINDOW 100 2000 LIMIT FIXEDWINDOW 100 3000";
+    assert_eq!(settle_all(&mut key, both, 1, b"r"), (true, vec![80, 100]));
+    // The second one has the name.
+    let mut key = LimitSet::default();
+    call(&mut key, held, 0, Some(b"r"));
+    let both = "COST 20 LIMIT FIXEDWINDOW 100 2000 LIMIT FIXEDWINDOW 100 1000";
+    assert_eq!(settle_all(&mut key, both, 1, b"r"), (true, vec![100, 80]));
+    // Two of the kind are held, and the limit has neither name.
+    let mut key = LimitSet::default();
+    call(&mut key, "COST 50 LIMIT FIXEDWINDOW 100 1000 LIMIT FIXEDWINDOW 100 9000", 0, Some(b"r"));
+    assert_eq!(settle_all(&mut key, "COST 20 LIMIT FIXEDWINDOW 100 2000", 1, b"r"), (false, vec![100]));
+}
+
+#[test]
+fn a_caller_whose_clock_lags_ends_no_hold_of_another_caller() {
+    let limiter = parsed(&[b"TOKENBUCKET", b"100000", b"1", b"1000"]);
+    let AnyLimiter::TokenBucket(bucket) = limiter else { panic!("TOKENBUCKET") };
+    let mut key = LimitSet::default();
+    let (now, early) = (T0, T0.minus(Span::from_millis(10_000)));
+    let place = Place::of(Length::of(bucket.length()));
+    let hold = |id| Hold { id, ttl: Span::from_millis(5000), most: 9 };
+    Ask::new(place, now, 50_000, Manner::Strict).take_and_hold(&mut key, &bucket, &hold(b"a")).expect("room");
+    Ask::new(place, early, 1, Manner::Strict).take(&mut key, &bucket).expect("room");
+    Ask::new(place, early, 1, Manner::Strict).take_and_hold(&mut key, &bucket, &hold(b"b")).expect("room");
+    let words = split("LIMIT TOKENBUCKET 100000 1 1000");
+    let several = parse(&words, 1, Purpose::Charge);
+    let mut joint = Joint::new(&several.parts, 1, early, Manner::Strict).expect("one key");
+    assert_eq!(joint.take(std::slice::from_mut(&mut key)), Ok(true));
+    let after = now.plus(Span::from_millis(4999));
+    for id in [b"a", b"b"] {
+        assert!(
+            held(&key, id, after).is_some() && held(&key, id, now.plus(Span::from_millis(5000))).is_none()
+        );
+    }
+}
+
+#[test]
+fn no_step_of_the_clock_makes_room_for_a_hold() {
+    let AnyLimiter::Gcra(gcra) = parsed(&[b"GCRA", b"999", b"1000", b"1"]) else { panic!("GCRA") };
+    let mut key = LimitSet::default();
+    let place = Place::of(Length::of(gcra.length()));
+    for id in 0..9u8 {
+        let now = T0.minus(Span::from_millis(10 * u64::from(id)));
+        let hold = Hold { id: &[id], ttl: Span::from_millis(1), most: 2 };
+        let room = check(&key, &hold, now, 1);
+        assert_eq!(room.is_ok(), id < 2, "{id}");
+        if room.is_ok() {
+            Ask::new(place, now, 1, Manner::Strict).take_and_hold(&mut key, &gcra, &hold).expect("room");
+        }
+    }
 }

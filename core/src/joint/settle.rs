@@ -6,13 +6,22 @@ use super::{Joint, JointError, Pair, each};
 use crate::ask::Limits;
 use crate::decide::Verdict;
 use crate::hold::{self, Hold};
-use crate::limiter::TooLong;
-use crate::state::{Charge, find_charge};
+use crate::limiter::{Limiter, TooLong};
+use crate::state::Charge;
+
+/// The outcome of a call that holds what it charges.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Held {
+    Admitted,
+    Refused,
+    /// The id is held already.
+    Already,
+}
 
 impl Joint<'_, '_> {
     /// As [`Joint::take`], and holds what it charges. The keys must have room for holds.
     ///
-    /// Returns `None` if the id is held in one of the keys. Then nothing is charged, and the answers are those of a look.
+    /// If the id is held in one of the keys, nothing is charged, and the answers are those of a look.
     ///
     /// # Errors
     ///
@@ -21,14 +30,14 @@ impl Joint<'_, '_> {
         &mut self,
         keys: &mut [K],
         request: &Hold<'_>,
-    ) -> Result<Option<bool>, JointError> {
+    ) -> Result<Held, JointError> {
         if keys.iter().any(|limits| hold::held(limits, request.id, self.at).is_some()) {
             for pair in &mut self.pairs {
                 let Some(limits) = keys.get(pair.key) else { continue };
                 pair.ask.cost = 0;
                 pair.peek(limits);
             }
-            return Ok(None);
+            return Ok(Held::Already);
         }
         for (key, limits) in keys.iter().enumerate() {
             let charges = self.pairs.iter().filter(|pair| pair.key == key && pair.part.can_be_held()).count();
@@ -44,7 +53,7 @@ impl Joint<'_, '_> {
                 hold::begin(limits, request, now, charges).map_err(|_| JointError::Defect)?;
             }
         }
-        Ok(Some(admitted))
+        Ok(if admitted { Held::Admitted } else { Held::Refused })
     }
 
     /// Settles what is held under this id for the limits of the call, each at its cost, and returns the number of keys in
@@ -71,7 +80,7 @@ impl Joint<'_, '_> {
                 let Some(charge) = pair.held else { return Ok(()) };
                 let actual = pair.part.cost;
                 with_limiter!(&pair.part.limiter, limiter => {
-                    pair.ask.settle(limits, limiter, id, &charge, actual)?;
+                    pair.ask.settle(limits, limiter, &charge, actual)?;
                     pair.gauge = Some(pair.ask.gauge(limits, limiter));
                 });
                 Ok(())
@@ -97,22 +106,18 @@ impl Joint<'_, '_> {
 
     /// Finds what each limit of a key has to settle: by its name, else the only one of its kind, but none twice.
     fn find_held(&mut self, key: usize, limits: &impl Limits, id: &[u8]) {
-        let mut charges: Vec<Charge> =
-            hold::held(limits, id, self.at).map(<[Charge]>::to_vec).unwrap_or_default();
-        let all = charges.clone();
+        let Some(charges) = hold::held(limits, id, self.at) else { return };
+        let mut left = charges.to_vec();
         for by_name in [true, false] {
             let pairs = self.pairs.iter_mut().filter(|pair| pair.key == key && pair.held.is_none());
             for pair in pairs.filter(|pair| !pair.part.is_shadow()) {
-                let name = pair.part.name;
-                let Some(charge) = find_charge(&all, name).filter(|found| !by_name || found.name == name)
-                else {
-                    continue;
-                };
-                let Some(place) = charges.iter().position(|left| *left == charge) else { continue };
-                charges.remove(place);
-                pair.held = Some(charge);
                 let actual = pair.part.cost;
                 with_limiter!(&pair.part.limiter, limiter => {
+                    let found = hold::find(limits, charges, limiter).filter(|_| limiter.capabilities().hold);
+                    let found = found.filter(|charge| !by_name || charge.name == pair.part.name);
+                    let Some(charge) = found.filter(|charge| left.contains(charge)) else { continue };
+                    left.retain(|other| *other != charge);
+                    pair.held = Some(charge);
                     pair.ask.prepare_to_settle(limits, limiter, &charge, actual);
                 });
             }
