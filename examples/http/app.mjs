@@ -1,5 +1,6 @@
 // An Express application behind the middleware. REDIS, PORT, FAIL and UTILIZATION come from the environment.
 
+import { setTimeout as pause } from 'node:timers/promises'
 import express from 'express'
 import { Redis } from 'ioredis'
 import { ratelimit } from './ratelimit-express.mjs'
@@ -11,6 +12,8 @@ redis.on('error', () => {})
 
 const caller = (req) => req.get('x-api-key') ?? req.ip
 const on = (path) => (req) => (req.path === path ? caller(req) : undefined)
+// The prompt and the answer of a chat, together.
+const MAX_TOKENS = 400
 const app = express()
 
 app.use(
@@ -20,6 +23,13 @@ app.use(
       { name: 'default', key: caller, limiter: ['SLIDINGLOG', 100, '10s'], window: 10 },
       { name: 'short', key: on('/short'), limiter: ['SLIDINGLOG', 2, 1500], window: 2 },
       { name: 'streams', key: on('/stream'), limiter: ['CONCURRENT', 5, '1m'] },
+      {
+        name: 'tokens',
+        key: on('/chat'),
+        limiter: ['TOKENBUCKET', 1000, 1000, '1d'],
+        window: 86_400,
+        estimate: () => MAX_TOKENS,
+      },
     ],
     // Reports go first, pages next; what is paid for is never shed.
     shed: {
@@ -37,6 +47,19 @@ app.use(
 app.get('/stream', (req, res) => {
   const ticks = setInterval(() => res.write('tick\n'), 100)
   res.once('close', () => clearInterval(ticks))
+})
+
+// An answer of so many tokens, one of which may be the last before the model fails.
+app.get('/chat', async (req, res) => {
+  const { tokens, fail } = req.query
+  req.spent.tokens = 0
+  for (let i = 0; i < Math.min(tokens, MAX_TOKENS) && !res.destroyed; i++) {
+    if (i === Number(fail)) throw new Error('the model is gone')
+    req.spent.tokens++
+    res.write('word ')
+    await pause(10)
+  }
+  res.end()
 })
 app.use((req, res) => res.send('ok'))
 app.listen(Number(PORT), '127.0.0.1')

@@ -3,7 +3,7 @@
 import asyncio
 import os
 
-from fastapi import FastAPI
+from fastapi import FastAPI, Request
 from fastapi.responses import StreamingResponse
 from ratelimit_asgi import Policy, RateLimit, Shed
 from redis.asyncio import Redis
@@ -21,6 +21,9 @@ def on(path):
     return lambda scope: caller(scope) if scope["path"] == path else None
 
 
+# The prompt and the answer of a chat, together.
+MAX_TOKENS = 400
+
 app = FastAPI()
 app.add_middleware(
     RateLimit,
@@ -29,6 +32,7 @@ app.add_middleware(
         Policy("default", caller, ("SLIDINGLOG", 100, "10s"), window=10),
         Policy("short", on("/short"), ("SLIDINGLOG", 2, "1500ms"), window=2),
         Policy("streams", on("/stream"), ("CONCURRENT", 5, "1m")),
+        Policy("tokens", on("/chat"), ("TOKENBUCKET", 1000, 1000, "1d"), 86_400, estimate=lambda scope: MAX_TOKENS),
     ],
     # Reports go first, pages next; what is paid for is never shed.
     shed=Shed(
@@ -51,6 +55,23 @@ async def stream():
             await asyncio.sleep(0.1)
 
     return StreamingResponse(ticks())
+
+
+@app.get("/chat")
+async def chat(request: Request, tokens: int, fail: int | None = None):
+    """Streams an answer of so many tokens, one of which may be the last before the model fails."""
+    spent = request.scope["spent"]
+    spent["tokens"] = 0
+
+    async def answer():
+        for i in range(min(tokens, MAX_TOKENS)):
+            if i == fail:
+                raise RuntimeError("the model is gone")
+            spent["tokens"] += 1
+            yield b"word "
+            await asyncio.sleep(0.01)
+
+    return StreamingResponse(answer())
 
 
 @app.get("/{path:path}")

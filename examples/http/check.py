@@ -190,6 +190,44 @@ def leases(app, url):
           f"{full} held, {refused.status_code}, 0 held {took:.1f} s later")
 
 
+def budget(app, url):
+    key = f"{app}:budget"
+    bucket, requests = f"tokens:{key}", f"default:{key}"
+
+    def left(name, *limit):
+        return db.execute_command("RL.PEEK", name, *limit, "COST", 0)[2]
+
+    def tokens():
+        return left(bucket, "TOKENBUCKET", 1000, 1000, "1d")
+
+    def held():
+        return any(b"holds" in (db.execute_command("RL.INFO", name) or []) for name in (bucket, requests))
+
+    def ask(query):
+        with contextlib.suppress(httpx.RemoteProtocolError):  # of an answer that breaks off
+            return httpx.get(f"{url}/chat?{query}", headers={"x-api-key": key})
+
+    whole = ask("tokens=100").headers.get("ratelimit", "")
+    until(lambda: not held(), "a settlement")
+    told = [tokens()]
+    ask("tokens=100&fail=50")
+    until(lambda: not held(), "a settlement of what failed")
+    told.append(tokens())
+    callers = [socket.create_connection(("127.0.0.1", int(url.rsplit(":", 1)[1]))) for _ in range(2)]
+    for caller in callers:
+        caller.sendall(f"GET /chat?tokens=400 HTTP/1.1\r\nHost: x\r\nx-api-key: {key}\r\n\r\n".encode())
+        caller.recv(4096)
+    during, refused = tokens(), ask("tokens=1").status_code
+    for caller in callers:
+        caller.close()
+    until(lambda: not held(), "a settlement after a hang-up")
+    after = tokens()
+    admitted = 100 - left(requests, "SLIDINGLOG", 100, "10s")
+    right = '"tokens";r=600;' in whole and told == [900, 850] and (during, refused, admitted) == (50, 429, 4)
+    check(app, "budget of 1,000: whole, broken off, two hang up", right and 450 < after < 850,
+          f"{told[0]}, {told[1]}; {during} and {refused} meanwhile, then {after}")
+
+
 def hanging(app, opened, closed):
     """Redis accepts connections and answers nothing: the middleware's own limit of time."""
     key = {"x-api-key": f"{app}:hanging"}
@@ -220,7 +258,7 @@ def main():
     apps = {(name, fail): application(name, fail, port) for name in ("fastapi", "express") for fail in ("open", "closed")}
     print(f"{'app':<8} {'check':<48} {'':<7} told")
     for name in ("fastapi", "express"):
-        for question in (exactly_the_limit, honest, shedding, leases):
+        for question in (exactly_the_limit, honest, shedding, leases, budget):
             question(name, apps[name, "open"])
     for name in ("fastapi", "express"):
         hanging(name, apps[name, "open"], apps[name, "closed"])

@@ -1,14 +1,20 @@
-// Rate limits, leases and load shedding in front of an Express application, with ioredis.
+// Rate limits, budgets, leases and load shedding in front of an Express application, with ioredis.
 //
 // All policies of a request are decided by one RL.MULTI: if one refuses, none is charged and no lease is taken.
 //
-//   policy   { name, key, limiter, window }
+// A budget is a policy with an estimate, which is held before the application runs and settled after the response. The
+// application writes what it spends into req.spent, under the policy's name, as it goes. If it writes nothing, the
+// estimate stands.
+//
+//   policy   { name, key, limiter, window, estimate }
 //            key(req): whose limit it is, or undefined if the policy is not for this request
 //            limiter: as behind LIMIT in RL.MULTI, ['SLIDINGLOG', 100, '10s'] or ['CONCURRENT', 5, '30s']
 //            window: the w of RateLimit-Policy, in seconds
+//            estimate(req): of a budget, the most that the request may cost
 //   shed     { key, utilization, tier, tiers, options, retryAfter }
 //            utilization(): how busy the workers are, from 0 to 1
 //            tier(req): the request's tier, 1 going first, or undefined for what is never shed
+//   hold     after it an estimate can no longer be settled, so it is longer than the longest response
 
 import { randomUUID } from 'node:crypto'
 
@@ -40,7 +46,7 @@ function refuse(res, status, problem, violated, wait) {
   res.send(JSON.stringify({ type: PROBLEM + problem, status, 'violated-policies': violated }))
 }
 
-export function ratelimit({ redis, policies, shed, timeout = 100, fail = 'open', log = console.warn }) {
+export function ratelimit({ redis, policies, shed, timeout = 100, fail = 'open', hold = '10m', log = console.warn }) {
   function within(promise) {
     let timer
     const late = new Promise((_, reject) => {
@@ -56,26 +62,37 @@ export function ratelimit({ redis, policies, shed, timeout = 100, fail = 'open',
     return (await redis.call('RL.SHED', ...words))[0] === 1
   }
 
-  function decide(asked, request) {
-    const limits = asked.flatMap(({ policy }, i) => {
-      return ['LIMIT', ...policy.limiter, ...(isLease(policy) ? [request] : []), 'ON', i + 1]
+  // RL.MULTI, or the RL.MULTISETTLE that belongs to it.
+  function call(command, asked, options, request, spent) {
+    const limits = asked.flatMap(({ policy, estimate }, i) => {
+      const cost = estimate === undefined ? [] : ['COST', spent[policy.name] ?? estimate]
+      return ['LIMIT', ...policy.limiter, ...(isLease(policy) ? [request] : []), 'ON', i + 1, ...cost]
     })
-    return redis.call('RL.MULTI', asked.length, ...asked.map(({ key }) => key), ...limits)
+    return redis.call(command, asked.length, ...asked.map(({ key }) => key), ...options, ...limits)
   }
 
   return async function (req, res, next) {
     const request = randomUUID()
     const named = policies.map((policy) => ({ policy, whose: policy.key(req) }))
     const asked = named.flatMap(({ policy, whose }) => {
-      return whose === undefined ? [] : [{ policy, key: `${policy.name}:${whose}` }]
+      const estimate = policy.estimate && whose !== undefined ? Math.max(1, policy.estimate(req)) : undefined
+      return whose === undefined ? [] : [{ policy, key: `${policy.name}:${whose}`, estimate }]
     })
     const applied = asked.map(({ policy }) => policy)
+    const hasBudget = applied.some(({ estimate }) => estimate)
+    req.spent = {}
+    const settle = () => {
+      if (!hasBudget) return
+      const settled = within(call('RL.MULTISETTLE', asked, [request, 'COST', 1], request, req.spent))
+      settled.catch((e) => log(`not settled, the estimate stands: ${e.message}`))
+    }
     try {
       if (await within(sheds(req))) {
         return refuse(res, 503, 'temporary-reduced-capacity', [], shed.retryAfter ?? 5)
       }
       if (asked.length > 0) {
-        const [[limited], replies] = await within(decide(asked, request))
+        const options = hasBudget ? ['HOLD', request, hold] : []
+        const [[limited], replies] = await within(call('RL.MULTI', asked, options, request, {}))
         res.set(fields(applied, replies, limited))
         if (limited) {
           const refusing = applied.filter((_, i) => replies[i][0])
@@ -86,18 +103,26 @@ export function ratelimit({ redis, policies, shed, timeout = 100, fail = 'open',
           return refuse(res, 429, 'quota-exceeded', names, Number.isFinite(wait) ? wait : undefined)
         }
         const leases = asked.filter(({ policy }) => isLease(policy))
-        const release = () => {
+        const end = () => {
           for (const { key } of leases) {
-            within(redis.call('RL.RELEASE', key, request)).catch((e) => log(`not released, ends by itself: ${e.message}`))
+            const released = within(redis.call('RL.RELEASE', key, request))
+            released.catch((e) => log(`not released, ends by itself: ${e.message}`))
           }
+          settle()
         }
-        // At the response's end, and also when the client has gone, perhaps while Redis was asked.
-        if (res.destroyed) return release()
-        res.once('close', release)
+        // The client has gone while Redis was asked: nothing is spent.
+        if (res.destroyed) {
+          for (const { name } of applied) req.spent[name] = 0
+          return end()
+        }
+        // At the response's end, and also when the client hangs up.
+        res.once('close', end)
       }
     } catch (error) {
       log(`fail ${fail}: ${error.message}`)
       if (fail !== 'open') return refuse(res, 503, 'temporary-reduced-capacity', [], 1)
+      // The call may have been decided. If it was not, nothing is held and the settlement changes nothing.
+      res.once('close', settle)
     }
     next()
   }

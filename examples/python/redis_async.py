@@ -63,6 +63,21 @@ class Limits:
         limited, _, remaining, *_ = await self.redis.execute_command("RL.CALENDAR", f"month:{user}", *quota)
         return not limited, remaining
 
+    async def answer(self, user, estimate, model):
+        """Asks the model, if the tokens that it may take fit into 9,000 a minute, and settles what it took."""
+        key, hold, bucket = f"tokens:{user}", uuid4().hex, [9000, 9000, "1m"]
+        options = ["COST", estimate, "HOLD", hold, "10m"]
+        limited, *_ = await self.redis.execute_command("RL.TOKENBUCKET", key, *bucket, *options)
+        if limited:
+            return None
+        took = 0  # if the model fails
+        try:
+            text, took = await model()
+            return text
+        finally:
+            with suppress(RedisError):  # else the estimate stands
+                await self.redis.execute_command("RL.SETTLE", key, hold, "TOKENBUCKET", *bucket, "COST", took)
+
     @asynccontextmanager
     async def lease(self, key, capacity, ttl):
         """Whether there is room for this piece of work. No answer is an error: then it is not begun."""
@@ -106,10 +121,17 @@ async def main(url="redis://127.0.0.1:6379", protocol="3", silent="redis://127.0
         assert [await limits.month(user, cost) for cost in (999, 2, 1)] == [(True, 1), (False, 1), (True, 0)]
         print("5 month: 999 taken, 2 refused, 1 taken")
 
+        async def model():
+            return "hello", 4500
+
+        answers = [await limits.answer(user, estimate, model) for estimate in (6000, 6000, 4500)]
+        assert answers == ["hello", None, "hello"], answers
+        print("6 tokens: 6000 held and 4500 taken; 6000 refused, 4500 held")
+
         start = time.monotonic()
         assert await down.check(user) == (200, {}) and await down.check(user, without_answer=CLOSED) == (503, {})
         assert time.monotonic() - start < 1 and (limits.unanswered, down.unanswered) == (0, 2)
-        print("6 no answer: open 200, closed 503, 2 counted")
+        print("7 no answer: open 200, closed 503, 2 counted")
 
 
 asyncio.run(main(*sys.argv[1:]))
