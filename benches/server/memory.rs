@@ -97,6 +97,11 @@ const ROWS: &[Row] = &[
     },
     Row { name: "RL.CONCURRENT, one lease", call: "RL.CONCURRENT key:# 100 3600000 id:#", ..PLAIN },
     Row {
+        name: "RL.TOKENBUCKET, one hold",
+        call: "RL.TOKENBUCKET key:# 100 1 3600000 HOLD id:# 3600000",
+        ..PLAIN
+    },
+    Row {
         name: "Lua token bucket",
         call: "EVALSHA $SHA 2 tok:# tim:# 10 100000 1700000000 1",
         script: lua::TOKEN_BUCKET,
@@ -112,6 +117,13 @@ const LOGS: &[Row] = &[
         name: "RL.SLIDINGLOG, an entry",
         call: "RL.SLIDINGLOG key 1000000 3600000",
         target: Some(4),
+        ..ENTRIES
+    },
+    // As many as the setting allows.
+    Row {
+        name: "RL.TOKENBUCKET, a hold",
+        call: "RL.TOKENBUCKET key 1000000 1 3600000 HOLD id:# 3600000",
+        calls: 10_000,
         ..ENTRIES
     },
     Row { name: "sorted set, an entry", call: "ZADD key # #", elsewhere: "about 90", ..ENTRIES },

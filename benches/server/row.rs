@@ -72,7 +72,9 @@ impl Row {
     /// Whether the module counts it as a request to a limiter.
     pub fn consumes(&self) -> bool {
         let takes_nothing = self.call.ends_with(" COST 0")
-            || ["RL.PEEK", "RL.REFUND", "RL.MULTIPEEK"].iter().any(|name| self.call.starts_with(name));
+            || ["RL.PEEK", "RL.REFUND", "RL.MULTIPEEK", "RL.SETTLE", "RL.MULTISETTLE"]
+                .iter()
+                .any(|name| self.call.starts_with(name));
         self.call.starts_with("RL.") && self.answer != Answer::Done && !takes_nothing
     }
 }

@@ -171,6 +171,46 @@ const LIMITERS: &[Row] = &[
         target: None,
         ..ADMITTED
     },
+    Row {
+        name: "RL.TOKENBUCKET, held",
+        call: "RL.TOKENBUCKET key:# 1000000 1000 3600000 HOLD id:# 3600000",
+        prepare: "RL.TOKENBUCKET key:# 1000000 1000 3600000",
+        load: Load::Once,
+        target: None,
+        ..ADMITTED
+    },
+    Row {
+        name: "RL.SETTLE TOKENBUCKET",
+        call: "RL.SETTLE key:# id:# TOKENBUCKET 1000000 1000 3600000 COST 4",
+        prepare: "RL.TOKENBUCKET key:# 1000000 1000 3600000 COST 9 HOLD id:# 3600000",
+        load: Load::Once,
+        target: None,
+        ..ADMITTED
+    },
+    Row {
+        name: "RL.SETTLE SLIDINGLOG",
+        call: "RL.SETTLE key:# id:# SLIDINGLOG 1000000 3600000 COST 4",
+        prepare: "RL.SLIDINGLOG key:# 1000000 3600000 COST 9 HOLD id:# 3600000",
+        load: Load::Once,
+        target: None,
+        ..ADMITTED
+    },
+    Row {
+        name: "RL.MULTI, two limits, held",
+        call: "RL.MULTI 1 key:# HOLD id:# 3600000 LIMIT GCRA 1000000 1000 3600000 LIMIT TOKENBUCKET 1000000 1000 3600000 COST 9",
+        prepare: "RL.MULTI 1 key:# LIMIT GCRA 1000000 1000 3600000 LIMIT TOKENBUCKET 1000000 1000 3600000 COST 9",
+        load: Load::Once,
+        answer: Answer::AllAdmitted,
+        ..PLAIN
+    },
+    Row {
+        name: "RL.MULTISETTLE, two limits",
+        call: "RL.MULTISETTLE 1 key:# id:# LIMIT GCRA 1000000 1000 3600000 COST 1 LIMIT TOKENBUCKET 1000000 1000 3600000 COST 4",
+        prepare: "RL.MULTI 1 key:# HOLD id:# 3600000 LIMIT GCRA 1000000 1000 3600000 LIMIT TOKENBUCKET 1000000 1000 3600000 COST 9",
+        load: Load::Once,
+        answer: Answer::AllAdmitted,
+        ..PLAIN
+    },
     Row { name: "RL.SHED report", call: "RL.SHED key:# 0.5", ..LARGER },
     Row {
         name: "RL.RELEASE",
