@@ -122,7 +122,7 @@ const LOGS: &[Row] = &[
     // As many as the setting allows.
     Row {
         name: "RL.TOKENBUCKET, a hold",
-        call: "RL.TOKENBUCKET key 1000000 1 3600000 HOLD id:# 3600000",
+        call: "RL.TOKENBUCKET key 1000000 1000 3600000 HOLD id:# 3600000",
         calls: 10_000,
         ..ENTRIES
     },

@@ -29,7 +29,7 @@ impl<const ROW: usize> Command for Limit<ROW> {
         with_limiter!(&limiter, limiter => {
             request.check(limiter.capabilities())?;
             let (cost, manner) = (request.cost(), request.manner());
-            if let Some((id, ttl)) = request.hold()? {
+            if let Some((id, ttl)) = request.hold() {
                 let hold = Hold { id, ttl, most: most_holds() };
                 return take_and_hold(call, Counter::Row(ROW), limiter, &request, &hold);
             }

@@ -186,6 +186,7 @@ fn reply(joint: &Joint<'_, '_>) -> Result<Reply, Error> {
 }
 
 /// The combined answer, and that of each limit on each key.
+#[inline(always)]
 pub(super) fn answers(joint: &Joint<'_, '_>) -> Result<(Answer, Vec<Answer>), Error> {
     let answers: Vec<_> = joint.answers().collect();
     let combined = joint.combined(&answers).ok_or(Error::Internal)?;

@@ -130,6 +130,7 @@ impl Client {
     }
 
     /// Sends the combined answer, then the answer of each limit.
+    #[inline(always)]
     fn answers(&self, combined: &Answer, each: &[Answer]) {
         self.integers(combined.integers());
         self.array(each.len());

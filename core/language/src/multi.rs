@@ -35,6 +35,7 @@ pub struct Multi<'a> {
 }
 
 /// Reads the arguments after the keys. `keys` is the number of keys.
+#[inline(always)]
 pub fn multi<'a>(arguments: &mut Arguments<'_, 'a>, keys: u64, purpose: Purpose) -> Result<Multi<'a>, Error> {
     arguments.end_options_at("LIMIT", keys);
     let mut defaults = Request::default();
@@ -43,7 +44,7 @@ pub fn multi<'a>(arguments: &mut Arguments<'_, 'a>, keys: u64, purpose: Purpose)
         error => error,
     })?;
     let charges = purpose == Purpose::Charge;
-    defaults.check(Capabilities { force: charges, hold: charges, ..Capabilities::NONE })?;
+    defaults.check(if charges { Capabilities::SEVERAL } else { Capabilities::NONE })?;
     if defaults.on.is_some() {
         return Err(Error::belongs_in("ON"));
     }

@@ -41,16 +41,8 @@ impl<'a> Request<'a> {
     }
 
     /// The id of a hold, and how long it lasts.
-    ///
-    /// # Errors
-    ///
-    /// If there is nothing to hold.
-    #[inline(always)]
-    pub fn hold(&self) -> Result<Option<(&'a [u8], Span)>, Error> {
-        match self.hold {
-            Some(_) if self.cost == Some(0) => Err(Error::needs("HOLD", "a COST above 0")),
-            hold => Ok(hold),
-        }
+    pub fn hold(&self) -> Option<(&'a [u8], Span)> {
+        self.hold
     }
 
     /// Checks that the limiter or command supports the request's manner.
@@ -73,6 +65,10 @@ impl<'a> Request<'a> {
         match self.manner {
             _ if !capabilities.hold => Err(Error::NotForCommand("HOLD")),
             Some(Manner::Reserve { .. }) => Err(Error::exclude("HOLD", "RESERVE")),
+            // The limits of a call with several have costs of their own.
+            _ if self.cost == Some(0) && capabilities != Capabilities::SEVERAL => {
+                Err(Error::needs("HOLD", "a COST above 0"))
+            }
             _ => Ok(()),
         }
     }
