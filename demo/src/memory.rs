@@ -107,7 +107,7 @@ impl Server for Memory {
 fn ask<L: Limiter>(
     limits: &mut LimitSet,
     limiter: &L,
-    request: &Request,
+    request: &Request<'_>,
 ) -> Result<Answer, Box<dyn error::Error>> {
     request.check(limiter.capabilities())?;
     let at = request.at.ok_or(NO_INSTANT)?;
@@ -120,7 +120,7 @@ fn ask<L: Limiter>(
 
 /// Where the limit is that a limiter's own command is about.
 fn place<L: Limiter>(limits: &LimitSet, limiter: &L) -> Result<Place, Error> {
-    if limits.limits().is_empty() {
+    if limits.stored().is_empty() {
         return Ok(Place::of(limiter.name().length));
     }
     limits.find(limiter.name()).ok_or(Error::WrongType)

@@ -3,9 +3,10 @@
 
 use ratelimit_core::ask::Error;
 use ratelimit_core::decide::{peek, reading, rule};
+use ratelimit_core::hold::{check as has_room, held};
 use ratelimit_core::state::codec::Reader;
 use ratelimit_core::{
-    Ask, Kind, LimitSet, Limiter, Limits, MAX_COUNT, Manner, Reading, Span, State, Time, Verdict,
+    Ask, Hold, Kind, LimitSet, Limiter, Limits, MAX_COUNT, Manner, Reading, Span, State, Time, Verdict,
     with_limiter, with_state,
 };
 
@@ -73,6 +74,7 @@ fn examine<S: State>(state: &S, words: &str, now: Time) {
     with_limiter!(&limiter, limiter => {
         ask(limiter, &bytes, S::KIND, now);
         ask_in_set(limiter, &bytes, S::KIND, now);
+        hold_in_set(limiter, &bytes, S::KIND, now);
     });
 }
 
@@ -122,7 +124,7 @@ fn ask_in_set<L: Limiter>(limiter: &L, bytes: &[u8], kind: Kind, at: Time) {
     for manner in MANNERS.into_iter().filter(|manner| limiter.capabilities().allows(*manner)) {
         for cost in [1, 1000, MAX_COUNT] {
             let Some(mut set) = read() else { return };
-            let before = set.limits().len();
+            let before = set.limits().count();
             let mut ask = Ask::new(place, at, cost, manner);
             let alone = copy(set.get::<L::State>(place.stored).expect("what was found"));
             match ask.take(&mut set, limiter) {
@@ -143,7 +145,46 @@ fn ask_in_set<L: Limiter>(limiter: &L, bytes: &[u8], kind: Kind, at: Time) {
                     assert_eq!(encoded(&set), bytes, "an error changes nothing");
                 }
             }
-            assert!(set.limits().len() <= before);
+            assert!(set.limits().count() <= before);
         }
+    }
+}
+
+/// The id of the holds that are asked for, and of some that the corpus has.
+pub const HELD: &[u8] = b"a";
+
+/// Holds what the limiter of a set charges, unless that id is held already, and settles it.
+fn hold_in_set<L: Limiter>(limiter: &L, bytes: &[u8], kind: Kind, at: Time) {
+    if kind != Kind::LimitSet || !limiter.capabilities().hold {
+        return;
+    }
+    for actual in [0, 1, 1000, MAX_COUNT] {
+        let Some(mut set) = decoded::<LimitSet>(bytes) else { return };
+        let Some(place) = set.find(limiter.name()) else { return };
+        let hold = Hold { id: HELD, ttl: Span::from_millis(1000), most: 3 };
+        if held(&set, HELD, at).is_none() && has_room(&set, &hold, at, 1).is_ok() {
+            let mut ask = Ask::new(place, at, 10, Manner::Partial);
+            match ask.take_and_hold(&mut set, limiter, &hold) {
+                Ok(taken) => {
+                    assert_eq!(
+                        held(&set, HELD, ask.now()).is_some(),
+                        taken.verdict.admits(),
+                        "held if admitted"
+                    );
+                }
+                Err(error) => assert_eq!(error, Error::TooLong),
+            }
+        }
+        copy(&set);
+        let before = encoded(&set);
+        match Ask::settle_held(&mut set, limiter, HELD, at, actual) {
+            Ok(Some(_)) => assert!(held(&set, HELD, at).is_none(), "a settled hold has ended"),
+            Ok(None) => assert_eq!(encoded(&set), before, "what is not held is not settled"),
+            Err(error) => {
+                assert_eq!(error, Error::TooLong);
+                assert_eq!(encoded(&set), before, "an error changes nothing");
+            }
+        }
+        copy(&set);
     }
 }

@@ -148,7 +148,7 @@ impl Limits for Key {
         }
         self.apply_to_set(SetChange::Limit { name: to, change: &change });
         assert_eq!(self.set.get::<S>(to.length).map(encoded), Some(after), "so has a limit of a set");
-        let others = self.set.limits().iter().filter(|limit| limit.name != to);
+        let others = self.set.limits().filter(|limit| limit.name != to);
         assert!(
             others.map(|limit| limit.name).all(|name| name == BYSTANDER.name()),
             "a renamed limit has one name"
@@ -159,11 +159,11 @@ impl Limits for Key {
 
     /// Of the set. A key with one limit, which the call names, has none to drop.
     fn drop_faded(&mut self, now: Time, named: impl Fn(Name) -> bool) -> Result<(), Error> {
-        let faded = self.set.limits().iter().filter(|limit| limit.faded(&named, now));
+        let faded = self.set.limits().filter(|limit| limit.faded(&named, now));
         for name in faded.map(|limit| limit.name).collect::<Vec<_>>() {
             self.apply_to_set(SetChange::Dropped { name });
         }
-        assert!(self.set.limits().iter().all(|limit| limit.until() > now || named(limit.name)));
+        assert!(self.set.limits().all(|limit| limit.until() > now || named(limit.name)));
         Ok(())
     }
 }

@@ -1,11 +1,14 @@
 //! Where the fuzzer begins: inputs that it would not soon find by chance, and what it once found.
 
-use ratelimit_core::state::SetChange;
 use ratelimit_core::state::codec::{put as put_word, put_bytes, put_short, put_words};
-use ratelimit_core::{Kind, Length, LimitSet, Limiter, Limits, Name, Span, State, Time, with_limiter};
+use ratelimit_core::state::{Begun, Charge, HoldChange, Holds, Moved, SetChange};
+use ratelimit_core::{
+    Ask, Hold, Kind, Length, LimitSet, Limiter, Limits, Manner, Name, Place, Span, State, Time, with_limiter,
+};
 use ratelimit_language::{Arguments, FORMS, shed};
 
 use crate::bytes::Bytes;
+use crate::decode::HELD;
 use crate::history::T0;
 use crate::key::{Key, decoded, encoded, encoded_any};
 use crate::lines::{BOUNDS, CENTURY, FORM_COUNT, line, parse, template};
@@ -44,6 +47,12 @@ fn calls() -> Vec<Seed> {
         "CONCURRENT 3 36500d holder",
         "SHED 2 DELAY 1m",
         "MULTI 2 LIMIT GCRA 9 10 1s LIMIT GCRA 4 5 1s SHADOW ON 2",
+        "TOKENBUCKET 9000 9000 1m COST 600 PARTIAL HOLD request 5m",
+        "SLIDINGLOG 200 1m FORCE HOLD request 36500d AT 1700002800000000",
+        "MULTI 2 COST 600 HOLD request 5m LIMIT GCRA 9 10 1s ON 2 LIMIT FIXEDWINDOW 5000 1h COST 0 LIMIT UNIFORM 1s",
+        "SETTLE request GCRA 9 10 1s COST 0",
+        "SETTLE request SLIDINGWINDOW 100 1h PRECISION 60s COST 450 AT 1700002800000000",
+        "MULTISETTLE 2 request COST 450 LIMIT GCRA 9 10 1s LIMIT CALENDAR 9 MONTH ON 2 COST 0 LIMIT UNIFORM 1s SHADOW",
     ];
     let calls = forms.chain(others.map(String::from));
     calls.enumerate().map(|(i, line)| (format!("call-{i:02}"), line.into_bytes())).collect()
@@ -138,6 +147,7 @@ fn states() -> Vec<Seed> {
     let amount = report.shed.report(&report.shed.fresh(T0), later, report.utilization);
     states.push(input(Kind::Amount, 0, &encoded(&amount), &encoded(&amount)));
     states.push(set());
+    states.extend([holds(), set_with_holds()]);
     let states = states.into_iter().enumerate().map(|(i, bytes)| (format!("state-{i:02}"), bytes));
     let mut states: Vec<Seed> = states.collect();
     states.push(("same-name-twice".into(), set_of_one_name()));
@@ -172,6 +182,72 @@ fn set() -> Vec<u8> {
         LimitSet::encode_change(&change, &mut changes);
     }
     input(Kind::LimitSet, form("GCRA {burst} {limit} {period}"), &state, &changes)
+}
+
+const FIRST: &str = "SLIDINGLOG {limit} {period}";
+
+/// A set in which two limits are held under two ids each.
+fn held_set() -> LimitSet {
+    let mut set = LimitSet::blank();
+    for (id, seconds) in [(HELD, 60), (b"b", 5)] {
+        for template in [FIRST, "TOKENBUCKET {limit} {limit} {period}"] {
+            let id = if template == FIRST { id } else { &[id, id].concat() };
+            let form = form(template);
+            let words = line(form, &mut Bytes(&parameters(form)));
+            let limiter = parse(&words).expect("good parameters");
+            let hold = Hold { id, ttl: Span::from_millis(1000 * seconds), most: 10 };
+            with_limiter!(&limiter, limiter => {
+                let place = Place::of(limiter.name().length);
+                let taken = Ask::new(place, T0, 3, Manner::Force).take_and_hold(&mut set, limiter, &hold);
+                assert!(taken.is_ok_and(|taken| taken.verdict.admits()));
+            });
+        }
+    }
+    set
+}
+
+/// Changes of holds: one begins, the instants of others move, one ends, and time passes.
+fn changes_of_holds(name: Name) -> Vec<Vec<u8>> {
+    let later = T0.plus(Span::from_millis(20));
+    let charges = vec![Charge { name, cost: 7, at: T0 }];
+    let begun = Some(Begun { id: b"c", ends: later.plus(Span::from_millis(900)), charges });
+    let moved = Some(Moved { name, held: vec![(HELD, later), (b"c", Time::EPOCH)] });
+    let passed = HoldChange::passed(later);
+    let changes = [
+        HoldChange { begun, ..passed.clone() },
+        HoldChange { moved, ..passed.clone() },
+        HoldChange { ended: Some(HELD), ..passed },
+        HoldChange::passed(T0.plus(Span::from_millis(30_000))),
+    ];
+    let bytes = changes.iter().map(|change| {
+        let mut bytes = Vec::new();
+        Holds::encode_change(change, &mut bytes);
+        bytes
+    });
+    bytes.collect()
+}
+
+/// The holds of a set alone, and changes of them.
+fn holds() -> Vec<u8> {
+    let set = held_set();
+    let holds: &Holds = set.get(Length::NONE).expect("holds");
+    let form = form(FIRST);
+    let (name, _) = run(form, 1).0;
+    input(Kind::Holds, form, &encoded(holds), &changes_of_holds(name).concat())
+}
+
+/// A set with holds beside its limits, and changes of them.
+fn set_with_holds() -> Vec<u8> {
+    let form = form(FIRST);
+    let (name, _) = run(form, 1).0;
+    let holds = Name { kind: Kind::Holds, length: Length::NONE };
+    let mut changes = Vec::new();
+    for change in changes_of_holds(name) {
+        LimitSet::encode_change(&SetChange::Limit { name: holds, change: &change }, &mut changes);
+    }
+    let renamed = Name { length: Length::of(Span::from_millis(7)), ..name };
+    LimitSet::encode_change(&SetChange::Renamed { from: name, to: renamed }, &mut changes);
+    input(Kind::LimitSet, form, &encoded(&held_set()), &changes)
 }
 
 /// A set with two limits of one name.

@@ -6,14 +6,17 @@ use ratelimit_core::state::MAX_ID;
 use ratelimit_core::{
     AnyLimiter, Kind, Limiter, MAX_COUNT, MAX_PAIRS, Manner, Part, Span, State, Time, with_limiter,
 };
-use ratelimit_language::{Arguments, Error, Multi, Purpose, Request, cell, find, multi, shed};
+use ratelimit_language::{
+    Arguments, Error, Multi, Purpose, Request, cell, find, lease_id, multi, named, shed,
+};
 
 use crate::key::{charged, copy};
 use crate::laws::knows_its_end;
 use crate::lines::BOUNDS;
 
-/// The input: the words of a call with spaces between them. It is a limiter's name and what follows the key; or `SHED`
-/// or `THROTTLE`; or `MULTI`, `MULTIPEEK` or `MULTIREFUND`, and the number of keys, a single digit.
+/// The input: the words of a call with spaces between them. It is a limiter's name and what follows the key; or `SHED`,
+/// `THROTTLE` or `SETTLE`; or `MULTI`, `MULTIPEEK`, `MULTIREFUND` or `MULTISETTLE`, and the number of keys, a single
+/// digit.
 pub fn check(bytes: &[u8]) {
     let outcome = parse(bytes);
     // What is accepted is accepted in lower case too. Units have no upper case.
@@ -51,6 +54,16 @@ fn parse(bytes: &[u8]) -> Result<(), Error> {
         b"MULTI" => joint(words, Purpose::Charge)?,
         b"MULTIPEEK" => joint(words, Purpose::Peek)?,
         b"MULTIREFUND" => joint(words, Purpose::Refund)?,
+        b"MULTISETTLE" => joint(words, Purpose::Settle)?,
+        b"SETTLE" => {
+            let mut request = Request::default();
+            held(lease_id(&mut arguments)?);
+            let (_, limiter) = named(&mut arguments, &mut request)?;
+            assert!(arguments.is_empty());
+            shared(&request);
+            ranges(&limiter);
+            with_limiter!(&limiter, limiter => obeys(limiter, &[request.cost()]));
+        }
         _ => {
             let Some(row) = find(name) else { return Ok(()) };
             let mut request = Request::default();
@@ -68,9 +81,15 @@ fn parse(bytes: &[u8]) -> Result<(), Error> {
 fn joint(words: &[&[u8]], purpose: Purpose) -> Result<(), Error> {
     let Some((keys, words)) = words.split_first() else { return Err(Error::Arity) };
     let keys = u64::from(keys.first().map_or(1, |digit| digit & 0xf));
+    let words = if purpose == Purpose::Settle { settled(words)? } else { words };
     let mut arguments = Arguments::new(words, BOUNDS);
-    let Multi { at, manner, parts } = multi(&mut arguments, keys, purpose)?;
+    let Multi { at, manner, hold, parts } = multi(&mut arguments, keys, purpose)?;
     assert!(arguments.is_empty());
+    if let Some((id, ttl)) = hold {
+        assert!(purpose == Purpose::Charge && parts.iter().any(Part::can_be_held));
+        held(id);
+        duration(ttl, true);
+    }
     assert!((1..=MAX_PAIRS).contains(&parts.len()));
     instant(at);
     assert!(matches!((manner, purpose), (Manner::Strict, _) | (Manner::Force, Purpose::Charge)));
@@ -90,15 +109,31 @@ fn joint(words: &[&[u8]], purpose: Purpose) -> Result<(), Error> {
     Ok(())
 }
 
+/// The words after the id of a settlement.
+fn settled<'w, 'a>(words: &'w [&'a [u8]]) -> Result<&'w [&'a [u8]], Error> {
+    let mut arguments = Arguments::new(words, BOUNDS);
+    held(lease_id(&mut arguments)?);
+    Ok(&words[1..])
+}
+
 const NOW: Time = Time::from_micros(1_700_002_800_123_456);
 
 /// The options that all limiters share.
-fn shared(request: &Request) {
+fn shared(request: &Request<'_>) {
     assert!(request.cost() <= MAX_COUNT);
     instant(request.at);
     if let Manner::Reserve { longest } = request.manner() {
         duration(longest, longest != Span::FOREVER);
     }
+    if let Some((id, ttl)) = request.hold() {
+        held(id);
+        duration(ttl, true);
+    }
+}
+
+/// The id of a hold.
+fn held(id: &[u8]) {
+    assert!((1..=MAX_ID).contains(&id.len()));
 }
 
 fn instant(at: Option<Time>) {
@@ -152,8 +187,9 @@ fn obeys<L: Limiter>(limiter: &L, costs: &[u64]) {
     duration(limiter.length(), true);
     // Each lease has a length of its own.
     assert_eq!(limiter.length() == Span::ZERO, L::State::KIND == Kind::Leases);
-    // What can be forced can be refunded.
+    // What can be forced can be refunded, and what can be held can be both.
     assert!(capabilities.refund || !capabilities.force);
+    assert!(capabilities.force || !capabilities.hold);
     let fresh = limiter.fresh(NOW);
     assert!(!capabilities.refund || limiter.refund(&fresh, NOW, 1).is_some());
     let gauge = limiter.gauge(&fresh, NOW);
