@@ -17,6 +17,7 @@ fn the_server_knows_each_commands_arity_flags_and_keys() {
         ("rl.concurrent", -5, "write, denyoom, module", "RW, access, update"),
         ("rl.release", -3, "write, module, fast", "RW, delete"),
         ("rl.renew", -4, "write, module, fast", "RW, access, update"),
+        ("rl.settle", -7, "write, module, fast", "RW, access, update"),
         ("rl.peek", -4, "readonly, module", "RO, access"),
         ("rl.info", 2, "readonly, module", "RO, access"),
         ("rl.apply", -3, "write, module", "OW, update"),
@@ -36,6 +37,8 @@ fn the_server_knows_each_commands_arity_flags_and_keys() {
         "the keys of pairs are found, so a cluster can check them"
     );
     assert_eq!(text(con, "COMMAND GETKEYS RL.PEEK a GCRA 1 1 1"), "[a]");
+    assert_eq!(text(con, "COMMAND GETKEYS RL.SETTLE a b GCRA 1 1 1 COST 1"), "[a]");
+    assert_eq!(text(con, "COMMAND GETKEYS RL.MULTISETTLE 2 a b c COST 1 LIMIT UNIFORM 1"), "[a, b]");
 }
 
 #[test]
@@ -54,9 +57,18 @@ fn a_command_whose_reply_varies_has_the_tip_for_it() {
 fn the_server_documents_each_command() {
     let server = Server::start(&[]);
     let con = &mut server.connection();
-    for name in
-        ["tokenbucket", "gcra", "slidingwindow", "concurrent", "release", "renew", "peek", "info", "apply"]
-    {
+    for name in [
+        "tokenbucket",
+        "gcra",
+        "slidingwindow",
+        "concurrent",
+        "release",
+        "renew",
+        "peek",
+        "settle",
+        "info",
+        "apply",
+    ] {
         let docs = text(con, &format!("COMMAND DOCS rl.{name}"));
         for part in ["summary", "since, 0.1.0", "complexity", "module, ratelimit", "name, key, type, key"] {
             assert!(docs.contains(part), "{part} of {docs}");
@@ -85,6 +97,21 @@ fn the_server_documents_each_command() {
                   [name, reserve, type, block, arguments, [[name, reserve, type, pure-token, token, RESERVE], \
                   [name, maxwait, type, string, token, MAXWAIT, flags, [optional]]]]]]";
     assert!(docs.contains(manner), "{docs}");
+    let hold = "[name, id, type, block, flags, [optional], arguments, [[name, id, type, string, token, HOLD], \
+                [name, ttl, type, string]]]";
+    for command in ["rl.tokenbucket", "rl.slidinglog", "rl.calendar", "rl.multi"] {
+        let docs = arguments(con, command);
+        assert!(docs.contains(hold), "{docs}");
+    }
+    let docs = arguments(con, "rl.settle");
+    assert!(docs.contains("[name, id, type, string], [name, limiter, type, string], "), "{docs}");
+    assert!(docs.contains("[name, cost, type, integer, token, COST], "), "a settlement needs a cost: {docs}");
+    let docs = arguments(con, "rl.multisettle");
+    assert!(
+        docs.contains(
+            "[name, id, type, string], [name, cost, type, integer, token, COST, flags, [optional]]"
+        )
+    );
     let docs = arguments(con, "rl.apply");
     assert!(
         docs.contains("[name, key, type, block, flags, [multiple], arguments, [[name, key, type, key"),
@@ -186,7 +213,7 @@ fn each_argument_is_explained_and_each_example_runs() {
     }
     let gcra = text(con, "RL.HELP gcra");
     for line in [
-        "RL.GCRA key max_burst count period [COST cost] [AT at] [PARTIAL | FORCE | RESERVE [MAXWAIT maxwait]]",
+        "RL.GCRA key max_burst count period [COST cost] [AT at] [PARTIAL | FORCE | RESERVE [MAXWAIT maxwait]] [HOLD id ttl]",
         "    max_burst  how many requests may come at once after the first (0 to 9007199254740991)",
         "    period     the time in which so many are granted (duration, 1 to 3153600000000 ms)",
         "    A duration is in ms, or has a unit: ms, s, m, h, d or w, as in 90s and 1d.",
@@ -208,9 +235,11 @@ fn help_tells_every_command_with_its_syntax_and_what_it_does() {
         assert!(help.contains(&told) && help.contains(&format!("    {summary}.")), "{name}: {help}");
     }
     for line in [
-        "RL.GCRA key max_burst count period [COST cost] [AT at] [PARTIAL | FORCE | RESERVE [MAXWAIT maxwait]]",
+        "RL.GCRA key max_burst count period [COST cost] [AT at] [PARTIAL | FORCE | RESERVE [MAXWAIT maxwait]] [HOLD id ttl]",
         "RL.APPLY key payload [key payload ...]",
         "RL.PEEK key limiter parameter [parameter ...] [COST cost] [AT at]",
+        "RL.SETTLE key id limiter parameter [parameter ...] COST cost [AT at]",
+        "RL.MULTISETTLE numkeys key [key ...] id [COST cost] [AT at] LIMIT limiter parameter ",
     ] {
         assert!(help.contains(line), "{line}: {help}");
     }
@@ -232,6 +261,10 @@ fn info_counts_requests_by_limiter_and_errors() {
         // The strike that bans is refused, and so is what comes during the ban.
         ("RL.PENALTY penalty 2 3600000 3600000", 4),
         ("RL.PENALTY penalty 2 3600000 3600000 COST 0", 2),
+        // What is held is a request, once. A settlement is none.
+        ("RL.FIXEDWINDOW held 1 3600000 HOLD a 1h", 3),
+        ("RL.FIXEDWINDOW held 1 3600000 HOLD b 1h", 2),
+        ("RL.SETTLE held a FIXEDWINDOW 1 3600000 COST 5", 2),
         // Looks and probes are no requests.
         ("RL.GCRA gcra 0 1 3600000 COST 0", 3),
         ("RL.PEEK gcra GCRA 0 1 3600000", 3),
@@ -256,6 +289,8 @@ fn info_counts_requests_by_limiter_and_errors() {
         ("calendar_refused", "1"),
         ("penalty_admitted", "1"),
         ("penalty_refused", "3"),
+        ("fixedwindow_admitted", "1"),
+        ("fixedwindow_refused", "2"),
         ("errors", "3"),
         ("version", env!("CARGO_PKG_VERSION")),
     ] {

@@ -29,6 +29,8 @@ fn too_few_arguments_are_told_with_the_name_of_the_command() {
         "RL.CONCURRENT k 10 1000 id",
         "RL.RELEASE k id",
         "RL.RENEW k 1000 id",
+        "RL.SETTLE k id UNIFORM 1 COST 1",
+        "RL.MULTISETTLE 1 k id LIMIT UNIFORM 1",
         // What a limiter's name lacks, the module tells.
         "RL.REFUND k GCRA 9",
         "RL.PEEK k TOKENBUCKET 10",

@@ -83,7 +83,7 @@ impl Call {
 }
 
 fn parameters(row: &'static Row) -> impl Iterator<Item = &'static Argument> {
-    row.arguments.iter().skip(1).filter(|argument| !argument.is_option())
+    row.arguments.iter().skip(1).take_while(|argument| !argument.is_option())
 }
 
 fn options(row: &'static Row) -> impl Iterator<Item = &'static Argument> {
@@ -115,6 +115,7 @@ fn named(row: &Row, name: &str) -> &'static Argument {
 fn given(call: &Call, option: &Argument) -> String {
     let own = match option.values {
         Values::Flag => option.name.to_string(),
+        _ if option.name == "HOLD" => "HOLD id 1000".to_string(),
         _ => format!("{} {}", option.name, good(call.row, option)),
     };
     match needed(call, option.name) {
@@ -207,9 +208,9 @@ fn outside(row: &Row, argument: &Argument) -> Vec<(String, String)> {
 
 /// The error for an option of another limiter or command.
 fn foreign(call: &Call, option: &str) -> String {
-    let manner = ["PARTIAL", "FORCE", "RESERVE", "MAXWAIT"].contains(&option);
+    let manner = ["PARTIAL", "FORCE", "RESERVE", "MAXWAIT", "HOLD"].contains(&option);
     match call.way {
-        Way::Limit if option == "AT" || option == "FORCE" => {
+        Way::Limit if ["AT", "FORCE", "HOLD"].contains(&option) => {
             format!("ERR syntax error: {option} belongs before the first LIMIT")
         }
         Way::Own => format!("ERR syntax error: {option} is not for {}", call.command()),
@@ -231,10 +232,11 @@ fn is_own(call: &Call, option: &str) -> bool {
         Way::Own => false,
         // SMOOTH has a MAXWAIT of its own.
         Way::Peek => {
-            ["PARTIAL", "FORCE", "RESERVE"].contains(&option) || option == "MAXWAIT" && call.takes("RESERVE")
+            ["PARTIAL", "FORCE", "RESERVE", "HOLD"].contains(&option)
+                || option == "MAXWAIT" && call.takes("RESERVE")
         }
         Way::Limit => {
-            ["AT", "PARTIAL", "FORCE", "RESERVE", "COUNTREFUSED"].contains(&option)
+            ["AT", "PARTIAL", "FORCE", "RESERVE", "COUNTREFUSED", "HOLD"].contains(&option)
                 || option == "MAXWAIT" && call.takes("RESERVE")
         }
     };
@@ -274,6 +276,14 @@ fn wrong(good_call: &Call) -> Vec<(Call, String)> {
         if option.values == Values::Flag {
             continue;
         }
+        if name == "HOLD" {
+            for (words, error) in wrong_holds(row) {
+                let mut call = good_call.clone();
+                call.words.extend(words);
+                add(call, error);
+            }
+            continue;
+        }
         let bare = once.strip_suffix(again.split(' ').nth(1).unwrap()).unwrap().trim_end();
         let no_value = format!("ERR syntax error: {name} needs a value");
         add(good_call.with(bare), no_value.clone());
@@ -293,6 +303,8 @@ fn wrong(good_call: &Call) -> Vec<(Call, String)> {
         ("BURST 1", "WARMUP 1"),
         ("COUNTREFUSED", "PARTIAL"),
         ("COUNTREFUSED", "FORCE"),
+        ("COUNTREFUSED", "HOLD id 1000"),
+        ("HOLD id 1000", "RESERVE"),
     ];
     let first = |words: &str| words.split(' ').next().unwrap().to_string();
     for (one, other) in exclusive {
@@ -308,8 +320,12 @@ fn wrong(good_call: &Call) -> Vec<(Call, String)> {
         let told = first(&words);
         let told = if *option == "MAXWAIT" && good_call.takes("RESERVE") { told } else { option.to_string() };
         // These take a value before it is told that they do not belong here.
-        let value = matches!(*option, "MAXWAIT") && own.is_none();
-        let words = if value { format!("{words} 1") } else { words };
+        let value = match (*option, own) {
+            ("MAXWAIT", None) => " 1",
+            ("HOLD", None) => " id 1000",
+            _ => "",
+        };
+        let words = words + value;
         add(good_call.with(&words), foreign(good_call, &told));
     }
     for unknown in ["NOSUCH", "1", "COTS 1", "COSTS 1", "COST=1", "-", "id"] {
@@ -318,6 +334,21 @@ fn wrong(good_call: &Call) -> Vec<(Call, String)> {
     }
     add(good_call.with(&"A".repeat(65)), format!("ERR syntax error near '{}'", "A".repeat(64)));
     table
+}
+
+/// The option `HOLD`, wrong in every way, and the error.
+fn wrong_holds(row: &Row) -> Vec<(Vec<String>, String)> {
+    let (id, ttl) = (named(row, "HOLD"), named(row, "ttl"));
+    let syntax = |text: &str| format!("ERR syntax error: {text}");
+    let mut wrong = vec![
+        (vec!["HOLD".into()], syntax("id is missing")),
+        (vec!["HOLD".into(), "id".into()], syntax("ttl is missing")),
+        (["HOLD", "id", "1000", "COST", "0"].map(String::from).into(), syntax("HOLD needs a COST above 0")),
+    ];
+    let ids = outside(row, id).into_iter().map(|(id, error)| (id, "1000".into(), error));
+    let ttls = outside(row, ttl).into_iter().map(|(ttl, error)| ("id".into(), ttl, error));
+    wrong.extend(ids.chain(ttls).map(|(id, ttl, error)| (vec!["HOLD".into(), id, ttl], error)));
+    wrong
 }
 
 #[test]
@@ -357,8 +388,10 @@ fn the_ends_of_each_range_are_no_error() {
             let place = parameters(row).position(|parameter| parameter.name == argument.name);
             place.map_or_else(
                 || {
+                    // The time of a hold is the last word of `HOLD`.
+                    let option = if argument.is_option() { argument } else { named(row, "HOLD") };
                     good_call
-                        .with(&format!("{} {word}", given(&good_call, argument).rsplit_once(' ').unwrap().0))
+                        .with(&format!("{} {word}", given(&good_call, option).rsplit_once(' ').unwrap().0))
                 },
                 |place| good_call.with_parameter(place, word),
             )
@@ -531,6 +564,91 @@ fn the_error_says_what_is_wrong_with_calls_with_several_limits() {
         ),
         ("RL.MULTIRELEASE 2 k id", "ERR wrong number of arguments for 'rl.multirelease' command".into()),
         ("RL.MULTIRELEASE 1 k id NOW", syntax(" near 'NOW'")),
+    ]);
+}
+
+#[test]
+fn the_error_says_what_is_wrong_with_holds_and_settlements() {
+    const TTL: &str = "ERR ttl must be between 1 and 3153600000000 ms";
+    let syntax = |text: &str| format!("ERR syntax error{text}");
+    let arity = |name: &str| format!("ERR wrong number of arguments for '{name}' command");
+    let no_holder = syntax(": HOLD needs a limit that can be held");
+    check(&[
+        // A limiter's own command.
+        ("RL.GCRA k 9 1 1s RESERVE MAXWAIT 1 HOLD a 1m", syntax(": HOLD and RESERVE exclude each other")),
+        ("RL.GCRA k 9 1 1s COST 0 HOLD a 1m", syntax(": HOLD needs a COST above 0")),
+        ("RL.GCRA k 9 1 1s HOLD a 1m COST 0 FORCE", syntax(": HOLD needs a COST above 0")),
+        ("RL.SLIDINGLOG k 9 1s HOLD a 1m COUNTREFUSED", syntax(": COUNTREFUSED and HOLD exclude each other")),
+        ("RL.GCRA k 9 1 1s HOLD a COST 2", TTL.into()),
+        ("RL.GCRA k 9 1 1s HOLD 1m", syntax(": ttl is missing")),
+        ("RL.GCRA k 9 1 1s HOLD a 0", TTL.into()),
+        ("RL.GCRA k 9 1 1s HOLD a 36501d", TTL.into()),
+        ("RL.UNIFORM k 1s HOLD a 1m", syntax(": HOLD is not for RL.UNIFORM")),
+        ("RL.SMOOTH k 9 1s HOLD a 1m", syntax(": HOLD is not for RL.SMOOTH")),
+        ("RL.CONCURRENT k 9 1s id HOLD a 1m", syntax(": HOLD is not for RL.CONCURRENT")),
+        ("RL.PENALTY k 9 1s 1s HOLD a 1m", syntax(": HOLD is not for RL.PENALTY")),
+        ("RL.SHED k 0.5 HOLD a 1m", syntax(": HOLD is not for RL.SHED")),
+        ("RL.THROTTLE k 15 30 60 1 HOLD a 1m", syntax(": HOLD is not for RL.THROTTLE")),
+        // Looks and refunds.
+        ("RL.PEEK k GCRA 9 1 1s HOLD a 1m", syntax(": HOLD is not for RL.PEEK")),
+        ("RL.REFUND k GCRA 9 1 1s HOLD a 1m", syntax(": HOLD is not for RL.REFUND")),
+        ("RL.MULTIPEEK 1 k HOLD a 1m LIMIT GCRA 9 1 1s", syntax(": HOLD is not for RL.MULTIPEEK")),
+        ("RL.MULTIPEEK 1 k LIMIT GCRA 9 1 1s HOLD a 1m", syntax(": HOLD is not for RL.MULTIPEEK (LIMIT 1)")),
+        ("RL.MULTIREFUND 1 k HOLD a 1m LIMIT GCRA 9 1 1s", syntax(": HOLD is not for RL.MULTIREFUND")),
+        // Several limits.
+        (
+            "RL.MULTI 1 k LIMIT UNIFORM 1s LIMIT GCRA 9 1 1s HOLD a 1m",
+            syntax(": HOLD belongs before the first LIMIT (LIMIT 2)"),
+        ),
+        ("RL.MULTI 1 k HOLD a 1m LIMIT UNIFORM 1s", no_holder.clone()),
+        ("RL.MULTI 1 k HOLD a 1m LIMIT GCRA 9 1 1s COST 0", no_holder.clone()),
+        ("RL.MULTI 1 k HOLD a 1m LIMIT GCRA 9 1 1s SHADOW LIMIT CONCURRENT 9 1s id", no_holder.clone()),
+        ("RL.MULTI 1 k COST 0 HOLD a 1m LIMIT GCRA 9 1 1s", no_holder),
+        ("RL.MULTI 1 k HOLD a 1m RESERVE LIMIT GCRA 9 1 1s", syntax(": RESERVE is not for RL.MULTI")),
+        ("RL.MULTI 1 k HOLD a 1m HOLD b 1m LIMIT GCRA 9 1 1s", syntax(": HOLD is given twice")),
+        ("RL.MULTI 1 k HOLD LIMIT GCRA 9 1 1s", syntax(": id is missing")),
+        ("RL.MULTI 1 k HOLD a LIMIT GCRA 9 1 1s", syntax(": ttl is missing")),
+        ("RL.MULTI 1 k HOLD a 1x LIMIT GCRA 9 1 1s", TTL.into()),
+        ("RL.MULTI 1 k HOLD a 1m COST 2 AT 1700000000000000", syntax(": LIMIT is missing")),
+        // RL.SETTLE.
+        ("RL.SETTLE k a GCRA 9 1 1s", syntax(": COST is missing")),
+        ("RL.SETTLE k a GCRA 9 1 1s AT 1700000000000000", syntax(": COST is missing")),
+        ("RL.SETTLE k a UNIFORM 1s", arity("rl.settle")),
+        ("RL.SETTLE k a UNIFORM 1s COST 1", syntax(": UNIFORM is not for RL.SETTLE")),
+        ("RL.SETTLE k a SMOOTH 9 1s COST 1", syntax(": SMOOTH is not for RL.SETTLE")),
+        ("RL.SETTLE k a CONCURRENT 9 1s id COST 1", syntax(": CONCURRENT is not for RL.SETTLE")),
+        ("RL.SETTLE k a PENALTY 9 1s 1s COST 1", syntax(": PENALTY is not for RL.SETTLE")),
+        ("RL.SETTLE k a SHED 0.5 COST 1", syntax(": SHED is not for RL.SETTLE")),
+        ("RL.SETTLE k a SLIDINGLOG 9 1s COUNTREFUSED COST 1", syntax(": COUNTREFUSED is not for RL.SETTLE")),
+        ("RL.SETTLE k a GCRA 9 1 1s COST 1 FORCE", syntax(": FORCE is not for RL.SETTLE")),
+        ("RL.SETTLE k a GCRA 9 1 1s COST 1 PARTIAL", syntax(": PARTIAL is not for RL.SETTLE")),
+        ("RL.SETTLE k a GCRA 9 1 1s COST 1 HOLD a 1m", syntax(": HOLD is not for RL.SETTLE")),
+        ("RL.SETTLE k a GCRA 9 1 1s COST 1 SHADOW", syntax(": SHADOW is not for RL.SETTLE")),
+        ("RL.SETTLE k a GCRA 9 1 1s COST 1 COST 1", syntax(": COST is given twice")),
+        ("RL.SETTLE k a GCRA 9 1 1s COST -1", format!("ERR COST must be between 0 and {MOST}")),
+        ("RL.SETTLE k GCRA a 9 1 1s COST 1", syntax(" near 'a'")),
+        ("RL.SETTLE k a RL.GCRA 9 1 1s COST 1", syntax(" near 'RL.GCRA': the limiter's name is GCRA")),
+        // RL.MULTISETTLE.
+        ("RL.MULTISETTLE 1 k a LIMIT GCRA 9 1 1s", syntax(": COST is missing (LIMIT 1)")),
+        (
+            "RL.MULTISETTLE 1 k a LIMIT GCRA 9 1 1s COST 1 LIMIT UNIFORM 1s",
+            syntax(": COST is missing (LIMIT 2)"),
+        ),
+        ("RL.MULTISETTLE 1 k a COST 1 AT 1700000000000000", syntax(": LIMIT is missing")),
+        ("RL.MULTISETTLE 1 k LIMIT GCRA 9 1 1s COST 1", syntax(" near 'GCRA': a limit begins with LIMIT")),
+        ("RL.MULTISETTLE 9 k a COST 1 LIMIT UNIFORM 1s", arity("rl.multisettle")),
+        ("RL.MULTISETTLE 0 k a COST 1 LIMIT UNIFORM 1s", "ERR numkeys must be between 1 and 64".into()),
+        ("RL.MULTISETTLE 1 k a COST 1 FORCE LIMIT GCRA 9 1 1s", syntax(": FORCE is not for RL.MULTISETTLE")),
+        ("RL.MULTISETTLE 1 k a HOLD a 1m LIMIT GCRA 9 1 1s", syntax(": HOLD is not for RL.MULTISETTLE")),
+        (
+            "RL.MULTISETTLE 1 k a COST 1 LIMIT GCRA 9 1 1s HOLD a 1m",
+            syntax(": HOLD is not for RL.MULTISETTLE (LIMIT 1)"),
+        ),
+        (
+            "RL.MULTISETTLE 1 k a COST 1 LIMIT SLIDINGLOG 9 1s COUNTREFUSED",
+            syntax(": COUNTREFUSED is not for RL.MULTISETTLE (LIMIT 1)"),
+        ),
+        ("RL.MULTISETTLE 1 k a COST 1 LIMIT SHED 0.5", syntax(": SHED is not for RL.MULTISETTLE (LIMIT 1)")),
     ]);
 }
 

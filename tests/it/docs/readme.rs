@@ -8,7 +8,7 @@ fn the_readme_names_every_command_with_its_syntax() {
     let con = &mut server.connection();
     let readme = include_str!("../../../README.md");
     let names = command_names(con);
-    assert_eq!(names.len(), 28, "{names:?}");
+    assert_eq!(names.len(), 30, "{names:?}");
     for name in names {
         let arguments = match name.as_str() {
             "rl.help" => "",
@@ -28,10 +28,12 @@ fn the_readmes_two_commands_and_settings_exist() {
         assert!(makefile.contains(&format!("\n{target}:")), "make {target}");
     }
     let server = Server::start(&[]);
-    for setting in ["max-leases", "max-log-entries"] {
+    for (setting, default) in
+        [("max-leases", 1_000_000), ("max-log-entries", 1_000_000), ("max-holds", 10_000)]
+    {
         let told = text(&mut server.connection(), &format!("CONFIG GET ratelimit.{setting}"));
-        assert_eq!(told, format!("[ratelimit.{setting}, 1000000]"));
-        let line = format!("ratelimit.{setting} 1000000");
+        assert_eq!(told, format!("[ratelimit.{setting}, {default}]"));
+        let line = format!("ratelimit.{setting} {default}");
         assert!(include_str!("../../../redis.conf").contains(&line), "redis.conf shows {line}");
     }
 }

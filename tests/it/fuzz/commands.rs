@@ -159,7 +159,9 @@ impl Fuzzer {
             return;
         }
         let mut words = request.words.clone();
-        for (option, length) in [("PARTIAL", 1), ("FORCE", 1), ("RESERVE", 1), ("MAXWAIT", 2), ("COST", 2)] {
+        let options =
+            [("PARTIAL", 1), ("FORCE", 1), ("RESERVE", 1), ("MAXWAIT", 2), ("COST", 2), ("HOLD", 3)];
+        for (option, length) in options {
             if let Some(place) = words.iter().position(|word| word == option.as_bytes()) {
                 words.drain(place..place + length);
             }

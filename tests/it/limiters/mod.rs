@@ -2,6 +2,7 @@
 
 mod calendar;
 mod clock_set_back;
+mod holds;
 mod partial_force_reserve;
 mod penalty;
 mod queues;

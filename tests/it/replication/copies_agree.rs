@@ -6,7 +6,7 @@ use redis::Connection;
 
 use crate::support::contents::{Contents, contents};
 use crate::support::dice::Dice;
-use crate::support::{AOF_AT_ONCE, Server, error, info, ints, rewrite_aof, sync, text};
+use crate::support::{AOF_AT_ONCE, Server, error, info, ints, multi, rewrite_aof, sync, text};
 
 /// All that a server holds, of which every key expires.
 fn expiring(server: &Server) -> Contents {
@@ -32,7 +32,7 @@ fn drive(con: &mut Connection, calls: u64) -> (u64, u64) {
         };
         let (cost, id) = (1 + random(3), random(40));
         let key = random(4);
-        let line = match random(24) {
+        let line = match random(30) {
             0 => format!("RL.TOKENBUCKET tb:{key} 7 3 1000 COST {cost} AT {at}"),
             1 => format!("RL.TOKENBUCKET batch:{key} 7 5 1000 BATCH COST {cost} AT {at}"),
             2 => format!("RL.GCRA gcra:{key} 6 7 1100 COST {cost} AT {at}"),
@@ -59,8 +59,24 @@ fn drive(con: &mut Connection, calls: u64) -> (u64, u64) {
                 _ => format!("RL.SLIDINGLOG log:{key} 9 1000 FORCE COST 2 AT {at}"),
             },
             7 => format!("RL.RELEASE lease:{key} id{id} AT {at}"),
+            24 => format!("RL.TOKENBUCKET tb:{key} 7 3 1000 COST {cost} HOLD id{id} 5s AT {at}"),
+            25 => format!("RL.SETTLE tb:{key} id{id} TOKENBUCKET 7 3 1000 COST {} AT {at}", cost - 1),
+            26 => format!("RL.SLIDINGLOG log:{key} 9 1000 PARTIAL COST 3 HOLD id{id} 900 AT {at}"),
+            27 => format!("RL.SETTLE log:{key} id{id} SLIDINGLOG 9 1000 COST {cost} AT {at}"),
+            28 => format!(
+                "RL.MULTI 2 swp:{key} window:{key} COST {cost} HOLD id{id} 2s AT {at} \
+                 LIMIT SLIDINGWINDOW 9 1000 PRECISION 100 ON 1 LIMIT FIXEDWINDOW 9 1000 ON 2"
+            ),
+            29 => format!(
+                "RL.SETTLE swp:{key} id{id} SLIDINGWINDOW 9 1000 PRECISION 100 COST {} AT {at}",
+                2 * cost - 2
+            ),
             _ => format!("RL.RENEW lease:{key} 900 id{id} AT {at}"),
         };
+        if line.starts_with("RL.MULTI") {
+            multi(con, &line);
+            continue;
+        }
         match ints(con, &line).as_slice() {
             [0, _, _, _, _] | [0, _, _, _, _, _] => admitted += 1,
             [1, _, _, _, _] | [1, _, _, _, _, _] => refused += 1,

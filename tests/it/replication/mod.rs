@@ -4,6 +4,7 @@ mod attach_an_aof;
 mod attach_and_leave;
 mod copies_agree;
 mod failover;
+mod holds;
 mod payloads;
 mod random_histories;
 mod return_and_promote;

@@ -26,6 +26,9 @@ const MAKE: [&str; 11] = [
 const TOGETHER: &str = "RL.MULTI 1 key LIMIT GCRA 9 3 1000 COST 2 LIMIT SLIDINGLOG 10 3600000 \
                         LIMIT CONCURRENT 10 3600000 a LIMIT SLIDINGWINDOW 10 3600000 PRECISION 60000";
 
+/// And holds beside several limits.
+const HELD: &str = "RL.MULTI 1 key HOLD id 1h LIMIT GCRA 9 3 3600000 COST 2 LIMIT SLIDINGLOG 10 3600000";
+
 fn make(con: &mut Connection, line: &str) {
     call(con, &line.split_whitespace().collect::<Vec<_>>()).unwrap();
 }
@@ -46,6 +49,13 @@ fn exercise(con: &mut Connection, key: &str) {
     survive(con, &["RL.SLIDINGLOG", key, "2", "3600000", "COUNTREFUSED"]);
     survive(con, &["RL.SLIDINGLOG", key, "10", "3600000", "FORCE", "COST", "9007199254740991"]);
     survive(con, &["RL.REFUND", key, "SLIDINGLOG", "10", "3600000", "COST", "9007199254740991"]);
+    survive(con, &["RL.SETTLE", key, "id", "SLIDINGLOG", "10", "3600000", "COST", "1"]);
+    survive(con, &["RL.SLIDINGLOG", key, "10", "3600000", "FORCE", "HOLD", "id", "1h"]);
+    survive(con, &["RL.SETTLE", key, "id", "GCRA", "9", "3", "3600000", "COST", "9007199254740991"]);
+    survive(con, &["RL.SETTLE", key, "id", "SLIDINGLOG", "10", "3600000", "COST", "0"]);
+    let limits = "LIMIT GCRA 9 3 1000 LIMIT SLIDINGLOG 10 3600000";
+    let settle = ["RL.MULTISETTLE", "1", key, "id", "COST", "3"];
+    survive(con, &[&settle[..], &limits.split(' ').collect::<Vec<_>>()].concat());
     for command in ["RL.MULTI", "RL.MULTIPEEK", "RL.MULTIREFUND"] {
         let limits =
             "LIMIT GCRA 9 3 1000 LIMIT SLIDINGLOG 10 3600000 LIMIT SLIDINGWINDOW 10 3600000 PRECISION 60000";
@@ -75,7 +85,7 @@ fn dumps_with_any_byte_changed_or_cut_anywhere() {
     let con = &mut server.connection();
     text(con, "DEBUG SET-SKIP-CHECKSUM-VALIDATION 1");
     let mut restored = 0;
-    for line in MAKE.into_iter().chain([TOGETHER]) {
+    for line in MAKE.into_iter().chain([TOGETHER, HELD]) {
         text(con, "DEL key");
         make(con, line);
         let whole = dump_bytes(con, "key");
@@ -133,7 +143,7 @@ fn a_dump_with_bytes_left_over_is_refused_and_leaks_nothing() {
 fn effects_with_any_byte_changed_or_cut_anywhere_change_all_or_nothing() {
     let server = Server::start(&["--appendonly", "yes", "--appendfsync", "always"]);
     let con = &mut server.connection();
-    for line in MAKE.into_iter().chain([TOGETHER]) {
+    for line in MAKE.into_iter().chain([TOGETHER, HELD]) {
         text(con, "DEL key");
         make(con, line);
         let payload = last_payload(&server);
@@ -276,7 +286,40 @@ fn a_value_that_no_call_can_make_is_refused() {
     let (t, end) = (1_700_000_000_000_000, LATEST.unsigned_abs() + 1);
     let page = |words: [u64; 5]| [&[16][..], &word(3_600_000_000), &words.map(word).concat()].concat();
     let strikes = |words: [u64; 6]| [&[17][..], &second, &words.map(word).concat()].concat();
+    let charge =
+        |kind: u8, length: u64, cost: u64| [&[kind][..], &word(length), &word(cost), &word(t)].concat();
+    let gcra = charge(3, 1_000_000, 5);
+    let hold = |id: &[u8], ends: u64, charges: &[&[u8]]| {
+        let length = u16::try_from(id.len()).unwrap().to_le_bytes();
+        let count = [u8::try_from(charges.len()).unwrap()];
+        [&length[..], id, &word(ends), &count, &charges.concat()].concat()
+    };
+    let holds = |length: [u8; 8], holds: &[&[u8]]| {
+        [&[18][..], &length, &word(t), &word(holds.len() as u64), &holds.concat()].concat()
+    };
+    let held = |all: &[&[u8]]| set(&[&named(second), &holds(word(0), all)]);
+    let (sound, other) = (hold(b"a", t + 1, &[&gcra]), hold(b"b", t + 1, &[&gcra]));
+    let many: Vec<Vec<u8>> = (1..=17).map(|length| charge(3, length, 5)).collect();
+    let many: Vec<&[u8]> = many.iter().map(Vec::as_slice).collect();
     for (what, value) in [
+        ("holds without a limit", holds(word(0), &[&sound])),
+        ("a set of holds alone", set(&[&holds(word(0), &[&sound])])),
+        ("holds twice", set(&[&named(second), &holds(word(0), &[&sound]), &holds(word(0), &[&other])])),
+        ("holds with a length", set(&[&named(second), &holds(second, &[&sound])])),
+        ("holds in the shadow", set(&[&named(second), &holds(shadow(0), &[&sound])])),
+        ("a hold that had ended", held(&[&hold(b"a", t, &[&gcra])])),
+        ("a hold without an id", held(&[&hold(b"", t + 1, &[&gcra])])),
+        ("a hold with a long id", held(&[&hold(&[b'x'; 257], t + 1, &[&gcra])])),
+        ("a hold of nothing", held(&[&hold(b"a", t + 1, &[])])),
+        ("a hold of 17 limits", held(&[&hold(b"a", t + 1, &many)])),
+        ("a hold of one limit twice", held(&[&hold(b"a", t + 1, &[&gcra, &gcra])])),
+        ("a hold of no cost", held(&[&hold(b"a", t + 1, &[&charge(3, 1_000_000, 0)])])),
+        ("a hold of holds", held(&[&hold(b"a", t + 1, &[&charge(18, 0, 5)])])),
+        ("a hold of several limits", held(&[&hold(b"a", t + 1, &[&charge(15, 0, 5)])])),
+        ("a hold of a utilization", held(&[&hold(b"a", t + 1, &[&charge(11, 0, 5)])])),
+        ("one id twice", held(&[&sound, &hold(b"a", t + 2, &[&gcra])])),
+        ("holds that are not in the order of their ends", held(&[&hold(b"a", t + 2, &[&gcra]), &other])),
+        ("holds of one end that are not in the order of their ids", held(&[&other, &sound])),
         ("a page that had ended at its last charge", page([1, t, t + 1, t + 1, 0])),
         ("a page that began after its last charge", page([1, t + 1, t + 2, t, 0])),
         ("a page after the year 9999", page([1, t, end + 1, t, 0])),
@@ -303,6 +346,8 @@ fn a_value_that_no_call_can_make_is_refused() {
     }
     let tried = [leases(shadow(0)), named(shadow(1_000_000))];
     for value in [
+        held(&[&sound, &other]),
+        held(&[&hold(&[0; 256], t + 1, &many[..16])]),
         named(second),
         leases(word(0)),
         set(&[&leases(word(0)), &named(second)]),

@@ -8,7 +8,7 @@ use crate::support::machine::persistence;
 use crate::support::{AOF_AT_ONCE, Server, simple, text, wait_for};
 
 /// Calls and by how much each of them raises the number of changes.
-const CHANGES: [(&str, u64); 22] = [
+const CHANGES: [(&str, u64); 29] = [
     ("RL.GCRA gcra 1 1 3600000", 1),
     ("RL.GCRA gcra 1 1 3600000", 1),
     ("RL.GCRA gcra 1 1 3600000", 0),
@@ -31,6 +31,13 @@ const CHANGES: [(&str, u64); 22] = [
     ("RL.MULTI 2 one two LIMIT GCRA 0 1 3600000", 1),
     ("RL.MULTI 2 one two LIMIT GCRA 0 1 3600000", 0),
     ("RL.MULTIREFUND 2 one two LIMIT GCRA 0 1 3600000", 1),
+    ("RL.GCRA held 9 1 3600000 HOLD a 1h", 1),
+    ("RL.GCRA held 9 1 3600000 HOLD a 1h", 0),
+    ("RL.SETTLE held a GCRA 9 1 3600000 COST 1", 1),
+    ("RL.SETTLE held a GCRA 9 1 3600000 COST 1", 0),
+    ("RL.MULTI 2 held new HOLD a 1h LIMIT GCRA 9 1 3600000", 1),
+    ("RL.MULTISETTLE 2 held new a COST 4 LIMIT GCRA 9 1 3600000", 1),
+    ("RL.MULTISETTLE 2 held new a COST 4 LIMIT GCRA 9 1 3600000", 0),
 ];
 
 #[test]

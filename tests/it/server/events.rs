@@ -48,6 +48,12 @@ const LINES: &[&str] = &[
     "RL.MULTI 3 one two three LIMIT GCRA 0 1 3600000 ON 1 LIMIT UNIFORM 1000 ON 2 LIMIT UNIFORM 1000 ON 3 COST 0",
     "RL.MULTI 1 one LIMIT GCRA 0 1 3600000",
     "RL.MULTIPEEK 1 one LIMIT GCRA 0 1 3600000",
+    // A repeated call and a settlement decide nothing.
+    "RL.GCRA held 9 1 3600000 HOLD a 1h",
+    "RL.GCRA held 9 1 3600000 HOLD a 1h",
+    "RL.MULTI 2 held new HOLD a 1h LIMIT GCRA 9 1 3600000",
+    "RL.SETTLE held a GCRA 9 1 3600000 COST 5",
+    "RL.GCRA held 9 1 3600000 COST 11 HOLD a 1h",
 ];
 
 #[test]
@@ -76,6 +82,8 @@ fn decisions_are_told_only_if_asked_for() {
             "rl.admit one",
             "rl.admit two",
             "rl.refuse one",
+            "rl.admit held",
+            "rl.refuse held",
         ]
     );
     // Class d, and none other.

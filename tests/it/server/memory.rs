@@ -16,6 +16,9 @@ fn live(number: usize) -> Vec<String> {
         return vec![call(1), call(8), call(8)];
     }
     let (first, now) = (charge(kind, &key, number), at(0));
+    if parameters.contains("HOLD") {
+        return held(&key, &first, number, at);
+    }
     if limiter == "SHED" {
         return vec![format!("{first} {now}"), format!("{first} {}", at(60_000))];
     }
@@ -39,6 +42,21 @@ fn live(number: usize) -> Vec<String> {
         }
     }
     calls
+}
+
+/// A key with holds of one limit and of two. One is settled, one ends, and the key is lone for a while.
+fn held(key: &str, first: &str, number: usize, at: impl Fn(u64) -> String) -> Vec<String> {
+    let several = "LIMIT FIXEDWINDOW 9 3600000 LIMIT SLIDINGLOG 9 3600000";
+    vec![
+        format!("{first} {}", at(0)),
+        format!("RL.MULTI 1 {key} COST 2 HOLD joined 5000 {} {several}", at(0)),
+        format!("RL.SETTLE {key} hold:{number:08} FIXEDWINDOW 9 3600000 COST 3 {}", at(1000)),
+        format!("RL.MULTI 1 {key} {} {several}", at(5000)),
+        format!("RL.MULTI 1 {key} COST 2 HOLD again 7200000 {} {several}", at(6000)),
+        format!("RL.MULTISETTLE 1 {key} again COST 0 {} {several}", at(7000)),
+        format!("RL.FIXEDWINDOW {key} 9 3600000 {}", at(7_200_000)),
+        format!("RL.FIXEDWINDOW {key} 9 3600000 HOLD last 60000 {}", at(7_200_000)),
+    ]
 }
 
 /// How a key ends; `None` waits for the flush.
@@ -111,6 +129,19 @@ fn memory_usage_of_many_small_keys_is_what_the_allocator_gave() {
             (0..entries).map(line).collect()
         }
     };
+    let holds = |entries: u64, limits: u64| {
+        move |key: &str, _: usize| -> Vec<String> {
+            let limits = (1..=limits).map(|hours| format!(" LIMIT GCRA 9999 1 {hours}h"));
+            let limits = limits.collect::<Vec<_>>().concat();
+            let line = |i: u64| format!("RL.MULTI 1 {key} HOLD hold:{i:013} 1h AT {}{limits}", T0 + 1000 * i);
+            (0..entries).map(line).collect()
+        }
+    };
+    for (keys, entries, limits) in [(3000, 2, 1), (300, 50, 1), (50, 500, 3), (50, 300, 16), (1, 9000, 2)] {
+        let (grown, told) = grown_and_told(&server, keys, holds(entries, limits));
+        let what = format!("{entries} holds of {limits} limits");
+        wrong.extend(within_a_tenth(&what, told, grown - servers_own));
+    }
     for (keys, entries) in [(4000, 1), (1000, 17), (300, 100), (50, 1000), (1, 100_000)] {
         let (grown, told) = grown_and_told(&server, keys, log(entries));
         wrong.extend(within_a_tenth(&format!("a log of {entries}"), told, grown - servers_own));

@@ -42,6 +42,9 @@ fn a_full_server_refuses_what_consumes_and_changes_nothing() {
     assert_eq!(errors(con), own_errors, "the server refused, not the module");
 
     // What gives room back, and what only looks, goes on.
+    let settled = ints(con, "RL.SETTLE key:00000018 hold:00000018 FIXEDWINDOW 9 3600000 COST 0");
+    assert_eq!(settled, [0, 9, 9, 0, 0, 1]);
+    text(con, "RL.MULTISETTLE 1 key:00000015 id COST 1 LIMIT GCRA 9 1 3600000");
     assert_eq!(ints(con, "RL.PEEK key:00000003 GCRA 9 1 3600000")[..3], [0, 10, 9]);
     assert_eq!(ints(con, "RL.REFUND key:00000003 GCRA 9 1 3600000"), [0, 10, 10, 0, 0]);
     assert_eq!(ints(con, "RL.RENEW key:00000013 7200000 lease:00000013"), [1]);
@@ -104,6 +107,9 @@ fn keys_are_intact_after_they_were_moved_by_active_defragmentation() {
 /// As `SECURITY.md` puts it: what a key may take for each lease, besides its id, and for each entry of a log.
 const LEASE: i64 = 200;
 const ENTRY: i64 = 24;
+/// For each hold, besides its id, and for each of its limits.
+const HOLD: i64 = 110;
+const HELD: i64 = 32;
 const EMPTY: i64 = 1024;
 
 #[test]
@@ -127,6 +133,24 @@ fn a_hostile_caller_cannot_make_a_key_larger_than_its_bound() {
         let bound = EMPTY + MOST * (LEASE + 256);
         println!("{key}: {} of {bound}", usage(con, key));
         assert!(usage(con, key) < bound, "{key}: {} of {bound}", usage(con, key));
+    }
+    // Holds of as many limits as they may have, that stay or end at once.
+    text(con, &format!("CONFIG SET ratelimit.max-holds {MOST}"));
+    let limits: Vec<String> = (1..=16).map(|minutes| format!("LIMIT GCRA 9007199 1000 {minutes}m")).collect();
+    let limits = limits.join(" ");
+    for (key, ttl, calls) in [("holds", 3_600_000, MOST.unsigned_abs()), ("holds that end", 1, CALLS / 4)] {
+        for i in 0..calls {
+            let at = (T0 + if ttl == 1 { 3000 * i } else { i }).to_string();
+            let (id, ttl) = (id(i), ttl.to_string());
+            let words = ["RL.MULTI", "1", key, "HOLD", &id, &ttl, "AT", &at];
+            let words: Vec<&str> = words.into_iter().chain(limits.split_whitespace()).collect();
+            call(con, &words).unwrap();
+        }
+        let bound = 2 * EMPTY + MOST * (HOLD + 256 + 16 * HELD);
+        let words = ["MEMORY", "USAGE", key, "SAMPLES", "0"];
+        let Value::Int(used) = call(con, &words).unwrap() else { panic!("no number") };
+        println!("{key}: {used} of {bound}");
+        assert!(used < bound, "{key}: {used} of {bound}");
     }
     // Far apart and heavy, so that entries take as many bytes as they can.
     let far = |i: u64| T0 + i * 86_400_000_000;

@@ -39,7 +39,13 @@ fn arguments_that_the_module_does_not_take_are_refused() {
 
 #[test]
 fn a_setting_that_may_not_be_is_refused_with_the_module() {
-    for (setting, value) in [("max-leases", "0"), ("max-log-entries", "100000001"), ("events", "perhaps")] {
+    for (setting, value) in [
+        ("max-leases", "0"),
+        ("max-log-entries", "100000001"),
+        ("max-holds", "0"),
+        ("max-holds", "1000001"),
+        ("events", "perhaps"),
+    ] {
         let log = Server::try_start_with(Some(&module()), &[], &[&format!("--ratelimit.{setting}"), value]);
         let log = log.err().unwrap();
         let told = "ratelimit not loaded: a ratelimit.* setting is not what it may be";

@@ -13,8 +13,8 @@ use crate::support::histories::SCRIPT;
 use crate::support::load::{Course, Load};
 use crate::support::{Server, call, info, refused, wait_for};
 
-/// `K` is the number of a key, `#` the id of a lease, and `@` an instant in the year 2100.
-const LINES: [&str; 52] = [
+/// `K` is the number of a key, `#` the id of a lease or a hold, and `@` an instant in the year 2100.
+const LINES: [&str; 64] = [
     "RL.TOKENBUCKET bucket:K 9 1 3600000",
     "RL.TOKENBUCKET bucket:K 9 1 3600000 PARTIAL COST 3",
     "RL.TOKENBUCKET bucket:K 9 1 3600000 RESERVE MAXWAIT 7200000",
@@ -67,6 +67,18 @@ const LINES: [&str; 52] = [
     "RL.REFUND sliding:K SLIDINGWINDOW 9 3600000",
     "RL.REFUND precise:K SLIDINGWINDOW 9 3600000 PRECISION 60000 COST 2",
     "RL.REFUND log:K SLIDINGLOG 9 3600000 COST 2",
+    "RL.TOKENBUCKET bucket:K 9 1 3600000 COST 3 HOLD # 3600000",
+    "RL.GCRA gcra:K 8 1 3600000 COST 2 PARTIAL HOLD # 1000",
+    "RL.FIXEDWINDOW window:K 9 3600000 FORCE COST 2 HOLD # 3600000",
+    "RL.SLIDINGWINDOW precise:K 9 3600000 PRECISION 60000 COST 2 HOLD # 3600000",
+    "RL.SLIDINGLOG log:K 9 3600000 COST 2 HOLD # 3600000",
+    "RL.MULTI 2 one:K two:K COST 2 HOLD # 3600000 LIMIT GCRA 8 1 3600000 LIMIT TOKENBUCKET 9 1 3600000 ON 1",
+    "RL.SETTLE bucket:K # TOKENBUCKET 9 1 3600000 COST 1",
+    "RL.SETTLE gcra:K # GCRA 8 1 3600000 COST 3",
+    "RL.SETTLE window:K # FIXEDWINDOW 9 3600000 COST 1",
+    "RL.SETTLE precise:K # SLIDINGWINDOW 9 3600000 PRECISION 60000 COST 1",
+    "RL.SETTLE log:K # SLIDINGLOG 9 3600000 COST 1",
+    "RL.MULTISETTLE 2 one:K two:K # COST 1 LIMIT GCRA 8 1 3600000 LIMIT TOKENBUCKET 9 1 3600000 ON 1",
     "RL.LPUSH list:K 5 element",
 ];
 

@@ -15,6 +15,8 @@ const BOOKS: [&str; 6] = ["", "", "PARTIAL", "FORCE", "RESERVE", "RESERVE MAXWAI
 
 /// So many of them, the first, give back.
 pub const GIVE_BACK: usize = 12;
+/// So many of them, the first, can be held.
+pub const HELD: usize = 10;
 
 #[rustfmt::skip]
 pub const FAMILIES: [Family; 16] = [
@@ -47,7 +49,7 @@ const fn family(
 }
 
 /// Calls by the server's clock, with limits that take hours.
-pub const LIVE: [&str; 10] = [
+pub const LIVE: [&str; 13] = [
     "RL.TOKENBUCKET live:bucket 9 1 3600000",
     "RL.GCRA live:gcra 9 1 3600000",
     "RL.FIXEDWINDOW live:window 9 3600000",
@@ -57,5 +59,8 @@ pub const LIVE: [&str; 10] = [
     "RL.CONCURRENT live:lease 9 3600000 #",
     "RL.RENEW live:lease 3600000 #",
     "RL.RELEASE live:lease #",
+    "RL.FIXEDWINDOW live:window 9 3600000 COST 2 HOLD # 1h",
+    "RL.SETTLE live:window # FIXEDWINDOW 9 3600000 COST 1",
+    "RL.MULTISETTLE 2 live:window live:one # COST 1 LIMIT FIXEDWINDOW 9 3600000",
     "RL.MULTI 2 live:one live:two LIMIT GCRA 9 1 3600000 LIMIT SLIDINGWINDOW 9 3600000 COST 0",
 ];

@@ -35,7 +35,7 @@ pub struct History {
     /// Where keys are migrated to, and back from.
     elsewhere: Server,
     calls: Vec<String>,
-    /// Admitted and refused calls by command.
+    /// Admitted and refused calls by command; of settlements, those that found a hold and those that did not.
     pub outcomes: BTreeMap<String, (u64, u64)>,
 }
 
@@ -162,7 +162,8 @@ impl History {
         match call(&mut self.con, &words) {
             Ok(reply) => {
                 let outcomes = self.outcomes.entry(words[0].to_string()).or_default();
-                match limited(&reply) {
+                let settles = words[0].ends_with("SETTLE");
+                match if settles { not_held(&reply) } else { limited(&reply) } {
                     Some(0) => outcomes.0 += 1,
                     Some(_) => outcomes.1 += 1,
                     None => {}
@@ -220,6 +221,15 @@ impl History {
             found.get(&place),
             expected.get(&place),
         );
+    }
+}
+
+/// Of a settlement: 1 if nothing was held.
+fn not_held(reply: &Value) -> Option<i64> {
+    match reply {
+        Value::Array(elements) => elements.last().and_then(not_held),
+        Value::Int(held) => Some(i64::from(*held == 0)),
+        _ => None,
     }
 }
 

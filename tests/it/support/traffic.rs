@@ -8,7 +8,7 @@ use std::fmt::Write;
 
 use crate::support::SECOND;
 use crate::support::dice::Dice;
-use crate::support::families::{FAMILIES, Family, GIVE_BACK, LIVE};
+use crate::support::families::{FAMILIES, Family, GIVE_BACK, HELD, LIVE};
 
 const START: u64 = 4_102_444_800 * SECOND;
 
@@ -87,6 +87,8 @@ impl Traffic {
             11 | 12 => self.queued(key),
             13 | 14 => self.dice.pick(&LIVE).to_string(),
             15 | 16 => self.handled(),
+            17..=19 => self.held(),
+            20 | 21 => self.settled(),
             _ => self.limited().1,
         };
         call.replace('#', &format!("id{}", self.dice.below(12)))
@@ -100,6 +102,32 @@ impl Traffic {
         let (cost, at) = (self.cost(), self.instant());
         let call = format!("RL.{} {key} {parameters} {manner} COST {cost} AT {at}", family.limiter);
         (key, call.replace('#', &format!("id{}", self.dice.below(12))))
+    }
+
+    /// A limiter's own call that is held.
+    fn held(&mut self) -> String {
+        let family = self.dice.pick(&FAMILIES[..HELD]);
+        let (key, parameters) = (self.key_of(family), self.dice.pick(family.parameters));
+        let (cost, at, hold) = (self.cost().max(1), self.instant(), self.hold());
+        let manner = self.dice.pick(&["", "", "PARTIAL", "FORCE"]);
+        format!("RL.{} {key} {parameters} {manner} COST {cost} {hold} AT {at}", family.limiter)
+    }
+
+    /// Often of an id that is not held there, or no more.
+    fn settled(&mut self) -> String {
+        let family = self.dice.pick(&FAMILIES[..HELD]);
+        let (key, parameters) = (self.key_of(family), self.dice.pick(family.parameters));
+        let (id, cost, at) = (self.held_id(), self.dice.below(6), self.instant());
+        format!("RL.SETTLE {key} {id} {} {parameters} COST {cost} AT {at}", family.limiter)
+    }
+
+    fn hold(&mut self) -> String {
+        let ttl = self.dice.pick(&["60", "700", "1m", "1h"]);
+        format!("HOLD {} {ttl}", self.held_id())
+    }
+
+    fn held_id(&mut self) -> String {
+        format!("held{}", self.dice.below(2))
     }
 
     fn given_back(&mut self) -> String {
@@ -120,7 +148,9 @@ impl Traffic {
 
     /// Several limits on several keys, some of which a single limiter's command has made.
     fn several(&mut self) -> String {
+        let settles = self.dice.below(5) == 0;
         let command = self.dice.pick(&["RL.MULTI", "RL.MULTI", "RL.MULTI", "RL.MULTIREFUND", "RL.MULTIPEEK"]);
+        let command = if settles { &"RL.MULTISETTLE" } else { command };
         let force = if *command == "RL.MULTI" && self.dice.below(6) == 0 { "FORCE" } else { "" };
         let debt = *command == "RL.MULTIREFUND" || !force.is_empty();
         let keys = 1 + self.dice.below(3);
@@ -129,10 +159,17 @@ impl Traffic {
             let name = if self.dice.below(5) == 0 { self.dice.pick(&FAMILIES).key } else { "together" };
             write!(line, " {name}:{number}").unwrap();
         }
-        write!(line, " {force} COST {} AT {}", self.cost(), self.instant()).unwrap();
-        let first = self.dice.index(FAMILIES.len());
+        if settles {
+            write!(line, " {}", self.held_id()).unwrap();
+        }
+        let cost = self.cost();
+        write!(line, " {force} COST {cost} AT {}", self.instant()).unwrap();
+        let options = line.len();
+        let mut can_be_held = false;
+        let families = if settles { &FAMILIES[..HELD] } else { &FAMILIES[..] };
+        let first = self.dice.index(families.len());
         // Every third from there, so that none comes twice.
-        let chosen = (0..=self.dice.index(4)).map(|i| &FAMILIES[(first + 3 * i) % FAMILIES.len()]);
+        let chosen = (0..=self.dice.index(4)).map(|i| &families[(first + 3 * i) % families.len()]);
         let allowed = |family: &&Family| family.debt || !debt && family.key != "hammered";
         let mut limits: Vec<&Family> = chosen.filter(allowed).collect();
         if limits.is_empty() {
@@ -147,7 +184,14 @@ impl Traffic {
                 parameters => self.dice.pick(parameters).to_string(),
             };
             let own = self.dice.pick(&["", "", "ON 1", "COST 2", "COST 0", "SHADOW", "COST 9 SHADOW"]);
+            // Of two limits of one limiter, the first has no option.
+            let holds = FAMILIES[..HELD].iter().any(|held| held.key == family.key);
+            can_be_held |= holds && (["", "ON 1", "COST 2"].contains(own) || parameters.contains("LIMIT"));
             write!(line, " LIMIT {} {parameters} {own}", family.limiter).unwrap();
+        }
+        if *command == "RL.MULTI" && can_be_held && cost > 0 && self.dice.below(2) == 0 {
+            let hold = self.hold();
+            line.insert_str(options, &format!(" {hold}"));
         }
         line
     }

@@ -9,7 +9,7 @@ use crate::support::fuzz::request::Request;
 use crate::support::{SECOND, call};
 
 /// Options that are no limiter's own.
-const SHARED: [&str; 6] = ["COST", "AT", "PARTIAL", "FORCE", "RESERVE", "ON"];
+const SHARED: [&str; 7] = ["COST", "AT", "PARTIAL", "FORCE", "RESERVE", "ON", "HOLD"];
 /// Those of them that a probe and a refund take.
 const PROBED: [&str; 2] = ["COST", "AT"];
 /// What makes of a limiter another one, which wants other keys.
@@ -116,8 +116,8 @@ impl Caller {
                     let chosen = limiters[self.dice.index(limiters.len())];
                     request.push(chosen.limiter().unwrap());
                     *limiter = Some(chosen);
-                    // Behind a token it is one of many, whose options are the block's own.
-                    let several = argument.token.is_some();
+                    // Behind a token it is one of many, whose options are the block's own. A settlement has its own, too.
+                    let several = argument.token.is_some() || request.name() == "RL.SETTLE";
                     let takes = move |argument: &Argument| takes_as_parameter(argument, several);
                     self.put_all(request, &chosen.arguments, limiters, &takes);
                 }
@@ -171,6 +171,7 @@ impl Caller {
         };
         let limiter = match name.as_str() {
             "RL.PEEK" | "RL.REFUND" => word(2),
+            "RL.SETTLE" => word(3),
             "RL.THROTTLE" | "CL.THROTTLE" => "GCRA".to_string(),
             "RL.RELEASE" | "RL.RENEW" | "RL.MULTIRELEASE" => "CONCURRENT".to_string(),
             "RL.INFO" => (*self.dice.pick(&["GCRA", "SLIDINGLOG", "TOGETHER", "CONCURRENT"])).to_string(),

@@ -50,7 +50,7 @@ const NUMBERS: [&str; 44] = [
     "1 ",
 ];
 
-const WORDS: [&str; 30] = [
+const WORDS: [&str; 31] = [
     "COST",
     "AT",
     "PARTIAL",
@@ -69,6 +69,7 @@ const WORDS: [&str; 30] = [
     "CRITICAL",
     "LIMIT",
     "ON",
+    "HOLD",
     "TIER",
     "OF",
     "GOOD",

@@ -22,7 +22,11 @@ pub struct Decision {
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Shape {
     Decision,
+    /// A decision, and whether something was held.
+    Settled,
     Several,
+    /// With the number of keys in which something was held.
+    SeveralSettled,
     /// Limited or not, and the chance.
     Shed,
     Flag,
@@ -41,7 +45,9 @@ fn shape(command: &Command) -> Shape {
     match command.name.as_str() {
         _ if command.limiter().is_some() => Shape::Decision,
         "RL.PEEK" | "RL.REFUND" | "RL.THROTTLE" | "CL.THROTTLE" => Shape::Decision,
+        "RL.SETTLE" => Shape::Settled,
         "RL.MULTI" | "RL.MULTIPEEK" | "RL.MULTIREFUND" => Shape::Several,
+        "RL.MULTISETTLE" => Shape::SeveralSettled,
         "RL.SHED" => Shape::Shed,
         "RL.RELEASE" | "RL.RENEW" => Shape::Flag,
         "RL.MULTIRELEASE" => Shape::Count,
@@ -63,6 +69,22 @@ pub fn decisions(seen: &Seen, command: &Command) -> Vec<Decision> {
                 return vec![one];
             }
             None => false,
+        },
+        (Shape::Settled, reply) => match decision(reply) {
+            Some(one @ Decision { granted: Some(held @ 0..=1), .. }) => {
+                check(seen, &one, command);
+                check_settled(seen, &seen.words[1..2], held);
+                return vec![one];
+            }
+            _ => false,
+        },
+        (Shape::SeveralSettled, Value::Array(parts)) => match parts.as_slice() {
+            [all, pairs, Value::Int(keys @ 0..)] => {
+                let count: usize = std::str::from_utf8(&seen.words[1]).unwrap().parse().unwrap();
+                check_settled(seen, &seen.words[2..2 + count], *keys);
+                return several(seen, &[all.clone(), pairs.clone()], command);
+            }
+            _ => false,
         },
         (Shape::Several, Value::Array(parts)) => return several(seen, parts, command),
         (Shape::Shed, Value::Array(two)) => match two.as_slice() {
@@ -129,6 +151,14 @@ fn check(seen: &Seen, one: &Decision, command: &Command) {
     }
 }
 
+/// What holds of a settlement: it changes the keys, or nothing was held.
+fn check_settled(seen: &Seen, keys: &[Vec<u8>], held: i64) {
+    seen.insist(held > 0 || seen.changed_nothing(), "a settlement of nothing must change nothing");
+    // Not all of its keys may have been looked at.
+    let looked_at = seen.lasts(0) && keys.iter().all(|key| seen.keys.contains(key));
+    seen.insist(held == 0 || !looked_at || !seen.changed_nothing(), "what is settled must end");
+}
+
 /// The answer for all must be that of the pairs taken together.
 fn several(seen: &Seen, parts: &[Value], command: &Command) -> Vec<Decision> {
     let [all, Value::Array(pairs)] = parts else { seen.fail("the reply must be two arrays") };
@@ -185,8 +215,9 @@ pub fn check_cost(request: &Request, seen: &Seen, decision: Decision, limiter: &
         seen.insist(!refused && decision.retry == 0, "a look must be admitted at once");
         seen.insist(seen.changed_nothing(), "a look must change nothing");
     }
-    // Asking again for a lease that ends no later changes nothing; nor does a debt that is full.
-    let may_change_nothing = limiter == "CONCURRENT" || request.says("FORCE");
+    // Asking again for a lease that ends no later changes nothing; nor does a debt that is full, nor an id that is held.
+    let holds = request.says("HOLD");
+    let may_change_nothing = limiter == "CONCURRENT" || request.says("FORCE") || holds;
     if !refused && cost > 0 && !may_change_nothing && seen.lasts(0) {
         seen.insist(!seen.changed_nothing(), "what is admitted must be charged");
     }
@@ -196,7 +227,8 @@ pub fn check_cost(request: &Request, seen: &Seen, decision: Decision, limiter: &
     }
     let waits = ["LEAKYBUCKET", "SMOOTH"].contains(&limiter) || request.says("RESERVE");
     seen.insist(refused || waits || decision.retry == 0, "only who shapes may be told to wait");
-    if let Some(granted) = decision.granted {
+    // An id that is held is told what is held for the limit.
+    if let Some(granted) = decision.granted.filter(|_| !holds || !seen.changed_nothing()) {
         seen.insist(granted <= cost && (refused || cost == 0 || granted > 0), "a part must be granted");
     }
 }
