@@ -145,13 +145,11 @@ pub(crate) fn move_charges<L: Limiter>(
         return Ok(());
     };
     let name = Name::of::<L::State>(stored);
-    let held = holds.moved(name, limiter.moved_charges(state, stored.span(), now));
-    let held: Vec<(Vec<u8>, Time)> = held.into_iter().map(|(id, at)| (id.to_vec(), at)).collect();
-    if held.is_empty() {
+    let at = holds.moved(name, limiter.moved_charges(state, stored.span(), now));
+    if at.is_empty() {
         return Ok(());
     }
-    let held = held.iter().map(|(id, at)| (id.as_slice(), *at)).collect();
-    let change = HoldChange { moved: Some(Moved { name, held }), ..HoldChange::passed(holds.last()) };
+    let change = HoldChange { moved: Some(Moved { name, at }), ..HoldChange::passed(holds.last()) };
     write(limits, &change)
 }
 

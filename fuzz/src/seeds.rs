@@ -211,7 +211,7 @@ fn changes_of_holds(name: Name) -> Vec<Vec<u8>> {
     let later = T0.plus(Span::from_millis(20));
     let charges = vec![Charge { name, cost: 7, at: T0 }];
     let begun = Some(Begun { id: b"c", ends: later.plus(Span::from_millis(900)), charges });
-    let moved = Some(Moved { name, held: vec![(HELD, later), (b"c", Time::EPOCH)] });
+    let moved = Some(Moved { name, at: vec![later, Time::EPOCH] });
     let passed = HoldChange::passed(later);
     let changes = [
         HoldChange { begun, ..passed.clone() },

@@ -20,7 +20,7 @@ static MAX_HOLDS: AtomicI64 = AtomicI64::new(DEFAULT_HOLDS);
 const DEFAULT_BOUND: i64 = 1_000_000;
 const LARGEST_BOUND: i64 = 100_000_000;
 const DEFAULT_HOLDS: i64 = 10_000;
-const LARGEST_HOLDS: i64 = 1_000_000;
+const LARGEST_HOLDS: i64 = 100_000;
 
 /// Registers the settings with the server.
 pub(super) fn register(context: &Context) {

@@ -38,7 +38,7 @@ impl<'s> Calls<'s> {
         self.step();
         let at = self.now;
         let id = self.id();
-        let line = match self.dice.below(24) {
+        let line = match self.dice.below(28) {
             0..=6 => format!("{}{}{} AT {at}", own(&self.limit()), self.cost(), self.manner()),
             7 => format!("{} COST 0 AT {at}", own(&self.limit())),
             8..=10 => format!("RL.PEEK work {}{} AT {at}", self.limit(), self.cost()),
@@ -50,6 +50,16 @@ impl<'s> Calls<'s> {
             19..=20 => format!("RL.RELEASE work {id} AT {at}"),
             21 => format!("RL.RENEW work {} {id} AT {at}", 1 + self.dice.below(7_200_000)),
             22 => format!("RL.MULTIRELEASE 2 work other {id} AT {at}"),
+            23 => format!(
+                "{}{} HOLD {id} {} AT {at}",
+                own(&self.limit()),
+                self.cost(),
+                1 + self.dice.below(7_200_000)
+            ),
+            24..=25 => format!("RL.SETTLE work {id} {} COST {} AT {at}", self.limit(), self.dice.below(20)),
+            26 => {
+                format!("RL.MULTISETTLE 1 work {id} COST {} AT {at} {}", self.dice.below(20), self.several())
+            }
             _ => "RL.INFO work".to_string(),
         };
         line.replace('#', &self.id())

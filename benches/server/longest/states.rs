@@ -16,6 +16,8 @@ pub const LATEST: u64 = 253_402_300_799_999_999;
 pub const SECOND: u64 = 1_000_000;
 pub const HOUR: u64 = 3600 * SECOND;
 const MILLION: u32 = 1_000_000;
+/// Nearly as many holds as a key may have.
+const MOST_HOLDS: u32 = 9990;
 /// The limits of a key, and the sub-buckets of a window.
 const MOST_LIMITS: u32 = 64;
 const MOST_BUCKETS: u32 = 1024;
@@ -63,6 +65,8 @@ pub fn all() -> Vec<State> {
         log("log-gap", "SLIDINGLOG 1000000 3600000 GAP 1", MILLION),
         // The last thousand are refused.
         log("log-refused", "SLIDINGLOG 1000000 3600000 COUNTREFUSED", MILLION + 1000),
+        holds("holds-window", "SLIDINGWINDOW 1000000 3600000 PRECISION 60000"),
+        holds("holds-log", "SLIDINGLOG 1000000 3600000"),
         set(),
         windows("window", 1),
         windows("64-windows", MOST_LIMITS),
@@ -105,6 +109,17 @@ fn log(name: &'static str, limit: &'static str, calls: u32) -> State {
     let fill = move |i| format!("{} AT {}", own(limit), at(i));
     let half = T0 + HOUR + u64::from(MILLION / 2) * 1000;
     State { half, ..large(name, vec![limit.to_string()], at(calls - 1), calls, Box::new(fill)) }
+}
+
+/// Holds of charges that are a tenth of a second apart.
+fn holds(name: &'static str, limit: &'static str) -> State {
+    let at = |i: u32| T0 + u64::from(i) * SECOND / 10;
+    let fill = move |i| {
+        let ttl = 1_800_000 + Dice::of(1, i as usize).below(3_599_000);
+        format!("{} COST 9 HOLD {} {ttl} AT {}", own(limit), id(i), at(i))
+    };
+    let half = T0 + HOUR;
+    State { half, ..large(name, vec![limit.to_string()], at(MOST_HOLDS - 1), MOST_HOLDS, Box::new(fill)) }
 }
 
 /// A million leases and a log of a million entries beside three small limits.

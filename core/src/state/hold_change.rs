@@ -24,7 +24,7 @@ pub struct Change<'a> {
     /// The hold of this id ends.
     pub ended: Option<&'a [u8]>,
     pub begun: Option<Begun<'a>>,
-    pub moved: Option<Moved<'a>>,
+    pub moved: Option<Moved>,
 }
 
 /// A hold that begins.
@@ -37,10 +37,10 @@ pub struct Begun<'a> {
 
 /// The state of a limit moved in time, and with it what was charged to it.
 #[derive(Clone, Debug)]
-pub struct Moved<'a> {
+pub struct Moved {
     pub name: Name,
-    /// The ids of the holds that charged it, and their new instants.
-    pub held: Vec<(&'a [u8], Time)>,
+    /// The new instant of each hold that charged it, in the order of their ends.
+    pub at: Vec<Time>,
 }
 
 impl Change<'static> {
@@ -84,10 +84,8 @@ impl State for Holds {
         if let Some(Begun { id, ends, charges }) = change.begun {
             self.begin(id, ends, &charges);
         }
-        if let Some(Moved { name, held }) = change.moved {
-            for (id, at) in held {
-                self.set_at(id, name, at);
-            }
+        if let Some(Moved { name, at }) = change.moved {
+            self.set_moved(name, at);
         }
         self.tidy();
     }
@@ -106,11 +104,10 @@ impl State for Holds {
         if let Some(Begun { id, ends, charges }) = &change.begun {
             encode_hold(out, id, *ends, charges);
         }
-        if let Some(Moved { name, held }) = &change.moved {
+        if let Some(Moved { name, at }) = &change.moved {
             name.encode(out);
-            put(out, held.len() as u64);
-            for (id, at) in held {
-                put_bytes(out, id);
+            put(out, at.len() as u64);
+            for at in at {
                 put(out, at.as_micros());
             }
         }
@@ -127,11 +124,11 @@ impl State for Holds {
         }
         if parts & MOVED != 0 {
             let name = decode_limit(reader)?;
-            let mut held = Vec::new();
+            let mut at = Vec::new();
             for _ in 0..reader.word()? {
-                held.push((decode_id(reader)?, reader.instant()?));
+                at.push(reader.instant()?);
             }
-            change.moved = Some(Moved { name, held });
+            change.moved = Some(Moved { name, at });
         }
         Some(change)
     }
@@ -301,10 +298,9 @@ mod tests {
         let mut holds = Holds::default();
         begin(&mut holds, 10, b"a", 20, vec![charge(1), charge(2)]);
         begin(&mut holds, 10, b"b", 20, vec![charge(2)]);
-        let held = holds.moved(name(1), |_| at(9));
-        assert_eq!(held, [(&b"a"[..], at(9))]);
+        assert_eq!(holds.moved(name(1), |_| at(9)), [at(9)]);
         assert_eq!(holds.moved(name(2), |at| at), []);
-        let moved = Some(Moved { name: name(1), held: vec![(b"a", at(9))] });
+        let moved = Some(Moved { name: name(1), at: vec![at(9)] });
         apply(&mut holds, &Change { moved, ..Change::passed(at(10)) });
         assert_eq!(holds.get(b"a", at(10)), Some(&[Charge { at: at(9), ..charge(1) }, charge(2)][..]));
         holds.rename(name(1), name(2));

@@ -76,17 +76,31 @@ impl Holds {
         Some(Change::passed(last))
     }
 
-    /// The ids of the holds that charged a limit, and when they charged it: the instants that `moved` makes of the old ones.
-    /// Those that it does not change are left out.
-    pub fn moved(&self, name: Name, moved: impl Fn(Time) -> Time) -> Vec<(&[u8], Time)> {
-        let held = self.table.iter().filter(|hold| hold.deadline() > self.timeline.tick);
-        let of_limit = held.filter_map(|hold| Some((&*hold.id, charge(&hold.kept, name)?.at)));
-        let counts = of_limit.filter(|(_, at)| *at > Time::EPOCH);
-        let all = counts.map(|(id, at)| (id, at, moved(at))).filter(|(_, at, moved)| at != moved);
-        let mut moved: Vec<_> = all.map(|(id, _, moved)| (id, moved)).collect();
-        // The order of the table depends on its history.
-        moved.sort_unstable();
-        moved
+    /// When each hold charged a limit, in the order of their ends: the instants that `moved` makes of the old ones. Empty if it
+    /// changes none.
+    pub fn moved(&self, name: Name, moved: impl Fn(Time) -> Time) -> Vec<Time> {
+        let mut changed = false;
+        let held = self.table.held_in_order(self.timeline.tick);
+        let holds = held.into_iter().filter_map(|slot| self.table.get(slot));
+        let charged = holds.filter_map(|hold| charge(&hold.kept, name));
+        let all = charged.map(|charge| {
+            let moved = if charge.at == Time::EPOCH { charge.at } else { moved(charge.at) };
+            changed |= moved != charge.at;
+            moved
+        });
+        let all: Vec<Time> = all.collect();
+        if changed { all } else { Vec::new() }
+    }
+
+    /// Sets when each hold charged a limit, in the order of their ends.
+    pub(super) fn set_moved(&mut self, name: Name, moved: Vec<Time>) {
+        let mut moved = moved.into_iter();
+        for slot in self.table.held_in_order(self.timeline.tick) {
+            let charges = self.table.kept_mut(slot).into_iter().flatten();
+            for charge in charges.filter(|charge| charge.name == name) {
+                charge.at = moved.next().unwrap_or(charge.at);
+            }
+        }
     }
 
     /// Gives the charges of a limit its new name. What was charged to an earlier limit of that name no longer counts.
@@ -117,14 +131,6 @@ impl Holds {
     pub(super) fn end(&mut self, id: &[u8]) {
         if let Some(slot) = self.table.find(id) {
             self.table.remove(slot);
-        }
-    }
-
-    /// Sets when the hold of this id charged a limit.
-    pub(super) fn set_at(&mut self, id: &[u8], name: Name, at: Time) {
-        let charges = self.table.find(id).and_then(|slot| self.table.kept_mut(slot));
-        for charge in charges.into_iter().flatten().filter(|charge| charge.name == name) {
-            charge.at = at;
         }
     }
 

@@ -210,9 +210,14 @@ impl Trees {
 
     /// All leases in the order of the tree by deadline.
     pub(super) fn in_order<'t, K>(&self, leases: &'t Slots<Lease<K>>) -> Vec<&'t Lease<K>> {
-        let mut slots = Vec::with_capacity(leases.len());
+        self.slots_in_order().into_iter().filter_map(|slot| leases.get(slot)).collect()
+    }
+
+    /// The slots of all leases, in the same order.
+    pub(super) fn slots_in_order(&self) -> Vec<u32> {
+        let mut slots = Vec::with_capacity(self.nodes.len());
         self.collect::<ByDeadline>(self.by_deadline, &mut slots);
-        slots.into_iter().filter_map(|slot| leases.get(slot)).collect()
+        slots
     }
 
     fn collect<T: Tree>(&self, slot: u32, slots: &mut Vec<u32>) {

@@ -43,7 +43,7 @@ fn a_setting_that_may_not_be_is_refused_with_the_module() {
         ("max-leases", "0"),
         ("max-log-entries", "100000001"),
         ("max-holds", "0"),
-        ("max-holds", "1000001"),
+        ("max-holds", "100001"),
         ("events", "perhaps"),
     ] {
         let log = Server::try_start_with(Some(&module()), &[], &[&format!("--ratelimit.{setting}"), value]);

@@ -1,6 +1,8 @@
 //! The lines of hard calls for each state, and those that many states share. `hard.rs` explains them.
 
-use super::own_lines::{CRAFTED, GCRA, LEASES, LIST, LOG, MORE_LEASES, SET, SHED, STREAM, WINDOW};
+use super::own_lines::{
+    CRAFTED, GCRA, HOLDS, HOLDS_OF_A_WINDOW, LEASES, LIST, LOG, MORE_LEASES, SET, SHED, STREAM, WINDOW,
+};
 use super::{SMALL, State};
 
 /// The lines for a state.
@@ -18,6 +20,8 @@ pub fn of(state: &State) -> String {
         "leases" => lines.extend([MORE_LEASES, LEASES]),
         "leases-in-order" | "leases-expired" => lines.push(LEASES),
         "log" | "log-gap" | "log-refused" => lines.push(LOG),
+        "holds-window" => lines.extend([HOLDS, HOLDS_OF_A_WINDOW]),
+        "holds-log" => lines.push(HOLDS),
         "set" => lines.push(SET),
         "window" => lines.push(WINDOW),
         SMALL => lines.push(GCRA),

@@ -72,6 +72,33 @@ pub const CRAFTED: &str = "
 RL.APPLY work $moves
 RL.APPLY work $drop";
 
+/// For ten thousand holds.
+pub const HOLDS: &str = "
+$own HOLD $held 1000 AT @now
+$own HOLD new 1000 AT @half
+$own HOLD new 1000 AT @later
+$own AT @9999; $own HOLD new 1000 AT @back
+RL.SETTLE work $held $limit COST 0 AT @now
+RL.SETTLE work $held $limit COST 5 AT @mid
+RL.SETTLE work $held $limit COST 50 AT @now
+RL.SETTLE work $held $limit COST 5 AT @back
+RL.SETTLE work nobody $limit COST 5 AT @now
+RL.SETTLE work $held $limit COST 5 AT @now; RL.SETTLE work $held $limit COST 5 AT @now
+RL.MULTI 1 work HOLD new 1000 AT @now LIMIT $limit LIMIT GCRA 9 9 1000
+RL.MULTISETTLE 1 work $held COST 5 AT @now LIMIT $limit
+RL.MULTISETTLE 1 work $held COST 5 AT @back LIMIT $limit
+effect: $own HOLD new 1000 AT @half
+effect: RL.SETTLE work $held $limit COST 5 AT @now
+effect: RL.SETTLE work $held $limit COST 5 AT @back";
+
+/// Parameters that move what ten thousand holds charged.
+pub const HOLDS_OF_A_WINDOW: &str = "
+RL.SLIDINGWINDOW work 1000000 3600000 PRECISION 120000 AT @now
+RL.SLIDINGWINDOW work 1000000 7200000 PRECISION 60000 AT @now
+RL.SETTLE work $held SLIDINGWINDOW 1000000 7200000 PRECISION 60000 COST 5 AT @now
+RL.REFUND work SLIDINGWINDOW 1000000 7200000 PRECISION 60000 AT @now
+effect: RL.SLIDINGWINDOW work 1000000 7200000 PRECISION 60000 AT @now";
+
 /// For leases and a log in one key.
 pub const SET: &str = "
 RL.RELEASE work nobody AT @back
