@@ -173,7 +173,8 @@ impl Ask {
         Ok(taken)
     }
 
-    /// Settles what is held under an id for this limit, and ends the hold. Returns `None` if nothing is held for it.
+    /// Settles what is held under an id for this limit, and ends the hold. Returns whether something was given back; `None` if
+    /// nothing is held for it.
     ///
     /// # Errors
     ///
@@ -184,7 +185,7 @@ impl Ask {
         id: &[u8],
         at: Time,
         actual: u64,
-    ) -> Result<Option<Ask>, Error> {
+    ) -> Result<Option<(Ask, bool)>, Error> {
         let charge = held(limits, id, at).and_then(|charges| find(limits, charges, limiter));
         let Some(charge) = charge else { return Ok(None) };
         let mut ask = Ask::new(Place::of(Length::of(limiter.length())), at, 0, Manner::Force);
@@ -192,9 +193,9 @@ impl Ask {
         if ask.cost > 0 {
             ask.check(limits, limiter)?;
         }
-        ask.settle(limits, limiter, &charge, actual)?;
+        let gave_back = ask.settle(limits, limiter, &charge, actual)?;
         end(limits, id, ask.now())?;
-        Ok(Some(ask))
+        Ok(Some((ask, gave_back)))
     }
 
     /// What a hold remembers of a charge that was just made.
@@ -220,14 +221,14 @@ impl Ask {
     }
 
     /// Settles a charge: gives back where it was charged what is left over, or charges what is missing. It must have been
-    /// prepared.
+    /// prepared. Returns whether something was given back.
     pub(crate) fn settle<L: Limiter>(
         &mut self,
         limits: &mut impl Limits,
         limiter: &L,
         charge: &Charge,
         actual: u64,
-    ) -> Result<(), Error> {
+    ) -> Result<bool, Error> {
         // A clock that was set back moves the charge.
         let at = match self.set_back(limits, limiter) {
             Some(state) => moved(limiter, state, self.place.stored, self.at(), charge.at),
@@ -235,16 +236,16 @@ impl Ask {
         };
         self.read_clock(limits, limiter)?;
         if self.cost > 0 {
-            return self.charge(limits, limiter, self.cost);
+            return self.charge(limits, limiter, self.cost).map(|()| false);
         }
         let (now, rest, stored) = (self.now(), charge.cost.saturating_sub(actual), self.place.stored);
         let Some(state) = limits.state::<L::State>(stored).filter(|_| rest > 0) else {
-            return Ok(());
+            return Ok(false);
         };
         let moves = limiter.moves_charges(state, stored.span());
         let at = if moves { moved(limiter, state, stored, now, at) } else { at };
         if at == Time::EPOCH {
-            return Ok(());
+            return Ok(false);
         }
         // Other charges move only if the state changes.
         if moves && limiter.give_back(state, now, at, rest).is_some() {
@@ -255,7 +256,7 @@ impl Ask {
                 L::State::encode_change(&change, out);
             }
         };
-        limits.change(&mut self.place, L::State::blank, write).map(drop)
+        limits.change(&mut self.place, L::State::blank, write)
     }
 }
 

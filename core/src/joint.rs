@@ -307,9 +307,9 @@ impl<'p, 'a> Joint<'p, 'a> {
         ends.reduce(|(a, long), (b, longer)| (a.max(b), long.max(longer))).unwrap_or((self.at, Span::ZERO))
     }
 
-    /// Whether a limit of a key got a cost back, or was settled.
+    /// Whether a limit of a key got a cost back.
     pub fn gave_back(&self, key: usize) -> bool {
-        self.pairs.iter().any(|pair| pair.key == key && (pair.refunded || pair.held.is_some()))
+        self.pairs.iter().any(|pair| pair.key == key && pair.refunded)
     }
 
     /// The answer of each pair, in order.

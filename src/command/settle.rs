@@ -57,13 +57,13 @@ fn settle<L: Limiter>(
     let clock = clock();
     let at = at.unwrap_or(clock);
     let mut key = Key::open(call, 1, Access::Write)?;
-    let Some(ask) = Ask::settle_held(&mut key, limiter, id, at, actual)? else {
+    let Some((ask, gave_back)) = Ask::settle_held(&mut key, limiter, id, at, actual)? else {
         let place = key.find::<L::State>(Length::of(limiter.length()))?;
         let answer = Ask::new(place, at, 0, Manner::Strict).peek(&key, limiter);
         return Ok(Reply::Granted(answer, 0));
     };
     let gauge = ask.gauge(&key, limiter);
-    key.settle(Some(at), clock, ask.now(), gauge.reset);
+    key.settle(gave_back.then_some(at), clock, ask.now(), gauge.reset);
     key.publish();
     Ok(Reply::Granted(ask.refunded(&key, limiter), 1))
 }

@@ -80,7 +80,7 @@ impl Joint<'_, '_> {
                 let Some(charge) = pair.held else { return Ok(()) };
                 let actual = pair.part.cost;
                 with_limiter!(&pair.part.limiter, limiter => {
-                    pair.ask.settle(limits, limiter, &charge, actual)?;
+                    pair.refunded = pair.ask.settle(limits, limiter, &charge, actual)?;
                     pair.gauge = Some(pair.ask.gauge(limits, limiter));
                 });
                 Ok(())
