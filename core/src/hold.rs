@@ -11,7 +11,7 @@ use alloc::vec::Vec;
 use crate::ask::{Ask, Error, Limits, Place, Taken};
 use crate::decide::{Manner, Reading};
 use crate::limiter::Limiter;
-use crate::state::{Begun, Charge, HoldChange, Holds, Length, MAX_CHARGES, Moved, Name, State};
+use crate::state::{Begun, Charge, HoldChange, Holds, Length, MAX_CHARGES, Name, State};
 use crate::time::{Span, Time};
 
 /// A request to hold what a call charges.
@@ -144,13 +144,11 @@ pub(crate) fn move_charges<L: Limiter>(
     let Some((holds, state)) = holds(limits).zip(limits.state::<L::State>(stored)) else {
         return Ok(());
     };
-    let name = Name::of::<L::State>(stored);
-    let at = holds.moved(name, limiter.moved_charges(state, stored.span(), now));
-    if at.is_empty() {
-        return Ok(());
+    let by = limiter.moved_charges(state, stored.span(), now);
+    match by.and_then(|by| holds.moved(Name::of::<L::State>(stored), by)) {
+        Some(moved) => write(limits, &moved),
+        None => Ok(()),
     }
-    let change = HoldChange { moved: Some(Moved { name, at }), ..HoldChange::passed(holds.last()) };
-    write(limits, &change)
 }
 
 impl Ask {
@@ -262,5 +260,5 @@ impl Ask {
 
 /// When a charge counts after the next change of its limit.
 fn moved<L: Limiter>(limiter: &L, state: &L::State, stored: Length, now: Time, at: Time) -> Time {
-    if at == Time::EPOCH { at } else { limiter.moved_charges(state, stored.span(), now)(at) }
+    limiter.moved_charges(state, stored.span(), now).map_or(at, |by| by.of(at))
 }

@@ -1,7 +1,7 @@
 //! Where the fuzzer begins: inputs that it would not soon find by chance, and what it once found.
 
 use ratelimit_core::state::codec::{put as put_word, put_bytes, put_short, put_words};
-use ratelimit_core::state::{Begun, Charge, HoldChange, Holds, Moved, SetChange};
+use ratelimit_core::state::{Begun, Charge, HoldChange, Holds, Move, Moved, SetChange};
 use ratelimit_core::{
     Ask, Hold, Kind, Length, LimitSet, Limiter, Limits, Manner, Name, Place, Span, State, Time, with_limiter,
 };
@@ -211,7 +211,7 @@ fn changes_of_holds(name: Name) -> Vec<Vec<u8>> {
     let later = T0.plus(Span::from_millis(20));
     let charges = vec![Charge { name, cost: 7, at: T0 }];
     let begun = Some(Begun { id: b"c", ends: later.plus(Span::from_millis(900)), charges });
-    let moved = Some(Moved { name, at: vec![later, Time::EPOCH] });
+    let moved = Some(Moved { name, number: 1, by: Move::Step { from: T0, to: later } });
     let passed = HoldChange::passed(later);
     let changes = [
         HoldChange { begun, ..passed.clone() },

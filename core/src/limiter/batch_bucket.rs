@@ -22,7 +22,7 @@ use crate::count::MAX_DEBT;
 use crate::decide::{Gauge, Verdict};
 use crate::kind::Kind;
 use crate::state::codec::{Reader, put_words};
-use crate::state::{Figure, LimitState, Small};
+use crate::state::{Figure, LimitState, Move, Small};
 use crate::time::{Period, Span, Time};
 
 #[derive(Clone, Copy, Debug)]
@@ -133,9 +133,8 @@ impl Limiter for BatchBucket {
         Some(if full { self.fresh(now) } else { self.with_tokens(&batch, tokens) })
     }
 
-    /// A refund does not depend on it.
-    fn moved_charges(&self, _: &Batch, _: Span, _: Time) -> impl Fn(Time) -> Time {
-        |at| at
+    fn moved_charges(&self, _: &Batch, _: Span, _: Time) -> Option<Move> {
+        None
     }
 
     fn gauge(&self, batch: &Batch, now: Time) -> Gauge {

@@ -23,7 +23,7 @@ use crate::count::MAX_STORED;
 use crate::decide::{Gauge, Verdict};
 use crate::kind::Kind;
 use crate::state::codec::{Reader, put_words};
-use crate::state::{Figure, LimitState, Small};
+use crate::state::{Figure, LimitState, Move, Small};
 use crate::time::{Span, Time};
 
 /// The length of a calendar's windows, and where they begin.
@@ -179,9 +179,9 @@ impl Limiter for Calendar {
     }
 
     /// The whole count of the window moves.
-    fn moved_charges(&self, page: &Page, _: Span, now: Time) -> impl Fn(Time) -> Time {
-        let (open, start, last) = (now < page.end, page.start, page.last);
-        move |at| if open && start <= at { now.min(last) } else { Time::EPOCH }
+    fn moved_charges(&self, page: &Page, _: Span, now: Time) -> Option<Move> {
+        let counts = now < page.end;
+        Some(if counts { Move::all_since(page.start, page.last, now) } else { Move::NOWHERE })
     }
 
     #[inline(always)]
@@ -301,11 +301,15 @@ mod tests {
         let page = charged(&full, None, at(40), 2);
         assert!(half.moves_charges(&page, HOUR) && !full.moves_charges(&page, HOUR));
         let given_back = |now| {
-            let moved = half.moved_charges(&page, HOUR, now)(at(40));
+            let moved = half.moved_charges(&page, HOUR, now).unwrap().of(at(40));
             half.give_back(&page, now, moved, 1).map(|page| half.gauge(&page, now).remaining)
         };
         assert_eq!(given_back(at(59)), Some(2));
-        assert_eq!(half.moved_charges(&page, HOUR, at(60))(at(40)), Time::EPOCH, "it counts no more");
+        assert_eq!(
+            half.moved_charges(&page, HOUR, at(60)).unwrap().of(at(40)),
+            Time::EPOCH,
+            "it counts no more"
+        );
     }
 
     #[test]

@@ -24,7 +24,7 @@ use super::fraction::{divide, divide_up};
 use super::{Capabilities, Limiter, TooLong};
 use crate::count::MAX_DEBT;
 use crate::decide::{Gauge, Verdict};
-use crate::state::{LimitState, Small, State};
+use crate::state::{LimitState, Move, Small, State};
 use crate::time::{Period, Span, Time};
 
 /// The largest debt, and how fast it is paid off.
@@ -159,9 +159,8 @@ impl<S: Debtor> Limiter for Debt<S> {
         Some(S::owing(debt, &self.rate, now))
     }
 
-    /// A refund does not depend on it.
-    fn moved_charges(&self, _: &S, _: Span, _: Time) -> impl Fn(Time) -> Time {
-        |at| at
+    fn moved_charges(&self, _: &S, _: Span, _: Time) -> Option<Move> {
+        None
     }
 
     #[inline(always)]

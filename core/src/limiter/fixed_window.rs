@@ -24,7 +24,7 @@ use crate::count::MAX_STORED;
 use crate::decide::{Gauge, Verdict};
 use crate::kind::Kind;
 use crate::state::codec::{Reader, put_words};
-use crate::state::{Figure, LimitState, Small};
+use crate::state::{Figure, LimitState, Move, Small};
 use crate::time::{Period, Span, Time};
 
 /// Windows that open at the first admitted request.
@@ -192,12 +192,9 @@ impl Limiter for AlignedWindow {
     }
 
     /// The whole count of the window moves.
-    fn moved_charges(&self, tally: &Tally, stored: Span, now: Time) -> impl Fn(Time) -> Time {
-        let (window, last) = (Period::of(stored), tally.last);
-        move |at| {
-            let counts = window.is_some_and(|window| window.number(at) == window.number(last));
-            if counts { now.min(last) } else { Time::EPOCH }
-        }
+    fn moved_charges(&self, tally: &Tally, stored: Span, now: Time) -> Option<Move> {
+        let elapsed = Period::of(stored).map_or(Span::ZERO, |window| window.elapsed(tally.last));
+        Some(Move::all_since(tally.last.minus(elapsed), tally.last, now))
     }
 
     fn gauge(&self, tally: &Tally, now: Time) -> Gauge {

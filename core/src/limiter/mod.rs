@@ -34,7 +34,7 @@ pub use token_bucket::{Level, TokenBucket};
 pub use uniform::{Gate, Uniform};
 
 use crate::decide::{Gauge, Manner, Verdict};
-use crate::state::{Length, LimitState, Name, State};
+use crate::state::{Length, LimitState, Move, Name, State};
 use crate::time::{Span, Time};
 
 /// A limiter, a debt or a booking would take over 100 years to be fully reset.
@@ -124,13 +124,12 @@ pub trait Limiter {
         false
     }
 
-    /// When what was charged at an instant counts as charged after such a change at `now`, or after the clock was set back to
-    /// `now`. The epoch if it no longer counts.
+    /// How such a change at `now` moves what was charged, or a clock that was set back to `now`. `None` if `give_back` does
+    /// not depend on when a charge was made.
     ///
     /// By default, it moves with the state's last charge.
-    fn moved_charges(&self, state: &Self::State, _stored: Span, now: Time) -> impl Fn(Time) -> Time {
-        let last = state.last();
-        move |at| now.minus(last.since(at))
+    fn moved_charges(&self, state: &Self::State, _stored: Span, now: Time) -> Option<Move> {
+        Some(Move::Step { from: state.last(), to: now })
     }
 
     /// Limit, remaining and reset at `now`.

@@ -25,6 +25,7 @@ use core::num::NonZeroU64;
 use super::{Capabilities, Limiter};
 use crate::count::MAX_STORED;
 use crate::decide::{Gauge, Verdict};
+use crate::state::Move;
 use crate::state::sub_buckets::{Bucket, Buckets, Change, Tiles};
 use crate::time::{Period, Span, Time};
 
@@ -147,12 +148,9 @@ impl Limiter for SlidingBuckets {
     }
 
     /// The counts of all buckets move.
-    fn moved_charges(&self, buckets: &Buckets, _: Span, now: Time) -> impl Fn(Time) -> Time {
-        let (tiles, last) = (buckets.tiles, buckets.last);
-        move |at| {
-            let counts = tiles.is_some_and(|tiles| tiles.number(at) >= tiles.first(last));
-            if counts { now.min(last) } else { Time::EPOCH }
-        }
+    fn moved_charges(&self, buckets: &Buckets, _: Span, now: Time) -> Option<Move> {
+        let since = buckets.tiles.map_or(buckets.last, |tiles| tiles.start(tiles.first(buckets.last)));
+        Some(Move::all_since(since, buckets.last, now))
     }
 
     #[inline(always)]

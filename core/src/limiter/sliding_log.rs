@@ -26,7 +26,7 @@ use crate::count::MAX_DEBT;
 use crate::decide::{Gauge, Verdict};
 use crate::state::log::Position;
 use crate::state::log_change::Change;
-use crate::state::{Entry, Log, State};
+use crate::state::{Entry, Log, Move, State};
 use crate::time::{Period, Span, Time};
 
 #[derive(Clone, Copy, Debug)]
@@ -199,20 +199,15 @@ impl Limiter for SlidingLog {
     }
 
     /// If there are too many entries, the weight of the oldest moves to the newest.
-    fn moved_charges(&self, log: &Log, _: Span, now: Time) -> impl Fn(Time) -> Time {
-        let (last, elapsed) = (log.last(), now.since(log.last()));
-        let dropped = log.age_before(self.drops(log, elapsed).0);
-        let counts = move |age: Span| age.plus(elapsed) < self.window.span() && log.weight_at(age).is_some();
-        move |at| {
-            let age = last.since(at);
-            if now < last {
-                now.minus(age)
-            } else if dropped.is_some_and(|dropped| age >= dropped) && counts(age) {
-                now
-            } else {
-                at
-            }
+    fn moved_charges(&self, log: &Log, _: Span, now: Time) -> Option<Move> {
+        let last = log.last();
+        if now < last {
+            return Some(Move::Step { from: last, to: now });
         }
+        let elapsed = now.since(last);
+        let until = last.minus(log.age_before(self.drops(log, elapsed).0)?);
+        let since = now.minus(self.window.span()).plus(Span::from_micros(1));
+        Some(Move::Gather { since, until, to: now, keeps_others: true })
     }
 
     #[inline(always)]

@@ -30,7 +30,7 @@ use crate::count::MAX_STORED;
 use crate::decide::{Gauge, Verdict};
 use crate::kind::Kind;
 use crate::state::codec::{Reader, put_words};
-use crate::state::{Figure, LimitState, Small};
+use crate::state::{Figure, LimitState, Move, Small};
 use crate::time::{Period, Span, Time};
 
 #[derive(Clone, Copy, Debug)]
@@ -155,12 +155,10 @@ impl Limiter for SlidingWindow {
     }
 
     /// Both counts move.
-    fn moved_charges(&self, counts: &Counts, _: Span, now: Time) -> impl Fn(Time) -> Time {
-        let (window, last) = (Period::of(counts.window), counts.last);
-        move |at| {
-            let counts = window.is_some_and(|window| window.number(at) + 1 >= window.number(last));
-            if counts { now.min(last) } else { Time::EPOCH }
-        }
+    fn moved_charges(&self, counts: &Counts, _: Span, now: Time) -> Option<Move> {
+        let elapsed = Period::of(counts.window).map_or(Span::ZERO, |window| window.elapsed(counts.last));
+        let since = counts.last.minus(elapsed).minus(counts.window);
+        Some(Move::all_since(since, counts.last, now))
     }
 
     #[inline(always)]

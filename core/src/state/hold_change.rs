@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use super::codec::{Reader, put, put_bytes};
+use super::codec::{Reader, put, put_bytes, put_words};
 use super::holds::{Charge, Holds, MAX_CHARGES};
 use super::lease_change::decode_id;
 use super::lease_table::Lease;
@@ -36,12 +36,73 @@ pub struct Begun<'a> {
 }
 
 /// The state of a limit moved in time, and with it what was charged to it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Moved {
     pub name: Name,
-    /// The new instant of each hold that charged it, in the order of their ends.
-    pub at: Vec<Time>,
+    /// The number of this move, by which the holds know whether it was applied.
+    pub number: u64,
+    pub by: Move,
 }
+
+/// How a state moves what was charged to it in time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Move {
+    /// All instants move by the same step.
+    Step { from: Time, to: Time },
+    /// What was charged from `since` to `until` counts as charged at `to`. The rest stays, or counts no more.
+    Gather { since: Time, until: Time, to: Time, keeps_others: bool },
+}
+
+impl Move {
+    /// Nothing counts any more.
+    pub const NOWHERE: Move =
+        Move::Gather { since: Time::LATEST, until: Time::EPOCH, to: Time::EPOCH, keeps_others: false };
+
+    /// All that was charged since an instant moves to the last charge, or to `now` if the clock was set back.
+    pub fn all_since(since: Time, last: Time, now: Time) -> Move {
+        Move::Gather { since, until: last, to: now.min(last), keeps_others: false }
+    }
+
+    /// When what was charged at an instant counts as charged; the epoch if it counts no more.
+    pub fn of(self, at: Time) -> Time {
+        match self {
+            _ if at == Time::EPOCH => at,
+            Move::Step { from, to } => to.minus(from.since(at)),
+            Move::Gather { since, until, to, .. } if (since..=until).contains(&at) => to,
+            Move::Gather { keeps_others: true, .. } => at,
+            Move::Gather { .. } => Time::EPOCH,
+        }
+    }
+
+    fn encode(self, out: &mut Vec<u8>) {
+        match self {
+            Move::Step { from, to } => {
+                out.push(STEP);
+                put_words(out, [from, to].map(Time::as_micros));
+            }
+            Move::Gather { since, until, to, keeps_others } => {
+                out.push(if keeps_others { GATHER_SOME } else { GATHER });
+                put_words(out, [since, until, to].map(Time::as_micros));
+            }
+        }
+    }
+
+    fn decode(reader: &mut Reader<'_>) -> Option<Move> {
+        let kind = reader.byte().filter(|kind| *kind <= GATHER_SOME)?;
+        let (first, second) = (reader.instant()?, reader.instant()?);
+        Some(if kind == STEP {
+            Move::Step { from: first, to: second }
+        } else {
+            let to = reader.instant()?;
+            Move::Gather { since: first, until: second, to, keeps_others: kind == GATHER_SOME }
+        })
+    }
+}
+
+// The kinds of an encoded move.
+const STEP: u8 = 0;
+const GATHER: u8 = 1;
+const GATHER_SOME: u8 = 2;
 
 impl Change<'static> {
     /// Time passes, or goes back.
@@ -84,8 +145,8 @@ impl State for Holds {
         if let Some(Begun { id, ends, charges }) = change.begun {
             self.begin(id, ends, &charges);
         }
-        if let Some(Moved { name, at }) = change.moved {
-            self.set_moved(name, at);
+        if let Some(moved) = change.moved {
+            self.set_moved(moved);
         }
         self.tidy();
     }
@@ -104,12 +165,10 @@ impl State for Holds {
         if let Some(Begun { id, ends, charges }) = &change.begun {
             encode_hold(out, id, *ends, charges);
         }
-        if let Some(Moved { name, at }) = &change.moved {
+        if let Some(Moved { name, number, by }) = change.moved {
             name.encode(out);
-            put(out, at.len() as u64);
-            for at in at {
-                put(out, at.as_micros());
-            }
+            put(out, number);
+            by.encode(out);
         }
     }
 
@@ -123,20 +182,15 @@ impl State for Holds {
             change.begun = Some(decode_hold(reader, change.last)?);
         }
         if parts & MOVED != 0 {
-            let name = decode_limit(reader)?;
-            let mut at = Vec::new();
-            for _ in 0..reader.word()? {
-                at.push(reader.instant()?);
-            }
-            change.moved = Some(Moved { name, at });
+            let (name, number) = (decode_limit(reader)?, reader.word()?);
+            change.moved = Some(Moved { name, number, by: Move::decode(reader)? });
         }
         Some(change)
     }
 
     fn encode(&self, out: &mut Vec<u8>) {
         let Timeline { last, tick } = self.timeline;
-        put(out, last.as_micros());
-        put(out, self.table.held(tick).0);
+        put_words(out, [last.as_micros(), self.moves, self.table.held(tick).0]);
         for hold in self.table.in_order().into_iter().filter(|hold| hold.deadline() > tick) {
             encode_hold(out, &hold.id, last.plus(hold.deadline().since(tick)), &hold.kept);
         }
@@ -146,6 +200,7 @@ impl State for Holds {
         let mut holds = Holds::default();
         let last = reader.instant()?;
         holds.timeline.set(last);
+        holds.moves = reader.word()?;
         let mut before = (last, &[][..]);
         for _ in 0..reader.word()? {
             let Begun { id, ends, charges } = decode_hold(reader, last)?;
@@ -298,10 +353,10 @@ mod tests {
         let mut holds = Holds::default();
         begin(&mut holds, 10, b"a", 20, vec![charge(1), charge(2)]);
         begin(&mut holds, 10, b"b", 20, vec![charge(2)]);
-        assert_eq!(holds.moved(name(1), |_| at(9)), [at(9)]);
-        assert_eq!(holds.moved(name(2), |at| at), []);
-        let moved = Some(Moved { name: name(1), at: vec![at(9)] });
-        apply(&mut holds, &Change { moved, ..Change::passed(at(10)) });
+        assert!(holds.moved(name(1), Move::all_since(at(8), at(9), at(9))).is_some());
+        assert!(holds.moved(name(2), Move::Step { from: at(10), to: at(10) }).is_none());
+        let moved = holds.moved(name(1), Move::Step { from: at(10), to: at(12) }).unwrap();
+        apply(&mut holds, &moved);
         assert_eq!(holds.get(b"a", at(10)), Some(&[Charge { at: at(9), ..charge(1) }, charge(2)][..]));
         holds.rename(name(1), name(2));
         assert_eq!(holds.get(b"a", at(10)), Some(&[Charge { at: at(9), ..charge(2) }][..]));
@@ -310,11 +365,22 @@ mod tests {
     }
 
     #[test]
+    fn a_move_gathers_what_counts_or_makes_a_step() {
+        let of = |by: Move| [5, 6, 7, 8].map(|micros| by.of(at(micros)).as_micros());
+        assert_eq!(of(Move::Step { from: at(8), to: at(3) }), [0, 1, 2, 3]);
+        assert_eq!(of(Move::all_since(at(6), at(8), at(9))), [0, 8, 8, 8]);
+        assert_eq!(of(Move::all_since(at(6), at(8), at(2))), [0, 2, 2, 2]);
+        assert_eq!(of(Move::NOWHERE), [0; 4]);
+        let some = Move::Gather { since: at(6), until: at(7), to: at(9), keeps_others: true };
+        assert_eq!(of(some), [5, 9, 9, 8]);
+        assert_eq!(some.of(Time::EPOCH), Time::EPOCH);
+    }
+
+    #[test]
     fn a_hold_without_charges_or_with_one_twice_or_that_has_ended_is_malformed() {
         let decodes = |ends, charges: &[Charge]| {
             let mut bytes = Vec::new();
-            put(&mut bytes, 9);
-            put(&mut bytes, 1);
+            put_words(&mut bytes, [9, 0, 1]);
             encode_hold(&mut bytes, b"a", at(ends), charges);
             Holds::decode(&mut Reader::new(&bytes)).is_some()
         };

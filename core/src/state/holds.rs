@@ -10,9 +10,8 @@
 //! that of expired leases is.
 
 use alloc::boxed::Box;
-use alloc::vec::Vec;
 
-use super::hold_change::Change;
+use super::hold_change::{Change, Move, Moved};
 use super::lease_table::{Lease, Table};
 use super::limit_set::Name;
 use super::timeline::Timeline;
@@ -38,6 +37,8 @@ pub struct Charge {
 #[derive(Clone, Default, Debug)]
 pub struct Holds {
     pub(super) timeline: Timeline,
+    /// How often what was charged to a limit was moved in time.
+    pub(super) moves: u64,
     /// The charges of each hold are in the order of their limits' names, and no two have the same name.
     pub(super) table: Table<Box<[Charge]>>,
 }
@@ -76,31 +77,26 @@ impl Holds {
         Some(Change::passed(last))
     }
 
-    /// When each hold charged a limit, in the order of their ends: the instants that `moved` makes of the old ones. Empty if it
-    /// changes none.
-    pub fn moved(&self, name: Name, moved: impl Fn(Time) -> Time) -> Vec<Time> {
-        let mut changed = false;
-        let held = self.table.held_in_order(self.timeline.tick);
-        let holds = held.into_iter().filter_map(|slot| self.table.get(slot));
-        let charged = holds.filter_map(|hold| charge(&hold.kept, name));
-        let all = charged.map(|charge| {
-            let moved = if charge.at == Time::EPOCH { charge.at } else { moved(charge.at) };
-            changed |= moved != charge.at;
-            moved
-        });
-        let all: Vec<Time> = all.collect();
-        if changed { all } else { Vec::new() }
+    /// The change that moves what the holds charged to a limit; `None` if it moves nothing.
+    pub fn moved(&self, name: Name, by: Move) -> Option<Change<'static>> {
+        let mut held = self.table.iter().filter(|hold| hold.deadline() > self.timeline.tick);
+        let moves =
+            held.any(|hold| charge(&hold.kept, name).is_some_and(|charge| by.of(charge.at) != charge.at));
+        let moved = Moved { name, number: self.moves.wrapping_add(1), by };
+        moves.then(|| Change { moved: Some(moved), ..Change::passed(self.timeline.last) })
     }
 
-    /// Sets when each hold charged a limit, in the order of their ends.
-    pub(super) fn set_moved(&mut self, name: Name, moved: Vec<Time>) {
-        let mut moved = moved.into_iter();
-        for slot in self.table.held_in_order(self.timeline.tick) {
-            let charges = self.table.kept_mut(slot).into_iter().flatten();
-            for charge in charges.filter(|charge| charge.name == name) {
-                charge.at = moved.next().unwrap_or(charge.at);
-            }
+    /// Moves what the holds charged to a limit, unless it was moved already.
+    pub(super) fn set_moved(&mut self, moved: Moved) {
+        if moved.number != self.moves.wrapping_add(1) {
+            return;
         }
+        self.moves = moved.number;
+        self.table.each_kept(|charges| {
+            for charge in charges.iter_mut().filter(|charge| charge.name == moved.name) {
+                charge.at = moved.by.of(charge.at);
+            }
+        });
     }
 
     /// Gives the charges of a limit its new name. What was charged to an earlier limit of that name no longer counts.

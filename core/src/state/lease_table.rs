@@ -17,7 +17,7 @@ use alloc::vec::Vec;
 use core::mem::replace;
 
 use super::lease_trees::{ByDeadline, ById, Key, Tree, Trees};
-use super::slots::{Slots, number, size_class};
+use super::slots::{Slots, size_class};
 use super::timeline::Tick;
 
 /// The most leases without trees.
@@ -83,25 +83,6 @@ impl<K> Table<K> {
     /// The lease in a slot.
     pub(super) fn get(&self, slot: u32) -> Option<&Lease<K>> {
         self.leases.get(slot)
-    }
-
-    /// What the table keeps with the lease in a slot.
-    pub(super) fn kept_mut(&mut self, slot: u32) -> Option<&mut K> {
-        self.leases.get_mut(slot).map(|lease| &mut lease.kept)
-    }
-
-    /// The slots of the leases that are held at `now`, in the order of `in_order`.
-    pub(super) fn held_in_order(&self, now: Tick) -> Vec<u32> {
-        let mut slots = if let Some(trees) = &self.trees {
-            trees.slots_in_order()
-        } else {
-            let mut slots: Vec<u32> = (0..self.len()).map(number).collect();
-            let key = |slot: &u32| self.get(*slot).map(|lease| (lease.deadline(), &lease.id));
-            slots.sort_unstable_by(|a, b| key(a).cmp(&key(b)));
-            slots
-        };
-        slots.retain(|slot| self.get(*slot).is_some_and(|lease| lease.deadline() > now));
-        slots
     }
 
     /// Calls `change` with what the table keeps with each lease.

@@ -210,14 +210,9 @@ impl Trees {
 
     /// All leases in the order of the tree by deadline.
     pub(super) fn in_order<'t, K>(&self, leases: &'t Slots<Lease<K>>) -> Vec<&'t Lease<K>> {
-        self.slots_in_order().into_iter().filter_map(|slot| leases.get(slot)).collect()
-    }
-
-    /// The slots of all leases, in the same order.
-    pub(super) fn slots_in_order(&self) -> Vec<u32> {
-        let mut slots = Vec::with_capacity(self.nodes.len());
+        let mut slots = Vec::with_capacity(leases.len());
         self.collect::<ByDeadline>(self.by_deadline, &mut slots);
-        slots
+        slots.into_iter().filter_map(|slot| leases.get(slot)).collect()
     }
 
     fn collect<T: Tree>(&self, slot: u32, slots: &mut Vec<u32>) {

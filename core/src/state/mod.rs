@@ -17,7 +17,7 @@ mod timeline;
 
 use alloc::vec::Vec;
 
-pub use hold_change::{Begun, Change as HoldChange, Moved};
+pub use hold_change::{Begun, Change as HoldChange, Move, Moved};
 pub use holds::{Charge, Holds, MAX_CHARGES};
 pub use lease_change::{Change as LeaseChange, MAX_ID};
 pub use leases::Leases;

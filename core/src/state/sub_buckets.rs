@@ -74,8 +74,12 @@ impl Tiles {
 
     /// When a bucket leaves the window.
     pub fn leaves(self, bucket: Bucket) -> Time {
-        let start = bucket.number.saturating_mul(self.precision.micros().get());
-        Time::from_micros(start).plus(self.window.span())
+        self.start(bucket.number).plus(self.window.span())
+    }
+
+    /// When the bucket of a number begins.
+    pub fn start(self, number: u64) -> Time {
+        Time::from_micros(number.saturating_mul(self.precision.micros().get()))
     }
 
     fn decode(reader: &mut Reader<'_>) -> Option<Tiles> {
