@@ -103,6 +103,10 @@ fn settled_at_its_estimate_a_key_is_as_after_a_plain_charge() {
         let settled = settle(con, "held", form, 6, 4000);
         assert_eq!(settled, and(look(con, "plain", form, 4000), 1), "{form}");
         assert_eq!(dump(con, "held"), dump(con, "plain"), "{form}");
+        // Also when it is fully reset.
+        charge(con, "late", form, "COST 6 HOLD a 1d", 1000);
+        assert_eq!(settle(con, "late", form, 6, 7_200_000), [0, 10, 10, 0, 0, 1], "{form}");
+        assert_eq!(dump(con, "late"), dump(con, "plain"), "{form}");
         // And so are the charges after it.
         assert_eq!(charge(con, "held", form, "COST 2", 5000), charge(con, "plain", form, "COST 2", 5000));
         assert_eq!(dump(con, "held"), dump(con, "plain"), "{form}");
@@ -228,8 +232,10 @@ fn a_cost_that_left_in_the_meantime_gives_nothing_back() {
     let p = "FIXEDWINDOW 10 1m";
     text(con, "DEL key");
     charge(con, "key", p, "COST 6 HOLD a 2h", 0);
+    charge(con, "plain", p, "COST 6", 0);
     assert_eq!(settle(con, "key", p, 2, 60_000), [0, 10, 10, 0, 0, 1]);
-    assert_eq!(text(con, "EXISTS key"), "0");
+    assert_eq!(dump(con, "key"), dump(con, "plain"));
+    text(con, "DEL key");
     charge(con, "key", p, "COST 6 HOLD a 2h", 0);
     refund(con, "key", p, 6, 1000);
     charge(con, "key", p, "COST 3", 2000);
@@ -477,7 +483,8 @@ fn a_key_is_not_deleted_while_it_has_holds() {
         assert_eq!(holds(con, "key").as_deref(), Some("1"), "{form}");
         // Nothing is left to give back.
         assert_eq!(settle(con, "key", form, 1, 0), [0, 10, 10, 0, 0, 1], "{form}");
-        assert_eq!(text(con, "EXISTS key"), "0", "{form}");
+        assert_eq!(holds(con, "key"), None, "{form}");
+        text(con, "DEL key");
         // All that it held given back.
         charge(con, "key", form, "COST 3 HOLD a 5m", 0);
         charge(con, "key", form, "COST 4 HOLD b 5m", 0);
@@ -579,6 +586,32 @@ fn a_limit_whose_length_of_time_changed_is_settled_under_either() {
                     assert_eq!(looks[0], looks[1], "{form} to {actual} as {settled_as} at {millis}");
                 }
             }
+        }
+    }
+}
+
+#[test]
+fn less_goes_back_to_where_another_length_or_zone_moved_the_counts() {
+    let server = Server::start(&[]);
+    let con = &mut server.connection();
+    for (form, other, held, last, settled) in [
+        // In the new windows the estimate lies before the last charge, to which all counts move.
+        ("FIXEDWINDOW 10 1m ALIGNED", "FIXEDWINDOW 10 40s ALIGNED", 30_000, 45_000, 50_000),
+        ("SLIDINGWINDOW 10 1m", "SLIDINGWINDOW 10 20s", 30_000, 45_000, 50_000),
+        ("SLIDINGWINDOW 10 1m PRECISION 10s", "SLIDINGWINDOW 10 20s PRECISION 5s", 30_000, 45_000, 50_000),
+        // Hours that begin at a quarter past.
+        ("CALENDAR 10 HOUR", "CALENDAR 10 HOUR TZ +05:45", 600_000, 1_200_000, 1_500_000),
+    ] {
+        for renamed in [false, true] {
+            text(con, "DEL key");
+            charge(con, "key", form, "COST 5 HOLD a 1h", held);
+            charge(con, "key", form, "", last);
+            if renamed {
+                charge(con, "key", other, "", last);
+            }
+            let left = if renamed { 6 } else { 7 };
+            assert_eq!(settle(con, "key", other, 2, settled)[2..4], [left, 0], "{form} as {other}");
+            assert_eq!(look(con, "key", other, settled)[2], left, "{form} as {other}");
         }
     }
 }

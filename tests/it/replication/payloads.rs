@@ -295,7 +295,7 @@ fn a_value_that_no_call_can_make_is_refused() {
         [&length[..], id, &word(ends), &count, &charges.concat()].concat()
     };
     let holds = |length: [u8; 8], holds: &[&[u8]]| {
-        [&[18][..], &length, &word(t), &word(holds.len() as u64), &holds.concat()].concat()
+        [&[18][..], &length, &word(t), &word(0), &word(holds.len() as u64), &holds.concat()].concat()
     };
     let held = |all: &[&[u8]]| set(&[&named(second), &holds(word(0), all)]);
     let (sound, other) = (hold(b"a", t + 1, &[&gcra]), hold(b"b", t + 1, &[&gcra]));
