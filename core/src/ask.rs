@@ -64,8 +64,6 @@ impl Place {
 pub enum Error {
     /// The debt or booking would take over 100 years to be paid off. Nothing was changed.
     TooLong,
-    /// The key has no room for another hold. Nothing was changed.
-    TooManyHolds,
     /// A change that was just written cannot be read back. This is a bug.
     Defect,
 }

@@ -40,20 +40,16 @@ pub fn held<'l>(limits: &'l impl Limits, id: &[u8], at: Time) -> Option<&'l [Cha
 /// kind, if the key has no limit of that name.
 pub fn find<L: Limiter>(limits: &impl Limits, charges: &[Charge], limiter: &L) -> Option<Charge> {
     let name = limiter.name();
-    let mut same = charges.iter().filter(|charge| charge.name.kind == name.kind);
-    let only = same.next().filter(|_| same.next().is_none());
-    let only = only.filter(|_| limits.state::<L::State>(name.length).is_none());
-    charges.iter().find(|charge| charge.name == name).or(only).copied()
+    let found = name.find_among(charges.iter().map(|charge| charge.name))?;
+    let is_free = || limits.state::<L::State>(name.length).is_none();
+    let found = (found == name || is_free()).then_some(found)?;
+    charges.iter().find(|charge| charge.name == found).copied()
 }
 
-/// Checks that a key has room for a hold of this number of charges.
-///
-/// # Errors
-///
-/// [`Error::TooManyHolds`].
-pub fn check(limits: &impl Limits, hold: &Hold<'_>, at: Time, charges: usize) -> Result<(), Error> {
+/// Whether a key has room for a hold of this number of charges.
+pub fn has_room(limits: &impl Limits, hold: &Hold<'_>, at: Time, charges: usize) -> bool {
     let count = holds(limits).map_or(0, |holds| holds.count(at));
-    if count >= hold.most || charges > MAX_CHARGES { Err(Error::TooManyHolds) } else { Ok(()) }
+    count < hold.most && charges <= MAX_CHARGES
 }
 
 /// Begins a hold. `now` is the latest instant at which its charges were decided.
@@ -81,7 +77,7 @@ pub fn begin(
 pub fn end(limits: &mut impl Limits, id: &[u8], now: Time) -> Result<(), Error> {
     change(limits, now, |_, change| change.ended = Some(id))?;
     let last = holds(limits).map_or(now, State::last);
-    drop_all(limits, last)
+    drop_if_ended(limits, last)
 }
 
 /// Drops the holds that have ended at `now`, as a charge does, and moves the others if the clock was set back.
@@ -99,11 +95,11 @@ fn pass_all(limits: &mut impl Limits, now: Time) -> Result<(), Error> {
     let Some((holds, passed)) = holds(limits).and_then(|holds| Some((holds, holds.passed(now)?))) else {
         return Ok(());
     };
-    if holds.count(now) > 0 { write(limits, &passed) } else { drop_all(limits, now) }
+    if holds.count(now) > 0 { write(limits, &passed) } else { drop_if_ended(limits, now) }
 }
 
 /// Drops the holds if all have ended at `now`.
-fn drop_all(limits: &mut impl Limits, now: Time) -> Result<(), Error> {
+fn drop_if_ended(limits: &mut impl Limits, now: Time) -> Result<(), Error> {
     limits.drop_faded(now, |name| name.kind.is_limit())
 }
 
@@ -218,8 +214,8 @@ impl Ask {
         (self.cost, self.manner) = (actual.saturating_sub(charge.cost), Manner::Force);
     }
 
-    /// Settles a charge: gives back where it was charged what is left over, or charges what is missing. It must have been
-    /// prepared. Returns whether something was given back.
+    /// Settles a charge that was prepared. What is left over goes back to where it was charged; what is missing is charged
+    /// now. Returns whether something was given back.
     pub(crate) fn settle<L: Limiter>(
         &mut self,
         limits: &mut impl Limits,

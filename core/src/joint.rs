@@ -204,11 +204,7 @@ impl<'p, 'a> Joint<'p, 'a> {
     ///
     /// [`JointError::TooLong`] is found before anything is changed.
     pub fn take<K: Limits>(&mut self, keys: &mut [K]) -> Result<bool, JointError> {
-        for Pair { part, place, key, ask, .. } in self.pairs.iter().filter(|pair| pair.can_be_too_long) {
-            let Some(limits) = keys.get(*key) else { continue };
-            let checked = with_limiter!(&part.limiter, limiter => ask.check(limits, limiter));
-            checked.map_err(|TooLong| JointError::TooLong { place: *place })?;
-        }
+        self.check(keys)?;
         each(&mut self.pairs, keys, Pair::charges, |pair, limits| {
             let judged = with_limiter!(&pair.part.limiter, limiter => pair.ask.judge(limits, limiter));
             pair.verdict = Some(judged?.0);
@@ -225,6 +221,17 @@ impl<'p, 'a> Joint<'p, 'a> {
         }
         self.gauge(keys);
         Ok(admitted)
+    }
+
+    /// Finds the pairs that are too long, and changes nothing.
+    #[inline(always)]
+    fn check<K: Limits>(&self, keys: &[K]) -> Result<(), JointError> {
+        for Pair { part, place, key, ask, .. } in self.pairs.iter().filter(|pair| pair.can_be_too_long) {
+            let Some(limits) = keys.get(*key) else { continue };
+            let checked = with_limiter!(&part.limiter, limiter => ask.check(limits, limiter));
+            checked.map_err(|TooLong| JointError::TooLong { place: *place })?;
+        }
+        Ok(())
     }
 
     /// Charges the pairs that admit: the penalties if `strikes`, else all others.
@@ -345,7 +352,6 @@ fn each<'p, 'a, K>(
         if let Some(limits) = keys.get_mut(pair.key) {
             run(pair, limits).map_err(|error| match error {
                 Error::TooLong => JointError::TooLong { place: pair.place },
-                Error::TooManyHolds => JointError::TooManyHolds,
                 Error::Defect => JointError::Defect,
             })?;
         }

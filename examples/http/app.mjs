@@ -49,7 +49,7 @@ app.get('/stream', (req, res) => {
   res.once('close', () => clearInterval(ticks))
 })
 
-// An answer of so many tokens, one of which may be the last before the model fails.
+// An answer of this many tokens. The model may fail after one of them.
 app.get('/chat', async (req, res) => {
   const { tokens, fail } = req.query
   req.spent.tokens = 0

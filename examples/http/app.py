@@ -59,7 +59,7 @@ async def stream():
 
 @app.get("/chat")
 async def chat(request: Request, tokens: int, fail: int | None = None):
-    """Streams an answer of so many tokens, one of which may be the last before the model fails."""
+    """Streams an answer of this many tokens. The model may fail after one of them."""
     spent = request.scope["spent"]
     spent["tokens"] = 0
 

@@ -3,7 +3,7 @@
 
 use ratelimit_core::ask::Error;
 use ratelimit_core::decide::{peek, reading, rule};
-use ratelimit_core::hold::{check as has_room, held};
+use ratelimit_core::hold::{has_room, held};
 use ratelimit_core::state::codec::Reader;
 use ratelimit_core::{
     Ask, Hold, Kind, LimitSet, Limiter, Limits, MAX_COUNT, Manner, Reading, Span, State, Time, Verdict,
@@ -162,7 +162,7 @@ fn hold_in_set<L: Limiter>(limiter: &L, bytes: &[u8], kind: Kind, at: Time) {
         let Some(mut set) = decoded::<LimitSet>(bytes) else { return };
         let Some(place) = set.find(limiter.name()) else { return };
         let hold = Hold { id: HELD, ttl: Span::from_millis(1000), most: 3 };
-        if held(&set, HELD, at).is_none() && has_room(&set, &hold, at, 1).is_ok() {
+        if held(&set, HELD, at).is_none() && has_room(&set, &hold, at, 1) {
             let mut ask = Ask::new(place, at, 10, Manner::Partial);
             match ask.take_and_hold(&mut set, limiter, &hold) {
                 Ok(taken) => {

@@ -1,6 +1,6 @@
 //! `RL.<LIMITER> key <parameters> [options]`: makes a request to a limit, which is charged if it admits.
 
-use ratelimit_core::hold::{check, find, held};
+use ratelimit_core::hold::{find, has_room, held};
 use ratelimit_core::{Answer, Ask, Hold, Length, Limiter, Manner, Taken, Time, with_limiter};
 use ratelimit_language::vocabulary::Argument;
 use ratelimit_language::{CATALOG, Error, Request};
@@ -90,7 +90,9 @@ fn take_and_hold<L: Limiter>(
         let answer = Ask::new(place, at, 0, Manner::Strict).peek(&key, limiter);
         return Ok(reply(answer, granted, manner));
     }
-    check(&key, hold, at, 1)?;
+    if !has_room(&key, hold, at, 1) {
+        return Err(Error::TooManyHolds);
+    }
     key.make_room_for_holds();
     let mut ask = Ask::new(place, at, request.cost(), manner);
     let taken = ask.take_and_hold(&mut key, limiter, hold)?;
@@ -104,7 +106,11 @@ fn take_and_hold<L: Limiter>(
 /// Returns the answer that a request would get, and changes nothing.
 pub fn peek<L: Limiter>(call: &Call<'_>, limiter: &L, cost: u64, at: Option<Time>) -> Result<Answer, Error> {
     let key = Key::open(call, 1, Access::Read)?;
+    look(&key, limiter, cost, at.unwrap_or_else(clock))
+}
+
+/// [`peek`] on an open key.
+pub fn look<L: Limiter>(key: &Key<'_, '_>, limiter: &L, cost: u64, at: Time) -> Result<Answer, Error> {
     let place = key.find::<L::State>(Length::of(limiter.length()))?;
-    let ask = Ask::new(place, at.unwrap_or_else(clock), cost, Manner::Strict);
-    Ok(ask.peek(&key, limiter))
+    Ok(Ask::new(place, at, cost, Manner::Strict).peek(key, limiter))
 }

@@ -2,7 +2,7 @@
 
 use ratelimit_core::{Answer, Ask, Capabilities, Length, Limiter, Manner, Time, Verdict, with_limiter};
 use ratelimit_language::vocabulary::{AT, Argument, COUNTREFUSED, KEY, LIMITER, PARAMETER, REFUNDED};
-use ratelimit_language::{Error, Request, named};
+use ratelimit_language::{Error, Request, Row, named};
 
 use super::limit::peek;
 use crate::server::{Access, Call, Command, Key, KeyUse, Keys, Reply, clock};
@@ -28,8 +28,7 @@ impl Command for Refund {
         with_limiter!(&limiter, limiter => {
             let capabilities = limiter.capabilities();
             if !capabilities.refund {
-                let word = if capabilities.counts_refused { COUNTREFUSED.name } else { row.name };
-                return Err(Error::NotForCommand(word));
+                return Err(not_for_command(row, capabilities));
             }
             let answer = match request.cost() {
                 0 => peek(call, limiter, 0, request.at)?,
@@ -49,8 +48,24 @@ fn refund<L: Limiter>(call: &Call<'_>, limiter: &L, cost: u64, at: Option<Time>)
     let at = at.unwrap_or(clock);
     let mut ask = Ask::new(place, at, cost, Manner::Strict);
     let refunded = ask.refund(&mut key, limiter)?;
-    let gauge = ask.gauge(&key, limiter);
-    key.settle(refunded.then_some(at), clock, ask.now(), gauge.reset);
+    Ok(finish(&mut key, &ask, limiter, refunded, clock))
+}
+
+/// Commits the change of a key that may have got something back, and returns the answer after it.
+pub(super) fn finish<L: Limiter>(
+    key: &mut Key<'_, '_>,
+    ask: &Ask,
+    limiter: &L,
+    gave_back: bool,
+    clock: Time,
+) -> Answer {
+    let gauge = ask.gauge(key, limiter);
+    key.settle(gave_back.then_some(ask.at()), clock, ask.now(), gauge.reset);
     key.publish();
-    Ok(ask.refunded(&key, limiter))
+    ask.refunded(key, limiter)
+}
+
+/// The error for a limiter that lacks what the command does.
+pub(super) fn not_for_command(row: &Row, capabilities: Capabilities) -> Error {
+    Error::NotForCommand(if capabilities.counts_refused { COUNTREFUSED.name } else { row.name })
 }

@@ -3,13 +3,15 @@
 
 use std::iter::empty;
 
-use ratelimit_core::{Ask, Capabilities, Joint, Length, Limiter, Manner, Time, with_limiter};
+use ratelimit_core::{Ask, Capabilities, Joint, Limiter, Time, with_limiter};
 use ratelimit_language::vocabulary::{
-    AT, Argument, COUNTREFUSED, HELD_ID, KEY, LIMIT, LIMITER, NUMKEYS, ON, PARAMETER, SETTLED, SHADOW,
+    AT, Argument, HELD_ID, KEY, LIMIT, LIMITER, NUMKEYS, ON, PARAMETER, SETTLED, SHADOW,
 };
 use ratelimit_language::{Error, Purpose, Request, lease_id, multi, named};
 
+use super::limit::look;
 use super::multi::{FIRST, answers, commit, keys};
+use super::refund::{finish, not_for_command};
 use crate::server::{Access, Call, Command, Key, KeyUse, Keys, Reply, clock};
 
 pub struct Settle;
@@ -37,10 +39,9 @@ impl Command for Settle {
         with_limiter!(&limiter, limiter => {
             let capabilities = limiter.capabilities();
             if !capabilities.hold {
-                let word = if capabilities.counts_refused { COUNTREFUSED.name } else { row.name };
-                return Err(Error::NotForCommand(word));
+                return Err(not_for_command(row, capabilities));
             }
-            let actual = request.own_cost().ok_or_else(Error::no_cost)?;
+            let actual = request.own_cost().ok_or_else(|| Error::absent(SETTLED.name))?;
             settle(call, limiter, id, actual, request.at)
         })
     }
@@ -58,14 +59,9 @@ fn settle<L: Limiter>(
     let at = at.unwrap_or(clock);
     let mut key = Key::open(call, 1, Access::Write)?;
     let Some((ask, gave_back)) = Ask::settle_held(&mut key, limiter, id, at, actual)? else {
-        let place = key.find::<L::State>(Length::of(limiter.length()))?;
-        let answer = Ask::new(place, at, 0, Manner::Strict).peek(&key, limiter);
-        return Ok(Reply::Granted(answer, 0));
+        return Ok(Reply::Granted(look(&key, limiter, 0, at)?, 0));
     };
-    let gauge = ask.gauge(&key, limiter);
-    key.settle(gave_back.then_some(at), clock, ask.now(), gauge.reset);
-    key.publish();
-    Ok(Reply::Granted(ask.refunded(&key, limiter), 1))
+    Ok(Reply::Granted(finish(&mut key, &ask, limiter, gave_back, clock), 1))
 }
 
 impl Command for MultiSettle {

@@ -108,14 +108,9 @@ impl Error {
         syntax(format_args!(": {option} needs {other}"))
     }
 
-    /// A call with several limits has none.
-    pub(crate) fn no_limit() -> Error {
-        syntax(format_args!(": LIMIT is missing"))
-    }
-
-    /// A settlement without the actual cost.
-    pub fn no_cost() -> Error {
-        syntax(format_args!(": COST is missing"))
+    /// A call needs this option, with its value.
+    pub fn absent(option: &'static str) -> Error {
+        syntax(format_args!(": {option} is missing"))
     }
 
     /// An option in a limit that belongs before the first one.
@@ -239,7 +234,6 @@ impl From<ratelimit_core::Error> for Error {
     fn from(error: ratelimit_core::Error) -> Error {
         match error {
             ratelimit_core::Error::TooLong => Error::TooLong,
-            ratelimit_core::Error::TooManyHolds => Error::TooManyHolds,
             ratelimit_core::Error::Defect => Error::Internal,
         }
     }

@@ -44,7 +44,8 @@ pub fn multi<'a>(arguments: &mut Arguments<'_, 'a>, keys: u64, purpose: Purpose)
         error => error,
     })?;
     let charges = purpose == Purpose::Charge;
-    defaults.check(if charges { Capabilities::SEVERAL } else { Capabilities::NONE })?;
+    // The limits may have costs of their own.
+    defaults.without_cost().check(Capabilities { force: charges, hold: charges, ..Capabilities::NONE })?;
     if defaults.on.is_some() {
         return Err(Error::belongs_in("ON"));
     }
@@ -61,7 +62,7 @@ pub fn multi<'a>(arguments: &mut Arguments<'_, 'a>, keys: u64, purpose: Purpose)
         parts.push(part(arguments, &defaults, purpose).map_err(|error| error.in_limit(number))?);
     }
     if parts.is_empty() {
-        return Err(Error::no_limit());
+        return Err(Error::absent("LIMIT"));
     }
     if defaults.hold.is_some() && !parts.iter().any(Part::can_be_held) {
         return Err(Error::needs("HOLD", "a limit that can be held"));
@@ -93,7 +94,7 @@ fn part<'a>(
     }
     own.check(Capabilities::NONE)?;
     if purpose == Purpose::Settle && own.own_cost().or(defaults.own_cost()).is_none() {
-        return Err(Error::no_cost());
+        return Err(Error::absent("COST"));
     }
     if capabilities.counts_refused {
         return Err(Error::NotForCommand("COUNTREFUSED"));

@@ -32,6 +32,11 @@ impl<'a> Request<'a> {
         self.cost
     }
 
+    /// The same request with the cost left out.
+    pub(crate) fn without_cost(self) -> Request<'a> {
+        Request { cost: None, ..self }
+    }
+
     /// The manner, with the longest wait of a booking.
     pub fn manner(&self) -> Manner {
         match (self.manner, self.max_wait) {
@@ -65,10 +70,7 @@ impl<'a> Request<'a> {
         match self.manner {
             _ if !capabilities.hold => Err(Error::NotForCommand("HOLD")),
             Some(Manner::Reserve { .. }) => Err(Error::exclude("HOLD", "RESERVE")),
-            // The limits of a call with several have costs of their own.
-            _ if self.cost == Some(0) && capabilities != Capabilities::SEVERAL => {
-                Err(Error::needs("HOLD", "a COST above 0"))
-            }
+            _ if self.cost == Some(0) => Err(Error::needs("HOLD", "a COST above 0")),
             _ => Ok(()),
         }
     }

@@ -6,7 +6,7 @@ use super::{Joint, JointError, Pair, each};
 use crate::ask::Limits;
 use crate::decide::Verdict;
 use crate::hold::{self, Hold};
-use crate::limiter::{Limiter, TooLong};
+use crate::limiter::Limiter;
 use crate::state::Charge;
 
 /// The outcome of a call that holds what it charges.
@@ -41,7 +41,7 @@ impl Joint<'_, '_> {
         }
         for (key, limits) in keys.iter().enumerate() {
             let charges = self.pairs.iter().filter(|pair| pair.key == key && pair.part.can_be_held()).count();
-            if charges > 0 && hold::check(limits, request, self.at, charges).is_err() {
+            if charges > 0 && !hold::has_room(limits, request, self.at, charges) {
                 return Err(JointError::TooManyHolds);
             }
         }
@@ -66,12 +66,11 @@ impl Joint<'_, '_> {
         for (key, limits) in keys.iter().enumerate() {
             self.find_held(key, limits, id);
         }
-        let is_more = |pair: &&Pair<'_, '_>| pair.held.is_some() && pair.ask.cost > 0;
-        for pair in self.pairs.iter().filter(is_more) {
-            let Some(limits) = keys.get(pair.key) else { continue };
-            let checked = with_limiter!(&pair.part.limiter, limiter => pair.ask.check(limits, limiter));
-            checked.map_err(|TooLong| JointError::TooLong { place: pair.place })?;
+        for pair in &mut self.pairs {
+            // Only what is missing is charged.
+            pair.can_be_too_long = pair.held.is_some() && pair.ask.cost > 0;
         }
+        self.check(keys)?;
         each(
             &mut self.pairs,
             keys,

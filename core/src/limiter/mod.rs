@@ -190,9 +190,6 @@ impl Capabilities {
     pub const DEBT: Capabilities =
         Capabilities { partial: true, force: true, refund: true, hold: true, ..Capabilities::NONE };
 
-    /// What a call with several limits can do.
-    pub const SEVERAL: Capabilities = Capabilities { force: true, hold: true, ..Capabilities::NONE };
-
     /// Whether the limiter supports requests in this manner.
     pub fn allows(self, manner: Manner) -> bool {
         match manner {

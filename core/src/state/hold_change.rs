@@ -118,10 +118,7 @@ const MOVED: u8 = 4;
 
 impl LimitState for Holds {
     fn until(&self, _: Span) -> Time {
-        match self.reset(self.last()) {
-            Span::ZERO => Time::EPOCH,
-            reset => self.last().plus(reset),
-        }
+        self.timeline.until(self.table.latest())
     }
 }
 
@@ -142,8 +139,8 @@ impl State for Holds {
         if let Some(id) = change.ended {
             self.end(id);
         }
-        if let Some(Begun { id, ends, charges }) = change.begun {
-            self.begin(id, ends, &charges);
+        if let Some(begun) = change.begun {
+            self.begin(begun);
         }
         if let Some(moved) = change.moved {
             self.set_moved(moved);

@@ -11,7 +11,7 @@
 
 use alloc::boxed::Box;
 
-use super::hold_change::{Change, Move, Moved};
+use super::hold_change::{Begun, Change, Move, Moved};
 use super::lease_table::{Lease, Table};
 use super::limit_set::Name;
 use super::timeline::Timeline;
@@ -57,8 +57,7 @@ impl Holds {
 
     /// The time from `now` until the last hold ends.
     pub fn reset(&self, now: Time) -> Span {
-        let (now, latest) = (self.timeline.tick_at(now), self.table.latest());
-        if latest > now { latest.since(now) } else { Span::ZERO }
+        self.table.reset(self.timeline.tick_at(now))
     }
 
     /// How the clock is read, as for a limit.
@@ -118,7 +117,7 @@ impl Holds {
     }
 
     /// Begins a hold.
-    pub(super) fn begin(&mut self, id: &[u8], ends: Time, charges: &[Charge]) {
+    pub(super) fn begin(&mut self, Begun { id, ends, charges }: Begun<'_>) {
         self.end(id);
         self.table.add(Lease::new(id, self.timeline.tick_at(ends), 0, charges.into()));
     }

@@ -32,10 +32,7 @@ const HELD: u8 = 2;
 
 impl LimitState for Leases {
     fn until(&self, _: Span) -> Time {
-        match self.reset(self.last()) {
-            Span::ZERO => Time::EPOCH,
-            reset => self.last().plus(reset),
-        }
+        self.timeline.until(self.table.latest())
     }
 }
 

@@ -19,6 +19,7 @@ use core::mem::replace;
 use super::lease_trees::{ByDeadline, ById, Key, Tree, Trees};
 use super::slots::{Slots, size_class};
 use super::timeline::Tick;
+use crate::time::Span;
 
 /// The most leases without trees.
 const FEW: usize = 64;
@@ -137,6 +138,11 @@ impl<K> Table<K> {
             cost == 0
         });
         last.map(|(deadline, _)| deadline)
+    }
+
+    /// The time from `now` until the last lease expires.
+    pub(super) fn reset(&self, now: Tick) -> Span {
+        if self.latest > now { self.latest.since(now) } else { Span::ZERO }
     }
 
     /// The latest deadline; the first tick if there are no leases.

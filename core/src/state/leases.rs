@@ -48,9 +48,7 @@ impl Leases {
 
     /// The time from `now` until the last lease expires.
     pub fn reset(&self, now: Time) -> Span {
-        let now = self.timeline.tick_at(now);
-        let latest = self.table.latest();
-        if latest > now { latest.since(now) } else { Span::ZERO }
+        self.table.reset(self.timeline.tick_at(now))
     }
 
     /// Gives a lease this deadline, which is after the last charge. A lease that was not held also gets this cost.

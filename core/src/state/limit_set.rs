@@ -99,6 +99,16 @@ impl Name {
         (stored && name.is_canonical()).then_some(name)
     }
 
+    /// The name that a limiter's own command finds among those of a key: this one, else the only one of its kind that is no
+    /// shadow.
+    pub(crate) fn find_among(self, names: impl Iterator<Item = Name> + Clone) -> Option<Name> {
+        if names.clone().any(|name| name == self) {
+            return Some(self);
+        }
+        let mut same = names.filter(|other| other.kind == self.kind && !other.length.is_shadow());
+        same.next().filter(|_| same.next().is_none())
+    }
+
     /// Returns whether a call can make this name: leases, and what is no limit, have no length of time. Only a
     /// limit can be a shadow.
     pub fn is_canonical(self) -> bool {
@@ -164,14 +174,8 @@ impl LimitSet {
     /// The place of the limit that a limiter's own command names. If no limit has the name, the only limit of its kind that
     /// is no shadow.
     pub fn find(&self, name: Name) -> Option<Place> {
-        let length = name.length;
-        if self.place(name).is_ok() {
-            return Some(Place::of(length));
-        }
-        let same_kind = |other: &Name| other.kind == name.kind && !other.length.is_shadow();
-        let mut same = self.limits.iter().map(|limit| limit.name).filter(same_kind);
-        let only = same.next().filter(|_| same.next().is_none());
-        only.map(|only| Place { stored: only.length, length })
+        let found = name.find_among(self.limits.iter().map(|limit| limit.name))?;
+        Some(Place { stored: found.length, length: name.length })
     }
 
     /// When all limits are fully reset.

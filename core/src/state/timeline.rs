@@ -47,6 +47,11 @@ impl Timeline {
         *self = Timeline { last, tick: self.tick_at(last) };
     }
 
+    /// The instant of a tick after the last charge; the epoch if it is not after it.
+    pub(super) fn until(&self, tick: Tick) -> Time {
+        if tick > self.tick { self.last.plus(tick.since(self.tick)) } else { Time::EPOCH }
+    }
+
     /// The tick of an instant at or after the last charge.
     pub(super) fn tick_at(&self, now: Time) -> Tick {
         self.tick.plus(now.since(self.last))

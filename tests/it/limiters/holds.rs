@@ -240,7 +240,7 @@ fn a_cost_that_left_in_the_meantime_gives_nothing_back() {
     refund(con, "key", p, 6, 1000);
     charge(con, "key", p, "COST 3", 2000);
     assert_eq!(settle(con, "key", p, 0, 3000), [0, 10, 7, 0, 59_000, 1]);
-    // What is more is charged all the same.
+    // The excess is charged all the same.
     charge(con, "key", p, "COST 2 HOLD a 2h", 3000);
     assert_eq!(settle(con, "key", p, 9, 100_000), [0, 10, 3, 0, 60_000, 1]);
 }
@@ -766,7 +766,7 @@ fn a_log_that_merges_its_oldest_entries_moves_what_is_held() {
     // The oldest of four entries goes: its weight of 2 moves to the newest one.
     charge(con, "key", p, "FORCE", 3000);
     assert!(text(con, "RL.INFO key").contains("stored_entries, 3, stored_cost, 5"));
-    // 1 and 1 leave at 61 s and at 62 s, and at 63 s the 1 and what is left of 2.
+    // The settled 2 are gone. One request leaves at 61 s, one at 62 s and the newest at 63 s.
     assert_eq!(settle(con, "key", p, 0, 4000), [0, 3, 0, 0, 59_000, 1]);
     assert!(text(con, "RL.INFO key").contains("stored_entries, 3, stored_cost, 3"));
     let remaining = [60_000, 61_000, 62_000, 63_000].map(|millis| look(con, "key", p, millis)[2]);

@@ -13,9 +13,9 @@ pub struct Family {
 const DEBT: [&str; 4] = ["", "", "PARTIAL", "FORCE"];
 const BOOKS: [&str; 6] = ["", "", "PARTIAL", "FORCE", "RESERVE", "RESERVE MAXWAIT 400"];
 
-/// So many of them, the first, give back.
+/// The first ones, this many, can be refunded.
 pub const GIVE_BACK: usize = 12;
-/// So many of them, the first, can be held.
+/// The first ones, this many, can be held.
 pub const HELD: usize = 10;
 
 #[rustfmt::skip]

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use proptest::prelude::*;
-use ratelimit_core::hold::{check, find as find_held, held};
+use ratelimit_core::hold::{find as find_held, has_room, held};
 use ratelimit_core::limiter::{Gcra, Limiter};
 use ratelimit_core::state::Holds;
 use ratelimit_core::{
@@ -441,9 +441,9 @@ proptest! {
                 }
                 joint.answers().collect()
             } else {
-                let room = |key: &LimitSet, charges| check(key, &hold, now, charges);
+                let room = |key: &LimitSet, charges| has_room(key, &hold, now, charges);
                 let charges = |key| pairs.iter().filter(|pair| pair.1 == key).count();
-                let full = (0..2).any(|key| charges(key) > 0 && room(&keys[key], charges(key)).is_err());
+                let full = (0..2).any(|key| charges(key) > 0 && !room(&keys[key], charges(key)));
                 let taken = joint.take_and_hold(&mut keys, &hold);
                 if is_held {
                     prop_assert_eq!(taken, Ok(Held::Already));
@@ -621,9 +621,9 @@ fn no_step_of_the_clock_makes_room_for_a_hold() {
     for id in 0..9u8 {
         let now = T0.minus(Span::from_millis(10 * u64::from(id)));
         let hold = Hold { id: &[id], ttl: Span::from_millis(1), most: 2 };
-        let room = check(&key, &hold, now, 1);
-        assert_eq!(room.is_ok(), id < 2, "{id}");
-        if room.is_ok() {
+        let room = has_room(&key, &hold, now, 1);
+        assert_eq!(room, id < 2, "{id}");
+        if room {
             Ask::new(place, now, 1, Manner::Strict).take_and_hold(&mut key, &gcra, &hold).expect("room");
         }
     }
