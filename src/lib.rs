@@ -1,19 +1,21 @@
 //! `ratelimit`: rate limiting as native Redis commands.
 //!
-//! This file is the table of commands. `command/` runs them, each from its arguments to its reply. `server/` calls the
-//! server, and has all unsafe code.
+//! This file is the table of commands. `command/` runs them, each from its arguments to its reply. `policies/` has the
+//! limits that calls ask for by name. `server/` calls the server, and has all unsafe code.
 //!
 //! Two crates do not depend on Redis: `ratelimit-core` has the limiters, and `ratelimit-language` parses arguments.
 
 mod command;
+mod policies;
 mod server;
 
 use ratelimit_language::CATALOG;
 use redis_module::{Context, RedisString, Status, redis_module};
 
 use command::{
-    Apply, CellThrottle, Help, Info, LPush, Limit, Multi, MultiPeek, MultiRefund, MultiRelease, MultiSettle,
-    Peek, RPush, Refund, Release, Renew, Settle, Shed, Throttle, XAdd,
+    Apply, Ask, AskPeek, AskRefund, AskSettle, CellThrottle, Help, Info, LPush, Limit, Multi, MultiPeek,
+    MultiRefund, MultiRelease, MultiSettle, Peek, Policy, RPush, Refund, Release, Renew, Settle, Shed,
+    Throttle, XAdd,
 };
 use server::{Allocator, Entry};
 
@@ -47,6 +49,11 @@ const OTHERS: &[Entry] = &[
     Entry::of::<MultiRelease>(),
     Entry::of::<Settle>(),
     Entry::of::<MultiSettle>(),
+    Entry::of::<Ask>(),
+    Entry::of::<AskPeek>(),
+    Entry::of::<AskRefund>(),
+    Entry::of::<AskSettle>(),
+    Entry::of::<Policy>(),
     Entry::of::<Release>(),
     Entry::of::<Renew>(),
     Entry::of::<Peek>(),

@@ -34,6 +34,7 @@ pub fn put(server: &Server, row: &Row, size: Size) -> Result<f64> {
 /// Prepares the keys.
 pub fn prepare<'a>(server: &Server, row: &'a Row, size: Size) -> Result<Prepared<'a>> {
     let mut con = server.connection();
+    store_policy(&mut con, row.policy)?;
     let call = row.call.replace("$SHA", &loaded(&mut con, row.script)?);
     let prepare = if row.prepare.is_empty() { &call } else { row.prepare };
     // Where each key is prepared often there are fewer of them, or preparing would take longer than all else.
@@ -84,6 +85,15 @@ impl Prepared<'_> {
         }
         Ok(cpu / f64::from(calls))
     }
+}
+
+/// Stores a policy, if there is one.
+fn store_policy(con: &mut Connection, policy: &str) -> Result<()> {
+    if !policy.is_empty() {
+        let words = ["RL.POLICY", "SET"].into_iter().chain(policy.split(' '));
+        call(con, &words.collect::<Vec<_>>())?;
+    }
+    Ok(())
 }
 
 /// Loads a script, if there is one, and returns its digest.

@@ -10,6 +10,8 @@ pub struct Row {
     /// How often that is called for each key.
     pub times: u32,
     pub script: &'static str,
+    /// A policy that the call asks for: the words of `RL.POLICY SET`.
+    pub policy: &'static str,
     /// The example that the command is in, if it is not the module itself.
     pub module: Option<&'static str>,
     pub load: Load,
@@ -59,6 +61,7 @@ pub const PLAIN: Row = Row {
     prepare: "",
     times: 1,
     script: "",
+    policy: "",
     module: None,
     load: Load::Random,
     answer: Answer::Any,
@@ -72,7 +75,7 @@ impl Row {
     /// Whether the module counts it as a request to a limiter.
     pub fn consumes(&self) -> bool {
         let takes_nothing = self.call.ends_with(" COST 0")
-            || ["RL.PEEK", "RL.REFUND", "RL.MULTIPEEK", "RL.SETTLE", "RL.MULTISETTLE"]
+            || ["RL.PEEK", "RL.REFUND", "RL.MULTIPEEK", "RL.SETTLE", "RL.MULTISETTLE", "RL.ASKPEEK"]
                 .iter()
                 .any(|name| self.call.starts_with(name));
         self.call.starts_with("RL.") && self.answer != Answer::Done && !takes_nothing

@@ -307,6 +307,59 @@ const LIMITERS: &[Row] = &[
         ..PLAIN
     },
     Row {
+        name: "RL.ASK, three windows on one key",
+        call: "RL.ASK key:# windows",
+        policy: "windows LIMIT SLIDINGWINDOW 1000000 1000 LIMIT SLIDINGWINDOW 1000000 60000 LIMIT SLIDINGWINDOW 1000000 3600000 PRECISION 60000",
+        elsewhere: "Lua 233,209",
+        target: Some(14_000),
+        ..ADMITTED
+    },
+    Row {
+        name: "RL.ASK, three windows, FULL",
+        call: "RL.ASK key:# windows FULL",
+        policy: "windows LIMIT SLIDINGWINDOW 1000000 1000 LIMIT SLIDINGWINDOW 1000000 60000 LIMIT SLIDINGWINDOW 1000000 3600000 PRECISION 60000",
+        answer: Answer::AllAdmitted,
+        ..PLAIN
+    },
+    Row {
+        name: "RL.ASK, three windows, refused",
+        call: "RL.ASK key:# windows",
+        policy: "windows LIMIT SLIDINGWINDOW 1000000 1000 LIMIT SLIDINGWINDOW 1000000 60000 LIMIT SLIDINGWINDOW 1 3600000 PRECISION 60000",
+        target: None,
+        ..REFUSED
+    },
+    Row {
+        name: "RL.ASK, one GCRA",
+        call: "RL.ASK key:# gcra",
+        policy: "gcra LIMIT GCRA 500 100 1000",
+        elsewhere: "C GCRA 10,410; redis-cell 23,112; Lua 40,276",
+        target: Some(7_400),
+        target_with_backlog: Some(11_800),
+        ..ADMITTED
+    },
+    Row {
+        name: "RL.ASK, one GCRA, refused",
+        call: "RL.ASK key:# gcra",
+        policy: "gcra LIMIT GCRA 0 1 3600000",
+        ..REFUSED
+    },
+    Row {
+        name: "RL.ASK, GCRA on two keys",
+        call: "RL.ASK key:# gcra KEYS other:#",
+        policy: "gcra LIMIT GCRA 1000000 1000000 1000",
+        target: Some(13_000),
+        ..ADMITTED
+    },
+    Row {
+        name: "RL.ASKPEEK, three windows",
+        call: "RL.ASKPEEK key:# windows",
+        prepare: "RL.ASK key:# windows",
+        policy: "windows LIMIT SLIDINGWINDOW 1000000 1000 LIMIT SLIDINGWINDOW 1000000 60000 LIMIT SLIDINGWINDOW 1000000 3600000 PRECISION 60000",
+        writes: false,
+        target: None,
+        ..ADMITTED
+    },
+    Row {
         name: "RL.XADD admitted",
         call: "RL.XADD stream:# 1000000 * request_details some~values",
         target: Some(16_000),

@@ -118,6 +118,16 @@ impl Answer {
         [limited, capped(limit), capped(remaining), retry, secs(reset)]
     }
 
+    /// How far the answer is from the tightest one, which refuses forever. Of two answers, the lesser binds: a refusal before
+    /// an admission, then the longer retry, or the less remaining.
+    pub(crate) fn slack(&self) -> (bool, i64) {
+        match self.integers() {
+            [0, _, remaining, ..] => (true, remaining),
+            [_, _, _, -1, _] => (false, i64::MIN),
+            [_, _, _, retry, _] => (false, -retry),
+        }
+    }
+
     /// The answer for several limits that admit together or not at all; `None` if there are none.
     pub fn all(answers: impl Iterator<Item = Answer>) -> Option<Answer> {
         answers.reduce(Answer::and)

@@ -34,6 +34,7 @@ use crate::time::{Span, Time};
 pub const MAX_PAIRS: usize = 64;
 
 /// A limit of a call.
+#[derive(Clone, Copy, Debug)]
 pub struct Part<'a> {
     pub limiter: AnyLimiter<'a>,
     pub name: Name,
@@ -52,6 +53,11 @@ impl Part<'_> {
     /// Whether the limit is a penalty, which other limits strike.
     pub fn is_penalty(&self) -> bool {
         with_limiter!(&self.limiter, limiter => limiter.capabilities().bans)
+    }
+
+    /// Whether the limit can refuse a call and strike penalties.
+    pub fn is_strict(&self) -> bool {
+        !self.is_penalty() && !self.is_shadow()
     }
 
     /// Whether a hold remembers what a call charges to the limit.
@@ -112,9 +118,9 @@ impl Pair<'_, '_> {
         self.charges() || self.held.is_some()
     }
 
-    /// Whether the pair can refuse the call and strike penalties.
-    fn is_strict(&self) -> bool {
-        !self.part.is_penalty() && !self.part.is_shadow()
+    /// Whether the pair enters the combined answer.
+    fn enters(&self) -> bool {
+        self.part.is_strict() || !self.part.is_shadow() && !self.admits()
     }
 
     /// Whether the limit admits the call, or only peeks. For a call that charges, once it is judged.
@@ -216,7 +222,7 @@ impl<'p, 'a> Joint<'p, 'a> {
             pair.peek(limits);
         }
         let admitted = self.pairs.iter().all(|pair| pair.admits() || pair.part.is_shadow());
-        if admitted || self.pairs.iter().any(|pair| pair.is_strict() && !pair.admits()) {
+        if admitted || self.pairs.iter().any(|pair| pair.part.is_strict() && !pair.admits()) {
             self.charge(keys, !admitted)?;
         }
         self.gauge(keys);
@@ -327,12 +333,19 @@ impl<'p, 'a> Joint<'p, 'a> {
     /// The combined answer of the pairs with these answers. Shadows do not enter it, and penalties only if they refuse. If
     /// none enters it, the call is admitted without a wait, and the gauge is that of all pairs.
     pub fn combined(&self, answers: &[Answer]) -> Option<Answer> {
-        let enters = |pair: &Pair<'_, '_>| pair.is_strict() || !pair.part.is_shadow() && !pair.admits();
-        let real = self.pairs.iter().zip(answers).filter(|(pair, _)| enters(pair));
+        let real = self.pairs.iter().zip(answers).filter(|(pair, _)| pair.enters());
         Answer::all(real.map(|(_, answer)| *answer)).or_else(|| {
             let all = Answer::all(answers.iter().copied())?;
             Some(Answer { verdict: Verdict::ADMIT, ..all })
         })
+    }
+
+    /// The number, from 1, of the pair that binds: that refuses longest, or that admits with the least remaining. The first
+    /// of several is meant, as the integers of their replies compare; 0 if no pair enters the combined answer.
+    pub fn binding(&self, answers: &[Answer]) -> u64 {
+        let entering = self.pairs.iter().zip(answers).zip(1..).filter(|((pair, _), _)| pair.enters());
+        // `min_by_key` returns the first of equals.
+        entering.min_by_key(|((_, answer), _)| answer.slack()).map_or(0, |(_, number)| number)
     }
 
     /// Whether a shadow refuses the call.

@@ -39,6 +39,16 @@ macro_rules! kept {
     };
 }
 
+/// A limiter with an id, if its type has the lifetime of one.
+macro_rules! with_id {
+    ($limiter:ident, $id:ident) => {
+        $limiter
+    };
+    ($limiter:ident, $id:ident, $life:lifetime) => {
+        $limiter.with_id($id)
+    };
+}
+
 /// Defines from one table [`AnyLimiter`], [`Kind`], [`AnyState`], and macros that run the same code for each type.
 macro_rules! kinds {
     (
@@ -48,8 +58,19 @@ macro_rules! kinds {
         others { $($other_number:literal $Other:ident: $other_title:expr;)* }
     ) => {
         /// A limiter of any kind.
+        #[derive(Clone, Copy, Debug)]
         pub enum AnyLimiter<'a> {
             $($Limiter($Limiter $(<$life>)?),)*
+        }
+
+        impl AnyLimiter<'_> {
+            /// The same limiter with this id of a lease, if it takes leases.
+            #[must_use]
+            pub fn with_id(self, id: &[u8]) -> AnyLimiter<'_> {
+                match self {
+                    $(AnyLimiter::$Limiter(limiter) => AnyLimiter::$Limiter(with_id!(limiter, id $(, $life)?)),)*
+                }
+            }
         }
 
         /// The kind of state that a key holds.

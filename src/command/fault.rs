@@ -1,9 +1,9 @@
-//! `RL.PANIC NOW | LOAD | RIVAL key | TWICE key`: faults, with which tests check that the server survives them.
+//! `RL.PANIC NOW | LOAD | SAVE | RIVAL key | TWICE key`: faults, with which tests check that the server survives them.
 
 use ratelimit_language::Error;
 use ratelimit_language::vocabulary::Argument;
 
-use crate::server::{Access, Call, Command, Key, Keys, Reply, arm_load, delete_on_events};
+use crate::server::{Access, Call, Command, Key, Keys, Reply, arm_load, arm_save, delete_on_events};
 
 pub struct Panic;
 
@@ -23,6 +23,8 @@ impl Command for Panic {
         let words: Vec<&[u8]> = call.arguments(1).collect();
         match words.as_slice() {
             [b"LOAD"] => arm_load(),
+            // Dies in the middle of a file of policies.
+            [b"SAVE"] => arm_save(),
             // A module that deletes the key while another one is opened.
             [b"RIVAL", victim] => delete_on_events(call, victim),
             // Two references to one value.

@@ -28,11 +28,11 @@ impl Command for Info {
         let mut fields = fields(key.value);
         if !key.limits.is_empty() {
             let limits = key.limits.into_iter().map(self::fields);
-            fields.push(("limits", FieldValue::Maps(limits.collect())));
+            fields.push(("limits".into(), FieldValue::Maps(limits.collect())));
         }
         // -1 as in `PEXPIRETIME`: the key does not expire, for example after `PERSIST`.
         let expires = key.expiry.map_or(-1, u64::cast_signed);
-        fields.push(("expires_at_ms", FieldValue::Integer(expires)));
+        fields.push(("expires_at_ms".into(), FieldValue::Integer(expires)));
         Ok(Reply::Map(fields))
     }
 }
@@ -40,15 +40,18 @@ impl Command for Info {
 /// The fields of a value or a limit: its name, then its figures.
 fn fields(description: Description) -> Fields {
     let (limiter, mode) = description.name.kind.title();
-    let mut fields = vec![("limiter", FieldValue::Text(limiter)), ("mode", FieldValue::Text(mode))];
+    let mut fields = vec![
+        ("limiter".into(), FieldValue::Text(limiter.into())),
+        ("mode".into(), FieldValue::Text(mode.into())),
+    ];
     let length = description.name.length;
     if length.span() > Span::ZERO {
-        fields.push(("length_ms", number(Figure::Length(length.span()))));
+        fields.push(("length_ms".into(), number(Figure::Length(length.span()))));
     }
     if length.is_shadow() {
-        fields.push(("shadow", FieldValue::Integer(1)));
+        fields.push(("shadow".into(), FieldValue::Integer(1)));
     }
-    fields.extend(description.figures.into_iter().map(|(name, figure)| (name, number(figure))));
+    fields.extend(description.figures.into_iter().map(|(name, figure)| (name.into(), number(figure))));
     fields
 }
 

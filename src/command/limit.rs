@@ -1,7 +1,7 @@
 //! `RL.<LIMITER> key <parameters> [options]`: makes a request to a limit, which is charged if it admits.
 
 use ratelimit_core::hold::{find, has_room, held};
-use ratelimit_core::{Answer, Ask, Hold, Length, Limiter, Manner, Taken, Time, with_limiter};
+use ratelimit_core::{Answer, Ask, Hold, Length, Limiter, Manner, Place, Taken, Time, with_limiter};
 use ratelimit_language::vocabulary::Argument;
 use ratelimit_language::{CATALOG, Error, Request};
 
@@ -36,7 +36,7 @@ impl<const ROW: usize> Command for Limit<ROW> {
             let (answer, granted) = if cost == 0 {
                 (peek(call, limiter, 0, request.at)?, 0)
             } else {
-                let taken = take(call, limiter, cost, manner, request.at)?;
+                let taken = take(call, limiter, cost, manner, request.at, |key, _| own_place(key, limiter))?;
                 call.record(1, Counter::Row(ROW), Outcome::of(taken.verdict));
                 (taken.answer(), taken.granted)
             };
@@ -48,12 +48,19 @@ impl<const ROW: usize> Command for Limit<ROW> {
 #[inline(always)]
 fn reply(answer: Answer, granted: u64, manner: Manner) -> Reply {
     match manner {
-        Manner::Partial => Reply::Granted(answer, granted),
+        Manner::Partial => Reply::Six(answer, granted),
         _ => Reply::Answer(answer),
     }
 }
 
-/// Requests a cost above 0, and charges it if the limit admits it.
+/// Where a key stores the limit of a limiter's own command.
+#[inline(always)]
+pub fn own_place<L: Limiter>(key: &Key<'_, '_>, limiter: &L) -> Result<Place, Error> {
+    key.find::<L::State>(Length::of(limiter.length()))
+}
+
+/// Requests a cost above 0, and charges it if the limit admits it. `find` finds the limit in the key, at the caller's
+/// instant.
 #[inline(always)]
 pub fn take<L: Limiter>(
     call: &Call<'_>,
@@ -61,11 +68,13 @@ pub fn take<L: Limiter>(
     cost: u64,
     manner: Manner,
     at: Option<Time>,
+    find: impl FnOnce(&mut Key<'_, '_>, Time) -> Result<Place, Error>,
 ) -> Result<Taken, Error> {
     let clock = clock();
+    let at = at.unwrap_or(clock);
     let mut key = Key::open(call, 1, Access::Write)?;
-    let place = key.find::<L::State>(Length::of(limiter.length()))?;
-    let mut ask = Ask::new(place, at.unwrap_or(clock), cost, manner);
+    let place = find(&mut key, at)?;
+    let mut ask = Ask::new(place, at, cost, manner);
     let taken = ask.take(&mut key, limiter)?;
     key.commit(clock, ask.now(), taken.gauge.reset);
     key.publish();
@@ -84,7 +93,7 @@ fn take_and_hold<L: Limiter>(
     let (clock, manner) = (clock(), request.manner());
     let at = request.at.unwrap_or(clock);
     let mut key = Key::open(call, 1, Access::Write)?;
-    let place = key.find::<L::State>(Length::of(limiter.length()))?;
+    let place = own_place(&key, limiter)?;
     if let Some(charges) = held(&key, hold.id, at) {
         let granted = find(&key, charges, limiter).map_or(0, |charge| charge.cost);
         let answer = Ask::new(place, at, 0, Manner::Strict).peek(&key, limiter);
@@ -111,6 +120,6 @@ pub fn peek<L: Limiter>(call: &Call<'_>, limiter: &L, cost: u64, at: Option<Time
 
 /// [`peek`] on an open key.
 pub fn look<L: Limiter>(key: &Key<'_, '_>, limiter: &L, cost: u64, at: Time) -> Result<Answer, Error> {
-    let place = key.find::<L::State>(Length::of(limiter.length()))?;
+    let place = own_place(key, limiter)?;
     Ok(Ask::new(place, at, cost, Manner::Strict).peek(key, limiter))
 }

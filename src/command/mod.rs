@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod apply;
+mod ask;
 #[cfg(feature = "fault-injection")]
 pub mod fault;
 mod help;
@@ -11,6 +12,7 @@ mod lease;
 mod limit;
 mod multi;
 mod peek;
+mod policy;
 mod queue;
 mod refund;
 mod settle;
@@ -18,12 +20,14 @@ mod shed;
 mod throttle;
 
 pub use apply::Apply;
+pub use ask::{Ask, AskPeek, AskRefund, AskSettle};
 pub use help::Help;
 pub use info::Info;
 pub use lease::{MultiRelease, Release, Renew};
 pub use limit::Limit;
 pub use multi::{Multi, MultiPeek, MultiRefund};
 pub use peek::Peek;
+pub use policy::Policy;
 pub use queue::{LPush, RPush, XAdd};
 pub use refund::Refund;
 pub use settle::{MultiSettle, Settle};

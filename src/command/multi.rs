@@ -5,8 +5,9 @@
 //! of all keys are replicated in one command.
 
 use std::iter::empty;
+use std::ops::Range;
 
-use ratelimit_core::{Answer, Held, Hold, Joint, MAX_PAIRS, Part, Time};
+use ratelimit_core::{Answer, Held, Hold, Joint, JointError, MAX_PAIRS, Manner, Part, Span, Time};
 use ratelimit_language::vocabulary::{
     AT, Argument, COST, FORCE, HOLD, HOLD_TTL, KEY, LIMIT, NUMKEYS, ON, PARAMETER, REFUNDED, SHADOW,
 };
@@ -45,42 +46,14 @@ impl Command for Multi {
     const KEYS: Keys = Keys::Counted(KeyUse::Update);
 
     fn run(call: &Call<'_>) -> Result<Reply, Error> {
-        let (several, arguments) = parse(call, Purpose::Charge)?;
-        let clock = clock();
-        let at = arguments.at.unwrap_or(clock);
-        let mut joint = Joint::new(&arguments.parts, several.count(), at, arguments.manner)?;
-        let mut keys = several.open()?;
-        for (place, key) in keys.iter_mut().enumerate() {
-            let named = joint.named(place);
-            let charged = named.clone().filter(|part| part.cost > 0);
-            let at_once = charged.clone().filter(|part| !part.is_penalty()).map(|part| part.name);
-            let charged = charged.map(|part| part.name);
-            key.prepare(at, at_once, charged, |name| named.clone().any(|part| part.name == name))?;
-        }
-        let admitted = match arguments.hold {
-            None => joint.take(&mut keys)?,
-            Some((id, ttl)) => {
-                make_room_for_holds(&joint, &mut keys);
-                match joint.take_and_hold(&mut keys, &Hold { id, ttl, most: most_holds() })? {
-                    Held::Admitted => true,
-                    Held::Refused => false,
-                    Held::Already => return reply(&joint),
-                }
-            }
-        };
-        commit(call, &joint, &mut keys, clock, at);
-        drop(keys);
-        if arguments.parts.iter().any(|part| part.cost > 0) {
-            let outcome = if admitted { Outcome::Admitted } else { Outcome::Refused };
-            call.count(Counter::Multi, outcome);
-            if admitted && joint.refuses_in_shadow() {
-                count_refused_in_shadow();
-            }
-            for key in (0..several.count()).filter(|key| joint.charges(*key)) {
-                call.notify(FIRST + key, outcome);
-            }
-        }
+        let (keys, arguments) = parse(call, Purpose::Charge)?;
+        let several = Several::of(keys, &arguments);
+        let (joint, _) = several.take(call, Counter::Multi, arguments.hold)?;
         reply(&joint)
+    }
+
+    fn keys(call: &Call<'_>) -> [Range<usize>; 2] {
+        counted(call)
     }
 }
 
@@ -97,15 +70,12 @@ impl Command for MultiPeek {
     const KEYS: Keys = Keys::Counted(KeyUse::Read);
 
     fn run(call: &Call<'_>) -> Result<Reply, Error> {
-        let (several, arguments) = parse(call, Purpose::Peek)?;
-        let at = arguments.at.unwrap_or_else(clock);
-        let mut joint = Joint::new(&arguments.parts, several.count(), at, arguments.manner)?;
-        for place in 0..several.count() {
-            let mut key = several.peek(place)?;
-            key.prepare(at, empty(), empty(), |_| false)?;
-            joint.peek(place, &key);
-        }
-        reply(&joint)
+        let (keys, arguments) = parse(call, Purpose::Peek)?;
+        reply(&Several::of(keys, &arguments).peek()?)
+    }
+
+    fn keys(call: &Call<'_>) -> [Range<usize>; 2] {
+        counted(call)
     }
 }
 
@@ -122,17 +92,118 @@ impl Command for MultiRefund {
     const KEYS: Keys = Keys::Counted(KeyUse::Update);
 
     fn run(call: &Call<'_>) -> Result<Reply, Error> {
-        let (several, arguments) = parse(call, Purpose::Refund)?;
+        let (keys, arguments) = parse(call, Purpose::Refund)?;
+        reply(&Several::of(keys, &arguments).refund(call)?)
+    }
+
+    fn keys(call: &Call<'_>) -> [Range<usize>; 2] {
+        counted(call)
+    }
+}
+
+/// A request to several limits on several keys.
+pub(super) struct Several<'p, 'c, 'a> {
+    pub(super) keys: SeveralKeys<'c, 'a>,
+    pub(super) parts: &'p [Part<'a>],
+    pub(super) at: Option<Time>,
+    pub(super) manner: Manner,
+}
+
+/// The id of a hold, and how long it lasts.
+type WantedHold<'a> = Option<(&'a [u8], Span)>;
+
+impl<'p, 'c, 'a> Several<'p, 'c, 'a> {
+    pub(super) fn of(keys: SeveralKeys<'c, 'a>, arguments: &'p Arguments<'a>) -> Self {
+        Several { keys, parts: &arguments.parts, at: arguments.at, manner: arguments.manner }
+    }
+
+    fn joint(&self, at: Time) -> Result<Joint<'p, 'a>, Error> {
+        Ok(Joint::new(self.parts, self.keys.count(), at, self.manner)?)
+    }
+
+    /// Charges the limits, or holds what it charges. The decision is `None` if nothing was asked for, or if the id is held.
+    #[inline(always)]
+    pub(super) fn take(
+        &self,
+        call: &Call<'_>,
+        counter: Counter,
+        hold: WantedHold<'a>,
+    ) -> Result<(Joint<'p, 'a>, Option<Outcome>), Error> {
         let clock = clock();
-        let at = arguments.at.unwrap_or(clock);
-        let mut joint = Joint::new(&arguments.parts, several.count(), at, arguments.manner)?;
-        let mut keys = several.open()?;
+        let at = self.at.unwrap_or(clock);
+        let mut joint = self.joint(at)?;
+        let mut keys = self.keys.open()?;
+        for (place, key) in keys.iter_mut().enumerate() {
+            let named = joint.named(place);
+            let charged = named.clone().filter(|part| part.cost > 0);
+            let at_once = charged.clone().filter(|part| !part.is_penalty()).map(|part| part.name);
+            let charged = charged.map(|part| part.name);
+            key.prepare(at, at_once, charged, |name| named.clone().any(|part| part.name == name))?;
+        }
+        let admitted = match hold {
+            None => joint.take(&mut keys)?,
+            Some((id, ttl)) => {
+                make_room_for_holds(&joint, &mut keys);
+                match joint.take_and_hold(&mut keys, &Hold { id, ttl, most: most_holds() })? {
+                    Held::Admitted => true,
+                    Held::Refused => false,
+                    Held::Already => return Ok((joint, None)),
+                }
+            }
+        };
+        commit(call, &joint, &mut keys, clock, at);
+        drop(keys);
+        if self.parts.iter().all(|part| part.cost == 0) {
+            return Ok((joint, None));
+        }
+        let outcome = if admitted { Outcome::Admitted } else { Outcome::Refused };
+        call.count(counter, outcome);
+        if admitted && joint.refuses_in_shadow() {
+            count_refused_in_shadow();
+        }
+        for key in (0..self.keys.count()).filter(|key| joint.charges(*key)) {
+            call.notify(self.keys.place(key), outcome);
+        }
+        Ok((joint, Some(outcome)))
+    }
+
+    /// Computes the answers that the call would get, and changes nothing.
+    pub(super) fn peek(&self) -> Result<Joint<'p, 'a>, Error> {
+        let at = self.at.unwrap_or_else(clock);
+        let mut joint = self.joint(at)?;
+        for place in 0..self.keys.count() {
+            let mut key = self.keys.peek(place)?;
+            key.prepare(at, empty(), empty(), |_| false)?;
+            joint.peek(place, &key);
+        }
+        Ok(joint)
+    }
+
+    /// Gives each limit its cost back.
+    pub(super) fn refund(&self, call: &Call<'_>) -> Result<Joint<'p, 'a>, Error> {
+        self.give_back(call, Joint::refund).map(|(joint, ())| joint)
+    }
+
+    /// Settles what is held under the id. Returns the number of keys in which something was held, too.
+    pub(super) fn settle(&self, call: &Call<'_>, id: &[u8]) -> Result<(Joint<'p, 'a>, u64), Error> {
+        self.give_back(call, |joint, keys| joint.settle(keys, id))
+    }
+
+    fn give_back<T>(
+        &self,
+        call: &Call<'_>,
+        change: impl FnOnce(&mut Joint<'p, 'a>, &mut [Key<'c, 'a>]) -> Result<T, JointError>,
+    ) -> Result<(Joint<'p, 'a>, T), Error> {
+        let clock = clock();
+        let at = self.at.unwrap_or(clock);
+        let mut joint = self.joint(at)?;
+        let mut keys = self.keys.open()?;
         for key in &mut *keys {
             key.prepare(at, empty(), empty(), |_| false)?;
         }
-        joint.refund(&mut keys)?;
+        let changed = change(&mut joint, &mut keys)?;
         commit(call, &joint, &mut keys, clock, at);
-        reply(&joint)
+        Ok((joint, changed))
     }
 }
 
@@ -163,17 +234,18 @@ pub(super) fn keys<'c, 'a>(call: &'c Call<'a>) -> Result<SeveralKeys<'c, 'a>, Er
     if call.len() <= FIRST + count {
         return Err(Error::Arity);
     }
-    SeveralKeys::new(call, FIRST, count)
+    SeveralKeys::new(call, [FIRST..FIRST + count, 0..0])
+}
+
+/// The places of the keys, of which the first argument is the number; none if the number is wrong.
+pub(super) fn counted(call: &Call<'_>) -> [Range<usize>; 2] {
+    let most = u64::try_from(call.len()).unwrap_or(0).saturating_sub(FIRST as u64);
+    let count = call.parse(NUMBER..FIRST, |arguments| arguments.number("numkeys", 1, most)).unwrap_or(0);
+    [FIRST..FIRST + usize::try_from(count).unwrap_or(0), 0..0]
 }
 
 /// Commits the changes of all keys and publishes them. A key that is fully reset after a refund or a settlement is deleted.
-pub(super) fn commit(
-    call: &Call<'_>,
-    joint: &Joint<'_, '_>,
-    keys: &mut [Key<'_, '_>],
-    clock: Time,
-    at: Time,
-) {
+fn commit(call: &Call<'_>, joint: &Joint<'_, '_>, keys: &mut [Key<'_, '_>], clock: Time, at: Time) {
     for (place, key) in keys.iter_mut().enumerate() {
         let (latest, reset) = joint.reset(place);
         key.settle(joint.gave_back(place).then_some(at), clock, latest, reset);

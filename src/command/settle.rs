@@ -1,16 +1,16 @@
 //! `RL.SETTLE key id LIMITER <parameters> COST actual [AT at]`, `RL.MULTISETTLE numkeys key [key ...] id COST actual
 //! [AT at] LIMIT ...`: settle at its actual cost what a call charged with `HOLD`.
 
-use std::iter::empty;
+use std::ops::Range;
 
-use ratelimit_core::{Ask, Capabilities, Joint, Limiter, Time, with_limiter};
+use ratelimit_core::{Ask, Capabilities, Limiter, Time, with_limiter};
 use ratelimit_language::vocabulary::{
     AT, Argument, HELD_ID, KEY, LIMIT, LIMITER, NUMKEYS, ON, PARAMETER, SETTLED, SHADOW,
 };
 use ratelimit_language::{Error, Purpose, Request, lease_id, multi, named};
 
 use super::limit::look;
-use super::multi::{FIRST, answers, commit, keys};
+use super::multi::{FIRST, Several, answers, counted, keys};
 use super::refund::{finish, not_for_command};
 use crate::server::{Access, Call, Command, Key, KeyUse, Keys, Reply, clock};
 
@@ -59,9 +59,9 @@ fn settle<L: Limiter>(
     let at = at.unwrap_or(clock);
     let mut key = Key::open(call, 1, Access::Write)?;
     let Some((ask, gave_back)) = Ask::settle_held(&mut key, limiter, id, at, actual)? else {
-        return Ok(Reply::Granted(look(&key, limiter, 0, at)?, 0));
+        return Ok(Reply::Six(look(&key, limiter, 0, at)?, 0));
     };
-    Ok(Reply::Granted(finish(&mut key, &ask, limiter, gave_back, clock), 1))
+    Ok(Reply::Six(finish(&mut key, &ask, limiter, gave_back, clock), 1))
 }
 
 impl Command for MultiSettle {
@@ -80,21 +80,17 @@ impl Command for MultiSettle {
     const KEYS: Keys = Keys::Counted(KeyUse::Update);
 
     fn run(call: &Call<'_>) -> Result<Reply, Error> {
-        let several = keys(call)?;
-        let count = several.count();
+        let keys = keys(call)?;
+        let count = keys.count();
         let (id, arguments) = call.parse(FIRST + count.., |arguments| {
             Ok((lease_id(arguments)?, multi(arguments, count as u64, Purpose::Settle)?))
         })?;
-        let clock = clock();
-        let at = arguments.at.unwrap_or(clock);
-        let mut joint = Joint::new(&arguments.parts, count, at, arguments.manner)?;
-        let mut keys = several.open()?;
-        for key in &mut *keys {
-            key.prepare(at, empty(), empty(), |_| false)?;
-        }
-        let held = joint.settle(&mut keys, id)?;
-        commit(call, &joint, &mut keys, clock, at);
+        let (joint, held) = Several::of(keys, &arguments).settle(call, id)?;
         let (combined, each) = answers(&joint)?;
         Ok(Reply::Settled(combined, each, held))
+    }
+
+    fn keys(call: &Call<'_>) -> [Range<usize>; 2] {
+        counted(call)
     }
 }

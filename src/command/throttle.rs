@@ -7,7 +7,7 @@ use ratelimit_core::Manner;
 use ratelimit_language::vocabulary::{AT, Argument, KEY, MAX_BURST, QUANTITY, RATE, SECONDS};
 use ratelimit_language::{Cell, Error, cell};
 
-use super::limit::{peek, take};
+use super::limit::{own_place, peek, take};
 use crate::server::{Call, Command, Counter, KeyUse, Keys, Outcome, Reply};
 
 pub struct Throttle;
@@ -31,7 +31,7 @@ impl Command for Throttle {
         if quantity == 0 {
             return peek(call, &gcra, 0, at).map(Reply::Cell);
         }
-        let taken = take(call, &gcra, quantity, Manner::Strict, at)?;
+        let taken = take(call, &gcra, quantity, Manner::Strict, at, |key, _| own_place(key, &gcra))?;
         call.record(1, Counter::Throttle, Outcome::of(taken.verdict));
         Ok(Reply::Cell(taken.answer()))
     }

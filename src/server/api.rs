@@ -66,6 +66,8 @@ needed! {
     RedisModule_GetContextFlags
     RedisModule_GetRandomBytes
     RedisModule_GetServerInfo
+    RedisModule_InfoAddFieldCString
+    RedisModule_InfoAddSection
     RedisModule_IsKeysPositionRequest
     RedisModule_KeyAtPosWithFlags
     RedisModule_KeyType
@@ -79,6 +81,7 @@ needed! {
     RedisModule_OpenKey
     RedisModule_RegisterBoolConfig
     RedisModule_RegisterNumericConfig
+    RedisModule_RegisterStringConfig
     RedisModule_Replicate
     RedisModule_ReplicateVerbatim
     RedisModule_ReplyWithArray

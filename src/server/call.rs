@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::ffi::c_int;
 use std::mem::MaybeUninit;
-use std::ops::RangeBounds;
+use std::ops::{Range, RangeBounds};
 use std::slice;
 
 use ratelimit_language::{Arguments, Error};
@@ -99,7 +99,7 @@ fn filled<'b, 'a>(
     unsafe { slice::from_raw_parts(buffer.as_ptr().cast(), count) }
 }
 
-fn bytes<'a>(string: *mut RedisModuleString) -> &'a [u8] {
+pub(super) fn bytes<'a>(string: *mut RedisModuleString) -> &'a [u8] {
     let mut length = 0;
     // SAFETY: `string` is an argument of the running command. It lives as long as the call, and its bytes do not
     // change. The pointer is never null, even if the length is 0.
@@ -122,10 +122,10 @@ pub extern "C" fn enter<C: Command>(
         // SAFETY: the server passes `argc` arguments, which live as long as the call.
         let argv = unsafe { slice::from_raw_parts(argv, usize::try_from(argc).unwrap_or(0)) };
         let call = Call { ctx, argv, open: Cell::new(0) };
-        if let Keys::Counted(key_use) = C::KEYS {
+        if let Keys::Counted(key_use) | Keys::FirstAndBehind(key_use) = C::KEYS {
             // SAFETY: `ctx` is the context of a command that was entered to be run or to report its keys.
             if unsafe { api!(RedisModule_IsKeysPositionRequest(ctx)) } != 0 {
-                report_keys(&call, key_use);
+                report_keys(&call, key_use, C::keys(&call));
                 return true;
             }
         }
@@ -146,14 +146,9 @@ fn failed<C: Command>(error: Error) -> Reply {
     Reply::Error(error.of_command(C::PREFIX, C::NAME))
 }
 
-/// Reports the places of the keys to the server. The first argument is their number, and the keys follow.
-///
-/// A cluster learns the keys of such a command in this way only.
-fn report_keys(call: &Call<'_>, key_use: KeyUse) {
-    let most = u64::try_from(call.len()).unwrap_or(0).saturating_sub(2);
-    // For a wrong number no key is reported. The command itself then replies the error.
-    let count = call.parse(1..2, |words| words.number("numkeys", 1, most)).unwrap_or(0);
-    for place in (2..).take(usize::try_from(count).unwrap_or(0)) {
+/// Reports the places of the keys to the server. A cluster learns the keys of some commands in this way only.
+fn report_keys(call: &Call<'_>, key_use: KeyUse, [first, more]: [Range<usize>; 2]) {
+    for place in first.chain(more).filter_map(|place| c_int::try_from(place).ok()) {
         // SAFETY: `ctx` is the context of a command that was entered to report its keys.
         unsafe { api!(RedisModule_KeyAtPosWithFlags(call.ctx, place, key_use.flags().cast_signed())) };
     }

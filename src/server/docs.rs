@@ -21,15 +21,17 @@ pub(super) struct Docs {
     lists: Vec<Vec<RedisModuleCommandArg>>,
     arguments: *mut RedisModuleCommandArg,
     arity: c_int,
+    /// The number of arguments so far that are keys. Each has a key specification of its own.
+    keys: c_int,
 }
 
 impl Docs {
     pub(super) fn of(syntax: &str, explained: &'static [Argument]) -> Docs {
         let parts = syntax::parse(syntax);
         let least = 1 + parts.iter().map(Part::least_words).sum::<c_int>();
-        let arity = if parts.iter().all(|part| part.flags == 0) { least } else { -least };
+        let arity = if parts.iter().all(Part::is_fixed) { least } else { -least };
         let mut docs =
-            Docs { explained, strings: Vec::new(), lists: Vec::new(), arguments: null_mut(), arity };
+            Docs { explained, strings: Vec::new(), lists: Vec::new(), arguments: null_mut(), arity, keys: 0 };
         docs.arguments = docs.list(&parts);
         docs
     }
@@ -59,10 +61,12 @@ impl Docs {
     }
 
     fn argument(&mut self, part: &Part<'_>) -> RedisModuleCommandArg {
+        let key_spec_index = if part.is_key() { self.keys } else { -1 };
+        self.keys += c_int::from(part.is_key());
         RedisModuleCommandArg {
             name: self.string(&part.name()),
             type_: self.kind(part),
-            key_spec_index: if part.is_key() { 0 } else { -1 },
+            key_spec_index,
             token: part.token.map_or(null(), |token| self.string(token)),
             summary: self.meaning(part),
             since: null(),

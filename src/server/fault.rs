@@ -1,4 +1,4 @@
-//! Faults on purpose: a load of a value that panics, and a module that deletes a key while another one is opened.
+//! Faults on purpose: a load of a value that panics, a save that dies, and a module that deletes a key while another one is opened.
 
 use std::ffi::{c_char, c_int};
 use std::sync::Mutex;
@@ -13,6 +13,7 @@ use super::api::{OK, api};
 use super::call::Call;
 
 static ARMED: AtomicBool = AtomicBool::new(false);
+static SAVE_ARMED: AtomicBool = AtomicBool::new(false);
 
 /// Makes the next load of a value panic.
 pub fn arm_load() {
@@ -21,6 +22,19 @@ pub fn arm_load() {
 
 pub(super) fn panic_if_armed() {
     assert!(!ARMED.swap(false, Relaxed), "on purpose, while loading");
+}
+
+/// Makes the next `RL.POLICY SAVE` die in the middle of the file.
+pub fn arm_save() {
+    SAVE_ARMED.store(true, Relaxed);
+}
+
+/// Ends the server as `kill -9` does, if a save was armed.
+pub fn die_if_armed() {
+    if SAVE_ARMED.load(Relaxed) {
+        // SAFETY: a signal to this process.
+        unsafe { libc::raise(libc::SIGKILL) };
+    }
 }
 
 /// The name of the key that is deleted.

@@ -1,14 +1,17 @@
 //! The section of the module in `INFO`.
 
-use std::ffi::c_int;
+use std::ffi::{CString, c_int};
+use std::fmt::Write;
 
 use redis_module::raw::RedisModuleInfoCtx;
 use redis_module::{InfoContext, RedisResult, basic_info_command_handler};
 use redis_module_macros::info_command_handler;
 
+use super::api::{OK, api};
 use super::guard::guarded;
 use super::propagation;
 use super::stats::{counts, errors, refused_in_shadow};
+use crate::policies;
 
 /// Writes the section, except into a crash report.
 ///
@@ -16,7 +19,44 @@ use super::stats::{counts, errors, refused_in_shadow};
 /// written in a signal handler, which must not allocate.
 pub(super) unsafe extern "C" fn info_outside_crashes(ctx: *mut RedisModuleInfoCtx, for_crash_report: c_int) {
     if for_crash_report == 0 {
-        guarded((), || basic_info_command_handler(&InfoContext::new(ctx), false));
+        guarded((), || {
+            basic_info_command_handler(&InfoContext::new(ctx), false);
+            // SAFETY: the server passes a context.
+            unsafe { add_policies(ctx) };
+        });
+    }
+}
+
+/// The most policies that the section lists.
+const MOST_POLICIES: usize = 1000;
+
+/// Adds a section with the number and the digest of the policies, and with the counts of the first ones.
+///
+/// The builder of the crate `redis_module` compares each field with all before it, which takes too long for a thousand.
+///
+/// # Safety
+///
+/// `ctx` is the context of a running `INFO`.
+unsafe fn add_policies(ctx: *mut RedisModuleInfoCtx) {
+    // SAFETY: the caller keeps the contract. The server copies the strings.
+    unsafe {
+        if api!(RedisModule_InfoAddSection(ctx, c"policies".as_ptr())) != OK {
+            return; // The caller asks for other sections.
+        }
+        let add = |name: String, value: String| {
+            let [name, value] = [name, value].map(|text| CString::new(text).unwrap_or_default());
+            api!(RedisModule_InfoAddFieldCString(ctx, name.as_ptr(), value.as_ptr()));
+        };
+        let policies = policies::all();
+        add("policies".into(), policies.len().to_string());
+        add("policies_digest".into(), format!("{:016x}", policies::digest()));
+        for (number, (name, stored)) in (1..).zip(policies.iter().take(MOST_POLICIES)) {
+            let mut line = format!("name={name},version={}", stored.version);
+            for (count, value) in stored.counts.by_name() {
+                _ = write!(line, ",{count}={value}");
+            }
+            add(format!("policy_{number}"), line);
+        }
     }
 }
 

@@ -18,6 +18,7 @@ use super::native_type::TYPE;
 use super::propagation;
 use super::register::{Entry, register};
 use super::settings;
+use crate::policies;
 
 /// Valkey 9 may move the module's keys by atomic slot migration, which uses the AOF rewrite. Redis ignores this option.
 const HANDLE_ATOMIC_SLOT_MIGRATION: c_uint = 1 << 5;
@@ -55,6 +56,9 @@ fn try_load(
     // SAFETY: `ctx` is the context of the load.
     if unsafe { api!(RedisModule_LoadConfigs(ctx)) } != OK {
         return Err("a ratelimit.* setting is not what it may be".into());
+    }
+    if let Some(warning) = policies::load_at_start(&settings::policy_file(), settings::bounds())? {
+        context.log_warning(&format!("ratelimit: {warning}").replace('%', "%%"));
     }
     register_info_function(ctx, Some(info_outside_crashes));
     std::panic::set_hook(Box::new(log_panic));

@@ -34,7 +34,7 @@ pub use call::Call;
 pub use clock::clock;
 pub use dice::chance;
 #[cfg(feature = "fault-injection")]
-pub use fault::{arm_load, delete_on_events};
+pub use fault::{arm_load, arm_save, delete_on_events, die_if_armed};
 pub use handle::{Access, Queue, queue_length};
 pub use help::{explain, list};
 pub use key::{Description, Key, SeveralKeys, describe, publish};
@@ -42,5 +42,5 @@ pub use load::load;
 pub use payload::Payload;
 pub use register::{Command, Entry, KeyUse, Keys};
 pub use reply::{FieldValue, Fields, Reply};
-pub use settings::most_holds;
+pub use settings::{bounds, most_holds};
 pub use stats::{Counter, Outcome, count_refused_in_shadow};

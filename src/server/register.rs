@@ -2,17 +2,19 @@
 
 use std::ffi::{CStr, CString, c_int};
 use std::mem::zeroed;
+use std::ops::Range;
 use std::ptr::{null, null_mut};
 
 use ratelimit_language::Error;
 use ratelimit_language::vocabulary::Argument;
 use redis_module::raw::{
-    REDISMODULE_CMD_KEY_ACCESS, REDISMODULE_CMD_KEY_DELETE, REDISMODULE_CMD_KEY_INSERT,
-    REDISMODULE_CMD_KEY_OW, REDISMODULE_CMD_KEY_RO, REDISMODULE_CMD_KEY_RW, REDISMODULE_CMD_KEY_UPDATE,
-    RedisModule_SetCommandACLCategories, RedisModuleCommand, RedisModuleCommandArg,
-    RedisModuleCommandHistoryEntry, RedisModuleCommandInfo, RedisModuleCommandInfoVersion,
-    RedisModuleCommandKeySpec, RedisModuleCtx,
+    REDISMODULE_CMD_KEY_ACCESS, REDISMODULE_CMD_KEY_DELETE, REDISMODULE_CMD_KEY_INCOMPLETE,
+    REDISMODULE_CMD_KEY_INSERT, REDISMODULE_CMD_KEY_OW, REDISMODULE_CMD_KEY_RO, REDISMODULE_CMD_KEY_RW,
+    REDISMODULE_CMD_KEY_UPDATE, RedisModule_SetCommandACLCategories, RedisModuleCommand,
+    RedisModuleCommandArg, RedisModuleCommandHistoryEntry, RedisModuleCommandInfo,
+    RedisModuleCommandInfoVersion, RedisModuleCommandKeySpec, RedisModuleCtx,
     RedisModuleKeySpecBeginSearchType_REDISMODULE_KSPEC_BS_INDEX as BY_INDEX,
+    RedisModuleKeySpecBeginSearchType_REDISMODULE_KSPEC_BS_KEYWORD as BY_KEYWORD,
     RedisModuleKeySpecFindKeysType_REDISMODULE_KSPEC_FK_KEYNUM as BY_NUMBER,
     RedisModuleKeySpecFindKeysType_REDISMODULE_KSPEC_FK_RANGE as BY_RANGE, RedisModuleString,
 };
@@ -47,6 +49,12 @@ pub trait Command {
     const VARIES: bool = true;
 
     fn run(call: &Call<'_>) -> Result<Reply, Error>;
+
+    /// The places of the keys, if `KEYS` alone does not tell them. For a malformed call, those that it has in any case: the
+    /// command itself then replies the error.
+    fn keys(_call: &Call<'_>) -> [Range<usize>; 2] {
+        [0..0, 0..0]
+    }
 }
 
 /// The arguments that are keys.
@@ -57,6 +65,8 @@ pub enum Keys {
     First(KeyUse),
     /// The first argument is the number of keys; the keys follow it.
     Counted(KeyUse),
+    /// The first argument, and those behind the word `KEYS`.
+    FirstAndBehind(KeyUse),
     /// The first argument and every second one after it. Each key is overwritten.
     Pairs,
 }
@@ -161,7 +171,7 @@ fn succeeded(status: c_int) -> Option<()> {
 unsafe fn create(ctx: *mut RedisModuleCtx, command: &Entry, name: &CStr) -> Option<*mut RedisModuleCommand> {
     let flags = CString::new(command.flags).ok()?;
     let (first, last, step) = match command.keys {
-        Keys::First(_) => (1, 1, 1),
+        Keys::First(_) | Keys::FirstAndBehind(_) => (1, 1, 1),
         Keys::Pairs => (1, -1, 2),
         // Counted keys have a key specification only.
         Keys::None | Keys::Counted(_) => (0, 0, 0),
@@ -216,8 +226,14 @@ unsafe fn document(created: *mut RedisModuleCommand, command: &Entry) -> Option<
 
 /// The ACL categories of a command, for servers that accept them from modules.
 fn categories(command: &Entry, own_category: bool) -> CString {
-    let mut categories = vec![if command.flags.contains("readonly") { "read" } else { "write" }];
-    if command.flags.contains("fast") {
+    let has = |flag| command.flags.split(' ').any(|word| word == flag);
+    let mut categories = Vec::new();
+    if has("admin") {
+        categories.extend(["admin", "dangerous"]);
+    } else {
+        categories.push(if has("readonly") { "read" } else { "write" });
+    }
+    if has("fast") {
         categories.push("fast");
     }
     if command.keys == Keys::Pairs {
@@ -230,27 +246,41 @@ fn categories(command: &Entry, own_category: bool) -> CString {
     CString::new(categories.join(" ")).unwrap_or_default()
 }
 
-/// Makes the list of key specifications: at most one, then a zero that ends the list.
-fn key_specs(keys: Keys) -> [RedisModuleCommandKeySpec; 2] {
+/// The most key specifications of a command.
+const MOST_SPECS: usize = 2;
+
+/// Makes the list of key specifications, and a zero that ends it.
+fn key_specs(keys: Keys) -> [RedisModuleCommandKeySpec; MOST_SPECS + 1] {
     // SAFETY: all fields are numbers, pointers and unions of them, for which zero is a valid value.
-    let [mut spec, end]: [RedisModuleCommandKeySpec; 2] = unsafe { [zeroed(), zeroed()] };
-    let (flags, last, step) = match keys {
-        Keys::None => return [spec, end],
-        Keys::First(key_use) | Keys::Counted(key_use) => (key_use.flags(), 0, 1),
-        Keys::Pairs => (REDISMODULE_CMD_KEY_OW | REDISMODULE_CMD_KEY_UPDATE, -1, 2),
-    };
-    spec.flags = u64::from(flags);
-    spec.begin_search_type = BY_INDEX;
-    spec.bs.index.pos = 1;
-    if let Keys::Counted(_) = keys {
-        spec.find_keys_type = BY_NUMBER;
-        spec.fk.keynum.keynumidx = 0;
-        spec.fk.keynum.firstkey = 1;
-        spec.fk.keynum.keystep = step;
-    } else {
-        spec.find_keys_type = BY_RANGE;
+    let none: RedisModuleCommandKeySpec = unsafe { zeroed() };
+    let mut first = RedisModuleCommandKeySpec { begin_search_type: BY_INDEX, ..none };
+    first.bs.index.pos = 1;
+    let range = |spec: RedisModuleCommandKeySpec, flags: u32, last, step| {
+        let mut spec = RedisModuleCommandKeySpec { flags: flags.into(), find_keys_type: BY_RANGE, ..spec };
         spec.fk.range.lastkey = last;
         spec.fk.range.keystep = step;
+        spec
+    };
+    match keys {
+        Keys::None => [none, none, none],
+        Keys::First(key_use) => [range(first, key_use.flags(), 0, 1), none, none],
+        Keys::Pairs => [range(first, REDISMODULE_CMD_KEY_OW | REDISMODULE_CMD_KEY_UPDATE, -1, 2), none, none],
+        Keys::Counted(key_use) => {
+            first.flags = key_use.flags().into();
+            first.find_keys_type = BY_NUMBER;
+            first.fk.keynum.keynumidx = 0;
+            first.fk.keynum.firstkey = 1;
+            first.fk.keynum.keystep = 1;
+            [first, none, none]
+        }
+        Keys::FirstAndBehind(key_use) => {
+            let mut behind = RedisModuleCommandKeySpec { begin_search_type: BY_KEYWORD, ..none };
+            behind.bs.keyword.keyword = c"KEYS".as_ptr();
+            behind.bs.keyword.startfrom = 3;
+            // An id may be the word `KEYS`, so the server must ask the command itself, which it does only for keys that are
+            // not all specified.
+            let flags = key_use.flags() | REDISMODULE_CMD_KEY_INCOMPLETE;
+            [range(first, key_use.flags(), 0, 1), range(behind, flags, -1, 1), none]
+        }
     }
-    [spec, end]
 }

@@ -16,8 +16,10 @@ use super::stats;
 pub enum Reply {
     /// The five integers of a limiter.
     Answer(Answer),
-    /// The five integers, and the granted part of the cost as a sixth.
-    Granted(Answer, u64),
+    /// The five integers, and a sixth: what was granted, which pair binds, or how much was held.
+    Six(Answer, u64),
+    /// Those six, then an array with the answer of each limit.
+    SixAndEach(Answer, u64, Vec<Answer>),
     /// `RL.SHED`: whether the call was shed, and the chance of that.
     Chance(bool, f64),
     /// The combined answer of several limits, then an array with the answer of each.
@@ -37,12 +39,12 @@ pub enum Reply {
 }
 
 /// The fields of a map, each a name and a value.
-pub type Fields = Vec<(&'static str, FieldValue)>;
+pub type Fields = Vec<(Cow<'static, str>, FieldValue)>;
 
 pub enum FieldValue {
     Integer(i64),
     Real(f64),
-    Text(&'static str),
+    Text(Cow<'static, str>),
     Maps(Vec<Fields>),
 }
 
@@ -74,12 +76,11 @@ unsafe fn send_other(ctx: *mut RedisModuleCtx, reply: &Reply) {
     let client = Client(ctx);
     match reply {
         Reply::Answer(answer) => client.integers(answer.integers()),
-        Reply::Granted(answer, granted) => {
-            client.array(6);
-            for integer in answer.integers() {
-                client.integer(integer);
-            }
-            client.integer(clamped(*granted));
+        Reply::Six(answer, sixth) => client.six(answer, *sixth),
+        Reply::SixAndEach(answer, sixth, each) => {
+            client.array(2);
+            client.six(answer, *sixth);
+            client.each(each);
         }
         Reply::Chance(limited, chance) => {
             client.array(2);
@@ -122,17 +123,28 @@ impl Client {
         unsafe { api!(RedisModule_ReplyWithArray(self.0, clamped(length as u64))) };
     }
 
-    fn integers(&self, integers: [i64; 5]) {
+    #[inline(always)]
+    fn integers<const N: usize>(&self, integers: [i64; N]) {
         self.array(integers.len());
         for integer in integers {
             self.integer(integer);
         }
     }
 
+    fn six(&self, answer: &Answer, sixth: u64) {
+        let [limited, limit, remaining, retry, reset] = answer.integers();
+        self.integers([limited, limit, remaining, retry, reset, clamped(sixth)]);
+    }
+
     /// Sends the combined answer, then the answer of each limit.
     #[inline(always)]
     fn answers(&self, combined: &Answer, each: &[Answer]) {
         self.integers(combined.integers());
+        self.each(each);
+    }
+
+    #[inline(always)]
+    fn each(&self, each: &[Answer]) {
         self.array(each.len());
         for answer in each {
             self.integers(answer.integers());

@@ -1,12 +1,18 @@
 //! The settings of the module: `ratelimit.*` in the server's configuration.
 
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering::Relaxed};
+use std::ffi::{c_char, c_int, c_void};
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicPtr, Ordering::Relaxed};
 
 use ratelimit_language::Bounds;
 use redis_module::Context;
 use redis_module::configuration::{
     ConfigurationFlags, register_bool_configuration, register_i64_configuration,
 };
+use redis_module::raw::{REDISMODULE_CONFIG_IMMUTABLE, RedisModuleString};
+
+use super::api::{OK, api};
+use super::call::bytes;
 
 /// `ratelimit.events`.
 static EVENTS: AtomicBool = AtomicBool::new(false);
@@ -22,6 +28,9 @@ const LARGEST_BOUND: i64 = 100_000_000;
 const DEFAULT_HOLDS: i64 = 10_000;
 const LARGEST_HOLDS: i64 = 100_000;
 
+/// `ratelimit.policy-file`, as a string of the server; null before it is set.
+static POLICY_FILE: AtomicPtr<RedisModuleString> = AtomicPtr::new(null_mut());
+
 /// Registers the settings with the server.
 pub(super) fn register(context: &Context) {
     let flags = || ConfigurationFlags::DEFAULT;
@@ -31,6 +40,50 @@ pub(super) fn register(context: &Context) {
     }
     let (name, bound) = ("max-holds", &MAX_HOLDS);
     register_i64_configuration(context, name, bound, DEFAULT_HOLDS, 1, LARGEST_HOLDS, flags(), None);
+    // The function of the crate `redis_module` leaks a string whenever the setting is read.
+    let immutable = REDISMODULE_CONFIG_IMMUTABLE;
+    // SAFETY: `context` is the context of the load. The functions have the types that the server calls.
+    unsafe {
+        api!(RedisModule_RegisterStringConfig(
+            context.get_raw(),
+            c"policy-file".as_ptr(),
+            c"".as_ptr(),
+            immutable,
+            Some(get_policy_file),
+            Some(set_policy_file),
+            None,
+            null_mut()
+        ));
+    }
+}
+
+unsafe extern "C" fn get_policy_file(_: *const c_char, _: *mut c_void) -> *mut RedisModuleString {
+    POLICY_FILE.load(Relaxed)
+}
+
+/// Stores a copy of the setting, which the server sets to its default and then to the value that it is given.
+unsafe extern "C" fn set_policy_file(
+    _: *const c_char,
+    value: *mut RedisModuleString,
+    _: *mut c_void,
+    _: *mut *mut RedisModuleString,
+) -> c_int {
+    // SAFETY: the server passes a string. Nobody else has the old copy, which may be null only at first.
+    unsafe {
+        let mut length = 0;
+        let start = api!(RedisModule_StringPtrLen(value, &raw mut length));
+        let old = POLICY_FILE.swap(api!(RedisModule_CreateString(null_mut(), start, length)), Relaxed);
+        if !old.is_null() {
+            api!(RedisModule_FreeString(null_mut(), old));
+        }
+    }
+    OK
+}
+
+/// Returns the file of policies; empty if there is none.
+pub(super) fn policy_file() -> String {
+    let value = POLICY_FILE.load(Relaxed);
+    if value.is_null() { String::new() } else { String::from_utf8_lossy(bytes(value)).into_owned() }
 }
 
 /// Returns whether decisions are sent as keyspace events.
@@ -44,7 +97,8 @@ pub fn most_holds() -> u64 {
 }
 
 /// Returns the bounds that the parser of arguments needs.
-pub(super) fn bounds() -> Bounds {
+#[inline(always)]
+pub fn bounds() -> Bounds {
     Bounds {
         leases: MAX_LEASES.load(Relaxed).cast_unsigned(),
         log_entries: MAX_LOG_ENTRIES.load(Relaxed).cast_unsigned(),

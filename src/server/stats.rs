@@ -31,13 +31,14 @@ pub enum Counter {
     Shed,
     Throttle,
     Multi,
+    Ask,
     XAdd,
     LPush,
     RPush,
 }
 
 /// The names of the other counters, in order.
-const OTHERS: [&str; 6] = ["SHED", "THROTTLE", "MULTI", "XADD", "LPUSH", "RPUSH"];
+const OTHERS: [&str; 7] = ["SHED", "THROTTLE", "MULTI", "ASK", "XADD", "LPUSH", "RPUSH"];
 const COUNTERS: usize = CATALOG.len() + OTHERS.len();
 
 impl Counter {
@@ -47,9 +48,10 @@ impl Counter {
             Counter::Shed => CATALOG.len(),
             Counter::Throttle => CATALOG.len() + 1,
             Counter::Multi => CATALOG.len() + 2,
-            Counter::XAdd => CATALOG.len() + 3,
-            Counter::LPush => CATALOG.len() + 4,
-            Counter::RPush => CATALOG.len() + 5,
+            Counter::Ask => CATALOG.len() + 3,
+            Counter::XAdd => CATALOG.len() + 4,
+            Counter::LPush => CATALOG.len() + 5,
+            Counter::RPush => CATALOG.len() + 6,
         }
     }
 }

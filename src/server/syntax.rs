@@ -141,6 +141,12 @@ impl<'s> Part<'s> {
         }
     }
 
+    /// Whether every call has the same number of words for this part.
+    pub(super) fn is_fixed(&self) -> bool {
+        let branch_differs = || self.parts.iter().any(|part| part.least_words() != self.least_words());
+        self.flags == 0 && self.parts.iter().all(Part::is_fixed) && !(self.kind == ONEOF && branch_differs())
+    }
+
     /// The name that the server shows. A group has the name of its first part.
     pub(super) fn name(&self) -> String {
         match (self.name, self.token, self.parts.first()) {

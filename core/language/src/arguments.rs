@@ -3,7 +3,7 @@
 use core::num::NonZeroU64;
 use core::slice;
 
-use ratelimit_core::{MAX_COUNT, Period, Span, Time};
+use ratelimit_core::{MAX_COUNT, MAX_PAIRS, Period, Span, Time};
 
 use crate::catalog::find;
 use crate::error::{Error, Unit};
@@ -11,7 +11,7 @@ use crate::request::Request;
 use crate::vocabulary::{LONGEST, LONGEST_SECONDS, OPTIONS};
 
 /// The operator's bounds on arguments.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Bounds {
     /// The largest capacity of `RL.CONCURRENT`, which is the most leases of a key.
     pub leases: u64,
@@ -24,30 +24,47 @@ pub struct Arguments<'w, 'a> {
     words: slice::Iter<'w, &'a [u8]>,
     bounds: Bounds,
     /// `Some` if the arguments have sections, as those of `RL.MULTI` do.
-    section: Option<Section>,
+    sections: Option<Sections>,
 }
 
-/// A call in sections, each of which ends with options.
-#[derive(Clone, Copy)]
-struct Section {
-    /// The word that begins the next section.
-    word: &'static str,
-    /// The number of keys: the option `ON` takes 1 to `keys`.
-    keys: u64,
+/// The sections of a call. Options end where the next section begins.
+#[derive(Clone, Copy, Debug)]
+pub enum Sections {
+    /// `LIMIT` begins each. `ON` takes 1 to `keys`.
+    Limits { keys: u64 },
+    /// The limits of a policy, without the ids of leases.
+    Policy,
+    /// `KEYS` begins the last one.
+    Keys,
+}
+
+impl Sections {
+    /// The word that begins a section.
+    fn word(self) -> &'static str {
+        match self {
+            Sections::Limits { .. } | Sections::Policy => "LIMIT",
+            Sections::Keys => "KEYS",
+        }
+    }
 }
 
 impl<'w, 'a> Arguments<'w, 'a> {
     pub fn new(words: &'w [&'a [u8]], bounds: Bounds) -> Self {
-        Arguments { words: words.iter(), bounds, section: None }
+        Arguments { words: words.iter(), bounds, sections: None }
     }
 
     pub fn bounds(&self) -> Bounds {
         self.bounds
     }
 
-    /// From now on, options end at `word`, and `ON 1..=keys` is one of them.
-    pub fn end_options_at(&mut self, word: &'static str, keys: u64) {
-        self.section = Some(Section { word, keys });
+    /// From now on, the arguments have these sections.
+    pub(crate) fn divide(&mut self, sections: Sections) {
+        self.sections = Some(sections);
+    }
+
+    /// The remaining words.
+    pub(crate) fn rest(&self) -> &'w [&'a [u8]] {
+        self.words.as_slice()
     }
 
     /// Skips the word that begins the next section. Returns whether there is one.
@@ -55,16 +72,23 @@ impl<'w, 'a> Arguments<'w, 'a> {
         self.words.next().is_some()
     }
 
-    /// The number of keys, if the arguments have sections.
-    pub(crate) fn keys_of_section(&self) -> Option<u64> {
-        self.section.map(|section| section.keys)
+    /// The largest value of `ON`, if the sections are limits.
+    pub(crate) fn most_keys(&self) -> Option<u64> {
+        match self.sections? {
+            Sections::Limits { keys } => Some(keys),
+            Sections::Policy => Some(MAX_PAIRS as u64),
+            Sections::Keys => None,
+        }
+    }
+
+    /// Whether leases are given with their ids.
+    pub(crate) fn has_ids(&self) -> bool {
+        !matches!(self.sections, Some(Sections::Policy))
     }
 
     /// The next word, unless it begins the next section.
     fn option_word(&mut self) -> Option<&'a [u8]> {
-        if let Some(section) = self.section
-            && self.words.as_slice().first().is_some_and(|word| is(word, section.word))
-        {
+        if self.peek().is_some_and(|word| self.begins_section(word)) {
             return None;
         }
         self.words.next().copied()
@@ -158,7 +182,7 @@ impl<'w, 'a> Arguments<'w, 'a> {
         match parse_integer(word) {
             Some(micros) if (min..=max).contains(&micros) => Ok(Time::from_micros(micros)),
             Some(micros) if micros > max => Err(self.out_of_range(word, name, min, max, Unit::None)),
-            _ if self.begins_limit(word) => Err(Error::missing(name)),
+            _ if self.begins_section(word) => Err(Error::missing(name)),
             _ => Err(Error::AtUnit),
         }
     }
@@ -166,15 +190,15 @@ impl<'w, 'a> Arguments<'w, 'a> {
     /// The error for a word that is no number, or one outside of its range.
     #[cold]
     fn out_of_range(&self, word: &[u8], name: &'static str, min: u64, max: u64, unit: Unit) -> Error {
-        if self.begins_limit(word) {
+        if self.begins_section(word) {
             return Error::missing(name);
         }
         Error::OutOfRange { name, min, max, unit }
     }
 
-    /// Whether the word in place of an argument begins the next limit, so the argument was left out.
-    pub(crate) fn begins_limit(&self, word: &[u8]) -> bool {
-        self.section.is_some_and(|section| is(word, section.word))
+    /// Whether the word begins the next section. In place of an argument, that argument was left out.
+    pub(crate) fn begins_section(&self, word: &[u8]) -> bool {
+        self.sections.is_some_and(|sections| is(word, sections.word()))
     }
 
     /// The error for a word that is none of the options here.
@@ -182,7 +206,7 @@ impl<'w, 'a> Arguments<'w, 'a> {
     fn unknown(&self, word: &[u8]) -> Error {
         match OPTIONS.iter().find(|option| is(word, option)) {
             Some(option) => Error::NotForCommand(option),
-            None if self.section.is_some() && find(word).is_some() => {
+            None if self.most_keys().is_some() && find(word).is_some() => {
                 Error::near_because(word, "a limit begins with LIMIT")
             }
             None => Error::near(word),

@@ -215,7 +215,7 @@ pub(crate) fn names_limiter(word: &[u8]) -> bool {
 /// The error for a word in place of a limiter's name.
 #[cold]
 fn no_limiter(word: &[u8], arguments: &Arguments<'_, '_>) -> Error {
-    if arguments.begins_limit(word) {
+    if arguments.begins_section(word) {
         return Error::missing("limiter");
     }
     let prefixed = without_prefix(word);

@@ -8,7 +8,9 @@ use ratelimit_core::limiter::{self, TooLong};
 use ratelimit_core::state::{MAX_BUCKETS, MAX_ID, MAX_LIMITS};
 use ratelimit_core::{JointError, Kind, MAX_PAIRS, Name, Span};
 
+use crate::catalog::is_option;
 use crate::limiters::UNITS;
+use crate::policy::MAX_NAME;
 
 /// Why a call is an error. Except for [`Error::Internal`], nothing was changed.
 ///
@@ -19,6 +21,10 @@ pub enum Error {
     Arity,
     /// A word is unknown, missing, given twice, or in the wrong place. The text goes on after `ERR syntax error`.
     Syntax(Box<str>),
+    /// A policy, or a call of one, is not what it may be. The text goes on after `ERR `.
+    Policy(Box<str>),
+    /// The name of a policy is too long, or has bytes that no name has.
+    PolicyName,
     /// A known option or limiter that the command does not take.
     NotForCommand(&'static str),
     /// An argument is no number, or outside of its range. `name` is its name in the command's syntax.
@@ -123,6 +129,39 @@ impl Error {
         syntax(format_args!(": {option} belongs in a LIMIT"))
     }
 
+    /// The error before the first limit: an option that any limiter takes belongs in a limit.
+    #[cold]
+    pub(crate) fn before_limits(self) -> Error {
+        match self {
+            Error::NotForCommand(option) if is_option(option) => Error::belongs_in(option),
+            error => error,
+        }
+    }
+
+    /// A text about the policy of this name.
+    #[cold]
+    pub(crate) fn policy(name: &[u8], what: fmt::Arguments<'_>) -> Error {
+        Error::Policy(format!("policy '{}' {what}", shown(name)).into())
+    }
+
+    /// There is no policy of this name.
+    #[cold]
+    pub fn no_policy(name: &[u8]) -> Error {
+        Error::Policy(format!("no such policy '{}'", shown(name)).into())
+    }
+
+    /// The version that is to be set is not above that of the stored policy.
+    #[cold]
+    pub fn old_version(name: &[u8], stored: u64) -> Error {
+        Error::policy(name, format_args!("is at version {stored}"))
+    }
+
+    /// The policy has a limit of a limiter that does not take the option, or the command.
+    #[cold]
+    pub(crate) fn not_for_policy(name: &[u8], limiter: &str, word: &str) -> Error {
+        Error::policy(name, format_args!("has a {limiter} limit, {word} is not for it"))
+    }
+
     fn same_name(name: Name) -> Error {
         let (limiter, mode) = name.kind.title();
         let mode = match mode {
@@ -179,6 +218,8 @@ impl fmt::Display for Error {
         match self {
             Error::Arity => write!(f, "ERR wrong number of arguments"),
             Error::Syntax(text) => write!(f, "ERR syntax error{text}"),
+            Error::Policy(text) => write!(f, "ERR {text}"),
+            Error::PolicyName => write!(f, "ERR name must be 1 to {MAX_NAME} of A-Z a-z 0-9 . _ : -"),
             Error::NotForCommand(word) => write!(f, "ERR syntax error: {word} is not for this command"),
             Error::OutOfRange { name, min, max, unit } => {
                 write!(f, "ERR {name} must be between {min} and {max}{unit}")

@@ -16,6 +16,7 @@ mod error;
 mod forms;
 mod limiters;
 mod multi;
+mod policy;
 mod request;
 pub mod vocabulary;
 
@@ -25,4 +26,5 @@ pub use error::{Error, Unit};
 pub use forms::{FORMS, Form};
 pub use limiters::{Cell, Report, cell, lease_id, shed};
 pub use multi::{Multi, Purpose, multi};
+pub use policy::{Asked, Policy, policy_name};
 pub use request::Request;

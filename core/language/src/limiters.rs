@@ -147,7 +147,11 @@ pub(crate) fn calendar<'a>(arguments: &mut Arguments<'_, 'a>, request: &mut Requ
     let word = arguments.word("unit")?;
     let unit = UNITS.iter().find(|(name, _)| is(word, name));
     let Some((name, unit)) = unit else {
-        return Err(if arguments.begins_limit(word) { Error::missing("unit") } else { Error::CalendarUnit });
+        return Err(if arguments.begins_section(word) {
+            Error::missing("unit")
+        } else {
+            Error::CalendarUnit
+        });
     };
     let (mut zone, mut anchor) = (None, None);
     arguments.options(request, |word, arguments| {
@@ -183,7 +187,7 @@ pub(crate) const UNITS: [(&str, Window); 6] = [
 /// The value of `TZ`.
 fn time_zone(arguments: &mut Arguments<'_, '_>, name: &'static str) -> Result<&'static dyn Zone, Error> {
     let word = arguments.word(name)?;
-    if arguments.begins_limit(word) { Err(Error::missing(name)) } else { known(find(word)) }
+    if arguments.begins_section(word) { Err(Error::missing(name)) } else { known(find(word)) }
 }
 
 fn known(zone: Option<&'static dyn Zone>) -> Result<&'static dyn Zone, Error> {
@@ -277,7 +281,7 @@ pub(crate) fn concurrent<'a>(arguments: &mut Arguments<'_, 'a>, request: &mut Re
     // Each lease costs at least 1. So with this capacity, admitted requests never exceed the bound on leases.
     let capacity = arguments.number("capacity", 1, arguments.bounds().leases)?;
     let ttl = arguments.duration("ttl")?;
-    let id = lease_id(arguments)?;
+    let id = if arguments.has_ids() { lease_id(arguments)? } else { &[] };
     let (mut reserved, mut critical) = (None, false);
     arguments.options(request, |word, arguments| {
         let up_to_capacity = |arguments: &mut Arguments<'_, 'a>, name| arguments.number(name, 0, capacity);
@@ -296,7 +300,7 @@ pub fn lease_id<'a>(arguments: &mut Arguments<'_, 'a>) -> Result<&'a [u8], Error
         return Err(Error::IdLength);
     }
     // `LIMIT` and a limiter's name begin the next limit, so the id was left out.
-    if arguments.begins_limit(id) && arguments.peek().is_some_and(names_limiter) {
+    if arguments.begins_section(id) && arguments.peek().is_some_and(names_limiter) {
         return Err(Error::missing("id"));
     }
     Ok(id)

@@ -8,10 +8,10 @@
 
 use alloc::vec::Vec;
 
-use ratelimit_core::{Capabilities, Limiter, MAX_PAIRS, Manner, Part, Span, Time, with_limiter};
+use ratelimit_core::{AnyLimiter, Capabilities, Limiter, MAX_PAIRS, Manner, Part, Span, Time, with_limiter};
 
-use crate::arguments::Arguments;
-use crate::catalog::{is_option, named};
+use crate::arguments::{Arguments, Sections};
+use crate::catalog::{Row, named};
 use crate::error::Error;
 use crate::request::{Request, option_of};
 
@@ -37,84 +37,114 @@ pub struct Multi<'a> {
 /// Reads the arguments after the keys. `keys` is the number of keys.
 #[inline(always)]
 pub fn multi<'a>(arguments: &mut Arguments<'_, 'a>, keys: u64, purpose: Purpose) -> Result<Multi<'a>, Error> {
-    arguments.end_options_at("LIMIT", keys);
+    arguments.divide(Sections::Limits { keys });
     let mut defaults = Request::default();
-    arguments.options(&mut defaults, |_, _| Ok(false)).map_err(|error| match error {
-        Error::NotForCommand(option) if is_option(option) => Error::belongs_in(option),
-        error => error,
-    })?;
-    let charges = purpose == Purpose::Charge;
-    // The limits may have costs of their own.
-    defaults.without_cost().check(Capabilities { force: charges, hold: charges, ..Capabilities::NONE })?;
+    arguments.options(&mut defaults, |_, _| Ok(false)).map_err(Error::before_limits)?;
+    defaults.check_for_all(purpose)?;
     if defaults.on.is_some() {
         return Err(Error::belongs_in("ON"));
     }
     if defaults.shadow {
         return Err(Error::belongs_in("SHADOW"));
     }
-    let mut parts = Vec::new();
-    while arguments.next_section() {
-        // This bounds the work: a call of a megabyte is rejected after 64 limits.
-        if parts.len() == MAX_PAIRS {
-            return Err(Error::TooManyPairs);
-        }
-        let number = parts.len() + 1;
-        parts.push(part(arguments, &defaults, purpose).map_err(|error| error.in_limit(number))?);
-    }
-    if parts.is_empty() {
-        return Err(Error::absent("LIMIT"));
-    }
+    let parts = limits(arguments, |arguments| part(arguments, &defaults, purpose))?;
     if defaults.hold.is_some() && !parts.iter().any(Part::can_be_held) {
         return Err(Error::needs("HOLD", "a limit that can be held"));
     }
     Ok(Multi { at: defaults.at, manner: defaults.manner(), hold: defaults.hold, parts })
 }
 
-/// Reads one limit, after the word `LIMIT`.
+/// Reads limits, one after each word `LIMIT`.
+#[inline(always)]
+pub(crate) fn limits<'w, 'a, T>(
+    arguments: &mut Arguments<'w, 'a>,
+    mut read: impl FnMut(&mut Arguments<'w, 'a>) -> Result<T, Error>,
+) -> Result<Vec<T>, Error> {
+    let mut limits = Vec::new();
+    while arguments.next_section() {
+        // This bounds the work: a call of a megabyte is rejected after 64 limits.
+        if limits.len() == MAX_PAIRS {
+            return Err(Error::TooManyPairs);
+        }
+        limits.push(read(arguments).map_err(|error| error.in_limit(limits.len() + 1))?);
+    }
+    if limits.is_empty() { Err(Error::absent("LIMIT")) } else { Ok(limits) }
+}
+
+/// A limit, and the options that were given with it.
+pub(crate) struct Limit<'a> {
+    pub(crate) row: &'static Row,
+    pub(crate) limiter: AnyLimiter<'a>,
+    pub(crate) capabilities: Capabilities,
+    pub(crate) own: Request<'a>,
+}
+
+impl<'a> Limit<'a> {
+    /// Reads a limit, after the word `LIMIT`. `misplaced` is the error for an option that is for all limits.
+    #[inline(always)]
+    pub(crate) fn read(
+        arguments: &mut Arguments<'_, 'a>,
+        misplaced: impl Fn(&'static str) -> Option<Error>,
+    ) -> Result<Limit<'a>, Error> {
+        let mut own = Request::default();
+        let (row, limiter) = named(arguments, &mut own)?;
+        let capabilities = with_limiter!(&limiter, limiter => limiter.capabilities());
+        let given = [
+            ("AT", own.at.is_some()),
+            ("FORCE", own.manner() == Manner::Force),
+            ("HOLD", own.hold.is_some()),
+        ];
+        if let Some((option, _)) = given.into_iter().find(|(_, given)| *given)
+            && let Some(error) = misplaced(option)
+        {
+            return Err(error);
+        }
+        own.check(Capabilities::NONE)?;
+        if capabilities.counts_refused {
+            return Err(Error::NotForCommand("COUNTREFUSED"));
+        }
+        Ok(Limit { row, limiter, capabilities, own })
+    }
+
+    /// The limit as part of a call with these options for all limits. If `shadow`, it is a shadow.
+    pub(crate) fn part(&self, defaults: &Request<'_>, shadow: bool) -> Part<'a> {
+        let mut name = with_limiter!(&self.limiter, limiter => limiter.name());
+        if shadow {
+            name.length = name.length.in_shadow();
+        }
+        let on = self.own.on.and_then(|on| usize::try_from(on - 1).ok());
+        let cost = cost(self.own.own_cost(), self.capabilities, defaults);
+        Part { limiter: self.limiter, name, cost, on }
+    }
+}
+
+/// Reads one limit of a call, after the word `LIMIT`.
 fn part<'a>(
     arguments: &mut Arguments<'_, 'a>,
     defaults: &Request<'a>,
     purpose: Purpose,
 ) -> Result<Part<'a>, Error> {
-    let mut own = Request::default();
-    let (row, limiter) = named(arguments, &mut own)?;
-    let (mut name, capabilities) =
-        with_limiter!(&limiter, limiter => (limiter.name(), limiter.capabilities()));
-    if own.shadow {
-        name.length = name.length.in_shadow();
-    }
-    if own.at.is_some() {
-        return Err(Error::belongs_before("AT"));
-    }
-    if own.manner() == Manner::Force && purpose == Purpose::Charge {
-        return Err(Error::belongs_before("FORCE"));
-    }
-    if own.hold.is_some() && purpose == Purpose::Charge {
-        return Err(Error::belongs_before("HOLD"));
-    }
-    own.check(Capabilities::NONE)?;
+    let limit = Limit::read(arguments, |option| {
+        (option == "AT" || purpose == Purpose::Charge).then(|| Error::belongs_before(option))
+    })?;
+    let Limit { row, capabilities, own, .. } = &limit;
     if purpose == Purpose::Settle && own.own_cost().or(defaults.own_cost()).is_none() {
         return Err(Error::absent("COST"));
-    }
-    if capabilities.counts_refused {
-        return Err(Error::NotForCommand("COUNTREFUSED"));
     }
     if purpose == Purpose::Refund && !capabilities.refund {
         return Err(Error::NotForCommand(row.name));
     }
     let manner = defaults.manner();
-    // With FORCE, a penalty is only looked at.
-    if !capabilities.allows(manner) && !capabilities.bans {
+    if !capabilities.allows_jointly(manner) {
         return Err(Error::NotForCommand(option_of(manner)).of_command("", row.name));
     }
-    let on = own.on.and_then(|on| usize::try_from(on - 1).ok());
-    Ok(Part { limiter, name, cost: cost(capabilities, &own, defaults), on })
+    Ok(limit.part(defaults, own.shadow))
 }
 
 /// A limit's own cost, or the call's default cost. Of the default, a limiter whose requests cost 1 takes at most 1. So
 /// a default of 0 makes it peek.
-fn cost(capabilities: Capabilities, own: &Request<'_>, defaults: &Request<'_>) -> u64 {
+pub(crate) fn cost(own: Option<u64>, capabilities: Capabilities, defaults: &Request<'_>) -> u64 {
     let default = defaults.cost();
     let default = if capabilities.one_each { default.min(1) } else { default };
-    own.own_cost().unwrap_or(default)
+    own.unwrap_or(default)
 }

@@ -5,6 +5,7 @@ use ratelimit_core::{Capabilities, MAX_COUNT, Manner, Span, Time};
 use crate::arguments::{Arguments, is};
 use crate::error::Error;
 use crate::limiters::lease_id;
+use crate::multi::Purpose;
 
 /// The options that all limiters share.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -32,9 +33,12 @@ impl<'a> Request<'a> {
         self.cost
     }
 
-    /// The same request with the cost left out.
-    pub(crate) fn without_cost(self) -> Request<'a> {
-        Request { cost: None, ..self }
+    /// Checks the options for all limits of a call with several.
+    pub(crate) fn check_for_all(&self, purpose: Purpose) -> Result<(), Error> {
+        let charges = purpose == Purpose::Charge;
+        // The limits may have costs of their own.
+        let without_cost = Request { cost: None, ..*self };
+        without_cost.check(Capabilities { force: charges, hold: charges, ..Capabilities::NONE })
     }
 
     /// The manner, with the longest wait of a booking.
@@ -94,7 +98,7 @@ impl<'a> Request<'a> {
         {
             return Ok(true);
         }
-        if let Some(keys) = arguments.keys_of_section()
+        if let Some(keys) = arguments.most_keys()
             && (arguments
                 .option(word, "ON", &mut self.on, |arguments, name| arguments.number(name, 1, keys))?
                 || Arguments::flag(word, "SHADOW", &mut self.shadow)?)

@@ -173,6 +173,40 @@ pub const ON: Argument = Argument::new(
 pub const SHADOW: Argument =
     Argument::flag("SHADOW", "tries the limit: it answers for itself, and refuses no call");
 
+// Policies, and calls that ask them.
+
+pub const POLICY: Argument = Argument::word("policy", "the name of a policy, which RL.POLICY SET gave it");
+pub const VERSION: Argument = Argument::new(
+    "VERSION",
+    Values::Number { min: 1, max: MAX_COUNT },
+    "the version, above the stored one; one more than the stored one by default",
+);
+/// `ON` of a policy.
+pub const POLICY_ON: Argument = Argument::new(
+    ON.name,
+    Values::Number { min: 1, max: MAX_PAIRS as u64 },
+    "the number of the only key that the limit is for; all keys by default",
+);
+/// `COST` of a policy.
+pub const POLICY_COST: Argument = Argument::new(
+    COST.name,
+    Values::Number { min: 0, max: MAX_COUNT },
+    "the limit's own cost; the call's cost by default",
+);
+pub const POLICY_SHADOW: Argument =
+    Argument::flag("SHADOW", "tries the limit, or before the first LIMIT all limits: it refuses no call");
+/// `COST` of a call that asks a policy.
+pub const ASKED_COST: Argument = Argument::new(
+    COST.name,
+    Values::Number { min: 0, max: MAX_COUNT },
+    "the cost for limits without a cost of their own, 1 by default",
+);
+pub const LEASE_ID: Argument =
+    Argument::new("ID", Values::Id, "the id of a lease, which the caller chooses; for policies with leases");
+pub const FULL: Argument = Argument::flag("FULL", "replies the answer of each limit on each key, too");
+pub const KEYS: Argument =
+    Argument::word("KEYS", "the keys 2, 3 and so on, for policies with limits ON them; they end the call");
+
 // The parameters of limiters.
 
 pub const CAPACITY: Argument = Argument::count("capacity", "the most that the bucket holds");
@@ -302,7 +336,7 @@ pub const QUANTITY: Argument = Argument::new(
 );
 
 /// The names of all options.
-pub const OPTIONS: [&str; 31] = [
+pub const OPTIONS: [&str; 35] = [
     COST.name,
     AT.name,
     PARTIAL.name,
@@ -313,6 +347,10 @@ pub const OPTIONS: [&str; 31] = [
     LIMIT.name,
     ON.name,
     SHADOW.name,
+    VERSION.name,
+    LEASE_ID.name,
+    FULL.name,
+    KEYS.name,
     BATCH.name,
     ALIGNED.name,
     PRECISION.name,

@@ -36,6 +36,14 @@ pub struct Concurrent<'a> {
     pub id: &'a [u8],
 }
 
+impl Concurrent<'_> {
+    /// The same request under another id.
+    #[must_use]
+    pub fn with_id(self, id: &[u8]) -> Concurrent<'_> {
+        Concurrent { limit: self.limit, ttl: self.ttl, id }
+    }
+}
+
 /// The change that makes a lease expire `ttl` after `now`; `None` if the lease is not held.
 pub fn renew<'a>(leases: &'a Leases, id: &'a [u8], ttl: Span, now: Time) -> Option<LeaseChange<'a>> {
     let cost = leases.held(id, now)?.cost;

@@ -200,6 +200,11 @@ impl Capabilities {
         }
     }
 
+    /// Whether the limiter can be among several whose request is in this manner. With `FORCE`, a penalty is only looked at.
+    pub fn allows_jointly(self, manner: Manner) -> bool {
+        self.allows(manner) || self.bans
+    }
+
     /// Whether a request in this manner can be [`TooLong`].
     pub fn can_be_too_long(self, manner: Manner) -> bool {
         self.books || matches!(manner, Manner::Force | Manner::Reserve { .. })

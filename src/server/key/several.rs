@@ -13,7 +13,7 @@
 //!   have been deleted, and the clock stands still during a command. A missing key that is opened for writing causes no
 //!   event.
 
-use std::ops::{Deref, DerefMut};
+use std::ops::{Deref, DerefMut, Range};
 
 use ratelimit_language::Error;
 
@@ -52,33 +52,48 @@ impl DerefMut for OpenKeys<'_, '_> {
 /// The keys of a call that takes several. Their names differ.
 pub struct SeveralKeys<'c, 'a> {
     call: &'c Call<'a>,
-    first: usize,
-    count: usize,
+    /// The places of the arguments that are keys.
+    places: [Range<usize>; 2],
 }
 
 impl<'c, 'a> SeveralKeys<'c, 'a> {
-    /// The `count` keys that are the arguments from the place `first` on. Two equal names are an error.
-    pub fn new(call: &'c Call<'a>, first: usize, count: usize) -> Result<Self, Error> {
-        let names = || call.arguments(first).take(count).enumerate();
-        if names().any(|(place, name)| names().take(place).any(|(_, other)| other == name)) {
-            return Err(Error::SameKeys);
+    /// The keys that are the arguments at these places. Two equal names are an error.
+    pub fn new(call: &'c Call<'a>, places: [Range<usize>; 2]) -> Result<Self, Error> {
+        let keys = SeveralKeys { call, places };
+        let names = || (0..keys.count()).map(|key| keys.name(key));
+        for (key, name) in names().enumerate().skip(1) {
+            if names().take(key).any(|other| other == name) {
+                return Err(Error::SameKeys);
+            }
         }
-        Ok(SeveralKeys { call, first, count })
+        Ok(keys)
     }
 
+    #[inline(always)]
     pub fn count(&self) -> usize {
-        self.count
+        self.places.iter().map(ExactSizeIterator::len).sum()
+    }
+
+    /// The place of the argument that is this key.
+    #[inline(always)]
+    pub fn place(&self, key: usize) -> usize {
+        let [first, more] = &self.places;
+        if key < first.len() { first.start + key } else { more.start + key - first.len() }
+    }
+
+    fn name(&self, key: usize) -> Option<&'a [u8]> {
+        self.call.arguments(self.place(key)).next()
     }
 
     /// Opens one of the keys for reading.
     pub fn peek(&self, key: usize) -> Result<Key<'c, 'a>, Error> {
-        Key::open(self.call, self.first + key, Access::Read)
+        Key::open(self.call, self.place(key), Access::Read)
     }
 
     /// Opens all keys for writing.
     pub fn open(&self) -> Result<OpenKeys<'c, 'a>, Error> {
-        if self.count == 1 {
-            return Key::open(self.call, self.first, Access::Write).map(|key| OpenKeys::One([key]));
+        if self.count() == 1 {
+            return Key::open(self.call, self.place(0), Access::Write).map(|key| OpenKeys::One([key]));
         }
         self.open_several().map(OpenKeys::Several)
     }
@@ -103,8 +118,8 @@ impl<'c, 'a> SeveralKeys<'c, 'a> {
 
     /// Opens the keys in turn until one is an error.
     fn open_each(&self) -> (Vec<Key<'c, 'a>>, Result<(), Error>) {
-        let mut keys = Vec::with_capacity(self.count);
-        for place in (self.first..).take(self.count) {
+        let mut keys = Vec::with_capacity(self.count());
+        for place in (0..self.count()).map(|key| self.place(key)) {
             // SAFETY: the names differ. `open` does not use the keys of the first time after it opened them again.
             let handle = unsafe { Handle::open_beside(self.call, place, Access::Write) };
             match handle.and_then(OpenKey::of) {

@@ -1,0 +1,254 @@
+//! Policies: limits under a name, which are parsed once, and the calls that ask them.
+//!
+//! ```text
+//! [VERSION version] [SHADOW] LIMIT limiter parameter ... [ON index] [COST cost] [SHADOW] [LIMIT ...]
+//! [COST cost] [ID id] [FORCE] [AT at] [HOLD id ttl] [FULL] [KEYS key ...]
+//! ```
+
+use alloc::borrow::Cow;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use ratelimit_core::{
+    AnyLimiter, Capabilities, Joint, Limiter, MAX_COUNT, Manner, Part, Span, Time, with_limiter,
+};
+
+use crate::arguments::{Arguments, Bounds, Sections};
+
+use crate::error::Error;
+use crate::limiters::lease_id;
+use crate::multi::{Limit, Purpose, cost, limits};
+use crate::request::Request;
+
+/// The most bytes of a policy's name.
+pub const MAX_NAME: usize = 64;
+
+/// Reads the name of a policy that is to be stored: 1 to [`MAX_NAME`] of `A-Z a-z 0-9 . _ : -`.
+pub fn policy_name<'a>(arguments: &mut Arguments<'_, 'a>) -> Result<&'a str, Error> {
+    let word = arguments.word("name")?;
+    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"._:-".contains(&byte);
+    let name = str::from_utf8(word).ok().filter(|name| name.bytes().all(allowed));
+    name.filter(|name| (1..=MAX_NAME).contains(&name.len())).ok_or(Error::PolicyName)
+}
+
+/// The limits of a policy.
+#[derive(Clone, Debug)]
+pub struct Policy {
+    /// The words after the version, with a space between two.
+    words: String,
+    /// The bounds under which the limits are valid.
+    bounds: Bounds,
+    /// With the default cost, and without the ids of leases.
+    parts: Vec<Part<'static>>,
+    /// The cost that the policy gives each limit; the call's cost if `None`.
+    own_costs: Vec<Option<u64>>,
+    /// The least number of keys.
+    keys: usize,
+    has_leases: bool,
+    /// The first limiter that `FORCE` is not for.
+    unforced: Option<&'static str>,
+    /// The first limiter without refunds.
+    unrefunded: Option<&'static str>,
+}
+
+/// A call of a policy.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Asked<'a> {
+    request: Request<'a>,
+    /// The id of a lease.
+    id: Option<&'a [u8]>,
+    /// Whether the caller wants the answer of each limit on each key.
+    pub full: bool,
+    /// The number of keys behind `KEYS`. They are the last words of the call.
+    pub more_keys: usize,
+}
+
+impl Policy {
+    /// Reads a policy after its name, and its version if one is given.
+    ///
+    /// # Errors
+    ///
+    /// Also if no call of the policy can be right, whatever its keys.
+    pub fn parse(arguments: &mut Arguments<'_, '_>) -> Result<(Option<u64>, Policy), Error> {
+        arguments.divide(Sections::Policy);
+        let (mut version, mut defaults) = (None, Request::default());
+        let read = arguments.options(&mut defaults, |word, arguments| {
+            arguments
+                .option(word, "VERSION", &mut version, |arguments, name| arguments.number(name, 1, MAX_COUNT))
+        });
+        read.map_err(Error::before_limits)?;
+        let not_for_policy = |option| Error::NotForCommand(option).of_command("", "a policy");
+        if defaults.at.is_some() {
+            return Err(not_for_policy("AT"));
+        }
+        if defaults.own_cost().is_some() {
+            return Err(Error::belongs_in("COST"));
+        }
+        if defaults.on.is_some() {
+            return Err(Error::belongs_in("ON"));
+        }
+        defaults.check(Capabilities::NONE).map_err(|error| error.of_command("", "a policy"))?;
+        let words = words(defaults.shadow, arguments.rest());
+        let bounds = arguments.bounds();
+        let limits =
+            limits(arguments, |arguments| Limit::read(arguments, |option| Some(not_for_policy(option))))?;
+        let all = Request::default();
+        let part = |limit: &Limit<'_>| {
+            let part = limit.part(&all, defaults.shadow || limit.own.shadow);
+            Part { limiter: part.limiter.with_id(&[]), ..part }
+        };
+        let parts: Vec<Part<'static>> = limits.iter().map(part).collect();
+        let keys = parts.iter().filter_map(|part| part.on).max().map_or(1, |on| on + 1);
+        // With more keys there are only more pairs.
+        Joint::new(&parts, keys, Time::EARLIEST, Manner::Strict)?;
+        let first_that = |lacks: fn(&Capabilities) -> bool| {
+            limits.iter().find(|limit| lacks(&limit.capabilities)).map(|limit| limit.row.name)
+        };
+        let policy = Policy {
+            words: words?,
+            bounds,
+            keys,
+            has_leases: parts.iter().any(|part| matches!(part.limiter, AnyLimiter::Concurrent(_))),
+            own_costs: limits.iter().map(|limit| limit.own.own_cost()).collect(),
+            parts,
+            unforced: first_that(|capabilities| !capabilities.allows_jointly(Manner::Force)),
+            unrefunded: first_that(|capabilities| !capabilities.refund),
+        };
+        Ok((version, policy))
+    }
+
+    /// The words after the version, with a space between two.
+    pub fn words(&self) -> &str {
+        &self.words
+    }
+
+    /// The bounds under which the limits are valid.
+    pub fn bounds(&self) -> Bounds {
+        self.bounds
+    }
+
+    /// The same policy under other bounds.
+    ///
+    /// # Errors
+    ///
+    /// If a limit exceeds them.
+    pub fn within(&self, bounds: Bounds) -> Result<Policy, Error> {
+        let words: Vec<&[u8]> = self.words.split(' ').map(str::as_bytes).collect();
+        Policy::parse(&mut Arguments::new(&words, bounds)).map(|(_, policy)| policy)
+    }
+
+    /// The limits of a call of the policy, which is called `name`.
+    #[inline(always)]
+    pub fn parts<'a>(
+        &self,
+        name: &[u8],
+        asked: &Asked<'a>,
+        purpose: Purpose,
+    ) -> Result<Cow<'_, [Part<'a>]>, Error> {
+        self.check(name, asked, purpose)?;
+        let parts = if asked.request.own_cost().is_none() && !self.has_leases {
+            Cow::Borrowed(self.parts.as_slice())
+        } else {
+            Cow::Owned(self.filled(asked))
+        };
+        if asked.request.hold.is_some() && !parts.iter().any(Part::can_be_held) {
+            return Err(Error::policy(name, format_args!("has no limit that can be held")));
+        }
+        Ok(parts)
+    }
+
+    #[inline(always)]
+    fn check(&self, name: &[u8], asked: &Asked<'_>, purpose: Purpose) -> Result<(), Error> {
+        if asked.more_keys + 1 < self.keys {
+            return Err(Error::policy(name, format_args!("needs {} keys", self.keys)));
+        }
+        // A settlement only looks at leases.
+        if self.has_leases && asked.id.is_none() && matches!(purpose, Purpose::Charge | Purpose::Peek) {
+            return Err(Error::policy(name, format_args!("needs an ID")));
+        }
+        let forced = self.unforced.filter(|_| asked.request.manner() == Manner::Force);
+        if let Some(limiter) = forced {
+            return Err(Error::not_for_policy(name, limiter, "FORCE"));
+        }
+        let refunded = self.unrefunded.filter(|_| purpose == Purpose::Refund);
+        if let Some(limiter) = refunded {
+            return Err(Error::not_for_policy(name, limiter, "RL.ASKREFUND"));
+        }
+        Ok(())
+    }
+
+    /// The limits with the call's cost, and with its id of a lease.
+    fn filled<'a>(&self, asked: &Asked<'a>) -> Vec<Part<'a>> {
+        let filled = |(part, own_cost): (&Part<'static>, &Option<u64>)| {
+            let capabilities = with_limiter!(&part.limiter, limiter => limiter.capabilities());
+            let cost = cost(*own_cost, capabilities, &asked.request);
+            Part { cost, limiter: part.limiter.with_id(asked.id.unwrap_or(&[])), ..*part }
+        };
+        self.parts.iter().zip(&self.own_costs).map(filled).collect()
+    }
+}
+
+/// The words of a policy's limits, as they are stored: words of letters in upper case, the others as they are.
+fn words(shadow: bool, limits: &[&[u8]]) -> Result<String, Error> {
+    let mut words = String::from(if shadow { "SHADOW" } else { "" });
+    for word in limits {
+        // No argument has other bytes; they would not survive in a file.
+        let Some(text) =
+            str::from_utf8(word).ok().filter(|text| text.bytes().all(|byte| byte.is_ascii_graphic()))
+        else {
+            return Err(Error::near(word));
+        };
+        if !words.is_empty() {
+            words.push(' ');
+        }
+        words.push_str(text);
+        if text.bytes().all(|byte| byte.is_ascii_alphabetic()) {
+            let start = words.len() - text.len();
+            words.get_mut(start..).into_iter().for_each(str::make_ascii_uppercase);
+        }
+    }
+    Ok(words)
+}
+
+impl<'a> Asked<'a> {
+    /// Reads the arguments after the name of the policy. Those of a settlement begin with the id of the hold.
+    #[inline(always)]
+    pub fn parse(arguments: &mut Arguments<'_, 'a>, purpose: Purpose) -> Result<Asked<'a>, Error> {
+        let mut asked = Asked::default();
+        arguments.divide(Sections::Keys);
+        let Asked { request, id, full, more_keys } = &mut asked;
+        arguments.options(request, |word, arguments| {
+            Ok(arguments.option(word, "ID", id, |arguments, _| lease_id(arguments))?
+                || Arguments::flag(word, "FULL", full)?)
+        })?;
+        if arguments.next_section() {
+            *more_keys = arguments.rest().len();
+            if *more_keys == 0 {
+                return Err(Error::missing("KEYS"));
+            }
+        }
+        request.check_for_all(purpose)?;
+        if purpose == Purpose::Settle && request.own_cost().is_none() {
+            return Err(Error::absent("COST"));
+        }
+        Ok(asked)
+    }
+
+    /// Whether it is for one key, holds nothing, and wants no more than the combined answer.
+    pub fn is_plain(&self) -> bool {
+        self.more_keys == 0 && !self.full && self.request.hold.is_none()
+    }
+
+    pub fn at(&self) -> Option<Time> {
+        self.request.at
+    }
+
+    pub fn manner(&self) -> Manner {
+        self.request.manner()
+    }
+
+    /// The id of a hold, and how long it lasts.
+    pub fn hold(&self) -> Option<(&'a [u8], Span)> {
+        self.request.hold()
+    }
+}

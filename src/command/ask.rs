@@ -1,0 +1,209 @@
+//! `RL.ASK key policy [COST cost] [ID id] [FORCE] [AT at] [HOLD id ttl] [FULL] [KEYS key ...]`, `RL.ASKPEEK`,
+//! `RL.ASKREFUND`, `RL.ASKSETTLE`: the limits of a policy, by its name.
+//!
+//! They do what `RL.MULTI`, `RL.MULTIPEEK`, `RL.MULTIREFUND` and `RL.MULTISETTLE` do with the limits of the policy. The key
+//! comes first, because clients of a cluster that do not know a command take its first argument for its key.
+
+use std::iter::once;
+use std::ops::Range;
+
+use ratelimit_core::{Joint, Part, Place, with_limiter};
+use ratelimit_language::vocabulary::{
+    ASKED_COST, AT, Argument, FORCE, FULL, HELD_ID, HOLD, HOLD_TTL, KEY, KEYS, LEASE_ID, POLICY, REFUNDED,
+    SETTLED,
+};
+use ratelimit_language::{Asked, Error, Purpose, lease_id};
+
+use super::limit::take;
+use super::multi::{Several, answers};
+use crate::policies::{Stored, find};
+use crate::server::{Call, Command, Counter, Key, KeyUse, Keys, Outcome, Reply, SeveralKeys, bounds};
+
+pub struct Ask;
+pub struct AskPeek;
+pub struct AskRefund;
+pub struct AskSettle;
+
+/// The places of the first key and of the policy's name, and of what follows.
+const FIRST: usize = 1;
+const NAME: usize = 2;
+const REST: usize = 3;
+
+const COMPLEXITY: &str = "The sum of the limiters' commands, for each key";
+const SIX: &str = "The five combined integers of RL.MULTI, and the number of the pair of a limit and a key that binds: from 1, \
+                   limits outermost. If refused, it is the one with the longest retry, else the one with the least remaining; 0 \
+                   if all are shadows.";
+const EACH: &str =
+    "With FULL two elements: these integers, and an array with the five integers of each pair.";
+
+impl Command for Ask {
+    const NAME: &'static str = "ASK";
+    const SYNTAX: &'static str =
+        "key policy [COST cost] [ID id] [FORCE] [AT at] [HOLD id ttl] [FULL] [KEYS {key} ...]";
+    const SUMMARY: &'static str = "Asks the limits of a policy, and charges them if all admit";
+    const COMPLEXITY: &'static str = COMPLEXITY;
+    const ARGUMENTS: &'static [Argument] =
+        &[KEY, POLICY, ASKED_COST, LEASE_ID, FORCE, AT, HOLD, HOLD_TTL, FULL, KEYS];
+    const REPLY: &'static [&'static str] = &[SIX, EACH];
+    const EXAMPLE: &'static str = "RL.ASK user:1 api";
+    const FLAGS: &'static str = "write deny-oom getkeys-api";
+    const KEYS: Keys = Keys::FirstAndBehind(KeyUse::Update);
+
+    fn run(call: &Call<'_>) -> Result<Reply, Error> {
+        run(call, Purpose::Charge, |policy, several, asked| {
+            if let [part] = several.parts
+                && asked.is_plain()
+                && part.is_strict()
+                && part.cost > 0
+            {
+                return take_only(call, policy, part, asked);
+            }
+            let (joint, outcome) = several.take(call, Counter::Ask, asked.hold())?;
+            if let Some(outcome) = outcome {
+                policy.counts.add(outcome);
+            }
+            if outcome == Some(Outcome::Admitted) && joint.refuses_in_shadow() {
+                policy.counts.shadow_refused.add_one();
+            }
+            reply(&joint, asked, None)
+        })
+    }
+
+    fn keys(call: &Call<'_>) -> [Range<usize>; 2] {
+        keys(call, Purpose::Charge)
+    }
+}
+
+impl Command for AskPeek {
+    const NAME: &'static str = "ASKPEEK";
+    const SYNTAX: &'static str = "key policy [COST cost] [ID id] [AT at] [FULL] [KEYS {key} ...]";
+    const SUMMARY: &'static str = "Replies what RL.ASK would reply, and charges nothing";
+    const COMPLEXITY: &'static str = COMPLEXITY;
+    const ARGUMENTS: &'static [Argument] = &[KEY, POLICY, ASKED_COST, LEASE_ID, AT, FULL, KEYS];
+    const REPLY: &'static [&'static str] = Ask::REPLY;
+    const EXAMPLE: &'static str = "RL.ASKPEEK user:1 api";
+    const FLAGS: &'static str = "readonly getkeys-api";
+    const KEYS: Keys = Keys::FirstAndBehind(KeyUse::Read);
+
+    fn run(call: &Call<'_>) -> Result<Reply, Error> {
+        run(call, Purpose::Peek, |_, several, asked| reply(&several.peek()?, asked, None))
+    }
+
+    fn keys(call: &Call<'_>) -> [Range<usize>; 2] {
+        keys(call, Purpose::Peek)
+    }
+}
+
+impl Command for AskRefund {
+    const NAME: &'static str = "ASKREFUND";
+    const SYNTAX: &'static str = "key policy [COST cost] [ID id] [AT at] [FULL] [KEYS {key} ...]";
+    const SUMMARY: &'static str = "Gives back to the limits of a policy what was charged and not used";
+    const COMPLEXITY: &'static str = COMPLEXITY;
+    const ARGUMENTS: &'static [Argument] = &[KEY, POLICY, REFUNDED, LEASE_ID, AT, FULL, KEYS];
+    const REPLY: &'static [&'static str] = Ask::REPLY;
+    const EXAMPLE: &'static str = "RL.ASKREFUND user:1 api";
+    const FLAGS: &'static str = "write fast getkeys-api";
+    const KEYS: Keys = Keys::FirstAndBehind(KeyUse::Update);
+
+    fn run(call: &Call<'_>) -> Result<Reply, Error> {
+        run(call, Purpose::Refund, |_, several, asked| reply(&several.refund(call)?, asked, None))
+    }
+
+    fn keys(call: &Call<'_>) -> [Range<usize>; 2] {
+        keys(call, Purpose::Refund)
+    }
+}
+
+impl Command for AskSettle {
+    const NAME: &'static str = "ASKSETTLE";
+    const SYNTAX: &'static str = "key policy id COST cost [ID id] [AT at] [FULL] [KEYS {key} ...]";
+    const SUMMARY: &'static str = "Settles at its actual cost what RL.ASK holds";
+    const COMPLEXITY: &'static str = "The sum of RL.SETTLE, for each limit on each key";
+    const ARGUMENTS: &'static [Argument] = &[KEY, POLICY, HELD_ID, SETTLED, LEASE_ID, AT, FULL, KEYS];
+    const REPLY: &'static [&'static str] = &[
+        "The five combined integers of RL.MULTISETTLE, and the number of keys that held one of the limits.",
+        EACH,
+    ];
+    const EXAMPLE: &'static str = "RL.ASKSETTLE user:1 api request-17 COST 450";
+    const FLAGS: &'static str = "write fast getkeys-api";
+    const KEYS: Keys = Keys::FirstAndBehind(KeyUse::Update);
+
+    fn run(call: &Call<'_>) -> Result<Reply, Error> {
+        let id = call.parse(REST.., lease_id)?;
+        run(call, Purpose::Settle, |_, several, asked| {
+            let (joint, held) = several.settle(call, id)?;
+            reply(&joint, asked, Some(held))
+        })
+    }
+
+    fn keys(call: &Call<'_>) -> [Range<usize>; 2] {
+        keys(call, Purpose::Settle)
+    }
+}
+
+/// Parses the call, finds the policy, and asks its limits. An error is counted for the policy.
+#[inline(always)]
+fn run<'a>(
+    call: &Call<'a>,
+    purpose: Purpose,
+    ask: impl FnOnce(&Stored, &Several<'_, '_, 'a>, &Asked<'a>) -> Result<Reply, Error>,
+) -> Result<Reply, Error> {
+    let Some(name) = call.arguments(NAME).next() else {
+        return Err(Error::Arity);
+    };
+    let asked = parse(call, purpose)?;
+    let policy = find(name, bounds())?;
+    let replied = policy.policy.parts(name, &asked, purpose).and_then(|parts| {
+        let keys = SeveralKeys::new(call, places(call, &asked))?;
+        ask(&policy, &Several { keys, parts: &parts, at: asked.at(), manner: asked.manner() }, &asked)
+    });
+    if replied.is_err() {
+        policy.counts.errors.add_one();
+    }
+    replied
+}
+
+/// Asks the only limit of a policy, for one key. It does what [`Several::take`] does, in fewer steps.
+#[inline(always)]
+fn take_only(call: &Call<'_>, policy: &Stored, part: &Part<'_>, asked: &Asked<'_>) -> Result<Reply, Error> {
+    let name = part.name;
+    let prepare = |key: &mut Key<'_, '_>, at| {
+        key.prepare(at, once(name), once(name), |other| other == name)?;
+        Ok(Place::of(name.length))
+    };
+    let taken = with_limiter!(&part.limiter, limiter => {
+        take(call, limiter, part.cost, asked.manner(), asked.at(), prepare)?
+    });
+    let outcome = Outcome::of(taken.verdict);
+    call.record(FIRST, Counter::Ask, outcome);
+    policy.counts.add(outcome);
+    Ok(Reply::Six(taken.answer(), 1))
+}
+
+/// The sixth integer is the number of the pair that binds, if no other is given.
+#[inline(always)]
+fn reply(joint: &Joint<'_, '_>, asked: &Asked<'_>, sixth: Option<u64>) -> Result<Reply, Error> {
+    let (combined, each) = answers(joint)?;
+    let sixth = sixth.unwrap_or_else(|| joint.binding(&each));
+    Ok(if asked.full { Reply::SixAndEach(combined, sixth, each) } else { Reply::Six(combined, sixth) })
+}
+
+/// Parses the arguments after the policy's name, and after the id of a settlement.
+#[inline(always)]
+fn parse<'a>(call: &Call<'a>, purpose: Purpose) -> Result<Asked<'a>, Error> {
+    let after = REST + usize::from(purpose == Purpose::Settle);
+    if call.len() == REST {
+        return Ok(Asked::default());
+    }
+    call.parse(after.., |arguments| Asked::parse(arguments, purpose))
+}
+
+/// The places of the keys: the first one, and those at the end of the call.
+#[inline(always)]
+fn places(call: &Call<'_>, asked: &Asked<'_>) -> [Range<usize>; 2] {
+    [FIRST..NAME, call.len() - asked.more_keys..call.len()]
+}
+
+fn keys(call: &Call<'_>, purpose: Purpose) -> [Range<usize>; 2] {
+    places(call, &parse(call, purpose).unwrap_or_default())
+}

@@ -1,0 +1,111 @@
+//! `RL.POLICY SET | GET | DEL | LIST | STATS | LOAD | SAVE | HELP`: the policies of this node.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use ratelimit_language::vocabulary::{
+    Argument, LIMIT, PARAMETER, POLICY_COST, POLICY_ON, POLICY_SHADOW, VERSION,
+};
+use ratelimit_language::{Error, policy_name};
+
+use crate::policies::{Stored, all, delete, get, load, save, set};
+use crate::server::{Call, Command, FieldValue, Keys, Reply, bounds, explain};
+
+pub struct Policy;
+
+impl Command for Policy {
+    const NAME: &'static str = "POLICY";
+    const SYNTAX: &'static str = "{SET name [VERSION version] [SHADOW] {LIMIT limiter parameter ... [ON index] [COST cost] [SHADOW]} ... | GET name | DEL name | LIST | STATS name | LOAD | SAVE | HELP}";
+    const SUMMARY: &'static str = "Stores limits under names, for RL.ASK";
+    const COMPLEXITY: &'static str =
+        "O(log(N)) where N is the number of policies; O(N) for LIST, LOAD and SAVE";
+    const ARGUMENTS: &'static [Argument] = &[
+        Argument::word("SET", "stores a policy under a name of 1 to 64 of A-Z a-z 0-9 . _ : -"),
+        VERSION,
+        POLICY_SHADOW,
+        LIMIT,
+        PARAMETER,
+        POLICY_ON,
+        POLICY_COST,
+        Argument::word("GET", "replies a policy's version and limits"),
+        Argument::word("DEL", "deletes a policy"),
+        Argument::word("LIST", "replies the names and versions of all policies"),
+        Argument::word("STATS", "replies what the calls of a policy led to"),
+        Argument::word("LOAD", "replaces all policies by those of the file ratelimit.policy-file"),
+        Argument::word("SAVE", "writes all policies into that file"),
+        Argument::word("HELP", "explains the command"),
+    ];
+    const REPLY: &'static [&'static str] = &[
+        "SET: the version. DEL: 1, or 0 if there was none. LOAD and SAVE: the number of policies.",
+        "GET and STATS: a map, or nil if there is none. LIST: a map from names to versions.",
+    ];
+    const EXAMPLE: &'static str = "RL.POLICY SET api LIMIT GCRA 99 100 1s LIMIT SLIDINGWINDOW 10000 1d";
+    const FLAGS: &'static str = "admin deny-script allow-loading allow-stale";
+    const KEYS: Keys = Keys::None;
+    const VARIES: bool = true;
+
+    fn run(call: &Call<'_>) -> Result<Reply, Error> {
+        let word = call.arguments(1).next().ok_or(Error::Arity)?;
+        let is = |name: &str| word.eq_ignore_ascii_case(name.as_bytes());
+        if is("SET") {
+            store(call)
+        } else if is("GET") {
+            Ok(get(only(call)?).map_or(Reply::Null, |stored| {
+                let limits = FieldValue::Text(stored.policy.words().to_owned().into());
+                Reply::Map(vec![version(&stored), ("limits".into(), limits)])
+            }))
+        } else if is("DEL") {
+            Ok(Reply::Integer(delete(only(call)?).into()))
+        } else if is("STATS") {
+            Ok(get(only(call)?).map_or(Reply::Null, |stored| {
+                let counts = stored.counts.by_name().map(|(name, count)| (name.into(), number(count)));
+                Reply::Map([version(&stored)].into_iter().chain(counts).collect())
+            }))
+        } else if is("LIST") {
+            none(call)?;
+            let versions =
+                |(name, stored): (Box<str>, Arc<Stored>)| (String::from(name).into(), version(&stored).1);
+            Ok(Reply::Map(all().into_iter().map(versions).collect()))
+        } else if is("LOAD") {
+            none(call)?;
+            load(bounds()).map(|count| Reply::Integer(count as u64))
+        } else if is("SAVE") {
+            none(call)?;
+            save().map(|count| Reply::Integer(count as u64))
+        } else if is("HELP") {
+            none(call)?;
+            Ok(Reply::Lines(explain(b"RL.POLICY").unwrap_or_default().into()))
+        } else {
+            Err(Error::near_because(word, "RL.POLICY HELP lists what there is"))
+        }
+    }
+}
+
+/// Stores a policy, and replies its version.
+fn store(call: &Call<'_>) -> Result<Reply, Error> {
+    let (name, (version, policy)) = call.parse(2.., |arguments| {
+        Ok((policy_name(arguments)?, ratelimit_language::Policy::parse(arguments)?))
+    })?;
+    set(name, version, policy).map(Reply::Integer)
+}
+
+/// The only argument after the word of what to do: a policy's name.
+fn only<'a>(call: &Call<'a>) -> Result<&'a [u8], Error> {
+    match call.arguments(2).next() {
+        Some(name) if call.len() == 3 => Ok(name),
+        _ => Err(Error::Arity),
+    }
+}
+
+/// Checks that no argument follows the word of what to do.
+fn none(call: &Call<'_>) -> Result<(), Error> {
+    if call.len() == 2 { Ok(()) } else { Err(Error::Arity) }
+}
+
+fn version(stored: &Stored) -> (Cow<'static, str>, FieldValue) {
+    ("version".into(), number(stored.version))
+}
+
+fn number(number: u64) -> FieldValue {
+    FieldValue::Integer(number.cast_signed())
+}

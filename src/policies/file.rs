@@ -1,0 +1,148 @@
+//! The file of policies: the setting `ratelimit.policy-file`.
+//!
+//! ```text
+//! # name, then the words of RL.POLICY SET
+//! api VERSION 7 LIMIT GCRA 99 100 1s
+//! signup LIMIT FIXEDWINDOW 5 1h LIMIT PENALTY 3 10m 1h
+//! ```
+//!
+//! One policy a line, the words separated by blanks, without quotes. `#` begins a comment. A line without a version has
+//! version 1.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::iter;
+use std::path::{Path, PathBuf};
+use std::process;
+use std::sync::{Arc, OnceLock};
+
+use ratelimit_language::{Arguments, Bounds, Error, Policy, policy_name};
+
+use super::{MOST, Policies, Stored, policies, too_many};
+
+/// The absolute path of the file, if the setting gives one. It does not change: the server may change its folder.
+static PATH: OnceLock<PathBuf> = OnceLock::new();
+
+const HEADING: &str = "# Policies of the module ratelimit, written by RL.POLICY SAVE.\n";
+
+/// Sets the path from the setting, and reads the file if there is one. Returns a warning if there is none.
+///
+/// # Errors
+///
+/// Says what is wrong, with the file's name, and the line if one is wrong.
+pub fn load_at_start(setting: &str, bounds: Bounds) -> Result<Option<String>, String> {
+    if setting.is_empty() {
+        return Ok(None);
+    }
+    let absolute = std::path::absolute(setting).map_err(|error| format!("{setting}: {error}"))?;
+    let path = PATH.get_or_init(|| absolute);
+    if matches!(fs::metadata(path), Err(error) if error.kind() == io::ErrorKind::NotFound) {
+        return Ok(Some(format!("there is no {}, so there are no policies", path.display())));
+    }
+    replace(path, bounds).map(|_| None)
+}
+
+/// Replaces all policies by those of the file, and returns their number. If a line is wrong, nothing changes.
+pub fn load(bounds: Bounds) -> Result<usize, Error> {
+    replace(path()?, bounds).map_err(|wrong| Error::Policy(wrong.into()))
+}
+
+/// Writes all policies into the file, and returns their number. The file is the old one or the new one, also after a
+/// crash: the new one is written beside it, synced, and renamed.
+pub fn save() -> Result<usize, Error> {
+    let path = path()?;
+    let cannot = |error: io::Error| Error::Policy(format!("cannot write {}: {error}", path.display()).into());
+    let (text, count) = {
+        let policies = policies();
+        let lines = policies.iter().map(|(name, stored)| line(name, stored));
+        (iter::once(HEADING.into()).chain(lines).collect::<String>(), policies.len())
+    };
+    write(path, &text).map_err(cannot)?;
+    Ok(count)
+}
+
+/// Writes a file anew. If that fails, the old one stays.
+fn write(path: &Path, text: &str) -> io::Result<()> {
+    // What a link leads to is replaced, not the link.
+    let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
+        return Err(io::ErrorKind::InvalidFilename.into());
+    };
+    // Another server may write the same file.
+    let beside = folder.join(format!(".{}.{}", name.display(), process::id()));
+    let written = write_beside(&beside, &path, text).and_then(|()| fs::rename(&beside, &path));
+    if written.is_err() {
+        _ = fs::remove_file(&beside);
+    }
+    written?;
+    // A new name is lasting once its folder is synced.
+    File::open(folder)?.sync_all()
+}
+
+fn write_beside(beside: &Path, path: &Path, text: &str) -> io::Result<()> {
+    // A crash may have left one.
+    _ = fs::remove_file(beside);
+    let mut file = OpenOptions::new().write(true).create_new(true).open(beside)?;
+    if let Ok(old) = fs::metadata(path) {
+        file.set_permissions(old.permissions())?;
+    }
+    let (start, rest) = text.as_bytes().split_at(text.len() / 2);
+    file.write_all(start)?;
+    #[cfg(feature = "fault-injection")]
+    crate::server::die_if_armed();
+    file.write_all(rest)?;
+    file.sync_all()
+}
+
+fn path() -> Result<&'static PathBuf, Error> {
+    PATH.get().ok_or_else(|| Error::Policy("the setting ratelimit.policy-file is empty".into()))
+}
+
+/// The line of a policy, with its end.
+pub(super) fn line(name: &str, stored: &Stored) -> String {
+    format!("{name} VERSION {} {}\n", stored.version, stored.policy.words())
+}
+
+fn replace(path: &Path, bounds: Bounds) -> Result<usize, String> {
+    let named = |wrong: String| format!("{}: {wrong}", path.display());
+    let read = || {
+        if fs::metadata(path)?.is_file() { fs::read(path) } else { Err(io::Error::other("not a file")) }
+    };
+    let text = read().map_err(|error| named(error.to_string()))?;
+    let mut new = Policies::new();
+    for (number, line) in (1..).zip(text.split(|byte| *byte == b'\n')) {
+        if let Err(error) = add(&mut new, line, bounds) {
+            let error = error.of_command("RL.", "POLICY").to_string();
+            let error = error.strip_prefix("ERR ").unwrap_or(&error);
+            return Err(format!("{}:{number}: {error}", path.display()));
+        }
+    }
+    let mut policies = policies();
+    for (name, stored) in &mut new {
+        if let (Some(old), Some(stored)) = (policies.get(name), Arc::get_mut(stored)) {
+            stored.counts = old.counts.clone();
+        }
+    }
+    *policies = new;
+    Ok(policies.len())
+}
+
+/// Adds the policy of a line, unless the line is empty or a comment.
+fn add(policies: &mut Policies, line: &[u8], bounds: Bounds) -> Result<(), Error> {
+    let words = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
+    let words: Vec<&[u8]> = words.take_while(|word| !word.starts_with(b"#")).collect();
+    if words.is_empty() {
+        return Ok(());
+    }
+    let mut arguments = Arguments::new(&words, bounds);
+    let name = policy_name(&mut arguments)?;
+    let (version, policy) = Policy::parse(&mut arguments)?;
+    if policies.len() >= MOST {
+        return Err(too_many());
+    }
+    let stored = Stored { version: version.unwrap_or(1), policy, counts: super::Counts::default() };
+    match policies.insert(name.into(), Arc::new(stored)) {
+        None => Ok(()),
+        Some(_) => Err(Error::Policy(format!("policy '{name}' is there twice").into())),
+    }
+}

@@ -1,0 +1,176 @@
+//! The policies of this node: limits under names, which [`RL.ASK`](crate::command::Ask) asks for.
+//!
+//! Like the server's ACL users, policies belong to a node. They are not replicated, and not in the RDB or AOF: these
+//! have what calls did. A file can keep them (`file.rs`).
+
+#![forbid(unsafe_code)]
+
+mod file;
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use ratelimit_core::MAX_COUNT;
+use ratelimit_language::{Bounds, Error, Policy};
+
+use crate::server::Outcome;
+
+pub use file::{load, load_at_start, save};
+
+/// The most policies of a node.
+const MOST: usize = 10_000;
+
+/// The policies by their names.
+type Policies = BTreeMap<Box<str>, Arc<Stored>>;
+
+static POLICIES: Mutex<Policies> = Mutex::new(Policies::new());
+
+/// A policy of the node.
+pub struct Stored {
+    pub version: u64,
+    pub policy: Policy,
+    pub counts: Counts,
+}
+
+/// What the calls of a policy led to. A new version of the policy counts on.
+#[derive(Default)]
+pub struct Counts {
+    pub admitted: Count,
+    pub refused: Count,
+    /// Admitted calls that a shadow would have refused.
+    pub shadow_refused: Count,
+    /// Calls that replied an error.
+    pub errors: Count,
+}
+
+#[derive(Default)]
+pub struct Count(AtomicU64);
+
+impl Count {
+    pub fn get(&self) -> u64 {
+        self.0.load(Relaxed)
+    }
+
+    /// Commands run one at a time, so a load and a store lose no count. They are cheaper than an atomic addition.
+    pub fn add_one(&self) {
+        self.0.store(self.get().wrapping_add(1), Relaxed);
+    }
+}
+
+impl Counts {
+    pub fn add(&self, outcome: Outcome) {
+        match outcome {
+            Outcome::Admitted => self.admitted.add_one(),
+            Outcome::Refused => self.refused.add_one(),
+        }
+    }
+
+    /// The counts by their names.
+    pub fn by_name(&self) -> [(&'static str, u64); 4] {
+        [
+            ("admitted", self.admitted.get()),
+            ("refused", self.refused.get()),
+            ("shadow_refused", self.shadow_refused.get()),
+            ("errors", self.errors.get()),
+        ]
+    }
+}
+
+impl Clone for Counts {
+    fn clone(&self) -> Counts {
+        let copy = |count: &Count| Count(AtomicU64::new(count.get()));
+        Counts {
+            admitted: copy(&self.admitted),
+            refused: copy(&self.refused),
+            shadow_refused: copy(&self.shadow_refused),
+            errors: copy(&self.errors),
+        }
+    }
+}
+
+/// Locks the policies. No lock is held while a command opens keys: another module's code may run then and call one of
+/// ours.
+fn policies() -> MutexGuard<'static, Policies> {
+    // No panic leaves the policies half changed.
+    POLICIES.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The name as the registry has it; `None` if no policy can have it.
+fn as_name(name: &[u8]) -> Option<&str> {
+    str::from_utf8(name).ok()
+}
+
+/// The policy of this name; `None` if there is none.
+#[inline(always)]
+pub fn get(name: &[u8]) -> Option<Arc<Stored>> {
+    policies().get(as_name(name)?).cloned()
+}
+
+/// The policy that a call asks for.
+///
+/// # Errors
+///
+/// If there is none, or if one of its limits exceeds these bounds.
+#[inline(always)]
+pub fn find(name: &[u8], bounds: Bounds) -> Result<Arc<Stored>, Error> {
+    match get(name) {
+        Some(stored) if stored.policy.bounds() == bounds => Ok(stored),
+        Some(stored) => rebound(name, &stored, bounds),
+        None => Err(Error::no_policy(name)),
+    }
+}
+
+/// Parses a policy anew after the bounds changed.
+#[cold]
+fn rebound(name: &[u8], stored: &Stored, bounds: Bounds) -> Result<Arc<Stored>, Error> {
+    let policy = stored.policy.within(bounds)?;
+    let again = Arc::new(Stored { policy, version: stored.version, counts: stored.counts.clone() });
+    if let Some(name) = as_name(name) {
+        policies().insert(name.into(), again.clone());
+    }
+    Ok(again)
+}
+
+/// Stores a policy under a name, and returns its version: the given one, else one more than the stored one.
+///
+/// # Errors
+///
+/// If the version is not above the stored one, or if there are too many policies.
+pub fn set(name: &str, version: Option<u64>, policy: Policy) -> Result<u64, Error> {
+    let mut policies = policies();
+    let stored = policies.get(name);
+    let last = stored.map_or(0, |stored| stored.version);
+    let version = version.unwrap_or(last + 1);
+    if version <= last || version > MAX_COUNT {
+        return Err(Error::old_version(name.as_bytes(), last));
+    }
+    if stored.is_none() && policies.len() >= MOST {
+        return Err(too_many());
+    }
+    let counts = stored.map(|stored| stored.counts.clone()).unwrap_or_default();
+    policies.insert(name.into(), Arc::new(Stored { version, policy, counts }));
+    Ok(version)
+}
+
+fn too_many() -> Error {
+    Error::Policy(format!("at most {MOST} policies").into())
+}
+
+/// Deletes a policy. Returns whether there was one.
+pub fn delete(name: &[u8]) -> bool {
+    as_name(name).is_some_and(|name| policies().remove(name).is_some())
+}
+
+/// All policies, in the order of their names.
+pub fn all() -> Vec<(Box<str>, Arc<Stored>)> {
+    policies().iter().map(|(name, stored)| (name.clone(), stored.clone())).collect()
+}
+
+/// A number that is the same on all nodes with the same policies of the same versions: FNV-1a of the lines of their file.
+pub fn digest() -> u64 {
+    policies().iter().fold(0xcbf2_9ce4_8422_2325, |hash, (name, stored)| {
+        let line = file::line(name, stored);
+        line.bytes().fold(hash, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+    })
+}
