@@ -2,8 +2,13 @@
 local numbers = {}
 for line in string.gmatch(redis.call('INFO', 'ratelimit'), '[^\r\n]+') do
   local name, number = string.match(line, '^ratelimit_([%w_]+):(%d+)$')
-  if name and name ~= 'build' then
+  if name and name ~= 'build' and name ~= 'policies_digest' then
     table.insert(numbers, name)
+    table.insert(numbers, number)
+  end
+  local policy, counts = string.match(line, '^ratelimit_policy_%d+:name=([^,]+),(.*)$')
+  for count, number in string.gmatch(counts or '', '([%w_]+)=(%d+)') do
+    table.insert(numbers, 'policy_' .. policy .. '_' .. count)
     table.insert(numbers, number)
   end
 end

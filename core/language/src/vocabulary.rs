@@ -336,7 +336,7 @@ pub const QUANTITY: Argument = Argument::new(
 );
 
 /// The names of all options.
-pub const OPTIONS: [&str; 35] = [
+pub const OPTIONS: [&str; 34] = [
     COST.name,
     AT.name,
     PARTIAL.name,
@@ -348,7 +348,6 @@ pub const OPTIONS: [&str; 35] = [
     ON.name,
     SHADOW.name,
     VERSION.name,
-    LEASE_ID.name,
     FULL.name,
     KEYS.name,
     BATCH.name,

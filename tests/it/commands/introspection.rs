@@ -18,6 +18,10 @@ fn the_server_knows_each_commands_arity_flags_and_keys() {
         ("rl.release", -3, "write, module, fast", "RW, delete"),
         ("rl.renew", -4, "write, module, fast", "RW, access, update"),
         ("rl.settle", -7, "write, module, fast", "RW, access, update"),
+        ("rl.ask", -3, "write, denyoom, module, movablekeys", "RW, access, update"),
+        ("rl.askpeek", -3, "readonly, module, movablekeys", "RO, access"),
+        ("rl.askrefund", -3, "write, module, fast, movablekeys", "RW, access, update"),
+        ("rl.asksettle", -6, "write, module, fast, movablekeys", "RW, access, update"),
         ("rl.peek", -4, "readonly, module", "RO, access"),
         ("rl.info", 2, "readonly, module", "RO, access"),
         ("rl.apply", -3, "write, module", "OW, update"),
@@ -155,6 +159,7 @@ fn meanings(docs: &Value, found: &mut Vec<(String, Option<String>)>) {
 fn each_argument_is_explained_and_each_example_runs() {
     let server = Server::start(&[]);
     let con = &mut server.connection();
+    text(con, "RL.POLICY SET api LIMIT GCRA 14 30 60s");
     for name in command_names(con) {
         let mut documented = Vec::new();
         meanings(&call(con, &["COMMAND", "DOCS", &name]).unwrap(), &mut documented);

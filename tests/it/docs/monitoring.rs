@@ -38,10 +38,26 @@ fn the_exporters_script_tells_every_number_of_the_section() {
         .lines()
         .filter_map(|line| line.strip_prefix("ratelimit_")?.split_once(':'))
         .map(|(name, _)| name)
-        .filter(|name| !["version", "build"].contains(name))
+        .filter(|name| !["version", "build", "policies_digest"].contains(name))
         .collect();
     let told: BTreeSet<&str> = told.iter().map(|(name, _)| name.as_str()).collect();
     assert_eq!(told, fields);
+}
+
+#[test]
+fn the_script_tells_the_counts_of_each_policy() {
+    let server = Server::start(&[]);
+    let mut con = server.connection();
+    text(&mut con, "RL.POLICY SET plan:free VERSION 7 LIMIT GCRA 0 1 60000");
+    text(&mut con, "RL.ASK key plan:free");
+    text(&mut con, "RL.ASK key plan:free");
+    text(&mut con, "RL.ASK key plan:free");
+    let told = exported(&mut con);
+    let number = |name: &str| told.iter().find(|(told, _)| told == name).map(|(_, number)| *number);
+    assert_eq!(number("policy_plan:free_version"), Some(7));
+    assert_eq!(number("policy_plan:free_admitted"), Some(1));
+    assert_eq!(number("policy_plan:free_refused"), Some(2));
+    assert_eq!(number("policy_plan:free_errors"), Some(0));
 }
 
 #[test]

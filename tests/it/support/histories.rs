@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use redis::{Connection, Value};
 
 use crate::support::contents::{Contents, contents, held};
-use crate::support::traffic::{Step, Traffic};
+use crate::support::traffic::{POLICIES, Step, Traffic};
 use crate::support::{Server, call, call_bytes, dump, error_line, simple, sync, text, wait_for};
 
 /// Errors that random calls meet. Any other is a defect, of the test or of the module.
@@ -58,6 +58,9 @@ impl History {
     pub fn begin(&mut self, server: &Server) {
         (self.con, self.somebody) = (server.connection(), server.connection());
         self.db = 0;
+        for policy in POLICIES {
+            text(&mut self.con, &format!("RL.POLICY SET {policy}"));
+        }
         // Expired keys are left to the calls that meet them.
         text(&mut self.con, "DEBUG SET-ACTIVE-EXPIRE 0");
     }

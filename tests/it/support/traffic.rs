@@ -12,6 +12,14 @@ use crate::support::families::{FAMILIES, Family, GIVE_BACK, HELD, LIVE};
 
 const START: u64 = 4_102_444_800 * SECOND;
 
+/// What the calls of policies ask for.
+pub const POLICIES: [&str; 4] = [
+    "one LIMIT GCRA 6 7 1000",
+    "windows LIMIT SLIDINGWINDOW 8 1000 LIMIT TOKENBUCKET 9 3 2000 LIMIT FIXEDWINDOW 5 60000 SHADOW",
+    "pair LIMIT GCRA 5 9 1000 LIMIT SLIDINGLOG 9 2000 ON 2 COST 2",
+    "leases LIMIT CONCURRENT 4 900 LIMIT PENALTY 3 2000 500",
+];
+
 pub enum Step {
     Call(String),
     Transaction(Vec<String>),
@@ -89,6 +97,7 @@ impl Traffic {
             15 | 16 => self.handled(),
             17..=19 => self.held(),
             20 | 21 => self.settled(),
+            22..=24 => self.asked(),
             _ => self.limited().1,
         };
         call.replace('#', &format!("id{}", self.dice.below(12)))
@@ -128,6 +137,23 @@ impl Traffic {
 
     fn held_id(&mut self) -> String {
         format!("held{}", self.dice.below(2))
+    }
+
+    /// A call of a policy.
+    fn asked(&mut self) -> String {
+        let [key, other] = ["asked", "together"].map(|name| format!("{name}:{}", self.dice.below(2)));
+        let (cost, at) = (self.cost(), self.instant());
+        let call = match self.dice.below(8) {
+            0 => format!("RL.ASK {key} one COST {cost}"),
+            1 => format!("RL.ASK {other} windows FORCE COST {cost}"),
+            2 => format!("RL.ASK {other} windows {} COST {}", self.hold(), cost.max(1)),
+            3 => format!("RL.ASKSETTLE {other} windows {} COST {cost}", self.held_id()),
+            4 => format!("RL.ASKREFUND {other} windows COST {cost}"),
+            5 => format!("RL.ASKPEEK {key} one FULL COST {cost}"),
+            6 => format!("RL.ASK {other} leases ID # COST {cost}"),
+            _ => return format!("RL.ASK {key} pair FULL COST {cost} AT {at} KEYS {other}"),
+        };
+        format!("{call} AT {at}")
     }
 
     fn given_back(&mut self) -> String {

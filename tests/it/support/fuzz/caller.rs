@@ -184,6 +184,7 @@ impl Caller {
                     "TOGETHER".to_string()
                 }
             }
+            name if name.starts_with("RL.ASK") => "ASK".to_string(),
             "RL.XADD" => "stream".to_string(),
             "RL.LPUSH" | "RL.RPUSH" => "list".to_string(),
             name => name.trim_start_matches("RL.").to_string(),

@@ -26,7 +26,8 @@ impl Command {
     pub fn limiter(&self) -> Option<&str> {
         let costs = self.arguments.iter().any(|argument| argument.token.as_deref() == Some("COST"));
         let one_key = self.arguments.first().is_some_and(|first| first.name == "key");
-        let own = self.arguments.iter().all(|argument| argument.name != "limiter");
+        let own =
+            self.arguments.iter().all(|argument| !["limiter", "policy"].contains(&argument.name.as_str()));
         self.name.strip_prefix("RL.").filter(|_| costs && one_key && own)
     }
 

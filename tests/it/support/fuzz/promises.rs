@@ -25,6 +25,8 @@ enum Shape {
     /// A decision, and whether something was held.
     Settled,
     Several,
+    /// Six integers of a policy, and with `FULL` the answer of each limit on each key.
+    Asked,
     /// With the number of keys in which something was held.
     SeveralSettled,
     /// Limited or not, and the chance.
@@ -48,6 +50,7 @@ fn shape(command: &Command) -> Shape {
         "RL.SETTLE" => Shape::Settled,
         "RL.MULTI" | "RL.MULTIPEEK" | "RL.MULTIREFUND" => Shape::Several,
         "RL.MULTISETTLE" => Shape::SeveralSettled,
+        "RL.ASK" | "RL.ASKPEEK" | "RL.ASKREFUND" | "RL.ASKSETTLE" => Shape::Asked,
         "RL.SHED" => Shape::Shed,
         "RL.RELEASE" | "RL.RENEW" => Shape::Flag,
         "RL.MULTIRELEASE" => Shape::Count,
@@ -87,6 +90,20 @@ pub fn decisions(seen: &Seen, command: &Command) -> Vec<Decision> {
             _ => false,
         },
         (Shape::Several, Value::Array(parts)) => return several(seen, parts, command),
+        (Shape::Asked, reply) => match asked(reply) {
+            Some((all, pairs)) => {
+                // The sixth integer is no grant.
+                let sixth = all.granted.unwrap_or(-1);
+                let all = Decision { granted: None, ..all };
+                for one in [all].iter().chain(&pairs) {
+                    check(seen, one, command);
+                }
+                let most = if pairs.is_empty() { 64 } else { i64::try_from(pairs.len()).unwrap() };
+                seen.insist((0..=most).contains(&sixth), "the sixth integer must be the number of a pair");
+                return [vec![all], pairs].concat();
+            }
+            None => false,
+        },
         (Shape::Shed, Value::Array(two)) => match two.as_slice() {
             [Value::Int(0 | 1), chance] => {
                 let chance = match chance {
@@ -130,6 +147,18 @@ fn decision(reply: &Value) -> Option<Decision> {
         reset: *reset,
         granted,
     })
+}
+
+/// The answer of a policy: for all, and for each pair if they were asked for.
+fn asked(reply: &Value) -> Option<(Decision, Vec<Decision>)> {
+    let Value::Array(parts) = reply else { return None };
+    match parts.as_slice() {
+        [all, Value::Array(pairs)] => {
+            let pairs = pairs.iter().map(decision).collect::<Option<Vec<_>>>()?;
+            decision(all).filter(|all| all.granted.is_some()).map(|all| (all, pairs))
+        }
+        _ => decision(reply).filter(|all| all.granted.is_some()).map(|all| (all, Vec::new())),
+    }
 }
 
 /// What holds of any decision.

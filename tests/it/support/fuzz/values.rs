@@ -37,6 +37,9 @@ impl Caller {
                 let ids = if request.says("HOLD") || request.name().ends_with("SETTLE") { 3 } else { 9 };
                 return format!("lease:{}", dice.below(ids)).into_bytes();
             }
+            "policy" | "set" | "get" | "del" | "stats" => {
+                return dice.pick(&["api", "login", "plan:1"]).as_bytes().to_vec();
+            }
             "payload" => {
                 return dice
                     .pick(&[&b"\x01\0\0"[..], b"\x01\x03\x00", b"\x02", b"\x01\x0f\x02\0\0\0\0\0\0\0\0"])
