@@ -121,10 +121,10 @@ impl Answer {
     /// How far the answer is from the tightest one, which refuses forever. Of two answers, the lesser binds: a refusal before
     /// an admission, then the longer retry, or the less remaining.
     pub(crate) fn slack(&self) -> (bool, i64) {
-        match self.integers() {
-            [0, _, remaining, ..] => (true, remaining),
-            [_, _, _, -1, _] => (false, i64::MIN),
-            [_, _, _, retry, _] => (false, -retry),
+        match self.verdict {
+            Verdict::Admit { .. } => (true, capped(self.gauge.remaining)),
+            Verdict::Refuse { retry: Some(retry) } => (false, -millis(retry)),
+            Verdict::Refuse { retry: None } => (false, i64::MIN),
         }
     }
 

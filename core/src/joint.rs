@@ -330,22 +330,25 @@ impl<'p, 'a> Joint<'p, 'a> {
         self.pairs.iter().filter_map(Pair::answer)
     }
 
-    /// The combined answer of the pairs with these answers. Shadows do not enter it, and penalties only if they refuse. If
-    /// none enters it, the call is admitted without a wait, and the gauge is that of all pairs.
-    pub fn combined(&self, answers: &[Answer]) -> Option<Answer> {
-        let real = self.pairs.iter().zip(answers).filter(|(pair, _)| pair.enters());
-        Answer::all(real.map(|(_, answer)| *answer)).or_else(|| {
-            let all = Answer::all(answers.iter().copied())?;
+    /// The combined answer. Shadows do not enter it, and penalties only if they refuse. If none enters it, the call is
+    /// admitted without a wait, and the gauge is that of all pairs.
+    #[inline(always)]
+    pub fn combined(&self) -> Option<Answer> {
+        let entering = self.pairs.iter().filter(|pair| pair.enters()).filter_map(Pair::answer);
+        Answer::all(entering).or_else(|| {
+            let all = Answer::all(self.answers())?;
             Some(Answer { verdict: Verdict::ADMIT, ..all })
         })
     }
 
     /// The number, from 1, of the pair that binds: that refuses longest, or that admits with the least remaining. The first
     /// of several is meant, as the integers of their replies compare; 0 if no pair enters the combined answer.
-    pub fn binding(&self, answers: &[Answer]) -> u64 {
-        let entering = self.pairs.iter().zip(answers).zip(1..).filter(|((pair, _), _)| pair.enters());
+    #[inline(always)]
+    pub fn binding(&self) -> u64 {
+        let entering = self.pairs.iter().zip(1..).filter(|(pair, _)| pair.enters());
+        let slack = |(pair, _): &(&Pair<'_, '_>, u64)| pair.answer().map(|answer| answer.slack());
         // `min_by_key` returns the first of equals.
-        entering.min_by_key(|((_, answer), _)| answer.slack()).map_or(0, |(_, number)| number)
+        entering.min_by_key(slack).map_or(0, |(_, number)| number)
     }
 
     /// Whether a shadow refuses the call.

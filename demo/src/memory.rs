@@ -61,10 +61,7 @@ impl Memory {
         let at = call.at.ok_or(NO_INSTANT)?;
         let mut joint = Joint::new(&call.parts, 1, at, call.manner).map_err(Error::from)?;
         joint.take(slice::from_mut(self.limits(key))).map_err(Error::from)?;
-        joint
-            .combined(&joint.answers().collect::<Vec<_>>())
-            .map(|all| Reply::Five(all.integers()))
-            .ok_or("a call has a limit".into())
+        joint.combined().map(|all| Reply::Five(all.integers())).ok_or("a call has a limit".into())
     }
 
     /// `RL.SHED key utilization [options]`.

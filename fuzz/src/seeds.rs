@@ -53,6 +53,14 @@ fn calls() -> Vec<Seed> {
         "SETTLE request GCRA 9 10 1s COST 0",
         "SETTLE request SLIDINGWINDOW 100 1h PRECISION 60s COST 450 AT 1700002800000000",
         "MULTISETTLE 2 request COST 450 LIMIT GCRA 9 10 1s LIMIT CALENDAR 9 MONTH ON 2 COST 0 LIMIT UNIFORM 1s SHADOW",
+        "POLICY LIMIT GCRA 99 100 1s LIMIT CALENDAR 5 month tz Europe/Lisbon ON 2 COST 3",
+        "POLICY VERSION 7 SHADOW LIMIT CONCURRENT 20 30s RESERVED 5 LIMIT PENALTY 3 10m 1h GROW 2",
+        "ASK",
+        "ASK COST 5 ID request FORCE AT 1700002800000000 FULL KEYS a b",
+        "ASK HOLD request 5m KEYS KEYS",
+        "ASKPEEK ID KEYS",
+        "ASKREFUND COST 0 FULL",
+        "ASKSETTLE request COST 450 KEYS org",
     ];
     let calls = forms.chain(others.map(String::from));
     calls.enumerate().map(|(i, line)| (format!("call-{i:02}"), line.into_bytes())).collect()

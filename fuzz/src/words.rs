@@ -7,7 +7,7 @@ use ratelimit_core::{
     AnyLimiter, Kind, Limiter, MAX_COUNT, MAX_PAIRS, Manner, Part, Span, State, Time, with_limiter,
 };
 use ratelimit_language::{
-    Arguments, Error, Multi, Purpose, Request, cell, find, lease_id, multi, named, shed,
+    Arguments, Asked, Error, Multi, Policy, Purpose, Request, cell, find, lease_id, multi, named, shed,
 };
 
 use crate::key::{charged, copy};
@@ -16,7 +16,7 @@ use crate::lines::BOUNDS;
 
 /// The input: the words of a call with spaces between them. It is a limiter's name and what follows the key; or `SHED`,
 /// `THROTTLE` or `SETTLE`; or `MULTI`, `MULTIPEEK`, `MULTIREFUND` or `MULTISETTLE`, and the number of keys, a single
-/// digit.
+/// digit; or `POLICY`, or `ASK`, `ASKPEEK`, `ASKREFUND` or `ASKSETTLE`, and what follows the policy's name.
 pub fn check(bytes: &[u8]) {
     let outcome = parse(bytes);
     // What is accepted is accepted in lower case too. Units have no upper case.
@@ -55,6 +55,11 @@ fn parse(bytes: &[u8]) -> Result<(), Error> {
         b"MULTIPEEK" => joint(words, Purpose::Peek)?,
         b"MULTIREFUND" => joint(words, Purpose::Refund)?,
         b"MULTISETTLE" => joint(words, Purpose::Settle)?,
+        b"POLICY" => policy(words)?,
+        b"ASK" => asked(words, Purpose::Charge)?,
+        b"ASKPEEK" => asked(words, Purpose::Peek)?,
+        b"ASKREFUND" => asked(words, Purpose::Refund)?,
+        b"ASKSETTLE" => asked(settled(words)?, Purpose::Settle)?,
         b"SETTLE" => {
             let mut request = Request::default();
             held(lease_id(&mut arguments)?);
@@ -105,6 +110,43 @@ fn joint(words: &[&[u8]], purpose: Purpose) -> Result<(), Error> {
             assert_eq!(name.length.span(), limiter.length());
             obeys(limiter, &[*cost]);
         });
+    }
+    Ok(())
+}
+
+/// A policy: what is stored of it is the same policy, in a file too, and the limits are those of a call.
+fn policy(words: &[&[u8]]) -> Result<(), Error> {
+    let mut arguments = Arguments::new(words, BOUNDS);
+    let (version, policy) = Policy::parse(&mut arguments)?;
+    assert!(arguments.is_empty() && version.is_none_or(|version| (1..=MAX_COUNT).contains(&version)));
+    let stored = policy.words();
+    assert!(stored.bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic()));
+    assert!(stored.split(' ').all(|word| !word.is_empty() && !word.starts_with('#')));
+    assert_eq!(policy.within(BOUNDS).expect("the same policy").words(), stored);
+
+    let keys = vec![&b"key"[..]; MAX_PAIRS - 1];
+    let call = [&[&b"ID"[..], b"id", b"KEYS"], &keys[..]].concat();
+    let asked = Asked::parse(&mut Arguments::new(&call, BOUNDS), Purpose::Charge)?;
+    let parts = policy.parts(b"name", &asked, Purpose::Charge)?;
+    assert!((1..=MAX_PAIRS).contains(&parts.len()));
+    for Part { limiter, name, cost, .. } in &*parts {
+        assert_eq!(name.length.span(), with_limiter!(limiter, limiter => limiter.length()));
+        assert!(*cost <= MAX_COUNT);
+        ranges(limiter);
+    }
+    Ok(())
+}
+
+/// A call of a policy.
+fn asked(words: &[&[u8]], purpose: Purpose) -> Result<(), Error> {
+    let asked = Asked::parse(&mut Arguments::new(words, BOUNDS), purpose)?;
+    assert!(asked.more_keys == 0 || words[words.len() - asked.more_keys - 1].eq_ignore_ascii_case(b"KEYS"));
+    instant(asked.at());
+    assert!(matches!((asked.manner(), purpose), (Manner::Strict, _) | (Manner::Force, Purpose::Charge)));
+    if let Some((id, ttl)) = asked.hold() {
+        assert!(purpose == Purpose::Charge);
+        held(id);
+        duration(ttl, true);
     }
     Ok(())
 }

@@ -15,7 +15,7 @@ use ratelimit_language::vocabulary::{
 use ratelimit_language::{Asked, Error, Purpose, lease_id};
 
 use super::limit::take;
-use super::multi::{Several, answers};
+use super::multi::Several;
 use crate::policies::{Stored, find};
 use crate::server::{Call, Command, Counter, Key, KeyUse, Keys, Outcome, Reply, SeveralKeys, bounds};
 
@@ -32,7 +32,7 @@ const REST: usize = 3;
 const COMPLEXITY: &str = "The sum of the limiters' commands, for each key";
 const SIX: &str = "The five combined integers of RL.MULTI, and the number of the pair of a limit and a key that binds: from 1, \
                    limits outermost. If refused, it is the one with the longest retry, else the one with the least remaining; 0 \
-                   if all are shadows.";
+                   if none can refuse.";
 const EACH: &str =
     "With FULL two elements: these integers, and an array with the five integers of each pair.";
 
@@ -183,9 +183,13 @@ fn take_only(call: &Call<'_>, policy: &Stored, part: &Part<'_>, asked: &Asked<'_
 /// The sixth integer is the number of the pair that binds, if no other is given.
 #[inline(always)]
 fn reply(joint: &Joint<'_, '_>, asked: &Asked<'_>, sixth: Option<u64>) -> Result<Reply, Error> {
-    let (combined, each) = answers(joint)?;
-    let sixth = sixth.unwrap_or_else(|| joint.binding(&each));
-    Ok(if asked.full { Reply::SixAndEach(combined, sixth, each) } else { Reply::Six(combined, sixth) })
+    let combined = joint.combined().ok_or(Error::Internal)?;
+    let sixth = sixth.unwrap_or_else(|| joint.binding());
+    Ok(if asked.full {
+        Reply::SixAndEach(combined, sixth, joint.answers().collect())
+    } else {
+        Reply::Six(combined, sixth)
+    })
 }
 
 /// Parses the arguments after the policy's name, and after the id of a settlement.

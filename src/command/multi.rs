@@ -122,7 +122,7 @@ impl<'p, 'c, 'a> Several<'p, 'c, 'a> {
     }
 
     /// Charges the limits, or holds what it charges. The decision is `None` if nothing was asked for, or if the id is held.
-    #[inline(always)]
+    #[inline(never)]
     pub(super) fn take(
         &self,
         call: &Call<'_>,
@@ -245,6 +245,7 @@ pub(super) fn counted(call: &Call<'_>) -> [Range<usize>; 2] {
 }
 
 /// Commits the changes of all keys and publishes them. A key that is fully reset after a refund or a settlement is deleted.
+#[inline(always)]
 fn commit(call: &Call<'_>, joint: &Joint<'_, '_>, keys: &mut [Key<'_, '_>], clock: Time, at: Time) {
     for (place, key) in keys.iter_mut().enumerate() {
         let (latest, reset) = joint.reset(place);
@@ -260,7 +261,6 @@ fn reply(joint: &Joint<'_, '_>) -> Result<Reply, Error> {
 /// The combined answer, and that of each limit on each key.
 #[inline(always)]
 pub(super) fn answers(joint: &Joint<'_, '_>) -> Result<(Answer, Vec<Answer>), Error> {
-    let answers: Vec<_> = joint.answers().collect();
-    let combined = joint.combined(&answers).ok_or(Error::Internal)?;
-    Ok((combined, answers))
+    let combined = joint.combined().ok_or(Error::Internal)?;
+    Ok((combined, joint.answers().collect()))
 }

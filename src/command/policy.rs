@@ -1,14 +1,13 @@
 //! `RL.POLICY SET | GET | DEL | LIST | STATS | LOAD | SAVE | HELP`: the policies of this node.
 
 use std::borrow::Cow;
-use std::sync::Arc;
 
 use ratelimit_language::vocabulary::{
     Argument, LIMIT, PARAMETER, POLICY_COST, POLICY_ON, POLICY_SHADOW, VERSION,
 };
 use ratelimit_language::{Error, policy_name};
 
-use crate::policies::{Stored, all, delete, get, load, save, set};
+use crate::policies::{Named, Stored, all, delete, get, load, save, set};
 use crate::server::{Call, Command, FieldValue, Keys, Reply, bounds, explain};
 
 pub struct Policy;
@@ -63,8 +62,7 @@ impl Command for Policy {
             }))
         } else if is("LIST") {
             none(call)?;
-            let versions =
-                |(name, stored): (Box<str>, Arc<Stored>)| (String::from(name).into(), version(&stored).1);
+            let versions = |(name, stored): Named| (String::from(name).into(), version(&stored).1);
             Ok(Reply::Map(all().into_iter().map(versions).collect()))
         } else if is("LOAD") {
             none(call)?;

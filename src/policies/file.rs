@@ -18,7 +18,7 @@ use std::sync::{Arc, OnceLock};
 
 use ratelimit_language::{Arguments, Bounds, Error, Policy, policy_name};
 
-use super::{MOST, Policies, Stored, policies, too_many};
+use super::{Counts, MOST, Policies, Stored, policies, too_many};
 
 /// The absolute path of the file, if the setting gives one. It does not change: the server may change its folder.
 static PATH: OnceLock<PathBuf> = OnceLock::new();
@@ -30,11 +30,11 @@ const HEADING: &str = "# Policies of the module ratelimit, written by RL.POLICY 
 /// # Errors
 ///
 /// Says what is wrong, with the file's name, and the line if one is wrong.
-pub fn load_at_start(setting: &str, bounds: Bounds) -> Result<Option<String>, String> {
-    if setting.is_empty() {
+pub fn load_at_start(setting: &Path, bounds: Bounds) -> Result<Option<String>, String> {
+    if setting.as_os_str().is_empty() {
         return Ok(None);
     }
-    let absolute = std::path::absolute(setting).map_err(|error| format!("{setting}: {error}"))?;
+    let absolute = std::path::absolute(setting).map_err(|error| format!("{}: {error}", setting.display()))?;
     let path = PATH.get_or_init(|| absolute);
     if matches!(fs::metadata(path), Err(error) if error.kind() == io::ErrorKind::NotFound) {
         return Ok(Some(format!("there is no {}, so there are no policies", path.display())));
@@ -54,7 +54,7 @@ pub fn save() -> Result<usize, Error> {
     let cannot = |error: io::Error| Error::Policy(format!("cannot write {}: {error}", path.display()).into());
     let (text, count) = {
         let policies = policies();
-        let lines = policies.iter().map(|(name, stored)| line(name, stored));
+        let lines = policies.iter().map(|(name, stored)| line(name, stored.version, &stored.policy));
         (iter::once(HEADING.into()).chain(lines).collect::<String>(), policies.len())
     };
     write(path, &text).map_err(cannot)?;
@@ -99,16 +99,13 @@ fn path() -> Result<&'static PathBuf, Error> {
 }
 
 /// The line of a policy, with its end.
-pub(super) fn line(name: &str, stored: &Stored) -> String {
-    format!("{name} VERSION {} {}\n", stored.version, stored.policy.words())
+pub(super) fn line(name: &str, version: u64, policy: &Policy) -> String {
+    format!("{name} VERSION {version} {}\n", policy.words())
 }
 
+/// Replaces all policies by those of the file, and returns their number.
 fn replace(path: &Path, bounds: Bounds) -> Result<usize, String> {
-    let named = |wrong: String| format!("{}: {wrong}", path.display());
-    let read = || {
-        if fs::metadata(path)?.is_file() { fs::read(path) } else { Err(io::Error::other("not a file")) }
-    };
-    let text = read().map_err(|error| named(error.to_string()))?;
+    let text = read(path).map_err(|error| format!("cannot read {}: {error}", path.display()))?;
     let mut new = Policies::new();
     for (number, line) in (1..).zip(text.split(|byte| *byte == b'\n')) {
         if let Err(error) = add(&mut new, line, bounds) {
@@ -127,6 +124,11 @@ fn replace(path: &Path, bounds: Bounds) -> Result<usize, String> {
     Ok(policies.len())
 }
 
+fn read(path: &Path) -> io::Result<Vec<u8>> {
+    // Reading a pipe would wait for who writes it.
+    if fs::metadata(path)?.is_file() { fs::read(path) } else { Err(io::Error::other("it is no file")) }
+}
+
 /// Adds the policy of a line, unless the line is empty or a comment.
 fn add(policies: &mut Policies, line: &[u8], bounds: Bounds) -> Result<(), Error> {
     let words = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
@@ -140,8 +142,8 @@ fn add(policies: &mut Policies, line: &[u8], bounds: Bounds) -> Result<(), Error
     if policies.len() >= MOST {
         return Err(too_many());
     }
-    let stored = Stored { version: version.unwrap_or(1), policy, counts: super::Counts::default() };
-    match policies.insert(name.into(), Arc::new(stored)) {
+    let stored = Stored::new(name, version.unwrap_or(1), policy, Counts::default());
+    match policies.insert(name.into(), stored) {
         None => Ok(()),
         Some(_) => Err(Error::Policy(format!("policy '{name}' is there twice").into())),
     }

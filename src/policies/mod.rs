@@ -24,6 +24,9 @@ const MOST: usize = 10_000;
 /// The policies by their names.
 type Policies = BTreeMap<Box<str>, Arc<Stored>>;
 
+/// A policy with its name.
+pub type Named = (Box<str>, Arc<Stored>);
+
 static POLICIES: Mutex<Policies> = Mutex::new(Policies::new());
 
 /// A policy of the node.
@@ -31,6 +34,19 @@ pub struct Stored {
     pub version: u64,
     pub policy: Policy,
     pub counts: Counts,
+    /// Of its line in the file.
+    digest: u64,
+}
+
+impl Stored {
+    fn new(name: &str, version: u64, policy: Policy, counts: Counts) -> Arc<Stored> {
+        let line = file::line(name, version, &policy);
+        // FNV-1a: the same number on every machine and in every release.
+        let digest = line.bytes().fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+        });
+        Arc::new(Stored { version, policy, counts, digest })
+    }
 }
 
 /// What the calls of a policy led to. A new version of the policy counts on.
@@ -124,11 +140,10 @@ pub fn find(name: &[u8], bounds: Bounds) -> Result<Arc<Stored>, Error> {
 /// Parses a policy anew after the bounds changed.
 #[cold]
 fn rebound(name: &[u8], stored: &Stored, bounds: Bounds) -> Result<Arc<Stored>, Error> {
-    let policy = stored.policy.within(bounds)?;
-    let again = Arc::new(Stored { policy, version: stored.version, counts: stored.counts.clone() });
-    if let Some(name) = as_name(name) {
-        policies().insert(name.into(), again.clone());
-    }
+    let policy = stored.policy.within(bounds).inspect_err(|_| stored.counts.errors.add_one())?;
+    let name = as_name(name).ok_or(Error::Internal)?;
+    let again = Stored::new(name, stored.version, policy, stored.counts.clone());
+    policies().insert(name.into(), again.clone());
     Ok(again)
 }
 
@@ -149,7 +164,7 @@ pub fn set(name: &str, version: Option<u64>, policy: Policy) -> Result<u64, Erro
         return Err(too_many());
     }
     let counts = stored.map(|stored| stored.counts.clone()).unwrap_or_default();
-    policies.insert(name.into(), Arc::new(Stored { version, policy, counts }));
+    policies.insert(name.into(), Stored::new(name, version, policy, counts));
     Ok(version)
 }
 
@@ -163,14 +178,18 @@ pub fn delete(name: &[u8]) -> bool {
 }
 
 /// All policies, in the order of their names.
-pub fn all() -> Vec<(Box<str>, Arc<Stored>)> {
-    policies().iter().map(|(name, stored)| (name.clone(), stored.clone())).collect()
+pub fn all() -> Vec<Named> {
+    first(usize::MAX).1
 }
 
-/// A number that is the same on all nodes with the same policies of the same versions: FNV-1a of the lines of their file.
+/// The number of policies, and the first `most` of them in the order of their names.
+pub fn first(most: usize) -> (usize, Vec<Named>) {
+    let policies = policies();
+    let first = policies.iter().take(most).map(|(name, stored)| (name.clone(), stored.clone()));
+    (policies.len(), first.collect())
+}
+
+/// A number that is the same on all nodes with the same policies of the same versions.
 pub fn digest() -> u64 {
-    policies().iter().fold(0xcbf2_9ce4_8422_2325, |hash, (name, stored)| {
-        let line = file::line(name, stored);
-        line.bytes().fold(hash, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
-    })
+    policies().values().fold(0, |sum: u64, stored| sum.wrapping_add(stored.digest))
 }

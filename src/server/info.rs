@@ -47,10 +47,10 @@ unsafe fn add_policies(ctx: *mut RedisModuleInfoCtx) {
             let [name, value] = [name, value].map(|text| CString::new(text).unwrap_or_default());
             api!(RedisModule_InfoAddFieldCString(ctx, name.as_ptr(), value.as_ptr()));
         };
-        let policies = policies::all();
-        add("policies".into(), policies.len().to_string());
+        let (count, first) = policies::first(MOST_POLICIES);
+        add("policies".into(), count.to_string());
         add("policies_digest".into(), format!("{:016x}", policies::digest()));
-        for (number, (name, stored)) in (1..).zip(policies.iter().take(MOST_POLICIES)) {
+        for (number, (name, stored)) in (1..).zip(first) {
             let mut line = format!("name={name},version={}", stored.version);
             for (count, value) in stored.counts.by_name() {
                 _ = write!(line, ",{count}={value}");

@@ -1,6 +1,8 @@
 //! The settings of the module: `ratelimit.*` in the server's configuration.
 
-use std::ffi::{c_char, c_int, c_void};
+use std::ffi::{OsStr, c_char, c_int, c_void};
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicPtr, Ordering::Relaxed};
 
@@ -81,9 +83,10 @@ unsafe extern "C" fn set_policy_file(
 }
 
 /// Returns the file of policies; empty if there is none.
-pub(super) fn policy_file() -> String {
+pub(super) fn policy_file() -> PathBuf {
     let value = POLICY_FILE.load(Relaxed);
-    if value.is_null() { String::new() } else { String::from_utf8_lossy(bytes(value)).into_owned() }
+    let path = if value.is_null() { &[] } else { bytes(value) };
+    OsStr::from_bytes(path).into()
 }
 
 /// Returns whether decisions are sent as keyspace events.

@@ -29,22 +29,25 @@ pub struct Arguments<'w, 'a> {
 
 /// The sections of a call. Options end where the next section begins.
 #[derive(Clone, Copy, Debug)]
-pub enum Sections {
-    /// `LIMIT` begins each. `ON` takes 1 to `keys`.
-    Limits { keys: u64 },
-    /// The limits of a policy, without the ids of leases.
-    Policy,
-    /// `KEYS` begins the last one.
-    Keys,
+pub(crate) struct Sections {
+    /// The word that begins the next section.
+    word: &'static str,
+    /// The largest value of `ON`, if the sections are limits.
+    keys: Option<u64>,
+    /// Whether leases are given with their ids.
+    ids: bool,
 }
 
 impl Sections {
-    /// The word that begins a section.
-    fn word(self) -> &'static str {
-        match self {
-            Sections::Limits { .. } | Sections::Policy => "LIMIT",
-            Sections::Keys => "KEYS",
-        }
+    /// The limits of a policy, without the ids of leases.
+    pub(crate) const OF_POLICY: Sections =
+        Sections { word: "LIMIT", keys: Some(MAX_PAIRS as u64), ids: false };
+    /// The keys at the end of a call.
+    pub(crate) const KEYS: Sections = Sections { word: "KEYS", keys: None, ids: true };
+
+    /// Limits for this number of keys.
+    pub(crate) fn limits(keys: u64) -> Sections {
+        Sections { word: "LIMIT", keys: Some(keys), ids: true }
     }
 }
 
@@ -74,21 +77,20 @@ impl<'w, 'a> Arguments<'w, 'a> {
 
     /// The largest value of `ON`, if the sections are limits.
     pub(crate) fn most_keys(&self) -> Option<u64> {
-        match self.sections? {
-            Sections::Limits { keys } => Some(keys),
-            Sections::Policy => Some(MAX_PAIRS as u64),
-            Sections::Keys => None,
-        }
+        self.sections?.keys
     }
 
     /// Whether leases are given with their ids.
     pub(crate) fn has_ids(&self) -> bool {
-        !matches!(self.sections, Some(Sections::Policy))
+        self.sections.is_none_or(|sections| sections.ids)
     }
 
     /// The next word, unless it begins the next section.
+    #[inline(always)]
     fn option_word(&mut self) -> Option<&'a [u8]> {
-        if self.peek().is_some_and(|word| self.begins_section(word)) {
+        if let Some(sections) = self.sections
+            && self.peek().is_some_and(|word| is(word, sections.word))
+        {
             return None;
         }
         self.words.next().copied()
@@ -198,7 +200,7 @@ impl<'w, 'a> Arguments<'w, 'a> {
 
     /// Whether the word begins the next section. In place of an argument, that argument was left out.
     pub(crate) fn begins_section(&self, word: &[u8]) -> bool {
-        self.sections.is_some_and(|sections| is(word, sections.word()))
+        self.sections.is_some_and(|sections| is(word, sections.word))
     }
 
     /// The error for a word that is none of the options here.

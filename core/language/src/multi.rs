@@ -11,7 +11,7 @@ use alloc::vec::Vec;
 use ratelimit_core::{AnyLimiter, Capabilities, Limiter, MAX_PAIRS, Manner, Part, Span, Time, with_limiter};
 
 use crate::arguments::{Arguments, Sections};
-use crate::catalog::{Row, named};
+use crate::catalog::named;
 use crate::error::Error;
 use crate::request::{Request, option_of};
 
@@ -37,7 +37,7 @@ pub struct Multi<'a> {
 /// Reads the arguments after the keys. `keys` is the number of keys.
 #[inline(always)]
 pub fn multi<'a>(arguments: &mut Arguments<'_, 'a>, keys: u64, purpose: Purpose) -> Result<Multi<'a>, Error> {
-    arguments.divide(Sections::Limits { keys });
+    arguments.divide(Sections::limits(keys));
     let mut defaults = Request::default();
     arguments.options(&mut defaults, |_, _| Ok(false)).map_err(Error::before_limits)?;
     defaults.check_for_all(purpose)?;
@@ -71,63 +71,25 @@ pub(crate) fn limits<'w, 'a, T>(
     if limits.is_empty() { Err(Error::absent("LIMIT")) } else { Ok(limits) }
 }
 
-/// A limit, and the options that were given with it.
-pub(crate) struct Limit<'a> {
-    pub(crate) row: &'static Row,
-    pub(crate) limiter: AnyLimiter<'a>,
-    pub(crate) capabilities: Capabilities,
-    pub(crate) own: Request<'a>,
-}
-
-impl<'a> Limit<'a> {
-    /// Reads a limit, after the word `LIMIT`. `misplaced` is the error for an option that is for all limits.
-    #[inline(always)]
-    pub(crate) fn read(
-        arguments: &mut Arguments<'_, 'a>,
-        misplaced: impl Fn(&'static str) -> Option<Error>,
-    ) -> Result<Limit<'a>, Error> {
-        let mut own = Request::default();
-        let (row, limiter) = named(arguments, &mut own)?;
-        let capabilities = with_limiter!(&limiter, limiter => limiter.capabilities());
-        let given = [
-            ("AT", own.at.is_some()),
-            ("FORCE", own.manner() == Manner::Force),
-            ("HOLD", own.hold.is_some()),
-        ];
-        if let Some((option, _)) = given.into_iter().find(|(_, given)| *given)
-            && let Some(error) = misplaced(option)
-        {
-            return Err(error);
-        }
-        own.check(Capabilities::NONE)?;
-        if capabilities.counts_refused {
-            return Err(Error::NotForCommand("COUNTREFUSED"));
-        }
-        Ok(Limit { row, limiter, capabilities, own })
-    }
-
-    /// The limit as part of a call with these options for all limits. If `shadow`, it is a shadow.
-    pub(crate) fn part(&self, defaults: &Request<'_>, shadow: bool) -> Part<'a> {
-        let mut name = with_limiter!(&self.limiter, limiter => limiter.name());
-        if shadow {
-            name.length = name.length.in_shadow();
-        }
-        let on = self.own.on.and_then(|on| usize::try_from(on - 1).ok());
-        let cost = cost(self.own.own_cost(), self.capabilities, defaults);
-        Part { limiter: self.limiter, name, cost, on }
-    }
-}
-
 /// Reads one limit of a call, after the word `LIMIT`.
 fn part<'a>(
     arguments: &mut Arguments<'_, 'a>,
     defaults: &Request<'a>,
     purpose: Purpose,
 ) -> Result<Part<'a>, Error> {
-    let limit = Limit::read(arguments, |option| {
-        (option == "AT" || purpose == Purpose::Charge).then(|| Error::belongs_before(option))
-    })?;
-    let Limit { row, capabilities, own, .. } = &limit;
+    let mut own = Request::default();
+    let (row, limiter) = named(arguments, &mut own)?;
+    let capabilities = with_limiter!(&limiter, limiter => limiter.capabilities());
+    if own.at.is_some() {
+        return Err(Error::belongs_before("AT"));
+    }
+    if own.manner() == Manner::Force && purpose == Purpose::Charge {
+        return Err(Error::belongs_before("FORCE"));
+    }
+    if own.hold.is_some() && purpose == Purpose::Charge {
+        return Err(Error::belongs_before("HOLD"));
+    }
+    own.check_for_one(capabilities)?;
     if purpose == Purpose::Settle && own.own_cost().or(defaults.own_cost()).is_none() {
         return Err(Error::absent("COST"));
     }
@@ -138,7 +100,19 @@ fn part<'a>(
     if !capabilities.allows_jointly(manner) {
         return Err(Error::NotForCommand(option_of(manner)).of_command("", row.name));
     }
-    Ok(limit.part(defaults, own.shadow))
+    let cost = cost(own.own_cost(), capabilities, defaults);
+    Ok(part_of(limiter, &own, own.shadow, cost))
+}
+
+/// The part of a call that is a limit with these options of its own.
+#[inline(always)]
+pub(crate) fn part_of<'a>(limiter: AnyLimiter<'a>, own: &Request<'_>, shadow: bool, cost: u64) -> Part<'a> {
+    let mut name = with_limiter!(&limiter, limiter => limiter.name());
+    if shadow {
+        name.length = name.length.in_shadow();
+    }
+    let on = own.on.and_then(|on| usize::try_from(on - 1).ok());
+    Part { limiter, name, cost, on }
 }
 
 /// A limit's own cost, or the call's default cost. Of the default, a limiter whose requests cost 1 takes at most 1. So

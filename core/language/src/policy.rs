@@ -14,10 +14,11 @@ use ratelimit_core::{
 };
 
 use crate::arguments::{Arguments, Bounds, Sections};
+use crate::catalog::{Row, named};
 
 use crate::error::Error;
 use crate::limiters::lease_id;
-use crate::multi::{Limit, Purpose, cost, limits};
+use crate::multi::{Purpose, cost, limits, part_of};
 use crate::request::Request;
 
 /// The most bytes of a policy's name.
@@ -70,34 +71,24 @@ impl Policy {
     ///
     /// Also if no call of the policy can be right, whatever its keys.
     pub fn parse(arguments: &mut Arguments<'_, '_>) -> Result<(Option<u64>, Policy), Error> {
-        arguments.divide(Sections::Policy);
+        arguments.divide(Sections::OF_POLICY);
         let (mut version, mut defaults) = (None, Request::default());
         let read = arguments.options(&mut defaults, |word, arguments| {
             arguments
                 .option(word, "VERSION", &mut version, |arguments, name| arguments.number(name, 1, MAX_COUNT))
         });
         read.map_err(Error::before_limits)?;
-        let not_for_policy = |option| Error::NotForCommand(option).of_command("", "a policy");
-        if defaults.at.is_some() {
-            return Err(not_for_policy("AT"));
-        }
+        not_of_call(&defaults)?;
         if defaults.own_cost().is_some() {
             return Err(Error::belongs_in("COST"));
         }
         if defaults.on.is_some() {
             return Err(Error::belongs_in("ON"));
         }
-        defaults.check(Capabilities::NONE).map_err(|error| error.of_command("", "a policy"))?;
         let words = words(defaults.shadow, arguments.rest());
         let bounds = arguments.bounds();
-        let limits =
-            limits(arguments, |arguments| Limit::read(arguments, |option| Some(not_for_policy(option))))?;
-        let all = Request::default();
-        let part = |limit: &Limit<'_>| {
-            let part = limit.part(&all, defaults.shadow || limit.own.shadow);
-            Part { limiter: part.limiter.with_id(&[]), ..part }
-        };
-        let parts: Vec<Part<'static>> = limits.iter().map(part).collect();
+        let limits = limits(arguments, |arguments| limit(arguments, defaults.shadow))?;
+        let parts: Vec<Part<'static>> = limits.iter().map(|limit| limit.part).collect();
         let keys = parts.iter().filter_map(|part| part.on).max().map_or(1, |on| on + 1);
         // With more keys there are only more pairs.
         Joint::new(&parts, keys, Time::EARLIEST, Manner::Strict)?;
@@ -109,7 +100,7 @@ impl Policy {
             bounds,
             keys,
             has_leases: parts.iter().any(|part| matches!(part.limiter, AnyLimiter::Concurrent(_))),
-            own_costs: limits.iter().map(|limit| limit.own.own_cost()).collect(),
+            own_costs: limits.iter().map(|limit| limit.own_cost).collect(),
             parts,
             unforced: first_that(|capabilities| !capabilities.allows_jointly(Manner::Force)),
             unrefunded: first_that(|capabilities| !capabilities.refund),
@@ -188,6 +179,33 @@ impl Policy {
     }
 }
 
+/// A limit of a policy that is read.
+struct Limit {
+    row: &'static Row,
+    capabilities: Capabilities,
+    part: Part<'static>,
+    own_cost: Option<u64>,
+}
+
+/// Reads one limit, after the word `LIMIT`. If `shadow`, it is a shadow in any case.
+fn limit(arguments: &mut Arguments<'_, '_>, shadow: bool) -> Result<Limit, Error> {
+    let mut own = Request::default();
+    let (row, limiter) = named(arguments, &mut own)?;
+    let capabilities = with_limiter!(&limiter, limiter => limiter.capabilities());
+    not_of_call(&own)?;
+    own.check_for_one(capabilities)?;
+    let own_cost = own.own_cost();
+    let cost = cost(own_cost, capabilities, &Request::default());
+    let part = part_of(limiter.with_id(&[]), &own, shadow || own.shadow, cost);
+    Ok(Limit { row, capabilities, part, own_cost })
+}
+
+/// Checks that a policy has no option that belongs in its calls.
+fn not_of_call(options: &Request<'_>) -> Result<(), Error> {
+    let at = if options.at.is_some() { Err(Error::NotForCommand("AT")) } else { Ok(()) };
+    at.and_then(|()| options.check(Capabilities::NONE)).map_err(|error| error.of_command("", "a policy"))
+}
+
 /// The words of a policy's limits, as they are stored: words of letters in upper case, the others as they are.
 fn words(shadow: bool, limits: &[&[u8]]) -> Result<String, Error> {
     let mut words = String::from(if shadow { "SHADOW" } else { "" });
@@ -215,7 +233,7 @@ impl<'a> Asked<'a> {
     #[inline(always)]
     pub fn parse(arguments: &mut Arguments<'_, 'a>, purpose: Purpose) -> Result<Asked<'a>, Error> {
         let mut asked = Asked::default();
-        arguments.divide(Sections::Keys);
+        arguments.divide(Sections::KEYS);
         let Asked { request, id, full, more_keys } = &mut asked;
         arguments.options(request, |word, arguments| {
             Ok(arguments.option(word, "ID", id, |arguments, _| lease_id(arguments))?

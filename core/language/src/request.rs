@@ -34,11 +34,19 @@ impl<'a> Request<'a> {
     }
 
     /// Checks the options for all limits of a call with several.
+    #[inline(always)]
     pub(crate) fn check_for_all(&self, purpose: Purpose) -> Result<(), Error> {
         let charges = purpose == Purpose::Charge;
         // The limits may have costs of their own.
         let without_cost = Request { cost: None, ..*self };
         without_cost.check(Capabilities { force: charges, hold: charges, ..Capabilities::NONE })
+    }
+
+    /// Checks the options of one of several limits, and whether its limiter can be one of them.
+    #[inline(always)]
+    pub(crate) fn check_for_one(&self, capabilities: Capabilities) -> Result<(), Error> {
+        self.check(Capabilities::NONE)?;
+        if capabilities.counts_refused { Err(Error::NotForCommand("COUNTREFUSED")) } else { Ok(()) }
     }
 
     /// The manner, with the longest wait of a booking.

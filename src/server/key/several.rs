@@ -18,7 +18,7 @@ use std::ops::{Deref, DerefMut, Range};
 use ratelimit_language::Error;
 
 use super::Key;
-use crate::server::call::Call;
+use crate::server::call::{Call, bytes};
 use crate::server::handle::{Access, Handle};
 use crate::server::open_key::OpenKey;
 use crate::server::value::Value;
@@ -58,12 +58,15 @@ pub struct SeveralKeys<'c, 'a> {
 
 impl<'c, 'a> SeveralKeys<'c, 'a> {
     /// The keys that are the arguments at these places. Two equal names are an error.
+    #[inline(always)]
     pub fn new(call: &'c Call<'a>, places: [Range<usize>; 2]) -> Result<Self, Error> {
         let keys = SeveralKeys { call, places };
-        let names = || (0..keys.count()).map(|key| keys.name(key));
-        for (key, name) in names().enumerate().skip(1) {
-            if names().take(key).any(|other| other == name) {
-                return Err(Error::SameKeys);
+        for key in 1..keys.count() {
+            let name = keys.name(key)?;
+            for other in 0..key {
+                if keys.name(other)? == name {
+                    return Err(Error::SameKeys);
+                }
             }
         }
         Ok(keys)
@@ -81,8 +84,8 @@ impl<'c, 'a> SeveralKeys<'c, 'a> {
         if key < first.len() { first.start + key } else { more.start + key - first.len() }
     }
 
-    fn name(&self, key: usize) -> Option<&'a [u8]> {
-        self.call.arguments(self.place(key)).next()
+    fn name(&self, key: usize) -> Result<&'a [u8], Error> {
+        self.call.argument(self.place(key)).map(bytes)
     }
 
     /// Opens one of the keys for reading.

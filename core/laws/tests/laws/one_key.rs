@@ -85,8 +85,7 @@ fn ask<K: Limits>(call: &Multi<'_>, keys: &mut [K], command: Command, at: Time) 
         Command::Peek => keys.iter().enumerate().for_each(|(key, limits)| joint.peek(key, limits)),
         _ => _ = joint.take(keys).ok()?,
     }
-    let answers: Vec<Answer> = joint.answers().collect();
-    Some((joint.combined(&answers)?, answers))
+    Some((joint.combined()?, joint.answers().collect()))
 }
 
 /// Encodes a set, and checks that the decoded set is encoded as the same bytes.

@@ -113,8 +113,7 @@ fn joint(key: &mut LimitSet, lines: &str, at: Time, manner: Manner) -> (Answer, 
     let call = multi(&mut Arguments::new(&words, bounds), 1, Purpose::Charge).expect("a good call");
     let mut joint = Joint::new(&call.parts, 1, at, manner).expect("limits that differ");
     joint.take(std::slice::from_mut(key)).expect("no error");
-    let answers: Vec<Answer> = joint.answers().collect();
-    (joint.combined(&answers).expect("an answer"), answers)
+    (joint.combined().expect("an answer"), joint.answers().collect())
 }
 
 proptest! {
