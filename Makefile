@@ -47,7 +47,7 @@ run: build ## Build, then start a server with the module on 127.0.0.1 (PORT=6379
 test: build faulty ## Build, then run the unit tests and the tests against real servers
 	$(CARGO) test --locked --no-fail-fast --workspace
 
-test-clients: build ## Run unmodified client libraries against CL.THROTTLE, and the examples in eight languages
+test-clients: build ## Run unmodified client libraries against CL.THROTTLE and on a cluster, and the examples in eight languages
 	@tools/setup $(CLIENTS)
 	tools/test-clients
 
