@@ -8,7 +8,7 @@ for line in string.gmatch(redis.call('INFO', 'ratelimit'), '[^\r\n]+') do
   end
   local policy, counts = string.match(line, '^ratelimit_policy_%d+:name=([^,]+),(.*)$')
   for count, number in string.gmatch(counts or '', '([%w_]+)=(%d+)') do
-    table.insert(numbers, 'policy_' .. policy .. '_' .. count)
+    table.insert(numbers, 'policy_' .. count .. ':' .. policy)
     table.insert(numbers, number)
   end
 end

@@ -54,10 +54,10 @@ fn the_script_tells_the_counts_of_each_policy() {
     text(&mut con, "RL.ASK key plan:free");
     let told = exported(&mut con);
     let number = |name: &str| told.iter().find(|(told, _)| told == name).map(|(_, number)| *number);
-    assert_eq!(number("policy_plan:free_version"), Some(7));
-    assert_eq!(number("policy_plan:free_admitted"), Some(1));
-    assert_eq!(number("policy_plan:free_refused"), Some(2));
-    assert_eq!(number("policy_plan:free_errors"), Some(0));
+    assert_eq!(number("policy_version:plan:free"), Some(7));
+    assert_eq!(number("policy_admitted:plan:free"), Some(1));
+    assert_eq!(number("policy_refused:plan:free"), Some(2));
+    assert_eq!(number("policy_errors:plan:free"), Some(0));
 }
 
 #[test]

@@ -8,10 +8,11 @@ fn the_readme_names_every_command_with_its_syntax() {
     let con = &mut server.connection();
     let readme = include_str!("../../../README.md");
     let names = command_names(con);
-    assert_eq!(names.len(), 30, "{names:?}");
+    assert_eq!(names.len(), 35, "{names:?}");
     for name in names {
         let arguments = match name.as_str() {
             "rl.help" => "",
+            "rl.policy" => " SET name",
             name if name.starts_with("rl.multi") => " numkeys key",
             _ => " key",
         };
