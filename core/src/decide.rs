@@ -118,8 +118,8 @@ impl Answer {
         [limited, capped(limit), capped(remaining), retry, secs(reset)]
     }
 
-    /// How far the answer is from the tightest one, which refuses forever. Of two answers, the lesser binds: a refusal before
-    /// an admission, then the longer retry, or the less remaining.
+    /// What answers of several limits are compared by. The least one binds: a refusal before an admission, then the longer
+    /// retry, or the less remaining.
     pub(crate) fn slack(&self) -> (bool, i64) {
         match self.verdict {
             Verdict::Admit { .. } => (true, capped(self.gauge.remaining)),

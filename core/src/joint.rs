@@ -341,8 +341,8 @@ impl<'p, 'a> Joint<'p, 'a> {
         })
     }
 
-    /// The number, from 1, of the pair that binds: that refuses longest, or that admits with the least remaining. The first
-    /// of several is meant, as the integers of their replies compare; 0 if no pair enters the combined answer.
+    /// The number, from 1, of the pair that binds: the one that refuses longest, or that admits with the least remaining. Of
+    /// equals the first; durations compare in milliseconds. 0 if no pair enters the combined answer.
     #[inline(always)]
     pub fn binding(&self) -> u64 {
         let entering = self.pairs.iter().zip(1..).filter(|(pair, _)| pair.enters());

@@ -7,7 +7,7 @@
 use std::iter::once;
 use std::ops::Range;
 
-use ratelimit_core::{Joint, Part, Place, with_limiter};
+use ratelimit_core::{Joint, JointError, Part, Place, with_limiter};
 use ratelimit_language::vocabulary::{
     ASKED_COST, AT, Argument, FORCE, FULL, HELD_ID, HOLD, HOLD_TTL, KEY, KEYS, LEASE_ID, POLICY, REFUNDED,
     SETTLED,
@@ -129,8 +129,8 @@ impl Command for AskSettle {
     const KEYS: Keys = Keys::FirstAndBehind(KeyUse::Update);
 
     fn run(call: &Call<'_>) -> Result<Reply, Error> {
-        let id = call.parse(REST.., lease_id)?;
         run(call, Purpose::Settle, |_, several, asked| {
+            let id = call.parse(REST.., lease_id)?;
             let (joint, held) = several.settle(call, id)?;
             reply(&joint, asked, Some(held))
         })
@@ -141,7 +141,7 @@ impl Command for AskSettle {
     }
 }
 
-/// Parses the call, finds the policy, and asks its limits. An error is counted for the policy.
+/// Finds the policy, parses the call, and asks the limits. An error is counted for the policy.
 #[inline(always)]
 fn run<'a>(
     call: &Call<'a>,
@@ -151,9 +151,9 @@ fn run<'a>(
     let Some(name) = call.arguments(NAME).next() else {
         return Err(Error::Arity);
     };
-    let asked = parse(call, purpose)?;
     let policy = find(name, bounds())?;
-    let replied = policy.policy.parts(name, &asked, purpose).and_then(|parts| {
+    let replied = parse(call, purpose).and_then(|asked| {
+        let parts = policy.policy.parts(name, &asked, purpose)?;
         let keys = SeveralKeys::new(call, places(call, &asked))?;
         ask(&policy, &Several { keys, parts: &parts, at: asked.at(), manner: asked.manner() }, &asked)
     });
@@ -172,8 +172,12 @@ fn take_only(call: &Call<'_>, policy: &Stored, part: &Part<'_>, asked: &Asked<'_
         Ok(Place::of(name.length))
     };
     let taken = with_limiter!(&part.limiter, limiter => {
-        take(call, limiter, part.cost, asked.manner(), asked.at(), prepare)?
+        take(call, limiter, part.cost, asked.manner(), asked.at(), prepare)
     });
+    let taken = match taken {
+        Err(Error::TooLong) => return Err(JointError::TooLong { place: 0 }.into()),
+        taken => taken?,
+    };
     let outcome = Outcome::of(taken.verdict);
     call.record(FIRST, Counter::Ask, outcome);
     policy.counts.add(outcome);

@@ -1,15 +1,13 @@
 //! `RL.RELEASE key id [AT at]`, `RL.RENEW key ttl id [AT at]`, `RL.MULTIRELEASE numkeys key ... id [AT at]`: end or
 //! extend a lease that is held.
 
-use std::ops::Range;
-
 use ratelimit_core::Time;
 use ratelimit_core::lease::{Action, act};
 use ratelimit_core::state::Leases;
 use ratelimit_language::vocabulary::{AT, Argument, ID, KEY, NUMKEYS, TTL};
 use ratelimit_language::{Error, lease_id};
 
-use super::multi::{FIRST, counted, keys};
+use super::multi::{FIRST, keys};
 use crate::server::{Access, Call, Command, Key, KeyUse, Keys, Reply, clock, publish};
 
 pub struct Release;
@@ -71,10 +69,6 @@ impl Command for MultiRelease {
         // All keys are checked before one changes, so a key of another kind is an error without effect.
         keys.iter().try_for_each(check)?;
         change(call, &mut keys, Action::Release, id, at)
-    }
-
-    fn keys(call: &Call<'_>) -> [Range<usize>; 2] {
-        counted(call)
     }
 }
 

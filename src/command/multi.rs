@@ -5,7 +5,6 @@
 //! of all keys are replicated in one command.
 
 use std::iter::empty;
-use std::ops::Range;
 
 use ratelimit_core::{Answer, Held, Hold, Joint, JointError, MAX_PAIRS, Manner, Part, Span, Time};
 use ratelimit_language::vocabulary::{
@@ -51,10 +50,6 @@ impl Command for Multi {
         let (joint, _) = several.take(call, Counter::Multi, arguments.hold)?;
         reply(&joint)
     }
-
-    fn keys(call: &Call<'_>) -> [Range<usize>; 2] {
-        counted(call)
-    }
 }
 
 impl Command for MultiPeek {
@@ -73,10 +68,6 @@ impl Command for MultiPeek {
         let (keys, arguments) = parse(call, Purpose::Peek)?;
         reply(&Several::of(keys, &arguments).peek()?)
     }
-
-    fn keys(call: &Call<'_>) -> [Range<usize>; 2] {
-        counted(call)
-    }
 }
 
 impl Command for MultiRefund {
@@ -94,10 +85,6 @@ impl Command for MultiRefund {
     fn run(call: &Call<'_>) -> Result<Reply, Error> {
         let (keys, arguments) = parse(call, Purpose::Refund)?;
         reply(&Several::of(keys, &arguments).refund(call)?)
-    }
-
-    fn keys(call: &Call<'_>) -> [Range<usize>; 2] {
-        counted(call)
     }
 }
 
@@ -235,13 +222,6 @@ pub(super) fn keys<'c, 'a>(call: &'c Call<'a>) -> Result<SeveralKeys<'c, 'a>, Er
         return Err(Error::Arity);
     }
     SeveralKeys::new(call, [FIRST..FIRST + count, 0..0])
-}
-
-/// The places of the keys, of which the first argument is the number; none if the number is wrong.
-pub(super) fn counted(call: &Call<'_>) -> [Range<usize>; 2] {
-    let most = u64::try_from(call.len()).unwrap_or(0).saturating_sub(FIRST as u64);
-    let count = call.parse(NUMBER..FIRST, |arguments| arguments.number("numkeys", 1, most)).unwrap_or(0);
-    [FIRST..FIRST + usize::try_from(count).unwrap_or(0), 0..0]
 }
 
 /// Commits the changes of all keys and publishes them. A key that is fully reset after a refund or a settlement is deleted.

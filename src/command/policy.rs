@@ -41,7 +41,6 @@ impl Command for Policy {
     const EXAMPLE: &'static str = "RL.POLICY SET api LIMIT GCRA 99 100 1s LIMIT SLIDINGWINDOW 10000 1d";
     const FLAGS: &'static str = "admin deny-script allow-loading allow-stale";
     const KEYS: Keys = Keys::None;
-    const VARIES: bool = true;
 
     fn run(call: &Call<'_>) -> Result<Reply, Error> {
         let word = call.arguments(1).next().ok_or(Error::Arity)?;

@@ -1,8 +1,6 @@
 //! `RL.SETTLE key id LIMITER <parameters> COST actual [AT at]`, `RL.MULTISETTLE numkeys key [key ...] id COST actual
 //! [AT at] LIMIT ...`: settle at its actual cost what a call charged with `HOLD`.
 
-use std::ops::Range;
-
 use ratelimit_core::{Ask, Capabilities, Limiter, Time, with_limiter};
 use ratelimit_language::vocabulary::{
     AT, Argument, HELD_ID, KEY, LIMIT, LIMITER, NUMKEYS, ON, PARAMETER, SETTLED, SHADOW,
@@ -10,7 +8,7 @@ use ratelimit_language::vocabulary::{
 use ratelimit_language::{Error, Purpose, Request, lease_id, multi, named};
 
 use super::limit::look;
-use super::multi::{FIRST, Several, answers, counted, keys};
+use super::multi::{FIRST, Several, answers, keys};
 use super::refund::{finish, not_for_command};
 use crate::server::{Access, Call, Command, Key, KeyUse, Keys, Reply, clock};
 
@@ -88,9 +86,5 @@ impl Command for MultiSettle {
         let (joint, held) = Several::of(keys, &arguments).settle(call, id)?;
         let (combined, each) = answers(&joint)?;
         Ok(Reply::Settled(combined, each, held))
-    }
-
-    fn keys(call: &Call<'_>) -> [Range<usize>; 2] {
-        counted(call)
     }
 }

@@ -10,15 +10,16 @@
 //! version 1.
 
 use std::fs::{self, File, OpenOptions};
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::{self, Write};
 use std::iter;
+use std::os::unix::fs::{MetadataExt, fchown};
 use std::path::{Path, PathBuf};
-use std::process;
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 
 use ratelimit_language::{Arguments, Bounds, Error, Policy, policy_name};
 
-use super::{Counts, MOST, Policies, Stored, policies, too_many};
+use super::{MOST, Policies, Stored, policies, too_many};
 
 /// The absolute path of the file, if the setting gives one. It does not change: the server may change its folder.
 static PATH: OnceLock<PathBuf> = OnceLock::new();
@@ -61,29 +62,42 @@ pub fn save() -> Result<usize, Error> {
     Ok(count)
 }
 
-/// Writes a file anew. If that fails, the old one stays.
+/// Writes a file anew, beside the old one, which it then replaces.
 fn write(path: &Path, text: &str) -> io::Result<()> {
-    // What a link leads to is replaced, not the link.
-    let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let path = resolved(path)?;
     let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
         return Err(io::ErrorKind::InvalidFilename.into());
     };
     // Another server may write the same file.
-    let beside = folder.join(format!(".{}.{}", name.display(), process::id()));
+    let random = RandomState::new().build_hasher().finish();
+    let beside = folder.join(format!(".{}.{random:016x}", name.display()));
+    let folder = File::open(folder)?;
     let written = write_beside(&beside, &path, text).and_then(|()| fs::rename(&beside, &path));
     if written.is_err() {
         _ = fs::remove_file(&beside);
     }
     written?;
-    // A new name is lasting once its folder is synced.
-    File::open(folder)?.sync_all()
+    // The new file is in place. It stays after a crash once its folder is synced.
+    folder.sync_all()
 }
 
+/// What a link leads to is replaced, not the link. It may be missing.
+fn resolved(path: &Path) -> io::Result<PathBuf> {
+    match fs::canonicalize(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let target = fs::read_link(path).unwrap_or_else(|_| path.to_owned());
+            Ok(path.parent().unwrap_or(path).join(target))
+        }
+        resolved => resolved,
+    }
+}
+
+/// Writes a new file, with the owner and the permissions of the one that it is to replace.
 fn write_beside(beside: &Path, path: &Path, text: &str) -> io::Result<()> {
-    // A crash may have left one.
-    _ = fs::remove_file(beside);
     let mut file = OpenOptions::new().write(true).create_new(true).open(beside)?;
     if let Ok(old) = fs::metadata(path) {
+        // Only root may give files away.
+        _ = fchown(&file, Some(old.uid()), Some(old.gid()));
         file.set_permissions(old.permissions())?;
     }
     let (start, rest) = text.as_bytes().split_at(text.len() / 2);
@@ -106,22 +120,17 @@ pub(super) fn line(name: &str, version: u64, policy: &Policy) -> String {
 /// Replaces all policies by those of the file, and returns their number.
 fn replace(path: &Path, bounds: Bounds) -> Result<usize, String> {
     let text = read(path).map_err(|error| format!("cannot read {}: {error}", path.display()))?;
-    let mut new = Policies::new();
+    let (old, mut new) = (policies().clone(), Policies::new());
     for (number, line) in (1..).zip(text.split(|byte| *byte == b'\n')) {
-        if let Err(error) = add(&mut new, line, bounds) {
+        if let Err(error) = add(&mut new, line, bounds, &old) {
             let error = error.of_command("RL.", "POLICY").to_string();
             let error = error.strip_prefix("ERR ").unwrap_or(&error);
             return Err(format!("{}:{number}: {error}", path.display()));
         }
     }
-    let mut policies = policies();
-    for (name, stored) in &mut new {
-        if let (Some(old), Some(stored)) = (policies.get(name), Arc::get_mut(stored)) {
-            stored.counts = old.counts.clone();
-        }
-    }
-    *policies = new;
-    Ok(policies.len())
+    let count = new.len();
+    *policies() = new;
+    Ok(count)
 }
 
 fn read(path: &Path) -> io::Result<Vec<u8>> {
@@ -129,8 +138,8 @@ fn read(path: &Path) -> io::Result<Vec<u8>> {
     if fs::metadata(path)?.is_file() { fs::read(path) } else { Err(io::Error::other("it is no file")) }
 }
 
-/// Adds the policy of a line, unless the line is empty or a comment.
-fn add(policies: &mut Policies, line: &[u8], bounds: Bounds) -> Result<(), Error> {
+/// Adds the policy of a line, unless the line is empty or a comment. Its counts are those of the old policy of its name.
+fn add(policies: &mut Policies, line: &[u8], bounds: Bounds, old: &Policies) -> Result<(), Error> {
     let words = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
     let words: Vec<&[u8]> = words.take_while(|word| !word.starts_with(b"#")).collect();
     if words.is_empty() {
@@ -142,7 +151,8 @@ fn add(policies: &mut Policies, line: &[u8], bounds: Bounds) -> Result<(), Error
     if policies.len() >= MOST {
         return Err(too_many());
     }
-    let stored = Stored::new(name, version.unwrap_or(1), policy, Counts::default());
+    let counts = old.get(name).map(|stored| stored.counts.clone()).unwrap_or_default();
+    let stored = Stored::new(name, version.unwrap_or(1), policy, counts);
     match policies.insert(name.into(), stored) {
         None => Ok(()),
         Some(_) => Err(Error::Policy(format!("policy '{name}' is there twice").into())),

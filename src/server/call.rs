@@ -40,6 +40,11 @@ impl<'a> Call<'a> {
         self.argv.get(from..).unwrap_or(&[])
     }
 
+    /// The bytes of the argument at `place`.
+    pub(super) fn word(&self, place: usize) -> Result<&'a [u8], Error> {
+        self.argument(place).map(bytes)
+    }
+
     /// The bytes of the arguments from the place `from` on.
     pub fn arguments(&self, from: usize) -> impl Iterator<Item = &'a [u8]> + use<'a> {
         self.strings(from).iter().map(|string| bytes(*string))
@@ -68,6 +73,13 @@ impl<'a> Call<'a> {
             &allocated
         };
         parse(&mut Arguments::new(words, settings::bounds()))
+    }
+
+    /// The places of the keys, if the first argument is their number. None if that is wrong.
+    pub(super) fn counted_keys(&self) -> Range<usize> {
+        let most = u64::try_from(self.len()).unwrap_or(0).saturating_sub(2);
+        let count = self.parse(1..2, |words| words.number("numkeys", 1, most)).unwrap_or(0);
+        2..2 + usize::try_from(count).unwrap_or(0)
     }
 
     /// Counts a change that is not sent because nobody can receive it. Save points (`save 60 1000`) count changes.
@@ -99,7 +111,7 @@ fn filled<'b, 'a>(
     unsafe { slice::from_raw_parts(buffer.as_ptr().cast(), count) }
 }
 
-pub(super) fn bytes<'a>(string: *mut RedisModuleString) -> &'a [u8] {
+fn bytes<'a>(string: *mut RedisModuleString) -> &'a [u8] {
     let mut length = 0;
     // SAFETY: `string` is an argument of the running command. It lives as long as the call, and its bytes do not
     // change. The pointer is never null, even if the length is 0.

@@ -38,25 +38,24 @@ const MOST_POLICIES: usize = 1000;
 ///
 /// `ctx` is the context of a running `INFO`.
 unsafe fn add_policies(ctx: *mut RedisModuleInfoCtx) {
-    // SAFETY: the caller keeps the contract. The server copies the strings.
-    unsafe {
-        if api!(RedisModule_InfoAddSection(ctx, c"policies".as_ptr())) != OK {
-            return; // The caller asks for other sections.
+    // SAFETY: the caller keeps the contract.
+    if unsafe { api!(RedisModule_InfoAddSection(ctx, c"policies".as_ptr())) } != OK {
+        return; // The caller asks for other sections.
+    }
+    let add = |name: String, value: String| {
+        let [name, value] = [name, value].map(|text| CString::new(text).unwrap_or_default());
+        // SAFETY: the caller keeps the contract, and the server copies the strings.
+        unsafe { api!(RedisModule_InfoAddFieldCString(ctx, name.as_ptr(), value.as_ptr())) };
+    };
+    let (count, first) = policies::first(MOST_POLICIES);
+    add("policies".into(), count.to_string());
+    add("policies_digest".into(), format!("{:016x}", policies::digest()));
+    for (number, (name, stored)) in (1..).zip(first) {
+        let mut line = format!("name={name},version={}", stored.version);
+        for (count, value) in stored.counts.by_name() {
+            _ = write!(line, ",{count}={value}");
         }
-        let add = |name: String, value: String| {
-            let [name, value] = [name, value].map(|text| CString::new(text).unwrap_or_default());
-            api!(RedisModule_InfoAddFieldCString(ctx, name.as_ptr(), value.as_ptr()));
-        };
-        let (count, first) = policies::first(MOST_POLICIES);
-        add("policies".into(), count.to_string());
-        add("policies_digest".into(), format!("{:016x}", policies::digest()));
-        for (number, (name, stored)) in (1..).zip(first) {
-            let mut line = format!("name={name},version={}", stored.version);
-            for (count, value) in stored.counts.by_name() {
-                _ = write!(line, ",{count}={value}");
-            }
-            add(format!("policy_{number}"), line);
-        }
+        add(format!("policy_{number}"), line);
     }
 }
 

@@ -34,7 +34,7 @@ pub fn load(context: &Context, arguments: &[RedisString], commands: &'static [&'
     match guarded(Err("internal error".into()), || try_load(context, arguments, commands)) {
         Ok(()) => Status::Ok,
         Err(why) => {
-            context.log_warning(&format!("ratelimit not loaded: {why}"));
+            context.log_warning(&loggable(&format!("ratelimit not loaded: {why}")));
             Status::Err
         }
     }
@@ -48,6 +48,7 @@ fn try_load(
     if let Some(function) = missing(pretended_missing(arguments)?) {
         return Err(format!("the server has no {function}; Redis 7.0 or Valkey 7.2 at least is needed"));
     }
+    std::panic::set_hook(Box::new(log_panic));
     let ctx = context.get_raw();
     TYPE.create_data_type(ctx)?;
     // SAFETY: `ctx` is the context of the load.
@@ -58,10 +59,9 @@ fn try_load(
         return Err("a ratelimit.* setting is not what it may be".into());
     }
     if let Some(warning) = policies::load_at_start(&settings::policy_file(), settings::bounds())? {
-        context.log_warning(&format!("ratelimit: {warning}").replace('%', "%%"));
+        context.log_warning(&loggable(&format!("ratelimit: {warning}")));
     }
     register_info_function(ctx, Some(info_outside_crashes));
-    std::panic::set_hook(Box::new(log_panic));
     // SAFETY: `ctx` is the context of the load. Servers without categories of modules lack the function.
     let own_category =
         unsafe { RedisModule_AddACLCategory.is_some_and(|add| add(ctx, c"ratelimit".as_ptr()) == OK) };
@@ -103,8 +103,12 @@ fn take_names<'e>(context: &Context, commands: impl Iterator<Item = &'e Entry>, 
 /// Some servers bring an allocator that they hide from modules. Taking a stack trace would then free memory with
 /// another allocator than the one that allocated it.
 fn log_panic(panic: &PanicHookInfo<'_>) {
-    // The crate passes the text on as a C format, and panics at a NUL.
-    log_warning(format!("ratelimit: {panic}").replace('%', "%%").replace('\0', "?"));
+    log_warning(loggable(&format!("ratelimit: {panic}")));
+}
+
+/// A text that can be logged: the crate `redis_module` passes it on as a C format, and panics at a NUL.
+fn loggable(text: &str) -> String {
+    text.replace('%', "%%").replace('\0', "?")
 }
 
 /// Returns the function that a test pretends is missing. Only tests pass arguments to the module.

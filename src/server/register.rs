@@ -50,10 +50,10 @@ pub trait Command {
 
     fn run(call: &Call<'_>) -> Result<Reply, Error>;
 
-    /// The places of the keys, if `KEYS` alone does not tell them. For a malformed call, those that it has in any case: the
-    /// command itself then replies the error.
-    fn keys(_call: &Call<'_>) -> [Range<usize>; 2] {
-        [0..0, 0..0]
+    /// The places of the keys, if a call must be parsed to find them. For a malformed call, those that it has in any case:
+    /// the command itself then replies the error.
+    fn keys(call: &Call<'_>) -> [Range<usize>; 2] {
+        [call.counted_keys(), 0..0]
     }
 }
 

@@ -4,6 +4,7 @@ use std::ffi::{OsStr, c_char, c_int, c_void};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::ptr::null_mut;
+use std::slice;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicPtr, Ordering::Relaxed};
 
 use ratelimit_language::Bounds;
@@ -14,7 +15,6 @@ use redis_module::configuration::{
 use redis_module::raw::{REDISMODULE_CONFIG_IMMUTABLE, RedisModuleString};
 
 use super::api::{OK, api};
-use super::call::bytes;
 
 /// `ratelimit.events`.
 static EVENTS: AtomicBool = AtomicBool::new(false);
@@ -85,8 +85,15 @@ unsafe extern "C" fn set_policy_file(
 /// Returns the file of policies; empty if there is none.
 pub(super) fn policy_file() -> PathBuf {
     let value = POLICY_FILE.load(Relaxed);
-    let path = if value.is_null() { &[] } else { bytes(value) };
-    OsStr::from_bytes(path).into()
+    if value.is_null() {
+        return PathBuf::new();
+    }
+    // SAFETY: the string is freed only when the setting is set, which happens on this thread.
+    unsafe {
+        let mut length = 0;
+        let start = api!(RedisModule_StringPtrLen(value, &raw mut length));
+        OsStr::from_bytes(slice::from_raw_parts(start.cast(), length)).into()
+    }
 }
 
 /// Returns whether decisions are sent as keyspace events.

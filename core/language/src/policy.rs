@@ -85,7 +85,7 @@ impl Policy {
         if defaults.on.is_some() {
             return Err(Error::belongs_in("ON"));
         }
-        let words = words(defaults.shadow, arguments.rest());
+        let rest = arguments.rest();
         let bounds = arguments.bounds();
         let limits = limits(arguments, |arguments| limit(arguments, defaults.shadow))?;
         let parts: Vec<Part<'static>> = limits.iter().map(|limit| limit.part).collect();
@@ -96,7 +96,7 @@ impl Policy {
             limits.iter().find(|limit| lacks(&limit.capabilities)).map(|limit| limit.row.name)
         };
         let policy = Policy {
-            words: words?,
+            words: words(defaults.shadow, rest)?,
             bounds,
             keys,
             has_leases: parts.iter().any(|part| matches!(part.limiter, AnyLimiter::Concurrent(_))),
@@ -268,5 +268,61 @@ impl<'a> Asked<'a> {
     /// The id of a hold, and how long it lasts.
     pub fn hold(&self) -> Option<(&'a [u8], Span)> {
         self.request.hold()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::string::ToString;
+
+    use super::*;
+
+    const BOUNDS: Bounds = Bounds { leases: 100, log_entries: 100 };
+
+    fn policy(line: &str) -> Result<(Option<u64>, Policy), Error> {
+        let words: Vec<&[u8]> = line.split(' ').map(str::as_bytes).collect();
+        Policy::parse(&mut Arguments::new(&words, BOUNDS))
+    }
+
+    fn asked(line: &str) -> Asked<'_> {
+        let words: Vec<&[u8]> = line.split_ascii_whitespace().map(str::as_bytes).collect();
+        Asked::parse(&mut Arguments::new(&words, BOUNDS), Purpose::Charge).expect("a good call")
+    }
+
+    #[test]
+    fn a_policy_is_stored_in_words_that_make_it_again() {
+        let (version, policy) =
+            policy("shadow Version 7 limit gcra 9 10 1s cost 2 Limit Calendar 5 month tz Europe/Lisbon on 2")
+                .expect("a good policy");
+        assert_eq!(version, Some(7));
+        let words = "SHADOW LIMIT GCRA 9 10 1s COST 2 LIMIT CALENDAR 5 MONTH TZ Europe/Lisbon ON 2";
+        assert_eq!(policy.words(), words);
+        assert_eq!(policy.within(BOUNDS).expect("the same policy").words(), words);
+        assert!(policy.parts.iter().all(Part::is_shadow));
+    }
+
+    #[test]
+    fn the_cost_of_a_call_is_that_of_limits_without_their_own() {
+        let line =
+            "LIMIT GCRA 9 10 1s LIMIT FIXEDWINDOW 9 1s COST 0 LIMIT PENALTY 3 1s 1s LIMIT CONCURRENT 9 1s";
+        let (_, policy) = policy(line).expect("a good policy");
+        let costs = |call: &str| {
+            let asked = asked(call);
+            let parts = policy.parts(b"name", &asked, Purpose::Charge).expect("limits");
+            let leases = parts.last().map(|part| part.limiter);
+            assert!(matches!(leases, Some(AnyLimiter::Concurrent(leases)) if leases.id == b"x"));
+            parts.iter().map(|part| part.cost).collect::<Vec<_>>()
+        };
+        assert_eq!(costs("ID x"), [1, 0, 1, 1]);
+        assert_eq!(costs("ID x COST 5"), [5, 0, 1, 1]);
+        assert_eq!(costs("COST 0 ID x"), [0, 0, 0, 0]);
+    }
+
+    #[test]
+    fn bounds_that_shrink_are_an_error_of_the_limit() {
+        let (_, policy) = policy("LIMIT GCRA 9 10 1s LIMIT SLIDINGLOG 100 1s").expect("a good policy");
+        let smaller = Bounds { log_entries: 99, ..BOUNDS };
+        let error = policy.within(smaller).expect_err("too long a log").to_string();
+        assert_eq!(error, "ERR limit must be between 1 and 99 (LIMIT 2)");
     }
 }

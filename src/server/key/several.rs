@@ -15,10 +15,11 @@
 
 use std::ops::{Deref, DerefMut, Range};
 
+use ratelimit_core::MAX_PAIRS;
 use ratelimit_language::Error;
 
 use super::Key;
-use crate::server::call::{Call, bytes};
+use crate::server::call::Call;
 use crate::server::handle::{Access, Handle};
 use crate::server::open_key::OpenKey;
 use crate::server::value::Value;
@@ -57,10 +58,14 @@ pub struct SeveralKeys<'c, 'a> {
 }
 
 impl<'c, 'a> SeveralKeys<'c, 'a> {
-    /// The keys that are the arguments at these places. Two equal names are an error.
+    /// The keys that are the arguments at these places. Two equal names are an error, and so are more than [`MAX_PAIRS`].
     #[inline(always)]
     pub fn new(call: &'c Call<'a>, places: [Range<usize>; 2]) -> Result<Self, Error> {
         let keys = SeveralKeys { call, places };
+        // This bounds the comparisons.
+        if keys.count() > MAX_PAIRS {
+            return Err(Error::TooManyPairs);
+        }
         for key in 1..keys.count() {
             let name = keys.name(key)?;
             for other in 0..key {
@@ -85,7 +90,7 @@ impl<'c, 'a> SeveralKeys<'c, 'a> {
     }
 
     fn name(&self, key: usize) -> Result<&'a [u8], Error> {
-        self.call.argument(self.place(key)).map(bytes)
+        self.call.word(self.place(key))
     }
 
     /// Opens one of the keys for reading.
