@@ -17,6 +17,7 @@ mod fuzz;
 mod limiters;
 mod multi;
 mod persistence;
+mod policies;
 mod published_cases;
 mod replication;
 mod security;

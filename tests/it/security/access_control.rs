@@ -1,4 +1,4 @@
-//! The access control of `SECURITY.md`, over the wire: its users are made by its own lines, and may do what it says and
+//! The access control of `SECURITY.md` and `docs/policies.md`, over the wire: its users are made by its own lines, and may do what it says and
 //! nothing else.
 
 use redis::Connection;
@@ -6,6 +6,7 @@ use redis::Connection;
 use crate::support::{PROMPT, SECOND, Server, call, clock, dump, error, error_line, ints, skipped, text};
 
 const PAGE: &str = include_str!("../../../SECURITY.md");
+const POLICIES: &str = include_str!("../../../docs/policies.md");
 
 /// A user, whether it needs our own category, and lines that it may send and may not. Lines that are allowed may
 /// still end in an error, of another kind.
@@ -24,14 +25,16 @@ const LIMITS: [&str; 6] = [
     "RL.RELEASE limit:lease id",
     "RL.MULTI 2 limit:one limit:two LIMIT GCRA 9 1 60000",
 ];
-const LOOKS: [&str; 4] = [
+const LOOKS: [&str; 5] = [
     "RL.PEEK limit:ann GCRA 9 1 60000",
     "RL.MULTIPEEK 2 limit:one limit:two LIMIT GCRA 9 1 60000",
+    "RL.ASKPEEK limit:ann api",
     "RL.INFO limit:ann",
     "RL.HELP",
 ];
 /// What neither who limits nor who looks may do.
-const OTHERS: [&str; 14] = [
+const OTHERS: [&str; 15] = [
+    "RL.POLICY LIST",
     "RL.APPLY limit:ann payload",
     "RL.GCRA session:ann 9 1 60000",
     "RL.PEEK session:ann GCRA 9 1 60000",
@@ -48,7 +51,7 @@ const OTHERS: [&str; 14] = [
     "SUBSCRIBE __keyevent@0__:rl.refuse",
 ];
 
-const USERS: [User; 7] = [
+const USERS: [User; 8] = [
     User { name: "app", by_category: false, may: &LIMITS, may_not: &LOOKS },
     User { name: "dashboard", by_category: false, may: &LOOKS, may_not: &LIMITS },
     User {
@@ -60,7 +63,7 @@ const USERS: [User; 7] = [
             "RL.INFO limit:ann",
             "GET key",
         ],
-        may_not: &["RL.APPLY limit:ann payload", "RESTORE limit:ann 0 payload", "KEYS *"],
+        may_not: &["RL.POLICY LIST", "RL.APPLY limit:ann payload", "RESTORE limit:ann 0 payload", "KEYS *"],
     },
     User {
         name: "producer",
@@ -74,6 +77,18 @@ const USERS: [User; 7] = [
         may: &["XLEN jobs:mail"],
         may_not: &["XADD jobs:mail * to ann", "RL.XADD jobs:mail 9 * to ann", "RL.APPLY jobs:mail payload"],
     },
+    User {
+        name: "asker",
+        by_category: false,
+        may: &["RL.ASK limit:ann api", "RL.ASKPEEK limit:ann api", "RL.ASK limit:ann api KEYS limit:bob"],
+        may_not: &[
+            "RL.ASK session:ann api",
+            "RL.ASK limit:ann api KEYS session:ann",
+            "RL.ASKPEEK limit:ann api KEYS session:ann",
+            "RL.POLICY GET api",
+            "RL.MULTI 1 limit:ann LIMIT GCRA 9 1 60000",
+        ],
+    },
     User { name: "app4", by_category: true, may: &LIMITS, may_not: &LOOKS },
     User { name: "dashboard4", by_category: true, may: &LOOKS, may_not: &LIMITS },
 ];
@@ -86,7 +101,7 @@ fn users_may_do_what_the_page_says_and_nothing_else() {
     if !category {
         skipped(con, "categories that modules add");
     }
-    let lines: Vec<&str> = PAGE.lines().filter_map(acl_line).collect();
+    let lines: Vec<&str> = PAGE.lines().chain(POLICIES.lines()).filter_map(acl_line).collect();
     assert_eq!(lines.len(), USERS.len(), "a line of ACL for each user that is tried out here");
     for user in USERS.iter().filter(|user| category || !user.by_category) {
         let start = format!("ACL SETUSER {} ", user.name);
