@@ -81,15 +81,20 @@ fn write(path: &Path, text: &str) -> io::Result<()> {
     folder.sync_all()
 }
 
-/// What a link leads to is replaced, not the link. It may be missing.
+/// The most links that lead to one another. The same as in Linux.
+const MOST_LINKS: usize = 40;
+
+/// The file that a link leads to: it is replaced, not the link. It may be missing.
+///
+/// `fs::canonicalize` would let libc allocate a string, and free it itself. These are two allocators on servers that hide
+/// their own one from modules.
 fn resolved(path: &Path) -> io::Result<PathBuf> {
-    match fs::canonicalize(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            let target = fs::read_link(path).unwrap_or_else(|_| path.to_owned());
-            Ok(path.parent().unwrap_or(path).join(target))
-        }
-        resolved => resolved,
+    let mut path = path.to_owned();
+    for _ in 0..MOST_LINKS {
+        let Ok(target) = fs::read_link(&path) else { return Ok(path) };
+        path = path.parent().unwrap_or(&path).join(target);
     }
+    Err(io::Error::from_raw_os_error(libc::ELOOP))
 }
 
 /// Writes a new file, with the owner and the permissions of the one that it is to replace.

@@ -56,7 +56,8 @@ fn commands_are_in_the_categories_of_what_they_do() {
         assert!(flagged.len() > 3, "{flagged:?}");
         assert_eq!(in_category(con, category), flagged, "@{category}");
     }
-    assert_eq!(in_category(con, "dangerous"), ["rl.apply"]);
+    assert_eq!(in_category(con, "dangerous"), ["rl.apply", "rl.policy"]);
+    assert_eq!(in_category(con, "admin"), ["rl.policy"]);
 
     text(con, "ACL SETUSER reader on nopass +@read ~*");
     text(con, "ACL SETUSER writer on nopass +@write -@dangerous ~*");
@@ -68,7 +69,7 @@ fn commands_are_in_the_categories_of_what_they_do() {
     for line in ["RL.GCRA key 9 1 3600000", "RL.RELEASE key id", "RL.APPLY key payload"] {
         assert!(error(reader, line).starts_with("NOPERM"), "{line}");
     }
-    for line in ["RL.PEEK key GCRA 9 1 3600000", "RL.INFO key", "RL.APPLY key payload"] {
+    for line in ["RL.PEEK key GCRA 9 1 3600000", "RL.INFO key", "RL.APPLY key payload", "RL.POLICY LIST"] {
         assert!(error(writer, line).starts_with("NOPERM"), "{line}");
     }
 }
