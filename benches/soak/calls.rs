@@ -11,7 +11,7 @@ pub enum Answer {
 }
 
 /// `K` is a number of a key, `#` one of an id.
-const FINE: [&str; 44] = [
+const FINE: [&str; 49] = [
     "RL.TOKENBUCKET bucket:K 20 40 1000",
     "RL.TOKENBUCKET bucket:K 20 40 1000 PARTIAL COST 9",
     "RL.TOKENBUCKET batch:K 20 20 1000 BATCH",
@@ -43,6 +43,11 @@ const FINE: [&str; 44] = [
     "RL.MULTI 1 joined:K LIMIT UNIFORM 5",
     "RL.MULTIPEEK 1 joined:K LIMIT SLIDINGWINDOW 20 500",
     "RL.MULTIREFUND 1 joined:K LIMIT SLIDINGWINDOW 20 500",
+    "RL.ASK asked:K soak",
+    "RL.ASK asked:K soak COST 2 ID # FULL KEYS pool:K",
+    "RL.ASKPEEK asked:K soak ID #",
+    "RL.POLICY STATS soak",
+    POLICY,
     "RL.PEEK gcra:K GCRA 9 40 1000",
     "RL.REFUND log:K SLIDINGLOG 20 1000",
     "RL.REFUND bucket:K TOKENBUCKET 20 40 1000 COST 3",
@@ -59,12 +64,16 @@ const FINE: [&str; 44] = [
     "PEXPIRE log:K 3",
 ];
 
-const WRONG: [&str; 6] = [
+/// What `RL.ASK` asks for. It must be stored first.
+pub const POLICY: &str = "RL.POLICY SET soak LIMIT SLIDINGWINDOW 20 500 LIMIT GCRA 9 40 900 ON 1";
+
+const WRONG: [&str; 7] = [
     "RL.GCRA gcra:K 9 40 0",
     "RL.GCRA gcra:K 9 40",
     "RL.TOKENBUCKET string 20 40 1000",
     "RL.PEEK gcra:K NOSUCH 1",
     "RL.MULTI 1 joined:K LIMIT SHED 0.5",
+    "RL.ASK asked:K nosuch",
     "RL.APPLY gcra:K nonsense",
 ];
 

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use redis::Connection;
 
+use super::calls::POLICY;
 use super::crowd::Crowd;
 use super::rude::{LIMIT, Rude};
 use super::tally::Tally;
@@ -31,6 +32,7 @@ pub fn run(seconds: u32, connections: u32) -> Vec<String> {
     let con = &mut server.connection();
     call(con, &["CONFIG", "SET", "client-output-buffer-limit", LIMIT]).unwrap();
     text(con, "SET string x");
+    text(con, POLICY);
     let (run_id, quiet) = (of(con, "server", "run_id"), server.log().len());
     let mut faults = Vec::new();
 
