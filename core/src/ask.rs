@@ -285,6 +285,12 @@ impl Ask {
         }
     }
 
+    /// Whether the caller has already what it asks for.
+    pub fn is_held<L: Limiter>(&self, limits: &impl Limits, limiter: &L) -> bool {
+        let state = limits.state(self.place.stored);
+        state.is_some_and(|state| limiter.is_held(state, self.at.max(state.last())))
+    }
+
     /// The answer that the request would get. It changes nothing.
     pub fn peek<L: Limiter>(&self, limits: &impl Limits, limiter: &L) -> Answer {
         self.with_state(limits, limiter, |state| decide::peek(limiter, state, self.at, self.cost))

@@ -49,7 +49,7 @@ impl Verdict {
     }
 
     /// The verdict on two requests that are admitted together or not at all.
-    fn and(self, other: Verdict) -> Verdict {
+    pub(crate) fn and(self, other: Verdict) -> Verdict {
         match (self, other) {
             (Verdict::Admit { wait: a }, Verdict::Admit { wait: b }) => Verdict::Admit { wait: a.max(b) },
             (Verdict::Admit { .. }, refused) | (refused, Verdict::Admit { .. }) => refused,
@@ -85,6 +85,9 @@ fn later(span: Span, lag: Span) -> Span {
     if span > Span::ZERO { span.plus(lag) } else { span }
 }
 
+/// The least retry of a caller that is refused because others wait.
+const LEAST_RETRY: Span = Span::from_millis(1);
+
 /// The reply to a request: the verdict, and the gauge after it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Answer {
@@ -116,6 +119,14 @@ impl Answer {
             Verdict::Refuse { retry } => (1, retry.map_or(-1, secs)),
         };
         [limited, capped(limit), capped(remaining), retry, secs(reset)]
+    }
+
+    /// The answer if others wait for the limit, the first of whom may be admitted after `retry`: a refusal, with nothing
+    /// remaining and a retry that is a lower bound.
+    #[must_use]
+    pub fn behind(self, retry: Span) -> Answer {
+        let verdict = self.verdict.and(Verdict::refuse(retry.max(LEAST_RETRY)));
+        Answer { verdict, gauge: Gauge { remaining: 0, ..self.gauge } }
     }
 
     /// What answers of several limits are compared by. The least one binds: a refusal before an admission, then the longer

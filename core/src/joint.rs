@@ -60,6 +60,16 @@ impl Part<'_> {
         !self.is_penalty() && !self.is_shadow()
     }
 
+    /// Whether the caller comes before others that wait for the limit.
+    pub fn is_critical(&self) -> bool {
+        with_limiter!(&self.limiter, limiter => limiter.is_critical())
+    }
+
+    /// Whether there is often room before the retry.
+    pub fn has_room_early(&self) -> bool {
+        with_limiter!(&self.limiter, limiter => limiter.capabilities().early)
+    }
+
     /// Whether a hold remembers what a call charges to the limit.
     pub fn can_be_held(&self) -> bool {
         let can = with_limiter!(&self.limiter, limiter => limiter.capabilities().hold);
@@ -105,6 +115,8 @@ pub struct Pair<'p, 'a> {
     refunded: bool,
     /// What the call settles for this limit.
     held: Option<Charge>,
+    /// If others wait for the limit: the time until the first of them is tried.
+    behind: Option<Span>,
 }
 
 impl Pair<'_, '_> {
@@ -125,13 +137,27 @@ impl Pair<'_, '_> {
 
     /// Whether the limit admits the call, or only peeks. For a call that charges, once it is judged.
     fn admits(&self) -> bool {
+        self.has_room() && self.behind.is_none()
+    }
+
+    /// Whether the limit would admit the call if nobody waited.
+    fn has_room(&self) -> bool {
         self.verdict.is_none_or(Verdict::admits)
+    }
+
+    /// Whether the call can wait for the limit.
+    fn can_be_behind(&self) -> bool {
+        self.part.is_strict() && self.charges() && self.ask.manner != Manner::Force
     }
 
     /// The answer as the caller's clock sees it; `None` before the call is decided.
     fn answer(&self) -> Option<Answer> {
         let gauge = self.refunded_gauge.or_else(|| Some(self.gauge?.delayed(self.ask.lag())))?;
-        Some(Answer { verdict: self.verdict?, gauge })
+        let answer = Answer { verdict: self.verdict?, gauge };
+        Some(match self.behind {
+            None => answer,
+            Some(retry) => answer.behind(retry),
+        })
     }
 
     fn peek(&mut self, limits: &impl Limits) {
@@ -187,6 +213,7 @@ impl<'p, 'a> Joint<'p, 'a> {
                     refunded_gauge,
                     refunded: false,
                     held: None,
+                    behind: None,
                 });
             }
         }
@@ -210,6 +237,20 @@ impl<'p, 'a> Joint<'p, 'a> {
     ///
     /// [`JointError::TooLong`] is found before anything is changed.
     pub fn take<K: Limits>(&mut self, keys: &mut [K]) -> Result<bool, JointError> {
+        self.take_or_wait(keys, |_| false)
+    }
+
+    /// As [`Joint::take`]. If the call is refused and `waits` returns true, no penalty is struck.
+    ///
+    /// # Errors
+    ///
+    /// As [`Joint::take`].
+    #[inline(always)]
+    pub fn take_or_wait<K: Limits>(
+        &mut self,
+        keys: &mut [K],
+        waits: impl FnOnce(&Self) -> bool,
+    ) -> Result<bool, JointError> {
         self.check(keys)?;
         each(&mut self.pairs, keys, Pair::charges, |pair, limits| {
             let judged = with_limiter!(&pair.part.limiter, limiter => pair.ask.judge(limits, limiter));
@@ -222,11 +263,36 @@ impl<'p, 'a> Joint<'p, 'a> {
             pair.peek(limits);
         }
         let admitted = self.pairs.iter().all(|pair| pair.admits() || pair.part.is_shadow());
-        if admitted || self.pairs.iter().any(|pair| pair.part.is_strict() && !pair.admits()) {
+        if admitted || !waits(self) && self.pairs.iter().any(|pair| pair.part.is_strict() && !pair.has_room())
+        {
             self.charge(keys, !admitted)?;
         }
         self.gauge(keys);
         Ok(admitted)
+    }
+
+    /// Notes for one of the keys where others wait. `ahead` returns the time until the first of those who come before the
+    /// call is tried; `None` if there is nobody. A lease that is held already is asked for without standing in line.
+    pub fn line_up(&mut self, key: usize, limits: &impl Limits, ahead: impl Fn(&Part<'a>) -> Option<Span>) {
+        for pair in self.pairs.iter_mut().filter(|pair| pair.key == key && pair.can_be_behind()) {
+            let is_held = with_limiter!(&pair.part.limiter, limiter => pair.ask.is_held(limits, limiter));
+            pair.behind = if is_held { None } else { ahead(pair.part) };
+        }
+    }
+
+    /// The limits that refuse the call and for which it can wait. Returns for each the index of its key, the limit, and the
+    /// retry if nobody else waited, zero if it has room. `None` if the call must not wait, because another one refuses it, or
+    /// it can never be admitted.
+    pub fn waits_for(&self) -> Option<Vec<(usize, &'p Part<'a>, Span)>> {
+        let refusing = self.pairs.iter().filter(|pair| !pair.admits() && !pair.part.is_shadow());
+        let waits = refusing.map(|pair| {
+            let retry = match pair.verdict {
+                Some(Verdict::Refuse { retry }) => retry?,
+                _ => Span::ZERO,
+            };
+            pair.can_be_behind().then_some((pair.key, pair.part, retry))
+        });
+        waits.collect()
     }
 
     /// Finds the pairs that are too long, and changes nothing.

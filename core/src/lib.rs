@@ -19,6 +19,7 @@
 //! | [`hold`] | holding what a call charges, and settling it |
 //! | [`lease`] | releasing and renewing a lease |
 //! | [`joint`] | a request to several limits on several keys, all or nothing |
+//! | [`line`] | lines of callers that wait, first come first served |
 
 #![no_std]
 #![forbid(unsafe_code)]
@@ -36,6 +37,7 @@ pub mod hold;
 pub mod joint;
 pub mod lease;
 pub mod limiter;
+pub mod line;
 pub mod state;
 #[cfg(test)]
 mod testing;
@@ -48,5 +50,6 @@ pub use hold::Hold;
 pub use joint::{Held, Joint, JointError, MAX_PAIRS, Part};
 pub use kind::{AnyLimiter, AnyState, Kept, Kind, types};
 pub use limiter::{Capabilities, Limiter};
+pub use line::{Lines, Stand};
 pub use state::{Figure, Length, LimitSet, LimitState, Name, State};
 pub use time::{Period, Span, Time};

@@ -88,7 +88,7 @@ fn joint(words: &[&[u8]], purpose: Purpose) -> Result<(), Error> {
     let keys = u64::from(keys.first().map_or(1, |digit| digit & 0xf));
     let words = if purpose == Purpose::Settle { settled(words)? } else { words };
     let mut arguments = Arguments::new(words, BOUNDS);
-    let Multi { at, manner, hold, parts } = multi(&mut arguments, keys, purpose)?;
+    let Multi { at, manner, hold, block: _, parts } = multi(&mut arguments, keys, purpose)?;
     assert!(arguments.is_empty());
     if let Some((id, ttl)) = hold {
         assert!(purpose == Purpose::Charge && parts.iter().any(Part::can_be_held));

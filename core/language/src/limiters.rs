@@ -289,7 +289,7 @@ pub(crate) fn concurrent<'a>(arguments: &mut Arguments<'_, 'a>, request: &mut Re
             || Arguments::flag(word, "CRITICAL", &mut critical)?)
     })?;
     let reserved_for_others = if critical { 0 } else { reserved.unwrap_or(0) };
-    Ok(AnyLimiter::Concurrent(Concurrent { limit: capacity - reserved_for_others, ttl, id }))
+    Ok(AnyLimiter::Concurrent(Concurrent { limit: capacity - reserved_for_others, ttl, id, critical }))
 }
 
 /// The id of a lease or a hold.

@@ -1,7 +1,7 @@
 //! The arguments of a call with several limits.
 //!
 //! ```text
-//! [COST cost] [AT at] [FORCE] [HOLD id ttl] LIMIT limiter parameter ... [ON index] [COST cost] [SHADOW] [LIMIT ...]
+//! [COST cost] [AT at] [FORCE] [HOLD id ttl] [BLOCK timeout] LIMIT limiter parameter ... [ON index] [COST cost] [SHADOW] [LIMIT ...]
 //! ```
 //!
 //! The options before the first `LIMIT` apply to all limits.
@@ -31,6 +31,8 @@ pub struct Multi<'a> {
     pub manner: Manner,
     /// The id of a hold, and how long it lasts.
     pub hold: Option<(&'a [u8], Span)>,
+    /// How long the caller waits until its request is admitted; `None` if it does not wait.
+    pub block: Option<Span>,
     pub parts: Vec<Part<'a>>,
 }
 
@@ -51,7 +53,8 @@ pub fn multi<'a>(arguments: &mut Arguments<'_, 'a>, keys: u64, purpose: Purpose)
     if defaults.hold.is_some() && !parts.iter().any(Part::can_be_held) {
         return Err(Error::needs("HOLD", "a limit that can be held"));
     }
-    Ok(Multi { at: defaults.at, manner: defaults.manner(), hold: defaults.hold, parts })
+    let Request { at, hold, block, .. } = defaults;
+    Ok(Multi { at, manner: defaults.manner(), hold, block, parts })
 }
 
 /// Reads limits, one after each word `LIMIT`.
@@ -88,6 +91,9 @@ fn part<'a>(
     }
     if own.hold.is_some() && purpose == Purpose::Charge {
         return Err(Error::belongs_before("HOLD"));
+    }
+    if own.block.is_some() && purpose == Purpose::Charge {
+        return Err(Error::belongs_before("BLOCK"));
     }
     own.check_for_one(capabilities)?;
     if purpose == Purpose::Settle && own.own_cost().or(defaults.own_cost()).is_none() {

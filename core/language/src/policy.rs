@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! [VERSION version] [SHADOW] LIMIT limiter parameter ... [ON index] [COST cost] [SHADOW] [LIMIT ...]
-//! [COST cost] [ID id] [FORCE] [AT at] [HOLD id ttl] [FULL] [KEYS key ...]
+//! [COST cost] [ID id] [FORCE] [AT at] [HOLD id ttl] [BLOCK timeout] [FULL] [KEYS key ...]
 //! ```
 
 use alloc::borrow::Cow;
@@ -252,9 +252,9 @@ impl<'a> Asked<'a> {
         Ok(asked)
     }
 
-    /// Whether it is for one key, holds nothing, and wants no more than the combined answer.
+    /// Whether it is for one key, holds nothing, does not wait, and wants no more than the combined answer.
     pub fn is_plain(&self) -> bool {
-        self.more_keys == 0 && !self.full && self.request.hold.is_none()
+        self.more_keys == 0 && !self.full && self.request.hold.is_none() && self.request.block.is_none()
     }
 
     pub fn at(&self) -> Option<Time> {
@@ -263,6 +263,11 @@ impl<'a> Asked<'a> {
 
     pub fn manner(&self) -> Manner {
         self.request.manner()
+    }
+
+    /// How long the caller waits until its request is admitted; `None` if it does not wait.
+    pub fn block(&self) -> Option<Span> {
+        self.request.block
     }
 
     /// The id of a hold, and how long it lasts.

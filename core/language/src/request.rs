@@ -20,6 +20,7 @@ pub struct Request<'a> {
     /// Whether the limit is a shadow.
     pub shadow: bool,
     pub(crate) hold: Option<(&'a [u8], Span)>,
+    pub(crate) block: Option<Span>,
 }
 
 impl<'a> Request<'a> {
@@ -38,8 +39,13 @@ impl<'a> Request<'a> {
     pub(crate) fn check_for_all(&self, purpose: Purpose) -> Result<(), Error> {
         let charges = purpose == Purpose::Charge;
         // The limits may have costs of their own.
-        let without_cost = Request { cost: None, ..*self };
-        without_cost.check(Capabilities { force: charges, hold: charges, ..Capabilities::NONE })
+        let without_cost = Request { cost: if self.block.is_some() { self.cost } else { None }, ..*self };
+        without_cost.check(Capabilities {
+            force: charges,
+            hold: charges,
+            block: charges,
+            ..Capabilities::NONE
+        })
     }
 
     /// Checks the options of one of several limits, and whether its limiter can be one of them.
@@ -62,6 +68,13 @@ impl<'a> Request<'a> {
         self.hold
     }
 
+    /// How long the caller waits until its request is admitted; zero for as long as the settings allow. `None` if it does not
+    /// wait.
+    #[inline(always)]
+    pub fn block(&self) -> Option<Span> {
+        self.block
+    }
+
     /// Checks that the limiter or command supports the request's manner.
     ///
     /// # Errors
@@ -74,16 +87,34 @@ impl<'a> Request<'a> {
         if waits_without_booking || !capabilities.allows(self.manner()) {
             return Err(self.misfit(capabilities));
         }
-        if self.hold.is_some() { self.check_hold(capabilities) } else { Ok(()) }
+        if self.hold.is_none() && self.block.is_none() {
+            return Ok(());
+        }
+        self.check_hold(capabilities)?;
+        self.check_block(capabilities)
     }
 
     #[cold]
     fn check_hold(&self, capabilities: Capabilities) -> Result<(), Error> {
         match self.manner {
+            _ if self.hold.is_none() => Ok(()),
             _ if !capabilities.hold => Err(Error::NotForCommand("HOLD")),
             Some(Manner::Reserve { .. }) => Err(Error::exclude("HOLD", "RESERVE")),
             _ if self.cost == Some(0) => Err(Error::needs("HOLD", "a COST above 0")),
             _ => Ok(()),
+        }
+    }
+
+    #[cold]
+    fn check_block(&self, capabilities: Capabilities) -> Result<(), Error> {
+        match self.manner {
+            _ if self.block.is_none() => Ok(()),
+            _ if capabilities.counts_refused => Err(Error::exclude("BLOCK", "COUNTREFUSED")),
+            _ if !capabilities.block => Err(Error::NotForCommand("BLOCK")),
+            Some(manner) => Err(Error::exclude("BLOCK", option_of(manner))),
+            None if self.at.is_some() => Err(Error::exclude("BLOCK", "AT")),
+            None if self.cost == Some(0) => Err(Error::needs("BLOCK", "a COST above 0")),
+            None => Ok(()),
         }
     }
 
@@ -114,7 +145,8 @@ impl<'a> Request<'a> {
             return Ok(true);
         }
         Ok(arguments.option(word, "MAXWAIT", &mut self.max_wait, Arguments::duration_or_zero)?
-            || arguments.option(word, "HOLD", &mut self.hold, hold)?)
+            || arguments.option(word, "HOLD", &mut self.hold, hold)?
+            || arguments.option(word, "BLOCK", &mut self.block, Arguments::duration_or_zero)?)
     }
 
     /// Notes the manner, if `word` is one. Returns whether it is.

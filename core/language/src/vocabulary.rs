@@ -147,6 +147,11 @@ pub const SETTLED: Argument =
     Argument::new(COST.name, Values::Number { min: 0, max: MAX_COUNT }, "the actual cost");
 /// The id of a settlement.
 pub const HELD_ID: Argument = Argument::new("id", Values::Id, "the id of the hold");
+pub const BLOCK: Argument = Argument::new(
+    "BLOCK",
+    Values::Duration { min: 0 },
+    "waits in line until the request is admitted, at most so long; 0 and longer ones count as ratelimit.max-block",
+);
 pub const MAXWAIT: Argument = Argument::new(
     "MAXWAIT",
     Values::Duration { min: 0 },
@@ -336,7 +341,7 @@ pub const QUANTITY: Argument = Argument::new(
 );
 
 /// The names of all options.
-pub const OPTIONS: [&str; 34] = [
+pub const OPTIONS: [&str; 35] = [
     COST.name,
     AT.name,
     PARTIAL.name,
@@ -344,6 +349,7 @@ pub const OPTIONS: [&str; 34] = [
     RESERVE.name,
     MAXWAIT.name,
     HOLD.name,
+    BLOCK.name,
     LIMIT.name,
     ON.name,
     SHADOW.name,

@@ -31,8 +31,23 @@ impl Joint<'_, '_> {
         keys: &mut [K],
         request: &Hold<'_>,
     ) -> Result<Held, JointError> {
+        self.take_and_hold_or_wait(keys, request, |_| false)
+    }
+
+    /// As [`Joint::take_and_hold`]. If the call is refused and `waits` returns true, no penalty is struck.
+    ///
+    /// # Errors
+    ///
+    /// As [`Joint::take_and_hold`].
+    pub fn take_and_hold_or_wait<K: Limits>(
+        &mut self,
+        keys: &mut [K],
+        request: &Hold<'_>,
+        waits: impl FnOnce(&Self) -> bool,
+    ) -> Result<Held, JointError> {
         if keys.iter().any(|limits| hold::held(limits, request.id, self.at).is_some()) {
             for pair in &mut self.pairs {
+                pair.behind = None;
                 let Some(limits) = keys.get(pair.key) else { continue };
                 pair.ask.cost = 0;
                 pair.peek(limits);
@@ -45,7 +60,7 @@ impl Joint<'_, '_> {
                 return Err(JointError::TooManyHolds);
             }
         }
-        let admitted = self.take(keys)?;
+        let admitted = self.take_or_wait(keys, waits)?;
         for (key, limits) in keys.iter_mut().enumerate().filter(|_| admitted) {
             let pairs = || self.pairs.iter().filter(|pair| pair.key == key && pair.part.can_be_held());
             let charges: Vec<Charge> = pairs().map(|pair| pair.charged(limits)).collect();

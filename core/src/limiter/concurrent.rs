@@ -34,13 +34,15 @@ pub struct Concurrent<'a> {
     pub ttl: Period,
     /// The lease's id.
     pub id: &'a [u8],
+    /// Whether the caller comes before others that wait.
+    pub critical: bool,
 }
 
 impl Concurrent<'_> {
     /// The same request under another id.
     #[must_use]
     pub fn with_id(self, id: &[u8]) -> Concurrent<'_> {
-        Concurrent { limit: self.limit, ttl: self.ttl, id }
+        Concurrent { limit: self.limit, ttl: self.ttl, critical: self.critical, id }
     }
 }
 
@@ -65,7 +67,15 @@ impl Limiter for Concurrent<'_> {
     type State = Leases;
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities { one_each: true, ..Capabilities::NONE }
+        Capabilities { one_each: true, block: true, early: true, ..Capabilities::NONE }
+    }
+
+    fn is_critical(&self) -> bool {
+        self.critical
+    }
+
+    fn is_held(&self, leases: &Leases, now: Time) -> bool {
+        leases.held(self.id, now).is_some()
     }
 
     /// Zero: each lease has its own ttl, and a key has one table of leases.
@@ -122,7 +132,7 @@ mod tests {
     use crate::testing::{T0, charged, millis};
 
     fn two(id: &[u8]) -> Concurrent<'_> {
-        Concurrent { limit: 2, ttl: millis(60_000), id }
+        Concurrent { limit: 2, ttl: millis(60_000), id, critical: false }
     }
 
     fn after(millis: u64) -> Time {

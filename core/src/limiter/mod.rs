@@ -51,6 +51,16 @@ pub trait Limiter {
     /// What the limiter can do beside admitting and refusing.
     fn capabilities(&self) -> Capabilities;
 
+    /// Whether the caller comes before others that wait for the limit.
+    fn is_critical(&self) -> bool {
+        false
+    }
+
+    /// Whether the caller has already what it asks for, so that it is admitted even if others wait.
+    fn is_held(&self, _state: &Self::State, _now: Time) -> bool {
+        false
+    }
+
     /// The length of time in the limit's name: period, window or interval. Zero for leases, each of which has its own.
     fn length(&self) -> Span;
 
@@ -169,6 +179,10 @@ pub struct Capabilities {
     /// Bans after repeated strikes. The strike that bans is refused and recorded. A cost of 0 is refused during a ban. In
     /// a call with several limits, it is struck when another limit refuses.
     pub bans: bool,
+    /// Supports `BLOCK`: the caller waits until its request is admitted.
+    pub block: bool,
+    /// There is often room before the retry, because leases are released.
+    pub early: bool,
     /// A request normally costs 1: of the default cost of a call with several limits, the limiter takes at most 1.
     pub one_each: bool,
 }
@@ -183,12 +197,20 @@ impl Capabilities {
         books: false,
         counts_refused: false,
         bans: false,
+        block: false,
+        early: false,
         one_each: false,
     };
 
     /// The capabilities of most buckets and windows.
-    pub const DEBT: Capabilities =
-        Capabilities { partial: true, force: true, refund: true, hold: true, ..Capabilities::NONE };
+    pub const DEBT: Capabilities = Capabilities {
+        partial: true,
+        force: true,
+        refund: true,
+        hold: true,
+        block: true,
+        ..Capabilities::NONE
+    };
 
     /// Whether the limiter supports requests in this manner.
     pub fn allows(self, manner: Manner) -> bool {

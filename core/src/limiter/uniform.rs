@@ -47,7 +47,14 @@ impl Limiter for Uniform {
     type State = Gate;
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities { force: true, reserve: true, refund: true, one_each: true, ..Capabilities::NONE }
+        Capabilities {
+            force: true,
+            reserve: true,
+            refund: true,
+            block: true,
+            one_each: true,
+            ..Capabilities::NONE
+        }
     }
 
     fn length(&self) -> Span {

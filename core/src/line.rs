@@ -1,0 +1,364 @@
+//! Lines: callers that wait for limits, first come first served.
+//!
+//! A line belongs to a limit of a key. A caller stands in the lines of the limits that refuse it. Lines are in the order of
+//! arrival, with critical callers before the others. Only the first of a line is tried.
+//!
+//! ```text
+//! limit A refuses: 3, 5        limit B refuses: 4, 5
+//!
+//! A has room for one: 3 is admitted. Then 5 is tried: A admits it now, B has refused 4 before it.
+//! So 5 leaves the line of A, and nobody waits for A because of B.
+//! ```
+//!
+//! # Why no wake-up is lost
+//!
+//! Each line is in one of two states. It is *due*, so its first caller will be tried. Or its first caller has been tried
+//! since it became the first, and the limit itself refused it; it is then tried again at the line's *wake*, when time has
+//! passed, or when something marks the line as due. A line becomes due whenever its first caller leaves.
+//!
+//! # Why nobody waits for ever
+//!
+//! The caller that arrived first of all is the first of each line in which it stands, if it is critical there or nobody
+//! else is. So it is tried whenever one of its limits may have room, and no other caller keeps it from any.
+//!
+//! Nothing here reads a clock or decides on a request. Each step takes time that is logarithmic in the number of callers,
+//! for each line that it names.
+
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use alloc::vec::Vec;
+use core::borrow::Borrow;
+
+use crate::state::Name;
+use crate::time::{Span, Time};
+
+/// The number of a caller. Who arrives later has a greater one.
+pub type Caller = u64;
+
+/// Where a caller stands: in the line of a limit that refuses it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Stand<K> {
+    pub key: K,
+    pub name: Name,
+    /// Whether the caller comes before those that are not critical.
+    pub critical: bool,
+    /// The time after which the limit may admit the caller, if it is the first; `None` if time alone does not tell.
+    pub retry: Option<Span>,
+}
+
+/// All lines.
+///
+/// Instants are those of a clock that is never set back.
+#[derive(Debug)]
+pub struct Lines<K> {
+    last: Caller,
+    callers: BTreeMap<Caller, Waiting<K>>,
+    /// The lines of each key for which somebody waits.
+    keys: BTreeMap<K, AtKey>,
+    /// When the first caller of a line is tried again.
+    wakes: BTreeSet<(Time, K, Name)>,
+    deadlines: BTreeSet<(Time, Caller)>,
+    /// The lines whose first callers are to be tried. Some of them may be empty by now.
+    due: VecDeque<(K, Name)>,
+    /// The key at which the last [`Lines::nudge`] ended.
+    nudged: Option<K>,
+}
+
+#[derive(Debug)]
+struct Waiting<K> {
+    deadline: Time,
+    /// In the order of their keys.
+    stands: Vec<Spot<K>>,
+}
+
+/// The place of a caller in a line.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+struct Spot<K> {
+    key: K,
+    name: Name,
+    rank: Rank,
+}
+
+/// The order in a line: critical callers first, then by arrival.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+struct Rank {
+    ordinary: bool,
+    caller: Caller,
+}
+
+#[derive(Debug, Default)]
+struct AtKey {
+    /// The number of callers that stand in one of the lines.
+    callers: usize,
+    lines: BTreeMap<Name, Line>,
+}
+
+#[derive(Debug, Default)]
+struct Line {
+    order: BTreeSet<Rank>,
+    /// When the first caller is tried again, if that is known.
+    wake: Option<Time>,
+    /// Whether the line is in the list of those that are due.
+    is_due: bool,
+}
+
+impl<K> Default for Lines<K> {
+    fn default() -> Self {
+        Lines::new()
+    }
+}
+
+impl<K> Lines<K> {
+    pub const fn new() -> Lines<K> {
+        Lines {
+            last: 0,
+            callers: BTreeMap::new(),
+            keys: BTreeMap::new(),
+            wakes: BTreeSet::new(),
+            deadlines: BTreeSet::new(),
+            due: VecDeque::new(),
+            nudged: None,
+        }
+    }
+
+    /// The number of callers.
+    pub fn len(&self) -> usize {
+        self.callers.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.callers.is_empty()
+    }
+}
+
+impl<K: Ord + Clone> Lines<K> {
+    /// The number of callers that wait for limits of a key.
+    pub fn at_key<Q: Ord + ?Sized>(&self, key: &Q) -> usize
+    where
+        K: Borrow<Q>,
+    {
+        self.keys.get(key).map_or(0, |at| at.callers)
+    }
+
+    /// Whether somebody in the line of a limit comes before a caller; `None` as the caller stands for one that arrives now. If
+    /// so, returns the time until the first of the line is tried again, or zero if it is due or that is not known.
+    pub fn ahead<Q: Ord + ?Sized>(
+        &self,
+        key: &Q,
+        name: Name,
+        critical: bool,
+        caller: Option<Caller>,
+        now: Time,
+    ) -> Option<Span>
+    where
+        K: Borrow<Q>,
+    {
+        let line = self.keys.get(key)?.lines.get(&name)?;
+        let rank = Rank { ordinary: !critical, caller: caller.unwrap_or(Caller::MAX) };
+        (*line.order.first()? < rank).then(|| line.wake.map_or(Span::ZERO, |wake| wake.since(now)))
+    }
+
+    /// Whether a caller stands in the line of a limit.
+    pub fn stands<Q: Ord + ?Sized>(&self, caller: Caller, key: &Q, name: Name) -> bool
+    where
+        K: Borrow<Q>,
+    {
+        let is_there = |spot: &Spot<K>| spot.key.borrow() == key && spot.name == name;
+        self.callers.get(&caller).is_some_and(|waiting| waiting.stands.iter().any(is_there))
+    }
+
+    /// Whether a caller still waits.
+    pub fn waits(&self, caller: Caller) -> bool {
+        self.callers.contains_key(&caller)
+    }
+
+    /// The time that a caller has left.
+    pub fn time_left(&self, caller: Caller, now: Time) -> Option<Span> {
+        self.callers.get(&caller).map(|waiting| waiting.deadline.since(now))
+    }
+
+    /// Adds a caller that has been tried and refused.
+    pub fn enter(&mut self, now: Time, deadline: Time, stands: Vec<Stand<K>>) -> Caller {
+        self.last += 1;
+        self.callers.insert(self.last, Waiting { deadline, stands: Vec::new() });
+        self.deadlines.insert((deadline, self.last));
+        self.stay(self.last, now, stands);
+        self.last
+    }
+
+    /// After a caller was tried and refused: it stands in these lines, and leaves all others.
+    pub fn stay(&mut self, caller: Caller, now: Time, mut stands: Vec<Stand<K>>) {
+        let Some(waiting) = self.callers.get_mut(&caller) else { return };
+        stands.sort_by(|a, b| (&a.key, a.name).cmp(&(&b.key, b.name)));
+        let spot = |stand: &Stand<K>| Spot {
+            key: stand.key.clone(),
+            name: stand.name,
+            rank: Rank { ordinary: !stand.critical, caller },
+        };
+        let new: Vec<Spot<K>> = stands.iter().map(spot).collect();
+        let old = core::mem::replace(&mut waiting.stands, new.clone());
+        for key in keys_of(&new) {
+            self.keys.entry(key.clone()).or_default().callers += 1;
+        }
+        for (spot, stand) in new.iter().zip(&stands) {
+            self.stand(spot, stand.retry.map(|retry| now.plus(retry)));
+        }
+        for spot in old.iter().filter(|spot| !new.contains(spot)) {
+            self.step_out(spot);
+        }
+        for key in keys_of(&old) {
+            self.forget_at(key);
+        }
+    }
+
+    /// Removes a caller. Returns whether it waited.
+    pub fn leave(&mut self, caller: Caller) -> bool {
+        let Some(waiting) = self.callers.remove(&caller) else { return false };
+        self.deadlines.remove(&(waiting.deadline, caller));
+        waiting.stands.iter().for_each(|spot| self.step_out(spot));
+        keys_of(&waiting.stands).for_each(|key| self.forget_at(key));
+        true
+    }
+
+    /// Marks the lines of a key as due: one of its limits may have room.
+    pub fn mark<Q: Ord + ?Sized>(&mut self, key: &Q)
+    where
+        K: Borrow<Q>,
+    {
+        // The map owns the key that the list of lines needs.
+        let Some((key, _)) = self
+            .keys
+            .range::<Q, _>((core::ops::Bound::Included(key), core::ops::Bound::Included(key)))
+            .next()
+        else {
+            return;
+        };
+        let key = key.clone();
+        self.mark_key(&key);
+    }
+
+    /// Marks all lines as due.
+    pub fn mark_all(&mut self) {
+        self.nudge(usize::MAX);
+    }
+
+    /// Marks the lines of the next `count` keys, in turn. It finds what no event tells.
+    pub fn nudge(&mut self, count: usize) {
+        use core::ops::Bound::{Excluded, Unbounded};
+        for _ in 0..count.min(self.keys.len()) {
+            let after = self.nudged.take().map_or(Unbounded, Excluded);
+            let next = self.keys.range((after, Unbounded)).next().or_else(|| self.keys.first_key_value());
+            let Some(key) = next.map(|(key, _)| key.clone()) else { return };
+            self.mark_key(&key);
+            self.nudged = Some(key);
+        }
+    }
+
+    /// A caller whose deadline has passed. It still waits, but is not returned again.
+    pub fn timed_out(&mut self, now: Time) -> Option<Caller> {
+        let (deadline, _) = self.deadlines.first()?;
+        if *deadline > now { None } else { self.deadlines.pop_first().map(|(_, caller)| caller) }
+    }
+
+    /// The first caller of the next line that is due. It must be tried: then it leaves, or it stays.
+    pub fn due(&mut self, now: Time) -> Option<Caller> {
+        if self.wakes.first().is_some_and(|(wake, ..)| *wake <= now)
+            && let Some((_, key, name)) = self.wakes.pop_first()
+        {
+            self.line(&key, name).into_iter().for_each(|line| line.wake = None);
+            self.make_due(&key, name);
+        }
+        while let Some((key, name)) = self.due.pop_front() {
+            let Some(line) = self.line(&key, name) else { continue };
+            line.is_due = false;
+            if let Some(first) = line.order.first() {
+                return Some(first.caller);
+            }
+        }
+        None
+    }
+
+    /// The next deadline.
+    pub fn next_deadline(&self) -> Option<Time> {
+        self.deadlines.first().map(|(deadline, _)| *deadline)
+    }
+
+    /// When [`Lines::due`] returns a caller again; [`Time::EPOCH`] if it does now.
+    pub fn next_due(&self) -> Option<Time> {
+        if self.due.is_empty() { self.wakes.first().map(|(wake, ..)| *wake) } else { Some(Time::EPOCH) }
+    }
+
+    fn line(&mut self, key: &K, name: Name) -> Option<&mut Line> {
+        self.keys.get_mut(key)?.lines.get_mut(&name)
+    }
+
+    fn mark_key(&mut self, key: &K) {
+        let Some(at) = self.keys.get_mut(key) else { return };
+        for (name, line) in at.lines.iter_mut().filter(|(_, line)| !line.is_due) {
+            line.is_due = true;
+            self.due.push_back((key.clone(), *name));
+        }
+    }
+
+    fn make_due(&mut self, key: &K, name: Name) {
+        if let Some(line) = self.line(key, name).filter(|line| !line.is_due) {
+            line.is_due = true;
+            self.due.push_back((key.clone(), name));
+        }
+    }
+
+    /// Puts a caller in a line, in which it may stand already. If it is the first, the line wakes at `wake`.
+    fn stand(&mut self, spot: &Spot<K>, wake: Option<Time>) {
+        let Some(at) = self.keys.get_mut(&spot.key) else { return };
+        let line = at.lines.entry(spot.name).or_default();
+        line.order.insert(spot.rank);
+        if line.order.first() == Some(&spot.rank) {
+            let old = core::mem::replace(&mut line.wake, wake);
+            move_wake(&mut self.wakes, spot, old, wake);
+        }
+    }
+
+    /// Takes a caller out of a line. If it was the first, the line becomes due.
+    fn step_out(&mut self, spot: &Spot<K>) {
+        let Some(at) = self.keys.get_mut(&spot.key) else { return };
+        let Some(line) = at.lines.get_mut(&spot.name) else { return };
+        let was_first = line.order.first() == Some(&spot.rank);
+        line.order.remove(&spot.rank);
+        if was_first {
+            let old = line.wake.take();
+            if line.order.is_empty() {
+                at.lines.remove(&spot.name);
+            }
+            move_wake(&mut self.wakes, spot, old, None);
+            self.make_due(&spot.key, spot.name);
+        }
+    }
+
+    /// Counts a caller less at a key, and forgets a key without callers.
+    fn forget_at(&mut self, key: &K) {
+        let Some(at) = self.keys.get_mut(key) else { return };
+        at.callers -= 1;
+        if at.callers == 0 {
+            self.keys.remove(key);
+        }
+    }
+}
+
+/// The keys of a caller's spots, each once.
+fn keys_of<K: Ord>(spots: &[Spot<K>]) -> impl Iterator<Item = &K> {
+    spots.chunk_by(|a, b| a.key == b.key).filter_map(|spots| spots.first()).map(|spot| &spot.key)
+}
+
+fn move_wake<K: Ord + Clone>(
+    wakes: &mut BTreeSet<(Time, K, Name)>,
+    spot: &Spot<K>,
+    old: Option<Time>,
+    new: Option<Time>,
+) {
+    if old != new {
+        let entry = |time| (time, spot.key.clone(), spot.name);
+        if let Some(old) = old {
+            wakes.remove(&entry(old));
+        }
+        wakes.extend(new.map(entry));
+    }
+}
