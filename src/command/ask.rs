@@ -1,4 +1,4 @@
-//! `RL.ASK key policy [COST cost] [ID id] [FORCE] [AT at] [HOLD id ttl] [FULL] [KEYS key ...]`, `RL.ASKPEEK`,
+//! `RL.ASK key policy [COST cost] [ID id] [FORCE] [AT at] [HOLD id ttl] [BLOCK timeout] [FULL] [KEYS key ...]`, `RL.ASKPEEK`,
 //! `RL.ASKREFUND`, `RL.ASKSETTLE`: the limits of a policy, by its name.
 //!
 //! They do what `RL.MULTI`, `RL.MULTIPEEK`, `RL.MULTIREFUND` and `RL.MULTISETTLE` do with the limits of the policy. The key
@@ -9,15 +9,17 @@ use std::ops::Range;
 
 use ratelimit_core::{Joint, JointError, Part, Place, with_limiter};
 use ratelimit_language::vocabulary::{
-    ASKED_COST, AT, Argument, FORCE, FULL, HELD_ID, HOLD, HOLD_TTL, KEY, KEYS, LEASE_ID, POLICY, REFUNDED,
-    SETTLED,
+    ASKED_COST, AT, Argument, BLOCK, FORCE, FULL, HELD_ID, HOLD, HOLD_TTL, KEY, KEYS, LEASE_ID, POLICY,
+    REFUNDED, SETTLED,
 };
 use ratelimit_language::{Asked, Error, Purpose, lease_id};
 
 use super::limit::take;
-use super::multi::Several;
+use super::multi::{Several, Taken};
 use crate::policies::{Stored, find};
-use crate::server::{Call, Command, Counter, Key, KeyUse, Keys, Outcome, Reply, SeveralKeys, bounds};
+use crate::server::{
+    Call, Command, Counter, Key, KeyUse, Keys, Outcome, Reply, SeveralKeys, bounds, somebody_waits,
+};
 
 pub struct Ask;
 pub struct AskPeek;
@@ -38,27 +40,31 @@ const EACH: &str =
 
 impl Command for Ask {
     const NAME: &'static str = "ASK";
-    const SYNTAX: &'static str =
-        "key policy [COST cost] [ID id] [FORCE] [AT at] [HOLD id ttl] [FULL] [KEYS {key} ...]";
+    const SYNTAX: &'static str = "key policy [COST cost] [ID id] [FORCE] [AT at] [HOLD id ttl] [BLOCK timeout] [FULL] [KEYS {key} ...]";
     const SUMMARY: &'static str = "Asks the limits of a policy, and charges them if all admit";
     const COMPLEXITY: &'static str = COMPLEXITY;
     const ARGUMENTS: &'static [Argument] =
-        &[KEY, POLICY, ASKED_COST, LEASE_ID, FORCE, AT, HOLD, HOLD_TTL, FULL, KEYS];
+        &[KEY, POLICY, ASKED_COST, LEASE_ID, FORCE, AT, HOLD, HOLD_TTL, BLOCK, FULL, KEYS];
     const REPLY: &'static [&'static str] = &[SIX, EACH];
     const EXAMPLE: &'static str = "RL.ASK user:1 api";
-    const FLAGS: &'static str = "write deny-oom getkeys-api";
+    const FLAGS: &'static str = "write deny-oom blocking getkeys-api";
     const KEYS: Keys = Keys::FirstAndBehind(KeyUse::Update);
 
     fn run(call: &Call<'_>) -> Result<Reply, Error> {
         run(call, Purpose::Charge, |policy, several, asked| {
             if let [part] = several.parts
                 && asked.is_plain()
+                && !somebody_waits()
                 && part.is_strict()
                 && part.cost > 0
             {
                 return take_only(call, policy, part, asked);
             }
-            let (joint, outcome) = several.take(call, Counter::Ask, asked.hold())?;
+            let taken = several.take(call, Counter::Ask, asked.hold(), asked.block())?;
+            let (joint, outcome) = match taken {
+                Taken::Decided(joint, outcome) => (joint, outcome),
+                Taken::Waits(wait) => return Ok(Reply::Wait(wait)),
+            };
             if let Some(outcome) = outcome {
                 policy.counts.add(outcome);
             }

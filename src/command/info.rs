@@ -33,6 +33,7 @@ impl Command for Info {
         // -1 as in `PEXPIRETIME`: the key does not expire, for example after `PERSIST`.
         let expires = key.expiry.map_or(-1, u64::cast_signed);
         fields.push(("expires_at_ms".into(), FieldValue::Integer(expires)));
+        fields.push(("waiting".into(), number(Figure::Count(call.waiting(1) as u64))));
         Ok(Reply::Map(fields))
     }
 }

@@ -1,11 +1,16 @@
 //! `RL.<LIMITER> key <parameters> [options]`: makes a request to a limit, which is charged if it admits.
 
 use ratelimit_core::hold::{find, has_room, held};
-use ratelimit_core::{Answer, Ask, Hold, Length, Limiter, Manner, Place, Taken, Time, with_limiter};
+use ratelimit_core::{
+    Answer, AnyLimiter, Ask, Hold, Length, Limiter, Manner, Place, Taken, Time, with_limiter,
+};
 use ratelimit_language::vocabulary::Argument;
 use ratelimit_language::{CATALOG, Error, Request};
 
-use crate::server::{Access, Call, Command, Counter, Key, KeyUse, Keys, Outcome, Reply, clock, most_holds};
+use super::wait::{InLine, Wish, line_up};
+use crate::server::{
+    Access, Call, Command, Counter, Key, KeyUse, Keys, Outcome, Reply, clock, most_holds, somebody_waits,
+};
 
 /// The command of a limiter, by its row in the catalog.
 pub struct Limit<const ROW: usize>;
@@ -26,9 +31,15 @@ impl<const ROW: usize> Command for Limit<ROW> {
     fn run(call: &Call<'_>) -> Result<Reply, Error> {
         let mut request = Request::default();
         let limiter = call.parse(2.., |arguments| (CATALOG[ROW].parse)(arguments, &mut request))?;
-        with_limiter!(&limiter, limiter => {
+        let any = &limiter;
+        with_limiter!(any, limiter => {
             request.check(limiter.capabilities())?;
             let (cost, manner) = (request.cost(), request.manner());
+            if (request.block().is_some() || somebody_waits())
+                && let Some(reply) = in_line(call, Counter::Row(ROW), any, &request)?
+            {
+                return Ok(reply);
+            }
             if let Some((id, ttl)) = request.hold() {
                 let hold = Hold { id, ttl, most: most_holds() };
                 return take_and_hold(call, Counter::Row(ROW), limiter, &request, &hold);
@@ -43,6 +54,30 @@ impl<const ROW: usize> Command for Limit<ROW> {
             Ok(reply(answer, granted, manner))
         })
     }
+}
+
+/// What becomes of a request when somebody waits, or wants to. `None` if it is decided as if nobody waited.
+#[inline(never)]
+fn in_line(
+    call: &Call<'_>,
+    counter: Counter,
+    limiter: &AnyLimiter<'_>,
+    request: &Request<'_>,
+) -> Result<Option<Reply>, Error> {
+    let (cost, manner) = (request.cost(), request.manner());
+    if cost == 0 || manner == Manner::Force {
+        return Ok(None);
+    }
+    let hold = request.hold().map(|(id, _)| id);
+    let wish = Wish { cost, at: request.at, hold, block: request.block() };
+    Ok(match with_limiter!(limiter, limiter => line_up(call, limiter, &wish))? {
+        InLine::Proceeds => None,
+        InLine::Waits(wait) => Some(Reply::Wait(wait)),
+        InLine::IsBehind(answer) => {
+            call.record(1, counter, Outcome::Refused);
+            Some(reply(answer, 0, manner))
+        }
+    })
 }
 
 #[inline(always)]

@@ -18,6 +18,7 @@ mod refund;
 mod settle;
 mod shed;
 mod throttle;
+mod wait;
 
 pub use apply::Apply;
 pub use ask::{Ask, AskPeek, AskRefund, AskSettle};

@@ -1,4 +1,4 @@
-//! `RL.MULTI numkeys key [key ...] [COST cost] [AT at] [FORCE] [HOLD id ttl] LIMIT limiter parameter ... [ON index] [COST cost]
+//! `RL.MULTI numkeys key [key ...] [COST cost] [AT at] [FORCE] [HOLD id ttl] [BLOCK timeout] LIMIT limiter parameter ... [ON index] [COST cost]
 //! [SHADOW] [LIMIT ...]`, `RL.MULTIPEEK`, `RL.MULTIREFUND`: several limits on several keys.
 //!
 //! All limits are judged first. If all of them admit, all are charged; else none is, and penalties are struck. The changes
@@ -8,20 +8,21 @@ use std::iter::empty;
 
 use ratelimit_core::{Answer, Held, Hold, Joint, JointError, MAX_PAIRS, Manner, Part, Span, Time};
 use ratelimit_language::vocabulary::{
-    AT, Argument, COST, FORCE, HOLD, HOLD_TTL, KEY, LIMIT, NUMKEYS, ON, PARAMETER, REFUNDED, SHADOW,
+    AT, Argument, BLOCK, COST, FORCE, HOLD, HOLD_TTL, KEY, LIMIT, NUMKEYS, ON, PARAMETER, REFUNDED, SHADOW,
 };
 use ratelimit_language::{Error, Multi as Arguments, Purpose, multi};
 
+use super::wait::wait_for;
 use crate::server::{
-    Call, Command, Counter, Key, KeyUse, Keys, Outcome, Reply, SeveralKeys, clock, count_refused_in_shadow,
-    most_holds, publish,
+    Call, Command, Counter, Key, KeyUse, Keys, Outcome, Reply, SeveralKeys, Wait, clock,
+    count_refused_in_shadow, most_holds, publish, somebody_waits,
 };
 
 pub struct Multi;
 pub struct MultiPeek;
 pub struct MultiRefund;
 
-const SYNTAX: &str = "numkeys key ... [COST cost] [AT at] [FORCE] [HOLD id ttl] {LIMIT limiter parameter ... [ON index] [COST cost] [SHADOW]} ...";
+const SYNTAX: &str = "numkeys key ... [COST cost] [AT at] [FORCE] [HOLD id ttl] [BLOCK timeout] {LIMIT limiter parameter ... [ON index] [COST cost] [SHADOW]} ...";
 const WITHOUT_FORCE: &str =
     "numkeys key ... [COST cost] [AT at] {LIMIT limiter parameter ... [ON index] [COST cost] [SHADOW]} ...";
 
@@ -36,19 +37,21 @@ impl Command for Multi {
         "Asks several limits on several keys at once, and charges them if all admit";
     const COMPLEXITY: &'static str = "The sum of the limiters' commands, for each key";
     const ARGUMENTS: &'static [Argument] =
-        &[NUMKEYS, KEY, COST, AT, FORCE, HOLD, HOLD_TTL, LIMIT, PARAMETER, ON, SHADOW];
+        &[NUMKEYS, KEY, COST, AT, FORCE, HOLD, HOLD_TTL, BLOCK, LIMIT, PARAMETER, ON, SHADOW];
     const REPLY: &'static [&'static str] = &[
         "Two elements: the combined five integers, and an array with the five integers of each limit on each key.",
     ];
     const EXAMPLE: &'static str = "RL.MULTI 2 ip:1 user:7 LIMIT GCRA 9 10 1s LIMIT FIXEDWINDOW 1000 1h ON 2";
-    const FLAGS: &'static str = "write deny-oom getkeys-api";
+    const FLAGS: &'static str = "write deny-oom blocking getkeys-api";
     const KEYS: Keys = Keys::Counted(KeyUse::Update);
 
     fn run(call: &Call<'_>) -> Result<Reply, Error> {
         let (keys, arguments) = parse(call, Purpose::Charge)?;
         let several = Several::of(keys, &arguments);
-        let (joint, _) = several.take(call, Counter::Multi, arguments.hold)?;
-        reply(&joint)
+        match several.take(call, Counter::Multi, arguments.hold, arguments.block)? {
+            Taken::Decided(joint, _) => reply(&joint),
+            Taken::Waits(wait) => Ok(Reply::Wait(wait)),
+        }
     }
 }
 
@@ -96,6 +99,13 @@ pub(super) struct Several<'p, 'c, 'a> {
     pub(super) manner: Manner,
 }
 
+/// What becomes of a request to several limits.
+pub(super) enum Taken<'p, 'a> {
+    /// The decision is `None` if nothing was asked for, or if the id is held.
+    Decided(Joint<'p, 'a>, Option<Outcome>),
+    Waits(Wait),
+}
+
 /// The id of a hold, and how long it lasts.
 type WantedHold<'a> = Option<(&'a [u8], Span)>;
 
@@ -108,14 +118,18 @@ impl<'p, 'c, 'a> Several<'p, 'c, 'a> {
         Ok(Joint::new(self.parts, self.keys.count(), at, self.manner)?)
     }
 
-    /// Charges the limits, or holds what it charges. The decision is `None` if nothing was asked for, or if the id is held.
+    /// Charges the limits, or holds what it charges. `block` is how long the caller waits, if it does.
     #[inline(never)]
     pub(super) fn take(
         &self,
         call: &Call<'_>,
         counter: Counter,
         hold: WantedHold<'a>,
-    ) -> Result<(Joint<'p, 'a>, Option<Outcome>), Error> {
+        block: Option<Span>,
+    ) -> Result<Taken<'p, 'a>, Error> {
+        if call.only_looks() {
+            return self.look(call, counter);
+        }
         let clock = clock();
         let at = self.at.unwrap_or(clock);
         let mut joint = self.joint(at)?;
@@ -127,40 +141,80 @@ impl<'p, 'c, 'a> Several<'p, 'c, 'a> {
             let charged = charged.map(|part| part.name);
             key.prepare(at, at_once, charged, |name| named.clone().any(|part| part.name == name))?;
         }
+        if somebody_waits() {
+            keys.iter().enumerate().for_each(|(place, key)| self.line_up(call, &mut joint, place, key));
+        }
+        let mut wait = None;
+        let waits = |joint: &Joint<'_, '_>| {
+            wait = block.and_then(|block| wait_for(call, block, &self.keys, joint));
+            wait.is_some()
+        };
         let admitted = match hold {
-            None => joint.take(&mut keys)?,
+            None => joint.take_or_wait(&mut keys, waits)?,
             Some((id, ttl)) => {
                 make_room_for_holds(&joint, &mut keys);
-                match joint.take_and_hold(&mut keys, &Hold { id, ttl, most: most_holds() })? {
+                match joint.take_and_hold_or_wait(&mut keys, &Hold { id, ttl, most: most_holds() }, waits)? {
                     Held::Admitted => true,
                     Held::Refused => false,
-                    Held::Already => return Ok((joint, None)),
+                    Held::Already => return Ok(Taken::Decided(joint, None)),
                 }
             }
         };
         commit(call, &joint, &mut keys, clock, at);
         drop(keys);
+        if let Some(wait) = wait {
+            return Ok(Taken::Waits(wait));
+        }
         if self.parts.iter().all(|part| part.cost == 0) {
-            return Ok((joint, None));
+            return Ok(Taken::Decided(joint, None));
         }
         let outcome = if admitted { Outcome::Admitted } else { Outcome::Refused };
         call.count(counter, outcome);
         if admitted && joint.refuses_in_shadow() {
             count_refused_in_shadow();
         }
+        self.notify(call, &joint, outcome);
+        Ok(Taken::Decided(joint, Some(outcome)))
+    }
+
+    /// Refuses a caller that leaves its lines while nothing may be written.
+    #[cold]
+    fn look(&self, call: &Call<'_>, counter: Counter) -> Result<Taken<'p, 'a>, Error> {
+        let joint = self.peek_and(|joint, place, key| self.line_up(call, joint, place, key))?;
+        call.count(counter, Outcome::Refused);
+        self.notify(call, &joint, Outcome::Refused);
+        Ok(Taken::Decided(joint, Some(Outcome::Refused)))
+    }
+
+    /// Notes where others who wait come before the call.
+    #[cold]
+    fn line_up(&self, call: &Call<'_>, joint: &mut Joint<'p, 'a>, place: usize, key: &Key<'_, '_>) {
+        joint.line_up(place, key, |part| call.ahead(self.keys.place(place), part.name, part.is_critical()));
+    }
+
+    /// Sends the keyspace events of a decision.
+    #[inline(always)]
+    fn notify(&self, call: &Call<'_>, joint: &Joint<'_, '_>, outcome: Outcome) {
         for key in (0..self.keys.count()).filter(|key| joint.charges(*key)) {
             call.notify(self.keys.place(key), outcome);
         }
-        Ok((joint, Some(outcome)))
     }
 
     /// Computes the answers that the call would get, and changes nothing.
     pub(super) fn peek(&self) -> Result<Joint<'p, 'a>, Error> {
+        self.peek_and(|_, _, _| ())
+    }
+
+    fn peek_and(
+        &self,
+        before: impl Fn(&mut Joint<'p, 'a>, usize, &Key<'_, '_>),
+    ) -> Result<Joint<'p, 'a>, Error> {
         let at = self.at.unwrap_or_else(clock);
         let mut joint = self.joint(at)?;
         for place in 0..self.keys.count() {
             let mut key = self.keys.peek(place)?;
             key.prepare(at, empty(), empty(), |_| false)?;
+            before(&mut joint, place, &key);
             joint.peek(place, &key);
         }
         Ok(joint)

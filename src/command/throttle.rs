@@ -8,7 +8,8 @@ use ratelimit_language::vocabulary::{AT, Argument, KEY, MAX_BURST, QUANTITY, RAT
 use ratelimit_language::{Cell, Error, cell};
 
 use super::limit::{own_place, peek, take};
-use crate::server::{Call, Command, Counter, KeyUse, Keys, Outcome, Reply};
+use super::wait::{InLine, Wish, line_up};
+use crate::server::{Call, Command, Counter, KeyUse, Keys, Outcome, Reply, somebody_waits};
 
 pub struct Throttle;
 pub struct CellThrottle;
@@ -30,6 +31,13 @@ impl Command for Throttle {
         let Cell { gcra, quantity, at } = call.parse(2.., cell)?;
         if quantity == 0 {
             return peek(call, &gcra, 0, at).map(Reply::Cell);
+        }
+        if somebody_waits() {
+            let wish = Wish { cost: quantity, at, hold: None, block: None };
+            if let InLine::IsBehind(answer) = line_up(call, &gcra, &wish)? {
+                call.record(1, Counter::Throttle, Outcome::Refused);
+                return Ok(Reply::Cell(answer));
+            }
         }
         let taken = take(call, &gcra, quantity, Manner::Strict, at, |key, _| own_place(key, &gcra))?;
         call.record(1, Counter::Throttle, Outcome::of(taken.verdict));

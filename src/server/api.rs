@@ -4,9 +4,9 @@
 //! those in the list below. If one is missing, the load fails with a line in the log that names it. The code that calls
 //! any other function first checks its pointer.
 
-use std::ffi::c_int;
+use std::ffi::{c_int, c_void};
 
-use redis_module::raw::Status;
+use redis_module::raw::{RedisModule_SubscribeToServerEvent, RedisModuleCtx, RedisModuleEvent, Status};
 
 /// The status that the server's functions return on success.
 pub const OK: c_int = Status::Ok as c_int;
@@ -46,6 +46,8 @@ macro_rules! needed {
 }
 
 needed! {
+    RedisModule_AvoidReplicaTraffic
+    RedisModule_BlockClientOnKeys
     RedisModule_Call
     RedisModule_CallReplyArrayElement
     RedisModule_CallReplyStringPtr
@@ -54,6 +56,7 @@ needed! {
     RedisModule_CreateCommand
     RedisModule_CreateDataType
     RedisModule_CreateString
+    RedisModule_CreateTimer
     RedisModule_DigestAddStringBuffer
     RedisModule_DigestEndSequence
     RedisModule_EmitAOF
@@ -61,11 +64,19 @@ needed! {
     RedisModule_FreeCallReply
     RedisModule_FreeServerInfo
     RedisModule_FreeString
+    RedisModule_FreeThreadSafeContext
     RedisModule_GetAbsExpire
+    RedisModule_GetBlockedClientPrivateData
     RedisModule_GetCommand
     RedisModule_GetContextFlags
+    RedisModule_GetDbIdFromOptCtx
+    RedisModule_GetDetachedThreadSafeContext
+    RedisModule_GetKeyNameFromOptCtx
     RedisModule_GetRandomBytes
+    RedisModule_GetSelectedDb
     RedisModule_GetServerInfo
+    RedisModule_GetThreadSafeContext
+    RedisModule_HoldString
     RedisModule_InfoAddFieldCString
     RedisModule_InfoAddSection
     RedisModule_IsKeysPositionRequest
@@ -94,15 +105,37 @@ needed! {
     RedisModule_ReplyWithSimpleString
     RedisModule_ReplyWithStringBuffer
     RedisModule_SaveStringBuffer
+    RedisModule_SelectDb
     RedisModule_ServerInfoGetFieldC
     RedisModule_SetAbsExpire
     RedisModule_SetCommandInfo
+    RedisModule_SetDisconnectCallback
     RedisModule_SetModuleOptions
     RedisModule_SignalModifiedKey
+    RedisModule_StopTimer
     RedisModule_StringPtrLen
+    RedisModule_UnblockClient
     RedisModule_UnlinkKey
     RedisModule_ValueLength
     RedisModule_WrongArity
+}
+
+/// Subscribes to an event of the server; false if the server lacks it. A module has one callback for each event.
+///
+/// # Safety
+///
+/// `ctx` is the context of the load.
+pub unsafe fn subscribe(
+    ctx: *mut RedisModuleCtx,
+    id: u64,
+    callback: unsafe extern "C" fn(*mut RedisModuleCtx, RedisModuleEvent, u64, *mut c_void),
+) -> bool {
+    // SAFETY: the caller keeps the contract, and the server wrote the pointer before the module's code ran.
+    unsafe {
+        let event = RedisModuleEvent { id, dataver: 1 };
+        RedisModule_SubscribeToServerEvent
+            .is_some_and(|subscribe| subscribe(ctx, event, Some(callback)) == OK)
+    }
 }
 
 /// Returns the first needed function that the server lacks. A test can pretend that one is missing.

@@ -11,9 +11,11 @@ use redis_module::raw::{RedisModuleCtx, RedisModuleString};
 
 use super::api::{OK, api};
 use super::guard::guarded;
+use super::propagation;
 use super::register::{Command, KeyUse, Keys};
 use super::reply::{self, Reply};
 use super::settings;
+use super::waiting::{self, Turn};
 
 /// Nearly all calls have at most this number of arguments to parse.
 const ON_THE_STACK: usize = 48;
@@ -24,9 +26,19 @@ pub struct Call<'a> {
     argv: &'a [*mut RedisModuleString],
     /// The number of open keys.
     pub(super) open: Cell<usize>,
+    pub(super) turn: Turn,
 }
 
 impl<'a> Call<'a> {
+    /// A call that waits and runs again, in a context without a client of its own.
+    pub(super) fn again(
+        ctx: *mut RedisModuleCtx,
+        argv: &'a [*mut RedisModuleString],
+        turn: Turn,
+    ) -> Call<'a> {
+        Call { ctx, argv, open: Cell::new(0), turn }
+    }
+
     /// The argument at `place`. The command's name is at place 0.
     pub(super) fn argument(&self, place: usize) -> Result<*mut RedisModuleString, Error> {
         match self.argv.get(place) {
@@ -82,6 +94,13 @@ impl<'a> Call<'a> {
         2..2 + usize::try_from(count).unwrap_or(0)
     }
 
+    /// Whether the call's effects are sent. Those of a call that waited always are: the server has no call of a client then in
+    /// which it could count the change.
+    #[inline(always)]
+    pub(super) fn sends_effects(&self) -> bool {
+        propagation::is_enabled() || self.turn != Turn::Arrives
+    }
+
     /// Counts a change that is not sent because nobody can receive it. Save points (`save 60 1000`) count changes.
     pub(super) fn count_change(&self) {
         // The server counts the change, and discards the call, or writes it where no copy reads it (`propagation.rs`).
@@ -111,7 +130,7 @@ fn filled<'b, 'a>(
     unsafe { slice::from_raw_parts(buffer.as_ptr().cast(), count) }
 }
 
-fn bytes<'a>(string: *mut RedisModuleString) -> &'a [u8] {
+pub(super) fn bytes<'a>(string: *mut RedisModuleString) -> &'a [u8] {
     let mut length = 0;
     // SAFETY: `string` is an argument of the running command. It lives as long as the call, and its bytes do not
     // change. The pointer is never null, even if the length is 0.
@@ -133,7 +152,7 @@ pub extern "C" fn enter<C: Command>(
     let replied = guarded(false, || {
         // SAFETY: the server passes `argc` arguments, which live as long as the call.
         let argv = unsafe { slice::from_raw_parts(argv, usize::try_from(argc).unwrap_or(0)) };
-        let call = Call { ctx, argv, open: Cell::new(0) };
+        let call = Call { ctx, argv, open: Cell::new(0), turn: Turn::Arrives };
         if let Keys::Counted(key_use) | Keys::FirstAndBehind(key_use) = C::KEYS {
             // SAFETY: `ctx` is the context of a command that was entered to be run or to report its keys.
             if unsafe { api!(RedisModule_IsKeysPositionRequest(ctx)) } != 0 {
@@ -141,16 +160,23 @@ pub extern "C" fn enter<C: Command>(
                 return true;
             }
         }
-        let reply = C::run(&call).unwrap_or_else(failed::<C>);
-        // SAFETY: `ctx` is the context of the running command, which has sent no reply yet.
-        unsafe { reply::send(ctx, reply) };
+        match C::run(&call) {
+            Ok(Reply::Wait(wait)) => waiting::enter(&call, run_again::<C>, wait),
+            // SAFETY: `ctx` is the context of the running command, which has sent no reply yet.
+            replied => unsafe { reply::send(ctx, replied.unwrap_or_else(failed::<C>)) },
+        }
         true
     });
     if !replied {
         // SAFETY: `ctx` is the context of the running command. Sending a reply does not panic, so none was sent.
-        unsafe { reply::send(ctx, Reply::Error(Error::Internal)) };
+        unsafe { reply::send(ctx, Reply::INTERNAL) };
     }
     OK
+}
+
+/// Runs a command whose caller waits.
+fn run_again<C: Command>(call: &Call<'_>) -> Reply {
+    C::run(call).unwrap_or_else(failed::<C>)
 }
 
 #[cold]

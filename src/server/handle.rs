@@ -11,8 +11,8 @@ use redis_module::raw::{KeyType, REDISMODULE_READ, REDISMODULE_WRITE, RedisModul
 use super::api::api;
 use super::call::Call;
 use super::native_type::TYPE;
-use super::propagation;
 use super::value::Value;
+use super::waiting::somebody_waits;
 
 /// Whether a key is opened to be changed.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -136,8 +136,11 @@ impl<'c, 'a> Handle<'c, 'a> {
         unsafe { api!(RedisModule_UnlinkKey(self.key)) };
     }
 
-    /// Signals the change to clients that watch or track the key.
+    /// Signals the change to clients that watch or track the key, or wait for one of its limits.
     pub(super) fn signal(&self) {
+        if somebody_waits() {
+            self.call.mark(self.name);
+        }
         // SAFETY: context and name are those of the running command.
         unsafe { api!(RedisModule_SignalModifiedKey(self.call.ctx, self.name)) };
     }
@@ -149,7 +152,7 @@ impl<'c, 'a> Handle<'c, 'a> {
 
     /// Sends a payload for the key to replicas and the AOF, if anyone can receive it.
     pub(super) fn replicate(&self, payload: &[u8]) {
-        if !propagation::is_enabled() {
+        if !self.call.sends_effects() {
             return self.call.count_change();
         }
         // SAFETY: context and name are those of the running command. The format `sb` takes a string object, then a

@@ -11,6 +11,7 @@ use super::api::{OK, api};
 use super::guard::guarded;
 use super::propagation;
 use super::stats::{counts, errors, refused_in_shadow};
+use super::waiting;
 use crate::policies;
 
 /// Writes the section, except into a crash report.
@@ -69,6 +70,10 @@ fn info(context: &InfoContext, _for_crash_report: bool) -> RedisResult<()> {
     section = section.field("errors", errors())?;
     section = section.field("propagates", u64::from(propagation::is_enabled()))?;
     section = section.field("shadow_refused", refused_in_shadow())?;
+    let [waiting, granted, timed_out] = waiting::counts();
+    section = section.field("waiting", waiting)?;
+    section = section.field("waited_granted", granted)?;
+    section = section.field("waited_timeout", timed_out)?;
     for (name, admitted, refused) in counts() {
         let name = name.to_ascii_lowercase();
         section = section.field(&format!("{name}_admitted"), admitted)?;

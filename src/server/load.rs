@@ -18,6 +18,7 @@ use super::native_type::TYPE;
 use super::propagation;
 use super::register::{Entry, register};
 use super::settings;
+use super::waiting;
 use crate::policies;
 
 /// Valkey 9 may move the module's keys by atomic slot migration, which uses the AOF rewrite. Redis ignores this option.
@@ -72,7 +73,11 @@ fn try_load(
         take_names(context, commands().filter(|command| !command.is_own()), own_category);
     }
     // SAFETY: `ctx` is the context of the load.
-    unsafe { propagation::subscribe(ctx) };
+    unsafe {
+        waiting::prepare(ctx);
+        propagation::subscribe(ctx);
+        waiting::subscribe(ctx);
+    }
     commands().try_for_each(|command| register_or_leave_out(context, command, own_category))
 }
 

@@ -28,6 +28,7 @@ mod settings;
 mod stats;
 mod syntax;
 mod value;
+mod waiting;
 
 pub use allocator::Allocator;
 pub use call::Call;
@@ -44,3 +45,4 @@ pub use register::{Command, Entry, KeyUse, Keys};
 pub use reply::{FieldValue, Fields, Reply};
 pub use settings::{bounds, most_holds};
 pub use stats::{Counter, Outcome, count_refused_in_shadow};
+pub use waiting::{Wait, Wanted, somebody_waits};

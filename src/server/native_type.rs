@@ -17,6 +17,7 @@ use super::api::api;
 use super::guard::guarded;
 use super::payload::Payload;
 use super::value::Value;
+use super::waiting::unlinked;
 
 /// The name, always nine characters, is in every RDB. It must never change.
 pub static TYPE: RedisType = RedisType::new("ratelimit", ENCODING, METHODS);
@@ -44,7 +45,7 @@ const METHODS: RedisModuleTypeMethods = RedisModuleTypeMethods {
     defrag: Some(defrag),
     mem_usage2: None,
     free_effort2: None,
-    unlink2: None,
+    unlink2: Some(unlinked),
     copy2: None,
 };
 

@@ -44,12 +44,12 @@ use redis_module::raw::{
     REDISMODULE_CTX_FLAGS_LOADING, REDISMODULE_CTX_FLAGS_MASTER, REDISMODULE_EVENT_CONFIG,
     REDISMODULE_EVENT_CRON_LOOP, REDISMODULE_EVENT_FORK_CHILD, REDISMODULE_EVENT_LOADING,
     REDISMODULE_EVENT_PERSISTENCE, REDISMODULE_EVENT_REPLICA_CHANGE,
-    REDISMODULE_EVENT_REPLICATION_ROLE_CHANGED, RedisModule_SubscribeToServerEvent, RedisModuleCronLoopInfo,
-    RedisModuleCtx, RedisModuleEvent,
+    REDISMODULE_EVENT_REPLICATION_ROLE_CHANGED, RedisModuleCronLoopInfo, RedisModuleCtx, RedisModuleEvent,
 };
 
-use super::api::{OK, api};
+use super::api::{self, api};
 use super::guard::guarded;
+use super::waiting;
 
 /// Whether effects are sent.
 static ENABLED: AtomicBool = AtomicBool::new(true);
@@ -78,16 +78,11 @@ pub(super) fn is_enabled() -> bool {
 ///
 /// `ctx` is the context of the load.
 pub(super) unsafe fn subscribe(ctx: *mut RedisModuleCtx) {
-    let to = |id, callback: unsafe extern "C" fn(_, _, _, _)| {
-        // SAFETY: the caller keeps the contract, and the server wrote the pointer before the module's code ran.
-        unsafe {
-            let event = RedisModuleEvent { id, dataver: 1 };
-            RedisModule_SubscribeToServerEvent
-                .is_some_and(|subscribe| subscribe(ctx, event, Some(callback)) == OK)
+    // SAFETY: the caller keeps the contract.
+    unsafe {
+        if ENABLING.iter().all(|id| api::subscribe(ctx, *id, enable)) {
+            api::subscribe(ctx, REDISMODULE_EVENT_CRON_LOOP, check);
         }
-    };
-    if ENABLING.iter().all(|id| to(*id, enable)) {
-        to(REDISMODULE_EVENT_CRON_LOOP, check);
     }
 }
 
@@ -95,8 +90,10 @@ unsafe extern "C" fn enable(_: *mut RedisModuleCtx, _: RedisModuleEvent, _: u64,
     ENABLED.store(true, Relaxed);
 }
 
-/// Checks once a second whether somebody can receive effects.
+/// Checks once a second whether somebody can receive effects. It is the module's callback for this event, so callers that
+/// wait need it, too.
 unsafe extern "C" fn check(ctx: *mut RedisModuleCtx, _: RedisModuleEvent, _: u64, cron: *mut c_void) {
+    guarded((), waiting::nudge);
     guarded((), || {
         // SAFETY: the server passes the data of the event.
         let hz = unsafe { cron.cast::<RedisModuleCronLoopInfo>().as_ref() }.map_or(1, |cron| cron.hz);

@@ -233,9 +233,7 @@ fn categories(command: &Entry, own_category: bool) -> CString {
     } else {
         categories.push(if has("readonly") { "read" } else { "write" });
     }
-    if has("fast") {
-        categories.push("fast");
-    }
+    categories.extend(["fast", "blocking"].into_iter().filter(|flag| has(flag)));
     if command.keys == Keys::Pairs {
         // `RL.APPLY` can write any value, as RESTORE can.
         categories.push("dangerous");

@@ -12,6 +12,7 @@ use redis_module::raw::RedisModuleCtx;
 use super::api::api;
 use super::forward::ServerReply;
 use super::stats;
+use super::waiting::Wait;
 
 pub enum Reply {
     /// The five integers of a limiter.
@@ -28,6 +29,8 @@ pub enum Reply {
     Settled(Answer, Vec<Answer>, u64),
     /// The five integers as redis-cell replies them: in seconds, and -1 for no retry.
     Cell(Answer),
+    /// No reply yet: the caller waits.
+    Wait(Wait),
     /// The reply of one of the server's own commands.
     Forwarded(ServerReply),
     Integer(u64),
@@ -36,6 +39,21 @@ pub enum Reply {
     Lines(Cow<'static, [String]>),
     Map(Fields),
     Error(Error),
+}
+
+impl Reply {
+    pub(super) const INTERNAL: Reply = Reply::Error(Error::Internal);
+
+    /// Whether it says that a request was admitted.
+    pub(super) fn is_admission(&self) -> bool {
+        match self {
+            Reply::Answer(answer)
+            | Reply::Six(answer, _)
+            | Reply::SixAndEach(answer, ..)
+            | Reply::Answers(answer, _) => answer.verdict.admits(),
+            _ => false,
+        }
+    }
 }
 
 /// The fields of a map, each a name and a value.
@@ -72,7 +90,7 @@ pub unsafe fn send(ctx: *mut RedisModuleCtx, reply: Reply) {
 /// # Safety
 ///
 /// As for [`send`].
-unsafe fn send_other(ctx: *mut RedisModuleCtx, reply: &Reply) {
+pub unsafe fn send_other(ctx: *mut RedisModuleCtx, reply: &Reply) {
     let client = Client(ctx);
     match reply {
         Reply::Answer(answer) => client.integers(answer.integers()),
@@ -110,6 +128,8 @@ unsafe fn send_other(ctx: *mut RedisModuleCtx, reply: &Reply) {
         }
         Reply::Map(fields) => client.map(fields),
         Reply::Error(error) => client.error(error),
+        // Only a command's own reply is a wait, and `enter` does not send that.
+        Reply::Wait(_) => client.error(&Error::Internal),
     }
 }
 

@@ -7,6 +7,7 @@ use std::ptr::null_mut;
 use std::slice;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicPtr, Ordering::Relaxed};
 
+use ratelimit_core::Span;
 use ratelimit_language::Bounds;
 use redis_module::Context;
 use redis_module::configuration::{
@@ -30,6 +31,18 @@ const LARGEST_BOUND: i64 = 100_000_000;
 const DEFAULT_HOLDS: i64 = 10_000;
 const LARGEST_HOLDS: i64 = 100_000;
 
+/// `ratelimit.max-block`, in milliseconds.
+static MAX_BLOCK: AtomicI64 = AtomicI64::new(DEFAULT_BLOCK);
+/// `ratelimit.max-waiters`.
+static MAX_WAITERS: AtomicI64 = AtomicI64::new(DEFAULT_WAITERS);
+/// `ratelimit.max-waiters-per-key`.
+static MAX_WAITERS_PER_KEY: AtomicI64 = AtomicI64::new(DEFAULT_WAITERS_PER_KEY);
+const DEFAULT_BLOCK: i64 = 60_000;
+const LONGEST_BLOCK: i64 = 86_400_000;
+const DEFAULT_WAITERS: i64 = 10_000;
+const DEFAULT_WAITERS_PER_KEY: i64 = 1000;
+const LARGEST_WAITERS: i64 = 100_000;
+
 /// `ratelimit.policy-file`, as a string of the server; null before it is set.
 static POLICY_FILE: AtomicPtr<RedisModuleString> = AtomicPtr::new(null_mut());
 
@@ -42,6 +55,14 @@ pub(super) fn register(context: &Context) {
     }
     let (name, bound) = ("max-holds", &MAX_HOLDS);
     register_i64_configuration(context, name, bound, DEFAULT_HOLDS, 1, LARGEST_HOLDS, flags(), None);
+    let (name, bound) = ("max-block", &MAX_BLOCK);
+    register_i64_configuration(context, name, bound, DEFAULT_BLOCK, 1, LONGEST_BLOCK, flags(), None);
+    for (name, bound, default) in [
+        ("max-waiters", &MAX_WAITERS, DEFAULT_WAITERS),
+        ("max-waiters-per-key", &MAX_WAITERS_PER_KEY, DEFAULT_WAITERS_PER_KEY),
+    ] {
+        register_i64_configuration(context, name, bound, default, 0, LARGEST_WAITERS, flags(), None);
+    }
     // The function of the crate `redis_module` leaks a string whenever the setting is read.
     let immutable = REDISMODULE_CONFIG_IMMUTABLE;
     // SAFETY: `context` is the context of the load. The functions have the types that the server calls.
@@ -99,6 +120,21 @@ pub(super) fn policy_file() -> PathBuf {
 /// Returns whether decisions are sent as keyspace events.
 pub(super) fn events() -> bool {
     EVENTS.load(Relaxed)
+}
+
+/// Returns the longest time that a caller waits in the server.
+pub(super) fn longest_block() -> Span {
+    Span::from_millis(MAX_BLOCK.load(Relaxed).cast_unsigned())
+}
+
+/// Returns the most callers that wait.
+pub(super) fn most_waiters() -> usize {
+    usize::try_from(MAX_WAITERS.load(Relaxed)).unwrap_or(0)
+}
+
+/// Returns the most callers that wait for the limits of a key.
+pub(super) fn most_waiters_of_key() -> usize {
+    usize::try_from(MAX_WAITERS_PER_KEY.load(Relaxed)).unwrap_or(0)
 }
 
 /// Returns the most holds of a key.

@@ -1,0 +1,78 @@
+//! `BLOCK`, and calls of limits for which others wait: first come, first served.
+
+use std::iter::once;
+
+use ratelimit_core::hold::held;
+use ratelimit_core::{Answer, Ask, Joint, Limiter, Manner, Span, Time, Verdict};
+use ratelimit_language::Error;
+
+use super::limit::own_place;
+use crate::server::{Access, Call, Key, SeveralKeys, Wait, Wanted, clock};
+
+/// A request to the limit of a limiter's own command.
+pub struct Wish<'a> {
+    pub cost: u64,
+    pub at: Option<Time>,
+    /// The id of a hold.
+    pub hold: Option<&'a [u8]>,
+    /// As [`Request::block`](ratelimit_language::Request::block).
+    pub block: Option<Span>,
+}
+
+/// What becomes of a request when somebody waits, or wants to.
+pub enum InLine {
+    /// It is decided as if nobody waited.
+    Proceeds,
+    /// It is refused, because others come before it.
+    IsBehind(Answer),
+    Waits(Wait),
+}
+
+/// Finds what becomes of a request to the limit of a limiter's own command. It changes nothing.
+pub fn line_up<L: Limiter>(call: &Call<'_>, limiter: &L, wish: &Wish<'_>) -> Result<InLine, Error> {
+    let at = wish.at.unwrap_or_else(clock);
+    let key = Key::open(call, 1, Access::Read)?;
+    let ask = Ask::new(own_place(&key, limiter)?, at, wish.cost, Manner::Strict);
+    if ask.is_held(&key, limiter) || wish.hold.is_some_and(|id| held(&key, id, at).is_some()) {
+        return Ok(InLine::Proceeds);
+    }
+    let answer = ask.peek(&key, limiter);
+    drop(key);
+    let name = limiter.name();
+    let ahead = call.ahead(1, name, limiter.is_critical());
+    let retry = match answer.verdict {
+        Verdict::Refuse { retry } => retry,
+        Verdict::Admit { .. } if ahead.is_some() => Some(Span::ZERO),
+        Verdict::Admit { .. } => return Ok(InLine::Proceeds),
+    };
+    if let Some(retry) = retry
+        && let Some(left) = call.time_to_wait(wish.block)
+        && (retry <= left || limiter.capabilities().early)
+    {
+        let wanted = Wanted { key: 1, name, critical: limiter.is_critical(), retry };
+        if let Some(wait) = call.wait(left, vec![1], once(wanted)) {
+            return Ok(InLine::Waits(wait));
+        }
+    }
+    Ok(ahead.map_or(InLine::Proceeds, |first| InLine::IsBehind(answer.behind(first))))
+}
+
+/// The wait of a call with several limits that is refused; `None` if it must not wait.
+pub fn wait_for(
+    call: &Call<'_>,
+    block: Span,
+    keys: &SeveralKeys<'_, '_>,
+    joint: &Joint<'_, '_>,
+) -> Option<Wait> {
+    let left = call.time_to_wait(Some(block))?;
+    let refusing = joint.waits_for()?;
+    let in_time = refusing.iter().all(|(_, part, retry)| *retry <= left || part.has_room_early());
+    let wanted = refusing.into_iter().map(|(key, part, retry)| Wanted {
+        key: keys.place(key),
+        name: part.name,
+        critical: part.is_critical(),
+        retry,
+    });
+    let places = (0..keys.count()).map(|key| keys.place(key)).collect();
+    if in_time { call.wait(left, places, wanted) } else { None }
+}

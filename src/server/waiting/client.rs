@@ -1,0 +1,242 @@
+//! The client of a caller that waits, and its call.
+//!
+//! The server blocks the client on a key that nobody makes, in the slot of the call's keys. So it redirects the client if
+//! the slot moves to another node.
+//!
+//! # Who ends a wait
+//!
+//! Either the module or the server, and each does so once.
+//!
+//! - The module writes the reply and calls `RedisModule_UnblockClient`. The server sends the reply before it waits for the next
+//!   event, if the client is still there. If not, the grant stands: the reply is lost as that of any call may be.
+//! - The server ends it when the client disconnects, is unblocked, or must go to another node. It calls [`disconnected`], or
+//!   [`unblocked`] for `CLIENT UNBLOCK`. The module must then not unblock the client.
+//!
+//! In both cases the server calls [`forget`] in the end.
+
+use std::ffi::{c_int, c_void};
+use std::mem::take;
+use std::ptr::{null_mut, without_provenance_mut};
+
+use ratelimit_core::line::Caller;
+use redis_module::raw::{
+    REDISMODULE_CTX_FLAGS_CLUSTER, RedisModuleBlockedClient, RedisModuleCtx, RedisModuleString, Status,
+};
+
+use super::{Turn, Wait, serve, with_state};
+use crate::server::api::{OK, api};
+use crate::server::call::Call;
+use crate::server::guard::guarded;
+use crate::server::reply::{self, Reply};
+
+/// Runs a command again.
+pub(in crate::server) type RunAgain = fn(&Call<'_>) -> Reply;
+
+/// A caller that waits.
+pub(super) struct Waiter {
+    again: Again,
+    client: *mut RedisModuleBlockedClient,
+}
+
+// SAFETY: only the server's main thread uses the client and the strings.
+unsafe impl Send for Waiter {}
+
+/// What a command needs to run again.
+#[derive(Clone)]
+pub(super) struct Again {
+    run: RunAgain,
+    database: c_int,
+    /// The places of the keys.
+    keys: Vec<usize>,
+    /// The arguments. The waiter holds a reference to each.
+    argv: Vec<*mut RedisModuleString>,
+}
+
+/// Blocks the client of a call that is to wait.
+pub(in crate::server) fn enter(call: &Call<'_>, run: RunAgain, wait: Wait) {
+    let Wait { left, stands, keys } = wait;
+    let now = super::now();
+    let database = call.database();
+    let caller = with_state(|state| state.lines.enter(now, now.plus(left), stands));
+    let name = blocking_name(call, &keys, caller);
+    // SAFETY: `ctx` is the context of the running command, whose client can be blocked. The server holds its own references
+    // to the strings that it keeps.
+    let client = unsafe {
+        let mut key = api!(RedisModule_CreateString(null_mut(), name.as_ptr().cast(), name.len()));
+        let client = api!(RedisModule_BlockClientOnKeys(
+            call.ctx,
+            Some(signaled),
+            Some(unblocked),
+            Some(forget),
+            0,
+            &raw mut key,
+            1,
+            handle(caller)
+        ));
+        api!(RedisModule_FreeString(null_mut(), key));
+        if client.is_null() {
+            // Valkey does not block a client that subscribes, nor one that another module calls for.
+            with_state(|state| state.lines.leave(caller));
+            let refused = Call::again(call.ctx, call.strings(0), Turn::Leaves(caller));
+            return reply::send(call.ctx, run(&refused));
+        }
+        api!(RedisModule_SetDisconnectCallback(client, Some(disconnected)));
+        client
+    };
+    let hold = |string: *mut RedisModuleString| {
+        // SAFETY: it is an argument of the running command. Without a context, the reference is this module's to free.
+        unsafe { api!(RedisModule_HoldString(null_mut(), string)) }
+    };
+    let argv = call.strings(0).iter().map(|string| hold(*string)).collect();
+    let again = Again { run, database, keys, argv };
+    with_state(|state| state.waiters.insert(caller, Waiter { again, client }));
+    serve::set_alarm();
+}
+
+/// The number of a caller as the server passes it back. It is never null.
+fn handle(caller: Caller) -> *mut c_void {
+    without_provenance_mut(usize::try_from(caller).unwrap_or(usize::MAX))
+}
+
+/// The caller of a blocked client, in a callback of the server.
+///
+/// # Safety
+///
+/// `ctx` is the context of a callback for a blocked client.
+unsafe fn caller_of(ctx: *mut RedisModuleCtx) -> Caller {
+    // SAFETY: the caller keeps the contract.
+    unsafe { api!(RedisModule_GetBlockedClientPrivateData(ctx)).addr() as Caller }
+}
+
+/// The name of a key that nobody makes, for one client only: the server removes a client from a key's clients in a time that
+/// grows with their number.
+fn blocking_name(call: &Call<'_>, keys: &[usize], caller: Caller) -> Vec<u8> {
+    let mut name = Vec::new();
+    // SAFETY: `ctx` is the context of the running command.
+    let flags = unsafe { api!(RedisModule_GetContextFlags(call.ctx)) }.cast_unsigned();
+    if flags & REDISMODULE_CTX_FLAGS_CLUSTER != 0 {
+        let key = keys.first().and_then(|key| call.word(*key).ok()).unwrap_or_default();
+        let Some(tag) = tag(key) else {
+            // No other name is known to be in its slot.
+            return key.to_vec();
+        };
+        name = [b"{", tag, b"}"].concat();
+    }
+    name.extend(format!("ratelimit:waits:{caller}").bytes());
+    name
+}
+
+/// A hash tag for the slot of a key: the key's own, or the whole key; `None` if no tag can be the whole key.
+fn tag(key: &[u8]) -> Option<&[u8]> {
+    let after = key.iter().position(|byte| *byte == b'{').and_then(|open| key.get(open + 1..));
+    let own = after.and_then(|after| after.get(..after.iter().position(|byte| *byte == b'}')?));
+    match own {
+        Some([_, ..]) => own,
+        _ => (!key.is_empty() && !key.contains(&b'}')).then_some(key),
+    }
+}
+
+impl Again {
+    /// Runs the command in a context without a client of its own, and returns the reply.
+    ///
+    /// # Safety
+    ///
+    /// `ctx` is valid, and has the database of the call.
+    pub(super) unsafe fn run(&self, ctx: *mut RedisModuleCtx, turn: Turn) -> Reply {
+        let call = Call::again(ctx, &self.argv, turn);
+        guarded(Reply::INTERNAL, || (self.run)(&call))
+    }
+
+    pub(super) fn database(&self) -> c_int {
+        self.database
+    }
+
+    /// The keys of the call.
+    pub(super) fn keys(&self) -> impl Iterator<Item = *mut RedisModuleString> {
+        self.keys.iter().filter_map(|key| self.argv.get(*key)).copied()
+    }
+
+    fn free(&mut self) {
+        for string in take(&mut self.argv) {
+            // SAFETY: `enter` took this reference, and nothing uses it afterwards.
+            unsafe { api!(RedisModule_FreeString(null_mut(), string)) };
+        }
+    }
+}
+
+impl Waiter {
+    /// What the command needs to run again. The strings live as long as the waiter.
+    pub(super) fn again(&self) -> Again {
+        self.again.clone()
+    }
+}
+
+/// Ends a wait with a reply.
+pub(super) fn reply(caller: Caller, reply: &Reply) {
+    let client = with_state(|state| {
+        if !state.lines.leave(caller) {
+            return None;
+        }
+        state.waiters.get(&caller).map(|waiter| waiter.client)
+    });
+    let Some(client) = client else { return };
+    // SAFETY: the client waits, so the server has not ended its wait. The context lives until it is freed here, and only
+    // collects the reply.
+    unsafe {
+        let ctx = api!(RedisModule_GetThreadSafeContext(client));
+        reply::send_other(ctx, reply);
+        api!(RedisModule_FreeThreadSafeContext(ctx));
+        api!(RedisModule_UnblockClient(client, handle(caller)));
+    }
+}
+
+/// The server calls this when somebody makes the key on which a client is blocked. The client goes on waiting.
+unsafe extern "C" fn signaled(_: *mut RedisModuleCtx, _: *mut *mut RedisModuleString, _: c_int) -> c_int {
+    Status::Err as c_int
+}
+
+/// The server calls this for `CLIENT UNBLOCK`. It also calls it for a client that [`reply`] unblocks: in that call (Redis 7.0
+/// and 7.2, Valkey) or later.
+unsafe extern "C" fn unblocked(ctx: *mut RedisModuleCtx, _: *mut *mut RedisModuleString, _: c_int) -> c_int {
+    guarded((), || {
+        // SAFETY: the server passes the context of a blocked client.
+        let caller = unsafe { caller_of(ctx) };
+        let again = with_state(|state| {
+            state.waiters.get(&caller).filter(|_| state.lines.waits(caller)).map(Waiter::again)
+        });
+        // `reply` has written the reply of who does not wait any more.
+        let Some(again) = again else { return };
+        // SAFETY: the context has the client's database, and the server expects a reply.
+        unsafe { reply::send(ctx, again.run(ctx, Turn::Looks(caller))) };
+        with_state(|state| {
+            state.lines.leave(caller);
+            state.timed_out += 1;
+        });
+        serve::set_alarm();
+    });
+    OK
+}
+
+/// The server calls this when a client that is blocked disconnects, or is unblocked with an error.
+unsafe extern "C" fn disconnected(ctx: *mut RedisModuleCtx, _: *mut RedisModuleBlockedClient) {
+    guarded((), || {
+        // SAFETY: the server passes the context of a blocked client.
+        let caller = unsafe { caller_of(ctx) };
+        with_state(|state| state.lines.leave(caller));
+        serve::set_alarm();
+    });
+}
+
+/// The server calls this once for each client, after its wait has ended.
+unsafe extern "C" fn forget(_: *mut RedisModuleCtx, caller: *mut c_void) {
+    guarded((), || {
+        let waiter = with_state(|state| {
+            let caller = caller.addr() as Caller;
+            state.lines.leave(caller);
+            state.waiters.remove(&caller)
+        });
+        if let Some(mut waiter) = waiter {
+            waiter.again.free();
+        }
+    });
+}

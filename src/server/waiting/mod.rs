@@ -1,0 +1,277 @@
+//! Callers that wait in the server until their requests are admitted.
+//!
+//! A command replies [`Reply::Wait`](super::Reply) if its caller is to wait. The client is then blocked, and the command runs
+//! again whenever one of its limits may have room. `ratelimit_core::line` has the order in which callers are tried.
+//!
+//! ```text
+//! call --refused--> blocked: stands in lines --granted, refused at last, or an error--> replied
+//!                      |  ^
+//!                      +--+ tried: still refused
+//! ```
+//!
+//! - `mod.rs` has the lines, and what a running command asks of them.
+//! - `client.rs` blocks and unblocks clients.
+//! - `serve.rs` tries callers, in the callback of a timer and nowhere else.
+//! - `wake.rs` notices that a limit may have room. It only marks lines.
+
+mod client;
+mod serve;
+mod wake;
+
+use std::borrow::Borrow;
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+use std::ffi::c_int;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use ratelimit_core::line::{Caller, Lines, Stand};
+use ratelimit_core::{Name, Span, Time};
+use redis_module::raw::{
+    REDISMODULE_CTX_FLAGS_DENY_BLOCKING, REDISMODULE_CTX_FLAGS_LUA, REDISMODULE_CTX_FLAGS_MASTER,
+    REDISMODULE_CTX_FLAGS_MULTI, REDISMODULE_CTX_FLAGS_REPLICATED, RedisModuleString,
+};
+
+use super::api::api;
+use super::call::{Call, bytes};
+use super::settings;
+
+use client::Waiter;
+use serve::Alarm;
+
+pub(super) use client::enter;
+pub(super) use serve::prepare;
+use wake::mark;
+pub(super) use wake::{nudge, subscribe, unlinked};
+
+/// Whether somebody waits.
+static ANYBODY: AtomicBool = AtomicBool::new(false);
+/// It is never locked while the server is called, because the server may call back.
+static STATE: Mutex<State> = Mutex::new(State {
+    lines: Lines::new(),
+    waiters: BTreeMap::new(),
+    alarm: Alarm::NONE,
+    granted: 0,
+    timed_out: 0,
+});
+
+struct State {
+    lines: Lines<WaitedKey>,
+    /// Those who wait, and those whom the server has not forgotten yet.
+    waiters: BTreeMap<Caller, Waiter>,
+    alarm: Alarm,
+    /// The number of callers that were granted what they waited for.
+    granted: u64,
+    /// The number of callers whose time passed, or that were unblocked.
+    timed_out: u64,
+}
+
+/// Runs `body` with the lines. It must not call the server.
+fn with_state<T>(body: impl FnOnce(&mut State) -> T) -> T {
+    let mut state = STATE.lock().unwrap_or_else(PoisonError::into_inner);
+    let result = body(&mut state);
+    ANYBODY.store(!state.lines.is_empty(), Relaxed);
+    result
+}
+
+/// Returns whether somebody waits for a limit.
+#[inline(always)]
+pub fn somebody_waits() -> bool {
+    ANYBODY.load(Relaxed)
+}
+
+/// Returns the numbers of callers that wait, that were granted what they waited for, and whose time passed.
+pub(super) fn counts() -> [u64; 3] {
+    with_state(|state| [state.lines.len() as u64, state.granted, state.timed_out])
+}
+
+/// The instant on a clock that is never set back.
+fn now() -> Time {
+    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `now` is a valid timespec that only this function uses.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut now) };
+    let [secs, nanos] = [now.tv_sec, now.tv_nsec].map(|number| u64::try_from(number).unwrap_or(0));
+    // The epoch is for what is due now.
+    Time::from_micros(1 + secs.saturating_mul(1_000_000).saturating_add(nanos / 1000))
+}
+
+/// A key of a database.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+struct WaitedKey {
+    database: c_int,
+    name: Arc<[u8]>,
+}
+
+/// A key of a database, of which the name may be borrowed. So a search allocates nothing.
+trait OfDatabase {
+    fn parts(&self) -> (c_int, &[u8]);
+}
+
+impl OfDatabase for WaitedKey {
+    fn parts(&self) -> (c_int, &[u8]) {
+        (self.database, &self.name)
+    }
+}
+
+impl OfDatabase for (c_int, &[u8]) {
+    fn parts(&self) -> (c_int, &[u8]) {
+        *self
+    }
+}
+
+impl<'k> Borrow<dyn OfDatabase + 'k> for WaitedKey {
+    fn borrow(&self) -> &(dyn OfDatabase + 'k) {
+        self
+    }
+}
+
+impl PartialEq for dyn OfDatabase + '_ {
+    fn eq(&self, other: &Self) -> bool {
+        self.parts() == other.parts()
+    }
+}
+
+impl Eq for dyn OfDatabase + '_ {}
+
+impl PartialOrd for dyn OfDatabase + '_ {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for dyn OfDatabase + '_ {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.parts().cmp(&other.parts())
+    }
+}
+
+/// Flags of calls that cannot wait. Some servers abort if they do.
+const UNBLOCKABLE: u32 = REDISMODULE_CTX_FLAGS_DENY_BLOCKING
+    | REDISMODULE_CTX_FLAGS_MULTI
+    | REDISMODULE_CTX_FLAGS_LUA
+    | REDISMODULE_CTX_FLAGS_REPLICATED;
+
+/// Why a command runs.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Turn {
+    /// The server calls it.
+    Arrives,
+    /// A caller that waits is tried. It goes on waiting if it is refused.
+    IsTried(Caller),
+    /// A caller is tried for the last time, because its time has passed.
+    Leaves(Caller),
+    /// A caller leaves, and nothing may be written: the command only looks.
+    Looks(Caller),
+}
+
+impl Turn {
+    fn caller(self) -> Option<Caller> {
+        match self {
+            Turn::Arrives => None,
+            Turn::IsTried(caller) | Turn::Leaves(caller) | Turn::Looks(caller) => Some(caller),
+        }
+    }
+}
+
+/// A wait that begins or goes on: how long at most, and for which limits.
+pub struct Wait {
+    left: Span,
+    stands: Vec<Stand<WaitedKey>>,
+    /// The places of the call's keys.
+    keys: Vec<usize>,
+}
+
+impl Wait {
+    fn into_stands(self) -> Vec<Stand<WaitedKey>> {
+        self.stands
+    }
+}
+
+/// A limit for which a call waits.
+pub struct Wanted {
+    /// The place of the key.
+    pub key: usize,
+    pub name: Name,
+    pub critical: bool,
+    /// The time after which the limit has room if nobody else comes.
+    pub retry: Span,
+}
+
+impl Call<'_> {
+    /// Returns whether others who wait for a limit come before the call: the time until the first of them is tried.
+    pub fn ahead(&self, key: usize, name: Name, critical: bool) -> Option<Span> {
+        let key: (c_int, &[u8]) = (self.database(), self.word(key).ok()?);
+        let caller = self.turn.caller();
+        with_state(|state| {
+            let lines = &state.lines;
+            let ahead = lines.ahead::<dyn OfDatabase>(&key, name, critical, caller, now());
+            // Who leaves without being tried is refused by the limits for which it waited.
+            let looks = matches!(self.turn, Turn::Looks(caller) if lines.stands::<dyn OfDatabase>(caller, &key, name));
+            ahead.or(looks.then_some(Span::ZERO))
+        })
+    }
+
+    /// Returns how long the call can wait, if the caller wants to: at most `block`, or as long as the setting allows if that
+    /// is zero. `None` if it cannot wait.
+    pub fn time_to_wait(&self, block: Option<Span>) -> Option<Span> {
+        let block = block?;
+        match self.turn {
+            Turn::Arrives => {
+                let longest = settings::longest_block();
+                self.can_block().then(|| if block == Span::ZERO { longest } else { block.min(longest) })
+            }
+            Turn::IsTried(caller) => with_state(|state| state.lines.time_left(caller, now())),
+            Turn::Leaves(_) | Turn::Looks(_) => None,
+        }
+    }
+
+    /// The wait for these limits, for at most `left`. `keys` are the places of all keys of the call. `None` if already as many
+    /// wait as the settings allow.
+    pub fn wait(&self, left: Span, keys: Vec<usize>, wanted: impl Iterator<Item = Wanted>) -> Option<Wait> {
+        let database = self.database();
+        let stands = wanted.map(|wanted| {
+            let name = self.word(wanted.key).ok()?.into();
+            let key = WaitedKey { database, name };
+            Some(Stand { key, name: wanted.name, critical: wanted.critical, retry: Some(wanted.retry) })
+        });
+        let stands: Vec<_> = stands.collect::<Option<_>>()?;
+        let is_full = self.turn == Turn::Arrives
+            && with_state(|state| {
+                let lines = &state.lines;
+                let most = settings::most_waiters_of_key();
+                lines.len() >= settings::most_waiters()
+                    || stands.iter().any(|stand| lines.at_key::<WaitedKey>(&stand.key) >= most)
+            });
+        (!is_full).then_some(Wait { left, stands, keys })
+    }
+
+    /// The number of callers that wait for limits of the key at this place.
+    pub fn waiting(&self, key: usize) -> usize {
+        let Ok(name) = self.word(key) else { return 0 };
+        let key: (c_int, &[u8]) = (self.database(), name);
+        with_state(|state| state.lines.at_key::<dyn OfDatabase>(&key))
+    }
+
+    /// Marks a key of the call that has changed.
+    #[cold]
+    pub(super) fn mark(&self, name: *mut RedisModuleString) {
+        mark(self.database(), bytes(name));
+    }
+
+    /// Whether the command only looks, because nothing may be written.
+    pub fn only_looks(&self) -> bool {
+        matches!(self.turn, Turn::Looks(_))
+    }
+
+    fn database(&self) -> c_int {
+        // SAFETY: `ctx` is the context of the running command.
+        unsafe { api!(RedisModule_GetSelectedDb(self.ctx)) }
+    }
+
+    /// Whether the client can be blocked. It cannot in a transaction or a script, nor on a replica.
+    fn can_block(&self) -> bool {
+        // SAFETY: `ctx` is the context of the running command.
+        let flags = unsafe { api!(RedisModule_GetContextFlags(self.ctx)) }.cast_unsigned();
+        flags & UNBLOCKABLE == 0 && flags & REDISMODULE_CTX_FLAGS_MASTER != 0
+    }
+}

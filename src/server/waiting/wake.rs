@@ -1,0 +1,71 @@
+//! Notices that a limit for which somebody waits may have room. It only marks lines, as it may run amid any command.
+
+use std::ffi::{c_int, c_void};
+
+use redis_module::raw::{
+    REDISMODULE_EVENT_FLUSHDB, REDISMODULE_EVENT_SWAPDB, RedisModuleCtx, RedisModuleEvent,
+    RedisModuleKeyOptCtx,
+};
+
+use super::{OfDatabase, serve, somebody_waits, with_state};
+use crate::server::api::{api, subscribe as subscribe_to};
+use crate::server::call::bytes;
+use crate::server::guard::guarded;
+
+/// The most keys that are marked at each cron event, of which the server sends `hz` a second.
+///
+/// It finds what nothing else tells: an expiry that was set from outside, and a clock that was set back.
+const AT_ONCE: usize = 32;
+
+/// Marks a key that has changed.
+pub(in crate::server) fn mark(database: c_int, name: &[u8]) {
+    with_state(|state| state.lines.mark::<dyn OfDatabase>(&(database, name)));
+    serve::set_alarm();
+}
+
+/// Marks the next keys.
+pub(in crate::server) fn nudge() {
+    if somebody_waits() {
+        with_state(|state| {
+            state.alarm.go_on();
+            state.lines.nudge(AT_ONCE);
+        });
+        serve::set_alarm();
+    }
+}
+
+/// The server calls this when a value leaves a key: the key is deleted, expires, is evicted, renamed or overwritten.
+pub(in crate::server) unsafe extern "C" fn unlinked(ctx: *mut RedisModuleKeyOptCtx, _: *const c_void) {
+    if somebody_waits() {
+        guarded((), || {
+            // SAFETY: the server passes a context of the callback, with the key and its database.
+            unsafe {
+                let name = api!(RedisModule_GetKeyNameFromOptCtx(ctx)).cast_mut();
+                if !name.is_null() {
+                    mark(api!(RedisModule_GetDbIdFromOptCtx(ctx)), bytes(name));
+                }
+            }
+        });
+    }
+}
+
+/// Subscribes to the events of whole databases.
+///
+/// # Safety
+///
+/// `ctx` is the context of the load.
+pub(in crate::server) unsafe fn subscribe(ctx: *mut RedisModuleCtx) {
+    for event in [REDISMODULE_EVENT_FLUSHDB, REDISMODULE_EVENT_SWAPDB] {
+        // SAFETY: the caller keeps the contract.
+        unsafe { subscribe_to(ctx, event, mark_all) };
+    }
+}
+
+unsafe extern "C" fn mark_all(_: *mut RedisModuleCtx, _: RedisModuleEvent, _: u64, _: *mut c_void) {
+    if somebody_waits() {
+        guarded((), || {
+            with_state(|state| state.lines.mark_all());
+            serve::set_alarm();
+        });
+    }
+}
