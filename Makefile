@@ -21,7 +21,7 @@ FAULTY   = target/faulty/debug/libredis_ratelimit.so
 export RATELIMIT_BUILD ?= $(shell git describe --always --dirty 2>/dev/null || echo unknown)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-bench build faulty run test test-clients test-http test-site compat lint demo page site bench bench-capacity bench-instructions bench-profile bench-core bench-growth bench-longest fuzz leakcheck soak coverage dist deb test-deb install
+.PHONY: help setup setup-bench build faulty run test test-clients test-http test-site compat lint demo page site bench bench-capacity bench-instructions bench-profile bench-core bench-growth bench-longest bench-waiting fuzz leakcheck soak coverage dist deb test-deb install
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-20s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -99,6 +99,9 @@ bench-core: setup ## Time of the core without a server: decisions, bytes, logs a
 
 bench-longest: build ## Search for the longest call of each command on states of a million entries (1 GB)
 	$(CARGO) bench --locked --bench server -- longest
+
+bench-waiting: build ## A thousand clients and ten leases: BLOCK beside polling and a semaphore of messages
+	$(CARGO) bench --locked --bench server -- waiting
 
 bench-growth: build setup-bench ## How the cost grows: tables, and plots in docs/plots (5 GB; MOST_KEYS=10000000)
 	$(CARGO) bench --locked --bench server -- growth --most=$(MOST_KEYS)

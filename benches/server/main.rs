@@ -7,6 +7,7 @@
 //! cargo bench --bench server -- cpu [--rounds=5] [--seconds=8] [words]
 //! cargo bench --bench server -- capacity [words]
 //! cargo bench --bench server -- growth [--most=10000000] [keys] [log] [leases] [limits]
+//! cargo bench --bench server -- waiting [--clients=1000] [--seconds=10]
 //! cargo bench --bench server -- longest [--most-us=1000] [--seed=1] [--seconds=120] [memory] [states]
 //! ```
 //!
@@ -39,6 +40,7 @@ mod rows;
 #[path = "../../tests/it/support/server/mod.rs"]
 mod support;
 mod traffic;
+mod waiting;
 
 use std::cmp::Ordering;
 use std::error::Error;
@@ -74,9 +76,13 @@ fn main() -> ExitCode {
                 [option("--most-us=", 1000), option("--seed=", 1), option("--seconds=", 120)];
             longest::run(&longest::Options { most, seed, seconds }, &Selection(names))
         }
+        Some((mode, _)) if mode == "waiting" => {
+            let clients = number(&options, "--clients=").unwrap_or(1000).max(100);
+            waiting::run(clients as usize, number(&options, "--seconds=").unwrap_or(10).max(1).into())
+        }
         _ => {
             eprintln!(
-                "usage: cargo bench --bench server -- instructions|profile|cpu|capacity|growth|longest [--runs=1] [--rounds=5] [--most=10000000] [--most-us=1000] [--seed=1] [--seconds=120, of cpu 8] [words of the rows]"
+                "usage: cargo bench --bench server -- instructions|profile|cpu|capacity|growth|longest|waiting [--runs=1] [--rounds=5] [--most=10000000] [--most-us=1000] [--seed=1] [--clients=1000] [--seconds=120, of cpu 8, of waiting 10] [words of the rows]"
             );
             return ExitCode::SUCCESS;
         }

@@ -18,6 +18,7 @@
 
 mod settle;
 
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 pub use settle::Held;
@@ -115,8 +116,6 @@ pub struct Pair<'p, 'a> {
     refunded: bool,
     /// What the call settles for this limit.
     held: Option<Charge>,
-    /// If others wait for the limit: the time until the first of them is tried.
-    behind: Option<Span>,
 }
 
 impl Pair<'_, '_> {
@@ -137,11 +136,6 @@ impl Pair<'_, '_> {
 
     /// Whether the limit admits the call, or only peeks. For a call that charges, once it is judged.
     fn admits(&self) -> bool {
-        self.has_room() && self.behind.is_none()
-    }
-
-    /// Whether the limit would admit the call if nobody waited.
-    fn has_room(&self) -> bool {
         self.verdict.is_none_or(Verdict::admits)
     }
 
@@ -153,11 +147,7 @@ impl Pair<'_, '_> {
     /// The answer as the caller's clock sees it; `None` before the call is decided.
     fn answer(&self) -> Option<Answer> {
         let gauge = self.refunded_gauge.or_else(|| Some(self.gauge?.delayed(self.ask.lag())))?;
-        let answer = Answer { verdict: self.verdict?, gauge };
-        Some(match self.behind {
-            None => answer,
-            Some(retry) => answer.behind(retry),
-        })
+        Some(Answer { verdict: self.verdict?, gauge })
     }
 
     fn peek(&mut self, limits: &impl Limits) {
@@ -175,7 +165,12 @@ pub struct Joint<'p, 'a> {
     pairs: Vec<Pair<'p, 'a>>,
     /// The caller's time.
     at: Time,
+    behind: Option<Box<Behind>>,
 }
+
+/// The pairs for whose limits others wait who come before the call, by their indices, and the time until the first of
+/// those is tried. At least one.
+struct Behind(Vec<(usize, Span)>);
 
 impl<'p, 'a> Joint<'p, 'a> {
     /// Pairs each limit with each of the `keys` keys that it applies to.
@@ -213,11 +208,10 @@ impl<'p, 'a> Joint<'p, 'a> {
                     refunded_gauge,
                     refunded: false,
                     held: None,
-                    behind: None,
                 });
             }
         }
-        Ok(Joint { parts, pairs, at })
+        Ok(Joint { parts, pairs, at, behind: None })
     }
 
     /// The limits of the call that apply to a key.
@@ -245,7 +239,6 @@ impl<'p, 'a> Joint<'p, 'a> {
     /// # Errors
     ///
     /// As [`Joint::take`].
-    #[inline(always)]
     pub fn take_or_wait<K: Limits>(
         &mut self,
         keys: &mut [K],
@@ -262,21 +255,40 @@ impl<'p, 'a> Joint<'p, 'a> {
             let Some(limits) = keys.get(pair.key) else { continue };
             pair.peek(limits);
         }
-        let admitted = self.pairs.iter().all(|pair| pair.admits() || pair.part.is_shadow());
-        if admitted || !waits(self) && self.pairs.iter().any(|pair| pair.part.is_strict() && !pair.has_room())
-        {
+        let has_room = self.pairs.iter().all(|pair| pair.admits() || pair.part.is_shadow());
+        let admitted = has_room && self.behind.is_none();
+        if admitted || !waits(self) && self.pairs.iter().any(|pair| pair.part.is_strict() && !pair.admits()) {
             self.charge(keys, !admitted)?;
         }
         self.gauge(keys);
+        if self.behind.is_some() {
+            self.fall_behind();
+        }
         Ok(admitted)
     }
 
     /// Notes for one of the keys where others wait. `ahead` returns the time until the first of those who come before the
     /// call is tried; `None` if there is nobody. A lease that is held already is asked for without standing in line.
+    #[cold]
     pub fn line_up(&mut self, key: usize, limits: &impl Limits, ahead: impl Fn(&Part<'a>) -> Option<Span>) {
-        for pair in self.pairs.iter_mut().filter(|pair| pair.key == key && pair.can_be_behind()) {
+        let pairs = self.pairs.iter().enumerate();
+        for (place, pair) in pairs.filter(|(_, pair)| pair.key == key && pair.can_be_behind()) {
             let is_held = with_limiter!(&pair.part.limiter, limiter => pair.ask.is_held(limits, limiter));
-            pair.behind = if is_held { None } else { ahead(pair.part) };
+            if !is_held && let Some(first) = ahead(pair.part) {
+                self.behind.get_or_insert_with(|| Box::new(Behind(Vec::new()))).0.push((place, first));
+            }
+        }
+    }
+
+    /// Changes the answers of the limits for which others wait who come before the call.
+    #[cold]
+    pub fn fall_behind(&mut self) {
+        for (place, first) in self.behind.iter().flat_map(|behind| &behind.0) {
+            let Some(pair) = self.pairs.get_mut(*place) else { continue };
+            let answer = pair.verdict.zip(pair.gauge);
+            let answer = answer.map(|(verdict, gauge)| Answer { verdict, gauge }.behind(*first));
+            pair.verdict = answer.map(|answer| answer.verdict);
+            pair.gauge = answer.map(|answer| answer.gauge);
         }
     }
 
@@ -284,8 +296,12 @@ impl<'p, 'a> Joint<'p, 'a> {
     /// retry if nobody else waited, zero if it has room. `None` if the call must not wait, because another one refuses it, or
     /// it can never be admitted.
     pub fn waits_for(&self) -> Option<Vec<(usize, &'p Part<'a>, Span)>> {
-        let refusing = self.pairs.iter().filter(|pair| !pair.admits() && !pair.part.is_shadow());
-        let waits = refusing.map(|pair| {
+        let behind = self.behind.iter().flat_map(|behind| &behind.0);
+        let is_behind = |place: usize| behind.clone().any(|(behind, _)| *behind == place);
+        let pairs = self.pairs.iter().enumerate();
+        let refusing =
+            pairs.filter(|(place, pair)| is_behind(*place) || !pair.admits() && !pair.part.is_shadow());
+        let waits = refusing.map(|(_, pair)| {
             let retry = match pair.verdict {
                 Some(Verdict::Refuse { retry }) => retry?,
                 _ => Span::ZERO,

@@ -154,7 +154,8 @@ impl<K: Ord + Clone> Lines<K> {
     {
         let line = self.keys.get(key)?.lines.get(&name)?;
         let rank = Rank { ordinary: !critical, caller: caller.unwrap_or(Caller::MAX) };
-        (*line.order.first()? < rank).then(|| line.wake.map_or(Span::ZERO, |wake| wake.since(now)))
+        let wake = line.wake.filter(|_| !line.is_due);
+        (*line.order.first()? < rank).then(|| wake.map_or(Span::ZERO, |wake| wake.since(now)))
     }
 
     /// Whether a caller stands in the line of a limit.
@@ -360,5 +361,142 @@ fn move_wake<K: Ord + Clone>(
             wakes.remove(&entry(old));
         }
         wakes.extend(new.map(entry));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::string::String;
+    use alloc::vec;
+
+    use super::*;
+    use crate::state::{Leases, Length};
+    use crate::testing::T0;
+
+    fn leases() -> Name {
+        Name::of::<Leases>(Length::NONE)
+    }
+
+    fn at(millis: u64) -> Time {
+        T0.plus(Span::from_millis(millis))
+    }
+
+    /// A stand in the line of a key's leases, which may have room in so many milliseconds.
+    fn stand(key: &str, millis: u64) -> Stand<String> {
+        let retry = Some(Span::from_millis(millis));
+        Stand { key: key.into(), name: leases(), critical: false, retry }
+    }
+
+    fn critical(key: &str, millis: u64) -> Stand<String> {
+        Stand { critical: true, ..stand(key, millis) }
+    }
+
+    /// Adds a caller at [`T0`] that waits for at most 9 s.
+    fn enter(lines: &mut Lines<String>, stands: Vec<Stand<String>>) -> Caller {
+        lines.enter(T0, at(9000), stands)
+    }
+
+    /// Whether others come before a caller in the line of a key, or before one that arrives now.
+    fn is_behind(lines: &Lines<String>, key: &str, caller: Option<Caller>) -> bool {
+        lines.ahead(key, leases(), false, caller, T0).is_some()
+    }
+
+    #[test]
+    fn who_is_refused_by_one_limit_leaves_the_line_of_the_other() {
+        let mut lines = Lines::new();
+        let first = enter(&mut lines, vec![stand("a", 50)]);
+        let second = enter(&mut lines, vec![stand("b", 50)]);
+        let both = enter(&mut lines, vec![stand("a", 50), stand("b", 50)]);
+        assert_eq!((lines.at_key("a"), lines.at_key("b"), lines.at_key("c")), (2, 2, 0));
+        assert!(is_behind(&lines, "a", Some(both)) && is_behind(&lines, "b", None));
+
+        lines.mark("a");
+        assert_eq!(lines.due(T0), Some(first));
+        assert!(lines.leave(first));
+        assert_eq!(lines.due(T0), Some(both));
+        assert!(!is_behind(&lines, "a", Some(both)) && is_behind(&lines, "b", Some(both)));
+        lines.stay(both, T0, vec![stand("b", 0)]);
+        assert!(!is_behind(&lines, "a", None) && !lines.stands(both, "a", leases()));
+        assert_eq!(lines.due(T0), None);
+
+        assert!(lines.leave(second));
+        assert_eq!(lines.due(T0), Some(both));
+    }
+
+    #[test]
+    fn critical_callers_come_before_others_and_among_themselves_by_arrival() {
+        let mut lines = Lines::new();
+        let ordinary = enter(&mut lines, vec![stand("a", 50)]);
+        let urgent = enter(&mut lines, vec![critical("a", 50)]);
+        let later = enter(&mut lines, vec![critical("a", 50)]);
+        for caller in [urgent, later, ordinary] {
+            lines.mark("a");
+            assert_eq!(lines.due(T0), Some(caller));
+            assert!(lines.leave(caller));
+        }
+        assert!(lines.is_empty());
+    }
+
+    #[test]
+    fn a_caller_that_moves_back_by_its_arrival_sets_the_wake_of_the_line() {
+        let mut lines = Lines::new();
+        let first = enter(&mut lines, vec![stand("b", 90)]);
+        let second = enter(&mut lines, vec![stand("a", 50)]);
+        assert_eq!(lines.next_due(), Some(at(50)));
+        lines.stay(first, at(10), vec![stand("a", 20), stand("b", 80)]);
+        assert_eq!(lines.next_due(), Some(at(30)));
+        assert_eq!(lines.ahead("a", leases(), false, None, at(10)), Some(Span::from_millis(20)));
+        // The second's own wake does not count any more.
+        assert_eq!(lines.due(at(30)), Some(first));
+        lines.stay(first, at(30), vec![stand("a", 70), stand("b", 60)]);
+        assert_eq!(lines.due(at(50)), None);
+        assert_eq!(lines.next_due(), Some(at(90)));
+        // When the first leaves, the second is tried.
+        assert!(lines.leave(first));
+        assert_eq!(lines.next_due(), Some(Time::EPOCH));
+        assert_eq!((lines.due(at(50)), lines.due(at(50))), (Some(second), None));
+    }
+
+    #[test]
+    fn without_a_retry_a_line_wakes_only_when_it_is_marked() {
+        let mut lines = Lines::new();
+        let caller = enter(&mut lines, vec![Stand { retry: None, ..stand("a", 0) }]);
+        assert_eq!((lines.next_due(), lines.due(at(8000))), (None, None));
+        assert_eq!(lines.ahead("a", leases(), false, None, T0), Some(Span::ZERO));
+        lines.mark("b");
+        assert_eq!(lines.next_due(), None);
+        lines.mark("a");
+        lines.mark("a");
+        assert_eq!((lines.due(T0), lines.due(T0)), (Some(caller), None));
+    }
+
+    #[test]
+    fn nudges_mark_the_keys_in_turn() {
+        let mut lines = Lines::new();
+        let callers = ["a", "b", "c"].map(|key| enter(&mut lines, vec![stand(key, 50)]));
+        for turn in [[0, 1], [2, 0], [1, 2]] {
+            lines.nudge(2);
+            let due = [lines.due(T0), lines.due(T0), lines.due(T0)];
+            assert_eq!(due, [Some(callers[turn[0]]), Some(callers[turn[1]]), None]);
+        }
+        lines.nudge(1);
+        assert_eq!(lines.due(T0), Some(callers[0]));
+        // The key where the last nudge ended is gone.
+        assert!(lines.leave(callers[0]));
+        lines.nudge(9);
+        assert_eq!([lines.due(T0), lines.due(T0), lines.due(T0)], [Some(callers[1]), Some(callers[2]), None]);
+    }
+
+    #[test]
+    fn a_line_that_is_emptied_and_filled_again_is_marked_anew() {
+        let mut lines = Lines::new();
+        let caller = enter(&mut lines, vec![stand("a", 50)]);
+        lines.mark("a");
+        assert!(lines.leave(caller));
+        assert_eq!((lines.len(), lines.at_key("a"), lines.next_deadline()), (0, 0, None));
+        assert_eq!((lines.due(T0), lines.next_due()), (None, None));
+        let caller = enter(&mut lines, vec![stand("a", 50)]);
+        lines.mark("a");
+        assert_eq!(lines.due(T0), Some(caller));
     }
 }

@@ -116,6 +116,8 @@ impl Span {
 }
 
 impl Period {
+    pub const LONGEST: Period = Period(NonZeroU64::MAX);
+
     pub const fn from_millis(millis: NonZeroU64) -> Period {
         Period(millis.saturating_mul(THOUSAND))
     }

@@ -57,6 +57,7 @@ impl<const ROW: usize> Command for Limit<ROW> {
 }
 
 /// What becomes of a request when somebody waits, or wants to. `None` if it is decided as if nobody waited.
+#[cold]
 #[inline(never)]
 fn in_line(
     call: &Call<'_>,

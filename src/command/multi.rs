@@ -6,7 +6,7 @@
 
 use std::iter::empty;
 
-use ratelimit_core::{Answer, Held, Hold, Joint, JointError, MAX_PAIRS, Manner, Part, Span, Time};
+use ratelimit_core::{Answer, Held, Hold, Joint, JointError, MAX_PAIRS, Manner, Part, Period, Span, Time};
 use ratelimit_language::vocabulary::{
     AT, Argument, BLOCK, COST, FORCE, HOLD, HOLD_TTL, KEY, LIMIT, NUMKEYS, ON, PARAMETER, REFUNDED, SHADOW,
 };
@@ -15,7 +15,7 @@ use ratelimit_language::{Error, Multi as Arguments, Purpose, multi};
 use super::wait::wait_for;
 use crate::server::{
     Call, Command, Counter, Key, KeyUse, Keys, Outcome, Reply, SeveralKeys, Wait, clock,
-    count_refused_in_shadow, most_holds, publish, somebody_waits,
+    count_refused_in_shadow, most_holds, publish, sends_events, somebody_waits,
 };
 
 pub struct Multi;
@@ -103,7 +103,7 @@ pub(super) struct Several<'p, 'c, 'a> {
 pub(super) enum Taken<'p, 'a> {
     /// The decision is `None` if nothing was asked for, or if the id is held.
     Decided(Joint<'p, 'a>, Option<Outcome>),
-    Waits(Wait),
+    Waits(Box<Wait>),
 }
 
 /// The id of a hold, and how long it lasts.
@@ -125,7 +125,7 @@ impl<'p, 'c, 'a> Several<'p, 'c, 'a> {
         call: &Call<'_>,
         counter: Counter,
         hold: WantedHold<'a>,
-        block: Option<Span>,
+        block: Option<Period>,
     ) -> Result<Taken<'p, 'a>, Error> {
         if call.only_looks() {
             return self.look(call, counter);
@@ -180,7 +180,8 @@ impl<'p, 'c, 'a> Several<'p, 'c, 'a> {
     /// Refuses a caller that leaves its lines while nothing may be written.
     #[cold]
     fn look(&self, call: &Call<'_>, counter: Counter) -> Result<Taken<'p, 'a>, Error> {
-        let joint = self.peek_and(|joint, place, key| self.line_up(call, joint, place, key))?;
+        let mut joint = self.peek_and(|joint, place, key| self.line_up(call, joint, place, key))?;
+        joint.fall_behind();
         call.count(counter, Outcome::Refused);
         self.notify(call, &joint, Outcome::Refused);
         Ok(Taken::Decided(joint, Some(Outcome::Refused)))
@@ -195,6 +196,13 @@ impl<'p, 'c, 'a> Several<'p, 'c, 'a> {
     /// Sends the keyspace events of a decision.
     #[inline(always)]
     fn notify(&self, call: &Call<'_>, joint: &Joint<'_, '_>, outcome: Outcome) {
+        if sends_events() {
+            self.send_events(call, joint, outcome);
+        }
+    }
+
+    #[cold]
+    fn send_events(&self, call: &Call<'_>, joint: &Joint<'_, '_>, outcome: Outcome) {
         for key in (0..self.keys.count()).filter(|key| joint.charges(*key)) {
             call.notify(self.keys.place(key), outcome);
         }

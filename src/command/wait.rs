@@ -3,7 +3,7 @@
 use std::iter::once;
 
 use ratelimit_core::hold::held;
-use ratelimit_core::{Answer, Ask, Joint, Limiter, Manner, Span, Time, Verdict};
+use ratelimit_core::{Answer, Ask, Joint, Limiter, Manner, Period, Span, Time, Verdict};
 use ratelimit_language::Error;
 
 use super::limit::own_place;
@@ -16,7 +16,7 @@ pub struct Wish<'a> {
     /// The id of a hold.
     pub hold: Option<&'a [u8]>,
     /// As [`Request::block`](ratelimit_language::Request::block).
-    pub block: Option<Span>,
+    pub block: Option<Period>,
 }
 
 /// What becomes of a request when somebody waits, or wants to.
@@ -25,7 +25,7 @@ pub enum InLine {
     Proceeds,
     /// It is refused, because others come before it.
     IsBehind(Answer),
-    Waits(Wait),
+    Waits(Box<Wait>),
 }
 
 /// Finds what becomes of a request to the limit of a limiter's own command. It changes nothing.
@@ -60,10 +60,10 @@ pub fn line_up<L: Limiter>(call: &Call<'_>, limiter: &L, wish: &Wish<'_>) -> Res
 /// The wait of a call with several limits that is refused; `None` if it must not wait.
 pub fn wait_for(
     call: &Call<'_>,
-    block: Span,
+    block: Period,
     keys: &SeveralKeys<'_, '_>,
     joint: &Joint<'_, '_>,
-) -> Option<Wait> {
+) -> Option<Box<Wait>> {
     let left = call.time_to_wait(Some(block))?;
     let refusing = joint.waits_for()?;
     let in_time = refusing.iter().all(|(_, part, retry)| *retry <= left || part.has_room_early());

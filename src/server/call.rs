@@ -11,11 +11,10 @@ use redis_module::raw::{RedisModuleCtx, RedisModuleString};
 
 use super::api::{OK, api};
 use super::guard::guarded;
-use super::propagation;
 use super::register::{Command, KeyUse, Keys};
 use super::reply::{self, Reply};
 use super::settings;
-use super::waiting::{self, Turn};
+use super::waiting::{self, Trial};
 
 /// Nearly all calls have at most this number of arguments to parse.
 const ON_THE_STACK: usize = 48;
@@ -26,19 +25,11 @@ pub struct Call<'a> {
     argv: &'a [*mut RedisModuleString],
     /// The number of open keys.
     pub(super) open: Cell<usize>,
-    pub(super) turn: Turn,
+    /// Set if the caller waits, and the call runs again in a context without a client of its own.
+    pub(super) again: Option<&'a Trial>,
 }
 
 impl<'a> Call<'a> {
-    /// A call that waits and runs again, in a context without a client of its own.
-    pub(super) fn again(
-        ctx: *mut RedisModuleCtx,
-        argv: &'a [*mut RedisModuleString],
-        turn: Turn,
-    ) -> Call<'a> {
-        Call { ctx, argv, open: Cell::new(0), turn }
-    }
-
     /// The argument at `place`. The command's name is at place 0.
     pub(super) fn argument(&self, place: usize) -> Result<*mut RedisModuleString, Error> {
         match self.argv.get(place) {
@@ -94,13 +85,6 @@ impl<'a> Call<'a> {
         2..2 + usize::try_from(count).unwrap_or(0)
     }
 
-    /// Whether the call's effects are sent. Those of a call that waited always are: the server has no call of a client then in
-    /// which it could count the change.
-    #[inline(always)]
-    pub(super) fn sends_effects(&self) -> bool {
-        propagation::is_enabled() || self.turn != Turn::Arrives
-    }
-
     /// Counts a change that is not sent because nobody can receive it. Save points (`save 60 1000`) count changes.
     pub(super) fn count_change(&self) {
         // The server counts the change, and discards the call, or writes it where no copy reads it (`propagation.rs`).
@@ -140,7 +124,7 @@ pub(super) fn bytes<'a>(string: *mut RedisModuleString) -> &'a [u8] {
     }
 }
 
-/// The function that the server calls to run a command.
+/// The function that the server calls to run a command, and the module to run it again while its caller waits.
 ///
 /// A panic that left this function would abort the server, so it becomes an error reply. A command sends its reply
 /// last, so a command that panics has sent none.
@@ -150,9 +134,14 @@ pub extern "C" fn enter<C: Command>(
     argc: c_int,
 ) -> c_int {
     let replied = guarded(false, || {
-        // SAFETY: the server passes `argc` arguments, which live as long as the call.
-        let argv = unsafe { slice::from_raw_parts(argv, usize::try_from(argc).unwrap_or(0)) };
-        let call = Call { ctx, argv, open: Cell::new(0), turn: Turn::Arrives };
+        // The module passes minus the number of arguments.
+        let (count, again) = match usize::try_from(argc) {
+            Ok(count) => (count, None),
+            Err(_) => Trial::take(argc),
+        };
+        // SAFETY: there are so many arguments, which live as long as the call.
+        let argv = unsafe { slice::from_raw_parts(argv, count) };
+        let call = Call { ctx, argv, open: Cell::new(0), again };
         if let Keys::Counted(key_use) | Keys::FirstAndBehind(key_use) = C::KEYS {
             // SAFETY: `ctx` is the context of a command that was entered to be run or to report its keys.
             if unsafe { api!(RedisModule_IsKeysPositionRequest(ctx)) } != 0 {
@@ -160,23 +149,19 @@ pub extern "C" fn enter<C: Command>(
                 return true;
             }
         }
-        match C::run(&call) {
-            Ok(Reply::Wait(wait)) => waiting::enter(&call, run_again::<C>, wait),
+        let reply = C::run(&call).unwrap_or_else(failed::<C>);
+        match call.again {
             // SAFETY: `ctx` is the context of the running command, which has sent no reply yet.
-            replied => unsafe { reply::send(ctx, replied.unwrap_or_else(failed::<C>)) },
+            None => unsafe { reply::send_or(ctx, reply, |wait| waiting::enter(&call, enter::<C>, wait)) },
+            Some(trial) => trial.end(reply),
         }
         true
     });
     if !replied {
         // SAFETY: `ctx` is the context of the running command. Sending a reply does not panic, so none was sent.
-        unsafe { reply::send(ctx, Reply::INTERNAL) };
+        unsafe { reply::send(ctx, &Reply::INTERNAL) };
     }
     OK
-}
-
-/// Runs a command whose caller waits.
-fn run_again<C: Command>(call: &Call<'_>) -> Reply {
-    C::run(call).unwrap_or_else(failed::<C>)
 }
 
 #[cold]

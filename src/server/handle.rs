@@ -11,6 +11,7 @@ use redis_module::raw::{KeyType, REDISMODULE_READ, REDISMODULE_WRITE, RedisModul
 use super::api::api;
 use super::call::Call;
 use super::native_type::TYPE;
+use super::propagation;
 use super::value::Value;
 use super::waiting::somebody_waits;
 
@@ -130,17 +131,21 @@ impl<'c, 'a> Handle<'c, 'a> {
         self.name
     }
 
+    /// Notices that a limit of the key may have room now.
+    pub(super) fn mark(&self) {
+        if somebody_waits() {
+            self.call.mark(self.name);
+        }
+    }
+
     /// Deletes the key. The server frees a large value on another thread.
     pub(super) fn unlink(&self) {
         // SAFETY: the key is open for writing.
         unsafe { api!(RedisModule_UnlinkKey(self.key)) };
     }
 
-    /// Signals the change to clients that watch or track the key, or wait for one of its limits.
+    /// Signals the change to clients that watch or track the key.
     pub(super) fn signal(&self) {
-        if somebody_waits() {
-            self.call.mark(self.name);
-        }
         // SAFETY: context and name are those of the running command.
         unsafe { api!(RedisModule_SignalModifiedKey(self.call.ctx, self.name)) };
     }
@@ -152,7 +157,7 @@ impl<'c, 'a> Handle<'c, 'a> {
 
     /// Sends a payload for the key to replicas and the AOF, if anyone can receive it.
     pub(super) fn replicate(&self, payload: &[u8]) {
-        if !self.call.sends_effects() {
+        if !propagation::is_enabled() {
             return self.call.count_change();
         }
         // SAFETY: context and name are those of the running command. The format `sb` takes a string object, then a

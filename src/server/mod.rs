@@ -43,6 +43,6 @@ pub use load::load;
 pub use payload::Payload;
 pub use register::{Command, Entry, KeyUse, Keys};
 pub use reply::{FieldValue, Fields, Reply};
-pub use settings::{bounds, most_holds};
+pub use settings::{bounds, most_holds, sends_events};
 pub use stats::{Counter, Outcome, count_refused_in_shadow};
 pub use waiting::{Wait, Wanted, somebody_waits};

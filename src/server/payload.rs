@@ -23,6 +23,7 @@ use super::api::api;
 use super::call::Call;
 use super::discard::discard;
 use super::open_key::OpenKey;
+use super::propagation;
 use super::value::Value;
 
 const VERSION: u8 = 1;
@@ -154,6 +155,7 @@ impl<'a> Payload<'a> {
             key.set_expiry(expiry);
         }
         key.handle.signal();
+        key.handle.mark();
         Ok(())
     }
 }
@@ -205,7 +207,7 @@ pub(super) fn replicate<'p>(
     call: &Call<'_>,
     payloads: impl Iterator<Item = (*mut RedisModuleString, &'p [u8])>,
 ) {
-    if !call.sends_effects() {
+    if !propagation::is_enabled() {
         return call.count_change();
     }
     let mut arguments: Vec<*mut RedisModuleString> = Vec::with_capacity(8);

@@ -30,7 +30,7 @@ pub enum Reply {
     /// The five integers as redis-cell replies them: in seconds, and -1 for no retry.
     Cell(Answer),
     /// No reply yet: the caller waits.
-    Wait(Wait),
+    Wait(Box<Wait>),
     /// The reply of one of the server's own commands.
     Forwarded(ServerReply),
     Integer(u64),
@@ -66,13 +66,13 @@ pub enum FieldValue {
     Maps(Vec<Fields>),
 }
 
-/// Sends a reply.
+/// Sends a reply, or calls `wait` if there is none yet.
 ///
 /// # Safety
 ///
 /// `ctx` is the context of a running command that has not replied yet.
 #[inline(always)]
-pub unsafe fn send(ctx: *mut RedisModuleCtx, reply: Reply) {
+pub unsafe fn send_or(ctx: *mut RedisModuleCtx, reply: Reply, wait: impl FnOnce(Box<Wait>)) {
     match reply {
         // The most frequent reply, without another call.
         Reply::Answer(answer) => {
@@ -80,17 +80,18 @@ pub unsafe fn send(ctx: *mut RedisModuleCtx, reply: Reply) {
             // It owns nothing, so this spares a call that finds nothing to drop.
             forget(reply);
         }
+        Reply::Wait(begun) => wait(begun),
         // SAFETY: the caller keeps the contract.
-        other => unsafe { send_other(ctx, &other) },
+        other => unsafe { send(ctx, &other) },
     }
 }
 
-/// Sends a reply of any kind.
+/// Sends a reply of any kind, but for a wait.
 ///
 /// # Safety
 ///
-/// As for [`send`].
-pub unsafe fn send_other(ctx: *mut RedisModuleCtx, reply: &Reply) {
+/// As for [`send_or`].
+pub unsafe fn send(ctx: *mut RedisModuleCtx, reply: &Reply) {
     let client = Client(ctx);
     match reply {
         Reply::Answer(answer) => client.integers(answer.integers()),
@@ -128,12 +129,11 @@ pub unsafe fn send_other(ctx: *mut RedisModuleCtx, reply: &Reply) {
         }
         Reply::Map(fields) => client.map(fields),
         Reply::Error(error) => client.error(error),
-        // Only a command's own reply is a wait, and `enter` does not send that.
         Reply::Wait(_) => client.error(&Error::Internal),
     }
 }
 
-/// The client of a running command. Only [`send`] makes one, so its context is valid, and no reply was sent before.
+/// The client of a running command. Only [`send`] and [`send_or`] make one, so its context is valid, and no reply was sent before.
 struct Client(*mut RedisModuleCtx);
 
 impl Client {

@@ -118,7 +118,7 @@ pub(super) fn policy_file() -> PathBuf {
 }
 
 /// Returns whether decisions are sent as keyspace events.
-pub(super) fn events() -> bool {
+pub fn sends_events() -> bool {
     EVENTS.load(Relaxed)
 }
 

@@ -86,14 +86,21 @@ impl Call<'_> {
     /// Sends the keyspace event of a decision, if the settings ask for events.
     ///
     /// The key must be closed: a module that receives the event may change it.
+    #[inline(always)]
     pub fn notify(&self, place: usize, outcome: Outcome) {
+        if settings::sends_events() {
+            self.send_event(place, outcome);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn send_event(&self, place: usize, outcome: Outcome) {
         let event = match outcome {
             Outcome::Admitted => c"rl.admit",
             Outcome::Refused => c"rl.refuse",
         };
-        if settings::events()
-            && let Ok(key) = self.argument(place)
-        {
+        if let Ok(key) = self.argument(place) {
             let class = REDISMODULE_NOTIFY_MODULE;
             // SAFETY: context and key are those of the running command, and the event is a C string.
             unsafe { api!(RedisModule_NotifyKeyspaceEvent(self.ctx, class, event.as_ptr(), key)) };

@@ -8,7 +8,9 @@
 
 use alloc::vec::Vec;
 
-use ratelimit_core::{AnyLimiter, Capabilities, Limiter, MAX_PAIRS, Manner, Part, Span, Time, with_limiter};
+use ratelimit_core::{
+    AnyLimiter, Capabilities, Limiter, MAX_PAIRS, Manner, Part, Period, Span, Time, with_limiter,
+};
 
 use crate::arguments::{Arguments, Sections};
 use crate::catalog::named;
@@ -31,8 +33,8 @@ pub struct Multi<'a> {
     pub manner: Manner,
     /// The id of a hold, and how long it lasts.
     pub hold: Option<(&'a [u8], Span)>,
-    /// How long the caller waits until its request is admitted; `None` if it does not wait.
-    pub block: Option<Span>,
+    /// How long the caller waits at most until its request is admitted; `None` if it does not wait.
+    pub block: Option<Period>,
     pub parts: Vec<Part<'a>>,
 }
 
@@ -86,14 +88,10 @@ fn part<'a>(
     if own.at.is_some() {
         return Err(Error::belongs_before("AT"));
     }
-    if own.manner() == Manner::Force && purpose == Purpose::Charge {
-        return Err(Error::belongs_before("FORCE"));
-    }
-    if own.hold.is_some() && purpose == Purpose::Charge {
-        return Err(Error::belongs_before("HOLD"));
-    }
-    if own.block.is_some() && purpose == Purpose::Charge {
-        return Err(Error::belongs_before("BLOCK"));
+    if purpose == Purpose::Charge
+        && let Some(option) = own.option_for_all()
+    {
+        return Err(Error::belongs_before(option));
     }
     own.check_for_one(capabilities)?;
     if purpose == Purpose::Settle && own.own_cost().or(defaults.own_cost()).is_none() {

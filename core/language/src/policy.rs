@@ -10,7 +10,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use ratelimit_core::{
-    AnyLimiter, Capabilities, Joint, Limiter, MAX_COUNT, Manner, Part, Span, Time, with_limiter,
+    AnyLimiter, Capabilities, Joint, Limiter, MAX_COUNT, Manner, Part, Period, Span, Time, with_limiter,
 };
 
 use crate::arguments::{Arguments, Bounds, Sections};
@@ -265,8 +265,8 @@ impl<'a> Asked<'a> {
         self.request.manner()
     }
 
-    /// How long the caller waits until its request is admitted; `None` if it does not wait.
-    pub fn block(&self) -> Option<Span> {
+    /// How long the caller waits at most until its request is admitted; `None` if it does not wait.
+    pub fn block(&self) -> Option<Period> {
         self.request.block
     }
 

@@ -1,6 +1,6 @@
 //! The options that all limiters share.
 
-use ratelimit_core::{Capabilities, MAX_COUNT, Manner, Span, Time};
+use ratelimit_core::{Capabilities, MAX_COUNT, Manner, Period, Span, Time};
 
 use crate::arguments::{Arguments, is};
 use crate::error::Error;
@@ -19,8 +19,10 @@ pub struct Request<'a> {
     pub on: Option<u64>,
     /// Whether the limit is a shadow.
     pub shadow: bool,
+    /// Whether another option than `COST`, `AT`, `ON` and `SHADOW` is given. Most calls have none, which spares their checks.
+    is_special: bool,
     pub(crate) hold: Option<(&'a [u8], Span)>,
-    pub(crate) block: Option<Span>,
+    pub(crate) block: Option<Period>,
 }
 
 impl<'a> Request<'a> {
@@ -68,10 +70,21 @@ impl<'a> Request<'a> {
         self.hold
     }
 
-    /// How long the caller waits until its request is admitted; zero for as long as the settings allow. `None` if it does not
-    /// wait.
+    /// The option that a call with several limits takes for all of them, if one is given.
     #[inline(always)]
-    pub fn block(&self) -> Option<Span> {
+    pub(crate) fn option_for_all(&self) -> Option<&'static str> {
+        match self {
+            Request { is_special: false, .. } => None,
+            Request { manner: Some(Manner::Force), .. } => Some("FORCE"),
+            Request { hold: Some(_), .. } => Some("HOLD"),
+            Request { block: Some(_), .. } => Some("BLOCK"),
+            _ => None,
+        }
+    }
+
+    /// How long the caller waits at most until its request is admitted; `None` if it does not wait.
+    #[inline(always)]
+    pub fn block(&self) -> Option<Period> {
         self.block
     }
 
@@ -82,19 +95,19 @@ impl<'a> Request<'a> {
     /// Names the option that is not supported, or the one that is missing.
     #[inline(always)]
     pub fn check(&self, capabilities: Capabilities) -> Result<(), Error> {
+        if self.is_special { self.check_special(capabilities) } else { Ok(()) }
+    }
+
+    fn check_special(&self, capabilities: Capabilities) -> Result<(), Error> {
         let waits_without_booking =
             self.max_wait.is_some() && !matches!(self.manner, Some(Manner::Reserve { .. }));
         if waits_without_booking || !capabilities.allows(self.manner()) {
             return Err(self.misfit(capabilities));
         }
-        if self.hold.is_none() && self.block.is_none() {
-            return Ok(());
-        }
         self.check_hold(capabilities)?;
         self.check_block(capabilities)
     }
 
-    #[cold]
     fn check_hold(&self, capabilities: Capabilities) -> Result<(), Error> {
         match self.manner {
             _ if self.hold.is_none() => Ok(()),
@@ -105,7 +118,6 @@ impl<'a> Request<'a> {
         }
     }
 
-    #[cold]
     fn check_block(&self, capabilities: Capabilities) -> Result<(), Error> {
         match self.manner {
             _ if self.block.is_none() => Ok(()),
@@ -133,7 +145,6 @@ impl<'a> Request<'a> {
         let cost = |arguments: &mut Arguments<'_, 'a>, name| arguments.number(name, 0, MAX_COUNT);
         if arguments.option(word, "COST", &mut self.cost, cost)?
             || arguments.option(word, "AT", &mut self.at, Arguments::instant)?
-            || self.manner_from(word)?
         {
             return Ok(true);
         }
@@ -144,9 +155,11 @@ impl<'a> Request<'a> {
         {
             return Ok(true);
         }
-        Ok(arguments.option(word, "MAXWAIT", &mut self.max_wait, Arguments::duration_or_zero)?
+        self.is_special = true;
+        Ok(self.manner_from(word)?
+            || arguments.option(word, "MAXWAIT", &mut self.max_wait, Arguments::duration_or_zero)?
             || arguments.option(word, "HOLD", &mut self.hold, hold)?
-            || arguments.option(word, "BLOCK", &mut self.block, Arguments::duration_or_zero)?)
+            || arguments.option(word, "BLOCK", &mut self.block, block)?)
     }
 
     /// Notes the manner, if `word` is one. Returns whether it is.
@@ -173,6 +186,12 @@ impl<'a> Request<'a> {
 #[cold]
 fn hold<'a>(arguments: &mut Arguments<'_, 'a>, _: &'static str) -> Result<(&'a [u8], Span), Error> {
     Ok((lease_id(arguments)?, arguments.duration("ttl")?.span()))
+}
+
+/// The value of `BLOCK`. Zero is as long as the settings allow.
+#[cold]
+fn block(arguments: &mut Arguments<'_, '_>, name: &'static str) -> Result<Period, Error> {
+    Ok(Period::of(arguments.duration_or_zero(name)?).unwrap_or(Period::LONGEST))
 }
 
 /// The option for a manner.

@@ -47,7 +47,6 @@ impl Joint<'_, '_> {
     ) -> Result<Held, JointError> {
         if keys.iter().any(|limits| hold::held(limits, request.id, self.at).is_some()) {
             for pair in &mut self.pairs {
-                pair.behind = None;
                 let Some(limits) = keys.get(pair.key) else { continue };
                 pair.ask.cost = 0;
                 pair.peek(limits);

@@ -14,23 +14,26 @@
 //!
 //! In both cases the server calls [`forget`] in the end.
 
+use std::cell::Cell;
 use std::ffi::{c_int, c_void};
 use std::mem::take;
 use std::ptr::{null_mut, without_provenance_mut};
+use std::sync::atomic::Ordering::Relaxed;
 
 use ratelimit_core::line::Caller;
 use redis_module::raw::{
     REDISMODULE_CTX_FLAGS_CLUSTER, RedisModuleBlockedClient, RedisModuleCtx, RedisModuleString, Status,
 };
 
-use super::{Turn, Wait, serve, with_state};
+use super::{NEXT, Trial, Turn, Wait, serve, with_state};
 use crate::server::api::{OK, api};
 use crate::server::call::Call;
 use crate::server::guard::guarded;
+use crate::server::propagation;
 use crate::server::reply::{self, Reply};
 
-/// Runs a command again.
-pub(in crate::server) type RunAgain = fn(&Call<'_>) -> Reply;
+/// The function that runs a command.
+type Enter = extern "C" fn(*mut RedisModuleCtx, *mut *mut RedisModuleString, c_int) -> c_int;
 
 /// A caller that waits.
 pub(super) struct Waiter {
@@ -44,7 +47,7 @@ unsafe impl Send for Waiter {}
 /// What a command needs to run again.
 #[derive(Clone)]
 pub(super) struct Again {
-    run: RunAgain,
+    enter: Enter,
     database: c_int,
     /// The places of the keys.
     keys: Vec<usize>,
@@ -53,15 +56,23 @@ pub(super) struct Again {
 }
 
 /// Blocks the client of a call that is to wait.
-pub(in crate::server) fn enter(call: &Call<'_>, run: RunAgain, wait: Wait) {
-    let Wait { left, stands, keys } = wait;
+#[cold]
+#[inline(never)]
+#[allow(clippy::boxed_local, reason = "the hot path passes a pointer")]
+pub(in crate::server) fn enter(call: &Call<'_>, enter: Enter, wait: Box<Wait>) {
+    let Wait { left, stands, keys } = *wait;
     let now = super::now();
-    let database = call.database();
     let caller = with_state(|state| state.lines.enter(now, now.plus(left), stands));
     let name = blocking_name(call, &keys, caller);
-    // SAFETY: `ctx` is the context of the running command, whose client can be blocked. The server holds its own references
-    // to the strings that it keeps.
-    let client = unsafe {
+    let hold = |string: &*mut RedisModuleString| {
+        // SAFETY: it is an argument of the running command. Without a context, the reference is this module's to free.
+        unsafe { api!(RedisModule_HoldString(null_mut(), *string)) }
+    };
+    let argv = call.strings(0).iter().map(hold).collect();
+    let mut again = Again { enter, database: call.database(), keys, argv };
+    // SAFETY: `ctx` is the context of the running command, whose client can be blocked. The server holds a reference of its
+    // own to the key.
+    unsafe {
         let mut key = api!(RedisModule_CreateString(null_mut(), name.as_ptr().cast(), name.len()));
         let client = api!(RedisModule_BlockClientOnKeys(
             call.ctx,
@@ -75,21 +86,14 @@ pub(in crate::server) fn enter(call: &Call<'_>, run: RunAgain, wait: Wait) {
         ));
         api!(RedisModule_FreeString(null_mut(), key));
         if client.is_null() {
-            // Valkey does not block a client that subscribes, nor one that another module calls for.
+            // Valkey does not block a client that is subscribed to channels.
             with_state(|state| state.lines.leave(caller));
-            let refused = Call::again(call.ctx, call.strings(0), Turn::Leaves(caller));
-            return reply::send(call.ctx, run(&refused));
+            reply::send(call.ctx, &again.run(call.ctx, caller, Turn::Leaves));
+            return again.free();
         }
         api!(RedisModule_SetDisconnectCallback(client, Some(disconnected)));
-        client
-    };
-    let hold = |string: *mut RedisModuleString| {
-        // SAFETY: it is an argument of the running command. Without a context, the reference is this module's to free.
-        unsafe { api!(RedisModule_HoldString(null_mut(), string)) }
-    };
-    let argv = call.strings(0).iter().map(|string| hold(*string)).collect();
-    let again = Again { run, database, keys, argv };
-    with_state(|state| state.waiters.insert(caller, Waiter { again, client }));
+        with_state(|state| state.waiters.insert(caller, Waiter { again, client }));
+    }
     serve::set_alarm();
 }
 
@@ -142,9 +146,14 @@ impl Again {
     /// # Safety
     ///
     /// `ctx` is valid, and has the database of the call.
-    pub(super) unsafe fn run(&self, ctx: *mut RedisModuleCtx, turn: Turn) -> Reply {
-        let call = Call::again(ctx, &self.argv, turn);
-        guarded(Reply::INTERNAL, || (self.run)(&call))
+    pub(super) unsafe fn run(&self, ctx: *mut RedisModuleCtx, caller: Caller, turn: Turn) -> Reply {
+        let trial = Trial { caller, turn, reply: Cell::new(None) };
+        NEXT.store((&raw const trial).cast_mut(), Relaxed);
+        let count = c_int::try_from(self.argv.len()).unwrap_or(0);
+        // A change that is not sent is counted in the context of a client, which is lacking here.
+        propagation::sending(|| (self.enter)(ctx, self.argv.as_ptr().cast_mut(), -count));
+        // A command that panics notes none.
+        trial.reply.take().unwrap_or(Reply::INTERNAL)
     }
 
     pub(super) fn database(&self) -> c_int {
@@ -184,7 +193,7 @@ pub(super) fn reply(caller: Caller, reply: &Reply) {
     // collects the reply.
     unsafe {
         let ctx = api!(RedisModule_GetThreadSafeContext(client));
-        reply::send_other(ctx, reply);
+        reply::send(ctx, reply);
         api!(RedisModule_FreeThreadSafeContext(ctx));
         api!(RedisModule_UnblockClient(client, handle(caller)));
     }
@@ -207,7 +216,7 @@ unsafe extern "C" fn unblocked(ctx: *mut RedisModuleCtx, _: *mut *mut RedisModul
         // `reply` has written the reply of who does not wait any more.
         let Some(again) = again else { return };
         // SAFETY: the context has the client's database, and the server expects a reply.
-        unsafe { reply::send(ctx, again.run(ctx, Turn::Looks(caller))) };
+        unsafe { reply::send(ctx, &again.run(ctx, caller, Turn::Looks)) };
         with_state(|state| {
             state.lines.leave(caller);
             state.timed_out += 1;

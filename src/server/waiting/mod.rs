@@ -1,6 +1,6 @@
 //! Callers that wait in the server until their requests are admitted.
 //!
-//! A command replies [`Reply::Wait`](super::Reply) if its caller is to wait. The client is then blocked, and the command runs
+//! A command replies [`Reply::Wait`] if its caller is to wait. The client is then blocked, and the command runs
 //! again whenever one of its limits may have room. `ratelimit_core::line` has the order in which callers are tried.
 //!
 //! ```text
@@ -19,14 +19,16 @@ mod serve;
 mod wake;
 
 use std::borrow::Borrow;
+use std::cell::Cell;
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::ffi::c_int;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use ratelimit_core::line::{Caller, Lines, Stand};
-use ratelimit_core::{Name, Span, Time};
+use ratelimit_core::{Name, Period, Span, Time};
 use redis_module::raw::{
     REDISMODULE_CTX_FLAGS_DENY_BLOCKING, REDISMODULE_CTX_FLAGS_LUA, REDISMODULE_CTX_FLAGS_MASTER,
     REDISMODULE_CTX_FLAGS_MULTI, REDISMODULE_CTX_FLAGS_REPLICATED, RedisModuleString,
@@ -34,6 +36,7 @@ use redis_module::raw::{
 
 use super::api::api;
 use super::call::{Call, bytes};
+use super::reply::Reply;
 use super::settings;
 
 use client::Waiter;
@@ -151,25 +154,42 @@ const UNBLOCKABLE: u32 = REDISMODULE_CTX_FLAGS_DENY_BLOCKING
     | REDISMODULE_CTX_FLAGS_LUA
     | REDISMODULE_CTX_FLAGS_REPLICATED;
 
-/// Why a command runs.
+/// Why a command runs again.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Turn {
-    /// The server calls it.
-    Arrives,
-    /// A caller that waits is tried. It goes on waiting if it is refused.
-    IsTried(Caller),
+enum Turn {
+    /// A caller is tried. It goes on waiting if it is refused.
+    IsTried,
     /// A caller is tried for the last time, because its time has passed.
-    Leaves(Caller),
+    Leaves,
     /// A caller leaves, and nothing may be written: the command only looks.
-    Looks(Caller),
+    Looks,
 }
 
-impl Turn {
-    fn caller(self) -> Option<Caller> {
-        match self {
-            Turn::Arrives => None,
-            Turn::IsTried(caller) | Turn::Leaves(caller) | Turn::Looks(caller) => Some(caller),
-        }
+/// A command that runs again while its caller waits.
+pub(super) struct Trial {
+    caller: Caller,
+    turn: Turn,
+    reply: Cell<Option<Reply>>,
+}
+
+/// The trial that begins next.
+static NEXT: AtomicPtr<Trial> = AtomicPtr::new(null_mut());
+
+impl Trial {
+    /// The number of arguments of a trial that begins, and the trial. `argc` is minus that number.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn take<'a>(argc: c_int) -> (usize, Option<&'a Trial>) {
+        // SAFETY: `Again::run` set it, and keeps it until the command has ended.
+        let trial = unsafe { NEXT.swap(null_mut(), Relaxed).as_ref() };
+        (usize::try_from(argc.unsigned_abs()).unwrap_or(0), trial)
+    }
+
+    /// Notes the reply.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn end(&self, reply: Reply) {
+        self.reply.set(Some(reply));
     }
 }
 
@@ -201,33 +221,37 @@ impl Call<'_> {
     /// Returns whether others who wait for a limit come before the call: the time until the first of them is tried.
     pub fn ahead(&self, key: usize, name: Name, critical: bool) -> Option<Span> {
         let key: (c_int, &[u8]) = (self.database(), self.word(key).ok()?);
-        let caller = self.turn.caller();
         with_state(|state| {
             let lines = &state.lines;
+            let caller = self.again.map(|trial| trial.caller);
             let ahead = lines.ahead::<dyn OfDatabase>(&key, name, critical, caller, now());
             // Who leaves without being tried is refused by the limits for which it waited.
-            let looks = matches!(self.turn, Turn::Looks(caller) if lines.stands::<dyn OfDatabase>(caller, &key, name));
-            ahead.or(looks.then_some(Span::ZERO))
+            let waits = |caller| lines.stands::<dyn OfDatabase>(caller, &key, name);
+            ahead.or_else(|| caller.filter(|caller| self.only_looks() && waits(*caller)).map(|_| Span::ZERO))
         })
     }
 
-    /// Returns how long the call can wait, if the caller wants to: at most `block`, or as long as the setting allows if that
-    /// is zero. `None` if it cannot wait.
-    pub fn time_to_wait(&self, block: Option<Span>) -> Option<Span> {
-        let block = block?;
-        match self.turn {
-            Turn::Arrives => {
-                let longest = settings::longest_block();
-                self.can_block().then(|| if block == Span::ZERO { longest } else { block.min(longest) })
+    /// Returns how long the call can wait, if the caller wants to: at most `block`, and at most as long as the setting allows.
+    /// `None` if it cannot wait.
+    pub fn time_to_wait(&self, block: Option<Period>) -> Option<Span> {
+        let block = block?.span();
+        match self.again {
+            None => self.can_block().then(|| block.min(settings::longest_block())),
+            Some(Trial { turn: Turn::IsTried, caller, .. }) => {
+                with_state(|state| state.lines.time_left(*caller, now()))
             }
-            Turn::IsTried(caller) => with_state(|state| state.lines.time_left(caller, now())),
-            Turn::Leaves(_) | Turn::Looks(_) => None,
+            Some(_) => None,
         }
     }
 
     /// The wait for these limits, for at most `left`. `keys` are the places of all keys of the call. `None` if already as many
     /// wait as the settings allow.
-    pub fn wait(&self, left: Span, keys: Vec<usize>, wanted: impl Iterator<Item = Wanted>) -> Option<Wait> {
+    pub fn wait(
+        &self,
+        left: Span,
+        keys: Vec<usize>,
+        wanted: impl Iterator<Item = Wanted>,
+    ) -> Option<Box<Wait>> {
         let database = self.database();
         let stands = wanted.map(|wanted| {
             let name = self.word(wanted.key).ok()?.into();
@@ -235,14 +259,14 @@ impl Call<'_> {
             Some(Stand { key, name: wanted.name, critical: wanted.critical, retry: Some(wanted.retry) })
         });
         let stands: Vec<_> = stands.collect::<Option<_>>()?;
-        let is_full = self.turn == Turn::Arrives
+        let is_full = self.again.is_none()
             && with_state(|state| {
                 let lines = &state.lines;
                 let most = settings::most_waiters_of_key();
                 lines.len() >= settings::most_waiters()
                     || stands.iter().any(|stand| lines.at_key::<WaitedKey>(&stand.key) >= most)
             });
-        (!is_full).then_some(Wait { left, stands, keys })
+        (!is_full).then(|| Box::new(Wait { left, stands, keys }))
     }
 
     /// The number of callers that wait for limits of the key at this place.
@@ -260,7 +284,7 @@ impl Call<'_> {
 
     /// Whether the command only looks, because nothing may be written.
     pub fn only_looks(&self) -> bool {
-        matches!(self.turn, Turn::Looks(_))
+        self.again.is_some_and(|trial| trial.turn == Turn::Looks)
     }
 
     fn database(&self) -> c_int {

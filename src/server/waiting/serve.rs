@@ -131,10 +131,10 @@ fn next(may_write: bool) -> Option<(Caller, Turn)> {
     with_state(|state| {
         let now = super::now();
         if let Some(caller) = state.lines.timed_out(now) {
-            return Some((caller, if may_write { Turn::Leaves(caller) } else { Turn::Looks(caller) }));
+            return Some((caller, if may_write { Turn::Leaves } else { Turn::Looks }));
         }
         let due = if may_write { state.lines.due(now) } else { None };
-        due.map(|caller| (caller, Turn::IsTried(caller)))
+        due.map(|caller| (caller, Turn::IsTried))
     })
 }
 
@@ -146,22 +146,23 @@ unsafe fn try_again(ctx: *mut RedisModuleCtx, caller: Caller, mut turn: Turn) {
     // SAFETY: the caller keeps the contract, and the database is that of the call.
     let replied = unsafe {
         api!(RedisModule_SelectDb(ctx, again.database()));
-        if turn != Turn::Looks(caller) && !are_here(ctx, &again) {
-            if turn == Turn::IsTried(caller) {
+        if turn != Turn::Looks && !are_here(ctx, &again) {
+            if turn == Turn::IsTried {
                 // The server sends the client to another node if the slot has moved. Else the caller is tried later.
                 return;
             }
-            turn = Turn::Looks(caller);
+            turn = Turn::Looks;
         }
-        again.run(ctx, turn)
+        again.run(ctx, caller, turn)
     };
     match replied {
         Reply::Wait(wait) => with_state(|state| state.lines.stay(caller, super::now(), wait.into_stands())),
         replied => {
             let is_granted = replied.is_admission();
+            let is_refused = !is_granted && !matches!(replied, Reply::Error(_));
             with_state(|state| {
                 state.granted += u64::from(is_granted);
-                state.timed_out += u64::from(!is_granted && turn != Turn::IsTried(caller));
+                state.timed_out += u64::from(is_refused);
             });
             reply(caller, &replied);
         }
