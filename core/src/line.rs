@@ -6,7 +6,7 @@
 //! ```text
 //! limit A refuses: 3, 5        limit B refuses: 4, 5
 //!
-//! A has room for one: 3 is admitted. Then 5 is tried: A admits it now, B has refused 4 before it.
+//! A has room for two: 3 is admitted. Then 5 is tried: A admits it now, B has refused 4 before it.
 //! So 5 leaves the line of A, and nobody waits for A because of B.
 //! ```
 //!
@@ -16,13 +16,19 @@
 //! since it became the first, and the limit itself refused it; it is then tried again at the line's *wake*, when time has
 //! passed, or when something marks the line as due. A line becomes due whenever its first caller leaves.
 //!
-//! # Why nobody waits for ever
+//! # Why no caller keeps another one waiting for ever
 //!
 //! The caller that arrived first of all is the first of each line in which it stands, if it is critical there or nobody
-//! else is. So it is tried whenever one of its limits may have room, and no other caller keeps it from any.
+//! else is. So it is tried whenever one of its limits may have room, and no other caller that waits keeps it from any. A
+//! caller of two limits still waits while never both have room at once: nothing is kept free for it.
 //!
-//! Nothing here reads a clock or decides on a request. Each step takes time that is logarithmic in the number of callers,
-//! for each line that it names.
+//! # Cost
+//!
+//! Each step takes time that is logarithmic in the number of callers, for each line that it names. Room for one caller
+//! causes two trials: of the one that is admitted, and of the next one. Callers that leave a line because of another limit
+//! cause a trial each.
+//!
+//! Nothing here reads a clock or decides on a request.
 
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
@@ -479,6 +485,9 @@ mod tests {
             let due = [lines.due(T0), lines.due(T0), lines.due(T0)];
             assert_eq!(due, [Some(callers[turn[0]]), Some(callers[turn[1]]), None]);
         }
+        lines.mark_all();
+        let due = [lines.due(T0), lines.due(T0), lines.due(T0)];
+        assert_eq!(due, callers.map(Some));
         lines.nudge(1);
         assert_eq!(lines.due(T0), Some(callers[0]));
         // The key where the last nudge ended is gone.

@@ -15,7 +15,8 @@
 //! | over every interval, at most what the limiter promises is admitted | |
 //! | the limiter admits the same requests as its model | |
 //!
-//! A penalty does not admit what remains of its strikes, so `penalty.rs` has its laws.
+//! A penalty does not admit what remains of its strikes, so `penalty.rs` has its laws. `lines.rs` has those of callers that
+//! wait.
 //!
 //! `SMOOTH` and `SHED` are not tested here. `SMOOTH` refuses nothing, and its limit and remaining have another meaning.
 //! `SHED` decides at random. Their own files test traces of their sources, and `floating_point.rs` compares them with
@@ -36,6 +37,7 @@ mod floating_point;
 mod histories;
 mod holds;
 mod laws;
+mod lines;
 mod one_key;
 mod penalty;
 mod refunds;
