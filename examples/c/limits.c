@@ -14,11 +14,12 @@
 #include <time.h>
 
 enum { OPEN = 200, CLOSED = 503 }; /* without an answer: let it pass, or turn it away */
+enum { WAIT = 2000 }; /* how long a caller may wait for a lease, in ms */
 static const struct timeval patience = {0, 80000};
 
 struct limits {
     char host[64];
-    int port, protocol;
+    int port, protocol, wait; /* wait: how long its calls may wait in the server, in ms */
     redisContext *redis;
     long unanswered; /* set an alert on it */
 };
@@ -32,7 +33,7 @@ static redisReply *call(struct limits *limits, const char *format, ...) {
     if (!limits->redis) {
         limits->redis = redisConnectWithTimeout(limits->host, limits->port, patience);
         if (limits->redis && !limits->redis->err) {
-            redisSetTimeout(limits->redis, patience);
+            redisSetTimeout(limits->redis, (struct timeval){limits->wait / 1000 + (limits->wait > 0), patience.tv_usec});
             if (limits->protocol == 3) freeReplyObject(redisCommand(limits->redis, "HELLO 3"));
         }
     }
@@ -74,11 +75,22 @@ static int check(struct limits *limits, const char *user, int without_answer, st
     return status;
 }
 
-/* Works if there is room, and says whether. No answer is a no: then the work is not begun. */
-static int with_lease(struct limits *limits, const char *key, int capacity, int ttl, void (*work)(void)) {
+/* Works if there is room, for which it waits up to so many ms, and says whether. No answer is a no: then the work is not
+ * begun. */
+static int with_lease(struct limits *limits, const char *key, int capacity, int ttl, int wait, void (*work)(void)) {
     unsigned char id[16];
     if (getrandom(id, sizeof id, 0) != sizeof id) return 0;
-    redisReply *reply = call(limits, "RL.CONCURRENT %s %d %d %b", key, capacity, ttl, id, sizeof id);
+    redisReply *reply;
+    if (wait) {
+        /* A connection of its own: it would hold up all other calls, and its time-out is longer. */
+        struct limits waiting = *limits;
+        waiting.redis = NULL;
+        waiting.wait = wait;
+        reply = call(&waiting, "RL.CONCURRENT %s %d %d %b BLOCK %d", key, capacity, ttl, id, sizeof id, wait);
+        if (waiting.redis) redisFree(waiting.redis);
+    } else {
+        reply = call(limits, "RL.CONCURRENT %s %d %d %b", key, capacity, ttl, id, sizeof id);
+    }
     int admitted = reply && !at(reply, 0);
     freeReplyObject(reply);
     if (admitted) work();
@@ -93,16 +105,17 @@ static void ensure(int right, const char *what) {
     exit(1);
 }
 
-static struct limits limits = {"127.0.0.1", 6379, 2, NULL, 0};
+static struct limits limits = {"127.0.0.1", 6379, 2, 0, NULL, 0};
 static char db[64];
-static int second = -1;
+static int second = -1, waited = -1;
 static void nothing(void) {}
-static void ask_again(void) { second = with_lease(&limits, db, 1, 30000, nothing); }
+static void ask_again(void) { second = with_lease(&limits, db, 1, 30000, 0, nothing); }
+static void wait_for_it(void) { waited = with_lease(&limits, db, 1, 30000, WAIT, nothing); }
 
 int main(int argc, char **argv) {
     if (argc > 1) ensure(sscanf(argv[1], "redis://%63[^:]:%d", limits.host, &limits.port) == 2, "the URL");
     if (argc > 2) limits.protocol = atoi(argv[2]);
-    struct limits down = {"127.0.0.1", 1, limits.protocol, NULL, 0};
+    struct limits down = {"127.0.0.1", 1, limits.protocol, 0, NULL, 0};
     if (argc > 3) ensure(sscanf(argv[3], "redis://%63[^:]:%d", down.host, &down.port) == 2, "the silent URL");
     char user[32];
     struct timespec start, end;
@@ -118,9 +131,10 @@ int main(int argc, char **argv) {
     printf("1 check: 429 %s %s %s\n", fields.policy, fields.limit, fields.retry_after);
 
     snprintf(db, sizeof db, "db:%s", user);
-    ensure(with_lease(&limits, db, 1, 30000, ask_again) && !second, "the first lease, or the second");
-    ensure(with_lease(&limits, db, 1, 30000, nothing), "the third lease");
-    printf("2 lease: taken, refused, released, taken\n");
+    ensure(with_lease(&limits, db, 1, 30000, 0, ask_again) && !second, "the first lease, or the second");
+    ensure(with_lease(&limits, db, 1, 30000, 0, nothing), "the third lease");
+    ensure(with_lease(&limits, db, 1, 300, 0, wait_for_it) && waited, "the lease that was waited for"); /* 300 ms */
+    printf("2 lease: taken, refused, released, taken, waited for\n");
 
     for (int i = 0; i < 3; i++) { /* two a minute and 100 a day */
         redisReply *reply = call(&limits,

@@ -24,17 +24,20 @@ const (
 	closed = 503
 )
 
-func connect(url, protocol string) *redis.Client {
+func connect(url, protocol string, read time.Duration) *redis.Client {
 	options, err := redis.ParseURL(url)
 	must(err == nil, err)
 	options.Protocol, err = strconv.Atoi(protocol)
 	must(err == nil, err)
 	options.MaxRetries = -1 // the lost call may have been counted
-	options.DialTimeout, options.ReadTimeout, options.WriteTimeout = patience, patience, patience
+	options.DialTimeout, options.ReadTimeout, options.WriteTimeout = patience, read, patience
 	return redis.NewClient(options)
 }
 
-const patience = 80 * time.Millisecond
+const (
+	patience = 80 * time.Millisecond
+	longest  = 2 * time.Second // how long a caller may wait for a lease
+)
 
 func headers(name string, window int, five []int64) map[string]string {
 	wait := five[4]
@@ -54,7 +57,8 @@ func headers(name string, window int, five []int64) map[string]string {
 
 type limits struct {
 	redis      *redis.Client
-	unanswered int64 // set an alert on it
+	waiting    *redis.Client // for calls that wait in the server: a longer time-out, and connections of their own
+	unanswered int64         // set an alert on it
 }
 
 // check returns the status and the headers for a request: three a minute, and all three may come at once.
@@ -78,12 +82,17 @@ func (l *limits) plan(ctx context.Context, user string) (bool, []any, error) {
 	return reply[0].([]any)[0].(int64) == 0, reply[1].([]any), nil
 }
 
-// withLease works if there is room, and says whether. No answer is an error: then the work is not begun.
-func (l *limits) withLease(ctx context.Context, key string, capacity, ttl int, work func()) (bool, error) {
+// withLease works if there is room, for which it may wait, and says whether. No answer is an error: then the work is not
+// begun.
+func (l *limits) withLease(ctx context.Context, key string, capacity, ttl int, wait time.Duration, work func()) (bool, error) {
 	id := unique()
 	// Also if the answer was lost, or the caller has gone; without a release the lease ends by itself.
 	defer l.redis.Do(context.Background(), "RL.RELEASE", key, id)
-	reply, err := l.redis.Do(ctx, "RL.CONCURRENT", key, capacity, ttl, id).Int64Slice()
+	client, command := l.redis, []any{"RL.CONCURRENT", key, capacity, ttl, id}
+	if wait > 0 {
+		client, command = l.waiting, append(command, "BLOCK", wait.Milliseconds())
+	}
+	reply, err := client.Do(ctx, command...).Int64Slice()
 	if err != nil || reply[0] == 1 {
 		return false, err
 	}
@@ -95,7 +104,10 @@ func main() {
 	arguments := []string{"redis://127.0.0.1:6379", "3", "redis://127.0.0.1:1"}
 	copy(arguments, os.Args[1:])
 	ctx, user := context.Background(), unique() // fresh keys for each run
-	l := &limits{redis: connect(arguments[0], arguments[1])}
+	l := &limits{
+		redis:   connect(arguments[0], arguments[1], patience),
+		waiting: connect(arguments[0], arguments[1], longest+time.Second),
+	}
 
 	for call, wanted := range []int{200, 200, 200, 429} {
 		status, fields := l.check(ctx, user, open)
@@ -109,11 +121,15 @@ func main() {
 	}
 
 	db, second := "db:"+user, true
-	first, err := l.withLease(ctx, db, 1, 30000, func() { second, _ = l.withLease(ctx, db, 1, 30000, func() {}) })
+	nothing := func() {}
+	first, err := l.withLease(ctx, db, 1, 30000, 0, func() { second, _ = l.withLease(ctx, db, 1, 30000, 0, nothing) })
 	must(err == nil && first && !second, err, first, second)
-	third, err := l.withLease(ctx, db, 1, 30000, func() {})
+	third, err := l.withLease(ctx, db, 1, 30000, 0, nothing)
 	must(err == nil && third, err, third)
-	fmt.Println("2 lease: taken, refused, released, taken")
+	waited := false // the first one ends after 300 ms
+	_, err = l.withLease(ctx, db, 1, 300, 0, func() { waited, _ = l.withLease(ctx, db, 1, 30000, longest, nothing) })
+	must(err == nil && waited, err, waited)
+	fmt.Println("2 lease: taken, refused, released, taken, waited for")
 
 	for _, wanted := range []bool{true, true, false} {
 		admitted, each, err := l.plan(ctx, user)
@@ -123,7 +139,7 @@ func main() {
 	}
 	fmt.Println("3 plan: refused by the minute, 98 left of the day")
 
-	start, down := time.Now(), &limits{redis: connect(arguments[2], arguments[1])}
+	start, down := time.Now(), &limits{redis: connect(arguments[2], arguments[1], patience)}
 	passed, _ := down.check(ctx, user, open)
 	shut, _ := down.check(ctx, user, closed)
 	must(passed == 200 && shut == 503 && time.Since(start) < time.Second, passed, shut, time.Since(start))

@@ -20,16 +20,23 @@ import redis.clients.jedis.util.JedisURIHelper;
 public final class Limits {
     static final int OPEN = 200; // without an answer: let it pass
     static final int CLOSED = 503; // or turn it away
+    static final int WAIT = 2000; // how long a caller may wait for a lease, in ms
 
     record Answer(int status, Map<String, String> headers) {}
 
     final JedisPooled redis;
+    final JedisPooled waiting; // for calls that wait in the server: a longer time-out, and connections of their own
     final AtomicLong unanswered = new AtomicLong(); // set an alert on it
 
     Limits(String url, String protocol) {
-        var patience = DefaultJedisClientConfig.builder().connectionTimeoutMillis(80).socketTimeoutMillis(80);
+        redis = connect(url, protocol, 80);
+        waiting = connect(url, protocol, WAIT + 1000);
+    }
+
+    private static JedisPooled connect(String url, String protocol, int socketTimeout) {
+        var patience = DefaultJedisClientConfig.builder().connectionTimeoutMillis(80).socketTimeoutMillis(socketTimeout);
         patience.protocol(protocol.equals("3") ? RedisProtocol.RESP3 : RedisProtocol.RESP2);
-        redis = new JedisPooled(JedisURIHelper.getHostAndPort(URI.create(url)), patience.build());
+        return new JedisPooled(JedisURIHelper.getHostAndPort(URI.create(url)), patience.build());
     }
 
     private List<?> call(String name, String... arguments) {
@@ -69,11 +76,14 @@ public final class Limits {
             "LIMIT", "SLIDINGWINDOW", "2", "1m", "LIMIT", "SLIDINGWINDOW", "100", "1d");
     }
 
-    /** Works if there is room, and says whether. No answer is an error: then the work is not begun. */
-    boolean lease(String key, int capacity, int ttl, Runnable work) {
+    /** Works if there is room, for which it may wait, and says whether. No answer is an error: then the work is not begun. */
+    boolean lease(String key, int capacity, int ttl, int wait, Runnable work) {
         var id = UUID.randomUUID().toString();
         try {
-            var reply = call("RL.CONCURRENT", key, "" + capacity, "" + ttl, id);
+            var concurrent = command("RL.CONCURRENT");
+            var reply = (List<?>) (wait == 0
+                ? redis.sendCommand(concurrent, key, "" + capacity, "" + ttl, id)
+                : waiting.sendCommand(concurrent, key, "" + capacity, "" + ttl, id, "BLOCK", "" + wait));
             boolean admitted = reply.get(0).equals(0L);
             if (admitted) work.run();
             return admitted;
@@ -107,9 +117,11 @@ public final class Limits {
         }
 
         var db = "db:" + user;
-        boolean first = limits.lease(db, 1, 30000, () -> ensure(!limits.lease(db, 1, 30000, () -> {}), "a second"));
-        ensure(first && limits.lease(db, 1, 30000, () -> {}), "no lease");
-        System.out.println("2 lease: taken, refused, released, taken");
+        boolean first = limits.lease(db, 1, 30000, 0, () -> ensure(!limits.lease(db, 1, 30000, 0, () -> {}), "a second"));
+        ensure(first && limits.lease(db, 1, 30000, 0, () -> {}), "no lease");
+        // The first one ends after 300 ms.
+        limits.lease(db, 1, 300, 0, () -> ensure(limits.lease(db, 1, 30000, WAIT, () -> {}), "no lease after a wait"));
+        System.out.println("2 lease: taken, refused, released, taken, waited for");
 
         ensure(limits.plan(user).get(0).get(0).equals(0L) && limits.plan(user).get(0).get(0).equals(0L), "refused");
         var refused = limits.plan(user);

@@ -12,10 +12,11 @@ import { Redis } from 'ioredis'
 const [url = 'redis://127.0.0.1:6379', protocol = '3', silent = 'redis://127.0.0.1:1'] = process.argv.slice(2)
 const OPEN = 200 // without an answer: let it pass
 const CLOSED = 503 // or turn it away
+const WAIT = 2000 // how long a caller may wait for a lease, in ms
 
-async function connect(url) {
+async function connect(url, commandTimeout = 80) {
   // No retries: the lost call may have been counted. No queue for better times: an answer now, or none.
-  const patience = { connectTimeout: 80, commandTimeout: 80, maxRetriesPerRequest: 0, enableOfflineQueue: false }
+  const patience = { connectTimeout: 80, commandTimeout, maxRetriesPerRequest: 0, enableOfflineQueue: false }
   const redis = new Redis(url, { protocol: Number(protocol), lazyConnect: true, ...patience })
   redis.on('error', () => {}) // the callers see it
   await Promise.race([redis.connect().catch(() => {}), sleep(500)])
@@ -70,11 +71,23 @@ class Limits {
     return [!limited, remaining]
   }
 
-  // Works if there is room, and says whether. No answer is an error: then the work is not begun.
-  async withLease(key, capacity, ttl, work) {
-    const id = randomUUID()
+  // Waits in the server for up to so many ms, on a connection of its own: it would hold up all other calls.
+  async waitInLine(command, wait) {
+    const waiting = await connect(url, wait + 1000)
     try {
-      const [limited] = await this.redis.call('RL.CONCURRENT', key, capacity, ttl, id)
+      return await waiting.call(...command, 'BLOCK', wait)
+    } finally {
+      waiting.disconnect() // also after a time-out: else the call keeps its place in the line
+    }
+  }
+
+  // Works if there is room, for which it waits up to so many ms, and says whether. No answer is an error: then the work is
+  // not begun.
+  async withLease(key, capacity, ttl, work, wait = 0) {
+    const id = randomUUID()
+    const command = ['RL.CONCURRENT', key, capacity, ttl, id]
+    try {
+      const [limited] = await (wait ? this.waitInLine(command, wait) : this.redis.call(...command))
       if (!limited) await work()
       return !limited
     } finally {
@@ -98,7 +111,13 @@ const db = `db:${user}`
 let second
 assert(await limits.withLease(db, 1, 30000, async () => { second = await limits.withLease(db, 1, 30000, () => {}) }))
 assert(second === false && await limits.withLease(db, 1, 30000, () => {}))
-console.log('2 lease: taken, refused, released, taken')
+let waited
+assert(await limits.withLease(db, 1, 30000, () => {
+  waited = limits.withLease(db, 1, 30000, () => {}, WAIT)
+  return sleep(200)
+}))
+assert(await waited)
+console.log('2 lease: taken, refused, released, taken, waited for')
 
 const plans = []
 for (let call = 0; call < 3; call += 1) plans.push(await limits.plan(user))

@@ -6,11 +6,13 @@
 
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { createClient } from 'redis'
 
 const [url = 'redis://127.0.0.1:6379', protocol = '3', silent = 'redis://127.0.0.1:1'] = process.argv.slice(2)
 const OPEN = 200 // without an answer: let it pass
 const CLOSED = 503 // or turn it away
+const WAIT = 2000 // how long a caller may wait for a lease, in ms
 
 async function connect(url) {
   // No queue for better times: an answer now, or none.
@@ -76,11 +78,23 @@ class Limits {
     return [!limited, remaining]
   }
 
-  // Works if there is room, and says whether. No answer is an error: then the work is not begun.
-  async withLease(key, capacity, ttl, work) {
-    const id = randomUUID()
+  // Waits in the server for up to so many ms, on a connection of its own: it would hold up all other calls.
+  async waitInLine(command, wait) {
+    const waiting = await connect(url)
     try {
-      const [limited] = await this.ask('RL.CONCURRENT', key, capacity, ttl, id)
+      return await Promise.race([waiting.sendCommand([...command, 'BLOCK', wait].map(String)), late(wait + 1000)])
+    } finally {
+      waiting.destroy() // also after a time-out: else the call keeps its place in the line
+    }
+  }
+
+  // Works if there is room, for which it waits up to so many ms, and says whether. No answer is an error: then the work is
+  // not begun.
+  async withLease(key, capacity, ttl, work, wait = 0) {
+    const id = randomUUID()
+    const command = ['RL.CONCURRENT', key, capacity, ttl, id]
+    try {
+      const [limited] = await (wait ? this.waitInLine(command, wait) : this.ask(...command))
       if (!limited) await work()
       return !limited
     } finally {
@@ -104,7 +118,13 @@ const db = `db:${user}`
 let second
 assert(await limits.withLease(db, 1, 30000, async () => { second = await limits.withLease(db, 1, 30000, () => {}) }))
 assert(second === false && await limits.withLease(db, 1, 30000, () => {}))
-console.log('2 lease: taken, refused, released, taken')
+let waited
+assert(await limits.withLease(db, 1, 30000, () => {
+  waited = limits.withLease(db, 1, 30000, () => {}, WAIT)
+  return sleep(200)
+}))
+assert(await waited)
+console.log('2 lease: taken, refused, released, taken, waited for')
 
 const plans = []
 for (let call = 0; call < 3; call += 1) plans.push(await limits.plan(user))

@@ -9,6 +9,7 @@ declare(strict_types=1);
 
 const OPEN = 200; // without an answer: let it pass
 const CLOSED = 503; // or turn it away
+const WAIT = 2000; // how long a caller may wait for a lease, in ms
 
 function headers(string $name, int $window, array $reply): array
 {
@@ -26,7 +27,7 @@ final class Limits
     public int $unanswered = 0; // set an alert on it
     private ?Redis $redis = null;
 
-    public function __construct(private string $url)
+    public function __construct(private string $url, private float $patience = 0.08)
     {
     }
 
@@ -35,7 +36,7 @@ final class Limits
         if ($this->redis === null) {
             $redis = new Redis();
             ['host' => $host, 'port' => $port] = parse_url($this->url);
-            if (!@$redis->connect($host, $port, 0.08, null, 0, 0.08)) {
+            if (!@$redis->connect($host, $port, 0.08, null, 0, $this->patience)) {
                 throw new RedisException('no connection');
             }
             $redis->setOption(Redis::OPT_MAX_RETRIES, 0); // the lost call may have been counted
@@ -74,12 +75,23 @@ final class Limits
         return $this->call('RL.MULTI', '1', "plan:$user", ...$limits);
     }
 
-    /** Works if there is room, and says whether. No answer is an error: then the work is not begun. */
-    public function lease(string $key, int $capacity, int $ttl, callable $work): bool
+    /** Waits in the server, on a connection of its own: it would hold up all other calls, and its time-out is longer. */
+    private function waitInLine(array $command, int $wait): array
+    {
+        $waiting = new self($this->url, $wait / 1000 + 1);
+        return $waiting->call(...$command, ...['BLOCK', (string) $wait]);
+    }
+
+    /**
+     * Works if there is room, for which it waits up to so many ms, and says whether. No answer is an error: then the work
+     * is not begun.
+     */
+    public function lease(string $key, int $capacity, int $ttl, callable $work, int $wait = 0): bool
     {
         $id = bin2hex(random_bytes(16));
+        $command = ['RL.CONCURRENT', $key, (string) $capacity, (string) $ttl, $id];
         try {
-            [$limited] = $this->call('RL.CONCURRENT', $key, (string) $capacity, (string) $ttl, $id);
+            [$limited] = $wait ? $this->waitInLine($command, $wait) : $this->call(...$command);
             $limited || $work();
             return !$limited;
         } finally {
@@ -114,7 +126,12 @@ $first = $limits->lease("db:$user", 1, 30000, function () use ($limits, $user, &
 });
 $third = $limits->lease("db:$user", 1, 30000, fn () => null);
 ensure([$first, $second, $third] === [true, false, true], $first, $second, $third);
-echo "2 lease: taken, refused, released, taken\n";
+$waited = null; // the first one ends after 300 ms
+$limits->lease("db:$user", 1, 300, function () use ($limits, $user, &$waited) {
+    $waited = $limits->lease("db:$user", 1, 30000, fn () => null, WAIT);
+});
+ensure($waited === true, $waited);
+echo "2 lease: taken, refused, released, taken, waited for\n";
 
 $plans = array_map(fn () => $limits->plan($user), range(1, 3));
 ensure(array_map(fn ($plan) => $plan[0][0], $plans) === [0, 0, 1], $plans);

@@ -16,11 +16,12 @@ from redis.backoff import NoBackoff
 from redis.exceptions import RedisError
 
 OPEN, CLOSED = 200, 503  # without an answer: let it pass, or turn it away
+WAIT = 2000  # how long a caller may wait for a lease, in ms
 
 
-def connect(url, protocol):
+def connect(url, protocol, seconds=0.08):
     # No retries: the lost call may have been counted.
-    patience = {"socket_timeout": 0.08, "socket_connect_timeout": 0.08, "retry": Retry(NoBackoff(), 0)}
+    patience = {"socket_timeout": seconds, "socket_connect_timeout": 0.08, "retry": Retry(NoBackoff(), 0)}
     return Redis.from_url(url, protocol=protocol, **patience)
 
 
@@ -32,8 +33,9 @@ def headers(name, window, reply):
 
 
 class Limits:
-    def __init__(self, redis):
+    def __init__(self, redis, waiting=None):
         self.redis = redis
+        self.waiting = waiting  # for calls that wait in the server: a longer time-out, and connections of their own
         self.unanswered = 0  # set an alert on it
 
     async def check(self, user, without_answer=OPEN):
@@ -79,11 +81,13 @@ class Limits:
                 await self.redis.execute_command("RL.SETTLE", key, hold, "TOKENBUCKET", *bucket, "COST", took)
 
     @asynccontextmanager
-    async def lease(self, key, capacity, ttl):
-        """Whether there is room for this piece of work. No answer is an error: then it is not begun."""
+    async def lease(self, key, capacity, ttl, wait=0):
+        """Whether there is room for this piece of work, for which it waits up to so many ms. No answer is an error: then it
+        is not begun."""
         lease_id = uuid4().hex
+        redis, block = (self.waiting, ["BLOCK", wait]) if wait else (self.redis, [])
         try:
-            limited, *_ = await self.redis.execute_command("RL.CONCURRENT", key, capacity, ttl, lease_id)
+            limited, *_ = await redis.execute_command("RL.CONCURRENT", key, capacity, ttl, lease_id, *block)
             yield not limited
         finally:
             with suppress(RedisError):  # else the lease ends by itself
@@ -92,8 +96,9 @@ class Limits:
 
 async def main(url="redis://127.0.0.1:6379", protocol="3", silent="redis://127.0.0.1:1"):
     user = uuid4().hex  # fresh keys for each run
-    async with connect(url, int(protocol)) as redis, connect(silent, int(protocol)) as nobody:
-        limits, down = Limits(redis), Limits(nobody)
+    waiting = connect(url, int(protocol), WAIT / 1000 + 1)
+    async with connect(url, int(protocol)) as redis, waiting, connect(silent, int(protocol)) as nobody:
+        limits, down = Limits(redis, waiting), Limits(nobody)
 
         answers = [await limits.check(user) for _ in range(4)]
         assert [status for status, _ in answers] == [200, 200, 200, 429], answers
@@ -105,7 +110,17 @@ async def main(url="redis://127.0.0.1:6379", protocol="3", silent="redis://127.0
             assert (first, second) == (True, False)
         async with limits.lease(f"db:{user}", 1, 30000) as third:
             assert third
-        print("2 lease: taken, refused, released, taken")
+
+        async def wait():
+            async with limits.lease(f"db:{user}", 1, 30000, WAIT) as waited:
+                return waited
+
+        async with limits.lease(f"db:{user}", 1, 30000):
+            waiter = asyncio.create_task(wait())
+            await asyncio.sleep(0.1)
+            assert not waiter.done()
+        assert await waiter
+        print("2 lease: taken, refused, released, taken, waited for")
 
         plans = [await limits.plan(user) for _ in range(3)]
         assert [admitted for admitted, _ in plans] == [True, True, False]

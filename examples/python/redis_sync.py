@@ -15,11 +15,12 @@ from redis.cluster import RedisCluster
 from redis.retry import Retry
 
 OPEN, CLOSED = 200, 503  # without an answer: let it pass, or turn it away
+WAIT = 2000  # how long a caller may wait for a lease, in ms
 
 
-def connect(url, protocol, client=Redis):
+def connect(url, protocol, client=Redis, seconds=0.08):
     # No retries: the lost call may have been counted.
-    patience = {"socket_timeout": 0.08, "socket_connect_timeout": 0.08, "retry": Retry(NoBackoff(), 0)}
+    patience = {"socket_timeout": seconds, "socket_connect_timeout": 0.08, "retry": Retry(NoBackoff(), 0)}
     return client.from_url(url, protocol=protocol, **patience)
 
 
@@ -31,8 +32,9 @@ def headers(name, window, reply):
 
 
 class Limits:
-    def __init__(self, redis):
+    def __init__(self, redis, waiting=None):
         self.redis = redis
+        self.waiting = waiting  # for calls that wait in the server: a longer time-out, and connections of their own
         self.unanswered = 0  # set an alert on it
 
     def check(self, user, without_answer=OPEN):
@@ -78,11 +80,13 @@ class Limits:
                 self.redis.execute_command("RL.SETTLE", key, hold, "TOKENBUCKET", *bucket, "COST", took)
 
     @contextmanager
-    def lease(self, key, capacity, ttl):
-        """Whether there is room for this piece of work. No answer is an error: then it is not begun."""
+    def lease(self, key, capacity, ttl, wait=0):
+        """Whether there is room for this piece of work, for which it waits up to so many ms. No answer is an error: then it
+        is not begun."""
         lease_id = uuid4().hex
+        redis, block = (self.waiting, ["BLOCK", wait]) if wait else (self.redis, [])
         try:
-            limited, *_ = self.redis.execute_command("RL.CONCURRENT", key, capacity, ttl, lease_id)
+            limited, *_ = redis.execute_command("RL.CONCURRENT", key, capacity, ttl, lease_id, *block)
             yield not limited
         finally:
             with suppress(RedisError):  # else the lease ends by itself
@@ -90,7 +94,8 @@ class Limits:
 
 
 def main(url="redis://127.0.0.1:6379", protocol="3", silent="redis://127.0.0.1:1", kind=""):
-    limits = Limits(connect(url, int(protocol), RedisCluster if kind == "cluster" else Redis))
+    client = RedisCluster if kind == "cluster" else Redis
+    limits = Limits(connect(url, int(protocol), client), connect(url, int(protocol), client, WAIT / 1000 + 1))
     user = uuid4().hex  # fresh keys for each run
 
     answers = [limits.check(user) for _ in range(4)]
@@ -103,7 +108,10 @@ def main(url="redis://127.0.0.1:6379", protocol="3", silent="redis://127.0.0.1:1
         assert (first, second) == (True, False)
     with limits.lease(f"db:{user}", 1, 30000) as third:
         assert third
-    print("2 lease: taken, refused, released, taken")
+    # The first one ends after 300 ms.
+    with limits.lease(f"db:{user}", 1, 300), limits.lease(f"db:{user}", 1, 30000, wait=WAIT) as waited:
+        assert waited
+    print("2 lease: taken, refused, released, taken, waited for")
 
     plans = [limits.plan(user) for _ in range(3)]
     assert [admitted for admitted, _ in plans] == [True, True, False]

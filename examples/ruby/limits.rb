@@ -9,10 +9,11 @@ require 'securerandom'
 
 OPEN = 200 # without an answer: let it pass
 CLOSED = 503 # or turn it away
+WAIT = 2000 # how long a caller may wait for a lease, in ms
 
-def connect(url, protocol)
+def connect(url, protocol, read_timeout = 0.08)
   # No second attempts: the lost call may have been counted.
-  patience = { connect_timeout: 0.08, read_timeout: 0.08, write_timeout: 0.08, reconnect_attempts: 0 }
+  patience = { connect_timeout: 0.08, read_timeout: read_timeout, write_timeout: 0.08, reconnect_attempts: 0 }
   patience[:protocol] = protocol.to_i if Redis::VERSION.to_i >= 5 # redis-rb 4 knows RESP2 only
   Redis.new(url: url, **patience)
 end
@@ -30,8 +31,9 @@ end
 class Limits
   attr_reader :unanswered # set an alert on it
 
-  def initialize(redis)
+  def initialize(redis, waiting = nil)
     @redis = redis
+    @waiting = waiting # for a call that waits in the server: a longer time-out, and a connection of its own
     @unanswered = 0
   end
 
@@ -50,10 +52,12 @@ class Limits
     @redis.call('RL.MULTI', 1, "plan:#{user}", *limits)
   end
 
-  # Works if there is room, and says whether. No answer is an error: then the work is not begun.
-  def lease(key, capacity, ttl)
+  # Works if there is room, for which it waits up to so many ms, and says whether. No answer is an error: then the work is
+  # not begun.
+  def lease(key, capacity, ttl, wait = 0)
     id = SecureRandom.uuid
-    limited, = @redis.call('RL.CONCURRENT', key, capacity, ttl, id)
+    redis, block = wait.zero? ? [@redis, []] : [@waiting, ['BLOCK', wait]]
+    limited, = redis.call('RL.CONCURRENT', key, capacity, ttl, id, *block)
     yield if limited == 0
     limited == 0
   ensure
@@ -71,7 +75,8 @@ end
 
 url, protocol, silent = ARGV
 protocol ||= '3'
-limits = Limits.new(connect(url || 'redis://127.0.0.1:6379', protocol))
+url ||= 'redis://127.0.0.1:6379'
+limits = Limits.new(connect(url, protocol), connect(url, protocol, WAIT / 1000.0 + 1))
 user = SecureRandom.uuid # fresh keys for each run
 
 answers = Array.new(4) { limits.check(user) }
@@ -84,7 +89,10 @@ second = nil
 first = limits.lease("db:#{user}", 1, 30_000) { second = limits.lease("db:#{user}", 1, 30_000) { nil } }
 third = limits.lease("db:#{user}", 1, 30_000) { nil }
 assert([first, second, third] == [true, false, true], first, second, third)
-puts '2 lease: taken, refused, released, taken'
+waited = nil # the first one ends after 300 ms
+limits.lease("db:#{user}", 1, 300) { waited = limits.lease("db:#{user}", 1, 30_000, WAIT) { nil } }
+assert(waited, waited)
+puts '2 lease: taken, refused, released, taken, waited for'
 
 plans = Array.new(3) { limits.plan(user) }
 assert(plans.map { |all, _| all[0] } == [0, 0, 1], plans)

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use redis::{Client, Connection, ConnectionLike, RedisResult, cmd};
 
 const PATIENCE: Duration = Duration::from_millis(80);
+const WAIT: Duration = Duration::from_secs(2); // how long a caller may wait for a lease
 const OPEN: u16 = 200; // without an answer: let it pass
 const CLOSED: u16 = 503; // or turn it away
 
@@ -62,12 +63,31 @@ impl Limits {
         multi.query(self.redis()?)
     }
 
-    /// A place for a piece of work, if there is room. No answer is an error: then it is not begun.
-    fn lease(&mut self, key: &str, capacity: u32, ttl: u32) -> RedisResult<Option<Lease<'_>>> {
+    /// A place for a piece of work, if there is room, for which it may wait. No answer is an error: then it is not begun.
+    fn lease(
+        &mut self,
+        key: &str,
+        capacity: u32,
+        ttl: u32,
+        wait: Option<Duration>,
+    ) -> RedisResult<Option<Lease<'_>>> {
+        let mut waiting = wait.map(|wait| self.waiting(wait)).transpose()?;
         let lease = Lease { redis: self.redis()?, key: key.to_owned(), id: uuid() };
         let mut concurrent = cmd("RL.CONCURRENT");
-        let reply: Five = concurrent.arg(key).arg(capacity).arg(ttl).arg(&lease.id).query(lease.redis)?;
+        concurrent.arg(key).arg(capacity).arg(ttl).arg(&lease.id);
+        if let Some(wait) = wait {
+            concurrent.arg("BLOCK").arg(wait.as_millis() as u64);
+        }
+        let reply: Five = concurrent.query(waiting.as_mut().unwrap_or(lease.redis))?;
         Ok((!reply.0).then_some(lease))
+    }
+
+    /// A connection for one call that waits in the server. It would hold up other calls, and its time-out is longer.
+    fn waiting(&self, wait: Duration) -> RedisResult<Connection> {
+        let redis = self.client.get_connection_with_timeout(PATIENCE)?;
+        redis.set_read_timeout(Some(wait + Duration::from_secs(1)))?;
+        redis.set_write_timeout(Some(PATIENCE))?;
+        Ok(redis)
     }
 }
 
@@ -115,11 +135,14 @@ fn main() -> RedisResult<()> {
     println!("1 check: {:?}", limits.check(&user, OPEN));
 
     let key = format!("db:{user}");
-    let first = limits.lease(&key, 1, 30_000)?;
-    assert!(first.is_some() && other.lease(&key, 1, 30_000)?.is_none());
+    let first = limits.lease(&key, 1, 30_000, None)?;
+    assert!(first.is_some() && other.lease(&key, 1, 30_000, None)?.is_none());
     drop(first);
-    assert!(other.lease(&key, 1, 30_000)?.is_some());
-    println!("2 lease: taken, refused, released, taken");
+    assert!(other.lease(&key, 1, 30_000, None)?.is_some());
+    let short = limits.lease(&key, 1, 300, None)?; // it ends after 300 ms
+    assert!(short.is_some() && other.lease(&key, 1, 30_000, Some(WAIT))?.is_some());
+    drop(short);
+    println!("2 lease: taken, refused, released, taken, waited for");
 
     let plans = [limits.plan(&user)?, limits.plan(&user)?, limits.plan(&user)?];
     assert_eq!(plans.each_ref().map(|(all, _)| all.0), [false, false, true]);
