@@ -72,6 +72,11 @@ fn in_line(
     let hold = request.hold().map(|(id, _)| id);
     let wish = Wish { cost, at: request.at, hold, block: request.block() };
     Ok(match with_limiter!(limiter, limiter => line_up(call, limiter, &wish))? {
+        // The caller has what it asked for, by another call.
+        InLine::Proceeds if call.only_looks() => {
+            let answer = with_limiter!(limiter, limiter => peek(call, limiter, 0, request.at))?;
+            Some(reply(answer, 0, manner))
+        }
         InLine::Proceeds => None,
         InLine::Waits(wait) => Some(Reply::Wait(wait)),
         InLine::IsBehind(answer) => {

@@ -205,7 +205,9 @@ impl<'c, 'a> Key<'c, 'a> {
     ///
     /// A key that is fully reset at that instant is deleted. Any other key is committed.
     pub fn settle(&mut self, given_back: Option<Time>, clock: Time, latest: Time, reset: Span) {
-        self.open.handle.mark();
+        if given_back.is_some() {
+            self.open.handle.mark();
+        }
         if reset == Span::ZERO && given_back.is_some_and(|at| self.set_is_reset(at)) {
             self.delete();
         } else {

@@ -34,6 +34,10 @@ static WAKES_LATE: AtomicBool = AtomicBool::new(false);
 /// The first version without that.
 const WAKES_IN_TIME: c_int = 0x0007_0200;
 
+/// No timer is set for longer, as Redis 7.0 computes the pause until the next one in 32 bits, and does not pause if that overflows.
+/// One that rings too early is set again.
+const LONGEST: Span = Span::from_millis(60_000);
+
 /// A timer is set again if it has not rung for so long after its time.
 const OVERDUE: Span = Span::from_millis(20);
 
@@ -77,7 +81,7 @@ pub(super) fn set_alarm() {
         // An alarm that rings too early is set again then. One that is overdue has been delayed: the server's timers depend on a
         // clock that can be set back.
         let is_set = state.alarm.set.is_some_and(|(_, set)| set <= wanted && now.since(set) < OVERDUE);
-        (!is_set).then(|| (state.alarm.set.take(), wanted.max(now), now))
+        (!is_set).then(|| (state.alarm.set.take(), wanted.clamp(now, now.plus(LONGEST)), now))
     });
     let Some((old, wanted, now)) = wanted else { return };
     let ctx = CONTEXT.load(Relaxed);
@@ -142,7 +146,10 @@ fn next(may_write: bool) -> Option<(Caller, Turn)> {
 ///
 /// `ctx` is the context of a timer.
 unsafe fn try_again(ctx: *mut RedisModuleCtx, caller: Caller, mut turn: Turn) {
-    let Some(again) = with_state(|state| state.waiters.get(&caller).map(Waiter::again)) else { return };
+    let Some(again) = with_state(|state| state.waiters.get(&caller).map(Waiter::again)) else {
+        with_state(|state| state.lines.leave(caller));
+        return;
+    };
     // SAFETY: the caller keeps the contract, and the database is that of the call.
     let replied = unsafe {
         api!(RedisModule_SelectDb(ctx, again.database()));
