@@ -11,7 +11,7 @@ pub enum Answer {
 }
 
 /// `K` is a number of a key, `#` one of an id.
-const FINE: [&str; 49] = [
+const FINE: [&str; 53] = [
     "RL.TOKENBUCKET bucket:K 20 40 1000",
     "RL.TOKENBUCKET bucket:K 20 40 1000 PARTIAL COST 9",
     "RL.TOKENBUCKET batch:K 20 20 1000 BATCH",
@@ -37,6 +37,11 @@ const FINE: [&str; 49] = [
     "RL.CONCURRENT lease:K 3 1000 # RESERVED 1 CRITICAL",
     "RL.RENEW lease:K 1500 #",
     "RL.RELEASE lease:K #",
+    // Keys of all, so that callers wait for each other: the last of them in vain.
+    "RL.CONCURRENT few:of-all 5 100 # BLOCK 50",
+    "RL.UNIFORM turn:of-all 10 BLOCK 50",
+    "RL.MULTI 2 both:of-all few:of-all BLOCK 50 LIMIT CONCURRENT 5 100 # LIMIT UNIFORM 5 ON 1",
+    "RL.RELEASE few:of-all #",
     "RL.SHED shed:K 0.85 DELAY 100 RAMP 900",
     "RL.MULTI 1 joined:K LIMIT SLIDINGWINDOW 20 500 LIMIT SLIDINGLOG 30 1000 LIMIT GCRA 9 40 900",
     "RL.MULTI 2 joined:K pool:K LIMIT SLIDINGWINDOW 20 500 ON 1 LIMIT CONCURRENT 9 900 # ON 2",

@@ -39,6 +39,8 @@ impl<'s> Vandal<'s> {
         let mut con = server.connection();
         text(&mut con, DATABASE);
         text(&mut con, "DEBUG SET-SKIP-CHECKSUM-VALIDATION 1");
+        // Nobody makes room for a call with another timeout.
+        text(&mut con, "CONFIG SET ratelimit.max-block 20");
         Vandal { server, con, traffic: Traffic::new(seed), dice: Dice::new(seed) }
     }
 

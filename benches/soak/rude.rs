@@ -1,4 +1,5 @@
-//! Clients without manners: some send half a request and leave, others ask and ask and never read an answer.
+//! Clients without manners: some send half a request and leave, some leave while they wait for their turn, others ask and ask
+//! and never read an answer.
 
 use std::io::Write;
 use std::net::TcpStream;
@@ -20,6 +21,8 @@ pub const LIMIT: &str = "normal 2097152 1048576 2";
 pub struct Rude {
     ends: AtomicBool,
     pub halves: AtomicU64,
+    /// Those who left while they waited.
+    pub impatient: AtomicU64,
     pub cut_off: AtomicU64,
     pub tolerated: AtomicU64,
 }
@@ -27,8 +30,12 @@ pub struct Rude {
 impl Rude {
     pub fn start(port: u16) -> (Arc<Rude>, Vec<JoinHandle<()>>) {
         let rude = Arc::new(Rude::default());
-        let (one, other) = (Arc::clone(&rude), Arc::clone(&rude));
-        let threads = vec![spawn(move || one.halves(port)), spawn(move || other.never_reads(port))];
+        let [one, two, three] = [0; 3].map(|_| Arc::clone(&rude));
+        let threads = vec![
+            spawn(move || one.halves(port)),
+            spawn(move || two.impatient(port)),
+            spawn(move || three.never_reads(port)),
+        ];
         (rude, threads)
     }
 
@@ -50,6 +57,18 @@ impl Rude {
             stream.write_all(&request[..usize::try_from(half).unwrap()]).expect("half a request");
             self.halves.fetch_add(1, Ordering::Relaxed);
             drop(stream);
+            sleep(BETWEEN_HALVES);
+        }
+    }
+
+    fn impatient(&self, port: u16) {
+        while self.goes_on() {
+            let number = self.impatient.fetch_add(1, Ordering::Relaxed);
+            let mut request = Vec::new();
+            // Only the first one is admitted.
+            write(&format!("RL.CONCURRENT impatient 1 86400000 {number} BLOCK 0"), &mut request);
+            let mut stream = TcpStream::connect(("127.0.0.1", port)).expect("a connection");
+            stream.write_all(&request).expect("a request");
             sleep(BETWEEN_HALVES);
         }
     }

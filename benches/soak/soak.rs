@@ -11,7 +11,7 @@ use super::calls::POLICY;
 use super::crowd::Crowd;
 use super::rude::{LIMIT, Rude};
 use super::tally::Tally;
-use crate::support::{Server, call, info, main_thread_seconds, text};
+use crate::support::{Server, call, info, main_thread_seconds, text, wait_for};
 
 /// How often figures are printed, if the run is long enough.
 const REPORT: Duration = Duration::from_secs(10);
@@ -76,9 +76,10 @@ pub fn run(seconds: u32, connections: u32) -> Vec<String> {
         all.latencies()
     );
     println!(
-        "{killed} connections killed, {} seen closed; {} left in mid-command; {} cut off that did not read",
+        "{killed} connections killed, {} seen closed; {} left in mid-command, {} while they waited; {} cut off that did not read",
         all.closed,
         count(&rude.halves),
+        count(&rude.impatient),
         count(&rude.cut_off)
     );
     faults.extend(all.wrong.clone());
@@ -89,6 +90,13 @@ pub fn run(seconds: u32, connections: u32) -> Vec<String> {
         faults.push(format!("{} that did not read were not cut off", count(&rude.tolerated)));
     }
     faults.extend(growth(&memory));
+    // The server may have yet to notice that the last ones have left.
+    wait_for("nobody to wait", || of(con, "ratelimit", "ratelimit_waiting") == "0");
+    let waited = ["granted", "timeout"].map(|how| of(con, "ratelimit", &format!("ratelimit_waited_{how}")));
+    println!("{} were granted what they waited for, {} waited in vain", waited[0], waited[1]);
+    if waited.iter().any(|count| count == "0") {
+        faults.push(format!("granted after a wait, and timed out: {waited:?}"));
+    }
     if text(con, "PING") != "PONG" || of(con, "server", "run_id") != run_id {
         faults.push("the server is another one".to_string());
     }

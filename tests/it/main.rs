@@ -24,3 +24,4 @@ mod security;
 mod server;
 mod soak;
 mod support;
+mod waiting;

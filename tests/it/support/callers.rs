@@ -14,7 +14,7 @@ use crate::support::load::{Course, Load};
 use crate::support::{Server, call, info, refused, wait_for};
 
 /// `K` is the number of a key, `#` the id of a lease or a hold, and `@` an instant in the year 2100.
-const LINES: [&str; 64] = [
+const LINES: [&str; 69] = [
     "RL.TOKENBUCKET bucket:K 9 1 3600000",
     "RL.TOKENBUCKET bucket:K 9 1 3600000 PARTIAL COST 3",
     "RL.TOKENBUCKET bucket:K 9 1 3600000 RESERVE MAXWAIT 7200000",
@@ -80,6 +80,13 @@ const LINES: [&str; 64] = [
     "RL.SETTLE log:K # SLIDINGLOG 9 3600000 COST 1",
     "RL.MULTISETTLE 2 one:K two:K # COST 1 LIMIT GCRA 8 1 3600000 LIMIT TOKENBUCKET 9 1 3600000 ON 1",
     "RL.LPUSH list:K 5 element",
+    // Room comes when another client releases or refunds.
+    "RL.CONCURRENT lease:K 6 3600000 # BLOCK 20",
+    "RL.CONCURRENT lease:K 6 3600000 # RESERVED 2 CRITICAL BLOCK 5",
+    "RL.MULTI 2 lease:K together:K BLOCK 20 LIMIT CONCURRENT 6 3600000 #",
+    // And here when time has come.
+    "RL.MULTI 1 turn:K BLOCK 50 LIMIT UNIFORM 20 LIMIT FIXEDWINDOW 1000000 36000000",
+    "RL.MULTI 2 turn:K log:K BLOCK 50 LIMIT UNIFORM 20 ON 1 LIMIT SLIDINGLOG 1000000 3600000",
 ];
 
 /// In microseconds.

@@ -49,7 +49,7 @@ const fn family(
 }
 
 /// Calls by the server's clock, with limits that take hours.
-pub const LIVE: [&str; 13] = [
+pub const LIVE: [&str; 18] = [
     "RL.TOKENBUCKET live:bucket 9 1 3600000",
     "RL.GCRA live:gcra 9 1 3600000",
     "RL.FIXEDWINDOW live:window 9 3600000",
@@ -63,4 +63,11 @@ pub const LIVE: [&str; 13] = [
     "RL.SETTLE live:window # FIXEDWINDOW 9 3600000 COST 1",
     "RL.MULTISETTLE 2 live:window live:one # COST 1 LIMIT FIXEDWINDOW 9 3600000",
     "RL.MULTI 2 live:one live:two LIMIT GCRA 9 1 3600000 LIMIT SLIDINGWINDOW 9 3600000 COST 0",
+    // These wait if another one of them came a moment ago.
+    "RL.MULTI 1 live:turn BLOCK 50 LIMIT UNIFORM 20 LIMIT FIXEDWINDOW 1000000 36000000",
+    "RL.MULTI 2 live:turn live:two BLOCK 50 LIMIT UNIFORM 20 ON 1 LIMIT FIXEDWINDOW 1000000 36000000",
+    "RL.MULTI 2 live:three live:turn BLOCK 50 LIMIT SLIDINGLOG 1000 36000000 LIMIT UNIFORM 20 ON 2",
+    // These wait in vain.
+    "RL.CONCURRENT live:lease 9 3600000 # BLOCK 2",
+    "RL.UNIFORM live:gate 3600000 BLOCK 2",
 ];

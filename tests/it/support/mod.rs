@@ -2,6 +2,7 @@
 
 pub mod called;
 pub mod callers;
+pub mod client;
 pub mod cluster;
 pub mod contents;
 pub mod debt;

@@ -9,7 +9,7 @@ use crate::support::fuzz::request::Request;
 use crate::support::{SECOND, call};
 
 /// Options that are no limiter's own.
-const SHARED: [&str; 7] = ["COST", "AT", "PARTIAL", "FORCE", "RESERVE", "ON", "HOLD"];
+const SHARED: [&str; 8] = ["COST", "AT", "PARTIAL", "FORCE", "RESERVE", "ON", "HOLD", "BLOCK"];
 /// Those of them that a probe and a refund take.
 const PROBED: [&str; 2] = ["COST", "AT"];
 /// What makes of a limiter another one, which wants other keys.
@@ -71,7 +71,11 @@ impl Caller {
             for argument in run {
                 let chance = match argument.token.as_deref() {
                     _ if !argument.optional => 10,
+                    // They exclude each other.
+                    Some("AT") if request.says("BLOCK") => 1,
+                    Some("BLOCK") if request.says("AT") => 1,
                     Some("AT") => 9,
+                    Some("BLOCK") => 4,
                     Some("COST") => 5,
                     _ => 2,
                 };

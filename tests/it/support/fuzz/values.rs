@@ -17,6 +17,7 @@ impl Caller {
             "period" | "interval" | "ttl" | "burst" | "warmup" | "delay" | "ramp" => {
                 return dice.pick(&["1000", "1s", "700", "7", "90s", "3600000"]).as_bytes().to_vec();
             }
+            "timeout" => return dice.pick(&["1", "2", "1ms", "4"]).as_bytes().to_vec(),
             "gap" | "maxwait" => dice.below(700),
             "cost" => dice.pick(&["0", "1", "1", "2", "3", "4", "30"]).parse().unwrap(),
             "at" => self.instant(),
