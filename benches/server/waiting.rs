@@ -110,20 +110,21 @@ fn contest(name: &str, way: Way, clients: usize, seconds: u64) -> Result<()> {
     let mean_held =
         jobs.iter().filter_map(|job| job.held).map(|(from, to)| to.duration_since(from)).sum::<Duration>()
             / u32::try_from(held.len())?;
-    let possible = CAPACITY as f64 / mean_held.as_secs_f64() * lasted;
+    let [granted_jobs, capacity, overtook] = [held.len(), CAPACITY, overtook(&jobs, &held)].map(number);
+    let possible = capacity / mean_held.as_secs_f64() * lasted;
     let waits = sorted(
         jobs.iter().map(|job| job.held.map_or(end, |(from, _)| from).saturating_duration_since(job.asked)),
     );
     println!(
         "{name:<27} {:>7.0} {:>8.1}% {:>9.2} {:>9.2} {:>9.0} {:>8.2}s {:>8.2}s {:>8.1}%",
-        held.len() as f64 / lasted,
-        100.0 * held.len() as f64 / possible,
-        millis(part(&delays, 0.5)),
-        millis(part(&delays, 0.99)),
-        1e6 * cpu / held.len() as f64,
-        part(&waits, 0.5).as_secs_f64(),
-        part(&waits, 1.0).as_secs_f64(),
-        100.0 * overtook(&jobs, &held) as f64 / held.len() as f64,
+        granted_jobs / lasted,
+        100.0 * granted_jobs / possible,
+        millis(part(&delays, 50)),
+        millis(part(&delays, 99)),
+        1e6 * cpu / granted_jobs,
+        part(&waits, 50).as_secs_f64(),
+        part(&waits, 100).as_secs_f64(),
+        100.0 * overtook / granted_jobs,
     );
     Ok(())
 }
@@ -282,8 +283,8 @@ fn in_time() -> usize {
         let reply = con.recv_response().expect("a reply");
         assert!(!refused(&reply), "refused: {reply:?}");
         if place >= BURST {
-            let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_micros() as u64;
-            late.push(i128::from(now) - i128::from(first + STEP * (place - BURST + 1)));
+            let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_micros();
+            late.push(i128::try_from(now).expect("a time") - i128::from(first + STEP * (place - BURST + 1)));
         }
     }
     late.sort_unstable();
@@ -301,9 +302,14 @@ fn sorted(durations: impl Iterator<Item = Duration>) -> Vec<Duration> {
     durations
 }
 
-/// The duration below which this part of the others is.
-fn part(sorted: &[Duration], part: f64) -> Duration {
-    sorted[((sorted.len() - 1) as f64 * part) as usize]
+/// The duration below which so many percent of the others are.
+fn part(sorted: &[Duration], percent: usize) -> Duration {
+    sorted[(sorted.len() - 1) * percent / 100]
+}
+
+#[allow(clippy::cast_precision_loss, reason = "far below 2^53")]
+fn number(count: usize) -> f64 {
+    count as f64
 }
 
 fn millis(duration: Duration) -> f64 {
