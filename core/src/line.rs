@@ -33,6 +33,7 @@
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
 use core::borrow::Borrow;
+use core::ops::Bound::{Excluded, Unbounded};
 
 use crate::state::Name;
 use crate::time::{Span, Time};
@@ -65,8 +66,8 @@ pub struct Lines<K> {
     deadlines: BTreeSet<(Time, Caller)>,
     /// The lines whose first callers are to be tried. Some of them may be empty by now.
     due: VecDeque<(K, Name)>,
-    /// The key at which the last [`Lines::nudge`] ended.
-    nudged: Option<K>,
+    /// The line at which the last [`Lines::nudge`] ended.
+    nudged: Option<(K, Name)>,
 }
 
 #[derive(Debug)]
@@ -164,15 +165,6 @@ impl<K: Ord + Clone> Lines<K> {
         (*line.order.first()? < rank).then(|| wake.map_or(Span::ZERO, |wake| wake.since(now)))
     }
 
-    /// Whether a caller stands in the line of a limit.
-    pub fn stands<Q: Ord + ?Sized>(&self, caller: Caller, key: &Q, name: Name) -> bool
-    where
-        K: Borrow<Q>,
-    {
-        let is_there = |spot: &Spot<K>| spot.key.borrow() == key && spot.name == name;
-        self.callers.get(&caller).is_some_and(|waiting| waiting.stands.iter().any(is_there))
-    }
-
     /// Whether a caller still waits.
     pub fn waits(&self, caller: Caller) -> bool {
         self.callers.contains_key(&caller)
@@ -231,33 +223,42 @@ impl<K: Ord + Clone> Lines<K> {
     where
         K: Borrow<Q>,
     {
-        // The map owns the key that the list of lines needs.
-        let Some((key, _)) = self
-            .keys
-            .range::<Q, _>((core::ops::Bound::Included(key), core::ops::Bound::Included(key)))
-            .next()
-        else {
-            return;
-        };
+        let Some((key, at)) = self.keys.get_key_value(key) else { return };
+        let names: Vec<Name> = at.lines.keys().copied().collect();
         let key = key.clone();
-        self.mark_key(&key);
+        for name in names {
+            self.make_due(&key, name);
+        }
     }
 
     /// Marks all lines as due.
     pub fn mark_all(&mut self) {
-        self.nudge(usize::MAX);
+        self.nudge(self.keys.values().map(|at| at.lines.len()).sum());
     }
 
-    /// Marks the lines of the next `count` keys, in turn. It finds what no event tells.
+    /// Marks the next `count` lines, in turn. It finds what no event tells.
     pub fn nudge(&mut self, count: usize) {
-        use core::ops::Bound::{Excluded, Unbounded};
-        for _ in 0..count.min(self.keys.len()) {
-            let after = self.nudged.take().map_or(Unbounded, Excluded);
-            let next = self.keys.range((after, Unbounded)).next().or_else(|| self.keys.first_key_value());
-            let Some(key) = next.map(|(key, _)| key.clone()) else { return };
-            self.mark_key(&key);
-            self.nudged = Some(key);
+        for _ in 0..count {
+            let Some((key, name)) = self.after_nudged().or_else(|| self.first_line()) else { return };
+            self.make_due(&key, name);
+            self.nudged = Some((key, name));
         }
+    }
+
+    /// The line after the one that was nudged last.
+    fn after_nudged(&self) -> Option<(K, Name)> {
+        let (key, name) = self.nudged.as_ref()?;
+        let of_key = self.keys.get(key).and_then(|at| at.lines.range((Excluded(name), Unbounded)).next());
+        if let Some((name, _)) = of_key {
+            return Some((key.clone(), *name));
+        }
+        let (key, at) = self.keys.range((Excluded(key), Unbounded)).next()?;
+        Some((key.clone(), *at.lines.keys().next()?))
+    }
+
+    fn first_line(&self) -> Option<(K, Name)> {
+        let (key, at) = self.keys.first_key_value()?;
+        Some((key.clone(), *at.lines.keys().next()?))
     }
 
     /// A caller whose deadline has passed. It still waits, but is not returned again.
@@ -296,14 +297,6 @@ impl<K: Ord + Clone> Lines<K> {
 
     fn line(&mut self, key: &K, name: Name) -> Option<&mut Line> {
         self.keys.get_mut(key)?.lines.get_mut(&name)
-    }
-
-    fn mark_key(&mut self, key: &K) {
-        let Some(at) = self.keys.get_mut(key) else { return };
-        for (name, line) in at.lines.iter_mut().filter(|(_, line)| !line.is_due) {
-            line.is_due = true;
-            self.due.push_back((key.clone(), *name));
-        }
     }
 
     fn make_due(&mut self, key: &K, name: Name) {
@@ -422,7 +415,7 @@ mod tests {
         assert_eq!(lines.due(T0), Some(both));
         assert!(!is_behind(&lines, "a", Some(both)) && is_behind(&lines, "b", Some(both)));
         lines.stay(both, T0, vec![stand("b", 0)]);
-        assert!(!is_behind(&lines, "a", None) && !lines.stands(both, "a", leases()));
+        assert!(!is_behind(&lines, "a", None) && lines.at_key("a") == 0);
         assert_eq!(lines.due(T0), None);
 
         assert!(lines.leave(second));

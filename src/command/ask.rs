@@ -54,7 +54,7 @@ impl Command for Ask {
         run(call, Purpose::Charge, |policy, several, asked| {
             if let [part] = several.parts
                 && asked.is_plain()
-                && !somebody_waits()
+                && !(somebody_waits() && call.ahead(FIRST, part.name, part.is_critical()).is_some())
                 && part.is_strict()
                 && part.cost > 0
             {

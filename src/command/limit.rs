@@ -70,9 +70,9 @@ fn in_line(
         return Ok(None);
     }
     let hold = request.hold().map(|(id, _)| id);
-    let wish = Wish { cost, at: request.at, hold, block: request.block() };
+    let wish = Wish { cost, manner, at: request.at, hold, block: request.block() };
     Ok(match with_limiter!(limiter, limiter => line_up(call, limiter, &wish))? {
-        // The caller has what it asked for, by another call.
+        // Its lease or hold is held by now.
         InLine::Proceeds if call.only_looks() => {
             let answer = with_limiter!(limiter, limiter => peek(call, limiter, 0, request.at))?;
             Some(reply(answer, 0, manner))

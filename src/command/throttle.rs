@@ -33,7 +33,7 @@ impl Command for Throttle {
             return peek(call, &gcra, 0, at).map(Reply::Cell);
         }
         if somebody_waits() {
-            let wish = Wish { cost: quantity, at, hold: None, block: None };
+            let wish = Wish { cost: quantity, manner: Manner::Strict, at, hold: None, block: None };
             if let InLine::IsBehind(answer) = line_up(call, &gcra, &wish)? {
                 call.record(1, Counter::Throttle, Outcome::Refused);
                 return Ok(Reply::Cell(answer));

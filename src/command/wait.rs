@@ -12,6 +12,7 @@ use crate::server::{Access, Call, Key, SeveralKeys, Wait, Wanted, clock};
 /// A request to the limit of a limiter's own command.
 pub struct Wish<'a> {
     pub cost: u64,
+    pub manner: Manner,
     pub at: Option<Time>,
     /// The id of a hold.
     pub hold: Option<&'a [u8]>,
@@ -30,16 +31,25 @@ pub enum InLine {
 
 /// Finds what becomes of a request to the limit of a limiter's own command. It changes nothing.
 pub fn line_up<L: Limiter>(call: &Call<'_>, limiter: &L, wish: &Wish<'_>) -> Result<InLine, Error> {
+    let name = limiter.name();
+    let ahead = call.ahead(1, name, limiter.is_critical());
+    if ahead.is_none() && wish.block.is_none() {
+        return Ok(InLine::Proceeds);
+    }
     let at = wish.at.unwrap_or_else(clock);
     let key = Key::open(call, 1, Access::Read)?;
-    let ask = Ask::new(own_place(&key, limiter)?, at, wish.cost, Manner::Strict);
+    // A part of the cost is granted if 1 is.
+    let cost = if wish.manner == Manner::Partial { 1 } else { wish.cost };
+    let ask = Ask::new(own_place(&key, limiter)?, at, cost, Manner::Strict);
     if ask.is_held(&key, limiter) || wish.hold.is_some_and(|id| held(&key, id, at).is_some()) {
         return Ok(InLine::Proceeds);
     }
-    let answer = ask.peek(&key, limiter);
+    let mut answer = ask.peek(&key, limiter);
     drop(key);
-    let name = limiter.name();
-    let ahead = call.ahead(1, name, limiter.is_critical());
+    // A booking can be admitted before the cost fits.
+    if matches!(wish.manner, Manner::Reserve { .. }) && answer.verdict != Verdict::NEVER {
+        answer.verdict = Verdict::ADMIT;
+    }
     let retry = match answer.verdict {
         Verdict::Refuse { retry } => retry,
         Verdict::Admit { .. } if ahead.is_some() => Some(Span::ZERO),

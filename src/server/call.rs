@@ -11,6 +11,7 @@ use redis_module::raw::{RedisModuleCtx, RedisModuleString};
 
 use super::api::{OK, api};
 use super::guard::guarded;
+use super::propagation;
 use super::register::{Command, KeyUse, Keys};
 use super::reply::{self, Reply};
 use super::settings;
@@ -83,6 +84,13 @@ impl<'a> Call<'a> {
         let most = u64::try_from(self.len()).unwrap_or(0).saturating_sub(2);
         let count = self.parse(1..2, |words| words.number("numkeys", 1, most)).unwrap_or(0);
         2..2 + usize::try_from(count).unwrap_or(0)
+    }
+
+    /// Whether the call's effects are sent. Those of a caller that waited always are: a change that is not sent is counted in
+    /// the context of a client, which it lacks.
+    #[inline(always)]
+    pub(super) fn sends_effects(&self) -> bool {
+        propagation::is_enabled() || self.again.is_some()
     }
 
     /// Counts a change that is not sent because nobody can receive it. Save points (`save 60 1000`) count changes.

@@ -11,7 +11,6 @@ use redis_module::raw::{KeyType, REDISMODULE_READ, REDISMODULE_WRITE, RedisModul
 use super::api::api;
 use super::call::Call;
 use super::native_type::TYPE;
-use super::propagation;
 use super::value::Value;
 use super::waiting::somebody_waits;
 
@@ -157,7 +156,7 @@ impl<'c, 'a> Handle<'c, 'a> {
 
     /// Sends a payload for the key to replicas and the AOF, if anyone can receive it.
     pub(super) fn replicate(&self, payload: &[u8]) {
-        if !propagation::is_enabled() {
+        if !self.call.sends_effects() {
             return self.call.count_change();
         }
         // SAFETY: context and name are those of the running command. The format `sb` takes a string object, then a

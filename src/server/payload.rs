@@ -23,7 +23,6 @@ use super::api::api;
 use super::call::Call;
 use super::discard::discard;
 use super::open_key::OpenKey;
-use super::propagation;
 use super::value::Value;
 
 const VERSION: u8 = 1;
@@ -207,7 +206,7 @@ pub(super) fn replicate<'p>(
     call: &Call<'_>,
     payloads: impl Iterator<Item = (*mut RedisModuleString, &'p [u8])>,
 ) {
-    if !propagation::is_enabled() {
+    if !call.sends_effects() {
         return call.count_change();
     }
     let mut arguments: Vec<*mut RedisModuleString> = Vec::with_capacity(8);

@@ -7,7 +7,7 @@
 //!
 //! An effect leaves the server in three ways: to a connected replica, into the replication backlog, and into the AOF.
 //! Without these the server itself discards what a module sends (`shouldPropagate` in its `server.c`). [`ENABLED`] is
-//! 0 while no copy can depend on an effect:
+//! false while no copy can depend on an effect:
 //!
 //! - It starts true. A server that loads an RDB with a replication id has a backlog from the start.
 //! - It becomes false only in [`check`], which checks all three once a second.
@@ -37,7 +37,7 @@
 use std::ffi::{CStr, c_void};
 use std::ptr::null;
 use std::slice;
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 use redis_module::raw::{
     REDISMODULE_CTX_FLAGS_ACTIVE_CHILD, REDISMODULE_CTX_FLAGS_AOF, REDISMODULE_CTX_FLAGS_CLUSTER,
@@ -51,12 +51,8 @@ use super::api::{self, api};
 use super::guard::guarded;
 use super::waiting;
 
-/// Whether effects are sent: not if it is 0.
-static ENABLED: AtomicU8 = AtomicU8::new(LASTING);
-/// Somebody can receive effects.
-const LASTING: u8 = 1;
-/// A command runs whose effects are sent in any case.
-const FOR_NOW: u8 = 2;
+/// Whether effects are sent.
+static ENABLED: AtomicBool = AtomicBool::new(true);
 /// The cron events since the last check. The server sends `hz` of them a second.
 static CRON_EVENTS: AtomicU64 = AtomicU64::new(0);
 
@@ -73,15 +69,7 @@ const ENABLING: [u64; 6] = [
 /// Returns whether effects are sent.
 #[inline(always)]
 pub(super) fn is_enabled() -> bool {
-    ENABLED.load(Relaxed) != 0
-}
-
-/// Runs a command whose effects are sent in any case.
-pub(super) fn sending<T>(run: impl FnOnce() -> T) -> T {
-    ENABLED.fetch_or(FOR_NOW, Relaxed);
-    let result = run();
-    ENABLED.fetch_and(!FOR_NOW, Relaxed);
-    result
+    ENABLED.load(Relaxed)
 }
 
 /// Subscribes to the server's events. If the server lacks one of them, effects are always sent.
@@ -99,11 +87,11 @@ pub(super) unsafe fn subscribe(ctx: *mut RedisModuleCtx) {
 }
 
 unsafe extern "C" fn enable(_: *mut RedisModuleCtx, _: RedisModuleEvent, _: u64, _: *mut c_void) {
-    ENABLED.fetch_or(LASTING, Relaxed);
+    ENABLED.store(true, Relaxed);
 }
 
-/// Checks once a second whether somebody can receive effects. It is the module's callback for this event, so callers that
-/// wait need it, too.
+/// Checks once a second whether somebody can receive effects. A module has one callback for each event, so this one also
+/// nudges the lines of those who wait.
 unsafe extern "C" fn check(ctx: *mut RedisModuleCtx, _: RedisModuleEvent, _: u64, cron: *mut c_void) {
     guarded((), waiting::nudge);
     guarded((), || {
@@ -119,9 +107,9 @@ unsafe extern "C" fn check(ctx: *mut RedisModuleCtx, _: RedisModuleEvent, _: u64
         unsafe {
             if somebody_receives(ctx) {
                 // A replica may wait for its copy, of which no event has come yet.
-                ENABLED.fetch_or(LASTING, Relaxed);
+                ENABLED.store(true, Relaxed);
             } else if is_enabled() && appendonly_is_no(ctx) {
-                ENABLED.fetch_and(!LASTING, Relaxed);
+                ENABLED.store(false, Relaxed);
             }
         }
     });

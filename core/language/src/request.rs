@@ -19,7 +19,7 @@ pub struct Request<'a> {
     pub on: Option<u64>,
     /// Whether the limit is a shadow.
     pub shadow: bool,
-    /// Whether another option than `COST`, `AT`, `ON` and `SHADOW` is given. Most calls have none, which spares their checks.
+    /// Whether an option may be given that must be checked. Most calls have none.
     is_special: bool,
     pub(crate) hold: Option<(&'a [u8], Span)>,
     pub(crate) block: Option<Period>,
@@ -40,14 +40,9 @@ impl<'a> Request<'a> {
     #[inline(always)]
     pub(crate) fn check_for_all(&self, purpose: Purpose) -> Result<(), Error> {
         let charges = purpose == Purpose::Charge;
-        // The limits may have costs of their own.
-        let without_cost = Request { cost: if self.block.is_some() { self.cost } else { None }, ..*self };
-        without_cost.check(Capabilities {
-            force: charges,
-            hold: charges,
-            block: charges,
-            ..Capabilities::NONE
-        })
+        // The limits may have costs of their own; a caller that waits asks for something in any case.
+        let options = Request { cost: if self.block.is_some() { self.cost } else { None }, ..*self };
+        options.check(Capabilities { force: charges, hold: charges, block: charges, ..Capabilities::NONE })
     }
 
     /// Checks the options of one of several limits, and whether its limiter can be one of them.

@@ -29,7 +29,6 @@ use super::{NEXT, Trial, Turn, Wait, serve, with_state};
 use crate::server::api::{OK, api};
 use crate::server::call::Call;
 use crate::server::guard::guarded;
-use crate::server::propagation;
 use crate::server::reply::{self, Reply};
 
 /// The function that runs a command.
@@ -89,7 +88,8 @@ pub(in crate::server) fn enter(call: &Call<'_>, enter: Enter, wait: Box<Wait>) {
             // Valkey does not block a client that is subscribed to channels.
             with_state(|state| state.lines.leave(caller));
             reply::send(call.ctx, &again.run(call.ctx, caller, Turn::Leaves));
-            return again.free();
+            again.free();
+            return serve::set_alarm();
         }
         api!(RedisModule_SetDisconnectCallback(client, Some(disconnected)));
         with_state(|state| state.waiters.insert(caller, Waiter { again, client }));
@@ -150,8 +150,7 @@ impl Again {
         let trial = Trial { caller, turn, reply: Cell::new(None) };
         NEXT.store((&raw const trial).cast_mut(), Relaxed);
         let count = c_int::try_from(self.argv.len()).unwrap_or(0);
-        // A change that is not sent is counted in the context of a client, which is lacking here.
-        propagation::sending(|| (self.enter)(ctx, self.argv.as_ptr().cast_mut(), -count));
+        (self.enter)(ctx, self.argv.as_ptr().cast_mut(), -count);
         // A command that panics notes none.
         trial.reply.take().unwrap_or(Reply::INTERNAL)
     }

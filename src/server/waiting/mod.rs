@@ -201,12 +201,6 @@ pub struct Wait {
     keys: Vec<usize>,
 }
 
-impl Wait {
-    fn into_stands(self) -> Vec<Stand<WaitedKey>> {
-        self.stands
-    }
-}
-
 /// A limit for which a call waits.
 pub struct Wanted {
     /// The place of the key.
@@ -225,9 +219,8 @@ impl Call<'_> {
             let lines = &state.lines;
             let caller = self.again.map(|trial| trial.caller);
             let ahead = lines.ahead::<dyn OfDatabase>(&key, name, critical, caller, now());
-            // Who leaves without being tried is refused by the limits for which it waited.
-            let waits = |caller| lines.stands::<dyn OfDatabase>(caller, &key, name);
-            ahead.or_else(|| caller.filter(|caller| self.only_looks() && waits(*caller)).map(|_| Span::ZERO))
+            // Who leaves without being tried is refused, also by a limit that has room by now.
+            ahead.or(self.only_looks().then_some(Span::ZERO))
         })
     }
 

@@ -76,12 +76,12 @@ pub(in crate::server) unsafe fn prepare(ctx: *mut RedisModuleCtx) {
 pub(super) fn set_alarm() {
     let wanted = with_state(|state| {
         let due = state.lines.next_due().filter(|_| !state.alarm.held_up);
-        let wanted = due.into_iter().chain(state.lines.next_deadline()).min()?;
         let now = super::now();
+        let wanted = due.into_iter().chain(state.lines.next_deadline()).min()?.clamp(now, now.plus(LONGEST));
         // An alarm that rings too early is set again then. One that is overdue has been delayed: the server's timers depend on a
         // clock that can be set back.
         let is_set = state.alarm.set.is_some_and(|(_, set)| set <= wanted && now.since(set) < OVERDUE);
-        (!is_set).then(|| (state.alarm.set.take(), wanted.clamp(now, now.plus(LONGEST)), now))
+        (!is_set).then(|| (state.alarm.set.take(), wanted, now))
     });
     let Some((old, wanted, now)) = wanted else { return };
     let ctx = CONTEXT.load(Relaxed);
@@ -155,7 +155,7 @@ unsafe fn try_again(ctx: *mut RedisModuleCtx, caller: Caller, mut turn: Turn) {
         api!(RedisModule_SelectDb(ctx, again.database()));
         if turn != Turn::Looks && !are_here(ctx, &again) {
             if turn == Turn::IsTried {
-                // The server sends the client to another node if the slot has moved. Else the caller is tried later.
+                // The server sends the client to another node if the slot has moved. Else the caller is tried at a cron event.
                 return;
             }
             turn = Turn::Looks;
@@ -163,7 +163,7 @@ unsafe fn try_again(ctx: *mut RedisModuleCtx, caller: Caller, mut turn: Turn) {
         again.run(ctx, caller, turn)
     };
     match replied {
-        Reply::Wait(wait) => with_state(|state| state.lines.stay(caller, super::now(), wait.into_stands())),
+        Reply::Wait(wait) => with_state(|state| state.lines.stay(caller, super::now(), wait.stands)),
         replied => {
             let is_granted = replied.is_admission();
             let is_refused = !is_granted && !matches!(replied, Reply::Error(_));

@@ -12,7 +12,7 @@ use crate::server::api::{api, subscribe as subscribe_to};
 use crate::server::call::bytes;
 use crate::server::guard::guarded;
 
-/// The most keys that are marked at each cron event, of which the server sends `hz` a second.
+/// The most lines that are marked at each cron event, of which the server sends `hz` a second.
 ///
 /// It finds what nothing else tells: an expiry that was set from outside, and a clock that was set back.
 const AT_ONCE: usize = 32;
@@ -23,7 +23,7 @@ pub(in crate::server) fn mark(database: c_int, name: &[u8]) {
     serve::set_alarm();
 }
 
-/// Marks the next keys.
+/// Marks the next lines.
 pub(in crate::server) fn nudge() {
     if somebody_waits() {
         with_state(|state| {

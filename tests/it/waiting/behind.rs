@@ -40,6 +40,7 @@ fn a_call_that_would_fit_is_refused_until_the_first_one_may_be_admitted() {
         "RL.FIXEDWINDOW k 5 1h",
         "RL.FIXEDWINDOW k 5 1h COST 2",
         "RL.FIXEDWINDOW k 5 1h PARTIAL COST 4",
+        "RL.FIXEDWINDOW k 5 1h PARTIAL COST 6",
         "RL.FIXEDWINDOW k 5 1h HOLD other 1h",
         "RL.MULTI 1 k LIMIT FIXEDWINDOW 5 1h",
         "RL.MULTI 2 k new HOLD other 1h LIMIT FIXEDWINDOW 5 1h LIMIT UNIFORM 1s ON 2",

@@ -276,3 +276,35 @@ fn a_key_of_another_type_is_an_error_for_who_waits_for_another_one() {
     assert_eq!(caller.error(), WRONG_TYPE);
     assert_eq!(ints(con, "RL.CONCURRENT a 1 1h other")[0], 0, "nothing is charged");
 }
+
+/// Calls that the server runs one after the other, without another event in between.
+fn at_once(con: &mut Connection, lines: &[&str]) {
+    let mut calls = redis::pipe();
+    for line in lines {
+        let mut words = line.split(' ');
+        calls.cmd(words.next().unwrap()).arg(words.collect::<Vec<_>>());
+    }
+    calls.query::<Vec<Value>>(con).unwrap();
+}
+
+#[test]
+fn who_is_unblocked_is_refused_even_if_the_limits_have_room_by_then() {
+    let server = Server::start(&PATIENT);
+    let con = &mut server.connection();
+    text(con, "RL.POLICY SET p LIMIT FIXEDWINDOW 5 1h");
+    ints(con, "RL.FIXEDWINDOW k 5 1h COST 5");
+    let caller = Waiting::enter(&server, "RL.ASK k p BLOCK 1d");
+    let unblock = format!("CLIENT UNBLOCK {}", caller.id);
+    at_once(con, &["RL.POLICY SET p LIMIT FIXEDWINDOW 5 1d", &unblock]);
+    assert_eq!(caller.ints()[..3], [1, 5, 0]);
+
+    ints(con, "RL.CONCURRENT l 1 1h a");
+    let caller =
+        Waiting::enter(&server, "RL.MULTI 1 l BLOCK 1m LIMIT CONCURRENT 1 1h b LIMIT FIXEDWINDOW 5 1h");
+    let unblock = format!("CLIENT UNBLOCK {}", caller.id);
+    at_once(con, &["RL.RELEASE l a", "RL.CONCURRENT l 1 1h b CRITICAL", &unblock]);
+    let reply = caller.text();
+    assert!(reply.starts_with("[[1, 1, 0, 1, "), "{reply}");
+    // The lease is alone in its key: nothing was charged to the window.
+    assert_eq!(text(con, "RL.INFO l").matches("FIXEDWINDOW").count(), 0);
+}

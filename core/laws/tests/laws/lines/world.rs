@@ -512,8 +512,6 @@ impl World {
             let (key, name) = place(limit);
             let line = self.line(limit);
             for caller in callers.iter().copied().chain([0, last + 1]) {
-                let stands = line.iter().any(|(_, other)| *other == caller);
-                assert_eq!(self.lines.stands(caller, &key, name), stands, "{caller} in {limit}");
                 assert_eq!(self.lines.waits(caller), callers.contains(&caller));
                 for critical in [false, true] {
                     let ahead = line.first().is_some_and(|first| *first < (!critical, caller));
