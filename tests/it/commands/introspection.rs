@@ -9,16 +9,16 @@ fn the_server_knows_each_commands_arity_flags_and_keys() {
     let server = Server::start(&[]);
     let con = &mut server.connection();
     for (name, arity, flags, key) in [
-        ("rl.tokenbucket", -5, "write, denyoom, module, fast", "RW, access, update"),
-        ("rl.gcra", -5, "write, denyoom, module, fast", "RW, access, update"),
-        ("rl.slidingwindow", -4, "write, denyoom, module", "RW, access, update"),
-        ("rl.calendar", -4, "write, denyoom, module, fast", "RW, access, update"),
+        ("rl.tokenbucket", -5, "write, denyoom, module, blocking, fast", "RW, access, update"),
+        ("rl.gcra", -5, "write, denyoom, module, blocking, fast", "RW, access, update"),
+        ("rl.slidingwindow", -4, "write, denyoom, module, blocking", "RW, access, update"),
+        ("rl.calendar", -4, "write, denyoom, module, blocking, fast", "RW, access, update"),
         ("rl.penalty", -5, "write, denyoom, module, fast", "RW, access, update"),
-        ("rl.concurrent", -5, "write, denyoom, module", "RW, access, update"),
+        ("rl.concurrent", -5, "write, denyoom, module, blocking", "RW, access, update"),
         ("rl.release", -3, "write, module, fast", "RW, delete"),
         ("rl.renew", -4, "write, module, fast", "RW, access, update"),
         ("rl.settle", -7, "write, module, fast", "RW, access, update"),
-        ("rl.ask", -3, "write, denyoom, module, movablekeys", "RW, access, update"),
+        ("rl.ask", -3, "write, denyoom, module, blocking, movablekeys", "RW, access, update"),
         ("rl.askpeek", -3, "readonly, module, movablekeys", "RO, access"),
         ("rl.askrefund", -3, "write, module, fast, movablekeys", "RW, access, update"),
         ("rl.asksettle", -6, "write, module, fast, movablekeys", "RW, access, update"),
@@ -352,12 +352,12 @@ fn a_key_tells_what_it_holds() {
         ints(con, &format!("{make} AT {at}"));
         let key = make.split(' ').nth(1).unwrap();
         let expires = text(con, &format!("PEXPIRETIME {key}"));
-        let expected = format!("[{told}last_charge_us, {at}, expires_at_ms, {expires}]");
+        let expected = format!("[{told}last_charge_us, {at}, expires_at_ms, {expires}, waiting, 0]");
         assert_eq!(text(con, &format!("RL.INFO {key}")), expected);
     }
     assert_eq!(text(con, "RL.INFO missing"), "(nil)");
     text(con, "PERSIST a");
-    assert!(text(con, "RL.INFO a").ends_with("expires_at_ms, -1]"));
+    assert!(text(con, "RL.INFO a").ends_with("expires_at_ms, -1, waiting, 0]"));
     text(con, "SET string x");
     assert!(error(con, "RL.INFO string").starts_with("WRONGTYPE"));
 }

@@ -208,9 +208,9 @@ fn outside(row: &Row, argument: &Argument) -> Vec<(String, String)> {
 
 /// The error for an option of another limiter or command.
 fn foreign(call: &Call, option: &str) -> String {
-    let manner = ["PARTIAL", "FORCE", "RESERVE", "MAXWAIT", "HOLD"].contains(&option);
+    let manner = ["PARTIAL", "FORCE", "RESERVE", "MAXWAIT", "HOLD", "BLOCK"].contains(&option);
     match call.way {
-        Way::Limit if ["AT", "FORCE", "HOLD"].contains(&option) => {
+        Way::Limit if ["AT", "FORCE", "HOLD", "BLOCK"].contains(&option) => {
             format!("ERR syntax error: {option} belongs before the first LIMIT")
         }
         Way::Own => format!("ERR syntax error: {option} is not for {}", call.command()),
@@ -232,11 +232,11 @@ fn is_own(call: &Call, option: &str) -> bool {
         Way::Own => false,
         // SMOOTH has a MAXWAIT of its own.
         Way::Peek => {
-            ["PARTIAL", "FORCE", "RESERVE", "HOLD"].contains(&option)
+            ["PARTIAL", "FORCE", "RESERVE", "HOLD", "BLOCK"].contains(&option)
                 || option == "MAXWAIT" && call.takes("RESERVE")
         }
         Way::Limit => {
-            ["AT", "PARTIAL", "FORCE", "RESERVE", "COUNTREFUSED", "HOLD"].contains(&option)
+            ["AT", "PARTIAL", "FORCE", "RESERVE", "COUNTREFUSED", "HOLD", "BLOCK"].contains(&option)
                 || option == "MAXWAIT" && call.takes("RESERVE")
         }
     };
@@ -305,6 +305,11 @@ fn wrong(good_call: &Call) -> Vec<(Call, String)> {
         ("COUNTREFUSED", "FORCE"),
         ("COUNTREFUSED", "HOLD id 1000"),
         ("HOLD id 1000", "RESERVE"),
+        ("BLOCK 1000", "PARTIAL"),
+        ("BLOCK 1000", "FORCE"),
+        ("BLOCK 1000", "RESERVE"),
+        ("BLOCK 1000", "COUNTREFUSED"),
+        ("BLOCK 1000", "AT 1700002800000000"),
     ];
     let first = |words: &str| words.split(' ').next().unwrap().to_string();
     for (one, other) in exclusive {
@@ -321,7 +326,7 @@ fn wrong(good_call: &Call) -> Vec<(Call, String)> {
         let told = if *option == "MAXWAIT" && good_call.takes("RESERVE") { told } else { option.to_string() };
         // These take a value before it is told that they do not belong here.
         let value = match (*option, own) {
-            ("MAXWAIT", None) => " 1",
+            ("MAXWAIT" | "BLOCK", None) => " 1",
             ("HOLD", None) => " id 1000",
             _ => "",
         };

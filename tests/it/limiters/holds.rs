@@ -546,7 +546,7 @@ fn info_counts_the_holds_of_a_key() {
     let expires = text(con, "PEXPIRETIME key");
     let told = format!(
         "[limiter, MULTI, mode, several, stored_limits, 1, holds, 3, last_charge_us, {T0}, limits, [[limiter, TOKENBUCKET, \
-         mode, continuous, length_ms, 60000, tokens, 6, last_charge_us, {T0}]], expires_at_ms, {expires}]"
+         mode, continuous, length_ms, 60000, tokens, 6, last_charge_us, {T0}]], expires_at_ms, {expires}, waiting, 0]"
     );
     assert_eq!(text(con, "RL.INFO key"), told);
     settle(con, "key", p, 1, 0);
