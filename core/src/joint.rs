@@ -433,6 +433,11 @@ impl<'p, 'a> Joint<'p, 'a> {
         entering.min_by_key(slack).map_or(0, |(_, number)| number)
     }
 
+    /// Whether a limit of a key that is no shadow refuses the call.
+    pub fn refuses(&self, key: usize) -> bool {
+        self.pairs.iter().any(|pair| pair.key == key && !pair.part.is_shadow() && !pair.admits())
+    }
+
     /// Whether a shadow refuses the call.
     pub fn refuses_in_shadow(&self) -> bool {
         self.pairs.iter().any(|pair| pair.part.is_shadow() && pair.charges() && !pair.admits())

@@ -212,5 +212,6 @@ kinds! { $
     others {
         11 Amount: ("SHED", "utilization");
         15 LimitSet: ("MULTI", "several");
+        19 Cells: ("SKETCH", "cells");
     }
 }

@@ -20,6 +20,7 @@
 //! | [`lease`] | releasing and renewing a lease |
 //! | [`joint`] | a request to several limits on several keys, all or nothing |
 //! | [`line`] | lines of callers that wait, first come first served |
+//! | [`top`] | who is refused most |
 
 #![no_std]
 #![forbid(unsafe_code)]
@@ -42,6 +43,7 @@ pub mod state;
 #[cfg(test)]
 mod testing;
 mod time;
+pub mod top;
 
 pub use ask::{Ask, Error, Limits, Place, Taken};
 pub use count::{MAX_COUNT, MAX_DEBT};

@@ -17,6 +17,8 @@ pub struct Bounds {
     pub leases: u64,
     /// The largest limit of `RL.SLIDINGLOG`, and the most entries of a log.
     pub log_entries: u64,
+    /// The most bytes of the cells of a sketch that a call makes.
+    pub sketch_bytes: u64,
 }
 
 /// The arguments after the key, in order.
@@ -131,6 +133,11 @@ impl<'w, 'a> Arguments<'w, 'a> {
             Some(number) if (min..=max).contains(&number) => Ok(number),
             _ => Err(self.out_of_range(word, name, min, max, Unit::None)),
         }
+    }
+
+    /// An integer from 1 to `max`.
+    pub(crate) fn small_number(&mut self, name: &'static str, max: u32) -> Result<u32, Error> {
+        u32::try_from(self.number(name, 1, max.into())?).map_err(|_| Error::Internal)
     }
 
     /// A duration from 1 ms to a hundred years: milliseconds, or an integer with a unit.
@@ -258,12 +265,24 @@ impl<'w, 'a> Arguments<'w, 'a> {
         mut own: impl FnMut(&[u8], &mut Self) -> Result<bool, Error>,
     ) -> Result<Option<Time>, Error> {
         let mut at = None;
+        self.own_options(|word, arguments| {
+            Ok(arguments.option(word, "AT", &mut at, Arguments::instant)? || own(word, arguments)?)
+        })?;
+        Ok(at)
+    }
+
+    /// Reads all remaining arguments as options in any order. `own` reads an option's value, and returns whether there is
+    /// such an option.
+    pub(crate) fn own_options(
+        &mut self,
+        mut own: impl FnMut(&[u8], &mut Self) -> Result<bool, Error>,
+    ) -> Result<(), Error> {
         while let Some(word) = self.words.next() {
-            if !self.option(word, "AT", &mut at, Arguments::instant)? && !own(word, self)? {
+            if !own(word, self)? {
                 return Err(self.unknown(word));
             }
         }
-        Ok(at)
+        Ok(())
     }
 
     /// Reads the options, in any order. Those that all limiters share go into `request`. `own` reads the value of an
@@ -401,7 +420,7 @@ mod tests {
     fn a_duration_has_no_unit_or_one() {
         let parsed = |word: &str| {
             let words = [word.as_bytes()];
-            let bounds = Bounds { leases: 1, log_entries: 1 };
+            let bounds = Bounds { leases: 1, log_entries: 1, sketch_bytes: 8 << 20 };
             Arguments::new(&words, bounds).duration_or_zero("period").map(Span::as_millis_up).ok()
         };
         let day = 86_400_000;

@@ -233,7 +233,7 @@ fn no_limiter(word: &[u8], arguments: &Arguments<'_, '_>) -> Error {
         return Error::missing("limiter");
     }
     let prefixed = without_prefix(word);
-    for command in ["SHED", "THROTTLE"] {
+    for command in ["SHED", "SKETCH", "THROTTLE"] {
         if is(prefixed.unwrap_or(word), command) {
             return Error::NotForCommand(command);
         }

@@ -37,6 +37,10 @@ pub enum Error {
     IdLength,
     /// The precision does not divide the window into at most [`MAX_BUCKETS`] parts.
     Precision,
+    /// The width of a sketch is no power of two.
+    Width,
+    /// The cells of a sketch need more than `most` bytes.
+    SketchBytes { most: u64 },
     /// The unit of `RL.CALENDAR` is none of its words.
     CalendarUnit,
     /// No time zone has this name, and it is no offset.
@@ -229,6 +233,10 @@ impl fmt::Display for Error {
             Error::IdLength => write!(f, "ERR id must be between 1 and {MAX_ID} bytes"),
             Error::Precision => {
                 write!(f, "ERR PRECISION must divide window into at most {MAX_BUCKETS} parts")
+            }
+            Error::Width => write!(f, "ERR WIDTH must be a power of two"),
+            Error::SketchBytes { most } => {
+                write!(f, "ERR WIDTH * DEPTH * 8 must be at most {most} bytes (ratelimit.max-sketch-bytes)")
             }
             Error::CalendarUnit => write!(f, "ERR unit must be HOUR, DAY, WEEK, MONTH, QUARTER or YEAR"),
             Error::TimeZone => {

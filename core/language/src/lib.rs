@@ -24,7 +24,7 @@ pub use arguments::{Arguments, Bounds};
 pub use catalog::{CATALOG, Row, find, named};
 pub use error::{Error, Unit};
 pub use forms::{FORMS, Form};
-pub use limiters::{Cell, Report, cell, lease_id, shed};
+pub use limiters::{Cell, Report, Sketching, TopAsked, cell, lease_id, shed, sketch, top};
 pub use multi::{Multi, Purpose, multi};
 pub use policy::{Asked, Policy, policy_name};
 pub use request::Request;

@@ -4,10 +4,10 @@ use core::num::NonZeroU64;
 
 use ratelimit_core::limiter::{
     AlignedWindow, BatchBucket, Bursty, Calendar, Concurrent, FixedWindow, Gcra, LeakyBucket, Penalty,
-    Refused, Shed, SlidingBuckets, SlidingLog, SlidingWindow, Tier, TokenBucket, Uniform, Unit as Window,
-    Warming, Zone,
+    Refused, Shed, Sketch, SlidingBuckets, SlidingLog, SlidingWindow, Tier, TokenBucket, Uniform,
+    Unit as Window, Warming, Zone,
 };
-use ratelimit_core::state::MAX_ID;
+use ratelimit_core::state::{MAX_DEPTH, MAX_ID, Shape};
 use ratelimit_core::{AnyLimiter, MAX_COUNT, Manner, Period, Span, Time};
 
 #[cfg(feature = "zones")]
@@ -304,6 +304,90 @@ pub fn lease_id<'a>(arguments: &mut Arguments<'_, 'a>) -> Result<&'a [u8], Error
         return Err(Error::missing("id"));
     }
     Ok(id)
+}
+
+/// The arguments of `RL.SKETCH`.
+pub struct Sketching<'a> {
+    pub item: &'a [u8],
+    pub sketch: Sketch,
+    pub cost: u64,
+    pub at: Option<Time>,
+    /// The shape of a sketch that the call makes.
+    pub shape: Shape,
+    width: Option<u32>,
+    depth: Option<u32>,
+}
+
+/// `item max_burst count period [COST cost] [WIDTH width] [DEPTH depth] [AT at]`
+pub fn sketch<'a>(arguments: &mut Arguments<'_, 'a>) -> Result<Sketching<'a>, Error> {
+    let item = arguments.word("item")?;
+    let limit = max_burst(arguments)?;
+    let count = arguments.count("count")?;
+    let period = arguments.duration("period")?;
+    let (mut cost, mut width, mut depth) = (None, None, None);
+    let at = arguments.options_and_at(|word, arguments| {
+        Ok(arguments
+            .option(word, "COST", &mut cost, |arguments, name| arguments.number(name, 0, MAX_COUNT))?
+            || arguments.option(word, "WIDTH", &mut width, |arguments, name| {
+                arguments.small_number(name, Shape::MAX_WIDTH)
+            })?
+            || arguments.option(word, "DEPTH", &mut depth, |arguments, name| {
+                arguments.small_number(name, MAX_DEPTH)
+            })?)
+    })?;
+    let (sketch, cost) = (Sketch::new(limit, count, period)?, cost.unwrap_or(1));
+    let shape = shape(width, depth, arguments.bounds().sketch_bytes)?;
+    Ok(Sketching { item, sketch, cost, at, shape, width, depth })
+}
+
+/// The shape of a new sketch of at most `most` bytes. The default shape is always allowed.
+fn shape(width: Option<u32>, depth: Option<u32>, most: u64) -> Result<Shape, Error> {
+    if (width, depth) == (None, None) {
+        return Ok(Shape::DEFAULT);
+    }
+    let width = width.unwrap_or(Shape::DEFAULT.width());
+    if !width.is_power_of_two() {
+        return Err(Error::Width);
+    }
+    let shape = Shape::new(width, depth.unwrap_or(Shape::DEFAULT.depth()));
+    shape.filter(|shape| shape.bytes() <= most).ok_or(Error::SketchBytes { most })
+}
+
+impl Sketching<'_> {
+    /// Whether the call can be for a sketch of this shape: the options that it has do not say otherwise.
+    pub fn is_for(&self, shape: Shape) -> bool {
+        self.width.is_none_or(|width| width == shape.width())
+            && self.depth.is_none_or(|depth| depth == shape.depth())
+    }
+}
+
+/// What `RL.TOP` asks for.
+#[derive(Clone, Copy)]
+pub struct TopAsked {
+    /// The most keys in the reply.
+    pub count: usize,
+    /// The window before the current one.
+    pub previous: bool,
+}
+
+/// `[RESET | [COUNT count] [PREVIOUS]]`, with a count of at most `most`. `None` for `RESET`.
+pub fn top(arguments: &mut Arguments<'_, '_>, most: u64) -> Result<Option<TopAsked>, Error> {
+    let (mut reset, mut count, mut previous) = (false, None, false);
+    arguments.own_options(|word, arguments| {
+        Ok(Arguments::flag(word, "RESET", &mut reset)?
+            || arguments
+                .option(word, "COUNT", &mut count, |arguments, name| arguments.number(name, 1, most))?
+            || Arguments::flag(word, "PREVIOUS", &mut previous)?)
+    })?;
+    match (reset, count, previous) {
+        (true, None, false) => Ok(None),
+        (true, Some(_), _) => Err(Error::exclude("RESET", "COUNT")),
+        (true, None, true) => Err(Error::exclude("RESET", "PREVIOUS")),
+        (false, ..) => {
+            let count = usize::try_from(count.unwrap_or(10)).unwrap_or(usize::MAX);
+            Ok(Some(TopAsked { count, previous }))
+        }
+    }
 }
 
 /// The arguments of `RL.SHED`, a report of the workers' utilization.

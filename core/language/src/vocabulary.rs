@@ -5,7 +5,7 @@
 
 use core::fmt;
 
-use ratelimit_core::state::MAX_ID;
+use ratelimit_core::state::{MAX_DEPTH, MAX_ID, Shape};
 use ratelimit_core::{MAX_COUNT, MAX_PAIRS, Span, Time};
 
 /// An argument or an option of a command.
@@ -303,7 +303,19 @@ pub const RESERVED: Argument = Argument::new(
 );
 pub const CRITICAL: Argument = Argument::flag("CRITICAL", "a request that may take what is reserved");
 
-// RL.SHED and RL.THROTTLE.
+// RL.SKETCH, RL.SHED and RL.THROTTLE.
+
+pub const ITEM: Argument = Argument::word("item", "what is limited, such as an address; any bytes");
+pub const WIDTH: Argument = Argument::new(
+    "WIDTH",
+    Values::Number { min: 1, max: Shape::MAX_WIDTH as u64 },
+    "the cells in a row, a power of two; 16384 by default; 8 bytes each, in all ratelimit.max-sketch-bytes at most",
+);
+pub const DEPTH: Argument = Argument::new(
+    "DEPTH",
+    Values::Number { min: 1, max: MAX_DEPTH as u64 },
+    "the rows, in each of which an item has a cell; 4 by default",
+);
 
 pub const UTILIZATION: Argument = Argument::new(
     "utilization",
@@ -341,7 +353,7 @@ pub const QUANTITY: Argument = Argument::new(
 );
 
 /// The names of all options.
-pub const OPTIONS: [&str; 35] = [
+pub const OPTIONS: [&str; 37] = [
     COST.name,
     AT.name,
     PARTIAL.name,
@@ -371,6 +383,8 @@ pub const OPTIONS: [&str; 35] = [
     COLDFACTOR.name,
     RESERVED.name,
     CRITICAL.name,
+    WIDTH.name,
+    DEPTH.name,
     GOOD.name,
     BAD.name,
     DELAY.name,

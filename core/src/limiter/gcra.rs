@@ -45,6 +45,18 @@ pub struct Arrival {
     last: Time,
 }
 
+impl Arrival {
+    /// An arrival time of whole microseconds.
+    pub(super) fn due_at(due: Time, last: Time) -> Arrival {
+        Arrival { due, fraction: Fraction::ZERO, last }
+    }
+
+    /// In whole microseconds.
+    pub(super) fn rounded_up(&self) -> Time {
+        if self.fraction > Fraction::ZERO { self.due.plus(Span::from_micros(1)) } else { self.due }
+    }
+}
+
 impl Debtor for Arrival {
     const CAPABILITIES: Capabilities = Capabilities { reserve: true, ..Capabilities::DEBT };
 
@@ -69,13 +81,8 @@ impl Debtor for Arrival {
 impl LimitState for Arrival {
     /// The arrival time, rounded up.
     fn until(&self, _: Span) -> Time {
-        if self.fraction > Fraction::ZERO {
-            self.due.plus(Span::from_micros(1))
-        } else if self.due > self.last {
-            self.due
-        } else {
-            Time::EPOCH
-        }
+        let due = self.rounded_up();
+        if due > self.last { due } else { Time::EPOCH }
     }
 }
 

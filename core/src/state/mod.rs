@@ -1,5 +1,6 @@
 //! The states that keys store, and the changes that calls make to them.
 
+mod cells;
 pub mod codec;
 mod hold_change;
 mod holds;
@@ -17,6 +18,7 @@ mod timeline;
 
 use alloc::vec::Vec;
 
+pub use cells::{Blueprint, Cells, Change as CellsChange, MAX_CELLS, MAX_DEPTH, Places, Shape};
 pub use hold_change::{Begun, Change as HoldChange, Move, Moved};
 pub use holds::{Charge, Holds, MAX_CHARGES};
 pub use lease_change::{Change as LeaseChange, MAX_ID};
@@ -70,6 +72,9 @@ pub trait State: Clone {
 
     /// Calls `figure` with the name and the value of each stored figure, for display.
     fn describe(&self, figure: &mut dyn FnMut(&'static str, Figure));
+
+    /// As `describe`, for figures that depend on the clock.
+    fn describe_at(&self, _now: Time, _figure: &mut dyn FnMut(&'static str, Figure)) {}
 }
 
 /// The state of one limit, which can share a key with others.

@@ -42,7 +42,8 @@ fn admitted(form: &Form, traffic: &[u64]) -> usize {
         let line = form.words(10, 1000, &i.to_string());
         let words: Vec<&[u8]> = line.split(' ').map(str::as_bytes).collect();
         let row = find(words[0]).expect("a limiter");
-        let mut words = Arguments::new(&words[1..], Bounds { leases: 100, log_entries: 100 });
+        let mut words =
+            Arguments::new(&words[1..], Bounds { leases: 100, log_entries: 100, sketch_bytes: 8 << 20 });
         let any = (row.parse)(&mut words, &mut Request::default()).expect("good parameters");
         with_limiter!(any, limiter => ask(&limiter, &mut state, now))
     });
