@@ -15,7 +15,7 @@ use redis_module::{Context, RedisString, Status, redis_module};
 use command::{
     Apply, Ask, AskPeek, AskRefund, AskSettle, CellThrottle, Help, Info, LPush, Limit, Multi, MultiPeek,
     MultiRefund, MultiRelease, MultiSettle, Peek, Policy, RPush, Refund, Release, Renew, Settle, Shed,
-    Throttle, XAdd,
+    Sketch, Throttle, Top, XAdd,
 };
 use server::{Allocator, Entry};
 
@@ -36,6 +36,7 @@ const LIMITERS: [Entry; CATALOG.len()] = [
 
 /// The other commands.
 const OTHERS: &[Entry] = &[
+    Entry::of::<Sketch>(),
     Entry::of::<Shed>(),
     Entry::of::<Throttle>(),
     Entry::of::<CellThrottle>(),
@@ -58,6 +59,7 @@ const OTHERS: &[Entry] = &[
     Entry::of::<Renew>(),
     Entry::of::<Peek>(),
     Entry::of::<Info>(),
+    Entry::of::<Top>(),
     Entry::of::<Help>(),
     Entry::of::<Apply>(),
     #[cfg(feature = "fault-injection")]

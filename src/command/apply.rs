@@ -1,6 +1,6 @@
 //! `RL.APPLY key payload [key payload ...]`: applies the effects of a call that another node decided.
 //!
-//! Replicas and the append-only file receive this command, and a rewrite of that file writes each key as one. It can
+//! Replicas and the append-only file receive this command, and a rewrite of that file writes each key as one, or a large one as several. It can
 //! write any value of the module, as `RESTORE` can. As `RESTORE`, it is refused to clients when the memory is full.
 
 use ratelimit_language::Error;
@@ -14,7 +14,8 @@ impl Command for Apply {
     const NAME: &'static str = "APPLY";
     const SYNTAX: &'static str = "{key payload} ...";
     const SUMMARY: &'static str = "Internal: repeats the effect of a command on a replica or from the AOF";
-    const COMPLEXITY: &'static str = "O(1) for each key, and the length of its payload";
+    const COMPLEXITY: &'static str =
+        "O(1) for each key, and the length of its payload or the cells of a sketch that it makes";
     const ARGUMENTS: &'static [Argument] =
         &[Argument::word("key", "the key that a command changed"), Argument::word("payload", "the change")];
     const REPLY: &'static [&'static str] = &["OK."];
@@ -29,6 +30,9 @@ impl Command for Apply {
         }
         let payloads: Vec<Payload<'_>> =
             call.arguments(2).step_by(2).map(Payload::parse).collect::<Result<_, _>>()?;
+        if payloads.len() > 1 && payloads.iter().any(Payload::stands_alone) {
+            return Err(Error::Payload);
+        }
         if payloads.iter().any(Payload::stores) && call.is_out_of_memory() {
             return Err(Error::OutOfMemory);
         }

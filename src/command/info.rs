@@ -4,7 +4,7 @@ use ratelimit_core::{Figure, Span};
 use ratelimit_language::Error;
 use ratelimit_language::vocabulary::{Argument, KEY};
 
-use crate::server::{Call, Command, Description, FieldValue, Fields, KeyUse, Keys, Reply, describe};
+use crate::server::{Call, Command, Description, FieldValue, Fields, KeyUse, Keys, Reply, clock, describe};
 
 pub struct Info;
 
@@ -13,16 +13,15 @@ impl Command for Info {
     const SYNTAX: &'static str = "key";
     const SUMMARY: &'static str =
         "Replies what a key holds: its limits with their modes, lengths and figures, and its expiry";
-    const COMPLEXITY: &'static str = "O(1)";
+    const COMPLEXITY: &'static str = "O(1), or O(width * depth) for a sketch";
     const ARGUMENTS: &'static [Argument] = &[KEY];
     const REPLY: &'static [&'static str] = &["A map of what the key holds, or nil if it is missing."];
     const EXAMPLE: &'static str = "RL.INFO user:1";
     const FLAGS: &'static str = "readonly";
     const KEYS: Keys = Keys::First(KeyUse::Read);
-    const VARIES: bool = false;
 
     fn run(call: &Call<'_>) -> Result<Reply, Error> {
-        let Some(key) = describe(call, 1)? else {
+        let Some(key) = describe(call, 1, clock())? else {
             return Ok(Reply::Null);
         };
         let mut fields = fields(key.value);

@@ -17,7 +17,9 @@ mod queue;
 mod refund;
 mod settle;
 mod shed;
+mod sketch;
 mod throttle;
+mod top;
 mod wait;
 
 pub use apply::Apply;
@@ -33,4 +35,6 @@ pub use queue::{LPush, RPush, XAdd};
 pub use refund::Refund;
 pub use settle::{MultiSettle, Settle};
 pub use shed::Shed;
+pub use sketch::Sketch;
 pub use throttle::{CellThrottle, Throttle};
+pub use top::Top;

@@ -15,7 +15,7 @@ use ratelimit_language::{Error, Multi as Arguments, Purpose, multi};
 use super::wait::wait_for;
 use crate::server::{
     Call, Command, Counter, Key, KeyUse, Keys, Outcome, Reply, SeveralKeys, Wait, clock,
-    count_refused_in_shadow, most_holds, publish, sends_events, somebody_waits,
+    count_refused_in_shadow, counts_refusals, most_holds, publish, sends_events, somebody_waits,
 };
 
 pub struct Multi;
@@ -193,11 +193,21 @@ impl<'p, 'c, 'a> Several<'p, 'c, 'a> {
         joint.line_up(place, key, |part| call.ahead(self.keys.place(place), part.name, part.is_critical()));
     }
 
-    /// Sends the keyspace events of a decision.
+    /// Counts a decision's refusals for `RL.TOP`, and sends its keyspace events.
     #[inline(always)]
     fn notify(&self, call: &Call<'_>, joint: &Joint<'_, '_>, outcome: Outcome) {
+        if outcome == Outcome::Refused && counts_refusals() {
+            self.count_refusals(call, joint);
+        }
         if sends_events() {
             self.send_events(call, joint, outcome);
+        }
+    }
+
+    #[cold]
+    fn count_refusals(&self, call: &Call<'_>, joint: &Joint<'_, '_>) {
+        for key in (0..self.keys.count()).filter(|key| joint.refuses(*key)) {
+            call.count_refusal(self.keys.place(key));
         }
     }
 

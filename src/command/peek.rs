@@ -5,6 +5,7 @@ use ratelimit_language::vocabulary::{AT, Argument, COST, KEY, LIMITER, PARAMETER
 use ratelimit_language::{Error, Request, named};
 
 use super::limit::peek;
+use super::sketch;
 use crate::server::{Call, Command, KeyUse, Keys, Reply};
 
 pub struct Peek;
@@ -21,6 +22,14 @@ impl Command for Peek {
     const KEYS: Keys = Keys::First(KeyUse::Read);
 
     fn run(call: &Call<'_>) -> Result<Reply, Error> {
+        if let Some(limiter) = call.arguments(2).next() {
+            if limiter.eq_ignore_ascii_case(b"SKETCH") {
+                return sketch::peek(call);
+            }
+            if limiter.eq_ignore_ascii_case(b"RL.SKETCH") {
+                return Err(Error::near_because(limiter, "the limiter's name is SKETCH"));
+            }
+        }
         let mut request = Request::default();
         let (_, limiter) = call.parse(2.., |arguments| named(arguments, &mut request))?;
         request.check(Capabilities::NONE)?;

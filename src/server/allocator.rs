@@ -20,7 +20,7 @@ pub(super) const PROMISED: usize = 8;
 
 pub struct Allocator;
 
-// The trait's other functions call these two, as those of `RedisAlloc` do.
+// The trait's `realloc` calls these, as that of `RedisAlloc` does.
 //
 // SAFETY: both allocators keep the trait's contract for the layouts that they get. Memory goes back to the allocator that
 // it came from, because its alignment never changes.
@@ -28,6 +28,22 @@ unsafe impl GlobalAlloc for Allocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: the caller keeps the contract.
         unsafe { if layout.align() <= PROMISED { Server.alloc(layout) } else { System.alloc(layout) } }
+    }
+
+    /// The server takes large zeroed memory from the system as it is. Filling it would take milliseconds for a large sketch.
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: the caller keeps the contract. `dealloc` frees the server's zeroed memory as it frees the other. The
+        // server aligns any size to 8 bytes.
+        unsafe {
+            if layout.align() > PROMISED {
+                return System.alloc_zeroed(layout);
+            }
+            #[cfg(not(test))]
+            if let Some(calloc) = redis_module::raw::RedisModule_Calloc {
+                return calloc(1, layout.size()).cast();
+            }
+            Server.alloc_zeroed(layout)
+        }
     }
 
     unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {

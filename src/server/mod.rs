@@ -27,13 +27,14 @@ mod reply;
 mod settings;
 mod stats;
 mod syntax;
+mod top;
 mod value;
 mod waiting;
 
 pub use allocator::Allocator;
 pub use call::Call;
 pub use clock::clock;
-pub use dice::chance;
+pub use dice::{chance, random_words};
 #[cfg(feature = "fault-injection")]
 pub use fault::{arm_load, arm_save, delete_on_events, die_if_armed};
 pub use handle::{Access, Queue, queue_length};
@@ -43,6 +44,7 @@ pub use load::load;
 pub use payload::Payload;
 pub use register::{Command, Entry, KeyUse, Keys};
 pub use reply::{FieldValue, Fields, Reply};
-pub use settings::{bounds, most_holds, sends_events};
+pub use settings::{bounds, counts_refusals, most_holds, sends_events};
 pub use stats::{Counter, Outcome, count_refused_in_shadow};
+pub use top::{MOST_TOP, forget_top, top_keys};
 pub use waiting::{Wait, Wanted, somebody_waits};

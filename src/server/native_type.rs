@@ -108,15 +108,16 @@ unsafe extern "C" fn aof_rewrite(io: *mut RedisModuleIO, key: *mut RedisModuleSt
     // length.
     unsafe {
         on_value(value, (), |value| {
-            let payload = Payload::whole(&value.encode());
-            api!(RedisModule_EmitAOF(
-                io,
-                c"RL.APPLY".as_ptr(),
-                c"sb".as_ptr(),
-                key,
-                payload.as_ptr().cast::<c_char>(),
-                payload.len()
-            ));
+            Payload::pieces(value, |payload| {
+                api!(RedisModule_EmitAOF(
+                    io,
+                    c"RL.APPLY".as_ptr(),
+                    c"sb".as_ptr(),
+                    key,
+                    payload.as_ptr().cast::<c_char>(),
+                    payload.len()
+                ));
+            });
         });
     }
 }

@@ -13,8 +13,8 @@
 //! Numbers are little-endian. The payload of a key that is gone ends after the form. Each change of a set names its
 //! limit. `key/mod.rs` shows an example.
 
-use ratelimit_core::state::SetChange;
 use ratelimit_core::state::codec::{Reader, put};
+use ratelimit_core::state::{Cells, SetChange};
 use ratelimit_core::{Kind, Length, LimitSet, Name, State, with_state};
 use ratelimit_language::Error;
 use redis_module::raw::RedisModuleString;
@@ -95,8 +95,22 @@ enum Effect<'a> {
 }
 
 impl<'a> Payload<'a> {
+    /// Calls `emit` with the payloads that make a key hold a value: one for most, and several small ones for a sketch.
+    pub(super) fn pieces(value: &Value, mut emit: impl FnMut(&[u8])) {
+        let Some(cells) = value.state::<Cells>() else {
+            return emit(&Payload::whole(&value.encode()));
+        };
+        for (number, change) in cells.pieces().enumerate() {
+            let mut payload = Vec::with_capacity(HEADER + change.len());
+            let before = (number > 0).then_some(value);
+            begin(&mut payload, Cells::KIND, Length::NONE, before);
+            payload.extend_from_slice(&change);
+            emit(&payload);
+        }
+    }
+
     /// Writes the payload that makes a key hold an encoded value.
-    pub(super) fn whole(encoded: &[u8]) -> Vec<u8> {
+    fn whole(encoded: &[u8]) -> Vec<u8> {
         let (kind, rest) = encoded.split_first().unwrap_or((&NO_KIND, &[]));
         let mut payload = vec![VERSION, *kind, WHOLE];
         payload.extend_from_slice(rest);
@@ -129,6 +143,11 @@ impl<'a> Payload<'a> {
             Effect::of_changes(Kind::from_byte(*kind)?, Reader::new(body))?
         };
         Some(Payload { effect, created: form & CREATED != 0, expiry })
+    }
+
+    /// Whether it is the only payload of its command. A few bytes can make a large sketch.
+    pub fn stands_alone(&self) -> bool {
+        matches!(self.effect, Effect::Lone { kind: Kind::Cells, .. })
     }
 
     /// Whether the key holds a value after the effect, which may need memory.
@@ -169,6 +188,10 @@ impl<'a> Effect<'a> {
         let changes = body;
         with_state!(kind, S => while !body.is_empty() {
             S::decode_change(&mut body)?;
+            // A change can make a large sketch, so a payload has one only.
+            if kind == Kind::Cells && !body.is_empty() {
+                return None;
+            }
         });
         Some(match kind {
             Kind::LimitSet => Effect::Set { changes },

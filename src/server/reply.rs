@@ -12,6 +12,7 @@ use redis_module::raw::RedisModuleCtx;
 use super::api::api;
 use super::forward::ServerReply;
 use super::stats;
+use super::top::TopKey;
 use super::waiting::Wait;
 
 pub enum Reply {
@@ -38,6 +39,8 @@ pub enum Reply {
     Ok,
     Lines(Cow<'static, [String]>),
     Map(Fields),
+    /// An array of keys, each with its database, its count and the count's error.
+    Top(Vec<TopKey>),
     Error(Error),
 }
 
@@ -128,6 +131,16 @@ pub unsafe fn send(ctx: *mut RedisModuleCtx, reply: &Reply) {
             }
         }
         Reply::Map(fields) => client.map(fields),
+        Reply::Top(keys) => {
+            client.array(keys.len());
+            for TopKey { key, database, count, error } in keys {
+                client.array(4);
+                client.bytes(key);
+                for number in [u64::from(*database), *count, *error] {
+                    client.integer(clamped(number));
+                }
+            }
+        }
         Reply::Error(error) => client.error(error),
         Reply::Wait(_) => client.error(&Error::Internal),
     }
@@ -182,8 +195,12 @@ impl Client {
     }
 
     fn text(&self, text: &str) {
+        self.bytes(text.as_bytes());
+    }
+
+    fn bytes(&self, bytes: &[u8]) {
         // SAFETY: the context is valid, as for every client. The server copies the bytes.
-        unsafe { api!(RedisModule_ReplyWithStringBuffer(self.0, text.as_ptr().cast(), text.len())) };
+        unsafe { api!(RedisModule_ReplyWithStringBuffer(self.0, bytes.as_ptr().cast(), bytes.len())) };
     }
 
     fn null(&self) {

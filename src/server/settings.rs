@@ -1,21 +1,24 @@
 //! The settings of the module: `ratelimit.*` in the server's configuration.
 
 use std::ffi::{OsStr, c_char, c_int, c_void};
+use std::num::NonZeroU64;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::ptr::null_mut;
 use std::slice;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicPtr, Ordering::Relaxed};
 
-use ratelimit_core::Span;
+use ratelimit_core::state::Shape;
+use ratelimit_core::{Period, Span};
 use ratelimit_language::Bounds;
 use redis_module::Context;
 use redis_module::configuration::{
-    ConfigurationFlags, register_bool_configuration, register_i64_configuration,
+    ConfigurationContext, ConfigurationFlags, register_bool_configuration, register_i64_configuration,
 };
 use redis_module::raw::{REDISMODULE_CONFIG_IMMUTABLE, RedisModuleString};
 
 use super::api::{OK, api};
+use super::top::{MOST_TOP, forget_top};
 
 /// `ratelimit.events`.
 static EVENTS: AtomicBool = AtomicBool::new(false);
@@ -30,6 +33,19 @@ const DEFAULT_BOUND: i64 = 1_000_000;
 const LARGEST_BOUND: i64 = 100_000_000;
 const DEFAULT_HOLDS: i64 = 10_000;
 const LARGEST_HOLDS: i64 = 100_000;
+
+/// `ratelimit.max-sketch-bytes`.
+static MAX_SKETCH_BYTES: AtomicI64 = AtomicI64::new(DEFAULT_SKETCH);
+const DEFAULT_SKETCH: i64 = 8 << 20;
+const LEAST_SKETCH: i64 = Shape::DEFAULT.bytes().cast_signed();
+const LARGEST_SKETCH: i64 = Shape::MOST_BYTES.cast_signed();
+
+/// `ratelimit.top`: the entries of a window of `RL.TOP`; 0 if it is off.
+static TOP: AtomicI64 = AtomicI64::new(0);
+/// `ratelimit.top-window`, in milliseconds.
+static TOP_WINDOW: AtomicI64 = AtomicI64::new(DEFAULT_TOP_WINDOW);
+const DEFAULT_TOP_WINDOW: i64 = 60_000;
+const LONGEST_TOP_WINDOW: i64 = 86_400_000;
 
 /// `ratelimit.max-block`, in milliseconds.
 static MAX_BLOCK: AtomicI64 = AtomicI64::new(DEFAULT_BLOCK);
@@ -62,6 +78,25 @@ pub(super) fn register(context: &Context) {
         ("max-waiters-per-key", &MAX_WAITERS_PER_KEY, DEFAULT_WAITERS_PER_KEY),
     ] {
         register_i64_configuration(context, name, bound, default, 0, LARGEST_WAITERS, flags(), None);
+    }
+    let (name, bound) = ("max-sketch-bytes", &MAX_SKETCH_BYTES);
+    let memory = ConfigurationFlags::MEMORY;
+    register_i64_configuration(
+        context,
+        name,
+        bound,
+        DEFAULT_SKETCH,
+        LEAST_SKETCH,
+        LARGEST_SKETCH,
+        memory,
+        None,
+    );
+    for (name, setting, default, least, most) in [
+        ("top", &TOP, 0, 0, MOST_TOP.cast_signed()),
+        ("top-window", &TOP_WINDOW, DEFAULT_TOP_WINDOW, 1000, LONGEST_TOP_WINDOW),
+    ] {
+        let forget = Box::new(|_: &ConfigurationContext, _: &str, _: &'static AtomicI64| forget_top());
+        register_i64_configuration(context, name, setting, default, least, most, flags(), Some(forget));
     }
     // The function of the crate `redis_module` leaks a string whenever the setting is read.
     let immutable = REDISMODULE_CONFIG_IMMUTABLE;
@@ -137,6 +172,18 @@ pub(super) fn most_waiters_of_key() -> usize {
     usize::try_from(MAX_WAITERS_PER_KEY.load(Relaxed)).unwrap_or(0)
 }
 
+/// Returns whether refusals are counted for `RL.TOP`.
+#[inline(always)]
+pub fn counts_refusals() -> bool {
+    TOP.load(Relaxed) > 0
+}
+
+/// Returns the entries and the length of a window of `RL.TOP`.
+pub(super) fn top() -> (usize, Period) {
+    let millis = NonZeroU64::new(TOP_WINDOW.load(Relaxed).cast_unsigned()).unwrap_or(NonZeroU64::MIN);
+    (usize::try_from(TOP.load(Relaxed)).unwrap_or(0), Period::from_millis(millis))
+}
+
 /// Returns the most holds of a key.
 pub fn most_holds() -> u64 {
     MAX_HOLDS.load(Relaxed).cast_unsigned()
@@ -148,5 +195,6 @@ pub fn bounds() -> Bounds {
     Bounds {
         leases: MAX_LEASES.load(Relaxed).cast_unsigned(),
         log_entries: MAX_LOG_ENTRIES.load(Relaxed).cast_unsigned(),
+        sketch_bytes: MAX_SKETCH_BYTES.load(Relaxed).cast_unsigned(),
     }
 }

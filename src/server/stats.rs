@@ -35,10 +35,11 @@ pub enum Counter {
     XAdd,
     LPush,
     RPush,
+    Sketch,
 }
 
 /// The names of the other counters, in order.
-const OTHERS: [&str; 7] = ["SHED", "THROTTLE", "MULTI", "ASK", "XADD", "LPUSH", "RPUSH"];
+const OTHERS: [&str; 8] = ["SHED", "THROTTLE", "MULTI", "ASK", "XADD", "LPUSH", "RPUSH", "SKETCH"];
 const COUNTERS: usize = CATALOG.len() + OTHERS.len();
 
 impl Counter {
@@ -52,6 +53,7 @@ impl Counter {
             Counter::XAdd => CATALOG.len() + 4,
             Counter::LPush => CATALOG.len() + 5,
             Counter::RPush => CATALOG.len() + 6,
+            Counter::Sketch => CATALOG.len() + 7,
         }
     }
 }
@@ -69,6 +71,9 @@ impl Call<'_> {
     #[inline(always)]
     pub fn record(&self, place: usize, counter: Counter, outcome: Outcome) {
         self.count(counter, outcome);
+        if outcome == Outcome::Refused {
+            self.count_refusal(place);
+        }
         self.notify(place, outcome);
     }
 

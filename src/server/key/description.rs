@@ -1,6 +1,6 @@
 //! What `RL.INFO` shows of a key.
 
-use ratelimit_core::{Figure, LimitSet, Name, State, with_kept, with_state};
+use ratelimit_core::{Figure, LimitSet, Name, State, Time, with_kept, with_state};
 use ratelimit_language::Error;
 
 use super::Key;
@@ -23,15 +23,16 @@ pub struct KeyDescription {
     pub expiry: Option<u64>,
 }
 
-/// Describes a key of any kind; `None` if it is missing.
-pub fn describe(call: &Call<'_>, place: usize) -> Result<Option<KeyDescription>, Error> {
+/// Describes a key of any kind at `now`; `None` if it is missing.
+pub fn describe(call: &Call<'_>, place: usize, now: Time) -> Result<Option<KeyDescription>, Error> {
     let key = Key::open(call, place, Access::Read)?;
     let Some(value) = key.open.value() else { return Ok(None) };
     let name = Name { kind: value.kind(), length: value.length() };
-    let figures = with_state!(name.kind, S => value.state::<S>().map(figures).unwrap_or_default());
+    let figures =
+        with_state!(name.kind, S => value.state::<S>().map(|state| figures(state, now)).unwrap_or_default());
     let limits = key.open.set().into_iter().flat_map(LimitSet::limits).map(|limit| Description {
         name: limit.name,
-        figures: with_kept!(&limit.state, state => self::figures(state.as_ref())),
+        figures: with_kept!(&limit.state, state => self::figures(state.as_ref(), now)),
     });
     Ok(Some(KeyDescription {
         value: Description { name, figures },
@@ -40,9 +41,11 @@ pub fn describe(call: &Call<'_>, place: usize) -> Result<Option<KeyDescription>,
     }))
 }
 
-fn figures<S: State>(state: &S) -> Figures {
+fn figures<S: State>(state: &S, now: Time) -> Figures {
     let mut figures = Vec::new();
-    state.describe(&mut |name, figure| figures.push((name, figure)));
+    let mut figure = |name, figure| figures.push((name, figure));
+    state.describe(&mut figure);
+    state.describe_at(now, &mut figure);
     figures.push(("last_charge_us", Figure::At(state.last())));
     figures
 }

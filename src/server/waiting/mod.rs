@@ -280,7 +280,8 @@ impl Call<'_> {
         self.again.is_some_and(|trial| trial.turn == Turn::Looks)
     }
 
-    fn database(&self) -> c_int {
+    /// The number of the selected database.
+    pub(in crate::server) fn database(&self) -> c_int {
         // SAFETY: `ctx` is the context of the running command.
         unsafe { api!(RedisModule_GetSelectedDb(self.ctx)) }
     }

@@ -1,0 +1,76 @@
+//! `RL.SKETCH key item max_burst count period [options]`: a GCRA for each of unboundedly many items.
+
+use ratelimit_core::limiter::Sketched;
+use ratelimit_core::state::{Blueprint, Cells};
+use ratelimit_core::{Answer, Length, State};
+use ratelimit_language::vocabulary::{AT, Argument, COST, DEPTH, ITEM, MAX_BURST, PERIOD, RATE, WIDTH};
+use ratelimit_language::{Error, Sketching, sketch};
+
+use crate::server::{Access, Call, Command, Counter, Key, KeyUse, Keys, Outcome, Reply, clock, random_words};
+
+pub struct Sketch;
+
+const ITEMS: Argument = Argument::word("key", "the key, named after what its items are, such as addresses");
+
+impl Command for Sketch {
+    const NAME: &'static str = "SKETCH";
+    const SYNTAX: &'static str =
+        "key item max_burst count period [COST cost] [WIDTH width] [DEPTH depth] [AT at]";
+    const SUMMARY: &'static str = "Limits the rate of each of unboundedly many items, in constant memory";
+    const COMPLEXITY: &'static str = "O(depth), and O(width * depth) for the call that makes the key";
+    const ARGUMENTS: &'static [Argument] = &[ITEMS, ITEM, MAX_BURST, RATE, PERIOD, COST, WIDTH, DEPTH, AT];
+    const REPLY: &'static [&'static str] = &[
+        "Five integers: limited (1 if refused, else 0), limit, remaining, retry_after in ms (-1 if never), and reset_after in ms.",
+        "They are those of the item. Without WIDTH and DEPTH, those of an existing key hold.",
+    ];
+    const EXAMPLE: &'static str = "RL.SKETCH addresses 203.0.113.7 9 10 1s";
+    // Not fast, because of the call that makes the key.
+    const FLAGS: &'static str = "write deny-oom";
+    const KEYS: Keys = Keys::First(KeyUse::Update);
+
+    fn run(call: &Call<'_>) -> Result<Reply, Error> {
+        let sketching = call.parse(2.., sketch)?;
+        if sketching.cost == 0 {
+            return look(call, &sketching).map(Reply::Answer);
+        }
+        let answer = take(call, &sketching)?;
+        call.record(1, Counter::Sketch, Outcome::of(answer.verdict));
+        Ok(Reply::Answer(answer))
+    }
+}
+
+fn take(call: &Call<'_>, sketching: &Sketching<'_>) -> Result<Answer, Error> {
+    let Sketching { item, sketch, cost, at, .. } = sketching;
+    let clock = clock();
+    let mut key = Key::open(call, 1, Access::Write)?;
+    let begin = || Blueprint { shape: sketching.shape, hash_key: random_words() };
+    let cells = cells(&key, sketching)?;
+    let Sketched { answer, change, now, reset } =
+        sketch.decide(cells, begin, item, *cost, at.unwrap_or(clock));
+    if let Some(change) = change {
+        key.change_lone(Length::NONE, Cells::blank, |_, out| Cells::encode_change(&change, out))?;
+        key.commit(clock, now, reset);
+        key.publish();
+    }
+    Ok(answer)
+}
+
+/// The answer that a request would get. It changes nothing.
+fn look(call: &Call<'_>, sketching: &Sketching<'_>) -> Result<Answer, Error> {
+    let Sketching { item, sketch, cost, at, .. } = sketching;
+    let key = Key::open(call, 1, Access::Read)?;
+    Ok(sketch.peek(cells(&key, sketching)?, item, *cost, at.unwrap_or_else(clock)))
+}
+
+/// `RL.PEEK key SKETCH item max_burst count period [options]`
+pub(super) fn peek(call: &Call<'_>) -> Result<Reply, Error> {
+    look(call, &call.parse(3.., sketch)?).map(Reply::Answer)
+}
+
+/// The cells of a key; `None` if it is missing. A sketch of another shape than the call's is an error.
+fn cells<'k>(key: &'k Key<'_, '_>, sketching: &Sketching<'_>) -> Result<Option<&'k Cells>, Error> {
+    match key.lone::<Cells>()? {
+        Some(cells) if !sketching.is_for(cells.blueprint().shape) => Err(Error::WrongType),
+        cells => Ok(cells),
+    }
+}
