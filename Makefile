@@ -21,7 +21,7 @@ FAULTY   = target/faulty/debug/libredis_ratelimit.so
 export RATELIMIT_BUILD ?= $(shell git describe --always --dirty 2>/dev/null || echo unknown)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-bench build faulty run test test-clients test-http test-site compat lint demo page site bench bench-capacity bench-instructions bench-profile bench-core bench-growth bench-longest bench-waiting fuzz leakcheck soak coverage dist deb test-deb install
+.PHONY: help setup setup-bench build faulty run test test-clients test-http test-site compat lint demo page site bench bench-capacity bench-instructions bench-profile bench-core bench-growth bench-longest bench-sketch bench-waiting fuzz leakcheck soak coverage dist deb test-deb install
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-20s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -99,6 +99,9 @@ bench-core: setup ## Time of the core without a server: decisions, bytes, logs a
 
 bench-longest: build ## Search for the longest call of each command on states of a million entries (1 GB)
 	$(CARGO) bench --locked --bench server -- longest
+
+bench-sketch: setup ## False refusals of a sketch beside the formula, 10^8 requests replayed exactly, and RL.TOP's errors (5 minutes)
+	$(CARGO) bench --locked --bench sketch
 
 bench-waiting: build ## A thousand clients and ten leases: BLOCK beside polling and a semaphore of messages
 	$(CARGO) bench --locked --bench server -- waiting

@@ -35,6 +35,7 @@ pub fn put(server: &Server, row: &Row, size: Size) -> Result<f64> {
 pub fn prepare<'a>(server: &Server, row: &'a Row, size: Size) -> Result<Prepared<'a>> {
     let mut con = server.connection();
     store_policy(&mut con, row.policy)?;
+    call(&mut con, &["CONFIG", "SET", "ratelimit.top", &row.top.to_string()])?;
     let call = row.call.replace("$SHA", &loaded(&mut con, row.script)?);
     let prepare = if row.prepare.is_empty() { &call } else { row.prepare };
     // Where each key is prepared often there are fewer of them, or preparing would take longer than all else.

@@ -12,6 +12,8 @@ pub struct Row {
     pub script: &'static str,
     /// A policy that the call asks for: the words of `RL.POLICY SET`.
     pub policy: &'static str,
+    /// The setting `ratelimit.top`.
+    pub top: u32,
     /// The example that the command is in, if it is not the module itself.
     pub module: Option<&'static str>,
     pub load: Load,
@@ -62,6 +64,7 @@ pub const PLAIN: Row = Row {
     times: 1,
     script: "",
     policy: "",
+    top: 0,
     module: None,
     load: Load::Random,
     answer: Answer::Any,

@@ -88,6 +88,29 @@ const LIMITERS: &[Row] = &[
         elsewhere: "C GCRA 6,414; redis-cell 13,498",
         ..REFUSED
     },
+    // Each of the thousand keys has an entry, or nearly every call takes the least one's.
+    Row {
+        name: "RL.GCRA refused, counted in RL.TOP",
+        call: "RL.GCRA key:# 0 1 3600000",
+        top: 10_000,
+        target: Some(7_450),
+        ..REFUSED
+    },
+    Row {
+        name: "RL.GCRA refused, new in RL.TOP",
+        call: "RL.GCRA key:# 0 1 3600000",
+        top: 100,
+        target: None,
+        ..REFUSED
+    },
+    Row {
+        name: "RL.GCRA admitted, with RL.TOP",
+        call: "RL.GCRA key:# 500 100 1000",
+        top: 10_000,
+        ..ADMITTED
+    },
+    Row { name: "RL.SKETCH admitted", call: "RL.SKETCH sketch key:# 500 100 1000", ..ADMITTED },
+    Row { name: "RL.SKETCH refused", call: "RL.SKETCH sketch key:# 0 1 3600000", ..REFUSED },
     Row {
         name: "RL.PEEK GCRA",
         call: "RL.PEEK key:# GCRA 500 100 1000",

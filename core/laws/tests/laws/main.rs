@@ -16,7 +16,7 @@
 //! | the limiter admits the same requests as its model | |
 //!
 //! A penalty does not admit what remains of its strikes, so `penalty.rs` has its laws. `lines.rs` has those of callers that
-//! wait.
+//! wait, and `sketch.rs` those of sketches and of counters of frequent keys.
 //!
 //! `SMOOTH` and `SHED` are not tested here. `SMOOTH` refuses nothing, and its limit and remaining have another meaning.
 //! `SHED` decides at random. Their own files test traces of their sources, and `floating_point.rs` compares them with
@@ -42,6 +42,7 @@ mod one_key;
 mod penalty;
 mod refunds;
 mod simulation;
+mod sketch;
 
 use ratelimit_core::decide::{peek, reading};
 use ratelimit_core::limiter::{Concurrent, Limiter};
@@ -214,7 +215,7 @@ fn ask_all_limiters<S: State>(state: &S, words: &str, now: u64) {
         let Ok(limiter) = (row.parse)(
             &mut Arguments::new(
                 if row.name == "CALENDAR" { &calendar } else { &words },
-                Bounds { leases: 1 << 50, log_entries: 1 << 50 },
+                Bounds { leases: 1 << 50, log_entries: 1 << 50, sketch_bytes: 8 << 20 },
             ),
             &mut request,
         ) else {
