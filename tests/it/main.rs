@@ -22,6 +22,8 @@ mod published_cases;
 mod replication;
 mod security;
 mod server;
+mod sketch;
 mod soak;
 mod support;
+mod top;
 mod waiting;

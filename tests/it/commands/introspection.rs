@@ -15,6 +15,7 @@ fn the_server_knows_each_commands_arity_flags_and_keys() {
         ("rl.calendar", -4, "write, denyoom, module, blocking, fast", "RW, access, update"),
         ("rl.penalty", -5, "write, denyoom, module, fast", "RW, access, update"),
         ("rl.concurrent", -5, "write, denyoom, module, blocking", "RW, access, update"),
+        ("rl.sketch", -6, "write, denyoom, module", "RW, access, update"),
         ("rl.release", -3, "write, module, fast", "RW, delete"),
         ("rl.renew", -4, "write, module, fast", "RW, access, update"),
         ("rl.settle", -7, "write, module, fast", "RW, access, update"),
@@ -49,7 +50,7 @@ fn the_server_knows_each_commands_arity_flags_and_keys() {
 fn a_command_whose_reply_varies_has_the_tip_for_it() {
     let server = Server::start(&[]);
     let con = &mut server.connection();
-    let steady = ["rl.apply", "rl.help", "rl.info", "rl.lpush", "rl.rpush"];
+    let steady = ["rl.apply", "rl.help", "rl.lpush", "rl.rpush"];
     for name in command_names(con) {
         let told = text(con, &format!("COMMAND INFO {name}"));
         let varies = told.contains("[nondeterministic_output]");
@@ -266,6 +267,9 @@ fn info_counts_requests_by_limiter_and_errors() {
         // The strike that bans is refused, and so is what comes during the ban.
         ("RL.PENALTY penalty 2 3600000 3600000", 4),
         ("RL.PENALTY penalty 2 3600000 3600000 COST 0", 2),
+        ("RL.SKETCH sketch a 1 1 3600000", 3),
+        ("RL.SKETCH sketch b 1 1 3600000", 2),
+        ("RL.SKETCH sketch b 1 1 3600000 COST 0", 2),
         // What is held is a request, once. A settlement is none.
         ("RL.FIXEDWINDOW held 1 3600000 HOLD a 1h", 3),
         ("RL.FIXEDWINDOW held 1 3600000 HOLD b 1h", 2),
@@ -294,6 +298,8 @@ fn info_counts_requests_by_limiter_and_errors() {
         ("calendar_refused", "1"),
         ("penalty_admitted", "1"),
         ("penalty_refused", "3"),
+        ("sketch_admitted", "4"),
+        ("sketch_refused", "1"),
         ("fixedwindow_admitted", "1"),
         ("fixedwindow_refused", "2"),
         ("errors", "3"),
@@ -339,6 +345,10 @@ fn a_key_tells_what_it_holds() {
         (
             "RL.CALENDAR h 10 DAY TZ Europe/Lisbon COST 4",
             "limiter, CALENDAR, mode, calendar, length_ms, 86400000, count, 4, window_start_us, 1699920000000000, window_end_us, 1700006400000000, ",
+        ),
+        (
+            "RL.SKETCH j x 9 1 60000 COST 4 WIDTH 4 DEPTH 2",
+            "limiter, SKETCH, mode, cells, width, 4, depth, 2, ahead, 0, all_ahead, 0, ",
         ),
         (
             "RL.PENALTY i 10 60000 5000 COST 4",

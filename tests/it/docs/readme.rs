@@ -8,10 +8,10 @@ fn the_readme_names_every_command_with_its_syntax() {
     let con = &mut server.connection();
     let readme = include_str!("../../../README.md");
     let names = command_names(con);
-    assert_eq!(names.len(), 35, "{names:?}");
+    assert_eq!(names.len(), 37, "{names:?}");
     for name in names {
         let arguments = match name.as_str() {
-            "rl.help" => "",
+            "rl.help" | "rl.top" => "",
             "rl.policy" => " SET name",
             name if name.starts_with("rl.multi") => " numkeys key",
             _ => " key",
@@ -29,9 +29,14 @@ fn the_readmes_two_commands_and_settings_exist() {
         assert!(makefile.contains(&format!("\n{target}:")), "make {target}");
     }
     let server = Server::start(&[]);
-    for (setting, default) in
-        [("max-leases", 1_000_000), ("max-log-entries", 1_000_000), ("max-holds", 10_000)]
-    {
+    for (setting, default) in [
+        ("max-leases", 1_000_000),
+        ("max-log-entries", 1_000_000),
+        ("max-holds", 10_000),
+        ("max-sketch-bytes", 8 << 20),
+        ("top", 0),
+        ("top-window", 60_000),
+    ] {
         let told = text(&mut server.connection(), &format!("CONFIG GET ratelimit.{setting}"));
         assert_eq!(told, format!("[ratelimit.{setting}, {default}]"));
         let line = format!("ratelimit.{setting} {default}");

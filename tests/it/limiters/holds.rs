@@ -840,7 +840,7 @@ fn a_settlement_disturbs_who_watches_the_key_and_one_of_nothing_does_not() {
 #[test]
 fn a_key_has_at_most_as_many_holds_as_the_setting_allows() {
     const TOO_MANY: &str = "ERR too many holds";
-    let server = Server::start(&["--ratelimit.max-holds", "2", "--appendonly", "yes"]);
+    let server = Server::start(&["--ratelimit.max-holds", "2", "--appendonly", "yes", "--appendfsync", "no"]);
     let con = &mut server.connection();
     assert_eq!(text(con, "CONFIG GET ratelimit.max-holds"), "[ratelimit.max-holds, 2]");
     for form in FORMS {

@@ -44,7 +44,8 @@ fn goes_over_all(history: &History, server: &Server) {
     let commands = simple(&call(con, &["COMMAND", "LIST", "FILTERBY", "MODULE", "ratelimit"]).unwrap());
     let commands = commands.trim_matches(['[', ']']).to_uppercase();
     // What looks only, and what only copies are told; what is given back is never refused, and shedding is by chance.
-    let others = ["RL.PEEK", "RL.MULTIPEEK", "RL.ASKPEEK", "RL.INFO", "RL.HELP", "RL.APPLY", "RL.POLICY"];
+    let others =
+        ["RL.PEEK", "RL.MULTIPEEK", "RL.ASKPEEK", "RL.INFO", "RL.HELP", "RL.APPLY", "RL.POLICY", "RL.TOP"];
     let always = ["RL.REFUND", "RL.MULTIREFUND", "RL.ASKREFUND", "RL.SHED"];
     for command in ["COPY", "RENAME", "MOVE", "SWAPDB", "RESTORE", "MIGRATE"] {
         assert!(history.outcomes.contains_key(command), "no {command}");

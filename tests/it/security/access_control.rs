@@ -33,11 +33,14 @@ const LOOKS: [&str; 5] = [
     "RL.HELP",
 ];
 /// What neither who limits nor who looks may do.
-const OTHERS: [&str; 15] = [
+const OTHERS: [&str; 18] = [
     "RL.POLICY LIST",
+    "RL.TOP",
     "RL.APPLY limit:ann payload",
     "RL.GCRA session:ann 9 1 60000",
     "RL.PEEK session:ann GCRA 9 1 60000",
+    "RL.SKETCH session:sketch ann 9 1 60000",
+    "RL.PEEK session:sketch SKETCH ann 9 1 60000",
     "RL.INFO session:ann",
     "RL.MULTI 2 limit:one session:two LIMIT GCRA 9 1 60000",
     "RL.MULTIPEEK 2 limit:one session:two LIMIT GCRA 9 1 60000",

@@ -56,8 +56,8 @@ fn commands_are_in_the_categories_of_what_they_do() {
         assert!(flagged.len() > 3, "{flagged:?}");
         assert_eq!(in_category(con, category), flagged, "@{category}");
     }
-    assert_eq!(in_category(con, "dangerous"), ["rl.apply", "rl.policy"]);
-    assert_eq!(in_category(con, "admin"), ["rl.policy"]);
+    assert_eq!(in_category(con, "dangerous"), ["rl.apply", "rl.policy", "rl.top"]);
+    assert_eq!(in_category(con, "admin"), ["rl.policy", "rl.top"]);
 
     text(con, "ACL SETUSER reader on nopass +@read ~*");
     text(con, "ACL SETUSER writer on nopass +@write -@dangerous ~*");

@@ -24,6 +24,11 @@ fn live(number: usize) -> Vec<String> {
     }
     let mut calls =
         vec![format!("{first} {now}"), format!("{first} COST 8 {now}"), format!("{first} COST 8 {now}")];
+    if limiter == "SKETCH" {
+        // It has a key to itself, and gives nothing back.
+        calls.push(format!("{} {}", charge(kind, &key, number + 1), at(7_200_000)));
+        return calls;
+    }
     if limiter == "CONCURRENT" {
         calls.push(format!("{} {now}", charge(kind, &key, number + 1)));
         calls.push(format!("RL.RENEW {key} 7200000 lease:{number:08} {now}"));

@@ -45,6 +45,10 @@ fn a_setting_that_may_not_be_is_refused_with_the_module() {
         ("max-holds", "0"),
         ("max-holds", "100001"),
         ("events", "perhaps"),
+        ("max-sketch-bytes", "524287"),
+        ("max-sketch-bytes", "257mb"),
+        ("top", "10001"),
+        ("top-window", "999"),
     ] {
         let log = Server::try_start_with(Some(&module()), &[], &[&format!("--ratelimit.{setting}"), value]);
         let log = log.err().unwrap();

@@ -7,9 +7,8 @@ use redis::{Connection, ConnectionLike, Value};
 
 use crate::support::{Server, simple, used_memory};
 
-/// Every kind of state, by a limiter whose name and parameters stand around the key. `#` is a number. The last one has a
-/// hold.
-pub const KINDS: [(&str, &str); 19] = [
+/// Every kind of state, by a limiter whose name and parameters stand around the key. `#` is a number. One has a hold.
+pub const KINDS: [(&str, &str); 20] = [
     ("TOKENBUCKET", "9 1 3600000"),
     ("TOKENBUCKET", "9 1 3600000 BATCH"),
     ("LEAKYBUCKET", "9 1 3600000"),
@@ -29,6 +28,7 @@ pub const KINDS: [(&str, &str); 19] = [
     ("CALENDAR", "9 YEAR TZ Europe/Lisbon"),
     ("PENALTY", "9 3600000 3600000"),
     ("FIXEDWINDOW", "9 3600000 HOLD hold:# 3600000"),
+    ("SKETCH", "item:# 9 1 3600000 WIDTH 8 DEPTH 2"),
 ];
 
 /// The call that creates or charges a key.

@@ -72,7 +72,7 @@ impl Traffic {
     /// A call that may stand anywhere.
     fn call(&mut self) -> String {
         let (key, at) = (self.dice.below(2), self.instant());
-        let call = match self.dice.below(40) {
+        let call = match self.dice.below(42) {
             0..=4 => self.several(),
             5 | 6 => self.given_back(),
             7 if self.dice.below(3) == 0 => {
@@ -98,6 +98,12 @@ impl Traffic {
             17..=19 => self.held(),
             20 | 21 => self.settled(),
             22..=24 => self.asked(),
+            25 | 26 => {
+                let name = self.dice.pick(&["sketch", "sketch", "sketch", "any"]);
+                let parameters = self.dice.pick(&["3 4 1000", "6 7 1100", "9 30 700"]);
+                let cost = self.cost();
+                format!("RL.SKETCH {name}:{key} # {parameters} WIDTH 8 DEPTH 2 COST {cost} AT {at}")
+            }
             _ => self.limited().1,
         };
         call.replace('#', &format!("id{}", self.dice.below(12)))

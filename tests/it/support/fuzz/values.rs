@@ -22,6 +22,8 @@ impl Caller {
             "cost" => dice.pick(&["0", "1", "1", "2", "3", "4", "30"]).parse().unwrap(),
             "at" => self.instant(),
             "tier" | "index" => 1 + dice.below(2),
+            "width" => 1 << dice.below(6),
+            "item" => return dice.pick(&["ann", "bob", ""]).as_bytes().to_vec(),
             "tiers" => 2 + dice.below(3),
             "utilization" | "good" | "bad" | "factor" => {
                 let texts = match name {
