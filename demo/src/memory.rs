@@ -8,9 +8,12 @@ use std::error;
 use std::slice;
 
 use ratelimit_core::lease::{Action, act};
-use ratelimit_core::limiter::Amount;
-use ratelimit_core::{Answer, Ask, Joint, LimitSet, Limiter, Place, with_limiter};
-use ratelimit_language::{Arguments, Bounds, Error, Purpose, Request, find, lease_id, multi, shed};
+use ratelimit_core::limiter::{Amount, Sketched};
+use ratelimit_core::state::{Blueprint, Cells};
+use ratelimit_core::{Answer, Ask, Joint, LimitSet, Limiter, Place, State, with_limiter};
+use ratelimit_language::{
+    Arguments, Bounds, Error, Purpose, Request, Sketching, find, lease_id, multi, shed, sketch,
+};
 
 use crate::dice::Dice;
 use crate::reply::{Reply, Server};
@@ -20,6 +23,8 @@ pub struct Memory {
     limits: BTreeMap<Vec<u8>, LimitSet>,
     /// The amounts of `RL.SHED`, by key.
     amounts: BTreeMap<Vec<u8>, Amount>,
+    /// The cells of `RL.SKETCH`, by key.
+    sketches: BTreeMap<Vec<u8>, Cells>,
     dice: Dice,
 }
 
@@ -27,12 +32,20 @@ type Answered = Result<Reply, Box<dyn error::Error>>;
 
 const NO_INSTANT: &str = "a call has its instant in AT";
 
+/// A server draws the key of a sketch's hash. The few users of a trial hardly ever share all their cells, whatever key it draws.
+const HASH_KEY: [u64; 2] = [1, 2];
+
 /// The module's defaults.
-const BOUNDS: Bounds = Bounds { leases: 1_000_000, log_entries: 1_000_000 };
+const BOUNDS: Bounds = Bounds { leases: 1_000_000, log_entries: 1_000_000, sketch_bytes: 8 << 20 };
 
 impl Memory {
     pub fn new() -> Memory {
-        Memory { limits: BTreeMap::new(), amounts: BTreeMap::new(), dice: Dice::new(2) }
+        Memory {
+            limits: BTreeMap::new(),
+            amounts: BTreeMap::new(),
+            sketches: BTreeMap::new(),
+            dice: Dice::new(2),
+        }
     }
 
     fn answer(&mut self, words: &[&[u8]]) -> Answered {
@@ -41,6 +54,7 @@ impl Memory {
         match (command, rest) {
             (b"MULTI", [only, rest @ ..]) if *key == b"1" => self.multi(only, rest),
             (b"SHED", _) => self.shed(key, rest),
+            (b"SKETCH", _) => self.sketch(key, rest),
             (b"RELEASE", _) => self.release(key, rest),
             _ => self.limit(command, key, rest),
         }
@@ -72,6 +86,20 @@ impl Memory {
         *amount = report.shed.report(amount, at, report.utilization);
         let chance = report.shed.chance(amount);
         Ok(Reply::Chance(chance > 0.0 && fraction(self.dice.any()) < chance, chance))
+    }
+
+    /// `RL.SKETCH key item <parameters> [options]`.
+    fn sketch(&mut self, key: &[u8], rest: &[&[u8]]) -> Answered {
+        let sketching = sketch(&mut Arguments::new(rest, BOUNDS))?;
+        let Sketching { item, cost, at, .. } = sketching;
+        let at = at.ok_or(NO_INSTANT)?;
+        let begin = || Blueprint { shape: sketching.shape, hash_key: HASH_KEY };
+        let Sketched { answer, change, .. } =
+            sketching.sketch.decide(self.sketches.get(key), begin, item, cost, at);
+        if let Some(change) = change {
+            self.sketches.entry(key.to_vec()).or_insert_with(Cells::blank).apply(change);
+        }
+        Ok(Reply::Five(answer.integers()))
     }
 
     /// `RL.RELEASE key id AT at`.

@@ -31,7 +31,7 @@ const TTL: u64 = 60_000;
 /// Sub-buckets of a window.
 const PARTS: u64 = 10;
 
-pub const STRATEGIES: [Strategy; 19] = [
+pub const STRATEGIES: [Strategy; 20] = [
     Strategy {
         id: "token-bucket",
         family: "Buckets",
@@ -59,6 +59,13 @@ pub const STRATEGIES: [Strategy; 19] = [
         call: "RL.GCRA {key} {max_burst} {limit} {period} RESERVE MAXWAIT {wait}",
         trade_off: "Books ahead and says how long to wait, instead of refusing: fewer retries, but callers hold on to their requests meanwhile.",
         page: "buckets",
+    },
+    Strategy {
+        id: "sketch",
+        family: "Buckets",
+        call: "RL.SKETCH {items} {key} {max_burst} {limit} {period}",
+        trade_off: "GCRA for any number of users in half a megabyte: never admits more; now and then refuses somebody because of others.",
+        page: "sketch",
     },
     Strategy {
         id: "leaky-bucket",
@@ -215,6 +222,7 @@ fn word(name: &str, settings: &Settings, asker: &Asker<'_>) -> String {
     let interval = settings.period.div_ceil(settings.limit);
     match name {
         "key" => asker.key.into(),
+        "items" => "users".into(),
         "id" => asker.id.into(),
         "utilization" => asker.utilization.to_string(),
         "burst" => settings.burst.to_string(),
