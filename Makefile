@@ -100,7 +100,7 @@ bench-core: setup ## Time of the core without a server: decisions, bytes, logs a
 bench-longest: build ## Search for the longest call of each command on states of a million entries (1 GB)
 	$(CARGO) bench --locked --bench server -- longest
 
-bench-sketch: setup ## False refusals of a sketch beside the formula, 10^8 requests replayed exactly, and RL.TOP's errors (5 minutes)
+bench-sketch: setup ## False refusals of a sketch beside the formula, 10^8 requests replayed exactly, and RL.TOP's errors (2 minutes)
 	$(CARGO) bench --locked --bench sketch
 
 bench-waiting: build ## A thousand clients and ten leases: BLOCK beside polling and a semaphore of messages

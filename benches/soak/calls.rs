@@ -11,7 +11,7 @@ pub enum Answer {
 }
 
 /// `K` is a number of a key, `#` one of an id.
-const FINE: [&str; 53] = [
+const FINE: [&str; 58] = [
     "RL.TOKENBUCKET bucket:K 20 40 1000",
     "RL.TOKENBUCKET bucket:K 20 40 1000 PARTIAL COST 9",
     "RL.TOKENBUCKET batch:K 20 20 1000 BATCH",
@@ -42,6 +42,11 @@ const FINE: [&str; 53] = [
     "RL.UNIFORM turn:of-all 10 BLOCK 50",
     "RL.MULTI 2 both:of-all few:of-all BLOCK 50 LIMIT CONCURRENT 5 100 # LIMIT UNIFORM 5 ON 1",
     "RL.RELEASE few:of-all #",
+    "RL.SKETCH sketch:of-all item:K 9 40 1000",
+    "RL.SKETCH sketch:K # 2 9 300 WIDTH 64 DEPTH 2",
+    "RL.PEEK sketch:of-all SKETCH item:K 9 40 1000",
+    "RL.TOP COUNT 20",
+    "CONFIG SET ratelimit.top 30",
     "RL.SHED shed:K 0.85 DELAY 100 RAMP 900",
     "RL.MULTI 1 joined:K LIMIT SLIDINGWINDOW 20 500 LIMIT SLIDINGLOG 30 1000 LIMIT GCRA 9 40 900",
     "RL.MULTI 2 joined:K pool:K LIMIT SLIDINGWINDOW 20 500 ON 1 LIMIT CONCURRENT 9 900 # ON 2",
