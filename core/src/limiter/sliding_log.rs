@@ -206,7 +206,9 @@ impl Limiter for SlidingLog {
         }
         let elapsed = now.since(last);
         let until = last.minus(log.age_before(self.drops(log, elapsed).0)?);
-        let since = now.minus(self.window.span()).plus(Span::from_micros(1));
+        // What was charged before the oldest entry may be in this window, but a call with a shorter one dropped it.
+        let oldest = log.reach_entries(self.live(log, elapsed), 1)?;
+        let since = last.minus(log.age_before(oldest)?);
         Some(Move::Gather { since, until, to: now, keeps_others: true })
     }
 

@@ -344,6 +344,33 @@ fn gauge<L: Limiter>(key: &LimitSet, limiter: &L, now: Time) -> Gauge {
     Ask::new(place, now, 0, Manner::Strict).peek(key, limiter).gauge
 }
 
+#[test]
+fn a_hold_whose_charge_a_shorter_window_dropped_gives_nothing_back() {
+    let mut key = LimitSet::default();
+    let calls = [
+        (0, 10_000, Manner::Strict),
+        (30_000, 30, Manner::Strict),
+        (1, 10_000, Manner::Strict),
+        (1, 10_000, Manner::Strict),
+        // The log is full: the weight of its oldest entry moves to the newest, and the first call is in the window.
+        (1, 10_000, Manner::Force),
+    ];
+    let mut now = T0;
+    for ((wait, period, manner), id) in calls.into_iter().zip(0u8..) {
+        now = moved(now, wait);
+        let step = Step { wait, cost: 1, manner, refunds: false, limit: FULL, period };
+        let line = format!("SLIDINGLOG {FULL} {period}");
+        let charged = with_limiter!(&parsed(&split(&line)), log => charge(&mut key, log, now, &step, &[id]));
+        assert_eq!(charged, Some(1));
+    }
+    with_limiter!(&parsed(&split("SLIDINGLOG 3 10000")), log => {
+        for id in 0..4 {
+            settle(&mut key, log, now, &[id]);
+        }
+        assert_eq!(gauge(&key, log, now).remaining, FULL - 1);
+    });
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, cases: 1000, ..ProptestConfig::default() })]
 
