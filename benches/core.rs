@@ -15,7 +15,7 @@ use ratelimit_core::{AnyLimiter, LimitSet, Limiter, Period, Span, State, Time, w
 use ratelimit_language::{Arguments, Bounds, FORMS, Request, find, shed};
 
 const LENGTHS: [u64; 4] = [1, 100, 10_000, 100_000];
-const BOUNDS: Bounds = Bounds { leases: 1_000_000, log_entries: 1_000_000, sketch_bytes: 8 << 20 };
+const BOUNDS: Bounds = Bounds::DEFAULT;
 
 /// Calls of each form that admit a request every ten milliseconds, for ever.
 fn generous() -> Vec<String> {

@@ -36,7 +36,7 @@ const NO_INSTANT: &str = "a call has its instant in AT";
 const HASH_KEY: [u64; 2] = [1, 2];
 
 /// The module's defaults.
-const BOUNDS: Bounds = Bounds { leases: 1_000_000, log_entries: 1_000_000, sketch_bytes: 8 << 20 };
+const BOUNDS: Bounds = Bounds::DEFAULT;
 
 impl Memory {
     pub fn new() -> Memory {

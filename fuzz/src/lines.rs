@@ -9,7 +9,7 @@ use crate::bytes::Bytes;
 pub const CENTURY: u64 = Span::CENTURY.as_micros() / 1000;
 
 /// Small, so that a short history reaches them.
-pub const BOUNDS: Bounds = Bounds { leases: 300, log_entries: 200, sketch_bytes: 8 << 20 };
+pub const BOUNDS: Bounds = Bounds { leases: 300, log_entries: 200, ..Bounds::DEFAULT };
 
 /// The number of forms.
 #[allow(clippy::cast_possible_truncation, reason = "checked by the next line")]

@@ -29,14 +29,14 @@ static MAX_LOG_ENTRIES: AtomicI64 = AtomicI64::new(DEFAULT_BOUND);
 /// `ratelimit.max-holds`.
 static MAX_HOLDS: AtomicI64 = AtomicI64::new(DEFAULT_HOLDS);
 /// The default of the first two.
-const DEFAULT_BOUND: i64 = 1_000_000;
+const DEFAULT_BOUND: i64 = Bounds::DEFAULT.leases.cast_signed();
 const LARGEST_BOUND: i64 = 100_000_000;
 const DEFAULT_HOLDS: i64 = 10_000;
 const LARGEST_HOLDS: i64 = 100_000;
 
 /// `ratelimit.max-sketch-bytes`.
 static MAX_SKETCH_BYTES: AtomicI64 = AtomicI64::new(DEFAULT_SKETCH);
-const DEFAULT_SKETCH: i64 = 8 << 20;
+const DEFAULT_SKETCH: i64 = Bounds::DEFAULT.sketch_bytes.cast_signed();
 const LEAST_SKETCH: i64 = Shape::DEFAULT.bytes().cast_signed();
 const LARGEST_SKETCH: i64 = Shape::MOST_BYTES.cast_signed();
 

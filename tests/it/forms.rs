@@ -23,7 +23,7 @@ fn parse(line: &str) -> Option<Form> {
     let words: Vec<&[u8]> = line.split_ascii_whitespace().map(str::as_bytes).collect();
     let (name, arguments) = words.split_first()?;
     let row = find(name)?;
-    let bounds = Bounds { leases: 1_000_000, log_entries: 1_000_000, sketch_bytes: 8 << 20 };
+    let bounds = Bounds::DEFAULT;
     let limiter = (row.parse)(&mut Arguments::new(arguments, bounds), &mut Request::default()).ok()?;
     Some(with_limiter!(&limiter, limiter => form_of(limiter)))
 }

@@ -21,6 +21,11 @@ pub struct Bounds {
     pub sketch_bytes: u64,
 }
 
+impl Bounds {
+    /// The defaults of the module's settings.
+    pub const DEFAULT: Bounds = Bounds { leases: 1_000_000, log_entries: 1_000_000, sketch_bytes: 8 << 20 };
+}
+
 /// The arguments after the key, in order.
 pub struct Arguments<'w, 'a> {
     words: slice::Iter<'w, &'a [u8]>,
@@ -420,7 +425,7 @@ mod tests {
     fn a_duration_has_no_unit_or_one() {
         let parsed = |word: &str| {
             let words = [word.as_bytes()];
-            let bounds = Bounds { leases: 1, log_entries: 1, sketch_bytes: 8 << 20 };
+            let bounds = Bounds { leases: 1, log_entries: 1, ..Bounds::DEFAULT };
             Arguments::new(&words, bounds).duration_or_zero("period").map(Span::as_millis_up).ok()
         };
         let day = 86_400_000;

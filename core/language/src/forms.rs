@@ -83,7 +83,7 @@ mod tests {
             let line = form.words(10, 1000, "one");
             let words: Vec<&[u8]> = line.split(' ').map(str::as_bytes).collect();
             let row = find(words[0]).expect("a limiter");
-            let bounds = Bounds { leases: 100, log_entries: 100, sketch_bytes: 8 << 20 };
+            let bounds = Bounds { leases: 100, log_entries: 100, ..Bounds::DEFAULT };
             let limiter = (row.parse)(&mut Arguments::new(&words[1..], bounds), &mut Request::default());
             let limiter = limiter.expect("good parameters");
             assert_eq!(with_limiter!(&limiter, limiter => kind_of(limiter)), form.kind, "{line}");

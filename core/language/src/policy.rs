@@ -282,7 +282,7 @@ mod tests {
 
     use super::*;
 
-    const BOUNDS: Bounds = Bounds { leases: 100, log_entries: 100, sketch_bytes: 8 << 20 };
+    const BOUNDS: Bounds = Bounds { leases: 100, log_entries: 100, ..Bounds::DEFAULT };
 
     fn policy(line: &str) -> Result<(Option<u64>, Policy), Error> {
         let words: Vec<&[u8]> = line.split(' ').map(str::as_bytes).collect();

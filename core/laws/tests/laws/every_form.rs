@@ -69,7 +69,7 @@ proptest! {
                 let line = form.words(limit, period, &format!("lease{i}"));
                 let words: Vec<&[u8]> = line.split(' ').map(str::as_bytes).collect();
                 let row = find(words[0]).expect("a limiter");
-                let bounds = Bounds { leases: 1000, log_entries: 1000, sketch_bytes: 8 << 20 };
+                let bounds = Bounds { leases: 1000, log_entries: 1000, ..Bounds::DEFAULT };
                 let mut arguments = Arguments::new(&words[1..], bounds);
                 let limiter = (row.parse)(&mut arguments, &mut Request::default()).expect("good parameters");
                 with_limiter!(&limiter, limiter => step(limiter, &mut stored, now, *cost, gap));

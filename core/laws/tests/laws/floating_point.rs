@@ -86,7 +86,7 @@ fn a_hundred_thousand_calls_of_the_smooth_limiter() {
         }
         guava.stored = guava.max.clone();
         let words: Vec<&[u8]> = line.split(' ').map(str::as_bytes).collect();
-        let mut words = Arguments::new(&words, Bounds { leases: 1, log_entries: 1, sketch_bytes: 8 << 20 });
+        let mut words = Arguments::new(&words, Bounds { leases: 1, log_entries: 1, ..Bounds::DEFAULT });
         let row = find(b"SMOOTH").expect("a limiter");
         match (row.parse)(&mut words, &mut Request::default()).expect("good parameters") {
             AnyLimiter::Bursty(smooth) => same_waits(&smooth, &mut guava, &steps),
@@ -133,7 +133,7 @@ fn a_hundred_thousand_reports_to_the_shedder() {
                 );
                 let words: Vec<&[u8]> = line.split(' ').map(str::as_bytes).collect();
                 let mut words =
-                    Arguments::new(&words, Bounds { leases: 1, log_entries: 1, sketch_bytes: 8 << 20 });
+                    Arguments::new(&words, Bounds { leases: 1, log_entries: 1, ..Bounds::DEFAULT });
                 let report = shed(&mut words).expect("good parameters");
                 let before = state.unwrap_or_else(|| report.shed.fresh(now));
                 let after = report.shed.report(&before, now, report.utilization);

@@ -264,7 +264,7 @@ fn a_hundred_thousand_held_calls_of_the_log() {
 }
 
 /// Logs are full after a few entries.
-const BOUNDS: Bounds = Bounds { leases: 1000, log_entries: FULL, sketch_bytes: 8 << 20 };
+const BOUNDS: Bounds = Bounds { leases: 1000, log_entries: FULL, ..Bounds::DEFAULT };
 const FULL: u64 = 3;
 
 /// A charge of a limiter's own command with these parameters, which may change from call to call.

@@ -215,7 +215,7 @@ fn ask_all_limiters<S: State>(state: &S, words: &str, now: u64) {
         let Ok(limiter) = (row.parse)(
             &mut Arguments::new(
                 if row.name == "CALENDAR" { &calendar } else { &words },
-                Bounds { leases: 1 << 50, log_entries: 1 << 50, sketch_bytes: 8 << 20 },
+                Bounds { leases: 1 << 50, log_entries: 1 << 50, ..Bounds::DEFAULT },
             ),
             &mut request,
         ) else {

@@ -14,7 +14,7 @@ use ratelimit_language::{Arguments, Bounds, FORMS, Multi, Purpose, multi};
 
 use super::T0;
 
-const BOUNDS: Bounds = Bounds { leases: 100, log_entries: 100, sketch_bytes: 8 << 20 };
+const BOUNDS: Bounds = Bounds { leases: 100, log_entries: 100, ..Bounds::DEFAULT };
 
 /// The limits that calls may name: every form that `RL.MULTI` accepts, with three lengths of time, and each of them in
 /// the shadow.

@@ -109,7 +109,7 @@ fn a_hundred_thousand_calls_of_the_penalty() {
 fn joint(key: &mut LimitSet, lines: &str, at: Time, manner: Manner) -> (Answer, Vec<Answer>) {
     use ratelimit_language::{Arguments, Bounds, Purpose, multi};
     let words: Vec<&[u8]> = lines.split(' ').map(str::as_bytes).collect();
-    let bounds = Bounds { leases: 9, log_entries: 9, sketch_bytes: 8 << 20 };
+    let bounds = Bounds { leases: 9, log_entries: 9, ..Bounds::DEFAULT };
     let call = multi(&mut Arguments::new(&words, bounds), 1, Purpose::Charge).expect("a good call");
     let mut joint = Joint::new(&call.parts, 1, at, manner).expect("limits that differ");
     joint.take(std::slice::from_mut(key)).expect("no error");

@@ -11,7 +11,7 @@ use super::T0;
 use super::histories::{Step, with_history};
 use super::laws::{decoded, encoded};
 
-const BOUNDS: Bounds = Bounds { leases: 1000, log_entries: 1000, sketch_bytes: 8 << 20 };
+const BOUNDS: Bounds = Bounds { leases: 1000, log_entries: 1000, ..Bounds::DEFAULT };
 
 /// A charge, then a refund: its part of the charge, and its lag as a part of the reset, both in thousandths.
 #[derive(Clone, Debug)]

@@ -43,7 +43,7 @@ fn admitted(form: &Form, traffic: &[u64]) -> usize {
         let words: Vec<&[u8]> = line.split(' ').map(str::as_bytes).collect();
         let row = find(words[0]).expect("a limiter");
         let mut words =
-            Arguments::new(&words[1..], Bounds { leases: 100, log_entries: 100, sketch_bytes: 8 << 20 });
+            Arguments::new(&words[1..], Bounds { leases: 100, log_entries: 100, ..Bounds::DEFAULT });
         let any = (row.parse)(&mut words, &mut Request::default()).expect("good parameters");
         with_limiter!(any, limiter => ask(&limiter, &mut state, now))
     });

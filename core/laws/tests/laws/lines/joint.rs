@@ -27,7 +27,7 @@ const LIMITS: [&str; 7] = [
 /// The index of the leases. Those before can be held.
 const LEASES: usize = 4;
 
-const BOUNDS: Bounds = Bounds { leases: 9, log_entries: 9, sketch_bytes: 8 << 20 };
+const BOUNDS: Bounds = Bounds { leases: 9, log_entries: 9, ..Bounds::DEFAULT };
 
 #[derive(Clone, Debug)]
 struct Call {
