@@ -43,6 +43,7 @@ mod penalty;
 mod refunds;
 mod simulation;
 mod sketch;
+mod top;
 
 use ratelimit_core::decide::{peek, reading};
 use ratelimit_core::limiter::{Concurrent, Limiter};
