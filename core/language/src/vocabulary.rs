@@ -150,7 +150,7 @@ pub const HELD_ID: Argument = Argument::new("id", Values::Id, "the id of the hol
 pub const BLOCK: Argument = Argument::new(
     "BLOCK",
     Values::Duration { min: 0 },
-    "waits in line until the request is admitted, at most so long; 0 and longer ones count as ratelimit.max-block",
+    "waits in line until the request is admitted, at most for this time; 0 and longer times count as ratelimit.max-block",
 );
 pub const MAXWAIT: Argument = Argument::new(
     "MAXWAIT",
@@ -217,7 +217,7 @@ pub const KEYS: Argument =
 pub const CAPACITY: Argument = Argument::count("capacity", "the most that the bucket holds");
 pub const REFILL: Argument = Argument::count("refill", "how many tokens are added per period");
 pub const LEAK: Argument = Argument::count("leak", "how many requests leave the bucket per period");
-pub const PERIOD: Argument = Argument::duration("period", "the time in which so many are granted");
+pub const PERIOD: Argument = Argument::duration("period", "the length of a period");
 pub const BATCH: Argument = Argument::flag("BATCH", "adds all tokens of a period at its end, not one by one");
 pub const MAX_BURST: Argument = Argument::new(
     "max_burst",
@@ -344,8 +344,7 @@ pub const TIER: Argument = Argument::new(
     "the importance of the call: tier 1 is shed first; 1 by default",
 );
 pub const OF: Argument = Argument::count("OF", "the number of tiers; 1 by default");
-pub const SECONDS: Argument =
-    Argument::new("period", Values::Seconds, "the time in which so many are granted");
+pub const SECONDS: Argument = Argument::new("period", Values::Seconds, "the length of a period");
 pub const QUANTITY: Argument = Argument::new(
     "quantity",
     Values::Number { min: 0, max: MAX_COUNT },

@@ -221,7 +221,7 @@ fn each_argument_is_explained_and_each_example_runs() {
     for line in [
         "RL.GCRA key max_burst count period [COST cost] [AT at] [PARTIAL | FORCE | RESERVE [MAXWAIT maxwait]] [HOLD id ttl]",
         "    max_burst  how many requests may come at once after the first (0 to 9007199254740991)",
-        "    period     the time in which so many are granted (duration, 1 to 3153600000000 ms)",
+        "    period     the length of a period (duration, 1 to 3153600000000 ms)",
         "    A duration is in ms, or has a unit: ms, s, m, h, d or w, as in 90s and 1d.",
         "    RL.GCRA user:1 14 30 60s",
     ] {
