@@ -1,0 +1,93 @@
+"""Asks the server whether limits and policies are right, so that a wrong one is an error at start."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Generator, Sequence
+from uuid import uuid4
+
+from ._call import Call
+from ._core import Core
+from ._failure import NoAnswer
+from ._rate import limiter_of
+from ._slots import SlotMap
+from ._spec import Limit, Limiter, LimitLike
+from ._values import Key, Word, prefixed, text
+from .errors import CallError, ConfigurationError, Unavailable
+
+_NEEDS = re.compile(r"needs (\d+) keys")
+
+Verification = Generator[Call, object, bool]
+
+
+def verifying(
+    core: Core, slots: SlotMap | None, prefix: str, limits: Sequence[LimitLike], policies: Sequence[str], required: bool
+) -> Verification:
+    """Asks each primary, on a key of its own and without a charge. Returns whether all of them answered."""
+    limiters = [limiter_of(limit.limiter if isinstance(limit, Limit) else limit) for limit in limits]
+    if isinstance(policies, (str, bytes)) or not isinstance(policies, Sequence):
+        raise ConfigurationError(f"policies must be a list of names, not {policies!r}")
+    for policy in policies:
+        text("policy", policy, 64)
+    own = uuid4().hex
+
+    def name(number: int) -> Key:
+        return prefixed(prefix, f"{{verify:{own}:{number}}}")
+
+    try:
+        yield from _module(name(0))
+        for key in slots.keys_of_all(name) if slots else [name(0)]:
+            yield from _limits(key, limiters)
+            yield from _policies(key, policies)
+    except NoAnswer as missing:
+        call = Call(["RL.PEEK"], name(0))
+        core.warn(call, missing.error, "limits are not verified")
+        if required:
+            raise Unavailable("RL.PEEK", missing.error) from missing.error
+        return False
+    return True
+
+
+def _module(key: Key) -> Generator[Call, object, None]:
+    yield from _checked("the module ratelimit", _peek(key, ("GCRA", 0, 1, 1)))
+
+
+def _limits(key: Key, limiters: Sequence[Limiter]) -> Generator[Call, object, None]:
+    for number, limiter in enumerate(limiters, 1):
+        words = limiter.words
+        if limiter.NAME == "CONCURRENT" and getattr(limiter, "id", None) is None:
+            words = (*words[:3], "verify", *words[3:])
+        yield from _checked(f"limit {number}, {limiter!r}", _peek(key, words))
+    if any(limiter.NAME == "CONCURRENT" for limiter in limiters):
+        # Of a lease that nobody holds. A limiter without the permission would lose each lease, or keep it for its ttl.
+        yield from _checked("leases", Call(["RL.RENEW", key, 1, "verify"], key))
+        yield from _checked("leases", Call(["RL.RELEASE", key, "verify"], key))
+
+
+def _policies(key: Key, policies: Sequence[str]) -> Generator[Call, object, None]:
+    for policy in policies:
+        words: list[Word] = ["RL.ASKPEEK", key, policy, "COST", 0, "ID", "verify"]
+        try:
+            yield from _checked(f"policy {policy!r}", Call(words, key))
+        except ConfigurationError as error:
+            needs = _NEEDS.search(str(error))
+            if needs is None:
+                raise
+            more = [_numbered(key, number) for number in range(2, int(needs[1]) + 1)]
+            yield from _checked(f"policy {policy!r}", Call([*words, "KEYS", *more], key))
+
+
+def _numbered(key: Key, number: int) -> Key:
+    return key + b":%d" % number if isinstance(key, bytes) else f"{key}:{number}"
+
+
+def _peek(key: Key, words: Sequence[Word]) -> Call:
+    """RL.PEEK takes what RL.MULTIPEEK does not: a sketch, and a log with COUNTREFUSED."""
+    return Call(["RL.PEEK", key, *words, "COST", 0], key)
+
+
+def _checked(what: str, call: Call) -> Generator[Call, object, None]:
+    try:
+        yield call
+    except CallError as error:
+        raise ConfigurationError(f"{what}: {error}") from error

@@ -1,0 +1,70 @@
+"""What may go wrong: a wrong configuration, a wrong call, no answer, and a refusal where a decision cannot be returned."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ._decision import Decision
+
+
+class RateLimitError(Exception):
+    """The base of all errors of this package."""
+
+
+class ConfigurationError(RateLimitError, ValueError):
+    """A limiter, a duration, an option or a policy is wrong. No request was decided."""
+
+
+class CallError(RateLimitError):
+    """The server replied with an error, because the call is wrong: no such policy, a key of another type, no permission.
+
+    Attributes:
+        command: The name of the command, such as `RL.GCRA`.
+        error: The error of redis-py.
+    """
+
+    def __init__(self, command: str, error: Exception) -> None:
+        super().__init__(f"{command}: {error}")
+        self.command = command
+        self.error = error
+
+    def __reduce__(self) -> tuple[type[CallError], tuple[str, Exception]]:
+        return type(self), (self.command, self.error)
+
+
+class Unavailable(RateLimitError):
+    """The server did not decide, and the limiter fails closed.
+
+    Attributes:
+        command: The name of the command, such as `RL.CONCURRENT`.
+        error: What kept the server from it: an error of redis-py, or `BreakerOpen`.
+    """
+
+    def __init__(self, command: str, error: Exception) -> None:
+        super().__init__(f"{command}: {str(error) or type(error).__name__}")
+        self.command = command
+        self.error = error
+
+    def __reduce__(self) -> tuple[type[Unavailable], tuple[str, Exception]]:
+        return type(self), (self.command, self.error)
+
+
+class BreakerOpen(RateLimitError):
+    """The server was not asked, because it did not answer several calls in a row."""
+
+
+class Refused(RateLimitError):
+    """A lease or a hold was refused.
+
+    Attributes:
+        decision: The refusal, with `retry_after`.
+    """
+
+    def __init__(self, decision: Decision) -> None:
+        wait = "never" if decision.retry_after is None else f"in {decision.retry_after:g} s"
+        super().__init__(f"refused, may be admitted {wait}")
+        self.decision = decision
+
+    def __reduce__(self) -> tuple[type[Refused], tuple[Decision]]:
+        return type(self), (self.decision,)

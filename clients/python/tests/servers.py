@@ -1,0 +1,232 @@
+"""Servers with the module, on free ports, for tests."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Generator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, Self
+
+import redis
+
+ROOT = Path(__file__).resolve().parents[3]
+MODULE = os.environ.get("RATELIMIT_MODULE") or str(ROOT / "target" / "release" / "libredis_ratelimit.so")
+BINARY = os.environ.get("REDIS_SERVER") or "redis-server"
+PATIENCE = 30.0
+
+
+def free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])
+
+
+def eventually(holds: Callable[[], object], what: str = "it") -> None:
+    """Waits until the condition holds, and fails if it does not in time."""
+    deadline = time.monotonic() + PATIENCE
+    while not holds():
+        assert time.monotonic() < deadline, f"{what} did not happen"
+        time.sleep(0.02)
+
+
+class Server:
+    """A server with the module, on a port of 127.0.0.1."""
+
+    def __init__(self, *settings: str, module: bool = True) -> None:
+        self._directory = tempfile.TemporaryDirectory(prefix="redis-ratelimit-")
+        load = ["--loadmodule", MODULE] if module else []
+        for attempt in range(3):  # another program may take the port first
+            self.port = free_port()
+            common = ["--port", str(self.port), "--bind", "127.0.0.1", "--save", "", "--dir", self._directory.name]
+            common += ["--logfile", "server.log", "--enable-debug-command", "yes"]
+            self._process = subprocess.Popen([BINARY, *common, *settings, *load], stdout=subprocess.DEVNULL)
+            self.client: Any = redis.Redis(port=self.port, decode_responses=True, protocol=3)
+            try:
+                return eventually(self._answers, "the start of a server")
+            except BaseException:
+                self._end()
+                if attempt == 2 or self._process.returncode in (None, -signal.SIGKILL):
+                    self._directory.cleanup()
+                    raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    @contextmanager
+    def frozen(self) -> Generator[None]:
+        """The server takes calls, and executes them when it goes on."""
+        self._process.send_signal(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            self._process.send_signal(signal.SIGCONT)
+
+    def stop(self) -> None:
+        self._end()
+        self._directory.cleanup()
+
+    def info(self, section: str, field: str) -> Any:
+        return self.client.info(section).get(field, 0)
+
+    def calls(self, command: str) -> int:
+        """How often a command was called, such as `command|getkeys`."""
+        statistics = self.client.info("commandstats").get(f"cmdstat_{command}", {})
+        return int(statistics.get("calls", 0))
+
+    def cluster(self, field: str) -> str:
+        """A field of CLUSTER INFO."""
+        text = str(self.client.execute_command("CLUSTER", "INFO"))
+        found = re.search(rf"cluster_{field}['\"]?: ?['\"]?(\w+)", text)
+        assert found is not None, text
+        return found[1]
+
+    def waiting(self) -> int:
+        """How many callers wait in lines."""
+        return int(self.client.info("ratelimit")["ratelimit_waiting"])
+
+    def _end(self) -> None:
+        self.client.close()
+        if self._process.poll() is None:
+            self._process.send_signal(signal.SIGCONT)
+            self._process.kill()
+            self._process.wait()
+
+    def _answers(self) -> bool:
+        assert self._process.poll() is None, "the server does not start: is the module built?"
+        try:
+            return bool(self.client.ping())
+        except redis.RedisError:
+            return False
+
+
+class Proxy:
+    """Stands before a server, and can hold calls up. A call that is held up arrives even if its caller has gone.
+
+    Args:
+        port: The port of the server.
+        held: Calls with this text are held up until `let_go`.
+    """
+
+    def __init__(self, port: int, held: bytes) -> None:
+        self._server, self._held = port, held
+        self._gate = threading.Event()
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port = int(self._listener.getsockname()[1])
+        self._sockets: list[socket.socket] = [self._listener]
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._gate.set()
+        for each in self._sockets:
+            each.close()
+
+    def let_go(self) -> None:
+        self._gate.set()
+
+    def _accept(self) -> None:
+        with suppress(OSError):
+            while True:
+                caller, _ = self._listener.accept()
+                server = socket.create_connection(("127.0.0.1", self._server))
+                self._sockets += (caller, server)
+                threading.Thread(target=self._forward, args=(caller, server, self._held), daemon=True).start()
+                threading.Thread(target=self._forward, args=(server, caller, None), daemon=True).start()
+
+    def _forward(self, source: socket.socket, target: socket.socket, held: bytes | None) -> None:
+        with suppress(OSError):
+            while data := source.recv(65536):
+                if held is not None and held in data:
+                    self._gate.wait(PATIENCE)
+                target.sendall(data)
+
+
+class Cluster:
+    """Three primaries, each with a replica."""
+
+    def __init__(self) -> None:
+        self.nodes: list[Server] = []
+        try:
+            for _ in range(6):
+                self.nodes.append(self._node())
+            self.primaries, self.replicas = self.nodes[:3], self.nodes[3:]
+            self._join()
+        except BaseException:
+            self.stop()
+            raise
+
+    @property
+    def port(self) -> int:
+        return self.nodes[0].port
+
+    def stop(self) -> None:
+        for node in self.nodes:
+            node.stop()
+
+    def moved(self) -> int:
+        """How many calls got MOVED or ASK since the last reset."""
+        errors = [node.client.info("errorstats") for node in self.nodes]
+        return sum(each.get(f"errorstat_{name}", {}).get("count", 0) for each in errors for name in ("MOVED", "ASK"))
+
+    def calls(self, command: str) -> int:
+        return sum(node.calls(command) for node in self.nodes)
+
+    def reset(self) -> None:
+        for node in self.nodes:
+            node.client.config_resetstat()
+
+    def _node(self) -> Server:
+        bus = free_port()
+        return Server(
+            "--cluster-enabled",
+            "yes",
+            "--cluster-port",
+            str(bus),
+            "--cluster-node-timeout",
+            "5000",
+            "--repl-diskless-sync-delay",
+            "0",
+        )
+
+    def _join(self) -> None:
+        first = self.nodes[0].client
+        for number, node in enumerate(self.primaries):
+            low, high = number * 16384 // 3, (number + 1) * 16384 // 3 - 1
+            node.client.execute_command("CLUSTER", "ADDSLOTSRANGE", low, high)
+            node.client.execute_command("CLUSTER", "SET-CONFIG-EPOCH", number + 1)
+        for node in self.nodes[1:]:
+            bus = int(node.client.config_get("cluster-port")["cluster-port"])
+            first.execute_command("CLUSTER", "MEET", "127.0.0.1", node.port, bus)
+        eventually(lambda: all(self._knows(node) == 6 for node in self.nodes), "the meeting of the nodes")
+        for primary, replica in zip(self.primaries, self.replicas, strict=True):
+            name = primary.client.execute_command("CLUSTER", "MYID")
+            eventually(lambda: self._replicates(replica, name), "replication")
+        eventually(lambda: all(self._ready(node) for node in self.nodes), "the start of the cluster")
+
+    def _knows(self, node: Server) -> int:
+        return int(node.cluster("known_nodes"))
+
+    def _replicates(self, replica: Server, name: str) -> bool:
+        try:
+            return bool(replica.client.execute_command("CLUSTER", "REPLICATE", name))
+        except redis.ResponseError:
+            return False
+
+    def _ready(self, node: Server) -> bool:
+        state = node.cluster("state") == "ok"
+        slots: Any = node.client.execute_command("CLUSTER", "SLOTS")
+        linked = node in self.primaries or node.client.info("replication")["master_link_status"] == "up"
+        return state and linked and len(slots) == 3 and str(slots).count("127.0.0.1") >= 6

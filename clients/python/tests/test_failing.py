@@ -1,0 +1,308 @@
+"""What happens without an answer, and what a wrong call is."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+import redis
+from redis import exceptions as errors
+
+from both import Maker
+from redis_ratelimit import (
+    AsyncRateLimiter,
+    Breaker,
+    BreakerOpen,
+    CallError,
+    Concurrent,
+    ConfigurationError,
+    Gcra,
+    Limit,
+    LimitLike,
+    RateLimiter,
+    RefusalCache,
+    Sketch,
+    SlidingLog,
+    Unavailable,
+)
+from redis_ratelimit._breaker import Circuit
+from redis_ratelimit._failure import is_reply, is_unavailable, is_wrong_call
+from redis_ratelimit._report import Log
+from servers import Server, free_port
+
+
+@pytest.mark.parametrize(("fail", "allowed"), [("open", True), ("closed", False)])
+async def test_fail_decides_without_an_answer(make: Maker, key: str, fail: str, allowed: bool) -> None:
+    limiter = make(port=free_port(), fail=fail)
+    answers = [
+        await limiter.limit(key, "1/s"),
+        await limiter.limits([key], ["1/s"]),
+        await limiter.ask(key, "api"),
+    ]
+    for answer in answers:
+        assert (answer.allowed, answer.answered) == (allowed, False)
+        assert isinstance(answer.error, redis.ConnectionError) and answer.headers() == {}
+    counters = limiter.counters
+    assert (counters["asked"], counters["unavailable"], counters[f"failed_{fail}"]) == (3, 3, 3)
+    assert counters["allowed"] == counters["refused"] == 0
+    assert (await limiter.peek(key, "1/s")).allowed is allowed
+    assert limiter.counters["asked"] == 3
+
+
+async def test_a_slow_server_is_given_up(make: Maker, server: Server, key: str) -> None:
+    limiter = make(timeout=0.1)
+    with server.frozen():
+        answer = await limiter.limit(key, "1/s")
+    assert isinstance(answer.error, (TimeoutError, redis.TimeoutError))
+    assert (await make().limit(key + ":later", "1/s")).answered
+
+
+async def test_a_call_is_never_sent_twice(make: Maker, server: Server, key: str) -> None:
+    limiter = make(timeout=0.2)
+    await limiter.limit(key + ":warm", "1/s")
+    server.client.config_resetstat()
+    with server.frozen():
+        await limiter.limit(key, "100/h")
+    assert (await make().peek(key, "100/h")).remaining == 99
+    assert server.calls("rl.gcra") == 1
+
+
+async def test_connections_that_the_server_closed_are_replaced(make: Maker, server: Server, key: str) -> None:
+    limiter = make(port=server.port)
+    await limiter.limit(key, "100/h")
+    for _ in range(3):
+        server.client.execute_command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+        await asyncio.sleep(0.05)
+        assert (await limiter.limit(key, "100/h")).answered
+    assert limiter.counters["unavailable"] == 0
+
+
+async def test_slow_moments_use_up_no_connections(make: Maker, server: Server, key: str) -> None:
+    limiter = make(timeout=0.1, breaker=None)
+    with server.frozen():
+        for _ in range(2):
+            answers = await asyncio.gather(*(limiter.limit(key, "1/s") for _ in range(60)))
+            assert not any(each.answered for each in answers)
+    patient = make()
+    assert (await patient.limit(key + ":patient", "1/s")).answered
+    for _ in range(100):
+        if (await limiter.limit(key, "1/s")).answered:
+            return
+    raise AssertionError("the limiter did not recover")
+
+
+async def test_the_breaker_opens_and_closes(
+    make: Maker, server: Server, key: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    limiter = make(timeout=0.1, breaker=Breaker(failures=3, cooldown=0.3))
+    with server.frozen():
+        answers = [await limiter.limit(key, "100/h") for _ in range(10)]
+    assert [isinstance(each.error, BreakerOpen) for each in answers] == [False] * 3 + [True] * 7
+    assert limiter.counters["breaker_opened"] == 1 and limiter.counters["unavailable"] == 10
+    await asyncio.sleep(0.35)
+    assert all([(await limiter.limit(key, "100/h")).answered for _ in range(3)])
+    lines = [each.getMessage() for each in caplog.records if "breaker" in each.getMessage()]
+    name = f"127.0.0.1:{server.port}" if "127" in lines[0] else f"localhost:{server.port}"
+    assert lines[0].startswith(f"breaker opened: {name} did not answer 3 calls in a row: ")
+    assert f"breaker closed: {name} answers again" in lines
+
+
+async def test_without_a_breaker_the_server_is_always_asked(make: Maker, key: str) -> None:
+    limiter = make(port=free_port(), breaker=None)
+    answers = [await limiter.limit(key, "1/s") for _ in range(10)]
+    assert not any(isinstance(each.error, BreakerOpen) for each in answers)
+
+
+async def test_a_wrong_call_never_fails_open(limiter: AsyncRateLimiter, server: Server, key: str) -> None:
+    server.client.set(key, "a string")
+    with pytest.raises(CallError, match="RL.GCRA: .*Operation against a key holding the wrong kind") as raised:
+        await limiter.limit(key, "1/s")
+    assert raised.value.command == "RL.GCRA" and isinstance(raised.value.error, redis.ResponseError)
+    with pytest.raises(CallError, match="no such policy 'nobody'"):
+        await limiter.ask(key, "nobody")
+    with pytest.raises(ConfigurationError, match="a key must be text or bytes"):
+        await limiter.limit({"no": "key"}, "1/s")  # type: ignore[arg-type] # pyright: ignore
+    assert limiter.counters["wrong_calls"] >= 2 and limiter.counters["failed_open"] == 0
+
+
+async def test_wrong_calls_do_not_open_the_breaker(limiter: AsyncRateLimiter, server: Server, key: str) -> None:
+    for _ in range(10):
+        with pytest.raises(CallError):
+            await limiter.ask(key, "nobody")
+    assert (await limiter.limit(key, "1/s")).answered
+
+
+async def test_missing_permissions_are_a_wrong_call(make: Maker, server: Server, key: str) -> None:
+    server.client.execute_command("ACL", "SETUSER", "nobody", "on", "nopass", "~*", "+ping")
+    client: Any = redis.Redis(port=server.port, username="nobody", password="x")
+    with RateLimiter(client, timeout=5.0) as limiter:
+        with pytest.raises(
+            CallError, match="RL.GCRA: this user has no permissions|RL.GCRA: User nobody has no permissions"
+        ):
+            limiter.limit(key, "1/s")
+    with RateLimiter(redis.Redis(port=server.port, username="missing", password="x"), timeout=5.0) as limiter:
+        with pytest.raises(CallError, match="invalid username-password|WRONGPASS"):
+            limiter.limit(key, "1/s")
+
+
+async def test_a_full_server_is_unavailable(make: Maker, key: str) -> None:
+    with Server("--maxmemory", "1", "--maxmemory-policy", "noeviction") as full:
+        answer = await make(port=full.port).limit(key, "1/s")
+        assert answer.allowed and isinstance(answer.error, redis.ResponseError)
+
+
+async def test_one_line_a_second_of_each_kind(make: Maker, key: str, caplog: pytest.LogCaptureFixture) -> None:
+    limiter = make(port=free_port(), breaker=None)
+    for _ in range(5):
+        await limiter.limit(key, "1/s")
+    lines = [each.getMessage() for each in caplog.records]
+    assert len(lines) == 1 and lines[0].startswith("RL.GCRA 'key…': fail open: ConnectionError: ")
+    assert [each.name for each in caplog.records] == ["redis_ratelimit"]
+
+
+def test_a_line_tells_how_many_were_left_out(caplog: pytest.LogCaptureFixture) -> None:
+    log = Log()
+    for now in (0.0, 0.1, 0.9, 1.1):
+        log.warn("kind", now, f"line at {now}")
+    log.warn("other", 0.1, "another kind")
+    assert [each.getMessage() for each in caplog.records] == [
+        "line at 0.0",
+        "line at 1.1 (2 more since the last line)",
+        "another kind",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"fail": "half-open"}, "fail must be 'open' or 'closed'"),
+        ({"timeout": 0}, "timeout must be a number of seconds above 0"),
+        ({"timeout": "soon"}, "timeout must be a duration"),
+        ({"timeout": True}, "timeout must be a number of seconds above 0"),
+        ({"prefix": 5}, "prefix must be text"),
+        ({"breaker": 5}, "breaker must be a Breaker or None"),
+        ({"cache": True}, "cache must be a RefusalCache or None"),
+        ({"read_from_replicas": True}, "read_from_replicas needs the client of a cluster"),
+    ],
+)
+async def test_a_wrong_option_is_an_error_at_once(make: Maker, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigurationError, match=message):
+        make(**options)
+
+
+async def test_a_wrong_client_is_an_error_at_once(server: Server) -> None:
+    with pytest.raises(ConfigurationError, match="must be a redis.Redis"):
+        RateLimiter("redis://127.0.0.1")  # type: ignore[arg-type] # pyright: ignore
+    with pytest.raises(ConfigurationError, match="must be a redis.asyncio.Redis"):
+        AsyncRateLimiter(redis.Redis(port=server.port))  # type: ignore[arg-type] # pyright: ignore
+
+
+async def test_right_limits_are_verified(limiter: AsyncRateLimiter, server: Server) -> None:
+    server.client.execute_command(
+        "RL.POLICY", "SET", "two", *"LIMIT CONCURRENT 1 1m ON 2 LIMIT GCRA 9 10 1h ON 1".split()
+    )
+    before = server.client.dbsize()
+    limits: list[LimitLike] = ["10/s", Limit("5/d", on=2), Concurrent(3, "1m"), Concurrent(3, "1m", reserved=1)]
+    more = [Sketch("i", 1, 1, "1s"), SlidingLog(3, "1m", countrefused=True)]
+    assert await limiter.verify(*limits, *more, policies=["two"]) is True
+    assert server.client.dbsize() == before
+
+
+async def test_a_wrong_limit_or_policy_is_named(limiter: AsyncRateLimiter) -> None:
+    with pytest.raises(
+        ConfigurationError, match=r"limit 2, SlidingLog\(limit=2000000.*: RL.PEEK: limit must be between"
+    ):
+        await limiter.verify("10/s", SlidingLog(2_000_000, "1m"))
+    with pytest.raises(ConfigurationError, match="policy 'nobody': RL.ASKPEEK: no such policy"):
+        await limiter.verify(policies=["nobody"])
+    with pytest.raises(ConfigurationError, match="a rate is a count per time"):
+        await limiter.verify("10/fortnight")
+
+
+async def test_a_missing_module_is_an_error(make: Maker) -> None:
+    with Server(module=False) as plain:
+        with pytest.raises(ConfigurationError, match="the module ratelimit: RL.PEEK: unknown command"):
+            await make(port=plain.port).verify()
+
+
+async def test_no_answer_at_start_is_logged(make: Maker, caplog: pytest.LogCaptureFixture) -> None:
+    limiter = make(port=free_port())
+    assert await limiter.verify("10/s") is False
+    assert "limits are not verified" in caplog.text
+    with pytest.raises(Unavailable):
+        await limiter.verify("10/s", required=True)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        errors.BusyLoadingError("Redis is loading"),
+        errors.MasterDownError("Link with MASTER is down"),
+        errors.ClusterDownError("The cluster is down"),
+        errors.TryAgainError("Multiple keys request during rehashing of slot"),
+        errors.OutOfMemoryError("command not allowed"),
+        errors.ReadOnlyError("You can't write against a read only replica."),
+        errors.ResponseError("MISCONF Redis is configured to save RDB snapshots"),
+        errors.ResponseError("BUSY Redis is busy running a script."),
+        errors.ResponseError("NOREPLICAS Not enough good replicas to write."),
+        errors.ResponseError("UNBLOCKED force unblock from blocking operation, instance state changed"),
+        errors.ResponseError("max number of clients reached"),
+        errors.ConnectionError("max number of clients reached"),
+        errors.ConnectionError(),
+        errors.TimeoutError(),
+        errors.SlotNotCoveredError("slot"),
+        OSError(),
+        TimeoutError(),
+        BreakerOpen(),
+    ],
+    ids=repr,
+)
+def test_the_server_cannot_decide(error: Exception) -> None:
+    assert is_unavailable(error) and not is_wrong_call(error)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        errors.ResponseError("unknown command 'RL.GCRA'"),
+        errors.ResponseError("WRONGTYPE Operation against a key holding the wrong kind of value"),
+        errors.ResponseError("CROSSSLOT Keys in request don't hash to the same slot"),
+        errors.ClusterCrossSlotError("Keys in request don't hash to the same slot"),
+        errors.NoPermissionError("this user has no permissions"),
+        errors.AuthenticationError("Authentication required."),
+        errors.AuthorizationError("not allowed"),
+        errors.DataError("Invalid input"),
+    ],
+    ids=repr,
+)
+def test_the_call_is_wrong(error: Exception) -> None:
+    assert is_wrong_call(error) and not is_unavailable(error)
+
+
+def test_other_errors_are_neither() -> None:
+    for error in (ValueError(), RuntimeError(), KeyboardInterrupt()):
+        assert not is_wrong_call(error) and not is_unavailable(error)
+
+
+def test_an_error_reply_is_certain() -> None:
+    assert is_reply(errors.OutOfMemoryError("command not allowed")) and is_reply(errors.BusyLoadingError("loading"))
+    assert not is_reply(errors.TimeoutError())
+
+
+def test_an_open_breaker_lets_one_call_try() -> None:
+    circuit = Circuit(Breaker(failures=2, cooldown=1.0))
+    assert [circuit.fail(0.0), circuit.fail(0.0), circuit.fail(0.0)] == [False, True, False]
+    assert [circuit.admits(0.5), circuit.admits(1.5), circuit.admits(1.6)] == [False, True, False]
+    assert circuit.admits(2.6)  # the one that tried never came back
+    assert circuit.succeed() and not circuit.succeed()
+    assert circuit.admits(2.7)
+
+
+async def test_limiters_are_values_of_a_call(limiter: AsyncRateLimiter, key: str) -> None:
+    assert (await limiter.limit(key, Gcra(9, 10, "1h"))).limiter == Gcra(9, 10, "1h")
+
+
+async def test_cache_and_breaker_may_be_given(make: Maker, key: str) -> None:
+    limiter = make(cache=RefusalCache(), breaker=None)
+    assert (await limiter.limit(key, "1/h")).allowed

@@ -1,0 +1,346 @@
+"""When a call in the background is repeated, without a server."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import threading
+import time
+from contextlib import ExitStack
+from typing import Any
+
+import pytest
+import redis
+
+from redis_ratelimit import Breaker, CallError, RefusalCache, _background, _jobs
+from redis_ratelimit._background import AsyncBackground, Background
+from redis_ratelimit._cache import Refusals
+from redis_ratelimit._call import Call
+from redis_ratelimit._core import Core
+from redis_ratelimit._failure import NoAnswer
+from redis_ratelimit._jobs import Ending, Job, Renewal
+from redis_ratelimit._replies import bool_
+from servers import eventually
+
+LOST = NoAnswer(redis.TimeoutError("no reply"), uncertain=True)
+RELEASE = Call(["RL.RELEASE", "k", "id"], "k")
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr(_jobs, "monotonic", clock)
+    return clock
+
+
+def ending(ttl: float, *, certain: bool) -> Ending:
+    return Ending(Core("open", None, None), RELEASE, bool_, ttl, certain)
+
+
+def test_what_may_be_taken_late_is_released_until_it_was(clock: Clock) -> None:
+    release = ending(30.0, certain=False)
+    assert [release.after(0) for _ in range(4)] == [0.05, 0.1, 0.2, 0.4]
+    assert release.after(1) is None
+
+
+def test_what_may_be_taken_late_is_released_until_its_ttl_has_passed(clock: Clock) -> None:
+    release = ending(30.0, certain=False)
+    assert release.after(0) is not None
+    clock.now += 29.9
+    assert release.after(0) is not None
+    clock.now += 0.2
+    assert release.after(0) is None
+
+
+def test_what_may_be_taken_when_the_server_is_back_is_released_then(clock: Clock) -> None:
+    release = ending(30.0, certain=False)
+    delays = [release.after(LOST) or 0.0 for _ in range(5)]
+    clock.now += 100
+    assert delays[-1] == 0.8 and release.after(0) == 0.05  # the call may be executed after this release
+    assert release.after(1) is None
+    again = ending(30.0, certain=False)
+    clock.now += 100
+    assert again.after(0) is not None
+    clock.now += 31
+    assert again.after(0) is None
+
+
+def test_what_was_surely_taken_is_released_until_there_is_an_answer(clock: Clock) -> None:
+    release = ending(30.0, certain=True)
+    assert release.after(LOST) == 0.05
+    assert release.after(0) is None
+
+
+def test_a_server_that_does_not_answer_is_asked_beyond_the_ttl(clock: Clock) -> None:
+    """It may still have the call that takes the lease in its socket."""
+    release = ending(30.0, certain=False)
+    clock.now += 60
+    assert release.after(LOST) is not None
+    clock.now += 600
+    assert release.after(LOST) is None
+
+
+def test_delays_grow_up_to_half_a_minute(clock: Clock) -> None:
+    release = ending(3600.0, certain=False)
+    delays = [release.after(0) or 0.0 for _ in range(15)]
+    assert delays == sorted(delays) and delays[-1] == 30.0
+
+
+def test_a_release_that_is_rejected_is_not_repeated(clock: Clock) -> None:
+    error = CallError("RL.RELEASE", redis.ResponseError("WRONGTYPE"))
+    assert ending(30.0, certain=False).after(error) is None
+
+
+def test_a_lease_is_renewed_every_third_of_its_ttl() -> None:
+    told: list[bool] = []
+    renewal = Renewal(Call(["RL.RENEW", "k", "30s", "id"], "k"), 30.0, told.append)
+    assert renewal.after(1) == 10.0
+    assert renewal.after(LOST) == pytest.approx(10 / 3)
+    assert renewal.after(0) is None
+    assert told == [True, False]
+    renewal.stopped = True
+    assert renewal.after(0) is None and told == [True, False]
+
+
+class Once(Job):
+    def __init__(self, delay: float | None = None) -> None:
+        super().__init__(RELEASE)
+        self.delay = delay
+
+
+def test_jobs_run_in_the_order_of_their_time_and_the_thread_ends() -> None:
+    done: list[Job] = []
+
+    def perform(job: Job) -> float | None:
+        done.append(job)
+        assert isinstance(job, Once)
+        delay, job.delay = job.delay, None
+        return delay
+
+    background = Background(perform)
+    late, early, repeated = Once(), Once(), Once(0.05)
+    background.add(late, 0.3)
+    background.add(early, 0.1)
+    background.add(repeated, 0.0)
+    eventually(lambda: len(done) == 4, "the jobs")
+    assert done == [repeated, repeated, early, late]
+    eventually(
+        lambda: "redis-ratelimit" not in [thread.name for thread in threading.enumerate()], "the end of the thread"
+    )
+
+
+def test_a_job_that_fails_leaves_the_others_alone(caplog: pytest.LogCaptureFixture) -> None:
+    done: list[Job] = []
+
+    def perform(job: Job) -> float | None:
+        done.append(job)
+        if len(done) == 1:
+            raise RuntimeError("a mistake")
+        return None
+
+    background = Background(perform)
+    background.add(Once(), 0.0)
+    background.add(Once(), 0.05)
+    eventually(lambda: len(done) == 2, "the jobs")
+    assert "a mistake" in caplog.text
+
+
+def test_stopped_jobs_take_no_memory() -> None:
+    background = Background(lambda _: None)
+    for _ in range(1000):
+        job = Once()
+        background.add(job, 600.0)
+        background.stop(job)
+    assert len(background) < 500
+    background.close()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+def test_a_fork_has_locks_and_jobs_of_its_own() -> None:
+    """Threads of the parent hold all locks at the fork."""
+    done: list[Job] = []
+    background = Background(done.append)
+    theirs, mine = Once(), Once()
+    background.add(theirs, 600.0)
+    core = Core("open", Breaker(), RefusalCache())
+    core.lost("a server", RELEASE, redis.TimeoutError())
+    refusals = Refusals(RefusalCache())
+    inside: list[Any] = [background._changed, core.counters._lock, core.log._lock, refusals._lock]  # pyright: ignore
+    inside += [circuit._lock for circuit in core._circuits.values()]  # pyright: ignore
+    held, over = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with ExitStack() as stack:
+            for lock in inside:
+                stack.enter_context(lock)
+            held.set()
+            over.wait(60)
+
+    holder = threading.Thread(target=hold)
+    holder.start()
+    held.wait(60)
+    child = os.fork()
+    if child == 0:
+        try:
+            background.add(mine, 0.0)
+            eventually(lambda: done == [mine], "the job")
+            core.counters.add("asked")
+            core.log.warn("a kind", 0.0, "a line")
+            core.leave("a server")
+            refusals.forget(b"a")
+            os._exit(0)
+        finally:
+            os._exit(1)
+    try:
+        ended: list[tuple[int, int]] = []
+
+        def has_ended() -> bool:
+            ended.append(os.waitpid(child, os.WNOHANG))
+            return ended[-1][0] == child
+
+        eventually(has_ended, "the end of the child")
+        assert ended[-1][1] == 0
+    except BaseException:
+        os.kill(child, signal.SIGKILL)
+        raise
+    finally:
+        over.set()
+        holder.join()
+        background.close()
+    assert done == []
+
+
+def certain() -> Ending:
+    return ending(30.0, certain=True)
+
+
+def test_a_mistake_loses_no_release(caplog: pytest.LogCaptureFixture) -> None:
+    done: list[Job] = []
+
+    def perform(job: Job) -> float | None:
+        done.append(job)
+        if len(done) == 1:
+            raise RuntimeError("a mistake")
+        return None
+
+    background, release = Background(perform), certain()
+    background.add(release, 0.0)
+    eventually(lambda: done == [release, release], "the release")
+    assert "a mistake" in caplog.text
+    background.close()
+
+
+async def test_a_mistake_loses_no_release_of_asyncio() -> None:
+    done: list[Job] = []
+
+    async def perform(job: Job) -> float | None:
+        done.append(job)
+        if len(done) == 1:
+            raise RuntimeError("a mistake")
+        return None
+
+    background, release = AsyncBackground(perform), certain()
+    background.add(release, 0.0)
+    await asyncio.to_thread(eventually, lambda: done == [release, release], "the release")
+    background.close()
+
+
+def test_close_returns_the_release_that_is_being_sent() -> None:
+    sending, over = threading.Event(), threading.Event()
+
+    def perform(job: Job) -> float | None:
+        sending.set()
+        over.wait(60)
+        return 0.0
+
+    background, now, later = Background(perform, patience=0.05), certain(), certain()
+    background.add(now, 0.0)
+    background.add(later, 600.0)
+    background.add(Once(), 600.0)
+    sending.wait(60)
+    assert background.close() == [now, later]
+    over.set()
+    eventually(lambda: "redis-ratelimit" not in [each.name for each in threading.enumerate()], "the end of the thread")
+    background.add(certain(), 0.0)
+    assert len(background) == 0
+
+
+def test_close_returns_a_release_that_had_no_answer_just_then() -> None:
+    sending = threading.Event()
+
+    def perform(job: Job) -> float | None:
+        sending.set()
+        time.sleep(0.3)
+        return 0.0
+
+    background, release = Background(perform, patience=60.0), certain()
+    background.add(release, 0.0)
+    sending.wait(60)
+    assert background.close() == [release] and len(background) == 0
+
+
+async def test_close_returns_the_release_that_is_being_sent_on_asyncio() -> None:
+    sending = asyncio.Event()
+
+    async def perform(job: Job) -> float | None:
+        sending.set()
+        await asyncio.sleep(60)
+        return 0.0
+
+    background, now, later = AsyncBackground(perform), certain(), certain()
+    background.add(now, 0.0)
+    background.add(later, 600.0)
+    await sending.wait()
+    assert background.close() == [now, later]
+    background.add(certain(), 0.0)
+    assert len(background) == 0
+
+
+def test_renewals_go_before_endings() -> None:
+    """A node that does not answer has many endings, and each takes a time-out."""
+    done: list[Job] = []
+
+    def perform(job: Job) -> float | None:
+        done.append(job)
+        time.sleep(0.1)
+        return None
+
+    background = Background(perform)
+    endings, renewal = [certain() for _ in range(4)], Renewal(RELEASE, 30.0, lambda _: None)
+    for each in endings:
+        background.add(each, 0.0)
+    background.add(renewal, 0.05)
+    eventually(lambda: len(done) == 5, "the jobs")
+    assert done.index(renewal) < 4
+    background.close()
+
+
+async def test_endings_are_bounded(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    async def nothing(job: Job) -> float | None:
+        return None
+
+    monkeypatch.setattr(_background, "MOST", 2)
+    for background in (Background(lambda _: None), AsyncBackground(nothing)):
+        caplog.clear()
+        for _ in range(5):
+            background.add(certain(), 600.0)
+        background.add(Renewal(RELEASE, 30.0, lambda _: None), 600.0)
+        assert len(background) == 3
+        assert "RL.RELEASE: given up, since 2 calls wait in the background" in caplog.text
+        background.close()
+
+
+def test_a_renewal_that_is_rejected_tells_the_error() -> None:
+    told: list[CallError] = []
+    error = CallError("RL.RENEW", redis.ResponseError("NOPERM"))
+    assert Renewal(RELEASE, 30.0, lambda _: None, told.append).after(error) is None
+    assert told == [error]

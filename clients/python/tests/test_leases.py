@@ -1,0 +1,225 @@
+"""Leases are renewed, and released on every path."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from contextlib import ExitStack
+
+import pytest
+
+from both import Maker
+from redis_ratelimit import AsyncRateLimiter, CallError, Concurrent, ConfigurationError, Refused, Unavailable, _core
+from servers import Server, eventually, free_port
+
+
+def leases(server: Server, key: str) -> int:
+    """How many leases are held now."""
+    return 100 - int(server.client.execute_command("RL.PEEK", key, "CONCURRENT", 100, "1m", "nobody")[2])
+
+
+async def soon(server: Server, key: str, number: int) -> None:
+    await asyncio.to_thread(eventually, lambda: leases(server, key) == number, f"{number} leases")
+
+
+async def test_a_lease_is_held_until_the_work_is_done(limiter: AsyncRateLimiter, server: Server, key: str) -> None:
+    async with limiter.lease(key, 2, "1m") as lease:
+        assert lease.held and not lease.lost and lease.decision is not None and lease.decision.remaining == 1
+        assert leases(server, key) == 1
+    assert leases(server, key) == 0 and not lease.held
+    assert limiter.counters["asked"] == limiter.counters["allowed"] == 1
+
+
+async def test_an_exception_releases(limiter: AsyncRateLimiter, server: Server, key: str) -> None:
+    with pytest.raises(ZeroDivisionError):
+        async with limiter.lease(key, 1, "1m"):
+            raise ZeroDivisionError
+    assert leases(server, key) == 0
+
+
+async def test_a_refused_lease_is_an_error_that_says_when(limiter: AsyncRateLimiter, server: Server, key: str) -> None:
+    async with limiter.lease(key, 1, "1m"):
+        with pytest.raises(Refused, match="may be admitted in") as refused:
+            async with limiter.lease(key, 1, "1m"):
+                raise AssertionError("not reached")
+        assert not refused.value.decision.allowed and 0 < (refused.value.decision.retry_after or 0) <= 60
+        assert leases(server, key) == 1
+    with pytest.raises(Refused, match="never"):
+        async with limiter.lease(key, 1, "1m", cost=2):
+            raise AssertionError("not reached")
+
+
+async def test_a_wrong_lease_is_an_error(limiter: AsyncRateLimiter, server: Server, key: str) -> None:
+    for values in ((0, "1m"), (1, "0s"), (1, "soon")):
+        with pytest.raises(ConfigurationError):
+            limiter.lease(key, *values)
+    server.client.set(key, "a string")
+    with pytest.raises(CallError, match="RL.CONCURRENT: .*wrong kind of value"):
+        async with limiter.lease(key, 1, "1m"):
+            raise AssertionError("not reached")
+
+
+async def test_a_lease_is_for_one_piece_of_work(limiter: AsyncRateLimiter, key: str) -> None:
+    lease, held = limiter.lease(key, 5, "1m"), limiter.budget(key + ":b", "10/m").hold(1)
+    async with lease, held:
+        pass
+    for used in (lease, held):
+        with pytest.raises(ConfigurationError, match="is for one piece of work"):
+            async with used:
+                raise AssertionError("not reached")
+
+
+async def test_a_lease_outlives_its_ttl_by_renewals(limiter: AsyncRateLimiter, server: Server, key: str) -> None:
+    async with limiter.lease(key, 1, "600ms") as lease:
+        await asyncio.sleep(1.5)
+        assert leases(server, key) == 1 and lease.held
+    assert leases(server, key) == 0
+
+
+async def test_a_lease_that_is_not_renewed_ends(limiter: AsyncRateLimiter, server: Server, key: str) -> None:
+    async with limiter.lease(key, 1, "100ms", renew=False) as lease:
+        await soon(server, key, 0)
+        await asyncio.sleep(0.1)
+        assert not lease.held and not lease.lost
+
+
+async def test_a_lost_lease_is_noticed(
+    limiter: AsyncRateLimiter, server: Server, key: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with limiter.lease(key, 1, "300ms") as lease:
+        server.client.delete(key)
+        await asyncio.to_thread(eventually, lambda: lease.lost, "the loss")
+        assert not lease.held
+    assert limiter.counters["leases_lost"] == 1
+    assert "RL.RENEW 'key…': lease lost: a renewal found no lease" in caplog.text
+
+
+async def test_a_key_of_another_type_loses_the_lease(limiter: AsyncRateLimiter, server: Server, key: str) -> None:
+    async with limiter.lease(key, 1, "300ms") as lease:
+        server.client.delete(key)
+        server.client.set(key, "a string")
+        await asyncio.to_thread(eventually, lambda: lease.lost, "the loss")
+
+
+async def test_a_release_that_is_rejected_is_logged(
+    limiter: AsyncRateLimiter, server: Server, key: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with limiter.lease(key, 1, "1m"):
+        server.client.set(key, "a string")
+    assert "RL.RELEASE 'key…': not repeated" in caplog.text
+
+
+async def test_without_an_answer_the_work_goes_on_uncertainly(make: Maker, key: str) -> None:
+    limiter = make(port=free_port())
+    async with limiter.lease(key, 1, "1m") as lease:
+        assert not lease.held and lease.decision is None
+    assert limiter.counters["failed_open"] == 1
+    assert limiter.counters["releases_retried"] == 0  # nothing was sent, so nothing is taken
+
+
+async def test_without_an_answer_the_work_is_not_begun(make: Maker, key: str) -> None:
+    limiter = make(port=free_port(), fail="closed")
+    with pytest.raises(Unavailable, match="RL.CONCURRENT"):
+        async with limiter.lease(key, 1, "1m"):
+            raise AssertionError("not reached")
+    assert limiter.counters["failed_closed"] == 1
+
+
+@pytest.mark.parametrize("fail", ["open", "closed"])
+async def test_a_lease_that_was_taken_late_is_released(make: Maker, server: Server, key: str, fail: str) -> None:
+    limiter = make(timeout=0.2, fail=fail)
+    await limiter.limit(key + ":warm", "1/s")
+    with server.frozen():
+        if fail == "open":
+            async with limiter.lease(key, 1, "1m") as lease:
+                assert not lease.held
+        else:
+            with pytest.raises(Unavailable):
+                async with limiter.lease(key, 1, "1m"):
+                    raise AssertionError("not reached")
+    await soon(server, key, 0)
+    await asyncio.to_thread(eventually, lambda: limiter.counters["releases_retried"] > 0, "a repetition")
+    await soon(server, key, 0)
+    async with make().lease(key, 1, "1m") as lease:
+        assert lease.held
+
+
+async def test_a_release_without_an_answer_is_repeated(
+    make: Maker, server: Server, key: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    limiter = make(timeout=0.2, breaker=None)
+    with ExitStack() as stack:
+        async with limiter.lease(key, 1, "1m"):
+            stack.enter_context(server.frozen())
+    await soon(server, key, 0)
+    assert "RL.RELEASE 'key…': repeated in the background" in caplog.text
+    await asyncio.to_thread(eventually, lambda: limiter.counters["releases_retried"] > 0, "a repetition")
+
+
+async def test_a_renewal_without_an_answer_is_repeated(make: Maker, server: Server, key: str) -> None:
+    limiter = make(timeout=0.2, breaker=None)
+    async with limiter.lease(key, 1, "3s") as lease:
+        await asyncio.sleep(0.9)
+        with server.frozen():
+            await asyncio.sleep(0.6)
+        await asyncio.sleep(2.5)
+        assert lease.held and not lease.lost and leases(server, key) == 1
+
+
+async def test_close_releases_what_is_left(make: Maker, server: Server, key: str) -> None:
+    limiter = make(timeout=0.2)
+    with server.frozen():
+        for _ in range(2):
+            async with limiter.lease(key, 5, "1m"):
+                pass
+    await limiter.close()
+    await limiter.close()
+    assert leases(server, key) == 0
+
+
+async def test_lines_have_command_key_and_error(make: Maker, key: str, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING, "redis_ratelimit"):
+        async with make(port=free_port()).lease(key, 1, "1m"):
+            pass
+    assert "RL.CONCURRENT 'key…': fail open: ConnectionError: " in caplog.text
+
+
+async def test_the_log_has_only_the_beginning_of_a_key(make: Maker, caplog: pytest.LogCaptureFixture) -> None:
+    limiter = make(port=free_port(), prefix="app:")
+    await limiter.limit("sk-secret", "1/s")
+    assert "RL.GCRA 'app…': fail open" in caplog.text and "secret" not in caplog.text
+    shown = [_core.shown(key) for key in ("sk-secret", "{sk-secret}:m", b"x" * 50 + b":a", "user:1", "mail{a}", ":a")]
+    assert shown == ["", "", f" '{'x' * 40}…'", " 'user…'", " 'mail…'", ""]
+
+
+async def test_a_lease_whose_renewal_is_rejected_is_released(
+    make: Maker, server: Server, key: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    limiter = make(port=server.port)
+    try:
+        async with limiter.lease(key, 1, "9s") as lease:
+            server.client.acl_setuser("default", enabled=True, reset=False, commands=["-rl.renew"])
+            await asyncio.to_thread(eventually, lambda: lease.lost, "the loss")
+            assert leases(server, key) == 1 and not lease.held
+        assert leases(server, key) == 0
+        assert "RL.RENEW 'key…': lease lost: NoPermissionError: " in caplog.text
+        assert limiter.counters["leases_lost"] == 1
+        with pytest.raises(ConfigurationError, match="leases: RL.RENEW: .*rl.renew"):
+            await limiter.verify(Concurrent(1, "9s"))
+        assert await limiter.verify("1/s")
+    finally:
+        server.client.acl_setuser("default", enabled=True, reset=False, commands=["+rl.renew"])
+    assert await limiter.verify(Concurrent(1, "9s"))
+
+
+async def test_close_sends_the_release_that_is_under_way(make: Maker, server: Server, key: str) -> None:
+    limiter = make(timeout=0.5, breaker=None)
+    await limiter.limit(key + ":warm", "1/s")
+    with server.frozen():
+        async with limiter.lease(key, 5, "1m"):
+            pass
+        await asyncio.to_thread(eventually, lambda: limiter.counters["releases_retried"] > 0, "a repetition")
+        closing = asyncio.create_task(limiter.close())  # while a release has no answer
+        await asyncio.sleep(0.6 if make.kind == "threads" else 0.1)
+    await closing
+    assert leases(server, key) == 0 and len(limiter.background) == 0

@@ -1,0 +1,179 @@
+"""The way of a call through a cluster, without a server."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import pytest
+from redis import exceptions as errors
+
+from redis_ratelimit import _slots
+from redis_ratelimit._call import Call
+from redis_ratelimit._nodes import drive
+from redis_ratelimit._slots import SLOTS, SlotMap, Step, routed, slot_of
+
+ONE, TWO, THREE = ("one", 1), ("two", 2), ("three", 3)
+CALL = Call(["RL.GCRA", "k", 9, 10, "1s"], "k")
+HALVES: list[object] = [
+    [0, 8191, [b"one", 1, b"id1"], [b"three", 3, b"id3"]],
+    [8192, 16383, [b"", 2, b"id2"]],
+]
+
+
+class Nodes:
+    """Nodes that reply what a test says, in this order. Errors are raised."""
+
+    def __init__(self, *replies: object) -> None:
+        self.replies = list(replies)
+        self.asked: list[Step] = []
+
+    def __call__(self, step: Step) -> object:
+        self.asked.append(step)
+        reply = HALVES if step.call is SLOTS and not isinstance(self.replies[0], Exception) else self.replies.pop(0)
+        if isinstance(reply, Exception):
+            raise reply
+        return reply
+
+    def addresses(self) -> list[tuple[str, int]]:
+        return [step.address for step in self.asked]
+
+
+def slots(
+    *seeds: tuple[str, int], replicas: bool = False, remap: Callable[..., tuple[str, int]] | None = None
+) -> SlotMap:
+    return SlotMap(seeds or (ONE, TWO), remap, replicas)
+
+
+def known(replicas: bool = False) -> SlotMap:
+    known = slots(replicas=replicas)
+    known.replace(("two", 2), HALVES)
+    return known
+
+
+def key_in(low: int, high: int) -> str:
+    return next(key for key in map(str, range(100_000)) if low <= slot_of(key) <= high)
+
+
+FIRST, SECOND = key_in(0, 8191), key_in(8192, 16383)
+
+
+def call(key: str, *, readonly: bool = False) -> Call:
+    return Call(["RL.GCRA", key, 9, 10, "1s"], key, readonly=readonly)
+
+
+def test_the_slots_are_asked_once() -> None:
+    way, nodes = slots(), Nodes("reply", "reply")
+    assert drive(routed(way, call(FIRST)), nodes) == "reply"
+    assert drive(routed(way, call(SECOND)), nodes) == "reply"
+    # A node without a host in its own reply is the one that was asked.
+    assert nodes.addresses() == [ONE, ONE, ("one", 2)]
+
+
+def test_a_seed_that_does_not_answer_is_asked_last() -> None:
+    way, nodes = slots(), Nodes(errors.ConnectionError(), "reply")
+    assert drive(routed(way, call(FIRST)), nodes) == "reply"
+    assert nodes.addresses() == [ONE, TWO, ONE]
+    nobody = Nodes(errors.ConnectionError("first"), errors.TimeoutError("second"))
+    with pytest.raises(errors.TimeoutError, match="second"):
+        drive(routed(slots(), call(FIRST)), nobody)
+
+
+def test_moved_is_followed_and_remembered() -> None:
+    way = known()
+    nodes = Nodes(errors.MovedError(f"{slot_of(FIRST)} three:3"), "reply", "again")
+    assert drive(routed(way, call(FIRST)), nodes) == "reply"
+    assert nodes.addresses() == [ONE, THREE]
+    assert way.where(FIRST) == "three:3"
+    # The next call looks at the slots, and those say as before.
+    assert drive(routed(way, call(FIRST)), nodes) == "again"
+    assert nodes.asked[2].call is SLOTS and nodes.asked[3].address == ONE
+
+
+def test_moved_to_nowhere_stays_on_the_host() -> None:
+    nodes = Nodes(errors.MovedError(f"{slot_of(FIRST)} :7"), "reply")
+    assert drive(routed(known(), call(FIRST)), nodes) == "reply"
+    assert nodes.addresses() == [ONE, ("one", 7)]
+
+
+def test_ask_is_followed_once() -> None:
+    way = known()
+    nodes = Nodes(errors.AskError(f"{slot_of(FIRST)} three:3"), "reply", "again")
+    assert drive(routed(way, call(FIRST)), nodes) == "reply"
+    assert nodes.asked[1] == Step(THREE, nodes.asked[0].call, asking=True)
+    assert drive(routed(way, call(FIRST)), nodes) == "again"
+    assert nodes.asked[2].address == ONE
+
+
+def test_endless_redirections_end() -> None:
+    with pytest.raises(errors.ClusterError, match="redirected 5 times"):
+        drive(routed(known(), call(FIRST)), Nodes(*[errors.MovedError(f"{slot_of(FIRST)} one:1")] * 5))
+
+
+def test_a_lost_node_makes_the_slots_suspect(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [0.0]
+    monkeypatch.setattr(_slots, "monotonic", lambda: clock[0])
+    way = known()
+    nodes = Nodes(errors.ConnectionError(), errors.ConnectionError(), "reply", "reply")
+    with pytest.raises(errors.ConnectionError):
+        drive(routed(way, call(FIRST)), nodes)
+    # The look fails too. The call goes where it was known to go, and the next look is a second later.
+    assert drive(routed(way, call(FIRST)), nodes) == "reply"
+    assert [step.call is SLOTS for step in nodes.asked] == [False, True, False]
+    assert not way.wants_refresh()
+    clock[0] += 1.5
+    assert drive(routed(way, call(FIRST)), nodes) == "reply"
+    assert [step.call is SLOTS for step in nodes.asked[3:]] == [True, False]
+
+
+def test_an_error_reply_is_no_reason_to_look() -> None:
+    way = known()
+    with pytest.raises(errors.ResponseError):
+        drive(routed(way, call(FIRST)), Nodes(errors.ResponseError("WRONGTYPE")))
+    assert not way.wants_refresh()
+
+
+def test_probes_go_to_replicas_if_asked_to() -> None:
+    nodes = Nodes(*["reply"] * 4)
+    drive(routed(known(), call(FIRST, readonly=True)), nodes)
+    drive(routed(known(replicas=True), call(FIRST, readonly=True)), nodes)
+    drive(routed(known(replicas=True), call(FIRST)), nodes)
+    drive(routed(known(replicas=True), call(SECOND, readonly=True)), nodes)  # it has none
+    assert nodes.addresses() == [ONE, THREE, ONE, TWO]
+
+
+def test_a_slot_without_a_node_is_unavailable() -> None:
+    way = slots()
+    way.replace(ONE, [[0, 8191, [b"one", 1]]])
+    with pytest.raises(errors.SlotNotCoveredError):
+        drive(routed(way, call(SECOND)), Nodes())
+    assert way.wants_refresh()
+    way.replace(ONE, [])
+    assert way.primaries() == [ONE]
+
+
+def test_policies_go_to_all_primaries() -> None:
+    nodes = Nodes(3, 4)
+    assert drive(routed(known(), Call(["RL.POLICY", "SET", "p"], everywhere=True)), nodes) == 4
+    assert nodes.addresses() == [ONE, TWO]
+    assert drive(routed(known(), Call(["RL.HELP"])), Nodes("lines")) == "lines"
+
+
+def test_addresses_are_remapped() -> None:
+    def outside(address: tuple[str, int]) -> tuple[str, int]:
+        return "proxy", address[1] + 100
+
+    way = slots(remap=outside)
+    way.replace(ONE, HALVES)
+    assert way.primaries() == [("proxy", 101), ("proxy", 102)]
+
+
+def test_there_is_a_key_for_each_primary() -> None:
+    keys = known().keys_of_all(lambda number: f"verify:{number}")
+    assert {known().where(key) for key in keys} == {"one:1", "two:2"} and len(keys) == 2
+    tagged: Sequence[str | bytes] = known().keys_of_all(lambda number: f"{{tag}}:{number}")
+    assert len(tagged) == 1
+
+
+def test_where_nothing_is_known_it_is_the_cluster() -> None:
+    assert slots().where("a") == slots().where(None) == "the cluster"
+    assert slots().where(b"a") == "the cluster"

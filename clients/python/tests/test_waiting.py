@@ -1,0 +1,99 @@
+"""A call that waits has a connection of its own, and leaves the line if the caller gives up."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import pytest
+import redis
+
+from both import Maker
+from redis_ratelimit import AsyncRateLimiter, ConfigurationError, Gcra, Limit, LimitLike, RateLimiter, Refused, Smooth
+from servers import Server, eventually
+
+
+async def test_a_call_is_admitted_when_its_turn_comes(limiter: AsyncRateLimiter, key: str) -> None:
+    turn = Gcra(0, 1, "300ms")
+    start = time.monotonic()
+    answers = [await limiter.limit(key, turn, wait="20s") for _ in range(3)]
+    assert all(answers) and time.monotonic() - start >= 0.55
+
+
+async def test_a_wait_that_is_too_short_is_a_refusal(limiter: AsyncRateLimiter, key: str) -> None:
+    await limiter.limit(key, "1/h")
+    answer = await limiter.limit(key, "1/h", wait=50)
+    assert not answer.allowed and answer.answered
+
+
+async def test_several_limits_and_policies_wait(limiter: AsyncRateLimiter, server: Server, key: str) -> None:
+    limits: list[LimitLike] = [Gcra(0, 1, "300ms"), Limit("100/h")]
+    server.client.execute_command("RL.POLICY", "SET", "turn", *"LIMIT GCRA 0 1 300ms".split())
+    start = time.monotonic()
+    assert all([await limiter.limits([key], limits, wait="20s") for _ in range(2)])
+    assert all([await limiter.ask(key + ":policy", "turn", wait="20s") for _ in range(2)])
+    assert time.monotonic() - start >= 0.55
+
+
+async def test_a_lease_goes_to_who_waits(limiter: AsyncRateLimiter, server: Server, key: str) -> None:
+    async def work() -> float:
+        async with limiter.lease(key, 1, "1m", wait="20s") as lease:
+            assert lease.held
+            return time.monotonic()
+
+    async with limiter.lease(key, 1, "1m"):
+        waiter = asyncio.create_task(work())
+        await asyncio.to_thread(eventually, lambda: server.waiting() == 1, "the wait")
+        # Meanwhile other calls are answered.
+        assert (await limiter.limit(key + ":other", "1/s")).allowed
+        left = time.monotonic()
+    assert await waiter >= left
+
+
+async def test_a_lease_that_is_not_released_in_time_is_refused(limiter: AsyncRateLimiter, key: str) -> None:
+    async with limiter.lease(key, 1, "1m"):
+        with pytest.raises(Refused):
+            async with limiter.lease(key, 1, "1m", wait="100ms"):
+                raise AssertionError("not reached")
+
+
+async def test_a_wait_without_an_answer_ends(make: Maker, server: Server, key: str) -> None:
+    limiter = make(timeout=0.2)
+    await limiter.limit(key + ":warm", "1/s")
+    with server.frozen():
+        answer = await limiter.limit(key, "1/s", wait="100ms")
+    assert answer.allowed and not answer.answered
+
+
+async def test_a_wait_longer_than_the_timeout_is_answered(make: Maker, key: str) -> None:
+    limiter = make(timeout=0.3)
+    turn = Gcra(0, 1, "900ms")
+    assert (await limiter.limit(key, turn)).allowed
+    assert (await limiter.limit(key, turn, wait="20s")).answered
+
+
+async def test_a_wrong_wait_is_an_error(limiter: AsyncRateLimiter, key: str) -> None:
+    for wait in (0, "soon", -1):
+        with pytest.raises(ConfigurationError, match="^wait must be"):
+            await limiter.limit(key, "1/s", wait=wait)
+    with pytest.raises(ConfigurationError, match="RL.SMOOTH cannot wait"):
+        await limiter.limit(key, Smooth(1, "1s"), wait="1s")
+
+
+def test_a_thread_that_is_interrupted_leaves_the_line(
+    server: Server, key: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Interrupted(redis.Connection):
+        def can_read(self, timeout: float = 0) -> bool:
+            if timeout <= 1:
+                return super().can_read(timeout)
+            eventually(lambda: server.waiting() == 1, "the wait")
+            raise KeyboardInterrupt
+
+    pool = redis.ConnectionPool(port=server.port, connection_class=Interrupted)
+    with RateLimiter(redis.Redis(connection_pool=pool), timeout=5.0) as limiter:
+        limiter.limit(key, "1/h")
+        with limiter.lease(key + ":lease", 1, "1m"):
+            with pytest.raises(KeyboardInterrupt), limiter.lease(key + ":lease", 1, "1m", wait="20s"):
+                raise AssertionError("not reached")
+            eventually(lambda: server.waiting() == 0, "the end of the wait")
