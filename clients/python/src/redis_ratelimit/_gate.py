@@ -1,0 +1,300 @@
+"""What the middleware does with a request, without a web framework: ask the limits, and refuse or go on. A gate yields calls,
+which the limiters for threads and for asyncio send."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from math import isnan
+from threading import Lock
+from time import monotonic, sleep
+from typing import Generic, Protocol, TypeVar, cast
+from uuid import uuid4
+
+from . import _replies
+from ._async_limiter import AsyncRateLimiter
+from ._call import Call
+from ._core import Core
+from ._decision import Decision, combined_headers
+from ._failure import NoAnswer, reason
+from ._jobs import Scheduler
+from ._limiter import RateLimiter
+from ._parts import Limits, Part, Policy
+from ._passage import Passage, Steps
+from ._refusal import Refusal, out_of_capacity, over_quota
+from ._rules import Asked, Rule, Shed, checked_rules
+from ._slots import slot_of
+from ._spec import limiter_words
+from ._values import Word, duration_word, float_word, integer, prefixed
+from .errors import CallError, ConfigurationError
+
+Req = TypeVar("Req")
+
+_TOO_MANY_HOLDS = "too many holds"
+
+VERIFY_AGAIN = 1.0
+"""Seconds until the rules are verified again if the server did not answer."""
+MOST_UTILIZATION = 2.0
+"""The largest utilization that RL.SHED takes."""
+
+
+class Limiting(Protocol):
+    """What a gate needs of a limiter."""
+
+    @property
+    def core(self) -> Core: ...
+
+    @property
+    def background(self) -> Scheduler: ...
+
+    @property
+    def prefix(self) -> str: ...
+
+
+class Gate(Generic[Req]):
+    """The limits of an application's requests.
+
+    Args:
+        limiter: Asks the server.
+        rules: The rules, with different names.
+        shed: Sheds load before the rules are asked.
+    """
+
+    def __init__(self, limiter: Limiting, rules: Iterable[Rule[Req]], shed: Shed[Req] | None) -> None:
+        self._rules, self._shed = checked_rules(rules, shed), shed
+        self._core, self._background, self._prefix = limiter.core, limiter.background, limiter.prefix
+        # The policies that are known to have leases. The limiter of a cluster has slots.
+        self._leasing: set[str] = set()
+        self._cluster = getattr(limiter, "_nodes").slots is not None
+        self._verify_at: float | None = 0.0
+        self._verify_lock = Lock()
+
+    # At start
+
+    @property
+    def policies(self) -> list[str]:
+        """The policies that are known before a request comes."""
+        return [rule.policy for rule in self._rules if isinstance(rule.policy, str)]
+
+    def wants_verification(self) -> bool:
+        """Whether this request is to verify the rules. Others that come meanwhile are not."""
+        due = self._verify_at
+        if due is None or monotonic() < due:
+            return False
+        with self._verify_lock:
+            if self._verify_at != due:
+                return False
+            self._verify_at = monotonic() + VERIFY_AGAIN
+            return True
+
+    def verified(self, answered: bool) -> None:
+        """Notes that the rules are right, or that the server did not answer."""
+        self._verify_at = None if answered else monotonic() + VERIFY_AGAIN
+
+    def unverified(self) -> None:
+        """Lets the next request verify the rules, since an error ended the verification."""
+        self._verify_at = 0.0
+
+    def verifying(self) -> Steps[bool]:
+        """Asks the server whether the rules are right, without a charge. Returns whether it answered."""
+        key = prefixed(self._prefix, f"verify:{uuid4().hex}")
+        for rule in self._rules:
+            if isinstance(rule.policy, str):
+                words: list[Word] = ["RL.ASKPEEK", key, rule.policy, "COST", 0, "ID", "verify"]
+            elif rule.limit is not None and not callable(rule.limit):
+                limiter = list(limiter_words(rule.limit, lease_id=False))
+                if limiter[0] == "CONCURRENT":
+                    limiter.insert(3, "verify")
+                words = ["RL.MULTIPEEK", 1, key, "COST", 0, "LIMIT", *limiter]
+            else:
+                continue
+            try:
+                yield Call(words, key)
+            except NoAnswer:
+                return False
+            except CallError as error:
+                raise ConfigurationError(f"rule {rule.name!r}: {error}") from error
+        return True
+
+    # For each request
+
+    def entering(self, request: Req) -> Steps[Passage | Refusal]:
+        """Asks the limits of a request. All of them admit and are charged, or none is."""
+        if (shed := (yield from self._shedding(request))) is not None:
+            return shed
+        passage = Passage(self._core, self._background)
+        answers: list[tuple[str, Decision]] = []
+        try:
+            for part in self._parts(request, passage.id):
+                decision = yield from self._deciding(part, passage)
+                answers += part.answers(decision)
+                passage.wait = max(passage.wait, decision.retry_after or 0.0)
+                if not decision.allowed:
+                    yield from passage.undoing()
+                    return over_quota(answers) if decision.answered else out_of_capacity(1)
+        except BaseException:
+            passage.abandon()
+            raise
+        passage.headers = combined_headers(answers, allowed=True)
+        passage.begin()
+        return passage
+
+    def _parts(self, request: Req, id: str) -> list[Part]:
+        """One RL.MULTI, or on a cluster one for each slot, and the policies. What cannot be given back comes last."""
+        slots: dict[int, list[Asked]] = {}
+        policies: list[Policy] = []
+        for each in [each for rule in self._rules if (each := rule.asked(request)) is not None]:
+            asked = each.on(f"{each.rule}:{{{each.key}}}" if self._cluster else f"{each.rule}:{each.key}")
+            if asked.policy is not None:
+                policies.append(Policy(self._prefix, asked, id, self._leasing))
+            else:
+                slot = slot_of(prefixed(self._prefix, asked.key)) if self._cluster else 0
+                slots.setdefault(slot, []).append(asked)
+        policies.sort(key=lambda policy: bool(policy.releases()))
+        return [*(Limits(self._prefix, group, id) for group in slots.values()), *policies]
+
+    def _deciding(self, part: Part, passage: Passage) -> Steps[Decision]:
+        """Asks a part, and notes what it has taken or may have taken."""
+        known = cast("Decision | None", self._core.known(part.question))
+        if known is not None:
+            return known
+        try:
+            reply = yield part.question.call
+        except NoAnswer as missing:
+            decision = cast(Decision, self._core.undecided(part.question, missing))
+            if missing.uncertain:
+                passage.unanswered(part, goes_on=decision.allowed)
+            return decision
+        except CallError as error:
+            if part.corrected(error):
+                return (yield from self._deciding(part, passage))
+            if _TOO_MANY_HOLDS in str(error.error):  # a limit of the server's, not a wrong call
+                return cast(Decision, self._core.undecided(part.question, NoAnswer(error.error, uncertain=False)))
+            raise
+        except BaseException:  # such as a cancellation: it may be charged, or may still be
+            passage.unanswered(part, goes_on=False)
+            raise
+        decision = cast(Decision, self._core.decided(part.question, reply))
+        if decision.allowed:
+            passage.charged(part)
+        return decision
+
+    def _shedding(self, request: Req) -> Steps[Refusal | None]:
+        shed = self._shed
+        tier = None if shed is None else shed.tier(request)
+        if shed is None or tier is None:
+            return None
+        key = prefixed(self._prefix, shed.key)
+        utilization = self._utilization(shed)
+        if utilization is None:
+            return None
+        words: list[Word] = ["RL.SHED", key, float_word(utilization)]
+        for token, share in (("GOOD", shed.good), ("BAD", shed.bad)):
+            words += () if share is None else (token, float_word(share))
+        for token, duration in (("DELAY", shed.delay), ("RAMP", shed.ramp)):
+            words += () if duration is None else (token, duration_word(duration))
+        call = Call([*words, "TIER", integer("tier", tier, 1, shed.tiers), "OF", shed.tiers], key)
+        try:
+            reply = yield call
+        except NoAnswer as missing:
+            return None if self._core.goes_on(call, missing, counted=False) else out_of_capacity(1)
+        return out_of_capacity(shed.retry_after) if _replies.shed(reply).shed else None
+
+    def _utilization(self, shed: Shed[Req]) -> float | None:
+        """Returns the utilization within the bounds of RL.SHED, or None if there is none."""
+        try:
+            given = float(shed.utilization())
+        except Exception as error:  # the application's own function
+            wrong = reason(error)
+        else:
+            if not isnan(given):
+                return min(max(given, 0.0), MOST_UTILIZATION)
+            wrong = "it is nan"
+        self._core.log.warn("utilization", monotonic(), f"RL.SHED {shed.key!r}: nothing is shed, no utilization: {wrong}")
+        return None
+
+
+class SyncGate(Generic[Req]):
+    """A gate for threads."""
+
+    def __init__(self, limiter: RateLimiter, rules: Iterable[Rule[Req]], shed: Shed[Req] | None) -> None:
+        if not isinstance(limiter, RateLimiter):
+            raise ConfigurationError(f"the limiter must be a RateLimiter, not {limiter!r}")
+        self._limiter, self._gate = limiter, Gate(limiter, rules, shed)
+
+    def verify(self) -> None:
+        """Asks the server whether the rules are right.
+
+        Raises:
+            ConfigurationError: A rule is wrong, or the module is not loaded.
+        """
+        try:
+            answered = self._limiter.verify(policies=self._gate.policies) and self._limiter.run(self._gate.verifying())
+        except BaseException:
+            self._gate.unverified()
+            raise
+        self._gate.verified(answered)
+
+    def enter(self, request: Req) -> Passage | Refusal:
+        """Asks the limits of a request, and waits for its turn if it is queued."""
+        if self._gate.wants_verification():
+            self.verify()
+        entered = self._limiter.run(self._gate.entering(request))
+        if isinstance(entered, Passage) and entered.wait:
+            try:
+                sleep(entered.wait)
+            except BaseException:  # such as a signal's
+                entered.abandon()
+                raise
+        return entered
+
+    def leave(self, passage: Passage) -> None:
+        """Releases and settles. A second call does nothing."""
+        self._limiter.run(passage.leaving())
+
+
+class AsyncGate(Generic[Req]):
+    """A gate for asyncio."""
+
+    def __init__(self, limiter: AsyncRateLimiter, rules: Iterable[Rule[Req]], shed: Shed[Req] | None) -> None:
+        if not isinstance(limiter, AsyncRateLimiter):
+            raise ConfigurationError(f"the limiter must be an AsyncRateLimiter, not {limiter!r}")
+        self._limiter, self._gate = limiter, Gate(limiter, rules, shed)
+
+    async def verify(self) -> None:
+        """Asks the server whether the rules are right.
+
+        Raises:
+            ConfigurationError: A rule is wrong, or the module is not loaded.
+        """
+        try:
+            answered = await self._limiter.verify(policies=self._gate.policies)
+            answered = answered and await self._limiter.run(self._gate.verifying())
+        except BaseException:
+            self._gate.unverified()
+            raise
+        self._gate.verified(answered)
+
+    async def enter(self, request: Req) -> Passage | Refusal:
+        """Asks the limits of a request, and waits for its turn if it is queued."""
+        task = asyncio.current_task()
+        cancelled = task.cancelling() if task else 0
+        if self._gate.wants_verification():
+            await self.verify()
+        entered = await self._limiter.run(self._gate.entering(request))
+        # `wait_for` of Python 3.11, which redis-py uses, sometimes drops a cancellation.
+        if task and task.cancelling() > cancelled:
+            if isinstance(entered, Passage):
+                entered.abandon()
+            raise asyncio.CancelledError
+        if isinstance(entered, Passage) and entered.wait:
+            try:
+                await asyncio.sleep(entered.wait)
+            except BaseException:  # such as a cancellation
+                entered.abandon()
+                raise
+        return entered
+
+    async def leave(self, passage: Passage) -> None:
+        """Releases and settles. A second call does nothing."""
+        await self._limiter.run(passage.leaving())
