@@ -1,0 +1,104 @@
+/**
+ * Calls on a client of node-redis.
+ *
+ * @module
+ */
+
+import type { Call, Sender } from '../call.js'
+import { everywhere, goesEverywhere } from './everywhere.js'
+
+/** What is used of `createClient()` of node-redis. */
+export interface NodeRedis {
+  readonly isReady?: boolean
+  readonly options?: object | undefined
+  sendCommand(args: string[], options?: object): Promise<unknown>
+  duplicate(overrides?: object): unknown
+}
+
+/** What is used of `createCluster()` of node-redis. */
+export interface NodeRedisCluster {
+  readonly slots: readonly { master: object }[]
+  readonly masters: readonly object[]
+  sendCommand(firstKey: string | undefined, isReadonly: boolean | undefined, args: string[], options?: object): Promise<unknown>
+  duplicate(overrides?: object): unknown
+}
+
+/** A node of a cluster. */
+export interface Node {
+  address: string
+}
+
+/** The parts of a cluster whose types are too narrow to be named. */
+export interface ClusterParts {
+  masters: Node[]
+  slots: ({ master: Node } | undefined)[]
+  nodeClient(node: Node): Promise<NodeRedis> | NodeRedis
+  _options?: { defaults?: Options; keyPrefix?: unknown }
+}
+
+/** Options of a client or of the nodes of a cluster. */
+export interface Options {
+  socket?: object
+  keyPrefix?: unknown
+}
+
+/** Whether this is a cluster client of node-redis. */
+export function isNodeRedisCluster(redis: unknown): redis is NodeRedisCluster {
+  return has(redis, 'sendCommand') && has(redis, 'nodeClient')
+}
+
+/** Whether this is a client of node-redis, and not for a cluster. */
+export function isNodeRedis(redis: unknown): redis is NodeRedis {
+  return has(redis, 'sendCommand') && has(redis, 'duplicate') && !has(redis, 'nodeClient') && !has(redis, 'use')
+}
+
+/** Sends calls on a client. */
+export class NodeRedisSender implements Sender {
+  readonly keyPrefix: string
+
+  constructor(
+    readonly redis: NodeRedis,
+    readonly options?: object,
+  ) {
+    this.keyPrefix = prefix((redis.options as Options | undefined)?.keyPrefix)
+  }
+
+  send(call: Call): Promise<unknown> {
+    return this.redis.sendCommand(call.words, this.options)
+  }
+}
+
+/** Sends calls on a cluster client, each to the node of its key. */
+export class NodeRedisClusterSender implements Sender {
+  readonly keyPrefix: string
+
+  constructor(
+    readonly cluster: NodeRedisCluster,
+    readonly options?: object,
+  ) {
+    const { _options } = parts(cluster)
+    this.keyPrefix = prefix(_options?.keyPrefix ?? _options?.defaults?.keyPrefix)
+  }
+
+  async send(call: Call, signal?: AbortSignal): Promise<unknown> {
+    const options = signal === undefined ? this.options : { ...this.options, abortSignal: signal }
+    if (goesEverywhere(call)) {
+      const { masters } = parts(this.cluster)
+      return everywhere(masters, async (node) => (await parts(this.cluster).nodeClient(node)).sendCommand(call.words, options))
+    }
+    return this.cluster.sendCommand(call.keys[0], call.readonly, call.words, options)
+  }
+}
+
+/** A cluster with those parts whose types are too narrow. */
+export function parts(cluster: NodeRedisCluster): ClusterParts {
+  return cluster as unknown as ClusterParts
+}
+
+function has(value: unknown, method: string): boolean {
+  return typeof (value as Readonly<Record<string, unknown>> | null)?.[method] === 'function'
+}
+
+function prefix(value: unknown): string {
+  return value === undefined || value === null ? '' : String(value)
+}

@@ -1,0 +1,100 @@
+/**
+ * The fields of draft-ietf-httpapi-ratelimit-headers-10, from decisions.
+ *
+ * @module
+ */
+
+import type { Decision } from './decision.js'
+import { ConfigurationError } from './errors.js'
+import { milliseconds, type Duration, type Limiter } from './limiter.js'
+
+/** A decision, and the name of its limit in the headers. */
+export type Named = readonly [name: string, decision: Decision]
+
+/** Seconds after which to try again for a lease, which may be released at any time. */
+const LEASE_RETRY = 1
+
+/**
+ * The headers of a response to a request with several limits.
+ *
+ * A refusal lists only the limits that refuse: `t` may not be later than `Retry-After`. There is no `Retry-After` if one of
+ * them never admits. Decisions without an answer are left out.
+ *
+ * @param named - the limits, each with its name and its answer
+ * @param allowed - whether the request may go on
+ */
+export function combinedHeaders(named: readonly Named[], allowed: boolean): Record<string, string> {
+  const answered = named.filter(([, decision]) => decision.answered)
+  if (answered.length === 0) return {}
+  const left = answered.filter(([, decision]) => allowed || !decision.allowed)
+  const headers: Record<string, string> = { 'RateLimit-Policy': answered.map(policy).join(', ') }
+  if (left.length > 0) headers['RateLimit'] = left.map(remaining).join(', ')
+  const waits = left.map(([, decision]) => retry(decision))
+  if (!allowed && waits.length > 0 && !waits.includes(null)) headers['Retry-After'] = String(Math.max(...waits.map(Number)))
+  return headers
+}
+
+function policy([name, decision]: Named): string {
+  const { count = decision.limit, seconds } = quota(decision.limiter)
+  const unit = isLease(decision) ? ';qu="concurrent-requests"' : ''
+  return `${quoted(name)};q=${count}${unit}${seconds === undefined ? '' : `;w=${seconds}`}`
+}
+
+// A lease has no `t`: it comes free when somebody is done, and nobody knows when.
+function remaining([name, decision]: Named): string {
+  const wait = isLease(decision) ? null : decision.allowed ? decision.resetAfter : decision.retryAfter
+  return `${quoted(name)};r=${decision.remaining}${wait === null ? '' : `;t=${roundUp(wait)}`}`
+}
+
+function retry(decision: Decision): number | null {
+  if (decision.retryAfter === null) return null
+  return isLease(decision) ? LEASE_RETRY : roundUp(decision.retryAfter)
+}
+
+function isLease({ limiter }: Decision): boolean {
+  return limiter?.name === 'CONCURRENT'
+}
+
+interface Quota {
+  count?: number
+  seconds?: number
+}
+
+// The count of each limiter, and the field that holds its time.
+const FIELDS: Readonly<Record<string, readonly [count: string, time: string]>> = {
+  GCRA: ['count', 'period'],
+  SKETCH: ['count', 'period'],
+  TOKENBUCKET: ['refill', 'period'],
+  LEAKYBUCKET: ['leak', 'period'],
+  SMOOTH: ['permits', 'period'],
+  FIXEDWINDOW: ['limit', 'window'],
+  SLIDINGWINDOW: ['limit', 'window'],
+  SLIDINGLOG: ['limit', 'window'],
+  UNIFORM: ['', 'interval'],
+}
+// Months and longer units differ in length.
+const UNITS: Readonly<Record<string, number>> = { HOUR: 3600, DAY: 86_400, WEEK: 604_800 }
+
+/** How many in which time, in seconds. Nothing if the time is not of whole seconds, or if there is none. */
+function quota(limiter: Limiter | undefined): Quota {
+  if (limiter === undefined) return {}
+  const fields = limiter as unknown as Readonly<Record<string, unknown>>
+  if (limiter.name === 'CONCURRENT') return { count: Number(fields['capacity']) }
+  if (limiter.name === 'CALENDAR') {
+    const seconds = UNITS[String(fields['unit']).toUpperCase()]
+    return { count: Number(fields['limit']), ...(seconds === undefined ? {} : { seconds }) }
+  }
+  const [count, time] = FIELDS[limiter.name] ?? []
+  if (time === undefined) return {}
+  const ms = milliseconds(time, fields[time] as Duration)
+  return ms % 1000 === 0 ? { count: count ? Number(fields[count]) : 1, seconds: ms / 1000 } : {}
+}
+
+function roundUp(ms: number): number {
+  return Math.ceil(ms / 1000)
+}
+
+function quoted(name: string): string {
+  if (!/^[\x20-\x7e]*$/.test(name)) throw new ConfigurationError(`the name of a limit must be printable ASCII, not '${name}'`)
+  return `"${name.replace(/["\\]/g, '\\$&')}"`
+}

@@ -1,0 +1,32 @@
+/**
+ * Log lines: at most one each second for each kind of trouble.
+ *
+ * @module
+ */
+
+/** Takes a line of the log. */
+export type Logger = (line: string) => void
+
+const INTERVAL = 1000
+// Kinds are few. This is against a server that makes up error codes.
+const MOST = 100
+
+/** Writes lines, and counts those that it leaves out. */
+export class Log {
+  readonly #kinds = new Map<string, { since: number; left: number }>()
+
+  constructor(private readonly logger: Logger) {}
+
+  /** Writes a line, unless one of its kind was written within the last second. */
+  warn(kind: string, line: string, now = performance.now()): void {
+    const known = this.#kinds.get(kind)
+    if (known !== undefined && now - known.since < INTERVAL) {
+      known.left += 1
+      return
+    }
+    const more = known?.left ? ` (and ${known.left} more like it before)` : ''
+    if (this.#kinds.size >= MOST) this.#kinds.clear()
+    this.#kinds.set(kind, { since: now, left: 0 })
+    this.logger(`redis-ratelimit: ${line}${more}`)
+  }
+}

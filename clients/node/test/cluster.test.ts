@@ -1,0 +1,197 @@
+/** A cluster of three nodes, with each client: every call goes to the node of its key at once. */
+
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import { after, before, describe, test } from 'node:test'
+import { Commands, FixedWindow, Limit, TokenBucket } from 'redis-ratelimit'
+import { slot } from '../dist/esm/clients/slot.js'
+import { KINDS, type Kind, type MakeOptions } from './kinds.js'
+import { limiterOnCluster } from './limiters.js'
+import { startCluster, until, type Server } from './servers.js'
+
+const hour = new FixedWindow(1000, '1h')
+const bucket = new TokenBucket(1000, 1, '1d')
+
+describe('on a cluster', () => {
+  let nodes: Server[] = []
+  let port = 0
+  let stop = async () => {}
+  before(async () => ({ nodes, port, stop } = await startCluster()))
+  after(() => stop())
+
+  const sum = async (section: string, pattern: RegExp) => {
+    const texts = await Promise.all(nodes.map((node) => node.cli('INFO', section)))
+    return texts.reduce((total, text) => total + Number(pattern.exec(text)?.[1] ?? 0), 0)
+  }
+  const moved = () => sum('errorstats', /errorstat_MOVED:count=(\d+)/)
+  const waiting = () => sum('ratelimit', /ratelimit_waiting:(\d+)/)
+  /** A key on each node. */
+  const keys = async () => {
+    const found = []
+    for (const node of nodes) {
+      const [, from = '', to = ''] = /myself,master - 0 \d+ \d+ connected (\d+)-(\d+)/.exec(await node.cli('CLUSTER', 'NODES')) ?? []
+      for (;;) {
+        const key = `user:${randomUUID()}`
+        if (slot(key) >= Number(from) && slot(key) <= Number(to)) {
+          found.push(key)
+          break
+        }
+      }
+    }
+    return found
+  }
+
+  /** Each command with a key. */
+  async function everyCommand(commands: Commands, key: string): Promise<void> {
+    const k = (name: string) => `{${key}}${name}`
+    await commands.tokenBucket(k('tb'), 5, 1, '1m')
+    await commands.leakyBucket(k('lb'), 5, 1, '1m')
+    await commands.gcra(k('g'), 9, 10, '1s')
+    await commands.fixedWindow(k('f'), 3, '1m')
+    await commands.calendar(k('c'), 3, 'DAY')
+    await commands.uniform(k('u'), '2s')
+    await commands.slidingWindow(k('sw'), 3, '1m')
+    await commands.slidingLog(k('sl'), 3, '1m')
+    await commands.smooth(k('sm'), 3, '1m')
+    await commands.penalty(k('p'), 3, '1m', '1m')
+    await commands.sketch(k('sk'), 'item', 9, 10, '1s', { width: 1024 })
+    await commands.shed(k('sh'), 0.5)
+    await commands.throttle(k('t'), 9, 10, 60)
+    await commands.clThrottle(k('t'), 9, 10, 60)
+    await commands.concurrent(k('l'), 3, '1m', 'a')
+    await commands.renew(k('l'), '1m', 'a')
+    await commands.release(k('l'), 'a')
+    await commands.multiRelease([k('l'), k('m')], 'a')
+    await commands.multi([k('1'), k('2')], [hour, new Limit(bucket, { on: 2 })], { cost: 5, hold: { id: 'h', ttl: '1m' } })
+    await commands.multiPeek([k('1'), k('2')], [hour])
+    await commands.multiSettle([k('1'), k('2')], 'h', [hour], { cost: 1 })
+    await commands.multiRefund([k('1')], [hour])
+    await commands.ask(k('a'), 'api', { cost: 5, hold: { id: 'h', ttl: '1m' }, moreKeys: [k('b')] })
+    await commands.askPeek(k('a'), 'api', { moreKeys: [k('b')] })
+    await commands.askSettle(k('a'), 'api', 'h', 1)
+    await commands.askRefund(k('a'), 'api', { cost: 1 })
+    await commands.peek(k('g'), '10/s')
+    await commands.refund(k('g'), '10/s')
+    await commands.settle(k('1'), 'h', hour, 1)
+    await commands.info(k('g'))
+    await commands.xadd(k('x'), 9, '*', { a: 1 })
+    await commands.lpush(k('q'), 9, ['a'])
+    await commands.rpush(k('q'), 9, ['a'])
+    await commands.apply([[k('z'), 'no payload']]).catch((error: Error) => assert(!/MOVED/.test(error.message), error.message))
+  }
+
+  async function rawCommands(kind: Kind, options?: MakeOptions) {
+    const made = await kind.cluster(port, options)
+    return { ...made, commands: new Commands(made.redis, 'p:') }
+  }
+
+  for (const kind of KINDS) {
+    describe(kind.name, () => {
+      test('no call of any command is redirected', async () => {
+        const { commands, close } = await rawCommands(kind)
+        await commands.policySet('api', [new TokenBucket(1000, 1, '1d')])
+        for (const key of await keys()) await commands.gcra(key, 9, 10, '1s')
+        const before = await moved()
+        for (const key of [...(await keys()), ...(await keys())]) await everyCommand(commands, key)
+        assert.equal((await moved()) - before, 0)
+        close()
+      })
+
+      test("no call on a limiter's connections is redirected", async (t) => {
+        const { limiter } = await limiterOnCluster(t, kind, port)
+        await limiter.commands.policySet('api', [new TokenBucket(1000, 1, '1d')])
+        for (const key of await keys()) await limiter.limit(key, hour)
+        const before = await moved()
+        for (const key of await keys()) {
+          await everyCommand(limiter.commands, key)
+          assert.equal((await limiter.limit(key, hour)).answered, true)
+          assert.equal((await limiter.limits([key], [hour])).answered, true)
+          assert.equal((await limiter.ask(`${key}:ask`, 'api')).answered, true)
+          assert.equal((await limiter.peek(key, hour)).answered, true)
+          assert.equal(await limiter.lease(`${key}:lease`, { capacity: 1, ttl: '30s' }, ({ held }) => held), true)
+          assert.equal(await limiter.lease(`${key}:lease`, { capacity: 1, ttl: '30s', wait: '5s' }, ({ held }) => held), true)
+          await limiter.budget(`${key}:hold`, bucket).hold(50, (hold) => hold.settle(5))
+          await limiter.budget(`${key}:policy`, 'api').hold(50, (hold) => hold.settle(5))
+        }
+        assert.deepEqual([(await moved()) - before, limiter.counters.unavailable], [0, 0])
+      })
+
+      test('300 calls at once all succeed, with automatic pipelines too', async (t) => {
+        const { limiter } = await limiterOnCluster(t, kind, port, {}, { autoPipelining: true })
+        const { commands, close } = await rawCommands(kind, { autoPipelining: true })
+        for (const key of await keys()) await Promise.all([limiter.limit(key, hour), commands.gcra(key, 9, 10, '1s')])
+        const before = await moved()
+        const all = Array.from({ length: 300 }, (_, i) => `user:${i}:${randomUUID()}`)
+        const decisions = await Promise.all(all.map((key) => limiter.limit(key, hour)))
+        assert(decisions.every(({ answered, allowed, remaining }) => answered && allowed && remaining === 999))
+        const raw = await Promise.all(all.map((key) => commands.multi([key], [hour])))
+        assert(raw.every(({ allowed, remaining }) => allowed && remaining === 999))
+        assert.equal((await moved()) - before, 0)
+        close()
+      })
+
+      if (kind.hasKeyPrefix) {
+        test('the keyPrefix of the client stands before each key once', async (t) => {
+          const client = { keyPrefix: 'app:', autoPipelining: true }
+          const { limiter } = await limiterOnCluster(t, kind, port, { prefix: 'p:' }, client)
+          const { commands, close } = await rawCommands(kind, client)
+          const before = await moved()
+          for (const key of await keys()) {
+            await limiter.limit(key, hour)
+            await commands.multi([key], [hour])
+            await limiter.lease(`${key}:lease`, { capacity: 1, ttl: '30s', wait: '5s' }, () => undefined)
+            const found = await Promise.all(nodes.map((node) => node.cli('KEYS', `*${key}`)))
+            assert.equal(found.join('').trim(), `app:p:${key}`)
+          }
+          assert.equal((await moved()) - before, 0)
+          close()
+        })
+      }
+
+      test('policies are changed on all nodes, and other calls without a key go to one', async () => {
+        const { commands, close } = await rawCommands(kind)
+        const name = `p${randomUUID()}`
+        assert.equal(await commands.policySet(name, ['10/s']), 1)
+        const on = async () => (await Promise.all(nodes.map((node) => node.cli('RL.POLICY', 'GET', name)))).filter((text) => text.includes('GCRA')).length
+        assert.equal(await on(), 3)
+        assert.equal(Object.keys(await commands.policyList()).includes(name), true)
+        assert.equal(await commands.policyDel(name), true)
+        assert.equal(await on(), 0)
+        assert((await commands.help()).length > 10)
+        assert.deepEqual(await commands.top(), [])
+        close()
+      })
+
+      test('a start finds a node that lacks a policy', async (t) => {
+        const { limiter } = await limiterOnCluster(t, kind, port)
+        const name = `p${randomUUID()}`
+        await limiter.commands.policySet(name, [new Limit('10/s', { on: 3 })])
+        assert.equal(await limiter.verify({ limits: ['10/s', new Limit(bucket, { on: 2 })], policies: [name] }), true)
+        await nodes[1]!.cli('RL.POLICY', 'DEL', name)
+        await assert.rejects(limiter.verify({ policies: [name] }), { name: 'ConfigurationError', message: /no such policy/ })
+      })
+
+      test('a call that waits is at the node of its key, and leaves it', async (t) => {
+        const { limiter } = await limiterOnCluster(t, kind, port)
+        for (const key of await keys()) {
+          const first = await limiter.lease(key, { capacity: 1, ttl: '30s' })
+          const control = new AbortController()
+          const waits = limiter.lease(key, { capacity: 1, ttl: '30s', wait: '50s', signal: control.signal })
+          await until(async () => (await waiting()) === 1, 'a line')
+          control.abort()
+          await assert.rejects(waits, { name: 'AbortError' })
+          await until(async () => (await waiting()) === 0, 'an empty line')
+          const next = limiter.lease(key, { capacity: 1, ttl: '30s', wait: '50s' }, ({ held }) => held)
+          await until(async () => (await waiting()) === 1, 'a line')
+          await first.release()
+          assert.equal(await next, true)
+        }
+      })
+
+      test('keys of several slots are a wrong call', async (t) => {
+        const { limiter } = await limiterOnCluster(t, kind, port)
+        await assert.rejects(limiter.limits(await keys(), [hour]), { name: 'CallError', code: 'CROSSSLOT' })
+      })
+    })
+  }
+})

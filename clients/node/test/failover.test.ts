@@ -1,0 +1,97 @@
+/** A cluster with a replica: reading from it, and a failover. */
+
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import { execFile } from 'node:child_process'
+import { after, before, describe, test } from 'node:test'
+import { promisify } from 'node:util'
+import { Commands, FixedWindow } from 'redis-ratelimit'
+import { slot } from '../dist/esm/clients/slot.js'
+import { KINDS, type Kind } from './kinds.js'
+import { limiterOnCluster } from './limiters.js'
+import { startServer, until, type Server } from './servers.js'
+
+const run = promisify(execFile)
+const hour = new FixedWindow(1000, '1h')
+
+interface Replicated {
+  nodes: Server[]
+  replica: Server
+  /** A key of the first node. */
+  key: string
+  stop(): Promise<void>
+}
+
+/** Three primaries, and a replica of the first. */
+async function withReplica(): Promise<Replicated> {
+  const options = ['--cluster-enabled', 'yes', '--cluster-node-timeout', '1500', '--cluster-replica-validity-factor', '0', '--repl-diskless-sync-delay', '0']
+  const nodes: Server[] = []
+  const stop = async () => void (await Promise.all(nodes.map((node) => node.stop())))
+  for (let i = 0; i < 4; i += 1) nodes.push(await startServer(options))
+  const [first, second, third, replica] = nodes as [Server, Server, Server, Server]
+  await run('redis-cli', ['--cluster', 'create', ...[first, second, third].map(({ port }) => `127.0.0.1:${port}`), '--cluster-yes'])
+  await until(async () => (await first.cli('CLUSTER', 'INFO')).includes('cluster_state:ok'), 'a cluster')
+  await replica.cli('CLUSTER', 'MEET', '127.0.0.1', String(first.port))
+  const id = (await first.cli('CLUSTER', 'MYID')).trim()
+  await until(async () => (await replica.cli('CLUSTER', 'REPLICATE', id)).startsWith('OK'), 'a replica')
+  for (const node of nodes) {
+    await until(async () => (await node.cli('CLUSTER', 'INFO')).includes('cluster_state:ok'), 'a complete cluster')
+    await until(async () => (await node.cli('CLUSTER', 'SLOTS')).includes(String(replica.port)), 'a known replica')
+  }
+  let key = ''
+  // The first node has the first third of the slots.
+  do key = `user:${randomUUID()}`
+  while (slot(key) > 5000)
+  return { nodes, replica, key, stop }
+}
+
+const calls = async (server: Server, command: string) =>
+  Number(new RegExp(`cmdstat_${command}:calls=(\\d+)`).exec(await server.cli('INFO', 'commandstats'))?.[1] ?? 0)
+
+describe('a cluster with a replica', () => {
+  let cluster: Replicated
+  before(async () => (cluster = await withReplica()))
+  after(() => cluster?.stop())
+
+  for (const kind of KINDS) {
+    test(`which answers looks, if wanted, and is asked for nothing else by ${kind.name}`, async (t) => {
+      const { nodes, replica, key } = cluster
+      const { port } = nodes[1]!
+      const reads = await limiterOnCluster(t, kind, port, { readFromReplicas: true })
+      const plain = await limiterOnCluster(t, kind, port)
+      const client = await kind.cluster(port, { replicas: true })
+      t.after(() => client.close())
+      const commands = new Commands(client.redis)
+
+      assert.equal((await plain.limiter.limit(key, hour)).answered, true)
+      const [peeks, multiPeeks] = [await calls(replica, 'rl.peek'), await calls(replica, 'rl.multipeek')]
+      for (let i = 0; i < 5; i += 1) assert.equal((await plain.limiter.peek(key, hour)).answered, true)
+      assert.equal(await calls(replica, 'rl.peek'), peeks)
+      for (let i = 0; i < 20; i += 1) {
+        assert.equal((await reads.limiter.limit(key, hour)).answered, true)
+        assert.equal((await reads.limiter.peek(key, hour)).answered, true)
+        await commands.fixedWindow(key, 1000, '1h')
+        await commands.multiPeek([key], [hour])
+      }
+      assert((await calls(replica, 'rl.peek')) > peeks, 'the limiter')
+      assert((await calls(replica, 'rl.multipeek')) > multiPeeks, 'the client as it is')
+      assert.equal(await reads.limiter.verify({ limits: ['10/s'] }), true)
+      assert.equal(reads.limiter.counters.unavailable, 0)
+    })
+  }
+
+  test('which takes over, and all limiters find it', async (t) => {
+    const { nodes, key } = cluster
+    const open = (kind: Kind) => limiterOnCluster(t, kind, nodes[1]!.port, { timeout: '1s' })
+    const limiters = (await Promise.all(KINDS.map(open))).map(({ limiter }) => limiter)
+    const answers = () => Promise.all(limiters.map(async (limiter) => (await limiter.limit(key, hour)).answered))
+    assert.deepEqual(await answers(), [true, true, true, true])
+    nodes[0]!.process.kill('SIGKILL')
+    await until(async () => !(await answers()).includes(true), 'an outage')
+    await until(async () => !(await answers()).includes(false), 'a failover', 60_000)
+    for (const limiter of limiters) {
+      const lease = { capacity: 1, ttl: '9s', wait: '1s' }
+      await until(() => limiter.lease(`{${key}}:${randomUUID()}`, lease, ({ held }) => held), 'a wait at the new primary')
+    }
+  })
+})

@@ -1,0 +1,44 @@
+/** A proxy that can go silent: what is sent over its connections from then on is lost, and they stay open. */
+
+import { once } from 'node:events'
+import { connect, createServer, type AddressInfo, type Socket } from 'node:net'
+import type { TestContext } from 'node:test'
+
+export interface Proxy {
+  port: number
+  /** All connections until now go silent. Later ones work. */
+  silence(): void
+  /** Ends all connections until now. */
+  cut(): void
+}
+
+export async function proxyTo(t: TestContext, port: number): Promise<Proxy> {
+  const pairs = new Set<Socket>()
+  const proxy = createServer((near) => {
+    const far = connect(port, '127.0.0.1')
+    near.pipe(far).pipe(near)
+    for (const socket of [near, far]) {
+      pairs.add(socket)
+      socket.on('error', () => undefined)
+      socket.on('close', () => [near, far].forEach((one) => (one.destroy(), pairs.delete(one))))
+    }
+  }).listen(0, '127.0.0.1')
+  await once(proxy, 'listening')
+  t.after(() => {
+    proxy.close()
+    for (const socket of pairs) socket.destroy()
+  })
+  return {
+    port: (proxy.address() as AddressInfo).port,
+    silence() {
+      for (const socket of pairs) {
+        socket.unpipe()
+        socket.removeAllListeners('data')
+        socket.resume()
+      }
+    },
+    cut() {
+      for (const socket of pairs) socket.destroy()
+    },
+  }
+}

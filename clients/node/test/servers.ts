@@ -1,0 +1,94 @@
+/** Servers of the tests' own, on free ports. Whatever is started is stopped by the function that is returned with it. */
+
+import { execFile, spawn, type ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { createServer, type AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import { promisify } from 'node:util'
+
+const run = promisify(execFile)
+
+/** The module that the servers load. */
+export const MODULE = resolve(process.env['RATELIMIT_MODULE'] ?? process.env['MODULE'] ?? '../../target/release/libredis_ratelimit.so')
+
+export interface Server {
+  port: number
+  url: string
+  process: ChildProcess
+  /** Sends a command with redis-cli, and returns its output. */
+  cli(...words: string[]): Promise<string>
+  stop(): Promise<void>
+}
+
+/** A port that was free a moment ago, and whose cluster bus port exists. */
+export async function freePort(): Promise<number> {
+  for (;;) {
+    const listener = createServer().listen(0, '127.0.0.1')
+    await once(listener, 'listening')
+    const { port } = listener.address() as AddressInfo
+    listener.close()
+    await once(listener, 'close')
+    if (port < 55_000) return port
+    await pause(1)
+  }
+}
+
+/** Starts redis-server with the module, or without it, and waits until it replies. */
+export async function startServer(options: string[] = [], { module = true, port = 0 } = {}): Promise<Server> {
+  const folder = mkdtempSync(join(tmpdir(), 'redis-ratelimit-'))
+  const at = port || (await freePort())
+  const words = ['--bind', '127.0.0.1', '--port', String(at), '--save', '', '--dir', folder, ...options]
+  if (module) words.push('--loadmodule', MODULE)
+  const child = spawn('redis-server', words, { stdio: 'ignore' })
+  process.once('exit', () => child.kill('SIGKILL'))
+  const server: Server = {
+    port: at,
+    url: `redis://127.0.0.1:${at}`,
+    process: child,
+    cli: async (...command) => (await run('redis-cli', ['-p', String(at), ...command])).stdout,
+    async stop() {
+      if (child.exitCode === null && child.signalCode === null) {
+        child.kill('SIGKILL')
+        await once(child, 'exit')
+      }
+      rmSync(folder, { recursive: true, force: true })
+    },
+  }
+  try {
+    await until(async () => (await server.cli('PING')).startsWith('PONG'), 'a start of redis-server')
+  } catch (error) {
+    await server.stop()
+    throw error
+  }
+  return server
+}
+
+/** Starts a cluster of three primaries, and waits until all of them say that it is complete. */
+export async function startCluster(): Promise<{ nodes: Server[]; port: number; stop(): Promise<void> }> {
+  const nodes: Server[] = []
+  const stop = async () => void (await Promise.all(nodes.map((node) => node.stop())))
+  try {
+    for (let i = 0; i < 3; i++) nodes.push(await startServer(['--cluster-enabled', 'yes']))
+    const addresses = nodes.map(({ port }) => `127.0.0.1:${port}`)
+    await run('redis-cli', ['--cluster', 'create', ...addresses, '--cluster-yes'])
+    for (const node of nodes) {
+      await until(async () => (await node.cli('CLUSTER', 'INFO')).includes('cluster_state:ok'), 'a complete cluster')
+    }
+  } catch (error) {
+    await stop()
+    throw error
+  }
+  return { nodes, port: nodes[0]!.port, stop }
+}
+
+/** Waits until a question is answered with true. Errors count as false. */
+export async function until(question: () => Promise<boolean> | boolean, what: string, ms = 20_000): Promise<void> {
+  const end = Date.now() + ms
+  while (!(await Promise.resolve(question()).catch(() => false))) {
+    if (Date.now() > end) throw new Error(`${what} did not happen in ${ms} ms`)
+    await pause(30)
+  }
+}

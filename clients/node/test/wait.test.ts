@@ -1,0 +1,128 @@
+/** Calls that wait in the server, with each client. */
+
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import { after, before, describe, test } from 'node:test'
+import { setTimeout as pause } from 'node:timers/promises'
+import { Unavailable } from 'redis-ratelimit'
+import { KINDS } from './kinds.js'
+import { limiterOn } from './limiters.js'
+import { startServer, until, type Server } from './servers.js'
+
+const pool = () => `pool:${randomUUID()}`
+const one = { capacity: 1, ttl: '1m' }
+
+for (const kind of KINDS) {
+  describe(`waiting with ${kind.name}`, () => {
+    let server: Server
+    before(async () => {
+      server = await startServer()
+      await server.cli('RL.POLICY', 'SET', 'jobs', 'LIMIT', 'CONCURRENT', '1', '1m')
+    })
+    after(() => server?.stop())
+
+    const waiting = async () => Number(/ratelimit_waiting:(\d+)/.exec(await server.cli('INFO', 'ratelimit'))?.[1])
+    const clients = async () => (await server.cli('CLIENT', 'LIST')).trim().split('\n').length
+    const inLine = (count: number) => until(async () => (await waiting()) === count, `a line of ${count}`)
+
+    test('a lease comes when another one is released, first come first served', async (t) => {
+      const { limiter } = await limiterOn(t, kind, server.port)
+      const key = pool()
+      const first = await limiter.lease(key, one)
+      const order: number[] = []
+      const others = []
+      for (const number of [1, 2, 3]) {
+        others.push(limiter.lease(key, { ...one, wait: '20s' }, () => order.push(number)))
+        await inLine(number)
+      }
+      assert.equal((await limiter.limit(pool(), '3/m')).allowed, true, 'others go on meanwhile')
+      await first.release()
+      await Promise.all(others)
+      assert.deepEqual([order, limiter.counters.allowed], [[1, 2, 3], 5])
+    })
+
+    test('a wait may be longer than the time-out of other calls', async (t) => {
+      const { limiter } = await limiterOn(t, kind, server.port, { timeout: '150ms', connectTimeout: '5s' })
+      const key = pool()
+      const first = await limiter.lease(key, one)
+      setTimeout(() => void first.release(), 600)
+      assert.equal(await limiter.lease(key, { ...one, wait: '20s' }, (lease) => lease.held), true)
+    })
+
+    test('a wait ends with a refusal', async (t) => {
+      const { limiter } = await limiterOn(t, kind, server.port)
+      const key = pool()
+      await limiter.lease(key, one, async () => {
+        await assert.rejects(limiter.lease(key, { ...one, wait: 200 }), { name: 'Refused' })
+        assert.equal((await limiter.ask(key, 'jobs', { leaseId: 'a', wait: 100 })).allowed, false)
+      })
+      assert.equal((await limiter.ask(key, 'jobs', { leaseId: 'a', wait: 100 })).allowed, true)
+    })
+
+    test('rates, several limits and raw commands wait too', async (t) => {
+      const { limiter } = await limiterOn(t, kind, server.port)
+      const key = pool()
+      await limiter.limit(key, '1/200ms')
+      assert.equal((await limiter.limit(key, '1/200ms')).allowed, false)
+      assert.equal((await limiter.limit(key, '1/200ms', { wait: '20s' })).allowed, true)
+      assert.equal((await limiter.limits([key], ['1/200ms'], { wait: '20s' })).allowed, true)
+      assert.equal((await limiter.commands.gcra(key, 0, 1, '200ms', { block: '20s' })).allowed, true)
+      assert.equal((await limiter.commands.gcra(key, 0, 1, '200ms', { block: 0 })).allowed, true)
+      await assert.rejects(limiter.limit(key, '1/200ms', { wait: '1s', cost: 0 }), { name: 'CallError' })
+    })
+
+    test('who gives up leaves the line, and the connection is closed', async (t) => {
+      const { limiter } = await limiterOn(t, kind, server.port)
+      const key = pool()
+      const first = await limiter.lease(key, one)
+      const before = await clients()
+      const control = new AbortController()
+      const waits = limiter.lease(key, { ...one, wait: '50s', signal: control.signal }, () => assert.fail('no work'))
+      await inLine(1)
+      control.abort()
+      await assert.rejects(waits, { name: 'AbortError' })
+      await inLine(0)
+      await until(async () => (await clients()) <= before, 'an end of the connection')
+      await first.release()
+      assert.equal(await limiter.lease(key, one, () => 'free'), 'free')
+    })
+
+    test('who gives up while connecting waits nowhere', async (t) => {
+      const { limiter } = await limiterOn(t, kind, server.port)
+      const key = pool()
+      await limiter.lease(key, one, async () => {
+        const control = new AbortController()
+        const waits = limiter.limit(key, '1/s', { wait: '50s', signal: control.signal })
+        control.abort()
+        await assert.rejects(waits, { name: 'AbortError' })
+        await pause(100)
+        assert.equal(await waiting(), 0)
+      })
+    })
+
+    test('an end by the server is no answer', async (t) => {
+      const { limiter } = await limiterOn(t, kind, server.port)
+      const key = pool()
+      await limiter.lease(key, one, async () => {
+        const waits = limiter.lease(key, { ...one, wait: '50s' }, (lease) => lease.decision.error)
+        await inLine(1)
+        const id = /id=(\d+) .*flags=b/.exec(await server.cli('CLIENT', 'LIST'))?.[1] ?? ''
+        await server.cli('CLIENT', 'UNBLOCK', id, 'ERROR')
+        const error = await waits
+        assert(error instanceof Unavailable && error.kind === 'UNBLOCKED')
+        const killed = limiter.lease(key, { ...one, wait: '50s' }, (lease) => lease.decision.error)
+        await inLine(1)
+        const other = /id=(\d+) .*flags=b/.exec(await server.cli('CLIENT', 'LIST'))?.[1] ?? ''
+        await server.cli('CLIENT', 'KILL', 'ID', other)
+        const lost = await killed
+        assert(lost instanceof Unavailable && lost.kind === 'connection' && lost.maybeSent)
+      })
+    })
+
+    test('nobody waits for a server that is not there', async (t) => {
+      const { limiter } = await limiterOn(t, kind, 1, { connectTimeout: '1s' })
+      assert.equal((await limiter.limit(pool(), '1/s', { wait: '50s' })).answered, false)
+      assert.equal((await limiter.limit(pool(), '1/s', { wait: '50s' })).answered, false)
+    })
+  })
+}
