@@ -1,0 +1,206 @@
+/**
+ * The questions of a request: each can be asked, undone, and ended after the response.
+ *
+ * @module
+ */
+
+import { Concurrent } from './commands.js'
+import type { Decision } from './decision.js'
+import { CallError, Unavailable } from './errors.js'
+import type { Asked } from './gate-rules.js'
+import type { Named } from './headers.js'
+import { Lease } from './lease.js'
+import { Limit } from './limit.js'
+import { milliseconds, type Limiter } from './limiter.js'
+import type { RateLimiter } from './rate-limiter.js'
+
+/** What handlers count, by the names of the rules. */
+export type Spent = Record<string, number>
+/** What the handler counted for a rule, if it did. */
+export type SpentOf = (name: string) => number | undefined
+
+/** A question of a request. */
+export interface Step {
+  ask(): Promise<Decision>
+  /** The answers by rule, for the headers. */
+  readonly answers: readonly Named[]
+  /** Gives back what was charged, since another step refused. Never throws. */
+  undo(): Promise<void>
+  /** Settles and releases, after the response. Never throws. */
+  end(spentOf: SpentOf): Promise<void>
+}
+
+// Charged for good: leases are released, and the others cannot be given back.
+const NOT_REFUNDED = new Set(['CONCURRENT', 'SMOOTH', 'PENALTY'])
+// Only the server knows how long a policy's lease lasts. An uncertain one is searched for so long.
+const LONGEST_LEASE = '10m'
+
+/** What is known of a charge. */
+type Charge = 'none' | 'certain' | 'maybe'
+
+function chargeOf({ answered, allowed, error }: Decision): Charge {
+  if (answered) return allowed ? 'certain' : 'none'
+  return error instanceof Unavailable && error.maybeSent ? 'maybe' : 'none'
+}
+
+/** One `RL.MULTI` for rules whose keys share a slot. */
+export class MultiStep implements Step {
+  answers: readonly Named[] = []
+  readonly #limiters: readonly Limiter[]
+  readonly #hasBudget: boolean
+  readonly #hold: number
+  #charge: Charge = 'none'
+  #leases: readonly Lease[] = []
+
+  /** @param id - the id of the request's leases and holds */
+  constructor(
+    private readonly limiter: RateLimiter,
+    private readonly asked: readonly Asked[],
+    private readonly id: string,
+  ) {
+    this.#limiters = asked.map(({ limiter }) => withId(limiter!, id))
+    this.#hasBudget = asked.some(({ estimate }) => estimate !== undefined)
+    this.#hold = Math.max(...asked.map(({ hold }) => hold))
+  }
+
+  async ask(): Promise<Decision> {
+    const since = performance.now()
+    const limits = this.#limits(({ cost, estimate }) => estimate ?? cost)
+    const hold = this.#hasBudget ? { id: this.id, ttl: this.#hold } : undefined
+    const decision = await this.limiter.limits(this.#keys, limits, { hold })
+    this.answers = decision.each.map((one, i) => [this.asked[i]!.name, one])
+    this.#charge = chargeOf(decision)
+    if (this.#charge !== 'none') this.#leases = this.#taken(decision, since)
+    return decision
+  }
+
+  async undo(): Promise<void> {
+    await Promise.all([this.#release(), this.#settle(() => 0), this.#refund()])
+  }
+
+  async end(spentOf: SpentOf): Promise<void> {
+    const actual = ({ name, cost, estimate }: Asked) => (estimate === undefined ? cost : counted(spentOf(name), estimate))
+    await Promise.all([this.#release(), this.#settle(actual)])
+  }
+
+  get #keys(): string[] {
+    return this.asked.map(({ key }) => key)
+  }
+
+  #limits(costOf: (asked: Asked) => number): Limit[] {
+    return this.asked.map((one, i) => limitOn(i + 1, this.#limiters[i]!, costOf(one)))
+  }
+
+  // Those that were given the request's id. They are renewed until they are released.
+  #taken(decision: Decision, since: number): Lease[] {
+    const times = { since, renew: true, maybeTaken: this.#charge === 'maybe' }
+    return this.#limiters.flatMap((limiter, i) => {
+      const { key, limiter: given } = this.asked[i]!
+      if (limiter === given) return []
+      const ttl = milliseconds('ttl', (limiter as Concurrent).ttl)
+      return [new Lease(this.limiter.core, key, this.id, decision, { ...times, ttl })]
+    })
+  }
+
+  async #release(): Promise<void> {
+    await Promise.all(this.#leases.map((lease) => lease.release()))
+  }
+
+  async #settle(costOf: (asked: Asked) => number): Promise<void> {
+    if (!this.#hasBudget || this.#charge === 'none') return
+    const options = { within: this.#hold, certain: this.#charge === 'certain', cost: 1 }
+    await this.limiter.settle(this.#keys, this.#limits(costOf), this.id, options)
+  }
+
+  // What is held is settled, so only gates are left then. A refund is not repeated: it might give back twice.
+  async #refund(): Promise<void> {
+    const charged = this.asked.filter(({ limiter }) => !NOT_REFUNDED.has(limiter!.name) && (!this.#hasBudget || limiter!.name === 'UNIFORM'))
+    if (this.#charge !== 'certain' || charged.length === 0) return
+    const limits = charged.map(({ limiter, cost }, i) => limitOn(i + 1, limiter!, cost))
+    const keys = charged.map(({ key }) => key)
+    await once(this.limiter, this.limiter.commands.multiRefund(keys, limits))
+  }
+}
+
+/** One `RL.ASK`. */
+export class PolicyStep implements Step {
+  answers: readonly Named[] = []
+  #charge: Charge = 'none'
+
+  /** @param withLeases - policies that are known to have leases. Those found out are added */
+  constructor(
+    private readonly limiter: RateLimiter,
+    private readonly asked: Asked,
+    private readonly id: string,
+    private readonly withLeases: Set<string>,
+  ) {}
+
+  async ask(): Promise<Decision> {
+    const { name, key, cost, estimate, hold } = this.asked
+    const held = estimate === undefined ? undefined : { id: this.id, ttl: hold }
+    const send = () => this.limiter.ask(key, this.#policy, { cost: estimate ?? cost, hold: held, leaseId: this.#leaseId })
+    const decision = await send().catch((error: unknown) => {
+      if (!(error instanceof CallError && error.reply.endsWith('needs an ID')) || this.#leaseId !== undefined) throw error
+      this.withLeases.add(this.#policy)
+      return send()
+    })
+    if (decision.answered) this.answers = [[name, decision]]
+    this.#charge = chargeOf(decision)
+    return decision
+  }
+
+  async undo(): Promise<void> {
+    const { key, cost, estimate } = this.asked
+    await Promise.all([this.#release(), this.#settle(0)])
+    // The server refunds no policy with leases.
+    if (this.#charge !== 'certain' || estimate !== undefined || this.#leaseId !== undefined) return
+    await once(this.limiter, this.limiter.commands.askRefund(key, this.#policy, { cost }))
+  }
+
+  async end(spentOf: SpentOf): Promise<void> {
+    const { name, estimate = 0 } = this.asked
+    await Promise.all([this.#release(), this.#settle(counted(spentOf(name), estimate))])
+  }
+
+  get #policy(): string {
+    return this.asked.policy!
+  }
+
+  get #leaseId(): string | undefined {
+    return this.withLeases.has(this.#policy) ? this.id : undefined
+  }
+
+  async #release(): Promise<void> {
+    if (this.#leaseId === undefined || this.#charge === 'none') return
+    await this.limiter.release(this.asked.key, this.id, { within: LONGEST_LEASE, certain: this.#charge === 'certain' })
+  }
+
+  async #settle(actual: number): Promise<void> {
+    const { key, estimate, hold } = this.asked
+    if (estimate === undefined || this.#charge === 'none') return
+    const options = { within: hold, certain: this.#charge === 'certain', leaseId: this.#leaseId }
+    await this.limiter.settleAsk(key, this.#policy, this.id, actual, options)
+  }
+}
+
+/** A limit for one key. The cost of a limit that does not say is 1. */
+function limitOn(on: number, limiter: Limiter, cost: number): Limit {
+  return new Limit(limiter, { on, cost: cost === 1 ? undefined : cost })
+}
+
+/** A lease without an id gets that of the request. */
+function withId(limiter: Limiter, id: string): Limiter {
+  if (limiter.name !== 'CONCURRENT') return limiter
+  const lease = limiter as Concurrent
+  return lease.id === undefined ? new Concurrent(lease.capacity, lease.ttl, { ...lease, id }) : lease
+}
+
+/** What the handler counted, as a cost: the estimate if it counted nothing, or no number. */
+function counted(spent: number | undefined, estimate: number): number {
+  if (spent === undefined || Number.isNaN(Number(spent))) return estimate
+  return Math.min(Math.max(0, Math.ceil(Number(spent))), Number.MAX_SAFE_INTEGER)
+}
+
+async function once(limiter: RateLimiter, call: Promise<unknown>): Promise<void> {
+  await call.catch((error: Error) => limiter.core.channel.log.warn('refund', `not given back: ${error.message}`))
+}

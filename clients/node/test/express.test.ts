@@ -1,0 +1,64 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import type { AddressInfo } from 'node:net'
+import { Readable } from 'node:stream'
+import { describe, test } from 'node:test'
+import express, { type ErrorRequestHandler, type Request } from 'express'
+import { Redis } from 'ioredis'
+import { RateLimiter } from 'redis-ratelimit'
+import { ratelimit } from 'redis-ratelimit/express'
+import { startServer } from './servers.js'
+import { answer, rulesFor, shedFor, type View } from './web-application.js'
+import { webSuite } from './web.js'
+
+const view = (req: Request): View => ({
+  path: req.path,
+  query: new URL(req.originalUrl, 'http://x').searchParams,
+  header: (name) => req.get(name),
+})
+
+webSuite('Express', async ({ limiter, rules, shed }) => {
+  const limits = ratelimit({ limiter, rules: rulesFor(rules, view), shed: shedFor(shed, view) })
+  await limits.ready()
+  const app = express()
+  app.set('env', 'test')
+  app.use(limits)
+  app.use((req, res) => {
+    const { parts, error } = answer(view(req), req.spent)
+    if (error) throw error
+    Readable.from(parts)
+      .on('error', () => res.destroy())
+      .pipe(res)
+      .once('close', function (this: typeof res) {
+        this.destroy()
+      })
+  })
+  const server = app.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    async close() {
+      server.closeAllConnections()
+      server.close()
+      await once(server, 'close')
+    },
+  }
+})
+
+describe('Express without a check at the start', () => {
+  test('the first request checks the rules, and fails if one is wrong', async (t) => {
+    const server = await startServer()
+    t.after(() => server.stop())
+    const limiter = new RateLimiter(new Redis(server.port, { lazyConnect: true }), { timeout: '3s' })
+    t.after(() => limiter.close())
+    const app = express()
+    app.use(ratelimit({ limiter, rules: [{ name: 'api', key: (req) => req.get('x-api-key') ?? req.ip, policy: 'nobody' }] }))
+    app.use(((error, _req, res, _next) => void res.status(500).send((error as Error).message)) as ErrorRequestHandler)
+    const http = app.listen(0, '127.0.0.1')
+    t.after(() => http.close())
+    await once(http, 'listening')
+    const response = await fetch(`http://127.0.0.1:${(http.address() as AddressInfo).port}`)
+    assert.equal(response.status, 500)
+    assert.match(await response.text(), /rule 'api': .*no such policy 'nobody'/)
+  })
+})

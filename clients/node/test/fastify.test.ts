@@ -1,0 +1,47 @@
+import assert from 'node:assert/strict'
+import { Readable } from 'node:stream'
+import { describe, test } from 'node:test'
+import fastify, { type FastifyRequest } from 'fastify'
+import { Redis } from 'ioredis'
+import { RateLimiter } from 'redis-ratelimit'
+import { ratelimit } from 'redis-ratelimit/fastify'
+import { startServer } from './servers.js'
+import { answer, rulesFor, shedFor, type View } from './web-application.js'
+import { webSuite } from './web.js'
+
+function view(request: FastifyRequest): View {
+  const { pathname, searchParams } = new URL(request.url, 'http://x')
+  return { path: pathname, query: searchParams, header: (name) => request.headers[name] as string | undefined }
+}
+
+webSuite('Fastify', async ({ limiter, rules, shed }) => {
+  const app = fastify({ forceCloseConnections: true })
+  await app.register(ratelimit, { limiter, rules: rulesFor(rules, view), shed: shedFor(shed, view) })
+  app.get('/*', (request) => {
+    const { parts, error } = answer(view(request), request.spent)
+    if (error) throw error
+    return Readable.from(parts)
+  })
+  return { url: await app.listen({ port: 0, host: '127.0.0.1' }), close: () => app.close() }
+})
+
+describe('the plugin for Fastify', () => {
+  test('can limit by what the body says, in a later hook, for one part of an application', async (t) => {
+    const server = await startServer()
+    t.after(() => server.stop())
+    const limiter = new RateLimiter(new Redis(server.port, { lazyConnect: true }), { timeout: '3s' })
+    t.after(() => limiter.close())
+    const app = fastify()
+    t.after(() => app.close())
+    const cost = (request: FastifyRequest) => (request.body as string[]).length
+    await app.register(async (part) => {
+      await part.register(ratelimit, { limiter, hook: 'preHandler', rules: [{ name: 'items', key: (request) => request.ip, limit: '10/h', cost }] })
+      part.post('/items', (request) => request.spent)
+    })
+    app.get('/free', () => 'ok')
+    const post = (items: string[]) => app.inject({ method: 'POST', url: '/items', payload: items })
+    assert.match(String((await post(['a', 'b', 'c'])).headers['ratelimit']), /^"items";r=7;/)
+    assert.equal((await post(Array(8).fill('a'))).statusCode, 429)
+    assert.equal((await app.inject('/free')).headers['ratelimit'], undefined)
+  })
+})

@@ -1,0 +1,141 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { Redis } from 'ioredis'
+import { AskDecision, Concurrent, MultiDecision, RateLimiter, Smooth, TokenBucket, Unavailable } from 'redis-ratelimit'
+import { Gate, type Rule } from 'redis-ratelimit/express'
+import { gateOn, team, user, type Asking } from './gate-harness.js'
+import { quiet } from './rate-limiter-flexible.clients.js'
+import { startServer, until } from './servers.js'
+
+describe('a gate with wrong rules, or without a server that answers', () => {
+  test('rules are checked when they are made', () => {
+    const limiter = new RateLimiter(quiet(new Redis(1, { lazyConnect: true })))
+    const wrong: [object, RegExp][] = [
+      [{ name: '', key: user, limit: '1/s' }, /'' is no name/],
+      [{ name: 'a"b', key: user, limit: '1/s' }, /'a"b' is no name/],
+      [{ name: 'a', key: 'ann', limit: '1/s' }, /rule 'a': key/],
+      [{ name: 'a', key: user }, /rule 'a': it needs either a limit or a policy/],
+      [{ name: 'a', key: user, limit: '1/s', policy: 'api' }, /rule 'a': it needs either/],
+      [{ name: 'a', key: user, limit: '1/s', cost: 1, estimate: 1 }, /rule 'a': it has either/],
+      [{ name: 'a', key: user, limit: '1/s', cost: -1 }, /rule 'a': cost/],
+      [{ name: 'a', key: user, limit: '1/s', estimate: 0 }, /rule 'a': estimate/],
+      [{ name: 'a', key: user, limit: '1/s', estimate: 5, hold: 'soon' }, /rule 'a': hold/],
+      [{ name: 'a', key: user, limit: 'fast' }, /rule 'a': 'fast'/],
+      [{ name: 'a', key: user, limit: new Smooth(5, '1s'), estimate: 5 }, /rule 'a': SMOOTH/],
+      [{ name: 'a', key: user, policy: '' }, /rule 'a': policy/],
+    ]
+    for (const [rule, message] of wrong) {
+      assert.throws(() => new Gate({ limiter, rules: [rule as Rule<Asking>] }), { name: 'ConfigurationError', message }, JSON.stringify(rule))
+    }
+    assert.throws(() => new Gate({ limiter: {} as never, rules: [] }), { name: 'ConfigurationError', message: /RateLimiter/ })
+    const shed = { key: 'fleet', utilization: () => 0, tier: () => 1, tiers: 0 }
+    assert.throws(() => new Gate({ limiter, rules: [], shed }), { name: 'ConfigurationError', message: /shed.tiers/ })
+    return limiter.close()
+  })
+
+  test('the first request checks the rules, and each one until they are right', async (t) => {
+    const own = await startServer()
+    t.after(() => own.stop())
+    const { gate } = gateOn(t, own.port, [{ name: 'api', key: user, policy: 'later' }])
+    const asked = () => gate.enter({ user: 'ann' }, undefined)
+    await assert.rejects(asked(), { name: 'ConfigurationError', message: /rule 'api': .*no such policy 'later'/ })
+    await assert.rejects(asked(), { name: 'ConfigurationError' })
+    await own.cli('RL.POLICY', 'SET', 'later', 'LIMIT', 'GCRA', '9', '10', '1s')
+    assert.equal((await asked()).refusal, undefined)
+  })
+
+  test('rules that could not be checked at the start are checked when the server is there', async (t) => {
+    const own = await startServer()
+    await own.stop()
+    const rules: Rule<Asking>[] = [{ name: 'api', key: ({ team }) => team, policy: 'nobody' }]
+    const { gate, lines } = gateOn(t, own.port, rules, { timeout: 200, connectTimeout: 300, breaker: null })
+    await gate.ready()
+    assert.ok(lines.some((line) => line.includes('could not be checked')))
+    assert.equal((await gate.enter({ team: 'red' }, undefined)).refusal, undefined)
+    const again = await startServer([], { port: own.port })
+    t.after(() => again.stop())
+    const throws = () => gate.enter({}, undefined).then(() => false, (error: Error) => error.name === 'ConfigurationError')
+    await until(throws, 'a check of the rules')
+  })
+
+  test('a server that hangs at the start delays a request by no more than a connection', async (t) => {
+    const own = await startServer()
+    t.after(() => own.stop())
+    own.process.kill('SIGSTOP')
+    const { gate } = gateOn(t, own.port, [{ name: 'rate', key: user, limit: '1/m' }], { timeout: 100, connectTimeout: 300, breaker: null })
+    const begun = performance.now()
+    assert.equal((await gate.enter({ user: 'ann' }, undefined)).refusal, undefined)
+    assert.ok(performance.now() - begun < 1900)
+    own.process.kill('SIGCONT')
+  })
+
+  test('a server that hangs costs one time-out, whatever the number of questions', async (t) => {
+    const own = await startServer()
+    t.after(() => own.stop())
+    await own.cli('RL.POLICY', 'SET', 'api', 'LIMIT', 'GCRA', '9', '10', '1s')
+    const rules: Rule<Asking>[] = [{ name: 'rate', key: user, limit: '1/m' }, { name: 'api', key: user, policy: 'api' }]
+    const { gate, limiter } = gateOn(t, own.port, rules, { timeout: 100, breaker: null })
+    await gate.ready()
+    own.process.kill('SIGSTOP')
+    assert.equal((await gate.enter({ user: 'ann' }, undefined)).refusal, undefined)
+    own.process.kill('SIGCONT')
+    assert.equal(limiter.counters.unavailable, 1)
+  })
+
+  test('failing closed gives back what a late answer takes', async (t) => {
+    const own = await startServer()
+    t.after(() => own.stop())
+    const rules: Rule<Asking>[] = [
+      { name: 'tokens', key: user, limit: new TokenBucket(100, 1, '1h'), estimate: 60 },
+      { name: 'streams', key: user, limit: new Concurrent(3, '1m') },
+    ]
+    const { gate, limiter } = gateOn(t, own.port, rules, { timeout: 150, fail: 'closed', breaker: null })
+    await gate.ready()
+    own.process.kill('SIGSTOP')
+    const { refusal, headers } = await gate.enter({ user: 'ann' }, undefined)
+    own.process.kill('SIGCONT')
+    assert.deepEqual([refusal?.status, headers['Retry-After']], [503, '1'])
+    const peek = async (key: string, ...words: string[]) => (await own.cli('RL.PEEK', limiter.core.settings.prefix + key, ...words, 'COST', '0')).split('\n')[2]
+    await until(async () => (await peek('streams:ann', 'CONCURRENT', '3', '1m', 'x')) === '3', 'a release')
+    await until(async () => (await peek('tokens:ann', 'TOKENBUCKET', '100', '1', '1h')) === '100', 'a settlement')
+  })
+
+  test('a shedder without an answer sheds nothing, unless the limiter fails closed', async (t) => {
+    const shed = { key: 'fleet', utilization: () => 1, tier: () => 1, tiers: 1 }
+    for (const [fail, status] of [['open', undefined], ['closed', 503]] as const) {
+      const { gate, lines } = gateOn(t, 1, [], { shed, fail, timeout: 100 })
+      const { refusal, headers } = await gate.enter({}, undefined)
+      assert.deepEqual([refusal?.status, headers['Retry-After']], [status, status && '1'])
+      assert.ok(lines.some((line) => line.includes("RL.SHED") && line.includes("'fleet'")), lines.join())
+    }
+  })
+
+  test('what may be charged later is searched for, and what cannot be is not', async (t) => {
+    const rules: Rule<Asking>[] = [
+      { name: 'tokens', key: user, limit: new TokenBucket(9, 1, '1h'), estimate: 5 },
+      { name: 'llm', key: team, policy: 'llm', estimate: 5, hold: '1m' },
+    ]
+    for (const maybeSent of [true, false]) {
+      const { gate, limiter } = gateOn(t, 1, rules)
+      const error = new Unavailable('RL.MULTI', 'timeout', 'no answer', maybeSent)
+      const settled: object[] = []
+      Object.assign(limiter, {
+        verify: async () => true,
+        limits: async () => new MultiDecision([0, 0, 0, 0, 0], [], undefined, error),
+        ask: async () => new AskDecision([0, 0, 0, 0, 0], 0, undefined, undefined, error),
+        settle: async (...[, , , options]: Parameters<RateLimiter['settle']>) => settled.push(options),
+        settleAsk: async (...[, , , actual, options]: Parameters<RateLimiter['settleAsk']>) => settled.push({ ...options, actual }),
+      })
+      for (const asking of [{ user: 'ann' }, { team: 'red' }]) {
+        const pass = await gate.enter(asking, undefined)
+        pass.spent['llm'] = 3
+        await pass.end()
+      }
+      const uncertain = [
+        { within: 600_000, certain: false, cost: 1 },
+        { within: 60_000, certain: false, leaseId: undefined, actual: 3 },
+      ]
+      assert.deepEqual(settled, maybeSent ? uncertain : [])
+    }
+  })
+})

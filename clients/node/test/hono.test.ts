@@ -1,0 +1,79 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import type { Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { describe, test } from 'node:test'
+import { serve } from '@hono/node-server'
+import { Hono, type Context } from 'hono'
+import { stream } from 'hono/streaming'
+import { Redis } from 'ioredis'
+import { Concurrent, RateLimiter } from 'redis-ratelimit'
+import { ratelimit } from 'redis-ratelimit/hono'
+import { startServer, until } from './servers.js'
+import { answer, rulesFor, shedFor, type View } from './web-application.js'
+import { webSuite } from './web.js'
+
+const view = (c: Context): View => ({
+  path: c.req.path,
+  query: new URL(c.req.url).searchParams,
+  header: (name) => c.req.header(name),
+})
+
+webSuite('Hono', async ({ limiter, rules, shed }) => {
+  const limits = ratelimit({ limiter, rules: rulesFor(rules, view), shed: shedFor(shed, view) })
+  await limits.ready()
+  const app = new Hono()
+  app.onError((_, c) => c.text('failed', 500))
+  app.use(limits)
+  app.get('*', (c) => {
+    const { parts, error } = answer(view(c), c.get('spent'))
+    if (error) throw error
+    return stream(c, async (out) => {
+      for await (const part of parts) {
+        if (out.aborted) return
+        await out.write(part)
+      }
+    })
+  })
+  const server = serve({ fetch: app.fetch, port: 0, hostname: '127.0.0.1' }) as Server
+  await once(server, 'listening')
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    async close() {
+      server.closeAllConnections()
+      server.close()
+      await once(server, 'close')
+    },
+  }
+})
+
+describe('Hono without a server of Node.js', () => {
+  test('a lease ends when the body has been read, or is cancelled', async (t) => {
+    const server = await startServer()
+    t.after(() => server.stop())
+    const limiter = new RateLimiter(new Redis(server.port, { lazyConnect: true }), { timeout: '3s' })
+    t.after(() => limiter.close())
+    const key = (c: Context) => c.req.header('x-user')
+    const app = new Hono().use(ratelimit({ limiter, rules: [{ name: 'streams', key, limit: new Concurrent(1, '1m') }] }))
+    app.get('/empty', (c) => c.body(null, 204))
+    app.get('/text', (c) => c.text('ok'))
+    app.get('/fetched', () => Response.json({ ok: true }))
+    app.get('/endless', (c) => stream(c, async (out) => void (await out.write('tick'), await out.sleep(3000))))
+    const ask = (path: string) => app.request(path, { headers: { 'x-user': 'ann' } })
+    const free = () => until(async () => (await limiter.peek('streams:ann', new Concurrent(1, '1m', { id: 'x' }), { cost: 0 })).remaining === 1, 'a release')
+
+    const text = await ask('/text')
+    assert.deepEqual([text.headers.get('ratelimit'), (await ask('/text')).status], ['"streams";r=0', 429])
+    assert.equal(await text.text(), 'ok')
+    await free()
+    assert.equal((await ask('/empty')).status, 204)
+    await free()
+    const fetched = await ask('/fetched')
+    assert.deepEqual([fetched.headers.get('ratelimit'), await fetched.json()], ['"streams";r=0', { ok: true }])
+    await free()
+    const endless = await ask('/endless')
+    assert.equal((await ask('/text')).status, 429)
+    await endless.body?.cancel()
+    await free()
+  })
+})
