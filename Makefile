@@ -21,7 +21,7 @@ FAULTY   = target/faulty/debug/libredis_ratelimit.so
 export RATELIMIT_BUILD ?= $(shell git describe --always --dirty 2>/dev/null || echo unknown)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-bench build faulty run test test-clients test-http test-site compat lint demo page site bench bench-capacity bench-instructions bench-profile bench-core bench-growth bench-longest bench-sketch bench-waiting fuzz leakcheck soak coverage dist deb test-deb install
+.PHONY: help setup setup-bench build faulty run test packages test-packages bench-packages test-clients test-http test-site compat lint demo page site bench bench-capacity bench-instructions bench-profile bench-core bench-growth bench-longest bench-sketch bench-waiting fuzz leakcheck soak coverage dist deb test-deb install
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-20s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -47,11 +47,23 @@ run: build ## Build, then start a server with the module on 127.0.0.1 (PORT=6379
 test: build faulty ## Build, then run the unit tests and the tests against real servers
 	$(CARGO) test --locked --no-fail-fast --workspace
 
-test-clients: build ## Run unmodified client libraries against CL.THROTTLE and on a cluster, and the examples in eight languages
+packages: build ## Make the packages for Python and Node.js: target/packages/*.whl, *.tar.gz, *.tgz
+	@tools/setup $(CLIENTS)
+	tools/packages build
+
+test-packages: build ## Make them, install them into empty environments, check their types, and run their tests
+	@tools/setup $(CLIENTS)
+	tools/packages
+
+bench-packages: build ## Time of a call through the packages beside the raw clients; server CPU of two libraries, with scripts and module
+	@tools/setup $(CLIENTS)
+	tools/packages measure
+
+test-clients: build ## Run client libraries and the packages: CL.THROTTLE unmodified, the examples, and MOVED on a three-node cluster
 	@tools/setup $(CLIENTS)
 	tools/test-clients
 
-test-http: build ## Send real requests to the FastAPI and Express examples (tools/test-http --measure: CPU of two libraries)
+test-http: build ## Send real requests to FastAPI, Flask, Django, Express, Fastify and Hono behind the packages' middleware
 	@tools/setup $(CLIENTS)
 	tools/test-http
 
