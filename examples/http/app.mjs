@@ -1,65 +1,36 @@
-// An Express application behind the middleware. REDIS, PORT, FAIL and UTILIZATION come from the environment.
+// Limits in front of an Express application: `REDIS=redis://127.0.0.1 PORT=3000 node app.mjs`.
 
 import { setTimeout as pause } from 'node:timers/promises'
 import express from 'express'
 import { Redis } from 'ioredis'
-import { ratelimit } from './ratelimit-express.mjs'
+import { Concurrent, RateLimiter, TokenBucket } from 'redis-ratelimit'
+import { ratelimit } from 'redis-ratelimit/express'
 
-const { REDIS = 'redis://127.0.0.1', PORT = 3000, FAIL = 'open', UTILIZATION = 0, TIMEOUT = 100 } = process.env
-// Without a queue: a call that could not be made is not made later.
-const redis = new Redis(REDIS, { enableOfflineQueue: false, maxRetriesPerRequest: 0 })
-redis.on('error', () => {})
-
+const PLANS = new Map([['key-of-a-customer', '600/m'], ['key-of-the-staff', null]])
 const caller = (req) => req.get('x-api-key') ?? req.ip
-const on = (path) => (req) => (req.path === path ? caller(req) : undefined)
-// The prompt and the answer of a chat, together.
-const MAX_TOKENS = 400
-const app = express()
+const chatting = (req) => (req.path === '/chat' ? caller(req) : null)
+const planOf = (req) => (PLANS.has(caller(req)) ? PLANS.get(caller(req)) : '60/m')
 
-app.use(
-  ratelimit({
-    redis,
-    policies: [
-      { name: 'default', key: caller, limiter: ['SLIDINGLOG', 100, '10s'], window: 10 },
-      { name: 'short', key: on('/short'), limiter: ['SLIDINGLOG', 2, 1500], window: 2 },
-      { name: 'streams', key: on('/stream'), limiter: ['CONCURRENT', 5, '1m'] },
-      {
-        name: 'tokens',
-        key: on('/chat'),
-        limiter: ['TOKENBUCKET', 1000, 1000, '1d'],
-        window: 86_400,
-        estimate: () => MAX_TOKENS,
-      },
-    ],
-    // Reports go first, pages next; what is paid for is never shed.
-    shed: {
-      key: 'fleet',
-      utilization: () => Number(UTILIZATION),
-      tier: (req) => (req.path === '/pay' ? undefined : req.path === '/report' ? 1 : 2),
-      tiers: 2,
-      options: ['DELAY', 200, 'RAMP', 2000],
-    },
-    timeout: Number(TIMEOUT),
-    fail: FAIL,
-  }),
-)
-
-app.get('/stream', (req, res) => {
-  const ticks = setInterval(() => res.write('tick\n'), 100)
-  res.once('close', () => clearInterval(ticks))
+const limits = ratelimit({
+  limiter: new RateLimiter(new Redis(process.env.REDIS, { lazyConnect: true })),
+  rules: [
+    { name: 'requests', key: caller, limit: planOf },
+    { name: 'streams', key: chatting, limit: new Concurrent(2, '30s') },
+    { name: 'tokens', key: chatting, limit: new TokenBucket(9000, 9000, '1m'), estimate: 400 },
+  ],
 })
+await limits.ready()
 
-// An answer of this many tokens. The model may fail after one of them.
+const app = express()
+app.use(limits)
 app.get('/chat', async (req, res) => {
-  const { tokens, fail } = req.query
   req.spent.tokens = 0
-  for (let i = 0; i < Math.min(tokens, MAX_TOKENS) && !res.destroyed; i++) {
-    if (i === Number(fail)) throw new Error('the model is gone')
-    req.spent.tokens++
-    res.write('word ')
-    await pause(10)
+  for (const word of 'what the model says'.split(' ')) {
+    if (res.destroyed) return
+    req.spent.tokens += 1
+    res.write(`${word} `)
+    await pause(100)
   }
   res.end()
 })
-app.use((req, res) => res.send('ok'))
-app.listen(Number(PORT), '127.0.0.1')
+app.listen(Number(process.env.PORT), '127.0.0.1')
