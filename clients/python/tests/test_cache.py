@@ -159,7 +159,7 @@ def test_a_refusal_of_another_kind_is_not_taken() -> None:
     kept = Refusals(RefusalCache())
     kept.keep(place("a"), refusal(30.0), 0.0)
     assert kept.find(place("a"), MultiDecision, 1.0) is None
-    kept.forget(b"a")
+    kept.forget(b"a", 1.0)
     assert kept.find(place("a"), Decision, 1.0) is None
     with pytest.raises(ValueError):
         RefusalCache(keys=-1)
@@ -171,7 +171,7 @@ def test_a_key_that_goes_leaves_nothing_behind() -> None:
         both = Place((b"all", b"user:%d" % number), b"", ("q",))
         kept.keep(both, refusal(30.0), 0.0)
     assert len(kept) == 2 and len(kept._of_key) == 3  # pyright: ignore[reportPrivateUsage]
-    kept.forget(b"all")
+    kept.forget(b"all", 1.0)
     assert len(kept) == len(kept._of_key) == 0  # pyright: ignore[reportPrivateUsage]
 
 
@@ -246,3 +246,12 @@ def test_the_keys_of_calls_that_give_back() -> None:
             core.decided(question, None)
         core.forget_given_back(Call(words))
         assert [key for key, each in zip("abc", questions, strict=True) if core.known(each) is None] == given
+
+
+def test_a_refusal_that_was_decided_before_something_was_given_back_is_not_kept() -> None:
+    kept = Refusals(RefusalCache(keys=2))
+    kept.forget(b"a", 5.0)
+    kept.keep(place("a"), refusal(30.0), 6.0, asked=4.0)
+    assert kept.find(place("a"), Decision, 6.0) is None
+    kept.keep(place("a"), refusal(30.0), 6.0, asked=5.5)
+    assert kept.find(place("a"), Decision, 6.0) is not None

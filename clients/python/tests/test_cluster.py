@@ -308,3 +308,54 @@ def move(slot: int, key: str, owner: Any, other: Any) -> None:
     begin(slot, owner, other)
     migrate(key, owner, other)
     finish(slot, owner, other)
+
+
+async def test_reads_without_a_key_go_to_a_primary(cluster: Cluster) -> None:
+    threaded = redis.RedisCluster(host="127.0.0.1", port=cluster.port)
+    async with AsyncRedisCluster(host="127.0.0.1", port=cluster.port) as client:
+        cluster.reset()
+        for _ in range(10):
+            Commands(threaded).top()
+            await AsyncCommands(client).top()
+    threaded.close()
+    assert [cluster.calls("rl.top"), sum(node.calls("rl.top") for node in cluster.replicas)] == [20, 0]
+
+
+@pytest.mark.parametrize("replicas", [False, True])
+async def test_the_applications_function_for_connections_is_called(cluster: Cluster, key: str, replicas: bool) -> None:
+    called: list[str] = []
+
+    def connected(connection: Any) -> None:
+        called.append("threads")
+
+    async def connects(connection: Any) -> None:
+        await connection.on_connect()
+        called.append("asyncio")
+
+    options: dict[str, Any] = {"host": "127.0.0.1", "port": cluster.port, "redis_connect_func": connected}
+    threaded = redis.RedisCluster(**options)
+    # redis.asyncio passes its keyword arguments on to connections, but has no argument for this one.
+    client = AsyncRedisCluster(host="127.0.0.1", port=cluster.port)
+    client.connection_kwargs["redis_connect_func"] = connects
+    async with client:
+        called.clear()
+        with RateLimiter(threaded, timeout=5.0, read_from_replicas=replicas) as limiter:
+            assert limiter.peek(key, "10/h").answered
+        assert set(called) == {"threads"}
+        async with AsyncRateLimiter(client, timeout=5.0, read_from_replicas=replicas) as asynchronous:
+            called.clear()
+            assert (await asynchronous.peek(key, "10/h")).answered
+        assert set(called) == {"asyncio"}
+    threaded.close()
+
+
+async def test_a_dead_replica_does_not_open_the_breaker(cluster: Cluster, key: str) -> None:
+    async with AsyncRedisCluster(host="127.0.0.1", port=cluster.port) as client:
+        async with AsyncRateLimiter(client, timeout=0.5, read_from_replicas=True) as limiter:
+            assert (await limiter.limit(key, "10/h")).answered
+            number = next(number for number, node in enumerate(cluster.primaries) if has(node, key))
+            with cluster.replicas[number].frozen():
+                for _ in range(7):
+                    assert (await limiter.peek(key, "10/h")).answered
+                    assert (await limiter.limit(key, "100/h")).answered
+            assert limiter.counters["breaker_opened"] == limiter.counters["unavailable"] == 0

@@ -196,7 +196,7 @@ def test_a_fork_has_locks_and_jobs_of_its_own() -> None:
             core.counters.add("asked")
             core.log.warn("a kind", 0.0, "a line")
             core.leave("a server")
-            refusals.forget(b"a")
+            refusals.forget(b"a", 0.0)
             os._exit(0)
         finally:
             os._exit(1)

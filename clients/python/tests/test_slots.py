@@ -7,8 +7,10 @@ from collections.abc import Callable, Sequence
 import pytest
 from redis import exceptions as errors
 
-from redis_ratelimit import _slots
+from redis_ratelimit import Breaker, _slots
 from redis_ratelimit._call import Call
+from redis_ratelimit._core import Core
+from redis_ratelimit._failure import NotCounted
 from redis_ratelimit._nodes import drive
 from redis_ratelimit._slots import SLOTS, SlotMap, Step, routed, slot_of
 
@@ -177,3 +179,74 @@ def test_there_is_a_key_for_each_primary() -> None:
 def test_where_nothing_is_known_it_is_the_cluster() -> None:
     assert slots().where("a") == slots().where(None) == "the cluster"
     assert slots().where(b"a") == "the cluster"
+
+
+def test_a_replica_that_does_not_answer_rests_and_the_primary_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [0.0]
+    monkeypatch.setattr(_slots, "monotonic", lambda: clock[0])
+    way, probe = known(replicas=True), call(FIRST, readonly=True)
+    loading = Nodes(errors.BusyLoadingError("loading"), "reply")
+    assert drive(routed(way, probe), loading) == "reply"
+    assert loading.addresses() == [THREE, ONE]
+    assert way.node(probe) == ONE
+    clock[0] += 1.5
+    assert way.node(probe) == THREE
+
+
+def test_replicas_do_not_answer_for_policies() -> None:
+    assert known(replicas=True).node(Call(["RL.ASKPEEK", FIRST, "api"], FIRST, readonly=True)) == ONE
+
+
+def test_a_node_with_an_old_map_is_not_believed_for_ever() -> None:
+    way, asked = slots(ONE), list[tuple[str, int]]()
+    for _ in range(4):
+        asked.append(way.seeds()[0])
+        way.replace(asked[-1], [[0, 8191, [b"one", 1], [b"three", 3]], [8192, 16383, [b"two", 2]]])
+    assert set(asked[1:]) == {ONE, TWO, THREE} and asked[0] == ONE
+
+
+def test_a_suspected_node_is_asked_last() -> None:
+    way = slots(ONE, TWO, THREE)
+    way.suspect(ONE)
+    assert way.seeds() == [TWO, THREE, ONE]
+
+
+def test_the_slots_are_asked_once_a_second_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [0.0]
+    monkeypatch.setattr(_slots, "monotonic", lambda: clock[0])
+    way, nodes = known(), Nodes(*["reply"] * 20)
+    for _ in range(10):
+        way.suspect()
+        drive(routed(way, call(FIRST)), nodes)
+    assert sum(step.call is SLOTS for step in nodes.asked) == 1
+    clock[0] += 1.5
+    way.suspect()
+    drive(routed(way, call(FIRST)), nodes)
+    assert sum(step.call is SLOTS for step in nodes.asked) == 2
+
+
+def test_a_call_whose_keys_move_is_sent_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    moves = errors.TryAgainError("Multiple keys request during rehashing of slot")
+    nodes = Nodes(moves, moves, "reply")
+    assert drive(routed(known(), call(FIRST)), nodes) == "reply"
+    assert [step.pause for step in nodes.asked] == [0.0, 0.01, 0.02]
+    clock = [0.0]
+    monkeypatch.setattr(_slots, "monotonic", lambda: clock[0])
+
+    def later(step: Step) -> object:
+        clock[0] += 0.06
+        raise moves
+
+    with pytest.raises(NotCounted, match="rehashing") as raised:
+        drive(routed(known(), call(FIRST)), later)
+    assert isinstance(raised.value, errors.TryAgainError) and not raised.value.uncertain
+
+
+def test_conditions_of_one_key_do_not_open_the_breaker() -> None:
+    core, one = Core("open", Breaker(failures=1), None), call(FIRST)
+    moved = [errors.MovedError(f"{slot_of(FIRST)} one:1")] * 5
+    with pytest.raises(NotCounted) as raised:
+        drive(routed(known(), one), Nodes(*moved))
+    assert core.lost("one:1", one, raised.value) is raised.value
+    core.enter("one:1")
+    assert core.counters.snapshot()["breaker_opened"] == 0

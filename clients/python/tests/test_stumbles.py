@@ -70,13 +70,13 @@ async def test_a_slow_moment_of_the_server_itself(make: Maker, server: Server, k
     await asyncio.sleep(0.2)
 
     async def work() -> None:
-        async with limiter.lease(key, 1, "5m"):
+        async with limiter.lease(key, 5, "5m"):
             pass
 
     await asyncio.gather(*(work() for _ in range(5)))
     await sleeping
     await asyncio.to_thread(eventually, lambda: leases(server, key) == 0, "the release of all leases")
-    async with make().lease(key, 1, "5m") as lease:
+    async with make().lease(key, 1, "5m") as lease:  # the only one
         assert lease.held
 
 

@@ -85,7 +85,7 @@ def test_a_thread_that_is_interrupted_leaves_the_line(
 ) -> None:
     class Interrupted(redis.Connection):
         def can_read(self, timeout: float = 0) -> bool:
-            if timeout <= 1:
+            if timeout <= 5:
                 return super().can_read(timeout)
             eventually(lambda: server.waiting() == 1, "the wait")
             raise KeyboardInterrupt

@@ -83,7 +83,9 @@ def async_nodes_of(redis: AsyncClient, timeout: float, replicas: bool) -> AsyncN
     if isinstance(redis, RedisCluster):
         return AsyncClusterNodes(source_of_cluster(redis, Connection, SSLConnection), timeout, replicas)
     if not isinstance(redis, Redis):
-        raise ConfigurationError(f"the client must be a redis.asyncio.Redis or RedisCluster, such as Redis.from_url(…), not {type(redis).__name__}")
+        raise ConfigurationError(
+            f"the client must be a redis.asyncio.Redis or RedisCluster, such as Redis.from_url(…), not {type(redis).__name__}"
+        )
     if replicas:
         raise ConfigurationError("read_from_replicas needs the client of a cluster")
     return AsyncServerNodes(source_of_server(redis), timeout)
@@ -276,31 +278,44 @@ class AsyncClusterNodes:
         return link
 
 
-@asynccontextmanager
-async def _in_time(seconds: float, call: Call | None, late: str) -> AsyncGenerator[None]:
-    """Ends what is not done in time.
+class _Timer:
+    """Ends a block of code that is not done in time.
 
     A loop that was busy fires its timers late, and at once with the sockets that have a reply. So a timer that fires late
     leaves some time for the replies. If there is none then either, the server is not to blame.
+
+    Attributes:
+        graces: How often the loop was late.
     """
-    loop = asyncio.get_running_loop()
-    graces = 0
 
-    def fire() -> None:
-        nonlocal timer, graces
-        if loop.time() - timer.when() > LATE and graces < GRACES:
-            graces += 1
-            timer = loop.call_later(GRACE, fire)
+    def __init__(self, seconds: float, block: asyncio.Timeout) -> None:
+        self._loop, self._block = asyncio.get_running_loop(), block
+        self.graces = 0
+        self._handle = self._loop.call_later(seconds, self._fire)
+
+    def cancel(self) -> None:
+        self._handle.cancel()
+
+    def _fire(self) -> None:
+        if self._loop.time() - self._handle.when() > LATE and self.graces < GRACES:
+            self.graces += 1
+            self._handle = self._loop.call_later(GRACE, self._fire)
         else:
-            limit.reschedule(loop.time())
+            self._block.reschedule(self._loop.time())
 
-    timer = loop.call_later(seconds, fire)
+
+@asynccontextmanager
+async def _in_time(seconds: float, call: Call | None, late: str) -> AsyncGenerator[None]:
+    """Raises an error if a block of code is not done in time."""
+    graces = 0
     try:
-        async with asyncio.timeout(None) as limit:
+        async with asyncio.timeout(None) as block:
+            timer = _Timer(seconds, block)
             try:
                 yield
             finally:
                 timer.cancel()
+                graces = timer.graces
     except TimeoutError as error:
         if graces:
             raise LateLoop(NoReply(f"{late}, and the event loop was late"), call is not None and call.sent) from error

@@ -65,6 +65,7 @@ class Refusals:
         self._longest = seconds("longest", cache.longest)
         self._groups: OrderedDict[Group, dict[tuple[Word, ...], tuple[float, Decision]]] = OrderedDict()
         self._of_key: dict[bytes, set[Group]] = {}
+        self._forgotten: OrderedDict[bytes, float] = OrderedDict()  # when something was given back
         self.forked()
         after_fork(self)
 
@@ -92,10 +93,12 @@ class Refusals:
             self._groups.move_to_end(group)
         return aged(decision, now - at) if isinstance(decision, kind) else None
 
-    def keep(self, place: Place, decision: Decision, now: float) -> None:
-        """Keeps a refusal."""
+    def keep(self, place: Place, decision: Decision, now: float, asked: float | None = None) -> None:
+        """Keeps a refusal, unless something was given back since it was asked."""
         group = place.keys, place.item
         with self._lock:
+            if asked is not None and any(self._forgotten.get(key, asked) > asked for key in place.keys):
+                return
             known = self._groups.setdefault(group, {})
             known[place.words] = now, decision
             if len(known) > QUESTIONS_PER_KEY:
@@ -106,9 +109,13 @@ class Refusals:
             if len(self._groups) > self._most:
                 self._drop(next(iter(self._groups)))
 
-    def forget(self, key: bytes) -> None:
+    def forget(self, key: bytes, now: float) -> None:
         """Drops the refusals of a key, because something was given back."""
         with self._lock:
+            self._forgotten[key] = now
+            self._forgotten.move_to_end(key)
+            if len(self._forgotten) > self._most:
+                self._forgotten.popitem(last=False)
             for group in list(self._of_key.get(key, ())):
                 self._drop(group)
 

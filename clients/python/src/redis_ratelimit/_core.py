@@ -32,6 +32,7 @@ class Question(Generic[D]):
         kind: The class of the decision.
         refusal: What the refusal is kept under in the cache, if it may be kept.
         counted: Whether the counters have it. Looks and refunds are not counted.
+        asked: When it was asked, on a monotonic clock.
     """
 
     call: Call
@@ -39,6 +40,7 @@ class Question(Generic[D]):
     kind: type[D]
     refusal: Place | None = None
     counted: bool = True
+    asked: float | None = None
 
 
 class Core:
@@ -65,7 +67,8 @@ class Core:
         """Returns the answer that the cache has."""
         if self._refusals is None or question.refusal is None:
             return None
-        known = self._refusals.find(question.refusal, question.kind, monotonic())
+        question.asked = monotonic()
+        known = self._refusals.find(question.refusal, question.kind, question.asked)
         if known is not None:
             self.counters.add("asked", "refused", "cached")
         return known
@@ -76,7 +79,7 @@ class Core:
         if question.counted:
             self.counters.add("asked", "allowed" if decision.allowed else "refused")
         if self._refusals is not None and not decision.allowed and question.refusal is not None:
-            self._refusals.keep(question.refusal, decision, monotonic())
+            self._refusals.keep(question.refusal, decision, monotonic(), question.asked)
         return decision
 
     def undecided(self, question: Question[D], missing: NoAnswer) -> D:
@@ -94,13 +97,13 @@ class Core:
     def forget(self, key: Key | None) -> None:
         """Drops kept refusals of a key, because something was given back."""
         if self._refusals is not None and key is not None:
-            self._refusals.forget(key_bytes(key))
+            self._refusals.forget(key_bytes(key), monotonic())
 
     def forget_given_back(self, call: Call) -> None:
         """Drops kept refusals of the keys of a call that may have given something back."""
         if self._refusals is not None and call.command in _GIVE_BACK:
             for key in _keys_of(call):
-                self._refusals.forget(key_bytes(key))
+                self._refusals.forget(key_bytes(key), monotonic())
 
     def cached_ask(self, question: Question[D]) -> Question[D]:
         """Returns the question of a policy, whose refusal is kept only if the cache is for policies."""
@@ -127,6 +130,9 @@ class Core:
 
     def lost(self, where: str, call: Call, error: BaseException) -> BaseException:
         """Returns the error to raise for a call that failed."""
+        if isinstance(error, NoAnswer):  # the server is not to blame
+            self.counters.add("unavailable")
+            return error
         if is_wrong_call(error) and isinstance(error, Exception):
             self.leave(where)
             self.counters.add("wrong_calls")

@@ -83,7 +83,9 @@ def nodes_of(redis: Client, timeout: float, replicas: bool) -> Nodes:
     if isinstance(redis, RedisCluster):
         return ClusterNodes(source_of_cluster(redis, Connection, SSLConnection), timeout, replicas)
     if not isinstance(redis, Redis):
-        raise ConfigurationError(f"the client must be a redis.Redis or redis.RedisCluster, such as Redis.from_url(…), not {type(redis).__name__}")
+        raise ConfigurationError(
+            f"the client must be a redis.Redis or redis.RedisCluster, such as Redis.from_url(…), not {type(redis).__name__}"
+        )
     if replicas:
         raise ConfigurationError("read_from_replicas needs the client of a cluster")
     return ServerNodes(source_of_server(redis), timeout)

@@ -24,8 +24,10 @@ class Rule(Generic[Req]):
 
     A request has a limit if `key` returns whose it is. A `Concurrent` limit without an id is a lease for the length of the
     response. With `LeakyBucket` and `Smooth` an admitted request waits for its turn before it goes on. It waits at most as long
-    as the bucket takes to drain, or as the `maxwait` of `Smooth`, which a rule needs. A rule with an `estimate` is a budget: it is charged the estimate, and after the response what the handler
-    counted in `spent` under the rule's name. If it counted nothing, the estimate stands.
+    as the bucket takes to drain, or as the `maxwait` of `Smooth`, which a rule needs.
+
+    A rule with an `estimate` is a budget: it is charged the estimate, and after the response what the handler counted in `spent`
+    under the rule's name. If it counted nothing, the estimate stands.
 
     Args:
         name: The name, which clients see in headers, and the first part of the keys. Printable ASCII.

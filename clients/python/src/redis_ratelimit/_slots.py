@@ -160,9 +160,9 @@ class SlotMap:
             shards |= dict.fromkeys(range(low, high + 1), Shard(primary, tuple(replicas)))
         if shards:
             self._shards = shards
-            nodes = {node: None for shard in set(shards.values()) for node in (shard.primary, *shard.replicas)}
+            known = [node for shard in dict.fromkeys(shards.values()) for node in (shard.primary, *shard.replicas)]
             with self._lock:
-                self._seeds = _rotated(self._seeds, list(nodes), address)
+                self._seeds = _rotated(self._seeds, known, address)
                 self._suspected = False
 
     def seeds(self) -> list[Address]:

@@ -11,7 +11,9 @@
     )
     app.add_middleware(SessionMiddleware, secret_key=...)  # what is added last comes first
 
-Redis stores what `key` returns as plain text in the names of keys, so take a user's id and no secret. All limits of a request are asked at once. If one refuses, none is charged, and the response is a 429. A handler counts what
+Redis stores what `key` returns as plain text in the names of keys, so take a user's id and no secret.
+
+All limits of a request are asked at once. If one refuses, none is charged, and the response is a 429. A handler counts what
 it spends of a budget in `request.scope["spent"]`, under the rule's name.
 """
 

@@ -9,7 +9,9 @@
         Rule("default", key=lambda request: session.get("user_id"), limit="100/m"),
     ])
 
-Redis stores what `key` returns as plain text in the names of keys, so take a user's id and no secret. All limits of a request are asked at once. If one refuses, none is charged, and the response is a 429. A handler counts what
+Redis stores what `key` returns as plain text in the names of keys, so take a user's id and no secret.
+
+All limits of a request are asked at once. If one refuses, none is charged, and the response is a 429. A handler counts what
 it spends of a budget in `g.spent`, under the rule's name.
 """
 

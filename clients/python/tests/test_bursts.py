@@ -1,0 +1,145 @@
+"""Many calls at once, and an event loop that is busy: calls wait for their own process, and the server is not to blame."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import threading
+import time
+from typing import Any
+
+import pytest
+import redis
+import redis.asyncio
+
+from both import Maker
+from redis_ratelimit import AsyncRateLimiter, Breaker, Decision, Gcra, RateLimiter
+from redis_ratelimit._failure import NoFreeConnection
+from redis_ratelimit._settings import SPARE
+from servers import Server, eventually, free_port
+
+
+def limiter_of(server: Server, **options: Any) -> AsyncRateLimiter:
+    return AsyncRateLimiter(redis.asyncio.Redis(port=server.port), **options)
+
+
+async def test_a_busy_loop_takes_replies_that_are_there(server: Server, key: str) -> None:
+    async with limiter_of(server) as limiter:
+        await asyncio.gather(*(limiter.limit(f"{key}:warm", "1/s") for _ in range(20)))
+        with server.frozen():
+            calls = [asyncio.create_task(limiter.limit(key, "100/h")) for _ in range(20)]
+            await asyncio.sleep(0.02)  # the calls are sent
+        time.sleep(0.3)  # the replies arrive
+        answers = await asyncio.gather(*calls)
+        assert all(each.answered for each in answers)
+        assert limiter.counters["unavailable"] == limiter.counters["breaker_opened"] == 0
+
+
+async def test_a_late_loop_does_not_open_the_breaker(server: Server, key: str) -> None:
+    async with limiter_of(server, breaker=Breaker(failures=2)) as limiter:
+        await asyncio.gather(*(limiter.limit(f"{key}:warm", "1/s") for _ in range(5)))
+        with server.frozen():
+            calls = [asyncio.create_task(limiter.limit(key, "100/h")) for _ in range(5)]
+            await asyncio.sleep(0.01)
+            time.sleep(0.3)
+            answers = await asyncio.gather(*calls)
+        assert not any(each.answered for each in answers) and all(each.allowed for each in answers)
+        assert isinstance(answers[0].error, redis.TimeoutError)
+        assert limiter.counters["breaker_opened"] == 0
+
+
+async def test_500_cold_calls_are_answered(server: Server, key: str) -> None:
+    async with limiter_of(server) as limiter:
+        answers = await asyncio.gather(*(limiter.limit(f"{key}:{number}", "1/h") for number in range(500)))
+        assert sum(each.answered for each in answers) == 500
+
+
+def test_200_cold_threads_are_answered(server: Server, key: str) -> None:
+    answers: list[Decision] = []
+    with RateLimiter(redis.Redis(port=server.port)) as limiter:
+        start = threading.Barrier(200)
+
+        def ask() -> None:
+            start.wait()
+            answers.append(limiter.limit(key, "1000/h"))
+
+        threads = [threading.Thread(target=ask) for _ in range(200)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert sum(each.answered for each in answers) == 200
+
+
+async def test_300_waits_are_answered_and_their_connections_closed(server: Server, key: str) -> None:
+    async with limiter_of(server) as limiter:
+        before = connected(server)
+        calls = [limiter.limit(f"{key}:{number % 100}", Gcra(0, 1, "200ms"), wait="5s") for number in range(300)]
+        answers = await asyncio.gather(*calls)
+        assert sum(each.answered for each in answers) == 300 and all(answers)
+        await asyncio.to_thread(eventually, lambda: connected(server) <= before + SPARE, "the end of connections")
+
+
+def test_waits_of_threads_leave_few_connections(server: Server, key: str) -> None:
+    answers: list[Decision] = []
+    with RateLimiter(redis.Redis(port=server.port)) as limiter:
+        before = connected(server)
+
+        def ask(number: int) -> None:
+            answers.append(limiter.limit(f"{key}:{number % 30}", Gcra(0, 1, "200ms"), wait="5s"))
+
+        threads = [threading.Thread(target=ask, args=(number,)) for number in range(60)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        eventually(lambda: connected(server) <= before + SPARE, "the end of connections")
+    assert sum(each.answered for each in answers) == 60
+
+
+def connected(server: Server) -> int:
+    return int(server.client.info("clients")["connected_clients"])
+
+
+async def test_calls_without_a_free_connection_do_not_open_the_breaker(
+    server: Server, key: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("redis_ratelimit._async_nodes.CONNECTIONS", 1)
+    async with limiter_of(server, timeout=3.0, breaker=Breaker(failures=1)) as limiter:
+        await limiter.limit(key, "100/h")
+        monkeypatch.setattr(getattr(getattr(limiter, "_nodes"), "_link"), "_patience", 0.1)
+        with server.frozen():
+            first = asyncio.create_task(limiter.limit(key, "100/h"))
+            await asyncio.sleep(0.05)
+            more = await asyncio.gather(*(limiter.limit(key, "100/h") for _ in range(5)))
+        assert [str(each.error) for each in more] == ["no free connection within 0.1 s"] * 5
+        assert (await first).answered and limiter.counters["breaker_opened"] == 0
+
+
+def test_no_free_connection_is_an_error_of_redis_py() -> None:
+    error = NoFreeConnection(redis.ConnectionError("none"), False)
+    assert isinstance(error, redis.ConnectionError) and str(error) == "none"
+
+
+async def test_a_closed_limiter_is_an_error(make: Maker, key: str) -> None:
+    limiter = make()
+    assert (await limiter.limit(key, "10/h")).answered
+    await limiter.close()
+    with pytest.raises(RuntimeError, match="the limiter is closed"):
+        await limiter.limit(key, "10/h")
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
+def test_a_limiter_works_in_several_event_loops(server: Server, key: str) -> None:
+    limiter = limiter_of(server, timeout=5.0)
+    for _ in range(6):
+        assert asyncio.run(limiter.limit(key, "100/h")).answered
+    assert limiter.counters["unavailable"] == 0
+    gc.collect()
+
+
+async def test_a_server_that_is_not_there_still_opens_the_breaker(make: Maker, key: str) -> None:
+    limiter = make(port=free_port(), breaker=Breaker(failures=3))
+    for _ in range(4):
+        await limiter.limit(key, "1/s")
+    assert limiter.counters["breaker_opened"] == 1
