@@ -23,9 +23,14 @@ export interface Sender {
   send(call: Call): Promise<unknown>
 }
 
+// Replicas have no policies of their own.
+const OF_PRIMARIES = new Set(['RL.ASKPEEK'])
+
 /** The words of a command, put together from left to right. */
 export class Call {
   readonly words: string[]
+  /** Whether a replica may answer. */
+  readonly readonly: boolean
   /** The keys as they are sent. On a cluster the first one decides which node gets the call. */
   readonly keys: string[] = []
   /** How long the call may wait in the server, in ms, if it has `BLOCK`. */
@@ -39,9 +44,17 @@ export class Call {
   constructor(
     readonly prefix: string,
     command: readonly string[],
-    readonly readonly = false,
+    readonly = false,
   ) {
     this.words = [...command]
+    this.readonly = readonly && !OF_PRIMARIES.has(this.words[0] ?? '')
+  }
+
+  /** The same call, for a primary. */
+  atPrimary(): Call {
+    const call = new Call(this.prefix, this.words)
+    call.keys.push(...this.keys)
+    return call
   }
 
   /** The command and its subcommand, as in `RL.POLICY SET`. */

@@ -46,7 +46,8 @@ export class Core {
   release(keys: readonly string[], id: string, { within, certain }: RepeatOptions): Promise<void> {
     const [key = ''] = keys
     const attempt = async () => {
-      const count = keys.length === 1 ? Number(await this.commands.release(key, id)) : await this.commands.multiRelease(keys, id)
+      const count =
+        keys.length === 1 ? Number(await this.commands.release(key, id)) : await this.commands.multiRelease(keys, id)
       return certain || count > 0
     }
     return this.repeats.run({ what: `RL.RELEASE of '${keys.join("', '")}'`, attempt, within })

@@ -115,7 +115,11 @@ export class MultiDecision extends Decision {
 
   /** @internal */
   override aged(age: number): MultiDecision {
-    return new MultiDecision(this.integersAfter(age), this.each.map((one) => one.aged(age)), this.settled)
+    return new MultiDecision(
+      this.integersAfter(age),
+      this.each.map((one) => one.aged(age)),
+      this.settled,
+    )
   }
 }
 
@@ -145,6 +149,11 @@ export class AskDecision extends Decision {
 
   /** @internal */
   override aged(age: number): AskDecision {
-    return new AskDecision(this.integersAfter(age), this.binding ?? 0, this.each?.map((one) => one.aged(age)), this.settled)
+    return new AskDecision(
+      this.integersAfter(age),
+      this.binding ?? 0,
+      this.each?.map((one) => one.aged(age)),
+      this.settled,
+    )
   }
 }

@@ -69,7 +69,8 @@ export class Refused extends RateLimitError {
 }
 
 // The server is there, and cannot decide for the moment.
-const PASSING = /^(LOADING|MASTERDOWN|CLUSTERDOWN|TRYAGAIN|OOM|READONLY|MISCONF|BUSY|NOREPLICAS|UNBLOCKED)\b|max number of clients/
+const PASSING =
+  /^(LOADING|MASTERDOWN|CLUSTERDOWN|TRYAGAIN|OOM|READONLY|MISCONF|BUSY|NOREPLICAS|UNBLOCKED)\b|max number of clients/
 // An error reply begins with a word in capitals. Errors of clients and of sockets do not.
 const REPLY = /^[A-Z][A-Z0-9]+ \S/
 const NOT_SENT = /offline|isn't writeable|isn't ready|The client is closed|ECONNREFUSED|ENOTFOUND|EAI_AGAIN/i

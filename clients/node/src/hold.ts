@@ -9,12 +9,11 @@
 import { randomUUID } from 'node:crypto'
 import { Call } from './call.js'
 import type { Core } from './core.js'
-import { AskDecision, Decision } from './decision.js'
+import type { AskDecision, Decision } from './decision.js'
 import { Refused, Unavailable } from './errors.js'
 import { integerWord, type Duration, type Limiter } from './limiter.js'
 import { span } from './options.js'
-import * as replies from './replies.js'
-import type { Question, Questions } from './questions.js'
+import { reading, type Questions } from './questions.js'
 
 /** How an estimate is held. */
 export interface HoldCallOptions {
@@ -139,6 +138,7 @@ export class Budget {
 
   async #charge(estimate: number, { wait, signal }: HoldCallOptions): Promise<Hold> {
     integerWord('the estimate', estimate, 1)
+    signal?.throwIfAborted()
     const id = randomUUID()
     const blocked = wait === undefined ? 0 : span('wait', wait)
     const until = performance.now() + blocked + this.#ttl
@@ -163,13 +163,25 @@ export class Budget {
       if (maybeCharged) void settle(false)(0)
       throw error
     }
-    return new Hold(id, estimate, decision, decision.answered || maybeCharged ? settle(decision.answered) : async () => undefined)
+    return new Hold(
+      id,
+      estimate,
+      decision,
+      decision.answered || maybeCharged ? settle(decision.answered) : async () => undefined,
+    )
   }
 
   #call(id: string, estimate: number, wait: Duration | undefined): Call {
     const hold = { id, ttl: this.ttl }
     if (typeof this.of === 'string') {
-      return this.#core.call('RL.ASK').key(this.key).value(this.of).option('COST', estimate).hold(hold).wait(wait).more(this.keys)
+      return this.#core
+        .call('RL.ASK')
+        .key(this.key)
+        .value(this.of)
+        .option('COST', estimate)
+        .hold(hold)
+        .wait(wait)
+        .more(this.keys)
     }
     const call = this.#core.call(`RL.${this.of.name}`).key(this.key).values(this.of.words)
     return call.option('COST', estimate).hold(hold).wait(wait)
@@ -188,11 +200,4 @@ export class Budget {
     }
     return repeats.run({ what: `settlement of '${key}'`, attempt, within })
   }
-}
-
-function reading(of: Limiter | string): Pick<Question<Decision>, 'read' | 'otherwise'> {
-  if (typeof of === 'string') {
-    return { read: replies.ask, otherwise: (integers, error) => new AskDecision(integers, 0, undefined, undefined, error) }
-  }
-  return { read: (reply) => replies.decision(reply, of), otherwise: (integers, error) => new Decision(integers, of, error) }
 }

@@ -5,6 +5,14 @@
  */
 
 export type { HoldOptions } from './call.js'
+export type {
+  AskCallOptions,
+  BudgetOptions,
+  LeaseOptions,
+  LimitCallOptions,
+  PeekCallOptions,
+  UndoOptions,
+} from './call-options.js'
 export type { RedisClient } from './clients/client.js'
 export * from './commands.js'
 export type { Counters } from './counters.js'
@@ -18,13 +26,6 @@ export { Limiter, type Duration } from './limiter.js'
 export type { Logger } from './log.js'
 export type { RateLimiterOptions, RefusalCacheOptions } from './options.js'
 export { Rate, type LimiterLike, type LimitLike } from './rate.js'
-export {
-  RateLimiter,
-  type AskCallOptions,
-  type BudgetOptions,
-  type LeaseOptions,
-  type LimitCallOptions,
-  type UndoOptions,
-} from './rate-limiter.js'
+export { RateLimiter } from './rate-limiter.js'
 export type { Shed, TopKey, Value } from './replies.js'
 export type { VerifyOptions } from './verify.js'

@@ -25,7 +25,8 @@ export function milliseconds(name: string, value: Duration): number {
 /** Checks a duration against its range in ms, and returns it as a word of a call. */
 export function durationWord(name: string, value: Duration, least = 0, most = LONGEST): string {
   const ms = milliseconds(name, value)
-  if (ms < least || ms > most) throw new ConfigurationError(`${name} must be between ${least} and ${most} ms, not ${shown(value)}`)
+  if (ms < least || ms > most)
+    throw new ConfigurationError(`${name} must be between ${least} and ${most} ms, not ${shown(value)}`)
   return String(value)
 }
 

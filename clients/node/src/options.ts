@@ -59,7 +59,8 @@ export function settings(options: RateLimiterOptions, isCluster: boolean): Setti
   const { prefix = '', fail = 'open', breaker = {}, cache = null, readFromReplicas = false } = options
   const { logger = (line: string) => console.warn(line) } = options
   if (typeof prefix !== 'string') throw new ConfigurationError('prefix must be a text')
-  if (fail !== 'open' && fail !== 'closed') throw new ConfigurationError(`fail must be 'open' or 'closed', not '${String(fail)}'`)
+  if (fail !== 'open' && fail !== 'closed')
+    throw new ConfigurationError(`fail must be 'open' or 'closed', not '${String(fail)}'`)
   if (typeof logger !== 'function') throw new ConfigurationError('logger must be a function that takes a line')
   if (readFromReplicas && !isCluster) throw new ConfigurationError('readFromReplicas is for clients of a cluster')
   return {

@@ -6,20 +6,25 @@
 
 import type { Call } from './call.js'
 import type { Core } from './core.js'
-import type { Decision, Integers } from './decision.js'
+import { AskDecision, Decision, type Integers } from './decision.js'
 import { Unavailable } from './errors.js'
 import type { Limiter } from './limiter.js'
 import { Refusals } from './refusals.js'
+import * as replies from './replies.js'
 
-/** A question. */
-export interface Question<D extends Decision> {
-  call: Call
-  /** What it is about, for the log and the memory of refusals. */
-  key: string
+/** How a decision is made. */
+export interface Reading<D extends Decision> {
   /** Makes a decision of the reply. */
   read: (reply: unknown) => D
   /** Makes one without a reply: of zeros, and why. */
   otherwise: (integers: Integers, error: Error) => D
+}
+
+/** A question. */
+export interface Question<D extends Decision> extends Reading<D> {
+  call: Call
+  /** What it is about, for the log and the memory of refusals. */
+  key: string
   signal?: AbortSignal | undefined
   /** Whether a refusal may be answered from memory. */
   cached?: boolean
@@ -42,7 +47,8 @@ export class Questions {
     const { counters } = this.core.channel
     if (!isLook) counters.asked += 1
     const words = question.cached && this.#refusals !== undefined ? call.words.join('\0') : undefined
-    const known = words === undefined ? undefined : this.#refusals?.find(key, words, performance.now())
+    const asked = performance.now()
+    const known = words === undefined ? undefined : this.#refusals?.find(key, words, asked)
     if (known !== undefined) {
       counters.refused += 1
       counters.cached += 1
@@ -57,19 +63,24 @@ export class Questions {
     }
     if (!isLook) counters[decision.allowed ? 'allowed' : 'refused'] += 1
     const { allowed, retryAfter } = decision
-    if (words !== undefined && !allowed && retryAfter) this.#refusals?.add(key, words, decision, retryAfter, performance.now())
+    if (words !== undefined && !allowed && retryAfter) {
+      this.#refusals?.add(key, words, decision, retryAfter, performance.now(), asked)
+    }
     return decision
   }
 
-  /** Forgets refusals of a key, to which something was given back. */
-  forget(key: string): void {
-    this.#refusals?.forget(key)
+  /** Forgets refusals of keys, to which something was given back. Several of a call are one name, with spaces. */
+  forget(...keys: string[]): void {
+    for (const key of keys) this.#refusals?.forget(key, performance.now())
   }
 
   #unanswered<D extends Decision>({ key, otherwise, isLook }: Question<D>, error: Unavailable): D {
     const { channel, settings } = this.core
     if (!isLook) channel.counters[settings.isOpen ? 'failedOpen' : 'failedClosed'] += 1
-    channel.log.warn(`unanswered ${error.kind}`, `${error.message}, for '${key}'; ${settings.isOpen ? 'let through' : 'not let through'}`)
+    channel.log.warn(
+      `unanswered ${error.kind}`,
+      `${error.message}, for '${key}'; ${settings.isOpen ? 'let through' : 'not let through'}`,
+    )
     return otherwise([settings.isOpen ? 0 : 1, 0, 0, 0, 0], error)
   }
 }
@@ -77,4 +88,15 @@ export class Questions {
 /** Whether a refusal may be remembered: it holds until its time, and asking again would change nothing. */
 export function isRemembered(limiter: Limiter): boolean {
   return limiter.name !== 'CONCURRENT' && limiter.name !== 'PENALTY' && !limiter.words.includes('COUNTREFUSED')
+}
+
+/** How a reply about a limiter or a policy becomes a decision, and what stands in for it. */
+export function reading(of: Limiter): Reading<Decision>
+export function reading(of: string): Reading<AskDecision>
+export function reading(of: Limiter | string): Reading<Decision>
+export function reading(of: Limiter | string): Reading<Decision> {
+  if (typeof of === 'string') {
+    return { read: replies.ask, otherwise: (integers, error) => new AskDecision(integers, 0, undefined, undefined, error) }
+  }
+  return { read: (reply) => replies.decision(reply, of), otherwise: (integers, error) => new Decision(integers, of, error) }
 }

@@ -6,81 +6,30 @@
  * @module
  */
 
-import { randomUUID } from 'node:crypto'
-import type { HoldOptions } from './call.js'
+import { acquire } from './acquire.js'
+import { checkedWait, costWord } from './call-options.js'
+import type {
+  AskCallOptions,
+  BudgetOptions,
+  LeaseOptions,
+  LimitCallOptions,
+  PeekCallOptions,
+  UndoOptions,
+} from './call-options.js'
 import { isCluster, type RedisClient } from './clients/client.js'
 import type { Commands } from './commands.js'
 import { Core, type RepeatOptions } from './core.js'
 import type { Counters } from './counters.js'
-import { AskDecision, Decision, MultiDecision } from './decision.js'
-import { Refused, Unavailable } from './errors.js'
+import { MultiDecision, type AskDecision, type Decision } from './decision.js'
 import { Budget } from './hold.js'
-import { Lease } from './lease.js'
+import type { Lease } from './lease.js'
 import { limitOf } from './limit.js'
-import { durationWord, integerWord, textWord, type Duration } from './limiter.js'
+import { integerWord, textWord } from './limiter.js'
 import { settings, span, type RateLimiterOptions } from './options.js'
-import { isRemembered, Questions } from './questions.js'
+import { isRemembered, Questions, reading } from './questions.js'
 import { isRate, limiterOf, type LimiterLike, type LimitLike } from './rate.js'
 import * as replies from './replies.js'
 import { verify, type VerifyOptions } from './verify.js'
-
-/** What a call may be told. */
-export interface LimitCallOptions {
-  /** What the request costs, from 0 on. 1 by default. 0 looks. */
-  cost?: number | undefined
-  /** Waits in the server until the request is admitted, at most so long. It takes a connection of its own. */
-  wait?: Duration | undefined
-  /** Gives up, with its reason as the error. A call that waits leaves its line. */
-  signal?: AbortSignal | undefined
-  /** Holds the charge until it is settled. A {@link Budget} does this by itself. */
-  hold?: HoldOptions | undefined
-}
-
-/** What {@link RateLimiter.ask} may be told. */
-export interface AskCallOptions extends LimitCallOptions {
-  /** The id of leases, for policies with leases. */
-  leaseId?: string | undefined
-  /** The keys 2, 3 and so on. */
-  keys?: readonly string[] | undefined
-  /** Whether the answer has that of each limit. */
-  full?: boolean | undefined
-}
-
-/** A lease: how many at a time, and for how long. */
-export interface LeaseOptions {
-  /** The most leases at once. */
-  capacity: number
-  /** How long it lasts unless it is renewed. */
-  ttl: Duration
-  /** How much of the capacity it takes. 1 by default. */
-  cost?: number | undefined
-  /** How much of the capacity is for critical requests only. */
-  reserved?: number | undefined
-  /** A request that may take what is reserved. */
-  critical?: boolean | undefined
-  /** Waits in the server until there is room, at most so long. */
-  wait?: Duration | undefined
-  /** Whether it is renewed in the background, each third of the ttl. It is by default. */
-  renew?: boolean | undefined
-  /** Gives up. If it is granted all the same, it is released. */
-  signal?: AbortSignal | undefined
-}
-
-/** What {@link RateLimiter.budget} may be told. */
-export interface BudgetOptions {
-  /** Longer than the longest work. After it a hold can no longer be settled. 10 minutes by default. */
-  ttl?: Duration | undefined
-  /** Of a policy: the keys 2, 3 and so on. */
-  keys?: readonly string[] | undefined
-}
-
-/** What {@link RateLimiter.release} and {@link RateLimiter.settle} may be told. */
-export interface UndoOptions {
-  /** The ttl of the lease or the hold. The call is repeated for at most so long. */
-  within: Duration
-  /** Whether the call that is undone had an answer, which is the usual case. If not, it may still be executed. */
-  certain?: boolean | undefined
-}
 
 /**
  * Limits for an application.
@@ -137,12 +86,11 @@ export class RateLimiter {
   async limit(key: string, limiter: LimiterLike, options: LimitCallOptions = {}): Promise<Decision> {
     const known = limiterOf(limiter)
     const call = this.#core.call(`RL.${known.name}`).key(key).values(known.words)
-    call.option('COST', cost(options)).hold(options.hold).wait(wait(options))
+    call.option('COST', costWord(options)).hold(options.hold).wait(checkedWait(options))
     return this.#questions.decide({
       call,
       key,
-      read: (reply) => replies.decision(reply, known),
-      otherwise: (integers, error) => new Decision(integers, known, error),
+      ...reading(known),
       signal: options.signal,
       cached: isPlain(options) && isRemembered(known),
     })
@@ -156,7 +104,7 @@ export class RateLimiter {
    */
   async limits(keys: readonly string[], limits: readonly LimitLike[], options: LimitCallOptions = {}): Promise<MultiDecision> {
     const call = this.#core.call('RL.MULTI').numbered(keys)
-    call.option('COST', cost(options)).hold(options.hold).wait(wait(options)).limits(limits)
+    call.option('COST', costWord(options)).hold(options.hold).wait(checkedWait(options)).limits(limits)
     return this.#questions.decide({
       call,
       key: keys.join(' '),
@@ -174,14 +122,18 @@ export class RateLimiter {
    * @param policy - the name of the policy
    */
   async ask(key: string, policy: string, options: AskCallOptions = {}): Promise<AskDecision> {
-    const call = this.#core.call('RL.ASK').key(key).value(textWord('policy', policy)).option('COST', cost(options))
-    call.option('ID', options.leaseId).hold(options.hold).wait(wait(options)).flag('FULL', options.full).more(options.keys)
+    const call = this.#core.call('RL.ASK').key(key).value(textWord('policy', policy)).option('COST', costWord(options))
+    call
+      .option('ID', options.leaseId)
+      .hold(options.hold)
+      .wait(checkedWait(options))
+      .flag('FULL', options.full)
+      .more(options.keys)
     const { cacheAsk = false } = this.#core.settings.cache ?? {}
     return this.#questions.decide({
       call,
       key,
-      read: replies.ask,
-      otherwise: (integers, error) => new AskDecision(integers, 0, undefined, undefined, error),
+      ...reading(policy),
       signal: options.signal,
       cached: cacheAsk && isPlain(options) && options.leaseId === undefined,
     })
@@ -192,18 +144,16 @@ export class RateLimiter {
    *
    * @param of - a limiter, a rate, or the name of a policy
    */
-  async peek(key: string, of: LimiterLike, options: Pick<AskCallOptions, 'cost' | 'keys' | 'leaseId' | 'signal'> = {}): Promise<Decision> {
+  async peek(key: string, of: LimiterLike, options: PeekCallOptions = {}): Promise<Decision> {
     const { signal, leaseId, keys } = options
     if (isPolicy(of)) {
-      const call = this.#core.call('RL.ASKPEEK', true).key(key).value(of).option('COST', cost(options)).option('ID', leaseId).more(keys)
-      const otherwise = (integers: readonly number[], error: Error) => new AskDecision(integers, 0, undefined, undefined, error)
-      return this.#questions.decide({ call, key, read: replies.ask, otherwise, signal, isLook: true })
+      const call = this.#core.call('RL.ASKPEEK', true).key(key).value(textWord('policy', of))
+      call.option('COST', costWord(options)).option('ID', leaseId).more(keys)
+      return this.#questions.decide({ call, key, ...reading(of), signal, isLook: true })
     }
     const known = limiterOf(of)
-    const call = this.#core.call('RL.PEEK', true).key(key).limiter(known).option('COST', cost(options))
-    const read = (reply: unknown) => replies.decision(reply, known)
-    const otherwise = (integers: readonly number[], error: Error) => new Decision(integers, known, error)
-    return this.#questions.decide({ call, key, read, otherwise, signal, isLook: true })
+    const call = this.#core.call('RL.PEEK', true).key(key).limiter(known).option('COST', costWord(options))
+    return this.#questions.decide({ call, key, ...reading(known), signal, isLook: true })
   }
 
   /**
@@ -214,11 +164,14 @@ export class RateLimiter {
    */
   async refund(key: string, limiter: LimiterLike, amount = 1): Promise<Decision> {
     const known = limiterOf(limiter)
-    const call = this.#core.call('RL.REFUND').key(key).limiter(known).value('COST').value(integerWord('amount', amount, 0))
-    const read = (reply: unknown) => replies.decision(reply, known)
-    const otherwise = (integers: readonly number[], error: Error) => new Decision(integers, known, error)
+    const call = this.#core
+      .call('RL.REFUND')
+      .key(key)
+      .limiter(known)
+      .option('COST', integerWord('amount', amount, 0))
+    const decision = await this.#questions.decide({ call, key, ...reading(known), isLook: true })
     this.#questions.forget(key)
-    return this.#questions.decide({ call, key, read, otherwise, isLook: true })
+    return decision
   }
 
   /**
@@ -238,7 +191,7 @@ export class RateLimiter {
   /** Takes a lease until `release` or the end of an `await using`. */
   async lease(key: string, options: LeaseOptions): Promise<Lease>
   async lease<T>(key: string, options: LeaseOptions, work?: (lease: Lease) => T | Promise<T>): Promise<T | Lease> {
-    const lease = await this.#acquire(key, options)
+    const lease = await acquire(this.#core, this.#questions, key, options)
     if (work === undefined) return lease
     try {
       return await work(lease)
@@ -286,7 +239,7 @@ export class RateLimiter {
       return certain || settled > 0
     }
     await this.#core.repeats.run({ what: `RL.MULTISETTLE of '${keys.join("', '")}'`, attempt, within })
-    this.#questions.forget(keys.join(' '))
+    this.#questions.forget(keys.join(' '), ...keys)
   }
 
   /** Settles a hold of {@link ask}, as {@link settle} does for limits. */
@@ -304,7 +257,7 @@ export class RateLimiter {
       return certain || settled > 0
     }
     await this.#core.repeats.run({ what: `RL.ASKSETTLE of '${key}'`, attempt, within })
-    this.#questions.forget(key)
+    this.#questions.forget(key, ...(options.keys ?? []))
   }
 
   /**
@@ -329,49 +282,6 @@ export class RateLimiter {
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close()
   }
-
-  async #acquire(key: string, options: LeaseOptions): Promise<Lease> {
-    const { capacity, critical, renew = true, signal } = options
-    const id = randomUUID()
-    const ttl = span('ttl', options.ttl)
-    const call = this.#core.call('RL.CONCURRENT').key(key).value(integerWord('capacity', capacity, 1)).value(durationWord('ttl', options.ttl, 1))
-    call.value(id).option('RESERVED', options.reserved).flag('CRITICAL', critical).option('COST', cost(options, 1)).wait(wait(options))
-    const asked = performance.now()
-    const undo = () => void this.#core.release([key], id, { within: (call.block ?? 0) + ttl, certain: false })
-    let decision: Decision
-    try {
-      decision = await this.#questions.decide({
-        call,
-        key,
-        read: replies.decision,
-        otherwise: (integers, error) => new Decision(integers, undefined, error),
-        signal,
-      })
-    } catch (error) {
-      // Given up. It may be granted all the same.
-      if (signal?.aborted) undo()
-      throw error
-    }
-    if (decision.answered && !decision.allowed) throw new Refused(decision)
-    const { error } = decision
-    const maybeTaken = error instanceof Unavailable && error.maybeSent
-    if (error !== undefined && !decision.allowed) {
-      if (maybeTaken) undo()
-      throw error
-    }
-    // It began when it was admitted: after a wait that is not known, but not before it was asked.
-    const since = call.block === undefined ? asked : performance.now()
-    return new Lease(this.#core, key, id, decision, { ttl, since, renew, maybeTaken })
-  }
-}
-
-function cost({ cost }: { cost?: number | undefined }, least = 0): string | undefined {
-  return cost === undefined ? undefined : integerWord('cost', cost, least)
-}
-
-function wait({ wait }: { wait?: Duration | undefined }): Duration | undefined {
-  if (wait !== undefined) span('wait', wait)
-  return wait
 }
 
 // Whether a refusal says all there is to say.

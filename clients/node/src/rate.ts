@@ -9,8 +9,20 @@ import { integerWord, Limiter } from './limiter.js'
 import type { Limit } from './limit.js'
 
 const UNITS: Readonly<Record<string, string>> = {
-  ms: 'ms', millisecond: 'ms', s: 's', sec: 's', second: 's', m: 'm', min: 'm', minute: 'm',
-  h: 'h', hour: 'h', d: 'd', day: 'd', w: 'w', week: 'w',
+  ms: 'ms',
+  millisecond: 'ms',
+  s: 's',
+  sec: 's',
+  second: 's',
+  m: 'm',
+  min: 'm',
+  minute: 'm',
+  h: 'h',
+  hour: 'h',
+  d: 'd',
+  day: 'd',
+  w: 'w',
+  week: 'w',
 }
 const RATE = /^\s*(\d+)\s*(?:\/|\s+per\s+)\s*(\d+)?\s*([a-z]+)\s*$/i
 

@@ -16,6 +16,8 @@ const CALLS = 8
 /** Refusals by key and call. Bounded: the key that was used longest ago goes first. Times are in ms. */
 export class Refusals<D> {
   readonly #keys = new Map<string, Map<string, Refusal<D>>>()
+  // When something was given back.
+  readonly #forgotten = new Map<string, number>()
 
   /**
    * @param most - the most keys
@@ -41,8 +43,9 @@ export class Refusals<D> {
     return { decision: refusal.decision, age: now - refusal.since }
   }
 
-  /** Remembers a refusal for `retryAfter`. */
-  add(key: string, call: string, decision: D, retryAfter: number, now: number): void {
+  /** Remembers a refusal for `retryAfter`, unless something was given back since it was `asked`. */
+  add(key: string, call: string, decision: D, retryAfter: number, now: number, asked = now): void {
+    if ((this.#forgotten.get(key) ?? -1) >= asked) return
     const calls = this.#keys.get(key) ?? new Map<string, Refusal<D>>()
     this.#keys.delete(key)
     if (calls.size >= CALLS) calls.clear()
@@ -53,8 +56,12 @@ export class Refusals<D> {
   }
 
   /** Forgets a key, to which something was given back. */
-  forget(key: string): void {
+  forget(key: string, now: number): void {
     this.#keys.delete(key)
+    this.#forgotten.delete(key)
+    this.#forgotten.set(key, now)
+    const [oldest] = this.#forgotten.keys()
+    if (this.#forgotten.size > this.most && oldest !== undefined) this.#forgotten.delete(oldest)
   }
 
   /** The number of keys. */

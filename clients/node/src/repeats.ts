@@ -25,6 +25,8 @@ const PART = 8
 /** Repeats work, with growing delays. Its timers do not keep the process alive. */
 export class Repeats {
   readonly #pending = new Map<NodeJS.Timeout, Repeated>()
+  readonly #running = new Set<Promise<unknown>>()
+  #isClosed = false
 
   constructor(private readonly channel: Channel) {}
 
@@ -34,13 +36,10 @@ export class Repeats {
     if (!(await this.#attempt(work))) this.#later(work, until, 0)
   }
 
-  /** The number of those that wait to be repeated. */
-  get pending(): number {
-    return this.#pending.size
-  }
-
-  /** Tries what is pending once more, and ends. */
+  /** Waits for what is under way, tries what is pending once more, and ends. */
   async close(): Promise<void> {
+    this.#isClosed = true
+    await Promise.allSettled(this.#running)
     const works = [...this.#pending.values()]
     for (const timer of this.#pending.keys()) clearTimeout(timer)
     this.#pending.clear()
@@ -48,18 +47,22 @@ export class Repeats {
   }
 
   async #attempt(work: Repeated): Promise<boolean> {
+    const attempt = work.attempt()
+    this.#running.add(attempt)
     try {
-      return await work.attempt()
+      return await attempt
     } catch (error) {
       this.channel.log.warn(`repeat ${work.what.split(' ', 1)[0]}`, `not done: ${work.what}: ${(error as Error).message}`)
       // It would fail again: it is wrong, or the limiter is closed.
       return error instanceof CallError || (error as Error).constructor === RateLimitError
+    } finally {
+      this.#running.delete(attempt)
     }
   }
 
   #later(work: Repeated, until: number, attempt: number): void {
     const left = until - performance.now()
-    if (left <= 0) return
+    if (left <= 0 || this.#isClosed) return
     const delay = Math.min(backoff(attempt, FIRST, Math.max(FIRST, work.within / PART)), left)
     const timer = setTimeout(() => {
       this.#pending.delete(timer)

@@ -146,8 +146,10 @@ function entries(reply: unknown): [string, unknown][] {
 // A list of lists is that of the limits of a key. Each is a map. A client may leave numbers as texts.
 function plain(value: unknown): Value {
   if (typeof value === 'number') return value
+  if (Buffer.isBuffer(value)) return plain(value.toString())
   if (typeof value === 'string') return /^-?\d{1,16}$/.test(value) ? number(value) : value
-  if (Array.isArray(value)) return (value as unknown[]).map((item) => (typeof item === 'object' && item !== null ? (map(item) ?? {}) : plain(item)))
+  if (Array.isArray(value))
+    return (value as unknown[]).map((item) => (typeof item === 'object' && item !== null ? (map(item) ?? {}) : plain(item)))
   if (typeof value === 'object' && value !== null) return map(value) ?? {}
   return String(value)
 }

@@ -30,12 +30,15 @@ const ID = 'verify'
 
 /** Checks limits and policies. Returns whether the server answered. */
 export async function verify(core: Core, { limits = [], policies = [], required = false }: VerifyOptions): Promise<boolean> {
-  const parsed = limits.map((like) => (typeof like === 'object' && 'clause' in like ? (like as Limit) : limiterOf(like as Limiter)))
+  const parsed = limits.map((like) =>
+    typeof like === 'object' && 'clause' in like ? (like as Limit) : limiterOf(like as Limiter),
+  )
   const prefix = core.channel.keyPrefix + core.settings.prefix
   try {
     if (parsed.length + policies.length === 0) parsed.push(limiterOf('1/s'))
     for (const limit of parsed) await send(core, limitCall(prefix, limit), `the limit ${described(limit)}`)
-    for (const key of keys(core, prefix)) {
+    for (const policy of policies) await askPolicy(core, prefix, ownKey(), policy)
+    for (const key of policies.length > 0 ? keys(core, prefix) : []) {
       for (const policy of policies) await askPolicy(core, prefix, key, policy)
     }
     return true
@@ -64,11 +67,15 @@ function reason({ command, code, reply }: CallError, what: string): string {
 
 // A limiter alone is looked at by RL.PEEK, which takes those that RL.MULTI does not.
 function limitCall(prefix: string, limit: Limit | Limiter): Call {
-  if (!(limit instanceof Limit) && !('clause' in limit)) return look(new Call(prefix, ['RL.PEEK'], true).key(ownKey()), limit as Limiter)
+  if (!(limit instanceof Limit) && !('clause' in limit))
+    return look(new Call(prefix, ['RL.PEEK'], true).key(ownKey()), limit as Limiter)
   const { limiter, on = 1, cost, shadow } = limit as Limit
   const own = ownKey()
   const call = new Call(prefix, ['RL.MULTIPEEK'], true).numbered(Array.from({ length: on }, (_, i) => `${own}${i}`))
-  call.option('COST', cost === undefined ? 0 : undefined).value('LIMIT').limiter(limiter)
+  call
+    .option('COST', cost === undefined ? 0 : undefined)
+    .value('LIMIT')
+    .limiter(limiter)
   return withId(call, limiter).value('ON').value(on).option('COST', cost).flag('SHADOW', shadow)
 }
 
@@ -79,7 +86,8 @@ function look(call: Call, limiter: Limiter): Call {
 // The id of a lease stands before its options.
 function withId(call: Call, limiter: Limiter): Call {
   const fields = limiter as unknown as { id?: string }
-  if (limiter.name === 'CONCURRENT' && fields.id === undefined) call.words.splice(call.words.lastIndexOf('CONCURRENT') + 3, 0, ID)
+  if (limiter.name === 'CONCURRENT' && fields.id === undefined)
+    call.words.splice(call.words.lastIndexOf('CONCURRENT') + 3, 0, ID)
   return call
 }
 
@@ -87,9 +95,10 @@ function described(limit: Limit | Limiter): string {
   return 'clause' in limit ? limit.clause.slice(1).join(' ') : [limit.name, ...limit.words].join(' ')
 }
 
-/** A key for each primary of a cluster: each has its own policies. */
+/** A key for each primary of a cluster that is connected: each has its own policies. */
 function keys({ channel }: Core, prefix: string): string[] {
   const { client } = channel
+  if (client.primaries <= 1) return []
   const found = new Map<string | undefined, string>()
   for (let trial = 0; trial < TRIALS && found.size < client.primaries; trial += 1) {
     const key = ownKey()

@@ -23,20 +23,24 @@ describe('on a cluster', () => {
     const texts = await Promise.all(nodes.map((node) => node.cli('INFO', section)))
     return texts.reduce((total, text) => total + Number(pattern.exec(text)?.[1] ?? 0), 0)
   }
+  /** Calls that a client sent to the wrong node. */
   const moved = () => sum('errorstats', /errorstat_MOVED:count=(\d+)/)
   const waiting = () => sum('ratelimit', /ratelimit_waiting:(\d+)/)
+  const owns = async (node: Server, key: string) => {
+    const [, ranges = ''] = /myself.* connected (.*)/.exec(await node.cli('CLUSTER', 'NODES')) ?? []
+    return ranges.split(' ').some((range) => {
+      const [from, to = from] = range.split('-').map(Number)
+      return slot(key) >= from! && slot(key) <= to!
+    })
+  }
   /** A key on each node. */
   const keys = async () => {
-    const found = []
+    const found: string[] = []
     for (const node of nodes) {
-      const [, from = '', to = ''] = /myself,master - 0 \d+ \d+ connected (\d+)-(\d+)/.exec(await node.cli('CLUSTER', 'NODES')) ?? []
-      for (;;) {
-        const key = `user:${randomUUID()}`
-        if (slot(key) >= Number(from) && slot(key) <= Number(to)) {
-          found.push(key)
-          break
-        }
-      }
+      let key
+      do key = `user:${randomUUID()}`
+      while (!(await owns(node, key)))
+      found.push(key)
     }
     return found
   }
@@ -152,7 +156,9 @@ describe('on a cluster', () => {
         const { commands, close } = await rawCommands(kind)
         const name = `p${randomUUID()}`
         assert.equal(await commands.policySet(name, ['10/s']), 1)
-        const on = async () => (await Promise.all(nodes.map((node) => node.cli('RL.POLICY', 'GET', name)))).filter((text) => text.includes('GCRA')).length
+        const on = async () =>
+          (await Promise.all(nodes.map((node) => node.cli('RL.POLICY', 'GET', name)))).filter((text) => text.includes('GCRA'))
+            .length
         assert.equal(await on(), 3)
         assert.equal(Object.keys(await commands.policyList()).includes(name), true)
         assert.equal(await commands.policyDel(name), true)
@@ -186,6 +192,19 @@ describe('on a cluster', () => {
           await first.release()
           assert.equal(await next, true)
         }
+      })
+
+      test('a call that waits finds the node to which its slot has moved', async (t) => {
+        const { limiter } = await limiterOnCluster(t, kind, port)
+        const [first = ''] = await keys()
+        assert.equal((await limiter.limit(first, hour)).answered, true)
+        const key = `user:${randomUUID()}`
+        const owner = (await Promise.all(nodes.map((node) => owns(node, key)))).indexOf(true)
+        const next = nodes[(owner + 1) % 3]!
+        const id = (await next.cli('CLUSTER', 'MYID')).trim()
+        for (const node of [next, ...nodes]) await node.cli('CLUSTER', 'SETSLOT', String(slot(key)), 'NODE', id)
+        assert.equal(await limiter.lease(key, { capacity: 1, ttl: '30s', wait: '5s' }, ({ held }) => held), true)
+        assert.equal((await limiter.limit(`{${key}}`, hour)).answered, true)
       })
 
       test('keys of several slots are a wrong call', async (t) => {

@@ -31,7 +31,10 @@ describe('a process', () => {
   for (const [name, client] of Object.entries(CLIENTS)) {
     test(`that uses ${name} exits`, async (t) => {
       const program = `const [port, server, name] = [${server.port}, ${server.process.pid}, '${name}']\n${client}\n${WORK}`
-      const child = spawn(process.execPath, ['--input-type=module', '-e', program], { cwd: resolve('.'), stdio: ['ignore', 'pipe', 'inherit'] })
+      const child = spawn(process.execPath, ['--input-type=module', '-e', program], {
+        cwd: resolve('.'),
+        stdio: ['ignore', 'pipe', 'inherit'],
+      })
       t.after(() => child.kill('SIGKILL'))
       let output = ''
       child.stdout.on('data', (text) => (output += String(text)))

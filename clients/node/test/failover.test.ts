@@ -24,12 +24,26 @@ interface Replicated {
 
 /** Three primaries, and a replica of the first. */
 async function withReplica(): Promise<Replicated> {
-  const options = ['--cluster-enabled', 'yes', '--cluster-node-timeout', '1500', '--cluster-replica-validity-factor', '0', '--repl-diskless-sync-delay', '0']
+  const options = [
+    '--cluster-enabled',
+    'yes',
+    '--cluster-node-timeout',
+    '1500',
+    '--cluster-replica-validity-factor',
+    '0',
+    '--repl-diskless-sync-delay',
+    '0',
+  ]
   const nodes: Server[] = []
   const stop = async () => void (await Promise.all(nodes.map((node) => node.stop())))
   for (let i = 0; i < 4; i += 1) nodes.push(await startServer(options))
   const [first, second, third, replica] = nodes as [Server, Server, Server, Server]
-  await run('redis-cli', ['--cluster', 'create', ...[first, second, third].map(({ port }) => `127.0.0.1:${port}`), '--cluster-yes'])
+  await run('redis-cli', [
+    '--cluster',
+    'create',
+    ...[first, second, third].map(({ port }) => `127.0.0.1:${port}`),
+    '--cluster-yes',
+  ])
   await until(async () => (await first.cli('CLUSTER', 'INFO')).includes('cluster_state:ok'), 'a cluster')
   await replica.cli('CLUSTER', 'MEET', '127.0.0.1', String(first.port))
   const id = (await first.cli('CLUSTER', 'MYID')).trim()
@@ -77,6 +91,41 @@ describe('a cluster with a replica', () => {
       assert((await calls(replica, 'rl.multipeek')) > multiPeeks, 'the client as it is')
       assert.equal(await reads.limiter.verify({ limits: ['10/s'] }), true)
       assert.equal(reads.limiter.counters.unavailable, 0)
+    })
+
+    test(`which is not asked for what it does not know by ${kind.name}`, async (t) => {
+      const { nodes, replica, key } = cluster
+      const { limiter } = await limiterOnCluster(t, kind, nodes[1]!.port, { readFromReplicas: true })
+      await limiter.commands.policySet('api', ['10/h'])
+      const before = [
+        await calls(replica, 'rl.askpeek'),
+        await calls(replica, 'rl.top'),
+        await calls(replica, 'rl.policy\\|get'),
+      ]
+      for (let i = 0; i < 12; i += 1) {
+        assert.equal((await limiter.peek(key, 'api')).answered, true)
+        await limiter.commands.top()
+        assert.notEqual(await limiter.commands.policyGet('api'), null)
+      }
+      assert.equal(await limiter.verify({ policies: ['api'] }), true)
+      assert.deepEqual(
+        [await calls(replica, 'rl.askpeek'), await calls(replica, 'rl.top'), await calls(replica, 'rl.policy\\|get')],
+        before,
+      )
+    })
+
+    test(`whose silence is none of the cluster's by ${kind.name}`, async (t) => {
+      const { nodes, replica, key } = cluster
+      const { limiter } = await limiterOnCluster(t, kind, nodes[1]!.port, { readFromReplicas: true, timeout: '500ms' })
+      for (let i = 0; i < 5; i += 1) assert.equal((await limiter.peek(key, hour)).answered, true)
+      replica.process.kill('SIGSTOP')
+      try {
+        for (let i = 0; i < 7; i += 1) assert.equal((await limiter.peek(key, hour)).answered, true)
+        assert.equal((await limiter.limit(key, hour)).answered, true)
+      } finally {
+        replica.process.kill('SIGCONT')
+      }
+      assert.deepEqual([limiter.counters.unavailable, limiter.counters.breakerOpened], [0, 0])
     })
   }
 

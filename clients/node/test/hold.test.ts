@@ -17,14 +17,32 @@ for (const kind of KINDS) {
     let server: Server
     before(async () => {
       server = await startServer()
-      await server.cli('RL.POLICY', 'SET', 'llm', 'LIMIT', 'TOKENBUCKET', '1000', '1', '1d', 'LIMIT', 'GCRA', '9', '10', '1m', 'COST', '1')
+      await server.cli(
+        'RL.POLICY',
+        'SET',
+        'llm',
+        'LIMIT',
+        'TOKENBUCKET',
+        '1000',
+        '1',
+        '1d',
+        'LIMIT',
+        'GCRA',
+        '9',
+        '10',
+        '1m',
+        'COST',
+        '1',
+      )
       await server.cli('RL.POLICY', 'SET', 'team', 'LIMIT', 'TOKENBUCKET', '1000', '1', '1d', 'ON', '2')
     })
     after(() => server?.stop())
 
-    const left = async (key: string) => Number((await server.cli('RL.PEEK', key, 'TOKENBUCKET', '1000', '1', '1d', 'COST', '0')).split('\n')[2])
+    const left = async (key: string) =>
+      Number((await server.cli('RL.PEEK', key, 'TOKENBUCKET', '1000', '1', '1d', 'COST', '0')).split('\n')[2])
     const holds = async (key: string) => Number(/holds\n(\d+)/.exec(await server.cli('RL.INFO', key))?.[1] ?? 0)
-    const settled = (key: string, rest: number) => until(async () => (await left(key)) === rest && (await holds(key)) === 0, 'a settlement')
+    const settled = (key: string, rest: number) =>
+      until(async () => (await left(key)) === rest && (await holds(key)) === 0, 'a settlement')
 
     test('charge the estimate, and in the end the actual cost', async (t) => {
       const { limiter } = await limiterOn(t, kind, server.port)
@@ -57,7 +75,12 @@ for (const kind of KINDS) {
       const { limiter } = await limiterOn(t, kind, server.port)
       const key = user()
       const budget = limiter.budget(key, bucket)
-      await assert.rejects(budget.hold(800, () => { throw new Error('failed') }), /^Error: failed$/)
+      await assert.rejects(
+        budget.hold(800, () => {
+          throw new Error('failed')
+        }),
+        /^Error: failed$/,
+      )
       assert.deepEqual([await left(key), await holds(key)], [1000, 0])
       const counted = (hold: Hold) => {
         hold.settle(50)
@@ -125,7 +148,10 @@ for (const kind of KINDS) {
         hold.settle(30)
         return 'done'
       }
-      const done = await limiter.budget(key, bucket).hold(800, work).finally(() => server.process.kill('SIGCONT'))
+      const done = await limiter
+        .budget(key, bucket)
+        .hold(800, work)
+        .finally(() => server.process.kill('SIGCONT'))
       assert.equal(done, 'done')
       await settled(key, 970)
     })
@@ -135,7 +161,11 @@ for (const kind of KINDS) {
       const key = user()
       await limiter.commands.tokenBucket(key, 1000, 1, '1d', { cost: 5 })
       server.process.kill('SIGSTOP')
-      await assert.rejects(limiter.budget(key, bucket).hold(800, () => assert.fail('no work')), { name: 'Unavailable' })
+      await assert
+        .rejects(
+          limiter.budget(key, bucket).hold(800, () => assert.fail('no work')),
+          { name: 'Unavailable' },
+        )
         .finally(() => server.process.kill('SIGCONT'))
       await settled(key, 995)
     })

@@ -40,7 +40,13 @@ function ioredis(name: string, Redis: typeof Redis6 | typeof Redis5, Cluster: ty
     hasKeyPrefix: true,
     async client(port, { keyPrefix = '', password, autoPipelining = false } = {}) {
       const credentials = password === undefined ? {} : { password }
-      const redis = new (Redis as typeof Redis6)({ host: '127.0.0.1', port, keyPrefix, enableAutoPipelining: autoPipelining, ...credentials })
+      const redis = new (Redis as typeof Redis6)({
+        host: '127.0.0.1',
+        port,
+        keyPrefix,
+        enableAutoPipelining: autoPipelining,
+        ...credentials,
+      })
       redis.on('error', ignore)
       return { redis, raw: ([word = '', ...words]) => redis.call(word, ...words), close: () => redis.disconnect() }
     },

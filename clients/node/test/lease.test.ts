@@ -45,9 +45,17 @@ for (const kind of KINDS) {
     test('are released when the work fails', async (t) => {
       const { limiter } = await limiterOn(t, kind, server.port)
       const key = pool()
-      await assert.rejects(limiter.lease(key, one, () => Promise.reject(new Error('failed'))), /^Error: failed$/)
+      await assert.rejects(
+        limiter.lease(key, one, () => Promise.reject(new Error('failed'))),
+        /^Error: failed$/,
+      )
       assert.equal(await held(key), 0)
-      await assert.rejects(limiter.lease(key, one, () => { throw new Error('at once') }), /^Error: at once$/)
+      await assert.rejects(
+        limiter.lease(key, one, () => {
+          throw new Error('at once')
+        }),
+        /^Error: at once$/,
+      )
       assert.equal(await held(key), 0)
     })
 
@@ -119,10 +127,12 @@ for (const kind of KINDS) {
       const [key, before] = [pool(), await calls('rl.release')]
       await limiter.limit(pool(), '1/s')
       server.process.kill('SIGSTOP')
-      const done = await limiter.lease(key, one, (lease) => {
-        assert(lease.decision.error instanceof Unavailable)
-        return [lease.held, lease.lost, lease.decision.allowed]
-      }).finally(() => server.process.kill('SIGCONT'))
+      const done = await limiter
+        .lease(key, one, (lease) => {
+          assert(lease.decision.error instanceof Unavailable)
+          return [lease.held, lease.lost, lease.decision.allowed]
+        })
+        .finally(() => server.process.kill('SIGCONT'))
       assert.deepEqual(done, [false, false, true])
       await until(async () => (await calls('rl.release')) > before, 'a release')
       await empty(key)
@@ -146,7 +156,11 @@ for (const kind of KINDS) {
       const [key, before] = [pool(), await calls('rl.release')]
       await limiter.limit(pool(), '1/s')
       server.process.kill('SIGSTOP')
-      await assert.rejects(limiter.lease(key, one, () => assert.fail('no work')), { name: 'Unavailable' })
+      await assert
+        .rejects(
+          limiter.lease(key, one, () => assert.fail('no work')),
+          { name: 'Unavailable' },
+        )
         .finally(() => server.process.kill('SIGCONT'))
       await until(async () => (await calls('rl.release')) > before, 'a release')
       await empty(key)
@@ -194,6 +208,23 @@ for (const kind of KINDS) {
       await lease.release().finally(() => server.process.kill('SIGCONT'))
       await limiter.close()
       await empty(key)
+    })
+
+    test('given up before they are asked for are not asked for', async (t) => {
+      const { limiter } = await limiterOn(t, kind, server.port)
+      const signal = AbortSignal.abort()
+      await assert.rejects(limiter.lease(pool(), { ...one, signal }), { name: 'AbortError' })
+      await assert.rejects(limiter.budget(pool(), '9/h').hold(1, { signal }), { name: 'AbortError' })
+      assert.equal(limiter.counters.asked, 0)
+    })
+
+    test('that are being released are released before the end', async (t) => {
+      const { limiter } = await limiterOn(t, kind, server.port)
+      const key = pool()
+      const lease = await limiter.lease(key, one)
+      void lease.release()
+      await limiter.close()
+      assert.equal(await held(key), 0)
     })
 
     test('of a call with several limits are released by hand', async (t) => {

@@ -5,13 +5,25 @@ import { RateLimiter, type RateLimiterOptions } from 'redis-ratelimit'
 import type { Kind, MakeOptions } from './kinds.js'
 
 /** A limiter on a client of this kind, and the lines of its log. */
-export async function limiterOn(t: TestContext, kind: Kind, port: number, options: RateLimiterOptions = {}, client: MakeOptions = {}) {
+export async function limiterOn(
+  t: TestContext,
+  kind: Kind,
+  port: number,
+  options: RateLimiterOptions = {},
+  client: MakeOptions = {},
+) {
   const made = await kind.client(port, client)
   return limiterOf(t, made, options)
 }
 
 /** The same on a cluster. */
-export async function limiterOnCluster(t: TestContext, kind: Kind, port: number, options: RateLimiterOptions = {}, client: MakeOptions = {}) {
+export async function limiterOnCluster(
+  t: TestContext,
+  kind: Kind,
+  port: number,
+  options: RateLimiterOptions = {},
+  client: MakeOptions = {},
+) {
   const made = await kind.cluster(port, client)
   return limiterOf(t, made, options)
 }
@@ -19,7 +31,12 @@ export async function limiterOnCluster(t: TestContext, kind: Kind, port: number,
 function limiterOf(t: TestContext, made: Awaited<ReturnType<Kind['client']>>, options: RateLimiterOptions) {
   const lines: string[] = []
   // Longer time-outs than a service would have: the machine may be busy.
-  const limiter = new RateLimiter(made.redis, { timeout: '5s', connectTimeout: '5s', logger: (line) => lines.push(line), ...options })
+  const limiter = new RateLimiter(made.redis, {
+    timeout: '5s',
+    connectTimeout: '5s',
+    logger: (line) => lines.push(line),
+    ...options,
+  })
   t.after(async () => {
     await limiter.close()
     made.close()

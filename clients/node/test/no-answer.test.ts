@@ -38,7 +38,10 @@ for (const kind of KINDS) {
       const { asked, failedOpen, unavailable } = open.limiter.counters
       assert.deepEqual([asked, failedOpen, unavailable], [2, 2, 4])
       assert.equal(closed.limiter.counters.failedClosed, 1)
-      assert.match(open.lines[0] ?? '', /^redis-ratelimit: RL\.GCRA: .*(ECONNREFUSED|closed|within).*, for 'user:1'; let through$/)
+      assert.match(
+        open.lines[0] ?? '',
+        /^redis-ratelimit: RL\.GCRA: .*(ECONNREFUSED|closed|within).*, for 'user:1'; let through$/,
+      )
       assert.match(closed.lines[0] ?? '', /RL\.MULTI: .*, for 'user:1'; not let through$/)
       assert(open.lines.length < 4, 'one line a second for each kind')
       await assert.rejects(open.limiter.commands.gcra('k', 9, 10, '1s'), { name: 'Unavailable', command: 'RL.GCRA' })
@@ -132,9 +135,14 @@ for (const kind of KINDS) {
         const client = password === undefined ? {} : { password }
         const { limiter } = await limiterOn(t, kind, closed.port, { timeout: '2s', connectTimeout: '2s' }, client)
         for (let call = 0; call < 2; call += 1) {
-          await assert.rejects(limiter.limit(key(), '9/h'), (error: CallError) => /^(NOAUTH|WRONGPASS|NOPERM)$/.test(error.code))
+          await assert.rejects(limiter.limit(key(), '9/h'), (error: CallError) =>
+            /^(NOAUTH|WRONGPASS|NOPERM)$/.test(error.code),
+          )
         }
-        await assert.rejects(limiter.verify(), { name: 'ConfigurationError', message: /^the server rejects RL.PEEK: (NOAUTH|WRONGPASS|NOPERM)/ })
+        await assert.rejects(limiter.verify(), {
+          name: 'ConfigurationError',
+          message: /^the server rejects RL.PEEK: (NOAUTH|WRONGPASS|NOPERM)/,
+        })
       }
     })
 
@@ -155,23 +163,44 @@ for (const kind of KINDS) {
 }
 
 describe('errors', () => {
-  const passing = ['LOADING Redis is loading', 'MASTERDOWN Link with MASTER is down', 'CLUSTERDOWN The cluster is down', 'TRYAGAIN Multiple keys',
-    'OOM command not allowed', "READONLY You can't write", 'MISCONF Redis is configured', 'BUSY Redis is busy', 'NOREPLICAS Not enough',
-    'UNBLOCKED client unblocked', 'ERR max number of clients reached']
+  const passing = [
+    'LOADING Redis is loading',
+    'MASTERDOWN Link with MASTER is down',
+    'CLUSTERDOWN The cluster is down',
+    'TRYAGAIN Multiple keys',
+    'OOM command not allowed',
+    "READONLY You can't write",
+    'MISCONF Redis is configured',
+    'BUSY Redis is busy',
+    'NOREPLICAS Not enough',
+    'UNBLOCKED client unblocked',
+    'ERR max number of clients reached',
+  ]
   for (const text of passing) {
     test(`${text.split(' ')[0]} is no answer: ${text}`, () => {
       const error = failure('RL.GCRA', new Error(text))
       assert(error instanceof Unavailable && !error.maybeSent)
     })
   }
-  for (const text of ['ERR syntax error', 'WRONGTYPE Operation', 'NOAUTH Authentication required', 'NOPERM this user', 'CROSSSLOT Keys', 'BUSYGROUP x']) {
+  for (const text of [
+    'ERR syntax error',
+    'WRONGTYPE Operation',
+    'NOAUTH Authentication required',
+    'NOPERM this user',
+    'CROSSSLOT Keys',
+    'BUSYGROUP x',
+  ]) {
     test(`${text.split(' ')[0]} is a wrong call`, () => {
       const error = failure('RL.GCRA', new Error(text))
       assert(error instanceof CallError && error.reply === text && error.code === text.split(' ')[0])
     })
   }
   test('an error of a socket is no answer', () => {
-    for (const [text, maybeSent] of [['read ECONNRESET', true], ['connect ECONNREFUSED 127.0.0.1:1', false], ['Connection is closed.', true]] as const) {
+    for (const [text, maybeSent] of [
+      ['read ECONNRESET', true],
+      ['connect ECONNREFUSED 127.0.0.1:1', false],
+      ['Connection is closed.', true],
+    ] as const) {
       const error = failure('RL.GCRA', new Error(text))
       assert(error instanceof Unavailable && error.maybeSent === maybeSent, text)
     }

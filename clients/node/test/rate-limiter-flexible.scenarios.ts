@@ -27,13 +27,13 @@ const change = (changes: Partial<Pick<RateLimiterRedis, 'points'>>, step: Step):
 }
 const pause = (ms: number): Step => () => new Promise((resolve) => setTimeout(resolve, ms, null))
 
-// Doubles the time left each time that the points are used up.
-const DOUBLING = `
+// Adds 100 s to the window each time that the points are used up.
+const LONGER = `
 local fresh = redis.call('set', KEYS[1], 0, 'EX', ARGV[2], 'NX')
 local consumed = redis.call('incrby', KEYS[1], ARGV[1])
 local ttl = redis.call('pttl', KEYS[1])
 if not fresh and consumed % tonumber(ARGV[3]) == 0 then
-  ttl = ttl * 2
+  ttl = ttl + 100000
   redis.call('pexpire', KEYS[1], ttl)
 end
 return {consumed, ttl}`
@@ -111,7 +111,7 @@ export const SCENARIOS: Record<string, Scenario> = {
     steps: [consume(), consume(), get],
   },
   'customIncrTtlLuaScript': {
-    options: { customIncrTtlLuaScript: DOUBLING, points: 2 },
+    options: { customIncrTtlLuaScript: LONGER, points: 2 },
     steps: [consume(), consume(), get, consume(), consume(), get, reward(), get, consume(1, 5), get],
   },
   'keys without a prefix of the limiter': { options: { keyPrefix: '' }, steps: [consume(4), block(600), get, consume(), remove, get] },

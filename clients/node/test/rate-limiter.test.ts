@@ -3,20 +3,7 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { after, before, describe, test } from 'node:test'
-import {
-  AskDecision,
-  Concurrent,
-  FixedWindow,
-  Limit,
-  MultiDecision,
-  Penalty,
-  RateLimiter,
-  SlidingLog,
-  TokenBucket,
-  type LimiterLike,
-  type RateLimiterOptions,
-  type RedisClient,
-} from 'redis-ratelimit'
+import { AskDecision, Concurrent, FixedWindow, Limit, MultiDecision, Penalty, SlidingLog, TokenBucket } from 'redis-ratelimit'
 import { KINDS } from './kinds.js'
 import { limiterOn } from './limiters.js'
 import { startServer, type Server } from './servers.js'
@@ -29,7 +16,23 @@ for (const kind of KINDS) {
     before(async () => {
       server = await startServer()
       await server.cli('RL.POLICY', 'SET', 'mail', 'LIMIT', 'FIXEDWINDOW', '5', '1m', 'LIMIT', 'FIXEDWINDOW', '8', '1d')
-      await server.cli('RL.POLICY', 'SET', 'team', 'LIMIT', 'FIXEDWINDOW', '10', '1m', 'ON', '1', 'LIMIT', 'CONCURRENT', '1', '1m', 'ON', '2')
+      await server.cli(
+        'RL.POLICY',
+        'SET',
+        'team',
+        'LIMIT',
+        'FIXEDWINDOW',
+        '10',
+        '1m',
+        'ON',
+        '1',
+        'LIMIT',
+        'CONCURRENT',
+        '1',
+        '1m',
+        'ON',
+        '2',
+      )
     })
     after(() => server?.stop())
 
@@ -38,8 +41,14 @@ for (const kind of KINDS) {
       const own = key()
       const answers = []
       for (let call = 0; call < 4; call += 1) answers.push(await limiter.limit(own, '3/h'))
-      assert.deepEqual(answers.map(({ allowed }) => allowed), [true, true, true, false])
-      assert.deepEqual(answers.map(({ remaining }) => remaining), [2, 1, 0, 0])
+      assert.deepEqual(
+        answers.map(({ allowed }) => allowed),
+        [true, true, true, false],
+      )
+      assert.deepEqual(
+        answers.map(({ remaining }) => remaining),
+        [2, 1, 0, 0],
+      )
       const last = answers[3]!
       assert(last.retryAfter !== null && last.retryAfter > 1_000_000 && last.retryAfter <= 1_200_000)
       assert.equal(last.headers('user')['RateLimit-Policy'], '"user";q=3;w=3600')
@@ -104,7 +113,10 @@ for (const kind of KINDS) {
       assert.equal(await server.cli('EXISTS', `p:${own}`), '1\n')
       await assert.rejects(limiter.commands.gcra(own, 9, 10, 0), { name: 'CallError', code: 'ERR', command: 'RL.GCRA' })
       assert.equal(limiter.counters.wrongCalls, 1)
-      assert.equal((await limiter.commands.fixedWindow(own, 1, '1m').catch((error: Error) => error.message)), 'RL.FIXEDWINDOW: WRONGTYPE Operation against a key holding the wrong kind of value')
+      assert.equal(
+        await limiter.commands.fixedWindow(own, 1, '1m').catch((error: Error) => error.message),
+        'RL.FIXEDWINDOW: WRONGTYPE Operation against a key holding the wrong kind of value',
+      )
     })
 
     test('is not delayed by a slow command of the application', async (t) => {
@@ -152,9 +164,18 @@ for (const kind of KINDS) {
       const refusal = (message: RegExp) => ({ name: 'ConfigurationError', message })
       await assert.rejects(limiter.verify({ limits: ['10/x'] }), refusal(/'10\/x' is no rate/))
       const many = new SlidingLog(2_000_000, '1m')
-      await assert.rejects(limiter.verify({ limits: ['10/s', many] }), refusal(/^the limit SLIDINGLOG 2000000 1m is wrong: ERR limit must be/))
-      await assert.rejects(limiter.verify({ limits: [new Limit(new Concurrent(2_000_000, '1m'))] }), refusal(/CONCURRENT 2000000 1m is wrong/))
-      await assert.rejects(limiter.verify({ policies: ['mail', 'mial'] }), refusal(/^the policy 'mial' is wrong: ERR no such policy/))
+      await assert.rejects(
+        limiter.verify({ limits: ['10/s', many] }),
+        refusal(/^the limit SLIDINGLOG 2000000 1m is wrong: ERR limit must be/),
+      )
+      await assert.rejects(
+        limiter.verify({ limits: [new Limit(new Concurrent(2_000_000, '1m'))] }),
+        refusal(/CONCURRENT 2000000 1m is wrong/),
+      )
+      await assert.rejects(
+        limiter.verify({ policies: ['mail', 'mial'] }),
+        refusal(/^the policy 'mial' is wrong: ERR no such policy/),
+      )
     })
 
     test('says at the start that the module is missing', async (t) => {
@@ -174,58 +195,3 @@ for (const kind of KINDS) {
     })
   })
 }
-
-describe('wrong options', () => {
-  const redis = { status: 'ready', options: {}, call: () => undefined, duplicate: () => redis } as unknown as RedisClient
-  const cases: [RateLimiterOptions, RegExp][] = [
-    [{ timeout: 0 }, /^timeout must be at least 1 ms$/],
-    [{ timeout: 'soon' }, /^timeout must be a whole number of ms/],
-    [{ timeout: 0.1 }, /^timeout must be a whole number of ms/],
-    [{ fail: 'ajar' as 'open' }, /^fail must be 'open' or 'closed', not 'ajar'$/],
-    [{ breaker: { failures: 0 } }, /^breaker.failures must be/],
-    [{ breaker: { cooldown: '0s' } }, /^breaker.cooldown must be/],
-    [{ cache: { keys: 0 } }, /^cache.keys must be/],
-    [{ cache: { longest: -1 } }, /^cache.longest must be/],
-    [{ prefix: 5 as unknown as string }, /^prefix must be a text$/],
-    [{ logger: {} as () => void }, /^logger must be a function/],
-    [{ readFromReplicas: true }, /^readFromReplicas is for clients of a cluster$/],
-    [{ timeOut: 5 } as RateLimiterOptions, /^there is no option 'timeOut'$/],
-  ]
-  for (const [options, message] of cases) {
-    test(`${JSON.stringify(options)} is an error at once`, () => {
-      assert.throws(() => new RateLimiter(redis, options), { name: 'ConfigurationError', message })
-    })
-  }
-
-  test('no client is an error at once', () => {
-    for (const none of [undefined, null, {}, 'redis://127.0.0.1']) {
-      assert.throws(() => new RateLimiter(none as unknown as RedisClient), { name: 'ConfigurationError', message: /a client is needed/ })
-    }
-  })
-})
-
-describe('wrong calls are an error before they are sent', () => {
-  let server: Server
-  before(async () => (server = await startServer()))
-  after(() => server?.stop())
-
-  test('of all kinds', async (t) => {
-    const { limiter } = await limiterOn(t, KINDS[0]!, server.port)
-    const refusal = { name: 'ConfigurationError' }
-    await assert.rejects(limiter.limit('k', 'api'), refusal)
-    await assert.rejects(limiter.limit('k', undefined as unknown as LimiterLike), refusal)
-    await assert.rejects(limiter.limit('k', '10/s', { cost: -1 }), refusal)
-    await assert.rejects(limiter.limit('k', '10/s', { cost: 0.5 }), refusal)
-    await assert.rejects(limiter.limit('k', '10/s', { wait: 0 }), refusal)
-    await assert.rejects(limiter.ask('k', ''), refusal)
-    await assert.rejects(limiter.refund('k', '10/s', -1), refusal)
-    await assert.rejects(limiter.lease('k', { capacity: 0, ttl: '1s' }), refusal)
-    await assert.rejects(limiter.lease('k', { capacity: 1, ttl: 'long' }), refusal)
-    await assert.rejects(limiter.lease('k', { capacity: 1, ttl: '1s', cost: 0 }), refusal)
-    assert.throws(() => limiter.budget('k', '10/s', { ttl: 0 }), refusal)
-    assert.throws(() => limiter.budget('k', ''), refusal)
-    await assert.rejects(limiter.budget('k', '10/s').hold(0), refusal)
-    assert.equal((await server.cli('DBSIZE')).trim(), '0')
-    assert.deepEqual([limiter.counters.asked, limiter.counters.unavailable], [0, 0])
-  })
-})

@@ -14,6 +14,9 @@ const run = promisify(execFile)
 /** The module that the servers load. */
 export const MODULE = resolve(process.env['RATELIMIT_MODULE'] ?? process.env['MODULE'] ?? '../../target/release/libredis_ratelimit.so')
 
+// So that what is stopped from outside ends its servers, too.
+for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => process.exit(1))
+
 export interface Server {
   port: number
   url: string

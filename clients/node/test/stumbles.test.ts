@@ -39,8 +39,12 @@ for (const kind of KINDS) {
       assert.deepEqual(held, [false, false, false, false, false], 'they fail open')
       await pause(300)
       server.process.kill('SIGCONT')
-      const inUse = async () => 5 - Number((await server.cli('RL.PEEK', key, 'CONCURRENT', '5', '30s', 'x', 'COST', '0')).split('\n')[2])
-      await until(async () => (await limiter.lease(key, { ...five, cost: 5 }, (lease) => lease.held).catch(() => false)), 'all five places')
+      const inUse = async () =>
+        5 - Number((await server.cli('RL.PEEK', key, 'CONCURRENT', '5', '30s', 'x', 'COST', '0')).split('\n')[2])
+      await until(
+        async () => await limiter.lease(key, { ...five, cost: 5 }, (lease) => lease.held).catch(() => false),
+        'all five places',
+      )
       await until(async () => (await inUse()) === 0, 'a release')
       assert(performance.now() - began < 25_000, 'without waiting for the ttl')
       assert.equal(limiter.counters.failedOpen >= 5, true)
@@ -57,9 +61,19 @@ for (const kind of KINDS) {
       assert.throws(() => new SlidingLog(100, '1 minute'), error(/^window must be .* not '1 minute'$/))
       assert.throws(() => new Limit(['SLIDINGLOG', 100, '1m'] as unknown as LimiterLike), error(/^a limiter is needed/))
       await assert.rejects(limiter.verify({ limits: ['10/s', '100/fortnight'] }), error(/^'100\/fortnight' is no rate/))
-      await assert.rejects(limiter.verify({ limits: [new SlidingLog(5_000_000, '1m')] }), error(/^the limit SLIDINGLOG 5000000 1m is wrong/))
-      await assert.rejects(limiter.verify({ policies: ['apii'] }), error(/^the policy 'apii' is wrong: ERR no such policy 'apii'$/))
-      await assert.rejects(limiter.limit('k', new SlidingLog(5_000_000, '1m')), { name: 'CallError' }, 'nor is it let through later')
+      await assert.rejects(
+        limiter.verify({ limits: [new SlidingLog(5_000_000, '1m')] }),
+        error(/^the limit SLIDINGLOG 5000000 1m is wrong/),
+      )
+      await assert.rejects(
+        limiter.verify({ policies: ['apii'] }),
+        error(/^the policy 'apii' is wrong: ERR no such policy 'apii'$/),
+      )
+      await assert.rejects(
+        limiter.limit('k', new SlidingLog(5_000_000, '1m')),
+        { name: 'CallError' },
+        'nor is it let through later',
+      )
     })
   })
 }

@@ -72,12 +72,18 @@ describe('limiters', () => {
     assert.equal(words(new TokenBucket(500, 100, 1000, { batch: true })), 'TOKENBUCKET 500 100 1000 BATCH')
     assert.equal(words(new LeakyBucket(2, 1, '1s')), 'LEAKYBUCKET 2 1 1s')
     assert.equal(words(new FixedWindow(10, '1m', { aligned: false })), 'FIXEDWINDOW 10 1m')
-    assert.equal(words(new Calendar(1000, 'MONTH', { zone: 'Europe/Lisbon', anchor: 31 })), 'CALENDAR 1000 MONTH TZ Europe/Lisbon ANCHOR 31')
+    assert.equal(
+      words(new Calendar(1000, 'MONTH', { zone: 'Europe/Lisbon', anchor: 31 })),
+      'CALENDAR 1000 MONTH TZ Europe/Lisbon ANCHOR 31',
+    )
     assert.equal(words(new SlidingWindow(100, '1m', { precision: '1s' })), 'SLIDINGWINDOW 100 1m PRECISION 1s')
     assert.equal(words(new SlidingLog(5, '15m', { gap: 0, countrefused: true })), 'SLIDINGLOG 5 15m GAP 0 COUNTREFUSED')
     assert.equal(words(new Uniform('2s')), 'UNIFORM 2s')
     assert.equal(words(new Smooth(100, '1s', { warmup: '10s', factor: 2.5 })), 'SMOOTH 100 1s WARMUP 10s COLDFACTOR 2.5')
-    assert.equal(words(new Concurrent(20, '30s', { id: 'a', reserved: 5, critical: true })), 'CONCURRENT 20 30s a RESERVED 5 CRITICAL')
+    assert.equal(
+      words(new Concurrent(20, '30s', { id: 'a', reserved: 5, critical: true })),
+      'CONCURRENT 20 30s a RESERVED 5 CRITICAL',
+    )
     assert.equal(words(new Concurrent(20, '30s')), 'CONCURRENT 20 30s')
     assert.equal(words(new Penalty(3, '10m', '10m', { grow: 2, max: '1d' })), 'PENALTY 3 10m 10m GROW 2 MAX 1d')
     assert.equal(words(new Sketch('203.0.113.7', 9, 10, '1s', { width: 1024 })), 'SKETCH 203.0.113.7 9 10 1s WIDTH 1024')
@@ -86,7 +92,10 @@ describe('limiters', () => {
   test('cannot be wrong', () => {
     assert.throws(() => new Gcra(-1, 10, '1s'), wrong(/^maxBurst must be an integer between 0 and 9007199254740991, not -1$/))
     assert.throws(() => new Gcra(9, 1.5, '1s'), wrong(/^count must be an integer/))
-    assert.throws(() => new Gcra(9, 10, '1 fortnight'), wrong(/^period must be a whole number of ms, or one with a unit such as '90s', not '1 fortnight'$/))
+    assert.throws(
+      () => new Gcra(9, 10, '1 fortnight'),
+      wrong(/^period must be a whole number of ms, or one with a unit such as '90s', not '1 fortnight'$/),
+    )
     assert.throws(() => new Gcra(9, 10, 0), wrong(/^period must be between 1 and 3153600000000 ms/))
     assert.throws(() => new Gcra(9, 10, '5300w'), wrong(/^period must be between/))
     assert.throws(() => new Gcra(9, 10, 1.5), wrong(/^period/))
@@ -113,7 +122,10 @@ describe('limiters', () => {
 describe('limits', () => {
   test('say what a limiter is for', () => {
     assert.equal(new Limit('10/s').clause.join(' '), 'LIMIT GCRA 9 10 1s')
-    assert.equal(new Limit(new Uniform('2s'), { on: 2, cost: 0, shadow: true }).clause.join(' '), 'LIMIT UNIFORM 2s ON 2 COST 0 SHADOW')
+    assert.equal(
+      new Limit(new Uniform('2s'), { on: 2, cost: 0, shadow: true }).clause.join(' '),
+      'LIMIT UNIFORM 2s ON 2 COST 0 SHADOW',
+    )
     assert.throws(() => new Limit('10/s', { on: 0 }), wrong(/^on must be/))
     assert.throws(() => new Limit('10/s', { cost: -1 }), wrong(/^cost must be/))
   })
@@ -161,20 +173,36 @@ describe('headers', () => {
   })
 
   test('never has no Retry-After, and no answer has no headers', () => {
-    assert.deepEqual(new Decision([1, 16, 16, -1, 0]).headers(), { 'RateLimit-Policy': '"default";q=16', RateLimit: '"default";r=16' })
+    assert.deepEqual(new Decision([1, 16, 16, -1, 0]).headers(), {
+      'RateLimit-Policy': '"default";q=16',
+      RateLimit: '"default";r=16',
+    })
     const none = new Decision([0, 0, 0, 0, 0], undefined, new Error('late'))
     assert.deepEqual([none.answered, none.headers()], [false, {}])
   })
 
   test('of several limits list those that refuse', () => {
-    const named = [['a', new Decision(admitted)], ['b', new Decision(refused)], ['c', new Decision([1, 5, 0, 900, 900])]] as const
+    const named = [
+      ['a', new Decision(admitted)],
+      ['b', new Decision(refused)],
+      ['c', new Decision([1, 5, 0, 900, 900])],
+    ] as const
     assert.deepEqual(combinedHeaders(named, false), {
       'RateLimit-Policy': '"a";q=100, "b";q=100, "c";q=5',
       RateLimit: '"b";r=0;t=8, "c";r=0;t=1',
       'Retry-After': '8',
     })
     assert.deepEqual(combinedHeaders(named.slice(0, 1), true), { 'RateLimit-Policy': '"a";q=100', RateLimit: '"a";r=50;t=10' })
-    assert.equal(combinedHeaders([['a', new Decision(refused)], ['b', new Decision([1, 5, 0, -1, 0])]], false)['Retry-After'], undefined)
+    assert.equal(
+      combinedHeaders(
+        [
+          ['a', new Decision(refused)],
+          ['b', new Decision([1, 5, 0, -1, 0])],
+        ],
+        false,
+      )['Retry-After'],
+      undefined,
+    )
     assert.deepEqual(combinedHeaders([], true), {})
   })
 
@@ -200,7 +228,10 @@ describe('decisions', () => {
   })
 
   test('have what their kind has', () => {
-    assert.deepEqual([new SettledDecision([0, 5, 5, 0, 0, 1]).settled, new SettledDecision([0, 5, 5, 0, 0, 0]).settled], [true, false])
+    assert.deepEqual(
+      [new SettledDecision([0, 5, 5, 0, 0, 1]).settled, new SettledDecision([0, 5, 5, 0, 0, 0]).settled],
+      [true, false],
+    )
     assert.deepEqual([new AskDecision([0, 5, 5, 0, 0], 2).binding, new AskDecision([0, 5, 5, 0, 0], 0).binding], [2, null])
   })
 })

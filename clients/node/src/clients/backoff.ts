@@ -9,3 +9,8 @@ export function backoff(attempt: number, first = 50, longest = 1000): number {
   const delay = Math.min(first * 2 ** Math.min(attempt, 30), longest)
   return Math.ceil(delay / 2 + (Math.random() * delay) / 2)
 }
+
+/** The delay before a client connects again, in ms: the first time at once, for a connection may have been idle too long. */
+export function reconnection(attempt: number): number {
+  return attempt === 0 ? 1 : backoff(attempt)
+}

@@ -5,7 +5,7 @@
  */
 
 import type { Call } from '../call.js'
-import { backoff } from './backoff.js'
+import { reconnection } from './backoff.js'
 import type { Line, OwnClient, OwnSettings } from './client.js'
 import { IoredisClusterSender, IoredisSender, type Ioredis, type IoredisCluster } from './ioredis.js'
 import { slot } from './slot.js'
@@ -20,7 +20,7 @@ function settled({ connectTimeout }: OwnSettings): object {
     maxRetriesPerRequest: 0,
     commandTimeout: undefined,
     reconnectOnError: null,
-    retryStrategy: (attempt: number) => backoff(attempt),
+    retryStrategy: (attempt: number) => reconnection(attempt - 1),
     showFriendlyErrorStack: false,
   }
 }
@@ -71,7 +71,7 @@ class OwnIoredisCluster extends IoredisClusterSender implements OwnClient {
       retryDelayOnFailover: 0,
       retryDelayOnClusterDown: 0,
       slotsRefreshTimeout: Math.max(settings.connectTimeout, 1000),
-      clusterRetryStrategy: (attempt: number) => backoff(attempt),
+      clusterRetryStrategy: (attempt: number) => reconnection(attempt - 1),
       scaleReads: settings.readFromReplicas ? 'slave' : 'master',
     }
     super(original.duplicate([], overrides))

@@ -99,6 +99,7 @@ function makeCommand(cluster: IoredisCluster, call: Call): Command {
   const command = Reflect.apply(cluster.call, catcher, [...call.words]) as unknown as Partial<Command>
   if (typeof command?.getKeys !== 'function') throw new ConfigurationError('this version of ioredis is not supported')
   command.getKeys = () => call.keys
-  command.isReadOnly = call.readonly
+  // A call without a key is about its node, and a primary has more to say.
+  command.isReadOnly = call.readonly && call.keys.length > 0
   return command as Command
 }

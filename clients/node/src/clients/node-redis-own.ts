@@ -5,7 +5,7 @@
  */
 
 import type { Call } from '../call.js'
-import { backoff } from './backoff.js'
+import { backoff, reconnection } from './backoff.js'
 import type { Line, OwnClient, OwnSettings } from './client.js'
 import { NodeRedisClusterSender, NodeRedisSender, parts } from './node-redis.js'
 import type { NodeRedis, NodeRedisCluster, Options } from './node-redis.js'
@@ -49,7 +49,7 @@ class OwnNodeRedis extends NodeRedisSender implements OwnClient {
     private readonly settings: OwnSettings,
   ) {
     const own = original.duplicate({
-      ...settled(original.options as Options | undefined, settings, (attempt) => backoff(attempt)),
+      ...settled(original.options as Options | undefined, settings, reconnection),
       commandOptions: PER_CALL,
     }) as Made
     super(own, PER_CALL)
@@ -90,7 +90,7 @@ class OwnNodeRedisCluster extends NodeRedisClusterSender implements OwnClient {
   ) {
     const { defaults } = parts(original)._options ?? {}
     const own = original.duplicate({
-      defaults: { ...defaults, ...settled(defaults, settings, (attempt) => backoff(attempt)) },
+      defaults: { ...defaults, ...settled(defaults, settings, reconnection) },
       clientSideCache: undefined,
       commandOptions: PER_CALL,
       useReplicas: settings.readFromReplicas,

@@ -82,11 +82,14 @@ export class NodeRedisClusterSender implements Sender {
 
   async send(call: Call, signal?: AbortSignal): Promise<unknown> {
     const options = signal === undefined ? this.options : { ...this.options, abortSignal: signal }
-    if (goesEverywhere(call)) {
-      const { masters } = parts(this.cluster)
-      return everywhere(masters, async (node) => (await parts(this.cluster).nodeClient(node)).sendCommand(call.words, options))
-    }
-    return this.cluster.sendCommand(call.keys[0], call.readonly, call.words, options)
+    const [key] = call.keys
+    if (key !== undefined) return this.cluster.sendCommand(key, call.readonly, call.words, options)
+    const { masters } = parts(this.cluster)
+    const send = async (node: Node) => (await parts(this.cluster).nodeClient(node)).sendCommand(call.words, options)
+    if (goesEverywhere(call)) return everywhere(masters, send)
+    // It is about its node, and a primary has more to say than a replica.
+    const node = masters[Math.floor(Math.random() * masters.length)]
+    return node === undefined ? this.cluster.sendCommand(undefined, false, call.words, options) : send(node)
   }
 }
 

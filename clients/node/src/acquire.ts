@@ -1,0 +1,57 @@
+/**
+ * Takes a lease, or undoes what an attempt may have taken.
+ *
+ * @module
+ */
+
+import { randomUUID } from 'node:crypto'
+import { checkedWait, costWord, type LeaseOptions } from './call-options.js'
+import type { Core } from './core.js'
+import { Decision } from './decision.js'
+import { Refused, Unavailable } from './errors.js'
+import { Lease } from './lease.js'
+import { durationWord, integerWord } from './limiter.js'
+import { span } from './options.js'
+import type { Questions } from './questions.js'
+import * as replies from './replies.js'
+
+/** Takes a lease. Throws if it is refused, and without an answer if the limiter fails closed. */
+export async function acquire(core: Core, questions: Questions, key: string, options: LeaseOptions): Promise<Lease> {
+  const { renew = true, signal } = options
+  signal?.throwIfAborted()
+  const id = randomUUID()
+  const ttl = span('ttl', options.ttl)
+  const call = core
+    .call('RL.CONCURRENT')
+    .key(key)
+    .value(integerWord('capacity', options.capacity, 1))
+  call.value(durationWord('ttl', options.ttl, 1)).value(id)
+  call.option('RESERVED', options.reserved).flag('CRITICAL', options.critical).option('COST', costWord(options, 1))
+  call.wait(checkedWait(options))
+  const asked = performance.now()
+  const undo = () => void core.release([key], id, { within: (call.block ?? 0) + ttl, certain: false })
+  let decision: Decision
+  try {
+    decision = await questions.decide({
+      call,
+      key,
+      read: (reply) => replies.decision(reply),
+      otherwise: (integers, error) => new Decision(integers, undefined, error),
+      signal,
+    })
+  } catch (error) {
+    // Given up. It may be granted all the same.
+    if (signal?.aborted) undo()
+    throw error
+  }
+  if (decision.answered && !decision.allowed) throw new Refused(decision)
+  const { error } = decision
+  const maybeTaken = error instanceof Unavailable && error.maybeSent
+  if (error !== undefined && !decision.allowed) {
+    if (maybeTaken) undo()
+    throw error
+  }
+  // A lease begins when it is granted. If that was after a wait, it is not known when.
+  const since = call.block === undefined ? asked : performance.now()
+  return new Lease(core, key, id, decision, { ttl, since, renew, maybeTaken })
+}
