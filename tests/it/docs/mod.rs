@@ -3,3 +3,4 @@
 mod monitoring;
 mod readme;
 mod sessions;
+mod summary;

@@ -2,11 +2,15 @@
 //! a fresh server.
 //!
 //! ```text
-//! redis-cli   a session: each line behind the prompt is typed in, and must print what stands below it; three dots
-//!             stand for what is another number each time
+//! redis-cli   a session: each line behind the prompt is typed in, and must print what stands below it. Three dots stand
+//!             for a number that differs each time; what follows `  # ` is a label. A line `→ …` instead says what
+//!             matters of the reply (summary.rs)
+//! replies     the block before again, with whole replies; it is not run twice
 //! conf        lines of redis.conf: a server starts with them
-//! lua, text   shown, not run: other people's scripts, and pictures
-//! sh          commands of the shell: only `make` and a target that there is
+//! sh          commands of the shell: only `make` and a target that exists
+//! python, js  run by tools/packages
+//! yaml, console, dockerfile   run by tools/test-image, or checked there
+//! lua, text   shown, not run: scripts of others, and pictures
 //! ```
 
 use std::fs;
@@ -14,6 +18,7 @@ use std::path::{Path, PathBuf};
 
 use redis::Value;
 
+use super::summary;
 use crate::support::{PROMPT, Server, call, error_line, module};
 
 /// A reply as redis-cli prints it.
@@ -47,8 +52,11 @@ struct Block {
 fn pages() -> Vec<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut pages = vec![root.join("README.md"), root.join("SECURITY.md")];
-    let docs = fs::read_dir(root.join("docs")).unwrap().map(|entry| entry.unwrap().path());
-    pages.extend(docs.filter(|path| path.extension().is_some_and(|extension| extension == "md")));
+    for folder in ["docs", "docs/commands"] {
+        let entries =
+            fs::read_dir(root.join(folder)).into_iter().flatten().map(|entry| entry.unwrap().path());
+        pages.extend(entries.filter(|path| path.extension().is_some_and(|extension| extension == "md")));
+    }
     pages.sort();
     pages
 }
@@ -75,43 +83,58 @@ fn blocks(page: &Path) -> Vec<Block> {
 fn every_block_does_what_stands_there() {
     for page in pages() {
         let server = Server::start(&[]);
+        let mut replies = Vec::new();
         for block in blocks(&page) {
             match block.language.as_str() {
-                "redis-cli" => type_in(&server, &page, &block.lines),
+                "redis-cli" => replies = type_in(&server, &page, &block.lines),
+                "replies" => compare(&page, &block.lines, &replies.concat()),
                 "conf" => configure(&page, &block.lines),
                 "sh" => make(&page, &block.lines),
-                "lua" | "text" => {}
+                "lua" | "text" | "python" | "js" | "yaml" | "console" | "dockerfile" => {}
                 other => panic!("{}: nobody runs a block of {other:?}", page.display()),
             }
         }
     }
 }
 
-fn type_in(server: &Server, page: &Path, lines: &[String]) {
+/// Returns what each command of a session prints, itself as the first line.
+fn type_in(server: &Server, page: &Path, lines: &[String]) -> Vec<Vec<String>> {
     let con = &mut server.connection();
-    let mut told = Vec::new();
-    for line in lines {
-        if let Some(command) = line.strip_prefix(PROMPT) {
-            told.push(line.clone());
-            let words: Vec<&str> = command.split(' ').collect();
-            match call(con, &words) {
-                Ok(reply) => told.extend(printed(&reply)),
-                Err(error) => told.push(format!("(error) {}", error_line(&error))),
-            }
-        }
-    }
-    let page = page.display();
-    assert_eq!(told.len(), lines.len(), "{page}: the server says\n{}", told.join("\n"));
-    for (told, expected) in told.iter().zip(lines) {
-        let matches = match expected.split_once("...") {
-            Some((before, after)) => told.starts_with(before) && told.ends_with(after),
-            None => told == expected,
+    let mut printed_by_each = Vec::new();
+    for exchange in lines.chunk_by(|_, line| !line.starts_with(PROMPT)) {
+        let (command, expected) = exchange.split_first().unwrap();
+        let words: Vec<&str> = command.strip_prefix(PROMPT).expect("a prompt").split(' ').collect();
+        let reply = call(con, &words);
+        let shown = match &reply {
+            Ok(reply) => printed(reply),
+            Err(error) => vec![format!("(error) {}", error_line(error))],
         };
-        assert!(matches, "{page} says {expected:?}, the server {told:?}");
+        match expected {
+            [line] if line.starts_with("→ ") => {
+                let reply = reply.unwrap_or_else(|error| panic!("{}: {command}: {error}", page.display()));
+                summary::check(line.trim_start_matches("→ "), &reply);
+            }
+            expected => compare(page, expected, &shown),
+        }
+        printed_by_each.push([vec![command.clone()], shown].concat());
+    }
+    printed_by_each
+}
+
+fn compare(page: &Path, lines: &[String], printed: &[String]) {
+    let page = page.display();
+    assert_eq!(printed.len(), lines.len(), "{page}: the server replies\n{}", printed.join("\n"));
+    for (printed, line) in printed.iter().zip(lines) {
+        let expected = line.split_once("  # ").map_or(line.as_str(), |(reply, _)| reply.trim_end());
+        let matches = match expected.split_once("...") {
+            Some((before, after)) => printed.starts_with(before) && printed.ends_with(after),
+            None => printed == expected,
+        };
+        assert!(matches, "{page}: {expected:?}, but the server replies {printed:?}");
     }
 }
 
-/// Lines that name a module of somebody's are not ours to load.
+/// Lines that load other modules are skipped.
 fn configure(page: &Path, lines: &[String]) {
     let settings = lines.iter().filter(|line| !line.starts_with('#') && !line.starts_with("loadmodule"));
     let words: Vec<String> = settings
