@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from redis_ratelimit import Concurrent, LimiterLike, RateLimiter, SlidingLog, TokenBucket
-from redis_ratelimit._gate import SyncGate
+from redis_ratelimit._sync_gate import SyncGate
 from redis_ratelimit._passage import Passage
 from redis_ratelimit._refusal import Refusal
 from redis_ratelimit._rules import Rule, Shed

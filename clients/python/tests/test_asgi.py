@@ -209,7 +209,7 @@ async def test_a_wrong_rule_lets_the_start_fail(limiter: AsyncRateLimiter) -> No
     wrong = [Rule("big", caller, SlidingLog(2_000_000, "1h"))]
     [told] = await lifespan(application(limiter, wrong))
     assert told["type"] == "lifespan.startup.failed"
-    assert told["message"].startswith("rule 'big': RL.MULTIPEEK:")
+    assert told["message"].startswith("rule 'big': RL.MULTIPEEK at localhost:")
     async with client(application(limiter, wrong)) as http:
         assert (await http.get("/")).status_code == 500
 
@@ -252,3 +252,16 @@ async def test_other_connections_are_not_limited(limiter: AsyncRateLimiter) -> N
     assert seen == ["websocket"]
 
 
+
+
+async def test_the_handler_counts_for_two_middlewares(limiter: AsyncRateLimiter) -> None:
+    async def both(request: Request) -> Response:
+        request.scope["spent"].update({"tokens": 1, "words": 2})
+        return PlainTextResponse("ok")
+
+    app = Starlette(routes=[Route("/", both)])
+    for name in ("tokens", "words"):
+        app.add_middleware(RateLimit, limiter=limiter, rules=[Rule(name, caller, BUCKET, estimate=400)])
+    async with client(app) as http:
+        assert (await http.get("/")).status_code == 200
+    assert [(await limiter.peek(f"{name}:ann", BUCKET, 0)).remaining for name in ("tokens", "words")] == [999, 998]

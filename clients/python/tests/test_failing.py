@@ -117,9 +117,10 @@ async def test_without_a_breaker_the_server_is_always_asked(make: Maker, key: st
 
 async def test_a_wrong_call_never_fails_open(limiter: AsyncRateLimiter, server: Server, key: str) -> None:
     server.client.set(key, "a string")
-    with pytest.raises(CallError, match="RL.GCRA: .*Operation against a key holding the wrong kind") as raised:
+    with pytest.raises(CallError, match="RL.GCRA at .*Operation against a key holding the wrong kind") as raised:
         await limiter.limit(key, "1/s")
-    assert raised.value.command == "RL.GCRA" and isinstance(raised.value.error, redis.ResponseError)
+    assert (raised.value.command, raised.value.node) == ("RL.GCRA", f"localhost:{server.port}")
+    assert isinstance(raised.value.error, redis.ResponseError)
     with pytest.raises(CallError, match="no such policy 'nobody'"):
         await limiter.ask(key, "nobody")
     with pytest.raises(ConfigurationError, match="a key must be text or bytes"):
@@ -139,7 +140,7 @@ async def test_missing_permissions_are_a_wrong_call(make: Maker, server: Server,
     client: Any = redis.Redis(port=server.port, username="nobody", password="x")
     with RateLimiter(client, timeout=5.0) as limiter:
         with pytest.raises(
-            CallError, match="RL.GCRA: this user has no permissions|RL.GCRA: User nobody has no permissions"
+            CallError, match=r"RL.GCRA at \S+: (this user|User nobody) has no permissions"
         ):
             limiter.limit(key, "1/s")
     with RateLimiter(redis.Redis(port=server.port, username="missing", password="x"), timeout=5.0) as limiter:
@@ -212,10 +213,10 @@ async def test_right_limits_are_verified(limiter: AsyncRateLimiter, server: Serv
 
 async def test_a_wrong_limit_or_policy_is_named(limiter: AsyncRateLimiter) -> None:
     with pytest.raises(
-        ConfigurationError, match=r"limit 2, SlidingLog\(limit=2000000.*: RL.PEEK: limit must be between"
+        ConfigurationError, match=r"limit 2, SlidingLog\(limit=2000000.*: RL.PEEK at .*: limit must be between"
     ):
         await limiter.verify("10/s", SlidingLog(2_000_000, "1m"))
-    with pytest.raises(ConfigurationError, match="policy 'nobody': RL.ASKPEEK: no such policy"):
+    with pytest.raises(ConfigurationError, match="policy 'nobody': RL.ASKPEEK at .*: no such policy"):
         await limiter.verify(policies=["nobody"])
     with pytest.raises(ConfigurationError, match="a rate is a count per time"):
         await limiter.verify("10/fortnight")
@@ -223,7 +224,7 @@ async def test_a_wrong_limit_or_policy_is_named(limiter: AsyncRateLimiter) -> No
 
 async def test_a_missing_module_is_an_error(make: Maker) -> None:
     with Server(module=False) as plain:
-        with pytest.raises(ConfigurationError, match="the module ratelimit: RL.PEEK: unknown command"):
+        with pytest.raises(ConfigurationError, match="the module ratelimit: RL.PEEK at .*: unknown command"):
             await make(port=plain.port).verify()
 
 

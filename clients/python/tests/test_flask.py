@@ -208,3 +208,40 @@ def test_a_slow_moment_keeps_no_lease() -> None:
         bare = RateLimiter(redis.Redis(port=server.port), timeout=5.0)
         eventually(lambda: free(bare) == 2, "the release")
         bare.close()
+
+
+def test_two_extensions_of_an_application_limit_both(limiter: RateLimiter) -> None:
+    app = application()
+    RateLimit(app, limiter, [Rule("streams", caller, Concurrent(2, "1m")), Rule("other", caller, BUCKET, estimate=9)])
+    http = client(limiter, app=app)
+    with app.app_context():  # whose `g` all these requests share
+        told = http.get("/chat", query_string={"estimate": 400, "words": "one two"}, headers=ANN, buffered=True)
+        assert told.headers.getlist("RateLimit-Policy")[0] == '"default";q=3;w=3600, "tokens";q=1000;w=86400'
+        assert (free(limiter), limiter.peek("default:ann", SlidingLog(3, "1h"), 0).remaining) == (2, 2)
+        assert limiter.peek("tokens:ann", BUCKET, 0).remaining == 998
+        assert [http.get("/", headers=ANN, buffered=True).status_code for _ in range(3)] == [200, 200, 429]
+    assert free(limiter) == 2
+    info = limiter.commands.info("other:ann") or {}
+    assert not info.get("holds")
+
+
+def test_the_handler_counts_for_all_extensions(limiter: RateLimiter) -> None:
+    app = application()
+    RateLimit(app, limiter, [Rule("tokens", caller, BUCKET, estimate=400)])
+    RateLimit(app, limiter, [Rule("words", caller, BUCKET, estimate=400)])
+
+    @app.get("/both")
+    def both() -> str:
+        g.spent.update({"tokens": 1, "words": 2})
+        return "ok"
+
+    assert app.test_client().get("/both", headers=ANN, buffered=True).status_code == 200
+    assert [limiter.peek(f"{name}:ann", BUCKET, 0).remaining for name in ("tokens", "words")] == [999, 998]
+
+
+def test_an_extension_limits_an_application_once(limiter: RateLimiter) -> None:
+    app = application()
+    limits = RateLimit(app, limiter, RULES)
+    with pytest.raises(ConfigurationError, match="init_app was called twice with this application"):
+        limits.init_app(app)
+    limits.init_app(application())

@@ -27,7 +27,7 @@ from redis_ratelimit import (
     Smooth,
     Uniform,
 )
-from redis_ratelimit._gate import AsyncGate
+from redis_ratelimit._async_gate import AsyncGate
 from redis_ratelimit._refusal import PROBLEM, Refusal
 from redis_ratelimit._rules import Shed
 from servers import Server, eventually

@@ -152,7 +152,7 @@ async def test_a_settlement_that_is_rejected_is_logged(
 ) -> None:
     async with limiter.budget(key, BUCKET).hold(80):
         server.client.set(key, "a string")
-    assert "RL.SETTLE 'key…': not repeated" in caplog.text
+    assert f"RL.SETTLE 'key…' at localhost:{server.port}: not repeated" in caplog.text
 
 
 async def test_a_hold_may_wait(limiter: AsyncRateLimiter, server: Server, key: str) -> None:

@@ -54,7 +54,7 @@ async def test_a_wrong_lease_is_an_error(limiter: AsyncRateLimiter, server: Serv
         with pytest.raises(ConfigurationError):
             limiter.lease(key, *values)
     server.client.set(key, "a string")
-    with pytest.raises(CallError, match="RL.CONCURRENT: .*wrong kind of value"):
+    with pytest.raises(CallError, match="RL.CONCURRENT at .*wrong kind of value"):
         async with limiter.lease(key, 1, "1m"):
             raise AssertionError("not reached")
 
@@ -91,7 +91,7 @@ async def test_a_lost_lease_is_noticed(
         await asyncio.to_thread(eventually, lambda: lease.lost, "the loss")
         assert not lease.held
     assert limiter.counters["leases_lost"] == 1
-    assert "RL.RENEW 'key…': lease lost: a renewal found no lease" in caplog.text
+    assert f"RL.RENEW 'key…' at localhost:{server.port}: lease lost: a renewal found no lease" in caplog.text
 
 
 async def test_a_key_of_another_type_loses_the_lease(limiter: AsyncRateLimiter, server: Server, key: str) -> None:
@@ -106,7 +106,7 @@ async def test_a_release_that_is_rejected_is_logged(
 ) -> None:
     async with limiter.lease(key, 1, "1m"):
         server.client.set(key, "a string")
-    assert "RL.RELEASE 'key…': not repeated" in caplog.text
+    assert f"RL.RELEASE 'key…' at localhost:{server.port}: not repeated" in caplog.text
 
 
 async def test_without_an_answer_the_work_goes_on_uncertainly(make: Maker, key: str) -> None:
@@ -202,9 +202,9 @@ async def test_a_lease_whose_renewal_is_rejected_is_released(
             await asyncio.to_thread(eventually, lambda: lease.lost, "the loss")
             assert leases(server, key) == 1 and not lease.held
         assert leases(server, key) == 0
-        assert "RL.RENEW 'key…': lease lost: NoPermissionError: " in caplog.text
+        assert f"RL.RENEW 'key…' at localhost:{server.port}: lease lost: NoPermissionError: " in caplog.text
         assert limiter.counters["leases_lost"] == 1
-        with pytest.raises(ConfigurationError, match="leases: RL.RENEW: .*rl.renew"):
+        with pytest.raises(ConfigurationError, match="leases: RL.RENEW at .*rl.renew"):
             await limiter.verify(Concurrent(1, "9s"))
         assert await limiter.verify("1/s")
     finally:

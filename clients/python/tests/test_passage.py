@@ -14,7 +14,7 @@ import redis.asyncio
 
 from gates import BUCKET, free, gate, held, passed, refused, remaining, rule
 from redis_ratelimit import AsyncRateLimiter, Concurrent, RateLimiter
-from redis_ratelimit._gate import AsyncGate
+from redis_ratelimit._async_gate import AsyncGate
 from redis_ratelimit._passage import Passage
 from redis_ratelimit._rules import Shed
 from servers import Server, eventually
@@ -78,8 +78,23 @@ def test_a_lease_that_is_gone_is_counted_as_lost(limiter: RateLimiter, caplog: p
     told = passed(door.enter({"user": "ann"}))
     limiter.commands.release("streams:ann", told.id)
     eventually(lambda: limiter.counters["leases_lost"] == 1, "the renewal")
-    assert "a renewal found that the lease has ended" in caplog.text
+    assert "lease lost: a renewal found no lease" in caplog.text
     door.leave(told)
+
+
+def test_a_lease_whose_renewal_is_rejected_is_lost_with_its_reason(
+    limiter: RateLimiter, server: Server, caplog: pytest.LogCaptureFixture
+) -> None:
+    door = gate(limiter, rule("streams", Concurrent(2, "9s")))
+    told = passed(door.enter({"user": "ann"}))
+    server.client.acl_setuser("default", enabled=True, reset=False, commands=["-rl.renew"])
+    try:
+        eventually(lambda: limiter.counters["leases_lost"] == 1, "the renewal")
+    finally:
+        server.client.acl_setuser("default", enabled=True, reset=False, commands=["+rl.renew"])
+    assert "lease lost: NoPermissionError: " in caplog.text
+    door.leave(told)
+    assert free(limiter, "streams:ann") == 2
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,8 @@ from redis_ratelimit import (
     Smooth,
     Uniform,
 )
-from redis_ratelimit._gate import AsyncGate, SyncGate
+from redis_ratelimit._async_gate import AsyncGate
+from redis_ratelimit._sync_gate import SyncGate
 from redis_ratelimit._refusal import Refusal
 from redis_ratelimit._rules import Rule, Shed
 from servers import Server, eventually
@@ -116,8 +117,8 @@ def test_a_gate_needs_the_right_limiter(limiter: RateLimiter) -> None:
 @pytest.mark.parametrize(
     ("wrong", "error"),
     [
-        (rule("big", SlidingLog(2_000_000, "1h")), "rule 'big': RL.MULTIPEEK: .*limit must be between"),
-        (rule("gone", None, policy="gone"), "policy 'gone': RL.ASKPEEK: no such policy"),
+        (rule("big", SlidingLog(2_000_000, "1h")), "rule 'big': RL.MULTIPEEK at .*limit must be between"),
+        (rule("gone", None, policy="gone"), "policy 'gone': RL.ASKPEEK at .*: no such policy"),
         (rule("many", Concurrent(2_000_000, "1h")), "rule 'many': .*capacity must be between"),
     ],
 )

@@ -7,12 +7,13 @@ from collections.abc import Callable, Sequence
 import pytest
 from redis import exceptions as errors
 
-from redis_ratelimit import Breaker, _slots
+from redis_ratelimit import Breaker, _redirect, _slots
 from redis_ratelimit._call import Call
 from redis_ratelimit._core import Core
 from redis_ratelimit._failure import NotCounted
 from redis_ratelimit._nodes import drive
-from redis_ratelimit._slots import SLOTS, SlotMap, Step, routed, slot_of
+from redis_ratelimit._redirect import SLOTS, Step, routed
+from redis_ratelimit._slots import SlotMap, slot_of
 
 ONE, TWO, THREE = ("one", 1), ("two", 2), ("three", 3)
 CALL = Call(["RL.GCRA", "k", 9, 10, "1s"], "k")
@@ -59,7 +60,7 @@ def key_in(low: int, high: int) -> str:
 FIRST, SECOND = key_in(0, 8191), key_in(8192, 16383)
 
 
-def call(key: str, *, readonly: bool = False) -> Call:
+def call(key: str | bytes, *, readonly: bool = False) -> Call:
     return Call(["RL.GCRA", key, 9, 10, "1s"], key, readonly=readonly)
 
 
@@ -85,7 +86,7 @@ def test_moved_is_followed_and_remembered() -> None:
     nodes = Nodes(errors.MovedError(f"{slot_of(FIRST)} three:3"), "reply", "again")
     assert drive(routed(way, call(FIRST)), nodes) == "reply"
     assert nodes.addresses() == [ONE, THREE]
-    assert way.where(FIRST) == "three:3"
+    assert way.where(call(FIRST)) == "three:3"
     # The next call looks at the slots, and those say as before.
     assert drive(routed(way, call(FIRST)), nodes) == "again"
     assert nodes.asked[2].call is SLOTS and nodes.asked[3].address == ONE
@@ -171,14 +172,20 @@ def test_addresses_are_remapped() -> None:
 
 def test_there_is_a_key_for_each_primary() -> None:
     keys = known().keys_of_all(lambda number: f"verify:{number}")
-    assert {known().where(key) for key in keys} == {"one:1", "two:2"} and len(keys) == 2
+    assert {known().where(call(key)) for key in keys} == {"one:1", "two:2"} and len(keys) == 2
     tagged: Sequence[str | bytes] = known().keys_of_all(lambda number: f"{{tag}}:{number}")
     assert len(tagged) == 1
 
 
 def test_where_nothing_is_known_it_is_the_cluster() -> None:
-    assert slots().where("a") == slots().where(None) == "the cluster"
-    assert slots().where(b"a") == "the cluster"
+    assert slots().where(call("a")) == slots().where(call(b"a")) == slots().where(Call(["RL.HELP"])) == "the cluster"
+
+
+def test_the_node_that_will_be_asked_has_a_name() -> None:
+    way, probe = known(replicas=True), call(FIRST, readonly=True)
+    assert [way.where(call(FIRST)), way.where(probe), way.where(call(SECOND, readonly=True))] == ["one:1", "three:3", "two:2"]
+    way.instead(THREE, probe)
+    assert way.where(probe) == "one:1"
 
 
 def test_a_replica_that_does_not_answer_rests_and_the_primary_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -231,7 +238,7 @@ def test_a_call_whose_keys_move_is_sent_again(monkeypatch: pytest.MonkeyPatch) -
     assert drive(routed(known(), call(FIRST)), nodes) == "reply"
     assert [step.pause for step in nodes.asked] == [0.0, 0.01, 0.02]
     clock = [0.0]
-    monkeypatch.setattr(_slots, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(_redirect, "monotonic", lambda: clock[0])
 
     def later(step: Step) -> object:
         clock[0] += 0.06

@@ -2,36 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
-from types import TracebackType
-from typing import Self, TypeVar
+from collections.abc import Callable, Sequence
 
 from . import _questions
-from ._async_nodes import async_nodes_of, drive
-from ._background import AsyncBackground
+from ._async_connected import AsyncConnected
 from ._breaker import Breaker
-from ._budget import AsyncBudget, Charge
+from ._budget import AsyncBudget
 from ._cache import RefusalCache
 from ._call import Call
-from ._commands import AsyncCommands
-from ._core import Fail, Question
+from ._charge import Charge
+from ._core import Fail
 from ._decision import AskDecision, Decision, MultiDecision
-from ._failure import NoAnswer
-from ._jobs import Ending, Job
+from ._jobs import Ending
 from ._lease import AsyncLease
-from ._options import Options
 from ._rate import is_policy
 from ._routes import AsyncClient
 from ._spec import LimiterLike, LimitLike
 from ._values import Duration, Key, Seconds, milliseconds
 from ._verify import verifying
-from .errors import CallError
-
-D = TypeVar("D", bound=Decision)
-R = TypeVar("R")
 
 
-class AsyncRateLimiter(Options):
+class AsyncRateLimiter(AsyncConnected):
     """Asks limits, and decides what happens if the server does not answer.
 
     It takes address and credentials of the given client, and has connections of its own: with a short time-out and without
@@ -61,11 +52,7 @@ class AsyncRateLimiter(Options):
         cache: RefusalCache | None = None,
         read_from_replicas: bool = False,
     ) -> None:
-        super().__init__(prefix, fail, timeout, breaker, cache)
-        self.background = AsyncBackground(self._perform)
-        self._nodes = async_nodes_of(redis, self.timeout, read_from_replicas)
-        self.commands = AsyncCommands(self._nodes, prefix)
-        """The raw commands, on the limiter's connections. Errors are those of redis-py."""
+        super().__init__(redis, prefix, fail, timeout, breaker, cache, read_from_replicas)
 
     async def limit(self, key: Key, limiter: LimiterLike, cost: int = 1, wait: Duration | None = None) -> Decision:
         """Asks a limit, and charges it if it admits.
@@ -212,62 +199,3 @@ class AsyncRateLimiter(Options):
             Unavailable: There is no answer, and `required` is True.
         """
         return await self.run(verifying(self.core, self._nodes.slots, self.prefix, limits, policies, required))
-
-    async def close(self) -> None:
-        """Closes the connections. Releases and settlements that are left are tried once more."""
-        silent: set[str] = set()
-        try:
-            for ending in self.background.close():
-                where = self._nodes.where(ending.call.key)
-                if where not in silent and isinstance(await self._outcome(ending.call), NoAnswer):
-                    silent.add(where)
-        finally:
-            await self._nodes.close()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close()
-
-    async def run(self, calls: Generator[Call, object, R]) -> R:
-        """Sends the calls of a generator. For leases and budgets."""
-        return await drive(calls, self._send)
-
-    async def _decide(self, question: Question[D]) -> D:
-        known = self.core.known(question)
-        if known is not None:
-            return known
-        try:
-            reply = await self._send(question.call)
-        except NoAnswer as missing:
-            return self.core.undecided(question, missing)
-        return self.core.decided(question, reply)
-
-    async def _send(self, call: Call) -> object:
-        where = self._nodes.where(call.key)
-        self.core.enter(where)
-        try:
-            reply = await self._nodes.send(call)
-        except BaseException as error:
-            failure = self.core.lost(where, call, error)
-            if failure is error:
-                raise
-            raise failure from error
-        finally:
-            self.core.forget_given_back(call)
-        self.core.leave(where)
-        return reply
-
-    async def _outcome(self, call: Call) -> object:
-        try:
-            return await self._send(call)
-        except (NoAnswer, CallError) as error:
-            return error
-
-    async def _perform(self, job: Job) -> float | None:
-        if isinstance(job, Ending):
-            self.core.counters.add("releases_retried")
-        return job.after(await self._outcome(job.call))

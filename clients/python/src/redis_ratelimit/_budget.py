@@ -2,69 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, cast
 from uuid import uuid4
 
-from . import _questions, _replies
 from ._call import Call
-from ._core import Core, Question
-from ._decision import AskDecision, Decision
+from ._charge import Charge
+from ._core import Question
+from ._decision import Decision
 from ._failure import NoAnswer
 from ._jobs import Ending, Scheduler
-from ._rate import is_policy, limiter_of
-from ._spec import MOST, LimiterLike
-from ._values import Duration, Key, Word, check_duration, integer, milliseconds, prefixed, text
+from ._options import Options
+from ._spec import MOST
+from ._values import Duration, integer, milliseconds
 from .errors import CallError, ConfigurationError, Refused, Unavailable
 
 if TYPE_CHECKING:
     from ._async_limiter import AsyncRateLimiter
     from ._limiter import RateLimiter
-
-
-class Charge:
-    """What a budget charges: a limiter or a policy, on a key.
-
-    Args:
-        prefix: What stands before the key.
-        key: The key.
-        limiter_or_policy: A limiter, a rate such as `"1000/d"`, or the name of a policy. Rates have a slash or a space,
-            and names have none.
-        ttl: For how long an estimate can be settled.
-    """
-
-    def __init__(self, prefix: str, key: Key, limiter_or_policy: LimiterLike, ttl: Duration) -> None:
-        check_duration("ttl", ttl, 1)
-        self.ttl = ttl
-        self._prefix, self._key, self._name = prefix, key, prefixed(prefix, key)
-        self._policy, self._limiter = None, None
-        if is_policy(limiter_or_policy):
-            text("policy", limiter_or_policy, 64)
-            self._policy = limiter_or_policy
-            return
-        self._limiter = limiter_of(limiter_or_policy)
-        if "hold" not in self._limiter.OPTIONS or getattr(self._limiter, "countrefused", False):
-            raise ConfigurationError(f"{self._limiter!r} cannot be held")
-
-    def question(
-        self, estimate: int, hold_id: str, wait: Duration | None
-    ) -> Question[Decision] | Question[AskDecision]:
-        """The call that charges the estimate."""
-        integer("estimate", estimate, 1, MOST)
-        hold = hold_id, self.ttl
-        if self._limiter is not None:
-            return _questions.limit(self._prefix, self._key, self._limiter, estimate, wait, hold)
-        return _questions.ask(self._prefix, self._key, cast(str, self._policy), estimate, None, (), False, wait, hold)
-
-    def settlement(self, actual: int, hold_id: str) -> tuple[Call, Callable[[object], bool]]:
-        """The call that settles, and whether a reply says that it settled something."""
-        words: list[Word]
-        if self._limiter is not None:
-            words = ["RL.SETTLE", self._name, hold_id, *self._limiter.words, "COST", actual]
-            return Call(words, self._name), lambda reply: _replies.settled(reply).settled
-        words = ["RL.ASKSETTLE", self._name, cast(str, self._policy), hold_id, "COST", actual]
-        return Call(words, self._name), lambda reply: bool(_replies.asksettled(reply).settled)
 
 
 class HeldState:
@@ -76,15 +32,19 @@ class HeldState:
         decision: The answer. Without an answer it is None.
     """
 
-    def __init__(self, core: Core, background: Scheduler, charge: Charge, estimate: int, wait: Duration | None) -> None:
+    def __init__(
+        self, limiter: Options, background: Scheduler, charge: Charge, estimate: int, wait: Duration | None
+    ) -> None:
         self.id = uuid4().hex
         self.estimate = estimate
         self.decision: Decision | None = None
-        self._core, self._background, self._charge = core, background, charge
+        self._core, self._taken = limiter.core, limiter.taken
+        self._background, self._charge = background, charge
         self._question = charge.question(estimate, self.id, wait)
         self._actual: int | None = None
-        self._missing: NoAnswer | None = None
-        self._entered = False
+        self._entered, self._open = False, False
+        self._certain = True
+        self._closed_at: int | None = None
 
     @property
     def held(self) -> bool:
@@ -107,10 +67,7 @@ class HeldState:
         try:
             reply = yield self._question.call
         except NoAnswer as missing:
-            self._missing = missing
-            if not self._core.goes_on(self._question.call, missing):
-                self._settle_later(0, missing)
-                raise Unavailable(self._question.call.command, missing.error) from missing.error
+            self._unanswered(missing)
             return
         except CallError:
             raise
@@ -121,21 +78,44 @@ class HeldState:
         self.decision = self._core.decided(cast(Question[Decision], self._question), reply)
         if not self.decision.allowed:
             raise Refused(self.decision)
+        self._begin(certain=True)
 
     def settling(self, failed: bool) -> Generator[Call, object, None]:
         """Settles at what `settle` said, or at 0 if the work failed, or at the estimate."""
         actual = self._actual if self._actual is not None else 0 if failed else self.estimate
-        if self._missing is not None:
-            self._settle_later(actual, self._missing)
+        if self._closed_at not in (None, actual):
+            self._core.note("closed", self._question.call, f"the limiter has settled {self._closed_at}, not {actual}: it closed")
+        if not self._open:
             return
-        if self.decision is None:
-            return
-        yield from self._ending(actual, certain=True).tried(self._background)
+        self._open = False
+        self._taken.discard(self)
+        ending = self._ending(actual, certain=self._certain)
+        if self._certain:
+            yield from ending.tried(self._background)
+        else:
+            self._background.add(ending, 0.0)
 
-    def _settle_later(self, actual: int, missing: NoAnswer) -> None:
-        """Settles in the background what may be held, or may still be."""
+    def closing(self) -> list[Ending]:
+        """Returns the settlement of what is held, at what `settle` said or else at the estimate."""
+        if not self._open:
+            return []
+        self._open = False
+        self._closed_at = self.estimate if self._actual is None else self._actual
+        return [self._ending(self._closed_at, certain=self._certain)]
+
+    def _begin(self, *, certain: bool) -> None:
+        self._open, self._certain = True, certain
+        self._taken.add(self)
+
+    def _unanswered(self, missing: NoAnswer) -> None:
+        """Goes on with what may be held, or may still be. Or settles it at 0."""
+        if self._core.goes_on(self._question.call, missing):
+            if missing.uncertain:
+                self._begin(certain=False)
+            return
         if missing.uncertain:
-            self._background.add(self._ending(actual, certain=False), 0.0)
+            self._background.add(self._ending(0, certain=False), 0.0)
+        raise Unavailable(self._question.call.command, missing.error, missing.node) from missing.error
 
     def _ending(self, actual: int, *, certain: bool) -> Ending:
         call, ended = self._charge.settlement(actual, self.id)
@@ -150,7 +130,7 @@ class Held(HeldState):
     """
 
     def __init__(self, limiter: RateLimiter, charge: Charge, estimate: int, wait: Duration | None) -> None:
-        super().__init__(limiter.core, limiter.background, charge, estimate, wait)
+        super().__init__(limiter, limiter.background, charge, estimate, wait)
         self._limiter = limiter
 
     def __enter__(self) -> Self:
@@ -171,7 +151,7 @@ class AsyncHeld(HeldState):
     """
 
     def __init__(self, limiter: AsyncRateLimiter, charge: Charge, estimate: int, wait: Duration | None) -> None:
-        super().__init__(limiter.core, limiter.background, charge, estimate, wait)
+        super().__init__(limiter, limiter.background, charge, estimate, wait)
         self._limiter = limiter
 
     async def __aenter__(self) -> Self:

@@ -21,6 +21,7 @@ class Call:
         wait: For how many seconds the call may wait in the server. Then it needs a connection of its own.
         everywhere: Whether each primary of a cluster gets the call.
         sent: Whether the call was sent, so that it may have been decided without a reply.
+        asked: The name of the server that gets the call, or that was asked last.
     """
 
     words: list[Word]
@@ -29,6 +30,7 @@ class Call:
     wait: float | None = None
     everywhere: bool = False
     sent: bool = False
+    asked: str = ""
 
     @property
     def command(self) -> str:

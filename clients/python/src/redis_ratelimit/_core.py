@@ -15,7 +15,7 @@ from ._decision import Decision
 from ._failure import NoAnswer, is_reply, is_unavailable, is_wrong_call, reason
 from ._report import Counters, Log
 from ._values import Key, Word, key_bytes
-from .errors import BreakerOpen, CallError, ConfigurationError
+from .errors import BreakerOpen, CallError, ConfigurationError, at
 
 D = TypeVar("D", bound=Decision)
 
@@ -132,25 +132,33 @@ class Core:
         """Returns the error to raise for a call that failed."""
         if isinstance(error, NoAnswer):  # the server is not to blame
             self.counters.add("unavailable")
+            error.node = call.asked
             return error
         if is_wrong_call(error) and isinstance(error, Exception):
             self.leave(where)
             self.counters.add("wrong_calls")
-            return CallError(call.command, error)
+            return CallError(call.command, error, call.asked)
         if not is_unavailable(error) or not isinstance(error, Exception):
             return error
         self.counters.add("unavailable")
         self._count_failure(where, error)
-        return NoAnswer(error, call.sent and not is_reply(error))
+        missing = NoAnswer(error, call.sent and not is_reply(error))
+        missing.node = call.asked
+        return missing
 
     def warn(self, call: Call, error: BaseException, what: str) -> None:
-        """Writes a line with command, error and the beginning of the key."""
+        """Writes a line with command, server, error and the beginning of the key."""
         self.note(type(error).__name__, call, f"{what}: {reason(error)}")
 
     def note(self, kind: str, call: Call, what: str) -> None:
-        """Writes a line of this kind with command and the beginning of the key."""
+        """Writes a line of this kind with command, server and the beginning of the key."""
         key = "" if call.key is None else shown(call.key)
-        self.log.warn(kind, monotonic(), f"{call.command}{key}: {what}")
+        self.log.warn(kind, monotonic(), f"{call.command}{key}{at(call.asked, what)}: {what}")
+
+    def lease_lost(self, call: Call, why: str) -> None:
+        """Counts a lease that a renewal did not prolong, and writes a line."""
+        self.counters.add("leases_lost")
+        self.note("lease lost", call, f"lease lost: {why}")
 
     def _count_failure(self, where: str, error: Exception) -> None:
         if self._breaker is None:

@@ -27,12 +27,14 @@ class NoAnswer(Exception):
     Attributes:
         error: Why.
         uncertain: Whether the call may have been decided all the same, or may still be.
+        node: The name of the server that was asked.
     """
 
     def __init__(self, error: Exception, uncertain: bool) -> None:
         super().__init__(error)
         self.error = error
         self.uncertain = uncertain
+        self.node = ""
 
 
 class NotCounted(NoAnswer):
@@ -56,6 +58,13 @@ class KeyMoves(NotCounted, errors.TryAgainError):
 
 class Redirected(NotCounted, errors.ClusterError):
     """The call was redirected too often."""
+
+
+class Closed(RuntimeError):
+    """The limiter is closed. This is a mistake of the caller, and no answer of the server."""
+
+    def __init__(self) -> None:
+        super().__init__("the limiter is closed")
 
 
 def is_unavailable(error: BaseException) -> bool:

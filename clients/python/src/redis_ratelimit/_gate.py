@@ -3,28 +3,27 @@ which the limiters for threads and for asyncio send."""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable
 from math import isnan
 from threading import Lock
-from time import monotonic, sleep
+from time import monotonic
 from typing import Generic, Protocol, TypeVar, cast
 from uuid import uuid4
 
 from . import _replies
-from ._async_limiter import AsyncRateLimiter
 from ._call import Call
 from ._core import Core
 from ._decision import Decision, combined_headers
 from ._failure import NoAnswer, reason
+from ._fork import after_fork
 from ._jobs import Scheduler
-from ._limiter import RateLimiter
 from ._parts import Limits, Part, Policy
 from ._passage import Passage, Steps
 from ._refusal import Refusal, out_of_capacity, over_quota
 from ._rules import Asked, Rule, Shed, checked_rules
 from ._slots import slot_of
 from ._spec import limiter_words
+from ._taken import Taken
 from ._values import Word, duration_word, float_word, integer, prefixed
 from .errors import CallError, ConfigurationError
 
@@ -48,6 +47,9 @@ class Limiting(Protocol):
     def background(self) -> Scheduler: ...
 
     @property
+    def taken(self) -> Taken: ...
+
+    @property
     def prefix(self) -> str: ...
 
 
@@ -62,11 +64,17 @@ class Gate(Generic[Req]):
 
     def __init__(self, limiter: Limiting, rules: Iterable[Rule[Req]], shed: Shed[Req] | None) -> None:
         self._rules, self._shed = checked_rules(rules, shed), shed
-        self._core, self._background, self._prefix = limiter.core, limiter.background, limiter.prefix
+        self._core, self._background, self._taken = limiter.core, limiter.background, limiter.taken
+        self._prefix = limiter.prefix
         # The policies that are known to have leases. The limiter of a cluster has slots.
         self._leasing: set[str] = set()
         self._cluster = getattr(limiter, "_nodes").slots is not None
         self._verify_at: float | None = 0.0
+        self.forked()
+        after_fork(self)
+
+    def forked(self) -> None:
+        """Makes a new lock."""
         self._verify_lock = Lock()
 
     # At start
@@ -122,7 +130,7 @@ class Gate(Generic[Req]):
         """Asks the limits of a request. All of them admit and are charged, or none is."""
         if (shed := (yield from self._shedding(request))) is not None:
             return shed
-        passage = Passage(self._core, self._background)
+        passage = Passage(self._core, self._background, self._taken)
         answers: list[tuple[str, Decision]] = []
         try:
             for part in self._parts(request, passage.id):
@@ -212,89 +220,3 @@ class Gate(Generic[Req]):
             wrong = "it is nan"
         self._core.log.warn("utilization", monotonic(), f"RL.SHED {shed.key!r}: nothing is shed, no utilization: {wrong}")
         return None
-
-
-class SyncGate(Generic[Req]):
-    """A gate for threads."""
-
-    def __init__(self, limiter: RateLimiter, rules: Iterable[Rule[Req]], shed: Shed[Req] | None) -> None:
-        if not isinstance(limiter, RateLimiter):
-            raise ConfigurationError(f"the limiter must be a RateLimiter, not {limiter!r}")
-        self._limiter, self._gate = limiter, Gate(limiter, rules, shed)
-
-    def verify(self) -> None:
-        """Asks the server whether the rules are right.
-
-        Raises:
-            ConfigurationError: A rule is wrong, or the module is not loaded.
-        """
-        try:
-            answered = self._limiter.verify(policies=self._gate.policies) and self._limiter.run(self._gate.verifying())
-        except BaseException:
-            self._gate.unverified()
-            raise
-        self._gate.verified(answered)
-
-    def enter(self, request: Req) -> Passage | Refusal:
-        """Asks the limits of a request, and waits for its turn if it is queued."""
-        if self._gate.wants_verification():
-            self.verify()
-        entered = self._limiter.run(self._gate.entering(request))
-        if isinstance(entered, Passage) and entered.wait:
-            try:
-                sleep(entered.wait)
-            except BaseException:  # such as a signal's
-                entered.abandon()
-                raise
-        return entered
-
-    def leave(self, passage: Passage) -> None:
-        """Releases and settles. A second call does nothing."""
-        self._limiter.run(passage.leaving())
-
-
-class AsyncGate(Generic[Req]):
-    """A gate for asyncio."""
-
-    def __init__(self, limiter: AsyncRateLimiter, rules: Iterable[Rule[Req]], shed: Shed[Req] | None) -> None:
-        if not isinstance(limiter, AsyncRateLimiter):
-            raise ConfigurationError(f"the limiter must be an AsyncRateLimiter, not {limiter!r}")
-        self._limiter, self._gate = limiter, Gate(limiter, rules, shed)
-
-    async def verify(self) -> None:
-        """Asks the server whether the rules are right.
-
-        Raises:
-            ConfigurationError: A rule is wrong, or the module is not loaded.
-        """
-        try:
-            answered = await self._limiter.verify(policies=self._gate.policies)
-            answered = answered and await self._limiter.run(self._gate.verifying())
-        except BaseException:
-            self._gate.unverified()
-            raise
-        self._gate.verified(answered)
-
-    async def enter(self, request: Req) -> Passage | Refusal:
-        """Asks the limits of a request, and waits for its turn if it is queued."""
-        task = asyncio.current_task()
-        cancelled = task.cancelling() if task else 0
-        if self._gate.wants_verification():
-            await self.verify()
-        entered = await self._limiter.run(self._gate.entering(request))
-        # `wait_for` of Python 3.11, which redis-py uses, sometimes drops a cancellation.
-        if task and task.cancelling() > cancelled:
-            if isinstance(entered, Passage):
-                entered.abandon()
-            raise asyncio.CancelledError
-        if isinstance(entered, Passage) and entered.wait:
-            try:
-                await asyncio.sleep(entered.wait)
-            except BaseException:  # such as a cancellation
-                entered.abandon()
-                raise
-        return entered
-
-    async def leave(self, passage: Passage) -> None:
-        """Releases and settles. A second call does nothing."""
-        await self._limiter.run(passage.leaving())

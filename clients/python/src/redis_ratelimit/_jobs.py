@@ -10,7 +10,7 @@ from typing import Protocol
 
 from ._call import Call
 from ._core import Core
-from ._failure import NoAnswer
+from ._failure import Closed, NoAnswer, reason
 from .errors import CallError
 
 FIRST_DELAY, LONGEST_DELAY = 0.05, 30.0
@@ -108,6 +108,8 @@ class Ending(Job):
             background.add(self, self.after(missing) or FIRST_DELAY)
         except CallError as error:
             self._core.warn(self.call, error.error, "not repeated")
+        except Closed as error:
+            self._core.warn(self.call, error, "not sent")
         except BaseException:  # such as a cancellation
             background.add(self, 0.0)
             raise
@@ -119,19 +121,12 @@ class Renewal(Job):
     Args:
         call: RL.RENEW.
         ttl: The lease's ttl in seconds. It is renewed every third of it.
-        renewed: Is told whether the server still had the lease.
-        rejected: Is told the error if the call is rejected. By default `renewed` is told that there is no lease.
+        renewed: Is told None if the server still had the lease, or else why it is lost.
     """
 
-    def __init__(
-        self,
-        call: Call,
-        ttl: float,
-        renewed: Callable[[bool], None],
-        rejected: Callable[[CallError], None] | None = None,
-    ) -> None:
+    def __init__(self, call: Call, ttl: float, renewed: Callable[[str | None], None]) -> None:
         super().__init__(call)
-        self._renewed, self._rejected = renewed, rejected
+        self._renewed = renewed
         self.every = ttl / 3
 
     def after(self, outcome: object) -> float | None:
@@ -139,9 +134,8 @@ class Renewal(Job):
             return None
         if isinstance(outcome, NoAnswer):
             return self.every / 3
-        if isinstance(outcome, CallError) and self._rejected is not None:
-            self._rejected(outcome)
-            return None
-        held = outcome == 1
-        self._renewed(held)
-        return self.every if held else None
+        lost = None if outcome == 1 else "a renewal found no lease"
+        if isinstance(outcome, CallError):
+            lost = reason(outcome.error)
+        self._renewed(lost)
+        return self.every if lost is None else None

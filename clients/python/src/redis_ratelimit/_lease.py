@@ -10,10 +10,11 @@ from uuid import uuid4
 
 from . import _questions, _replies
 from ._call import Call
-from ._core import Core, Question
+from ._core import Question
 from ._decision import Decision
-from ._failure import NoAnswer, reason
+from ._failure import NoAnswer
 from ._jobs import Ending, Renewal, Scheduler
+from ._options import Options
 from ._values import Duration, Key, duration_word, milliseconds
 from .errors import CallError, ConfigurationError, Refused, Unavailable
 
@@ -37,9 +38,8 @@ class LeaseState:
 
     def __init__(
         self,
-        core: Core,
+        limiter: Options,
         background: Scheduler,
-        prefix: str,
         key: Key,
         capacity: int,
         ttl: Duration,
@@ -50,15 +50,15 @@ class LeaseState:
         self.id = uuid4().hex
         self.lost = False
         self.decision: Decision | None = None
-        self._core, self._background = core, background
-        self._question: Question[Decision] = _questions.lease(prefix, key, capacity, ttl, self.id, cost, wait)
+        self._core, self._taken, self._background = limiter.core, limiter.taken, background
+        self._question: Question[Decision] = _questions.lease(limiter.prefix, key, capacity, ttl, self.id, cost, wait)
         self._ttl = milliseconds("ttl", ttl) / 1000
         self._ends: float | None = None
         self._entered = False
         name = self._question.call.words[1]
         self._release = Call(["RL.RELEASE", name, self.id], self._question.call.key)
         self._renewal_call = Call(["RL.RENEW", name, duration_word(ttl), self.id], self._question.call.key)
-        self._renewal = Renewal(self._renewal_call, self._ttl, self._renewed, self._rejected) if renew else None
+        self._renewal = Renewal(self._renewal_call, self._ttl, self._renewed) if renew else None
 
     @property
     def held(self) -> bool:
@@ -87,42 +87,42 @@ class LeaseState:
         if not decision.allowed:
             raise Refused(decision)
         self._ends = (asked if self._question.call.wait is None else monotonic()) + self._ttl
+        self._taken.add(self)
         if self._renewal is not None:
             self._background.add(self._renewal, self._renewal.every)
 
     def releasing(self) -> Generator[Call, object, None]:
-        """Ends the lease. What may be taken without an answer is being released since then."""
+        """Ends the lease."""
+        self._taken.discard(self)
+        for ending in self.closing():
+            yield from ending.tried(self._background)
+
+    def closing(self) -> list[Ending]:
+        """Returns the release of a lease that is held. After it the lease is held no more."""
         if self._renewal is not None:
             self._background.stop(self._renewal)
-        if self._ends is None:
-            return
+        if self._ends is None:  # what may be taken without an answer is being released since then
+            return []
         self._ends = None
-        yield from self._ending(certain=True).tried(self._background)
+        return [self._ending(certain=True)]
 
     def _unanswered(self, missing: NoAnswer) -> None:
         if missing.uncertain:
             ending = self._ending(certain=False)
             self._background.add(ending, ending.after(missing) or 0.0)
         if not self._core.goes_on(self._question.call, missing):
-            raise Unavailable(self._question.call.command, missing.error) from missing.error
+            raise Unavailable(self._question.call.command, missing.error, missing.node) from missing.error
 
     def _ending(self, *, certain: bool) -> Ending:
         return Ending(self._core, self._release, _replies.bool_, self._ttl, certain)
 
-    def _renewed(self, held: bool) -> None:
-        if held:
+    def _renewed(self, lost: str | None) -> None:
+        if lost is None:
             self._ends = monotonic() + self._ttl
-        else:
-            self._lose("a renewal found no lease")
-
-    def _rejected(self, error: CallError) -> None:
-        # The server may still have the lease, which ends a ttl after its last renewal: it is released all the same.
-        self._lose(reason(error.error))
-
-    def _lose(self, why: str) -> None:
+            return
+        # If the renewal was rejected, the server may still have the lease. So it is released all the same.
         self.lost = True
-        self._core.counters.add("leases_lost")
-        self._core.note("lease lost", self._renewal_call, f"lease lost: {why}")
+        self._core.lease_lost(self._renewal_call, lost)
 
 
 class Lease(LeaseState):
@@ -132,7 +132,7 @@ class Lease(LeaseState):
     """
 
     def __init__(self, limiter: RateLimiter, *settings: Unpack[LeaseSettings]) -> None:
-        super().__init__(limiter.core, limiter.background, limiter.prefix, *settings)
+        super().__init__(limiter, limiter.background, *settings)
         self._limiter = limiter
 
     def __enter__(self) -> Self:
@@ -152,7 +152,7 @@ class AsyncLease(LeaseState):
     """
 
     def __init__(self, limiter: AsyncRateLimiter, *settings: Unpack[LeaseSettings]) -> None:
-        super().__init__(limiter.core, limiter.background, limiter.prefix, *settings)
+        super().__init__(limiter, limiter.background, *settings)
         self._limiter = limiter
 
     async def __aenter__(self) -> Self:

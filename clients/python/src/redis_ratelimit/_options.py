@@ -5,6 +5,7 @@ from __future__ import annotations
 from ._breaker import Breaker
 from ._cache import RefusalCache
 from ._core import Core, Fail
+from ._taken import Taken
 from ._values import Seconds, seconds
 from .errors import ConfigurationError
 
@@ -14,6 +15,7 @@ class Options:
 
     Attributes:
         core: The counters, the breaker, the cache and the log.
+        taken: The leases and holds to end if the limiter closes.
         prefix: What stands before each key.
         timeout: The seconds after which a call is given up.
     """
@@ -24,6 +26,7 @@ class Options:
         if not isinstance(prefix, str):
             raise ConfigurationError(f"prefix must be text, not {prefix!r}")
         self.core = Core(fail, breaker, cache)
+        self.taken = Taken()
         self.prefix = prefix
         self.timeout = seconds("timeout", timeout)
 

@@ -13,6 +13,7 @@ from ._core import Core
 from ._failure import NoAnswer
 from ._jobs import Ending, Renewal, Scheduler
 from ._parts import End, Part
+from ._taken import Taken
 from .errors import CallError
 
 T = TypeVar("T")
@@ -29,12 +30,12 @@ class Passage:
         wait: The seconds until the request's turn, if a limiter has queued it.
     """
 
-    def __init__(self, core: Core, background: Scheduler) -> None:
+    def __init__(self, core: Core, background: Scheduler, taken: Taken) -> None:
         self.id = uuid4().hex
         self.headers: dict[str, str] = {}
         self.spent: dict[str, float] = {}
         self.wait = 0.0
-        self._core, self._background = core, background
+        self._core, self._background, self._taken = core, background, taken
         self._charged: list[Part] = []
         self._unsure: list[Part] = []
         self._renewals: list[Renewal] = []
@@ -42,6 +43,7 @@ class Passage:
     def charged(self, part: Part) -> None:
         """Notes that a part is charged."""
         self._charged.append(part)
+        self._taken.add(self)
 
     def unanswered(self, part: Part, *, goes_on: bool) -> None:
         """Notes that a part had no answer. It may have been charged, or may still be.
@@ -51,6 +53,7 @@ class Passage:
         self._later(part.releases(), certain=False)
         if goes_on:
             self._unsure.append(part)
+            self._taken.add(self)
         else:
             self._later(part.undone(), certain=False)
 
@@ -65,13 +68,14 @@ class Passage:
 
     def leaving(self) -> Steps[None]:
         """Releases and settles. A second call does nothing."""
-        self._stop_renewals()
-        releases = [end for part in self._charged for end in part.releases()]
-        settlements = [end for part in self._charged for end in part.settlements(self.spent)]
-        unsure = [end for part in self._unsure for end in part.settlements(self.spent)]
-        self._charged, self._unsure = [], []
+        ends, unsure = self._ended()
         self._later(unsure, certain=False)
-        yield from self._ending([*releases, *settlements])
+        yield from self._ending(ends)
+
+    def closing(self) -> list[Ending]:
+        """Returns what releases and settles, because the limiter closes."""
+        ends, unsure = self._ended()
+        return [*(self._job(end, certain=True) for end in ends), *(self._job(end, certain=False) for end in unsure)]
 
     def undoing(self) -> Steps[None]:
         """Gives everything back, since the request is refused."""
@@ -91,6 +95,15 @@ class Passage:
         self._stop_renewals()
         for part in self._abandoned():
             self._later([*part.releases(), *part.undone()], certain=True)
+
+    def _ended(self) -> tuple[list[End], list[End]]:
+        """The releases and settlements, and those of what may be held without an answer."""
+        self._stop_renewals()
+        releases = [end for part in self._charged for end in part.releases()]
+        settlements = [end for part in self._charged for end in part.settlements(self.spent)]
+        unsure = [end for part in self._unsure for end in part.settlements(self.spent)]
+        self._charged, self._unsure = [], []
+        return [*releases, *settlements], unsure
 
     def _stop_renewals(self) -> None:
         for renewal in self._renewals:
@@ -124,21 +137,16 @@ class Passage:
 
 
 class Renewed:
-    """Is told whether a renewal found the lease. It ends the renewals if nobody can leave any more."""
+    """Is told why a lease is lost, if it is. It ends the renewals if nobody can leave any more."""
 
     def __init__(self, passage: Passage, core: Core) -> None:
         self._passage, self._core = ref(passage), core
         self.job: Renewal | None = None
 
-    def __call__(self, held: bool) -> None:
+    def __call__(self, lost: str | None) -> None:
         if self.job is None:
             return
         if self._passage() is None:
             self.job.stopped = True
-        elif not held:
-            self._core.counters.add("leases_lost")
-            self._core.warn(self.job.call, LeaseLost("a renewal found that the lease has ended"), "lease lost")
-
-
-class LeaseLost(Exception):
-    """Names a line of the log."""
+        elif lost is not None:
+            self._core.lease_lost(self.job.call, lost)

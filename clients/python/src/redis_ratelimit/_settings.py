@@ -19,7 +19,10 @@ SPARE = 8
 """How many connections of calls that waited are kept."""
 CONNECT = 1.0
 """Seconds that a call waits at least for a connection, and then for the connection to open."""
-CLOSED = "the limiter is closed"
+MARGIN = 1.0
+"""Seconds that a caller waits longer than the server."""
+WAITING = 10_000
+"""The most connections to a server for calls that wait."""
 
 # What the application's client needs for itself, or what a limiter sets otherwise.
 _DROPPED = frozenset(
@@ -74,6 +77,15 @@ def source_of_cluster(redis: Any, plain: type[Any], tls: type[Any]) -> Source:
     return Source(connection_class, settings, seeds, getattr(redis.nodes_manager, "address_remap", None))
 
 
+def server_name(source: Source) -> str:
+    """Returns how a log calls the server."""
+    if source.pool is not None:
+        return str(source.pool.service_name)
+    return str(
+        source.settings.get("path") or f"{source.settings.get('host', 'localhost')}:{source.settings.get('port', 6379)}"
+    )
+
+
 def own_settings(kwargs: Mapping[str, Any]) -> Settings:
     """Returns the address and the credentials among the settings of a client."""
     return {
@@ -86,6 +98,18 @@ def own_settings(kwargs: Mapping[str, Any]) -> Settings:
 def connecting_time(timeout: float) -> float:
     """Returns for how long a call may wait for a connection, and for how long that may take to open."""
     return max(timeout, CONNECT)
+
+
+def pool_of(source: Source, settings: Settings, plain: type[Any]) -> tuple[type[Any], Settings]:
+    """Returns the class of a pool and its arguments: the client's own class if it finds its server by Sentinel."""
+    settings = settings | {"connection_class": source.connection_class, "max_connections": WAITING}
+    found = source.pool
+    if found is None:
+        return plain, settings
+    settings |= {"service_name": found.service_name, "sentinel_manager": found.sentinel_manager}
+    settings |= {"is_master": found.is_master, "check_connection": found.check_connection}
+    found_class: Any = found.__class__
+    return found_class, settings
 
 
 def patience(timeout: float | None, no_retry: object) -> Settings:

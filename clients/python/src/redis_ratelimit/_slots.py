@@ -1,42 +1,29 @@
-"""Which node of a cluster gets a call. There is no I/O here: a generator says what to send to whom, and a limiter sends it."""
+"""Which node of a cluster has which slot, and which of them gets a call."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Sequence
 from itertools import count
 from threading import Lock
 from time import monotonic
-from typing import NamedTuple, TypeAlias, cast
+from typing import NamedTuple, cast
 
 from redis import exceptions as errors
 from redis.crc import key_slot
 
 from ._call import Call
-from ._failure import KeyMoves, NotCounted, Redirected, is_unavailable
+from ._fork import after_fork
 from ._replies import text
-from ._routes import combined, on_replica
+from ._routes import on_replica
 from ._settings import Address
 from ._values import Key
 
-REDIRECTIONS = 5
-"""How often a call follows MOVED and ASK."""
 REFRESH = 1.0
 """Seconds between two looks at the slots, unless none are known."""
 REST = 1.0
 """For how many seconds a replica that did not answer is not asked."""
 SEEDS = 32
 """The most nodes that are asked for the slots."""
-FIRST_PAUSE, LONGEST_PAUSE = 0.01, 0.1
-"""Seconds before a call is sent again whose keys are moving."""
-
-
-class Step(NamedTuple):
-    """Send a call to this node, and behind ASKING if the slot is about to move there. First pause for some seconds."""
-
-    address: Address
-    call: Call
-    asking: bool = False
-    pause: float = 0.0
 
 
 class Shard(NamedTuple):
@@ -44,11 +31,6 @@ class Shard(NamedTuple):
 
     primary: Address
     replicas: tuple[Address, ...] = ()
-
-
-Route: TypeAlias = Generator[Step, object, object]
-
-SLOTS = Call(["CLUSTER", "SLOTS"])
 
 
 class SlotMap:
@@ -77,28 +59,31 @@ class SlotMap:
         self._looked_at: float | None = None
         self._resting: dict[Address, float] = {}
         self._turn = count()
+        self.forked()
+        after_fork(self)
+
+    def forked(self) -> None:
+        """Makes a new lock."""
         self._lock = Lock()
 
     def primaries(self) -> list[Address]:
         """Returns the primaries that have slots."""
         return list(dict.fromkeys(shard.primary for shard in self._shards.values()))
 
-    def where(self, key: Key | None) -> str:
-        """Returns the name of the primary of a key."""
-        shard = None if key is None else self._shards.get(slot_of(key))
-        return "the cluster" if shard is None else f"{shard.primary[0]}:{shard.primary[1]}"
+    def where(self, call: Call) -> str:
+        """Returns the name of the node that will get a call. Of several replicas it is the first."""
+        nodes = self._nodes_of(call)
+        return named(nodes[0]) if nodes else "the cluster"
 
     def node(self, call: Call) -> Address:
         """Returns the node that gets a call."""
         if call.key is None:
             return (self.primaries() or self._seeds)[0]
-        slot = slot_of(call.key)
-        shard = self._shards.get(slot)
-        if shard is None:
+        nodes = self._nodes_of(call)
+        if not nodes:
             self.suspect()
-            raise errors.SlotNotCoveredError(f"no node is known to have slot {slot}")
-        replicas = self._awake(shard.replicas) if self._replicas and on_replica(call) else ()
-        return replicas[next(self._turn) % len(replicas)] if replicas else shard.primary
+            raise errors.SlotNotCoveredError(f"no node is known to have slot {slot_of(call.key)}")
+        return nodes[0] if len(nodes) == 1 else nodes[next(self._turn) % len(nodes)]
 
     def instead(self, address: Address, call: Call) -> Address | None:
         """Returns the primary if a replica did not answer. That replica rests for a while."""
@@ -169,6 +154,14 @@ class SlotMap:
         """Returns the nodes to ask for the slots: all if none are known, else one."""
         return self._seeds[:1] if self._shards else list(self._seeds)
 
+    def _nodes_of(self, call: Call) -> tuple[Address, ...]:
+        """The nodes that may get the call of a key, if they are known: replicas that answer, or else the primary."""
+        shard = None if call.key is None else self._shards.get(slot_of(call.key))
+        if shard is None:
+            return ()
+        replicas = self._awake(shard.replicas) if self._replicas and on_replica(call) else ()
+        return replicas or (shard.primary,)
+
     def _awake(self, replicas: tuple[Address, ...]) -> tuple[Address, ...]:
         if not self._resting:
             return replicas
@@ -183,66 +176,11 @@ def _rotated(seeds: Sequence[Address], nodes: Sequence[Address], asked: Address)
     return list(dict.fromkeys([*first, asked, *seeds]))[:SEEDS]
 
 
+def named(address: Address) -> str:
+    """Returns how errors and the log call a node."""
+    return f"{address[0]}:{address[1]}"
+
+
 def slot_of(key: Key) -> int:
     """Returns the slot of a key."""
     return key_slot(key if isinstance(key, bytes) else key.encode())
-
-
-def routed(slots: SlotMap, call: Call) -> Route:
-    """Sends a call to its node, or to all primaries, and returns the reply."""
-    if slots.wants_refresh():
-        yield from _refreshed(slots)
-    if not call.everywhere:
-        return (yield from _redirected(slots, call, slots.node(call)))
-    replies: list[object] = []
-    for primary in slots.primaries():
-        replies.append((yield Step(primary, call)))
-    return combined(replies)
-
-
-def _redirected(slots: SlotMap, call: Call, address: Address) -> Route:
-    asking, redirections, pause, tries = False, 0, 0.0, monotonic() + (call.wait or slots.timeout)
-    while redirections < REDIRECTIONS:
-        try:
-            return (yield Step(address, call, asking, pause))
-        except errors.AskError as error:  # MovedError is one, too
-            redirections += 1
-            address = slots.reached(address, *_target(error))
-            asking = not isinstance(error, errors.MovedError)
-            if not asking:
-                slots.moved(slot_of(call.key or b""), address)
-        except NotCounted:
-            raise
-        except errors.TryAgainError as error:
-            if monotonic() >= tries:
-                raise KeyMoves(error, False) from error
-            pause = min(2 * pause or FIRST_PAUSE, LONGEST_PAUSE)
-            address, asking = slots.node(call), False
-        except Exception as error:
-            if not is_unavailable(error):
-                raise
-            slots.suspect(address)
-            primary = slots.instead(address, call)
-            if primary is None:
-                raise
-            address = primary
-    raise Redirected(errors.ClusterError(f"the call was redirected {REDIRECTIONS} times"), False)
-
-
-def _target(error: errors.AskError) -> tuple[object, object]:
-    """The node that a redirection names. redis-py has a type for neither of its parts."""
-    return getattr(error, "host"), getattr(error, "port")
-
-
-def _refreshed(slots: SlotMap) -> Generator[Step, object, None]:
-    """Asks a node for the slots. If none answers, the slots stay as they are known."""
-    failure: Exception | None = None
-    for seed in slots.seeds():
-        try:
-            slots.replace(seed, (yield Step(seed, SLOTS)))
-            return
-        except Exception as error:
-            failure = error
-            slots.suspect(seed)
-    if failure is not None and not slots.primaries():
-        raise failure

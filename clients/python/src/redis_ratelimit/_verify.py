@@ -40,10 +40,10 @@ def verifying(
             yield from _limits(key, limiters)
             yield from _policies(key, policies)
     except NoAnswer as missing:
-        call = Call(["RL.PEEK"], name(0))
+        call = Call(["RL.PEEK"], name(0), asked=missing.node)
         core.warn(call, missing.error, "limits are not verified")
         if required:
-            raise Unavailable("RL.PEEK", missing.error) from missing.error
+            raise Unavailable("RL.PEEK", missing.error, missing.node) from missing.error
         return False
     return True
 

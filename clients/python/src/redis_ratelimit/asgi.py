@@ -26,7 +26,7 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ._async_limiter import AsyncRateLimiter
-from ._gate import AsyncGate
+from ._async_gate import AsyncGate
 from ._passage import Passage
 from ._refusal import Refusal
 from ._rules import Rule, Shed
@@ -87,7 +87,7 @@ class RateLimit:
             await send({"type": "http.response.start", "status": entered.status, "headers": _raw(entered.headers)})
             await send({"type": "http.response.body", "body": entered.body})
             return
-        scope["spent"] = entered.spent
+        entered.spent = scope.setdefault("spent", entered.spent)  # another one of these may have set it
         left: list[asyncio.Task[None]] = []
 
         async def limited_send(message: Message) -> None:

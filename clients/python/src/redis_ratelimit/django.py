@@ -40,12 +40,13 @@ from redis import Redis, RedisCluster
 from redis.asyncio import Redis as AsyncRedis
 from redis.asyncio import RedisCluster as AsyncRedisCluster
 
+from ._async_gate import AsyncGate
 from ._async_limiter import AsyncRateLimiter
-from ._gate import AsyncGate, SyncGate
 from ._limiter import RateLimiter
 from ._passage import Passage
 from ._refusal import Refusal
 from ._rules import Rule, Shed
+from ._sync_gate import SyncGate
 from .errors import ConfigurationError
 
 __all__ = ["RateLimit", "Rule", "Shed"]

@@ -16,38 +16,40 @@ class ConfigurationError(RateLimitError, ValueError):
     """A limiter, a duration, an option or a policy is wrong. No request was decided."""
 
 
-class CallError(RateLimitError):
+class _Failed(RateLimitError):
+    def __init__(self, command: str, error: Exception, node: str = "") -> None:
+        super().__init__(f"{command}{at(node, str(error))}: {str(error) or type(error).__name__}")
+        self.command = command
+        self.error = error
+        self.node = node
+
+    def __reduce__(self) -> tuple[type[_Failed], tuple[str, Exception, str]]:
+        return type(self), (self.command, self.error, self.node)
+
+
+class CallError(_Failed):
     """The server replied with an error, because the call is wrong: no such policy, a key of another type, no permission.
 
     Attributes:
         command: The name of the command, such as `RL.GCRA`.
         error: The error of redis-py.
+        node: The name of the server, such as `127.0.0.1:6379`.
     """
 
-    def __init__(self, command: str, error: Exception) -> None:
-        super().__init__(f"{command}: {error}")
-        self.command = command
-        self.error = error
 
-    def __reduce__(self) -> tuple[type[CallError], tuple[str, Exception]]:
-        return type(self), (self.command, self.error)
-
-
-class Unavailable(RateLimitError):
+class Unavailable(_Failed):
     """The server did not decide, and the limiter fails closed.
 
     Attributes:
         command: The name of the command, such as `RL.CONCURRENT`.
         error: What kept the server from it: an error of redis-py, or `BreakerOpen`.
+        node: The name of the server, such as `127.0.0.1:6379`.
     """
 
-    def __init__(self, command: str, error: Exception) -> None:
-        super().__init__(f"{command}: {str(error) or type(error).__name__}")
-        self.command = command
-        self.error = error
 
-    def __reduce__(self) -> tuple[type[Unavailable], tuple[str, Exception]]:
-        return type(self), (self.command, self.error)
+def at(node: str, text: str) -> str:
+    """Returns the name of a server as a message has it, unless the text has it already."""
+    return f" at {node}" if node and node not in text else ""
 
 
 class BreakerOpen(RateLimitError):

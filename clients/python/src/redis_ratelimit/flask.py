@@ -18,24 +18,35 @@ it spends of a budget in `g.spent`, under the rule's name.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from flask import Flask, Request, Response, g, request
 
-from ._gate import SyncGate
 from ._limiter import RateLimiter
 from ._passage import Passage
 from ._refusal import Refusal
 from ._rules import Rule, Shed
+from ._sync_gate import SyncGate
+from .errors import ConfigurationError
 
 __all__ = ["RateLimit", "Rule", "Shed"]
 
-_PASSAGE, _FOLLOWED = "_redis_ratelimit", "_redis_ratelimit_followed"
+_LIMITED = "redis_ratelimit"
+
+
+@dataclass
+class _Limited:
+    """A passage of the request, and whether a response has followed."""
+
+    passage: Passage
+    followed: bool = False
 
 
 class RateLimit:
     """The limits of an application. Make it before other extensions, so that a refused request costs little.
 
-    Rules are verified before the first request. `verify()` does it earlier.
+    Rules are verified before the first request. `verify()` does it earlier. An application may have several of these. They
+    share `g.spent`, so their budgets need different names.
 
     Args:
         app: The application, or None to call `init_app` later.
@@ -55,7 +66,15 @@ class RateLimit:
             self.init_app(app)
 
     def init_app(self, app: Flask) -> None:
-        """Limits the requests of an application."""
+        """Limits the requests of an application.
+
+        Raises:
+            ConfigurationError: It limits them already.
+        """
+        limits: list[RateLimit] = app.extensions.setdefault(_LIMITED, [])
+        if self in limits:
+            raise ConfigurationError("init_app was called twice with this application")
+        limits.append(self)
         app.before_request(self._enter)
         app.after_request(self._follow)
         app.teardown_request(self._leave)
@@ -72,8 +91,11 @@ class RateLimit:
         entered = self._gate.enter(request)
         if isinstance(entered, Refusal):
             return Response(entered.body, entered.status, entered.headers)
-        setattr(g, _PASSAGE, entered)
+        limited = _limited()
+        if limited:
+            entered.spent = g.spent
         g.spent = entered.spent
+        limited[self] = _Limited(entered)
         return None
 
     def _follow(self, response: Response) -> Response:
@@ -81,16 +103,21 @@ class RateLimit:
 
         After a later error, such as of a session that cannot be saved, another response follows in place of this one.
         """
-        passage: Passage | None = g.get(_PASSAGE)
-        if passage is not None:
-            setattr(g, _FOLLOWED, True)
-            response.headers.extend(passage.headers)
-            response.call_on_close(lambda: self._gate.leave(passage))
+        limited = _limited().get(self)
+        if limited is not None:
+            limited.followed = True
+            response.headers.extend(limited.passage.headers)
+            response.call_on_close(lambda: self._gate.leave(limited.passage))
         return response
 
     def _leave(self, error: BaseException | None) -> None:
         """Ends a passage that got no response, or whose response may be dropped after an error."""
-        passage: Passage | None = g.pop(_PASSAGE, None)
-        followed: bool = g.pop(_FOLLOWED, False)
-        if passage is not None and (error is not None or not followed):
-            self._gate.leave(passage)
+        limited = _limited().pop(self, None)
+        if limited is not None and (error is not None or not limited.followed):
+            self._gate.leave(limited.passage)
+
+
+def _limited() -> dict[RateLimit, _Limited]:
+    """What each extension of the application knows of the request."""
+    limited: dict[RateLimit, _Limited] = g.setdefault(_LIMITED, {})
+    return limited

@@ -1,0 +1,110 @@
+"""How a limiter for asyncio sends its calls, and how it is closed."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from types import TracebackType
+from typing import Self, TypeVar
+
+from ._async_nodes import async_nodes_of, drive
+from ._background import AsyncBackground
+from ._breaker import Breaker
+from ._cache import RefusalCache
+from ._call import Call
+from ._commands import AsyncCommands
+from ._core import Fail, Question
+from ._decision import Decision
+from ._failure import NoAnswer
+from ._jobs import Ending, Job
+from ._options import Options
+from ._routes import AsyncClient
+from ._values import Seconds
+from .errors import CallError
+
+D = TypeVar("D", bound=Decision)
+R = TypeVar("R")
+
+
+class AsyncConnected(Options):
+    """A limiter's connections and its jobs in the background."""
+
+    def __init__(
+        self,
+        redis: AsyncClient,
+        prefix: str,
+        fail: Fail,
+        timeout: Seconds,
+        breaker: Breaker | None,
+        cache: RefusalCache | None,
+        replicas: bool,
+    ) -> None:
+        super().__init__(prefix, fail, timeout, breaker, cache)
+        self.background = AsyncBackground(self._perform)
+        self._nodes = async_nodes_of(redis, self.timeout, replicas)
+        self.commands = AsyncCommands(self._nodes, prefix)
+        """The raw commands, on the limiter's connections. Errors are those of redis-py."""
+
+    async def close(self) -> None:
+        """Releases the leases that are held, settles what is held, and closes the connections.
+
+        Each call is tried once. Without an answer a lease ends by its ttl. Leaving a lease or a hold afterwards does nothing.
+        """
+        silent: set[str] = set()
+        try:
+            for ending in [*self.background.close(), *self.taken.close()]:
+                where = self._nodes.where(ending.call)
+                outcome = None if where in silent else await self._outcome(ending.call)
+                if isinstance(outcome, (NoAnswer, CallError)):
+                    self.core.warn(ending.call, outcome.error, "not repeated, since the limiter closes")
+                if isinstance(outcome, NoAnswer):
+                    silent.add(where)
+        finally:
+            await self._nodes.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def run(self, calls: Generator[Call, object, R]) -> R:
+        """Sends the calls of a generator. For leases and budgets."""
+        return await drive(calls, self._send)
+
+    async def _decide(self, question: Question[D]) -> D:
+        known = self.core.known(question)
+        if known is not None:
+            return known
+        try:
+            reply = await self._send(question.call)
+        except NoAnswer as missing:
+            return self.core.undecided(question, missing)
+        return self.core.decided(question, reply)
+
+    async def _send(self, call: Call) -> object:
+        call.asked = self._nodes.where(call)
+        self.core.enter(call.asked)
+        try:
+            reply = await self._nodes.send(call)
+        except BaseException as error:
+            failure = self.core.lost(call.asked, call, error)
+            if failure is error:
+                raise
+            raise failure from error
+        finally:
+            self.core.forget_given_back(call)
+        self.core.leave(call.asked)
+        return reply
+
+    async def _outcome(self, call: Call) -> object:
+        try:
+            return await self._send(call)
+        except (NoAnswer, CallError) as error:
+            return error
+
+    async def _perform(self, job: Job) -> float | None:
+        if isinstance(job, Ending):
+            self.core.counters.add("releases_retried")
+        return job.after(await self._outcome(job.call))

@@ -1,0 +1,110 @@
+"""How a limiter for threads sends its calls, and how it is closed."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from types import TracebackType
+from typing import Self, TypeVar
+
+from ._background import Background
+from ._breaker import Breaker
+from ._cache import RefusalCache
+from ._call import Call
+from ._commands import Commands
+from ._core import Fail, Question
+from ._decision import Decision
+from ._failure import NoAnswer
+from ._jobs import Ending, Job
+from ._nodes import drive, nodes_of
+from ._options import Options
+from ._routes import Client
+from ._values import Seconds
+from .errors import CallError
+
+D = TypeVar("D", bound=Decision)
+R = TypeVar("R")
+
+
+class Connected(Options):
+    """A limiter's connections and its jobs in the background."""
+
+    def __init__(
+        self,
+        redis: Client,
+        prefix: str,
+        fail: Fail,
+        timeout: Seconds,
+        breaker: Breaker | None,
+        cache: RefusalCache | None,
+        replicas: bool,
+    ) -> None:
+        super().__init__(prefix, fail, timeout, breaker, cache)
+        self.background = Background(self._perform, self.timeout)
+        self._nodes = nodes_of(redis, self.timeout, replicas)
+        self.commands = Commands(self._nodes, prefix)
+        """The raw commands, on the limiter's connections. Errors are those of redis-py."""
+
+    def close(self) -> None:
+        """Releases the leases that are held, settles what is held, and closes the connections.
+
+        Each call is tried once. Without an answer a lease ends by its ttl. Leaving a lease or a hold afterwards does nothing.
+        """
+        silent: set[str] = set()
+        try:
+            for ending in [*self.background.close(), *self.taken.close()]:
+                where = self._nodes.where(ending.call)
+                outcome = None if where in silent else self._outcome(ending.call)
+                if isinstance(outcome, (NoAnswer, CallError)):
+                    self.core.warn(ending.call, outcome.error, "not repeated, since the limiter closes")
+                if isinstance(outcome, NoAnswer):
+                    silent.add(where)
+        finally:
+            self._nodes.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def run(self, calls: Generator[Call, object, R]) -> R:
+        """Sends the calls of a generator. For leases and budgets."""
+        return drive(calls, self._send)
+
+    def _decide(self, question: Question[D]) -> D:
+        known = self.core.known(question)
+        if known is not None:
+            return known
+        try:
+            reply = self._send(question.call)
+        except NoAnswer as missing:
+            return self.core.undecided(question, missing)
+        return self.core.decided(question, reply)
+
+    def _send(self, call: Call) -> object:
+        call.asked = self._nodes.where(call)
+        self.core.enter(call.asked)
+        try:
+            reply = self._nodes.send(call)
+        except BaseException as error:
+            failure = self.core.lost(call.asked, call, error)
+            if failure is error:
+                raise
+            raise failure from error
+        finally:
+            self.core.forget_given_back(call)
+        self.core.leave(call.asked)
+        return reply
+
+    def _outcome(self, call: Call) -> object:
+        try:
+            return self._send(call)
+        except (NoAnswer, CallError) as error:
+            return error
+
+    def _perform(self, job: Job) -> float | None:
+        if isinstance(job, Ending):
+            self.core.counters.add("releases_retried")
+        return job.after(self._outcome(job.call))

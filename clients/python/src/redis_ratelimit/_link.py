@@ -1,0 +1,96 @@
+"""A limiter's own connections to one server, for threads."""
+
+from __future__ import annotations
+
+from threading import Semaphore
+from typing import Any
+
+from redis import ConnectionPool
+from redis.backoff import NoBackoff
+from redis.exceptions import ConnectionError, ResponseError, TimeoutError
+from redis.retry import Retry
+
+from ._call import Call
+from ._failure import NoFreeConnection
+from ._fork import after_fork
+from ._settings import CONNECTING, CONNECTIONS, MARGIN, SPARE, Settings, Source, connecting_time, patience, pool_of
+
+
+class Link:
+    """Connections to a server: some that are shared, and one for each call that waits."""
+
+    def __init__(self, source: Source, timeout: float, name: str, more: Settings) -> None:
+        self._timeout, self._patience, self._name = timeout, connecting_time(timeout), name
+        # The time-out of a socket is for the handshake. A call has its own.
+        settings = source.settings | patience(self._patience, Retry(NoBackoff(), 0)) | more
+        self._pool_class, self._pool_settings = pool_of(source, settings, ConnectionPool)
+        self.forked()
+        after_fork(self)
+
+    def forked(self) -> None:
+        """Begins without connections. Redis-py would wait for the lock of a pool, which a thread of the parent may hold."""
+        self._room, self._turn = Semaphore(CONNECTIONS), Semaphore(CONNECTING)
+        self._spare: set[Any] = set()
+        self._shared: Any = self._pool_class(**self._pool_settings)
+        self._waiting: Any = self._pool_class(**self._pool_settings)
+
+    def exchange(self, call: Call, asking: bool = False) -> object:
+        """Sends a call and returns the reply. A connection that a reply may still reach is closed."""
+        call.asked = self._name
+        if call.wait is not None:
+            return self._waited(call, asking)
+        self._take(self._room, self._patience)
+        try:
+            connection = self._connection(self._shared, self._patience)
+            try:
+                return self._exchange(connection, call, asking, self._timeout)
+            finally:
+                self._shared.release(connection)
+        finally:
+            self._room.release()
+
+    def close(self) -> None:
+        """Closes all connections."""
+        self._shared.disconnect()
+        self._waiting.disconnect()
+
+    def _waited(self, call: Call, asking: bool) -> object:
+        wait = call.wait or 0.0
+        connection = self._connection(self._waiting, max(self._patience, wait))
+        self._spare.discard(connection)
+        try:
+            return self._exchange(connection, call, asking, wait + MARGIN)
+        finally:
+            if len(self._spare) < SPARE:
+                self._spare.add(connection)
+            else:
+                connection.disconnect()
+            self._waiting.release(connection)
+
+    def _connection(self, pool: Any, seconds: float) -> Any:
+        """Returns a connection that is open. Few are opened at a time, so that a burst does not overrun the server."""
+        self._take(self._turn, seconds)
+        try:
+            return pool.get_connection()
+        finally:
+            self._turn.release()
+
+    def _exchange(self, connection: Any, call: Call, asking: bool, seconds: float) -> object:
+        try:
+            if asking:
+                connection.send_command("ASKING")
+                connection.read_response()
+            call.sent = True
+            connection.send_command(*call.words)
+            if not connection.can_read(timeout=seconds):
+                raise TimeoutError(f"no reply from {self._name} within {seconds:g} s")
+            return connection.read_response()
+        except ResponseError:
+            raise
+        except BaseException:
+            connection.disconnect()
+            raise
+
+    def _take(self, semaphore: Semaphore, seconds: float) -> None:
+        if not semaphore.acquire(timeout=seconds):
+            raise NoFreeConnection(ConnectionError(f"no free connection to {self._name} within {seconds:g} s"), False)

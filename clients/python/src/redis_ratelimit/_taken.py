@@ -1,0 +1,47 @@
+"""What a limiter has taken and not ended yet. `close` ends it."""
+
+from __future__ import annotations
+
+from threading import Lock
+from typing import Protocol
+from weakref import WeakSet
+
+from ._fork import after_fork
+from ._jobs import Ending
+
+
+class Endable(Protocol):
+    """A lease, a hold, or a request that is under way."""
+
+    def closing(self) -> list[Ending]:
+        """Returns what ends it. Leaving it then does nothing."""
+        ...
+
+
+class Taken:
+    """Knows what is taken. It keeps only weak references."""
+
+    def __init__(self) -> None:
+        self.forked()
+        after_fork(self)
+
+    def forked(self) -> None:
+        """Begins anew: what the parent has taken is the parent's to end."""
+        self._lock = Lock()
+        self._each: WeakSet[Endable] = WeakSet()
+
+    def add(self, each: Endable) -> None:
+        """Notes what `close` must end."""
+        with self._lock:
+            self._each.add(each)
+
+    def discard(self, each: Endable) -> None:
+        """Notes that something is being ended."""
+        with self._lock:
+            self._each.discard(each)
+
+    def close(self) -> list[Ending]:
+        """Returns what ends everything."""
+        with self._lock:
+            each, self._each = list(self._each), WeakSet()
+        return [ending for taken in each for ending in taken.closing()]
