@@ -69,9 +69,8 @@ impl Command for MultiSettle {
     const COMPLEXITY: &'static str = "The sum of RL.SETTLE, for each limit on each key";
     const ARGUMENTS: &'static [Argument] =
         &[NUMKEYS, KEY, HELD_ID, SETTLED, AT, LIMIT, PARAMETER, ON, SHADOW];
-    const REPLY: &'static [&'static str] = &[
-        "Three elements: the combined five integers, an array with the five integers of each limit on each key, and the number of keys that held one of the limits.",
-    ];
+    const REPLY: &'static [&'static str] =
+        &["Three elements: the two of RL.MULTI, and the number of keys that held one of the limits."];
     const EXAMPLE: &'static str =
         "RL.MULTISETTLE 2 user:1 team:7 request-17 COST 450 LIMIT TOKENBUCKET 9000 9000 60s";
     const FLAGS: &'static str = "write fast getkeys-api";

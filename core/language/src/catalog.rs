@@ -177,8 +177,9 @@ pub const CATALOG: [Row; 11] = [
         complexity: "O(1)",
         arguments: &[KEY, STRIKES, STRIKE_WINDOW, BAN, GROW, MAX, FORGIVE, STRIKE, AT],
         reply: &[
-            "Five integers: limited (1 during a ban, else 0), strikes, the strikes that are left up to the one that bans, \
-             retry_after in ms (until the ban ends), and reset_after in ms.",
+            "Five integers: limited (1 during a ban, else 0), strikes, the strikes up to the one that bans, retry_after and \
+             reset_after in ms.",
+            "retry_after is when the ban ends.",
         ],
         example: "RL.PENALTY ip:1 3 10m 10m GROW 2 MAX 1d",
         flags: "write deny-oom fast",

@@ -264,7 +264,8 @@ pub const GROW: Argument = Argument::new(
     Values::Number { min: 1, max: 1000 },
     "how many times longer each ban is than the one before; 1 by default",
 );
-pub const MAX: Argument = Argument::new("MAX", Values::DurationFrom(BAN.name), "the longest ban");
+pub const MAX: Argument =
+    Argument::new("MAX", Values::DurationFrom(BAN.name), "the longest ban; a hundred years by default");
 pub const FORGIVE: Argument = Argument::duration(
     "FORGIVE",
     "how long after a ban the next one is a step shorter again, and so on; 1d by default",

@@ -2,5 +2,6 @@
 
 mod monitoring;
 mod readme;
+mod reference;
 mod sessions;
 mod summary;
