@@ -189,34 +189,37 @@ class Gate(Generic[Req]):
 
     def _shedding(self, request: Req) -> Steps[Refusal | None]:
         shed = self._shed
-        tier = None if shed is None else shed.tier(request)
-        if shed is None or tier is None:
+        asked = None if shed is None else self._pressure(shed, request)
+        if shed is None or asked is None:
             return None
+        tier, utilization = asked
         key = prefixed(self._prefix, shed.key)
-        utilization = self._utilization(shed)
-        if utilization is None:
-            return None
         words: list[Word] = ["RL.SHED", key, float_word(utilization)]
         for token, share in (("GOOD", shed.good), ("BAD", shed.bad)):
             words += () if share is None else (token, float_word(share))
         for token, duration in (("DELAY", shed.delay), ("RAMP", shed.ramp)):
             words += () if duration is None else (token, duration_word(duration))
-        call = Call([*words, "TIER", integer("tier", tier, 1, shed.tiers), "OF", shed.tiers], key)
+        call = Call([*words, "TIER", tier, "OF", shed.tiers], key)
         try:
             reply = yield call
         except NoAnswer as missing:
             return None if self._core.goes_on(call, missing, counted=False) else out_of_capacity(1)
         return out_of_capacity(shed.retry_after) if _replies.shed(reply).shed else None
 
-    def _utilization(self, shed: Shed[Req]) -> float | None:
-        """Returns the utilization within the bounds of RL.SHED, or None if there is none."""
+    def _pressure(self, shed: Shed[Req], request: Req) -> tuple[int, float] | None:
+        """Returns the request's tier, and the utilization within the bounds of RL.SHED; None if nothing is to be shed.
+
+        The functions are the application's. If one fails, requests go on, and a line is logged.
+        """
         try:
-            given = float(shed.utilization())
-        except Exception as error:  # the application's own function
-            wrong = reason(error)
-        else:
-            if not isnan(given):
-                return min(max(given, 0.0), MOST_UTILIZATION)
-            wrong = "it is nan"
-        self._core.log.warn("utilization", monotonic(), f"RL.SHED {shed.key!r}: nothing is shed, no utilization: {wrong}")
-        return None
+            tier = shed.tier(request)
+            if tier is None:
+                return None
+            integer("tier", tier, 1, shed.tiers)
+            utilization = float(shed.utilization())
+            if isnan(utilization):
+                raise ConfigurationError("utilization must be a number, not nan")
+        except Exception as error:  # whatever the application raises
+            self._core.log.warn("shed", monotonic(), f"RL.SHED {shed.key!r}: nothing is shed: {reason(error)}")
+            return None
+        return tier, min(max(utilization, 0.0), MOST_UTILIZATION)

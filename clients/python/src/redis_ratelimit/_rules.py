@@ -144,9 +144,9 @@ class Shed(Generic[Req]):
 
     Args:
         key: The key, named after the workers that share the load.
-        utilization: Returns how busy this worker is, from 0 to 1. Above 1 it is overloaded; 2 and more are the same. If it
-            returns no number, or raises an exception, nothing is shed, and a line is logged.
-        tier: Returns the importance of a request: tier 1 is shed first. None: it is never shed.
+        utilization: Returns how busy this worker is, from 0 to 1. Above 1 it is overloaded; 2 and more are the same.
+        tier: Returns the importance of a request: tier 1 is shed first. None: it is never shed. If this function or
+            `utilization` raises an exception or returns a wrong value, nothing is shed, and a line is logged.
         tiers: The number of tiers.
         good: The utilization below which the chance falls; 0.7 by default.
         bad: The utilization above which the chance grows; 0.8 by default.
