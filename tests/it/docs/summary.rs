@@ -72,6 +72,7 @@ fn number(word: &str) -> i64 {
 }
 
 /// Of words such as `1 min 30 s`; what follows the last unit is free.
+#[expect(clippy::cast_possible_truncation, reason = "a page's durations are far below 2^53")]
 fn milliseconds(words: &[&str]) -> i64 {
     let mut sum = 0.0;
     for pair in words.chunks(2) {

@@ -63,7 +63,8 @@ impl Described {
         let rows: String = self.arguments.iter().map(|argument| argument.row(&self.syntax)).collect();
         let explained = self.reply[0].starts_with("Five integers").then_some(FIVE_EXPLAINED);
         let sentences = self.reply.iter().map(String::as_str).chain(explained);
-        let reply: String = sentences.map(|sentences| format!("- {sentences}\n")).collect();
+        let reply: Vec<_> = sentences.map(|sentences| format!("- {sentences}\n")).collect();
+        let reply = reply.concat();
         let units = if self.arguments.iter().any(Argument::is_option) { UNITS_AND_OPTIONS } else { UNITS };
         format!(
             "## Syntax\n\n```text\n{syntax}\n```\n\n\
