@@ -11,6 +11,8 @@ PREFIX ?= /usr/lib/redis/modules
 PACKAGES = redis-server redis-tools libclang-dev
 # What the clients of other languages need.
 CLIENTS  = python3 python3-venv nodejs npm
+# What the English of the pages is checked with.
+PROSE    = nodejs npm
 # What the page and the site are tested with.
 BROWSER  = chromium nodejs npm
 MODULE   = target/release/libredis_ratelimit.so
@@ -21,7 +23,7 @@ FAULTY   = target/faulty/debug/libredis_ratelimit.so
 export RATELIMIT_BUILD ?= $(shell git describe --always --dirty 2>/dev/null || echo unknown)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-bench build faulty run test packages test-packages bench-packages test-clients test-http test-site compat lint demo page site bench bench-capacity bench-instructions bench-profile bench-core bench-growth bench-longest bench-sketch bench-waiting fuzz leakcheck soak coverage dist deb test-deb install
+.PHONY: help setup setup-bench build faulty run test packages test-packages bench-packages test-clients test-http test-site compat lint demo page site bench bench-capacity bench-instructions bench-profile bench-core bench-growth bench-longest bench-sketch bench-waiting fuzz leakcheck soak coverage dist deb test-deb image test-image install
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-20s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -67,7 +69,7 @@ test-http: build ## Send real requests to FastAPI, Flask, Django, Express, Fasti
 	@tools/setup $(CLIENTS)
 	tools/test-http
 
-demo: build ## Drive a server with six shapes of traffic through every limiter: docs/demo/*/*.svg (SHAPES="edge slow", DEMO_SERVER=host:port)
+demo: build ## Draw the lessons (docs/pictures), and a chart of every strategy on six shapes of traffic (target/demo; SHAPES="edge slow", DEMO_SERVER=host:port)
 	$(CARGO) run --release --locked --example demo -- $(SHAPES)
 
 page: ## Make the page that lays the strategies side by side: target/page/compare.html
@@ -83,7 +85,7 @@ test-site: build site ## Open the page and the site in Debian's Chromium: links,
 compat: build faulty ## Run the tests against other releases of Redis and Valkey too (SERVER=valkey-9: that one only)
 	tools/compat
 
-lint: setup ## Formatting, clippy, and the import rules
+lint: setup ## Formatting, clippy, the import rules, and the English of the pages
 	$(CARGO) fmt --check
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
 	$(CARGO) clippy --locked --all-targets --features fault-injection --target-dir target/faulty -- -D warnings
@@ -91,6 +93,8 @@ lint: setup ## Formatting, clippy, and the import rules
 	$(CARGO) fmt --check --manifest-path demo/Cargo.toml
 	$(CARGO) clippy --locked --manifest-path demo/Cargo.toml --target-dir target/page/build -- -D warnings
 	tools/imports
+	@tools/setup $(PROSE)
+	tools/prose
 
 bench: build ## Server CPU per call as a ratio to INCR and SET PX, also by how often a key is asked; bytes per key
 	$(CARGO) bench --locked --bench server -- cpu
@@ -142,6 +146,12 @@ deb: dist ## Make Debian's package of it: target/dist/redis-ratelimit_*.deb
 
 test-deb: ## Install that package, run Debian's server with it, and purge it again (root)
 	tools/test-deb
+
+image: ## Build the image of a server with the module by docker, podman or buildah (SERVER=valkey PLATFORMS=linux/amd64,linux/arm64)
+	tools/image
+
+test-image: ## Build the images on Debian's servers, run them, docker-compose.yml and the StatefulSet (root, podman; ARM64=1: that too)
+	tools/test-image
 
 install: build ## Copy the module to PREFIX (/usr/lib/redis/modules)
 	install -D -m 755 $(MODULE) $(DESTDIR)$(PREFIX)/libredis_ratelimit.so
