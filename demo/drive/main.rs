@@ -1,16 +1,18 @@
-//! Six shapes of traffic through every strategy, on a real server; what got through becomes tables, and charts in
-//! `docs/demo`.
+//! Draws the pictures of all lessons, in `docs/pictures`; then sends six shapes of traffic through every strategy, which
+//! becomes tables, and charts in `target/demo`. A real server decides all of it.
 //!
 //! ```text
 //! cargo run --release --example demo -- [steady] [bursts] [edge] [abuser] [slow] [rising]
 //! ```
 //!
 //! Each call says by `AT` when it is made, so ten minutes of traffic take about a second, and come out the same each
-//! time; but for the shedder, whose dice are the server's. With words, only those shapes.
+//! time. Of the shedder's reply only the chance is used: the throw is the trial's, from a seed. With words, only those
+//! shapes.
 //!
 //! The server is one of its own; or the one that `DEMO_SERVER` names, with the module loaded. There it leaves time
 //! series, if there are such, and no other key. It should be near: keys expire by the server's clock, a second after they are as good as new.
 
+mod folders;
 mod record;
 #[allow(
     dead_code,
@@ -27,19 +29,19 @@ mod told;
 mod trials;
 mod wire;
 
-use std::path::{Path, PathBuf};
+use std::env;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
-use std::{env, fs};
 
 use indicatif::{ProgressBar, ProgressStyle};
-use ratelimit_demo::picture;
+use ratelimit_demo::lesson::LESSONS;
 use ratelimit_demo::settings::Settings;
 use ratelimit_demo::strategies::STRATEGIES;
 use ratelimit_demo::traffic::{Arrival, Shape};
+use ratelimit_demo::trial;
 use redis::Connection;
 use support::Server;
-use trials::{Recording, Trial, drive, table};
+use trials::{Recording, drive, on_server, table};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -104,6 +106,7 @@ fn try_out(con: &mut Connection, traffic: &[Traffic]) -> Result<(), String> {
             Recording::No => "It has no TS.ADD: no time series.",
         }
     );
+    draw_lessons(con)?;
     let started = Instant::now();
     let bar = bar(traffic);
     for (settings, arrivals) in traffic {
@@ -115,7 +118,7 @@ fn try_out(con: &mut Connection, traffic: &[Traffic]) -> Result<(), String> {
         let mut trials = Vec::new();
         for strategy in &STRATEGIES {
             let trial = drive(con, settings, strategy, arrivals, recording)?;
-            draw(settings, &trial).map_err(|error| format!("no chart of {}: {error}", strategy.id))?;
+            folders::keep_chart(settings, &trial)?;
             trials.push(trial);
             bar.inc(arrivals.len() as u64);
         }
@@ -123,10 +126,21 @@ fn try_out(con: &mut Connection, traffic: &[Traffic]) -> Result<(), String> {
     }
     bar.finish_and_clear();
     println!("\n{} requests in {:.1} s.", bar.position(), started.elapsed().as_secs_f64());
-    println!("The charts are in {}, a folder for each shape.", folder().display());
+    println!("All charts are in {}.", folders::keep_index()?.display());
     if recording == Recording::TimeSeries {
         println!("The time series, for example: TS.MRANGE - + FILTER shape=edge data=through");
     }
+    Ok(())
+}
+
+fn draw_lessons(con: &mut Connection) -> Result<(), String> {
+    for lesson in &LESSONS {
+        let picture = lesson.picture(|settings, strategy, arrivals| {
+            on_server(con, |server| trial::run(settings, strategy, arrivals, server))
+        });
+        folders::keep_lesson(lesson, &picture?)?;
+    }
+    println!("The pictures of {} lessons are in {}.", LESSONS.len(), folders::lessons().display());
     Ok(())
 }
 
@@ -135,17 +149,4 @@ fn bar(traffic: &[Traffic]) -> ProgressBar {
     let requests: usize = traffic.iter().map(|(_, arrivals)| arrivals.len() * STRATEGIES.len()).sum();
     let look = ProgressStyle::with_template("{bar:40} {percent}% {msg}");
     ProgressBar::new(requests as u64).with_style(look.unwrap_or_else(|_| ProgressStyle::default_bar()))
-}
-
-fn draw(settings: &Settings, trial: &Trial) -> std::io::Result<()> {
-    let folder = folder().join(settings.shape.id());
-    fs::create_dir_all(&folder)?;
-    let svg = picture::draw(settings, trial.strategy, &trial.series, &trial.figures);
-    fs::write(folder.join(format!("{}.svg", trial.strategy.id)), svg)
-}
-
-/// Of the tree that cargo runs this in, which need not be the one in which it was compiled.
-fn folder() -> PathBuf {
-    let tree = env::var("CARGO_MANIFEST_DIR").unwrap_or_else(|_| env!("CARGO_MANIFEST_DIR").into());
-    Path::new(&tree).join("docs/demo")
 }

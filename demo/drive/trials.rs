@@ -47,17 +47,26 @@ pub fn drive(
     arrivals: &[Arrival],
     recording: Recording,
 ) -> Result<Trial, String> {
-    let prefix = own_prefix();
-    let mut wire = Wire::new(con, &prefix);
-    let trial = Trial::of(settings, strategy, arrivals, &mut wire);
-    let cleared = wire.clear();
-    let trial = trial?;
-    cleared?;
+    let trial = on_server(con, |server| Trial::of(settings, strategy, arrivals, server))?;
     if recording == Recording::TimeSeries {
         record::offered(con, settings.shape, &trial.series)?;
         record::through(con, settings.shape, strategy.id, &trial.series)?;
     }
     Ok(trial)
+}
+
+/// What is asked of a server whose keys are deleted afterwards.
+pub fn on_server<T>(
+    con: &mut Connection,
+    ask: impl FnOnce(&mut dyn Server) -> Result<T, String>,
+) -> Result<T, String> {
+    let prefix = own_prefix();
+    let mut wire = Wire::new(con, &prefix);
+    let asked = ask(&mut wire);
+    let cleared = wire.clear();
+    let asked = asked?;
+    cleared?;
+    Ok(asked)
 }
 
 /// Nobody else's, for it says when it was made and by whom.

@@ -33,8 +33,40 @@ async function unpack() {
     return new Uint8Array(await new Response(stream).arrayBuffer());
 }
 
-const server = unpack().then((bytes) => hire(bytes).catch(() => engine(bytes)));
+// Without a worker the page stands still while it computes; first it shows that it is busy.
+async function alone(bytes) {
+    const ask = await engine(bytes);
+    return async (...question) => {
+        await new Promise((painted) => setTimeout(painted, 20));
+        return ask(...question);
+    };
+}
+
 // One question after another.
-let last = server;
-const ask = (...question) => (last = last.catch(() => {}).then(async () => (await server)(...question)));
-window.ratelimit = { trials: (given) => ask("trials", given), history: (given) => ask("history", given) };
+function inTurn(server) {
+    let last = server.catch(() => {});
+    return (...question) => (last = last.catch(() => {}).then(async () => (await server)(...question)));
+}
+
+// A replay does not wait for all the trials: it has a worker of its own.
+const bytes = unpack();
+const hired = () => inTurn(bytes.then((bytes) => hire(bytes).catch(() => alone(bytes))));
+const [forTrials, forReplays] = [hired(), hired()];
+const ask = (name, given) => (name === "replay" ? forReplays : forTrials)(name, given);
+window.ratelimit = Object.fromEntries(["trials", "replay", "history"].map((name) => [name, (given) => ask(name, given)]));
+
+// Asks the newest question, one at a time. An answer to an older one is not taken.
+function newest(name, question, take) {
+    let asking = false, stale = false;
+    return async () => {
+        stale = true;
+        if (asking) return;
+        asking = true;
+        while (stale) {
+            stale = false;
+            const answer = await ask(name, question()).catch((fault) => ({ error: String(fault) }));
+            if (!stale) take(answer);
+        }
+        asking = false;
+    };
+}

@@ -11,7 +11,7 @@ function percent({ admitted, offered }) {
     const rounded = Math.round((admitted / offered) * 100) || 0;
     return `${0 < admitted && admitted < offered ? Math.min(99, Math.max(1, rounded)) : rounded}\u00a0%`;
 }
-const perUser = () => settings.shape === "abuser" && !settings.shared;
+const perUser = ({ shape, shared } = settings) => shape === "abuser" && !shared;
 const times = ({ limitsRate, figures }) => (limitsRate && figures ? figures.peak / settings.limit : 0);
 
 function inWords(trial) {
@@ -28,21 +28,25 @@ function inWords(trial) {
     return [first, more.join(" ")];
 }
 
-// Results. One question is asked at a time, and an answer to an older one than the last is not shown.
-let asking = false, stale = false, drawn = 0;
-async function recompute() {
-    stale = true;
-    if (asking) return;
-    asking = true;
+// Results: of the strategies that are shown.
+let drawn = 0;
+const askTrials = newest("trials", () => {
+    drawn = width();
+    return { ...view, width: drawn, strategies: shownIds() };
+}, take);
+
+// The stage comes first: trials are asked for once it is drawn.
+let waits = false;
+
+function recompute() {
     by("results").ariaBusy = "true";
-    while (stale) {
-        stale = false;
-        drawn = width();
-        await new Promise((painted) => setTimeout(painted, 20)); // Or it would not look busy where there is no worker.
-        const answer = await ask("trials", { ...view, width: drawn }).catch((fault) => ({ error: String(fault) }));
-        if (!stale) take(answer);
-    }
-    asking = false;
+    if (by("stage").ariaBusy === "true") waits = true; else askTrials();
+}
+
+function staged() {
+    by("stage").ariaBusy = "false";
+    if (waits) setTimeout(askTrials);
+    waits = false;
 }
 
 function take({ error = "", ...told }) {
@@ -51,7 +55,6 @@ function take({ error = "", ...told }) {
     by("fault").textContent = error;
     ({ settings, trials = [] } = told);
     for (const id of ["overview", "legend", "families"]) by(id).hidden = !trials.length;
-    if (trials.length && !cards.size) makeCards();
     show();
 }
 
@@ -65,11 +68,20 @@ function show() {
     by("said").textContent = `${shape(settings).title}, ${rate} a second on average. Allowed: ${limit} per ${period}`
         + `${perUser() ? " and user" : ""}, bursts of ${burst}. Backend: ${workers} workers, ${seconds(service)} each.`;
     showTable();
-    for (const trial of trials) showCard(cards.get(trial.id), trial);
-    for (const family of FAMILIES) by(family).hidden = !view.family.includes(family);
+    showMore();
+    showCards();
     cards.get(view.card)?.querySelector("h3").focus();
     cards.get(view.card)?.scrollIntoView();
     view.card = null;
+}
+
+// A view may show fewer than have been computed.
+const shownTrials = () => trials.filter(({ id }) => shownIds().includes(id));
+
+function showMore() {
+    const others = strategies().length - shownIds({ ...view, all: false }).length;
+    by("others").textContent = view.all ? "Fewer strategies" : `${others} more strategies`;
+    by("others").ariaExpanded = view.all;
 }
 
 // The table. By its columns: what it is sorted by, and what it shows.
@@ -82,7 +94,7 @@ const COLUMNS = [
     [({ normal }) => normal?.admitted ?? 0, ({ normal }) => [normal ? percent(normal) : ""]],
 ];
 const again = ({ target }) => { if (target.href === location.href) follow(); };
-const farthest = () => Math.max(settings.limit, ...trials.map(({ figures }) => figures?.peak ?? 0));
+const farthest = () => Math.max(settings.limit, ...shownTrials().map(({ figures }) => figures?.peak ?? 0));
 const heads = () => all("#overview thead th");
 const isSortedUnseen = () => getComputedStyle(heads()[sorted.column]).display === "none";
 const UNSORTED = { column: 0, down: true };
@@ -101,13 +113,13 @@ function showTable() {
     if (isSortedUnseen()) sorted = UNSORTED;
     const [key] = COLUMNS[sorted.column];
     const value = ({ figures }) => (figures ? key(figures) : -1);
-    const shown = trials.filter(({ family }) => view.family.includes(family));
+    const shown = shownTrials();
     if (key) shown.sort((a, b) => (sorted.down ? 1 : -1) * (value(b) - value(a)));
     const cell = (trial) => ([, show], i) =>
         made(i ? "td" : "th", i ? {} : { scope: "row" }, ...(i && trial.error ? ["–"] : show(trial.figures, trial)));
     const row = (trial) => made("tr", {}, ...COLUMNS.map(cell(trial)));
     const heading = (family) => made("tr", {}, made("th", { colSpan: COLUMNS.length, scope: "rowgroup" }, family));
-    const bodies = view.family.map((family) => made("tbody", {}, heading(family), ...shown.filter((trial) => trial.family === family).map(row)));
+    const bodies = familiesOf(shown).map((family) => made("tbody", {}, heading(family), ...shown.filter((trial) => trial.family === family).map(row)));
     const table = by("overview").querySelector("table");
     table.replaceChildren(table.caption, table.tHead, ...(key ? [made("tbody", {}, ...shown.map(row))] : bodies));
     heads().forEach((th, i) => {
@@ -116,57 +128,9 @@ function showTable() {
     });
 }
 
-// The cards.
-const cards = new Map();
-const framed = window.parent !== window;
-
-function makeCards() {
-    const family = (family) => made("section", { id: family, className: "of-family" }, made("h2", {}, family),
-        made("div", { className: "cards" }, ...trials.filter((trial) => trial.family === family).map(makeCard)));
-    by("families").replaceChildren(...FAMILIES.map(family));
-}
-
-function makeCard({ id, name, tradeOff, page }) {
-    const card = cloned("card");
-    const [title, trade, button, whose] = part(card, "h3", ".trade-off", "button", "button .unseen");
-    const [details, ofWhom, link] = part(card, "details", "summary .unseen", "a");
-    [title.textContent, trade.textContent] = [name, tradeOff];
-    [whose.textContent, ofWhom.textContent] = [` the command of ${name}`, `: ${name}`];
-    button.onclick = () => copy(card);
-    details.ontoggle = () => showNumbers(details, trials.find((trial) => trial.id === id));
-    Object.assign(link, { textContent: `Read about ${page}`, href: `docs/${page}.html`, hidden: root.dataset.docs === undefined });
-    card.dataset.strategy = id;
-    cards.set(id, card);
-    return card;
-}
-
-function showCard(card, trial) {
-    const [fault, picture, first, more, code, details] = part(card, ".fault", ".picture", "strong", ".more", "code", "details");
-    const words = trial.error ? ["", ""] : inWords(trial);
-    fault.hidden = !trial.error;
-    fault.textContent = trial.error ? `Not with these numbers: ${trial.error}` : "";
-    picture.innerHTML = trial.svg ?? "";
-    picture.setAttribute("aria-label", `${trial.name}: ${words[0] || trial.error}`);
-    [first.textContent, more.textContent, code.textContent] = [...words, trial.command];
-    showNumbers(details, trial);
-}
-
-// A twentieth of the time in each row.
-function showNumbers(details, { series }) {
-    details.hidden = !series;
-    if (!details.open || !series) return;
-    const sum = (...counts) => counts.reduce((a, b) => a + b);
-    const columns = [["offered", sum], ["through", sum], ["abuser", sum], ["within", Math.max], ["atWork", Math.max]];
-    const rows = Array.from({ length: 20 }, (_, i) => {
-        const cells = columns.map(([name, join]) => made("td", {}, join(...series[name].slice(i * 6, i * 6 + 6))));
-        return made("tr", {}, made("th", { scope: "row" }, seconds(i * 6 * series.slot)), ...cells);
-    });
-    details.querySelector("tbody").replaceChildren(...rows);
-}
-
 // The clipboard where there is one; else the old way; else by hand.
 async function copy(card) {
-    const [code, label] = part(card, "code", "button span");
+    const [code, label] = part(card, "code", ".command button span");
     const theOldWay = () => { getSelection().selectAllChildren(code); return document.execCommand("copy"); };
     const done = await Promise.resolve().then(() => navigator.clipboard.writeText(code.textContent)).then(() => true, theOldWay);
     const keys = /Mac|iP/.test(navigator.platform) ? "⌘C" : "Ctrl+C";
@@ -176,6 +140,7 @@ async function copy(card) {
 }
 
 // In a frame: as high as it is, and as dark as what is around it.
+const framed = window.parent !== window;
 root.toggleAttribute("data-framed", framed);
 const tellHeight = () => window.parent.postMessage({ ratelimit: "height", pixels: Math.ceil(root.getBoundingClientRect().height) }, "*");
 if (framed) new ResizeObserver(tellHeight).observe(root);
@@ -191,7 +156,14 @@ new ResizeObserver(() => {
 
 ask("choices", null).then((told) => {
     choices = told;
+    for (const link of all(".docs a")) link.target = "_top";
     makeControls();
+    makeStage();
+    by("others").onclick = () => change({ all: !view.all });
     follow();
     window.addEventListener("hashchange", follow);
-}).catch((fault) => take({ error: `This browser cannot run the page: ${fault}` }));
+}).catch((fault) => {
+    by("stage").hidden = true;
+    by("stage").ariaBusy = "false";
+    take({ error: `This browser cannot run the page: ${fault}` });
+});

@@ -6,65 +6,98 @@ const made = (name, given, ...inside) => filled(Object.assign(document.createEle
 const cloned = (template) => by(template).content.cloneNode(true).firstElementChild;
 const part = (whole, ...selectors) => selectors.map((selector) => whole.querySelector(selector));
 
-// The view is what the address says after its #. Controls change that, and so does the back button.
-// Then what the page shows follows it: show() or recompute().
+// The view is what the address says after its #. Controls change both, and so does the back button. Then what the page
+// shows follows the view.
 const root = document.documentElement;
-const FAMILIES = all("[name=family]").map(({ value }) => value);
+// What is shown before anybody asks for more; the first two are pinned.
+const CHOSEN = ["fixed-window-aligned", "sliding-log", "sliding-window", "token-bucket", "gcra"];
+const PINS = CHOSEN.slice(0, 2);
 let choices, view;
-// What was typed and is not in the view yet, by the names of numbers; which one is no number that can be, so far; which
-// ones the view was changed by last.
-let typed = {}, unfinished = null, lastNumbers = "";
+
+const strategies = () => choices.strategies.map(({ id }) => id);
+const shownIds = (of = view) => strategies().filter((id) => of.all || CHOSEN.includes(id) || of.pins.includes(id));
 
 function read(fragment) {
     const given = new URLSearchParams(fragment);
-    const read = { ...choices.defaults, shared: given.get("shared") === "true", family: FAMILIES, card: given.get("card") };
-    for (const { name, least, most } of choices.ranges) {
-        const number = Math.round(given.get(name)?.trim() || NaN);
-        if (!Number.isNaN(number)) read[name] = Math.min(most, Math.max(least, number));
-    }
+    const read = { ...choices.defaults, shared: given.get("shared") === "true", all: given.get("all") === "true", pins: PINS, card: given.get("card") };
+    for (const range of choices.ranges) readNumber(range, given.get(range.name), read);
     if (!all("[name=period]").some(({ value }) => Number(value) === read.period)) read.period = choices.defaults.period;
     if (choices.shapes.some(({ id }) => id === given.get("shape"))) read.shape = given.get("shape");
-    const family = FAMILIES.filter((family) => given.get("family")?.split(",").includes(family));
-    return family.length ? { ...read, family } : read;
+    const pins = given.get("pins")?.split(",") ?? [];
+    if (pins.length === 2 && pins.every((id) => strategies().includes(id))) read.pins = pins;
+    if (strategies().includes(read.card) && !shownIds(read).includes(read.card)) read.all = true;
+    return read;
 }
 
-function write({ shape, shared, family, card, ...numbers }) {
+// A number beyond its range becomes the nearest that is within it.
+function readNumber(range, text, read) {
+    const number = Math.round(text?.trim() || NaN);
+    if (Number.isNaN(number)) return;
+    read[range.name] = Math.min(range.most, Math.max(range.least, number));
+    if (read[range.name] !== number) wrong[range.name] = beyond(range, text, read[range.name]);
+}
+
+function write({ shape, shared, pins, all, card, ...numbers }) {
     const changed = Object.entries(numbers).filter(([name, value]) => value !== choices.defaults[name]);
     const words = [["shape", shape], ...changed];
     if (shared) words.push(["shared", true]);
-    if (family.length < FAMILIES.length) words.push(["family", family]);
+    if (pins.join() !== PINS.join()) words.push(["pins", pins]);
+    if (all) words.push(["all", true]);
     if (card) words.push(["card", card]);
     return `#${words.map((word) => word.join("=")).join("&")}`;
 }
 
-// Whatever changes takes along what was typed before it. Other values of the same numbers replace the view; everything
-// else is a view to come back to.
-function change(changes, numbers = "") {
-    const fragment = write({ ...view, ...typed, ...changes, card: null });
-    typed = {};
-    if (fragment === write({ ...view, card: null })) return showControls();
-    if (numbers && numbers === lastNumbers) history.replaceState(null, "", fragment);
+// What the address says; the numbers that changed since then; and those that the last entry of the history is about.
+let written = "", typed = new Set(), lastNumbers = "";
+
+// The view changes at once. The address waits until a number has been the same for a moment: a browser refuses to write
+// it as often as a slider moves.
+function change(changes, number = "") {
+    const before = view;
+    view = { ...view, ...changes, card: null };
+    if (number) typed.add(number);
+    clearTimeout(change.soon);
+    if (number) change.soon = setTimeout(writeAddress, 150, true);
+    else writeAddress(false);
+    turn(before);
+}
+
+// Other values of the same numbers replace the entry; everything else is a view to come back to.
+function writeAddress(onlyNumbers) {
+    const fragment = write({ ...view, card: null }), numbers = [...typed].join();
+    typed.clear();
+    if (fragment === written) return;
+    if (onlyNumbers && numbers === lastNumbers) history.replaceState(null, "", fragment);
     else history.pushState(null, "", fragment);
-    lastNumbers = numbers;
-    turn(fragment);
+    lastNumbers = onlyNumbers ? numbers : "";
+    written = fragment;
 }
 
 // Somebody went to another address; not change, which is silent.
 function follow() {
-    [typed, unfinished, lastNumbers] = [{}, null, ""];
-    turn(location.hash);
+    clearTimeout(change.soon);
+    [wrong, lastNumbers] = [{}, ""];
+    typed.clear();
+    const before = view;
+    view = read(location.hash.slice(1));
+    written = write({ ...view, card: null });
+    turn(before);
 }
 
-function turn(fragment) {
-    const question = ({ family, card, ...numbers } = {}) => JSON.stringify(numbers);
-    const before = question(view);
-    view = read(fragment.slice(1));
+function turn(before) {
+    const question = ({ all, card, pins, ...numbers } = {}) => JSON.stringify(numbers);
+    const same = question(view) === question(before);
     showControls();
-    if (question(view) === before) show(); else recompute();
+    if (!same || view.pins.join() !== before.pins.join()) replay(before);
+    if (same && shownIds().every((id) => trials.some((trial) => trial.id === id))) show(); else recompute();
 }
 
 // Controls.
 const inputs = (name) => all(`.number [name=${name}], [data-of=${name}]`);
+// What is wrong with the numbers in fields, by their names.
+let wrong = {};
+
+const beyond = ({ least, most }, text, shown) => `${text} is beyond the range ${least} to ${most}. Shown: ${shown}.`;
 
 function makeControls() {
     const option = ({ id, title }) => made("label", {}, made("input", { type: "radio", name: "shape", value: id }), title);
@@ -72,49 +105,54 @@ function makeControls() {
     by("period").before(...choices.ranges.filter(({ name }) => name !== "period").map(makeNumber));
     const form = by("controls");
     form.oninput = ({ target }) => (target.closest(".number") ? setNumber(target) : choose(target));
-    form.onchange = ({ target }) => { if (target.type === "number") finish(); };
-    form.onreset = () => { unfinished = null; change({ ...choices.defaults, family: FAMILIES }); return false; };
+    form.onreset = () => { wrong = {}; change({ ...choices.defaults, shared: false, pins: PINS, all: false }); return false; };
 }
 
 function makeNumber({ name, label, unit, least: min, most: max }) {
     const number = cloned("number");
-    const [title, field, says, slider] = part(number, "label", "[type=number]", ".value span", "[type=range]");
+    const [title, field, says, slider, fault] = part(number, "label", "[type=number]", ".value span", "[type=range]", ".wrong");
     Object.assign(title, { htmlFor: name, textContent: label });
     Object.assign(field, { id: name, name, min, max });
-    field.setAttribute("aria-describedby", `${name}-unit`);
+    field.setAttribute("aria-describedby", `${name}-unit ${name}-wrong`);
     Object.assign(says, { id: `${name}-unit`, textContent: unit });
     Object.assign(slider, { min, max, ariaLabel: `${label}, ${unit}` });
+    fault.id = `${name}-wrong`;
     slider.dataset.of = name;
     return number;
 }
 
 function setNumber(input) {
     const name = input.name || input.dataset.of;
-    unfinished = input.value && input.validity.valid ? null : name;
-    delete typed[name];
-    if (unfinished) return;
-    typed[name] = Number(input.value);
-    for (const other of inputs(name)) if (other !== input) other.value = input.value;
-    clearTimeout(setNumber.soon);
-    setNumber.soon = setTimeout(takeTyped, 150);
+    delete wrong[name];
+    if (input.value && input.validity.valid) return change({ [name]: Number(input.value) }, name);
+    const range = choices.ranges.find((range) => range.name === name);
+    const { rangeOverflow, rangeUnderflow } = input.validity;
+    wrong[name] = rangeOverflow || rangeUnderflow ? beyond(range, input.value, view[name])
+        : `A whole number from ${range.least} to ${range.most}. Shown: ${view[name]}.`;
+    showWrong(name);
 }
 
-const takeTyped = () => change({}, Object.keys(typed).join());
-const finish = () => { unfinished = null; takeTyped(); };
-
 function choose({ name, value }) {
-    const checked = all("[name=family]:checked").map(({ value }) => value);
-    const values = { shape: value, shared: value === "true", period: Number(value), family: checked.length ? checked : FAMILIES };
+    const values = { shape: value, shared: value === "true", period: Number(value) };
     change({ [name]: values[name] });
 }
 
 const shape = ({ shape }) => choices.shapes.find(({ id }) => id === shape);
 
 function showControls() {
-    const numbers = choices.ranges.filter(({ name }) => name !== unfinished);
-    for (const { name } of numbers) for (const input of inputs(name)) input.value = view[name];
+    for (const { name } of choices.ranges) {
+        // What is wrong stays in its field; the slider has what is shown.
+        for (const input of inputs(name)) if (!isUnfinished(input)) input.value = view[name];
+        if (by(name)?.name) showWrong(name);
+    }
     for (const input of all("[type=radio]")) input.checked = input.value === String(view[input.name]);
-    for (const input of all("[name=family]")) input.checked = view.family.includes(input.value);
     by("shape").querySelector(".story").textContent = shape(view).story;
     by("shared").hidden = view.shape !== "abuser";
+}
+
+const isUnfinished = (input) => input.type === "number" && wrong[input.name] && !input.validity.valid;
+
+function showWrong(name) {
+    by(`${name}-wrong`).textContent = wrong[name] ?? "";
+    by(name).toggleAttribute("aria-invalid", name in wrong);
 }

@@ -58,7 +58,7 @@ pub fn plots(settings: &Settings, strategy: &Strategy, series: &Series, width: u
         top += LOWER + BETWEEN + TOP;
         work(settings, series, (width, top), &mut svg);
     }
-    seconds(settings, width, top + LOWER, &mut svg);
+    seconds((0, settings.duration()), width, top + LOWER, &mut svg);
     svg
 }
 
@@ -114,13 +114,13 @@ fn steps(slots: &[u64], width: f64, join: fn(u64, u64) -> u64) -> (Vec<u64>, u64
     (slots.chunks(2).filter_map(|pair| pair.iter().copied().reduce(join)).collect(), 2)
 }
 
-/// The axis of time, below all plots.
-fn seconds(settings: &Settings, width: f64, bottom: f64, svg: &mut String) {
-    let duration = real(settings.duration()) / 1000.0;
-    let step = step(duration, (width / 50.0).max(2.0));
-    for at in marks(step, duration) {
-        let x = LEFT + at / duration * (width - LEFT - RIGHT);
-        let unit = if at + step > duration { " s" } else { "" };
+/// The axis of time, below all plots; from one instant to another, in milliseconds.
+pub(crate) fn seconds((from, until): (u64, u64), width: f64, bottom: f64, svg: &mut String) {
+    let (from, until) = (real(from) / 1000.0, real(until) / 1000.0);
+    let step = step(until - from, (width / 56.0).max(2.0));
+    for at in marks(step, until).filter(|at| *at >= from) {
+        let x = x(width, (at - from) / (until - from));
+        let unit = if at + step > until { " s" } else { "" };
         let _ = write!(svg, "<path class=\"tick\" d=\"M{x:.1} {bottom}v4\"/>");
         let _ = write!(
             svg,
@@ -130,8 +130,13 @@ fn seconds(settings: &Settings, width: f64, bottom: f64, svg: &mut String) {
     }
 }
 
+/// How far to the right of a chart an instant is that comes after this part of its time.
+pub(crate) fn x(width: f64, part: f64) -> f64 {
+    LEFT + part * (width - LEFT - RIGHT)
+}
+
 /// A place between two axes.
-struct Plot {
+pub(crate) struct Plot {
     right: f64,
     top: f64,
     bottom: f64,
@@ -141,19 +146,19 @@ struct Plot {
 
 impl Plot {
     /// One that has room for values up to `most`.
-    fn new(width: f64, top: f64, height: f64, most: f64) -> Plot {
+    pub(crate) fn new(width: f64, top: f64, height: f64, most: f64) -> Plot {
         let step = step(most, height / 18.0);
         // Numbers stand beside lines, and there is one at least.
         let most = if most % step < step * 0.9 { most.max(step) } else { (most / step).ceil() * step };
         Plot { right: width - RIGHT, top, bottom: top + height, most, step }
     }
 
-    fn y(&self, value: f64) -> f64 {
+    pub(crate) fn y(&self, value: f64) -> f64 {
         self.bottom - value / self.most * (self.bottom - self.top)
     }
 
     /// The lines that values are read off at, their numbers, and the unit.
-    fn frame(&self, unit: &str, svg: &mut String) {
+    pub(crate) fn frame(&self, unit: &str, svg: &mut String) {
         for value in marks(self.step, self.most) {
             let (y, right) = (self.y(value), self.right);
             let class = if value == 0.0 { "axis" } else { "grid" };
@@ -169,7 +174,7 @@ impl Plot {
 
     /// Steps from one to the next, filled down to the axis.
     #[allow(clippy::float_cmp, reason = "of equal counts, which are equally high")]
-    fn area(&self, class: &str, values: &[f64], svg: &mut String) {
+    pub(crate) fn area(&self, class: &str, values: &[f64], svg: &mut String) {
         let step = (self.right - LEFT) / real(values.len() as u64);
         let mut path = format!("M{LEFT} {:.1}", self.bottom);
         let mut count = 0;
@@ -181,7 +186,7 @@ impl Plot {
     }
 
     /// A line across, on a paler one, so that it can be seen on an area as well; and what it stands for.
-    fn mark(&self, name: &str, value: f64, svg: &mut String) {
+    pub(crate) fn mark(&self, name: &str, value: f64, svg: &mut String) {
         if value > self.most {
             return;
         }
@@ -209,6 +214,6 @@ fn marks(step: f64, far: f64) -> impl Iterator<Item = f64> {
 }
 
 #[allow(clippy::cast_precision_loss, reason = "counts and times of a trial are below 2^53")]
-fn real(number: u64) -> f64 {
+pub(crate) fn real(number: u64) -> f64 {
     number as f64
 }

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::settings::{Keys, Settings};
+use crate::slots::{Changes, Slots, at_once, most};
 use crate::traffic::{ABUSER, Shape};
 use crate::trial::{Fate, Outcome};
 
@@ -52,43 +53,24 @@ pub struct Figures {
     pub late: u64,
 }
 
-/// How many there are, from each instant at which that changes.
-type Changes = Vec<(u64, u64)>;
-
 impl Series {
     pub fn of(settings: &Settings, outcomes: &[Outcome]) -> Series {
         let slot = settings.duration() / SLOTS as u64;
-        let zero = || vec![0; SLOTS];
+        let slots = Slots { from: 0, length: slot * 1000, count: SLOTS };
         let asked = |outcome: &Outcome| Some(outcome.asked);
         let whole = |outcome: &Outcome| {
             Some((outcome.asked, outcome.asked + settings.service_at(outcome.asked) * 1000))
         };
-        let mut series = Series {
+        let hammers = |outcome: &&Outcome| settings.shape == Shape::Abuser && outcome.user == ABUSER;
+        Series {
             slot,
-            offered: zero(),
-            through: zero(),
-            abuser: zero(),
-            within: most_by_slot(slot, &within(settings, outcomes, from)),
-            at_work: most_by_slot(slot, &[at_once(outcomes.iter().filter_map(work))]),
+            offered: slots.counts(outcomes.iter().filter_map(asked)),
+            through: slots.counts(outcomes.iter().filter_map(from)),
+            abuser: slots.counts(outcomes.iter().filter(hammers).filter_map(from)),
+            within: slots.most(&within(settings, outcomes, from)),
+            at_work: slots.most(&[at_once(outcomes.iter().filter_map(work))]),
             most_within: most(&within(settings, outcomes, asked)),
             most_at_work: most(&[at_once(outcomes.iter().filter_map(whole))]),
-        };
-        for outcome in outcomes {
-            series.count(outcome.asked, |series| &mut series.offered);
-            if let Some(from) = from(outcome) {
-                series.count(from, |series| &mut series.through);
-                if settings.shape == Shape::Abuser && outcome.user == ABUSER {
-                    series.count(from, |series| &mut series.abuser);
-                }
-            }
-        }
-        series
-    }
-
-    fn count(&mut self, at: u64, of: fn(&mut Series) -> &mut Vec<u64>) {
-        let place = place(at, self.slot);
-        if let Some(count) = of(self).get_mut(place) {
-            *count += 1;
         }
     }
 
@@ -104,17 +86,13 @@ impl Series {
     }
 }
 
-fn place(at: u64, slot: u64) -> usize {
-    usize::try_from(at / 1000 / slot).unwrap_or(usize::MAX)
-}
-
 /// When a request got through.
-fn from(outcome: &Outcome) -> Option<u64> {
+pub(crate) fn from(outcome: &Outcome) -> Option<u64> {
     work(outcome).map(|(from, _)| from)
 }
 
 /// While the backend works on it.
-fn work(outcome: &Outcome) -> Option<(u64, u64)> {
+pub(crate) fn work(outcome: &Outcome) -> Option<(u64, u64)> {
     match outcome.fate {
         Fate::Admitted { from, until } => Some((from, until)),
         Fate::Refused { .. } => None,
@@ -122,7 +100,11 @@ fn work(outcome: &Outcome) -> Option<(u64, u64)> {
 }
 
 /// For each key, how many instants there are within the period that ends then.
-fn within(settings: &Settings, outcomes: &[Outcome], instant: fn(&Outcome) -> Option<u64>) -> Vec<Changes> {
+pub(crate) fn within(
+    settings: &Settings,
+    outcomes: &[Outcome],
+    instant: fn(&Outcome) -> Option<u64>,
+) -> Vec<Changes> {
     let period = settings.period * 1000;
     let of = |user: Option<u64>| {
         let own = outcomes.iter().filter(|outcome| user.is_none_or(|user| outcome.user == user));
@@ -132,41 +114,6 @@ fn within(settings: &Settings, outcomes: &[Outcome], instant: fn(&Outcome) -> Op
         Keys::Each => (0..settings.shape.users()).map(|user| of(Some(user))).collect(),
         Keys::Shared => vec![of(None)],
     }
-}
-
-/// How many of these stretches of time there are at a time; half-open, as windows are.
-fn at_once(stretches: impl Iterator<Item = (u64, u64)>) -> Changes {
-    let mut changes: Vec<(u64, i64)> = stretches.flat_map(|(from, until)| [(from, 1), (until, -1)]).collect();
-    // Of one instant the ends come first.
-    changes.sort_unstable();
-    let mut now = 0;
-    let after = |(at, change)| {
-        now += change;
-        (at, i64::unsigned_abs(now))
-    };
-    changes.into_iter().map(after).collect()
-}
-
-fn most(of: &[Changes]) -> u64 {
-    of.iter().flatten().map(|(_, count)| *count).max().unwrap_or(0)
-}
-
-/// The most in each slot; where one begins, there are as many as there were when the last one ended.
-fn most_by_slot(slot: u64, of: &[Changes]) -> Vec<u64> {
-    let mut slots = vec![0; SLOTS];
-    for changes in of {
-        let mut changes = changes.iter().peekable();
-        let mut now = 0;
-        for (place, most) in slots.iter_mut().enumerate() {
-            *most = now.max(*most);
-            let end = (place as u64 + 1) * slot * 1000;
-            while let Some((_, count)) = changes.next_if(|(at, _)| *at < end) {
-                now = *count;
-                *most = now.max(*most);
-            }
-        }
-    }
-    slots
 }
 
 impl Figures {

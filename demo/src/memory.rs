@@ -17,6 +17,7 @@ use ratelimit_language::{
 
 use crate::dice::Dice;
 use crate::reply::{Reply, Server};
+use crate::trial::{SEED, falls};
 
 pub struct Memory {
     /// By key.
@@ -44,7 +45,7 @@ impl Memory {
             limits: BTreeMap::new(),
             amounts: BTreeMap::new(),
             sketches: BTreeMap::new(),
-            dice: Dice::new(2),
+            dice: Dice::new(SEED),
         }
     }
 
@@ -85,7 +86,7 @@ impl Memory {
         let amount = self.amounts.entry(key.to_vec()).or_insert_with(|| report.shed.fresh(at));
         *amount = report.shed.report(amount, at, report.utilization);
         let chance = report.shed.chance(amount);
-        Ok(Reply::Chance(chance > 0.0 && fraction(self.dice.any()) < chance, chance))
+        Ok(Reply::Chance(falls(&mut self.dice, chance), chance))
     }
 
     /// `RL.SKETCH key item <parameters> [options]`.
@@ -149,10 +150,4 @@ fn place<L: Limiter>(limits: &LimitSet, limiter: &L) -> Result<Place, Error> {
         return Ok(Place::of(limiter.name().length));
     }
     limits.find(limiter.name()).ok_or(Error::WrongType)
-}
-
-/// A fraction from 0 to less than 1 of random bits, as the server makes it from its random bytes.
-#[allow(clippy::cast_precision_loss, reason = "53 bits, which an f64 holds exactly")]
-fn fraction(bits: u64) -> f64 {
-    (bits >> 11) as f64 / 2f64.powi(53)
 }

@@ -1,7 +1,7 @@
 //! The door for the page: JSON goes in and comes out, through a place in memory that both sides see.
 //!
-//! The page asks for room with `room`, writes its request there, calls `choices`, `trials` or `history`, and reads as
-//! many bytes as `told` says from where that pointed to.
+//! The page asks for room with `room`, writes its request there, calls `choices`, `trials`, `replay` or `history`, and
+//! reads as many bytes as `told` says from where that pointed to.
 
 use std::sync::Mutex;
 
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::chart;
 use crate::figures::{Figures, Series};
 use crate::memory::Memory;
-use crate::reply::{Reply, Server};
+use crate::replay::{Recorder, Traffic};
 use crate::settings::{RANGES, Range, Settings};
 use crate::strategies::{Asker, STRATEGIES, Strategy, find};
 use crate::traffic::Shape;
@@ -39,7 +39,7 @@ pub extern "C" fn choices() -> *const u8 {
     tell(|_| Ok(choose()))
 }
 
-/// Every strategy on the traffic of the settings that stand in the room.
+/// The strategies that are asked for, or all of them, on the traffic of the settings that stand in the room.
 #[unsafe(no_mangle)]
 pub extern "C" fn trials() -> *const u8 {
     tell(|given| {
@@ -59,8 +59,33 @@ pub extern "C" fn trials() -> *const u8 {
             }
             told
         };
-        let trials: Vec<Value> = STRATEGIES.iter().map(trial).collect();
+        let trials: Vec<Value> = chosen(given)?.into_iter().map(trial).collect();
         Ok(json!({ "settings": settings.to_json(), "trials": trials }))
+    })
+}
+
+/// Every request, and what the strategies that are asked for reply to it.
+#[unsafe(no_mangle)]
+pub extern "C" fn replay() -> *const u8 {
+    tell(|given| {
+        let settings = Settings::from_json(given)?;
+        let sent = given["sent"].as_array().into_iter().flatten();
+        let traffic = Traffic::of(&settings, &sent.filter_map(Value::as_u64).collect::<Vec<_>>());
+        let lane = |strategy| {
+            let mut told = introduce(&settings, strategy);
+            match traffic.replay(&settings, strategy) {
+                Err(error) => told["error"] = json!(error),
+                Ok(replay) => told["replay"] = replay,
+            }
+            told
+        };
+        let lanes: Vec<Value> = chosen(given)?.into_iter().map(lane).collect();
+        Ok(json!({
+            "settings": settings.to_json(),
+            "duration": settings.duration(),
+            "traffic": traffic.to_json(),
+            "lanes": lanes,
+        }))
     })
 }
 
@@ -70,38 +95,35 @@ pub extern "C" fn history() -> *const u8 {
     tell(|given| {
         let settings = Settings::from_json(given)?;
         let strategy = given["strategy"].as_str().and_then(find).ok_or("there is no such strategy")?;
-        let mut recorder = Recorder { memory: Memory::new(), calls: Vec::new() };
+        let mut recorder = Recorder::default();
         trial::run(&settings, strategy, &settings.arrivals(), &mut recorder)?;
-        Ok(Value::Array(recorder.calls))
+        let calls = recorder.calls.iter().map(|(line, reply)| json!([line, reply.to_json()]));
+        Ok(calls.collect())
     })
-}
-
-/// A server that keeps what was said.
-struct Recorder {
-    memory: Memory,
-    calls: Vec<Value>,
-}
-
-impl Server for Recorder {
-    fn call(&mut self, line: &str) -> Result<Reply, String> {
-        let reply = self.memory.call(line)?;
-        self.calls.push(json!([line, reply.to_json()]));
-        Ok(reply)
-    }
 }
 
 fn choose() -> Value {
     let shape = |shape: Shape| json!({ "id": shape.id(), "title": shape.title(), "story": shape.story() });
     let range = |Range { name, label, unit, least, most, .. }: &Range| json!({ "name": name, "label": label, "unit": unit, "least": least, "most": most });
+    let strategy = |strategy: &Strategy| json!({ "id": strategy.id, "name": strategy.name(), "family": strategy.family });
     json!({
         "shapes": Shape::ALL.map(shape),
+        "strategies": STRATEGIES.iter().map(strategy).collect::<Vec<_>>(),
         "ranges": RANGES.iter().map(range).collect::<Vec<_>>(),
         "defaults": Settings::default().to_json(),
     })
 }
 
+/// The strategies whose ids are listed, in that order; all where there is no list.
+fn chosen(given: &Value) -> Result<Vec<&'static Strategy>, String> {
+    let Some(ids) = given["strategies"].as_array() else { return Ok(STRATEGIES.iter().collect()) };
+    let one = |id: &Value| id.as_str().and_then(find).ok_or_else(|| format!("there is no strategy {id}"));
+    ids.iter().map(one).collect()
+}
+
 fn introduce(settings: &Settings, strategy: &Strategy) -> Value {
-    let example = Asker { key: "user:1", id: "request-1", utilization: 0.9 };
+    let key = settings.key(1);
+    let example = Asker { key: &key, id: "request-1", utilization: 0.9 };
     json!({
         "id": strategy.id,
         "name": strategy.name(),

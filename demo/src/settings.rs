@@ -53,7 +53,7 @@ pub const RANGES: [Range; 6] = [
 impl Default for Settings {
     fn default() -> Settings {
         Settings {
-            shape: Shape::Steady,
+            shape: Shape::Edge,
             rate: 15,
             limit: 100,
             period: 10_000,
@@ -95,6 +95,14 @@ impl Settings {
             settings.keys = Keys::Shared;
         }
         Ok(settings)
+    }
+
+    /// The key that a user's requests name.
+    pub fn key(&self, user: u64) -> String {
+        match self.keys {
+            Keys::Each => format!("user:{user}"),
+            Keys::Shared => "everybody".into(),
+        }
     }
 
     pub fn to_json(&self) -> Value {

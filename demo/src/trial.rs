@@ -3,8 +3,9 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use crate::dice::Dice;
 use crate::reply::{Reply, Server};
-use crate::settings::{Keys, Settings};
+use crate::settings::Settings;
 use crate::strategies::{Asker, Strategy};
 use crate::traffic::{Arrival, Shape};
 
@@ -26,6 +27,9 @@ pub enum Fate {
 
 /// Where a trial begins: the start of an hour, so an edge of every window on the clock.
 pub const START: u64 = 1_700_002_800_000_000;
+
+/// What the throws against a chance are made from, here and in memory.
+pub(crate) const SEED: u64 = 2;
 
 /// A lease that is to be released.
 struct Lease {
@@ -52,17 +56,15 @@ pub fn run(
     server: &mut dyn Server,
 ) -> Result<Vec<Outcome>, String> {
     let mut backend = Backend::default();
+    let mut dice = Dice::new(SEED);
     let mut outcomes = Vec::with_capacity(arrivals.len());
     for (number, arrival) in arrivals.iter().enumerate() {
         backend.work_until(arrival.at, server)?;
-        let key = match settings.keys {
-            Keys::Each => format!("user:{}", arrival.user),
-            Keys::Shared => "everybody".into(),
-        };
+        let key = settings.key(arrival.user);
         let id = format!("request-{number}");
         let asker = Asker { key: &key, id: &id, utilization: backend.utilization(settings) };
         let reply = ask(settings, strategy, &asker, arrival.at, server)?;
-        let fate = if reply.limited() {
+        let fate = if is_refused(reply, &mut dice) {
             Fate::Refused { retry: reply.retry_after() }
         } else {
             let from = arrival.at + reply.retry_after().unwrap_or(0) * 1000;
@@ -73,6 +75,18 @@ pub fn run(
         outcomes.push(Outcome { asked: arrival.at, user: arrival.user, fate });
     }
     Ok(outcomes)
+}
+
+/// Of the shedder's reply only the chance counts, and the throw is the trial's own: a server's dice have no seed, and a
+/// trial must come out the same each time.
+fn is_refused(reply: Reply, dice: &mut Dice) -> bool {
+    if let Reply::Chance(_, chance) = reply { falls(dice, chance) } else { reply.limited() }
+}
+
+/// Whether something with this chance happens, as the server decides it by its random bytes.
+#[allow(clippy::cast_precision_loss, reason = "53 bits, which an f64 holds exactly")]
+pub(crate) fn falls(dice: &mut Dice, chance: f64) -> bool {
+    chance > 0.0 && ((dice.any() >> 11) as f64 / 2f64.powi(53)) < chance
 }
 
 fn ask(

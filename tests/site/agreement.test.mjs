@@ -7,6 +7,8 @@ import { root } from "./browser.mjs";
 import { trials, visit } from "./page.mjs";
 import { startRedis } from "./redis.mjs";
 
+// When a trial begins, in microseconds.
+const START = 1_700_002_800_000_000;
 let redis;
 
 before(async () => {
@@ -16,7 +18,7 @@ before(async () => {
 after(() => redis?.stop());
 
 const SETTINGS = [
-    {},
+    { shape: "steady" },
     { shape: "edge", period: 5000 },
     { shape: "abuser", shared: true },
     { shape: "slow" },
@@ -46,9 +48,24 @@ for (const settings of SETTINGS) {
         }));
 }
 
-test("every command on the page is one that the server takes", () =>
+test("a replay says what the server replies, also to a request of the visitor's", () =>
     visit({}, async (tab) => {
-        const commands = await tab.$$eval(".command code", (all) => all.map((code) => code.textContent));
+        const calls = { gcra: "RL.GCRA user:0 49 100 10s", "sliding-log": "RL.SLIDINGLOG user:0 100 10s", "leaky-bucket": "RL.LEAKYBUCKET user:0 50 100 10s" };
+        const given = { shape: "bursts", strategies: Object.keys(calls), sent: [4_000_000, 5_200_000, 30_000_000] };
+        const { traffic: { asked, sent }, lanes } = await tab.evaluate((given) => window.ratelimit.replay(given), given);
+        assert.deepEqual(sent.map((place) => asked[place]), given.sent);
+        for (const { id, replay: { from, retry, remaining } } of lanes) {
+            await redis.call(["FLUSHALL"]);
+            const replies = await redis.call(asked.map((at) => `${calls[id]} AT ${START + at}`));
+            // limited, limit, remaining, and the time until a request may act or ask again.
+            const ours = asked.map((at, i) => [Number(from[i] < 0), remaining[i], from[i] < 0 ? retry[i] : (from[i] - at) / 1000]);
+            assert.deepEqual(ours, replies.map(([limited, , left, wait]) => [limited, left, wait]), id);
+        }
+    }));
+
+test("every command on the page is one that the server takes", () =>
+    visit({ view: "all=true" }, async (tab) => {
+        const commands = await tab.$$eval(".card .command code", (all) => all.map((code) => code.textContent));
         assert.equal(new Set(commands).size, (await trials(tab)).length);
         for (const command of commands) {
             const [, reply] = await redis.call(["FLUSHALL", command]);

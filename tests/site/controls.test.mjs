@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { charts, computed, fragment, shown, told, trials, visit } from "./page.mjs";
+import { card, charts, computed, fragment, shown, told, trials, visit } from "./page.mjs";
 
 /** Until the address says this and nothing else, in any order. */
 const addressed = (tab, expected) =>
@@ -23,7 +23,7 @@ test("by keyboard alone a shape and a number are changed; the view is in the add
         };
         const drawn = await charts(tab);
         await reach("shape");
-        await tab.keyboard.press("ArrowDown");
+        await tab.keyboard.press("ArrowUp");
         const bursts = await first({ shape: "bursts" });
         await shown(tab, [bursts.id, told(bursts)]);
         assert.equal(await fragment(tab), "#shape=bursts");
@@ -54,57 +54,95 @@ test("by keyboard alone a shape and a number are changed; the view is in the add
         assert.equal(await tab.locator("#limit").inputValue(), "100");
         await tab.goBack();
         await shown(tab, ["token-bucket", told(await first({}))]);
-        assert.ok(await tab.getByLabel("Steady").isChecked());
+        assert.ok(await tab.getByLabel("Stampede").isChecked());
     }));
 
 test("what is nonsense in the address is passed over, and what is too much is brought back", () =>
     visit({ view: "shape=zigzag&limit=abc&rate=-5&burst=1e9&workers=&period=7000&shared=perhaps&family=,x&card=none&%E0%A4%A=%" }, async (tab) => {
         const values = await tab.$$eval("[type=number]", (all) => Object.fromEntries(all.map(({ name, value }) => [name, value])));
         assert.deepEqual(values, { rate: "1", limit: "100", burst: "600", workers: "10", service: "500" });
-        assert.ok(await tab.getByLabel("Steady").isChecked());
+        assert.ok(await tab.getByLabel("Stampede").isChecked());
         assert.ok(await tab.getByRole("radio", { name: "10 s" }).isChecked());
-        assert.equal(await tab.locator(".card:visible").count(), (await trials(tab)).length);
+        assert.equal(await tab.locator("#burst-wrong").innerText(), "1e9 is beyond the range 1 to 600. Shown: 600.");
+        assert.equal(await tab.locator("#rate-wrong").innerText(), "-5 is beyond the range 1 to 60. Shown: 1.");
+        assert.equal(await tab.locator(".wrong:visible").count(), 2);
         await tab.getByRole("button", { name: "Reset" }).click();
-        await tab.waitForFunction(() => location.hash === "#shape=steady");
+        await tab.waitForFunction(() => location.hash === "#shape=edge");
         assert.equal(await tab.locator("#rate").inputValue(), "15");
+        assert.equal(await tab.locator(".wrong:visible").count(), 0);
     }));
 
-test("a number that cannot be is not taken, and leaving the field brings the old one back", () =>
+test("a number beyond the range says so beside the field, and the last chart stays", () =>
     visit({}, async (tab) => {
-        await tab.locator("#limit").fill("6000");
-        await tab.waitForTimeout(300);
+        const fault = tab.locator("#limit-wrong"), field = tab.locator("#limit");
+        const before = await tab.locator("#lesson").innerText();
+        for (const [text, says] of [
+            ["6000", "6000 is beyond the range 1 to 600. Shown: 100."],
+            ["0", "0 is beyond the range 1 to 600. Shown: 100."],
+            ["2.5", "A whole number from 1 to 600. Shown: 100."],
+        ]) {
+            await field.fill(text);
+            assert.equal(await fault.innerText(), says);
+            const [{ y: top, height }, { y }] = [await field.boundingBox(), await fault.boundingBox()];
+            assert.ok(y >= top && y < top + height + 60, "it is not beside the field");
+            await field.blur();
+            await tab.waitForTimeout(300);
+            assert.equal(await field.inputValue(), text);
+            assert.equal(await field.getAttribute("aria-invalid"), "");
+            assert.equal(await tab.locator("[data-of=limit]").inputValue(), "100");
+        }
         assert.equal(await fragment(tab), "");
-        await tab.locator("#limit").blur();
-        assert.equal(await tab.locator("#limit").inputValue(), "100");
-        await tab.locator("#limit").press("Enter");
-        assert.equal(await tab.locator("#limit").inputValue(), "100");
+        assert.equal(await tab.locator("#lesson").innerText(), before);
+        await field.fill("50");
+        await addressed(tab, "shape=edge&limit=50");
+        assert.equal(await fault.isVisible(), false);
+        assert.equal(await field.getAttribute("aria-invalid"), null);
     }));
 
-test("families can be left out, and the table sorted", () =>
+test("a few strategies are shown, and the others after a click; the table can be sorted", () =>
     visit({ view: "shape=edge" }, async (tab) => {
-        for (const family of ["Buckets", "Spacing", "Backend"]) await tab.getByRole("checkbox", { name: family }).uncheck();
-        await tab.waitForFunction(() => location.hash === "#shape=edge&family=Windows");
         const all = await trials(tab);
-        assert.equal(await tab.locator(".card:visible").count(), all.filter(({ family }) => family === "Windows").length);
         const names = () => tab.locator("#overview tbody th[scope=row]").allInnerTexts();
+        assert.deepEqual(await names(), ["TOKENBUCKET", "GCRA", "FIXEDWINDOW ALIGNED", "SLIDINGWINDOW", "SLIDINGLOG"]);
+        assert.equal(await tab.locator(".card").count(), 5);
+        const more = tab.locator("#others");
+        assert.equal(await more.innerText(), `${all.length - 5} more strategies`);
+        await more.click();
+        await tab.waitForFunction((count) => document.querySelectorAll(".card").length === count, all.length);
+        assert.equal(await fragment(tab), "#shape=edge&all=true");
+        assert.equal(await more.getAttribute("aria-expanded"), "true");
         const column = tab.getByRole("columnheader", { name: /Most in any/ });
         await column.getByRole("button").click();
         assert.equal(await column.getAttribute("aria-sort"), "descending");
-        assert.equal((await names())[0], "FIXEDWINDOW ALIGNED");
+        const byPeak = [...all].sort((a, b) => a.figures.peak - b.figures.peak);
+        assert.equal((await names())[0], byPeak.at(-1).name);
         await column.getByRole("button").click();
         assert.equal(await column.getAttribute("aria-sort"), "ascending");
-        assert.equal((await names())[0], "SLIDINGLOG GAP");
-        // Without any family there would be nothing to see.
-        await tab.getByRole("checkbox", { name: "Windows" }).click();
+        assert.equal((await names())[0], byPeak[0].name);
+        await tab.getByRole("button", { name: "Fewer strategies" }).click();
         await tab.waitForFunction(() => location.hash === "#shape=edge");
-        assert.equal(await tab.locator(".card:visible").count(), all.length);
+        assert.equal(await tab.locator(".card").count(), 5);
+    }));
+
+test("the copied command is the one shown, and has the key that all share", () =>
+    visit({ view: "shape=abuser" }, async (tab) => {
+        await tab.context().grantPermissions(["clipboard-read", "clipboard-write"]);
+        for (const [label, key] of [["One for all", "everybody"], ["One for each user", "user:1"]]) {
+            await tab.getByLabel(label).check();
+            for (const [where, command] of [[card(tab, "gcra"), `RL.GCRA ${key} 49 100 10s`], [tab.locator(".lane").last(), `RL.SLIDINGLOG ${key} 100 10s`]]) {
+                await where.locator("code", { hasText: command }).waitFor();
+                await where.locator(".command button").click();
+                await tab.waitForFunction((command) => document.getElementById("copied").textContent === `Copied: ${command}`, command);
+                assert.equal(await tab.evaluate(() => navigator.clipboard.readText()), command);
+            }
+        }
     }));
 
 test("nothing is lost of what changes in quick succession", () =>
     visit({}, async (tab) => {
         await tab.locator("#rate").fill("30");
         await tab.locator("#limit").fill("200");
-        await addressed(tab, "shape=steady&rate=30&limit=200");
+        await addressed(tab, "shape=edge&rate=30&limit=200");
         await tab.locator("#burst").fill("70");
         await tab.getByLabel("Bursts").check();
         await addressed(tab, "shape=bursts&rate=30&limit=200&burst=70");
@@ -128,7 +166,7 @@ test("nothing is lost of what changes in quick succession", () =>
         await draw("workers", 50);
         await tab.getByRole("button", { name: "Reset" }).click();
         await tab.waitForTimeout(300);
-        await addressed(tab, "shape=steady");
+        await addressed(tab, "shape=edge");
         assert.equal(await tab.locator("#workers").inputValue(), "10");
     }));
 
@@ -143,15 +181,15 @@ test("who types fast is followed, also while a field is empty", () =>
         await next();
         await tab.keyboard.type("80");
         await next();
-        await addressed(tab, "shape=steady&rate=40&limit=300&burst=80");
+        await addressed(tab, "shape=edge&rate=40&limit=300&burst=80");
         await tab.locator("[data-of=rate]").press("ArrowRight");
         await tab.keyboard.press("Tab");
         await tab.keyboard.press("Backspace");
-        await addressed(tab, "shape=steady&rate=41&limit=300&burst=80");
+        await addressed(tab, "shape=edge&rate=41&limit=300&burst=80");
         await tab.waitForTimeout(300);
         assert.equal(await tab.locator("#limit").inputValue(), "");
         await tab.keyboard.type("250");
-        await addressed(tab, "shape=steady&rate=41&limit=250&burst=80");
+        await addressed(tab, "shape=edge&rate=41&limit=250&burst=80");
     }));
 
 test("who came back does not lose the view by changing the same number again", () =>

@@ -15,8 +15,8 @@ function heights(svg, kind, slots = 120) {
 
 for (const from of Object.keys(ORIGINS)) {
     test(`every strategy has a chart, and the figures of its trial, from ${from}`, () =>
-        visit({ from }, async (tab) => {
-            const all = await trials(tab);
+        visit({ from, view: "shape=steady&all=true" }, async (tab) => {
+            const all = await trials(tab, { shape: "steady" });
             assert.ok(all.length);
             assert.equal(await tab.locator(".card").count(), all.length);
             assert.equal(await tab.locator("#overview tbody tr:has(td)").count(), all.length);
@@ -35,7 +35,7 @@ for (const from of Object.keys(ORIGINS)) {
                 assert.equal(cells[3], count(figures.atWork));
             }
             // Alone there is no documentation beside it.
-            assert.equal(await tab.locator(".foot a:visible").count(), 0);
+            assert.equal(await tab.locator("a[href*=html]:visible").count(), 0);
         }));
 }
 
@@ -55,7 +55,7 @@ test("a chart's steps are as high as what was counted", () =>
     }));
 
 test("known consequences of the strategies", () =>
-    visit({ view: "shape=edge" }, async (tab) => {
+    visit({ view: "shape=edge&all=true" }, async (tab) => {
         const trial = async (given, id) => (await trials(tab, given)).find((trial) => trial.id === id);
         const peak = async (shape, id) => (await trial({ shape }, id)).figures.peak;
         // Twice the limit of 100 passes around an edge that everybody knows; the log and the gate keep their promise.
@@ -84,7 +84,7 @@ test("known consequences of the strategies", () =>
     }));
 
 test("with a key each and with one for all, the page tells what normal users get", () =>
-    visit({ view: "shape=abuser" }, async (tab) => {
+    visit({ view: "shape=abuser&all=true" }, async (tab) => {
         const [each, one] = [await trials(tab, { shape: "abuser" }), await trials(tab, { shape: "abuser", shared: true })];
         for (const trial of each) assert.ok((await words(tab, trial.id)).includes(told(trial, { whose: " of one user" })));
         const normal = async () => (await tab.locator("#overview tbody td:nth-child(6)").allInnerTexts()).map(Number.parseFloat);
@@ -93,15 +93,15 @@ test("with a key each and with one for all, the page tells what normal users get
         await tab.getByLabel("One for all").check();
         await shown(tab, [one[0].id, told(one[0])]);
         assert.deepEqual(await normal(), one.map(percent));
-        assert.equal(await fragment(tab), "#shape=abuser&shared=true");
+        assert.equal(await fragment(tab), "#shape=abuser&shared=true&all=true");
     }));
 
 test("no wait is rounded down; all and none are only what they are", () =>
-    visit({}, async (tab) => {
+    visit({ view: "all=true" }, async (tab) => {
         // Among these are 931 of 933 and 1 of 933, and waits of 2,074 ms and of 489,995 ms.
-        for (const given of [{ limit: 160 }, { limit: 1 }]) {
+        for (const given of [{ shape: "steady", limit: 160 }, { shape: "steady", limit: 1 }]) {
             const all = await trials(tab, given);
-            await tab.evaluate(({ limit }) => { location.hash = `limit=${limit}`; }, given);
+            await tab.evaluate(({ limit }) => { location.hash = `shape=steady&all=true&limit=${limit}`; }, given);
             await shown(tab, [all[0].id, told(all[0])]);
             for (const { name, figures: { all: { admitted, offered }, wait } } of all) {
                 const row = tab.locator("#overview tr", { has: tab.getByRole("link", { name, exact: true }) });
@@ -141,7 +141,7 @@ test("a card says how long a refusal lasts: until something is released, or for 
         };
         delete window.Worker;
     };
-    return visit({ view: "shape=slow", first: never }, async (tab) => {
+    return visit({ view: "shape=slow&all=true", first: never }, async (tab) => {
         for (const id of ["concurrent", "multi"]) assert.match(await words(tab, id), /retry after at most [\d.]+ s, sooner if one is released\./);
         assert.match(await words(tab, "gcra"), /retry after at most [\d.]+ m?s\./);
         assert.match(await words(tab, "uniform"), /Some are refused for ever\./);

@@ -37,7 +37,7 @@ export async function visit({ from = "a file", view = "", size, theme, first }, 
     await tab.context().close();
 }
 
-export const computed = (tab) => tab.waitForSelector('#results[aria-busy="false"]');
+export const computed = (tab) => tab.waitForSelector('#stage[aria-busy="false"] ~ #results[aria-busy="false"]', { state: "attached" });
 export const fragment = (tab) => tab.evaluate(() => location.hash);
 export const card = (tab, id) => tab.locator(`[data-strategy="${id}"]`);
 export const words = async (tab, id) => (await card(tab, id).locator(".words").innerText()).replaceAll("\u00a0", " ");

@@ -90,7 +90,7 @@ test("a page that does not exist says so, with the way back", async () => {
     const tab = await open(browser);
     const answer = await tab.goto(`${server.origin}/docs/nowhere.html`);
     assert.equal(answer.status(), 404);
-    await tab.locator("#mdbook-sidebar a", { hasText: "Commands" }).click();
+    await tab.locator("#mdbook-sidebar a", { hasText: "Overview" }).click();
     await tab.waitForURL(`${server.origin}/README.html`);
     await tab.context().close();
 });
@@ -180,23 +180,12 @@ for (const from of ["a server", "files"]) {
     });
 }
 
-test("without JavaScript the front page says where to look instead", async () => {
-    const context = await browser.newContext({ javaScriptEnabled: false });
-    const tab = await context.newPage();
-    await tab.goto(`${server.origin}/index.html`);
-    assert.equal(await tab.locator("#compare").isVisible(), false);
-    await tab.locator("main noscript a").click();
-    await tab.waitForURL(`${server.origin}/docs/shapes.html`);
-    await context.close();
-});
-
-test("charts stand side by side, none is a stop for the Tab key", async () => {
-    for (const [size, columns] of [["desktop", 2], ["phone", 1]]) {
+test("pictures are large enough to be read, none is a stop for the Tab key", async () => {
+    for (const size of ["desktop", "phone"]) {
         const tab = await open(browser, size);
         await tab.goto(`${server.origin}/docs/shapes.html`);
         const boxes = await tab.$$eval("main p img", (all) => all.map((img) => img.getBoundingClientRect().toJSON()));
-        assert.ok(boxes.length > 50);
-        assert.equal(new Set(boxes.map(({ left }) => left)).size, columns);
+        assert.ok(boxes.length >= 8, `${boxes.length} pictures`);
         assert.ok(boxes.every(({ width }) => width > 280), "so small that their texts cannot be read");
         assert.equal(await tab.locator("main :is(input, button):not(pre *)").count(), 0);
         await tab.context().close();

@@ -1,0 +1,103 @@
+//! The lessons: their pictures are those that `make demo` draws, they say what they promise, and the page shows them.
+
+use std::collections::BTreeSet;
+use std::fs;
+
+use ratelimit_demo::lesson::{LESSONS, Lesson};
+use ratelimit_demo::memory::Memory;
+use ratelimit_demo::trial;
+
+use super::charts::{assert_coloured, root};
+use super::trials::on_server;
+use crate::support::Server;
+
+fn drawn(lesson: &Lesson) -> String {
+    let picture = lesson
+        .picture(|settings, strategy, arrivals| trial::run(settings, strategy, arrivals, &mut Memory::new()));
+    picture.unwrap()
+}
+
+fn lesson(id: &str) -> String {
+    drawn(LESSONS.iter().find(|lesson| lesson.id == id).unwrap())
+}
+
+/// The texts of a class, in order.
+fn texts<'s>(svg: &'s str, class: &str) -> Vec<&'s str> {
+    let begin = format!("<text class=\"{class}\"");
+    let text = |rest: &'s str| rest.split_once('>').unwrap().1.split_once("</text>").unwrap().0;
+    svg.split(&begin).skip(1).map(text).collect()
+}
+
+#[test]
+fn the_pictures_are_those_that_are_drawn() {
+    let folder = root().join("docs/pictures");
+    for lesson in &LESSONS {
+        let file = folder.join(format!("{}.svg", lesson.id));
+        let same = fs::read_to_string(&file).unwrap_or_default() == drawn(lesson);
+        assert!(same, "{} is out of date: run `make demo`", file.display());
+    }
+    let files: BTreeSet<String> =
+        fs::read_dir(&folder).unwrap().map(|file| file.unwrap().file_name().into_string().unwrap()).collect();
+    assert_eq!(files, LESSONS.iter().map(|lesson| format!("{}.svg", lesson.id)).collect());
+}
+
+#[test]
+fn a_server_draws_the_same_pictures_each_time() {
+    let server = Server::start(&[]);
+    let con = &mut server.connection();
+    for lesson in &LESSONS {
+        let picture = lesson.picture(|settings, strategy, arrivals| {
+            on_server(con, |server| trial::run(settings, strategy, arrivals, server))
+        });
+        assert!(picture.unwrap() == drawn(lesson), "{}", lesson.id);
+    }
+}
+
+#[test]
+fn the_page_shows_every_lesson_with_its_caption() {
+    let page = fs::read_to_string(root().join("docs/shapes.md")).unwrap();
+    for lesson in &LESSONS {
+        let image = format!("![{}](pictures/{}.svg)\n", lesson.caption(), lesson.id);
+        assert_eq!(page.matches(&image).count(), 1, "{image}");
+    }
+    assert_eq!(page.matches("](pictures/").count(), LESSONS.len());
+}
+
+#[test]
+fn lessons_say_what_they_promise() {
+    for (id, first, second) in [
+        ("edge", "200 in one second", "100 in one second"),
+        ("stampede", "20 in one second", "100 in one second"),
+        // The burst of 50, and what is refilled in less than 10 s.
+        ("burst", "149 in 10 s", "100 in 10 s"),
+        ("portions", "pauses of 0.1 s", "pauses of 6.7 s"),
+        ("reserve", "50 of 198 refused", "0 refused, 1 s of wait"),
+        ("warmup", "60 in the first 5 s", "20 in the first 5 s"),
+        // Three times 100 in 30 s, or once; then 5 per second for 15 s.
+        ("hammering", "375 of 675 through", "175 of 675 through"),
+        ("neighbours", "210 of the others' 285", "285 of the others' 285"),
+        ("slow", "54 at work at a time", "10 at work at a time"),
+    ] {
+        assert_eq!(texts(&lesson(id), "verdict"), [first, second], "{id}");
+    }
+}
+
+#[test]
+fn a_picture_has_a_colour_for_all_that_it_names() {
+    for id in ["edge", "apart", "shedding"] {
+        assert_coloured(&lesson(id));
+    }
+}
+
+/// On a phone letters are larger, and there is as much room as before.
+#[test]
+fn every_line_of_a_picture_fits_on_a_phone() {
+    for lesson in &LESSONS {
+        let svg = drawn(lesson);
+        for (class, most) in [("title", 43), ("story", 72), ("name", 25), ("verdict", 24)] {
+            for text in texts(&svg, class) {
+                assert!(text.len() <= most, "{}: {text:?} has {} letters", lesson.id, text.len());
+            }
+        }
+    }
+}
