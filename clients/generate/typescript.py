@@ -60,6 +60,7 @@ HEADER = """\
  * @module
  */
 
+import { known, type Names } from './arguments.js'
 import { Call, type HoldOptions, type Sender } from './call.js'
 import { senderFor, type RedisClient } from './clients/client.js'
 import type { AskDecision, Decision, MultiDecision, SettledDecision } from './decision.js'
@@ -134,7 +135,13 @@ def interface(name, summary, params):
     fields = []
     for param in params:
         fields += [comment([sentence(told(param))], "  "), f"  {camel(param['name'])}?: {ARGUMENTS[param['type']][0]} | undefined"]
-    return "\n".join([comment([summary]), f"export interface {name} {{", *fields, "}"])
+    names = [f"const {constant(name)}: Names<{name}> = {{", *(f"  {camel(param['name'])}: true," for param in params), "}"]
+    return "\n".join([comment([summary]), f"export interface {name} {{", *fields, "}", "", *names])
+
+
+def constant(name):
+    """The constant that has all names of an interface, so that misspelt ones are found."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).upper()
 
 
 def step(param, value):
@@ -182,6 +189,7 @@ def method(entry):
         [
             comment(lines, "  "),
             f"  async {name}({', '.join(signature)}): Promise<{result}> {{",
+            *([f"    known('options', options, {constant(pascal(entry['method']) + 'Options')})"] if optional else []),
             f"    const call = {call}{body}",
             f"    return this.#send(call, {decoded(entry)})",
             "  }",
@@ -223,6 +231,8 @@ def limiter(entry):
     signature = [f"{camel(p['name'])}: {ARGUMENTS[p['type']][0]}" for p in required]
     signature += [f"parameters: {entry['class']}Parameters = {{}}"] if optional else []
     out += ["", comment(lines, "  "), f"  constructor({', '.join(signature)}) {{", "    const words: string[] = []"]
+    if optional:
+        out.append(f"    known('options', parameters, {constant(entry['class'] + 'Parameters')})")
     for param in entry["params"]:
         value = ("parameters." if param.get("optional") else "") + camel(param["name"])
         token = f"'{param['token']}'" if "token" in param else None

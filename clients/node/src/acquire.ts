@@ -5,6 +5,7 @@
  */
 
 import { randomUUID } from 'node:crypto'
+import { checkFlag } from './arguments.js'
 import { checkedWait, costWord, type LeaseOptions } from './call-options.js'
 import type { Core } from './core.js'
 import { Decision } from './decision.js'
@@ -17,7 +18,9 @@ import * as replies from './replies.js'
 
 /** Takes a lease. Throws if it is refused, and without an answer if the limiter fails closed. */
 export async function acquire(core: Core, questions: Questions, key: string, options: LeaseOptions): Promise<Lease> {
-  const { renew = true, signal } = options
+  const { renew = true, reserved, signal } = options
+  checkFlag('renew', renew)
+  checkFlag('critical', options.critical)
   signal?.throwIfAborted()
   const id = randomUUID()
   const ttl = span('ttl', options.ttl)
@@ -26,7 +29,7 @@ export async function acquire(core: Core, questions: Questions, key: string, opt
     .key(key)
     .value(integerWord('capacity', options.capacity, 1))
   call.value(durationWord('ttl', options.ttl, 1)).value(id)
-  call.option('RESERVED', options.reserved).flag('CRITICAL', options.critical).option('COST', costWord(options, 1))
+  call.option('RESERVED', reserved === undefined ? undefined : integerWord('reserved', reserved, 0)).flag('CRITICAL', options.critical).option('COST', costWord(options, 1))
   call.wait(checkedWait(options))
   const asked = performance.now()
   const undo = () => void core.release([key], id, { within: (call.block ?? 0) + ttl, certain: false })
@@ -46,12 +49,10 @@ export async function acquire(core: Core, questions: Questions, key: string, opt
   }
   if (decision.answered && !decision.allowed) throw new Refused(decision)
   const { error } = decision
-  const maybeTaken = error instanceof Unavailable && error.maybeSent
-  if (error !== undefined && !decision.allowed) {
-    if (maybeTaken) undo()
-    throw error
-  }
+  // The work does not count on it, so it is released at once.
+  if (error instanceof Unavailable && error.maybeSent) undo()
+  if (error !== undefined && !decision.allowed) throw error
   // A lease begins when it is granted. If that was after a wait, it is not known when.
   const since = call.block === undefined ? asked : performance.now()
-  return new Lease(core, key, id, decision, { ttl, since, renew, maybeTaken })
+  return new Lease(core, key, id, decision, { ttl, since, renew })
 }

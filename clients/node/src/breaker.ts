@@ -36,6 +36,11 @@ export class Breaker {
     return true
   }
 
+  /** Whether calls are answered without the server. Unlike `admits` it asks for nothing. */
+  isOpen(now: number): boolean {
+    return this.#openUntil !== undefined && now < this.#openUntil
+  }
+
   succeeded(): Change {
     const wasOpen = this.#openUntil !== undefined
     this.#failures = 0

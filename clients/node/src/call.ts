@@ -4,6 +4,8 @@
  * @module
  */
 
+import { shown } from './arguments.js'
+import { ConfigurationError } from './errors.js'
 import { milliseconds, type Duration, type Limiter } from './limiter.js'
 import { limitOf } from './limit.js'
 import type { LimitLike } from './rate.js'
@@ -65,6 +67,7 @@ export class Call {
 
   /** A key. */
   key(key: string): this {
+    if (typeof key !== 'string') throw new ConfigurationError(`a key must be a text, not ${shown(key)}`)
     const prefixed = this.prefix + key
     this.keys.push(prefixed)
     this.words.push(prefixed)

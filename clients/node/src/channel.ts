@@ -1,18 +1,21 @@
 /**
- * The way to the server: a connection, a time-out, a circuit breaker, counters and a log.
+ * The way to the server: a connection, a time-out, circuit breakers, counters and a log.
  *
  * @module
  */
 
-import { Breaker } from './breaker.js'
-import { Call, type Sender } from './call.js'
+import { setTimeout as pause } from 'node:timers/promises'
+import type { Call, Sender } from './call.js'
 import type { OwnClient, RedisClient } from './clients/client.js'
 import { noCounts } from './counters.js'
-import { CallError, failure, RateLimitError, Unavailable } from './errors.js'
+import { CallError, CLOSED, failure, isMoving, RateLimitError, Unavailable } from './errors.js'
 import { Link } from './link.js'
 import { Log } from './log.js'
 import type { Settings } from './options.js'
-import { within, type Late } from './within.js'
+import { Servers, type Server, type Shard } from './servers.js'
+import { Blameless, blameless, crowded, late, leftAlone, text, unconnected, unsent } from './unanswered.js'
+import { probe, Waits } from './waits.js'
+import { within } from './within.js'
 
 /** What a call may be told. */
 export interface SendOptions {
@@ -22,14 +25,11 @@ export interface SendOptions {
   timeout?: number | undefined
 }
 
-// The reply to BLOCK may come so much later than its timeout.
-const GRACE = 1000
-// The server's own bound of a wait, unless it is set to another.
-const LONGEST_WAIT = 60_000
-// How often a waiting call looks for its node, while a slot moves.
-const REDIRECTIONS = 3
-// How long replicas are left alone after one did not answer.
-const REST = 1000
+// Before a call is sent again whose keys are moving, in ms. It doubles up to the second.
+const FIRST_PAUSE = 10
+const LONGEST_PAUSE = 100
+// How many time-outs a call waits until it is sent, if there are too many at once.
+const QUEUE = 10
 
 /**
  * Sends calls on a connection of its own. They fail with {@link Unavailable}, with {@link CallError}, or with the reason of
@@ -39,17 +39,17 @@ export class Channel implements Sender {
   readonly counters = noCounts()
   readonly log: Log
   readonly #link: Link
-  readonly #breaker: Breaker | undefined
-  #replicasRestUntil = 0
+  readonly #waits: Waits
+  readonly #servers: Servers
 
   constructor(
     redis: RedisClient,
     private readonly settings: Settings,
   ) {
-    const { breaker, logger } = settings
-    this.log = new Log(logger)
+    this.log = new Log(settings.logger)
     this.#link = new Link(redis, settings)
-    this.#breaker = breaker === null ? undefined : new Breaker(breaker.failures, breaker.cooldown)
+    this.#waits = new Waits(this.#link, settings)
+    this.#servers = new Servers(settings.breaker)
   }
 
   get keyPrefix(): string {
@@ -63,54 +63,108 @@ export class Channel implements Sender {
 
   /** Sends a call, and returns its reply. */
   async send(call: Call, options: SendOptions = {}): Promise<unknown> {
-    if (this.#link.isClosed) throw new RateLimitError('the limiter is closed')
+    if (this.#link.isClosed) throw new RateLimitError(CLOSED)
     options.signal?.throwIfAborted()
-    if (this.#breaker?.admits(performance.now()) === false) {
-      this.counters.unavailable += 1
-      throw new Unavailable(call.command, 'breaker', 'the server did not answer before, and is not asked', false)
-    }
     try {
-      const reply = await this.#sent(call, options)
-      this.#answered()
-      return reply
+      return await this.#sent(call, options)
     } catch (error) {
-      throw this.#failed(call, error, options.signal)
-    }
-  }
-
-  /** Ends all connections. Calls that are under way fail. */
-  close(): void {
-    this.#link.close()
-  }
-
-  #sent(call: Call, options: SendOptions): Promise<unknown> {
-    if (call.block !== undefined) return this.#wait(call, call.block, options)
-    return call.readonly && this.settings.readFromReplicas ? this.#read(call, options) : this.#ask(call, options)
-  }
-
-  async #ask(call: Call, { signal, timeout = this.settings.timeout }: SendOptions): Promise<unknown> {
-    if (!this.#link.isReady) await this.#connected(call, timeout, signal)
-    const { client } = this.#link
-    // Some clients may send a call later, so they learn when it is too late.
-    const control = client.sendsLater ? new AbortController() : undefined
-    const sent = client.send(call, control?.signal)
-    try {
-      return await within(sent, timeout, signal, late(call, timeout))
-    } catch (error) {
-      control?.abort()
+      if (error instanceof CallError) this.counters.wrongCalls += 1
+      if (error instanceof Unavailable) this.counters.unavailable += 1
       throw error
     }
   }
 
+  /** Ends all connections: at once those of calls that wait in the server, and the others when their calls are over. */
+  close(): Promise<void> {
+    const closed = this.#link.close()
+    this.#waits.close()
+    return closed
+  }
+
+  #sent(call: Call, options: SendOptions): Promise<unknown> {
+    const { primary, replicas } = this.#shard(call)
+    if (call.block !== undefined) return this.#through(primary, call, options, () => this.#wait(primary, call, options))
+    if (call.readonly && this.settings.readFromReplicas) return this.#read(primary, replicas, call, options)
+    return this.#through(primary, call, options, () => this.#ask(primary, call, options))
+  }
+
+  #shard(call: Call): Shard {
+    const { client } = this.#link
+    const [key] = call.keys
+    return this.#servers.of(key === undefined ? undefined : client.owner(key), () => client.owners)
+  }
+
   // If a replica does not answer, the primary is asked: the call changes nothing.
-  async #read(call: Call, options: SendOptions): Promise<unknown> {
-    if (performance.now() < this.#replicasRestUntil) return this.#ask(call.atPrimary(), options)
+  async #read(primary: Server, replicas: Server, call: Call, options: SendOptions): Promise<unknown> {
+    if (!replicas.breaker?.isOpen(performance.now())) {
+      try {
+        return await this.#through(replicas, call, options, () => this.#ask(replicas, call, options))
+      } catch (error) {
+        if (!(error instanceof Unavailable)) throw error
+      }
+    }
+    const asked = call.atPrimary()
+    return this.#through(primary, asked, options, () => this.#ask(primary, asked, options))
+  }
+
+  /** Asks a server if its breaker lets it, and notes whether it answered. */
+  async #through(server: Server, call: Call, options: SendOptions, ask: () => Promise<unknown>): Promise<unknown> {
+    if (server.breaker?.admits(performance.now()) === false) throw leftAlone(call, server.name)
     try {
-      return await this.#ask(call, options)
+      const reply = await ask()
+      this.#answered(server)
+      return reply
     } catch (error) {
-      if (options.signal?.aborted || failure(call.command, error) instanceof CallError) throw error
-      this.#replicasRestUntil = performance.now() + REST
-      return this.#ask(call.atPrimary(), options)
+      throw this.#failed(server, call, error, options.signal)
+    }
+  }
+
+  async #ask(server: Server, call: Call, options: SendOptions): Promise<unknown> {
+    if (this.#link.isReady) return this.#link.use((client) => this.#inTurn(client, server, call, options))
+    return this.#link.use(async () => {
+      await this.#connected(call, options.timeout ?? this.settings.timeout, options.signal)
+      return this.#link.use((client) => this.#inTurn(client, server, call, options))
+    })
+  }
+
+  // So the time-out begins when the call is sent, and not when it joins a queue.
+  #inTurn(client: OwnClient, server: Server, call: Call, options: SendOptions): Promise<unknown> {
+    const patience = QUEUE * (options.timeout ?? this.settings.timeout)
+    return server.calls.run(
+      () => {
+        // Meanwhile it may be known that nobody answers.
+        if (server.breaker?.isOpen(performance.now())) throw leftAlone(call, server.name)
+        return this.#answer(client, server, call, options)
+      },
+      (turn) => within(turn, patience, options.signal, crowded(call, patience)),
+    )
+  }
+
+  // While a slot moves to another node, calls with several keys fail for a moment. They were not executed.
+  async #answer(client: OwnClient, server: Server, call: Call, options: SendOptions): Promise<unknown> {
+    const { signal, timeout = this.settings.timeout } = options
+    const until = performance.now() + timeout
+    for (let delay = FIRST_PAUSE; ; delay = Math.min(2 * delay, LONGEST_PAUSE)) {
+      try {
+        return await this.#exchange(client, server, call, { signal, timeout })
+      } catch (error) {
+        const isOver = performance.now() + delay >= until || signal?.aborted
+        if (isOver || !isMoving(failure(call.command, error))) throw error
+        await pause(delay)
+      }
+    }
+  }
+
+  async #exchange(client: OwnClient, server: Server, call: Call, options: { signal: AbortSignal | undefined; timeout: number }): Promise<unknown> {
+    const { signal, timeout } = options
+    // Some clients may send a call later, so they learn when it is too late.
+    const control = client.sendsLater ? new AbortController() : undefined
+    const sent = client.send(call, control?.signal)
+    try {
+      return await within(sent, timeout, signal, late(call, timeout), server)
+    } catch (error) {
+      control?.abort()
+      throw error
     }
   }
 
@@ -120,99 +174,69 @@ export class Channel implements Sender {
     } catch (error) {
       if (signal?.aborted || error instanceof Unavailable) throw error
       const failed = failure(call.command, error)
-      throw failed instanceof CallError ? failed : unsent(call, failed.kind, text(failed), error)
+      throw failed instanceof CallError ? failed : unsent(call, failed.kind, text(failed), failed.cause)
     }
   }
 
-  // On a connection of its own, for the server reads nothing else from it. Closed at the end, so that the call leaves its
-  // line if nobody listens any more.
-  async #wait(call: Call, block: number, { signal }: SendOptions): Promise<unknown> {
-    const { connectTimeout } = this.settings
-    if (!this.#link.isReady) await this.#connected(call, connectTimeout, signal)
-    const { client } = this.#link
-    const patience = (block === 0 ? LONGEST_WAIT : block) + GRACE
-    for (let attempt = 1; ; attempt += 1) {
-      const opened = client.line(call)
-      try {
-        const line = await within(opened, connectTimeout, signal, unconnected(call, connectTimeout))
-        return await within(line.send(call), patience, signal, late(call, patience))
-      } catch (error) {
-        if (attempt >= REDIRECTIONS || !isMoved(error)) throw error
-        // The client of the cluster follows this one, and then knows the node.
-        await client.send(new Call('', ['RL.INFO']).key(call.keys[0] ?? ''))
-      } finally {
-        opened.then(
-          (line) => line.close(),
-          () => undefined,
-        )
-      }
+  async #wait(server: Server, call: Call, { signal }: SendOptions): Promise<unknown> {
+    if (!this.#link.isReady) await this.#connected(call, this.settings.connectTimeout, signal)
+    try {
+      return await this.#waits.send({ call, server, signal, opened: () => this.#answered(server) })
+    } catch (error) {
+      if (this.#link.isClosed) throw new RateLimitError(CLOSED, { cause: error })
+      if (signal?.aborted || error instanceof Blameless) throw error
+      const failed = failure(call.command, error)
+      if (failed instanceof CallError || !(await this.#isThere(server, call))) throw failed
+      this.#answered(server)
+      throw blameless(failed)
     }
   }
 
-  #answered(): void {
-    const change = this.#breaker?.succeeded()
-    if (change === 'closed') this.log.warn('closed', 'the server answers again')
+  // A server may have no room for more connections, and answer all the same.
+  #isThere(server: Server, call: Call): Promise<boolean> {
+    return this.#ask(server, probe(call), {}).then(
+      () => true,
+      (error: unknown) => failure(call.command, error) instanceof CallError,
+    )
   }
 
-  #failed(call: Call, error: unknown, signal: AbortSignal | undefined): unknown {
-    if (signal?.aborted && error === signal.reason) {
-      this.#breaker?.unknown()
+  #answered(server: Server): void {
+    server.replies += 1
+    const change = server.breaker?.succeeded()
+    if (change === 'closed' && server.isPrimary) this.log.warn(`closed ${server.name}`, `${server.name} answers again`)
+  }
+
+  #failed(server: Server, call: Call, error: unknown, signal: AbortSignal | undefined): unknown {
+    if ((signal?.aborted && error === signal.reason) || (error instanceof RateLimitError && this.#link.isClosed)) {
+      server.breaker?.unknown()
       return error
     }
-    const failed = this.#reason(call, failure(call.command, error))
-    if (failed instanceof CallError) {
-      this.counters.wrongCalls += 1
-      this.#answered()
-      return failed
-    }
-    this.counters.unavailable += 1
-    if (failed.kind === 'busy') this.#breaker?.unknown()
-    else this.#lacking(failed)
+    const failed = error instanceof Blameless ? error : this.#reason(call, failure(call.command, error))
+    if (failed instanceof CallError) this.#answered(server)
+    else if (failed instanceof Blameless || isMoving(failed)) server.breaker?.unknown()
+    else this.#lacking(server, failed)
     return failed
   }
 
   // A client that is not connected does not say why. If the server rejected it, the call is wrong.
   #reason(call: Call, failed: Unavailable | CallError): Unavailable | CallError {
     const { lastError } = this.#link.client
-    if (failed instanceof CallError || failed.maybeSent || failed.kind === 'breaker' || lastError === undefined) return failed
+    if (failed instanceof CallError || failed.maybeSent || lastError === undefined) return failed
     const why = failure(call.command, lastError)
-    return why instanceof CallError ? why : unsent(call, failed.kind, text(why), lastError)
+    return why instanceof CallError ? why : unsent(call, failed.kind, text(why), why.cause)
   }
 
-  #lacking(failed: Unavailable): void {
-    const change = this.#breaker?.failed(performance.now())
-    if (change === 'opened') this.#opened(failed)
+  #lacking(server: Server, failed: Unavailable): void {
+    const change = server.breaker?.failed(performance.now())
+    if (!server.isPrimary) return
+    if (change === 'opened') this.#opened(server, failed)
     if (change === 'reopened' || (failed.kind === 'connection' && this.#link.client.primaries > 1)) this.#link.renew()
   }
 
-  #opened(error: Unavailable): void {
+  #opened({ name }: Server, error: Unavailable): void {
     this.counters.breakerOpened += 1
     const { failures, cooldown } = this.settings.breaker ?? { failures: 0, cooldown: 0 }
-    const why = `${failures} calls in a row had no answer; the server is not asked for ${cooldown} ms (${error.message})`
-    this.log.warn('opened', why)
+    const why = `${failures} calls in a row had no answer; ${name} is not asked for ${cooldown} ms (${error.message})`
+    this.log.warn(`opened ${name}`, why)
   }
-}
-
-function late(call: Call, ms: number): Late {
-  return (isBusy) => {
-    const text = `no answer within ${ms} ms${isBusy ? ', in which this process was busy' : ''}`
-    return new Unavailable(call.command, isBusy ? 'busy' : 'timeout', text, true)
-  }
-}
-
-function unconnected(call: Call, ms: number): Late {
-  return (isBusy) => unsent(call, isBusy ? 'busy' : 'timeout', `no connection within ${ms} ms`)
-}
-
-function unsent(call: Call, kind: string, text: string, cause?: unknown): Unavailable {
-  return new Unavailable(call.command, kind, text, false, { cause })
-}
-
-// Without the command, which stands before it.
-function text(error: Unavailable): string {
-  return error.message.slice(error.command.length + 2)
-}
-
-function isMoved(error: unknown): boolean {
-  return error instanceof Error && error.message.startsWith('MOVED ')
 }

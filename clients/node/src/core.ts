@@ -1,14 +1,19 @@
 /**
- * What the parts of a limiter share: the way to the server, and work in the background.
+ * What the parts of a limiter share: the way to the server, refusals in memory, leases, and work in the background.
  *
  * @module
  */
 
-import { Call } from './call.js'
-import { Channel } from './channel.js'
+import { Call, type Sender } from './call.js'
+import { Channel, type SendOptions } from './channel.js'
 import { Commands } from './commands.js'
 import type { RedisClient } from './clients/client.js'
+import type { Decision } from './decision.js'
+import { Unavailable } from './errors.js'
+import type { Lease } from './lease.js'
+import { shownKey } from './log.js'
 import type { Settings } from './options.js'
+import { Refusals } from './refusals.js'
 import { Repeats } from './repeats.js'
 
 /** How long work may be repeated, and what counts as success. */
@@ -22,24 +27,74 @@ export interface RepeatOptions {
   certain: boolean
 }
 
+// What gives something back: a call that was refused before may be admitted now.
+const GIVES_BACK = new Set([
+  'RL.REFUND',
+  'RL.MULTIREFUND',
+  'RL.ASKREFUND',
+  'RL.SETTLE',
+  'RL.MULTISETTLE',
+  'RL.ASKSETTLE',
+  'RL.RELEASE',
+  'RL.MULTIRELEASE',
+])
+
 /** The way to the server, and work in the background. */
-export class Core {
+export class Core implements Sender {
   readonly channel: Channel
   readonly commands: Commands
   readonly repeats: Repeats
+  readonly refusals: Refusals<Decision> | undefined
+  /** The leases that are held, so that none outlives the limiter. */
+  readonly leases = new Set<Lease>()
 
   constructor(
     redis: RedisClient,
     readonly settings: Settings,
   ) {
+    const { cache, prefix } = settings
     this.channel = new Channel(redis, settings)
-    this.commands = new Commands(this.channel, settings.prefix)
+    this.commands = new Commands(this, prefix)
     this.repeats = new Repeats(this.channel)
+    this.refusals = cache === null ? undefined : new Refusals(cache.keys, cache.longest)
+  }
+
+  get keyPrefix(): string {
+    return this.channel.keyPrefix
   }
 
   /** Begins a call with the limiter's prefix. */
   call(command: string, readonly = false): Call {
-    return new Call(this.channel.keyPrefix + this.settings.prefix, [command], readonly)
+    return new Call(this.keyPrefix + this.settings.prefix, [command], readonly)
+  }
+
+  /** Sends a call. All calls of a limiter go this way, so that refusals are forgotten whoever gives something back. */
+  async send(call: Call, options?: SendOptions): Promise<unknown> {
+    if (this.refusals === undefined || !GIVES_BACK.has(call.command)) return this.channel.send(call, options)
+    try {
+      return await this.channel.send(call, options)
+    } finally {
+      // Without an answer too: it may have been executed.
+      this.refusals.forget(call.keys)
+    }
+  }
+
+  /**
+   * Whether a request goes on without an answer. Counts it, and writes a line.
+   *
+   * @param about - what the question is about, as the line names it behind the error
+   * @param isCounted - false for a look, which is not counted
+   */
+  goesOn(about: string, error: Error, isCounted = true): boolean {
+    const { isOpen } = this.settings
+    const { counters, log } = this.channel
+    if (isCounted) {
+      counters.asked += 1
+      counters[isOpen ? 'failedOpen' : 'failedClosed'] += 1
+    }
+    const kind = error instanceof Unavailable ? error.kind : error.name
+    log.warn(`unanswered ${kind}`, `${error.message}${about}; ${isOpen ? 'let through' : 'not let through'}`)
+    return isOpen
   }
 
   /** Ends a lease on its keys. Repeated in the background until it is certain that it has ended. Never throws. */
@@ -50,6 +105,13 @@ export class Core {
         keys.length === 1 ? Number(await this.commands.release(key, id)) : await this.commands.multiRelease(keys, id)
       return certain || count > 0
     }
-    return this.repeats.run({ what: `RL.RELEASE of '${keys.join("', '")}'`, attempt, within })
+    return this.repeats.run({ what: `RL.RELEASE${shownKey(key)}`, attempt, within })
+  }
+
+  /** Releases what is held, tries what is left to be released or settled once more, and ends all connections. */
+  async close(): Promise<void> {
+    await Promise.all([...this.leases].map((lease) => lease.release()))
+    await this.repeats.close()
+    await this.channel.close()
   }
 }

@@ -5,12 +5,11 @@
  */
 
 import type { NextFunction, Request, RequestHandler, Response } from 'express'
+import { RateLimitError } from './errors.js'
 import { endWith } from './gate-response.js'
 import { Gate, type GateOptions, type Pass, type Spent } from './gate.js'
 
 export type { GateOptions, LimitRule, Pass, PerRequest, PolicyRule, Refusal, Rule, Shed, Spent } from './gate.js'
-// For middleware of other frameworks.
-export { Gate } from './gate.js'
 
 declare global {
   // Express has its request in a namespace, so that it can be extended.
@@ -51,15 +50,21 @@ export interface RateLimitHandler extends RequestHandler {
 export function ratelimit(options: GateOptions<Request>): RateLimitHandler {
   const gate = new Gate(options)
   const handler: RequestHandler = (req, res, next) => {
-    gate.enter(req, req.spent).then((pass) => go(pass, req, res, next), next)
+    gate
+      .enter(req, req.spent)
+      .then((pass) => go(pass, req, res, next))
+      .catch(next)
   }
   return Object.assign(handler, { ready: () => gate.ready() })
 }
 
-function go({ refusal, ...pass }: Pass, req: Request, res: Response, next: NextFunction): void {
-  if (!endWith(res, { refusal, ...pass })) return
-  req.spent = pass.spent
-  for (const [name, value] of Object.entries(pass.headers)) res.setHeader(name, value)
+function go(pass: Pass, req: Request, res: Response, next: NextFunction): void {
+  if (!endWith(res, pass)) return
+  const { refusal, headers, spent } = pass
+  req.spent = spent
+  // Something before has answered already, such as a middleware with a time-out. Headers would be an exception now.
+  if (res.headersSent) return next(refusal && new RateLimitError('the request is refused, but its response has begun'))
+  for (const [name, value] of Object.entries(headers)) res.setHeader(name, value)
   if (refusal) res.status(refusal.status).end(refusal.body)
   else next()
 }

@@ -4,7 +4,9 @@
  * @module
  */
 
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyInstance, FastifyReply, FastifyRequest, RegisterOptions } from 'fastify'
+import { shown } from './arguments.js'
+import { ConfigurationError } from './errors.js'
 import { endWith } from './gate-response.js'
 import { Gate, type GateOptions, type Spent } from './gate.js'
 
@@ -23,6 +25,10 @@ export interface RateLimitOptions extends GateOptions<FastifyRequest> {
   hook?: 'onRequest' | 'preValidation' | 'preHandler' | undefined
 }
 
+const HOOKS = ['onRequest', 'preValidation', 'preHandler']
+
+type Own = GateOptions<FastifyRequest> & RegisterOptions
+
 /**
  * Limits requests to all routes that are registered after it.
  *
@@ -38,7 +44,9 @@ export interface RateLimitOptions extends GateOptions<FastifyRequest> {
  * @throws ConfigurationError if a rule is wrong
  */
 export async function ratelimit(app: FastifyInstance, options: RateLimitOptions): Promise<void> {
-  const gate = new Gate(options)
+  const { hook = 'onRequest', ...rest } = options
+  if (!HOOKS.includes(hook)) throw new ConfigurationError(`hook must be one of ${HOOKS.join(', ')}, not ${shown(hook)}`)
+  const gate = new Gate(withoutOwn(rest))
   if (!app.hasRequestDecorator('spent')) app.decorateRequest('spent', null as unknown as Spent)
   app.addHook('onReady', () => gate.ready())
   const limit = async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply | undefined> => {
@@ -49,7 +57,13 @@ export async function ratelimit(app: FastifyInstance, options: RateLimitOptions)
     return pass.refusal && reply.code(pass.refusal.status).send(pass.refusal.body)
   }
   // The names of the hooks have overloads of their own.
-  app.addHook((options.hook ?? 'onRequest') as 'onRequest', limit)
+  app.addHook(hook as 'onRequest', limit)
+}
+
+/** Without the options of `register` itself. */
+function withoutOwn(options: Own): GateOptions<FastifyRequest> {
+  const { prefix: _prefix, logLevel: _logLevel, logSerializers: _logSerializers, ...own } = options
+  return own
 }
 
 // What the package fastify-plugin does: the hooks are for the application, and not for a part of it.

@@ -4,6 +4,7 @@
  * @module
  */
 
+import { checkFunction, checkList, known, shown, type Names } from './arguments.js'
 import { ConfigurationError } from './errors.js'
 import { integerWord, milliseconds, type Duration, type Limiter } from './limiter.js'
 import { limiterOf, type LimiterLike } from './rate.js'
@@ -74,27 +75,39 @@ const NAME = /^[ !#-[\]-~]+$/
 // Limiters without a count that could be settled.
 const NOT_HELD = new Set(['CONCURRENT', 'UNIFORM', 'SMOOTH', 'PENALTY'])
 
+const OF_RULE: Names<LimitRule<never> & PolicyRule<never>> = {
+  name: true,
+  key: true,
+  limit: true,
+  policy: true,
+  cost: true,
+  estimate: true,
+  hold: true,
+}
+
 /** Checks rules. Throws {@link ConfigurationError}, which names the rule. */
 export function checkRules<R>(rules: readonly Rule<R>[]): void {
-  if (!Array.isArray(rules) || rules.length > MOST) throw new ConfigurationError(`rules must be a list of at most ${MOST}`)
+  checkList('rules', rules)
+  if (rules.length > MOST) throw new ConfigurationError(`rules must be a list of at most ${MOST}`)
   const names = new Set<string>()
   for (const rule of rules as readonly Rule<R>[]) {
-    const { name } = rule
-    if (typeof name !== 'string' || !NAME.test(name)) throw new ConfigurationError(`'${String(name)}' is no name of a rule`)
+    const { name } = (rule ?? {}) as Partial<Rule<R>>
+    if (typeof name !== 'string' || !NAME.test(name)) throw new ConfigurationError(`${shown(name)} is no name of a rule`)
     if (names.has(name)) throw new ConfigurationError(`two rules have the name '${name}'`)
     names.add(name)
     inRule(name, () => checkRule(rule))
   }
 }
 
-function checkRule<R>({ key, limit, policy, cost, estimate, hold }: Rule<R>): void {
-  if (typeof key !== 'function') throw new ConfigurationError('key must be a function')
+function checkRule<R>(rule: Rule<R>): void {
+  const { key, limit, policy, cost, estimate, hold } = known('options', rule, OF_RULE)
+  checkFunction('key', key)
   if ((limit === undefined) === (policy === undefined)) throw new ConfigurationError('it needs either a limit or a policy')
   if (cost !== undefined && estimate !== undefined) throw new ConfigurationError('it has either a cost or an estimate')
   if (limit !== undefined && typeof limit !== 'function') checkHeld(limiterOf(limit), estimate !== undefined)
   if (policy !== undefined && typeof policy !== 'function') checkPolicy(policy)
-  if (typeof cost === 'number') integerWord('cost', cost, 0)
-  if (typeof estimate === 'number') integerWord('estimate', estimate, 1)
+  if (cost !== undefined && typeof cost !== 'function') integerWord('cost', cost, 0)
+  if (estimate !== undefined && typeof estimate !== 'function') integerWord('estimate', estimate, 1)
   if (hold !== undefined && milliseconds('hold', hold) < 1) throw new ConfigurationError('hold must be at least 1 ms')
 }
 
@@ -107,20 +120,28 @@ function checkRule<R>({ key, limit, policy, cost, estimate, hold }: Rule<R>): vo
 export async function askedBy<R>(rule: Rule<R>, request: R, keyOf: (name: string, caller: string) => string): Promise<Asked | undefined> {
   const caller = await rule.key(request)
   if (caller === null || caller === undefined) return undefined
-  const like = await valueOf(rule.limit, request)
-  const policy = await valueOf(rule.policy, request)
-  if ((like ?? policy ?? undefined) === undefined) return undefined
-  const cost = (await valueOf(rule.cost, request)) ?? 1
-  const estimate = await valueOf(rule.estimate, request)
+  const { limit, policy, cost = 1, estimate } = rule
+  const limiter = limit === undefined ? undefined : await valueOf(limit, request)
+  const named = policy === undefined ? undefined : await valueOf(policy, request)
+  // What a function returns may be nothing, and then the rule is not for the request. An empty text is a mistake.
+  if ((limiter ?? named ?? undefined) === undefined) return undefined
+  const charge = await valueOf(cost, request)
+  const estimated = estimate === undefined ? undefined : await valueOf(estimate, request)
   return inRule(rule.name, () => ({
     name: rule.name,
-    key: keyOf(rule.name, caller),
-    limiter: like ? checkHeld(limiterOf(like), estimate !== undefined) : undefined,
-    policy: policy ? checkPolicy(policy) : undefined,
-    cost: Number(integerWord('cost', cost, 0)),
-    estimate: estimate === undefined ? undefined : Number(integerWord('estimate', estimate, 1)),
+    key: keyOf(rule.name, checkCaller(caller)),
+    limiter: limiter === undefined ? undefined : checkHeld(limiterOf(limiter as LimiterLike), estimate !== undefined),
+    policy: named === undefined ? undefined : checkPolicy(named as string),
+    cost: Number(integerWord('cost', charge, 0)),
+    estimate: estimate === undefined ? undefined : Number(integerWord('estimate', estimated as number, 1)),
     hold: rule.hold === undefined ? TEN_MINUTES : milliseconds('hold', rule.hold),
   }))
+}
+
+// Else all objects would share one limit, that of '[object Object]'.
+function checkCaller(caller: string): string {
+  if (typeof caller === 'string' && caller !== '') return caller
+  throw new ConfigurationError(`key must return a text that is not empty, null or undefined, not ${shown(caller)}`)
 }
 
 function valueOf<R, T>(value: PerRequest<R, T>, request: R): Awaitable<T> {

@@ -5,13 +5,14 @@
  */
 
 import { Concurrent } from './commands.js'
-import type { Decision } from './decision.js'
+import { AskDecision, MultiDecision, type Decision, type Integers } from './decision.js'
 import { CallError, Unavailable } from './errors.js'
 import type { Asked } from './gate-rules.js'
 import type { Named } from './headers.js'
 import { Lease } from './lease.js'
 import { Limit } from './limit.js'
 import { milliseconds, type Limiter } from './limiter.js'
+import { shownKey } from './log.js'
 import type { RateLimiter } from './rate-limiter.js'
 
 /** What handlers count, by the names of the rules. */
@@ -67,10 +68,13 @@ export class MultiStep implements Step {
     const since = performance.now()
     const limits = this.#limits(({ cost, estimate }) => estimate ?? cost)
     const hold = this.#hasBudget ? { id: this.id, ttl: this.#hold } : undefined
-    const decision = await this.limiter.limits(this.#keys, limits, { hold })
+    const decision = await this.limiter
+      .limits(this.#keys, limits, { hold })
+      .catch((error: Error) => new MultiDecision(tooMany(this.limiter, this.asked[0]!.key, error), [], undefined, error))
     this.answers = decision.each.map((one, i) => [this.asked[i]!.name, one])
     this.#charge = chargeOf(decision)
-    if (this.#charge !== 'none') this.#leases = this.#taken(decision, since)
+    if (this.#charge === 'maybe') this.#releaseUncertain()
+    if (this.#charge === 'certain') this.#leases = this.#taken(decision, since)
     return decision
   }
 
@@ -91,14 +95,22 @@ export class MultiStep implements Step {
     return this.asked.map((one, i) => limitOn(i + 1, this.#limiters[i]!, costOf(one)))
   }
 
-  // Those that were given the request's id. They are renewed until they are released.
+  // They are renewed until they are released.
   #taken(decision: Decision, since: number): Lease[] {
-    const times = { since, renew: true, maybeTaken: this.#charge === 'maybe' }
-    return this.#limiters.flatMap((limiter, i) => {
-      const { key, limiter: given } = this.asked[i]!
-      if (limiter === given) return []
-      const ttl = milliseconds('ttl', (limiter as Concurrent).ttl)
-      return [new Lease(this.limiter.core, key, this.id, decision, { ...times, ttl })]
+    const { core } = this.limiter
+    return this.#ownLeases.map(({ key, ttl }) => new Lease(core, key, this.id, decision, { since, renew: true, ttl }))
+  }
+
+  // The handler does not count on what may be taken without an answer, so it is released at once.
+  #releaseUncertain(): void {
+    for (const { key, ttl } of this.#ownLeases) void this.limiter.core.release([key], this.id, { within: ttl, certain: false })
+  }
+
+  // Those that were given the request's id.
+  get #ownLeases(): { key: string; ttl: number }[] {
+    return this.asked.flatMap(({ key, limiter: given }, i) => {
+      const limiter = this.#limiters[i]!
+      return limiter === given ? [] : [{ key, ttl: milliseconds('ttl', (limiter as Concurrent).ttl) }]
     })
   }
 
@@ -126,6 +138,7 @@ export class MultiStep implements Step {
 export class PolicyStep implements Step {
   answers: readonly Named[] = []
   #charge: Charge = 'none'
+  #isReleased = false
 
   /** @param withLeases - policies that are known to have leases. Those found out are added */
   constructor(
@@ -139,13 +152,16 @@ export class PolicyStep implements Step {
     const { name, key, cost, estimate, hold } = this.asked
     const held = estimate === undefined ? undefined : { id: this.id, ttl: hold }
     const send = () => this.limiter.ask(key, this.#policy, { cost: estimate ?? cost, hold: held, leaseId: this.#leaseId })
-    const decision = await send().catch((error: unknown) => {
-      if (!(error instanceof CallError && error.reply.endsWith('needs an ID')) || this.#leaseId !== undefined) throw error
-      this.withLeases.add(this.#policy)
-      return send()
-    })
+    const decision = await send()
+      .catch((error: unknown) => {
+        if (!isReply(error, 'needs an ID') || this.#leaseId !== undefined) throw error
+        this.withLeases.add(this.#policy)
+        return send()
+      })
+      .catch((error: Error) => new AskDecision(tooMany(this.limiter, key, error), 0, undefined, undefined, error))
     if (decision.answered) this.answers = [[name, decision]]
     this.#charge = chargeOf(decision)
+    if (this.#charge === 'maybe') void this.#release()
     return decision
   }
 
@@ -171,7 +187,8 @@ export class PolicyStep implements Step {
   }
 
   async #release(): Promise<void> {
-    if (this.#leaseId === undefined || this.#charge === 'none') return
+    if (this.#leaseId === undefined || this.#isReleased || this.#charge === 'none') return
+    this.#isReleased = true
     await this.limiter.release(this.asked.key, this.id, { within: LONGEST_LEASE, certain: this.#charge === 'certain' })
   }
 
@@ -192,13 +209,23 @@ function limitOn(on: number, limiter: Limiter, cost: number): Limit {
 function withId(limiter: Limiter, id: string): Limiter {
   if (limiter.name !== 'CONCURRENT') return limiter
   const lease = limiter as Concurrent
-  return lease.id === undefined ? new Concurrent(lease.capacity, lease.ttl, { ...lease, id }) : lease
+  return lease.id === undefined ? new Concurrent(lease.capacity, lease.ttl, { id, reserved: lease.reserved, critical: lease.critical }) : lease
 }
 
 /** What the handler counted, as a cost: the estimate if it counted nothing, or no number. */
 function counted(spent: number | undefined, estimate: number): number {
-  if (spent === undefined || Number.isNaN(Number(spent))) return estimate
-  return Math.min(Math.max(0, Math.ceil(Number(spent))), Number.MAX_SAFE_INTEGER)
+  if (typeof spent !== 'number' || Number.isNaN(spent)) return estimate
+  return Math.min(Math.max(0, Math.ceil(spent)), Number.MAX_SAFE_INTEGER)
+}
+
+/** `ERR too many holds` is a bound of the server, and no mistake of the rule: it is as no answer. Rethrows other errors. */
+function tooMany(limiter: RateLimiter, key: string, error: Error): Integers {
+  if (!isReply(error, 'too many holds')) throw error
+  return [limiter.core.goesOn(shownKey(key), error) ? 0 : 1, 0, 0, 0, 0]
+}
+
+function isReply(error: unknown, end: string): boolean {
+  return error instanceof CallError && error.reply.endsWith(end)
 }
 
 async function once(limiter: RateLimiter, call: Promise<unknown>): Promise<void> {

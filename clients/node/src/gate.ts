@@ -17,6 +17,7 @@
 
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { known, type Names } from './arguments.js'
 import { slot } from './clients/slot.js'
 import { ConfigurationError, Unavailable } from './errors.js'
 import { admitted, refused, type Pass } from './gate-pass.js'
@@ -28,6 +29,7 @@ import type { RateLimiter } from './rate-limiter.js'
 import { within } from './within.js'
 
 export type { Pass, Refusal } from './gate-pass.js'
+export { endWith, type NodeResponse } from './gate-response.js'
 export type { LimitRule, PerRequest, PolicyRule, Rule } from './gate-rules.js'
 export type { Shed } from './gate-shed.js'
 export type { Spent } from './gate-steps.js'
@@ -42,6 +44,7 @@ export interface GateOptions<R> {
   shed?: Shed<R> | undefined
 }
 
+const OF_GATE: Names<GateOptions<never>> = { limiter: true, rules: true, shed: true }
 // When the rules are checked again, if the server did not answer, in ms.
 const RECHECK = 1000
 
@@ -56,10 +59,13 @@ export class Gate<R> {
   #checkAt = 0
 
   /** @throws {@link ConfigurationError} if a rule or the shedder is wrong; it is named */
-  constructor({ limiter, rules, shed }: GateOptions<R>) {
+  constructor(options: GateOptions<R>) {
+    const { limiter, rules, shed } = known('options', options, OF_GATE)
     if (typeof limiter?.limits !== 'function') throw new ConfigurationError('limiter must be a RateLimiter')
     checkRules(rules)
     if (shed !== undefined) checkShed(shed)
+    if (rules.length === 0 && shed === undefined)
+      throw new ConfigurationError('there are neither rules nor a shed, so nothing would be limited')
     this.#limiter = limiter
     this.#rules = rules
     this.#shed = shed
@@ -85,7 +91,7 @@ export class Gate<R> {
    * @param spent - where the handler counts, if there is a gate before this one
    * @throws {@link ConfigurationError} or {@link CallError} if a rule is wrong
    */
-  async enter(request: R, spent: Spent | null | undefined): Promise<Pass> {
+  async enter(request: R, spent?: Spent | null): Promise<Pass> {
     await this.#readySoon()
     const steps = await this.#steps(request)
     const asked: Step[] = []
@@ -102,7 +108,7 @@ export class Gate<R> {
       }
       wait = Math.max(wait, decision.retryAfter ?? 0)
       // The others would not be answered either.
-      if (!decision.answered && !this.#isCluster) break
+      if (decision.error instanceof Unavailable && !this.#isCluster) break
     }
     // A queue or a booking has named the time at which the request may act.
     if (wait > 0) await sleep(wait)
@@ -115,8 +121,7 @@ export class Gate<R> {
 
   async #steps(request: R): Promise<Step[]> {
     const steps: Step[] = []
-    const tier = this.#shed?.tier(request) ?? undefined
-    if (this.#shed !== undefined && tier !== undefined) steps.push(new ShedStep(this.#limiter, this.#shed as Shed<never>, tier))
+    if (this.#shed !== undefined) steps.push(new ShedStep(this.#limiter, this.#shed, request))
     const isCluster = this.#isCluster
     const keyOf = (name: string, caller: string) => (isCluster ? `${name}:{${caller}}` : `${name}:${caller}`)
     const asked: Asked[] = []

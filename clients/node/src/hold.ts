@@ -7,11 +7,13 @@
  */
 
 import { randomUUID } from 'node:crypto'
+import { checkFunction, checkSignal, known, type Names } from './arguments.js'
 import { Call } from './call.js'
 import type { Core } from './core.js'
 import type { AskDecision, Decision } from './decision.js'
 import { Refused, Unavailable } from './errors.js'
 import { integerWord, type Duration, type Limiter } from './limiter.js'
+import { shownKey } from './log.js'
 import { span } from './options.js'
 import { reading, type Questions } from './questions.js'
 
@@ -22,6 +24,8 @@ export interface HoldCallOptions {
   /** Gives up. */
   signal?: AbortSignal | undefined
 }
+
+const NAMES: Names<HoldCallOptions> = { wait: true, signal: true }
 
 /** A charge that is settled at its end. */
 export class Hold {
@@ -123,7 +127,8 @@ export class Budget {
     second?: (hold: Hold) => T | Promise<T>,
   ): Promise<T | Hold> {
     const [options, work] = typeof first === 'function' ? [{}, first] : [first, second]
-    const hold = await this.#charge(estimate, options)
+    if (work !== undefined) checkFunction('work', work)
+    const hold = await this.#charge(estimate, known('options', options, NAMES))
     if (work === undefined) return hold
     let result: T
     try {
@@ -138,6 +143,7 @@ export class Budget {
 
   async #charge(estimate: number, { wait, signal }: HoldCallOptions): Promise<Hold> {
     integerWord('the estimate', estimate, 1)
+    checkSignal(signal)
     signal?.throwIfAborted()
     const id = randomUUID()
     const blocked = wait === undefined ? 0 : span('wait', wait)
@@ -190,14 +196,14 @@ export class Budget {
   #settle(id: string, cost: number, certain: boolean, within: number): Promise<void> {
     const { commands, repeats } = this.#core
     const { of, key } = this
+    const call = typeof of === 'string' ? 'RL.ASKSETTLE' : 'RL.SETTLE'
     const attempt = async () => {
       const decision =
         typeof of === 'string'
           ? await commands.askSettle(key, of, id, cost, { moreKeys: this.keys })
           : await commands.settle(key, id, of, cost)
-      this.#questions.forget(key)
       return certain || Number((decision as AskDecision).settled) > 0
     }
-    return repeats.run({ what: `settlement of '${key}'`, attempt, within })
+    return repeats.run({ what: `${call}${shownKey(key)}`, attempt, within })
   }
 }

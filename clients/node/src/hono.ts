@@ -32,7 +32,8 @@ export interface RateLimitHandler extends MiddlewareHandler {
  *
  * ```js
  * const limiter = new RateLimiter(redis)
- * const limits = ratelimit({ limiter, rules: [{ name: 'default', key: (c) => c.req.header('x-api-key'), limit: '100/m' }] })
+ * const address = (c) => getConnInfo(c).remote.address // of '@hono/node-server/conninfo'
+ * const limits = ratelimit({ limiter, rules: [{ name: 'default', key: address, limit: '100/m' }] })
  * await limits.ready()
  * app.use(limits)
  * ```

@@ -1,15 +1,15 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 
 /**
- * Leases: at most n in progress at a time. A lease is renewed while it is held, and released on every path.
+ * Leases: at most n pieces of work at a time. A lease is renewed while it is held, and released on every path.
  *
- * A call that timed out may still be executed later, even after a release that was sent behind it. So after an acquire
- * without an answer the release is repeated until the server says that it released something, or the ttl has passed:
+ * A call that timed out may still be executed later, even after a release that was sent behind it. So what an acquire
+ * without an answer may have taken is released at once, and the release is repeated until the server says that it released
+ * something, or the ttl has passed:
  *
  * ```text
  *    0 ms   RL.CONCURRENT pool 5 30s a1     no answer within 100 ms; the server is slow
- *  100 ms   fail open: the work begins, without a certain lease
- *  150 ms   the work is done; RL.RELEASE pool a1     no answer
+ *  100 ms   fail open: the work begins without a lease; RL.RELEASE pool a1     no answer
  *  900 ms   the server goes on: it takes the lease a1
  * 1000 ms   RL.RELEASE pool a1     1: done
  * ```
@@ -19,7 +19,8 @@
 
 import type { Core } from './core.js'
 import type { Decision } from './decision.js'
-import { CallError, Unavailable } from './errors.js'
+import { Unavailable } from './errors.js'
+import { shownKey } from './log.js'
 
 /** A lease that was granted, or work that was let through without an answer. */
 export class Lease {
@@ -27,9 +28,7 @@ export class Lease {
   readonly decision: Decision
   readonly #core: Core
   readonly #ttl: number
-  #isHeld: boolean
   #isLost = false
-  #isCertain: boolean
   #endsAt: number
   #timer: NodeJS.Timeout | undefined
   #released: Promise<void> | undefined
@@ -45,20 +44,21 @@ export class Lease {
     readonly id: string,
     decision: Decision,
     /** @internal */
-    times: { ttl: number; since: number; renew: boolean; maybeTaken: boolean },
+    times: { ttl: number; since: number; renew: boolean },
   ) {
     this.#core = core
     this.decision = decision
     this.#ttl = times.ttl
-    this.#isHeld = decision.answered
-    this.#isCertain = decision.answered || !times.maybeTaken
     this.#endsAt = times.since + times.ttl
-    if (times.renew && (decision.answered || times.maybeTaken)) this.#renewLater()
+    if (!decision.answered) return
+    core.leases.add(this)
+    if (times.renew) this.#renewAfter(this.#ttl / 3)
   }
 
-  /** Whether the lease is held for certain. It is not if the server did not answer, or if the lease is lost. */
+  /** Whether the lease is held for certain: the server said so, and it was neither lost nor released since. */
   get held(): boolean {
-    return this.#isHeld && !this.#isLost
+    const isOver = this.#isLost || this.#released !== undefined || performance.now() >= this.#endsAt
+    return this.decision.answered && !isOver
   }
 
   /** Whether the lease ended before the work: a renewal found nothing, or none got through for a whole ttl. */
@@ -68,24 +68,20 @@ export class Lease {
 
   /** Extends the lease to a whole ttl from now. Returns whether it is still held. */
   async renew(): Promise<boolean> {
+    if (!this.decision.answered || this.#released !== undefined) return false
     const since = performance.now()
     const isThere = await this.#core.commands.renew(this.key, this.#ttl, this.id)
     if (this.#released !== undefined) return false
-    if (isThere) {
-      this.#isHeld = this.#isCertain = true
-      this.#endsAt = since + this.#ttl
-    } else if (this.#isHeld) {
-      this.#lose('it is no longer on the server')
-    }
+    if (isThere) this.#endsAt = since + this.#ttl
+    else this.#lose('it is no longer on the server')
     return this.held
   }
 
   /**
-   * Ends the lease. Waits at most for the limiter's time-out, and never throws: a release without an answer is repeated in
-   * the background.
+   * Ends the lease, also one that is lost: the server may have it still. Waits at most for the limiter's time-out, and never
+   * throws: a release without an answer is repeated in the background.
    */
   release(): Promise<void> {
-    clearTimeout(this.#timer)
     this.#released ??= this.#release()
     return this.#released
   }
@@ -96,32 +92,37 @@ export class Lease {
   }
 
   async #release(): Promise<void> {
-    const nothingTaken = !this.#isHeld && this.#isCertain
-    if (nothingTaken || this.#isLost) return
-    await this.#core.release([this.key], this.id, { within: this.#endsAt - performance.now(), certain: this.#isCertain })
+    clearTimeout(this.#timer)
+    // What may have been taken without an answer is being released since then.
+    if (!this.#core.leases.delete(this)) return
+    // A renewal without an answer may still be executed, and then the lease lasts for a ttl from then.
+    await this.#core.release([this.key], this.id, { within: this.#ttl, certain: true })
   }
 
   // A third of the ttl leaves two more attempts.
-  #renewLater(): void {
-    this.#timer = setTimeout(() => void this.#renewNow(), this.#ttl / 3)
+  #renewAfter(delay: number): void {
+    this.#timer = setTimeout(() => void this.#renewNow(), delay)
     this.#timer.unref()
   }
 
   async #renewNow(): Promise<void> {
+    let delay = this.#ttl / 3
     try {
       await this.renew()
     } catch (error) {
-      const isWrong = !(error instanceof Unavailable)
-      this.#core.channel.log.warn('renewal', `a lease of '${this.key}' is not renewed: ${(error as Error).message}`)
-      if (this.#isHeld && (isWrong || performance.now() >= this.#endsAt)) this.#lose('it was not renewed in time')
-      if (error instanceof CallError) return
+      if (this.#released !== undefined) return
+      this.#core.channel.log.warn('renewal', `a lease is not renewed: ${(error as Error).message}${shownKey(this.key)}`)
+      // It would be rejected again.
+      if (!(error instanceof Unavailable) || performance.now() >= this.#endsAt) this.#lose('it was not renewed in time')
+      delay /= 3
     }
-    if (!this.#isLost && this.#released === undefined) this.#renewLater()
+    if (!this.#isLost && this.#released === undefined) this.#renewAfter(delay)
   }
 
   #lose(why: string): void {
+    if (this.#isLost) return
     this.#isLost = true
     this.#core.channel.counters.leasesLost += 1
-    this.#core.channel.log.warn('lost', `a lease of '${this.key}' is lost: ${why}`)
+    this.#core.channel.log.warn('lost', `a lease is lost: ${why}${shownKey(this.key)}`)
   }
 }

@@ -4,6 +4,7 @@
  * @module
  */
 
+import { checkFlag, known, type Names } from './arguments.js'
 import { integerWord, type Limiter } from './limiter.js'
 import { limiterOf, type LimiterLike, type LimitLike } from './rate.js'
 
@@ -17,6 +18,8 @@ export interface LimitOptions {
   shadow?: boolean | undefined
 }
 
+const NAMES: Names<LimitOptions> = { on: true, cost: true, shadow: true }
+
 /** A limiter, and what it is for. Needed only where more must be said than the limiter itself. */
 export class Limit {
   readonly limiter: Limiter
@@ -29,6 +32,8 @@ export class Limit {
   /** @throws {@link ConfigurationError} if the limiter or an option is wrong */
   constructor(limiter: LimiterLike, options: LimitOptions = {}) {
     this.limiter = limiterOf(limiter)
+    known('options', options, NAMES)
+    checkFlag('shadow', options.shadow)
     this.on = options.on
     this.cost = options.cost
     this.shadow = options.shadow ?? false
@@ -43,7 +48,7 @@ export class Limit {
 
 /** The limit that is meant. */
 export function limitOf(like: LimitLike): Limit {
-  return typeof like === 'object' && 'clause' in like ? like : new Limit(like)
+  return typeof like === 'object' && like !== null && 'clause' in like ? like : new Limit(like)
 }
 
 /** The limiter of each pair of a limit and a key, limits outermost, as replies list them. */

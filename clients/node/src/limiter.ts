@@ -4,6 +4,7 @@
  * @module
  */
 
+import { shown } from './arguments.js'
 import { ConfigurationError } from './errors.js'
 
 /** A duration: an integer of milliseconds, or an integer with a unit (`ms`, `s`, `m`, `h`, `d`, `w`), as in `'90s'`. */
@@ -14,7 +15,7 @@ const LONGEST = 3153600000000
 
 /** The milliseconds of a duration. Throws {@link ConfigurationError} if it is not well formed. */
 export function milliseconds(name: string, value: Duration): number {
-  const [, count, unit = 'ms'] = /^(\d{1,15})(ms|s|m|h|d|w)?$/i.exec(String(value)) ?? []
+  const [, count, unit = 'ms'] = /^(\d{1,15})(ms|s|m|h|d|w)?$/i.exec(isWord(value) ? String(value) : '') ?? []
   const factor = UNITS[unit.toLowerCase()]
   if (count === undefined || factor === undefined) {
     throw new ConfigurationError(`${name} must be a whole number of ms, or one with a unit such as '90s', not ${shown(value)}`)
@@ -52,8 +53,9 @@ export function textWord(name: string, value: string): string {
   return value
 }
 
-function shown(value: unknown): string {
-  return typeof value === 'string' ? `'${value}'` : String(value)
+// A list of one duration would otherwise be written like it.
+function isWord(value: unknown): boolean {
+  return typeof value === 'number' || typeof value === 'string'
 }
 
 /** A limiter with its parameters. It is checked when it is made, and never changes. */

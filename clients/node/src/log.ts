@@ -30,3 +30,15 @@ export class Log {
     this.logger(`redis-ratelimit: ${line}${more}`)
   }
 }
+
+// What is before the first colon or brace.
+const BEGIN = /^([^:{]{1,40})[^:{]*[:{]/
+
+/**
+ * A key as it stands in a line: its beginning. The rest may be an address or an API key, and a key without a colon may be
+ * one as a whole.
+ */
+export function shownKey(key: string): string {
+  const [, begin] = BEGIN.exec(key) ?? []
+  return begin === undefined ? '' : `, for '${begin}…'`
+}

@@ -4,6 +4,7 @@
  * @module
  */
 
+import { checkFlag, checkFunction, known, shown, type Names } from './arguments.js'
 import { ConfigurationError } from './errors.js'
 import { integerWord, milliseconds, type Duration } from './limiter.js'
 import type { Logger } from './log.js'
@@ -18,14 +19,22 @@ export interface RateLimiterOptions {
   timeout?: Duration | undefined
   /** How long the first connection may take; calls wait for it so long. 1 s by default. */
   connectTimeout?: Duration | undefined
-  /** After `failures` in a row (5) the server is not asked for `cooldown` (1 s). `null`: no breaker. */
-  breaker?: { failures?: number | undefined; cooldown?: Duration | undefined } | null | undefined
+  /** After `failures` in a row (5) the server is not asked for `cooldown` (1 s). `false` or `null`: no breaker. */
+  breaker?: BreakerOptions | false | null | undefined
   /** Answers refused calls from memory until they may be admitted. Off by default. */
-  cache?: RefusalCacheOptions | null | undefined
+  cache?: RefusalCacheOptions | false | null | undefined
   /** On a cluster: `peek` and `verify` ask replicas. They may lag behind. */
   readFromReplicas?: boolean | undefined
   /** Takes the lines of the log. `console.warn` by default. */
   logger?: Logger | undefined
+}
+
+/** When the server is not asked. */
+export interface BreakerOptions {
+  /** How many calls in a row without an answer open the breaker. 5 by default. */
+  failures?: number | undefined
+  /** How long the server is then not asked. 1 s by default. */
+  cooldown?: Duration | undefined
 }
 
 /** How refusals are remembered. */
@@ -50,36 +59,54 @@ export interface Settings {
   logger: Logger
 }
 
-const NAMES = new Set(['prefix', 'fail', 'timeout', 'connectTimeout', 'breaker', 'cache', 'readFromReplicas', 'logger'])
+const NAMES: Names<RateLimiterOptions> = {
+  prefix: true,
+  fail: true,
+  timeout: true,
+  connectTimeout: true,
+  breaker: true,
+  cache: true,
+  readFromReplicas: true,
+  logger: true,
+}
+const OF_BREAKER: Names<BreakerOptions> = { failures: true, cooldown: true }
+const OF_CACHE: Names<RefusalCacheOptions> = { keys: true, longest: true, cacheAsk: true }
 
 /** Checks options. Throws {@link ConfigurationError}. */
 export function settings(options: RateLimiterOptions, isCluster: boolean): Settings {
-  const wrong = Object.keys(options).find((name) => !NAMES.has(name))
-  if (wrong !== undefined) throw new ConfigurationError(`there is no option '${wrong}'`)
+  known('options', options, NAMES)
   const { prefix = '', fail = 'open', breaker = {}, cache = null, readFromReplicas = false } = options
-  const { logger = (line: string) => console.warn(line) } = options
+  const { timeout = 100, connectTimeout = 1000, logger = (line: string) => console.warn(line) } = options
   if (typeof prefix !== 'string') throw new ConfigurationError('prefix must be a text')
-  if (fail !== 'open' && fail !== 'closed')
-    throw new ConfigurationError(`fail must be 'open' or 'closed', not '${String(fail)}'`)
-  if (typeof logger !== 'function') throw new ConfigurationError('logger must be a function that takes a line')
+  if (fail !== 'open' && fail !== 'closed') throw new ConfigurationError(`fail must be 'open' or 'closed', not ${shown(fail)}`)
+  checkFunction('logger', logger)
+  checkFlag('readFromReplicas', readFromReplicas)
   if (readFromReplicas && !isCluster) throw new ConfigurationError('readFromReplicas is for clients of a cluster')
   return {
     prefix,
     isOpen: fail === 'open',
-    timeout: span('timeout', options.timeout ?? 100),
-    connectTimeout: span('connectTimeout', options.connectTimeout ?? 1000),
-    breaker: breaker && {
-      failures: count('breaker.failures', breaker.failures ?? 5),
-      cooldown: span('breaker.cooldown', breaker.cooldown ?? 1000),
-    },
-    cache: cache && {
-      keys: count('cache.keys', cache.keys ?? 10_000),
-      longest: span('cache.longest', cache.longest ?? 60_000),
-      cacheAsk: cache.cacheAsk ?? false,
-    },
+    timeout: span('timeout', timeout),
+    connectTimeout: span('connectTimeout', connectTimeout),
+    breaker: isOff(breaker) ? null : breakerSettings(breaker),
+    cache: isOff(cache) ? null : cacheSettings(cache),
     readFromReplicas,
     logger,
   }
+}
+
+function isOff(value: unknown): value is false | null {
+  return value === false || value === null
+}
+
+function breakerSettings(breaker: BreakerOptions): NonNullable<Settings['breaker']> {
+  const { failures = 5, cooldown = 1000 } = known('breaker', breaker, OF_BREAKER)
+  return { failures: count('breaker.failures', failures), cooldown: span('breaker.cooldown', cooldown) }
+}
+
+function cacheSettings(cache: RefusalCacheOptions): NonNullable<Settings['cache']> {
+  const { keys = 10_000, longest = 60_000, cacheAsk = false } = known('cache', cache, OF_CACHE)
+  checkFlag('cache.cacheAsk', cacheAsk)
+  return { keys: count('cache.keys', keys), longest: span('cache.longest', longest), cacheAsk }
 }
 
 /** A duration of at least 1 ms, in ms. */

@@ -9,8 +9,9 @@ import type { Core } from './core.js'
 import { AskDecision, Decision, type Integers } from './decision.js'
 import { Unavailable } from './errors.js'
 import type { Limiter } from './limiter.js'
-import { Refusals } from './refusals.js'
+import { shownKey } from './log.js'
 import * as replies from './replies.js'
+import type { Place } from './refusals.js'
 
 /** How a decision is made. */
 export interface Reading<D extends Decision> {
@@ -23,66 +24,59 @@ export interface Reading<D extends Decision> {
 /** A question. */
 export interface Question<D extends Decision> extends Reading<D> {
   call: Call
-  /** What it is about, for the log and the memory of refusals. */
+  /** What it is about, for the log. */
   key: string
   signal?: AbortSignal | undefined
   /** Whether a refusal may be answered from memory. */
   cached?: boolean
+  /** The item of a sketch. */
+  item?: string | undefined
   /** A look, which is not counted. */
   isLook?: boolean
 }
 
 /** Asks, and decides by itself if there is no answer. */
 export class Questions {
-  readonly #refusals: Refusals<Decision> | undefined
-
-  constructor(private readonly core: Core) {
-    const { cache } = core.settings
-    this.#refusals = cache === null ? undefined : new Refusals(cache.keys, cache.longest)
-  }
+  constructor(private readonly core: Core) {}
 
   /** Asks. Throws what is not a lack of an answer: a wrong call, or the reason of the signal. */
   async decide<D extends Decision>(question: Question<D>): Promise<D> {
-    const { call, key, read, signal, isLook = false } = question
-    const { counters } = this.core.channel
-    if (!isLook) counters.asked += 1
-    const words = question.cached && this.#refusals !== undefined ? call.words.join('\0') : undefined
-    const asked = performance.now()
-    const known = words === undefined ? undefined : this.#refusals?.find(key, words, asked)
+    const { call, read, signal, isLook = false } = question
+    const { channel, refusals } = this.core
+    const { counters } = channel
+    const place = question.cached && refusals !== undefined ? placeOf(question) : undefined
+    const known = place && refusals?.find(place, performance.now())
     if (known !== undefined) {
+      counters.asked += 1
       counters.refused += 1
       counters.cached += 1
       return known.decision.aged(known.age) as D
     }
+    const asked = refusals?.generation
     let decision: D
     try {
-      decision = read(await this.core.channel.send(call, { signal }))
+      decision = read(await this.core.send(call, { signal }))
     } catch (error) {
       if (!(error instanceof Unavailable)) throw error
-      return this.#unanswered(question, error)
+      return this.undecided(question, error)
     }
-    if (!isLook) counters[decision.allowed ? 'allowed' : 'refused'] += 1
+    if (!isLook) {
+      counters.asked += 1
+      counters[decision.allowed ? 'allowed' : 'refused'] += 1
+    }
     const { allowed, retryAfter } = decision
-    if (words !== undefined && !allowed && retryAfter) {
-      this.#refusals?.add(key, words, decision, retryAfter, performance.now(), asked)
-    }
+    if (place !== undefined && !allowed) refusals?.add(place, decision, retryAfter, performance.now(), asked)
     return decision
   }
 
-  /** Forgets refusals of keys, to which something was given back. Several of a call are one name, with spaces. */
-  forget(...keys: string[]): void {
-    for (const key of keys) this.#refusals?.forget(key, performance.now())
+  /** What `fail` says. */
+  undecided<D extends Decision>({ key, otherwise, isLook = false }: Question<D>, error: Error): D {
+    return otherwise([this.core.goesOn(shownKey(key), error, !isLook) ? 0 : 1, 0, 0, 0, 0], error)
   }
+}
 
-  #unanswered<D extends Decision>({ key, otherwise, isLook }: Question<D>, error: Unavailable): D {
-    const { channel, settings } = this.core
-    if (!isLook) channel.counters[settings.isOpen ? 'failedOpen' : 'failedClosed'] += 1
-    channel.log.warn(
-      `unanswered ${error.kind}`,
-      `${error.message}, for '${key}'; ${settings.isOpen ? 'let through' : 'not let through'}`,
-    )
-    return otherwise([settings.isOpen ? 0 : 1, 0, 0, 0, 0], error)
-  }
+function placeOf({ call, item }: Question<Decision>): Place {
+  return { keys: call.keys, group: JSON.stringify([call.keys, item]), call: JSON.stringify(call.words) }
 }
 
 /** Whether a refusal may be remembered: it holds until its time, and asking again would change nothing. */

@@ -7,7 +7,7 @@
  */
 
 import { acquire } from './acquire.js'
-import { checkedWait, costWord } from './call-options.js'
+import { checkFunction, checkSignal, known, type Names } from './arguments.js'
 import type {
   AskCallOptions,
   BudgetOptions,
@@ -18,18 +18,29 @@ import type {
 } from './call-options.js'
 import { isCluster, type RedisClient } from './clients/client.js'
 import type { Commands } from './commands.js'
-import { Core, type RepeatOptions } from './core.js'
+import { Core } from './core.js'
 import type { Counters } from './counters.js'
-import { MultiDecision, type AskDecision, type Decision } from './decision.js'
+import type { AskDecision, Decision, MultiDecision } from './decision.js'
 import { Budget } from './hold.js'
 import type { Lease } from './lease.js'
-import { limitOf } from './limit.js'
-import { integerWord, textWord } from './limiter.js'
-import { settings, span, type RateLimiterOptions } from './options.js'
-import { isRemembered, Questions, reading } from './questions.js'
-import { isRate, limiterOf, type LimiterLike, type LimitLike } from './rate.js'
-import * as replies from './replies.js'
+import * as asks from './limiter-questions.js'
+import { settings, type RateLimiterOptions } from './options.js'
+import { Questions } from './questions.js'
+import type { LimiterLike, LimitLike } from './rate.js'
+import { release, settle, settleAsk, type SettleAskOptions, type SettleOptions } from './undo.js'
 import { verify, type VerifyOptions } from './verify.js'
+
+const OF_LEASE: Names<LeaseOptions> = {
+  capacity: true,
+  ttl: true,
+  cost: true,
+  reserved: true,
+  critical: true,
+  wait: true,
+  renew: true,
+  signal: true,
+}
+const OF_BUDGET: Names<BudgetOptions> = { ttl: true, keys: true }
 
 /**
  * Limits for an application.
@@ -84,16 +95,7 @@ export class RateLimiter {
    * @param limiter - a limiter, or a rate such as `'10/s'`
    */
   async limit(key: string, limiter: LimiterLike, options: LimitCallOptions = {}): Promise<Decision> {
-    const known = limiterOf(limiter)
-    const call = this.#core.call(`RL.${known.name}`).key(key).values(known.words)
-    call.option('COST', costWord(options)).hold(options.hold).wait(checkedWait(options))
-    return this.#questions.decide({
-      call,
-      key,
-      ...reading(known),
-      signal: options.signal,
-      cached: isPlain(options) && isRemembered(known),
-    })
+    return this.#questions.decide(asks.limitQuestion(this.#core, key, limiter, options))
   }
 
   /**
@@ -103,16 +105,7 @@ export class RateLimiter {
    * @param limits - limiters, rates or {@link Limit}s
    */
   async limits(keys: readonly string[], limits: readonly LimitLike[], options: LimitCallOptions = {}): Promise<MultiDecision> {
-    const call = this.#core.call('RL.MULTI').numbered(keys)
-    call.option('COST', costWord(options)).hold(options.hold).wait(checkedWait(options)).limits(limits)
-    return this.#questions.decide({
-      call,
-      key: keys.join(' '),
-      read: (reply) => replies.multi(reply, limits, keys.length),
-      otherwise: (integers, error) => new MultiDecision(integers, [], undefined, error),
-      signal: options.signal,
-      cached: isPlain(options) && limits.every((limit) => isRemembered(limitOf(limit).limiter)),
-    })
+    return this.#questions.decide(asks.limitsQuestion(this.#core, keys, limits, options))
   }
 
   /**
@@ -122,21 +115,7 @@ export class RateLimiter {
    * @param policy - the name of the policy
    */
   async ask(key: string, policy: string, options: AskCallOptions = {}): Promise<AskDecision> {
-    const call = this.#core.call('RL.ASK').key(key).value(textWord('policy', policy)).option('COST', costWord(options))
-    call
-      .option('ID', options.leaseId)
-      .hold(options.hold)
-      .wait(checkedWait(options))
-      .flag('FULL', options.full)
-      .more(options.keys)
-    const { cacheAsk = false } = this.#core.settings.cache ?? {}
-    return this.#questions.decide({
-      call,
-      key,
-      ...reading(policy),
-      signal: options.signal,
-      cached: cacheAsk && isPlain(options) && options.leaseId === undefined,
-    })
+    return this.#questions.decide(asks.askQuestion(this.#core, key, policy, options))
   }
 
   /**
@@ -145,15 +124,7 @@ export class RateLimiter {
    * @param of - a limiter, a rate, or the name of a policy
    */
   async peek(key: string, of: LimiterLike, options: PeekCallOptions = {}): Promise<Decision> {
-    const { signal, leaseId, keys } = options
-    if (isPolicy(of)) {
-      const call = this.#core.call('RL.ASKPEEK', true).key(key).value(textWord('policy', of))
-      call.option('COST', costWord(options)).option('ID', leaseId).more(keys)
-      return this.#questions.decide({ call, key, ...reading(of), signal, isLook: true })
-    }
-    const known = limiterOf(of)
-    const call = this.#core.call('RL.PEEK', true).key(key).limiter(known).option('COST', costWord(options))
-    return this.#questions.decide({ call, key, ...reading(known), signal, isLook: true })
+    return this.#questions.decide(asks.peekQuestion(this.#core, key, of, options))
   }
 
   /**
@@ -163,15 +134,7 @@ export class RateLimiter {
    * @param amount - how much, from 0 on
    */
   async refund(key: string, limiter: LimiterLike, amount = 1): Promise<Decision> {
-    const known = limiterOf(limiter)
-    const call = this.#core
-      .call('RL.REFUND')
-      .key(key)
-      .limiter(known)
-      .option('COST', integerWord('amount', amount, 0))
-    const decision = await this.#questions.decide({ call, key, ...reading(known), isLook: true })
-    this.#questions.forget(key)
-    return decision
+    return this.#questions.decide(asks.refundQuestion(this.#core, key, limiter, amount))
   }
 
   /**
@@ -191,6 +154,8 @@ export class RateLimiter {
   /** Takes a lease until `release` or the end of an `await using`. */
   async lease(key: string, options: LeaseOptions): Promise<Lease>
   async lease<T>(key: string, options: LeaseOptions, work?: (lease: Lease) => T | Promise<T>): Promise<T | Lease> {
+    checkSignal(known('options', options, OF_LEASE).signal)
+    if (work !== undefined) checkFunction('work', work)
     const lease = await acquire(this.#core, this.#questions, key, options)
     if (work === undefined) return lease
     try {
@@ -206,8 +171,8 @@ export class RateLimiter {
    * @param of - a limiter, a rate, or the name of a policy
    */
   budget(key: string, of: LimiterLike, options: BudgetOptions = {}): Budget {
-    const known = isPolicy(of) ? textWord('policy', of) : limiterOf(of)
-    return new Budget(this.#core, this.#questions, key, known, options.ttl ?? '10m', options.keys ?? [])
+    const { ttl = '10m', keys } = known('options', options, OF_BUDGET)
+    return new Budget(this.#core, this.#questions, key, asks.policyOrLimiter(of), ttl, asks.checkedMore(keys) ?? [])
   }
 
   /**
@@ -217,7 +182,7 @@ export class RateLimiter {
    * @param id - the id of the lease
    */
   async release(keys: string | readonly string[], id: string, options: UndoOptions): Promise<void> {
-    await this.#core.release([keys].flat(), id, repeated(options))
+    await release(this.#core, keys, id, options)
   }
 
   /**
@@ -231,15 +196,9 @@ export class RateLimiter {
     keys: readonly string[],
     limits: readonly LimitLike[],
     id: string,
-    options: UndoOptions & { cost?: number | undefined },
+    options: SettleOptions,
   ): Promise<void> {
-    const { within, certain } = repeated(options)
-    const attempt = async () => {
-      const { settled = 0 } = await this.commands.multiSettle(keys, id, limits, { cost: options.cost })
-      return certain || settled > 0
-    }
-    await this.#core.repeats.run({ what: `RL.MULTISETTLE of '${keys.join("', '")}'`, attempt, within })
-    this.#questions.forget(keys.join(' '), ...keys)
+    await settle(this.#core, keys, limits, id, options)
   }
 
   /** Settles a hold of {@link ask}, as {@link settle} does for limits. */
@@ -248,16 +207,9 @@ export class RateLimiter {
     policy: string,
     id: string,
     actual: number,
-    options: UndoOptions & { keys?: readonly string[] | undefined; leaseId?: string | undefined },
+    options: SettleAskOptions,
   ): Promise<void> {
-    const { within, certain } = repeated(options)
-    const attempt = async () => {
-      const { leaseId, keys } = options
-      const { settled = 0 } = await this.commands.askSettle(key, policy, id, actual, { leaseId, moreKeys: keys })
-      return certain || settled > 0
-    }
-    await this.#core.repeats.run({ what: `RL.ASKSETTLE of '${key}'`, attempt, within })
-    this.#questions.forget(key, ...(options.keys ?? []))
+    await settleAsk(this.#core, key, policy, id, actual, options)
   }
 
   /**
@@ -272,9 +224,9 @@ export class RateLimiter {
     return verify(this.#core, options)
   }
 
-  /** Tries what is left to be released or settled once more, and ends all connections. */
+  /** Releases the leases that are held, tries what is left to be released or settled once more, and ends all connections. */
   close(): Promise<void> {
-    this.#closed ??= this.#core.repeats.close().finally(() => this.#core.channel.close())
+    this.#closed ??= this.#core.close()
     return this.#closed
   }
 
@@ -282,17 +234,4 @@ export class RateLimiter {
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close()
   }
-}
-
-// Whether a refusal says all there is to say.
-function isPlain({ cost, wait, hold }: LimitCallOptions): boolean {
-  return wait === undefined && hold === undefined && cost !== 0
-}
-
-function isPolicy(of: LimiterLike): of is string {
-  return typeof of === 'string' && !isRate(of)
-}
-
-function repeated({ within, certain = true }: UndoOptions): RepeatOptions {
-  return { within: span('within', within), certain }
 }

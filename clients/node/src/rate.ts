@@ -4,6 +4,7 @@
  * @module
  */
 
+import { known, shown, type Names } from './arguments.js'
 import { ConfigurationError } from './errors.js'
 import { integerWord, Limiter } from './limiter.js'
 import type { Limit } from './limit.js'
@@ -26,6 +27,14 @@ const UNITS: Readonly<Record<string, string>> = {
 }
 const RATE = /^\s*(\d+)\s*(?:\/|\s+per\s+)\s*(\d+)?\s*([a-z]+)\s*$/i
 
+/** What may be said of a rate. */
+export interface RateOptions {
+  /** The most requests at once, from 1 on. The count of the rate by default. */
+  burst?: number | undefined
+}
+
+const NAMES: Names<RateOptions> = { burst: true }
+
 /**
  * A rate, such as `'10/s'`, `'1000/d'`, `'100/15m'` or `'10 per minute'`: a GCRA whose burst is the count.
  *
@@ -42,17 +51,17 @@ export class Rate extends Limiter {
 
   /**
    * @param text - count, `/` or `per`, an optional number, and a unit from ms to weeks
-   * @param options - `burst`: the most requests at once, from 1 on; the count by default
-   * @throws {@link ConfigurationError} if the text is no rate
+   * @throws {@link ConfigurationError} if the text is no rate, or an option is wrong
    */
-  constructor(text: string, options: { burst?: number } = {}) {
+  constructor(text: string, options: RateOptions = {}) {
+    known('options', options, NAMES)
     const [, count = '', factor = '1', unit = ''] = RATE.exec(text) ?? []
-    const known = UNITS[unit.toLowerCase()] ?? UNITS[unit.toLowerCase().replace(/s$/, '')]
-    if (known === undefined) throw new ConfigurationError(`'${text}' is no rate, such as '10/s', '100/15m' or '10 per minute'`)
+    const word = UNITS[unit.toLowerCase()] ?? UNITS[unit.toLowerCase().replace(/s$/, '')]
+    if (word === undefined) throw new ConfigurationError(`${shown(text)} is no rate, such as '10/s', '100/15m' or '10 per minute'`)
     const most = Number(integerWord(`the count of '${text}'`, Number(count), 1))
     const burst = Number(integerWord('burst', options.burst ?? most, 1))
     integerWord(`the period of '${text}'`, Number(factor), 1)
-    const period = `${Number(factor)}${known}`
+    const period = `${Number(factor)}${word}`
     super('GCRA', [String(burst - 1), String(most), period])
     this.count = most
     this.period = period
@@ -80,7 +89,7 @@ export function limiterOf(like: LimiterLike): Limiter {
     return rate
   }
   if (typeof like?.name === 'string' && Array.isArray(like.words)) return like
-  throw new ConfigurationError(`a limiter is needed, such as '10/s' or new Gcra(9, 10, '1s'), not ${String(like)}`)
+  throw new ConfigurationError(`a limiter is needed, such as '10/s' or new Gcra(9, 10, '1s'), not ${shown(like)}`)
 }
 
 /** Whether a text is a rate. If not, it may be the name of a policy, which has neither `/` nor a space. */

@@ -4,23 +4,53 @@
  * @module
  */
 
+/** What a refusal is kept under. */
+export interface Place {
+  /** The keys of the call. What is given back to one of them ends the refusal. */
+  readonly keys: readonly string[]
+  /** The keys as one word, and with them the item of a sketch: each item has a limit of its own. */
+  readonly group: string
+  /** The whole call. */
+  readonly call: string
+}
+
 interface Refusal<D> {
   decision: D
   since: number
   until: number
 }
 
-// A key is asked for few limits and costs.
+interface Group<D> {
+  keys: readonly string[]
+  calls: Map<string, Refusal<D>>
+}
+
+// Keys are asked for few limits and costs.
 const CALLS = 8
 
-/** Refusals by key and call. Bounded: the key that was used longest ago goes first. Times are in ms. */
+/**
+ * Refusals by keys and call. Bounded: the keys that were used longest ago go first. Times are in ms.
+ *
+ * A refusal may arrive after something was given back that it does not know of:
+ *
+ * ```text
+ * client             server
+ * limit   ───────▶   refused      the answer is slow
+ * refund  ───────▶   given back
+ *         ◀───────   the refund: the key is forgotten, in generation 1
+ *         ◀───────   the refusal of generation 0: it is not kept
+ * ```
+ */
 export class Refusals<D> {
-  readonly #keys = new Map<string, Map<string, Refusal<D>>>()
-  // When something was given back.
+  readonly #groups = new Map<string, Group<D>>()
+  readonly #ofKey = new Map<string, Set<string>>()
+  // The generation in which a key was forgotten last. Of keys that are no longer here, the latest is the floor.
   readonly #forgotten = new Map<string, number>()
+  #generation = 0
+  #floor = 0
 
   /**
-   * @param most - the most keys
+   * @param most - the most groups: keys of one call, or items of a sketch
    * @param longest - the longest time that a refusal is remembered
    */
   constructor(
@@ -28,44 +58,70 @@ export class Refusals<D> {
     private readonly longest: number,
   ) {}
 
+  /** It grows with each {@link forget}. A call remembers that in which it was asked. */
+  get generation(): number {
+    return this.#generation
+  }
+
   /** The refusal of this call and its age, if it still holds. */
-  find(key: string, call: string, now: number): { decision: D; age: number } | undefined {
-    const calls = this.#keys.get(key)
-    const refusal = calls?.get(call)
-    if (calls === undefined || refusal === undefined) return undefined
+  find({ group, call }: Place, now: number): { decision: D; age: number } | undefined {
+    const known = this.#groups.get(group)
+    const refusal = known?.calls.get(call)
+    if (known === undefined || refusal === undefined) return undefined
     if (now >= refusal.until) {
-      calls.delete(call)
-      if (calls.size === 0) this.#keys.delete(key)
+      known.calls.delete(call)
+      if (known.calls.size === 0) this.#drop(group)
       return undefined
     }
-    this.#keys.delete(key)
-    this.#keys.set(key, calls)
+    this.#groups.delete(group)
+    this.#groups.set(group, known)
     return { decision: refusal.decision, age: now - refusal.since }
   }
 
-  /** Remembers a refusal for `retryAfter`, unless something was given back since it was `asked`. */
-  add(key: string, call: string, decision: D, retryAfter: number, now: number, asked = now): void {
-    if ((this.#forgotten.get(key) ?? -1) >= asked) return
-    const calls = this.#keys.get(key) ?? new Map<string, Refusal<D>>()
-    this.#keys.delete(key)
+  /**
+   * Remembers a refusal, unless something was given back since it was asked.
+   *
+   * @param retryAfter - how long it holds. `null`: it will never be admitted
+   * @param asked - the generation in which it was asked
+   */
+  add({ keys, group, call }: Place, decision: D, retryAfter: number | null, now: number, asked = this.#generation): void {
+    if (asked < this.#floor || keys.some((key) => (this.#forgotten.get(key) ?? 0) > asked)) return
+    const calls = this.#groups.get(group)?.calls ?? new Map<string, Refusal<D>>()
+    this.#groups.delete(group)
     if (calls.size >= CALLS) calls.clear()
-    calls.set(call, { decision, since: now, until: now + Math.min(retryAfter, this.longest) })
-    this.#keys.set(key, calls)
-    const [oldest] = this.#keys.keys()
-    if (this.#keys.size > this.most && oldest !== undefined) this.#keys.delete(oldest)
+    calls.set(call, { decision, since: now, until: now + Math.min(retryAfter ?? this.longest, this.longest) })
+    this.#groups.set(group, { keys, calls })
+    for (const key of keys) this.#ofKey.set(key, (this.#ofKey.get(key) ?? new Set()).add(group))
+    const [oldest] = this.#groups.keys()
+    if (this.#groups.size > this.most && oldest !== undefined) this.#drop(oldest)
   }
 
-  /** Forgets a key, to which something was given back. */
-  forget(key: string, now: number): void {
-    this.#keys.delete(key)
-    this.#forgotten.delete(key)
-    this.#forgotten.set(key, now)
-    const [oldest] = this.#forgotten.keys()
-    if (this.#forgotten.size > this.most && oldest !== undefined) this.#forgotten.delete(oldest)
+  /** Forgets the refusals of all calls with one of these keys, to which something was given back. */
+  forget(keys: readonly string[]): void {
+    this.#generation += 1
+    for (const key of keys) {
+      for (const group of this.#ofKey.get(key) ?? []) this.#drop(group)
+      this.#forgotten.delete(key)
+      this.#forgotten.set(key, this.#generation)
+      const [oldest] = this.#forgotten
+      if (this.#forgotten.size <= this.most || oldest === undefined) continue
+      this.#forgotten.delete(oldest[0])
+      this.#floor = oldest[1]
+    }
   }
 
-  /** The number of keys. */
+  /** The number of groups. */
   get size(): number {
-    return this.#keys.size
+    return this.#groups.size
+  }
+
+  #drop(group: string): void {
+    const { keys = [] } = this.#groups.get(group) ?? {}
+    this.#groups.delete(group)
+    for (const key of keys) {
+      const groups = this.#ofKey.get(key)
+      groups?.delete(group)
+      if (groups?.size === 0) this.#ofKey.delete(key)
+    }
   }
 }

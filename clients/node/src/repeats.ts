@@ -5,7 +5,7 @@
  */
 
 import { backoff } from './clients/backoff.js'
-import { CallError, RateLimitError } from './errors.js'
+import { Unavailable } from './errors.js'
 import type { Channel } from './channel.js'
 
 /** Work that may have to be repeated. */
@@ -54,7 +54,7 @@ export class Repeats {
     } catch (error) {
       this.channel.log.warn(`repeat ${work.what.split(' ', 1)[0]}`, `not done: ${work.what}: ${(error as Error).message}`)
       // It would fail again: it is wrong, or the limiter is closed.
-      return error instanceof CallError || (error as Error).constructor === RateLimitError
+      return !(error instanceof Unavailable)
     } finally {
       this.#running.delete(attempt)
     }

@@ -5,11 +5,12 @@
  */
 
 import { randomUUID } from 'node:crypto'
+import { checkFlag, checkList, known, type Names } from './arguments.js'
 import { Call } from './call.js'
 import type { Core } from './core.js'
 import { CallError, ConfigurationError, Unavailable } from './errors.js'
 import { Limit } from './limit.js'
-import type { Limiter } from './limiter.js'
+import { textWord, type Limiter } from './limiter.js'
 import { limiterOf, type LimitLike } from './rate.js'
 
 /** What is checked. */
@@ -28,10 +29,17 @@ const TIMEOUT = 2000
 const TRIALS = 2000
 const ID = 'verify'
 
+const NAMES: Names<VerifyOptions> = { limits: true, policies: true, required: true }
+
 /** Checks limits and policies. Returns whether the server answered. */
-export async function verify(core: Core, { limits = [], policies = [], required = false }: VerifyOptions): Promise<boolean> {
+export async function verify(core: Core, options: VerifyOptions): Promise<boolean> {
+  const { limits = [], policies = [], required = false } = known('options', options, NAMES)
+  checkList('limits', limits)
+  checkList('policies', policies)
+  for (const policy of policies) textWord('policy', policy)
+  checkFlag('required', required)
   const parsed = limits.map((like) =>
-    typeof like === 'object' && 'clause' in like ? (like as Limit) : limiterOf(like as Limiter),
+    typeof like === 'object' && like !== null && 'clause' in like ? (like as Limit) : limiterOf(like as Limiter),
   )
   const prefix = core.channel.keyPrefix + core.settings.prefix
   try {
@@ -112,7 +120,7 @@ function keys({ channel }: Core, prefix: string): string[] {
 async function askPolicy(core: Core, prefix: string, key: string, policy: string): Promise<void> {
   const call = (more: number) => {
     const others = Array.from({ length: more }, (_, i) => `${key}${i}`)
-    return new Call(prefix, ['RL.ASKPEEK'], true).key(key).value(policy).option('ID', ID).more(others)
+    return new Call(prefix, ['RL.ASKPEEK']).key(key).value(policy).option('ID', ID).more(others)
   }
   const what = `the policy '${policy}'`
   try {

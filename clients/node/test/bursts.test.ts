@@ -7,10 +7,12 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { FixedWindow, Unavailable } from 'redis-ratelimit'
 import { KINDS } from './kinds.js'
 import { limiterOn } from './limiters.js'
+import { proxyTo } from './proxy.js'
 import { startServer, until, type Server } from './servers.js'
 
 const hour = new FixedWindow(1000, '1h')
 const key = () => `user:${randomUUID()}`
+const PATIENT = { timeout: '5s', connectTimeout: '10s' }
 const DEFAULTS = { timeout: undefined, connectTimeout: undefined }
 
 /** Keeps the process busy. */
@@ -55,17 +57,84 @@ for (const kind of KINDS) {
       assert.deepEqual([limiter.counters.unavailable, limiter.counters.breakerOpened], [0, 0])
     })
 
-    test('a busy process does not open the breaker', async (t) => {
-      const { limiter } = await limiterOn(t, kind, server.port, { ...DEFAULTS, breaker: { failures: 2 } })
-      await limiter.limit(key(), hour)
+    test('a process that is busy again and again does not open the breaker', async (t) => {
+      const { limiter } = await limiterOn(t, kind, server.port, { ...PATIENT, timeout: '250ms', breaker: { failures: 1 } })
+      await until(async () => (await limiter.limit(key(), hour)).answered, 'a connection')
+      const { unavailable } = limiter.counters
+      for (let round = 0; round < 4; round += 1) {
+        const calls = Array.from({ length: 5 }, () => limiter.limit(key(), hour))
+        for (let tick = 0; tick < 3; tick += 1) {
+          block(300)
+          await new Promise(setImmediate)
+        }
+        assert((await Promise.all(calls)).every(({ answered }) => answered))
+      }
+      assert.equal(limiter.counters.unavailable, unavailable)
+    })
+
+    test('a silent server opens the breaker of a process that is busy now and then', async (t) => {
+      const breaker = { failures: 2, cooldown: '1m' }
+      const { limiter } = await limiterOn(t, kind, server.port, { ...PATIENT, timeout: '250ms', breaker })
+      await until(async () => (await limiter.limit(key(), hour)).answered, 'a connection')
       server.process.kill('SIGSTOP')
-      const calls = Array.from({ length: 5 }, () => limiter.limit(key(), hour))
-      await pause(5)
-      block(400)
-      const answers = await Promise.all(calls).finally(() => server.process.kill('SIGCONT'))
-      for (const { error } of answers) assert(error instanceof Unavailable && error.kind === 'busy' && error.maybeSent)
-      assert.match(answers[0]?.error?.message ?? '', /no answer within 100 ms, in which this process was busy$/)
-      assert.equal(limiter.counters.breakerOpened, 0)
+      const busy = setInterval(() => block(100), 150)
+      try {
+        const calls = Array.from({ length: 5 }, () => limiter.limit(key(), hour))
+        for (const { error } of await Promise.all(calls)) {
+          assert(error instanceof Unavailable && error.kind === 'timeout' && error.maybeSent)
+        }
+        const { error } = await limiter.limit(key(), hour)
+        assert(error instanceof Unavailable && error.kind === 'breaker')
+      } finally {
+        clearInterval(busy)
+        server.process.kill('SIGCONT')
+      }
+    })
+
+    test('5,000 calls at once do not fail by their own queue', async (t) => {
+      const { limiter } = await limiterOn(t, kind, server.port, PATIENT)
+      const calls = Array.from({ length: 5000 }, () => limiter.limit(key(), hour))
+      assert((await Promise.all(calls)).every(({ answered }) => answered))
+    })
+
+    test('of more than 1,000 calls to a silent server the others are not sent', async (t) => {
+      const { limiter } = await limiterOn(t, kind, server.port, { ...PATIENT, timeout: '1s' })
+      await until(async () => (await limiter.limit(key(), hour)).answered, 'a connection')
+      server.process.kill('SIGSTOP')
+      const calls = Array.from({ length: 1500 }, () => limiter.limit(key(), hour))
+      const errors = (await Promise.all(calls).finally(() => server.process.kill('SIGCONT'))).map(({ error }) => error)
+      const kinds = errors.map((error) => error instanceof Unavailable && `${error.kind} ${error.maybeSent}`)
+      const [sent, unsent] = ['timeout true', 'breaker false'].map((one) => kinds.filter((kind) => kind === one).length)
+      // Each of the first five that fail lets one more be sent.
+      assert(sent! >= 1000 && sent! <= 1010, `${sent} sent`)
+      assert.equal(sent! + unsent!, 1500)
+    })
+
+    test('connections for waits are opened a few at a time', async (t) => {
+      const proxy = await proxyTo(t, server.port)
+      const { limiter } = await limiterOn(t, kind, proxy.port, PATIENT)
+      await limiter.limit(key(), hour)
+      proxy.hold()
+      const waits = Array.from({ length: 100 }, () => limiter.limit(key(), hour, { wait: '20s' }))
+      await until(() => proxy.held() === 16, 'the first connections')
+      await pause(100)
+      assert.equal(proxy.held(), 16)
+      proxy.release()
+      assert((await Promise.all(waits)).every(({ answered }) => answered))
+    })
+
+    test('waits that get no connection do not open the breaker of a server that answers', async (t) => {
+      const breaker = { failures: 2, cooldown: '1m' }
+      const { limiter, raw } = await limiterOn(t, kind, server.port, { ...PATIENT, breaker })
+      await limiter.limit(key(), hour)
+      await raw(['CONFIG', 'SET', 'maxclients', '2'])
+      try {
+        const waits = Array.from({ length: 40 }, () => limiter.limit(key(), hour, { wait: '20s' }))
+        assert((await Promise.all(waits)).filter(({ answered }) => !answered).length > 2)
+      } finally {
+        await raw(['CONFIG', 'SET', 'maxclients', '1000'])
+      }
+      assert.deepEqual([(await limiter.limit(key(), hour)).answered, limiter.counters.breakerOpened], [true, 0])
     })
 
     test('a connection that the server closed is replaced at once', async (t) => {

@@ -61,4 +61,27 @@ describe('Express without a check at the start', () => {
     assert.equal(response.status, 500)
     assert.match(await response.text(), /rule 'api': .*no such policy 'nobody'/)
   })
+
+  test('a response that has begun meanwhile is no crash', async (t) => {
+    const server = await startServer()
+    t.after(() => server.stop())
+    const limiter = new RateLimiter(new Redis(server.port, { lazyConnect: true }), { timeout: '3s' })
+    t.after(() => limiter.close())
+    const app = express()
+    const told: unknown[] = []
+    app.use((_req, res, next) => {
+      res.write('early')
+      next()
+    })
+    app.use(ratelimit({ limiter, rules: [{ name: 'default', key: () => 'all', limit: '1/h' }] }))
+    app.use((_req, res) => void res.end(' and late'))
+    app.use(((error, _req, res, _next) => void (told.push((error as Error).message), res.destroy())) as ErrorRequestHandler)
+    const http = app.listen(0, '127.0.0.1')
+    t.after(() => http.close())
+    await once(http, 'listening')
+    const ask = () => fetch(`http://127.0.0.1:${(http.address() as AddressInfo).port}`).then((response) => response.text())
+    assert.equal(await ask(), 'early and late')
+    await assert.rejects(ask())
+    assert.deepEqual(told, ['the request is refused, but its response has begun'])
+  })
 })

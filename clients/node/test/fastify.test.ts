@@ -44,4 +44,18 @@ describe('the plugin for Fastify', () => {
     assert.equal((await post(Array(8).fill('a'))).statusCode, 429)
     assert.equal((await app.inject('/free')).headers['ratelimit'], undefined)
   })
+
+  test('refuses options that it does not know, but not those of register itself', async (t) => {
+    const limiter = new RateLimiter(new Redis(1, { lazyConnect: true }), { timeout: 50, connectTimeout: 50, logger: () => undefined })
+    t.after(() => limiter.close())
+    const rules = [{ name: 'all', key: (request: FastifyRequest) => request.ip, limit: '1/h' }]
+    const register = async (options: object) => {
+      const app = fastify()
+      t.after(() => app.close())
+      await app.register(ratelimit, { limiter, rules, ...options })
+    }
+    await register({ prefix: '/v1', logLevel: 'warn' })
+    await assert.rejects(register({ hok: 'preHandler' }), { name: 'ConfigurationError', message: "there is no option 'hok'" })
+    await assert.rejects(register({ hook: 'onSend' }), { name: 'ConfigurationError', message: /^hook must be one of .*, not 'onSend'$/ })
+  })
 })

@@ -3,7 +3,7 @@ import { after, before, describe, test, type TestContext } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
 import { Cluster } from 'ioredis'
 import { Concurrent, FixedWindow, RateLimiter, SlidingLog, TokenBucket, type RateLimiterOptions } from 'redis-ratelimit'
-import { Gate, type Rule } from 'redis-ratelimit/express'
+import { Gate, type Rule } from 'redis-ratelimit/gate'
 import { quiet } from './rate-limiter-flexible.clients.js'
 import { startCluster } from './servers.js'
 

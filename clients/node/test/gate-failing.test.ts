@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { Redis } from 'ioredis'
 import { AskDecision, Concurrent, MultiDecision, RateLimiter, Smooth, TokenBucket, Unavailable } from 'redis-ratelimit'
-import { Gate, type Rule } from 'redis-ratelimit/express'
+import { Gate, type GateOptions, type Rule } from 'redis-ratelimit/gate'
 import { gateOn, team, user, type Asking } from './gate-harness.js'
 import { quiet } from './rate-limiter-flexible.clients.js'
 import { startServer, until } from './servers.js'
@@ -23,13 +23,31 @@ describe('a gate with wrong rules, or without a server that answers', () => {
       [{ name: 'a', key: user, limit: 'fast' }, /rule 'a': 'fast'/],
       [{ name: 'a', key: user, limit: new Smooth(5, '1s'), estimate: 5 }, /rule 'a': SMOOTH/],
       [{ name: 'a', key: user, policy: '' }, /rule 'a': policy/],
+      [{ name: 'a', key: user, limit: '' }, /rule 'a': '' is no rate/],
+      [{ name: 'a', key: user, lmit: '1/s' }, /rule 'a': there is no option 'lmit'/],
+      [{ name: 'a', key: user, limit: '1/s', cost: '5' }, /rule 'a': cost/],
+      [null as never, /undefined is no name of a rule/],
     ]
     for (const [rule, message] of wrong) {
       assert.throws(() => new Gate({ limiter, rules: [rule as Rule<Asking>] }), { name: 'ConfigurationError', message }, JSON.stringify(rule))
     }
-    assert.throws(() => new Gate({ limiter: {} as never, rules: [] }), { name: 'ConfigurationError', message: /RateLimiter/ })
-    const shed = { key: 'fleet', utilization: () => 0, tier: () => 1, tiers: 0 }
-    assert.throws(() => new Gate({ limiter, rules: [], shed }), { name: 'ConfigurationError', message: /shed.tiers/ })
+    const rules = [{ name: 'a', key: user, limit: '1/s' }]
+    const shed = { key: 'fleet', utilization: () => 0, tier: () => 1, tiers: 1 }
+    const options: [object | undefined, RegExp][] = [
+      [undefined, /options must be an object, not undefined/],
+      [{ limiter: {}, rules }, /RateLimiter/],
+      [{ limiter, rules, shedd: shed }, /there is no option 'shedd'/],
+      [{ limiter }, /rules must be a list, not undefined/],
+      [{ limiter, rules: [] }, /neither rules nor a shed/],
+      [{ limiter, rules: [], shed: { ...shed, tiers: 0 } }, /shed.tiers/],
+      [{ limiter, rules: [], shed: { ...shed, tier: 1 } }, /shed.tier must be a function, not 1/],
+      [{ limiter, rules: [], shed: { ...shed, bad: NaN } }, /shed.bad must be between 0 and 1, not NaN/],
+      [{ limiter, rules: [], shed: { ...shed, delay: 'soon' } }, /shed.delay/],
+      [{ limiter, rules: [], shed: { ...shed, gud: 0.5 } }, /there is no option 'shed.gud'/],
+    ]
+    for (const [one, message] of options) {
+      assert.throws(() => new Gate(one as GateOptions<Asking>), { name: 'ConfigurationError', message })
+    }
     return limiter.close()
   })
 
@@ -108,6 +126,75 @@ describe('a gate with wrong rules, or without a server that answers', () => {
       assert.deepEqual([refusal?.status, headers['Retry-After']], [status, status && '1'])
       assert.ok(lines.some((line) => line.includes("RL.SHED") && line.includes("'fleet'")), lines.join())
     }
+  })
+
+  test('a shedder whose functions fail sheds nothing, and the rules are asked all the same', async (t) => {
+    const own = await startServer()
+    t.after(() => own.stop())
+    const fails = (): never => {
+      throw new Error('no gauge')
+    }
+    const fine = { key: 'fleet', utilization: () => 0, tier: () => 1, tiers: 2 }
+    const wrong: [object, RegExp][] = [
+      [{ utilization: () => NaN }, /RL.SHED, for 'fleet': nothing is shed: shed.utilization must return a number, not NaN$/],
+      [{ utilization: fails }, /RL.SHED, for 'fleet': nothing is shed: no gauge/],
+      [{ tier: fails }, /nothing is shed: no gauge/],
+      [{ tier: () => 3 }, /nothing is shed: shed.tier must be an integer between 1 and 2, not 3/],
+    ]
+    for (const [part, line] of wrong) {
+      const shed = { ...fine, ...part }
+      const open = gateOn(t, own.port, [{ name: 'rate', key: user, limit: '1/h' }], { shed })
+      const statuses = []
+      for (let i = 0; i < 2; i += 1) statuses.push((await open.gate.enter({ user: 'ann' }, undefined)).refusal?.status)
+      assert.deepEqual(statuses, [undefined, 429])
+      assert.match(open.lines.join(), line)
+      const closed = gateOn(t, own.port, [], { shed, fail: 'closed' })
+      assert.equal((await closed.gate.enter({}, undefined)).refusal, undefined)
+      assert.match(closed.lines.join(), line)
+    }
+    const busy = gateOn(t, own.port, [], { shed: { ...fine, utilization: () => 7 } })
+    assert.deepEqual([(await busy.gate.enter({}, undefined)).refusal, busy.lines], [undefined, []])
+  })
+
+  test('too many holds are as no answer, and the other rules are asked all the same', async (t) => {
+    const own = await startServer(['--ratelimit.max-holds', '1'])
+    t.after(() => own.stop())
+    await own.cli('RL.POLICY', 'SET', 'llm', 'LIMIT', 'TOKENBUCKET', '100', '1', '1h')
+    const bucket = new TokenBucket(100, 1, '1h')
+    for (const budget of [{ limit: bucket }, { policy: 'llm' }]) {
+      const rules = [
+        { name: 'tokens', key: user, estimate: 1, ...budget } as Rule<Asking>,
+        { name: 'api', key: user, policy: 'llm', cost: 100 },
+      ]
+      for (const fail of ['open', 'closed'] as const) {
+        const { gate, limiter, lines, left } = gateOn(t, own.port, rules.slice(0, fail === 'open' ? 2 : 1), { fail })
+        const first = await gate.enter({ user: 'ann' }, undefined)
+        const second = await gate.enter({ user: 'ann' }, undefined)
+        assert.deepEqual([first.refusal, second.refusal?.status], [undefined, fail === 'open' ? 429 : 503])
+        assert.match(lines.join(), /ERR too many holds, for 'tokens…'; (not )?let through/)
+        const { failedOpen, failedClosed } = limiter.counters
+        assert.equal(failedOpen + failedClosed, 1)
+        await Promise.all([first.end(), second.end()])
+        assert.equal(await left('tokens:ann', 'TOKENBUCKET', 100, 1, '1h'), 99)
+      }
+      const { limiter } = gateOn(t, own.port, rules)
+      const held = limiter.budget('ann', bucket)
+      await held.hold(1, () => assert.rejects(held.hold(1), { name: 'CallError', reply: 'ERR too many holds' }))
+    }
+  })
+
+  test('a lease that may come late is released at once, while the request goes on', async (t) => {
+    const own = await startServer()
+    t.after(() => own.stop())
+    const { gate } = gateOn(t, own.port, [{ name: 'streams', key: user, limit: new Concurrent(3, '1m') }], { timeout: 150, breaker: null })
+    await gate.ready()
+    own.process.kill('SIGSTOP')
+    const pass = await gate.enter({ user: 'ann' }, undefined).finally(() => own.process.kill('SIGCONT'))
+    assert.equal(pass.refusal, undefined)
+    const calls = async (name: string) => new RegExp(`cmdstat_${name}:calls=[1-9]`).test(await own.cli('INFO', 'commandstats'))
+    await until(() => calls('rl.multi'), 'the call that timed out')
+    await until(async () => (await own.cli('DBSIZE')).trim() === '0', 'a release')
+    await pass.end()
   })
 
   test('what may be charged later is searched for, and what cannot be is not', async (t) => {

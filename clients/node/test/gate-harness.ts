@@ -3,7 +3,7 @@
 import type { TestContext } from 'node:test'
 import { Redis } from 'ioredis'
 import { RateLimiter, type RateLimiterOptions } from 'redis-ratelimit'
-import { Gate, type GateOptions, type Rule } from 'redis-ratelimit/express'
+import { Gate, type GateOptions, type Rule } from 'redis-ratelimit/gate'
 import { quiet } from './rate-limiter-flexible.clients.js'
 
 /** The request of these tests says who asks. */

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { after, before, describe, test, type TestContext } from 'node:test'
 import { Redis } from 'ioredis'
 import { Concurrent, FixedWindow, Gcra, LeakyBucket, Penalty, SlidingLog, TokenBucket, Uniform } from 'redis-ratelimit'
-import type { Rule } from 'redis-ratelimit/express'
+import type { Rule } from 'redis-ratelimit/gate'
 import { gateOn, team, user, type Asking } from './gate-harness.js'
 import { quiet } from './rate-limiter-flexible.clients.js'
 import { startServer, type Server } from './servers.js'
@@ -119,6 +119,18 @@ describe('a gate on one server', () => {
   test('what a function of a rule returns is checked, and is no pass', async (t) => {
     const { gate } = made(t, [{ name: 'plan', key: user, limit: () => 'fast', cost: 1 }])
     await assert.rejects(gate.enter({ user: 'ann' }, undefined), { name: 'ConfigurationError', message: /rule 'plan': 'fast'/ })
+    for (const [rule, message] of [
+      [{ key: user, limit: () => '' }, /rule 'plan': '' is no rate/],
+      [{ key: user, policy: () => '' }, /rule 'plan': policy must be/],
+      [{ key: user, limit: () => 5 }, /rule 'plan': a limiter is needed/],
+      [{ key: () => '', limit: '1/m' }, /rule 'plan': key must return a text that is not empty/],
+      [{ key: () => ({}), limit: '1/m' }, /rule 'plan': key must return .*, not an object/],
+      [{ key: user, limit: '1/m', cost: () => undefined }, /rule 'plan': cost/],
+      [{ key: user, limit: '1/m', estimate: () => undefined }, /rule 'plan': estimate/],
+    ] as const) {
+      const { gate } = made(t, [{ name: 'plan', ...rule } as unknown as Rule<Asking>])
+      await assert.rejects(gate.enter({ user: 'ann' }, undefined), { name: 'ConfigurationError', message })
+    }
     const other = made(t, [{ name: 'size', key: user, limit: '1/s', cost: () => 1.5 }])
     await assert.rejects(other.gate.enter({ user: 'ann' }, undefined), { name: 'ConfigurationError', message: /rule 'size': cost/ })
   })

@@ -100,7 +100,7 @@ for (const kind of KINDS) {
         assert.equal(lease.held, false)
       })
       assert.equal(limiter.counters.leasesLost, 1)
-      assert.match(lines[0] ?? '', /a lease of 'pool:.*' is lost: it is no longer on the server/)
+      assert.match(lines[0] ?? '', /a lease is lost: it is no longer on the server, for 'pool…'$/)
     })
 
     test('are lost if they cannot be renewed', async (t) => {
@@ -110,8 +110,19 @@ for (const kind of KINDS) {
         await server.cli('SET', key, 'a text')
         await until(() => lease.lost, 'a loss')
       })
-      assert(lines.some((line) => /not renewed: RL.RENEW: WRONGTYPE/.test(line)))
-      assert.equal(limiter.counters.wrongCalls, 1)
+      assert(lines.some((line) => /not renewed: RL.RENEW: WRONGTYPE.*, for 'pool…'$/.test(line)))
+      assert.deepEqual([limiter.counters.leasesLost, lines.some((line) => line.includes(key))], [1, false])
+    })
+
+    test('are released also if they could not be renewed', async (t) => {
+      const { limiter } = await limiterOn(t, kind, server.port)
+      const key = pool()
+      await limiter.lease(key, { capacity: 1, ttl: '3s' }, async (lease) => {
+        await server.cli('ACL', 'SETUSER', 'default', '-rl.renew')
+        await until(() => lease.lost, 'a loss')
+        assert.deepEqual([lease.held, await held(key)], [false, 1], 'the server has it still')
+      }).finally(() => server.cli('ACL', 'SETUSER', 'default', '+rl.renew'))
+      assert.equal(await held(key), 0)
     })
 
     test('are lost if no renewal comes through for a whole ttl', async (t) => {
@@ -139,16 +150,17 @@ for (const kind of KINDS) {
       assert.deepEqual([limiter.counters.failedOpen, await limiter.lease(key, one, () => 'again')], [1, 'again'])
     })
 
-    test('without an answer, open: a lease that comes late is renewed, and is then held', async (t) => {
-      const { limiter } = await limiterOn(t, kind, server.port, QUICK)
-      const key = pool()
+    test('without an answer, open: a lease that comes late is released while the work goes on', async (t) => {
+      const { limiter, lines } = await limiterOn(t, kind, server.port, QUICK)
+      const [key, renewals] = [pool(), await calls('rl.renew')]
       await limiter.limit(pool(), '1/s')
       server.process.kill('SIGSTOP')
-      const lease = await limiter.lease(key, { capacity: 1, ttl: 900 }).finally(() => server.process.kill('SIGCONT'))
-      assert.equal(lease.held, false)
-      await until(() => lease.held, 'a renewal')
+      const lease = await limiter.lease(key, { capacity: 1, ttl: '1m' }).finally(() => server.process.kill('SIGCONT'))
+      await until(async () => (await calls('rl.concurrent')) > 0 && (await held(key)) === 0, 'a release')
+      assert.deepEqual([lease.held, await lease.renew(), lease.lost, await calls('rl.renew')], [false, false, false, renewals])
+      const releases = limiter.counters.unavailable
       await lease.release()
-      assert.equal(await held(key), 0)
+      assert.deepEqual([limiter.counters.unavailable, lines.some((line) => /renewed|lost/.test(line))], [releases, false])
     })
 
     test('without an answer, closed: no work, and what was taken is released', async (t) => {
@@ -191,7 +203,7 @@ for (const kind of KINDS) {
       assert(performance.now() - began < 2000, 'the caller does not wait')
       await empty(key)
       await until(() => limiter.counters.releasesRetried > 0, 'a repetition')
-      assert(lines.some((line) => /not done: RL.RELEASE of 'pool:.*no answer within 150 ms/.test(line)))
+      assert(lines.some((line) => /not done: RL.RELEASE, for 'pool…': .*no answer within 150 ms/.test(line)))
     })
 
     test('that were not asked for are not released', async (t) => {
@@ -200,31 +212,12 @@ for (const kind of KINDS) {
       assert.deepEqual([limiter.counters.unavailable, limiter.counters.releasesRetried], [1, 0])
     })
 
-    test('are released by close, as far as the server answers', async (t) => {
-      const { limiter } = await limiterOn(t, kind, server.port, QUICK)
-      const key = pool()
-      const lease = await limiter.lease(key, one)
-      server.process.kill('SIGSTOP')
-      await lease.release().finally(() => server.process.kill('SIGCONT'))
-      await limiter.close()
-      await empty(key)
-    })
-
     test('given up before they are asked for are not asked for', async (t) => {
       const { limiter } = await limiterOn(t, kind, server.port)
       const signal = AbortSignal.abort()
       await assert.rejects(limiter.lease(pool(), { ...one, signal }), { name: 'AbortError' })
       await assert.rejects(limiter.budget(pool(), '9/h').hold(1, { signal }), { name: 'AbortError' })
       assert.equal(limiter.counters.asked, 0)
-    })
-
-    test('that are being released are released before the end', async (t) => {
-      const { limiter } = await limiterOn(t, kind, server.port)
-      const key = pool()
-      const lease = await limiter.lease(key, one)
-      void lease.release()
-      await limiter.close()
-      assert.equal(await held(key), 0)
     })
 
     test('of a call with several limits are released by hand', async (t) => {

@@ -4,17 +4,15 @@ import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { after, before, describe, test } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
+import { inspect } from 'node:util'
 import { CallError, Unavailable } from 'redis-ratelimit'
-import { Breaker } from '../dist/esm/breaker.js'
-import { failure } from '../dist/esm/errors.js'
-import { Log } from '../dist/esm/log.js'
 import { KINDS } from './kinds.js'
 import { limiterOn } from './limiters.js'
 import { proxyTo } from './proxy.js'
 import { freePort, startServer, until, type Server } from './servers.js'
 
 const key = () => `user:${randomUUID()}`
-const QUICK = { timeout: '200ms', connectTimeout: '1s' }
+const QUICK = { timeout: '200ms', connectTimeout: '5s' }
 
 for (const kind of KINDS) {
   describe(`without an answer, ${kind.name}`, () => {
@@ -40,9 +38,9 @@ for (const kind of KINDS) {
       assert.equal(closed.limiter.counters.failedClosed, 1)
       assert.match(
         open.lines[0] ?? '',
-        /^redis-ratelimit: RL\.GCRA: .*(ECONNREFUSED|closed|within).*, for 'user:1'; let through$/,
+        /^redis-ratelimit: RL\.GCRA: .*(ECONNREFUSED|closed|within).* for 'user…'; let through$/,
       )
-      assert.match(closed.lines[0] ?? '', /RL\.MULTI: .*, for 'user:1'; not let through$/)
+      assert.match(closed.lines[0] ?? '', /RL\.MULTI: .* for 'user…'; not let through$/)
       assert(open.lines.length < 4, 'one line a second for each kind')
       await assert.rejects(open.limiter.commands.gcra('k', 9, 10, '1s'), { name: 'Unavailable', command: 'RL.GCRA' })
       assert.equal(await open.limiter.verify({ limits: ['3/m'] }), false)
@@ -54,28 +52,24 @@ for (const kind of KINDS) {
       const own = key()
       assert.equal((await limiter.limit(own, '9/h')).answered, true)
       server.process.kill('SIGSTOP')
-      const began = performance.now()
       const late = await limiter.limit(own, '9/h').finally(() => server.process.kill('SIGCONT'))
-      const took = performance.now() - began
       assert.deepEqual([late.allowed, late.answered], [true, false])
       assert.match(late.error?.message ?? '', /^RL\.GCRA: no answer within 200 ms$/)
-      assert(late.error instanceof Unavailable && late.error.maybeSent && took >= 190)
+      assert(late.error instanceof Unavailable && late.error.kind === 'timeout' && late.error.maybeSent)
       await until(async () => (await limiter.limit(own, '9/h')).answered, 'an answer')
     })
 
     test('opens the breaker, and closes it when the server answers', async (t) => {
-      const breaker = { failures: 3, cooldown: '300ms' }
-      const { limiter, lines } = await limiterOn(t, kind, server.port, { timeout: '100ms', connectTimeout: '5s', breaker })
-      assert.equal((await limiter.limit(key(), '9/h')).answered, true)
+      const breaker = { failures: 3, cooldown: '1s' }
+      const { limiter, lines } = await limiterOn(t, kind, server.port, { ...QUICK, breaker })
+      await until(async () => (await limiter.limit(key(), '9/h')).answered, 'an answer')
       server.process.kill('SIGSTOP')
       try {
         for (let call = 0; call < 3; call += 1) await limiter.limit(key(), '9/h')
-        const began = performance.now()
         const { error } = await limiter.limit(key(), '9/h')
         assert(error instanceof Unavailable && error.kind === 'breaker' && !error.maybeSent)
-        assert(performance.now() - began < 90, 'at once')
         assert.equal(limiter.counters.breakerOpened, 1)
-        await pause(350)
+        await pause(1050)
         const tried = await Promise.all([limiter.limit(key(), '9/h'), limiter.limit(key(), '9/h')])
         assert.deepEqual(tried.map(({ error }) => (error as Unavailable).kind).sort(), ['breaker', 'timeout'], 'one call tries')
       } finally {
@@ -135,9 +129,10 @@ for (const kind of KINDS) {
         const client = password === undefined ? {} : { password }
         const { limiter } = await limiterOn(t, kind, closed.port, { timeout: '2s', connectTimeout: '2s' }, client)
         for (let call = 0; call < 2; call += 1) {
-          await assert.rejects(limiter.limit(key(), '9/h'), (error: CallError) =>
-            /^(NOAUTH|WRONGPASS|NOPERM)$/.test(error.code),
-          )
+          await assert.rejects(limiter.limit(key(), '9/h'), (error: CallError) => {
+            assert.doesNotMatch(inspect(error, { depth: 9, showHidden: true }), /'(wrong|secret)'/, 'no password')
+            return /^(NOAUTH|WRONGPASS|NOPERM)$/.test(error.code)
+          })
         }
         await assert.rejects(limiter.verify(), {
           name: 'ConfigurationError',
@@ -161,86 +156,3 @@ for (const kind of KINDS) {
     })
   })
 }
-
-describe('errors', () => {
-  const passing = [
-    'LOADING Redis is loading',
-    'MASTERDOWN Link with MASTER is down',
-    'CLUSTERDOWN The cluster is down',
-    'TRYAGAIN Multiple keys',
-    'OOM command not allowed',
-    "READONLY You can't write",
-    'MISCONF Redis is configured',
-    'BUSY Redis is busy',
-    'NOREPLICAS Not enough',
-    'UNBLOCKED client unblocked',
-    'ERR max number of clients reached',
-  ]
-  for (const text of passing) {
-    test(`${text.split(' ')[0]} is no answer: ${text}`, () => {
-      const error = failure('RL.GCRA', new Error(text))
-      assert(error instanceof Unavailable && !error.maybeSent)
-    })
-  }
-  for (const text of [
-    'ERR syntax error',
-    'WRONGTYPE Operation',
-    'NOAUTH Authentication required',
-    'NOPERM this user',
-    'CROSSSLOT Keys',
-    'BUSYGROUP x',
-  ]) {
-    test(`${text.split(' ')[0]} is a wrong call`, () => {
-      const error = failure('RL.GCRA', new Error(text))
-      assert(error instanceof CallError && error.reply === text && error.code === text.split(' ')[0])
-    })
-  }
-  test('an error of a socket is no answer', () => {
-    for (const [text, maybeSent] of [
-      ['read ECONNRESET', true],
-      ['connect ECONNREFUSED 127.0.0.1:1', false],
-      ['Connection is closed.', true],
-    ] as const) {
-      const error = failure('RL.GCRA', new Error(text))
-      assert(error instanceof Unavailable && error.maybeSent === maybeSent, text)
-    }
-    const text: unknown = 'a text'
-    assert(failure('RL.GCRA', text) instanceof Unavailable)
-  })
-})
-
-describe('the breaker', () => {
-  test('opens after failures in a row only', () => {
-    const breaker = new Breaker(2, 100)
-    assert.equal(breaker.failed(0), undefined)
-    assert.equal(breaker.succeeded(), undefined)
-    assert.equal(breaker.failed(0), undefined)
-    assert.equal(breaker.failed(0), 'opened')
-    assert.equal(breaker.admits(99), false)
-    assert.equal(breaker.failed(99), undefined, 'a call from before')
-    assert.equal(breaker.admits(100), true)
-    assert.equal(breaker.admits(100), false)
-    assert.equal(breaker.failed(110), 'reopened')
-    assert.equal(breaker.admits(209), false)
-    assert.equal(breaker.admits(210), true)
-    breaker.unknown()
-    assert.equal(breaker.admits(210), true)
-    assert.equal(breaker.succeeded(), 'closed')
-    assert.equal(breaker.admits(210), true)
-  })
-})
-
-test('the log has at most one line a second of a kind, and counts the others', () => {
-  const lines: string[] = []
-  const log = new Log((line) => lines.push(line))
-  for (const now of [0, 1, 999, 1000, 1500, 2000]) log.warn('a', `at ${now}`, now)
-  log.warn('b', 'other', 1)
-  assert.deepEqual(lines, [
-    'redis-ratelimit: at 0',
-    'redis-ratelimit: at 1000 (and 2 more like it before)',
-    'redis-ratelimit: at 2000 (and 1 more like it before)',
-    'redis-ratelimit: other',
-  ])
-  for (let i = 0; i < 250; i += 1) log.warn(`kind ${i}`, 'x', 3000)
-  assert.equal(lines.length, 254)
-})

@@ -2,7 +2,8 @@
 
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
-import { RateLimiter, type LimiterLike, type RateLimiterOptions, type RedisClient } from 'redis-ratelimit'
+import { Concurrent, Limit, Rate, RateLimiter } from 'redis-ratelimit'
+import type { BreakerOptions, LimiterLike, RateLimiterOptions, RedisClient, RefusalCacheOptions } from 'redis-ratelimit'
 import { KINDS } from './kinds.js'
 import { limiterOn } from './limiters.js'
 import { startServer, type Server } from './servers.js'
@@ -22,6 +23,15 @@ describe('wrong options', () => {
     [{ logger: {} as () => void }, /^logger must be a function/],
     [{ readFromReplicas: true }, /^readFromReplicas is for clients of a cluster$/],
     [{ timeOut: 5 } as RateLimiterOptions, /^there is no option 'timeOut'$/],
+    [{ timeout: null as unknown as number }, /^timeout must be .*, not null$/],
+    [{ cache: 5 as unknown as null }, /^cache must be an object, not 5$/],
+    [{ cache: true as unknown as null }, /^cache must be an object, not true$/],
+    [{ cache: { key: 5 } as RefusalCacheOptions }, /^there is no option 'cache.key'$/],
+    [{ cache: { cacheAsk: 'yes' as unknown as boolean } }, /^cache.cacheAsk must be true or false, not 'yes'$/],
+    [{ breaker: 'off' as unknown as null }, /^breaker must be an object, not 'off'$/],
+    [{ breaker: { failure: 5 } as BreakerOptions }, /^there is no option 'breaker.failure'$/],
+    [{ readFromReplicas: 'no' as unknown as boolean }, /^readFromReplicas must be true or false/],
+    [null as unknown as RateLimiterOptions, /^options must be an object, not null$/],
   ]
   for (const [options, message] of cases) {
     test(`${JSON.stringify(options)} is an error at once`, () => {
@@ -44,6 +54,14 @@ describe('wrong calls are an error before they are sent', () => {
   before(async () => (server = await startServer()))
   after(() => server?.stop())
 
+  test('false switches the cache and the breaker off', async (t) => {
+    const { limiter } = await limiterOn(t, KINDS[0]!, server.port, { cache: false, breaker: false })
+    assert.deepEqual([limiter.core.settings.cache, limiter.core.settings.breaker], [null, null])
+    for (let i = 0; i < 3; i += 1) await limiter.limit('off', '1/m')
+    assert.equal(limiter.counters.cached, 0)
+    await server.cli('DEL', 'off')
+  })
+
   test('of all kinds', async (t) => {
     const { limiter } = await limiterOn(t, KINDS[0]!, server.port)
     const refusal = { name: 'ConfigurationError' }
@@ -61,6 +79,56 @@ describe('wrong calls are an error before they are sent', () => {
     assert.throws(() => limiter.budget('k', ''), refusal)
     await assert.rejects(limiter.budget('k', '10/s').hold(0), refusal)
     assert.equal((await server.cli('DBSIZE')).trim(), '0')
+    assert.deepEqual([limiter.counters.asked, limiter.counters.unavailable], [0, 0])
+  })
+
+  test('and name the argument', async (t) => {
+    const { limiter } = await limiterOn(t, KINDS[0]!, server.port)
+    const any = <T>(value: unknown) => value as T
+    const budget = limiter.budget('k', '10/s')
+    const wrong: [() => unknown, RegExp][] = [
+      [() => limiter.limit(any(undefined), '10/s'), /^a key must be a text, not undefined$/],
+      [() => limiter.limit('k', '10/s', any(null)), /^options must be an object, not null$/],
+      [() => limiter.limit('k', '10/s', any({ csot: 2 })), /^there is no option 'csot'$/],
+      [() => limiter.limit('k', '10/s', { cost: NaN }), /^cost must be an integer .*, not NaN$/],
+      [() => limiter.limit('k', '10/s', { cost: any('3') }), /^cost must be an integer .*, not '3'$/],
+      [() => limiter.limit('k', '10/s', { signal: any('stop') }), /^signal must be an AbortSignal, not 'stop'$/],
+      [() => limiter.limit('k', '10/s', { hold: any('h') }), /^hold must be an object, not 'h'$/],
+      [() => limiter.limit('k', '10/s', { hold: any({ id: 'h', ttl: '1m', tll: 5 }) }), /^there is no option 'hold.tll'$/],
+      [() => limiter.limit('k', '10/s', { hold: { id: '', ttl: '1m' } }), /^hold.id must be a text/],
+      [() => limiter.limit('k', '10/s', { wait: any(['5']) }), /^wait must be a whole number of ms/],
+      [() => limiter.limits(any('abc'), ['10/s']), /^keys must be a list, not 'abc'$/],
+      [() => limiter.limits([], ['10/s']), /^keys must not be empty$/],
+      [() => limiter.limits(['k'], any('10/s')), /^limits must be a list, not '10\/s'$/],
+      [() => limiter.limits(['k'], []), /^limits must not be empty$/],
+      [() => limiter.limits(['k'], [any(null)]), /^a limiter is needed, .*, not null$/],
+      [() => limiter.ask('k', any(5)), /^policy must be a text/],
+      [() => limiter.ask('k', 'api', { full: any('no') }), /^full must be true or false/],
+      [() => limiter.ask('k', 'api', { keys: any('k2') }), /^keys must be a list/],
+      [() => limiter.ask('k', 'api', { leaseId: '' }), /^leaseId must be a text/],
+      [() => limiter.peek('k', '10/s', any({ wait: 5 })), /^there is no option 'wait'$/],
+      [() => limiter.refund('k', '10/s', any('1')), /^amount must be an integer/],
+      [() => limiter.lease('k', any(undefined)), /^options must be an object, not undefined$/],
+      [() => limiter.lease('k', any({ capacity: 1, ttl: '1s', tll: 1 })), /^there is no option 'tll'$/],
+      [() => limiter.lease('k', { capacity: 1, ttl: '1s', reserved: NaN }), /^reserved must be an integer/],
+      [() => limiter.lease('k', { capacity: 1, ttl: '1s', renew: any(1) }), /^renew must be true or false/],
+      [() => limiter.lease('k', { capacity: 1, ttl: '1s' }, any('work')), /^work must be a function, not 'work'$/],
+      [() => limiter.budget('k', '10/s', any({ tll: 5 })), /^there is no option 'tll'$/],
+      [() => budget.hold(1, any({ waits: 5 })), /^there is no option 'waits'$/],
+      [() => limiter.release('k', any(undefined), { within: 5 }), /^id must be a text/],
+      [() => limiter.release('k', 'id', any({})), /^within must be/],
+      [() => limiter.settle(['k'], ['10/s'], 'id', { within: 5, cost: NaN }), /^cost must be/],
+      [() => limiter.settleAsk('k', 'api', 'id', NaN, { within: 5 }), /^actual must be/],
+      [() => limiter.verify(any({ limit: ['10/s'] })), /^there is no option 'limit'$/],
+      [() => limiter.verify({ limits: any('10/s') }), /^limits must be a list/],
+      [() => limiter.commands.gcra('k', 9, 10, '1s', any({ csot: 3 })), /^there is no option 'csot'$/],
+      [() => new Rate('10/s', any({ brust: 5 })), /^there is no option 'brust'$/],
+      [() => new Limit('10/s', any({ only: 1 })), /^there is no option 'only'$/],
+      [() => new Concurrent(1, '1m', any({ reserve: 1 })), /^there is no option 'reserve'$/],
+    ]
+    for (const [call, message] of wrong) {
+      await assert.rejects(async () => call(), { name: 'ConfigurationError', message }, String(call))
+    }
     assert.deepEqual([limiter.counters.asked, limiter.counters.unavailable], [0, 0])
   })
 })

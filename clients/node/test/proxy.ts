@@ -10,11 +10,25 @@ export interface Proxy {
   silence(): void
   /** Ends all connections until now. */
   cut(): void
+  /** Connections from now on are accepted, and get nothing. */
+  hold(): void
+  /** How many of them there are. */
+  held(): number
+  /** They, and those that come later, work. */
+  release(): void
 }
 
 export async function proxyTo(t: TestContext, port: number): Promise<Proxy> {
   const pairs = new Set<Socket>()
+  let waiting: Socket[] | undefined
   const proxy = createServer((near) => {
+    if (waiting === undefined) join(near)
+    else {
+      waiting.push(near)
+      near.on('error', () => undefined)
+    }
+  }).listen(0, '127.0.0.1')
+  function join(near: Socket): void {
     const far = connect(port, '127.0.0.1')
     near.pipe(far).pipe(near)
     for (const socket of [near, far]) {
@@ -22,11 +36,11 @@ export async function proxyTo(t: TestContext, port: number): Promise<Proxy> {
       socket.on('error', () => undefined)
       socket.on('close', () => [near, far].forEach((one) => (one.destroy(), pairs.delete(one))))
     }
-  }).listen(0, '127.0.0.1')
+  }
   await once(proxy, 'listening')
   t.after(() => {
     proxy.close()
-    for (const socket of pairs) socket.destroy()
+    for (const socket of [...pairs, ...(waiting ?? [])]) socket.destroy()
   })
   return {
     port: (proxy.address() as AddressInfo).port,
@@ -39,6 +53,13 @@ export async function proxyTo(t: TestContext, port: number): Promise<Proxy> {
     },
     cut() {
       for (const socket of pairs) socket.destroy()
+    },
+    hold: () => void (waiting = []),
+    held: () => waiting?.length ?? 0,
+    release() {
+      const held = waiting ?? []
+      waiting = undefined
+      held.forEach(join)
     },
   }
 }

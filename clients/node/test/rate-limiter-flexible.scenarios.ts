@@ -84,7 +84,7 @@ export const SCENARIOS: Record<string, Scenario> = {
   'block in an open window': { steps: [consume(2), block(3600), get, consume(), get] },
   'block ends': { steps: [consume(), block(2), consume(), pause(2100), get, consume(), get] },
   'block without an end, until the next consume': { steps: [block(0), get, consume(), get] },
-  'block in fractions': { steps: [block(1.9), get, consume()] },
+  'block in fractions': { steps: [block(61.9), get, consume()] },
   'set': { steps: [set(3, 600), get, consume(2), consume(), get] },
   'set in an open window': { steps: [consume(4), set(1, 600), get, consume(3), get] },
   'set without an end': { steps: [set(12, 0), get, consume(), get] },
@@ -105,9 +105,9 @@ export const SCENARIOS: Record<string, Scenario> = {
     options: { inMemoryBlockOnConsumed: 5, inMemoryBlockDuration: 30, blockDuration: 3600 },
     steps: [consume(6), consume(), get, remove, get],
   },
-  'execEvenly': { options: { duration: 2, execEvenly: true }, steps: [consume(), consume(), consume(), get] },
+  'execEvenly': { options: { duration: 6, execEvenly: true }, steps: [consume(), consume(), consume(), get] },
   'execEvenlyMinDelayMs': {
-    options: { points: 100, execEvenly: true, duration: 1, execEvenlyMinDelayMs: 150 },
+    options: { points: 1000, execEvenly: true, duration: 60, execEvenlyMinDelayMs: 150 },
     steps: [consume(), consume(), get],
   },
   'customIncrTtlLuaScript': {

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { after, before, describe, test } from 'node:test'
-import { Concurrent, FixedWindow, Limit, Penalty, SlidingLog, TokenBucket } from 'redis-ratelimit'
+import { Concurrent, FixedWindow, Limit, Penalty, Sketch, SlidingLog, TokenBucket } from 'redis-ratelimit'
 import { Refusals } from '../dist/esm/refusals.js'
 import { KINDS } from './kinds.js'
 import { limiterOn } from './limiters.js'
@@ -101,30 +101,93 @@ describe('a memory of refusals', () => {
     await twice(() => limiter.limits([d], [hour, new Limit(new Penalty(9, '1m', '1m'))]))
     await twice(() => limiter.limit(e, hour, { hold: { id: randomUUID(), ttl: '1m' } }))
     await twice(() => limiter.limit(e, hour, { wait: 10 }))
-    await twice(() => limiter.limit(e, hour, { cost: 2 }))
     await twice(() => limiter.lease(a, { capacity: 1, ttl: '1m' }).catch(() => undefined))
     assert.equal(limiter.counters.cached, 0)
   })
 
+  test('forgets all calls with a key, whoever gives back to it', async (t) => {
+    const { limiter } = await limiterOn(t, kind, server.port, { cache: {} })
+    const [a, b] = [key(), key()]
+    const both = () => limiter.limits([a, b], [hour])
+    assert.deepEqual([(await both()).allowed, (await both()).allowed, (await both()).allowed], [true, false, false])
+    assert.equal(limiter.counters.cached, 1)
+    await limiter.commands.multiRefund([a, b], [hour])
+    assert.equal((await both()).allowed, true)
+    await both()
+    await limiter.refund(a, hour)
+    await limiter.refund(b, hour)
+    assert.equal((await both()).allowed, true)
+  })
+
+  test('does not keep a refusal that arrives after something was given back', async (t) => {
+    const { limiter } = await limiterOn(t, kind, server.port, { cache: {} })
+    const own = key()
+    await limiter.limit(own, hour)
+    const { channel } = limiter.core
+    const send = channel.send.bind(channel)
+    let arrives = () => undefined as void
+    const isSlow = new Promise<void>((resolve) => (arrives = resolve))
+    channel.send = async (call, options) => {
+      const reply = await send(call, options)
+      if (call.command === 'RL.FIXEDWINDOW') await isSlow
+      return reply
+    }
+    const refused = limiter.limit(own, hour)
+    await limiter.refund(own, hour)
+    arrives()
+    assert.equal((await refused).allowed, false)
+    assert.equal((await limiter.limit(own, hour)).allowed, true)
+  })
+
+  test('keeps what will never be admitted', async (t) => {
+    const { limiter } = await limiterOn(t, kind, server.port, { cache: {} })
+    const own = key()
+    for (let i = 0; i < 3; i += 1) assert.equal((await limiter.limit(own, hour, { cost: 2 })).retryAfter, null)
+    assert.equal(limiter.counters.cached, 2)
+  })
+
+  test('counts each item of a sketch for itself', async (t) => {
+    const { limiter } = await limiterOn(t, kind, server.port, { cache: { keys: 100 } })
+    const own = key()
+    const items = Array.from({ length: 20 }, (_, i) => new Sketch(`10.0.0.${i}`, 0, 1, '1h'))
+    for (let round = 0; round < 3; round += 1) await Promise.all(items.map((item) => limiter.limit(own, item)))
+    assert.equal(limiter.counters.cached, 20)
+  })
+
+  const at = (name: string, call = 'x') => ({ keys: [name], group: name, call })
+
   test('is bounded', () => {
     const refusals = new Refusals<string>(2, 100)
-    refusals.add('a', 'x', 'a is refused', 50, 0)
-    refusals.add('b', 'x', 'b is refused', 500, 0)
-    assert.deepEqual(refusals.find('a', 'x', 49), { decision: 'a is refused', age: 49 })
-    refusals.add('c', 'x', 'c is refused', 500, 49)
-    assert.deepEqual([refusals.size, refusals.find('b', 'x', 50)], [2, undefined], 'b was used longest ago')
-    assert.equal(refusals.find('a', 'x', 50), undefined, 'it may be admitted')
-    assert.equal(refusals.find('c', 'y', 50), undefined)
-    assert.notEqual(refusals.find('c', 'x', 148), undefined)
-    assert.deepEqual([refusals.find('c', 'x', 149), refusals.size], [undefined, 0], 'the longest time has passed')
-    for (let call = 0; call < 100; call += 1) refusals.add('d', String(call), 'd', 50, 0)
-    refusals.add('d', 'x', 'd', 50, 0)
-    refusals.forget('d', 5)
+    refusals.add(at('a'), 'a is refused', 50, 0)
+    refusals.add(at('b'), 'b is refused', 500, 0)
+    assert.deepEqual(refusals.find(at('a'), 49), { decision: 'a is refused', age: 49 })
+    refusals.add(at('c'), 'c is refused', 500, 49)
+    assert.deepEqual([refusals.size, refusals.find(at('b'), 50)], [2, undefined], 'b was used longest ago')
+    assert.equal(refusals.find(at('a'), 50), undefined, 'it may be admitted')
+    assert.equal(refusals.find(at('c', 'y'), 50), undefined)
+    assert.notEqual(refusals.find(at('c'), 148), undefined)
+    assert.deepEqual([refusals.find(at('c'), 149), refusals.size], [undefined, 0], 'the longest time has passed')
+    for (let call = 0; call < 100; call += 1) refusals.add(at('d', String(call)), 'd', 50, 0)
+    refusals.add(at('d'), 'never', null, 0)
+    assert.deepEqual([refusals.find(at('d'), 99)?.decision, refusals.find(at('d'), 100)], ['never', undefined])
+    refusals.forget(['d'])
     assert.equal(refusals.size, 0)
-    refusals.add('d', 'x', 'asked before something was given back', 50, 6, 4)
-    assert.equal(refusals.find('d', 'x', 7), undefined)
-    refusals.add('d', 'x', 'asked after it', 50, 8, 6)
-    assert.notEqual(refusals.find('d', 'x', 9), undefined)
-    for (const key of ['e', 'f', 'g']) refusals.forget(key, 10)
+  })
+
+  test('is not for what was asked before something was given back', () => {
+    const refusals = new Refusals<string>(2, 100)
+    const both = { keys: ['d', 'e'], group: 'd e', call: 'x' }
+    const asked = refusals.generation
+    refusals.forget(['e'])
+    refusals.add(both, 'asked before', 50, 0, asked)
+    refusals.add(at('f'), 'another key', 50, 0, asked)
+    assert.deepEqual([refusals.find(both, 1), refusals.find(at('f'), 1)?.decision], [undefined, 'another key'])
+    refusals.add(both, 'asked after', 50, 0, refusals.generation)
+    assert.equal(refusals.find(both, 1)?.decision, 'asked after')
+    // That 'e' was forgotten is remembered for two keys only. What was asked before is not kept for any key then.
+    for (const key of ['g', 'h']) refusals.forget([key])
+    refusals.add(at('e'), 'asked before', 50, 0, asked)
+    refusals.add(at('i'), 'asked before', 50, 0, asked)
+    assert.deepEqual([refusals.find(at('e'), 1), refusals.find(at('i'), 1)], [undefined, undefined])
   })
 })

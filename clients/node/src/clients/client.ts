@@ -39,12 +39,18 @@ export interface OwnClient extends Sender {
   readonly sendsLater: boolean
   /** Sends a call. After `signal` it is no longer sent. */
   send(call: Call, signal?: AbortSignal): Promise<unknown>
-  /** Opens a further connection, to the node of the call. */
-  line(call: Call): Promise<Line>
+  /**
+   * Opens a further connection: to the node of the call, or to the address that the server named.
+   *
+   * @param signal - ends the attempt
+   */
+  line(call: Call, signal: AbortSignal, address?: string): Promise<Line>
   /** One of each primary: the name of the node that has this key. `undefined` unless it is a cluster. */
   owner(key: string): string | undefined
   /** The number of primaries, 1 unless it is a cluster. */
   readonly primaries: number
+  /** The names of the primaries, as far as they are known. None unless it is a cluster. */
+  readonly owners: readonly string[]
   close(): void
 }
 

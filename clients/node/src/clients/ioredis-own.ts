@@ -8,7 +8,7 @@ import type { Call } from '../call.js'
 import { reconnection } from './backoff.js'
 import type { Line, OwnClient, OwnSettings } from './client.js'
 import { IoredisClusterSender, IoredisSender, type Ioredis, type IoredisCluster } from './ioredis.js'
-import { slot } from './slot.js'
+import { hostAndPort, slot } from './slot.js'
 
 // No queue for better times, and nothing is sent twice: a lost reply is no lost call. The package has a timer of its own.
 function settled({ connectTimeout }: OwnSettings): object {
@@ -29,6 +29,7 @@ class OwnIoredis extends IoredisSender implements OwnClient {
   readonly sendsLater = false
   readonly ready: Promise<void>
   readonly primaries = 1
+  readonly owners = []
   lastError: unknown
 
   constructor(
@@ -39,8 +40,8 @@ class OwnIoredis extends IoredisSender implements OwnClient {
     this.ready = connected(this.redis, (error) => (this.lastError = error))
   }
 
-  line(): Promise<Line> {
-    return open(this.redis, this.settings)
+  line(_: Call, signal: AbortSignal, address?: string): Promise<Line> {
+    return open(this.redis, this.settings, signal, address)
   }
 
   owner(): undefined {
@@ -67,14 +68,18 @@ class OwnIoredisCluster extends IoredisClusterSender implements OwnClient {
       redisOptions: { ...settled(settings), stringNumbers: false },
       lazyConnect: true,
       enableOfflineQueue: false,
+      // It would ask any node, and wait for ever if that is silent.
+      enableReadyCheck: false,
       maxRedirections: 4,
       retryDelayOnFailover: 0,
       retryDelayOnClusterDown: 0,
-      slotsRefreshTimeout: Math.max(settings.connectTimeout, 1000),
+      // If a node is silent, another one is asked within the time.
+      slotsRefreshTimeout: settings.connectTimeout / 2,
+      retryDelayOnTryAgain: 10,
       clusterRetryStrategy: (attempt: number) => reconnection(attempt - 1),
       scaleReads: settings.readFromReplicas ? 'slave' : 'master',
     }
-    super(original.duplicate([], overrides))
+    super(original.duplicate(seeds(original), overrides))
     // Nodes connect with their first call, so each gets one.
     this.ready = connected(this.cluster, (error) => (this.lastError = error)).then(async () => {
       await Promise.all(this.cluster.nodes('master').map((node) => node.call('PING').catch(() => undefined)))
@@ -86,12 +91,16 @@ class OwnIoredisCluster extends IoredisClusterSender implements OwnClient {
     return this.cluster.nodes('master').length
   }
 
-  async line(call: Call): Promise<Line> {
-    const address = this.owner(call.keys[0] ?? '')
+  get owners(): string[] {
+    // Before, these are the nodes that it begins with.
+    return this.cluster.status === 'ready' ? this.cluster.nodes('master').map(addressOf) : []
+  }
+
+  async line(call: Call, signal: AbortSignal, address = this.owner(call.keys[0] ?? '')): Promise<Line> {
     const nodes = this.cluster.nodes('master')
     const node = nodes.find((one) => addressOf(one) === address) ?? nodes[0]
     if (node === undefined) throw new Error('no node of the cluster is known')
-    return open(node, this.settings)
+    return open(node, this.settings, signal, address)
   }
 
   owner(key: string): string | undefined {
@@ -111,6 +120,13 @@ export function ownIoredisCluster(cluster: IoredisCluster, settings: OwnSettings
   return new OwnIoredisCluster(cluster, settings)
 }
 
+// Also the nodes that the application's client has found, for its first ones may be gone or silent.
+function seeds(cluster: IoredisCluster): object[] {
+  const known = cluster.nodes('master').map((node) => hostAndPort(addressOf(node)))
+  const { startupNodes = [] } = cluster as { startupNodes?: readonly object[] }
+  return startupNodes.length === 0 ? [] : [...startupNodes, ...known]
+}
+
 function addressOf(node: Ioredis): string {
   const { host, port } = node.options as { host?: string; port?: number }
   return `${host}:${port}`
@@ -125,15 +141,18 @@ function connected(redis: Ioredis | IoredisCluster, note: (error: unknown) => vo
   return ready
 }
 
-async function open(redis: Ioredis, settings: OwnSettings): Promise<Line> {
-  const own = redis.duplicate({ ...settled(settings), retryStrategy: () => null })
+async function open(redis: Ioredis, settings: OwnSettings, signal: AbortSignal, address?: string): Promise<Line> {
+  const at = address === undefined ? {} : hostAndPort(address)
+  const own = redis.duplicate({ ...settled(settings), ...at, retryStrategy: () => null })
   own.on('error', () => undefined)
+  const end = () => own.disconnect()
+  signal.addEventListener('abort', end, { once: true })
   try {
     await own.connect()
   } catch (error) {
-    own.disconnect()
+    end()
     throw error
   }
   const sender = new IoredisSender(own)
-  return { send: (call) => sender.send(call), close: () => own.disconnect() }
+  return { send: (call) => sender.send(call), close: end }
 }

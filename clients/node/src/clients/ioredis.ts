@@ -27,7 +27,7 @@ export interface IoredisCluster {
   readonly slots: string[][]
   nodes(role?: 'all' | 'master' | 'slave'): Ioredis[]
   call(command: string, ...args: (string | Buffer | number)[]): Promise<unknown>
-  duplicate(overrideStartupNodes?: [], overrideOptions?: object): IoredisCluster
+  duplicate(overrideStartupNodes?: object[], overrideOptions?: object): IoredisCluster
   connect(): Promise<void>
   disconnect(): void
   on(event: 'error' | 'ready', listener: (error: Error) => void): unknown

@@ -4,12 +4,13 @@
  * @module
  */
 
+import { setMaxListeners } from 'node:events'
 import type { Call } from '../call.js'
 import { backoff, reconnection } from './backoff.js'
 import type { Line, OwnClient, OwnSettings } from './client.js'
 import { NodeRedisClusterSender, NodeRedisSender, parts } from './node-redis.js'
 import type { NodeRedis, NodeRedisCluster, Options } from './node-redis.js'
-import { slot } from './slot.js'
+import { hostAndPort, slot } from './slot.js'
 
 /** What a connection has that was made here. */
 interface Made extends NodeRedis {
@@ -25,11 +26,22 @@ interface MadeCluster extends NodeRedisCluster {
   on(event: 'error' | 'node-error' | 'connect', listener: (error: Error) => void): unknown
 }
 
-type Reconnect = false | ((attempt: number) => number)
+/** How connections are made again, and what ends them. */
+interface Life {
+  again: (attempt: number) => number | false
+  /** Ends all sockets. node-redis forgets those that are connecting, and those of its search for the nodes of a cluster. */
+  end: AbortController
+}
+
+function life(again: Life['again']): Life {
+  const end = new AbortController()
+  setMaxListeners(0, end.signal)
+  return { again: (attempt) => (end.signal.aborted ? false : again(attempt)), end }
+}
 
 // No queue for better times: an answer now, or none. A socket of its own, with a time-out for connecting.
-function settled(options: Options | undefined, { connectTimeout }: OwnSettings, reconnectStrategy: Reconnect): object {
-  const socket = { ...options?.socket, connectTimeout, reconnectStrategy }
+function settled(options: Options | undefined, { connectTimeout }: OwnSettings, { again, end }: Life, at?: object): object {
+  const socket = { ...options?.socket, connectTimeout, reconnectStrategy: again, signal: end.signal, ...at }
   return { disableOfflineQueue: true, clientSideCache: undefined, emitInvalidate: undefined, socket }
 }
 
@@ -41,19 +53,23 @@ class OwnNodeRedis extends NodeRedisSender implements OwnClient {
   readonly sendsLater = false
   readonly ready: Promise<void>
   readonly primaries = 1
+  readonly owners = []
   lastError: unknown
   readonly #own: Made
+  readonly #life: Life
 
   constructor(
     original: NodeRedis,
     private readonly settings: OwnSettings,
   ) {
+    const lives = life(reconnection)
     const own = original.duplicate({
-      ...settled(original.options as Options | undefined, settings, reconnection),
+      ...settled(original.options as Options | undefined, settings, lives),
       commandOptions: PER_CALL,
     }) as Made
     super(own, PER_CALL)
     this.#own = own
+    this.#life = lives
     own.on('error', (error) => (this.lastError = error))
     own.on('ready', () => (this.lastError = undefined))
     this.ready = new Promise((resolve, reject) => {
@@ -64,8 +80,8 @@ class OwnNodeRedis extends NodeRedisSender implements OwnClient {
     this.ready.catch(() => undefined)
   }
 
-  line(): Promise<Line> {
-    return open(this.#own, this.settings)
+  line(_: Call, signal: AbortSignal, address?: string): Promise<Line> {
+    return open(this.#own, this.settings, signal, address)
   }
 
   owner(): undefined {
@@ -74,6 +90,7 @@ class OwnNodeRedis extends NodeRedisSender implements OwnClient {
 
   close(): void {
     destroy(this.#own)
+    this.#life.end.abort()
   }
 }
 
@@ -82,22 +99,26 @@ class OwnNodeRedisCluster extends NodeRedisClusterSender implements OwnClient {
   readonly ready: Promise<void>
   lastError: unknown
   readonly #own: MadeCluster
-  #isClosed = false
+  readonly #life: Life
 
   constructor(
     original: NodeRedisCluster,
     private readonly settings: OwnSettings,
   ) {
     const { defaults } = parts(original)._options ?? {}
+    const lives = life(reconnection)
     const own = original.duplicate({
-      defaults: { ...defaults, ...settled(defaults, settings, reconnection) },
+      rootNodes: seeds(original, settings),
+      defaults: { ...defaults, ...settled(defaults, settings, lives) },
       clientSideCache: undefined,
       commandOptions: PER_CALL,
       useReplicas: settings.readFromReplicas,
-      minimizeConnections: false,
+      // Else it would be offline as long as one node is silent. So the nodes are connected below.
+      minimizeConnections: true,
     }) as MadeCluster
     super(own, PER_CALL)
     this.#own = own
+    this.#life = lives
     own.on('error', (error) => (this.lastError = error))
     own.on('node-error', (error) => (this.lastError = error))
     this.ready = this.#connect()
@@ -108,11 +129,18 @@ class OwnNodeRedisCluster extends NodeRedisClusterSender implements OwnClient {
     return this.#own.masters.length
   }
 
-  async line(call: Call): Promise<Line> {
+  get owners(): string[] {
+    return parts(this.#own).masters.map((node) => node.address)
+  }
+
+  async line(call: Call, signal: AbortSignal, address?: string): Promise<Line> {
     const { slots, masters, nodeClient } = parts(this.#own)
-    const node = slots[slot(call.keys[0] ?? '')]?.master ?? masters[0]
+    const named = masters.find((one) => one.address === address)
+    const node = named ?? slots[slot(call.keys[0] ?? '')]?.master ?? masters[0]
     if (node === undefined) throw new Error('no node of the cluster is known')
-    return open(await Reflect.apply(nodeClient, this.#own, [node]), this.settings)
+    // A client that is connecting is not waited for.
+    const client = node.client ?? (await Reflect.apply(nodeClient, this.#own, [node]))
+    return open(client, this.settings, signal, named === undefined ? address : undefined)
   }
 
   owner(key: string): string | undefined {
@@ -120,19 +148,24 @@ class OwnNodeRedisCluster extends NodeRedisClusterSender implements OwnClient {
   }
 
   close(): void {
-    this.#isClosed = true
+    const { masters, replicas = [] } = parts(this.#own)
+    for (const { client } of [...masters, ...replicas]) if (client !== undefined) destroy(client as Made)
     destroy(this.#own)
+    this.#life.end.abort()
   }
 
   async #connect(): Promise<void> {
     await this.#own.connect()
+    const { masters, replicas = [], nodeClient } = parts(this.#own)
+    await Promise.all([...masters, ...replicas].map((node) => Reflect.apply(nodeClient, this.#own, [node])))
     this.lastError = undefined
   }
 
   // Unlike a plain client, that of a cluster gives up if no node answers.
   #again(attempt: number): void {
-    if (this.#isClosed) return
-    const next = () => (this.#isClosed ? undefined : this.#connect().catch(() => this.#again(attempt + 1)))
+    const { signal } = this.#life.end
+    if (signal.aborted) return
+    const next = () => (signal.aborted ? undefined : this.#connect().catch(() => this.#again(attempt + 1)))
     setTimeout(next, backoff(attempt)).unref()
   }
 }
@@ -145,23 +178,49 @@ export function ownNodeRedisCluster(cluster: NodeRedisCluster, settings: OwnSett
   return new OwnNodeRedisCluster(cluster, settings)
 }
 
-async function open(redis: NodeRedis, settings: OwnSettings): Promise<Line> {
+/**
+ * The nodes that are asked for the others: those of the application, and those that its client has found, for the first ones
+ * may be gone. One that is silent is given up within the time for connecting.
+ */
+function seeds(cluster: NodeRedisCluster, { connectTimeout }: OwnSettings): object[] {
+  const { _options, masters } = parts(cluster)
+  const { rootNodes = [], nodeAddressMap } = _options ?? {}
+  // Found ones may have other addresses from here.
+  const found = nodeAddressMap === undefined ? masters.map(({ address }) => ({ socket: hostAndPort(address) })) : []
+  return [...rootNodes, ...found].map((node) => ({
+    ...node,
+    // Version 5 takes a time-out of this for an answer, and then waits for ever.
+    disableClientInfo: true,
+    socket: { ...node.socket, socketTimeout: Math.ceil(connectTimeout / 2) },
+  }))
+}
+
+async function open(redis: NodeRedis, settings: OwnSettings, signal: AbortSignal, address?: string): Promise<Line> {
+  const at = address === undefined ? {} : hostAndPort(address)
+  const { again, end } = life(() => false)
   const own = redis.duplicate({
-    ...settled(redis.options as Options | undefined, settings, false),
+    ...settled(redis.options as Options | undefined, settings, { again, end }, at),
     commandOptions: PER_CALL,
   }) as Made
-  own.on('error', () => undefined)
+  // Version 5 forgets a call if the connection ends before it is written.
+  const lost = new Promise<never>((_, reject) => own.on('error', reject))
+  lost.catch(() => undefined)
+  const close = () => {
+    destroy(own)
+    end.abort()
+  }
+  signal.addEventListener('abort', close, { once: true })
   try {
     await own.connect()
   } catch (error) {
-    destroy(own)
+    close()
     throw error
   }
   const sender = new NodeRedisSender(own, PER_CALL)
-  return { send: (call) => sender.send(call), close: () => destroy(own) }
+  return { send: (call) => Promise.race([sender.send(call), lost]), close }
 }
 
-// Version 5 throws if it is not open.
+// It throws if it is not open.
 function destroy(redis: { destroy(): void }): void {
   try {
     redis.destroy()

@@ -26,14 +26,17 @@ export interface NodeRedisCluster {
 /** A node of a cluster. */
 export interface Node {
   address: string
+  /** There is none before the first attempt to connect. */
+  client?: NodeRedis
 }
 
 /** The parts of a cluster whose types are too narrow to be named. */
 export interface ClusterParts {
   masters: Node[]
+  replicas?: Node[]
   slots: ({ master: Node } | undefined)[]
   nodeClient(node: Node): Promise<NodeRedis> | NodeRedis
-  _options?: { defaults?: Options; keyPrefix?: unknown }
+  _options?: { defaults?: Options; keyPrefix?: unknown; rootNodes?: Options[]; nodeAddressMap?: unknown }
 }
 
 /** Options of a client or of the nodes of a cluster. */

@@ -1,5 +1,5 @@
 /**
- * The slot of a key in a cluster: https://redis.io/docs/latest/operate/oss_and_stack/reference/cluster-spec/
+ * The slot of a key in a cluster, and the address of a node: https://redis.io/docs/latest/operate/oss_and_stack/reference/cluster-spec/
  *
  * @module
  */
@@ -20,4 +20,10 @@ export function slot(key: string): number {
   let crc = 0
   for (const byte of Buffer.from(hashed)) crc = ((crc << 8) & 0xffff) ^ (TABLE[(crc >> 8) ^ byte] ?? 0)
   return crc % SLOTS
+}
+
+/** The parts of `host:port`. The host may be an IPv6 address. */
+export function hostAndPort(address: string): { host: string; port: number } {
+  const colon = address.lastIndexOf(':')
+  return { host: address.slice(0, colon), port: Number(address.slice(colon + 1)) }
 }

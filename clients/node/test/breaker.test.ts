@@ -1,0 +1,145 @@
+/** The parts on the way to the server, each by itself: breakers, time-outs, turns and the log. */
+
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { Breaker } from '../dist/esm/breaker.js'
+import { Log } from '../dist/esm/log.js'
+import { Servers } from '../dist/esm/servers.js'
+import { Turns } from '../dist/esm/turns.js'
+import { Patience } from '../dist/esm/within.js'
+
+describe('the breaker', () => {
+  test('opens after failures in a row only', () => {
+    const breaker = new Breaker(2, 100)
+    assert.equal(breaker.failed(0), undefined)
+    assert.equal(breaker.succeeded(), undefined)
+    assert.equal(breaker.failed(0), undefined)
+    assert.equal(breaker.failed(0), 'opened')
+    assert.equal(breaker.admits(99), false)
+    assert.equal(breaker.failed(99), undefined, 'a call from before')
+    assert.equal(breaker.admits(100), true)
+    assert.equal(breaker.admits(100), false)
+    assert.equal(breaker.failed(110), 'reopened')
+    assert.equal(breaker.admits(209), false)
+    assert.equal(breaker.admits(210), true)
+    breaker.unknown()
+    assert.equal(breaker.admits(210), true)
+    assert.equal(breaker.succeeded(), 'closed')
+    assert.equal(breaker.admits(210), true)
+  })
+})
+
+test('the log has at most one line a second of a kind, and counts the others', () => {
+  const lines: string[] = []
+  const log = new Log((line) => lines.push(line))
+  for (const now of [0, 1, 999, 1000, 1500, 2000]) log.warn('a', `at ${now}`, now)
+  log.warn('b', 'other', 1)
+  assert.deepEqual(lines, [
+    'redis-ratelimit: at 0',
+    'redis-ratelimit: at 1000 (and 2 more like it before)',
+    'redis-ratelimit: at 2000 (and 1 more like it before)',
+    'redis-ratelimit: other',
+  ])
+  for (let i = 0; i < 250; i += 1) log.warn(`kind ${i}`, 'x', 3000)
+  assert.equal(lines.length, 254)
+})
+
+describe('the servers', () => {
+  test('each has a breaker, and its replicas another', () => {
+    const servers = new Servers({ failures: 1, cooldown: 100 })
+    const owners = () => ['a:1', 'b:1']
+    const a = servers.of('a:1', owners)
+    a.primary.breaker?.failed(0)
+    assert.equal(a.primary.breaker?.isOpen(50), true)
+    assert.equal(a.replicas.breaker?.isOpen(50), false)
+    assert.equal(servers.of('b:1', owners).primary.breaker?.isOpen(50), false)
+    assert.equal(servers.of('a:1', owners), a)
+  })
+
+  test('those that are gone are forgotten', () => {
+    const servers = new Servers(null)
+    for (let node = 0; node < 1000; node += 1) servers.of(`${node}:1`, () => [`${node}:1`])
+    servers.of(undefined, () => ['999:1'])
+    assert.equal(servers.size, 2)
+  })
+})
+
+describe('the time of a call', () => {
+  const heard = { replies: 0 }
+
+  test('is over at its end', () => {
+    assert.equal(new Patience(100, heard, 0).more(101), 0)
+  })
+
+  test('is longer by as much as the process was busy, three times', () => {
+    const patience = new Patience(100, heard, 0)
+    assert.equal(patience.more(180), 80)
+    assert.equal(patience.more(280), 50, 'at least')
+    assert.equal(patience.more(9000), 100, 'at most')
+    assert.equal(patience.more(19_000), 0)
+  })
+
+  test('ends if the process is busy no more', () => {
+    const patience = new Patience(100, heard, 0)
+    assert.equal(patience.more(180), 80)
+    assert.equal(patience.more(261), 0)
+  })
+
+  test('is longer while replies come in, up to ten times the default', () => {
+    const moving = { replies: 0 }
+    const patience = new Patience(100, moving, 0)
+    let now = 100
+    for (;;) {
+      moving.replies += 1
+      const more = patience.more(now)
+      if (more === 0) break
+      now += more
+    }
+    assert.equal(now, 1000)
+  })
+
+  test('ends when replies no longer come in', () => {
+    const moving = { replies: 7 }
+    const patience = new Patience(100, moving, 0)
+    moving.replies += 1
+    assert.equal(patience.more(100), 50)
+    assert.equal(patience.more(150), 0)
+  })
+})
+
+describe('turns', () => {
+  const later = () => {
+    let resolve = () => {}
+    const promise = new Promise<void>((done) => (resolve = done))
+    return { promise, resolve }
+  }
+  const patient = (turn: Promise<void>) => turn
+
+  test('at most n work at a time, first come first served', async () => {
+    const turns = new Turns(2)
+    const works = [later(), later(), later(), later()]
+    const begun: number[] = []
+    const work = (i: number) => () => (begun.push(i), works[i]!.promise)
+    const all = works.map((_, i) => turns.run(work(i), patient))
+    await new Promise(setImmediate)
+    assert.deepEqual(begun, [0, 1])
+    works[1]!.resolve()
+    await new Promise(setImmediate)
+    assert.deepEqual(begun, [0, 1, 2])
+    works.forEach(({ resolve }) => resolve())
+    await Promise.all(all)
+    assert.deepEqual(begun, [0, 1, 2, 3])
+  })
+
+  test('who fails or gives up leaves its turn to the next', async () => {
+    const turns = new Turns(1)
+    const first = later()
+    const fails = turns.run(() => first.promise.then(() => Promise.reject(new Error('failed'))), patient)
+    const gone = turns.run(() => assert.fail('no turn'), () => Promise.reject(new Error('gone')))
+    const next = turns.run(async () => 'next', patient)
+    await assert.rejects(gone, /gone/)
+    first.resolve()
+    await assert.rejects(fails, /failed/)
+    assert.equal(await next, 'next')
+  })
+})

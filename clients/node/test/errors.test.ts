@@ -1,0 +1,81 @@
+/** How the errors of clients become those of the package. */
+
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { inspect } from 'node:util'
+import { CallError, Unavailable } from 'redis-ratelimit'
+import { failure } from '../dist/esm/errors.js'
+
+describe('errors', () => {
+  const passing = [
+    'LOADING Redis is loading',
+    'MASTERDOWN Link with MASTER is down',
+    'CLUSTERDOWN The cluster is down',
+    'TRYAGAIN Multiple keys',
+    'MOVED 1 127.0.0.1:7000',
+    'ASK 1 127.0.0.1:7000',
+    'OOM command not allowed',
+    "READONLY You can't write",
+    'MISCONF Redis is configured',
+    'BUSY Redis is busy',
+    'NOREPLICAS Not enough',
+    'UNBLOCKED client unblocked',
+    'ERR max number of clients reached',
+  ]
+  for (const text of passing) {
+    test(`${text.split(' ')[0]} is no answer: ${text}`, () => {
+      const error = failure('RL.GCRA', new Error(text))
+      assert(error instanceof Unavailable && !error.maybeSent)
+    })
+  }
+  for (const text of [
+    'ERR syntax error',
+    'WRONGTYPE Operation',
+    'NOAUTH Authentication required',
+    'NOPERM this user',
+    'CROSSSLOT Keys',
+    'BUSYGROUP x',
+  ]) {
+    test(`${text.split(' ')[0]} is a wrong call`, () => {
+      const error = failure('RL.GCRA', new Error(text))
+      assert(error instanceof CallError && error.reply === text && error.code === text.split(' ')[0])
+    })
+  }
+  test('an error of a socket is no answer', () => {
+    for (const [text, maybeSent] of [
+      ['read ECONNRESET', true],
+      ['connect ECONNREFUSED 127.0.0.1:1', false],
+      ['Connection is closed.', true],
+    ] as const) {
+      const error = failure('RL.GCRA', new Error(text))
+      assert(error instanceof Unavailable && error.maybeSent === maybeSent, text)
+    }
+    const text: unknown = 'a text'
+    assert(failure('RL.GCRA', text) instanceof Unavailable)
+  })
+
+  test('a name with several addresses, none of which can be reached, was not asked', () => {
+    const refused = ['::1', '127.0.0.1'].map((host) => new Error(`connect ECONNREFUSED ${host}:1`))
+    const error = failure('RL.GCRA', new AggregateError(refused))
+    assert(error instanceof Unavailable && !error.maybeSent)
+    assert.equal(error.message, 'RL.GCRA: connect ECONNREFUSED ::1:1; connect ECONNREFUSED 127.0.0.1:1')
+    const [first] = refused
+    const lost = failure('RL.GCRA', new AggregateError([first, new Error('read ECONNRESET')]))
+    assert(lost instanceof Unavailable && lost.maybeSent, 'one of them may have got it')
+  })
+
+  test('an error that ioredis wraps is what is in it', () => {
+    const wrapped = new Error('Too many Cluster redirections. Last error: ReplyError: TRYAGAIN Multiple keys')
+    const error = failure('RL.MULTI', wrapped)
+    assert(error instanceof Unavailable && error.kind === 'TRYAGAIN' && !error.maybeSent)
+  })
+
+  test('the command of an error, which may be AUTH, is not kept', () => {
+    const auth = Object.assign(new Error('WRONGPASS invalid'), { command: { name: 'auth', args: ['a secret'] } })
+    const all = Object.assign(new Error('Failed to refresh slots cache.'), { lastNodeError: auth })
+    for (const error of [failure('RL.GCRA', auth), failure('RL.GCRA', all)]) {
+      assert.doesNotMatch(inspect(error, { depth: 9, showHidden: true }), /a secret/)
+      assert(error.cause instanceof Error)
+    }
+  })
+})

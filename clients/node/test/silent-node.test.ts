@@ -1,0 +1,94 @@
+/** A cluster of which one primary is silent: the others are asked as before. */
+
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import { after, before, describe, test } from 'node:test'
+import { setTimeout as pause } from 'node:timers/promises'
+import { FixedWindow, Unavailable } from 'redis-ratelimit'
+import { slot } from '../dist/esm/clients/slot.js'
+import { KINDS } from './kinds.js'
+import { limiterOn, limiterOnCluster } from './limiters.js'
+import { startCluster, startServer, until, type Server } from './servers.js'
+
+const hour = new FixedWindow(1000, '1h')
+const THIRD = Math.ceil(16384 / 3)
+// The nodes have the slots in order.
+const keyOf = (node: number): string => {
+  for (;;) {
+    const key = `user:${randomUUID()}`
+    if (Math.floor(slot(key) / THIRD) === node) return key
+  }
+}
+
+describe('a cluster with a silent primary', () => {
+  let nodes: Server[] = []
+  let stop = async () => {}
+  before(async () => ({ nodes, stop } = await startCluster()))
+  after(() => stop())
+
+  for (const kind of KINDS) {
+    test(`has an open breaker for that one only, with ${kind.name}`, async (t) => {
+      const breaker = { failures: 2, cooldown: '1m' }
+      const { limiter, lines } = await limiterOnCluster(t, kind, nodes[1]!.port, { timeout: '1s', breaker })
+      for (const node of [0, 1, 2]) await until(async () => (await limiter.limit(keyOf(node), hour)).answered, 'a connection')
+      nodes[0]!.process.kill('SIGSTOP')
+      try {
+        await Promise.all([0, 0].map((node) => limiter.limit(keyOf(node), hour)))
+        const { error } = await limiter.limit(keyOf(0), hour)
+        assert(error instanceof Unavailable && error.kind === 'breaker')
+        assert.match(error.message, new RegExp(`127.0.0.1:${nodes[0]!.port} did not answer`))
+        for (const node of [1, 2, 1, 2]) assert.equal((await limiter.limit(keyOf(node), hour)).answered, true)
+        assert.equal(limiter.counters.breakerOpened, 1)
+        assert(lines.some((line) => line.includes(`127.0.0.1:${nodes[0]!.port} is not asked for 60000 ms`)))
+      } finally {
+        nodes[0]!.process.kill('SIGCONT')
+      }
+    })
+
+    test(`is asked by a limiter that was made meanwhile, with ${kind.name}`, async (t) => {
+      const made = await kind.cluster(nodes[1]!.port)
+      t.after(() => made.close())
+      await until(async () => (await made.raw(['GET', keyOf(2)], keyOf(2))) === null, 'a client')
+      nodes[0]!.process.kill('SIGSTOP')
+      try {
+        const { limiter } = await limiterOnCluster(t, { ...kind, cluster: async () => ({ ...made, close: () => {} }) }, 0, {
+          timeout: '3s',
+          connectTimeout: '2s',
+        })
+        for (const node of [1, 2]) assert.equal((await limiter.limit(keyOf(node), hour)).error, undefined)
+        assert.equal((await limiter.limit(keyOf(1), hour, { wait: '5s' })).answered, true)
+        assert.equal((await limiter.limit(keyOf(0), hour)).answered, false)
+      } finally {
+        nodes[0]!.process.kill('SIGCONT')
+      }
+    })
+  }
+})
+
+for (const kind of KINDS) {
+  describe(`a wait with ${kind.name}`, () => {
+    let server: Server
+    before(async () => (server = await startServer()))
+    after(() => server?.stop())
+
+    test('that finds the server again closes the breaker while it waits', async (t) => {
+      const breaker = { failures: 1, cooldown: 1 }
+      const { limiter } = await limiterOn(t, kind, server.port, { timeout: '300ms', connectTimeout: '10s', breaker })
+      const key = `pool:${randomUUID()}`
+      const lease = { capacity: 1, ttl: '1h' }
+      const first = await limiter.lease(key, lease)
+      assert(first.held)
+      server.process.kill('SIGSTOP')
+      await limiter.limit(key, hour)
+      assert.equal(limiter.counters.breakerOpened, 1)
+      // Longer than the cooldown.
+      await pause(20)
+      setTimeout(() => server.process.kill('SIGCONT'), 50)
+      const waits = limiter.lease(key, { ...lease, wait: '50s' }, ({ held }) => held)
+      await until(async () => (await server.cli('INFO', 'ratelimit')).includes('ratelimit_waiting:1'), 'a wait')
+      await until(async () => (await limiter.limit(`other:${randomUUID()}`, hour)).answered, 'an answer meanwhile')
+      await first.release()
+      assert.equal(await waits, true)
+    })
+  })
+}
