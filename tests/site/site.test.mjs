@@ -199,7 +199,7 @@ async function until(holds, what) {
     assert.fail(`not within ${PATIENCE} ms: ${what}`);
 }
 
-for (const name of ["index", "README", "docs/README", "docs/shapes", "docs/operating", "docs/performance"]) {
+for (const name of ["index", "README", "docs/README", "docs/choosing", "docs/commands/rl.gcra", "docs/recipes-plans", "docs/shapes", "docs/operating", "docs/performance"]) {
     for (const theme of ["light", "dark"]) {
         test(`axe finds nothing serious on ${name}, ${theme}`, async () => {
             const tab = await open(browser, theme === "light" ? "desktop" : "phone", theme);
@@ -210,7 +210,7 @@ for (const name of ["index", "README", "docs/README", "docs/shapes", "docs/opera
     }
 
     test(`screenshots of ${name}`, () =>
-        shoot(browser, name.replace("/", "-"), (tab) =>
+        shoot(browser, name.replaceAll("/", "-"), (tab) =>
             tab.goto(`${server.origin}/${name}.html`, { waitUntil: "networkidle" }),
         ));
 }
