@@ -153,6 +153,7 @@ image: ## Build the image of a server with the module by docker, podman or build
 test-image: ## Build the images on Debian's servers, run them, docker-compose.yml and the StatefulSet (root, podman; ARM64=1: that too)
 	tools/test-image
 
-install: build ## Copy the module to PREFIX (/usr/lib/redis/modules)
+install: ## Copy the built module to the folder PREFIX (/usr/lib/redis/modules); run make build before, as yourself
+	@[ -e $(MODULE) ] || { echo "install: no $(MODULE); run: make build" >&2; exit 1; }
 	install -D -m 755 $(MODULE) $(DESTDIR)$(PREFIX)/libredis_ratelimit.so
 	@echo "Add to redis.conf:  loadmodule $(PREFIX)/libredis_ratelimit.so"

@@ -13,7 +13,7 @@ use super::calls::{Calls, write};
 const BETWEEN_HALVES: Duration = Duration::from_millis(20);
 const BETWEEN_READERS: Duration = Duration::from_secs(4);
 /// How long a client may go on that does not read.
-const PATIENCE: Duration = Duration::from_mins(1);
+const PATIENCE: Duration = Duration::from_secs(60);
 /// What the server keeps for a client that does not read.
 pub const LIMIT: &str = "normal 2097152 1048576 2";
 

@@ -15,7 +15,7 @@ use crate::support::{Server, call, call_bytes, command_names, dump_bytes, text};
 /// The calls that are sent before their replies are read.
 const BATCH: u32 = 10_000;
 /// A call on a million entries can take longer than a minute.
-const PATIENCE: Duration = Duration::from_mins(10);
+const PATIENCE: Duration = Duration::from_secs(600);
 /// The most calls of which the slow log is read.
 const SLOW_LOG: &str = "1000";
 

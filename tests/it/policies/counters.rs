@@ -186,7 +186,7 @@ fn decisions_are_events_of_the_keys_that_were_asked() {
     set(con, "tried LIMIT GCRA 0 1 1h SHADOW");
     let mut listener = server.connection();
     let mut events = listener.as_pubsub();
-    events.set_read_timeout(Some(Duration::from_mins(1))).unwrap();
+    events.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
     events.psubscribe("__keyevent@0__:rl.*").unwrap();
     events.subscribe("end").unwrap();
     for line in [

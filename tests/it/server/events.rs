@@ -8,7 +8,7 @@ use crate::support::{Server, call, sync, text};
 fn told(listened: &Server, called: &Server, lines: &[&str]) -> Vec<String> {
     let mut con = listened.connection();
     let mut pubsub = con.as_pubsub();
-    pubsub.set_read_timeout(Some(Duration::from_mins(1))).unwrap();
+    pubsub.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
     pubsub.psubscribe("__keyevent@0__:rl.*").unwrap();
     pubsub.subscribe("end").unwrap();
     for line in lines {

@@ -149,7 +149,7 @@ fn an_event_comes_once_for_each_caller_at_its_end() {
     text(con, "RL.POLICY SET p LIMIT CONCURRENT 1 1h");
     let mut listener = server.connection();
     let mut pubsub = listener.as_pubsub();
-    pubsub.set_read_timeout(Some(Duration::from_mins(1))).unwrap();
+    pubsub.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
     pubsub.psubscribe("__keyevent@0__:rl.*").unwrap();
     pubsub.subscribe("end").unwrap();
     for (lines, keys) in [

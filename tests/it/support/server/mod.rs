@@ -25,7 +25,7 @@ pub use replies::{
 };
 
 /// How long anything may take that a test waits for.
-pub const PATIENCE: Duration = Duration::from_mins(1);
+pub const PATIENCE: Duration = Duration::from_secs(60);
 /// How often another port is tried when somebody was faster to take the one that was free a moment ago.
 pub const ATTEMPTS: u32 = 20;
 
