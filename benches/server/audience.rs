@@ -1,6 +1,6 @@
 //! Who receives the effects of a measured server's calls.
 //!
-//! A server sends effects only while somebody can receive them, and for a second or two after its start. A load begins
+//! A server sends effects only while something can receive them, and for a second or two after its start. A load begins
 //! after that. Otherwise one row would mix calls that send with calls that do not.
 
 use std::path::Path;
@@ -57,7 +57,7 @@ impl Audience<'_> {
         Ok(replica)
     }
 
-    /// Whether the server has this audience, and sends effects if somebody receives them.
+    /// Whether the server has this audience, and sends effects if something receives them.
     pub fn check(self, server: &Server) -> Result<()> {
         let mut con = server.connection();
         let (propagates, backlog, replicas) = match self {

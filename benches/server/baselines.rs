@@ -38,7 +38,7 @@ pub const SERVER: &[Row] = &[
         ..FLOOR
     },
     Row {
-        // Our commands send effects only if somebody can receive them. This one always does.
+        // Our commands send effects only if something can receive them. This one always does.
         name: "... signals it, replicates 24 bytes",
         call: "FL.WRITE key:# 500 100 1000",
         elsewhere: "8,146 when designed",

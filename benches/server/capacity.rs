@@ -10,9 +10,9 @@ use super::row::Row;
 use super::rows;
 use super::{Result, Selection, grouped};
 
-/// Requests under way on each connection: a call at a time, some, and as many as redis-benchmark is told elsewhere.
+/// Requests under way on each connection: one, some, and as many as redis-benchmark sends elsewhere.
 const PIPELINES: [u32; 3] = [1, 8, 64];
-/// What is told if nothing is asked for.
+/// The rows that are shown by default.
 const TOLD: &[&str] = &[
     "INCR",
     "SET PX",

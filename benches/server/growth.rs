@@ -22,7 +22,7 @@ struct Sweep {
     sizes: &'static [u32],
     /// The fewer and the more; the longer a call takes, the fewer will do.
     calls: [u32; 2],
-    /// If a key holds as much as the size: a look at the first one, of which so many of a million are taken.
+    /// If a key holds as much as the size: a look at the first one, whose limit is a million.
     look: &'static str,
     rows: [(&'static str, RowOf); 2],
 }

@@ -1,6 +1,7 @@
 //! How the cost of a call grows with the keys of a server, and what a key takes: as a table, and as plots.
 //!
-//! It is told by CPU time, for the caches decide: three servers hold as many keys of a kind each and are called in turn.
+//! The cost is CPU time, because it depends on the caches. Three servers hold the same number of keys, each of one kind, and are
+//! called in turn.
 
 use std::thread::sleep;
 use std::time::Duration;
@@ -108,8 +109,8 @@ fn among(keys: u32) -> Result<Vec<Figures>> {
     held.into_iter().map(|(server, _, figures)| all_there(&server, keys).map(|()| figures)).collect()
 }
 
-/// Waits until the server has moved its keys into the tables that it has last made for them: it does so little by
-/// little, at the expense of whoever calls.
+/// Waits until the server has moved its keys into its latest tables. It moves a few in each call, which makes these calls
+/// slower.
 fn settle(server: &Server) {
     let mut con = server.connection();
     text(&mut con, "CONFIG SET hz 500");

@@ -137,7 +137,7 @@ fn granted(job: &Job) -> Instant {
     job.held.expect("a job that was granted").0
 }
 
-/// The number of grants to somebody who asked later than another one who still waits.
+/// The number of grants to a caller that asked later than another one that still waits.
 fn overtook(jobs: &[Job], held: &[&Job]) -> usize {
     let mut earliest = jobs.iter().filter(|job| job.held.is_none()).map(|job| job.asked).min();
     let mut count = 0;
@@ -218,7 +218,7 @@ fn lease(con: &mut Connection, way: Way, id: &str, end: Instant) -> bool {
     }
 }
 
-/// A connection that waits longer for a reply than anybody waits in the server.
+/// A connection that waits longer for a reply than any caller waits in the server.
 fn patient(port: u16) -> Connection {
     let con = connect(port).expect("a connection");
     con.set_read_timeout(Some(PATIENCE)).expect("a timeout");

@@ -101,7 +101,7 @@ impl Calls {
         Calls { dice: Dice::new(seed) }
     }
 
-    /// Writes a call down, and tells what it will be answered with.
+    /// Writes a call, and returns the answer to expect.
     pub fn write(&mut self, out: &mut Vec<u8>) -> Answer {
         let (line, answer) = match self.dice.below(50) {
             0 => (self.dice.pick(&WRONG), Answer::Error),

@@ -23,7 +23,7 @@ const WORDS: [&[u8]; 14] = [
     b"253402300799999999",
     &[b'x'; 300],
 ];
-/// A database of its own: whoever calls properly does not meet what is left here.
+/// A database of its own: proper calls do not find the keys that remain here.
 const DATABASE: &str = "SELECT 2";
 const LEAVES: [&str; 6] = ["SELECT", "SWAPDB", "MOVE", "MIGRATE", "RESTORE", "DB"];
 
@@ -39,7 +39,7 @@ impl<'s> Vandal<'s> {
         let mut con = server.connection();
         text(&mut con, DATABASE);
         text(&mut con, "DEBUG SET-SKIP-CHECKSUM-VALIDATION 1");
-        // Nobody makes room for a call with another timeout.
+        // No other call makes room for one that waits, so waits are kept short.
         text(&mut con, "CONFIG SET ratelimit.max-block 20");
         Vandal { server, con, traffic: Traffic::new(seed), dice: Dice::new(seed) }
     }
@@ -107,7 +107,7 @@ impl<'s> Vandal<'s> {
         }
     }
 
-    /// Whatever the answer, it is one, and no defect of ours.
+    /// Checks that there is an answer, and that it reports no defect of the module.
     fn send(&mut self, words: &[&[u8]]) {
         if let Err(error) = call_bytes(&mut self.con, words) {
             let line = error_line(&error);

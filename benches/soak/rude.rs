@@ -85,7 +85,7 @@ impl Rude {
                 .set_write_timeout(Some(Duration::from_millis(100)))
                 .expect("a connection with a time limit");
             let begun = Instant::now();
-            // A write that times out may have been done in part; whoever never reads does not care.
+            // A write that times out may have been done in part. A client that never reads ignores this.
             let cut_off = loop {
                 match stream.write(&requests) {
                     Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}

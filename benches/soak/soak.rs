@@ -18,8 +18,8 @@ const REPORT: Duration = Duration::from_secs(10);
 const LOOK: Duration = Duration::from_millis(500);
 /// Connections that are killed at each look.
 const KILLED: usize = 2;
-/// What the last third of the run may use more than the middle third: a twentieth, and some room for the buffers of
-/// whoever does not read.
+/// The bytes that the last third of the run may use more than the middle third, besides a twentieth: for the buffers of
+/// clients that do not read.
 const ROOM: u64 = 4 << 20;
 /// Files besides those of the crowd.
 const FILES: u64 = 200;

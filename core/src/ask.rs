@@ -7,7 +7,7 @@
 //! gauge    computes limit, remaining and reset    changes nothing
 //! ```
 //!
-//! A limiter's own command runs the steps one after the other, and spares two: it checks only if the clock was set back,
+//! A limiter's own command runs the steps one after the other, and can skip two: it checks only if the clock was set back,
 //! and it gauges a refusal when it judges. `RL.MULTI` checks and judges all its limits before it charges one.
 
 use alloc::vec::Vec;
@@ -36,7 +36,7 @@ pub trait Limits {
         write: impl FnOnce(&S, &mut Vec<u8>),
     ) -> Result<bool, Error>;
 
-    /// Makes room for limits that the key may not have, beside those that it has.
+    /// Makes room for limits that the key may lack.
     fn make_room(&mut self, _names: impl Iterator<Item = Name>) {}
 
     /// Drops the limits that are fully reset at `now` and that the call does not name.
@@ -192,7 +192,7 @@ impl Ask {
     #[inline(always)]
     fn decide<L: Limiter>(&self, limiter: &L, state: &L::State) -> Result<Decided, Error> {
         let (verdict, granted) = self.judge_state(limiter, state)?;
-        // After a charge the gauge is another one.
+        // A charge changes the gauge, so only that of a refusal is kept.
         let gauge = (!verdict.admits()).then(|| limiter.gauge(state, self.now));
         Ok(Decided { verdict, granted, gauge })
     }
@@ -285,7 +285,7 @@ impl Ask {
         }
     }
 
-    /// Whether the caller has already what it asks for.
+    /// Whether the caller already has what it requests.
     pub fn is_held<L: Limiter>(&self, limits: &impl Limits, limiter: &L) -> bool {
         let state = limits.state(self.place.stored);
         state.is_some_and(|state| limiter.is_held(state, self.at.max(state.last())))

@@ -30,7 +30,7 @@ impl Verdict {
         matches!(self, Verdict::Admit { .. })
     }
 
-    /// The verdict as a caller sees it whose clock lags by `lag`.
+    /// The verdict as seen by a caller whose clock lags by `lag`.
     #[must_use]
     pub fn delayed(self, lag: Span) -> Verdict {
         match self {
@@ -73,7 +73,7 @@ pub struct Gauge {
 }
 
 impl Gauge {
-    /// The gauge as a caller sees it whose clock lags by `lag`.
+    /// The gauge as seen by a caller whose clock lags by `lag`.
     #[must_use]
     pub fn delayed(self, lag: Span) -> Gauge {
         Gauge { reset: later(self.reset, lag), ..self }
@@ -121,16 +121,16 @@ impl Answer {
         [limited, capped(limit), capped(remaining), retry, secs(reset)]
     }
 
-    /// The answer if others wait for the limit, the first of whom may be admitted after `retry`: a refusal, with nothing
-    /// remaining and a retry that is a lower bound.
+    /// The answer if others wait for the limit, and the first of them may be admitted after `retry`: a refusal, with nothing
+    /// remaining. Its retry is a lower bound.
     #[must_use]
     pub fn behind(self, retry: Span) -> Answer {
         let verdict = self.verdict.and(Verdict::refuse(retry.max(LEAST_RETRY)));
         Answer { verdict, gauge: Gauge { remaining: 0, ..self.gauge } }
     }
 
-    /// What answers of several limits are compared by. The least one binds: a refusal before an admission, then the longer
-    /// retry, or the less remaining.
+    /// The order of the answers of several limits. The least one binds: a refusal before an admission, then the longer retry,
+    /// or the smaller remaining.
     pub(crate) fn slack(&self) -> (bool, i64) {
         match self.verdict {
             Verdict::Admit { .. } => (true, capped(self.gauge.remaining)),

@@ -199,8 +199,8 @@ impl Ask {
         Charge { name: Name::of::<L::State>(self.place.stored), cost, at }
     }
 
-    /// Prepares to settle a charge: finds the limit's place, and takes what the actual cost is more than held as the cost to
-    /// charge.
+    /// Prepares to settle a charge: finds the limit's place. If the actual cost is above the held one, the difference becomes
+    /// the cost to charge.
     pub(crate) fn prepare_to_settle<L: Limiter>(
         &mut self,
         limits: &impl Limits,
@@ -214,8 +214,8 @@ impl Ask {
         (self.cost, self.manner) = (actual.saturating_sub(charge.cost), Manner::Force);
     }
 
-    /// Settles a charge that was prepared. What is left over goes back to where it was charged; what is missing is charged
-    /// now. Returns whether something was given back.
+    /// Settles a charge that was prepared. If the actual cost is below the held one, the difference goes back to where it was
+    /// charged. If it is above, the difference is charged now. Returns whether something was given back.
     pub(crate) fn settle<L: Limiter>(
         &mut self,
         limits: &mut impl Limits,

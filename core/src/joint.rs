@@ -6,9 +6,9 @@
 //! A limit can be a *shadow*, to try it. It is judged and answers for itself, but it refuses no call. An admitted call
 //! charges each shadow pair that admits it. So with one shadow on one key, its state is that of a limit that also refuses.
 //!
-//! A *penalty* bans who is refused too often. An admitted call does not charge it. If another limit that is no shadow
-//! refuses, on whichever key of the call, each penalty of the call records a strike. It refuses during a ban, and enters
-//! the combined answer only then.
+//! A *penalty* bans callers that are refused too often. An admitted call does not charge it. If another limit that is no
+//! shadow refuses, on any key of the call, each penalty of the call records a strike. It refuses during a ban, and enters the
+//! combined answer only then.
 //!
 //! ```text
 //! RL.MULTI 2 ip:1 user:7 LIMIT GCRA 9 10 1000 LIMIT FIXEDWINDOW 1000 3600000 ON 2
@@ -168,8 +168,8 @@ pub struct Joint<'p, 'a> {
     behind: Option<Box<Behind>>,
 }
 
-/// The pairs for whose limits others wait who come before the call, by their indices, and the time until the first of
-/// those is tried. At least one.
+/// The pairs for which others wait ahead of the call: the index of each, and the time until the first of the others is
+/// tried. At least one.
 struct Behind(Vec<(usize, Span)>);
 
 impl<'p, 'a> Joint<'p, 'a> {
@@ -193,7 +193,7 @@ impl<'p, 'a> Joint<'p, 'a> {
                 if pairs.len() == MAX_PAIRS {
                     return Err(JointError::TooMany);
                 }
-                // A penalty is asked whether it bans, and struck later.
+                // First a penalty is only checked for a ban. It is struck later.
                 let cost = if part.is_penalty() { 0 } else { part.cost };
                 let ask = Ask::new(Place::of(part.name.length), at, cost, manner);
                 let (verdict, gauge, refunded_gauge) = (None, None, None);
@@ -267,8 +267,8 @@ impl<'p, 'a> Joint<'p, 'a> {
         Ok(admitted)
     }
 
-    /// Notes for one of the keys where others wait. `ahead` returns the time until the first of those who come before the
-    /// call is tried; `None` if there is nobody. A lease that is held already is asked for without standing in line.
+    /// Notes for one of the keys where others wait. `ahead` returns the time until the first caller ahead of the call is
+    /// tried; `None` if no caller is ahead. A lease that is held already is requested without standing in line.
     #[cold]
     pub fn line_up(&mut self, key: usize, limits: &impl Limits, ahead: impl Fn(&Part<'a>) -> Option<Span>) {
         let pairs = self.pairs.iter().enumerate();
@@ -280,7 +280,7 @@ impl<'p, 'a> Joint<'p, 'a> {
         }
     }
 
-    /// Changes the answers of the limits for which others wait who come before the call.
+    /// Changes the answers of the limits for which others wait ahead of the call.
     #[cold]
     pub fn fall_behind(&mut self) {
         for (place, first) in self.behind.iter().flat_map(|behind| &behind.0) {
@@ -293,8 +293,8 @@ impl<'p, 'a> Joint<'p, 'a> {
     }
 
     /// The limits that refuse the call and for which it can wait. Returns for each the index of its key, the limit, and the
-    /// retry if nobody else waited, zero if it has room. `None` if the call must not wait, because another one refuses it, or
-    /// it can never be admitted.
+    /// retry if no other caller waited, zero if it has room. `None` if the call must not wait, because another limit refuses
+    /// it, or it can never be admitted.
     pub fn waits_for(&self) -> Option<Vec<(usize, &'p Part<'a>, Span)>> {
         let behind = self.behind.iter().flat_map(|behind| &behind.0);
         let is_behind = |place: usize| behind.clone().any(|(behind, _)| *behind == place);

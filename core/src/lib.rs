@@ -20,7 +20,7 @@
 //! | [`lease`] | releasing and renewing a lease |
 //! | [`joint`] | a request to several limits on several keys, all or nothing |
 //! | [`line`] | lines of callers that wait, first come first served |
-//! | [`top`] | who is refused most |
+//! | [`top`] | the keys that are refused most |
 
 #![no_std]
 #![forbid(unsafe_code)]

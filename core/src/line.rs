@@ -7,7 +7,7 @@
 //! limit A refuses: 3, 5        limit B refuses: 4, 5
 //!
 //! A has room for two: 3 is admitted. Then 5 is tried: A admits it now, B has refused 4 before it.
-//! So 5 leaves the line of A, and nobody waits for A because of B.
+//! So 5 leaves the line of A, and no caller waits for A because of B.
 //! ```
 //!
 //! # Why no wake-up is lost
@@ -18,9 +18,9 @@
 //!
 //! # Why no caller keeps another one waiting for ever
 //!
-//! The caller that arrived first of all is the first of each line in which it stands, if it is critical there or nobody
-//! else is. So it is tried whenever one of its limits may have room, and no other caller that waits keeps it from any. A
-//! caller of two limits still waits while never both have room at once: nothing is kept free for it.
+//! The caller that arrived first of all is the first of each line in which it stands, if it is critical there or no other
+//! caller is. So it is tried whenever one of its limits may have room, and no waiting caller keeps it from any of them. A
+//! caller of two limits still waits until both have room at once: no room is reserved for it.
 //!
 //! # Cost
 //!
@@ -38,7 +38,7 @@ use core::ops::Bound::{Excluded, Unbounded};
 use crate::state::Name;
 use crate::time::{Span, Time};
 
-/// The number of a caller. Who arrives later has a greater one.
+/// The number of a caller. Later callers have greater numbers.
 pub type Caller = u64;
 
 /// Where a caller stands: in the line of a limit that refuses it.
@@ -48,7 +48,7 @@ pub struct Stand<K> {
     pub name: Name,
     /// Whether the caller comes before those that are not critical.
     pub critical: bool,
-    /// The time after which the limit may admit the caller, if it is the first; `None` if time alone does not tell.
+    /// The time after which the limit may admit the caller, if it is the first; `None` if time alone makes no room.
     pub retry: Option<Span>,
 }
 
@@ -59,7 +59,7 @@ pub struct Stand<K> {
 pub struct Lines<K> {
     last: Caller,
     callers: BTreeMap<Caller, Waiting<K>>,
-    /// The lines of each key for which somebody waits.
+    /// The lines of each key for which a caller waits.
     keys: BTreeMap<K, AtKey>,
     /// When the first caller of a line is tried again.
     wakes: BTreeSet<(Time, K, Name)>,
@@ -146,8 +146,8 @@ impl<K: Ord + Clone> Lines<K> {
         self.keys.get(key).map_or(0, |at| at.callers)
     }
 
-    /// Whether somebody in the line of a limit comes before a caller; `None` as the caller stands for one that arrives now. If
-    /// so, returns the time until the first of the line is tried again, or zero if it is due or that is not known.
+    /// If a caller in the line of a limit comes before this one, returns the time until the first of the line is tried again.
+    /// That is zero if the line is due, or if the time is not known. The caller `None` is one that arrives now.
     pub fn ahead<Q: Ord + ?Sized>(
         &self,
         key: &Q,
@@ -236,7 +236,7 @@ impl<K: Ord + Clone> Lines<K> {
         self.nudge(self.keys.values().map(|at| at.lines.len()).sum());
     }
 
-    /// Marks the next `count` lines, in turn. It finds what no event tells.
+    /// Marks the next `count` lines, in turn. This finds changes that no event reports.
     pub fn nudge(&mut self, count: usize) {
         for _ in 0..count {
             let Some((key, name)) = self.after_nudged().or_else(|| self.first_line()) else { return };
@@ -333,7 +333,7 @@ impl<K: Ord + Clone> Lines<K> {
         }
     }
 
-    /// Counts a caller less at a key, and forgets a key without callers.
+    /// Counts one caller fewer at a key, and forgets a key without callers.
     fn forget_at(&mut self, key: &K) {
         let Some(at) = self.keys.get_mut(key) else { return };
         at.callers -= 1;
@@ -380,7 +380,7 @@ mod tests {
         T0.plus(Span::from_millis(millis))
     }
 
-    /// A stand in the line of a key's leases, which may have room in so many milliseconds.
+    /// A stand in the line of a key's leases, which may have room in `millis` milliseconds.
     fn stand(key: &str, millis: u64) -> Stand<String> {
         let retry = Some(Span::from_millis(millis));
         Stand { key: key.into(), name: leases(), critical: false, retry }

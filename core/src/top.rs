@@ -1,4 +1,4 @@
-//! Who is refused most: the most frequent keys of a stream, in constant memory.
+//! The keys that are refused most: the most frequent keys of a stream, in constant memory.
 //!
 //! The algorithm is Space-Saving. It has `most` entries, each with a key, a count and an error. A key that has an entry
 //! raises its count. A new key takes a free entry. If there is none, it takes the entry with the least count, raises it,
@@ -72,7 +72,7 @@ pub struct Frequent<'t> {
 
 /// A keyed hash, of one multiplication for eight bytes. Without the seed its values cannot be predicted.
 ///
-/// It does not protect against a caller who knows the seed. Even then no chain is longer than the number of entries.
+/// It does not protect against a caller that knows the seed. Even then no chain is longer than the number of entries.
 #[derive(Clone, Copy, Debug)]
 pub struct Seed(pub u64);
 
@@ -290,8 +290,8 @@ impl<S: BuildHasher + Clone> Windows<S> {
 
     fn turn(&mut self, now: Time) {
         let window = self.window.span();
-        // A step back of at most a window stands still. After a greater one, the window that was left counts as the one
-        // before.
+        // After a step back of at most a window, the current window stays. After a greater one, it becomes the previous
+        // window.
         if now.plus(window) < self.begins || now >= self.begins.plus(window) {
             let begins = now.minus(self.window.elapsed(now));
             let adjoins = begins <= self.begins.plus(window);

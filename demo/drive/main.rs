@@ -9,8 +9,9 @@
 //! time. Of the shedder's reply only the chance is used: the throw is the trial's, from a seed. With words, only those
 //! shapes.
 //!
-//! The server is one of its own; or the one that `DEMO_SERVER` names, with the module loaded. There it leaves time
-//! series, if there are such, and no other key. It should be near: keys expire by the server's clock, a second after they are as good as new.
+//! It starts a server of its own, or uses the one that `DEMO_SERVER` names, with the module loaded. There it leaves only
+//! time series, if the server supports them. The server should be near: keys expire by its clock, a second after they are
+//! fully reset.
 
 mod folders;
 mod record;

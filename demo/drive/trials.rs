@@ -69,14 +69,14 @@ pub fn on_server<T>(
     Ok(asked)
 }
 
-/// Nobody else's, for it says when it was made and by whom.
+/// A prefix that no other run has: it contains the process and the instant.
 fn own_prefix() -> String {
     let now = std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
     format!("ratelimit-demo:trial:{}-{}:", std::process::id(), now.as_nanos())
 }
 
-/// A line for each strategy: what it was offered and admitted, the most within any period, the longest that an admitted
-/// request was told to wait, the most at work at a time; and where somebody hammers, what the others got.
+/// A line for each strategy: the requests offered and admitted, the most within any period, the longest wait of an admitted
+/// request, the most at work at a time; and if one caller hammers, the requests of the others that were admitted.
 pub fn table(settings: &Settings, trials: &[Trial]) -> String {
     let period = format!("in any {} s", settings.period / 1000);
     let mut table = row("", ["offered", "admitted", &period, "wait ms", "at work"]);

@@ -100,7 +100,7 @@ function drawDots({ pen, x, axis, colour }, { bins }, { head, start, span, bin, 
         }
         return found;
     };
-    // Whoever waits is there already, where it will get through.
+    // A request that waits is drawn already, at the instant at which it will get through.
     const up = spots(bins.up, ({ asked }) => asked <= head).map(([dot, left, high]) => [dot, left, axis - 1 - high]);
     const down = spots(bins.down, ({ at }) => at <= head).map(([dot, left, low]) => [dot, left, axis + 1 + low]);
     const radius = Math.max(size * 0.43, 0.6);

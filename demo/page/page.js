@@ -4,7 +4,7 @@ let settings, trials = [];
 // Words.
 const count = (number) => number.toLocaleString("en");
 const seconds = (ms) => (ms < 1000 ? `${ms}\u00a0ms` : `${ms / 1000}\u00a0s`);
-// Rounded up, so that nobody waits for longer.
+// Rounded up: no wait is longer than shown.
 const atMost = (ms) => seconds(ms < 1000 ? ms : Math.ceil(ms / 100) * 100);
 // All and none are only what they are.
 function percent({ admitted, offered }) {

@@ -34,7 +34,7 @@ function showPlaying() {
     by("play").dataset.playing = playing;
 }
 
-// Once, the stampede comes; unless motion is unwelcome, or nobody looks.
+// Plays the stampede once, unless the visitor prefers reduced motion, or the page is hidden.
 function introduce() {
     if (still.matches || document.hidden || view.card) return;
     const rest = scene.head;

@@ -1,7 +1,7 @@
 // The stage: two strategies on the same requests, side by side, while time plays. Instants are in microseconds.
 let scene = null, lanes = [], sent = [];
 
-// The traffic is another one if its shape or its period is: then time begins anew, and nobody has sent anything.
+// A change of shape or period changes the traffic: then time begins anew, and no request has been sent.
 const replay = (() => {
     let asked = "";
     const askNewest = newest("replay", () => ({ ...view, strategies: view.pins, sent }), takeReplay);

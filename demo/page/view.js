@@ -9,7 +9,7 @@ const part = (whole, ...selectors) => selectors.map((selector) => whole.querySel
 // The view is what the address says after its #. Controls change both, and so does the back button. Then what the page
 // shows follows the view.
 const root = document.documentElement;
-// What is shown before anybody asks for more; the first two are pinned.
+// The strategies that are shown at first; the first two are pinned.
 const CHOSEN = ["fixed-window-aligned", "sliding-log", "sliding-window", "token-bucket", "gcra"];
 const PINS = CHOSEN.slice(0, 2);
 let choices, view;

@@ -1,6 +1,6 @@
-//! One chart, of plots above one another over the same time: requests per second, offered against what got through;
-//! how many got through within the last period, against the limit; where the backend is a part of the story, how many
-//! are at work. An SVG whose colours are the page's: it names classes, and whoever shows it styles them.
+//! One chart: plots above one another over the same time. They show requests per second, offered and admitted; the number
+//! admitted within the last period, against the limit; and the number at work, if the backend matters. The SVG names
+//! classes, and the page that shows it sets their colours.
 //!
 //! The charts of all strategies on the same traffic have the same scales, so that they can be laid side by side.
 //! Drawn by hand: steps over two axes are less than what any library for it brings into a browser.
@@ -12,7 +12,7 @@ use crate::settings::{Keys, Settings};
 use crate::strategies::Strategy;
 use crate::traffic::Shape;
 
-/// Of a chart for which nobody says another, in pixels.
+/// The default width of a chart, in pixels.
 pub const WIDTH: u64 = 360;
 
 /// Of the first plot between its axes, and of those below it.
@@ -106,7 +106,7 @@ fn work(settings: &Settings, series: &Series, place: (f64, f64), svg: &mut Strin
     plot.mark("workers", real(settings.workers), svg);
 }
 
-/// What is to be drawn of slots, so many of which become one where they would be too narrow.
+/// The values to draw, and how many slots each combines: several become one if they would be too narrow.
 fn steps(slots: &[u64], width: f64, join: fn(u64, u64) -> u64) -> (Vec<u64>, u64) {
     if width - LEFT - RIGHT >= NARROWEST * real(SLOTS as u64) {
         return (slots.to_vec(), 1);

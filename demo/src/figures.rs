@@ -39,13 +39,13 @@ pub struct Share {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Figures {
     pub all: Share,
-    /// Who does not hammer, where somebody does.
+    /// The callers that do not hammer, if one does.
     pub normal: Option<Share>,
     /// The most that got through with one key within any period, wherever it begins.
     pub peak: u64,
-    /// The longest that an admitted request was told to wait, in milliseconds.
+    /// The longest wait of an admitted request, in milliseconds.
     pub wait: u64,
-    /// The longest that a refused one was told to wait before it asks again, in milliseconds; none is never.
+    /// The longest retry of a refused request, in milliseconds; `None` is never.
     pub retry: Option<u64>,
     /// The most at work at a time.
     pub at_work: u64,

@@ -1,5 +1,5 @@
 //! What each limiter lets through of traffic of many shapes: for the page, which has this compiled for the browser, and
-//! for `make demo`, which asks a real server. Both tell the same traffic, ask in the same words and draw the same charts.
+//! for `make demo`, which asks a real server. Both generate the same traffic, make the same calls and draw the same charts.
 //!
 //! ```text
 //! Settings --traffic--> requests --trial, call by call--> outcomes --figures, chart--> JSON, SVG

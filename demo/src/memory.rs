@@ -33,7 +33,8 @@ type Answered = Result<Reply, Box<dyn error::Error>>;
 
 const NO_INSTANT: &str = "a call has its instant in AT";
 
-/// A server draws the key of a sketch's hash. The few users of a trial hardly ever share all their cells, whatever key it draws.
+/// The key of a sketch's hash, which a server draws at random. With any key, the few users of a trial hardly ever share all
+/// their cells.
 const HASH_KEY: [u64; 2] = [1, 2];
 
 /// The module's defaults.

@@ -1,4 +1,4 @@
-//! What a call replies, from whomever.
+//! The reply of a call, from any server.
 
 use serde_json::{Value, json};
 
@@ -33,7 +33,7 @@ impl Reply {
     }
 }
 
-/// Whoever answers calls.
+/// A server that replies to calls.
 pub trait Server {
     /// Replies to a command, its words between spaces; `Err` is its error.
     fn call(&mut self, line: &str) -> Result<Reply, String>;

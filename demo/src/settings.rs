@@ -73,7 +73,7 @@ impl From<Shape> for Settings {
 }
 
 impl Settings {
-    /// The defaults, but for what `given` says: numbers by their names, the shape's id, and whether keys are shared.
+    /// The defaults, except those that `given` replaces: numbers by their names, the shape's id, and whether keys are shared.
     pub fn from_json(given: &Value) -> Result<Settings, String> {
         let mut settings = Settings::default();
         for range in &RANGES {

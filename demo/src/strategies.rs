@@ -24,7 +24,7 @@ pub struct Asker<'a> {
     pub utilization: f64,
 }
 
-/// How long whoever books ahead or is slowed down would wait, in milliseconds.
+/// The longest wait that a caller accepts if it books ahead or is slowed down, in milliseconds.
 const LONGEST_WAIT: u64 = 1000;
 /// How long a lease lasts whose holder does not say when it is done, in milliseconds.
 const TTL: u64 = 60_000;

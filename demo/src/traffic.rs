@@ -24,7 +24,7 @@ pub struct Arrival {
     pub user: u64,
 }
 
-/// Who hammers, where somebody does.
+/// The caller that hammers, if the shape has one.
 pub const ABUSER: u64 = 0;
 const NORMAL_USERS: u64 = 5;
 

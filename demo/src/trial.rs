@@ -19,7 +19,7 @@ pub struct Outcome {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fate {
-    /// When it got through, which is later if it was told to wait, and when the backend was done with it.
+    /// When it got through, after its wait if it had one, and when the backend was done with it.
     Admitted { from: u64, until: u64 },
     /// When it may ask again, in milliseconds; none is never.
     Refused { retry: Option<u64> },

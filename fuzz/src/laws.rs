@@ -1,7 +1,7 @@
 //! What every limiter must obey whatever happened to its state before: debts, other parameters, clocks set back.
 //!
 //! These are the laws of `core/laws`, less those that need a history of one kind only. `SMOOTH` gives limit and
-//! remaining another meaning, and without `MAXWAIT` refuses nobody: only the laws of clock and reset hold for it.
+//! remaining another meaning, and without `MAXWAIT` refuses no request: only the laws of clock and reset hold for it.
 
 use ratelimit_core::decide::{peek, reading, rule};
 use ratelimit_core::{
@@ -163,7 +163,7 @@ fn end_is(until: Time, now: Time, reset: Span) -> bool {
 
 /// The instant at which a request of `asked` is decided, and the state as it is moved first if the clock was set back.
 ///
-/// A step back grants nothing, nobody waits longer than twice the reset, and a peek answers as if the state were moved.
+/// A step back grants nothing, no caller waits longer than twice the reset, and a peek answers as if the state were moved.
 pub fn reads_clock<L: Limiter>(
     limiter: &L,
     state: &L::State,

@@ -1,7 +1,8 @@
 //! `RL.APPLY key payload [key payload ...]`: applies the effects of a call that another node decided.
 //!
-//! Replicas and the append-only file receive this command, and a rewrite of that file writes each key as one, or a large one as several. It can
-//! write any value of the module, as `RESTORE` can. As `RESTORE`, it is refused to clients when the memory is full.
+//! Replicas and the append-only file receive this command. A rewrite of that file writes each key as one call, and a large
+//! key as several. The command can write any value of the module. Like `RESTORE`, it is refused to clients when the memory
+//! is full.
 
 use ratelimit_language::Error;
 use ratelimit_language::vocabulary::Argument;

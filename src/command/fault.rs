@@ -1,4 +1,4 @@
-//! `RL.PANIC NOW | LOAD | SAVE | RIVAL key | TWICE key`: faults, with which tests check that the server survives them.
+//! `RL.PANIC NOW | LOAD | SAVE | RIVAL key | TWICE key`: faults, for tests that check that the server survives them.
 
 use ratelimit_language::Error;
 use ratelimit_language::vocabulary::Argument;
@@ -23,9 +23,9 @@ impl Command for Panic {
         let words: Vec<&[u8]> = call.arguments(1).collect();
         match words.as_slice() {
             [b"LOAD"] => arm_load(),
-            // Dies in the middle of a file of policies.
+            // The next save of the policies dies in the middle of the file.
             [b"SAVE"] => arm_save(),
-            // A module that deletes the key while another one is opened.
+            // Acts as a module that deletes the key while another one is opened.
             [b"RIVAL", victim] => delete_on_events(call, victim),
             // Two references to one value.
             [b"TWICE", _] => {

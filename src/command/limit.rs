@@ -56,7 +56,8 @@ impl<const ROW: usize> Command for Limit<ROW> {
     }
 }
 
-/// What becomes of a request when somebody waits, or wants to. `None` if it is decided as if nobody waited.
+/// The reply to a request if others wait for the limit, or if its caller can wait. `None` if it is decided as if no caller
+/// waited.
 #[cold]
 #[inline(never)]
 fn in_line(
@@ -72,7 +73,7 @@ fn in_line(
     let hold = request.hold().map(|(id, _)| id);
     let wish = Wish { cost, manner, at: request.at, hold, block: request.block() };
     Ok(match with_limiter!(limiter, limiter => line_up(call, limiter, &wish))? {
-        // Its lease or hold is held by now.
+        // The caller's lease or hold exists by now, so the call replies what is held.
         InLine::Proceeds if call.only_looks() => {
             let answer = with_limiter!(limiter, limiter => peek(call, limiter, 0, request.at))?;
             Some(reply(answer, 0, manner))

@@ -1,5 +1,5 @@
-//! `RL.MULTI numkeys key [key ...] [COST cost] [AT at] [FORCE] [HOLD id ttl] [BLOCK timeout] LIMIT limiter parameter ... [ON index] [COST cost]
-//! [SHADOW] [LIMIT ...]`, `RL.MULTIPEEK`, `RL.MULTIREFUND`: several limits on several keys.
+//! `RL.MULTI numkeys key [key ...] [COST cost] [AT at] [FORCE] [HOLD id ttl] [BLOCK timeout] LIMIT limiter parameter ...
+//! [ON index] [COST cost] [SHADOW] [LIMIT ...]`, `RL.MULTIPEEK`, `RL.MULTIREFUND`: several limits on several keys.
 //!
 //! All limits are judged first. If all of them admit, all are charged; else none is, and penalties are struck. The changes
 //! of all keys are replicated in one command.
@@ -99,9 +99,9 @@ pub(super) struct Several<'p, 'c, 'a> {
     pub(super) manner: Manner,
 }
 
-/// What becomes of a request to several limits.
+/// The outcome of a request to several limits.
 pub(super) enum Taken<'p, 'a> {
-    /// The decision is `None` if nothing was asked for, or if the id is held.
+    /// The outcome is `None` if the request charges no limit, or if the id is held.
     Decided(Joint<'p, 'a>, Option<Outcome>),
     Waits(Box<Wait>),
 }
@@ -118,7 +118,7 @@ impl<'p, 'c, 'a> Several<'p, 'c, 'a> {
         Ok(Joint::new(self.parts, self.keys.count(), at, self.manner)?)
     }
 
-    /// Charges the limits, or holds what it charges. `block` is how long the caller waits, if it does.
+    /// Charges the limits, and holds the charge if `hold` is given. `block` is the longest wait, if the caller can wait.
     #[inline(never)]
     pub(super) fn take(
         &self,
@@ -187,7 +187,7 @@ impl<'p, 'c, 'a> Several<'p, 'c, 'a> {
         Ok(Taken::Decided(joint, Some(Outcome::Refused)))
     }
 
-    /// Notes where others who wait come before the call.
+    /// Notes the limits of a key for which others wait ahead of the call.
     #[cold]
     fn line_up(&self, call: &Call<'_>, joint: &mut Joint<'p, 'a>, place: usize, key: &Key<'_, '_>) {
         joint.line_up(place, key, |part| call.ahead(self.keys.place(place), part.name, part.is_critical()));

@@ -86,7 +86,7 @@ fn store(call: &Call<'_>) -> Result<Reply, Error> {
     set(name, version, policy).map(Reply::Integer)
 }
 
-/// The only argument after the word of what to do: a policy's name.
+/// The only argument after the subcommand: a policy's name.
 fn only<'a>(call: &Call<'a>) -> Result<&'a [u8], Error> {
     match call.arguments(2).next() {
         Some(name) if call.len() == 3 => Ok(name),
@@ -94,7 +94,7 @@ fn only<'a>(call: &Call<'a>) -> Result<&'a [u8], Error> {
     }
 }
 
-/// Checks that no argument follows the word of what to do.
+/// Checks that no argument follows the subcommand.
 fn none(call: &Call<'_>) -> Result<(), Error> {
     if call.len() == 2 { Ok(()) } else { Err(Error::Arity) }
 }

@@ -1,5 +1,5 @@
 //! `RL.SETTLE key id LIMITER <parameters> COST actual [AT at]`, `RL.MULTISETTLE numkeys key [key ...] id COST actual
-//! [AT at] LIMIT ...`: settle at its actual cost what a call charged with `HOLD`.
+//! [AT at] LIMIT ...`: settle a charge that a call holds (`HOLD`), at its actual cost.
 
 use ratelimit_core::{Ask, Capabilities, Limiter, Time, with_limiter};
 use ratelimit_language::vocabulary::{

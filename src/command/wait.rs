@@ -20,16 +20,16 @@ pub struct Wish<'a> {
     pub block: Option<Period>,
 }
 
-/// What becomes of a request when somebody waits, or wants to.
+/// The outcome of a request when others wait, or when its caller can wait.
 pub enum InLine {
-    /// It is decided as if nobody waited.
+    /// It is decided as if no caller waited.
     Proceeds,
     /// It is refused, because others come before it.
     IsBehind(Answer),
     Waits(Box<Wait>),
 }
 
-/// Finds what becomes of a request to the limit of a limiter's own command. It changes nothing.
+/// Finds the outcome of a request to the limit of a limiter's own command. It changes nothing.
 pub fn line_up<L: Limiter>(call: &Call<'_>, limiter: &L, wish: &Wish<'_>) -> Result<InLine, Error> {
     let name = limiter.name();
     let ahead = call.ahead(1, name, limiter.is_critical());

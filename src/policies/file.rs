@@ -86,8 +86,8 @@ const MOST_LINKS: usize = 40;
 
 /// The file that a link leads to: it is replaced, not the link. It may be missing.
 ///
-/// `fs::canonicalize` would let libc allocate a string, and free it itself. These are two allocators on servers that hide
-/// their own one from modules.
+/// `fs::canonicalize` frees a string that libc allocated. On servers that hide their allocator from modules, these are two
+/// different allocators.
 fn resolved(path: &Path) -> io::Result<PathBuf> {
     let mut path = path.to_owned();
     for _ in 0..MOST_LINKS {
@@ -139,7 +139,7 @@ fn replace(path: &Path, bounds: Bounds) -> Result<usize, String> {
 }
 
 fn read(path: &Path) -> io::Result<Vec<u8>> {
-    // Reading a pipe would wait for who writes it.
+    // Reading a pipe would wait for its writer.
     if fs::metadata(path)?.is_file() { fs::read(path) } else { Err(io::Error::other("it is no file")) }
 }
 

@@ -1,7 +1,7 @@
 //! The policies of this node: limits under names, which [`RL.ASK`](crate::command::Ask) asks for.
 //!
-//! Like the server's ACL users, policies belong to a node. They are not replicated, and not in the RDB or AOF: these
-//! have what calls did. A file can keep them (`file.rs`).
+//! Like the server's ACL users, policies belong to a node. They are neither replicated nor in the RDB or AOF, which hold
+//! the effects of calls. A file can keep them (`file.rs`).
 
 #![forbid(unsafe_code)]
 
@@ -35,7 +35,7 @@ pub struct Stored {
     pub policy: Policy,
     /// A call that runs while its policy is replaced adds to the same counts.
     pub counts: Arc<Counts>,
-    /// Of its line in the file.
+    /// The digest of the policy's line in the file.
     digest: u64,
 }
 
@@ -50,7 +50,7 @@ impl Stored {
     }
 }
 
-/// What the calls of a policy led to. A new version of the policy counts on.
+/// The outcomes of a policy's calls. A new version of the policy continues the counts.
 #[derive(Default)]
 pub struct Counts {
     pub admitted: Count,
@@ -94,8 +94,8 @@ impl Counts {
     }
 }
 
-/// Locks the policies. No lock is held while a command opens keys: another module's code may run then and call one of
-/// ours.
+/// Locks the policies. No lock is held while a command opens keys: another module's code may run then, and call a
+/// command of this module.
 fn policies() -> MutexGuard<'static, Policies> {
     // No panic leaves the policies half changed.
     POLICIES.lock().unwrap_or_else(PoisonError::into_inner)

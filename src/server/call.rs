@@ -17,7 +17,7 @@ use super::reply::{self, Reply};
 use super::settings;
 use super::waiting::{self, Trial};
 
-/// Nearly all calls have at most this number of arguments to parse.
+/// Nearly all calls have at most this many arguments to parse.
 const ON_THE_STACK: usize = 48;
 
 /// A running call.
@@ -87,16 +87,16 @@ impl<'a> Call<'a> {
     }
 
     /// Whether the call's effects are sent. Those of a caller that waited always are: a change that is not sent is counted in
-    /// the context of a client, which it lacks.
+    /// the context of a client, and such a call has none.
     #[inline(always)]
     pub(super) fn sends_effects(&self) -> bool {
         propagation::is_enabled() || self.again.is_some()
     }
 
-    /// Counts a change that is not sent because nobody can receive it. Save points (`save 60 1000`) count changes.
+    /// Counts a change that is not sent because nothing can receive it. Save points (`save 60 1000`) count changes.
     pub(super) fn count_change(&self) {
         // The server counts the change, and discards the call, or writes it where no copy reads it (`propagation.rs`).
-        // No other function of the server counts a change for less.
+        // No cheaper function of the server counts a change.
         self.replicate_verbatim();
     }
 
@@ -147,7 +147,7 @@ pub extern "C" fn enter<C: Command>(
             Ok(count) => (count, None),
             Err(_) => Trial::take(argc),
         };
-        // SAFETY: there are so many arguments, which live as long as the call.
+        // SAFETY: `argv` has `count` arguments, which live as long as the call.
         let argv = unsafe { slice::from_raw_parts(argv, count) };
         let call = Call { ctx, argv, open: Cell::new(0), again };
         if let Keys::Counted(key_use) | Keys::FirstAndBehind(key_use) = C::KEYS {

@@ -10,7 +10,7 @@ pub fn chance() -> f64 {
     numerator / 2f64.powi(53)
 }
 
-/// Returns random words that nobody can predict: the server hashes a seed that it reads from `/dev/urandom`.
+/// Returns random words that no client can predict: the server hashes a seed that it reads from `/dev/urandom`.
 pub fn random_words<const N: usize>() -> [u64; N] {
     [(); N].map(|()| {
         let mut bytes = [0; 8];

@@ -1,4 +1,5 @@
-//! Faults on purpose: a load of a value that panics, a save that dies, and a module that deletes a key while another one is opened.
+//! Deliberate faults: a load of a value that panics, a save that dies, and a module that deletes a key while another one
+//! is opened.
 
 use std::ffi::{c_char, c_int};
 use std::sync::Mutex;
@@ -40,7 +41,7 @@ pub fn die_if_armed() {
 /// The name of the key that is deleted.
 static VICTIM: Mutex<Vec<u8>> = Mutex::new(Vec::new());
 
-/// Deletes this key from now on whenever another key expires or is missed. Another module may do so.
+/// From now on, deletes this key whenever another key expires or is missed. Another module may do so.
 pub fn delete_on_events(call: &Call<'_>, victim: &[u8]) {
     // SAFETY: the server wrote the pointer before the module's code ran. `ctx` is the context of the running command.
     unsafe {
@@ -64,7 +65,7 @@ unsafe extern "C" fn delete_victim(
             let reply =
                 api!(RedisModule_Call(ctx, c"DEL".as_ptr(), c"b".as_ptr(), victim.as_ptr(), victim.len()));
             api!(RedisModule_FreeCallReply(reply));
-            // What was freed is used for something else.
+            // Reuses the memory that was freed.
             let (value, length) = (c"fills the gap".as_ptr(), 13_usize);
             let reply = api!(RedisModule_Call(
                 ctx,

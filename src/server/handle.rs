@@ -130,7 +130,7 @@ impl<'c, 'a> Handle<'c, 'a> {
         self.name
     }
 
-    /// Notices that a limit of the key may have room now.
+    /// Marks the key: one of its limits may have room now.
     pub(super) fn mark(&self) {
         if somebody_waits() {
             self.call.mark(self.name);
@@ -154,7 +154,7 @@ impl<'c, 'a> Handle<'c, 'a> {
         self.key = null_mut();
     }
 
-    /// Sends a payload for the key to replicas and the AOF, if anyone can receive it.
+    /// Sends a payload for the key to replicas and the AOF, unless nothing can receive it.
     pub(super) fn replicate(&self, payload: &[u8]) {
         if !self.call.sends_effects() {
             return self.call.count_change();

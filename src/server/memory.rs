@@ -2,7 +2,7 @@
 //!
 //! Commands that use memory have the flag `deny-oom`, by which the server refuses them. `RL.APPLY` cannot have it: if
 //! `replica-ignore-maxmemory` is `no`, the server refuses such a command also when it comes from the primary, and the
-//! replica loses the effect (`processCommand` of Redis 7.0 to 7.4, Valkey 8 and 9). So the command asks here instead.
+//! replica loses the effect (`processCommand` of Redis 7.0 to 7.4, Valkey 8 and 9). So the command itself checks the memory.
 
 use std::ffi::c_int;
 

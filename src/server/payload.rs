@@ -224,7 +224,8 @@ fn apply_to_set(key: &mut OpenKey<'_, '_>, mut changes: Reader<'_>) {
     key.make_lone();
 }
 
-/// Sends payloads, each with the name of its key, to replicas and the AOF in one command, if anyone can receive it.
+/// Sends payloads, each with the name of its key, to replicas and the AOF in one command, unless nothing can receive
+/// it.
 pub(super) fn replicate<'p>(
     call: &Call<'_>,
     payloads: impl Iterator<Item = (*mut RedisModuleString, &'p [u8])>,

@@ -1,7 +1,7 @@
 //! Whether effects are sent to replicas and the AOF.
 //!
-//! Sending an effect costs a quarter of an admitted call, even if nobody receives it. So effects are not sent while
-//! nobody can receive them. A call still writes its payload, and changes the state from it.
+//! Sending an effect costs a quarter of an admitted call, even if nothing receives it. So effects are not sent while
+//! nothing can receive them. A call still writes its payload, and changes the state from it.
 //!
 //! # Why no effect is lost
 //!
@@ -22,15 +22,14 @@
 //!   of the role sets the flag when the server becomes a replica.
 //!
 //! A replica can also continue from an offset, without a snapshot. It then knows the primary's replication id. A
-//! primary takes a new id when its backlog expires and when a replica makes it create one, so nobody continues from a
+//! primary takes a new id when its backlog expires and when a replica makes it create one, so no replica continues from a
 //! time without a backlog.
 //!
 //! After a replica attaches, up to a second can pass before its copy begins and before the next check. Then the
 //! backlog exists, the flag is false, and the calls themselves go into the backlog. No copy reads them: it begins
-//! behind them, and nobody knows the new id before.
+//! behind them, and no replica knows the new id before.
 //!
-//! The argument needs neither the other events nor that [`check`] sets the flag. They make it hold if a server
-//! changes.
+//! The proof needs neither the other events nor [`check`] to set the flag. They keep it valid if a server changes.
 //!
 //! Cluster nodes always send: slots move between them.
 
@@ -90,8 +89,8 @@ unsafe extern "C" fn enable(_: *mut RedisModuleCtx, _: RedisModuleEvent, _: u64,
     ENABLED.store(true, Relaxed);
 }
 
-/// Checks once a second whether somebody can receive effects. A module has one callback for each event, so this one also
-/// nudges the lines of those who wait.
+/// Checks once a second whether anything can receive effects. A module has one callback for each event, so this one also
+/// nudges the lines of waiting callers.
 unsafe extern "C" fn check(ctx: *mut RedisModuleCtx, _: RedisModuleEvent, _: u64, cron: *mut c_void) {
     guarded((), waiting::nudge);
     guarded((), || {
@@ -106,7 +105,7 @@ unsafe extern "C" fn check(ctx: *mut RedisModuleCtx, _: RedisModuleEvent, _: u64
         // SAFETY: the server passes a context.
         unsafe {
             if somebody_receives(ctx) {
-                // A replica may wait for its copy, of which no event has come yet.
+                // A replica may wait for its copy, for which no event has come yet.
                 ENABLED.store(true, Relaxed);
             } else if is_enabled() && appendonly_is_no(ctx) {
                 ENABLED.store(false, Relaxed);

@@ -45,7 +45,7 @@ pub trait Command {
     /// As `RedisModule_CreateCommand` takes them.
     const FLAGS: &'static str;
     const KEYS: Keys;
-    /// Whether equal calls on equal keys can get different replies: those that read the clock, or draw lots.
+    /// Whether equal calls on equal keys can get different replies: those that read the clock or random numbers.
     const VARIES: bool = true;
 
     fn run(call: &Call<'_>) -> Result<Reply, Error>;
@@ -275,8 +275,8 @@ fn key_specs(keys: Keys) -> [RedisModuleCommandKeySpec; MOST_SPECS + 1] {
             let mut behind = RedisModuleCommandKeySpec { begin_search_type: BY_KEYWORD, ..none };
             behind.bs.keyword.keyword = c"KEYS".as_ptr();
             behind.bs.keyword.startfrom = 3;
-            // An id may be the word `KEYS`, so the server must ask the command itself, which it does only for keys that are
-            // not all specified.
+            // An id may be the word `KEYS`, so the specification can be wrong. The server asks the command itself for its
+            // keys if they are marked as incomplete.
             let flags = key_use.flags() | REDISMODULE_CMD_KEY_INCOMPLETE;
             [range(first, key_use.flags(), 0, 1), range(behind, flags, -1, 1), none]
         }

@@ -47,7 +47,7 @@ pub enum Reply {
 impl Reply {
     pub(super) const INTERNAL: Reply = Reply::Error(Error::Internal);
 
-    /// Whether it says that a request was admitted.
+    /// Whether it reports that a request was admitted.
     pub(super) fn is_admission(&self) -> bool {
         match self {
             Reply::Answer(answer)
@@ -80,7 +80,7 @@ pub unsafe fn send_or(ctx: *mut RedisModuleCtx, reply: Reply, wait: impl FnOnce(
         // The most frequent reply, without another call.
         Reply::Answer(answer) => {
             Client(ctx).integers(answer.integers());
-            // It owns nothing, so this spares a call that finds nothing to drop.
+            // An answer owns nothing. Without this, a function would be called to drop it.
             forget(reply);
         }
         Reply::Wait(begun) => wait(begun),
@@ -89,7 +89,7 @@ pub unsafe fn send_or(ctx: *mut RedisModuleCtx, reply: Reply, wait: impl FnOnce(
     }
 }
 
-/// Sends a reply of any kind, but for a wait.
+/// Sends a reply of any kind except a wait.
 ///
 /// # Safety
 ///
@@ -146,7 +146,8 @@ pub unsafe fn send(ctx: *mut RedisModuleCtx, reply: &Reply) {
     }
 }
 
-/// The client of a running command. Only [`send`] and [`send_or`] make one, so its context is valid, and no reply was sent before.
+/// The client of a running command. Only [`send`] and [`send_or`] make one, so its context is valid, and no reply was sent
+/// before.
 struct Client(*mut RedisModuleCtx);
 
 impl Client {

@@ -126,7 +126,7 @@ unsafe extern "C" fn set_policy_file(
     _: *mut c_void,
     _: *mut *mut RedisModuleString,
 ) -> c_int {
-    // SAFETY: the server passes a string. Nobody else has the old copy, which may be null only at first.
+    // SAFETY: the server passes a string. Nothing else refers to the old copy, which may be null only at first.
     unsafe {
         let mut length = 0;
         let start = api!(RedisModule_StringPtrLen(value, &raw mut length));
@@ -162,12 +162,12 @@ pub(super) fn longest_block() -> Span {
     Span::from_millis(MAX_BLOCK.load(Relaxed).cast_unsigned())
 }
 
-/// Returns the most callers that wait.
+/// Returns the maximum number of callers that wait.
 pub(super) fn most_waiters() -> usize {
     usize::try_from(MAX_WAITERS.load(Relaxed)).unwrap_or(0)
 }
 
-/// Returns the most callers that wait for the limits of a key.
+/// Returns the maximum number of callers that wait for the limits of a key.
 pub(super) fn most_waiters_of_key() -> usize {
     usize::try_from(MAX_WAITERS_PER_KEY.load(Relaxed)).unwrap_or(0)
 }
@@ -184,7 +184,7 @@ pub(super) fn top() -> (usize, Period) {
     (usize::try_from(TOP.load(Relaxed)).unwrap_or(0), Period::from_millis(millis))
 }
 
-/// Returns the most holds of a key.
+/// Returns the maximum number of holds of a key.
 pub fn most_holds() -> u64 {
     MAX_HOLDS.load(Relaxed).cast_unsigned()
 }

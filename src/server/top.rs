@@ -1,4 +1,4 @@
-//! Who is refused most on this node, for `RL.TOP`. It is neither saved nor replicated.
+//! The keys that are refused most on this node, for `RL.TOP`. They are neither saved nor replicated.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -10,10 +10,10 @@ use super::clock::clock;
 use super::dice::random_words;
 use super::settings;
 
-/// Most entries of a window.
+/// The most entries of a window.
 pub const MOST_TOP: u64 = 10_000;
 
-/// `None` if nobody was refused since the settings were set.
+/// `None` if no call was refused since the settings were set.
 static WINDOWS: Mutex<Option<Windows<Seed>>> = Mutex::new(None);
 
 /// A key that is refused often.
@@ -62,7 +62,7 @@ pub fn top_keys(asked: TopAsked) -> Vec<TopKey> {
     keys.take(asked.count).collect()
 }
 
-/// Forgets who was refused.
+/// Forgets the keys that were refused.
 pub fn forget_top() {
     *windows() = None;
 }

@@ -21,9 +21,9 @@ pub enum Error {
     Arity,
     /// A word is unknown, missing, given twice, or in the wrong place. The text goes on after `ERR syntax error`.
     Syntax(Box<str>),
-    /// A policy, a call of one, or the file of policies is not what it may be. The text goes on after `ERR `.
+    /// A policy, a call of one, or the file of policies is not valid. The text goes on after `ERR `.
     Policy(Box<str>),
-    /// The name of a policy is too long, or has bytes that no name has.
+    /// The name of a policy is too long, or has bytes that a name may not have.
     PolicyName,
     /// A known option or limiter that the command does not take.
     NotForCommand(&'static str),

@@ -354,7 +354,7 @@ fn shape(width: Option<u32>, depth: Option<u32>, most: u64) -> Result<Shape, Err
 }
 
 impl Sketching<'_> {
-    /// Whether the call can be for a sketch of this shape: the options that it has do not say otherwise.
+    /// Whether the call's options agree with a sketch of this shape.
     pub fn is_for(&self, shape: Shape) -> bool {
         self.width.is_none_or(|width| width == shape.width())
             && self.depth.is_none_or(|depth| depth == shape.depth())

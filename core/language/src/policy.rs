@@ -46,7 +46,7 @@ pub struct Policy {
     /// The least number of keys.
     keys: usize,
     has_leases: bool,
-    /// The first limiter that `FORCE` is not for.
+    /// The first limiter that does not support `FORCE`.
     unforced: Option<&'static str>,
     /// The first limiter without refunds.
     unrefunded: Option<&'static str>,
@@ -69,7 +69,7 @@ impl Policy {
     ///
     /// # Errors
     ///
-    /// Also if no call of the policy can be right, whatever its keys.
+    /// Also if no call of the policy can be valid, with any number of keys.
     pub fn parse(arguments: &mut Arguments<'_, '_>) -> Result<(Option<u64>, Policy), Error> {
         arguments.divide(Sections::OF_POLICY);
         let (mut version, mut defaults) = (None, Request::default());
@@ -128,7 +128,7 @@ impl Policy {
         Policy::parse(&mut Arguments::new(&words, bounds)).map(|(_, policy)| policy)
     }
 
-    /// The limits of a call of the policy, which is called `name`.
+    /// The limits of a call of the policy `name`.
     #[inline(always)]
     pub fn parts<'a>(
         &self,

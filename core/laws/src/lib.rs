@@ -231,7 +231,7 @@ pub fn on_same_dates(unit: Unit, offset_minutes: i64) -> impl Fn(u64, u64) -> Bi
     move |then, now| one_if(number(then) == number(now))
 }
 
-/// Who is banned for repeated offences. It remembers every strike and every ban.
+/// A caller that is banned for repeated offences. It remembers every strike and every ban.
 pub struct Offender {
     penalty: Penalty,
     /// The strikes since the last ban: instants and costs.

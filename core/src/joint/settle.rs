@@ -81,7 +81,7 @@ impl Joint<'_, '_> {
             self.find_held(key, limits, id);
         }
         for pair in &mut self.pairs {
-            // Only what is missing is charged.
+            // Only the excess over the held cost is charged.
             pair.can_be_too_long = pair.held.is_some() && pair.ask.cost > 0;
         }
         self.check(keys)?;

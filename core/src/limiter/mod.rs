@@ -58,7 +58,7 @@ pub trait Limiter {
         false
     }
 
-    /// Whether the caller has already what it asks for, so that it is admitted even if others wait.
+    /// Whether the caller already has what it requests, so that it is admitted even if others wait.
     fn is_held(&self, _state: &Self::State, _now: Time) -> bool {
         false
     }

@@ -30,10 +30,10 @@
 //!
 //! # Rarely too little
 //!
-//! An item is refused although its own GCRA would admit it only if *all* of its cells are ahead because of other items, but
-//! for rounding. If a share p of the cells is ahead of now, a new item finds all of its d cells ahead with a chance of p^d.
-//! With a burst, it is refused only if they are ahead by more than the burst. Items that each hold all their cells ahead,
-//! n of them, make p = 1 - (1 - 1/w)^n, about n/w as long as that is small.
+//! Say that an item is refused although its own GCRA would admit it. Apart from rounding, this happens only if other items
+//! have moved *all* of its cells ahead. If a share p of the cells is ahead of now, a new item finds all of its d cells ahead
+//! with a chance of p^d. With a burst, it is refused only if they are ahead by more than the burst. If n items each hold all
+//! their cells ahead, then p = 1 - (1 - 1/w)^n, about n/w as long as that is small.
 //!
 //! Rounding: each charge takes less than a microsecond more than its share. If the interval is no whole number of
 //! microseconds, the last request of a burst at one instant is refused for that long.
@@ -198,8 +198,8 @@ impl Clock {
         Clock { now: at, lag: Span::ZERO, shift: Span::ZERO }
     }
 
-    /// A small step back stands still. A step back by more than the reset of all items is added to the shift: as if all
-    /// cells moved, and the last charge with them.
+    /// After a small step back, no time passes. A step back by more than the reset of all items is added to the shift, as if
+    /// all cells and the last charge moved.
     fn of(cells: &Cells, at: Time) -> Clock {
         let (last, shift) = (cells.last_shifted(), cells.shift());
         let now = at.plus(shift);

@@ -1,7 +1,7 @@
 //! The cells of a sketch: arrival times that unboundedly many items share.
 //!
 //! Each item has `depth` cells, one in each row of `width` cells. A keyed hash of the item chooses them. The hash key is
-//! random and part of the state, so nobody outside can prepare items that share cells.
+//! random and part of the state, so no client can prepare items that share cells.
 //!
 //! A cell is never lowered. Each item's true arrival time is at or before all of its cells.
 //!

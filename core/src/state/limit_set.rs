@@ -44,7 +44,7 @@ pub struct Length(u64);
 const SHADOW: u64 = 1 << 63;
 
 impl Length {
-    /// No length of time: that of leases, and of what is no limit.
+    /// No length of time: for leases, and for states that are no limits.
     pub const NONE: Length = Length(0);
 
     /// The length of a limit that is no shadow.
@@ -109,8 +109,8 @@ impl Name {
         same.next().filter(|_| same.next().is_none())
     }
 
-    /// Returns whether a call can make this name: leases, and what is no limit, have no length of time. Only a
-    /// limit can be a shadow.
+    /// Returns whether a call can make this name: leases, and states that are no limits, have no length of time. Only
+    /// a limit can be a shadow.
     pub fn is_canonical(self) -> bool {
         let timeless = self.kind == Kind::Leases || !self.kind.is_limit();
         (self.length.span() == Span::ZERO) == timeless && (self.kind.is_limit() || !self.length.is_shadow())

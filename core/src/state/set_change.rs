@@ -42,7 +42,7 @@ fn apply<S: State>(state: &mut S, change: &[u8]) {
 }
 
 impl LimitSet {
-    /// Applies a change, and returns the limit that it removes. To free a limit of a million leases takes long.
+    /// Applies a change, and returns the limit that it removes. Freeing a limit of a million leases takes long.
     pub fn apply_and_take(&mut self, change: Change<'_>) -> Option<StoredLimit> {
         match change {
             Change::Limit { name, change } => {

@@ -43,7 +43,7 @@ struct Named {
     zone: TimeZone,
 }
 
-/// The zones that were named, each at the first free place from that of its id on. There is room for more than all.
+/// The zones that were named: an open-addressing table by id. It has room for more than all of them.
 static NAMED: [OnceLock<Named>; 4096] = [const { OnceLock::new() }; 4096];
 
 /// No zone has a longer name.

@@ -14,7 +14,7 @@ pub enum Measure {
     Within,
     /// How many the backend works on.
     AtWork,
-    /// How long each request is told to wait: until it acts, or, if refused, until it asks again.
+    /// How long each request must wait: until it acts, or, if refused, until it asks again.
     Wait,
 }
 
@@ -75,7 +75,7 @@ impl Drawn {
     }
 }
 
-/// When a request came, and how many milliseconds it is told to wait.
+/// When a request came, and how many milliseconds it must wait.
 fn waited(outcome: &Outcome) -> Option<(&'static str, u64, f64)> {
     match outcome.fate {
         Fate::Admitted { from, .. } => Some(("through", outcome.asked, real(from - outcome.asked) / 1e3)),

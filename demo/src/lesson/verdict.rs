@@ -22,7 +22,7 @@ pub fn got_through(settings: &Settings, outcomes: &[Outcome]) -> String {
     format!("{admitted} of {offered} through")
 }
 
-/// Of the others, where somebody hammers.
+/// Of the others, if one caller hammers.
 pub fn others(settings: &Settings, outcomes: &[Outcome]) -> String {
     let Share { offered, admitted } = Figures::of(settings, outcomes).normal.unwrap_or_default();
     format!("{admitted} of the others' {offered}")

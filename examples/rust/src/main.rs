@@ -1,6 +1,6 @@
 //! redis-rs: limits, a lease and time-outs.
 //!
-//! `limits [URL [PROTOCOL [SILENT_URL]]]`; nobody answers at SILENT_URL.
+//! `limits [URL [PROTOCOL [SILENT_URL]]]`; no server answers at SILENT_URL.
 
 use std::time::{Duration, Instant};
 

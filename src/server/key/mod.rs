@@ -97,7 +97,7 @@ impl<'c, 'a> Key<'c, 'a> {
         Key { open, form, payload: Vec::new() }
     }
 
-    /// Finds the limit that a limiter's own command is for.
+    /// Finds the limit that a limiter's own command addresses.
     ///
     /// It is the limit of that name, else the only limit of that limiter and mode that is no shadow. A missing key gets a
     /// new limit, and any other key is an error.
@@ -217,8 +217,8 @@ impl<'c, 'a> Key<'c, 'a> {
 
     #[inline(never)]
     fn give_up_payload(&mut self) {
-        // A payload is left over only after a defect. Changes that were made before it are replicated all the same; after
-        // a panic the payload may end amid a change, which no replica could read.
+        // A payload remains only after a defect. Changes before the defect are still replicated. After a panic they are not:
+        // the payload may end amid a change, which no replica could read.
         if std::thread::panicking() {
             self.payload.clear();
         }

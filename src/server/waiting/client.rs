@@ -1,14 +1,14 @@
 //! The client of a caller that waits, and its call.
 //!
-//! The server blocks the client on a key that nobody makes, in the slot of the call's keys. So it redirects the client if
-//! the slot moves to another node.
+//! The server blocks the client on a key that no command makes, in the slot of the call's keys. So it redirects the client
+//! if the slot moves to another node.
 //!
 //! # Who ends a wait
 //!
 //! Either the module or the server, and each does so once.
 //!
-//! - The module writes the reply and calls `RedisModule_UnblockClient`. The server sends the reply before it waits for the next
-//!   event, if the client is still there. If not, the grant stands: the reply is lost as that of any call may be.
+//! - The module writes the reply and calls `RedisModule_UnblockClient`. The server sends the reply before it waits for the
+//!   next event, if the client is still connected. If not, the grant stands: any call's reply can be lost like this.
 //! - The server ends it when the client disconnects, is unblocked, or must go to another node. It calls [`disconnected`], or
 //!   [`unblocked`] for `CLIENT UNBLOCK`. The module must then not unblock the client.
 //!
@@ -112,8 +112,8 @@ unsafe fn caller_of(ctx: *mut RedisModuleCtx) -> Caller {
     unsafe { api!(RedisModule_GetBlockedClientPrivateData(ctx)).addr() as Caller }
 }
 
-/// The name of a key that nobody makes, for one client only: the server removes a client from a key's clients in a time that
-/// grows with their number.
+/// The name of a key that no command makes. Each client gets its own: the server takes longer to remove a client from a key
+/// with more clients.
 fn blocking_name(call: &Call<'_>, keys: &[usize], caller: Caller) -> Vec<u8> {
     let mut name = Vec::new();
     // SAFETY: `ctx` is the context of the running command.
@@ -198,7 +198,7 @@ pub(super) fn reply(caller: Caller, reply: &Reply) {
     }
 }
 
-/// The server calls this when somebody makes the key on which a client is blocked. The client goes on waiting.
+/// The server calls this when a command makes the key on which a client is blocked. The client goes on waiting.
 unsafe extern "C" fn signaled(_: *mut RedisModuleCtx, _: *mut *mut RedisModuleString, _: c_int) -> c_int {
     Status::Err as c_int
 }
@@ -212,7 +212,7 @@ unsafe extern "C" fn unblocked(ctx: *mut RedisModuleCtx, _: *mut *mut RedisModul
         let again = with_state(|state| {
             state.waiters.get(&caller).filter(|_| state.lines.waits(caller)).map(Waiter::again)
         });
-        // `reply` has written the reply of who does not wait any more.
+        // `reply` has written the reply of a caller that no longer waits.
         let Some(again) = again else { return };
         // SAFETY: the context has the client's database, and the server expects a reply.
         unsafe { reply::send(ctx, &again.run(ctx, caller, Turn::Looks)) };

@@ -47,7 +47,7 @@ pub(super) use serve::prepare;
 use wake::mark;
 pub(super) use wake::{nudge, subscribe, unlinked};
 
-/// Whether somebody waits.
+/// Whether any caller waits.
 static ANYBODY: AtomicBool = AtomicBool::new(false);
 /// It is never locked while the server is called, because the server may call back.
 static STATE: Mutex<State> = Mutex::new(State {
@@ -60,7 +60,7 @@ static STATE: Mutex<State> = Mutex::new(State {
 
 struct State {
     lines: Lines<WaitedKey>,
-    /// Those who wait, and those whom the server has not forgotten yet.
+    /// The callers that wait, and those for which the server has not called `forget` yet.
     waiters: BTreeMap<Caller, Waiter>,
     alarm: Alarm,
     /// The number of callers that were granted what they waited for.
@@ -77,7 +77,7 @@ fn with_state<T>(body: impl FnOnce(&mut State) -> T) -> T {
     result
 }
 
-/// Returns whether somebody waits for a limit.
+/// Returns whether any caller waits for a limit.
 #[inline(always)]
 pub fn somebody_waits() -> bool {
     ANYBODY.load(Relaxed)
@@ -94,7 +94,7 @@ fn now() -> Time {
     // SAFETY: `now` is a valid timespec that only this function uses.
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut now) };
     let [secs, nanos] = [now.tv_sec, now.tv_nsec].map(|number| u64::try_from(number).unwrap_or(0));
-    // The epoch is for what is due now.
+    // Never the epoch, which stands for due now.
     Time::from_micros(1 + secs.saturating_mul(1_000_000).saturating_add(nanos / 1000))
 }
 
@@ -105,7 +105,7 @@ struct WaitedKey {
     name: Arc<[u8]>,
 }
 
-/// A key of a database, of which the name may be borrowed. So a search allocates nothing.
+/// A key of a database, whose name may be borrowed. So a search allocates nothing.
 trait OfDatabase {
     fn parts(&self) -> (c_int, &[u8]);
 }
@@ -207,25 +207,25 @@ pub struct Wanted {
     pub key: usize,
     pub name: Name,
     pub critical: bool,
-    /// The time after which the limit has room if nobody else comes.
+    /// The time after which the limit has room if no other caller comes.
     pub retry: Span,
 }
 
 impl Call<'_> {
-    /// Returns whether others who wait for a limit come before the call: the time until the first of them is tried.
+    /// If others wait for a limit ahead of the call, returns the time until the first of them is tried.
     pub fn ahead(&self, key: usize, name: Name, critical: bool) -> Option<Span> {
         let key: (c_int, &[u8]) = (self.database(), self.word(key).ok()?);
         with_state(|state| {
             let lines = &state.lines;
             let caller = self.again.map(|trial| trial.caller);
             let ahead = lines.ahead::<dyn OfDatabase>(&key, name, critical, caller, now());
-            // Who leaves without being tried is refused, also by a limit that has room by now.
+            // A caller that leaves without being tried is refused, even by a limit that has room by now.
             ahead.or(self.only_looks().then_some(Span::ZERO))
         })
     }
 
-    /// Returns how long the call can wait, if the caller wants to: at most `block`, and at most as long as the setting allows.
-    /// `None` if it cannot wait.
+    /// Returns how long the call can wait: at most `block`, and at most as long as the setting allows. `None` if it cannot
+    /// wait.
     pub fn time_to_wait(&self, block: Option<Period>) -> Option<Span> {
         let block = block?.span();
         match self.again {
@@ -237,8 +237,8 @@ impl Call<'_> {
         }
     }
 
-    /// The wait for these limits, for at most `left`. `keys` are the places of all keys of the call. `None` if already as many
-    /// wait as the settings allow.
+    /// The wait for these limits, for at most `left`. `keys` are the places of all keys of the call. `None` if the settings
+    /// allow no further waiting caller.
     pub fn wait(
         &self,
         left: Span,

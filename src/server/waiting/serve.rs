@@ -31,21 +31,21 @@ static CONTEXT: AtomicPtr<RedisModuleCtx> = AtomicPtr::new(null_mut());
 /// Whether the server may wait for the next event before it notices a timer that is due now: Redis 7.0, if a command runs
 /// just before (from a pipeline, or read by another thread). Any event wakes it.
 static WAKES_LATE: AtomicBool = AtomicBool::new(false);
-/// The first version without that.
+/// The first version that always notices such a timer in time.
 const WAKES_IN_TIME: c_int = 0x0007_0200;
 
-/// No timer is set for longer, as Redis 7.0 computes the pause until the next one in 32 bits, and does not pause if that overflows.
-/// One that rings too early is set again.
+/// The longest time for which a timer is set. Redis 7.0 computes the pause until the next timer in 32 bits, and does not
+/// pause if that overflows. A timer that rings too early is set again.
 const LONGEST: Span = Span::from_millis(60_000);
 
-/// A timer is set again if it has not rung for so long after its time.
+/// A timer that is overdue by this much is set again.
 const OVERDUE: Span = Span::from_millis(20);
 
 /// The module's timer.
 pub(super) struct Alarm {
     /// When it rings.
     set: Option<(RedisModuleTimerID, Time)>,
-    /// Whether nobody could be tried when it last rang.
+    /// Whether no caller could be tried when it last rang.
     held_up: bool,
 }
 
@@ -78,8 +78,8 @@ pub(super) fn set_alarm() {
         let due = state.lines.next_due().filter(|_| !state.alarm.held_up);
         let now = super::now();
         let wanted = due.into_iter().chain(state.lines.next_deadline()).min()?.clamp(now, now.plus(LONGEST));
-        // An alarm that rings too early is set again then. One that is overdue has been delayed: the server's timers depend on a
-        // clock that can be set back.
+        // An alarm that rings too early is set again when it rings. One that is overdue has been delayed: the server's
+        // timers depend on a clock that can be set back.
         let is_set = state.alarm.set.is_some_and(|(_, set)| set <= wanted && now.since(set) < OVERDUE);
         (!is_set).then(|| (state.alarm.set.take(), wanted, now))
     });

@@ -1,4 +1,4 @@
-//! Notices that a limit for which somebody waits may have room. It only marks lines, as it may run amid any command.
+//! Notices that a limit for which callers wait may have room. It only marks lines, because it may run amid any command.
 
 use std::ffi::{c_int, c_void};
 
@@ -14,7 +14,7 @@ use crate::server::guard::guarded;
 
 /// The most lines that are marked at each cron event, of which the server sends `hz` a second.
 ///
-/// It finds what nothing else tells: an expiry that was set from outside, and a clock that was set back.
+/// It finds changes without an event: an expiry that another command set, and a clock that was set back.
 const AT_ONCE: usize = 32;
 
 /// Marks a key that has changed.

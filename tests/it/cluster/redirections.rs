@@ -27,7 +27,7 @@ fn keys_with_one_tag_are_asked_together_and_the_others_are_refused_or_sent_on() 
     assert_eq!(error(con, "RL.MULTIREFUND 2 {user}:a other LIMIT GCRA 9 1 3600000"), OTHER_SLOTS);
     assert_eq!(error(con, "RL.MULTISETTLE 2 {user}:a other id COST 1 LIMIT GCRA 9 1 3600000"), OTHER_SLOTS);
     assert_eq!(error(con, "RL.APPLY {user}:a payload other payload"), OTHER_SLOTS);
-    // A number of keys that cannot be right is told as such: nothing behind it is taken for a key.
+    // A number of keys that cannot be right is an error: no argument after it is taken for a key.
     let arity = error(con, "RL.MULTI 9 {user}:a other LIMIT GCRA 9 1");
     assert_eq!(arity, "ERR wrong number of arguments for 'rl.multi' command");
     assert_eq!(text(con, "DBSIZE"), keys);

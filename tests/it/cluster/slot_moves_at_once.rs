@@ -9,7 +9,7 @@ use crate::support::{Server, call, dump, ints, skipped, sync, text};
 /// One more charge that is made once: several limits under one key.
 const LEFT_ALONE_TOO: &str = "RL.MULTI 1 {t}:kept:both LIMIT GCRA 9 1 3600000 LIMIT SLIDINGLOG 9 3600000 LIMIT CONCURRENT 9 3600000 one";
 
-/// What is called until it is refused, which is after a thousand calls; where that is stored, and how it is told.
+/// Calls that are refused after a thousand; for each, the command that shows the state, and the field that then appears.
 const CALLED: [(&str, (&str, &str)); 7] = [
     ("RL.TOKENBUCKET {t}:bucket 1000 1 3600000", ("RL.INFO {t}:bucket", "tokens, 0")),
     ("RL.FIXEDWINDOW {t}:window 1000 3600000", ("RL.INFO {t}:window", "count, 1000")),
@@ -68,7 +68,7 @@ fn a_slot_migrates_at_once_amid_calls_and_every_admitted_one_is_there() {
         let told = text(to, look);
         assert!(told == stored || told.contains(&format!("{stored}, ")), "{line}: {told}");
     }
-    // Nobody has touched the others on their way.
+    // The other keys arrive unchanged.
     assert_eq!(self::kept(to), kept);
     let count = format!("CLUSTER COUNTKEYSINSLOT {slot}");
     assert_eq!(text(to, &count), (kept.len() + CALLED.len() + BALLAST).to_string());

@@ -151,7 +151,7 @@ fn lease_lives_and_ends(con: &mut Connection, id: &[u8]) {
     let mut ask = |words: &[&[u8]]| integers(&call_bytes(con, words).unwrap());
     assert_eq!(ask(&[b"RL.RENEW", b"k", b"1000000", id]), [0], "{shown} is not held yet");
     assert_eq!(ask(&[b"RL.CONCURRENT", b"k", b"1", b"1000000", id]), [0, 1, 0, 0, 1_000_000], "{shown}");
-    // Full, and yet whoever holds it may ask again.
+    // The limit is full, and yet the holder may ask again.
     assert_eq!(ask(&[b"RL.CONCURRENT", b"k", b"1", b"1000000", b"other"])[..3], [1, 1, 0], "{shown}");
     assert_eq!(ask(&[b"RL.PEEK", b"k", b"CONCURRENT", b"1", b"1000000", id])[..4], [0, 1, 0, 0], "{shown}");
     assert_eq!(ask(&[b"RL.CONCURRENT", b"k", b"1", b"1000000", id])[..4], [0, 1, 0, 0], "{shown}");

@@ -87,7 +87,7 @@ fn out_of_range(call: &str, name: &str) -> String {
     format!("ERR {name} must be between {least} and {most}{unit}")
 }
 
-/// Whoever sends seconds, milliseconds or a date is told the unit rather than a range.
+/// The error for seconds, milliseconds or a date names the unit rather than a range.
 const UNIT_OF_AT: &str = "ERR AT must be Unix time in microseconds";
 
 #[test]

@@ -324,7 +324,7 @@ fn wrong(good_call: &Call) -> Vec<(Call, String)> {
         // The error names RESERVE, not its MAXWAIT.
         let told = first(&words);
         let told = if *option == "MAXWAIT" && good_call.takes("RESERVE") { told } else { option.to_string() };
-        // These take a value before it is told that they do not belong here.
+        // These take a value, and only then are an error here.
         let value = match (*option, own) {
             ("MAXWAIT" | "BLOCK", None) => " 1",
             ("HOLD", None) => " id 1000",

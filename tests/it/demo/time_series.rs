@@ -1,4 +1,4 @@
-//! `make demo` on somebody's server: it leaves time series there, and no other key.
+//! `make demo` on a server that exists already: it leaves time series there, and no other key.
 
 use std::collections::BTreeMap;
 

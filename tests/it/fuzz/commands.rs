@@ -2,7 +2,7 @@
 //! server: none does harm, and every reply keeps what it promises.
 //!
 //! What must hold of any call is in `support/fuzz/probe.rs`, and of a reply in `support/fuzz/promises.rs`; here is
-//! what takes further calls to find out. A failure tells the keys and the call as they can be typed into redis-cli.
+//! what takes further calls to find out. A failure shows the keys and the call as they can be typed into redis-cli.
 
 use redis::{Connection, Value};
 
@@ -51,7 +51,7 @@ impl Fuzzer {
         call(&mut cons[1], &["HELLO", "3"]).unwrap();
         text(&mut cons[0], "FLUSHALL");
         text(&mut cons[0], "CONFIG SET slowlog-log-slower-than 5000000");
-        // Nobody makes room for a call that waits.
+        // No other call makes room for one that waits, so waits are kept short.
         text(&mut cons[0], "CONFIG SET ratelimit.max-block 3");
         make_others(&mut cons[0]);
         let caller = Caller::new(commands(&mut cons[0]), seed);
@@ -90,7 +90,7 @@ impl Fuzzer {
         let mut keys: Vec<Vec<u8>> =
             request.places.iter().filter_map(|at| request.words.get(*at)).cloned().collect();
         if !sound {
-            // What is a key now, nobody knows.
+            // Any of the first arguments may be a key now.
             keys.extend(request.words.iter().skip(1).take(5).cloned());
         }
         keys.retain(|key| key.len() < 1000);

@@ -1,8 +1,8 @@
-//! Copies of a primary's data that are cut short or spoilt: the replica that loads them without a file lives, and
-//! keeps what it had where it is told to (`repl-diskless-load swapdb`).
+//! Copies of a primary's data that are cut short or damaged. A replica that loads them without a file survives, and keeps
+//! its old data with `repl-diskless-load swapdb`.
 //!
-//! The copies hold keys of ours only, and only these are spoilt: what the server makes of its own types is its own
-//! concern. So is that it may decide to exit on a copy; then there is no report of a crash in its log.
+//! The copies hold only keys of the module, and only these are damaged: how the server reads its own types is not tested
+//! here. The server may decide to exit on a copy; then its log has no report of a crash.
 
 use std::fs;
 use std::ops::Range;
@@ -72,7 +72,7 @@ fn an_empty_replica_outlives_any_copy() {
 /// A sound copy.
 struct Copy {
     bytes: Vec<u8>,
-    /// Where keys of ours are in it.
+    /// Where the module's keys are in it.
     places: Vec<(Range<usize>, Dump)>,
 }
 
@@ -139,7 +139,7 @@ impl Replica {
         Replica { primary, load, server, con }
     }
 
-    /// Takes the sound copy, and tells what it then holds.
+    /// Loads the sound copy, and returns what the replica then holds.
     fn begin(&mut self, copy: &Copy) -> String {
         let taken = self.takes(&copy.bytes, copy.bytes.len(), Framing::Mark, KNOWN);
         assert_eq!(taken, Outcome::Taken, "log:\n{}", self.server.log());

@@ -1,4 +1,4 @@
-//! Dumps and effects at random that nobody of ours wrote: each is an error that changes nothing, or a key that works.
+//! Random dumps and effects that the module did not write: each is an error that changes nothing, or a key that works.
 //!
 //! The server may take half a gigabyte of address space and no more, so that an allocation of a length that a
 //! payload merely claims ends it.

@@ -375,7 +375,7 @@ fn a_call_that_another_limit_refuses_strikes_each_penalty_once_by_its_own_cost()
         [vec![1, 1, 0, 60_000, 60_000], window.clone(), vec![0, 9, 6, 0, 60_000], banned.clone()]
     );
     assert_eq!(ask(con, 0, &two)[2..], [vec![0, 9, 5, 0, 60_000], banned.clone()]);
-    // The ban alone refuses, which strikes nobody.
+    // The ban alone refuses, which strikes no penalty.
     let gate = two.replace(FULL, "LIMIT FIXEDWINDOW 5 30s");
     assert_eq!(ask(con, 0, &gate), [banned.clone(), vec![0, 5, 5, 0, 0], vec![0, 9, 5, 0, 60_000], banned]);
     assert_eq!(ask(con, 10, &gate)[0], [0, 5, 4, 0, 30_000], "the ban has ended");
@@ -435,7 +435,7 @@ fn a_shadow_penalty_is_struck_alike_and_never_refuses() {
     );
     let banned = vec![1, 2, 0, 10 * MINUTE, 10 * MINUTE];
     assert_eq!(ask(con, 0, &limits), [window.clone(), window.clone(), banned.clone(), real(7)]);
-    // The ban is not struck again, and refuses nobody.
+    // The ban is not struck again, and refuses no call.
     assert_eq!(ask(con, 0, &limits), [window.clone(), window, banned, real(6)]);
     let refused = |con: &mut Connection| info(con, "ratelimit", "ratelimit_shadow_refused").unwrap();
     assert_eq!(refused(con), "0");
@@ -445,7 +445,7 @@ fn a_shadow_penalty_is_struck_alike_and_never_refuses() {
     assert_eq!(refused(con), "1");
     // It has a state of its own.
     assert_eq!(look(con, "9 10m 10m", 60), [0, 9, 6, 0, 9 * MINUTE]);
-    // A shadow that refuses strikes nobody.
+    // A shadow that refuses strikes no penalty.
     let shadow = "LIMIT FIXEDWINDOW 9 1h LIMIT GCRA 0 1 1h SHADOW LIMIT PENALTY 9 10m 10m";
     for _ in 0..3 {
         let reply = ask(con, 60, shadow);
@@ -467,7 +467,7 @@ fn force_looks_and_refunds_neither_strike_nor_pardon() {
         let (all, each) = multi(con, &format!("RL.{command} 1 key AT {T0} {limits}"));
         [vec![all], each].concat()
     };
-    // The look tells the state, not what a refusal would make of it.
+    // A look replies the state as it is, not as a refusal would change it.
     let before = written(con);
     assert_eq!(peek(con, "MULTIPEEK")[2], struck);
     assert_eq!(written(con), before);
@@ -478,7 +478,7 @@ fn force_looks_and_refunds_neither_strike_nor_pardon() {
     let banned = vec![1, 3, 0, 10 * MINUTE, 10 * MINUTE];
     assert_eq!(ask(con, 0, &limits)[2], banned);
     assert_eq!(peek(con, "MULTIPEEK")[2], banned);
-    // With FORCE it refuses nobody, and its limited and retry are 0, as in a refund.
+    // With FORCE it refuses no call, and its limited and retry are 0, as in a refund.
     let seen = vec![0, 3, 0, 0, 10 * MINUTE];
     let forced = ask(con, 0, &format!("FORCE {limits}"));
     assert_eq!((forced[0][..4].to_vec(), &forced[2]), (vec![0, 1, 0, 0], &seen));

@@ -227,7 +227,7 @@ fn a_booking_of_60_per_minute_waits_0_1_and_2_seconds() {
     }
 }
 
-// Seed 002, its second: whoever is told to wait comes back, and only then is charged.
+// Seed 002, its second: a caller that must wait comes back, and only then is charged.
 #[test]
 fn of_60_per_minute_one_passes_each_second() {
     let server = Server::start(&[]);
@@ -305,7 +305,7 @@ fn the_gate_of_10_s_is_shut_at_15_57_and_open_at_25_09() {
     }
 }
 
-// Seed 004, at its own times, but for the first, which it does not tell.
+// Seed 004, at its own times, except the first, which it does not give.
 #[test]
 fn a_log_of_3_per_10_s_answers_1_1_1_0() {
     let server = Server::start(&[]);

@@ -4,7 +4,7 @@ use redis::{Connection, Value};
 
 use crate::support::{SECOND, Server, T0, call, error, info, sync, text};
 
-/// Reports at so many seconds; tells whether the caller is shed, and the chance of it.
+/// Reports a utilization at `second`. Returns whether the call is shed, and the chance of it.
 fn report(con: &mut Connection, utilization: f64, second: u32, options: &str) -> (i64, f64) {
     let line = format!("RL.SHED fleet {utilization} {options} AT {}", T0 + u64::from(second) * 1_000_000);
     let words: Vec<&str> = line.split_whitespace().collect();

@@ -39,7 +39,7 @@ fn a_gap_spaces_requests_out_and_outlasts_a_refund() {
     assert_eq!(text(con, "EXISTS log"), "1", "the gap still runs");
     assert_eq!(ints(con, &line(3 * SECOND))[..4], [1, 3, 0, 1000]);
     assert_eq!(ints(con, &line(4 * SECOND))[0], 0);
-    // Whoever is forced does not wait, and part of nothing is nothing.
+    // A call with FORCE does not wait, and a part of nothing is nothing.
     assert_eq!(ints(con, &format!("{} FORCE", line(4 * SECOND)))[0], 0);
     let part = ints(con, &format!("{} PARTIAL", line(5 * SECOND)));
     assert_eq!(part, [1, 3, 0, 1000, 9000, 0]);

@@ -83,7 +83,7 @@ fn what_brings_a_server_with_redis_cell_down_is_an_error_or_nothing_special() {
 }
 
 /// redis-cell as it documents itself: a bucket in which a token is back each `period / count`. Everything in units of
-/// a `count`-th of a microsecond, so that nothing is rounded before it is told.
+/// a `count`-th of a microsecond, so that nothing is rounded before the reply.
 struct Cell {
     limit: i128,
     count: i128,

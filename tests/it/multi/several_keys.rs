@@ -79,7 +79,7 @@ fn a_limit_of_no_cost_hinders_nobody_and_stays_as_it_is() {
         (all, each),
         (vec![0, 1, 0, 0, 60_000], vec![vec![0, 1, 0, 0, 60_000], vec![0, 2, 0, 0, 60_000]])
     );
-    // Whoever is refused is so by the other, though of two with nothing left the first is told.
+    // The other limit refuses. Of two limits with nothing remaining, the combined reply has the first.
     let (all, each) = multi(con, &line);
     assert_eq!(
         (all, each),
@@ -97,7 +97,7 @@ fn what_is_given_back_is_given_back_to_each() {
     let (all, each) = multi(con, &format!("RL.MULTIREFUND 2 a b COST 2 AT {T0} {limits}"));
     assert_eq!(each, [[0, 10, 6, 0, 4000], [0, 10, 6, 0, 4000], [0, 8, 4, 0, 60_000]]);
     assert_eq!(all, [0, 8, 4, 0, 60_000]);
-    // Only what is there, and what is as good as new is gone.
+    // At most the charged cost comes back, and a key that is fully reset is deleted.
     let (_, each) = multi(con, &format!("RL.MULTIREFUND 1 a COST 99 AT {T0} {limits} LIMIT GCRA 9 1 1000"));
     assert_eq!(each, [[0, 10, 10, 0, 0], [0, 8, 8, 0, 0], [0, 10, 10, 0, 0]]);
     assert_eq!(text(con, "EXISTS a b missing"), "1");

@@ -25,10 +25,11 @@ const PLAIN: [&str; 2] = ["--rdbcompression", "no"];
 /// A base of whole states, and behind it the effects of calls.
 const AOF: [&str; 4] = ["--appendonly", "yes", "--aof-use-rdb-preamble", "no"];
 
-/// The year 2100: no key has expired by then. `+n` in a call is the instant so many milliseconds later.
+/// The year 2100: no key has expired by then. `+n` in a call is the instant n milliseconds later.
 const START: u64 = 4_102_444_800 * SECOND;
 
-/// Fractions are such as every server writes alike. Keys of every kind: two calls that are in the AOF's base, one behind it, and a question.
+/// Keys of every kind: for each, two calls that are in the AOF's base, one after it, and a peek. Fractions are chosen so that
+/// every server writes the same digits.
 #[rustfmt::skip]
 const KEYS: [(&str, [&str; 3], &str); 29] = [
     ("bucket", ["RL.TOKENBUCKET KEY 10 3 1000 COST 4 AT +0", "RL.TOKENBUCKET KEY 10 3 1000 AT +100", "RL.TOKENBUCKET KEY 10 3 1000 COST 3 AT +250"], "RL.PEEK KEY TOKENBUCKET 10 3 1000 COST 9 AT +500"),

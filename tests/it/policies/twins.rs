@@ -78,7 +78,7 @@ impl Twins {
         let held = if purpose == "SETTLE" { &hold } else { "" };
         let others = if keys > 1 { format!("KEYS {}", asked[1..].join(" ")) } else { String::new() };
         let ask = format!("RL.ASK{purpose} {} {name} {held} {} {others}", asked[0], options.join(" "));
-        // A settlement only looks at leases: without an id, at that of nobody.
+        // A settlement only looks at leases: without an id, at one that is not held.
         let id = match (with_id || !policy.has_leases(), purpose) {
             (true, _) => Some(id.as_str()),
             (false, "SETTLE") => Some("nobody"),

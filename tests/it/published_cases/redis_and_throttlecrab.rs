@@ -19,7 +19,7 @@
 //! - redis-shield says −1 for "refused" in place of remaining, and reads strings. Here what remains is still told,
 //!   and a string is WRONGTYPE.
 //! - redisson's change of 10 to 20 turns 4 used into 16 left: true of a window, which stores what was used
-//!   (`windows_and_logs.rs`). A bucket stores what is left: 6 stay 6.
+//!   (`windows_and_logs.rs`). A bucket stores the tokens that remain: 6 stay 6.
 //! - All of them: the error texts are ours.
 //! - INCREX counts down to a lower bound. Here what is given back ends at full.
 //! - node-rate-limiter-flexible blocks a key for a while (`blockDuration`). Here nothing does.

@@ -97,7 +97,7 @@ fn a_reload_a_rewritten_aof_and_a_restored_copy_hold_the_same() {
     let Value::BulkString(dump) = call(&mut con, &["DUMP", "k"]).unwrap() else { panic!("no dump") };
     call_bytes(&mut con, &[b"RESTORE", b"copy", b"0", &dump]).unwrap();
     assert_eq!(call(&mut con, &["DUMP", "copy"]).unwrap(), Value::BulkString(dump));
-    // A restored key has no deadline until it is next charged, and a digest tells whether a key has one.
+    // A restored key has no expiry until it is next charged, and a digest depends on whether a key has one.
     assert_eq!(ints(&mut con, "PTTL copy"), [-1]);
     text(&mut con, "PEXPIRE copy 3600000");
     let digest = text(&mut con, "DEBUG DIGEST-VALUE k copy");

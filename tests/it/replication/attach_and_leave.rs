@@ -1,4 +1,4 @@
-//! Replicas that attach and leave amid calls hold what the primary holds, although effects are not sent while nobody can
+//! Replicas that attach and leave amid calls hold what the primary holds, although effects are not sent while nothing can
 //! receive them.
 //!
 //! These tests change no setting once effects are not sent, as that alone would make the module send them.
@@ -34,7 +34,7 @@ fn replicas_that_attach_leave_and_return_amid_calls_agree() {
         wait_for_a_check(&primary);
         assert!(propagates(con));
 
-        // Nothing but the backlog receives effects.
+        // Only the backlog receives effects.
         let (full, partial) = (counter(con, "sync_full"), counter(con, "sync_partial_ok"));
         follow(&first, NOWHERE);
         follow(&second, NOWHERE);

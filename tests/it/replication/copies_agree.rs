@@ -18,7 +18,7 @@ fn expiring(server: &Server) -> Contents {
 }
 
 /// Calls of every command in every mode, many of them refused, in a fixed random order; the clock (by `AT`) steps
-/// back now and then, sometimes by more than a reset. Tells how many were admitted and how many refused.
+/// back now and then, sometimes by more than a reset. Returns how many were admitted and how many refused.
 fn drive(con: &mut Connection, calls: u64) -> (u64, u64) {
     let mut dice = Dice::new(12_345);
     let mut random = |below| dice.below(below);

@@ -18,7 +18,7 @@ fn what_the_replicas_acknowledged_survives_a_killed_primary_and_the_limit_goes_o
     watched.nodes[0].kill();
     watched.successor();
     load.all_go_on(100);
-    // With what it wrote down itself, which may be more than it told anybody.
+    // With what it wrote down itself, which may be more than it sent to its replicas.
     watched.nodes[0].start_again();
     agrees(&watched, load);
 }
@@ -61,7 +61,7 @@ fn agrees(watched: &Watched, load: Load<Tally>) {
     }
 }
 
-/// Takes what is left, at once, and is refused from then on.
+/// Takes all that remains, at once, and is refused from then on.
 fn use_up(con: &mut Connection, line: &str) {
     let cost = format!(" COST {}", remaining(con, line));
     let rest = line.replace('#', "rest").replace(" LIMIT", &format!("{cost} LIMIT")) + &cost;
@@ -89,7 +89,7 @@ fn begin(watched: &Watched) -> Load<Tally> {
 
 fn call_on(mut client: Client, line: &str, caller: usize, course: &Course) -> Tally {
     let mut tally = Tally::default();
-    // Both replicas: nobody knows which will be elected. From then on there is one, until the old primary is back.
+    // Both replicas: either may be elected. From then on there is one, until the old primary is back.
     let mut replicas = 2;
     for number in 0.. {
         if course.is_enough() {

@@ -1,4 +1,4 @@
-//! Dumps and effects that nobody of ours wrote: an error or a working key, never a crash.
+//! Dumps and effects that the module did not write: an error or a working key, never a crash.
 
 use redis::Connection;
 
@@ -33,7 +33,7 @@ fn make(con: &mut Connection, line: &str) {
     call(con, &line.split_whitespace().collect::<Vec<_>>()).unwrap();
 }
 
-/// Asks a key everything. Whatever it replies, it is no defect of ours and the server lives.
+/// Runs every command on a key. No reply reports a defect of the module, and the server survives.
 fn exercise(con: &mut Connection, key: &str) {
     for line in MAKE {
         let words: Vec<&str> = line.split(' ').collect();

@@ -43,7 +43,7 @@ fn goes_over_all(history: &History, server: &Server) {
     let con = &mut server.connection();
     let commands = simple(&call(con, &["COMMAND", "LIST", "FILTERBY", "MODULE", "ratelimit"]).unwrap());
     let commands = commands.trim_matches(['[', ']']).to_uppercase();
-    // What looks only, and what only copies are told; what is given back is never refused, and shedding is by chance.
+    // Commands that only look or only replicate. Commands that give back are never refused, and shedding is by chance.
     let others =
         ["RL.PEEK", "RL.MULTIPEEK", "RL.ASKPEEK", "RL.INFO", "RL.HELP", "RL.APPLY", "RL.POLICY", "RL.TOP"];
     let always = ["RL.REFUND", "RL.MULTIREFUND", "RL.ASKREFUND", "RL.SHED"];

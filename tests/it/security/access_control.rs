@@ -1,5 +1,5 @@
-//! The access control of `SECURITY.md` and `docs/policies.md`, over the wire: its users are made by its own lines, and may do what it says and
-//! nothing else.
+//! The access control of `SECURITY.md` and `docs/policies.md`, over the wire. The users are made by the lines of these pages,
+//! and may do what the pages say and nothing else.
 
 use redis::Connection;
 
@@ -113,7 +113,7 @@ fn users_may_do_what_the_page_says_and_nothing_else() {
         let password = line.split(' ').find_map(|word| word.strip_prefix('>')).unwrap();
         let theirs = &mut server.connection();
         text(theirs, &format!("AUTH {} {password}", user.name));
-        // Help is no secret: whoever has all but what is taken away has it.
+        // Help is no secret: a rule with `+@ratelimit` grants it.
         let may_not = user.may_not.iter().filter(|line| !(user.by_category && **line == "RL.HELP"));
         let others: &[&str] = if user.may == LIMITS || user.may == LOOKS { &OTHERS } else { &[] };
         for line in user.may {
@@ -157,7 +157,7 @@ fn without_categories_of_modules_only_names_grant_and_deny() {
     }
 }
 
-/// Whoever may call it may add without `+xadd`, as the page says, and the entry is really there.
+/// A user of the command may add without `+xadd`, as the page says, and the entry is stored.
 #[test]
 fn a_producer_adds_up_to_the_bound_without_being_allowed_to_add() {
     let server = Server::start(&[]);

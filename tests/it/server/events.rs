@@ -1,4 +1,4 @@
-//! Keyspace events: what was decided, told to whoever listens, if the operator wants it.
+//! Keyspace events: decisions are published to subscribers, if the operator enables it.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! Memory: all of it comes back however a key ends, and a key tells what it takes. `RATELIMIT_MEMORY=long` takes a
-//! million keys instead of a hundred thousand.
+//! Memory: all of it is freed however a key ends, and `MEMORY USAGE` reports it. `RATELIMIT_MEMORY=long` takes a million
+//! keys instead of a hundred thousand.
 
 use redis::Connection;
 
@@ -108,8 +108,8 @@ fn all_memory_comes_back_however_a_key_ends() {
 #[test]
 fn memory_usage_of_many_small_keys_is_what_the_allocator_gave() {
     let server = Server::start(&[]);
-    // What the server takes for a key, its expiry and a module's value besides what it tells of them: the same for all
-    // keys of ours. (That of the smallest has bounds of its own below.)
+    // What the server takes for a key, its expiry and a module's value, and does not report: the same for all keys of the
+    // module. (That of the smallest has bounds of its own below.)
     let uniform = || grown_and_told(&server, 6000, |key, _| vec![format!("RL.UNIFORM {key} 3600000")]);
     // The first keys of a server also make its tables.
     uniform();
@@ -171,7 +171,7 @@ fn grown_and_told(server: &Server, keys: usize, make: impl Fn(&str, usize) -> Ve
     let grown = settled(server) - before;
     assert_eq!(text(con, "DBSIZE"), keys.to_string());
     let keys = i64::try_from(keys).unwrap();
-    // Ids differ in nothing but their digits.
+    // Ids differ only in their digits.
     let told: i64 = text(con, "MEMORY USAGE key:00000000 SAMPLES 0").parse().unwrap();
     text(con, "FLUSHALL SYNC");
     (grown / keys, told)

@@ -24,7 +24,7 @@ fn a_small_step_back_stands_still() {
     let server = Server::start(&[]);
     let con = &mut server.connection();
     ask(con, &format!("{ALICE} COST 5"), 0);
-    // No time passes. What a caller is told to wait grows by its lag of a second.
+    // No time passes. A caller's retry grows by its lag of a second.
     let back = START - SECOND;
     let before = written(con);
     assert_eq!(peek_at(con, &format!("{ALICE} COST 0"), back), [0, 10, 5, 0, 6000]);
@@ -37,7 +37,7 @@ fn a_small_step_back_stands_still() {
     // Other items stand still with it. One that is fully reset stays so.
     assert_eq!(ask_at(con, &format!("{BOB} COST 0"), back), [0, 10, 10, 0, 0]);
     assert_eq!(ask_at(con, BOB, back), [0, 10, 9, 0, 2000]);
-    // A caller that waits as long as it is told is admitted.
+    // A caller that waits for its retry is admitted.
     assert_eq!(ask_at(con, &format!("{ALICE} COST 5"), back + 2 * SECOND - 1)[0], 1);
     assert_eq!(ask_at(con, &format!("{ALICE} COST 5"), back + 2 * SECOND), [0, 10, 0, 0, 10_000]);
 }

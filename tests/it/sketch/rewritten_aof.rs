@@ -1,4 +1,4 @@
-//! A rewritten AOF has a sketch in pieces, none of which is long.
+//! A rewritten AOF has a sketch in pieces, all of them short.
 
 use std::fs;
 

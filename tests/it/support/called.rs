@@ -16,14 +16,14 @@ pub const CALLED: [&str; 8] = [
     "RL.MULTI 1 all LIMIT GCRA 999999 1 1800000 LIMIT SLIDINGLOG 1000000 3600000 \
      LIMIT CONCURRENT 1000000 3600000 #",
 ];
-/// Of each of them; nobody gets there.
+/// The limit of each of them, which no test reaches.
 pub const LIMIT: i64 = 1_000_000;
 /// How many threads call each line.
 pub const CALLERS: usize = 2;
 
-/// What is left of each limit that the line names, all of which must say the same.
+/// The remaining of each limit that the line names, which must be the same for all.
 pub fn remaining(con: &mut Connection, line: &str) -> i64 {
-    // The name stays `#`, which nobody has.
+    // The id stays `#`, which no caller has.
     if let Some(rest) = line.strip_prefix("RL.MULTI") {
         let (_, pairs) = multi(con, &format!("RL.MULTIPEEK{rest}"));
         assert!(pairs.iter().all(|pair| pair[2] == pairs[0][2]), "{line}: {pairs:?}");

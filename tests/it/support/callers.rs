@@ -133,7 +133,7 @@ pub fn wait_until_unsent(server: &Server) {
     wait_for("no effects to be sent", || !propagates(con));
 }
 
-/// Waits until the module has had the time to check whether somebody can receive effects.
+/// Waits until the module has had the time to check whether anything can receive effects.
 pub fn wait_for_a_check(server: &Server) {
     let con = &mut server.connection();
     let mut uptime = || info(con, "server", "uptime_in_seconds").unwrap().parse::<u64>().unwrap();

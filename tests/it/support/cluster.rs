@@ -111,7 +111,7 @@ pub fn serves(con: &mut Connection) -> bool {
     text(con, "CLUSTER INFO").contains("cluster_state:ok") && replicas + failed == PRIMARIES
 }
 
-/// Knows no slots: it asks where it was served last, and goes where it is told to.
+/// Knows no slots: it asks the node that served it last, and follows redirections.
 pub struct Client {
     /// By port. What breaks is removed.
     cons: BTreeMap<u16, Connection>,
@@ -123,14 +123,14 @@ pub struct Client {
 }
 
 impl Client {
-    /// `None` if the connection broke: nobody knows whether the call was carried out. The next one goes elsewhere.
+    /// `None` if the connection broke: it is unknown whether the call was carried out. The next one goes elsewhere.
     pub fn call(&mut self, line: &str) -> Option<Value> {
         let words: Vec<&str> = line.split_whitespace().collect();
         let deadline = Instant::now() + PATIENCE;
         let (mut port, mut asking) = (self.home, false);
         while Instant::now() < deadline {
             let Some(con) = self.cons.get_mut(&port) else {
-                // Whoever named it has not heard yet that it is gone.
+                // The node that named it does not know yet that it is gone.
                 port = self.somebody_else();
                 continue;
             };
@@ -152,7 +152,7 @@ impl Client {
                     port = named(&error);
                     self.home = port;
                 }
-                // The keys of the call are in two places, or nobody has the slot: soon.
+                // The keys of the call are in two places, or no node has the slot. Both end soon.
                 Some("TRYAGAIN" | "CLUSTERDOWN") => port = self.somebody_else(),
                 Some(_) => panic!("{line}: {error}"),
                 None => {
@@ -202,7 +202,7 @@ fn named(redirection: &RedisError) -> u16 {
 pub struct Tally {
     /// The numbers of the calls that were admitted, and acknowledged by a replica as long as each node had one.
     pub admitted: Vec<usize>,
-    /// How many calls were cut off, so that nobody knows.
+    /// How many calls were cut off, so that their outcome is unknown.
     pub unknown: usize,
     /// How often the caller was sent on for one call only.
     pub asked: usize,
@@ -210,7 +210,7 @@ pub struct Tally {
     pub lost: usize,
 }
 
-/// Clients that call a line each until they are told that it is enough, and then until they are refused.
+/// Clients that call a line each until the test has enough, and then until they are refused.
 ///
 /// `#` in a line is the number of the call; what comes with the line is the test's own.
 pub fn load<T>(cluster: &Cluster, lines: &[(&'static str, T)]) -> Load<Tally> {

@@ -22,7 +22,7 @@ pub const SCRIPT: &str = "for _, line in ipairs(ARGV) do \
                         redis.pcall(unpack(words)) \
                       end";
 
-/// How many of the calls that concern a key are told if it differs.
+/// How many of the calls that concern a key are printed if it differs.
 const RECENT: usize = 60;
 
 pub struct History {
@@ -150,7 +150,7 @@ impl History {
         }
     }
 
-    /// Nobody looks at the key between its expiry and the call.
+    /// No call looks at the key between its expiry and this call.
     fn expired(&mut self, key: &str, line: &str) {
         self.call(&format!("PEXPIRE {key} 1"));
         let server = |con: &mut Connection| text(con, "TIME");

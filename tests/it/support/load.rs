@@ -12,7 +12,7 @@ pub struct Load<T> {
     callers: Vec<(Arc<AtomicUsize>, JoinHandle<T>)>,
 }
 
-/// What a caller tells the test, and hears from it.
+/// What a caller and the test exchange.
 pub struct Course {
     calls: Arc<AtomicUsize>,
     enough: Arc<AtomicBool>,

@@ -27,7 +27,7 @@ impl Machine {
 
     pub fn kill(&self) {
         let group = -i32::try_from(self.server.pid()).unwrap();
-        // SAFETY: a bare system call. The group is the server's as long as nobody has waited for its end.
+        // SAFETY: a bare system call. The group is the server's until a call waits for its end.
         unsafe { libc::kill(group, libc::SIGKILL) };
     }
 

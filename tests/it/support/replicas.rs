@@ -10,7 +10,7 @@ pub const STRICT: [&str; 2] = ["--propagation-error-behavior", "panic"];
 pub const SLOWLY: [&str; 2] = ["--rdb-key-save-delay", "3000"];
 /// Room for all effects that a replica misses while it is away.
 pub const LARGE_BACKLOG: [&str; 2] = ["--repl-backlog-size", "64mb"];
-/// A port on which nobody listens.
+/// A port on which no server listens.
 pub const NOWHERE: u16 = 1;
 
 /// Makes the server a replica of the one on this port, at once.

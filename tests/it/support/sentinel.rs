@@ -124,7 +124,7 @@ pub struct Client {
 }
 
 impl Client {
-    /// A connection error means that nobody knows whether the call was carried out.
+    /// After a connection error it is unknown whether the call was carried out.
     pub fn call(&mut self, line: &str) -> RedisResult<redis::Value> {
         let words: Vec<&str> = line.split_whitespace().collect();
         loop {

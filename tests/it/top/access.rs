@@ -36,7 +36,7 @@ fn a_user_who_may_not_call_it_sees_none() {
     for rules in ["~* +rl.gcra +rl.info", "~* +@all -rl.top", "~* +@read"] {
         let app = &mut user(&server, "app", rules);
         for line in ["RL.TOP", "RL.TOP PREVIOUS", "RL.TOP RESET"] {
-            // Where the server does not know which commands of modules read, nobody is granted them by category.
+            // Where the server does not know which commands of modules read, no user is granted them by category.
             assert!(error(app, line).starts_with("NOPERM"), "{rules}: {line}");
         }
         text(con, "ACL DELUSER app");

@@ -133,7 +133,7 @@ fn looks_and_probes_show_what_there_is() {
         let reply = text(con, line);
         assert!(reply.trim_start_matches('[').starts_with("0, 5, 2, 0, "), "{line}: {reply}");
     }
-    // A limit that a call only looks at makes nobody wait, nor refuses the call.
+    // A limit that a call only looks at makes no caller wait, nor refuses the call.
     let line = "RL.MULTI 2 k new LIMIT FIXEDWINDOW 5 1h ON 1 COST 0 LIMIT GCRA 0 1 1h ON 2";
     assert_eq!(multi(con, line).0[0], 0);
     assert!(caller.waits());

@@ -130,7 +130,7 @@ fn who_waits_is_told_that_the_cluster_is_down() {
     let (slot, node) = (slot(&cluster, "{d}"), home(&cluster, "{d}"));
     let con = &mut node.connection();
     text(con, "RL.CONCURRENT {d} 1 1d holder");
-    // The node serves no key if a slot is served by nobody; or only the keys of that slot, if it is told so.
+    // If no node serves a slot, the node serves no key at all, or by the setting all keys except those of the slot.
     for (covers_all, lost, error) in [
         ("yes", slot + 1, "CLUSTERDOWN The cluster is down"),
         ("no", slot, "CLUSTERDOWN Hash slot not served"),
@@ -141,7 +141,7 @@ fn who_waits_is_told_that_the_cluster_is_down() {
         text(con, "MULTI");
         text(con, &format!("CLUSTER DELSLOTS {lost}"));
         if lost == slot {
-            // There is room from now on, but for nobody here.
+            // There is room from now on, but for no caller of this node.
             text(con, "RL.RELEASE {d} holder");
         }
         text(con, "EXEC");
@@ -189,7 +189,7 @@ fn callers_find_the_new_primary_after_each_failover_and_no_lease_is_lost() {
     go_on(&mut followers, &mut done, BETWEEN);
     let redirected: usize = followers.iter().map(|follower| follower.redirected).sum();
     assert!(redirected >= 4, "{redirected} times sent on");
-    // Nobody asks again, and nothing is left behind.
+    // No caller asks again, and no key remains.
     wait_for("the last client", || {
         for follower in &mut followers {
             follower.last = true;

@@ -339,7 +339,7 @@ fn who_waits_at_a_primary_that_becomes_a_replica_is_unblocked_and_granted_nothin
     .map(|line| enter(&primary, 0, line));
     sync(&primary, &replica);
     text(&mut replica.connection(), "REPLICAOF NO ONE");
-    // There is room for all of them a moment before. Both are read at once, so nobody is tried in between.
+    // There is room for all of them a moment before. Both are read at once, so no caller is tried in between.
     let mut operator = Client::connect(primary.port);
     operator.send_all(&["DEL lease log a b", &format!("REPLICAOF 127.0.0.1 {}", replica.port)]);
     assert_eq!([operator.reply(), operator.reply()].map(|reply| simple(&reply)), ["4", "OK"]);
@@ -353,7 +353,7 @@ fn who_waits_at_a_primary_that_becomes_a_replica_is_unblocked_and_granted_nothin
     assert_eq!(contents(&primary).len(), 4);
 }
 
-/// The client is told that the server has become a replica, and is then disconnected.
+/// The client gets the error that the server has become a replica, and is then disconnected.
 fn unblocked(caller: &mut Client) {
     let error = simple(&caller.reply());
     assert!(error.starts_with("UNBLOCKED force unblock"), "{error}");
@@ -417,7 +417,7 @@ fn nobody_is_granted_anything_during_a_failover_and_all_go_on_if_it_is_given_up(
 
 fn signal(server: &Server, signal: i32) {
     let pid = i32::try_from(server.pid()).unwrap();
-    // SAFETY: a bare system call. The process is a child of this one that nobody has waited for.
+    // SAFETY: a bare system call. The process is a child of this one, and its end has not been waited for.
     assert_eq!(unsafe { libc::kill(pid, signal) }, 0);
 }
 

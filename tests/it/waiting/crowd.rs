@@ -159,7 +159,7 @@ impl Crowd {
         }
     }
 
-    /// All leases are held, and nobody else was granted one.
+    /// All leases are held, and no other caller was granted one.
     fn check(&mut self) {
         let waits = self.line.len();
         until("those who wait", || number_of(&text(&mut self.con, "RL.INFO lease"), "waiting") == waits);
@@ -179,7 +179,7 @@ impl Crowd {
             assert_eq!(ints(&mut self.con, &format!("RL.RELEASE lease {id}")), [1], "{id}");
         }
         assert_eq!(text(&mut self.con, "EXISTS lease"), "0");
-        // Nobody got two replies.
+        // No caller got two replies.
         for client in self.clients.iter_mut().flatten() {
             assert_eq!(simple(&client.call("PING")), "PONG");
         }
@@ -381,7 +381,7 @@ fn of_a_random_crowd_nobody_waits_for_ever_and_nothing_is_granted_twice() {
             }
             OUTCOMES.iter().all(|(outcome, least)| crowd.outcomes.get(outcome) >= Some(least))
         });
-        // Nobody asks again, and those who hold something give it back.
+        // No caller asks again, and those that hold something give it back.
         until("the last reply", || {
             (0..CALLERS).for_each(|caller| crowd.step(caller, false));
             crowd.check();
@@ -461,7 +461,7 @@ impl<'s> RandomCrowd<'s> {
             None => {}
             Some(want) if want.granted && goes_on && self.dice.one_in(2) => {}
             Some(want) if want.granted => {
-                // Before it is given back: from then on somebody else may have it.
+                // Before it is given back: from then on another caller may have it.
                 let want = caller.want.take().unwrap();
                 for line in [Some(want.release()), want.refund()].into_iter().flatten() {
                     let reply = caller.client.call(&line);

@@ -129,7 +129,7 @@ fn who_waits_for_its_own_quota_keeps_nobody_from_a_shared_pool() {
     assert_eq!(multi(con, &of_user("user:1", "")).0[0], 0);
     let mut first = Waiting::enter(&server, &of_user("user:1", "BLOCK 1d"));
     assert_eq!(multi(con, &of_user("user:1", "")).0[0], 1, "another call of this user");
-    // The pool has room for one more, for which nobody waits.
+    // The pool has room for one more, and no caller waits for it.
     assert_eq!(multi(con, &of_user("user:2", "")).0, [0, 1, 0, 0, 3_600_000]);
     assert!(first.waits());
     assert_eq!(waiting(con), 1);
@@ -180,7 +180,7 @@ fn who_moves_to_another_line_makes_way_for_the_next() {
     ints(con, "RL.REFUND pool FIXEDWINDOW 2 1h");
     until_tried(&server);
     assert!(both.waits());
-    // It waits for its own limit only, and keeps nobody from the pool.
+    // It waits for its own limit only, and keeps no caller from the pool.
     assert_eq!(ints(con, "RL.FIXEDWINDOW pool 2 1h")[0], 0);
     ints(con, "RL.REFUND own FIXEDWINDOW 1 1h");
     until_tried(&server);
@@ -196,7 +196,7 @@ fn a_line_belongs_to_a_limit_of_a_key() {
     let limits = "LIMIT FIXEDWINDOW 1 1h LIMIT FIXEDWINDOW 9 2h";
     multi(con, &format!("RL.MULTI 1 k {limits}"));
     let mut short = Waiting::enter(&server, &format!("RL.MULTI 1 k BLOCK 1d {limits}"));
-    // The limit of two hours has room, and nobody waits for it.
+    // The limit of two hours has room, and no caller waits for it.
     assert_eq!(multi(con, "RL.MULTI 1 k COST 8 LIMIT FIXEDWINDOW 9 2h").0[..3], [0, 9, 0]);
     let long = Waiting::enter(&server, "RL.MULTI 1 k BLOCK 1d LIMIT FIXEDWINDOW 9 2h");
     multi(con, "RL.MULTIREFUND 1 k LIMIT FIXEDWINDOW 9 2h");

@@ -211,7 +211,7 @@ const AT_ONCE: [&str; 3] = [
     "RL.ASK newest p ID b BLOCK 1m",
 ];
 
-/// Checks that nobody waits, by a way to run lines and get the reply of each.
+/// Checks that no caller waits. `run` runs lines and returns the reply of each.
 fn expect_no_wait(run: impl Fn(&mut Connection, &[&str]) -> Vec<Value>) {
     let server = Server::start(&[]);
     let con = &mut server.connection();

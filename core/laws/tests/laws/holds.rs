@@ -2,11 +2,11 @@
 //!
 //! | law | exceptions |
 //! |---|---|
-//! | a settlement gives back where it was charged, or charges what is missing | |
+//! | a settlement gives back where it was charged, or charges the shortfall | |
 //! | an id is held once, and settled once | |
 //! | after a charge, a key whose holds have ended stores none | |
-//! | who settles everything at 0 leaves a full limit, even after the clock was set back or parameters changed | |
-//! | who settles all but one at 0 leaves that one | buckets and GCRA: a refund pays off any debt |
+//! | settling everything at 0 leaves a full limit, even after the clock was set back or parameters changed | |
+//! | settling all except one at 0 leaves that one | buckets and GCRA: a refund pays off any debt |
 //! | each limit of a call on several keys is held and settled as on a key of its own | |
 
 use std::collections::BTreeMap;

@@ -1,12 +1,12 @@
 //! Laws of lines, on random histories of callers that wait for leases and buckets on several keys:
 //!
-//! - Nobody is admitted while one of the same rank or a better one stands, from before, in a line of the call.
-//! - When nobody is due, the first of each line is refused by the limit itself, and is tried again when it has room.
+//! - No caller is admitted while an earlier one of the same or a better rank stands in a line of the call.
+//! - When no caller is due, the first of each line is refused by the limit itself, and is tried again when it has room.
 //! - Everyone is admitted, or times out, once others give back what they took.
 //! - A caller is tried only if a line was marked, a wake came, or the first of a line left it.
 //! - All order and all counts are those of plain vectors.
 //! - Callers time out once, in the order of their deadlines.
-//! - With nobody ahead, a call with several limits is decided as without lines.
+//! - With no caller ahead, a call with several limits is decided as without lines.
 //! - A call that waits, or that only lines refuse, charges nothing and strikes no penalty.
 //!
 //! `lines/world.rs` has the limits and the vectors. `lines/joint.rs` has the last two laws.
@@ -91,7 +91,7 @@ proptest! {
         }
     }
 
-    /// If callers are tried after each event, none is behind another who could be admitted.
+    /// If callers are tried after each event, none is behind another that could be admitted.
     #[test]
     fn callers_that_are_served_at_once_are_never_held_up((limits, events) in histories()) {
         let mut world = World::new(limits);
@@ -154,14 +154,15 @@ fn who_waits_for_one_limit_keeps_nobody_from_another() {
     let [third, fourth, fifth] = [&[0][..], &[1], &[0, 1]].map(|keys| wait(&mut world, keys));
     release(&mut world, 0);
     assert_eq!(world.admitted, [third]);
-    // The fifth has left the line of the first key. So a sixth waits for nobody there.
+    // The fifth has left the line of the first key. So a sixth does not wait there.
     release(&mut world, 0);
     assert_eq!(world.admitted, [third]);
     assert_eq!(world.arrive(&[lease_of(0)], true, None), None);
     let seventh = wait(&mut world, &[0]);
     release(&mut world, 1);
     assert_eq!(world.admitted, [third, fourth]);
-    // Now the fifth is the first of the line of the second key. It has moved back to the first key's line, before the seventh.
+    // Now the fifth is the first of the line of the second key. It has moved back to the first key's line, before the
+    // seventh.
     release(&mut world, 1);
     assert_eq!(world.admitted, [third, fourth]);
     release(&mut world, 0);

@@ -7,7 +7,7 @@
 //! | the request is admitted after the retry, and not a microsecond earlier | |
 //! | the state answers like a fresh one at the reset, and not a microsecond earlier | |
 //! | a charge of 0 in between changes no later answer | leases: such a charge would be a lease |
-//! | a step back of the clock grants nothing, and nobody waits longer than twice the reset | |
+//! | a step back of the clock grants nothing, and no caller waits longer than twice the reset | |
 //! | a state that is encoded and decoded is the same; no bytes make decoding or a decoded state panic | |
 //! | a state can compute without parameters when it is fully reset | |
 //! | `PARTIAL`, `FORCE`, `RESERVE` and refunds agree with verdict and gauge | leases, logs that count refusals |

@@ -81,7 +81,7 @@ fn holds(penalty: &Penalty, state: &<Penalty as Limiter>::State, now: Time) {
         assert_eq!(after.remaining, if gauge.remaining == 0 { 0 } else { expected }, "a refund ends no ban");
         assert!(after.reset <= gauge.reset);
     }
-    // A clock that is set back grants nothing, and keeps nobody longer.
+    // A clock that is set back grants nothing, and keeps no caller longer.
     let (last, then) = (state.last(), penalty.gauge(state, state.last()));
     let back = last.minus(then.reset).minus(Span::from_micros(1 + last.as_micros() % 10_000_000));
     if back > Time::EPOCH {

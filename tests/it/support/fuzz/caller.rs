@@ -1,5 +1,5 @@
-//! Calls that make sense of all the commands that the server tells of, so that a new one is called without being named
-//! here. What values make sense is told by an argument's name, or else by its type.
+//! Calls that make sense, of all commands that the server lists: a new one is called without being named here. The name
+//! of an argument, or else its type, decides which values make sense.
 
 use redis::Connection;
 

@@ -63,13 +63,13 @@ pub fn make_keys(con: &mut Connection, seed: u64, count: usize) {
         // By the server's clock they would be others each time.
         if request.says("AT") {
             let words: Vec<&[u8]> = request.words.iter().map(Vec::as_slice).collect();
-            // Many are refused or errors, which is nobody's concern here.
+            // Many are refused or errors, which does not matter here.
             let _ = call_bytes(con, &words);
         }
     }
 }
 
-/// The dumps of all keys of ours.
+/// The dumps of all keys of the module.
 pub fn dumps(con: &mut Connection) -> Vec<Dump> {
     let mut dumps = Vec::new();
     let mut keys: Vec<Vec<u8>> = Vec::new();
@@ -110,8 +110,8 @@ fn number(log: &mut &[u8]) -> usize {
     number
 }
 
-/// What `DUMP` tells of a key of ours, as the server wraps it: the type, the module's name and encoding, the state as
-/// a string, an end mark, the version of the format, a checksum.
+/// What `DUMP` replies for a key of the module, as the server wraps it: the type, the module's name and encoding, the
+/// state as a string, an end mark, the version of the format, a checksum.
 #[derive(Clone)]
 pub struct Dump {
     pub state: Vec<u8>,

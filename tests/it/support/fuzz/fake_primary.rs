@@ -1,7 +1,7 @@
 //! A primary that speaks just enough of the replication protocol to send a replica whatever it likes.
 //!
-//! The replica comes, says who it is (`PING`, `REPLCONF`) and asks for all (`PSYNC`). It is told that a full copy
-//! follows, and gets bytes. If it takes them it answers the `GETACK` behind them, else it hangs up and comes again.
+//! The replica comes, says who it is (`PING`, `REPLCONF`) and asks for all (`PSYNC`). The reply is that a full copy
+//! follows, and then bytes. If it takes them it answers the `GETACK` behind them, else it hangs up and comes again.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -12,7 +12,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 const MARK: [u8; 40] = [b'~'; 40];
 const ASKS: &[u8] = b"*3\r\n$8\r\nREPLCONF\r\n$6\r\nGETACK\r\n$1\r\n*\r\n";
 
-/// How the end of a copy is told.
+/// How the end of a copy is marked.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Framing {
     Length,

@@ -1,4 +1,4 @@
-//! Calls that made sense, and do so no more: words replaced, left out, said twice and moved, by what nobody expects.
+//! Calls that made sense, and no longer do: their arguments are replaced by unexpected ones, left out, repeated and moved.
 
 use crate::support::dice::Dice;
 

@@ -61,7 +61,7 @@ pub fn rounds(what: &str, seeds: &[u64], mut round: impl FnMut(u64)) {
     println!("{what}: {tried} inputs in {took:.1?}, {a_second} a second, the last seed was {last}");
 }
 
-/// The seed of a round, which is told if the round fails.
+/// The seed of a round, which is printed if the round fails.
 struct Seed(u64);
 
 impl Seed {

@@ -30,7 +30,7 @@ pub struct Look {
 }
 
 impl Look {
-    /// The instant of its last charge, if it is a key of ours.
+    /// The instant of its last charge, if it is a key of the module.
     pub fn last_charge(&self) -> Option<u64> {
         match field(&fields_or_none(&self.info), "last_charge_us") {
             Some(Value::Int(micros)) => u64::try_from(micros).ok(),
@@ -183,7 +183,7 @@ impl Seen {
         !self.before.iter().chain(&self.after).any(ends)
     }
 
-    /// What must hold of any call: an error is one of ours or of the server's, never a defect, and changes nothing;
+    /// What must hold of any call: an error is one of the module's or the server's, never a defect, and changes nothing;
     /// and what the server calls a reading command changes nothing ever.
     pub fn check(&self, reads: bool) {
         if let Some(error) = self.error() {
@@ -210,7 +210,7 @@ impl Seen {
         }
     }
 
-    /// Tells the call and what its keys were, so that it can be made again by hand.
+    /// Fails with the call and the keys as they were, so that it can be repeated by hand.
     pub fn fail(&self, what: &str) -> ! {
         let mut story = format!("{what}, but\n");
         for (key, look) in self.keys.iter().zip(&self.before) {

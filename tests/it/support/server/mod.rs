@@ -26,7 +26,7 @@ pub use replies::{
 
 /// How long anything may take that a test waits for.
 pub const PATIENCE: Duration = Duration::from_secs(60);
-/// How often another port is tried when somebody was faster to take the one that was free a moment ago.
+/// How often another port is tried, when another process took the one that was free a moment ago.
 pub const ATTEMPTS: u32 = 20;
 
 /// The start of an hour in 2023, in microseconds.
@@ -109,7 +109,7 @@ impl Server {
         Server::try_launch(command, dir)
     }
 
-    /// Any program that becomes a server once it is told its port, in a folder that goes with it.
+    /// Any program that becomes a server once it has its port, in a folder that is removed with it.
     pub fn try_launch(command: Vec<OsString>, dir: PathBuf) -> Result<Server, String> {
         let mut attempt = 1;
         loop {

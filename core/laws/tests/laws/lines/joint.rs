@@ -33,7 +33,7 @@ const BOUNDS: Bounds = Bounds { leases: 9, log_entries: 9, ..Bounds::DEFAULT };
 struct Call {
     /// Microseconds since the call before.
     wait: u64,
-    /// Each limit, its only key, and the milliseconds until the first of those who wait for it is tried.
+    /// Each limit, its only key, and the milliseconds until its first waiting caller is tried.
     limits: BTreeMap<usize, (Option<usize>, Option<u64>)>,
     cost: u64,
     /// The id of the lease, and of the hold.
@@ -95,7 +95,7 @@ impl Call {
         }
     }
 
-    /// The time until the first of those who wait for the limit is tried, if they come before the call.
+    /// If others wait for the limit ahead of the call, the time until the first of them is tried.
     fn behind(
         &self,
         part: &Part<'_>,
@@ -112,7 +112,7 @@ impl Call {
     }
 }
 
-/// A limit of a call on a key, and the time until the first of those is tried who come before the call.
+/// A limit of a call on a key, and the time until the first caller ahead of the call is tried.
 struct Pair<'p> {
     part: &'p Part<'p>,
     key: usize,
@@ -158,7 +158,7 @@ fn check(call: &Call, keys: &mut [LimitSet; 2], now: Time) -> Option<bool> {
         looks.peek(key, set);
     }
     let looks: Vec<Answer> = looks.answers().collect();
-    // The call if nobody waits.
+    // The call if no caller waits.
     let mut alone = joint();
     let mut alone_keys = [0, 1].map(|key| decoded(&before[key]));
     let fits = call.take(&mut alone, &mut alone_keys, |_| false);
@@ -246,7 +246,7 @@ fn calls_are_admitted_wait_and_are_held_in_the_histories() {
     assert!(admitted > all / 10 && refused > all / 10 && held > all / 100, "{admitted}, {refused}, {held}");
 }
 
-/// Makes a call on one key, of whose limits those named `GCRA` have a line. Returns whether it was admitted, for how many
+/// Makes a call on one key, whose limits named `GCRA` have a line. Returns whether it was admitted, for how many
 /// limits it would wait, and its integers.
 fn call(key: &mut LimitSet, line: &str, ahead: Option<u64>) -> (bool, Option<usize>, Vec<[i64; 5]>) {
     let words: Vec<&[u8]> = line.split(' ').map(str::as_bytes).collect();

@@ -46,7 +46,7 @@ impl Limit {
         }
     }
 
-    /// The verdict if nobody waited. Without a retry, time alone makes no room.
+    /// The verdict if no caller waited. Without a retry, time alone makes no room.
     fn judge(&self, now: Time, cost: u64) -> Verdict {
         match self {
             Limit::Leases { capacity, held, .. } => {
@@ -133,7 +133,7 @@ pub enum Event {
     Mark(u8),
     MarkAll,
     Nudge(usize),
-    /// Callers are tried, at most so many.
+    /// At most this many callers are tried.
     Serve(usize),
 }
 
@@ -147,7 +147,7 @@ struct Waiting {
     stands: Vec<(usize, Option<Time>)>,
 }
 
-/// The end of the wait of a caller who waits for ever.
+/// The deadline of a caller that waits for ever.
 const NEVER: Time = T0.plus(Span::CENTURY);
 
 /// The key and the name of a limit.
@@ -301,7 +301,7 @@ impl World {
         self.tries - before
     }
 
-    /// Lets time pass, and releases the leases that time does not end, until nobody waits.
+    /// Lets time pass, and releases the leases that time does not end, until no caller waits.
     pub fn finish(&mut self) {
         for _ in 0..10_000 {
             for limit in 0..LIMITS {
@@ -366,7 +366,7 @@ impl World {
         self.leave(caller);
     }
 
-    /// Charges the wishes of a call that is admitted. Checks that nobody comes before it.
+    /// Charges the wishes of a call that is admitted. Checks that no caller comes before it.
     fn charge(&mut self, wishes: &[Wish], caller: Caller) {
         for Wish { limit, cost, critical } in wishes {
             let rank = (!critical, caller);
@@ -419,7 +419,7 @@ impl World {
         self.waiting.iter().find(|waiting| waiting.caller == caller).expect("a caller that waits")
     }
 
-    /// Who stands in the line of a limit, in order: whether it is not critical, and its number.
+    /// The callers in the line of a limit, in order: whether each is not critical, and its number.
     fn line(&self, limit: usize) -> Vec<(bool, Caller)> {
         let stands = |waiting: &&Waiting| waiting.stands.iter().any(|(other, _)| *other == limit);
         let rank = |waiting: &Waiting| {
@@ -466,7 +466,7 @@ impl World {
         }
     }
 
-    /// Nobody is due: the first of each line is refused by the limit itself, and will be tried when it has room.
+    /// No caller is due: the first of each line is refused by the limit itself, and will be tried when it has room.
     fn is_at_rest(&self) {
         let next = self.lines.next_due();
         assert!(next.is_none_or(|next| next > self.now), "due again at {next:?}, and now is {:?}", self.now);
