@@ -173,7 +173,8 @@ export class Gate<R> {
 
   // A limit of its own would be looked at alone. Behind LIMIT it is what RL.MULTI takes.
   async #checkRule({ name, limit, policy }: Rule<R>): Promise<void> {
-    const limits = limit === undefined || typeof limit === 'function' ? [] : [new Limit(limit)]
+    // What a function returns is not known yet, but the module and the right are.
+    const limits = limit === undefined ? [] : [new Limit(typeof limit === 'function' ? '1/s' : limit)]
     const policies = typeof policy === 'string' ? [policy] : []
     try {
       await this.#limiter.verify({ limits, policies, required: true })

@@ -16,6 +16,7 @@ export interface Made {
 
 export interface MakeOptions {
   keyPrefix?: string
+  username?: string
   password?: string
   /** Of ioredis. */
   autoPipelining?: boolean
@@ -33,13 +34,18 @@ export interface Kind {
 
 const ignore = () => undefined
 
+// An option that is undefined is none that is missing.
+function credentialsOf(username: string | undefined, password: string | undefined) {
+  return { ...(username === undefined ? {} : { username }), ...(password === undefined ? {} : { password }) }
+}
+
 function ioredis(name: string, Redis: typeof Redis6 | typeof Redis5, Cluster: typeof Cluster6 | typeof Cluster5): Kind {
   return {
     name,
     isIoredis: true,
     hasKeyPrefix: true,
-    async client(port, { keyPrefix = '', password, autoPipelining = false } = {}) {
-      const credentials = password === undefined ? {} : { password }
+    async client(port, { keyPrefix = '', username, password, autoPipelining = false } = {}) {
+      const credentials = credentialsOf(username, password)
       const redis = new (Redis as typeof Redis6)({
         host: '127.0.0.1',
         port,
@@ -73,9 +79,9 @@ function nodeRedis(
     name,
     isIoredis: false,
     hasKeyPrefix: isSix,
-    async client(port, { keyPrefix, password } = {}) {
+    async client(port, { keyPrefix, username, password } = {}) {
       const prefixed = keyPrefix === undefined ? {} : { keyPrefix }
-      const credentials = password === undefined ? {} : { password }
+      const credentials = credentialsOf(username, password)
       const redis = (createClient as typeof createClient6)({ url: `redis://127.0.0.1:${port}`, ...prefixed, ...credentials })
       redis.on('error', ignore)
       const connected = redis.connect().catch(ignore)

@@ -31,7 +31,7 @@ class AsyncGate(Generic[Req]):
             ConfigurationError: A rule is wrong, or the module is not loaded.
         """
         try:
-            answered = await self._limiter.verify(policies=self._gate.policies)
+            answered = not self._gate.asks_limiter or await self._limiter.verify(policies=self._gate.policies)
             answered = answered and await self._limiter.run(self._gate.verifying())
         except BaseException:
             self._gate.unverified()

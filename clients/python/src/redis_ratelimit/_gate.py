@@ -25,6 +25,7 @@ from ._slots import slot_of
 from ._spec import limiter_words
 from ._taken import Taken
 from ._values import Word, duration_word, float_word, integer, prefixed
+from ._verify import checked
 from .errors import CallError, ConfigurationError
 
 Req = TypeVar("Req")
@@ -84,6 +85,14 @@ class Gate(Generic[Req]):
         """The policies that are known before a request comes."""
         return [rule.policy for rule in self._rules if isinstance(rule.policy, str)]
 
+    @property
+    def asks_limiter(self) -> bool:
+        """Whether the limiter is to verify: the policies, on each primary, or the module if nothing else is known.
+
+        Its look at the module is RL.PEEK. Rules with limits need RL.MULTIPEEK only.
+        """
+        return bool(self.policies) or all(rule.limit is None for rule in self._rules)
+
     def wants_verification(self) -> bool:
         """Whether this request is to verify the rules. Others that come meanwhile are not."""
         due = self._verify_at
@@ -109,19 +118,21 @@ class Gate(Generic[Req]):
         for rule in self._rules:
             if isinstance(rule.policy, str):
                 words: list[Word] = ["RL.ASKPEEK", key, rule.policy, "COST", 0, "ID", "verify"]
-            elif rule.limit is not None and not callable(rule.limit):
-                limiter = list(limiter_words(rule.limit, lease_id=False))
+            elif rule.limit is not None:
+                # What a function returns is not known yet, but the module and the right are.
+                limit = "1/s" if callable(rule.limit) else rule.limit
+                limiter = list(limiter_words(limit, lease_id=False))
                 if limiter[0] == "CONCURRENT":
                     limiter.insert(3, "verify")
                 words = ["RL.MULTIPEEK", 1, key, "COST", 0, "LIMIT", *limiter]
             else:
                 continue
+            call = Call(words, key)
             try:
-                yield Call(words, key)
-            except NoAnswer:
+                yield from checked(f"rule {rule.name!r}", call)
+            except NoAnswer as missing:
+                self._core.warn(call, missing.error, "limits are not verified")
                 return False
-            except CallError as error:
-                raise ConfigurationError(f"rule {rule.name!r}: {error}") from error
         return True
 
     # For each request

@@ -31,7 +31,8 @@ class SyncGate(Generic[Req]):
             ConfigurationError: A rule is wrong, or the module is not loaded.
         """
         try:
-            answered = self._limiter.verify(policies=self._gate.policies) and self._limiter.run(self._gate.verifying())
+            answered = not self._gate.asks_limiter or self._limiter.verify(policies=self._gate.policies)
+            answered = answered and self._limiter.run(self._gate.verifying())
         except BaseException:
             self._gate.unverified()
             raise

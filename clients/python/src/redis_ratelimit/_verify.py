@@ -16,6 +16,7 @@ from ._values import Key, Word, prefixed, text
 from .errors import CallError, ConfigurationError, Unavailable
 
 _NEEDS = re.compile(r"needs (\d+) keys")
+_MODULE = "the module ratelimit"
 
 Verification = Generator[Call, object, bool]
 
@@ -34,22 +35,25 @@ def verifying(
     def name(number: int) -> Key:
         return prefixed(prefix, f"{{verify:{own}:{number}}}")
 
+    # An application that only asks policies may have no right to look at limits.
+    probe = "RL.ASKPEEK" if policies and not limiters else "RL.PEEK"
     try:
-        yield from _module(name(0))
+        if probe == "RL.PEEK":
+            yield from _module(name(0))
         for key in slots.keys_of_all(name) if slots else [name(0)]:
             yield from _limits(key, limiters)
             yield from _policies(key, policies)
     except NoAnswer as missing:
-        call = Call(["RL.PEEK"], name(0), asked=missing.node)
+        call = Call([probe], name(0), asked=missing.node)
         core.warn(call, missing.error, "limits are not verified")
         if required:
-            raise Unavailable("RL.PEEK", missing.error, missing.node) from missing.error
+            raise Unavailable(probe, missing.error, missing.node) from missing.error
         return False
     return True
 
 
 def _module(key: Key) -> Generator[Call, object, None]:
-    yield from _checked("the module ratelimit", _peek(key, ("GCRA", 0, 1, 1)))
+    yield from checked(_MODULE, _peek(key, ("GCRA", 0, 1, 1)))
 
 
 def _limits(key: Key, limiters: Sequence[Limiter]) -> Generator[Call, object, None]:
@@ -57,24 +61,24 @@ def _limits(key: Key, limiters: Sequence[Limiter]) -> Generator[Call, object, No
         words = limiter.words
         if limiter.NAME == "CONCURRENT" and getattr(limiter, "id", None) is None:
             words = (*words[:3], "verify", *words[3:])
-        yield from _checked(f"limit {number}, {limiter!r}", _peek(key, words))
+        yield from checked(f"limit {number}, {limiter!r}", _peek(key, words))
     if any(limiter.NAME == "CONCURRENT" for limiter in limiters):
         # Of a lease that nobody holds. A limiter without the permission would lose each lease, or keep it for its ttl.
-        yield from _checked("leases", Call(["RL.RENEW", key, 1, "verify"], key))
-        yield from _checked("leases", Call(["RL.RELEASE", key, "verify"], key))
+        yield from checked("leases", Call(["RL.RENEW", key, 1, "verify"], key))
+        yield from checked("leases", Call(["RL.RELEASE", key, "verify"], key))
 
 
 def _policies(key: Key, policies: Sequence[str]) -> Generator[Call, object, None]:
     for policy in policies:
         words: list[Word] = ["RL.ASKPEEK", key, policy, "COST", 0, "ID", "verify"]
         try:
-            yield from _checked(f"policy {policy!r}", Call(words, key))
+            yield from checked(f"policy {policy!r}", Call(words, key))
         except ConfigurationError as error:
             needs = _NEEDS.search(str(error))
             if needs is None:
                 raise
             more = [_numbered(key, number) for number in range(2, int(needs[1]) + 1)]
-            yield from _checked(f"policy {policy!r}", Call([*words, "KEYS", *more], key))
+            yield from checked(f"policy {policy!r}", Call([*words, "KEYS", *more], key))
 
 
 def _numbered(key: Key, number: int) -> Key:
@@ -86,8 +90,11 @@ def _peek(key: Key, words: Sequence[Word]) -> Call:
     return Call(["RL.PEEK", key, *words, "COST", 0], key)
 
 
-def _checked(what: str, call: Call) -> Generator[Call, object, None]:
+def checked(what: str, call: Call) -> Generator[Call, object, None]:
+    """Asks, and names what is wrong if the server replies with an error."""
     try:
         yield call
     except CallError as error:
+        if "unknown command" in str(error):
+            what = _MODULE
         raise ConfigurationError(f"{what}: {error}") from error

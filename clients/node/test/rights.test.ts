@@ -1,0 +1,62 @@
+/** A user with the rights of a row in docs/clients.md can do what the row says, and needs each of them. */
+
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import { after, before, describe, test } from 'node:test'
+import { RateLimiter } from 'redis-ratelimit'
+import { KINDS, type Kind } from './kinds.js'
+import { denied, ROWS, setPolicies, table } from './rights.rows.js'
+import { startServer, type Server } from './servers.js'
+
+const RIGHTS = table()
+
+describe('a user with few rights', () => {
+  let server: Server
+  before(async () => {
+    server = await startServer()
+    await setPolicies(server)
+  })
+  after(() => server?.stop())
+
+  /** Does what a row says with these rights. Returns the commands that were denied, and the error. */
+  async function tried(kind: Kind, what: string, rights: string[]) {
+    await server.cli('ACL', 'SETUSER', 'app', 'reset', 'on', '>secret', '~limit:*', ...rights)
+    await server.cli('CONFIG', 'RESETSTAT')
+    const { redis, close } = await kind.client(server.port, { username: 'app', password: 'secret' })
+    const prefix = `limit:${randomUUID()}:`
+    const limiter = new RateLimiter(redis, { prefix, timeout: '5s', connectTimeout: '5s', logger: () => undefined })
+    try {
+      const error = await ROWS[what]!(limiter, server).then(() => undefined, (error: unknown) => error)
+      return { error, denials: await denied(server) }
+    } finally {
+      await limiter.close()
+      close()
+    }
+  }
+
+  test('has the rows of the page', () => {
+    assert.deepEqual([...RIGHTS.keys()], Object.keys(ROWS))
+  })
+
+  for (const kind of KINDS) {
+    test(`can do what each row says, on ${kind.name}`, async (t) => {
+      for (const [what, rights] of RIGHTS) {
+        await t.test(what, async () => assert.deepEqual(await tried(kind, what, rights), { error: undefined, denials: [] }))
+      }
+    })
+  }
+
+  for (const [what, rights] of RIGHTS) {
+    for (const right of rights) {
+      test(`needs ${right} for: ${what}`, async () => {
+        const { denials } = await tried(KINDS[2]!, what, rights.filter((each) => each !== right))
+        assert.ok(denials.includes(right.slice(1)), `denied: ${denials.join(' ')}`)
+      })
+    }
+  }
+
+  test('is told which right is missing', async () => {
+    const { error } = await tried(KINDS[0]!, 'verify, with policies only', ['+rl.ask'])
+    assert.match(String(error), /ConfigurationError: the server rejects RL.ASKPEEK: NOPERM .*'rl.askpeek'/)
+  })
+})
