@@ -10,8 +10,8 @@
 //! shapes.
 //!
 //! It starts a server of its own, or uses the one that `DEMO_SERVER` names, with the module loaded. There it leaves only
-//! time series, if the server supports them. The server should be near: keys expire by its clock, a second after they are
-//! fully reset.
+//! time series, if the server supports them. The server should be near: keys expire by its clock, at least ten
+//! seconds after they are fully reset.
 
 mod folders;
 mod record;

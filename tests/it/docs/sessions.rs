@@ -51,10 +51,9 @@ struct Block {
 
 fn pages() -> Vec<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let mut pages = vec![root.join("README.md"), root.join("SECURITY.md")];
+    let mut pages = ["README.md", "SECURITY.md", "docs/site/index.md"].map(|page| root.join(page)).to_vec();
     for folder in ["docs", "docs/commands"] {
-        let entries =
-            fs::read_dir(root.join(folder)).into_iter().flatten().map(|entry| entry.unwrap().path());
+        let entries = fs::read_dir(root.join(folder)).unwrap().map(|entry| entry.unwrap().path());
         pages.extend(entries.filter(|path| path.extension().is_some_and(|extension| extension == "md")));
     }
     pages.sort();
