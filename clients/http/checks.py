@@ -16,6 +16,10 @@ import httpx
 import redis
 
 
+# The window of /short, in seconds.
+SHORT = 1.5
+
+
 def until(question: Callable[[], object], what: str) -> None:
     for _ in range(400):
         with contextlib.suppress(redis.RedisError, httpx.HTTPError):
@@ -69,13 +73,19 @@ class Application:
             print(f"{'':<11} {POLICY}  {fields['ratelimit']}  Retry-After: {fields['retry-after']}")
 
     def honest(self) -> None:
-        first = [self.ask("/short", "honest").status_code for _ in range(2)]
-        refused = self.ask("/short", "honest")
-        wait = int(refused.headers.get("retry-after", 0))
-        time.sleep(max(wait - 1, 0))
-        early = self.ask("/short", "honest").status_code
+        for attempt in range(5):
+            began = time.monotonic()
+            caller = f"honest:{attempt}"
+            first = [self.ask("/short", caller).status_code for _ in range(2)]
+            refused = self.ask("/short", caller)
+            wait = int(refused.headers.get("retry-after", 0))
+            time.sleep(max(wait - 1, 0))
+            early = self.ask("/short", caller).status_code
+            # On a busy machine the early request may have come too late to say anything.
+            if time.monotonic() - began < SHORT:
+                break
         time.sleep(1)
-        late = self.ask("/short", "honest").status_code
+        late = self.ask("/short", caller).status_code
         right = (first, refused.status_code, early, late) == ([200, 200], 429, 429, 200)
         right = right and refused.headers.get("ratelimit") == f'"short";r=0;t={wait}'
         self.row("Retry-After is honest: 2 per 1.5 s", right, f"told {wait} s: {early} a second sooner, {late} then")
