@@ -15,6 +15,7 @@ import { durationWord, integerWord } from './limiter.js'
 import { span } from './options.js'
 import type { Questions } from './questions.js'
 import * as replies from './replies.js'
+import { blocked } from './waits.js'
 
 /** Takes a lease. Throws if it is refused, and without an answer if the limiter fails closed. */
 export async function acquire(core: Core, questions: Questions, key: string, options: LeaseOptions): Promise<Lease> {
@@ -22,17 +23,19 @@ export async function acquire(core: Core, questions: Questions, key: string, opt
   checkFlag('renew', renew)
   checkFlag('critical', options.critical)
   signal?.throwIfAborted()
+  core.throwIfClosed()
   const id = randomUUID()
   const ttl = span('ttl', options.ttl)
-  const call = core
-    .call('RL.CONCURRENT')
-    .key(key)
-    .value(integerWord('capacity', options.capacity, 1))
-  call.value(durationWord('ttl', options.ttl, 1)).value(id)
-  call.option('RESERVED', reserved === undefined ? undefined : integerWord('reserved', reserved, 0)).flag('CRITICAL', options.critical).option('COST', costWord(options, 1))
+  const call = core.call('RL.CONCURRENT').key(key)
+  call.value(integerWord('capacity', options.capacity, 1))
+  call.value(durationWord('ttl', options.ttl, 1))
+  call.value(id)
+  call.option('RESERVED', reserved === undefined ? undefined : integerWord('reserved', reserved, 0))
+  call.flag('CRITICAL', options.critical)
+  call.option('COST', costWord(options, 1))
   call.wait(checkedWait(options))
   const asked = performance.now()
-  const undo = () => void core.release([key], id, { within: (call.block ?? 0) + ttl, certain: false })
+  const undo = () => void core.release([key], id, { within: blocked(call) + ttl, certain: false })
   let decision: Decision
   try {
     decision = await questions.decide({
@@ -43,8 +46,8 @@ export async function acquire(core: Core, questions: Questions, key: string, opt
       signal,
     })
   } catch (error) {
-    // Given up. It may be granted all the same.
-    if (signal?.aborted) undo()
+    // Given up, or its wait was ended by `close`. It may be granted all the same.
+    if (signal?.aborted || core.isClosed) undo()
     throw error
   }
   if (decision.answered && !decision.allowed) throw new Refused(decision)

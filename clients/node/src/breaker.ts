@@ -7,8 +7,21 @@
  * half open   one call tries, the others are answered without it     success: closed; failure: open
  * ```
  *
+ * A call may end long after it was admitted, when the breaker has changed. So each call has a ticket, and a failure counts
+ * only in the period of its ticket:
+ *
+ * ```text
+ *    0 ms   closed      a and b are sent with ticket 1
+ *  100 ms   open        a fails; from now on the ticket is 2
+ * 1100 ms   half open   c tries with ticket 2, and no other call is sent
+ * 1101 ms   half open   b fails with ticket 1: c still tries
+ * ```
+ *
  * @module
  */
+
+/** The period in which a call was admitted: a breaker begins a new one when it opens and when it closes. */
+export type Ticket = number
 
 /** What a breaker did with a call's outcome. */
 export type Change = 'opened' | 'reopened' | 'closed' | undefined
@@ -18,6 +31,7 @@ export class Breaker {
   #failures = 0
   #openUntil: number | undefined
   #isTrying = false
+  #ticket: Ticket = 1
 
   /**
    * @param most - the number of failures in a row that opens it
@@ -28,12 +42,14 @@ export class Breaker {
     private readonly cooldown: number,
   ) {}
 
-  /** Whether the server may be asked. A caller that may must tell the outcome by `succeeded`, `failed` or `unknown`. */
-  admits(now: number): boolean {
-    if (this.#openUntil === undefined) return true
-    if (this.#isTrying || now < this.#openUntil) return false
+  /**
+   * Returns a ticket if the server may be asked. Its caller must report the outcome by `succeeded`, `failed` or `unknown`.
+   */
+  admits(now: number): Ticket | undefined {
+    if (this.#openUntil === undefined) return this.#ticket
+    if (this.#isTrying || now < this.#openUntil) return undefined
     this.#isTrying = true
-    return true
+    return this.#ticket
   }
 
   /** Whether calls are answered without the server. Unlike `admits` it asks for nothing. */
@@ -41,27 +57,30 @@ export class Breaker {
     return this.#openUntil !== undefined && now < this.#openUntil
   }
 
+  /** The server answered. That closes the breaker, whenever the call was admitted. */
   succeeded(): Change {
-    const wasOpen = this.#openUntil !== undefined
     this.#failures = 0
+    if (this.#openUntil === undefined) return undefined
     this.#openUntil = undefined
     this.#isTrying = false
-    return wasOpen ? 'closed' : undefined
+    this.#ticket += 1
+    return 'closed'
   }
 
-  failed(now: number): Change {
+  /** The server did not answer the call of this ticket. */
+  failed(ticket: Ticket, now: number): Change {
+    if (ticket !== this.#ticket) return undefined
     this.#failures += 1
     const wasOpen = this.#openUntil !== undefined
-    // A call from before it opened says nothing new.
-    if (wasOpen && !this.#isTrying) return undefined
     if (!wasOpen && this.#failures < this.most) return undefined
     this.#openUntil = now + this.cooldown
     this.#isTrying = false
+    this.#ticket += 1
     return wasOpen ? 'reopened' : 'opened'
   }
 
-  /** The caller gave up before there was an outcome. So the next one tries. */
-  unknown(): void {
-    this.#isTrying = false
+  /** The caller gave up before there was an outcome. If it tried, the next one tries. */
+  unknown(ticket: Ticket): void {
+    if (ticket === this.#ticket) this.#isTrying = false
   }
 }

@@ -5,6 +5,7 @@
  */
 
 import { setTimeout as pause } from 'node:timers/promises'
+import type { Ticket } from './breaker.js'
 import type { Call, Sender } from './call.js'
 import type { OwnClient, RedisClient } from './clients/client.js'
 import { noCounts } from './counters.js'
@@ -25,11 +26,17 @@ export interface SendOptions {
   timeout?: number | undefined
 }
 
-// Before a call is sent again whose keys are moving, in ms. It doubles up to the second.
+// Before a call is sent again whose keys are moving, in ms. It doubles up to LONGEST_PAUSE.
 const FIRST_PAUSE = 10
 const LONGEST_PAUSE = 100
 // How many time-outs a call waits until it is sent, if there are too many at once.
 const QUEUE = 10
+
+/** A server that a call goes to, and the ticket of its breaker. */
+interface Asked {
+  server: Server
+  ticket: Ticket
+}
 
 /**
  * Sends calls on a connection of its own. They fail with {@link Unavailable}, with {@link CallError}, or with the reason of
@@ -74,11 +81,15 @@ export class Channel implements Sender {
     }
   }
 
+  /** Ends the calls that wait in the server, and refuses new ones. */
+  endWaits(): void {
+    this.#waits.close()
+  }
+
   /** Ends all connections: at once those of calls that wait in the server, and the others when their calls are over. */
   close(): Promise<void> {
-    const closed = this.#link.close()
-    this.#waits.close()
-    return closed
+    this.endWaits()
+    return this.#link.close()
   }
 
   #sent(call: Call, options: SendOptions): Promise<unknown> {
@@ -109,13 +120,14 @@ export class Channel implements Sender {
 
   /** Asks a server if its breaker lets it, and notes whether it answered. */
   async #through(server: Server, call: Call, options: SendOptions, ask: () => Promise<unknown>): Promise<unknown> {
-    if (server.breaker?.admits(performance.now()) === false) throw leftAlone(call, server.name)
+    const ticket = server.breaker === undefined ? 0 : server.breaker.admits(performance.now())
+    if (ticket === undefined) throw leftAlone(call, server.name)
     try {
       const reply = await ask()
       this.#answered(server)
       return reply
     } catch (error) {
-      throw this.#failed(server, call, error, options.signal)
+      throw this.#failed({ server, ticket }, call, error, options.signal)
     }
   }
 
@@ -183,7 +195,7 @@ export class Channel implements Sender {
     try {
       return await this.#waits.send({ call, server, signal, opened: () => this.#answered(server) })
     } catch (error) {
-      if (this.#link.isClosed) throw new RateLimitError(CLOSED, { cause: error })
+      if (this.#waits.isClosed) throw new RateLimitError(CLOSED, { cause: error })
       if (signal?.aborted || error instanceof Blameless) throw error
       const failed = failure(call.command, error)
       if (failed instanceof CallError || !(await this.#isThere(server, call))) throw failed
@@ -206,15 +218,16 @@ export class Channel implements Sender {
     if (change === 'closed' && server.isPrimary) this.log.warn(`closed ${server.name}`, `${server.name} answers again`)
   }
 
-  #failed(server: Server, call: Call, error: unknown, signal: AbortSignal | undefined): unknown {
-    if ((signal?.aborted && error === signal.reason) || (error instanceof RateLimitError && this.#link.isClosed)) {
-      server.breaker?.unknown()
+  #failed(asked: Asked, call: Call, error: unknown, signal: AbortSignal | undefined): unknown {
+    const { server, ticket } = asked
+    if ((signal?.aborted && error === signal.reason) || (error instanceof RateLimitError && this.#waits.isClosed)) {
+      server.breaker?.unknown(ticket)
       return error
     }
     const failed = error instanceof Blameless ? error : this.#reason(call, failure(call.command, error))
     if (failed instanceof CallError) this.#answered(server)
-    else if (failed instanceof Blameless || isMoving(failed)) server.breaker?.unknown()
-    else this.#lacking(server, failed)
+    else if (failed instanceof Blameless || isMoving(failed)) server.breaker?.unknown(ticket)
+    else this.#lacking(asked, failed)
     return failed
   }
 
@@ -226,8 +239,8 @@ export class Channel implements Sender {
     return why instanceof CallError ? why : unsent(call, failed.kind, text(why), why.cause)
   }
 
-  #lacking(server: Server, failed: Unavailable): void {
-    const change = server.breaker?.failed(performance.now())
+  #lacking({ server, ticket }: Asked, failed: Unavailable): void {
+    const change = server.breaker?.failed(ticket, performance.now())
     if (!server.isPrimary) return
     if (change === 'opened') this.#opened(server, failed)
     if (change === 'reopened' || (failed.kind === 'connection' && this.#link.client.primaries > 1)) this.#link.renew()

@@ -9,7 +9,7 @@ import { Channel, type SendOptions } from './channel.js'
 import { Commands } from './commands.js'
 import type { RedisClient } from './clients/client.js'
 import type { Decision } from './decision.js'
-import { Unavailable } from './errors.js'
+import { CLOSED, RateLimitError, Unavailable } from './errors.js'
 import type { Lease } from './lease.js'
 import { shownKey } from './log.js'
 import type { Settings } from './options.js'
@@ -47,6 +47,10 @@ export class Core implements Sender {
   readonly refusals: Refusals<Decision> | undefined
   /** The leases that are held, so that none outlives the limiter. */
   readonly leases = new Set<Lease>()
+  #isClosed = false
+  #closed: Promise<void> | undefined
+  #underWay = 0
+  #idle: () => void = () => {}
 
   constructor(
     redis: RedisClient,
@@ -63,6 +67,16 @@ export class Core implements Sender {
     return this.channel.keyPrefix
   }
 
+  /** Whether `close` has begun. A lease that is granted from then on is released at once. */
+  get isClosed(): boolean {
+    return this.#isClosed
+  }
+
+  /** Throws if `close` has begun. */
+  throwIfClosed(): void {
+    if (this.#isClosed) throw new RateLimitError(CLOSED)
+  }
+
   /** Begins a call with the limiter's prefix. */
   call(command: string, readonly = false): Call {
     return new Call(this.keyPrefix + this.settings.prefix, [command], readonly)
@@ -70,12 +84,16 @@ export class Core implements Sender {
 
   /** Sends a call. All calls of a limiter go this way, so that refusals are forgotten whoever gives something back. */
   async send(call: Call, options?: SendOptions): Promise<unknown> {
-    if (this.refusals === undefined || !GIVES_BACK.has(call.command)) return this.channel.send(call, options)
+    const givesBack = GIVES_BACK.has(call.command)
+    if (!givesBack) this.throwIfClosed()
+    this.#underWay += 1
     try {
       return await this.channel.send(call, options)
     } finally {
       // Without an answer too: it may have been executed.
-      this.refusals.forget(call.keys)
+      if (givesBack) this.refusals?.forget(call.keys)
+      this.#underWay -= 1
+      if (this.#underWay === 0) this.#idle()
     }
   }
 
@@ -108,9 +126,22 @@ export class Core implements Sender {
     return this.repeats.run({ what: `RL.RELEASE${shownKey(key)}`, attempt, within })
   }
 
-  /** Releases what is held, tries what is left to be released or settled once more, and ends all connections. */
-  async close(): Promise<void> {
+  /**
+   * Refuses new calls, except those that give something back. Releases what is held or still granted, tries what is left to
+   * be released or settled once more, and ends all connections.
+   */
+  close(): Promise<void> {
+    this.#isClosed = true
+    this.#closed ??= this.#close()
+    return this.#closed
+  }
+
+  async #close(): Promise<void> {
+    this.channel.endWaits()
     await Promise.all([...this.leases].map((lease) => lease.release()))
+    if (this.#underWay > 0) await new Promise<void>((resolve) => (this.#idle = resolve))
+    // The callers have their replies one turn later, and release what they were granted.
+    await new Promise(setImmediate)
     await this.repeats.close()
     await this.channel.close()
   }

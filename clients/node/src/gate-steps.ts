@@ -34,7 +34,7 @@ export interface Step {
 // Charged for good: leases are released, and the others cannot be given back.
 const NOT_REFUNDED = new Set(['CONCURRENT', 'SMOOTH', 'PENALTY'])
 // Only the server knows how long a policy's lease lasts. An uncertain one is searched for so long.
-const LONGEST_LEASE = '10m'
+const LONGEST_LEASE = '1h'
 
 /** What is known of a charge. */
 type Charge = 'none' | 'certain' | 'maybe'

@@ -107,8 +107,8 @@ export class Gate<R> {
         return refused(asked, decision.answered)
       }
       wait = Math.max(wait, decision.retryAfter ?? 0)
-      // The others would not be answered either.
-      if (decision.error instanceof Unavailable && !this.#isCluster) break
+      // The other rules would not be answered either. A shedder counts no call without an answer, so the rules are asked.
+      if (decision.error instanceof Unavailable && !this.#isCluster && !(step instanceof ShedStep)) break
     }
     // A queue or a booking has named the time at which the request may act.
     if (wait > 0) await sleep(wait)

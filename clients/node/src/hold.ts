@@ -9,6 +9,7 @@
 import { randomUUID } from 'node:crypto'
 import { checkFunction, checkSignal, known, type Names } from './arguments.js'
 import { Call } from './call.js'
+import { checkedWait } from './call-options.js'
 import type { Core } from './core.js'
 import type { AskDecision, Decision } from './decision.js'
 import { Refused, Unavailable } from './errors.js'
@@ -16,6 +17,7 @@ import { integerWord, type Duration, type Limiter } from './limiter.js'
 import { shownKey } from './log.js'
 import { span } from './options.js'
 import { reading, type Questions } from './questions.js'
+import { blocked } from './waits.js'
 
 /** How an estimate is held. */
 export interface HoldCallOptions {
@@ -145,21 +147,22 @@ export class Budget {
     integerWord('the estimate', estimate, 1)
     checkSignal(signal)
     signal?.throwIfAborted()
+    this.#core.throwIfClosed()
     const id = randomUUID()
-    const blocked = wait === undefined ? 0 : span('wait', wait)
-    const until = performance.now() + blocked + this.#ttl
+    const call = this.#call(id, estimate, checkedWait({ wait }))
+    const until = performance.now() + blocked(call) + this.#ttl
     const settle = (certain: boolean) => (cost: number) => this.#settle(id, cost, certain, until - performance.now())
     let decision: Decision
     try {
       decision = await this.#questions.decide<Decision>({
-        call: this.#call(id, estimate, wait),
+        call,
         key: this.key,
         ...reading(this.of),
         signal,
       })
     } catch (error) {
-      // Given up. It may be charged all the same.
-      if (signal?.aborted) void settle(false)(0)
+      // Given up, or its wait was ended by `close`. It may be charged all the same.
+      if (signal?.aborted || this.#core.isClosed) void settle(false)(0)
       throw error
     }
     if (decision.answered && !decision.allowed) throw new Refused(decision)

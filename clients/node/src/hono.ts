@@ -59,7 +59,7 @@ export function ratelimit(options: GateOptions<Context>): RateLimitHandler {
       throw error
     }
     for (const [name, value] of Object.entries(pass.headers)) c.header(name, value)
-    if (!node) c.res = endingWith(c.res, pass)
+    if (!node) c.res = endingWith(c.res, pass, c.req.raw.method)
     return undefined
   }
   return Object.assign(handler, { ready: () => gate.ready() })
@@ -75,8 +75,9 @@ function endWithSignal(signal: AbortSignal, pass: Pass): boolean {
 }
 
 /** The same response. When its body has been read, failed or is cancelled, the pass ends. */
-function endingWith(response: Response, pass: Pass): Response {
-  if (response.body === null) {
+function endingWith(response: Response, pass: Pass, method: string): Response {
+  // Hono drops the body of a reply to HEAD: it neither reads nor cancels it.
+  if (response.body === null || method === 'HEAD') {
     void pass.end()
     return response
   }

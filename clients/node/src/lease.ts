@@ -52,7 +52,9 @@ export class Lease {
     this.#endsAt = times.since + times.ttl
     if (!decision.answered) return
     core.leases.add(this)
-    if (times.renew) this.#renewAfter(this.#ttl / 3)
+    // So that `close` does not leave what was granted meanwhile.
+    if (core.isClosed) void this.release()
+    else if (times.renew) this.#renewAfter(this.#ttl / 3)
   }
 
   /** Whether the lease is held for certain: the server said so, and it was neither lost nor released since. */

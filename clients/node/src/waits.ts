@@ -35,6 +35,9 @@ export interface Waiting {
 /** Sends calls that wait. */
 export class Waits {
   readonly #lines = new Set<Line>()
+  // The attempts to connect that are under way.
+  readonly #opening = new Set<AbortController>()
+  #isClosed = false
 
   constructor(
     private readonly link: Link,
@@ -44,7 +47,7 @@ export class Waits {
   /** Sends a call, and returns its reply. Its connection is closed at the end, so that a call which gives up leaves its line. */
   async send(waiting: Waiting): Promise<unknown> {
     const { call, signal } = waiting
-    const until = performance.now() + (call.block || LONGEST_WAIT)
+    const until = performance.now() + blocked(call)
     let address: string | undefined
     for (let redirections = 0; ; ) {
       const line = await this.#open(waiting, address)
@@ -64,13 +67,20 @@ export class Waits {
     }
   }
 
-  /** Ends all of them. */
+  /** Whether calls that wait are refused. */
+  get isClosed(): boolean {
+    return this.#isClosed
+  }
+
+  /** Ends all of them, also those whose connection is not yet open. */
   close(): void {
+    this.#isClosed = true
+    for (const control of this.#opening) control.abort()
     for (const line of this.#lines) line.close()
   }
 
   async #exchange(line: Line, { call, signal }: Waiting, asks: boolean): Promise<unknown> {
-    const patience = (call.block || LONGEST_WAIT) + GRACE
+    const patience = blocked(call) + GRACE
     if (asks) await within(line.send(new Call('', ['ASKING'])), this.settings.connectTimeout, signal, late(call, patience))
     return within(line.send(call), patience, signal, late(call, patience))
   }
@@ -78,11 +88,11 @@ export class Waits {
   // Few connections are opened at a time, so that a burst does not overrun the server.
   #open({ call, server, signal }: Waiting, address: string | undefined): Promise<Line> {
     const { connectTimeout } = this.settings
-    const patience = Math.max(connectTimeout, call.block || LONGEST_WAIT)
+    const patience = Math.max(connectTimeout, blocked(call))
     return server.connections.run(
       () => {
         // Meanwhile it may be known that nobody answers.
-        if (this.link.isClosed) throw new RateLimitError(CLOSED)
+        if (this.#isClosed) throw new RateLimitError(CLOSED)
         if (server.breaker?.isOpen(performance.now())) throw leftAlone(call, server.name)
         return this.#opened(call, signal, address)
       },
@@ -94,14 +104,19 @@ export class Waits {
     const { connectTimeout } = this.settings
     // A client may connect for ever to a server that is silent.
     const control = new AbortController()
+    this.#opening.add(control)
     try {
       const opened = this.link.client.line(call, control.signal, address)
       const line = await within(opened, connectTimeout, signal, unconnected(call, connectTimeout))
+      // It may have opened in the same turn as the limiter was closed.
+      if (this.#isClosed) throw new RateLimitError(CLOSED)
       this.#lines.add(line)
       return line
     } catch (error) {
       control.abort()
       throw error
+    } finally {
+      this.#opening.delete(control)
     }
   }
 
@@ -113,6 +128,11 @@ export class Waits {
     else await this.link.use((client) => within(client.send(probe(call)), this.settings.timeout, undefined, late(call, 0)))
     return undefined
   }
+}
+
+/** How long a call may wait in the server, in ms. `BLOCK 0` waits as long as the server lets it. */
+export function blocked({ block }: Call): number {
+  return block === undefined ? 0 : block || LONGEST_WAIT
 }
 
 /** A call to the node of the same key, which changes nothing. */

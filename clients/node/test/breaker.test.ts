@@ -3,29 +3,60 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { Breaker } from '../dist/esm/breaker.js'
+import { Call } from '../dist/esm/call.js'
 import { Log } from '../dist/esm/log.js'
 import { Servers } from '../dist/esm/servers.js'
 import { Turns } from '../dist/esm/turns.js'
+import { blocked } from '../dist/esm/waits.js'
 import { Patience } from '../dist/esm/within.js'
+
+/** The ticket of a call that is admitted. */
+function admitted(breaker: Breaker | undefined, now: number): number {
+  const ticket = breaker?.admits(now)
+  assert(ticket !== undefined)
+  return ticket
+}
 
 describe('the breaker', () => {
   test('opens after failures in a row only', () => {
     const breaker = new Breaker(2, 100)
-    assert.equal(breaker.failed(0), undefined)
+    const first = admitted(breaker, 0)
+    assert.equal(breaker.failed(first, 0), undefined)
     assert.equal(breaker.succeeded(), undefined)
-    assert.equal(breaker.failed(0), undefined)
-    assert.equal(breaker.failed(0), 'opened')
-    assert.equal(breaker.admits(99), false)
-    assert.equal(breaker.failed(99), undefined, 'a call from before')
-    assert.equal(breaker.admits(100), true)
-    assert.equal(breaker.admits(100), false)
-    assert.equal(breaker.failed(110), 'reopened')
-    assert.equal(breaker.admits(209), false)
-    assert.equal(breaker.admits(210), true)
-    breaker.unknown()
-    assert.equal(breaker.admits(210), true)
+    assert.equal(breaker.failed(first, 0), undefined)
+    assert.equal(breaker.failed(first, 0), 'opened')
+    assert.equal(breaker.admits(99), undefined)
+    const trial = admitted(breaker, 100)
+    assert.equal(breaker.admits(100), undefined)
+    assert.equal(breaker.failed(trial, 110), 'reopened')
+    assert.equal(breaker.admits(209), undefined)
+    breaker.unknown(admitted(breaker, 210))
+    admitted(breaker, 210)
+    assert.equal(breaker.admits(210), undefined)
     assert.equal(breaker.succeeded(), 'closed')
-    assert.equal(breaker.admits(210), true)
+    assert.equal(breaker.failed(admitted(breaker, 210), 210), undefined)
+  })
+
+  test('a call from before it opened neither ends the trial nor reopens it', () => {
+    const breaker = new Breaker(1, 100)
+    const [before, stale] = [admitted(breaker, 0), admitted(breaker, 0)]
+    assert.equal(breaker.failed(before, 0), 'opened')
+    assert.equal(breaker.failed(stale, 99), undefined, 'while it is open')
+    const trial = admitted(breaker, 100)
+    breaker.unknown(stale)
+    assert.equal(breaker.admits(101), undefined, 'the trial is still under way')
+    assert.equal(breaker.failed(stale, 102), undefined)
+    assert.equal(breaker.isOpen(103), false)
+    assert.equal(breaker.failed(trial, 110), 'reopened')
+  })
+
+  test('a reply to a call from before it opened closes it, and the trial then reports nothing', () => {
+    const breaker = new Breaker(1, 100)
+    breaker.failed(admitted(breaker, 0), 0)
+    const trial = admitted(breaker, 100)
+    assert.equal(breaker.succeeded(), 'closed')
+    assert.equal(breaker.failed(trial, 110), undefined)
+    admitted(breaker, 110)
   })
 })
 
@@ -49,7 +80,7 @@ describe('the servers', () => {
     const servers = new Servers({ failures: 1, cooldown: 100 })
     const owners = () => ['a:1', 'b:1']
     const a = servers.of('a:1', owners)
-    a.primary.breaker?.failed(0)
+    a.primary.breaker?.failed(admitted(a.primary.breaker, 0), 0)
     assert.equal(a.primary.breaker?.isOpen(50), true)
     assert.equal(a.replicas.breaker?.isOpen(50), false)
     assert.equal(servers.of('b:1', owners).primary.breaker?.isOpen(50), false)
@@ -105,6 +136,11 @@ describe('the time of a call', () => {
     assert.equal(patience.more(100), 50)
     assert.equal(patience.more(150), 0)
   })
+})
+
+test('a call with BLOCK 0 may wait in the server for a minute, and one without BLOCK does not wait', () => {
+  const call = () => new Call('', ['RL.GCRA'])
+  assert.deepEqual([call(), call().wait(20), call().wait(0)].map(blocked), [0, 20, 60_000])
 })
 
 describe('turns', () => {

@@ -5,6 +5,7 @@ import { randomUUID } from 'node:crypto'
 import { after, before, describe, test } from 'node:test'
 import { KINDS } from './kinds.js'
 import { limiterOn } from './limiters.js'
+import { proxyTo } from './proxy.js'
 import { startServer, until, type Server } from './servers.js'
 
 const key = () => `user:${randomUUID()}`
@@ -48,6 +49,30 @@ for (const kind of KINDS) {
       await limiter.close()
       await waits
       await until(waiting(0), 'an empty line')
+    })
+
+    test('ends waits whose connection is still opening', async (t) => {
+      const proxy = await proxyTo(t, server.port)
+      const { limiter } = await limiterOn(t, kind, proxy.port, { connectTimeout: '20s' })
+      const user = key()
+      await limiter.limit(user, '1/h')
+      const before = proxy.held()
+      proxy.hold()
+      const wait = assert.rejects(limiter.limit(user, '1/h', { wait: '3s' }), CLOSED)
+      await until(async () => proxy.held() > before, 'a connection')
+      const closed = limiter.close()
+      setTimeout(() => proxy.release(), 100)
+      await Promise.all([wait, closed])
+    })
+
+    test('refuses new calls at once, and may be asked for twice', async (t) => {
+      const { limiter } = await limiterOn(t, kind, server.port)
+      const call = limiter.limit(key(), '9/h')
+      const closed = [limiter.close(), limiter.close()]
+      await assert.rejects(limiter.limit(key(), '9/h'), CLOSED)
+      await assert.rejects(limiter.lease(key(), { capacity: 1, ttl: '1m' }), CLOSED)
+      assert.equal((await call).answered, true)
+      await Promise.all(closed)
     })
   })
 }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { Redis } from 'ioredis'
-import { AskDecision, Concurrent, MultiDecision, RateLimiter, Smooth, TokenBucket, Unavailable } from 'redis-ratelimit'
+import { AskDecision, CallError, Concurrent, MultiDecision, RateLimiter, Smooth, TokenBucket, Unavailable } from 'redis-ratelimit'
 import { Gate, type GateOptions, type Rule } from 'redis-ratelimit/gate'
 import { gateOn, team, user, type Asking } from './gate-harness.js'
 import { quiet } from './rate-limiter-flexible.clients.js'
@@ -118,44 +118,6 @@ describe('a gate with wrong rules, or without a server that answers', () => {
     await until(async () => (await peek('tokens:ann', 'TOKENBUCKET', '100', '1', '1h')) === '100', 'a settlement')
   })
 
-  test('a shedder without an answer sheds nothing, unless the limiter fails closed', async (t) => {
-    const shed = { key: 'fleet', utilization: () => 1, tier: () => 1, tiers: 1 }
-    for (const [fail, status] of [['open', undefined], ['closed', 503]] as const) {
-      const { gate, lines } = gateOn(t, 1, [], { shed, fail, timeout: 100 })
-      const { refusal, headers } = await gate.enter({}, undefined)
-      assert.deepEqual([refusal?.status, headers['Retry-After']], [status, status && '1'])
-      assert.ok(lines.some((line) => line.includes("RL.SHED") && line.includes("'fleet'")), lines.join())
-    }
-  })
-
-  test('a shedder whose functions fail sheds nothing, and the rules are asked all the same', async (t) => {
-    const own = await startServer()
-    t.after(() => own.stop())
-    const fails = (): never => {
-      throw new Error('no gauge')
-    }
-    const fine = { key: 'fleet', utilization: () => 0, tier: () => 1, tiers: 2 }
-    const wrong: [object, RegExp][] = [
-      [{ utilization: () => NaN }, /RL.SHED, for 'fleet': nothing is shed: shed.utilization must return a number, not NaN$/],
-      [{ utilization: fails }, /RL.SHED, for 'fleet': nothing is shed: no gauge/],
-      [{ tier: fails }, /nothing is shed: no gauge/],
-      [{ tier: () => 3 }, /nothing is shed: shed.tier must be an integer between 1 and 2, not 3/],
-    ]
-    for (const [part, line] of wrong) {
-      const shed = { ...fine, ...part }
-      const open = gateOn(t, own.port, [{ name: 'rate', key: user, limit: '1/h' }], { shed })
-      const statuses = []
-      for (let i = 0; i < 2; i += 1) statuses.push((await open.gate.enter({ user: 'ann' }, undefined)).refusal?.status)
-      assert.deepEqual(statuses, [undefined, 429])
-      assert.match(open.lines.join(), line)
-      const closed = gateOn(t, own.port, [], { shed, fail: 'closed' })
-      assert.equal((await closed.gate.enter({}, undefined)).refusal, undefined)
-      assert.match(closed.lines.join(), line)
-    }
-    const busy = gateOn(t, own.port, [], { shed: { ...fine, utilization: () => 7 } })
-    assert.deepEqual([(await busy.gate.enter({}, undefined)).refusal, busy.lines], [undefined, []])
-  })
-
   test('too many holds are as no answer, and the other rules are asked all the same', async (t) => {
     const own = await startServer(['--ratelimit.max-holds', '1'])
     t.after(() => own.stop())
@@ -224,5 +186,20 @@ describe('a gate with wrong rules, or without a server that answers', () => {
       ]
       assert.deepEqual(settled, maybeSent ? uncertain : [])
     }
+  })
+
+  test('an uncertain lease of a policy is searched for an hour, as its duration is not known', async (t) => {
+    const { gate, limiter } = gateOn(t, 1, [{ name: 'api', key: user, policy: 'slots' }])
+    const released: object[] = []
+    Object.assign(limiter, {
+      verify: async () => true,
+      ask: async (...[, , { leaseId } = {}]: Parameters<RateLimiter['ask']>) => {
+        if (leaseId === undefined) throw new CallError('RL.ASK', 'ERR a lease needs an ID')
+        return new AskDecision([0, 0, 0, 0, 0], 0, undefined, undefined, new Unavailable('RL.ASK', 'timeout', 'no answer', true))
+      },
+      release: async (...[, , options]: Parameters<RateLimiter['release']>) => released.push(options),
+    })
+    await (await gate.enter({ user: 'ann' })).end()
+    assert.deepEqual(released, [{ within: '1h', certain: false }])
   })
 })

@@ -48,7 +48,7 @@ webSuite('Hono', async ({ limiter, rules, shed }) => {
 })
 
 describe('Hono without a server of Node.js', () => {
-  test('a lease ends when the body has been read, or is cancelled', async (t) => {
+  test('a lease ends when the body has been read, is cancelled, or is not sent', async (t) => {
     const server = await startServer()
     t.after(() => server.stop())
     const limiter = new RateLimiter(new Redis(server.port, { lazyConnect: true }), { timeout: '3s' })
@@ -70,6 +70,9 @@ describe('Hono without a server of Node.js', () => {
     await free()
     const fetched = await ask('/fetched')
     assert.deepEqual([fetched.headers.get('ratelimit'), await fetched.json()], ['"streams";r=0', { ok: true }])
+    await free()
+    const headed = await app.request('/text', { method: 'HEAD', headers: { 'x-user': 'ann' } })
+    assert.deepEqual([headed.status, headed.headers.get('ratelimit'), headed.body], [200, '"streams";r=0', null])
     await free()
     const endless = await ask('/endless')
     assert.equal((await ask('/text')).status, 429)

@@ -49,6 +49,29 @@ for (const kind of KINDS) {
       assert.deepEqual([lines, await calls('rl.renew')], [[], renewals])
     })
 
+    test('that are granted while close is under way are released before its end', async (t) => {
+      const { limiter, lines } = await limiterOn(t, kind, server.port)
+      const key = pool()
+      await limiter.limit(pool(), '9/h')
+      const granted = limiter.lease(key, one)
+      await limiter.close()
+      const lease = await granted
+      assert.deepEqual([await held(key), lease.decision.allowed, lease.held, lines], [0, true, false, []])
+    })
+
+    test('that are waited for are released by close: they may have been granted', async (t) => {
+      const [{ limiter, lines }, holder] = [await limiterOn(t, kind, server.port), await limiterOn(t, kind, server.port)]
+      const key = pool()
+      await holder.limiter.lease(key, one)
+      const waits = assert.rejects(limiter.lease(key, { ...one, wait: '50s' }), { message: 'the limiter is closed' })
+      await until(async () => (await server.cli('INFO', 'ratelimit')).includes('ratelimit_waiting:1'), 'a wait')
+      const before = await calls('rl.release')
+      await limiter.close()
+      await waits
+      assert((await calls('rl.release')) > before)
+      assert.deepEqual([await held(key), lines], [1, []])
+    })
+
     test('that are being released are released before the end', async (t) => {
       const { limiter } = await limiterOn(t, kind, server.port)
       const key = pool()
