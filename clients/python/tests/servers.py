@@ -134,6 +134,11 @@ class Proxy:
         for each in self._sockets:
             each.close()
 
+    @property
+    def connections(self) -> int:
+        """How many connections were opened."""
+        return len(self._sockets) // 2
+
     def let_go(self) -> None:
         self._gate.set()
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from contextlib import ExitStack
+from typing import Any
 
 import pytest
 
@@ -164,6 +166,18 @@ async def test_a_renewal_without_an_answer_is_repeated(make: Maker, server: Serv
             await asyncio.sleep(0.6)
         await asyncio.sleep(2.5)
         assert lease.held and not lease.lost and leases(server, key) == 1
+
+
+async def test_after_a_renewal_the_ttl_counts_from_when_it_was_sent(make: Maker, server: Server, key: str) -> None:
+    lease: Any = make(timeout=20.0).lease(key, 1, "6s")
+    async with lease:
+        first = lease._ends
+        with server.frozen():
+            await asyncio.to_thread(eventually, lambda: lease._renewal_call.sent, "the renewal")
+            sent = time.monotonic()
+            await asyncio.sleep(0.3)
+        await asyncio.to_thread(eventually, lambda: lease._ends != first, "the reply")
+        assert lease._ends <= sent + 6
 
 
 async def test_close_releases_what_is_left(make: Maker, server: Server, key: str) -> None:

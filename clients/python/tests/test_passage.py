@@ -17,6 +17,7 @@ from redis_ratelimit import AsyncRateLimiter, Concurrent, RateLimiter
 from redis_ratelimit._async_gate import AsyncGate
 from redis_ratelimit._passage import Passage
 from redis_ratelimit._rules import Shed
+from redis_ratelimit._settings import CONNECTIONS
 from servers import Server, eventually
 
 
@@ -189,6 +190,20 @@ async def test_a_cancelled_request_takes_nothing(server: Server, key: str) -> No
     with RateLimiter(redis.Redis(port=server.port), prefix=key, timeout=5.0) as bare:
         await asyncio.to_thread(eventually, lambda: free(bare, "streams:ann", 50) == 50, "the release")
         await asyncio.to_thread(eventually, lambda: not held(bare, "tokens:ann"), "the settlement")
+    await limiter.close()
+
+
+async def test_a_cancelled_request_that_was_not_sent_has_nothing_to_release(server: Server, key: str) -> None:
+    limiter = AsyncRateLimiter(redis.asyncio.Redis(port=server.port), prefix=key, timeout=10.0, breaker=None)
+    door = AsyncGate(limiter, [rule("streams", Concurrent(500, "10m"))], None)
+    await door.verify()
+    with server.frozen():
+        tasks = [asyncio.create_task(door.enter({"user": "ann"})) for _ in range(4 * CONNECTIONS)]
+        await asyncio.sleep(0.1)
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
+        assert len(limiter.background) <= CONNECTIONS  # the other calls waited for a connection
     await limiter.close()
 
 

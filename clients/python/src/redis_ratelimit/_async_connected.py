@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator
+from time import monotonic
 from types import TracebackType
 from typing import Self, TypeVar
 
@@ -107,4 +108,5 @@ class AsyncConnected(Options):
     async def _perform(self, job: Job) -> float | None:
         if isinstance(job, Ending):
             self.core.counters.add("releases_retried")
+        job.asked = monotonic()
         return job.after(await self._outcome(job.call))

@@ -12,7 +12,7 @@ from redis.exceptions import ConnectionError, RedisError, ResponseError
 from redis.exceptions import TimeoutError as NoReply
 
 from ._call import Call
-from ._failure import NoFreeConnection
+from ._failure import Closed, NoFreeConnection
 from ._in_time import in_time
 from ._settings import CONNECTING, CONNECTIONS, MARGIN, SPARE, Settings, Source, connecting_time, patience, pool_of
 
@@ -21,9 +21,13 @@ class AsyncLink:
     """Connections to a server. A call that waits in the server does not count among those that others share.
 
     The pools of redis.asyncio may lose a connection whose caller is cancelled. They only make connections here.
+
+    Attributes:
+        closed: Whether it is closed. Then each call raises `Closed`.
     """
 
     def __init__(self, source: Source, timeout: float, name: str, more: Settings) -> None:
+        self.closed = False
         self._timeout, self._patience, self._name = timeout, connecting_time(timeout), name
         # Each step of a call has its own time-out.
         settings = source.settings | patience(None, Retry(NoBackoff(), 0)) | more
@@ -34,6 +38,16 @@ class AsyncLink:
     async def exchange(self, call: Call, asking: bool = False) -> object:
         """Sends a call and returns the reply. A connection that a reply may still reach is closed."""
         call.asked = self._name
+        try:
+            return await self._sent(call, asking)
+        except Exception as error:
+            if self.closed and not isinstance(error, Closed):
+                raise Closed from error
+            raise
+
+    async def _sent(self, call: Call, asking: bool) -> object:
+        if self.closed:
+            raise Closed
         opened = self._of_loop()
         if call.wait is not None:
             patience = max(self._patience, call.wait)
@@ -46,7 +60,11 @@ class AsyncLink:
 
     async def close(self) -> None:
         """Closes all connections."""
-        if self._opened is None or self._opened.loop is not asyncio.get_running_loop():
+        self.closed = True
+        if self._opened is None:
+            return
+        self._opened.closed = True
+        if self._opened.loop is not asyncio.get_running_loop():
             return
         for connection in list(self._opened.all):
             await connection.disconnect(nowait=True)
@@ -62,6 +80,8 @@ class AsyncLink:
         connection = opened.free.pop() if opened.free else self._made(opened)
         try:
             await opened.connect(connection, patience)
+            if self.closed:
+                raise Closed
             async with in_time(seconds, call, f"no reply from {self._name} within {seconds:g} s"):
                 if asking:
                     await connection.send_command("ASKING")
@@ -96,6 +116,7 @@ class _Opened:
         turn: For connections that open.
         free: Connections that are not in use.
         all: All connections.
+        closed: Whether they are closed.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, name: str) -> None:
@@ -103,6 +124,7 @@ class _Opened:
         self.room, self.turn = asyncio.Semaphore(CONNECTIONS), asyncio.Semaphore(CONNECTING)
         self.free: list[Any] = []
         self.all: set[Any] = set()
+        self.closed = False
 
     async def connect(self, connection: Any, seconds: float) -> None:
         """Connects, and connects anew if the server has closed the connection or sent what nobody asked for."""
@@ -132,3 +154,6 @@ class _Opened:
                 await semaphore.acquire()
         except NoReply as error:
             raise NoFreeConnection(ConnectionError(late), False) from error
+        if self.closed:
+            semaphore.release()
+            raise Closed

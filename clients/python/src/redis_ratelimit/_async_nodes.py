@@ -77,13 +77,11 @@ class AsyncServerNodes:
     slots: None = None
 
     def __init__(self, source: Source, timeout: float) -> None:
-        self._name, self._closed = server_name(source), False
+        self._name = server_name(source)
         self._link = AsyncLink(source, timeout, self._name, {})
 
     async def send(self, call: Call) -> object:
         """Returns the reply, or raises the error of redis-py."""
-        if self._closed:
-            raise Closed
         return await self._link.exchange(call)
 
     def where(self, call: Call) -> str:
@@ -92,7 +90,6 @@ class AsyncServerNodes:
 
     async def close(self) -> None:
         """Closes all connections."""
-        self._closed = True
         await self._link.close()
 
 
@@ -131,6 +128,8 @@ class AsyncClusterNodes:
     def _link(self, address: Address) -> AsyncLink:
         link = self._links.get(address)
         if link is None:
+            if self._closed:
+                raise Closed
             host, port = address
             more = {"host": host, "port": port, **self._more}
             link = self._links[address] = AsyncLink(self._source, self._timeout, named(address), more)

@@ -11,7 +11,7 @@ from ._call import Call
 from ._charge import Charge
 from ._core import Question
 from ._decision import Decision
-from ._failure import NoAnswer
+from ._failure import Closed, NoAnswer
 from ._jobs import Ending, Scheduler
 from ._options import Options
 from ._spec import MOST
@@ -78,7 +78,10 @@ class HeldState:
         self.decision = self._core.decided(cast(Question[Decision], self._question), reply)
         if not self.decision.allowed:
             raise Refused(self.decision)
-        self._begin(certain=True)
+        if not self._begin(certain=True):
+            self._open = False
+            yield from self._ending(0, certain=True).tried(self._background)
+            raise Closed
 
     def settling(self, failed: bool) -> Generator[Call, object, None]:
         """Settles at what `settle` said, or at 0 if the work failed, or at the estimate."""
@@ -103,9 +106,10 @@ class HeldState:
         self._closed_at = self.estimate if self._actual is None else self._actual
         return [self._ending(self._closed_at, certain=self._certain)]
 
-    def _begin(self, *, certain: bool) -> None:
+    def _begin(self, *, certain: bool) -> bool:
+        """Returns False if the limiter closes, and will not settle it."""
         self._open, self._certain = True, certain
-        self._taken.add(self)
+        return self._taken.add(self)
 
     def _unanswered(self, missing: NoAnswer) -> None:
         """Goes on with what may be held, or may still be. Or settles it at 0."""

@@ -14,7 +14,7 @@ from . import _replies
 from ._call import Call
 from ._core import Core
 from ._decision import Decision, combined_headers
-from ._failure import NoAnswer, reason
+from ._failure import Closed, NoAnswer, reason
 from ._fork import after_fork
 from ._jobs import Scheduler
 from ._parts import Limits, Part, Policy
@@ -151,6 +151,9 @@ class Gate(Generic[Req]):
                 if not decision.allowed:
                     yield from passage.undoing()
                     return over_quota(answers) if decision.answered else out_of_capacity(1)
+            if self._taken.closed:  # `close` would not end what the request has taken
+                yield from passage.undoing()
+                raise Closed
         except BaseException:
             passage.abandon()
             raise
@@ -191,7 +194,8 @@ class Gate(Generic[Req]):
                 return cast(Decision, self._core.undecided(part.question, NoAnswer(error.error, uncertain=False)))
             raise
         except BaseException:  # such as a cancellation: it may be charged, or may still be
-            passage.unanswered(part, goes_on=False)
+            if part.question.call.sent:
+                passage.unanswered(part, goes_on=False)
             raise
         decision = cast(Decision, self._core.decided(part.question, reply))
         if decision.allowed:

@@ -38,11 +38,13 @@ class Job:
     Attributes:
         call: What is sent.
         stopped: Whether it is not sent any more.
+        asked: When the call was last begun, on a monotonic clock.
     """
 
     def __init__(self, call: Call) -> None:
         self.call = call
         self.stopped = False
+        self.asked = 0.0
 
     def after(self, outcome: object) -> float | None:
         """Returns the seconds until the call is sent again, or None.
@@ -109,7 +111,7 @@ class Ending(Job):
         except CallError as error:
             self._core.warn(self.call, error.error, "not repeated")
         except Closed as error:
-            self._core.warn(self.call, error, "not sent")
+            self._core.warn(self.call, error, "no reply" if self.call.sent else "not sent")
         except BaseException:  # such as a cancellation
             background.add(self, 0.0)
             raise

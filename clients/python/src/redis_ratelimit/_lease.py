@@ -12,7 +12,7 @@ from . import _questions, _replies
 from ._call import Call
 from ._core import Question
 from ._decision import Decision
-from ._failure import NoAnswer
+from ._failure import Closed, NoAnswer
 from ._jobs import Ending, Renewal, Scheduler
 from ._options import Options
 from ._values import Duration, Key, duration_word, milliseconds
@@ -87,7 +87,10 @@ class LeaseState:
         if not decision.allowed:
             raise Refused(decision)
         self._ends = (asked if self._question.call.wait is None else monotonic()) + self._ttl
-        self._taken.add(self)
+        if not self._taken.add(self):
+            for ending in self.closing():
+                yield from ending.tried(self._background)
+            raise Closed
         if self._renewal is not None:
             self._background.add(self._renewal, self._renewal.every)
 
@@ -118,7 +121,8 @@ class LeaseState:
 
     def _renewed(self, lost: str | None) -> None:
         if lost is None:
-            self._ends = monotonic() + self._ttl
+            if self._renewal is not None:
+                self._ends = self._renewal.asked + self._ttl
             return
         # If the renewal was rejected, the server may still have the lease. So it is released all the same.
         self.lost = True

@@ -11,15 +11,20 @@ from redis.exceptions import ConnectionError, ResponseError, TimeoutError
 from redis.retry import Retry
 
 from ._call import Call
-from ._failure import NoFreeConnection
+from ._failure import Closed, NoFreeConnection
 from ._fork import after_fork
 from ._settings import CONNECTING, CONNECTIONS, MARGIN, SPARE, Settings, Source, connecting_time, patience, pool_of
 
 
 class Link:
-    """Connections to a server: some that are shared, and one for each call that waits."""
+    """Connections to a server: some that are shared, and one for each call that waits.
+
+    Attributes:
+        closed: Whether it is closed. Then each call raises `Closed`.
+    """
 
     def __init__(self, source: Source, timeout: float, name: str, more: Settings) -> None:
+        self.closed = False
         self._timeout, self._patience, self._name = timeout, connecting_time(timeout), name
         # The time-out of a socket is for the handshake. A call has its own.
         settings = source.settings | patience(self._patience, Retry(NoBackoff(), 0)) | more
@@ -37,22 +42,30 @@ class Link:
     def exchange(self, call: Call, asking: bool = False) -> object:
         """Sends a call and returns the reply. A connection that a reply may still reach is closed."""
         call.asked = self._name
-        if call.wait is not None:
-            return self._waited(call, asking)
+        try:
+            return self._at_once(call, asking) if call.wait is None else self._waited(call, asking)
+        except Exception as error:
+            # Redis-py raises any error, such as an AttributeError, if a connection in use is closed by another thread.
+            if self.closed and not isinstance(error, Closed):
+                raise Closed from error
+            raise
+
+    def close(self) -> None:
+        """Closes all connections."""
+        self.closed = True
+        self._shared.disconnect()
+        self._waiting.disconnect()
+
+    def _at_once(self, call: Call, asking: bool) -> object:
         self._take(self._room, self._patience)
         try:
             connection = self._connection(self._shared, self._patience)
             try:
                 return self._exchange(connection, call, asking, self._timeout)
             finally:
-                self._shared.release(connection)
+                self._release(self._shared, connection)
         finally:
             self._room.release()
-
-    def close(self) -> None:
-        """Closes all connections."""
-        self._shared.disconnect()
-        self._waiting.disconnect()
 
     def _waited(self, call: Call, asking: bool) -> object:
         wait = call.wait or 0.0
@@ -65,15 +78,25 @@ class Link:
                 self._spare.add(connection)
             else:
                 connection.disconnect()
-            self._waiting.release(connection)
+            self._release(self._waiting, connection)
 
     def _connection(self, pool: Any, seconds: float) -> Any:
         """Returns a connection that is open. Few are opened at a time, so that a burst does not overrun the server."""
         self._take(self._turn, seconds)
         try:
-            return pool.get_connection()
+            connection = pool.get_connection()
         finally:
             self._turn.release()
+        if self.closed:
+            self._release(pool, connection)
+            raise Closed
+        return connection
+
+    def _release(self, pool: Any, connection: Any) -> None:
+        """Gives a connection back. Redis-py may have opened it anew after `close`."""
+        if self.closed:
+            connection.disconnect()
+        pool.release(connection)
 
     def _exchange(self, connection: Any, call: Call, asking: bool, seconds: float) -> object:
         try:
@@ -94,3 +117,6 @@ class Link:
     def _take(self, semaphore: Semaphore, seconds: float) -> None:
         if not semaphore.acquire(timeout=seconds):
             raise NoFreeConnection(ConnectionError(f"no free connection to {self._name} within {seconds:g} s"), False)
+        if self.closed:
+            semaphore.release()
+            raise Closed

@@ -79,13 +79,11 @@ class ServerNodes:
     slots: None = None
 
     def __init__(self, source: Source, timeout: float) -> None:
-        self._name, self._closed = server_name(source), False
+        self._name = server_name(source)
         self._link = Link(source, timeout, self._name, {})
 
     def send(self, call: Call) -> object:
         """Returns the reply, or raises the error of redis-py."""
-        if self._closed:
-            raise Closed
         return self._link.exchange(call)
 
     def where(self, call: Call) -> str:
@@ -94,7 +92,6 @@ class ServerNodes:
 
     def close(self) -> None:
         """Closes all connections."""
-        self._closed = True
         self._link.close()
 
 
@@ -127,8 +124,9 @@ class ClusterNodes:
 
     def close(self) -> None:
         """Closes all connections."""
-        self._closed = True
-        for link in list(self._links.values()):
+        with self._lock:
+            self._closed, links = True, list(self._links.values())
+        for link in links:
             link.close()
 
     def _perform(self, step: Step) -> object:
@@ -140,6 +138,8 @@ class ClusterNodes:
         link = self._links.get(address)
         if link is None:
             with self._lock:
+                if self._closed:
+                    raise Closed
                 host, port = address
                 more = {"host": host, "port": port, **self._more}
                 new = Link(self._source, self._timeout, named(address), more)

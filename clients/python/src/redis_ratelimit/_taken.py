@@ -19,9 +19,14 @@ class Endable(Protocol):
 
 
 class Taken:
-    """Knows what is taken. It keeps only weak references."""
+    """Knows what is taken. It keeps only weak references.
+
+    Attributes:
+        closed: Whether the limiter closes. Then what is taken must be ended at once.
+    """
 
     def __init__(self) -> None:
+        self.closed = False
         self.forked()
         after_fork(self)
 
@@ -30,10 +35,12 @@ class Taken:
         self._lock = Lock()
         self._each: WeakSet[Endable] = WeakSet()
 
-    def add(self, each: Endable) -> None:
-        """Notes what `close` must end."""
+    def add(self, each: Endable) -> bool:
+        """Notes what `close` must end. Returns False if `close` has begun, and will not end it."""
         with self._lock:
-            self._each.add(each)
+            if not self.closed:
+                self._each.add(each)
+            return not self.closed
 
     def discard(self, each: Endable) -> None:
         """Notes that something is being ended."""
@@ -43,5 +50,6 @@ class Taken:
     def close(self) -> list[Ending]:
         """Returns what ends everything."""
         with self._lock:
+            self.closed = True
             each, self._each = list(self._each), WeakSet()
         return [ending for taken in each for ending in taken.closing()]
