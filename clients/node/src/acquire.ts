@@ -57,5 +57,10 @@ export async function acquire(core: Core, questions: Questions, key: string, opt
   if (error !== undefined && !decision.allowed) throw error
   // A lease begins when it is granted. If that was after a wait, it is not known when.
   const since = call.block === undefined ? asked : performance.now()
-  return new Lease(core, key, id, decision, { ttl, since, renew })
+  const lease = new Lease(core, key, id, decision, { ttl, since, renew })
+  if (core.isClosed) {
+    await lease.release()
+    core.throwIfClosed()
+  }
+  return lease
 }

@@ -9,7 +9,7 @@ import type { Ticket } from './breaker.js'
 import type { Call, Sender } from './call.js'
 import type { OwnClient, RedisClient } from './clients/client.js'
 import { noCounts } from './counters.js'
-import { CallError, CLOSED, failure, isMoving, RateLimitError, Unavailable } from './errors.js'
+import { CallError, Closed, failure, isMoving, Unavailable } from './errors.js'
 import { Link } from './link.js'
 import { Log } from './log.js'
 import type { Settings } from './options.js'
@@ -70,7 +70,7 @@ export class Channel implements Sender {
 
   /** Sends a call, and returns its reply. */
   async send(call: Call, options: SendOptions = {}): Promise<unknown> {
-    if (this.#link.isClosed) throw new RateLimitError(CLOSED)
+    if (this.#link.isClosed) throw new Closed()
     options.signal?.throwIfAborted()
     try {
       return await this.#sent(call, options)
@@ -195,7 +195,7 @@ export class Channel implements Sender {
     try {
       return await this.#waits.send({ call, server, signal, opened: () => this.#answered(server) })
     } catch (error) {
-      if (this.#waits.isClosed) throw new RateLimitError(CLOSED, { cause: error })
+      if (this.#waits.isClosed) throw new Closed({ cause: error })
       if (signal?.aborted || error instanceof Blameless) throw error
       const failed = failure(call.command, error)
       if (failed instanceof CallError || !(await this.#isThere(server, call))) throw failed
@@ -220,7 +220,7 @@ export class Channel implements Sender {
 
   #failed(asked: Asked, call: Call, error: unknown, signal: AbortSignal | undefined): unknown {
     const { server, ticket } = asked
-    if ((signal?.aborted && error === signal.reason) || (error instanceof RateLimitError && this.#waits.isClosed)) {
+    if ((signal?.aborted && error === signal.reason) || error instanceof Closed) {
       server.breaker?.unknown(ticket)
       return error
     }

@@ -4,17 +4,18 @@
  * @module
  */
 
+import { setImmediate } from 'node:timers/promises'
 import { Call, type Sender } from './call.js'
 import { Channel, type SendOptions } from './channel.js'
 import { Commands } from './commands.js'
 import type { RedisClient } from './clients/client.js'
 import type { Decision } from './decision.js'
-import { CLOSED, RateLimitError, Unavailable } from './errors.js'
-import type { Lease } from './lease.js'
+import { Closed, Unavailable } from './errors.js'
 import { shownKey } from './log.js'
 import type { Settings } from './options.js'
 import { Refusals } from './refusals.js'
 import { Repeats } from './repeats.js'
+import { AllTaken } from './taken.js'
 
 /** How long work may be repeated, and what counts as success. */
 export interface RepeatOptions {
@@ -45,8 +46,7 @@ export class Core implements Sender {
   readonly commands: Commands
   readonly repeats: Repeats
   readonly refusals: Refusals<Decision> | undefined
-  /** The leases that are held, so that none outlives the limiter. */
-  readonly leases = new Set<Lease>()
+  readonly taken = new AllTaken()
   #isClosed = false
   #closed: Promise<void> | undefined
   #underWay = 0
@@ -67,14 +67,14 @@ export class Core implements Sender {
     return this.channel.keyPrefix
   }
 
-  /** Whether `close` has begun. A lease that is granted from then on is released at once. */
+  /** Whether `close` has begun. Who is granted something from then on gives it back. */
   get isClosed(): boolean {
     return this.#isClosed
   }
 
   /** Throws if `close` has begun. */
   throwIfClosed(): void {
-    if (this.#isClosed) throw new RateLimitError(CLOSED)
+    if (this.#isClosed) throw new Closed()
   }
 
   /** Begins a call with the limiter's prefix. */
@@ -127,8 +127,8 @@ export class Core implements Sender {
   }
 
   /**
-   * Refuses new calls, except those that give something back. Releases what is held or still granted, tries what is left to
-   * be released or settled once more, and ends all connections.
+   * Refuses new calls, except those that give something back. Releases and settles what is taken or still granted, waits for
+   * calls under way, tries once more what had no answer, and ends all connections.
    */
   close(): Promise<void> {
     this.#isClosed = true
@@ -138,10 +138,10 @@ export class Core implements Sender {
 
   async #close(): Promise<void> {
     this.channel.endWaits()
-    await Promise.all([...this.leases].map((lease) => lease.release()))
+    await this.taken.end()
     if (this.#underWay > 0) await new Promise<void>((resolve) => (this.#idle = resolve))
-    // The callers have their replies one turn later, and release what they were granted.
-    await new Promise(setImmediate)
+    // The callers have their replies one turn later, and give back what they were granted.
+    await setImmediate()
     await this.repeats.close()
     await this.channel.close()
   }

@@ -68,8 +68,12 @@ export class Refused extends RateLimitError {
   }
 }
 
-/** Why a call of a limiter fails after `close`. */
-export const CLOSED = 'the limiter is closed'
+/** A call of a limiter that is closed, or that `close` ended. */
+export class Closed extends RateLimitError {
+  constructor(options?: ErrorOptions) {
+    super('the limiter is closed', options)
+  }
+}
 
 // The server is there, and cannot decide for the moment.
 const PASSING =

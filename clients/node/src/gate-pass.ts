@@ -7,6 +7,7 @@
 import { ShedStep } from './gate-shed.js'
 import type { Spent, Step } from './gate-steps.js'
 import { combinedHeaders, type Named } from './headers.js'
+import type { AllTaken } from './taken.js'
 
 /** The answer to a request that does not go on. */
 export interface Refusal {
@@ -32,18 +33,22 @@ export interface Pass {
 
 const PROBLEM = 'https://iana.org/assignments/http-problem-types#'
 
-/** A request that goes on. */
-export function admitted(steps: readonly Step[], spent: Spent): Pass {
+/** A request that goes on. It is noted in what is taken until it ends. */
+export function admitted(steps: readonly Step[], spent: Spent, all: AllTaken): Pass {
   let ended: Promise<unknown> | undefined
   const finish = async (work: (step: Step) => Promise<void>) => {
+    all.delete(taken)
     ended ??= Promise.all(steps.map(work))
     await ended
   }
+  const end = () => finish((step) => step.end((name) => spent[name]))
+  const taken = { until: Infinity, end }
+  if (steps.some((step) => step.isOpen)) all.add(taken)
   return {
     refusal: undefined,
     headers: combinedHeaders(answers(steps), true),
     spent,
-    end: () => finish((step) => step.end((name) => spent[name])),
+    end,
     cancel: () => finish((step) => step.end(() => 0)),
   }
 }

@@ -70,6 +70,7 @@ export function checkShed<R>(shed: Shed<R>): void {
 /** One `RL.SHED`. */
 export class ShedStep<R> implements Step {
   readonly answers = []
+  readonly isOpen = false
 
   constructor(
     private readonly limiter: RateLimiter,

@@ -25,6 +25,8 @@ export interface Step {
   ask(): Promise<Decision>
   /** The answers by rule, for the headers. */
   readonly answers: readonly Named[]
+  /** Whether something is left to be settled or released, unless it is a lease that knows its own end. */
+  readonly isOpen: boolean
   /** Gives back what was charged, since another step refused. Never throws. */
   undo(): Promise<void>
   /** Settles and releases, after the response. Never throws. */
@@ -87,6 +89,10 @@ export class MultiStep implements Step {
     await Promise.all([this.#release(), this.#settle(actual)])
   }
 
+  get isOpen(): boolean {
+    return this.#hasBudget && this.#charge !== 'none'
+  }
+
   get #keys(): string[] {
     return this.asked.map(({ key }) => key)
   }
@@ -119,7 +125,7 @@ export class MultiStep implements Step {
   }
 
   async #settle(costOf: (asked: Asked) => number): Promise<void> {
-    if (!this.#hasBudget || this.#charge === 'none') return
+    if (!this.isOpen) return
     const options = { within: this.#hold, certain: this.#charge === 'certain', cost: 1 }
     await this.limiter.settle(this.#keys, this.#limits(costOf), this.id, options)
   }
@@ -176,6 +182,10 @@ export class PolicyStep implements Step {
   async end(spentOf: SpentOf): Promise<void> {
     const { name, estimate = 0 } = this.asked
     await Promise.all([this.#release(), this.#settle(counted(spentOf(name), estimate))])
+  }
+
+  get isOpen(): boolean {
+    return this.#charge !== 'none' && (this.asked.estimate !== undefined || this.#leaseId !== undefined)
   }
 
   get #policy(): string {

@@ -110,9 +110,18 @@ export class Gate<R> {
       // The other rules would not be answered either. A shedder counts no call without an answer, so the rules are asked.
       if (decision.error instanceof Unavailable && !this.#isCluster && !(step instanceof ShedStep)) break
     }
+    const { core } = this.#limiter
+    if (asked.length > 0 && core.isClosed) {
+      await undo(asked)
+      core.throwIfClosed()
+    }
+    const pass = admitted(asked, spent ?? {}, core.taken)
     // A queue or a booking has named the time at which the request may act.
-    if (wait > 0) await sleep(wait)
-    return admitted(asked, spent ?? {})
+    if (wait > 0) {
+      await sleep(wait)
+      core.throwIfClosed()
+    }
+    return pass
   }
 
   get #isCluster(): boolean {

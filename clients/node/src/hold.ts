@@ -17,6 +17,7 @@ import { integerWord, type Duration, type Limiter } from './limiter.js'
 import { shownKey } from './log.js'
 import { span } from './options.js'
 import { reading, type Questions } from './questions.js'
+import type { Taken } from './taken.js'
 import { blocked } from './waits.js'
 
 /** How an estimate is held. */
@@ -172,12 +173,18 @@ export class Budget {
       if (maybeCharged) void settle(false)(0)
       throw error
     }
-    return new Hold(
-      id,
-      estimate,
-      decision,
-      decision.answered || maybeCharged ? settle(decision.answered) : async () => undefined,
-    )
+    if (!decision.answered && !maybeCharged) return new Hold(id, estimate, decision, async () => undefined)
+    const taken: Taken = { until, end: () => hold.end() }
+    const hold = new Hold(id, estimate, decision, (cost) => {
+      this.#core.taken.delete(taken)
+      return settle(decision.answered)(cost)
+    })
+    this.#core.taken.add(taken)
+    if (this.#core.isClosed) {
+      await hold.cancel()
+      this.#core.throwIfClosed()
+    }
+    return hold
   }
 
   #call(id: string, estimate: number, wait: Duration | undefined): Call {

@@ -21,6 +21,7 @@ import type { Core } from './core.js'
 import type { Decision } from './decision.js'
 import { Unavailable } from './errors.js'
 import { shownKey } from './log.js'
+import type { Taken } from './taken.js'
 
 /** A lease that was granted, or work that was let through without an answer. */
 export class Lease {
@@ -32,6 +33,7 @@ export class Lease {
   #endsAt: number
   #timer: NodeJS.Timeout | undefined
   #released: Promise<void> | undefined
+  readonly #taken: Taken
 
   /**
    * @internal
@@ -50,11 +52,10 @@ export class Lease {
     this.decision = decision
     this.#ttl = times.ttl
     this.#endsAt = times.since + times.ttl
+    this.#taken = { until: times.renew ? Infinity : this.#endsAt, end: () => this.release() }
     if (!decision.answered) return
-    core.leases.add(this)
-    // So that `close` does not leave what was granted meanwhile.
-    if (core.isClosed) void this.release()
-    else if (times.renew) this.#renewAfter(this.#ttl / 3)
+    core.taken.add(this.#taken)
+    if (times.renew) this.#renewAfter(this.#ttl / 3)
   }
 
   /** Whether the lease is held for certain: the server said so, and it was neither lost nor released since. */
@@ -96,7 +97,8 @@ export class Lease {
   async #release(): Promise<void> {
     clearTimeout(this.#timer)
     // What may have been taken without an answer is being released since then.
-    if (!this.#core.leases.delete(this)) return
+    if (!this.decision.answered) return
+    this.#core.taken.delete(this.#taken)
     // A renewal without an answer may still be executed, and then the lease lasts for a ttl from then.
     await this.#core.release([this.key], this.id, { within: this.#ttl, certain: true })
   }

@@ -59,7 +59,6 @@ const OF_BUDGET: Names<BudgetOptions> = { ttl: true, keys: true }
 export class RateLimiter {
   readonly #core: Core
   readonly #questions: Questions
-  #closed: Promise<void> | undefined
 
   /**
    * @param redis - a client of node-redis or ioredis, plain or for a cluster
@@ -224,10 +223,12 @@ export class RateLimiter {
     return verify(this.#core, options)
   }
 
-  /** Releases the leases that are held, tries what is left to be released or settled once more, and ends all connections. */
+  /**
+   * Refuses new calls, releases the leases and settles the budgets that are held, and ends all connections. Waits for calls
+   * under way; those that wait in the server end. Without an answer a lease ends by its ttl. Stop the work before.
+   */
   close(): Promise<void> {
-    this.#closed ??= this.#core.close()
-    return this.#closed
+    return this.#core.close()
   }
 
   /** The same as {@link close}, for `await using`. */

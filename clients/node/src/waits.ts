@@ -7,7 +7,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { Call } from './call.js'
 import type { Line } from './clients/client.js'
-import { CLOSED, failure, isMoving, RateLimitError, type Unavailable } from './errors.js'
+import { Closed, failure, isMoving, type Unavailable } from './errors.js'
 import type { Link } from './link.js'
 import type { Settings } from './options.js'
 import type { Server } from './servers.js'
@@ -92,7 +92,7 @@ export class Waits {
     return server.connections.run(
       () => {
         // Meanwhile it may be known that nobody answers.
-        if (this.#isClosed) throw new RateLimitError(CLOSED)
+        if (this.#isClosed) throw new Closed()
         if (server.breaker?.isOpen(performance.now())) throw leftAlone(call, server.name)
         return this.#opened(call, signal, address)
       },
@@ -109,7 +109,7 @@ export class Waits {
       const opened = this.link.client.line(call, control.signal, address)
       const line = await within(opened, connectTimeout, signal, unconnected(call, connectTimeout))
       // It may have opened in the same turn as the limiter was closed.
-      if (this.#isClosed) throw new RateLimitError(CLOSED)
+      if (this.#isClosed) throw new Closed()
       this.#lines.add(line)
       return line
     } catch (error) {

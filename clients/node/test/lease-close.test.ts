@@ -10,6 +10,7 @@ import { startServer, until, type Server } from './servers.js'
 
 const pool = () => `pool:${randomUUID()}`
 const one = { capacity: 1, ttl: '1m' }
+const CLOSED = { message: 'the limiter is closed' }
 const QUICK = { timeout: '150ms', connectTimeout: '5s', breaker: null }
 
 for (const kind of KINDS) {
@@ -49,21 +50,31 @@ for (const kind of KINDS) {
       assert.deepEqual([lines, await calls('rl.renew')], [[], renewals])
     })
 
-    test('that are granted while close is under way are released before its end', async (t) => {
+    test('that are granted while close is under way are released, and their work does not begin', async (t) => {
       const { limiter, lines } = await limiterOn(t, kind, server.port)
       const key = pool()
       await limiter.limit(pool(), '9/h')
-      const granted = limiter.lease(key, one)
+      let hasBegun = false
+      const granted = assert.rejects(limiter.lease(key, one, () => void (hasBegun = true)), CLOSED)
       await limiter.close()
-      const lease = await granted
-      assert.deepEqual([await held(key), lease.decision.allowed, lease.held, lines], [0, true, false, []])
+      await granted
+      assert.deepEqual([await held(key), await calls('rl.concurrent') > 0, hasBegun, lines], [0, true, false, []])
+    })
+
+    test('are not all waited for by close if the server is silent', async (t) => {
+      const { limiter } = await limiterOn(t, kind, server.port, { ...QUICK, breaker: { failures: 3 } })
+      const keys = Array.from({ length: 20 }, pool)
+      for (const key of keys) await limiter.lease(key, one)
+      server.process.kill('SIGSTOP')
+      await limiter.close().finally(() => server.process.kill('SIGCONT'))
+      assert.equal(limiter.counters.breakerOpened, 1)
     })
 
     test('that are waited for are released by close: they may have been granted', async (t) => {
       const [{ limiter, lines }, holder] = [await limiterOn(t, kind, server.port), await limiterOn(t, kind, server.port)]
       const key = pool()
       await holder.limiter.lease(key, one)
-      const waits = assert.rejects(limiter.lease(key, { ...one, wait: '50s' }), { message: 'the limiter is closed' })
+      const waits = assert.rejects(limiter.lease(key, { ...one, wait: '50s' }), CLOSED)
       await until(async () => (await server.cli('INFO', 'ratelimit')).includes('ratelimit_waiting:1'), 'a wait')
       const before = await calls('rl.release')
       await limiter.close()

@@ -1,0 +1,43 @@
+/**
+ * What a limiter has taken and not given back: leases, holds, and requests behind a middleware.
+ *
+ * @module
+ */
+
+/** Something that is given back at its end. */
+export interface Taken {
+  /** When it ends by itself, in ms of `performance.now()`. */
+  readonly until: number
+  /** Gives it back. Never throws, and the second call does nothing. */
+  end(): Promise<void>
+}
+
+// From how many on it is looked for those that nobody gave back.
+const MANY = 1000
+
+/** Knows what is taken, so that `close` gives it back. What nobody gives back is forgotten some time after its end. */
+export class AllTaken {
+  readonly #each = new Set<Taken>()
+  #many = MANY
+
+  get size(): number {
+    return this.#each.size
+  }
+
+  add(taken: Taken): void {
+    this.#each.add(taken)
+    if (this.#each.size < this.#many) return
+    const now = performance.now()
+    for (const one of this.#each) if (one.until < now) this.#each.delete(one)
+    this.#many = Math.max(MANY, 2 * this.#each.size)
+  }
+
+  delete(taken: Taken): void {
+    this.#each.delete(taken)
+  }
+
+  /** Gives everything back. */
+  async end(): Promise<void> {
+    await Promise.all([...this.#each].map((one) => one.end()))
+  }
+}
