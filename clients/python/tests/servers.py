@@ -116,11 +116,14 @@ class Proxy:
     Args:
         port: The port of the server.
         held: Calls with this text are held up until `let_go`.
+
+    Attributes:
+        holds: Is set when a call is held up.
     """
 
     def __init__(self, port: int, held: bytes) -> None:
         self._server, self._held = port, held
-        self._gate = threading.Event()
+        self._gate, self.holds = threading.Event(), threading.Event()
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port = int(self._listener.getsockname()[1])
         self._sockets: list[socket.socket] = [self._listener]
@@ -155,6 +158,7 @@ class Proxy:
         with suppress(OSError):
             while data := source.recv(65536):
                 if held is not None and held in data:
+                    self.holds.set()
                     self._gate.wait(PATIENCE)
                 target.sendall(data)
 

@@ -13,6 +13,7 @@ from both import Maker
 from gates import BUCKET, free, gate, held, passed, remaining, rule
 from redis_ratelimit import AsyncRateLimiter, Concurrent, RateLimiter
 from redis_ratelimit._async_gate import AsyncGate
+from redis_ratelimit._failure import Closed
 from redis_ratelimit._jobs import Ending
 from redis_ratelimit._passage import Passage
 from servers import Server, eventually
@@ -127,6 +128,30 @@ async def test_close_ends_the_requests_that_are_under_way_on_asyncio(server: Ser
     await door.leave(entered)
     with RateLimiter(redis.Redis(port=server.port), prefix=f"{key}:", timeout=5.0) as bare:
         assert free(bare, "streams:ann") == 2
+
+
+async def test_a_release_without_an_answer_is_not_repeated_while_the_limiter_closes(
+    make: Maker, server: Server, key: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    limiter = make(timeout=0.3, breaker=None)
+    lease = limiter.lease(key, 5, "1m")
+    await lease.__aenter__()
+    limiter.background.close()
+    with server.frozen():
+        await lease.__aexit__(None, None, None)
+    assert [each.getMessage().split(": ")[1] for each in caplog.records] == ["not repeated, since the limiter closes"]
+
+
+@pytest.mark.parametrize("verified", [True, False])
+def test_a_request_that_no_rule_concerns_goes_on_after_close(server: Server, key: str, verified: bool) -> None:
+    limiter = RateLimiter(redis.Redis(port=server.port), prefix=f"{key}:", timeout=5.0)
+    door = gate(limiter, rule())
+    if verified:
+        door.verify()
+    limiter.close()
+    door.leave(passed(door.enter({})))
+    with pytest.raises(Closed):
+        door.enter({"user": "ann"})
 
 
 async def test_what_is_dropped_is_forgotten(make: Maker, key: str) -> None:

@@ -1,9 +1,10 @@
-"""Calls that are under way while a limiter closes take nothing, and keep no connection."""
+"""Calls that are under way while a limiter closes take nothing, and keep no connection. `close` waits for them."""
 
 from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import Callable, Generator
 from typing import Any
 
 import pytest
@@ -12,9 +13,12 @@ import redis.asyncio
 
 from both import Maker
 from gates import BUCKET, free, gate, held, remaining, rule
-from redis_ratelimit import AsyncRateLimiter, Concurrent, RateLimiter
-from redis_ratelimit._failure import Closed
-from servers import Cluster, Proxy, Server, eventually
+from redis_ratelimit import AsyncRateLimiter, Concurrent, RateLimiter, _nodes
+from redis_ratelimit._call import Call
+from redis_ratelimit._failure import Closed, NoAnswer
+from redis_ratelimit._jobs import Ending
+from redis_ratelimit._link import Link
+from servers import PATIENCE, Cluster, Proxy, Server, eventually
 from test_closing import leases
 
 
@@ -23,7 +27,7 @@ def release_of(key: str) -> bytes:
     return f"RL.RELEASE\r\n${len(key)}\r\n{key}\r\n".encode()
 
 
-async def test_what_is_granted_while_the_limiter_closes_is_ended_at_once(make: Maker, server: Server, key: str) -> None:
+async def test_nothing_more_is_asked_while_the_limiter_closes(make: Maker, server: Server, key: str) -> None:
     with Proxy(server.port, release_of(key)) as proxy:
         limiter = make(port=proxy.port, timeout=20.0)
         async with limiter.lease(key, 5, "1m"):
@@ -33,7 +37,7 @@ async def test_what_is_granted_while_the_limiter_closes_is_ended_at_once(make: M
             for each in (late, estimate):
                 with pytest.raises(Closed):
                     await each.__aenter__()
-            assert not closing.done() and not late.held and leases(server, key + ":late") == 0
+            assert not closing.done() and not late.held and limiter.counters["asked"] == 1
             proxy.let_go()
             await closing
     assert leases(server, key) == 0
@@ -41,7 +45,7 @@ async def test_what_is_granted_while_the_limiter_closes_is_ended_at_once(make: M
         assert remaining(bare, key + ":budget", BUCKET) == 1000 and not held(bare, key + ":budget")
 
 
-def test_a_request_that_is_admitted_while_the_limiter_closes_ends_at_once(server: Server, key: str) -> None:
+def test_no_request_is_admitted_while_the_limiter_closes(server: Server, key: str) -> None:
     with Proxy(server.port, release_of(key + ":first")) as proxy:
         limiter = RateLimiter(redis.Redis(port=proxy.port), prefix=f"{key}:", timeout=20.0)
         door = gate(limiter, rule("streams", Concurrent(2, "1m")))
@@ -67,7 +71,7 @@ async def test_a_call_whose_connection_opens_is_not_sent_after_close(
         asking = asyncio.create_task(limiter.limit(key, "1/h", wait=wait))
         await asyncio.to_thread(eventually, lambda: proxy.connections, "the connection")
         await asyncio.sleep(0.1)
-        await limiter.close()
+        await asyncio.wait_for(limiter.close(), PATIENCE)
         proxy.let_go()
         with pytest.raises(Closed):
             await asking
@@ -161,3 +165,213 @@ def test_after_close_no_other_node_of_a_cluster_is_asked(cluster: Cluster, key: 
     asking.join()
     client.close()
     assert [type(each) for each in raised] == [Closed] and len(set(opened)) == 1
+
+
+async def test_a_second_close_waits_for_the_first(make: Maker, server: Server, key: str) -> None:
+    with Proxy(server.port, release_of(key)) as proxy:
+        limiter = make(port=proxy.port, timeout=20.0)
+        async with limiter.lease(key, 5, "1m"), limiter.lease(key, 5, "1m"):
+            both = [asyncio.create_task(limiter.close())]
+            await asyncio.to_thread(eventually, lambda: limiter.taken.closed, "the beginning of close")
+            both.append(asyncio.create_task(limiter.close()))
+            done, _ = await asyncio.wait(both, timeout=0.2)
+            assert not done
+            proxy.let_go()
+            await asyncio.gather(*both)
+    assert leases(server, key) == 0
+    await limiter.close()
+
+
+async def test_a_close_whose_caller_is_cancelled_goes_on(server: Server, key: str) -> None:
+    with Proxy(server.port, release_of(key)) as proxy:
+        limiter = AsyncRateLimiter(redis.asyncio.Redis(port=proxy.port), timeout=20.0)
+        async with limiter.lease(key, 5, "1m"), limiter.lease(key, 5, "1m"):
+            closing = asyncio.create_task(limiter.close())
+            await asyncio.to_thread(eventually, lambda: limiter.taken.closed, "the beginning of close")
+            closing.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await closing
+            proxy.let_go()
+            await limiter.close()
+    assert leases(server, key) == 0
+
+
+@pytest.mark.parametrize("ending", ["cancelled", "in a loop that has ended", "in a loop that has stopped"])
+def test_a_close_that_is_cut_off_leaves_the_next_one_alone(server: Server, key: str, ending: str) -> None:
+    async def begin() -> None:
+        await limiter.lease(key, 5, "1m").__aenter__()
+        closing = asyncio.create_task(limiter.close())
+        await asyncio.to_thread(eventually, lambda: limiter.taken.closed, "the beginning of close")
+        assert not closing.done()
+
+    async def cancel() -> None:
+        for task in asyncio.all_tasks() - {asyncio.current_task()}:
+            task.cancel()
+        await close()
+
+    async def close() -> None:
+        await asyncio.wait_for(limiter.close(), PATIENCE)
+
+    with Proxy(server.port, release_of(key)) as proxy, asyncio.Runner() as runner:
+        limiter = AsyncRateLimiter(redis.asyncio.Redis(port=proxy.port), timeout=2 * PATIENCE)
+        runner.run(begin())
+        if ending == "cancelled":
+            return runner.run(cancel())
+        if ending == "in a loop that has ended":
+            runner.close()
+        asyncio.run(close())
+
+
+def ends(work: Callable[[], None]) -> None:
+    """Runs the work in a thread, and fails if it does not end."""
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    thread.join(PATIENCE)
+    assert not thread.is_alive()
+
+
+def test_a_signal_handler_may_close_the_limiter_that_closes(server: Server, key: str) -> None:
+    limiter = RateLimiter(redis.Redis(port=server.port), timeout=5.0)
+
+    class Interrupted:
+        def closing(self) -> list[Ending]:
+            limiter.close()
+            return []
+
+    interrupted = Interrupted()
+    limiter.taken.add(interrupted)
+    with limiter.lease(key, 5, "1m"):
+        ends(limiter.close)
+    assert leases(server, key) == 0
+
+
+def test_a_signal_handler_may_close_the_limiter_in_a_thread_that_has_a_lock(cluster: Cluster) -> None:
+    client = redis.RedisCluster(host="127.0.0.1", port=cluster.port)
+    for part in ("taken", "_nodes"):
+        limiter = RateLimiter(client, timeout=5.0)
+        lock: Any = getattr(getattr(limiter, part), "_lock")
+
+        def interrupted() -> None:
+            with lock:
+                limiter.close()
+
+        ends(interrupted)
+    client.close()
+
+
+def test_a_signal_handler_may_close_the_limiter_that_meets_a_new_node(
+    cluster: Cluster, key: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[Link] = []
+
+    def interrupted(*values: Any) -> Link:
+        limiter.close()
+        made.append(Link(*values))
+        return made[-1]
+
+    monkeypatch.setattr(_nodes, "Link", interrupted)
+    client = redis.RedisCluster(host="127.0.0.1", port=cluster.port)
+    limiter = RateLimiter(client, timeout=5.0)
+    with pytest.raises(Closed):
+        limiter.limit(key, "1/h")
+    client.close()
+    assert made and all(each.closed for each in made)
+
+
+async def test_close_waits_for_what_is_granted_late(
+    make: Maker, server: Server, key: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    for call in ("lease", "hold"):
+        with Proxy(server.port, key.encode()) as proxy:
+            limiter = make(port=proxy.port, timeout=20.0)
+            late: Any = limiter.lease(key, 5, "1m") if call == "lease" else limiter.budget(f"{key}:b", BUCKET).hold(80)
+            entering = asyncio.create_task(late.__aenter__())
+            await asyncio.to_thread(proxy.holds.wait, PATIENCE)
+            closing = asyncio.create_task(limiter.close())
+            await asyncio.to_thread(eventually, lambda: limiter.taken.closed, "the beginning of close")
+            done, _ = await asyncio.wait([entering, closing], timeout=0.2)
+            assert not done
+            proxy.let_go()
+            with pytest.raises(Closed):
+                await entering
+            await closing
+    assert leases(server, key) == 0 and caplog.text == ""
+    with RateLimiter(redis.Redis(port=server.port), timeout=5.0) as bare:
+        assert remaining(bare, f"{key}:b", BUCKET) == 1000 and not held(bare, f"{key}:b")
+
+
+async def test_close_ends_calls_that_wait_in_the_server(make: Maker, server: Server, key: str) -> None:
+    limiter = make(timeout=20.0)
+    async with limiter.lease(key, 1, "10m"):
+        waiting: Any = asyncio.create_task(limiter.lease(key, 1, "10m", wait="60s").__aenter__())
+        await asyncio.to_thread(eventually, lambda: server.waiting() == 1, "the wait")
+        server.client.config_resetstat()
+        await asyncio.wait_for(limiter.close(), PATIENCE)
+        with pytest.raises(Closed):
+            await waiting
+    assert leases(server, key) == 0 and server.waiting() == 0
+    # What may have been granted is released too.
+    assert server.calls("rl.release") >= 2
+
+
+async def test_close_waits_for_a_call_that_never_ends_no_longer_than_for_an_answer(make: Maker) -> None:
+    limiter = make(timeout=0.1)
+    under_way: Any = getattr(limiter, "_under_way")
+    other = asyncio.create_task(asyncio.sleep(2 * PATIENCE))
+    under_way.begin().owner = other
+    await asyncio.wait_for(limiter.close(), PATIENCE)
+    other.cancel()
+
+
+def test_a_call_may_close_its_limiter(server: Server) -> None:
+    limiter = RateLimiter(redis.Redis(port=server.port), timeout=2 * PATIENCE)
+
+    def calls() -> Generator[Call, object, None]:
+        limiter.close()
+        yield from ()
+
+    ends(lambda: limiter.run(calls()))
+
+
+async def test_a_call_may_close_its_limiter_on_asyncio(server: Server, key: str) -> None:
+    async def connect(connection: Any) -> None:
+        await limiter.close()
+
+    client = redis.asyncio.Redis(port=server.port, redis_connect_func=connect)
+    limiter = AsyncRateLimiter(client, timeout=2 * PATIENCE)
+    with pytest.raises(Closed):
+        await asyncio.wait_for(limiter.refund(key, "1/h"), PATIENCE)
+
+
+async def test_a_command_that_waits_in_the_server_ends(server: Server, key: str) -> None:
+    server.client.execute_command("RL.CONCURRENT", key, 1, "10m", "first")
+    with RateLimiter(redis.Redis(port=server.port), timeout=20.0) as bare:
+        limiter = AsyncRateLimiter(redis.asyncio.Redis(port=server.port), timeout=20.0)
+        commands = [
+            asyncio.create_task(asyncio.to_thread(bare.commands.concurrent, key, 1, "10m", "second", block="60s")),
+            asyncio.create_task(limiter.commands.concurrent(key, 1, "10m", "third", block="60s")),
+        ]
+        await asyncio.to_thread(eventually, lambda: server.waiting() == 2, "the waits")
+        for nodes in (getattr(bare, "_nodes"), getattr(limiter, "_nodes")):
+            ended = nodes.end_waits()
+            if ended is not None:
+                await ended
+        for each in commands:
+            with pytest.raises(Closed):
+                await each
+        await limiter.close()
+
+
+async def test_an_estimate_without_an_answer_while_the_limiter_closes_is_settled(
+    make: Maker, key: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limiter = make()
+    added: list[str] = []
+    monkeypatch.setattr(limiter.background, "add", lambda job, delay: added.append(job.call.command))  # pyright: ignore
+    each = limiter.budget(key, BUCKET).hold(80)
+    holding = each.holding()
+    next(holding)
+    limiter.taken.close()
+    with pytest.raises(Closed):
+        holding.throw(NoAnswer(redis.TimeoutError(), True))
+    assert added == ["RL.SETTLE"] and each.closing() == []

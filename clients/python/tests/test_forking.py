@@ -140,6 +140,8 @@ def test_connections_of_a_fork_to_a_cluster_are_its_own(cluster: Cluster, key: s
 
 def test_a_fork_that_closes_the_limiter_releases_no_lease_of_its_parent(server: Server, key: str) -> None:
     with RateLimiter(redis.Redis(port=server.port), timeout=5.0) as limiter, limiter.lease(key, 1, "1m") as lease:
-        with held_by_a_thread(getattr(limiter.taken, "_lock")):
+        under_way: Any = getattr(limiter, "_under_way")
+        of_close = getattr(limiter, "_closing_lock"), under_way._changed
+        with held_by_a_thread(getattr(limiter.taken, "_lock"), *of_close):
             in_a_child(limiter.close)
         assert lease.held and int(server.client.execute_command("RL.RELEASE", key, lease.id)) == 1

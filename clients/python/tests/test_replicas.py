@@ -63,6 +63,8 @@ class Silent:
         call.asked = self._name
         raise redis.ConnectionError("gone")
 
+    def end_waits(self) -> None: ...
+
     def close(self) -> None: ...
 
 

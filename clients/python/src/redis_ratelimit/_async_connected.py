@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Generator
+from functools import partial
 from time import monotonic
 from types import TracebackType
 from typing import Self, TypeVar
@@ -19,6 +21,8 @@ from ._failure import NoAnswer
 from ._jobs import Ending, Job
 from ._options import Options
 from ._routes import AsyncClient
+from ._settings import connecting_time
+from ._under_way import AsyncUnderWay, Run
 from ._values import Seconds
 from .errors import CallError
 
@@ -41,18 +45,34 @@ class AsyncConnected(Options):
     ) -> None:
         super().__init__(prefix, fail, timeout, breaker, cache)
         self.background = AsyncBackground(self._perform)
+        self._under_way = AsyncUnderWay()
         self._nodes = async_nodes_of(redis, self.timeout, replicas)
         self.commands = AsyncCommands(self._nodes, prefix)
         """The raw commands, on the limiter's connections. Errors are those of redis-py."""
+        self._closing: asyncio.Task[None] | None = None
 
     async def close(self) -> None:
         """Releases the leases that are held, settles what is held, and closes the connections.
 
-        Each call is tried once. Without an answer a lease ends by its ttl. Leaving a lease or a hold afterwards does nothing.
+        Calls that wait in the server, and new ones, raise a RuntimeError. Other calls that are under way are waited for.
+        Each release or settlement is tried once. Without an answer a lease ends by its ttl. Leaving a lease or a hold
+        afterwards does nothing. A second call of `close` waits for the first.
+        If the caller is cancelled, the limiter closes all the same.
         """
+        closing = self._closing
+        if closing is None or closing.cancelled() or closing.get_loop() is not asyncio.get_running_loop():
+            closing = self._closing = asyncio.create_task(self._close(asyncio.current_task()))
+        await asyncio.shield(closing)
+
+    async def _close(self, closer: object) -> None:
         silent: set[str] = set()
         try:
-            for ending in [*self.background.close(), *self.taken.close()]:
+            endings = self.taken.close()
+            self._under_way.end_calls()
+            await self._nodes.end_waits()
+            await self._under_way.wait(connecting_time(self.timeout) + self.timeout, closer)
+            # A release of this limiter may have granted what a call was waiting for. So the endings of such calls come last.
+            for ending in [*endings, *self.background.close()]:
                 where = self._nodes.where(ending.call)
                 outcome = None if where in silent else await self._outcome(ending.call)
                 if isinstance(outcome, (NoAnswer, CallError)):
@@ -72,17 +92,28 @@ class AsyncConnected(Options):
 
     async def run(self, calls: Generator[Call, object, R]) -> R:
         """Sends the calls of a generator. For leases and budgets."""
-        return await drive(calls, self._send)
+        run = self._under_way.begin()
+        try:
+            return await drive(calls, partial(self._asked, run))
+        finally:
+            self._under_way.end(run)
 
     async def _decide(self, question: Question[D]) -> D:
         known = self.core.known(question)
         if known is not None:
             return known
+        run = self._under_way.begin()
         try:
-            reply = await self._send(question.call)
+            reply = await self._asked(run, question.call)
         except NoAnswer as missing:
             return self.core.undecided(question, missing)
+        finally:
+            self._under_way.end(run)
         return self.core.decided(question, reply)
+
+    async def _asked(self, run: Run, call: Call) -> object:
+        run.begin(call, self.taken)
+        return await self._send(call)
 
     async def _send(self, call: Call) -> object:
         call.asked = self._nodes.where(call)

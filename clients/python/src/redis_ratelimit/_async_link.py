@@ -27,7 +27,7 @@ class AsyncLink:
     """
 
     def __init__(self, source: Source, timeout: float, name: str, more: Settings) -> None:
-        self.closed = False
+        self.closed = self._waits_ended = False
         self._timeout, self._patience, self._name = timeout, connecting_time(timeout), name
         # Each step of a call has its own time-out.
         settings = source.settings | patience(None, Retry(NoBackoff(), 0)) | more
@@ -41,7 +41,7 @@ class AsyncLink:
         try:
             return await self._sent(call, asking)
         except Exception as error:
-            if self.closed and not isinstance(error, Closed):
+            if self._is_over(call) and not isinstance(error, Closed):
                 raise Closed from error
             raise
 
@@ -57,6 +57,14 @@ class AsyncLink:
             return await self._exchange(opened, call, asking, self._patience, self._timeout)
         finally:
             opened.room.release()
+
+    async def end_waits(self) -> None:
+        """Closes the connections of calls that wait in the server. From now on such calls raise `Closed`."""
+        self._waits_ended = True
+        if self._opened is None or self._opened.loop is not asyncio.get_running_loop():
+            return
+        for connection in list(self._opened.waiting):
+            await connection.disconnect(nowait=True)
 
     async def close(self) -> None:
         """Closes all connections."""
@@ -78,9 +86,11 @@ class AsyncLink:
 
     async def _exchange(self, opened: _Opened, call: Call, asking: bool, patience: float, seconds: float) -> object:
         connection = opened.free.pop() if opened.free else self._made(opened)
+        if call.wait is not None:
+            opened.waiting.add(connection)
         try:
             await opened.connect(connection, patience)
-            if self.closed:
+            if self._is_over(call):
                 raise Closed
             async with in_time(seconds, call, f"no reply from {self._name} within {seconds:g} s"):
                 if asking:
@@ -95,11 +105,15 @@ class AsyncLink:
             await connection.disconnect(nowait=True)
             raise
         finally:
+            opened.waiting.discard(connection)
             if call.wait is not None and len(opened.free) >= SPARE:
                 opened.all.discard(connection)
                 await connection.disconnect(nowait=True)
             else:
                 opened.free.append(connection)
+
+    def _is_over(self, call: Call) -> bool:
+        return self.closed or call.ended or (self._waits_ended and call.wait is not None)
 
     def _made(self, opened: _Opened) -> Any:
         connection = self._pool.make_connection()
@@ -116,6 +130,7 @@ class _Opened:
         turn: For connections that open.
         free: Connections that are not in use.
         all: All connections.
+        waiting: Those of calls that wait in the server.
         closed: Whether they are closed.
     """
 
@@ -124,6 +139,7 @@ class _Opened:
         self.room, self.turn = asyncio.Semaphore(CONNECTIONS), asyncio.Semaphore(CONNECTING)
         self.free: list[Any] = []
         self.all: set[Any] = set()
+        self.waiting: set[Any] = set()
         self.closed = False
 
     async def connect(self, connection: Any, seconds: float) -> None:

@@ -53,6 +53,10 @@ class AsyncNodes(Protocol):
         """Returns the name of the server that will get the call, as far as it is known."""
         ...
 
+    async def end_waits(self) -> None:
+        """Closes the connections of calls that wait in the server."""
+        ...
+
     async def close(self) -> None:
         """Closes all connections."""
         ...
@@ -88,6 +92,10 @@ class AsyncServerNodes:
         """Returns the name of the server."""
         return self._name
 
+    async def end_waits(self) -> None:
+        """Closes the connections of calls that wait in the server."""
+        await self._link.end_waits()
+
     async def close(self) -> None:
         """Closes all connections."""
         await self._link.close()
@@ -113,6 +121,11 @@ class AsyncClusterNodes:
     def where(self, call: Call) -> str:
         """Returns the name of the node that will get the call, as far as it is known."""
         return self.slots.where(call)
+
+    async def end_waits(self) -> None:
+        """Closes the connections of calls that wait in the server."""
+        for link in list(self._links.values()):
+            await link.end_waits()
 
     async def close(self) -> None:
         """Closes all connections."""

@@ -32,7 +32,7 @@ class Background:
         self._log = Log()
         self._number = 0
         self._stopped = 0
-        self._closed = False
+        self.closed = False
         self._unfinished: list[Job] = []
         self.forked()
         after_fork(self)
@@ -48,21 +48,22 @@ class Background:
         self._current: Job | None = None
         self._thread: threading.Thread | None = None
 
-    def add(self, job: Job, delay: float) -> None:
-        """Sends the call of a job after some seconds. Drops it after `close`, and if too many calls wait."""
+    def add(self, job: Job, delay: float) -> bool:
+        """Sends the call of a job after some seconds. Returns False if it is dropped: after `close`, or if too many wait."""
         with self._changed:
-            if self._closed:
-                return
+            if self.closed:
+                return False
             heap = self._renewals if isinstance(job, Renewal) else self._endings
             if heap is self._endings and len(heap) >= MOST:
                 given_up(self._log, job)
-                return
+                return False
             self._number += 1
             heapq.heappush(heap, (monotonic() + delay, self._number, job))
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name="redis-ratelimit", daemon=True)
                 self._thread.start()
             self._changed.notify_all()
+            return True
 
     def stop(self, job: Job) -> None:
         """Sends the call of a job no more."""
@@ -76,9 +77,9 @@ class Background:
     def close(self) -> list[Ending]:
         """Ends the thread. Returns the endings that are left, and with them one whose call is still being sent."""
         with self._changed:
-            if self._closed:
+            if self.closed:
                 return []
-            self._closed = True
+            self.closed = True
             left = [job for _, _, job in sorted(self._endings)]
             self._renewals, self._endings = [], []
             thread = self._thread
@@ -96,10 +97,10 @@ class Background:
             try:
                 delay = None if job.stopped else self._perform(job)
             except Exception as error:
-                delay = after_mistake(job, error, silent=self._closed)  # closing ends connections that are in use
+                delay = after_mistake(job, error, silent=self.closed)  # closing ends connections that are in use
             with self._changed:
                 self._current = None
-                if delay is not None and self._closed:
+                if delay is not None and self.closed:
                     self._unfinished.append(job)
             if delay is not None:
                 self.add(job, delay)
@@ -107,7 +108,7 @@ class Background:
     def _due(self) -> Job | None:
         """Waits for the next job. None if there is none."""
         with self._changed:
-            while not self._closed:
+            while not self.closed:
                 now = monotonic()
                 heaps = [heap for heap in (self._renewals, self._endings) if heap]
                 for heap in heaps:
@@ -131,21 +132,22 @@ class AsyncBackground:
     def __init__(self, perform: Callable[[Job], Awaitable[float | None]]) -> None:
         self._perform = perform
         self._log = Log()
-        self._closed = False
+        self.closed = False
         self._timers: dict[Job, asyncio.TimerHandle] = {}
         self._tasks: dict[Job, asyncio.Task[None]] = {}
 
     def __len__(self) -> int:
         return len(self._timers) + len(self._tasks)
 
-    def add(self, job: Job, delay: float) -> None:
-        """Sends the call of a job after some seconds. Drops it after `close`, and if too many calls wait."""
-        if self._closed:
-            return
+    def add(self, job: Job, delay: float) -> bool:
+        """Sends the call of a job after some seconds. Returns False if it is dropped: after `close`, or if too many wait."""
+        if self.closed:
+            return False
         if len(self) >= MOST and not isinstance(job, Renewal):
             given_up(self._log, job)
-            return
+            return False
         self._timers[job] = asyncio.get_running_loop().call_later(delay, self._start, job)
+        return True
 
     def stop(self, job: Job) -> None:
         """Sends the call of a job no more."""
@@ -156,7 +158,7 @@ class AsyncBackground:
 
     def close(self) -> list[Ending]:
         """Ends all jobs. Returns the endings that are left, and with them those whose call is still being sent."""
-        self._closed = True
+        self.closed = True
         left = [job for job in (*self._tasks, *self._timers) if isinstance(job, Ending)]
         for job in list(self._timers):
             self.stop(job)

@@ -114,8 +114,10 @@ class HeldState:
     def _unanswered(self, missing: NoAnswer) -> None:
         """Goes on with what may be held, or may still be. Or settles it at 0."""
         if self._core.goes_on(self._question.call, missing):
-            if missing.uncertain:
-                self._begin(certain=False)
+            if missing.uncertain and not self._begin(certain=False):
+                self._open = False
+                self._background.add(self._ending(0, certain=False), 0.0)
+                raise Closed
             return
         if missing.uncertain:
             self._background.add(self._ending(0, certain=False), 0.0)

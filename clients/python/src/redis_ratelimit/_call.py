@@ -21,6 +21,7 @@ class Call:
         wait: For how many seconds the call may wait in the server. Then it needs a connection of its own.
         everywhere: Whether each primary of a cluster gets the call.
         sent: Whether the call was sent, so that it may have been decided without a reply.
+        ended: Whether `close` has ended the call, so that it is sent no more.
         asked: The name of the server that gets the call, or that was asked last.
     """
 
@@ -30,6 +31,7 @@ class Call:
     wait: float | None = None
     everywhere: bool = False
     sent: bool = False
+    ended: bool = False
     asked: str = ""
 
     @property

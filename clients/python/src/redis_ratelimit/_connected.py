@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Generator
+from functools import partial
+from threading import RLock
 from time import monotonic
 from types import TracebackType
 from typing import Self, TypeVar
@@ -15,10 +17,13 @@ from ._commands import Commands
 from ._core import Fail, Question
 from ._decision import Decision
 from ._failure import NoAnswer
+from ._fork import after_fork
 from ._jobs import Ending, Job
 from ._nodes import drive, nodes_of
 from ._options import Options
 from ._routes import Client
+from ._settings import connecting_time
+from ._under_way import Run, UnderWay
 from ._values import Seconds
 from .errors import CallError
 
@@ -41,18 +46,39 @@ class Connected(Options):
     ) -> None:
         super().__init__(prefix, fail, timeout, breaker, cache)
         self.background = Background(self._perform, self.timeout)
+        self._under_way = UnderWay()
         self._nodes = nodes_of(redis, self.timeout, replicas)
         self.commands = Commands(self._nodes, prefix)
         """The raw commands, on the limiter's connections. Errors are those of redis-py."""
+        self.forked()
+        after_fork(self)
+
+    def forked(self) -> None:
+        """Makes a new lock. The child closes the limiter for itself."""
+        # A signal handler may close the limiter in a thread that is closing it.
+        self._closing_lock, self._closing = RLock(), False
 
     def close(self) -> None:
         """Releases the leases that are held, settles what is held, and closes the connections.
 
-        Each call is tried once. Without an answer a lease ends by its ttl. Leaving a lease or a hold afterwards does nothing.
+        Calls that wait in the server, and new ones, raise a RuntimeError. Other calls that are under way are waited for.
+        Each release or settlement is tried once. Without an answer a lease ends by its ttl. Leaving a lease or a hold
+        afterwards does nothing. A second call of `close` waits for the first.
         """
+        with self._closing_lock:
+            if not self._closing:
+                self._closing = True
+                self._close()
+
+    def _close(self) -> None:
         silent: set[str] = set()
         try:
-            for ending in [*self.background.close(), *self.taken.close()]:
+            endings = self.taken.close()
+            self._under_way.end_calls()
+            self._nodes.end_waits()
+            self._under_way.wait(connecting_time(self.timeout) + self.timeout)
+            # A release of this limiter may have granted what a call was waiting for. So the endings of such calls come last.
+            for ending in [*endings, *self.background.close()]:
                 where = self._nodes.where(ending.call)
                 outcome = None if where in silent else self._outcome(ending.call)
                 if isinstance(outcome, (NoAnswer, CallError)):
@@ -72,17 +98,28 @@ class Connected(Options):
 
     def run(self, calls: Generator[Call, object, R]) -> R:
         """Sends the calls of a generator. For leases and budgets."""
-        return drive(calls, self._send)
+        run = self._under_way.begin()
+        try:
+            return drive(calls, partial(self._asked, run))
+        finally:
+            self._under_way.end(run)
 
     def _decide(self, question: Question[D]) -> D:
         known = self.core.known(question)
         if known is not None:
             return known
+        run = self._under_way.begin()
         try:
-            reply = self._send(question.call)
+            reply = self._asked(run, question.call)
         except NoAnswer as missing:
             return self.core.undecided(question, missing)
+        finally:
+            self._under_way.end(run)
         return self.core.decided(question, reply)
+
+    def _asked(self, run: Run, call: Call) -> object:
+        run.begin(call, self.taken)
+        return self._send(call)
 
     def _send(self, call: Call) -> object:
         call.asked = self._nodes.where(call)

@@ -101,7 +101,7 @@ class Core:
 
     def forget_given_back(self, call: Call) -> None:
         """Drops kept refusals of the keys of a call that may have given something back."""
-        if self._refusals is not None and call.command in _GIVE_BACK:
+        if self._refusals is not None and call.command in GIVE_BACK:
             for key in _keys_of(call):
                 self._refusals.forget(key_bytes(key), monotonic())
 
@@ -197,7 +197,8 @@ def _texts(words: list[Word]) -> Iterable[Key]:
 
 _BEGIN = re.compile(r"([^:{]+)[:{]")
 LONGEST_SHOWN = 40
-_GIVE_BACK = frozenset(
+GIVE_BACK = frozenset(
     ("RL.REFUND", "RL.MULTIREFUND", "RL.ASKREFUND", "RL.SETTLE", "RL.MULTISETTLE", "RL.ASKSETTLE")
     + ("RL.RELEASE", "RL.MULTIRELEASE")
 )
+"""The commands that give back what was taken."""

@@ -96,7 +96,7 @@ class Gate(Generic[Req]):
     def wants_verification(self) -> bool:
         """Whether this request is to verify the rules. Others that come meanwhile are not."""
         due = self._verify_at
-        if due is None or monotonic() < due:
+        if due is None or monotonic() < due or self._taken.closed:
             return False
         with self._verify_lock:
             if self._verify_at != due:
@@ -144,14 +144,15 @@ class Gate(Generic[Req]):
         passage = Passage(self._core, self._background, self._taken)
         answers: list[tuple[str, Decision]] = []
         try:
-            for part in self._parts(request, passage.id):
+            parts = self._parts(request, passage.id)
+            for part in parts:
                 decision = yield from self._deciding(part, passage)
                 answers += part.answers(decision)
                 passage.wait = max(passage.wait, decision.retry_after or 0.0)
                 if not decision.allowed:
                     yield from passage.undoing()
                     return over_quota(answers) if decision.answered else out_of_capacity(1)
-            if self._taken.closed:  # `close` would not end what the request has taken
+            if parts and self._taken.closed:  # `close` would not end what the request has taken
                 yield from passage.undoing()
                 raise Closed
         except BaseException:

@@ -23,8 +23,13 @@ BEYOND = 600.0
 class Scheduler(Protocol):
     """Runs jobs in the background."""
 
-    def add(self, job: Job, delay: float) -> None:
-        """Sends the call of a job after some seconds."""
+    @property
+    def closed(self) -> bool:
+        """Whether all jobs are dropped, since the limiter closes."""
+        ...
+
+    def add(self, job: Job, delay: float) -> bool:
+        """Sends the call of a job after some seconds. Returns False if the job is dropped."""
         ...
 
     def stop(self, job: Job) -> None:
@@ -106,8 +111,9 @@ class Ending(Job):
         try:
             yield self.call
         except NoAnswer as missing:
-            self._core.warn(self.call, missing.error, "repeated in the background")
-            background.add(self, self.after(missing) or FIRST_DELAY)
+            kept = background.add(self, self.after(missing) or FIRST_DELAY)
+            dropped = "not repeated, since the limiter closes" if background.closed else "not repeated"
+            self._core.warn(self.call, missing.error, "repeated in the background" if kept else dropped)
         except CallError as error:
             self._core.warn(self.call, error.error, "not repeated")
         except Closed as error:

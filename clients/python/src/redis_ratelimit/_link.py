@@ -24,7 +24,7 @@ class Link:
     """
 
     def __init__(self, source: Source, timeout: float, name: str, more: Settings) -> None:
-        self.closed = False
+        self.closed = self._waits_ended = False
         self._timeout, self._patience, self._name = timeout, connecting_time(timeout), name
         # The time-out of a socket is for the handshake. A call has its own.
         settings = source.settings | patience(self._patience, Retry(NoBackoff(), 0)) | more
@@ -46,9 +46,14 @@ class Link:
             return self._at_once(call, asking) if call.wait is None else self._waited(call, asking)
         except Exception as error:
             # Redis-py raises any error, such as an AttributeError, if a connection in use is closed by another thread.
-            if self.closed and not isinstance(error, Closed):
+            if self._is_over(call) and not isinstance(error, Closed):
                 raise Closed from error
             raise
+
+    def end_waits(self) -> None:
+        """Closes the connections of calls that wait in the server. From now on such calls raise `Closed`."""
+        self._waits_ended = True
+        self._waiting.disconnect()
 
     def close(self) -> None:
         """Closes all connections."""
@@ -103,8 +108,14 @@ class Link:
             if asking:
                 connection.send_command("ASKING")
                 connection.read_response()
-            call.sent = True
+            # `close` waits for a call that is sent, and ends it before it looks. So `sent` is set before it is certain.
+            already, call.sent = call.sent, True
+            if self._is_over(call):
+                call.sent = already
+                raise Closed
             connection.send_command(*call.words)
+            if self._is_over(call):  # redis-py may have opened the connection anew
+                raise Closed
             if not connection.can_read(timeout=seconds):
                 raise TimeoutError(f"no reply from {self._name} within {seconds:g} s")
             return connection.read_response()
@@ -113,6 +124,9 @@ class Link:
         except BaseException:
             connection.disconnect()
             raise
+
+    def _is_over(self, call: Call) -> bool:
+        return self.closed or call.ended or (self._waits_ended and call.wait is not None)
 
     def _take(self, semaphore: Semaphore, seconds: float) -> None:
         if not semaphore.acquire(timeout=seconds):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator
-from threading import Lock
+from threading import RLock
 from time import sleep
 from typing import Any, Protocol, TypeVar
 
@@ -55,6 +55,10 @@ class Nodes(Protocol):
         """Returns the name of the server that will get the call, as far as it is known."""
         ...
 
+    def end_waits(self) -> None:
+        """Closes the connections of calls that wait in the server."""
+        ...
+
     def close(self) -> None:
         """Closes all connections."""
         ...
@@ -90,6 +94,10 @@ class ServerNodes:
         """Returns the name of the server."""
         return self._name
 
+    def end_waits(self) -> None:
+        """Closes the connections of calls that wait in the server."""
+        self._link.end_waits()
+
     def close(self) -> None:
         """Closes all connections."""
         self._link.close()
@@ -110,7 +118,7 @@ class ClusterNodes:
 
     def forked(self) -> None:
         """Makes a new lock."""
-        self._lock = Lock()
+        self._lock = RLock()  # a signal handler may close the limiter in a thread that has the lock
 
     def send(self, call: Call) -> object:
         """Returns the reply, or raises the error of redis-py."""
@@ -121,6 +129,13 @@ class ClusterNodes:
     def where(self, call: Call) -> str:
         """Returns the name of the node that will get the call, as far as it is known."""
         return self.slots.where(call)
+
+    def end_waits(self) -> None:
+        """Closes the connections of calls that wait in the server."""
+        with self._lock:
+            links = list(self._links.values())
+        for link in links:
+            link.end_waits()
 
     def close(self) -> None:
         """Closes all connections."""
@@ -138,12 +153,13 @@ class ClusterNodes:
         link = self._links.get(address)
         if link is None:
             with self._lock:
-                if self._closed:
-                    raise Closed
                 host, port = address
                 more = {"host": host, "port": port, **self._more}
                 new = Link(self._source, self._timeout, named(address), more)
                 link = self._links.setdefault(address, new)
+                if self._closed:
+                    link.close()
+                    raise Closed
         return link
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from threading import Lock
+from threading import RLock
 from typing import Protocol
 from weakref import WeakSet
 
@@ -32,7 +32,7 @@ class Taken:
 
     def forked(self) -> None:
         """Begins anew: what the parent has taken is the parent's to end."""
-        self._lock = Lock()
+        self._lock = RLock()  # a signal handler may close the limiter in a thread that has the lock
         self._each: WeakSet[Endable] = WeakSet()
 
     def add(self, each: Endable) -> bool:
