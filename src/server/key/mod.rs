@@ -188,6 +188,8 @@ impl<'c, 'a> Key<'c, 'a> {
         let reset = if self.form == Form::Lone { reset } else { self.commit_set(latest) };
         self.move_expiry(clock.max(latest), reset);
         self.open.handle.signal();
+        // Any change may make room: it may shorten a lease or a window, give something back, or move a state in time.
+        self.open.handle.mark();
     }
 
     /// Moves the expiry of a key that is fully reset `reset` after `now`, if it must move.
@@ -205,9 +207,6 @@ impl<'c, 'a> Key<'c, 'a> {
     ///
     /// A key that is fully reset at that instant is deleted. Any other key is committed.
     pub fn settle(&mut self, given_back: Option<Time>, clock: Time, latest: Time, reset: Span) {
-        if given_back.is_some() {
-            self.open.handle.mark();
-        }
         if reset == Span::ZERO && given_back.is_some_and(|at| self.set_is_reset(at)) {
             self.delete();
         } else {

@@ -44,7 +44,6 @@ use serve::Alarm;
 
 pub(super) use client::enter;
 pub(super) use serve::prepare;
-use wake::mark;
 pub(super) use wake::{nudge, subscribe, unlinked};
 
 /// Whether any caller waits.
@@ -272,7 +271,12 @@ impl Call<'_> {
     /// Marks a key of the call that has changed.
     #[cold]
     pub(super) fn mark(&self, name: *mut RedisModuleString) {
-        mark(self.database(), bytes(name));
+        let key: (c_int, &[u8]) = (self.database(), bytes(name));
+        with_state(|state| state.lines.mark::<dyn OfDatabase>(&key));
+        // After the trials, the alarm is set in any case.
+        if self.again.is_none() {
+            serve::set_alarm();
+        }
     }
 
     /// Whether the command only looks, because nothing may be written.

@@ -17,12 +17,6 @@ use crate::server::guard::guarded;
 /// It finds changes without an event: an expiry that another command set, and a clock that was set back.
 const AT_ONCE: usize = 32;
 
-/// Marks a key that has changed.
-pub(in crate::server) fn mark(database: c_int, name: &[u8]) {
-    with_state(|state| state.lines.mark::<dyn OfDatabase>(&(database, name)));
-    serve::set_alarm();
-}
-
 /// Marks the next lines.
 pub(in crate::server) fn nudge() {
     if somebody_waits() {
@@ -42,7 +36,9 @@ pub(in crate::server) unsafe extern "C" fn unlinked(ctx: *mut RedisModuleKeyOptC
             unsafe {
                 let name = api!(RedisModule_GetKeyNameFromOptCtx(ctx)).cast_mut();
                 if !name.is_null() {
-                    mark(api!(RedisModule_GetDbIdFromOptCtx(ctx)), bytes(name));
+                    let key: (c_int, &[u8]) = (api!(RedisModule_GetDbIdFromOptCtx(ctx)), bytes(name));
+                    with_state(|state| state.lines.mark::<dyn OfDatabase>(&key));
+                    serve::set_alarm();
                 }
             }
         });

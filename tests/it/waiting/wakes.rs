@@ -7,7 +7,7 @@ use redis::{Connection, Value};
 
 use super::{PATIENT, Waiting, count, field, until_tried, until_waiting};
 use crate::support::client::Client;
-use crate::support::{Server, WRONG_TYPE, call, call_bytes, dump, info, ints, refused, text};
+use crate::support::{Server, WRONG_TYPE, call, call_bytes, dump, info, ints, refused, text, wait_for};
 
 /// A server at which other lines are looked at before those of database 1.
 struct Crowded {
@@ -140,6 +140,33 @@ fn what_is_given_back_admits_the_first_in_line() {
             let reply = caller.text();
             assert!(reply.trim_start_matches('[').starts_with("0, 5, 0, "), "{event}: {line}: {reply}");
         }
+    }
+    crowded.finish();
+}
+
+#[test]
+fn a_charge_that_makes_room_admits_the_first_in_line() {
+    let crowded = Crowded::start();
+    let con = &mut crowded.connection();
+    text(con, "RL.POLICY SET p LIMIT CONCURRENT 2 50ms");
+    let lease = "RL.CONCURRENT k 2 1h a COST 2";
+    for (uses_up, waits, event) in [
+        // A lease asked again, or renewed, that ends sooner.
+        (lease, ONE_LEASE, "RL.CONCURRENT k 2 50ms a"),
+        (lease, ONE_LEASE, "RL.MULTI 2 other k LIMIT CONCURRENT 2 50ms a"),
+        (lease, ONE_LEASE, "RL.ASK k p ID a"),
+        (lease, ONE_LEASE, "RL.RENEW k 50ms a"),
+        // A faster rate fills a bucket, and a shorter window ends.
+        ("RL.TOKENBUCKET k 9 1 1h COST 9", "RL.TOKENBUCKET k 9 1 1h BLOCK 1d", "RL.TOKENBUCKET k 9 9000 1s"),
+        ("RL.FIXEDWINDOW k 9 1h COST 9", "RL.FIXEDWINDOW k 9 1h BLOCK 1d", "RL.FIXEDWINDOW k 9 1ms"),
+        ("RL.SLIDINGLOG k 9 1h COST 9", "RL.SLIDINGLOG k 9 1h BLOCK 1d", "RL.SLIDINGLOG k 9 1ms"),
+    ] {
+        text(con, "FLUSHDB");
+        ints(con, uses_up);
+        let caller = crowded.enter(waits);
+        // A while passes, so that the window or the bucket has room by the new parameters.
+        wait_for(event, || !refused(&call(con, &event.split(' ').collect::<Vec<_>>()).unwrap()));
+        assert_eq!(caller.ints()[0], 0, "{event}");
     }
     crowded.finish();
 }
