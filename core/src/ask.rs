@@ -312,13 +312,9 @@ impl Ask {
         Ok(())
     }
 
-    /// Sets the instant of the decision. If the clock was set back, the state is moved to `at`.
+    /// Sets the instant of the decision. If the clock was set back, the state is moved to the caller's time.
     #[inline(always)]
-    pub(crate) fn read_clock<L: Limiter>(
-        &mut self,
-        limits: &mut impl Limits,
-        limiter: &L,
-    ) -> Result<(), Error> {
+    pub fn read_clock<L: Limiter>(&mut self, limits: &mut impl Limits, limiter: &L) -> Result<(), Error> {
         let at = self.at;
         if hold::any(limits) && self.set_back(limits, limiter).is_some() {
             hold::move_charges(limits, limiter, self.place.stored, at)?;

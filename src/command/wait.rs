@@ -29,31 +29,48 @@ pub enum InLine {
     Waits(Box<Wait>),
 }
 
-/// Finds the outcome of a request to the limit of a limiter's own command. It changes nothing.
+/// Finds the outcome of a request to the limit of a limiter's own command.
+///
+/// A refusal writes the same as where no other caller waits: a state that moves because the clock was set back, and the
+/// refusal itself in a log that counts refusals.
 pub fn line_up<L: Limiter>(call: &Call<'_>, limiter: &L, wish: &Wish<'_>) -> Result<InLine, Error> {
     let name = limiter.name();
-    let ahead = call.ahead(1, name, limiter.is_critical());
-    if ahead.is_none() && wish.block.is_none() {
+    let ahead = || call.ahead(1, name, limiter.is_critical());
+    let is_behind = ahead().is_some();
+    if !is_behind && wish.block.is_none() {
         return Ok(InLine::Proceeds);
     }
-    let at = wish.at.unwrap_or_else(clock);
-    let key = Key::open(call, 1, Access::Read)?;
+    let clock = clock();
+    let at = wish.at.unwrap_or(clock);
+    let access = if call.only_looks() { Access::Read } else { Access::Write };
+    let mut key = Key::open(call, 1, access)?;
     // A part of the cost is granted if 1 is.
     let cost = if wish.manner == Manner::Partial { 1 } else { wish.cost };
-    let ask = Ask::new(own_place(&key, limiter)?, at, cost, Manner::Strict);
+    let mut ask = Ask::new(own_place(&key, limiter)?, at, cost, Manner::Strict);
     if ask.is_held(&key, limiter) || wish.hold.is_some_and(|id| held(&key, id, at).is_some()) {
         return Ok(InLine::Proceeds);
     }
     let mut answer = ask.peek(&key, limiter);
-    drop(key);
     // A booking can be admitted before the cost fits.
     if matches!(wish.manner, Manner::Reserve { .. }) && answer.verdict != Verdict::NEVER {
         answer.verdict = Verdict::ADMIT;
     }
+    if answer.verdict.admits() && !is_behind {
+        return Ok(InLine::Proceeds);
+    }
+    if !call.only_looks() {
+        if answer.verdict.admits() {
+            ask.read_clock(&mut key, limiter)?;
+        } else {
+            answer = ask.take(&mut key, limiter)?.answer();
+        }
+        key.commit(clock, ask.now(), ask.gauge(&key, limiter).reset);
+        key.publish();
+    }
+    drop(key);
     let retry = match answer.verdict {
         Verdict::Refuse { retry } => retry,
-        Verdict::Admit { .. } if ahead.is_some() => Some(Span::ZERO),
-        Verdict::Admit { .. } => return Ok(InLine::Proceeds),
+        Verdict::Admit { .. } => Some(Span::ZERO),
     };
     if let Some(retry) = retry
         && let Some(left) = call.time_to_wait(wish.block)
@@ -64,7 +81,7 @@ pub fn line_up<L: Limiter>(call: &Call<'_>, limiter: &L, wish: &Wish<'_>) -> Res
             return Ok(InLine::Waits(wait));
         }
     }
-    Ok(ahead.map_or(InLine::Proceeds, |first| InLine::IsBehind(answer.behind(first))))
+    Ok(ahead().map_or(InLine::Proceeds, |first| InLine::IsBehind(answer.behind(first))))
 }
 
 /// The wait of a call with several limits that is refused; `None` if it must not wait.

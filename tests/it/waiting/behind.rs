@@ -2,10 +2,11 @@
 
 use redis::{Connection, ConnectionLike, Value};
 
-use super::{PATIENT, Waiting, count, until_tried, until_waiting, waiting};
+use super::{PATIENT, Waiting, count, field, micros, until_tried, until_waiting, waiting};
 use crate::support::{Server, ints, multi, refused, simple, text};
 
 const WINDOW: &str = "FIXEDWINDOW 5 1h";
+const LOG: &str = "RL.SLIDINGLOG k 5 1h";
 
 /// A server with a window of which two remain, and a caller that waits for three.
 fn window_with_a_line() -> (Server, Connection, Waiting) {
@@ -20,7 +21,7 @@ fn window_with_a_line() -> (Server, Connection, Waiting) {
 }
 
 /// Sends lines at once, so that the server does nothing else between them.
-fn pipeline(con: &mut Connection, lines: &[&str]) -> Vec<Value> {
+pub fn pipeline(con: &mut Connection, lines: &[&str]) -> Vec<Value> {
     let mut packed = Vec::new();
     for line in lines {
         let mut words = line.split_whitespace();
@@ -244,4 +245,28 @@ fn who_is_refused_by_a_line_is_counted_as_refused_and_charged_nowhere() {
         assert_eq!(count(con, field), expected, "{field}");
     }
     assert_eq!((waiting(con), count(con, "waited_timeout")), (1, 0));
+}
+
+#[test]
+fn a_log_that_counts_refusals_records_those_that_it_makes_itself_beside_a_line() {
+    let server = Server::start(&PATIENT);
+    let con = &mut server.connection();
+    ints(con, &format!("{LOG} COST 3"));
+    let mut caller = Waiting::enter(&server, &format!("{LOG} COST 3 BLOCK 1d"));
+    let before = field(con, "k", "last_charge_us");
+    // The log has room for these, and records no request that the line refuses.
+    for call in [LOG, &format!("{LOG} COUNTREFUSED"), &format!("{LOG} COUNTREFUSED COST 2")] {
+        assert_eq!(ints(con, call)[..3], [1, 5, 0], "{call}");
+        // A request that can never be admitted is not recorded either.
+        assert_eq!(ints(con, &format!("{LOG} COUNTREFUSED COST 6"))[..4], [1, 5, 0, -1]);
+        assert_eq!(field(con, "k", "last_charge_us"), before, "{call}");
+    }
+    // As without the line: the retry counts this refusal.
+    let at = micros(con) + 60_000_000;
+    assert_eq!(ints(con, &format!("{LOG} COUNTREFUSED COST 4 AT {at}"))[..4], [1, 5, 0, 3_600_000]);
+    assert_eq!(field(con, "k", "last_charge_us"), at);
+    assert_eq!(ints(con, &format!("RL.PEEK k SLIDINGLOG 5 1h AT {at}"))[..3], [1, 5, 0]);
+    assert_eq!(count(con, "slidinglog_refused"), 7);
+    until_tried(&server);
+    assert!(caller.waits());
 }

@@ -2,6 +2,7 @@
 
 mod behind;
 mod clients;
+mod clock;
 mod cluster;
 mod copies;
 mod counters;
@@ -150,7 +151,11 @@ fn micros(con: &mut Connection) -> u64 {
 
 /// A field of what `RL.INFO` replies for a key.
 fn field(con: &mut Connection, key: &str, name: &str) -> u64 {
-    let fields = text(con, &format!("RL.INFO {key}"));
+    figure(&text(con, &format!("RL.INFO {key}")), name)
+}
+
+/// A field of a reply of `RL.INFO`.
+fn figure(fields: &str, name: &str) -> u64 {
     let value = fields.split(&format!("{name}, ")).nth(1).unwrap_or_else(|| panic!("{name}: {fields}"));
     value.split([',', ']']).next().unwrap().parse().unwrap()
 }
