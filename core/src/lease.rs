@@ -18,10 +18,8 @@ pub enum Action {
 /// The outcome of an [`Action`].
 #[derive(Clone, Copy, Debug)]
 pub struct Outcome {
-    /// Whether the lease was held, in the table of a limit that is no shadow.
-    pub held: bool,
     /// Whether the lease was held in any table.
-    pub changed: bool,
+    pub held: bool,
     /// The instant at which the action was decided.
     pub now: Time,
     /// The time until the key's last lease expires.
@@ -38,8 +36,7 @@ pub fn act(limits: &mut impl Limits, action: Action, id: &[u8], at: Time) -> Res
     let limit = act_on(limits, Length::NONE, action, id, at)?;
     let shadow = act_on(limits, Length::NONE.in_shadow(), action, id, at)?;
     Ok(Outcome {
-        held: limit.held,
-        changed: limit.held || shadow.held,
+        held: limit.held || shadow.held,
         now: limit.now.max(shadow.now),
         reset: limit.reset.max(shadow.reset),
     })
@@ -54,7 +51,7 @@ fn act_on(
     at: Time,
 ) -> Result<Outcome, Error> {
     if limits.state::<Leases>(table).is_none() {
-        return Ok(Outcome { held: false, changed: false, now: at, reset: Span::ZERO });
+        return Ok(Outcome { held: false, now: at, reset: Span::ZERO });
     }
     let place = &mut Place::of(table);
     let last_reset = |leases: &Leases| leases.reset(leases.last());
@@ -70,7 +67,7 @@ fn act_on(
     };
     let held = limits.change(place, Leases::blank, write)?;
     let reset = limits.state::<Leases>(table).map(|leases| leases.reset(now)).unwrap_or_default();
-    Ok(Outcome { held, changed: held, now, reset })
+    Ok(Outcome { held, now, reset })
 }
 
 fn put(change: &LeaseChange<'_>, out: &mut Vec<u8>) {

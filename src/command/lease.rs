@@ -3,7 +3,6 @@
 
 use ratelimit_core::Time;
 use ratelimit_core::lease::{Action, act};
-use ratelimit_core::state::Leases;
 use ratelimit_language::vocabulary::{AT, Argument, ID, KEY, NUMKEYS, TTL};
 use ratelimit_language::{Error, lease_id};
 
@@ -27,7 +26,7 @@ impl Command for Release {
 
     fn run(call: &Call<'_>) -> Result<Reply, Error> {
         let (id, at) = call.parse(2.., |arguments| Ok((lease_id(arguments)?, arguments.at()?)))?;
-        change(call, &mut [open(call, 1)?], Action::Release, id, at)
+        change(call, &mut [Key::open(call, 1, Access::Write)?], Action::Release, id, at)
     }
 }
 
@@ -46,7 +45,7 @@ impl Command for Renew {
         let (ttl, id, at) = call.parse(2.., |arguments| {
             Ok((arguments.duration("ttl")?, lease_id(arguments)?, arguments.at()?))
         })?;
-        change(call, &mut [open(call, 1)?], Action::Renew(ttl.span()), id, at)
+        change(call, &mut [Key::open(call, 1, Access::Write)?], Action::Renew(ttl.span()), id, at)
     }
 }
 
@@ -66,22 +65,8 @@ impl Command for MultiRelease {
         let (id, at) =
             call.parse(FIRST + several.count().., |arguments| Ok((lease_id(arguments)?, arguments.at()?)))?;
         let mut keys = several.open()?;
-        // All keys are checked before one changes, so a key of another kind is an error without effect.
-        keys.iter().try_for_each(check)?;
         change(call, &mut keys, Action::Release, id, at)
     }
-}
-
-/// Opens a key that may hold leases.
-fn open<'c, 'a>(call: &'c Call<'a>, place: usize) -> Result<Key<'c, 'a>, Error> {
-    let key = Key::open(call, place, Access::Write)?;
-    check(&key)?;
-    Ok(key)
-}
-
-/// Checks that a key may hold leases: alone, or in a set with other limits. A set may lack a lease table.
-fn check(key: &Key<'_, '_>) -> Result<(), Error> {
-    if key.is_set() { Ok(()) } else { key.lone::<Leases>().map(drop) }
 }
 
 /// Releases or renews the lease on each key, and replies the number of keys that held it.
@@ -99,7 +84,7 @@ fn change(
     let mut held = 0;
     for key in &mut *keys {
         let acted = act(key, action, id, at)?;
-        key.settle(acted.changed.then_some(at), clock, acted.now, acted.reset);
+        key.settle(acted.held.then_some(at), clock, acted.now, acted.reset);
         held += u64::from(acted.held);
     }
     publish(call, keys);

@@ -46,11 +46,6 @@ impl Key<'_, '_> {
         if near_bound && !fits(&stored, charged, named, now) { Err(Error::TooManyLimits) } else { Ok(()) }
     }
 
-    /// Returns whether the key holds a set of limits.
-    pub fn is_set(&self) -> bool {
-        self.open.set().is_some()
-    }
-
     /// Returns whether all limits of a set are fully reset at `now`; true if the key holds no set.
     pub(super) fn set_is_reset(&self, now: Time) -> bool {
         self.open.set().is_none_or(|set| set.until() <= now)

@@ -30,16 +30,13 @@ fn it_ends_the_lease_on_each_key_and_replies_how_many_held_it() {
 }
 
 #[test]
-fn a_key_of_another_kind_is_an_error_before_anything_changes() {
+fn a_key_of_another_type_is_an_error_before_anything_changes() {
     let server = Server::start(&[]);
     let con = &mut server.connection();
     take(con);
-    ints(con, "RL.GCRA rate 9 1 1000000");
     text(con, "SET string x");
     let digest = text(con, "DEBUG DIGEST");
-    for other in ["rate", "string"] {
-        assert_eq!(error(con, &format!("RL.MULTIRELEASE 2 tenant {other} job AT {T0}")), WRONG_TYPE);
-    }
+    assert_eq!(error(con, &format!("RL.MULTIRELEASE 2 tenant string job AT {T0}")), WRONG_TYPE);
     for (line, expected) in [
         ("RL.MULTIRELEASE 2 tenant tenant job", "ERR keys must differ"),
         ("RL.MULTIRELEASE 0 tenant job", "ERR numkeys must be between 1 and 64"),
@@ -56,4 +53,30 @@ fn a_key_of_another_kind_is_an_error_before_anything_changes() {
     );
     assert_eq!(text(con, "DEBUG DIGEST"), digest);
     assert_eq!(text(con, "COMMAND GETKEYS RL.MULTIRELEASE 2 tenant pool job"), "[tenant, pool]");
+}
+
+#[test]
+fn a_key_of_this_module_without_the_lease_holds_none() {
+    let server = Server::start(&[]);
+    let con = &mut server.connection();
+    for line in [
+        "RL.GCRA k 9 1 1000s",
+        "RL.SLIDINGLOG k 9 1h",
+        "RL.SHED k 0.9",
+        "RL.SKETCH k item 9 1 1h",
+        "RL.MULTI 1 k LIMIT GCRA 9 1 1h LIMIT UNIFORM 1h",
+        "RL.GCRA k 9 1 1000s HOLD job 1h",
+        "RL.CONCURRENT k 9 1h other",
+        "RL.MULTI 1 k LIMIT CONCURRENT 9 1h other SHADOW",
+    ] {
+        text(con, "FLUSHALL");
+        text(con, line);
+        take(con);
+        let digest = text(con, "DEBUG DIGEST-VALUE k");
+        for release in ["RL.RELEASE k job", "RL.RENEW k 1h job", "RL.MULTIRELEASE 1 k job"] {
+            assert_eq!(ints(con, release), [0], "{release} after {line}");
+            assert_eq!(text(con, "DEBUG DIGEST-VALUE k"), digest, "{release} after {line}");
+        }
+        assert_eq!(ints(con, &format!("RL.MULTIRELEASE 2 k tenant job AT {T0}")), [1], "{line}");
+    }
 }

@@ -126,14 +126,29 @@ fn a_lease_in_the_shadow_is_released_and_renewed_with_the_lease() {
     assert_eq!(multi(con, &peek).1.iter().map(|five| five[2]).collect::<Vec<_>>(), [8, 0]);
     assert_eq!(ints(con, &format!("RL.MULTIRELEASE 1 key b AT {later}")), [1]);
     assert_eq!(text(con, "EXISTS key"), "0");
-    // Only the limit counts: a holder that lost its lease must know, although the shadow still has it.
+    // An id counts as held in any table: a worker that only tries a limit in the shadow keeps its job.
     ask(con, T0, "LIMIT CONCURRENT 1 10s a LIMIT CONCURRENT 5 1m a SHADOW");
     assert_eq!(ask(con, T0 + 20 * SECOND, "LIMIT CONCURRENT 1 10s b").0[0], 0);
-    assert_eq!(ints(con, &format!("RL.RENEW key 10s a AT {}", T0 + 21 * SECOND)), [0]);
+    assert_eq!(ints(con, &format!("RL.RENEW key 10s a AT {}", T0 + 21 * SECOND)), [1]);
     assert_eq!(ints(con, &format!("RL.RELEASE key b AT {}", T0 + 21 * SECOND)), [1]);
     assert_eq!(text(con, "EXISTS key"), "1");
-    // And that of the shadow is released all the same.
-    assert_eq!(ints(con, &format!("RL.RELEASE key a AT {}", T0 + 21 * SECOND)), [0]);
+    assert_eq!(ints(con, &format!("RL.RELEASE key a AT {}", T0 + 21 * SECOND)), [1]);
+    assert_eq!(text(con, "EXISTS key"), "0");
+}
+
+#[test]
+fn a_worker_of_a_shadow_alone_keeps_its_lease_when_the_shadow_is_promoted() {
+    let server = Server::start(&[]);
+    let con = &mut server.connection();
+    ask(con, T0, "LIMIT CONCURRENT 1 1m a SHADOW");
+    assert_eq!(ints(con, &format!("RL.RENEW key 1m a AT {}", T0 + 50 * SECOND)), [1]);
+    assert_eq!(ints(con, &format!("RL.RENEW key 1m b AT {}", T0 + 50 * SECOND)), [0]);
+    // The limit is enforced from now on, and the worker asks for its lease again.
+    ask(con, T0 + 60 * SECOND, "LIMIT CONCURRENT 1 1m a");
+    assert_eq!(ints(con, &format!("RL.MULTIRELEASE 2 key other a AT {}", T0 + 70 * SECOND)), [1]);
+    assert_eq!(text(con, "EXISTS key"), "0");
+    ask(con, T0, "LIMIT CONCURRENT 1 1m a SHADOW");
+    assert_eq!(ints(con, &format!("RL.RELEASE key a AT {T0}")), [1]);
     assert_eq!(text(con, "EXISTS key"), "0");
 }
 
@@ -181,9 +196,7 @@ fn shadows_on_several_keys_and_behind_a_clock_that_was_set_back() {
     assert_eq!((all[0], all[2], each[2].as_slice()), (0, 6, &[1, 1, 0, 60_000, 60_000][..]));
     // Commands of other limiters do not take a shadow for their own.
     multi(con, "RL.MULTI 1 tried LIMIT GCRA 1 1 1h SHADOW");
-    for line in
-        ["RL.CONCURRENT tried 1 1s a", "RL.SHED tried 0.5", "RL.FIXEDWINDOW tried 1 1h", "RL.RELEASE tried a"]
-    {
+    for line in ["RL.CONCURRENT tried 1 1s a", "RL.SHED tried 0.5", "RL.FIXEDWINDOW tried 1 1h"] {
         assert_eq!(error(con, line), WRONG_TYPE, "{line}");
     }
     // A wait in the shadow is none of the call.
