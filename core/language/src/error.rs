@@ -29,6 +29,8 @@ pub enum Error {
     NotForCommand(&'static str),
     /// An argument is no number, or outside of its range. `name` is its name in the command's syntax.
     OutOfRange { name: &'static str, min: u64, max: u64, unit: Unit },
+    /// No call can satisfy a limit of a policy, because it asks for more than the limit.
+    CostAboveLimit { cost: u64, limit: u64 },
     /// The thresholds of `RL.SHED` are out of order.
     Thresholds,
     /// `AT` is not in microseconds, but probably in seconds or milliseconds.
@@ -228,6 +230,7 @@ impl fmt::Display for Error {
             Error::OutOfRange { name, min, max, unit } => {
                 write!(f, "ERR {name} must be between {min} and {max}{unit}")
             }
+            Error::CostAboveLimit { cost, limit } => write!(f, "ERR COST {cost} is above the limit {limit}"),
             Error::Thresholds => write!(f, "ERR GOOD and BAD must be 0 <= GOOD <= BAD < 1"),
             Error::AtUnit => write!(f, "ERR AT must be Unix time in microseconds"),
             Error::IdLength => write!(f, "ERR id must be between 1 and {MAX_ID} bytes"),

@@ -10,7 +10,8 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use ratelimit_core::{
-    AnyLimiter, Capabilities, Joint, Limiter, MAX_COUNT, Manner, Part, Period, Span, Time, with_limiter,
+    AnyLimiter, Capabilities, Joint, Limiter, MAX_COUNT, Manner, Part, Period, Span, Time, Verdict,
+    with_limiter,
 };
 
 use crate::arguments::{Arguments, Bounds, Sections};
@@ -196,8 +197,21 @@ fn limit(arguments: &mut Arguments<'_, '_>, shadow: bool) -> Result<Limit, Error
     own.check_for_one(capabilities)?;
     let own_cost = own.own_cost();
     let cost = cost(own_cost, capabilities, &Request::default());
+    check_fits(&limiter, cost)?;
     let part = part_of(limiter.with_id(&[]), &own, shadow || own.shadow, cost);
     Ok(Limit { row, capabilities, part, own_cost })
+}
+
+/// Checks that the limit can admit its cost: a fresh one would, at once or in time.
+fn check_fits(limiter: &AnyLimiter<'_>, cost: u64) -> Result<(), Error> {
+    with_limiter!(limiter, limiter => {
+        let now = Time::EARLIEST;
+        let fresh = limiter.fresh(now);
+        match limiter.judge(&fresh, now, cost) {
+            Verdict::NEVER => Err(Error::CostAboveLimit { cost, limit: limiter.gauge(&fresh, now).limit }),
+            _ => Ok(()),
+        }
+    })
 }
 
 /// Checks that a policy has no option that belongs in its calls.

@@ -131,6 +131,7 @@ fn each_text_of_an_error_is_on_a_page() {
         Error::Arity
         | Error::Syntax(_)
         | Error::Policy(_)
+        | Error::CostAboveLimit { .. }
         | Error::NotForCommand(_)
         | Error::OutOfRange { .. }
         | Error::InLimit(..) => false,

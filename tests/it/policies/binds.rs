@@ -41,9 +41,9 @@ fn of_a_refused_call_the_pair_with_the_longest_retry_binds_and_never_comes_first
     ints(con, &format!("RL.ASK a windows AT {T0}"));
     assert_eq!(ints(con, &format!("RL.ASK a windows AT {T0}")), [1, 1, 0, 3_600_000, 3_600_000, 2]);
     // A pair that admits does not bind, though nothing remains of it.
-    set(con, "mixed LIMIT FIXEDWINDOW 9 1h LIMIT GCRA 0 1 1h COST 0 LIMIT FIXEDWINDOW 3 1d COST 4");
+    set(con, "mixed LIMIT FIXEDWINDOW 9 1h LIMIT GCRA 0 1 1h COST 0 LIMIT FIXEDWINDOW 3 1d");
     ints(con, &format!("RL.GCRA b 0 1 1h AT {T0}"));
-    assert_eq!(ints(con, &format!("RL.ASK b mixed AT {T0}"))[3..], [-1, 3_600_000, 3]);
+    assert_eq!(ints(con, &format!("RL.ASK b mixed COST 4 AT {T0}"))[3..], [-1, 3_600_000, 3]);
     set(con, "cost LIMIT FIXEDWINDOW 20 1h LIMIT FIXEDWINDOW 5 1m LIMIT FIXEDWINDOW 4 1s");
     ints(con, &format!("RL.ASK c cost COST 4 AT {T0}"));
     ints(con, &format!("RL.FIXEDWINDOW c 20 1h COST 16 AT {T0}"));

@@ -61,7 +61,7 @@ pub fn wrong_files() -> Vec<(Vec<u8>, usize, String)> {
     let name = "name must be 1 to 64 of A-Z a-z 0-9 . _ : -";
     let version = "VERSION must be between 1 and 9007199254740991";
     let twice = "syntax error: GCRA of 1000 ms twice on one key (LIMIT 2)";
-    let texts: [(&str, usize, &str); 21] = [
+    let texts: [(&str, usize, &str); 22] = [
         ("api", 1, "syntax error: LIMIT is missing"),
         (
             "api LIMIT GCRA 9 10 1s\n\n# a comment\napi2 LIMIT",
@@ -95,6 +95,7 @@ pub fn wrong_files() -> Vec<(Vec<u8>, usize, String)> {
         (&format!("api {}", windows(65)), 1, "at most 64 pairs of a limit and a key"),
         (&many, 10_001, "at most 10000 policies"),
         ("api LIMIT SHED 0.5", 1, "syntax error: SHED is not for RL.POLICY (LIMIT 1)"),
+        ("api LIMIT GCRA 4 5 1s COST 6", 1, "COST 6 is above the limit 5 (LIMIT 1)"),
     ];
     let mut wrong: Vec<_> =
         texts.iter().map(|(text, line, told)| (text.as_bytes().to_vec(), *line, told.to_string())).collect();

@@ -51,16 +51,13 @@ impl RandomPolicy {
     /// The number of the pair that binds, from the replies alone, as the contract has it. `pairs` has the five integers
     /// of each pair.
     pub fn binding(&self, keys: u64, combined: &[i64], pairs: &[Vec<i64>]) -> i64 {
-        let limits = self.limits.iter().flat_map(|limit| {
-            let count = if limit.on.is_some() { 1 } else { keys };
-            (0..count).map(move |_| limit)
-        });
-        assert_eq!(limits.clone().count(), pairs.len());
-        let candidates = limits.zip(pairs).zip(1..).filter_map(|((limit, pair), number)| {
-            let refuses = pair[0] == 1;
-            let enters = !limit.shadow && !self.shadow && (refuses || limit.family.limiter != "PENALTY");
-            enters.then_some((pair, number))
-        });
+        let candidates = self.limits_of(keys, pairs).map(|(_, limit)| limit).zip(pairs).zip(1..).filter_map(
+            |((limit, pair), number)| {
+                let refuses = pair[0] == 1;
+                let enters = !limit.shadow && !self.shadow && (refuses || limit.family.limiter != "PENALTY");
+                enters.then_some((pair, number))
+            },
+        );
         let mut best: Option<(i64, i64)> = None;
         for (pair, number) in candidates {
             let tightness = match (combined[0], pair[0], pair[3]) {
@@ -76,6 +73,27 @@ impl RandomPolicy {
             }
         }
         best.map_or(0, |(_, number)| number)
+    }
+}
+
+impl RandomPolicy {
+    /// The limit of each pair, and its number.
+    fn limits_of(&self, keys: u64, pairs: &[Vec<i64>]) -> impl Iterator<Item = (usize, &RandomLimit)> {
+        let limits = (1..).zip(&self.limits).flat_map(move |(number, limit)| {
+            let count = if limit.on.is_some() { 1 } else { keys };
+            (0..count).map(move |_| (number, limit))
+        });
+        assert_eq!(limits.clone().count(), pairs.len());
+        limits
+    }
+
+    /// The error of the first limit that never admits its cost. `pairs` has the five integers of each pair on fresh keys.
+    pub fn never(&self, keys: u64, pairs: &[Vec<i64>]) -> Option<String> {
+        let mut never = self.limits_of(keys, pairs).zip(pairs).filter(|(_, pair)| pair[3] == -1);
+        never.next().map(|((number, limit), pair)| {
+            let cost = limit.cost.unwrap_or(1);
+            format!("ERR COST {cost} is above the limit {} (LIMIT {number})", pair[1])
+        })
     }
 }
 

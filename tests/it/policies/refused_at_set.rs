@@ -86,6 +86,48 @@ fn more_than_64_pairs_with_the_fewest_keys_are_refused_and_a_call_may_still_have
 }
 
 #[test]
+fn a_cost_that_its_limit_never_admits_is_refused() {
+    let server = Server::start(&[]);
+    let con = &mut server.connection();
+    set(con, "api LIMIT GCRA 9 10 1s");
+    for (words, cost, limit, place) in [
+        ("LIMIT TOKENBUCKET 5 1 1s COST 6", 6, 5, 1),
+        ("LIMIT TOKENBUCKET 5 1 1s BATCH COST 6", 6, 5, 1),
+        ("LIMIT LEAKYBUCKET 5 1 1s COST 6", 6, 5, 1),
+        ("LIMIT GCRA 4 1 1s COST 6", 6, 5, 1),
+        ("LIMIT FIXEDWINDOW 5 1s COST 6", 6, 5, 1),
+        ("LIMIT FIXEDWINDOW 5 1s ALIGNED COST 9007199254740991", 9_007_199_254_740_991_u64, 5, 1),
+        ("LIMIT CALENDAR 5 MONTH TZ Europe/Lisbon COST 6", 6, 5, 1),
+        ("LIMIT SLIDINGWINDOW 5 1s COST 6", 6, 5, 1),
+        ("LIMIT SLIDINGWINDOW 5 1s PRECISION 100ms COST 6", 6, 5, 1),
+        ("LIMIT SLIDINGLOG 5 1s GAP 10ms COST 6", 6, 5, 1),
+        ("LIMIT UNIFORM 1s COST 2", 2, 1, 1),
+        ("LIMIT CONCURRENT 5 1m COST 9", 9, 5, 1),
+        // What is reserved is for others.
+        ("LIMIT CONCURRENT 5 1m RESERVED 2 COST 4", 4, 3, 1),
+        ("LIMIT CONCURRENT 5 1m RESERVED 5", 1, 0, 1),
+        ("LIMIT UNIFORM 1s LIMIT GCRA 0 1 1s ON 2 COST 2", 2, 1, 2),
+        ("LIMIT UNIFORM 1s LIMIT GCRA 0 1 1s COST 2 SHADOW", 2, 1, 2),
+    ] {
+        refuses(con, words, &format!("ERR COST {cost} is above the limit {limit} (LIMIT {place})"));
+    }
+    for words in [
+        "LIMIT TOKENBUCKET 5 1 1s COST 5",
+        "LIMIT CONCURRENT 5 1m RESERVED 2 CRITICAL COST 5",
+        "LIMIT CONCURRENT 5 1m RESERVED 5 COST 0",
+        // A larger cost makes later requests wait, and larger strikes ban.
+        "LIMIT SMOOTH 5 1s COST 6",
+        "LIMIT SMOOTH 5 1s WARMUP 1s MAXWAIT 0 COST 6",
+        "LIMIT PENALTY 5 1s 1s COST 6",
+    ] {
+        set(con, &format!("stored {words}"));
+        assert_eq!(get(con, "stored").1, words);
+    }
+    // A call's own cost is no error: its caller learns that it is never admitted.
+    assert_eq!(ints(con, "RL.ASK key api COST 11")[3], -1);
+}
+
+#[test]
 fn what_belongs_to_a_call_or_to_other_commands_is_refused() {
     let server = Server::start(&["--ratelimit.max-leases", "50", "--ratelimit.max-log-entries", "40"]);
     let con = &mut server.connection();

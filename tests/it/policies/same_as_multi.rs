@@ -45,6 +45,7 @@ fn asking_a_policy_is_asking_its_limits_by_rl_multi() {
         "another pair binds",
         "equal pairs",
         "no such limits",
+        "a cost above its limit",
         "refused in shadow",
     ] {
         assert!(outcomes.get(outcome).is_some_and(|count: &u64| *count >= 30), "{outcome}: {outcomes:?}");
@@ -59,7 +60,18 @@ fn store_and_ask(twins: &mut Twins, name: &str) -> bool {
     let look = format!("RL.MULTIPEEK {} {} {}", keys.len(), keys.join(" "), policy.for_multi("id"));
     // What no call can ask is not stored.
     match (stored, twins.call(&look)) {
-        (Ok(_), Ok(_)) => {}
+        (Ok(_), Ok(Parts { each, .. })) => {
+            let never = policy.never(policy.least_keys(), &each.expect("each pair's integers"));
+            assert_eq!(never, None, "{look}");
+        }
+        (Err(stored), Ok(Parts { each, .. })) => {
+            let never = policy.never(policy.least_keys(), &each.expect("each pair's integers"));
+            assert_eq!(Some(stored), never, "{look}");
+            twins.count("a cost above its limit", 1);
+            return false;
+        }
+        // Costs are compared with their limits first.
+        (Err(stored), Err(_)) if stored.starts_with("ERR COST ") => return false,
         (Err(stored), Err(asked)) => {
             assert_eq!(stored, asked, "{look}");
             twins.count("no such limits", 1);
