@@ -9,13 +9,14 @@
 //! One policy a line, the words separated by blanks, without quotes. `#` begins a comment. A line without a version has
 //! version 1.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, DirEntry, File, Metadata, OpenOptions};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::{self, Write};
 use std::iter;
 use std::os::unix::fs::{MetadataExt, fchown};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
+use std::time::Duration;
 
 use ratelimit_language::{Arguments, Bounds, Error, Policy, policy_name};
 
@@ -23,6 +24,9 @@ use super::{MOST, Policies, Stored, policies, too_many};
 
 /// The absolute path of the file, if the setting gives one. It does not change: the server may change its folder.
 static PATH: OnceLock<PathBuf> = OnceLock::new();
+
+/// A pipe, a socket, a device or a folder.
+const NO_FILE: &str = "it is no file";
 
 const HEADING: &str = "# Policies of the module ratelimit, written by RL.POLICY SAVE.\n";
 
@@ -68,17 +72,50 @@ fn write(path: &Path, text: &str) -> io::Result<()> {
     let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
         return Err(io::ErrorKind::InvalidFilename.into());
     };
+    let start = format!(".{}.", name.display());
+    remove_leftovers(folder, &start);
     // Another server may write the same file.
     let random = RandomState::new().build_hasher().finish();
-    let beside = folder.join(format!(".{}.{random:016x}", name.display()));
+    let beside = folder.join(format!("{start}{random:016x}"));
     let folder = File::open(folder)?;
-    let written = write_beside(&beside, &path, text).and_then(|()| fs::rename(&beside, &path));
+    let replace = || {
+        write_beside(&beside, &path, text)?;
+        to_replace(&path)?;
+        fs::rename(&beside, &path)
+    };
+    let written = replace();
     if written.is_err() {
         _ = fs::remove_file(&beside);
     }
     written?;
     // The new file is in place. It stays after a crash once its folder is synced.
     folder.sync_all()
+}
+
+/// A file beside the old one that is older than this is not being written any more.
+const LEFTOVER: Duration = Duration::from_secs(60);
+
+/// Removes the files beside the old one that a crash has left behind.
+fn remove_leftovers(folder: &Path, start: &str) {
+    let is_leftover = |file: &DirEntry| {
+        let is_beside = file.file_name().to_str()?.strip_prefix(start)?.len() == 16;
+        let metadata = file.metadata().ok().filter(|metadata| is_beside && metadata.is_file())?;
+        Some(metadata.modified().ok()?.elapsed().ok()? > LEFTOVER)
+    };
+    let files = fs::read_dir(folder).into_iter().flatten().flatten();
+    for file in files.filter(|file| is_leftover(file) == Some(true)) {
+        _ = fs::remove_file(file.path());
+    }
+}
+
+/// The file that is to be replaced; `None` if it is missing. Anything else is an error: root could replace a device.
+fn to_replace(path: &Path) -> io::Result<Option<Metadata>> {
+    match fs::symlink_metadata(path) {
+        Ok(old) if old.is_file() => Ok(Some(old)),
+        Ok(_) => Err(io::Error::other(NO_FILE)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
 }
 
 /// The most links that lead to one another. The same as in Linux.
@@ -99,8 +136,9 @@ fn resolved(path: &Path) -> io::Result<PathBuf> {
 
 /// Writes a new file, with the owner and the permissions of the one that it is to replace.
 fn write_beside(beside: &Path, path: &Path, text: &str) -> io::Result<()> {
+    let old = to_replace(path)?;
     let mut file = OpenOptions::new().write(true).create_new(true).open(beside)?;
-    if let Ok(old) = fs::metadata(path) {
+    if let Some(old) = old {
         // Only root may give files away.
         _ = fchown(&file, Some(old.uid()), Some(old.gid()));
         file.set_permissions(old.permissions())?;
@@ -140,7 +178,7 @@ fn replace(path: &Path, bounds: Bounds) -> Result<usize, String> {
 
 fn read(path: &Path) -> io::Result<Vec<u8>> {
     // Reading a pipe would wait for its writer.
-    if fs::metadata(path)?.is_file() { fs::read(path) } else { Err(io::Error::other("it is no file")) }
+    if fs::metadata(path)?.is_file() { fs::read(path) } else { Err(io::Error::other(NO_FILE)) }
 }
 
 /// Adds the policy of a line, unless the line is empty or a comment. Its counts are those of the old policy of its name.

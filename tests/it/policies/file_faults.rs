@@ -1,9 +1,11 @@
 //! Saves that fail, and a server that dies in the middle of one: the old file is as it was.
 
-use std::fs;
+use std::fs::{self, File};
 use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::process::Command;
+use std::time::{Duration, SystemTime};
 
 use redis::Connection;
 
@@ -79,6 +81,36 @@ fn a_folder_in_place_of_the_file_is_an_error_and_stays() {
     assert!(!fails(con, &folder.file()).is_empty());
     assert_eq!(folder.names(), ["policies"]);
     assert!(folder.file().join("treasure").exists());
+}
+
+#[test]
+fn what_is_no_file_is_never_replaced() {
+    let folder = Folder::with(OLD);
+    let server = folder.server(&[]);
+    let con = &mut server.connection();
+    set(con, "api LIMIT UNIFORM 1s");
+    let [pipe, socket, inner] = ["pipe", "socket", "folder"].map(|name| folder.path().join(name));
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let _listener = UnixListener::bind(&socket).unwrap();
+    fs::create_dir(&inner).unwrap();
+    for other in [&pipe, &socket, &inner] {
+        let kind = fs::symlink_metadata(other).unwrap().file_type();
+        let unchanged = || fs::symlink_metadata(other).unwrap().file_type() == kind;
+        // In the place of the file, and behind links.
+        fs::remove_file(folder.file()).unwrap();
+        fs::rename(other, folder.file()).unwrap();
+        assert_eq!(fails(con, &folder.file()), "it is no file", "{}", other.display());
+        fs::rename(folder.file(), other).unwrap();
+        assert!(unchanged());
+        symlink(other, folder.path().join("link")).unwrap();
+        symlink("link", folder.file()).unwrap();
+        assert_eq!(fails(con, &folder.file()), "it is no file", "a link to {}", other.display());
+        assert!(unchanged());
+        fs::remove_file(folder.path().join("link")).unwrap();
+    }
+    // A link to a file that is missing by now.
+    assert_eq!(text(con, "RL.POLICY SAVE"), "1");
+    assert_eq!(folder.names(), ["folder", "link", "pipe", "policies", "socket"]);
 }
 
 #[test]
@@ -180,14 +212,30 @@ fn a_crash_in_the_middle_of_a_save_leaves_the_old_file_and_the_next_save_works()
     server.kill();
     // It had begun with the new one, which is not the file of policies.
     assert_eq!(folder.read(), OLD);
-    assert_eq!(folder.names().len(), 2, "too late to be killed: {:?}", folder.names());
+    let names = folder.names();
+    let [leftover, _] = &names[..] else { panic!("too late to be killed: {names:?}") };
+    let leftover = folder.path().join(leftover);
 
     server.start_again();
     let con = &mut server.connection();
     assert_eq!(text(con, "RL.POLICY LIST"), "[api, 3]");
     set(con, "more LIMIT UNIFORM 1s");
     let before = policies(con);
+    // It could be that of another server, which is writing it.
     assert_eq!(text(con, "RL.POLICY SAVE"), "2");
+    assert!(leftover.exists());
+    let others = [".policies.bak", ".policies.0123456789abcdef0", ".policies", ".others.0123456789abcdef"];
+    let others = others.map(|name| folder.path().join(name));
+    for other in &others {
+        fs::write(other, "").unwrap();
+    }
+    let folder_beside = folder.path().join(".policies.0123456789abcdef");
+    fs::create_dir(&folder_beside).unwrap();
+    for old in others.iter().chain([&leftover, &folder_beside]) {
+        File::open(old).unwrap().set_modified(SystemTime::now() - Duration::from_secs(61)).unwrap();
+    }
+    assert_eq!(text(con, "RL.POLICY SAVE"), "2");
+    assert!(!leftover.exists() && folder_beside.exists() && others.iter().all(|other| other.exists()));
     server.restart();
     assert_eq!(policies(&mut server.connection()), before);
 }
