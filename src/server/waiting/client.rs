@@ -25,7 +25,7 @@ use redis_module::raw::{
     REDISMODULE_CTX_FLAGS_CLUSTER, RedisModuleBlockedClient, RedisModuleCtx, RedisModuleString, Status,
 };
 
-use super::{NEXT, Trial, Turn, Wait, serve, with_state};
+use super::{NEXT, Trial, Turn, Wait, serve, slot, with_state};
 use crate::server::api::{OK, api};
 use crate::server::call::Call;
 use crate::server::guard::guarded;
@@ -115,29 +115,15 @@ unsafe fn caller_of(ctx: *mut RedisModuleCtx) -> Caller {
 /// The name of a key that no command makes. Each client gets its own: the server takes longer to remove a client from a key
 /// with more clients.
 fn blocking_name(call: &Call<'_>, keys: &[usize], caller: Caller) -> Vec<u8> {
-    let mut name = Vec::new();
     // SAFETY: `ctx` is the context of the running command.
     let flags = unsafe { api!(RedisModule_GetContextFlags(call.ctx)) }.cast_unsigned();
+    let mut name = Vec::new();
     if flags & REDISMODULE_CTX_FLAGS_CLUSTER != 0 {
         let key = keys.first().and_then(|key| call.word(*key).ok()).unwrap_or_default();
-        let Some(tag) = tag(key) else {
-            // No other name is known to be in its slot.
-            return key.to_vec();
-        };
-        name = [b"{", tag, b"}"].concat();
+        name = [b"{", &slot::tag(key)[..], b"}"].concat();
     }
     name.extend(format!("ratelimit:waits:{caller}").bytes());
     name
-}
-
-/// A hash tag for the slot of a key: the key's own, or the whole key; `None` if no tag can be the whole key.
-fn tag(key: &[u8]) -> Option<&[u8]> {
-    let after = key.iter().position(|byte| *byte == b'{').and_then(|open| key.get(open + 1..));
-    let own = after.and_then(|after| after.get(..after.iter().position(|byte| *byte == b'}')?));
-    match own {
-        Some([_, ..]) => own,
-        _ => (!key.is_empty() && !key.contains(&b'}')).then_some(key),
-    }
 }
 
 impl Again {

@@ -13,9 +13,11 @@
 //! - `client.rs` blocks and unblocks clients.
 //! - `serve.rs` tries callers, in the callback of a timer and nowhere else.
 //! - `wake.rs` notices that a limit may have room. It only marks lines.
+//! - `slot.rs` finds a name in the slot of a cluster's key.
 
 mod client;
 mod serve;
+mod slot;
 mod wake;
 
 use std::borrow::Borrow;
