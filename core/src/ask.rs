@@ -36,6 +36,9 @@ pub trait Limits {
         write: impl FnOnce(&S, &mut Vec<u8>),
     ) -> Result<bool, Error>;
 
+    /// The number of limits that can be added.
+    fn room(&self) -> usize;
+
     /// Makes room for limits that the key may lack.
     fn make_room(&mut self, _names: impl Iterator<Item = Name>) {}
 
@@ -64,6 +67,8 @@ impl Place {
 pub enum Error {
     /// The debt or booking would take over 100 years to be paid off. Nothing was changed.
     TooLong,
+    /// The key has no room for another limit. Nothing was changed.
+    TooManyLimits,
     /// A change that was just written cannot be read back. This is a bug.
     Defect,
 }

@@ -172,7 +172,7 @@ impl Ask {
     ///
     /// # Errors
     ///
-    /// [`Error::TooLong`] is found before anything is changed.
+    /// [`Error::TooLong`] and [`Error::TooManyLimits`] are found before anything is changed.
     pub fn settle_held<L: Limiter>(
         limits: &mut impl Limits,
         limiter: &L,
@@ -186,6 +186,9 @@ impl Ask {
         ask.prepare_to_settle(limits, limiter, &charge, actual);
         if ask.cost > 0 {
             ask.check(limits, limiter)?;
+        }
+        if ask.adds(limits, limiter) && limits.room() == 0 {
+            return Err(Error::TooManyLimits);
         }
         let gave_back = ask.settle(limits, limiter, &charge, actual)?;
         end(limits, id, ask.now())?;
@@ -212,6 +215,11 @@ impl Ask {
         let is_stored = limits.state::<L::State>(stored).is_some();
         self.place = if is_stored { Place { stored, length } } else { Place::of(length) };
         (self.cost, self.manner) = (actual.saturating_sub(charge.cost), Manner::Force);
+    }
+
+    /// Whether a settlement that was prepared adds the limit to the key, which has dropped it.
+    pub(crate) fn adds<L: Limiter>(&self, limits: &impl Limits, _limiter: &L) -> bool {
+        self.cost > 0 && limits.state::<L::State>(self.place.stored).is_none()
     }
 
     /// Settles a charge that was prepared. If the actual cost is below the held one, the difference goes back to where it was

@@ -94,6 +94,8 @@ pub enum JointError {
     TooLong { place: usize },
     /// A key has no room for another hold. Nothing was changed.
     TooManyHolds,
+    /// [`Error::TooManyLimits`].
+    TooManyLimits,
     /// [`Error::Defect`].
     Defect,
 }
@@ -455,6 +457,7 @@ fn each<'p, 'a, K>(
         if let Some(limits) = keys.get_mut(pair.key) {
             run(pair, limits).map_err(|error| match error {
                 Error::TooLong => JointError::TooLong { place: pair.place },
+                Error::TooManyLimits => JointError::TooManyLimits,
                 Error::Defect => JointError::Defect,
             })?;
         }

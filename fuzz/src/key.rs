@@ -113,6 +113,10 @@ impl Key {
 }
 
 impl Limits for Key {
+    fn room(&self) -> usize {
+        usize::from(self.limit.is_none())
+    }
+
     fn state<S: LimitState>(&self, length: Length) -> Option<&S> {
         let limit = self.limit.as_ref().filter(|limit| limit.name == Name::of::<S>(length))?;
         S::of(&limit.state)

@@ -286,6 +286,7 @@ impl From<ratelimit_core::Error> for Error {
     fn from(error: ratelimit_core::Error) -> Error {
         match error {
             ratelimit_core::Error::TooLong => Error::TooLong,
+            ratelimit_core::Error::TooManyLimits => Error::TooManyLimits,
             ratelimit_core::Error::Defect => Error::Internal,
         }
     }
@@ -298,6 +299,7 @@ impl From<JointError> for Error {
             JointError::TooMany => Error::TooManyPairs,
             JointError::TooLong { place } => Error::TooLong.in_limit(place + 1),
             JointError::TooManyHolds => Error::TooManyHolds,
+            JointError::TooManyLimits => Error::TooManyLimits,
             JointError::Defect => Error::Internal,
         }
     }

@@ -75,7 +75,7 @@ impl Joint<'_, '_> {
     ///
     /// # Errors
     ///
-    /// [`JointError::TooLong`] is found before anything is changed.
+    /// [`JointError::TooLong`] and [`JointError::TooManyLimits`] are found before anything is changed.
     pub fn settle<K: Limits>(&mut self, keys: &mut [K], id: &[u8]) -> Result<u64, JointError> {
         for (key, limits) in keys.iter().enumerate() {
             self.find_held(key, limits, id);
@@ -85,6 +85,12 @@ impl Joint<'_, '_> {
             pair.can_be_too_long = pair.held.is_some() && pair.ask.cost > 0;
         }
         self.check(keys)?;
+        for (key, limits) in keys.iter().enumerate() {
+            let held = self.pairs.iter().filter(|pair| pair.key == key && pair.held.is_some());
+            if held.filter(|pair| pair.adds(limits)).count() > limits.room() {
+                return Err(JointError::TooManyLimits);
+            }
+        }
         each(
             &mut self.pairs,
             keys,
@@ -139,6 +145,11 @@ impl Joint<'_, '_> {
 }
 
 impl Pair<'_, '_> {
+    /// Whether the settlement adds the limit to its key.
+    fn adds(&self, limits: &impl Limits) -> bool {
+        with_limiter!(&self.part.limiter, limiter => self.ask.adds(limits, limiter))
+    }
+
     /// What a hold remembers of the pair's charge.
     fn charged(&self, limits: &impl Limits) -> Charge {
         with_limiter!(&self.part.limiter, limiter => self.ask.charged(limits, limiter, self.part.cost))

@@ -178,6 +178,11 @@ impl LimitSet {
         Some(Place { stored: found.length, length: name.length })
     }
 
+    /// The number of limits that can be added.
+    pub fn room(&self) -> usize {
+        MAX_LIMITS.saturating_sub(self.limits().count())
+    }
+
     /// When all limits are fully reset.
     pub fn until(&self) -> Time {
         self.limits.iter().map(StoredLimit::until).max().unwrap_or_default()
@@ -203,7 +208,7 @@ impl LimitSet {
     /// Adds a limit, unless the set has one of this name or is full.
     pub(super) fn insert(&mut self, limit: StoredLimit) {
         if let Err(place) = self.place(limit.name)
-            && (!limit.name.kind.is_limit() || self.limits().count() < MAX_LIMITS)
+            && (!limit.name.kind.is_limit() || self.room() > 0)
         {
             self.limits.reserve_exact(1);
             self.limits.insert(place, limit);
@@ -275,6 +280,10 @@ impl Limits for LimitSet {
         let change = S::decode_change(&mut Reader::new(&bytes)).ok_or(Error::Defect)?;
         self.apply_to::<S>(place.length, change);
         Ok(true)
+    }
+
+    fn room(&self) -> usize {
+        self.room()
     }
 
     fn drop_faded(&mut self, now: Time, named: impl Fn(Name) -> bool) -> Result<(), Error> {

@@ -50,6 +50,7 @@ mod expiry;
 mod set;
 mod several;
 
+use ratelimit_core::state::MAX_LIMITS;
 use ratelimit_core::state::codec::Reader;
 use ratelimit_core::{
     Error as CoreError, Kind, Length, LimitSet, LimitState, Limits, Name, Place, Span, State, Time,
@@ -268,6 +269,10 @@ impl Limits for Key<'_, '_> {
             place.stored = place.length;
         }
         Ok(changed)
+    }
+
+    fn room(&self) -> usize {
+        self.open.set().map_or(MAX_LIMITS - 1, LimitSet::room)
     }
 
     fn make_room(&mut self, mut names: impl Iterator<Item = Name>) {

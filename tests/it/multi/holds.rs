@@ -365,6 +365,35 @@ fn an_error_of_a_settlement_changes_none_of_the_keys() {
 }
 
 #[test]
+fn a_settlement_that_would_add_a_limit_to_a_full_key_is_an_error() {
+    let server = Server::start(&[]);
+    let con = &mut server.connection();
+    let full = "ERR at most 64 limits a key";
+    text(con, "RL.POLICY SET p LIMIT GCRA 9 10 1s LIMIT GCRA 9 10 2s");
+    let limits = "LIMIT GCRA 9 10 1s LIMIT GCRA 9 10 2s";
+    for (windows, free) in [(64, 0), (63, 1)] {
+        text(con, "FLUSHALL");
+        multi(con, &format!("RL.MULTI 1 k COST 4 HOLD r1 1d AT {T0} {limits}"));
+        // Both limits are fully reset, and are dropped. The hold stays.
+        let at = T0 + 10 * SECOND;
+        let others: Vec<_> = (1..=windows).map(|hours| format!("LIMIT FIXEDWINDOW 10 {hours}h")).collect();
+        multi(con, &format!("RL.MULTI 1 k AT {at} {}", others.join(" ")));
+        let before = written(con);
+        let settlements = [
+            format!("RL.MULTISETTLE 1 k r1 COST 5 AT {at} {limits}"),
+            format!("RL.ASKSETTLE k p r1 COST 5 AT {at}"),
+            format!("RL.SETTLE k r1 GCRA 9 10 1s COST 5 AT {at}"),
+        ];
+        for line in &settlements[..3 - free] {
+            assert_eq!(error(con, line), full, "{windows}: {line}");
+        }
+        assert_eq!(written(con), before);
+        let one = ints(con, &format!("RL.SETTLE k r1 GCRA 9 10 1s COST {} AT {at}", 4 + free));
+        assert_eq!(one, [0, 10, 10 - i64::try_from(free).unwrap(), 0, 100 * i64::try_from(free).unwrap(), 1]);
+    }
+}
+
+#[test]
 fn holds_of_several_keys_end_after_their_time() {
     let server = Server::start(&[]);
     let con = &mut server.connection();
