@@ -1,12 +1,12 @@
 //! A server that can be killed with all that it forked, and whose disk can fill up or fail.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
-use std::sync::LazyLock;
 
 use redis::Connection;
 
+use crate::support::preload::Preload;
 use crate::support::{Server, info, module};
 
 /// A server that can be killed at once with all that it forked, and whose disk can fill up or fail. What it has written
@@ -19,7 +19,7 @@ impl Machine {
     /// In a group of its own, so that what it forks dies with it. A file that becomes too large is an error, like a
     /// full disk, and no signal.
     pub fn start(args: &[&str]) -> Machine {
-        let preload = format!("LD_PRELOAD={}", brittle_fsync().display());
+        let preload = BRITTLE_FSYNC.setting();
         let launcher = ["setsid", "env", &preload, "sh", "-c", "trap '' XFSZ; exec \"$0\" \"$@\""];
         let server = Server::try_start_under(&launcher, Some(&module()), &[], args);
         Machine { server: server.unwrap_or_else(|log| panic!("the server did not start:\n{log}")) }
@@ -58,23 +58,8 @@ impl Drop for Machine {
     }
 }
 
-/// A library with an `fsync` that fails as long as there is a file `broken`. What links Rust compiles C.
-fn brittle_fsync() -> &'static Path {
-    static LIBRARY: LazyLock<PathBuf> = LazyLock::new(|| {
-        let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
-        let own = folder.join(format!("fsync-{}", std::process::id()));
-        let source = own.with_extension("c");
-        fs::write(&source, FSYNC).unwrap();
-        let cc = Command::new("cc").args(["-shared", "-fPIC", "-o"]).args([&own, &source]).status();
-        assert!(cc.unwrap().success());
-        fs::remove_file(source).unwrap();
-        // At once, and for good: the servers of another run may be using it.
-        let library = folder.join("fsync.so");
-        fs::rename(own, &library).unwrap();
-        library
-    });
-    &LIBRARY
-}
+/// An `fsync` that fails as long as there is a file `broken`.
+static BRITTLE_FSYNC: Preload = Preload::new("fsync", FSYNC);
 
 /// Redis calls it by this name.
 const FSYNC: &str = r#"

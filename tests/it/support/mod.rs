@@ -15,10 +15,12 @@ pub mod kinds;
 pub mod load;
 pub mod machine;
 pub mod one_slot;
+pub mod preload;
 pub mod replicas;
 pub mod sentinel;
 mod server;
 pub mod traffic;
+pub mod wall_clock;
 
 pub use server::*;
 

@@ -4,6 +4,7 @@ use redis::Connection;
 
 use super::behind::pipeline;
 use super::{PATIENT, Waiting, field, figure, micros, until_waiting};
+use crate::support::wall_clock::WallClock;
 use crate::support::{Server, dump, ints, simple, sync, text, wait_for};
 
 const DAY: u64 = 86_400_000_000;
@@ -40,6 +41,11 @@ fn is_ahead(con: &mut Connection) -> bool {
     last > micros(con)
 }
 
+/// When the key expires, in microseconds.
+fn expiry(con: &mut Connection) -> u64 {
+    1000 * text(con, "PEXPIRETIME k").parse::<u64>().unwrap()
+}
+
 #[test]
 fn a_limit_that_is_far_ahead_of_the_clock_admits_who_waits_after_its_own_time() {
     let server = Server::start(&PATIENT);
@@ -67,8 +73,11 @@ fn whoever_begins_to_wait_moves_the_limit_on_all_copies() {
         assert!(is_ahead(con), "{line}");
         let caller = Waiting::enter(&server, &format!("{} BLOCK 1d", next(line)));
         assert!(!is_ahead(con), "{line}");
+        // The key's expiry moves with it.
+        assert!(expiry(con) < micros(con) + 10 * DAY, "{line}");
         sync(&server, &replica);
-        assert_eq!(dump(&mut replica.connection(), "k"), dump(con, "k"), "{line}");
+        let copy = &mut replica.connection();
+        assert_eq!((dump(copy, "k"), expiry(copy)), (dump(con, "k"), expiry(con)), "{line}");
         drop(caller);
         until_waiting(con, 0);
         text(con, "DEL k");
@@ -151,18 +160,52 @@ fn nothing_moves_while_writes_are_paused() {
 }
 
 #[test]
-fn a_promoted_node_whose_clock_is_behind_admits_who_waits_there() {
-    let server = Server::start(&PATIENT);
-    let replica = server.replica(&PATIENT);
-    let con = &mut server.connection();
-    // As of a primary whose clock is far ahead.
-    let at = ahead(con);
-    for limit in ["RL.GCRA k 0 1 300ms", "RL.FIXEDWINDOW held 1 300ms HOLD job 1s"] {
-        ints(con, &format!("{limit} AT {at}"));
+fn a_clock_that_steps_back_by_an_hour_keeps_nobody_waiting_for_an_hour() {
+    let clock = WallClock::start(3600, &PATIENT);
+    let con = &mut clock.server.connection();
+    let calls = [
+        "RL.TOKENBUCKET KEY 1 1 700ms",
+        "RL.TOKENBUCKET KEY 1 1 700ms BATCH",
+        "RL.LEAKYBUCKET KEY 1 1 700ms",
+        "RL.GCRA KEY 0 1 700ms",
+        "RL.FIXEDWINDOW KEY 1 700ms",
+        "RL.FIXEDWINDOW KEY 1 700ms ALIGNED",
+        "RL.SLIDINGWINDOW KEY 1 350ms",
+        "RL.SLIDINGWINDOW KEY 1 700ms PRECISION 100ms",
+        "RL.SLIDINGLOG KEY 1 700ms",
+        "RL.UNIFORM KEY 700ms",
+        "RL.CONCURRENT KEY 1 700ms ID",
+    ];
+    let on = |key: usize, id: &str| {
+        calls[key].replace("KEY", &format!("k{key}")).replace(" ID", &format!(" {id}"))
+    };
+    let mut callers = Vec::new();
+    for key in 0..calls.len() {
+        ints(con, &on(key, "first"));
+        // The last one of a line is still waiting when the clock steps, also on a slow machine.
+        for id in ["a", "b"] {
+            callers.push(Waiting::start(&clock.server, &format!("{} BLOCK 1d", on(key, id))));
+        }
     }
-    sync(&server, &replica);
-    drop(server);
-    text(&mut replica.connection(), "REPLICAOF NO ONE");
+    clock.set(0);
+    for caller in callers {
+        assert_eq!(caller.ints()[0], 0);
+    }
+}
+
+#[test]
+fn a_promoted_node_whose_clock_is_behind_admits_who_waits_there() {
+    let ahead = WallClock::start(3600, &PATIENT);
+    let replica = ahead.server.replica(&PATIENT);
+    let con = &mut ahead.server.connection();
+    for limit in ["RL.GCRA k 0 1 300ms", "RL.FIXEDWINDOW held 1 300ms HOLD job 1s"] {
+        assert_eq!(ints(con, limit)[0], 0);
+    }
+    sync(&ahead.server, &replica);
+    drop(ahead);
+    let con = &mut replica.connection();
+    assert!(is_ahead(con));
+    text(con, "REPLICAOF NO ONE");
     for line in ["RL.GCRA k 0 1 300ms BLOCK 1d", "RL.FIXEDWINDOW held 1 300ms BLOCK 1d"] {
         assert_eq!(Waiting::start(&replica, line).ints()[..2], [0, 1], "{line}");
     }

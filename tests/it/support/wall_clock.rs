@@ -1,0 +1,66 @@
+//! A server whose wall clock is set apart from that of the machine. Its monotonic clock goes on.
+
+use std::fs;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use crate::support::preload::Preload;
+use crate::support::{Server, module, text};
+
+pub struct WallClock {
+    pub server: Server,
+}
+
+impl WallClock {
+    /// Starts a server whose clock is this many seconds ahead.
+    pub fn start(ahead: i64, args: &[&str]) -> WallClock {
+        let server = Server::try_start_under(&["env", &AHEAD.setting()], Some(&module()), &[], args);
+        let clock =
+            WallClock { server: server.unwrap_or_else(|log| panic!("the server did not start:\n{log}")) };
+        clock.set(ahead);
+        clock
+    }
+
+    /// Sets the clock to this many seconds ahead.
+    pub fn set(&self, ahead: i64) {
+        let file = self.server.dir().join("ahead");
+        let new = file.with_extension("new");
+        fs::write(&new, ahead.to_string()).unwrap();
+        fs::rename(new, file).unwrap();
+        let time = text(&mut self.server.connection(), "TIME");
+        let seconds: i64 = time.trim_start_matches('[').split(',').next().unwrap().parse().unwrap();
+        let machine = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs().cast_signed();
+        assert!((seconds - machine - ahead).abs() < 60, "{time} is not {ahead} s ahead");
+    }
+}
+
+/// The server reads its wall clock by these two functions.
+static AHEAD: Preload = Preload::new(
+    "clock",
+    r#"
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <time.h>
+#include <unistd.h>
+static long ahead(void) {
+    char text[32] = {0};
+    int file = open("ahead", O_RDONLY | O_CLOEXEC);
+    if (file < 0) return 0;
+    if (read(file, text, sizeof text - 1) < 0) text[0] = 0;
+    close(file);
+    return atol(text);
+}
+int gettimeofday(struct timeval *restrict now, void *restrict zone) {
+    int result = syscall(SYS_gettimeofday, now, zone);
+    now->tv_sec += ahead();
+    return result;
+}
+int clock_gettime(clockid_t clock, struct timespec *now) {
+    int result = syscall(SYS_clock_gettime, clock, now);
+    if (clock == CLOCK_REALTIME) now->tv_sec += ahead();
+    return result;
+}
+"#,
+);
