@@ -122,7 +122,7 @@ pub static LESSONS: [Lesson; 12] = [
     },
     Lesson {
         id: "warmup",
-        title: ["SMOOTH starts at the full rate.", "With WARMUP it starts at a third of it."],
+        title: ["SMOOTH starts with a burst.", "WARMUP starts at a third of the rate."],
         story: "20 requests come per second. 10 are allowed, after 10 s of warming up.",
         arrivals: |_| evenly(0, 0, 30_000, 600),
         measure: Measure::Rate { slot: 1000 },

@@ -46,10 +46,10 @@ pub fn pause(_: &Settings, outcomes: &[Outcome]) -> String {
     format!("pauses of {}", seconds(longest / 1000))
 }
 
-/// How the first five seconds were.
+/// How many got through in the first second.
 pub fn at_first(_: &Settings, outcomes: &[Outcome]) -> String {
-    let first = outcomes.iter().filter_map(from).filter(|at| *at < 5_000_000).count();
-    format!("{first} in the first 5 s")
+    let first = outcomes.iter().filter_map(from).filter(|at| *at < 1_000_000).count();
+    format!("{first} in the first second")
 }
 
 fn seconds(millis: u64) -> String {
