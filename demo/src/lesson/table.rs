@@ -181,7 +181,7 @@ pub static LESSONS: [Lesson; 12] = [
     },
     Lesson {
         id: "shedding",
-        title: ["A rate limit refuses what idle workers", "could do. SHED looks at the workers."],
+        title: ["A rate limit refuses what idle workers", "could do. SHED starts when they are busy."],
         story: "Traffic rises to 25 per second and recedes. The workers can do 20.",
         settings: || Shape::Rising.into(),
         view: (0, 600_000),

@@ -2,14 +2,20 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::ops::Range;
 
 use ratelimit_demo::lesson::{LESSONS, Lesson};
 use ratelimit_demo::memory::Memory;
-use ratelimit_demo::trial;
+use ratelimit_demo::settings::Settings;
+use ratelimit_demo::strategies::find;
+use ratelimit_demo::traffic::Shape;
+use ratelimit_demo::trial::{self, Fate, Outcome};
 
 use super::charts::{assert_coloured, root};
 use super::trials::on_server;
 use crate::support::Server;
+
+const SECOND: u64 = 1_000_000;
 
 fn drawn(lesson: &Lesson) -> String {
     let picture = lesson
@@ -78,9 +84,37 @@ fn lessons_say_what_they_promise() {
         ("hammering", "375 of 675 through", "175 of 675 through"),
         ("neighbours", "210 of the others' 285", "285 of the others' 285"),
         ("slow", "54 at work at a time", "10 at work at a time"),
+        ("shedding", "5247 of 9011 through", "7517 of 9011 through"),
     ] {
         assert_eq!(texts(&lesson(id), "verdict"), [first, second], "{id}");
     }
+}
+
+/// What the pages say below the picture of shedding.
+#[test]
+fn shedding_begins_when_workers_are_busy_and_goes_on_while_they_are_idle() {
+    let settings = Settings::from(Shape::Rising);
+    let arrivals = settings.arrivals();
+    let outcomes = |id| trial::run(&settings, find(id).unwrap(), &arrivals, &mut Memory::new()).unwrap();
+    let (bucket, shed) = (outcomes("token-bucket"), outcomes("shed"));
+    let refused = |outcome: &&Outcome| matches!(outcome.fate, Fate::Refused { .. });
+    let first = |outcomes: &[Outcome]| outcomes.iter().find(refused).unwrap().asked / SECOND;
+    assert_eq!([first(&bucket), first(&shed)], [163, 287]);
+
+    let later = 450 * SECOND..550 * SECOND;
+    let came: Vec<&Outcome> = shed.iter().filter(|outcome| later.contains(&outcome.asked)).collect();
+    assert_eq!((came.len(), came.into_iter().filter(refused).count()), (1479, 415));
+    let possible = settings.workers * (later.end - later.start);
+    assert!(1479 * settings.service * 1000 < possible, "the workers cannot do all");
+    let worked: u64 = shed.iter().filter_map(|outcome| work(outcome, &later)).sum();
+    let share = worked * 100 / possible;
+    assert!((45..=55).contains(&share), "{share} % of the workers are busy");
+}
+
+/// How long a request is worked on within these instants.
+fn work(outcome: &Outcome, within: &Range<u64>) -> Option<u64> {
+    let Fate::Admitted { from, until } = outcome.fate else { return None };
+    Some(until.min(within.end).saturating_sub(from.max(within.start)))
 }
 
 #[test]
