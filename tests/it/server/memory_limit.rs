@@ -32,8 +32,16 @@ fn a_full_server_refuses_what_consumes_and_changes_nothing() {
     }
     let more =
         ["RL.XADD stream 9 * f v", "RL.LPUSH list 9 b", "RL.RPUSH list 9 b", "CL.THROTTLE fresh 9 1 60"];
+    // The server knows no costs: a look is a call of a command that writes.
+    let looks = [
+        "RL.GCRA key:00000003 9 1 3600000 COST 0",
+        "RL.PENALTY key:00000017 9 3600000 3600000 COST 0",
+        "RL.MULTI 1 key:00000015 COST 0 LIMIT GCRA 9 1 3600000",
+        "CL.THROTTLE fresh 9 1 60 0",
+    ];
     for line in
-        [&more[..], &["RL.GCRA key:00000003 9 1 3600000 FORCE"], &["RL.THROTTLE fresh 9 1 60"]].concat()
+        [&more[..], &looks, &["RL.GCRA key:00000003 9 1 3600000 FORCE"], &["RL.THROTTLE fresh 9 1 60"]]
+            .concat()
     {
         assert_eq!(error(con, line), OOM, "{line}");
     }
@@ -46,6 +54,7 @@ fn a_full_server_refuses_what_consumes_and_changes_nothing() {
     assert_eq!(settled, [0, 9, 9, 0, 0, 1]);
     text(con, "RL.MULTISETTLE 1 key:00000015 id COST 1 LIMIT GCRA 9 1 3600000");
     assert_eq!(ints(con, "RL.PEEK key:00000003 GCRA 9 1 3600000")[..3], [0, 10, 9]);
+    assert_eq!(ints(con, "RL.PEEK key:00000017 PENALTY 9 3600000 3600000 COST 0")[..3], [0, 9, 8]);
     assert_eq!(ints(con, "RL.REFUND key:00000003 GCRA 9 1 3600000"), [0, 10, 10, 0, 0]);
     assert_eq!(ints(con, "RL.RENEW key:00000013 7200000 lease:00000013"), [1]);
     assert_eq!(ints(con, "RL.RELEASE key:00000013 lease:00000013"), [1]);
