@@ -20,6 +20,8 @@ const WORK: Duration = Duration::from_millis(20);
 const TTL: &str = "1s";
 /// Who asked so much earlier and is granted later was overtaken. The clients' own threads are late by less.
 const OVERTAKEN: Duration = Duration::from_millis(50);
+/// The least buffer for replies is 1,024 bytes, and there is none for calls.
+const SMALL: u64 = 2048;
 /// A thousand threads need little.
 const STACK: usize = 256 * 1024;
 
@@ -225,7 +227,8 @@ fn patient(port: u16) -> Connection {
     con
 }
 
-/// Prints the server's memory for each client that waits, beside that of its connection.
+/// Prints the server's memory for each client that waits, besides that of a connection at rest: when all have begun to
+/// wait, and when the server has freed the buffers that it read their calls into.
 fn bytes_per_waiter(clients: usize) -> usize {
     let server = Server::start(&["--maxclients", "10000"]);
     let mut con = server.connection();
@@ -234,6 +237,7 @@ fn bytes_per_waiter(clients: usize) -> usize {
     for con in &mut waiting {
         text(con, "PING");
     }
+    wait_for("connections at rest", || with_buffers(&mut con) == 0);
     let before = used_memory(&mut con);
     for (id, con) in waiting.iter_mut().enumerate() {
         let mut call = redis::cmd("RL.CONCURRENT");
@@ -241,9 +245,27 @@ fn bytes_per_waiter(clients: usize) -> usize {
         con.send_packed_command(&call.get_packed_command()).expect("a call");
     }
     wait_for("all to wait", || waits(&mut con) == clients);
-    let bytes = (used_memory(&mut con) - before) / i64::try_from(clients).expect("a number");
-    println!("{bytes} bytes a waiter");
+    let began = Instant::now();
+    let per_waiter =
+        |con: &mut Connection| (used_memory(con) - before) / i64::try_from(clients).expect("a number");
+    let first = per_waiter(&mut con);
+    wait_for("the buffers to be freed", || with_buffers(&mut con) == 0);
+    let seconds = began.elapsed().as_secs_f64();
+    println!("{first} bytes a waiter at first, {} after {seconds:.1} s", per_waiter(&mut con));
     0
+}
+
+/// The connections, but for this one, that have more than small buffers. Redis frees them some seconds after a call.
+fn with_buffers(con: &mut Connection) -> usize {
+    let list = text(con, "CLIENT LIST TYPE normal");
+    let own = "cmd=client|list";
+    list.lines().filter(|line| !line.contains(own) && buffers(line) > SMALL).count()
+}
+
+/// The bytes of the buffers for calls and replies, in a line of `CLIENT LIST`. Valkey and Redis name them alike.
+fn buffers(line: &str) -> u64 {
+    let of = |name| line.split(' ').find_map(|field| field.strip_prefix(name)?.parse::<u64>().ok());
+    ["qbuf=", "qbuf-free=", "rbs="].into_iter().filter_map(of).sum()
 }
 
 fn waits(con: &mut Connection) -> usize {
