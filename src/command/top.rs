@@ -27,7 +27,7 @@ impl Command for Top {
         "It is empty if the setting ratelimit.top is 0. RESET: OK.",
     ];
     const EXAMPLE: &'static str = "RL.TOP COUNT 3";
-    const FLAGS: &'static str = "readonly admin allow-stale";
+    const FLAGS: &'static str = "admin allow-stale";
     const KEYS: Keys = Keys::None;
 
     fn run(call: &Call<'_>) -> Result<Reply, Error> {

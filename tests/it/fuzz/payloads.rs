@@ -90,11 +90,13 @@ fn spoilt(dump: &Dump, states: &[Vec<u8>], dice: &mut Dice) -> Vec<u8> {
     match dice.below(20) {
         0 => dump.of_version(dice.byte()),
         1 => {
-            // A length that is not there, of one, two, five or nine bytes.
+            // A length that is not there, of one, two, five or nine bytes. The server itself allocates what the length of a
+            // string claims, also for its own types, and Redis 8.6 counts that. So it claims at most 32 MB, or more than the
+            // server may have.
             let length = match dice.below(4) {
                 0 => vec![dice.byte() & 0x3f],
                 1 => vec![0x40 | dice.byte() & 0x3f, dice.byte()],
-                2 => [&[0x80], &dice.bytes(4)[..]].concat(),
+                2 => [&[0x80, dice.byte() & 1], &dice.bytes(3)[..]].concat(),
                 _ => [&[0x81], &dice.bytes(8)[..]].concat(),
             };
             dump.framed(&length, &state)
