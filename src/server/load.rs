@@ -54,9 +54,7 @@ fn try_load(
     TYPE.create_data_type(ctx)?;
     // SAFETY: `ctx` is the context of the load.
     unsafe { api!(RedisModule_SetModuleOptions(ctx, OPTIONS.cast_signed())) };
-    settings::register(context);
-    // SAFETY: `ctx` is the context of the load.
-    if unsafe { api!(RedisModule_LoadConfigs(ctx)) } != OK {
+    if !settings::load(context) {
         return Err("a ratelimit.* setting is not what it may be".into());
     }
     if let Some(warning) = policies::load_at_start(&settings::policy_file(), settings::bounds())? {

@@ -15,7 +15,7 @@ use redis_module::Context;
 use redis_module::configuration::{
     ConfigurationContext, ConfigurationFlags, register_bool_configuration, register_i64_configuration,
 };
-use redis_module::raw::{REDISMODULE_CONFIG_IMMUTABLE, RedisModuleString};
+use redis_module::raw::{REDISMODULE_CONFIG_DEFAULT, RedisModuleString, Status};
 
 use super::api::{OK, api};
 use super::top::{MOST_TOP, forget_top};
@@ -61,9 +61,21 @@ const LARGEST_WAITERS: i64 = 100_000;
 
 /// `ratelimit.policy-file`, as a string of the server; null before it is set.
 static POLICY_FILE: AtomicPtr<RedisModuleString> = AtomicPtr::new(null_mut());
+/// Whether the module is loaded, so that the file stays the same.
+static LOADED: AtomicBool = AtomicBool::new(false);
+const FIXED: &[u8] = b"it cannot be changed while the server runs";
 
-/// Registers the settings with the server.
-pub(super) fn register(context: &Context) {
+/// Registers the settings with the server, and sets them to the values of its configuration. Returns whether all are valid.
+pub(super) fn load(context: &Context) -> bool {
+    LOADED.store(false, Relaxed);
+    register(context);
+    // SAFETY: `context` is the context of the load.
+    let valid = unsafe { api!(RedisModule_LoadConfigs(context.get_raw())) } == OK;
+    LOADED.store(true, Relaxed);
+    valid
+}
+
+fn register(context: &Context) {
     let flags = || ConfigurationFlags::DEFAULT;
     register_bool_configuration(context, "events", &EVENTS, false, flags(), None);
     for (name, bound) in [("max-leases", &MAX_LEASES), ("max-log-entries", &MAX_LOG_ENTRIES)] {
@@ -98,15 +110,15 @@ pub(super) fn register(context: &Context) {
         let forget = Box::new(|_: &ConfigurationContext, _: &str, _: &'static AtomicI64| forget_top());
         register_i64_configuration(context, name, setting, default, least, most, flags(), Some(forget));
     }
-    // The function of the crate `redis_module` leaks a string whenever the setting is read.
-    let immutable = REDISMODULE_CONFIG_IMMUTABLE;
+    // The function of the crate `redis_module` leaks a string whenever the setting is read. The server refuses to set an
+    // immutable setting even to its own value, as a `CONFIG SET` of all settings does.
     // SAFETY: `context` is the context of the load. The functions have the types that the server calls.
     unsafe {
         api!(RedisModule_RegisterStringConfig(
             context.get_raw(),
             c"policy-file".as_ptr(),
             c"".as_ptr(),
-            immutable,
+            REDISMODULE_CONFIG_DEFAULT,
             Some(get_policy_file),
             Some(set_policy_file),
             None,
@@ -119,13 +131,18 @@ unsafe extern "C" fn get_policy_file(_: *const c_char, _: *mut c_void) -> *mut R
     POLICY_FILE.load(Relaxed)
 }
 
-/// Stores a copy of the setting, which the server sets to its default and then to the value that it is given.
+/// Stores a copy of the setting. The server calls this for another value than that of the setting.
 unsafe extern "C" fn set_policy_file(
     _: *const c_char,
     value: *mut RedisModuleString,
     _: *mut c_void,
-    _: *mut *mut RedisModuleString,
+    error: *mut *mut RedisModuleString,
 ) -> c_int {
+    if LOADED.load(Relaxed) {
+        // SAFETY: the server passes a place for the error, and frees the string.
+        unsafe { *error = api!(RedisModule_CreateString(null_mut(), FIXED.as_ptr().cast(), FIXED.len())) };
+        return Status::Err as c_int;
+    }
     // SAFETY: the server passes a string. Nothing else refers to the old copy, which may be null only at first.
     unsafe {
         let mut length = 0;

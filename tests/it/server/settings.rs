@@ -1,6 +1,8 @@
 //! The settings of the module: what they bound, and which values and arguments are refused.
 
-use crate::support::{SECOND, Server, T0, error, ints, module, text};
+use redis::Value;
+
+use crate::support::{SECOND, Server, T0, call, error, ints, module, simple, text};
 
 #[test]
 fn a_capacity_is_checked_against_the_setting_and_held_leases_stay() {
@@ -54,5 +56,43 @@ fn a_setting_that_may_not_be_is_refused_with_the_module() {
         let log = log.err().unwrap();
         let told = "ratelimit not loaded: a ratelimit.* setting is not what it may be";
         assert!(log.contains(told), "{setting} {value}: {log}");
+    }
+}
+
+/// As the suite of Redis does, with the settings of all modules.
+#[test]
+fn each_setting_can_be_set_to_its_own_value() {
+    for file in ["", "policies", "/nowhere/policies"] {
+        let server = Server::start(&["--ratelimit.policy-file", file]);
+        let con = &mut server.connection();
+        let Value::Array(settings) = call(con, &["CONFIG", "GET", "ratelimit.*"]).unwrap() else {
+            panic!("no settings")
+        };
+        let settings: Vec<String> = settings.iter().map(simple).collect();
+        assert!(settings.len() > 18, "{settings:?}");
+        for setting in settings.chunks(2) {
+            assert_eq!(
+                simple(&call(con, &["CONFIG", "SET", &setting[0], &setting[1]]).unwrap()),
+                "OK",
+                "{setting:?}"
+            );
+        }
+        let all: Vec<&str> =
+            ["CONFIG", "SET"].into_iter().chain(settings.iter().map(String::as_str)).collect();
+        assert_eq!(simple(&call(con, &all).unwrap()), "OK");
+        for other in ["other", "policies2", "/nowhere/policies "] {
+            let told = call(con, &["CONFIG", "SET", "ratelimit.policy-file", other]).unwrap_err().to_string();
+            assert!(
+                told.contains("policy-file") && told.contains("it cannot be changed while the server runs"),
+                "{told}"
+            );
+            // All or nothing.
+            let two = ["CONFIG", "SET", "ratelimit.max-leases", "7", "ratelimit.policy-file", other];
+            assert!(call(con, &two).is_err());
+        }
+        let Value::Array(after) = call(con, &["CONFIG", "GET", "ratelimit.*"]).unwrap() else {
+            panic!("no settings")
+        };
+        assert_eq!(after.iter().map(simple).collect::<Vec<_>>(), settings);
     }
 }

@@ -49,10 +49,7 @@ fn it_is_an_administrators_and_a_dangerous_command() {
     let server = Server::start(&ON);
     let con = &mut server.connection();
     let described = text(con, "COMMAND INFO rl.top");
-    assert!(
-        described.starts_with("[[rl.top, -1, [module, admin, stale], 0, 0, 0, "),
-        "{described}"
-    );
+    assert!(described.starts_with("[[rl.top, -1, [module, admin, stale], 0, 0, 0, "), "{described}");
     // Where the server gives commands of modules their categories, these do the same.
     let known = text(con, "COMMAND INFO rl.gcra").contains("@write");
     for category in ["@admin", "@dangerous"] {
