@@ -42,8 +42,24 @@ function policy([name, decision]: Named): string {
 
 // A lease has no `t`: it comes free when somebody is done, and nobody knows when.
 function remaining([name, decision]: Named): string {
-  const wait = isLease(decision) ? null : decision.allowed ? decision.resetAfter : decision.retryAfter
+  const wait = isLease(decision) ? null : decision.allowed ? moreAfter(decision) : decision.retryAfter
   return `${quoted(name)};r=${decision.remaining}${wait === null ? '' : `;t=${roundUp(wait)}`}`
+}
+
+/**
+ * Ms until more is available after an admission: the reset, or less if nothing remains.
+ *
+ * If nothing remains of a bucket, more is available when the next request of cost 1 fits. That is when all but `limit - 1` of
+ * the limit is available: `3/m` with a reset of 60 s admits the next request after 60 - 2 * 20 s. Of a fixed window, nothing is
+ * available before the reset. Of a sliding window something may be, but the reply does not say when.
+ */
+function moreAfter({ limit, remaining, resetAfter, limiter }: Decision): number {
+  if (remaining > 0 || limiter === undefined || !BUCKETS.includes(limiter.name)) return resetAfter
+  const [count, period] = countPerMs(limiter)!
+  // The product may exceed 2^53.
+  const [others, per, ms] = [BigInt(limit - 1), BigInt(count), BigInt(period)]
+  const isBatch = 'batch' in limiter && limiter.batch === true
+  return resetAfter - Number(isBatch ? (others / per) * ms : (others * ms) / per)
 }
 
 function retry(decision: Decision): number | null {
@@ -72,6 +88,8 @@ const FIELDS: Readonly<Record<string, readonly [count: string, time: string]>> =
   SLIDINGLOG: ['limit', 'window'],
   UNIFORM: ['', 'interval'],
 }
+// Of these, that count becomes available per time, evenly or in batches. The reset is when the whole limit is available.
+const BUCKETS: readonly string[] = ['GCRA', 'SKETCH', 'TOKENBUCKET', 'LEAKYBUCKET']
 // Months and longer units differ in length.
 const UNITS: Readonly<Record<string, number>> = { HOUR: 3600, DAY: 86_400, WEEK: 604_800 }
 
@@ -84,10 +102,14 @@ function quota(limiter: Limiter | undefined): Quota {
     const seconds = UNITS[String(fields['unit']).toUpperCase()]
     return { count: Number(fields['limit']), ...(seconds === undefined ? {} : { seconds }) }
   }
+  const [count, ms = 1] = countPerMs(limiter) ?? []
+  return count !== undefined && ms % 1000 === 0 ? { count, seconds: ms / 1000 } : {}
+}
+
+function countPerMs(limiter: Limiter): [count: number, ms: number] | undefined {
+  const fields = limiter as unknown as Readonly<Record<string, unknown>>
   const [count, time] = FIELDS[limiter.name] ?? []
-  if (time === undefined) return {}
-  const ms = milliseconds(time, fields[time] as Duration)
-  return ms % 1000 === 0 ? { count: count ? Number(fields[count]) : 1, seconds: ms / 1000 } : {}
+  return time === undefined ? undefined : [count ? Number(fields[count]) : 1, milliseconds(time, fields[time] as Duration)]
 }
 
 function roundUp(ms: number): number {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 
 import pytest
 import redis
@@ -18,6 +19,7 @@ from redis_ratelimit import (
     Decision,
     FixedWindow,
     Gcra,
+    LeakyBucket,
     Limit,
     LimitLike,
     Limiter,
@@ -61,6 +63,57 @@ def test_seconds_are_rounded_up() -> None:
     assert fields == {"RateLimit-Policy": '"default";q=3', "RateLimit": '"default";r=2;t=8', "Retry-After": "8"}
     assert decision(False, retry=7.0).headers()["Retry-After"] == "7"
     assert decision(False, retry=0.07 * 100).headers()["Retry-After"] == "7"  # a float that is a little above 7
+
+
+@pytest.mark.parametrize(
+    ("limiter", "seconds"),
+    [
+        (Gcra(2, 3, "1m"), 20),
+        (Gcra(0, 3, "1m"), 20),
+        # 60 s / 7 is 8.57 s. What is rounded is rounded up.
+        (Gcra(6, 7, "1m"), 9),
+        (TokenBucket(10, 4, "1m"), 15),
+        # 180 s until it is full: two after 60 s, two after 120 s, and the fifth.
+        (TokenBucket(5, 2, "1m", batch=True), 60),
+        (TokenBucket(5, 5, "1m", batch=True), 60),
+        (LeakyBucket(5, 2, "1m"), 30),
+        (FixedWindow(3, "1m"), 60),
+        (Calendar(3, "HOUR"), 3600),
+        (Uniform("1m"), 60),
+    ],
+    ids=str,
+)
+def test_t_is_when_the_next_request_fits_if_nothing_remains(server: Server, key: str, limiter: Limiter, seconds: int) -> None:
+    commands = Commands(redis.Redis(port=server.port))
+
+    def ask(after: int, cost: int = 1) -> Decision:
+        (each,) = commands.multi([key], [limiter], cost=cost, at=NOW + after * 1_000_000).each
+        return replace(each, limiter=limiter)
+
+    last = ask(0, cost=ask(0, cost=0).limit)
+    refused = ask(0)
+    assert (last.allowed, refused.allowed) == (True, False)
+    assert last.headers()["RateLimit"] == refused.headers()["RateLimit"] == f'"default";r=0;t={seconds}'
+    assert not ask(seconds - 1)
+    assert ask(seconds)
+
+
+@pytest.mark.parametrize(
+    ("limiter", "reset"), [(SlidingWindow(3, "1m"), 120), (SlidingLog(3, "1m"), 60), (None, 60)], ids=str
+)
+def test_t_is_the_reset_if_the_reply_does_not_tell_when_the_next_request_fits(limiter: Limiter | None, reset: int) -> None:
+    last = Decision(True, 3, 0, 0.0, float(reset), limiter=limiter)
+    assert last.headers()["RateLimit"] == f'"default";r=0;t={reset}'
+
+
+def test_t_is_exact_for_the_largest_numbers() -> None:
+    # The whole limit is available after 100 years, and one of it after a century / 2^53, which is 0.35 ms.
+    most, century = 9_007_199_254_740_991, 3_153_600_000_000
+    last = Decision(True, most, 0, 0.0, century / 1000, limiter=Gcra(most - 1, most, century))
+    assert last.headers()["RateLimit"] == '"default";r=0;t=1'
+    # The same with a reset of 1.001 s more: FORCE charged that much beyond the limit.
+    last = Decision(True, most, 0, 0.0, century / 1000 + 1.001, limiter=Gcra(most - 1, most, century))
+    assert last.headers()["RateLimit"] == '"default";r=0;t=2'
 
 
 def test_what_never_fits_has_no_retry_after() -> None:

@@ -27,6 +27,8 @@ _COUNTS = {
     "SLIDINGWINDOW": ("limit", "window"),
     "SLIDINGLOG": ("limit", "window"),
 }
+# Of these, that count becomes available per time, evenly or in batches. The reset is when the whole limit is available.
+_BUCKETS = ("GCRA", "SKETCH", "TOKENBUCKET", "LEAKYBUCKET")
 # Months and longer units differ in length.
 _CALENDAR = {"HOUR": 3600, "DAY": 86_400, "WEEK": 604_800}
 
@@ -60,8 +62,12 @@ def _unknown(_: Limiter) -> Quota:
 
 
 def _counted(limiter: Limiter) -> Quota:
+    return _per(*_count_per_ms(limiter))
+
+
+def _count_per_ms(limiter: Limiter) -> tuple[int, int]:
     count, window = (getattr(limiter, name) for name in _COUNTS[limiter.NAME])
-    return _per(count, milliseconds("window", window))
+    return count, milliseconds("window", window)
 
 
 def _calendar(limiter: Limiter) -> Quota:
@@ -107,9 +113,25 @@ def _policy(name: str, decision: Decision, quota: Quota) -> str:
 
 def _left(name: str, decision: Decision, quota: Quota) -> str:
     """A lease has no `t`: it comes free when somebody is done, and nobody knows when."""
-    wait = None if quota.lease else decision.reset_after if decision.allowed else decision.retry_after
+    wait = None if quota.lease else _more_after(decision) if decision.allowed else decision.retry_after
     t = "" if wait is None else f";t={_seconds(wait)}"
     return f"{_quoted(name)};r={decision.remaining}{t}"
+
+
+def _more_after(decision: Decision) -> float:
+    """Returns the seconds until more is available after an admission: the reset, or less if nothing remains.
+
+    If nothing remains of a bucket, more is available when the next request of cost 1 fits. That is when all but `limit - 1` of
+    the limit is available: `3/m` with a reset of 60 s admits the next request after 60 - 2 * 20 s. Of a fixed window, nothing is
+    available before the reset. Of a sliding window something may be, but the reply does not say when.
+    """
+    limiter = decision.limiter
+    if decision.remaining > 0 or limiter is None or limiter.NAME not in _BUCKETS:
+        return decision.reset_after
+    count, period = _count_per_ms(limiter)
+    others = decision.limit - 1
+    earlier = others // count * period if getattr(limiter, "batch", False) else others * period // count
+    return decision.reset_after - earlier / 1000
 
 
 def _wait(decision: Decision, quota: Quota) -> int | None:
