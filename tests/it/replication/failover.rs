@@ -15,8 +15,7 @@ fn what_the_replicas_acknowledged_survives_a_killed_primary_and_the_limit_goes_o
     let mut watched = Watched::start();
     let load = begin(&watched);
     load.all_go_on(100);
-    watched.nodes[0].kill();
-    watched.successor();
+    watched.kill_primary();
     load.all_go_on(100);
     // With what it wrote down itself, which may be more than it sent to its replicas.
     watched.nodes[0].start_again();

@@ -15,6 +15,10 @@ const QUORUM: usize = 2;
 /// because a busy machine held them up for two seconds.
 const PACE: &str =
     "SENTINEL DEBUG info-period 500 publish-period 200 ask-period 200 tilt-trigger 60000 tilt-period 100";
+/// How long sentinels wait for a node before it counts as down, in milliseconds. A busy machine holds a node or a sentinel
+/// up for seconds, and a primary that is replaced for that ends the test. So the wait is short only after a kill.
+const PATIENT: &str = "600000";
+const SOON: &str = "1000";
 /// A failover that did not succeed has been given up by then.
 const GIVEN_UP: Duration = Duration::from_secs(15);
 const PRIMARY: &str = "SENTINEL GET-MASTER-ADDR-BY-NAME ours";
@@ -47,6 +51,20 @@ impl Watched {
         let mut client = Client { sentinels, con: None };
         client.con();
         client
+    }
+
+    /// Kills the first primary, and waits until the sentinels have replaced it.
+    pub fn kill_primary(&mut self) {
+        self.nodes[0].kill();
+        self.down_after(SOON);
+        self.successor();
+        self.down_after(PATIENT);
+    }
+
+    fn down_after(&self, milliseconds: &str) {
+        for con in &mut self.asked() {
+            text(con, &format!("SENTINEL SET ours down-after-milliseconds {milliseconds}"));
+        }
     }
 
     /// Has a living primary replaced, which it learns a moment later than its successor.
@@ -102,7 +120,7 @@ fn start_sentinel(primary: u16) -> Server {
     let dir = fresh_dir();
     let settings = [
         format!("sentinel monitor ours 127.0.0.1 {primary} {QUORUM}"),
-        "sentinel down-after-milliseconds ours 1000".to_string(),
+        format!("sentinel down-after-milliseconds ours {PATIENT}"),
         "sentinel failover-timeout ours 6000".to_string(),
         "sentinel parallel-syncs ours 2".to_string(),
         "bind 127.0.0.1".to_string(),
