@@ -1,5 +1,6 @@
 // What the tests of pages share: Chromium, a server for a folder, pictures, and axe.
 // SITE is the folder of the built site, ROOT the repository, CHROMIUM the browser.
+import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { createServer } from "node:http";
 import { extname, join, normalize } from "node:path";
@@ -11,7 +12,7 @@ export const site = process.env.SITE;
 export const root = process.env.ROOT;
 
 /** How many milliseconds a test waits for something. A busy machine takes ten seconds for what a quiet one does in one. */
-export const PATIENCE = 60_000;
+const PATIENCE = 60_000;
 const TYPES = {
     ".css": "text/css",
     ".html": "text/html; charset=utf-8",
@@ -63,6 +64,14 @@ export async function open(browser, size = "desktop", theme = "light") {
     });
     tab.on("pageerror", (error) => fault(error.stack));
     return tab;
+}
+
+/** Looks again and again until it holds. */
+export async function until(holds, what) {
+    for (const end = Date.now() + PATIENCE; Date.now() < end; await new Promise((soon) => setTimeout(soon, 50))) {
+        if (await holds()) return;
+    }
+    assert.fail(`not within ${PATIENCE} ms: ${what}`);
 }
 
 /** Serves a folder on a free port, with its 404.html for what is not there. */

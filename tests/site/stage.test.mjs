@@ -109,10 +109,20 @@ test("the stampede comes once by itself, unless less motion was asked for", () =
     visit({}, async (tab) => {
         assert.equal(await head(tab), 11e6);
         await tab.emulateMedia({ reducedMotion: "no-preference" });
+        // It is over after three seconds, so the page notes where each playing began and ended.
+        await tab.addInitScript(() => {
+            window.played = [];
+            const note = () => {
+                const [play, head] = [document.getElementById("play"), document.getElementById("head")];
+                window.played.push([play.dataset.playing, Number(head.value)]);
+            };
+            new MutationObserver(note).observe(document, { subtree: true, attributeFilter: ["data-playing"] });
+        });
         await tab.reload();
-        await tab.waitForFunction(() => document.getElementById("play").dataset.playing === "true" && Number(document.getElementById("head").value) < 11e6);
-        await tab.waitForFunction(() => document.getElementById("play").dataset.playing === "false");
-        assert.equal(await head(tab), 11e6);
+        await tab.waitForFunction(() => window.played.length === 2);
+        const [began, ended] = await tab.evaluate(() => window.played);
+        assert.ok(began[0] === "true" && began[1] < 11e6, `${began}`);
+        assert.deepEqual(ended, ["false", 11e6]);
     }));
 
 test("a click, the button and the space key send a request, and both replies are told in words", () =>
