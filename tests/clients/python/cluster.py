@@ -1,4 +1,4 @@
-"""Sends calls through redis-py to a cluster, one node of which listens at the port in argv[3].
+"""Sends calls through redis-py or valkey-py to a cluster, one node of which listens at the port in argv[3].
 
 argv[1] is the client, and argv[2] how it sends a call. Each line of the input is a key and a call. The call is sent
 argv[4] times, each time with another number for #. Then a line is printed."""
@@ -9,8 +9,15 @@ from inspect import isawaitable
 
 from redis.asyncio.cluster import RedisCluster as AsyncRedisCluster
 from redis.cluster import RedisCluster
+from valkey.asyncio.cluster import ValkeyCluster as AsyncValkeyCluster
+from valkey.cluster import ValkeyCluster
 
-CLIENTS = {"redis-py": RedisCluster, "redis.asyncio": AsyncRedisCluster}
+CLIENTS = {
+    "redis-py": RedisCluster,
+    "redis.asyncio": AsyncRedisCluster,
+    "valkey-py": ValkeyCluster,
+    "valkey.asyncio": AsyncValkeyCluster,
+}
 
 
 async def main(client, way, port, calls):
