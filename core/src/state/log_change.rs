@@ -29,10 +29,17 @@ pub struct Change {
     pub corrected: Option<Entry>,
 }
 
+impl Change {
+    /// Whether the newest entry is made at `last`, and so is the last entry, as by a charge.
+    fn is_charge(&self) -> bool {
+        self.entered == Span::ZERO && self.newest.is_some_and(|newest| newest.age == Span::ZERO)
+    }
+}
+
 // The parts of an encoded change.
 const DROPPED: u8 = 1;
 const NEWEST: u8 = 2;
-/// The newest entry is made at `last`, and so is the last entry. Neither age is written.
+/// [`Change::is_charge`]. Neither age is written.
 const CHARGED: u8 = 4;
 const CORRECTED: u8 = 8;
 
@@ -216,8 +223,7 @@ impl State for Log {
 
     fn encode_change(change: &Change, out: &mut Vec<u8>) {
         // Most changes are charges.
-        let charged =
-            change.entered == Span::ZERO && change.newest.is_some_and(|newest| newest.age == Span::ZERO);
+        let charged = change.is_charge();
         let part = |present: bool, bit: u8| if present { bit } else { 0 };
         out.push(
             part(change.dropped.is_some(), DROPPED)
@@ -266,7 +272,8 @@ impl State for Log {
         if has(CORRECTED) {
             change.corrected = Some(Entry { age: age(reader)?, weight: reader.word_up_to(MAX_DEBT)? });
         }
-        Some(change)
+        // A charge has one encoding only.
+        Some(change).filter(|change| change.is_charge() == has(CHARGED))
     }
 
     fn encode(&self, out: &mut Vec<u8>) {
@@ -322,3 +329,27 @@ impl State for Log {
 
 /// No window is longer, so entries of this age never count.
 const TOO_OLD: Span = Span::CENTURY;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_charge_is_encoded_in_one_way() {
+        let newest = Some(Entry { age: Span::ZERO, weight: 5 });
+        let (entered, reset) = (Span::ZERO, Span::from_micros(9));
+        let last = Time::from_micros(7);
+        let charge = Change { last, entered, reset, dropped: None, newest, corrected: None };
+        let mut written = Vec::new();
+        Log::encode_change(&charge, &mut written);
+        assert!(Log::decode_change(&mut Reader::new(&written)).is_some());
+        // The same with both ages, which are zero.
+        let mut ages = Vec::from([NEWEST]);
+        put_words(&mut ages, [7, 9, 0, 0, 5]);
+        assert!(Log::decode_change(&mut Reader::new(&ages)).is_none());
+        // One of the ages is not zero.
+        let mut older = Vec::from([NEWEST]);
+        put_words(&mut older, [7, 9, 1, 0, 5]);
+        assert!(Log::decode_change(&mut Reader::new(&older)).is_some());
+    }
+}
