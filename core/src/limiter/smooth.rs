@@ -156,10 +156,11 @@ impl<const WARM: bool> Smooth<WARM> {
         let (permits, wait) = self.settled(store, now);
         let taken = permits.min(cost as f64);
         let owed = wait + self.price(permits, taken) + (cost as f64 - taken) * self.interval;
-        let permits = permits - taken;
-        let reset = self.time_to_fill(permits, owed);
+        let share = if self.max > 0.0 { (permits - taken) / self.max } else { 0.0 };
+        // From what is stored, as the gauge computes it: the share is rounded, which shows in a store of decades.
+        let reset = self.time_to_fill(share * self.max, owed);
         let until = if reset == Span::ZERO { Time::EPOCH } else { now.plus(reset).min(Time::HORIZON) };
-        Store { share: if self.max > 0.0 { permits / self.max } else { 0.0 }, owed, last: now, until }
+        Store { share, owed, last: now, until }
     }
 }
 
@@ -319,6 +320,17 @@ mod tests {
         now = now.plus(Span::from_millis(1200));
         // The first 200 ms pay off the last wait, and one second stores five permits.
         assert_eq!(waits(&smooth, &mut store, &mut now, &[1, 1, 1, 1, 1, 1, 1]), [0, 0, 0, 0, 0, 0, 200]);
+    }
+
+    #[test]
+    fn a_store_of_decades_knows_when_it_is_full() {
+        let smooth = bursty(7, 30 * 365 * 86_400_000);
+        let mut store = None;
+        for cost in 1..200 {
+            let charged = charged(&smooth, store, T0, 1_000_003 * cost);
+            assert_eq!(charged.until, T0.plus(smooth.gauge(&charged, T0).reset), "{cost}");
+            store = Some(charged);
+        }
     }
 
     #[test]
