@@ -62,14 +62,21 @@ impl<'a> Reader<'a> {
         self.word_up_to(Span::CENTURY.as_micros()).map(Span::from_micros)
     }
 
-    /// A word that [`put_short`] wrote.
+    /// A word that [`put_short`] wrote. The same word in more bytes, or with more than 64 bits, is malformed.
     pub fn short(&mut self) -> Option<u64> {
-        let mut word = 0;
-        for shift in (0..u64::BITS).step_by(7) {
+        let mut word = u64::from(self.byte()?);
+        if word < 0x80 {
+            return Some(word);
+        }
+        word &= 0x7f;
+        for shift in (7..u64::BITS).step_by(7) {
             let byte = u64::from(self.byte()?);
             word |= (byte & 0x7f) << shift;
-            if byte < 0x80 {
-                return Some(word);
+            match byte {
+                0 => return None,
+                // The tenth byte has one bit of the word.
+                1..0x80 => return (shift < 63 || byte == 1).then_some(word),
+                _ => {}
             }
         }
         None
@@ -118,4 +125,25 @@ pub fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     let length = u16::try_from(bytes.len()).unwrap_or(u16::MAX);
     out.extend_from_slice(&length.to_le_bytes());
     out.extend(bytes.iter().take(usize::from(length)));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_short_word_is_written_in_one_way() {
+        for word in [0, 1, 0x7f, 0x80, 0x3fff, 0x4000, 1 << 62, 1 << 63, u64::MAX] {
+            let mut bytes = Vec::new();
+            put_short(&mut bytes, word);
+            assert_eq!(Reader::new(&bytes).short(), Some(word));
+            // The same with a zero more at its end.
+            if let Some(last) = bytes.last_mut() {
+                *last |= 0x80;
+            }
+            bytes.push(0);
+            assert_eq!(Reader::new(&bytes).short(), None, "{word}");
+        }
+        assert_eq!(Reader::new(&[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 3]).short(), None);
+    }
 }
