@@ -25,8 +25,8 @@
 //! # Cost
 //!
 //! Each step takes time that is logarithmic in the number of callers, for each line that it names. Room for one caller
-//! causes two trials: of the one that is admitted, and of the next one. Callers that leave a line because of another limit
-//! cause a trial each.
+//! causes two trials: of the one that is admitted, and of the next one. A grant also marks the other lines of its key.
+//! Callers that leave a line because of another limit cause a trial each.
 //!
 //! Nothing here reads a clock or decides on a request.
 

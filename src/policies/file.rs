@@ -92,13 +92,15 @@ fn write(path: &Path, text: &str) -> io::Result<()> {
     folder.sync_all()
 }
 
-/// A file beside the old one that is older than this is not being written any more.
+/// The age from which an unfinished new file counts as left by a crash.
 const LEFTOVER: Duration = Duration::from_secs(60);
 
 /// Removes the files beside the old one that a crash has left behind.
 fn remove_leftovers(folder: &Path, start: &str) {
     let is_leftover = |file: &DirEntry| {
-        let is_beside = file.file_name().to_str()?.strip_prefix(start)?.len() == 16;
+        let name = file.file_name();
+        let random = name.to_str()?.strip_prefix(start)?;
+        let is_beside = random.len() == 16 && random.bytes().all(|byte| byte.is_ascii_hexdigit());
         let metadata = file.metadata().ok().filter(|metadata| is_beside && metadata.is_file())?;
         Some(metadata.modified().ok()?.elapsed().ok()? > LEFTOVER)
     };

@@ -123,17 +123,15 @@ impl Calendar {
         Page { count: if kept { page.count } else { 0 }, start, end, last: now, zone: self.hash }
     }
 
-    /// The count at `now`, and the time until it ends. It does not ask the calendar about a window that no request has opened.
-    ///
-    /// The count of a window by another zone, unit or anchor ends with the stored window, or with the new one if that is
-    /// sooner. Only a charge moves it to the new window.
+    /// The count at `now`, and the time until its window ends. It does not ask the calendar about a window that no request has
+    /// opened.
     #[inline(always)]
     fn counted(&self, page: &Page, now: Time) -> (u64, Span) {
         if now >= page.end {
             return (0, Span::ZERO);
         }
-        let settled = self.settled(page, now);
-        (settled.count, settled.end.min(page.end).since(now))
+        let page = self.settled(page, now);
+        (page.count, page.end.since(now))
     }
 }
 
@@ -291,10 +289,6 @@ mod tests {
         let page = charged(&full, None, at(40), 2);
         assert_eq!(half.gauge(&page, at(59)).remaining, 1);
         assert_eq!(half.gauge(&page, at(60)).remaining, 3);
-        // The retry and the reset say so before.
-        let ten_minutes = Span::from_millis(600_000);
-        assert_eq!(half.judge(&page, at(50), 2), Verdict::refuse(ten_minutes));
-        assert_eq!(half.gauge(&page, at(50)).reset, ten_minutes);
         // A charge by the other zone moves the page to its window.
         let moved = charged(&full, Some(charged(&half, None, at(40), 2)), at(50), 1);
         assert_eq!(full.gauge(&moved, at(50)).reset, Span::from_millis(600_000));

@@ -224,7 +224,13 @@ fn a_crash_in_the_middle_of_a_save_leaves_the_old_file_and_the_next_save_works()
     // It could be that of another server, which is writing it.
     assert_eq!(text(con, "RL.POLICY SAVE"), "2");
     assert!(leftover.exists());
-    let others = [".policies.bak", ".policies.0123456789abcdef0", ".policies", ".others.0123456789abcdef"];
+    let others = [
+        ".policies.bak",
+        ".policies.2026-11-23T18:54",
+        ".policies.0123456789abcdef0",
+        ".policies",
+        ".others.0123456789abcdef",
+    ];
     let others = others.map(|name| folder.path().join(name));
     for other in &others {
         fs::write(other, "").unwrap();
