@@ -6,7 +6,7 @@ use redis::{Connection, Value};
 
 use super::Result;
 use super::row::{Answer, Load, Row};
-use super::support::{Server, call, info, ints, main_thread_seconds, simple};
+use super::support::{Server, call, info, ints, main_thread_seconds, simple, wait_for};
 
 /// Calls per pipeline, if nothing else is said, and ours.
 pub const PIPELINE: u32 = 64;
@@ -35,7 +35,7 @@ pub fn put(server: &Server, row: &Row, size: Size) -> Result<f64> {
 pub fn prepare<'a>(server: &Server, row: &'a Row, size: Size) -> Result<Prepared<'a>> {
     let mut con = server.connection();
     store_policy(&mut con, row.policy)?;
-    call(&mut con, &["CONFIG", "SET", "ratelimit.top", &row.top.to_string()])?;
+    set_top(&mut con, &row.top.to_string())?;
     let call = row.call.replace("$SHA", &loaded(&mut con, row.script)?);
     let prepare = if row.prepare.is_empty() { &call } else { row.prepare };
     // Where each key is prepared often there are fewer of them, or preparing would take longer than all else.
@@ -86,6 +86,18 @@ impl Prepared<'_> {
         }
         Ok(cpu / f64::from(calls))
     }
+}
+
+/// Sets `ratelimit.top`. A setting that changes makes a server send effects for a second, so this waits until it no longer does.
+fn set_top(con: &mut Connection, entries: &str) -> Result<()> {
+    let sends = |con: &mut Connection| info(con, "ratelimit", "ratelimit_propagates");
+    if simple(&call(con, &["CONFIG", "GET", "ratelimit.top"])?) == format!("[ratelimit.top, {entries}]") {
+        return Ok(());
+    }
+    let sent = sends(con);
+    call(con, &["CONFIG", "SET", "ratelimit.top", entries])?;
+    wait_for("effects to be sent as before", || sends(con) == sent);
+    Ok(())
 }
 
 /// Stores a policy, if there is one.
