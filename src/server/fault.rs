@@ -10,8 +10,8 @@ use redis_module::raw::{
     RedisModuleCtx, RedisModuleString,
 };
 
-use super::api::{OK, api};
-use super::call::Call;
+use crate::server::api::{OK, api};
+use crate::server::entry::call::Call;
 
 static ARMED: AtomicBool = AtomicBool::new(false);
 static SAVE_ARMED: AtomicBool = AtomicBool::new(false);

@@ -27,9 +27,9 @@ use redis_module::raw::{
 
 use super::{NEXT, Trial, Turn, Wait, serve, slot, with_state};
 use crate::server::api::{OK, api};
-use crate::server::call::Call;
+use crate::server::entry::call::Call;
+use crate::server::entry::reply::{self, Reply};
 use crate::server::guard::guarded;
-use crate::server::reply::{self, Reply};
 
 /// The function that runs a command.
 type Enter = extern "C" fn(*mut RedisModuleCtx, *mut *mut RedisModuleString, c_int) -> c_int;
@@ -58,7 +58,7 @@ pub(super) struct Again {
 #[cold]
 #[inline(never)]
 #[allow(clippy::boxed_local, reason = "the hot path passes a pointer")]
-pub(in crate::server) fn enter(call: &Call<'_>, enter: Enter, wait: Box<Wait>) {
+pub fn enter(call: &Call<'_>, enter: Enter, wait: Box<Wait>) {
     let Wait { left, stands, keys } = *wait;
     let now = super::now();
     let caller = with_state(|state| state.lines.enter(now, now.plus(left), stands));

@@ -36,10 +36,10 @@ use redis_module::raw::{
     REDISMODULE_CTX_FLAGS_MULTI, REDISMODULE_CTX_FLAGS_REPLICATED, RedisModuleString,
 };
 
-use super::api::api;
-use super::call::{Call, bytes};
-use super::reply::Reply;
-use super::settings;
+use crate::server::api::api;
+use crate::server::entry::call::{Call, bytes};
+use crate::server::entry::reply::Reply;
+use crate::server::node::settings;
 
 use client::Waiter;
 use serve::Alarm;
@@ -167,7 +167,7 @@ enum Turn {
 }
 
 /// A command that runs again while its caller waits.
-pub(super) struct Trial {
+pub(in crate::server) struct Trial {
     caller: Caller,
     turn: Turn,
     reply: Cell<Option<Reply>>,
@@ -287,7 +287,7 @@ impl Call<'_> {
     }
 
     /// The number of the selected database.
-    pub(in crate::server) fn database(&self) -> c_int {
+    pub fn database(&self) -> c_int {
         // SAFETY: `ctx` is the context of the running command.
         unsafe { api!(RedisModule_GetSelectedDb(self.ctx)) }
     }

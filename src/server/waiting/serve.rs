@@ -19,8 +19,8 @@ use redis_module::raw::{
 use super::client::{Again, Waiter, reply};
 use super::{Turn, with_state};
 use crate::server::api::api;
+use crate::server::entry::reply::Reply;
 use crate::server::guard::guarded;
-use crate::server::reply::Reply;
 
 /// The most callers that are tried before clients are served again.
 const AT_ONCE: usize = 64;
@@ -63,7 +63,7 @@ impl Alarm {
 /// # Safety
 ///
 /// `ctx` is the context of the load.
-pub(in crate::server) unsafe fn prepare(ctx: *mut RedisModuleCtx) {
+pub unsafe fn prepare(ctx: *mut RedisModuleCtx) {
     // SAFETY: the caller keeps the contract.
     unsafe {
         CONTEXT.store(api!(RedisModule_GetDetachedThreadSafeContext(ctx)), Relaxed);

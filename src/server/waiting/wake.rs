@@ -9,7 +9,7 @@ use redis_module::raw::{
 
 use super::{OfDatabase, serve, somebody_waits, with_state};
 use crate::server::api::{api, subscribe as subscribe_to};
-use crate::server::call::bytes;
+use crate::server::entry::call::bytes;
 use crate::server::guard::guarded;
 
 /// The most lines that are marked at each cron event, of which the server sends `hz` a second.
@@ -18,7 +18,7 @@ use crate::server::guard::guarded;
 const AT_ONCE: usize = 32;
 
 /// Marks the next lines.
-pub(in crate::server) fn nudge() {
+pub fn nudge() {
     if somebody_waits() {
         with_state(|state| {
             state.alarm.go_on();
@@ -29,7 +29,7 @@ pub(in crate::server) fn nudge() {
 }
 
 /// The server calls this when a value leaves a key: the key is deleted, expires, is evicted, renamed or overwritten.
-pub(in crate::server) unsafe extern "C" fn unlinked(ctx: *mut RedisModuleKeyOptCtx, _: *const c_void) {
+pub unsafe extern "C" fn unlinked(ctx: *mut RedisModuleKeyOptCtx, _: *const c_void) {
     if somebody_waits() {
         guarded((), || {
             // SAFETY: the server passes a context of the callback, with the key and its database.
@@ -50,7 +50,7 @@ pub(in crate::server) unsafe extern "C" fn unlinked(ctx: *mut RedisModuleKeyOptC
 /// # Safety
 ///
 /// `ctx` is the context of the load.
-pub(in crate::server) unsafe fn subscribe(ctx: *mut RedisModuleCtx) {
+pub unsafe fn subscribe(ctx: *mut RedisModuleCtx) {
     for event in [REDISMODULE_EVENT_FLUSHDB, REDISMODULE_EVENT_SWAPDB] {
         // SAFETY: the caller keeps the contract.
         unsafe { subscribe_to(ctx, event, mark_all) };

@@ -19,10 +19,10 @@ use redis_module::raw::{
     RedisModuleKeySpecFindKeysType_REDISMODULE_KSPEC_FK_RANGE as BY_RANGE, RedisModuleString,
 };
 
-use super::api::{OK, api};
 use super::call::{Call, enter};
 use super::docs::Docs;
 use super::reply::Reply;
+use crate::server::api::{OK, api};
 
 const OWN_PREFIX: &str = "RL.";
 
@@ -131,11 +131,11 @@ impl Entry {
     }
 
     /// Returns whether the name has the module's own prefix, which no other module may hold.
-    pub(super) fn is_own(&self) -> bool {
+    pub fn is_own(&self) -> bool {
         self.prefix == OWN_PREFIX
     }
 
-    pub(super) fn full_name(&self) -> String {
+    pub fn full_name(&self) -> String {
         format!("{}{}", self.prefix, self.name)
     }
 }
@@ -145,7 +145,7 @@ impl Entry {
 /// # Safety
 ///
 /// `ctx` is the context of the load.
-pub(super) unsafe fn register(ctx: *mut RedisModuleCtx, command: &Entry, own_category: bool) -> Option<()> {
+pub unsafe fn register(ctx: *mut RedisModuleCtx, command: &Entry, own_category: bool) -> Option<()> {
     let name = CString::new(command.full_name().to_ascii_lowercase()).ok()?;
     // SAFETY: the caller keeps the contract. `create` returns the command that the other two calls take, and the server
     // copies the strings.

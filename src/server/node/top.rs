@@ -5,10 +5,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use ratelimit_core::top::{Seed, Windows};
 use ratelimit_language::TopAsked;
 
-use super::call::{Call, bytes};
 use super::clock::clock;
 use super::dice::random_words;
 use super::settings;
+use crate::server::entry::call::{Call, bytes};
 
 /// The most entries of a window.
 pub const MOST_TOP: u64 = 10_000;

@@ -20,7 +20,7 @@ const LEFT_SLACK: Span = Span::from_millis(2500);
 /// The expiry moves if little slack remains. It also moves if more than the longest slack remains, because the reset has
 /// become shorter.
 #[inline(always)]
-pub(super) fn moved(expiry: u64, now: Time, reset: Span) -> Option<u64> {
+pub fn moved(expiry: u64, now: Time, reset: Span) -> Option<u64> {
     let full = now.plus(reset);
     let expiry = Time::from_millis(expiry);
     let earliest = full.plus(LEFT_SLACK);

@@ -9,11 +9,11 @@ use ratelimit_core::decide::clamped;
 use ratelimit_language::Error;
 use redis_module::raw::RedisModuleCtx;
 
-use super::api::api;
 use super::forward::ServerReply;
-use super::stats;
-use super::top::TopKey;
-use super::waiting::Wait;
+use crate::server::api::api;
+use crate::server::node::stats;
+use crate::server::node::top::TopKey;
+use crate::server::waiting::Wait;
 
 pub enum Reply {
     /// The five integers of a limiter.
@@ -45,10 +45,10 @@ pub enum Reply {
 }
 
 impl Reply {
-    pub(super) const INTERNAL: Reply = Reply::Error(Error::Internal);
+    pub const INTERNAL: Reply = Reply::Error(Error::Internal);
 
     /// Whether it reports that a request was admitted.
-    pub(super) fn is_admission(&self) -> bool {
+    pub fn is_admission(&self) -> bool {
         match self {
             Reply::Answer(answer)
             | Reply::Six(answer, _)

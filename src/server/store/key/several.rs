@@ -19,10 +19,10 @@ use ratelimit_core::MAX_PAIRS;
 use ratelimit_language::Error;
 
 use super::Key;
-use crate::server::call::Call;
-use crate::server::handle::{Access, Handle};
-use crate::server::open_key::OpenKey;
-use crate::server::value::Value;
+use crate::server::entry::call::Call;
+use crate::server::store::handle::{Access, Handle};
+use crate::server::store::open_key::OpenKey;
+use crate::server::store::value::Value;
 
 /// The open keys of a call that takes several. A call with one key allocates nothing for them.
 pub enum OpenKeys<'c, 'a> {

@@ -10,9 +10,9 @@ use ratelimit_core::{
 use ratelimit_language::Error;
 
 use super::{Form, Key};
-use crate::server::call::Call;
-use crate::server::discard::discard;
-use crate::server::payload;
+use crate::server::entry::call::Call;
+use crate::server::store::discard::discard;
+use crate::server::store::payload;
 
 impl Key<'_, '_> {
     /// Prepares the key for a call that gives limits by their whole names.
@@ -47,7 +47,7 @@ impl Key<'_, '_> {
     }
 
     /// Returns whether all limits of a set are fully reset at `now`; true if the key holds no set.
-    pub(super) fn set_is_reset(&self, now: Time) -> bool {
+    pub fn set_is_reset(&self, now: Time) -> bool {
         self.open.set().is_none_or(|set| set.until() <= now)
     }
 
@@ -57,7 +57,7 @@ impl Key<'_, '_> {
     }
 
     /// Changes a limit of the set, and returns whether `write` wrote a change. `blank` makes a missing limit.
-    pub(super) fn change_in_set<S: LimitState>(
+    pub fn change_in_set<S: LimitState>(
         &mut self,
         place: &mut Place,
         blank: impl FnOnce() -> S,
@@ -98,11 +98,7 @@ impl Key<'_, '_> {
     }
 
     /// Drops the limits that are fully reset at `now` and that the call does not name.
-    pub(super) fn drop_faded_of_set(
-        &mut self,
-        now: Time,
-        named: impl Fn(Name) -> bool,
-    ) -> Result<(), CoreError> {
+    pub fn drop_faded_of_set(&mut self, now: Time, named: impl Fn(Name) -> bool) -> Result<(), CoreError> {
         // A call with a second limit finds the first one lone.
         let lone = self.open.lone_limit().filter(|(name, until)| *until <= now && !named(*name));
         let of_set = self.stored().iter().filter(|limit| limit.faded(&named, now)).map(|limit| limit.name);
@@ -120,7 +116,7 @@ impl Key<'_, '_> {
     }
 
     /// Returns the duration from `latest` until all limits of the set are fully reset. A set of one becomes lone.
-    pub(super) fn commit_set(&mut self, latest: Time) -> Span {
+    pub fn commit_set(&mut self, latest: Time) -> Span {
         let reset = self.open.set().map(|set| set.until().since(latest)).unwrap_or_default();
         self.open.make_lone();
         reset

@@ -6,9 +6,9 @@ use ratelimit_core::Verdict;
 use ratelimit_language::CATALOG;
 use redis_module::raw::REDISMODULE_NOTIFY_MODULE;
 
-use super::api::api;
-use super::call::Call;
 use super::settings;
+use crate::server::api::api;
+use crate::server::entry::call::Call;
 
 /// The decision on a request.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -114,7 +114,7 @@ impl Call<'_> {
 }
 
 /// Returns the name of each counter, and the numbers admitted and refused.
-pub(super) fn counts() -> impl Iterator<Item = (&'static str, u64, u64)> {
+pub fn counts() -> impl Iterator<Item = (&'static str, u64, u64)> {
     let names = CATALOG.iter().map(|row| row.name).chain(OTHERS);
     names
         .zip(ADMITTED.iter().zip(&REFUSED))
@@ -127,16 +127,16 @@ pub fn count_refused_in_shadow() {
 }
 
 /// Returns the number of admitted calls that a shadow would have refused.
-pub(super) fn refused_in_shadow() -> u64 {
+pub fn refused_in_shadow() -> u64 {
     REFUSED_IN_SHADOW.load(Relaxed)
 }
 
 /// Returns the number of calls that replied an error.
-pub(super) fn errors() -> u64 {
+pub fn errors() -> u64 {
     ERRORS.load(Relaxed)
 }
 
-pub(super) fn count_error() {
+pub fn count_error() {
     add_one(&ERRORS);
 }
 

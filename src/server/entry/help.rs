@@ -14,7 +14,7 @@ static LIST: OnceLock<Vec<String>> = OnceLock::new();
 
 const INDENT: &str = "    ";
 
-pub(super) fn prepare(commands: &'static [&'static [Entry]]) {
+pub fn prepare(commands: &'static [&'static [Entry]]) {
     // The cells are empty: a process that loads the module again loads another copy of the library.
     _ = COMMANDS.set(commands);
     _ = LIST.set(commands.iter().copied().flatten().flat_map(heading).collect());

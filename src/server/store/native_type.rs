@@ -13,11 +13,11 @@ use redis_module::raw::{
     RedisModuleTypeMethods,
 };
 
-use super::api::api;
-use super::guard::guarded;
 use super::payload::Payload;
 use super::value::Value;
-use super::waiting::unlinked;
+use crate::server::api::api;
+use crate::server::guard::guarded;
+use crate::server::waiting::unlinked;
 
 /// The name, always nine characters, is in every RDB. It must never change.
 pub static TYPE: RedisType = RedisType::new("ratelimit", ENCODING, METHODS);
@@ -65,7 +65,7 @@ unsafe fn on_value<T: Copy>(value: *const c_void, otherwise: T, body: impl FnOnc
 unsafe extern "C" fn rdb_load(io: *mut RedisModuleIO, version: c_int) -> *mut c_void {
     guarded(null_mut(), || {
         #[cfg(feature = "fault-injection")]
-        super::fault::panic_if_armed();
+        crate::server::fault::panic_if_armed();
         if version > ENCODING {
             log_io_error(io, RedisLogLevel::Warning, "key of a newer version of the ratelimit module");
             return null_mut();

@@ -9,14 +9,14 @@ use ratelimit_core::state::codec::{Reader, put};
 use ratelimit_core::{AnyState, Kept, Kind, Length, LimitSet, LimitState, Name, State, Time};
 use ratelimit_core::{with_kept, with_limit_state, with_state};
 
-use super::allocator::PROMISED;
+use crate::server::allocator::PROMISED;
 
 /// The bytes of the object and the typed pointer that the server allocates for each value. `MEMORY USAGE` does not
 /// count them by itself.
 const SERVER_BYTES: usize = 32;
 
 /// The value of a key.
-pub(super) struct Value(NonNull<Head>);
+pub struct Value(NonNull<Head>);
 
 /// The beginning of every value.
 struct Head {
@@ -45,13 +45,13 @@ const _: () = {
 
 impl Value {
     /// Makes the value of a state, with the length of time in a lone limit's name.
-    pub(super) fn new<S: State>(length: Length, state: S) -> Value {
+    pub fn new<S: State>(length: Length, state: S) -> Value {
         let head = Head { kind_and_expiry: u64::from(S::KIND as u8), length };
         Value(NonNull::from(Box::leak(Box::new(Slot { head, state }))).cast())
     }
 
     /// Makes the value of a limit that leaves a set.
-    pub(super) fn of_limit(limit: StoredLimit) -> Value {
+    pub fn of_limit(limit: StoredLimit) -> Value {
         with_kept!(limit.state, state => Value::new(limit.name.length, *state))
     }
 
@@ -63,16 +63,16 @@ impl Value {
     ///
     /// `value` is null, or came from [`Value::into_raw`] or [`Value::as_raw`] and was not freed. Nothing else uses the
     /// value while the result lives.
-    pub(super) unsafe fn from_raw(value: *mut c_void) -> Option<ManuallyDrop<Value>> {
+    pub unsafe fn from_raw(value: *mut c_void) -> Option<ManuallyDrop<Value>> {
         NonNull::new(value.cast()).map(|head| ManuallyDrop::new(Value(head)))
     }
 
-    pub(super) fn into_raw(self) -> *mut c_void {
+    pub fn into_raw(self) -> *mut c_void {
         ManuallyDrop::new(self).as_raw()
     }
 
     /// The pointer by which the server holds the value.
-    pub(super) fn as_raw(&self) -> *mut c_void {
+    pub fn as_raw(&self) -> *mut c_void {
         self.0.as_ptr().cast()
     }
 
@@ -86,7 +86,7 @@ impl Value {
         unsafe { self.0.as_mut() }
     }
 
-    pub(super) fn kind(&self) -> Kind {
+    pub fn kind(&self) -> Kind {
         let [kind, ..] = self.head().kind_and_expiry.to_le_bytes();
         // `new` wrote the byte of a kind, so the other case never happens.
         Kind::from_byte(kind).unwrap_or(Kind::LimitSet)
@@ -94,13 +94,13 @@ impl Value {
 
     /// The state, if it is of this type.
     #[inline(always)]
-    pub(super) fn state<S: State>(&self) -> Option<&S> {
+    pub fn state<S: State>(&self) -> Option<&S> {
         // SAFETY: the value is alive. Each kind has one type of state, so a value of this kind is a `Slot<S>`.
         (self.kind_is(S::KIND)).then(|| unsafe { &self.0.cast::<Slot<S>>().as_ref().state })
     }
 
     #[inline(always)]
-    pub(super) fn state_mut<S: State>(&mut self) -> Option<&mut S> {
+    pub fn state_mut<S: State>(&mut self) -> Option<&mut S> {
         // SAFETY: as in `state`, and `self` is borrowed mutably.
         (self.kind_is(S::KIND)).then(|| unsafe { &mut self.0.cast::<Slot<S>>().as_mut().state })
     }
@@ -111,34 +111,34 @@ impl Value {
         byte == kind as u8
     }
 
-    pub(super) fn length(&self) -> Length {
+    pub fn length(&self) -> Length {
         self.head().length
     }
 
-    pub(super) fn set_length(&mut self, length: Length) {
+    pub fn set_length(&mut self, length: Length) {
         self.head_mut().length = length;
     }
 
     /// The key's expiry in ms since the epoch; 0 if it is not known.
-    pub(super) fn expiry(&self) -> u64 {
+    pub fn expiry(&self) -> u64 {
         self.head().kind_and_expiry >> 8
     }
 
     /// Notes the key's expiry; `Handle::set_expiry` sets it.
-    pub(super) fn set_expiry(&mut self, millis: u64) {
+    pub fn set_expiry(&mut self, millis: u64) {
         let head = self.head_mut();
         head.kind_and_expiry = (head.kind_and_expiry & 0xff) | (millis << 8);
     }
 
     /// The name of a lone limit, and the instant at which it is fully reset; `None` for a set and other values.
-    pub(super) fn lone_limit(&self) -> Option<(Name, Time)> {
+    pub fn lone_limit(&self) -> Option<(Name, Time)> {
         let (kind, length) = (self.kind(), self.length());
         let until = with_limit_state!(kind, S => self.state::<S>()?.until(length.span()), else return None);
         Some((Name { kind, length }, until))
     }
 
     /// Takes the state of a lone limit, and leaves a blank one.
-    pub(super) fn take_state(&mut self) -> Option<AnyState> {
+    pub fn take_state(&mut self) -> Option<AnyState> {
         with_limit_state!(self.kind(), S => {
             let state = self.state_mut::<S>()?;
             Some(replace(state, S::blank()).kept())
@@ -146,7 +146,7 @@ impl Value {
     }
 
     /// Copies the value, except for the key's expiry.
-    pub(super) fn copy(&self) -> Value {
+    pub fn copy(&self) -> Value {
         with_state!(self.kind(), S => {
             let state = self.state::<S>().map_or_else(S::blank, S::clone);
             Value::new(self.length(), state)
@@ -154,7 +154,7 @@ impl Value {
     }
 
     /// Encodes the value for an RDB: kind, length of time, state. The expiry is not part of it.
-    pub(super) fn encode(&self) -> Vec<u8> {
+    pub fn encode(&self) -> Vec<u8> {
         let mut bytes = vec![self.kind() as u8];
         put(&mut bytes, self.length().to_word());
         with_state!(self.kind(), S => self.state::<S>().into_iter().for_each(|state| state.encode(&mut bytes)));
@@ -162,7 +162,7 @@ impl Value {
     }
 
     /// Decodes the bytes of [`Value::encode`]; `None` if they are malformed.
-    pub(super) fn decode(bytes: &[u8]) -> Option<Value> {
+    pub fn decode(bytes: &[u8]) -> Option<Value> {
         let mut reader = Reader::new(bytes);
         let kind = Kind::from_byte(reader.byte()?)?;
         let length = Length::decode(&mut reader)?;
@@ -180,13 +180,13 @@ impl Value {
     }
 
     /// The bytes of memory for the value: its own allocation of `allocated` bytes, those of its state, the server's.
-    pub(super) fn bytes(&self, allocated: usize) -> usize {
+    pub fn bytes(&self, allocated: usize) -> usize {
         let of_state = with_state!(self.kind(), S => self.state::<S>().map_or(0, State::heap_bytes));
         allocated + of_state + SERVER_BYTES
     }
 
     /// The number of allocations to free.
-    pub(super) fn effort(&self) -> usize {
+    pub fn effort(&self) -> usize {
         with_state!(self.kind(), S => self.state::<S>().map_or(1, State::effort))
     }
 }

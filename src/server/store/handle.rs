@@ -8,11 +8,11 @@ use ratelimit_core::decide::clamped;
 use ratelimit_language::Error;
 use redis_module::raw::{KeyType, REDISMODULE_READ, REDISMODULE_WRITE, RedisModuleKey, RedisModuleString};
 
-use super::api::api;
-use super::call::Call;
 use super::native_type::TYPE;
 use super::value::Value;
-use super::waiting::somebody_waits;
+use crate::server::api::api;
+use crate::server::entry::call::Call;
+use crate::server::waiting::somebody_waits;
 
 /// Whether a key is opened to be changed.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -46,7 +46,7 @@ pub fn queue_length(call: &Call<'_>, place: usize, queue: Queue) -> Result<u64, 
 }
 
 /// An open key. Dropping it closes the key.
-pub(super) struct Handle<'c, 'a> {
+pub struct Handle<'c, 'a> {
     call: &'c Call<'a>,
     name: *mut RedisModuleString,
     /// Null if the key is missing and was opened for reading.
@@ -56,7 +56,7 @@ pub(super) struct Handle<'c, 'a> {
 impl<'c, 'a> Handle<'c, 'a> {
     /// Opens the key that is the argument at `place`. It fails while a key of the call is open.
     #[inline(always)]
-    pub(super) fn open(call: &'c Call<'a>, place: usize, access: Access) -> Result<Self, Error> {
+    pub fn open(call: &'c Call<'a>, place: usize, access: Access) -> Result<Self, Error> {
         if call.open.get() > 0 {
             return Err(Error::Internal);
         }
@@ -71,11 +71,7 @@ impl<'c, 'a> Handle<'c, 'a> {
     /// If an open handle of the call has the same name, then it is not used any more. Two handles would give two
     /// references to one value.
     #[inline(always)]
-    pub(super) unsafe fn open_beside(
-        call: &'c Call<'a>,
-        place: usize,
-        access: Access,
-    ) -> Result<Self, Error> {
+    pub unsafe fn open_beside(call: &'c Call<'a>, place: usize, access: Access) -> Result<Self, Error> {
         let name = call.argument(place)?;
         let mode = match access {
             Access::Read => REDISMODULE_READ,
@@ -89,7 +85,7 @@ impl<'c, 'a> Handle<'c, 'a> {
 
     /// Returns the module's value of the key; `None` if the key is missing.
     #[inline(always)]
-    pub(super) fn value(&self) -> Result<Option<ManuallyDrop<Value>>, Error> {
+    pub fn value(&self) -> Result<Option<ManuallyDrop<Value>>, Error> {
         // SAFETY: the handle is open, or null for a missing key, which these functions accept. A value of the module's
         // type came from `set_value` or `rdb_load`, and only the running command uses it.
         unsafe {
@@ -103,7 +99,7 @@ impl<'c, 'a> Handle<'c, 'a> {
     }
 
     /// Makes the key hold a value, without an expiry. The server frees the old value, on another thread if it is large.
-    pub(super) fn set_value(&self, value: Value) -> ManuallyDrop<Value> {
+    pub fn set_value(&self, value: Value) -> ManuallyDrop<Value> {
         // Setting a value would free the old one on this thread.
         self.unlink();
         // SAFETY: the key is open for writing. The server owns the value from now on, so it is not dropped here.
@@ -116,46 +112,46 @@ impl<'c, 'a> Handle<'c, 'a> {
     }
 
     /// The key's expiry in ms since the epoch; `None` if it does not expire.
-    pub(super) fn expiry(&self) -> Option<u64> {
+    pub fn expiry(&self) -> Option<u64> {
         // SAFETY: the handle is open.
         u64::try_from(unsafe { api!(RedisModule_GetAbsExpire(self.key)) }).ok()
     }
 
-    pub(super) fn set_expiry(&self, millis: u64) {
+    pub fn set_expiry(&self, millis: u64) {
         // SAFETY: the key is open for writing.
         unsafe { api!(RedisModule_SetAbsExpire(self.key, clamped(millis))) };
     }
 
-    pub(super) fn name(&self) -> *mut RedisModuleString {
+    pub fn name(&self) -> *mut RedisModuleString {
         self.name
     }
 
     /// Marks the key: one of its limits may have room now.
-    pub(super) fn mark(&self) {
+    pub fn mark(&self) {
         if somebody_waits() {
             self.call.mark(self.name);
         }
     }
 
     /// Deletes the key. The server frees a large value on another thread.
-    pub(super) fn unlink(&self) {
+    pub fn unlink(&self) {
         // SAFETY: the key is open for writing.
         unsafe { api!(RedisModule_UnlinkKey(self.key)) };
     }
 
     /// Signals the change to clients that watch or track the key.
-    pub(super) fn signal(&self) {
+    pub fn signal(&self) {
         // SAFETY: context and name are those of the running command.
         unsafe { api!(RedisModule_SignalModifiedKey(self.call.ctx, self.name)) };
     }
 
     /// Leaks the handle instead of closing it. Closing reads the type of the key's value, which may have been freed.
-    pub(super) fn leak(&mut self) {
+    pub fn leak(&mut self) {
         self.key = null_mut();
     }
 
     /// Sends a payload for the key to replicas and the AOF, unless nothing can receive it.
-    pub(super) fn replicate(&self, payload: &[u8]) {
+    pub fn replicate(&self, payload: &[u8]) {
         if !self.call.sends_effects() {
             return self.call.count_change();
         }

@@ -14,7 +14,7 @@ unsafe impl Sync for Buffer {}
 
 /// Takes the buffer, or makes one if another key of the call has it.
 #[inline(always)]
-pub(super) fn take() -> Vec<u8> {
+pub fn take() -> Vec<u8> {
     let mut buffer = BUFFER.0.take();
     buffer.reserve(CAPACITY);
     buffer
@@ -22,7 +22,7 @@ pub(super) fn take() -> Vec<u8> {
 
 /// Puts the buffer back for the next call.
 #[inline(always)]
-pub(super) fn put_back(mut buffer: Vec<u8>) {
+pub fn put_back(mut buffer: Vec<u8>) {
     if buffer.capacity() > 0 {
         buffer.clear();
         BUFFER.0.set(buffer);

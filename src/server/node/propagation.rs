@@ -46,9 +46,9 @@ use redis_module::raw::{
     REDISMODULE_EVENT_REPLICATION_ROLE_CHANGED, RedisModuleCronLoopInfo, RedisModuleCtx, RedisModuleEvent,
 };
 
-use super::api::{self, api};
-use super::guard::guarded;
-use super::waiting;
+use crate::server::api::{self, api};
+use crate::server::guard::guarded;
+use crate::server::waiting;
 
 /// Whether effects are sent.
 static ENABLED: AtomicBool = AtomicBool::new(true);
@@ -67,7 +67,7 @@ const ENABLING: [u64; 6] = [
 
 /// Returns whether effects are sent.
 #[inline(always)]
-pub(super) fn is_enabled() -> bool {
+pub fn is_enabled() -> bool {
     ENABLED.load(Relaxed)
 }
 
@@ -76,7 +76,7 @@ pub(super) fn is_enabled() -> bool {
 /// # Safety
 ///
 /// `ctx` is the context of the load.
-pub(super) unsafe fn subscribe(ctx: *mut RedisModuleCtx) {
+pub unsafe fn subscribe(ctx: *mut RedisModuleCtx) {
     // SAFETY: the caller keeps the contract.
     unsafe {
         if ENABLING.iter().all(|id| api::subscribe(ctx, *id, enable)) {

@@ -19,11 +19,11 @@ use ratelimit_core::{Kind, Length, LimitSet, Name, State, with_state};
 use ratelimit_language::Error;
 use redis_module::raw::RedisModuleString;
 
-use super::api::api;
-use super::call::Call;
 use super::discard::discard;
 use super::open_key::OpenKey;
 use super::value::Value;
+use crate::server::api::api;
+use crate::server::entry::call::Call;
 
 const VERSION: u8 = 1;
 const NO_KIND: u8 = 0;
@@ -39,14 +39,14 @@ const FORM: usize = 2;
 const HEADER: usize = 11;
 
 /// The payload of a key that is gone.
-pub(super) const GONE: [u8; 3] = [VERSION, NO_KIND, 0];
+pub const GONE: [u8; 3] = [VERSION, NO_KIND, 0];
 
 /// Every expiry is below this. It lies long after the year 9999, and fits the head of a value.
 const EXPIRY_BOUND: u64 = 1 << 55;
 
 /// Begins a payload of changes in an empty buffer. The key holds `before`, or is missing.
 #[inline(always)]
-pub(super) fn begin(payload: &mut Vec<u8>, kind: Kind, length: Length, before: Option<&Value>) {
+pub fn begin(payload: &mut Vec<u8>, kind: Kind, length: Length, before: Option<&Value>) {
     let mut header = [0; HEADER];
     let [version, kind_byte, form, length_bytes @ ..] = &mut header;
     (*version, *kind_byte, *form) = (VERSION, kind as u8, if before.is_some() { 0 } else { CREATED });
@@ -55,7 +55,7 @@ pub(super) fn begin(payload: &mut Vec<u8>, kind: Kind, length: Length, before: O
 }
 
 /// Turns a payload with one change of a lone limit into that of a set, so that other limits can follow.
-pub(super) fn make_set(payload: &mut Vec<u8>, lone: Name) {
+pub fn make_set(payload: &mut Vec<u8>, lone: Name) {
     if payload.len() < HEADER {
         return;
     }
@@ -69,7 +69,7 @@ pub(super) fn make_set(payload: &mut Vec<u8>, lone: Name) {
 }
 
 /// Ends a payload with the new expiry of the key.
-pub(super) fn add_expiry(payload: &mut Vec<u8>, millis: u64) {
+pub fn add_expiry(payload: &mut Vec<u8>, millis: u64) {
     put(payload, millis);
     if let Some(form) = payload.get_mut(FORM) {
         *form |= WITH_EXPIRY;
@@ -96,7 +96,7 @@ enum Effect<'a> {
 
 impl<'a> Payload<'a> {
     /// Calls `emit` with the payloads that make a key hold a value: one for most, and several small ones for a sketch.
-    pub(super) fn pieces(value: &Value, mut emit: impl FnMut(&[u8])) {
+    pub fn pieces(value: &Value, mut emit: impl FnMut(&[u8])) {
         let Some(cells) = value.state::<Cells>() else {
             return emit(&Payload::whole(&value.encode()));
         };
@@ -226,10 +226,7 @@ fn apply_to_set(key: &mut OpenKey<'_, '_>, mut changes: Reader<'_>) {
 
 /// Sends payloads, each with the name of its key, to replicas and the AOF in one command, unless nothing can receive
 /// it.
-pub(super) fn replicate<'p>(
-    call: &Call<'_>,
-    payloads: impl Iterator<Item = (*mut RedisModuleString, &'p [u8])>,
-) {
+pub fn replicate<'p>(call: &Call<'_>, payloads: impl Iterator<Item = (*mut RedisModuleString, &'p [u8])>) {
     if !call.sends_effects() {
         return call.count_change();
     }

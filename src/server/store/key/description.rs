@@ -4,8 +4,8 @@ use ratelimit_core::{Figure, LimitSet, Name, State, Time, with_kept, with_state}
 use ratelimit_language::Error;
 
 use super::Key;
-use crate::server::call::Call;
-use crate::server::handle::Access;
+use crate::server::entry::call::Call;
+use crate::server::store::handle::Access;
 
 type Figures = Vec<(&'static str, Figure)>;
 

@@ -10,16 +10,16 @@ use redis_module::raw::{
 };
 use redis_module::{Context, RedisString, Status};
 
-use super::api::{OK, api, missing};
-use super::guard::guarded;
-use super::help;
 use super::info::info_outside_crashes;
-use super::native_type::TYPE;
 use super::propagation;
-use super::register::{Entry, register};
 use super::settings;
-use super::waiting;
 use crate::policies;
+use crate::server::api::{OK, api, missing};
+use crate::server::entry::help;
+use crate::server::entry::register::{Entry, register};
+use crate::server::guard::guarded;
+use crate::server::store::native_type::TYPE;
+use crate::server::waiting;
 
 /// Valkey 9 may move the module's keys by atomic slot migration, which uses the AOF rewrite. Redis ignores this option.
 const HANDLE_ATOMIC_SLOT_MIGRATION: c_uint = 1 << 5;

@@ -15,7 +15,7 @@ use redis_module::raw::{
 use super::syntax::{self, Part};
 
 /// The arguments, and all that their pointers lead to.
-pub(super) struct Docs {
+pub struct Docs {
     explained: &'static [Argument],
     strings: Vec<CString>,
     lists: Vec<Vec<RedisModuleCommandArg>>,
@@ -26,7 +26,7 @@ pub(super) struct Docs {
 }
 
 impl Docs {
-    pub(super) fn of(syntax: &str, explained: &'static [Argument]) -> Docs {
+    pub fn of(syntax: &str, explained: &'static [Argument]) -> Docs {
         let parts = syntax::parse(syntax);
         let least = 1 + parts.iter().map(Part::least_words).sum::<c_int>();
         let arity = if parts.iter().all(Part::is_fixed) { least } else { -least };
@@ -37,12 +37,12 @@ impl Docs {
     }
 
     /// The arity as the server defines it: the number of words with the command's name, or minus the least number.
-    pub(super) fn arity(&self) -> c_int {
+    pub fn arity(&self) -> c_int {
         self.arity
     }
 
     /// The list of arguments, which lives as long as `self`; null if there are none.
-    pub(super) fn arguments(&mut self) -> *mut RedisModuleCommandArg {
+    pub fn arguments(&mut self) -> *mut RedisModuleCommandArg {
         self.arguments
     }
 

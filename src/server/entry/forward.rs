@@ -5,8 +5,8 @@ use std::ffi::CStr;
 use ratelimit_language::Error;
 use redis_module::raw::{RedisModuleCallReply, RedisModuleCtx, ReplyType};
 
-use super::api::api;
 use super::call::Call;
+use crate::server::api::api;
 
 /// The reply of one of the server's own commands. Dropping it frees it.
 pub struct ServerReply(*mut RedisModuleCallReply);
@@ -46,7 +46,7 @@ impl ServerReply {
     /// # Safety
     ///
     /// `ctx` is the context of the command that ran the server's command, and has not replied yet.
-    pub(super) unsafe fn send(&self, ctx: *mut RedisModuleCtx) {
+    pub unsafe fn send(&self, ctx: *mut RedisModuleCtx) {
         // SAFETY: the caller keeps the contract, and the reply has not been freed.
         unsafe { api!(RedisModule_ReplyWithCallReply(ctx, self.0)) };
     }

@@ -17,8 +17,8 @@ use redis_module::configuration::{
 };
 use redis_module::raw::{REDISMODULE_CONFIG_DEFAULT, RedisModuleString, Status};
 
-use super::api::{OK, api};
 use super::top::{MOST_TOP, forget_top};
+use crate::server::api::{OK, api};
 
 /// `ratelimit.events`.
 static EVENTS: AtomicBool = AtomicBool::new(false);
@@ -66,7 +66,7 @@ static LOADED: AtomicBool = AtomicBool::new(false);
 const FIXED: &[u8] = b"it cannot be changed while the server runs";
 
 /// Registers the settings with the server, and sets them to the values of its configuration. Returns whether all are valid.
-pub(super) fn load(context: &Context) -> bool {
+pub fn load(context: &Context) -> bool {
     LOADED.store(false, Relaxed);
     register(context);
     // SAFETY: `context` is the context of the load.
@@ -156,7 +156,7 @@ unsafe extern "C" fn set_policy_file(
 }
 
 /// Returns the file of policies; empty if there is none.
-pub(super) fn policy_file() -> PathBuf {
+pub fn policy_file() -> PathBuf {
     let value = POLICY_FILE.load(Relaxed);
     if value.is_null() {
         return PathBuf::new();
@@ -175,17 +175,17 @@ pub fn sends_events() -> bool {
 }
 
 /// Returns the longest time that a caller waits in the server.
-pub(super) fn longest_block() -> Span {
+pub fn longest_block() -> Span {
     Span::from_millis(MAX_BLOCK.load(Relaxed).cast_unsigned())
 }
 
 /// Returns the maximum number of callers that wait.
-pub(super) fn most_waiters() -> usize {
+pub fn most_waiters() -> usize {
     usize::try_from(MAX_WAITERS.load(Relaxed)).unwrap_or(0)
 }
 
 /// Returns the maximum number of callers that wait for the limits of a key.
-pub(super) fn most_waiters_of_key() -> usize {
+pub fn most_waiters_of_key() -> usize {
     usize::try_from(MAX_WAITERS_PER_KEY.load(Relaxed)).unwrap_or(0)
 }
 
@@ -196,7 +196,7 @@ pub fn counts_refusals() -> bool {
 }
 
 /// Returns the entries and the length of a window of `RL.TOP`.
-pub(super) fn top() -> (usize, Period) {
+pub fn top() -> (usize, Period) {
     let millis = NonZeroU64::new(TOP_WINDOW.load(Relaxed).cast_unsigned()).unwrap_or(NonZeroU64::MIN);
     (usize::try_from(TOP.load(Relaxed)).unwrap_or(0), Period::from_millis(millis))
 }

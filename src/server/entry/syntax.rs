@@ -24,13 +24,13 @@ use redis_module::raw::{
 };
 
 /// An argument, or a group of them.
-pub(super) struct Part<'s> {
-    pub(super) token: Option<&'s str>,
+pub struct Part<'s> {
+    pub token: Option<&'s str>,
     name: Option<&'s str>,
-    pub(super) flags: u32,
-    pub(super) kind: RedisModuleCommandArgType,
+    pub flags: u32,
+    pub kind: RedisModuleCommandArgType,
     /// The parts of a group: all of them for a `BLOCK`, one of them for a `ONEOF`.
-    pub(super) parts: Vec<Part<'s>>,
+    pub parts: Vec<Part<'s>>,
 }
 
 type Words<'s> = Peekable<IntoIter<&'s str>>;
@@ -38,11 +38,11 @@ type Words<'s> = Peekable<IntoIter<&'s str>>;
 const BRACKETS: [char; 5] = ['[', ']', '{', '}', '|'];
 
 /// Shows a syntax.
-pub(super) fn shown(syntax: &str) -> String {
+pub fn shown(syntax: &str) -> String {
     join(&parse(syntax), " ")
 }
 
-pub(super) fn parse(syntax: &str) -> Vec<Part<'_>> {
+pub fn parse(syntax: &str) -> Vec<Part<'_>> {
     let mut rest = syntax;
     let mut words = Vec::new();
     while let Some(start) = rest.find(|c: char| !c.is_whitespace()) {
@@ -131,7 +131,7 @@ impl<'s> Part<'s> {
     }
 
     /// The least number of words that a call has for this part.
-    pub(super) fn least_words(&self) -> c_int {
+    pub fn least_words(&self) -> c_int {
         let words = self.parts.iter().map(Part::least_words);
         match self.kind {
             _ if self.flags & OPTIONAL != 0 => 0,
@@ -142,13 +142,13 @@ impl<'s> Part<'s> {
     }
 
     /// Whether every call has the same number of words for this part.
-    pub(super) fn is_fixed(&self) -> bool {
+    pub fn is_fixed(&self) -> bool {
         let branch_differs = || self.parts.iter().any(|part| part.least_words() != self.least_words());
         self.flags == 0 && self.parts.iter().all(Part::is_fixed) && !(self.kind == ONEOF && branch_differs())
     }
 
     /// The name that the server shows. A group has the name of its first part.
-    pub(super) fn name(&self) -> String {
+    pub fn name(&self) -> String {
         match (self.name, self.token, self.parts.first()) {
             (Some(name), _, _) => name.into(),
             (None, Some(token), _) => token.to_ascii_lowercase(),
@@ -157,11 +157,11 @@ impl<'s> Part<'s> {
     }
 
     /// The name that errors use: the token of an option, or the name of another argument.
-    pub(super) fn argument_name(&self) -> Option<&'s str> {
+    pub fn argument_name(&self) -> Option<&'s str> {
         self.token.or(self.name)
     }
 
-    pub(super) fn is_key(&self) -> bool {
+    pub fn is_key(&self) -> bool {
         self.kind == KEY
     }
 }

@@ -9,7 +9,7 @@ use ratelimit_core::{State, with_kept};
 const AT_ONCE: usize = 64;
 
 /// Frees a limit that was removed from a set.
-pub(super) fn discard(limit: StoredLimit) {
+pub fn discard(limit: StoredLimit) {
     let effort = with_kept!(&limit.state, state => state.effort());
     if effort > AT_ONCE {
         // If no thread can be made, the closure frees the limit as it is dropped here.

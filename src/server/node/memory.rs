@@ -11,8 +11,8 @@ use redis_module::raw::{
     REDISMODULE_CTX_FLAGS_REPLICATED,
 };
 
-use super::api::api;
-use super::call::Call;
+use crate::server::api::api;
+use crate::server::entry::call::Call;
 
 /// Both are set if the memory is full. A replica that ignores `maxmemory` lacks the second one.
 const FULL: c_int = (REDISMODULE_CTX_FLAGS_OOM | REDISMODULE_CTX_FLAGS_MAXMEMORY).cast_signed();

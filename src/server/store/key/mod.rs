@@ -62,11 +62,11 @@ pub use set::publish;
 pub use several::SeveralKeys;
 
 use super::buffer;
-use super::call::Call;
 use super::handle::Access;
 use super::open_key::OpenKey;
 use super::payload::{self, GONE};
 use super::value::Value;
+use crate::server::entry::call::Call;
 
 /// How a call changes a key.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! Random numbers from the server.
 
-use super::api::api;
+use crate::server::api::api;
 
 /// Returns a random number of the uniform distribution on [0, 1).
 pub fn chance() -> f64 {

@@ -7,18 +7,18 @@ use redis_module::raw::RedisModuleInfoCtx;
 use redis_module::{InfoContext, RedisResult, basic_info_command_handler};
 use redis_module_macros::info_command_handler;
 
-use super::api::{OK, api};
-use super::guard::guarded;
 use super::propagation;
 use super::stats::{counts, errors, refused_in_shadow};
-use super::waiting;
 use crate::policies;
+use crate::server::api::{OK, api};
+use crate::server::guard::guarded;
+use crate::server::waiting;
 
 /// Writes the section, except into a crash report.
 ///
 /// It replaces the handler of the crate `redis_module`, which adds a stack trace to a crash report. A crash report is
 /// written in a signal handler, which must not allocate.
-pub(super) unsafe extern "C" fn info_outside_crashes(ctx: *mut RedisModuleInfoCtx, for_crash_report: c_int) {
+pub unsafe extern "C" fn info_outside_crashes(ctx: *mut RedisModuleInfoCtx, for_crash_report: c_int) {
     if for_crash_report == 0 {
         guarded((), || {
             basic_info_command_handler(&InfoContext::new(ctx), false);

@@ -9,30 +9,30 @@ use std::slice;
 use ratelimit_language::{Arguments, Error};
 use redis_module::raw::{RedisModuleCtx, RedisModuleString};
 
-use super::api::{OK, api};
-use super::guard::guarded;
-use super::propagation;
 use super::register::{Command, KeyUse, Keys};
 use super::reply::{self, Reply};
-use super::settings;
-use super::waiting::{self, Trial};
+use crate::server::api::{OK, api};
+use crate::server::guard::guarded;
+use crate::server::node::propagation;
+use crate::server::node::settings;
+use crate::server::waiting::{self, Trial};
 
 /// Nearly all calls have at most this many arguments to parse.
 const ON_THE_STACK: usize = 48;
 
 /// A running call.
 pub struct Call<'a> {
-    pub(super) ctx: *mut RedisModuleCtx,
+    pub(in crate::server) ctx: *mut RedisModuleCtx,
     argv: &'a [*mut RedisModuleString],
     /// The number of open keys.
-    pub(super) open: Cell<usize>,
+    pub(in crate::server) open: Cell<usize>,
     /// Set if the caller waits, and the call runs again in a context without a client of its own.
-    pub(super) again: Option<&'a Trial>,
+    pub(in crate::server) again: Option<&'a Trial>,
 }
 
 impl<'a> Call<'a> {
     /// The argument at `place`. The command's name is at place 0.
-    pub(super) fn argument(&self, place: usize) -> Result<*mut RedisModuleString, Error> {
+    pub(in crate::server) fn argument(&self, place: usize) -> Result<*mut RedisModuleString, Error> {
         match self.argv.get(place) {
             Some(argument) => Ok(*argument),
             None => Err(Error::Arity),
@@ -40,12 +40,12 @@ impl<'a> Call<'a> {
     }
 
     /// The arguments from the place `from` on.
-    pub(super) fn strings(&self, from: usize) -> &'a [*mut RedisModuleString] {
+    pub(in crate::server) fn strings(&self, from: usize) -> &'a [*mut RedisModuleString] {
         self.argv.get(from..).unwrap_or(&[])
     }
 
     /// The bytes of the argument at `place`.
-    pub(super) fn word(&self, place: usize) -> Result<&'a [u8], Error> {
+    pub(in crate::server) fn word(&self, place: usize) -> Result<&'a [u8], Error> {
         self.argument(place).map(bytes)
     }
 
@@ -80,7 +80,7 @@ impl<'a> Call<'a> {
     }
 
     /// The places of the keys, if the first argument is their number. None if that is wrong.
-    pub(super) fn counted_keys(&self) -> Range<usize> {
+    pub(in crate::server) fn counted_keys(&self) -> Range<usize> {
         let most = u64::try_from(self.len()).unwrap_or(0).saturating_sub(2);
         let count = self.parse(1..2, |words| words.number("numkeys", 1, most)).unwrap_or(0);
         2..2 + usize::try_from(count).unwrap_or(0)
@@ -89,12 +89,12 @@ impl<'a> Call<'a> {
     /// Whether the call's effects are sent. Those of a caller that waited always are: a change that is not sent is counted in
     /// the context of a client, and such a call has none.
     #[inline(always)]
-    pub(super) fn sends_effects(&self) -> bool {
+    pub(in crate::server) fn sends_effects(&self) -> bool {
         propagation::is_enabled() || self.again.is_some()
     }
 
     /// Counts a change that is not sent because nothing can receive it. Save points (`save 60 1000`) count changes.
-    pub(super) fn count_change(&self) {
+    pub(in crate::server) fn count_change(&self) {
         // The server counts the change, and discards the call, or writes it where no copy reads it (`propagation.rs`).
         // No cheaper function of the server counts a change.
         self.replicate_verbatim();
@@ -122,7 +122,7 @@ fn filled<'b, 'a>(
     unsafe { slice::from_raw_parts(buffer.as_ptr().cast(), count) }
 }
 
-pub(super) fn bytes<'a>(string: *mut RedisModuleString) -> &'a [u8] {
+pub(in crate::server) fn bytes<'a>(string: *mut RedisModuleString) -> &'a [u8] {
     let mut length = 0;
     // SAFETY: `string` is an argument of the running command. It lives as long as the call, and its bytes do not
     // change. The pointer is never null, even if the length is 0.

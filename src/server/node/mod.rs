@@ -1,0 +1,11 @@
+//! This server: its load, settings, clock, counters and events.
+
+pub mod clock;
+pub mod dice;
+pub mod info;
+pub mod load;
+pub mod memory;
+pub mod propagation;
+pub mod settings;
+pub mod stats;
+pub mod top;
