@@ -6,6 +6,7 @@
 //! Two crates do not depend on Redis: `ratelimit-core` has the limiters, and `ratelimit-language` parses arguments.
 
 mod command;
+mod count;
 mod policies;
 mod server;
 

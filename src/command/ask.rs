@@ -16,10 +16,9 @@ use ratelimit_language::{Asked, Error, Purpose, lease_id};
 
 use super::limit::take;
 use super::multi::{Several, Taken};
-use crate::policies::{Stored, find};
-use crate::server::{
-    Call, Command, Counter, Key, KeyUse, Keys, Outcome, Reply, SeveralKeys, bounds, somebody_waits,
-};
+use crate::count::Outcome;
+use crate::policies::{StoredPolicy, get_within};
+use crate::server::{Call, Command, Counter, Key, KeyUse, Keys, Reply, SeveralKeys, bounds, somebody_waits};
 
 pub struct Ask;
 pub struct AskPeek;
@@ -152,12 +151,12 @@ impl Command for AskSettle {
 fn run<'a>(
     call: &Call<'a>,
     purpose: Purpose,
-    ask: impl FnOnce(&Stored, &Several<'_, '_, 'a>, &Asked<'a>) -> Result<Reply, Error>,
+    ask: impl FnOnce(&StoredPolicy, &Several<'_, '_, 'a>, &Asked<'a>) -> Result<Reply, Error>,
 ) -> Result<Reply, Error> {
     let Some(name) = call.arguments(NAME).next() else {
         return Err(Error::Arity);
     };
-    let policy = find(name, bounds())?;
+    let policy = get_within(name, bounds())?;
     let replied = parse(call, purpose).and_then(|asked| {
         let parts = policy.policy.parts(name, &asked, purpose)?;
         let keys = SeveralKeys::new(call, places(call, &asked))?;
@@ -171,7 +170,12 @@ fn run<'a>(
 
 /// Asks the only limit of a policy, for one key. It does what [`Several::take`] does, in fewer steps.
 #[inline(always)]
-fn take_only(call: &Call<'_>, policy: &Stored, part: &Part<'_>, asked: &Asked<'_>) -> Result<Reply, Error> {
+fn take_only(
+    call: &Call<'_>,
+    policy: &StoredPolicy,
+    part: &Part<'_>,
+    asked: &Asked<'_>,
+) -> Result<Reply, Error> {
     let name = part.name;
     let prepare = |key: &mut Key<'_, '_>, at| {
         key.prepare(at, once(name), once(name), |other| other == name)?;

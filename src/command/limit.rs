@@ -1,15 +1,14 @@
 //! `RL.<LIMITER> key <parameters> [options]`: makes a request to a limit, which is charged if it admits.
 
 use ratelimit_core::hold::{find, has_room, held};
-use ratelimit_core::{
-    Answer, AnyLimiter, Ask, Hold, Length, Limiter, Manner, Place, Taken, Time, with_limiter,
-};
+use ratelimit_core::{Answer, AnyLimiter, Ask, Hold, Limiter, Manner, Place, Taken, Time, with_limiter};
 use ratelimit_language::vocabulary::Argument;
 use ratelimit_language::{CATALOG, Error, Request};
 
 use super::wait::{InLine, Wish, line_up};
+use crate::count::Outcome;
 use crate::server::{
-    Access, Call, Command, Counter, Key, KeyUse, Keys, Outcome, Reply, clock, most_holds, somebody_waits,
+    Access, Call, Command, Counter, Key, KeyUse, Keys, Reply, clock, most_holds, somebody_waits,
 };
 
 /// The command of a limiter, by its row in the catalog.
@@ -47,7 +46,7 @@ impl<const ROW: usize> Command for Limit<ROW> {
             let (answer, granted) = if cost == 0 {
                 (peek(call, limiter, 0, request.at)?, 0)
             } else {
-                let taken = take(call, limiter, cost, manner, request.at, |key, _| own_place(key, limiter))?;
+                let taken = take(call, limiter, cost, manner, request.at, |key, _| key.own_place(limiter))?;
                 call.record(1, Counter::Row(ROW), Outcome::of(taken.verdict));
                 (taken.answer(), taken.granted)
             };
@@ -95,12 +94,6 @@ fn reply(answer: Answer, granted: u64, manner: Manner) -> Reply {
     }
 }
 
-/// Where a key stores the limit of a limiter's own command.
-#[inline(always)]
-pub fn own_place<L: Limiter>(key: &Key<'_, '_>, limiter: &L) -> Result<Place, Error> {
-    key.find::<L::State>(Length::of(limiter.length()))
-}
-
 /// Requests a cost above 0, and charges it if the limit admits it. `find` finds the limit in the key, at the caller's
 /// instant.
 #[inline(always)]
@@ -135,7 +128,7 @@ fn take_and_hold<L: Limiter>(
     let (clock, manner) = (clock(), request.manner());
     let at = request.at.unwrap_or(clock);
     let mut key = Key::open(call, 1, Access::Write)?;
-    let place = own_place(&key, limiter)?;
+    let place = key.own_place(limiter)?;
     if let Some(charges) = held(&key, hold.id, at) {
         let granted = find(&key, charges, limiter).map_or(0, |charge| charge.cost);
         let answer = Ask::new(place, at, 0, Manner::Strict).peek(&key, limiter);
@@ -162,6 +155,6 @@ pub fn peek<L: Limiter>(call: &Call<'_>, limiter: &L, cost: u64, at: Option<Time
 
 /// [`peek`] on an open key.
 pub fn look<L: Limiter>(key: &Key<'_, '_>, limiter: &L, cost: u64, at: Time) -> Result<Answer, Error> {
-    let place = own_place(key, limiter)?;
+    let place = key.own_place(limiter)?;
     Ok(Ask::new(place, at, cost, Manner::Strict).peek(key, limiter))
 }

@@ -13,9 +13,10 @@ use ratelimit_language::vocabulary::{
 use ratelimit_language::{Error, Multi as Arguments, Purpose, multi};
 
 use super::wait::wait_for;
+use crate::count::Outcome;
 use crate::server::{
-    Call, Command, Counter, Key, KeyUse, Keys, Outcome, Reply, SeveralKeys, Wait, clock,
-    count_refused_in_shadow, counts_refusals, most_holds, publish, sends_events, somebody_waits,
+    Call, Command, Counter, Key, KeyUse, Keys, Reply, SeveralKeys, Wait, clock, count_refused_in_shadow,
+    counts_refusals, most_holds, publish, sends_events, somebody_waits,
 };
 
 pub struct Multi;

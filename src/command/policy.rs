@@ -7,7 +7,7 @@ use ratelimit_language::vocabulary::{
 };
 use ratelimit_language::{Error, policy_name};
 
-use crate::policies::{Named, Stored, all, delete, get, load, save, set};
+use crate::policies::{Named, StoredPolicy, all, delete, get, load, save, set};
 use crate::server::{Call, Command, FieldValue, Keys, Reply, bounds, explain};
 
 pub struct Policy;
@@ -99,7 +99,7 @@ fn none(call: &Call<'_>) -> Result<(), Error> {
     if call.len() == 2 { Ok(()) } else { Err(Error::Arity) }
 }
 
-fn version(stored: &Stored) -> (Cow<'static, str>, FieldValue) {
+fn version(stored: &StoredPolicy) -> (Cow<'static, str>, FieldValue) {
     ("version".into(), number(stored.version))
 }
 

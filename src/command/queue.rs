@@ -9,7 +9,8 @@ use std::ffi::CStr;
 use ratelimit_language::Error;
 use ratelimit_language::vocabulary::Argument;
 
-use crate::server::{Call, Command, Counter, KeyUse, Keys, Outcome, Queue, Reply, queue_length};
+use crate::count::Outcome;
+use crate::server::{Call, Command, Counter, KeyUse, Keys, Queue, Reply, queue_length};
 
 pub struct XAdd;
 pub struct LPush;

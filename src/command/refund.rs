@@ -4,7 +4,7 @@ use ratelimit_core::{Answer, Ask, Capabilities, Limiter, Manner, Time, Verdict, 
 use ratelimit_language::vocabulary::{AT, Argument, COUNTREFUSED, KEY, LIMITER, PARAMETER, REFUNDED};
 use ratelimit_language::{Error, Request, Row, named};
 
-use super::limit::{own_place, peek};
+use super::limit::peek;
 use crate::server::{Access, Call, Command, Key, KeyUse, Keys, Reply, clock};
 
 pub struct Refund;
@@ -44,7 +44,7 @@ impl Command for Refund {
 fn refund<L: Limiter>(call: &Call<'_>, limiter: &L, cost: u64, at: Option<Time>) -> Result<Answer, Error> {
     let clock = clock();
     let mut key = Key::open(call, 1, Access::Write)?;
-    let place = own_place(&key, limiter)?;
+    let place = key.own_place(limiter)?;
     let at = at.unwrap_or(clock);
     let mut ask = Ask::new(place, at, cost, Manner::Strict);
     let refunded = ask.refund(&mut key, limiter)?;

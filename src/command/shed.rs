@@ -5,7 +5,8 @@ use ratelimit_core::{Length, State};
 use ratelimit_language::vocabulary::{AT, Argument, BAD, DELAY, GOOD, OF, RAMP, TIER, UTILIZATION};
 use ratelimit_language::{Error, shed};
 
-use crate::server::{Access, Call, Command, Counter, Key, KeyUse, Keys, Outcome, Reply, chance, clock};
+use crate::count::Outcome;
+use crate::server::{Access, Call, Command, Counter, Key, KeyUse, Keys, Reply, chance, clock};
 
 const WORKERS: Argument = Argument::word("key", "the key, named after the workers that share the load");
 

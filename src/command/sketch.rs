@@ -6,7 +6,8 @@ use ratelimit_core::{Answer, Length, State};
 use ratelimit_language::vocabulary::{AT, Argument, COST, DEPTH, ITEM, MAX_BURST, PERIOD, RATE, WIDTH};
 use ratelimit_language::{Error, Sketching, sketch};
 
-use crate::server::{Access, Call, Command, Counter, Key, KeyUse, Keys, Outcome, Reply, clock, random_words};
+use crate::count::Outcome;
+use crate::server::{Access, Call, Command, Counter, Key, KeyUse, Keys, Reply, clock, random_words};
 
 pub struct Sketch;
 

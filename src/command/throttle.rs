@@ -7,9 +7,10 @@ use ratelimit_core::Manner;
 use ratelimit_language::vocabulary::{AT, Argument, KEY, MAX_BURST, QUANTITY, RATE, SECONDS};
 use ratelimit_language::{Cell, Error, cell};
 
-use super::limit::{own_place, peek, take};
+use super::limit::{peek, take};
 use super::wait::{InLine, Wish, line_up};
-use crate::server::{Call, Command, Counter, KeyUse, Keys, Outcome, Reply, somebody_waits};
+use crate::count::Outcome;
+use crate::server::{Call, Command, Counter, KeyUse, Keys, Reply, somebody_waits};
 
 pub struct Throttle;
 pub struct CellThrottle;
@@ -39,7 +40,7 @@ impl Command for Throttle {
                 return Ok(Reply::Cell(answer));
             }
         }
-        let taken = take(call, &gcra, quantity, Manner::Strict, at, |key, _| own_place(key, &gcra))?;
+        let taken = take(call, &gcra, quantity, Manner::Strict, at, |key, _| key.own_place(&gcra))?;
         call.record(1, Counter::Throttle, Outcome::of(taken.verdict));
         Ok(Reply::Cell(taken.answer()))
     }

@@ -6,7 +6,6 @@ use ratelimit_core::hold::held;
 use ratelimit_core::{Answer, Ask, Joint, Limiter, Manner, Period, Span, Time, Verdict};
 use ratelimit_language::Error;
 
-use super::limit::own_place;
 use crate::server::{Access, Call, Key, SeveralKeys, Wait, Wanted, clock};
 
 /// A request to the limit of a limiter's own command.
@@ -46,7 +45,7 @@ pub fn line_up<L: Limiter>(call: &Call<'_>, limiter: &L, wish: &Wish<'_>) -> Res
     let mut key = Key::open(call, 1, access)?;
     // A part of the cost is granted if 1 is.
     let cost = if wish.manner == Manner::Partial { 1 } else { wish.cost };
-    let mut ask = Ask::new(own_place(&key, limiter)?, at, cost, Manner::Strict);
+    let mut ask = Ask::new(key.own_place(limiter)?, at, cost, Manner::Strict);
     if ask.is_held(&key, limiter) || wish.hold.is_some_and(|id| held(&key, id, at).is_some()) {
         return Ok(InLine::Proceeds);
     }

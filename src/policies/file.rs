@@ -20,7 +20,8 @@ use std::time::Duration;
 
 use ratelimit_language::{Arguments, Bounds, Error, Policy, policy_name};
 
-use super::{MOST, Policies, Stored, policies, too_many};
+use super::stored::{StoredPolicy, line};
+use super::{MOST, Policies, policies, too_many};
 
 /// The absolute path of the file, if the setting gives one. It does not change: the server may change its folder.
 static PATH: OnceLock<PathBuf> = OnceLock::new();
@@ -157,11 +158,6 @@ fn path() -> Result<&'static PathBuf, Error> {
     PATH.get().ok_or_else(|| Error::Policy("the setting ratelimit.policy-file is empty".into()))
 }
 
-/// The line of a policy, with its end.
-pub(super) fn line(name: &str, version: u64, policy: &Policy) -> String {
-    format!("{name} VERSION {version} {}\n", policy.words())
-}
-
 /// Replaces all policies by those of the file, and returns their number.
 fn replace(path: &Path, bounds: Bounds) -> Result<usize, String> {
     let text = read(path).map_err(|error| format!("cannot read {}: {error}", path.display()))?;
@@ -197,7 +193,7 @@ fn add(policies: &mut Policies, line: &[u8], bounds: Bounds, old: &Policies) -> 
         return Err(too_many());
     }
     let counts = old.get(name).map(|stored| stored.counts.clone()).unwrap_or_default();
-    let stored = Stored::new(name, version.unwrap_or(1), policy, counts);
+    let stored = StoredPolicy::new(name, version.unwrap_or(1), policy, counts);
     match policies.insert(name.into(), stored) {
         None => Ok(()),
         Some(_) => Err(Error::Policy(format!("policy '{name}' is there twice").into())),

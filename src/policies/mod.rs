@@ -6,15 +6,15 @@
 #![forbid(unsafe_code)]
 
 mod file;
+mod stored;
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ratelimit_core::MAX_COUNT;
 use ratelimit_language::{Bounds, Error, Policy};
 
-use crate::server::Outcome;
+pub use stored::StoredPolicy;
 
 pub use file::{load, load_at_start, save};
 
@@ -22,77 +22,12 @@ pub use file::{load, load_at_start, save};
 const MOST: usize = 10_000;
 
 /// The policies by their names.
-type Policies = BTreeMap<Box<str>, Arc<Stored>>;
+type Policies = BTreeMap<Box<str>, Arc<StoredPolicy>>;
 
 /// A policy with its name.
-pub type Named = (Box<str>, Arc<Stored>);
+pub type Named = (Box<str>, Arc<StoredPolicy>);
 
 static POLICIES: Mutex<Policies> = Mutex::new(Policies::new());
-
-/// A policy of the node.
-pub struct Stored {
-    pub version: u64,
-    pub policy: Policy,
-    /// A call that runs while its policy is replaced adds to the same counts.
-    pub counts: Arc<Counts>,
-    /// The digest of the policy's line in the file.
-    digest: u64,
-}
-
-impl Stored {
-    fn new(name: &str, version: u64, policy: Policy, counts: Arc<Counts>) -> Arc<Stored> {
-        let line = file::line(name, version, &policy);
-        // FNV-1a: the same number on every machine and in every release.
-        let digest = line.bytes().fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
-            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-        });
-        Arc::new(Stored { version, policy, counts, digest })
-    }
-}
-
-/// The outcomes of a policy's calls. A new version of the policy continues the counts.
-#[derive(Default)]
-pub struct Counts {
-    pub admitted: Count,
-    pub refused: Count,
-    /// Admitted calls that a shadow would have refused.
-    pub shadow_refused: Count,
-    /// Calls that replied an error.
-    pub errors: Count,
-}
-
-#[derive(Default)]
-pub struct Count(AtomicU64);
-
-impl Count {
-    pub fn get(&self) -> u64 {
-        self.0.load(Relaxed)
-    }
-
-    /// Commands run one at a time, so a load and a store lose no count. They are cheaper than an atomic addition.
-    pub fn add_one(&self) {
-        self.0.store(self.get().wrapping_add(1), Relaxed);
-    }
-}
-
-impl Counts {
-    pub fn add(&self, outcome: Outcome) {
-        match outcome {
-            Outcome::Admitted => self.admitted.add_one(),
-            Outcome::Refused => self.refused.add_one(),
-        }
-    }
-
-    /// The counts by their names.
-    pub fn by_name(&self) -> [(&'static str, u64); 4] {
-        [
-            ("admitted", self.admitted.get()),
-            ("refused", self.refused.get()),
-            ("shadow_refused", self.shadow_refused.get()),
-            ("errors", self.errors.get()),
-        ]
-    }
-}
 
 /// Locks the policies. No lock is held while a command opens keys: another module's code may run then, and call a
 /// command of this module.
@@ -108,7 +43,7 @@ fn as_name(name: &[u8]) -> Option<&str> {
 
 /// The policy of this name; `None` if there is none.
 #[inline(always)]
-pub fn get(name: &[u8]) -> Option<Arc<Stored>> {
+pub fn get(name: &[u8]) -> Option<Arc<StoredPolicy>> {
     policies().get(as_name(name)?).cloned()
 }
 
@@ -118,7 +53,7 @@ pub fn get(name: &[u8]) -> Option<Arc<Stored>> {
 ///
 /// If there is none, or if one of its limits exceeds these bounds.
 #[inline(always)]
-pub fn find(name: &[u8], bounds: Bounds) -> Result<Arc<Stored>, Error> {
+pub fn get_within(name: &[u8], bounds: Bounds) -> Result<Arc<StoredPolicy>, Error> {
     match get(name) {
         Some(stored) if stored.policy.bounds() == bounds => Ok(stored),
         Some(stored) => rebound(name, &stored, bounds),
@@ -128,10 +63,10 @@ pub fn find(name: &[u8], bounds: Bounds) -> Result<Arc<Stored>, Error> {
 
 /// Parses a policy anew after the bounds changed.
 #[cold]
-fn rebound(name: &[u8], stored: &Stored, bounds: Bounds) -> Result<Arc<Stored>, Error> {
+fn rebound(name: &[u8], stored: &StoredPolicy, bounds: Bounds) -> Result<Arc<StoredPolicy>, Error> {
     let policy = stored.policy.within(bounds).inspect_err(|_| stored.counts.errors.add_one())?;
     let name = as_name(name).ok_or(Error::Internal)?;
-    let again = Stored::new(name, stored.version, policy, stored.counts.clone());
+    let again = StoredPolicy::new(name, stored.version, policy, stored.counts.clone());
     policies().insert(name.into(), again.clone());
     Ok(again)
 }
@@ -153,7 +88,7 @@ pub fn set(name: &str, version: Option<u64>, policy: Policy) -> Result<u64, Erro
         return Err(too_many());
     }
     let counts = stored.map(|stored| stored.counts.clone()).unwrap_or_default();
-    policies.insert(name.into(), Stored::new(name, version, policy, counts));
+    policies.insert(name.into(), StoredPolicy::new(name, version, policy, counts));
     Ok(version)
 }
 

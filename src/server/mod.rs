@@ -12,8 +12,9 @@ mod waiting;
 
 pub use allocator::Allocator;
 pub use entry::call::Call;
+pub use entry::command::{Command, KeyUse, Keys};
 pub use entry::help::{explain, list};
-pub use entry::register::{Command, Entry, KeyUse, Keys};
+pub use entry::register::Entry;
 pub use entry::reply::{FieldValue, Fields, Reply};
 #[cfg(feature = "fault-injection")]
 pub use fault::{arm_load, arm_save, delete_on_events, die_if_armed};
@@ -21,7 +22,7 @@ pub use node::clock::clock;
 pub use node::dice::{chance, random_words};
 pub use node::load::load;
 pub use node::settings::{bounds, counts_refusals, most_holds, sends_events};
-pub use node::stats::{Counter, Outcome, count_refused_in_shadow};
+pub use node::stats::{Counter, count_refused_in_shadow};
 pub use node::top::{MOST_TOP, forget_top, top_keys};
 pub use store::handle::{Access, Queue, queue_length};
 pub use store::key::{Description, Key, SeveralKeys, describe, publish};

@@ -1,7 +1,7 @@
-//! A call of a command: its arguments, and the function by which the server enters it.
+//! A call of a command: its context and its arguments.
 
 use std::cell::Cell;
-use std::ffi::c_int;
+use std::ffi::{CStr, c_int};
 use std::mem::MaybeUninit;
 use std::ops::{Range, RangeBounds};
 use std::slice;
@@ -9,13 +9,11 @@ use std::slice;
 use ratelimit_language::{Arguments, Error};
 use redis_module::raw::{RedisModuleCtx, RedisModuleString};
 
-use super::register::{Command, KeyUse, Keys};
-use super::reply::{self, Reply};
-use crate::server::api::{OK, api};
-use crate::server::guard::guarded;
-use crate::server::node::propagation;
+use super::forward::ServerReply;
+use crate::server::api::api;
+use crate::server::node::receivers;
 use crate::server::node::settings;
-use crate::server::waiting::{self, Trial};
+use crate::server::waiting::Trial;
 
 /// Nearly all calls have at most this many arguments to parse.
 const ON_THE_STACK: usize = 48;
@@ -31,6 +29,14 @@ pub struct Call<'a> {
 }
 
 impl<'a> Call<'a> {
+    pub(super) fn new(
+        ctx: *mut RedisModuleCtx,
+        argv: &'a [*mut RedisModuleString],
+        again: Option<&'a Trial>,
+    ) -> Self {
+        Call { ctx, argv, open: Cell::new(0), again }
+    }
+
     /// The argument at `place`. The command's name is at place 0.
     pub(in crate::server) fn argument(&self, place: usize) -> Result<*mut RedisModuleString, Error> {
         match self.argv.get(place) {
@@ -90,14 +96,27 @@ impl<'a> Call<'a> {
     /// the context of a client, and such a call has none.
     #[inline(always)]
     pub(in crate::server) fn sends_effects(&self) -> bool {
-        propagation::is_enabled() || self.again.is_some()
+        receivers::any() || self.again.is_some()
     }
 
     /// Counts a change that is not sent because nothing can receive it. Save points (`save 60 1000`) count changes.
     pub(in crate::server) fn count_change(&self) {
-        // The server counts the change, and discards the call, or writes it where no copy reads it (`propagation.rs`).
+        // The server counts the change, and discards the call, or writes it where no copy reads it (`receivers.rs`).
         // No cheaper function of the server counts a change.
         self.replicate_verbatim();
+    }
+
+    /// The number of the selected database.
+    pub(in crate::server) fn database(&self) -> c_int {
+        // SAFETY: `ctx` is the context of the running command.
+        unsafe { api!(RedisModule_GetSelectedDb(self.ctx)) }
+    }
+
+    /// Runs one of the server's own commands on the key at the place `key`, with the arguments from the place `from`
+    /// on. It is replicated as that command.
+    pub fn forward(&self, command: &CStr, key: usize, from: usize) -> Result<ServerReply, Error> {
+        // SAFETY: context and arguments are those of the running command.
+        unsafe { ServerReply::of(self.ctx, command, self.argument(key)?, self.strings(from)) }
     }
 
     /// Replicates the call with its own arguments. It is for commands that read no clock.
@@ -129,58 +148,5 @@ pub(in crate::server) fn bytes<'a>(string: *mut RedisModuleString) -> &'a [u8] {
     unsafe {
         let start = api!(RedisModule_StringPtrLen(string, &raw mut length));
         slice::from_raw_parts(start.cast(), length)
-    }
-}
-
-/// The function that the server calls to run a command, and the module to run it again while its caller waits.
-///
-/// A panic that left this function would abort the server, so it becomes an error reply. A command sends its reply
-/// last, so a command that panics has sent none.
-pub extern "C" fn enter<C: Command>(
-    ctx: *mut RedisModuleCtx,
-    argv: *mut *mut RedisModuleString,
-    argc: c_int,
-) -> c_int {
-    let replied = guarded(false, || {
-        // The module passes minus the number of arguments.
-        let (count, again) = match usize::try_from(argc) {
-            Ok(count) => (count, None),
-            Err(_) => Trial::take(argc),
-        };
-        // SAFETY: `argv` has `count` arguments, which live as long as the call.
-        let argv = unsafe { slice::from_raw_parts(argv, count) };
-        let call = Call { ctx, argv, open: Cell::new(0), again };
-        if let Keys::Counted(key_use) | Keys::FirstAndBehind(key_use) = C::KEYS {
-            // SAFETY: `ctx` is the context of a command that was entered to be run or to report its keys.
-            if unsafe { api!(RedisModule_IsKeysPositionRequest(ctx)) } != 0 {
-                report_keys(&call, key_use, C::keys(&call));
-                return true;
-            }
-        }
-        let reply = C::run(&call).unwrap_or_else(failed::<C>);
-        match call.again {
-            // SAFETY: `ctx` is the context of the running command, which has sent no reply yet.
-            None => unsafe { reply::send_or(ctx, reply, |wait| waiting::enter(&call, enter::<C>, wait)) },
-            Some(trial) => trial.end(reply),
-        }
-        true
-    });
-    if !replied {
-        // SAFETY: `ctx` is the context of the running command. Sending a reply does not panic, so none was sent.
-        unsafe { reply::send(ctx, &Reply::INTERNAL) };
-    }
-    OK
-}
-
-#[cold]
-fn failed<C: Command>(error: Error) -> Reply {
-    Reply::Error(error.of_command(C::PREFIX, C::NAME))
-}
-
-/// Reports the places of the keys to the server. A cluster learns the keys of some commands in this way only.
-fn report_keys(call: &Call<'_>, key_use: KeyUse, [first, more]: [Range<usize>; 2]) {
-    for place in first.chain(more).filter_map(|place| c_int::try_from(place).ok()) {
-        // SAFETY: `ctx` is the context of a command that was entered to report its keys.
-        unsafe { api!(RedisModule_KeyAtPosWithFlags(call.ctx, place, key_use.flags().cast_signed())) };
     }
 }

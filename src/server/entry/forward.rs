@@ -3,39 +3,34 @@
 use std::ffi::CStr;
 
 use ratelimit_language::Error;
-use redis_module::raw::{RedisModuleCallReply, RedisModuleCtx, ReplyType};
+use redis_module::raw::{RedisModuleCallReply, RedisModuleCtx, RedisModuleString, ReplyType};
 
-use super::call::Call;
 use crate::server::api::api;
 
 /// The reply of one of the server's own commands. Dropping it frees it.
 pub struct ServerReply(*mut RedisModuleCallReply);
 
-impl Call<'_> {
-    /// Runs one of the server's own commands on the key at the place `key`, with the arguments from the place `from`
-    /// on.
+impl ServerReply {
+    /// Runs a command. It is replicated, with the id that the server generated if the argument was `*`.
     ///
-    /// That command is replicated, with the id that the server generated if the argument was `*`.
-    pub fn forward(&self, command: &CStr, key: usize, from: usize) -> Result<ServerReply, Error> {
-        let key = self.argument(key)?;
-        let rest = self.strings(from);
-        // SAFETY: context and arguments are those of the running command. The format `sv` takes a string object, then a
-        // list of them and its length. `!` replicates the command, and `E` returns errors as replies.
+    /// # Safety
+    ///
+    /// The context and the strings are those of the running command.
+    pub unsafe fn of(
+        ctx: *mut RedisModuleCtx,
+        command: &CStr,
+        key: *mut RedisModuleString,
+        rest: &[*mut RedisModuleString],
+    ) -> Result<ServerReply, Error> {
+        // SAFETY: the caller keeps the contract. The format `sv` takes a string object, then a list of them and its
+        // length. `!` replicates the command, and `E` returns errors as replies.
         let reply = unsafe {
-            api!(RedisModule_Call(
-                self.ctx,
-                command.as_ptr(),
-                c"!Esv".as_ptr(),
-                key,
-                rest.as_ptr(),
-                rest.len()
-            ))
+            let (name, format) = (command.as_ptr(), c"!Esv".as_ptr());
+            api!(RedisModule_Call(ctx, name, format, key, rest.as_ptr(), rest.len()))
         };
         if reply.is_null() { Err(Error::Internal) } else { Ok(ServerReply(reply)) }
     }
-}
 
-impl ServerReply {
     pub fn is_error(&self) -> bool {
         // SAFETY: the reply is freed only when `self` is dropped.
         unsafe { api!(RedisModule_CallReplyType(self.0)) == ReplyType::Error as i32 }

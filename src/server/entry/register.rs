@@ -1,100 +1,25 @@
-//! The commands, and how they are registered with the server.
+//! The table of commands, and how they are registered with the server.
 
 use std::ffi::{CStr, CString, c_int};
 use std::mem::zeroed;
-use std::ops::Range;
 use std::ptr::{null, null_mut};
 
-use ratelimit_language::Error;
 use ratelimit_language::vocabulary::Argument;
 use redis_module::raw::{
-    REDISMODULE_CMD_KEY_ACCESS, REDISMODULE_CMD_KEY_DELETE, REDISMODULE_CMD_KEY_INCOMPLETE,
-    REDISMODULE_CMD_KEY_INSERT, REDISMODULE_CMD_KEY_OW, REDISMODULE_CMD_KEY_RO, REDISMODULE_CMD_KEY_RW,
-    REDISMODULE_CMD_KEY_UPDATE, RedisModule_SetCommandACLCategories, RedisModuleCommand,
-    RedisModuleCommandArg, RedisModuleCommandHistoryEntry, RedisModuleCommandInfo,
-    RedisModuleCommandInfoVersion, RedisModuleCommandKeySpec, RedisModuleCtx,
+    REDISMODULE_CMD_KEY_INCOMPLETE, REDISMODULE_CMD_KEY_OW, REDISMODULE_CMD_KEY_UPDATE,
+    RedisModule_SetCommandACLCategories, RedisModuleCommand, RedisModuleCommandArg,
+    RedisModuleCommandHistoryEntry, RedisModuleCommandInfo, RedisModuleCommandInfoVersion,
+    RedisModuleCommandKeySpec, RedisModuleCtx,
     RedisModuleKeySpecBeginSearchType_REDISMODULE_KSPEC_BS_INDEX as BY_INDEX,
     RedisModuleKeySpecBeginSearchType_REDISMODULE_KSPEC_BS_KEYWORD as BY_KEYWORD,
     RedisModuleKeySpecFindKeysType_REDISMODULE_KSPEC_FK_KEYNUM as BY_NUMBER,
     RedisModuleKeySpecFindKeysType_REDISMODULE_KSPEC_FK_RANGE as BY_RANGE, RedisModuleString,
 };
 
-use super::call::{Call, enter};
+use super::command::{Command, Keys, OWN_PREFIX};
 use super::docs::Docs;
-use super::reply::Reply;
+use super::enter::enter;
 use crate::server::api::{OK, api};
-
-const OWN_PREFIX: &str = "RL.";
-
-/// A command: its name, its documentation and the function that runs it.
-pub trait Command {
-    /// Another module may hold a name with another prefix; this module then leaves the command out.
-    const PREFIX: &'static str = OWN_PREFIX;
-    /// The name without the prefix.
-    const NAME: &'static str;
-    /// In the notation of `syntax.rs`.
-    const SYNTAX: &'static str;
-    const SUMMARY: &'static str;
-    const COMPLEXITY: &'static str;
-    /// The arguments and options, in the order of the syntax.
-    const ARGUMENTS: &'static [Argument];
-    /// The sentences that explain the reply.
-    const REPLY: &'static [&'static str];
-    /// A complete call that runs as it is; empty if there is none.
-    const EXAMPLE: &'static str;
-    /// As `RedisModule_CreateCommand` takes them.
-    const FLAGS: &'static str;
-    const KEYS: Keys;
-    /// Whether equal calls on equal keys can get different replies: those that read the clock or random numbers.
-    const VARIES: bool = true;
-
-    fn run(call: &Call<'_>) -> Result<Reply, Error>;
-
-    /// The places of the keys, if a call must be parsed to find them. For a malformed call, those that it has in any case:
-    /// the command itself then replies the error.
-    fn keys(call: &Call<'_>) -> [Range<usize>; 2] {
-        [call.counted_keys(), 0..0]
-    }
-}
-
-/// The arguments that are keys.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Keys {
-    None,
-    /// The first argument.
-    First(KeyUse),
-    /// The first argument is the number of keys; the keys follow it.
-    Counted(KeyUse),
-    /// The first argument, and those behind the word `KEYS`.
-    FirstAndBehind(KeyUse),
-    /// The first argument and every second one after it. Each key is overwritten.
-    Pairs,
-}
-
-/// What a command does with a key.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum KeyUse {
-    Read,
-    /// Reads and changes it.
-    Update,
-    /// May delete it.
-    Delete,
-    /// Adds to it.
-    Insert,
-}
-
-impl KeyUse {
-    pub(super) const fn flags(self) -> u32 {
-        match self {
-            KeyUse::Read => REDISMODULE_CMD_KEY_RO | REDISMODULE_CMD_KEY_ACCESS,
-            KeyUse::Update => {
-                REDISMODULE_CMD_KEY_RW | REDISMODULE_CMD_KEY_ACCESS | REDISMODULE_CMD_KEY_UPDATE
-            }
-            KeyUse::Delete => REDISMODULE_CMD_KEY_RW | REDISMODULE_CMD_KEY_DELETE,
-            KeyUse::Insert => REDISMODULE_CMD_KEY_RW | REDISMODULE_CMD_KEY_INSERT,
-        }
-    }
-}
 
 /// A row of the table of commands.
 pub struct Entry {

@@ -11,8 +11,6 @@ use redis_module::raw::RedisModuleCtx;
 
 use super::forward::ServerReply;
 use crate::server::api::api;
-use crate::server::node::stats;
-use crate::server::node::top::TopKey;
 use crate::server::waiting::Wait;
 
 pub enum Reply {
@@ -57,6 +55,14 @@ impl Reply {
             _ => false,
         }
     }
+}
+
+/// A key that is refused often.
+pub struct TopKey {
+    pub key: Vec<u8>,
+    pub database: u32,
+    pub count: u64,
+    pub error: u64,
 }
 
 /// The fields of a map, each a name and a value.
@@ -235,7 +241,6 @@ impl Client {
 
     #[cold]
     fn error(&self, error: &Error) {
-        stats::count_error();
         if *error == Error::Arity {
             // SAFETY: the context is valid, as for every client. The server writes the command's name into the text.
             unsafe { api!(RedisModule_WrongArity(self.0)) };

@@ -11,8 +11,8 @@ use redis_module::raw::{
 use redis_module::{Context, RedisString, Status};
 
 use super::info::info_outside_crashes;
-use super::propagation;
 use super::settings;
+use super::{cron, receivers};
 use crate::policies;
 use crate::server::api::{OK, api, missing};
 use crate::server::entry::help;
@@ -73,7 +73,8 @@ fn try_load(
     // SAFETY: `ctx` is the context of the load.
     unsafe {
         waiting::prepare(ctx);
-        propagation::subscribe(ctx);
+        receivers::subscribe(ctx);
+        cron::subscribe(ctx);
         waiting::subscribe(ctx);
     }
     commands().try_for_each(|command| register_or_leave_out(context, command, own_category))

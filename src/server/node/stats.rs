@@ -1,27 +1,12 @@
 //! The counters of the module since it was loaded, and the keyspace events of its decisions.
 
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-
-use ratelimit_core::Verdict;
 use ratelimit_language::CATALOG;
 use redis_module::raw::REDISMODULE_NOTIFY_MODULE;
 
-use super::settings;
+use super::{settings, top};
+use crate::count::{Count, Outcome};
 use crate::server::api::api;
 use crate::server::entry::call::Call;
-
-/// The decision on a request.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Outcome {
-    Admitted,
-    Refused,
-}
-
-impl Outcome {
-    pub fn of(verdict: Verdict) -> Outcome {
-        if verdict.admits() { Outcome::Admitted } else { Outcome::Refused }
-    }
-}
 
 /// The name under which a decision is counted.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -58,13 +43,13 @@ impl Counter {
     }
 }
 
-static ADMITTED: [AtomicU64; COUNTERS] = [const { AtomicU64::new(0) }; COUNTERS];
-static REFUSED: [AtomicU64; COUNTERS] = [const { AtomicU64::new(0) }; COUNTERS];
+static ADMITTED: [Count; COUNTERS] = [Count::ZERO; COUNTERS];
+static REFUSED: [Count; COUNTERS] = [Count::ZERO; COUNTERS];
 /// Calls that replied an error of the module. Errors of forwarded commands are in the server's own statistics.
-static ERRORS: AtomicU64 = AtomicU64::new(0);
+static ERRORS: Count = Count::ZERO;
 
 /// Admitted calls that a shadow would have refused.
-static REFUSED_IN_SHADOW: AtomicU64 = AtomicU64::new(0);
+static REFUSED_IN_SHADOW: Count = Count::ZERO;
 
 impl Call<'_> {
     /// Counts a decision on the key that is the argument at `place`, and sends its keyspace event.
@@ -84,7 +69,24 @@ impl Call<'_> {
             Outcome::Refused => &REFUSED,
         };
         if let Some(counter) = counters.get(counter.place()) {
-            add_one(counter);
+            counter.add_one();
+        }
+    }
+
+    /// Counts a refusal for the key that is the argument at `place`, if the settings ask for it.
+    #[inline(always)]
+    pub fn count_refusal(&self, place: usize) {
+        if settings::counts_refusals() {
+            self.count_in_top(place);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn count_in_top(&self, place: usize) {
+        if let Ok(key) = self.word(place) {
+            let (most, window) = settings::top();
+            top::count(self.database(), key, most, window);
         }
     }
 
@@ -118,29 +120,24 @@ pub fn counts() -> impl Iterator<Item = (&'static str, u64, u64)> {
     let names = CATALOG.iter().map(|row| row.name).chain(OTHERS);
     names
         .zip(ADMITTED.iter().zip(&REFUSED))
-        .map(|(name, (admitted, refused))| (name, admitted.load(Relaxed), refused.load(Relaxed)))
+        .map(|(name, (admitted, refused))| (name, admitted.get(), refused.get()))
 }
 
 /// Counts an admitted call that a shadow would have refused.
 pub fn count_refused_in_shadow() {
-    add_one(&REFUSED_IN_SHADOW);
+    REFUSED_IN_SHADOW.add_one();
 }
 
 /// Returns the number of admitted calls that a shadow would have refused.
 pub fn refused_in_shadow() -> u64 {
-    REFUSED_IN_SHADOW.load(Relaxed)
+    REFUSED_IN_SHADOW.get()
 }
 
 /// Returns the number of calls that replied an error.
 pub fn errors() -> u64 {
-    ERRORS.load(Relaxed)
+    ERRORS.get()
 }
 
 pub fn count_error() {
-    add_one(&ERRORS);
-}
-
-/// Commands run one at a time, so a load and a store lose no count. They are cheaper than an atomic addition.
-fn add_one(counter: &AtomicU64) {
-    counter.store(counter.load(Relaxed).wrapping_add(1), Relaxed);
+    ERRORS.add_one();
 }

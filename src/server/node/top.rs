@@ -1,14 +1,15 @@
 //! The keys that are refused most on this node, for `RL.TOP`. They are neither saved nor replicated.
 
+use std::ffi::c_int;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use ratelimit_core::Period;
 use ratelimit_core::top::{Seed, Windows};
 use ratelimit_language::TopAsked;
 
 use super::clock::clock;
 use super::dice::random_words;
-use super::settings;
-use crate::server::entry::call::{Call, bytes};
+use crate::server::entry::reply::TopKey;
 
 /// The most entries of a window.
 pub const MOST_TOP: u64 = 10_000;
@@ -16,35 +17,14 @@ pub const MOST_TOP: u64 = 10_000;
 /// `None` if no call was refused since the settings were set.
 static WINDOWS: Mutex<Option<Windows<Seed>>> = Mutex::new(None);
 
-/// A key that is refused often.
-pub struct TopKey {
-    pub key: Vec<u8>,
-    pub database: u32,
-    pub count: u64,
-    pub error: u64,
-}
-
-impl Call<'_> {
-    /// Counts a refusal for the key that is the argument at `place`, if the settings ask for it.
-    #[inline(always)]
-    pub fn count_refusal(&self, place: usize) {
-        if settings::counts_refusals() {
-            self.count_in_top(place);
-        }
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn count_in_top(&self, place: usize) {
-        let Ok(key) = self.argument(place) else { return };
-        let mut windows = windows();
-        let windows = windows.get_or_insert_with(|| {
-            let (most, window) = settings::top();
-            let [seed] = random_words();
-            Windows::new(window, most, Seed(seed))
-        });
-        windows.count(clock(), self.database().cast_unsigned(), bytes(key));
-    }
+/// Counts a refusal for a key of a database. A window has at most `most` entries.
+pub fn count(database: c_int, key: &[u8], most: usize, window: Period) {
+    let mut windows = windows();
+    let windows = windows.get_or_insert_with(|| {
+        let [seed] = random_words();
+        Windows::new(window, most, Seed(seed))
+    });
+    windows.count(clock(), database.cast_unsigned(), key);
 }
 
 /// The keys that are refused most.

@@ -178,3 +178,25 @@ impl Drop for Handle<'_, '_> {
         self.call.open.set(self.call.open.get() - 1);
     }
 }
+
+/// Sends payloads, each with the name of its key, to replicas and the AOF in one command, unless nothing can receive
+/// it.
+pub fn replicate<'p>(call: &Call<'_>, payloads: impl Iterator<Item = (*mut RedisModuleString, &'p [u8])>) {
+    if !call.sends_effects() {
+        return call.count_change();
+    }
+    let mut arguments: Vec<*mut RedisModuleString> = Vec::with_capacity(8);
+    // SAFETY: the context belongs to the running command, and the names are arguments of it. Each string that is
+    // created here is freed here, after the server has copied it.
+    unsafe {
+        for (name, payload) in payloads {
+            let string = api!(RedisModule_CreateString(call.ctx, payload.as_ptr().cast(), payload.len()));
+            arguments.extend([name, string]);
+        }
+        let (command, format) = (c"RL.APPLY".as_ptr(), c"v".as_ptr());
+        api!(RedisModule_Replicate(call.ctx, command, format, arguments.as_mut_ptr(), arguments.len()));
+        for string in arguments.iter().skip(1).step_by(2) {
+            api!(RedisModule_FreeString(call.ctx, *string));
+        }
+    }
+}

@@ -1,5 +1,6 @@
 //! What a key holds, and how a call reads and changes it.
 
+mod apply;
 pub mod buffer;
 pub mod discard;
 pub mod handle;

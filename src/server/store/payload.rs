@@ -15,15 +15,10 @@
 
 use ratelimit_core::state::codec::{Reader, put};
 use ratelimit_core::state::{Cells, SetChange};
-use ratelimit_core::{Kind, Length, LimitSet, Name, State, with_state};
+use ratelimit_core::{Kind, Length, Name, State, with_state};
 use ratelimit_language::Error;
-use redis_module::raw::RedisModuleString;
 
-use super::discard::discard;
-use super::open_key::OpenKey;
 use super::value::Value;
-use crate::server::api::api;
-use crate::server::entry::call::Call;
 
 const VERSION: u8 = 1;
 const NO_KIND: u8 = 0;
@@ -78,12 +73,12 @@ pub fn add_expiry(payload: &mut Vec<u8>, millis: u64) {
 
 /// A payload, checked to its last byte.
 pub struct Payload<'a> {
-    effect: Effect<'a>,
-    created: bool,
-    expiry: Option<u64>,
+    pub(super) effect: Effect<'a>,
+    pub(super) created: bool,
+    pub(super) expiry: Option<u64>,
 }
 
-enum Effect<'a> {
+pub(super) enum Effect<'a> {
     /// The key is deleted.
     Gone,
     /// This value replaces any other.
@@ -154,28 +149,6 @@ impl<'a> Payload<'a> {
     pub fn stores(&self) -> bool {
         !matches!(self.effect, Effect::Gone)
     }
-
-    /// Applies the effect to a key. A value of another kind is replaced.
-    pub fn apply(self, call: &Call<'_>, place: usize) -> Result<(), Error> {
-        let mut key = OpenKey::open_to_replace(call, place)?;
-        if self.created {
-            key.forget();
-        }
-        match self.effect {
-            Effect::Gone => key.delete(),
-            Effect::Whole(value) => key.set_value(value),
-            Effect::Lone { kind, length, changes } => {
-                with_state!(kind, S => apply_to_lone::<S>(&mut key, length, changes));
-            }
-            Effect::Set { changes } => apply_to_set(&mut key, changes),
-        }
-        if let Some(expiry) = self.expiry {
-            key.set_expiry(expiry);
-        }
-        key.handle.signal();
-        key.handle.mark();
-        Ok(())
-    }
 }
 
 impl<'a> Effect<'a> {
@@ -197,51 +170,5 @@ impl<'a> Effect<'a> {
             Kind::LimitSet => Effect::Set { changes },
             _ => Effect::Lone { kind, length, changes },
         })
-    }
-}
-
-fn apply_to_lone<S: State>(key: &mut OpenKey<'_, '_>, length: Length, mut changes: Reader<'_>) {
-    if key.state_mut::<S>().is_none() {
-        key.set_value(Value::new(length, S::blank()));
-    }
-    key.set_length(length);
-    if let Some(state) = key.state_mut::<S>() {
-        while let Some(change) = S::decode_change(&mut changes) {
-            state.apply(change);
-        }
-    }
-}
-
-fn apply_to_set(key: &mut OpenKey<'_, '_>, mut changes: Reader<'_>) {
-    if let Some(set) = key.make_set() {
-        while let Some(change) = LimitSet::decode_change(&mut changes) {
-            set.apply_and_take(change).into_iter().for_each(discard);
-        }
-        if set.is_empty() {
-            return key.delete();
-        }
-    }
-    key.make_lone();
-}
-
-/// Sends payloads, each with the name of its key, to replicas and the AOF in one command, unless nothing can receive
-/// it.
-pub fn replicate<'p>(call: &Call<'_>, payloads: impl Iterator<Item = (*mut RedisModuleString, &'p [u8])>) {
-    if !call.sends_effects() {
-        return call.count_change();
-    }
-    let mut arguments: Vec<*mut RedisModuleString> = Vec::with_capacity(8);
-    // SAFETY: the context belongs to the running command, and the names are arguments of it. Each string that is
-    // created here is freed here, after the server has copied it.
-    unsafe {
-        for (name, payload) in payloads {
-            let string = api!(RedisModule_CreateString(call.ctx, payload.as_ptr().cast(), payload.len()));
-            arguments.extend([name, string]);
-        }
-        let (command, format) = (c"RL.APPLY".as_ptr(), c"v".as_ptr());
-        api!(RedisModule_Replicate(call.ctx, command, format, arguments.as_mut_ptr(), arguments.len()));
-        for string in arguments.iter().skip(1).step_by(2) {
-            api!(RedisModule_FreeString(call.ctx, *string));
-        }
     }
 }

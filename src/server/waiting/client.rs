@@ -14,53 +14,32 @@
 //!
 //! In both cases the server calls [`forget`] in the end.
 
-use std::cell::Cell;
 use std::ffi::{c_int, c_void};
-use std::mem::take;
 use std::ptr::{null_mut, without_provenance_mut};
-use std::sync::atomic::Ordering::Relaxed;
 
 use ratelimit_core::line::Caller;
 use redis_module::raw::{
     REDISMODULE_CTX_FLAGS_CLUSTER, RedisModuleBlockedClient, RedisModuleCtx, RedisModuleString, Status,
 };
 
-use super::{NEXT, Trial, Turn, Wait, serve, slot, with_state};
+use super::alarm::set_alarm;
+use super::slot;
+use super::state::{now, with_state};
+use super::trial::Turn;
+use super::wait::Wait;
+use super::waiter::{Again, Run, Waiter};
 use crate::server::api::{OK, api};
 use crate::server::entry::call::Call;
 use crate::server::entry::reply::{self, Reply};
 use crate::server::guard::guarded;
 
-/// The function that runs a command.
-type Enter = extern "C" fn(*mut RedisModuleCtx, *mut *mut RedisModuleString, c_int) -> c_int;
-
-/// A caller that waits.
-pub(super) struct Waiter {
-    again: Again,
-    client: *mut RedisModuleBlockedClient,
-}
-
-// SAFETY: only the server's main thread uses the client and the strings.
-unsafe impl Send for Waiter {}
-
-/// What a command needs to run again.
-#[derive(Clone)]
-pub(super) struct Again {
-    enter: Enter,
-    database: c_int,
-    /// The places of the keys.
-    keys: Vec<usize>,
-    /// The arguments. The waiter holds a reference to each.
-    argv: Vec<*mut RedisModuleString>,
-}
-
 /// Blocks the client of a call that is to wait.
 #[cold]
 #[inline(never)]
 #[allow(clippy::boxed_local, reason = "the hot path passes a pointer")]
-pub fn enter(call: &Call<'_>, enter: Enter, wait: Box<Wait>) {
+pub fn enter(call: &Call<'_>, run: Run, wait: Box<Wait>) {
     let Wait { left, stands, keys } = *wait;
-    let now = super::now();
+    let now = now();
     let caller = with_state(|state| state.lines.enter(now, now.plus(left), stands));
     let name = blocking_name(call, &keys, caller);
     let hold = |string: &*mut RedisModuleString| {
@@ -68,7 +47,7 @@ pub fn enter(call: &Call<'_>, enter: Enter, wait: Box<Wait>) {
         unsafe { api!(RedisModule_HoldString(null_mut(), *string)) }
     };
     let argv = call.strings(0).iter().map(hold).collect();
-    let mut again = Again { enter, database: call.database(), keys, argv };
+    let mut again = Again { run, database: call.database(), keys, argv };
     // SAFETY: `ctx` is the context of the running command, whose client can be blocked. The server holds a reference of its
     // own to the key.
     unsafe {
@@ -89,12 +68,12 @@ pub fn enter(call: &Call<'_>, enter: Enter, wait: Box<Wait>) {
             with_state(|state| state.lines.leave(caller));
             reply::send(call.ctx, &again.run(call.ctx, caller, Turn::Leaves));
             again.free();
-            return serve::set_alarm();
+            return set_alarm();
         }
         api!(RedisModule_SetDisconnectCallback(client, Some(disconnected)));
         with_state(|state| state.waiters.insert(caller, Waiter { again, client }));
     }
-    serve::set_alarm();
+    set_alarm();
 }
 
 /// The number of a caller as the server passes it back. It is never null.
@@ -124,45 +103,6 @@ fn blocking_name(call: &Call<'_>, keys: &[usize], caller: Caller) -> Vec<u8> {
     }
     name.extend(format!("ratelimit:waits:{caller}").bytes());
     name
-}
-
-impl Again {
-    /// Runs the command in a context without a client of its own, and returns the reply.
-    ///
-    /// # Safety
-    ///
-    /// `ctx` is valid, and has the database of the call.
-    pub(super) unsafe fn run(&self, ctx: *mut RedisModuleCtx, caller: Caller, turn: Turn) -> Reply {
-        let trial = Trial { caller, turn, reply: Cell::new(None) };
-        NEXT.store((&raw const trial).cast_mut(), Relaxed);
-        let count = c_int::try_from(self.argv.len()).unwrap_or(0);
-        (self.enter)(ctx, self.argv.as_ptr().cast_mut(), -count);
-        // A command that panics notes none.
-        trial.reply.take().unwrap_or(Reply::INTERNAL)
-    }
-
-    pub(super) fn database(&self) -> c_int {
-        self.database
-    }
-
-    /// The keys of the call.
-    pub(super) fn keys(&self) -> impl Iterator<Item = *mut RedisModuleString> {
-        self.keys.iter().filter_map(|key| self.argv.get(*key)).copied()
-    }
-
-    fn free(&mut self) {
-        for string in take(&mut self.argv) {
-            // SAFETY: `enter` took this reference, and nothing uses it afterwards.
-            unsafe { api!(RedisModule_FreeString(null_mut(), string)) };
-        }
-    }
-}
-
-impl Waiter {
-    /// What the command needs to run again. The strings live as long as the waiter.
-    pub(super) fn again(&self) -> Again {
-        self.again.clone()
-    }
 }
 
 /// Ends a wait with a reply.
@@ -196,7 +136,11 @@ unsafe extern "C" fn unblocked(ctx: *mut RedisModuleCtx, _: *mut *mut RedisModul
         // SAFETY: the server passes the context of a blocked client.
         let caller = unsafe { caller_of(ctx) };
         let again = with_state(|state| {
-            state.waiters.get(&caller).filter(|_| state.lines.waits(caller)).map(Waiter::again)
+            state
+                .waiters
+                .get(&caller)
+                .filter(|_| state.lines.waits(caller))
+                .map(|waiter| waiter.again.clone())
         });
         // `reply` has written the reply of a caller that no longer waits.
         let Some(again) = again else { return };
@@ -206,7 +150,7 @@ unsafe extern "C" fn unblocked(ctx: *mut RedisModuleCtx, _: *mut *mut RedisModul
             state.lines.leave(caller);
             state.timed_out += 1;
         });
-        serve::set_alarm();
+        set_alarm();
     });
     OK
 }
@@ -217,7 +161,7 @@ unsafe extern "C" fn disconnected(ctx: *mut RedisModuleCtx, _: *mut RedisModuleB
         // SAFETY: the server passes the context of a blocked client.
         let caller = unsafe { caller_of(ctx) };
         with_state(|state| state.lines.leave(caller));
-        serve::set_alarm();
+        set_alarm();
     });
 }
 

@@ -7,7 +7,9 @@ use redis_module::raw::{
     RedisModuleKeyOptCtx,
 };
 
-use super::{OfDatabase, serve, somebody_waits, with_state};
+use super::alarm::set_alarm;
+use super::state::{somebody_waits, with_state};
+use super::wait::OfDatabase;
 use crate::server::api::{api, subscribe as subscribe_to};
 use crate::server::entry::call::bytes;
 use crate::server::guard::guarded;
@@ -21,10 +23,10 @@ const AT_ONCE: usize = 32;
 pub fn nudge() {
     if somebody_waits() {
         with_state(|state| {
-            state.alarm.go_on();
+            state.alarm.held_up = false; // Callers may be tried again.
             state.lines.nudge(AT_ONCE);
         });
-        serve::set_alarm();
+        set_alarm();
     }
 }
 
@@ -38,7 +40,7 @@ pub unsafe extern "C" fn unlinked(ctx: *mut RedisModuleKeyOptCtx, _: *const c_vo
                 if !name.is_null() {
                     let key: (c_int, &[u8]) = (api!(RedisModule_GetDbIdFromOptCtx(ctx)), bytes(name));
                     with_state(|state| state.lines.mark::<dyn OfDatabase>(&key));
-                    serve::set_alarm();
+                    set_alarm();
                 }
             }
         });
@@ -61,7 +63,7 @@ unsafe extern "C" fn mark_all(_: *mut RedisModuleCtx, _: RedisModuleEvent, _: u6
     if somebody_waits() {
         guarded((), || {
             with_state(|state| state.lines.mark_all());
-            serve::set_alarm();
+            set_alarm();
         });
     }
 }

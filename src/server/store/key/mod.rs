@@ -53,7 +53,7 @@ mod several;
 use ratelimit_core::state::MAX_LIMITS;
 use ratelimit_core::state::codec::Reader;
 use ratelimit_core::{
-    Error as CoreError, Kind, Length, LimitSet, LimitState, Limits, Name, Place, Span, State, Time,
+    Error as CoreError, Kind, Length, LimitSet, LimitState, Limiter, Limits, Name, Place, Span, State, Time,
 };
 use ratelimit_language::Error;
 
@@ -103,15 +103,16 @@ impl<'c, 'a> Key<'c, 'a> {
     /// It is the limit of that name, else the only limit of that limiter and mode that is no shadow. A missing key gets a
     /// new limit, and any other key is an error.
     #[inline(always)]
-    pub fn find<S: LimitState>(&self, length: Length) -> Result<Place, Error> {
+    pub fn own_place<L: Limiter>(&self, limiter: &L) -> Result<Place, Error> {
+        let length = Length::of(limiter.length());
         let Some(value) = self.open.value() else {
             return Ok(Place::of(length));
         };
-        if value.state::<S>().is_some() && !value.length().is_shadow() {
+        if value.state::<L::State>().is_some() && !value.length().is_shadow() {
             return Ok(Place { stored: value.length(), length });
         }
         let set = value.state::<LimitSet>();
-        match set.and_then(|set| set.find(Name::of::<S>(length))) {
+        match set.and_then(|set| set.find(Name::of::<L::State>(length))) {
             Some(place) => Ok(place),
             None => Err(Error::WrongType),
         }

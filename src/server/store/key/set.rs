@@ -12,7 +12,7 @@ use ratelimit_language::Error;
 use super::{Form, Key};
 use crate::server::entry::call::Call;
 use crate::server::store::discard::discard;
-use crate::server::store::payload;
+use crate::server::store::handle::replicate;
 
 impl Key<'_, '_> {
     /// Prepares the key for a call that gives limits by their whole names.
@@ -127,7 +127,7 @@ impl Key<'_, '_> {
 pub fn publish(call: &Call<'_>, keys: &mut [Key<'_, '_>]) {
     let changed = || keys.iter().filter(|key| !key.payload.is_empty());
     if changed().count() > 1 {
-        payload::replicate(call, changed().map(|key| (key.open.handle.name(), key.payload.as_slice())));
+        replicate(call, changed().map(|key| (key.open.handle.name(), key.payload.as_slice())));
         for key in keys {
             key.payload.clear();
         }

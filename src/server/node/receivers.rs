@@ -6,7 +6,7 @@
 //! # Why no effect is lost
 //!
 //! An effect leaves the server in three ways: to a connected replica, into the replication backlog, and into the AOF.
-//! Without these the server itself discards what a module sends (`shouldPropagate` in its `server.c`). [`ENABLED`] is
+//! Without these the server itself discards what a module sends (`shouldPropagate` in its `server.c`). [`ANY`] is
 //! false while no copy can depend on an effect:
 //!
 //! - It starts true. A server that loads an RDB with a replication id has a backlog from the start.
@@ -36,24 +36,22 @@
 use std::ffi::{CStr, c_void};
 use std::ptr::null;
 use std::slice;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use redis_module::raw::{
     REDISMODULE_CTX_FLAGS_ACTIVE_CHILD, REDISMODULE_CTX_FLAGS_AOF, REDISMODULE_CTX_FLAGS_CLUSTER,
     REDISMODULE_CTX_FLAGS_LOADING, REDISMODULE_CTX_FLAGS_MASTER, REDISMODULE_EVENT_CONFIG,
-    REDISMODULE_EVENT_CRON_LOOP, REDISMODULE_EVENT_FORK_CHILD, REDISMODULE_EVENT_LOADING,
-    REDISMODULE_EVENT_PERSISTENCE, REDISMODULE_EVENT_REPLICA_CHANGE,
-    REDISMODULE_EVENT_REPLICATION_ROLE_CHANGED, RedisModuleCronLoopInfo, RedisModuleCtx, RedisModuleEvent,
+    REDISMODULE_EVENT_FORK_CHILD, REDISMODULE_EVENT_LOADING, REDISMODULE_EVENT_PERSISTENCE,
+    REDISMODULE_EVENT_REPLICA_CHANGE, REDISMODULE_EVENT_REPLICATION_ROLE_CHANGED, RedisModuleCtx,
+    RedisModuleEvent,
 };
 
 use crate::server::api::{self, api};
-use crate::server::guard::guarded;
-use crate::server::waiting;
 
 /// Whether effects are sent.
-static ENABLED: AtomicBool = AtomicBool::new(true);
-/// The cron events since the last check. The server sends `hz` of them a second.
-static CRON_EVENTS: AtomicU64 = AtomicU64::new(0);
+static ANY: AtomicBool = AtomicBool::new(true);
+/// Whether the server sends all events that set it.
+static SUBSCRIBED: AtomicBool = AtomicBool::new(false);
 
 /// The events that set the flag.
 const ENABLING: [u64; 6] = [
@@ -67,51 +65,40 @@ const ENABLING: [u64; 6] = [
 
 /// Returns whether effects are sent.
 #[inline(always)]
-pub fn is_enabled() -> bool {
-    ENABLED.load(Relaxed)
+pub fn any() -> bool {
+    ANY.load(Relaxed)
 }
 
-/// Subscribes to the server's events. If the server lacks one of them, effects are always sent.
+/// Subscribes to the events that set the flag. If the server lacks one of them, effects are always sent.
 ///
 /// # Safety
 ///
 /// `ctx` is the context of the load.
 pub unsafe fn subscribe(ctx: *mut RedisModuleCtx) {
     // SAFETY: the caller keeps the contract.
-    unsafe {
-        if ENABLING.iter().all(|id| api::subscribe(ctx, *id, enable)) {
-            api::subscribe(ctx, REDISMODULE_EVENT_CRON_LOOP, check);
-        }
-    }
+    let subscribed = ENABLING.iter().all(|id| unsafe { api::subscribe(ctx, *id, enable) });
+    SUBSCRIBED.store(subscribed, Relaxed);
 }
 
 unsafe extern "C" fn enable(_: *mut RedisModuleCtx, _: RedisModuleEvent, _: u64, _: *mut c_void) {
-    ENABLED.store(true, Relaxed);
+    ANY.store(true, Relaxed);
 }
 
-/// Checks once a second whether anything can receive effects. A module has one callback for each event, so this one also
-/// nudges the lines of waiting callers.
-unsafe extern "C" fn check(ctx: *mut RedisModuleCtx, _: RedisModuleEvent, _: u64, cron: *mut c_void) {
-    guarded((), waiting::nudge);
-    guarded((), || {
-        // SAFETY: the server passes the data of the event.
-        let hz = unsafe { cron.cast::<RedisModuleCronLoopInfo>().as_ref() }.map_or(1, |cron| cron.hz);
-        let events = CRON_EVENTS.load(Relaxed) + 1;
-        let due = events >= u64::try_from(hz).unwrap_or(1);
-        CRON_EVENTS.store(if due { 0 } else { events }, Relaxed);
-        if !due {
-            return;
+/// Checks whether anything can receive effects.
+///
+/// # Safety
+///
+/// `ctx` is a valid context.
+pub unsafe fn check(ctx: *mut RedisModuleCtx) {
+    // SAFETY: the caller keeps the contract.
+    unsafe {
+        if somebody_receives(ctx) {
+            // A replica may wait for its copy, for which no event has come yet.
+            ANY.store(true, Relaxed);
+        } else if any() && appendonly_is_no(ctx) && SUBSCRIBED.load(Relaxed) {
+            ANY.store(false, Relaxed);
         }
-        // SAFETY: the server passes a context.
-        unsafe {
-            if somebody_receives(ctx) {
-                // A replica may wait for its copy, for which no event has come yet.
-                ENABLED.store(true, Relaxed);
-            } else if is_enabled() && appendonly_is_no(ctx) {
-                ENABLED.store(false, Relaxed);
-            }
-        }
-    });
+    }
 }
 
 /// Returns whether there is a replica, a backlog or an AOF, or one of them may be about to begin.

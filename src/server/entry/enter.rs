@@ -1,0 +1,73 @@
+//! The function by which the server enters a command, and by which the module runs it again.
+
+use std::ffi::c_int;
+use std::ops::Range;
+use std::slice;
+
+use ratelimit_language::Error;
+use redis_module::raw::{RedisModuleCtx, RedisModuleString};
+
+use super::call::Call;
+use super::command::{Command, KeyUse, Keys};
+use super::reply::{self, Reply};
+use crate::server::api::{OK, api};
+use crate::server::guard::guarded;
+use crate::server::node::stats::count_error;
+use crate::server::waiting::{self, Trial};
+
+/// The function that the server calls to run a command.
+pub extern "C" fn enter<C: Command>(
+    ctx: *mut RedisModuleCtx,
+    argv: *mut *mut RedisModuleString,
+    argc: c_int,
+) -> c_int {
+    // SAFETY: `argv` has `argc` arguments, which live as long as the call.
+    let argv = unsafe { slice::from_raw_parts(argv, usize::try_from(argc).unwrap_or(0)) };
+    run::<C>(ctx, argv, None);
+    OK
+}
+
+/// Runs a command. With a trial its caller waits, and the trial notes the reply.
+///
+/// A panic that reached the server would abort it, so it becomes an error reply. A command sends its reply last, so a
+/// command that panics has sent none.
+fn run<C: Command>(ctx: *mut RedisModuleCtx, argv: &[*mut RedisModuleString], again: Option<&Trial>) {
+    let replied = guarded(false, || {
+        let call = Call::new(ctx, argv, again);
+        if let Keys::Counted(key_use) | Keys::FirstAndBehind(key_use) = C::KEYS {
+            // SAFETY: `ctx` is the context of a command that was entered to be run or to report its keys.
+            if unsafe { api!(RedisModule_IsKeysPositionRequest(ctx)) } != 0 {
+                report_keys(&call, key_use, C::keys(&call));
+                return true;
+            }
+        }
+        let reply = C::run(&call).unwrap_or_else(failed::<C>);
+        match again {
+            // SAFETY: `ctx` is the context of the running command, which has sent no reply yet.
+            None => unsafe { reply::send_or(ctx, reply, |wait| waiting::enter(&call, run::<C>, wait)) },
+            Some(trial) => trial.end(reply),
+        }
+        true
+    });
+    if !replied {
+        count_error();
+        if again.is_none() {
+            // SAFETY: `ctx` is the context of the running command. Sending a reply does not panic, so none was sent.
+            unsafe { reply::send(ctx, &Reply::INTERNAL) };
+        }
+    }
+}
+
+#[cold]
+fn failed<C: Command>(error: Error) -> Reply {
+    count_error();
+    Reply::Error(error.of_command(C::PREFIX, C::NAME))
+}
+
+/// Reports the places of the keys to the server. A cluster learns the keys of some commands in this way only.
+fn report_keys(call: &Call<'_>, key_use: KeyUse, [first, more]: [Range<usize>; 2]) {
+    for place in first.chain(more).filter_map(|place| c_int::try_from(place).ok()) {
+        // SAFETY: `ctx` is the context of a command that was entered to report its keys.
+        unsafe { api!(RedisModule_KeyAtPosWithFlags(call.ctx, place, key_use.flags().cast_signed())) };
+    }
+}
