@@ -23,11 +23,11 @@ impl Command for Help {
     fn run(call: &Call<'_>) -> Result<Reply, Error> {
         let mut names = call.arguments(1);
         match (names.next(), names.next()) {
-            (None, _) => Ok(Reply::Lines(list().into())),
+            (None, _) => Ok(Reply::Lines(list())),
             (Some(name), None) => {
                 let lines =
                     explain(name).ok_or_else(|| Error::near_because(name, "RL.HELP lists the commands"))?;
-                Ok(Reply::Lines(lines.into()))
+                Ok(Reply::Lines(lines))
             }
             _ => Err(Error::Arity),
         }

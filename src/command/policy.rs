@@ -71,7 +71,7 @@ impl Command for Policy {
             save().map(|count| Reply::Integer(count as u64))
         } else if is("HELP") {
             none(call)?;
-            Ok(Reply::Lines(explain(b"RL.POLICY").unwrap_or_default().into()))
+            Ok(Reply::Lines(explain(b"RL.POLICY").unwrap_or_default()))
         } else {
             Err(Error::near_because(word, "RL.POLICY HELP lists what there is"))
         }

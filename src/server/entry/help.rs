@@ -9,27 +9,25 @@ use super::syntax;
 
 /// All commands, in groups.
 static COMMANDS: OnceLock<&'static [&'static [Entry]]> = OnceLock::new();
-/// For each command its syntax, and its summary below it.
-static LIST: OnceLock<Vec<String>> = OnceLock::new();
-
 const INDENT: &str = "    ";
 
 pub fn prepare(commands: &'static [&'static [Entry]]) {
-    // The cells are empty: a process that loads the module again loads another copy of the library.
+    // The cell is empty: a process that loads the module again loads another copy of the library.
     _ = COMMANDS.set(commands);
-    _ = LIST.set(commands.iter().copied().flatten().flat_map(heading).collect());
+}
+
+fn commands() -> impl Iterator<Item = &'static Entry> {
+    COMMANDS.get().into_iter().copied().flatten().copied().flatten()
 }
 
 /// For each command its syntax, and its summary below it.
-pub fn list() -> &'static [String] {
-    LIST.get().map_or(&[], Vec::as_slice)
+pub fn list() -> Vec<String> {
+    commands().flat_map(heading).collect()
 }
 
 /// Explains a command: its arguments, its reply and an example. `name` is its name, with or without its prefix, in
 /// upper or lower case. `None` if there is no such command.
 pub fn explain(name: &[u8]) -> Option<Vec<String>> {
-    let groups = COMMANDS.get()?;
-    let commands = || groups.iter().copied().flatten();
     let named = |command: &&Entry| command.full_name().as_bytes().eq_ignore_ascii_case(name);
     let command = commands().find(named).or_else(|| {
         commands().find(|command| command.is_own() && command.name.as_bytes().eq_ignore_ascii_case(name))

@@ -35,7 +35,7 @@ pub enum Reply {
     Integer(u64),
     Null,
     Ok,
-    Lines(Cow<'static, [String]>),
+    Lines(Vec<String>),
     Map(Fields),
     /// An array of keys, each with its database, its count and the count's error.
     Top(Vec<TopKey>),
@@ -132,7 +132,7 @@ pub unsafe fn send(ctx: *mut RedisModuleCtx, reply: &Reply) {
         Reply::Ok => client.ok(),
         Reply::Lines(lines) => {
             client.array(lines.len());
-            for line in &**lines {
+            for line in lines {
                 client.text(line);
             }
         }
