@@ -22,42 +22,57 @@ use crate::server::api::{OK, api};
 
 /// `ratelimit.events`.
 static EVENTS: AtomicBool = AtomicBool::new(false);
-/// `ratelimit.max-leases`.
-static MAX_LEASES: AtomicI64 = AtomicI64::new(DEFAULT_BOUND);
-/// `ratelimit.max-log-entries`.
-static MAX_LOG_ENTRIES: AtomicI64 = AtomicI64::new(DEFAULT_BOUND);
-/// `ratelimit.max-holds`.
-static MAX_HOLDS: AtomicI64 = AtomicI64::new(DEFAULT_HOLDS);
-/// The default of the first two.
-const DEFAULT_BOUND: i64 = Bounds::DEFAULT.leases.cast_signed();
-const LARGEST_BOUND: i64 = 100_000_000;
-const DEFAULT_HOLDS: i64 = 10_000;
-const LARGEST_HOLDS: i64 = 100_000;
 
-/// `ratelimit.max-sketch-bytes`.
-static MAX_SKETCH_BYTES: AtomicI64 = AtomicI64::new(DEFAULT_SKETCH);
-const DEFAULT_SKETCH: i64 = Bounds::DEFAULT.sketch_bytes.cast_signed();
-const LEAST_SKETCH: i64 = Shape::DEFAULT.bytes().cast_signed();
-const LARGEST_SKETCH: i64 = Shape::MOST_BYTES.cast_signed();
+/// A setting that is a number, with its range and its default.
+struct Number {
+    name: &'static str,
+    value: AtomicI64,
+    default: i64,
+    least: i64,
+    most: i64,
+}
 
-/// `ratelimit.top`: the entries of a window of `RL.TOP`; 0 if it is off.
-static TOP: AtomicI64 = AtomicI64::new(0);
-/// `ratelimit.top-window`, in milliseconds.
-static TOP_WINDOW: AtomicI64 = AtomicI64::new(DEFAULT_TOP_WINDOW);
-const DEFAULT_TOP_WINDOW: i64 = 60_000;
-const LONGEST_TOP_WINDOW: i64 = 86_400_000;
+impl Number {
+    const fn new(name: &'static str, default: u64, least: u64, most: u64) -> Number {
+        let [default, least, most] = [default.cast_signed(), least.cast_signed(), most.cast_signed()];
+        Number { name, value: AtomicI64::new(default), default, least, most }
+    }
 
-/// `ratelimit.max-block`, in milliseconds.
-static MAX_BLOCK: AtomicI64 = AtomicI64::new(DEFAULT_BLOCK);
-/// `ratelimit.max-waiters`.
-static MAX_WAITERS: AtomicI64 = AtomicI64::new(DEFAULT_WAITERS);
-/// `ratelimit.max-waiters-per-key`.
-static MAX_WAITERS_PER_KEY: AtomicI64 = AtomicI64::new(DEFAULT_WAITERS_PER_KEY);
-const DEFAULT_BLOCK: i64 = 60_000;
-const LONGEST_BLOCK: i64 = 86_400_000;
-const DEFAULT_WAITERS: i64 = 10_000;
-const DEFAULT_WAITERS_PER_KEY: i64 = 1000;
-const LARGEST_WAITERS: i64 = 100_000;
+    /// The server keeps every setting at 0 at least.
+    fn get(&self) -> u64 {
+        self.value.load(Relaxed).cast_unsigned()
+    }
+
+    fn count(&self) -> usize {
+        usize::try_from(self.get()).unwrap_or(0)
+    }
+
+    /// Registers the setting with the server, which calls `changed` after each change.
+    fn register(&'static self, context: &Context, flags: ConfigurationFlags, changed: fn()) {
+        let Number { name, value, default, least, most } = self;
+        let changed = Box::new(move |_: &ConfigurationContext, _: &str, _| changed());
+        register_i64_configuration(context, name, value, *default, *least, *most, flags, Some(changed));
+    }
+}
+
+const LARGEST_BOUND: u64 = 100_000_000;
+const LARGEST_WAITERS: u64 = 100_000;
+const DAY: u64 = 86_400_000;
+
+static MAX_LEASES: Number = Number::new("max-leases", Bounds::DEFAULT.leases, 1, LARGEST_BOUND);
+static MAX_LOG_ENTRIES: Number =
+    Number::new("max-log-entries", Bounds::DEFAULT.log_entries, 1, LARGEST_BOUND);
+static MAX_HOLDS: Number = Number::new("max-holds", 10_000, 1, 100_000);
+static MAX_SKETCH_BYTES: Number =
+    Number::new("max-sketch-bytes", Bounds::DEFAULT.sketch_bytes, Shape::DEFAULT.bytes(), Shape::MOST_BYTES);
+/// In milliseconds.
+static MAX_BLOCK: Number = Number::new("max-block", 60_000, 1, DAY);
+static MAX_WAITERS: Number = Number::new("max-waiters", 10_000, 0, LARGEST_WAITERS);
+static MAX_WAITERS_PER_KEY: Number = Number::new("max-waiters-per-key", 1000, 0, LARGEST_WAITERS);
+/// The entries of a window of `RL.TOP`; 0 if it is off.
+static TOP: Number = Number::new("top", 0, 0, MOST_TOP);
+/// In milliseconds.
+static TOP_WINDOW: Number = Number::new("top-window", 60_000, 1000, DAY);
 
 /// `ratelimit.policy-file`, as a string of the server; null before it is set.
 static POLICY_FILE: AtomicPtr<RedisModuleString> = AtomicPtr::new(null_mut());
@@ -78,37 +93,13 @@ pub fn load(context: &Context) -> bool {
 fn register(context: &Context) {
     let flags = || ConfigurationFlags::DEFAULT;
     register_bool_configuration(context, "events", &EVENTS, false, flags(), None);
-    for (name, bound) in [("max-leases", &MAX_LEASES), ("max-log-entries", &MAX_LOG_ENTRIES)] {
-        register_i64_configuration(context, name, bound, DEFAULT_BOUND, 1, LARGEST_BOUND, flags(), None);
+    for number in [&MAX_LEASES, &MAX_LOG_ENTRIES, &MAX_HOLDS, &MAX_BLOCK, &MAX_WAITERS, &MAX_WAITERS_PER_KEY]
+    {
+        number.register(context, flags(), || ());
     }
-    let (name, bound) = ("max-holds", &MAX_HOLDS);
-    register_i64_configuration(context, name, bound, DEFAULT_HOLDS, 1, LARGEST_HOLDS, flags(), None);
-    let (name, bound) = ("max-block", &MAX_BLOCK);
-    register_i64_configuration(context, name, bound, DEFAULT_BLOCK, 1, LONGEST_BLOCK, flags(), None);
-    for (name, bound, default) in [
-        ("max-waiters", &MAX_WAITERS, DEFAULT_WAITERS),
-        ("max-waiters-per-key", &MAX_WAITERS_PER_KEY, DEFAULT_WAITERS_PER_KEY),
-    ] {
-        register_i64_configuration(context, name, bound, default, 0, LARGEST_WAITERS, flags(), None);
-    }
-    let (name, bound) = ("max-sketch-bytes", &MAX_SKETCH_BYTES);
-    let memory = ConfigurationFlags::MEMORY;
-    register_i64_configuration(
-        context,
-        name,
-        bound,
-        DEFAULT_SKETCH,
-        LEAST_SKETCH,
-        LARGEST_SKETCH,
-        memory,
-        None,
-    );
-    for (name, setting, default, least, most) in [
-        ("top", &TOP, 0, 0, MOST_TOP.cast_signed()),
-        ("top-window", &TOP_WINDOW, DEFAULT_TOP_WINDOW, 1000, LONGEST_TOP_WINDOW),
-    ] {
-        let forget = Box::new(|_: &ConfigurationContext, _: &str, _: &'static AtomicI64| forget_top());
-        register_i64_configuration(context, name, setting, default, least, most, flags(), Some(forget));
+    MAX_SKETCH_BYTES.register(context, ConfigurationFlags::MEMORY, || ());
+    for number in [&TOP, &TOP_WINDOW] {
+        number.register(context, flags(), forget_top);
     }
     // The function of the crate `redis_module` leaks a string whenever the setting is read. The server refuses to set an
     // immutable setting even to its own value, as a `CONFIG SET` of all settings does.
@@ -176,42 +167,42 @@ pub fn sends_events() -> bool {
 
 /// Returns the longest time that a caller waits in the server.
 pub fn longest_block() -> Span {
-    Span::from_millis(MAX_BLOCK.load(Relaxed).cast_unsigned())
+    Span::from_millis(MAX_BLOCK.get())
 }
 
 /// Returns the maximum number of callers that wait.
 pub fn most_waiters() -> usize {
-    usize::try_from(MAX_WAITERS.load(Relaxed)).unwrap_or(0)
+    MAX_WAITERS.count()
 }
 
 /// Returns the maximum number of callers that wait for the limits of a key.
 pub fn most_waiters_of_key() -> usize {
-    usize::try_from(MAX_WAITERS_PER_KEY.load(Relaxed)).unwrap_or(0)
+    MAX_WAITERS_PER_KEY.count()
 }
 
 /// Returns whether refusals are counted for `RL.TOP`.
 #[inline(always)]
 pub fn counts_refusals() -> bool {
-    TOP.load(Relaxed) > 0
+    TOP.get() > 0
 }
 
 /// Returns the entries and the length of a window of `RL.TOP`.
 pub fn top() -> (usize, Period) {
-    let millis = NonZeroU64::new(TOP_WINDOW.load(Relaxed).cast_unsigned()).unwrap_or(NonZeroU64::MIN);
-    (usize::try_from(TOP.load(Relaxed)).unwrap_or(0), Period::from_millis(millis))
+    let millis = NonZeroU64::new(TOP_WINDOW.get()).unwrap_or(NonZeroU64::MIN);
+    (TOP.count(), Period::from_millis(millis))
 }
 
 /// Returns the maximum number of holds of a key.
 pub fn most_holds() -> u64 {
-    MAX_HOLDS.load(Relaxed).cast_unsigned()
+    MAX_HOLDS.get()
 }
 
 /// Returns the bounds that the parser of arguments needs.
 #[inline(always)]
 pub fn bounds() -> Bounds {
     Bounds {
-        leases: MAX_LEASES.load(Relaxed).cast_unsigned(),
-        log_entries: MAX_LOG_ENTRIES.load(Relaxed).cast_unsigned(),
-        sketch_bytes: MAX_SKETCH_BYTES.load(Relaxed).cast_unsigned(),
+        leases: MAX_LEASES.get(),
+        log_entries: MAX_LOG_ENTRIES.get(),
+        sketch_bytes: MAX_SKETCH_BYTES.get(),
     }
 }
