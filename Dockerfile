@@ -43,6 +43,7 @@ COPY src src
 COPY benches benches
 COPY demo demo
 COPY fuzz fuzz
+COPY tests/support tests/support
 ARG RATELIMIT_BUILD=unknown
 RUN RATELIMIT_BUILD="$RATELIMIT_BUILD" CARGO_PROFILE_RELEASE_STRIP=symbols cargo build --release --locked \
     && mv target/*-linux-gnu/release/libredis_ratelimit.so .

@@ -8,7 +8,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use super::Result;
-use super::support::{Server, call, info, wait_for};
+use ratelimit_testing::{Server, call, info, wait_for};
 
 #[derive(Clone, Copy)]
 pub enum Audience<'a> {

@@ -9,8 +9,8 @@ use super::baselines::{INCR, SET_PX};
 use super::load::{PIPELINE, Size, put};
 use super::row::Row;
 use super::rows;
-use super::support::call;
 use super::{Result, Selection, median_and_range, spread};
+use ratelimit_testing::call;
 
 const SIZE: Size = Size { connections: 50, pipeline: PIPELINE, keys: 100_000, calls: 200_000, most: 200_000 };
 

@@ -8,8 +8,8 @@ use super::instructions;
 use super::load::{PIPELINE, Size, prepare};
 use super::plot::{Line, Plot, Scale};
 use super::row::{Answer, Load, PLAIN, Row};
-use super::support::{Server, call, ints};
 use super::{Result, Selection, grouped};
+use ratelimit_testing::{Server, call, ints};
 
 const DECADES: [u32; 6] = [1, 10, 100, 1000, 10_000, 100_000];
 

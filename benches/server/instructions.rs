@@ -13,8 +13,8 @@ use super::audience::{Audience, history};
 use super::load::{PIPELINE, Size, put};
 use super::row::Row;
 use super::rows;
-use super::support::{Server, module};
 use super::{Result, Selection, against, grouped, median_and_range, spread};
+use ratelimit_testing::{Server, module};
 
 const FEW: u32 = 10_048;
 const MANY: u32 = 60_032;

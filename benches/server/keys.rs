@@ -11,8 +11,8 @@ use super::growth::{drawn, real};
 use super::load::{PIPELINE, Size, prepare};
 use super::plot::{Line, Plot, Scale};
 use super::row::{Answer, PLAIN, Row};
-use super::support::{Server, call, info, text, used_memory, wait_for};
 use super::{Result, Selection, grouped, spread};
+use ratelimit_testing::{Server, call, info, text, used_memory, wait_for};
 
 const ROUNDS: usize = 7;
 

@@ -6,7 +6,7 @@ use redis::{Connection, Value};
 
 use super::Result;
 use super::row::{Answer, Load, Row};
-use super::support::{Server, call, info, ints, main_thread_seconds, simple, wait_for};
+use ratelimit_testing::{Server, call, info, ints, main_thread_seconds, simple, wait_for};
 
 /// Calls per pipeline, if nothing else is said, and ours.
 pub const PIPELINE: u32 = 64;

@@ -21,9 +21,6 @@ mod audience;
 mod baselines;
 mod capacity;
 mod cpu;
-#[allow(dead_code, reason = "the tests use all of it")]
-#[path = "../../tests/it/support/dice.rs"]
-mod dice;
 mod growth;
 mod instructions;
 mod keys;
@@ -36,9 +33,6 @@ mod plot;
 mod profile;
 mod row;
 mod rows;
-#[allow(dead_code, unused_imports, reason = "the tests use all of it")]
-#[path = "../../tests/it/support/server/mod.rs"]
-mod support;
 mod traffic;
 mod waiting;
 

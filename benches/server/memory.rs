@@ -1,8 +1,8 @@
 //! Bytes per key: what a million keys with names of 16 bytes take, each touched once; and per entry of one log.
 
 use super::load::{fill, loaded, pipeline};
-use super::support::{Server, info, used_memory};
 use super::{Result, Selection, against, grouped, lua};
+use ratelimit_testing::{Server, info, used_memory};
 
 const KEYS: u32 = 1_000_000;
 

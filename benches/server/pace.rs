@@ -14,8 +14,8 @@ use super::cpu::{against_set_px, hundredths, in_rounds};
 use super::load::{PIPELINE, Tally, check, fill, loaded, pipeline};
 use super::lua;
 use super::row::{Answer, PLAIN, Row};
-use super::support::{info, main_thread_seconds};
 use super::{Result, Selection, grouped, median_and_range, spread};
+use ratelimit_testing::{info, main_thread_seconds};
 
 /// Calls a second.
 const PACE: u32 = 50_000;

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use redis::{Connection, Value};
 
 use super::Result;
-use super::support::{
+use ratelimit_testing::{
     PATIENCE, Server, call, connect, info, ints, main_thread_seconds, refused, simple, text, used_memory,
     wait_for,
 };

@@ -8,9 +8,6 @@
 // A bench that goes wrong panics.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
-#[allow(dead_code, reason = "the tests use all of it")]
-#[path = "../../tests/it/support/dice.rs"]
-mod dice;
 mod exact;
 mod frequent;
 mod promise;
@@ -23,8 +20,7 @@ use std::time::Instant;
 use ratelimit_core::State;
 use ratelimit_core::state::codec::Reader;
 use ratelimit_core::state::{Cells, CellsChange, Shape};
-
-use dice::Dice;
+use ratelimit_testing::dice::Dice;
 
 use exact::ITEMS;
 

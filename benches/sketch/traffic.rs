@@ -1,8 +1,8 @@
 //! Traffic from a seed: which item comes next.
 
-use super::dice::Dice;
 use super::exact::ITEMS;
 use super::number;
+use ratelimit_testing::dice::Dice;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Spread {

@@ -2,9 +2,9 @@
 
 use redis::{Connection, Value};
 
-use crate::support::dice::Dice;
-use crate::support::traffic::{Step, Traffic};
-use crate::support::{Server, call_bytes, dump, error_line, last_payload, text};
+use ratelimit_testing::dice::Dice;
+use ratelimit_testing::traffic::{Step, Traffic};
+use ratelimit_testing::{Server, call_bytes, dump, error_line, last_payload, text};
 
 /// What a word is replaced by.
 const WORDS: [&[u8]; 14] = [

@@ -5,8 +5,8 @@ use redis::Connection;
 
 use super::damage::Vandal;
 use super::memcheck::Memcheck;
-use crate::support::histories::History;
-use crate::support::{Server, T0, call, info, module, text, wait_for};
+use ratelimit_testing::histories::History;
+use ratelimit_testing::{Server, T0, call, info, module, text, wait_for};
 
 const SEED: u64 = 20_261_120;
 const ROUNDS: u32 = 6;

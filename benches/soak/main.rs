@@ -11,19 +11,13 @@
 // What is wrong here is found by the person who runs it, at once.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
-mod calls;
-mod crowd;
 mod damage;
 mod leakcheck;
 mod memcheck;
-mod rude;
-mod soak;
-#[allow(dead_code, unused_imports, reason = "the tests use all of it")]
-#[path = "../../tests/it/support/mod.rs"]
-mod support;
-mod tally;
 
 use std::process::ExitCode;
+
+use ratelimit_testing::soak;
 
 fn main() -> ExitCode {
     // Cargo adds `--bench`.

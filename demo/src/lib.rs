@@ -21,8 +21,3 @@ pub mod slots;
 pub mod strategies;
 pub mod traffic;
 pub mod trial;
-
-// As the tests throw it.
-#[allow(dead_code)]
-#[path = "../../tests/it/support/dice.rs"]
-mod dice;

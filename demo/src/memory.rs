@@ -15,9 +15,9 @@ use ratelimit_language::{
     Arguments, Bounds, Error, Purpose, Request, Sketching, find, lease_id, multi, shed, sketch,
 };
 
-use crate::dice::Dice;
 use crate::reply::{Reply, Server};
 use crate::trial::{SEED, falls};
+use ratelimit_dice::Dice;
 
 pub struct Memory {
     /// By key.

@@ -3,8 +3,8 @@
 //! A shape says how many requests a user sends per second at each moment; each millisecond then has so many, or one
 //! more, as the dice fall, at some microsecond of it. So arrivals are as independent as strangers' are.
 
-use crate::dice::Dice;
 use crate::settings::Settings;
+use ratelimit_dice::Dice;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Shape {

@@ -3,11 +3,11 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use crate::dice::Dice;
 use crate::reply::{Reply, Server};
 use crate::settings::Settings;
 use crate::strategies::{Asker, Strategy};
 use crate::traffic::{Arrival, Shape};
+use ratelimit_dice::Dice;
 
 /// What became of a request; instants in microseconds from the start.
 #[derive(Clone, Copy, Debug)]

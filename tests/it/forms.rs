@@ -76,7 +76,7 @@ fn every_form_has_tests_benches_a_strategy_and_a_page() {
     let families =
         FAMILIES.iter().flat_map(|family| family.parameters.iter().map(|words| (family.limiter, *words)));
     let consumers = [
-        ("tests/it/support/families.rs", forms_of(families)),
+        ("tests/support/src/families.rs", forms_of(families)),
         ("tests/it/support/kinds.rs", forms_of(KINDS.into_iter())),
         ("tests/it/persistence/golden_files.rs", forms_in(include_str!("persistence/golden_files.rs"))),
         ("benches/server/rows.rs", forms_in(include_str!("../../benches/server/rows.rs"))),

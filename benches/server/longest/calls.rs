@@ -3,7 +3,7 @@
 use ratelimit_language::FORMS;
 
 use super::states::{BACK, HOUR, LATEST, SECOND, State, id, multi, own};
-use crate::dice::Dice;
+use ratelimit_testing::dice::Dice;
 
 /// The largest limit of a log, and the largest capacity of leases.
 const LARGEST: u64 = 1_000_000;

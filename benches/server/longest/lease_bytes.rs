@@ -8,10 +8,10 @@ use std::collections::VecDeque;
 use redis::Connection;
 
 use super::states::{SECOND, T0, id};
-use crate::dice::Dice;
 use crate::load::pipelines;
-use crate::support::{Server, call, info, ints};
 use crate::{Result, grouped};
+use ratelimit_testing::dice::Dice;
+use ratelimit_testing::{Server, call, info, ints};
 
 /// The bound of SECURITY.md: for a key, and for each lease with an id of 16 bytes.
 const FOR_THE_KEY: u64 = 2000;

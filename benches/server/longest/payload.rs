@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use redis::Connection;
 
 use crate::Result;
-use crate::support::{Server, rewrites_aof, text, wait_for};
+use ratelimit_testing::{Server, rewrites_aof, text, wait_for};
 
 /// The bytes of a crafted payload.
 const CRAFTED: usize = 100_000;

@@ -5,7 +5,7 @@
 use ratelimit_core::Kind;
 use ratelimit_language::FORMS;
 
-use crate::dice::Dice;
+use ratelimit_testing::dice::Dice;
 
 /// The instant of the first charge, in November 2023.
 pub const T0: u64 = 1_700_000_000_000_000;

@@ -10,7 +10,7 @@ use super::hard::SMALL;
 use super::payload::{Aof, crafted};
 use crate::Result;
 use crate::load::pipelines;
-use crate::support::{Server, call, call_bytes, command_names, dump_bytes, text};
+use ratelimit_testing::{Server, call, call_bytes, command_names, dump_bytes, text};
 
 /// The calls that are sent before their replies are read.
 const BATCH: u32 = 10_000;

@@ -5,11 +5,4 @@ mod lessons;
 mod memory;
 mod time_series;
 
-#[path = "../../../demo/drive/record.rs"]
-mod record;
-#[path = "../../../demo/drive/told.rs"]
-mod told;
-#[path = "../../../demo/drive/trials.rs"]
-mod trials;
-#[path = "../../../demo/drive/wire.rs"]
-mod wire;
+use ratelimit_demo_drive::{record, told, trials};

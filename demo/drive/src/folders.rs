@@ -10,8 +10,7 @@ use ratelimit_demo::picture;
 use ratelimit_demo::settings::Settings;
 use ratelimit_demo::strategies::STRATEGIES;
 use ratelimit_demo::traffic::Shape;
-
-use super::trials::Trial;
+use ratelimit_demo_drive::trials::Trial;
 
 pub fn keep_lesson(lesson: &Lesson, picture: &str) -> Result<(), String> {
     keep(&lessons().join(format!("{}.svg", lesson.id)), picture)
@@ -54,7 +53,7 @@ fn chart(shape: Shape, strategy: &str) -> String {
 /// The tree that cargo runs this in, which need not be the one in which it was compiled.
 fn tree() -> PathBuf {
     let tree = env::var("CARGO_MANIFEST_DIR").unwrap_or_else(|_| env!("CARGO_MANIFEST_DIR").into());
-    Path::new(&tree).into()
+    Path::new(&tree).ancestors().nth(2).unwrap_or(Path::new(".")).into()
 }
 
 fn keep(path: &Path, text: &str) -> Result<(), String> {

@@ -2,7 +2,7 @@
 //! becomes tables, and charts in `target/demo`. A real server decides all of it.
 //!
 //! ```text
-//! cargo run --release --example demo -- [steady] [bursts] [edge] [abuser] [slow] [rising]
+//! cargo run --release --package ratelimit-demo-drive -- [steady] [bursts] [edge] [abuser] [slow] [rising]
 //! ```
 //!
 //! Each call says by `AT` when it is made, so ten minutes of traffic take about a second, and come out the same each
@@ -14,21 +14,6 @@
 //! seconds after they are fully reset.
 
 mod folders;
-mod record;
-#[allow(
-    dead_code,
-    unused_imports,
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "the tests use all of it, and a server that does not start is the end"
-)]
-#[path = "../../tests/it/support/server/mod.rs"]
-mod support;
-mod told;
-mod trials;
-mod wire;
 
 use std::env;
 use std::process::ExitCode;
@@ -40,9 +25,10 @@ use ratelimit_demo::settings::Settings;
 use ratelimit_demo::strategies::STRATEGIES;
 use ratelimit_demo::traffic::{Arrival, Shape};
 use ratelimit_demo::trial;
+use ratelimit_demo_drive::record;
+use ratelimit_demo_drive::trials::{Recording, drive, on_server, table};
+use ratelimit_testing::Server;
 use redis::Connection;
-use support::Server;
-use trials::{Recording, drive, on_server, table};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 

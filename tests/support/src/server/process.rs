@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use redis::{Connection, IntoConnectionInfo, RedisResult, Value};
 
-use super::{PATIENCE, call, info};
+use super::{PATIENCE, call, info, root};
 
 /// Starts the process and waits until it serves; `Err` is what it logged if it ended instead.
 pub(super) fn launch(command: &[OsString], port: u16, dir: &Path) -> Result<Child, String> {
@@ -79,9 +79,7 @@ pub(super) fn free_port() -> u16 {
 pub fn fresh_dir() -> PathBuf {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
-    // Cargo names a place to tests and benches, but not to examples.
-    let place = option_env!("CARGO_TARGET_TMPDIR").map_or_else(std::env::temp_dir, PathBuf::from);
-    let dir = place.join(format!("server-{}-{number}", std::process::id()));
+    let dir = root().join(format!("target/tmp/server-{}-{number}", std::process::id()));
     // A test that was killed leaves its folder, and process ids come round again.
     let _ = fs::remove_dir_all(&dir);
     fs::create_dir_all(&dir).expect("a folder for the server");

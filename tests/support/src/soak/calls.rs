@@ -1,7 +1,8 @@
 //! The calls of a long run: all commands of all kinds, some of them wrong on purpose, on keys that expire within
 //! seconds and are made anew.
 
-use crate::support::dice::Dice;
+use crate::client::line_request;
+use crate::dice::Dice;
 
 /// What a call is answered with.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -109,40 +110,11 @@ impl Calls {
         };
         let (key, id) = (self.dice.below(KEYS).to_string(), self.dice.below(IDS).to_string());
         let line = line.replace(":K", &format!(":{key}")).replace('#', &id);
-        write(&line, out);
+        out.extend(line_request(&line).into_bytes());
         answer
     }
 
     pub fn below(&mut self, most: u64) -> u64 {
         self.dice.below(most)
-    }
-}
-
-/// A line of words as the protocol has it.
-pub fn write(line: &str, out: &mut Vec<u8>) {
-    out.extend(format!("*{}\r\n", line.split(' ').count()).into_bytes());
-    for word in line.split(' ') {
-        out.extend(format!("${}\r\n{word}\r\n", word.len()).into_bytes());
-    }
-}
-
-/// How long the first reply in these bytes is, if all of it is there.
-pub fn reply_length(bytes: &[u8]) -> Option<usize> {
-    let line = 2 + bytes.windows(2).position(|two| two == b"\r\n")?;
-    let number = || std::str::from_utf8(&bytes[1..line - 2]).unwrap().parse::<i64>().unwrap();
-    match bytes[0] {
-        b'$' => {
-            let text = usize::try_from(number()).map_or(0, |length| length + 2);
-            (bytes.len() >= line + text).then_some(line + text)
-        }
-        b'*' => {
-            let mut length = line;
-            for _ in 0..number() {
-                length += reply_length(&bytes[length..])?;
-            }
-            Some(length)
-        }
-        b'+' | b'-' | b':' => Some(line),
-        other => panic!("a reply does not begin with {:?}", other as char),
     }
 }

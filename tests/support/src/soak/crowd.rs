@@ -10,8 +10,9 @@ use std::sync::{Arc, Mutex};
 use std::thread::{JoinHandle, spawn};
 use std::time::{Duration, Instant};
 
-use super::calls::{Answer, Calls, reply_length};
+use super::calls::{Answer, Calls};
 use super::tally::Tally;
+use crate::client::reply_length;
 
 const THREADS: usize = 20;
 /// The most calls that are sent before their answers are read.

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use redis::{Value, parse_redis_value};
 
-use super::PATIENCE;
+use crate::PATIENCE;
 
 pub struct Client {
     stream: TcpStream,
@@ -26,13 +26,12 @@ impl Client {
 
     /// Sends a line of words, and does not wait for the reply.
     pub fn send(&mut self, line: &str) {
-        self.send_words(&line.split_whitespace().collect::<Vec<_>>());
+        self.write(&line_request(line));
     }
 
     /// Sends lines at once, so that the server reads them together.
     pub fn send_all(&mut self, lines: &[&str]) {
-        let requests = lines.iter().map(|line| request(&line.split_whitespace().collect::<Vec<_>>()));
-        self.write(&requests.collect::<String>());
+        self.write(&lines.iter().map(|line| line_request(line)).collect::<String>());
     }
 
     /// Sends words, of which some may be empty.
@@ -100,14 +99,18 @@ impl Client {
     }
 }
 
-/// Words as the protocol has them.
+/// A line of words as the protocol has it.
+pub fn line_request(line: &str) -> String {
+    request(&line.split_whitespace().collect::<Vec<_>>())
+}
+
 fn request(words: &[&str]) -> String {
     let words_in_order = words.iter().map(|word| format!("${}\r\n{word}\r\n", word.len()));
     format!("*{}\r\n{}", words.len(), words_in_order.collect::<String>())
 }
 
 /// The length of the first reply in these bytes, if all of it is there.
-fn reply_length(bytes: &[u8]) -> Option<usize> {
+pub fn reply_length(bytes: &[u8]) -> Option<usize> {
     let line = 2 + bytes.windows(2).position(|two| two == b"\r\n")?;
     let number = || std::str::from_utf8(&bytes[1..line - 2]).unwrap().parse::<i64>().unwrap();
     let length = match bytes[0] {
@@ -115,7 +118,8 @@ fn reply_length(bytes: &[u8]) -> Option<usize> {
         b'*' => {
             (0..number()).try_fold(line, |length, _| Some(length + reply_length(bytes.get(length..)?)?))?
         }
-        _ => line,
+        b'+' | b'-' | b':' => line,
+        other => panic!("a reply does not begin with {:?}", char::from(other)),
     };
     (bytes.len() >= length).then_some(length)
 }

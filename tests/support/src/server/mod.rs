@@ -51,8 +51,13 @@ pub fn faulty_module() -> PathBuf {
     built("target/faulty/debug/libredis_ratelimit.so")
 }
 
+/// The folder of the repository.
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap()
+}
+
 fn built(path: &str) -> PathBuf {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
+    let path = root().join(path);
     assert!(path.exists(), "{} is missing: run `make test`, which builds it", path.display());
     path
 }
@@ -126,6 +131,7 @@ impl Server {
     }
 
     /// Starts a replica of this server and waits until it has its first copy.
+    #[must_use]
     pub fn replica(&self, args: &[&str]) -> Server {
         let port = self.port.to_string();
         let replica = Server::start(&[&["--replicaof", "127.0.0.1", &port], args].concat());

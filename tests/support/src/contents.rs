@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use redis::{Connection, Value};
 
-use crate::support::{Server, call, dump, simple, text};
+use crate::{Server, call, dump, simple, text};
 
 /// By database and name: what `DUMP` tells, in hex, and `PEXPIRETIME`. Of the server's own types the digest, as
 /// their dumps depend on how they came about.

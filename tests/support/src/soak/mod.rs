@@ -1,17 +1,22 @@
 //! A long run: a crowd of connections, some of them rude and some killed, while memory, latency and errors are
 //! watched.
 
+mod calls;
+mod crowd;
+mod rude;
+mod tally;
+
 use std::sync::atomic::Ordering;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use redis::Connection;
 
-use super::calls::POLICY;
-use super::crowd::Crowd;
-use super::rude::{LIMIT, Rude};
-use super::tally::Tally;
-use crate::support::{Server, call, info, main_thread_seconds, text, wait_for};
+use crate::{Server, call, info, main_thread_seconds, text, wait_for};
+use calls::POLICY;
+use crowd::Crowd;
+use rude::{LIMIT, Rude};
+use tally::Tally;
 
 /// How often figures are printed, if the run is long enough.
 const REPORT: Duration = Duration::from_secs(10);

@@ -6,9 +6,9 @@
 
 use std::fmt::Write;
 
-use crate::support::SECOND;
-use crate::support::dice::Dice;
-use crate::support::families::{FAMILIES, Family, GIVE_BACK, HELD, LIVE};
+use crate::SECOND;
+use crate::dice::Dice;
+use crate::families::{FAMILIES, Family, GIVE_BACK, HELD, LIVE};
 
 const START: u64 = 4_102_444_800 * SECOND;
 

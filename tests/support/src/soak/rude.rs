@@ -8,7 +8,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{JoinHandle, sleep, spawn};
 use std::time::{Duration, Instant};
 
-use super::calls::{Calls, write};
+use super::calls::Calls;
+use crate::client::line_request;
 
 const BETWEEN_HALVES: Duration = Duration::from_millis(20);
 const BETWEEN_READERS: Duration = Duration::from_secs(4);
@@ -64,21 +65,17 @@ impl Rude {
     fn impatient(&self, port: u16) {
         while self.goes_on() {
             let number = self.impatient.fetch_add(1, Ordering::Relaxed);
-            let mut request = Vec::new();
             // Only the first one is admitted.
-            write(&format!("RL.CONCURRENT impatient 1 86400000 {number} BLOCK 0"), &mut request);
+            let request = line_request(&format!("RL.CONCURRENT impatient 1 86400000 {number} BLOCK 0"));
             let mut stream = TcpStream::connect(("127.0.0.1", port)).expect("a connection");
-            stream.write_all(&request).expect("a request");
+            stream.write_all(request.as_bytes()).expect("a request");
             sleep(BETWEEN_HALVES);
         }
     }
 
     fn never_reads(&self, port: u16) {
-        let mut requests = Vec::new();
-        for number in 0..100 {
-            write("RL.HELP", &mut requests);
-            write(&format!("RL.GCRA unread:{number} 9 40 1000"), &mut requests);
-        }
+        let calls = |number| ["RL.HELP".into(), format!("RL.GCRA unread:{number} 9 40 1000")];
+        let requests: String = (0..100).flat_map(calls).map(|line| line_request(&line)).collect();
         while self.goes_on() {
             let mut stream = TcpStream::connect(("127.0.0.1", port)).expect("a connection");
             stream
@@ -87,7 +84,7 @@ impl Rude {
             let begun = Instant::now();
             // A write that times out may have been done in part. A client that never reads ignores this.
             let cut_off = loop {
-                match stream.write(&requests) {
+                match stream.write(requests.as_bytes()) {
                     Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
                     Err(_) => break true,
                     Ok(_) => sleep(Duration::from_millis(10)),

@@ -1,5 +1,12 @@
 //! Chance from a seed, so that what came of it can be had again.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::missing_panics_doc,
+    reason = "no number is too large"
+)]
+
 /// The state of splitmix64.
 pub struct Dice(u64);
 

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use redis::{Connection, Value};
 
-use crate::support::contents::{Contents, contents, held};
-use crate::support::traffic::{POLICIES, Step, Traffic};
-use crate::support::{Server, call, call_bytes, dump, error_line, simple, sync, text, wait_for};
+use crate::contents::{Contents, contents, held};
+use crate::traffic::{POLICIES, Step, Traffic};
+use crate::{Server, call, call_bytes, dump, error_line, simple, sync, text, wait_for};
 
 /// Errors that random calls meet. Any other is a defect, of the test or of the module.
 const EXPECTED: [&str; 3] = [
