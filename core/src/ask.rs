@@ -12,7 +12,9 @@
 
 use alloc::vec::Vec;
 
-use crate::decide::{self, Answer, Gauge, Manner, Reading, Verdict, judge, read_clock, rule};
+use crate::answer::{Answer, Gauge, Manner, Verdict};
+use crate::clock::{Reading, read_clock};
+use crate::decide::{self, judge, rule};
 use crate::hold;
 use crate::limiter::{Limiter, TooLong};
 use crate::state::{Length, LimitState, Name, State};

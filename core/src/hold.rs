@@ -8,8 +8,9 @@
 
 use alloc::vec::Vec;
 
+use crate::answer::Manner;
 use crate::ask::{Ask, Error, Limits, Place, Taken};
-use crate::decide::{Manner, Reading};
+use crate::clock::Reading;
 use crate::limiter::Limiter;
 use crate::state::{Begun, Charge, HoldChange, Holds, Length, MAX_CHARGES, Name, State};
 use crate::time::{Span, Time};

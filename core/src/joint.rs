@@ -23,8 +23,8 @@ use alloc::vec::Vec;
 
 pub use settle::Held;
 
+use crate::answer::{Answer, Gauge, Manner, Verdict};
 use crate::ask::{Ask, Error, Limits, Place};
-use crate::decide::{Answer, Gauge, Manner, Verdict};
 use crate::hold;
 use crate::kind::AnyLimiter;
 use crate::limiter::{Limiter, TooLong};

@@ -14,7 +14,8 @@
 //! |---|---|
 //! | [`limiter`] | one file per algorithm, and the trait that all of them implement |
 //! | [`state`] | the states that keys store: codec, log, leases, sub-buckets, and several limits under one key |
-//! | [`decide`] | verdicts and answers, requests that do not fit, and the clock |
+//! | [`answer`] | what a caller is told: verdict, gauge, answer; and the manners of a request |
+//! | [`decide`] | how a limiter judges a request, in any manner and at any reading of the clock |
 //! | [`ask`] | a request to one limit of a key: judge, charge, refund, peek |
 //! | [`hold`] | holding what a call charges, and settling it |
 //! | [`lease`] | releasing and renewing a lease |
@@ -31,7 +32,9 @@ extern crate std;
 
 #[macro_use]
 mod kind;
+pub mod answer;
 pub mod ask;
+mod clock;
 mod count;
 pub mod decide;
 pub mod hold;
@@ -45,9 +48,10 @@ mod testing;
 mod time;
 pub mod top;
 
+pub use answer::{Answer, Gauge, Manner, Verdict};
 pub use ask::{Ask, Error, Limits, Place, Taken};
+pub use clock::Reading;
 pub use count::{MAX_COUNT, MAX_DEBT};
-pub use decide::{Answer, Gauge, Manner, Reading, Verdict};
 pub use hold::Hold;
 pub use joint::{Held, Joint, JointError, MAX_PAIRS, Part};
 pub use kind::{AnyLimiter, AnyState, Kept, Kind, types};

@@ -3,8 +3,8 @@
 use alloc::vec::Vec;
 
 use super::{Joint, JointError, Pair, each};
+use crate::answer::Verdict;
 use crate::ask::Limits;
-use crate::decide::Verdict;
 use crate::hold::{self, Hold};
 use crate::limiter::Limiter;
 use crate::state::Charge;

@@ -19,8 +19,8 @@ use core::fmt;
 use core::num::NonZeroU64;
 
 use super::{Capabilities, Limiter, fixed_window};
+use crate::answer::{Gauge, Verdict};
 use crate::count::MAX_STORED;
-use crate::decide::{Gauge, Verdict};
 use crate::kind::Kind;
 use crate::state::codec::{Reader, put_words};
 use crate::state::{Figure, LimitState, Move, Small};

@@ -21,7 +21,7 @@
 //! When not to use it: to limit a rate. One lease can serve a thousand requests a second that take a millisecond each.
 
 use super::{Capabilities, Limiter};
-use crate::decide::{Gauge, Verdict};
+use crate::answer::{Gauge, Verdict};
 use crate::state::{LeaseChange, Leases, State};
 use crate::time::{Period, Span, Time};
 

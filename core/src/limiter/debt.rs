@@ -22,8 +22,8 @@ use core::num::NonZeroU64;
 
 use super::fraction::{divide, divide_up};
 use super::{Capabilities, Limiter, TooLong};
+use crate::answer::{Gauge, Verdict};
 use crate::count::MAX_DEBT;
-use crate::decide::{Gauge, Verdict};
 use crate::state::{LimitState, Move, Small, State};
 use crate::time::{Period, Span, Time};
 

@@ -115,7 +115,7 @@ impl Small for Arrival {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::decide::Verdict;
+    use crate::answer::Verdict;
     use crate::limiter::Limiter;
     use crate::testing::{T0, charged, debt, millis};
 

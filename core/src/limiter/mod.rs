@@ -35,7 +35,7 @@ pub use smooth::{BurstStore, Bursty, Smooth, Store, WarmStore, Warming};
 pub use token_bucket::{Level, TokenBucket};
 pub use uniform::{Gate, Uniform};
 
-use crate::decide::{Gauge, Manner, Verdict};
+use crate::answer::{Gauge, Manner, Verdict};
 use crate::state::{Length, LimitState, Move, Name, State};
 use crate::time::{Span, Time};
 
@@ -46,7 +46,7 @@ pub struct TooLong;
 /// An algorithm with its parameters.
 ///
 /// In all methods but `rebase`, `now` is at or after the state's last charge;
-/// [`read_clock`](crate::decide::read_clock) makes sure of it. The state may be of any age.
+/// [`read_clock`](crate::clock::read_clock) makes sure of it. The state may be of any age.
 pub trait Limiter {
     type State: LimitState;
 

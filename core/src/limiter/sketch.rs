@@ -48,7 +48,9 @@
 use super::debt::Debt;
 use super::gcra::{Arrival, Gcra};
 use super::{Limiter, TooLong};
-use crate::decide::{Answer, Reading, Verdict, judge, read_clock};
+use crate::answer::{Answer, Verdict};
+use crate::clock::{Reading, read_clock};
+use crate::decide::judge;
 use crate::state::{Blueprint, Cells, CellsChange as Change, Places};
 use crate::time::{Period, Span, Time};
 use core::num::NonZeroU64;

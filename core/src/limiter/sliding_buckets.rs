@@ -23,8 +23,8 @@
 use core::num::NonZeroU64;
 
 use super::{Capabilities, Limiter};
+use crate::answer::{Gauge, Verdict};
 use crate::count::MAX_STORED;
-use crate::decide::{Gauge, Verdict};
 use crate::state::Move;
 use crate::state::sub_buckets::{Bucket, Buckets, Change, Tiles};
 use crate::time::{Period, Span, Time};

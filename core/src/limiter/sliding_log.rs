@@ -22,8 +22,8 @@
 use core::num::NonZeroU64;
 
 use super::{Capabilities, Limiter};
+use crate::answer::{Gauge, Verdict};
 use crate::count::MAX_DEBT;
-use crate::decide::{Gauge, Verdict};
 use crate::state::log::Position;
 use crate::state::log_change::Change;
 use crate::state::{Entry, Log, Move, State};

@@ -26,8 +26,8 @@ use alloc::vec::Vec;
 use core::num::NonZeroU64;
 
 use super::{Capabilities, Limiter};
+use crate::answer::{Gauge, Verdict};
 use crate::count::MAX_STORED;
-use crate::decide::{Gauge, Verdict};
 use crate::kind::Kind;
 use crate::state::codec::{Reader, put_words};
 use crate::state::{Figure, LimitState, Move, Small};

@@ -120,7 +120,7 @@ impl Small for Level {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::decide::Verdict;
+    use crate::answer::Verdict;
     use crate::limiter::Limiter;
     use crate::testing::{T0, charged, debt, millis};
     use crate::time::Period;

@@ -15,7 +15,7 @@
 use alloc::vec::Vec;
 
 use super::{Capabilities, Limiter};
-use crate::decide::{Gauge, Verdict};
+use crate::answer::{Gauge, Verdict};
 use crate::kind::Kind;
 use crate::state::codec::{Reader, put_words};
 use crate::state::{Figure, LimitState, Small};

@@ -15,7 +15,7 @@ use super::hold_change::{Begun, Change, Move, Moved};
 use super::lease_table::{Lease, Table};
 use super::limit_set::Name;
 use super::timeline::Timeline;
-use crate::decide::{Reading, read_clock};
+use crate::clock::{Reading, read_clock};
 use crate::time::{Span, Time};
 
 /// The most charges of a hold.

@@ -5,7 +5,7 @@ use std::ffi::CString;
 use std::mem::forget;
 
 use ratelimit_core::Answer;
-use ratelimit_core::decide::clamped;
+use ratelimit_core::answer::clamped;
 use ratelimit_language::Error;
 use redis_module::raw::RedisModuleCtx;
 

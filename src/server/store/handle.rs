@@ -4,7 +4,7 @@ use std::ffi::c_int;
 use std::mem::ManuallyDrop;
 use std::ptr::null_mut;
 
-use ratelimit_core::decide::clamped;
+use ratelimit_core::answer::clamped;
 use ratelimit_language::Error;
 use redis_module::raw::{KeyType, REDISMODULE_READ, REDISMODULE_WRITE, RedisModuleKey, RedisModuleString};
 
