@@ -24,9 +24,9 @@ use alloc::vec::Vec;
 pub use settle::Held;
 
 use crate::answer::{Answer, Gauge, Manner, Verdict};
+use crate::any::AnyLimiter;
 use crate::ask::{Ask, Error, Limits, Place};
 use crate::hold;
-use crate::kind::AnyLimiter;
 use crate::limiter::{Limiter, TooLong};
 use crate::state::{Charge, Name};
 use crate::time::{Span, Time};

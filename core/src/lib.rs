@@ -32,6 +32,8 @@ extern crate std;
 
 #[macro_use]
 mod kind;
+#[macro_use]
+mod any;
 pub mod answer;
 pub mod ask;
 mod clock;
@@ -49,13 +51,20 @@ mod time;
 pub mod top;
 
 pub use answer::{Answer, Gauge, Manner, Verdict};
+pub use any::{AnyLimiter, AnyState};
 pub use ask::{Ask, Error, Limits, Place, Taken};
 pub use clock::Reading;
 pub use count::{MAX_COUNT, MAX_DEBT};
 pub use hold::Hold;
 pub use joint::{Held, Joint, JointError, MAX_PAIRS, Part};
-pub use kind::{AnyLimiter, AnyState, Kept, Kind, types};
+pub use kind::Kind;
 pub use limiter::{Capabilities, Limiter};
 pub use line::{Lines, Stand};
 pub use state::{Figure, Length, LimitSet, LimitState, Name, State};
 pub use time::{Period, Span, Time};
+
+/// Every limiter and every state by its name, for the macros.
+pub mod types {
+    pub use crate::limiter::*;
+    pub use crate::state::*;
+}

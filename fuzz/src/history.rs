@@ -5,12 +5,12 @@
 use ratelimit_core::lease::{Action, act};
 use ratelimit_core::state::{Leases, Log};
 use ratelimit_core::{
-    AnyLimiter, AnyState, Ask, Error, Gauge, Kept, Kind, Limiter, MAX_COUNT, Manner, Place, Span, State,
-    Taken, Time, Verdict, with_kept, with_limiter,
+    AnyLimiter, AnyState, Ask, Error, Gauge, Kind, Limiter, MAX_COUNT, Manner, Place, Span, State, Taken,
+    Time, Verdict, with_kept, with_limiter,
 };
 
 use crate::bytes::Bytes;
-use crate::key::{Key, encoded_any};
+use crate::key::{Key, any, encoded_any};
 use crate::laws::{Case, knows_its_end, reads_clock};
 use crate::lines::{BOUNDS, FORM_COUNT, line, parse};
 use crate::oracle::{Model, model};
@@ -84,15 +84,15 @@ impl Life {
         let (id, pace) = lease.unwrap_or((b"", limiter.length()));
         self.asked = self.moment(pace, step, bytes);
         let cost = bytes.number(1, MAX_COUNT);
-        let fresh = limiter.fresh(self.asked).kept();
+        let fresh = any(limiter.fresh(self.asked));
         let stored = self.key.any().unwrap_or(&fresh);
         let (now, moved) = reads_clock(limiter, state_of::<L>(stored), self.asked, cost);
         if moved.is_some() {
             self.model = None;
         }
-        let moved = moved.map(Kept::kept);
+        let moved = moved.map(any);
         let kept = moved.as_ref().unwrap_or(stored);
-        let holds = Leases::of(kept).is_some_and(|leases| leases.held(id, now).is_some());
+        let holds = kept.get::<Leases>().is_some_and(|leases| leases.held(id, now).is_some());
         let state = state_of::<L>(kept);
         Case { limiter, state, now, holds, gap }.obeys(cost);
         let before = limiter.gauge(state, now);
@@ -202,7 +202,7 @@ impl Life {
         assert_eq!(acted.held, held);
         let Some(kept) = self.key.any() else { return };
         assert_eq!(acted.now, now);
-        let leases = Leases::of(kept).expect("its kind was found");
+        let leases = kept.get::<Leases>().expect("its kind was found");
         let renewed = leases.held(id, now).map(|lease| lease.left);
         assert_eq!(renewed, (held && step >= 0x80).then_some(ttl));
         let state = state_of::<L>(kept);
@@ -219,12 +219,12 @@ impl Life {
         let Some(kept) = self.key.any() else { return };
         let bytes = with_kept!(kept, state => State::heap_bytes(state.as_ref()));
         assert!(bytes < 256 * 1024, "{bytes} bytes");
-        if let Some(log) = Log::of(kept) {
+        if let Some(log) = kept.get::<Log>() {
             assert!(log.entries(log.start()) <= BOUNDS.log_entries);
         }
     }
 }
 
 fn state_of<L: Limiter>(kept: &AnyState) -> &L::State {
-    L::State::of(kept).expect("its kind was found")
+    kept.get().expect("its kind was found")
 }

@@ -4,8 +4,8 @@ use ratelimit_core::limiter::Uniform;
 use ratelimit_core::state::codec::Reader;
 use ratelimit_core::state::{SetChange, StoredLimit};
 use ratelimit_core::{
-    AnyState, Error, Kept, Length, LimitSet, LimitState, Limiter, Limits, Name, Period, Place, Span, State,
-    Time, with_kept,
+    AnyState, Error, Length, LimitSet, LimitState, Limiter, Limits, Name, Period, Place, Span, State, Time,
+    with_kept,
 };
 
 pub fn encoded<S: State>(state: &S) -> Vec<u8> {
@@ -74,6 +74,10 @@ pub fn rebased<L: Limiter>(limiter: &L, state: &L::State, now: Time) -> L::State
     moved
 }
 
+pub fn any<S: LimitState>(state: S) -> AnyState {
+    AnyState::of(state).expect("the state of a limit")
+}
+
 /// A key with one limit; beside it a replica, and a key that holds the same limit in a set.
 pub struct Key {
     limit: Option<StoredLimit>,
@@ -89,7 +93,7 @@ impl Key {
     /// A missing key, and a set whose other limit is charged at `now`.
     pub fn missing(now: Time) -> Key {
         let bystander = charged(&BYSTANDER, &BYSTANDER.fresh(now), now, 1).expect("a charge");
-        Key { limit: None, replica: None, set: LimitSet::of_one(BYSTANDER.name(), bystander.kept()) }
+        Key { limit: None, replica: None, set: LimitSet::of_one(BYSTANDER.name(), any(bystander)) }
     }
 
     /// Where the limit is that a limiter's own command is about; `None` if the key holds another kind.
@@ -119,7 +123,7 @@ impl Limits for Key {
 
     fn state<S: LimitState>(&self, length: Length) -> Option<&S> {
         let limit = self.limit.as_ref().filter(|limit| limit.name == Name::of::<S>(length))?;
-        S::of(&limit.state)
+        limit.state.get()
     }
 
     fn change<S: LimitState>(
@@ -134,16 +138,16 @@ impl Limits for Key {
             return Ok(false);
         }
         let [from, to] = [place.stored, place.length].map(Name::of::<S>);
-        let limit = self.limit.get_or_insert_with(|| StoredLimit { name: to, state: blank.kept() });
+        let limit = self.limit.get_or_insert_with(|| StoredLimit { name: to, state: any(blank) });
         limit.name = to;
-        let state = S::of_mut(&mut limit.state).expect("the kind that was found");
+        let state = limit.state.get_mut::<S>().expect("the kind that was found");
         if !apply(state, &change) {
             return Err(Error::Defect);
         }
         let after = encoded(state);
         // A replica begins with a blank state, and may have loaded a dump since.
-        let replica = self.replica.get_or_insert_with(|| S::blank().kept());
-        let replica = S::of_mut(replica).expect("the same kind");
+        let replica = self.replica.get_or_insert_with(|| any(S::blank()));
+        let replica = replica.get_mut::<S>().expect("the same kind");
         assert!(apply(replica, &change));
         assert_eq!(encoded(replica), after, "a replica has the same state");
         *replica = copy(replica);

@@ -21,8 +21,9 @@ use core::mem::take;
 
 use super::codec::{Reader, put};
 use super::{Holds, LimitState};
+use crate::any::AnyState;
 use crate::ask::{Error, Limits, Place};
-use crate::kind::{AnyState, Kept, Kind};
+use crate::kind::Kind;
 use crate::time::{Span, Time};
 
 /// The most limits of a key.
@@ -168,7 +169,7 @@ impl LimitSet {
     #[inline]
     pub fn get<S: LimitState>(&self, length: Length) -> Option<&S> {
         let name = Name::of::<S>(length);
-        self.limits.iter().find(|limit| limit.name == name).and_then(|limit| S::of(&limit.state))
+        self.limits.iter().find(|limit| limit.name == name).and_then(|limit| limit.state.get())
     }
 
     /// The place of the limit that a limiter's own command names. If no limit has the name, the only limit of its kind that
@@ -215,6 +216,13 @@ impl LimitSet {
         }
     }
 
+    /// As [`LimitSet::insert`], with a blank state.
+    pub(super) fn add_blank(&mut self, name: Name) {
+        if let Some(state) = AnyState::blank(name.kind) {
+            self.insert(StoredLimit { name, state });
+        }
+    }
+
     pub(super) fn remove(&mut self, name: Name) -> Option<StoredLimit> {
         self.place(name).ok().map(|place| self.limits.remove(place))
     }
@@ -234,7 +242,7 @@ impl LimitSet {
     }
 
     fn holds_mut(&mut self) -> Option<&mut Holds> {
-        self.limits.iter_mut().find_map(|limit| Holds::of_mut(&mut limit.state))
+        self.limits.iter_mut().find_map(|limit| limit.state.get_mut())
     }
 
     /// Applies a change to the limit of this type and length. A missing limit is added unless the set is full.
@@ -242,11 +250,11 @@ impl LimitSet {
     pub fn apply_to<S: LimitState>(&mut self, length: Length, change: S::Change<'_>) {
         let name = Name::of::<S>(length);
         let place = self.place(name).or_else(|_| {
-            self.insert(StoredLimit { name, state: S::blank().kept() });
+            self.add_blank(name);
             self.place(name)
         });
         let limit = place.ok().and_then(|place| self.limits.get_mut(place));
-        if let Some(state) = limit.and_then(|limit| S::of_mut(&mut limit.state)) {
+        if let Some(state) = limit.and_then(|limit| limit.state.get_mut::<S>()) {
             state.apply(change);
         }
     }

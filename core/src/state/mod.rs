@@ -28,7 +28,7 @@ pub use log::{Entry, Log};
 pub use set_change::Change as SetChange;
 pub use sub_buckets::{Buckets, MAX_BUCKETS};
 
-use crate::kind::{Kept, Kind};
+use crate::kind::Kind;
 use crate::time::{Span, Time};
 use codec::Reader;
 
@@ -78,7 +78,7 @@ pub trait State: Clone {
 }
 
 /// The state of one limit, which can share a key with others.
-pub trait LimitState: State + Kept {
+pub trait LimitState: State + 'static {
     /// When the limit is fully reset, given its length of time. The epoch if it already was at its last charge.
     fn until(&self, length: Span) -> Time;
 }

@@ -5,7 +5,8 @@ use alloc::vec::Vec;
 use super::codec::{Reader, put};
 use super::limit_set::{LimitSet, MAX_LIMITS, Name, StoredLimit};
 use super::{Figure, Holds, Length, State};
-use crate::kind::{Kept, Kind};
+use crate::any::AnyState;
+use crate::kind::Kind;
 use crate::time::Time;
 
 /// A change of a set; a call can make several.
@@ -47,8 +48,7 @@ impl LimitSet {
         match change {
             Change::Limit { name, change } => {
                 if self.place(name).is_err() {
-                    let blank = with_limit_state!(name.kind, S => S::blank().kept(), else return None);
-                    self.insert(StoredLimit { name, state: blank });
+                    self.add_blank(name);
                 }
                 let place = self.place(name).ok();
                 if let Some(limit) = place.and_then(|place| self.limits.get_mut(place)) {
@@ -133,8 +133,7 @@ impl State for LimitSet {
         let count = reader.word_up_to(MAX_STORED as u64)?;
         for _ in 0..count {
             let name = Name::decode(reader)?;
-            let state =
-                with_limit_state!(name.kind, S => <S as State>::decode(reader)?.kept(), else return None);
+            let state = with_limit_state!(name.kind, S => AnyState::of(<S as State>::decode(reader)?)?, else return None);
             if set.limits.last().is_some_and(|last| last.name >= name) {
                 return None;
             }

@@ -6,7 +6,7 @@ use std::ptr::NonNull;
 
 use ratelimit_core::state::StoredLimit;
 use ratelimit_core::state::codec::{Reader, put};
-use ratelimit_core::{AnyState, Kept, Kind, Length, LimitSet, LimitState, Name, State, Time};
+use ratelimit_core::{AnyState, Kind, Length, LimitSet, LimitState, Name, State, Time};
 use ratelimit_core::{with_kept, with_limit_state, with_state};
 
 use crate::server::allocator::PROMISED;
@@ -141,7 +141,7 @@ impl Value {
     pub fn take_state(&mut self) -> Option<AnyState> {
         with_limit_state!(self.kind(), S => {
             let state = self.state_mut::<S>()?;
-            Some(replace(state, S::blank()).kept())
+            AnyState::of(replace(state, S::blank()))
         }, else None)
     }
 

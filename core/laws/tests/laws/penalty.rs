@@ -4,7 +4,7 @@
 use proptest::prelude::*;
 use ratelimit_core::limiter::{Limiter, Penalty};
 use ratelimit_core::{
-    Answer, Ask, Joint, Kept, LimitSet, Limits, Manner, Name, Place, Reading, Span, State, Time, Verdict,
+    Answer, AnyState, Ask, Joint, LimitSet, Limits, Manner, Name, Place, Reading, Span, State, Time, Verdict,
 };
 use ratelimit_laws::{Model, Offender};
 
@@ -72,8 +72,8 @@ fn holds(penalty: &Penalty, state: &<Penalty as Limiter>::State, now: Time) {
         assert!(!penalty.judge(state, now, gauge.remaining).admits(), "the last strike bans");
         assert!(gauge.remaining == 1 || penalty.judge(state, now, gauge.remaining - 1).admits());
     }
-    let mut key =
-        LimitSet::of_one(penalty.name(), decoded::<<Penalty as Limiter>::State>(&encoded(state)).kept());
+    let copy = AnyState::of(decoded::<<Penalty as Limiter>::State>(&encoded(state)));
+    let mut key = LimitSet::of_one(penalty.name(), copy.expect("the state of a limit"));
     for (back, expected) in [(1, (gauge.remaining + 1).min(gauge.limit)), (u64::MAX, gauge.limit)] {
         let mut ask = Ask::new(Place::of(penalty.name().length), now, back, Manner::Strict);
         ask.refund(&mut key, penalty).expect("no defect");

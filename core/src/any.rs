@@ -1,0 +1,145 @@
+//! Limiters and states of any kind, made from the table of `kind.rs`.
+
+use alloc::boxed::Box;
+use core::any::Any;
+
+use crate::kind::Kind;
+use crate::state::{LimitState, State};
+
+/// A limiter with an id, if its type has the lifetime of one.
+macro_rules! with_id {
+    ($limiter:ident, $id:ident) => {
+        $limiter
+    };
+    ($limiter:ident, $id:ident, $life:lifetime) => {
+        $limiter.with_id($id)
+    };
+}
+
+/// Defines [`AnyLimiter`], [`AnyState`], and macros that run the same code for each type.
+macro_rules! define_any {
+    (
+        $dollar:tt
+        limits { $($number:literal $State:ident of $Limiter:ident $(<$life:lifetime>)?: $title:expr;)* }
+        beside_limits { $($beside_number:literal $Beside:ident: $beside_title:expr;)* }
+        others { $($other_number:literal $Other:ident: $other_title:expr;)* }
+    ) => {
+        /// A limiter of any kind.
+        #[derive(Clone, Copy, Debug)]
+        pub enum AnyLimiter<'a> {
+            $($Limiter($crate::types::$Limiter $(<$life>)?),)*
+        }
+
+        impl AnyLimiter<'_> {
+            /// The same limiter with this id of a lease, if it takes leases.
+            #[must_use]
+            pub fn with_id(self, id: &[u8]) -> AnyLimiter<'_> {
+                match self {
+                    $(AnyLimiter::$Limiter(limiter) => AnyLimiter::$Limiter(with_id!(limiter, id $(, $life)?)),)*
+                }
+            }
+        }
+
+        /// A state that a set of limits stores, of any kind.
+        #[derive(Clone, Debug)]
+        pub enum AnyState {
+            $($State(Box<$crate::types::$State>),)*
+            $($Beside(Box<$crate::types::$Beside>),)*
+        }
+
+        impl AnyState {
+            /// The blank state of this kind; `None` if a set of limits does not store such a state.
+            pub fn blank(kind: Kind) -> Option<AnyState> {
+                match kind {
+                    $(Kind::$State => Some(AnyState::$State(Box::new(State::blank()))),)*
+                    $(Kind::$Beside => Some(AnyState::$Beside(Box::new(State::blank()))),)*
+                    $(Kind::$Other)|* => None,
+                }
+            }
+        }
+
+        /// Runs `$body` with `$state` bound to the boxed state inside an [`AnyState`].
+        #[macro_export]
+        macro_rules! with_kept {
+            ($dollar any:expr, $dollar state:ident => $dollar body:expr) => {
+                match $dollar any {
+                    $($crate::AnyState::$State($dollar state) => $dollar body,)*
+                    $($crate::AnyState::$Beside($dollar state) => $dollar body,)*
+                }
+            };
+        }
+
+        /// Runs `$body` with `$limiter` bound to the limiter inside an [`AnyLimiter`].
+        #[macro_export]
+        macro_rules! with_limiter {
+            ($dollar any:expr, $dollar limiter:ident => $dollar body:expr) => {
+                match $dollar any {
+                    $($crate::AnyLimiter::$Limiter($dollar limiter) => $dollar body,)*
+                }
+            };
+        }
+
+        /// Runs `$body` with `$Type` as an alias for the state of this [`Kind`].
+        #[macro_export]
+        macro_rules! with_state {
+            ($dollar kind:expr, $dollar Type:ident => $dollar body:expr) => {
+                match $dollar kind {
+                    $($crate::Kind::$State => {
+                        type $dollar Type = $crate::types::$State;
+                        $dollar body
+                    })*
+                    $($crate::Kind::$Beside => {
+                        type $dollar Type = $crate::types::$Beside;
+                        $dollar body
+                    })*
+                    $($crate::Kind::$Other => {
+                        type $dollar Type = $crate::types::$Other;
+                        $dollar body
+                    })*
+                }
+            };
+        }
+
+        /// Runs `$body` with `$Type` as an alias for the state of this [`Kind`]. If a set of limits does not store such a
+        /// state, runs `$otherwise`.
+        #[macro_export]
+        macro_rules! with_limit_state {
+            ($dollar kind:expr, $dollar Type:ident => $dollar body:expr, else $dollar otherwise:expr) => {
+                match $dollar kind {
+                    $($crate::Kind::$State => {
+                        type $dollar Type = $crate::types::$State;
+                        $dollar body
+                    })*
+                    $($crate::Kind::$Beside => {
+                        type $dollar Type = $crate::types::$Beside;
+                        $dollar body
+                    })*
+                    $($crate::Kind::$Other)|* => $dollar otherwise,
+                }
+            };
+        }
+    };
+}
+
+kinds!(define_any $);
+
+impl AnyState {
+    /// `None` never happens: a set of limits stores every state of a limit.
+    pub fn of<S: LimitState>(state: S) -> Option<AnyState> {
+        let mut any = AnyState::blank(S::KIND)?;
+        *any.get_mut()? = state;
+        Some(any)
+    }
+
+    /// The state, if it is of this type.
+    #[inline(always)]
+    pub fn get<S: LimitState>(&self) -> Option<&S> {
+        with_kept!(self, state => <dyn Any>::downcast_ref(state.as_ref()))
+    }
+
+    /// The state, if it is of this type.
+    #[inline(always)]
+    pub fn get_mut<S: LimitState>(&mut self) -> Option<&mut S> {
+        with_kept!(self, state => <dyn Any>::downcast_mut(state.as_mut()))
+    }
+}
