@@ -25,9 +25,10 @@ pub use settle::Held;
 
 use crate::answer::{Answer, Gauge, Manner, Verdict};
 use crate::any::AnyLimiter;
-use crate::ask::{Ask, Error, Limits, Place};
+use crate::ask::Ask;
 use crate::hold;
 use crate::limiter::{Limiter, TooLong};
+use crate::limits::{Error, Limits, Place};
 use crate::state::{Charge, Name};
 use crate::time::{Span, Time};
 

@@ -43,6 +43,7 @@ pub mod hold;
 pub mod joint;
 pub mod lease;
 pub mod limiter;
+mod limits;
 pub mod line;
 pub mod state;
 #[cfg(test)]
@@ -52,13 +53,14 @@ pub mod top;
 
 pub use answer::{Answer, Gauge, Manner, Verdict};
 pub use any::{AnyLimiter, AnyState};
-pub use ask::{Ask, Error, Limits, Place, Taken};
+pub use ask::{Ask, Taken};
 pub use clock::Reading;
 pub use count::{MAX_COUNT, MAX_DEBT};
 pub use hold::Hold;
 pub use joint::{Held, Joint, JointError, MAX_PAIRS, Part};
 pub use kind::Kind;
 pub use limiter::{Capabilities, Limiter};
+pub use limits::{Error, Limits, Place};
 pub use line::{Lines, Stand};
 pub use state::{Figure, Length, LimitSet, LimitState, Name, State};
 pub use time::{Period, Span, Time};

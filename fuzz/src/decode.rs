@@ -1,13 +1,12 @@
 //! The bytes of a dump, a file or a payload: they are refused, or they are a state that can be used, written and read
 //! again.
 
-use ratelimit_core::ask::Error;
 use ratelimit_core::decide::{peek, reading, rule};
 use ratelimit_core::hold::{has_room, held};
 use ratelimit_core::state::codec::Reader;
 use ratelimit_core::{
-    Ask, Hold, Kind, LimitSet, Limiter, Limits, MAX_COUNT, Manner, Reading, Span, State, Time, Verdict,
-    with_limiter, with_state,
+    Ask, Error, Hold, Kind, LimitSet, Limiter, Limits, MAX_COUNT, Manner, Reading, Span, State, Time,
+    Verdict, with_limiter, with_state,
 };
 
 use crate::bytes::Bytes;

@@ -4,9 +4,9 @@ use alloc::vec::Vec;
 
 use super::{Joint, JointError, Pair, each};
 use crate::answer::Verdict;
-use crate::ask::Limits;
 use crate::hold::{self, Hold};
 use crate::limiter::Limiter;
+use crate::limits::Limits;
 use crate::state::Charge;
 
 /// The outcome of a call that holds what it charges.

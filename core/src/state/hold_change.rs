@@ -6,7 +6,7 @@ use super::codec::{Reader, put, put_bytes, put_words};
 use super::holds::{Charge, Holds, MAX_CHARGES};
 use super::lease_change::decode_id;
 use super::lease_table::Lease;
-use super::limit_set::Name;
+use super::name::Name;
 use super::slots::size_class;
 use super::timeline::Timeline;
 use super::{Figure, LimitState, State};

@@ -13,7 +13,7 @@ use alloc::boxed::Box;
 
 use super::hold_change::{Begun, Change, Move, Moved};
 use super::lease_table::{Lease, Table};
-use super::limit_set::Name;
+use super::name::Name;
 use super::timeline::Timeline;
 use crate::clock::{Reading, read_clock};
 use crate::time::{Span, Time};

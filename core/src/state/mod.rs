@@ -11,6 +11,7 @@ mod leases;
 mod limit_set;
 pub(crate) mod log;
 pub(crate) mod log_change;
+mod name;
 mod set_change;
 mod slots;
 pub(crate) mod sub_buckets;
@@ -23,8 +24,9 @@ pub use hold_change::{Begun, Change as HoldChange, Move, Moved};
 pub use holds::{Charge, Holds, MAX_CHARGES};
 pub use lease_change::{Change as LeaseChange, MAX_ID};
 pub use leases::Leases;
-pub use limit_set::{Length, LimitSet, MAX_LIMITS, Name, StoredLimit, fits};
+pub use limit_set::{LimitSet, MAX_LIMITS, StoredLimit, fits};
 pub use log::{Entry, Log};
+pub use name::{Length, Name};
 pub use set_change::Change as SetChange;
 pub use sub_buckets::{Buckets, MAX_BUCKETS};
 

@@ -3,8 +3,8 @@
 use alloc::vec::Vec;
 
 use super::codec::{Reader, put};
-use super::limit_set::{LimitSet, MAX_LIMITS, Name, StoredLimit};
-use super::{Figure, Holds, Length, State};
+use super::limit_set::{LimitSet, MAX_LIMITS, StoredLimit};
+use super::{Figure, Holds, Length, Name, State};
 use crate::any::AnyState;
 use crate::kind::Kind;
 use crate::time::Time;
