@@ -24,8 +24,7 @@ use core::num::NonZeroU64;
 use super::{Capabilities, Limiter};
 use crate::answer::{Gauge, Verdict};
 use crate::count::MAX_DEBT;
-use crate::state::log::Position;
-use crate::state::log_change::Change;
+use crate::state::log::{Change, Position};
 use crate::state::{Entry, Log, Move, State};
 use crate::time::{Period, Span, Time};
 

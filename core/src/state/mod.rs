@@ -1,34 +1,26 @@
 //! The states that keys store, and the changes that calls make to them.
 
-mod cells;
 pub mod codec;
-mod hold_change;
 mod holds;
-mod lease_change;
-mod lease_table;
-mod lease_trees;
 mod leases;
-mod limit_set;
 pub(crate) mod log;
-pub(crate) mod log_change;
 mod name;
-mod set_change;
-mod slots;
+mod set;
+mod sketch;
 pub(crate) mod sub_buckets;
+mod table;
 mod timeline;
 
 use alloc::vec::Vec;
 
-pub use cells::{Blueprint, Cells, Change as CellsChange, MAX_CELLS, MAX_DEPTH, Places, Shape};
-pub use hold_change::{Begun, Change as HoldChange, Move, Moved};
-pub use holds::{Charge, Holds, MAX_CHARGES};
-pub use lease_change::{Change as LeaseChange, MAX_ID};
-pub use leases::Leases;
-pub use limit_set::{LimitSet, MAX_LIMITS, StoredLimit, fits};
+pub use holds::{Begun, Change as HoldChange, Charge, Holds, MAX_CHARGES, Move, Moved};
+pub use leases::{Change as LeaseChange, Leases};
 pub use log::{Entry, Log};
 pub use name::{Length, Name};
-pub use set_change::Change as SetChange;
+pub use set::{Change as SetChange, LimitSet, MAX_LIMITS, StoredLimit, fits};
+pub use sketch::{Blueprint, Cells, Change as CellsChange, MAX_CELLS, MAX_DEPTH, Places, Shape};
 pub use sub_buckets::{Buckets, MAX_BUCKETS};
+pub use table::MAX_ID;
 
 use crate::kind::Kind;
 use crate::time::{Span, Time};

@@ -1,115 +1,16 @@
-//! The change that a call makes to the holds of a key, and the encoding of both.
+//! The bytes of holds and of their changes.
 
 use alloc::vec::Vec;
 
-use super::codec::{Reader, put, put_bytes, put_words};
-use super::holds::{Charge, Holds, MAX_CHARGES};
-use super::lease_change::decode_id;
-use super::lease_table::Lease;
-use super::name::Name;
-use super::slots::size_class;
-use super::timeline::Timeline;
-use super::{Figure, LimitState, State};
+use super::{Begun, Change, Charge, Holds, MAX_CHARGES, Move, Moved};
 use crate::count::MAX_COUNT;
 use crate::kind::Kind;
+use crate::state::codec::{Reader, put, put_bytes, put_words};
+use crate::state::name::Name;
+use crate::state::table::{Lease, decode_id, size_class};
+use crate::state::timeline::Timeline;
+use crate::state::{Figure, LimitState, State};
 use crate::time::{Span, Time};
-
-/// The change that a call makes to the holds of a key. Applying it twice has the same effect as applying it once.
-///
-/// If `last` is before that of the holds, they move: each ends as long after `last` as it would have ended after the old
-/// one.
-#[derive(Clone, Debug)]
-pub struct Change<'a> {
-    pub last: Time,
-    /// The hold of this id ends.
-    pub ended: Option<&'a [u8]>,
-    pub begun: Option<Begun<'a>>,
-    pub moved: Option<Moved>,
-}
-
-/// A hold that begins.
-#[derive(Clone, Debug)]
-pub struct Begun<'a> {
-    pub id: &'a [u8],
-    pub ends: Time,
-    pub charges: Vec<Charge>,
-}
-
-/// The state of a limit moved in time, and with it what was charged to it.
-#[derive(Clone, Copy, Debug)]
-pub struct Moved {
-    pub name: Name,
-    /// The number of this move, by which the holds know whether it was applied.
-    pub number: u64,
-    pub by: Move,
-}
-
-/// How a state moves what was charged to it in time.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Move {
-    /// All instants move by the same step.
-    Step { from: Time, to: Time },
-    /// What was charged from `since` to `until` counts as charged at `to`. The rest stays, or counts no more.
-    Gather { since: Time, until: Time, to: Time, keeps_others: bool },
-}
-
-impl Move {
-    /// Nothing counts any more.
-    pub const NOWHERE: Move =
-        Move::Gather { since: Time::LATEST, until: Time::EPOCH, to: Time::EPOCH, keeps_others: false };
-
-    /// All that was charged since an instant moves to the last charge, or to `now` if the clock was set back.
-    pub fn all_since(since: Time, last: Time, now: Time) -> Move {
-        Move::Gather { since, until: last, to: now.min(last), keeps_others: false }
-    }
-
-    /// When what was charged at an instant counts as charged; the epoch if it counts no more.
-    pub fn of(self, at: Time) -> Time {
-        match self {
-            _ if at == Time::EPOCH => at,
-            Move::Step { from, to } => to.minus(from.since(at)),
-            Move::Gather { since, until, to, .. } if (since..=until).contains(&at) => to,
-            Move::Gather { keeps_others: true, .. } => at,
-            Move::Gather { .. } => Time::EPOCH,
-        }
-    }
-
-    fn encode(self, out: &mut Vec<u8>) {
-        match self {
-            Move::Step { from, to } => {
-                out.push(STEP);
-                put_words(out, [from, to].map(Time::as_micros));
-            }
-            Move::Gather { since, until, to, keeps_others } => {
-                out.push(if keeps_others { GATHER_SOME } else { GATHER });
-                put_words(out, [since, until, to].map(Time::as_micros));
-            }
-        }
-    }
-
-    fn decode(reader: &mut Reader<'_>) -> Option<Move> {
-        let kind = reader.byte().filter(|kind| *kind <= GATHER_SOME)?;
-        let (first, second) = (reader.instant()?, reader.instant()?);
-        Some(if kind == STEP {
-            Move::Step { from: first, to: second }
-        } else {
-            let to = reader.instant()?;
-            Move::Gather { since: first, until: second, to, keeps_others: kind == GATHER_SOME }
-        })
-    }
-}
-
-// The kinds of an encoded move.
-const STEP: u8 = 0;
-const GATHER: u8 = 1;
-const GATHER_SOME: u8 = 2;
-
-impl Change<'static> {
-    /// Time passes, or goes back.
-    pub fn passed(last: Time) -> Change<'static> {
-        Change { last, ended: None, begun: None, moved: None }
-    }
-}
 
 // The parts of an encoded change.
 const ENDED: u8 = 1;
@@ -257,6 +158,37 @@ fn decode_hold<'a>(reader: &mut Reader<'a>, last: Time) -> Option<Begun<'a>> {
 fn decode_limit(reader: &mut Reader<'_>) -> Option<Name> {
     Name::decode(reader).filter(|name| name.kind.is_limit() && !name.length.is_shadow())
 }
+
+impl Move {
+    fn encode(self, out: &mut Vec<u8>) {
+        match self {
+            Move::Step { from, to } => {
+                out.push(STEP);
+                put_words(out, [from, to].map(Time::as_micros));
+            }
+            Move::Gather { since, until, to, keeps_others } => {
+                out.push(if keeps_others { GATHER_SOME } else { GATHER });
+                put_words(out, [since, until, to].map(Time::as_micros));
+            }
+        }
+    }
+
+    fn decode(reader: &mut Reader<'_>) -> Option<Move> {
+        let kind = reader.byte().filter(|kind| *kind <= GATHER_SOME)?;
+        let (first, second) = (reader.instant()?, reader.instant()?);
+        Some(if kind == STEP {
+            Move::Step { from: first, to: second }
+        } else {
+            let to = reader.instant()?;
+            Move::Gather { since: first, until: second, to, keeps_others: kind == GATHER_SOME }
+        })
+    }
+}
+
+// The kinds of an encoded move.
+const STEP: u8 = 0;
+const GATHER: u8 = 1;
+const GATHER_SOME: u8 = 2;
 
 #[cfg(test)]
 mod tests {

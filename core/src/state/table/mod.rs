@@ -1,7 +1,7 @@
 //! Leases in dense slots, found through two search trees.
 //!
-//! One tree is ordered by deadline, the other by the hash of the id; `lease_trees.rs` has their operations. A table of few
-//! leases has no trees: reading all slots is then faster.
+//! One tree is ordered by deadline, the other by the hash of the id (`trees.rs`). A table of few leases has no trees:
+//! reading all slots is then faster.
 //!
 //! The last lease moves into the slot of a lease that is removed. So a table takes no more memory than its leases need.
 //!
@@ -12,53 +12,29 @@
 //! remove c    a:9 b:8 x:7 k:2                   b moves into the slot of c
 //! ```
 
+mod balance;
+mod lease;
+mod node;
+mod slots;
+mod trees;
+
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::mem::replace;
 
-use super::lease_trees::{ByDeadline, ById, Key, Tree, Trees};
-use super::slots::{Slots, size_class};
+pub use lease::MAX_ID;
+pub(super) use lease::{Lease, decode_id};
+pub(super) use slots::size_class;
+
 use super::timeline::Tick;
 use crate::time::Span;
+use lease::{Key, hash};
+use node::{ByDeadline, ById, Tree};
+use slots::Slots;
+use trees::Trees;
 
 /// The most leases without trees.
 const FEW: usize = 64;
-
-/// A lease that was taken. `K` is what else the table keeps with each.
-#[derive(Clone, Debug)]
-pub(super) struct Lease<K = ()> {
-    /// The lease is held before this tick: `era` and `micros`. Two fields leave no gap in the struct.
-    era: u32,
-    pub(super) cost: u32,
-    micros: u64,
-    /// The hash of the id. Leases are found by it first, so ids are seldom compared.
-    hash: u64,
-    pub(super) id: Box<[u8]>,
-    pub(super) kept: K,
-}
-
-impl<K> Lease<K> {
-    pub(super) fn new(id: &[u8], deadline: Tick, cost: u32, kept: K) -> Lease<K> {
-        Lease::hashed(Key { deadline, hash: hash(id), id }, cost, kept)
-    }
-
-    fn hashed(key: Key<'_>, cost: u32, kept: K) -> Lease<K> {
-        let Tick { era, micros } = key.deadline;
-        Lease { era, cost, micros, hash: key.hash, id: Box::from(key.id), kept }
-    }
-
-    pub(super) fn deadline(&self) -> Tick {
-        Tick { era: self.era, micros: self.micros }
-    }
-
-    pub(super) fn key(&self) -> Key<'_> {
-        Key { deadline: self.deadline(), hash: self.hash, id: &self.id }
-    }
-
-    fn is_of(&self, hash: u64, id: &[u8]) -> bool {
-        self.hash == hash && self.id.as_ref() == id
-    }
-}
 
 /// A table of leases, expired ones included.
 #[derive(Clone, Default, Debug)]
@@ -303,7 +279,7 @@ impl Table {
         let mut before = deadline;
         if let Some(lease) = self.leases.get_mut(slot) {
             before = lease.deadline();
-            (lease.era, lease.micros) = (deadline.era, deadline.micros);
+            lease.set_deadline(deadline);
             let new = if before > now { lease.cost } else { cost };
             let old = replace(&mut lease.cost, new);
             self.cost = self.cost - u64::from(old) + u64::from(new);
@@ -312,15 +288,4 @@ impl Table {
         self.soonest = self.soonest.min(deadline);
         self.set_latest(before, deadline);
     }
-}
-
-/// A hash that differs for most ids. Ids of equal hashes only take longer to find, so it needs no secret.
-fn hash(id: &[u8]) -> u64 {
-    let (words, rest) = id.as_chunks::<8>();
-    let rest = rest.iter().fold(id.len() as u64, |word, byte| word << 8 | u64::from(*byte));
-    let words = words.iter().map(|word| u64::from_le_bytes(*word));
-    words.chain([rest]).fold(0, |hash: u64, word| {
-        let mixed = (hash ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        mixed ^ mixed >> 32
-    })
 }

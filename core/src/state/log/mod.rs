@@ -13,15 +13,20 @@
 //! blocks   [ freed next ] [ .. start | entries ] [ entries ] [ entries | end .. ] [ freed next ]
 //! ```
 
+mod edit;
+mod stored;
+
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
+
+pub use stored::Change;
 
 use super::codec::{Reader, put_short};
 use super::timeline::Timeline;
 use crate::time::Span;
 
 /// The most entries of a block. At worst, finding a position reads them all.
-pub(super) const BLOCK: u64 = 64;
+const BLOCK: u64 = 64;
 
 /// The most blocks that one change frees. A change fills at most one, so later changes free the rest.
 const FREED: usize = 16;
@@ -37,20 +42,20 @@ pub struct Entry {
 /// A sum over all entries since the log was made. Sums wrap around, so only their differences have a meaning.
 #[derive(Clone, Copy, PartialEq, Default, Debug)]
 pub struct Sum {
-    pub(super) weight: u64,
-    pub(super) entries: u64,
+    weight: u64,
+    entries: u64,
 }
 
 /// A position between two entries.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Position {
-    pub(super) block: u32,
+    block: u32,
     /// The offset in the block's bytes.
-    pub(super) offset: u32,
+    offset: u32,
     /// The tick of the entry before the position; at the start of a block, of the entry after it.
-    pub(super) tick: u64,
+    tick: u64,
     /// The sum over the entries before the position.
-    pub(super) sum: Sum,
+    sum: Sum,
 }
 
 impl Position {
@@ -62,12 +67,12 @@ impl Position {
 
 /// A run of entries.
 #[derive(Clone, Debug)]
-pub(super) struct Block {
+struct Block {
     /// The tick of the first entry.
-    pub(super) first: u64,
+    first: u64,
     /// The sum over the entries before the block.
-    pub(super) before: Sum,
-    pub(super) bytes: Vec<u8>,
+    before: Sum,
+    bytes: Vec<u8>,
 }
 
 /// A log of requests.
@@ -75,21 +80,21 @@ pub(super) struct Block {
 /// Ticks of entries are the low 64 bits of the timeline's. This suffices, as no entry is older than [`Span::CENTURY`].
 #[derive(Clone, Debug)]
 pub struct Log {
-    pub(super) timeline: Timeline,
+    timeline: Timeline,
     /// The time from the last entry to the last charge, even if that entry was refunded; [`Span::FOREVER`] if there was
     /// none.
-    pub(super) entered: Span,
+    entered: Span,
     /// The time from the last charge until the log is fully reset.
-    pub(super) reset: Span,
+    reset: Span,
     /// The position before the oldest entry.
-    pub(super) start: Position,
+    start: Position,
     /// The position after the newest entry.
-    pub(super) end: Position,
-    pub(super) blocks: VecDeque<Block>,
+    end: Position,
+    blocks: VecDeque<Block>,
 }
 
 impl Log {
-    pub(super) fn is_empty(&self) -> bool {
+    fn is_empty(&self) -> bool {
         self.start.sum == self.end.sum
     }
 
@@ -133,7 +138,7 @@ impl Log {
     }
 
     /// The entry of this age, and the number of its block.
-    pub(super) fn find(&self, age: Span) -> Option<(Entry, u32)> {
+    fn find(&self, age: Span) -> Option<(Entry, u32)> {
         let (entry, after) = self.next(self.position(|older| older > age))?;
         (entry.age == age).then_some((entry, after.block))
     }
@@ -197,7 +202,7 @@ impl Log {
     }
 
     /// The time from a tick of an entry to the last charge.
-    pub(super) fn age(&self, tick: u64) -> Span {
+    fn age(&self, tick: u64) -> Span {
         Span::from_micros(self.timeline.tick.micros.wrapping_sub(tick))
     }
 
@@ -206,14 +211,14 @@ impl Log {
     }
 
     /// The position before the first entry of a block after the one with `start`.
-    pub(super) fn start_of(&self, number: u32) -> Position {
+    fn start_of(&self, number: u32) -> Position {
         let start =
             |block: &Block| Position { block: number, offset: 0, tick: block.first, sum: block.before };
         self.block(number).map_or(self.end, start)
     }
 
     /// The entry after a position, and the position after that entry.
-    pub(super) fn next(&self, mut position: Position) -> Option<(Entry, Position)> {
+    fn next(&self, mut position: Position) -> Option<(Entry, Position)> {
         if position.sum == self.end.sum {
             return None;
         }
@@ -232,7 +237,7 @@ impl Log {
     }
 
     /// Frees a few blocks that hold no entries.
-    pub(super) fn tidy(&mut self) {
+    fn tidy(&mut self) {
         for _ in 0..FREED {
             if self.start.block > 0 {
                 self.blocks.pop_front();
@@ -250,7 +255,7 @@ impl Log {
     }
 
     /// The bytes that the log has allocated.
-    pub(super) fn allocated(&self) -> usize {
+    fn allocated(&self) -> usize {
         let bytes: usize = self.blocks.iter().map(|block| block.bytes.capacity()).sum();
         self.blocks.capacity() * size_of::<Block>() + bytes
     }
@@ -262,12 +267,12 @@ impl Log {
 }
 
 /// An offset in a block's bytes. They are fewer than 2^11.
-pub(super) fn offset(bytes: usize) -> u32 {
+fn offset(bytes: usize) -> u32 {
     u32::try_from(bytes).unwrap_or(u32::MAX)
 }
 
 /// Writes an entry that is `since` after the one before it.
-pub(super) fn write(out: &mut Vec<u8>, since: Span, weight: u64) {
+fn write(out: &mut Vec<u8>, since: Span, weight: u64) {
     let weighs_one = weight == 1;
     put_short(out, since.as_micros() << 1 | u64::from(!weighs_one));
     if !weighs_one {
@@ -276,7 +281,7 @@ pub(super) fn write(out: &mut Vec<u8>, since: Span, weight: u64) {
 }
 
 /// Reads an entry: the time since the one before it, and its weight.
-pub(super) fn read(reader: &mut Reader<'_>) -> Option<(Span, u64)> {
+fn read(reader: &mut Reader<'_>) -> Option<(Span, u64)> {
     let head = reader.short()?;
     let weight = if head & 1 == 0 { 1 } else { reader.short()? };
     Some((Span::from_micros(head >> 1), weight))

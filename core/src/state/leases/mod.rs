@@ -4,7 +4,11 @@
 //! counted nor encoded. Its memory is freed later, as 100,000 leases can expire at once, for example if a data center
 //! fails. So each change frees a few expired leases.
 
-use super::lease_table::Table;
+mod stored;
+
+pub use stored::Change;
+
+use super::table::Table;
 use super::timeline::Timeline;
 use crate::time::{Span, Time};
 
@@ -14,8 +18,8 @@ const FREED: usize = 4;
 /// A table of leases.
 #[derive(Clone, Default, Debug)]
 pub struct Leases {
-    pub(super) timeline: Timeline,
-    pub(super) table: Table,
+    timeline: Timeline,
+    table: Table,
 }
 
 /// A lease that is held.
@@ -52,19 +56,19 @@ impl Leases {
     }
 
     /// Gives a lease this deadline, which is after the last charge. A lease that was not held also gets this cost.
-    pub(super) fn hold(&mut self, id: &[u8], deadline: Time, cost: u32) {
+    fn hold(&mut self, id: &[u8], deadline: Time, cost: u32) {
         self.table.hold(id, self.timeline.tick_at(deadline), cost, self.timeline.tick);
     }
 
     /// Removes the lease of this id.
-    pub(super) fn remove(&mut self, id: &[u8]) {
+    fn remove(&mut self, id: &[u8]) {
         if let Some(slot) = self.table.find(id) {
             self.table.remove(slot);
         }
     }
 
     /// Frees a few expired leases.
-    pub(super) fn tidy(&mut self) {
+    fn tidy(&mut self) {
         self.table.remove_expired(self.timeline.tick, FREED);
     }
 }
@@ -78,7 +82,6 @@ mod tests {
 
     use super::super::State;
     use super::super::codec::Reader;
-    use super::super::lease_change::Change;
     use super::*;
 
     fn at(micros: u64) -> Time {

@@ -9,11 +9,15 @@
 //! A hold that has ended no longer belongs to the state: it is neither counted nor encoded. Its memory is freed later, as
 //! that of expired leases is.
 
+mod change;
+mod stored;
+
 use alloc::boxed::Box;
 
-use super::hold_change::{Begun, Change, Move, Moved};
-use super::lease_table::{Lease, Table};
+pub use change::{Begun, Change, Charge, Move, Moved};
+
 use super::name::Name;
+use super::table::{Lease, Table};
 use super::timeline::Timeline;
 use crate::clock::{Reading, read_clock};
 use crate::time::{Span, Time};
@@ -24,23 +28,14 @@ pub const MAX_CHARGES: usize = 16;
 /// The most ended holds that one change frees. A change adds at most one, so later changes free the rest.
 const FREED: usize = 4;
 
-/// What a hold charged to a limit.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Charge {
-    pub name: Name,
-    pub cost: u64,
-    /// When it was charged, in the time of the limit's state. The epoch if it no longer counts.
-    pub at: Time,
-}
-
 /// The holds of a key.
 #[derive(Clone, Default, Debug)]
 pub struct Holds {
-    pub(super) timeline: Timeline,
+    timeline: Timeline,
     /// How often what was charged to a limit was moved in time.
-    pub(super) moves: u64,
+    moves: u64,
     /// The charges of each hold are in the order of their limits' names, and no two have the same name.
-    pub(super) table: Table<Box<[Charge]>>,
+    table: Table<Box<[Charge]>>,
 }
 
 impl Holds {
@@ -86,7 +81,7 @@ impl Holds {
     }
 
     /// Moves what the holds charged to a limit, unless it was moved already.
-    pub(super) fn set_moved(&mut self, moved: Moved) {
+    fn set_moved(&mut self, moved: Moved) {
         if moved.number != self.moves.wrapping_add(1) {
             return;
         }
@@ -117,20 +112,20 @@ impl Holds {
     }
 
     /// Begins a hold.
-    pub(super) fn begin(&mut self, Begun { id, ends, charges }: Begun<'_>) {
+    fn begin(&mut self, Begun { id, ends, charges }: Begun<'_>) {
         self.end(id);
         self.table.add(Lease::new(id, self.timeline.tick_at(ends), 0, charges.into()));
     }
 
     /// Ends the hold of this id.
-    pub(super) fn end(&mut self, id: &[u8]) {
+    fn end(&mut self, id: &[u8]) {
         if let Some(slot) = self.table.find(id) {
             self.table.remove(slot);
         }
     }
 
     /// Frees a few holds that have ended.
-    pub(super) fn tidy(&mut self) {
+    fn tidy(&mut self) {
         self.table.remove_expired(self.timeline.tick, FREED);
     }
 }

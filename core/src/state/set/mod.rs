@@ -16,8 +16,12 @@
 //! an hour later, RL.MULTI 1 u LIMIT GCRA 0 1 1000              {GCRA 1 s}
 //! ```
 
+mod stored;
+
 use alloc::vec::Vec;
 use core::mem::take;
+
+pub use stored::Change;
 
 use super::codec::Reader;
 use super::{Holds, Length, LimitState, Name};
@@ -50,7 +54,7 @@ impl StoredLimit {
 /// The limits of a key, ordered by name, so that the bytes do not depend on the order of the charges.
 #[derive(Clone, Default, Debug)]
 pub struct LimitSet {
-    pub(super) limits: Vec<StoredLimit>,
+    limits: Vec<StoredLimit>,
 }
 
 impl LimitSet {
@@ -109,7 +113,7 @@ impl LimitSet {
 
     /// The index of the limit of this name, or as an error the index at which it would be.
     #[inline]
-    pub(super) fn place(&self, name: Name) -> Result<usize, usize> {
+    fn place(&self, name: Name) -> Result<usize, usize> {
         // Most sets have two or three limits, for which this is faster than a binary search.
         let place = self.limits.iter().position(|limit| limit.name >= name).unwrap_or(self.limits.len());
         let found = self.limits.get(place).is_some_and(|limit| limit.name == name);
@@ -117,7 +121,7 @@ impl LimitSet {
     }
 
     /// Adds a limit, unless the set has one of this name or is full.
-    pub(super) fn insert(&mut self, limit: StoredLimit) {
+    fn insert(&mut self, limit: StoredLimit) {
         if let Err(place) = self.place(limit.name)
             && (!limit.name.kind.is_limit() || self.room() > 0)
         {
@@ -127,18 +131,18 @@ impl LimitSet {
     }
 
     /// As [`LimitSet::insert`], with a blank state.
-    pub(super) fn add_blank(&mut self, name: Name) {
+    fn add_blank(&mut self, name: Name) {
         if let Some(state) = AnyState::blank(name.kind) {
             self.insert(StoredLimit { name, state });
         }
     }
 
-    pub(super) fn remove(&mut self, name: Name) -> Option<StoredLimit> {
+    fn remove(&mut self, name: Name) -> Option<StoredLimit> {
         self.place(name).ok().map(|place| self.limits.remove(place))
     }
 
     /// Gives a limit another length of time, unless another limit has the new name.
-    pub(super) fn rename(&mut self, from: Name, to: Name) {
+    fn rename(&mut self, from: Name, to: Name) {
         if from.kind == to.kind
             && from.length.is_shadow() == to.length.is_shadow()
             && self.place(to).is_err()

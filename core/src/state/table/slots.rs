@@ -117,7 +117,7 @@ pub(super) fn number(slot: usize) -> u32 {
 }
 
 /// The bytes that jemalloc allocates for this many: the next of its sizes, which has four per doubling.
-pub(super) fn size_class(bytes: usize) -> usize {
+pub(crate) fn size_class(bytes: usize) -> usize {
     bytes.next_multiple_of((bytes.next_power_of_two() / 8).max(16))
 }
 

@@ -1,17 +1,14 @@
-//! The change that a call makes to a table of leases, and the encoding of both.
+//! The bytes of leases and of their changes.
 
 use alloc::vec::Vec;
 
-use super::codec::{Reader, put, put_bytes};
-use super::lease_table::Lease;
-use super::leases::Leases;
-use super::timeline::Timeline;
-use super::{Figure, LimitState, State};
+use super::Leases;
 use crate::kind::Kind;
+use crate::state::codec::{Reader, put, put_bytes};
+use crate::state::table::{Lease, decode_id};
+use crate::state::timeline::Timeline;
+use crate::state::{Figure, LimitState, State};
 use crate::time::{Span, Time};
-
-/// The longest id, in bytes.
-pub const MAX_ID: usize = 256;
 
 /// The change that a call makes to a table of leases. Applying it twice has the same effect as applying it once.
 ///
@@ -137,10 +134,6 @@ fn decode_lease<'a>(reader: &mut Reader<'a>, last: Time) -> Option<(&'a [u8], Ti
     let id = decode_id(reader)?;
     let deadline = reader.horizon().filter(|deadline| *deadline > last)?;
     Some((id, deadline, reader.word_up_to(u32::MAX.into()).filter(|cost| *cost > 0)?))
-}
-
-pub(super) fn decode_id<'a>(reader: &mut Reader<'a>) -> Option<&'a [u8]> {
-    reader.bytes().filter(|id| (1..=MAX_ID).contains(&id.len()))
 }
 
 #[cfg(test)]

@@ -1,12 +1,12 @@
-//! The changes that a call makes to a set of limits, and the encoding of both.
+//! The bytes of a set of limits and of its changes.
 
 use alloc::vec::Vec;
 
-use super::codec::{Reader, put};
-use super::limit_set::{LimitSet, MAX_LIMITS, StoredLimit};
-use super::{Figure, Holds, Length, Name, State};
+use super::{LimitSet, MAX_LIMITS, StoredLimit};
 use crate::any::AnyState;
 use crate::kind::Kind;
+use crate::state::codec::{Reader, put};
+use crate::state::{Figure, Holds, Length, Name, State};
 use crate::time::Time;
 
 /// A change of a set; a call can make several.

@@ -1,0 +1,209 @@
+//! The search trees over the slots of a table of leases.
+//!
+//! The tree by deadline stores in each node the total cost of all leases below it. So the cost of the leases that are
+//! held at an instant is a sum along one path.
+
+use alloc::vec::Vec;
+use core::cmp::Ordering;
+
+#[cfg(test)]
+use super::balance::BALANCE;
+use super::balance::Forest;
+use super::lease::Lease;
+use super::node::{ByDeadline, ById, Links, NEW, NONE, Node, Roots, Tree, compare};
+use super::slots::{Slots, number};
+use crate::state::timeline::Tick;
+
+/// Both trees.
+#[derive(Clone, Debug)]
+pub(super) struct Trees {
+    nodes: Slots<Node>,
+    roots: Roots,
+}
+
+/// Searches.
+impl Trees {
+    /// The slot of the lease of this id.
+    pub(super) fn find<K>(&self, leases: &Slots<Lease<K>>, hash: u64, id: &[u8]) -> Option<u32> {
+        let mut slot = self.roots.by_id;
+        loop {
+            let key = leases.get(slot)?.key();
+            let Links { left, right, .. } = self.nodes.get(slot)?.by_id;
+            slot = match (hash, id).cmp(&(key.hash, key.id)) {
+                Ordering::Less => left,
+                Ordering::Equal => return Some(slot),
+                Ordering::Greater => right,
+            };
+        }
+    }
+
+    /// The number and the cost of the leases that are held at `now`.
+    pub(super) fn held<K>(&self, leases: &Slots<Lease<K>>, now: Tick) -> (u64, u64) {
+        let (mut count, mut cost) = (0, 0);
+        let mut slot = self.roots.by_deadline;
+        while let Some((lease, node)) = leases.get(slot).zip(self.nodes.get(slot)) {
+            let Links { left, right, .. } = node.by_deadline;
+            if lease.deadline() > now {
+                let later = self.nodes.get(right);
+                count += 1 + later.map_or(0, |node| u64::from(node.by_deadline.size));
+                cost += u64::from(lease.cost) + later.map_or(0, |node| node.total);
+                slot = left;
+            } else {
+                slot = right;
+            }
+        }
+        (count, cost)
+    }
+
+    /// The deadline by which leases of this cost will have expired, of those held at `now`; `None` if all cost less.
+    pub(super) fn ends<K>(&self, leases: &Slots<Lease<K>>, cost: u64, now: Tick) -> Option<Tick> {
+        let total = |slot| self.nodes.get(slot).map_or(0, |node| node.total);
+        let mut slot = self.roots.by_deadline;
+        // The sum over all leases up to that deadline, those that have expired at `now` included.
+        let mut cost = (total(slot) - self.held(leases, now).1).checked_add(cost)?;
+        loop {
+            let lease = leases.get(slot)?;
+            let Links { left, right, .. } = self.nodes.get(slot)?.by_deadline;
+            let before = total(left);
+            let through = before + u64::from(lease.cost);
+            if cost <= before {
+                slot = left;
+            } else if cost <= through {
+                return Some(lease.deadline());
+            } else {
+                cost -= through;
+                slot = right;
+            }
+        }
+    }
+
+    /// The slot of the lease that expires first.
+    pub(super) fn first(&self) -> u32 {
+        self.end(|links| links.left)
+    }
+
+    /// The slot of the lease that expires last.
+    pub(super) fn last(&self) -> u32 {
+        self.end(|links| links.right)
+    }
+
+    fn end(&self, next: impl Fn(Links) -> u32) -> u32 {
+        let mut slot = self.roots.by_deadline;
+        while let Some(node) = self.nodes.get(slot) {
+            match next(node.by_deadline) {
+                NONE => break,
+                below => slot = below,
+            }
+        }
+        slot
+    }
+
+    /// All leases in the order of the tree by deadline.
+    pub(super) fn in_order<'t, K>(&self, leases: &'t Slots<Lease<K>>) -> Vec<&'t Lease<K>> {
+        let mut slots = Vec::with_capacity(leases.len());
+        self.collect::<ByDeadline>(self.roots.by_deadline, &mut slots);
+        slots.into_iter().filter_map(|slot| leases.get(slot)).collect()
+    }
+
+    fn collect<T: Tree>(&self, slot: u32, slots: &mut Vec<u32>) {
+        if let Some(Links { left, right, .. }) = self.nodes.get(slot).map(T::links) {
+            self.collect::<T>(left, slots);
+            slots.push(slot);
+            self.collect::<T>(right, slots);
+        }
+    }
+
+    /// Returns whether all ids differ.
+    pub(super) fn ids_differ<K>(&self, leases: &Slots<Lease<K>>) -> bool {
+        let mut slots = Vec::with_capacity(leases.len());
+        self.collect::<ById>(self.roots.by_id, &mut slots);
+        slots.is_sorted_by(|a, b| compare::<ById, _>(leases, *a, *b) == Ordering::Less)
+    }
+
+    /// The bytes that the trees have allocated.
+    pub(super) fn allocated(&self) -> usize {
+        self.nodes.allocated()
+    }
+}
+
+/// Changes.
+impl Trees {
+    /// Makes the trees of a table, perfectly balanced.
+    pub(super) fn grow<K>(leases: &Slots<Lease<K>>) -> Trees {
+        let mut trees = Trees { nodes: Slots::default(), roots: Roots { by_deadline: NONE, by_id: NONE } };
+        let mut slots: Vec<u32> = leases.iter().map(|_| trees.nodes.push(NEW)).collect();
+        slots.sort_unstable_by(|a, b| compare::<ByDeadline, _>(leases, *a, *b));
+        trees.roots.by_deadline = Forest { nodes: &mut trees.nodes, leases }.grow::<ByDeadline>(&slots);
+        slots.sort_unstable_by(|a, b| compare::<ById, _>(leases, *a, *b));
+        trees.roots.by_id = Forest { nodes: &mut trees.nodes, leases }.grow::<ById>(&slots);
+        trees
+    }
+
+    /// Makes room for the table's last slot, which is then linked to both trees.
+    pub(super) fn push(&mut self) {
+        self.nodes.push(NEW);
+    }
+
+    /// Adds a slot to a tree.
+    pub(super) fn link<T: Tree, K>(&mut self, leases: &Slots<Lease<K>>, slot: u32) {
+        let root = *T::root(&mut self.roots);
+        *T::root(&mut self.roots) = Forest { nodes: &mut self.nodes, leases }.link::<T>(root, slot);
+    }
+
+    /// Takes a slot out of a tree.
+    pub(super) fn unlink<T: Tree, K>(&mut self, leases: &Slots<Lease<K>>, slot: u32) {
+        let root = *T::root(&mut self.roots);
+        *T::root(&mut self.roots) = Forest { nodes: &mut self.nodes, leases }.unlink::<T>(root, slot);
+    }
+
+    /// Removes a slot, into which the last lease will move.
+    pub(super) fn remove<K>(&mut self, leases: &Slots<Lease<K>>, slot: u32) {
+        self.unlink::<ByDeadline, _>(leases, slot);
+        self.unlink::<ById, _>(leases, slot);
+        let last = number(leases.len()).saturating_sub(1);
+        if slot != last {
+            self.rename::<ByDeadline, _>(leases, last, slot);
+            self.rename::<ById, _>(leases, last, slot);
+        }
+        self.nodes.swap_remove(slot);
+    }
+
+    /// Makes a tree refer to a lease by the slot `to`, to which it will move.
+    fn rename<T: Tree, K>(&mut self, leases: &Slots<Lease<K>>, from: u32, to: u32) {
+        let root = *T::root(&mut self.roots);
+        let mut forest = Forest { nodes: &mut self.nodes, leases };
+        match forest.path::<T>(root, from).above().last() {
+            Some(parent) => forest.replace_child::<T>(*parent, from, to),
+            None => *T::root(&mut self.roots) = to,
+        }
+    }
+}
+
+#[cfg(test)]
+impl Trees {
+    /// Checks the order, the balance and the sums of both trees.
+    pub(super) fn audit<K>(&self, leases: &Slots<Lease<K>>) {
+        assert_eq!(self.nodes.len(), leases.len());
+        assert_eq!(self.audit_below::<ByDeadline, _>(leases, self.roots.by_deadline).len(), leases.len());
+        assert_eq!(self.audit_below::<ById, _>(leases, self.roots.by_id).len(), leases.len());
+    }
+
+    /// The slots of a tree in their order.
+    fn audit_below<T: Tree, K>(&self, leases: &Slots<Lease<K>>, slot: u32) -> Vec<u32> {
+        let Some(node) = self.nodes.get(slot) else {
+            return Vec::new();
+        };
+        let Links { left, right, size } = T::links(node);
+        let mut slots = self.audit_below::<T, _>(leases, left);
+        let before = slots.len();
+        slots.push(slot);
+        slots.extend(self.audit_below::<T, _>(leases, right));
+        let sides = [before + 1, slots.len() - before].map(|weight| weight as u64);
+        assert!(sides[0] <= BALANCE * sides[1] && sides[1] <= BALANCE * sides[0], "{sides:?}");
+        assert_eq!(slots.len(), size as usize);
+        assert!(slots.is_sorted_by(|a, b| compare::<T, _>(leases, *a, *b) == Ordering::Less));
+        let cost = |slot: &u32| leases.get(*slot).map_or(0, |lease| u64::from(lease.cost));
+        assert!(!T::TOTALS || node.total == slots.iter().map(cost).sum::<u64>());
+        slots
+    }
+}
