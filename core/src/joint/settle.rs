@@ -2,7 +2,8 @@
 
 use alloc::vec::Vec;
 
-use super::{Joint, JointError, Pair, each};
+use super::pair::Pair;
+use super::{Joint, JointError, each};
 use crate::answer::Verdict;
 use crate::hold::{self, Hold};
 use crate::limiter::Limiter;

@@ -16,73 +16,28 @@
 //! three pairs: GCRA on ip:1, GCRA on user:7, FIXEDWINDOW on user:7
 //! ```
 
+mod outcome;
+mod pair;
+mod part;
 mod settle;
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
+pub use part::Part;
 pub use settle::Held;
 
-use crate::answer::{Answer, Gauge, Manner, Verdict};
-use crate::any::AnyLimiter;
+use crate::answer::{Answer, Manner, Verdict};
 use crate::ask::Ask;
 use crate::hold;
 use crate::limiter::{Limiter, TooLong};
 use crate::limits::{Error, Limits, Place};
-use crate::state::{Charge, Name};
+use crate::state::Name;
 use crate::time::{Span, Time};
+use pair::Pair;
 
 /// The most pairs of a limit and a key in a call.
 pub const MAX_PAIRS: usize = 64;
-
-/// A limit of a call.
-#[derive(Clone, Copy, Debug)]
-pub struct Part<'a> {
-    pub limiter: AnyLimiter<'a>,
-    pub name: Name,
-    /// A cost of 0 only peeks. The cost of a penalty is that of a strike.
-    pub cost: u64,
-    /// The index of the only key that the limit applies to; all keys if `None`.
-    pub on: Option<usize>,
-}
-
-impl Part<'_> {
-    /// Whether the limit is a shadow.
-    pub fn is_shadow(&self) -> bool {
-        self.name.length.is_shadow()
-    }
-
-    /// Whether the limit is a penalty, which other limits strike.
-    pub fn is_penalty(&self) -> bool {
-        with_limiter!(&self.limiter, limiter => limiter.capabilities().bans)
-    }
-
-    /// Whether the limit can refuse a call and strike penalties.
-    pub fn is_strict(&self) -> bool {
-        !self.is_penalty() && !self.is_shadow()
-    }
-
-    /// Whether the caller comes before others that wait for the limit.
-    pub fn is_critical(&self) -> bool {
-        with_limiter!(&self.limiter, limiter => limiter.is_critical())
-    }
-
-    /// Whether there is often room before the retry.
-    pub fn has_room_early(&self) -> bool {
-        with_limiter!(&self.limiter, limiter => limiter.capabilities().early)
-    }
-
-    /// Whether a hold remembers what a call charges to the limit.
-    pub fn can_be_held(&self) -> bool {
-        let can = with_limiter!(&self.limiter, limiter => limiter.capabilities().hold);
-        can && self.cost > 0 && !self.is_shadow()
-    }
-
-    /// Whether the limit applies to the key of this index.
-    pub fn is_for(&self, key: usize) -> bool {
-        self.on.is_none_or(|on| on == key)
-    }
-}
 
 /// Why a call with several limits fails. `place` is that of a limit in the call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -99,67 +54,6 @@ pub enum JointError {
     TooManyLimits,
     /// [`Error::Defect`].
     Defect,
-}
-
-/// A limit on a key.
-pub struct Pair<'p, 'a> {
-    part: &'p Part<'a>,
-    /// The place of `part` in the call.
-    place: usize,
-    key: usize,
-    ask: Ask,
-    /// Whether the request can be [`Error::TooLong`], which is found before anything is charged.
-    can_be_too_long: bool,
-    verdict: Option<Verdict>,
-    /// At the instant of the decision; the reset does not include the lag.
-    gauge: Option<Gauge>,
-    /// The gauge after a refund, as the caller's clock sees it.
-    refunded_gauge: Option<Gauge>,
-    /// Whether a cost was given back.
-    refunded: bool,
-    /// What the call settles for this limit.
-    held: Option<Charge>,
-}
-
-impl Pair<'_, '_> {
-    /// Whether the pair changes its limit, and does not only peek.
-    fn charges(&self) -> bool {
-        self.part.cost > 0
-    }
-
-    /// Whether the pair changes its limit, or settles a charge.
-    fn changes(&self) -> bool {
-        self.charges() || self.held.is_some()
-    }
-
-    /// Whether the pair enters the combined answer.
-    fn enters(&self) -> bool {
-        self.part.is_strict() || !self.part.is_shadow() && !self.admits()
-    }
-
-    /// Whether the limit admits the call, or only peeks. For a call that charges, once it is judged.
-    fn admits(&self) -> bool {
-        self.verdict.is_none_or(Verdict::admits)
-    }
-
-    /// Whether the call can wait for the limit.
-    fn can_be_behind(&self) -> bool {
-        self.part.is_strict() && self.charges() && self.ask.manner != Manner::Force
-    }
-
-    /// The answer as the caller's clock sees it; `None` before the call is decided.
-    fn answer(&self) -> Option<Answer> {
-        let gauge = self.refunded_gauge.or_else(|| Some(self.gauge?.delayed(self.ask.lag())))?;
-        Some(Answer { verdict: self.verdict?, gauge })
-    }
-
-    fn peek(&mut self, limits: &impl Limits) {
-        let answer = with_limiter!(&self.part.limiter, limiter => self.ask.peek(limits, limiter));
-        // With FORCE, a penalty does not refuse.
-        let forced = self.ask.manner == Manner::Force && self.part.is_penalty();
-        self.verdict = Some(if forced { Verdict::ADMIT } else { answer.verdict });
-        self.gauge = Some(answer.gauge);
-    }
 }
 
 /// All pairs of a call: those of the first limit, then those of the second, and so on.
@@ -295,25 +189,6 @@ impl<'p, 'a> Joint<'p, 'a> {
         }
     }
 
-    /// The limits that refuse the call and for which it can wait. Returns for each the index of its key, the limit, and the
-    /// retry if no other caller waited, zero if it has room. `None` if the call must not wait, because another limit refuses
-    /// it, or it can never be admitted.
-    pub fn waits_for(&self) -> Option<Vec<(usize, &'p Part<'a>, Span)>> {
-        let behind = self.behind.iter().flat_map(|behind| &behind.0);
-        let is_behind = |place: usize| behind.clone().any(|(behind, _)| *behind == place);
-        let pairs = self.pairs.iter().enumerate();
-        let refusing =
-            pairs.filter(|(place, pair)| is_behind(*place) || !pair.admits() && !pair.part.is_shadow());
-        let waits = refusing.map(|(_, pair)| {
-            let retry = match pair.verdict {
-                Some(Verdict::Refuse { retry }) => retry?,
-                _ => Span::ZERO,
-            };
-            pair.can_be_behind().then_some((pair.key, pair.part, retry))
-        });
-        waits.collect()
-    }
-
     /// Finds the pairs that are too long, and changes nothing.
     #[inline(always)]
     fn check<K: Limits>(&self, keys: &[K]) -> Result<(), JointError> {
@@ -395,55 +270,6 @@ impl<'p, 'a> Joint<'p, 'a> {
                 pair.peek(limits);
             }
         }
-    }
-
-    /// The latest instant at which the call's pairs of a key were decided, and the longest of their resets.
-    pub fn reset(&self, key: usize) -> (Time, Span) {
-        let pairs = self.pairs.iter().filter(|pair| pair.key == key && pair.changes());
-        let ends =
-            pairs.map(|pair| (pair.ask.now(), pair.gauge.map(|gauge| gauge.reset).unwrap_or_default()));
-        ends.reduce(|(a, long), (b, longer)| (a.max(b), long.max(longer))).unwrap_or((self.at, Span::ZERO))
-    }
-
-    /// Whether a limit of a key got a cost back.
-    pub fn gave_back(&self, key: usize) -> bool {
-        self.pairs.iter().any(|pair| pair.key == key && pair.refunded)
-    }
-
-    /// The answer of each pair, in order.
-    pub fn answers(&self) -> impl Iterator<Item = Answer> {
-        self.pairs.iter().filter_map(Pair::answer)
-    }
-
-    /// The combined answer. Shadows do not enter it, and penalties only if they refuse. If none enters it, the call is
-    /// admitted without a wait, and the gauge is that of all pairs.
-    #[inline(always)]
-    pub fn combined(&self) -> Option<Answer> {
-        let entering = self.pairs.iter().filter(|pair| pair.enters()).filter_map(Pair::answer);
-        Answer::all(entering).or_else(|| {
-            let all = Answer::all(self.answers())?;
-            Some(Answer { verdict: Verdict::ADMIT, ..all })
-        })
-    }
-
-    /// The number, from 1, of the pair that binds: the one that refuses longest, or that admits with the least remaining. Of
-    /// equals the first; durations compare in milliseconds. 0 if no pair enters the combined answer.
-    #[inline(always)]
-    pub fn binding(&self) -> u64 {
-        let entering = self.pairs.iter().zip(1..).filter(|(pair, _)| pair.enters());
-        let slack = |(pair, _): &(&Pair<'_, '_>, u64)| pair.answer().map(|answer| answer.slack());
-        // `min_by_key` returns the first of equals.
-        entering.min_by_key(slack).map_or(0, |(_, number)| number)
-    }
-
-    /// Whether a limit of a key that is no shadow refuses the call.
-    pub fn refuses(&self, key: usize) -> bool {
-        self.pairs.iter().any(|pair| pair.key == key && !pair.part.is_shadow() && !pair.admits())
-    }
-
-    /// Whether a shadow refuses the call.
-    pub fn refuses_in_shadow(&self) -> bool {
-        self.pairs.iter().any(|pair| pair.part.is_shadow() && pair.charges() && !pair.admits())
     }
 }
 

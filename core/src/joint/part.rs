@@ -1,0 +1,54 @@
+//! A limit of a call.
+
+use crate::any::AnyLimiter;
+use crate::limiter::Limiter;
+use crate::state::Name;
+
+/// A limit of a call.
+#[derive(Clone, Copy, Debug)]
+pub struct Part<'a> {
+    pub limiter: AnyLimiter<'a>,
+    pub name: Name,
+    /// A cost of 0 only peeks. The cost of a penalty is that of a strike.
+    pub cost: u64,
+    /// The index of the only key that the limit applies to; all keys if `None`.
+    pub on: Option<usize>,
+}
+
+impl Part<'_> {
+    /// Whether the limit is a shadow.
+    pub fn is_shadow(&self) -> bool {
+        self.name.length.is_shadow()
+    }
+
+    /// Whether the limit is a penalty, which other limits strike.
+    pub fn is_penalty(&self) -> bool {
+        with_limiter!(&self.limiter, limiter => limiter.capabilities().bans)
+    }
+
+    /// Whether the limit can refuse a call and strike penalties.
+    pub fn is_strict(&self) -> bool {
+        !self.is_penalty() && !self.is_shadow()
+    }
+
+    /// Whether the caller comes before others that wait for the limit.
+    pub fn is_critical(&self) -> bool {
+        with_limiter!(&self.limiter, limiter => limiter.is_critical())
+    }
+
+    /// Whether there is often room before the retry.
+    pub fn has_room_early(&self) -> bool {
+        with_limiter!(&self.limiter, limiter => limiter.capabilities().early)
+    }
+
+    /// Whether a hold remembers what a call charges to the limit.
+    pub fn can_be_held(&self) -> bool {
+        let can = with_limiter!(&self.limiter, limiter => limiter.capabilities().hold);
+        can && self.cost > 0 && !self.is_shadow()
+    }
+
+    /// Whether the limit applies to the key of this index.
+    pub fn is_for(&self, key: usize) -> bool {
+        self.on.is_none_or(|on| on == key)
+    }
+}
