@@ -185,7 +185,7 @@ fn take_only(
         take(call, limiter, part.cost, asked.manner(), asked.at(), prepare)
     });
     let taken = match taken {
-        Err(Error::TooLong) => return Err(JointError::TooLong { place: 0 }.into()),
+        Err(Error::TooLong) => return Err(JointError::TooLong { limit: 0 }.into()),
         taken => taken?,
     };
     let outcome = Outcome::of(taken.verdict);

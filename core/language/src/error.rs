@@ -295,9 +295,9 @@ impl From<ratelimit_core::Error> for Error {
 impl From<JointError> for Error {
     fn from(error: JointError) -> Error {
         match error {
-            JointError::SameName { name, place } => Error::same_name(name).in_limit(place + 1),
+            JointError::SameName { name, limit } => Error::same_name(name).in_limit(limit + 1),
             JointError::TooMany => Error::TooManyPairs,
-            JointError::TooLong { place } => Error::TooLong.in_limit(place + 1),
+            JointError::TooLong { limit } => Error::TooLong.in_limit(limit + 1),
             JointError::TooManyHolds => Error::TooManyHolds,
             JointError::TooManyLimits => Error::TooManyLimits,
             JointError::Defect => Error::Internal,

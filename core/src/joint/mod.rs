@@ -27,27 +27,27 @@ use alloc::vec::Vec;
 pub use part::Part;
 pub use settle::Held;
 
-use crate::answer::{Answer, Manner, Verdict};
+use crate::answer::{Answer, Manner};
 use crate::ask::Ask;
 use crate::hold;
 use crate::limiter::{Limiter, TooLong};
 use crate::limits::{Error, Limits, Place};
 use crate::state::Name;
 use crate::time::{Span, Time};
-use pair::Pair;
+use pair::{Pair, Stage};
 
 /// The most pairs of a limit and a key in a call.
 pub const MAX_PAIRS: usize = 64;
 
-/// Why a call with several limits fails. `place` is that of a limit in the call.
+/// Why a call with several limits fails. `limit` is the index of a limit in the call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum JointError {
     /// An earlier limit on the same key has the same name.
-    SameName { name: Name, place: usize },
+    SameName { name: Name, limit: usize },
     /// There are more than [`MAX_PAIRS`] pairs.
     TooMany,
     /// [`Error::TooLong`]. Nothing was changed.
-    TooLong { place: usize },
+    TooLong { limit: usize },
     /// A key has no room for another hold. Nothing was changed.
     TooManyHolds,
     /// [`Error::TooManyLimits`].
@@ -77,15 +77,15 @@ impl<'p, 'a> Joint<'p, 'a> {
     /// If two limits of the same name apply to one key, or if there are more than [`MAX_PAIRS`] pairs.
     pub fn new(parts: &'p [Part<'a>], keys: usize, at: Time, manner: Manner) -> Result<Self, JointError> {
         let mut pairs = Vec::with_capacity(4);
-        for (place, part) in parts.iter().enumerate() {
+        for (limit, part) in parts.iter().enumerate() {
             let can_be_too_long = with_limiter!(
                 &part.limiter,
                 limiter => part.cost > 0 && limiter.capabilities().can_be_too_long(manner)
             );
             for key in (0..keys).filter(|key| part.is_for(*key)) {
-                let mut before = parts.iter().take(place).filter(|other| other.is_for(key));
+                let mut before = parts.iter().take(limit).filter(|other| other.is_for(key));
                 if before.any(|other| other.name == part.name) {
-                    return Err(JointError::SameName { name: part.name, place });
+                    return Err(JointError::SameName { name: part.name, limit });
                 }
                 if pairs.len() == MAX_PAIRS {
                     return Err(JointError::TooMany);
@@ -93,16 +93,13 @@ impl<'p, 'a> Joint<'p, 'a> {
                 // First a penalty is only checked for a ban. It is struck later.
                 let cost = if part.is_penalty() { 0 } else { part.cost };
                 let ask = Ask::new(Place::of(part.name.length), at, cost, manner);
-                let (verdict, gauge, refunded_gauge) = (None, None, None);
                 pairs.push(Pair {
                     part,
-                    place,
+                    limit,
                     key,
                     ask,
                     can_be_too_long,
-                    verdict,
-                    gauge,
-                    refunded_gauge,
+                    stage: Stage::Asked,
                     refunded: false,
                     held: None,
                 });
@@ -144,7 +141,7 @@ impl<'p, 'a> Joint<'p, 'a> {
         self.check(keys)?;
         each(&mut self.pairs, keys, Pair::charges, |pair, limits| {
             let judged = with_limiter!(&pair.part.limiter, limiter => pair.ask.judge(limits, limiter));
-            pair.verdict = Some(judged?.0);
+            pair.stage = Stage::Judged(judged?.0);
             Ok(())
         })?;
         // A penalty that is not to be struck refuses during a ban, too.
@@ -169,10 +166,10 @@ impl<'p, 'a> Joint<'p, 'a> {
     #[cold]
     pub fn line_up(&mut self, key: usize, limits: &impl Limits, ahead: impl Fn(&Part<'a>) -> Option<Span>) {
         let pairs = self.pairs.iter().enumerate();
-        for (place, pair) in pairs.filter(|(_, pair)| pair.key == key && pair.can_be_behind()) {
+        for (index, pair) in pairs.filter(|(_, pair)| pair.key == key && pair.can_be_behind()) {
             let is_held = with_limiter!(&pair.part.limiter, limiter => pair.ask.is_held(limits, limiter));
             if !is_held && let Some(first) = ahead(pair.part) {
-                self.behind.get_or_insert_with(|| Box::new(Behind(Vec::new()))).0.push((place, first));
+                self.behind.get_or_insert_with(|| Box::new(Behind(Vec::new()))).0.push((index, first));
             }
         }
     }
@@ -180,22 +177,21 @@ impl<'p, 'a> Joint<'p, 'a> {
     /// Changes the answers of the limits for which others wait ahead of the call.
     #[cold]
     pub fn fall_behind(&mut self) {
-        for (place, first) in self.behind.iter().flat_map(|behind| &behind.0) {
-            let Some(pair) = self.pairs.get_mut(*place) else { continue };
-            let answer = pair.verdict.zip(pair.gauge);
-            let answer = answer.map(|(verdict, gauge)| Answer { verdict, gauge }.behind(*first));
-            pair.verdict = answer.map(|answer| answer.verdict);
-            pair.gauge = answer.map(|answer| answer.gauge);
+        for (index, first) in self.behind.iter().flat_map(|behind| &behind.0) {
+            let Some(pair) = self.pairs.get_mut(*index) else { continue };
+            if let Stage::Decided(answer) = &mut pair.stage {
+                *answer = answer.behind(*first);
+            }
         }
     }
 
     /// Finds the pairs that are too long, and changes nothing.
     #[inline(always)]
     fn check<K: Limits>(&self, keys: &[K]) -> Result<(), JointError> {
-        for Pair { part, place, key, ask, .. } in self.pairs.iter().filter(|pair| pair.can_be_too_long) {
+        for Pair { part, limit, key, ask, .. } in self.pairs.iter().filter(|pair| pair.can_be_too_long) {
             let Some(limits) = keys.get(*key) else { continue };
             let checked = with_limiter!(&part.limiter, limiter => ask.check(limits, limiter));
-            checked.map_err(|TooLong| JointError::TooLong { place: *place })?;
+            checked.map_err(|TooLong| JointError::TooLong { limit: *limit })?;
         }
         Ok(())
     }
@@ -217,15 +213,14 @@ impl<'p, 'a> Joint<'p, 'a> {
             dropped.map_err(|_| JointError::Defect)?;
         }
         each(&mut self.pairs, keys, charged, |pair, limits| {
-            let Pair { part, ask, verdict, gauge, .. } = pair;
+            let Pair { part, ask, stage, .. } = pair;
+            let Stage::Judged(judged) = *stage else { return Ok(()) };
             with_limiter!(&part.limiter, limiter => {
                 ask.charge(limits, limiter, part.cost)?;
-                if strikes {
-                    // The strike may have banned.
-                    *verdict = Some(ask.verdict(limits, limiter, 0));
-                }
+                // The strike may have banned.
+                let verdict = if strikes { ask.verdict(limits, limiter, 0) } else { judged };
                 // No other pair of the call has the same key and name, so no later charge changes this state.
-                *gauge = Some(ask.gauge(limits, limiter));
+                *stage = Stage::Decided(Answer { verdict, gauge: ask.gauge(limits, limiter) });
             });
             Ok(())
         })
@@ -242,32 +237,36 @@ impl<'p, 'a> Joint<'p, 'a> {
     ///
     /// [`JointError::Defect`] if a change cannot be applied.
     pub fn refund<K: Limits>(&mut self, keys: &mut [K]) -> Result<(), JointError> {
-        each(&mut self.pairs, keys, Pair::charges, |pair, limits| {
-            if pair.part.is_penalty() {
-                pair.peek(limits);
-                return Ok(());
-            }
-            with_limiter!(&pair.part.limiter, limiter => {
-                pair.refunded = pair.ask.refund(limits, limiter)?;
-                pair.refunded_gauge = Some(pair.ask.refunded(limits, limiter).gauge);
-            });
-            Ok(())
-        })?;
-        self.gauge(keys);
-        // A refund replies no ban.
-        self.pairs.iter_mut().for_each(|pair| pair.verdict = Some(Verdict::ADMIT));
-        Ok(())
+        each(
+            &mut self.pairs,
+            keys,
+            |_| true,
+            |pair, limits| {
+                if pair.charges() && !pair.part.is_penalty() {
+                    with_limiter!(&pair.part.limiter, limiter => {
+                        let refunded = pair.ask.refund(limits, limiter)?;
+                        pair.give_back(refunded, pair.ask.gauge(limits, limiter));
+                    });
+                } else {
+                    pair.peek(limits);
+                }
+                pair.settle(limits);
+                Ok(())
+            },
+        )
     }
 
     /// Computes the gauges that are not known yet, and the answers of pairs that only peek.
     fn gauge<K: Limits>(&mut self, keys: &[K]) {
-        for pair in self.pairs.iter_mut().filter(|pair| pair.gauge.is_none()) {
+        for pair in &mut self.pairs {
             let Some(limits) = keys.get(pair.key) else { continue };
-            if pair.charges() {
-                let gauge = with_limiter!(&pair.part.limiter, limiter => pair.ask.gauge(limits, limiter));
-                pair.gauge = Some(gauge);
-            } else {
-                pair.peek(limits);
+            match pair.stage {
+                Stage::Asked => pair.peek(limits),
+                Stage::Judged(verdict) => {
+                    let gauge = with_limiter!(&pair.part.limiter, limiter => pair.ask.gauge(limits, limiter));
+                    pair.stage = Stage::Decided(Answer { verdict, gauge });
+                }
+                Stage::Decided(_) | Stage::Settled { .. } => {}
             }
         }
     }
@@ -283,7 +282,7 @@ fn each<'p, 'a, K>(
     for pair in pairs.iter_mut().filter(|pair| chosen(pair)) {
         if let Some(limits) = keys.get_mut(pair.key) {
             run(pair, limits).map_err(|error| match error {
-                Error::TooLong => JointError::TooLong { place: pair.place },
+                Error::TooLong => JointError::TooLong { limit: pair.limit },
                 Error::TooManyLimits => JointError::TooManyLimits,
                 Error::Defect => JointError::Defect,
             })?;

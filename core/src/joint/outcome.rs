@@ -11,8 +11,7 @@ impl<'p, 'a> Joint<'p, 'a> {
     /// The latest instant at which the call's pairs of a key were decided, and the longest of their resets.
     pub fn reset(&self, key: usize) -> (Time, Span) {
         let pairs = self.pairs.iter().filter(|pair| pair.key == key && pair.changes());
-        let ends =
-            pairs.map(|pair| (pair.ask.now(), pair.gauge.map(|gauge| gauge.reset).unwrap_or_default()));
+        let ends = pairs.map(|pair| (pair.ask.now(), pair.reset()));
         ends.reduce(|(a, long), (b, longer)| (a.max(b), long.max(longer))).unwrap_or((self.at, Span::ZERO))
     }
 
@@ -62,12 +61,12 @@ impl<'p, 'a> Joint<'p, 'a> {
     /// it, or it can never be admitted.
     pub fn waits_for(&self) -> Option<Vec<(usize, &'p Part<'a>, Span)>> {
         let behind = self.behind.iter().flat_map(|behind| &behind.0);
-        let is_behind = |place: usize| behind.clone().any(|(behind, _)| *behind == place);
+        let is_behind = |index: usize| behind.clone().any(|(behind, _)| *behind == index);
         let pairs = self.pairs.iter().enumerate();
         let refusing =
-            pairs.filter(|(place, pair)| is_behind(*place) || !pair.admits() && !pair.part.is_shadow());
+            pairs.filter(|(index, pair)| is_behind(*index) || !pair.admits() && !pair.part.is_shadow());
         let waits = refusing.map(|(_, pair)| {
-            let retry = match pair.verdict {
+            let retry = match pair.verdict() {
                 Some(Verdict::Refuse { retry }) => retry?,
                 _ => Span::ZERO,
             };

@@ -5,25 +5,38 @@ use crate::answer::{Answer, Gauge, Manner, Verdict};
 use crate::ask::Ask;
 use crate::limits::Limits;
 use crate::state::Charge;
+use crate::time::Span;
 
 /// A limit on a key.
 pub(super) struct Pair<'p, 'a> {
     pub(super) part: &'p Part<'a>,
-    /// The place of `part` in the call.
-    pub(super) place: usize,
+    /// The index of `part` in the call.
+    pub(super) limit: usize,
     pub(super) key: usize,
     pub(super) ask: Ask,
-    /// Whether the request can be [`Error::TooLong`], which is found before anything is charged.
+    /// Whether the debt or booking can be too long, which is found before anything is charged.
     pub(super) can_be_too_long: bool,
-    pub(super) verdict: Option<Verdict>,
-    /// At the instant of the decision; the reset does not include the lag.
-    pub(super) gauge: Option<Gauge>,
-    /// The gauge after a refund, as the caller's clock sees it.
-    pub(super) refunded_gauge: Option<Gauge>,
+    pub(super) stage: Stage,
     /// Whether a cost was given back.
     pub(super) refunded: bool,
     /// What the call settles for this limit.
     pub(super) held: Option<Charge>,
+}
+
+/// How far the decision on a pair is.
+#[derive(Clone, Copy)]
+pub(super) enum Stage {
+    Asked,
+    /// A request is judged before any is charged.
+    Judged(Verdict),
+    /// Charged, refused or peeked. At the instant of the decision: the reset does not include the lag.
+    Decided(Answer),
+    /// Refunded or settled, which refuses nothing. The gauge is as the caller's clock sees it.
+    Settled {
+        gauge: Gauge,
+        /// At the instant of the decision.
+        reset: Span,
+    },
 }
 
 impl Pair<'_, '_> {
@@ -44,7 +57,7 @@ impl Pair<'_, '_> {
 
     /// Whether the limit admits the call, or only peeks. For a call that charges, once it is judged.
     pub(super) fn admits(&self) -> bool {
-        self.verdict.is_none_or(Verdict::admits)
+        self.verdict().is_none_or(Verdict::admits)
     }
 
     /// Whether the call can wait for the limit.
@@ -54,15 +67,48 @@ impl Pair<'_, '_> {
 
     /// The answer as the caller's clock sees it; `None` before the call is decided.
     pub(super) fn answer(&self) -> Option<Answer> {
-        let gauge = self.refunded_gauge.or_else(|| Some(self.gauge?.delayed(self.ask.lag())))?;
-        Some(Answer { verdict: self.verdict?, gauge })
+        match self.stage {
+            Stage::Asked | Stage::Judged(_) => None,
+            Stage::Decided(answer) => Some(Answer { gauge: answer.gauge.delayed(self.ask.lag()), ..answer }),
+            Stage::Settled { gauge, .. } => Some(Answer { verdict: Verdict::ADMIT, gauge }),
+        }
+    }
+
+    /// The verdict, once the pair is judged.
+    pub(super) fn verdict(&self) -> Option<Verdict> {
+        match self.stage {
+            Stage::Asked => None,
+            Stage::Judged(verdict) | Stage::Decided(Answer { verdict, .. }) => Some(verdict),
+            Stage::Settled { .. } => Some(Verdict::ADMIT),
+        }
+    }
+
+    /// The reset at the instant of the decision; zero before it.
+    pub(super) fn reset(&self) -> Span {
+        match self.stage {
+            Stage::Asked | Stage::Judged(_) => Span::ZERO,
+            Stage::Decided(answer) => answer.gauge.reset,
+            Stage::Settled { reset, .. } => reset,
+        }
+    }
+
+    /// A refund or a settlement has changed the limit, which now has this gauge.
+    pub(super) fn give_back(&mut self, refunded: bool, gauge: Gauge) {
+        self.refunded = refunded;
+        self.stage = Stage::Decided(Answer { verdict: Verdict::ADMIT, gauge });
+    }
+
+    /// Looks at the limit after a refund or a settlement.
+    pub(super) fn settle(&mut self, limits: &impl Limits) {
+        let answer = with_limiter!(&self.part.limiter, limiter => self.ask.refunded(limits, limiter));
+        self.stage = Stage::Settled { gauge: answer.gauge, reset: self.reset() };
     }
 
     pub(super) fn peek(&mut self, limits: &impl Limits) {
         let answer = with_limiter!(&self.part.limiter, limiter => self.ask.peek(limits, limiter));
         // With FORCE, a penalty does not refuse.
         let forced = self.ask.manner == Manner::Force && self.part.is_penalty();
-        self.verdict = Some(if forced { Verdict::ADMIT } else { answer.verdict });
-        self.gauge = Some(answer.gauge);
+        let verdict = if forced { Verdict::ADMIT } else { answer.verdict };
+        self.stage = Stage::Decided(Answer { verdict, ..answer });
     }
 }

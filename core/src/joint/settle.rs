@@ -4,7 +4,6 @@ use alloc::vec::Vec;
 
 use super::pair::Pair;
 use super::{Joint, JointError, each};
-use crate::answer::Verdict;
 use crate::hold::{self, Hold};
 use crate::limiter::Limiter;
 use crate::limits::Limits;
@@ -100,8 +99,8 @@ impl Joint<'_, '_> {
                 let Some(charge) = pair.held else { return Ok(()) };
                 let actual = pair.part.cost;
                 with_limiter!(&pair.part.limiter, limiter => {
-                    pair.refunded = pair.ask.settle(limits, limiter, &charge, actual)?;
-                    pair.gauge = Some(pair.ask.gauge(limits, limiter));
+                    let refunded = pair.ask.settle(limits, limiter, &charge, actual)?;
+                    pair.give_back(refunded, pair.ask.gauge(limits, limiter));
                 });
                 Ok(())
             },
@@ -115,11 +114,7 @@ impl Joint<'_, '_> {
             }
         }
         for pair in &mut self.pairs {
-            let Some(limits) = keys.get(pair.key) else { continue };
-            let answer = with_limiter!(&pair.part.limiter, limiter => pair.ask.refunded(limits, limiter));
-            pair.refunded_gauge = Some(answer.gauge);
-            // A settlement replies no ban.
-            pair.verdict = Some(Verdict::ADMIT);
+            keys.get(pair.key).into_iter().for_each(|limits| pair.settle(limits));
         }
         Ok(count)
     }
