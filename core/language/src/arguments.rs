@@ -7,6 +7,7 @@ use ratelimit_core::{MAX_COUNT, MAX_PAIRS, Period, Span, Time};
 
 use crate::catalog::find;
 use crate::error::{Error, Unit};
+use crate::number::{duration, integer};
 use crate::request::Request;
 use crate::vocabulary::{LONGEST, LONGEST_SECONDS, OPTIONS};
 
@@ -134,7 +135,7 @@ impl<'w, 'a> Arguments<'w, 'a> {
     #[inline(always)]
     pub fn number(&mut self, name: &'static str, min: u64, max: u64) -> Result<u64, Error> {
         let word = self.word(name)?;
-        match parse_integer(word) {
+        match integer(word) {
             Some(number) if (min..=max).contains(&number) => Ok(number),
             _ => Err(self.out_of_range(word, name, min, max, Unit::None)),
         }
@@ -166,7 +167,7 @@ impl<'w, 'a> Arguments<'w, 'a> {
     #[inline(always)]
     fn millis(&mut self, name: &'static str, min: u64) -> Result<u64, Error> {
         let word = self.word(name)?;
-        match parse_integer(word).or_else(|| with_unit(word)) {
+        match duration(word) {
             Some(millis) if (min..=LONGEST).contains(&millis) => Ok(millis),
             _ => Err(self.out_of_range(word, name, min, LONGEST, Unit::Millis)),
         }
@@ -175,7 +176,7 @@ impl<'w, 'a> Arguments<'w, 'a> {
     /// A duration in whole seconds, from 1 s to a hundred years.
     pub(crate) fn seconds(&mut self, name: &'static str) -> Result<NonZeroU64, Error> {
         let word = self.word(name)?;
-        let seconds = parse_integer(word).filter(|seconds| *seconds <= LONGEST_SECONDS);
+        let seconds = integer(word).filter(|seconds| *seconds <= LONGEST_SECONDS);
         let out_of_range = || self.out_of_range(word, name, 1, LONGEST_SECONDS, Unit::Seconds);
         seconds.and_then(NonZeroU64::new).ok_or_else(out_of_range)
     }
@@ -193,7 +194,7 @@ impl<'w, 'a> Arguments<'w, 'a> {
     pub(crate) fn instant(&mut self, name: &'static str) -> Result<Time, Error> {
         let (min, max) = (Time::EARLIEST.as_micros(), Time::LATEST.as_micros());
         let word = self.word(name)?;
-        match parse_integer(word) {
+        match integer(word) {
             Some(micros) if (min..=max).contains(&micros) => Ok(Time::from_micros(micros)),
             Some(micros) if micros > max => Err(self.out_of_range(word, name, min, max, Unit::None)),
             _ if self.begins_section(word) => Err(Error::missing(name)),
@@ -341,51 +342,6 @@ fn not_zero(number: u64) -> Result<NonZeroU64, Error> {
     }
 }
 
-/// Parses a decimal integer as Redis does, without sign, leading zeros or spaces.
-#[inline(always)]
-fn parse_integer(bytes: &[u8]) -> Option<u64> {
-    // Nearly all arguments are so short that they need no other check.
-    if let [b'1'..=b'9', ..] | b"0" = bytes
-        && bytes.len() <= 18
-    {
-        let mut number = 0;
-        for byte in bytes {
-            let digit = byte.wrapping_sub(b'0');
-            if digit > 9 {
-                return None;
-            }
-            number = number * 10 + u64::from(digit);
-        }
-        return Some(number);
-    }
-    parse_long_integer(bytes)
-}
-
-/// [`parse_integer`] for long integers.
-#[inline(never)]
-fn parse_long_integer(bytes: &[u8]) -> Option<u64> {
-    let text = str::from_utf8(bytes).ok().filter(|_| matches!(bytes, [b'1'..=b'9', ..]));
-    text.and_then(|text| text.parse().ok())
-}
-
-/// Parses a duration with a unit, in milliseconds.
-#[inline(never)]
-fn with_unit(word: &[u8]) -> Option<u64> {
-    let (number, unit) = match word {
-        [number @ .., b'm', b's'] => (number, 1),
-        [number @ .., b's'] => (number, SECOND),
-        [number @ .., b'm'] => (number, 60 * SECOND),
-        [number @ .., b'h'] => (number, 3600 * SECOND),
-        [number @ .., b'd'] => (number, 24 * 3600 * SECOND),
-        [number @ .., b'w'] => (number, 7 * 24 * 3600 * SECOND),
-        _ => return None,
-    };
-    parse_integer(number)?.checked_mul(unit)
-}
-
-/// In milliseconds.
-const SECOND: u64 = 1000;
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -403,85 +359,5 @@ mod tests {
             }
         }
         assert!(!is(b"COS", "COST") && !is(b"COSTS", "COST") && !is(b"", "COST"));
-    }
-
-    #[test]
-    fn integers_are_parsed_as_redis_parses_them() {
-        assert_eq!(parse_integer(b"0"), Some(0));
-        assert_eq!(parse_integer(b"999999999999999999"), Some(999_999_999_999_999_999));
-        assert_eq!(parse_integer(b"1000000000000000000"), Some(1_000_000_000_000_000_000));
-        assert_eq!(parse_integer(b"9223372036854775808"), Some(1 << 63));
-        for not_one in
-            ["", "-", "-7", "+1", "01", "-0", " 1", "1 ", "1.0", "1e3", "0x1", "18446744073709551616"]
-        {
-            assert_eq!(parse_integer(not_one.as_bytes()), None, "{not_one:?}");
-        }
-        for not_one in [&b"1\0"[..], b"1:", b"1/", b"\xb2", b"1\xff", b"1\xb2"] {
-            assert_eq!(parse_integer(not_one), None, "{not_one:?}");
-        }
-    }
-
-    #[test]
-    fn a_duration_has_no_unit_or_one() {
-        let parsed = |word: &str| {
-            let words = [word.as_bytes()];
-            let bounds = Bounds { leases: 1, log_entries: 1, ..Bounds::DEFAULT };
-            Arguments::new(&words, bounds).duration_or_zero("period").map(Span::as_millis_up).ok()
-        };
-        let day = 86_400_000;
-        for (word, millis) in [
-            ("0", 0),
-            ("0ms", 0),
-            ("0w", 0),
-            ("1", 1),
-            ("1500ms", 1500),
-            ("90s", 90_000),
-            ("5m", 300_000),
-            ("1h", 3_600_000),
-            ("1d", day),
-            ("2w", 14 * day),
-            ("36500d", 36_500 * day),
-            ("3153600000000ms", 36_500 * day),
-        ] {
-            assert_eq!(parsed(word), Some(millis), "{word}");
-        }
-        let wrong = [
-            "",
-            "ms",
-            "s",
-            "d",
-            "1S",
-            "1D",
-            "1MS",
-            "1Ms",
-            "1mS",
-            "1sec",
-            "1min",
-            "1y",
-            "1M",
-            "1 s",
-            "1s ",
-            "01s",
-            "+1s",
-            "-1s",
-            "-0s",
-            "1.5s",
-            "1e3s",
-            "1_000s",
-            "1h30m",
-            "1ss",
-            "1msms",
-            "1sm",
-            "1us",
-            "s1",
-            "36501d",
-            "5215w",
-            "3153600000001ms",
-            "18446744073709551615w",
-            "18446744073709551616ms",
-        ];
-        for word in wrong {
-            assert_eq!(parsed(word), None, "{word}");
-        }
     }
 }

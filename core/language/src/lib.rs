@@ -16,6 +16,7 @@ mod error;
 mod forms;
 mod limiters;
 mod multi;
+mod number;
 mod policy;
 mod request;
 pub mod vocabulary;

@@ -1,0 +1,128 @@
+//! Numbers and durations, as callers write them.
+
+/// Parses a decimal integer as Redis does, without sign, leading zeros or spaces.
+#[inline(always)]
+pub(crate) fn integer(bytes: &[u8]) -> Option<u64> {
+    // Nearly all arguments are so short that they need no other check.
+    if let [b'1'..=b'9', ..] | b"0" = bytes
+        && bytes.len() <= 18
+    {
+        let mut number = 0;
+        for byte in bytes {
+            let digit = byte.wrapping_sub(b'0');
+            if digit > 9 {
+                return None;
+            }
+            number = number * 10 + u64::from(digit);
+        }
+        return Some(number);
+    }
+    long_integer(bytes)
+}
+
+/// [`integer`] for long integers.
+#[inline(never)]
+fn long_integer(bytes: &[u8]) -> Option<u64> {
+    let text = str::from_utf8(bytes).ok().filter(|_| matches!(bytes, [b'1'..=b'9', ..]));
+    text.and_then(|text| text.parse().ok())
+}
+
+/// Parses a duration, in milliseconds: milliseconds, or an integer with a unit.
+#[inline(always)]
+pub(crate) fn duration(word: &[u8]) -> Option<u64> {
+    integer(word).or_else(|| with_unit(word))
+}
+
+#[inline(never)]
+fn with_unit(word: &[u8]) -> Option<u64> {
+    let (number, unit) = match word {
+        [number @ .., b'm', b's'] => (number, 1),
+        [number @ .., b's'] => (number, SECOND),
+        [number @ .., b'm'] => (number, 60 * SECOND),
+        [number @ .., b'h'] => (number, 3600 * SECOND),
+        [number @ .., b'd'] => (number, 24 * 3600 * SECOND),
+        [number @ .., b'w'] => (number, 7 * 24 * 3600 * SECOND),
+        _ => return None,
+    };
+    integer(number)?.checked_mul(unit)
+}
+
+/// In milliseconds.
+const SECOND: u64 = 1000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn integers_are_parsed_as_redis_parses_them() {
+        assert_eq!(integer(b"0"), Some(0));
+        assert_eq!(integer(b"999999999999999999"), Some(999_999_999_999_999_999));
+        assert_eq!(integer(b"1000000000000000000"), Some(1_000_000_000_000_000_000));
+        assert_eq!(integer(b"9223372036854775808"), Some(1 << 63));
+        for not_one in
+            ["", "-", "-7", "+1", "01", "-0", " 1", "1 ", "1.0", "1e3", "0x1", "18446744073709551616"]
+        {
+            assert_eq!(integer(not_one.as_bytes()), None, "{not_one:?}");
+        }
+        for not_one in [&b"1\0"[..], b"1:", b"1/", b"\xb2", b"1\xff", b"1\xb2"] {
+            assert_eq!(integer(not_one), None, "{not_one:?}");
+        }
+    }
+
+    #[test]
+    fn a_duration_has_no_unit_or_one() {
+        let day = 86_400_000;
+        for (word, millis) in [
+            ("0", 0),
+            ("0ms", 0),
+            ("0w", 0),
+            ("1", 1),
+            ("1500ms", 1500),
+            ("90s", 90_000),
+            ("5m", 300_000),
+            ("1h", 3_600_000),
+            ("1d", day),
+            ("2w", 14 * day),
+            ("36500d", 36_500 * day),
+            ("3153600000000ms", 36_500 * day),
+        ] {
+            assert_eq!(duration(word.as_bytes()), Some(millis), "{word}");
+        }
+        let wrong = [
+            "",
+            "ms",
+            "s",
+            "d",
+            "1S",
+            "1D",
+            "1MS",
+            "1Ms",
+            "1mS",
+            "1sec",
+            "1min",
+            "1y",
+            "1M",
+            "1 s",
+            "1s ",
+            "01s",
+            "+1s",
+            "-1s",
+            "-0s",
+            "1.5s",
+            "1e3s",
+            "1_000s",
+            "1h30m",
+            "1ss",
+            "1msms",
+            "1sm",
+            "1us",
+            "s1",
+            "18446744073709551615w",
+            "18446744073709551616ms",
+        ];
+        for word in wrong {
+            assert_eq!(duration(word.as_bytes()), None, "{word}");
+        }
+    }
+}
