@@ -3,12 +3,11 @@
 use core::num::NonZeroU64;
 use core::slice;
 
-use ratelimit_core::{MAX_COUNT, MAX_PAIRS, Period, Span, Time};
+use ratelimit_core::state::MAX_ID;
+use ratelimit_core::{Kind, MAX_COUNT, MAX_PAIRS, Period, Span, Time};
 
-use crate::catalog::find;
 use crate::error::{Error, Unit};
 use crate::number::{duration, integer};
-use crate::request::Request;
 use crate::vocabulary::{LONGEST, LONGEST_SECONDS, OPTIONS};
 
 /// The operator's bounds on arguments.
@@ -95,7 +94,7 @@ impl<'w, 'a> Arguments<'w, 'a> {
 
     /// The next word, unless it begins the next section.
     #[inline(always)]
-    fn option_word(&mut self) -> Option<&'a [u8]> {
+    pub(crate) fn option_word(&mut self) -> Option<&'a [u8]> {
         if let Some(sections) = self.sections
             && self.peek().is_some_and(|word| is(word, sections.word))
         {
@@ -218,10 +217,10 @@ impl<'w, 'a> Arguments<'w, 'a> {
 
     /// The error for a word that is none of the options here.
     #[cold]
-    fn unknown(&self, word: &[u8]) -> Error {
+    pub(crate) fn unknown(&self, word: &[u8]) -> Error {
         match OPTIONS.iter().find(|option| is(word, option)) {
             Some(option) => Error::NotForCommand(option),
-            None if self.most_keys().is_some() && find(word).is_some() => {
+            None if self.most_keys().is_some() && is_limiter(word) => {
                 Error::near_because(word, "a limit begins with LIMIT")
             }
             None => Error::near(word),
@@ -290,34 +289,6 @@ impl<'w, 'a> Arguments<'w, 'a> {
         }
         Ok(())
     }
-
-    /// Reads the options, in any order. Those that all limiters share go into `request`. `own` reads the value of an
-    /// option of the limiter's own, and returns whether the option is one of its own.
-    #[inline(always)]
-    pub fn options(
-        &mut self,
-        request: &mut Request<'a>,
-        mut own: impl FnMut(&[u8], &mut Self) -> Result<bool, Error>,
-    ) -> Result<(), Error> {
-        while let Some(word) = self.option_word() {
-            if !own(word, self)? && !request.option(word, self)? {
-                return Err(self.unknown(word));
-            }
-        }
-        Ok(())
-    }
-
-    /// Reads the options. The limiter's only own option is `flag`, which has no value. Returns whether it is given.
-    #[inline(always)]
-    pub(crate) fn options_and_flag(
-        &mut self,
-        request: &mut Request<'a>,
-        flag: &'static str,
-    ) -> Result<bool, Error> {
-        let mut given = false;
-        self.options(request, |word, _| Arguments::flag(word, flag, &mut given))?;
-        Ok(given)
-    }
 }
 
 /// The bit that distinguishes a lower case letter from its upper case.
@@ -330,6 +301,34 @@ pub(crate) fn is(word: &[u8], option: &str) -> bool {
     // Most words differ in their lengths or first letters, so this is faster than `eq_ignore_ascii_case`.
     word.len() == option.len()
         && word.iter().zip(option.bytes()).all(|(byte, letter)| byte & !LOWER == letter)
+}
+
+/// The id of a lease or a hold.
+#[inline(always)]
+pub fn lease_id<'a>(arguments: &mut Arguments<'_, 'a>) -> Result<&'a [u8], Error> {
+    let id = arguments.word("id")?;
+    if !(1..=MAX_ID).contains(&id.len()) {
+        return Err(Error::IdLength);
+    }
+    // `LIMIT` and a limiter's name begin the next limit, so the id was left out.
+    if arguments.begins_section(id)
+        && arguments.peek().is_some_and(|word| is_limiter(without_prefix(word).unwrap_or(word)))
+    {
+        return Err(Error::missing("id"));
+    }
+    Ok(id)
+}
+
+/// Whether a word is a limiter's name, in upper or lower case.
+#[cold]
+fn is_limiter(word: &[u8]) -> bool {
+    Kind::ALL.iter().any(|kind| kind.is_limit() && is(word, kind.title().0))
+}
+
+/// The name after the prefix `RL.`, if the word has it.
+pub(crate) fn without_prefix(word: &[u8]) -> Option<&[u8]> {
+    let (prefix, name) = word.split_at_checked(3)?;
+    prefix.eq_ignore_ascii_case(b"RL.").then_some(name)
 }
 
 /// A number that was checked not to be 0.

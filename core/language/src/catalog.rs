@@ -4,7 +4,7 @@ use alloc::format;
 
 use ratelimit_core::AnyLimiter;
 
-use crate::arguments::{Arguments, is};
+use crate::arguments::{Arguments, is, without_prefix};
 use crate::error::Error;
 use crate::limiters;
 use crate::request::Request;
@@ -214,17 +214,6 @@ pub fn named<'a>(
 /// Whether any limiter takes this option.
 pub(crate) fn is_option(option: &str) -> bool {
     CATALOG.iter().flat_map(|row| row.arguments).any(|argument| argument.name == option)
-}
-
-/// The name after the prefix `RL.`, if the word has it.
-fn without_prefix(word: &[u8]) -> Option<&[u8]> {
-    let (prefix, name) = word.split_at_checked(3)?;
-    prefix.eq_ignore_ascii_case(b"RL.").then_some(name)
-}
-
-/// Whether a word is a limiter's name, or that of its command.
-pub(crate) fn names_limiter(word: &[u8]) -> bool {
-    find(without_prefix(word).unwrap_or(word)).is_some()
 }
 
 /// The error for a word in place of a limiter's name.

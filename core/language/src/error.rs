@@ -8,9 +8,7 @@ use ratelimit_core::limiter::{self, TooLong};
 use ratelimit_core::state::{MAX_BUCKETS, MAX_ID, MAX_LIMITS};
 use ratelimit_core::{JointError, Kind, MAX_PAIRS, Name, Span};
 
-use crate::catalog::is_option;
-use crate::limiters::UNITS;
-use crate::policy::MAX_NAME;
+use crate::vocabulary::{MAX_NAME, UNITS};
 
 /// Why a call is an error. Except for [`Error::Internal`], nothing was changed.
 ///
@@ -133,15 +131,6 @@ impl Error {
     /// An option before the first limit that belongs in one.
     pub(crate) fn belongs_in(option: &'static str) -> Error {
         syntax(format_args!(": {option} belongs in a LIMIT"))
-    }
-
-    /// The error before the first limit: an option that any limiter takes belongs in a limit.
-    #[cold]
-    pub(crate) fn before_limits(self) -> Error {
-        match self {
-            Error::NotForCommand(option) if is_option(option) => Error::belongs_in(option),
-            error => error,
-        }
     }
 
     /// A text about the policy of this name.

@@ -87,6 +87,7 @@ mod tests {
             let limiter = (row.parse)(&mut Arguments::new(&words[1..], bounds), &mut Request::default());
             let limiter = limiter.expect("good parameters");
             assert_eq!(with_limiter!(&limiter, limiter => kind_of(limiter)), form.kind, "{line}");
+            assert_eq!(form.kind.title().0, row.name);
         }
     }
 

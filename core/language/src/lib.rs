@@ -21,11 +21,11 @@ mod policy;
 mod request;
 pub mod vocabulary;
 
-pub use arguments::{Arguments, Bounds};
+pub use arguments::{Arguments, Bounds, lease_id};
 pub use catalog::{CATALOG, Row, find, named};
 pub use error::{Error, Unit};
 pub use forms::{FORMS, Form};
-pub use limiters::{Cell, Report, Sketching, TopAsked, cell, lease_id, shed, sketch, top};
-pub use multi::{Multi, Purpose, multi};
+pub use limiters::{Cell, Report, Sketching, TopAsked, cell, shed, sketch, top};
+pub use multi::{Multi, multi};
 pub use policy::{Asked, Policy, policy_name};
-pub use request::Request;
+pub use request::{Purpose, Request};

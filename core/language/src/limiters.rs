@@ -7,16 +7,16 @@ use ratelimit_core::limiter::{
     Refused, Shed, Sketch, SlidingBuckets, SlidingLog, SlidingWindow, Tier, TokenBucket, Uniform,
     Unit as Window, Warming, Zone,
 };
-use ratelimit_core::state::{MAX_DEPTH, MAX_ID, Shape};
+use ratelimit_core::state::{MAX_DEPTH, Shape};
 use ratelimit_core::{AnyLimiter, MAX_COUNT, Manner, Period, Span, Time};
 
 #[cfg(feature = "zones")]
 use ratelimit_zones::{find, utc};
 
-use crate::arguments::{Arguments, is};
-use crate::catalog::names_limiter;
+use crate::arguments::{Arguments, is, lease_id};
 use crate::error::{Error, Unit};
 use crate::request::{Request, option_of};
+use crate::vocabulary::UNITS;
 
 #[cfg(not(feature = "zones"))]
 use no_zones::{find, utc};
@@ -29,7 +29,7 @@ pub(crate) fn token_bucket<'a>(arguments: &mut Arguments<'_, 'a>, request: &mut 
     let capacity = arguments.count("capacity")?;
     let refill = arguments.count("refill")?;
     let period = arguments.duration("period")?;
-    Ok(if arguments.options_and_flag(request, "BATCH")? {
+    Ok(if request.options_and_flag(arguments, "BATCH")? {
         AnyLimiter::BatchBucket(BatchBucket::new(capacity, refill, period)?)
     } else {
         AnyLimiter::TokenBucket(TokenBucket::new(capacity, refill, period)?)
@@ -42,7 +42,7 @@ pub(crate) fn leaky_bucket<'a>(arguments: &mut Arguments<'_, 'a>, request: &mut 
     let capacity = arguments.count("capacity")?;
     let leak = arguments.count("leak")?;
     let period = arguments.duration("period")?;
-    arguments.options(request, |_, _| Ok(false))?;
+    request.options(arguments, |_, _| Ok(false))?;
     Ok(AnyLimiter::LeakyBucket(LeakyBucket::new(capacity, leak, period)?))
 }
 
@@ -52,7 +52,7 @@ pub(crate) fn gcra<'a>(arguments: &mut Arguments<'_, 'a>, request: &mut Request<
     let limit = max_burst(arguments)?;
     let count = arguments.count("count")?;
     let period = arguments.duration("period")?;
-    arguments.options(request, |_, _| Ok(false))?;
+    request.options(arguments, |_, _| Ok(false))?;
     Ok(AnyLimiter::Gcra(Gcra::new(limit, count, period)?))
 }
 
@@ -93,7 +93,7 @@ const THOUSAND: NonZeroU64 = NonZeroU64::new(1000).unwrap();
 pub(crate) fn fixed_window<'a>(arguments: &mut Arguments<'_, 'a>, request: &mut Request<'a>) -> Parsed<'a> {
     let limit = arguments.count("limit")?;
     let window = arguments.duration("window")?;
-    Ok(if arguments.options_and_flag(request, "ALIGNED")? {
+    Ok(if request.options_and_flag(arguments, "ALIGNED")? {
         AnyLimiter::AlignedWindow(AlignedWindow { limit, window })
     } else {
         AnyLimiter::FixedWindow(FixedWindow { limit, window })
@@ -106,7 +106,7 @@ pub(crate) fn sliding_window<'a>(arguments: &mut Arguments<'_, 'a>, request: &mu
     let limit = arguments.count("limit")?;
     let window = arguments.duration("window")?;
     let mut precision = None;
-    arguments.options(request, |word, arguments| {
+    request.options(arguments, |word, arguments| {
         arguments.option(word, "PRECISION", &mut precision, Arguments::duration)
     })?;
     let Some(precision) = precision else {
@@ -124,7 +124,7 @@ pub(crate) fn sliding_log<'a>(arguments: &mut Arguments<'_, 'a>, request: &mut R
     let limit = arguments.positive("limit", most)?;
     let window = arguments.duration("window")?;
     let (mut gap, mut recorded) = (None, false);
-    arguments.options(request, |word, arguments| {
+    request.options(arguments, |word, arguments| {
         Ok(arguments.option(word, "GAP", &mut gap, Arguments::duration_or_zero)?
             || Arguments::flag(word, "COUNTREFUSED", &mut recorded)?)
     })?;
@@ -154,7 +154,7 @@ pub(crate) fn calendar<'a>(arguments: &mut Arguments<'_, 'a>, request: &mut Requ
         });
     };
     let (mut zone, mut anchor) = (None, None);
-    arguments.options(request, |word, arguments| {
+    request.options(arguments, |word, arguments| {
         Ok(arguments.option(word, "TZ", &mut zone, time_zone)?
             || arguments.option(word, "ANCHOR", &mut anchor, |arguments, option| {
                 let most = if *name == "WEEK" { 7 } else { 31 };
@@ -174,15 +174,6 @@ pub(crate) fn calendar<'a>(arguments: &mut Arguments<'_, 'a>, request: &mut Requ
     };
     Ok(AnyLimiter::Calendar(Calendar::new(limit, unit, zone)))
 }
-
-pub(crate) const UNITS: [(&str, Window); 6] = [
-    ("HOUR", Window::Hour),
-    ("DAY", Window::Day),
-    ("WEEK", Window::Week(1)),
-    ("MONTH", Window::Month(1)),
-    ("QUARTER", Window::Quarter),
-    ("YEAR", Window::Year),
-];
 
 /// The value of `TZ`.
 fn time_zone(arguments: &mut Arguments<'_, '_>, name: &'static str) -> Result<&'static dyn Zone, Error> {
@@ -218,7 +209,7 @@ pub(crate) fn penalty<'a>(arguments: &mut Arguments<'_, 'a>, request: &mut Reque
     let window = arguments.duration("window")?;
     let ban = arguments.duration("ban")?;
     let (mut grow, mut longest, mut forgive) = (None, None, None);
-    arguments.options(request, |word, arguments| {
+    request.options(arguments, |word, arguments| {
         Ok(arguments
             .option(word, "GROW", &mut grow, |arguments, name| arguments.positive(name, MAX_GROWTH))?
             || arguments
@@ -243,7 +234,7 @@ const DAY: Period = Period::of(Span::from_millis(86_400_000)).unwrap();
 #[inline(always)]
 pub(crate) fn uniform<'a>(arguments: &mut Arguments<'_, 'a>, request: &mut Request<'a>) -> Parsed<'a> {
     let interval = arguments.duration("interval")?;
-    arguments.options(request, |_, _| Ok(false))?;
+    request.options(arguments, |_, _| Ok(false))?;
     Ok(AnyLimiter::Uniform(Uniform { interval }))
 }
 
@@ -253,7 +244,7 @@ pub(crate) fn smooth<'a>(arguments: &mut Arguments<'_, 'a>, request: &mut Reques
     let permits = arguments.count("permits")?;
     let period = arguments.duration("period")?;
     let (mut burst, mut warmup, mut factor, mut longest) = (None, None, None, None);
-    arguments.options(request, |word, arguments| {
+    request.options(arguments, |word, arguments| {
         Ok(arguments.option(word, "BURST", &mut burst, Arguments::duration_or_zero)?
             || arguments.option(word, "WARMUP", &mut warmup, Arguments::duration)?
             || arguments
@@ -283,27 +274,13 @@ pub(crate) fn concurrent<'a>(arguments: &mut Arguments<'_, 'a>, request: &mut Re
     let ttl = arguments.duration("ttl")?;
     let id = if arguments.has_ids() { lease_id(arguments)? } else { &[] };
     let (mut reserved, mut critical) = (None, false);
-    arguments.options(request, |word, arguments| {
+    request.options(arguments, |word, arguments| {
         let up_to_capacity = |arguments: &mut Arguments<'_, 'a>, name| arguments.number(name, 0, capacity);
         Ok(arguments.option(word, "RESERVED", &mut reserved, up_to_capacity)?
             || Arguments::flag(word, "CRITICAL", &mut critical)?)
     })?;
     let reserved_for_others = if critical { 0 } else { reserved.unwrap_or(0) };
     Ok(AnyLimiter::Concurrent(Concurrent { limit: capacity - reserved_for_others, ttl, id, critical }))
-}
-
-/// The id of a lease or a hold.
-#[inline(always)]
-pub fn lease_id<'a>(arguments: &mut Arguments<'_, 'a>) -> Result<&'a [u8], Error> {
-    let id = arguments.word("id")?;
-    if !(1..=MAX_ID).contains(&id.len()) {
-        return Err(Error::IdLength);
-    }
-    // `LIMIT` and a limiter's name begin the next limit, so the id was left out.
-    if arguments.begins_section(id) && arguments.peek().is_some_and(names_limiter) {
-        return Err(Error::missing("id"));
-    }
-    Ok(id)
 }
 
 /// The arguments of `RL.SKETCH`.

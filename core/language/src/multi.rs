@@ -13,19 +13,9 @@ use ratelimit_core::{
 };
 
 use crate::arguments::{Arguments, Sections};
-use crate::catalog::named;
+use crate::catalog::{is_option, named};
 use crate::error::Error;
-use crate::request::{Request, option_of};
-
-/// What a call with several limits does.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Purpose {
-    Charge,
-    Peek,
-    Refund,
-    /// Each limit needs a cost.
-    Settle,
-}
+use crate::request::{Purpose, Request, option_of};
 
 /// A call with several limits.
 pub struct Multi<'a> {
@@ -43,7 +33,7 @@ pub struct Multi<'a> {
 pub fn multi<'a>(arguments: &mut Arguments<'_, 'a>, keys: u64, purpose: Purpose) -> Result<Multi<'a>, Error> {
     arguments.divide(Sections::limits(keys));
     let mut defaults = Request::default();
-    arguments.options(&mut defaults, |_, _| Ok(false)).map_err(Error::before_limits)?;
+    defaults.options(arguments, |_, _| Ok(false)).map_err(before_limits)?;
     defaults.check_for_all(purpose)?;
     if defaults.on.is_some() {
         return Err(Error::belongs_in("ON"));
@@ -57,6 +47,15 @@ pub fn multi<'a>(arguments: &mut Arguments<'_, 'a>, keys: u64, purpose: Purpose)
     }
     let Request { at, hold, block, .. } = defaults;
     Ok(Multi { at, manner: defaults.manner(), hold, block, parts })
+}
+
+/// The error before the first limit: an option that any limiter takes belongs in a limit.
+#[cold]
+pub(crate) fn before_limits(error: Error) -> Error {
+    match error {
+        Error::NotForCommand(option) if is_option(option) => Error::belongs_in(option),
+        error => error,
+    }
 }
 
 /// Reads limits, one after each word `LIMIT`.

@@ -14,16 +14,12 @@ use ratelimit_core::{
     with_limiter,
 };
 
-use crate::arguments::{Arguments, Bounds, Sections};
+use crate::arguments::{Arguments, Bounds, Sections, lease_id};
 use crate::catalog::{Row, named};
-
 use crate::error::Error;
-use crate::limiters::lease_id;
-use crate::multi::{Purpose, cost, limits, part_of};
-use crate::request::Request;
-
-/// The most bytes of a policy's name.
-pub const MAX_NAME: usize = 64;
+use crate::multi::{before_limits, cost, limits, part_of};
+use crate::request::{Purpose, Request};
+use crate::vocabulary::MAX_NAME;
 
 /// Reads the name of a policy that is to be stored: 1 to [`MAX_NAME`] of `A-Z a-z 0-9 . _ : -`.
 pub fn policy_name<'a>(arguments: &mut Arguments<'_, 'a>) -> Result<&'a str, Error> {
@@ -74,11 +70,11 @@ impl Policy {
     pub fn parse(arguments: &mut Arguments<'_, '_>) -> Result<(Option<u64>, Policy), Error> {
         arguments.divide(Sections::OF_POLICY);
         let (mut version, mut defaults) = (None, Request::default());
-        let read = arguments.options(&mut defaults, |word, arguments| {
+        let read = defaults.options(arguments, |word, arguments| {
             arguments
                 .option(word, "VERSION", &mut version, |arguments, name| arguments.number(name, 1, MAX_COUNT))
         });
-        read.map_err(Error::before_limits)?;
+        read.map_err(before_limits)?;
         not_of_call(&defaults)?;
         if defaults.own_cost().is_some() {
             return Err(Error::belongs_in("COST"));
@@ -249,7 +245,7 @@ impl<'a> Asked<'a> {
         let mut asked = Asked::default();
         arguments.divide(Sections::KEYS);
         let Asked { request, id, full, more_keys } = &mut asked;
-        arguments.options(request, |word, arguments| {
+        request.options(arguments, |word, arguments| {
             Ok(arguments.option(word, "ID", id, |arguments, _| lease_id(arguments))?
                 || Arguments::flag(word, "FULL", full)?)
         })?;

@@ -2,10 +2,18 @@
 
 use ratelimit_core::{Capabilities, MAX_COUNT, Manner, Period, Span, Time};
 
-use crate::arguments::{Arguments, is};
+use crate::arguments::{Arguments, is, lease_id};
 use crate::error::Error;
-use crate::limiters::lease_id;
-use crate::multi::Purpose;
+
+/// What a call with several limits does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Purpose {
+    Charge,
+    Peek,
+    Refund,
+    /// Each limit needs a cost.
+    Settle,
+}
 
 /// The options that all limiters share.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -134,9 +142,37 @@ impl<'a> Request<'a> {
         }
     }
 
+    /// Reads the options, in any order. `own` reads the value of an
+    /// option of the limiter's own, and returns whether the option is one of its own.
+    #[inline(always)]
+    pub fn options(
+        &mut self,
+        arguments: &mut Arguments<'_, 'a>,
+        mut own: impl FnMut(&[u8], &mut Arguments<'_, 'a>) -> Result<bool, Error>,
+    ) -> Result<(), Error> {
+        while let Some(word) = arguments.option_word() {
+            if !own(word, arguments)? && !self.option(word, arguments)? {
+                return Err(arguments.unknown(word));
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads the options. The limiter's only own option is `flag`, which has no value. Returns whether it is given.
+    #[inline(always)]
+    pub(crate) fn options_and_flag(
+        &mut self,
+        arguments: &mut Arguments<'_, 'a>,
+        flag: &'static str,
+    ) -> Result<bool, Error> {
+        let mut given = false;
+        self.options(arguments, |word, _| Arguments::flag(word, flag, &mut given))?;
+        Ok(given)
+    }
+
     /// Reads the value of an option. Returns whether `word` is one of these options.
     #[inline]
-    pub(crate) fn option(&mut self, word: &[u8], arguments: &mut Arguments<'_, 'a>) -> Result<bool, Error> {
+    fn option(&mut self, word: &[u8], arguments: &mut Arguments<'_, 'a>) -> Result<bool, Error> {
         let cost = |arguments: &mut Arguments<'_, 'a>, name| arguments.number(name, 0, MAX_COUNT);
         if arguments.option(word, "COST", &mut self.cost, cost)?
             || arguments.option(word, "AT", &mut self.at, Arguments::instant)?

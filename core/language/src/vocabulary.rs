@@ -5,6 +5,7 @@
 
 use core::fmt;
 
+use ratelimit_core::limiter::Unit;
 use ratelimit_core::state::{MAX_DEPTH, MAX_ID, Shape};
 use ratelimit_core::{MAX_COUNT, MAX_PAIRS, Span, Time};
 
@@ -351,6 +352,19 @@ pub const QUANTITY: Argument = Argument::new(
     Values::Number { min: 0, max: MAX_COUNT },
     "how much the request takes, 1 by default; 0 only looks",
 );
+
+/// The words for the units of a calendar.
+pub(crate) const UNITS: [(&str, Unit); 6] = [
+    ("HOUR", Unit::Hour),
+    ("DAY", Unit::Day),
+    ("WEEK", Unit::Week(1)),
+    ("MONTH", Unit::Month(1)),
+    ("QUARTER", Unit::Quarter),
+    ("YEAR", Unit::Year),
+];
+
+/// The most bytes of a policy's name.
+pub const MAX_NAME: usize = 64;
 
 /// The names of all options.
 pub const OPTIONS: [&str; 37] = [
