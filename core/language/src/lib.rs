@@ -11,6 +11,7 @@ extern crate alloc;
 extern crate std;
 
 mod arguments;
+mod calls;
 mod catalog;
 mod error;
 mod forms;
@@ -22,10 +23,10 @@ mod request;
 pub mod vocabulary;
 
 pub use arguments::{Arguments, Bounds, lease_id};
+pub use calls::{Cell, Report, Sketching, TopAsked, cell, shed, sketch, top};
 pub use catalog::{CATALOG, Row, find, named};
 pub use error::{Error, Unit};
 pub use forms::{FORMS, Form};
-pub use limiters::{Cell, Report, Sketching, TopAsked, cell, shed, sketch, top};
 pub use multi::{Multi, multi};
 pub use policy::{Asked, Policy, policy_name};
 pub use request::{Purpose, Request};
