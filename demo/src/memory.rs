@@ -12,7 +12,7 @@ use ratelimit_core::limiter::{Amount, Sketched};
 use ratelimit_core::state::{Blueprint, Cells};
 use ratelimit_core::{Answer, Ask, Joint, LimitSet, Limiter, Place, State, with_limiter};
 use ratelimit_language::{
-    Arguments, Bounds, Error, Purpose, Request, Sketching, find, lease_id, multi, shed, sketch,
+    Arguments, Bounds, Error, Purpose, Request, SketchCall, find, lease_id, multi, shed, sketch,
 };
 
 use crate::reply::{Reply, Server};
@@ -93,7 +93,7 @@ impl Memory {
     /// `RL.SKETCH key item <parameters> [options]`.
     fn sketch(&mut self, key: &[u8], rest: &[&[u8]]) -> Answered {
         let sketching = sketch(&mut Arguments::new(rest, BOUNDS))?;
-        let Sketching { item, cost, at, .. } = sketching;
+        let SketchCall { item, cost, at, .. } = sketching;
         let at = at.ok_or(NO_INSTANT)?;
         let begin = || Blueprint { shape: sketching.shape, hash_key: HASH_KEY };
         let Sketched { answer, change, .. } =

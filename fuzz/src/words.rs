@@ -7,7 +7,8 @@ use ratelimit_core::{
     AnyLimiter, Kind, Limiter, MAX_COUNT, MAX_PAIRS, Manner, Part, Span, State, Time, with_limiter,
 };
 use ratelimit_language::{
-    Arguments, Asked, Error, Multi, Policy, Purpose, Request, cell, find, lease_id, multi, named, shed,
+    Arguments, Error, MultiCall, Policy, PolicyCall, Purpose, Request, cell, find, lease_id, multi, named,
+    shed,
 };
 
 use crate::key::{charged, copy};
@@ -88,7 +89,7 @@ fn joint(words: &[&[u8]], purpose: Purpose) -> Result<(), Error> {
     let keys = u64::from(keys.first().map_or(1, |digit| digit & 0xf));
     let words = if purpose == Purpose::Settle { settled(words)? } else { words };
     let mut arguments = Arguments::new(words, BOUNDS);
-    let Multi { at, manner, hold, block: _, parts } = multi(&mut arguments, keys, purpose)?;
+    let MultiCall { at, manner, hold, block: _, parts } = multi(&mut arguments, keys, purpose)?;
     assert!(arguments.is_empty());
     if let Some((id, ttl)) = hold {
         assert!(purpose == Purpose::Charge && parts.iter().any(Part::can_be_held));
@@ -126,7 +127,7 @@ fn policy(words: &[&[u8]]) -> Result<(), Error> {
 
     let keys = vec![&b"key"[..]; MAX_PAIRS - 1];
     let call = [&[&b"ID"[..], b"id", b"KEYS"], &keys[..]].concat();
-    let asked = Asked::parse(&mut Arguments::new(&call, BOUNDS), Purpose::Charge)?;
+    let asked = PolicyCall::parse(&mut Arguments::new(&call, BOUNDS), Purpose::Charge)?;
     let parts = policy.parts(b"name", &asked, Purpose::Charge)?;
     assert!((1..=MAX_PAIRS).contains(&parts.len()));
     for Part { limiter, name, cost, .. } in &*parts {
@@ -139,7 +140,7 @@ fn policy(words: &[&[u8]]) -> Result<(), Error> {
 
 /// A call of a policy.
 fn asked(words: &[&[u8]], purpose: Purpose) -> Result<(), Error> {
-    let asked = Asked::parse(&mut Arguments::new(words, BOUNDS), purpose)?;
+    let asked = PolicyCall::parse(&mut Arguments::new(words, BOUNDS), purpose)?;
     assert!(asked.more_keys == 0 || words[words.len() - asked.more_keys - 1].eq_ignore_ascii_case(b"KEYS"));
     instant(asked.at());
     assert!(matches!((asked.manner(), purpose), (Manner::Strict, _) | (Manner::Force, Purpose::Charge)));

@@ -12,7 +12,7 @@ use ratelimit_language::vocabulary::{
     ASKED_COST, AT, Argument, BLOCK, FORCE, FULL, HELD_ID, HOLD, HOLD_TTL, KEY, KEYS, LEASE_ID, POLICY,
     REFUNDED, SETTLED,
 };
-use ratelimit_language::{Asked, Error, Purpose, lease_id};
+use ratelimit_language::{Error, PolicyCall, Purpose, lease_id};
 
 use super::limit::take;
 use super::multi::{Several, Taken};
@@ -151,7 +151,7 @@ impl Command for AskSettle {
 fn run<'a>(
     call: &Call<'a>,
     purpose: Purpose,
-    ask: impl FnOnce(&StoredPolicy, &Several<'_, '_, 'a>, &Asked<'a>) -> Result<Reply, Error>,
+    ask: impl FnOnce(&StoredPolicy, &Several<'_, '_, 'a>, &PolicyCall<'a>) -> Result<Reply, Error>,
 ) -> Result<Reply, Error> {
     let Some(name) = call.arguments(NAME).next() else {
         return Err(Error::Arity);
@@ -174,7 +174,7 @@ fn take_only(
     call: &Call<'_>,
     policy: &StoredPolicy,
     part: &Part<'_>,
-    asked: &Asked<'_>,
+    asked: &PolicyCall<'_>,
 ) -> Result<Reply, Error> {
     let name = part.name;
     let prepare = |key: &mut Key<'_, '_>, at| {
@@ -196,7 +196,7 @@ fn take_only(
 
 /// The sixth integer is the number of the pair that binds, if no other is given.
 #[inline(always)]
-fn reply(joint: &Joint<'_, '_>, asked: &Asked<'_>, sixth: Option<u64>) -> Result<Reply, Error> {
+fn reply(joint: &Joint<'_, '_>, asked: &PolicyCall<'_>, sixth: Option<u64>) -> Result<Reply, Error> {
     let combined = joint.combined().ok_or(Error::Internal)?;
     let sixth = sixth.unwrap_or_else(|| joint.binding());
     Ok(if asked.full {
@@ -208,17 +208,17 @@ fn reply(joint: &Joint<'_, '_>, asked: &Asked<'_>, sixth: Option<u64>) -> Result
 
 /// Parses the arguments after the policy's name, and after the id of a settlement.
 #[inline(always)]
-fn parse<'a>(call: &Call<'a>, purpose: Purpose) -> Result<Asked<'a>, Error> {
+fn parse<'a>(call: &Call<'a>, purpose: Purpose) -> Result<PolicyCall<'a>, Error> {
     let after = REST + usize::from(purpose == Purpose::Settle);
     if call.len() == REST {
-        return Ok(Asked::default());
+        return Ok(PolicyCall::default());
     }
-    call.parse(after.., |arguments| Asked::parse(arguments, purpose))
+    call.parse(after.., |arguments| PolicyCall::parse(arguments, purpose))
 }
 
 /// The places of the keys: the first one, and those at the end of the call.
 #[inline(always)]
-fn places(call: &Call<'_>, asked: &Asked<'_>) -> [Range<usize>; 2] {
+fn places(call: &Call<'_>, asked: &PolicyCall<'_>) -> [Range<usize>; 2] {
     [FIRST..NAME, call.len() - asked.more_keys..call.len()]
 }
 

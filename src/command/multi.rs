@@ -10,7 +10,7 @@ use ratelimit_core::{Answer, Held, Hold, Joint, JointError, MAX_PAIRS, Manner, P
 use ratelimit_language::vocabulary::{
     AT, Argument, BLOCK, COST, FORCE, HOLD, HOLD_TTL, KEY, LIMIT, NUMKEYS, ON, PARAMETER, REFUNDED, SHADOW,
 };
-use ratelimit_language::{Error, Multi as Arguments, Purpose, multi};
+use ratelimit_language::{Error, MultiCall, Purpose, multi};
 
 use super::wait::wait_for;
 use crate::count::Outcome;
@@ -111,7 +111,7 @@ pub(super) enum Taken<'p, 'a> {
 type WantedHold<'a> = Option<(&'a [u8], Span)>;
 
 impl<'p, 'c, 'a> Several<'p, 'c, 'a> {
-    pub(super) fn of(keys: SeveralKeys<'c, 'a>, arguments: &'p Arguments<'a>) -> Self {
+    pub(super) fn of(keys: SeveralKeys<'c, 'a>, arguments: &'p MultiCall<'a>) -> Self {
         Several { keys, parts: &arguments.parts, at: arguments.at, manner: arguments.manner }
     }
 
@@ -280,7 +280,7 @@ fn make_room_for_holds(joint: &Joint<'_, '_>, keys: &mut [Key<'_, '_>]) {
 fn parse<'c, 'a>(
     call: &'c Call<'a>,
     purpose: Purpose,
-) -> Result<(SeveralKeys<'c, 'a>, Arguments<'a>), Error> {
+) -> Result<(SeveralKeys<'c, 'a>, MultiCall<'a>), Error> {
     let keys = keys(call)?;
     let count = keys.count();
     let arguments = call.parse(FIRST + count.., |arguments| multi(arguments, count as u64, purpose))?;

@@ -4,7 +4,7 @@ use ratelimit_core::limiter::Sketched;
 use ratelimit_core::state::{Blueprint, Cells};
 use ratelimit_core::{Answer, Length, State};
 use ratelimit_language::vocabulary::{AT, Argument, COST, DEPTH, ITEM, MAX_BURST, PERIOD, RATE, WIDTH};
-use ratelimit_language::{Error, Sketching, sketch};
+use ratelimit_language::{Error, SketchCall, sketch};
 
 use crate::count::Outcome;
 use crate::server::{Access, Call, Command, Counter, Key, KeyUse, Keys, Reply, clock, random_words};
@@ -40,8 +40,8 @@ impl Command for Sketch {
     }
 }
 
-fn take(call: &Call<'_>, sketching: &Sketching<'_>) -> Result<Answer, Error> {
-    let Sketching { item, sketch, cost, at, .. } = sketching;
+fn take(call: &Call<'_>, sketching: &SketchCall<'_>) -> Result<Answer, Error> {
+    let SketchCall { item, sketch, cost, at, .. } = sketching;
     let clock = clock();
     let mut key = Key::open(call, 1, Access::Write)?;
     let begin = || Blueprint { shape: sketching.shape, hash_key: random_words() };
@@ -57,8 +57,8 @@ fn take(call: &Call<'_>, sketching: &Sketching<'_>) -> Result<Answer, Error> {
 }
 
 /// The answer that a request would get. It changes nothing.
-fn look(call: &Call<'_>, sketching: &Sketching<'_>) -> Result<Answer, Error> {
-    let Sketching { item, sketch, cost, at, .. } = sketching;
+fn look(call: &Call<'_>, sketching: &SketchCall<'_>) -> Result<Answer, Error> {
+    let SketchCall { item, sketch, cost, at, .. } = sketching;
     let key = Key::open(call, 1, Access::Read)?;
     Ok(sketch.peek(cells(&key, sketching)?, item, *cost, at.unwrap_or_else(clock)))
 }
@@ -69,7 +69,7 @@ pub(super) fn peek(call: &Call<'_>) -> Result<Reply, Error> {
 }
 
 /// The cells of a key; `None` if it is missing. A sketch of another shape than the call's is an error.
-fn cells<'k>(key: &'k Key<'_, '_>, sketching: &Sketching<'_>) -> Result<Option<&'k Cells>, Error> {
+fn cells<'k>(key: &'k Key<'_, '_>, sketching: &SketchCall<'_>) -> Result<Option<&'k Cells>, Error> {
     match key.lone::<Cells>()? {
         Some(cells) if !sketching.is_for(cells.blueprint().shape) => Err(Error::WrongType),
         cells => Ok(cells),

@@ -5,7 +5,7 @@
 
 use ratelimit_core::Manner;
 use ratelimit_language::vocabulary::{AT, Argument, KEY, MAX_BURST, QUANTITY, RATE, SECONDS};
-use ratelimit_language::{Cell, Error, cell};
+use ratelimit_language::{CellCall, Error, cell};
 
 use super::limit::{peek, take};
 use super::wait::{InLine, Wish, line_up};
@@ -29,7 +29,7 @@ impl Command for Throttle {
     const KEYS: Keys = Keys::First(KeyUse::Update);
 
     fn run(call: &Call<'_>) -> Result<Reply, Error> {
-        let Cell { gcra, quantity, at } = call.parse(2.., cell)?;
+        let CellCall { gcra, quantity, at } = call.parse(2.., cell)?;
         if quantity == 0 {
             return peek(call, &gcra, 0, at).map(Reply::Cell);
         }

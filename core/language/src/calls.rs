@@ -11,7 +11,7 @@ use crate::error::{Error, Unit};
 use crate::limiters::max_burst;
 
 /// The arguments of redis-cell's `CL.THROTTLE`.
-pub struct Cell {
+pub struct CellCall {
     pub gcra: Gcra,
     /// The cost.
     pub quantity: u64,
@@ -19,7 +19,7 @@ pub struct Cell {
 }
 
 /// redis-cell's `max_burst count period [quantity [AT at]]`, with the period in seconds.
-pub fn cell(arguments: &mut Arguments<'_, '_>) -> Result<Cell, Error> {
+pub fn cell(arguments: &mut Arguments<'_, '_>) -> Result<CellCall, Error> {
     let limit = max_burst(arguments)?;
     let count = arguments.count("count")?;
     let seconds = arguments.seconds("period")?;
@@ -30,13 +30,13 @@ pub fn cell(arguments: &mut Arguments<'_, '_>) -> Result<Cell, Error> {
         Some(_) => arguments.number("quantity", 0, MAX_COUNT)?,
     };
     let at = arguments.at()?;
-    Ok(Cell { gcra: Gcra::new(limit, count, period)?, quantity, at })
+    Ok(CellCall { gcra: Gcra::new(limit, count, period)?, quantity, at })
 }
 
 const THOUSAND: NonZeroU64 = NonZeroU64::new(1000).unwrap();
 
 /// The arguments of `RL.SKETCH`.
-pub struct Sketching<'a> {
+pub struct SketchCall<'a> {
     pub item: &'a [u8],
     pub sketch: Sketch,
     pub cost: u64,
@@ -48,7 +48,7 @@ pub struct Sketching<'a> {
 }
 
 /// `item max_burst count period [COST cost] [WIDTH width] [DEPTH depth] [AT at]`
-pub fn sketch<'a>(arguments: &mut Arguments<'_, 'a>) -> Result<Sketching<'a>, Error> {
+pub fn sketch<'a>(arguments: &mut Arguments<'_, 'a>) -> Result<SketchCall<'a>, Error> {
     let item = arguments.word("item")?;
     let limit = max_burst(arguments)?;
     let count = arguments.count("count")?;
@@ -66,7 +66,7 @@ pub fn sketch<'a>(arguments: &mut Arguments<'_, 'a>) -> Result<Sketching<'a>, Er
     })?;
     let (sketch, cost) = (Sketch::new(limit, count, period)?, cost.unwrap_or(1));
     let shape = shape(width, depth, arguments.bounds().sketch_bytes)?;
-    Ok(Sketching { item, sketch, cost, at, shape, width, depth })
+    Ok(SketchCall { item, sketch, cost, at, shape, width, depth })
 }
 
 /// The shape of a new sketch of at most `most` bytes. The default shape is always allowed.
@@ -82,7 +82,7 @@ fn shape(width: Option<u32>, depth: Option<u32>, most: u64) -> Result<Shape, Err
     shape.filter(|shape| shape.bytes() <= most).ok_or(Error::SketchBytes { most })
 }
 
-impl Sketching<'_> {
+impl SketchCall<'_> {
     /// Whether the call's options agree with a sketch of this shape.
     pub fn is_for(&self, shape: Shape) -> bool {
         self.width.is_none_or(|width| width == shape.width())
@@ -92,7 +92,7 @@ impl Sketching<'_> {
 
 /// What `RL.TOP` asks for.
 #[derive(Clone, Copy)]
-pub struct TopAsked {
+pub struct TopCall {
     /// The most keys in the reply.
     pub count: usize,
     /// The window before the current one.
@@ -100,7 +100,7 @@ pub struct TopAsked {
 }
 
 /// `[RESET | [COUNT count] [PREVIOUS]]`, with a count of at most `most`. `None` for `RESET`.
-pub fn top(arguments: &mut Arguments<'_, '_>, most: u64) -> Result<Option<TopAsked>, Error> {
+pub fn top(arguments: &mut Arguments<'_, '_>, most: u64) -> Result<Option<TopCall>, Error> {
     let (mut reset, mut count, mut previous) = (false, None, false);
     arguments.own_options(|word, arguments| {
         Ok(Arguments::flag(word, "RESET", &mut reset)?
@@ -114,13 +114,13 @@ pub fn top(arguments: &mut Arguments<'_, '_>, most: u64) -> Result<Option<TopAsk
         (true, None, true) => Err(Error::exclude("RESET", "PREVIOUS")),
         (false, ..) => {
             let count = usize::try_from(count.unwrap_or(10)).unwrap_or(usize::MAX);
-            Ok(Some(TopAsked { count, previous }))
+            Ok(Some(TopCall { count, previous }))
         }
     }
 }
 
 /// The arguments of `RL.SHED`, a report of the workers' utilization.
-pub struct Report {
+pub struct ShedCall {
     pub shed: Shed,
     /// From 0 to 1.
     pub utilization: f64,
@@ -128,7 +128,7 @@ pub struct Report {
 }
 
 /// `utilization [GOOD good] [BAD bad] [DELAY delay] [RAMP ramp] [TIER tier OF tiers] [AT at]`
-pub fn shed(arguments: &mut Arguments<'_, '_>) -> Result<Report, Error> {
+pub fn shed(arguments: &mut Arguments<'_, '_>) -> Result<ShedCall, Error> {
     let utilization = arguments.real("utilization", 0, 2)?.min(1.0);
     let (mut good, mut bad, mut delay, mut ramp, mut own_tier) = (None, None, None, None, None);
     let at = arguments.options_and_at(|word, arguments| {
@@ -148,7 +148,7 @@ pub fn shed(arguments: &mut Arguments<'_, '_>) -> Result<Report, Error> {
         own_tier.unwrap_or(Tier::ONLY),
     );
     match shed {
-        Some(shed) => Ok(Report { shed, utilization, at }),
+        Some(shed) => Ok(ShedCall { shed, utilization, at }),
         None => Err(Error::Thresholds),
     }
 }

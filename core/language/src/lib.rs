@@ -23,10 +23,10 @@ mod request;
 pub mod vocabulary;
 
 pub use arguments::{Arguments, Bounds, lease_id};
-pub use calls::{Cell, Report, Sketching, TopAsked, cell, shed, sketch, top};
+pub use calls::{CellCall, ShedCall, SketchCall, TopCall, cell, shed, sketch, top};
 pub use catalog::{CATALOG, Row, find, named};
 pub use error::{Error, Unit};
 pub use forms::{FORMS, Form};
-pub use multi::{Multi, multi};
-pub use policy::{Asked, Policy, policy_name};
+pub use multi::{MultiCall, multi};
+pub use policy::{Policy, PolicyCall, policy_name};
 pub use request::{Purpose, Request};

@@ -18,7 +18,7 @@ use crate::error::Error;
 use crate::request::{Purpose, Request, option_of};
 
 /// A call with several limits.
-pub struct Multi<'a> {
+pub struct MultiCall<'a> {
     pub at: Option<Time>,
     pub manner: Manner,
     /// The id of a hold, and how long it lasts.
@@ -30,7 +30,11 @@ pub struct Multi<'a> {
 
 /// Reads the arguments after the keys. `keys` is the number of keys.
 #[inline(always)]
-pub fn multi<'a>(arguments: &mut Arguments<'_, 'a>, keys: u64, purpose: Purpose) -> Result<Multi<'a>, Error> {
+pub fn multi<'a>(
+    arguments: &mut Arguments<'_, 'a>,
+    keys: u64,
+    purpose: Purpose,
+) -> Result<MultiCall<'a>, Error> {
     arguments.divide(Sections::limits(keys));
     let mut defaults = Request::default();
     defaults.options(arguments, |_, _| Ok(false)).map_err(before_limits)?;
@@ -46,7 +50,7 @@ pub fn multi<'a>(arguments: &mut Arguments<'_, 'a>, keys: u64, purpose: Purpose)
         return Err(Error::needs("HOLD", "a limit that can be held"));
     }
     let Request { at, hold, block, .. } = defaults;
-    Ok(Multi { at, manner: defaults.manner(), hold, block, parts })
+    Ok(MultiCall { at, manner: defaults.manner(), hold, block, parts })
 }
 
 /// The error before the first limit: an option that any limiter takes belongs in a limit.

@@ -51,7 +51,7 @@ pub struct Policy {
 
 /// A call of a policy.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Asked<'a> {
+pub struct PolicyCall<'a> {
     request: Request<'a>,
     /// The id of a lease.
     id: Option<&'a [u8]>,
@@ -130,7 +130,7 @@ impl Policy {
     pub fn parts<'a>(
         &self,
         name: &[u8],
-        asked: &Asked<'a>,
+        asked: &PolicyCall<'a>,
         purpose: Purpose,
     ) -> Result<Cow<'_, [Part<'a>]>, Error> {
         self.check(name, asked, purpose)?;
@@ -146,7 +146,7 @@ impl Policy {
     }
 
     #[inline(always)]
-    fn check(&self, name: &[u8], asked: &Asked<'_>, purpose: Purpose) -> Result<(), Error> {
+    fn check(&self, name: &[u8], asked: &PolicyCall<'_>, purpose: Purpose) -> Result<(), Error> {
         if asked.more_keys + 1 < self.keys {
             return Err(Error::policy(name, format_args!("needs {} keys", self.keys)));
         }
@@ -166,7 +166,7 @@ impl Policy {
     }
 
     /// The limits with the call's cost, and with its id of a lease.
-    fn filled<'a>(&self, asked: &Asked<'a>) -> Vec<Part<'a>> {
+    fn filled<'a>(&self, asked: &PolicyCall<'a>) -> Vec<Part<'a>> {
         let filled = |(part, own_cost): (&Part<'static>, &Option<u64>)| {
             let capabilities = with_limiter!(&part.limiter, limiter => limiter.capabilities());
             let cost = cost(*own_cost, capabilities, &asked.request);
@@ -238,13 +238,13 @@ fn words(shadow: bool, limits: &[&[u8]]) -> Result<String, Error> {
     Ok(words)
 }
 
-impl<'a> Asked<'a> {
+impl<'a> PolicyCall<'a> {
     /// Reads the arguments after the name of the policy. Those of a settlement begin with the id of the hold.
     #[inline(always)]
-    pub fn parse(arguments: &mut Arguments<'_, 'a>, purpose: Purpose) -> Result<Asked<'a>, Error> {
-        let mut asked = Asked::default();
+    pub fn parse(arguments: &mut Arguments<'_, 'a>, purpose: Purpose) -> Result<PolicyCall<'a>, Error> {
+        let mut asked = PolicyCall::default();
         arguments.divide(Sections::KEYS);
-        let Asked { request, id, full, more_keys } = &mut asked;
+        let PolicyCall { request, id, full, more_keys } = &mut asked;
         request.options(arguments, |word, arguments| {
             Ok(arguments.option(word, "ID", id, |arguments, _| lease_id(arguments))?
                 || Arguments::flag(word, "FULL", full)?)
@@ -299,9 +299,9 @@ mod tests {
         Policy::parse(&mut Arguments::new(&words, BOUNDS))
     }
 
-    fn asked(line: &str) -> Asked<'_> {
+    fn asked(line: &str) -> PolicyCall<'_> {
         let words: Vec<&[u8]> = line.split_ascii_whitespace().map(str::as_bytes).collect();
-        Asked::parse(&mut Arguments::new(&words, BOUNDS), Purpose::Charge).expect("a good call")
+        PolicyCall::parse(&mut Arguments::new(&words, BOUNDS), Purpose::Charge).expect("a good call")
     }
 
     #[test]

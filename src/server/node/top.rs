@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use ratelimit_core::Period;
 use ratelimit_core::top::{Seed, Windows};
-use ratelimit_language::TopAsked;
+use ratelimit_language::TopCall;
 
 use super::clock::clock;
 use super::dice::random_words;
@@ -28,7 +28,7 @@ pub fn count(database: c_int, key: &[u8], most: usize, window: Period) {
 }
 
 /// The keys that are refused most.
-pub fn top_keys(asked: TopAsked) -> Vec<TopKey> {
+pub fn top_keys(asked: TopCall) -> Vec<TopKey> {
     let mut windows = windows();
     let Some(windows) = windows.as_mut() else { return Vec::new() };
     let now = clock();

@@ -20,7 +20,7 @@ use ratelimit_core::{
     AnyLimiter, Ask, Error, Gauge, Held, Hold, Joint, Length, LimitSet, Manner, Place, Span, State, Time,
     with_limiter,
 };
-use ratelimit_language::{Arguments, Bounds, FORMS, Form, Multi, Purpose, Request, find, multi};
+use ratelimit_language::{Arguments, Bounds, FORMS, Form, MultiCall, Purpose, Request, find, multi};
 use ratelimit_laws::*;
 
 use super::T0;
@@ -536,7 +536,7 @@ fn line_of(named: &[(usize, Option<usize>)], cost: u64) -> String {
     line
 }
 
-fn parse<'a>(words: &[&'a [u8]], keys: u64, purpose: Purpose) -> Multi<'a> {
+fn parse<'a>(words: &[&'a [u8]], keys: u64, purpose: Purpose) -> MultiCall<'a> {
     multi(&mut Arguments::new(words, BOUNDS), keys, purpose).expect("a good call")
 }
 

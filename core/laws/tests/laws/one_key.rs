@@ -10,7 +10,7 @@ use ratelimit_core::state::codec::Reader;
 use ratelimit_core::{
     Answer, Ask, Joint, LimitSet, Limits, Manner, Name, Part, Place, Span, State, Time, Verdict, with_limiter,
 };
-use ratelimit_language::{Arguments, Bounds, FORMS, Multi, Purpose, multi};
+use ratelimit_language::{Arguments, Bounds, FORMS, MultiCall, Purpose, multi};
 
 use super::T0;
 
@@ -73,12 +73,12 @@ fn calls() -> impl Strategy<Value = Vec<Call>> {
 /// The combined answer, and those of a call's limits; `None` if the call is an error.
 type Outcome = Option<(Answer, Vec<Answer>)>;
 
-fn parse<'a>(words: &[&'a [u8]], purpose: Purpose) -> Option<Multi<'a>> {
+fn parse<'a>(words: &[&'a [u8]], purpose: Purpose) -> Option<MultiCall<'a>> {
     multi(&mut Arguments::new(words, BOUNDS), 1, purpose).ok()
 }
 
 /// Runs a call on these keys.
-fn ask<K: Limits>(call: &Multi<'_>, keys: &mut [K], command: Command, at: Time) -> Outcome {
+fn ask<K: Limits>(call: &MultiCall<'_>, keys: &mut [K], command: Command, at: Time) -> Outcome {
     let mut joint = Joint::new(&call.parts, keys.len(), at, call.manner).ok()?;
     match command {
         Command::Refund => joint.refund(keys).ok()?,
@@ -285,7 +285,7 @@ fn expire(alone: &mut BTreeMap<Name, LimitSet>, now: Time, named: impl Fn(Name) 
 }
 
 /// The call, but with the limit of this name only.
-fn only<'a>(words: &[&'a [u8]], name: Name, purpose: Purpose) -> Multi<'a> {
+fn only<'a>(words: &[&'a [u8]], name: Name, purpose: Purpose) -> MultiCall<'a> {
     let mut call = parse(words, purpose).expect("a call that was parsed before");
     call.parts.retain(|part| part.name == name);
     call

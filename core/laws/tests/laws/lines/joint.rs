@@ -8,7 +8,7 @@ use ratelimit_core::state::Leases;
 use ratelimit_core::{
     Answer, Gauge, Held, Hold, Joint, JointError, Length, LimitSet, Manner, Part, Span, Time, Verdict,
 };
-use ratelimit_language::{Arguments, Bounds, Multi, Purpose, multi};
+use ratelimit_language::{Arguments, Bounds, MultiCall, Purpose, multi};
 
 use super::super::T0;
 use super::super::laws::{decoded, encoded};
@@ -119,7 +119,7 @@ struct Pair<'p> {
     behind: Option<Span>,
 }
 
-fn parse<'a>(words: &[&'a [u8]], keys: u64) -> Multi<'a> {
+fn parse<'a>(words: &[&'a [u8]], keys: u64) -> MultiCall<'a> {
     multi(&mut Arguments::new(words, BOUNDS), keys, Purpose::Charge).expect("a good call")
 }
 
