@@ -6,11 +6,12 @@
 //! <!-- cost -->    the rows of the command            <!-- /cost -->
 //! ```
 //!
-//! `RATELIMIT_REFERENCE=write cargo test --test it reference` writes these parts anew. The rest of a page is written by
-//! hand. `sessions.rs` runs the examples and the errors.
+//! `RATELIMIT_REFERENCE=write cargo test --test it reference` writes these parts anew, and `clients/contract/catalog.json`.
+//! The rest of a page is written by hand. `sessions.rs` runs the examples and the errors.
 
 mod argument;
 mod catalog;
+mod contract;
 mod cost;
 pub(super) mod links;
 mod settings;
@@ -37,6 +38,11 @@ fn folder() -> PathBuf {
 
 fn read(path: &Path) -> String {
     fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// Whether the parts are written, and not compared.
+fn is_written() -> bool {
+    std::env::var("RATELIMIT_REFERENCE").is_ok_and(|word| word == "write")
 }
 
 /// The commands that a server has, in lower case.
@@ -68,14 +74,13 @@ fn what_a_page_says_of_its_command_is_what_the_server_says() {
     let server = Server::start(&[]);
     let con = &mut server.connection();
     let performance = read(&root().join("docs/performance.md"));
-    let write = std::env::var("RATELIMIT_REFERENCE").is_ok_and(|word| word == "write");
     for name in command_names(con) {
         let path = folder().join(format!("{name}.md"));
         let page = read(&path);
         let described = Described::by_server(con, &name);
         let renewed = with_part(&page, "catalog", &described.page_part());
         let renewed = with_part(&renewed, "cost", &cost::table(&name.to_uppercase(), &performance));
-        if write {
+        if is_written() {
             fs::write(&path, &renewed).unwrap();
         } else {
             assert!(

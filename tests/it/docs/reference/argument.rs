@@ -2,9 +2,9 @@
 
 pub struct Argument {
     name: String,
-    meaning: String,
+    pub meaning: String,
     /// What stands in brackets behind the meaning.
-    values: String,
+    pub values: String,
 }
 
 impl Argument {
@@ -17,7 +17,9 @@ impl Argument {
     }
 
     pub fn row(&self, syntax: &str) -> String {
-        let (meaning, default) = self.meaning_and_default(syntax);
+        let (meaning, default) = self
+            .stated_default()
+            .unwrap_or_else(|| (self.meaning.clone(), self.without_value(syntax).into()));
         let (unit, range) = self.unit_and_range(syntax);
         let shown = [Some(self.name.as_str()), self.value_name(syntax)].into_iter().flatten();
         let shown = shown.collect::<Vec<_>>().join(" ");
@@ -38,16 +40,13 @@ impl Argument {
     }
 
     /// Takes `…, 1 by default` or `UTC (the default)` out of the meaning.
-    fn meaning_and_default(&self, syntax: &str) -> (String, String) {
+    pub fn stated_default(&self) -> Option<(String, String)> {
         if let Some((before, after)) = self.meaning.split_once(" by default") {
             let at = before.rfind([',', ';']).expect("a default is a clause of its own");
-            return (format!("{}{after}", &before[..at]), before[at + 1..].trim().into());
+            return Some((format!("{}{after}", &before[..at]), before[at + 1..].trim().into()));
         }
-        if let Some((before, after)) = self.meaning.split_once(" (the default)") {
-            let default = before.rsplit(' ').next().unwrap_or_default();
-            return (format!("{before}{after}"), default.into());
-        }
-        (self.meaning.clone(), self.without_value(syntax).into())
+        let (before, after) = self.meaning.split_once(" (the default)")?;
+        Some((format!("{before}{after}"), before.rsplit(' ').next().unwrap_or_default().into()))
     }
 
     /// What the column of defaults has for an argument without a default value.

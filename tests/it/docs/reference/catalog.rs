@@ -18,14 +18,18 @@ const UNITS_AND_OPTIONS: &str = "See [durations and numbers](README.md#durations
 pub struct Described {
     name: String,
     /// With the name.
-    syntax: String,
+    pub syntax: String,
     /// A sentence.
     pub summary: String,
     since: String,
-    complexity: String,
-    flags: Vec<String>,
-    arguments: Vec<Argument>,
-    reply: Vec<String>,
+    pub complexity: String,
+    pub flags: Vec<String>,
+    /// The first key, the last one and the step, as `COMMAND INFO` has them.
+    pub keys: Vec<i64>,
+    pub arguments: Vec<Argument>,
+    pub reply: Vec<String>,
+    /// Empty if there is none.
+    pub example: String,
 }
 
 impl Described {
@@ -41,6 +45,7 @@ impl Described {
             simple(&fields.chunks(2).find(|field| simple(&field[0]) == name).expect("a field")[1])
         };
         let info = call(con, &["COMMAND", "INFO", name]).unwrap();
+        let info = elements(&elements(&info)[0]);
         let explained =
             below("Arguments:").into_iter().filter(|line| !line.starts_with("A duration is in ms"));
         Described {
@@ -49,9 +54,11 @@ impl Described {
             summary: help[1].trim().into(),
             since: field("since"),
             complexity: field("complexity"),
-            flags: lines(&elements(&elements(&info)[0])[2]),
+            flags: lines(&info[2]),
+            keys: info[3..6].iter().map(|place| simple(place).parse().expect("a number")).collect(),
             arguments: explained.map(Argument::of_line).collect(),
             reply: below("Reply:").into_iter().map(String::from).collect(),
+            example: below("Example:").concat(),
         }
     }
 

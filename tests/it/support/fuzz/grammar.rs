@@ -9,6 +9,8 @@ pub struct Argument {
     pub name: String,
     pub kind: String,
     pub token: Option<String>,
+    /// A group of arguments has none.
+    pub meaning: Option<String>,
     pub optional: bool,
     pub multiple: bool,
     pub parts: Vec<Argument>,
@@ -65,6 +67,7 @@ fn arguments(docs: Value) -> Vec<Argument> {
             name: text("name").unwrap(),
             kind: text("type").unwrap(),
             token: text("token"),
+            meaning: text("summary"),
             optional: flags.contains("optional"),
             multiple: flags.contains("multiple"),
             parts: field(&doc, "arguments").map(arguments).unwrap_or_default(),

@@ -1,0 +1,157 @@
+//! `clients/contract/catalog.json`: what a package in any language needs to know of the commands and the limiters. The
+//! generators in `clients/generate/` read it.
+//!
+//! Words and meanings are those of a server (`COMMAND DOCS`, `COMMAND INFO`, `RL.HELP`). What a limiter can do is asked from
+//! the core. The kind of a reply is told in `replies.rs`.
+
+mod arguments;
+mod facts;
+mod replies;
+
+use std::fs;
+
+use redis::Connection;
+use serde_json::{Value, json};
+
+use super::catalog::Described;
+use super::{is_written, read, root};
+use crate::support::Server;
+use crate::support::fuzz::grammar::{Argument, Command, commands};
+use arguments::Parameter;
+use facts::Facts;
+
+const REWRITE: &str = "`RATELIMIT_REFERENCE=write cargo test --test it reference` writes it";
+
+/// A command, or one of the alternatives of `RL.POLICY` and `RL.TOP`.
+struct Form {
+    /// In `snake_case`, as methods are called.
+    name: String,
+    /// The command, and the alternative's first word.
+    words: Vec<String>,
+    summary: String,
+    reply: &'static str,
+    arguments: Vec<Parameter>,
+}
+
+#[test]
+fn the_catalog_of_the_packages_is_what_server_and_core_say() {
+    let server = Server::start(&[]);
+    let catalog = catalog(&mut server.connection());
+    serde_json::from_str::<Value>(&catalog).expect("JSON");
+    let path = root().join("clients/contract/catalog.json");
+    if is_written() {
+        return fs::write(&path, &catalog).unwrap();
+    }
+    let stored = read(&path);
+    let differs = stored.lines().zip(catalog.lines()).find(|(stored, said)| stored != said);
+    assert!(stored == catalog, "catalog.json is not up to date: {REWRITE}. First difference: {differs:#?}");
+}
+
+fn catalog(con: &mut Connection) -> String {
+    let (mut rows, mut limiters) = (Vec::new(), Vec::new());
+    for command in commands(con) {
+        let described = Described::by_server(con, &command.name.to_lowercase());
+        let forms = forms(&command, &described);
+        limiters.extend(Facts::of(con, &command.name, &forms[0], &described.example));
+        rows.push(row(&command.name, &described, &forms));
+    }
+    let limiters: Vec<String> = limiters.iter().map(Facts::row).collect();
+    format!(
+        "{{\n\"commands\": [\n{}\n],\n\"limiters\": [\n{}\n]\n}}\n",
+        rows.join(",\n"),
+        limiters.join(",\n")
+    )
+}
+
+/// The alternatives that begin with a word of their own, and the command without such a word.
+fn forms(command: &Command, described: &Described) -> Vec<Form> {
+    let alternatives = match &command.arguments[..] {
+        [only] if only.kind == "oneof" => only.parts.iter().map(alternative).collect(),
+        all => vec![(None, all.iter().collect())],
+    };
+    let form = |(head, all): (Option<&Argument>, Vec<&Argument>)| {
+        let mut arguments = arguments::flattened(&command.name, &all, &described.arguments);
+        let mut words = vec![command.name.clone()];
+        let mut name = snake(&facts::class(&command.name).unwrap_or_else(|| command.name.clone()));
+        let mut summary = described.summary.trim_end_matches('.').to_string();
+        if let Some((word, meaning)) = head.and_then(|head| head.token.as_ref().zip(head.meaning.as_ref())) {
+            name = format!("{name}_{}", word.to_lowercase());
+            summary = capitalized(meaning);
+            words.push(word.clone());
+            // The word stands alone, or before the first argument.
+            arguments.retain(|argument| argument.kind != "flag" || argument.token.as_ref() != Some(word));
+            for argument in &mut arguments {
+                argument.token.take_if(|token| token == word);
+            }
+        }
+        Form { name, reply: replies::kind(&words.join(" ")), words, summary, arguments }
+    };
+    alternatives.into_iter().map(form).collect()
+}
+
+/// The arguments of an alternative, and the one of them that has its word.
+fn alternative(form: &Argument) -> (Option<&Argument>, Vec<&Argument>) {
+    let all: Vec<&Argument> = if form.parts.is_empty() { vec![form] } else { form.parts.iter().collect() };
+    (all.first().copied().filter(|head| head.token.is_some() && !head.optional), all)
+}
+
+/// `RL.ASKPEEK` is `ask_peek`, `CL.THROTTLE` is `cl_throttle`, `TokenBucket` is `token_bucket`.
+fn snake(name: &str) -> String {
+    let name = name.strip_prefix("RL.").unwrap_or(name);
+    let is_constant = name.to_uppercase() == name;
+    let mut snake = String::new();
+    for (at, letter) in name.char_indices() {
+        let begins_word =
+            if is_constant { ["ASK", "MULTI"].contains(&&name[..at]) } else { letter.is_uppercase() };
+        if begins_word && at > 0 {
+            snake.push('_');
+        }
+        snake.push(if letter == '.' { '_' } else { letter.to_ascii_lowercase() });
+    }
+    snake
+}
+
+fn capitalized(text: &str) -> String {
+    text[..1].to_uppercase() + &text[1..]
+}
+
+fn row(name: &str, described: &Described, forms: &[Form]) -> String {
+    let Described { syntax, complexity, flags, keys, reply, example, .. } = described;
+    let head = object(&[
+        ("command", Some(json!(name))),
+        ("syntax", Some(json!(syntax))),
+        ("complexity", Some(json!(complexity))),
+        ("flags", Some(json!(flags))),
+        ("keys", Some(json!(keys))),
+        ("reply_text", Some(json!(reply))),
+        ("example", (!example.is_empty()).then(|| json!(example))),
+    ]);
+    let forms: Vec<String> = forms.iter().map(form_row).collect();
+    list(&head, "forms", &forms)
+}
+
+fn form_row(form: &Form) -> String {
+    let head = object(&[
+        ("name", Some(json!(form.name))),
+        ("words", Some(json!(form.words))),
+        ("reply", Some(json!(form.reply))),
+        ("summary", Some(json!(form.summary))),
+    ]);
+    let arguments: Vec<String> = form.arguments.iter().map(Parameter::row).collect();
+    list(&head, "arguments", &arguments)
+}
+
+/// An object on one line. Fields without a value are left out.
+fn object(fields: &[(&str, Option<Value>)]) -> String {
+    let given = fields.iter().filter_map(|(name, value)| Some(format!("\"{name}\": {}", value.as_ref()?)));
+    format!("{{{}}}", given.collect::<Vec<_>>().join(", "))
+}
+
+/// The object with one more field: a list that has a line for each element.
+fn list(object: &str, name: &str, elements: &[String]) -> String {
+    let rest = object.trim_end_matches('}');
+    if elements.is_empty() {
+        return format!("{rest}, \"{name}\": []}}");
+    }
+    format!("{rest}, \"{name}\": [\n{}]}}", elements.join(",\n"))
+}

@@ -1,0 +1,107 @@
+//! The kinds of replies. Each limiter's own command replies a decision; the others stand in a table.
+
+use ratelimit_language::find;
+use redis::Value;
+
+use super::super::catalog::Described;
+use super::forms;
+use crate::support::fuzz::grammar::commands;
+use crate::support::{Server, call, simple, text};
+
+/// The kind of each reply, and the calls that have it.
+const KINDS: [(&str, &[&str]); 17] = [
+    ("decision", &["RL.PEEK", "RL.REFUND", "RL.SKETCH"]),
+    ("multi", &["RL.MULTI", "RL.MULTIPEEK", "RL.MULTIREFUND", "RL.MULTISETTLE"]),
+    ("ask", &["RL.ASK", "RL.ASKPEEK", "RL.ASKREFUND"]),
+    ("settled", &["RL.SETTLE"]),
+    ("asksettled", &["RL.ASKSETTLE"]),
+    ("throttle", &["RL.THROTTLE", "CL.THROTTLE"]),
+    ("bool", &["RL.RELEASE", "RL.RENEW", "RL.POLICY DEL"]),
+    ("int", &["RL.MULTIRELEASE", "RL.POLICY SET", "RL.POLICY LOAD", "RL.POLICY SAVE"]),
+    ("length", &["RL.LPUSH", "RL.RPUSH"]),
+    ("id", &["RL.XADD"]),
+    ("shed", &["RL.SHED"]),
+    ("top", &["RL.TOP"]),
+    ("info", &["RL.INFO"]),
+    ("map", &["RL.POLICY GET", "RL.POLICY STATS"]),
+    ("policies", &["RL.POLICY LIST"]),
+    ("help", &["RL.HELP", "RL.POLICY HELP"]),
+    ("ok", &["RL.APPLY", "RL.TOP RESET"]),
+];
+
+/// The kind of reply of a command, or of a command and a subcommand.
+pub fn kind(words: &str) -> &'static str {
+    if words.strip_prefix("RL.").is_some_and(|name| find(name.as_bytes()).is_some()) {
+        return "decision";
+    }
+    let row = KINDS.iter().find(|(_, calls)| calls.contains(&words));
+    row.unwrap_or_else(|| panic!("{words} has no kind of reply: add it to {}", file!())).0
+}
+
+fn has_shape(kind: &str, reply: &Value) -> bool {
+    let elements = if let Value::Array(elements) = reply { &elements[..] } else { &[] };
+    let are_ints = |reply: &Value, number: usize| match reply {
+        Value::Array(ints) => ints.len() == number && ints.iter().all(|int| matches!(int, Value::Int(_))),
+        _ => false,
+    };
+    let is_text = |value: &Value| matches!(value, Value::BulkString(_) | Value::SimpleString(_));
+    let is_named = |field: &[Value]| field.len() == 2 && is_text(&field[0]);
+    match kind {
+        "decision" | "throttle" => are_ints(reply, 5),
+        "settled" | "ask" | "asksettled" => are_ints(reply, 6),
+        "multi" => match elements {
+            [all, Value::Array(each)] | [all, Value::Array(each), Value::Int(_)] => {
+                are_ints(all, 5) && !each.is_empty() && each.iter().all(|each| are_ints(each, 5))
+            }
+            _ => false,
+        },
+        "bool" => matches!(reply, Value::Int(0 | 1)),
+        "int" | "length" => matches!(reply, Value::Int(_)),
+        "id" => is_text(reply),
+        "shed" => matches!(elements, [Value::Int(0 | 1), chance] if simple(chance).parse::<f64>().is_ok()),
+        "top" => {
+            let is_entry = |entry: &Value| {
+                matches!(entry, Value::Array(entry) if matches!(&entry[..],
+                    [key, Value::Int(_), Value::Int(_), Value::Int(_)] if is_text(key)))
+            };
+            !elements.is_empty() && elements.iter().all(is_entry)
+        }
+        "info" | "map" => !elements.is_empty() && elements.chunks(2).all(is_named),
+        "policies" => elements.chunks(2).all(|field| is_named(field) && matches!(field[1], Value::Int(_))),
+        "help" => !elements.is_empty() && elements.iter().all(is_text),
+        "ok" => *reply == Value::Okay,
+        _ => false,
+    }
+}
+
+#[test]
+fn each_reply_has_the_shape_of_its_kind() {
+    let server = Server::start(&["--ratelimit.policy-file", "policies", "--ratelimit.top", "10"]);
+    let con = &mut server.connection();
+    for command in commands(con) {
+        let described = Described::by_server(con, &command.name.to_lowercase());
+        for form in forms(&command, &described) {
+            let own = form.words.join(" ");
+            // No text can write the payload of RL.APPLY.
+            let line = match described.example.as_str() {
+                "" => continue,
+                _ if form.reply == "info" => "RL.INFO refused:1".into(),
+                example if example.starts_with(&own) => example.to_string(),
+                _ if form.arguments.is_empty() => own,
+                _ => own + " api",
+            };
+            text(con, "FLUSHALL");
+            for prepared in [
+                "GCRA refused:1 0 1 1h",
+                "GCRA refused:1 0 1 1h",
+                "POLICY SET api LIMIT GCRA 9 10 1s",
+                "POLICY SAVE",
+            ] {
+                text(con, &format!("RL.{prepared}"));
+            }
+            let reply = call(con, &line.split(' ').collect::<Vec<_>>())
+                .unwrap_or_else(|error| panic!("{line}: {error}"));
+            assert!(has_shape(form.reply, &reply), "{line} replies no {}: {}", form.reply, simple(&reply));
+        }
+    }
+}
