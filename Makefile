@@ -49,7 +49,7 @@ run: build ## Build, then start a server with the module on 127.0.0.1 (PORT=6379
 test: build faulty ## Build, then run the unit tests and the tests against real servers
 	$(CARGO) test --locked --no-fail-fast --workspace
 
-packages: build ## Make the packages for Python and Node.js: target/packages/*.whl, *.tar.gz, *.tgz
+packages: ## Make the packages for Python and Node.js: target/packages/*.whl, *.tar.gz, *.tgz
 	@tools/setup $(CLIENTS)
 	tools/packages build
 

@@ -4,6 +4,8 @@ import json
 import re
 import textwrap
 
+from contract import sentence, split
+
 WIDTH = 120
 SAMPLES = {"name": '"api"'}  # for examples of commands that have none
 # What is returned for each kind of reply.
@@ -50,10 +52,6 @@ SAID = {
 INTEGERS = re.compile(r"(The )?(five|two|three|1 |an array|a map|ok\b|id of|length of|number of)", re.IGNORECASE)
 
 
-def split(params):
-    return [p for p in params if not p.get("optional")], [p for p in params if p.get("optional")]
-
-
 def plain(sentence, params):
     """A sentence of the server with the names of Python for the tokens of the wire."""
     for param in params:
@@ -63,21 +61,16 @@ def plain(sentence, params):
     return re.sub(r"\b(retry_after|reset_after)\b", r"`\1`", sentence)
 
 
-def sentence(text):
-    text = text if text.startswith("`") else text[0].upper() + text[1:]
-    return text if text.endswith((".", "!")) else text + "."
-
-
 def described(param, params):
     """The line of a parameter in a docstring."""
-    about = sentence(plain(param["doc"], params))
+    about = sentence(plain(param["meaning"], params))
     more = {
         "hold": " The id (1 to 256 bytes), and how long the charge can be settled; then it stands.",
         "limiter": ' Or a rate such as `"10/s"`.',
         "limits": ' Or limiters, or rates such as `"10/s"`.',
-    }.get(param["type"], "")
+    }.get(param["kind"], "")
     span = param.get("range")
-    if span and param["type"] == "duration":
+    if span and param["kind"] == "duration":
         span = f"a duration, {span}"
     span = f" ({plain(span, params)})" if span else ""
     return f"{param['name']}: {about[:-1]}{span}.{more}"
@@ -92,17 +85,17 @@ def wrapped(text, indent, hanging=0):
 
 def returned(method):
     """What a method returns, in sentences."""
-    word = method["subcommand"]
-    said = [RETURNS.get(word or method["command"]) or RESULTS.get(method["reply"], "")]
-    more = [] if word else [SAID.get(line, line) for line in method["reply_doc"]]
-    said += [plain(line, method["params"]) for line in more if not INTEGERS.match(line)]
+    *_, word = method["words"]
+    said = [RETURNS.get(word) or RESULTS.get(method["reply"], "")]
+    more = [] if word != method["command"] else [SAID.get(line, line) for line in method["reply_text"]]
+    said += [plain(line, method["arguments"]) for line in more if not INTEGERS.match(line)]
     return " ".join(each for each in said if each)
 
 
 def docstring(method, limiters, awaited):
-    params = method["params"]
+    params = method["arguments"]
     lines = [f'"""{sentence(method["summary"])}', ""]
-    lines += [*wrapped(f"Sends `{' '.join(head(method))}`. Complexity: {method['complexity']}.", 0)]
+    lines += [*wrapped(f"Sends `{' '.join(method['words'])}`. Complexity: {method['complexity']}.", 0)]
     if params:
         required, optional = split(params)
         lines += ["", "Args:", *(line for p in [*required, *optional] for line in wrapped(described(p, params), 4, 4))]
@@ -111,22 +104,17 @@ def docstring(method, limiters, awaited):
         lines += ["", "Returns:", *wrapped(text, 4)]
     example = python_example(method, limiters)
     if example is not None:
-        name = f"commands.{method['method']}"
+        name = f"commands.{method['name']}"
         lines += ["", "Example:", f"    {'await ' if awaited else ''}{name}({', '.join(example)})"]
     return [*[f"        {line}".rstrip() for line in lines], '        """']
 
 
-def head(method):
-    """The words with which a call begins."""
-    return [each for each in (method["command"], method["subcommand"]) if each]
-
-
 def python_example(method, limiters):
     """The arguments of the example, as Python writes them. None if there is no example."""
-    words, first = method["example"].split(), head(method)
+    words, first = method.get("example", "").split(), method["words"]
     if words[: len(first)] == first:
-        return arguments(method["params"], parsed(words[len(first) :], method["params"], limiters))
-    required, _ = split(method["params"])
+        return arguments(method["arguments"], parsed(words[len(first) :], method["arguments"], limiters))
+    required, _ = split(method["arguments"])
     samples = [SAMPLES.get(p["name"]) for p in required]
     return samples if all(samples) else None
 
@@ -138,7 +126,7 @@ def arguments(params, values):
 
 
 def literal(param, value):
-    if param["type"] in ("int", "float") or (param["type"] == "duration" and value.isdigit()):
+    if param["kind"] in ("int", "float") or (param["kind"] == "duration" and value.isdigit()):
         return value
     return json.dumps(value)
 
@@ -146,11 +134,11 @@ def literal(param, value):
 def parsed(words, params, limiters, stop=()):
     """The values of the words. Options stand anywhere between the arguments that have no token."""
     values, options = {}, {p["token"]: p for p in params if "token" in p}
-    positional = [p for p in params if "token" not in p and p["type"] != "hold"]
+    positional = [p for p in params if "token" not in p and p["kind"] != "hold"]
     while words and words[0] not in stop:
         if words[0] in options:
             param = options[words.pop(0)]
-            values[param["name"]] = "True" if param["type"] == "flag" else literal(param, words.pop(0))
+            values[param["name"]] = "True" if param["kind"] == "flag" else literal(param, words.pop(0))
             continue
         if not positional:
             break
@@ -161,26 +149,26 @@ def parsed(words, params, limiters, stop=()):
 
 def consumed(param, words, limiters):
     """Takes the words of an argument without a token."""
-    if param["type"] == "keys":
+    if param["kind"] == "keys":
         count = int(words.pop(0))
         return "[" + ", ".join(json.dumps(words.pop(0)) for _ in range(count)) + "]"
-    if param["type"] == "elements":
+    if param["kind"] == "elements":
         rest, words[:] = list(words), []
         return json.dumps(rest)
-    if param["type"] == "fields":
+    if param["kind"] == "fields":
         rest, words[:] = list(words), []
         return json.dumps(dict(zip(rest[::2], rest[1::2], strict=True)))
-    if param["type"] == "limiter":
+    if param["kind"] == "limiter":
         return limiter_call(words, limiters)
-    if param["type"] == "limits":
+    if param["kind"] == "limits":
         return "[" + ", ".join(limit_calls(words, limiters)) + "]"
     return literal(param, words.pop(0))
 
 
 def limiter_call(words, limiters):
     limiter = limiters[words.pop(0)]
-    values = parsed(words, limiter["params"], limiters, stop=("LIMIT", "ON", "COST", "SHADOW"))
-    return f"{limiter['class']}({', '.join(arguments(limiter['params'], values))})"
+    values = parsed(words, limiter["arguments"], limiters, stop=("LIMIT", "ON", "COST", "SHADOW"))
+    return f"{limiter['class']}({', '.join(arguments(limiter['arguments'], values))})"
 
 
 def limit_calls(words, limiters):

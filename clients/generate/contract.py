@@ -1,0 +1,29 @@
+"""The catalog of the module for the generators: clients/contract/catalog.json, which a test of the module writes."""
+
+import json
+from pathlib import Path
+
+CATALOG = Path(__file__).parent.parent / "contract" / "catalog.json"
+
+
+def loaded():
+    """The methods, one for each form of a command, and the limiters with the arguments of their own commands."""
+    catalog = json.loads(CATALOG.read_text(encoding="utf-8"))
+    methods = [{**command, **form} for command in catalog["commands"] for form in command["forms"]]
+    for limiter in catalog["limiters"]:
+        own = next(method for method in methods if method["command"] == f"RL.{limiter['name']}")
+        arguments = [each for each in own["arguments"] if each["name"] in limiter["parameters"]]
+        # The call brings the id of a lease, where a policy has the limit.
+        arguments = [{**each, "optional": True} if each["name"] == "id" else each for each in arguments]
+        limiter |= {"summary": own["summary"], "arguments": arguments}
+    return methods, catalog["limiters"]
+
+
+def split(arguments):
+    """The arguments that a call must have, and those that it may have."""
+    return [each for each in arguments if not each.get("optional")], [each for each in arguments if each.get("optional")]
+
+
+def sentence(text):
+    text = text if text.startswith("`") else text[0].upper() + text[1:]
+    return text if text.endswith((".", "!")) else text + "."
