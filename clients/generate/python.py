@@ -15,7 +15,6 @@ from python_docs import WIDTH, described, docstring, wrapped
 TEXTS = {"id", "lease_id", "hold_id", "item"}  # may be any bytes
 EVERYWHERE = ("policy_set", "policy_del", "policy_load")
 POLICY_LIMITS = ("policy_set",)  # their leases have no id
-OPTIONS = {"partial", "force", "reserve", "hold", "block"}  # of a call with the limiter's own command
 LONGEST = "3153600000000"  # the longest duration, which check_duration knows
 TYPES = {
     "key": "Key",
@@ -217,7 +216,6 @@ def limiter_class(limiter):
         "",
         f'NAME: ClassVar[str] = "{limiter["name"]}"',
         f'COMMAND: ClassVar[str] = "RL.{limiter["name"]}"',
-        f"OPTIONS: ClassVar[frozenset[str]] = {frozen(sorted(OPTIONS & {*limiter['can']}))}",
         f"CAPABILITIES: ClassVar[frozenset[str]] = {frozen(limiter['can'])}",
         *(f'{fact.upper()}: ClassVar[str | None] = "{limiter[fact]}"' for fact in ("burst", "count", "per") if fact in limiter),
         *map(declared, positional),

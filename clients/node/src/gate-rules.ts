@@ -6,6 +6,7 @@
 
 import { checkFunction, checkList, known, shown, type Names } from './arguments.js'
 import { ConfigurationError } from './errors.js'
+import { can } from './facts.js'
 import { integerWord, milliseconds, type Duration, type Limiter } from './limiter.js'
 import { limiterOf, type LimiterLike } from './rate.js'
 
@@ -72,8 +73,6 @@ const TEN_MINUTES = 600_000
 // What RL.MULTI takes.
 const MOST = 64
 const NAME = /^[ !#-[\]-~]+$/
-// Limiters without a count that could be settled.
-const NOT_HELD = new Set(['CONCURRENT', 'UNIFORM', 'SMOOTH', 'PENALTY'])
 
 const OF_RULE: Names<LimitRule<never> & PolicyRule<never>> = {
   name: true,
@@ -149,7 +148,7 @@ function valueOf<R, T>(value: PerRequest<R, T>, request: R): Awaitable<T> {
 }
 
 function checkHeld(limiter: Limiter, hasEstimate: boolean): Limiter {
-  if (hasEstimate && NOT_HELD.has(limiter.name)) throw new ConfigurationError(`${limiter.name} takes no estimate`)
+  if (hasEstimate && !can(limiter, 'hold')) throw new ConfigurationError(`${limiter.name} takes no estimate`)
   return limiter
 }
 

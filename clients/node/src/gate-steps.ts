@@ -7,6 +7,7 @@
 import { Concurrent } from './commands.js'
 import { AskDecision, MultiDecision, type Decision, type Integers } from './decision.js'
 import { CallError, Unavailable } from './errors.js'
+import { can } from './facts.js'
 import type { Asked } from './gate-rules.js'
 import type { Named } from './headers.js'
 import { Lease } from './lease.js'
@@ -33,8 +34,6 @@ export interface Step {
   end(spentOf: SpentOf): Promise<void>
 }
 
-// Charged for good: leases are released, and the others cannot be given back.
-const NOT_REFUNDED = new Set(['CONCURRENT', 'SMOOTH', 'PENALTY'])
 // Only the server knows how long a policy's lease lasts. An uncertain one is searched for so long.
 const LONGEST_LEASE = '1h'
 
@@ -130,9 +129,11 @@ export class MultiStep implements Step {
     await this.limiter.settle(this.#keys, this.#limits(costOf), this.id, options)
   }
 
-  // What is held is settled, so only gates are left then. A refund is not repeated: it might give back twice.
+  // Leases are released, a turn or a strike cannot be given back, and what is held is settled. A refund is not repeated: it
+  // might give back twice.
   async #refund(): Promise<void> {
-    const charged = this.asked.filter(({ limiter }) => !NOT_REFUNDED.has(limiter!.name) && (!this.#hasBudget || limiter!.name === 'UNIFORM'))
+    const isRefunded = (limiter: Limiter) => can(limiter, 'refund') && !can(limiter, 'bans') && !(this.#hasBudget && can(limiter, 'hold'))
+    const charged = this.asked.filter(({ limiter }) => isRefunded(limiter!))
     if (this.#charge !== 'certain' || charged.length === 0) return
     const limits = charged.map(({ limiter, cost }, i) => limitOn(i + 1, limiter!, cost))
     const keys = charged.map(({ key }) => key)

@@ -6,6 +6,7 @@
 
 import type { Decision } from './decision.js'
 import { ConfigurationError } from './errors.js'
+import { can, factsOf } from './facts.js'
 import { milliseconds, type Duration, type Limiter } from './limiter.js'
 
 /** A decision, and the name of its limit in the headers. */
@@ -54,10 +55,9 @@ function remaining([name, decision]: Named): string {
  * available before the reset. Of a sliding window something may be, but the reply does not say when.
  */
 function moreAfter({ limit, remaining, resetAfter, limiter }: Decision): number {
-  if (remaining > 0 || limiter === undefined || !BUCKETS.includes(limiter.name)) return resetAfter
-  const [count, period] = countPerMs(limiter)!
+  if (remaining > 0 || limiter === undefined || factsOf(limiter.name).burst === undefined) return resetAfter
   // The product may exceed 2^53.
-  const [others, per, ms] = [BigInt(limit - 1), BigInt(count), BigInt(period)]
+  const [others, per, ms] = [BigInt(limit - 1), BigInt(countOf(limiter)), BigInt(periodOf(limiter))]
   const isBatch = 'batch' in limiter && limiter.batch === true
   return resetAfter - Number(isBatch ? (others / per) * ms : (others * ms) / per)
 }
@@ -68,7 +68,7 @@ function retry(decision: Decision): number | null {
 }
 
 function isLease({ limiter }: Decision): boolean {
-  return limiter?.name === 'CONCURRENT'
+  return limiter !== undefined && can(limiter, 'early')
 }
 
 interface Quota {
@@ -76,40 +76,40 @@ interface Quota {
   seconds?: number
 }
 
-// The count of each limiter, and the field that holds its time.
-const FIELDS: Readonly<Record<string, readonly [count: string, time: string]>> = {
-  GCRA: ['count', 'period'],
-  SKETCH: ['count', 'period'],
-  TOKENBUCKET: ['refill', 'period'],
-  LEAKYBUCKET: ['leak', 'period'],
-  SMOOTH: ['permits', 'period'],
-  FIXEDWINDOW: ['limit', 'window'],
-  SLIDINGWINDOW: ['limit', 'window'],
-  SLIDINGLOG: ['limit', 'window'],
-  UNIFORM: ['', 'interval'],
+// The units of a calendar in seconds. Months and longer units differ in length.
+const UNITS: Readonly<Record<string, number | undefined>> = {
+  HOUR: 3600,
+  DAY: 86_400,
+  WEEK: 604_800,
+  MONTH: undefined,
+  QUARTER: undefined,
+  YEAR: undefined,
 }
-// Of these, that count becomes available per time, evenly or in batches. The reset is when the whole limit is available.
-const BUCKETS: readonly string[] = ['GCRA', 'SKETCH', 'TOKENBUCKET', 'LEAKYBUCKET']
-// Months and longer units differ in length.
-const UNITS: Readonly<Record<string, number>> = { HOUR: 3600, DAY: 86_400, WEEK: 604_800 }
 
 /** How many in which time, in seconds. Nothing if the time is not of whole seconds, or if there is none. */
 function quota(limiter: Limiter | undefined): Quota {
-  if (limiter === undefined) return {}
-  const fields = limiter as unknown as Readonly<Record<string, unknown>>
-  if (limiter.name === 'CONCURRENT') return { count: Number(fields['capacity']) }
-  if (limiter.name === 'CALENDAR') {
-    const seconds = UNITS[String(fields['unit']).toUpperCase()]
-    return { count: Number(fields['limit']), ...(seconds === undefined ? {} : { seconds }) }
-  }
-  const [count, ms = 1] = countPerMs(limiter) ?? []
-  return count !== undefined && ms % 1000 === 0 ? { count, seconds: ms / 1000 } : {}
+  const { count, per } = limiter === undefined ? {} : factsOf(limiter.name)
+  if (per === undefined) return count === undefined ? {} : { count: countOf(limiter!) }
+  const unit = String(field(limiter!, per)).toUpperCase()
+  const seconds = Object.hasOwn(UNITS, unit) ? UNITS[unit] : periodOf(limiter!) / 1000
+  if (seconds === undefined) return { count: countOf(limiter!) }
+  return Number.isInteger(seconds) ? { count: countOf(limiter!), seconds } : {}
 }
 
-function countPerMs(limiter: Limiter): [count: number, ms: number] | undefined {
-  const fields = limiter as unknown as Readonly<Record<string, unknown>>
-  const [count, time] = FIELDS[limiter.name] ?? []
-  return time === undefined ? undefined : [count ? Number(fields[count]) : 1, milliseconds(time, fields[time] as Duration)]
+/** The count per time. */
+function countOf(limiter: Limiter): number {
+  const { count } = factsOf(limiter.name)
+  return count === undefined ? 1 : Number(field(limiter, count))
+}
+
+/** The time of the count, in ms. */
+function periodOf(limiter: Limiter): number {
+  const { per = '' } = factsOf(limiter.name)
+  return milliseconds(per, field(limiter, per) as Duration)
+}
+
+function field(limiter: Limiter, name: string): unknown {
+  return (limiter as unknown as Readonly<Record<string, unknown>>)[name]
 }
 
 function roundUp(ms: number): number {

@@ -8,6 +8,7 @@ import type { Call } from './call.js'
 import type { Core } from './core.js'
 import { AskDecision, Decision, type Integers } from './decision.js'
 import { Unavailable } from './errors.js'
+import { can } from './facts.js'
 import type { Limiter } from './limiter.js'
 import { shownKey } from './log.js'
 import * as replies from './replies.js'
@@ -81,7 +82,7 @@ function placeOf({ call, item }: Question<Decision>): Place {
 
 /** Whether a refusal may be remembered: it holds until its time, and asking again would change nothing. */
 export function isRemembered(limiter: Limiter): boolean {
-  return limiter.name !== 'CONCURRENT' && limiter.name !== 'PENALTY' && !limiter.words.includes('COUNTREFUSED')
+  return !can(limiter, 'early') && !can(limiter, 'bans') && !can(limiter, 'counts_refused')
 }
 
 /** How a reply about a limiter or a policy becomes a decision, and what stands in for it. */

@@ -13,7 +13,8 @@ import redis
 import redis.asyncio
 
 import redis_ratelimit
-from redis_ratelimit import AsyncCommands, Commands, Concurrent, FixedWindow, TokenBucket
+import redis_ratelimit._commands as generated
+from redis_ratelimit import AsyncCommands, Commands, Concurrent, FixedWindow, Limiter, SlidingLog, TokenBucket
 from servers import Server
 
 METHODS = sorted(name for name in vars(Commands) if not name.startswith("_"))
@@ -27,6 +28,21 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     file = tmp_path_factory.mktemp("policies") / "policies.conf"
     with Server("--ratelimit.policy-file", str(file), "--ratelimit.top", "100") as server:
         yield server
+
+
+def test_each_limiter_is_exported_with_its_facts() -> None:
+    limiters = {name for name, value in vars(generated).items() if inspect.isclass(value) and value.__module__ == generated.__name__}
+    assert limiters == set(generated.__all__) <= set(redis_ratelimit.__all__)
+    for name in limiters - {"Commands", "AsyncCommands"}:
+        limiter = cast(type[Limiter], NAMES[name])
+        named = {limiter.BURST, limiter.COUNT, limiter.PER} - {None}
+        assert named <= set(inspect.signature(limiter).parameters), name
+
+
+def test_an_option_changes_what_a_limiter_can_do() -> None:
+    assert SlidingLog(5, "1m").can("refund") and not SlidingLog(5, "1m").can("counts_refused")
+    counting = SlidingLog(5, "1m", countrefused=True)
+    assert not counting.can("refund") and counting.can("counts_refused")
 
 
 def sent_by(method: object) -> str:

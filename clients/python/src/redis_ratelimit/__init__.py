@@ -3,26 +3,12 @@
 `RateLimiter` and `AsyncRateLimiter` ask limits and decide what happens without an answer. `Commands` and `AsyncCommands`
 are the commands of the module as typed methods."""
 
+from . import _commands
 from ._async_limiter import AsyncRateLimiter
 from ._breaker import Breaker
 from ._budget import AsyncBudget, AsyncHeld, Budget, Held
 from ._cache import RefusalCache
-from ._commands import (
-    AsyncCommands,
-    Calendar,
-    Commands,
-    Concurrent,
-    FixedWindow,
-    Gcra,
-    LeakyBucket,
-    Penalty,
-    Sketch,
-    SlidingLog,
-    SlidingWindow,
-    Smooth,
-    TokenBucket,
-    Uniform,
-)
+from ._commands import *
 from ._decision import AskDecision, Decision, MultiDecision, SettledDecision, ShedReply, TopEntry, combined_headers
 from ._lease import AsyncLease, Lease
 from ._limiter import RateLimiter
@@ -33,36 +19,28 @@ from .errors import BreakerOpen, CallError, ConfigurationError, RateLimitError, 
 
 __version__ = "0.1.0"
 
-__all__ = [
+__all__: list[str] = [
     "AskDecision",
     "AsyncBudget",
-    "AsyncCommands",
     "AsyncHeld",
     "AsyncLease",
     "AsyncRateLimiter",
     "Breaker",
     "BreakerOpen",
     "Budget",
-    "Calendar",
     "CallError",
-    "Commands",
-    "Concurrent",
     "ConfigurationError",
     "Decision",
     "Duration",
-    "FixedWindow",
-    "Gcra",
     "Held",
     "Hold",
     "Key",
-    "LeakyBucket",
     "Lease",
     "Limit",
     "LimitLike",
     "Limiter",
     "LimiterLike",
     "MultiDecision",
-    "Penalty",
     "Rate",
     "RateLimitError",
     "RateLimiter",
@@ -71,13 +49,8 @@ __all__ = [
     "Seconds",
     "SettledDecision",
     "ShedReply",
-    "Sketch",
-    "SlidingLog",
-    "SlidingWindow",
-    "Smooth",
-    "TokenBucket",
     "TopEntry",
     "Unavailable",
-    "Uniform",
     "combined_headers",
 ]
+__all__ += _commands.__all__

@@ -36,7 +36,7 @@ class Charge:
             self._policy = limiter_or_policy
             return
         self._limiter = limiter_of(limiter_or_policy)
-        if "hold" not in self._limiter.OPTIONS or getattr(self._limiter, "countrefused", False):
+        if not self._limiter.can("hold"):
             raise ConfigurationError(f"{self._limiter!r} cannot be held")
 
     def question(

@@ -7,7 +7,7 @@ from math import ceil
 from typing import TYPE_CHECKING, NamedTuple
 
 from ._spec import Limiter
-from ._values import Duration, milliseconds
+from ._values import milliseconds
 from .errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -16,21 +16,8 @@ if TYPE_CHECKING:
 LEASE_RETRY = 1
 """Seconds after which to try again for a lease, which may be released at any time."""
 
-# The count per time of each limiter, and the parameter that holds the time.
-_COUNTS = {
-    "GCRA": ("count", "period"),
-    "SKETCH": ("count", "period"),
-    "TOKENBUCKET": ("refill", "period"),
-    "LEAKYBUCKET": ("leak", "period"),
-    "SMOOTH": ("permits", "period"),
-    "FIXEDWINDOW": ("limit", "window"),
-    "SLIDINGWINDOW": ("limit", "window"),
-    "SLIDINGLOG": ("limit", "window"),
-}
-# Of these, that count becomes available per time, evenly or in batches. The reset is when the whole limit is available.
-_BUCKETS = ("GCRA", "SKETCH", "TOKENBUCKET", "LEAKYBUCKET")
-# Months and longer units differ in length.
-_CALENDAR = {"HOUR": 3600, "DAY": 86_400, "WEEK": 604_800}
+# The units of a calendar in seconds. Months and longer units differ in length.
+_UNITS = {"HOUR": 3600, "DAY": 86_400, "WEEK": 604_800, "MONTH": None, "QUARTER": None, "YEAR": None}
 
 
 class Quota(NamedTuple):
@@ -49,42 +36,23 @@ class Quota(NamedTuple):
 
 def quota_of(limiter: Limiter | None) -> Quota:
     """Returns what a limiter says about itself."""
-    return Quota() if limiter is None else _QUOTAS.get(limiter.NAME, _unknown)(limiter)
+    if limiter is None or limiter.PER is None:
+        return Quota() if limiter is None or limiter.COUNT is None else Quota(_count(limiter), None, limiter.can("early"))
+    unit = str(getattr(limiter, limiter.PER)).upper()
+    if unit in _UNITS:
+        return Quota(_count(limiter), _UNITS[unit])
+    seconds, rest = divmod(_per(limiter), 1000)
+    return Quota() if rest else Quota(_count(limiter), seconds)
 
 
-def _per(count: int, window: int) -> Quota:
-    seconds, rest = divmod(window, 1000)
-    return Quota() if rest else Quota(count, seconds)
+def _count(limiter: Limiter) -> int:
+    """The count per time."""
+    return 1 if limiter.COUNT is None else getattr(limiter, limiter.COUNT)
 
 
-def _unknown(_: Limiter) -> Quota:
-    return Quota()
-
-
-def _counted(limiter: Limiter) -> Quota:
-    return _per(*_count_per_ms(limiter))
-
-
-def _count_per_ms(limiter: Limiter) -> tuple[int, int]:
-    count, window = (getattr(limiter, name) for name in _COUNTS[limiter.NAME])
-    return count, milliseconds("window", window)
-
-
-def _calendar(limiter: Limiter) -> Quota:
-    limit, unit = getattr(limiter, "limit"), getattr(limiter, "unit")
-    return Quota(limit, _CALENDAR.get(str(unit).upper()))
-
-
-def _uniform(limiter: Limiter) -> Quota:
-    interval: Duration = getattr(limiter, "interval")
-    return _per(1, milliseconds("interval", interval))
-
-
-def _lease(limiter: Limiter) -> Quota:
-    return Quota(getattr(limiter, "capacity"), None, lease=True)
-
-
-_QUOTAS = {name: _counted for name in _COUNTS} | {"CALENDAR": _calendar, "UNIFORM": _uniform, "CONCURRENT": _lease}
+def _per(limiter: Limiter) -> int:
+    """The time of the count, in milliseconds."""
+    return milliseconds("window", getattr(limiter, str(limiter.PER)))
 
 
 def header_fields(named: Sequence[tuple[str, Decision, Quota]], allowed: bool) -> dict[str, str]:
@@ -126,10 +94,9 @@ def _more_after(decision: Decision) -> float:
     available before the reset. Of a sliding window something may be, but the reply does not say when.
     """
     limiter = decision.limiter
-    if decision.remaining > 0 or limiter is None or limiter.NAME not in _BUCKETS:
+    if decision.remaining > 0 or limiter is None or limiter.BURST is None:
         return decision.reset_after
-    count, period = _count_per_ms(limiter)
-    others = decision.limit - 1
+    count, period, others = _count(limiter), _per(limiter), decision.limit - 1
     earlier = others // count * period if getattr(limiter, "batch", False) else others * period // count
     return decision.reset_after - earlier / 1000
 

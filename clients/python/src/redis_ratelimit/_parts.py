@@ -138,7 +138,7 @@ class Limits(Part):
 
     def _is_refunded(self, limiter: Limiter) -> bool:
         """Leases are released, a turn or a strike cannot be given back, and what is held is settled at 0."""
-        return limiter.NAME not in ("CONCURRENT", "PENALTY", "SMOOTH") and not (self._holds and "hold" in limiter.OPTIONS)
+        return limiter.can("refund") and not limiter.can("bans") and not (self._holds and limiter.can("hold"))
 
     def _settlement(self, cost: int, costs: Mapping[str, int]) -> list[End]:
         if not self._holds:

@@ -27,9 +27,6 @@ from ._values import (
 )
 from .errors import ConfigurationError
 
-# Their refusals may end early, or each call counts.
-_NOT_KEPT = frozenset(("CONCURRENT", "PENALTY"))
-
 
 def limit(
     prefix: str,
@@ -162,7 +159,7 @@ def checked_cost(cost: int) -> int:
 
 def is_kept(limiter: Limiter) -> bool:
     """Whether a refusal may be kept in the cache: it holds until its time, and asking again changes nothing."""
-    return limiter.NAME not in _NOT_KEPT and not getattr(limiter, "countrefused", False)
+    return not (limiter.can("early") or limiter.can("bans") or limiter.can("counts_refused"))
 
 
 def limiters_of(several: Sequence[LimitLike], keys: int) -> list[Limiter]:
@@ -188,7 +185,7 @@ def _hold_words(hold: tuple[str, Duration] | None) -> list[Word]:
 
 
 def _wait(call: Call, limiter: Limiter, wait: Duration) -> None:
-    if "block" not in limiter.OPTIONS:
+    if not limiter.can("block"):
         raise ConfigurationError(f"a call of {limiter.COMMAND} cannot wait")
     _block(call, wait)
 

@@ -13,9 +13,6 @@ from .errors import ConfigurationError
 
 Req = TypeVar("Req", contravariant=True)
 
-# RL.MULTI does not take it.
-_NOT_FOR_RULES = frozenset(("SKETCH",))
-
 
 # Without slots, since `Rule[Request](…)` sets an attribute.
 @dataclass(frozen=True)
@@ -95,13 +92,13 @@ class Rule(Generic[Req]):
 
     def _checked(self, limit: LimiterLike) -> Limiter:
         limiter = limiter_of(limit)
-        if limiter.NAME in _NOT_FOR_RULES or getattr(limiter, "countrefused", False):
+        if not limiter.can("joint"):
             raise ConfigurationError(f"{limiter!r} is not for rules")
         if limiter.NAME == "SMOOTH" and getattr(limiter, "maxwait", None) is None:
             raise ConfigurationError(f"{limiter!r} needs a maxwait, since admitted requests wait for their turn")
         if limiter.NAME == "CONCURRENT" and getattr(limiter, "id", None) is not None:
             raise ConfigurationError("a lease has no id: each request gets one of its own")
-        if self.estimate is not None and "hold" not in limiter.OPTIONS:
+        if self.estimate is not None and not limiter.can("hold"):
             raise ConfigurationError(f"{limiter!r} cannot be held, so it has no estimate")
         return limiter
 

@@ -36,8 +36,19 @@ class Limiter:
 
     NAME: ClassVar[str] = ""
     COMMAND: ClassVar[str] = ""
-    OPTIONS: ClassVar[frozenset[str]] = frozenset()
+    CAPABILITIES: ClassVar[frozenset[str]] = frozenset()
+    """What it can do without options, by the names of clients/contract/catalog.json."""
+    BURST: ClassVar[str | None] = None
+    """The parameter with the most at once, if it is another one than `COUNT`."""
+    COUNT: ClassVar[str | None] = None
+    """The parameter with the count per time. If there is only `PER`, the count is 1."""
+    PER: ClassVar[str | None] = None
+    """The parameter with that time."""
     words: tuple[Word, ...] = field(init=False, repr=False, compare=False, default=())
+
+    def can(self, capability: str) -> bool:
+        """Whether it can do this besides admitting and refusing, such as `hold` or `refund`."""
+        return capability in self.CAPABILITIES
 
     def _set_words(self, words: Iterable[Word]) -> None:
         object.__setattr__(self, "words", (self.NAME, *words))
