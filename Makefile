@@ -85,15 +85,15 @@ test-site: build site ## Open the page and the site in Debian's Chromium: links,
 compat: build faulty ## Run the tests against other releases of Redis and Valkey too (SERVER=valkey-9: that one only)
 	tools/compat
 
-lint: setup ## Formatting, clippy, the import rules, and the English of the pages
+lint: setup ## Formatting, clippy, no circles of imports, and the English of the pages
 	$(CARGO) fmt --check
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
 	$(CARGO) clippy --locked --all-targets --features fault-injection --target-dir target/faulty -- -D warnings
 	$(CARGO) clippy --locked --lib --bins --examples --manifest-path fuzz/Cargo.toml --target-dir target/fuzz/build -- -D warnings
 	$(CARGO) fmt --check --manifest-path demo/Cargo.toml
 	$(CARGO) clippy --locked --manifest-path demo/Cargo.toml --target-dir target/page/build -- -D warnings
+	@tools/setup python3 $(PROSE)
 	tools/imports
-	@tools/setup $(PROSE)
 	tools/prose
 
 bench: build ## Server CPU per call as a ratio to INCR and SET PX, also by how often a key is asked; bytes per key

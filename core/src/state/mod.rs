@@ -77,6 +77,13 @@ pub trait LimitState: State + 'static {
     fn until(&self, length: Span) -> Time;
 }
 
+impl Name {
+    #[inline(always)]
+    pub fn of<S: LimitState>(length: Length) -> Name {
+        Name { kind: S::KIND, length }
+    }
+}
+
 /// A stored figure.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Figure {

@@ -2,7 +2,6 @@
 
 use alloc::vec::Vec;
 
-use super::LimitState;
 use super::codec::{Reader, put};
 use crate::kind::Kind;
 use crate::time::Span;
@@ -62,11 +61,6 @@ impl Length {
 }
 
 impl Name {
-    #[inline(always)]
-    pub fn of<S: LimitState>(length: Length) -> Name {
-        Name { kind: S::KIND, length }
-    }
-
     pub(super) fn encode(self, out: &mut Vec<u8>) {
         out.push(self.kind as u8);
         put(out, self.length.to_word());
