@@ -42,10 +42,9 @@ impl Command for Renew {
     const KEYS: Keys = Keys::First(KeyUse::Update);
 
     fn run(call: &Call<'_>) -> Result<Reply, Error> {
-        let (ttl, id, at) = call.parse(2.., |arguments| {
-            Ok((arguments.duration("ttl")?, lease_id(arguments)?, arguments.at()?))
-        })?;
-        change(call, &mut [Key::open(call, 1, Access::Write)?], Action::Renew(ttl.span()), id, at)
+        let (ttl, id, at) =
+            call.parse(2.., |arguments| Ok((arguments.read(TTL)?, lease_id(arguments)?, arguments.at()?)))?;
+        change(call, &mut [Key::open(call, 1, Access::Write)?], Action::Renew(ttl), id, at)
     }
 }
 

@@ -6,7 +6,7 @@
 
 use std::iter::empty;
 
-use ratelimit_core::{Answer, Held, Hold, Joint, JointError, MAX_PAIRS, Manner, Part, Period, Span, Time};
+use ratelimit_core::{Answer, Held, Hold, Joint, JointError, Manner, Part, Period, Span, Time};
 use ratelimit_language::vocabulary::{
     AT, Argument, BLOCK, COST, FORCE, HOLD, HOLD_TTL, KEY, LIMIT, NUMKEYS, ON, PARAMETER, REFUNDED, SHADOW,
 };
@@ -289,8 +289,7 @@ fn parse<'c, 'a>(
 
 /// Returns the keys, after two checks: all differ, and an argument follows the last one.
 pub(super) fn keys<'c, 'a>(call: &'c Call<'a>) -> Result<SeveralKeys<'c, 'a>, Error> {
-    let count = call.parse(NUMBER..FIRST, |arguments| arguments.number("numkeys", 1, MAX_PAIRS as u64))?;
-    let count = usize::try_from(count).unwrap_or(usize::MAX);
+    let count: usize = call.parse(NUMBER..FIRST, |arguments| arguments.read(NUMKEYS))?;
     if call.len() <= FIRST + count {
         return Err(Error::Arity);
     }

@@ -103,8 +103,8 @@ fn add(
     entries: u64,
     counter: Counter,
 ) -> Result<Reply, Error> {
-    let longest = call.parse(KEY + 1..REST, |arguments| arguments.count("maxlen"))?;
-    if queue_length(call, KEY, queue)?.saturating_add(entries) > longest.get() {
+    let longest: u64 = call.parse(KEY + 1..REST, |arguments| arguments.read(MAXLEN))?;
+    if queue_length(call, KEY, queue)?.saturating_add(entries) > longest {
         call.record(KEY, counter, Outcome::Refused);
         return Ok(Reply::Null);
     }

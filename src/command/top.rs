@@ -1,9 +1,9 @@
 //! `RL.TOP [COUNT count] [PREVIOUS] | RESET`: the keys that are refused most, on this node.
 
-use ratelimit_language::vocabulary::{Argument, Values};
+use ratelimit_language::vocabulary::{Argument, TOP};
 use ratelimit_language::{Error, top};
 
-use crate::server::{Call, Command, Keys, MOST_TOP, Reply, forget_top, top_keys};
+use crate::server::{Call, Command, Keys, Reply, forget_top, top_keys};
 
 pub struct Top;
 
@@ -13,15 +13,7 @@ impl Command for Top {
     const SUMMARY: &'static str = "Replies the keys that are refused most on this node";
     const COMPLEXITY: &'static str =
         "O(N*log(N)) where N is the number of entries that have a key, at most ratelimit.top";
-    const ARGUMENTS: &'static [Argument] = &[
-        Argument::flag("RESET", "forgets the current window and the one before"),
-        Argument::new(
-            "COUNT",
-            Values::Number { min: 1, max: MOST_TOP },
-            "the most keys in the reply, 10 by default",
-        ),
-        Argument::flag("PREVIOUS", "the window before the current one"),
-    ];
+    const ARGUMENTS: &'static [Argument] = TOP;
     const REPLY: &'static [&'static str] = &[
         "An array in descending order; each element has a key, its database, its refusals, and by how much these may be too many.",
         "It is empty if the setting ratelimit.top is 0. RESET: OK.",
@@ -31,7 +23,7 @@ impl Command for Top {
     const KEYS: Keys = Keys::None;
 
     fn run(call: &Call<'_>) -> Result<Reply, Error> {
-        Ok(match call.parse(1.., |words| top(words, MOST_TOP))? {
+        Ok(match call.parse(1.., top)? {
             None => {
                 forget_top();
                 Reply::Ok

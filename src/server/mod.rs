@@ -23,7 +23,7 @@ pub use node::dice::{chance, random_words};
 pub use node::load::load;
 pub use node::settings::{bounds, counts_refusals, most_holds, sends_events};
 pub use node::stats::{Counter, count_refused_in_shadow};
-pub use node::top::{MOST_TOP, forget_top, top_keys};
+pub use node::top::{forget_top, top_keys};
 pub use store::handle::{Access, Queue, queue_length};
 pub use store::key::{Description, Key, SeveralKeys, describe, publish};
 pub use store::payload::Payload;

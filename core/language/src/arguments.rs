@@ -1,14 +1,14 @@
 //! The arguments of a call, which are parsed in order into checked values.
 
-use core::num::NonZeroU64;
-use core::slice;
+use core::{mem, slice};
 
 use ratelimit_core::state::MAX_ID;
-use ratelimit_core::{Kind, MAX_COUNT, MAX_PAIRS, Period, Span, Time};
+use ratelimit_core::{Kind, MAX_PAIRS, Time};
 
-use crate::error::{Error, Unit};
-use crate::number::{duration, integer};
-use crate::vocabulary::{LONGEST, LONGEST_SECONDS, OPTIONS};
+use crate::argument::{Argument, Read, Value, Values};
+use crate::error::Error;
+use crate::number::integer;
+use crate::vocabulary::{AT, ID, KEYS, LIMIT, option_names};
 
 /// The operator's bounds on arguments.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -48,13 +48,13 @@ pub(crate) struct Sections {
 impl Sections {
     /// The limits of a policy, without the ids of leases.
     pub(crate) const OF_POLICY: Sections =
-        Sections { word: "LIMIT", keys: Some(MAX_PAIRS as u64), ids: false };
+        Sections { word: LIMIT.name, keys: Some(MAX_PAIRS as u64), ids: false };
     /// The keys at the end of a call.
-    pub(crate) const KEYS: Sections = Sections { word: "KEYS", keys: None, ids: true };
+    pub(crate) const KEYS: Sections = Sections { word: KEYS.name, keys: None, ids: true };
 
     /// Limits for this number of keys.
     pub(crate) fn limits(keys: u64) -> Sections {
-        Sections { word: "LIMIT", keys: Some(keys), ids: true }
+        Sections { word: LIMIT.name, keys: Some(keys), ids: true }
     }
 }
 
@@ -107,7 +107,7 @@ impl<'w, 'a> Arguments<'w, 'a> {
         self.words.as_slice().is_empty()
     }
 
-    /// Any word. `name` is the argument's name in errors, here and below.
+    /// Any word. `name` is the argument's name in errors.
     #[inline(always)]
     pub fn word(&mut self, name: &'static str) -> Result<&'a [u8], Error> {
         self.words.next().copied().ok_or_else(|| Error::missing(name))
@@ -118,99 +118,52 @@ impl<'w, 'a> Arguments<'w, 'a> {
         self.words.as_slice().first().copied()
     }
 
-    /// A count from 1 to [`MAX_COUNT`].
+    /// The next word, as a value of this argument.
     #[inline(always)]
-    pub fn count(&mut self, name: &'static str) -> Result<NonZeroU64, Error> {
-        self.positive(name, MAX_COUNT)
+    pub fn read<T: Read>(&mut self, argument: Argument) -> Result<T, Error> {
+        self.read_in(argument, argument.values.range(None))
     }
 
-    /// An integer from 1 to `max`.
+    /// As [`read`](Self::read), for an argument whose range depends on the call or a setting: `bound` is the largest
+    /// value, or the least of [`Values::DurationFrom`](crate::argument::Values::DurationFrom).
     #[inline(always)]
-    pub fn positive(&mut self, name: &'static str, max: u64) -> Result<NonZeroU64, Error> {
-        not_zero(self.number(name, 1, max)?)
+    pub fn read_bounded<T: Read>(&mut self, argument: Argument, bound: u64) -> Result<T, Error> {
+        self.read_in(argument, argument.values.range(Some(bound)))
     }
 
-    /// An integer from `min` to `max`.
     #[inline(always)]
-    pub fn number(&mut self, name: &'static str, min: u64, max: u64) -> Result<u64, Error> {
-        let word = self.word(name)?;
-        match integer(word) {
-            Some(number) if (min..=max).contains(&number) => Ok(number),
-            _ => Err(self.out_of_range(word, name, min, max, Unit::None)),
-        }
-    }
-
-    /// An integer from 1 to `max`.
-    pub(crate) fn small_number(&mut self, name: &'static str, max: u32) -> Result<u32, Error> {
-        u32::try_from(self.number(name, 1, max.into())?).map_err(|_| Error::Internal)
-    }
-
-    /// A duration from 1 ms to a hundred years: milliseconds, or an integer with a unit.
-    #[inline(always)]
-    pub fn duration(&mut self, name: &'static str) -> Result<Period, Error> {
-        Ok(Period::from_millis(not_zero(self.millis(name, 1)?)?))
-    }
-
-    /// A duration from 0 to a hundred years.
-    #[inline(always)]
-    pub fn duration_or_zero(&mut self, name: &'static str) -> Result<Span, Error> {
-        self.millis(name, 0).map(Span::from_millis)
-    }
-
-    /// A duration from `least` to a hundred years.
-    pub(crate) fn duration_from(&mut self, name: &'static str, least: Period) -> Result<Span, Error> {
-        self.millis(name, least.span().as_millis_up()).map(Span::from_millis)
-    }
-
-    /// A duration in milliseconds.
-    #[inline(always)]
-    fn millis(&mut self, name: &'static str, min: u64) -> Result<u64, Error> {
-        let word = self.word(name)?;
-        match duration(word) {
-            Some(millis) if (min..=LONGEST).contains(&millis) => Ok(millis),
-            _ => Err(self.out_of_range(word, name, min, LONGEST, Unit::Millis)),
-        }
-    }
-
-    /// A duration in whole seconds, from 1 s to a hundred years.
-    pub(crate) fn seconds(&mut self, name: &'static str) -> Result<NonZeroU64, Error> {
-        let word = self.word(name)?;
-        let seconds = integer(word).filter(|seconds| *seconds <= LONGEST_SECONDS);
-        let out_of_range = || self.out_of_range(word, name, 1, LONGEST_SECONDS, Unit::Seconds);
-        seconds.and_then(NonZeroU64::new).ok_or_else(out_of_range)
-    }
-
-    /// A decimal number from `min` to `max`.
-    #[inline(always)]
-    pub fn real(&mut self, name: &'static str, min: u16, max: u16) -> Result<f64, Error> {
-        let word = self.word(name)?;
-        let number = str::from_utf8(word).ok().and_then(|text| text.parse().ok());
-        let in_range = number.filter(|number| (f64::from(min)..=f64::from(max)).contains(number));
-        in_range.ok_or_else(|| self.out_of_range(word, name, min.into(), max.into(), Unit::None))
-    }
-
-    /// The value of `AT`: Unix time in microseconds.
-    pub(crate) fn instant(&mut self, name: &'static str) -> Result<Time, Error> {
-        let (min, max) = (Time::EARLIEST.as_micros(), Time::LATEST.as_micros());
-        let word = self.word(name)?;
-        match integer(word) {
-            Some(micros) if (min..=max).contains(&micros) => Ok(Time::from_micros(micros)),
-            Some(micros) if micros > max => Err(self.out_of_range(word, name, min, max, Unit::None)),
-            _ if self.begins_section(word) => Err(Error::missing(name)),
-            _ => Err(Error::AtUnit),
+    fn read_in<T: Read>(&mut self, argument: Argument, range: (u64, u64)) -> Result<T, Error> {
+        let word = self.word(argument.name)?;
+        match argument.values.parse(word, range) {
+            Some(value) => read(value),
+            None if argument.values == Values::Instant => Err(self.no_instant(word, argument.name, range)),
+            None => Err(self.out_of_range(word, argument.name, range, argument.values.unit())),
         }
     }
 
     /// The error for a word that is no number, or one outside of its range.
     #[cold]
-    fn out_of_range(&self, word: &[u8], name: &'static str, min: u64, max: u64, unit: Unit) -> Error {
-        if self.begins_section(word) {
-            return Error::missing(name);
-        }
-        Error::OutOfRange { name, min, max, unit }
+    fn out_of_range(&self, word: &[u8], name: &'static str, range: (u64, u64), unit: &'static str) -> Error {
+        let (min, max) = range;
+        self.missing_or(word, name, Error::OutOfRange { name, min, max, unit })
     }
 
-    /// Whether the word begins the next section. In place of an argument, that argument was left out.
+    /// The error for a word that is no instant. A small number is probably in seconds or milliseconds.
+    #[cold]
+    fn no_instant(&self, word: &[u8], name: &'static str, range: (u64, u64)) -> Error {
+        if integer(word).is_some_and(|micros| micros > range.1) {
+            return self.out_of_range(word, name, range, "");
+        }
+        self.missing_or(word, name, Error::AtUnit)
+    }
+
+    /// The error for a word that the argument `name` does not take. A word that begins the next section is none: the
+    /// argument is missing.
+    pub(crate) fn missing_or(&self, word: &[u8], name: &'static str, error: Error) -> Error {
+        if self.begins_section(word) { Error::missing(name) } else { error }
+    }
+
+    /// Whether the word begins the next section.
     pub(crate) fn begins_section(&self, word: &[u8]) -> bool {
         self.sections.is_some_and(|sections| is(word, sections.word))
     }
@@ -218,7 +171,7 @@ impl<'w, 'a> Arguments<'w, 'a> {
     /// The error for a word that is none of the options here.
     #[cold]
     pub(crate) fn unknown(&self, word: &[u8]) -> Error {
-        match OPTIONS.iter().find(|option| is(word, option)) {
+        match option_names().find(|option| is(word, option)) {
             Some(option) => Error::NotForCommand(option),
             None if self.most_keys().is_some() && is_limiter(word) => {
                 Error::near_because(word, "a limit begins with LIMIT")
@@ -227,35 +180,33 @@ impl<'w, 'a> Arguments<'w, 'a> {
         }
     }
 
-    /// Reads the value of the option `name`, if `word` is this option. Returns whether it is.
+    /// Reads the value of an option, if `word` is this option. Returns whether it is.
     #[inline(always)]
-    pub(crate) fn option<T>(
+    pub(crate) fn option<T: Read>(
         &mut self,
         word: &[u8],
-        name: &'static str,
+        option: Argument,
         value: &mut Option<T>,
-        read: impl FnOnce(&mut Self, &'static str) -> Result<T, Error>,
     ) -> Result<bool, Error> {
-        if !is(word, name) {
-            return Ok(false);
-        }
-        match value.replace(read(self, name)?) {
-            None => Ok(true),
-            Some(_) => Err(Error::twice(name)),
-        }
+        Ok(is(word, option.name) && once(option, value.replace(self.read(option)?).as_ref())?)
     }
 
-    /// Notes the option `name`, which has no value, if `word` is this option. Returns whether it is.
+    /// As [`option`](Self::option), for a value that `read` reads.
     #[inline(always)]
-    pub(crate) fn flag(word: &[u8], name: &'static str, given: &mut bool) -> Result<bool, Error> {
-        if !is(word, name) {
-            return Ok(false);
-        }
-        if *given {
-            return Err(Error::twice(name));
-        }
-        *given = true;
-        Ok(true)
+    pub(crate) fn option_by<T>(
+        &mut self,
+        word: &[u8],
+        option: Argument,
+        value: &mut Option<T>,
+        read: impl FnOnce(&mut Self) -> Result<T, Error>,
+    ) -> Result<bool, Error> {
+        Ok(is(word, option.name) && once(option, value.replace(read(self)?).as_ref())?)
+    }
+
+    /// Notes an option without a value, if `word` is this option. Returns whether it is.
+    #[inline(always)]
+    pub(crate) fn flag(word: &[u8], option: Argument, given: &mut bool) -> Result<bool, Error> {
+        Ok(is(word, option.name) && once(option, mem::replace(given, true).then_some(&()))?)
     }
 
     /// Reads all remaining arguments as `[AT at]`.
@@ -270,9 +221,9 @@ impl<'w, 'a> Arguments<'w, 'a> {
         mut own: impl FnMut(&[u8], &mut Self) -> Result<bool, Error>,
     ) -> Result<Option<Time>, Error> {
         let mut at = None;
-        self.own_options(|word, arguments| {
-            Ok(arguments.option(word, "AT", &mut at, Arguments::instant)? || own(word, arguments)?)
-        })?;
+        self.own_options(
+            |word, arguments| Ok(arguments.option(word, AT, &mut at)? || own(word, arguments)?),
+        )?;
         Ok(at)
     }
 
@@ -303,10 +254,19 @@ pub(crate) fn is(word: &[u8], option: &str) -> bool {
         && word.iter().zip(option.bytes()).all(|(byte, letter)| byte & !LOWER == letter)
 }
 
+/// Checks that an option had no value before. Returns true.
+#[inline(always)]
+fn once<T>(option: Argument, before: Option<&T>) -> Result<bool, Error> {
+    match before {
+        None => Ok(true),
+        Some(_) => Err(Error::twice(option.name)),
+    }
+}
+
 /// The id of a lease or a hold.
 #[inline(always)]
 pub fn lease_id<'a>(arguments: &mut Arguments<'_, 'a>) -> Result<&'a [u8], Error> {
-    let id = arguments.word("id")?;
+    let id = arguments.word(ID.name)?;
     if !(1..=MAX_ID).contains(&id.len()) {
         return Err(Error::IdLength);
     }
@@ -314,7 +274,7 @@ pub fn lease_id<'a>(arguments: &mut Arguments<'_, 'a>) -> Result<&'a [u8], Error
     if arguments.begins_section(id)
         && arguments.peek().is_some_and(|word| is_limiter(without_prefix(word).unwrap_or(word)))
     {
-        return Err(Error::missing("id"));
+        return Err(Error::missing(ID.name));
     }
     Ok(id)
 }
@@ -331,11 +291,23 @@ pub(crate) fn without_prefix(word: &[u8]) -> Option<&[u8]> {
     prefix.eq_ignore_ascii_case(b"RL.").then_some(name)
 }
 
-/// A number that was checked not to be 0.
+impl Argument {
+    /// The value that is given, or the default.
+    #[inline(always)]
+    pub(crate) fn or<T: Read>(self, given: Option<T>) -> Result<T, Error> {
+        match (given, self.default) {
+            (Some(given), _) => Ok(given),
+            (None, Some(default)) => read(default),
+            (None, None) => Err(Error::Internal),
+        }
+    }
+}
+
+/// A value that has the type of its argument.
 #[inline(always)]
-fn not_zero(number: u64) -> Result<NonZeroU64, Error> {
-    match NonZeroU64::new(number) {
-        Some(number) => Ok(number),
+fn read<T: Read>(value: Value) -> Result<T, Error> {
+    match T::of(value) {
+        Some(value) => Ok(value),
         // `ok_or` would make the error each time, and drop it.
         None => Err(Error::Internal),
     }

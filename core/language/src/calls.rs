@@ -3,12 +3,16 @@
 use core::num::NonZeroU64;
 
 use ratelimit_core::limiter::{Gcra, Shed, Sketch, Tier};
-use ratelimit_core::state::{MAX_DEPTH, Shape};
-use ratelimit_core::{MAX_COUNT, Period, Span, Time};
+use ratelimit_core::state::Shape;
+use ratelimit_core::{MAX_COUNT, Time};
 
 use crate::arguments::{Arguments, is};
-use crate::error::{Error, Unit};
+use crate::error::Error;
 use crate::limiters::max_burst;
+use crate::vocabulary::{
+    AT, BAD, COST, COUNT, DELAY, DEPTH, GOOD, ITEM, OF, PERIOD, PREVIOUS, QUANTITY, RAMP, RATE, RESET,
+    SECONDS, TIER, UTILIZATION, WIDTH,
+};
 
 /// The arguments of redis-cell's `CL.THROTTLE`.
 pub struct CellCall {
@@ -21,19 +25,15 @@ pub struct CellCall {
 /// redis-cell's `max_burst count period [quantity [AT at]]`, with the period in seconds.
 pub fn cell(arguments: &mut Arguments<'_, '_>) -> Result<CellCall, Error> {
     let limit = max_burst(arguments)?;
-    let count = arguments.count("count")?;
-    let seconds = arguments.seconds("period")?;
-    let period = Period::from_millis(seconds.saturating_mul(THOUSAND));
+    let (count, period) = (arguments.read(RATE)?, arguments.read(SECONDS)?);
     let quantity = match arguments.peek() {
-        None => 1,
-        Some(word) if is(word, "AT") => return Err(Error::needs("AT", "quantity")),
-        Some(_) => arguments.number("quantity", 0, MAX_COUNT)?,
+        None => QUANTITY.or(None)?,
+        Some(word) if is(word, AT.name) => return Err(Error::needs(AT.name, QUANTITY.name)),
+        Some(_) => arguments.read(QUANTITY)?,
     };
     let at = arguments.at()?;
     Ok(CellCall { gcra: Gcra::new(limit, count, period)?, quantity, at })
 }
-
-const THOUSAND: NonZeroU64 = NonZeroU64::new(1000).unwrap();
 
 /// The arguments of `RL.SKETCH`.
 pub struct SketchCall<'a> {
@@ -49,22 +49,16 @@ pub struct SketchCall<'a> {
 
 /// `item max_burst count period [COST cost] [WIDTH width] [DEPTH depth] [AT at]`
 pub fn sketch<'a>(arguments: &mut Arguments<'_, 'a>) -> Result<SketchCall<'a>, Error> {
-    let item = arguments.word("item")?;
+    let item = arguments.word(ITEM.name)?;
     let limit = max_burst(arguments)?;
-    let count = arguments.count("count")?;
-    let period = arguments.duration("period")?;
+    let (count, period) = (arguments.read(RATE)?, arguments.read(PERIOD)?);
     let (mut cost, mut width, mut depth) = (None, None, None);
     let at = arguments.options_and_at(|word, arguments| {
-        Ok(arguments
-            .option(word, "COST", &mut cost, |arguments, name| arguments.number(name, 0, MAX_COUNT))?
-            || arguments.option(word, "WIDTH", &mut width, |arguments, name| {
-                arguments.small_number(name, Shape::MAX_WIDTH)
-            })?
-            || arguments.option(word, "DEPTH", &mut depth, |arguments, name| {
-                arguments.small_number(name, MAX_DEPTH)
-            })?)
+        Ok(arguments.option(word, COST, &mut cost)?
+            || arguments.option(word, WIDTH, &mut width)?
+            || arguments.option(word, DEPTH, &mut depth)?)
     })?;
-    let (sketch, cost) = (Sketch::new(limit, count, period)?, cost.unwrap_or(1));
+    let (sketch, cost) = (Sketch::new(limit, count, period)?, COST.or(cost)?);
     let shape = shape(width, depth, arguments.bounds().sketch_bytes)?;
     Ok(SketchCall { item, sketch, cost, at, shape, width, depth })
 }
@@ -74,11 +68,11 @@ fn shape(width: Option<u32>, depth: Option<u32>, most: u64) -> Result<Shape, Err
     if (width, depth) == (None, None) {
         return Ok(Shape::DEFAULT);
     }
-    let width = width.unwrap_or(Shape::DEFAULT.width());
+    let width: u32 = WIDTH.or(width)?;
     if !width.is_power_of_two() {
         return Err(Error::Width);
     }
-    let shape = Shape::new(width, depth.unwrap_or(Shape::DEFAULT.depth()));
+    let shape = Shape::new(width, DEPTH.or(depth)?);
     shape.filter(|shape| shape.bytes() <= most).ok_or(Error::SketchBytes { most })
 }
 
@@ -99,23 +93,19 @@ pub struct TopCall {
     pub previous: bool,
 }
 
-/// `[RESET | [COUNT count] [PREVIOUS]]`, with a count of at most `most`. `None` for `RESET`.
-pub fn top(arguments: &mut Arguments<'_, '_>, most: u64) -> Result<Option<TopCall>, Error> {
+/// `[RESET | [COUNT count] [PREVIOUS]]`. `None` for `RESET`.
+pub fn top(arguments: &mut Arguments<'_, '_>) -> Result<Option<TopCall>, Error> {
     let (mut reset, mut count, mut previous) = (false, None, false);
     arguments.own_options(|word, arguments| {
-        Ok(Arguments::flag(word, "RESET", &mut reset)?
-            || arguments
-                .option(word, "COUNT", &mut count, |arguments, name| arguments.number(name, 1, most))?
-            || Arguments::flag(word, "PREVIOUS", &mut previous)?)
+        Ok(Arguments::flag(word, RESET, &mut reset)?
+            || arguments.option(word, COUNT, &mut count)?
+            || Arguments::flag(word, PREVIOUS, &mut previous)?)
     })?;
     match (reset, count, previous) {
         (true, None, false) => Ok(None),
-        (true, Some(_), _) => Err(Error::exclude("RESET", "COUNT")),
-        (true, None, true) => Err(Error::exclude("RESET", "PREVIOUS")),
-        (false, ..) => {
-            let count = usize::try_from(count.unwrap_or(10)).unwrap_or(usize::MAX);
-            Ok(Some(TopCall { count, previous }))
-        }
+        (true, Some(_), _) => Err(Error::exclude(RESET.name, COUNT.name)),
+        (true, None, true) => Err(Error::exclude(RESET.name, PREVIOUS.name)),
+        (false, ..) => Ok(Some(TopCall { count: COUNT.or(count)?, previous })),
     }
 }
 
@@ -129,40 +119,44 @@ pub struct ShedCall {
 
 /// `utilization [GOOD good] [BAD bad] [DELAY delay] [RAMP ramp] [TIER tier OF tiers] [AT at]`
 pub fn shed(arguments: &mut Arguments<'_, '_>) -> Result<ShedCall, Error> {
-    let utilization = arguments.real("utilization", 0, 2)?.min(1.0);
+    let utilization = f64::min(arguments.read(UTILIZATION)?, 1.0);
     let (mut good, mut bad, mut delay, mut ramp, mut own_tier) = (None, None, None, None, None);
     let at = arguments.options_and_at(|word, arguments| {
-        Ok(arguments.option(word, "GOOD", &mut good, |arguments, name| arguments.real(name, 0, 1))?
-            || arguments.option(word, "BAD", &mut bad, |arguments, name| arguments.real(name, 0, 1))?
-            || arguments.option(word, "DELAY", &mut delay, Arguments::duration)?
-            || arguments.option(word, "RAMP", &mut ramp, Arguments::duration)?
-            || arguments.option(word, "TIER", &mut own_tier, tier)?
-            || is(word, "OF")
-                && Err(if own_tier.is_some() { Error::twice("OF") } else { Error::needs("OF", "TIER") })?)
+        Ok(arguments.option(word, GOOD, &mut good)?
+            || arguments.option(word, BAD, &mut bad)?
+            || arguments.option(word, DELAY, &mut delay)?
+            || arguments.option(word, RAMP, &mut ramp)?
+            || arguments.option_by(word, TIER, &mut own_tier, tier)?
+            || is(word, OF.name)
+                && Err(match own_tier {
+                    Some(_) => Error::twice(OF.name),
+                    None => Error::needs(OF.name, TIER.name),
+                })?)
     })?;
-    let shed = Shed::new(
-        good.unwrap_or(0.7),
-        bad.unwrap_or(0.8),
-        delay.unwrap_or(DELAY),
-        ramp.unwrap_or(RAMP),
-        own_tier.unwrap_or(Tier::ONLY),
-    );
-    match shed {
+    let tier = own_tier.unwrap_or(Tier::ONLY);
+    match Shed::new(GOOD.or(good)?, BAD.or(bad)?, DELAY.or(delay)?, RAMP.or(ramp)?, tier) {
         Some(shed) => Ok(ShedCall { shed, utilization, at }),
         None => Err(Error::Thresholds),
     }
 }
 
-const DELAY: Period = Period::of(Span::from_millis(28_000)).unwrap();
-const RAMP: Period = Period::of(Span::from_millis(120_000)).unwrap();
-
 /// `tier OF tiers`
-fn tier(arguments: &mut Arguments<'_, '_>, name: &'static str) -> Result<Tier, Error> {
-    let tier = arguments.count(name)?;
-    if !arguments.peek().is_some_and(|word| is(word, "OF")) {
-        return Err(Error::needs(name, "OF"));
+fn tier(arguments: &mut Arguments<'_, '_>) -> Result<Tier, Error> {
+    let tier = arguments.read_bounded(TIER, MAX_COUNT)?;
+    if !arguments.peek().is_some_and(|word| is(word, OF.name)) {
+        return Err(Error::needs(TIER.name, OF.name));
     }
-    arguments.word("OF")?;
-    let of = arguments.count("OF")?;
-    Tier::new(tier, of).ok_or(Error::OutOfRange { name, min: 1, max: of.get(), unit: Unit::None })
+    arguments.word(OF.name)?;
+    let of: NonZeroU64 = arguments.read(OF)?;
+    Tier::new(tier, of).ok_or(Error::OutOfRange { name: TIER.name, min: 1, max: of.get(), unit: "" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_default_shape_of_a_sketch_is_that_of_the_core() {
+        assert_eq!(Shape::new(WIDTH.or(None).unwrap(), DEPTH.or(None).unwrap()), Some(Shape::DEFAULT));
+    }
 }

@@ -10,8 +10,8 @@ use crate::limiters;
 use crate::request::Request;
 use crate::vocabulary::{
     ALIGNED, ANCHOR, AT, Argument, BAN, BATCH, BLOCK, BURST, CAPACITY, COLDFACTOR, COST, COUNTREFUSED,
-    CRITICAL, FORCE, FORGIVE, GAP, GROW, HOLD, HOLD_TTL, ID, INTERVAL, KEY, LEAK, LEASES, LOG_LIMIT, MAX,
-    MAX_BURST, MAXWAIT, PARTIAL, PERIOD, PERMITS, PRECISION, RATE, REFILL, RESERVE, RESERVED, STRIKE,
+    CRITICAL, FORCE, FORGIVE, GAP, GROW, HOLD, HOLD_TTL, ID, INTERVAL, KEY, LEAK, LEASES, LIMITER, LOG_LIMIT,
+    MAX, MAX_BURST, MAXWAIT, PARTIAL, PERIOD, PERMITS, PRECISION, RATE, REFILL, RESERVE, RESERVED, STRIKE,
     STRIKE_WINDOW, STRIKES, TTL, TZ, UNIT, WARMUP, WINDOW, WINDOW_LIMIT,
 };
 
@@ -187,6 +187,13 @@ pub const CATALOG: [Row; 11] = [
     },
 ];
 
+impl Row {
+    /// Whether the limiter has an argument or an option of this name.
+    pub(crate) fn takes(&self, name: &str) -> bool {
+        self.arguments.iter().any(|argument| argument.name == name)
+    }
+}
+
 /// The row of the limiter of this name, in upper or lower case.
 pub fn find(name: &[u8]) -> Option<&'static Row> {
     const ROWS: &[Row] = &CATALOG;
@@ -199,7 +206,7 @@ pub fn named<'a>(
     arguments: &mut Arguments<'_, 'a>,
     request: &mut Request<'a>,
 ) -> Result<(&'static Row, AnyLimiter<'a>), Error> {
-    let word = arguments.word("limiter")?;
+    let word = arguments.word(LIMITER.name)?;
     let row = find(word).ok_or_else(|| no_limiter(word, arguments))?;
     match (row.parse)(arguments, request) {
         Ok(limiter) => Ok((row, limiter)),
@@ -213,14 +220,14 @@ pub fn named<'a>(
 
 /// Whether any limiter takes this option.
 pub(crate) fn is_option(option: &str) -> bool {
-    CATALOG.iter().flat_map(|row| row.arguments).any(|argument| argument.name == option)
+    CATALOG.iter().any(|row| row.takes(option))
 }
 
 /// The error for a word in place of a limiter's name.
 #[cold]
 fn no_limiter(word: &[u8], arguments: &Arguments<'_, '_>) -> Error {
     if arguments.begins_section(word) {
-        return Error::missing("limiter");
+        return Error::missing(LIMITER.name);
     }
     let prefixed = without_prefix(word);
     for command in ["SHED", "SKETCH", "THROTTLE"] {

@@ -25,8 +25,9 @@ pub enum Error {
     PolicyName,
     /// A known option or limiter that the command does not take.
     NotForCommand(&'static str),
-    /// An argument is no number, or outside of its range. `name` is its name in the command's syntax.
-    OutOfRange { name: &'static str, min: u64, max: u64, unit: Unit },
+    /// An argument is no number, or outside of its range. `name` is its name in the command's syntax. The unit begins with
+    /// a space, or is empty.
+    OutOfRange { name: &'static str, min: u64, max: u64, unit: &'static str },
     /// No call can satisfy a limit of a policy, because it asks for more than the limit.
     CostAboveLimit { cost: u64, limit: u64 },
     /// The thresholds of `RL.SHED` are out of order.
@@ -67,14 +68,6 @@ pub enum Error {
     Internal,
     /// An error in one of the limits of a call. The first limit has the number 1.
     InLimit(usize, Box<Error>),
-}
-
-/// The unit of a range.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Unit {
-    None,
-    Millis,
-    Seconds,
 }
 
 /// The most bytes of a caller's word in an error.
@@ -255,16 +248,6 @@ impl fmt::Display for Error {
 
 impl core::error::Error for Error {}
 
-impl fmt::Display for Unit {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Unit::None => "",
-            Unit::Millis => " ms",
-            Unit::Seconds => " s",
-        })
-    }
-}
-
 impl From<TooLong> for Error {
     fn from(TooLong: TooLong) -> Error {
         Error::TooLong
@@ -302,7 +285,7 @@ mod tests {
 
     #[test]
     fn the_texts_contain_the_bounds() {
-        let period = Error::OutOfRange { name: "period", min: 1, max: 3_153_600_000_000, unit: Unit::Millis };
+        let period = Error::OutOfRange { name: "period", min: 1, max: 3_153_600_000_000, unit: " ms" };
         assert_eq!(period.to_string(), "ERR period must be between 1 and 3153600000000 ms");
         assert_eq!(Error::IdLength.to_string(), "ERR id must be between 1 and 256 bytes");
         assert_eq!(Error::Precision.to_string(), "ERR PRECISION must divide window into at most 1024 parts");

@@ -10,6 +10,7 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+mod argument;
 mod arguments;
 mod calls;
 mod catalog;
@@ -25,7 +26,7 @@ pub mod vocabulary;
 pub use arguments::{Arguments, Bounds, lease_id};
 pub use calls::{CellCall, ShedCall, SketchCall, TopCall, cell, shed, sketch, top};
 pub use catalog::{CATALOG, Row, find, named};
-pub use error::{Error, Unit};
+pub use error::Error;
 pub use forms::{FORMS, Form};
 pub use multi::{MultiCall, multi};
 pub use policy::{Policy, PolicyCall, policy_name};

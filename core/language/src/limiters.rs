@@ -6,7 +6,7 @@ use ratelimit_core::limiter::{
     AlignedWindow, BatchBucket, Bursty, Calendar, Concurrent, FixedWindow, Gcra, LeakyBucket, Penalty,
     Refused, SlidingBuckets, SlidingLog, SlidingWindow, TokenBucket, Uniform, Unit as Window, Warming, Zone,
 };
-use ratelimit_core::{AnyLimiter, MAX_COUNT, Manner, Period, Span};
+use ratelimit_core::{AnyLimiter, Manner, Period, Span};
 
 #[cfg(feature = "zones")]
 use ratelimit_zones::{find, utc};
@@ -14,7 +14,11 @@ use ratelimit_zones::{find, utc};
 use crate::arguments::{Arguments, is, lease_id};
 use crate::error::Error;
 use crate::request::{Request, option_of};
-use crate::vocabulary::UNITS;
+use crate::vocabulary::{
+    ALIGNED, ANCHOR, BAN, BATCH, BURST, CAPACITY, COLDFACTOR, COUNTREFUSED, CRITICAL, FORGIVE, GAP, GROW,
+    HOLD, INTERVAL, LEAK, LEASES, LOG_LIMIT, MAX, MAX_BURST, MAXWAIT, PERIOD, PERMITS, PRECISION, RATE,
+    REFILL, RESERVED, STRIKE_WINDOW, STRIKES, TTL, TZ, UNIT, UNITS, WARMUP, WINDOW, WINDOW_LIMIT,
+};
 
 #[cfg(not(feature = "zones"))]
 use no_zones::{find, utc};
@@ -24,10 +28,10 @@ type Parsed<'a> = Result<AnyLimiter<'a>, Error>;
 /// `capacity refill period [BATCH]`
 #[inline(always)]
 pub(crate) fn token_bucket<'a>(arguments: &mut Arguments<'_, 'a>, request: &mut Request<'a>) -> Parsed<'a> {
-    let capacity = arguments.count("capacity")?;
-    let refill = arguments.count("refill")?;
-    let period = arguments.duration("period")?;
-    Ok(if request.options_and_flag(arguments, "BATCH")? {
+    let capacity = arguments.read(CAPACITY)?;
+    let refill = arguments.read(REFILL)?;
+    let period = arguments.read(PERIOD)?;
+    Ok(if request.options_and_flag(arguments, BATCH)? {
         AnyLimiter::BatchBucket(BatchBucket::new(capacity, refill, period)?)
     } else {
         AnyLimiter::TokenBucket(TokenBucket::new(capacity, refill, period)?)
@@ -37,9 +41,9 @@ pub(crate) fn token_bucket<'a>(arguments: &mut Arguments<'_, 'a>, request: &mut 
 /// `capacity leak period`
 #[inline(always)]
 pub(crate) fn leaky_bucket<'a>(arguments: &mut Arguments<'_, 'a>, request: &mut Request<'a>) -> Parsed<'a> {
-    let capacity = arguments.count("capacity")?;
-    let leak = arguments.count("leak")?;
-    let period = arguments.duration("period")?;
+    let capacity = arguments.read(CAPACITY)?;
+    let leak = arguments.read(LEAK)?;
+    let period = arguments.read(PERIOD)?;
     request.options(arguments, |_, _| Ok(false))?;
     Ok(AnyLimiter::LeakyBucket(LeakyBucket::new(capacity, leak, period)?))
 }
@@ -48,8 +52,8 @@ pub(crate) fn leaky_bucket<'a>(arguments: &mut Arguments<'_, 'a>, request: &mut 
 #[inline(always)]
 pub(crate) fn gcra<'a>(arguments: &mut Arguments<'_, 'a>, request: &mut Request<'a>) -> Parsed<'a> {
     let limit = max_burst(arguments)?;
-    let count = arguments.count("count")?;
-    let period = arguments.duration("period")?;
+    let count = arguments.read(RATE)?;
+    let period = arguments.read(PERIOD)?;
     request.options(arguments, |_, _| Ok(false))?;
     Ok(AnyLimiter::Gcra(Gcra::new(limit, count, period)?))
 }
@@ -57,16 +61,16 @@ pub(crate) fn gcra<'a>(arguments: &mut Arguments<'_, 'a>, request: &mut Request<
 /// Reads `max_burst`, and returns the limit, `max_burst` + 1.
 #[inline(always)]
 pub(crate) fn max_burst(arguments: &mut Arguments<'_, '_>) -> Result<NonZeroU64, Error> {
-    let max_burst = arguments.number("max_burst", 0, MAX_COUNT)?;
+    let max_burst = arguments.read(MAX_BURST)?;
     Ok(NonZeroU64::MIN.saturating_add(max_burst))
 }
 
 /// `limit window [ALIGNED]`
 #[inline(always)]
 pub(crate) fn fixed_window<'a>(arguments: &mut Arguments<'_, 'a>, request: &mut Request<'a>) -> Parsed<'a> {
-    let limit = arguments.count("limit")?;
-    let window = arguments.duration("window")?;
-    Ok(if request.options_and_flag(arguments, "ALIGNED")? {
+    let limit = arguments.read(WINDOW_LIMIT)?;
+    let window = arguments.read(WINDOW)?;
+    Ok(if request.options_and_flag(arguments, ALIGNED)? {
         AnyLimiter::AlignedWindow(AlignedWindow { limit, window })
     } else {
         AnyLimiter::FixedWindow(FixedWindow { limit, window })
@@ -76,12 +80,10 @@ pub(crate) fn fixed_window<'a>(arguments: &mut Arguments<'_, 'a>, request: &mut 
 /// `limit window [PRECISION precision]`
 #[inline(always)]
 pub(crate) fn sliding_window<'a>(arguments: &mut Arguments<'_, 'a>, request: &mut Request<'a>) -> Parsed<'a> {
-    let limit = arguments.count("limit")?;
-    let window = arguments.duration("window")?;
+    let limit = arguments.read(WINDOW_LIMIT)?;
+    let window = arguments.read(WINDOW)?;
     let mut precision = None;
-    request.options(arguments, |word, arguments| {
-        arguments.option(word, "PRECISION", &mut precision, Arguments::duration)
-    })?;
+    request.options(arguments, |word, arguments| arguments.option(word, PRECISION, &mut precision))?;
     let Some(precision) = precision else {
         return Ok(AnyLimiter::SlidingWindow(SlidingWindow { limit, window }));
     };
@@ -94,52 +96,45 @@ pub(crate) fn sliding_window<'a>(arguments: &mut Arguments<'_, 'a>, request: &mu
 pub(crate) fn sliding_log<'a>(arguments: &mut Arguments<'_, 'a>, request: &mut Request<'a>) -> Parsed<'a> {
     // Each entry weighs at least 1. So with this limit, admitted requests never exceed the bound on entries.
     let most = arguments.bounds().log_entries;
-    let limit = arguments.positive("limit", most)?;
-    let window = arguments.duration("window")?;
+    let limit = arguments.read_bounded(LOG_LIMIT, most)?;
+    let window = arguments.read(WINDOW)?;
     let (mut gap, mut recorded) = (None, false);
     request.options(arguments, |word, arguments| {
-        Ok(arguments.option(word, "GAP", &mut gap, Arguments::duration_or_zero)?
-            || Arguments::flag(word, "COUNTREFUSED", &mut recorded)?)
+        Ok(arguments.option(word, GAP, &mut gap)? || Arguments::flag(word, COUNTREFUSED, &mut recorded)?)
     })?;
     let refused = if recorded { Refused::Recorded } else { Refused::Forgotten };
     let manner = request.manner();
     if recorded && matches!(manner, Manner::Partial | Manner::Force) {
-        return Err(Error::exclude("COUNTREFUSED", option_of(manner)));
+        return Err(Error::exclude(COUNTREFUSED.name, option_of(manner)));
     }
     if recorded && request.hold.is_some() {
-        return Err(Error::exclude("COUNTREFUSED", "HOLD"));
+        return Err(Error::exclude(COUNTREFUSED.name, HOLD.name));
     }
-    let most = NonZeroU64::new(most).unwrap_or(limit);
-    Ok(AnyLimiter::SlidingLog(SlidingLog { limit, window, gap: gap.unwrap_or_default(), refused, most }))
+    let (gap, most) = (GAP.or(gap)?, NonZeroU64::new(most).unwrap_or(limit));
+    Ok(AnyLimiter::SlidingLog(SlidingLog { limit, window, gap, refused, most }))
 }
 
 /// `limit unit [TZ zone] [ANCHOR anchor]`
 #[inline(always)]
 pub(crate) fn calendar<'a>(arguments: &mut Arguments<'_, 'a>, request: &mut Request<'a>) -> Parsed<'a> {
-    let limit = arguments.count("limit")?;
-    let word = arguments.word("unit")?;
-    let unit = UNITS.iter().find(|(name, _)| is(word, name));
-    let Some((name, unit)) = unit else {
-        return Err(if arguments.begins_section(word) {
-            Error::missing("unit")
-        } else {
-            Error::CalendarUnit
-        });
+    let limit = arguments.read(WINDOW_LIMIT)?;
+    let word = arguments.word(UNIT.name)?;
+    let Some((_, unit)) = UNITS.iter().find(|(name, _)| is(word, name)) else {
+        return Err(arguments.missing_or(word, UNIT.name, Error::CalendarUnit));
     };
     let (mut zone, mut anchor) = (None, None);
     request.options(arguments, |word, arguments| {
-        Ok(arguments.option(word, "TZ", &mut zone, time_zone)?
-            || arguments.option(word, "ANCHOR", &mut anchor, |arguments, option| {
-                let most = if *name == "WEEK" { 7 } else { 31 };
-                arguments.number(option, 1, most)
+        Ok(arguments.option_by(word, TZ, &mut zone, time_zone)?
+            || arguments.option_by(word, ANCHOR, &mut anchor, |arguments| match unit {
+                Window::Week(_) => arguments.read_bounded(ANCHOR, 7),
+                _ => arguments.read(ANCHOR),
             })?)
     })?;
-    let anchor = anchor.and_then(|anchor| u8::try_from(anchor).ok());
     let unit = match (unit, anchor) {
         (unit, None) => *unit,
         (Window::Week(_), Some(anchor)) => Window::Week(anchor),
         (Window::Month(_), Some(anchor)) => Window::Month(anchor),
-        _ => return Err(Error::needs("ANCHOR", "WEEK or MONTH")),
+        _ => return Err(Error::needs(ANCHOR.name, "WEEK or MONTH")),
     };
     let zone = match zone {
         Some(zone) => zone,
@@ -149,9 +144,9 @@ pub(crate) fn calendar<'a>(arguments: &mut Arguments<'_, 'a>, request: &mut Requ
 }
 
 /// The value of `TZ`.
-fn time_zone(arguments: &mut Arguments<'_, '_>, name: &'static str) -> Result<&'static dyn Zone, Error> {
-    let word = arguments.word(name)?;
-    if arguments.begins_section(word) { Err(Error::missing(name)) } else { known(find(word)) }
+fn time_zone(arguments: &mut Arguments<'_, '_>) -> Result<&'static dyn Zone, Error> {
+    let word = arguments.word(TZ.name)?;
+    known(find(word)).map_err(|error| arguments.missing_or(word, TZ.name, error))
 }
 
 fn known(zone: Option<&'static dyn Zone>) -> Result<&'static dyn Zone, Error> {
@@ -178,35 +173,31 @@ mod no_zones {
 /// `strikes window ban [GROW grow] [MAX max] [FORGIVE forgive]`
 #[inline(always)]
 pub(crate) fn penalty<'a>(arguments: &mut Arguments<'_, 'a>, request: &mut Request<'a>) -> Parsed<'a> {
-    let strikes = arguments.count("strikes")?;
-    let window = arguments.duration("window")?;
-    let ban = arguments.duration("ban")?;
+    let strikes = arguments.read(STRIKES)?;
+    let window = arguments.read(STRIKE_WINDOW)?;
+    let ban: Period = arguments.read(BAN)?;
     let (mut grow, mut longest, mut forgive) = (None, None, None);
     request.options(arguments, |word, arguments| {
-        Ok(arguments
-            .option(word, "GROW", &mut grow, |arguments, name| arguments.positive(name, MAX_GROWTH))?
-            || arguments
-                .option(word, "MAX", &mut longest, |arguments, name| arguments.duration_from(name, ban))?
-            || arguments.option(word, "FORGIVE", &mut forgive, Arguments::duration)?)
+        let from_ban =
+            |arguments: &mut Arguments<'_, 'a>| arguments.read_bounded(MAX, ban.span().as_millis_up());
+        Ok(arguments.option(word, GROW, &mut grow)?
+            || arguments.option_by(word, MAX, &mut longest, from_ban)?
+            || arguments.option(word, FORGIVE, &mut forgive)?)
     })?;
     Ok(AnyLimiter::Penalty(Penalty {
         strikes,
         window,
         ban,
-        grow: grow.unwrap_or(NonZeroU64::MIN),
+        grow: GROW.or(grow)?,
         longest: longest.unwrap_or(Span::CENTURY),
-        forgive: forgive.unwrap_or(DAY),
+        forgive: FORGIVE.or(forgive)?,
     }))
 }
-
-/// The largest `GROW`.
-const MAX_GROWTH: u64 = 1000;
-const DAY: Period = Period::of(Span::from_millis(86_400_000)).unwrap();
 
 /// `interval`
 #[inline(always)]
 pub(crate) fn uniform<'a>(arguments: &mut Arguments<'_, 'a>, request: &mut Request<'a>) -> Parsed<'a> {
-    let interval = arguments.duration("interval")?;
+    let interval = arguments.read(INTERVAL)?;
     request.options(arguments, |_, _| Ok(false))?;
     Ok(AnyLimiter::Uniform(Uniform { interval }))
 }
@@ -214,28 +205,26 @@ pub(crate) fn uniform<'a>(arguments: &mut Arguments<'_, 'a>, request: &mut Reque
 /// `permits period [BURST burst | WARMUP warmup [COLDFACTOR factor]] [MAXWAIT maxwait]`
 #[inline(always)]
 pub(crate) fn smooth<'a>(arguments: &mut Arguments<'_, 'a>, request: &mut Request<'a>) -> Parsed<'a> {
-    let permits = arguments.count("permits")?;
-    let period = arguments.duration("period")?;
+    let permits = arguments.read(PERMITS)?;
+    let period = arguments.read(PERIOD)?;
     let (mut burst, mut warmup, mut factor, mut longest) = (None, None, None, None);
     request.options(arguments, |word, arguments| {
-        Ok(arguments.option(word, "BURST", &mut burst, Arguments::duration_or_zero)?
-            || arguments.option(word, "WARMUP", &mut warmup, Arguments::duration)?
-            || arguments
-                .option(word, "COLDFACTOR", &mut factor, |arguments, name| arguments.real(name, 1, 1000))?
-            || arguments.option(word, "MAXWAIT", &mut longest, Arguments::duration_or_zero)?)
+        Ok(arguments.option(word, BURST, &mut burst)?
+            || arguments.option(word, WARMUP, &mut warmup)?
+            || arguments.option(word, COLDFACTOR, &mut factor)?
+            || arguments.option(word, MAXWAIT, &mut longest)?)
     })?;
     let longest = longest.unwrap_or(Span::FOREVER);
     match (burst, warmup, factor) {
         (burst, None, None) => {
-            let burst = burst.unwrap_or(Span::from_millis(1000));
-            Ok(AnyLimiter::Bursty(Bursty::new(permits, period, burst, longest)))
+            Ok(AnyLimiter::Bursty(Bursty::new(permits, period, BURST.or(burst)?, longest)))
         }
         (None, Some(warmup), factor) => {
-            let warming = Warming::new(permits, period, warmup, factor.unwrap_or(3.0), longest);
+            let warming = Warming::new(permits, period, warmup, COLDFACTOR.or(factor)?, longest);
             warming.map(AnyLimiter::Warming).ok_or(Error::Internal)
         }
-        (Some(_), Some(_), _) => Err(Error::exclude("BURST", "WARMUP")),
-        (_, None, Some(_)) => Err(Error::needs("COLDFACTOR", "WARMUP")),
+        (Some(_), Some(_), _) => Err(Error::exclude(BURST.name, WARMUP.name)),
+        (_, None, Some(_)) => Err(Error::needs(COLDFACTOR.name, WARMUP.name)),
     }
 }
 
@@ -243,15 +232,15 @@ pub(crate) fn smooth<'a>(arguments: &mut Arguments<'_, 'a>, request: &mut Reques
 #[inline(always)]
 pub(crate) fn concurrent<'a>(arguments: &mut Arguments<'_, 'a>, request: &mut Request<'a>) -> Parsed<'a> {
     // Each lease costs at least 1. So with this capacity, admitted requests never exceed the bound on leases.
-    let capacity = arguments.number("capacity", 1, arguments.bounds().leases)?;
-    let ttl = arguments.duration("ttl")?;
+    let capacity: u64 = arguments.read_bounded(LEASES, arguments.bounds().leases)?;
+    let ttl = arguments.read(TTL)?;
     let id = if arguments.has_ids() { lease_id(arguments)? } else { &[] };
     let (mut reserved, mut critical) = (None, false);
     request.options(arguments, |word, arguments| {
-        let up_to_capacity = |arguments: &mut Arguments<'_, 'a>, name| arguments.number(name, 0, capacity);
-        Ok(arguments.option(word, "RESERVED", &mut reserved, up_to_capacity)?
-            || Arguments::flag(word, "CRITICAL", &mut critical)?)
+        let up_to_capacity = |arguments: &mut Arguments<'_, 'a>| arguments.read_bounded(RESERVED, capacity);
+        Ok(arguments.option_by(word, RESERVED, &mut reserved, up_to_capacity)?
+            || Arguments::flag(word, CRITICAL, &mut critical)?)
     })?;
-    let reserved_for_others = if critical { 0 } else { reserved.unwrap_or(0) };
+    let reserved_for_others = if critical { 0 } else { RESERVED.or(reserved)? };
     Ok(AnyLimiter::Concurrent(Concurrent { limit: capacity - reserved_for_others, ttl, id, critical }))
 }

@@ -16,6 +16,7 @@ use crate::arguments::{Arguments, Sections};
 use crate::catalog::{is_option, named};
 use crate::error::Error;
 use crate::request::{Purpose, Request, option_of};
+use crate::vocabulary::{AT, COST, HOLD, LIMIT, ON, SHADOW};
 
 /// A call with several limits.
 pub struct MultiCall<'a> {
@@ -40,14 +41,14 @@ pub fn multi<'a>(
     defaults.options(arguments, |_, _| Ok(false)).map_err(before_limits)?;
     defaults.check_for_all(purpose)?;
     if defaults.on.is_some() {
-        return Err(Error::belongs_in("ON"));
+        return Err(Error::belongs_in(ON.name));
     }
     if defaults.shadow {
-        return Err(Error::belongs_in("SHADOW"));
+        return Err(Error::belongs_in(SHADOW.name));
     }
     let parts = limits(arguments, |arguments| part(arguments, &defaults, purpose))?;
     if defaults.hold.is_some() && !parts.iter().any(Part::can_be_held) {
-        return Err(Error::needs("HOLD", "a limit that can be held"));
+        return Err(Error::needs(HOLD.name, "a limit that can be held"));
     }
     let Request { at, hold, block, .. } = defaults;
     Ok(MultiCall { at, manner: defaults.manner(), hold, block, parts })
@@ -76,7 +77,7 @@ pub(crate) fn limits<'w, 'a, T>(
         }
         limits.push(read(arguments).map_err(|error| error.in_limit(limits.len() + 1))?);
     }
-    if limits.is_empty() { Err(Error::absent("LIMIT")) } else { Ok(limits) }
+    if limits.is_empty() { Err(Error::absent(LIMIT.name)) } else { Ok(limits) }
 }
 
 /// Reads one limit of a call, after the word `LIMIT`.
@@ -89,7 +90,7 @@ fn part<'a>(
     let (row, limiter) = named(arguments, &mut own)?;
     let capabilities = with_limiter!(&limiter, limiter => limiter.capabilities());
     if own.at.is_some() {
-        return Err(Error::belongs_before("AT"));
+        return Err(Error::belongs_before(AT.name));
     }
     if purpose == Purpose::Charge
         && let Some(option) = own.option_for_all()
@@ -98,7 +99,7 @@ fn part<'a>(
     }
     own.check_for_one(capabilities)?;
     if purpose == Purpose::Settle && own.own_cost().or(defaults.own_cost()).is_none() {
-        return Err(Error::absent("COST"));
+        return Err(Error::absent(COST.name));
     }
     if purpose == Purpose::Refund && !capabilities.refund {
         return Err(Error::NotForCommand(row.name));

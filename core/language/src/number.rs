@@ -33,6 +33,7 @@ pub(crate) fn duration(word: &[u8]) -> Option<u64> {
     integer(word).or_else(|| with_unit(word))
 }
 
+/// Parses a duration with a unit, in milliseconds.
 #[inline(never)]
 fn with_unit(word: &[u8]) -> Option<u64> {
     let (number, unit) = match word {
@@ -40,15 +41,21 @@ fn with_unit(word: &[u8]) -> Option<u64> {
         [number @ .., b's'] => (number, SECOND),
         [number @ .., b'm'] => (number, 60 * SECOND),
         [number @ .., b'h'] => (number, 3600 * SECOND),
-        [number @ .., b'd'] => (number, 24 * 3600 * SECOND),
-        [number @ .., b'w'] => (number, 7 * 24 * 3600 * SECOND),
+        [number @ .., b'd'] => (number, DAY),
+        [number @ .., b'w'] => (number, 7 * DAY),
         _ => return None,
     };
     integer(number)?.checked_mul(unit)
 }
 
 /// In milliseconds.
-const SECOND: u64 = 1000;
+pub(crate) const SECOND: u64 = 1000;
+pub(crate) const DAY: u64 = 24 * 3600 * SECOND;
+
+/// Parses a decimal number.
+pub(crate) fn real(word: &[u8]) -> Option<f64> {
+    str::from_utf8(word).ok()?.parse().ok()
+}
 
 #[cfg(test)]
 mod tests {

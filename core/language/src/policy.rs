@@ -10,8 +10,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use ratelimit_core::{
-    AnyLimiter, Capabilities, Joint, Limiter, MAX_COUNT, Manner, Part, Period, Span, Time, Verdict,
-    with_limiter,
+    AnyLimiter, Capabilities, Joint, Limiter, Manner, Part, Period, Span, Time, Verdict, with_limiter,
 };
 
 use crate::arguments::{Arguments, Bounds, Sections, lease_id};
@@ -19,7 +18,7 @@ use crate::catalog::{Row, named};
 use crate::error::Error;
 use crate::multi::{before_limits, cost, limits, part_of};
 use crate::request::{Purpose, Request};
-use crate::vocabulary::MAX_NAME;
+use crate::vocabulary::{AT, COST, FORCE, FULL, ID, KEYS, LEASE_ID, MAX_NAME, ON, VERSION};
 
 /// Reads the name of a policy that is to be stored: 1 to [`MAX_NAME`] of `A-Z a-z 0-9 . _ : -`.
 pub fn policy_name<'a>(arguments: &mut Arguments<'_, 'a>) -> Result<&'a str, Error> {
@@ -70,17 +69,15 @@ impl Policy {
     pub fn parse(arguments: &mut Arguments<'_, '_>) -> Result<(Option<u64>, Policy), Error> {
         arguments.divide(Sections::OF_POLICY);
         let (mut version, mut defaults) = (None, Request::default());
-        let read = defaults.options(arguments, |word, arguments| {
-            arguments
-                .option(word, "VERSION", &mut version, |arguments, name| arguments.number(name, 1, MAX_COUNT))
-        });
+        let read =
+            defaults.options(arguments, |word, arguments| arguments.option(word, VERSION, &mut version));
         read.map_err(before_limits)?;
         not_of_call(&defaults)?;
         if defaults.own_cost().is_some() {
-            return Err(Error::belongs_in("COST"));
+            return Err(Error::belongs_in(COST.name));
         }
         if defaults.on.is_some() {
-            return Err(Error::belongs_in("ON"));
+            return Err(Error::belongs_in(ON.name));
         }
         let rest = arguments.rest();
         let bounds = arguments.bounds();
@@ -96,7 +93,7 @@ impl Policy {
             words: words(defaults.shadow, rest)?,
             bounds,
             keys,
-            has_leases: parts.iter().any(|part| matches!(part.limiter, AnyLimiter::Concurrent(_))),
+            has_leases: limits.iter().any(|limit| limit.row.takes(ID.name)),
             own_costs: limits.iter().map(|limit| limit.own_cost).collect(),
             parts,
             unforced: first_that(|capabilities| !capabilities.allows_jointly(Manner::Force)),
@@ -156,7 +153,7 @@ impl Policy {
         }
         let forced = self.unforced.filter(|_| asked.request.manner() == Manner::Force);
         if let Some(limiter) = forced {
-            return Err(Error::not_for_policy(name, limiter, "FORCE"));
+            return Err(Error::not_for_policy(name, limiter, FORCE.name));
         }
         let refunded = self.unrefunded.filter(|_| purpose == Purpose::Refund);
         if let Some(limiter) = refunded {
@@ -212,7 +209,7 @@ fn check_fits(limiter: &AnyLimiter<'_>, cost: u64) -> Result<(), Error> {
 
 /// Checks that a policy has no option that belongs in its calls.
 fn not_of_call(options: &Request<'_>) -> Result<(), Error> {
-    let at = if options.at.is_some() { Err(Error::NotForCommand("AT")) } else { Ok(()) };
+    let at = if options.at.is_some() { Err(Error::NotForCommand(AT.name)) } else { Ok(()) };
     at.and_then(|()| options.check(Capabilities::NONE)).map_err(|error| error.of_command("", "a policy"))
 }
 
@@ -246,18 +243,17 @@ impl<'a> PolicyCall<'a> {
         arguments.divide(Sections::KEYS);
         let PolicyCall { request, id, full, more_keys } = &mut asked;
         request.options(arguments, |word, arguments| {
-            Ok(arguments.option(word, "ID", id, |arguments, _| lease_id(arguments))?
-                || Arguments::flag(word, "FULL", full)?)
+            Ok(arguments.option_by(word, LEASE_ID, id, lease_id)? || Arguments::flag(word, FULL, full)?)
         })?;
         if arguments.next_section() {
             *more_keys = arguments.rest().len();
             if *more_keys == 0 {
-                return Err(Error::missing("KEYS"));
+                return Err(Error::missing(KEYS.name));
             }
         }
         request.check_for_all(purpose)?;
         if purpose == Purpose::Settle && request.own_cost().is_none() {
-            return Err(Error::absent("COST"));
+            return Err(Error::absent(COST.name));
         }
         Ok(asked)
     }

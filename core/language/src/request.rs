@@ -1,9 +1,13 @@
 //! The options that all limiters share.
 
-use ratelimit_core::{Capabilities, MAX_COUNT, Manner, Period, Span, Time};
+use ratelimit_core::{Capabilities, Manner, Period, Span, Time};
 
 use crate::arguments::{Arguments, is, lease_id};
 use crate::error::Error;
+use crate::vocabulary::{
+    AT, Argument, BLOCK, COST, COUNTREFUSED, FORCE, HOLD, HOLD_TTL, MAXWAIT, ON, PARTIAL, RESERVE, SHADOW,
+    Value,
+};
 
 /// What a call with several limits does.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -36,7 +40,7 @@ pub struct Request<'a> {
 impl<'a> Request<'a> {
     /// The cost; 1 if the caller gave none.
     pub fn cost(&self) -> u64 {
-        self.cost.unwrap_or(1)
+        self.cost.unwrap_or(DEFAULT_COST)
     }
 
     /// The cost, if the caller gave one.
@@ -57,7 +61,7 @@ impl<'a> Request<'a> {
     #[inline(always)]
     pub(crate) fn check_for_one(&self, capabilities: Capabilities) -> Result<(), Error> {
         self.check(Capabilities::NONE)?;
-        if capabilities.counts_refused { Err(Error::NotForCommand("COUNTREFUSED")) } else { Ok(()) }
+        if capabilities.counts_refused { Err(Error::NotForCommand(COUNTREFUSED.name)) } else { Ok(()) }
     }
 
     /// The manner, with the longest wait of a booking.
@@ -78,9 +82,9 @@ impl<'a> Request<'a> {
     pub(crate) fn option_for_all(&self) -> Option<&'static str> {
         match self {
             Request { is_special: false, .. } => None,
-            Request { manner: Some(Manner::Force), .. } => Some("FORCE"),
-            Request { hold: Some(_), .. } => Some("HOLD"),
-            Request { block: Some(_), .. } => Some("BLOCK"),
+            Request { manner: Some(Manner::Force), .. } => Some(FORCE.name),
+            Request { hold: Some(_), .. } => Some(HOLD.name),
+            Request { block: Some(_), .. } => Some(BLOCK.name),
             _ => None,
         }
     }
@@ -114,9 +118,9 @@ impl<'a> Request<'a> {
     fn check_hold(&self, capabilities: Capabilities) -> Result<(), Error> {
         match self.manner {
             _ if self.hold.is_none() => Ok(()),
-            _ if !capabilities.hold => Err(Error::NotForCommand("HOLD")),
-            Some(Manner::Reserve { .. }) => Err(Error::exclude("HOLD", "RESERVE")),
-            _ if self.cost == Some(0) => Err(Error::needs("HOLD", "a COST above 0")),
+            _ if !capabilities.hold => Err(Error::NotForCommand(HOLD.name)),
+            Some(Manner::Reserve { .. }) => Err(Error::exclude(HOLD.name, RESERVE.name)),
+            _ if self.cost == Some(0) => Err(Error::needs(HOLD.name, "a COST above 0")),
             _ => Ok(()),
         }
     }
@@ -124,11 +128,11 @@ impl<'a> Request<'a> {
     fn check_block(&self, capabilities: Capabilities) -> Result<(), Error> {
         match self.manner {
             _ if self.block.is_none() => Ok(()),
-            _ if capabilities.counts_refused => Err(Error::exclude("BLOCK", "COUNTREFUSED")),
-            _ if !capabilities.block => Err(Error::NotForCommand("BLOCK")),
-            Some(manner) => Err(Error::exclude("BLOCK", option_of(manner))),
-            None if self.at.is_some() => Err(Error::exclude("BLOCK", "AT")),
-            None if self.cost == Some(0) => Err(Error::needs("BLOCK", "a COST above 0")),
+            _ if capabilities.counts_refused => Err(Error::exclude(BLOCK.name, COUNTREFUSED.name)),
+            _ if !capabilities.block => Err(Error::NotForCommand(BLOCK.name)),
+            Some(manner) => Err(Error::exclude(BLOCK.name, option_of(manner))),
+            None if self.at.is_some() => Err(Error::exclude(BLOCK.name, AT.name)),
+            None if self.cost == Some(0) => Err(Error::needs(BLOCK.name, "a COST above 0")),
             None => Ok(()),
         }
     }
@@ -137,8 +141,8 @@ impl<'a> Request<'a> {
     fn misfit(&self, capabilities: Capabilities) -> Error {
         match self.manner {
             Some(manner) if !capabilities.allows(manner) => Error::NotForCommand(option_of(manner)),
-            _ if capabilities.reserve => Error::needs("MAXWAIT", "RESERVE"),
-            _ => Error::NotForCommand("MAXWAIT"),
+            _ if capabilities.reserve => Error::needs(MAXWAIT.name, RESERVE.name),
+            _ => Error::NotForCommand(MAXWAIT.name),
         }
     }
 
@@ -163,7 +167,7 @@ impl<'a> Request<'a> {
     pub(crate) fn options_and_flag(
         &mut self,
         arguments: &mut Arguments<'_, 'a>,
-        flag: &'static str,
+        flag: Argument,
     ) -> Result<bool, Error> {
         let mut given = false;
         self.options(arguments, |word, _| Arguments::flag(word, flag, &mut given))?;
@@ -173,34 +177,30 @@ impl<'a> Request<'a> {
     /// Reads the value of an option. Returns whether `word` is one of these options.
     #[inline]
     fn option(&mut self, word: &[u8], arguments: &mut Arguments<'_, 'a>) -> Result<bool, Error> {
-        let cost = |arguments: &mut Arguments<'_, 'a>, name| arguments.number(name, 0, MAX_COUNT);
-        if arguments.option(word, "COST", &mut self.cost, cost)?
-            || arguments.option(word, "AT", &mut self.at, Arguments::instant)?
-        {
+        if arguments.option(word, COST, &mut self.cost)? || arguments.option(word, AT, &mut self.at)? {
             return Ok(true);
         }
         if let Some(keys) = arguments.most_keys()
-            && (arguments
-                .option(word, "ON", &mut self.on, |arguments, name| arguments.number(name, 1, keys))?
-                || Arguments::flag(word, "SHADOW", &mut self.shadow)?)
+            && (arguments.option_by(word, ON, &mut self.on, |arguments| arguments.read_bounded(ON, keys))?
+                || Arguments::flag(word, SHADOW, &mut self.shadow)?)
         {
             return Ok(true);
         }
         self.is_special = true;
         Ok(self.manner_from(word)?
-            || arguments.option(word, "MAXWAIT", &mut self.max_wait, Arguments::duration_or_zero)?
-            || arguments.option(word, "HOLD", &mut self.hold, hold)?
-            || arguments.option(word, "BLOCK", &mut self.block, block)?)
+            || arguments.option(word, MAXWAIT, &mut self.max_wait)?
+            || arguments.option_by(word, HOLD, &mut self.hold, hold)?
+            || arguments.option_by(word, BLOCK, &mut self.block, block)?)
     }
 
     /// Notes the manner, if `word` is one. Returns whether it is.
     #[inline(always)]
     fn manner_from(&mut self, word: &[u8]) -> Result<bool, Error> {
-        let manner = if is(word, "PARTIAL") {
+        let manner = if is(word, PARTIAL.name) {
             Manner::Partial
-        } else if is(word, "FORCE") {
+        } else if is(word, FORCE.name) {
             Manner::Force
-        } else if is(word, "RESERVE") {
+        } else if is(word, RESERVE.name) {
             Manner::Reserve { longest: Span::FOREVER }
         } else {
             return Ok(false);
@@ -213,24 +213,30 @@ impl<'a> Request<'a> {
     }
 }
 
+/// The cost of a request without `COST`.
+const DEFAULT_COST: u64 = match COST.default {
+    Some(Value::Number(cost)) => cost,
+    _ => panic!(),
+};
+
 /// The values of `HOLD`: an id, and how long the hold lasts.
 #[cold]
-fn hold<'a>(arguments: &mut Arguments<'_, 'a>, _: &'static str) -> Result<(&'a [u8], Span), Error> {
-    Ok((lease_id(arguments)?, arguments.duration("ttl")?.span()))
+fn hold<'a>(arguments: &mut Arguments<'_, 'a>) -> Result<(&'a [u8], Span), Error> {
+    Ok((lease_id(arguments)?, arguments.read(HOLD_TTL)?))
 }
 
 /// The value of `BLOCK`. Zero is as long as the settings allow.
 #[cold]
-fn block(arguments: &mut Arguments<'_, '_>, name: &'static str) -> Result<Period, Error> {
-    Ok(Period::of(arguments.duration_or_zero(name)?).unwrap_or(Period::LONGEST))
+fn block(arguments: &mut Arguments<'_, '_>) -> Result<Period, Error> {
+    Ok(Period::of(arguments.read(BLOCK)?).unwrap_or(Period::LONGEST))
 }
 
 /// The option for a manner.
 pub(crate) fn option_of(manner: Manner) -> &'static str {
     match manner {
         Manner::Strict => "",
-        Manner::Partial => "PARTIAL",
-        Manner::Force => "FORCE",
-        Manner::Reserve { .. } => "RESERVE",
+        Manner::Partial => PARTIAL.name,
+        Manner::Force => FORCE.name,
+        Manner::Reserve { .. } => RESERVE.name,
     }
 }

@@ -6,6 +6,7 @@ use std::mem::MaybeUninit;
 use std::ops::{Range, RangeBounds};
 use std::slice;
 
+use ratelimit_language::vocabulary::NUMKEYS;
 use ratelimit_language::{Arguments, Error};
 use redis_module::raw::{RedisModuleCtx, RedisModuleString};
 
@@ -88,8 +89,8 @@ impl<'a> Call<'a> {
     /// The places of the keys, if the first argument is their number. None if that is wrong.
     pub(in crate::server) fn counted_keys(&self) -> Range<usize> {
         let most = u64::try_from(self.len()).unwrap_or(0).saturating_sub(2);
-        let count = self.parse(1..2, |words| words.number("numkeys", 1, most)).unwrap_or(0);
-        2..2 + usize::try_from(count).unwrap_or(0)
+        let count = self.parse(1..2, |words| words.read_bounded(NUMKEYS, most)).unwrap_or(0);
+        2..2 + count
     }
 
     /// Whether the call's effects are sent. Those of a caller that waited always are: a change that is not sent is counted in

@@ -58,7 +58,7 @@ fn heading(command: &Entry) -> [String; 2] {
 }
 
 fn line(argument: &Argument, width: usize) -> String {
-    let Argument { name, values, meaning } = argument;
+    let Argument { name, values, meaning, .. } = argument;
     match values {
         Values::Flag | Values::Word => format!("{INDENT}{name:width$}  {meaning}"),
         _ => format!("{INDENT}{name:width$}  {meaning} ({values})"),

@@ -11,13 +11,14 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicPtr, Ordering::Relaxed};
 use ratelimit_core::state::Shape;
 use ratelimit_core::{Period, Span};
 use ratelimit_language::Bounds;
+use ratelimit_language::vocabulary::MOST_TOP;
 use redis_module::Context;
 use redis_module::configuration::{
     ConfigurationContext, ConfigurationFlags, register_bool_configuration, register_i64_configuration,
 };
 use redis_module::raw::{REDISMODULE_CONFIG_DEFAULT, RedisModuleString, Status};
 
-use super::top::{MOST_TOP, forget_top};
+use super::top::forget_top;
 use crate::server::api::{OK, api};
 
 /// `ratelimit.events`.

@@ -11,9 +11,6 @@ use super::clock::clock;
 use super::dice::random_words;
 use crate::server::entry::reply::TopKey;
 
-/// The most entries of a window.
-pub const MOST_TOP: u64 = 10_000;
-
 /// `None` if no call was refused since the settings were set.
 static WINDOWS: Mutex<Option<Windows<Seed>>> = Mutex::new(None);
 

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use ratelimit_language::vocabulary::{Argument, OPTIONS, Values};
+use ratelimit_language::vocabulary::{Argument, Values, option_names};
 use ratelimit_language::{CATALOG, FORMS, Row};
 
 use crate::support::harmless::{error_of, words};
@@ -318,14 +318,14 @@ fn wrong(good_call: &Call) -> Vec<(Call, String)> {
             add(good_call.with(one).with(other), error);
         }
     }
-    for option in OPTIONS.iter().filter(|option| !is_own(good_call, option) && **option != "LIMIT") {
-        let own = row.arguments.iter().find(|argument| argument.name == *option);
+    for option in option_names().filter(|option| !is_own(good_call, option) && *option != "LIMIT") {
+        let own = row.arguments.iter().find(|argument| argument.name == option);
         let words = own.map_or_else(|| option.to_string(), |argument| given(good_call, argument));
         // The error names RESERVE, not its MAXWAIT.
         let told = first(&words);
-        let told = if *option == "MAXWAIT" && good_call.takes("RESERVE") { told } else { option.to_string() };
+        let told = if option == "MAXWAIT" && good_call.takes("RESERVE") { told } else { option.to_string() };
         // These take a value, and only then are an error here.
-        let value = match (*option, own) {
+        let value = match (option, own) {
             ("MAXWAIT" | "BLOCK", None) => " 1",
             ("HOLD", None) => " id 1000",
             _ => "",
