@@ -2,9 +2,8 @@
 
 use alloc::vec::Vec;
 
-use crate::ask::move_to_now;
 use crate::limiter::{rebase, release, renew};
-use crate::limits::{Error, Limits, Place};
+use crate::limits::{Error, Limits, Place, move_to_now};
 use crate::state::{LeaseChange, Leases, Length, State};
 use crate::time::{Span, Time};
 

@@ -10,18 +10,22 @@
 //!           +--charge--> change --encode, apply--> state --gauge--> gauge
 //! ```
 //!
-//! | module | contents |
+//! Files import from those of earlier rows, so there is no circle of imports:
+//!
+//! | file | contents |
 //! |---|---|
-//! | [`limiter`] | one file per algorithm, and the trait that all of them implement |
-//! | [`state`] | the states that keys store: codec, log, leases, sub-buckets, and several limits under one key |
+//! | `time`, `count`, `clock` | instants and durations, the bounds of counts, how a clock is read that was set back |
 //! | [`answer`] | what a caller is told: verdict, gauge, answer; and the manners of a request |
+//! | `kind` | the table of all kinds of state and their limiters |
+//! | [`state`] | what keys store: a file or folder per collection, its bytes in `stored.rs`; names of limits; [`codec`](state::codec) |
+//! | [`limiter`] | one file per algorithm, with its state if that is small, and the trait [`Limiter`] |
 //! | [`decide`] | how a limiter judges a request, in any manner and at any reading of the clock |
-//! | [`ask`] | a request to one limit of a key: judge, charge, refund, peek |
-//! | [`hold`] | holding what a call charges, and settling it |
-//! | [`lease`] | releasing and renewing a lease |
+//! | `any` | a limiter or a state of any kind |
+//! | `limits` | the limits of a key, as requests find and change them; `state/set/` imports it, and is such a key in memory |
+//! | [`hold`], [`lease`] | what a key holds until it is settled; releasing and renewing a lease |
+//! | [`ask`] | a request to one limit of a key: judge, charge, refund, peek; in `settle.rs` with a hold |
 //! | [`joint`] | a request to several limits on several keys, all or nothing |
-//! | [`line`] | lines of callers that wait, first come first served |
-//! | [`top`] | the keys that are refused most |
+//! | [`line`](mod@line), [`top`] | lines of callers that wait, first come first served; the keys that are refused most |
 
 #![no_std]
 #![forbid(unsafe_code)]

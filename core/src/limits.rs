@@ -2,9 +2,10 @@
 
 use alloc::vec::Vec;
 
+use crate::clock::{Reading, read_clock};
 use crate::limiter::TooLong;
 use crate::state::{Length, LimitState, Name};
-use crate::time::Time;
+use crate::time::{Span, Time};
 
 /// The limits of one key, in a server or in memory.
 pub trait Limits {
@@ -64,5 +65,29 @@ pub enum Error {
 impl From<TooLong> for Error {
     fn from(TooLong: TooLong) -> Error {
         Error::TooLong
+    }
+}
+
+/// Returns the instant at which to decide on the limit at `place`.
+///
+/// `reset` is the limit's reset at its last charge. If the clock was set back, the state is moved to `at`: `rebase`
+/// writes that change.
+#[inline(always)]
+pub(crate) fn move_to_now<S: LimitState>(
+    limits: &mut impl Limits,
+    place: &mut Place,
+    at: Time,
+    reset: impl FnOnce(&S) -> Span,
+    rebase: impl FnOnce(&S, &mut Vec<u8>),
+) -> Result<Time, Error> {
+    let Some(state) = limits.state::<S>(place.stored) else {
+        return Ok(at);
+    };
+    match read_clock(state.last(), at, || reset(state)) {
+        Reading::At(now) => Ok(now),
+        Reading::SetBack => {
+            limits.change(place, S::blank, rebase)?;
+            Ok(at)
+        }
     }
 }

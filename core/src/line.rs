@@ -77,7 +77,7 @@ struct Waiting<K> {
     stands: Vec<Spot<K>>,
 }
 
-/// The place of a caller in a line.
+/// A caller in a line.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 struct Spot<K> {
     key: K,

@@ -163,7 +163,7 @@ impl<S: BuildHasher> Top<S> {
         hasher.finish()
     }
 
-    /// The place of a hash's chain.
+    /// The index of a hash's chain.
     #[allow(clippy::cast_possible_truncation, reason = "the low bits choose the chain")]
     fn chain(&self, hash: u64) -> usize {
         hash as usize & (self.chains.len() - 1)

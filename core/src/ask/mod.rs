@@ -15,12 +15,12 @@ mod settle;
 use alloc::vec::Vec;
 
 use crate::answer::{Answer, Gauge, Manner, Verdict};
-use crate::clock::{Reading, read_clock};
+use crate::clock::Reading;
 use crate::decide::{self, judge, rule};
 use crate::hold;
 use crate::limiter::{Limiter, TooLong};
-use crate::limits::{Error, Limits, Place};
-use crate::state::{LimitState, Name, State};
+use crate::limits::{Error, Limits, Place, move_to_now};
+use crate::state::{Name, State};
 use crate::time::{Span, Time};
 
 /// A request to one limit.
@@ -299,30 +299,6 @@ impl Ask {
         match limits.state(self.place.stored) {
             Some(state) => read(state),
             None => read(&limiter.fresh(self.now)),
-        }
-    }
-}
-
-/// Returns the instant at which to decide on the limit at `place`.
-///
-/// `reset` is the limit's reset at its last charge. If the clock was set back, the state is moved to `at`: `rebase`
-/// writes that change.
-#[inline(always)]
-pub(crate) fn move_to_now<S: LimitState>(
-    limits: &mut impl Limits,
-    place: &mut Place,
-    at: Time,
-    reset: impl FnOnce(&S) -> Span,
-    rebase: impl FnOnce(&S, &mut Vec<u8>),
-) -> Result<Time, Error> {
-    let Some(state) = limits.state::<S>(place.stored) else {
-        return Ok(at);
-    };
-    match read_clock(state.last(), at, || reset(state)) {
-        Reading::At(now) => Ok(now),
-        Reading::SetBack => {
-            limits.change(place, S::blank, rebase)?;
-            Ok(at)
         }
     }
 }

@@ -24,7 +24,10 @@ pub(super) struct Pair<'p, 'a> {
 }
 
 /// How far the decision on a pair is.
+///
+/// A tag of its own is read faster than one in the spare values of a verdict.
 #[derive(Clone, Copy)]
+#[repr(u8)]
 pub(super) enum Stage {
     Asked,
     /// A request is judged before any is charged.
@@ -57,7 +60,11 @@ impl Pair<'_, '_> {
 
     /// Whether the limit admits the call, or only peeks. For a call that charges, once it is judged.
     pub(super) fn admits(&self) -> bool {
-        self.verdict().is_none_or(Verdict::admits)
+        match self.stage {
+            Stage::Judged(verdict) => verdict.admits(),
+            Stage::Decided(answer) => answer.verdict.admits(),
+            Stage::Asked | Stage::Settled { .. } => true,
+        }
     }
 
     /// Whether the call can wait for the limit.

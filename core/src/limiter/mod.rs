@@ -1,4 +1,6 @@
-//! The limiters, one file each, and the trait that all of them implement.
+//! The limiters, one file each, and the trait [`Limiter`].
+//!
+//! All but two implement it: a [`Sketch`] decides on one of its items, and [`Shed`] returns a chance.
 
 mod batch_bucket;
 mod calendar;

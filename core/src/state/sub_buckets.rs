@@ -130,13 +130,13 @@ impl Buckets {
 
     /// Replaces or removes the bucket of this number, if there is one.
     fn replace(&mut self, bucket: Bucket) {
-        let Ok(place) = self.buckets.binary_search_by_key(&bucket.number, |bucket| bucket.number) else {
+        let Ok(index) = self.buckets.binary_search_by_key(&bucket.number, |bucket| bucket.number) else {
             return;
         };
         let old = if bucket.count == 0 {
-            self.buckets.remove(place)
+            self.buckets.remove(index)
         } else {
-            self.buckets.get_mut(place).map(|old| core::mem::replace(old, bucket))
+            self.buckets.get_mut(index).map(|old| core::mem::replace(old, bucket))
         };
         self.total = self.total - old.map_or(0, |old| old.count) + bucket.count;
     }

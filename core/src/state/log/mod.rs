@@ -362,28 +362,28 @@ mod tests {
             }
             let now = log.timeline.tick.micros;
             for passed in [0, 5000, 20_000, now / 2, now - 1_000_000, now] {
-                let place = log.position(|age| age.as_micros() >= passed);
+                let from = log.position(|age| age.as_micros() >= passed);
                 let rest: Vec<_> = list.iter().filter(|(when, _)| now - when < passed).collect();
                 let total = rest.iter().map(|(_, weight)| weight).sum::<u64>();
-                prop_assert_eq!(log.entries(place), rest.len() as u64);
-                prop_assert_eq!(log.weight(place), total);
-                prop_assert_eq!(log.start().weight_to(place), log.weight(log.start()) - total);
+                prop_assert_eq!(log.entries(from), rest.len() as u64);
+                prop_assert_eq!(log.weight(from), total);
+                prop_assert_eq!(log.start().weight_to(from), log.weight(log.start()) - total);
                 let mut dropped = log.clone();
-                log.age_before(place).into_iter().for_each(|age| dropped.drop_from_age(age));
+                log.age_before(from).into_iter().for_each(|age| dropped.drop_from_age(age));
                 prop_assert_eq!(dropped.entries(dropped.start()), rest.len() as u64);
                 for goal in [1, 2, total / 2 + 1, total, total + 1] {
                     let mut sum = 0;
                     let expected = rest.iter().find(|(_, weight)| { sum += weight; sum >= goal });
-                    let found = log.reach_weight(place, goal);
+                    let found = log.reach_weight(from, goal);
                     let found_at = found.map(|(entry, _)| now - entry.age.as_micros());
                     prop_assert_eq!(found_at, expected.map(|(when, _)| *when));
                     if let Some((entry, before)) = found {
-                        prop_assert_eq!(place.weight_to(before) + entry.weight, sum);
+                        prop_assert_eq!(from.weight_to(before) + entry.weight, sum);
                     }
                 }
                 for goal in [1, rest.len() as u64 / 2, rest.len() as u64] {
                     if (1..=rest.len() as u64).contains(&goal) {
-                        let after = log.reach_entries(place, goal).unwrap();
+                        let after = log.reach_entries(from, goal).unwrap();
                         prop_assert_eq!(log.entries(after), rest.len() as u64 - goal);
                     }
                 }

@@ -113,20 +113,20 @@ impl LimitSet {
 
     /// The index of the limit of this name, or as an error the index at which it would be.
     #[inline]
-    fn place(&self, name: Name) -> Result<usize, usize> {
+    fn search(&self, name: Name) -> Result<usize, usize> {
         // Most sets have two or three limits, for which this is faster than a binary search.
-        let place = self.limits.iter().position(|limit| limit.name >= name).unwrap_or(self.limits.len());
-        let found = self.limits.get(place).is_some_and(|limit| limit.name == name);
-        if found { Ok(place) } else { Err(place) }
+        let index = self.limits.iter().position(|limit| limit.name >= name).unwrap_or(self.limits.len());
+        let found = self.limits.get(index).is_some_and(|limit| limit.name == name);
+        if found { Ok(index) } else { Err(index) }
     }
 
     /// Adds a limit, unless the set has one of this name or is full.
     fn insert(&mut self, limit: StoredLimit) {
-        if let Err(place) = self.place(limit.name)
+        if let Err(index) = self.search(limit.name)
             && (!limit.name.kind.is_limit() || self.room() > 0)
         {
             self.limits.reserve_exact(1);
-            self.limits.insert(place, limit);
+            self.limits.insert(index, limit);
         }
     }
 
@@ -138,14 +138,14 @@ impl LimitSet {
     }
 
     fn remove(&mut self, name: Name) -> Option<StoredLimit> {
-        self.place(name).ok().map(|place| self.limits.remove(place))
+        self.search(name).ok().map(|index| self.limits.remove(index))
     }
 
     /// Gives a limit another length of time, unless another limit has the new name.
     fn rename(&mut self, from: Name, to: Name) {
         if from.kind == to.kind
             && from.length.is_shadow() == to.length.is_shadow()
-            && self.place(to).is_err()
+            && self.search(to).is_err()
             && let Some(limit) = self.remove(from)
         {
             self.insert(StoredLimit { name: to, ..limit });
@@ -163,11 +163,11 @@ impl LimitSet {
     /// [`SetChange::Limit`](super::SetChange::Limit) does the same for a type that is known only at run time.
     pub fn apply_to<S: LimitState>(&mut self, length: Length, change: S::Change<'_>) {
         let name = Name::of::<S>(length);
-        let place = self.place(name).or_else(|_| {
+        let index = self.search(name).or_else(|_| {
             self.add_blank(name);
-            self.place(name)
+            self.search(name)
         });
-        let limit = place.ok().and_then(|place| self.limits.get_mut(place));
+        let limit = index.ok().and_then(|index| self.limits.get_mut(index));
         if let Some(state) = limit.and_then(|limit| limit.state.get_mut::<S>()) {
             state.apply(change);
         }

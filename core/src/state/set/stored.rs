@@ -47,11 +47,11 @@ impl LimitSet {
     pub fn apply_and_take(&mut self, change: Change<'_>) -> Option<StoredLimit> {
         match change {
             Change::Limit { name, change } => {
-                if self.place(name).is_err() {
+                if self.search(name).is_err() {
                     self.add_blank(name);
                 }
-                let place = self.place(name).ok();
-                if let Some(limit) = place.and_then(|place| self.limits.get_mut(place)) {
+                let index = self.search(name).ok();
+                if let Some(limit) = index.and_then(|index| self.limits.get_mut(index)) {
                     with_kept!(&mut limit.state, state => apply(state.as_mut(), change));
                 }
                 None

@@ -25,7 +25,7 @@ pub enum Change<'a> {
     },
     /// Neighbouring cells, in a rewritten AOF.
     Piece {
-        /// The place of the first cell.
+        /// The index of the first cell.
         first: u32,
         /// Words of 64 bits.
         cells: &'a [u8],
@@ -167,8 +167,8 @@ impl State for Cells {
             return None;
         }
         let mut cells = Cells::new(blueprint);
-        for place in &mut cells.cells {
-            *place = cell(reader)?.as_micros();
+        for stored in &mut cells.cells {
+            *stored = cell(reader)?.as_micros();
         }
         Some(Cells { last, latest, shift, ..cells })
     }

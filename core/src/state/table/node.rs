@@ -10,7 +10,7 @@ pub(super) const NONE: u32 = u32::MAX;
 
 pub(super) const LEAF: Links = Links { left: NONE, right: NONE, size: 1 };
 
-/// The place of a slot in a tree.
+/// What is below a slot in a tree.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct Links {
     pub(super) left: u32,
@@ -26,7 +26,7 @@ impl Links {
     }
 }
 
-/// The places of a slot in both trees.
+/// A slot in both trees.
 #[derive(Clone, Debug)]
 pub(super) struct Node {
     pub(super) by_deadline: Links,
