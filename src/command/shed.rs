@@ -3,7 +3,7 @@
 use ratelimit_core::limiter::Amount;
 use ratelimit_core::{Length, State};
 use ratelimit_language::vocabulary::{AT, Argument, BAD, DELAY, GOOD, OF, RAMP, TIER, UTILIZATION};
-use ratelimit_language::{Error, shed};
+use ratelimit_language::{Error, ShedCall, shed};
 
 use crate::count::Outcome;
 use crate::server::{Access, Call, Command, Counter, Key, KeyUse, Keys, Reply, chance, clock};
@@ -13,7 +13,7 @@ const WORKERS: Argument = Argument::word("key", "the key, named after the worker
 pub struct Shed;
 
 impl Command for Shed {
-    const NAME: &'static str = "SHED";
+    const NAME: &'static str = ShedCall::NAME;
     const SYNTAX: &'static str =
         "key utilization [GOOD good] [BAD bad] [DELAY delay] [RAMP ramp] [TIER tier OF tiers] [AT at]";
     const SUMMARY: &'static str = "Sheds load with a chance that grows while workers are overloaded";

@@ -14,7 +14,7 @@ pub struct Sketch;
 const ITEMS: Argument = Argument::word("key", "the key, named after what its items are, such as addresses");
 
 impl Command for Sketch {
-    const NAME: &'static str = "SKETCH";
+    const NAME: &'static str = SketchCall::NAME;
     const SYNTAX: &'static str =
         "key item max_burst count period [COST cost] [WIDTH width] [DEPTH depth] [AT at]";
     const SUMMARY: &'static str = "Limits the rate of each of unboundedly many items, in constant memory";

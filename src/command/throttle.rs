@@ -16,7 +16,7 @@ pub struct Throttle;
 pub struct CellThrottle;
 
 impl Command for Throttle {
-    const NAME: &'static str = "THROTTLE";
+    const NAME: &'static str = CellCall::NAME;
     const SYNTAX: &'static str = "key max_burst count period [quantity [AT at]]";
     const SUMMARY: &'static str = "Limits a rate by the generic cell rate algorithm, as redis-cell does";
     const COMPLEXITY: &'static str = "O(1)";

@@ -22,6 +22,11 @@ pub struct CellCall {
     pub at: Option<Time>,
 }
 
+impl CellCall {
+    /// The command's name without its prefix.
+    pub const NAME: &'static str = "THROTTLE";
+}
+
 /// redis-cell's `max_burst count period [quantity [AT at]]`, with the period in seconds.
 pub fn cell(arguments: &mut Arguments<'_, '_>) -> Result<CellCall, Error> {
     let limit = max_burst(arguments)?;
@@ -77,6 +82,9 @@ fn shape(width: Option<u32>, depth: Option<u32>, most: u64) -> Result<Shape, Err
 }
 
 impl SketchCall<'_> {
+    /// The command's name without its prefix.
+    pub const NAME: &'static str = "SKETCH";
+
     /// Whether the call's options agree with a sketch of this shape.
     pub fn is_for(&self, shape: Shape) -> bool {
         self.width.is_none_or(|width| width == shape.width())
@@ -115,6 +123,11 @@ pub struct ShedCall {
     /// From 0 to 1.
     pub utilization: f64,
     pub at: Option<Time>,
+}
+
+impl ShedCall {
+    /// The command's name without its prefix.
+    pub const NAME: &'static str = "SHED";
 }
 
 /// `utilization [GOOD good] [BAD bad] [DELAY delay] [RAMP ramp] [TIER tier OF tiers] [AT at]`

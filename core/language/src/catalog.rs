@@ -5,6 +5,7 @@ use alloc::format;
 use ratelimit_core::AnyLimiter;
 
 use crate::arguments::{Arguments, is, without_prefix};
+use crate::calls::{CellCall, ShedCall, SketchCall};
 use crate::error::Error;
 use crate::limiters;
 use crate::request::Request;
@@ -230,7 +231,7 @@ fn no_limiter(word: &[u8], arguments: &Arguments<'_, '_>) -> Error {
         return Error::missing(LIMITER.name);
     }
     let prefixed = without_prefix(word);
-    for command in ["SHED", "SKETCH", "THROTTLE"] {
+    for command in [ShedCall::NAME, SketchCall::NAME, CellCall::NAME] {
         if is(prefixed.unwrap_or(word), command) {
             return Error::NotForCommand(command);
         }
