@@ -41,98 +41,99 @@ const GRANTED: &str = "With PARTIAL a sixth integer: granted.";
 const BOOKED: &str = "With RESERVE, an admitted caller waits for retry_after before it acts.";
 const WAIT: &str = "An admitted caller waits for retry_after before it acts.";
 
+/// The row of a limiter whose syntax and arguments end as those of most limiters: `debt`, or `booked` if it can also book
+/// ahead.
+macro_rules! row {
+    (debt $($own:tt)*) => {
+        row! {
+            @ " [PARTIAL | FORCE] [HOLD id ttl] [BLOCK timeout]"
+            [PARTIAL, FORCE, HOLD, HOLD_TTL, BLOCK]
+            $($own)*
+        }
+    };
+    (booked $($own:tt)*) => {
+        row! {
+            @ " [PARTIAL | FORCE | RESERVE [MAXWAIT maxwait]] [HOLD id ttl] [BLOCK timeout]"
+            [PARTIAL, FORCE, RESERVE, MAXWAIT, HOLD, HOLD_TTL, BLOCK]
+            $($own)*
+        }
+    };
+    (@ $end:literal [$($option:ident),*] $own:literal [$($argument:ident),*] $($field:tt)*) => {
+        Row {
+            syntax: concat!("key ", $own, " [COST cost] [AT at]", $end),
+            arguments: &[KEY, $($argument,)* COST, AT, $($option),*],
+            $($field)*
+        }
+    };
+}
+
 /// Every limiter, once.
 pub const CATALOG: [Row; 11] = [
-    Row {
+    row! {
+        booked "capacity refill period [BATCH]" [CAPACITY, REFILL, PERIOD, BATCH]
         name: "TOKENBUCKET",
-        syntax: "key capacity refill period [BATCH] [COST cost] [AT at] [PARTIAL | FORCE | RESERVE [MAXWAIT maxwait]] [HOLD id ttl] [BLOCK timeout]",
         summary: "Takes tokens from a bucket that is refilled at a steady rate",
         complexity: "O(1)",
-        arguments: &[
-            KEY, CAPACITY, REFILL, PERIOD, BATCH, COST, AT, PARTIAL, FORCE, RESERVE, MAXWAIT, HOLD, HOLD_TTL,
-            BLOCK,
-        ],
         reply: &[FIVE, GRANTED, BOOKED],
         example: "RL.TOKENBUCKET user:1 15 30 60s",
         flags: "write deny-oom blocking fast",
         parse: limiters::token_bucket,
     },
-    Row {
+    row! {
+        debt "capacity leak period" [CAPACITY, LEAK, PERIOD]
         name: "LEAKYBUCKET",
-        syntax: "key capacity leak period [COST cost] [AT at] [PARTIAL | FORCE] [HOLD id ttl] [BLOCK timeout]",
         summary: "Queues requests in a bucket that drains at a steady rate, and replies the wait",
         complexity: "O(1)",
-        arguments: &[KEY, CAPACITY, LEAK, PERIOD, COST, AT, PARTIAL, FORCE, HOLD, HOLD_TTL, BLOCK],
         reply: &[FIVE, GRANTED, WAIT],
         example: "RL.LEAKYBUCKET printer 10 1 1s",
         flags: "write deny-oom blocking fast",
         parse: limiters::leaky_bucket,
     },
-    Row {
+    row! {
+        booked "max_burst count period" [MAX_BURST, RATE, PERIOD]
         name: "GCRA",
-        syntax: "key max_burst count period [COST cost] [AT at] [PARTIAL | FORCE | RESERVE [MAXWAIT maxwait]] [HOLD id ttl] [BLOCK timeout]",
         summary: "Limits a rate by the generic cell rate algorithm",
         complexity: "O(1)",
-        arguments: &[
-            KEY, MAX_BURST, RATE, PERIOD, COST, AT, PARTIAL, FORCE, RESERVE, MAXWAIT, HOLD, HOLD_TTL, BLOCK,
-        ],
         reply: &[FIVE, GRANTED, BOOKED],
         example: "RL.GCRA user:1 14 30 60s",
         flags: "write deny-oom blocking fast",
         parse: limiters::gcra,
     },
-    Row {
+    row! {
+        debt "limit window [ALIGNED]" [WINDOW_LIMIT, WINDOW, ALIGNED]
         name: "FIXEDWINDOW",
-        syntax: "key limit window [ALIGNED] [COST cost] [AT at] [PARTIAL | FORCE] [HOLD id ttl] [BLOCK timeout]",
         summary: "Limits a count over windows that follow one another",
         complexity: "O(1)",
-        arguments: &[KEY, WINDOW_LIMIT, WINDOW, ALIGNED, COST, AT, PARTIAL, FORCE, HOLD, HOLD_TTL, BLOCK],
         reply: &[FIVE, GRANTED],
         example: "RL.FIXEDWINDOW user:1 1000 1d ALIGNED",
         flags: "write deny-oom blocking fast",
         parse: limiters::fixed_window,
     },
-    Row {
+    row! {
+        debt "limit unit [TZ zone] [ANCHOR anchor]" [WINDOW_LIMIT, UNIT, TZ, ANCHOR]
         name: "CALENDAR",
-        syntax: "key limit unit [TZ zone] [ANCHOR anchor] [COST cost] [AT at] [PARTIAL | FORCE] [HOLD id ttl] [BLOCK timeout]",
         summary: "Limits a count over the hours, days, weeks, months, quarters or years of a time zone",
         complexity: "O(1)",
-        arguments: &[KEY, WINDOW_LIMIT, UNIT, TZ, ANCHOR, COST, AT, PARTIAL, FORCE, HOLD, HOLD_TTL, BLOCK],
         reply: &[FIVE, GRANTED],
         example: "RL.CALENDAR plan:1 10000 MONTH TZ Europe/Lisbon ANCHOR 31",
         flags: "write deny-oom blocking fast",
         parse: limiters::calendar,
     },
-    Row {
+    row! {
+        debt "limit window [PRECISION precision]" [WINDOW_LIMIT, WINDOW, PRECISION]
         name: "SLIDINGWINDOW",
-        syntax: "key limit window [PRECISION precision] [COST cost] [AT at] [PARTIAL | FORCE] [HOLD id ttl] [BLOCK timeout]",
         summary: "Limits a count over a window that slides with the clock",
         complexity: "O(1), with PRECISION O(N) where N is the number of sub-buckets in use",
-        arguments: &[KEY, WINDOW_LIMIT, WINDOW, PRECISION, COST, AT, PARTIAL, FORCE, HOLD, HOLD_TTL, BLOCK],
         reply: &[FIVE, GRANTED],
         example: "RL.SLIDINGWINDOW user:1 100 1m PRECISION 1s",
         flags: "write deny-oom blocking",
         parse: limiters::sliding_window,
     },
-    Row {
+    row! {
+        debt "limit window [GAP gap] [COUNTREFUSED]" [LOG_LIMIT, WINDOW, GAP, COUNTREFUSED]
         name: "SLIDINGLOG",
-        syntax: "key limit window [GAP gap] [COUNTREFUSED] [COST cost] [AT at] [PARTIAL | FORCE] [HOLD id ttl] [BLOCK timeout]",
         summary: "Limits a count over any window exactly, with a log of requests",
         complexity: "O(log(N)) where N is the number of entries in the log",
-        arguments: &[
-            KEY,
-            LOG_LIMIT,
-            WINDOW,
-            GAP,
-            COUNTREFUSED,
-            COST,
-            AT,
-            PARTIAL,
-            FORCE,
-            HOLD,
-            HOLD_TTL,
-            BLOCK,
-        ],
         reply: &[FIVE, GRANTED],
         example: "RL.SLIDINGLOG login:1 5 15m COUNTREFUSED",
         flags: "write deny-oom blocking",
