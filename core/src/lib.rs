@@ -14,7 +14,7 @@
 //!
 //! | file | contents |
 //! |---|---|
-//! | `time`, `count`, `clock` | instants and durations, the bounds of counts, how a clock is read that was set back |
+//! | `time`, `count`, [`clock`] | instants and durations, the bounds of counts, how a clock is read that was set back |
 //! | [`answer`] | what a caller is told: verdict, gauge, answer; and the manners of a request |
 //! | `kind` | the table of all kinds of state and their limiters |
 //! | [`state`] | what keys store: a file or folder per collection, its bytes in `stored.rs`; names of limits; [`codec`](state::codec) |
@@ -40,7 +40,7 @@ mod kind;
 mod any;
 pub mod answer;
 pub mod ask;
-mod clock;
+pub mod clock;
 mod count;
 pub mod decide;
 pub mod hold;
