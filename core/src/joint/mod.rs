@@ -258,15 +258,14 @@ impl<'p, 'a> Joint<'p, 'a> {
 
     /// Computes the gauges that are not known yet, and the answers of pairs that only peek.
     fn gauge<K: Limits>(&mut self, keys: &[K]) {
-        for pair in &mut self.pairs {
+        for pair in self.pairs.iter_mut().filter(|pair| matches!(pair.stage, Stage::Asked | Stage::Judged(_)))
+        {
             let Some(limits) = keys.get(pair.key) else { continue };
-            match pair.stage {
-                Stage::Asked => pair.peek(limits),
-                Stage::Judged(verdict) => {
-                    let gauge = with_limiter!(&pair.part.limiter, limiter => pair.ask.gauge(limits, limiter));
-                    pair.stage = Stage::Decided(Answer { verdict, gauge });
-                }
-                Stage::Decided(_) | Stage::Settled { .. } => {}
+            if let Stage::Judged(verdict) = pair.stage {
+                let gauge = with_limiter!(&pair.part.limiter, limiter => pair.ask.gauge(limits, limiter));
+                pair.stage = Stage::Decided(Answer { verdict, gauge });
+            } else {
+                pair.peek(limits);
             }
         }
     }
