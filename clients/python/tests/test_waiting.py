@@ -9,7 +9,8 @@ import pytest
 import redis
 
 from both import Maker
-from redis_ratelimit import AsyncRateLimiter, ConfigurationError, Gcra, Limit, LimitLike, RateLimiter, Refused, Smooth
+from redis_ratelimit import AsyncRateLimiter, ConfigurationError, Gcra, Limit, LimitLike, RateLimiter, Refused, SlidingLog
+from redis_ratelimit import Smooth
 from servers import Server, eventually
 
 
@@ -76,8 +77,9 @@ async def test_a_wrong_wait_is_an_error(limiter: AsyncRateLimiter, key: str) -> 
     for wait in (0, "soon", -1):
         with pytest.raises(ConfigurationError, match="^wait must be"):
             await limiter.limit(key, "1/s", wait=wait)
-    with pytest.raises(ConfigurationError, match="RL.SMOOTH cannot wait"):
-        await limiter.limit(key, Smooth(1, "1s"), wait="1s")
+    for cannot in (Smooth(1, "1s"), SlidingLog(1, "1s", countrefused=True)):
+        with pytest.raises(ConfigurationError, match=rf"^{type(cannot).__name__}\(.* cannot wait"):
+            await limiter.limit(key, cannot, wait="1s")
 
 
 def test_a_thread_that_is_interrupted_leaves_the_line(

@@ -186,7 +186,7 @@ def _hold_words(hold: tuple[str, Duration] | None) -> list[Word]:
 
 def _wait(call: Call, limiter: Limiter, wait: Duration) -> None:
     if not limiter.can("block"):
-        raise ConfigurationError(f"a call of {limiter.COMMAND} cannot wait")
+        raise ConfigurationError(f"{limiter!r} cannot wait")
     _block(call, wait)
 
 
