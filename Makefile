@@ -16,9 +16,6 @@ PROSE    = nodejs npm
 # What the page and the site are tested with.
 BROWSER  = chromium nodejs npm
 MODULE   = target/release/libredis_ratelimit.so
-# The same module with faults that the tests set off on purpose; in a folder of its own, so that neither build
-# makes cargo rebuild the other.
-FAULTY   = target/faulty/debug/libredis_ratelimit.so
 
 export RATELIMIT_BUILD ?= $(shell git describe --always --dirty 2>/dev/null || echo unknown)
 
@@ -38,7 +35,7 @@ build: setup ## Build the module: target/release/libredis_ratelimit.so
 	$(CARGO) build --release --locked
 
 faulty: setup
-	$(CARGO) build --locked --features fault-injection --target-dir target/faulty
+	$(CARGO) build --locked --package ratelimit-faulty
 
 run: build ## Build, then start a server with the module on 127.0.0.1 (PORT=6379)
 	@echo
@@ -88,7 +85,6 @@ compat: build faulty ## Run the tests against other releases of Redis and Valkey
 lint: setup ## Formatting, clippy, no circles of imports, and the English of the pages
 	$(CARGO) fmt --check
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
-	$(CARGO) clippy --locked --all-targets --features fault-injection --target-dir target/faulty -- -D warnings
 	$(CARGO) clippy --locked --lib --bins --examples --manifest-path fuzz/Cargo.toml --target-dir target/fuzz/build -- -D warnings
 	$(CARGO) fmt --check --manifest-path demo/Cargo.toml
 	$(CARGO) clippy --locked --manifest-path demo/Cargo.toml --target-dir target/page/build -- -D warnings

@@ -48,7 +48,7 @@ pub fn module() -> PathBuf {
 
 /// The same module with faults that a test can set off.
 pub fn faulty_module() -> PathBuf {
-    built("target/faulty/debug/libredis_ratelimit.so")
+    built("target/debug/libredis_ratelimit_faulty.so")
 }
 
 /// The folder of the repository.
