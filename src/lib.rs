@@ -1,7 +1,8 @@
 //! `ratelimit`: rate limiting as native Redis commands.
 //!
 //! This file is the table of commands. `command/` runs them, each from its arguments to its reply. `policies/` has the
-//! limits that calls ask for by name. `server/` calls the server, and has all unsafe code.
+//! limits that calls ask for by name. `server/` calls the server, and has all unsafe code. `count.rs` counts
+//! decisions for both.
 //!
 //! Two crates do not depend on Redis: `ratelimit-core` has the limiters, and `ratelimit-language` parses arguments.
 

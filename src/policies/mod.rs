@@ -1,7 +1,8 @@
 //! The policies of this node: limits under names, which [`RL.ASK`](crate::command::Ask) asks for.
 //!
 //! Like the server's ACL users, policies belong to a node. They are neither replicated nor in the RDB or AOF, which hold
-//! the effects of calls. A file can keep them (`file.rs`).
+//! the effects of calls. `RL.POLICY SAVE` and `LOAD` write and
+//! read a file (`file.rs`); nothing else does.
 
 #![forbid(unsafe_code)]
 

@@ -1,24 +1,24 @@
 //! The states that keys store, and the changes that calls make to them.
 
+mod cells;
 pub mod codec;
 mod holds;
 mod leases;
 pub(crate) mod log;
 mod name;
 mod set;
-mod sketch;
 pub(crate) mod sub_buckets;
 mod table;
 mod timeline;
 
 use alloc::vec::Vec;
 
+pub use cells::{Blueprint, Cells, Change as CellsChange, MAX_CELLS, MAX_DEPTH, Places, Shape};
 pub use holds::{Begun, Change as HoldChange, Charge, Holds, MAX_CHARGES, Move, Moved};
 pub use leases::{Change as LeaseChange, Leases};
 pub use log::{Entry, Log};
 pub use name::{Length, Name};
 pub use set::{Change as SetChange, LimitSet, MAX_LIMITS, StoredLimit, fits};
-pub use sketch::{Blueprint, Cells, Change as CellsChange, MAX_CELLS, MAX_DEPTH, Places, Shape};
 pub use sub_buckets::{Buckets, MAX_BUCKETS};
 pub use table::MAX_ID;
 

@@ -1,4 +1,6 @@
 //! The function by which the server enters a command, and by which the module runs it again.
+//!
+//! The server has checked the number of arguments. Callers that wait are tried in `waiting/serve.rs`, not here.
 
 use std::ffi::c_int;
 use std::ops::Range;
@@ -44,7 +46,7 @@ fn run<C: Command>(ctx: *mut RedisModuleCtx, argv: &[*mut RedisModuleString], ag
         let reply = C::run(&call).unwrap_or_else(failed::<C>);
         match again {
             // SAFETY: `ctx` is the context of the running command, which has sent no reply yet.
-            None => unsafe { reply::send_or(ctx, reply, |wait| waiting::enter(&call, run::<C>, wait)) },
+            None => unsafe { reply::send_or(ctx, reply, |wait| waiting::block(&call, run::<C>, wait)) },
             Some(trial) => trial.end(reply),
         }
         true

@@ -1,12 +1,18 @@
-//! This server: its load, settings, clock, counters and events.
+//! This server, whatever the call.
+//!
+//! - `load.rs` loads the module; `settings.rs` has the settings `ratelimit.*`.
+//! - `effects.rs` knows whether effects are sent: whether a replica, a backlog or an AOF receives them.
+//! - `cron.rs` is called some times a second, for `effects.rs` and for callers that wait.
+//! - `stats.rs` counts decisions, `top.rs` the keys that are refused most, and `info.rs` shows them in `INFO`.
+//! - `clock.rs`, `dice.rs` and `memory.rs` read the server's clock, random numbers and free memory.
 
 pub mod clock;
 pub mod cron;
 pub mod dice;
+pub mod effects;
 pub mod info;
 pub mod load;
 pub mod memory;
-pub mod receivers;
 pub mod settings;
 pub mod stats;
 pub mod top;

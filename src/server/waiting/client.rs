@@ -37,7 +37,7 @@ use crate::server::guard::guarded;
 #[cold]
 #[inline(never)]
 #[allow(clippy::boxed_local, reason = "the hot path passes a pointer")]
-pub fn enter(call: &Call<'_>, run: Run, wait: Box<Wait>) {
+pub fn block(call: &Call<'_>, run: Run, wait: Box<Wait>) {
     let Wait { left, stands, keys } = *wait;
     let now = now();
     let caller = with_state(|state| state.lines.enter(now, now.plus(left), stands));

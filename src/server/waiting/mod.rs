@@ -11,7 +11,7 @@
 //!
 //! - `state.rs` has the lines and all else that changes; `call.rs` is what a running command asks of them.
 //! - `wait.rs` has the limits for which a call waits, `waiter.rs` a caller and its call, `trial.rs` a call that runs again.
-//! - `client.rs` blocks and unblocks clients. `alarm.rs` sets the timer.
+//! - `client.rs` blocks and unblocks clients, and has the three ways in which a wait ends. `alarm.rs` sets the timer.
 //! - `serve.rs` tries callers, in the callback of a timer and nowhere else.
 //! - `wake.rs` notices that a limit may have room. It only marks lines.
 //! - `slot.rs` finds a name in the slot of a cluster's key.
@@ -27,7 +27,7 @@ mod wait;
 mod waiter;
 mod wake;
 
-pub use client::enter;
+pub use client::block;
 pub use serve::prepare;
 pub use state::{counts, somebody_waits};
 pub use trial::Trial;

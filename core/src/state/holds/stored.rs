@@ -1,4 +1,4 @@
-//! The bytes of holds and of their changes.
+//! Holds as a stored state: the bytes, and how a change is written, read and applied.
 
 use alloc::vec::Vec;
 

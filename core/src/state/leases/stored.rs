@@ -1,4 +1,4 @@
-//! The bytes of leases and of their changes.
+//! Leases as a stored state: the bytes, and how a change is written, read and applied.
 
 use alloc::vec::Vec;
 

@@ -1,4 +1,4 @@
-//! The bytes of a log and of its changes.
+//! A log as a stored state: the bytes, and how a change is written, read and applied.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;

@@ -1,4 +1,4 @@
-//! The bytes of a set of limits and of its changes.
+//! A set of limits as a stored state: the bytes, and how a change is written, read and applied.
 
 use alloc::vec::Vec;
 

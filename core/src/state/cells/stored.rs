@@ -1,4 +1,4 @@
-//! The bytes of a sketch and of its changes.
+//! The cells of a sketch as a stored state: the bytes, and how a change is written, read and applied.
 
 use alloc::vec::Vec;
 use core::iter::zip;

@@ -6,7 +6,7 @@
 //! # Why no effect is lost
 //!
 //! An effect leaves the server in three ways: to a connected replica, into the replication backlog, and into the AOF.
-//! Without these the server itself discards what a module sends (`shouldPropagate` in its `server.c`). [`ANY`] is
+//! Without these the server itself discards what a module sends (`shouldPropagate` in its `server.c`). [`SENT`] is
 //! false while no copy can depend on an effect:
 //!
 //! - It starts true. A server that loads an RDB with a replication id has a backlog from the start.
@@ -49,7 +49,7 @@ use redis_module::raw::{
 use crate::server::api::{self, api};
 
 /// Whether effects are sent.
-static ANY: AtomicBool = AtomicBool::new(true);
+static SENT: AtomicBool = AtomicBool::new(true);
 /// Whether the server sends all events that set it.
 static SUBSCRIBED: AtomicBool = AtomicBool::new(false);
 
@@ -65,8 +65,8 @@ const ENABLING: [u64; 6] = [
 
 /// Returns whether effects are sent.
 #[inline(always)]
-pub fn any() -> bool {
-    ANY.load(Relaxed)
+pub fn are_sent() -> bool {
+    SENT.load(Relaxed)
 }
 
 /// Subscribes to the events that set the flag. If the server lacks one of them, effects are always sent.
@@ -81,7 +81,7 @@ pub unsafe fn subscribe(ctx: *mut RedisModuleCtx) {
 }
 
 unsafe extern "C" fn enable(_: *mut RedisModuleCtx, _: RedisModuleEvent, _: u64, _: *mut c_void) {
-    ANY.store(true, Relaxed);
+    SENT.store(true, Relaxed);
 }
 
 /// Checks whether anything can receive effects.
@@ -94,9 +94,9 @@ pub unsafe fn check(ctx: *mut RedisModuleCtx) {
     unsafe {
         if somebody_receives(ctx) {
             // A replica may wait for its copy, for which no event has come yet.
-            ANY.store(true, Relaxed);
-        } else if any() && appendonly_is_no(ctx) && SUBSCRIBED.load(Relaxed) {
-            ANY.store(false, Relaxed);
+            SENT.store(true, Relaxed);
+        } else if are_sent() && appendonly_is_no(ctx) && SUBSCRIBED.load(Relaxed) {
+            SENT.store(false, Relaxed);
         }
     }
 }
