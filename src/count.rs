@@ -21,7 +21,9 @@ impl Outcome {
 pub struct Count(AtomicU64);
 
 impl Count {
-    pub const ZERO: Count = Count(AtomicU64::new(0));
+    pub const fn new() -> Count {
+        Count(AtomicU64::new(0))
+    }
 
     pub fn get(&self) -> u64 {
         self.0.load(Relaxed)

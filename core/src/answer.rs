@@ -1,4 +1,4 @@
-//! What a caller is told: verdict, gauge and answer. And the manner in which a request that does not fit is handled.
+//! The reply to a caller: verdict, gauge and answer. And the manner in which a request that does not fit is handled.
 
 use crate::count::MAX_COUNT;
 use crate::time::Span;

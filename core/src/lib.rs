@@ -15,7 +15,7 @@
 //! | file | contents |
 //! |---|---|
 //! | `time`, `count`, [`clock`] | instants and durations, the bounds of counts, how a clock is read that was set back |
-//! | [`answer`] | what a caller is told: verdict, gauge, answer; and the manners of a request |
+//! | [`answer`] | the reply to a caller: verdict, gauge, answer; and the manners of a request |
 //! | `kind` | the table of all kinds of state and their limiters |
 //! | [`state`] | what keys store: a file or folder per collection, its bytes in `stored.rs`; names of limits; [`codec`](state::codec) |
 //! | [`limiter`] | one file per algorithm, with its state if that is small, and the trait [`Limiter`] |

@@ -16,8 +16,8 @@
 //! three pairs: GCRA on ip:1, GCRA on user:7, FIXEDWINDOW on user:7
 //! ```
 //!
-//! `part.rs` is a limit of the call, `pair.rs` a limit on one key with its decision so far, `outcome.rs` what the caller
-//! is told, and `settle.rs` holds what a call charges.
+//! `part.rs` is a limit of the call, `pair.rs` a limit on one key with its decision so far. `outcome.rs` answers the
+//! caller, and `settle.rs` holds what a call charges.
 
 mod outcome;
 mod pair;

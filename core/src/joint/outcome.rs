@@ -1,4 +1,4 @@
-//! What a call with several limits is told, and for which limits it can wait.
+//! The answers to a call with several limits, and for which limits it can wait.
 
 use alloc::vec::Vec;
 

@@ -43,13 +43,13 @@ impl Counter {
     }
 }
 
-static ADMITTED: [Count; COUNTERS] = [Count::ZERO; COUNTERS];
-static REFUSED: [Count; COUNTERS] = [Count::ZERO; COUNTERS];
+static ADMITTED: [Count; COUNTERS] = [const { Count::new() }; COUNTERS];
+static REFUSED: [Count; COUNTERS] = [const { Count::new() }; COUNTERS];
 /// Calls that replied an error of the module. Errors of forwarded commands are in the server's own statistics.
-static ERRORS: Count = Count::ZERO;
+static ERRORS: Count = Count::new();
 
 /// Admitted calls that a shadow would have refused.
-static REFUSED_IN_SHADOW: Count = Count::ZERO;
+static REFUSED_IN_SHADOW: Count = Count::new();
 
 impl Call<'_> {
     /// Counts a decision on the key that is the argument at `place`, and sends its keyspace event.

@@ -2,7 +2,7 @@
 //! generators in `clients/generate/` read it.
 //!
 //! Words and meanings are those of a server (`COMMAND DOCS`, `COMMAND INFO`, `RL.HELP`). What a limiter can do is asked from
-//! the core. The kind of a reply is told in `replies.rs`.
+//! the core. `replies.rs` has the kinds of replies.
 
 mod arguments;
 mod facts;
