@@ -1,6 +1,8 @@
 //! Memory: all of it is freed however a key ends, and `MEMORY USAGE` reports it. `RATELIMIT_MEMORY=long` takes a million
 //! keys instead of a hundred thousand.
 
+use std::thread;
+
 use redis::Connection;
 
 use crate::support::kinds::{KINDS, charge, flood, settled};
@@ -107,18 +109,10 @@ fn all_memory_comes_back_however_a_key_ends() {
 
 #[test]
 fn memory_usage_of_many_small_keys_is_what_the_allocator_gave() {
-    let server = Server::start(&[]);
-    // What the server takes for a key, its expiry and a module's value, and does not report: the same for all keys of the
-    // module. (That of the smallest has bounds of its own below.)
-    let uniform = || grown_and_told(&server, 6000, |key, _| vec![format!("RL.UNIFORM {key} 3600000")]);
-    // The first keys of a server also make its tables.
-    uniform();
-    let (grown, told) = uniform();
-    let servers_own = grown - told;
-    let mut wrong = Vec::new();
+    let mut cases: Vec<Case> = Vec::new();
     for (kind, name) in KINDS.iter().enumerate() {
-        let (grown, told) = grown_and_told(&server, 6000, |key, number| vec![charge(kind, key, number)]);
-        wrong.extend(within_a_tenth(&format!("{name:?}"), told, grown - servers_own));
+        let make = move |key: &str, number: usize| vec![charge(kind, key, number)];
+        cases.push((format!("{name:?}"), 6000, Box::new(make)));
     }
     let log = |entries: u64| {
         move |key: &str, _: usize| -> Vec<String> {
@@ -143,22 +137,49 @@ fn memory_usage_of_many_small_keys_is_what_the_allocator_gave() {
         }
     };
     for (keys, entries, limits) in [(3000, 2, 1), (300, 50, 1), (50, 500, 3), (50, 300, 16), (1, 9000, 2)] {
-        let (grown, told) = grown_and_told(&server, keys, holds(entries, limits));
         let what = format!("{entries} holds of {limits} limits");
-        wrong.extend(within_a_tenth(&what, told, grown - servers_own));
+        cases.push((what, keys, Box::new(holds(entries, limits))));
     }
     for (keys, entries) in [(4000, 1), (1000, 17), (300, 100), (50, 1000), (1, 100_000)] {
-        let (grown, told) = grown_and_told(&server, keys, log(entries));
-        wrong.extend(within_a_tenth(&format!("a log of {entries}"), told, grown - servers_own));
+        cases.push((format!("a log of {entries}"), keys, Box::new(log(entries))));
         for (step, width) in
             [(7919, 18), (1, 18), (7919, 256)].into_iter().take(if keys == 1 { 1 } else { 3 })
         {
-            let (grown, told) = grown_and_told(&server, keys, leases(entries, step, width));
             let what = format!("a table of {entries} leases, ids of {width} bytes, steps of {step}");
-            wrong.extend(within_a_tenth(&what, told, grown - servers_own));
+            cases.push((what, keys, Box::new(leases(entries, step, width))));
         }
     }
+    // The servers are at rest most of the time.
+    let wrong: Vec<String> = thread::scope(|scope| {
+        let cases = &cases;
+        let part = |first| scope.spawn(move || wrong_of(cases.iter().skip(first).step_by(SERVERS)));
+        let parts: Vec<_> = (0..SERVERS).map(part).collect();
+        parts.into_iter().flat_map(|part| part.join().unwrap()).collect()
+    });
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// What it is, the number of keys, and the calls that make one.
+type Case = (String, usize, Box<dyn Fn(&str, usize) -> Vec<String> + Sync>);
+
+const SERVERS: usize = 4;
+
+/// What is wrong in these cases, on a server of their own.
+fn wrong_of<'c>(cases: impl Iterator<Item = &'c Case>) -> Vec<String> {
+    let server = Server::start(&[]);
+    // What the server takes for a key, its expiry and a module's value, and does not report: the same for all keys of the
+    // module. (That of the smallest has bounds of its own below.)
+    let uniform = || grown_and_told(&server, 6000, |key, _| vec![format!("RL.UNIFORM {key} 3600000")]);
+    // The first keys of a server also make its tables.
+    uniform();
+    let (grown, told) = uniform();
+    let servers_own = grown - told;
+    cases
+        .filter_map(|(what, keys, make)| {
+            let (grown, told) = grown_and_told(&server, *keys, make);
+            within_a_tenth(what, told, grown - servers_own)
+        })
+        .collect()
 }
 
 /// Bytes per key by the allocator's account and by the key's own.
