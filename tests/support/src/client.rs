@@ -2,7 +2,7 @@
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
-use std::thread::yield_now;
+use std::os::fd::AsRawFd;
 use std::time::Instant;
 
 use redis::{Value, parse_redis_value};
@@ -71,8 +71,15 @@ impl Client {
                 return None;
             }
             assert!(Instant::now() < deadline, "no reply after {PATIENCE:?}");
-            yield_now();
+            self.wait();
         }
+    }
+
+    /// Waits until something has come, a second at most.
+    fn wait(&self) {
+        let mut file = libc::pollfd { fd: self.stream.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+        // SAFETY: one entry, of an open file.
+        unsafe { libc::poll(&raw mut file, 1, 1000) };
     }
 
     pub fn reply(&mut self) -> Value {
