@@ -17,6 +17,8 @@ PROSE    = nodejs npm
 BROWSER  = chromium nodejs npm
 MODULE   = target/release/libredis_ratelimit.so
 
+# Tests mostly wait: for replicas, elections and timeouts.
+export RUST_TEST_THREADS ?= $(shell expr 4 '*' $$(nproc))
 export RATELIMIT_BUILD ?= $(shell git describe --always --dirty 2>/dev/null || echo unknown)
 
 .DEFAULT_GOAL := help
