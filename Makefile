@@ -41,7 +41,7 @@ faulty: setup
 
 run: build ## Build, then start a server with the module on 127.0.0.1 (PORT=6379)
 	@echo
-	@echo "Try in another terminal:  redis-cli -p $(PORT) RL.GCRA user:1 15 30 60000"
+	@echo "Try in another terminal:  redis-cli -p $(PORT) RL.GCRA user:1 15 30 1m"
 	@echo
 	redis-server redis.conf --port $(PORT)
 

@@ -19,14 +19,14 @@ const BOUNDS: Bounds = Bounds::DEFAULT;
 
 /// Calls of each form that admit a request every ten milliseconds, for ever.
 fn generous() -> Vec<String> {
-    let lines = lines(30_000, 60_000, "holder", "SLIDINGWINDOW 30000 60000 PRECISION 1000");
+    let lines = lines(30_000, 60_000, "holder", "SLIDINGWINDOW 30000 1m PRECISION 1s");
     // A calendar has no shorter window than an hour.
     lines.into_iter().map(|line| line.replace(" 30000 HOUR", " 360000 HOUR")).collect()
 }
 
 /// Calls of each form that admit one request an hour, by this id.
 fn strict(id: &str) -> Vec<String> {
-    lines(1, 3_600_000, id, "SLIDINGWINDOW 1 3600000 PRECISION 60000")
+    lines(1, 3_600_000, id, "SLIDINGWINDOW 1 1h PRECISION 1m")
 }
 
 /// Each form, and a window of 60 sub-buckets: the form has ten.

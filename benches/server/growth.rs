@@ -38,7 +38,7 @@ const SWEEPS: [Sweep; 3] = [
         },
         sizes: &DECADES,
         calls: [1024, 6016],
-        look: "RL.PEEK key:000000000000 SLIDINGLOG 1000000 3600000",
+        look: "RL.PEEK key:000000000000 SLIDINGLOG 1000000 1h",
         rows: [("admitted", log_admitted), ("refused", log_refused)],
     },
     Sweep {
@@ -51,7 +51,7 @@ const SWEEPS: [Sweep; 3] = [
         },
         sizes: &DECADES,
         calls: [512, 2560],
-        look: "RL.PEEK key:000000000000 CONCURRENT 1000000 3600000 id",
+        look: "RL.PEEK key:000000000000 CONCURRENT 1000000 1h id",
         rows: [("acquire", lease_acquired), ("refused", lease_refused)],
     },
     Sweep {
@@ -75,38 +75,38 @@ pub fn run(selection: &Selection<'_>) -> usize {
 }
 
 fn log_admitted(entries: u32) -> Row {
-    let call = "RL.SLIDINGLOG key:# 1000000 3600000";
+    let call = "RL.SLIDINGLOG key:# 1000000 1h";
     Row { call, times: entries, answer: Answer::Admitted, ..PLAIN }
 }
 
 fn log_refused(entries: u32) -> Row {
-    let call = kept(format!("RL.SLIDINGLOG key:# {entries} 3600000"));
+    let call = kept(format!("RL.SLIDINGLOG key:# {entries} 1h"));
     Row { call, times: entries, answer: Answer::Refused, writes: false, ..PLAIN }
 }
 
 fn lease_acquired(leases: u32) -> Row {
-    Row { call: "RL.CONCURRENT key:# 1000000 3600000 id:#", answer: Answer::Admitted, ..leased(leases) }
+    Row { call: "RL.CONCURRENT key:# 1000000 1h id:#", answer: Answer::Admitted, ..leased(leases) }
 }
 
 fn lease_refused(leases: u32) -> Row {
-    let call = kept(format!("RL.CONCURRENT key:# {leases} 3600000 id:#"));
+    let call = kept(format!("RL.CONCURRENT key:# {leases} 1h id:#"));
     Row { call, answer: Answer::Refused, writes: false, ..leased(leases) }
 }
 
 /// Random ids would soon come again, and renew.
 fn leased(leases: u32) -> Row {
-    Row { prepare: "RL.CONCURRENT key:# 1000000 3600000 held:#", times: leases, load: Load::Once, ..PLAIN }
+    Row { prepare: "RL.CONCURRENT key:# 1000000 1h held:#", times: leases, load: Load::Once, ..PLAIN }
 }
 
 fn limits_on_one_key(limits: u32) -> Row {
-    let windows = (0..limits).map(|i| format!(" LIMIT FIXEDWINDOW 1000000 {}", 3_600_000 + i));
+    let windows = (0..limits).map(|i| format!(" LIMIT FIXEDWINDOW 1000000 {}ms", 3_600_000 + i));
     let call = kept(format!("RL.MULTI 1 key:#{}", windows.collect::<String>()));
     Row { call, answer: Answer::AllAdmitted, ..PLAIN }
 }
 
 fn limit_on_many_keys(keys: u32) -> Row {
     let names: Vec<String> = (0..keys).map(|i| format!("key{i:02}:#")).collect();
-    let call = kept(format!("RL.MULTI {keys} {} LIMIT FIXEDWINDOW 1000000 3600000", names.join(" ")));
+    let call = kept(format!("RL.MULTI {keys} {} LIMIT FIXEDWINDOW 1000000 1h", names.join(" ")));
     Row { call, answer: Answer::AllAdmitted, ..PLAIN }
 }
 

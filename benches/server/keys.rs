@@ -22,14 +22,14 @@ const KEYS: [Row; 3] = [
     Row { name: "SET PX", call: "SET key:# 1 PX 3600000", ..PLAIN },
     Row {
         name: "RL.GCRA admitted",
-        call: "RL.GCRA key:# 1000000 1000000 3600000",
-        prepare: "RL.GCRA key:# 1000000 1000000 3600000 COST 500000",
+        call: "RL.GCRA key:# 1000000 1000000 1h",
+        prepare: "RL.GCRA key:# 1000000 1000000 1h COST 500000",
         answer: Answer::Admitted,
         ..PLAIN
     },
     Row {
         name: "RL.GCRA refused",
-        call: "RL.GCRA key:# 0 1 3600000",
+        call: "RL.GCRA key:# 0 1 1h",
         answer: Answer::Refused,
         writes: false,
         ..PLAIN

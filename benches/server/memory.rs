@@ -39,68 +39,54 @@ const ROWS: &[Row] = &[
     },
     Row {
         name: "RL.TOKENBUCKET",
-        call: "RL.TOKENBUCKET key:# 100 1 3600000",
+        call: "RL.TOKENBUCKET key:# 100 1 1h",
         target: OTHER,
         elsewhere: "Lua 258",
         ..PLAIN
     },
-    Row {
-        name: "RL.TOKENBUCKET BATCH",
-        call: "RL.TOKENBUCKET key:# 100 1 3600000 BATCH",
-        target: OTHER,
-        ..PLAIN
-    },
+    Row { name: "RL.TOKENBUCKET BATCH", call: "RL.TOKENBUCKET key:# 100 1 1h BATCH", target: OTHER, ..PLAIN },
     Row {
         name: "RL.GCRA",
-        call: "RL.GCRA key:# 100 1 3600000",
+        call: "RL.GCRA key:# 100 1 1h",
         target: SMALL,
         elsewhere: "redis-cell 161",
         ..PLAIN
     },
-    Row { name: "RL.UNIFORM", call: "RL.UNIFORM key:# 3600000", target: SMALL, ..PLAIN },
-    Row { name: "RL.FIXEDWINDOW", call: "RL.FIXEDWINDOW key:# 100 3600000", target: SMALL, ..PLAIN },
+    Row { name: "RL.UNIFORM", call: "RL.UNIFORM key:# 1h", target: SMALL, ..PLAIN },
+    Row { name: "RL.FIXEDWINDOW", call: "RL.FIXEDWINDOW key:# 100 1h", target: SMALL, ..PLAIN },
     Row {
         name: "RL.FIXEDWINDOW ALIGNED",
-        call: "RL.FIXEDWINDOW key:# 100 86400000 ALIGNED",
+        call: "RL.FIXEDWINDOW key:# 100 1d ALIGNED",
         target: SMALL,
         ..PLAIN
     },
     Row { name: "RL.CALENDAR", call: "RL.CALENDAR key:# 100 MONTH TZ Europe/Lisbon", target: OTHER, ..PLAIN },
-    Row { name: "RL.PENALTY", call: "RL.PENALTY key:# 3 3600000 3600000", target: OTHER, ..PLAIN },
-    Row { name: "RL.LEAKYBUCKET", call: "RL.LEAKYBUCKET key:# 100 1 3600000", target: OTHER, ..PLAIN },
-    Row { name: "RL.SMOOTH", call: "RL.SMOOTH key:# 1 3600000", target: OTHER, ..PLAIN },
-    Row {
-        name: "RL.SMOOTH WARMUP",
-        call: "RL.SMOOTH key:# 1 3600000 WARMUP 7200000",
-        target: OTHER,
-        ..PLAIN
-    },
-    Row { name: "RL.SHED", call: "RL.SHED key:# 0.5 DELAY 3600000", target: OTHER, ..PLAIN },
-    Row { name: "RL.SLIDINGWINDOW", call: "RL.SLIDINGWINDOW key:# 100 3600000", target: OTHER, ..PLAIN },
+    Row { name: "RL.PENALTY", call: "RL.PENALTY key:# 3 1h 1h", target: OTHER, ..PLAIN },
+    Row { name: "RL.LEAKYBUCKET", call: "RL.LEAKYBUCKET key:# 100 1 1h", target: OTHER, ..PLAIN },
+    Row { name: "RL.SMOOTH", call: "RL.SMOOTH key:# 1 1h", target: OTHER, ..PLAIN },
+    Row { name: "RL.SMOOTH WARMUP", call: "RL.SMOOTH key:# 1 1h WARMUP 2h", target: OTHER, ..PLAIN },
+    Row { name: "RL.SHED", call: "RL.SHED key:# 0.5 DELAY 1h", target: OTHER, ..PLAIN },
+    Row { name: "RL.SLIDINGWINDOW", call: "RL.SLIDINGWINDOW key:# 100 1h", target: OTHER, ..PLAIN },
     Row {
         name: "RL.SLIDINGWINDOW PRECISION",
-        call: "RL.SLIDINGWINDOW key:# 100 3600000 PRECISION 60000",
+        call: "RL.SLIDINGWINDOW key:# 100 1h PRECISION 1m",
         elsewhere: "Lua, three windows 289",
         ..PLAIN
     },
     Row {
         name: "RL.MULTI, three windows on one key",
-        call: "RL.MULTI 1 key:# LIMIT SLIDINGWINDOW 100 60000 LIMIT SLIDINGWINDOW 100 3600000 LIMIT SLIDINGWINDOW 100 86400000",
+        call: "RL.MULTI 1 key:# LIMIT SLIDINGWINDOW 100 1m LIMIT SLIDINGWINDOW 100 1h LIMIT SLIDINGWINDOW 100 1d",
         elsewhere: "Lua, three windows 289",
         ..PLAIN
     },
-    Row { name: "RL.SLIDINGLOG, one entry", call: "RL.SLIDINGLOG key:# 100 3600000", ..PLAIN },
+    Row { name: "RL.SLIDINGLOG, one entry", call: "RL.SLIDINGLOG key:# 100 1h", ..PLAIN },
     Row {
         name: "RL.SLIDINGLOG COUNTREFUSED, one entry",
-        call: "RL.SLIDINGLOG key:# 100 3600000 COUNTREFUSED",
+        call: "RL.SLIDINGLOG key:# 100 1h COUNTREFUSED",
         ..PLAIN
     },
-    Row { name: "RL.CONCURRENT, one lease", call: "RL.CONCURRENT key:# 100 3600000 id:#", ..PLAIN },
-    Row {
-        name: "RL.TOKENBUCKET, one hold",
-        call: "RL.TOKENBUCKET key:# 100 1 3600000 HOLD id:# 3600000",
-        ..PLAIN
-    },
+    Row { name: "RL.CONCURRENT, one lease", call: "RL.CONCURRENT key:# 100 1h id:#", ..PLAIN },
+    Row { name: "RL.TOKENBUCKET, one hold", call: "RL.TOKENBUCKET key:# 100 1 1h HOLD id:# 1h", ..PLAIN },
     Row {
         name: "Lua token bucket",
         call: "EVALSHA $SHA 2 tok:# tim:# 10 100000 1700000000 1",
@@ -113,16 +99,11 @@ const ROWS: &[Row] = &[
 /// One key, entered into as fast as the server can.
 const ENTRIES: Row = Row { calls: 100_000, ..PLAIN };
 const LOGS: &[Row] = &[
-    Row {
-        name: "RL.SLIDINGLOG, an entry",
-        call: "RL.SLIDINGLOG key 1000000 3600000",
-        target: Some(4),
-        ..ENTRIES
-    },
+    Row { name: "RL.SLIDINGLOG, an entry", call: "RL.SLIDINGLOG key 1000000 1h", target: Some(4), ..ENTRIES },
     // As many as the setting allows.
     Row {
         name: "RL.TOKENBUCKET, a hold",
-        call: "RL.TOKENBUCKET key 1000000 1000 3600000 HOLD id:# 3600000",
+        call: "RL.TOKENBUCKET key 1000000 1000 1h HOLD id:# 1h",
         calls: 10_000,
         ..ENTRIES
     },

@@ -53,7 +53,7 @@ const TRAFFIC: [Traffic; 4] = [
         warm_up: 4,
         rows: [
             row("SET PX hot", "SET key:# 1 PX 1100"),
-            gcra("RL.GCRA hot", "RL.GCRA key:# 500 100 1000"),
+            gcra("RL.GCRA hot", "RL.GCRA key:# 500 100 1s"),
             script("Lua GCRA hot", "EVALSHA $SHA 1 key:# 10000"),
         ],
         most: None,
@@ -64,7 +64,7 @@ const TRAFFIC: [Traffic; 4] = [
         warm_up: 4,
         rows: [
             row("SET PX sporadic", "SET key:# 1 PX 1100"),
-            gcra("RL.GCRA sporadic", "RL.GCRA key:# 9 10 1000"),
+            gcra("RL.GCRA sporadic", "RL.GCRA key:# 9 10 1s"),
             script("Lua GCRA sporadic", "EVALSHA $SHA 1 key:# 100000"),
         ],
         most: Some(0.9),
@@ -75,7 +75,7 @@ const TRAFFIC: [Traffic; 4] = [
         warm_up: 4,
         rows: [
             row("SET PX slow", "SET key:# 1 PX 3600000"),
-            gcra("RL.GCRA slow", "RL.GCRA key:# 100000 10 3600000"),
+            gcra("RL.GCRA slow", "RL.GCRA key:# 100000 10 1h"),
             script("Lua GCRA slow", "EVALSHA $SHA 1 key:# 360000000"),
         ],
         most: None,
@@ -85,7 +85,7 @@ const TRAFFIC: [Traffic; 4] = [
         warm_up: 12,
         rows: [
             row("SET PX cold", "SET key:# 1 PX 1100"),
-            gcra("RL.GCRA cold", "RL.GCRA key:# 9 10 1000"),
+            gcra("RL.GCRA cold", "RL.GCRA key:# 9 10 1s"),
             script("Lua GCRA cold", "EVALSHA $SHA 1 key:# 100000"),
         ],
         most: None,

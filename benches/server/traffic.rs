@@ -13,7 +13,7 @@ pub const TRAFFIC: &[Row] = &[
     Row { name: "SET PX cold", call: "SET key:# 1 PX 3600000", ..COLD },
     Row {
         name: "RL.GCRA cold",
-        call: "RL.GCRA key:# 10 10 3600000",
+        call: "RL.GCRA key:# 10 10 1h",
         answer: Answer::Admitted,
         target: Some(9_800),
         ..COLD
@@ -29,13 +29,13 @@ pub const TRAFFIC: &[Row] = &[
     Row { name: "SET PX slow, 10 an hour", call: "SET key:# 1 PX 3600000", ..PLAIN },
     Row {
         name: "RL.GCRA slow, 10 an hour",
-        call: "RL.GCRA key:# 100000 10 3600000",
+        call: "RL.GCRA key:# 100000 10 1h",
         target: Some(7_500),
         target_with_backlog: Some(11_900),
         ..GCRA
     },
     Row { name: "Lua GCRA slow, 10 an hour", call: "EVALSHA $SHA 1 key:# 360000000", ..SCRIPT },
     Row { name: "SET PX slow, 1,000 a day", call: "SET key:# 1 PX 86400000", ..PLAIN },
-    Row { name: "RL.GCRA slow, 1,000 a day", call: "RL.GCRA key:# 100000 1000 86400000", ..GCRA },
+    Row { name: "RL.GCRA slow, 1,000 a day", call: "RL.GCRA key:# 100000 1000 1d", ..GCRA },
     Row { name: "Lua GCRA slow, 1,000 a day", call: "EVALSHA $SHA 1 key:# 86400000", ..SCRIPT },
 ];

@@ -198,7 +198,7 @@ fn jobs(port: u16, way: Way, id: usize, end: Instant) -> Vec<Job> {
 
 /// Takes a lease; false if it is not granted in time.
 fn lease(con: &mut Connection, way: Way, id: &str, end: Instant) -> bool {
-    let ask = format!("RL.CONCURRENT leases {CAPACITY} {TTL} {id}");
+    let ask = format!("RL.CONCURRENT leases {CAPACITY} {TTL}ms {id}");
     loop {
         let left = end.saturating_duration_since(Instant::now()).as_millis().max(1);
         let reply = match way {

@@ -46,7 +46,7 @@ impl<'s> Vandal<'s> {
 
     pub fn go_on(&mut self, calls: u32) {
         // The AOF may have just been written anew: there must be an effect in it.
-        text(&mut self.con, "RL.SLIDINGLOG log:0 9 1000");
+        text(&mut self.con, "RL.SLIDINGLOG log:0 9 1s");
         for _ in 0..calls {
             match self.dice.below(12) {
                 0 => self.dump(),

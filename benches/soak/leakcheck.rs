@@ -51,14 +51,14 @@ fn crowd(con: &mut Connection) {
     text(con, "SELECT 3");
     for i in 0..CROWD {
         let at = T0 + 1000 * i;
-        text(con, &format!("RL.CONCURRENT leases 100000 2000 request:{} AT {at}", i * 7919 % CROWD));
-        text(con, &format!("RL.SLIDINGLOG log 100000 2000 COST {} AT {at}", 1 + i % 3));
-        text(con, &format!("RL.SLIDINGLOG hammered 90 2000 COUNTREFUSED AT {at}"));
-        text(con, &format!("RL.SLIDINGWINDOW precise 100000 1000 PRECISION 1 AT {at}"));
+        text(con, &format!("RL.CONCURRENT leases 100000 2s request:{} AT {at}", i * 7919 % CROWD));
+        text(con, &format!("RL.SLIDINGLOG log 100000 2s COST {} AT {at}", 1 + i % 3));
+        text(con, &format!("RL.SLIDINGLOG hammered 90 2s COUNTREFUSED AT {at}"));
+        text(con, &format!("RL.SLIDINGWINDOW precise 100000 1s PRECISION 1ms AT {at}"));
     }
     for i in 0..CROWD / 2 {
         text(con, &format!("RL.RELEASE leases request:{i} AT {}", T0 + 1000 * CROWD));
-        text(con, &format!("RL.REFUND log SLIDINGLOG 100000 2000 COST 3 AT {}", T0 + 1000 * CROWD));
+        text(con, &format!("RL.REFUND log SLIDINGLOG 100000 2s COST 3 AT {}", T0 + 1000 * CROWD));
     }
     for instant in [T0 + 1000 * CROWD, T0 - 3_600_000_000, T0 + 3_600_000_000] {
         for i in 0..4 {
@@ -66,11 +66,11 @@ fn crowd(con: &mut Connection) {
             text(
                 con,
                 &format!(
-                    "RL.MULTI 3 leases log new AT {at} LIMIT CONCURRENT 9 2000 one ON 1 LIMIT SLIDINGLOG 9 2000 ON 2 LIMIT GCRA 1 1 9 ON 3"
+                    "RL.MULTI 3 leases log new AT {at} LIMIT CONCURRENT 9 2s one ON 1 LIMIT SLIDINGLOG 9 2s ON 2 LIMIT GCRA 1 1 9ms ON 3"
                 ),
             );
-            text(con, &format!("RL.MULTI 1 leases AT {at} LIMIT GCRA 9 1 {}", 5 + i));
-            text(con, &format!("RL.SLIDINGWINDOW precise 9 1000 PRECISION {} AT {at}", 1 << i));
+            text(con, &format!("RL.MULTI 1 leases AT {at} LIMIT GCRA 9 1 {}ms", 5 + i));
+            text(con, &format!("RL.SLIDINGWINDOW precise 9 1s PRECISION {}ms AT {at}", 1 << i));
         }
     }
 }

@@ -33,11 +33,11 @@ pub fn line(form: u8, bytes: &mut Bytes<'_>) -> String {
         words.push(match (word, tiles) {
             ("{limit}", _) => bytes.number(1, limits).to_string(),
             ("{burst}", _) => (bytes.number(1, limits) - 1).to_string(),
-            ("{period}", Some((precision, parts))) => (precision * parts).to_string(),
-            ("{tenth}", Some((precision, _))) => precision.to_string(),
-            ("{period}" | "{interval}", _) => bytes.number(1, CENTURY).to_string(),
+            ("{period}", Some((precision, parts))) => format!("{}ms", precision * parts),
+            ("{tenth}", Some((precision, _))) => format!("{precision}ms"),
+            ("{period}" | "{interval}", _) => format!("{}ms", bytes.number(1, CENTURY)),
             // A number of the template is a duration too.
-            ("{gap}" | "0", _) => (bytes.number(1, CENTURY) - 1).to_string(),
+            ("{gap}" | "0", _) => format!("{}ms", bytes.number(1, CENTURY) - 1),
             ("HOUR", _) => pick(bytes, &["HOUR", "DAY", "WEEK", "MONTH", "QUARTER", "YEAR"]).to_owned(),
             ("+05:45", _) => {
                 pick(bytes, &["+05:45", "UTC", "Europe/Lisbon", "Pacific/Apia", "-14:00"]).to_owned()
@@ -58,12 +58,12 @@ fn pick(bytes: &mut Bytes<'_>, words: &[&'static str]) -> &'static str {
 /// Options that no form has.
 fn options(template: &str, capacity: u64, bytes: &mut Bytes<'_>) -> String {
     match template.split(' ').next() {
-        Some("PENALTY") => format!(" GROW {} FORGIVE {}", bytes.number(1, 1000), bytes.number(1, CENTURY)),
+        Some("PENALTY") => format!(" GROW {} FORGIVE {}ms", bytes.number(1, 1000), bytes.number(1, CENTURY)),
         Some("SLIDINGLOG") if template.contains("GAP") && bytes.number(0, 1) == 1 => " COUNTREFUSED".into(),
         Some("SMOOTH") if template.contains("WARMUP") => {
             format!(" COLDFACTOR {}.5", bytes.number(1, 999))
         }
-        Some("SMOOTH") => format!(" BURST {}", bytes.number(0, CENTURY - 1)),
+        Some("SMOOTH") => format!(" BURST {}ms", bytes.number(0, CENTURY - 1)),
         Some("CONCURRENT") => {
             let critical = if bytes.number(0, 3) == 3 { " CRITICAL" } else { "" };
             format!(" RESERVED {}{critical}", bytes.number(0, capacity))

@@ -153,10 +153,11 @@ fn run<'a>(
     purpose: Purpose,
     ask: impl FnOnce(&StoredPolicy, &Several<'_, '_, 'a>, &PolicyCall<'a>) -> Result<Reply, Error>,
 ) -> Result<Reply, Error> {
-    let Some(name) = call.arguments(NAME).next() else {
+    let mut words = call.arguments(FIRST);
+    let (Some(key), Some(name)) = (words.next(), words.next()) else {
         return Err(Error::Arity);
     };
-    let policy = get_within(name, bounds())?;
+    let policy = get_within(name, key, bounds())?;
     let replied = parse(call, purpose).and_then(|asked| {
         let parts = policy.policy.parts(name, &asked, purpose)?;
         let keys = SeveralKeys::new(call, places(call, &asked))?;

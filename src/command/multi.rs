@@ -10,7 +10,7 @@ use ratelimit_core::{Answer, Held, Hold, Joint, JointError, Manner, Part, Period
 use ratelimit_language::vocabulary::{
     AT, Argument, BLOCK, COST, FORCE, HOLD, HOLD_TTL, KEY, LIMIT, NUMKEYS, ON, PARAMETER, REFUNDED, SHADOW,
 };
-use ratelimit_language::{Error, MultiCall, Purpose, multi};
+use ratelimit_language::{Error, MultiCall, Purpose, miscounted, multi};
 
 use super::wait::wait_for;
 use crate::count::Outcome;
@@ -276,8 +276,16 @@ fn make_room_for_holds(joint: &Joint<'_, '_>, keys: &mut [Key<'_, '_>]) {
     }
 }
 
-/// Parses the keys, and the arguments after them.
+/// Parses the keys, and the arguments after them. An error says so if the number of keys is wrong.
 fn parse<'c, 'a>(
+    call: &'c Call<'a>,
+    purpose: Purpose,
+) -> Result<(SeveralKeys<'c, 'a>, MultiCall<'a>), Error> {
+    parse_counted(call, purpose).map_err(|error| miscounted(call.arguments(NUMBER)).unwrap_or(error))
+}
+
+#[inline(always)]
+fn parse_counted<'c, 'a>(
     call: &'c Call<'a>,
     purpose: Purpose,
 ) -> Result<(SeveralKeys<'c, 'a>, MultiCall<'a>), Error> {

@@ -3,7 +3,7 @@
 use ratelimit_language::vocabulary::{Argument, TOP};
 use ratelimit_language::{Error, top};
 
-use crate::server::{Call, Command, Keys, Reply, forget_top, top_keys};
+use crate::server::{Call, Command, Keys, Reply, counts_refusals, forget_top, top_keys};
 
 pub struct Top;
 
@@ -16,7 +16,7 @@ impl Command for Top {
     const ARGUMENTS: &'static [Argument] = TOP;
     const REPLY: &'static [&'static str] = &[
         "An array in descending order; each element has a key, its database, its refusals, and by how much these may be too many.",
-        "It is empty if the setting ratelimit.top is 0. RESET: OK.",
+        "An error if the setting ratelimit.top is 0. RESET: OK.",
     ];
     const EXAMPLE: &'static str = "RL.TOP COUNT 3";
     const FLAGS: &'static str = "admin allow-stale";
@@ -27,6 +27,10 @@ impl Command for Top {
             None => {
                 forget_top();
                 Reply::Ok
+            }
+            Some(_) if !counts_refusals() => {
+                let why = "RL.TOP is off: CONFIG SET ratelimit.top to a number of keys, such as 1000";
+                return Err(Error::Invalid(why.into()));
             }
             Some(asked) => Reply::Top(top_keys(asked)),
         })

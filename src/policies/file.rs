@@ -50,14 +50,14 @@ pub fn load_at_start(setting: &Path, bounds: Bounds) -> Result<Option<String>, S
 
 /// Replaces all policies by those of the file, and returns their number. If a line is wrong, nothing changes.
 pub fn load(bounds: Bounds) -> Result<usize, Error> {
-    replace(path()?, bounds).map_err(|wrong| Error::Policy(wrong.into()))
+    replace(path()?, bounds).map_err(|wrong| Error::Invalid(wrong.into()))
 }
 
 /// Writes all policies into the file, and returns their number. The file is the old one or the new one, also after a
 /// crash: the new one is written beside it, synced, and renamed.
 pub fn save() -> Result<usize, Error> {
     let path = path()?;
-    let cannot = |error: io::Error| Error::Policy(format!("cannot write {}: {error}", path.display()).into());
+    let cannot = |error: io::Error| Error::invalid(format_args!("cannot write {}: {error}", path.display()));
     let (text, count) = {
         let policies = policies();
         let lines = policies.iter().map(|(name, stored)| line(name, stored.version, &stored.policy));
@@ -155,7 +155,7 @@ fn write_beside(beside: &Path, path: &Path, text: &str) -> io::Result<()> {
 }
 
 fn path() -> Result<&'static PathBuf, Error> {
-    PATH.get().ok_or_else(|| Error::Policy("the setting ratelimit.policy-file is empty".into()))
+    PATH.get().ok_or_else(|| Error::Invalid("the setting ratelimit.policy-file is empty".into()))
 }
 
 /// Replaces all policies by those of the file, and returns their number.
@@ -196,6 +196,6 @@ fn add(policies: &mut Policies, line: &[u8], bounds: Bounds, old: &Policies) -> 
     let stored = StoredPolicy::new(name, version.unwrap_or(1), policy, counts);
     match policies.insert(name.into(), stored) {
         None => Ok(()),
-        Some(_) => Err(Error::Policy(format!("policy '{name}' is there twice").into())),
+        Some(_) => Err(Error::invalid(format_args!("policy '{name}' is there twice"))),
     }
 }

@@ -52,14 +52,19 @@ pub fn get(name: &[u8]) -> Option<Arc<StoredPolicy>> {
 ///
 /// # Errors
 ///
-/// If there is none, or if one of its limits exceeds these bounds.
+/// If there is none, or if one of its limits exceeds these bounds. A caller may have swapped the policy and the key.
 #[inline(always)]
-pub fn get_within(name: &[u8], bounds: Bounds) -> Result<Arc<StoredPolicy>, Error> {
+pub fn get_within(name: &[u8], key: &[u8], bounds: Bounds) -> Result<Arc<StoredPolicy>, Error> {
     match get(name) {
         Some(stored) if stored.policy.bounds() == bounds => Ok(stored),
         Some(stored) => rebound(name, &stored, bounds),
-        None => Err(Error::no_policy(name)),
+        None => Err(missing(name, key)),
     }
+}
+
+#[cold]
+fn missing(name: &[u8], key: &[u8]) -> Error {
+    Error::no_policy(name, key, policies().keys().map(|name| &**name))
 }
 
 /// Parses a policy anew after the bounds changed.
@@ -94,7 +99,7 @@ pub fn set(name: &str, version: Option<u64>, policy: Policy) -> Result<u64, Erro
 }
 
 fn too_many() -> Error {
-    Error::Policy(format!("at most {MOST} policies").into())
+    Error::invalid(format_args!("at most {MOST} policies"))
 }
 
 /// Deletes a policy. Returns whether there was one.

@@ -5,8 +5,11 @@
 //! any other function first checks its pointer.
 
 use std::ffi::{c_int, c_void};
+use std::slice;
 
-use redis_module::raw::{RedisModule_SubscribeToServerEvent, RedisModuleCtx, RedisModuleEvent, Status};
+use redis_module::raw::{
+    RedisModule_SubscribeToServerEvent, RedisModuleCtx, RedisModuleEvent, RedisModuleString, Status,
+};
 
 /// The status that the server's functions return on success.
 pub const OK: c_int = Status::Ok as c_int;
@@ -141,4 +144,15 @@ pub unsafe fn subscribe(
 /// Returns the first needed function that the server lacks. A test can pretend that one is missing.
 pub fn missing(pretended: Option<&'static str>) -> Option<&'static str> {
     pretended.or_else(first_missing)
+}
+
+/// The bytes of a string of the server.
+pub fn bytes<'a>(string: *mut RedisModuleString) -> &'a [u8] {
+    let mut length = 0;
+    // SAFETY: the string outlives the result, and its bytes do not change: it is an argument of the running command, or one
+    // that the caller keeps. The pointer is never null, even if the length is 0.
+    unsafe {
+        let start = api!(RedisModule_StringPtrLen(string, &raw mut length));
+        slice::from_raw_parts(start.cast(), length)
+    }
 }

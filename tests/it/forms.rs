@@ -28,6 +28,9 @@ fn parse(line: &str) -> Option<Form> {
     Some(with_limiter!(&limiter, limiter => form_of(limiter)))
 }
 
+/// The placeholders of durations, which are filled in with their units.
+const DURATIONS: [&str; 6] = ["period", "precision", "gap", "interval", "wait", "ttl"];
+
 /// The forms of all limiters' own calls in a text. A number stands for each placeholder in braces.
 fn forms_in(text: &str) -> BTreeSet<Form> {
     let calls = text.match_indices("RL.").filter_map(|(at, _)| {
@@ -38,7 +41,12 @@ fn forms_in(text: &str) -> BTreeSet<Form> {
         let (_key, arguments) = rest.split_once(' ')?;
         let mut line = format!("{name} ");
         for word in arguments.split(' ') {
-            line.push_str(if word.starts_with('{') { "10" } else { word });
+            // A placeholder may be followed by a unit.
+            line.push_str(&match word.strip_prefix('{').and_then(|rest| rest.split_once('}')) {
+                Some((name, "")) if DURATIONS.contains(&name) => "10ms".into(),
+                Some((_, unit)) => format!("10{unit}"),
+                None => String::from(word),
+            });
             line.push(' ');
         }
         parse(&line)

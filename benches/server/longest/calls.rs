@@ -48,7 +48,7 @@ impl<'s> Calls<'s> {
             17 => format!("RL.MULTIPEEK 1 work AT {at}{} {}", self.cost(), self.several()),
             18 => format!("RL.MULTIREFUND 1 work AT {at}{} {}", self.cost(), self.several()),
             19..=20 => format!("RL.RELEASE work {id} AT {at}"),
-            21 => format!("RL.RENEW work {} {id} AT {at}", 1 + self.dice.below(7_200_000)),
+            21 => format!("RL.RENEW work {}ms {id} AT {at}", 1 + self.dice.below(7_200_000)),
             22 => format!("RL.MULTIRELEASE 2 work other {id} AT {at}"),
             23 => format!(
                 "{}{} HOLD {id} {} AT {at}",

@@ -58,7 +58,7 @@ fn highest(steps: impl Iterator<Item = Step>) -> Result<[u64; 2]> {
     let server = Server::start(&["--slowlog-log-slower-than", "-1", "--latency-tracking", "no"]);
     let mut con = server.connection();
     // What the server keeps of a command that was called once is not the key's.
-    for line in ["RL.PEEK key CONCURRENT 1000000 1000 id", "MEMORY USAGE key SAMPLES 0"] {
+    for line in ["RL.PEEK key CONCURRENT 1000000 1s id", "MEMORY USAGE key SAMPLES 0"] {
         call(&mut con, &line.split(' ').collect::<Vec<_>>())?;
     }
     let before = data(&mut con)?;
@@ -70,7 +70,7 @@ fn highest(steps: impl Iterator<Item = Step>) -> Result<[u64; 2]> {
         pipelines(&mut caller, 1000, count, |i| lines[i as usize].clone(), |_| Ok(()))?;
         call(&mut caller, &["QUIT"])?;
         drop(caller);
-        let peek = ints(&mut con, &format!("RL.PEEK key CONCURRENT 1000000 1000 id AT {at}"));
+        let peek = ints(&mut con, &format!("RL.PEEK key CONCURRENT 1000000 1s id AT {at}"));
         let held = 1_000_000 - u64::try_from(peek[2])?;
         if held < FEWEST {
             continue;
@@ -90,7 +90,7 @@ fn data(con: &mut Connection) -> Result<u64> {
 }
 
 fn take(i: u32, ttl: u64, at: u64) -> String {
-    format!("RL.CONCURRENT key 1000000 {ttl} {} AT {at}", id(i))
+    format!("RL.CONCURRENT key 1000000 {ttl}ms {} AT {at}", id(i))
 }
 
 fn release(i: u32, at: u64) -> String {
@@ -145,7 +145,7 @@ fn random() -> impl Iterator<Item = Step> {
             let ttl = 1 + dice.below(60 * SECOND / MILLISECOND);
             match dice.below(4) {
                 0 | 1 => take(job, ttl, at(i)),
-                2 => format!("RL.RENEW key {ttl} {} AT {}", id(job), at(i)),
+                2 => format!("RL.RENEW key {ttl}ms {} AT {}", id(job), at(i)),
                 _ => release(job, at(i)),
             }
         };

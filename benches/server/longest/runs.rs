@@ -89,37 +89,34 @@ pub fn long(states: &[State]) -> Vec<Run<'_>> {
                     format!("RL.RELEASE work {} AT {last}", id(other))
                 });
                 add("renew", CALLS, |i, last| {
-                    format!("RL.RENEW work 7200000 {} AT {}", id(i), last + u64::from(i))
+                    format!("RL.RENEW work 2h {} AT {}", id(i), last + u64::from(i))
                 });
                 add("take leases as those of others end, on", CALLS, |i, last| {
                     format!(
-                        "RL.CONCURRENT work 1000000 60000 new:{i} AT {}",
+                        "RL.CONCURRENT work 1000000 1m new:{i} AT {}",
                         last + u64::from(i) * HOUR / u64::from(CALLS)
                     )
                 });
             }
             "leases-expired" => add("take leases after most have expired, on", CALLS, |i, _| {
-                format!("RL.CONCURRENT work 1000000 60000 new:{i} AT {}", T0 + HOUR / 2 + u64::from(i))
+                format!("RL.CONCURRENT work 1000000 1m new:{i} AT {}", T0 + HOUR / 2 + u64::from(i))
             }),
             "log" => {
                 add("enter as old entries leave, on", CALLS, |i, _| {
-                    format!("RL.SLIDINGLOG work 1000000 3600000 AT {}", T0 + HOUR + u64::from(i) * 20_000)
+                    format!("RL.SLIDINGLOG work 1000000 1h AT {}", T0 + HOUR + u64::from(i) * 20_000)
                 });
                 add("enter after half has left, on", CALLS, |i, _| {
-                    format!(
-                        "RL.SLIDINGLOG work 1000000 3600000 AT {}",
-                        T0 + HOUR + 500_000_000 + u64::from(i)
-                    )
+                    format!("RL.SLIDINGLOG work 1000000 1h AT {}", T0 + HOUR + 500_000_000 + u64::from(i))
                 });
                 add("refund", CALLS, |i, last| {
-                    format!("RL.REFUND work SLIDINGLOG 1000000 3600000 COST 5 AT {}", last + u64::from(i))
+                    format!("RL.REFUND work SLIDINGLOG 1000000 1h COST 5 AT {}", last + u64::from(i))
                 });
                 add("force", CALLS, |i, last| {
-                    format!("RL.SLIDINGLOG work 1000000 3600000 FORCE AT {}", last + u64::from(i) * 1000)
+                    format!("RL.SLIDINGLOG work 1000000 1h FORCE AT {}", last + u64::from(i) * 1000)
                 });
             }
             "log-refused" => add("are refused by", CALLS, |i, last| {
-                format!("RL.SLIDINGLOG work 1000000 3600000 COUNTREFUSED AT {}", last + u64::from(i) * 1000)
+                format!("RL.SLIDINGLOG work 1000000 1h COUNTREFUSED AT {}", last + u64::from(i) * 1000)
             }),
             _ => {}
         }

@@ -51,22 +51,22 @@ pub fn all() -> Vec<State> {
     let mut states = vec![
         leases("leases", id, T0 + HOUR / 2, |i| {
             let ttl = 1000 + Dice::of(1, i as usize).below(3_599_000);
-            format!("RL.CONCURRENT work 1000000 {ttl} {} AT {}", id(i), T0 + u64::from(i))
+            format!("RL.CONCURRENT work 1000000 {ttl}ms {} AT {}", id(i), T0 + u64::from(i))
         }),
         leases("leases-in-order", ordered_id, T0 + HOUR, |i| {
-            format!("RL.CONCURRENT work 1000000 3600000 {} AT {T0}", ordered_id(i))
+            format!("RL.CONCURRENT work 1000000 1h {} AT {T0}", ordered_id(i))
         }),
         // At half an hour nine of ten have expired.
         leases("leases-expired", id, T0 + HOUR / 2, |i| {
             let ttl = if i % 10 == 0 { 3_600_000 } else { 1000 + Dice::of(1, i as usize).below(1_499_000) };
-            format!("RL.CONCURRENT work 1000000 {ttl} {} AT {}", id(i), T0 + u64::from(i))
+            format!("RL.CONCURRENT work 1000000 {ttl}ms {} AT {}", id(i), T0 + u64::from(i))
         }),
-        log("log", "SLIDINGLOG 1000000 3600000", MILLION),
-        log("log-gap", "SLIDINGLOG 1000000 3600000 GAP 1", MILLION),
+        log("log", "SLIDINGLOG 1000000 1h", MILLION),
+        log("log-gap", "SLIDINGLOG 1000000 1h GAP 1ms", MILLION),
         // The last thousand are refused.
-        log("log-refused", "SLIDINGLOG 1000000 3600000 COUNTREFUSED", MILLION + 1000),
-        holds("holds-window", "SLIDINGWINDOW 1000000 3600000 PRECISION 60000"),
-        holds("holds-log", "SLIDINGLOG 1000000 3600000"),
+        log("log-refused", "SLIDINGLOG 1000000 1h COUNTREFUSED", MILLION + 1000),
+        holds("holds-window", "SLIDINGWINDOW 1000000 1h PRECISION 1m"),
+        holds("holds-log", "SLIDINGLOG 1000000 1h"),
         set(),
         windows("window", 1),
         windows("64-windows", MOST_LIMITS),
@@ -98,7 +98,7 @@ pub fn multi(limits: &[String]) -> String {
 }
 
 fn leases(name: &'static str, id: fn(u32) -> String, half: u64, fill: fn(u32) -> String) -> State {
-    let limits = vec!["CONCURRENT 1000000 3600000 #".to_string()];
+    let limits = vec!["CONCURRENT 1000000 1h #".to_string()];
     let last = T0 + u64::from(MILLION);
     State { half, id, ..large(name, limits, last, MILLION, Box::new(fill)) }
 }
@@ -124,10 +124,10 @@ fn holds(name: &'static str, limit: &'static str) -> State {
 
 /// A million leases and a log of a million entries beside three small limits.
 fn set() -> State {
-    let small = ["GCRA 999 1000 3600000", "FIXEDWINDOW 1000 7200000", "TOKENBUCKET 1000 1000 3600000"];
+    let small = ["GCRA 999 1000 1h", "FIXEDWINDOW 1000 2h", "TOKENBUCKET 1000 1000 1h"];
     let small = small.map(str::to_string);
-    let log = "SLIDINGLOG 1000000 3600000".to_string();
-    let limits = [vec!["CONCURRENT 1000000 3600000 #".to_string(), log.clone()], small.to_vec()].concat();
+    let log = "SLIDINGLOG 1000000 1h".to_string();
+    let limits = [vec!["CONCURRENT 1000000 1h #".to_string(), log.clone()], small.to_vec()].concat();
     let fill = move |i: u32| match (i, T0 + u64::from(i + 1) * 1000) {
         (0, at) => format!("RL.MULTI 1 work COST 999 AT {at} LIMIT {log} COST 1 {}", multi(&small)),
         (_, at) => format!("{} AT {at}", own(&log)),
@@ -140,7 +140,7 @@ fn set() -> State {
 
 /// Windows of 1,024 sub-buckets of a second and some milliseconds more each, all of which are charged.
 fn windows(name: &'static str, count: u32) -> State {
-    let window = |p: u32| format!("SLIDINGWINDOW 1000000 {} PRECISION {p}", MOST_BUCKETS * p);
+    let window = |p: u32| format!("SLIDINGWINDOW 1000000 {}ms PRECISION {p}ms", MOST_BUCKETS * p);
     let limits: Vec<String> = (1000..1000 + count).map(window).collect();
     let calls = MOST_BUCKETS * (1000 + count) / 1000;
     let at = |i: u32| T0 + u64::from(i) * SECOND;

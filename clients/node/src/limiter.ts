@@ -28,7 +28,7 @@ export function durationWord(name: string, value: Duration, least = 0, most = LO
   const ms = milliseconds(name, value)
   if (ms < least || ms > most)
     throw new ConfigurationError(`${name} must be between ${least} and ${most} ms, not ${shown(value)}`)
-  return String(value)
+  return typeof value === 'string' ? value : `${ms}ms`
 }
 
 /** Checks an integer against its range, and returns it as a word of a call. */

@@ -69,7 +69,7 @@ describe('rates', () => {
 describe('limiters', () => {
   test('have their arguments as words, options behind their tokens', () => {
     assert.equal(words(new Gcra(9, 10, '1s')), 'GCRA 9 10 1s')
-    assert.equal(words(new TokenBucket(500, 100, 1000, { batch: true })), 'TOKENBUCKET 500 100 1000 BATCH')
+    assert.equal(words(new TokenBucket(500, 100, 1000, { batch: true })), 'TOKENBUCKET 500 100 1s BATCH')
     assert.equal(words(new LeakyBucket(2, 1, '1s')), 'LEAKYBUCKET 2 1 1s')
     assert.equal(words(new FixedWindow(10, '1m', { aligned: false })), 'FIXEDWINDOW 10 1m')
     assert.equal(

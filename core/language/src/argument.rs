@@ -6,7 +6,7 @@ use core::num::NonZeroU64;
 use ratelimit_core::state::MAX_ID;
 use ratelimit_core::{MAX_COUNT, Period, Span, Time};
 
-use crate::number::{duration, integer, real};
+use crate::number::{Duration, duration, integer, real};
 
 /// An argument or an option of a command.
 #[derive(Clone, Copy, Debug)]
@@ -36,11 +36,11 @@ pub enum Values {
         min: u64,
         argument: &'static str,
     },
-    /// Milliseconds from `min` to a hundred years, or an integer with a unit.
+    /// An integer with a unit, from `min` milliseconds to a hundred years.
     Duration {
         min: u64,
     },
-    /// Milliseconds from another argument of the call to a hundred years, or an integer with a unit.
+    /// An integer with a unit, from another argument of the call to a hundred years.
     DurationFrom(&'static str),
     /// Whole seconds, up to a hundred years.
     Seconds,
@@ -98,7 +98,7 @@ impl Values {
         matches!(self, Values::Duration { .. } | Values::DurationFrom(_))
     }
 
-    /// The least and the largest number, in the unit of [`Values::unit`]. `bound` is the one of them that the call or a
+    /// The least and the largest number; durations are in milliseconds. `bound` is the one of them that the call or a
     /// setting determines.
     #[inline(always)]
     pub(crate) fn range(self, bound: Option<u64>) -> (u64, u64) {
@@ -112,16 +112,6 @@ impl Values {
             Values::Real { min, max } => (min.into(), max.into()),
             Values::Instant => (Time::EARLIEST.as_micros(), Time::LATEST.as_micros()),
             Values::Flag | Values::Id | Values::Word => (u64::MAX, 0),
-        }
-    }
-
-    /// The unit in errors.
-    #[inline(always)]
-    pub(crate) fn unit(self) -> &'static str {
-        match self {
-            Values::Duration { .. } | Values::DurationFrom(_) => " ms",
-            Values::Seconds => " s",
-            _ => "",
         }
     }
 
@@ -151,8 +141,8 @@ impl fmt::Display for Values {
             Values::Real { min, max } => write!(f, "decimal, {min} to {max}"),
             Values::Setting(name) => write!(f, "1 to the setting {name}"),
             Values::UpTo { min, argument } => write!(f, "{min} to {argument}"),
-            Values::Duration { min } => write!(f, "duration, {min} to {LONGEST} ms"),
-            Values::DurationFrom(argument) => write!(f, "duration, {argument} to {LONGEST} ms"),
+            Values::Duration { min } => write!(f, "duration, {} to {}", Duration(*min), Duration(LONGEST)),
+            Values::DurationFrom(argument) => write!(f, "duration, {argument} to {}", Duration(LONGEST)),
             Values::Seconds => write!(f, "1 to {LONGEST_SECONDS} s"),
             Values::Instant => {
                 let (min, max) = self.range(None);

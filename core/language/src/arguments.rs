@@ -1,13 +1,14 @@
 //! The arguments of a call, which are parsed in order into checked values.
 
-use core::{mem, slice};
+use core::{fmt, mem, slice};
 
 use ratelimit_core::state::MAX_ID;
 use ratelimit_core::{Kind, MAX_PAIRS, Time};
 
 use crate::argument::{Argument, Read, Value, Values};
 use crate::error::Error;
-use crate::number::integer;
+use crate::number::{Duration, duration, integer};
+use crate::shown::shown;
 use crate::vocabulary::{AT, ID, KEYS, LIMIT, option_names};
 
 /// The operator's bounds on arguments.
@@ -136,25 +137,8 @@ impl<'w, 'a> Arguments<'w, 'a> {
         let word = self.word(argument.name)?;
         match argument.values.parse(word, range) {
             Some(value) => read(value),
-            None if argument.values == Values::Instant => Err(self.no_instant(word, argument.name, range)),
-            None => Err(self.out_of_range(word, argument.name, range, argument.values.unit())),
+            None => Err(self.missing_or(word, argument.name, argument.refused(word, range))),
         }
-    }
-
-    /// The error for a word that is no number, or one outside of its range.
-    #[cold]
-    fn out_of_range(&self, word: &[u8], name: &'static str, range: (u64, u64), unit: &'static str) -> Error {
-        let (min, max) = range;
-        self.missing_or(word, name, Error::OutOfRange { name, min, max, unit })
-    }
-
-    /// The error for a word that is no instant. A small number is probably in seconds or milliseconds.
-    #[cold]
-    fn no_instant(&self, word: &[u8], name: &'static str, range: (u64, u64)) -> Error {
-        if integer(word).is_some_and(|micros| micros > range.1) {
-            return self.out_of_range(word, name, range, "");
-        }
-        self.missing_or(word, name, Error::AtUnit)
     }
 
     /// The error for a word that the argument `name` does not take. A word that begins the next section is none: the
@@ -176,7 +160,7 @@ impl<'w, 'a> Arguments<'w, 'a> {
             None if self.most_keys().is_some() && is_limiter(word) => {
                 Error::near_because(word, "a limit begins with LIMIT")
             }
-            None => Error::near(word),
+            None => Error::near(word, option_names()),
         }
     }
 
@@ -268,7 +252,7 @@ fn once<T>(option: Argument, before: Option<&T>) -> Result<bool, Error> {
 pub fn lease_id<'a>(arguments: &mut Arguments<'_, 'a>) -> Result<&'a [u8], Error> {
     let id = arguments.word(ID.name)?;
     if !(1..=MAX_ID).contains(&id.len()) {
-        return Err(Error::IdLength);
+        return Err(Error::invalid(format_args!("{} must be 1 to {MAX_ID} bytes", ID.name)));
     }
     // `LIMIT` and a limiter's name begin the next limit, so the id was left out.
     if arguments.begins_section(id)
@@ -292,6 +276,32 @@ pub(crate) fn without_prefix(word: &[u8]) -> Option<&[u8]> {
 }
 
 impl Argument {
+    /// The error for a word that is no value in this range.
+    #[cold]
+    fn refused(&self, word: &[u8], (min, max): (u64, u64)) -> Error {
+        let must_be = |what: fmt::Arguments<'_>| Error::must_be(self.name, what, word);
+        let number = integer(word);
+        match self.values {
+            Values::Duration { .. } | Values::DurationFrom(_) => match (number, duration(word)) {
+                (Some(1..), _) => {
+                    let (name, number) = (self.name, shown(word));
+                    let units = format_args!("{number}ms, {number}s or {number}m");
+                    Error::invalid(format_args!("{name} needs a unit: {units}"))
+                }
+                (_, Some(_)) => must_be(format_args!("from {} to {}", Duration(min), Duration(max))),
+                _ => must_be(format_args!("a whole number with ms, s, m, h, d or w, such as 90s")),
+            },
+            // A small number is probably in seconds or milliseconds.
+            Values::Instant if number.is_none_or(|micros| micros <= max) => {
+                must_be(format_args!("Unix time in microseconds"))
+            }
+            Values::Real { .. } => must_be(format_args!("a number from {min} to {max}")),
+            Values::Setting(setting) => must_be(format_args!("an integer from {min} to {max} ({setting})")),
+            Values::Seconds => must_be(format_args!("an integer from {min} to {max}, in seconds")),
+            _ => must_be(format_args!("an integer from {min} to {max}")),
+        }
+    }
+
     /// The value that is given, or the default.
     #[inline(always)]
     pub(crate) fn or<T: Read>(self, given: Option<T>) -> Result<T, Error> {

@@ -1,5 +1,6 @@
 //! The parsers of the commands that decide beside the limiters: `RL.THROTTLE`, `RL.SKETCH`, `RL.SHED`, and of `RL.TOP`.
 
+use alloc::format;
 use core::num::NonZeroU64;
 
 use ratelimit_core::limiter::{Gcra, Shed, Sketch, Tier};
@@ -75,13 +76,28 @@ fn shape(width: Option<u32>, depth: Option<u32>, most: u64) -> Result<Shape, Err
     }
     let width: u32 = WIDTH.or(width)?;
     if !width.is_power_of_two() {
-        return Err(Error::Width);
+        return Err(Error::invalid(format_args!("WIDTH must be a power of two; got '{width}'")));
     }
-    let shape = Shape::new(width, DEPTH.or(depth)?);
-    shape.filter(|shape| shape.bytes() <= most).ok_or(Error::SketchBytes { most })
+    let depth = DEPTH.or(depth)?;
+    let shape = Shape::new(width, depth).filter(|shape| shape.bytes() <= most);
+    shape.ok_or_else(|| {
+        let bytes = 8 * u64::from(width) * depth as u64;
+        let bound = format_args!("at most {most} bytes (ratelimit.max-sketch-bytes); got {bytes}");
+        Error::invalid(format_args!("WIDTH * DEPTH * 8 must be {bound}"))
+    })
 }
 
 impl SketchCall<'_> {
+    /// The error for a key whose sketch has another shape than the call wants.
+    #[cold]
+    pub fn of_other_shape(&self, held: Shape) -> Error {
+        let (width, depth) = (held.width(), held.depth());
+        Error::OtherKind(
+            format!("the key holds SKETCH with WIDTH {width} DEPTH {depth}, not of the shape of the call")
+                .into(),
+        )
+    }
+
     /// The command's name without its prefix.
     pub const NAME: &'static str = "SKETCH";
 
@@ -147,9 +163,13 @@ pub fn shed(arguments: &mut Arguments<'_, '_>) -> Result<ShedCall, Error> {
                 })?)
     })?;
     let tier = own_tier.unwrap_or(Tier::ONLY);
-    match Shed::new(GOOD.or(good)?, BAD.or(bad)?, DELAY.or(delay)?, RAMP.or(ramp)?, tier) {
+    let (good, bad) = (GOOD.or(good)?, BAD.or(bad)?);
+    match Shed::new(good, bad, DELAY.or(delay)?, RAMP.or(ramp)?, tier) {
         Some(shed) => Ok(ShedCall { shed, utilization, at }),
-        None => Err(Error::Thresholds),
+        None => {
+            let got = format_args!("got GOOD {good} and BAD {bad}");
+            Err(Error::invalid(format_args!("GOOD and BAD must be 0 <= GOOD <= BAD < 1; {got}")))
+        }
     }
 }
 
@@ -161,7 +181,9 @@ fn tier(arguments: &mut Arguments<'_, '_>) -> Result<Tier, Error> {
     }
     arguments.word(OF.name)?;
     let of: NonZeroU64 = arguments.read(OF)?;
-    Tier::new(tier, of).ok_or(Error::OutOfRange { name: TIER.name, min: 1, max: of.get(), unit: "" })
+    Tier::new(tier, of).ok_or_else(|| {
+        Error::invalid(format_args!("{} must be an integer from 1 to {of}; got '{tier}'", TIER.name))
+    })
 }
 
 #[cfg(test)]

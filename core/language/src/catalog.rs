@@ -239,6 +239,6 @@ fn no_limiter(word: &[u8], arguments: &Arguments<'_, '_>) -> Error {
     }
     match prefixed.and_then(find) {
         Some(row) => Error::near_because(word, &format!("the limiter's name is {}", row.name)),
-        None => Error::near(word),
+        None => Error::near(word, CATALOG.iter().map(|row| row.name)),
     }
 }

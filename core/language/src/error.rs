@@ -2,13 +2,14 @@
 
 use alloc::boxed::Box;
 use alloc::format;
-use core::fmt;
+use alloc::string::String;
+use core::fmt::{self, Write};
 
-use ratelimit_core::limiter::{self, TooLong};
-use ratelimit_core::state::{MAX_BUCKETS, MAX_ID, MAX_LIMITS};
-use ratelimit_core::{JointError, Kind, MAX_PAIRS, Name, Span};
+use ratelimit_core::limiter::TooLong;
+use ratelimit_core::state::MAX_LIMITS;
+use ratelimit_core::{JointError, Length, MAX_PAIRS, Name};
 
-use crate::vocabulary::{MAX_NAME, UNITS};
+use crate::shown::{Guess, Shown, shown};
 
 /// Why a call is an error. Except for [`Error::Internal`], nothing was changed.
 ///
@@ -19,33 +20,10 @@ pub enum Error {
     Arity,
     /// A word is unknown, missing, given twice, or in the wrong place. The text goes on after `ERR syntax error`.
     Syntax(Box<str>),
-    /// A policy, a call of one, or the file of policies is not valid. The text goes on after `ERR `.
-    Policy(Box<str>),
-    /// The name of a policy is too long, or has bytes that a name may not have.
-    PolicyName,
+    /// An argument has a value that it does not take, or a policy or its file is not valid. The text goes on after `ERR `.
+    Invalid(Box<str>),
     /// A known option or limiter that the command does not take.
     NotForCommand(&'static str),
-    /// An argument is no number, or outside of its range. `name` is its name in the command's syntax. The unit begins with
-    /// a space, or is empty.
-    OutOfRange { name: &'static str, min: u64, max: u64, unit: &'static str },
-    /// No call can satisfy a limit of a policy, because it asks for more than the limit.
-    CostAboveLimit { cost: u64, limit: u64 },
-    /// The thresholds of `RL.SHED` are out of order.
-    Thresholds,
-    /// `AT` is not in microseconds, but probably in seconds or milliseconds.
-    AtUnit,
-    /// The id of a lease is empty or longer than [`MAX_ID`] bytes.
-    IdLength,
-    /// The precision does not divide the window into at most [`MAX_BUCKETS`] parts.
-    Precision,
-    /// The width of a sketch is no power of two.
-    Width,
-    /// The cells of a sketch need more than `most` bytes.
-    SketchBytes { most: u64 },
-    /// The unit of `RL.CALENDAR` is none of its words.
-    CalendarUnit,
-    /// No time zone has this name, and it is no offset.
-    TimeZone,
     /// Two keys of a call are the same.
     SameKeys,
     /// A call names more than [`MAX_PAIRS`] pairs of a limit and a key.
@@ -58,8 +36,10 @@ pub enum Error {
     TooManyHolds,
     /// An argument is not the id of a stream entry.
     StreamId,
-    /// The key holds another type, or another limiter's state.
+    /// The key holds another type.
     WrongType,
+    /// The key holds other limits, or another value of this module. The text goes on after `WRONGTYPE `.
+    OtherKind(Box<str>),
     /// This version cannot read the payload of an `RL.APPLY`.
     Payload,
     /// The server's memory is full. The server refuses its own commands with the same text.
@@ -70,8 +50,8 @@ pub enum Error {
     InLimit(usize, Box<Error>),
 }
 
-/// The most bytes of a caller's word in an error.
-const MAX_SHOWN: usize = 64;
+/// The most limits of a key that an error names.
+const MOST_HELD: usize = 3;
 
 #[cold]
 fn syntax(text: fmt::Arguments<'_>) -> Error {
@@ -81,8 +61,8 @@ fn syntax(text: fmt::Arguments<'_>) -> Error {
 /// The texts of syntax errors.
 impl Error {
     /// A word that is not known where it stands.
-    pub(crate) fn near(word: &[u8]) -> Error {
-        syntax(format_args!(" near '{}'", shown(word)))
+    pub(crate) fn near<'n>(word: &[u8], known: impl Iterator<Item = &'n str>) -> Error {
+        syntax(format_args!(" near '{}'{}", shown(word), Guess::of(word, known)))
     }
 
     /// A word that is not known where it stands, and what is wrong with it.
@@ -126,16 +106,56 @@ impl Error {
         syntax(format_args!(": {option} belongs in a LIMIT"))
     }
 
+    /// A value is not valid, or a policy, or its file.
+    #[cold]
+    pub fn invalid(text: fmt::Arguments<'_>) -> Error {
+        Error::Invalid(format!("{text}").into())
+    }
+
+    /// An argument has another value than it must have.
+    #[cold]
+    pub(crate) fn must_be(name: &str, what: fmt::Arguments<'_>, word: &[u8]) -> Error {
+        Error::invalid(format_args!("{name} must be {what}; got '{}'", shown(word)))
+    }
+
     /// A text about the policy of this name.
     #[cold]
     pub(crate) fn policy(name: &[u8], what: fmt::Arguments<'_>) -> Error {
-        Error::Policy(format!("policy '{}' {what}", shown(name)).into())
+        Error::invalid(format_args!("policy '{}' {what}", shown(name)))
     }
 
-    /// There is no policy of this name.
+    /// There is no policy of this name. `names` are those of the policies, and `is_key` whether the call's key is one.
     #[cold]
-    pub fn no_policy(name: &[u8]) -> Error {
-        Error::Policy(format!("no such policy '{}'", shown(name)).into())
+    pub fn no_policy<'n>(name: &[u8], key: &[u8], names: impl Iterator<Item = &'n str> + Clone) -> Error {
+        let name_shown = shown(name);
+        if names.clone().any(|policy| policy.as_bytes() == key) {
+            return Error::invalid(format_args!(
+                "no such policy '{name_shown}'; '{}' is one: the key comes before the policy",
+                shown(key)
+            ));
+        }
+        Error::invalid(format_args!("no such policy '{name_shown}'{}", Guess::of(name, names)))
+    }
+
+    /// The key holds limits of other names, or another value of this module. `wanted` is `None` for any limits.
+    #[cold]
+    pub fn other_kind(held: impl Iterator<Item = Name> + Clone, wanted: Option<Name>) -> Error {
+        let mut text = String::from("the key holds ");
+        for (number, name) in held.clone().take(MOST_HELD).enumerate() {
+            _ = write!(text, "{}{}", if number > 0 { ", " } else { "" }, Shown(name));
+        }
+        let more = held.clone().count().saturating_sub(MOST_HELD);
+        if more > 0 {
+            _ = write!(text, " and {more} more");
+        }
+        Error::OtherKind(match wanted {
+            // Without its length, unless only the length differs.
+            Some(Name { kind, .. }) if !held.clone().any(|name| name.kind == kind) => {
+                format!("{text}, not {}", Shown(Name { kind, length: Length::NONE })).into()
+            }
+            Some(wanted) => format!("{text}, not {}", Shown(wanted)).into(),
+            None => format!("{text}, not limits").into(),
+        })
     }
 
     /// The version that is to be set is not above that of the stored policy.
@@ -151,24 +171,7 @@ impl Error {
     }
 
     fn same_name(name: Name) -> Error {
-        let (limiter, mode) = name.kind.title();
-        let mode = match mode {
-            // The options that give a limit another name.
-            "batch" => " BATCH",
-            "aligned" => " ALIGNED",
-            "precision" => " with PRECISION",
-            "warming" => " with WARMUP",
-            _ => "",
-        };
-        let shadow = if name.length.is_shadow() { " with SHADOW" } else { "" };
-        if name.length.span() == Span::ZERO {
-            return syntax(format_args!(": {limiter}{shadow} twice on one key"));
-        }
-        if let Some(unit) = calendar_unit(name) {
-            return syntax(format_args!(": {limiter} {unit}{shadow} twice on one key"));
-        }
-        let millis = name.length.span().as_millis_up();
-        syntax(format_args!(": {limiter}{mode} of {millis} ms{shadow} twice on one key"))
+        syntax(format_args!(": {} twice on one key", Shown(name)))
     }
 
     /// Names the command in the error: `prefix` and `name`, joined.
@@ -190,43 +193,13 @@ impl Error {
     }
 }
 
-/// The unit in the name of a calendar's limit.
-fn calendar_unit(name: Name) -> Option<&'static str> {
-    let of_length = |(_, unit): &&(&str, limiter::Unit)| unit.length() == name.length.span();
-    UNITS.iter().filter(|_| name.kind == Kind::Page).find(of_length).map(|(word, _)| *word)
-}
-
-/// A caller's word, escaped and cut off.
-fn shown(word: &[u8]) -> impl fmt::Display {
-    word.get(..MAX_SHOWN).unwrap_or(word).escape_ascii()
-}
-
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Error::Arity => write!(f, "ERR wrong number of arguments"),
             Error::Syntax(text) => write!(f, "ERR syntax error{text}"),
-            Error::Policy(text) => write!(f, "ERR {text}"),
-            Error::PolicyName => write!(f, "ERR name must be 1 to {MAX_NAME} of A-Z a-z 0-9 . _ : -"),
+            Error::Invalid(text) => write!(f, "ERR {text}"),
             Error::NotForCommand(word) => write!(f, "ERR syntax error: {word} is not for this command"),
-            Error::OutOfRange { name, min, max, unit } => {
-                write!(f, "ERR {name} must be between {min} and {max}{unit}")
-            }
-            Error::CostAboveLimit { cost, limit } => write!(f, "ERR COST {cost} is above the limit {limit}"),
-            Error::Thresholds => write!(f, "ERR GOOD and BAD must be 0 <= GOOD <= BAD < 1"),
-            Error::AtUnit => write!(f, "ERR AT must be Unix time in microseconds"),
-            Error::IdLength => write!(f, "ERR id must be between 1 and {MAX_ID} bytes"),
-            Error::Precision => {
-                write!(f, "ERR PRECISION must divide window into at most {MAX_BUCKETS} parts")
-            }
-            Error::Width => write!(f, "ERR WIDTH must be a power of two"),
-            Error::SketchBytes { most } => {
-                write!(f, "ERR WIDTH * DEPTH * 8 must be at most {most} bytes (ratelimit.max-sketch-bytes)")
-            }
-            Error::CalendarUnit => write!(f, "ERR unit must be HOUR, DAY, WEEK, MONTH, QUARTER or YEAR"),
-            Error::TimeZone => {
-                write!(f, "ERR TZ must be UTC, an offset such as +02:00 or an IANA time zone")
-            }
             Error::SameKeys => write!(f, "ERR keys must differ"),
             Error::TooManyPairs => write!(f, "ERR at most {MAX_PAIRS} pairs of a limit and a key"),
             Error::TooManyLimits => write!(f, "ERR at most {MAX_LIMITS} limits a key"),
@@ -235,6 +208,7 @@ impl fmt::Display for Error {
             Error::StreamId => {
                 write!(f, "ERR Invalid stream ID specified as stream command argument")
             }
+            Error::OtherKind(text) => write!(f, "WRONGTYPE {text}"),
             Error::WrongType => {
                 write!(f, "WRONGTYPE Operation against a key holding the wrong kind of value")
             }
@@ -284,17 +258,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_texts_contain_the_bounds() {
-        let period = Error::OutOfRange { name: "period", min: 1, max: 3_153_600_000_000, unit: " ms" };
-        assert_eq!(period.to_string(), "ERR period must be between 1 and 3153600000000 ms");
-        assert_eq!(Error::IdLength.to_string(), "ERR id must be between 1 and 256 bytes");
-        assert_eq!(Error::Precision.to_string(), "ERR PRECISION must divide window into at most 1024 parts");
-    }
-
-    #[test]
     fn a_caller_s_word_is_shown_escaped_and_cut_off() {
-        assert_eq!(Error::near(b"CO\r\nST'\xff").to_string(), r"ERR syntax error near 'CO\r\nST\'\xff'");
-        let long = Error::near(&[b'A'; 65]).to_string();
+        assert_eq!(
+            Error::near(b"CO\r\nST'\xff", [].into_iter()).to_string(),
+            r"ERR syntax error near 'CO\r\nST\'\xff'"
+        );
+        let long = Error::near(&[b'A'; 65], [].into_iter()).to_string();
         assert_eq!(long, std::format!("ERR syntax error near '{}'", "A".repeat(64)));
     }
 

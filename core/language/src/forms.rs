@@ -7,6 +7,8 @@ use alloc::string::{String, ToString};
 
 use ratelimit_core::Kind;
 
+use crate::number::Duration;
+
 /// A form of a limiter.
 pub struct Form {
     /// The kind of its state.
@@ -41,17 +43,18 @@ impl Form {
     /// `id` is the id of a lease.
     pub fn words(&self, limit: u64, period: u64, id: &str) -> String {
         let interval = (period / limit.max(1)).max(1);
-        let numbers = [
-            ("{limit}", limit),
-            ("{burst}", limit.saturating_sub(1)),
+        let mut words = self.template.replace("{id}", id);
+        for (placeholder, number) in [("{limit}", limit), ("{burst}", limit.saturating_sub(1))] {
+            words = words.replace(placeholder, &number.to_string());
+        }
+        let durations = [
             ("{period}", period),
             ("{tenth}", (period / 10).max(1)),
             ("{gap}", interval / 2),
             ("{interval}", interval),
         ];
-        let mut words = self.template.replace("{id}", id);
-        for (placeholder, number) in numbers {
-            words = words.replace(placeholder, &number.to_string());
+        for (placeholder, millis) in durations {
+            words = words.replace(placeholder, &Duration(millis).to_string());
         }
         words
     }

@@ -21,6 +21,7 @@ mod multi;
 mod number;
 mod policy;
 mod request;
+mod shown;
 pub mod vocabulary;
 
 pub use arguments::{Arguments, Bounds, lease_id};
@@ -28,6 +29,8 @@ pub use calls::{CellCall, ShedCall, SketchCall, TopCall, cell, shed, sketch, top
 pub use catalog::{CATALOG, Row, find, named};
 pub use error::Error;
 pub use forms::{FORMS, Form};
-pub use multi::{MultiCall, multi};
+pub use multi::{MultiCall, miscounted, multi};
+pub use number::{Duration, duration};
 pub use policy::{Policy, PolicyCall, policy_name};
 pub use request::{Purpose, Request};
+pub use shown::{Shown, shown};

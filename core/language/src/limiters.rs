@@ -6,6 +6,7 @@ use ratelimit_core::limiter::{
     AlignedWindow, BatchBucket, Bursty, Calendar, Concurrent, FixedWindow, Gcra, LeakyBucket, Penalty,
     Refused, SlidingBuckets, SlidingLog, SlidingWindow, TokenBucket, Uniform, Unit as Window, Warming, Zone,
 };
+use ratelimit_core::state::MAX_BUCKETS;
 use ratelimit_core::{AnyLimiter, Manner, Period, Span};
 
 #[cfg(feature = "zones")]
@@ -13,7 +14,9 @@ use ratelimit_zones::{find, utc};
 
 use crate::arguments::{Arguments, is, lease_id};
 use crate::error::Error;
+use crate::number::Duration;
 use crate::request::{Request, option_of};
+use crate::shown::{Guess, shown};
 use crate::vocabulary::{
     ALIGNED, ANCHOR, BAN, BATCH, BURST, CAPACITY, COLDFACTOR, COUNTREFUSED, CRITICAL, FORGIVE, GAP, GROW,
     HOLD, INTERVAL, LEAK, LEASES, LOG_LIMIT, MAX, MAX_BURST, MAXWAIT, PERIOD, PERMITS, PRECISION, RATE,
@@ -87,8 +90,26 @@ pub(crate) fn sliding_window<'a>(arguments: &mut Arguments<'_, 'a>, request: &mu
     let Some(precision) = precision else {
         return Ok(AnyLimiter::SlidingWindow(SlidingWindow { limit, window }));
     };
-    let buckets = SlidingBuckets::new(limit, window, precision).ok_or(Error::Precision)?;
-    Ok(AnyLimiter::SlidingBuckets(buckets))
+    match SlidingBuckets::new(limit, window, precision) {
+        Some(buckets) => Ok(AnyLimiter::SlidingBuckets(buckets)),
+        None => Err(not_precise(window, precision)),
+    }
+}
+
+/// The error for sub-buckets of this length that do not divide the window.
+#[cold]
+fn not_precise(window: Period, precision: Period) -> Error {
+    let [window, precision] = [window, precision].map(|period| period.span().as_millis_up());
+    let parts = window / precision.max(1);
+    let [whole, part] = [window, precision].map(Duration);
+    if parts == 0 {
+        Error::invalid(format_args!("PRECISION {part} is longer than the window {whole}"))
+    } else if !window.is_multiple_of(precision) {
+        Error::invalid(format_args!("PRECISION {part} does not divide the window {whole} into equal parts"))
+    } else {
+        let parts = format_args!("{parts} parts; at most {MAX_BUCKETS}");
+        Error::invalid(format_args!("PRECISION {part} divides the window {whole} into {parts}"))
+    }
 }
 
 /// `limit window [GAP gap] [COUNTREFUSED]`
@@ -120,7 +141,7 @@ pub(crate) fn calendar<'a>(arguments: &mut Arguments<'_, 'a>, request: &mut Requ
     let limit = arguments.read(WINDOW_LIMIT)?;
     let word = arguments.word(UNIT.name)?;
     let Some((_, unit)) = UNITS.iter().find(|(name, _)| is(word, name)) else {
-        return Err(arguments.missing_or(word, UNIT.name, Error::CalendarUnit));
+        return Err(arguments.missing_or(word, UNIT.name, no_unit(word)));
     };
     let (mut zone, mut anchor) = (None, None);
     request.options(arguments, |word, arguments| {
@@ -138,22 +159,27 @@ pub(crate) fn calendar<'a>(arguments: &mut Arguments<'_, 'a>, request: &mut Requ
     };
     let zone = match zone {
         Some(zone) => zone,
-        None => known(utc())?,
+        None => utc().ok_or_else(|| no_zone(b"UTC"))?,
     };
     Ok(AnyLimiter::Calendar(Calendar::new(limit, unit, zone)))
+}
+
+#[cold]
+fn no_unit(word: &[u8]) -> Error {
+    let guess = Guess::of(word, UNITS.iter().map(|(unit, _)| *unit));
+    let got = format_args!("got '{}'{guess}", shown(word));
+    Error::invalid(format_args!("{} must be HOUR, DAY, WEEK, MONTH, QUARTER or YEAR; {got}", UNIT.name))
 }
 
 /// The value of `TZ`.
 fn time_zone(arguments: &mut Arguments<'_, '_>) -> Result<&'static dyn Zone, Error> {
     let word = arguments.word(TZ.name)?;
-    known(find(word)).map_err(|error| arguments.missing_or(word, TZ.name, error))
+    find(word).ok_or_else(|| arguments.missing_or(word, TZ.name, no_zone(word)))
 }
 
-fn known(zone: Option<&'static dyn Zone>) -> Result<&'static dyn Zone, Error> {
-    match zone {
-        Some(zone) => Ok(zone),
-        None => Err(Error::TimeZone),
-    }
+#[cold]
+fn no_zone(word: &[u8]) -> Error {
+    Error::must_be(TZ.name, format_args!("UTC, an offset such as +02:00 or an IANA time zone"), word)
 }
 
 /// Without the feature, no zone is known.

@@ -6,17 +6,20 @@
 //!
 //! The options before the first `LIMIT` apply to all limits.
 
+use alloc::format;
 use alloc::vec::Vec;
 
 use ratelimit_core::{
     AnyLimiter, Capabilities, Limiter, MAX_PAIRS, Manner, Part, Period, Span, Time, with_limiter,
 };
 
-use crate::arguments::{Arguments, Sections};
-use crate::catalog::{is_option, named};
+use crate::arguments::{Arguments, Sections, is};
+use crate::catalog::{find, is_option, named};
 use crate::error::Error;
+use crate::number::integer;
 use crate::request::{Purpose, Request, option_of};
-use crate::vocabulary::{AT, COST, HOLD, LIMIT, ON, SHADOW};
+use crate::shown::shown;
+use crate::vocabulary::{AT, COST, HOLD, LIMIT, NUMKEYS, ON, SHADOW, option_names};
 
 /// A call with several limits.
 pub struct MultiCall<'a> {
@@ -52,6 +55,27 @@ pub fn multi<'a>(
     }
     let Request { at, hold, block, .. } = defaults;
     Ok(MultiCall { at, manner: defaults.manner(), hold, block, parts })
+}
+
+/// The error for a wrong `numkeys`, which begins the `words` of a call that is wrong. `None` if nothing shows that it is
+/// wrong.
+#[cold]
+pub fn miscounted<'a>(mut words: impl Iterator<Item = &'a [u8]>) -> Option<Error> {
+    let keys = usize::try_from(integer(words.next()?)?).ok().filter(|keys| (1..=MAX_PAIRS).contains(keys))?;
+    let words: Vec<&[u8]> = words.collect();
+    let begins_limit =
+        |pair: &[&[u8]]| matches!(pair, [word, name] if is(word, LIMIT.name) && find(name).is_some());
+    let limit = words.windows(2).position(begins_limit);
+    if let Some(before) = limit.filter(|before| (1..keys).contains(before)) {
+        let key = if before == 1 { "the first key".into() } else { format!("key {before}") };
+        return Some(Error::invalid(format_args!("{} is {keys}, but LIMIT follows {key}", NUMKEYS.name)));
+    }
+    let is_known = |word: &&[u8]| option_names().any(|option| is(word, option));
+    let known = words.iter().position(|word| is_known(word)).filter(|before| *before > keys)?;
+    // A limit without the word `LIMIT` has an error of its own.
+    words.get(keys).filter(|word| find(word).is_none())?;
+    let first = shown(words.get(known).copied().unwrap_or_default());
+    Some(Error::invalid(format_args!("{} is {keys}, but {known} keys come before {first}", NUMKEYS.name)))
 }
 
 /// The error before the first limit: an option that any limiter takes belongs in a limit.

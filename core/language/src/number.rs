@@ -1,5 +1,7 @@
 //! Numbers and durations, as callers write them.
 
+use core::fmt;
+
 /// Parses a decimal integer as Redis does, without sign, leading zeros or spaces.
 #[inline(always)]
 pub(crate) fn integer(bytes: &[u8]) -> Option<u64> {
@@ -27,15 +29,8 @@ fn long_integer(bytes: &[u8]) -> Option<u64> {
     text.and_then(|text| text.parse().ok())
 }
 
-/// Parses a duration, in milliseconds: milliseconds, or an integer with a unit.
-#[inline(always)]
-pub(crate) fn duration(word: &[u8]) -> Option<u64> {
-    integer(word).or_else(|| with_unit(word))
-}
-
-/// Parses a duration with a unit, in milliseconds.
-#[inline(never)]
-fn with_unit(word: &[u8]) -> Option<u64> {
+/// Parses a duration, in milliseconds: an integer with a unit, or 0.
+pub fn duration(word: &[u8]) -> Option<u64> {
     let (number, unit) = match word {
         [number @ .., b'm', b's'] => (number, 1),
         [number @ .., b's'] => (number, SECOND),
@@ -43,6 +38,7 @@ fn with_unit(word: &[u8]) -> Option<u64> {
         [number @ .., b'h'] => (number, 3600 * SECOND),
         [number @ .., b'd'] => (number, DAY),
         [number @ .., b'w'] => (number, 7 * DAY),
+        b"0" => return Some(0),
         _ => return None,
     };
     integer(number)?.checked_mul(unit)
@@ -52,6 +48,19 @@ fn with_unit(word: &[u8]) -> Option<u64> {
 pub(crate) const SECOND: u64 = 1000;
 pub(crate) const DAY: u64 = 24 * 3600 * SECOND;
 
+/// A duration in milliseconds, as a call writes it: with the largest unit of which it is a multiple.
+pub struct Duration(pub u64);
+
+impl fmt::Display for Duration {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Duration(millis) = *self;
+        let units = [(DAY, "d"), (3600 * SECOND, "h"), (60 * SECOND, "m"), (SECOND, "s")];
+        let unit = units.into_iter().find(|(length, _)| millis > 0 && millis.is_multiple_of(*length));
+        let (length, name) = unit.unwrap_or((1, "ms"));
+        write!(f, "{}{name}", millis / length)
+    }
+}
+
 /// Parses a decimal number.
 pub(crate) fn real(word: &[u8]) -> Option<f64> {
     str::from_utf8(word).ok()?.parse().ok()
@@ -59,6 +68,8 @@ pub(crate) fn real(word: &[u8]) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
+    use std::string::ToString;
+
     use super::*;
 
     #[test]
@@ -78,13 +89,27 @@ mod tests {
     }
 
     #[test]
-    fn a_duration_has_no_unit_or_one() {
+    fn a_duration_is_shown_as_it_is_written() {
+        for (millis, text) in [
+            (0, "0ms"),
+            (1, "1ms"),
+            (1500, "1500ms"),
+            (60_000, "1m"),
+            (90_000, "90s"),
+            (36_500 * DAY, "36500d"),
+        ] {
+            assert_eq!(Duration(millis).to_string(), text);
+        }
+    }
+
+    #[test]
+    fn a_duration_has_a_unit() {
         let day = 86_400_000;
         for (word, millis) in [
             ("0", 0),
             ("0ms", 0),
             ("0w", 0),
-            ("1", 1),
+            ("1ms", 1),
             ("1500ms", 1500),
             ("90s", 90_000),
             ("5m", 300_000),
@@ -98,6 +123,9 @@ mod tests {
         }
         let wrong = [
             "",
+            "1",
+            "60",
+            "00",
             "ms",
             "s",
             "d",

@@ -25,7 +25,8 @@ pub fn policy_name<'a>(arguments: &mut Arguments<'_, 'a>) -> Result<&'a str, Err
     let word = arguments.word("name")?;
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"._:-".contains(&byte);
     let name = str::from_utf8(word).ok().filter(|name| name.bytes().all(allowed));
-    name.filter(|name| (1..=MAX_NAME).contains(&name.len())).ok_or(Error::PolicyName)
+    name.filter(|name| (1..=MAX_NAME).contains(&name.len()))
+        .ok_or_else(|| Error::must_be("name", format_args!("1 to {MAX_NAME} of A-Z a-z 0-9 . _ : -"), word))
 }
 
 /// The limits of a policy.
@@ -201,7 +202,10 @@ fn check_fits(limiter: &AnyLimiter<'_>, cost: u64) -> Result<(), Error> {
         let now = Time::EARLIEST;
         let fresh = limiter.fresh(now);
         match limiter.judge(&fresh, now, cost) {
-            Verdict::NEVER => Err(Error::CostAboveLimit { cost, limit: limiter.gauge(&fresh, now).limit }),
+            Verdict::NEVER => {
+                let limit = limiter.gauge(&fresh, now).limit;
+                Err(Error::invalid(format_args!("COST {cost} is above the limit {limit}")))
+            }
             _ => Ok(()),
         }
     })
@@ -221,7 +225,7 @@ fn words(shadow: bool, limits: &[&[u8]]) -> Result<String, Error> {
         let Some(text) =
             str::from_utf8(word).ok().filter(|text| text.bytes().all(|byte| byte.is_ascii_graphic()))
         else {
-            return Err(Error::near(word));
+            return Err(Error::near(word, [].into_iter()));
         };
         if !words.is_empty() {
             words.push(' ');
@@ -334,6 +338,9 @@ mod tests {
         let (_, policy) = policy("LIMIT GCRA 9 10 1s LIMIT SLIDINGLOG 100 1s").expect("a good policy");
         let smaller = Bounds { log_entries: 99, ..BOUNDS };
         let error = policy.within(smaller).expect_err("too long a log").to_string();
-        assert_eq!(error, "ERR limit must be between 1 and 99 (LIMIT 2)");
+        assert_eq!(
+            error,
+            "ERR limit must be an integer from 1 to 99 (ratelimit.max-log-entries); got '100' (LIMIT 2)"
+        );
     }
 }

@@ -11,7 +11,7 @@
 //! combined answer only then.
 //!
 //! ```text
-//! RL.MULTI 2 ip:1 user:7 LIMIT GCRA 9 10 1000 LIMIT FIXEDWINDOW 1000 3600000 ON 2
+//! RL.MULTI 2 ip:1 user:7 LIMIT GCRA 9 10 1s LIMIT FIXEDWINDOW 1000 1h ON 2
 //!
 //! three pairs: GCRA on ip:1, GCRA on user:7, FIXEDWINDOW on user:7
 //! ```

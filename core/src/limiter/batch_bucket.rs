@@ -4,7 +4,7 @@
 //! all refilled at the same instant.
 //!
 //! ```text
-//! RL.TOKENBUCKET key 5 5 60000 BATCH
+//! RL.TOKENBUCKET key 5 5 1m BATCH
 //!
 //! t = 0      3 requests   admitted, 2 remaining; the periods end at 60 s, 120 s, ...
 //! t = 59 s   3 requests   refused, retry in 1 s

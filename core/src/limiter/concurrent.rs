@@ -4,10 +4,10 @@
 //! dies, the lease expires `ttl` after it was taken or last renewed.
 //!
 //! ```text
-//! RL.CONCURRENT key 2 60000 a       admitted, 1 remaining
-//! RL.CONCURRENT key 2 60000 b       admitted, 0 remaining
-//! RL.CONCURRENT key 2 60000 c       refused, retry in 60 s, when a's lease expires
-//! RL.CONCURRENT key 2 60000 a       admitted: an id that holds a lease renews it
+//! RL.CONCURRENT key 2 1m a       admitted, 1 remaining
+//! RL.CONCURRENT key 2 1m b       admitted, 0 remaining
+//! RL.CONCURRENT key 2 1m c       refused, retry in 60 s, when a's lease expires
+//! RL.CONCURRENT key 2 1m a       admitted: an id that holds a lease renews it
 //! RL.RELEASE key b                  1: one lease is free
 //! ```
 //!

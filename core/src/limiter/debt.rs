@@ -11,7 +11,7 @@
 //! are paid off per microsecond. So both numbers are integers.
 //!
 //! ```text
-//! RL.GCRA key 2 1 1000      limit 3, one per second: a request is 1,000,000 units, one is paid off per microsecond
+//! RL.GCRA key 2 1 1s      limit 3, one per second: a request is 1,000,000 units, one is paid off per microsecond
 //!
 //! t = 0     debt 0          + 1,000,000 fits into 3,000,000
 //! t = 0.5 s debt   500,000  2 requests fit, 3 after 500,000 us

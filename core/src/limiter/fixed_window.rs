@@ -4,7 +4,7 @@
 //! multiples of `window` instead, the same for every key.
 //!
 //! ```text
-//! RL.FIXEDWINDOW key 100 60000
+//! RL.FIXEDWINDOW key 100 1m
 //!
 //! 10:00:17      the first request         admitted; the window lasts until 10:01:17
 //! 10:01:16.9    the hundred and first     refused, retry in 0.1 s

@@ -5,7 +5,7 @@
 //! most `max_burst` intervals.
 //!
 //! ```text
-//! RL.GCRA key 2 1 1000            one per second, 2 may come early: limit 3
+//! RL.GCRA key 2 1 1s            one per second, 2 may come early: limit 3
 //!
 //!            TAT before    TAT after
 //! t = 0      0 (fresh)     1 s          admitted, 2 remaining

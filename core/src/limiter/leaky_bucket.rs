@@ -4,7 +4,7 @@
 //! bucket's level. It should then wait until that level has drained; the reply contains this wait.
 //!
 //! ```text
-//! RL.LEAKYBUCKET key 3 1 1000        one per second, at most three in the bucket
+//! RL.LEAKYBUCKET key 3 1 1s        one per second, at most three in the bucket
 //!
 //! t = 0   admitted, wait 0
 //! t = 0   admitted, wait 1 s

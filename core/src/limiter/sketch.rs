@@ -5,7 +5,7 @@
 //! has a cell in each of several rows, and its arrival time counts as the least of them.
 //!
 //! ```text
-//! RL.SKETCH key alice 0 1 1000     one per second; 2 rows
+//! RL.SKETCH key alice 0 1 1s     one per second; 2 rows
 //!
 //!             alice's cells    bob's cells
 //! t = 0       0 s    0 s       0 s    0 s      fresh

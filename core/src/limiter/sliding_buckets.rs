@@ -4,7 +4,7 @@
 //! whole at `b*p + window`. So a request counts for more than `window - p`, and at most `window`.
 //!
 //! ```text
-//! RL.SLIDINGWINDOW key 240 3600000 PRECISION 60000
+//! RL.SLIDINGWINDOW key 240 1h PRECISION 1m
 //!
 //! 18:05:30   20 requests   admitted; 220 remaining until 19:04:59.999
 //! 19:05:00                 the bucket of 18:05 leaves; 240 remaining

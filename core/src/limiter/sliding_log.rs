@@ -4,7 +4,7 @@
 //! in every interval that is shorter than the window, wherever it starts.
 //!
 //! ```text
-//! RL.SLIDINGLOG key 3 10000
+//! RL.SLIDINGLOG key 3 10s
 //!
 //! at 0 s, 3 s, 5 s     admitted; 2, 1, 0 remaining
 //! at 7 s               refused, retry in 3 s: the first request counts until 10 s

@@ -4,7 +4,7 @@
 //! window that a window ending now still covers. A quarter into the current window, that is three quarters:
 //!
 //! ```text
-//! RL.SLIDINGWINDOW key 100 60000
+//! RL.SLIDINGWINDOW key 100 1m
 //!
 //!   previous: 80           current: 30
 //! |----------------------|-----.----------------|

@@ -14,7 +14,7 @@
 //!          +---------+--+--> stored permits
 //!          0 threshold  max
 //!
-//! RL.SMOOTH key 2 1000 WARMUP 4000     waits 0, 1375, 1125, 875, 625, 500, 500, ... ms
+//! RL.SMOOTH key 2 1s WARMUP 4s     waits 0, 1375, 1125, 875, 625, 500, 500, ... ms
 //! ```
 //!
 //! When it warms up, `threshold = warmup / stable / 2` and `max = threshold + 2 * warmup / (stable + cold)`. With

@@ -5,7 +5,7 @@
 //! bucket holds them. Otherwise it is refused and takes nothing.
 //!
 //! ```text
-//! RL.TOKENBUCKET key 500 100 1000     500 at once, then 100 per second
+//! RL.TOKENBUCKET key 500 100 1s     500 at once, then 100 per second
 //!
 //! t = 0        500 requests   admitted, 0 remaining
 //! t = 0        1 request      refused, retry in 10 ms

@@ -1,7 +1,7 @@
 //! The gate: one request per interval, without bursts.
 //!
 //! ```text
-//! RL.UNIFORM bob:tickets 10000
+//! RL.UNIFORM bob:tickets 10s
 //!
 //! 11:48.791   admitted; the gate opens again at 11:58.791
 //! 11:55.574   refused, retry in 3.217 s

@@ -11,7 +11,7 @@ use ratelimit_language::{Arguments, Error};
 use redis_module::raw::{RedisModuleCtx, RedisModuleString};
 
 use super::forward::ServerReply;
-use crate::server::api::api;
+use crate::server::api::{api, bytes};
 use crate::server::node::effects;
 use crate::server::node::settings;
 use crate::server::waiting::Trial;
@@ -140,14 +140,4 @@ fn filled<'b, 'a>(
     }
     // SAFETY: the first `count` words were written.
     unsafe { slice::from_raw_parts(buffer.as_ptr().cast(), count) }
-}
-
-pub(in crate::server) fn bytes<'a>(string: *mut RedisModuleString) -> &'a [u8] {
-    let mut length = 0;
-    // SAFETY: `string` is an argument of the running command. It lives as long as the call, and its bytes do not
-    // change. The pointer is never null, even if the length is 0.
-    unsafe {
-        let start = api!(RedisModule_StringPtrLen(string, &raw mut length));
-        slice::from_raw_parts(start.cast(), length)
-    }
 }

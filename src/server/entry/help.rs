@@ -38,9 +38,7 @@ pub fn explain(name: &[u8]) -> Option<Vec<String>> {
         let width = command.arguments.iter().map(|argument| argument.name.len()).max().unwrap_or(0);
         lines.extend(command.arguments.iter().map(|argument| line(argument, width)));
         if command.arguments.iter().any(|argument| argument.values.is_duration()) {
-            lines.push(format!(
-                "{INDENT}A duration is in ms, or has a unit: ms, s, m, h, d or w, as in 90s and 1d."
-            ));
+            lines.push(format!("{INDENT}A duration has a unit: ms, s, m, h, d or w, as in 90s and 1d."));
         }
     }
     lines.push("Reply:".into());

@@ -1,17 +1,16 @@
 //! The settings of the module: `ratelimit.*` in the server's configuration.
 
-use std::ffi::{OsStr, c_char, c_int, c_void};
+use std::ffi::{CStr, OsStr, c_char, c_int, c_void};
 use std::num::NonZeroU64;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::ptr::null_mut;
-use std::slice;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicPtr, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicPtr, AtomicU64, Ordering::Relaxed};
 
 use ratelimit_core::state::Shape;
 use ratelimit_core::{Period, Span};
-use ratelimit_language::Bounds;
 use ratelimit_language::vocabulary::MOST_TOP;
+use ratelimit_language::{Bounds, Duration as InUnits, duration};
 use redis_module::Context;
 use redis_module::configuration::{
     ConfigurationContext, ConfigurationFlags, register_bool_configuration, register_i64_configuration,
@@ -19,7 +18,7 @@ use redis_module::configuration::{
 use redis_module::raw::{REDISMODULE_CONFIG_DEFAULT, RedisModuleString, Status};
 
 use super::top::forget_top;
-use crate::server::api::{OK, api};
+use crate::server::api::{OK, api, bytes};
 
 /// `ratelimit.events`.
 static EVENTS: AtomicBool = AtomicBool::new(false);
@@ -56,6 +55,110 @@ impl Number {
     }
 }
 
+/// A string of the server that a setting keeps, because the server reads it from there; null before it is set.
+struct Kept(AtomicPtr<RedisModuleString>);
+
+impl Kept {
+    const fn new() -> Kept {
+        Kept(AtomicPtr::new(null_mut()))
+    }
+
+    /// Keeps a copy of these bytes, and frees the old ones.
+    fn set(&self, bytes: &[u8]) {
+        // SAFETY: nothing else refers to the old string, which may be null only at first.
+        unsafe {
+            let new = api!(RedisModule_CreateString(null_mut(), bytes.as_ptr().cast(), bytes.len()));
+            let old = self.0.swap(new, Relaxed);
+            if !old.is_null() {
+                api!(RedisModule_FreeString(null_mut(), old));
+            }
+        }
+    }
+
+    fn get(&self) -> *mut RedisModuleString {
+        self.0.load(Relaxed)
+    }
+}
+
+/// A setting that is a duration of at most a day. A value without a unit is in milliseconds, and so it is shown.
+struct Duration {
+    name: &'static CStr,
+    millis: AtomicU64,
+    shown: Kept,
+    default: &'static CStr,
+    /// In milliseconds.
+    least: u64,
+    changed: fn(),
+}
+
+impl Duration {
+    const fn new(name: &'static CStr, default: &'static CStr, least: u64, changed: fn()) -> Duration {
+        Duration { name, millis: AtomicU64::new(0), shown: Kept::new(), default, least, changed }
+    }
+
+    fn get(&self) -> u64 {
+        self.millis.load(Relaxed)
+    }
+
+    /// Registers the setting with the server, which sets it to its default or to the value of its configuration.
+    fn register(&'static self, context: &Context) {
+        // SAFETY: `context` is the context of the load. The functions have the types that the server calls, and get a pointer
+        // to this setting.
+        unsafe {
+            api!(RedisModule_RegisterStringConfig(
+                context.get_raw(),
+                self.name.as_ptr(),
+                self.default.as_ptr(),
+                REDISMODULE_CONFIG_DEFAULT,
+                Some(get_duration),
+                Some(set_duration),
+                None,
+                (&raw const *self).cast_mut().cast()
+            ));
+        }
+    }
+
+    /// Sets the setting; the error says which values it takes.
+    fn set(&self, word: &[u8]) -> Result<(), String> {
+        let bare = str::from_utf8(word).ok().and_then(|text| text.parse().ok());
+        let millis = bare.or_else(|| duration(word)).filter(|millis| (self.least..=DAY).contains(millis));
+        let Some(millis) = millis else {
+            let range = format!("{} to {}", InUnits(self.least), InUnits(DAY));
+            return Err(format!("argument must be a duration from {range}, such as 90s"));
+        };
+        self.millis.store(millis, Relaxed);
+        self.shown.set(millis.to_string().as_bytes());
+        (self.changed)();
+        Ok(())
+    }
+}
+
+unsafe extern "C" fn get_duration(_: *const c_char, setting: *mut c_void) -> *mut RedisModuleString {
+    // SAFETY: `register` passed a pointer to a static setting.
+    unsafe { setting.cast::<Duration>().as_ref() }.map_or(null_mut(), |setting| setting.shown.get())
+}
+
+unsafe extern "C" fn set_duration(
+    _: *const c_char,
+    value: *mut RedisModuleString,
+    setting: *mut c_void,
+    error: *mut *mut RedisModuleString,
+) -> c_int {
+    // SAFETY: `register` passed a pointer to a static setting.
+    let setting = unsafe { setting.cast::<Duration>().as_ref() };
+    match setting.map_or(Ok(()), |setting| setting.set(bytes(value))) {
+        Ok(()) => OK,
+        Err(why) => refuse(&why, error),
+    }
+}
+
+/// Tells the server why a value is refused.
+fn refuse(why: &str, error: *mut *mut RedisModuleString) -> c_int {
+    // SAFETY: the server passes a place for the error, and frees the string.
+    unsafe { *error = api!(RedisModule_CreateString(null_mut(), why.as_ptr().cast(), why.len())) };
+    Status::Err as c_int
+}
+
 const LARGEST_BOUND: u64 = 100_000_000;
 const LARGEST_WAITERS: u64 = 100_000;
 const DAY: u64 = 86_400_000;
@@ -66,20 +169,18 @@ static MAX_LOG_ENTRIES: Number =
 static MAX_HOLDS: Number = Number::new("max-holds", 10_000, 1, 100_000);
 static MAX_SKETCH_BYTES: Number =
     Number::new("max-sketch-bytes", Bounds::DEFAULT.sketch_bytes, Shape::DEFAULT.bytes(), Shape::MOST_BYTES);
-/// In milliseconds.
-static MAX_BLOCK: Number = Number::new("max-block", 60_000, 1, DAY);
+static MAX_BLOCK: Duration = Duration::new(c"max-block", c"60000", 1, || ());
 static MAX_WAITERS: Number = Number::new("max-waiters", 10_000, 0, LARGEST_WAITERS);
 static MAX_WAITERS_PER_KEY: Number = Number::new("max-waiters-per-key", 1000, 0, LARGEST_WAITERS);
 /// The entries of a window of `RL.TOP`; 0 if it is off.
 static TOP: Number = Number::new("top", 0, 0, MOST_TOP);
-/// In milliseconds.
-static TOP_WINDOW: Number = Number::new("top-window", 60_000, 1000, DAY);
+static TOP_WINDOW: Duration = Duration::new(c"top-window", c"60000", 1000, forget_top);
 
-/// `ratelimit.policy-file`, as a string of the server; null before it is set.
-static POLICY_FILE: AtomicPtr<RedisModuleString> = AtomicPtr::new(null_mut());
+/// `ratelimit.policy-file`.
+static POLICY_FILE: Kept = Kept::new();
 /// Whether the module is loaded, so that the file stays the same.
 static LOADED: AtomicBool = AtomicBool::new(false);
-const FIXED: &[u8] = b"it cannot be changed while the server runs";
+const FIXED: &str = "it cannot be changed while the server runs";
 
 /// Registers the settings with the server, and sets them to the values of its configuration. Returns whether all are valid.
 pub fn load(context: &Context) -> bool {
@@ -94,14 +195,13 @@ pub fn load(context: &Context) -> bool {
 fn register(context: &Context) {
     let flags = || ConfigurationFlags::DEFAULT;
     register_bool_configuration(context, "events", &EVENTS, false, flags(), None);
-    for number in [&MAX_LEASES, &MAX_LOG_ENTRIES, &MAX_HOLDS, &MAX_BLOCK, &MAX_WAITERS, &MAX_WAITERS_PER_KEY]
-    {
+    for number in [&MAX_LEASES, &MAX_LOG_ENTRIES, &MAX_HOLDS, &MAX_WAITERS, &MAX_WAITERS_PER_KEY] {
         number.register(context, flags(), || ());
     }
     MAX_SKETCH_BYTES.register(context, ConfigurationFlags::MEMORY, || ());
-    for number in [&TOP, &TOP_WINDOW] {
-        number.register(context, flags(), forget_top);
-    }
+    TOP.register(context, flags(), forget_top);
+    MAX_BLOCK.register(context);
+    TOP_WINDOW.register(context);
     // The function of the crate `redis_module` leaks a string whenever the setting is read. The server refuses to set an
     // immutable setting even to its own value, as a `CONFIG SET` of all settings does.
     // SAFETY: `context` is the context of the load. The functions have the types that the server calls.
@@ -120,7 +220,7 @@ fn register(context: &Context) {
 }
 
 unsafe extern "C" fn get_policy_file(_: *const c_char, _: *mut c_void) -> *mut RedisModuleString {
-    POLICY_FILE.load(Relaxed)
+    POLICY_FILE.get()
 }
 
 /// Stores a copy of the setting. The server calls this for another value than that of the setting.
@@ -131,34 +231,16 @@ unsafe extern "C" fn set_policy_file(
     error: *mut *mut RedisModuleString,
 ) -> c_int {
     if LOADED.load(Relaxed) {
-        // SAFETY: the server passes a place for the error, and frees the string.
-        unsafe { *error = api!(RedisModule_CreateString(null_mut(), FIXED.as_ptr().cast(), FIXED.len())) };
-        return Status::Err as c_int;
+        return refuse(FIXED, error);
     }
-    // SAFETY: the server passes a string. Nothing else refers to the old copy, which may be null only at first.
-    unsafe {
-        let mut length = 0;
-        let start = api!(RedisModule_StringPtrLen(value, &raw mut length));
-        let old = POLICY_FILE.swap(api!(RedisModule_CreateString(null_mut(), start, length)), Relaxed);
-        if !old.is_null() {
-            api!(RedisModule_FreeString(null_mut(), old));
-        }
-    }
+    POLICY_FILE.set(bytes(value));
     OK
 }
 
 /// Returns the file of policies; empty if there is none.
 pub fn policy_file() -> PathBuf {
-    let value = POLICY_FILE.load(Relaxed);
-    if value.is_null() {
-        return PathBuf::new();
-    }
-    // SAFETY: the string is freed only when the setting is set, which happens on this thread.
-    unsafe {
-        let mut length = 0;
-        let start = api!(RedisModule_StringPtrLen(value, &raw mut length));
-        OsStr::from_bytes(slice::from_raw_parts(start.cast(), length)).into()
-    }
+    let value = POLICY_FILE.get();
+    if value.is_null() { PathBuf::new() } else { OsStr::from_bytes(bytes(value)).into() }
 }
 
 /// Returns whether decisions are sent as keyspace events.

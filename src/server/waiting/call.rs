@@ -13,8 +13,8 @@ use super::alarm::set_alarm;
 use super::state::{now, with_state};
 use super::trial::{Trial, Turn};
 use super::wait::{OfDatabase, Wait, WaitedKey, Wanted};
-use crate::server::api::api;
-use crate::server::entry::call::{Call, bytes};
+use crate::server::api::{api, bytes};
+use crate::server::entry::call::Call;
 use crate::server::node::settings;
 
 /// Flags of calls that cannot wait. Some servers abort if they do.

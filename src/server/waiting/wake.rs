@@ -10,8 +10,7 @@ use redis_module::raw::{
 use super::alarm::set_alarm;
 use super::state::{somebody_waits, with_state};
 use super::wait::OfDatabase;
-use crate::server::api::{api, subscribe as subscribe_to};
-use crate::server::entry::call::bytes;
+use crate::server::api::{api, bytes, subscribe as subscribe_to};
 use crate::server::guard::guarded;
 
 /// The most lines that are marked at each cron event, of which the server sends `hz` a second.

@@ -30,8 +30,8 @@ fn a_promoted_replica_goes_on_where_the_killed_primary_was() {
         assert!((limit - tally.unknown..=limit).contains(&admitted), "{line}: {admitted} admitted");
         for call in tally.admitted {
             let (look, absent) = match line.split(' ').next().unwrap() {
-                "RL.CONCURRENT" => (format!("RL.RENEW {{t}}:lease 3600000 id{call}"), "0"),
-                "RL.MULTI" => (format!("RL.RENEW {{t}}:both 3600000 id{call}"), "0"),
+                "RL.CONCURRENT" => (format!("RL.RENEW {{t}}:lease 1h id{call}"), "0"),
+                "RL.MULTI" => (format!("RL.RENEW {{t}}:both 1h id{call}"), "0"),
                 "RL.XADD" => (format!("XRANGE {{t}}:stream 1-{call} 1-{call}"), "[]"),
                 "RL.RPUSH" => (format!("LPOS {{t}}:list id{call}"), "(nil)"),
                 // What is only counted has no names.

@@ -7,17 +7,18 @@ use crate::support::one_slot::LEFT_ALONE;
 use crate::support::{Server, call, dump, ints, skipped, sync, text};
 
 /// One more charge that is made once: several limits under one key.
-const LEFT_ALONE_TOO: &str = "RL.MULTI 1 {t}:kept:both LIMIT GCRA 9 1 3600000 LIMIT SLIDINGLOG 9 3600000 LIMIT CONCURRENT 9 3600000 one";
+const LEFT_ALONE_TOO: &str =
+    "RL.MULTI 1 {t}:kept:both LIMIT GCRA 9 1 1h LIMIT SLIDINGLOG 9 1h LIMIT CONCURRENT 9 1h one";
 
 /// Calls that are refused after a thousand; for each, the command that shows the state, and the field that then appears.
 const CALLED: [(&str, (&str, &str)); 7] = [
-    ("RL.TOKENBUCKET {t}:bucket 1000 1 3600000", ("RL.INFO {t}:bucket", "tokens, 0")),
-    ("RL.FIXEDWINDOW {t}:window 1000 3600000", ("RL.INFO {t}:window", "count, 1000")),
-    ("RL.SLIDINGWINDOW {t}:precise 1000 3600000 PRECISION 60000", ("RL.INFO {t}:precise", "count, 1000")),
-    ("RL.SLIDINGLOG {t}:log 1000 3600000", ("RL.INFO {t}:log", "stored_cost, 1000")),
-    ("RL.CONCURRENT {t}:lease 1000 3600000 id#", ("RL.INFO {t}:lease", "stored_cost, 1000")),
+    ("RL.TOKENBUCKET {t}:bucket 1000 1 1h", ("RL.INFO {t}:bucket", "tokens, 0")),
+    ("RL.FIXEDWINDOW {t}:window 1000 1h", ("RL.INFO {t}:window", "count, 1000")),
+    ("RL.SLIDINGWINDOW {t}:precise 1000 1h PRECISION 1m", ("RL.INFO {t}:precise", "count, 1000")),
+    ("RL.SLIDINGLOG {t}:log 1000 1h", ("RL.INFO {t}:log", "stored_cost, 1000")),
+    ("RL.CONCURRENT {t}:lease 1000 1h id#", ("RL.INFO {t}:lease", "stored_cost, 1000")),
     (
-        "RL.MULTI 1 {t}:both LIMIT SLIDINGLOG 1200 3600000 LIMIT CONCURRENT 1000 3600000 id#",
+        "RL.MULTI 1 {t}:both LIMIT SLIDINGLOG 1200 1h LIMIT CONCURRENT 1000 1h id#",
         ("RL.INFO {t}:both", "stored_cost, 1000"),
     ),
     ("RL.XADD {t}:stream 1000 1-# call id#", ("XLEN {t}:stream", "1000")),
@@ -37,7 +38,7 @@ fn a_slot_migrates_at_once_amid_calls_and_every_admitted_one_is_there() {
     let (slot, place) = (cluster.slot("{t}"), cluster.place("{t}"));
     let (source, target) = (&cluster.primaries[place], &cluster.primaries[(place + 1) % 3]);
     let (from, to) = (&mut source.connection(), &mut target.connection());
-    let fill = "for i = 1, ARGV[1] do redis.call('RL.GCRA', KEYS[1] .. i, 9, 1, 3600000) end";
+    let fill = "for i = 1, ARGV[1] do redis.call('RL.GCRA', KEYS[1] .. i, 9, 1, '1h') end";
     call(from, &["EVAL", fill, "1", "{t}", &BALLAST.to_string()]).unwrap();
     for line in LEFT_ALONE.into_iter().chain([LEFT_ALONE_TOO]) {
         text(from, line);
@@ -80,7 +81,7 @@ fn a_slot_migrates_at_once_amid_calls_and_every_admitted_one_is_there() {
     for (_, (look, _)) in CALLED {
         assert_eq!(text(read, look), text(to, look), "{look}");
     }
-    assert_eq!(ints(to, "RL.GCRA {t}:kept:gcra 9 1 3600000")[..3], [0, 10, 5], "it goes on");
+    assert_eq!(ints(to, "RL.GCRA {t}:kept:gcra 9 1 1h")[..3], [0, 10, 5], "it goes on");
 }
 
 /// The keys left alone, with their dumps and expiry times.

@@ -12,9 +12,9 @@ fn transactions_and_scripts_run_the_commands() {
     let server = Server::start(&["--appendonly", "yes"]);
     let con = &mut server.connection();
     text(con, "MULTI");
-    text(con, "RL.GCRA key 1 1 3600000");
-    text(con, "RL.GCRA key 1 1 3600000");
-    text(con, "RL.GCRA key 1 1 3600000");
+    text(con, "RL.GCRA key 1 1 1h");
+    text(con, "RL.GCRA key 1 1 1h");
+    text(con, "RL.GCRA key 1 1 1h");
     let Value::Array(replies) = call(con, &["EXEC"]).unwrap() else { panic!("EXEC replies an array") };
     let limited: Vec<_> = replies
         .iter()
@@ -25,7 +25,7 @@ fn transactions_and_scripts_run_the_commands() {
         .collect();
     assert_eq!(limited, [Value::Int(0), Value::Int(0), Value::Int(1)]);
 
-    let script = "return redis.call('RL.GCRA', KEYS[1], 1, 1, 3600000)";
+    let script = "return redis.call('RL.GCRA', KEYS[1], 1, 1, '1h')";
     assert_eq!(ints_of(&call(con, &["EVAL", script, "1", "scripted"]).unwrap())[..3], [0, 2, 1]);
     let refused = "return redis.pcall('RL.GCRA', KEYS[1], 1, 1)['err']";
     let text = simple(&call(con, &["EVAL", refused, "1", "scripted"]).unwrap());
@@ -45,8 +45,8 @@ fn a_refusal_does_not_disturb_who_watches_the_key_and_an_admission_does() {
     let server = Server::start(&[]);
     let (watcher, other) = (&mut server.connection(), &mut server.connection());
     for (make, refused, admitted) in [
-        ("RL.GCRA key 0 1 3600000", "RL.GCRA key 0 1 3600000", "RL.GCRA key 1 1 3600000"),
-        ("RL.CONCURRENT lease 1 3600000 a", "RL.CONCURRENT lease 1 3600000 b", "RL.RELEASE lease a"),
+        ("RL.GCRA key 0 1 1h", "RL.GCRA key 0 1 1h", "RL.GCRA key 1 1 1h"),
+        ("RL.CONCURRENT lease 1 1h a", "RL.CONCURRENT lease 1 1h b", "RL.RELEASE lease a"),
     ] {
         let key = make.split(' ').nth(1).unwrap();
         ints(other, make);
@@ -78,25 +78,25 @@ fn many_clients_at_once_are_admitted_exactly_to_the_limit() {
             clients.into_iter().map(|client| client.join().unwrap()).sum()
         })
     };
-    assert_eq!(admitted("RL.TOKENBUCKET tb 700 1 3600000"), 700);
-    assert_eq!(admitted("RL.GCRA gcra 699 1 3600000"), 700);
-    assert_eq!(admitted("RL.SLIDINGWINDOW sw 700 86400000000"), 700);
-    assert_eq!(admitted("RL.CONCURRENT lease 700 3600000 {id}"), 700);
+    assert_eq!(admitted("RL.TOKENBUCKET tb 700 1 1h"), 700);
+    assert_eq!(admitted("RL.GCRA gcra 699 1 1h"), 700);
+    assert_eq!(admitted("RL.SLIDINGWINDOW sw 700 1000d"), 700);
+    assert_eq!(admitted("RL.CONCURRENT lease 700 1h {id}"), 700);
 }
 
 #[test]
 fn all_calls_of_a_transaction_or_a_script_see_one_instant() {
     const PAUSE: Duration = Duration::from_millis(20);
-    const SCRIPT: &str = "redis.call('RL.GCRA', KEYS[1], 9, 1, 3600000) \
+    const SCRIPT: &str = "redis.call('RL.GCRA', KEYS[1], 9, 1, '1h') \
                           for i = 1, 1000000 do end \
-                          return redis.call('RL.GCRA', KEYS[2], 9, 1, 3600000)";
+                          return redis.call('RL.GCRA', KEYS[2], 9, 1, '1h')";
     let server = Server::start(&[]);
     let con = &mut server.connection();
     if older(con, [7, 2], "RM_CachedMicroseconds") {
         return;
     }
     let pause = format!("DEBUG SLEEP {}", PAUSE.as_secs_f64());
-    let lines = ["RL.GCRA a 9 1 3600000", &pause, "RL.GCRA b 9 1 3600000"];
+    let lines = ["RL.GCRA a 9 1 1h", &pause, "RL.GCRA b 9 1 1h"];
 
     // By themselves, each has its own.
     for line in lines {

@@ -18,27 +18,27 @@ fn too_few_arguments_are_told_with_the_name_of_the_command() {
     let mut con = server.connection();
     // A valid call: each shorter one lacks something, in whatever case it is typed.
     for line in [
-        "RL.TOKENBUCKET k 10 1 1000",
-        "RL.GCRA k 9 1 1000",
-        "RL.SLIDINGWINDOW k 10 1000",
-        "RL.LEAKYBUCKET k 10 1 1000",
-        "RL.FIXEDWINDOW k 10 1000",
-        "RL.SLIDINGLOG k 10 1000",
-        "RL.UNIFORM k 1000",
-        "RL.SMOOTH k 10 1000",
-        "RL.CONCURRENT k 10 1000 id",
+        "RL.TOKENBUCKET k 10 1 1s",
+        "RL.GCRA k 9 1 1s",
+        "RL.SLIDINGWINDOW k 10 1s",
+        "RL.LEAKYBUCKET k 10 1 1s",
+        "RL.FIXEDWINDOW k 10 1s",
+        "RL.SLIDINGLOG k 10 1s",
+        "RL.UNIFORM k 1s",
+        "RL.SMOOTH k 10 1s",
+        "RL.CONCURRENT k 10 1s id",
         "RL.RELEASE k id",
-        "RL.RENEW k 1000 id",
-        "RL.SETTLE k id UNIFORM 1 COST 1",
-        "RL.MULTISETTLE 1 k id LIMIT UNIFORM 1",
+        "RL.RENEW k 1s id",
+        "RL.SETTLE k id UNIFORM 1ms COST 1",
+        "RL.MULTISETTLE 1 k id LIMIT UNIFORM 1ms",
         // What a limiter's name lacks, the module tells.
         "RL.REFUND k GCRA 9",
         "RL.PEEK k TOKENBUCKET 10",
-        "RL.MULTI 1 k LIMIT UNIFORM 1",
+        "RL.MULTI 1 k LIMIT UNIFORM 1ms",
         "RL.INFO k",
         "RL.APPLY k payload",
     ] {
-        let valid = if line.contains("GCRA") { "RL.TOKENBUCKET k 10 1 1000" } else { "RL.GCRA k 9 1 1000" };
+        let valid = if line.contains("GCRA") { "RL.TOKENBUCKET k 10 1 1s" } else { "RL.GCRA k 9 1 1s" };
         let words = words(line);
         for length in 1..words.len() {
             assert_arity(&mut con, valid, &words[..length]);
@@ -51,9 +51,9 @@ fn too_few_arguments_are_told_with_the_name_of_the_command() {
 fn too_many_arguments_are_told_where_there_are_no_options() {
     let server = Server::start(&[]);
     let mut con = server.connection();
-    assert_arity(&mut con, "RL.GCRA k 9 1 1000", &words("RL.INFO k k"));
+    assert_arity(&mut con, "RL.GCRA k 9 1 1s", &words("RL.INFO k k"));
     // Payloads come with a key each.
-    assert_arity(&mut con, "RL.GCRA k 9 1 1000", &words("RL.APPLY k payload k"));
+    assert_arity(&mut con, "RL.GCRA k 9 1 1s", &words("RL.APPLY k payload k"));
 }
 
 /// Core's wording, with the name in lower case however it was typed.
@@ -67,14 +67,14 @@ fn assert_arity(con: &mut Connection, valid: &str, words: &[&[u8]]) {
 fn a_malformed_payload_is_an_error_and_changes_none_of_the_keys() {
     let server = Server::start(&["--appendonly", "yes"]);
     let mut con = server.connection();
-    ints(&mut con, "RL.GCRA k 9 1 1000000 COST 3");
+    ints(&mut con, "RL.GCRA k 9 1 1000s COST 3");
     let good = last_argument(&server);
     let newer = [&[good[0] + 1], &good[1..]].concat();
     let cut = &good[..good.len() - 1];
     let longer = [&good[..], b"\0"].concat();
     for bad in [&b""[..], b"\0", b"\xff", b"text", &good[..1], cut, &longer, &newer, &[0xff; 1000]] {
         let name = bad.escape_ascii();
-        assert_eq!(error_of(&mut con, "RL.GCRA k 9 1 1000", &[b"RL.APPLY", b"k", bad]), MALFORMED, "{name}");
+        assert_eq!(error_of(&mut con, "RL.GCRA k 9 1 1s", &[b"RL.APPLY", b"k", bad]), MALFORMED, "{name}");
         // The good one before it is not applied either, and no key is made.
         let both = [b"RL.APPLY", &b"k"[..], &good, b"other", bad];
         assert_eq!(harmless_error(&mut con, &both), MALFORMED, "{name}");
@@ -84,14 +84,14 @@ fn a_malformed_payload_is_an_error_and_changes_none_of_the_keys() {
     // The payload was a good one indeed.
     text(&mut con, "FLUSHALL");
     call_bytes(&mut con, &[b"RL.APPLY", b"k", &good]).unwrap();
-    assert_eq!(ints(&mut con, "RL.PEEK k GCRA 9 1 1000000")[..3], [0, 10, 7]);
+    assert_eq!(ints(&mut con, "RL.PEEK k GCRA 9 1 1000s")[..3], [0, 10, 7]);
     // It is the one command that takes a key of another kind, or of another limiter, for its own: the primary has the
     // right state, whatever the replica has.
-    for other in ["SET k text", "RPUSH k a", "RL.SLIDINGWINDOW k 10 1000000"] {
+    for other in ["SET k text", "RPUSH k a", "RL.SLIDINGWINDOW k 10 1000s"] {
         text(&mut con, "FLUSHALL");
         text(&mut con, other);
         call_bytes(&mut con, &[b"RL.APPLY", b"k", &good]).unwrap();
-        assert_eq!(ints(&mut con, "RL.PEEK k GCRA 9 1 1000000")[..3], [0, 10, 7], "after {other}");
+        assert_eq!(ints(&mut con, "RL.PEEK k GCRA 9 1 1000s")[..3], [0, 10, 7], "after {other}");
     }
     assert_eq!(text(&mut con, "PING"), "PONG");
 }

@@ -137,11 +137,11 @@ fn memory_answers_as_a_server_does_where_one_thing_ends_and_the_next_begins() {
     }
     let mut leases = Recorder::new();
     for (line, at) in [
-        ("RL.CONCURRENT door 1 1000 ann", 0),
-        ("RL.CONCURRENT door 1 1000 bob", 999_999),
+        ("RL.CONCURRENT door 1 1s ann", 0),
+        ("RL.CONCURRENT door 1 1s bob", 999_999),
         // Ended by itself.
         ("RL.RELEASE door ann", 1_000_000),
-        ("RL.CONCURRENT door 1 1000 bob", 1_000_000),
+        ("RL.CONCURRENT door 1 1s bob", 1_000_000),
         ("RL.RELEASE door bob", 1_999_999),
         ("RL.RELEASE door bob", 1_999_999),
     ] {
@@ -159,20 +159,20 @@ fn memory_answers_as_a_server_does_when_the_clock_was_set_back() {
     let hour = 3_600_000_000;
     for (line, at) in [
         // Refused, and moved all the same: the wait counts from then on.
-        ("RL.MULTI 1 both AT {} LIMIT TOKENBUCKET 1 1 10000 LIMIT CONCURRENT 1 60000 ann", hour),
-        ("RL.MULTI 1 both AT {} LIMIT TOKENBUCKET 1 1 10000 LIMIT CONCURRENT 1 60000 bob", 0),
-        ("RL.MULTI 1 both AT {} LIMIT TOKENBUCKET 1 1 10000 LIMIT CONCURRENT 1 60000 bob", 5_000_000),
-        ("RL.MULTI 1 both AT {} LIMIT TOKENBUCKET 1 1 10000 LIMIT CONCURRENT 1 60000 bob", 9_000_000),
+        ("RL.MULTI 1 both AT {} LIMIT TOKENBUCKET 1 1 10s LIMIT CONCURRENT 1 1m ann", hour),
+        ("RL.MULTI 1 both AT {} LIMIT TOKENBUCKET 1 1 10s LIMIT CONCURRENT 1 1m bob", 0),
+        ("RL.MULTI 1 both AT {} LIMIT TOKENBUCKET 1 1 10s LIMIT CONCURRENT 1 1m bob", 5_000_000),
+        ("RL.MULTI 1 both AT {} LIMIT TOKENBUCKET 1 1 10s LIMIT CONCURRENT 1 1m bob", 9_000_000),
         ("RL.RELEASE both ann AT {}", 9_000_000),
-        ("RL.CONCURRENT door 1 60000 ann AT {}", hour),
+        ("RL.CONCURRENT door 1 1m ann AT {}", hour),
         ("RL.RELEASE door bob AT {}", 0),
-        ("RL.CONCURRENT door 1 60000 bob AT {}", 30_000_000),
+        ("RL.CONCURRENT door 1 1m bob AT {}", 30_000_000),
         ("RL.RELEASE door ann AT {}", 31_000_000),
-        ("RL.CONCURRENT door 1 60000 bob AT {}", 31_000_000),
+        ("RL.CONCURRENT door 1 1m bob AT {}", 31_000_000),
         // A look moves nothing.
-        ("RL.UNIFORM gate 1000 AT {}", hour),
-        ("RL.UNIFORM gate 1000 COST 0 AT {}", 0),
-        ("RL.UNIFORM gate 1000 AT {}", hour),
+        ("RL.UNIFORM gate 1s AT {}", hour),
+        ("RL.UNIFORM gate 1s COST 0 AT {}", 0),
+        ("RL.UNIFORM gate 1s AT {}", hour),
     ] {
         let line = line.replace("{}", &(trial::START + at).to_string());
         reply::Server::call(&mut calls, &line).unwrap();
@@ -187,18 +187,18 @@ fn memory_finds_the_limit_of_a_key_as_a_server_does() {
     let con = &mut server.connection();
     let mut calls = Recorder::new();
     for (second, line) in [
-        "RL.GCRA user 2 3 10000 AT {}",
+        "RL.GCRA user 2 3 10s AT {}",
         // The only limit of its kind takes another length, and keeps its state.
-        "RL.GCRA user 2 3 20000 AT {}",
-        "RL.GCRA user 2 3 20000 COST 2 AT {}",
-        "RL.UNIFORM user 1000 AT {}",
-        "RL.MULTI 1 user AT {} LIMIT GCRA 2 3 20000 COST 0 LIMIT GCRA 5 6 60000 LIMIT TOKENBUCKET 2 1 30000",
-        "RL.MULTI 1 user AT {} COST 2 FORCE LIMIT GCRA 5 6 60000 LIMIT TOKENBUCKET 2 1 30000",
+        "RL.GCRA user 2 3 20s AT {}",
+        "RL.GCRA user 2 3 20s COST 2 AT {}",
+        "RL.UNIFORM user 1s AT {}",
+        "RL.MULTI 1 user AT {} LIMIT GCRA 2 3 20s COST 0 LIMIT GCRA 5 6 1m LIMIT TOKENBUCKET 2 1 30s",
+        "RL.MULTI 1 user AT {} COST 2 FORCE LIMIT GCRA 5 6 1m LIMIT TOKENBUCKET 2 1 30s",
         // There are two limits of GCRA: one of them is found by its length, and none by another length.
-        "RL.GCRA user 5 6 60000 COST 3 AT {}",
-        "RL.GCRA user 2 3 20000 AT {}",
-        "RL.GCRA user 2 3 40000 AT {}",
-        "RL.TOKENBUCKET user 2 1 50000 AT {}",
+        "RL.GCRA user 5 6 1m COST 3 AT {}",
+        "RL.GCRA user 2 3 20s AT {}",
+        "RL.GCRA user 2 3 40s AT {}",
+        "RL.TOKENBUCKET user 2 1 50s AT {}",
     ]
     .iter()
     .enumerate()

@@ -89,7 +89,7 @@ fn move_in(con: &mut Connection) {
     text(con, "SET everybody mine");
     text(con, "SET ratelimit-demo:mine 1");
     text(con, "RPUSH user:0 mine");
-    ints(con, "RL.CONCURRENT user:1 10 600000 request-1");
+    ints(con, "RL.CONCURRENT user:1 10 10m request-1");
 }
 
 /// How many there are in what stands in for a series, and their sum; the first and the last where they belong.

@@ -25,8 +25,8 @@ fn exported(con: &mut redis::Connection) -> Vec<(String, u64)> {
 fn the_exporters_script_tells_every_number_of_the_section() {
     let server = Server::start(&[]);
     let mut con = server.connection();
-    text(&mut con, "RL.GCRA key 0 1 60000");
-    text(&mut con, "RL.GCRA key 0 1 60000");
+    text(&mut con, "RL.GCRA key 0 1 1m");
+    text(&mut con, "RL.GCRA key 0 1 1m");
     assert!(error(&mut con, "RL.GCRA key 0 1 0").contains("period"));
     let told = exported(&mut con);
     let number = |name: &str| told.iter().find(|(told, _)| told == name).map(|(_, number)| *number);
@@ -48,7 +48,7 @@ fn the_exporters_script_tells_every_number_of_the_section() {
 fn the_script_tells_the_counts_of_each_policy() {
     let server = Server::start(&[]);
     let mut con = server.connection();
-    text(&mut con, "RL.POLICY SET plan:free VERSION 7 LIMIT GCRA 0 1 60000");
+    text(&mut con, "RL.POLICY SET plan:free VERSION 7 LIMIT GCRA 0 1 1m");
     text(&mut con, "RL.ASK key plan:free");
     text(&mut con, "RL.ASK key plan:free");
     text(&mut con, "RL.ASK key plan:free");

@@ -36,8 +36,8 @@ fn whoever_is_forced_is_admitted_into_debt() {
     }
     // 8 of 5: in debt by 3, so a request fits after 4 s.
     text(con, "DEL key");
-    ints(con, &line("TOKENBUCKET 5 1 1000", "key", "FORCE COST 8"));
-    assert_eq!(ints(con, &line("TOKENBUCKET 5 1 1000", "key", "")), [1, 5, 0, 4000, 8000]);
+    ints(con, &line("TOKENBUCKET 5 1 1s", "key", "FORCE COST 8"));
+    assert_eq!(ints(con, &line("TOKENBUCKET 5 1 1s", "key", "")), [1, 5, 0, 4000, 8000]);
 }
 
 #[test]
@@ -45,22 +45,22 @@ fn bookings_wait_for_one_another() {
     let server = Server::start(&[]);
     let con = &mut server.connection();
     for wait in [0, 10_000, 20_000] {
-        let reply = ints(con, &format!("RL.UNIFORM gate 10000 RESERVE AT {T0}"));
+        let reply = ints(con, &format!("RL.UNIFORM gate 10s RESERVE AT {T0}"));
         assert_eq!(reply, [0, 1, 0, wait, wait + 10_000]);
     }
-    ints(con, &line("TOKENBUCKET 5 1 1000", "tb", "COST 5"));
-    assert_eq!(ints(con, &line("TOKENBUCKET 5 1 1000", "tb", "RESERVE COST 2"))[..4], [0, 5, 0, 2000]);
+    ints(con, &line("TOKENBUCKET 5 1 1s", "tb", "COST 5"));
+    assert_eq!(ints(con, &line("TOKENBUCKET 5 1 1s", "tb", "RESERVE COST 2"))[..4], [0, 5, 0, 2000]);
     // Longer than the caller would wait: refused, and told how much longer.
     let dump = call(con, &["DUMP", "tb"]).unwrap();
-    assert_eq!(ints(con, &line("TOKENBUCKET 5 1 1000", "tb", "RESERVE MAXWAIT 2500"))[..4], [1, 5, 0, 500]);
+    assert_eq!(ints(con, &line("TOKENBUCKET 5 1 1s", "tb", "RESERVE MAXWAIT 2500ms"))[..4], [1, 5, 0, 500]);
     assert_eq!(call(con, &["DUMP", "tb"]).unwrap(), dump);
-    assert_eq!(ints(con, &line("TOKENBUCKET 5 1 1000", "tb", "MAXWAIT 3000 RESERVE"))[..4], [0, 5, 0, 3000]);
-    assert_eq!(ints(con, &line("TOKENBUCKET 5 1 1000", "tb", "RESERVE COST 6"))[3], -1);
+    assert_eq!(ints(con, &line("TOKENBUCKET 5 1 1s", "tb", "MAXWAIT 3s RESERVE"))[..4], [0, 5, 0, 3000]);
+    assert_eq!(ints(con, &line("TOKENBUCKET 5 1 1s", "tb", "RESERVE COST 6"))[3], -1);
     // A caller whose clock lags by half a second waits that much longer, and MAXWAIT counts it.
-    ints(con, &format!("RL.GCRA lag 0 1 1000 AT {}", T0 + 500_000));
-    assert_eq!(ints(con, &format!("RL.GCRA lag 0 1 1000 RESERVE MAXWAIT 1200 AT {T0}"))[..4], [1, 1, 0, 300]);
+    ints(con, &format!("RL.GCRA lag 0 1 1s AT {}", T0 + 500_000));
+    assert_eq!(ints(con, &format!("RL.GCRA lag 0 1 1s RESERVE MAXWAIT 1200ms AT {T0}"))[..4], [1, 1, 0, 300]);
     assert_eq!(
-        ints(con, &format!("RL.GCRA lag 0 1 1000 RESERVE MAXWAIT 1500 AT {T0}"))[..4],
+        ints(con, &format!("RL.GCRA lag 0 1 1s RESERVE MAXWAIT 1500ms AT {T0}"))[..4],
         [0, 1, 0, 1500]
     );
 }
@@ -71,10 +71,10 @@ fn a_debt_or_booking_of_over_a_century_is_an_error_and_changes_nothing() {
     let con = &mut server.connection();
     let year = 31_536_000_000u64;
     for limiter in [
-        format!("RL.TOKENBUCKET key 60 1 {year}"),
-        format!("RL.TOKENBUCKET key 60 1 {year} BATCH"),
-        format!("RL.LEAKYBUCKET key 60 1 {year}"),
-        format!("RL.GCRA key 59 1 {year}"),
+        format!("RL.TOKENBUCKET key 60 1 {year}ms"),
+        format!("RL.TOKENBUCKET key 60 1 {year}ms BATCH"),
+        format!("RL.LEAKYBUCKET key 60 1 {year}ms"),
+        format!("RL.GCRA key 59 1 {year}ms"),
     ] {
         text(con, "DEL key");
         for times in 1..=11 {

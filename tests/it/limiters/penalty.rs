@@ -143,7 +143,7 @@ fn the_defaults_are_no_growth_a_century_and_a_day() {
     let con = &mut server.connection();
     for (short, long) in [
         ("3 10m 10m", "3 10m 10m GROW 1 MAX 36500d FORGIVE 1d COST 1"),
-        ("3 10m 10m GROW 2", "3 10m 10m FORGIVE 86400000 MAX 3153600000000 GROW 2"),
+        ("3 10m 10m GROW 2", "3 10m 10m FORGIVE 86400000ms MAX 3153600000000ms GROW 2"),
     ] {
         for seconds in [0, 1, 2, 601, 602, 603, 605] {
             let told = |con: &mut Connection, parameters: &str| {
@@ -213,7 +213,7 @@ fn bans_end_at_the_latest_with_the_year_9999() {
     assert_eq!(ints(con, &line("3 36500d 1h", latest)), [0, 3, 2, 0, 36_500 * DAY]);
     // Forty-two levels from a millisecond on: 2^42 ms are more than a century.
     text(con, "DEL key");
-    let (p, mut at) = ("1 1h 1 GROW 2 FORGIVE 36500d", 1_000_000_000_000_000);
+    let (p, mut at) = ("1 1h 1ms GROW 2 FORGIVE 36500d", 1_000_000_000_000_000);
     for level in 0..42 {
         assert_eq!(ints(con, &line(p, at))[3], 1 << level);
         at += 1000 << level;
@@ -360,7 +360,7 @@ fn a_call_that_another_limit_refuses_strikes_each_penalty_once_by_its_own_cost()
     let full = vec![0, 1, 0, 0, 60_000];
     let clean = vec![0, 9, 9, 0, 0];
     assert_eq!(ask(con, 0, &two), [full.clone(), full, clean.clone(), clean]);
-    // The default cost is that of the other limits: a penalty takes 1 of it.
+    // The default cost is that of the other limits: a penalty takes 1ms of it.
     let struck = [vec![0, 9, 8, 0, 60_000], vec![0, 9, 5, 0, 120_000]];
     assert_eq!(ask(con, 0, &two)[..2], [window.clone(), window.clone()]);
     // A call of cost 0 asks the window for nothing, so it refuses nothing.
@@ -549,11 +549,11 @@ fn a_key_of_64_limits_takes_no_penalty_more() {
     let server = Server::start(&[]);
     let con = &mut server.connection();
     let windows = |count: u64| {
-        (0..count).map(|i| format!("LIMIT FIXEDWINDOW 1 {} ", 3_600_000 + i)).collect::<Vec<_>>().concat()
+        (0..count).map(|i| format!("LIMIT FIXEDWINDOW 1 {}ms ", 3_600_000 + i)).collect::<Vec<_>>().concat()
     };
     let penalty = "LIMIT PENALTY 3 10m 10m";
     let call = |limits: &str| format!("RL.MULTI 1 key AT {T0} {limits}");
-    // 63 windows and a penalty are 64 pairs and 64 limits.
+    // 63 windows and a penalty are 64ms pairs and 64 limits.
     let most = call(&format!("{}{penalty}", windows(63)));
     assert_eq!(multi(con, &most).0[0], 0);
     assert!(text(con, "RL.INFO key").contains("stored_limits, 63, "));
@@ -562,17 +562,17 @@ fn a_key_of_64_limits_takes_no_penalty_more() {
     // One more is an error, also where only a strike would add it, and before anything is changed.
     let before = written(con);
     for limits in [
-        "LIMIT FIXEDWINDOW 1 3600000 LIMIT PENALTY 3 11m 10m",
-        "LIMIT FIXEDWINDOW 9 3600000 LIMIT PENALTY 3 11m 10m",
-        "LIMIT PENALTY 3 10m 10m LIMIT PENALTY 3 11m 10m SHADOW LIMIT FIXEDWINDOW 1 3600000",
+        "LIMIT FIXEDWINDOW 1 1h LIMIT PENALTY 3 11m 10m",
+        "LIMIT FIXEDWINDOW 9 1h LIMIT PENALTY 3 11m 10m",
+        "LIMIT PENALTY 3 10m 10m LIMIT PENALTY 3 11m 10m SHADOW LIMIT FIXEDWINDOW 1 1h",
     ] {
         assert_eq!(error(con, &call(limits)), "ERR at most 64 limits a key", "{limits}");
     }
     assert_eq!(written(con), before);
     // A look adds none, and the one that the key holds is struck.
-    let look = call("LIMIT FIXEDWINDOW 1 3600000 LIMIT PENALTY 3 11m 10m COST 0");
+    let look = call("LIMIT FIXEDWINDOW 1 1h LIMIT PENALTY 3 11m 10m COST 0");
     assert_eq!(multi(con, &look).1[1], [0, 3, 3, 0, 0]);
-    let held = call(&format!("LIMIT FIXEDWINDOW 1 3600000 {penalty}"));
+    let held = call(&format!("LIMIT FIXEDWINDOW 1 1h {penalty}"));
     assert_eq!(multi(con, &held).1[1], [0, 3, 1, 0, 10 * MINUTE]);
 }
 

@@ -45,8 +45,8 @@ fn what_is_wrong_is_told_and_changes_nothing() {
     text(con, "RL.RPUSH list 5 a");
     let digest = text(con, "DEBUG DIGEST");
     for (line, expected) in [
-        ("RL.XADD stream 0 * a b", "ERR maxlen must be between 1 and 9007199254740991"),
-        ("RL.LPUSH list many a", "ERR maxlen must be between 1 and 9007199254740991"),
+        ("RL.XADD stream 0 * a b", "ERR maxlen must be an integer from 1 to 9007199254740991; got '0'"),
+        ("RL.LPUSH list many a", "ERR maxlen must be an integer from 1 to 9007199254740991; got 'many'"),
         ("RL.XADD stream 5 *", "ERR wrong number of arguments for 'rl.xadd' command"),
         ("RL.XADD stream 5 * a", "ERR wrong number of arguments for 'rl.xadd' command"),
         ("RL.XADD stream 5 * a b c", "ERR wrong number of arguments for 'rl.xadd' command"),
@@ -73,9 +73,9 @@ fn what_is_wrong_is_told_and_changes_nothing() {
         assert_eq!(error(con, line), expected, "{line}");
         assert_eq!(text(con, "DEBUG DIGEST"), digest, "{line}");
     }
-    text(con, "RL.GCRA limiter 1 1 1000");
+    text(con, "RL.GCRA limiter 1 1 1s");
     assert_eq!(error(con, "RL.XADD limiter 5 * a b"), WRONG_TYPE);
-    assert_eq!(error(con, "RL.GCRA stream 1 1 1000"), WRONG_TYPE);
+    assert_eq!(error(con, "RL.GCRA stream 1 1 1s"), WRONG_TYPE);
 }
 
 #[test]

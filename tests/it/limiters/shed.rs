@@ -67,7 +67,7 @@ fn each_report_is_written_and_replicas_agree() {
     let replica = primary.replica(&["--propagation-error-behavior", "panic"]);
     let con = &mut primary.connection();
     for second in 0..60 {
-        report(con, 0.95, second, "DELAY 5000 RAMP 60000");
+        report(con, 0.95, second, "DELAY 5s RAMP 1m");
     }
     sync(&primary, &replica);
     let other = &mut replica.connection();
@@ -108,16 +108,15 @@ fn a_utilization_from_1_to_2_counts_as_1() {
 fn errors_name_what_is_wrong_and_change_nothing() {
     let server = Server::start(&[]);
     let con = &mut server.connection();
-    let range = "ERR utilization must be between 0 and 2";
-    let order = "ERR GOOD and BAD must be 0 <= GOOD <= BAD < 1";
+    let order = "ERR GOOD and BAD must be 0 <= GOOD <= BAD < 1; got GOOD";
     for (line, expected) in [
-        ("RL.SHED key x", range),
-        ("RL.SHED key 35", range),
-        ("RL.SHED key -0.01", range),
-        ("RL.SHED key 0.5 GOOD 0.9", order),
-        ("RL.SHED key 0.5 BAD 1", order),
-        ("RL.SHED key 0.5 GOOD -0.1", "ERR GOOD must be between 0 and 1"),
-        ("RL.SHED key 0.5 GOOD 0.3 BAD 0.2", order),
+        ("RL.SHED key x", "ERR utilization must be a number from 0 to 2; got 'x'"),
+        ("RL.SHED key 35", "ERR utilization must be a number from 0 to 2; got '35'"),
+        ("RL.SHED key -0.01", "ERR utilization must be a number from 0 to 2; got '-0.01'"),
+        ("RL.SHED key 0.5 GOOD 0.9", &format!("{order} 0.9 and BAD 0.8")),
+        ("RL.SHED key 0.5 BAD 1", &format!("{order} 0.7 and BAD 1")),
+        ("RL.SHED key 0.5 GOOD -0.1", "ERR GOOD must be a number from 0 to 1; got '-0.1'"),
+        ("RL.SHED key 0.5 GOOD 0.3 BAD 0.2", &format!("{order} 0.3 and BAD 0.2")),
         ("RL.SHED key", "ERR wrong number of arguments for 'rl.shed' command"),
     ] {
         assert_eq!(error(con, line), expected, "{line}");

@@ -42,9 +42,9 @@ fn the_state_is_that_of_gcra() {
     let server = Server::start(&[]);
     let con = &mut server.connection();
     assert_eq!(ints(con, &format!("CL.THROTTLE key 4 1 60 2 AT {T0}")), [0, 5, 3, -1, 120]);
-    assert_eq!(ints(con, &format!("RL.GCRA key 4 1 60000 COST 3 AT {T0}")), [0, 5, 0, 0, 300_000]);
+    assert_eq!(ints(con, &format!("RL.GCRA key 4 1 1m COST 3 AT {T0}")), [0, 5, 0, 0, 300_000]);
     assert_eq!(ints(con, &format!("RL.THROTTLE key 4 1 60 1 AT {T0}")), [1, 5, 0, 60, 300]);
-    assert_eq!(ints(con, &format!("RL.REFUND key GCRA 4 1 60000 COST 4 AT {T0}"))[2], 4);
+    assert_eq!(ints(con, &format!("RL.REFUND key GCRA 4 1 1m COST 4 AT {T0}"))[2], 4);
     assert!(text(con, "RL.INFO key").starts_with("[limiter, GCRA"));
 }
 
@@ -62,17 +62,26 @@ fn what_brings_a_server_with_redis_cell_down_is_an_error_or_nothing_special() {
         assert_eq!(simple(&reply), "[0, 16, 15, -1, 2]", "{}", key.escape_ascii());
     }
     for (line, expected) in [
-        ("CL.THROTTLE new -1 30 60", "ERR max_burst must be between 0 and 9007199254740991"),
-        ("CL.THROTTLE new 15 0 60", "ERR count must be between 1 and 9007199254740991"),
-        ("CL.THROTTLE new 15 30 0", "ERR period must be between 1 and 3153600000 s"),
-        ("CL.THROTTLE new 15 30 60 -1", "ERR quantity must be between 0 and 9007199254740991"),
-        ("CL.THROTTLE new 15 30 60 1.5", "ERR quantity must be between 0 and 9007199254740991"),
+        ("CL.THROTTLE new -1 30 60", "ERR max_burst must be an integer from 0 to 9007199254740991; got '-1'"),
+        ("CL.THROTTLE new 15 0 60", "ERR count must be an integer from 1 to 9007199254740991; got '0'"),
+        (
+            "CL.THROTTLE new 15 30 0",
+            "ERR period must be an integer from 1 to 3153600000, in seconds; got '0'",
+        ),
+        (
+            "CL.THROTTLE new 15 30 60 -1",
+            "ERR quantity must be an integer from 0 to 9007199254740991; got '-1'",
+        ),
+        (
+            "CL.THROTTLE new 15 30 60 1.5",
+            "ERR quantity must be an integer from 0 to 9007199254740991; got '1.5'",
+        ),
         (
             "CL.THROTTLE new 15 30 60 99999999999999999999",
-            "ERR quantity must be between 0 and 9007199254740991",
+            "ERR quantity must be an integer from 0 to 9007199254740991; got '99999999999999999999'",
         ),
         ("CL.THROTTLE new 15 30 60 1 2", "ERR syntax error near '2'"),
-        ("CL.THROTTLE new 15 30 60 1 AT 5", "ERR AT must be Unix time in microseconds"),
+        ("CL.THROTTLE new 15 30 60 1 AT 5", "ERR AT must be Unix time in microseconds; got '5'"),
         ("CL.THROTTLE new 9007199254740991 1 60", "ERR limit would take too long to refill"),
         ("CL.THROTTLE new 15 30", "ERR wrong number of arguments for 'cl.throttle' command"),
         ("RL.THROTTLE new 15 30", "ERR wrong number of arguments for 'rl.throttle' command"),

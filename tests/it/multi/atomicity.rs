@@ -16,7 +16,7 @@ fn one_command_goes_to_replicas_for_an_admitted_call_and_none_for_a_refused_one(
         let stats = info(&mut replica.connection(), "commandstats", "cmdstat_rl.apply").unwrap_or_default();
         stats.trim_start_matches("calls=").split(',').next().unwrap().parse().unwrap_or(0)
     };
-    let limits = "LIMIT GCRA 0 1 3600000 LIMIT FIXEDWINDOW 5 3600000";
+    let limits = "LIMIT GCRA 0 1 1h LIMIT FIXEDWINDOW 5 1h";
     multi(con, &format!("RL.MULTI 3 a b c {limits}"));
     assert_eq!(applied(), 1);
     let size = info(con, "persistence", "aof_current_size");
@@ -46,8 +46,8 @@ fn many_clients_at_once_get_exactly_what_the_limits_allow() {
             let mut con = server.connection();
             thread::spawn(move || {
                 let line = format!(
-                    "RL.MULTI 2 user all LIMIT FIXEDWINDOW 700 3600000 ON 1 LIMIT SLIDINGLOG 500 3600000 ON 2 \
-                     LIMIT TOKENBUCKET 900 1 3600000 LIMIT CONCURRENT 10000 3600000 {client}- ON 2"
+                    "RL.MULTI 2 user all LIMIT FIXEDWINDOW 700 1h ON 1 LIMIT SLIDINGLOG 500 1h ON 2 \
+                     LIMIT TOKENBUCKET 900 1 1h LIMIT CONCURRENT 10000 1h {client}- ON 2"
                 );
                 (0..100)
                     .filter(|i| multi(&mut con, &line.replace("- ON", &format!("-{i} ON"))).0[0] == 0)
@@ -60,8 +60,8 @@ fn many_clients_at_once_get_exactly_what_the_limits_allow() {
     let con = &mut server.connection();
     let (_, each) = multi(
         con,
-        "RL.MULTIPEEK 2 user all LIMIT FIXEDWINDOW 700 3600000 ON 1 LIMIT SLIDINGLOG 500 3600000 ON 2 \
-         LIMIT TOKENBUCKET 900 1 3600000",
+        "RL.MULTIPEEK 2 user all LIMIT FIXEDWINDOW 700 1h ON 1 LIMIT SLIDINGLOG 500 1h ON 2 \
+         LIMIT TOKENBUCKET 900 1 1h",
     );
     let left: Vec<i64> = each.iter().map(|five| five[2]).collect();
     assert_eq!(left, [200, 0, 400, 400]);
@@ -71,15 +71,15 @@ fn many_clients_at_once_get_exactly_what_the_limits_allow() {
 fn who_watches_a_key_is_disturbed_by_a_charge_and_by_no_refusal() {
     let server = Server::start(&[]);
     let (watcher, other) = (&mut server.connection(), &mut server.connection());
-    let limits = "LIMIT GCRA 9 1 3600000 LIMIT CONCURRENT 5 3600000 a";
+    let limits = "LIMIT GCRA 9 1 1h LIMIT CONCURRENT 5 1h a";
     multi(other, &format!("RL.MULTI 1 key {limits}"));
     for (line, executes) in [
         (format!("RL.MULTI 2 new key COST 11 {limits}"), true),
         (format!("RL.MULTIPEEK 1 key {limits}"), true),
         (format!("RL.MULTI 1 key COST 0 {limits}"), true),
         (format!("RL.MULTI 1 key {limits}"), false),
-        ("RL.MULTIREFUND 1 key LIMIT GCRA 9 1 3600000".into(), false),
-        ("RL.RENEW key 3600000 a".into(), false),
+        ("RL.MULTIREFUND 1 key LIMIT GCRA 9 1 1h".into(), false),
+        ("RL.RENEW key 1h a".into(), false),
         ("RL.RELEASE key nobody".into(), true),
         ("RL.RELEASE key a".into(), false),
     ] {

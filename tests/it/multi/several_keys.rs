@@ -7,7 +7,7 @@ use crate::support::{SECOND, Server, T0, dump, ints, multi, text};
 fn all_are_charged_or_none_and_the_reply_tells_which_limit_binds() {
     let server = Server::start(&[]);
     let con = &mut server.connection();
-    let line = format!("RL.MULTI 1 user AT {T0} LIMIT FIXEDWINDOW 2 1000 LIMIT FIXEDWINDOW 3 60000");
+    let line = format!("RL.MULTI 1 user AT {T0} LIMIT FIXEDWINDOW 2 1s LIMIT FIXEDWINDOW 3 1m");
     let (all, each) = multi(con, &line);
     assert_eq!(all, [0, 2, 1, 0, 60_000]);
     assert_eq!(each, [[0, 2, 1, 0, 1000], [0, 3, 2, 0, 60_000]]);
@@ -33,8 +33,8 @@ fn limits_go_on_all_keys_or_on_one_of_them_with_costs_of_their_own() {
     let server = Server::start(&[]);
     let con = &mut server.connection();
     let line = format!(
-        "RL.MULTI 2 user address COST 3 AT {T0} LIMIT GCRA 9 1 1000 LIMIT TOKENBUCKET 100 1 1000 ON 2 COST 50 \
-         LIMIT CONCURRENT 5 60000 limit ON 1 LIMIT UNIFORM 1000 on 2 LIMIT GCRA 4 1 60000 COST 0 ON 1"
+        "RL.MULTI 2 user address COST 3 AT {T0} LIMIT GCRA 9 1 1s LIMIT TOKENBUCKET 100 1 1s ON 2 COST 50 \
+         LIMIT CONCURRENT 5 1m limit ON 1 LIMIT UNIFORM 1s on 2 LIMIT GCRA 4 1 1m COST 0 ON 1"
     );
     let (all, each) = multi(con, &line);
     assert_eq!(
@@ -54,11 +54,11 @@ fn limits_go_on_all_keys_or_on_one_of_them_with_costs_of_their_own() {
     assert!(text(con, "RL.INFO user").contains("stored_limits, 2"));
     assert!(text(con, "RL.INFO address").contains("stored_limits, 3"));
     // A default of 0 looks at all.
-    let (all, each) = multi(con, "RL.MULTI 1 new COST 0 LIMIT UNIFORM 1000 LIMIT CONCURRENT 5 60000 a");
+    let (all, each) = multi(con, "RL.MULTI 1 new COST 0 LIMIT UNIFORM 1s LIMIT CONCURRENT 5 1m a");
     assert_eq!((all[0], each.len()), (0, 2));
     assert_eq!(text(con, "EXISTS new"), "0");
     // The lease is found where it is; the id is an id, whatever it spells.
-    assert_eq!(ints(con, &format!("RL.RENEW user 90000 limit AT {T0}")), [1]);
+    assert_eq!(ints(con, &format!("RL.RENEW user 90s limit AT {T0}")), [1]);
     assert_eq!(ints(con, &format!("RL.RELEASE user other AT {T0}")), [0]);
     assert_eq!(ints(con, &format!("RL.RELEASE user limit AT {T0}")), [1]);
     assert_eq!(ints(con, &format!("RL.RELEASE user limit AT {T0}")), [0]);
@@ -69,10 +69,10 @@ fn limits_go_on_all_keys_or_on_one_of_them_with_costs_of_their_own() {
 fn a_limit_of_no_cost_hinders_nobody_and_stays_as_it_is() {
     let server = Server::start(&[]);
     let con = &mut server.connection();
-    ints(con, &format!("RL.GCRA full 0 1 60000 AT {T0}"));
+    ints(con, &format!("RL.GCRA full 0 1 1m AT {T0}"));
     let before = dump(con, "full");
     let line = format!(
-        "RL.MULTI 2 full window AT {T0} LIMIT GCRA 0 1 60000 ON 1 COST 0 LIMIT FIXEDWINDOW 2 60000 ON 2 COST 2"
+        "RL.MULTI 2 full window AT {T0} LIMIT GCRA 0 1 1m ON 1 COST 0 LIMIT FIXEDWINDOW 2 1m ON 2 COST 2"
     );
     let (all, each) = multi(con, &line);
     assert_eq!(
@@ -92,16 +92,16 @@ fn a_limit_of_no_cost_hinders_nobody_and_stays_as_it_is() {
 fn what_is_given_back_is_given_back_to_each() {
     let server = Server::start(&[]);
     let con = &mut server.connection();
-    let limits = "LIMIT TOKENBUCKET 10 1 1000 LIMIT SLIDINGLOG 8 60000 ON 1";
+    let limits = "LIMIT TOKENBUCKET 10 1 1s LIMIT SLIDINGLOG 8 1m ON 1";
     multi(con, &format!("RL.MULTI 2 a b COST 6 AT {T0} {limits}"));
     let (all, each) = multi(con, &format!("RL.MULTIREFUND 2 a b COST 2 AT {T0} {limits}"));
     assert_eq!(each, [[0, 10, 6, 0, 4000], [0, 10, 6, 0, 4000], [0, 8, 4, 0, 60_000]]);
     assert_eq!(all, [0, 8, 4, 0, 60_000]);
     // At most the charged cost comes back, and a key that is fully reset is deleted.
-    let (_, each) = multi(con, &format!("RL.MULTIREFUND 1 a COST 99 AT {T0} {limits} LIMIT GCRA 9 1 1000"));
+    let (_, each) = multi(con, &format!("RL.MULTIREFUND 1 a COST 99 AT {T0} {limits} LIMIT GCRA 9 1 1s"));
     assert_eq!(each, [[0, 10, 10, 0, 0], [0, 8, 8, 0, 0], [0, 10, 10, 0, 0]]);
     assert_eq!(text(con, "EXISTS a b missing"), "1");
-    multi(con, &format!("RL.MULTIREFUND 2 missing b COST 99 AT {T0} LIMIT TOKENBUCKET 10 1 1000"));
+    multi(con, &format!("RL.MULTIREFUND 2 missing b COST 99 AT {T0} LIMIT TOKENBUCKET 10 1 1s"));
     assert_eq!(text(con, "EXISTS a b missing"), "0");
     // FORCE admits into debt, and a refund works it off.
     let (all, _) = multi(con, &format!("RL.MULTI 1 a COST 12 FORCE AT {T0} {limits}"));
@@ -115,9 +115,9 @@ fn carlsons_windows_in_any_order_give_the_same_verdicts() {
     let server = Server::start(&[]);
     let con = &mut server.connection();
     let limits = [
-        "LIMIT SLIDINGWINDOW 10 1000 ",
-        "LIMIT SLIDINGWINDOW 120 60000 PRECISION 1000 ",
-        "LIMIT SLIDINGWINDOW 240 3600000 PRECISION 60000 ",
+        "LIMIT SLIDINGWINDOW 10 1s ",
+        "LIMIT SLIDINGWINDOW 120 1m PRECISION 1s ",
+        "LIMIT SLIDINGWINDOW 240 1h PRECISION 1m ",
     ];
     let orders = [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]];
     let mut dice = Dice::new(7);

@@ -125,7 +125,7 @@ fn must_be_found_by(mut successor: Server, load: Load<Vec<String>>, when: &str) 
         assert!((names.len()..=names.len() + CALLERS).contains(&found), "{line}");
         for lease in names.iter().filter(|_| line.contains('#')) {
             let key = if line.contains("MULTI") { "all" } else { "lease" };
-            assert_eq!(ints(con, &format!("RL.RENEW {key} 3600000 {lease}")), [1], "{line}");
+            assert_eq!(ints(con, &format!("RL.RENEW {key} 1h {lease}")), [1], "{line}");
         }
     }
     // And it is as sound as any.
@@ -138,11 +138,11 @@ fn must_be_found_by(mut successor: Server, load: Load<Vec<String>>, when: &str) 
 /// Charges 20,000 keys of five kinds.
 fn fill(con: &mut Connection) {
     let script = "for i = 1, 4000 do \
-        redis.call('RL.GCRA', 'gcra' .. i, 99, 1, 3600000) \
-        redis.call('RL.SLIDINGLOG', 'log' .. i, 99, 3600000) \
-        redis.call('RL.CONCURRENT', 'lease' .. i, 99, 3600000, redis.call('DBSIZE') .. ':' .. i) \
-        redis.call('RL.SLIDINGWINDOW', 'precise' .. i, 99, 3600000, 'PRECISION', 3600) \
-        redis.call('RL.MULTI', 1, 'all' .. i, 'LIMIT', 'GCRA', 99, 1, 3600000, 'LIMIT', 'FIXEDWINDOW', 99, 3600000) \
+        redis.call('RL.GCRA', 'gcra' .. i, 99, 1, '1h') \
+        redis.call('RL.SLIDINGLOG', 'log' .. i, 99, '1h') \
+        redis.call('RL.CONCURRENT', 'lease' .. i, 99, '1h', redis.call('DBSIZE') .. ':' .. i) \
+        redis.call('RL.SLIDINGWINDOW', 'precise' .. i, 99, '1h', 'PRECISION', '3600ms') \
+        redis.call('RL.MULTI', 1, 'all' .. i, 'LIMIT', 'GCRA', 99, 1, '1h', 'LIMIT', 'FIXEDWINDOW', 99, '1h') \
     end return 'filled'";
     assert_eq!(simple(&call(con, &["EVAL", script, "0"]).unwrap()), "filled");
 }

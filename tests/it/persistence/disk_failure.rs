@@ -10,20 +10,20 @@ use crate::support::machine::{Machine, persistence};
 use crate::support::{Server, call, error, error_line, refused, text, wait_for};
 
 /// What is called while the disk fails, so that the others stay countable.
-const ONCE_MORE: &str = "RL.GCRA more 999999 1 1800000";
+const ONCE_MORE: &str = "RL.GCRA more 999999 1 30m";
 /// What may write besides, also where it would not: the server cannot know.
 const WRITES: [&str; 14] = [
-    "RL.GCRA gcra 999999 1 1800000 COST 0",
-    "RL.LEAKYBUCKET fresh 9 1 3600000",
-    "RL.UNIFORM fresh 3600000",
-    "RL.SMOOTH fresh 9 3600000",
+    "RL.GCRA gcra 999999 1 30m COST 0",
+    "RL.LEAKYBUCKET fresh 9 1 1h",
+    "RL.UNIFORM fresh 1h",
+    "RL.SMOOTH fresh 9 1h",
     "RL.SHED fresh 0.95",
     "RL.THROTTLE fresh 9 1 3600",
     "CL.THROTTLE fresh 9 1 3600",
-    "RL.REFUND gcra GCRA 999999 1 1800000",
-    "RL.MULTIREFUND 1 gcra LIMIT GCRA 999999 1 1800000",
+    "RL.REFUND gcra GCRA 999999 1 30m",
+    "RL.MULTIREFUND 1 gcra LIMIT GCRA 999999 1 30m",
     "RL.RELEASE lease 0",
-    "RL.RENEW lease 7200000 0",
+    "RL.RENEW lease 2h 0",
     "RL.XADD fresh 9 * field value",
     "RL.RPUSH fresh 9 element",
     "RL.LPUSH fresh 9 element",

@@ -35,7 +35,8 @@ fn a_policy_beyond_a_lowered_bound_replies_the_error_of_rl_multi_and_works_again
                 } else {
                     let told = harmless_error(con, &words(&call));
                     assert_eq!(told, error(con, &multi_call), "{setting} {value}: {call}");
-                    assert!(told.ends_with("must be between 1 and 1 (LIMIT 2)") || value != "1", "{told}");
+                    let range = format!("must be an integer from 1 to {value} (ratelimit.{setting}); got ");
+                    assert!(told.contains(&range) && told.ends_with(" (LIMIT 2)"), "{told}");
                 }
             }
             // Others are not concerned, and the policy is kept.
@@ -43,7 +44,7 @@ fn a_policy_beyond_a_lowered_bound_replies_the_error_of_rl_multi_and_works_again
             assert_eq!(get(con, "api"), (1, limits.into()));
             if !fits {
                 let told = error(con, &format!("RL.POLICY SET new {limits}"));
-                assert!(told.contains(" must be between 1 and "), "{told}");
+                assert!(told.contains(" must be an integer from 1 to "), "{told}");
             }
         }
     }
@@ -62,7 +63,8 @@ fn what_a_lowered_bound_forbids_can_be_saved_and_deleted_but_not_loaded() {
         let told = error(con, "RL.POLICY LOAD");
         let place = format!("ERR {}:2: ", file.display());
         assert!(
-            told.starts_with(&place) && told.ends_with(&format!("must be between 1 and {low} (LIMIT 2)")),
+            told.starts_with(&place)
+                && told.contains(&format!("must be an integer from 1 to {low} (ratelimit.")),
             "{told}"
         );
         assert_eq!(digest(con), before);
@@ -98,7 +100,10 @@ fn an_error_for_a_lowered_bound_is_counted_for_the_policy() {
     text(con, "CONFIG SET ratelimit.max-leases 1");
     for call in ["RL.ASK", "RL.ASKPEEK"] {
         let told = error(con, &format!("{call} k jobs ID c"));
-        assert_eq!(told, "ERR capacity must be between 1 and 1 (LIMIT 1)");
+        assert_eq!(
+            told,
+            "ERR capacity must be an integer from 1 to 1 (ratelimit.max-leases); got '2' (LIMIT 1)"
+        );
     }
     assert_eq!(stats(con, "jobs"), [0, 0, 0, 2]);
 }

@@ -58,10 +58,8 @@ fn a_missing_file_is_a_warning_and_an_empty_one_is_none() {
 /// Each wrong file, the number of the wrong line, and what the log says of it.
 pub fn wrong_files() -> Vec<(Vec<u8>, usize, String)> {
     let many = each(0..=10_000, |number| format!("policy{number} LIMIT UNIFORM 1s\n"));
-    let name = "name must be 1 to 64 of A-Z a-z 0-9 . _ : -";
-    let version = "VERSION must be between 1 and 9007199254740991";
-    let twice = "syntax error: GCRA of 1000 ms twice on one key (LIMIT 2)";
-    let texts: [(&str, usize, &str); 22] = [
+    let twice = "syntax error: GCRA of 1s twice on one key (LIMIT 2)";
+    let texts: [(&str, usize, &str); 23] = [
         ("api", 1, "syntax error: LIMIT is missing"),
         (
             "api LIMIT GCRA 9 10 1s\n\n# a comment\napi2 LIMIT",
@@ -72,16 +70,29 @@ pub fn wrong_files() -> Vec<(Vec<u8>, usize, String)> {
         (
             "api LIMIT GCRA 9 10 1s\nother LIMIT GCRA 9 10 0\n",
             2,
-            "period must be between 1 and 3153600000000 ms (LIMIT 1)",
+            "period must be from 1ms to 36500d; got '0' (LIMIT 1)",
         ),
-        ("\"api\" LIMIT GCRA 9 10 1s", 1, name),
-        ("'my api' LIMIT GCRA 9 10 1s", 1, name),
+        ("\"api\" LIMIT GCRA 9 10 1s", 1, r#"name must be 1 to 64 of A-Z a-z 0-9 . _ : -; got '\"api\"'"#),
+        ("'my api' LIMIT GCRA 9 10 1s", 1, r"name must be 1 to 64 of A-Z a-z 0-9 . _ : -; got '\'my'"),
         ("LIMIT GCRA 9 10 1s", 1, "syntax error near 'GCRA': a limit begins with LIMIT"),
         ("RL.POLICY SET api LIMIT GCRA 9 10 1s", 1, "syntax error near 'SET'"),
-        ("api LIMIT GCRA 9 10 '1s'", 1, "period must be between 1 and 3153600000000 ms (LIMIT 1)"),
+        (
+            "api LIMIT GCRA 9 10 '1s'",
+            1,
+            r"period must be a whole number with ms, s, m, h, d or w, such as 90s; got '\'1s\'' (LIMIT 1)",
+        ),
+        ("api LIMIT GCRA 9 10 60", 1, "period needs a unit: 60ms, 60s or 60m (LIMIT 1)"),
         ("api LIMIT GCRA 9 10 1s\rother LIMIT UNIFORM 1s", 1, "syntax error near 'other' (LIMIT 1)"),
-        ("api VERSION 0 LIMIT GCRA 9 10 1s", 1, version),
-        ("api VERSION 9007199254740992 LIMIT GCRA 9 10 1s", 1, version),
+        (
+            "api VERSION 0 LIMIT GCRA 9 10 1s",
+            1,
+            "VERSION must be an integer from 1 to 9007199254740991; got '0'",
+        ),
+        (
+            "api VERSION 9007199254740992 LIMIT GCRA 9 10 1s",
+            1,
+            "VERSION must be an integer from 1 to 9007199254740991; got '9007199254740992'",
+        ),
         ("api VERSION LIMIT GCRA 9 10 1s", 1, "syntax error: VERSION needs a value"),
         ("api LIMIT GCRA 9 10 1s LIMIT GCRA 8 9 1s", 1, twice),
         ("api LIMIT GCRA 9 10 1s AT 1700000000000000", 1, "syntax error: AT is not for a policy (LIMIT 1)"),
@@ -99,9 +110,10 @@ pub fn wrong_files() -> Vec<(Vec<u8>, usize, String)> {
     ];
     let mut wrong: Vec<_> =
         texts.iter().map(|(text, line, told)| (text.as_bytes().to_vec(), *line, told.to_string())).collect();
-    wrong.push((b"api LIMIT UNIFORM 1s\nd\xe9j\xe0 LIMIT UNIFORM 1s".into(), 2, name.into()));
+    let name = |word: &str| format!("name must be 1 to 64 of A-Z a-z 0-9 . _ : -; got '{word}'");
+    wrong.push((b"api LIMIT UNIFORM 1s\nd\xe9j\xe0 LIMIT UNIFORM 1s".into(), 2, name(r"d\xe9j\xe0")));
     wrong.push((b"api LIMIT UNIFORM 1s \xff\0".into(), 1, r"syntax error near '\xff\x00' (LIMIT 1)".into()));
-    wrong.push((vec![0; 100_000], 1, name.into()));
+    wrong.push((vec![0; 100_000], 1, name(&r"\x00".repeat(64))));
     wrong
 }
 
@@ -147,7 +159,10 @@ fn what_is_no_file_is_an_error() {
 fn a_file_beyond_the_settings_is_an_error() {
     let folder = Folder::with("api LIMIT UNIFORM 1s\njobs LIMIT CONCURRENT 6 1h\n");
     let log = folder.try_server(&["--ratelimit.max-leases", "5"]).err().unwrap();
-    let told = format!("{}:2: capacity must be between 1 and 5 (LIMIT 1)", folder.file().display());
+    let told = format!(
+        "{}:2: capacity must be an integer from 1 to 5 (ratelimit.max-leases); got '6' (LIMIT 1)",
+        folder.file().display()
+    );
     assert!(log.contains(&told), "{log}");
     let server = folder.server(&["--ratelimit.max-leases", "6"]);
     assert_eq!(text(&mut server.connection(), "RL.POLICY LIST"), "[api, 1, jobs, 1]");

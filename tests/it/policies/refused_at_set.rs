@@ -28,20 +28,20 @@ fn a_limit_twice_on_one_key_is_refused_and_on_different_keys_it_is_stored() {
     set(con, "api LIMIT GCRA 9 10 1s");
     ints(con, "RL.ASK key api");
     for (words, expected) in [
-        ("LIMIT GCRA 1 1 1s LIMIT GCRA 2 2 1s", twice("GCRA of 1000 ms", 2)),
-        ("LIMIT GCRA 1 1 1s LIMIT UNIFORM 1s LIMIT GCRA 2 2 1000", twice("GCRA of 1000 ms", 3)),
-        ("LIMIT GCRA 1 1 1s ON 1 LIMIT GCRA 2 2 1s ON 1", twice("GCRA of 1000 ms", 2)),
-        ("LIMIT GCRA 1 1 1s ON 3 LIMIT GCRA 2 2 1s ON 3", twice("GCRA of 1000 ms", 2)),
+        ("LIMIT GCRA 1 1 1s LIMIT GCRA 2 2 1s", twice("GCRA of 1s", 2)),
+        ("LIMIT GCRA 1 1 1s LIMIT UNIFORM 1s LIMIT GCRA 2 2 1s", twice("GCRA of 1s", 3)),
+        ("LIMIT GCRA 1 1 1s ON 1 LIMIT GCRA 2 2 1s ON 1", twice("GCRA of 1s", 2)),
+        ("LIMIT GCRA 1 1 1s ON 3 LIMIT GCRA 2 2 1s ON 3", twice("GCRA of 1s", 2)),
         // Without ON, a limit is on the other one's key, too.
-        ("LIMIT GCRA 1 1 1s LIMIT GCRA 2 2 1s ON 3", twice("GCRA of 1000 ms", 2)),
-        ("LIMIT GCRA 1 1 1s ON 3 LIMIT GCRA 2 2 1s", twice("GCRA of 1000 ms", 2)),
+        ("LIMIT GCRA 1 1 1s LIMIT GCRA 2 2 1s ON 3", twice("GCRA of 1s", 2)),
+        ("LIMIT GCRA 1 1 1s ON 3 LIMIT GCRA 2 2 1s", twice("GCRA of 1s", 2)),
         ("LIMIT CONCURRENT 1 1s LIMIT CONCURRENT 1 1m", twice("CONCURRENT", 2)),
         ("LIMIT CALENDAR 5 DAY LIMIT CALENDAR 6 DAY", twice("CALENDAR DAY", 2)),
-        ("LIMIT GCRA 1 1 1s SHADOW LIMIT GCRA 2 2 1s SHADOW", twice("GCRA of 1000 ms with SHADOW", 2)),
-        ("SHADOW LIMIT GCRA 1 1 1s LIMIT GCRA 2 2 1s SHADOW", twice("GCRA of 1000 ms with SHADOW", 2)),
+        ("LIMIT GCRA 1 1 1s SHADOW LIMIT GCRA 2 2 1s SHADOW", twice("GCRA of 1s with SHADOW", 2)),
+        ("SHADOW LIMIT GCRA 1 1 1s LIMIT GCRA 2 2 1s SHADOW", twice("GCRA of 1s with SHADOW", 2)),
         (
             "LIMIT FIXEDWINDOW 9 1s ALIGNED LIMIT FIXEDWINDOW 8 1s ALIGNED",
-            twice("FIXEDWINDOW ALIGNED of 1000 ms", 2),
+            twice("FIXEDWINDOW ALIGNED of 1s", 2),
         ),
     ] {
         refuses(con, words, &expected);
@@ -142,11 +142,17 @@ fn what_belongs_to_a_call_or_to_other_commands_is_refused() {
         ("LIMIT GCRA 1 1 1s LIMIT", syntax(": limiter is missing (LIMIT 2)")),
         ("LIMIT NOBODY 1 1", syntax(" near 'NOBODY' (LIMIT 1)")),
         ("GCRA 1 1 1s", syntax(" near 'GCRA': a limit begins with LIMIT")),
-        ("LIMIT GCRA 1 1 0", "ERR period must be between 1 and 3153600000000 ms (LIMIT 1)".into()),
-        ("LIMIT UNIFORM 1s LIMIT GCRA 1 1 1s ON 65", "ERR ON must be between 1 and 64 (LIMIT 2)".into()),
-        ("LIMIT GCRA 1 1 1s ON 0", "ERR ON must be between 1 and 64 (LIMIT 1)".into()),
+        ("LIMIT GCRA 1 1 0", "ERR period must be from 1ms to 36500d; got '0' (LIMIT 1)".into()),
+        (
+            "LIMIT UNIFORM 1s LIMIT GCRA 1 1 1s ON 65",
+            "ERR ON must be an integer from 1 to 64; got '65' (LIMIT 2)".into(),
+        ),
+        ("LIMIT GCRA 1 1 1s ON 0", "ERR ON must be an integer from 1 to 64; got '0' (LIMIT 1)".into()),
         ("LIMIT GCRA 1 1 1s ON 1 ON 2", syntax(": ON is given twice (LIMIT 1)")),
-        ("LIMIT GCRA 1 1 1s COST -1", "ERR COST must be between 0 and 9007199254740991 (LIMIT 1)".into()),
+        (
+            "LIMIT GCRA 1 1 1s COST -1",
+            "ERR COST must be an integer from 0 to 9007199254740991; got '-1' (LIMIT 1)".into(),
+        ),
         ("LIMIT GCRA 1 1 1s COST 1 COST 1", syntax(": COST is given twice (LIMIT 1)")),
         ("LIMIT GCRA 1 1 1s SHADOW SHADOW", syntax(": SHADOW is given twice (LIMIT 1)")),
         ("SHADOW SHADOW LIMIT GCRA 1 1 1s", syntax(": SHADOW is given twice")),
@@ -169,14 +175,27 @@ fn what_belongs_to_a_call_or_to_other_commands_is_refused() {
         // The id of a lease is the call's.
         ("LIMIT CONCURRENT 5 1h job", syntax(" near 'job' (LIMIT 1)")),
         // The settings bound what a policy may have.
-        ("LIMIT CONCURRENT 51 1h", "ERR capacity must be between 1 and 50 (LIMIT 1)".into()),
-        ("LIMIT UNIFORM 1s LIMIT SLIDINGLOG 41 1h", "ERR limit must be between 1 and 40 (LIMIT 2)".into()),
-        ("VERSION 0 LIMIT GCRA 1 1 1s", "ERR VERSION must be between 1 and 9007199254740991".into()),
+        (
+            "LIMIT CONCURRENT 51 1h",
+            "ERR capacity must be an integer from 1 to 50 (ratelimit.max-leases); got '51' (LIMIT 1)".into(),
+        ),
+        (
+            "LIMIT UNIFORM 1s LIMIT SLIDINGLOG 41 1h",
+            "ERR limit must be an integer from 1 to 40 (ratelimit.max-log-entries); got '41' (LIMIT 2)"
+                .into(),
+        ),
+        (
+            "VERSION 0 LIMIT GCRA 1 1 1s",
+            "ERR VERSION must be an integer from 1 to 9007199254740991; got '0'".into(),
+        ),
         (
             "VERSION 9007199254740992 LIMIT GCRA 1 1 1s",
-            "ERR VERSION must be between 1 and 9007199254740991".into(),
+            "ERR VERSION must be an integer from 1 to 9007199254740991; got '9007199254740992'".into(),
         ),
-        ("VERSION x LIMIT GCRA 1 1 1s", "ERR VERSION must be between 1 and 9007199254740991".into()),
+        (
+            "VERSION x LIMIT GCRA 1 1 1s",
+            "ERR VERSION must be an integer from 1 to 9007199254740991; got 'x'".into(),
+        ),
         ("VERSION LIMIT GCRA 1 1 1s", syntax(": VERSION needs a value")),
     ] {
         let before = (policies(con), get(con, "api"));

@@ -72,7 +72,11 @@ fn a_name_has_1_to_64_of_the_allowed_bytes() {
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"._:-".contains(&byte);
     for byte in 0..=u8::MAX {
         for name in [vec![byte], vec![b'a', byte], vec![byte, b'a']] {
-            let expected = if allowed(byte) { Ok("1".into()) } else { Err(NAME.into()) };
+            let expected = if allowed(byte) {
+                Ok("1".into())
+            } else {
+                Err(format!("{NAME}; got '{}'", name.escape_ascii()))
+            };
             assert_eq!(stores(con, &name), expected, "{}", name.escape_ascii());
             call_bytes(con, &[b"RL.POLICY", b"DEL", &name]).unwrap();
         }

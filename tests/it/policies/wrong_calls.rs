@@ -8,7 +8,7 @@ use crate::support::{Server, call_bytes, error};
 
 const LEASES: &str = "LIMIT CONCURRENT 5 1h LIMIT GCRA 9 10 1s";
 /// A call that makes the key `k`, so that errors are tried with a key in use, too.
-const VALID: &str = "RL.GCRA k 9 10 1000000";
+const VALID: &str = "RL.GCRA k 9 10 1000s";
 
 fn arity(command: &str) -> String {
     format!("ERR wrong number of arguments for '{}' command", command.to_lowercase())
@@ -82,15 +82,15 @@ fn too_few_words_after_the_four_that_ask() {
 fn wrong_options_of_the_four_that_ask() {
     let (_server, mut con) = server();
     let con = &mut con;
-    let cost = "ERR COST must be between 0 and 9007199254740991";
+    let cost = |word: &str| format!("ERR COST must be an integer from 0 to 9007199254740991; got '{word}'");
     for start in ["RL.ASK k api", "RL.ASKPEEK k api", "RL.ASKREFUND k api", "RL.ASKSETTLE k api held"] {
         let command = start.split(' ').next().unwrap();
         for (options, expected) in [
             ("COST 1 BOGUS", syntax(" near 'BOGUS'")),
             ("FULL COST", syntax(": COST needs a value")),
-            ("COST x", cost.to_string()),
-            ("COST -1", cost.to_string()),
-            ("COST 9007199254740992", cost.to_string()),
+            ("COST x", cost("x")),
+            ("COST -1", cost("-1")),
+            ("COST 9007199254740992", cost("9007199254740992")),
             ("COST KEYS l", syntax(": COST needs a value")),
             ("COST 1 COST 1", syntax(": COST is given twice")),
             ("COST 1 ID", syntax(": id is missing")),
@@ -98,13 +98,13 @@ fn wrong_options_of_the_four_that_ask() {
             ("COST 1 FULL FULL", syntax(": FULL is given twice")),
             ("COST 1 AT", syntax(": AT needs a value")),
             ("COST 1 AT KEYS l", syntax(": AT needs a value")),
-            ("COST 1 AT 1700000000", "ERR AT must be Unix time in microseconds".into()),
+            ("COST 1 AT 1700000000", "ERR AT must be Unix time in microseconds; got '1700000000'".into()),
             ("COST 1 AT 1700000000000000 AT 1700000000000000", syntax(": AT is given twice")),
             ("COST 1 KEYS", syntax(": KEYS needs a value")),
             // These are of other commands, or of limits.
             ("COST 1 PARTIAL", syntax(&format!(": PARTIAL is not for {command}"))),
             ("COST 1 RESERVE", syntax(&format!(": RESERVE is not for {command}"))),
-            ("COST 1 MAXWAIT 5", syntax(&format!(": MAXWAIT is not for {command}"))),
+            ("COST 1 MAXWAIT 5ms", syntax(&format!(": MAXWAIT is not for {command}"))),
             ("COST 1 ON 1", syntax(&format!(": ON is not for {command}"))),
             ("COST 1 SHADOW", syntax(&format!(": SHADOW is not for {command}"))),
             ("COST 1 VERSION 1", syntax(&format!(": VERSION is not for {command}"))),
@@ -121,7 +121,7 @@ fn wrong_options_of_the_four_that_ask() {
         for length in [0, 257, 10_000] {
             let id = vec![b'x'; length];
             let words = [words(start), vec![b"COST", b"1", b"ID", &id]].concat();
-            let expected = "ERR id must be between 1 and 256 bytes";
+            let expected = "ERR id must be 1 to 256 bytes";
             assert_eq!(error_of(con, VALID, &words), expected, "{start}, {length} bytes");
         }
         for length in [1, 256] {
@@ -140,7 +140,7 @@ fn wrong_options_of_the_four_that_ask() {
         ("HOLD", syntax(": id is missing")),
         ("HOLD a", syntax(": ttl is missing")),
         ("HOLD a KEYS l", syntax(": ttl is missing")),
-        ("HOLD a 0", "ERR ttl must be between 1 and 3153600000000 ms".into()),
+        ("HOLD a 0", "ERR ttl must be from 1ms to 36500d; got '0'".into()),
         ("HOLD a 1m HOLD a 1m", syntax(": HOLD is given twice")),
     ] {
         expect(con, &format!("RL.ASK k api {options}"), &expected);

@@ -4,7 +4,7 @@ use redis::{Connection, Value};
 
 use crate::support::{Server, call, ints, text};
 
-/// Where it comes from; the limiters it maps to, as `RL.PEEK` names them (`GCRA 4 10 60000`); and the requests
+/// Where it comes from; the limiters it maps to, as `RL.PEEK` names them (`GCRA 4 10 1m`); and the requests
 /// that each of those answers alike, on a fresh key.
 pub type Case = (&'static str, &'static [&'static str], &'static [Step]);
 

@@ -10,20 +10,20 @@
 use super::case::{Story, tell};
 
 const TEN: &[&str] = &[
-    "FIXEDWINDOW 10 10000",
-    "FIXEDWINDOW 10 10000 ALIGNED",
-    "SLIDINGWINDOW 10 10000",
-    "SLIDINGWINDOW 10 10000 PRECISION 100",
-    "SLIDINGLOG 10 10000",
-    "TOKENBUCKET 10 10 10000",
-    "TOKENBUCKET 10 10 10000 BATCH",
-    "LEAKYBUCKET 10 10 10000",
-    "GCRA 9 10 10000",
+    "FIXEDWINDOW 10 10s",
+    "FIXEDWINDOW 10 10s ALIGNED",
+    "SLIDINGWINDOW 10 10s",
+    "SLIDINGWINDOW 10 10s PRECISION 100ms",
+    "SLIDINGLOG 10 10s",
+    "TOKENBUCKET 10 10 10s",
+    "TOKENBUCKET 10 10 10s BATCH",
+    "LEAKYBUCKET 10 10 10s",
+    "GCRA 9 10 10s",
 ];
 
 #[test]
 fn refunds_agree() {
-    const TWO: &[&str] = &["FIXEDWINDOW 2 5000", "SLIDINGLOG 2 5000", "GCRA 1 2 5000"];
+    const TWO: &[&str] = &["FIXEDWINDOW 2 5s", "SLIDINGLOG 2 5s", "GCRA 1 2 5s"];
     const STORIES: &[Story] = &[
         ("upstash: 4, then -2", TEN, &[(0, "COST 4", "0 10 6 0 _"), (0, "REFUND COST 2", "0 10 8 0 _")]),
         (
@@ -51,7 +51,7 @@ fn refunds_agree() {
         ),
         (
             "throttled-py: a refused 4 is not counted, so 1 given back of 5 used is 1 left",
-            &["FIXEDWINDOW 5 60000", "SLIDINGWINDOW 5 60000", "SLIDINGLOG 5 60000"],
+            &["FIXEDWINDOW 5 1m", "SLIDINGWINDOW 5 1m", "SLIDINGLOG 5 1m"],
             &[(0, "COST 5", "0 5 0 0 _"), (0, "COST 4", "1 5 0 _ _"), (0, "REFUND", "0 5 1 0 _")],
         ),
         ("node-rate-limiter-flexible: a reward", TWO, &[(0, "", "0 2 1 0 _"), (0, "REFUND", "0 2 2 0 0")]),
@@ -68,7 +68,7 @@ fn refunds_agree() {
 fn what_is_forced_agrees() {
     const STORIES: &[Story] = &[(
         "node-rate-limiter-flexible: a penalty",
-        &["FIXEDWINDOW 2 5000", "FIXEDWINDOW 2 5000 ALIGNED", "SLIDINGLOG 2 5000"],
+        &["FIXEDWINDOW 2 5s", "FIXEDWINDOW 2 5s ALIGNED", "SLIDINGLOG 2 5s"],
         &[
             (0, "FORCE", "0 2 1 0 5000"),
             (0, "", "0 2 0 0 5000"),
@@ -88,7 +88,7 @@ fn parts_agree() {
     const STORIES: &[Story] = &[
         (
             "redis_rate, AtMost",
-            &["GCRA 9 10 1000", "TOKENBUCKET 10 10 1000"],
+            &["GCRA 9 10 1s", "TOKENBUCKET 10 10 1s"],
             &[
                 (0, "", "0 10 9 0 100"),
                 (0, "PARTIAL COST 2", "0 10 7 0 300 2"),
@@ -99,7 +99,7 @@ fn parts_agree() {
         ),
         (
             "INCREX: 10 by 10 of 15, strict and saturating",
-            &["FIXEDWINDOW 15 10000", "FIXEDWINDOW 15 10000 ALIGNED", "SLIDINGLOG 15 10000"],
+            &["FIXEDWINDOW 15 10s", "FIXEDWINDOW 15 10s ALIGNED", "SLIDINGLOG 15 10s"],
             &[
                 (0, "COST 10", "0 15 5 0 10000"),
                 (0, "COST 10", "1 15 5 10000 10000"),
@@ -115,18 +115,18 @@ fn queues_agree() {
     const STORIES: &[Story] = &[
         (
             "nginx, 30 r/m delay=1 burst=2: two at once, the third later, no fourth",
-            &["GCRA 1 30 60000", "TOKENBUCKET 2 30 60000"],
+            &["GCRA 1 30 1m", "TOKENBUCKET 2 30 1m"],
             &[
-                (0, "RESERVE MAXWAIT 2000", "0 2 1 0 2000"),
-                (0, "RESERVE MAXWAIT 2000", "0 2 0 0 4000"),
-                (0, "RESERVE MAXWAIT 2000", "0 2 0 2000 6000"),
-                (0, "RESERVE MAXWAIT 2000", "1 2 0 2000 6000"),
-                (2_000_000, "RESERVE MAXWAIT 2000", "0 2 0 2000 6000"),
+                (0, "RESERVE MAXWAIT 2s", "0 2 1 0 2000"),
+                (0, "RESERVE MAXWAIT 2s", "0 2 0 0 4000"),
+                (0, "RESERVE MAXWAIT 2s", "0 2 0 2000 6000"),
+                (0, "RESERVE MAXWAIT 2s", "1 2 0 2000 6000"),
+                (2_000_000, "RESERVE MAXWAIT 2s", "0 2 0 2000 6000"),
             ],
         ),
         (
             "nginx, dry run: passed, delayed, rejected",
-            &["LEAKYBUCKET 2 30 60000"],
+            &["LEAKYBUCKET 2 30 1m"],
             &[
                 (0, "PEEK", "0 2 2 0 0"),
                 (0, "", "0 2 1 0 2000"),
@@ -137,17 +137,17 @@ fn queues_agree() {
         ),
         (
             "node-rate-limiter-flexible, execEvenly: the second of 2 per 5 s is 2.4 to 5.1 s late",
-            &["UNIFORM 2500", "GCRA 0 2 5000", "TOKENBUCKET 1 2 5000"],
+            &["UNIFORM 2500ms", "GCRA 0 2 5s", "TOKENBUCKET 1 2 5s"],
             &[(0, "RESERVE", "0 1 0 0 2500"), (0, "RESERVE", "0 1 0 2500 5000")],
         ),
         (
             "the same in a queue",
-            &["LEAKYBUCKET 2 2 5000"],
+            &["LEAKYBUCKET 2 2 5s"],
             &[(0, "", "0 2 1 0 2500"), (0, "", "0 2 0 2500 5000"), (0, "", "1 2 0 2500 5000")],
         ),
         (
             "the same without a store",
-            &["SMOOTH 2 5000 BURST 0"],
+            &["SMOOTH 2 5s BURST 0"],
             &[(0, "", "0 0 0 0 2500"), (0, "", "0 0 0 2500 5000")],
         ),
     ];

@@ -32,35 +32,35 @@
 use super::case::{Case, START, ask, check};
 use crate::support::{Server, text};
 
-const MINUTE_OF_10_BURST_5: &[&str] = &["GCRA 4 10 60000", "TOKENBUCKET 5 10 60000"];
-const MINUTE_OF_10_BURST_10: &[&str] = &["GCRA 9 10 60000", "TOKENBUCKET 10 10 60000"];
+const MINUTE_OF_10_BURST_5: &[&str] = &["GCRA 4 10 1m", "TOKENBUCKET 5 10 1m"];
+const MINUTE_OF_10_BURST_10: &[&str] = &["GCRA 9 10 1m", "TOKENBUCKET 10 10 1m"];
 
 #[test]
 fn redis_gcra_tcl_agrees() {
     const CASES: &[Case] = &[
-        ("10 5 60", &["GCRA 10 5 60000", "TOKENBUCKET 11 5 60000"], &[(0, 1, 1, "0 11 10 0 12000")]),
-        ("10 5 0.5", &["GCRA 10 5 500"], &[(0, 1, 1, "0 11 10 0 100")]),
+        ("10 5 60", &["GCRA 10 5 1m", "TOKENBUCKET 11 5 1m"], &[(0, 1, 1, "0 11 10 0 12000")]),
+        ("10 5 0.5", &["GCRA 10 5 500ms"], &[(0, 1, 1, "0 11 10 0 100")]),
         // A tenth of a millisecond until the key is as new: rounded up.
-        ("1 10000 1", &["GCRA 1 10000 1000"], &[(0, 1, 1, "0 2 1 0 1")]),
-        ("5 1 60 x7", &["GCRA 5 1 60000"], &[(0, 6, 1, "0 6 0 0 360000"), (0, 1, 1, "1 6 0 60000 360000")]),
-        ("2 1 60 x4", &["GCRA 2 1 60000"], &[(0, 3, 1, "0 3 0 0 180000"), (0, 1, 1, "1 3 0 60000 180000")]),
-        ("5 1 60", &["GCRA 5 1 60000"], &[(0, 1, 1, "0 6 5 0 60000")]),
-        ("5 1 60 TOKENS 3", &["GCRA 5 1 60000"], &[(0, 1, 3, "0 6 3 0 180000")]),
+        ("1 10000 1", &["GCRA 1 10000 1s"], &[(0, 1, 1, "0 2 1 0 1")]),
+        ("5 1 60 x7", &["GCRA 5 1 1m"], &[(0, 6, 1, "0 6 0 0 360000"), (0, 1, 1, "1 6 0 60000 360000")]),
+        ("2 1 60 x4", &["GCRA 2 1 1m"], &[(0, 3, 1, "0 3 0 0 180000"), (0, 1, 1, "1 3 0 60000 180000")]),
+        ("5 1 60", &["GCRA 5 1 1m"], &[(0, 1, 1, "0 6 5 0 60000")]),
+        ("5 1 60 TOKENS 3", &["GCRA 5 1 1m"], &[(0, 1, 3, "0 6 3 0 180000")]),
         (
             "1 1 1 x3, and after 1.1 s",
-            &["GCRA 1 1 1000"],
+            &["GCRA 1 1 1s"],
             &[(0, 2, 1, "0 2 0 0 2000"), (0, 1, 1, "1 2 0 1000 2000"), (1_100_000, 1, 1, "0 2 0 0 1900")],
         ),
-        ("5 1 60, third call", &["GCRA 5 1 60000"], &[(0, 3, 1, "0 6 3 0 180000")]),
+        ("5 1 60, third call", &["GCRA 5 1 1m"], &[(0, 3, 1, "0 6 3 0 180000")]),
         (
             "5 1 60, then TOKENS 4",
-            &["GCRA 5 1 60000"],
+            &["GCRA 5 1 1m"],
             &[(0, 1, 1, "0 6 5 0 60000"), (0, 1, 4, "0 6 1 0 300000")],
         ),
-        ("0 1 1 x2", &["GCRA 0 1 1000"], &[(0, 1, 1, "0 1 0 0 1000"), (0, 1, 1, "1 1 0 1000 1000")]),
+        ("0 1 1 x2", &["GCRA 0 1 1s"], &[(0, 1, 1, "0 1 0 0 1000"), (0, 1, 1, "1 1 0 1000 1000")]),
         // "Would cause an overflow" there.
-        ("1 1 86400 TOKENS 200000000", &["GCRA 1 1 86400000"], &[(0, 1, 200_000_000, "1 2 2 -1 0")]),
-        ("#15113: 5 1 60 TOKENS 10", &["GCRA 5 1 60000"], &[(0, 1, 10, "1 6 6 -1 0")]),
+        ("1 1 86400 TOKENS 200000000", &["GCRA 1 1 1d"], &[(0, 1, 200_000_000, "1 2 2 -1 0")]),
+        ("#15113: 5 1 60 TOKENS 10", &["GCRA 5 1 1m"], &[(0, 1, 10, "1 6 6 -1 0")]),
     ];
     check(CASES);
 }
@@ -94,7 +94,7 @@ fn throttlecrab_agrees() {
         ),
         (
             "5, 6, 5 of 10, and 2 after 3 s",
-            &["GCRA 9 60 60000", "TOKENBUCKET 10 60 60000"],
+            &["GCRA 9 60 1m", "TOKENBUCKET 10 60 1m"],
             &[
                 (0, 1, 5, "0 10 5 0 5000"),
                 (0, 1, 6, "1 10 5 1000 5000"),
@@ -104,12 +104,12 @@ fn throttlecrab_agrees() {
         ),
         (
             "four per second into 8",
-            &["GCRA 7 240 60000", "TOKENBUCKET 8 240 60000"],
+            &["GCRA 7 240 1m", "TOKENBUCKET 8 240 1m"],
             &[(0, 1, 6, "0 8 2 0 1500"), (500_000, 1, 1, "0 8 3 0 1250"), (1_500_000, 1, 1, "0 8 6 0 500")],
         ),
         (
             "six a minute",
-            &["GCRA 2 6 60000", "TOKENBUCKET 3 6 60000"],
+            &["GCRA 2 6 1m", "TOKENBUCKET 3 6 1m"],
             &[
                 (0, 3, 1, "0 3 0 0 30000"),
                 (5_000_000, 1, 1, "1 3 0 5000 25000"),
@@ -119,7 +119,7 @@ fn throttlecrab_agrees() {
         ),
         (
             "ten a second into 20",
-            &["GCRA 19 600 60000", "TOKENBUCKET 20 600 60000"],
+            &["GCRA 19 600 1m", "TOKENBUCKET 20 600 1m"],
             &[
                 (0, 1, 15, "0 20 5 0 1500"),
                 (1_000_000, 1, 12, "0 20 3 0 1700"),
@@ -134,7 +134,7 @@ fn throttlecrab_agrees() {
         // `i64::MAX` / 1000 there. The limit is one more than the burst; here it is replied as 2^53 - 1.
         (
             "the highest burst and count",
-            &["GCRA 9007199254740991 9007199254740991 60000"],
+            &["GCRA 9007199254740991 9007199254740991 1m"],
             &[(0, 1, 1, "0 9007199254740991 9007199254740991 0 1")],
         ),
     ];
@@ -145,10 +145,9 @@ fn throttlecrab_agrees() {
 fn throttlecrab_agrees_that_each_interval_of_idleness_frees_one_token() {
     let server = Server::start(&[]);
     let mut con = server.connection();
-    for (interval, limiters) in [
-        (500, ["GCRA 4 120 60000", "TOKENBUCKET 5 120 60000"]),
-        (600, ["GCRA 4 100 60000", "TOKENBUCKET 5 100 60000"]),
-    ] {
+    for (interval, limiters) in
+        [(500, ["GCRA 4 120 1m", "TOKENBUCKET 5 120 1m"]), (600, ["GCRA 4 100 1m", "TOKENBUCKET 5 100 1m"])]
+    {
         for limiter in limiters {
             for idle in 1_u32..=5 {
                 text(&mut con, "FLUSHALL");

@@ -12,13 +12,13 @@ use crate::support::{Server, call, call_bytes, error, ints, rewrite_aof, sync, t
 fn a_key_lives_until_its_reset_and_not_for_ever() {
     let server = Server::start(&[]);
     let mut con = server.connection();
-    let reset = ints(&mut con, "RL.GCRA k 0 1 2000")[4];
+    let reset = ints(&mut con, "RL.GCRA k 0 1 2s")[4];
     let left = ints(&mut con, "PTTL k")[0];
     // The two calls are some time apart, but surely not this long.
     assert!(reset == 2000 && (1000..=12_001).contains(&left), "{left} of {reset} ms left");
     text(&mut con, "PEXPIRE k 1");
     wait_for("the key's end", || ints(&mut con, "EXISTS k") == [0]);
-    assert_eq!(ints(&mut con, "RL.GCRA k 0 1 2000"), [0, 1, 0, 0, 2000]);
+    assert_eq!(ints(&mut con, "RL.GCRA k 0 1 2s"), [0, 1, 0, 0, 2000]);
 }
 
 // redis_rate and Losant call it reset: the next request is a first one.
@@ -27,15 +27,15 @@ fn deleting_the_key_makes_it_as_good_as_new() {
     let server = Server::start(&[]);
     let mut con = server.connection();
     for line in [
-        "RL.GCRA k 9 10 3600000",
-        "RL.TOKENBUCKET k 10 10 3600000",
-        "RL.TOKENBUCKET k 10 10 3600000 BATCH",
-        "RL.LEAKYBUCKET k 10 10 3600000",
-        "RL.FIXEDWINDOW k 10 3600000",
-        "RL.SLIDINGLOG k 10 3600000",
-        "RL.SLIDINGWINDOW k 10 3600000",
-        "RL.SLIDINGWINDOW k 10 3600000 PRECISION 3600000",
-        "RL.CONCURRENT k 10 3600000 id",
+        "RL.GCRA k 9 10 1h",
+        "RL.TOKENBUCKET k 10 10 1h",
+        "RL.TOKENBUCKET k 10 10 1h BATCH",
+        "RL.LEAKYBUCKET k 10 10 1h",
+        "RL.FIXEDWINDOW k 10 1h",
+        "RL.SLIDINGLOG k 10 1h",
+        "RL.SLIDINGWINDOW k 10 1h",
+        "RL.SLIDINGWINDOW k 10 1h PRECISION 1h",
+        "RL.CONCURRENT k 10 1h id",
     ] {
         for _ in 0..2 {
             assert_eq!(ints(&mut con, line)[..4], [0, 10, 9, 0], "{line}");
@@ -50,9 +50,9 @@ fn deleting_the_key_makes_it_as_good_as_new() {
 fn a_probe_and_a_look_create_no_key() {
     let server = Server::start(&[]);
     let mut con = server.connection();
-    assert_eq!(ints(&mut con, "RL.PEEK k GCRA 4 10 60000"), [0, 5, 5, 0, 0]);
-    assert_eq!(ints(&mut con, "RL.PEEK k GCRA 4 10 60000 COST 6"), [1, 5, 5, -1, 0]);
-    assert_eq!(ints(&mut con, "RL.GCRA k 4 10 60000 COST 0"), [0, 5, 5, 0, 0]);
+    assert_eq!(ints(&mut con, "RL.PEEK k GCRA 4 10 1m"), [0, 5, 5, 0, 0]);
+    assert_eq!(ints(&mut con, "RL.PEEK k GCRA 4 10 1m COST 6"), [1, 5, 5, -1, 0]);
+    assert_eq!(ints(&mut con, "RL.GCRA k 4 10 1m COST 0"), [0, 5, 5, 0, 0]);
     assert_eq!(ints(&mut con, "DBSIZE"), [0]);
 }
 
@@ -62,7 +62,7 @@ fn a_limit_of_one_per_millisecond_waits_a_millisecond_at_most() {
     let server = Server::start(&[]);
     let mut con = server.connection();
     for _ in 0..1000 {
-        let reply = ints(&mut con, "RL.GCRA k 0 1 1");
+        let reply = ints(&mut con, "RL.GCRA k 0 1 1ms");
         assert!(matches!(reply[..], [0, 1, 0, 0, 1] | [1, 1, 0, 1, 1]), "{reply:?}");
     }
 }
@@ -75,8 +75,8 @@ fn a_list_and_a_set_are_no_limiters() {
     let mut con = server.connection();
     text(&mut con, "RPUSH list a");
     text(&mut con, "SADD set a");
-    assert_eq!(error(&mut con, "RL.GCRA list 1 1 1000"), WRONG);
-    assert_eq!(error(&mut con, "RL.GCRA set 1 1 1000"), WRONG);
+    assert_eq!(error(&mut con, "RL.GCRA list 1 1 1s"), WRONG);
+    assert_eq!(error(&mut con, "RL.GCRA set 1 1 1s"), WRONG);
 }
 
 // Redis gcra.tcl: DEBUG RELOAD, BGREWRITEAOF, DUMP and RESTORE, DEBUG DIGEST.
@@ -84,7 +84,7 @@ fn a_list_and_a_set_are_no_limiters() {
 fn a_reload_a_rewritten_aof_and_a_restored_copy_hold_the_same() {
     let server = Server::start(&["--appendonly", "yes", "--aof-use-rdb-preamble", "no"]);
     let mut con = server.connection();
-    assert_eq!(ints(&mut con, "RL.GCRA k 10 5 3600000 COST 4")[..3], [0, 11, 7]);
+    assert_eq!(ints(&mut con, "RL.GCRA k 10 5 1h COST 4")[..3], [0, 11, 7]);
     let before = facts(&mut con);
 
     text(&mut con, "DEBUG RELOAD");
@@ -104,7 +104,7 @@ fn a_reload_a_rewritten_aof_and_a_restored_copy_hold_the_same() {
     let (one, other) = digest.trim_matches(['[', ']']).split_once(", ").unwrap();
     assert_eq!(one, other);
     text(&mut con, "PERSIST copy");
-    assert_eq!(ints(&mut con, "RL.GCRA copy 10 5 3600000")[..3], [0, 11, 6]);
+    assert_eq!(ints(&mut con, "RL.GCRA copy 10 5 1h")[..3], [0, 11, 6]);
     assert!(ints(&mut con, "PTTL copy")[0] > 0);
 }
 
@@ -119,8 +119,8 @@ fn a_replica_is_told_the_effect_and_never_decides() {
     let primary = Server::start(&[]);
     let replica = primary.replica(&["--propagation-error-behavior", "panic"]);
     let mut con = primary.connection();
-    assert_eq!(ints(&mut con, "RL.GCRA k 2 1 1000000 COST 2")[..3], [0, 3, 1]);
-    assert_eq!(ints(&mut con, "RL.GCRA k 2 1 1000000 COST 2")[..3], [1, 3, 1]);
+    assert_eq!(ints(&mut con, "RL.GCRA k 2 1 1000s COST 2")[..3], [0, 3, 1]);
+    assert_eq!(ints(&mut con, "RL.GCRA k 2 1 1000s COST 2")[..3], [1, 3, 1]);
     sync(&primary, &replica);
 
     let mut copy = replica.connection();
@@ -137,7 +137,7 @@ fn many_clients_at_once_get_what_the_limit_allows() {
     const CALLS_EACH: u32 = 1_000;
     let server = Server::start(&[]);
     for per_minute in [1_u32, 10, 100, 1000] {
-        let line = format!("RL.TOKENBUCKET k{per_minute} {per_minute} {per_minute} 60000");
+        let line = format!("RL.TOKENBUCKET k{per_minute} {per_minute} {per_minute} 1m");
         let began = Instant::now();
         let clients: Vec<_> = (0..CLIENTS)
             .map(|_| {

@@ -20,32 +20,32 @@ fn windows_and_logs_agree() {
         (
             "upstash #161: a refused request is not counted",
             &[
-                "SLIDINGWINDOW 10 10000",
-                "SLIDINGWINDOW 10 10000 PRECISION 100",
-                "SLIDINGLOG 10 10000",
-                "FIXEDWINDOW 10 10000",
-                "FIXEDWINDOW 10 10000 ALIGNED",
+                "SLIDINGWINDOW 10 10s",
+                "SLIDINGWINDOW 10 10s PRECISION 100ms",
+                "SLIDINGLOG 10 10s",
+                "FIXEDWINDOW 10 10s",
+                "FIXEDWINDOW 10 10s ALIGNED",
             ],
             &[(0, 1, 8, "0 10 2 0 _"), (0, 3, 5, "1 10 2 _ _"), (0, 1, 1, "0 10 1 0 _")],
         ),
         (
             "upstash #61: the previous window counts by its overlap",
-            &["SLIDINGWINDOW 100 10000"],
+            &["SLIDINGWINDOW 100 10s"],
             &[(0, 1, 50, "0 100 50 0 20000"), (11_000_000, 1, 10, "0 100 45 0 19000")],
         ),
         (
             "upstash #39: the first of one is admitted",
-            &["SLIDINGWINDOW 1 10000", "SLIDINGWINDOW 1 10000 PRECISION 10000", "SLIDINGLOG 1 10000"],
+            &["SLIDINGWINDOW 1 10s", "SLIDINGWINDOW 1 10s PRECISION 10s", "SLIDINGLOG 1 10s"],
             &[(0, 1, 1, "0 1 0 0 _"), (0, 1, 1, "1 1 0 _ _")],
         ),
         (
             "throttled-py, 5 per minute",
             &[
-                "SLIDINGWINDOW 5 60000",
-                "SLIDINGWINDOW 5 60000 PRECISION 60000",
-                "SLIDINGLOG 5 60000",
-                "FIXEDWINDOW 5 60000",
-                "FIXEDWINDOW 5 60000 ALIGNED",
+                "SLIDINGWINDOW 5 1m",
+                "SLIDINGWINDOW 5 1m PRECISION 1m",
+                "SLIDINGLOG 5 1m",
+                "FIXEDWINDOW 5 1m",
+                "FIXEDWINDOW 5 1m ALIGNED",
             ],
             &[
                 (0, 1, 0, "0 5 5 0 0"),
@@ -57,7 +57,7 @@ fn windows_and_logs_agree() {
         ),
         (
             "redisson, 2 per 5 s",
-            &["SLIDINGWINDOW 2 5000 PRECISION 50", "SLIDINGLOG 2 5000"],
+            &["SLIDINGWINDOW 2 5s PRECISION 50ms", "SLIDINGLOG 2 5s"],
             &[
                 (0, 1, 1, "0 2 1 0 5000"),
                 (4_000_000, 1, 1, "0 2 0 0 5000"),
@@ -65,14 +65,14 @@ fn windows_and_logs_agree() {
                 (5_050_000, 1, 1, "1 2 0 3950 5000"),
             ],
         ),
-        ("redisson, 20 of 1", &["SLIDINGWINDOW 1 5000", "SLIDINGLOG 1 5000"], &[(0, 1, 20, "1 1 1 -1 0")]),
+        ("redisson, 20 of 1", &["SLIDINGWINDOW 1 5s", "SLIDINGLOG 1 5s"], &[(0, 1, 20, "1 1 1 -1 0")]),
         (
             "node-rate-limiter-flexible, 2 per 5 s",
             &[
-                "SLIDINGWINDOW 2 5000",
-                "SLIDINGWINDOW 2 5000 PRECISION 50",
-                "SLIDINGLOG 2 5000",
-                "FIXEDWINDOW 2 5000",
+                "SLIDINGWINDOW 2 5s",
+                "SLIDINGWINDOW 2 5s PRECISION 50ms",
+                "SLIDINGLOG 2 5s",
+                "FIXEDWINDOW 2 5s",
             ],
             &[(0, 1, 1, "0 2 1 0 _")],
         ),
@@ -83,15 +83,15 @@ fn windows_and_logs_agree() {
 #[test]
 fn limits_agrees_on_sliding_windows_and_logs() {
     const CASES: &[Case] = &[
-        ("limits: 11 of 10", &["SLIDINGWINDOW 10 2000", "SLIDINGLOG 10 2000"], &[(0, 1, 11, "1 10 10 -1 0")]),
+        ("limits: 11 of 10", &["SLIDINGWINDOW 10 2s", "SLIDINGLOG 10 2s"], &[(0, 1, 11, "1 10 10 -1 0")]),
         (
             "limits: 5 of 10, then 6",
-            &["SLIDINGWINDOW 10 2000", "SLIDINGWINDOW 10 2000 PRECISION 2", "SLIDINGLOG 10 2000"],
+            &["SLIDINGWINDOW 10 2s", "SLIDINGWINDOW 10 2s PRECISION 2ms", "SLIDINGLOG 10 2s"],
             &[(0, 1, 5, "0 10 5 0 _"), (0, 1, 6, "1 10 5 _ _")],
         ),
         (
             "limits: all of it, and 2 s later",
-            &["SLIDINGWINDOW 10 2000 PRECISION 2", "SLIDINGLOG 10 2000"],
+            &["SLIDINGWINDOW 10 2s PRECISION 2ms", "SLIDINGLOG 10 2s"],
             &[
                 (0, 10, 1, "0 10 0 0 2000"),
                 (0, 1, 1, "1 10 0 2000 2000"),
@@ -101,7 +101,7 @@ fn limits_agrees_on_sliding_windows_and_logs() {
         ),
         (
             "limits: all of it, weighted",
-            &["SLIDINGWINDOW 10 2000"],
+            &["SLIDINGWINDOW 10 2s"],
             &[
                 (0, 1, 10, "0 10 0 0 4000"),
                 (2_000_000, 1, 0, "0 10 0 0 2000"),
@@ -110,7 +110,7 @@ fn limits_agrees_on_sliding_windows_and_logs() {
         ),
         (
             "limits: each third of a second frees one of 3",
-            &["SLIDINGWINDOW 5 1000"],
+            &["SLIDINGWINDOW 5 1s"],
             &[
                 (0, 1, 3, "0 5 2 0 2000"),
                 (1_000_000, 1, 0, "0 5 2 0 1000"),
@@ -124,7 +124,7 @@ fn limits_agrees_on_sliding_windows_and_logs() {
         ),
         (
             "limits: 2 per minute, a second apart",
-            &["SLIDINGWINDOW 2 60000 PRECISION 1000", "SLIDINGLOG 2 60000"],
+            &["SLIDINGWINDOW 2 1m PRECISION 1s", "SLIDINGLOG 2 1m"],
             &[
                 (0, 1, 1, "0 2 1 0 60000"),
                 (1_000_000, 1, 1, "0 2 0 0 60000"),
@@ -133,7 +133,7 @@ fn limits_agrees_on_sliding_windows_and_logs() {
         ),
         (
             "limits: costs within 2 s",
-            &["SLIDINGWINDOW 10 2000 PRECISION 100", "SLIDINGLOG 10 2000"],
+            &["SLIDINGWINDOW 10 2s PRECISION 100ms", "SLIDINGLOG 10 2s"],
             &[
                 (0, 1, 5, "0 10 5 0 2000"),
                 (1_800_000, 1, 4, "0 10 1 0 2000"),
@@ -144,7 +144,7 @@ fn limits_agrees_on_sliding_windows_and_logs() {
         ),
         (
             "limits: 999,999 of a million",
-            &["SLIDINGWINDOW 1000000 2000", "SLIDINGWINDOW 1000000 2000 PRECISION 2"],
+            &["SLIDINGWINDOW 1000000 2s", "SLIDINGWINDOW 1000000 2s PRECISION 2ms"],
             &[(0, 1, 999_999, "0 1000000 1 0 _")],
         ),
     ];
@@ -153,8 +153,8 @@ fn limits_agrees_on_sliding_windows_and_logs() {
 
 #[test]
 fn fixed_windows_agree() {
-    const LIMITS: &[&str] = &["FIXEDWINDOW 10 2000", "FIXEDWINDOW 10 2000 ALIGNED"];
-    const INCREX: &[&str] = &["FIXEDWINDOW 10 10000", "FIXEDWINDOW 10 10000 ALIGNED"];
+    const LIMITS: &[&str] = &["FIXEDWINDOW 10 2s", "FIXEDWINDOW 10 2s ALIGNED"];
+    const INCREX: &[&str] = &["FIXEDWINDOW 10 10s", "FIXEDWINDOW 10 10s ALIGNED"];
     const CASES: &[Case] = &[
         (
             "limits: 10 per 2 s",
@@ -177,15 +177,18 @@ fn fixed_windows_agree() {
 fn a_changed_limit_keeps_what_was_used_as_in_redisson() {
     let server = Server::start(&[]);
     let mut con = server.connection();
-    for (name, mode) in
-        [("SLIDINGWINDOW", ""), ("SLIDINGWINDOW", " PRECISION 100"), ("SLIDINGLOG", ""), ("FIXEDWINDOW", "")]
-    {
+    for (name, mode) in [
+        ("SLIDINGWINDOW", ""),
+        ("SLIDINGWINDOW", " PRECISION 100ms"),
+        ("SLIDINGLOG", ""),
+        ("FIXEDWINDOW", ""),
+    ] {
         for (before, used, after, remaining) in
             [(10, 3, 10, 7), (10, 3, 20, 17), (10, 4, 20, 16), (10, 3, 5, 2), (10, 8, 5, 0)]
         {
             text(&mut con, "FLUSHALL");
-            ask(&mut con, &format!("{name} {before} 5000{mode}"), START, used);
-            let changed = ask(&mut con, &format!("{name} {after} 5000{mode}"), START, 0);
+            ask(&mut con, &format!("{name} {before} 5s{mode}"), START, used);
+            let changed = ask(&mut con, &format!("{name} {after} 5s{mode}"), START, 0);
             assert_eq!(
                 changed[..4],
                 [0, after, remaining, 0],
@@ -194,6 +197,6 @@ fn a_changed_limit_keeps_what_was_used_as_in_redisson() {
         }
         // "Not keep" is DEL.
         text(&mut con, "DEL k");
-        assert_eq!(ask(&mut con, &format!("{name} 20 5000{mode}"), START, 0), [0, 20, 20, 0, 0]);
+        assert_eq!(ask(&mut con, &format!("{name} 20 5s{mode}"), START, 0), [0, 20, 20, 0, 0]);
     }
 }

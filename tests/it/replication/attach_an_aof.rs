@@ -72,14 +72,14 @@ fn an_aof_switched_on_in_a_transaction_holds_its_calls_before_and_after() {
     let calls = begin_alone(&machine);
     assert!(!propagates(con));
 
-    let script = "for i = 1, 9 do redis.call('RL.GCRA', KEYS[1] .. i, 9, 1, 3600000) end";
+    let script = "for i = 1, 9 do redis.call('RL.GCRA', KEYS[1] .. i, 9, 1, '1h') end";
     text(con, "MULTI");
-    text(con, "RL.SLIDINGLOG inside 9 3600000");
-    text(con, "RL.GCRA before 9 1 3600000");
+    text(con, "RL.SLIDINGLOG inside 9 1h");
+    text(con, "RL.GCRA before 9 1 1h");
     call(con, &["EVAL", script, "1", "scripted:before:"]).unwrap();
     text(con, "CONFIG SET appendonly yes");
-    text(con, "RL.SLIDINGLOG inside 9 3600000");
-    text(con, "RL.GCRA after 9 1 3600000");
+    text(con, "RL.SLIDINGLOG inside 9 1h");
+    text(con, "RL.GCRA after 9 1 1h");
     call(con, &["EVAL", script, "1", "scripted:after:"]).unwrap();
     let done = call(con, &["EXEC"]).unwrap_or_else(|error| panic!("EXEC: {}", error_line(&error)));
     assert!(!format!("{done:?}").contains("ServerError"), "{done:?}");

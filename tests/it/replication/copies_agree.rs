@@ -33,45 +33,47 @@ fn drive(con: &mut Connection, calls: u64) -> (u64, u64) {
         let (cost, id) = (1 + random(3), random(40));
         let key = random(4);
         let line = match random(30) {
-            0 => format!("RL.TOKENBUCKET tb:{key} 7 3 1000 COST {cost} AT {at}"),
-            1 => format!("RL.TOKENBUCKET batch:{key} 7 5 1000 BATCH COST {cost} AT {at}"),
-            2 => format!("RL.GCRA gcra:{key} 6 7 1100 COST {cost} AT {at}"),
-            3 => format!("RL.SLIDINGWINDOW sw:{key} 9 1000 COST {cost} AT {at}"),
-            4 => format!("RL.SLIDINGWINDOW swp:{key} 9 1000 PRECISION 100 COST {cost} AT {at}"),
-            5 => format!("RL.SLIDINGWINDOW swq:{key} 9 {0} PRECISION 100 AT {at}", 1000 * (1 + random(2))),
-            6 => format!("RL.CONCURRENT lease:{key} 30 2000 id{id} COST {cost} AT {at}"),
-            8 => format!("RL.LEAKYBUCKET water:{key} 8 7 1100 COST {cost} AT {at}"),
-            9 => format!("RL.FIXEDWINDOW window:{key} 9 1000 COST {cost} AT {at}"),
-            10 => format!("RL.FIXEDWINDOW aligned:{key} 9 1000 ALIGNED COST {cost} AT {at}"),
-            11 => format!("RL.UNIFORM gate:{key} 90 AT {at}"),
-            12 => format!("RL.UNIFORM gate:{key} 90 RESERVE MAXWAIT 500 AT {at}"),
-            13 => format!("RL.TOKENBUCKET tb:{key} 7 3 1000 FORCE COST {cost} AT {at}"),
-            14 => format!("RL.GCRA gcra:{key} 6 7 1100 PARTIAL COST 4 AT {at}"),
-            15 => format!("RL.REFUND swp:{key} SLIDINGWINDOW 9 1000 PRECISION 100 COST {cost} AT {at}"),
-            16 => format!("RL.REFUND tb:{key} TOKENBUCKET 7 3 1000 COST {cost} AT {at}"),
-            18 => format!("RL.SMOOTH burst:{key} 90 1000 MAXWAIT 300 AT {at}"),
-            19 => format!("RL.SMOOTH warm:{key} 90 1000 WARMUP 700 MAXWAIT 300 AT {at}"),
-            17 => format!("RL.REFUND window:{key} FIXEDWINDOW 9 1000 COST {cost} AT {at}"),
-            21 => format!("RL.SLIDINGLOG log:{key} 9 1000 COST {cost} AT {at}"),
-            22 => format!("RL.SLIDINGLOG hammered:{key} 5 1000 GAP 3 COUNTREFUSED AT {at}"),
+            0 => format!("RL.TOKENBUCKET tb:{key} 7 3 1s COST {cost} AT {at}"),
+            1 => format!("RL.TOKENBUCKET batch:{key} 7 5 1s BATCH COST {cost} AT {at}"),
+            2 => format!("RL.GCRA gcra:{key} 6 7 1100ms COST {cost} AT {at}"),
+            3 => format!("RL.SLIDINGWINDOW sw:{key} 9 1s COST {cost} AT {at}"),
+            4 => format!("RL.SLIDINGWINDOW swp:{key} 9 1s PRECISION 100ms COST {cost} AT {at}"),
+            5 => {
+                format!("RL.SLIDINGWINDOW swq:{key} 9 {0}ms PRECISION 100ms AT {at}", 1000 * (1 + random(2)))
+            }
+            6 => format!("RL.CONCURRENT lease:{key} 30 2s id{id} COST {cost} AT {at}"),
+            8 => format!("RL.LEAKYBUCKET water:{key} 8 7 1100ms COST {cost} AT {at}"),
+            9 => format!("RL.FIXEDWINDOW window:{key} 9 1s COST {cost} AT {at}"),
+            10 => format!("RL.FIXEDWINDOW aligned:{key} 9 1s ALIGNED COST {cost} AT {at}"),
+            11 => format!("RL.UNIFORM gate:{key} 90ms AT {at}"),
+            12 => format!("RL.UNIFORM gate:{key} 90ms RESERVE MAXWAIT 500ms AT {at}"),
+            13 => format!("RL.TOKENBUCKET tb:{key} 7 3 1s FORCE COST {cost} AT {at}"),
+            14 => format!("RL.GCRA gcra:{key} 6 7 1100ms PARTIAL COST 4 AT {at}"),
+            15 => format!("RL.REFUND swp:{key} SLIDINGWINDOW 9 1s PRECISION 100ms COST {cost} AT {at}"),
+            16 => format!("RL.REFUND tb:{key} TOKENBUCKET 7 3 1s COST {cost} AT {at}"),
+            18 => format!("RL.SMOOTH burst:{key} 90 1s MAXWAIT 300ms AT {at}"),
+            19 => format!("RL.SMOOTH warm:{key} 90 1s WARMUP 700ms MAXWAIT 300ms AT {at}"),
+            17 => format!("RL.REFUND window:{key} FIXEDWINDOW 9 1s COST {cost} AT {at}"),
+            21 => format!("RL.SLIDINGLOG log:{key} 9 1s COST {cost} AT {at}"),
+            22 => format!("RL.SLIDINGLOG hammered:{key} 5 1s GAP 3ms COUNTREFUSED AT {at}"),
             20 => match cost {
-                1 => format!("RL.REFUND log:{key} SLIDINGLOG 9 1000 COST 2 AT {at}"),
-                _ => format!("RL.SLIDINGLOG log:{key} 9 1000 FORCE COST 2 AT {at}"),
+                1 => format!("RL.REFUND log:{key} SLIDINGLOG 9 1s COST 2 AT {at}"),
+                _ => format!("RL.SLIDINGLOG log:{key} 9 1s FORCE COST 2 AT {at}"),
             },
             7 => format!("RL.RELEASE lease:{key} id{id} AT {at}"),
-            24 => format!("RL.TOKENBUCKET tb:{key} 7 3 1000 COST {cost} HOLD id{id} 5s AT {at}"),
-            25 => format!("RL.SETTLE tb:{key} id{id} TOKENBUCKET 7 3 1000 COST {} AT {at}", cost - 1),
-            26 => format!("RL.SLIDINGLOG log:{key} 9 1000 PARTIAL COST 3 HOLD id{id} 900 AT {at}"),
-            27 => format!("RL.SETTLE log:{key} id{id} SLIDINGLOG 9 1000 COST {cost} AT {at}"),
+            24 => format!("RL.TOKENBUCKET tb:{key} 7 3 1s COST {cost} HOLD id{id} 5s AT {at}"),
+            25 => format!("RL.SETTLE tb:{key} id{id} TOKENBUCKET 7 3 1s COST {} AT {at}", cost - 1),
+            26 => format!("RL.SLIDINGLOG log:{key} 9 1s PARTIAL COST 3 HOLD id{id} 900ms AT {at}"),
+            27 => format!("RL.SETTLE log:{key} id{id} SLIDINGLOG 9 1s COST {cost} AT {at}"),
             28 => format!(
                 "RL.MULTI 2 swp:{key} window:{key} COST {cost} HOLD id{id} 2s AT {at} \
-                 LIMIT SLIDINGWINDOW 9 1000 PRECISION 100 ON 1 LIMIT FIXEDWINDOW 9 1000 ON 2"
+                 LIMIT SLIDINGWINDOW 9 1s PRECISION 100ms ON 1 LIMIT FIXEDWINDOW 9 1s ON 2"
             ),
             29 => format!(
-                "RL.SETTLE swp:{key} id{id} SLIDINGWINDOW 9 1000 PRECISION 100 COST {} AT {at}",
+                "RL.SETTLE swp:{key} id{id} SLIDINGWINDOW 9 1s PRECISION 100ms COST {} AT {at}",
                 2 * cost - 2
             ),
-            _ => format!("RL.RENEW lease:{key} 900 id{id} AT {at}"),
+            _ => format!("RL.RENEW lease:{key} 900ms id{id} AT {at}"),
         };
         if line.starts_with("RL.MULTI") {
             multi(con, &line);
@@ -148,22 +150,22 @@ fn one_apply_for_each_admitted_call_and_nothing_for_a_refused_one() {
     };
     let written = |con: &mut Connection| info(con, "persistence", "aof_current_size").unwrap();
 
-    assert_eq!(ints(con, "RL.GCRA key 0 1 3600000")[0], 0);
-    assert_eq!(ints(con, "RL.CONCURRENT lease 1 3600000 a")[0], 0);
+    assert_eq!(ints(con, "RL.GCRA key 0 1 1h")[0], 0);
+    assert_eq!(ints(con, "RL.CONCURRENT lease 1 1h a")[0], 0);
     // An RM_Replicate counts as one change, whatever the payload.
     assert_eq!(changes(con), 2);
     let (size, key) = (written(con), text(con, "DEBUG DIGEST"));
     let refused = [
-        "RL.GCRA key 0 1 3600000",
-        "RL.GCRA key 0 1 3600000 COST 0",
-        "RL.GCRA key 0 1 3600000 COST 2",
-        "RL.PEEK key GCRA 0 1 3600000",
-        "RL.CONCURRENT lease 1 3600000 b",
-        "RL.CONCURRENT lease 1 3600000 a COST 0",
+        "RL.GCRA key 0 1 1h",
+        "RL.GCRA key 0 1 1h COST 0",
+        "RL.GCRA key 0 1 1h COST 2",
+        "RL.PEEK key GCRA 0 1 1h",
+        "RL.CONCURRENT lease 1 1h b",
+        "RL.CONCURRENT lease 1 1h a COST 0",
         "RL.RELEASE lease b",
-        "RL.RENEW lease 1000 b",
+        "RL.RENEW lease 1s b",
         "RL.RELEASE missing a",
-        "RL.TOKENBUCKET missing 1 1 1000 COST 2",
+        "RL.TOKENBUCKET missing 1 1 1s COST 2",
     ];
     for line in refused {
         ints(con, line);
@@ -179,14 +181,14 @@ fn what_is_shipped_for_a_large_table_is_what_changed() {
     let server = Server::start(&AOF_AT_ONCE);
     let con = &mut server.connection();
     for id in 0..2000 {
-        ints(con, &format!("RL.CONCURRENT lease 5000 3600000 id{id}"));
+        ints(con, &format!("RL.CONCURRENT lease 5000 1h id{id}"));
     }
     let size = |con: &mut Connection| -> u64 {
         info(con, "persistence", "aof_current_size").unwrap().parse().unwrap()
     };
     let before = size(con);
-    ints(con, "RL.CONCURRENT lease 5000 3600000 another");
-    ints(con, "RL.RENEW lease 3600000 another");
+    ints(con, "RL.CONCURRENT lease 5000 1h another");
+    ints(con, "RL.RENEW lease 1h another");
     ints(con, "RL.RELEASE lease another");
     assert!(size(con) - before < 600, "three changes of a table of 2000 leases");
 }
@@ -196,8 +198,8 @@ fn a_release_of_the_last_lease_deletes_the_key_everywhere() {
     let primary = Server::start(&[]);
     let replica = primary.replica(&["--propagation-error-behavior", "panic"]);
     let con = &mut primary.connection();
-    ints(con, "RL.CONCURRENT lease 2 60000 a");
-    ints(con, "RL.CONCURRENT lease 2 60000 b");
+    ints(con, "RL.CONCURRENT lease 2 1m a");
+    ints(con, "RL.CONCURRENT lease 2 1m b");
     assert_eq!(ints(con, "RL.RELEASE lease a"), [1]);
     assert_eq!(text(con, "EXISTS lease"), "1");
     assert_eq!(ints(con, "RL.RELEASE lease b"), [1]);
@@ -210,10 +212,10 @@ fn a_release_of_the_last_lease_deletes_the_key_everywhere() {
 fn a_replica_answers_probes_and_refuses_calls() {
     let primary = Server::start(&[]);
     let replica = primary.replica(&[]);
-    ints(&mut primary.connection(), "RL.GCRA key 4 1 3600000");
+    ints(&mut primary.connection(), "RL.GCRA key 4 1 1h");
     sync(&primary, &replica);
     let con = &mut replica.connection();
-    assert_eq!(ints(con, "RL.PEEK key GCRA 4 1 3600000")[..4], [0, 5, 4, 0]);
-    let refusal = error(con, "RL.GCRA key 4 1 3600000");
+    assert_eq!(ints(con, "RL.PEEK key GCRA 4 1 1h")[..4], [0, 5, 4, 0]);
+    let refusal = error(con, "RL.GCRA key 4 1 1h");
     assert!(refusal.starts_with("READONLY"), "{refusal}");
 }

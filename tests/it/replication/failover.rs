@@ -48,7 +48,7 @@ fn agrees(watched: &Watched, load: Load<Tally>) {
         assert!((acknowledged..=acknowledged + doubtful).contains(&found), "{line}");
         for lease in tally.acknowledged.iter().filter(|_| line.contains('#')) {
             let key = if line.contains("MULTI") { "all" } else { "lease" };
-            assert_eq!(ints(con, &format!("RL.RENEW {key} 3600000 {lease}")), [1], "{line}");
+            assert_eq!(ints(con, &format!("RL.RENEW {key} 1h {lease}")), [1], "{line}");
         }
         use_up(con, line);
     }

@@ -9,25 +9,25 @@ use crate::support::{
 };
 
 const MAKE: [&str; 11] = [
-    "RL.TOKENBUCKET key 10 3 3600000 COST 2",
-    "RL.TOKENBUCKET key 10 3 3600000 BATCH COST 2",
-    "RL.GCRA key 9 3 3600000 COST 2",
-    "RL.SLIDINGWINDOW key 10 3600000 COST 2",
-    "RL.SLIDINGWINDOW key 10 3600000 PRECISION 60000 COST 2",
-    "RL.CONCURRENT key 10 3600000 a COST 2",
-    "RL.LEAKYBUCKET key 10 3 3600000 COST 2",
-    "RL.FIXEDWINDOW key 10 3600000 COST 2",
-    "RL.FIXEDWINDOW key 10 3600000 ALIGNED COST 2",
-    "RL.UNIFORM key 3600000",
-    "RL.SLIDINGLOG key 10 3600000 COST 2",
+    "RL.TOKENBUCKET key 10 3 1h COST 2",
+    "RL.TOKENBUCKET key 10 3 1h BATCH COST 2",
+    "RL.GCRA key 9 3 1h COST 2",
+    "RL.SLIDINGWINDOW key 10 1h COST 2",
+    "RL.SLIDINGWINDOW key 10 1h PRECISION 1m COST 2",
+    "RL.CONCURRENT key 10 1h a COST 2",
+    "RL.LEAKYBUCKET key 10 3 1h COST 2",
+    "RL.FIXEDWINDOW key 10 1h COST 2",
+    "RL.FIXEDWINDOW key 10 1h ALIGNED COST 2",
+    "RL.UNIFORM key 1h",
+    "RL.SLIDINGLOG key 10 1h COST 2",
 ];
 
 /// And several under one key, of every size of state.
-const TOGETHER: &str = "RL.MULTI 1 key LIMIT GCRA 9 3 1000 COST 2 LIMIT SLIDINGLOG 10 3600000 \
-                        LIMIT CONCURRENT 10 3600000 a LIMIT SLIDINGWINDOW 10 3600000 PRECISION 60000";
+const TOGETHER: &str = "RL.MULTI 1 key LIMIT GCRA 9 3 1s COST 2 LIMIT SLIDINGLOG 10 1h \
+                        LIMIT CONCURRENT 10 1h a LIMIT SLIDINGWINDOW 10 1h PRECISION 1m";
 
 /// And holds beside several limits.
-const HELD: &str = "RL.MULTI 1 key HOLD id 1h LIMIT GCRA 9 3 3600000 COST 2 LIMIT SLIDINGLOG 10 3600000";
+const HELD: &str = "RL.MULTI 1 key HOLD id 1h LIMIT GCRA 9 3 1h COST 2 LIMIT SLIDINGLOG 10 1h";
 
 fn make(con: &mut Connection, line: &str) {
     call(con, &line.split_whitespace().collect::<Vec<_>>()).unwrap();
@@ -42,25 +42,24 @@ fn exercise(con: &mut Connection, key: &str) {
         survive(con, &peek);
         survive(con, &[&peek[..], &["AT", "1000000000000000"]].concat());
     }
-    survive(con, &["RL.REFUND", key, "SLIDINGWINDOW", "10", "3600000", "PRECISION", "60000"]);
-    survive(con, &["RL.REFUND", key, "TOKENBUCKET", "10", "3", "1000", "COST", "9007199254740991"]);
+    survive(con, &["RL.REFUND", key, "SLIDINGWINDOW", "10", "1h", "PRECISION", "1m"]);
+    survive(con, &["RL.REFUND", key, "TOKENBUCKET", "10", "3", "1s", "COST", "9007199254740991"]);
     survive(con, &["RL.TOKENBUCKET", key, "10", "3", "1000", "FORCE", "COST", "9007199254740991"]);
     survive(con, &["RL.UNIFORM", key, "3153600000000", "RESERVE"]);
     survive(con, &["RL.SLIDINGLOG", key, "2", "3600000", "COUNTREFUSED"]);
     survive(con, &["RL.SLIDINGLOG", key, "10", "3600000", "FORCE", "COST", "9007199254740991"]);
-    survive(con, &["RL.REFUND", key, "SLIDINGLOG", "10", "3600000", "COST", "9007199254740991"]);
-    survive(con, &["RL.SETTLE", key, "id", "SLIDINGLOG", "10", "3600000", "COST", "1"]);
+    survive(con, &["RL.REFUND", key, "SLIDINGLOG", "10", "1h", "COST", "9007199254740991"]);
+    survive(con, &["RL.SETTLE", key, "id", "SLIDINGLOG", "10", "1h", "COST", "1"]);
     survive(con, &["RL.SLIDINGLOG", key, "10", "3600000", "FORCE", "HOLD", "id", "1h"]);
-    survive(con, &["RL.SETTLE", key, "id", "GCRA", "9", "3", "3600000", "COST", "9007199254740991"]);
-    survive(con, &["RL.SETTLE", key, "id", "SLIDINGLOG", "10", "3600000", "COST", "0"]);
-    let limits = "LIMIT GCRA 9 3 1000 LIMIT SLIDINGLOG 10 3600000";
+    survive(con, &["RL.SETTLE", key, "id", "GCRA", "9", "3", "1h", "COST", "9007199254740991"]);
+    survive(con, &["RL.SETTLE", key, "id", "SLIDINGLOG", "10", "1h", "COST", "0"]);
+    let limits = "LIMIT GCRA 9 3 1s LIMIT SLIDINGLOG 10 1h";
     let settle = ["RL.MULTISETTLE", "1", key, "id", "COST", "3"];
     survive(con, &[&settle[..], &limits.split(' ').collect::<Vec<_>>()].concat());
     for command in ["RL.MULTI", "RL.MULTIPEEK", "RL.MULTIREFUND"] {
-        let limits =
-            "LIMIT GCRA 9 3 1000 LIMIT SLIDINGLOG 10 3600000 LIMIT SLIDINGWINDOW 10 3600000 PRECISION 60000";
+        let limits = "LIMIT GCRA 9 3 1s LIMIT SLIDINGLOG 10 1h LIMIT SLIDINGWINDOW 10 1h PRECISION 1m";
         survive(con, &[&[command, "1", key], &limits.split(' ').collect::<Vec<_>>()[..]].concat());
-        survive(con, &[command, "1", key, "AT", "1000000000000000", "LIMIT", "UNIFORM", "1000"]);
+        survive(con, &[command, "1", key, "AT", "1000000000000000", "LIMIT", "UNIFORM", "1s"]);
     }
     survive(con, &["RL.SHED", key, "0.9"]);
     survive(con, &["RL.RENEW", key, "1000", "a"]);
@@ -117,7 +116,7 @@ fn a_dump_with_bytes_left_over_is_refused_and_leaks_nothing() {
     let con = &mut server.connection();
     text(con, "DEBUG SET-SKIP-CHECKSUM-VALIDATION 1");
     for i in 0..60 {
-        ints(con, &format!("RL.CONCURRENT key 100 3600000 lease:{i}"));
+        ints(con, &format!("RL.CONCURRENT key 100 1h lease:{i}"));
     }
     // Type and module id (10 bytes), the opcode of a string, its length (2 bytes), the kind, last, the number of
     // leases: one less than there are leaves bytes over.
@@ -183,7 +182,7 @@ fn effects_with_any_byte_changed_or_cut_anywhere_change_all_or_nothing() {
 fn effects_of_other_versions_kinds_and_lengths_are_errors() {
     let server = Server::start(&[]);
     let con = &mut server.connection();
-    ints(con, "RL.GCRA key 1 1 3600000");
+    ints(con, "RL.GCRA key 1 1 1h");
     let before = dump_bytes(con, "key");
     let huge = [&[1, 6, 2][..], &[0; 8], &u64::MAX.to_le_bytes()].concat();
     let payloads: [&[u8]; 9] = [
@@ -232,11 +231,9 @@ fn a_whole_state_of_another_version_or_with_bytes_left_over_is_an_error() {
 fn an_effect_replaces_a_key_of_another_kind() {
     let server = Server::start(&["--appendonly", "yes", "--appendfsync", "always"]);
     let con = &mut server.connection();
-    ints(con, "RL.GCRA key 9 3 3600000 COST 2");
+    ints(con, "RL.GCRA key 9 3 1h COST 2");
     let (payload, gcra) = (last_payload(&server), dump_bytes(con, "key"));
-    for other in
-        ["SET key x", "LPUSH key x", "RL.TOKENBUCKET key 1 1 3600000", "RL.CONCURRENT key 1 3600000 a"]
-    {
+    for other in ["SET key x", "LPUSH key x", "RL.TOKENBUCKET key 1 1 1h", "RL.CONCURRENT key 1 1h a"] {
         text(con, "DEL key");
         text(con, other);
         call_bytes(con, &[b"RL.APPLY", b"key", &payload]).unwrap();
@@ -249,7 +246,7 @@ fn an_effect_replaces_a_key_of_another_kind() {
 fn a_large_value_that_an_effect_replaces_is_freed_on_another_thread() {
     let server = Server::start(&["--appendonly", "yes", "--appendfsync", "always"]);
     let con = &mut server.connection();
-    ints(con, "RL.GCRA key 9 3 3600000 COST 2");
+    ints(con, "RL.GCRA key 9 3 1h COST 2");
     let changes = last_payload(&server);
     // Version, kind, form, length and a gate that closed in 2100: a whole state, without an expiry.
     let whole = [
@@ -257,7 +254,7 @@ fn a_large_value_that_an_effect_replaces_is_freed_on_another_thread() {
         &[1_000_000, 4_102_444_800_000_000, 4_102_444_800_000_000u64].map(u64::to_le_bytes).concat(),
     ]
     .concat();
-    let leases = || (0..1000).map(|i| format!("RL.CONCURRENT large 1000 3600000 {i:0>64}"));
+    let leases = || (0..1000).map(|i| format!("RL.CONCURRENT large 1000 1h {i:0>64}"));
     let fields = || (0..1000).map(|i| format!("HSET large field:{i} value"));
     for (payload, expires) in [(changes, true), (whole, false)] {
         for large in [leases().collect::<Vec<_>>(), fields().collect()] {

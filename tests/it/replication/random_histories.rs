@@ -174,14 +174,14 @@ fn cut_too_long(primary: &Server) {
 
 /// Limiters that are soon fully reset, and the parameters by which the last call makes them last for longer.
 const BRIEF: [(&str, &str, &str); 8] = [
-    ("TOKENBUCKET", "7 3 10", "7 1 36000000"),
-    ("GCRA", "6 7 110", "6 1 36000000"),
-    ("LEAKYBUCKET", "8 7 11", "8 1 36000000"),
-    ("FIXEDWINDOW", "9 40", "9 36000000"),
-    ("SLIDINGWINDOW", "9 30", "9 864000000000"),
-    ("SLIDINGWINDOW", "9 60 PRECISION 10", "9 36000000 PRECISION 36000000"),
-    ("SLIDINGLOG", "9 50", "9 36000000"),
-    ("UNIFORM", "9", "36000000"),
+    ("TOKENBUCKET", "7 3 10ms", "7 1 10h"),
+    ("GCRA", "6 7 110ms", "6 1 10h"),
+    ("LEAKYBUCKET", "8 7 11ms", "8 1 10h"),
+    ("FIXEDWINDOW", "9 40ms", "9 10h"),
+    ("SLIDINGWINDOW", "9 30ms", "9 10000d"),
+    ("SLIDINGWINDOW", "9 60ms PRECISION 10ms", "9 10h PRECISION 10h"),
+    ("SLIDINGLOG", "9 50ms", "9 10h"),
+    ("UNIFORM", "9ms", "10h"),
 ];
 
 /// A prime, so that steps of any length go over all of them.

@@ -9,35 +9,35 @@ use crate::support::{AOF_AT_ONCE, Server, simple, text, wait_for};
 
 /// Calls and by how much each of them raises the number of changes.
 const CHANGES: [(&str, u64); 29] = [
-    ("RL.GCRA gcra 1 1 3600000", 1),
-    ("RL.GCRA gcra 1 1 3600000", 1),
-    ("RL.GCRA gcra 1 1 3600000", 0),
-    ("RL.GCRA gcra 1 1 3600000 COST 0", 0),
-    ("RL.PEEK gcra GCRA 1 1 3600000", 0),
-    ("RL.REFUND gcra GCRA 1 1 3600000", 1),
-    ("RL.TOKENBUCKET missing 1 1 1000 COST 2", 0),
-    ("RL.SLIDINGLOG log 2 3600000 COST 2", 1),
-    ("RL.SLIDINGLOG log 2 3600000", 0),
-    ("RL.SLIDINGLOG hammered 1 3600000 COUNTREFUSED", 1),
-    ("RL.SLIDINGLOG hammered 1 3600000 COUNTREFUSED", 1),
-    ("RL.SLIDINGWINDOW precise 2 3600000 PRECISION 60000", 1),
-    ("RL.CONCURRENT lease 1 3600000 a", 1),
-    ("RL.CONCURRENT lease 1 3600000 b", 0),
-    ("RL.RENEW lease 7200000 a", 1),
+    ("RL.GCRA gcra 1 1 1h", 1),
+    ("RL.GCRA gcra 1 1 1h", 1),
+    ("RL.GCRA gcra 1 1 1h", 0),
+    ("RL.GCRA gcra 1 1 1h COST 0", 0),
+    ("RL.PEEK gcra GCRA 1 1 1h", 0),
+    ("RL.REFUND gcra GCRA 1 1 1h", 1),
+    ("RL.TOKENBUCKET missing 1 1 1s COST 2", 0),
+    ("RL.SLIDINGLOG log 2 1h COST 2", 1),
+    ("RL.SLIDINGLOG log 2 1h", 0),
+    ("RL.SLIDINGLOG hammered 1 1h COUNTREFUSED", 1),
+    ("RL.SLIDINGLOG hammered 1 1h COUNTREFUSED", 1),
+    ("RL.SLIDINGWINDOW precise 2 1h PRECISION 1m", 1),
+    ("RL.CONCURRENT lease 1 1h a", 1),
+    ("RL.CONCURRENT lease 1 1h b", 0),
+    ("RL.RENEW lease 2h a", 1),
     ("RL.RELEASE lease b", 0),
     ("RL.RELEASE lease a", 1),
-    ("RL.MULTI 1 both LIMIT GCRA 0 1 3600000 LIMIT SLIDINGLOG 9 3600000", 1),
-    ("RL.MULTI 1 both LIMIT GCRA 0 1 3600000 LIMIT SLIDINGLOG 9 3600000", 0),
-    ("RL.MULTI 2 one two LIMIT GCRA 0 1 3600000", 1),
-    ("RL.MULTI 2 one two LIMIT GCRA 0 1 3600000", 0),
-    ("RL.MULTIREFUND 2 one two LIMIT GCRA 0 1 3600000", 1),
-    ("RL.GCRA held 9 1 3600000 HOLD a 1h", 1),
-    ("RL.GCRA held 9 1 3600000 HOLD a 1h", 0),
-    ("RL.SETTLE held a GCRA 9 1 3600000 COST 1", 1),
-    ("RL.SETTLE held a GCRA 9 1 3600000 COST 1", 0),
-    ("RL.MULTI 2 held new HOLD a 1h LIMIT GCRA 9 1 3600000", 1),
-    ("RL.MULTISETTLE 2 held new a COST 4 LIMIT GCRA 9 1 3600000", 1),
-    ("RL.MULTISETTLE 2 held new a COST 4 LIMIT GCRA 9 1 3600000", 0),
+    ("RL.MULTI 1 both LIMIT GCRA 0 1 1h LIMIT SLIDINGLOG 9 1h", 1),
+    ("RL.MULTI 1 both LIMIT GCRA 0 1 1h LIMIT SLIDINGLOG 9 1h", 0),
+    ("RL.MULTI 2 one two LIMIT GCRA 0 1 1h", 1),
+    ("RL.MULTI 2 one two LIMIT GCRA 0 1 1h", 0),
+    ("RL.MULTIREFUND 2 one two LIMIT GCRA 0 1 1h", 1),
+    ("RL.GCRA held 9 1 1h HOLD a 1h", 1),
+    ("RL.GCRA held 9 1 1h HOLD a 1h", 0),
+    ("RL.SETTLE held a GCRA 9 1 1h COST 1", 1),
+    ("RL.SETTLE held a GCRA 9 1 1h COST 1", 0),
+    ("RL.MULTI 2 held new HOLD a 1h LIMIT GCRA 9 1 1h", 1),
+    ("RL.MULTISETTLE 2 held new a COST 4 LIMIT GCRA 9 1 1h", 1),
+    ("RL.MULTISETTLE 2 held new a COST 4 LIMIT GCRA 9 1 1h", 0),
 ];
 
 #[test]
@@ -82,7 +82,7 @@ fn a_save_point_is_reached_by_calls_whose_effects_are_not_sent() {
     wait_until_unsent(&server);
     let con = &mut server.connection();
     assert!(!server.dir().join("dump.rdb").exists());
-    for line in ["RL.GCRA gcra 9 1 3600000", "RL.MULTI 2 one two LIMIT SLIDINGLOG 9 3600000"] {
+    for line in ["RL.GCRA gcra 9 1 1h", "RL.MULTI 2 one two LIMIT SLIDINGLOG 9 1h"] {
         assert!(!propagates(con));
         text(con, line);
     }
@@ -101,14 +101,11 @@ fn a_transaction_and_a_script_count_their_changes() {
     let con = &mut server.connection();
     text(con, "MULTI");
     for _ in 0..3 {
-        text(con, "RL.GCRA gcra 1 1 3600000");
+        text(con, "RL.GCRA gcra 1 1 1h");
     }
     text(con, "EXEC");
     assert_eq!(changes(con), 2);
-    text(
-        con,
-        "EVAL return{redis.call('RL.GCRA','other',0,1,3600000),redis.call('RL.GCRA','other',0,1,3600000)} 0",
-    );
+    text(con, "EVAL return{redis.call('RL.GCRA','other',0,1,'1h'),redis.call('RL.GCRA','other',0,1,'1h')} 0");
     assert_eq!(changes(con), 3);
     assert!(!propagates(con));
 }

@@ -18,16 +18,16 @@ struct User {
 }
 
 const LIMITS: [&str; 6] = [
-    "RL.GCRA limit:ann 9 1 60000",
-    "RL.SLIDINGWINDOW limit:window 9 60000",
-    "RL.CONCURRENT limit:lease 9 60000 id",
-    "RL.RENEW limit:lease 60000 id",
+    "RL.GCRA limit:ann 9 1 1m",
+    "RL.SLIDINGWINDOW limit:window 9 1m",
+    "RL.CONCURRENT limit:lease 9 1m id",
+    "RL.RENEW limit:lease 1m id",
     "RL.RELEASE limit:lease id",
-    "RL.MULTI 2 limit:one limit:two LIMIT GCRA 9 1 60000",
+    "RL.MULTI 2 limit:one limit:two LIMIT GCRA 9 1 1m",
 ];
 const LOOKS: [&str; 5] = [
-    "RL.PEEK limit:ann GCRA 9 1 60000",
-    "RL.MULTIPEEK 2 limit:one limit:two LIMIT GCRA 9 1 60000",
+    "RL.PEEK limit:ann GCRA 9 1 1m",
+    "RL.MULTIPEEK 2 limit:one limit:two LIMIT GCRA 9 1 1m",
     "RL.ASKPEEK limit:ann api",
     "RL.INFO limit:ann",
     "RL.HELP",
@@ -37,13 +37,13 @@ const OTHERS: [&str; 18] = [
     "RL.POLICY LIST",
     "RL.TOP",
     "RL.APPLY limit:ann payload",
-    "RL.GCRA session:ann 9 1 60000",
-    "RL.PEEK session:ann GCRA 9 1 60000",
-    "RL.SKETCH session:sketch ann 9 1 60000",
-    "RL.PEEK session:sketch SKETCH ann 9 1 60000",
+    "RL.GCRA session:ann 9 1 1m",
+    "RL.PEEK session:ann GCRA 9 1 1m",
+    "RL.SKETCH session:sketch ann 9 1 1m",
+    "RL.PEEK session:sketch SKETCH ann 9 1ms 1m",
     "RL.INFO session:ann",
-    "RL.MULTI 2 limit:one session:two LIMIT GCRA 9 1 60000",
-    "RL.MULTIPEEK 2 limit:one session:two LIMIT GCRA 9 1 60000",
+    "RL.MULTI 2 limit:one session:two LIMIT GCRA 9 1 1m",
+    "RL.MULTIPEEK 2 limit:one session:two LIMIT GCRA 9 1 1m",
     "RL.APPLY limit:ann payload session:ann payload",
     "DEL limit:ann",
     "DUMP limit:ann",
@@ -60,12 +60,7 @@ const USERS: [User; 8] = [
     User {
         name: "worker",
         by_category: false,
-        may: &[
-            "RL.GCRA session:ann 9 1 60000",
-            "RL.XADD jobs:mail 9 * to ann",
-            "RL.INFO limit:ann",
-            "GET key",
-        ],
+        may: &["RL.GCRA session:ann 9 1 1m", "RL.XADD jobs:mail 9 * to ann", "RL.INFO limit:ann", "GET key"],
         may_not: &["RL.POLICY LIST", "RL.APPLY limit:ann payload", "RESTORE limit:ann 0 payload", "KEYS *"],
     },
     User {
@@ -89,7 +84,7 @@ const USERS: [User; 8] = [
             "RL.ASK limit:ann api KEYS session:ann",
             "RL.ASKPEEK limit:ann api KEYS session:ann",
             "RL.POLICY GET api",
-            "RL.MULTI 1 limit:ann LIMIT GCRA 9 1 60000",
+            "RL.MULTI 1 limit:ann LIMIT GCRA 9 1 1m",
         ],
     },
     User { name: "app4", by_category: true, may: &LIMITS, may_not: &LOOKS },
@@ -134,7 +129,7 @@ fn a_script_may_do_what_its_caller_may() {
     let theirs = &mut server.connection();
     text(theirs, "AUTH worker worker-secret");
     let script = |call: &str| format!("EVAL return(redis.call({call})) 1 key");
-    assert_eq!(text(theirs, &script("'RL.UNIFORM',KEYS[1],'60000'")), "[0, 1, 0, 0, 60000]");
+    assert_eq!(text(theirs, &script("'RL.UNIFORM',KEYS[1],'1m'")), "[0, 1, 0, 0, 60000]");
     let told = error(theirs, &script("'RL.APPLY',KEYS[1],'payload'"));
     assert!(told.contains("can't run this command") || told.contains("no permissions"), "{told}");
 }
@@ -146,8 +141,8 @@ fn without_categories_of_modules_only_names_grant_and_deny() {
     let con = &mut server.connection();
     for (rules, line, with_categories) in [
         ("+@all -@dangerous", "RL.APPLY key payload", true),
-        ("+@read", "RL.PEEK key GCRA 9 1 60000", false),
-        ("+@write", "RL.GCRA key 9 1 60000", false),
+        ("+@read", "RL.PEEK key GCRA 9 1 1m", false),
+        ("+@write", "RL.GCRA key 9 1 1m", false),
     ] {
         text(con, "ACL DELUSER somebody");
         text(con, &format!("ACL SETUSER somebody on nopass ~* {rules}"));
@@ -178,7 +173,7 @@ fn whoever_says_the_time_has_what_the_future_would_give_and_can_make_it_pass() {
     let server = Server::start(&[]);
     let con = &mut server.connection();
     // Of an hour, so that minutes are left wherever it matters when a slow machine makes its calls.
-    let gate = "RL.FIXEDWINDOW key 1 3600000";
+    let gate = "RL.FIXEDWINDOW key 1 1h";
     let now = clock(con);
     let minutes_ago = |minutes: u64| format!("AT {}", (now - 60 * minutes) * SECOND);
     let at = |minutes: u64| format!("{gate} {}", minutes_ago(minutes));
@@ -194,13 +189,13 @@ fn whoever_says_the_time_has_what_the_future_would_give_and_can_make_it_pass() {
     assert!(others[0] == 1 && (3_599_000..=3_600_000).contains(&others[3]), "{others:?}");
     // Back by more than a reset, it is refused; and then an hour and more has passed.
     assert_eq!([ints(con, &at(130))[0], ints(con, gate)[0]], [1, 0]);
-    let pool = "RL.CONCURRENT pool 1 3600000";
+    let pool = "RL.CONCURRENT pool 1 1h";
     assert_eq!([ints(con, &format!("{pool} a"))[0], ints(con, &format!("{pool} b"))[0]], [0, 1]);
     assert_eq!(ints(con, &format!("RL.RELEASE pool nobody {}", minutes_ago(130))), [0]);
     assert_eq!(ints(con, &format!("{pool} b"))[0], 0);
     // A probe does neither.
     let before = dump(con, "pool");
-    ints(con, &format!("RL.PEEK pool CONCURRENT 1 3600000 c {}", minutes_ago(300)));
+    ints(con, &format!("RL.PEEK pool CONCURRENT 1 1h c {}", minutes_ago(300)));
     assert_eq!(dump(con, "pool"), before);
 }
 
@@ -208,16 +203,16 @@ fn whoever_says_the_time_has_what_the_future_would_give_and_can_make_it_pass() {
 fn a_client_that_only_may_look_may_only_look() {
     let server = Server::start(&[]);
     let con = &mut server.connection();
-    ints(con, "RL.GCRA key 1 1 3600000");
+    ints(con, "RL.GCRA key 1 1 1h");
     text(con, "ACL SETUSER app on nopass ~* +rl.gcra");
     text(con, "ACL SETUSER board on nopass %R~* +rl.peek +rl.info +rl.gcra");
     text(con, "AUTH app x");
-    assert_eq!(ints(con, "RL.GCRA key 1 1 3600000")[0], 0);
+    assert_eq!(ints(con, "RL.GCRA key 1 1 1h")[0], 0);
     assert!(error(con, "RL.APPLY key x").starts_with("NOPERM"));
     text(con, "AUTH board x");
-    assert_eq!(ints(con, "RL.PEEK key GCRA 1 1 3600000")[0], 1);
+    assert_eq!(ints(con, "RL.PEEK key GCRA 1 1 1h")[0], 1);
     // The key specifications say what reads and what writes.
-    assert!(error(con, "RL.GCRA key 1 1 3600000").starts_with("NOPERM"));
+    assert!(error(con, "RL.GCRA key 1 1 1h").starts_with("NOPERM"));
 }
 
 fn acl_line(line: &str) -> Option<&str> {

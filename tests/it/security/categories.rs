@@ -17,9 +17,9 @@ fn the_category_ratelimit_is_all_of_our_commands_and_grants_them() {
     text(con, "ACL SETUSER app on nopass +@ratelimit -@dangerous ~limit:*");
     let app = &mut server.connection();
     text(app, "AUTH app any");
-    assert_eq!(ints(app, "RL.GCRA limit:a 9 1 3600000"), [0, 10, 9, 0, 3_600_000]);
-    assert_eq!(ints(app, "RL.PEEK limit:a GCRA 9 1 3600000")[..3], [0, 10, 9]);
-    for line in ["GET limit:a", "RL.GCRA other 9 1 3600000", "RL.APPLY limit:a payload"] {
+    assert_eq!(ints(app, "RL.GCRA limit:a 9 1 1h"), [0, 10, 9, 0, 3_600_000]);
+    assert_eq!(ints(app, "RL.PEEK limit:a GCRA 9 1 1h")[..3], [0, 10, 9]);
+    for line in ["GET limit:a", "RL.GCRA other 9 1 1h", "RL.APPLY limit:a payload"] {
         assert!(error(app, line).starts_with("NOPERM"), "{line}");
     }
 }
@@ -64,12 +64,12 @@ fn commands_are_in_the_categories_of_what_they_do() {
     let (reader, writer) = (&mut server.connection(), &mut server.connection());
     text(reader, "AUTH reader any");
     text(writer, "AUTH writer any");
-    assert_eq!(ints(writer, "RL.GCRA key 9 1 3600000")[0], 0);
-    assert_eq!(ints(reader, "RL.PEEK key GCRA 9 1 3600000")[0], 0);
-    for line in ["RL.GCRA key 9 1 3600000", "RL.RELEASE key id", "RL.APPLY key payload"] {
+    assert_eq!(ints(writer, "RL.GCRA key 9 1 1h")[0], 0);
+    assert_eq!(ints(reader, "RL.PEEK key GCRA 9 1 1h")[0], 0);
+    for line in ["RL.GCRA key 9 1 1h", "RL.RELEASE key id", "RL.APPLY key payload"] {
         assert!(error(reader, line).starts_with("NOPERM"), "{line}");
     }
-    for line in ["RL.PEEK key GCRA 9 1 3600000", "RL.INFO key", "RL.APPLY key payload", "RL.POLICY LIST"] {
+    for line in ["RL.PEEK key GCRA 9 1 1h", "RL.INFO key", "RL.APPLY key payload", "RL.POLICY LIST"] {
         assert!(error(writer, line).starts_with("NOPERM"), "{line}");
     }
 }

@@ -31,33 +31,33 @@ fn told(listened: &Server, called: &Server, lines: &[&str]) -> Vec<String> {
 }
 
 const LINES: &[&str] = &[
-    "RL.GCRA gcra 0 1 3600000",
-    "RL.GCRA gcra 0 1 3600000",
+    "RL.GCRA gcra 0 1 1h",
+    "RL.GCRA gcra 0 1 1h",
     // Looks and probes decide nothing.
-    "RL.GCRA gcra 0 1 3600000 COST 0",
-    "RL.PEEK gcra GCRA 0 1 3600000",
-    "RL.TOKENBUCKET part 5 1 1000 PARTIAL COST 9",
+    "RL.GCRA gcra 0 1 1h COST 0",
+    "RL.PEEK gcra GCRA 0 1 1h",
+    "RL.TOKENBUCKET part 5 1 1s PARTIAL COST 9",
     "CL.THROTTLE cell 0 1 60",
     "RL.SHED fleet 0.1",
-    "RL.SKETCH sketch a 0 1 3600000",
-    "RL.SKETCH sketch a 0 1 3600000",
-    "RL.SKETCH sketch a 0 1 3600000 COST 0",
-    "RL.PEEK sketch SKETCH a 0 1 3600000",
-    "RL.CONCURRENT lease 1 60000 a",
-    "RL.CONCURRENT lease 1 60000 b",
+    "RL.SKETCH sketch a 0 1 1h",
+    "RL.SKETCH sketch a 0 1 1h",
+    "RL.SKETCH sketch a 0 1 1h COST 0",
+    "RL.PEEK sketch SKETCH a 0 1 1h",
+    "RL.CONCURRENT lease 1 1m a",
+    "RL.CONCURRENT lease 1 1m b",
     "RL.RELEASE lease a",
     "RL.XADD stream 1 * a b",
     "RL.XADD stream 1 * a b",
     "RL.LPUSH list 1 a b",
-    "RL.MULTI 3 one two three LIMIT GCRA 0 1 3600000 ON 1 LIMIT UNIFORM 1000 ON 2 LIMIT UNIFORM 1000 ON 3 COST 0",
-    "RL.MULTI 1 one LIMIT GCRA 0 1 3600000",
-    "RL.MULTIPEEK 1 one LIMIT GCRA 0 1 3600000",
+    "RL.MULTI 3 one two three LIMIT GCRA 0 1 1h ON 1 LIMIT UNIFORM 1s ON 2 LIMIT UNIFORM 1s ON 3 COST 0",
+    "RL.MULTI 1 one LIMIT GCRA 0 1 1h",
+    "RL.MULTIPEEK 1 one LIMIT GCRA 0 1 1h",
     // A repeated call and a settlement decide nothing.
-    "RL.GCRA held 9 1 3600000 HOLD a 1h",
-    "RL.GCRA held 9 1 3600000 HOLD a 1h",
-    "RL.MULTI 2 held new HOLD a 1h LIMIT GCRA 9 1 3600000",
-    "RL.SETTLE held a GCRA 9 1 3600000 COST 5",
-    "RL.GCRA held 9 1 3600000 COST 11 HOLD a 1h",
+    "RL.GCRA held 9 1 1h HOLD a 1h",
+    "RL.GCRA held 9 1 1h HOLD a 1h",
+    "RL.MULTI 2 held new HOLD a 1h LIMIT GCRA 9 1 1h",
+    "RL.SETTLE held a GCRA 9 1 1h COST 5",
+    "RL.GCRA held 9 1 1h COST 11 HOLD a 1h",
 ];
 
 #[test]
@@ -101,6 +101,6 @@ fn decisions_are_told_only_if_asked_for() {
 fn only_the_node_that_decided_tells() {
     let primary = Server::start(&["--notify-keyspace-events", "Ed", "--ratelimit.events", "yes"]);
     let replica = primary.replica(&["--notify-keyspace-events", "Ed", "--ratelimit.events", "yes"]);
-    assert!(told(&replica, &primary, &["RL.GCRA key 5 1 1000", "RL.XADD stream 1 * a b"]).is_empty());
-    assert_eq!(told(&primary, &primary, &["RL.GCRA key 5 1 1000"]), ["rl.admit key"]);
+    assert!(told(&replica, &primary, &["RL.GCRA key 5 1 1s", "RL.XADD stream 1 * a b"]).is_empty());
+    assert_eq!(told(&primary, &primary, &["RL.GCRA key 5 1 1s"]), ["rl.admit key"]);
 }

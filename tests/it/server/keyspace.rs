@@ -9,24 +9,16 @@ const LATE: u64 = 2_500_000_000_000_000;
 
 /// One key of each kind, by its name, made as of now.
 const KEYS: [(&str, &str, &str); 10] = [
-    ("tb", "RL.TOKENBUCKET tb 10 1 60000 COST 4", "TOKENBUCKET 10 1 60000"),
-    ("batch", "RL.TOKENBUCKET batch 10 2 60000 BATCH COST 4", "TOKENBUCKET 10 2 60000 BATCH"),
-    ("gcra", "RL.GCRA gcra 9 1 60000 COST 4", "GCRA 9 1 60000"),
-    ("sw", "RL.SLIDINGWINDOW sw 10 3600000 COST 4", "SLIDINGWINDOW 10 3600000"),
-    (
-        "swp",
-        "RL.SLIDINGWINDOW swp 10 3600000 PRECISION 60000 COST 4",
-        "SLIDINGWINDOW 10 3600000 PRECISION 60000",
-    ),
-    ("water", "RL.LEAKYBUCKET water 10 1 60000 COST 4", "LEAKYBUCKET 10 1 60000"),
-    ("window", "RL.FIXEDWINDOW window 10 3600000 COST 4", "FIXEDWINDOW 10 3600000"),
-    (
-        "aligned",
-        "RL.FIXEDWINDOW aligned 10 864000000000 ALIGNED COST 4",
-        "FIXEDWINDOW 10 864000000000 ALIGNED",
-    ),
-    ("log", "RL.SLIDINGLOG log 10 3600000 COST 4", "SLIDINGLOG 10 3600000"),
-    ("lease", "RL.CONCURRENT lease 10 3600000 a COST 4", "CONCURRENT 10 3600000 b"),
+    ("tb", "RL.TOKENBUCKET tb 10 1 1m COST 4", "TOKENBUCKET 10 1 1m"),
+    ("batch", "RL.TOKENBUCKET batch 10 2 1m BATCH COST 4", "TOKENBUCKET 10 2 1m BATCH"),
+    ("gcra", "RL.GCRA gcra 9 1 1m COST 4", "GCRA 9 1 1m"),
+    ("sw", "RL.SLIDINGWINDOW sw 10 1h COST 4", "SLIDINGWINDOW 10 1h"),
+    ("swp", "RL.SLIDINGWINDOW swp 10 1h PRECISION 1m COST 4", "SLIDINGWINDOW 10 1h PRECISION 1m"),
+    ("water", "RL.LEAKYBUCKET water 10 1 1m COST 4", "LEAKYBUCKET 10 1 1m"),
+    ("window", "RL.FIXEDWINDOW window 10 1h COST 4", "FIXEDWINDOW 10 1h"),
+    ("aligned", "RL.FIXEDWINDOW aligned 10 10000d ALIGNED COST 4", "FIXEDWINDOW 10 10000d ALIGNED"),
+    ("log", "RL.SLIDINGLOG log 10 1h COST 4", "SLIDINGLOG 10 1h"),
+    ("lease", "RL.CONCURRENT lease 10 1h a COST 4", "CONCURRENT 10 1h b"),
 ];
 
 fn make_all(con: &mut Connection) {
@@ -82,19 +74,19 @@ fn copies_renamed_moved_and_restored_keys_are_the_same_limiter() {
 #[test]
 fn a_key_with_limits_of_all_kinds_is_told_of_and_restored_as_it_is() {
     let limits = [
-        ("TOKENBUCKET 10 1 3600000", "TOKENBUCKET, mode, continuous"),
-        ("TOKENBUCKET 10 2 3600000 BATCH", "TOKENBUCKET, mode, batch"),
-        ("GCRA 9 1 3600000", "GCRA, mode, plain"),
-        ("SLIDINGWINDOW 10 3600000", "SLIDINGWINDOW, mode, weighted"),
-        ("SLIDINGWINDOW 10 3600000 PRECISION 60000", "SLIDINGWINDOW, mode, precision"),
-        ("CONCURRENT 10 3600000 id", "CONCURRENT, mode, leases"),
-        ("LEAKYBUCKET 10 1 3600000", "LEAKYBUCKET, mode, queue"),
-        ("FIXEDWINDOW 10 3600000", "FIXEDWINDOW, mode, opened"),
-        ("FIXEDWINDOW 10 3600000 ALIGNED", "FIXEDWINDOW, mode, aligned"),
-        ("UNIFORM 3600000", "UNIFORM, mode, gate"),
-        ("SMOOTH 10 3600000", "SMOOTH, mode, bursty"),
-        ("SMOOTH 10 3600000 WARMUP 3600000", "SMOOTH, mode, warming"),
-        ("SLIDINGLOG 10 3600000", "SLIDINGLOG, mode, log"),
+        ("TOKENBUCKET 10 1 1h", "TOKENBUCKET, mode, continuous"),
+        ("TOKENBUCKET 10 2 1h BATCH", "TOKENBUCKET, mode, batch"),
+        ("GCRA 9 1 1h", "GCRA, mode, plain"),
+        ("SLIDINGWINDOW 10 1h", "SLIDINGWINDOW, mode, weighted"),
+        ("SLIDINGWINDOW 10 1h PRECISION 1m", "SLIDINGWINDOW, mode, precision"),
+        ("CONCURRENT 10 1h id", "CONCURRENT, mode, leases"),
+        ("LEAKYBUCKET 10 1 1h", "LEAKYBUCKET, mode, queue"),
+        ("FIXEDWINDOW 10 1h", "FIXEDWINDOW, mode, opened"),
+        ("FIXEDWINDOW 10 1h ALIGNED", "FIXEDWINDOW, mode, aligned"),
+        ("UNIFORM 1h", "UNIFORM, mode, gate"),
+        ("SMOOTH 10 1h", "SMOOTH, mode, bursty"),
+        ("SMOOTH 10 1h WARMUP 1h", "SMOOTH, mode, warming"),
+        ("SLIDINGLOG 10 1h", "SLIDINGLOG, mode, log"),
     ];
     let server = Server::start(&[]);
     let con = &mut server.connection();
@@ -137,18 +129,18 @@ fn the_expiry_is_behind_the_reset_and_rarely_moved() {
         assert_eq!(text(con, &format!("PEXPIRETIME {key}")), expiry);
     }
     // When the reset comes nearer, so does the expiry: no key stays for a century because of one long lease.
-    ints(con, "RL.CONCURRENT near 10 3153600000000 long");
-    ints(con, "RL.CONCURRENT near 10 1000 short");
+    ints(con, "RL.CONCURRENT near 10 36500d long");
+    ints(con, "RL.CONCURRENT near 10 1s short");
     ints(con, "RL.RELEASE near long");
     let ttl: i64 = text(con, "PTTL near").parse().unwrap();
     assert!(ttl <= 11_001, "{ttl}");
     // A second charge that fits into the room leaves the expiry where it is.
-    ints(con, "RL.GCRA hot 1000 1000 1000 COST 10");
+    ints(con, "RL.GCRA hot 1000 1000 1s COST 10");
     let expiry = text(con, "PEXPIRETIME hot");
-    ints(con, "RL.GCRA hot 1000 1000 1000");
+    ints(con, "RL.GCRA hot 1000 1000 1s");
     assert_eq!(text(con, "PEXPIRETIME hot"), expiry);
     // One that does not moves it.
-    ints(con, "RL.GCRA hot 100000 1000 1000 COST 50000");
+    ints(con, "RL.GCRA hot 100000 1000 1s COST 50000");
     assert_ne!(text(con, "PEXPIRETIME hot"), expiry);
 }
 
@@ -183,11 +175,11 @@ fn a_copy_of_a_persisted_key_expires_once_it_is_charged() {
     let server = Server::start(&[]);
     let con = &mut server.connection();
     // In the middle of a burst: no charge has to move the deadline that the key knows.
-    ints(con, "RL.GCRA key 1000 1000 3600000 COST 10");
+    ints(con, "RL.GCRA key 1000 1000 1h COST 10");
     text(con, "PERSIST key");
     assert_eq!(text(con, "COPY key copy"), "1");
     assert_eq!(text(con, "PTTL copy"), "-1");
-    ints(con, "RL.GCRA copy 1000 1000 3600000");
+    ints(con, "RL.GCRA copy 1000 1000 1h");
     assert!(text(con, "PTTL copy").parse::<i64>().unwrap() > 0);
 }
 
@@ -197,15 +189,15 @@ fn an_expiry_moves_seldom_and_no_key_in_use_expires() {
     let con = &mut server.connection();
     for (limit, step, expected) in [
         // Every two seconds: the slack of ten seconds lasts for four calls. Every 2.4 seconds: for the next one, too.
-        ("RL.GCRA sporadic 9 10 1000", 2 * SECOND, 15),
-        ("RL.GCRA seldom 9 10 1000", 12 * SECOND / 5, 15),
+        ("RL.GCRA sporadic 9 10 1s", 2 * SECOND, 15),
+        ("RL.GCRA seldom 9 10 1s", 12 * SECOND / 5, 15),
         // 1,000 a day and 10 an hour, asked every ten seconds: each move makes the expiry half as long again.
-        ("RL.GCRA daily 999 1000 86400000", 10 * SECOND, 10),
-        ("RL.GCRA hourly 99 10 3600000", 10 * SECOND, 9),
+        ("RL.GCRA daily 999 1000 1d", 10 * SECOND, 10),
+        ("RL.GCRA hourly 99 10 1h", 10 * SECOND, 9),
         // A window of a minute, asked every twenty seconds; a log and a lease of an hour, once a minute.
-        ("RL.FIXEDWINDOW window 100 60000", 20 * SECOND, 20),
-        ("RL.SLIDINGLOG log 100 3600000", 60 * SECOND, 2),
-        ("RL.CONCURRENT lease 1 3600000 a", 60 * SECOND, 2),
+        ("RL.FIXEDWINDOW window 100 1m", 20 * SECOND, 20),
+        ("RL.SLIDINGLOG log 100 1h", 60 * SECOND, 2),
+        ("RL.CONCURRENT lease 1 1h a", 60 * SECOND, 2),
     ] {
         let key = limit.split(' ').nth(1).unwrap();
         let (mut moves, mut expiry) = (0, 0);
@@ -227,7 +219,7 @@ fn a_persisted_key_expires_again_once_a_charge_would_move_its_expiry() {
     let con = &mut server.connection();
     let expires = |con: &mut Connection, key: &str| text(con, &format!("PEXPIRETIME {key}"));
     // The expiry is a window and half a window away. In the window no charge moves it.
-    let charge = |second: u64| format!("RL.FIXEDWINDOW key 100 60000 AT {}", LATE + second * SECOND);
+    let charge = |second: u64| format!("RL.FIXEDWINDOW key 100 1m AT {}", LATE + second * SECOND);
     ints(con, &charge(0));
     let first = expires(con, "key");
     text(con, "PERSIST key");
@@ -245,10 +237,10 @@ fn a_persisted_key_expires_again_once_a_charge_would_move_its_expiry() {
     let moved = expires(con, "key");
     assert_eq!(moved.parse::<u64>().unwrap(), first.parse::<u64>().unwrap() + 60_000);
     // The reset of 50 hours falls to 20, which is more than a day before the old expiry.
-    ints(con, &format!("RL.GCRA owes 999 1 360000 COST 500 AT {LATE}"));
+    ints(con, &format!("RL.GCRA owes 999 1 6m COST 500 AT {LATE}"));
     assert_eq!(expires(con, "owes"), (LATE / 1000 + 74 * 3_600_000).to_string());
     text(con, "PERSIST owes");
-    ints(con, &format!("RL.REFUND owes GCRA 999 1 360000 COST 300 AT {LATE}"));
+    ints(con, &format!("RL.REFUND owes GCRA 999 1 6m COST 300 AT {LATE}"));
     assert_eq!(expires(con, "owes"), (LATE / 1000 + 30 * 3_600_000).to_string());
     // The AOF brings back the same.
     ints(con, &charge(60).replace("key", "other"));
@@ -264,7 +256,7 @@ fn a_key_expires_by_the_servers_clock_whatever_the_caller_says() {
     let server = Server::start(&[]);
     let con = &mut server.connection();
     // The events are years old. The reset is 100 ms, and the slack ten seconds.
-    let event = |micros: u64| format!("RL.GCRA key 0 1 100 AT {}", T0 + micros);
+    let event = |micros: u64| format!("RL.GCRA key 0 1 100ms AT {}", T0 + micros);
     assert_eq!(ints(con, &event(0))[0], 0);
     assert_eq!(ints(con, &event(50_000))[0], 1);
     let ttl: i64 = text(con, "PTTL key").parse().unwrap();

@@ -33,15 +33,15 @@ fn live(number: usize) -> Vec<String> {
     }
     if limiter == "CONCURRENT" {
         calls.push(format!("{} {now}", charge(kind, &key, number + 1)));
-        calls.push(format!("RL.RENEW {key} 7200000 lease:{number:08} {now}"));
+        calls.push(format!("RL.RENEW {key} 2h lease:{number:08} {now}"));
         calls.push(format!("RL.RELEASE {key} lease:{:08} {now}", number + 1));
     }
     if !parameters.contains("COUNTREFUSED") {
         // The gate has faded a millisecond later, and the next charge leaves the first limit alone.
         let parameters = parameters.replace('#', &format!("{number:08}"));
-        calls.push(format!("RL.MULTI 1 {key} {now} LIMIT UNIFORM 1"));
+        calls.push(format!("RL.MULTI 1 {key} {now} LIMIT UNIFORM 1ms"));
         // A penalty is charged when another limit of the call refuses.
-        let refuses = if limiter == "PENALTY" { "LIMIT FIXEDWINDOW 1 1 COST 2 " } else { "" };
+        let refuses = if limiter == "PENALTY" { "LIMIT FIXEDWINDOW 1 1ms COST 2 " } else { "" };
         calls.push(format!("RL.MULTI 1 {key} {} {refuses}LIMIT {limiter} {parameters}", at(7_200_000)));
         if !["SMOOTH", "CONCURRENT"].contains(&limiter) {
             calls.push(format!("RL.REFUND {key} {limiter} {parameters} {}", at(7_200_000)));
@@ -53,16 +53,16 @@ fn live(number: usize) -> Vec<String> {
 
 /// A key with holds of one limit and of two. One is settled, one ends, and the key is lone for a while.
 fn held(key: &str, first: &str, number: usize, at: impl Fn(u64) -> String) -> Vec<String> {
-    let several = "LIMIT FIXEDWINDOW 9 3600000 LIMIT SLIDINGLOG 9 3600000";
+    let several = "LIMIT FIXEDWINDOW 9 1h LIMIT SLIDINGLOG 9 1h";
     vec![
         format!("{first} {}", at(0)),
-        format!("RL.MULTI 1 {key} COST 2 HOLD joined 5000 {} {several}", at(0)),
-        format!("RL.SETTLE {key} hold:{number:08} FIXEDWINDOW 9 3600000 COST 3 {}", at(1000)),
+        format!("RL.MULTI 1 {key} COST 2 HOLD joined 5s {} {several}", at(0)),
+        format!("RL.SETTLE {key} hold:{number:08} FIXEDWINDOW 9 1h COST 3 {}", at(1000)),
         format!("RL.MULTI 1 {key} {} {several}", at(5000)),
-        format!("RL.MULTI 1 {key} COST 2 HOLD again 7200000 {} {several}", at(6000)),
+        format!("RL.MULTI 1 {key} COST 2 HOLD again 2h {} {several}", at(6000)),
         format!("RL.MULTISETTLE 1 {key} again COST 0 {} {several}", at(7000)),
-        format!("RL.FIXEDWINDOW {key} 9 3600000 {}", at(7_200_000)),
-        format!("RL.FIXEDWINDOW {key} 9 3600000 HOLD last 60000 {}", at(7_200_000)),
+        format!("RL.FIXEDWINDOW {key} 9 1h {}", at(7_200_000)),
+        format!("RL.FIXEDWINDOW {key} 9 1h HOLD last 1m {}", at(7_200_000)),
     ]
 }
 
@@ -116,7 +116,7 @@ fn memory_usage_of_many_small_keys_is_what_the_allocator_gave() {
     }
     let log = |entries: u64| {
         move |key: &str, _: usize| -> Vec<String> {
-            let line = |i: u64| format!("RL.SLIDINGLOG {key} 1000000 3600000 AT {}", T0 + 1000 * i);
+            let line = |i: u64| format!("RL.SLIDINGLOG {key} 1000000 1h AT {}", T0 + 1000 * i);
             (0..entries).map(line).collect()
         }
     };
@@ -124,7 +124,7 @@ fn memory_usage_of_many_small_keys_is_what_the_allocator_gave() {
     let leases = |entries: u64, step: u64, width: usize| {
         move |key: &str, number: usize| -> Vec<String> {
             let id = |i: u64| format!("{:0>width$}", (i * step + number as u64) % 1_000_003);
-            let line = |i: u64| format!("RL.CONCURRENT {key} 1000000 3600000 {} AT {}", id(i), T0 + 1000 * i);
+            let line = |i: u64| format!("RL.CONCURRENT {key} 1000000 1h {} AT {}", id(i), T0 + 1000 * i);
             (0..entries).map(line).collect()
         }
     };
@@ -169,7 +169,7 @@ fn wrong_of<'c>(cases: impl Iterator<Item = &'c Case>) -> Vec<String> {
     let server = Server::start(&[]);
     // What the server takes for a key, its expiry and a module's value, and does not report: the same for all keys of the
     // module. (That of the smallest has bounds of its own below.)
-    let uniform = || grown_and_told(&server, 6000, |key, _| vec![format!("RL.UNIFORM {key} 3600000")]);
+    let uniform = || grown_and_told(&server, 6000, |key, _| vec![format!("RL.UNIFORM {key} 1h")]);
     // The first keys of a server also make its tables.
     uniform();
     let (grown, told) = uniform();
@@ -213,13 +213,13 @@ fn memory_usage_of_the_smallest_and_of_a_large_key_is_what_the_allocator_gave() 
         text(con, &format!("MEMORY USAGE {key}")).parse().unwrap()
     };
     // The value is 64 bytes; servers differ in what they add for the key.
-    ints(con, "RL.GCRA key 15 30 60000");
+    ints(con, "RL.GCRA key 15 30 1m");
     let small = usage(con, "key");
     assert!((64..=64 + 64).contains(&small), "{small}");
 
     let before = used_memory(con);
     for id in 0..20_000 {
-        ints(con, &format!("RL.CONCURRENT table 100000 3600000 lease:{id:08}"));
+        ints(con, &format!("RL.CONCURRENT table 100000 1h lease:{id:08}"));
     }
     let (grown, told) = (used_memory(con) - before, usage(con, "table"));
     assert!((told - grown).abs() < grown / 5, "told {told}, grown by {grown}");
@@ -233,14 +233,14 @@ fn renewals_take_no_more_memory() {
     let id = |i: u32| format!("{i:0>256}");
     let hold_all = |con: &mut Connection| {
         for i in 0..1000 {
-            ints(con, &format!("RL.CONCURRENT table 100000 3600000 {}", id(i)));
+            ints(con, &format!("RL.CONCURRENT table 100000 1h {}", id(i)));
         }
     };
     hold_all(con);
     let before = used_memory(con);
     hold_all(con);
     for i in 0..1000 {
-        ints(con, &format!("RL.RENEW table 3600000 {}", id(i)));
+        ints(con, &format!("RL.RENEW table 1h {}", id(i)));
     }
     let grown = used_memory(con) - before;
     assert!(grown < 50_000, "grown by {grown}");
@@ -252,9 +252,9 @@ fn the_memory_of_large_tables_comes_back() {
     let con = &mut server.connection();
     let round = |con: &mut Connection| {
         for i in 0..3000 {
-            ints(con, &format!("RL.CONCURRENT table 100000 3600000 lease:{i}"));
-            ints(con, &format!("RL.SLIDINGWINDOW swp:{} 100 1000 PRECISION 10", i % 50));
-            ints(con, &format!("RL.GCRA gcra:{i} 15 30 60000"));
+            ints(con, &format!("RL.CONCURRENT table 100000 1h lease:{i}"));
+            ints(con, &format!("RL.SLIDINGWINDOW swp:{} 100 1s PRECISION 10ms", i % 50));
+            ints(con, &format!("RL.GCRA gcra:{i} 15 30 1m"));
         }
         text(con, "FLUSHALL SYNC");
     };

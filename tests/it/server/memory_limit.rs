@@ -34,14 +34,13 @@ fn a_full_server_refuses_what_consumes_and_changes_nothing() {
         ["RL.XADD stream 9 * f v", "RL.LPUSH list 9 b", "RL.RPUSH list 9 b", "CL.THROTTLE fresh 9 1 60"];
     // The server knows no costs: a look is a call of a command that writes.
     let looks = [
-        "RL.GCRA key:00000003 9 1 3600000 COST 0",
-        "RL.PENALTY key:00000017 9 3600000 3600000 COST 0",
-        "RL.MULTI 1 key:00000015 COST 0 LIMIT GCRA 9 1 3600000",
+        "RL.GCRA key:00000003 9 1 1h COST 0",
+        "RL.PENALTY key:00000017 9 1h 1h COST 0",
+        "RL.MULTI 1 key:00000015 COST 0 LIMIT GCRA 9 1 1h",
         "CL.THROTTLE fresh 9 1 60 0",
     ];
     for line in
-        [&more[..], &looks, &["RL.GCRA key:00000003 9 1 3600000 FORCE"], &["RL.THROTTLE fresh 9 1 60"]]
-            .concat()
+        [&more[..], &looks, &["RL.GCRA key:00000003 9 1 1h FORCE"], &["RL.THROTTLE fresh 9 1 60"]].concat()
     {
         assert_eq!(error(con, line), OOM, "{line}");
     }
@@ -50,17 +49,17 @@ fn a_full_server_refuses_what_consumes_and_changes_nothing() {
     assert_eq!(errors(con), own_errors, "the server refused, not the module");
 
     // What gives room back, and what only looks, goes on.
-    let settled = ints(con, "RL.SETTLE key:00000018 hold:00000018 FIXEDWINDOW 9 3600000 COST 0");
+    let settled = ints(con, "RL.SETTLE key:00000018 hold:00000018 FIXEDWINDOW 9 1h COST 0");
     assert_eq!(settled, [0, 9, 9, 0, 0, 1]);
-    text(con, "RL.MULTISETTLE 1 key:00000015 id COST 1 LIMIT GCRA 9 1 3600000");
-    assert_eq!(ints(con, "RL.PEEK key:00000003 GCRA 9 1 3600000")[..3], [0, 10, 9]);
-    assert_eq!(ints(con, "RL.PEEK key:00000017 PENALTY 9 3600000 3600000 COST 0")[..3], [0, 9, 8]);
-    assert_eq!(ints(con, "RL.REFUND key:00000003 GCRA 9 1 3600000"), [0, 10, 10, 0, 0]);
-    assert_eq!(ints(con, "RL.RENEW key:00000013 7200000 lease:00000013"), [1]);
+    text(con, "RL.MULTISETTLE 1 key:00000015 id COST 1 LIMIT GCRA 9 1 1h");
+    assert_eq!(ints(con, "RL.PEEK key:00000003 GCRA 9 1 1h")[..3], [0, 10, 9]);
+    assert_eq!(ints(con, "RL.PEEK key:00000017 PENALTY 9 1h 1h COST 0")[..3], [0, 9, 8]);
+    assert_eq!(ints(con, "RL.REFUND key:00000003 GCRA 9 1 1h"), [0, 10, 10, 0, 0]);
+    assert_eq!(ints(con, "RL.RENEW key:00000013 2h lease:00000013"), [1]);
     assert_eq!(ints(con, "RL.RELEASE key:00000013 lease:00000013"), [1]);
     assert_eq!(text(con, "EXISTS key:00000003 key:00000013"), "0");
-    text(con, "RL.MULTIPEEK 1 key:00000015 LIMIT GCRA 9 1 3600000");
-    text(con, "RL.MULTIREFUND 1 key:00000015 LIMIT GCRA 9 1 3600000");
+    text(con, "RL.MULTIPEEK 1 key:00000015 LIMIT GCRA 9 1 1h");
+    text(con, "RL.MULTIREFUND 1 key:00000015 LIMIT GCRA 9 1 1h");
     text(con, "RL.INFO key:00000015");
 }
 
@@ -137,7 +136,7 @@ fn a_hostile_caller_cannot_make_a_key_larger_than_its_bound() {
         let step = if ttl == 1 { 3 } else { 1 };
         flood(
             con,
-            (0..CALLS).map(|i| format!("RL.CONCURRENT {key} {MOST} {ttl} {} AT {}", id(i), T0 + step * i)),
+            (0..CALLS).map(|i| format!("RL.CONCURRENT {key} {MOST} {ttl}ms {} AT {}", id(i), T0 + step * i)),
         );
         let bound = EMPTY + MOST * (LEASE + 256);
         println!("{key}: {} of {bound}", usage(con, key));
@@ -150,7 +149,7 @@ fn a_hostile_caller_cannot_make_a_key_larger_than_its_bound() {
     for (key, ttl, calls) in [("holds", 3_600_000, MOST.unsigned_abs()), ("holds that end", 1, CALLS / 4)] {
         for i in 0..calls {
             let at = (T0 + if ttl == 1 { 3000 * i } else { i }).to_string();
-            let (id, ttl) = (id(i), ttl.to_string());
+            let (id, ttl) = (id(i), format!("{ttl}ms"));
             let words = ["RL.MULTI", "1", key, "HOLD", &id, &ttl, "AT", &at];
             let words: Vec<&str> = words.into_iter().chain(limits.split_whitespace()).collect();
             call(con, &words).unwrap();
@@ -169,7 +168,7 @@ fn a_hostile_caller_cannot_make_a_key_larger_than_its_bound() {
     {
         flood(
             con,
-            (0..CALLS).map(|i| format!("RL.SLIDINGLOG {key} {MOST} {century} {options} AT {}", far(i))),
+            (0..CALLS).map(|i| format!("RL.SLIDINGLOG {key} {MOST} {century}ms {options} AT {}", far(i))),
         );
         let bound = EMPTY + MOST * ENTRY;
         println!("{key}: {} of {bound}", usage(con, key));
@@ -177,7 +176,7 @@ fn a_hostile_caller_cannot_make_a_key_larger_than_its_bound() {
     }
     // As many sub-buckets as there may be, again and again, with another window each time.
     let precise = |i: u64| {
-        format!("RL.SLIDINGWINDOW precise {MOST} {} PRECISION {}", 1024 * (1 + i / 3000), 1 + i / 3000)
+        format!("RL.SLIDINGWINDOW precise {MOST} {}ms PRECISION {}ms", 1024 * (1 + i / 3000), 1 + i / 3000)
     };
     flood(con, (0..CALLS).map(|i| format!("{} FORCE AT {}", precise(i), T0 + i * (1 + i / 3000) * 1000)));
     println!("precise: {} of {}", usage(con, "precise"), EMPTY + 2048 * 16);
@@ -185,7 +184,7 @@ fn a_hostile_caller_cannot_make_a_key_larger_than_its_bound() {
     // Limits of ever other lengths of time: no more than 64 are kept under one key.
     for i in 0..CALLS / 10 {
         let line = format!(
-            "RL.MULTI 1 many AT {} LIMIT GCRA 9 1 {} LIMIT SLIDINGWINDOW 9 {}",
+            "RL.MULTI 1 many AT {} LIMIT GCRA 9 1 {}ms LIMIT SLIDINGWINDOW 9 {}ms",
             T0 + i,
             3_600_000 + i,
             3_600_000 + i
@@ -202,16 +201,16 @@ fn a_hostile_caller_cannot_make_a_key_larger_than_its_bound() {
 fn out_of_memory_refuses_what_takes_and_lets_go_what_gives() {
     let server = Server::start(&["--maxmemory-policy", "noeviction"]);
     let con = &mut server.connection();
-    ints(con, "RL.CONCURRENT lease 2 3600000 a");
-    ints(con, "RL.CONCURRENT lease 2 3600000 b");
+    ints(con, "RL.CONCURRENT lease 2 1h a");
+    ints(con, "RL.CONCURRENT lease 2 1h b");
     text(con, "CONFIG SET maxmemory 1");
-    for line in ["RL.GCRA key 1 1 1000", "RL.TOKENBUCKET key 1 1 1000", "RL.SLIDINGWINDOW key 1 1000"] {
+    for line in ["RL.GCRA key 1 1 1s", "RL.TOKENBUCKET key 1 1 1s", "RL.SLIDINGWINDOW key 1 1s"] {
         assert!(error(con, line).starts_with("OOM"), "{line}");
     }
-    assert!(error(con, "RL.CONCURRENT lease 2 3600000 a").starts_with("OOM"));
+    assert!(error(con, "RL.CONCURRENT lease 2 1h a").starts_with("OOM"));
     assert_eq!(text(con, "EXISTS key"), "0");
-    assert_eq!(ints(con, "RL.PEEK lease CONCURRENT 2 3600000 c")[0], 1);
-    assert_eq!(ints(con, "RL.RENEW lease 3600000 a"), [1]);
+    assert_eq!(ints(con, "RL.PEEK lease CONCURRENT 2 1h c")[0], 1);
+    assert_eq!(ints(con, "RL.RENEW lease 1h a"), [1]);
     assert_eq!(ints(con, "RL.RELEASE lease a"), [1]);
     assert_eq!(ints(con, "RL.RELEASE lease b"), [1]);
 }
@@ -220,7 +219,7 @@ fn out_of_memory_refuses_what_takes_and_lets_go_what_gives() {
 fn a_full_server_refuses_effects_from_clients_and_changes_nothing() {
     let server = Server::start(&["--maxmemory-policy", "noeviction", "--appendonly", "yes"]);
     let con = &mut server.connection();
-    ints(con, "RL.GCRA key 9 1 3600000");
+    ints(con, "RL.GCRA key 9 1 1h");
     let stores = last_payload(&server);
     let deletes: &[u8] = &[1, 0, 0];
     text(con, "CONFIG SET maxmemory 1");
@@ -240,7 +239,7 @@ fn a_full_server_refuses_effects_from_clients_and_changes_nothing() {
     );
     let con = &mut server.connection();
     assert_eq!(text(con, "EXISTS key fresh"), "1");
-    assert_eq!(ints(con, "RL.PEEK key GCRA 9 1 3600000")[2], 9);
+    assert_eq!(ints(con, "RL.PEEK key GCRA 9 1 1h")[2], 9);
     // What deletes is not refused.
     call_bytes(con, &[b"RL.APPLY", b"key", deletes]).unwrap();
     assert_eq!(text(con, "EXISTS key"), "0");

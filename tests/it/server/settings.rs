@@ -10,13 +10,16 @@ fn a_capacity_is_checked_against_the_setting_and_held_leases_stay() {
     let con = &mut server.connection();
     assert_eq!(text(con, "CONFIG GET ratelimit.max-leases"), "[ratelimit.max-leases, 2]");
     for id in ["a", "b"] {
-        assert_eq!(ints(con, &format!("RL.CONCURRENT key 2 3600000 {id} AT {T0}"))[0], 0);
+        assert_eq!(ints(con, &format!("RL.CONCURRENT key 2 1h {id} AT {T0}"))[0], 0);
     }
-    assert_eq!(error(con, "RL.CONCURRENT key 3 3600000 c"), "ERR capacity must be between 1 and 2");
+    assert_eq!(
+        error(con, "RL.CONCURRENT key 3 1h c"),
+        "ERR capacity must be an integer from 1 to 2 (ratelimit.max-leases); got '3'"
+    );
     text(con, "CONFIG SET ratelimit.max-leases 1");
-    let refused = ints(con, &format!("RL.CONCURRENT key 1 3600000 c AT {T0}"));
+    let refused = ints(con, &format!("RL.CONCURRENT key 1 1h c AT {T0}"));
     assert_eq!(refused, [1, 1, 0, 3_600_000, 3_600_000]);
-    assert_eq!(ints(con, &format!("RL.RENEW key 3600000 a AT {T0}")), [1]);
+    assert_eq!(ints(con, &format!("RL.RENEW key 1h a AT {T0}")), [1]);
     assert!(error(con, "CONFIG SET ratelimit.max-leases 0").starts_with("ERR"));
 }
 
@@ -24,10 +27,13 @@ fn a_capacity_is_checked_against_the_setting_and_held_leases_stay() {
 fn a_limit_is_checked_against_the_setting() {
     let server = Server::start(&["--ratelimit.max-log-entries", "3"]);
     let con = &mut server.connection();
-    assert_eq!(error(con, "RL.SLIDINGLOG log 4 1000"), "ERR limit must be between 1 and 3");
+    assert_eq!(
+        error(con, "RL.SLIDINGLOG log 4 1s"),
+        "ERR limit must be an integer from 1 to 3 (ratelimit.max-log-entries); got '4'"
+    );
     // In debt a log holds no more entries than that, and forgets nothing.
     for i in 0..5 {
-        ints(con, &format!("RL.SLIDINGLOG log 3 10000 FORCE AT {}", T0 + i * SECOND));
+        ints(con, &format!("RL.SLIDINGLOG log 3 10s FORCE AT {}", T0 + i * SECOND));
     }
     assert!(text(con, "RL.INFO log").contains("stored_entries, 3, stored_cost, 5"));
     assert!(error(con, "CONFIG SET ratelimit.max-log-entries 0").starts_with("ERR"));

@@ -35,8 +35,8 @@ fn a_cost_counts_as_that_many_requests() {
     assert_eq!(ask(con, &format!("{ALICE} COST 2"), 0), [0, 5, 0, 0, 500]);
     assert_eq!(ask(con, &format!("{ALICE} cost 5"), 500), [0, 5, 0, 0, 500]);
     // A period and a count that divide to a microsecond, and to a century.
-    assert_eq!(ask(con, "small a 0 1000 1", 0), [0, 1, 0, 0, 1]);
-    assert_eq!(ask_at(con, "small a 0 1000 1", START + 1), [0, 1, 0, 0, 1]);
+    assert_eq!(ask(con, "small a 0 1000 1ms", 0), [0, 1, 0, 0, 1]);
+    assert_eq!(ask_at(con, "small a 0 1000 1ms", START + 1), [0, 1, 0, 0, 1]);
     assert_eq!(ask(con, "large a 0 1 36500d", 0), [0, 1, 0, 0, 3_153_600_000_000]);
 }
 

@@ -19,7 +19,7 @@ fn the_default_shape_answers_as_a_key_for_each_of_ten_items() {
     let mut dice = Dice::new(52);
     let (mut now, mut admitted, mut refused) = (START, 0, 0);
     // Each interval is a whole number of microseconds.
-    let parameters = ["4 10 1s", "9 4 2s", "0 1 50", "2 1000 1s", "30 8 1s"];
+    let parameters = ["4 10 1s", "9 4 2s", "0 1 50ms", "2 1000 1s", "30 8 1s"];
     for _ in 0..600 {
         now += match dice.below(20) {
             0 => dice.below(3_000_000),

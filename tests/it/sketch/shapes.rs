@@ -4,7 +4,7 @@ use redis::Connection;
 
 use super::{START, after, ask, peek_at};
 use crate::support::harmless::{harmless_error, words};
-use crate::support::{Server, WRONG_TYPE, dump_bytes, error, info, text, used_memory, wait_for};
+use crate::support::{Server, dump_bytes, error, info, text, used_memory, wait_for};
 
 /// The width and the depth that `RL.INFO` replies.
 fn shape(con: &mut Connection, key: &str) -> (u64, u64) {
@@ -16,8 +16,8 @@ fn shape(con: &mut Connection, key: &str) -> (u64, u64) {
     (field("width"), field("depth"))
 }
 
-fn too_large(most: u64) -> String {
-    format!("ERR WIDTH * DEPTH * 8 must be at most {most} bytes (ratelimit.max-sketch-bytes)")
+fn too_large(most: u64, bytes: u64) -> String {
+    format!("ERR WIDTH * DEPTH * 8 must be at most {most} bytes (ratelimit.max-sketch-bytes); got {bytes}")
 }
 
 #[test]
@@ -80,7 +80,11 @@ fn an_existing_sketch_keeps_its_shape() {
             format!("RL.SKETCH key a 1 1 1h COST 9 {options}"),
             format!("RL.PEEK key SKETCH a 1 1 1h {options}"),
         ] {
-            assert_eq!(error(con, &line), WRONG_TYPE, "{line}");
+            let told = error(con, &line);
+            assert_eq!(
+                told,
+                "WRONGTYPE the key holds SKETCH with WIDTH 1024 DEPTH 2, not of the shape of the call"
+            );
         }
     }
     assert_eq!(dump_bytes(con, "key"), before);
@@ -91,40 +95,40 @@ fn an_existing_sketch_keeps_its_shape() {
 fn a_shape_that_may_not_be_is_an_error_whatever_the_key_holds() {
     let server = Server::start(&[]);
     let con = &mut server.connection();
-    let two = "ERR WIDTH must be a power of two";
-    let width = "ERR WIDTH must be between 1 and 33554432";
-    let depth = "ERR DEPTH must be between 1 and 8";
+    let two = |word| format!("ERR WIDTH must be a power of two; got '{word}'");
+    let width = |word| format!("ERR WIDTH must be an integer from 1 to 33554432; got '{word}'");
+    let depth = |word| format!("ERR DEPTH must be an integer from 1 to 8; got '{word}'");
     for make in ["", "RL.SKETCH k a 9 10 1s", "RL.SKETCH k a 9 10 1s WIDTH 8", "SET k text"] {
         text(con, "FLUSHALL");
         if !make.is_empty() {
             text(con, make);
         }
         for (options, expected) in [
-            ("WIDTH 0", width),
-            ("WIDTH 33554433", width),
-            ("WIDTH 18446744073709551616", width),
-            ("WIDTH -1", width),
-            ("WIDTH x", width),
-            ("WIDTH 64.0", width),
-            ("DEPTH 0", depth),
-            ("DEPTH 9", depth),
-            ("DEPTH 4294967297", depth),
-            ("WIDTH 3", two),
-            ("WIDTH 16383", two),
-            ("WIDTH 33554431 DEPTH 8", two),
-            ("WIDTH 262144 DEPTH 8", &too_large(8 << 20)),
-            ("WIDTH 524288", &too_large(8 << 20)),
-            ("WIDTH 2097152 DEPTH 1", &too_large(8 << 20)),
-            ("WIDTH 33554432 DEPTH 8", &too_large(8 << 20)),
-            ("WIDTH", "ERR syntax error: WIDTH needs a value"),
-            ("DEPTH", "ERR syntax error: DEPTH needs a value"),
-            ("WIDTH 8 WIDTH 8", "ERR syntax error: WIDTH is given twice"),
-            ("DEPTH 8 WIDTH 8 DEPTH 4", "ERR syntax error: DEPTH is given twice"),
+            ("WIDTH 0", width("0")),
+            ("WIDTH 33554433", width("33554433")),
+            ("WIDTH 18446744073709551616", width("18446744073709551616")),
+            ("WIDTH -1", width("-1")),
+            ("WIDTH x", width("x")),
+            ("WIDTH 64.0", width("64.0")),
+            ("DEPTH 0", depth("0")),
+            ("DEPTH 9", depth("9")),
+            ("DEPTH 4294967297", depth("4294967297")),
+            ("WIDTH 3", two("3")),
+            ("WIDTH 16383", two("16383")),
+            ("WIDTH 33554431 DEPTH 8", two("33554431")),
+            ("WIDTH 262144 DEPTH 8", too_large(8 << 20, 16 << 20)),
+            ("WIDTH 524288", too_large(8 << 20, 16 << 20)),
+            ("WIDTH 2097152 DEPTH 1", too_large(8 << 20, 16 << 20)),
+            ("WIDTH 33554432 DEPTH 8", too_large(8 << 20, 2 << 30)),
+            ("WIDTH", "ERR syntax error: WIDTH needs a value".into()),
+            ("DEPTH", "ERR syntax error: DEPTH needs a value".into()),
+            ("WIDTH 8 WIDTH 8", "ERR syntax error: WIDTH is given twice".into()),
+            ("DEPTH 8 WIDTH 8 DEPTH 4", "ERR syntax error: DEPTH is given twice".into()),
         ] {
             for line in
                 [format!("RL.SKETCH k a 9 10 1s {options}"), format!("RL.PEEK k SKETCH a 9 10 1s {options}")]
             {
-                assert_eq!(harmless_error(con, &words(&line)), *expected, "{line}, after {make}");
+                assert_eq!(harmless_error(con, &words(&line)), expected, "{line}, after {make}");
             }
         }
     }
@@ -141,9 +145,14 @@ fn a_lower_setting_leaves_larger_sketches_as_they_are() {
     assert_eq!(text(con, "CONFIG GET ratelimit.max-sketch-bytes"), "[ratelimit.max-sketch-bytes, 524288]");
     assert_eq!(ask_large(con, ""), [0, 10, 8, 0, 2000]);
     assert_eq!(peek_at(con, "large a 9 10 10s", after(0))[2], 8);
-    for options in ["WIDTH 262144", "WIDTH 262144 DEPTH 4", "WIDTH 32768", "DEPTH 5"] {
+    for (options, bytes) in [
+        ("WIDTH 262144", 8 << 20),
+        ("WIDTH 262144 DEPTH 4", 8 << 20),
+        ("WIDTH 32768", 1 << 20),
+        ("DEPTH 5", 640 << 10),
+    ] {
         let told = harmless_error(con, &words(&format!("RL.SKETCH large a 9 10 10s {options}")));
-        assert_eq!(told, too_large(512 << 10), "{options}");
+        assert_eq!(told, too_large(512 << 10, bytes), "{options}");
     }
     // The least setting has room for the default.
     assert_eq!(ask(con, "new a 9 10 10s", 0)[2], 9);
@@ -171,8 +180,12 @@ fn the_largest_sketch_has_256_mib_and_gives_them_back() {
     }
     let grown = used_memory(con) - before;
     assert!((512 << 20..514 << 20).contains(&grown), "{grown}");
-    for options in ["WIDTH 33554432 DEPTH 2", "WIDTH 33554432", "WIDTH 8388608 DEPTH 8"] {
-        assert_eq!(error(con, &format!("RL.SKETCH more a 1 1 1h {options}")), too_large(256 << 20));
+    for (options, bytes) in [
+        ("WIDTH 33554432 DEPTH 2", 512 << 20),
+        ("WIDTH 33554432", 1 << 30),
+        ("WIDTH 8388608 DEPTH 8", 512 << 20),
+    ] {
+        assert_eq!(error(con, &format!("RL.SKETCH more a 1 1 1h {options}")), too_large(256 << 20, bytes));
     }
     text(con, "UNLINK wide");
     text(con, "DEL deep");

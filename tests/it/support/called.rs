@@ -6,15 +6,15 @@ use crate::support::{ints, multi};
 
 /// What is called; `#` is the name of the call. None of it refills within the test.
 pub const CALLED: [&str; 8] = [
-    "RL.GCRA gcra 999999 1 1800000",
-    "RL.TOKENBUCKET bucket 1000000 1 1800000",
-    "RL.LEAKYBUCKET water 1000000 1 1800000",
-    "RL.FIXEDWINDOW window 1000000 3600000",
-    "RL.SLIDINGWINDOW precise 1000000 3600000 PRECISION 3600",
-    "RL.SLIDINGLOG log 1000000 3600000",
-    "RL.CONCURRENT lease 1000000 3600000 #",
-    "RL.MULTI 1 all LIMIT GCRA 999999 1 1800000 LIMIT SLIDINGLOG 1000000 3600000 \
-     LIMIT CONCURRENT 1000000 3600000 #",
+    "RL.GCRA gcra 999999 1 30m",
+    "RL.TOKENBUCKET bucket 1000000 1 30m",
+    "RL.LEAKYBUCKET water 1000000 1 30m",
+    "RL.FIXEDWINDOW window 1000000 1h",
+    "RL.SLIDINGWINDOW precise 1000000 1h PRECISION 3600ms",
+    "RL.SLIDINGLOG log 1000000 1h",
+    "RL.CONCURRENT lease 1000000 1h #",
+    "RL.MULTI 1 all LIMIT GCRA 999999 1 30m LIMIT SLIDINGLOG 1000000 1h \
+     LIMIT CONCURRENT 1000000 1h #",
 ];
 /// The limit of each of them, which no test reaches.
 pub const LIMIT: i64 = 1_000_000;

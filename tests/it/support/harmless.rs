@@ -43,7 +43,7 @@ fn readable(words: &[&[u8]]) -> String {
     words.iter().map(|word| word.escape_ascii().to_string()).collect::<Vec<_>>().join(" ")
 }
 
-/// `RL.PEEK k GCRA 9 1 1000` for `RL.GCRA k 9 1 1000`.
+/// `RL.PEEK k GCRA 9 1 1s` for `RL.GCRA k 9 1 1s`.
 pub fn probe_of(line: &str) -> String {
     let (name, parameters) = line.strip_prefix("RL.").unwrap().split_once(" k ").unwrap();
     format!("RL.PEEK k {name} {parameters}")

@@ -3,15 +3,17 @@
 use super::{ON, entry, refuse, top};
 use crate::support::{Server, error, text};
 
+const OFF: &str = "ERR RL.TOP is off: CONFIG SET ratelimit.top to a number of keys, such as 1000";
+
 #[test]
-fn it_is_off_by_default_and_replies_nothing() {
+fn it_is_off_by_default_and_an_error_says_so() {
     let server = Server::start(&[]);
     let con = &mut server.connection();
     assert_eq!(text(con, "CONFIG GET ratelimit.top"), "[ratelimit.top, 0]");
     assert_eq!(text(con, "CONFIG GET ratelimit.top-window"), "[ratelimit.top-window, 60000]");
     refuse(con, "key", 3);
-    for options in ["", "PREVIOUS", "COUNT 10000"] {
-        assert_eq!(top(con, options), []);
+    for options in ["", " PREVIOUS", " COUNT 10000"] {
+        assert_eq!(error(con, &format!("RL.TOP{options}")), OFF);
     }
     assert_eq!(text(con, "RL.TOP RESET"), "OK");
 }
@@ -27,7 +29,7 @@ fn it_is_switched_on_and_off_at_run_time_and_forgets() {
     refuse(con, "key", 3);
     assert_eq!(top(con, ""), [entry("key", 0, 3, 0)]);
     text(con, "CONFIG SET ratelimit.top 0");
-    assert_eq!(top(con, ""), []);
+    assert_eq!(error(con, "RL.TOP"), OFF);
     refuse(con, "while-off", 1);
     text(con, "CONFIG SET ratelimit.top 10");
     assert_eq!(top(con, ""), []);
@@ -61,7 +63,7 @@ fn settings_out_of_range_are_refused() {
     let con = &mut server.connection();
     for (setting, values, bounds) in [
         ("top", ["-1", "10001", "x", "1k"], "between 0 and 10000 inclusive"),
-        ("top-window", ["0", "999", "86400001", "1h"], "between 1000 and 86400000 inclusive"),
+        ("top-window", ["0", "999", "86400001", "2d"], "a duration from 1s to 1d, such as 90s"),
     ] {
         for value in values {
             let told = error(con, &format!("CONFIG SET ratelimit.{setting} {value}"));

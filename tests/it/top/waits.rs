@@ -12,14 +12,14 @@ fn a_call_that_waits_in_vain_counts_once() {
     text(con, "RL.POLICY SET one LIMIT CONCURRENT 1 1h");
     text(con, "RL.POLICY SET two LIMIT CONCURRENT 1 1h ON 1 LIMIT FIXEDWINDOW 9 1h ON 2");
     for (key, line) in [
-        ("own", "RL.CONCURRENT own 1 1h second BLOCK 300"),
-        ("multi", "RL.MULTI 1 multi BLOCK 300 LIMIT CONCURRENT 1 1h second"),
+        ("own", "RL.CONCURRENT own 1 1h second BLOCK 300ms"),
+        ("multi", "RL.MULTI 1 multi BLOCK 300ms LIMIT CONCURRENT 1 1h second"),
         (
             "several",
-            "RL.MULTI 2 several other BLOCK 300 LIMIT CONCURRENT 1 1h second ON 1 LIMIT FIXEDWINDOW 9 1h ON 2",
+            "RL.MULTI 2 several other BLOCK 300ms LIMIT CONCURRENT 1 1h second ON 1 LIMIT FIXEDWINDOW 9 1h ON 2",
         ),
-        ("asked", "RL.ASK asked one ID second BLOCK 300"),
-        ("both", "RL.ASK both two ID second BLOCK 300 KEYS more"),
+        ("asked", "RL.ASK asked one ID second BLOCK 300ms"),
+        ("both", "RL.ASK both two ID second BLOCK 300ms KEYS more"),
     ] {
         text(con, "RL.TOP RESET");
         text(con, &format!("RL.CONCURRENT {key} 1 1h first"));
@@ -34,7 +34,7 @@ fn a_call_that_waits_in_vain_counts_once() {
     // This one is refused at once, because it would come after the timeout.
     text(con, "RL.TOP RESET");
     for _ in 0..3 {
-        text(con, "RL.UNIFORM gate 1h BLOCK 300");
+        text(con, "RL.UNIFORM gate 1h BLOCK 300ms");
     }
     assert_eq!(counts(con), [("gate".to_string(), 2)]);
 }

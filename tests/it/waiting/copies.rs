@@ -62,9 +62,13 @@ const CASES: [(&str, &str, &[&str]); 20] = [
         &["DEL K"],
     ),
     // A lease that ends by itself.
-    ("RL.CONCURRENT K 1 50 holder", "RL.CONCURRENT K 1 3h caller BLOCK 1d", &[]),
+    ("RL.CONCURRENT K 1 50ms holder", "RL.CONCURRENT K 1 3h caller BLOCK 1d", &[]),
     // Tokens that come by themselves, thousands of them a second.
-    ("RL.TOKENBUCKET K 36000000 10 1 COST 36000000", "RL.TOKENBUCKET K 36000000 10 1 COST 500 BLOCK 1d", &[]),
+    (
+        "RL.TOKENBUCKET K 36000000 10 1ms COST 36000000",
+        "RL.TOKENBUCKET K 36000000 10 1ms COST 500 BLOCK 1d",
+        &[],
+    ),
     (
         "RL.GCRA K 8 1 1h COST 9 HOLD other 2h",
         "RL.GCRA K 8 1 1h COST 2 HOLD own 2h BLOCK 1d",
@@ -370,9 +374,10 @@ fn nobody_is_granted_anything_during_a_failover_and_all_go_on_if_it_is_given_up(
         .into_iter()
         .find_map(|ttl| {
             text(con, "DEL lease");
-            text(con, &format!("RL.CONCURRENT lease 1 {ttl} holder"));
+            text(con, &format!("RL.CONCURRENT lease 1 {ttl}ms holder"));
             let first = enter(&primary, 0, "RL.CONCURRENT lease 1 1h first BLOCK 1d");
-            let second = enter(&primary, 0, &format!("RL.CONCURRENT lease 1 1h second BLOCK {}", ttl + 1000));
+            let second =
+                enter(&primary, 0, &format!("RL.CONCURRENT lease 1 1h second BLOCK {}ms", ttl + 1000));
             // It does not get what it needs for the failover.
             signal(&replica, libc::SIGSTOP);
             text(con, "RL.GCRA unsent 9 1 1h");

@@ -32,7 +32,7 @@ fn info_counts_those_who_wait_who_are_granted_and_whose_time_passes() {
     ints(con, &format!("CLIENT UNBLOCK {} ERROR", e.id));
     e.error();
     assert_eq!(counts(con), [0, 1, 1], "an error");
-    Waiting::start(&server, "RL.CONCURRENT k 1 1h f BLOCK 200").ints();
+    Waiting::start(&server, "RL.CONCURRENT k 1 1h f BLOCK 200ms").ints();
     assert_eq!(counts(con), [0, 1, 2], "a timeout");
     let mut wrong = Waiting::enter(&server, "RL.CONCURRENT k 1 1h g BLOCK 1d");
     text(con, "SET k value");
@@ -89,7 +89,7 @@ fn a_policy_counts_a_caller_that_waits_once() {
     ints(con, &format!("CLIENT UNBLOCK {}", unblocked.id));
     unblocked.ints();
     assert_eq!(stats(con), of(2, 1, 0));
-    Waiting::start(&server, "RL.ASK k p ID d BLOCK 200").ints();
+    Waiting::start(&server, "RL.ASK k p ID d BLOCK 200ms").ints();
     assert_eq!(stats(con), of(2, 2, 0));
     let wrong = Waiting::enter(&server, "RL.ASK k p ID e BLOCK 1m");
     text(con, "SET k value");
@@ -177,7 +177,7 @@ fn an_event_comes_once_for_each_caller_at_its_end() {
         ints(con, &format!("CLIENT UNBLOCK {}", unblocked.id));
         unblocked.text();
         assert_eq!(events(&server, &mut pubsub), of("rl.refuse"), "{lines:?}");
-        Waiting::start(&server, &lines[1].replace("1d", "200")).text();
+        Waiting::start(&server, &lines[1].replace("1d", "200ms")).text();
         assert_eq!(events(&server, &mut pubsub), of("rl.refuse"), "{lines:?}");
         drop(Waiting::enter(&server, lines[1]));
         until_waiting(con, 0);

@@ -352,13 +352,13 @@ const KINDS: [Kind; 7] = [
         tokens: [false, true],
     },
     Kind {
-        line: "RL.MULTI 2 A B BLOCK 1d LIMIT TOKENBUCKET 5 1 2h LIMIT PENALTY 9 1s 5 ON 1 \
+        line: "RL.MULTI 2 A B BLOCK 1d LIMIT TOKENBUCKET 5 1 2h LIMIT PENALTY 9 1s 5ms ON 1 \
                LIMIT CONCURRENT 3 1d # ON 2",
         leases: [false, true],
         tokens: [true, true],
     },
     Kind {
-        line: "RL.MULTI 2 A B BLOCK 5 LIMIT CONCURRENT 3 1d # LIMIT TOKENBUCKET 5 1 2h",
+        line: "RL.MULTI 2 A B BLOCK 5ms LIMIT CONCURRENT 3 1d # LIMIT TOKENBUCKET 5 1 2h",
         leases: [true, true],
         tokens: [true, true],
     },

@@ -7,16 +7,16 @@ use crate::support::{Server, call, ints, multi, refused, text, wait_for};
 
 /// The limiters that admit again soon, each with a limit of 1.
 const LIMITS: [(&str, &str); 10] = [
-    ("TOKENBUCKET", "1 1 400"),
-    ("TOKENBUCKET", "1 1 400 BATCH"),
-    ("LEAKYBUCKET", "1 1 400"),
-    ("GCRA", "0 1 400"),
-    ("FIXEDWINDOW", "1 400"),
-    ("FIXEDWINDOW", "1 400 ALIGNED"),
-    ("SLIDINGWINDOW", "1 400"),
-    ("SLIDINGWINDOW", "1 400 PRECISION 50"),
-    ("SLIDINGLOG", "1 400"),
-    ("UNIFORM", "400"),
+    ("TOKENBUCKET", "1 1 400ms"),
+    ("TOKENBUCKET", "1 1 400ms BATCH"),
+    ("LEAKYBUCKET", "1 1 400ms"),
+    ("GCRA", "0 1 400ms"),
+    ("FIXEDWINDOW", "1 400ms"),
+    ("FIXEDWINDOW", "1 400ms ALIGNED"),
+    ("SLIDINGWINDOW", "1 400ms"),
+    ("SLIDINGWINDOW", "1 400ms PRECISION 50ms"),
+    ("SLIDINGLOG", "1 400ms"),
+    ("UNIFORM", "400ms"),
 ];
 
 /// How late a grant may be, in microseconds; and how often a test is made, as a machine may be busy.
@@ -60,7 +60,7 @@ fn a_lease_that_expires_admits_the_first_in_line() {
         text(con, "DEL k");
         // One lease outlives the other, so the key does not expire.
         ints(con, "RL.CONCURRENT k 2 1h long");
-        ints(con, "RL.CONCURRENT k 2 300 short");
+        ints(con, "RL.CONCURRENT k 2 300ms short");
         let ends = field(con, "k", "last_charge_us") + 300_000;
         let reply = Waiting::start(&server, "RL.CONCURRENT k 2 1h new BLOCK 1m").ints();
         assert_eq!(reply, [0, 2, 0, 0, 3_600_000]);
@@ -75,14 +75,14 @@ fn a_lease_that_expires_admits_the_first_in_line() {
 fn each_of_a_line_waits_for_an_interval_of_its_own() {
     let server = Server::start(&[]);
     let con = &mut server.connection();
-    text(con, "RL.POLICY SET p LIMIT GCRA 0 1 300");
-    ints(con, "RL.GCRA k 0 1 300");
+    text(con, "RL.POLICY SET p LIMIT GCRA 0 1 300ms");
+    ints(con, "RL.GCRA k 0 1 300ms");
     let first = field(con, "k", "theoretical_arrival_us");
     let lines = [
-        "RL.GCRA k 0 1 300 BLOCK 1m",
-        "RL.MULTI 1 k BLOCK 1m LIMIT GCRA 0 1 300",
+        "RL.GCRA k 0 1 300ms BLOCK 1m",
+        "RL.MULTI 1 k BLOCK 1m LIMIT GCRA 0 1 300ms",
         "RL.ASK k p BLOCK 1m",
-        "RL.GCRA k 0 1 300 BLOCK 0",
+        "RL.GCRA k 0 1 300ms BLOCK 0",
     ];
     let mut callers: Vec<Waiting> = lines.map(|line| Waiting::start(&server, line)).into();
     for interval in 0.. {
@@ -106,7 +106,7 @@ fn each_of_a_line_waits_for_an_interval_of_its_own() {
 fn a_caller_that_needs_several_limits_is_admitted_when_the_last_has_room() {
     let server = Server::start(&[]);
     let con = &mut server.connection();
-    let limits = "LIMIT GCRA 0 1 200 LIMIT FIXEDWINDOW 1 600";
+    let limits = "LIMIT GCRA 0 1 200ms LIMIT FIXEDWINDOW 1 600ms";
     multi(con, &format!("RL.MULTI 1 k {limits}"));
     let first = field(con, "k", "last_charge_us");
     let reply = Waiting::start(&server, &format!("RL.MULTI 1 k BLOCK 1m {limits}")).text();

@@ -41,7 +41,7 @@ fn nobody_is_admitted_while_writes_are_paused() {
 fn a_pause_that_ends_by_itself_goes_on_with_the_line() {
     let server = Server::start(&[]);
     let con = &mut server.connection();
-    ints(con, "RL.CONCURRENT k 1 300 a");
+    ints(con, "RL.CONCURRENT k 1 300ms a");
     let caller = Waiting::start(&server, "RL.CONCURRENT k 1 1h b BLOCK 1m");
     text(con, "CLIENT PAUSE 1500 WRITE");
     assert_eq!(caller.ints(), [0, 1, 0, 0, 3_600_000]);

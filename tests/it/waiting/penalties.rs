@@ -62,7 +62,7 @@ fn a_timeout_strikes_once() {
     ints(con, "RL.CONCURRENT lease 1 1h a");
     let limits = "LIMIT CONCURRENT 1 1h b ON 1 LIMIT PENALTY 9 1h 1h ON 2";
     let lines =
-        [format!("RL.MULTI 2 lease k BLOCK 200 {limits}"), "RL.ASK lease p ID b BLOCK 200 KEYS k".into()];
+        [format!("RL.MULTI 2 lease k BLOCK 200ms {limits}"), "RL.ASK lease p ID b BLOCK 200ms KEYS k".into()];
     for (line, strike) in lines.iter().zip(1i64..) {
         let caller = Waiting::start(&server, line).text();
         assert!(caller.trim_start_matches('[').starts_with("1, "), "{line}: {caller}");

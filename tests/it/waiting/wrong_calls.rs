@@ -6,27 +6,27 @@ use crate::support::harmless::{error_of, words};
 use crate::support::{Server, text};
 
 /// A call that makes the key `k`, so that errors are tried with a key in use, too.
-const VALID: &str = "RL.GCRA k 9 10 1000000";
+const VALID: &str = "RL.GCRA k 9 10 1000s";
 
 /// The commands that wait, without `BLOCK` and behind it.
 const CALLS: [(&str, &str); 11] = [
     ("RL.TOKENBUCKET k 5 1 1h", ""),
     ("RL.LEAKYBUCKET k 5 1 1h", ""),
-    ("RL.GCRA k 9 10 1000000", ""),
+    ("RL.GCRA k 9 10 1000s", ""),
     ("RL.FIXEDWINDOW k 5 1h", ""),
     ("RL.CALENDAR k 5 DAY", ""),
     ("RL.SLIDINGWINDOW k 5 1h", ""),
     ("RL.SLIDINGLOG k 5 1h", ""),
     ("RL.UNIFORM k 1h", ""),
     ("RL.CONCURRENT k 5 1h id", ""),
-    ("RL.MULTI 1 k", "LIMIT GCRA 9 10 1000000"),
+    ("RL.MULTI 1 k", "LIMIT GCRA 9 10 1000s"),
     ("RL.ASK k api", ""),
 ];
 
 fn server() -> (Server, Connection) {
     let server = Server::start(&[]);
     let mut con = server.connection();
-    text(&mut con, "RL.POLICY SET api LIMIT GCRA 9 10 1000000");
+    text(&mut con, "RL.POLICY SET api LIMIT GCRA 9 10 1000s");
     (server, con)
 }
 
@@ -68,12 +68,12 @@ fn options_that_exclude_a_wait() {
         expect(con, &format!("{call} BLOCK 1s PARTIAL"), &expected);
         expect(con, &format!("{call} PARTIAL COST 2 BLOCK 1s"), &expected);
     }
-    for call in ["RL.TOKENBUCKET k 5 1 1h", "RL.GCRA k 9 10 1000000", "RL.UNIFORM k 1h"] {
+    for call in ["RL.TOKENBUCKET k 5 1 1h", "RL.GCRA k 9 10 1000s", "RL.UNIFORM k 1h"] {
         let expected = syntax(": BLOCK and RESERVE exclude each other");
         expect(con, &format!("{call} BLOCK 1s RESERVE MAXWAIT 1s"), &expected);
         expect(con, &format!("{call} RESERVE BLOCK 1s"), &expected);
     }
-    expect(con, "RL.GCRA k 9 10 1000000 BLOCK 1s MAXWAIT 1s", &syntax(": MAXWAIT needs RESERVE"));
+    expect(con, "RL.GCRA k 9 10 1000s BLOCK 1s MAXWAIT 1s", &syntax(": MAXWAIT needs RESERVE"));
     expect(
         con,
         "RL.SLIDINGLOG k 5 1h COUNTREFUSED BLOCK 1s",
@@ -91,16 +91,16 @@ fn commands_that_never_wait() {
         ("RL.SHED k 0.9 BLOCK 1s", "RL.SHED"),
         ("RL.THROTTLE k 9 1 60 1 BLOCK 1s", "RL.THROTTLE"),
         ("CL.THROTTLE k 9 1 60 1 BLOCK 1s", "CL.THROTTLE"),
-        ("RL.PEEK k GCRA 9 10 1000000 BLOCK 1s", "RL.PEEK"),
-        ("RL.REFUND k GCRA 9 10 1000000 BLOCK 1s", "RL.REFUND"),
-        ("RL.SETTLE k id GCRA 9 10 1000000 COST 1 BLOCK 1s", "RL.SETTLE"),
-        ("RL.MULTIPEEK 1 k BLOCK 1s LIMIT GCRA 9 10 1000000", "RL.MULTIPEEK"),
-        ("RL.MULTIREFUND 1 k BLOCK 1s LIMIT GCRA 9 10 1000000", "RL.MULTIREFUND"),
-        ("RL.MULTISETTLE 1 k id BLOCK 1s COST 1 LIMIT GCRA 9 10 1000000", "RL.MULTISETTLE"),
+        ("RL.PEEK k GCRA 9 10 1000s BLOCK 1s", "RL.PEEK"),
+        ("RL.REFUND k GCRA 9 10 1000s BLOCK 1s", "RL.REFUND"),
+        ("RL.SETTLE k id GCRA 9 10 1000s COST 1 BLOCK 1s", "RL.SETTLE"),
+        ("RL.MULTIPEEK 1 k BLOCK 1s LIMIT GCRA 9 10 1000s", "RL.MULTIPEEK"),
+        ("RL.MULTIREFUND 1 k BLOCK 1s LIMIT GCRA 9 10 1000s", "RL.MULTIREFUND"),
+        ("RL.MULTISETTLE 1 k id BLOCK 1s COST 1 LIMIT GCRA 9 10 1000s", "RL.MULTISETTLE"),
         ("RL.ASKPEEK k api BLOCK 1s", "RL.ASKPEEK"),
         ("RL.ASKREFUND k api BLOCK 1s", "RL.ASKREFUND"),
         ("RL.ASKSETTLE k api id COST 1 BLOCK 1s", "RL.ASKSETTLE"),
-        ("RL.POLICY SET other BLOCK 1s LIMIT GCRA 9 10 1000000", "a policy"),
+        ("RL.POLICY SET other BLOCK 1s LIMIT GCRA 9 10 1000s", "a policy"),
     ] {
         expect(con, line, &syntax(&format!(": BLOCK is not for {command}")));
     }
@@ -111,12 +111,12 @@ fn a_wait_for_one_of_several_limits() {
     let (_server, mut con) = server();
     let con = &mut con;
     let belongs = syntax(": BLOCK belongs before the first LIMIT (LIMIT 1)");
-    expect(con, "RL.MULTI 1 k LIMIT GCRA 9 10 1000000 BLOCK 1s", &belongs);
-    expect(con, "RL.MULTI 1 k BLOCK 1s LIMIT GCRA 9 10 1000000 BLOCK 1s", &belongs);
+    expect(con, "RL.MULTI 1 k LIMIT GCRA 9 10 1000s BLOCK 1s", &belongs);
+    expect(con, "RL.MULTI 1 k BLOCK 1s LIMIT GCRA 9 10 1000s BLOCK 1s", &belongs);
     for (line, command) in [
-        ("RL.MULTIPEEK 1 k LIMIT GCRA 9 10 1000000 BLOCK 1s", "RL.MULTIPEEK"),
-        ("RL.MULTIREFUND 1 k LIMIT GCRA 9 10 1000000 BLOCK 1s", "RL.MULTIREFUND"),
-        ("RL.POLICY SET other LIMIT GCRA 9 10 1000000 BLOCK 1s", "a policy"),
+        ("RL.MULTIPEEK 1 k LIMIT GCRA 9 10 1000s BLOCK 1s", "RL.MULTIPEEK"),
+        ("RL.MULTIREFUND 1 k LIMIT GCRA 9 10 1000s BLOCK 1s", "RL.MULTIREFUND"),
+        ("RL.POLICY SET other LIMIT GCRA 9 10 1000s BLOCK 1s", "a policy"),
     ] {
         expect(con, line, &syntax(&format!(": BLOCK is not for {command} (LIMIT 1)")));
     }
@@ -128,11 +128,13 @@ fn timeouts_that_are_missing_or_wrong() {
     let con = &mut con;
     for (call, limits) in CALLS {
         expect(con, &format!("{call} BLOCK {limits}"), &syntax(": BLOCK needs a value"));
-        for timeout in
-            ["-1", "x", "1.5", "0x1", "1y", "3153600000001", "99999999999999999999", "BLOCK", "COST"]
-        {
-            let expected = "ERR BLOCK must be between 0 and 3153600000000 ms";
-            expect(con, &format!("{call} BLOCK {timeout} {limits}"), expected);
+        for timeout in ["-1", "x", "1.5", "0x1", "1y", "99999999999999999999", "BLOCK", "COST"] {
+            let fits = "a whole number with ms, s, m, h, d or w, such as 90s";
+            let expected = format!("ERR BLOCK must be {fits}; got '{timeout}'");
+            expect(con, &format!("{call} BLOCK {timeout} {limits}"), &expected);
         }
+        let (too_long, bare) = (format!("{call} BLOCK 36501d {limits}"), format!("{call} BLOCK 30 {limits}"));
+        expect(con, &too_long, "ERR BLOCK must be from 0ms to 36500d; got '36501d'");
+        expect(con, &bare, "ERR BLOCK needs a unit: 30ms, 30s or 30m");
     }
 }

@@ -11,7 +11,7 @@ pub struct Family {
 }
 
 const DEBT: [&str; 4] = ["", "", "PARTIAL", "FORCE"];
-const BOOKS: [&str; 6] = ["", "", "PARTIAL", "FORCE", "RESERVE", "RESERVE MAXWAIT 400"];
+const BOOKS: [&str; 6] = ["", "", "PARTIAL", "FORCE", "RESERVE", "RESERVE MAXWAIT 400ms"];
 
 /// The first ones, this many, can be refunded.
 pub const GIVE_BACK: usize = 12;
@@ -20,22 +20,22 @@ pub const HELD: usize = 10;
 
 #[rustfmt::skip]
 pub const FAMILIES: [Family; 16] = [
-    family("bucket", "TOKENBUCKET", &["7 3 1000", "9 5 1100", "5 3 700"], &BOOKS, true),
-    family("batch", "TOKENBUCKET", &["7 5 1000 BATCH", "9 4 1300 BATCH"], &BOOKS, true),
-    family("water", "LEAKYBUCKET", &["8 7 1100", "6 3 700"], &DEBT, true),
-    family("gcra", "GCRA", &["6 7 1100", "3 1 250"], &BOOKS, true),
-    family("window", "FIXEDWINDOW", &["9 1000", "6 700"], &DEBT, true),
-    family("aligned", "FIXEDWINDOW", &["9 1000 ALIGNED", "6 700 ALIGNED"], &DEBT, true),
+    family("bucket", "TOKENBUCKET", &["7 3 1s", "9 5 1100ms", "5 3 700ms"], &BOOKS, true),
+    family("batch", "TOKENBUCKET", &["7 5 1s BATCH", "9 4 1300ms BATCH"], &BOOKS, true),
+    family("water", "LEAKYBUCKET", &["8 7 1100ms", "6 3 700ms"], &DEBT, true),
+    family("gcra", "GCRA", &["6 7 1100ms", "3 1 250ms"], &BOOKS, true),
+    family("window", "FIXEDWINDOW", &["9 1s", "6 700ms"], &DEBT, true),
+    family("aligned", "FIXEDWINDOW", &["9 1s ALIGNED", "6 700ms ALIGNED"], &DEBT, true),
     family("page", "CALENDAR", &["9 HOUR TZ +05:45", "20 DAY TZ Europe/Lisbon", "30 MONTH TZ America/New_York ANCHOR 31", "9 HOUR TZ Australia/Lord_Howe"], &DEBT, true),
-    family("sliding", "SLIDINGWINDOW", &["9 1000", "12 1500"], &DEBT, true),
-    family("precise", "SLIDINGWINDOW", &["9 1000 PRECISION 100", "9 2000 PRECISION 100", "7 1500 PRECISION 250"], &DEBT, true),
-    family("log", "SLIDINGLOG", &["9 1000", "5 600 GAP 20"], &DEBT, true),
-    family("gate", "UNIFORM", &["90", "40"], &["", "FORCE", "RESERVE", "RESERVE MAXWAIT 200"], true),
-    family("banned", "PENALTY", &["5 1000 700 GROW 2 MAX 3000 FORGIVE 900", "7 600 400", "9 1500 300 GROW 3 FORGIVE 1300"], &[""], true),
-    family("hammered", "SLIDINGLOG", &["5 1000 COUNTREFUSED", "4 900 GAP 3 COUNTREFUSED"], &[""], false),
-    family("burst", "SMOOTH", &["90 1000 MAXWAIT 30", "50 900 BURST 2000", "9 1100 BURST 0 MAXWAIT 90"], &[""], false),
-    family("warm", "SMOOTH", &["9 1000 WARMUP 700 MAXWAIT 90", "60 1300 WARMUP 900 COLDFACTOR 4.5"], &[""], false),
-    family("lease", "CONCURRENT", &["6 2000 #", "9 1500 # RESERVED 3", "9 1200 # RESERVED 3 CRITICAL"], &[""], false),
+    family("sliding", "SLIDINGWINDOW", &["9 1s", "12 1500ms"], &DEBT, true),
+    family("precise", "SLIDINGWINDOW", &["9 1s PRECISION 100ms", "9 2s PRECISION 100ms", "7 1500ms PRECISION 250ms"], &DEBT, true),
+    family("log", "SLIDINGLOG", &["9 1s", "5 600ms GAP 20ms"], &DEBT, true),
+    family("gate", "UNIFORM", &["90ms", "40ms"], &["", "FORCE", "RESERVE", "RESERVE MAXWAIT 200ms"], true),
+    family("banned", "PENALTY", &["5 1s 700ms GROW 2 MAX 3s FORGIVE 900ms", "7 600ms 400ms", "9 1500ms 300ms GROW 3 FORGIVE 1300ms"], &[""], true),
+    family("hammered", "SLIDINGLOG", &["5 1s COUNTREFUSED", "4 900ms GAP 3ms COUNTREFUSED"], &[""], false),
+    family("burst", "SMOOTH", &["90 1s MAXWAIT 30ms", "50 900ms BURST 2s", "9 1100ms BURST 0 MAXWAIT 90ms"], &[""], false),
+    family("warm", "SMOOTH", &["9 1s WARMUP 700ms MAXWAIT 90ms", "60 1300ms WARMUP 900ms COLDFACTOR 4.5"], &[""], false),
+    family("lease", "CONCURRENT", &["6 2s #", "9 1500ms # RESERVED 3", "9 1200ms # RESERVED 3 CRITICAL"], &[""], false),
 ];
 
 const fn family(
@@ -50,24 +50,24 @@ const fn family(
 
 /// Calls by the server's clock, with limits that take hours.
 pub const LIVE: [&str; 18] = [
-    "RL.TOKENBUCKET live:bucket 9 1 3600000",
-    "RL.GCRA live:gcra 9 1 3600000",
-    "RL.FIXEDWINDOW live:window 9 3600000",
-    "RL.SLIDINGLOG live:log 9 3600000",
-    "RL.UNIFORM live:gate 3600000",
-    "RL.PENALTY live:penalty 9 3600000 3600000 GROW 2",
-    "RL.CONCURRENT live:lease 9 3600000 #",
-    "RL.RENEW live:lease 3600000 #",
+    "RL.TOKENBUCKET live:bucket 9 1 1h",
+    "RL.GCRA live:gcra 9 1 1h",
+    "RL.FIXEDWINDOW live:window 9 1h",
+    "RL.SLIDINGLOG live:log 9 1h",
+    "RL.UNIFORM live:gate 1h",
+    "RL.PENALTY live:penalty 9 1h 1h GROW 2",
+    "RL.CONCURRENT live:lease 9 1h #",
+    "RL.RENEW live:lease 1h #",
     "RL.RELEASE live:lease #",
-    "RL.FIXEDWINDOW live:window 9 3600000 COST 2 HOLD # 1h",
-    "RL.SETTLE live:window # FIXEDWINDOW 9 3600000 COST 1",
-    "RL.MULTISETTLE 2 live:window live:one # COST 1 LIMIT FIXEDWINDOW 9 3600000",
-    "RL.MULTI 2 live:one live:two LIMIT GCRA 9 1 3600000 LIMIT SLIDINGWINDOW 9 3600000 COST 0",
+    "RL.FIXEDWINDOW live:window 9 1h COST 2 HOLD # 1h",
+    "RL.SETTLE live:window # FIXEDWINDOW 9 1h COST 1",
+    "RL.MULTISETTLE 2 live:window live:one # COST 1 LIMIT FIXEDWINDOW 9 1h",
+    "RL.MULTI 2 live:one live:two LIMIT GCRA 9 1 1h LIMIT SLIDINGWINDOW 9 1h COST 0",
     // These wait if another one of them came a moment ago.
-    "RL.MULTI 1 live:turn BLOCK 50 LIMIT UNIFORM 20 LIMIT FIXEDWINDOW 1000000 36000000",
-    "RL.MULTI 2 live:turn live:two BLOCK 50 LIMIT UNIFORM 20 ON 1 LIMIT FIXEDWINDOW 1000000 36000000",
-    "RL.MULTI 2 live:three live:turn BLOCK 50 LIMIT SLIDINGLOG 1000 36000000 LIMIT UNIFORM 20 ON 2",
+    "RL.MULTI 1 live:turn BLOCK 50ms LIMIT UNIFORM 20ms LIMIT FIXEDWINDOW 1000000 10h",
+    "RL.MULTI 2 live:turn live:two BLOCK 50ms LIMIT UNIFORM 20ms ON 1 LIMIT FIXEDWINDOW 1000000 10h",
+    "RL.MULTI 2 live:three live:turn BLOCK 50ms LIMIT SLIDINGLOG 1000 10h LIMIT UNIFORM 20ms ON 2",
     // These wait in vain.
-    "RL.CONCURRENT live:lease 9 3600000 # BLOCK 2",
-    "RL.UNIFORM live:gate 3600000 BLOCK 2",
+    "RL.CONCURRENT live:lease 9 1h # BLOCK 2ms",
+    "RL.UNIFORM live:gate 1h BLOCK 2ms",
 ];

@@ -14,10 +14,10 @@ const START: u64 = 4_102_444_800 * SECOND;
 
 /// What the calls of policies ask for.
 pub const POLICIES: [&str; 4] = [
-    "one LIMIT GCRA 6 7 1000",
-    "windows LIMIT SLIDINGWINDOW 8 1000 LIMIT TOKENBUCKET 9 3 2000 LIMIT FIXEDWINDOW 5 60000 SHADOW",
-    "pair LIMIT GCRA 5 9 1000 LIMIT SLIDINGLOG 9 2000 ON 2 COST 2",
-    "leases LIMIT CONCURRENT 4 900 LIMIT PENALTY 3 2000 500",
+    "one LIMIT GCRA 6 7 1s",
+    "windows LIMIT SLIDINGWINDOW 8 1s LIMIT TOKENBUCKET 9 3 2s LIMIT FIXEDWINDOW 5 1m SHADOW",
+    "pair LIMIT GCRA 5 9 1s LIMIT SLIDINGLOG 9 2s ON 2 COST 2",
+    "leases LIMIT CONCURRENT 4 900ms LIMIT PENALTY 3 2s 500ms",
 ];
 
 pub enum Step {
@@ -81,11 +81,12 @@ impl Traffic {
             }
             7 | 8 => {
                 let key = format!("{}:{key}", self.dice.pick(&["lease", "together"]));
-                let call = self.dice.pick(&["RL.RELEASE KEY #", "RL.RENEW KEY 900 #", "RL.RENEW KEY 2500 #"]);
+                let call =
+                    self.dice.pick(&["RL.RELEASE KEY #", "RL.RENEW KEY 900ms #", "RL.RENEW KEY 2500ms #"]);
                 format!("{} AT {at}", call.replace("KEY", &key))
             }
             9 => {
-                let options = self.dice.pick(&["", "DELAY 100 RAMP 900", "GOOD 0.3 BAD 0.4 TIER 2 OF 3"]);
+                let options = self.dice.pick(&["", "DELAY 100ms RAMP 900ms", "GOOD 0.3 BAD 0.4 TIER 2 OF 3"]);
                 format!("RL.SHED shed:{key} 0.{:03} {options} AT {at}", self.dice.below(1000))
             }
             10 => {
@@ -100,7 +101,7 @@ impl Traffic {
             22..=24 => self.asked(),
             25 | 26 => {
                 let name = self.dice.pick(&["sketch", "sketch", "sketch", "any"]);
-                let parameters = self.dice.pick(&["3 4 1000", "6 7 1100", "9 30 700"]);
+                let parameters = self.dice.pick(&["3 4 1s", "6 7 1100ms", "9 30 700ms"]);
                 let cost = self.cost();
                 format!("RL.SKETCH {name}:{key} # {parameters} WIDTH 8 DEPTH 2 COST {cost} AT {at}")
             }
@@ -137,7 +138,7 @@ impl Traffic {
     }
 
     fn hold(&mut self) -> String {
-        let ttl = self.dice.pick(&["60", "700", "1m", "1h"]);
+        let ttl = self.dice.pick(&["60ms", "700ms", "1m", "1h"]);
         format!("HOLD {} {ttl}", self.held_id())
     }
 

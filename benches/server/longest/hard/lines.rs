@@ -81,8 +81,8 @@ RL.MULTI 1 work AT @half $limits
 RL.MULTI 1 work AT @back $limits
 RL.MULTI 1 work AT @later $limits
 RL.MULTI 1 work AT @9999 $limits; RL.MULTI 1 work AT @back $limits
-RL.MULTI 1 work AT @later LIMIT UNIFORM 77
-RL.MULTI 1 work AT @9999 LIMIT UNIFORM 77
+RL.MULTI 1 work AT @later LIMIT UNIFORM 77ms
+RL.MULTI 1 work AT @9999 LIMIT UNIFORM 77ms
 RL.MULTIREFUND 1 work AT @now $refunds
 RL.MULTIREFUND 1 work COST %some AT @half $refunds
 RL.MULTIREFUND 1 work COST %most AT @now $refunds
@@ -91,7 +91,7 @@ effect: $own AT @half
 effect: $own AT @back
 effect: $own AT @9999; $own AT @back
 effect: RL.MULTI 1 work AT @back $limits
-effect: RL.MULTI 1 work AT @later LIMIT UNIFORM 77
+effect: RL.MULTI 1 work AT @later LIMIT UNIFORM 77ms
 effect: RL.REFUND work $refund COST %some AT @now
 RL.INFO work";
 
@@ -121,11 +121,11 @@ linear: PEXPIREAT work 1";
 
 /// For a state of one limit: the key becomes a set.
 const LONE: &str = "
-RL.MULTI 1 work AT @now LIMIT UNIFORM 77
-RL.MULTI 1 work AT @now LIMIT UNIFORM 77; $own AT @back
-RL.MULTI 1 work AT @now LIMIT UNIFORM 77; RL.MULTI 1 work AT @9999 LIMIT UNIFORM 77
-RL.MULTI 1 work AT @now LIMIT UNIFORM 77; RL.UNIFORM work 77 AT @9999
-effect: RL.MULTI 1 work AT @now LIMIT UNIFORM 77";
+RL.MULTI 1 work AT @now LIMIT UNIFORM 77ms
+RL.MULTI 1 work AT @now LIMIT UNIFORM 77ms; $own AT @back
+RL.MULTI 1 work AT @now LIMIT UNIFORM 77ms; RL.MULTI 1 work AT @9999 LIMIT UNIFORM 77ms
+RL.MULTI 1 work AT @now LIMIT UNIFORM 77ms; RL.UNIFORM work 77ms AT @9999
+effect: RL.MULTI 1 work AT @now LIMIT UNIFORM 77ms";
 
 /// For states of which 64 copies can be made.
 const KEYS: &str = "
@@ -135,13 +135,13 @@ $others; RL.MULTI 64 $keys AT @half LIMIT $limit
 $others; RL.MULTI 64 $keys AT @back LIMIT $limit
 $others; RL.MULTI 64 $keys AT @later LIMIT $limit
 $others; RL.MULTI 64 $keys AT @9999 LIMIT $limit; RL.MULTI 64 $keys AT @back LIMIT $limit
-$others; RL.MULTI 64 $keys AT @later LIMIT UNIFORM 77
+$others; RL.MULTI 64 $keys AT @later LIMIT UNIFORM 77ms
 $others; RL.MULTIREFUND 64 $keys COST %some AT @now LIMIT $refund
 effect: $others; RL.MULTI 64 $keys AT @back LIMIT $limit
-effect: $others; RL.MULTI 64 $keys AT @later LIMIT UNIFORM 77";
+effect: $others; RL.MULTI 64 $keys AT @later LIMIT UNIFORM 77ms";
 
 /// The same for logs. To make 64 copies of these takes seconds.
 const LOGS: &str = "
 $others; RL.MULTI 64 $keys AT @half LIMIT $limit
 $others; RL.MULTI 64 $keys AT @back LIMIT $limit
-$others; RL.MULTI 64 $keys AT @later LIMIT UNIFORM 77";
+$others; RL.MULTI 64 $keys AT @later LIMIT UNIFORM 77ms";

@@ -51,9 +51,9 @@ def milliseconds(name: str, duration: Duration) -> int:
     return integer(name, duration)
 
 
-def duration_word(duration: Duration) -> str | int:
-    """Returns a duration as it stands in a command."""
-    return milliseconds("duration", duration) if isinstance(duration, timedelta) else duration
+def duration_word(duration: Duration) -> str:
+    """Returns a duration as it stands in a command, with its unit."""
+    return duration if isinstance(duration, str) else f"{milliseconds('duration', duration)}ms"
 
 
 def float_word(number: float) -> str | float:

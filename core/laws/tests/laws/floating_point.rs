@@ -63,7 +63,7 @@ fn a_hundred_thousand_calls_of_the_smooth_limiter() {
     let histories = prop::collection::vec((0..3_000_000u64, 1..30u64), 1..80);
     each((parameters, histories), |((permits, period, length, factor), steps)| {
         let (interval, length_us) = (ratio(period * 1000) / ratio(permits), ratio(length * 1000));
-        let mut line = format!("{permits} {period} BURST {length}");
+        let mut line = format!("{permits} {period}ms BURST {length}ms");
         let mut guava = Guava {
             max: &length_us / &interval,
             cool_down: interval.clone(),
@@ -75,7 +75,7 @@ fn a_hundred_thousand_calls_of_the_smooth_limiter() {
             next_free: ratio(T0.as_micros()),
         };
         if let Some(factor) = factor.filter(|_| length > 0) {
-            line = format!("{permits} {period} WARMUP {length} COLDFACTOR {factor}");
+            line = format!("{permits} {period}ms WARMUP {length}ms COLDFACTOR {factor}");
             let interval = &guava.interval;
             guava.threshold = &length_us / interval / ratio(2);
             let width = ratio(2) * &length_us / (interval * ratio(1 + factor));
@@ -126,7 +126,7 @@ fn a_hundred_thousand_reports_to_the_shedder() {
             for (wait, busy) in &reports {
                 now = now.plus(Span::from_micros(*wait));
                 let line = format!(
-                    "{:.2} GOOD {:.2} BAD {:.2} DELAY {delay} RAMP {ramp} TIER 2 OF 3",
+                    "{:.2} GOOD {:.2} BAD {:.2} DELAY {delay}ms RAMP {ramp}ms TIER 2 OF 3",
                     part(*busy).to_f64().expect("a number"),
                     part(good).to_f64().expect("a number"),
                     part(bad).to_f64().expect("a number"),

@@ -359,11 +359,11 @@ fn a_hold_whose_charge_a_shorter_window_dropped_gives_nothing_back() {
     for ((wait, period, manner), id) in calls.into_iter().zip(0u8..) {
         now = moved(now, wait);
         let step = Step { wait, cost: 1, manner, refunds: false, limit: FULL, period };
-        let line = format!("SLIDINGLOG {FULL} {period}");
+        let line = format!("SLIDINGLOG {FULL} {period}ms");
         let charged = with_limiter!(&parsed(&split(&line)), log => charge(&mut key, log, now, &step, &[id]));
         assert_eq!(charged, Some(1));
     }
-    with_limiter!(&parsed(&split("SLIDINGLOG 3 10000")), log => {
+    with_limiter!(&parsed(&split("SLIDINGLOG 3 10s")), log => {
         for id in 0..4 {
             settle(&mut key, log, now, &[id]);
         }
@@ -511,11 +511,11 @@ proptest! {
 }
 
 const LIMITS: [&str; 6] = [
-    "TOKENBUCKET 9 9 10000",
-    "GCRA 4 5 1000",
-    "FIXEDWINDOW 7 5000",
-    "SLIDINGWINDOW 8 5000 PRECISION 500",
-    "SLIDINGLOG 3 5000",
+    "TOKENBUCKET 9 9 10s",
+    "GCRA 4 5 1s",
+    "FIXEDWINDOW 7 5s",
+    "SLIDINGWINDOW 8 5s PRECISION 500ms",
+    "SLIDINGLOG 3 5s",
     "CALENDAR 40 HOUR",
 ];
 
@@ -586,40 +586,40 @@ fn settle_all(key: &mut LimitSet, line: &str, at: u64, id: &[u8]) -> (bool, Vec<
 #[test]
 fn what_is_held_for_one_limit_is_not_given_back_to_another_of_its_kind() {
     let mut key = LimitSet::default();
-    call(&mut key, "LIMIT GCRA 99 100 1000 COST 50", 0, Some(b"r"));
+    call(&mut key, "LIMIT GCRA 99 100 1s COST 50", 0, Some(b"r"));
     // This drops the first limit, which is fully reset.
-    assert_eq!(call(&mut key, "LIMIT GCRA 99 100 60000 COST 90", 2000, None), [10]);
-    assert_eq!(settle_all(&mut key, "LIMIT GCRA 99 100 60000 COST 0", 2000, b"r"), (false, vec![10]));
-    let limiter = parsed(&[b"GCRA", b"99", b"100", b"60000"]);
+    assert_eq!(call(&mut key, "LIMIT GCRA 99 100 1m COST 90", 2000, None), [10]);
+    assert_eq!(settle_all(&mut key, "LIMIT GCRA 99 100 1m COST 0", 2000, b"r"), (false, vec![10]));
+    let limiter = parsed(&[b"GCRA", b"99", b"100", b"1m"]);
     let now = T0.plus(Span::from_millis(2000));
     let own = with_limiter!(&limiter, limiter => Ask::settle_held(&mut key, limiter, b"r", now, 0));
     assert!(matches!(own, Ok(None)));
-    assert_eq!(settle_all(&mut key, "LIMIT GCRA 99 100 1000 COST 0", 2000, b"r"), (true, vec![100]));
-    assert_eq!(call(&mut key, "LIMIT GCRA 99 100 60000 COST 0", 2000, None), [10]);
+    assert_eq!(settle_all(&mut key, "LIMIT GCRA 99 100 1s COST 0", 2000, b"r"), (true, vec![100]));
+    assert_eq!(call(&mut key, "LIMIT GCRA 99 100 1m COST 0", 2000, None), [10]);
 }
 
 #[test]
 fn a_charge_is_settled_by_the_limit_of_its_name_or_by_one_of_its_kind_but_not_twice() {
-    let held = "LIMIT FIXEDWINDOW 100 1000 COST 50";
+    let held = "LIMIT FIXEDWINDOW 100 1s COST 50";
     // Neither limit has the name, and both are of the kind. The first one settles.
     let mut key = LimitSet::default();
     call(&mut key, held, 0, Some(b"r"));
-    let both = "COST 20 LIMIT FIXEDWINDOW 100 2000 LIMIT FIXEDWINDOW 100 3000";
+    let both = "COST 20 LIMIT FIXEDWINDOW 100 2s LIMIT FIXEDWINDOW 100 3s";
     assert_eq!(settle_all(&mut key, both, 1, b"r"), (true, vec![80, 100]));
     // The second one has the name.
     let mut key = LimitSet::default();
     call(&mut key, held, 0, Some(b"r"));
-    let both = "COST 20 LIMIT FIXEDWINDOW 100 2000 LIMIT FIXEDWINDOW 100 1000";
+    let both = "COST 20 LIMIT FIXEDWINDOW 100 2s LIMIT FIXEDWINDOW 100 1s";
     assert_eq!(settle_all(&mut key, both, 1, b"r"), (true, vec![100, 80]));
     // Two of the kind are held, and the limit has neither name.
     let mut key = LimitSet::default();
-    call(&mut key, "COST 50 LIMIT FIXEDWINDOW 100 1000 LIMIT FIXEDWINDOW 100 9000", 0, Some(b"r"));
-    assert_eq!(settle_all(&mut key, "COST 20 LIMIT FIXEDWINDOW 100 2000", 1, b"r"), (false, vec![100]));
+    call(&mut key, "COST 50 LIMIT FIXEDWINDOW 100 1s LIMIT FIXEDWINDOW 100 9s", 0, Some(b"r"));
+    assert_eq!(settle_all(&mut key, "COST 20 LIMIT FIXEDWINDOW 100 2s", 1, b"r"), (false, vec![100]));
 }
 
 #[test]
 fn a_caller_whose_clock_lags_ends_no_hold_of_another_caller() {
-    let limiter = parsed(&[b"TOKENBUCKET", b"100000", b"1", b"1000"]);
+    let limiter = parsed(&[b"TOKENBUCKET", b"100000", b"1", b"1s"]);
     let AnyLimiter::TokenBucket(bucket) = limiter else { panic!("TOKENBUCKET") };
     let mut key = LimitSet::default();
     let (now, early) = (T0, T0.minus(Span::from_millis(10_000)));
@@ -628,7 +628,7 @@ fn a_caller_whose_clock_lags_ends_no_hold_of_another_caller() {
     Ask::new(place, now, 50_000, Manner::Strict).take_and_hold(&mut key, &bucket, &hold(b"a")).expect("room");
     Ask::new(place, early, 1, Manner::Strict).take(&mut key, &bucket).expect("room");
     Ask::new(place, early, 1, Manner::Strict).take_and_hold(&mut key, &bucket, &hold(b"b")).expect("room");
-    let words = split("LIMIT TOKENBUCKET 100000 1 1000");
+    let words = split("LIMIT TOKENBUCKET 100000 1 1s");
     let several = parse(&words, 1, Purpose::Charge);
     let mut joint = Joint::new(&several.parts, 1, early, Manner::Strict).expect("one key");
     assert_eq!(joint.take(std::slice::from_mut(&mut key)), Ok(true));
@@ -642,7 +642,7 @@ fn a_caller_whose_clock_lags_ends_no_hold_of_another_caller() {
 
 #[test]
 fn no_step_of_the_clock_makes_room_for_a_hold() {
-    let AnyLimiter::Gcra(gcra) = parsed(&[b"GCRA", b"999", b"1000", b"1"]) else { panic!("GCRA") };
+    let AnyLimiter::Gcra(gcra) = parsed(&[b"GCRA", b"999", b"1000", b"1ms"]) else { panic!("GCRA") };
     let mut key = LimitSet::default();
     let place = Place::of(Length::of(gcra.length()));
     for id in 0..9u8 {

@@ -137,8 +137,8 @@ proptest! {
         for (wait, cost, strike, forced) in calls {
             now = now.plus(Span::from_micros(wait));
             let manner = if forced == 0 { Manner::Force } else { Manner::Strict };
-            let limit = format!("LIMIT FIXEDWINDOW 3 1000 COST {cost}");
-            let penalty = format!("LIMIT PENALTY {strikes} 2000 700 GROW 2 MAX 2000 FORGIVE 5000");
+            let limit = format!("LIMIT FIXEDWINDOW 3 1s COST {cost}");
+            let penalty = format!("LIMIT PENALTY {strikes} 2s 700ms GROW 2 MAX 2s FORGIVE 5s");
             let (all, told) = joint(&mut key, &format!("{limit} {penalty}{word} COST {strike}"), now, manner);
 
             let look = joint(&mut banned, &format!("{penalty} COST 0"), now, manner).1[0];

@@ -88,20 +88,20 @@ fn each_limiter_admits_the_expected_number_of_requests() {
 const EXPECTED: &str =
     "                                        under     over   bursts sawtooth    edges   hammer     idle
 offered                                    80      200      200      120      180     2000       90
-TOKENBUCKET 10 10 1000                     80      109       20      101       90      109       50
-TOKENBUCKET 10 10 1000 BATCH               80      100       20       84       90      100       41
-LEAKYBUCKET 10 10 1000                     80      109       20      101       90      109       50
-GCRA 9 10 1000                             80      109       20      101       90      109       50
-FIXEDWINDOW 10 1000                        80      100       20       84       90      100       41
-FIXEDWINDOW 10 1000 ALIGNED                80      100       20       84      100      100       41
+TOKENBUCKET 10 10 1s                       80      109       20      101       90      109       50
+TOKENBUCKET 10 10 1s BATCH                 80      100       20       84       90      100       41
+LEAKYBUCKET 10 10 1s                       80      109       20      101       90      109       50
+GCRA 9 10 1s                               80      109       20      101       90      109       50
+FIXEDWINDOW 10 1s                          80      100       20       84       90      100       41
+FIXEDWINDOW 10 1s ALIGNED                  80      100       20       84      100      100       41
 CALENDAR 10 HOUR TZ +05:45                 10       10       10       10       10       10       10
-SLIDINGWINDOW 10 1000                      80       91       20       78       83       91       38
-SLIDINGWINDOW 10 1000 PRECISION 100        80      100       20       84       90      100       41
-SLIDINGLOG 10 1000                         80      100       20       84       90      100       41
-SLIDINGLOG 10 1000 GAP 50                  80      100        2       84        9      100       41
-SLIDINGLOG 10 1000 COUNTREFUSED            80       10       20       35       10       10       41
-UNIFORM 100                                80      100        2       72        9      100       41
-SMOOTH 10 1000 MAXWAIT 0                   80      110       22      102       91      110       51
-SMOOTH 10 1000 WARMUP 1000 MAXWAIT 0       27       92        2       61        9       95       15
-CONCURRENT 10 1000 {id}                    80      100       20       84       90      100       41
-PENALTY 10 1000 100                        80      164       18      104       81      621       46";
+SLIDINGWINDOW 10 1s                        80       91       20       78       83       91       38
+SLIDINGWINDOW 10 1s PRECISION 100ms        80      100       20       84       90      100       41
+SLIDINGLOG 10 1s                           80      100       20       84       90      100       41
+SLIDINGLOG 10 1s GAP 50ms                  80      100        2       84        9      100       41
+SLIDINGLOG 10 1s COUNTREFUSED              80       10       20       35       10       10       41
+UNIFORM 100ms                              80      100        2       72        9      100       41
+SMOOTH 10 1s MAXWAIT 0                     80      110       22      102       91      110       51
+SMOOTH 10 1s WARMUP 1s MAXWAIT 0           27       92        2       61        9       95       15
+CONCURRENT 10 1s {id}                      80      100       20       84       90      100       41
+PENALTY 10 1s 100ms                        80      164       18      104       81      621       46";

@@ -21,7 +21,7 @@
 //! T is an instant, 1800000000000000 in microseconds. The first call makes the key:
 //!
 //! ```text
-//! RL.FIXEDWINDOW u 100 60000 AT T
+//! RL.FIXEDWINDOW u 100 1m AT T
 //!
 //! before   missing
 //! payload  FIXEDWINDOW, the key was missing, 60 s    01 08 05  00 87 93 03 00 00 00 00
@@ -33,7 +33,7 @@
 //! Ten seconds later a second call charges that limit and another one:
 //!
 //! ```text
-//! RL.MULTI 1 u AT T+10s LIMIT FIXEDWINDOW 100 60000 LIMIT FIXEDWINDOW 1000 3600000
+//! RL.MULTI 1 u AT T+10s LIMIT FIXEDWINDOW 100 1m LIMIT FIXEDWINDOW 1000 1h
 //!
 //! before   lone limit FIXEDWINDOW 60 s: count 1
 //! payload  set, the key existed                      01 0f 01  00 00 00 00 00 00 00 00
@@ -114,7 +114,7 @@ impl<'c, 'a> Key<'c, 'a> {
         let set = value.state::<LimitSet>();
         match set.and_then(|set| set.find(Name::of::<L::State>(length))) {
             Some(place) => Ok(place),
-            None => Err(Error::WrongType),
+            None => Err(self.other_kind(Some(Name::of::<L::State>(length)))),
         }
     }
 
@@ -122,9 +122,18 @@ impl<'c, 'a> Key<'c, 'a> {
     pub fn lone<S: State>(&self) -> Result<Option<&S>, Error> {
         match self.open.value().map(Value::state::<S>) {
             None => Ok(None),
-            Some(None) => Err(Error::WrongType),
+            Some(None) => Err(self.other_kind(Some(Name { kind: S::KIND, length: Length::NONE }))),
             Some(state) => Ok(state),
         }
+    }
+
+    /// The error for a key that does not hold what is wanted.
+    #[cold]
+    fn other_kind(&self, wanted: Option<Name>) -> Error {
+        let lone = self.open.value().filter(|value| value.state::<LimitSet>().is_none());
+        let lone = lone.map(|value| Name { kind: value.kind(), length: value.length() });
+        let limits = self.open.set().into_iter().flat_map(LimitSet::limits);
+        Error::other_kind(lone.into_iter().chain(limits.map(|limit| limit.name)), wanted)
     }
 
     /// Changes the state that has the key to itself, and returns whether `write` wrote a change.

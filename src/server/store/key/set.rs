@@ -31,7 +31,7 @@ impl Key<'_, '_> {
             (Form::Set, ..) => false,
             (Form::Lone, Some((lone, _)), _) => at_once.all(|name| name == lone),
             (Form::Lone, None, None) => at_once.next().is_some() && at_once.next().is_none(),
-            (Form::Lone, None, Some(_)) => return Err(Error::WrongType),
+            (Form::Lone, None, Some(_)) => return Err(self.other_kind(None)),
         };
         if !stays_lone {
             self.form = Form::Set;

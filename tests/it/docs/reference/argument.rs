@@ -63,7 +63,7 @@ impl Argument {
 
     fn unit_and_range(&self, syntax: &str) -> (String, String) {
         if let Some(range) = self.values.strip_prefix("duration, ") {
-            return ("duration".into(), in_years(range.trim_end_matches(" ms"), "ms"));
+            return ("duration".into(), in_years(range, "ms"));
         }
         if let Some(range) = self.values.strip_prefix("decimal, ") {
             return ("decimal number".into(), range.into());
@@ -103,15 +103,16 @@ fn is_optional(name: &str, syntax: &str) -> bool {
     false
 }
 
-const CENTURY_IN_MILLIS: &str = "3153600000000";
+const CENTURY: &str = "36500d";
 const CENTURY_IN_SECONDS: &str = "3153600000";
 
 /// A range up to the longest duration, of a number or from another argument.
 fn in_years(range: &str, unit: &str) -> String {
     let (least, most) = range.split_once(" to ").expect("a range");
-    assert!([CENTURY_IN_MILLIS, CENTURY_IN_SECONDS].contains(&most), "{range} does not end at 100 years");
+    assert!([CENTURY, CENTURY_IN_SECONDS].contains(&most), "{range} does not end at 100 years");
     match least.parse::<u64>() {
-        Ok(0) => "0 to 100 years".into(),
+        _ if least == "0ms" => "0 to 100 years".into(),
+        _ if least == "1ms" => "1 ms to 100 years".into(),
         Ok(_) => format!("{least} {unit} to 100 years"),
         Err(_) => format!("`{least}` to 100 years"),
     }

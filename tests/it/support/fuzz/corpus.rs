@@ -27,8 +27,8 @@ impl Corpus {
             // Longer than what dice make.
             let at = 4_102_444_800_000_000 + i;
             for line in [
-                format!("RL.CONCURRENT crowd 500 3600000 lease:{i} AT {at}"),
-                format!("RL.SLIDINGLOG crowded 500 3600000 COST {} AT {at}", 1 + i % 4),
+                format!("RL.CONCURRENT crowd 500 1h lease:{i} AT {at}"),
+                format!("RL.SLIDINGLOG crowded 500 1h COST {} AT {at}", 1 + i % 4),
             ] {
                 ints(con, &line);
             }

@@ -12,13 +12,13 @@ impl Caller {
             "capacity" | "limit" | "maxlen" => 2 + dice.below(8),
             "max_burst" | "reserved" | "quantity" => dice.below(4),
             "period" if request.name().ends_with("THROTTLE") => 1 + dice.below(9),
-            "window" => return dice.pick(&["1000", "1s", "2000", "60000", "1h"]).as_bytes().to_vec(),
-            "precision" => return dice.pick(&["100", "250ms", "1000"]).as_bytes().to_vec(),
+            "window" => return dice.pick(&["1000ms", "1s", "2s", "60s", "1h"]).as_bytes().to_vec(),
+            "precision" => return dice.pick(&["100ms", "250ms", "1s"]).as_bytes().to_vec(),
             "period" | "interval" | "ttl" | "burst" | "warmup" | "delay" | "ramp" => {
-                return dice.pick(&["1000", "1s", "700", "7", "90s", "3600000"]).as_bytes().to_vec();
+                return dice.pick(&["1000ms", "1s", "700ms", "7ms", "90s", "1h"]).as_bytes().to_vec();
             }
-            "timeout" => return dice.pick(&["1", "2", "1ms", "4"]).as_bytes().to_vec(),
-            "gap" | "maxwait" => dice.below(700),
+            "timeout" => return dice.pick(&["1ms", "2ms", "1ms", "4ms"]).as_bytes().to_vec(),
+            "gap" | "maxwait" => return format!("{}ms", dice.below(700)).into_bytes(),
             "cost" => dice.pick(&["0", "1", "1", "2", "3", "4", "30"]).parse().unwrap(),
             "at" => self.instant(),
             "tier" | "index" => 1 + dice.below(2),

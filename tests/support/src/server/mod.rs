@@ -38,6 +38,11 @@ pub const LATEST: i64 = 253_402_300_799_999_999;
 /// What a command replies to a key of another type, limiter or mode.
 pub const WRONG_TYPE: &str = "WRONGTYPE Operation against a key holding the wrong kind of value";
 
+/// The error, or [`WRONG_TYPE`] for one of this module that says what the key holds.
+pub fn kind_of_error(error: String) -> String {
+    if error.starts_with("WRONGTYPE the key holds ") { WRONG_TYPE.into() } else { error }
+}
+
 /// An AOF that a call is in before it is answered, so that its size can be looked at.
 pub const AOF_AT_ONCE: [&str; 4] = ["--appendonly", "yes", "--appendfsync", "always"];
 

@@ -33,7 +33,7 @@ const FILES: u64 = 200;
 pub fn run(seconds: u32, connections: u32) -> Vec<String> {
     let connections = allow_files(connections);
     // Keys come and go until as many expire as are made: so long it takes before memory can be compared.
-    let server = Server::start(&["--maxclients", "10000"]);
+    let server = Server::start(&["--maxclients", "10000", "--ratelimit.top", "30"]);
     let con = &mut server.connection();
     call(con, &["CONFIG", "SET", "client-output-buffer-limit", LIMIT]).unwrap();
     text(con, "SET string x");

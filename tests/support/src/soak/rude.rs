@@ -66,7 +66,7 @@ impl Rude {
         while self.goes_on() {
             let number = self.impatient.fetch_add(1, Ordering::Relaxed);
             // Only the first one is admitted.
-            let request = line_request(&format!("RL.CONCURRENT impatient 1 86400000 {number} BLOCK 0"));
+            let request = line_request(&format!("RL.CONCURRENT impatient 1 1d {number} BLOCK 0"));
             let mut stream = TcpStream::connect(("127.0.0.1", port)).expect("a connection");
             stream.write_all(request.as_bytes()).expect("a request");
             sleep(BETWEEN_HALVES);
@@ -74,7 +74,7 @@ impl Rude {
     }
 
     fn never_reads(&self, port: u16) {
-        let calls = |number| ["RL.HELP".into(), format!("RL.GCRA unread:{number} 9 40 1000")];
+        let calls = |number| ["RL.HELP".into(), format!("RL.GCRA unread:{number} 9 40 1s")];
         let requests: String = (0..100).flat_map(calls).map(|line| line_request(&line)).collect();
         while self.goes_on() {
             let mut stream = TcpStream::connect(("127.0.0.1", port)).expect("a connection");

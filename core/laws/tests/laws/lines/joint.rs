@@ -15,13 +15,13 @@ use super::super::laws::{decoded, encoded};
 
 /// `{id}` is the lease's id.
 const LIMITS: [&str; 7] = [
-    "TOKENBUCKET 3 3 1000",
-    "GCRA 2 3 500",
-    "FIXEDWINDOW 3 2000",
-    "SLIDINGLOG 3 1500",
-    "CONCURRENT 3 3000 {id}",
-    "PENALTY 2 3000 1500",
-    "GCRA 0 1 2000 SHADOW",
+    "TOKENBUCKET 3 3 1s",
+    "GCRA 2 3 500ms",
+    "FIXEDWINDOW 3 2s",
+    "SLIDINGLOG 3 1500ms",
+    "CONCURRENT 3 3s {id}",
+    "PENALTY 2 3s 1500ms",
+    "GCRA 0 1 2s SHADOW",
 ];
 
 /// The index of the leases. Those before can be held.
@@ -265,7 +265,7 @@ fn call(key: &mut LimitSet, line: &str, ahead: Option<u64>) -> (bool, Option<usi
 #[test]
 fn a_call_behind_others_is_refused_and_charges_and_strikes_nothing() {
     let mut key = LimitSet::default();
-    let line = "LIMIT GCRA 9 10 1000 LIMIT FIXEDWINDOW 3 5000 LIMIT PENALTY 1 9000 9000";
+    let line = "LIMIT GCRA 9 10 1s LIMIT FIXEDWINDOW 3 5s LIMIT PENALTY 1 9s 9s";
     let refused = [1, 10, 0, 250, 0];
     assert_eq!(
         call(&mut key, line, Some(250)),
@@ -280,12 +280,9 @@ fn a_call_behind_others_is_refused_and_charges_and_strikes_nothing() {
 #[test]
 fn nobody_waits_for_what_never_fits_or_during_a_ban() {
     let mut key = LimitSet::default();
-    assert_eq!(call(&mut key, "COST 11 LIMIT GCRA 9 10 1000", None).1, None);
-    assert_eq!(
-        call(&mut key, "COST 11 LIMIT GCRA 9 10 1000", Some(5)),
-        (false, None, vec![[1, 10, 0, -1, 0]])
-    );
-    let line = "LIMIT GCRA 0 1 1000 LIMIT PENALTY 1 9000 9000";
+    assert_eq!(call(&mut key, "COST 11 LIMIT GCRA 9 10 1s", None).1, None);
+    assert_eq!(call(&mut key, "COST 11 LIMIT GCRA 9 10 1s", Some(5)), (false, None, vec![[1, 10, 0, -1, 0]]));
+    let line = "LIMIT GCRA 0 1 1s LIMIT PENALTY 1 9s 9s";
     assert!(call(&mut key, line, None).0);
     // The refusal by the first limit can be waited for, and bans if it is not.
     assert_eq!(
@@ -300,7 +297,7 @@ fn nobody_waits_for_what_never_fits_or_during_a_ban() {
 fn a_lease_that_is_held_is_asked_for_again_before_those_who_wait() {
     let mut key = LimitSet::default();
     let mut ask = |id: &str, ahead: Option<u64>| -> Result<bool, JointError> {
-        let line = format!("LIMIT CONCURRENT 2 60000 {id}");
+        let line = format!("LIMIT CONCURRENT 2 1m {id}");
         let words: Vec<&[u8]> = line.split(' ').map(str::as_bytes).collect();
         let call = parse(&words, 1);
         let mut joint = Joint::new(&call.parts, 1, T0, Manner::Strict)?;
