@@ -15,9 +15,9 @@ use ratelimit_language::CATALOG;
 use redis_module::{Context, RedisString, Status, redis_module};
 
 use command::{
-    Apply, Ask, AskPeek, AskRefund, AskSettle, CellThrottle, Help, Info, LPush, Limit, Multi, MultiPeek,
-    MultiRefund, MultiRelease, MultiSettle, Peek, Policy, RPush, Refund, Release, Renew, Settle, Shed,
-    Sketch, Throttle, Top, XAdd,
+    Apply, Ask, AskPeek, AskRefund, AskSettle, CellThrottle, Explain, Help, Info, LPush, Limit, Multi,
+    MultiPeek, MultiRefund, MultiRelease, MultiSettle, Peek, Policy, RPush, Refund, Release, Renew, Settle,
+    Shed, Sketch, Throttle, Top, XAdd,
 };
 use server::{Allocator, Entry};
 
@@ -60,6 +60,7 @@ const OTHERS: &[Entry] = &[
     Entry::of::<Release>(),
     Entry::of::<Renew>(),
     Entry::of::<Peek>(),
+    Entry::of::<Explain>(),
     Entry::of::<Info>(),
     Entry::of::<Top>(),
     Entry::of::<Help>(),

@@ -14,29 +14,39 @@ pub fn reading<L: Limiter>(limiter: &L, state: &L::State, now: Time) -> Reading 
 
 /// The answer that a request would get. It changes nothing. A cost of 0 is always admitted, except during a ban.
 pub fn peek<L: Limiter>(limiter: &L, state: &L::State, now: Time, cost: u64) -> Answer {
-    let answer = |state: &L::State, then, lag| {
+    when_decided(limiter, state, now, |state, then, lag| {
         let looks = cost == 0 && !limiter.capabilities().bans;
         let verdict = if looks { Verdict::ADMIT } else { judge(limiter, state, then, lag, cost) };
         Answer { verdict, gauge: limiter.gauge(state, then).delayed(lag) }
-    };
-    match reading(limiter, state, now) {
-        Reading::At(then) => answer(state, then, then.since(now)),
-        Reading::SetBack => limiter.if_moved(state, now, |state, then| answer(state, then, Span::ZERO)),
-    }
+    })
 }
 
-/// Returns the error that [`rule`] would return. `now` may be before the last charge.
-pub fn check<L: Limiter>(
+/// As [`rule`], without the lag: `now` may be before the last charge. It changes nothing.
+///
+/// # Errors
+///
+/// As [`rule`].
+pub fn foresee<L: Limiter>(
     limiter: &L,
     state: &L::State,
     now: Time,
     cost: u64,
     manner: Manner,
-) -> Result<(), TooLong> {
-    let check = |state: &L::State, then, lag| rule(limiter, state, then, lag, cost, manner).map(drop);
+) -> Result<(Verdict, u64), TooLong> {
+    when_decided(limiter, state, now, |state, then, lag| rule(limiter, state, then, lag, cost, manner))
+}
+
+/// Calls `look` with the state as a request at `now` finds it, the instant at which that is decided, and how far `now` is
+/// behind. It changes nothing.
+pub fn when_decided<L: Limiter, T>(
+    limiter: &L,
+    state: &L::State,
+    now: Time,
+    look: impl FnOnce(&L::State, Time, Span) -> T,
+) -> T {
     match reading(limiter, state, now) {
-        Reading::At(then) => check(state, then, then.since(now)),
-        Reading::SetBack => limiter.if_moved(state, now, |state, then| check(state, then, Span::ZERO)),
+        Reading::At(then) => look(state, then, then.since(now)),
+        Reading::SetBack => limiter.if_moved(state, now, |state, then| look(state, then, Span::ZERO)),
     }
 }
 

@@ -36,6 +36,11 @@ pub fn held<'l>(limits: &'l impl Limits, id: &[u8], at: Time) -> Option<&'l [Cha
     holds(limits)?.get(id, at)
 }
 
+/// The number of holds that charged the limit of this name, and what they charged to it.
+pub fn charged(limits: &impl Limits, name: Name, at: Time) -> (u64, u64) {
+    holds(limits).map_or((0, 0), |holds| holds.charged(name, at))
+}
+
 /// Finds what is held for a limit, as the limiter's own command finds the limit: by its name; else the only one of its
 /// kind, if the key has no limit of that name.
 pub fn find<L: Limiter>(limits: &impl Limits, charges: &[Charge], limiter: &L) -> Option<Charge> {

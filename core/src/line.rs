@@ -165,6 +165,15 @@ impl<K: Ord + Clone> Lines<K> {
         (*line.order.first()? < rank).then(|| wake.map_or(Span::ZERO, |wake| wake.since(now)))
     }
 
+    /// The number of callers in the line of a limit.
+    pub fn in_line<Q: Ord + ?Sized>(&self, key: &Q, name: Name) -> usize
+    where
+        K: Borrow<Q>,
+    {
+        let line = self.keys.get(key).and_then(|at| at.lines.get(&name));
+        line.map_or(0, |line| line.order.len())
+    }
+
     /// Whether a caller still waits.
     pub fn waits(&self, caller: Caller) -> bool {
         self.callers.contains_key(&caller)

@@ -6,6 +6,7 @@
 
 use std::iter::once;
 use std::ops::Range;
+use std::sync::Arc;
 
 use ratelimit_core::{Joint, JointError, Part, Place, with_limiter};
 use ratelimit_language::vocabulary::{
@@ -153,20 +154,37 @@ fn run<'a>(
     purpose: Purpose,
     ask: impl FnOnce(&StoredPolicy, &Several<'_, '_, 'a>, &PolicyCall<'a>) -> Result<Reply, Error>,
 ) -> Result<Reply, Error> {
-    let mut words = call.arguments(FIRST);
-    let (Some(key), Some(name)) = (words.next(), words.next()) else {
-        return Err(Error::Arity);
-    };
-    let policy = get_within(name, key, bounds())?;
-    let replied = parse(call, purpose).and_then(|asked| {
-        let parts = policy.policy.parts(name, &asked, purpose)?;
-        let keys = SeveralKeys::new(call, places(call, &asked))?;
-        ask(&policy, &Several { keys, parts: &parts, at: asked.at(), manner: asked.manner() }, &asked)
-    });
+    let (name, policy) = policy(call)?;
+    let replied = with_limits(call, purpose, name, &policy, |several, asked| ask(&policy, several, asked));
     if replied.is_err() {
         policy.counts.errors.add_one();
     }
     replied
+}
+
+/// The name of the policy that the call asks, and the policy.
+#[inline(always)]
+pub(super) fn policy<'a>(call: &Call<'a>) -> Result<(&'a [u8], Arc<StoredPolicy>), Error> {
+    let mut words = call.arguments(FIRST);
+    let (Some(key), Some(name)) = (words.next(), words.next()) else {
+        return Err(Error::Arity);
+    };
+    Ok((name, get_within(name, key, bounds())?))
+}
+
+/// Parses a call of a policy, and asks the limits.
+#[inline(always)]
+pub(super) fn with_limits<'a, T>(
+    call: &Call<'a>,
+    purpose: Purpose,
+    name: &[u8],
+    policy: &StoredPolicy,
+    ask: impl FnOnce(&Several<'_, '_, 'a>, &PolicyCall<'a>) -> Result<T, Error>,
+) -> Result<T, Error> {
+    let asked = parse(call, purpose)?;
+    let parts = policy.policy.parts(name, &asked, purpose)?;
+    let keys = SeveralKeys::new(call, places(call, &asked))?;
+    ask(&Several { keys, parts: &parts, at: asked.at(), manner: asked.manner() }, &asked)
 }
 
 /// Asks the only limit of a policy, for one key. It does what [`Several::take`] does, in fewer steps.

@@ -4,6 +4,7 @@
 
 mod apply;
 mod ask;
+mod explain;
 #[cfg(feature = "fault-injection")]
 pub mod fault;
 mod help;
@@ -24,6 +25,7 @@ mod wait;
 
 pub use apply::Apply;
 pub use ask::{Ask, AskPeek, AskRefund, AskSettle};
+pub use explain::Explain;
 pub use help::Help;
 pub use info::Info;
 pub use lease::{MultiRelease, Release, Renew};

@@ -115,7 +115,7 @@ impl<'p, 'c, 'a> Several<'p, 'c, 'a> {
         Several { keys, parts: &arguments.parts, at: arguments.at, manner: arguments.manner }
     }
 
-    fn joint(&self, at: Time) -> Result<Joint<'p, 'a>, Error> {
+    pub(super) fn joint(&self, at: Time) -> Result<Joint<'p, 'a>, Error> {
         Ok(Joint::new(self.parts, self.keys.count(), at, self.manner)?)
     }
 
@@ -136,11 +136,7 @@ impl<'p, 'c, 'a> Several<'p, 'c, 'a> {
         let mut joint = self.joint(at)?;
         let mut keys = self.keys.open()?;
         for (place, key) in keys.iter_mut().enumerate() {
-            let named = joint.named(place);
-            let charged = named.clone().filter(|part| part.cost > 0);
-            let at_once = charged.clone().filter(|part| !part.is_penalty()).map(|part| part.name);
-            let charged = charged.map(|part| part.name);
-            key.prepare(at, at_once, charged, |name| named.clone().any(|part| part.name == name))?;
+            prepare(&joint, place, key, at)?;
         }
         if somebody_waits() {
             keys.iter().enumerate().for_each(|(place, key)| self.line_up(call, &mut joint, place, key));
@@ -190,7 +186,13 @@ impl<'p, 'c, 'a> Several<'p, 'c, 'a> {
 
     /// Notes the limits of a key for which others wait ahead of the call.
     #[cold]
-    fn line_up(&self, call: &Call<'_>, joint: &mut Joint<'p, 'a>, place: usize, key: &Key<'_, '_>) {
+    pub(super) fn line_up(
+        &self,
+        call: &Call<'_>,
+        joint: &mut Joint<'p, 'a>,
+        place: usize,
+        key: &Key<'_, '_>,
+    ) {
         joint.line_up(place, key, |part| call.ahead(self.keys.place(place), part.name, part.is_critical()));
     }
 
@@ -267,6 +269,21 @@ impl<'p, 'c, 'a> Several<'p, 'c, 'a> {
     }
 }
 
+/// Prepares a key for the limits that the call may charge.
+#[inline(always)]
+pub(super) fn prepare(
+    joint: &Joint<'_, '_>,
+    place: usize,
+    key: &mut Key<'_, '_>,
+    at: Time,
+) -> Result<(), Error> {
+    let named = joint.named(place);
+    let charged = named.clone().filter(|part| part.cost > 0);
+    let at_once = charged.clone().filter(|part| !part.is_penalty()).map(|part| part.name);
+    let charged = charged.map(|part| part.name);
+    key.prepare(at, at_once, charged, |name| named.clone().any(|part| part.name == name))
+}
+
 /// Prepares the keys in which the call holds something.
 fn make_room_for_holds(joint: &Joint<'_, '_>, keys: &mut [Key<'_, '_>]) {
     for (place, key) in keys.iter_mut().enumerate() {
@@ -277,7 +294,7 @@ fn make_room_for_holds(joint: &Joint<'_, '_>, keys: &mut [Key<'_, '_>]) {
 }
 
 /// Parses the keys, and the arguments after them. An error says so if the number of keys is wrong.
-fn parse<'c, 'a>(
+pub(super) fn parse<'c, 'a>(
     call: &'c Call<'a>,
     purpose: Purpose,
 ) -> Result<(SeveralKeys<'c, 'a>, MultiCall<'a>), Error> {

@@ -69,7 +69,10 @@ pub(super) fn peek(call: &Call<'_>) -> Result<Reply, Error> {
 }
 
 /// The cells of a key; `None` if it is missing. A sketch of another shape than the call's is an error.
-fn cells<'k>(key: &'k Key<'_, '_>, sketching: &SketchCall<'_>) -> Result<Option<&'k Cells>, Error> {
+pub(super) fn cells<'k>(
+    key: &'k Key<'_, '_>,
+    sketching: &SketchCall<'_>,
+) -> Result<Option<&'k Cells>, Error> {
     match key.lone::<Cells>()? {
         Some(cells) if !sketching.is_for(cells.blueprint().shape) => {
             Err(sketching.of_other_shape(cells.blueprint().shape))

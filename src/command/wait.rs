@@ -90,7 +90,16 @@ pub fn wait_for(
     keys: &SeveralKeys<'_, '_>,
     joint: &Joint<'_, '_>,
 ) -> Option<Box<Wait>> {
-    let left = call.time_to_wait(Some(block))?;
+    wait_within(call, call.time_to_wait(Some(block))?, keys, joint)
+}
+
+/// As [`wait_for`], for a call that can wait for `left`.
+pub fn wait_within(
+    call: &Call<'_>,
+    left: Span,
+    keys: &SeveralKeys<'_, '_>,
+    joint: &Joint<'_, '_>,
+) -> Option<Box<Wait>> {
     let refusing = joint.waits_for()?;
     let in_time = refusing.iter().all(|(_, part, retry)| *retry <= left || part.has_room_early());
     let wanted = refusing.into_iter().map(|(key, part, retry)| Wanted {

@@ -270,7 +270,7 @@ fn is_limiter(word: &[u8]) -> bool {
 }
 
 /// The name after the prefix `RL.`, if the word has it.
-pub(crate) fn without_prefix(word: &[u8]) -> Option<&[u8]> {
+pub fn without_prefix(word: &[u8]) -> Option<&[u8]> {
     let (prefix, name) = word.split_at_checked(3)?;
     prefix.eq_ignore_ascii_case(b"RL.").then_some(name)
 }

@@ -19,6 +19,7 @@ use crate::error::Error;
 use crate::multi::{before_limits, cost, limits, part_of};
 use crate::request::{Purpose, Request};
 use crate::vocabulary::{AT, COST, FORCE, FULL, ID, KEYS, LEASE_ID, MAX_NAME, ON, VERSION};
+use crate::words::words_of_policy;
 
 /// Reads the name of a policy that is to be stored: 1 to [`MAX_NAME`] of `A-Z a-z 0-9 . _ : -`.
 pub fn policy_name<'a>(arguments: &mut Arguments<'_, 'a>) -> Result<&'a str, Error> {
@@ -106,6 +107,12 @@ impl Policy {
     /// The words after the version, with a space between two.
     pub fn words(&self) -> &str {
         &self.words
+    }
+
+    /// The words of each limit, without the options of a request.
+    pub fn each_words(&self) -> Vec<String> {
+        let words: Vec<&[u8]> = self.words.split(' ').map(str::as_bytes).collect();
+        words_of_policy(&words)
     }
 
     /// The bounds under which the limits are valid.

@@ -151,8 +151,13 @@ impl Ask {
         if !limiter.capabilities().can_be_too_long(self.manner) {
             return Ok(());
         }
+        self.foresee(limits, limiter).map(drop)
+    }
+
+    /// Returns what `judge` would return, and changes nothing.
+    pub fn foresee<L: Limiter>(&self, limits: &impl Limits, limiter: &L) -> Result<(Verdict, u64), TooLong> {
         self.with_state(limits, limiter, |state| {
-            decide::check(limiter, state, self.at, self.cost, self.manner)
+            decide::foresee(limiter, state, self.at, self.cost, self.manner)
         })
     }
 

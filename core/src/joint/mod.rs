@@ -191,12 +191,39 @@ impl<'p, 'a> Joint<'p, 'a> {
     /// Finds the pairs that are too long, and changes nothing.
     #[inline(always)]
     fn check<K: Limits>(&self, keys: &[K]) -> Result<(), JointError> {
-        for Pair { part, limit, key, ask, .. } in self.pairs.iter().filter(|pair| pair.can_be_too_long) {
-            let Some(limits) = keys.get(*key) else { continue };
-            let checked = with_limiter!(&part.limiter, limiter => ask.check(limits, limiter));
-            checked.map_err(|TooLong| JointError::TooLong { limit: *limit })?;
+        for pair in self.pairs.iter().filter(|pair| pair.can_be_too_long) {
+            let Some(limits) = keys.get(pair.key) else { continue };
+            pair.check(limits).map_err(|TooLong| JointError::TooLong { limit: pair.limit })?;
         }
         Ok(())
+    }
+
+    /// Finds the pairs of a key that are too long, and changes nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`JointError::TooLong`].
+    pub fn check_key(&self, key: usize, limits: &impl Limits) -> Result<(), JointError> {
+        let mut pairs = self.pairs.iter().filter(|pair| pair.key == key && pair.can_be_too_long);
+        pairs.try_for_each(|pair| {
+            pair.check(limits).map_err(|TooLong| JointError::TooLong { limit: pair.limit })
+        })
+    }
+
+    /// From now on the call only looks at its limits: its id is held already.
+    pub fn look(&mut self) {
+        self.pairs.iter_mut().for_each(|pair| pair.ask.cost = 0);
+    }
+
+    /// Each pair, in order: the limit, its index in the call, and the index of the key.
+    pub fn pairs(&self) -> impl Iterator<Item = (&'p Part<'a>, usize, usize)> {
+        self.pairs.iter().map(|pair| (pair.part, pair.limit, pair.key))
+    }
+
+    /// The time until the first caller is tried that is ahead of the call for a pair, which the index gives.
+    pub fn ahead(&self, pair: usize) -> Option<Span> {
+        let mut behind = self.behind.iter().flat_map(|behind| &behind.0);
+        behind.find(|(index, _)| *index == pair).map(|(_, first)| *first)
     }
 
     /// Charges the pairs that admit: the penalties if `strikes`, else all others.

@@ -3,6 +3,7 @@
 use super::part::Part;
 use crate::answer::{Answer, Gauge, Manner, Verdict};
 use crate::ask::Ask;
+use crate::limiter::TooLong;
 use crate::limits::Limits;
 use crate::state::Charge;
 use crate::time::Span;
@@ -109,6 +110,12 @@ impl Pair<'_, '_> {
     pub(super) fn settle(&mut self, limits: &impl Limits) {
         let answer = with_limiter!(&self.part.limiter, limiter => self.ask.refunded(limits, limiter));
         self.stage = Stage::Settled { gauge: answer.gauge, reset: self.reset() };
+    }
+
+    /// Returns the error that a charge would return.
+    #[inline(always)]
+    pub(super) fn check(&self, limits: &impl Limits) -> Result<(), TooLong> {
+        with_limiter!(&self.part.limiter, limiter => self.ask.check(limits, limiter))
     }
 
     pub(super) fn peek(&mut self, limits: &impl Limits) {

@@ -46,11 +46,8 @@ impl Joint<'_, '_> {
         waits: impl FnOnce(&Self) -> bool,
     ) -> Result<Held, JointError> {
         if keys.iter().any(|limits| hold::held(limits, request.id, self.at).is_some()) {
-            for pair in &mut self.pairs {
-                let Some(limits) = keys.get(pair.key) else { continue };
-                pair.ask.cost = 0;
-                pair.peek(limits);
-            }
+            self.look();
+            keys.iter().enumerate().for_each(|(key, limits)| self.peek(key, limits));
             return Ok(Held::Already);
         }
         for (key, limits) in keys.iter().enumerate() {

@@ -46,6 +46,9 @@ pub trait Zone: fmt::Debug + Sync {
 
     /// The start and the end of the window that contains an instant. Windows follow one another without a gap.
     fn window(&self, unit: Unit, at: Time) -> (Time, Time);
+
+    /// Writes the local date and time of an instant, and the offset from UTC, such as `2026-12-15 00:00 -03:00`.
+    fn show(&self, at: Time, out: &mut dyn fmt::Write) -> fmt::Result;
 }
 
 /// A limit on each window of a calendar.
@@ -56,6 +59,18 @@ pub struct Calendar {
     zone: &'static dyn Zone,
     /// The hash of zone, unit and anchor.
     hash: u64,
+}
+
+/// An instant that is shown as a date of a time zone.
+pub struct Local {
+    zone: &'static dyn Zone,
+    at: Time,
+}
+
+impl fmt::Display for Local {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.zone.show(self.at, f)
+    }
 }
 
 /// The count of a window.
@@ -101,6 +116,11 @@ impl Calendar {
     #[inline(always)]
     pub fn new(limit: NonZeroU64, unit: Unit, zone: &'static dyn Zone) -> Calendar {
         Calendar { limit, unit, zone, hash: zone.id() ^ unit.number() }
+    }
+
+    /// When the window ends that contains `now`.
+    pub fn renewal(&self, page: &Page, now: Time) -> Local {
+        Local { zone: self.zone, at: self.settled(page, now).end }
     }
 
     /// The page of the window that contains `now`.
@@ -252,6 +272,10 @@ mod tests {
             let late = Span::from_millis(60_000 * self.0);
             let start = at.minus(Span::from_micros(at.minus(late).as_micros() % HOUR.as_micros()));
             (start, start.plus(HOUR))
+        }
+
+        fn show(&self, at: Time, out: &mut dyn fmt::Write) -> fmt::Result {
+            write!(out, "{}", at.as_micros())
         }
     }
 

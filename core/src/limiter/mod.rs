@@ -21,7 +21,7 @@ mod token_bucket;
 mod uniform;
 
 pub use batch_bucket::{Batch, BatchBucket};
-pub use calendar::{Calendar, Page, Unit, Zone};
+pub use calendar::{Calendar, Local, Page, Unit, Zone};
 pub use concurrent::{Concurrent, rebase, release, renew};
 pub use debt::{Debt, Rate};
 pub use fixed_window::{AlignedWindow, FixedWindow, Opened, Tally};

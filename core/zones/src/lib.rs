@@ -146,6 +146,19 @@ impl Zone for Named {
             }
         }
     }
+
+    fn show(&self, at: Time, out: &mut dyn fmt::Write) -> fmt::Result {
+        let at = instant(i64::try_from(at.as_micros()).unwrap_or(END));
+        let (local, offset) = (self.zone.to_datetime(at), self.zone.to_offset(at).seconds());
+        let (date, clock) = (local.date(), local.time());
+        write!(out, "{date} {:02}:{:02}", clock.hour(), clock.minute())?;
+        if clock.second() > 0 {
+            write!(out, ":{:02}", clock.second())?;
+        }
+        // Offsets before the zones of today have seconds, which are left out.
+        let (sign, minutes) = (if offset < 0 { '-' } else { '+' }, offset.unsigned_abs() / 60);
+        write!(out, " {sign}{:02}:{:02}", minutes / 60, minutes % 60)
+    }
 }
 
 impl Named {

@@ -38,6 +38,11 @@ impl<'a> Call<'a> {
         Call { ctx, argv, open: Cell::new(0), again }
     }
 
+    /// The call whose words are the arguments of this one.
+    pub fn inner(&self) -> Call<'a> {
+        Call { ctx: self.ctx, argv: self.strings(1), open: Cell::new(0), again: None }
+    }
+
     /// The argument at `place`. The command's name is at place 0.
     pub(in crate::server) fn argument(&self, place: usize) -> Result<*mut RedisModuleString, Error> {
         match self.argv.get(place) {

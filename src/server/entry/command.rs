@@ -55,6 +55,8 @@ pub enum Keys {
     Counted(KeyUse),
     /// The first argument, and those behind the word `KEYS`.
     FirstAndBehind(KeyUse),
+    /// Those of a call whose words are the arguments.
+    OfInner(KeyUse),
     /// The first argument and every second one after it. Each key is overwritten.
     Pairs,
 }

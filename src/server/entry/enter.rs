@@ -36,7 +36,7 @@ pub extern "C" fn enter<C: Command>(
 fn run<C: Command>(ctx: *mut RedisModuleCtx, argv: &[*mut RedisModuleString], again: Option<&Trial>) {
     let replied = guarded(false, || {
         let call = Call::new(ctx, argv, again);
-        if let Keys::Counted(key_use) | Keys::FirstAndBehind(key_use) = C::KEYS {
+        if let Keys::Counted(key_use) | Keys::FirstAndBehind(key_use) | Keys::OfInner(key_use) = C::KEYS {
             // SAFETY: `ctx` is the context of a command that was entered to be run or to report its keys.
             if unsafe { api!(RedisModule_IsKeysPositionRequest(ctx)) } != 0 {
                 report_keys(&call, key_use, C::keys(&call));

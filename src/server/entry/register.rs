@@ -12,8 +12,10 @@ use redis_module::raw::{
     RedisModuleCommandKeySpec, RedisModuleCtx,
     RedisModuleKeySpecBeginSearchType_REDISMODULE_KSPEC_BS_INDEX as BY_INDEX,
     RedisModuleKeySpecBeginSearchType_REDISMODULE_KSPEC_BS_KEYWORD as BY_KEYWORD,
+    RedisModuleKeySpecBeginSearchType_REDISMODULE_KSPEC_BS_UNKNOWN as NOWHERE,
     RedisModuleKeySpecFindKeysType_REDISMODULE_KSPEC_FK_KEYNUM as BY_NUMBER,
-    RedisModuleKeySpecFindKeysType_REDISMODULE_KSPEC_FK_RANGE as BY_RANGE, RedisModuleString,
+    RedisModuleKeySpecFindKeysType_REDISMODULE_KSPEC_FK_RANGE as BY_RANGE,
+    RedisModuleKeySpecFindKeysType_REDISMODULE_KSPEC_FK_UNKNOWN as UNKNOWN, RedisModuleString,
 };
 
 use super::command::{Command, Keys, OWN_PREFIX};
@@ -98,8 +100,8 @@ unsafe fn create(ctx: *mut RedisModuleCtx, command: &Entry, name: &CStr) -> Opti
     let (first, last, step) = match command.keys {
         Keys::First(_) | Keys::FirstAndBehind(_) => (1, 1, 1),
         Keys::Pairs => (1, -1, 2),
-        // Counted keys have a key specification only.
-        Keys::None | Keys::Counted(_) => (0, 0, 0),
+        // These have a key specification only.
+        Keys::None | Keys::Counted(_) | Keys::OfInner(_) => (0, 0, 0),
     };
     let enter = Some(command.enter as unsafe extern "C" fn(_, _, _) -> _);
     // SAFETY: the caller keeps the contract, and the server copies the strings.
@@ -194,6 +196,13 @@ fn key_specs(keys: Keys) -> [RedisModuleCommandKeySpec; MOST_SPECS + 1] {
             first.fk.keynum.keynumidx = 0;
             first.fk.keynum.firstkey = 1;
             first.fk.keynum.keystep = 1;
+            [first, none, none]
+        }
+        Keys::OfInner(key_use) => {
+            // No specification can find the keys, so the server asks the command itself.
+            first.begin_search_type = NOWHERE;
+            first.find_keys_type = UNKNOWN;
+            first.flags = (key_use.flags() | REDISMODULE_CMD_KEY_INCOMPLETE).into();
             [first, none, none]
         }
         Keys::FirstAndBehind(key_use) => {

@@ -49,6 +49,18 @@ impl Call<'_> {
         }
     }
 
+    /// Returns how long a client's call with this `BLOCK` waits at most, here or on the primary.
+    pub fn longest_wait(block: Period) -> Span {
+        block.span().min(settings::longest_block())
+    }
+
+    /// The number of callers that wait for a limit of the key at this place.
+    pub fn in_line(&self, key: usize, name: Name) -> usize {
+        let Ok(word) = self.word(key) else { return 0 };
+        let key: (c_int, &[u8]) = (self.database(), word);
+        with_state(|state| state.lines.in_line::<dyn OfDatabase>(&key, name))
+    }
+
     /// The wait for these limits, for at most `left`. `keys` are the places of all keys of the call. `None` if the settings
     /// allow no further waiting caller.
     pub fn wait(

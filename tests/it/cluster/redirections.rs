@@ -42,6 +42,8 @@ fn keys_with_one_tag_are_asked_together_and_the_others_are_refused_or_sent_on() 
         let words: i32 = described.split(", ").nth(1).unwrap().parse().unwrap();
         let first = if name.starts_with("rl.multi") {
             format!("{name} 1 {{user}}")
+        } else if name == "rl.explain" {
+            format!("{name} rl.gcra {{user}}")
         } else {
             format!("{name} {{user}}")
         };

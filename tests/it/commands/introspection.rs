@@ -24,7 +24,7 @@ fn the_server_knows_each_commands_arity_flags_and_keys() {
         ("rl.askrefund", -3, "write, module, fast, movablekeys", "RW, access, update"),
         ("rl.asksettle", -6, "write, module, fast, movablekeys", "RW, access, update"),
         ("rl.peek", -4, "readonly, module", "RO, access"),
-        ("rl.info", 2, "readonly, module", "RO, access"),
+        ("rl.info", -2, "readonly, module", "RO, access"),
         ("rl.apply", -3, "write, module", "OW, update"),
     ] {
         let told = text(con, &format!("COMMAND INFO {name}"));
@@ -40,6 +40,12 @@ fn the_server_knows_each_commands_arity_flags_and_keys() {
         text(con, "COMMAND GETKEYS RL.APPLY a p b q"),
         "[a, b]",
         "the keys of pairs are found, so a cluster can check them"
+    );
+    let explain = text(con, "COMMAND INFO rl.explain");
+    assert!(explain.starts_with("[[rl.explain, -3, [readonly, module, movablekeys], 0, 0, 0, "), "{explain}");
+    assert!(
+        explain.contains("[flags, [RO, access, incomplete], begin_search, [type, unknown,"),
+        "no key is at a fixed place: {explain}"
     );
     assert_eq!(text(con, "COMMAND GETKEYS RL.PEEK a GCRA 1 1 1ms"), "[a]");
     assert_eq!(text(con, "COMMAND GETKEYS RL.SETTLE a b GCRA 1 1 1ms COST 1"), "[a]");

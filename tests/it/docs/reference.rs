@@ -66,7 +66,7 @@ fn each_command_has_a_page_and_each_page_a_command() {
     found.sort();
     let names = names();
     assert_eq!(found, names.iter().map(|name| format!("{name}.md")).collect::<Vec<_>>());
-    assert_eq!(names.len(), 37);
+    assert_eq!(names.len(), 38);
 }
 
 #[test]

@@ -50,6 +50,14 @@ impl Holds {
         self.table.held(self.timeline.tick_at(now)).0
     }
 
+    /// The number of holds at `now` that charged a limit, and what they charged to it.
+    pub fn charged(&self, name: Name, now: Time) -> (u64, u64) {
+        let now = self.timeline.tick_at(now);
+        let held = self.table.iter().filter(|hold| hold.deadline() > now);
+        let charges = held.filter_map(|hold| charge(&hold.kept, name));
+        charges.fold((0, 0), |(count, cost), charge| (count + 1, charge.cost.saturating_add(cost)))
+    }
+
     /// The time from `now` until the last hold ends.
     pub fn reset(&self, now: Time) -> Span {
         self.table.reset(self.timeline.tick_at(now))

@@ -38,6 +38,11 @@ impl Leases {
         (deadline > now).then(|| Held { cost: lease.cost.into(), left: deadline.since(now) })
     }
 
+    /// The number of leases that are held at `now`.
+    pub fn count(&self, now: Time) -> u64 {
+        self.table.held(self.timeline.tick_at(now)).0
+    }
+
     /// The cost of the leases that are held at `now`.
     pub fn cost(&self, now: Time) -> u64 {
         self.table.held(self.timeline.tick_at(now)).1

@@ -25,7 +25,7 @@ const KINDS: [(&str, &[&str]); 17] = [
     ("info", &["RL.INFO"]),
     ("map", &["RL.POLICY GET", "RL.POLICY STATS"]),
     ("policies", &["RL.POLICY LIST"]),
-    ("help", &["RL.HELP", "RL.POLICY HELP"]),
+    ("help", &["RL.EXPLAIN", "RL.HELP", "RL.POLICY HELP"]),
     ("ok", &["RL.APPLY", "RL.TOP RESET"]),
 ];
 

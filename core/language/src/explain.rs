@@ -1,0 +1,357 @@
+//! What `RL.EXPLAIN` says, for people: a verdict, and a line for each limit on each key.
+//!
+//! ```text
+//! refused by limit 2; try again in 12 d 4 h
+//! 1. GCRA 15 30 1m on user:7: admits; 14 of 16 left; fully reset in 4 s
+//! 2. CALENDAR 1000 MONTH TZ America/Sao_Paulo on user:7: refuses; 1000 of 1000 used; renews on 2026-12-01 00:00 -03:00
+//! ```
+
+use core::fmt;
+
+use ratelimit_core::decide::when_decided;
+use ratelimit_core::limiter::Local;
+use ratelimit_core::{
+    Answer, AnyLimiter, Ask, Limiter, Limits, Manner, Name, Place, Span, State, Time, Verdict, hold,
+    with_limiter,
+};
+
+use crate::shown::shown;
+
+/// A duration for people: its two largest units, rounded up. From 10 s on, milliseconds are left out.
+pub struct Rough(pub Span);
+
+/// Each unit in milliseconds, and the next smaller one.
+const UNITS: [(u64, &str, u64, &str); 4] = [
+    (86_400_000, "d", 3_600_000, "h"),
+    (3_600_000, "h", 60_000, "m"),
+    (60_000, "m", 1000, "s"),
+    (1000, "s", 1, "ms"),
+];
+
+impl fmt::Display for Rough {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let unit_of = |millis| UNITS.iter().find(|(unit, ..)| millis >= *unit);
+        let exact = self.0.as_millis_up();
+        let smaller = unit_of(exact).map_or(1, |(_, _, smaller, _)| *smaller);
+        let step = if exact > 10_000 { smaller.max(1000) } else { smaller };
+        // Rounding up may lead to a larger unit: 59 m 59.5 s is 1 h.
+        let millis = exact.div_ceil(step).saturating_mul(step);
+        let Some((unit, name, smaller, smaller_name)) = unit_of(millis) else {
+            return write!(f, "{millis} ms");
+        };
+        write!(f, "{} {name}", millis / unit)?;
+        match millis % unit / smaller {
+            0 => Ok(()),
+            rest => write!(f, " {rest} {smaller_name}"),
+        }
+    }
+}
+
+/// The verdict on a call. Limits are known by the numbers of their lines.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Decision {
+    Admitted {
+        wait: Span,
+    },
+    /// A limit does not admit it.
+    Forced,
+    InPart {
+        granted: u64,
+        cost: u64,
+    },
+    /// The caller holds the lease already.
+    Renews,
+    /// The id of a hold is held already.
+    Held,
+    Refused {
+        limit: u64,
+        retry: Span,
+    },
+    /// The cost does not fit into the limit, which admits at most `most`.
+    Never {
+        limit: u64,
+        cost: u64,
+        most: u64,
+    },
+    Banned {
+        limit: u64,
+        left: Span,
+    },
+    /// The strike that the call is brings the ban.
+    Bans {
+        limit: u64,
+        ban: Span,
+    },
+    /// Others wait for the limit. The first of them is tried in this time.
+    Behind {
+        limit: u64,
+        callers: usize,
+        first: Span,
+    },
+    Waits {
+        behind: usize,
+        longest: Span,
+    },
+}
+
+impl fmt::Display for Decision {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Decision::Admitted { wait: Span::ZERO } => write!(f, "admitted"),
+            Decision::Admitted { wait } => write!(f, "admitted; wait {}", Rough(wait)),
+            Decision::Forced => write!(f, "admitted by FORCE, as debt"),
+            Decision::InPart { granted, cost } => write!(f, "admitted in part: {granted} of {cost}"),
+            Decision::Renews => write!(f, "admitted; renews the lease"),
+            Decision::Held => write!(f, "admitted; the id is held already, so nothing is charged"),
+            Decision::Refused { limit, retry } => {
+                write!(f, "refused by limit {limit}; try again in {}", Rough(retry))
+            }
+            Decision::Never { limit, cost, most } => {
+                write!(f, "refused for good by limit {limit}: a cost of {cost} never fits {most}")
+            }
+            Decision::Banned { limit, left } => write!(f, "banned for {} by limit {limit}", Rough(left)),
+            Decision::Bans { limit, ban } => {
+                write!(f, "refused by limit {limit}: this strike bans for {}", Rough(ban))
+            }
+            Decision::Behind { limit, callers, first } => {
+                write!(f, "refused: {} for limit {limit}; the first is tried ", Waiting(callers))?;
+                if first == Span::ZERO { write!(f, "now") } else { write!(f, "in {}", Rough(first)) }
+            }
+            Decision::Waits { behind: 0, longest } => write!(f, "would wait, at most {}", Rough(longest)),
+            Decision::Waits { behind, longest } => {
+                let callers = if behind == 1 { "caller" } else { "callers" };
+                write!(f, "would wait behind {behind} {callers}, at most {}", Rough(longest))
+            }
+        }
+    }
+}
+
+/// A number of callers, and the verb.
+struct Waiting(usize);
+
+impl fmt::Display for Waiting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Waiting(callers) = self;
+        if *callers == 1 { write!(f, "1 caller waits") } else { write!(f, "{callers} callers wait") }
+    }
+}
+
+/// The line of a limit on a key.
+pub struct Line<'l> {
+    /// From 1.
+    pub number: u64,
+    /// The limiter, its parameters and its own options.
+    pub words: &'l str,
+    pub key: &'l [u8],
+    pub is_shadow: bool,
+    /// Whether the caller gave the instant at which to decide.
+    pub has_at: bool,
+    /// What the limit itself answers to a plain request.
+    pub answer: Answer,
+    pub seen: &'l Seen,
+    /// The number of callers that wait for the limit.
+    pub waiting: usize,
+}
+
+impl fmt::Display for Line<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Line { seen, answer, .. } = self;
+        write!(f, "{}. {} on {}: ", self.number, self.words, shown(self.key))?;
+        self.verdict(f)?;
+        let Answer { gauge, .. } = answer;
+        let used = gauge.limit.saturating_sub(gauge.remaining);
+        let mut reset = gauge.reset;
+        match seen.figure {
+            Figure::Left => write!(f, "; {} of {} left", gauge.remaining, gauge.limit)?,
+            Figure::Used => write!(f, "; {used} of {} used", gauge.limit)?,
+            Figure::Strikes { ban: None } => write!(f, "; {used} of {} strikes", gauge.limit)?,
+            Figure::Strikes { ban: Some(left) } => {
+                write!(f, "; banned for {}", Rough(left))?;
+                reset = if left == reset { Span::ZERO } else { reset };
+            }
+            Figure::Leases { next: None, .. } => {
+                write!(f, "; no lease is held; {} of {} left", gauge.remaining, gauge.limit)?;
+            }
+            Figure::Leases { leases, cost, next: Some(next) } => {
+                write!(f, "; ")?;
+                if leases != cost {
+                    write!(f, "{leases} {} ", if leases == 1 { "lease holds" } else { "leases hold" })?;
+                }
+                let held = if leases == cost { " held" } else { "" };
+                write!(f, "{cost} of {}{held}; the next ends in {}", gauge.limit, Rough(next))?;
+                reset = if next == reset { Span::ZERO } else { reset };
+            }
+        }
+        match &seen.renews {
+            Some(local) => write!(f, "; renews on {local}")?,
+            None if reset > Span::ZERO => write!(f, "; fully reset in {}", Rough(reset))?,
+            None => {}
+        }
+        match seen.holds {
+            (0, _) => {}
+            (1, cost) => write!(f, "; 1 hold of {cost}")?,
+            (holds, cost) => write!(f, "; {holds} holds of {cost} in all")?,
+        }
+        if self.waiting > 0 {
+            write!(f, "; on this node {} for it", Waiting(self.waiting))?;
+        }
+        if seen.ahead > Span::ZERO {
+            let clock = if self.has_at { "AT" } else { "this server's clock" };
+            write!(f, "; its last charge is {} ahead of {clock}", Rough(seen.ahead))?;
+        }
+        Ok(())
+    }
+}
+
+impl Line<'_> {
+    fn verdict(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [admits, refuses] = if self.is_shadow {
+            ["a shadow: would admit", "a shadow: would refuse"]
+        } else {
+            ["admits", "refuses"]
+        };
+        let banned = matches!(self.seen.figure, Figure::Strikes { ban: Some(_) });
+        match self.answer.verdict {
+            Verdict::Admit { wait: Span::ZERO } => write!(f, "{admits}"),
+            Verdict::Admit { wait } => write!(f, "{admits}; wait {}", Rough(wait)),
+            Verdict::Refuse { retry: None } => write!(f, "{refuses} for good"),
+            // What follows says when.
+            Verdict::Refuse { .. } if banned => write!(f, "{refuses}"),
+            Verdict::Refuse { retry: Some(retry) } if retry == self.answer.gauge.reset => {
+                write!(f, "{refuses}")
+            }
+            Verdict::Refuse { retry: Some(retry) } => write!(f, "{refuses} for {}", Rough(retry)),
+        }
+    }
+}
+
+/// What a key stores of a limit, beside what its answer says.
+pub struct Seen {
+    figure: Figure,
+    /// When the window of a calendar ends.
+    renews: Option<Local>,
+    /// How far the last charge is ahead of the call.
+    ahead: Span,
+    /// The number of holds that charged the limit, and what they charged.
+    holds: (u64, u64),
+}
+
+/// How a limit counts.
+#[derive(Clone, Copy)]
+enum Figure {
+    /// What can still be taken.
+    Left,
+    /// What was taken in the window.
+    Used,
+    /// The strikes so far, or what is left of a ban.
+    Strikes { ban: Option<Span> },
+    /// The number of leases, what they cost, and when the next one ends.
+    Leases { leases: u64, cost: u64, next: Option<Span> },
+}
+
+impl Seen {
+    /// The limit at `place` of a key, as a call at `at` finds it.
+    pub fn of(limits: &impl Limits, place: Place, limiter: &AnyLimiter<'_>, at: Time) -> Seen {
+        let renews = match limiter {
+            AnyLimiter::Calendar(calendar) => {
+                Some(found(limits, place, calendar, at, |page, now, _| calendar.renewal(page, now)))
+            }
+            _ => None,
+        };
+        let figure = figure(limits, place, limiter, at);
+        with_limiter!(limiter, limiter => Seen {
+            figure,
+            renews,
+            ahead: last(limits, place, limiter).map_or(Span::ZERO, |last| last.since(at)),
+            holds: hold::charged(limits, name(place, limiter), at),
+        })
+    }
+
+    /// A state that has a key to itself.
+    pub fn alone(state: Option<&impl State>, at: Time) -> Seen {
+        let ahead = state.map_or(Span::ZERO, |state| state.last().since(at));
+        Seen { figure: Figure::Left, renews: None, ahead, holds: (0, 0) }
+    }
+}
+
+fn figure(limits: &impl Limits, place: Place, limiter: &AnyLimiter<'_>, at: Time) -> Figure {
+    match limiter {
+        AnyLimiter::Penalty(penalty) => {
+            // A cost of 0 asks for a ban.
+            let answer = Ask::new(place, at, 0, Manner::Strict).peek(limits, penalty);
+            let Verdict::Refuse { retry: ban } = answer.verdict else { return Figure::Strikes { ban: None } };
+            Figure::Strikes { ban }
+        }
+        AnyLimiter::Concurrent(concurrent) => {
+            found(limits, place, concurrent, at, |leases, now, lag| Figure::Leases {
+                leases: leases.count(now),
+                cost: leases.cost(now),
+                next: leases.ends(1, now).map(|next| next.plus(lag)),
+            })
+        }
+        AnyLimiter::FixedWindow(_)
+        | AnyLimiter::AlignedWindow(_)
+        | AnyLimiter::Calendar(_)
+        | AnyLimiter::SlidingWindow(_)
+        | AnyLimiter::SlidingBuckets(_)
+        | AnyLimiter::SlidingLog(_) => Figure::Used,
+        _ => Figure::Left,
+    }
+}
+
+/// Calls `look` with the state of a limit, its instant, and how far a call at `at` is behind that.
+fn found<L: Limiter, T>(
+    limits: &impl Limits,
+    place: Place,
+    limiter: &L,
+    at: Time,
+    look: impl FnOnce(&L::State, Time, Span) -> T,
+) -> T {
+    match limits.state(place.stored) {
+        Some(state) => when_decided(limiter, state, at, look),
+        None => look(&limiter.fresh(at), at, Span::ZERO),
+    }
+}
+
+/// The last charge of a limit.
+fn last<L: Limiter>(limits: &impl Limits, place: Place, _: &L) -> Option<Time> {
+    limits.state::<L::State>(place.stored).map(State::last)
+}
+
+/// The name under which a limit is stored.
+fn name<L: Limiter>(place: Place, _: &L) -> Name {
+    Name::of::<L::State>(place.stored)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::string::ToString;
+
+    use super::*;
+
+    #[test]
+    fn a_duration_has_its_two_largest_units_and_is_rounded_up() {
+        let day = 86_400_000;
+        for (millis, text) in [
+            (0, "0 ms"),
+            (250, "250 ms"),
+            (999, "999 ms"),
+            (4000, "4 s"),
+            (4001, "4 s 1 ms"),
+            (10_000, "10 s"),
+            (10_001, "11 s"),
+            (59_001, "1 m"),
+            (597_001, "9 m 58 s"),
+            (600_000, "10 m"),
+            (3_599_500, "1 h"),
+            (3_600_001, "1 h 1 m"),
+            (day - 1, "1 d"),
+            (12 * day + 3 * 3_600_000 + 1, "12 d 4 h"),
+            (36_500 * day, "36500 d"),
+        ] {
+            assert_eq!(Rough(Span::from_millis(millis)).to_string(), text);
+        }
+        assert_eq!(Rough(Span::from_micros(1)).to_string(), "1 ms");
+        assert_eq!(Rough(Span::FOREVER).to_string(), "213503982 d 9 h");
+    }
+}

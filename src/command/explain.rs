@@ -1,0 +1,391 @@
+//! `RL.EXPLAIN command key ...`: says in sentences what a call would be replied, and why.
+//!
+//! It takes the steps of `RL.PEEK`, `RL.MULTIPEEK` and `RL.ASKPEEK`, so its verdict is theirs. It says too what they leave
+//! out: the manner of the request, who waits, and what is held. It changes nothing and counts nothing.
+
+use std::ops::Range;
+
+use ratelimit_core::hold::{has_room, held};
+use ratelimit_core::{
+    Answer, Ask, Hold, Joint, Limiter, Manner, Part, Period, Place, Span, Verdict, with_limiter,
+};
+use ratelimit_language::vocabulary::Argument;
+use ratelimit_language::{
+    CATALOG, Decision, Error, Line, Purpose, Request, Row, Seen, SketchCall, find, own_words, shown, sketch,
+    sketch_words, without_prefix, words_of_limits,
+};
+
+use super::ask::{policy, with_limits};
+use super::multi::{FIRST, Several, parse, prepare};
+use super::sketch::cells;
+use super::wait::wait_within;
+use super::{Ask as AskCommand, Multi};
+use crate::server::{
+    Access, Call, Command, Key, KeyUse, Keys, Reply, Wanted, clock, most_holds, somebody_waits,
+};
+
+pub struct Explain;
+
+impl Command for Explain {
+    const NAME: &'static str = "EXPLAIN";
+    const SYNTAX: &'static str = "command argument ...";
+    const SUMMARY: &'static str = "Says in sentences what a call would be replied now, and why";
+    const COMPLEXITY: &'static str = "As the command that it explains";
+    const ARGUMENTS: &'static [Argument] = &[
+        Argument::word("command", "a limiter's command, RL.SKETCH, RL.MULTI or RL.ASK, with or without RL."),
+        Argument::word("argument", "the command's arguments, as it would be sent"),
+    ];
+    const REPLY: &'static [&'static str] = &[
+        "An array of texts: the verdict, and a line for each limit on each key. The texts are for people; they may change.",
+    ];
+    const EXAMPLE: &'static str = "RL.EXPLAIN RL.GCRA user:1 14 30 60s";
+    const FLAGS: &'static str = "readonly getkeys-api";
+    const KEYS: Keys = Keys::OfInner(KeyUse::Read);
+
+    fn run(call: &Call<'_>) -> Result<Reply, Error> {
+        let call = &call.inner();
+        let (explained, name) = Explained::of(call)?;
+        let lines = match explained {
+            Explained::Limiter(row) => own(call, row),
+            Explained::Sketch => item(call),
+            Explained::Multi => multi(call),
+            Explained::Ask => ask(call),
+        };
+        lines.map(Reply::Lines).map_err(|error| match error {
+            Error::Arity => {
+                let name = name.to_ascii_lowercase();
+                Error::invalid(format_args!("wrong number of arguments for 'rl.{name}' command"))
+            }
+            error => error.of_command("RL.", name),
+        })
+    }
+
+    fn keys(call: &Call<'_>) -> [Range<usize>; 2] {
+        let inner = &call.inner();
+        let keys = match Explained::of(inner) {
+            Ok((Explained::Limiter(_) | Explained::Sketch, _)) => [1..2, 0..0],
+            Ok((Explained::Multi, _)) => Multi::keys(inner),
+            Ok((Explained::Ask, _)) => AskCommand::keys(inner),
+            Err(_) => [0..0, 0..0],
+        };
+        keys.map(|places| places.start + 1..places.end + 1)
+    }
+}
+
+/// A command that is explained.
+enum Explained {
+    Limiter(&'static Row),
+    Sketch,
+    Multi,
+    Ask,
+}
+
+impl Explained {
+    /// The command of the inner call, and its name without the prefix.
+    fn of(call: &Call<'_>) -> Result<(Explained, &'static str), Error> {
+        let word = call.arguments(0).next().ok_or(Error::Arity)?;
+        let name = without_prefix(word).unwrap_or(word);
+        let is = |command: &str| name.eq_ignore_ascii_case(command.as_bytes());
+        if let Some(row) = find(name) {
+            Ok((Explained::Limiter(row), row.name))
+        } else if is(SketchCall::NAME) {
+            Ok((Explained::Sketch, SketchCall::NAME))
+        } else if is(Multi::NAME) {
+            Ok((Explained::Multi, Multi::NAME))
+        } else if is(AskCommand::NAME) {
+            Ok((Explained::Ask, AskCommand::NAME))
+        } else {
+            let names = CATALOG.iter().map(|row| row.name).collect::<Vec<_>>().join(", ");
+            let why = format!("RL.EXPLAIN explains RL.MULTI, RL.ASK, RL.SKETCH and the limiters: {names}");
+            Err(Error::near_because(word, &why))
+        }
+    }
+}
+
+/// Explains a call of a limiter's own command.
+fn own(call: &Call<'_>, row: &Row) -> Result<Vec<String>, Error> {
+    let mut request = Request::default();
+    let limiter = call.parse(2.., |arguments| (row.parse)(arguments, &mut request))?;
+    let words = call.parse(2.., |arguments| Ok(own_words(row, arguments)))?;
+    let key = Key::open(call, 1, Access::Read)?;
+    with_limiter!(&limiter, own => {
+        request.check(own.capabilities())?;
+        let (answer, decision, place) = decide(call, &key, own, &request)?;
+        let at = request.at.unwrap_or_else(clock);
+        let seen = Seen::of(&key, place, &limiter, at);
+        let line = Line {
+            number: 1,
+            words: &words,
+            key: name(call, 1),
+            is_shadow: false,
+            has_at: request.at.is_some(),
+            answer,
+            seen: &seen,
+            waiting: call.in_line(1, own.name()),
+        };
+        Ok(vec![decision.to_string(), line.to_string()])
+    })
+}
+
+/// What a limiter's own command would do, in the order of [`Limit`](super::Limit): the answer to a plain request, the
+/// decision, and where the limit is.
+fn decide<L: Limiter>(
+    call: &Call<'_>,
+    key: &Key<'_, '_>,
+    limiter: &L,
+    request: &Request<'_>,
+) -> Result<(Answer, Decision, Place), Error> {
+    let at = request.at.unwrap_or_else(clock);
+    let (cost, manner) = (request.cost(), request.manner());
+    let place = key.own_place(limiter)?;
+    let plain = |cost| Ask::new(place, at, cost, Manner::Strict);
+    let answer = plain(cost).peek(key, limiter);
+    let refused =
+        || refusal(1, cost, answer, plain(0).peek(key, limiter).verdict, limiter.capabilities().bans);
+    if cost == 0 {
+        let decision = admission(answer.verdict).unwrap_or_else(refused);
+        return Ok((answer, decision, place));
+    }
+    if request.hold().is_some_and(|(id, _)| held(key, id, at).is_some()) {
+        return Ok((plain(0).peek(key, limiter), Decision::Held, place));
+    }
+    if plain(cost).is_held(key, limiter) {
+        return Ok((answer, Decision::Renews, place));
+    }
+    if manner != Manner::Force
+        && let Some(decision) = in_line(call, limiter, request, |cost| plain(cost).peek(key, limiter))
+    {
+        return Ok((answer, decision, place));
+    }
+    if let Some((id, ttl)) = request.hold()
+        && !has_room(key, &Hold { id, ttl, most: most_holds() }, at, 1)
+    {
+        return Err(Error::TooManyHolds);
+    }
+    let (verdict, granted) = Ask::new(place, at, cost, manner).foresee(key, limiter)?;
+    let decision = match (verdict, manner) {
+        (_, Manner::Force) if !answer.verdict.admits() => Decision::Forced,
+        (Verdict::Admit { .. }, Manner::Partial) if granted < cost => Decision::InPart { granted, cost },
+        (Verdict::Refuse { retry: Some(retry) }, _) if !limiter.capabilities().bans => {
+            Decision::Refused { limit: 1, retry }
+        }
+        (verdict, _) => admission(verdict).unwrap_or_else(refused),
+    };
+    Ok((answer, decision, place))
+}
+
+/// The decision on a request whose limit others wait for, or which can wait. `None` if it is decided as if no caller
+/// waited.
+fn in_line<L: Limiter>(
+    call: &Call<'_>,
+    limiter: &L,
+    request: &Request<'_>,
+    peek: impl Fn(u64) -> Answer,
+) -> Option<Decision> {
+    let (name, critical, manner) = (limiter.name(), limiter.is_critical(), request.manner());
+    let ahead = if somebody_waits() { call.ahead(1, name, critical) } else { None };
+    if ahead.is_none() && request.block().is_none() {
+        return None;
+    }
+    // A part of the cost is granted if 1 is. A booking can be admitted before the cost fits.
+    let verdict = match (peek(if manner == Manner::Partial { 1 } else { request.cost() }).verdict, manner) {
+        (Verdict::Refuse { retry: Some(_) }, Manner::Reserve { .. }) => Verdict::ADMIT,
+        (verdict, _) => verdict,
+    };
+    let retry = match verdict {
+        Verdict::Admit { .. } if ahead.is_none() => return None,
+        Verdict::Admit { .. } => Span::ZERO,
+        Verdict::Refuse { retry: Some(retry) } => retry,
+        // Then it is refused for good, whoever waits.
+        Verdict::Refuse { retry: None } => return None,
+    };
+    let callers = call.in_line(1, name);
+    if let Some(longest) = request.block().map(Call::longest_wait)
+        && (retry <= longest || limiter.capabilities().early)
+        && call.wait(longest, vec![1], [Wanted { key: 1, name, critical, retry }].into_iter()).is_some()
+    {
+        return Some(Decision::Waits { behind: if ahead.is_some() { callers } else { 0 }, longest });
+    }
+    ahead.map(|first| Decision::Behind { limit: 1, callers, first })
+}
+
+/// The decision on an admitted request; `None` if it is refused.
+fn admission(verdict: Verdict) -> Option<Decision> {
+    match verdict {
+        Verdict::Admit { wait } => Some(Decision::Admitted { wait }),
+        Verdict::Refuse { .. } => None,
+    }
+}
+
+/// The decision on a request that a limit refuses. `look` is its verdict on a cost of 0.
+fn refusal(limit: u64, cost: u64, answer: Answer, look: Verdict, bans: bool) -> Decision {
+    match answer.verdict {
+        Verdict::Refuse { retry: Some(left) } if bans && !look.admits() => Decision::Banned { limit, left },
+        Verdict::Refuse { retry: Some(ban) } if bans => Decision::Bans { limit, ban },
+        Verdict::Refuse { retry: Some(retry) } => Decision::Refused { limit, retry },
+        _ => Decision::Never { limit, cost, most: answer.gauge.limit },
+    }
+}
+
+/// Explains `RL.SKETCH`.
+fn item(call: &Call<'_>) -> Result<Vec<String>, Error> {
+    let sketching = call.parse(2.., sketch)?;
+    let words = call.parse(2.., |arguments| Ok(sketch_words(arguments)))?;
+    let key = Key::open(call, 1, Access::Read)?;
+    let SketchCall { item, sketch, cost, at, .. } = &sketching;
+    let now = at.unwrap_or_else(clock);
+    let cells = cells(&key, &sketching)?;
+    let answer = sketch.peek(cells, item, *cost, now);
+    let line = Line {
+        number: 1,
+        words: &words,
+        key: name(call, 1),
+        is_shadow: false,
+        has_at: at.is_some(),
+        answer,
+        seen: &Seen::alone(cells, now),
+        waiting: 0,
+    };
+    let decision =
+        admission(answer.verdict).unwrap_or_else(|| refusal(1, *cost, answer, Verdict::ADMIT, false));
+    Ok(vec![decision.to_string(), line.to_string()])
+}
+
+/// Explains `RL.MULTI`.
+fn multi(call: &Call<'_>) -> Result<Vec<String>, Error> {
+    let (keys, arguments) = parse(call, Purpose::Charge)?;
+    let words = call.parse(FIRST + keys.count().., |arguments| Ok(words_of_limits(arguments)))?;
+    let several = Several::of(keys, &arguments);
+    let (decision, mut lines) = decide_all(call, &several, arguments.hold, arguments.block, &words)?;
+    lines.insert(0, decision.to_string());
+    Ok(lines)
+}
+
+/// Explains `RL.ASK`.
+fn ask(call: &Call<'_>) -> Result<Vec<String>, Error> {
+    let (name, stored) = policy(call)?;
+    with_limits(call, Purpose::Charge, name, &stored, |several, asked| {
+        let words = stored.policy.each_words();
+        let (decision, mut lines) = decide_all(call, several, asked.hold(), asked.block(), &words)?;
+        let version = stored.version;
+        lines.insert(0, format!("policy {}, version {version} on this node: {decision}", shown(name)));
+        Ok(lines)
+    })
+}
+
+/// What a call with several limits would do, in the order of [`Several::take`], and the line of each pair.
+fn decide_all(
+    call: &Call<'_>,
+    several: &Several<'_, '_, '_>,
+    hold: Option<(&[u8], Span)>,
+    block: Option<Period>,
+    words: &[String],
+) -> Result<(Decision, Vec<String>), Error> {
+    let at = several.at.unwrap_or_else(clock);
+    let mut joint = several.joint(at)?;
+    let is_held =
+        hold.map_or(Ok(false), |(id, ttl)| is_held(several, &joint, &Hold { id, ttl, most: most_holds() }))?;
+    if is_held {
+        joint.look();
+    }
+    let mut seen: Vec<Option<Seen>> = joint.pairs().map(|_| None).collect();
+    for place in 0..several.keys.count() {
+        let mut key = several.keys.peek(place)?;
+        prepare(&joint, place, &mut key, at)?;
+        if !is_held {
+            joint.check_key(place, &key)?;
+            if somebody_waits() {
+                several.line_up(call, &mut joint, place, &key);
+            }
+        }
+        joint.peek(place, &key);
+        let pairs = joint.pairs().zip(&mut seen).filter(|((_, _, of), _)| *of == place);
+        for ((part, ..), seen) in pairs {
+            *seen = Some(Seen::of(&key, Place::of(part.name.length), &part.limiter, at));
+        }
+    }
+    let mut lines = Vec::new();
+    for (((part, limit, key), answer), (seen, number)) in
+        joint.pairs().zip(joint.answers()).zip(seen.iter().zip(1..))
+    {
+        let (Some(words), Some(seen)) = (words.get(limit), seen) else { return Err(Error::Internal) };
+        let place = several.keys.place(key);
+        let line = Line {
+            number,
+            words,
+            key: name(call, place),
+            is_shadow: part.is_shadow(),
+            has_at: several.at.is_some(),
+            answer,
+            seen,
+            waiting: call.in_line(place, part.name),
+        };
+        lines.push(line.to_string());
+    }
+    let decision = decision_of(call, several, &mut joint, block, is_held).ok_or(Error::Internal)?;
+    Ok((decision, lines))
+}
+
+/// Whether a key holds the id already. A key without room for another hold is an error.
+fn is_held(several: &Several<'_, '_, '_>, joint: &Joint<'_, '_>, hold: &Hold<'_>) -> Result<bool, Error> {
+    let at = several.at.unwrap_or_else(clock);
+    let mut has_room_everywhere = true;
+    for place in 0..several.keys.count() {
+        let key = several.keys.peek(place)?;
+        if held(&key, hold.id, at).is_some() {
+            return Ok(true);
+        }
+        let charges = joint.named(place).filter(|part| part.can_be_held()).count();
+        has_room_everywhere &= charges == 0 || has_room(&key, hold, at, charges);
+    }
+    if has_room_everywhere { Ok(false) } else { Err(Error::TooManyHolds) }
+}
+
+/// The decision on a call whose pairs were looked at. `None` never happens: each of them has an answer.
+fn decision_of(
+    call: &Call<'_>,
+    several: &Several<'_, '_, '_>,
+    joint: &mut Joint<'_, '_>,
+    block: Option<Period>,
+    is_held: bool,
+) -> Option<Decision> {
+    let pairs: Vec<(&Part<'_>, usize)> = joint.pairs().map(|(part, _, key)| (part, key)).collect();
+    let waiting = |pair: usize| {
+        pairs.get(pair).map_or(0, |(part, key)| call.in_line(several.keys.place(*key), part.name))
+    };
+    let before: Vec<Answer> = joint.answers().collect();
+    let behind: Vec<usize> = (0..pairs.len()).filter(|pair| joint.ahead(*pair).is_some()).collect();
+    let combined = joint.combined()?;
+    match combined.verdict {
+        Verdict::Admit { .. } if is_held => return Some(Decision::Held),
+        Verdict::Refuse { .. } if several.manner == Manner::Force && !is_held => {
+            return Some(Decision::Forced);
+        }
+        Verdict::Admit { .. } if several.manner == Manner::Force => {
+            return Some(Decision::Admitted { wait: Span::ZERO });
+        }
+        Verdict::Admit { wait } if behind.is_empty() => return Some(Decision::Admitted { wait }),
+        _ => {}
+    }
+    if let Some(longest) = block.map(Call::longest_wait).filter(|_| !is_held)
+        && wait_within(call, longest, &several.keys, joint).is_some()
+    {
+        let behind = behind.iter().map(|pair| waiting(*pair)).max().unwrap_or(0);
+        return Some(Decision::Waits { behind, longest });
+    }
+    joint.fall_behind();
+    let limit = joint.binding();
+    let pair = usize::try_from(limit).ok()?.checked_sub(1)?;
+    let ((part, _), answer) = pairs.get(pair).zip(before.get(pair))?;
+    Some(match joint.ahead(pair) {
+        Some(first) if answer.verdict != Verdict::NEVER => {
+            Decision::Behind { limit, callers: waiting(pair), first }
+        }
+        _ => refusal(limit, part.cost, *answer, answer.verdict, part.is_penalty()),
+    })
+}
+
+/// The key at this place.
+fn name<'a>(call: &Call<'a>, place: usize) -> &'a [u8] {
+    call.arguments(place).next().unwrap_or_default()
+}
