@@ -11,8 +11,8 @@ use crate::arguments::{Arguments, is};
 use crate::error::Error;
 use crate::limiters::max_burst;
 use crate::vocabulary::{
-    AT, BAD, COST, COUNT, DELAY, DEPTH, GOOD, ITEM, OF, PERIOD, PREVIOUS, QUANTITY, RAMP, RATE, RESET,
-    SECONDS, TIER, UTILIZATION, WIDTH,
+    AT, BAD, COST, COUNT, DELAY, DEPTH, GOOD, HOLDERS, ITEM, MOST_HOLDERS, OF, PERIOD, PREVIOUS, QUANTITY,
+    RAMP, RATE, RESET, SECONDS, TIER, UTILIZATION, WIDTH,
 };
 
 /// The arguments of redis-cell's `CL.THROTTLE`.
@@ -130,6 +130,20 @@ pub fn top(arguments: &mut Arguments<'_, '_>) -> Result<Option<TopCall>, Error> 
         (true, Some(_), _) => Err(Error::exclude(RESET.name, COUNT.name)),
         (true, None, true) => Err(Error::exclude(RESET.name, PREVIOUS.name)),
         (false, ..) => Ok(Some(TopCall { count: COUNT.or(count)?, previous })),
+    }
+}
+
+/// `[LEASES [count]]` of `RL.INFO`: the most leases in the reply. `None` without the option.
+pub fn info(arguments: &mut Arguments<'_, '_>) -> Result<Option<usize>, Error> {
+    let Some(word) = arguments.peek() else { return Ok(None) };
+    if !is(word, HOLDERS.name) {
+        return Err(Error::near(word, [HOLDERS.name].into_iter()));
+    }
+    arguments.word(HOLDERS.name)?;
+    let count = if arguments.is_empty() { None } else { Some(arguments.read(MOST_HOLDERS)?) };
+    match arguments.peek() {
+        None => MOST_HOLDERS.or(count).map(Some),
+        Some(_) => Err(Error::Arity),
     }
 }
 

@@ -27,7 +27,7 @@ pub mod vocabulary;
 mod words;
 
 pub use arguments::{Arguments, Bounds, lease_id, without_prefix};
-pub use calls::{CellCall, ShedCall, SketchCall, TopCall, cell, shed, sketch, top};
+pub use calls::{CellCall, ShedCall, SketchCall, TopCall, cell, info, shed, sketch, top};
 pub use catalog::{CATALOG, Row, find, named};
 pub use error::Error;
 pub use explain::{Decision, Line, Seen};

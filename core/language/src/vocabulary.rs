@@ -177,6 +177,14 @@ arguments! {
     PREVIOUS = "PREVIOUS", Flag, "the window before the current one";
 }
 
+// Its options are known to no other command.
+arguments! {
+    /// The options of `RL.INFO`.
+    INFO:
+    HOLDERS = "LEASES", Flag, "replies who holds leases, too; those that end first come first";
+    MOST_HOLDERS = "count", Number { min: 1, max: 10_000 }, "the most leases in the reply, ", 100;
+}
+
 /// The most entries of a window of `RL.TOP`.
 pub const MOST_TOP: u64 = 10_000;
 

@@ -72,6 +72,7 @@ pub enum FieldValue {
     Integer(i64),
     Real(f64),
     Text(Cow<'static, str>),
+    Bytes(Vec<u8>),
     Maps(Vec<Fields>),
 }
 
@@ -229,6 +230,7 @@ impl Client {
                 FieldValue::Integer(integer) => self.integer(*integer),
                 FieldValue::Real(number) => self.real(*number),
                 FieldValue::Text(text) => self.text(text),
+                FieldValue::Bytes(bytes) => self.bytes(bytes),
                 FieldValue::Maps(maps) => {
                     self.array(maps.len());
                     for map in maps {

@@ -51,7 +51,7 @@ fn too_few_arguments_are_told_with_the_name_of_the_command() {
 fn too_many_arguments_are_told_where_there_are_no_options() {
     let server = Server::start(&[]);
     let mut con = server.connection();
-    assert_arity(&mut con, "RL.GCRA k 9 1 1s", &words("RL.INFO k k"));
+    assert_arity(&mut con, "RL.GCRA k 9 1 1s", &words("RL.INFO k LEASES 1 k"));
     // Payloads come with a key each.
     assert_arity(&mut con, "RL.GCRA k 9 1 1s", &words("RL.APPLY k payload k"));
 }

@@ -1,8 +1,9 @@
-//! `RL.EXPLAIN`: a verdict in words, and a line for each limit.
+//! `RL.EXPLAIN`: a verdict in words, and a line for each limit; and who holds leases, `RL.INFO key LEASES`.
 
 mod access;
 mod agrees;
 mod errors;
+mod holders;
 mod lines;
 mod questions;
 

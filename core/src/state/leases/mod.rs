@@ -9,7 +9,7 @@ mod stored;
 pub use stored::Change;
 
 use super::table::Table;
-use super::timeline::Timeline;
+use super::timeline::{Tick, Timeline};
 use crate::time::{Span, Time};
 
 /// The most expired leases that one change frees. A change adds at most one, so later changes free the rest.
@@ -41,6 +41,14 @@ impl Leases {
     /// The number of leases that are held at `now`.
     pub fn count(&self, now: Time) -> u64 {
         self.table.held(self.timeline.tick_at(now)).0
+    }
+
+    /// The leases that are held at `now`, at most `most`, each with its id. Those that expire first come first.
+    pub fn soonest(&self, now: Time, most: usize) -> impl Iterator<Item = (&[u8], Held)> {
+        let now = self.timeline.tick_at(now);
+        let held = move |cost: u32, deadline: Tick| Held { cost: cost.into(), left: deadline.since(now) };
+        let leases = self.table.first_held(now, most).into_iter();
+        leases.map(move |lease| (&*lease.id, held(lease.cost, lease.deadline())))
     }
 
     /// The cost of the leases that are held at `now`.

@@ -163,6 +163,17 @@ impl<K> Table<K> {
         leases
     }
 
+    /// The first leases that are held at `now`, at most `most`, in the order of [`Table::in_order`].
+    pub(super) fn first_held(&self, now: Tick, most: usize) -> Vec<&Lease<K>> {
+        if let Some(trees) = &self.trees {
+            return trees.first_held(&self.leases, now, most);
+        }
+        let mut held: Vec<_> = self.leases.iter().filter(|lease| lease.deadline() > now).collect();
+        held.sort_unstable_by(|a, b| ByDeadline::order(a.key(), b.key()));
+        held.truncate(most);
+        held
+    }
+
     /// Adds a lease whose id the table does not have.
     pub(super) fn add(&mut self, lease: Lease<K>) {
         let slot = self.push(lease);

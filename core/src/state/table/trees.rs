@@ -105,6 +105,41 @@ impl Trees {
         slots.into_iter().filter_map(|slot| leases.get(slot)).collect()
     }
 
+    /// The first leases that are held at `now`, at most `most`, in the order of the tree by deadline.
+    pub(super) fn first_held<'t, K>(
+        &self,
+        leases: &'t Slots<Lease<K>>,
+        now: Tick,
+        most: usize,
+    ) -> Vec<&'t Lease<K>> {
+        let mut held = Vec::new();
+        self.collect_held(leases, self.roots.by_deadline, now, most, &mut held);
+        held
+    }
+
+    fn collect_held<'t, K>(
+        &self,
+        leases: &'t Slots<Lease<K>>,
+        slot: u32,
+        now: Tick,
+        most: usize,
+        held: &mut Vec<&'t Lease<K>>,
+    ) {
+        if held.len() >= most {
+            return;
+        }
+        let Some((lease, node)) = leases.get(slot).zip(self.nodes.get(slot)) else { return };
+        let Links { left, right, .. } = node.by_deadline;
+        // Those on the left of an expired lease have expired too.
+        if lease.deadline() > now {
+            self.collect_held(leases, left, now, most, held);
+            if held.len() < most {
+                held.push(lease);
+            }
+        }
+        self.collect_held(leases, right, now, most, held);
+    }
+
     fn collect<T: Tree>(&self, slot: u32, slots: &mut Vec<u32>) {
         if let Some(Links { left, right, .. }) = self.nodes.get(slot).map(T::links) {
             self.collect::<T>(left, slots);
