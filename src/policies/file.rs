@@ -60,7 +60,7 @@ pub fn save() -> Result<usize, Error> {
     let cannot = |error: io::Error| Error::invalid(format_args!("cannot write {}: {error}", path.display()));
     let (text, count) = {
         let policies = policies();
-        let lines = policies.iter().map(|(name, stored)| line(name, stored.version, &stored.policy));
+        let lines = policies.iter().map(|(name, stored)| line(name, stored.version, stored.policy.words()));
         (iter::once(HEADING.into()).chain(lines).collect::<String>(), policies.len())
     };
     write(path, &text).map_err(cannot)?;

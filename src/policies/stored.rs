@@ -12,13 +12,13 @@ pub struct StoredPolicy {
     pub policy: Policy,
     /// A call that runs while its policy is replaced adds to the same counts.
     pub counts: Arc<Counts>,
-    /// The digest of the policy's line in the file.
+    /// The digest of the policy's line in the file, with its durations in one form.
     pub(super) digest: u64,
 }
 
 impl StoredPolicy {
     pub(super) fn new(name: &str, version: u64, policy: Policy, counts: Arc<Counts>) -> Arc<StoredPolicy> {
-        let line = line(name, version, &policy);
+        let line = line(name, version, &policy.canonical());
         // FNV-1a: the same number on every machine and in every release.
         let digest = line.bytes().fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
             (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
@@ -57,7 +57,7 @@ impl Counts {
     }
 }
 
-/// The line of a policy, with its end.
-pub(super) fn line(name: &str, version: u64, policy: &Policy) -> String {
-    format!("{name} VERSION {version} {}\n", policy.words())
+/// The line of a policy with these words, with its end.
+pub(super) fn line(name: &str, version: u64, words: &str) -> String {
+    format!("{name} VERSION {version} {words}\n")
 }

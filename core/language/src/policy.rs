@@ -6,7 +6,7 @@
 //! ```
 
 use alloc::borrow::Cow;
-use alloc::string::String;
+use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use ratelimit_core::{
@@ -17,6 +17,7 @@ use crate::arguments::{Arguments, Bounds, Sections, lease_id};
 use crate::catalog::{Row, named};
 use crate::error::Error;
 use crate::multi::{before_limits, cost, limits, part_of};
+use crate::number::{Duration, duration};
 use crate::request::{Purpose, Request};
 use crate::vocabulary::{AT, COST, FORCE, FULL, ID, KEYS, LEASE_ID, MAX_NAME, ON, VERSION};
 use crate::words::words_of_policy;
@@ -113,6 +114,13 @@ impl Policy {
     pub fn each_words(&self) -> Vec<String> {
         let words: Vec<&[u8]> = self.words.split(' ').map(str::as_bytes).collect();
         words_of_policy(&words)
+    }
+
+    /// The words with each duration in one form: the same for `1m` and `60s`, and for `0` and `0ms`.
+    pub fn canonical(&self) -> String {
+        let canonical = |word: &str| duration(word.as_bytes()).map(|millis| Duration(millis).to_string());
+        let words = self.words.split(' ').map(|word| canonical(word).unwrap_or_else(|| word.into()));
+        words.collect::<Vec<_>>().join(" ")
     }
 
     /// The bounds under which the limits are valid.
@@ -295,8 +303,6 @@ impl<'a> PolicyCall<'a> {
 
 #[cfg(test)]
 mod tests {
-    use std::string::ToString;
-
     use super::*;
 
     const BOUNDS: Bounds = Bounds { leases: 100, log_entries: 100, ..Bounds::DEFAULT };
@@ -321,6 +327,18 @@ mod tests {
         assert_eq!(policy.words(), words);
         assert_eq!(policy.within(BOUNDS).expect("the same policy").words(), words);
         assert!(policy.parts.iter().all(Part::is_shadow));
+    }
+
+    #[test]
+    fn equal_durations_have_one_canonical_form() {
+        let canonical = |line: &str| policy(line).expect("a good policy").1.canonical();
+        let line = "LIMIT GCRA 0 60 1m LIMIT SLIDINGLOG 60 1h GAP 1s";
+        assert_eq!(canonical(line), "LIMIT GCRA 0ms 60 1m LIMIT SLIDINGLOG 60 1h GAP 1s");
+        assert_eq!(
+            canonical("LIMIT GCRA 0 60 60s LIMIT SLIDINGLOG 60 3600000ms GAP 1000ms"),
+            canonical(line)
+        );
+        assert_ne!(canonical("LIMIT GCRA 0 60 60ms LIMIT SLIDINGLOG 60 1h GAP 1s"), canonical(line));
     }
 
     #[test]

@@ -151,10 +151,10 @@ fn the_digest_is_the_same_for_the_same_policies_and_versions() {
     assert_eq!(digest(a), digest(b));
     set(a, "api VERSION 3 LIMIT GCRA 9 10 1s LIMIT UNIFORM 1s");
     set(a, "jobs LIMIT CONCURRENT 5 1h");
-    // In another order and other letters.
-    set(b, "jobs limit concurrent 5 1h");
+    // In another order, other letters and other units.
+    set(b, "jobs limit concurrent 5 60m");
     let mut seen = vec![digest(b)];
-    set(b, "api VERSION 3 limit gcra 9 10 1s limit Uniform 1s");
+    set(b, "api VERSION 3 limit gcra 9 10 1000ms limit Uniform 1s");
     assert_eq!(digest(a), digest(b));
     ints(a, "RL.ASK key api");
     assert_eq!(digest(a), digest(b), "what a policy has counted is not part of it");
@@ -165,6 +165,7 @@ fn the_digest_is_the_same_for_the_same_policies_and_versions() {
         "api VERSION 5 LIMIT UNIFORM 1s LIMIT GCRA 9 10 1s",
         "api VERSION 6 LIMIT GCRA 9 10 1s",
         "api VERSION 7 LIMIT GCRA 9 10 1s SHADOW",
+        "api VERSION 8 LIMIT GCRA 9 10 1m SHADOW",
         "apis LIMIT GCRA 9 10 1s",
     ] {
         set(a, line);

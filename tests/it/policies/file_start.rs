@@ -127,6 +127,24 @@ fn a_wrong_line_is_named_in_the_log_and_the_module_does_not_load() {
     }
 }
 
+/// Files of before durations needed units.
+#[test]
+fn a_bare_number_is_named_at_start_and_by_a_load() {
+    let wrong = "api LIMIT GCRA 9 10 1s\nold LIMIT FIXEDWINDOW 5 60000\n";
+    let folder = Folder::with(wrong);
+    let log = folder.try_server(&[]).err().expect("the server does not start");
+    let told = |folder: &Folder| {
+        format!("{}:2: window needs a unit: 60000ms, 60000s or 60000m (LIMIT 1)", folder.file().display())
+    };
+    assert!(log.contains(&format!("ratelimit not loaded: {}", told(&folder))), "{log}");
+    let folder = Folder::with("api LIMIT GCRA 9 10 1s\nold LIMIT FIXEDWINDOW 5 60000ms\n");
+    let server = folder.server(&[]);
+    let con = &mut server.connection();
+    folder.write(wrong);
+    assert_eq!(error(con, "RL.POLICY LOAD"), format!("ERR {}", told(&folder)));
+    assert_eq!(get(con, "old"), (1, "LIMIT FIXEDWINDOW 5 60000ms".into()));
+}
+
 /// The log takes text with `%` for text, not for a format.
 #[test]
 fn a_wrong_line_with_percent_signs_is_named_in_the_log_as_it_is() {
