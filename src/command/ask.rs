@@ -65,11 +65,13 @@ impl Command for Ask {
                 Taken::Decided(joint, outcome) => (joint, outcome),
                 Taken::Waits(wait) => return Ok(Reply::Wait(wait)),
             };
-            if let Some(outcome) = outcome {
-                policy.counts.add(outcome);
+            match outcome {
+                Some(Outcome::Admitted) => policy.counts.admitted.add_one(),
+                Some(Outcome::Refused) => policy.count_refusal(joint.refusing()),
+                None => {}
             }
             if outcome == Some(Outcome::Admitted) && joint.refuses_in_shadow() {
-                policy.counts.shadow_refused.add_one();
+                policy.count_refusal_in_shadow(joint.refusing_in_shadow());
             }
             reply(&joint, asked, None)
         })
@@ -209,7 +211,10 @@ fn take_only(
     };
     let outcome = Outcome::of(taken.verdict);
     call.record(FIRST, Counter::Ask, outcome);
-    policy.counts.add(outcome);
+    match outcome {
+        Outcome::Admitted => policy.counts.admitted.add_one(),
+        Outcome::Refused => policy.count_refusal(once(0)),
+    }
     Ok(Reply::Six(taken.answer(), 1))
 }
 

@@ -1,14 +1,15 @@
 //! `RL.POLICY SET | GET | DEL | LIST | STATS | LOAD | SAVE | HELP`: the policies of this node.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use ratelimit_language::vocabulary::{
     Argument, LIMIT, PARAMETER, POLICY_COST, POLICY_ON, POLICY_SHADOW, VERSION,
 };
 use ratelimit_language::{Error, policy_name};
 
-use crate::policies::{Named, StoredPolicy, all, delete, get, load, save, set};
-use crate::server::{Call, Command, FieldValue, Keys, Reply, bounds, explain};
+use crate::policies::{LimitCounts, Named, StoredPolicy, all, delete, get, load, save, set};
+use crate::server::{Call, Command, FieldValue, Fields, Keys, Reply, bounds, explain};
 
 pub struct Policy;
 
@@ -56,8 +57,9 @@ impl Command for Policy {
             Ok(Reply::Integer(delete(only(call)?).into()))
         } else if is("STATS") {
             Ok(get(only(call)?).map_or(Reply::Null, |stored| {
-                let counts = stored.counts.by_name().map(|(name, count)| (name.into(), number(count)));
-                Reply::Map([version(&stored)].into_iter().chain(counts).collect())
+                let limits = FieldValue::Maps(stored.limits().map(limit).collect());
+                let fields = [version(&stored)].into_iter().chain(counts(stored.counts.by_name()));
+                Reply::Map(fields.chain([("limits".into(), limits)]).collect())
             }))
         } else if is("LIST") {
             none(call)?;
@@ -97,6 +99,16 @@ fn only<'a>(call: &Call<'a>) -> Result<&'a [u8], Error> {
 /// Checks that no argument follows the subcommand.
 fn none(call: &Call<'_>) -> Result<(), Error> {
     if call.len() == 2 { Ok(()) } else { Err(Error::Arity) }
+}
+
+/// The words of a limit, and its counts.
+fn limit((words, limit): (&str, &Arc<LimitCounts>)) -> Fields {
+    let words = FieldValue::Text(words.to_owned().into());
+    [("limit".into(), words)].into_iter().chain(counts(limit.by_name())).collect()
+}
+
+fn counts<const N: usize>(counts: [(&'static str, u64); N]) -> [(Cow<'static, str>, FieldValue); N] {
+    counts.map(|(name, count)| (name.into(), number(count)))
 }
 
 fn version(stored: &StoredPolicy) -> (Cow<'static, str>, FieldValue) {

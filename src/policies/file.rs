@@ -192,8 +192,8 @@ fn add(policies: &mut Policies, line: &[u8], bounds: Bounds, old: &Policies) -> 
     if policies.len() >= MOST {
         return Err(too_many());
     }
-    let counts = old.get(name).map(|stored| stored.counts.clone()).unwrap_or_default();
-    let stored = StoredPolicy::new(name, version.unwrap_or(1), policy, counts);
+    let old = old.get(name).map(|stored| &**stored);
+    let stored = StoredPolicy::new(name, version.unwrap_or(1), policy, old);
     match policies.insert(name.into(), stored) {
         None => Ok(()),
         Some(_) => Err(Error::invalid(format_args!("policy '{name}' is there twice"))),

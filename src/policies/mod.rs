@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use ratelimit_core::MAX_COUNT;
 use ratelimit_language::{Bounds, Error, Policy};
 
-pub use stored::StoredPolicy;
+pub use stored::{LimitCounts, StoredPolicy};
 
 pub use file::{load, load_at_start, save};
 
@@ -72,7 +72,7 @@ fn missing(name: &[u8], key: &[u8]) -> Error {
 fn rebound(name: &[u8], stored: &StoredPolicy, bounds: Bounds) -> Result<Arc<StoredPolicy>, Error> {
     let policy = stored.policy.within(bounds).inspect_err(|_| stored.counts.errors.add_one())?;
     let name = as_name(name).ok_or(Error::Internal)?;
-    let again = StoredPolicy::new(name, stored.version, policy, stored.counts.clone());
+    let again = StoredPolicy::new(name, stored.version, policy, Some(stored));
     policies().insert(name.into(), again.clone());
     Ok(again)
 }
@@ -93,8 +93,8 @@ pub fn set(name: &str, version: Option<u64>, policy: Policy) -> Result<u64, Erro
     if stored.is_none() && policies.len() >= MOST {
         return Err(too_many());
     }
-    let counts = stored.map(|stored| stored.counts.clone()).unwrap_or_default();
-    policies.insert(name.into(), StoredPolicy::new(name, version, policy, counts));
+    let stored = StoredPolicy::new(name, version, policy, stored.map(|stored| &**stored));
+    policies.insert(name.into(), stored);
     Ok(version)
 }
 

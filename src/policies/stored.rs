@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use ratelimit_language::Policy;
 
-use crate::count::{Count, Outcome};
+use crate::count::Count;
 
 /// A policy of the node.
 pub struct StoredPolicy {
@@ -12,18 +12,50 @@ pub struct StoredPolicy {
     pub policy: Policy,
     /// A call that runs while its policy is replaced adds to the same counts.
     pub counts: Arc<Counts>,
+    /// The counts of each limit, in order.
+    limits: Box<[Arc<LimitCounts>]>,
     /// The digest of the policy's line in the file, with its durations in one form.
     pub(super) digest: u64,
 }
 
 impl StoredPolicy {
-    pub(super) fn new(name: &str, version: u64, policy: Policy, counts: Arc<Counts>) -> Arc<StoredPolicy> {
+    /// A policy that continues the counts of the stored one, and of those of its limits that have the same words.
+    pub(super) fn new(
+        name: &str,
+        version: u64,
+        policy: Policy,
+        stored: Option<&StoredPolicy>,
+    ) -> Arc<StoredPolicy> {
         let line = line(name, version, &policy.canonical());
         // FNV-1a: the same number on every machine and in every release.
         let digest = line.bytes().fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
             (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
         });
-        Arc::new(StoredPolicy { version, policy, counts, digest })
+        let counts = stored.map(|stored| stored.counts.clone()).unwrap_or_default();
+        let limit_counts = |words: &str| {
+            let mut same =
+                stored.iter().flat_map(|stored| stored.limits()).filter(|(other, _)| *other == words);
+            same.next().map(|(_, counts)| counts.clone()).unwrap_or_default()
+        };
+        let limits = policy.limits().map(limit_counts).collect();
+        Arc::new(StoredPolicy { version, policy, counts, limits, digest })
+    }
+
+    /// The words of each limit, and its counts.
+    pub fn limits(&self) -> impl Iterator<Item = (&str, &Arc<LimitCounts>)> {
+        self.policy.limits().zip(&self.limits)
+    }
+
+    /// Counts a refused call. `limits` are the indices of the limits that refuse it.
+    pub fn count_refusal(&self, limits: impl Iterator<Item = usize>) {
+        self.counts.refused.add_one();
+        limits.filter_map(|limit| self.limits.get(limit)).for_each(|limit| limit.refused.add_one());
+    }
+
+    /// Counts an admitted call that shadows would have refused. `shadows` are their indices among the limits.
+    pub fn count_refusal_in_shadow(&self, shadows: impl Iterator<Item = usize>) {
+        self.counts.shadow_refused.add_one();
+        shadows.filter_map(|limit| self.limits.get(limit)).for_each(|limit| limit.shadow_refused.add_one());
     }
 }
 
@@ -31,21 +63,14 @@ impl StoredPolicy {
 #[derive(Default)]
 pub struct Counts {
     pub admitted: Count,
-    pub refused: Count,
+    refused: Count,
     /// Admitted calls that a shadow would have refused.
-    pub shadow_refused: Count,
+    shadow_refused: Count,
     /// Calls that replied an error.
     pub errors: Count,
 }
 
 impl Counts {
-    pub fn add(&self, outcome: Outcome) {
-        match outcome {
-            Outcome::Admitted => self.admitted.add_one(),
-            Outcome::Refused => self.refused.add_one(),
-        }
-    }
-
     /// The counts by their names.
     pub fn by_name(&self) -> [(&'static str, u64); 4] {
         [
@@ -54,6 +79,22 @@ impl Counts {
             ("shadow_refused", self.shadow_refused.get()),
             ("errors", self.errors.get()),
         ]
+    }
+}
+
+/// What a limit of a policy refused. A call counts once, also if the limit refuses it on several keys.
+#[derive(Default)]
+pub struct LimitCounts {
+    /// Refused calls that the limit refuses.
+    refused: Count,
+    /// Admitted calls that the limit refuses as a shadow.
+    shadow_refused: Count,
+}
+
+impl LimitCounts {
+    /// The counts by their names.
+    pub fn by_name(&self) -> [(&'static str, u64); 2] {
+        [("refused", self.refused.get()), ("shadow_refused", self.shadow_refused.get())]
     }
 }
 

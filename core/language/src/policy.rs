@@ -116,6 +116,12 @@ impl Policy {
         words_of_policy(&words)
     }
 
+    /// The words of each limit, in order, without the word `LIMIT`.
+    pub fn limits(&self) -> impl Iterator<Item = &str> {
+        let limits = self.words.strip_prefix("SHADOW ").unwrap_or(&self.words);
+        limits.strip_prefix("LIMIT ").unwrap_or(limits).split(" LIMIT ")
+    }
+
     /// The words with each duration in one form: the same for `1m` and `60s`, and for `0` and `0ms`.
     pub fn canonical(&self) -> String {
         let canonical = |word: &str| duration(word.as_bytes()).map(|millis| Duration(millis).to_string());
@@ -303,6 +309,8 @@ impl<'a> PolicyCall<'a> {
 
 #[cfg(test)]
 mod tests {
+    use alloc::format;
+
     use super::*;
 
     const BOUNDS: Bounds = Bounds { leases: 100, log_entries: 100, ..Bounds::DEFAULT };
@@ -327,6 +335,17 @@ mod tests {
         assert_eq!(policy.words(), words);
         assert_eq!(policy.within(BOUNDS).expect("the same policy").words(), words);
         assert!(policy.parts.iter().all(Part::is_shadow));
+    }
+
+    #[test]
+    fn each_limit_has_its_words() {
+        for line in ["", "SHADOW "] {
+            let (_, policy) =
+                policy(&format!("{line}LIMIT GCRA 9 10 1s COST 2 LIMIT CALENDAR 5 MONTH SHADOW"))
+                    .expect("a good policy");
+            let limits: Vec<&str> = policy.limits().collect();
+            assert_eq!(limits, ["GCRA 9 10 1s COST 2", "CALENDAR 5 MONTH SHADOW"]);
+        }
     }
 
     #[test]

@@ -53,7 +53,24 @@ impl<'p, 'a> Joint<'p, 'a> {
 
     /// Whether a shadow refuses the call.
     pub fn refuses_in_shadow(&self) -> bool {
-        self.pairs.iter().any(|pair| pair.part.is_shadow() && pair.charges() && !pair.admits())
+        self.pairs.iter().any(Pair::refuses_in_shadow)
+    }
+
+    /// The indices of the limits that are no shadows and refuse the call, on any of their keys.
+    pub fn refusing(&self) -> impl Iterator<Item = usize> {
+        self.limits_that(|pair| !pair.part.is_shadow() && !pair.admits())
+    }
+
+    /// The indices of the shadows that refuse the call, on any of their keys.
+    pub fn refusing_in_shadow(&self) -> impl Iterator<Item = usize> {
+        self.limits_that(Pair::refuses_in_shadow)
+    }
+
+    /// The indices of the limits of which a pair is chosen, each once.
+    fn limits_that(&self, chosen: fn(&Pair<'p, 'a>) -> bool) -> impl Iterator<Item = usize> {
+        let is_chosen =
+            move |limit: &usize| self.pairs.iter().any(|pair| pair.limit == *limit && chosen(pair));
+        (0..self.parts.len()).filter(is_chosen)
     }
 
     /// The limits that refuse the call and for which it can wait. Returns for each the index of its key, the limit, and the

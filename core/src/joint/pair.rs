@@ -68,6 +68,11 @@ impl Pair<'_, '_> {
         }
     }
 
+    /// Whether the limit is a shadow that refuses the call.
+    pub(super) fn refuses_in_shadow(&self) -> bool {
+        self.part.is_shadow() && self.charges() && !self.admits()
+    }
+
     /// Whether the call can wait for the limit.
     pub(super) fn can_be_behind(&self) -> bool {
         self.part.is_strict() && self.charges() && self.ask.manner != Manner::Force

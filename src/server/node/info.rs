@@ -7,8 +7,8 @@ use redis_module::raw::RedisModuleInfoCtx;
 use redis_module::{InfoContext, RedisResult, basic_info_command_handler};
 use redis_module_macros::info_command_handler;
 
-use super::effects;
 use super::stats::{counts, errors, refused_in_shadow};
+use super::effects;
 use crate::policies;
 use crate::server::api::{OK, api};
 use crate::server::guard::guarded;
@@ -31,7 +31,7 @@ pub unsafe extern "C" fn info_outside_crashes(ctx: *mut RedisModuleInfoCtx, for_
 /// The most policies that the section lists.
 const MOST_POLICIES: usize = 1000;
 
-/// Adds a section with the number and the digest of the policies, and with the counts of the first ones.
+/// Adds a section with the number and the digest of the policies, and with the counts of the first ones and their limits.
 ///
 /// The builder of the crate `redis_module` compares each field with all before it, which takes too long for a thousand.
 ///
@@ -52,12 +52,21 @@ unsafe fn add_policies(ctx: *mut RedisModuleInfoCtx) {
     add("policies".into(), count.to_string());
     add("policies_digest".into(), format!("{:016x}", policies::digest()));
     for (number, (name, stored)) in (1..).zip(first) {
-        let mut line = format!("name={name},version={}", stored.version);
-        for (count, value) in stored.counts.by_name() {
-            _ = write!(line, ",{count}={value}");
+        let line = format!("name={name},version={}", stored.version);
+        add(format!("policy_{number}"), with_counts(line, &stored.counts.by_name()));
+        for (limit, (words, counts)) in (1..).zip(stored.limits()) {
+            let line = with_counts(format!("limit={words}"), &counts.by_name());
+            add(format!("policy_{number}_limit_{limit}"), line);
         }
-        add(format!("policy_{number}"), line);
     }
+}
+
+/// Adds counts to the line of a policy or a limit.
+fn with_counts(mut line: String, counts: &[(&str, u64)]) -> String {
+    for (count, value) in counts {
+        _ = write!(line, ",{count}={value}");
+    }
+    line
 }
 
 /// Adds version, build, the number of errors, whether effects are sent,

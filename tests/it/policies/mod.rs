@@ -12,6 +12,7 @@ mod file_save;
 mod file_start;
 mod folder;
 mod garbled;
+mod limit_counters;
 mod node_local;
 mod own_commands;
 mod random;
@@ -65,10 +66,35 @@ fn get(con: &mut Connection, name: &str) -> (u64, String) {
 fn stats(con: &mut Connection, name: &str) -> [u64; 4] {
     let reply = text(con, &format!("RL.POLICY STATS {name}"));
     let fields: Vec<&str> = reply.trim_matches(['[', ']']).split(", ").collect();
-    let ["version", _, "admitted", admitted, "refused", refused, "shadow_refused", shadow, "errors", errors] =
-        fields[..]
+    let [
+        "version",
+        _,
+        "admitted",
+        admitted,
+        "refused",
+        refused,
+        "shadow_refused",
+        shadow,
+        "errors",
+        errors,
+        "limits",
+        ..,
+    ] = fields[..]
     else {
         panic!("{reply}")
     };
     [admitted, refused, shadow, errors].map(|count| count.parse().unwrap())
+}
+
+/// The words of each limit of a policy, and how often it refused a call, and would have refused one as a shadow.
+fn limit_stats(con: &mut Connection, name: &str) -> Vec<(String, [u64; 2])> {
+    let reply = text(con, &format!("RL.POLICY STATS {name}"));
+    let (_, limits) = reply.split_once("limits, [").expect("the field");
+    let limits = limits.split("[limit, ").skip(1).map(|limit| {
+        let fields: Vec<&str> = limit.split([',', ']']).map(str::trim).collect();
+        let [words, "refused", refused, "shadow_refused", shadow, ..] = fields[..] else { panic!("{reply}") };
+        let counts = [refused, shadow].map(|count| count.parse().unwrap());
+        (words.to_string(), counts)
+    });
+    limits.collect()
 }

@@ -187,6 +187,12 @@ fn a_client_of_resp3_gets_maps() {
     set(con, &format!("api {LIMIT}"));
     call(con, &["HELLO", "3"]).unwrap();
     let text = |text: &str| Value::BulkString(text.into());
+    let words = LIMIT.strip_prefix("LIMIT ").unwrap();
+    let limit = vec![
+        (text("limit"), text(words)),
+        (text("refused"), Value::Int(0)),
+        (text("shadow_refused"), Value::Int(0)),
+    ];
     for (line, expected) in [
         ("GET api", vec![(text("version"), Value::Int(1)), (text("limits"), text(LIMIT))]),
         ("LIST", vec![(text("api"), Value::Int(1))]),
@@ -194,7 +200,9 @@ fn a_client_of_resp3_gets_maps() {
             "STATS api",
             ["version", "admitted", "refused", "shadow_refused", "errors"]
                 .map(|field| (text(field), Value::Int(i64::from(field == "version"))))
-                .to_vec(),
+                .into_iter()
+                .chain([(text("limits"), Value::Array(vec![Value::Map(limit)]))])
+                .collect(),
         ),
     ] {
         let words: Vec<&str> = ["RL.POLICY"].into_iter().chain(line.split(' ')).collect();
