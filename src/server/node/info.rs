@@ -8,7 +8,7 @@ use redis_module::{InfoContext, RedisResult, basic_info_command_handler};
 use redis_module_macros::info_command_handler;
 
 use super::stats::{counts, errors, refused_in_shadow};
-use super::effects;
+use super::{effects, settings};
 use crate::policies;
 use crate::server::api::{OK, api};
 use crate::server::guard::guarded;
@@ -81,6 +81,7 @@ fn info(context: &InfoContext, _for_crash_report: bool) -> RedisResult<()> {
     section = section.field("shadow_refused", refused_in_shadow())?;
     let [waiting, granted, timed_out] = waiting::counts();
     section = section.field("waiting", waiting)?;
+    section = section.field("max_waiters", settings::most_waiters() as u64)?;
     section = section.field("waited_granted", granted)?;
     section = section.field("waited_timeout", timed_out)?;
     for (name, admitted, refused) in counts() {
