@@ -1,8 +1,10 @@
 """The catalog of the module for the generators: clients/contract/catalog.json, which a test of the module writes."""
 
 import json
+import re
 from pathlib import Path
 
+UNITS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
 CATALOG = Path(__file__).parent.parent / "contract" / "catalog.json"
 
 
@@ -22,6 +24,12 @@ def loaded():
 def split(arguments):
     """The arguments that a call must have, and those that it may have."""
     return [each for each in arguments if not each.get("optional")], [each for each in arguments if each.get("optional")]
+
+
+def number(bound):
+    """The number that bounds a range, in milliseconds if it is a duration. None if it is no number."""
+    match = re.fullmatch(rf"(\d+)({'|'.join(UNITS)})?", bound)
+    return match and int(match[1]) * UNITS[match[2] or "ms"]
 
 
 def sentence(text):

@@ -9,13 +9,13 @@ import json
 import re
 from itertools import takewhile
 
-from contract import loaded, sentence, split
+from contract import loaded, number, sentence, split
 from python_docs import WIDTH, described, docstring, wrapped
 
 TEXTS = {"id", "lease_id", "hold_id", "item"}  # may be any bytes
 EVERYWHERE = ("policy_set", "policy_del", "policy_load")
 POLICY_LIMITS = ("policy_set",)  # their leases have no id
-LONGEST = "3153600000000"  # the longest duration, which check_duration knows
+LONGEST = 3153600000000  # the longest duration, which check_duration knows
 TYPES = {
     "key": "Key",
     "keys": "Sequence[Key]",
@@ -179,8 +179,8 @@ def bounds(param, names):
         if bound in names:
             duration = names[bound]["kind"] == "duration"
             yield f'check_duration("{bound}", self.{bound}, 1)' if duration else f"self.{bound}"
-        elif re.fullmatch(r"\d+", bound):
-            yield bound
+        elif number(bound) not in (None, LONGEST):
+            yield str(number(bound))
 
 
 def checked(param, names):
@@ -193,8 +193,7 @@ def checked(param, names):
         check = f'text("{name}", self.{name}{most})'
     else:
         called = {"int": "integer", "float": "decimal", "duration": "check_duration"}[kind]
-        limits = [bound for bound in bounds(param, names) if bound != LONGEST]
-        check = f'{called}("{name}", self.{name}, {", ".join(limits)})'
+        check = f'{called}("{name}", self.{name}, {", ".join(bounds(param, names))})'
     return [f"if self.{name} is not None:", f"    {check}"] if param.get("optional") else [check]
 
 

@@ -10,7 +10,10 @@ import sys
 import textwrap
 from pathlib import Path
 
-from contract import loaded, sentence, split
+from contract import loaded, number, sentence, split
+
+# The largest count, and the longest duration: integerWord and durationWord know them.
+MOST, LONGEST = 9007199254740991, 3153600000000
 
 # Kind of an argument: its type in TypeScript, and how a Call takes it. {t} is its token, {v} its value.
 ARGUMENTS = {
@@ -20,7 +23,7 @@ ARGUMENTS = {
     "int": ("number", ".value({v})"),
     "float": ("number", ".value({v})"),
     "string": ("string", ".value({v})"),
-    "duration": ("Duration", ".value({v})"),
+    "duration": ("Duration", ".duration({v})"),
     "flag": ("boolean", ".flag('{t}', {v})"),
     "hold": ("HoldOptions", ".hold({v})"),
     "limiter": ("LimiterLike", ".limiter(limiterOf({v}))"),
@@ -154,7 +157,9 @@ def step(param, value):
     token, kind = param.get("token"), param["kind"]
     if token == "BLOCK":
         return f".wait({value})"
-    if token is not None and kind in ("int", "float", "string", "duration"):
+    if token is not None and kind == "duration":
+        return f".duration({value}, '{token}')"
+    if token is not None and kind in ("int", "float", "string"):
         return f".option('{token}', {value})"
     return ARGUMENTS[kind][1].format(t=token, v=value)
 
@@ -203,12 +208,11 @@ def method(entry):
 
 def bounds(param):
     """The numbers of a range, where it has them: `0 to capacity` has one."""
-    found = re.match(r"(?:decimal, )?(\S+) to (\d+)?", param.get("range", ""))
-    low, high = found.groups() if found else (None, None)
-    low = low if low and low.isdigit() else "0"
-    if param["kind"] in ("int", "duration") and high in (None, "9007199254740991", "3153600000000"):
-        return low
-    return f"{low}, {high}"
+    found = re.match(r"(?:decimal, )?(\S+) to (\S+)", param.get("range", ""))
+    low, high = map(number, found.groups()) if found else (None, None)
+    if param["kind"] in ("int", "duration") and high in (None, MOST, LONGEST):
+        return str(low or 0)
+    return f"{low or 0}, {high}"
 
 
 def checked(param, value):

@@ -111,11 +111,11 @@ class Application:
 
     def shedding(self) -> None:
         self.db.delete("fleet")
-        # Each report at 1 counts for at most the 200 ms of DELAY: a tenth of the ramp of 2,000. Six lead from -0.1 to 0.5.
-        self.db.execute_command("RL.SHED", "fleet", 1, "DELAY", 200, "RAMP", 2000)
+        # Each report at 1 counts for at most the 200 ms of DELAY: a tenth of the ramp of 2 s. Six lead from -0.1 to 0.5.
+        self.db.execute_command("RL.SHED", "fleet", 1, "DELAY", "200ms", "RAMP", "2s")
         for _ in range(6):
             time.sleep(0.21)
-            self.db.execute_command("RL.SHED", "fleet", 1, "DELAY", 200, "RAMP", 2000)
+            self.db.execute_command("RL.SHED", "fleet", 1, "DELAY", "200ms", "RAMP", "2s")
         told = {path: [self.ask(path, path) for _ in range(20)] for path in ("/report", "/page", "/pay")}
         codes = {path: {answer.status_code for answer in answers} for path, answers in told.items()}
         retry = {answer.headers.get("retry-after") for answer in told["/report"]}
@@ -128,7 +128,7 @@ class Application:
         lease = f"streams:{self.name}:streams"
 
         def held() -> int:
-            return 5 - self.left(lease, "CONCURRENT", 5, 60_000, "nobody")
+            return 5 - self.left(lease, "CONCURRENT", 5, "1m", "nobody")
 
         callers = [self.hang_up("/stream", "streams") for _ in range(5)]
         full, refused = held(), self.ask("/stream", "streams")

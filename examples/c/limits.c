@@ -86,10 +86,10 @@ static int with_lease(struct limits *limits, const char *key, int capacity, int 
         struct limits waiting = *limits;
         waiting.redis = NULL;
         waiting.wait = wait;
-        reply = call(&waiting, "RL.CONCURRENT %s %d %d %b BLOCK %d", key, capacity, ttl, id, sizeof id, wait);
+        reply = call(&waiting, "RL.CONCURRENT %s %d %dms %b BLOCK %dms", key, capacity, ttl, id, sizeof id, wait);
         if (waiting.redis) redisFree(waiting.redis);
     } else {
-        reply = call(limits, "RL.CONCURRENT %s %d %d %b", key, capacity, ttl, id, sizeof id);
+        reply = call(limits, "RL.CONCURRENT %s %d %dms %b", key, capacity, ttl, id, sizeof id);
     }
     int admitted = reply && !at(reply, 0);
     freeReplyObject(reply);

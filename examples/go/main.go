@@ -88,9 +88,9 @@ func (l *limits) withLease(ctx context.Context, key string, capacity, ttl int, w
 	id := unique()
 	// Also if the answer was lost, or the caller has gone; without a release the lease ends by itself.
 	defer l.redis.Do(context.Background(), "RL.RELEASE", key, id)
-	client, command := l.redis, []any{"RL.CONCURRENT", key, capacity, ttl, id}
+	client, command := l.redis, []any{"RL.CONCURRENT", key, capacity, fmt.Sprintf("%dms", ttl), id}
 	if wait > 0 {
-		client, command = l.waiting, append(command, "BLOCK", wait.Milliseconds())
+		client, command = l.waiting, append(command, "BLOCK", fmt.Sprintf("%dms", wait.Milliseconds()))
 	}
 	reply, err := client.Do(ctx, command...).Int64Slice()
 	if err != nil || reply[0] == 1 {

@@ -82,8 +82,8 @@ public final class Limits {
         try {
             var concurrent = command("RL.CONCURRENT");
             var reply = (List<?>) (wait == 0
-                ? redis.sendCommand(concurrent, key, "" + capacity, "" + ttl, id)
-                : waiting.sendCommand(concurrent, key, "" + capacity, "" + ttl, id, "BLOCK", "" + wait));
+                ? redis.sendCommand(concurrent, key, "" + capacity, ttl + "ms", id)
+                : waiting.sendCommand(concurrent, key, "" + capacity, ttl + "ms", id, "BLOCK", wait + "ms"));
             boolean admitted = reply.get(0).equals(0L);
             if (admitted) work.run();
             return admitted;

@@ -79,7 +79,7 @@ final class Limits
     private function waitInLine(array $command, int $wait): array
     {
         $waiting = new self($this->url, $wait / 1000 + 1);
-        return $waiting->call(...$command, ...['BLOCK', (string) $wait]);
+        return $waiting->call(...$command, ...['BLOCK', "{$wait}ms"]);
     }
 
     /**
@@ -89,7 +89,7 @@ final class Limits
     public function lease(string $key, int $capacity, int $ttl, callable $work, int $wait = 0): bool
     {
         $id = bin2hex(random_bytes(16));
-        $command = ['RL.CONCURRENT', $key, (string) $capacity, (string) $ttl, $id];
+        $command = ['RL.CONCURRENT', $key, (string) $capacity, "{$ttl}ms", $id];
         try {
             [$limited] = $wait ? $this->waitInLine($command, $wait) : $this->call(...$command);
             $limited || $work();

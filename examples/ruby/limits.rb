@@ -56,8 +56,8 @@ class Limits
   # not begun.
   def lease(key, capacity, ttl, wait = 0)
     id = SecureRandom.uuid
-    redis, block = wait.zero? ? [@redis, []] : [@waiting, ['BLOCK', wait]]
-    limited, = redis.call('RL.CONCURRENT', key, capacity, ttl, id, *block)
+    redis, block = wait.zero? ? [@redis, []] : [@waiting, ['BLOCK', "#{wait}ms"]]
+    limited, = redis.call('RL.CONCURRENT', key, capacity, "#{ttl}ms", id, *block)
     yield if limited == 0
     limited == 0
   ensure

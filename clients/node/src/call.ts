@@ -6,7 +6,7 @@
 
 import { shown } from './arguments.js'
 import { ConfigurationError } from './errors.js'
-import { milliseconds, type Duration, type Limiter } from './limiter.js'
+import { milliseconds, withUnit, type Duration, type Limiter } from './limiter.js'
 import { limitOf } from './limit.js'
 import type { LimitLike } from './rate.js'
 
@@ -113,6 +113,12 @@ export class Call {
     return this
   }
 
+  /** A duration, if it is given, behind its word if it has one. */
+  duration(value: Duration | undefined, token?: string): this {
+    if (value === undefined) return this
+    return this.value(token).value(withUnit(value))
+  }
+
   /** A word and its value, if that is given. */
   option(token: string, value: string | number | undefined): this {
     if (value !== undefined) this.words.push(token, String(value))
@@ -127,7 +133,7 @@ export class Call {
 
   /** `HOLD id ttl`, if it is given. */
   hold(hold: HoldOptions | undefined): this {
-    if (hold !== undefined) this.words.push('HOLD', hold.id, String(hold.ttl))
+    if (hold !== undefined) this.words.push('HOLD', hold.id, withUnit(hold.ttl))
     return this
   }
 
@@ -135,7 +141,7 @@ export class Call {
   wait(timeout: Duration | undefined): this {
     if (timeout === undefined) return this
     this.block = milliseconds('block', timeout)
-    return this.value('BLOCK').value(timeout)
+    return this.duration(timeout, 'BLOCK')
   }
 
   /** A limiter's name and its parameters. */

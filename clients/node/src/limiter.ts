@@ -23,12 +23,18 @@ export function milliseconds(name: string, value: Duration): number {
   return Number(count) * factor
 }
 
+/** A duration as a word of a call, with its unit. It is not checked. */
+export function withUnit(value: Duration): string {
+  const word = String(value)
+  return typeof value === 'number' || /^\d+$/.test(word) ? `${word}ms` : word
+}
+
 /** Checks a duration against its range in ms, and returns it as a word of a call. */
 export function durationWord(name: string, value: Duration, least = 0, most = LONGEST): string {
   const ms = milliseconds(name, value)
   if (ms < least || ms > most)
     throw new ConfigurationError(`${name} must be between ${least} and ${most} ms, not ${shown(value)}`)
-  return typeof value === 'string' ? value : `${ms}ms`
+  return withUnit(value)
 }
 
 /** Checks an integer against its range, and returns it as a word of a call. */

@@ -21,7 +21,7 @@ local function window()
   local info, fields = {}, redis.call('RL.INFO', KEYS[1])
   for i = 1, #fields, 2 do info[fields[i]] = fields[i + 1] end
   if info.limiter ~= 'FIXEDWINDOW' then return end
-  local five = redis.call('RL.PEEK', KEYS[1], 'FIXEDWINDOW', '${LARGEST_COUNT}', info.length_ms, 'COST', '0')
+  local five = redis.call('RL.PEEK', KEYS[1], 'FIXEDWINDOW', '${LARGEST_COUNT}', info.length_ms .. 'ms', 'COST', '0')
   return five[2] - five[3], five[5]
 end
 `

@@ -126,7 +126,7 @@ export class RateLimiterRatelimit extends Original {
 
   /** Sends a command to the window of the key. `undefined` if the key is a string. */
   async #window(rlKey: string, command: string, limiter: string[], seconds: number, options: string[]): Promise<Stored | undefined> {
-    const words = [...limiter, LARGEST_COUNT, String(seconds * 1000), ...options]
+    const words = [...limiter, LARGEST_COUNT, `${seconds}s`, ...options]
     try {
       const [, limit, remaining, , reset] = (await this.#send(rlKey, command, [], words)).map(Number)
       return [limit! - remaining!, reset!]

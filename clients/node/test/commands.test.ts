@@ -211,7 +211,7 @@ for (const kind of KINDS) {
       const text = key()
       await made.raw(['SET', text, 'x'])
       await assert.rejects(commands.gcra(text, 9, 10, '1s'), /^.*WRONGTYPE/)
-      await assert.rejects(commands.gcra(text, 9, 10, 0), /period must be between/)
+      await assert.rejects(commands.gcra(text, 9, 10, 0), /period must be from 1ms to 36500d; got '0ms'/)
     })
 
     test('a prefix stands before each key', async () => {

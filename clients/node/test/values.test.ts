@@ -69,7 +69,7 @@ describe('rates', () => {
 describe('limiters', () => {
   test('have their arguments as words, options behind their tokens', () => {
     assert.equal(words(new Gcra(9, 10, '1s')), 'GCRA 9 10 1s')
-    assert.equal(words(new TokenBucket(500, 100, 1000, { batch: true })), 'TOKENBUCKET 500 100 1s BATCH')
+    assert.equal(words(new TokenBucket(500, 100, 1000, { batch: true })), 'TOKENBUCKET 500 100 1000ms BATCH')
     assert.equal(words(new LeakyBucket(2, 1, '1s')), 'LEAKYBUCKET 2 1 1s')
     assert.equal(words(new FixedWindow(10, '1m', { aligned: false })), 'FIXEDWINDOW 10 1m')
     assert.equal(
@@ -77,8 +77,9 @@ describe('limiters', () => {
       'CALENDAR 1000 MONTH TZ Europe/Lisbon ANCHOR 31',
     )
     assert.equal(words(new SlidingWindow(100, '1m', { precision: '1s' })), 'SLIDINGWINDOW 100 1m PRECISION 1s')
-    assert.equal(words(new SlidingLog(5, '15m', { gap: 0, countrefused: true })), 'SLIDINGLOG 5 15m GAP 0 COUNTREFUSED')
+    assert.equal(words(new SlidingLog(5, '15m', { gap: 0, countrefused: true })), 'SLIDINGLOG 5 15m GAP 0ms COUNTREFUSED')
     assert.equal(words(new Uniform('2s')), 'UNIFORM 2s')
+    assert.equal(words(new Uniform('1500')), 'UNIFORM 1500ms')
     assert.equal(words(new Smooth(100, '1s', { warmup: '10s', factor: 2.5 })), 'SMOOTH 100 1s WARMUP 10s COLDFACTOR 2.5')
     assert.equal(
       words(new Concurrent(20, '30s', { id: 'a', reserved: 5, critical: true })),

@@ -95,7 +95,7 @@ function limitTests(web: Web): void {
   test('a lease lasts as long as the response, is renewed, and comes back after a hang-up', async (t) => {
     const rule = { name: 'streams', key: caller, limit: new Concurrent(2, 1500) }
     const { ask, url, left } = await web.started(t, [rule])
-    const held = async () => 2 - (await left('streams:ann', 'CONCURRENT', 2, 1500, 'nobody'))
+    const held = async () => 2 - (await left('streams:ann', 'CONCURRENT', 2, '1500ms', 'nobody'))
     assert.equal((await ask()).headers.get('ratelimit-policy'), '"streams";q=2;qu="concurrent-requests"')
     await until(async () => (await held()) === 0, 'a release')
     const streams = [await dial(url, '/stream'), await dial(url, '/stream')]
@@ -145,7 +145,7 @@ function limitTests(web: Web): void {
     const { ask, prefix } = await web.started(t, [minute], { shed })
     // Each report at 1 counts for at most the delay, a tenth of the ramp. Six lead from -0.1 to 0.5.
     for (let i = 0; i < 7; i++) {
-      await web.redis.call('RL.SHED', `${prefix}fleet`, 1, 'DELAY', 20, 'RAMP', 200)
+      await web.redis.call('RL.SHED', `${prefix}fleet`, 1, 'DELAY', '20ms', 'RAMP', '200ms')
       await pause(21)
     }
     const { status, headers, body } = await ask('/report')

@@ -213,7 +213,7 @@ async def test_right_limits_are_verified(limiter: AsyncRateLimiter, server: Serv
 
 async def test_a_wrong_limit_or_policy_is_named(limiter: AsyncRateLimiter) -> None:
     with pytest.raises(
-        ConfigurationError, match=r"limit 2, SlidingLog\(limit=2000000.*: RL.PEEK at .*: limit must be between"
+        ConfigurationError, match=r"limit 2, SlidingLog\(limit=2000000.*: RL.PEEK at .*: limit must be an integer"
     ):
         await limiter.verify("10/s", SlidingLog(2_000_000, "1m"))
     with pytest.raises(ConfigurationError, match="policy 'nobody': RL.ASKPEEK at .*: no such policy"):

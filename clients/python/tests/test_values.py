@@ -43,8 +43,8 @@ from redis_ratelimit import (
     ],
 )
 def test_a_rate_is_a_gcra(rate: str, count: int, period: int) -> None:
-    assert Rate(rate).words == ("GCRA", count - 1, count, period)
-    assert Rate(rate, burst=2 * count).words == ("GCRA", 2 * count - 1, count, period)
+    assert Rate(rate).words == ("GCRA", count - 1, count, f"{period}ms")
+    assert Rate(rate, burst=2 * count).words == ("GCRA", 2 * count - 1, count, f"{period}ms")
     assert isinstance(Rate(rate), Gcra)
 
 
@@ -60,7 +60,7 @@ def test_what_is_no_rate_is_an_error(rate: Any) -> None:
 
 def test_a_duration_has_three_forms() -> None:
     words = [Uniform(duration).words for duration in (1500, "1500", "1500ms", timedelta(seconds=1.5))]
-    assert words == [("UNIFORM", 1500), ("UNIFORM", "1500ms"), ("UNIFORM", "1500ms"), ("UNIFORM", 1500)]
+    assert words == [("UNIFORM", "1500ms")] * 4
 
 
 @pytest.mark.parametrize(
@@ -111,7 +111,7 @@ def test_a_limiter_knows_its_words() -> None:
     assert Calendar(5, "MONTH", zone="Europe/Lisbon", anchor=31).words == (
         "CALENDAR", 5, "MONTH", "TZ", "Europe/Lisbon", "ANCHOR", 31,
     )  # fmt: skip
-    assert SlidingLog(5, "1m", gap=10, countrefused=True).words == ("SLIDINGLOG", 5, "1m", "GAP", 10, "COUNTREFUSED")
+    assert SlidingLog(5, "1m", gap=10, countrefused=True).words == ("SLIDINGLOG", 5, "1m", "GAP", "10ms", "COUNTREFUSED")
     assert SlidingWindow(5, "1m", precision="1s").words == ("SLIDINGWINDOW", 5, "1m", "PRECISION", "1s")
     assert FixedWindow(5, "1m", aligned=True).words == ("FIXEDWINDOW", 5, "1m", "ALIGNED")
     assert Concurrent(5, "1m").words == ("CONCURRENT", 5, "1m")
@@ -140,4 +140,4 @@ def test_limiters_are_values() -> None:
 def test_a_rate_can_be_changed_and_copied() -> None:
     rate = Rate("10/s")
     assert rate == Gcra(9, 10, 1000) == pickle.loads(pickle.dumps(rate))
-    assert replace(rate, max_burst=19).words == ("GCRA", 19, 10, 1000)
+    assert replace(rate, max_burst=19).words == ("GCRA", 19, 10, "1000ms")

@@ -74,9 +74,9 @@ impl Limits {
         let mut waiting = wait.map(|wait| self.waiting(wait)).transpose()?;
         let lease = Lease { redis: self.redis()?, key: key.to_owned(), id: uuid() };
         let mut concurrent = cmd("RL.CONCURRENT");
-        concurrent.arg(key).arg(capacity).arg(ttl).arg(&lease.id);
+        concurrent.arg(key).arg(capacity).arg(format!("{ttl}ms")).arg(&lease.id);
         if let Some(wait) = wait {
-            concurrent.arg("BLOCK").arg(wait.as_millis() as u64);
+            concurrent.arg("BLOCK").arg(format!("{}ms", wait.as_millis()));
         }
         let reply: Five = concurrent.query(waiting.as_mut().unwrap_or(lease.redis))?;
         Ok((!reply.0).then_some(lease))

@@ -23,7 +23,7 @@ OVER_EVERY_LIMIT = 2**63 - 1
 
 def incr(key: str, expiry: int, amount: int) -> Steps[int]:
     # FORCE: a hit over the limit counts, too.
-    call = "RL.FIXEDWINDOW", fixed(key), LARGEST, expiry * 1000, "COST", amount, "FORCE"
+    call = "RL.FIXEDWINDOW", fixed(key), LARGEST, f"{expiry}s", "COST", amount, "FORCE"
     (reply,) = yield [call]
     return _counted(reply)[0]
 
@@ -36,7 +36,7 @@ def fixed_window(key: str) -> Steps[tuple[int, float]]:
         window = _figures(info).get("length_ms")
     if window is None:
         return 0, 0.0
-    (reply,) = yield [("RL.PEEK", fixed(key), "FIXEDWINDOW", LARGEST, window, "COST", 0)]
+    (reply,) = yield [("RL.PEEK", fixed(key), "FIXEDWINDOW", LARGEST, f"{window}ms", "COST", 0)]
     return _counted(reply)
 
 
@@ -52,7 +52,7 @@ def _acquire(command: str, key: str, limit: int, expiry: int, amount: int) -> St
     # The module has no limit below 1 and no cost above LARGEST.
     if amount > limit or limit < 1:
         return amount <= limit
-    (reply,) = yield [(command, key, limit, expiry * 1000, "COST", amount)]
+    (reply,) = yield [(command, key, limit, f"{expiry}s", "COST", amount)]
     return _integers(reply)[0] == 0
 
 
@@ -60,7 +60,7 @@ def moving_window(key: str, limit: int, expiry: int) -> Steps[tuple[float, int]]
     """Returns the Unix time at which the window starts, and the number of entries in it."""
     if limit < 1:
         return time.time(), 0
-    look = "RL.PEEK", moving(key), "SLIDINGLOG", limit, expiry * 1000, "COST"
+    look = "RL.PEEK", moving(key), "SLIDINGLOG", limit, f"{expiry}s", "COST"
     (reply,) = yield [(*look, 0)]
     remaining, wait = _integers(reply)[2], expiry * 1000
     if remaining < limit:
@@ -74,7 +74,7 @@ def moving_window(key: str, limit: int, expiry: int) -> Steps[tuple[float, int]]
 def sliding_window(key: str, expiry: int) -> Steps[tuple[int, float, int, float]]:
     """Returns count and seconds to live of the previous window, and of the current one. RL.INFO has the counts as the
     last charge left them. The reset of RL.PEEK shows how many windows have ended since."""
-    look = "RL.PEEK", sliding(key), "SLIDINGWINDOW", LARGEST, expiry * 1000, "COST", 0
+    look = "RL.PEEK", sliding(key), "SLIDINGWINDOW", LARGEST, f"{expiry}s", "COST", 0
     info, reply = yield [("RL.INFO", sliding(key)), look]
     figures, reset = _figures(info), _integers(reply)[4] / 1000
     previous, current = figures.get("previous", 0), figures.get("current", 0)
@@ -87,7 +87,7 @@ def sliding_window(key: str, expiry: int) -> Steps[tuple[int, float, int, float]
 
 def check() -> Steps[bool]:
     # A server without the module is not healthy, so PING is not enough.
-    yield [("RL.PEEK", "check", "FIXEDWINDOW", 1, 1000, "COST", 0)]
+    yield [("RL.PEEK", "check", "FIXEDWINDOW", 1, "1s", "COST", 0)]
     return True
 
 

@@ -53,7 +53,9 @@ def milliseconds(name: str, duration: Duration) -> int:
 
 def duration_word(duration: Duration) -> str:
     """Returns a duration as it stands in a command, with its unit."""
-    return duration if isinstance(duration, str) else f"{milliseconds('duration', duration)}ms"
+    if isinstance(duration, str) and not duration.isdecimal():
+        return duration
+    return f"{milliseconds('duration', duration)}ms"
 
 
 def float_word(number: float) -> str | float:

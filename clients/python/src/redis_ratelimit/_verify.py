@@ -53,7 +53,7 @@ def verifying(
 
 
 def _module(key: Key) -> Generator[Call, object, None]:
-    yield from checked(_MODULE, _peek(key, ("GCRA", 0, 1, 1)))
+    yield from checked(_MODULE, _peek(key, ("GCRA", 0, 1, "1ms")))
 
 
 def _limits(key: Key, limiters: Sequence[Limiter]) -> Generator[Call, object, None]:
@@ -64,7 +64,7 @@ def _limits(key: Key, limiters: Sequence[Limiter]) -> Generator[Call, object, No
         yield from checked(f"limit {number}, {limiter!r}", _peek(key, words))
     if any(limiter.NAME == "CONCURRENT" for limiter in limiters):
         # Of a lease that nobody holds. A limiter without the permission would lose each lease, or keep it for its ttl.
-        yield from checked("leases", Call(["RL.RENEW", key, 1, "verify"], key))
+        yield from checked("leases", Call(["RL.RENEW", key, "1ms", "verify"], key))
         yield from checked("leases", Call(["RL.RELEASE", key, "verify"], key))
 
 
