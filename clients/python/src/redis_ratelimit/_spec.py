@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import ClassVar, TypeAlias
 
-from ._values import UNITS, Word, check_duration, integer
+from ._values import UNITS, Word, check_duration, duration_word, integer
 from .errors import ConfigurationError
 
 MOST = 9_007_199_254_740_991
@@ -73,7 +73,7 @@ def limiter_words(limiter: LimiterLike, *, lease_id: bool = True) -> tuple[Word,
     """Returns the name and the parameters of a limiter. A lease needs its id, unless `lease_id` is False."""
     if isinstance(limiter, str):
         count, period = parse_rate(limiter)
-        return ("GCRA", count - 1, count, period)
+        return ("GCRA", count - 1, count, duration_word(period))
     if not isinstance(limiter, Limiter):
         raise ConfigurationError(
             f"a limiter is an instance such as Gcra(9, 10, '1s'), or a rate such as '10/s', not {limiter!r}"
