@@ -47,7 +47,7 @@ SAID = {
     "With PARTIAL a sixth integer: granted.": "With PARTIAL, `granted` is how much was granted.",
     "With FULL two elements: these integers, and an array with the five integers of each pair.": "With FULL, `each` is the "
     "decision of each pair.",
-    "It is empty if the setting ratelimit.top is 0. RESET: OK.": "It is empty if the setting ratelimit.top is 0.",
+    "An error if the setting ratelimit.top is 0. RESET: OK.": "An error if the setting ratelimit.top is 0.",
 }
 INTEGERS = re.compile(r"(The )?(five|two|three|1 |an array|a map|ok\b|id of|length of|number of)", re.IGNORECASE)
 

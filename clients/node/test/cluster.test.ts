@@ -164,7 +164,7 @@ describe('on a cluster', () => {
         assert.equal(await commands.policyDel(name), true)
         assert.equal(await on(), 0)
         assert((await commands.help()).length > 10)
-        assert.deepEqual(await commands.top(), [])
+        assert(Array.isArray(await commands.top()))
         close()
       })
 

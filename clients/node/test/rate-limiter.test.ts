@@ -115,7 +115,7 @@ for (const kind of KINDS) {
       assert.equal(limiter.counters.wrongCalls, 1)
       assert.equal(
         await limiter.commands.fixedWindow(own, 1, '1m').catch((error: Error) => error.message),
-        'RL.FIXEDWINDOW: WRONGTYPE Operation against a key holding the wrong kind of value',
+        'RL.FIXEDWINDOW: WRONGTYPE the key holds GCRA of 1h, not FIXEDWINDOW',
       )
     })
 

@@ -74,7 +74,7 @@ export async function startCluster(): Promise<{ nodes: Server[]; port: number; s
   const nodes: Server[] = []
   const stop = async () => void (await Promise.all(nodes.map((node) => node.stop())))
   try {
-    for (let i = 0; i < 3; i++) nodes.push(await startServer(['--cluster-enabled', 'yes']))
+    for (let i = 0; i < 3; i++) nodes.push(await startServer(['--cluster-enabled', 'yes', '--ratelimit.top', '100']))
     const addresses = nodes.map(({ port }) => `127.0.0.1:${port}`)
     await run('redis-cli', ['--cluster', 'create', ...addresses, '--cluster-yes'])
     for (const node of nodes) {

@@ -208,6 +208,8 @@ class Cluster:
             "5000",
             "--repl-diskless-sync-delay",
             "0",
+            "--ratelimit.top",
+            "100",
         )
 
     def _join(self) -> None:

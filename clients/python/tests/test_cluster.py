@@ -148,7 +148,7 @@ async def test_policies_are_set_on_all_primaries(cluster: Cluster, commands: Any
     for node in cluster.primaries:
         assert name not in str(node.client.execute_command("RL.POLICY", "LIST"))
     assert (await finished(commands.help(command="gcra")))[0].startswith("RL.GCRA")
-    assert await finished(commands.top()) == []
+    assert isinstance(await finished(commands.top()), list)
 
 
 @pytest.fixture(params=["threads", "asyncio"])
