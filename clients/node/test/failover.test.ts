@@ -33,6 +33,8 @@ async function withReplica(): Promise<Replicated> {
     '0',
     '--repl-diskless-sync-delay',
     '0',
+    '--ratelimit.top',
+    '100',
   ]
   const nodes: Server[] = []
   const stop = async () => void (await Promise.all(nodes.map((node) => node.stop())))
