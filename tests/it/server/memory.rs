@@ -97,6 +97,10 @@ fn all_memory_comes_back_however_a_key_ends() {
     };
     // The first round leaves what is made once: tables, scripts of the server's, spare buffers.
     round(keys / 10);
+    // The module asks for a setting within the first second, and the server keeps statistics of each command for good.
+    wait_for("the look at the setting", || {
+        info(&mut server.connection(), "ratelimit", "ratelimit_propagates").unwrap() == "0"
+    });
     let before = settled(&server);
     round(keys);
     let after = settled(&server);
