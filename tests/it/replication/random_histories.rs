@@ -44,8 +44,17 @@ fn goes_over_all(history: &History, server: &Server) {
     let commands = simple(&call(con, &["COMMAND", "LIST", "FILTERBY", "MODULE", "ratelimit"]).unwrap());
     let commands = commands.trim_matches(['[', ']']).to_uppercase();
     // Commands that only look or only replicate. Commands that give back are never refused, and shedding is by chance.
-    let others =
-        ["RL.PEEK", "RL.MULTIPEEK", "RL.ASKPEEK", "RL.INFO", "RL.HELP", "RL.APPLY", "RL.POLICY", "RL.TOP"];
+    let others = [
+        "RL.PEEK",
+        "RL.MULTIPEEK",
+        "RL.ASKPEEK",
+        "RL.EXPLAIN",
+        "RL.INFO",
+        "RL.HELP",
+        "RL.APPLY",
+        "RL.POLICY",
+        "RL.TOP",
+    ];
     let always = ["RL.REFUND", "RL.MULTIREFUND", "RL.ASKREFUND", "RL.SHED"];
     for command in ["COPY", "RENAME", "MOVE", "SWAPDB", "RESTORE", "MIGRATE"] {
         assert!(history.outcomes.contains_key(command), "no {command}");

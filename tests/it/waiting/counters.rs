@@ -78,7 +78,11 @@ fn a_policy_counts_a_caller_that_waits_once() {
     ints(con, "RL.ASK k p ID a");
     let stats = |con: &mut Connection| text(con, "RL.POLICY STATS p");
     let of = |admitted: u64, refused: u64, errors: u64| {
-        format!("[version, 1, admitted, {admitted}, refused, {refused}, shadow_refused, 0, errors, {errors}]")
+        let limit = format!("[limit, CONCURRENT 1 1h, refused, {refused}, shadow_refused, 0]");
+        format!(
+            "[version, 1, admitted, {admitted}, refused, {refused}, shadow_refused, 0, errors, {errors}, \
+             limits, [{limit}]]"
+        )
     };
     let [granted, unblocked] =
         ["b", "c"].map(|id| Waiting::enter(&server, &format!("RL.ASK k p ID {id} BLOCK 1m")));
