@@ -8,7 +8,7 @@ use ratelimit_core::{Kind, MAX_PAIRS, Time};
 use crate::argument::{Argument, Read, Value, Values};
 use crate::error::Error;
 use crate::number::{Duration, duration, integer};
-use crate::shown::shown;
+use crate::shown::{Guess, shown};
 use crate::vocabulary::{AT, ID, KEYS, LIMIT, option_names};
 
 /// The operator's bounds on arguments.
@@ -160,7 +160,7 @@ impl<'w, 'a> Arguments<'w, 'a> {
             None if self.most_keys().is_some() && is_limiter(word) => {
                 Error::near_because(word, "a limit begins with LIMIT")
             }
-            None => Error::near(word, option_names()),
+            None => Error::near(word, Guess::of(word, option_names())),
         }
     }
 

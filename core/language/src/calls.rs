@@ -10,6 +10,7 @@ use ratelimit_core::{MAX_COUNT, Time};
 use crate::arguments::{Arguments, is};
 use crate::error::Error;
 use crate::limiters::max_burst;
+use crate::shown::Guess;
 use crate::vocabulary::{
     AT, BAD, COST, COUNT, DELAY, DEPTH, GOOD, HOLDERS, ITEM, MOST_HOLDERS, OF, PERIOD, PREVIOUS, QUANTITY,
     RAMP, RATE, RESET, SECONDS, TIER, UTILIZATION, WIDTH,
@@ -81,7 +82,7 @@ fn shape(width: Option<u32>, depth: Option<u32>, most: u64) -> Result<Shape, Err
     let depth = DEPTH.or(depth)?;
     let shape = Shape::new(width, depth).filter(|shape| shape.bytes() <= most);
     shape.ok_or_else(|| {
-        let bytes = 8 * u64::from(width) * depth as u64;
+        let bytes = 8 * u64::from(width) * u64::from(depth);
         let bound = format_args!("at most {most} bytes (ratelimit.max-sketch-bytes); got {bytes}");
         Error::invalid(format_args!("WIDTH * DEPTH * 8 must be {bound}"))
     })
@@ -137,7 +138,7 @@ pub fn top(arguments: &mut Arguments<'_, '_>) -> Result<Option<TopCall>, Error> 
 pub fn info(arguments: &mut Arguments<'_, '_>) -> Result<Option<usize>, Error> {
     let Some(word) = arguments.peek() else { return Ok(None) };
     if !is(word, HOLDERS.name) {
-        return Err(Error::near(word, [HOLDERS.name].into_iter()));
+        return Err(Error::near(word, Guess::of(word, [HOLDERS.name].into_iter())));
     }
     arguments.word(HOLDERS.name)?;
     let count = if arguments.is_empty() { None } else { Some(arguments.read(MOST_HOLDERS)?) };
@@ -178,13 +179,11 @@ pub fn shed(arguments: &mut Arguments<'_, '_>) -> Result<ShedCall, Error> {
     })?;
     let tier = own_tier.unwrap_or(Tier::ONLY);
     let (good, bad) = (GOOD.or(good)?, BAD.or(bad)?);
-    match Shed::new(good, bad, DELAY.or(delay)?, RAMP.or(ramp)?, tier) {
-        Some(shed) => Ok(ShedCall { shed, utilization, at }),
-        None => {
-            let got = format_args!("got GOOD {good} and BAD {bad}");
-            Err(Error::invalid(format_args!("GOOD and BAD must be 0 <= GOOD <= BAD < 1; {got}")))
-        }
-    }
+    let shed = Shed::new(good, bad, DELAY.or(delay)?, RAMP.or(ramp)?, tier).ok_or_else(|| {
+        let got = format_args!("got GOOD {good} and BAD {bad}");
+        Error::invalid(format_args!("GOOD and BAD must be 0 <= GOOD <= BAD < 1; {got}"))
+    })?;
+    Ok(ShedCall { shed, utilization, at })
 }
 
 /// `tier OF tiers`

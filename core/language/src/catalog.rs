@@ -9,6 +9,7 @@ use crate::calls::{CellCall, ShedCall, SketchCall};
 use crate::error::Error;
 use crate::limiters;
 use crate::request::Request;
+use crate::shown::Guess;
 use crate::vocabulary::{
     ALIGNED, ANCHOR, AT, Argument, BAN, BATCH, BLOCK, BURST, CAPACITY, COLDFACTOR, COST, COUNTREFUSED,
     CRITICAL, FORCE, FORGIVE, GAP, GROW, HOLD, HOLD_TTL, ID, INTERVAL, KEY, LEAK, LEASES, LIMITER, LOG_LIMIT,
@@ -239,6 +240,6 @@ fn no_limiter(word: &[u8], arguments: &Arguments<'_, '_>) -> Error {
     }
     match prefixed.and_then(find) {
         Some(row) => Error::near_because(word, &format!("the limiter's name is {}", row.name)),
-        None => Error::near(word, CATALOG.iter().map(|row| row.name)),
+        None => Error::near(word, Guess::of(word, CATALOG.iter().map(|row| row.name))),
     }
 }

@@ -61,8 +61,8 @@ fn syntax(text: fmt::Arguments<'_>) -> Error {
 /// The texts of syntax errors.
 impl Error {
     /// A word that is not known where it stands.
-    pub(crate) fn near<'n>(word: &[u8], known: impl Iterator<Item = &'n str>) -> Error {
-        syntax(format_args!(" near '{}'{}", shown(word), Guess::of(word, known)))
+    pub(crate) fn near(word: &[u8], guess: Guess<'_>) -> Error {
+        syntax(format_args!(" near '{}'{guess}", shown(word)))
     }
 
     /// A word that is not known where it stands, and what is wrong with it.
@@ -140,22 +140,23 @@ impl Error {
     /// The key holds limits of other names, or another value of this module. `wanted` is `None` for any limits.
     #[cold]
     pub fn other_kind(held: impl Iterator<Item = Name> + Clone, wanted: Option<Name>) -> Error {
+        let has_kind = |wanted: Name| held.clone().any(|name| name.kind == wanted.kind);
+        // Without its length, unless only the length differs.
+        let wanted = wanted
+            .map(|wanted| if has_kind(wanted) { wanted } else { Name { length: Length::NONE, ..wanted } });
+        let more = held.clone().count().saturating_sub(MOST_HELD);
         let mut text = String::from("the key holds ");
-        for (number, name) in held.clone().take(MOST_HELD).enumerate() {
+        for (number, name) in held.take(MOST_HELD).enumerate() {
             _ = write!(text, "{}{}", if number > 0 { ", " } else { "" }, Shown(name));
         }
-        let more = held.clone().count().saturating_sub(MOST_HELD);
         if more > 0 {
             _ = write!(text, " and {more} more");
         }
-        Error::OtherKind(match wanted {
-            // Without its length, unless only the length differs.
-            Some(Name { kind, .. }) if !held.clone().any(|name| name.kind == kind) => {
-                format!("{text}, not {}", Shown(Name { kind, length: Length::NONE })).into()
-            }
-            Some(wanted) => format!("{text}, not {}", Shown(wanted)).into(),
-            None => format!("{text}, not limits").into(),
-        })
+        _ = match wanted {
+            Some(wanted) => write!(text, ", not {}", Shown(wanted)),
+            None => write!(text, ", not limits"),
+        };
+        Error::OtherKind(text.into())
     }
 
     /// The version that is to be set is not above that of the stored policy.
@@ -260,10 +261,10 @@ mod tests {
     #[test]
     fn a_caller_s_word_is_shown_escaped_and_cut_off() {
         assert_eq!(
-            Error::near(b"CO\r\nST'\xff", [].into_iter()).to_string(),
+            Error::near(b"CO\r\nST'\xff", Guess::NONE).to_string(),
             r"ERR syntax error near 'CO\r\nST\'\xff'"
         );
-        let long = Error::near(&[b'A'; 65], [].into_iter()).to_string();
+        let long = Error::near(&[b'A'; 65], Guess::NONE).to_string();
         assert_eq!(long, std::format!("ERR syntax error near '{}'", "A".repeat(64)));
     }
 

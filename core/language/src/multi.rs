@@ -71,7 +71,7 @@ pub fn miscounted<'a>(mut words: impl Iterator<Item = &'a [u8]>) -> Option<Error
         return Some(Error::invalid(format_args!("{} is {keys}, but LIMIT follows {key}", NUMKEYS.name)));
     }
     let is_known = |word: &&[u8]| option_names().any(|option| is(word, option));
-    let known = words.iter().position(|word| is_known(word)).filter(|before| *before > keys)?;
+    let known = words.iter().position(is_known).filter(|before| *before > keys)?;
     // A limit without the word `LIMIT` has an error of its own.
     words.get(keys).filter(|word| find(word).is_none())?;
     let first = shown(words.get(known).copied().unwrap_or_default());

@@ -19,6 +19,7 @@ use crate::error::Error;
 use crate::multi::{before_limits, cost, limits, part_of};
 use crate::number::{Duration, duration};
 use crate::request::{Purpose, Request};
+use crate::shown::Guess;
 use crate::vocabulary::{AT, COST, FORCE, FULL, ID, KEYS, LEASE_ID, MAX_NAME, ON, VERSION};
 use crate::words::words_of_policy;
 
@@ -246,7 +247,7 @@ fn words(shadow: bool, limits: &[&[u8]]) -> Result<String, Error> {
         let Some(text) =
             str::from_utf8(word).ok().filter(|text| text.bytes().all(|byte| byte.is_ascii_graphic()))
         else {
-            return Err(Error::near(word, [].into_iter()));
+            return Err(Error::near(word, Guess::NONE));
         };
         if !words.is_empty() {
             words.push(' ');

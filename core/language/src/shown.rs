@@ -51,9 +51,12 @@ fn calendar_unit(name: Name) -> Option<&'static str> {
 }
 
 /// `; did you mean …?`, or nothing if no known word is near.
+#[derive(Clone, Copy)]
 pub(crate) struct Guess<'n>(Option<&'n str>);
 
 impl<'n> Guess<'n> {
+    pub(crate) const NONE: Guess<'n> = Guess(None);
+
     /// The known word with the least edit distance to `word`, in upper or lower case: at most 2, and less than half of its
     /// letters.
     pub(crate) fn of(word: &[u8], known: impl Iterator<Item = &'n str>) -> Guess<'n> {

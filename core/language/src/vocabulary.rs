@@ -177,13 +177,20 @@ arguments! {
     PREVIOUS = "PREVIOUS", Flag, "the window before the current one";
 }
 
-// Its options are known to no other command.
-arguments! {
-    /// The options of `RL.INFO`.
-    INFO:
-    HOLDERS = "LEASES", Flag, "replies who holds leases, too; those that end first come first";
-    MOST_HOLDERS = "count", Number { min: 1, max: 10_000 }, "the most leases in the reply, ", 100;
-}
+/// The option of `RL.INFO`, which no other command knows.
+pub const HOLDERS: Argument = Argument {
+    name: "LEASES",
+    values: Values::Flag,
+    default: None,
+    meaning: "replies who holds leases, too; those that end first come first",
+};
+/// The value of [`HOLDERS`].
+pub const MOST_HOLDERS: Argument = Argument {
+    name: "count",
+    values: Values::Number { min: 1, max: 10_000 },
+    default: Some(Value::Number(100)),
+    meaning: "the most leases in the reply, 100 by default",
+};
 
 /// The most entries of a window of `RL.TOP`.
 pub const MOST_TOP: u64 = 10_000;
