@@ -8,7 +8,7 @@
 //! RL.CONCURRENT key 2 1m b       admitted, 0 remaining
 //! RL.CONCURRENT key 2 1m c       refused, retry in 60 s, when a's lease expires
 //! RL.CONCURRENT key 2 1m a       admitted: an id that holds a lease renews it
-//! RL.RELEASE key b                  1: one lease is free
+//! RL.RELEASE key b               1: one lease is free
 //! ```
 //!
 //! `RESERVED n` reserves the last `n` leases for callers that pass `CRITICAL`. With capacity 100 and 20 reserved, other

@@ -9,11 +9,11 @@
 //! histories leave equal bytes.
 //!
 //! ```text
-//! RL.MULTI 1 u LIMIT GCRA 0 1 1s LIMIT GCRA 9 10 1h     {GCRA 1 s, GCRA 1 h}
-//! RL.MULTI 1 u LIMIT GCRA 0 1 1s                             {GCRA 1 s, GCRA 1 h}: GCRA 1 h is not fully reset
-//! RL.GCRA u 0 1 1s                                           charges GCRA 1 s
-//! RL.GCRA u 0 1 2s                                           WRONGTYPE: none is GCRA 2 s, and two are GCRA
-//! an hour later, RL.MULTI 1 u LIMIT GCRA 0 1 1s              {GCRA 1 s}
+//! RL.MULTI 1 u LIMIT GCRA 0 1 1s LIMIT GCRA 9 10 1h   {GCRA 1 s, GCRA 1 h}
+//! RL.MULTI 1 u LIMIT GCRA 0 1 1s                      {GCRA 1 s, GCRA 1 h}: GCRA 1 h is not fully reset
+//! RL.GCRA u 0 1 1s                                    charges GCRA 1 s
+//! RL.GCRA u 0 1 2s                                    WRONGTYPE: none is GCRA 2 s, and two are GCRA
+//! an hour later, RL.MULTI 1 u LIMIT GCRA 0 1 1s       {GCRA 1 s}
 //! ```
 
 mod stored;
