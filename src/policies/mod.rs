@@ -22,6 +22,9 @@ pub use file::{load, load_at_start, save};
 /// The most policies of a node.
 const MOST: usize = 10_000;
 
+/// The most policies whose names an error compares with a name that is none, each time a call asks for it.
+const MOST_COMPARED: usize = 1000;
+
 /// The policies by their names.
 type Policies = BTreeMap<Box<str>, Arc<StoredPolicy>>;
 
@@ -64,7 +67,12 @@ pub fn get_within(name: &[u8], key: &[u8], bounds: Bounds) -> Result<Arc<StoredP
 
 #[cold]
 fn missing(name: &[u8], key: &[u8]) -> Error {
-    Error::no_policy(name, key, policies().keys().map(|name| &**name))
+    let policies = policies();
+    if as_name(key).is_some_and(|key| policies.contains_key(key)) {
+        return Error::policy_before_key(name, key);
+    }
+    let compared = if policies.len() > MOST_COMPARED { 0 } else { policies.len() };
+    Error::no_policy(name, policies.keys().take(compared).map(|name| &**name))
 }
 
 /// Parses a policy anew after the bounds changed.

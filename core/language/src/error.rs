@@ -124,17 +124,18 @@ impl Error {
         Error::invalid(format_args!("policy '{}' {what}", shown(name)))
     }
 
-    /// There is no policy of this name. `names` are those of the policies, and `is_key` whether the call's key is one.
+    /// There is no policy of this name, but of these `names`.
     #[cold]
-    pub fn no_policy<'n>(name: &[u8], key: &[u8], names: impl Iterator<Item = &'n str> + Clone) -> Error {
-        let name_shown = shown(name);
-        if names.clone().any(|policy| policy.as_bytes() == key) {
-            return Error::invalid(format_args!(
-                "no such policy '{name_shown}'; '{}' is one: the key comes before the policy",
-                shown(key)
-            ));
-        }
-        Error::invalid(format_args!("no such policy '{name_shown}'{}", Guess::of(name, names)))
+    pub fn no_policy<'n>(name: &[u8], names: impl Iterator<Item = &'n str>) -> Error {
+        Error::invalid(format_args!("no such policy '{}'{}", shown(name), Guess::of(name, names)))
+    }
+
+    /// There is no policy of this name, but one of the key's.
+    #[cold]
+    pub fn policy_before_key(name: &[u8], key: &[u8]) -> Error {
+        let (name, key) = (shown(name), shown(key));
+        let why = format_args!("'{key}' is one: the key comes before the policy");
+        Error::invalid(format_args!("no such policy '{name}'; {why}"))
     }
 
     /// The key holds limits of other names, or another value of this module. `wanted` is `None` for any limits.

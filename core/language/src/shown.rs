@@ -1,6 +1,5 @@
 //! What errors and explanations show: a caller's words, durations, names of limits, and guesses.
 
-use alloc::vec::Vec;
 use core::fmt;
 
 use ratelimit_core::{Kind, Name, Span};
@@ -60,8 +59,10 @@ impl<'n> Guess<'n> {
     /// The known word with the least edit distance to `word`, in upper or lower case: at most 2, and less than half of its
     /// letters.
     pub(crate) fn of(word: &[u8], known: impl Iterator<Item = &'n str>) -> Guess<'n> {
-        let near = known.map(|known| (distance(word, known.as_bytes()), known));
-        let near = near.filter(|(distance, known)| *distance <= 2 && 2 * distance < known.len());
+        let near = known.filter_map(|known| {
+            let most = (known.len().saturating_sub(1) / 2).min(2);
+            Some((distance(word, known.as_bytes(), most)?, known))
+        });
         Guess(near.min_by_key(|(distance, _)| *distance).map(|(_, known)| known))
     }
 }
@@ -72,35 +73,32 @@ impl fmt::Display for Guess<'_> {
     }
 }
 
-/// The least number of letters to insert, delete, replace, or exchange with the next one (optimal string alignment).
-/// Words of very different lengths count as far apart.
-fn distance(one: &[u8], other: &[u8]) -> usize {
-    if one.len().abs_diff(other.len()) > 2 {
-        return usize::MAX;
+/// The least number of letters to insert, delete, replace, or exchange with the next one (optimal string alignment);
+/// `None` if it is above `most`. A call asks for it of many names, so it stops early, and allocates nothing.
+fn distance(one: &[u8], other: &[u8], most: usize) -> Option<usize> {
+    if one.len().abs_diff(other.len()) > most {
+        return None;
     }
-    let mut before: Vec<usize> = Vec::new();
-    let mut last: Vec<usize> = (0..=other.len()).collect();
-    for (row, a) in one.iter().enumerate() {
-        let mut this = Vec::with_capacity(last.len());
-        this.push(row + 1);
-        for (column, b) in other.iter().enumerate() {
-            let at = |row: &[usize], column: usize| row.get(column).copied().unwrap_or(usize::MAX - 1);
-            let differs = usize::from(!a.eq_ignore_ascii_case(b));
-            let least =
-                (at(&last, column) + differs).min(at(&last, column + 1) + 1).min(at(&this, column) + 1);
-            let previous = |word: &[u8], end: usize| end.checked_sub(1).and_then(|at| word.get(at)).copied();
-            let exchanged = previous(one, row).is_some_and(|p| p.eq_ignore_ascii_case(b))
-                && previous(other, column).is_some_and(|p| p.eq_ignore_ascii_case(a));
-            this.push(if exchanged { least.min(at(&before, column - 1) + 1) } else { least });
-        }
-        before = core::mem::replace(&mut last, this);
+    let is_same = |(a, b): &(&u8, &u8)| a.eq_ignore_ascii_case(b);
+    let same = one.iter().zip(other).take_while(is_same).count();
+    let (one, other) = (one.get(same..)?, other.get(same..)?);
+    if one.is_empty() && other.is_empty() {
+        return Some(0);
     }
-    last.last().copied().unwrap_or(0)
+    let most = most.checked_sub(1)?;
+    let exchanged = match (one, other) {
+        ([a, b, ..], [c, d, ..]) if is_same(&(a, d)) && is_same(&(b, c)) => 2,
+        _ => usize::MAX,
+    };
+    let after = [(1, 0), (0, 1), (1, 1), (exchanged, exchanged)];
+    let distances = after.into_iter().filter_map(|(a, b)| distance(one.get(a..)?, other.get(b..)?, most));
+    distances.min().map(|distance| distance + 1)
 }
 
 #[cfg(test)]
 mod tests {
     use std::string::ToString;
+    use std::vec::Vec;
 
     use super::*;
 
@@ -119,6 +117,37 @@ mod tests {
             ("OS", ""),
         ] {
             assert_eq!(Guess::of(word.as_bytes(), known.into_iter()).to_string(), guess, "{word}");
+        }
+    }
+
+    /// As its definition has it: letter by letter, and however far.
+    fn defined(one: &[u8], other: &[u8]) -> usize {
+        let ([a, one_rest @ ..], [b, other_rest @ ..]) = (one, other) else { return one.len() + other.len() };
+        let replaced = defined(one_rest, other_rest) + usize::from(a != b);
+        let least = replaced.min(defined(one_rest, other) + 1).min(defined(one, other_rest) + 1);
+        match (one_rest, other_rest) {
+            ([c, one @ ..], [d, other @ ..]) if a == d && b == c => least.min(defined(one, other) + 1),
+            _ => least,
+        }
+    }
+
+    #[test]
+    fn a_distance_is_exact_up_to_the_most_that_is_asked_for() {
+        let words =
+            || (0..3_usize.pow(5)).map(|word| [0, 1, 2, 3, 4].map(|at| b"ab-"[word / 3_usize.pow(at) % 3]));
+        let word = |word: &[u8]| word.iter().copied().filter(|letter| *letter != b'-').collect::<Vec<u8>>();
+        for one in words() {
+            for other in words() {
+                let (one, other) = (word(&one), word(&other));
+                let exact = defined(&one, &other);
+                for most in 0..=2 {
+                    assert_eq!(
+                        distance(&one, &other, most),
+                        (exact <= most).then_some(exact),
+                        "{one:?} {other:?}"
+                    );
+                }
+            }
         }
     }
 }
