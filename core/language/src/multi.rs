@@ -18,8 +18,8 @@ use crate::catalog::{find, is_option, named};
 use crate::error::Error;
 use crate::number::integer;
 use crate::request::{Purpose, Request, option_of};
-use crate::shown::shown;
-use crate::vocabulary::{AT, COST, HOLD, LIMIT, NUMKEYS, ON, SHADOW, option_names};
+use crate::shown::{Guess, shown};
+use crate::vocabulary::{AT, BLOCK, COST, FORCE, HOLD, LIMIT, NUMKEYS, ON, SHADOW, option_names};
 
 /// A call with several limits.
 pub struct MultiCall<'a> {
@@ -72,8 +72,9 @@ pub fn miscounted<'a>(mut words: impl Iterator<Item = &'a [u8]>) -> Option<Error
     }
     let is_known = |word: &&[u8]| option_names().any(|option| is(word, option));
     let known = words.iter().position(is_known).filter(|before| *before > keys)?;
-    // A limit without the word `LIMIT` has an error of its own.
-    words.get(keys).filter(|word| find(word).is_none())?;
+    // A limit without the word `LIMIT`, and a misspelt option, have errors of their own.
+    let options = [LIMIT, COST, FORCE, HOLD, BLOCK].map(|option| option.name);
+    words.get(keys).filter(|word| find(word).is_none() && Guess::of(word, options.into_iter()).is_none())?;
     let first = shown(words.get(known).copied().unwrap_or_default());
     Some(Error::invalid(format_args!("{} is {keys}, but {known} keys come before {first}", NUMKEYS.name)))
 }

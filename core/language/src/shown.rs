@@ -65,6 +65,10 @@ impl<'n> Guess<'n> {
         });
         Guess(near.min_by_key(|(distance, _)| *distance).map(|(_, known)| known))
     }
+
+    pub(crate) fn is_none(self) -> bool {
+        self.0.is_none()
+    }
 }
 
 impl fmt::Display for Guess<'_> {
