@@ -42,12 +42,11 @@ fn forms_in(text: &str) -> BTreeSet<Form> {
         let mut line = format!("{name} ");
         for word in arguments.split(' ') {
             // A placeholder may be followed by a unit.
-            line.push_str(&match word.strip_prefix('{').and_then(|rest| rest.split_once('}')) {
-                Some((name, "")) if DURATIONS.contains(&name) => "10ms".into(),
-                Some((_, unit)) => format!("10{unit}"),
-                None => String::from(word),
+            line.extend(match word.strip_prefix('{').and_then(|rest| rest.split_once('}')) {
+                Some((name, "")) if DURATIONS.contains(&name) => ["10", "ms", " "],
+                Some((_, unit)) => ["10", unit, " "],
+                None => [word, "", " "],
             });
-            line.push(' ');
         }
         parse(&line)
     });
