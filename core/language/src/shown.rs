@@ -27,19 +27,27 @@ impl fmt::Display for Shown {
         if let Some(unit) = calendar_unit(name) {
             write!(f, " {unit}")?;
         } else {
-            // The options that give a limit another name.
+            // These options, and those below, give a limit another name.
             f.write_str(match mode {
                 "batch" => " BATCH",
                 "aligned" => " ALIGNED",
-                "precision" => " with PRECISION",
-                "warming" => " with WARMUP",
                 _ => "",
             })?;
             if length > Span::ZERO {
                 write!(f, " of {}", Duration(length.as_millis_up()))?;
             }
         }
-        f.write_str(if name.length.is_shadow() { " with SHADOW" } else { "" })
+        let option = match mode {
+            "precision" => " with PRECISION",
+            "warming" => " with WARMUP",
+            _ => "",
+        };
+        f.write_str(option)?;
+        f.write_str(match (name.length.is_shadow(), option) {
+            (false, _) => "",
+            (true, "") => " with SHADOW",
+            (true, _) => " and SHADOW",
+        })
     }
 }
 

@@ -457,18 +457,18 @@ fn the_error_names_two_equal_limits_of_a_key() {
             continue;
         }
         let (limiter, parameters) = one.split_once(' ').unwrap();
-        let mode = match () {
-            () if parameters.contains("BATCH") => " BATCH",
-            () if parameters.contains("ALIGNED") => " ALIGNED",
-            () if parameters.contains("PRECISION") => " with PRECISION",
-            () if parameters.contains("WARMUP") => " with WARMUP",
-            () => "",
+        let (before, after) = match () {
+            () if parameters.contains("BATCH") => (" BATCH", ""),
+            () if parameters.contains("ALIGNED") => (" ALIGNED", ""),
+            () if parameters.contains("PRECISION") => ("", " with PRECISION"),
+            () if parameters.contains("WARMUP") => ("", " with WARMUP"),
+            () => ("", ""),
         };
         let name = match limiter {
             "CONCURRENT" => "CONCURRENT".into(),
             "UNIFORM" => "UNIFORM of 6s".into(),
             "CALENDAR" => "CALENDAR HOUR".into(),
-            _ => format!("{limiter}{mode} of 1m"),
+            _ => format!("{limiter}{before} of 1m{after}"),
         };
         let line = format!("RL.MULTI 1 k LIMIT {one} LIMIT {other}");
         let told = error_of(con, "RL.GCRA k 1 1 1s", &words(&line));
