@@ -1,6 +1,8 @@
 //! The parsers of the commands that decide beside the limiters: `RL.THROTTLE`, `RL.SKETCH`, `RL.SHED`, and of `RL.TOP`.
 
 use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
 use core::num::NonZeroU64;
 
 use ratelimit_core::limiter::{Gcra, Shed, Sketch, Tier};
@@ -93,9 +95,12 @@ impl SketchCall<'_> {
     #[cold]
     pub fn of_other_shape(&self, held: Shape) -> Error {
         let (width, depth) = (held.width(), held.depth());
+        let wanted = [(WIDTH.name, self.width), (DEPTH.name, self.depth)].into_iter();
+        let wanted: Vec<String> =
+            wanted.filter_map(|(name, value)| Some(format!("{name} {}", value?))).collect();
+        let wanted = wanted.join(" ");
         Error::OtherKind(
-            format!("the key holds SKETCH with WIDTH {width} DEPTH {depth}, not of the shape of the call")
-                .into(),
+            format!("the key holds SKETCH with WIDTH {width} DEPTH {depth}, not {wanted}").into(),
         )
     }
 
