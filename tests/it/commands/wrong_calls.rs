@@ -186,7 +186,11 @@ fn outside(argument: &Argument) -> Vec<(String, String)> {
             let min = least(argument);
             let least = if min == 1000 { "1s".into() } else { format!("{min}ms") };
             let below = min.checked_sub(1).map(|millis| format!("{millis}ms"));
-            for word in ["36501d", "3153600000001ms"].map(String::from).into_iter().chain(below) {
+            for word in ["36501d", "3153600000001ms", "999999999999999999w"]
+                .map(String::from)
+                .into_iter()
+                .chain(below)
+            {
                 add(&word, &format!("from {least} to 36500d"));
             }
             let more = ["1D", "1y", "1min", "60sec", "1.5s", "01s", "-1s", "1 s", "1h30m", "s"];
