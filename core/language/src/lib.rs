@@ -33,7 +33,7 @@ pub use error::Error;
 pub use explain::{Decision, Line, Seen};
 pub use forms::{FORMS, Form};
 pub use multi::{MultiCall, miscounted, multi};
-pub use number::{Duration, duration};
+pub use number::{Duration, duration, integer};
 pub use policy::{Policy, PolicyCall, policy_name};
 pub use request::{Purpose, Request};
 pub use shown::{Shown, shown};

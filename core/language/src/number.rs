@@ -4,7 +4,7 @@ use core::fmt;
 
 /// Parses a decimal integer as Redis does, without sign, leading zeros or spaces.
 #[inline(always)]
-pub(crate) fn integer(bytes: &[u8]) -> Option<u64> {
+pub fn integer(bytes: &[u8]) -> Option<u64> {
     // Nearly all arguments are so short that they need no other check.
     if let [b'1'..=b'9', ..] | b"0" = bytes
         && bytes.len() <= 18

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicPtr, AtomicU64, Ordering::R
 use ratelimit_core::state::Shape;
 use ratelimit_core::{Period, Span};
 use ratelimit_language::vocabulary::MOST_TOP;
-use ratelimit_language::{Bounds, Duration as InUnits, duration};
+use ratelimit_language::{Bounds, Duration, duration, integer, shown};
 use redis_module::Context;
 use redis_module::configuration::{
     ConfigurationContext, ConfigurationFlags, register_bool_configuration, register_i64_configuration,
@@ -81,7 +81,7 @@ impl Kept {
 }
 
 /// A setting that is a duration of at most a day. A value without a unit is in milliseconds, and so it is shown.
-struct Duration {
+struct DurationSetting {
     name: &'static CStr,
     millis: AtomicU64,
     shown: Kept,
@@ -91,9 +91,9 @@ struct Duration {
     changed: fn(),
 }
 
-impl Duration {
-    const fn new(name: &'static CStr, default: &'static CStr, least: u64, changed: fn()) -> Duration {
-        Duration { name, millis: AtomicU64::new(0), shown: Kept::new(), default, least, changed }
+impl DurationSetting {
+    const fn new(name: &'static CStr, default: &'static CStr, least: u64, changed: fn()) -> DurationSetting {
+        DurationSetting { name, millis: AtomicU64::new(0), shown: Kept::new(), default, least, changed }
     }
 
     fn get(&self) -> u64 {
@@ -120,22 +120,24 @@ impl Duration {
 
     /// Sets the setting; the error says which values it takes.
     fn set(&self, word: &[u8]) -> Result<(), String> {
-        let bare = str::from_utf8(word).ok().and_then(|text| text.parse().ok());
-        let millis = bare.or_else(|| duration(word)).filter(|millis| (self.least..=DAY).contains(millis));
-        let Some(millis) = millis else {
-            let range = format!("{} to {}", InUnits(self.least), InUnits(DAY));
-            return Err(format!("argument must be a duration from {range}, such as 90s"));
+        let millis = integer(word).or_else(|| duration(word));
+        let Some(millis) = millis.filter(|millis| (self.least..=DAY).contains(millis)) else {
+            let range = format!("{} to {}", Duration(self.least), Duration(DAY));
+            let got = shown(word);
+            return Err(format!("argument must be a duration from {range}, such as 90s; got '{got}'"));
         };
-        self.millis.store(millis, Relaxed);
         self.shown.set(millis.to_string().as_bytes());
-        (self.changed)();
+        // The server calls this for any other word, also for one of the same length.
+        if self.millis.swap(millis, Relaxed) != millis {
+            (self.changed)();
+        }
         Ok(())
     }
 }
 
 unsafe extern "C" fn get_duration(_: *const c_char, setting: *mut c_void) -> *mut RedisModuleString {
     // SAFETY: `register` passed a pointer to a static setting.
-    unsafe { setting.cast::<Duration>().as_ref() }.map_or(null_mut(), |setting| setting.shown.get())
+    unsafe { setting.cast::<DurationSetting>().as_ref() }.map_or(null_mut(), |setting| setting.shown.get())
 }
 
 unsafe extern "C" fn set_duration(
@@ -145,7 +147,7 @@ unsafe extern "C" fn set_duration(
     error: *mut *mut RedisModuleString,
 ) -> c_int {
     // SAFETY: `register` passed a pointer to a static setting.
-    let setting = unsafe { setting.cast::<Duration>().as_ref() };
+    let setting = unsafe { setting.cast::<DurationSetting>().as_ref() };
     match setting.map_or(Ok(()), |setting| setting.set(bytes(value))) {
         Ok(()) => OK,
         Err(why) => refuse(&why, error),
@@ -169,12 +171,12 @@ static MAX_LOG_ENTRIES: Number =
 static MAX_HOLDS: Number = Number::new("max-holds", 10_000, 1, 100_000);
 static MAX_SKETCH_BYTES: Number =
     Number::new("max-sketch-bytes", Bounds::DEFAULT.sketch_bytes, Shape::DEFAULT.bytes(), Shape::MOST_BYTES);
-static MAX_BLOCK: Duration = Duration::new(c"max-block", c"60000", 1, || ());
+static MAX_BLOCK: DurationSetting = DurationSetting::new(c"max-block", c"60000", 1, || ());
 static MAX_WAITERS: Number = Number::new("max-waiters", 10_000, 0, LARGEST_WAITERS);
 static MAX_WAITERS_PER_KEY: Number = Number::new("max-waiters-per-key", 1000, 0, LARGEST_WAITERS);
 /// The entries of a window of `RL.TOP`; 0 if it is off.
 static TOP: Number = Number::new("top", 0, 0, MOST_TOP);
-static TOP_WINDOW: Duration = Duration::new(c"top-window", c"60000", 1000, forget_top);
+static TOP_WINDOW: DurationSetting = DurationSetting::new(c"top-window", c"60000", 1000, forget_top);
 
 /// `ratelimit.policy-file`.
 static POLICY_FILE: Kept = Kept::new();

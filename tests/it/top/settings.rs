@@ -52,9 +52,11 @@ fn other_settings_forget() {
     refuse(con, "a", 3);
     refuse(con, "b", 1);
     assert_eq!(top(con, ""), [entry("b", 0, 4, 3)]);
-    // Any other setting forgets nothing.
-    text(con, "CONFIG SET ratelimit.max-leases 5");
-    assert_eq!(top(con, ""), [entry("b", 0, 4, 3)]);
+    // Any other setting forgets nothing, nor does the same one in another unit.
+    for setting in ["max-leases 5", "top-window 1d", "top-window 24h", "top-window 86400000"] {
+        text(con, &format!("CONFIG SET ratelimit.{setting}"));
+        assert_eq!(top(con, ""), [entry("b", 0, 4, 3)], "{setting}");
+    }
 }
 
 #[test]
@@ -62,8 +64,12 @@ fn settings_out_of_range_are_refused() {
     let server = Server::start(&ON);
     let con = &mut server.connection();
     for (setting, values, bounds) in [
-        ("top", ["-1", "10001", "x", "1k"], "between 0 and 10000 inclusive"),
-        ("top-window", ["0", "999", "86400001", "2d"], "a duration from 1s to 1d, such as 90s"),
+        ("top", &["-1", "10001", "x", "1k"][..], "between 0 and 10000 inclusive"),
+        (
+            "top-window",
+            &["0", "999", "86400001", "2d", "+60000", "060000", "1min"],
+            "a duration from 1s to 1d, such as 90s; got '{}'",
+        ),
     ] {
         for value in values {
             let told = error(con, &format!("CONFIG SET ratelimit.{setting} {value}"));
@@ -72,7 +78,7 @@ fn settings_out_of_range_are_refused() {
             );
             assert!(told.starts_with(&start), "{told}");
             let number = value.parse::<i64>().is_ok();
-            assert!(told.ends_with(bounds) || !number, "{setting} {value}: {told}");
+            assert!(told.ends_with(&bounds.replace("{}", value)) || !number, "{setting} {value}: {told}");
         }
     }
     assert_eq!(text(con, "CONFIG GET ratelimit.top"), "[ratelimit.top, 100]");
