@@ -1,5 +1,6 @@
 //! A policy of this node: its version, its limits and its counts.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use ratelimit_language::Policy;
@@ -19,7 +20,8 @@ pub struct StoredPolicy {
 }
 
 impl StoredPolicy {
-    /// A policy that continues the counts of the stored one, and of those of its limits that have the same words.
+    /// A policy that continues the counts of the stored one, and of those of its limits that have the same words but for
+    /// the units of durations.
     pub(super) fn new(
         name: &str,
         version: u64,
@@ -32,12 +34,11 @@ impl StoredPolicy {
             (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
         });
         let counts = stored.map(|stored| stored.counts.clone()).unwrap_or_default();
-        let limit_counts = |words: &str| {
-            let mut same =
-                stored.iter().flat_map(|stored| stored.limits()).filter(|(other, _)| *other == words);
-            same.next().map(|(_, counts)| counts.clone()).unwrap_or_default()
-        };
-        let limits = policy.limits().map(limit_counts).collect();
+        let before: HashMap<String, &Arc<LimitCounts>> =
+            stored.iter().flat_map(|stored| stored.policy.canonical_limits().zip(&stored.limits)).collect();
+        let limit_counts =
+            |words: String| before.get(&words).map(|counts| Arc::clone(counts)).unwrap_or_default();
+        let limits = policy.canonical_limits().map(limit_counts).collect();
         Arc::new(StoredPolicy { version, policy, counts, limits, digest })
     }
 

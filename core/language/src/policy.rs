@@ -125,9 +125,12 @@ impl Policy {
 
     /// The words with each duration in one form: the same for `1m` and `60s`, and for `0` and `0ms`.
     pub fn canonical(&self) -> String {
-        let canonical = |word: &str| duration(word.as_bytes()).map(|millis| Duration(millis).to_string());
-        let words = self.words.split(' ').map(|word| canonical(word).unwrap_or_else(|| word.into()));
-        words.collect::<Vec<_>>().join(" ")
+        canonical(&self.words)
+    }
+
+    /// The words of each limit, as in [`canonical`](Self::canonical).
+    pub fn canonical_limits(&self) -> impl Iterator<Item = String> {
+        self.limits().map(canonical)
     }
 
     /// The bounds under which the limits are valid.
@@ -259,6 +262,13 @@ fn words(shadow: bool, limits: &[&[u8]]) -> Result<String, Error> {
         }
     }
     Ok(words)
+}
+
+/// Words with each duration in one form.
+fn canonical(words: &str) -> String {
+    let canonical = |word: &str| duration(word.as_bytes()).map(|millis| Duration(millis).to_string());
+    let words = words.split(' ').map(|word| canonical(word).unwrap_or_else(|| word.into()));
+    words.collect::<Vec<_>>().join(" ")
 }
 
 impl<'a> PolicyCall<'a> {

@@ -90,7 +90,7 @@ fn a_call_that_waits_counts_the_limit_that_refuses_it_at_last() {
 }
 
 #[test]
-fn counters_of_a_limit_go_on_while_its_words_are_the_same() {
+fn counters_of_a_limit_go_on_while_its_words_mean_the_same() {
     let server = Server::start(&["--ratelimit.policy-file", "policies"]);
     let con = &mut server.connection();
     set(con, "api LIMIT FIXEDWINDOW 1 1h LIMIT GCRA 0 1 1h");
@@ -103,6 +103,9 @@ fn counters_of_a_limit_go_on_while_its_words_are_the_same() {
     assert_eq!(counts(con, "api"), [[0, 0], [2, 0]]);
     ask(con, 2, "b api");
     assert_eq!(counts(con, "api"), [[1, 0], [3, 0]]);
+    set(con, "api LIMIT UNIFORM 60s LIMIT GCRA 0 1 60m");
+    let words = ["UNIFORM 60s", "GCRA 0 1 60m"].map(String::from);
+    assert_eq!(limit_stats(con, "api"), words.into_iter().zip([[1, 0], [3, 0]]).collect::<Vec<_>>());
     text(con, "RL.POLICY DEL api");
     set(con, "api LIMIT GCRA 0 1 1h");
     assert_eq!(counts(con, "api"), [[0, 0]]);
