@@ -28,10 +28,11 @@ pub unsafe extern "C" fn info_outside_crashes(ctx: *mut RedisModuleInfoCtx, for_
     }
 }
 
-/// The most policies that the section lists.
-const MOST_POLICIES: usize = 1000;
+/// The most lines of policies and their limits.
+const MOST_LINES: usize = 1000;
 
 /// Adds a section with the number and the digest of the policies, and with the counts of the first ones and their limits.
+/// It lists each policy with all its limits, or not at all.
 ///
 /// The builder of the crate `redis_module` compares each field with all before it, which takes too long for a thousand.
 ///
@@ -48,10 +49,16 @@ unsafe fn add_policies(ctx: *mut RedisModuleInfoCtx) {
         // SAFETY: the caller keeps the contract, and the server copies the strings.
         unsafe { api!(RedisModule_InfoAddFieldCString(ctx, name.as_ptr(), value.as_ptr())) };
     };
-    let (count, first) = policies::first(MOST_POLICIES);
+    // A policy has a limit at least.
+    let (count, first) = policies::first(MOST_LINES / 2);
     add("policies".into(), count.to_string());
     add("policies_digest".into(), format!("{:016x}", policies::digest()));
+    let mut lines = 0;
     for (number, (name, stored)) in (1..).zip(first) {
+        lines += 1 + stored.limits().count();
+        if lines > MOST_LINES {
+            break;
+        }
         let line = format!("name={name},version={}", stored.version);
         add(format!("policy_{number}"), with_counts(line, &stored.counts.by_name()));
         for (limit, (words, counts)) in (1..).zip(stored.limits()) {

@@ -128,3 +128,17 @@ fn the_section_of_policies_has_a_line_for_each_limit() {
     );
     assert!(call(con, &["INFO", "ratelimit"]).is_ok());
 }
+
+#[test]
+fn the_section_of_policies_lists_whole_policies_in_a_thousand_lines() {
+    let server = Server::start(&[]);
+    let con = &mut server.connection();
+    let limits = (1..=64).map(|period| format!("LIMIT UNIFORM {period}s")).collect::<Vec<_>>().join(" ");
+    // 15 policies have 975 lines, and another one would have 1,040.
+    for number in 10..30 {
+        set(con, &format!("policy-{number} {limits}"));
+    }
+    let section = text(con, "INFO ratelimit_policies");
+    assert_eq!(section.matches("ratelimit_policy_").count(), 975);
+    assert!(section.contains("ratelimit_policy_15_limit_64:") && section.contains("ratelimit_policies:20"));
+}
