@@ -6,6 +6,7 @@
 //! RL.SETTLE llm r1 TOKENBUCKET 1000 1000 1m COST 450      r1 is not held: changes nothing
 //! ```
 
+use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use crate::clock::Reading;
@@ -36,9 +37,9 @@ pub fn held<'l>(limits: &'l impl Limits, id: &[u8], at: Time) -> Option<&'l [Cha
     holds(limits)?.get(id, at)
 }
 
-/// The number of holds that charged the limit of this name, and what they charged to it.
-pub fn charged(limits: &impl Limits, name: Name, at: Time) -> (u64, u64) {
-    holds(limits).map_or((0, 0), |holds| holds.charged(name, at))
+/// For each limit of a key that holds have charged: their number, and what they charged to it.
+pub fn charged(limits: &impl Limits, at: Time) -> BTreeMap<Name, (u64, u64)> {
+    holds(limits).map(|holds| holds.charged(at)).unwrap_or_default()
 }
 
 /// Finds what is held for a limit, as the limiter's own command finds the limit: by its name; else the only one of its

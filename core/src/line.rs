@@ -165,13 +165,14 @@ impl<K: Ord + Clone> Lines<K> {
         (*line.order.first()? < rank).then(|| wake.map_or(Span::ZERO, |wake| wake.since(now)))
     }
 
-    /// The number of callers in the line of a limit.
-    pub fn in_line<Q: Ord + ?Sized>(&self, key: &Q, name: Name) -> usize
+    /// The number of callers in the line of a limit that come before one that arrives now. All of them, unless it is critical.
+    pub fn before<Q: Ord + ?Sized>(&self, key: &Q, name: Name, critical: bool) -> usize
     where
         K: Borrow<Q>,
     {
         let line = self.keys.get(key).and_then(|at| at.lines.get(&name));
-        line.map_or(0, |line| line.order.len())
+        let last = Rank { ordinary: !critical, caller: Caller::MAX };
+        line.map_or(0, |line| line.order.range(..last).count())
     }
 
     /// Whether a caller still waits.

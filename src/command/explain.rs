@@ -1,13 +1,13 @@
-//! `RL.EXPLAIN command key ...`: says in sentences what a call would be replied, and why.
+//! `RL.EXPLAIN command key ...`: says in sentences what a call would return, and why.
 //!
-//! It takes the steps of `RL.PEEK`, `RL.MULTIPEEK` and `RL.ASKPEEK`, so its verdict is theirs. It says too what they leave
-//! out: the manner of the request, who waits, and what is held. It changes nothing and counts nothing.
+//! It takes the steps of `RL.PEEK`, `RL.MULTIPEEK` and `RL.ASKPEEK`. It also reports what they leave out: the manner of the
+//! request, strikes, who waits, and what is held. It changes nothing.
 
 use std::ops::Range;
 
-use ratelimit_core::hold::{has_room, held};
+use ratelimit_core::hold::{charged, has_room, held};
 use ratelimit_core::{
-    Answer, Ask, Hold, Joint, Limiter, Manner, Part, Period, Place, Span, Verdict, with_limiter,
+    Answer, Ask, Hold, Joint, Limiter, Manner, Part, Period, Place, Span, Time, Verdict, with_limiter,
 };
 use ratelimit_language::vocabulary::Argument;
 use ratelimit_language::{
@@ -29,8 +29,9 @@ pub struct Explain;
 impl Command for Explain {
     const NAME: &'static str = "EXPLAIN";
     const SYNTAX: &'static str = "command argument ...";
-    const SUMMARY: &'static str = "Says in sentences what a call would be replied now, and why";
-    const COMPLEXITY: &'static str = "As the command that it explains";
+    const SUMMARY: &'static str = "Says in sentences what a call would return now, and why";
+    const COMPLEXITY: &'static str =
+        "As the command that it explains, and O(N) where N is the number of holds of the keys";
     const ARGUMENTS: &'static [Argument] = &[
         Argument::word("command", "a limiter's command, RL.SKETCH, RL.MULTI or RL.ASK, with or without RL."),
         Argument::word("argument", "the command's arguments, as it would be sent"),
@@ -107,21 +108,22 @@ fn own(call: &Call<'_>, row: &Row) -> Result<Vec<String>, Error> {
     let mut request = Request::default();
     let limiter = call.parse(2.., |arguments| (row.parse)(arguments, &mut request))?;
     let words = call.parse(2.., |arguments| Ok(own_words(row, arguments)))?;
-    let key = Key::open(call, 1, Access::Read)?;
+    let at = request.at.unwrap_or_else(clock);
     with_limiter!(&limiter, own => {
         request.check(own.capabilities())?;
-        let (answer, decision, place) = decide(call, &key, own, &request)?;
-        let at = request.at.unwrap_or_else(clock);
-        let seen = Seen::of(&key, place, &limiter, at);
+        let key = Key::open(call, 1, Access::Read)?;
+        let (answer, decision, place) = decide(call, &key, own, &request, at)?;
+        let seen = Seen::of(&key, place, &limiter, at, &charged(&key, at));
         let line = Line {
             number: 1,
             words: &words,
-            key: name(call, 1),
+            key: key_at(call, 1),
             is_shadow: false,
             has_at: request.at.is_some(),
             answer,
             seen: &seen,
-            waiting: call.in_line(1, own.name()),
+            waiting: call.before(1, own.name(), false),
+            strike: None,
         };
         Ok(vec![decision.to_string(), line.to_string()])
     })
@@ -134,8 +136,8 @@ fn decide<L: Limiter>(
     key: &Key<'_, '_>,
     limiter: &L,
     request: &Request<'_>,
+    at: Time,
 ) -> Result<(Answer, Decision, Place), Error> {
-    let at = request.at.unwrap_or_else(clock);
     let (cost, manner) = (request.cost(), request.manner());
     let place = key.own_place(limiter)?;
     let plain = |cost| Ask::new(place, at, cost, Manner::Strict);
@@ -165,7 +167,9 @@ fn decide<L: Limiter>(
     let (verdict, granted) = Ask::new(place, at, cost, manner).foresee(key, limiter)?;
     let decision = match (verdict, manner) {
         (_, Manner::Force) if !answer.verdict.admits() => Decision::Forced,
-        (Verdict::Admit { .. }, Manner::Partial) if granted < cost => Decision::InPart { granted, cost },
+        (Verdict::Admit { wait }, Manner::Partial) if granted < cost => {
+            Decision::InPart { granted, cost, wait }
+        }
         (Verdict::Refuse { retry: Some(retry) }, _) if !limiter.capabilities().bans => {
             Decision::Refused { limit: 1, retry }
         }
@@ -188,25 +192,34 @@ fn in_line<L: Limiter>(
         return None;
     }
     // A part of the cost is granted if 1 is. A booking can be admitted before the cost fits.
-    let verdict = match (peek(if manner == Manner::Partial { 1 } else { request.cost() }).verdict, manner) {
-        (Verdict::Refuse { retry: Some(_) }, Manner::Reserve { .. }) => Verdict::ADMIT,
-        (verdict, _) => verdict,
-    };
-    let retry = match verdict {
+    let mut answer = peek(if manner == Manner::Partial { 1 } else { request.cost() });
+    if matches!(manner, Manner::Reserve { .. }) && answer.verdict != Verdict::NEVER {
+        answer.verdict = Verdict::ADMIT;
+    }
+    let retry = match answer.verdict {
         Verdict::Admit { .. } if ahead.is_none() => return None,
         Verdict::Admit { .. } => Span::ZERO,
         Verdict::Refuse { retry: Some(retry) } => retry,
         // Then it is refused for good, whoever waits.
         Verdict::Refuse { retry: None } => return None,
     };
-    let callers = call.in_line(1, name);
+    let callers = call.before(1, name, critical);
     if let Some(longest) = request.block().map(Call::longest_wait)
         && (retry <= longest || limiter.capabilities().early)
         && call.wait(longest, vec![1], [Wanted { key: 1, name, critical, retry }].into_iter()).is_some()
     {
-        return Some(Decision::Waits { behind: if ahead.is_some() { callers } else { 0 }, longest });
+        return Some(Decision::Waits { behind: callers, longest });
     }
-    ahead.map(|first| Decision::Behind { limit: 1, callers, first })
+    ahead.map(|first| behind(1, callers, first, answer))
+}
+
+/// The decision on a request that others come before. `answer` is that of the limit itself.
+fn behind(limit: u64, callers: usize, first: Span, answer: Answer) -> Decision {
+    let retry = match answer.behind(first).verdict {
+        Verdict::Refuse { retry: Some(retry) } => retry,
+        _ => first,
+    };
+    Decision::Behind { limit, callers, first, retry }
 }
 
 /// The decision on an admitted request; `None` if it is refused.
@@ -239,12 +252,13 @@ fn item(call: &Call<'_>) -> Result<Vec<String>, Error> {
     let line = Line {
         number: 1,
         words: &words,
-        key: name(call, 1),
+        key: key_at(call, 1),
         is_shadow: false,
         has_at: at.is_some(),
         answer,
         seen: &Seen::alone(cells, now),
         waiting: 0,
+        strike: None,
     };
     let decision =
         admission(answer.verdict).unwrap_or_else(|| refusal(1, *cost, answer, Verdict::ADMIT, false));
@@ -283,8 +297,8 @@ fn decide_all(
 ) -> Result<(Decision, Vec<String>), Error> {
     let at = several.at.unwrap_or_else(clock);
     let mut joint = several.joint(at)?;
-    let is_held =
-        hold.map_or(Ok(false), |(id, ttl)| is_held(several, &joint, &Hold { id, ttl, most: most_holds() }))?;
+    let is_held = hold
+        .map_or(Ok(false), |(id, ttl)| is_held(several, &joint, &Hold { id, ttl, most: most_holds() }, at))?;
     if is_held {
         joint.look();
     }
@@ -299,36 +313,54 @@ fn decide_all(
             }
         }
         joint.peek(place, &key);
+        let charged = charged(&key, at);
         let pairs = joint.pairs().zip(&mut seen).filter(|((_, _, of), _)| *of == place);
         for ((part, ..), seen) in pairs {
-            *seen = Some(Seen::of(&key, Place::of(part.name.length), &part.limiter, at));
+            *seen = Some(Seen::of(&key, Place::of(part.name.length), &part.limiter, at, &charged));
         }
     }
+    let before: Vec<Answer> = joint.answers().collect();
+    let waits = longest_wait(call, several, &joint, block, is_held);
+    let strikes = !is_held && waits.is_none() && joint.strikes();
+    if strikes {
+        for place in 0..several.keys.count() {
+            let mut key = several.keys.peek(place)?;
+            prepare(&joint, place, &mut key, at)?;
+            joint.peek_strikes(place, &key);
+        }
+    }
+    let struck: Vec<Answer> = joint.answers().collect();
     let mut lines = Vec::new();
-    for (((part, limit, key), answer), (seen, number)) in
-        joint.pairs().zip(joint.answers()).zip(seen.iter().zip(1..))
+    for ((((part, limit, key), answer), after), (seen, number)) in
+        joint.pairs().zip(&before).zip(&struck).zip(seen.iter().zip(1..))
     {
         let (Some(words), Some(seen)) = (words.get(limit), seen) else { return Err(Error::Internal) };
+        let is_struck = strikes && part.is_penalty() && part.cost > 0 && answer.verdict.admits();
         let place = several.keys.place(key);
         let line = Line {
             number,
             words,
-            key: name(call, place),
+            key: key_at(call, place),
             is_shadow: part.is_shadow(),
             has_at: several.at.is_some(),
-            answer,
+            answer: *answer,
             seen,
-            waiting: call.in_line(place, part.name),
+            waiting: call.before(place, part.name, false),
+            strike: is_struck.then_some(after.verdict),
         };
         lines.push(line.to_string());
     }
-    let decision = decision_of(call, several, &mut joint, block, is_held).ok_or(Error::Internal)?;
+    let decision = decision_of(call, several, &mut joint, &before, waits, is_held).ok_or(Error::Internal)?;
     Ok((decision, lines))
 }
 
 /// Whether a key holds the id already. A key without room for another hold is an error.
-fn is_held(several: &Several<'_, '_, '_>, joint: &Joint<'_, '_>, hold: &Hold<'_>) -> Result<bool, Error> {
-    let at = several.at.unwrap_or_else(clock);
+fn is_held(
+    several: &Several<'_, '_, '_>,
+    joint: &Joint<'_, '_>,
+    hold: &Hold<'_>,
+    at: Time,
+) -> Result<bool, Error> {
     let mut has_room_everywhere = true;
     for place in 0..several.keys.count() {
         let key = several.keys.peek(place)?;
@@ -341,22 +373,42 @@ fn is_held(several: &Several<'_, '_, '_>, joint: &Joint<'_, '_>, hold: &Hold<'_>
     if has_room_everywhere { Ok(false) } else { Err(Error::TooManyHolds) }
 }
 
-/// The decision on a call whose pairs were looked at. `None` never happens: each of them has an answer.
+/// How long a call would wait at most; `None` if it is decided at once.
+fn longest_wait(
+    call: &Call<'_>,
+    several: &Several<'_, '_, '_>,
+    joint: &Joint<'_, '_>,
+    block: Option<Period>,
+    is_held: bool,
+) -> Option<Span> {
+    let longest = block.map(Call::longest_wait)?;
+    let is_behind = || (0..joint.pairs().count()).any(|pair| joint.ahead(pair).is_some());
+    let can_wait = !is_held && several.manner != Manner::Force;
+    let refused = can_wait && (!joint.combined()?.verdict.admits() || is_behind());
+    (refused && wait_within(call, longest, &several.keys, joint).is_some()).then_some(longest)
+}
+
+/// The decision on a call whose pairs were looked at, and `before` that. `None` never happens: each of them has an answer.
 fn decision_of(
     call: &Call<'_>,
     several: &Several<'_, '_, '_>,
     joint: &mut Joint<'_, '_>,
-    block: Option<Period>,
+    before: &[Answer],
+    waits: Option<Span>,
     is_held: bool,
 ) -> Option<Decision> {
     let pairs: Vec<(&Part<'_>, usize)> = joint.pairs().map(|(part, _, key)| (part, key)).collect();
-    let waiting = |pair: usize| {
-        pairs.get(pair).map_or(0, |(part, key)| call.in_line(several.keys.place(*key), part.name))
+    let callers = |pair: usize| {
+        pairs
+            .get(pair)
+            .map_or(0, |(part, key)| call.before(several.keys.place(*key), part.name, part.is_critical()))
     };
-    let before: Vec<Answer> = joint.answers().collect();
-    let behind: Vec<usize> = (0..pairs.len()).filter(|pair| joint.ahead(*pair).is_some()).collect();
-    let combined = joint.combined()?;
-    match combined.verdict {
+    let ahead: Vec<usize> = (0..pairs.len()).filter(|pair| joint.ahead(*pair).is_some()).collect();
+    if let Some(longest) = waits {
+        let behind = ahead.iter().map(|pair| callers(*pair)).max().unwrap_or(0);
+        return Some(Decision::Waits { behind, longest });
+    }
+    match joint.combined()?.verdict {
         Verdict::Admit { .. } if is_held => return Some(Decision::Held),
         Verdict::Refuse { .. } if several.manner == Manner::Force && !is_held => {
             return Some(Decision::Forced);
@@ -364,28 +416,21 @@ fn decision_of(
         Verdict::Admit { .. } if several.manner == Manner::Force => {
             return Some(Decision::Admitted { wait: Span::ZERO });
         }
-        Verdict::Admit { wait } if behind.is_empty() => return Some(Decision::Admitted { wait }),
+        Verdict::Admit { wait } if ahead.is_empty() => return Some(Decision::Admitted { wait }),
         _ => {}
-    }
-    if let Some(longest) = block.map(Call::longest_wait).filter(|_| !is_held)
-        && wait_within(call, longest, &several.keys, joint).is_some()
-    {
-        let behind = behind.iter().map(|pair| waiting(*pair)).max().unwrap_or(0);
-        return Some(Decision::Waits { behind, longest });
     }
     joint.fall_behind();
     let limit = joint.binding();
     let pair = usize::try_from(limit).ok()?.checked_sub(1)?;
-    let ((part, _), answer) = pairs.get(pair).zip(before.get(pair))?;
+    let ((part, _), before) = pairs.get(pair).zip(before.get(pair))?;
+    let answer = joint.answers().nth(pair)?;
     Some(match joint.ahead(pair) {
-        Some(first) if answer.verdict != Verdict::NEVER => {
-            Decision::Behind { limit, callers: waiting(pair), first }
-        }
-        _ => refusal(limit, part.cost, *answer, answer.verdict, part.is_penalty()),
+        Some(first) if before.verdict != Verdict::NEVER => behind(limit, callers(pair), first, *before),
+        _ => refusal(limit, part.cost, answer, before.verdict, part.is_penalty()),
     })
 }
 
 /// The key at this place.
-fn name<'a>(call: &Call<'a>, place: usize) -> &'a [u8] {
+fn key_at<'a>(call: &Call<'a>, place: usize) -> &'a [u8] {
     call.arguments(place).next().unwrap_or_default()
 }

@@ -193,6 +193,14 @@ for (const kind of KINDS) {
       }
     })
 
+    test('a call in words', async () => {
+      const own = key()
+      await commands.gcra(own, 0, 1, '1m')
+      const told = await commands.explain('gcra', [own, 0, 1, '1m', 'COST', 0])
+      assert.equal(told[0], 'admitted')
+      assert.match(told[1] ?? '', /^1\. GCRA 0 1 1m on .*: admits; 0 of 1 left; fully reset in /)
+    })
+
     test('load shedding, the top and the help', async () => {
       assert.deepEqual(await commands.shed('fleet', 0.95, { tier: 1, tiers: 4 }), { shed: false, chance: 0 })
       const own = key()

@@ -6,13 +6,13 @@
 //! 2. CALENDAR 1000 MONTH TZ America/Sao_Paulo on user:7: refuses; 1000 of 1000 used; renews on 2026-12-01 00:00 -03:00
 //! ```
 
+use alloc::collections::BTreeMap;
 use core::fmt;
 
 use ratelimit_core::decide::when_decided;
 use ratelimit_core::limiter::Local;
 use ratelimit_core::{
-    Answer, AnyLimiter, Ask, Limiter, Limits, Manner, Name, Place, Span, State, Time, Verdict, hold,
-    with_limiter,
+    Answer, AnyLimiter, Ask, Limiter, Limits, Manner, Name, Place, Span, State, Time, Verdict, with_limiter,
 };
 
 use crate::shown::shown;
@@ -58,6 +58,7 @@ pub enum Decision {
     InPart {
         granted: u64,
         cost: u64,
+        wait: Span,
     },
     /// The caller holds the lease already.
     Renews,
@@ -77,16 +78,17 @@ pub enum Decision {
         limit: u64,
         left: Span,
     },
-    /// The strike that the call is brings the ban.
+    /// The strike of this call starts the ban.
     Bans {
         limit: u64,
         ban: Span,
     },
-    /// Others wait for the limit. The first of them is tried in this time.
+    /// Others come first. The first of them is tried in this time; `retry` is at least that.
     Behind {
         limit: u64,
         callers: usize,
         first: Span,
+        retry: Span,
     },
     Waits {
         behind: usize,
@@ -100,22 +102,29 @@ impl fmt::Display for Decision {
             Decision::Admitted { wait: Span::ZERO } => write!(f, "admitted"),
             Decision::Admitted { wait } => write!(f, "admitted; wait {}", Rough(wait)),
             Decision::Forced => write!(f, "admitted by FORCE, as debt"),
-            Decision::InPart { granted, cost } => write!(f, "admitted in part: {granted} of {cost}"),
+            Decision::InPart { granted, cost, wait } => {
+                write!(f, "admitted in part: {granted} of {cost}")?;
+                if wait == Span::ZERO { Ok(()) } else { write!(f, "; wait {}", Rough(wait)) }
+            }
             Decision::Renews => write!(f, "admitted; renews the lease"),
             Decision::Held => write!(f, "admitted; the id is held already, so nothing is charged"),
             Decision::Refused { limit, retry } => {
                 write!(f, "refused by limit {limit}; try again in {}", Rough(retry))
             }
             Decision::Never { limit, cost, most } => {
-                write!(f, "refused for good by limit {limit}: a cost of {cost} never fits {most}")
+                write!(f, "refused for good by limit {limit}: a cost of {cost} is above the limit {most}")
             }
             Decision::Banned { limit, left } => write!(f, "banned for {} by limit {limit}", Rough(left)),
             Decision::Bans { limit, ban } => {
                 write!(f, "refused by limit {limit}: this strike bans for {}", Rough(ban))
             }
-            Decision::Behind { limit, callers, first } => {
+            Decision::Behind { limit, callers, first, retry } => {
                 write!(f, "refused: {} for limit {limit}; the first is tried ", Waiting(callers))?;
-                if first == Span::ZERO { write!(f, "now") } else { write!(f, "in {}", Rough(first)) }
+                if first == Span::ZERO { write!(f, "now") } else { write!(f, "in {}", Rough(first)) }?;
+                if retry <= first.max(Span::from_millis(1)) {
+                    return Ok(());
+                }
+                write!(f, "; try again in {}", Rough(retry))
             }
             Decision::Waits { behind: 0, longest } => write!(f, "would wait, at most {}", Rough(longest)),
             Decision::Waits { behind, longest } => {
@@ -151,6 +160,8 @@ pub struct Line<'l> {
     pub seen: &'l Seen,
     /// The number of callers that wait for the limit.
     pub waiting: usize,
+    /// The verdict of a penalty on the strike that a refusal of the call brings.
+    pub strike: Option<Verdict>,
 }
 
 impl fmt::Display for Line<'_> {
@@ -191,6 +202,16 @@ impl fmt::Display for Line<'_> {
             (0, _) => {}
             (1, cost) => write!(f, "; 1 hold of {cost}")?,
             (holds, cost) => write!(f, "; {holds} holds of {cost} in all")?,
+        }
+        match self.strike {
+            Some(Verdict::Refuse { retry: Some(ban) }) => {
+                write!(f, "; the refusal is a strike, and bans for {}", Rough(ban))?;
+            }
+            Some(_) => write!(f, "; the refusal is a strike")?,
+            None => {}
+        }
+        if seen.counts_refused && !answer.verdict.admits() {
+            write!(f, "; a refused request counts too")?;
         }
         if self.waiting > 0 {
             write!(f, "; on this node {} for it", Waiting(self.waiting))?;
@@ -234,7 +255,11 @@ pub struct Seen {
     ahead: Span,
     /// The number of holds that charged the limit, and what they charged.
     holds: (u64, u64),
+    counts_refused: bool,
 }
+
+/// For each limit of a key that holds have charged: their number, and what they charged to it.
+pub type Charged = BTreeMap<Name, (u64, u64)>;
 
 /// How a limit counts.
 #[derive(Clone, Copy)]
@@ -251,7 +276,13 @@ enum Figure {
 
 impl Seen {
     /// The limit at `place` of a key, as a call at `at` finds it.
-    pub fn of(limits: &impl Limits, place: Place, limiter: &AnyLimiter<'_>, at: Time) -> Seen {
+    pub fn of(
+        limits: &impl Limits,
+        place: Place,
+        limiter: &AnyLimiter<'_>,
+        at: Time,
+        charged: &Charged,
+    ) -> Seen {
         let renews = match limiter {
             AnyLimiter::Calendar(calendar) => {
                 Some(found(limits, place, calendar, at, |page, now, _| calendar.renewal(page, now)))
@@ -263,14 +294,15 @@ impl Seen {
             figure,
             renews,
             ahead: last(limits, place, limiter).map_or(Span::ZERO, |last| last.since(at)),
-            holds: hold::charged(limits, name(place, limiter), at),
+            holds: charged.get(&name(place, limiter)).copied().unwrap_or_default(),
+            counts_refused: limiter.capabilities().counts_refused,
         })
     }
 
     /// A state that has a key to itself.
     pub fn alone(state: Option<&impl State>, at: Time) -> Seen {
         let ahead = state.map_or(Span::ZERO, |state| state.last().since(at));
-        Seen { figure: Figure::Left, renews: None, ahead, holds: (0, 0) }
+        Seen { figure: Figure::Left, renews: None, ahead, holds: (0, 0), counts_refused: false }
     }
 }
 
@@ -295,7 +327,13 @@ fn figure(limits: &impl Limits, place: Place, limiter: &AnyLimiter<'_>, at: Time
         | AnyLimiter::SlidingWindow(_)
         | AnyLimiter::SlidingBuckets(_)
         | AnyLimiter::SlidingLog(_) => Figure::Used,
-        _ => Figure::Left,
+        AnyLimiter::TokenBucket(_)
+        | AnyLimiter::BatchBucket(_)
+        | AnyLimiter::LeakyBucket(_)
+        | AnyLimiter::Gcra(_)
+        | AnyLimiter::Uniform(_)
+        | AnyLimiter::Bursty(_)
+        | AnyLimiter::Warming(_) => Figure::Left,
     }
 }
 

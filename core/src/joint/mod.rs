@@ -154,7 +154,7 @@ impl<'p, 'a> Joint<'p, 'a> {
         }
         let has_room = self.pairs.iter().all(|pair| pair.admits() || pair.part.is_shadow());
         let admitted = has_room && self.behind.is_none();
-        if admitted || !waits(self) && self.pairs.iter().any(|pair| pair.part.is_strict() && !pair.admits()) {
+        if admitted || !waits(self) && self.strikes() {
             self.charge(keys, !admitted)?;
         }
         self.gauge(keys);
@@ -196,6 +196,22 @@ impl<'p, 'a> Joint<'p, 'a> {
             pair.check(limits).map_err(|TooLong| JointError::TooLong { limit: pair.limit })?;
         }
         Ok(())
+    }
+
+    /// Computes the answers of the penalties of a key that a refusal would strike. It changes nothing.
+    pub fn peek_strikes(&mut self, key: usize, limits: &impl Limits) {
+        let is_struck = |pair: &&mut Pair<'_, '_>| {
+            pair.key == key && pair.part.is_penalty() && pair.charges() && pair.admits()
+        };
+        for pair in self.pairs.iter_mut().filter(is_struck) {
+            pair.ask.cost = pair.part.cost;
+            pair.peek(limits);
+        }
+    }
+
+    /// Whether a limit that is neither a shadow nor a penalty refuses the call, and so strikes its penalties.
+    pub fn strikes(&self) -> bool {
+        self.pairs.iter().any(|pair| pair.part.is_strict() && !pair.admits())
     }
 
     /// Finds the pairs of a key that are too long, and changes nothing.

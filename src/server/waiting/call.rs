@@ -54,11 +54,11 @@ impl Call<'_> {
         block.span().min(settings::longest_block())
     }
 
-    /// The number of callers that wait for a limit of the key at this place.
-    pub fn in_line(&self, key: usize, name: Name) -> usize {
+    /// The number of callers that wait for a limit of the key at this place, and come before one that arrives now.
+    pub fn before(&self, key: usize, name: Name, critical: bool) -> usize {
         let Ok(word) = self.word(key) else { return 0 };
         let key: (c_int, &[u8]) = (self.database(), word);
-        with_state(|state| state.lines.in_line::<dyn OfDatabase>(&key, name))
+        with_state(|state| state.lines.before::<dyn OfDatabase>(&key, name, critical))
     }
 
     /// The wait for these limits, for at most `left`. `keys` are the places of all keys of the call. `None` if the settings

@@ -65,7 +65,7 @@ fn a_call_is_refused_because_others_wait_or_would_wait_behind_them() {
     assert_eq!(explain(con, "RL.FIXEDWINDOW k 2 1h COST 0")[0], "admitted");
     assert_eq!(
         explain(con, "RL.FIXEDWINDOW k 2 1h COST 3")[0],
-        "refused for good by limit 1: a cost of 3 never fits 2"
+        "refused for good by limit 1: a cost of 3 is above the limit 2"
     );
     // Another limit of the key has no line.
     assert_eq!(explain(con, "RL.MULTI 1 k LIMIT GCRA 1 1 1s")[0], "admitted");

@@ -88,7 +88,7 @@ fn who_fills_the_pool() {
     assert_eq!(
         asked(con, "9 1m c RESERVED 1 COST 9"),
         [
-            "refused for good by limit 1: a cost of 9 never fits 8",
+            "refused for good by limit 1: a cost of 9 is above the limit 8",
             &format!("1. CONCURRENT 9 1m c RESERVED 1 on pool: refuses for good; {held}"),
         ]
     );
@@ -156,7 +156,7 @@ fn how_much_of_a_burst_is_left() {
         ("COST 3 PARTIAL", "admitted", "admits"),
         ("COST 4 FORCE", "admitted by FORCE, as debt", "refuses for 1 s"),
         ("COST 4", "refused by limit 1; try again in 1 s", "refuses for 1 s"),
-        ("COST 6", "refused for good by limit 1: a cost of 6 never fits 5", "refuses for good"),
+        ("COST 6", "refused for good by limit 1: a cost of 6 is above the limit 5", "refuses for good"),
         ("COST 6 FORCE", "admitted by FORCE, as debt", "refuses for good"),
         ("COST 0", "admitted", "admits"),
     ] {
@@ -182,7 +182,7 @@ fn what_may_a_key_do_that_is_missing() {
     assert_eq!(
         explain(con, "Rl.Sketch nobody 203.0.113.7 9 10 1s DEPTH 2 COST 11"),
         [
-            "refused for good by limit 1: a cost of 11 never fits 10",
+            "refused for good by limit 1: a cost of 11 is above the limit 10",
             "1. SKETCH 9 10 1s DEPTH 2 for 203.0.113.7 on nobody: refuses for good; 10 of 10 left",
         ]
     );
@@ -231,5 +231,60 @@ fn what_is_on_hold() {
     assert_eq!(
         explain(con, &several),
         ["admitted; the id is held already, so nothing is charged", &format!("{line}admits; {rest}")]
+    );
+}
+
+/// A refusal strikes the penalties of the call, which a look does not show.
+#[test]
+fn what_does_this_refusal_cost_the_caller() {
+    let server = Server::start(&[]);
+    let con = &mut server.connection();
+    let call = format!(
+        "RL.MULTI 1 ip:1 AT {T0} LIMIT FIXEDWINDOW 1 1m LIMIT PENALTY 2 1h 10m LIMIT PENALTY 9 2h 10m COST 0"
+    );
+    text(con, &call);
+    let window = "1. FIXEDWINDOW 1 1m on ip:1: refuses; 1 of 1 used; fully reset in 1 m";
+    let looked = "3. PENALTY 9 2h 10m on ip:1: admits; 0 of 9 strikes";
+    assert_eq!(
+        explain(con, &call),
+        [
+            "refused by limit 1; try again in 1 m",
+            window,
+            "2. PENALTY 2 1h 10m on ip:1: admits; 0 of 2 strikes; the refusal is a strike",
+            looked,
+        ]
+    );
+    text(con, &call);
+    assert_eq!(
+        explain(con, &call),
+        [
+            "refused by limit 2: this strike bans for 10 m",
+            window,
+            "2. PENALTY 2 1h 10m on ip:1: admits; 1 of 2 strikes; fully reset in 1 h; the refusal is a strike, and bans for 10 m",
+            looked,
+        ]
+    );
+    // Who waits is not struck.
+    let limits = "LIMIT UNIFORM 30s LIMIT PENALTY 1 1h 10m";
+    text(con, "RL.MULTI 1 ip:2 LIMIT UNIFORM 30s");
+    assert_eq!(explain(con, &format!("RL.MULTI 1 ip:2 BLOCK 1m {limits}"))[0], "would wait, at most 1 m");
+    text(con, &call);
+    assert_eq!(explain(con, &call)[0], "banned for 10 m by limit 2");
+}
+
+#[test]
+fn does_trying_again_make_it_worse() {
+    let server = Server::start(&[]);
+    let con = &mut server.connection();
+    for second in [0, 10] {
+        text(con, &format!("RL.SLIDINGLOG login:1 2 1m COUNTREFUSED AT {}", T0 + second * S));
+    }
+    assert_eq!(
+        explain(con, &format!("RL.SLIDINGLOG login:1 2 1m COUNTREFUSED AT {}", T0 + 20 * S)),
+        [
+            "refused by limit 1; try again in 40 s",
+            "1. SLIDINGLOG 2 1m COUNTREFUSED on login:1: refuses for 40 s; 2 of 2 used; fully reset in 50 s; a refused request \
+             counts too",
+        ]
     );
 }

@@ -13,6 +13,7 @@ mod change;
 mod stored;
 
 use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
 
 pub use change::{Begun, Change, Charge, Move, Moved};
 
@@ -50,12 +51,16 @@ impl Holds {
         self.table.held(self.timeline.tick_at(now)).0
     }
 
-    /// The number of holds at `now` that charged a limit, and what they charged to it.
-    pub fn charged(&self, name: Name, now: Time) -> (u64, u64) {
+    /// For each limit that holds have charged: the number of holds at `now`, and what they charged to it.
+    pub fn charged(&self, now: Time) -> BTreeMap<Name, (u64, u64)> {
         let now = self.timeline.tick_at(now);
-        let held = self.table.iter().filter(|hold| hold.deadline() > now);
-        let charges = held.filter_map(|hold| charge(&hold.kept, name));
-        charges.fold((0, 0), |(count, cost), charge| (count + 1, charge.cost.saturating_add(cost)))
+        let mut charged = BTreeMap::new();
+        for charge in self.table.iter().filter(|hold| hold.deadline() > now).flat_map(|hold| &hold.kept) {
+            let (count, cost): &mut (u64, u64) = charged.entry(charge.name).or_default();
+            *count += 1;
+            *cost = cost.saturating_add(charge.cost);
+        }
+        charged
     }
 
     /// The time from `now` until the last hold ends.

@@ -47,7 +47,7 @@ impl Described {
         let info = call(con, &["COMMAND", "INFO", name]).unwrap();
         let info = elements(&elements(&info)[0]);
         let explained =
-            below("Arguments:").into_iter().filter(|line| !line.starts_with("A duration is in ms"));
+            below("Arguments:").into_iter().filter(|line| !line.starts_with("A duration has a unit"));
         Described {
             name: name.into(),
             syntax: help[0].clone(),
