@@ -42,11 +42,11 @@ fn forms_in(text: &str) -> BTreeSet<Form> {
         let mut line = format!("{name} ");
         for word in arguments.split(' ') {
             // A placeholder may be followed by a unit.
-            line.extend(match word.strip_prefix('{').and_then(|rest| rest.split_once('}')) {
-                Some((name, "")) if DURATIONS.contains(&name) => ["10", "ms", " "],
-                Some((_, unit)) => ["10", unit, " "],
-                None => [word, "", " "],
-            });
+            match word.strip_prefix('{').and_then(|rest| rest.split_once('}')) {
+                Some((name, "")) if DURATIONS.contains(&name) => line += "10ms ",
+                Some((_, unit)) => line.extend(["10", unit, " "]),
+                None => line.extend([word, " "]),
+            }
         }
         parse(&line)
     });
