@@ -150,7 +150,7 @@ fn place<L: Limiter>(limits: &LimitSet, limiter: &L) -> Result<Place, Error> {
     if limits.stored().is_empty() {
         return Ok(Place::of(limiter.name().length));
     }
-    limits.find(limiter.name()).ok_or_else(|| {
-        Error::other_kind(limits.limits().map(|limit| limit.name), Some(limiter.name()))
-    })
+    limits
+        .find(limiter.name())
+        .ok_or_else(|| Error::other_kind(limits.limits().map(|limit| limit.name), Some(limiter.name())))
 }

@@ -200,7 +200,7 @@ fn in_line<L: Limiter>(
         Verdict::Admit { .. } if ahead.is_none() => return None,
         Verdict::Admit { .. } => Span::ZERO,
         Verdict::Refuse { retry: Some(retry) } => retry,
-        // Then it is refused for good, whoever waits.
+        // Then it is refused for good, however many wait.
         Verdict::Refuse { retry: None } => return None,
     };
     let callers = call.before(1, name, critical);

@@ -268,7 +268,7 @@ enum Figure {
     Left,
     /// What was taken in the window.
     Used,
-    /// The strikes so far, or what is left of a ban.
+    /// The strikes so far, or the rest of a ban.
     Strikes { ban: Option<Span> },
     /// The number of leases, what they cost, and when the next one ends.
     Leases { leases: u64, cost: u64, next: Option<Span> },

@@ -154,7 +154,7 @@ unsafe extern "C" fn set_duration(
     }
 }
 
-/// Tells the server why a value is refused.
+/// Gives the server the reason why a value is refused.
 fn refuse(why: &str, error: *mut *mut RedisModuleString) -> c_int {
     // SAFETY: the server passes a place for the error, and frees the string.
     unsafe { *error = api!(RedisModule_CreateString(null_mut(), why.as_ptr().cast(), why.len())) };

@@ -6,8 +6,12 @@ use crate::support::{Server, info, text, wait_for};
 
 /// A caller that waits for the window of `k`, of which one of two is left.
 fn enter(server: &Server, number: usize) -> Client {
+    enter_by(server, number, "RL.FIXEDWINDOW k 2 1h COST 2 BLOCK 1d")
+}
+
+fn enter_by(server: &Server, number: usize, line: &str) -> Client {
     let mut client = Client::connect(server.port);
-    client.send("RL.FIXEDWINDOW k 2 1h COST 2 BLOCK 1d");
+    client.send(line);
     let con = &mut server.connection();
     wait_for("a caller that waits", || {
         info(con, "ratelimit", "ratelimit_waiting").as_deref() == Some(&number.to_string())
@@ -86,4 +90,50 @@ fn one_caller_waits() {
         explain(con, "RL.FIXEDWINDOW k 2 1h BLOCK 30m")[0],
         "would wait behind 1 caller, at most 30 m"
     );
+}
+
+/// Critical callers come before the others.
+#[test]
+fn a_critical_caller_is_behind_critical_ones_only() {
+    let server = Server::start(&[]);
+    let con = &mut server.connection();
+    text(con, "RL.CONCURRENT pool 1 1h a");
+    let call = |id: &str| format!("RL.CONCURRENT pool 1 1h {id} BLOCK 1m");
+    let mut callers: Vec<Client> =
+        (1..=2).map(|number| enter_by(&server, number, &call(&format!("w{number}")))).collect();
+    let critical = |id: &str| call(id).replace(" BLOCK", " CRITICAL BLOCK");
+    let several = |limit: &str| format!("RL.MULTI 1 pool BLOCK 1m LIMIT {limit}");
+    let expect = |con: &mut _, ordinary: &str, first: &str| {
+        for (line, verdict) in [
+            (call("b"), ordinary),
+            (critical("b"), first),
+            (several("CONCURRENT 1 1h b"), ordinary),
+            (several("CONCURRENT 1 1h b CRITICAL"), first),
+        ] {
+            let told = explain(con, &line);
+            assert_eq!(told[0], verdict, "{line}");
+        }
+    };
+    expect(con, "would wait behind 2 callers, at most 1 m", "would wait, at most 1 m");
+    callers.push(enter_by(&server, 3, &critical("w3")));
+    expect(con, "would wait behind 3 callers, at most 1 m", "would wait behind 1 caller, at most 1 m");
+    let told = explain(con, "RL.CONCURRENT pool 1 1h b");
+    assert!(
+        told[0].starts_with("refused: 3 callers wait for limit 1; the first is tried in 1 h"),
+        "{told:?}"
+    );
+    assert!(told[1].ends_with("; on this node 3 callers wait for it"), "{told:?}");
+}
+
+/// The limit itself has room later than the first caller is tried.
+#[test]
+fn the_longer_retry_is_shown() {
+    let server = Server::start(&["--ratelimit.max-block", "86400000"]);
+    let con = &mut server.connection();
+    text(con, "RL.GCRA k 9 1 1h COST 10");
+    let _caller = enter_by(&server, 1, "RL.GCRA k 9 1 1h BLOCK 1d");
+    let told = explain(con, "RL.GCRA k 9 1 1h COST 5");
+    let (waits, retry) = told[0].split_once("; try again in ").expect("both");
+    assert!(waits.starts_with("refused: 1 caller waits for limit 1; the first is tried in "), "{told:?}");
+    assert!(retry == "5 h" || retry.starts_with("4 h 59 m"), "{told:?}");
 }

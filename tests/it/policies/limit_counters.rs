@@ -82,7 +82,7 @@ fn a_call_that_waits_counts_the_limit_that_refuses_it_at_last() {
     let waiting = std::thread::spawn(move || ints(&mut other, "RL.ASK pool jobs ID b BLOCK 1s"));
     wait_for("the caller to wait", || info(con, "ratelimit", "ratelimit_waiting").unwrap() == "1");
     assert_eq!(counts(con, "jobs"), [[0, 0], [0, 0]], "it waits");
-    // The pool has room for nobody but the first caller in line, also after its lease ends.
+    // The pool has room for no one but the first caller in line, also after its lease ends.
     ints(con, "RL.ASK pool jobs ID c");
     assert_eq!(counts(con, "jobs"), [[1, 0], [0, 0]]);
     assert_eq!(waiting.join().unwrap()[0], 1);
