@@ -71,7 +71,7 @@ CALLS: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = [
     ("ask_peek", ("{#}a", "api"), {"more_keys": ["{#}a2"]}),
     ("ask_refund", ("{#}a", "api"), {"more_keys": ["{#}a2"]}),
 ]
-WITHOUT_KEY = {"help", "top", "top_reset", "apply"} | {name for name in vars(Commands) if name.startswith("policy_")}
+WITHOUT_KEY = {"help", "explain", "top", "top_reset", "apply"} | {name for name in vars(Commands) if name.startswith("policy_")}
 
 
 def numbered(value: object, number: int) -> Any:
