@@ -152,15 +152,26 @@ impl<'w, 'a> Arguments<'w, 'a> {
         self.sections.is_some_and(|sections| is(word, sections.word))
     }
 
-    /// The error for a word that is none of the options here.
+    /// The error for a word that is none of the options here. `takes` reads the value of an option, and returns whether there
+    /// is such an option.
     #[cold]
-    pub(crate) fn unknown(&self, word: &[u8]) -> Error {
+    pub(crate) fn unknown(
+        &mut self,
+        word: &[u8],
+        mut takes: impl FnMut(&[u8], &mut Self) -> Result<bool, Error>,
+    ) -> Error {
         match option_names().find(|option| is(word, option)) {
             Some(option) => Error::NotForCommand(option),
             None if self.most_keys().is_some() && is_limiter(word) => {
                 Error::near_because(word, "a limit begins with LIMIT")
             }
-            None => Error::near(word, Guess::of(word, option_names())),
+            None => {
+                // What `takes` reads is not used any more: an error of a value only shows that there is such an option.
+                let known = |option: &&str| {
+                    self.begins_section(option.as_bytes()) || takes(option.as_bytes(), self) != Ok(false)
+                };
+                Error::near(word, Guess::of(word, option_names().filter(known)))
+            }
         }
     }
 
@@ -219,7 +230,7 @@ impl<'w, 'a> Arguments<'w, 'a> {
     ) -> Result<(), Error> {
         while let Some(word) = self.words.next() {
             if !own(word, self)? {
-                return Err(self.unknown(word));
+                return Err(self.unknown(word, own));
             }
         }
         Ok(())

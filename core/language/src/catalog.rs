@@ -238,8 +238,9 @@ fn no_limiter(word: &[u8], arguments: &Arguments<'_, '_>) -> Error {
             return Error::NotForCommand(command);
         }
     }
+    let guess = Guess::of(prefixed.unwrap_or(word), CATALOG.iter().map(|row| row.name));
     match prefixed.and_then(find) {
         Some(row) => Error::near_because(word, &format!("the limiter's name is {}", row.name)),
-        None => Error::near(word, Guess::of(word, CATALOG.iter().map(|row| row.name))),
+        None => Error::near(word, guess),
     }
 }

@@ -156,7 +156,9 @@ impl<'a> Request<'a> {
     ) -> Result<(), Error> {
         while let Some(word) = arguments.option_word() {
             if !own(word, arguments)? && !self.option(word, arguments)? {
-                return Err(arguments.unknown(word));
+                return Err(arguments.unknown(word, |option, arguments| {
+                    Ok(own(option, arguments)? || self.option(option, arguments)?)
+                }));
             }
         }
         Ok(())

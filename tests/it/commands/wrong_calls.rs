@@ -510,6 +510,27 @@ fn the_error_shows_a_word_that_is_no_limiter() {
 }
 
 #[test]
+fn a_guess_is_a_word_that_fits_there() {
+    check(&[
+        ("RL.GCRA k 1 1 1s MAXX 3", "ERR syntax error near 'MAXX'".into()),
+        ("RL.PENALTY k 3 1s 1s MAXX 3s", "ERR syntax error near 'MAXX'; did you mean MAX?".into()),
+        ("RL.GCRA k 1 1 1s MAXWIT 3s", "ERR syntax error near 'MAXWIT'; did you mean MAXWAIT?".into()),
+        ("RL.FIXEDWINDOW k 3 1s PRECISON 1ms", "ERR syntax error near 'PRECISON'".into()),
+        ("RL.SHED k 0.5 COTS 1", "ERR syntax error near 'COTS'".into()),
+        ("RL.GCRA k 1 1 1s SHADWO", "ERR syntax error near 'SHADWO'".into()),
+        (
+            "RL.MULTI 1 k LIMIT GCRA 1 1 1s SHADWO",
+            "ERR syntax error near 'SHADWO'; did you mean SHADOW? (LIMIT 1)".into(),
+        ),
+        (
+            "RL.MULTI 1 k LIMIT GCRA 1 1 1s LIMTI UNIFORM 1s",
+            "ERR syntax error near 'LIMTI'; did you mean LIMIT? (LIMIT 1)".into(),
+        ),
+        ("RL.PEEK k RL.GRCA 1 1 1s", "ERR syntax error near 'RL.GRCA'; did you mean GCRA?".into()),
+    ]);
+}
+
+#[test]
 fn an_error_escapes_the_bytes_of_a_word() {
     let server = Server::start(&[]);
     let con = &mut server.connection();
