@@ -20,8 +20,8 @@ pub struct StoredPolicy {
 }
 
 impl StoredPolicy {
-    /// A policy that continues the counts of the stored one, and of those of its limits that have the same words but for
-    /// the units of durations.
+    /// A policy that continues the counts of the stored one, and of those of its limits that have the same words,
+    /// whatever the units of their durations.
     pub(super) fn new(
         name: &str,
         version: u64,
