@@ -1,7 +1,8 @@
 //! `RL.EXPLAIN command key ...`: says in sentences what a call would return, and why.
 //!
 //! It takes the steps of `RL.PEEK`, `RL.MULTIPEEK` and `RL.ASKPEEK`. It also reports what they leave out: the manner of the
-//! request, strikes, who waits, and what is held. It changes nothing.
+//! request, strikes, who waits, and what is held. It decides on the keys as the command would, and changes nothing. The
+//! sentences are in `ratelimit-language`.
 
 use std::ops::Range;
 
@@ -11,8 +12,8 @@ use ratelimit_core::{
 };
 use ratelimit_language::vocabulary::Argument;
 use ratelimit_language::{
-    CATALOG, Decision, Error, Line, Purpose, Request, Row, Seen, SketchCall, find, own_words, shown, sketch,
-    sketch_words, without_prefix, words_of_limits,
+    CATALOG, Decision, Error, Line, Purpose, Request, Row, Seen, SketchCall, find, option_of, own_words,
+    shown, sketch, sketch_words, without_prefix, words_of_limits,
 };
 
 use super::ask::{policy, with_limits};
@@ -120,6 +121,7 @@ fn own(call: &Call<'_>, row: &Row) -> Result<Vec<String>, Error> {
             key: key_at(call, 1),
             is_shadow: false,
             has_at: request.at.is_some(),
+            admitted_by: if decision.admits() { option_of(request.manner()) } else { "" },
             answer,
             seen: &seen,
             waiting: call.before(1, own.name(), false),
@@ -255,6 +257,7 @@ fn item(call: &Call<'_>) -> Result<Vec<String>, Error> {
         key: key_at(call, 1),
         is_shadow: false,
         has_at: at.is_some(),
+        admitted_by: "",
         answer,
         seen: &Seen::alone(cells, now),
         waiting: 0,
@@ -343,6 +346,7 @@ fn decide_all(
             key: key_at(call, place),
             is_shadow: part.is_shadow(),
             has_at: several.at.is_some(),
+            admitted_by: if is_held { "" } else { option_of(several.manner) },
             answer: *answer,
             seen,
             waiting: call.before(place, part.name, false),

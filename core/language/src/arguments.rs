@@ -9,7 +9,7 @@ use crate::argument::{Argument, Read, Value, Values};
 use crate::error::Error;
 use crate::number::{Duration, duration, integer};
 use crate::shown::{Guess, shown};
-use crate::vocabulary::{AT, ID, KEYS, LIMIT, option_names};
+use crate::vocabulary::{AT, ID, KEYS, LIMIT, VERSION, option_names};
 
 /// The operator's bounds on arguments.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -161,6 +161,8 @@ impl<'w, 'a> Arguments<'w, 'a> {
         mut takes: impl FnMut(&[u8], &mut Self) -> Result<bool, Error>,
     ) -> Error {
         match option_names().find(|option| is(word, option)) {
+            // Only policies have sections without ids, and a version.
+            Some(option) if option == VERSION.name && !self.has_ids() => Error::belongs_before(option),
             Some(option) => Error::NotForCommand(option),
             None if self.most_keys().is_some() && is_limiter(word) => {
                 Error::near_because(word, "a limit begins with LIMIT")

@@ -147,7 +147,10 @@ impl Error {
             .map(|wanted| if has_kind(wanted) { wanted } else { Name { length: Length::NONE, ..wanted } });
         let more = held.clone().count().saturating_sub(MOST_HELD);
         let mut text = String::from("the key holds ");
-        for (number, name) in held.take(MOST_HELD).enumerate() {
+        // Those of the same limiter say most.
+        let is_near = |name: &Name| wanted.is_some_and(|wanted| wanted.kind.title().0 == name.kind.title().0);
+        let near_first = held.clone().filter(is_near).chain(held.filter(|name| !is_near(name)));
+        for (number, name) in near_first.take(MOST_HELD).enumerate() {
             _ = write!(text, "{}{}", if number > 0 { ", " } else { "" }, Shown(name));
         }
         if more > 0 {
@@ -169,7 +172,7 @@ impl Error {
     /// The policy has a limit of a limiter that does not take the option, or the command.
     #[cold]
     pub(crate) fn not_for_policy(name: &[u8], limiter: &str, word: &str) -> Error {
-        Error::policy(name, format_args!("has a {limiter} limit, {word} is not for it"))
+        Error::policy(name, format_args!("has a {limiter} limit; {word} is not for it"))
     }
 
     fn same_name(name: Name) -> Error {

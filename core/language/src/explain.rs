@@ -96,6 +96,19 @@ pub enum Decision {
     },
 }
 
+impl Decision {
+    pub fn admits(&self) -> bool {
+        matches!(
+            self,
+            Decision::Admitted { .. }
+                | Decision::Forced
+                | Decision::InPart { .. }
+                | Decision::Renews
+                | Decision::Held
+        )
+    }
+}
+
 impl fmt::Display for Decision {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
@@ -155,6 +168,8 @@ pub struct Line<'l> {
     pub is_shadow: bool,
     /// Whether the caller gave the instant at which to decide.
     pub has_at: bool,
+    /// The option by which the call is admitted, even if the limit refuses a plain one. Empty if it is refused, or has none.
+    pub admitted_by: &'static str,
     /// What the limit itself answers to a plain request.
     pub answer: Answer,
     pub seen: &'l Seen,
@@ -198,6 +213,9 @@ impl fmt::Display for Line<'_> {
             None if reset > Span::ZERO => write!(f, "; fully reset in {}", Rough(reset))?,
             None => {}
         }
+        if seen.is_fresh {
+            write!(f, "; nothing is stored of it")?;
+        }
         match seen.holds {
             (0, _) => {}
             (1, cost) => write!(f, "; 1 hold of {cost}")?,
@@ -235,6 +253,9 @@ impl Line<'_> {
         match self.answer.verdict {
             Verdict::Admit { wait: Span::ZERO } => write!(f, "{admits}"),
             Verdict::Admit { wait } => write!(f, "{admits}; wait {}", Rough(wait)),
+            Verdict::Refuse { .. } if !self.admitted_by.is_empty() && !self.is_shadow => {
+                write!(f, "would refuse without {}", self.admitted_by)
+            }
             Verdict::Refuse { retry: None } => write!(f, "{refuses} for good"),
             // What follows says when.
             Verdict::Refuse { .. } if banned => write!(f, "{refuses}"),
@@ -256,6 +277,8 @@ pub struct Seen {
     /// The number of holds that charged the limit, and what they charged.
     holds: (u64, u64),
     counts_refused: bool,
+    /// Whether the key stores nothing of it.
+    is_fresh: bool,
 }
 
 /// For each limit of a key that holds have charged: their number, and what they charged to it.
@@ -296,13 +319,21 @@ impl Seen {
             ahead: last(limits, place, limiter).map_or(Span::ZERO, |last| last.since(at)),
             holds: charged.get(&name(place, limiter)).copied().unwrap_or_default(),
             counts_refused: limiter.capabilities().counts_refused,
+            is_fresh: last(limits, place, limiter).is_none(),
         })
     }
 
     /// A state that has a key to itself.
     pub fn alone(state: Option<&impl State>, at: Time) -> Seen {
         let ahead = state.map_or(Span::ZERO, |state| state.last().since(at));
-        Seen { figure: Figure::Left, renews: None, ahead, holds: (0, 0), counts_refused: false }
+        Seen {
+            figure: Figure::Left,
+            renews: None,
+            ahead,
+            holds: (0, 0),
+            counts_refused: false,
+            is_fresh: state.is_none(),
+        }
     }
 }
 
@@ -325,12 +356,14 @@ fn figure(limits: &impl Limits, place: Place, limiter: &AnyLimiter<'_>, at: Time
         | AnyLimiter::AlignedWindow(_)
         | AnyLimiter::Calendar(_)
         | AnyLimiter::SlidingWindow(_)
-        | AnyLimiter::SlidingBuckets(_)
-        | AnyLimiter::SlidingLog(_) => Figure::Used,
+        | AnyLimiter::SlidingBuckets(_) => Figure::Used,
+        // During a gap nothing is left, whatever was used.
+        AnyLimiter::SlidingLog(log) if log.gap == Span::ZERO => Figure::Used,
         AnyLimiter::TokenBucket(_)
         | AnyLimiter::BatchBucket(_)
         | AnyLimiter::LeakyBucket(_)
         | AnyLimiter::Gcra(_)
+        | AnyLimiter::SlidingLog(_)
         | AnyLimiter::Uniform(_)
         | AnyLimiter::Bursty(_)
         | AnyLimiter::Warming(_) => Figure::Left,

@@ -35,6 +35,6 @@ pub use forms::{FORMS, Form};
 pub use multi::{MultiCall, miscounted, multi};
 pub use number::{Duration, duration, integer};
 pub use policy::{Policy, PolicyCall, policy_name};
-pub use request::{Purpose, Request};
+pub use request::{Purpose, Request, option_of};
 pub use shown::{Shown, shown};
 pub use words::{own_words, sketch_words, words_of_limits};

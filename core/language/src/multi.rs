@@ -51,6 +51,7 @@ pub fn multi<'a>(
     }
     let parts = limits(arguments, |arguments| part(arguments, &defaults, purpose))?;
     if defaults.hold.is_some() && !parts.iter().any(Part::can_be_held) {
+        defaults.check_held_cost()?;
         return Err(Error::needs(HOLD.name, "a limit that can be held"));
     }
     let Request { at, hold, block, .. } = defaults;

@@ -163,6 +163,7 @@ impl Policy {
             Cow::Owned(self.filled(asked))
         };
         if asked.request.hold.is_some() && !parts.iter().any(Part::can_be_held) {
+            asked.request.check_held_cost()?;
             return Err(Error::policy(name, format_args!("has no limit that can be held")));
         }
         Ok(parts)
@@ -171,7 +172,10 @@ impl Policy {
     #[inline(always)]
     fn check(&self, name: &[u8], asked: &PolicyCall<'_>, purpose: Purpose) -> Result<(), Error> {
         if asked.more_keys + 1 < self.keys {
-            return Err(Error::policy(name, format_args!("needs {} keys", self.keys)));
+            return Err(Error::policy(
+                name,
+                format_args!("needs {} keys; got {}", self.keys, asked.more_keys + 1),
+            ));
         }
         // A settlement only looks at leases.
         if self.has_leases && asked.id.is_none() && matches!(purpose, Purpose::Charge | Purpose::Peek) {

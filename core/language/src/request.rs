@@ -120,9 +120,13 @@ impl<'a> Request<'a> {
             _ if self.hold.is_none() => Ok(()),
             _ if !capabilities.hold => Err(Error::NotForCommand(HOLD.name)),
             Some(Manner::Reserve { .. }) => Err(Error::exclude(HOLD.name, RESERVE.name)),
-            _ if self.cost == Some(0) => Err(Error::needs(HOLD.name, "a COST above 0")),
-            _ => Ok(()),
+            _ => self.check_held_cost(),
         }
+    }
+
+    /// A call that costs nothing has nothing to hold.
+    pub(crate) fn check_held_cost(&self) -> Result<(), Error> {
+        if self.cost == Some(0) { Err(Error::needs(HOLD.name, "a COST above 0")) } else { Ok(()) }
     }
 
     fn check_block(&self, capabilities: Capabilities) -> Result<(), Error> {
@@ -233,8 +237,8 @@ fn block(arguments: &mut Arguments<'_, '_>) -> Result<Period, Error> {
     Ok(Period::of(arguments.read(BLOCK)?).unwrap_or(Period::LONGEST))
 }
 
-/// The option for a manner.
-pub(crate) fn option_of(manner: Manner) -> &'static str {
+/// The option for a manner. That of a plain request is empty.
+pub fn option_of(manner: Manner) -> &'static str {
     match manner {
         Manner::Strict => "",
         Manner::Partial => PARTIAL.name,

@@ -12,7 +12,18 @@ const MAX_SHOWN: usize = 64;
 
 /// A caller's word, escaped and cut off.
 pub fn shown(word: &[u8]) -> impl fmt::Display {
-    word.get(..MAX_SHOWN).unwrap_or(word).escape_ascii()
+    Cut(word)
+}
+
+struct Cut<'a>(&'a [u8]);
+
+impl fmt::Display for Cut<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0.get(..MAX_SHOWN) {
+            Some(begin) if begin.len() < self.0.len() => write!(f, "{}...", begin.escape_ascii()),
+            _ => write!(f, "{}", self.0.escape_ascii()),
+        }
+    }
 }
 
 /// The name of a limit, such as `GCRA of 1m`.

@@ -83,7 +83,10 @@ fn range(call: &str, name: &str) -> (i64, i64) {
 /// The error for a word that is none of the numbers of this argument.
 fn refused(call: &str, name: &str, word: &[u8]) -> String {
     let (least, most) = range(call, name);
-    let shown = word.get(..64).unwrap_or(word).escape_ascii();
+    let shown = match word.get(..64) {
+        Some(begin) if word.len() > 64 => format!("{}...", begin.escape_ascii()),
+        _ => word.escape_ascii().to_string(),
+    };
     let digits = matches!(word, [b'1'..=b'9', rest @ ..] if rest.iter().all(u8::is_ascii_digit));
     let number: Option<u64> =
         str::from_utf8(word).ok().filter(|_| digits || word == b"0").and_then(|text| text.parse().ok());

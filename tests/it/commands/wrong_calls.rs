@@ -361,7 +361,7 @@ fn wrong(good_call: &Call) -> Vec<(Call, String)> {
         add(good_call.with(unknown), told.clone());
         add(good_call.with("COST 1").with(unknown), told);
     }
-    add(good_call.with(&"A".repeat(65)), format!("ERR syntax error near '{}'", "A".repeat(64)));
+    add(good_call.with(&"A".repeat(65)), format!("ERR syntax error near '{}...'", "A".repeat(64)));
     table
 }
 
@@ -557,7 +557,7 @@ fn an_error_escapes_the_bytes_of_a_word() {
     let long = [0xff; 10_000];
     let mut line = words(valid);
     line.push(&long);
-    assert_eq!(error_of(con, valid, &line), format!("ERR syntax error near '{}'", r"\xff".repeat(64)));
+    assert_eq!(error_of(con, valid, &line), format!("ERR syntax error near '{}...'", r"\xff".repeat(64)));
 }
 
 #[test]
@@ -666,8 +666,8 @@ fn the_error_says_what_is_wrong_with_holds_and_settlements() {
         ),
         ("RL.MULTI 1 k HOLD a 1m LIMIT UNIFORM 1s", no_holder.clone()),
         ("RL.MULTI 1 k HOLD a 1m LIMIT GCRA 9 1 1s COST 0", no_holder.clone()),
-        ("RL.MULTI 1 k HOLD a 1m LIMIT GCRA 9 1 1s SHADOW LIMIT CONCURRENT 9 1s id", no_holder.clone()),
-        ("RL.MULTI 1 k COST 0 HOLD a 1m LIMIT GCRA 9 1 1s", no_holder),
+        ("RL.MULTI 1 k HOLD a 1m LIMIT GCRA 9 1 1s SHADOW LIMIT CONCURRENT 9 1s id", no_holder),
+        ("RL.MULTI 1 k COST 0 HOLD a 1m LIMIT GCRA 9 1 1s", syntax(": HOLD needs a COST above 0")),
         ("RL.MULTI 1 k HOLD a 1m RESERVE LIMIT GCRA 9 1 1s", syntax(": RESERVE is not for RL.MULTI")),
         ("RL.MULTI 1 k HOLD a 1m HOLD b 1m LIMIT GCRA 9 1 1s", syntax(": HOLD is given twice")),
         ("RL.MULTI 1 k HOLD LIMIT GCRA 9 1 1s", syntax(": id is missing")),

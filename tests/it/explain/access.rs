@@ -58,7 +58,10 @@ fn a_user_needs_no_more_than_to_read_the_keys() {
     assert!(error(support, "RL.EXPLAIN RL.MULTI 2 user:1 team:1 LIMIT GCRA 9 1 1s").starts_with("NOPERM"));
     // It shows the numbers of a policy to a user without the right to RL.POLICY.
     assert!(error(support, "RL.POLICY GET api").starts_with("NOPERM"));
-    assert_eq!(explain(support, "RL.ASK user:1 api")[1], "1. GCRA 9 10 1h on user:1: admits; 10 of 10 left");
+    assert_eq!(
+        explain(support, "RL.ASK user:1 api")[1],
+        "1. GCRA 9 10 1h on user:1: admits; 10 of 10 left; nothing is stored of it"
+    );
     let writer = &mut user("writer", "%W~* +rl.explain");
     assert!(error(writer, "RL.EXPLAIN RL.GCRA user:1 9 10 1h").starts_with("NOPERM"));
 }

@@ -36,7 +36,10 @@ fn how_long_is_this_login_banned() {
     let con = &mut server.connection();
     let penalty = "RL.PENALTY login:ann 3 10m 10m";
     let asked = |con: &mut _, at: u64| explain(con, &format!("{penalty} AT {at}"));
-    assert_eq!(asked(con, T0), ["admitted", "1. PENALTY 3 10m 10m on login:ann: admits; 0 of 3 strikes"]);
+    assert_eq!(
+        asked(con, T0),
+        ["admitted", "1. PENALTY 3 10m 10m on login:ann: admits; 0 of 3 strikes; nothing is stored of it"]
+    );
     text(con, &format!("{penalty} COST 2 AT {T0}"));
     assert_eq!(
         asked(con, T0),
@@ -62,7 +65,7 @@ fn how_long_is_this_login_banned() {
         &format!("RL.MULTI 1 login:ann AT {} LIMIT GCRA 9 1 1s LIMIT PENALTY 3 10m 10m", T0 + 2 * S),
     );
     assert_eq!(several[0], "banned for 9 m 58 s by limit 2");
-    assert_eq!(several[1], "1. GCRA 9 1 1s on login:ann: admits; 10 of 10 left");
+    assert_eq!(several[1], "1. GCRA 9 1 1s on login:ann: admits; 10 of 10 left; nothing is stored of it");
 }
 
 #[test]
@@ -94,7 +97,10 @@ fn who_fills_the_pool() {
     );
     assert_eq!(
         explain(con, "RL.CONCURRENT empty 8 1m c"),
-        ["admitted", "1. CONCURRENT 8 1m c on empty: admits; no lease is held; 8 of 8 left"]
+        [
+            "admitted",
+            "1. CONCURRENT 8 1m c on empty: admits; no lease is held; 8 of 8 left; nothing is stored of it"
+        ]
     );
 }
 
@@ -120,16 +126,16 @@ fn when_may_a_booking_or_a_queued_request_act() {
     let con = &mut server.connection();
     text(con, &format!("RL.UNIFORM crawler 2s AT {T0}"));
     let at = T0 + S / 2;
-    let line = "1. UNIFORM 2s on crawler: refuses; 0 of 1 left; fully reset in 1 s 500 ms";
-    for (options, verdict) in [
-        ("RESERVE", "admitted; wait 1 s 500 ms"),
-        ("RESERVE MAXWAIT 1s", "refused by limit 1; try again in 500 ms"),
-        ("", "refused by limit 1; try again in 1 s 500 ms"),
-        ("FORCE", "admitted by FORCE, as debt"),
+    for (options, verdict, own) in [
+        ("RESERVE", "admitted; wait 1 s 500 ms", "would refuse without RESERVE"),
+        ("RESERVE MAXWAIT 1s", "refused by limit 1; try again in 500 ms", "refuses"),
+        ("", "refused by limit 1; try again in 1 s 500 ms", "refuses"),
+        ("FORCE", "admitted by FORCE, as debt", "would refuse without FORCE"),
     ] {
+        let line = format!("1. UNIFORM 2s on crawler: {own}; 0 of 1 left; fully reset in 1 s 500 ms");
         assert_eq!(
             explain(con, &format!("RL.UNIFORM crawler 2s AT {at} {options}")),
-            [verdict, line],
+            [verdict.to_string(), line],
             "{options}"
         );
     }
@@ -152,16 +158,14 @@ fn how_much_of_a_burst_is_left() {
     let left = "3 of 5 left; fully reset in 2 s";
     for (options, verdict, own) in [
         ("COST 3", "admitted", "admits"),
-        ("COST 5 PARTIAL", "admitted in part: 3 of 5", "refuses for 2 s"),
+        ("COST 5 PARTIAL", "admitted in part: 3 of 5", "would refuse without PARTIAL"),
         ("COST 3 PARTIAL", "admitted", "admits"),
-        ("COST 4 FORCE", "admitted by FORCE, as debt", "refuses for 1 s"),
+        ("COST 4 FORCE", "admitted by FORCE, as debt", "would refuse without FORCE"),
         ("COST 4", "refused by limit 1; try again in 1 s", "refuses for 1 s"),
         ("COST 6", "refused for good by limit 1: a cost of 6 is above the limit 5", "refuses for good"),
-        ("COST 6 FORCE", "admitted by FORCE, as debt", "refuses for good"),
+        ("COST 6 FORCE", "admitted by FORCE, as debt", "would refuse without FORCE"),
         ("COST 0", "admitted", "admits"),
     ] {
-        // A limit that is refused until it is fully reset says so once.
-        let own = if own == "refuses for 2 s" { "refuses" } else { own };
         let expected = [verdict.to_string(), format!("{line}{own}; {left}")];
         assert_eq!(explain(con, &format!("RL.GCRA user:1 4 1 1s AT {T0} {options}")), expected, "{options}");
     }
@@ -173,17 +177,20 @@ fn what_may_a_key_do_that_is_missing() {
     let con = &mut server.connection();
     assert_eq!(
         explain(con, "gcra nobody 15 30 1m"),
-        ["admitted", "1. GCRA 15 30 1m on nobody: admits; 16 of 16 left"]
+        ["admitted", "1. GCRA 15 30 1m on nobody: admits; 16 of 16 left; nothing is stored of it"]
     );
     assert_eq!(
         explain(con, &format!("rl.calendar nobody 9 hour at {}", T0 + S)),
-        ["admitted", "1. CALENDAR 9 HOUR on nobody: admits; 0 of 9 used; renews on 2023-11-15 00:00 +00:00"]
+        [
+            "admitted",
+            "1. CALENDAR 9 HOUR on nobody: admits; 0 of 9 used; renews on 2023-11-15 00:00 +00:00; nothing is stored of it"
+        ]
     );
     assert_eq!(
         explain(con, "Rl.Sketch nobody 203.0.113.7 9 10 1s DEPTH 2 COST 11"),
         [
             "refused for good by limit 1: a cost of 11 is above the limit 10",
-            "1. SKETCH 9 10 1s DEPTH 2 for 203.0.113.7 on nobody: refuses for good; 10 of 10 left",
+            "1. SKETCH 9 10 1s DEPTH 2 for 203.0.113.7 on nobody: refuses for good; 10 of 10 left; nothing is stored of it",
         ]
     );
     assert_eq!(text(con, "DBSIZE"), "0", "a question makes no key");
@@ -244,13 +251,13 @@ fn what_does_this_refusal_cost_the_caller() {
     );
     text(con, &call);
     let window = "1. FIXEDWINDOW 1 1m on ip:1: refuses; 1 of 1 used; fully reset in 1 m";
-    let looked = "3. PENALTY 9 2h 10m on ip:1: admits; 0 of 9 strikes";
+    let looked = "3. PENALTY 9 2h 10m on ip:1: admits; 0 of 9 strikes; nothing is stored of it";
     assert_eq!(
         explain(con, &call),
         [
             "refused by limit 1; try again in 1 m",
             window,
-            "2. PENALTY 2 1h 10m on ip:1: admits; 0 of 2 strikes; the refusal is a strike",
+            "2. PENALTY 2 1h 10m on ip:1: admits; 0 of 2 strikes; nothing is stored of it; the refusal is a strike",
             looked,
         ]
     );
@@ -286,5 +293,17 @@ fn does_trying_again_make_it_worse() {
             "1. SLIDINGLOG 2 1m COUNTREFUSED on login:1: refuses for 40 s; 2 of 2 used; fully reset in 50 s; a refused request \
              counts too",
         ]
+    );
+}
+
+/// During a gap nothing is left, but little is used.
+#[test]
+fn how_long_is_the_gap() {
+    let server = Server::start(&[]);
+    let con = &mut server.connection();
+    text(con, &format!("RL.SLIDINGLOG form:1 3 1h GAP 5s AT {T0}"));
+    assert_eq!(
+        explain(con, &format!("RL.SLIDINGLOG form:1 3 1h GAP 5s AT {}", T0 + S))[1],
+        "1. SLIDINGLOG 3 1h GAP 5s on form:1: refuses for 4 s; 0 of 3 left; fully reset in 59 m 59 s"
     );
 }

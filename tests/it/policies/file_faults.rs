@@ -99,12 +99,12 @@ fn what_is_no_file_is_never_replaced() {
         // In the place of the file, and behind links.
         fs::remove_file(folder.file()).unwrap();
         fs::rename(other, folder.file()).unwrap();
-        assert_eq!(fails(con, &folder.file()), "it is no file", "{}", other.display());
+        assert_eq!(fails(con, &folder.file()), "it is not a regular file", "{}", other.display());
         fs::rename(folder.file(), other).unwrap();
         assert!(unchanged());
         symlink(other, folder.path().join("link")).unwrap();
         symlink("link", folder.file()).unwrap();
-        assert_eq!(fails(con, &folder.file()), "it is no file", "a link to {}", other.display());
+        assert_eq!(fails(con, &folder.file()), "it is not a regular file", "a link to {}", other.display());
         assert!(unchanged());
         fs::remove_file(folder.path().join("link")).unwrap();
     }

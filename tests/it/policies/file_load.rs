@@ -91,7 +91,10 @@ fn a_file_that_cannot_be_read_is_an_error_and_all_policies_stay() {
     let told = error(con, "RL.POLICY LOAD");
     assert_eq!(told, format!("ERR cannot read {}: No such file or directory (os error 2)", file.display()));
     fs::create_dir(&file).unwrap();
-    assert_eq!(error(con, "RL.POLICY LOAD"), format!("ERR cannot read {}: it is no file", file.display()));
+    assert_eq!(
+        error(con, "RL.POLICY LOAD"),
+        format!("ERR cannot read {}: it is not a regular file", file.display())
+    );
     fs::remove_dir(&file).unwrap();
     symlink("policies", &file).unwrap();
     assert!(error(con, "RL.POLICY LOAD").starts_with(&format!("ERR cannot read {}: ", file.display())));

@@ -51,7 +51,7 @@ fn wrong_words_and_numbers_of_words_after_rl_policy() {
         ("SET api BOGUS LIMIT GCRA 1 1 1s", " near 'BOGUS'"),
         ("SET api VERSION", ": VERSION needs a value"),
         ("SET api VERSION 1 VERSION 2 LIMIT GCRA 1 1 1s", ": VERSION is given twice"),
-        ("SET api LIMIT GCRA 1 1 1s VERSION 3", ": VERSION is not for RL.POLICY (LIMIT 1)"),
+        ("SET api LIMIT GCRA 1 1 1s VERSION 3", ": VERSION belongs before the first LIMIT (LIMIT 1)"),
         ("SET api LIMIT GCRA 1 1 1s KEYS k", ": KEYS is not for RL.POLICY (LIMIT 1)"),
         ("SET api LIMIT GCRA 1 1 1s FULL", ": FULL is not for RL.POLICY (LIMIT 1)"),
     ] {
