@@ -1,8 +1,17 @@
 //! `ratelimit`: rate limiting as native Redis commands.
 //!
 //! This file is the table of commands. `command/` runs them, each from its arguments to its reply. `policies/` has the
-//! limits that calls ask for by name. `server/` calls the server, and has all unsafe code. `count.rs` counts
+//! limits that calls ask for by name, in memory and in the file of the setting `ratelimit.policy-file`. `count.rs` counts
 //! decisions for both.
+//!
+//! `server/` calls the server, and has all unsafe code:
+//!
+//! | folder | contents |
+//! |---|---|
+//! | `entry/` | how a call comes in and its reply goes out; registration, help and `COMMAND DOCS` |
+//! | `store/` | how keys are opened, changed and sent to replicas; the value of a key, its payload and RDB |
+//! | `waiting/` | callers that wait, and the timer that tries them |
+//! | `node/` | what belongs to no key: settings, clock, statistics, and whether anything receives effects at all |
 //!
 //! Two crates do not depend on Redis: `ratelimit-core` has the limiters, and `ratelimit-language` parses arguments.
 
@@ -59,11 +68,13 @@ const OTHERS: &[Entry] = &[
     Entry::of::<Policy>(),
     Entry::of::<Release>(),
     Entry::of::<Renew>(),
+    // These look, and change nothing.
     Entry::of::<Peek>(),
     Entry::of::<Explain>(),
     Entry::of::<Info>(),
     Entry::of::<Top>(),
     Entry::of::<Help>(),
+    // What replicas and the AOF receive.
     Entry::of::<Apply>(),
     #[cfg(feature = "fault-injection")]
     Entry::of::<command::fault::Panic>(),

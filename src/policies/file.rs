@@ -1,4 +1,5 @@
-//! The file of policies: the setting `ratelimit.policy-file`.
+//! The file of policies, which is loaded at the start and by a call, and saved by a call: the setting
+//! `ratelimit.policy-file`.
 //!
 //! ```text
 //! # name, then the words of RL.POLICY SET
@@ -27,7 +28,7 @@ use super::{MOST, Policies, policies, too_many};
 static PATH: OnceLock<PathBuf> = OnceLock::new();
 
 /// A pipe, a socket, a device or a folder.
-const NO_FILE: &str = "it is no file";
+const NO_FILE: &str = "it is not a regular file";
 
 const HEADING: &str = "# Policies of the module ratelimit, written by RL.POLICY SAVE.\n";
 
@@ -196,6 +197,6 @@ fn add(policies: &mut Policies, line: &[u8], bounds: Bounds, old: &Policies) -> 
     let stored = StoredPolicy::new(name, version.unwrap_or(1), policy, old);
     match policies.insert(name.into(), stored) {
         None => Ok(()),
-        Some(_) => Err(Error::invalid(format_args!("policy '{name}' is there twice"))),
+        Some(_) => Err(Error::invalid(format_args!("policy '{name}' is given twice"))),
     }
 }

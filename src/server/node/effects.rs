@@ -1,4 +1,4 @@
-//! Whether effects are sent to replicas and the AOF.
+//! Whether effects are sent to replicas and the AOF. `store/` sends them.
 //!
 //! Sending an effect costs a quarter of an admitted call, even if nothing receives it. So effects are not sent while
 //! nothing can receive them. A call still writes its payload, and changes the state from it.

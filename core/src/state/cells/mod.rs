@@ -3,7 +3,8 @@
 //! Each item has `depth` cells, one in each row of `width` cells. A keyed hash of the item chooses them. The hash key is
 //! random and part of the state, so no client can prepare items that share cells.
 //!
-//! The algorithm is in `limiter/sketch.rs`. `places.rs` finds the cells of an item, and `stored.rs` has the bytes.
+//! The algorithm is in `limiter/sketch.rs`. `places.rs` finds the cells of an item, and `stored.rs` has the bytes, and the
+//! change, which alone modifies cells.
 //!
 //! A cell is never lowered. Each item's true arrival time is at or before all of its cells.
 //!

@@ -1,4 +1,5 @@
-//! What calls change in the holds of a key.
+//! A change to the holds of a key, as a value: a hold begins, one ends, or charges move in time with the state of their
+//! limit. `stored.rs` applies it, and has its bytes.
 
 use alloc::vec::Vec;
 
