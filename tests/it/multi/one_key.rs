@@ -22,6 +22,11 @@ fn a_limiters_own_command_works_on_a_key_with_several_limits() {
         error(con, "RL.SLIDINGWINDOW key 5 2s"),
         "WRONGTYPE the key holds TOKENBUCKET of 1s, FIXEDWINDOW of 2s, not SLIDINGWINDOW"
     );
+    // The limit of the same limiter comes first.
+    assert_eq!(
+        error(con, "RL.FIXEDWINDOW key 5 2s ALIGNED"),
+        "WRONGTYPE the key holds FIXEDWINDOW of 2s, TOKENBUCKET of 1s, not FIXEDWINDOW ALIGNED"
+    );
     // The bucket that a call does not name stays until it is fully reset.
     let later = T0 + 3 * SECOND;
     let (_, each) = multi(con, &format!("RL.MULTI 1 key AT {later} LIMIT FIXEDWINDOW 5 2s"));
