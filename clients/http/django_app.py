@@ -41,7 +41,7 @@ settings.configure(
         "OPTIONS": {"fail": os.environ.get("FAIL", "open"), "timeout": float(os.environ.get("TIMEOUT", 0.1))},
         "RULES": [
             Rule("default", key=caller, limit=SlidingLog(100, "10s")),
-            Rule("short", key=on("/short"), limit=SlidingLog(2, 1500)),
+            Rule("short", key=on("/short"), limit=SlidingLog(2, "1500ms")),
             Rule("streams", key=on("/stream"), limit=Concurrent(5, "1m")),
             Rule("tokens", key=on("/chat"), limit=TokenBucket(1000, 1000, "1d"), estimate=MAX_TOKENS),
             Rule("plan", key=on("/plan"), limit=lambda request: PLANS.get(request.headers.get("x-plan"), SlidingLog(3, "10s"))),
@@ -53,8 +53,8 @@ settings.configure(
             utilization=lambda: float(os.environ.get("UTILIZATION", 0)),
             tier=lambda request: {"/report": 1, "/pay": None}.get(request.path, 2),
             tiers=2,
-            delay=200,
-            ramp=2000,
+            delay="200ms",
+            ramp="2000ms",
         ),
     },
 )

@@ -21,7 +21,7 @@ const limits = ratelimit({
   limiter,
   rules: [
     { name: 'default', key: caller, limit: new SlidingLog(100, '10s') },
-    { name: 'short', key: on('/short'), limit: new SlidingLog(2, 1500) },
+    { name: 'short', key: on('/short'), limit: new SlidingLog(2, '1500ms') },
     { name: 'streams', key: on('/stream'), limit: new Concurrent(5, '1m') },
     { name: 'plan', key: on('/plan'), limit: (req) => PLANS[req.get('x-plan') ?? 'free'] },
     { name: 'items', key: on('/items'), limit: new SlidingLog(10, '10s'), cost: (req) => Number(req.query.n) },
@@ -33,8 +33,8 @@ const limits = ratelimit({
     utilization: () => Number(UTILIZATION),
     tier: (req) => (req.path === '/pay' ? undefined : req.path === '/report' ? 1 : 2),
     tiers: 2,
-    delay: 200,
-    ramp: 2000,
+    delay: '200ms',
+    ramp: '2000ms',
   },
 })
 await limits.ready()

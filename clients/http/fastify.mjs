@@ -24,7 +24,7 @@ await app.register(ratelimit, {
   limiter,
   rules: [
     { name: 'default', key: caller, limit: new SlidingLog(100, '10s') },
-    { name: 'short', key: on('/short'), limit: new SlidingLog(2, 1500) },
+    { name: 'short', key: on('/short'), limit: new SlidingLog(2, '1500ms') },
     { name: 'streams', key: on('/stream'), limit: new Concurrent(5, '1m') },
     { name: 'plan', key: on('/plan'), limit: (request) => PLANS[request.headers['x-plan'] ?? 'free'] },
     { name: 'items', key: on('/items'), limit: new SlidingLog(10, '10s'), cost: (request) => Number(request.query.n) },
@@ -36,8 +36,8 @@ await app.register(ratelimit, {
     utilization: () => Number(UTILIZATION),
     tier: (request) => (path(request) === '/pay' ? undefined : path(request) === '/report' ? 1 : 2),
     tiers: 2,
-    delay: 200,
-    ramp: 2000,
+    delay: '200ms',
+    ramp: '2000ms',
   },
 })
 

@@ -39,7 +39,7 @@ RateLimit(
     limiter,
     rules=[
         Rule("default", key=caller, limit=SlidingLog(100, "10s")),
-        Rule("short", key=on("/short"), limit=SlidingLog(2, 1500)),
+        Rule("short", key=on("/short"), limit=SlidingLog(2, "1500ms")),
         Rule("streams", key=on("/stream"), limit=Concurrent(5, "1m")),
         Rule("tokens", key=on("/chat"), limit=TokenBucket(1000, 1000, "1d"), estimate=MAX_TOKENS),
         Rule("plan", key=on("/plan"), limit=lambda request: PLANS.get(request.headers.get("x-plan", ""), SlidingLog(3, "10s"))),
@@ -51,8 +51,8 @@ RateLimit(
         utilization=lambda: float(os.environ.get("UTILIZATION", 0)),
         tier=lambda request: {"/report": 1, "/pay": None}.get(request.path, 2),
         tiers=2,
-        delay=200,
-        ramp=2000,
+        delay="200ms",
+        ramp="2000ms",
     ),
 )
 

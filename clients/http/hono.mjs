@@ -23,7 +23,7 @@ const limits = ratelimit({
   limiter,
   rules: [
     { name: 'default', key: caller, limit: new SlidingLog(100, '10s') },
-    { name: 'short', key: on('/short'), limit: new SlidingLog(2, 1500) },
+    { name: 'short', key: on('/short'), limit: new SlidingLog(2, '1500ms') },
     { name: 'streams', key: on('/stream'), limit: new Concurrent(5, '1m') },
     { name: 'plan', key: on('/plan'), limit: (c) => PLANS[c.req.header('x-plan') ?? 'free'] },
     { name: 'items', key: on('/items'), limit: new SlidingLog(10, '10s'), cost: (c) => Number(c.req.query('n')) },
@@ -35,8 +35,8 @@ const limits = ratelimit({
     utilization: () => Number(UTILIZATION),
     tier: (c) => (c.req.path === '/pay' ? undefined : c.req.path === '/report' ? 1 : 2),
     tiers: 2,
-    delay: 200,
-    ramp: 2000,
+    delay: '200ms',
+    ramp: '2000ms',
   },
 })
 await limits.ready()

@@ -6,7 +6,7 @@
 
 import { shown } from './arguments.js'
 import { ConfigurationError } from './errors.js'
-import { milliseconds, withUnit, type Duration, type Limiter } from './limiter.js'
+import { milliseconds, type Duration, type Limiter } from './limiter.js'
 import { limitOf } from './limit.js'
 import type { LimitLike } from './rate.js'
 
@@ -116,7 +116,7 @@ export class Call {
   /** A duration, if it is given, behind its word if it has one. */
   duration(value: Duration | undefined, token?: string): this {
     if (value === undefined) return this
-    return this.value(token).value(withUnit(value))
+    return this.value(token).value(value)
   }
 
   /** A word and its value, if that is given. */
@@ -133,7 +133,7 @@ export class Call {
 
   /** `HOLD id ttl`, if it is given. */
   hold(hold: HoldOptions | undefined): this {
-    if (hold !== undefined) this.words.push('HOLD', hold.id, withUnit(hold.ttl))
+    if (hold !== undefined) this.words.push('HOLD', hold.id, String(hold.ttl))
     return this
   }
 

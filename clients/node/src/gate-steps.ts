@@ -12,7 +12,7 @@ import type { Asked } from './gate-rules.js'
 import type { Named } from './headers.js'
 import { Lease } from './lease.js'
 import { Limit } from './limit.js'
-import { milliseconds, type Limiter } from './limiter.js'
+import { milliseconds, type Duration, type Limiter } from './limiter.js'
 import { shownKey } from './log.js'
 import type { RateLimiter } from './rate-limiter.js'
 
@@ -50,7 +50,7 @@ export class MultiStep implements Step {
   answers: readonly Named[] = []
   readonly #limiters: readonly Limiter[]
   readonly #hasBudget: boolean
-  readonly #hold: number
+  readonly #hold: Duration
   #charge: Charge = 'none'
   #leases: readonly Lease[] = []
 
@@ -62,7 +62,7 @@ export class MultiStep implements Step {
   ) {
     this.#limiters = asked.map(({ limiter }) => withId(limiter!, id))
     this.#hasBudget = asked.some(({ estimate }) => estimate !== undefined)
-    this.#hold = Math.max(...asked.map(({ hold }) => hold))
+    this.#hold = `${Math.max(...asked.map(({ hold }) => hold))}ms`
   }
 
   async ask(): Promise<Decision> {
@@ -157,7 +157,7 @@ export class PolicyStep implements Step {
 
   async ask(): Promise<Decision> {
     const { name, key, cost, estimate, hold } = this.asked
-    const held = estimate === undefined ? undefined : { id: this.id, ttl: hold }
+    const held = estimate === undefined ? undefined : { id: this.id, ttl: `${hold}ms` }
     const send = () => this.limiter.ask(key, this.#policy, { cost: estimate ?? cost, hold: held, leaseId: this.#leaseId })
     const decision = await send()
       .catch((error: unknown) => {
@@ -206,7 +206,7 @@ export class PolicyStep implements Step {
   async #settle(actual: number): Promise<void> {
     const { key, estimate, hold } = this.asked
     if (estimate === undefined || this.#charge === 'none') return
-    const options = { within: hold, certain: this.#charge === 'certain', leaseId: this.#leaseId }
+    const options = { within: `${hold}ms`, certain: this.#charge === 'certain', leaseId: this.#leaseId }
     await this.limiter.settleAsk(key, this.#policy, this.id, actual, options)
   }
 }

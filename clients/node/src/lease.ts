@@ -73,7 +73,7 @@ export class Lease {
   async renew(): Promise<boolean> {
     if (!this.decision.answered || this.#released !== undefined) return false
     const since = performance.now()
-    const isThere = await this.#core.commands.renew(this.key, this.#ttl, this.id)
+    const isThere = await this.#core.commands.renew(this.key, `${this.#ttl}ms`, this.id)
     if (this.#released !== undefined) return false
     if (isThere) this.#endsAt = since + this.#ttl
     else this.#lose('it is no longer on the server')

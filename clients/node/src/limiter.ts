@@ -7,26 +7,24 @@
 import { shown } from './arguments.js'
 import { ConfigurationError } from './errors.js'
 
-/** A duration: an integer of milliseconds, or an integer with a unit (`ms`, `s`, `m`, `h`, `d`, `w`), as in `'90s'`. */
-export type Duration = number | string
+/** A duration: a whole number with a unit (`ms`, `s`, `m`, `h`, `d` or `w`), as in `'90s'`. Only `'0'` needs no unit. */
+export type Duration = string
+
+/** A time of a setting: a whole number of milliseconds, or text with a unit as in `'2s'`. */
+export type Milliseconds = number | Duration
 
 const UNITS: Readonly<Record<string, number>> = { ms: 1, s: 1e3, m: 6e4, h: 36e5, d: 864e5, w: 6048e5 }
 const LONGEST = 3153600000000
 
 /** The milliseconds of a duration. Throws {@link ConfigurationError} if it is not well formed. */
 export function milliseconds(name: string, value: Duration): number {
-  const [, count, unit = 'ms'] = /^(\d{1,15})(ms|s|m|h|d|w)?$/i.exec(isWord(value) ? String(value) : '') ?? []
-  const factor = UNITS[unit.toLowerCase()]
-  if (count === undefined || factor === undefined) {
-    throw new ConfigurationError(`${name} must be a whole number of ms, or one with a unit such as '90s', not ${shown(value)}`)
-  }
-  return Number(count) * factor
-}
-
-/** A duration as a word of a call, with its unit. It is not checked. */
-export function withUnit(value: Duration): string {
-  const word = String(value)
-  return typeof value === 'number' || /^\d+$/.test(word) ? `${word}ms` : word
+  // A list of one duration would otherwise be written like it.
+  const word = typeof value === 'string' || typeof value === 'number' ? String(value) : ''
+  const [, count = '', unit = ''] = /^(\d{1,15})(ms|s|m|h|d|w)?$/i.exec(word) ?? []
+  if (count === '') throw new ConfigurationError(`${name} must be a whole number with ms, s, m, h, d or w, such as '90s', not ${shown(value)}`)
+  if (unit === '' && (typeof value === 'number' || Number(count) > 0))
+    throw new ConfigurationError(`${name} needs a unit: '${count}ms', '${count}s' or '${count}m'`)
+  return Number(count) * (UNITS[unit.toLowerCase()] ?? 1)
 }
 
 /** Checks a duration against its range in ms, and returns it as a word of a call. */
@@ -34,7 +32,7 @@ export function durationWord(name: string, value: Duration, least = 0, most = LO
   const ms = milliseconds(name, value)
   if (ms < least || ms > most)
     throw new ConfigurationError(`${name} must be between ${least} and ${most} ms, not ${shown(value)}`)
-  return withUnit(value)
+  return value
 }
 
 /** Checks an integer against its range, and returns it as a word of a call. */
@@ -57,11 +55,6 @@ export function decimalWord(name: string, value: number, least: number, most: nu
 export function textWord(name: string, value: string): string {
   if (typeof value !== 'string' || value === '') throw new ConfigurationError(`${name} must be a text that is not empty`)
   return value
-}
-
-// A list of one duration would otherwise be written like it.
-function isWord(value: unknown): boolean {
-  return typeof value === 'number' || typeof value === 'string'
 }
 
 /** A limiter with its parameters. It is checked when it is made, and never changes. */

@@ -6,7 +6,7 @@
 
 import { checkFlag, checkFunction, known, shown, type Names } from './arguments.js'
 import { ConfigurationError } from './errors.js'
-import { integerWord, milliseconds, type Duration } from './limiter.js'
+import { integerWord, milliseconds, type Duration, type Milliseconds } from './limiter.js'
 import type { Logger } from './log.js'
 
 /** How a {@link RateLimiter} works. Wrong values are a {@link ConfigurationError}. */
@@ -16,9 +16,9 @@ export interface RateLimiterOptions {
   /** Without an answer: `open` lets requests through, `closed` does not. `open` by default. */
   fail?: 'open' | 'closed' | undefined
   /** How long a call may take. 100 ms by default. */
-  timeout?: Duration | undefined
+  timeout?: Milliseconds | undefined
   /** How long the first connection may take; calls wait for it so long. 1 s by default. */
-  connectTimeout?: Duration | undefined
+  connectTimeout?: Milliseconds | undefined
   /** After `failures` in a row (5) the server is not asked for `cooldown` (1 s). `false` or `null`: no breaker. */
   breaker?: BreakerOptions | false | null | undefined
   /** Answers refused calls from memory until they may be admitted. Off by default. */
@@ -34,7 +34,7 @@ export interface BreakerOptions {
   /** How many calls in a row without an answer open the breaker. 5 by default. */
   failures?: number | undefined
   /** How long the server is then not asked. 1 s by default. */
-  cooldown?: Duration | undefined
+  cooldown?: Milliseconds | undefined
 }
 
 /** How refusals are remembered. */
@@ -42,7 +42,7 @@ export interface RefusalCacheOptions {
   /** The most keys; the one that was used longest ago goes first. 10,000 by default. */
   keys?: number | undefined
   /** The longest time that a refusal is remembered. 60 s by default. */
-  longest?: Duration | undefined
+  longest?: Milliseconds | undefined
   /** Remember refusals of policies too. Not if a policy holds leases or penalties. */
   cacheAsk?: boolean | undefined
 }
@@ -85,8 +85,8 @@ export function settings(options: RateLimiterOptions, isCluster: boolean): Setti
   return {
     prefix,
     isOpen: fail === 'open',
-    timeout: span('timeout', timeout),
-    connectTimeout: span('connectTimeout', connectTimeout),
+    timeout: time('timeout', timeout),
+    connectTimeout: time('connectTimeout', connectTimeout),
     breaker: isOff(breaker) ? null : breakerSettings(breaker),
     cache: isOff(cache) ? null : cacheSettings(cache),
     readFromReplicas,
@@ -100,18 +100,25 @@ function isOff(value: unknown): value is false | null {
 
 function breakerSettings(breaker: BreakerOptions): NonNullable<Settings['breaker']> {
   const { failures = 5, cooldown = 1000 } = known('breaker', breaker, OF_BREAKER)
-  return { failures: count('breaker.failures', failures), cooldown: span('breaker.cooldown', cooldown) }
+  return { failures: count('breaker.failures', failures), cooldown: time('breaker.cooldown', cooldown) }
 }
 
 function cacheSettings(cache: RefusalCacheOptions): NonNullable<Settings['cache']> {
   const { keys = 10_000, longest = 60_000, cacheAsk = false } = known('cache', cache, OF_CACHE)
   checkFlag('cache.cacheAsk', cacheAsk)
-  return { keys: count('cache.keys', keys), longest: span('cache.longest', longest), cacheAsk }
+  return { keys: count('cache.keys', keys), longest: time('cache.longest', longest), cacheAsk }
 }
 
 /** A duration of at least 1 ms, in ms. */
 export function span(name: string, value: Duration): number {
-  const ms = milliseconds(name, value)
+  return positive(name, milliseconds(name, value))
+}
+
+function time(name: string, value: Milliseconds): number {
+  return typeof value === 'number' ? positive(name, Number(integerWord(name, value, 0))) : span(name, value)
+}
+
+function positive(name: string, ms: number): number {
   if (ms < 1) throw new ConfigurationError(`${name} must be at least 1 ms`)
   return ms
 }

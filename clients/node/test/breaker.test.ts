@@ -140,7 +140,7 @@ describe('the time of a call', () => {
 
 test('a call with BLOCK 0 may wait in the server for a minute, and one without BLOCK does not wait', () => {
   const call = () => new Call('', ['RL.GCRA'])
-  assert.deepEqual([call(), call().wait(20), call().wait(0)].map(blocked), [0, 20, 60_000])
+  assert.deepEqual([call(), call().wait('20ms'), call().wait('0')].map(blocked), [0, 20, 60_000])
 })
 
 describe('turns', () => {

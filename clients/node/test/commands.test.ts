@@ -78,7 +78,7 @@ for (const kind of KINDS) {
     test('windows, logs and gates', async () => {
       assert.equal((await commands.fixedWindow(key(), 3, '1m', { aligned: true })).remaining, 2)
       assert.equal((await commands.slidingWindow(key(), 3, '1m', { precision: '1s' })).remaining, 2)
-      assert.equal((await commands.slidingLog(key(), 3, '1m', { gap: 5, countrefused: true })).resetAfter, 60_000)
+      assert.equal((await commands.slidingLog(key(), 3, '1m', { gap: '5ms', countrefused: true })).resetAfter, 60_000)
       assert.equal(
         (await commands.calendar(key(), 1000, 'MONTH', { zone: 'Europe/Lisbon', anchor: 31, cost: 999 })).remaining,
         1,
@@ -219,7 +219,10 @@ for (const kind of KINDS) {
       const text = key()
       await made.raw(['SET', text, 'x'])
       await assert.rejects(commands.gcra(text, 9, 10, '1s'), /^.*WRONGTYPE/)
-      await assert.rejects(commands.gcra(text, 9, 10, 0), /period must be from 1ms to 36500d; got '0ms'/)
+      for (const bare of ['60', 60 as unknown as string]) {
+        await assert.rejects(commands.gcra(text, 15, 30, bare), /period needs a unit: 60ms, 60s or 60m/)
+      }
+      await assert.rejects(commands.gcra(text, 9, 10, '0'), /period must be from 1ms to 36500d; got '0'/)
     })
 
     test('a prefix stands before each key', async () => {

@@ -20,6 +20,7 @@ describe('a gate with wrong rules, or without a server that answers', () => {
       [{ name: 'a', key: user, limit: '1/s', cost: -1 }, /rule 'a': cost/],
       [{ name: 'a', key: user, limit: '1/s', estimate: 0 }, /rule 'a': estimate/],
       [{ name: 'a', key: user, limit: '1/s', estimate: 5, hold: 'soon' }, /rule 'a': hold/],
+      [{ name: 'a', key: user, limit: '1/s', estimate: 5, hold: 60 }, /rule 'a': hold needs a unit: '60ms', '60s' or '60m'/],
       [{ name: 'a', key: user, limit: 'fast' }, /rule 'a': 'fast'/],
       [{ name: 'a', key: user, limit: new Smooth(5, '1s'), estimate: 5 }, /rule 'a': SMOOTH/],
       [{ name: 'a', key: user, policy: '' }, /rule 'a': policy/],
@@ -43,6 +44,8 @@ describe('a gate with wrong rules, or without a server that answers', () => {
       [{ limiter, rules: [], shed: { ...shed, tier: 1 } }, /shed.tier must be a function, not 1/],
       [{ limiter, rules: [], shed: { ...shed, bad: NaN } }, /shed.bad must be between 0 and 1, not NaN/],
       [{ limiter, rules: [], shed: { ...shed, delay: 'soon' } }, /shed.delay/],
+      [{ limiter, rules: [], shed: { ...shed, delay: 28 } }, /shed.delay needs a unit: '28ms', '28s' or '28m'/],
+      [{ limiter, rules: [], shed: { ...shed, ramp: '120' } }, /shed.ramp needs a unit: '120ms', '120s' or '120m'/],
       [{ limiter, rules: [], shed: { ...shed, gud: 0.5 } }, /there is no option 'shed.gud'/],
     ]
     for (const [one, message] of options) {
@@ -181,8 +184,8 @@ describe('a gate with wrong rules, or without a server that answers', () => {
         await pass.end()
       }
       const uncertain = [
-        { within: 600_000, certain: false, cost: 1 },
-        { within: 60_000, certain: false, leaseId: undefined, actual: 3 },
+        { within: '600000ms', certain: false, cost: 1 },
+        { within: '60000ms', certain: false, leaseId: undefined, actual: 3 },
       ]
       assert.deepEqual(settled, maybeSent ? uncertain : [])
     }

@@ -27,7 +27,7 @@ describe('a gate on one server', () => {
   })
 
   test('what is queued or booked waits for its turn', async (t) => {
-    const { gate } = made(t, [{ name: 'queue', key: user, limit: new LeakyBucket(2, 1, 300) }])
+    const { gate } = made(t, [{ name: 'queue', key: user, limit: new LeakyBucket(2, 1, '300ms') }])
     const begun = performance.now()
     const passes = [await gate.enter({ user: 'ann' }, undefined), await gate.enter({ user: 'ann' }, undefined)]
     assert.ok(performance.now() - begun > 250)

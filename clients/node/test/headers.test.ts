@@ -76,7 +76,7 @@ test('t is the reset if the reply does not tell when the next request fits', () 
 test('t is exact for the largest numbers', () => {
   // The whole limit is available after 100 years, and one of it after a century / 2^53, which is 0.35 ms.
   const century = 3153600000000
-  const limiter = new Gcra(Number.MAX_SAFE_INTEGER - 1, Number.MAX_SAFE_INTEGER, century)
+  const limiter = new Gcra(Number.MAX_SAFE_INTEGER - 1, Number.MAX_SAFE_INTEGER, `${century}ms`)
   assert.equal(field(new Decision([0, Number.MAX_SAFE_INTEGER, 0, 0, century], limiter)), '"default";r=0;t=1')
   // The same with a reset of 1.001 s more: FORCE charged that much beyond the limit.
   assert.equal(field(new Decision([0, Number.MAX_SAFE_INTEGER, 0, 0, century + 1001], limiter)), '"default";r=0;t=2')

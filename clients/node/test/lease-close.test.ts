@@ -41,7 +41,7 @@ for (const kind of KINDS) {
     test('that are held are released by close, and neither renewed nor lost after it', async (t) => {
       const { limiter, lines } = await limiterOn(t, kind, server.port)
       const key = pool()
-      const lease = await limiter.lease(key, { capacity: 1, ttl: 300 })
+      const lease = await limiter.lease(key, { capacity: 1, ttl: '300ms' })
       await limiter.close()
       const [left, renewals] = [await held(key), await calls('rl.renew')]
       await pause(500)

@@ -75,7 +75,7 @@ for (const kind of KINDS) {
     test('are renewed until the work is done', async (t) => {
       const { limiter, lines } = await limiterOn(t, kind, server.port)
       const key = pool()
-      await limiter.lease(key, { capacity: 1, ttl: 600 }, async (lease) => {
+      await limiter.lease(key, { capacity: 1, ttl: '600ms' }, async (lease) => {
         await pause(1500)
         assert.deepEqual([lease.held, lease.lost, await held(key)], [true, false, 1])
       })
@@ -85,7 +85,7 @@ for (const kind of KINDS) {
     test('are not renewed if nobody wants that', async (t) => {
       const { limiter } = await limiterOn(t, kind, server.port)
       const key = pool()
-      await limiter.lease(key, { capacity: 1, ttl: 100, renew: false }, async (lease) => {
+      await limiter.lease(key, { capacity: 1, ttl: '100ms', renew: false }, async (lease) => {
         await until(async () => (await held(key)) === 0, 'an end')
         assert.deepEqual([lease.lost, await lease.renew(), lease.lost], [false, false, true])
       })
@@ -94,7 +94,7 @@ for (const kind of KINDS) {
     test('say that they are lost', async (t) => {
       const { limiter, lines } = await limiterOn(t, kind, server.port)
       const key = pool()
-      await limiter.lease(key, { capacity: 1, ttl: 300 }, async (lease) => {
+      await limiter.lease(key, { capacity: 1, ttl: '300ms' }, async (lease) => {
         await server.cli('DEL', key)
         await until(() => lease.lost, 'a loss')
         assert.equal(lease.held, false)
@@ -106,7 +106,7 @@ for (const kind of KINDS) {
     test('are lost if they cannot be renewed', async (t) => {
       const { limiter, lines } = await limiterOn(t, kind, server.port)
       const key = pool()
-      await limiter.lease(key, { capacity: 1, ttl: 600 }, async (lease) => {
+      await limiter.lease(key, { capacity: 1, ttl: '600ms' }, async (lease) => {
         await server.cli('SET', key, 'a text')
         await until(() => lease.lost, 'a loss')
       })
@@ -127,7 +127,7 @@ for (const kind of KINDS) {
 
     test('are lost if no renewal comes through for a whole ttl', async (t) => {
       const { limiter } = await limiterOn(t, kind, server.port, QUICK)
-      const lease = await limiter.lease(pool(), { capacity: 1, ttl: 900 })
+      const lease = await limiter.lease(pool(), { capacity: 1, ttl: '900ms' })
       server.process.kill('SIGSTOP')
       await until(() => lease.lost, 'a loss').finally(() => server.process.kill('SIGCONT'))
       await lease.release()
@@ -227,7 +227,7 @@ for (const kind of KINDS) {
       assert.deepEqual([await held(a), await held(b)], [1, 1])
       await limiter.release([a, b], 'r1', { within: '1m' })
       assert.deepEqual([await held(a), await held(b)], [0, 0])
-      await assert.rejects(limiter.release(a, 'r1', { within: 0 }), { name: 'ConfigurationError' })
+      await assert.rejects(limiter.release(a, 'r1', { within: '0' }), { name: 'ConfigurationError' })
     })
   })
 }

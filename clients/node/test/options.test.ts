@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { Concurrent, Limit, Rate, RateLimiter } from 'redis-ratelimit'
-import type { BreakerOptions, LimiterLike, RateLimiterOptions, RedisClient, RefusalCacheOptions } from 'redis-ratelimit'
+import type { BreakerOptions, Duration, LimiterLike, RateLimiterOptions, RedisClient, RefusalCacheOptions } from 'redis-ratelimit'
 import { KINDS } from './kinds.js'
 import { limiterOn } from './limiters.js'
 import { startServer, type Server } from './servers.js'
@@ -12,8 +12,9 @@ describe('wrong options', () => {
   const redis = { status: 'ready', options: {}, call: () => undefined, duplicate: () => redis } as unknown as RedisClient
   const cases: [RateLimiterOptions, RegExp][] = [
     [{ timeout: 0 }, /^timeout must be at least 1 ms$/],
-    [{ timeout: 'soon' }, /^timeout must be a whole number of ms/],
-    [{ timeout: 0.1 }, /^timeout must be a whole number of ms/],
+    [{ timeout: 'soon' }, /^timeout must be a whole number with ms, /],
+    [{ timeout: '100' }, /^timeout needs a unit: '100ms', '100s' or '100m'$/],
+    [{ timeout: 0.1 }, /^timeout must be an integer/],
     [{ fail: 'ajar' as 'open' }, /^fail must be 'open' or 'closed', not 'ajar'$/],
     [{ breaker: { failures: 0 } }, /^breaker.failures must be/],
     [{ breaker: { cooldown: '0s' } }, /^breaker.cooldown must be/],
@@ -69,13 +70,13 @@ describe('wrong calls are an error before they are sent', () => {
     await assert.rejects(limiter.limit('k', undefined as unknown as LimiterLike), refusal)
     await assert.rejects(limiter.limit('k', '10/s', { cost: -1 }), refusal)
     await assert.rejects(limiter.limit('k', '10/s', { cost: 0.5 }), refusal)
-    await assert.rejects(limiter.limit('k', '10/s', { wait: 0 }), refusal)
+    await assert.rejects(limiter.limit('k', '10/s', { wait: '0' }), refusal)
     await assert.rejects(limiter.ask('k', ''), refusal)
     await assert.rejects(limiter.refund('k', '10/s', -1), refusal)
     await assert.rejects(limiter.lease('k', { capacity: 0, ttl: '1s' }), refusal)
     await assert.rejects(limiter.lease('k', { capacity: 1, ttl: 'long' }), refusal)
     await assert.rejects(limiter.lease('k', { capacity: 1, ttl: '1s', cost: 0 }), refusal)
-    assert.throws(() => limiter.budget('k', '10/s', { ttl: 0 }), refusal)
+    assert.throws(() => limiter.budget('k', '10/s', { ttl: '0' }), refusal)
     assert.throws(() => limiter.budget('k', ''), refusal)
     await assert.rejects(limiter.budget('k', '10/s').hold(0), refusal)
     assert.equal((await server.cli('DBSIZE')).trim(), '0')
@@ -86,6 +87,7 @@ describe('wrong calls are an error before they are sent', () => {
     const { limiter } = await limiterOn(t, KINDS[0]!, server.port)
     const any = <T>(value: unknown) => value as T
     const budget = limiter.budget('k', '10/s')
+    const bare = any<Duration>
     const wrong: [() => unknown, RegExp][] = [
       [() => limiter.limit(any(undefined), '10/s'), /^a key must be a text, not undefined$/],
       [() => limiter.limit('k', '10/s', any(null)), /^options must be an object, not null$/],
@@ -96,7 +98,14 @@ describe('wrong calls are an error before they are sent', () => {
       [() => limiter.limit('k', '10/s', { hold: any('h') }), /^hold must be an object, not 'h'$/],
       [() => limiter.limit('k', '10/s', { hold: any({ id: 'h', ttl: '1m', tll: 5 }) }), /^there is no option 'hold.tll'$/],
       [() => limiter.limit('k', '10/s', { hold: { id: '', ttl: '1m' } }), /^hold.id must be a text/],
-      [() => limiter.limit('k', '10/s', { wait: any(['5']) }), /^wait must be a whole number of ms/],
+      [() => limiter.limit('k', '10/s', { wait: any(['5s']) }), /^wait must be a whole number with ms/],
+      [() => limiter.limit('k', '10/s', { wait: '5' }), /^wait needs a unit: '5ms', '5s' or '5m'$/],
+      [() => limiter.limit('k', '10/s', { wait: bare(5) }), /^wait needs a unit: '5ms', '5s' or '5m'$/],
+      [() => limiter.limit('k', '10/s', { hold: { id: 'h', ttl: bare(60) } }), /^hold.ttl needs a unit: '60ms', '60s' or '60m'$/],
+      [() => limiter.lease('k', { capacity: 1, ttl: bare(30) }), /^ttl needs a unit: '30ms', '30s' or '30m'$/],
+      [() => limiter.budget('k', '10/s', { ttl: '30' }), /^ttl needs a unit/],
+      [() => limiter.release('k', 'id', { within: bare(5) }), /^within needs a unit/],
+      [() => limiter.commands.gcra('k', 9, 10, '1s', { block: bare(5) }), /^block needs a unit/],
       [() => limiter.limits(any('abc'), ['10/s']), /^keys must be a list, not 'abc'$/],
       [() => limiter.limits([], ['10/s']), /^keys must not be empty$/],
       [() => limiter.limits(['k'], any('10/s')), /^limits must be a list, not '10\/s'$/],
@@ -115,10 +124,10 @@ describe('wrong calls are an error before they are sent', () => {
       [() => limiter.lease('k', { capacity: 1, ttl: '1s' }, any('work')), /^work must be a function, not 'work'$/],
       [() => limiter.budget('k', '10/s', any({ tll: 5 })), /^there is no option 'tll'$/],
       [() => budget.hold(1, any({ waits: 5 })), /^there is no option 'waits'$/],
-      [() => limiter.release('k', any(undefined), { within: 5 }), /^id must be a text/],
+      [() => limiter.release('k', any(undefined), { within: '5s' }), /^id must be a text/],
       [() => limiter.release('k', 'id', any({})), /^within must be/],
-      [() => limiter.settle(['k'], ['10/s'], 'id', { within: 5, cost: NaN }), /^cost must be/],
-      [() => limiter.settleAsk('k', 'api', 'id', NaN, { within: 5 }), /^actual must be/],
+      [() => limiter.settle(['k'], ['10/s'], 'id', { within: '5s', cost: NaN }), /^cost must be/],
+      [() => limiter.settleAsk('k', 'api', 'id', NaN, { within: '5s' }), /^actual must be/],
       [() => limiter.verify(any({ limit: ['10/s'] })), /^there is no option 'limit'$/],
       [() => limiter.verify({ limits: any('10/s') }), /^limits must be a list/],
       [() => limiter.commands.gcra('k', 9, 10, '1s', any({ csot: 3 })), /^there is no option 'csot'$/],

@@ -111,7 +111,7 @@ for (const kind of KINDS) {
       const own = key()
       assert.equal((await limiter.commands.gcra(own, 9, 10, '1h')).remaining, 9)
       assert.equal(await server.cli('EXISTS', `p:${own}`), '1\n')
-      await assert.rejects(limiter.commands.gcra(own, 9, 10, 0), { name: 'CallError', code: 'ERR', command: 'RL.GCRA' })
+      await assert.rejects(limiter.commands.gcra(own, 9, 10, '0'), { name: 'CallError', code: 'ERR', command: 'RL.GCRA' })
       assert.equal(limiter.counters.wrongCalls, 1)
       assert.equal(
         await limiter.commands.fixedWindow(own, 1, '1m').catch((error: Error) => error.message),

@@ -31,7 +31,7 @@ describe('a memory of refusals', () => {
   test('answers without the server until the time has come', async (t) => {
     const { limiter } = await limiterOn(t, kind, server.port, { cache: {} })
     const own = key()
-    const short = new FixedWindow(1, 700)
+    const short = new FixedWindow(1, '700ms')
     await limiter.limit(own, short)
     const refused = await limiter.limit(own, short)
     const count = await sent(async () => {
@@ -100,7 +100,7 @@ describe('a memory of refusals', () => {
     await twice(() => limiter.limit(c, new SlidingLog(1, '1m', { countrefused: true })))
     await twice(() => limiter.limits([d], [hour, new Limit(new Penalty(9, '1m', '1m'))]))
     await twice(() => limiter.limit(e, hour, { hold: { id: randomUUID(), ttl: '1m' } }))
-    await twice(() => limiter.limit(e, hour, { wait: 10 }))
+    await twice(() => limiter.limit(e, hour, { wait: '10ms' }))
     await twice(() => limiter.lease(a, { capacity: 1, ttl: '1m' }).catch(() => undefined))
     assert.equal(limiter.counters.cached, 0)
   })

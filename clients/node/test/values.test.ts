@@ -9,6 +9,7 @@ import {
   combinedHeaders,
   Concurrent,
   Decision,
+  type Duration,
   FixedWindow,
   Gcra,
   LeakyBucket,
@@ -69,7 +70,7 @@ describe('rates', () => {
 describe('limiters', () => {
   test('have their arguments as words, options behind their tokens', () => {
     assert.equal(words(new Gcra(9, 10, '1s')), 'GCRA 9 10 1s')
-    assert.equal(words(new TokenBucket(500, 100, 1000, { batch: true })), 'TOKENBUCKET 500 100 1000ms BATCH')
+    assert.equal(words(new TokenBucket(500, 100, '1s', { batch: true })), 'TOKENBUCKET 500 100 1s BATCH')
     assert.equal(words(new LeakyBucket(2, 1, '1s')), 'LEAKYBUCKET 2 1 1s')
     assert.equal(words(new FixedWindow(10, '1m', { aligned: false })), 'FIXEDWINDOW 10 1m')
     assert.equal(
@@ -77,9 +78,9 @@ describe('limiters', () => {
       'CALENDAR 1000 MONTH TZ Europe/Lisbon ANCHOR 31',
     )
     assert.equal(words(new SlidingWindow(100, '1m', { precision: '1s' })), 'SLIDINGWINDOW 100 1m PRECISION 1s')
-    assert.equal(words(new SlidingLog(5, '15m', { gap: 0, countrefused: true })), 'SLIDINGLOG 5 15m GAP 0ms COUNTREFUSED')
+    assert.equal(words(new SlidingLog(5, '15m', { gap: '0', countrefused: true })), 'SLIDINGLOG 5 15m GAP 0 COUNTREFUSED')
     assert.equal(words(new Uniform('2s')), 'UNIFORM 2s')
-    assert.equal(words(new Uniform('1500')), 'UNIFORM 1500ms')
+    assert.equal(words(new Uniform('1500ms')), 'UNIFORM 1500ms')
     assert.equal(words(new Smooth(100, '1s', { warmup: '10s', factor: 2.5 })), 'SMOOTH 100 1s WARMUP 10s COLDFACTOR 2.5')
     assert.equal(
       words(new Concurrent(20, '30s', { id: 'a', reserved: 5, critical: true })),
@@ -95,11 +96,11 @@ describe('limiters', () => {
     assert.throws(() => new Gcra(9, 1.5, '1s'), wrong(/^count must be an integer/))
     assert.throws(
       () => new Gcra(9, 10, '1 fortnight'),
-      wrong(/^period must be a whole number of ms, or one with a unit such as '90s', not '1 fortnight'$/),
+      wrong(/^period must be a whole number with ms, s, m, h, d or w, such as '90s', not '1 fortnight'$/),
     )
-    assert.throws(() => new Gcra(9, 10, 0), wrong(/^period must be between 1 and 3153600000000 ms/))
+    assert.throws(() => new Gcra(9, 10, '0'), wrong(/^period must be between 1 and 3153600000000 ms/))
     assert.throws(() => new Gcra(9, 10, '5300w'), wrong(/^period must be between/))
-    assert.throws(() => new Gcra(9, 10, 1.5), wrong(/^period/))
+    assert.throws(() => new Gcra(9, 10, '1.5s'), wrong(/^period/))
     assert.throws(() => new Gcra('9' as unknown as number, 10, '1s'), wrong(/^maxBurst/))
     assert.throws(() => new Smooth(1, '1s', { factor: 0.5 }), wrong(/^factor must be between 1 and 1000/))
     assert.throws(() => new Smooth(1, '1s', { factor: NaN }), wrong(/^factor/))
@@ -115,8 +116,23 @@ describe('limiters', () => {
   })
 
   test('durations have units', () => {
-    const ms = ['250', '250ms', '90s', '15m', '1h', '1d', '2w', 7].map((value) => milliseconds('x', value))
-    assert.deepEqual(ms, [250, 250, 90_000, 900_000, 3_600_000, 86_400_000, 1_209_600_000, 7])
+    const ms = ['250ms', '90s', '15m', '1h', '1d', '2w', '0', '00', '0s'].map((value) => milliseconds('x', value))
+    assert.deepEqual(ms, [250, 90_000, 900_000, 3_600_000, 86_400_000, 1_209_600_000, 0, 0, 0])
+  })
+
+  test('a duration without a unit is wrong, and named', () => {
+    const number = (value: unknown) => value as Duration
+    for (const bare of ['60', 60]) {
+      const needed = (name: string) => wrong(new RegExp(`^${name} needs a unit: '60ms', '60s' or '60m'$`))
+      assert.throws(() => new Gcra(15, 30, number(bare)), needed('period'))
+      assert.throws(() => new FixedWindow(5, number(bare)), needed('window'))
+      assert.throws(() => new Penalty(3, '10m', number(bare)), needed('ban'))
+      assert.throws(() => new SlidingLog(5, '1m', { gap: number(bare) }), needed('gap'))
+      assert.throws(() => new Concurrent(5, number(bare)), needed('ttl'))
+    }
+    assert.throws(() => new SlidingLog(5, '1m', { gap: number(0) }), wrong(/^gap needs a unit: '0ms', '0s' or '0m'$/))
+    assert.throws(() => new Gcra(15, 30, number(-1)), wrong(/^period must be a whole number with ms, .*, not -1$/))
+    assert.throws(() => new Gcra(15, 30, number(['60s'])), wrong(/^period must be a whole number with ms, /))
   })
 })
 
@@ -162,7 +178,7 @@ describe('headers', () => {
     assert.equal(policy(new Calendar(5, 'day')), '"x";q=5;w=86400')
     assert.equal(policy(new Calendar(5, 'MONTH')), '"x";q=5')
     assert.equal(policy(new Penalty(3, '10m', '10m')), '"x";q=100')
-    assert.equal(policy(new Gcra(0, 2, 1500)), '"x";q=100', 'not a number of whole seconds')
+    assert.equal(policy(new Gcra(0, 2, '1500ms')), '"x";q=100', 'not a number of whole seconds')
   })
 
   test('a lease has no time, and may come free soon', () => {

@@ -53,10 +53,10 @@ for (const kind of KINDS) {
       const { limiter } = await limiterOn(t, kind, server.port)
       const key = pool()
       await limiter.lease(key, one, async () => {
-        await assert.rejects(limiter.lease(key, { ...one, wait: 200 }), { name: 'Refused' })
-        assert.equal((await limiter.ask(key, 'jobs', { leaseId: 'a', wait: 100 })).allowed, false)
+        await assert.rejects(limiter.lease(key, { ...one, wait: '200ms' }), { name: 'Refused' })
+        assert.equal((await limiter.ask(key, 'jobs', { leaseId: 'a', wait: '100ms' })).allowed, false)
       })
-      assert.equal((await limiter.ask(key, 'jobs', { leaseId: 'a', wait: 100 })).allowed, true)
+      assert.equal((await limiter.ask(key, 'jobs', { leaseId: 'a', wait: '100ms' })).allowed, true)
     })
 
     test('rates, several limits and raw commands wait too', async (t) => {
@@ -68,7 +68,7 @@ for (const kind of KINDS) {
       assert.equal((await limiter.limit(key, '1/200ms', { wait: '20s' })).allowed, true)
       assert.equal((await limiter.limits([key], ['1/200ms'], { wait: '20s' })).allowed, true)
       assert.equal((await limiter.commands.gcra(key, 0, 1, '200ms', { block: '20s' })).allowed, true)
-      assert.equal((await limiter.commands.gcra(key, 0, 1, '200ms', { block: 0 })).allowed, true)
+      assert.equal((await limiter.commands.gcra(key, 0, 1, '200ms', { block: '0' })).allowed, true)
       await assert.rejects(limiter.limit(key, '1/200ms', { wait: '1s', cost: 0 }), { name: 'CallError' })
     })
 

@@ -93,7 +93,7 @@ function limitTests(web: Web): void {
   })
 
   test('a lease lasts as long as the response, is renewed, and comes back after a hang-up', async (t) => {
-    const rule = { name: 'streams', key: caller, limit: new Concurrent(2, 1500) }
+    const rule = { name: 'streams', key: caller, limit: new Concurrent(2, '1500ms') }
     const { ask, url, left } = await web.started(t, [rule])
     const held = async () => 2 - (await left('streams:ann', 'CONCURRENT', 2, '1500ms', 'nobody'))
     assert.equal((await ask()).headers.get('ratelimit-policy'), '"streams";q=2;qu="concurrent-requests"')
@@ -141,7 +141,7 @@ function limitTests(web: Web): void {
 
   test('half of the load is shed: the less important half', async (t) => {
     const tier = (view: View) => (view.path === '/pay' ? undefined : view.path === '/report' ? 1 : 2)
-    const shed = { key: 'fleet', utilization: () => 0.75, tier, tiers: 2, delay: 20, ramp: 200, retryAfter: 7 }
+    const shed = { key: 'fleet', utilization: () => 0.75, tier, tiers: 2, delay: '20ms', ramp: '200ms', retryAfter: 7 }
     const { ask, prefix } = await web.started(t, [minute], { shed })
     // Each report at 1 counts for at most the delay, a tenth of the ramp. Six lead from -0.1 to 0.5.
     for (let i = 0; i < 7; i++) {

@@ -83,7 +83,7 @@ async def test_what_may_end_early_is_not_kept(make: Maker, server: Server, key: 
     for _ in range(3):
         await limiter.limit(key + ":p", Penalty(1, "1h", "1h"))
         await limiter.limit(key + ":c", SlidingLog(1, "1h", countrefused=True))
-        await limiter.limit(key + ":w", "1/h", wait=20)
+        await limiter.limit(key + ":w", "1/h", wait="20ms")
         await limiter.limits([key + ":m"], ["1/h", Concurrent(1, "1m", "a")])
         await limiter.limits([key + ":h"], ["1/h"], hold=("id", "1m"), cost=2)
         await limiter.ask(key + ":a", "one")

@@ -175,7 +175,7 @@ def test_options_stand_in_the_call(server: Server, key: str) -> None:
     assert commands.gcra(key + ":2", 0, 1, "1m", at=now).allowed
     assert commands.gcra(key + ":2", 0, 1, "1m", reserve=True, maxwait="2m", at=now).retry_after == 60
     assert commands.gcra(key + ":2", 0, 1, "1m", force=True, at=now).allowed
-    assert commands.gcra(key + ":3", 0, 1, 50, block=0).allowed
+    assert commands.gcra(key + ":3", 0, 1, "50ms", block="0").allowed
     assert commands.xadd(key + ":s", 1, "*", {"a": 1}) is not None
     assert commands.xadd(key + ":s", 1, "*", {"a": 1}) is None
     assert commands.shed(key + ":f", 1e-7, tier=1, tiers=2) == (False, 0.0)
@@ -203,6 +203,12 @@ def test_errors_are_those_of_redis_py(server: Server, key: str) -> None:
     commands = Commands(redis.Redis(port=server.port))
     with pytest.raises(redis.ResponseError, match="count must be an integer from 1 to 9007199254740991; got '0'"):
         commands.gcra(key, 1, 0, "1s")
+    bare: Any
+    for bare in (60, "60"):
+        with pytest.raises(redis.ResponseError, match="period needs a unit: 60ms, 60s or 60m"):
+            commands.gcra(key, 15, 30, bare)
+        with pytest.raises(ValueError, match="block needs a unit: '60ms', '60s' or '60m'"):
+            commands.gcra(key, 15, 30, "1m", block=bare)
     with pytest.raises(ValueError, match="the number of keys must be between 1 and 64"):
         commands.multi([], ["10/s"])
     with pytest.raises(ValueError, match="must be a list of keys"):

@@ -109,10 +109,10 @@ def test_t_is_the_reset_if_the_reply_does_not_tell_when_the_next_request_fits(li
 def test_t_is_exact_for_the_largest_numbers() -> None:
     # The whole limit is available after 100 years, and one of it after a century / 2^53, which is 0.35 ms.
     most, century = 9_007_199_254_740_991, 3_153_600_000_000
-    last = Decision(True, most, 0, 0.0, century / 1000, limiter=Gcra(most - 1, most, century))
+    last = Decision(True, most, 0, 0.0, century / 1000, limiter=Gcra(most - 1, most, f"{century}ms"))
     assert last.headers()["RateLimit"] == '"default";r=0;t=1'
     # The same with a reset of 1.001 s more: FORCE charged that much beyond the limit.
-    last = Decision(True, most, 0, 0.0, century / 1000 + 1.001, limiter=Gcra(most - 1, most, century))
+    last = Decision(True, most, 0, 0.0, century / 1000 + 1.001, limiter=Gcra(most - 1, most, f"{century}ms"))
     assert last.headers()["RateLimit"] == '"default";r=0;t=2'
 
 
@@ -157,7 +157,7 @@ def test_a_name_that_no_header_can_have_is_an_error() -> None:
     ("limiter", "count", "window"),
     [
         (Gcra(9, 10, "1s"), 10, 1),
-        (Gcra(9, 10, 1500), None, None),
+        (Gcra(9, 10, "1500ms"), None, None),
         (TokenBucket(500, 100, "1m"), 100, 60),
         (FixedWindow(5, "1h"), 5, 3600),
         (SlidingWindow(5, "1h"), 5, 3600),

@@ -180,7 +180,7 @@ def test_a_line_tells_how_many_were_left_out(caplog: pytest.LogCaptureFixture) -
     [
         ({"fail": "half-open"}, "fail must be 'open' or 'closed'"),
         ({"timeout": 0}, "timeout must be a number of seconds above 0"),
-        ({"timeout": "soon"}, "timeout must be a duration"),
+        ({"timeout": "soon"}, "timeout must be a whole number with ms"),
         ({"timeout": True}, "timeout must be a number of seconds above 0"),
         ({"prefix": 5}, "prefix must be text"),
         ({"breaker": 5}, "breaker must be a Breaker or None"),

@@ -179,7 +179,7 @@ def test_what_was_charged_before_a_refusal_is_given_back(limiter: RateLimiter, f
 
 
 def shed(utilization: float = 0.9) -> Shed[Request]:
-    return Shed("fleet", lambda: utilization, lambda request: request["tier"], 2, good=0.1, bad=0.2, delay=500, ramp=500)
+    return Shed("fleet", lambda: utilization, lambda request: request["tier"], 2, good=0.1, bad=0.2, delay="500ms", ramp="500ms")
 
 
 def test_load_is_shed_before_limits_are_asked(limiter: RateLimiter) -> None:
@@ -235,7 +235,7 @@ def test_a_utilization_out_of_bounds_is_cut(limiter: RateLimiter, server: Server
     assert server.calls("rl.shed") == 1
 
 
-QUEUES = [LeakyBucket(3, 1, "500ms"), Smooth(2, "1s", burst=0, maxwait="1s")]
+QUEUES = [LeakyBucket(3, 1, "500ms"), Smooth(2, "1s", burst="0", maxwait="1s")]
 
 
 @pytest.mark.parametrize("queue", QUEUES)

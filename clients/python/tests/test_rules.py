@@ -49,7 +49,7 @@ def limiter(server: Server, key: str) -> Iterator[RateLimiter]:
         (lambda: rule("r", "1/s", cost=-1), "rule 'r': cost must be between 0 and 9007199254740991, not -1"),
         (lambda: rule("r", "1/s", estimate=0), "rule 'r': estimate must be between 1 and 9007199254740991, not 0"),
         (lambda: rule("r", "1/s", estimate=5, cost=2), "rule 'r': cost and estimate exclude each other"),
-        (lambda: rule("r", "1/s", estimate=5, hold="soon"), "rule 'r': hold must be a duration"),
+        (lambda: rule("r", "1/s", estimate=5, hold="soon"), "rule 'r': hold must be a whole number with ms"),
         (lambda: rule("r", Uniform("1s"), estimate=5), "rule 'r': Uniform.* cannot be held"),
         (lambda: rule("r", Concurrent(5, "1m", "id")), "rule 'r': a lease has no id"),
         (lambda: rule("r", Smooth(1, "1s")), "rule 'r': Smooth.* needs a maxwait"),

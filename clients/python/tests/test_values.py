@@ -28,6 +28,7 @@ from redis_ratelimit import (
     TokenBucket,
     Uniform,
 )
+from redis_ratelimit._rules import Rule, Shed
 
 
 @pytest.mark.parametrize(
@@ -58,13 +59,31 @@ def test_what_is_no_rate_is_an_error(rate: Any) -> None:
         Limit(rate)
 
 
-def test_a_duration_has_three_forms() -> None:
-    words = [Uniform(duration).words for duration in (1500, "1500", "1500ms", timedelta(seconds=1.5))]
-    assert words == [("UNIFORM", "1500ms")] * 4
+def test_a_duration_has_two_forms() -> None:
+    assert Uniform("1500ms").words == Uniform(timedelta(seconds=1.5)).words == ("UNIFORM", "1500ms")
+    assert SlidingLog(5, "1m", gap="0").words == ("SLIDINGLOG", 5, "1m", "GAP", "0")
+    assert SlidingLog(5, "1m", gap=timedelta()).words == ("SLIDINGLOG", 5, "1m", "GAP", "0ms")
+
+
+@pytest.mark.parametrize("bare", [60, "60"])
+def test_a_duration_needs_a_unit(bare: Any) -> None:
+    makers: dict[str, Callable[[], object]] = {
+        "period": lambda: Gcra(15, 30, bare),
+        "window": lambda: FixedWindow(5, bare),
+        "ban": lambda: Penalty(3, "10m", bare),
+        "gap": lambda: SlidingLog(5, "1m", gap=bare),
+        "ttl": lambda: Concurrent(5, bare),
+        "hold": lambda: Rule("r", key=str, limit="10/s", hold=bare),
+        "delay": lambda: Shed[object]("fleet", lambda: 1, lambda _: 1, delay=bare),
+    }
+    for name, make in makers.items():
+        with pytest.raises(ConfigurationError) as raised:
+            make()
+        assert str(raised.value).removeprefix("rule 'r': ") == f"{name} needs a unit: '60ms', '60s' or '60m'"
 
 
 @pytest.mark.parametrize(
-    "duration", ["", "s", "1.5s", "-1s", "1y", "1 s", 0, -1, True, 1.5, None, timedelta(microseconds=1)]
+    "duration", ["", "s", "1.5s", "-1s", "1y", "1 s", "0", -1, True, 1.5, None, timedelta(microseconds=1)]
 )
 def test_what_is_no_duration_is_an_error(duration: Any) -> None:
     with pytest.raises(ConfigurationError, match="^interval must be "):
@@ -89,7 +108,7 @@ def test_what_is_no_duration_is_an_error(duration: Any) -> None:
         (lambda: Sketch("", 9, 10, "1s"), "item must be text, not ''"),
         (lambda: Limit("1/s", on=0), "on must be between 1 and 64, not 0"),
         (lambda: Limit("1/s", cost=-1), "cost must be between 0 and 9007199254740991, not -1"),
-        (lambda: Uniform("9" * 5000), f"interval must be a duration such as '90s' or 1500, not '{'9' * 5000}'"),
+        (lambda: Uniform("9" * 5000), f"interval must be a whole number with ms, s, m, h, d or w, such as '90s', not '{'9' * 5000}'"),
         (lambda: Sketch("\ud800", 9, 10, "1s"), "item must be text that UTF-8 can encode, not '\\ud800'"),
         (
             lambda: Limit(5),  # type: ignore[arg-type] # pyright: ignore
@@ -98,7 +117,7 @@ def test_what_is_no_duration_is_an_error(duration: Any) -> None:
         (lambda: Breaker(failures=0), "failures must be at least 1, not 0"),
         (lambda: Breaker(cooldown=0), "cooldown must be a number of seconds above 0, not 0"),
         (lambda: RefusalCache(keys=0), "keys must be at least 1, not 0"),
-        (lambda: RefusalCache(longest="-1s"), "longest must be a duration such as '90s' or 1500, not '-1s'"),
+        (lambda: RefusalCache(longest="-1s"), "longest must be a whole number with ms, s, m, h, d or w, such as '90s', not '-1s'"),
     ],
 )
 def test_a_wrong_value_is_named(make: Callable[[], object], message: str) -> None:
@@ -111,7 +130,7 @@ def test_a_limiter_knows_its_words() -> None:
     assert Calendar(5, "MONTH", zone="Europe/Lisbon", anchor=31).words == (
         "CALENDAR", 5, "MONTH", "TZ", "Europe/Lisbon", "ANCHOR", 31,
     )  # fmt: skip
-    assert SlidingLog(5, "1m", gap=10, countrefused=True).words == ("SLIDINGLOG", 5, "1m", "GAP", "10ms", "COUNTREFUSED")
+    assert SlidingLog(5, "1m", gap="10ms", countrefused=True).words == ("SLIDINGLOG", 5, "1m", "GAP", "10ms", "COUNTREFUSED")
     assert SlidingWindow(5, "1m", precision="1s").words == ("SLIDINGWINDOW", 5, "1m", "PRECISION", "1s")
     assert FixedWindow(5, "1m", aligned=True).words == ("FIXEDWINDOW", 5, "1m", "ALIGNED")
     assert Concurrent(5, "1m").words == ("CONCURRENT", 5, "1m")
@@ -139,5 +158,5 @@ def test_limiters_are_values() -> None:
 
 def test_a_rate_can_be_changed_and_copied() -> None:
     rate = Rate("10/s")
-    assert rate == Gcra(9, 10, 1000) == pickle.loads(pickle.dumps(rate))
+    assert rate == Gcra(9, 10, "1000ms") == pickle.loads(pickle.dumps(rate))
     assert replace(rate, max_burst=19).words == ("GCRA", 19, 10, "1000ms")

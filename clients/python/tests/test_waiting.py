@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from typing import Any
 
 import pytest
 import redis
@@ -23,7 +24,7 @@ async def test_a_call_is_admitted_when_its_turn_comes(limiter: AsyncRateLimiter,
 
 async def test_a_wait_that_is_too_short_is_a_refusal(limiter: AsyncRateLimiter, key: str) -> None:
     await limiter.limit(key, "1/h")
-    answer = await limiter.limit(key, "1/h", wait=50)
+    answer = await limiter.limit(key, "1/h", wait="50ms")
     assert not answer.allowed and answer.answered
 
 
@@ -74,9 +75,19 @@ async def test_a_wait_longer_than_the_timeout_is_answered(make: Maker, key: str)
 
 
 async def test_a_wrong_wait_is_an_error(limiter: AsyncRateLimiter, key: str) -> None:
-    for wait in (0, "soon", -1):
+    for wait in ("0", "soon", "-1s"):
         with pytest.raises(ConfigurationError, match="^wait must be"):
             await limiter.limit(key, "1/s", wait=wait)
+    bare: Any
+    for bare in (5, "5"):
+        with pytest.raises(ConfigurationError, match="^wait needs a unit: '5ms', '5s' or '5m'$"):
+            await limiter.limit(key, "1/s", wait=bare)
+        with pytest.raises(ConfigurationError, match="^the ttl of hold needs a unit: "):
+            await limiter.limits([key], ["1/s"], hold=("id", bare))
+        with pytest.raises(ConfigurationError, match="^ttl needs a unit: "):
+            limiter.lease(key, 1, bare)
+        with pytest.raises(ConfigurationError, match="^ttl needs a unit: "):
+            limiter.budget(key, "1/s", bare)
     for cannot in (Smooth(1, "1s"), SlidingLog(1, "1s", countrefused=True)):
         with pytest.raises(ConfigurationError, match=rf"^{type(cannot).__name__}\(.* cannot wait"):
             await limiter.limit(key, cannot, wait="1s")

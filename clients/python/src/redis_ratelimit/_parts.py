@@ -92,7 +92,7 @@ class Limits(Part):
     def __init__(self, prefix: str, asked: Sequence[Asked], id: str) -> None:
         self._prefix, self._asked, self._id = prefix, asked, id
         self._holds = any(each.budget for each in asked)
-        self._ttl = max((each.hold for each in asked if each.budget), key=_ms, default=1)
+        self._ttl = max((each.hold for each in asked if each.budget), key=_ms, default="1ms")
         hold = (id, self._ttl) if self._holds else None
         keys, limits = self._words_of(asked, {each.rule: each.cost for each in asked})
         self.question = _questions.limits(prefix, keys, limits, 1, None, hold)

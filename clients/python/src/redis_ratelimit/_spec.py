@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import ClassVar, TypeAlias
 
-from ._values import UNITS, Word, check_duration, duration_word, integer
+from ._values import LONGEST, UNITS, Word, integer
 from .errors import ConfigurationError
 
 MOST = 9_007_199_254_740_991
@@ -66,14 +66,14 @@ def parse_rate(rate: str) -> tuple[int, int]:
     if match is None or unit is None:
         raise ConfigurationError(f"a rate is a count per time, such as '10/s' or '100 per 15 minutes', not {rate!r}")
     count = integer(f"the count of {rate!r}", int(match[1]), 1, MOST)
-    return count, check_duration(f"the period of {rate!r}", int(match[2] or 1) * unit, 1)
+    return count, integer(f"the period of {rate!r}", int(match[2] or 1) * unit, 1, LONGEST, " ms")
 
 
 def limiter_words(limiter: LimiterLike, *, lease_id: bool = True) -> tuple[Word, ...]:
     """Returns the name and the parameters of a limiter. A lease needs its id, unless `lease_id` is False."""
     if isinstance(limiter, str):
         count, period = parse_rate(limiter)
-        return ("GCRA", count - 1, count, duration_word(period))
+        return ("GCRA", count - 1, count, f"{period}ms")
     if not isinstance(limiter, Limiter):
         raise ConfigurationError(
             f"a limiter is an instance such as Gcra(9, 10, '1s'), or a rate such as '10/s', not {limiter!r}"

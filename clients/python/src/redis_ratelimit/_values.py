@@ -15,8 +15,8 @@ Key: TypeAlias = str | bytes
 Word: TypeAlias = str | bytes | int | float
 """A word of a command."""
 
-Duration: TypeAlias = int | str | timedelta
-"""An integer of milliseconds, an integer with a unit (`ms`, `s`, `m`, `h`, `d` or `w`, as in `"90s"`), or a timedelta."""
+Duration: TypeAlias = str | timedelta
+"""A whole number with a unit (`ms`, `s`, `m`, `h`, `d` or `w`, as in `"90s"`), or a timedelta. Only `"0"` needs no unit."""
 
 
 class Hold(NamedTuple):
@@ -43,19 +43,21 @@ def milliseconds(name: str, duration: Duration) -> int:
         if rest:
             raise ConfigurationError(f"{name} must be whole milliseconds, not {duration!r}")
         return whole
-    if isinstance(duration, str):
-        match = _DURATION.fullmatch(duration)
-        if match is None:
-            raise ConfigurationError(f"{name} must be a duration such as '90s' or 1500, not {duration!r}")
+    match = _DURATION.fullmatch(duration) if isinstance(duration, str) else None
+    if match and (match[2] or int(match[1]) == 0):
         return int(match[1]) * UNITS[match[2] or "ms"]
-    return integer(name, duration)
+    if match or _is_count(duration):
+        raise ConfigurationError(f"{name} needs a unit: '{duration}ms', '{duration}s' or '{duration}m'")
+    raise ConfigurationError(f"{name} must be a whole number with ms, s, m, h, d or w, such as '90s', not {duration!r}")
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
 def duration_word(duration: Duration) -> str:
-    """Returns a duration as it stands in a command, with its unit."""
-    if isinstance(duration, str) and not duration.isdecimal():
-        return duration
-    return f"{milliseconds('duration', duration)}ms"
+    """Returns a duration as it stands in a command. The server checks it, and its error names the argument."""
+    return f"{milliseconds('duration', duration)}ms" if isinstance(duration, timedelta) else str(duration)
 
 
 def float_word(number: float) -> str | float:
