@@ -269,7 +269,7 @@ mod tests {
             r"ERR syntax error near 'CO\r\nST\'\xff'"
         );
         let long = Error::near(&[b'A'; 65], Guess::NONE).to_string();
-        assert_eq!(long, std::format!("ERR syntax error near '{}'", "A".repeat(64)));
+        assert_eq!(long, std::format!("ERR syntax error near '{}...'", "A".repeat(64)));
     }
 
     #[test]
