@@ -50,7 +50,10 @@ fn the_page_says_what_comes_of_the_trials() {
     if page != expected {
         let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("shapes.md");
         fs::write(&file, expected).unwrap();
-        panic!("trials tell something else: diff docs/shapes.md {}", file.display());
+        panic!(
+            "trials tell something else: diff docs/shapes.md {0}; if they should, copy {0} there",
+            file.display()
+        );
     }
 }
 

@@ -65,8 +65,9 @@ fn each_command_has_a_page_and_each_page_a_command() {
     let mut found: Vec<String> = found.filter(|name| name != "README.md").collect();
     found.sort();
     let names = names();
-    assert_eq!(found, names.iter().map(|name| format!("{name}.md")).collect::<Vec<_>>());
-    assert_eq!(names.len(), 38);
+    let expected: Vec<String> = names.iter().map(|name| format!("{name}.md")).collect();
+    assert_eq!(found, expected, "left: the pages in docs/commands/; right: those of the server's commands");
+    assert_eq!(names.len(), 38, "the number of commands; if one is new, change it here");
 }
 
 #[test]

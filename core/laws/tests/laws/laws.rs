@@ -152,7 +152,9 @@ fn forced_cost_is_charged_and_refunded<L: Limiter>(
 
 fn refunded<L: Limiter>(limiter: &L, state: &L::State, now: Time, cost: u64) -> L::State {
     let mut bytes = Vec::new();
-    let change = limiter.refund(state, now, cost).expect("a limiter that can owe can refund");
+    let change = limiter.refund(state, now, cost).expect(
+        "`obey` forces and refunds; the block of a limiter without refunds is as that of the log with a gap",
+    );
     L::State::encode_change(&change, &mut bytes);
     applied(decoded(&encoded(state)), &bytes)
 }
