@@ -65,10 +65,8 @@ impl Command for Ask {
                 Taken::Decided(joint, outcome) => (joint, outcome),
                 Taken::Waits(wait) => return Ok(Reply::Wait(wait)),
             };
-            match outcome {
-                Some(Outcome::Admitted) => policy.counts.admitted.add_one(),
-                Some(Outcome::Refused) => policy.count_refusal(joint.refusing()),
-                None => {}
+            if let Some(outcome) = outcome {
+                policy.count(outcome, joint.refusing());
             }
             if outcome == Some(Outcome::Admitted) && joint.refuses_in_shadow() {
                 policy.count_refusal_in_shadow(joint.refusing_in_shadow());
@@ -211,10 +209,7 @@ fn take_only(
     };
     let outcome = Outcome::of(taken.verdict);
     call.record(FIRST, Counter::Ask, outcome);
-    match outcome {
-        Outcome::Admitted => policy.counts.admitted.add_one(),
-        Outcome::Refused => policy.count_refusal(once(0)),
-    }
+    policy.count(outcome, once(0));
     Ok(Reply::Six(taken.answer(), 1))
 }
 

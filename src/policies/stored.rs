@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use ratelimit_language::Policy;
 
-use crate::count::Count;
+use crate::count::{Count, Outcome};
 
 /// A policy of the node.
 pub struct StoredPolicy {
@@ -47,10 +47,17 @@ impl StoredPolicy {
         self.policy.limits().zip(&self.limits)
     }
 
-    /// Counts a refused call. `limits` are the indices of the limits that refuse it.
-    pub fn count_refusal(&self, limits: impl Iterator<Item = usize>) {
-        self.counts.refused.add_one();
-        limits.filter_map(|limit| self.limits.get(limit)).for_each(|limit| limit.refused.add_one());
+    /// Counts a call. `refusing` are the indices of the limits that refuse it.
+    #[inline(always)]
+    pub fn count(&self, outcome: Outcome, refusing: impl Iterator<Item = usize>) {
+        match outcome {
+            Outcome::Admitted => self.counts.admitted.add_one(),
+            Outcome::Refused => {
+                self.counts.refused.add_one();
+                let limits = refusing.filter_map(|limit| self.limits.get(limit));
+                limits.for_each(|limit| limit.refused.add_one());
+            }
+        }
     }
 
     /// Counts an admitted call that shadows would have refused. `shadows` are their indices among the limits.
@@ -63,7 +70,7 @@ impl StoredPolicy {
 /// The outcomes of a policy's calls. A new version of the policy continues the counts.
 #[derive(Default)]
 pub struct Counts {
-    pub admitted: Count,
+    admitted: Count,
     refused: Count,
     /// Admitted calls that a shadow would have refused.
     shadow_refused: Count,
