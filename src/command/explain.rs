@@ -19,7 +19,7 @@ use ratelimit_language::{
 use super::ask::{policy, with_limits};
 use super::multi::{FIRST, Several, parse, prepare};
 use super::sketch::cells;
-use super::wait::wait_within;
+use super::wait::{answer_in_line, in_manner, wait_within};
 use super::{Ask as AskCommand, Multi};
 use crate::server::{
     Access, Call, Command, Key, KeyUse, Keys, Reply, Wanted, clock, most_holds, somebody_waits,
@@ -157,7 +157,7 @@ fn decide<L: Limiter>(
         return Ok((answer, Decision::Renews, place));
     }
     if manner != Manner::Force
-        && let Some(decision) = in_line(call, limiter, request, |cost| plain(cost).peek(key, limiter))
+        && let Some(decision) = in_line(call, key, limiter, request, plain(cost))
     {
         return Ok((answer, decision, place));
     }
@@ -184,20 +184,17 @@ fn decide<L: Limiter>(
 /// waited.
 fn in_line<L: Limiter>(
     call: &Call<'_>,
+    key: &Key<'_, '_>,
     limiter: &L,
     request: &Request<'_>,
-    peek: impl Fn(u64) -> Answer,
+    plain: Ask,
 ) -> Option<Decision> {
     let (name, critical, manner) = (limiter.name(), limiter.is_critical(), request.manner());
     let ahead = if somebody_waits() { call.ahead(1, name, critical) } else { None };
     if ahead.is_none() && request.block().is_none() {
         return None;
     }
-    // A part of the cost is granted if 1 is. A booking can be admitted before the cost fits.
-    let mut answer = peek(if manner == Manner::Partial { 1 } else { request.cost() });
-    if matches!(manner, Manner::Reserve { .. }) && answer.verdict != Verdict::NEVER {
-        answer.verdict = Verdict::ADMIT;
-    }
+    let answer = answer_in_line(&in_manner(plain, manner), manner, key, limiter);
     let retry = match answer.verdict {
         Verdict::Admit { .. } if ahead.is_none() => return None,
         Verdict::Admit { .. } => Span::ZERO,
@@ -217,11 +214,12 @@ fn in_line<L: Limiter>(
 
 /// The decision on a request that others come before. `answer` is that of the limit itself.
 fn behind(limit: u64, callers: usize, first: Span, answer: Answer) -> Decision {
-    let retry = match answer.behind(first).verdict {
-        Verdict::Refuse { retry: Some(retry) } => retry,
-        _ => first,
+    let if_it_had_room = Answer { verdict: Verdict::ADMIT, ..answer }.behind(first).verdict;
+    let later = match answer.behind(first).verdict {
+        Verdict::Refuse { retry } if answer.behind(first).verdict != if_it_had_room => retry,
+        _ => None,
     };
-    Decision::Behind { limit, callers, first, retry }
+    Decision::Behind { limit, callers, first, later }
 }
 
 /// The decision on an admitted request; `None` if it is refused.

@@ -43,17 +43,12 @@ pub fn line_up<L: Limiter>(call: &Call<'_>, limiter: &L, wish: &Wish<'_>) -> Res
     let at = wish.at.unwrap_or(clock);
     let access = if call.only_looks() { Access::Read } else { Access::Write };
     let mut key = Key::open(call, 1, access)?;
-    // A part of the cost is granted if 1 is.
-    let cost = if wish.manner == Manner::Partial { 1 } else { wish.cost };
-    let mut ask = Ask::new(key.own_place(limiter)?, at, cost, Manner::Strict);
+    let plain = Ask::new(key.own_place(limiter)?, at, wish.cost, Manner::Strict);
+    let mut ask = in_manner(plain, wish.manner);
     if ask.is_held(&key, limiter) || wish.hold.is_some_and(|id| held(&key, id, at).is_some()) {
         return Ok(InLine::Proceeds);
     }
-    let mut answer = ask.peek(&key, limiter);
-    // A booking can be admitted before the cost fits.
-    if matches!(wish.manner, Manner::Reserve { .. }) && answer.verdict != Verdict::NEVER {
-        answer.verdict = Verdict::ADMIT;
-    }
+    let mut answer = answer_in_line(&ask, wish.manner, &key, limiter);
     if answer.verdict.admits() && !is_behind {
         return Ok(InLine::Proceeds);
     }
@@ -81,6 +76,23 @@ pub fn line_up<L: Limiter>(call: &Call<'_>, limiter: &L, wish: &Wish<'_>) -> Res
         }
     }
     Ok(ahead().map_or(InLine::Proceeds, |first| InLine::IsBehind(answer.behind(first))))
+}
+
+/// The plain request by which a request of this manner is judged in line. A part of the cost is granted if 1 is.
+pub fn in_manner(mut plain: Ask, manner: Manner) -> Ask {
+    if manner == Manner::Partial {
+        plain.cost = 1;
+    }
+    plain
+}
+
+/// The answer to such a request. A booking can be admitted before the cost fits.
+pub fn answer_in_line<L: Limiter>(ask: &Ask, manner: Manner, key: &Key<'_, '_>, limiter: &L) -> Answer {
+    let mut answer = ask.peek(key, limiter);
+    if matches!(manner, Manner::Reserve { .. }) && answer.verdict != Verdict::NEVER {
+        answer.verdict = Verdict::ADMIT;
+    }
+    answer
 }
 
 /// The wait of a call with several limits that is refused; `None` if it must not wait.

@@ -83,12 +83,12 @@ pub enum Decision {
         limit: u64,
         ban: Span,
     },
-    /// Others come first. The first of them is tried in this time; `retry` is at least that.
+    /// Others come first. The first of them is tried in this time; `later` is the retry if the limit has room only after that.
     Behind {
         limit: u64,
         callers: usize,
         first: Span,
-        retry: Span,
+        later: Option<Span>,
     },
     Waits {
         behind: usize,
@@ -131,13 +131,10 @@ impl fmt::Display for Decision {
             Decision::Bans { limit, ban } => {
                 write!(f, "refused by limit {limit}: this strike bans for {}", Rough(ban))
             }
-            Decision::Behind { limit, callers, first, retry } => {
+            Decision::Behind { limit, callers, first, later } => {
                 write!(f, "refused: {} for limit {limit}; the first is tried ", Waiting(callers))?;
                 if first == Span::ZERO { write!(f, "now") } else { write!(f, "in {}", Rough(first)) }?;
-                if retry <= first.max(Span::from_millis(1)) {
-                    return Ok(());
-                }
-                write!(f, "; try again in {}", Rough(retry))
+                later.map_or(Ok(()), |retry| write!(f, "; try again in {}", Rough(retry)))
             }
             Decision::Waits { behind: 0, longest } => write!(f, "would wait, at most {}", Rough(longest)),
             Decision::Waits { behind, longest } => {
