@@ -2,7 +2,7 @@
 
 use redis::{Connection, Value};
 
-use crate::support::{Server, call, error, simple, text};
+use crate::support::{Server, call, error, simple, text, wait_for};
 
 /// The id, the cost and the milliseconds left of each lease, and whether it is a shadow's.
 fn holders(con: &mut Connection, words: &[&str]) -> Vec<(Vec<u8>, i64, i64, bool)> {
@@ -59,12 +59,11 @@ fn of_many_leases_the_first_hundred_are_listed_and_expired_ones_are_not() {
         let ttl = if id % 5 == 0 { "1ms".to_string() } else { format!("{}s", 3600 - id) };
         text(con, &format!("RL.CONCURRENT pool 1000 {ttl} id:{id}"));
     }
-    std::thread::sleep(std::time::Duration::from_millis(20));
+    wait_for("leases that expire", || holders(con, &["pool", "LEASES", "10000"]).len() == 400);
     let first = holders(con, &["pool", "LEASES"]);
     assert_eq!(first.len(), 100);
     assert_eq!(first[0].0, b"id:499");
     assert!(first.is_sorted_by_key(|lease| lease.2));
-    assert_eq!(holders(con, &["pool", "LEASES", "10000"]).len(), 400);
 }
 
 #[test]

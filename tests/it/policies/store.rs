@@ -160,7 +160,7 @@ fn ten_thousand_policies_are_stored_and_not_one_more() {
     // All of them, in the order of their names.
     let listed: Vec<String> = names.iter().map(|name| format!("{name}, 1")).collect();
     assert_eq!(before.0, format!("[{}]", listed.join(", ")));
-    // So many names are not compared, but a key in place of a policy is found.
+    // Ten thousand names are too many to guess from. A policy in place of the key is still found.
     assert_eq!(error(con, "RL.ASK key policy-00000"), "ERR no such policy 'policy-00000'");
     let swapped = "; 'policy-9999' is one: the key comes before the policy";
     assert_eq!(error(con, "RL.ASK policy-9999 key"), format!("ERR no such policy 'key'{swapped}"));
