@@ -11,7 +11,7 @@
 //! | `entry/` | how a call comes in and its reply goes out; registration, help and `COMMAND DOCS` |
 //! | `store/` | how keys are opened, changed and sent to replicas; the value of a key, its payload and RDB |
 //! | `waiting/` | callers that wait, and the timer that tries them |
-//! | `node/` | what belongs to no key: settings, clock, statistics, and whether anything receives effects at all |
+//! | `node/` | what belongs to no key: settings, clock, statistics, and whether it may have copies, which receive effects |
 //!
 //! Two crates do not depend on Redis: `ratelimit-core` has the limiters, and `ratelimit-language` parses arguments.
 

@@ -12,7 +12,7 @@ use redis_module::raw::{RedisModuleCtx, RedisModuleString};
 
 use super::forward::ServerReply;
 use crate::server::api::{api, bytes};
-use crate::server::node::effects;
+use crate::server::node::copies;
 use crate::server::node::settings;
 use crate::server::waiting::Trial;
 
@@ -102,12 +102,12 @@ impl<'a> Call<'a> {
     /// the context of a client, and such a call has none.
     #[inline(always)]
     pub(in crate::server) fn sends_effects(&self) -> bool {
-        effects::are_sent() || self.again.is_some()
+        copies::may_exist() || self.again.is_some()
     }
 
     /// Counts a change that is not sent because nothing can receive it. Save points (`save 60 1000`) count changes.
     pub(in crate::server) fn count_change(&self) {
-        // The server counts the change, and discards the call, or writes it where no copy reads it (`effects.rs`).
+        // The server counts the change, and discards the call, or writes it where no copy reads it (`copies.rs`).
         // No cheaper function of the server counts a change.
         self.replicate_verbatim();
     }

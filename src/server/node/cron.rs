@@ -7,11 +7,11 @@ use redis_module::raw::{
     REDISMODULE_EVENT_CRON_LOOP, RedisModuleCronLoopInfo, RedisModuleCtx, RedisModuleEvent,
 };
 
-use super::effects;
+use super::copies;
 use crate::server::guard::guarded;
 use crate::server::{api, waiting};
 
-/// The events since effects were last checked.
+/// The events since copies were last checked.
 static EVENTS: AtomicU64 = AtomicU64::new(0);
 
 /// Subscribes to the event.
@@ -35,7 +35,7 @@ unsafe extern "C" fn run(ctx: *mut RedisModuleCtx, _: RedisModuleEvent, _: u64, 
         EVENTS.store(if due { 0 } else { events }, Relaxed);
         if due {
             // SAFETY: the server passes a context.
-            unsafe { effects::check(ctx) };
+            unsafe { copies::check(ctx) };
         }
     });
 }

@@ -8,7 +8,7 @@ use redis_module::{InfoContext, RedisResult, basic_info_command_handler};
 use redis_module_macros::info_command_handler;
 
 use super::stats::{counts, errors, refused_in_shadow};
-use super::{effects, settings};
+use super::{copies, settings};
 use crate::policies;
 use crate::server::api::{OK, api};
 use crate::server::guard::guarded;
@@ -84,7 +84,7 @@ fn info(context: &InfoContext, _for_crash_report: bool) -> RedisResult<()> {
     section = section.field("version", env!("CARGO_PKG_VERSION"))?;
     section = section.field("build", option_env!("RATELIMIT_BUILD").unwrap_or("unknown"))?;
     section = section.field("errors", errors())?;
-    section = section.field("propagates", u64::from(effects::are_sent()))?;
+    section = section.field("propagates", u64::from(copies::may_exist()))?;
     section = section.field("shadow_refused", refused_in_shadow())?;
     let [waiting, granted, timed_out] = waiting::counts();
     section = section.field("waiting", waiting)?;

@@ -12,7 +12,7 @@ use redis_module::{Context, RedisString, Status};
 
 use super::info::info_outside_crashes;
 use super::settings;
-use super::{cron, effects};
+use super::{copies, cron};
 use crate::policies;
 use crate::server::api::{OK, api, missing};
 use crate::server::entry::help;
@@ -73,7 +73,7 @@ fn try_load(
     // SAFETY: `ctx` is the context of the load.
     unsafe {
         waiting::prepare(ctx);
-        effects::subscribe(ctx);
+        copies::subscribe(ctx);
         cron::subscribe(ctx);
         waiting::subscribe(ctx);
     }

@@ -1,4 +1,4 @@
-//! Whether effects are sent to replicas and the AOF. `store/` sends them.
+//! Whether this node may have copies: replicas, or an AOF. Only then does `store/` send effects.
 //!
 //! Sending an effect costs a quarter of an admitted call, even if nothing receives it. So effects are not sent while
 //! nothing can receive them. A call still writes its payload, and changes the state from it.
@@ -6,7 +6,7 @@
 //! # Why no effect is lost
 //!
 //! An effect leaves the server in three ways: to a connected replica, into the replication backlog, and into the AOF.
-//! Without these the server itself discards what a module sends (`shouldPropagate` in its `server.c`). [`SENT`] is
+//! Without these the server itself discards what a module sends (`shouldPropagate` in its `server.c`). [`MAY_EXIST`] is
 //! false while no copy can depend on an effect:
 //!
 //! - It starts true. A server that loads an RDB with a replication id has a backlog from the start.
@@ -48,8 +48,8 @@ use redis_module::raw::{
 
 use crate::server::api::{self, api};
 
-/// Whether effects are sent.
-static SENT: AtomicBool = AtomicBool::new(true);
+/// Whether a copy may exist, so that effects are sent.
+static MAY_EXIST: AtomicBool = AtomicBool::new(true);
 /// Whether the server sends all events that set it.
 static SUBSCRIBED: AtomicBool = AtomicBool::new(false);
 
@@ -63,10 +63,10 @@ const ENABLING: [u64; 6] = [
     REDISMODULE_EVENT_LOADING,
 ];
 
-/// Returns whether effects are sent.
+/// Returns whether a copy may exist, so that effects are sent.
 #[inline(always)]
-pub fn are_sent() -> bool {
-    SENT.load(Relaxed)
+pub fn may_exist() -> bool {
+    MAY_EXIST.load(Relaxed)
 }
 
 /// Subscribes to the events that set the flag. If the server lacks one of them, effects are always sent.
@@ -81,7 +81,7 @@ pub unsafe fn subscribe(ctx: *mut RedisModuleCtx) {
 }
 
 unsafe extern "C" fn enable(_: *mut RedisModuleCtx, _: RedisModuleEvent, _: u64, _: *mut c_void) {
-    SENT.store(true, Relaxed);
+    MAY_EXIST.store(true, Relaxed);
 }
 
 /// Checks whether anything can receive effects.
@@ -94,9 +94,9 @@ pub unsafe fn check(ctx: *mut RedisModuleCtx) {
     unsafe {
         if somebody_receives(ctx) {
             // A replica may wait for its copy, for which no event has come yet.
-            SENT.store(true, Relaxed);
-        } else if are_sent() && appendonly_is_no(ctx) && SUBSCRIBED.load(Relaxed) {
-            SENT.store(false, Relaxed);
+            MAY_EXIST.store(true, Relaxed);
+        } else if may_exist() && appendonly_is_no(ctx) && SUBSCRIBED.load(Relaxed) {
+            MAY_EXIST.store(false, Relaxed);
         }
     }
 }
