@@ -17,7 +17,7 @@
 //! | `time`, `count`, [`clock`] | instants and durations, the bounds of counts, how a clock is read that was set back |
 //! | [`answer`] | the reply to a caller: verdict, gauge, answer; and the manners of a request |
 //! | `kind` | the table of all kinds of state and their limiters |
-//! | [`state`] | what keys store: a file or folder per collection, its bytes in `stored.rs`; names of limits; [`codec`](state::codec) |
+//! | [`state`] | what keys store: a file or folder per collection, its changes and bytes in `stored.rs`; names of limits; [`codec`](state::codec) |
 //! | [`limiter`] | one file per algorithm, with its state if that is small, and the trait [`Limiter`] |
 //! | [`decide`] | how a limiter judges a request, in any manner and at any reading of the clock |
 //! | `any` | a limiter or a state of any kind |
@@ -61,7 +61,7 @@ pub use ask::{Ask, Taken};
 pub use clock::Reading;
 pub use count::{MAX_COUNT, MAX_DEBT};
 pub use hold::Hold;
-pub use joint::{Held, Joint, JointError, MAX_PAIRS, Part};
+pub use joint::{Holding, Joint, JointError, MAX_PAIRS, Part};
 pub use kind::Kind;
 pub use limiter::{Capabilities, Limiter};
 pub use limits::{Error, Limits, Place};

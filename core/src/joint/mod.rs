@@ -28,7 +28,7 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 pub use part::Part;
-pub use settle::Held;
+pub use settle::Holding;
 
 use crate::answer::{Answer, Manner};
 use crate::ask::Ask;

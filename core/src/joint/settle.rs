@@ -11,7 +11,7 @@ use crate::state::Charge;
 
 /// The outcome of a call that holds what it charges.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Held {
+pub enum Holding {
     Admitted,
     Refused,
     /// The id is held already.
@@ -30,7 +30,7 @@ impl Joint<'_, '_> {
         &mut self,
         keys: &mut [K],
         request: &Hold<'_>,
-    ) -> Result<Held, JointError> {
+    ) -> Result<Holding, JointError> {
         self.take_and_hold_or_wait(keys, request, |_| false)
     }
 
@@ -44,11 +44,11 @@ impl Joint<'_, '_> {
         keys: &mut [K],
         request: &Hold<'_>,
         waits: impl FnOnce(&Self) -> bool,
-    ) -> Result<Held, JointError> {
+    ) -> Result<Holding, JointError> {
         if keys.iter().any(|limits| hold::held(limits, request.id, self.at).is_some()) {
             self.look();
             keys.iter().enumerate().for_each(|(key, limits)| self.peek(key, limits));
-            return Ok(Held::Already);
+            return Ok(Holding::Already);
         }
         for (key, limits) in keys.iter().enumerate() {
             let charges = self.pairs.iter().filter(|pair| pair.key == key && pair.part.can_be_held()).count();
@@ -64,7 +64,7 @@ impl Joint<'_, '_> {
                 hold::begin(limits, request, now, charges).map_err(|_| JointError::Defect)?;
             }
         }
-        Ok(if admitted { Held::Admitted } else { Held::Refused })
+        Ok(if admitted { Holding::Admitted } else { Holding::Refused })
     }
 
     /// Settles what is held under this id for the limits of the call, each at its cost, and returns the number of keys in
