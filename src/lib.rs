@@ -9,7 +9,7 @@
 //! | folder | contents |
 //! |---|---|
 //! | `entry/` | how a call comes in and its reply goes out; registration, help and `COMMAND DOCS` |
-//! | `store/` | how keys are opened, changed and sent to replicas; the value of a key, its payload and RDB |
+//! | `store/` | how keys are opened, changed and sent to replicas; the value of a key, in memory and in RDB; the payload that replicas and the AOF receive |
 //! | `waiting/` | callers that wait, and the timer that tries them |
 //! | `node/` | what belongs to no key: settings, clock, statistics, and whether it may have copies, which receive effects |
 //!
@@ -70,6 +70,7 @@ const OTHERS: &[Entry] = &[
     Entry::of::<Renew>(),
     // These look, and change nothing.
     Entry::of::<Peek>(),
+    // It takes a whole call, and says what that would return and why.
     Entry::of::<Explain>(),
     Entry::of::<Info>(),
     Entry::of::<Top>(),

@@ -1,4 +1,7 @@
-//! Limiters and states of any kind, made from the table of `kind.rs`.
+//! Any limiter, and any state that a set of limits stores, made from the table of `kind.rs`.
+//!
+//! The macros `with_limiter!` and `with_kept!` run code for the value inside. `with_state!` and `with_limit_state!` run it for
+//! the type of a kind.
 
 use alloc::boxed::Box;
 use core::any::Any;

@@ -1,4 +1,4 @@
-//! The holds of a key: what calls charged, to be settled. `ask/settle.rs` and `joint/settle.rs` charge and settle it.
+//! The holds of a key: what calls charged, to be settled. `ask/held.rs` and `joint/held.rs` charge and settle it.
 //!
 //! ```text
 //! RL.TOKENBUCKET llm 1000 1000 1m COST 600 HOLD r1 5m     charges 600, and holds it as r1

@@ -17,14 +17,14 @@
 //! | `time`, `count`, [`clock`] | instants and durations, the bounds of counts, how a clock is read that was set back |
 //! | [`answer`] | the reply to a caller: verdict, gauge, answer; and the manners of a request |
 //! | `kind` | the table of all kinds of state and their limiters |
-//! | [`state`] | what keys store: a file or folder per collection, its changes and bytes in `stored.rs`; names of limits; [`codec`](state::codec) |
+//! | [`state`] | what keys store: a file or folder per collection, its bytes in `stored.rs`; names of limits; [`codec`](state::codec) |
 //! | [`limiter`] | one file per algorithm, with its state if that is small, and the trait [`Limiter`] |
 //! | [`decide`] | how a limiter judges a request, in any manner and at any reading of the clock |
-//! | `any` | a limiter or a state of any kind |
+//! | `any` | any limiter, and any state that a set stores; macros that run the same code for each |
 //! | `limits` | the limits of a key, as requests find and change them; `state/set/` imports it, and is such a key in memory |
 //! | [`hold`], [`lease`] | what a key holds until it is settled; releasing and renewing a lease |
-//! | [`ask`] | a request to one limit of a key: judge, charge, refund, peek; in `settle.rs` with a hold |
-//! | [`joint`] | a request to several limits on several keys, all or nothing |
+//! | [`ask`] | a request to one limit of a key: judge, charge, refund, peek; in `held.rs` with a hold |
+//! | [`joint`] | a request to several limits on several keys, all or nothing; in `held.rs` with a hold |
 //! | [`line`](mod@line), [`top`] | lines of callers that wait, first come first served; the keys that are refused most |
 
 #![no_std]

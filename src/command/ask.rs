@@ -18,7 +18,7 @@ use ratelimit_language::{Error, PolicyCall, Purpose, lease_id};
 use super::limit::take;
 use super::multi::{Several, Taken};
 use crate::count::Outcome;
-use crate::policies::{StoredPolicy, get_within};
+use crate::policies::{CountedPolicy, get_within};
 use crate::server::{Call, Command, Counter, Key, KeyUse, Keys, Reply, SeveralKeys, bounds, somebody_waits};
 
 pub struct Ask;
@@ -152,7 +152,7 @@ impl Command for AskSettle {
 fn run<'a>(
     call: &Call<'a>,
     purpose: Purpose,
-    ask: impl FnOnce(&StoredPolicy, &Several<'_, '_, 'a>, &PolicyCall<'a>) -> Result<Reply, Error>,
+    ask: impl FnOnce(&CountedPolicy, &Several<'_, '_, 'a>, &PolicyCall<'a>) -> Result<Reply, Error>,
 ) -> Result<Reply, Error> {
     let (name, policy) = policy(call)?;
     let replied = with_limits(call, purpose, name, &policy, |several, asked| ask(&policy, several, asked));
@@ -164,7 +164,7 @@ fn run<'a>(
 
 /// The name of the policy that the call asks, and the policy.
 #[inline(always)]
-pub(super) fn policy<'a>(call: &Call<'a>) -> Result<(&'a [u8], Arc<StoredPolicy>), Error> {
+pub(super) fn policy<'a>(call: &Call<'a>) -> Result<(&'a [u8], Arc<CountedPolicy>), Error> {
     let mut words = call.arguments(FIRST);
     let (Some(key), Some(name)) = (words.next(), words.next()) else {
         return Err(Error::Arity);
@@ -178,7 +178,7 @@ pub(super) fn with_limits<'a, T>(
     call: &Call<'a>,
     purpose: Purpose,
     name: &[u8],
-    policy: &StoredPolicy,
+    policy: &CountedPolicy,
     ask: impl FnOnce(&Several<'_, '_, 'a>, &PolicyCall<'a>) -> Result<T, Error>,
 ) -> Result<T, Error> {
     let asked = parse(call, purpose)?;
@@ -191,7 +191,7 @@ pub(super) fn with_limits<'a, T>(
 #[inline(always)]
 fn take_only(
     call: &Call<'_>,
-    policy: &StoredPolicy,
+    policy: &CountedPolicy,
     part: &Part<'_>,
     asked: &PolicyCall<'_>,
 ) -> Result<Reply, Error> {

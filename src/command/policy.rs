@@ -8,7 +8,7 @@ use ratelimit_language::vocabulary::{
 };
 use ratelimit_language::{Error, policy_name};
 
-use crate::policies::{LimitCounts, Named, StoredPolicy, all, delete, get, load, save, set};
+use crate::policies::{CountedPolicy, LimitCounts, Named, all, delete, get, load, save, set};
 use crate::server::{Call, Command, FieldValue, Fields, Keys, Reply, bounds, explain};
 
 pub struct Policy;
@@ -111,7 +111,7 @@ fn counts<const N: usize>(counts: [(&'static str, u64); N]) -> [(Cow<'static, st
     counts.map(|(name, count)| (name.into(), number(count)))
 }
 
-fn version(stored: &StoredPolicy) -> (Cow<'static, str>, FieldValue) {
+fn version(stored: &CountedPolicy) -> (Cow<'static, str>, FieldValue) {
     ("version".into(), number(stored.version))
 }
 

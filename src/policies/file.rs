@@ -21,7 +21,7 @@ use std::time::Duration;
 
 use ratelimit_language::{Arguments, Bounds, Error, Policy, policy_name};
 
-use super::stored::{StoredPolicy, line};
+use super::counted::{CountedPolicy, line};
 use super::{MOST, Policies, policies, too_many};
 
 /// The absolute path of the file, if the setting gives one. It does not change: the server may change its folder.
@@ -194,7 +194,7 @@ fn add(policies: &mut Policies, line: &[u8], bounds: Bounds, old: &Policies) -> 
         return Err(too_many());
     }
     let old = old.get(name).map(|stored| &**stored);
-    let stored = StoredPolicy::new(name, version.unwrap_or(1), policy, old);
+    let stored = CountedPolicy::new(name, version.unwrap_or(1), policy, old);
     match policies.insert(name.into(), stored) {
         None => Ok(()),
         Some(_) => Err(Error::invalid(format_args!("policy '{name}' is given twice"))),

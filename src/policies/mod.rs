@@ -6,8 +6,8 @@
 
 #![forbid(unsafe_code)]
 
+mod counted;
 mod file;
-mod stored;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use ratelimit_core::MAX_COUNT;
 use ratelimit_language::{Bounds, Error, Policy};
 
-pub use stored::{LimitCounts, StoredPolicy};
+pub use counted::{CountedPolicy, LimitCounts};
 
 pub use file::{load, load_at_start, save};
 
@@ -26,10 +26,10 @@ const MOST: usize = 10_000;
 const MOST_COMPARED: usize = 1000;
 
 /// The policies by their names.
-type Policies = BTreeMap<Box<str>, Arc<StoredPolicy>>;
+type Policies = BTreeMap<Box<str>, Arc<CountedPolicy>>;
 
 /// A policy with its name.
-pub type Named = (Box<str>, Arc<StoredPolicy>);
+pub type Named = (Box<str>, Arc<CountedPolicy>);
 
 static POLICIES: Mutex<Policies> = Mutex::new(Policies::new());
 
@@ -47,7 +47,7 @@ fn as_name(name: &[u8]) -> Option<&str> {
 
 /// The policy of this name; `None` if there is none.
 #[inline(always)]
-pub fn get(name: &[u8]) -> Option<Arc<StoredPolicy>> {
+pub fn get(name: &[u8]) -> Option<Arc<CountedPolicy>> {
     policies().get(as_name(name)?).cloned()
 }
 
@@ -57,7 +57,7 @@ pub fn get(name: &[u8]) -> Option<Arc<StoredPolicy>> {
 ///
 /// If there is none, or if one of its limits exceeds these bounds. A caller may have swapped the policy and the key.
 #[inline(always)]
-pub fn get_within(name: &[u8], key: &[u8], bounds: Bounds) -> Result<Arc<StoredPolicy>, Error> {
+pub fn get_within(name: &[u8], key: &[u8], bounds: Bounds) -> Result<Arc<CountedPolicy>, Error> {
     match get(name) {
         Some(stored) if stored.policy.bounds() == bounds => Ok(stored),
         Some(stored) => rebound(name, &stored, bounds),
@@ -77,10 +77,10 @@ fn missing(name: &[u8], key: &[u8]) -> Error {
 
 /// Parses a policy anew after the bounds changed.
 #[cold]
-fn rebound(name: &[u8], stored: &StoredPolicy, bounds: Bounds) -> Result<Arc<StoredPolicy>, Error> {
+fn rebound(name: &[u8], stored: &CountedPolicy, bounds: Bounds) -> Result<Arc<CountedPolicy>, Error> {
     let policy = stored.policy.within(bounds).inspect_err(|_| stored.counts.errors.add_one())?;
     let name = as_name(name).ok_or(Error::Internal)?;
-    let again = StoredPolicy::new(name, stored.version, policy, Some(stored));
+    let again = CountedPolicy::new(name, stored.version, policy, Some(stored));
     policies().insert(name.into(), again.clone());
     Ok(again)
 }
@@ -101,7 +101,7 @@ pub fn set(name: &str, version: Option<u64>, policy: Policy) -> Result<u64, Erro
     if stored.is_none() && policies.len() >= MOST {
         return Err(too_many());
     }
-    let stored = StoredPolicy::new(name, version, policy, stored.map(|stored| &**stored));
+    let stored = CountedPolicy::new(name, version, policy, stored.map(|stored| &**stored));
     policies.insert(name.into(), stored);
     Ok(version)
 }

@@ -10,7 +10,7 @@
 //! A limiter's own command runs the steps one after the other, and can skip two: it checks only if the clock was set back,
 //! and it gauges a refusal when it judges. `RL.MULTI` checks and judges all its limits before it charges one.
 
-mod settle;
+mod held;
 
 use alloc::vec::Vec;
 

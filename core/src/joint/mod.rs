@@ -17,18 +17,18 @@
 //! ```
 //!
 //! `part.rs` is a limit of the call, `pair.rs` a limit on one key with its decision so far. `outcome.rs` answers the
-//! caller, and `settle.rs` holds what a call charges.
+//! caller, and `held.rs` holds what a call charges, and settles it.
 
+mod held;
 mod outcome;
 mod pair;
 mod part;
-mod settle;
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
+pub use held::Holding;
 pub use part::Part;
-pub use settle::Holding;
 
 use crate::answer::{Answer, Manner};
 use crate::ask::Ask;

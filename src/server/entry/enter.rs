@@ -1,6 +1,7 @@
-//! The function by which the server enters a command, and by which the module runs it again.
+//! The function by which the server runs a command, or asks for the keys of its arguments.
 //!
-//! The server has checked the number of arguments. Callers that wait are tried in `waiting/serve.rs`, not here.
+//! The server has checked the number of arguments. `waiting/` keeps [`run`] for a caller that waits, and calls it when
+//! `serve.rs` tries the caller.
 
 use std::ffi::c_int;
 use std::ops::Range;

@@ -1,4 +1,8 @@
 //! How a call comes in and how its reply goes out.
+//!
+//! - `command.rs` says what a command is, `register.rs` registers the table of commands, `enter.rs` runs one.
+//! - `call.rs` has the context and the arguments of a call, `reply.rs` its reply. `forward.rs` runs commands of the server.
+//! - `syntax.rs`, `docs.rs` and `help.rs` make `COMMAND DOCS` and `RL.HELP` from what a command says of itself.
 
 pub mod call;
 pub mod command;

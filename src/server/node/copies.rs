@@ -1,4 +1,5 @@
-//! Whether this node may have copies: replicas, or an AOF. Only then does `store/` send effects.
+//! Whether this node may have copies: replicas, or an AOF. Only then does `Call::sends_effects` let
+//! `store/` send effects.
 //!
 //! Sending an effect costs a quarter of an admitted call, even if nothing receives it. So effects are not sent while
 //! nothing can receive them. A call still writes its payload, and changes the state from it.

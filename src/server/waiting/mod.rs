@@ -12,24 +12,24 @@
 //! - `state.rs` has the lines and all else that changes; `call.rs` is what a running command asks of them.
 //! - `wait.rs` has the limits for which a call waits, `waiter.rs` a caller and its call, `trial.rs` a call that runs again.
 //! - `client.rs` blocks and unblocks clients, and has the three ways in which a wait ends. `alarm.rs` sets the timer.
-//! - `serve.rs` tries callers, in the callback of a timer and nowhere else.
-//! - `wake.rs` notices that a limit may have room. It only marks lines.
+//! - `serve.rs` tries callers: it runs their commands again, in the callback of a timer and nowhere else.
+//! - `mark.rs` marks the lines of limits that may have room after an event outside of calls.
 //! - `slot.rs` finds a name in the slot of a cluster's key.
 
 mod alarm;
 mod call;
 mod client;
+mod mark;
 mod serve;
 mod slot;
 mod state;
 mod trial;
 mod wait;
 mod waiter;
-mod wake;
 
 pub use client::block;
+pub use mark::{nudge, subscribe, unlinked};
 pub use serve::prepare;
 pub use state::{counts, somebody_waits};
 pub use trial::Trial;
 pub use wait::{Wait, Wanted};
-pub use wake::{nudge, subscribe, unlinked};

@@ -1,4 +1,4 @@
-//! Tries callers that wait.
+//! Tries callers that wait: runs their commands again, which judge anew. `ratelimit_core::line` says whose turn it is.
 //!
 //! Grants are made only in the callback of the module's timer: the server sends what was changed there to replicas and the
 //! AOF when the callback returns. No client can be served twice in one event, and a transaction or a script that gave room

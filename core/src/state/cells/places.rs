@@ -1,4 +1,4 @@
-//! The cells of an item: one in each row, which a keyed hash chooses.
+//! The cells of an item: one in each row, which a keyed hash chooses. The shape and the hash key of a sketch give them.
 
 use alloc::vec::Vec;
 use core::hash::Hasher;

@@ -1,5 +1,5 @@
 //! A change to the holds of a key, as a value: a hold begins, one ends, or charges move in time with the state of their
-//! limit. `stored.rs` applies it, and has its bytes.
+//! limit, so that a settlement still finds them there. `stored.rs` applies a change, and has its bytes.
 
 use alloc::vec::Vec;
 

@@ -1,4 +1,4 @@
-//! A policy of this node: its version, its limits and its counts.
+//! A policy of this node: its version, its limits, the counts of its calls, and its line in the file.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use ratelimit_language::Policy;
 use crate::count::{Count, Outcome};
 
 /// A policy of the node.
-pub struct StoredPolicy {
+pub struct CountedPolicy {
     pub version: u64,
     pub policy: Policy,
     /// A call that runs while its policy is replaced adds to the same counts.
@@ -19,15 +19,15 @@ pub struct StoredPolicy {
     pub(super) digest: u64,
 }
 
-impl StoredPolicy {
+impl CountedPolicy {
     /// A policy that continues the counts of the stored one, and of those of its limits that have the same words,
     /// whatever the units of their durations.
     pub(super) fn new(
         name: &str,
         version: u64,
         policy: Policy,
-        stored: Option<&StoredPolicy>,
-    ) -> Arc<StoredPolicy> {
+        stored: Option<&CountedPolicy>,
+    ) -> Arc<CountedPolicy> {
         let line = line(name, version, &policy.canonical());
         // FNV-1a: the same number on every machine and in every release.
         let digest = line.bytes().fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
@@ -39,7 +39,7 @@ impl StoredPolicy {
         let limit_counts =
             |words: String| before.get(&words).map(|counts| Arc::clone(counts)).unwrap_or_default();
         let limits = policy.canonical_limits().map(limit_counts).collect();
-        Arc::new(StoredPolicy { version, policy, counts, limits, digest })
+        Arc::new(CountedPolicy { version, policy, counts, limits, digest })
     }
 
     /// The words of each limit, and its counts.

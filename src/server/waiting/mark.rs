@@ -1,4 +1,5 @@
-//! Notices that a limit for which callers wait may have room. It only marks lines, because it may run amid any command.
+//! Marks the lines of limits that may have room, because a key or a database changed, or time has passed. It tries nobody,
+//! because it may run amid any command. What a call of this module changes is marked in `call.rs`.
 
 use std::ffi::{c_int, c_void};
 

@@ -1,4 +1,5 @@
-//! What `RL.EXPLAIN` says, for people: a verdict, and a line for each limit on each key.
+//! What `RL.EXPLAIN` says, for people: a verdict, and a line for each limit on each key. [`Seen`] reads from a key what an
+//! answer does not say.
 //!
 //! ```text
 //! refused by limit 2; try again in 12 d 4 h
@@ -184,18 +185,18 @@ impl fmt::Display for Line<'_> {
         let Answer { gauge, .. } = answer;
         let used = gauge.limit.saturating_sub(gauge.remaining);
         let mut reset = gauge.reset;
-        match seen.figure {
-            Figure::Left => write!(f, "; {} of {} left", gauge.remaining, gauge.limit)?,
-            Figure::Used => write!(f, "; {used} of {} used", gauge.limit)?,
-            Figure::Strikes { ban: None } => write!(f, "; {used} of {} strikes", gauge.limit)?,
-            Figure::Strikes { ban: Some(left) } => {
+        match seen.counting {
+            Counting::Left => write!(f, "; {} of {} left", gauge.remaining, gauge.limit)?,
+            Counting::Used => write!(f, "; {used} of {} used", gauge.limit)?,
+            Counting::Strikes { ban: None } => write!(f, "; {used} of {} strikes", gauge.limit)?,
+            Counting::Strikes { ban: Some(left) } => {
                 write!(f, "; banned for {}", Rough(left))?;
                 reset = if left == reset { Span::ZERO } else { reset };
             }
-            Figure::Leases { next: None, .. } => {
+            Counting::Leases { next: None, .. } => {
                 write!(f, "; no lease is held; {} of {} left", gauge.remaining, gauge.limit)?;
             }
-            Figure::Leases { leases, cost, next: Some(next) } => {
+            Counting::Leases { leases, cost, next: Some(next) } => {
                 write!(f, "; ")?;
                 if leases != cost {
                     write!(f, "{leases} {} ", if leases == 1 { "lease holds" } else { "leases hold" })?;
@@ -246,7 +247,7 @@ impl Line<'_> {
         } else {
             ["admits", "refuses"]
         };
-        let banned = matches!(self.seen.figure, Figure::Strikes { ban: Some(_) });
+        let banned = matches!(self.seen.counting, Counting::Strikes { ban: Some(_) });
         match self.answer.verdict {
             Verdict::Admit { wait: Span::ZERO } => write!(f, "{admits}"),
             Verdict::Admit { wait } => write!(f, "{admits}; wait {}", Rough(wait)),
@@ -266,7 +267,7 @@ impl Line<'_> {
 
 /// What a key stores of a limit, beside what its answer says.
 pub struct Seen {
-    figure: Figure,
+    counting: Counting,
     /// When the window of a calendar ends.
     renews: Option<Local>,
     /// How far the last charge is ahead of the call.
@@ -283,7 +284,7 @@ pub type Charged = BTreeMap<Name, (u64, u64)>;
 
 /// How a limit counts.
 #[derive(Clone, Copy)]
-enum Figure {
+enum Counting {
     /// What can still be taken.
     Left,
     /// What was taken in the window.
@@ -309,9 +310,9 @@ impl Seen {
             }
             _ => None,
         };
-        let figure = figure(limits, place, limiter, at);
+        let counting = counting(limits, place, limiter, at);
         with_limiter!(limiter, limiter => Seen {
-            figure,
+            counting,
             renews,
             ahead: last(limits, place, limiter).map_or(Span::ZERO, |last| last.since(at)),
             holds: charged.get(&name(place, limiter)).copied().unwrap_or_default(),
@@ -324,7 +325,7 @@ impl Seen {
     pub fn alone(state: Option<&impl State>, at: Time) -> Seen {
         let ahead = state.map_or(Span::ZERO, |state| state.last().since(at));
         Seen {
-            figure: Figure::Left,
+            counting: Counting::Left,
             renews: None,
             ahead,
             holds: (0, 0),
@@ -334,16 +335,18 @@ impl Seen {
     }
 }
 
-fn figure(limits: &impl Limits, place: Place, limiter: &AnyLimiter<'_>, at: Time) -> Figure {
+fn counting(limits: &impl Limits, place: Place, limiter: &AnyLimiter<'_>, at: Time) -> Counting {
     match limiter {
         AnyLimiter::Penalty(penalty) => {
             // A cost of 0 asks for a ban.
             let answer = Ask::new(place, at, 0, Manner::Strict).peek(limits, penalty);
-            let Verdict::Refuse { retry: ban } = answer.verdict else { return Figure::Strikes { ban: None } };
-            Figure::Strikes { ban }
+            let Verdict::Refuse { retry: ban } = answer.verdict else {
+                return Counting::Strikes { ban: None };
+            };
+            Counting::Strikes { ban }
         }
         AnyLimiter::Concurrent(concurrent) => {
-            found(limits, place, concurrent, at, |leases, now, lag| Figure::Leases {
+            found(limits, place, concurrent, at, |leases, now, lag| Counting::Leases {
                 leases: leases.count(now),
                 cost: leases.cost(now),
                 next: leases.ends(1, now).map(|next| next.plus(lag)),
@@ -353,9 +356,9 @@ fn figure(limits: &impl Limits, place: Place, limiter: &AnyLimiter<'_>, at: Time
         | AnyLimiter::AlignedWindow(_)
         | AnyLimiter::Calendar(_)
         | AnyLimiter::SlidingWindow(_)
-        | AnyLimiter::SlidingBuckets(_) => Figure::Used,
+        | AnyLimiter::SlidingBuckets(_) => Counting::Used,
         // During a gap nothing is left, whatever was used.
-        AnyLimiter::SlidingLog(log) if log.gap == Span::ZERO => Figure::Used,
+        AnyLimiter::SlidingLog(log) if log.gap == Span::ZERO => Counting::Used,
         AnyLimiter::TokenBucket(_)
         | AnyLimiter::BatchBucket(_)
         | AnyLimiter::LeakyBucket(_)
@@ -363,7 +366,7 @@ fn figure(limits: &impl Limits, place: Place, limiter: &AnyLimiter<'_>, at: Time
         | AnyLimiter::SlidingLog(_)
         | AnyLimiter::Uniform(_)
         | AnyLimiter::Bursty(_)
-        | AnyLimiter::Warming(_) => Figure::Left,
+        | AnyLimiter::Warming(_) => Counting::Left,
     }
 }
 
