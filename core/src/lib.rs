@@ -23,9 +23,9 @@
 //! | `any` | any limiter, and any state that a set stores; macros that run the same code for each |
 //! | `limits` | the limits of a key, as requests find and change them; `state/set/` imports it, and is such a key in memory |
 //! | [`hold`], [`lease`] | what a key holds until it is settled; releasing and renewing a lease |
-//! | [`ask`] | a request to one limit of a key: judge, charge, refund, peek; in `held.rs` with a hold |
-//! | [`joint`] | a request to several limits on several keys, all or nothing; in `held.rs` with a hold |
-//! | [`line`](mod@line), [`top`] | lines of callers that wait, first come first served; the keys that are refused most |
+//! | [`ask`] | a request to one limit of a key: judge, charge, refund, peek; `held.rs` holds a charge and settles it |
+//! | [`joint`] | a request to several limits on several keys, all or nothing; `held.rs` holds its charges and settles them |
+//! | [`line`](mod@line), [`top`] | callers that wait, a line for each limit of a key; the keys that are refused most |
 
 #![no_std]
 #![forbid(unsafe_code)]
@@ -61,7 +61,7 @@ pub use ask::{Ask, Taken};
 pub use clock::Reading;
 pub use count::{MAX_COUNT, MAX_DEBT};
 pub use hold::Hold;
-pub use joint::{Holding, Joint, JointError, MAX_PAIRS, Part};
+pub use joint::{HoldOutcome, Joint, JointError, MAX_PAIRS, Part};
 pub use kind::Kind;
 pub use limiter::{Capabilities, Limiter};
 pub use limits::{Error, Limits, Place};

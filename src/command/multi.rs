@@ -6,7 +6,7 @@
 
 use std::iter::empty;
 
-use ratelimit_core::{Answer, Hold, Holding, Joint, JointError, Manner, Part, Period, Span, Time};
+use ratelimit_core::{Answer, Hold, HoldOutcome, Joint, JointError, Manner, Part, Period, Span, Time};
 use ratelimit_language::vocabulary::{
     AT, Argument, BLOCK, COST, FORCE, HOLD, HOLD_TTL, KEY, LIMIT, NUMKEYS, ON, PARAMETER, REFUNDED, SHADOW,
 };
@@ -151,9 +151,9 @@ impl<'p, 'c, 'a> Several<'p, 'c, 'a> {
             Some((id, ttl)) => {
                 make_room_for_holds(&joint, &mut keys);
                 match joint.take_and_hold_or_wait(&mut keys, &Hold { id, ttl, most: most_holds() }, waits)? {
-                    Holding::Admitted => true,
-                    Holding::Refused => false,
-                    Holding::Already => return Ok(Taken::Decided(joint, None)),
+                    HoldOutcome::Admitted => true,
+                    HoldOutcome::Refused => false,
+                    HoldOutcome::Already => return Ok(Taken::Decided(joint, None)),
                 }
             }
         };

@@ -1,4 +1,6 @@
 //! A policy of this node: its version, its limits, the counts of its calls, and its line in the file.
+//!
+//! A new version continues the counts. The line is here since a digest of it is compared between nodes.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -1,4 +1,8 @@
 //! Holding what a call with several limits charges, and settling it.
+//!
+//! - If the id is held in one of the keys, the call charges nothing.
+//! - A limit that cannot be held is charged all the same, and the charge stands.
+//! - A settlement finds what a limit charged by the limit's name, or else by its kind if no other is of that kind.
 
 use alloc::vec::Vec;
 
@@ -11,7 +15,7 @@ use crate::state::Charge;
 
 /// The outcome of a call that holds what it charges.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Holding {
+pub enum HoldOutcome {
     Admitted,
     Refused,
     /// The id is held already.
@@ -30,7 +34,7 @@ impl Joint<'_, '_> {
         &mut self,
         keys: &mut [K],
         request: &Hold<'_>,
-    ) -> Result<Holding, JointError> {
+    ) -> Result<HoldOutcome, JointError> {
         self.take_and_hold_or_wait(keys, request, |_| false)
     }
 
@@ -44,11 +48,11 @@ impl Joint<'_, '_> {
         keys: &mut [K],
         request: &Hold<'_>,
         waits: impl FnOnce(&Self) -> bool,
-    ) -> Result<Holding, JointError> {
+    ) -> Result<HoldOutcome, JointError> {
         if keys.iter().any(|limits| hold::held(limits, request.id, self.at).is_some()) {
             self.look();
             keys.iter().enumerate().for_each(|(key, limits)| self.peek(key, limits));
-            return Ok(Holding::Already);
+            return Ok(HoldOutcome::Already);
         }
         for (key, limits) in keys.iter().enumerate() {
             let charges = self.pairs.iter().filter(|pair| pair.key == key && pair.part.can_be_held()).count();
@@ -64,7 +68,7 @@ impl Joint<'_, '_> {
                 hold::begin(limits, request, now, charges).map_err(|_| JointError::Defect)?;
             }
         }
-        Ok(if admitted { Holding::Admitted } else { Holding::Refused })
+        Ok(if admitted { HoldOutcome::Admitted } else { HoldOutcome::Refused })
     }
 
     /// Settles what is held under this id for the limits of the call, each at its cost, and returns the number of keys in

@@ -27,7 +27,7 @@ mod part;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-pub use held::Holding;
+pub use held::HoldOutcome;
 pub use part::Part;
 
 use crate::answer::{Answer, Manner};

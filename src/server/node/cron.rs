@@ -1,4 +1,5 @@
-//! The server's cron event, of which it sends `hz` a second. A module has one callback for each event.
+//! The server's cron event, of which it sends `hz` a second. A module has one callback for each
+//! event, so both duties are here: lines of waiting callers, and whether copies may exist.
 
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};

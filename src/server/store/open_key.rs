@@ -1,4 +1,5 @@
-//! An open key together with the value that it holds.
+//! Between the server's handle of a key (`handle.rs`) and a key of limits (`key/`): the handle with the value behind it, which
+//! becomes a set when a second limit joins, and a lone limit again.
 
 use std::mem::ManuallyDrop;
 
@@ -9,6 +10,7 @@ use super::handle::{Access, Handle};
 use super::value::Value;
 use crate::server::entry::call::Call;
 
+/// A key that is open until it is dropped, and its value.
 pub struct OpenKey<'c, 'a> {
     pub handle: Handle<'c, 'a>,
     /// The server owns the value; `None` if the key is missing.

@@ -13,13 +13,14 @@
 //! - `wait.rs` has the limits for which a call waits, `waiter.rs` a caller and its call, `trial.rs` a call that runs again.
 //! - `client.rs` blocks and unblocks clients, and has the three ways in which a wait ends. `alarm.rs` sets the timer.
 //! - `serve.rs` tries callers: it runs their commands again, in the callback of a timer and nowhere else.
-//! - `mark.rs` marks the lines of limits that may have room after an event outside of calls.
+//! - `events.rs` marks the lines of limits that may have room after an event of the server.
 //! - `slot.rs` finds a name in the slot of a cluster's key.
 
 mod alarm;
 mod call;
 mod client;
-mod mark;
+mod events;
+
 mod serve;
 mod slot;
 mod state;
@@ -28,7 +29,7 @@ mod wait;
 mod waiter;
 
 pub use client::block;
-pub use mark::{nudge, subscribe, unlinked};
+pub use events::{nudge, subscribe, unlinked};
 pub use serve::prepare;
 pub use state::{counts, somebody_waits};
 pub use trial::Trial;

@@ -17,8 +17,8 @@ use ratelimit_core::hold::{find as find_held, has_room, held};
 use ratelimit_core::limiter::{Gcra, Limiter};
 use ratelimit_core::state::Holds;
 use ratelimit_core::{
-    AnyLimiter, Ask, Error, Gauge, Hold, Holding, Joint, Length, LimitSet, Manner, Place, Span, State, Time,
-    with_limiter,
+    AnyLimiter, Ask, Error, Gauge, Hold, HoldOutcome, Joint, Length, LimitSet, Manner, Place, Span, State,
+    Time, with_limiter,
 };
 use ratelimit_language::{Arguments, Bounds, FORMS, Form, MultiCall, Purpose, Request, find, multi};
 use ratelimit_laws::*;
@@ -473,7 +473,7 @@ proptest! {
                 let full = (0..2).any(|key| charges(key) > 0 && !room(&keys[key], charges(key)));
                 let taken = joint.take_and_hold(&mut keys, &hold);
                 if is_held {
-                    prop_assert_eq!(taken, Ok(Holding::Already));
+                    prop_assert_eq!(taken, Ok(HoldOutcome::Already));
                 } else if full {
                     prop_assert!(taken.is_err());
                     continue;
@@ -485,7 +485,7 @@ proptest! {
                             ask.peek(&key[0], limiter).verdict.admits()
                         })
                     });
-                    prop_assert_eq!(taken, Ok(if all { Holding::Admitted } else { Holding::Refused }));
+                    prop_assert_eq!(taken, Ok(if all { HoldOutcome::Admitted } else { HoldOutcome::Refused }));
                     for pair in pairs.iter().filter(|_| all) {
                         let key = alone.entry(*pair).or_default();
                         with_limiter!(&only(pair.0), limiter => {

@@ -4,6 +4,8 @@
 //! "240 per hour" are two limits, and "12 per second" is the first of them with another parameter. Leases have no
 //! length of time, as a key has one table of leases. `SHADOW` is part of the name.
 //!
+//! A server stores a key of one limit without a set. Holds are in the same list, but they are no limit and do not count.
+//!
 //! A limit that a call does not name stays in the key until it is fully reset. Then the next charge of the key drops
 //! it. Every state can compute when it is fully reset. So the dropped limits follow from the charges alone, and equal
 //! histories leave equal bytes.

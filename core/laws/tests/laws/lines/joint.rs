@@ -6,7 +6,7 @@ use std::fmt::Write;
 use proptest::prelude::*;
 use ratelimit_core::state::Leases;
 use ratelimit_core::{
-    Answer, Gauge, Hold, Holding, Joint, JointError, Length, LimitSet, Manner, Part, Span, Time, Verdict,
+    Answer, Gauge, Hold, HoldOutcome, Joint, JointError, Length, LimitSet, Manner, Part, Span, Time, Verdict,
 };
 use ratelimit_language::{Arguments, Bounds, MultiCall, Purpose, multi};
 
@@ -90,8 +90,8 @@ impl Call {
         let id = [self.id];
         let hold = Hold { id: &id, ttl: Span::from_millis(2000), most: 99 };
         match joint.take_and_hold_or_wait(keys, &hold, waits).expect("a small debt") {
-            Holding::Already => None,
-            held => Some(held == Holding::Admitted),
+            HoldOutcome::Already => None,
+            held => Some(held == HoldOutcome::Admitted),
         }
     }
 

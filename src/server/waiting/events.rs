@@ -1,5 +1,6 @@
-//! Marks the lines of limits that may have room, because a key or a database changed, or time has passed. It tries nobody,
-//! because it may run amid any command. What a call of this module changes is marked in `call.rs`.
+//! The server's events after which a limit may have room: a value leaves its key, a database is flushed or swapped, or time
+//! passes (the cron event). They mark lines as due, and try nobody, because they may come amid any command. What a call of this
+//! module changes is marked in `call.rs`.
 
 use std::ffi::{c_int, c_void};
 
