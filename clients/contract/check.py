@@ -1,0 +1,162 @@
+#!/usr/bin/env python3
+"""Checks that each case in cases/ is one that README.md describes: no unknown field, no missing one, no name twice.
+
+Prints how many cases each subject has. `tools/packages` runs it.
+"""
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+LIMITER = {"prefix", "fail", "breaker", "cache"}
+LEASE = {"key", "capacity", "ttl"}, {"cost", "reserved", "critical", "wait", "renew"}
+# The required arguments of each call, and the others.
+CALLS: dict[str, tuple[set[str], set[str]]] = {
+    "new": (set(), LIMITER),
+    "value": ({"limit"}, set()),
+    "limit": ({"key", "limit"}, {"cost", "wait", "hold"}),
+    "limits": ({"keys", "limits"}, {"cost", "wait", "hold"}),
+    "ask": ({"key", "policy"}, {"cost", "lease_id", "keys", "full", "wait", "hold"}),
+    "peek": ({"key"}, {"limit", "policy", "cost", "keys", "lease_id"}),
+    "refund": ({"key", "limit"}, {"cost"}),
+    "reset": ({"key"}, set()),
+    "release": ({"keys", "id", "within"}, {"certain"}),
+    "settle": ({"keys", "limits", "id", "within"}, {"cost", "certain"}),
+    "settle_ask": ({"key", "policy", "id", "cost", "within"}, {"keys", "lease_id", "certain"}),
+    "ready": (set(), {"limits", "policies", "required"}),
+    "close": (set(), set()),
+    "lease": LEASE,
+    "renew": ({"of"}, set()),
+    "release_lease": ({"of"}, set()),
+    "look": ({"of"}, set()),
+    "hold": ({"key", "estimate"}, {"limit", "policy", "ttl", "keys", "wait"}),
+    "record": ({"of", "cost"}, set()),
+    "end": ({"of"}, set()),
+    "cancel": ({"of"}, set()),
+    "cancel_call": ({"of"}, set()),
+    "rules": (set(), {"rules", "shed"}),
+    "enter": ({"request"}, set()),
+    "leave": ({"of"}, {"spent"}),
+}
+OUTCOMES: dict[str, set[str] | None] = {
+    "reply": None,
+    "error": None,
+    "lost": {"timeout", "connection"},
+    "unsent": {"connection", "crowded"},
+    "pending": None,
+}
+RESULT = set(
+    "allowed limit remaining retry_after_ms reset_after_ms granted answered each binding settled headers error held lost id "
+    "estimate decision status violated wait_ms words".split()
+)
+ERROR = {"error", "kind", "command", "code", "node", "text", "says", "decision"}
+ERRORS = {"RateLimitError", "ConfigurationError", "CallError", "Unavailable", "Refused", "Closed"}
+COUNTERS = set(
+    "asked allowed refused cached unavailable failed_open failed_closed wrong_calls breaker_opened leases_lost "
+    "releases_retried".split()
+)
+RULE = {"name", "key", "limit", "policy", "cost", "estimate", "hold"}
+SHED = {"key", "utilization", "tier", "tiers", "good", "bad", "delay", "ramp", "retry_after"}
+STEP = set("after call with as answer outcome sends gives throws of log counters times".split())
+HERE = Path(__file__).parent
+
+
+def wrong_fields(where: str, value: object, required: set[str], others: set[str]) -> Iterator[str]:
+    if not isinstance(value, dict):
+        yield f"{where} is no object"
+        return
+    if missing := required - value.keys():
+        yield f"{where} lacks {sorted(missing)}"
+    if unknown := value.keys() - required - others:
+        yield f"{where} has unknown {sorted(unknown)}"
+
+
+def wrong_outcome(where: str, outcome: dict[str, object]) -> Iterator[str]:
+    known = outcome.keys() & OUTCOMES.keys()
+    if len(known) != 1:
+        yield f"{where} has {len(known)} outcomes, not one"
+    for name in known:
+        words = OUTCOMES[name]
+        if words is not None and outcome[name] not in words:
+            yield f"{where} has unknown {name} {outcome[name]!r}"
+
+
+def wrong_step(where: str, step: dict[str, object], known: set[str]) -> Iterator[str]:
+    """Errors of a step. `known` are the names that earlier steps gave."""
+    yield from wrong_fields(where, step, set(), STEP)
+    if "call" in step:
+        if step["call"] not in CALLS:
+            yield f"{where} has unknown call {step['call']!r}"
+            return
+        required, others = CALLS[str(step["call"])]
+        given = step.get("with", {})
+        yield from wrong_fields(f"{where}: with", given, required, others)
+        if isinstance(given, dict) and "of" in given and given["of"] not in known:
+            yield f"{where} is of {given['of']!r}, which no step has named"
+    elif "with" in step or "as" in step:
+        yield f"{where} has no call"
+    if ("answer" in step) != ("outcome" in step):
+        yield f"{where} has half an answer"
+    if "answer" in step:
+        if step["answer"] not in known:
+            yield f"{where} answers {step['answer']!r}, which is not pending"
+        yield from wrong_outcome(f"{where}: outcome", step["outcome"])
+    if "of" in step and step["of"] not in known:
+        yield f"{where} is of {step['of']!r}, which no step has named"
+    for number, sent in enumerate(step.get("sends", []), 1):
+        yield from wrong_fields(f"{where}: sends {number}", sent, {"words"}, {"at", "times", *OUTCOMES})
+        yield from wrong_outcome(f"{where}: sends {number}", sent)
+        known |= {sent["pending"]} if "pending" in sent else set()
+    known |= {step["as"]} if "as" in step else set()
+    if "gives" in step and "throws" in step:
+        yield f"{where} gives and throws"
+    if isinstance(step.get("gives"), dict):
+        yield from wrong_fields(f"{where}: gives", step["gives"], set(), RESULT)
+    if "throws" in step:
+        yield from wrong_fields(f"{where}: throws", step["throws"], {"error"}, ERROR)
+        if step["throws"].get("error") not in ERRORS:
+            yield f"{where} throws an unknown {step['throws'].get('error')!r}"
+    if ("gives" in step or "throws" in step) and not {"call", "of"} & step.keys():
+        yield f"{where} gives or throws, but not of a call"
+    yield from wrong_fields(f"{where}: counters", step.get("counters", {}), set(), COUNTERS)
+
+
+def wrong_case(where: str, case: dict[str, object]) -> Iterator[str]:
+    yield from wrong_fields(where, case, {"name", "steps"}, {"limiter", "nodes", "gate"})
+    limiter = case.get("limiter", {})
+    yield from wrong_fields(f"{where}: limiter", limiter, set(), LIMITER)
+    for name, fields in (("breaker", {"failures", "cooldown"}), ("cache", {"keys", "longest", "cache_ask"})):
+        yield from wrong_fields(f"{where}: {name}", limiter.get(name) or {}, set(), fields)
+    gate = case.get("gate", {})
+    yield from wrong_fields(f"{where}: gate", gate, set(), {"rules", "shed"})
+    for rule in gate.get("rules", []):
+        yield from wrong_fields(f"{where}: rule", rule, {"name", "key"}, RULE)
+    yield from wrong_fields(f"{where}: shed", gate.get("shed") or {}, set(), SHED)
+    known: set[str] = set()
+    for number, step in enumerate(case["steps"], 1):
+        yield from wrong_step(f"{where}, step {number}", step, known)
+
+
+def main() -> None:
+    errors: list[str] = []
+    names: dict[str, str] = {}
+    for path in sorted(HERE.glob("cases/*.json")):
+        file = json.loads(path.read_text())
+        errors += wrong_fields(path.name, file, {"subject", "cases"}, set())
+        if file["subject"] != path.stem:
+            errors.append(f"{path.name} has the subject {file['subject']!r}")
+        for case in file["cases"]:
+            name = case.get("name", "")
+            if name in names:
+                errors.append(f"{path.name} and {names[name]}: two cases have the name {name!r}")
+            names[name] = path.name
+            errors += wrong_case(f"{path.stem}: {name}", case)
+        print(f"{len(file['cases']):4}  {path.stem}")
+    print(f"{len(names):4}  in all")
+    if errors:
+        sys.exit("\n".join(errors))
+
+
+if __name__ == "__main__":
+    main()
