@@ -3,23 +3,24 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import express from 'express'
 import { Redis } from 'ioredis'
-import { Concurrent, RateLimiter, TokenBucket } from 'redis-ratelimit'
+import { Concurrent, RateLimiter, TokenBucket, UNLIMITED } from 'redis-ratelimit'
 import { ratelimit } from 'redis-ratelimit/express'
 
-const PLANS = new Map([['key-of-a-customer', '600/m'], ['key-of-the-staff', null]])
+const PLANS = new Map([['key-of-a-customer', '600/m'], ['key-of-the-staff', UNLIMITED]])
 const caller = (req) => req.get('x-api-key') ?? req.ip
-const chatting = (req) => (req.path === '/chat' ? caller(req) : null)
-const planOf = (req) => (PLANS.has(caller(req)) ? PLANS.get(caller(req)) : '60/m')
+const chatting = (req) => (req.path === '/chat' ? caller(req) : UNLIMITED)
+const planOf = (req) => PLANS.get(caller(req)) ?? '60/m'
 
+const limiter = new RateLimiter(new Redis(process.env.REDIS, { lazyConnect: true }))
 const limits = ratelimit({
-  limiter: new RateLimiter(new Redis(process.env.REDIS, { lazyConnect: true })),
+  limiter,
   rules: [
     { name: 'requests', key: caller, limit: planOf },
     { name: 'streams', key: chatting, limit: new Concurrent(2, '30s') },
     { name: 'tokens', key: chatting, limit: new TokenBucket(9000, 9000, '1m'), estimate: 400 },
   ],
 })
-await limits.ready()
+await limiter.ready()
 
 const app = express()
 app.use(limits)

@@ -5,10 +5,10 @@ import os
 from fastapi import FastAPI, Request
 from fastapi.responses import StreamingResponse
 from redis.asyncio import Redis
-from redis_ratelimit import AsyncRateLimiter, Concurrent, TokenBucket
+from redis_ratelimit import UNLIMITED, AsyncRateLimiter, Concurrent, TokenBucket
 from redis_ratelimit.asgi import RateLimit, Rule
 
-PLANS = {"key-of-a-customer": "600/m", "key-of-the-staff": None}
+PLANS = {"key-of-a-customer": "600/m", "key-of-the-staff": UNLIMITED}
 
 
 def caller(request):
@@ -16,7 +16,7 @@ def caller(request):
 
 
 def chatting(request):
-    return caller(request) if request.url.path == "/chat" else None
+    return caller(request) if request.url.path == "/chat" else UNLIMITED
 
 
 rules = [
