@@ -1,4 +1,4 @@
-"""Writes clients/node/src/commands.ts and catalog.ts from the catalog.
+"""Writes clients/node/src/commands.ts and src/call/catalog.ts from the catalog.
 
     typescript.py FOLDER
 
@@ -63,14 +63,14 @@ HEADER = """\
  * @module
  */
 
-import { known, type Names } from './arguments.js'
-import { Call, type HoldOptions, type Sender } from './call.js'
-import { senderFor, type RedisClient } from './clients/client.js'
-import type { AskDecision, Decision, MultiDecision, SettledDecision } from './decision.js'
-import { decimalWord, durationWord, integerWord, Limiter, textWord, type Duration } from './limiter.js'
-import { limiterOf, type LimiterLike, type LimitLike } from './rate.js'
-import * as replies from './replies.js'
-import type { Shed, TopKey, Value } from './replies.js'
+import { known, type Names } from './call/arguments.js'
+import { Call, type HoldOptions, type Sender } from './call/call.js'
+import { senderFor, type RedisClient } from './wire/client.js'
+import type { AskDecision, Decision, MultiDecision, SettledDecision } from './decide/decision.js'
+import { decimalWord, durationWord, integerWord, Limiter, textWord, type Duration } from './call/values.js'
+import { limiterOf, type LimiterLike, type LimitLike } from './call/rate.js'
+import * as replies from './decide/replies.js'
+import type { Shed, TopKey, Value } from './decide/replies.js'
 """
 
 FACTS = """\

@@ -5,17 +5,17 @@
  */
 
 import { setImmediate } from 'node:timers/promises'
-import { Call, type Sender } from './call.js'
-import { Channel, type SendOptions } from './channel.js'
+import { Call, type Sender } from './call/call.js'
+import { Channel, type SendOptions } from './wire/channel.js'
 import { Commands } from './commands.js'
-import type { RedisClient } from './clients/client.js'
-import type { Decision } from './decision.js'
+import type { RedisClient } from './wire/client.js'
+import type { Decision } from './decide/decision.js'
 import { Closed, Unavailable } from './errors.js'
-import { shownKey } from './log.js'
-import type { Settings } from './options.js'
-import { Refusals } from './refusals.js'
-import { Repeats } from './repeats.js'
-import { AllTaken } from './taken.js'
+import { shownKey } from './decide/log.js'
+import type { Settings } from './call/settings.js'
+import { Refusals } from './decide/refusals.js'
+import { Repeats } from './taken/endings.js'
+import { AllTaken } from './taken/taken.js'
 
 /** How long work may be repeated, and what counts as success. */
 export interface RepeatOptions {

@@ -4,7 +4,7 @@
  * @module
  */
 
-import type { Decision } from './decision.js'
+import type { Decision } from './decide/decision.js'
 
 /** The base of all errors that this package throws. */
 export class RateLimitError extends Error {

@@ -4,7 +4,7 @@
  * @module
  */
 
-export type { HoldOptions } from './call.js'
+export type { HoldOptions } from './call/call.js'
 export type {
   AskCallOptions,
   BudgetOptions,
@@ -12,21 +12,21 @@ export type {
   LimitCallOptions,
   PeekCallOptions,
   UndoOptions,
-} from './call-options.js'
-export type { RedisClient } from './clients/client.js'
+} from './call/options.js'
+export type { RedisClient } from './wire/client.js'
 export * from './commands.js'
-export type { Counters } from './counters.js'
-export { AskDecision, Decision, MultiDecision, SettledDecision } from './decision.js'
+export type { Counters } from './decide/counters.js'
+export { AskDecision, Decision, MultiDecision, SettledDecision } from './decide/decision.js'
 export { CallError, ConfigurationError, RateLimitError, Refused, Unavailable } from './errors.js'
-export { combinedHeaders, type Named } from './headers.js'
-export { Budget, Hold, type HoldCallOptions } from './hold.js'
-export { Lease } from './lease.js'
-export { Limit, type LimitOptions } from './limit.js'
-export { Limiter, type Duration, type Milliseconds } from './limiter.js'
-export type { Logger } from './log.js'
-export type { BreakerOptions, RateLimiterOptions, RefusalCacheOptions } from './options.js'
-export { Rate, type LimiterLike, type LimitLike, type RateOptions } from './rate.js'
-export { RateLimiter } from './rate-limiter.js'
-export type { Shed, TopKey, Value } from './replies.js'
-export type { SettleAskOptions, SettleOptions } from './undo.js'
-export type { VerifyOptions } from './verify.js'
+export { combinedHeaders, type Named } from './decide/headers.js'
+export { Budget, Hold, type HoldCallOptions } from './taken/hold.js'
+export { Lease } from './taken/lease.js'
+export { Limit, type LimitOptions } from './call/limit.js'
+export { Limiter, type Duration, type Milliseconds } from './call/values.js'
+export type { Logger } from './decide/log.js'
+export type { BreakerOptions, RateLimiterOptions, RefusalCacheOptions } from './call/settings.js'
+export { Rate, type LimiterLike, type LimitLike, type RateOptions } from './call/rate.js'
+export { RateLimiter } from './limiter.js'
+export type { Shed, TopKey, Value } from './decide/replies.js'
+export type { SettleAskOptions, SettleOptions } from './taken/undo.js'
+export type { VerifyOptions } from './wire/verify.js'

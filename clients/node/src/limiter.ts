@@ -1,71 +1,238 @@
+/// <reference lib="esnext.disposable" preserve="true" />
+
 /**
- * Limiters as values: what may stand behind `LIMIT`.
+ * Limits for an application: with a time-out, a choice for when there is no answer, leases and budgets.
  *
  * @module
  */
 
-import { shown } from './arguments.js'
-import { ConfigurationError } from './errors.js'
+import { acquire } from './taken/acquire.js'
+import { checkFunction, checkSignal, known, type Names } from './call/arguments.js'
+import type {
+  AskCallOptions,
+  BudgetOptions,
+  LeaseOptions,
+  LimitCallOptions,
+  PeekCallOptions,
+  UndoOptions,
+} from './call/options.js'
+import { isCluster, type RedisClient } from './wire/client.js'
+import type { Commands } from './commands.js'
+import { Core } from './core.js'
+import type { Counters } from './decide/counters.js'
+import type { AskDecision, Decision, MultiDecision } from './decide/decision.js'
+import { Budget } from './taken/hold.js'
+import type { Lease } from './taken/lease.js'
+import * as asks from './call/questions.js'
+import { settings, type RateLimiterOptions } from './call/settings.js'
+import { Questions } from './decide/asking.js'
+import type { LimiterLike, LimitLike } from './call/rate.js'
+import { release, settle, settleAsk, type SettleAskOptions, type SettleOptions } from './taken/undo.js'
+import { verify, type VerifyOptions } from './wire/verify.js'
 
-/** A duration: a whole number with a unit (`ms`, `s`, `m`, `h`, `d` or `w`), as in `'90s'`. Only `'0'` needs no unit. */
-export type Duration = string
-
-/** A time of a setting: a whole number of milliseconds, or text with a unit as in `'2s'`. */
-export type Milliseconds = number | Duration
-
-const UNITS: Readonly<Record<string, number>> = { ms: 1, s: 1e3, m: 6e4, h: 36e5, d: 864e5, w: 6048e5 }
-const LONGEST = 3153600000000
-
-/** The milliseconds of a duration. Throws {@link ConfigurationError} if it is not well formed. */
-export function milliseconds(name: string, value: Duration): number {
-  // A list of one duration would otherwise be written like it.
-  const word = typeof value === 'string' || typeof value === 'number' ? String(value) : ''
-  const [, count = '', unit = ''] = /^(\d{1,15})(ms|s|m|h|d|w)?$/i.exec(word) ?? []
-  if (count === '') throw new ConfigurationError(`${name} must be a whole number with ms, s, m, h, d or w, such as '90s', not ${shown(value)}`)
-  if (unit === '' && (typeof value === 'number' || Number(count) > 0))
-    throw new ConfigurationError(`${name} needs a unit: '${count}ms', '${count}s' or '${count}m'`)
-  return Number(count) * (UNITS[unit.toLowerCase()] ?? 1)
+const OF_LEASE: Names<LeaseOptions> = {
+  capacity: true,
+  ttl: true,
+  cost: true,
+  reserved: true,
+  critical: true,
+  wait: true,
+  renew: true,
+  signal: true,
 }
+const OF_BUDGET: Names<BudgetOptions> = { ttl: true, keys: true }
 
-/** Checks a duration against its range in ms, and returns it as a word of a call. */
-export function durationWord(name: string, value: Duration, least = 0, most = LONGEST): string {
-  const ms = milliseconds(name, value)
-  if (ms < least || ms > most)
-    throw new ConfigurationError(`${name} must be between ${least} and ${most} ms, not ${shown(value)}`)
-  return value
-}
+/**
+ * Limits for an application.
+ *
+ * It takes the address and the credentials of the given client, and opens connections of its own: with a short time-out, no
+ * queue and no retries. So a slow command of the application delays no limit, and a lost call is not charged twice.
+ *
+ * ```js
+ * const limiter = new RateLimiter(redis)
+ * const decision = await limiter.limit(`user:${id}`, '10/s')
+ * if (!decision.allowed) return response.writeHead(429, decision.headers()).end()
+ * ```
+ *
+ * If the server does not answer, `fail` decides. A wrong call is never let through: it throws {@link CallError}.
+ */
+export class RateLimiter {
+  readonly #core: Core
+  readonly #questions: Questions
 
-/** Checks an integer against its range, and returns it as a word of a call. */
-export function integerWord(name: string, value: number, least: number, most: number = Number.MAX_SAFE_INTEGER): string {
-  if (!Number.isInteger(value) || value < least || value > most) {
-    throw new ConfigurationError(`${name} must be an integer between ${least} and ${most}, not ${shown(value)}`)
+  /**
+   * @param redis - a client of node-redis or ioredis, plain or for a cluster
+   * @throws {@link ConfigurationError} if an option is wrong
+   */
+  constructor(redis: RedisClient, options: RateLimiterOptions = {}) {
+    this.#core = new Core(redis, settings(options, isCluster(redis)))
+    this.#questions = new Questions(this.#core)
   }
-  return String(value)
-}
 
-/** Checks a decimal against its range, and returns it as a word of a call. */
-export function decimalWord(name: string, value: number, least: number, most: number): string {
-  if (typeof value !== 'number' || !(value >= least && value <= most)) {
-    throw new ConfigurationError(`${name} must be between ${least} and ${most}, not ${shown(value)}`)
+  /**
+   * Every command, on the limiter's connections. Errors are thrown: {@link Unavailable} and {@link CallError}. A call with
+   * `block` gets a connection of its own.
+   */
+  get commands(): Commands {
+    return this.#core.commands
   }
-  return String(value)
-}
 
-/** Checks that a text is not empty, and returns it. */
-export function textWord(name: string, value: string): string {
-  if (typeof value !== 'string' || value === '') throw new ConfigurationError(`${name} must be a text that is not empty`)
-  return value
-}
+  /** @internal What the middleware needs besides: the options, the log, and which keys share a node. */
+  get core(): Core {
+    return this.#core
+  }
 
-/** A limiter with its parameters. It is checked when it is made, and never changes. */
-export abstract class Limiter {
-  /** The limiter's name on the wire, such as `GCRA`. Its own command is `RL.` and the name. */
-  readonly name: string
-  /** Its parameters as words. */
-  readonly words: readonly string[]
+  /** The counters as they are now. */
+  get counters(): Counters {
+    return { ...this.#core.channel.counters }
+  }
 
-  protected constructor(name: string, words: readonly string[]) {
-    this.name = name
-    this.words = Object.freeze(words)
+  /**
+   * Asks a limit.
+   *
+   * @param key - whose limit it is, such as `user:1`
+   * @param limiter - a limiter, or a rate such as `'10/s'`
+   */
+  async limit(key: string, limiter: LimiterLike, options: LimitCallOptions = {}): Promise<Decision> {
+    return this.#questions.decide(asks.limitQuestion(this.#core, key, limiter, options))
+  }
+
+  /**
+   * Asks several limits at once. All admit and are charged, or none is. On a cluster the keys must share a slot.
+   *
+   * @param keys - the keys. A limit is for all of them, or `on` one
+   * @param limits - limiters, rates or {@link Limit}s
+   */
+  async limits(keys: readonly string[], limits: readonly LimitLike[], options: LimitCallOptions = {}): Promise<MultiDecision> {
+    return this.#questions.decide(asks.limitsQuestion(this.#core, keys, limits, options))
+  }
+
+  /**
+   * Asks a policy, which the server keeps under a name.
+   *
+   * @param key - whose limits they are
+   * @param policy - the name of the policy
+   */
+  async ask(key: string, policy: string, options: AskCallOptions = {}): Promise<AskDecision> {
+    return this.#questions.decide(asks.askQuestion(this.#core, key, policy, options))
+  }
+
+  /**
+   * What a limiter or a policy would answer. Nothing is charged.
+   *
+   * @param of - a limiter, a rate, or the name of a policy
+   */
+  async peek(key: string, of: LimiterLike, options: PeekCallOptions = {}): Promise<Decision> {
+    return this.#questions.decide(asks.peekQuestion(this.#core, key, of, options))
+  }
+
+  /**
+   * Gives back what was charged and not used. Not for leases, which are released. For an estimate take a {@link budget}.
+   *
+   * @param limiter - what was charged
+   * @param amount - how much, from 0 on
+   */
+  async refund(key: string, limiter: LimiterLike, amount = 1): Promise<Decision> {
+    return this.#questions.decide(asks.refundQuestion(this.#core, key, limiter, amount))
+  }
+
+  /**
+   * Works while it holds one of a bounded number of leases.
+   *
+   * ```js
+   * await limiter.lease('reports', { capacity: 5, ttl: '30s' }, async (lease) => { ... })
+   * ```
+   *
+   * The lease is renewed until the work is done, and released on every path. Without an answer of the server and
+   * `fail: 'open'` the work is done without a certain lease: `lease.held` is false.
+   *
+   * @returns what the work returns
+   * @throws {@link Refused} if there is no room, {@link Unavailable} if the limiter fails closed, {@link CallError}
+   */
+  async lease<T>(key: string, options: LeaseOptions, work: (lease: Lease) => T | Promise<T>): Promise<T>
+  /** Takes a lease until `release` or the end of an `await using`. */
+  async lease(key: string, options: LeaseOptions): Promise<Lease>
+  async lease<T>(key: string, options: LeaseOptions, work?: (lease: Lease) => T | Promise<T>): Promise<T | Lease> {
+    checkSignal(known('options', options, OF_LEASE).signal)
+    if (work !== undefined) checkFunction('work', work)
+    const lease = await acquire(this.#core, this.#questions, key, options)
+    if (work === undefined) return lease
+    try {
+      return await work(lease)
+    } finally {
+      await lease.release()
+    }
+  }
+
+  /**
+   * A limit for work whose cost is known only afterwards.
+   *
+   * @param of - a limiter, a rate, or the name of a policy
+   */
+  budget(key: string, of: LimiterLike, options: BudgetOptions = {}): Budget {
+    const { ttl = '10m', keys } = known('options', options, OF_BUDGET)
+    return new Budget(this.#core, this.#questions, key, asks.policyOrLimiter(of), ttl, asks.checkedMore(keys) ?? [])
+  }
+
+  /**
+   * Ends a lease that {@link limits} or {@link ask} took. {@link lease} does this by itself. Waits at most for the time-out,
+   * and never throws: without an answer it is repeated in the background.
+   *
+   * @param id - the id of the lease
+   */
+  async release(keys: string | readonly string[], id: string, options: UndoOptions): Promise<void> {
+    await release(this.#core, keys, id, options)
+  }
+
+  /**
+   * Settles a hold of {@link limits}. {@link budget} does this by itself. Waits at most for the time-out, and never throws:
+   * without an answer it is repeated in the background.
+   *
+   * @param limits - the limits, each with its actual cost, or with `cost` for those without
+   * @param id - the id of the hold
+   */
+  async settle(
+    keys: readonly string[],
+    limits: readonly LimitLike[],
+    id: string,
+    options: SettleOptions,
+  ): Promise<void> {
+    await settle(this.#core, keys, limits, id, options)
+  }
+
+  /** Settles a hold of {@link ask}, as {@link settle} does for limits. */
+  async settleAsk(
+    key: string,
+    policy: string,
+    id: string,
+    actual: number,
+    options: SettleAskOptions,
+  ): Promise<void> {
+    await settleAsk(this.#core, key, policy, id, actual, options)
+  }
+
+  /**
+   * Checks limits and policies against the server, at a key of its own and without a charge. Call it when the application
+   * starts: a limit that is wrong would otherwise throw with the first request.
+   *
+   * @returns whether the server answered. If not, that is logged
+   * @throws {@link ConfigurationError} if the module is missing, or a limit or a policy is wrong; {@link Unavailable} if
+   * there is no answer and `required` is set
+   */
+  verify(options: VerifyOptions = {}): Promise<boolean> {
+    return verify(this.#core, options)
+  }
+
+  /**
+   * Refuses new calls, releases the leases and settles the budgets that are held, and ends all connections. Waits for calls
+   * under way; those that wait in the server end. Without an answer a lease ends by its ttl. Stop the work before.
+   */
+  close(): Promise<void> {
+    return this.#core.close()
+  }
+
+  /** The same as {@link close}, for `await using`. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close()
   }
 }

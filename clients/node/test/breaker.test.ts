@@ -2,13 +2,13 @@
 
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { Breaker } from '../dist/esm/breaker.js'
-import { Call } from '../dist/esm/call.js'
-import { Log } from '../dist/esm/log.js'
-import { Servers } from '../dist/esm/servers.js'
-import { Turns } from '../dist/esm/turns.js'
-import { blocked } from '../dist/esm/waits.js'
-import { Patience } from '../dist/esm/within.js'
+import { Breaker } from '../dist/esm/decide/breaker.js'
+import { Call } from '../dist/esm/call/call.js'
+import { Log } from '../dist/esm/decide/log.js'
+import { Servers } from '../dist/esm/decide/servers.js'
+import { Turns } from '../dist/esm/wire/turns.js'
+import { blocked } from '../dist/esm/wire/waits.js'
+import { Patience } from '../dist/esm/wire/within.js'
 
 /** The ticket of a call that is admitted. */
 function admitted(breaker: Breaker | undefined, now: number): number {

@@ -4,8 +4,8 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import * as all from 'redis-ratelimit'
 import { Calendar, Concurrent, Gcra, Rate, SlidingLog, Smooth } from 'redis-ratelimit'
-import { FACTS } from '../dist/esm/catalog.js'
-import { can, factsOf } from '../dist/esm/facts.js'
+import { FACTS } from '../dist/esm/call/catalog.js'
+import { can, factsOf } from '../dist/esm/call/facts.js'
 
 test('each limiter has facts, and a class with the fields that they name', () => {
   for (const [name, { burst, count, per }] of Object.entries(FACTS)) {

@@ -8,7 +8,7 @@ import { gateOn, user } from './gate-harness.js'
 import { KINDS } from './kinds.js'
 import { limiterOn } from './limiters.js'
 import { startServer, type Server } from './servers.js'
-import { AllTaken } from '../dist/esm/taken.js'
+import { AllTaken } from '../dist/esm/taken/taken.js'
 
 const BUCKET = ['TOKENBUCKET', '1000', '1', '1d']
 const STREAMS = ['CONCURRENT', '2', '1m', 'nobody']

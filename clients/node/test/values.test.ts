@@ -26,9 +26,9 @@ import {
   TokenBucket,
   Uniform,
 } from 'redis-ratelimit'
-import { milliseconds } from '../dist/esm/limiter.js'
-import { limiterOf } from '../dist/esm/rate.js'
-import { slot } from '../dist/esm/clients/slot.js'
+import { milliseconds } from '../dist/esm/call/values.js'
+import { limiterOf } from '../dist/esm/call/rate.js'
+import { slot } from '../dist/esm/call/slot.js'
 
 const wrong = (message: RegExp) => ({ name: 'ConfigurationError', message })
 const words = (limiter: Limiter) => [limiter.name, ...limiter.words].join(' ')

@@ -1,0 +1,60 @@
+/**
+ * A limit of a call with several: a limiter, and what it is for.
+ *
+ * @module
+ */
+
+import { checkFlag, known, type Names } from './arguments.js'
+import { integerWord, type Limiter } from './values.js'
+import { limiterOf, type LimiterLike, type LimitLike } from './rate.js'
+
+/** What may be said of a limit. */
+export interface LimitOptions {
+  /** The number of the key that it is for, from 1 on. It is for all keys by default. */
+  on?: number | undefined
+  /** What the request costs this limit, from 0 on. By default the cost of the call. */
+  cost?: number | undefined
+  /** Tries the limit: it is judged, and refuses no call. */
+  shadow?: boolean | undefined
+}
+
+const NAMES: Names<LimitOptions> = { on: true, cost: true, shadow: true }
+
+/** A limiter, and what it is for. Needed only where more must be said than the limiter itself. */
+export class Limit {
+  readonly limiter: Limiter
+  readonly on: number | undefined
+  readonly cost: number | undefined
+  readonly shadow: boolean
+  /** The words of the limit, from `LIMIT` on. */
+  readonly clause: readonly string[]
+
+  /** @throws {@link ConfigurationError} if the limiter or an option is wrong */
+  constructor(limiter: LimiterLike, options: LimitOptions = {}) {
+    this.limiter = limiterOf(limiter)
+    known('options', options, NAMES)
+    checkFlag('shadow', options.shadow)
+    this.on = options.on
+    this.cost = options.cost
+    this.shadow = options.shadow ?? false
+    const words = ['LIMIT', this.limiter.name, ...this.limiter.words]
+    if (this.on !== undefined) words.push('ON', integerWord('on', this.on, 1, 64))
+    if (this.cost !== undefined) words.push('COST', integerWord('cost', this.cost, 0))
+    if (this.shadow) words.push('SHADOW')
+    this.clause = Object.freeze(words)
+    Object.freeze(this)
+  }
+}
+
+/** The limit that is meant. */
+export function limitOf(like: LimitLike): Limit {
+  return typeof like === 'object' && like !== null && 'clause' in like ? like : new Limit(like)
+}
+
+/** The limiter of each pair of a limit and a key, limits outermost, as replies list them. */
+export function pairs(limits: readonly LimitLike[], keys: number): Limiter[] {
+  return limits.flatMap((like) => {
+    const { limiter, on } = limitOf(like)
+    return Array.from({ length: on === undefined ? keys : 1 }, () => limiter)
+  })
+}

@@ -1,0 +1,98 @@
+/**
+ * Rates as people write them.
+ *
+ * @module
+ */
+
+import { known, shown, type Names } from './arguments.js'
+import { ConfigurationError } from '../errors.js'
+import { integerWord, Limiter } from './values.js'
+import type { Limit } from './limit.js'
+
+const UNITS: Readonly<Record<string, string>> = {
+  ms: 'ms',
+  millisecond: 'ms',
+  s: 's',
+  sec: 's',
+  second: 's',
+  m: 'm',
+  min: 'm',
+  minute: 'm',
+  h: 'h',
+  hour: 'h',
+  d: 'd',
+  day: 'd',
+  w: 'w',
+  week: 'w',
+}
+const RATE = /^\s*(\d+)\s*(?:\/|\s+per\s+)\s*(\d+)?\s*([a-z]+)\s*$/i
+
+/** What may be said of a rate. */
+export interface RateOptions {
+  /** The most requests at once, from 1 on. The count of the rate by default. */
+  burst?: number | undefined
+}
+
+const NAMES: Names<RateOptions> = { burst: true }
+
+/**
+ * A rate, such as `'10/s'`, `'1000/d'`, `'100/15m'` or `'10 per minute'`: a GCRA whose burst is the count.
+ *
+ * ```js
+ * new Rate('10/s')                // ten at once, then one each 100 ms
+ * new Rate('10/s', { burst: 20 }) // twenty at once
+ * ```
+ */
+export class Rate extends Limiter {
+  /** How many requests are admitted per period. */
+  readonly count: number
+  /** The period, such as `1s` or `15m`. */
+  readonly period: string
+
+  /**
+   * @param text - count, `/` or `per`, an optional number, and a unit from ms to weeks
+   * @throws {@link ConfigurationError} if the text is no rate, or an option is wrong
+   */
+  constructor(text: string, options: RateOptions = {}) {
+    known('options', options, NAMES)
+    const [, count = '', factor = '1', unit = ''] = RATE.exec(text) ?? []
+    const word = UNITS[unit.toLowerCase()] ?? UNITS[unit.toLowerCase().replace(/s$/, '')]
+    if (word === undefined) throw new ConfigurationError(`${shown(text)} is no rate, such as '10/s', '100/15m' or '10 per minute'`)
+    const most = Number(integerWord(`the count of '${text}'`, Number(count), 1))
+    const burst = Number(integerWord('burst', options.burst ?? most, 1))
+    integerWord(`the period of '${text}'`, Number(factor), 1)
+    const period = `${Number(factor)}${word}`
+    super('GCRA', [String(burst - 1), String(most), period])
+    this.count = most
+    this.period = period
+    Object.freeze(this)
+  }
+}
+
+/** A limiter, or a rate such as `'10/s'`. */
+export type LimiterLike = Limiter | string
+/** A limit, a limiter, or a rate such as `'10/s'`. */
+export type LimitLike = Limit | LimiterLike
+
+// A program has few rates, but asks them often.
+const KNOWN = new Map<string, Rate>()
+const MOST = 1000
+
+/** The limiter that is meant. Throws {@link ConfigurationError} if it is none. */
+export function limiterOf(like: LimiterLike): Limiter {
+  if (typeof like === 'string') {
+    const known = KNOWN.get(like)
+    if (known !== undefined) return known
+    const rate = new Rate(like)
+    if (KNOWN.size >= MOST) KNOWN.clear()
+    KNOWN.set(like, rate)
+    return rate
+  }
+  if (typeof like?.name === 'string' && Array.isArray(like.words)) return like
+  throw new ConfigurationError(`a limiter is needed, such as '10/s' or new Gcra(9, 10, '1s'), not ${shown(like)}`)
+}
+
+/** Whether a text is a rate. If not, it may be the name of a policy, which has neither `/` nor a space. */
+export function isRate(text: string): boolean {
+  return /[/\s]/.test(text)
+}

@@ -1,0 +1,128 @@
+/**
+ * The options of a limiter, checked.
+ *
+ * @module
+ */
+
+import { checkFlag, checkFunction, known, shown, type Names } from './arguments.js'
+import { ConfigurationError } from '../errors.js'
+import { integerWord, milliseconds, type Duration, type Milliseconds } from './values.js'
+import type { Logger } from '../decide/log.js'
+
+/** How a {@link RateLimiter} works. Wrong values are a {@link ConfigurationError}. */
+export interface RateLimiterOptions {
+  /** Stands before each key, behind the `keyPrefix` of the client. */
+  prefix?: string | undefined
+  /** Without an answer: `open` lets requests through, `closed` does not. `open` by default. */
+  fail?: 'open' | 'closed' | undefined
+  /** How long a call may take. 100 ms by default. */
+  timeout?: Milliseconds | undefined
+  /** How long the first connection may take; calls wait for it so long. 1 s by default. */
+  connectTimeout?: Milliseconds | undefined
+  /** After `failures` in a row (5) the server is not asked for `cooldown` (1 s). `false` or `null`: no breaker. */
+  breaker?: BreakerOptions | false | null | undefined
+  /** Answers refused calls from memory until they may be admitted. Off by default. */
+  cache?: RefusalCacheOptions | false | null | undefined
+  /** On a cluster: `peek` and `verify` ask replicas. They may lag behind. */
+  readFromReplicas?: boolean | undefined
+  /** Takes the lines of the log. `console.warn` by default. */
+  logger?: Logger | undefined
+}
+
+/** When the server is not asked. */
+export interface BreakerOptions {
+  /** How many calls in a row without an answer open the breaker. 5 by default. */
+  failures?: number | undefined
+  /** How long the server is then not asked. 1 s by default. */
+  cooldown?: Milliseconds | undefined
+}
+
+/** How refusals are remembered. */
+export interface RefusalCacheOptions {
+  /** The most keys; the one that was used longest ago goes first. 10,000 by default. */
+  keys?: number | undefined
+  /** The longest time that a refusal is remembered. 60 s by default. */
+  longest?: Milliseconds | undefined
+  /** Remember refusals of policies too. Not if a policy holds leases or penalties. */
+  cacheAsk?: boolean | undefined
+}
+
+/** Checked options. Times are in ms. */
+export interface Settings {
+  prefix: string
+  isOpen: boolean
+  timeout: number
+  connectTimeout: number
+  breaker: { failures: number; cooldown: number } | null
+  cache: { keys: number; longest: number; cacheAsk: boolean } | null
+  readFromReplicas: boolean
+  logger: Logger
+}
+
+const NAMES: Names<RateLimiterOptions> = {
+  prefix: true,
+  fail: true,
+  timeout: true,
+  connectTimeout: true,
+  breaker: true,
+  cache: true,
+  readFromReplicas: true,
+  logger: true,
+}
+const OF_BREAKER: Names<BreakerOptions> = { failures: true, cooldown: true }
+const OF_CACHE: Names<RefusalCacheOptions> = { keys: true, longest: true, cacheAsk: true }
+
+/** Checks options. Throws {@link ConfigurationError}. */
+export function settings(options: RateLimiterOptions, isCluster: boolean): Settings {
+  known('options', options, NAMES)
+  const { prefix = '', fail = 'open', breaker = {}, cache = null, readFromReplicas = false } = options
+  const { timeout = 100, connectTimeout = 1000, logger = (line: string) => console.warn(line) } = options
+  if (typeof prefix !== 'string') throw new ConfigurationError('prefix must be a text')
+  if (fail !== 'open' && fail !== 'closed') throw new ConfigurationError(`fail must be 'open' or 'closed', not ${shown(fail)}`)
+  checkFunction('logger', logger)
+  checkFlag('readFromReplicas', readFromReplicas)
+  if (readFromReplicas && !isCluster) throw new ConfigurationError('readFromReplicas is for clients of a cluster')
+  return {
+    prefix,
+    isOpen: fail === 'open',
+    timeout: time('timeout', timeout),
+    connectTimeout: time('connectTimeout', connectTimeout),
+    breaker: isOff(breaker) ? null : breakerSettings(breaker),
+    cache: isOff(cache) ? null : cacheSettings(cache),
+    readFromReplicas,
+    logger,
+  }
+}
+
+function isOff(value: unknown): value is false | null {
+  return value === false || value === null
+}
+
+function breakerSettings(breaker: BreakerOptions): NonNullable<Settings['breaker']> {
+  const { failures = 5, cooldown = 1000 } = known('breaker', breaker, OF_BREAKER)
+  return { failures: count('breaker.failures', failures), cooldown: time('breaker.cooldown', cooldown) }
+}
+
+function cacheSettings(cache: RefusalCacheOptions): NonNullable<Settings['cache']> {
+  const { keys = 10_000, longest = 60_000, cacheAsk = false } = known('cache', cache, OF_CACHE)
+  checkFlag('cache.cacheAsk', cacheAsk)
+  return { keys: count('cache.keys', keys), longest: time('cache.longest', longest), cacheAsk }
+}
+
+/** A duration of at least 1 ms, in ms. */
+export function span(name: string, value: Duration): number {
+  return positive(name, milliseconds(name, value))
+}
+
+function time(name: string, value: Milliseconds): number {
+  return typeof value === 'number' ? positive(name, Number(integerWord(name, value, 0))) : span(name, value)
+}
+
+function positive(name: string, ms: number): number {
+  if (ms < 1) throw new ConfigurationError(`${name} must be at least 1 ms`)
+  return ms
+}
+
+function count(name: string, value: number): number {
+  return Number(integerWord(name, value, 1))
+}

@@ -1,0 +1,71 @@
+/**
+ * Limiters as values: what may stand behind `LIMIT`.
+ *
+ * @module
+ */
+
+import { shown } from './arguments.js'
+import { ConfigurationError } from '../errors.js'
+
+/** A duration: a whole number with a unit (`ms`, `s`, `m`, `h`, `d` or `w`), as in `'90s'`. Only `'0'` needs no unit. */
+export type Duration = string
+
+/** A time of a setting: a whole number of milliseconds, or text with a unit as in `'2s'`. */
+export type Milliseconds = number | Duration
+
+const UNITS: Readonly<Record<string, number>> = { ms: 1, s: 1e3, m: 6e4, h: 36e5, d: 864e5, w: 6048e5 }
+const LONGEST = 3153600000000
+
+/** The milliseconds of a duration. Throws {@link ConfigurationError} if it is not well formed. */
+export function milliseconds(name: string, value: Duration): number {
+  // A list of one duration would otherwise be written like it.
+  const word = typeof value === 'string' || typeof value === 'number' ? String(value) : ''
+  const [, count = '', unit = ''] = /^(\d{1,15})(ms|s|m|h|d|w)?$/i.exec(word) ?? []
+  if (count === '') throw new ConfigurationError(`${name} must be a whole number with ms, s, m, h, d or w, such as '90s', not ${shown(value)}`)
+  if (unit === '' && (typeof value === 'number' || Number(count) > 0))
+    throw new ConfigurationError(`${name} needs a unit: '${count}ms', '${count}s' or '${count}m'`)
+  return Number(count) * (UNITS[unit.toLowerCase()] ?? 1)
+}
+
+/** Checks a duration against its range in ms, and returns it as a word of a call. */
+export function durationWord(name: string, value: Duration, least = 0, most = LONGEST): string {
+  const ms = milliseconds(name, value)
+  if (ms < least || ms > most)
+    throw new ConfigurationError(`${name} must be between ${least} and ${most} ms, not ${shown(value)}`)
+  return value
+}
+
+/** Checks an integer against its range, and returns it as a word of a call. */
+export function integerWord(name: string, value: number, least: number, most: number = Number.MAX_SAFE_INTEGER): string {
+  if (!Number.isInteger(value) || value < least || value > most) {
+    throw new ConfigurationError(`${name} must be an integer between ${least} and ${most}, not ${shown(value)}`)
+  }
+  return String(value)
+}
+
+/** Checks a decimal against its range, and returns it as a word of a call. */
+export function decimalWord(name: string, value: number, least: number, most: number): string {
+  if (typeof value !== 'number' || !(value >= least && value <= most)) {
+    throw new ConfigurationError(`${name} must be between ${least} and ${most}, not ${shown(value)}`)
+  }
+  return String(value)
+}
+
+/** Checks that a text is not empty, and returns it. */
+export function textWord(name: string, value: string): string {
+  if (typeof value !== 'string' || value === '') throw new ConfigurationError(`${name} must be a text that is not empty`)
+  return value
+}
+
+/** A limiter with its parameters. It is checked when it is made, and never changes. */
+export abstract class Limiter {
+  /** The limiter's name on the wire, such as `GCRA`. Its own command is `RL.` and the name. */
+  readonly name: string
+  /** Its parameters as words. */
+  readonly words: readonly string[]
+
+  protected constructor(name: string, words: readonly string[]) {
+    this.name = name
+    this.words = Object.freeze(words)
+  }
+}

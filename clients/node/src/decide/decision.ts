@@ -1,0 +1,159 @@
+/**
+ * Decisions: what the server replied, or what stands in for its reply.
+ *
+ * @module
+ */
+
+import { combinedHeaders } from './headers.js'
+import type { Limiter } from '../call/values.js'
+
+/** The five integers of a reply; a sixth is `granted`. Times are in ms. */
+export type Integers = readonly number[]
+
+/** The answer to a request. */
+export class Decision {
+  /** Whether the request may go on. */
+  readonly allowed: boolean
+  /** The most that could ever be admitted at once. 0 if the server did not answer. */
+  readonly limit: number
+  /** The most that would be admitted right now, after this call. */
+  readonly remaining: number
+  /**
+   * Refused: ms until this very request would be admitted, or `null` for never. For a lease it may be sooner.
+   * Admitted: ms to wait before acting. It is 0 unless the request is queued or booked ahead.
+   */
+  readonly retryAfter: number | null
+  /** Ms until the limit is fully reset. */
+  readonly resetAfter: number
+  /** With `PARTIAL`: how much was granted. */
+  readonly granted: number | undefined
+  /** What went wrong, if the server did not answer. Then `allowed` is what was chosen for this case. */
+  readonly error: Error | undefined
+  // Private, so that it is not shown where decisions are printed or compared.
+  readonly #limiter: Limiter | undefined
+
+  /**
+   * @param integers - limited, limit, remaining, retry after (-1 for never), reset after, and perhaps granted
+   * @param limiter - what was asked, if it is known
+   * @param error - why the server did not answer
+   */
+  constructor(integers: Integers, limiter?: Limiter, error?: Error) {
+    const [limited = 0, limit = 0, remaining = 0, retryAfter = 0, resetAfter = 0, granted] = integers
+    this.allowed = limited === 0
+    this.limit = limit
+    this.remaining = remaining
+    this.retryAfter = retryAfter < 0 ? null : retryAfter
+    this.resetAfter = resetAfter
+    this.granted = granted
+    this.error = error
+    this.#limiter = limiter
+  }
+
+  /** Whether the server decided. */
+  get answered(): boolean {
+    return this.error === undefined
+  }
+
+  /** The limiter that decided, where it is known. The headers name its count and its time. */
+  get limiter(): Limiter | undefined {
+    return this.#limiter
+  }
+
+  /**
+   * The decision as it stands `age` ms later, if nothing else has happened since.
+   *
+   * @internal
+   */
+  aged(age: number): Decision {
+    return new Decision(this.integersAfter(age), this.#limiter)
+  }
+
+  /** @internal */
+  protected integersAfter(age: number): Integers {
+    const left = (ms: number) => Math.max(0, Math.ceil(ms - age))
+    const { allowed, limit, remaining, retryAfter, resetAfter } = this
+    return [allowed ? 0 : 1, limit, remaining, retryAfter === null ? -1 : left(retryAfter), left(resetAfter)]
+  }
+
+  /**
+   * The headers of an HTTP response: `RateLimit-Policy` and `RateLimit`, and `Retry-After` with a refusal. Seconds are
+   * rounded up. There are none if the server did not answer, and no `Retry-After` if the request will never be admitted.
+   *
+   * @param name - the name of the limit in the headers, of printable ASCII
+   * @throws {@link ConfigurationError} if the name has other characters
+   */
+  headers(name = 'default'): Record<string, string> {
+    return combinedHeaders([[name, this]], this.allowed)
+  }
+}
+
+/** The answer to a settlement. */
+export class SettledDecision extends Decision {
+  /** Whether something was held under the id. If not, nothing has changed. */
+  readonly settled: boolean
+
+  constructor(integers: Integers, limiter?: Limiter, error?: Error) {
+    super(integers.slice(0, 5), limiter, error)
+    this.settled = integers[5] === 1
+  }
+}
+
+/** The answer to a call with several limits: that for all, and one for each limit on each key. */
+export class MultiDecision extends Decision {
+  /**
+   * @param each - the answers of the limits, limits outermost: the first limit on each of its keys, then the next one
+   * @param settled - of a settlement: the number of keys that held one of the limits
+   */
+  constructor(
+    integers: Integers,
+    readonly each: readonly Decision[] = [],
+    readonly settled?: number,
+    error?: Error,
+  ) {
+    super(integers, undefined, error)
+  }
+
+  /** @internal */
+  override aged(age: number): MultiDecision {
+    return new MultiDecision(
+      this.integersAfter(age),
+      this.each.map((one) => one.aged(age)),
+      this.settled,
+    )
+  }
+}
+
+/** The answer to a policy. */
+export class AskDecision extends Decision {
+  /**
+   * The number of the limit and key that binds, from 1 on, limits outermost. Refused: the one with the longest wait.
+   * Admitted: the one with the least remaining. `null` if there is none.
+   */
+  readonly binding: number | null
+
+  /**
+   * @param binding - the number on the wire, 0 for none
+   * @param each - with `full`: the answers of the limits, limits outermost
+   * @param settled - of a settlement: the number of keys that held one of the limits
+   */
+  constructor(
+    integers: Integers,
+    binding = 0,
+    readonly each?: readonly Decision[],
+    readonly settled?: number,
+    error?: Error,
+  ) {
+    super(integers, undefined, error)
+    this.binding = binding === 0 ? null : binding
+  }
+
+  /** @internal */
+  override aged(age: number): AskDecision {
+    return new AskDecision(
+      this.integersAfter(age),
+      this.binding ?? 0,
+      this.each?.map((one) => one.aged(age)),
+      this.settled,
+    )
+  }
+}

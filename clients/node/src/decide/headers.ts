@@ -1,0 +1,122 @@
+/**
+ * The fields of draft-ietf-httpapi-ratelimit-headers-10, from decisions.
+ *
+ * @module
+ */
+
+import type { Decision } from './decision.js'
+import { ConfigurationError } from '../errors.js'
+import { can, factsOf } from '../call/facts.js'
+import { milliseconds, type Duration, type Limiter } from '../call/values.js'
+
+/** A decision, and the name of its limit in the headers. */
+export type Named = readonly [name: string, decision: Decision]
+
+/** Seconds after which to try again for a lease, which may be released at any time. */
+const LEASE_RETRY = 1
+
+/**
+ * The headers of a response to a request with several limits.
+ *
+ * A refusal lists only the limits that refuse: `t` may not be later than `Retry-After`. There is no `Retry-After` if one of
+ * them never admits. Decisions without an answer are left out.
+ *
+ * @param named - the limits, each with its name and its answer
+ * @param allowed - whether the request may go on
+ */
+export function combinedHeaders(named: readonly Named[], allowed: boolean): Record<string, string> {
+  const answered = named.filter(([, decision]) => decision.answered)
+  if (answered.length === 0) return {}
+  const left = answered.filter(([, decision]) => allowed || !decision.allowed)
+  const headers: Record<string, string> = { 'RateLimit-Policy': answered.map(policy).join(', ') }
+  if (left.length > 0) headers['RateLimit'] = left.map(remaining).join(', ')
+  const waits = left.map(([, decision]) => retry(decision))
+  if (!allowed && waits.length > 0 && !waits.includes(null)) headers['Retry-After'] = String(Math.max(...waits.map(Number)))
+  return headers
+}
+
+function policy([name, decision]: Named): string {
+  const { count = decision.limit, seconds } = quota(decision.limiter)
+  const unit = isLease(decision) ? ';qu="concurrent-requests"' : ''
+  return `${quoted(name)};q=${count}${unit}${seconds === undefined ? '' : `;w=${seconds}`}`
+}
+
+// A lease has no `t`: it comes free when somebody is done, and nobody knows when.
+function remaining([name, decision]: Named): string {
+  const wait = isLease(decision) ? null : decision.allowed ? moreAfter(decision) : decision.retryAfter
+  return `${quoted(name)};r=${decision.remaining}${wait === null ? '' : `;t=${roundUp(wait)}`}`
+}
+
+/**
+ * Ms until more is available after an admission: the reset, or less if nothing remains.
+ *
+ * If nothing remains of a bucket, more is available when the next request of cost 1 fits. That is when all but `limit - 1` of
+ * the limit is available: `3/m` with a reset of 60 s admits the next request after 60 - 2 * 20 s. Of a fixed window, nothing is
+ * available before the reset. Of a sliding window something may be, but the reply does not say when.
+ */
+function moreAfter({ limit, remaining, resetAfter, limiter }: Decision): number {
+  if (remaining > 0 || limiter === undefined || factsOf(limiter.name).burst === undefined) return resetAfter
+  // The product may exceed 2^53.
+  const [others, per, ms] = [BigInt(limit - 1), BigInt(countOf(limiter)), BigInt(periodOf(limiter))]
+  const isBatch = 'batch' in limiter && limiter.batch === true
+  return resetAfter - Number(isBatch ? (others / per) * ms : (others * ms) / per)
+}
+
+function retry(decision: Decision): number | null {
+  if (decision.retryAfter === null) return null
+  return isLease(decision) ? LEASE_RETRY : roundUp(decision.retryAfter)
+}
+
+function isLease({ limiter }: Decision): boolean {
+  return limiter !== undefined && can(limiter, 'early')
+}
+
+interface Quota {
+  count?: number
+  seconds?: number
+}
+
+// The units of a calendar in seconds. Months and longer units differ in length.
+const UNITS: Readonly<Record<string, number | undefined>> = {
+  HOUR: 3600,
+  DAY: 86_400,
+  WEEK: 604_800,
+  MONTH: undefined,
+  QUARTER: undefined,
+  YEAR: undefined,
+}
+
+/** How many in which time, in seconds. Nothing if the time is not of whole seconds, or if there is none. */
+function quota(limiter: Limiter | undefined): Quota {
+  const { count, per } = limiter === undefined ? {} : factsOf(limiter.name)
+  if (per === undefined) return count === undefined ? {} : { count: countOf(limiter!) }
+  const unit = String(field(limiter!, per)).toUpperCase()
+  const seconds = Object.hasOwn(UNITS, unit) ? UNITS[unit] : periodOf(limiter!) / 1000
+  if (seconds === undefined) return { count: countOf(limiter!) }
+  return Number.isInteger(seconds) ? { count: countOf(limiter!), seconds } : {}
+}
+
+/** The count per time. */
+function countOf(limiter: Limiter): number {
+  const { count } = factsOf(limiter.name)
+  return count === undefined ? 1 : Number(field(limiter, count))
+}
+
+/** The time of the count, in ms. */
+function periodOf(limiter: Limiter): number {
+  const { per = '' } = factsOf(limiter.name)
+  return milliseconds(per, field(limiter, per) as Duration)
+}
+
+function field(limiter: Limiter, name: string): unknown {
+  return (limiter as unknown as Readonly<Record<string, unknown>>)[name]
+}
+
+function roundUp(ms: number): number {
+  return Math.ceil(ms / 1000)
+}
+
+function quoted(name: string): string {
+  if (!/^[\x20-\x7e]*$/.test(name)) throw new ConfigurationError(`the name of a limit must be printable ASCII, not '${name}'`)
+  return `"${name.replace(/["\\]/g, '\\$&')}"`
+}

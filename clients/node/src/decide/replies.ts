@@ -1,0 +1,155 @@
+/**
+ * From replies to values. A reply has the same meaning whatever the client and its protocol made of it.
+ *
+ * @module
+ */
+
+import { AskDecision, Decision, MultiDecision, SettledDecision } from './decision.js'
+import { RateLimitError } from '../errors.js'
+import type { Limiter } from '../call/values.js'
+import { pairs } from '../call/limit.js'
+import { limiterOf, type LimiterLike, type LimitLike } from '../call/rate.js'
+
+/** A value in `RL.INFO` and `RL.POLICY`: a number, a text, or several. */
+export type Value = string | number | Value[] | { [field: string]: Value }
+
+/** A key that is refused often. */
+export interface TopKey {
+  key: string
+  /** The number of its database. */
+  database: number
+  /** How often it was refused. */
+  refused: number
+  /** By how much that may be too many. */
+  error: number
+}
+
+/** Whether a call is shed. */
+export interface Shed {
+  shed: boolean
+  /** The chance of that, from 0 to 1. */
+  chance: number
+}
+
+/** A decision of one limiter, which the headers name. */
+export function decision(reply: unknown, limiter?: LimiterLike): Decision {
+  return new Decision(integers(reply), limiter === undefined ? undefined : limiterOf(limiter))
+}
+
+export function settled(reply: unknown, limiter?: LimiterLike): SettledDecision {
+  return new SettledDecision(integers(reply), limiter === undefined ? undefined : limiterOf(limiter))
+}
+
+/** Times in seconds become ms. An admitted call has -1 as its wait, which is 0 here. */
+export function throttle(reply: unknown): Decision {
+  const [limited = 0, limit = 0, remaining = 0, retry = 0, reset = 0] = integers(reply)
+  const wait = limited === 0 ? 0 : retry < 0 ? -1 : retry * 1000
+  return new Decision([limited, limit, remaining, wait, reset * 1000])
+}
+
+/** @param limits - what was asked, so that the answer of each can say so in its headers */
+export function multi(reply: unknown, limits: readonly LimitLike[] = [], keys = 1): MultiDecision {
+  const [all, each, count] = array(reply)
+  return new MultiDecision(integers(all), decisions(each, pairs(limits, keys)), count === undefined ? undefined : Number(count))
+}
+
+export function ask(reply: unknown): AskDecision {
+  const [six, each] = full(reply)
+  return new AskDecision(six.slice(0, 5), six[5], each)
+}
+
+export function askSettled(reply: unknown): AskDecision {
+  const [six, each] = full(reply)
+  return new AskDecision(six.slice(0, 5), 0, each, six[5])
+}
+
+export function bool(reply: unknown): boolean {
+  return Number(reply) === 1
+}
+
+export function int(reply: unknown): number {
+  return Number(reply)
+}
+
+export function length(reply: unknown): number | null {
+  return reply === null ? null : Number(reply)
+}
+
+export function id(reply: unknown): string | null {
+  return reply === null ? null : String(reply)
+}
+
+export function ok(reply: unknown): string {
+  return String(reply)
+}
+
+export function help(reply: unknown): string[] {
+  return array(reply).map(String)
+}
+
+export function shed(reply: unknown): Shed {
+  const [limited, chance] = array(reply)
+  return { shed: Number(limited) === 1, chance: Number(chance) }
+}
+
+export function top(reply: unknown): TopKey[] {
+  return array(reply).map((row) => {
+    const [key, database, refused, error] = array(row)
+    return { key: String(key), database: Number(database), refused: Number(refused), error: Number(error) }
+  })
+}
+
+/** A map of what a key or a policy holds, or `null` if there is none. */
+export function map(reply: unknown): Record<string, Value> | null {
+  if (reply === null) return null
+  return Object.fromEntries(entries(reply).map(([field, value]) => [field, plain(value)]))
+}
+
+export const info = map
+
+/** The names and versions of policies. */
+export function policies(reply: unknown): Record<string, number> {
+  return Object.fromEntries(entries(reply).map(([name, version]) => [name, Number(version)]))
+}
+
+function decisions(reply: unknown, limiters: readonly Limiter[] = []): Decision[] {
+  return array(reply).map((five, i) => new Decision(integers(five), limiters[i]))
+}
+
+function full(reply: unknown): [number[], Decision[] | undefined] {
+  const [first, each] = array(reply)
+  return Array.isArray(first) ? [integers(first), decisions(each)] : [integers(reply), undefined]
+}
+
+function integers(reply: unknown): number[] {
+  return array(reply).map(number)
+}
+
+// No integer of a reply is larger. node-redis and ioredis 6 add up digits in floating point, and make 2^53 of 2^53 - 1.
+function number(value: unknown): number {
+  return Math.min(Number(value), Number.MAX_SAFE_INTEGER)
+}
+
+function array(reply: unknown): unknown[] {
+  if (Array.isArray(reply)) return reply as unknown[]
+  throw new RateLimitError(`a reply of an unknown form: ${JSON.stringify(reply)}`)
+}
+
+// With RESP2 a map is a list of fields and values. With RESP3 a client makes a Map or an object of it.
+function entries(reply: unknown): [string, unknown][] {
+  if (reply instanceof Map) return [...(reply as Map<unknown, unknown>)].map(([field, value]) => [String(field), value])
+  if (!Array.isArray(reply)) return Object.entries(Object(reply) as Record<string, unknown>)
+  const list = reply as unknown[]
+  return list.flatMap((field, i) => (i % 2 === 0 ? [[String(field), list[i + 1]] as [string, unknown]] : []))
+}
+
+// A list of lists is that of the limits of a key. Each is a map. A client may leave numbers as texts.
+function plain(value: unknown): Value {
+  if (typeof value === 'number') return value
+  if (Buffer.isBuffer(value)) return plain(value.toString())
+  if (typeof value === 'string') return /^-?\d{1,16}$/.test(value) ? number(value) : value
+  if (Array.isArray(value))
+    return (value as unknown[]).map((item) => (typeof item === 'object' && item !== null ? (map(item) ?? {}) : plain(item)))
+  if (typeof value === 'object' && value !== null) return map(value) ?? {}
+  return String(value)
+}

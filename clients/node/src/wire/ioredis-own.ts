@@ -1,0 +1,158 @@
+/**
+ * Connections of the package's own, made from a client of ioredis.
+ *
+ * @module
+ */
+
+import type { Call } from '../call/call.js'
+import { reconnection } from './backoff.js'
+import type { Line, OwnClient, OwnSettings } from './client.js'
+import { IoredisClusterSender, IoredisSender, type Ioredis, type IoredisCluster } from './ioredis.js'
+import { hostAndPort, slot } from '../call/slot.js'
+
+// No queue for better times, and nothing is sent twice: a lost reply is no lost call. The package has a timer of its own.
+function settled({ connectTimeout }: OwnSettings): object {
+  return {
+    connectTimeout,
+    lazyConnect: true,
+    enableOfflineQueue: false,
+    autoResendUnfulfilledCommands: false,
+    maxRetriesPerRequest: 0,
+    commandTimeout: undefined,
+    reconnectOnError: null,
+    retryStrategy: (attempt: number) => reconnection(attempt - 1),
+    showFriendlyErrorStack: false,
+  }
+}
+
+class OwnIoredis extends IoredisSender implements OwnClient {
+  readonly sendsLater = false
+  readonly ready: Promise<void>
+  readonly primaries = 1
+  readonly owners = []
+  lastError: unknown
+
+  constructor(
+    original: Ioredis,
+    private readonly settings: OwnSettings,
+  ) {
+    super(original.duplicate(settled(settings)))
+    this.ready = connected(this.redis, (error) => (this.lastError = error))
+  }
+
+  line(_: Call, signal: AbortSignal, address?: string): Promise<Line> {
+    return open(this.redis, this.settings, signal, address)
+  }
+
+  owner(): undefined {
+    return undefined
+  }
+
+  close(): void {
+    this.redis.disconnect()
+  }
+}
+
+class OwnIoredisCluster extends IoredisClusterSender implements OwnClient {
+  readonly sendsLater = false
+  readonly ready: Promise<void>
+  lastError: unknown
+
+  constructor(
+    original: IoredisCluster,
+    private readonly settings: OwnSettings,
+  ) {
+    // Retries after a lost connection would send a call twice.
+    const overrides = {
+      // ioredis compares the bounds of slots as it gets them. As texts, 5461 would be more than 10922.
+      redisOptions: { ...settled(settings), stringNumbers: false },
+      lazyConnect: true,
+      enableOfflineQueue: false,
+      // It would ask any node, and wait for ever if that is silent.
+      enableReadyCheck: false,
+      maxRedirections: 4,
+      retryDelayOnFailover: 0,
+      retryDelayOnClusterDown: 0,
+      // If a node is silent, another one is asked within the time.
+      slotsRefreshTimeout: settings.connectTimeout / 2,
+      retryDelayOnTryAgain: 10,
+      clusterRetryStrategy: (attempt: number) => reconnection(attempt - 1),
+      scaleReads: settings.readFromReplicas ? 'slave' : 'master',
+    }
+    super(original.duplicate(seeds(original), overrides))
+    // Nodes connect with their first call, so each gets one.
+    this.ready = connected(this.cluster, (error) => (this.lastError = error)).then(async () => {
+      await Promise.all(this.cluster.nodes('master').map((node) => node.call('PING').catch(() => undefined)))
+    })
+    this.ready.catch(() => undefined)
+  }
+
+  get primaries(): number {
+    return this.cluster.nodes('master').length
+  }
+
+  get owners(): string[] {
+    // Before, these are the nodes that it begins with.
+    return this.cluster.status === 'ready' ? this.cluster.nodes('master').map(addressOf) : []
+  }
+
+  async line(call: Call, signal: AbortSignal, address = this.owner(call.keys[0] ?? '')): Promise<Line> {
+    const nodes = this.cluster.nodes('master')
+    const node = nodes.find((one) => addressOf(one) === address) ?? nodes[0]
+    if (node === undefined) throw new Error('no node of the cluster is known')
+    return open(node, this.settings, signal, address)
+  }
+
+  owner(key: string): string | undefined {
+    return this.cluster.slots[slot(key)]?.[0]
+  }
+
+  close(): void {
+    this.cluster.disconnect()
+  }
+}
+
+export function ownIoredis(redis: Ioredis, settings: OwnSettings): OwnClient {
+  return new OwnIoredis(redis, settings)
+}
+
+export function ownIoredisCluster(cluster: IoredisCluster, settings: OwnSettings): OwnClient {
+  return new OwnIoredisCluster(cluster, settings)
+}
+
+// Also the nodes that the application's client has found, for its first ones may be gone or silent.
+function seeds(cluster: IoredisCluster): object[] {
+  const known = cluster.nodes('master').map((node) => hostAndPort(addressOf(node)))
+  const { startupNodes = [] } = cluster as { startupNodes?: readonly object[] }
+  return startupNodes.length === 0 ? [] : [...startupNodes, ...known]
+}
+
+function addressOf(node: Ioredis): string {
+  const { host, port } = node.options as { host?: string; port?: number }
+  return `${host}:${port}`
+}
+
+/** Connects. The errors of all attempts are told to `note`, and `undefined` when it is connected. */
+function connected(redis: Ioredis | IoredisCluster, note: (error: unknown) => void): Promise<void> {
+  redis.on('error', note)
+  redis.on('ready', () => note(undefined))
+  const ready = redis.connect()
+  ready.catch(() => undefined)
+  return ready
+}
+
+async function open(redis: Ioredis, settings: OwnSettings, signal: AbortSignal, address?: string): Promise<Line> {
+  const at = address === undefined ? {} : hostAndPort(address)
+  const own = redis.duplicate({ ...settled(settings), ...at, retryStrategy: () => null })
+  own.on('error', () => undefined)
+  const end = () => own.disconnect()
+  signal.addEventListener('abort', end, { once: true })
+  try {
+    await own.connect()
+  } catch (error) {
+    end()
+    throw error
+  }
+  const sender = new IoredisSender(own)
+  return { send: (call) => sender.send(call), close: end }
+}

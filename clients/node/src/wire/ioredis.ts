@@ -1,0 +1,105 @@
+/**
+ * Calls on a client of ioredis.
+ *
+ * @module
+ */
+
+import type { Call, Sender } from '../call/call.js'
+import { ConfigurationError } from '../errors.js'
+import { everywhere, goesEverywhere } from './everywhere.js'
+
+/** What is used of `Redis` of ioredis. */
+export interface Ioredis {
+  readonly status: string
+  readonly options: object
+  call(command: string, ...args: (string | Buffer | number)[]): Promise<unknown>
+  duplicate(override?: object): Ioredis
+  connect(): Promise<void>
+  disconnect(): void
+  on(event: 'error' | 'ready', listener: (error: Error) => void): unknown
+}
+
+/** What is used of `Cluster` of ioredis. */
+export interface IoredisCluster {
+  readonly status: string
+  readonly options: object
+  /** The addresses of the nodes of each slot, the primary first. */
+  readonly slots: string[][]
+  nodes(role?: 'all' | 'master' | 'slave'): Ioredis[]
+  call(command: string, ...args: (string | Buffer | number)[]): Promise<unknown>
+  duplicate(overrideStartupNodes?: object[], overrideOptions?: object): IoredisCluster
+  connect(): Promise<void>
+  disconnect(): void
+  on(event: 'error' | 'ready', listener: (error: Error) => void): unknown
+}
+
+/** An ioredis `Command`, as far as it is used. */
+interface Command {
+  getKeys(): readonly string[]
+  isReadOnly?: boolean
+}
+
+/** Whether this is a client of ioredis, of either kind. */
+export function isIoredis(redis: unknown): redis is Ioredis | IoredisCluster {
+  const client = redis as Partial<Ioredis> | null
+  return typeof client?.call === 'function' && typeof client.duplicate === 'function' && typeof client.status === 'string'
+}
+
+/** The `keyPrefix` of a client. ioredis adds it to the keys of commands that it knows, and so not to ours. */
+export function keyPrefix(redis: Ioredis | IoredisCluster): string {
+  const { keyPrefix } = redis.options as { keyPrefix?: unknown }
+  return keyPrefix === undefined || keyPrefix === null ? '' : String(keyPrefix)
+}
+
+/** Sends calls on a `Redis`. */
+export class IoredisSender implements Sender {
+  readonly keyPrefix: string
+
+  constructor(readonly redis: Ioredis) {
+    this.keyPrefix = keyPrefix(redis)
+  }
+
+  send(call: Call): Promise<unknown> {
+    const [name = '', ...args] = call.words
+    return this.redis.call(name, ...args)
+  }
+}
+
+/** Sends calls on a `Cluster`, each to the node of its key. */
+export class IoredisClusterSender implements Sender {
+  readonly keyPrefix: string
+
+  constructor(readonly cluster: IoredisCluster) {
+    this.keyPrefix = keyPrefix(cluster)
+  }
+
+  async send(call: Call): Promise<unknown> {
+    const [name = '', ...args] = call.words
+    if (goesEverywhere(call)) {
+      // Until then not all nodes are known.
+      if (this.cluster.status !== 'ready') await this.cluster.call('PING')
+      return everywhere(this.cluster.nodes('master'), (node) => node.call(name, ...args))
+    }
+    const command = makeCommand(this.cluster, call)
+    return (this.cluster as unknown as { sendCommand(command: Command): Promise<unknown> }).sendCommand(command)
+  }
+}
+
+/**
+ * Makes a `Command` with its keys.
+ *
+ * ioredis does not know the keys of a module's command, and would send it to any node. Auto-pipelining would even put it
+ * into a pipeline for another node, which fails. So the command is made and sent by itself.
+ *
+ * `Command` is exported, but the application's copy cannot be imported from here. `call` makes one of that copy's class and
+ * passes it to `sendCommand` of its `this`. So `call` gets a `this` that returns it.
+ */
+function makeCommand(cluster: IoredisCluster, call: Call): Command {
+  const catcher = { options: {}, sendCommand: (command: Command) => command }
+  const command = Reflect.apply(cluster.call, catcher, [...call.words]) as unknown as Partial<Command>
+  if (typeof command?.getKeys !== 'function') throw new ConfigurationError('this version of ioredis is not supported')
+  command.getKeys = () => call.keys
+  // A call without a key is about its node, and a primary has more to say.
+  command.isReadOnly = call.readonly && call.keys.length > 0
+  return command as Command
+}

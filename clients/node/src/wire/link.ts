@@ -1,0 +1,139 @@
+/**
+ * The connection of a limiter, which is replaced if it seems to be dead.
+ *
+ * @module
+ */
+
+import { ownClient, type OwnClient, type RedisClient } from './client.js'
+import type { Settings } from '../call/settings.js'
+import { within } from './within.js'
+
+// The shortest time between two attempts to replace the connection, in ms.
+const RENEWAL = 1000
+// How often it is looked whether a cluster can be asked, though not all of its nodes are connected. In ms.
+const LOOK = 50
+
+/** A connection, and perhaps the one that will replace it. */
+export class Link {
+  readonly keyPrefix: string
+  readonly #connectBy: number
+  readonly #usable: Promise<void>
+  // How many calls use a client. One that was replaced is closed when its last call is over.
+  readonly #uses = new Map<OwnClient, number>()
+  #client: OwnClient
+  #next: OwnClient | undefined
+  #isReady = false
+  #renewed = -RENEWAL
+  #isClosed = false
+  #ended: () => void = () => {}
+
+  constructor(
+    private readonly redis: RedisClient,
+    private readonly settings: Settings,
+  ) {
+    this.#connectBy = performance.now() + settings.connectTimeout
+    this.#client = ownClient(redis, settings)
+    this.keyPrefix = this.#client.keyPrefix
+    this.#usable = this.#whenUsable(this.#client)
+    const settle = () => (this.#isReady = true)
+    this.#usable.then(settle, settle)
+  }
+
+  /** The client as it is now. */
+  get client(): OwnClient {
+    return this.#client
+  }
+
+  /** Whether the first attempt to connect is over. Only that one is waited for. */
+  get isReady(): boolean {
+    return this.#isReady
+  }
+
+  get isClosed(): boolean {
+    return this.#isClosed
+  }
+
+  /** Waits for the first attempt to connect: for `timeout`, or longer if `connectTimeout` is not over. Times are in ms. */
+  connected(timeout: number, signal: AbortSignal | undefined, late: () => Error): Promise<void> {
+    return within(this.#usable, Math.max(timeout, this.#connectBy - performance.now()), signal, late)
+  }
+
+  /** Works with the client as it is now, which stays open until then. */
+  async use<T>(work: (client: OwnClient) => Promise<T>): Promise<T> {
+    const client = this.#client
+    this.#uses.set(client, (this.#uses.get(client) ?? 0) + 1)
+    try {
+      return await work(client)
+    } finally {
+      this.#used(client)
+    }
+  }
+
+  /**
+   * Opens a second connection, which takes over when it is connected.
+   *
+   * A connection may be dead without a word, and a client of a cluster may hold on to nodes that are gone.
+   */
+  renew(): void {
+    const now = performance.now()
+    if (this.#next !== undefined || this.#isClosed || now - this.#renewed < RENEWAL) return
+    this.#renewed = now
+    const next = ownClient(this.redis, this.settings)
+    this.#next = next
+    const patience = setTimeout(() => this.#giveUp(next), this.settings.connectTimeout * 2)
+    patience.unref()
+    next.ready
+      .then(
+        () => this.#takeOver(next),
+        () => this.#giveUp(next),
+      )
+      .finally(() => clearTimeout(patience))
+  }
+
+  /** Ends all connections when the calls that use them are over. */
+  async close(): Promise<void> {
+    if (this.#isClosed) return
+    this.#isClosed = true
+    this.#next?.close()
+    if (this.#uses.size > 0) await new Promise<void>((resolve) => (this.#ended = resolve))
+    this.#client.close()
+  }
+
+  // A cluster with a silent node is never connected to all nodes. So after some time it can be used if its nodes are known.
+  #whenUsable(client: OwnClient): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const look = () => {
+        if (client.owners.length > 0) resolve()
+        else if (!this.#isClosed) timer = setTimeout(look, LOOK).unref()
+      }
+      let timer = setTimeout(look, this.settings.connectTimeout).unref()
+      client.ready.then(resolve, reject).finally(() => clearTimeout(timer))
+    })
+  }
+
+  #used(client: OwnClient): void {
+    const uses = (this.#uses.get(client) ?? 1) - 1
+    if (uses > 0) {
+      this.#uses.set(client, uses)
+      return
+    }
+    this.#uses.delete(client)
+    if (client !== this.#client) client.close()
+    if (this.#uses.size === 0) this.#ended()
+  }
+
+  #takeOver(next: OwnClient): void {
+    // It was given up.
+    if (this.#next !== next || this.#isClosed) return
+    this.#next = undefined
+    const before = this.#client
+    this.#client = next
+    this.#isReady = true
+    if (!this.#uses.has(before)) before.close()
+  }
+
+  #giveUp(next: OwnClient): void {
+    next.close()
+    if (this.#next === next) this.#next = undefined
+  }
+}

@@ -1,0 +1,110 @@
+/**
+ * Calls on a client of node-redis.
+ *
+ * @module
+ */
+
+import type { Call, Sender } from '../call/call.js'
+import { everywhere, goesEverywhere } from './everywhere.js'
+
+/** What is used of `createClient()` of node-redis. */
+export interface NodeRedis {
+  readonly isReady?: boolean
+  readonly options?: object | undefined
+  sendCommand(args: string[], options?: object): Promise<unknown>
+  duplicate(overrides?: object): unknown
+}
+
+/** What is used of `createCluster()` of node-redis. */
+export interface NodeRedisCluster {
+  readonly slots: readonly { master: object }[]
+  readonly masters: readonly object[]
+  sendCommand(firstKey: string | undefined, isReadonly: boolean | undefined, args: string[], options?: object): Promise<unknown>
+  duplicate(overrides?: object): unknown
+}
+
+/** A node of a cluster. */
+export interface Node {
+  address: string
+  /** There is none before the first attempt to connect. */
+  client?: NodeRedis
+}
+
+/** The parts of a cluster whose types are too narrow to be named. */
+export interface ClusterParts {
+  masters: Node[]
+  replicas?: Node[]
+  slots: ({ master: Node } | undefined)[]
+  nodeClient(node: Node): Promise<NodeRedis> | NodeRedis
+  _options?: { defaults?: Options; keyPrefix?: unknown; rootNodes?: Options[]; nodeAddressMap?: unknown }
+}
+
+/** Options of a client or of the nodes of a cluster. */
+export interface Options {
+  socket?: object
+  keyPrefix?: unknown
+}
+
+/** Whether this is a cluster client of node-redis. */
+export function isNodeRedisCluster(redis: unknown): redis is NodeRedisCluster {
+  return has(redis, 'sendCommand') && has(redis, 'nodeClient')
+}
+
+/** Whether this is a client of node-redis, and not for a cluster. */
+export function isNodeRedis(redis: unknown): redis is NodeRedis {
+  return has(redis, 'sendCommand') && has(redis, 'duplicate') && !has(redis, 'nodeClient') && !has(redis, 'use')
+}
+
+/** Sends calls on a client. */
+export class NodeRedisSender implements Sender {
+  readonly keyPrefix: string
+
+  constructor(
+    readonly redis: NodeRedis,
+    readonly options?: object,
+  ) {
+    this.keyPrefix = prefix((redis.options as Options | undefined)?.keyPrefix)
+  }
+
+  send(call: Call): Promise<unknown> {
+    return this.redis.sendCommand(call.words, this.options)
+  }
+}
+
+/** Sends calls on a cluster client, each to the node of its key. */
+export class NodeRedisClusterSender implements Sender {
+  readonly keyPrefix: string
+
+  constructor(
+    readonly cluster: NodeRedisCluster,
+    readonly options?: object,
+  ) {
+    const { _options } = parts(cluster)
+    this.keyPrefix = prefix(_options?.keyPrefix ?? _options?.defaults?.keyPrefix)
+  }
+
+  async send(call: Call, signal?: AbortSignal): Promise<unknown> {
+    const options = signal === undefined ? this.options : { ...this.options, abortSignal: signal }
+    const [key] = call.keys
+    if (key !== undefined) return this.cluster.sendCommand(key, call.readonly, call.words, options)
+    const { masters } = parts(this.cluster)
+    const send = async (node: Node) => (await parts(this.cluster).nodeClient(node)).sendCommand(call.words, options)
+    if (goesEverywhere(call)) return everywhere(masters, send)
+    // It is about its node, and a primary has more to say than a replica.
+    const node = masters[Math.floor(Math.random() * masters.length)]
+    return node === undefined ? this.cluster.sendCommand(undefined, false, call.words, options) : send(node)
+  }
+}
+
+/** A cluster with those parts whose types are too narrow. */
+export function parts(cluster: NodeRedisCluster): ClusterParts {
+  return cluster as unknown as ClusterParts
+}
+
+function has(value: unknown, method: string): boolean {
+  return typeof (value as Readonly<Record<string, unknown>> | null)?.[method] === 'function'
+}
+
+function prefix(value: unknown): string {
+  return value === undefined || value === null ? '' : String(value)
+}
