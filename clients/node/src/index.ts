@@ -1,32 +1,31 @@
-/**
- * Rate limits in Redis, by the commands of the module `ratelimit`.
- *
- * @module
- */
+/** Rate limits in Redis, by the commands of the module `ratelimit`. */
 
 export type { HoldOptions } from './call/call.js'
+export { Limit, type LimitLike, type LimitOptions } from './call/limit.js'
+export * from './call/limiters.js'
 export type {
   AskCallOptions,
   BudgetOptions,
   LeaseOptions,
   LimitCallOptions,
   PeekCallOptions,
+  RefundOptions,
+  SettleAskOptions,
+  SettleOptions,
   UndoOptions,
 } from './call/options.js'
-export type { RedisClient } from './wire/client.js'
+export { Rate, type LimiterLike, type RateOptions } from './call/rate.js'
+export type { BreakerOptions, Logger, RateLimiterOptions, RefusalCacheOptions } from './call/settings.js'
+export { Limiter, type Duration } from './call/values.js'
 export * from './commands.js'
 export type { Counters } from './decide/counters.js'
-export { AskDecision, Decision, MultiDecision, SettledDecision } from './decide/decision.js'
-export { CallError, ConfigurationError, RateLimitError, Refused, Unavailable } from './errors.js'
+export { AskDecision, Decision, MultiDecision, Refused, SettledDecision } from './decide/decision.js'
 export { combinedHeaders, type Named } from './decide/headers.js'
+export type { Shed, TopEntry, Value } from './decide/replies.js'
+export { CallError, Closed, ConfigurationError, RateLimitError, Unavailable } from './errors.js'
+export { UNLIMITED } from './gate/rules.js'
+export { RateLimiter } from './limiter.js'
 export { Budget, Hold, type HoldCallOptions } from './taken/hold.js'
 export { Lease } from './taken/lease.js'
-export { Limit, type LimitOptions } from './call/limit.js'
-export { Limiter, type Duration, type Milliseconds } from './call/values.js'
-export type { Logger } from './decide/log.js'
-export type { BreakerOptions, RateLimiterOptions, RefusalCacheOptions } from './call/settings.js'
-export { Rate, type LimiterLike, type LimitLike, type RateOptions } from './call/rate.js'
-export { RateLimiter } from './limiter.js'
-export type { Shed, TopKey, Value } from './decide/replies.js'
-export type { SettleAskOptions, SettleOptions } from './taken/undo.js'
-export type { VerifyOptions } from './wire/verify.js'
+export type { RedisClient } from './wire/clients.js'
+export type { ReadyOptions } from './wire/ready.js'

@@ -1,46 +1,40 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 
-/**
- * Limits for an application: with a time-out, a choice for when there is no answer, leases and budgets.
- *
- * @module
- */
+/** Limits for an application: with a time-out, a choice for when there is no answer, leases and budgets. */
 
-import { acquire } from './taken/acquire.js'
-import { checkFunction, checkSignal, known, type Names } from './call/arguments.js'
+import { checkFunction, known, type Names } from './call/arguments.js'
 import type {
   AskCallOptions,
   BudgetOptions,
   LeaseOptions,
   LimitCallOptions,
   PeekCallOptions,
+  RefundOptions,
+  SettleAskOptions,
+  SettleOptions,
   UndoOptions,
 } from './call/options.js'
-import { isCluster, type RedisClient } from './wire/client.js'
-import type { Commands } from './commands.js'
-import { Core } from './core.js'
+import { costWord } from './call/options.js'
+import { checkedMore, checkKeysAndLimits } from './call/questions.js'
+import type { LimitLike } from './call/limit.js'
+import type { LimiterLike } from './call/rate.js'
+import { settings, span, type RateLimiterOptions } from './call/settings.js'
+import { integerWord, textWord } from './call/values.js'
+import { Commands } from './commands.js'
 import type { Counters } from './decide/counters.js'
 import type { AskDecision, Decision, MultiDecision } from './decide/decision.js'
+import { real, type Runtime } from './runtime.js'
+import { Connected } from './taken/connected.js'
+import * as ends from './taken/ends.js'
 import { Budget } from './taken/hold.js'
-import type { Lease } from './taken/lease.js'
-import * as asks from './call/questions.js'
-import { settings, type RateLimiterOptions } from './call/settings.js'
-import { Questions } from './decide/asking.js'
-import type { LimiterLike, LimitLike } from './call/rate.js'
-import { release, settle, settleAsk, type SettleAskOptions, type SettleOptions } from './taken/undo.js'
-import { verify, type VerifyOptions } from './wire/verify.js'
+import { acquire, type Lease } from './taken/lease.js'
+import { isCluster, ownClient, type RedisClient } from './wire/clients.js'
+import type { OwnClient } from './wire/own.js'
+import type { ReadyOptions } from './wire/ready.js'
 
-const OF_LEASE: Names<LeaseOptions> = {
-  capacity: true,
-  ttl: true,
-  cost: true,
-  reserved: true,
-  critical: true,
-  wait: true,
-  renew: true,
-  signal: true,
-}
-const OF_BUDGET: Names<BudgetOptions> = { ttl: true, keys: true }
+const OF_UNDO: Names<UndoOptions> = { within: true, certain: true }
+const OF_SETTLE: Names<SettleOptions> = { ...OF_UNDO, cost: true }
+const OF_SETTLE_ASK: Names<SettleAskOptions> = { ...OF_UNDO, keys: true, leaseId: true }
 
 /**
  * Limits for an application.
@@ -57,34 +51,27 @@ const OF_BUDGET: Names<BudgetOptions> = { ttl: true, keys: true }
  * If the server does not answer, `fail` decides. A wrong call is never let through: it throws {@link CallError}.
  */
 export class RateLimiter {
-  readonly #core: Core
-  readonly #questions: Questions
+  /** @internal What the middleware needs besides. */
+  readonly connected: Connected
+  /**
+   * Every command, on the limiter's connections. Errors are thrown: {@link Unavailable} and {@link CallError}. A call with
+   * `block` gets a connection of its own.
+   */
+  readonly commands: Commands
 
   /**
    * @param redis - a client of node-redis or ioredis, plain or for a cluster
    * @throws {@link ConfigurationError} if an option is wrong
    */
-  constructor(redis: RedisClient, options: RateLimiterOptions = {}) {
-    this.#core = new Core(redis, settings(options, isCluster(redis)))
-    this.#questions = new Questions(this.#core)
-  }
-
-  /**
-   * Every command, on the limiter's connections. Errors are thrown: {@link Unavailable} and {@link CallError}. A call with
-   * `block` gets a connection of its own.
-   */
-  get commands(): Commands {
-    return this.#core.commands
-  }
-
-  /** @internal What the middleware needs besides: the options, the log, and which keys share a node. */
-  get core(): Core {
-    return this.#core
+  constructor(redis: RedisClient, options: RateLimiterOptions = {}, /** @internal */ { runtime, connect }: Seams = { runtime: real }) {
+    const checked = settings(options, connect === undefined && isCluster(redis))
+    this.connected = new Connected(connect ?? (() => ownClient(redis, { ...checked, runtime })), checked, runtime)
+    this.commands = new Commands(this.connected, checked.prefix)
   }
 
   /** The counters as they are now. */
   get counters(): Counters {
-    return { ...this.#core.channel.counters }
+    return { ...this.connected.core.counters }
   }
 
   /**
@@ -94,7 +81,7 @@ export class RateLimiter {
    * @param limiter - a limiter, or a rate such as `'10/s'`
    */
   async limit(key: string, limiter: LimiterLike, options: LimitCallOptions = {}): Promise<Decision> {
-    return this.#questions.decide(asks.limitQuestion(this.#core, key, limiter, options))
+    return this.connected.decide(this.connected.questions.limit(key, limiter, options))
   }
 
   /**
@@ -104,7 +91,7 @@ export class RateLimiter {
    * @param limits - limiters, rates or {@link Limit}s
    */
   async limits(keys: readonly string[], limits: readonly LimitLike[], options: LimitCallOptions = {}): Promise<MultiDecision> {
-    return this.#questions.decide(asks.limitsQuestion(this.#core, keys, limits, options))
+    return this.connected.decide(this.connected.questions.limits(keys, limits, options))
   }
 
   /**
@@ -114,7 +101,7 @@ export class RateLimiter {
    * @param policy - the name of the policy
    */
   async ask(key: string, policy: string, options: AskCallOptions = {}): Promise<AskDecision> {
-    return this.#questions.decide(asks.askQuestion(this.#core, key, policy, options))
+    return this.connected.decide(this.connected.questions.ask(key, policy, options))
   }
 
   /**
@@ -123,17 +110,29 @@ export class RateLimiter {
    * @param of - a limiter, a rate, or the name of a policy
    */
   async peek(key: string, of: LimiterLike, options: PeekCallOptions = {}): Promise<Decision> {
-    return this.#questions.decide(asks.peekQuestion(this.#core, key, of, options))
+    return this.connected.decide(this.connected.questions.peek(key, of, options))
   }
 
   /**
    * Gives back what was charged and not used. Not for leases, which are released. For an estimate take a {@link budget}.
    *
    * @param limiter - what was charged
-   * @param amount - how much, from 0 on
    */
-  async refund(key: string, limiter: LimiterLike, amount = 1): Promise<Decision> {
-    return this.#questions.decide(asks.refundQuestion(this.#core, key, limiter, amount))
+  async refund(key: string, limiter: LimiterLike, options: RefundOptions = {}): Promise<Decision> {
+    return this.connected.decide(this.connected.questions.refund(key, limiter, options))
+  }
+
+  /**
+   * Deletes a key with all its limits. A key that is not of the module is an error, and stays.
+   *
+   * @returns whether there was something
+   * @throws {@link CallError}, and {@link Unavailable} without an answer
+   */
+  async reset(key: string): Promise<boolean> {
+    const { connected } = this
+    if ((await connected.send(connected.call('RL.INFO').key(key))) === null) return false
+    await connected.send(connected.call('UNLINK').key(key))
+    return true
   }
 
   /**
@@ -153,9 +152,8 @@ export class RateLimiter {
   /** Takes a lease until `release` or the end of an `await using`. */
   async lease(key: string, options: LeaseOptions): Promise<Lease>
   async lease<T>(key: string, options: LeaseOptions, work?: (lease: Lease) => T | Promise<T>): Promise<T | Lease> {
-    checkSignal(known('options', options, OF_LEASE).signal)
     if (work !== undefined) checkFunction('work', work)
-    const lease = await acquire(this.#core, this.#questions, key, options)
+    const lease = await acquire(this.connected, key, options)
     if (work === undefined) return lease
     try {
       return await work(lease)
@@ -170,8 +168,7 @@ export class RateLimiter {
    * @param of - a limiter, a rate, or the name of a policy
    */
   budget(key: string, of: LimiterLike, options: BudgetOptions = {}): Budget {
-    const { ttl = '10m', keys } = known('options', options, OF_BUDGET)
-    return new Budget(this.#core, this.#questions, key, asks.policyOrLimiter(of), ttl, asks.checkedMore(keys) ?? [])
+    return new Budget(this.connected, key, of, options)
   }
 
   /**
@@ -181,7 +178,7 @@ export class RateLimiter {
    * @param id - the id of the lease
    */
   async release(keys: string | readonly string[], id: string, options: UndoOptions): Promise<void> {
-    await release(this.#core, keys, id, options)
+    await ends.release(this.connected, [keys].flat(), textWord('id', id), times(options, OF_UNDO))
   }
 
   /**
@@ -191,36 +188,31 @@ export class RateLimiter {
    * @param limits - the limits, each with its actual cost, or with `cost` for those without
    * @param id - the id of the hold
    */
-  async settle(
-    keys: readonly string[],
-    limits: readonly LimitLike[],
-    id: string,
-    options: SettleOptions,
-  ): Promise<void> {
-    await settle(this.#core, keys, limits, id, options)
+  async settle(keys: readonly string[], limits: readonly LimitLike[], id: string, options: SettleOptions): Promise<void> {
+    const checked = times(options, OF_SETTLE)
+    checkKeysAndLimits(keys, limits)
+    costWord(options)
+    await ends.settleLimits(this.connected, keys, limits, textWord('id', id), options.cost ?? 1, checked)
   }
 
   /** Settles a hold of {@link ask}, as {@link settle} does for limits. */
-  async settleAsk(
-    key: string,
-    policy: string,
-    id: string,
-    actual: number,
-    options: SettleAskOptions,
-  ): Promise<void> {
-    await settleAsk(this.#core, key, policy, id, actual, options)
+  async settleAsk(key: string, policy: string, id: string, cost: number, options: SettleAskOptions): Promise<void> {
+    const checked = times(options, OF_SETTLE_ASK)
+    integerWord('cost', cost, 0)
+    checkedMore(options.keys)
+    await ends.settlePolicy(this.connected, key, textWord('policy', policy), textWord('id', id), cost, options, checked)
   }
 
   /**
-   * Checks limits and policies against the server, at a key of its own and without a charge. Call it when the application
-   * starts: a limit that is wrong would otherwise throw with the first request.
+   * Checks limits and policies against the server, and the rules of each middleware of this limiter, at a key of its own and
+   * without a charge. Call it when the application starts: a limit that is wrong would otherwise throw with the first request.
    *
    * @returns whether the server answered. If not, that is logged
    * @throws {@link ConfigurationError} if the module is missing, or a limit or a policy is wrong; {@link Unavailable} if
    * there is no answer and `required` is set
    */
-  verify(options: VerifyOptions = {}): Promise<boolean> {
-    return verify(this.#core, options)
+  async ready(options: ReadyOptions = {}): Promise<boolean> {
+    return this.connected.readiness.check(options)
   }
 
   /**
@@ -228,11 +220,22 @@ export class RateLimiter {
    * under way; those that wait in the server end. Without an answer a lease ends by its ttl. Stop the work before.
    */
   close(): Promise<void> {
-    return this.#core.close()
+    return this.connected.close()
   }
 
   /** The same as {@link close}, for `await using`. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close()
   }
+}
+
+/** What a limiter is made on, if not on a client and a process. */
+export interface Seams {
+  runtime: Runtime
+  connect?: () => OwnClient
+}
+
+function times<T extends UndoOptions>(options: T, names: Names<T>): ends.Times {
+  const { within, certain = true } = known('options', options, names)
+  return { ttl: span('within', within), certain }
 }

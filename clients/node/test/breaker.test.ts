@@ -2,13 +2,16 @@
 
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { Breaker } from '../dist/esm/decide/breaker.js'
-import { Call } from '../dist/esm/call/call.js'
-import { Log } from '../dist/esm/decide/log.js'
-import { Servers } from '../dist/esm/decide/servers.js'
-import { Turns } from '../dist/esm/wire/turns.js'
-import { blocked } from '../dist/esm/wire/waits.js'
-import { Patience } from '../dist/esm/wire/within.js'
+import { Unavailable } from 'redis-ratelimit'
+import { Breaker } from '../dist/decide/breaker.js'
+import { Call } from '../dist/call/call.js'
+import { settings } from '../dist/call/settings.js'
+import { Core } from '../dist/decide/core.js'
+import { Log } from '../dist/decide/log.js'
+import { Servers } from '../dist/wire/servers.js'
+import { Turns } from '../dist/wire/turns.js'
+import { blocked } from '../dist/wire/waits.js'
+import { Patience } from '../dist/wire/within.js'
 
 /** The ticket of a call that is admitted. */
 function admitted(breaker: Breaker | undefined, now: number): number {
@@ -62,35 +65,40 @@ describe('the breaker', () => {
 
 test('the log has at most one line a second of a kind, and counts the others', () => {
   const lines: string[] = []
-  const log = new Log((line) => lines.push(line))
-  for (const now of [0, 1, 999, 1000, 1500, 2000]) log.warn('a', `at ${now}`, now)
-  log.warn('b', 'other', 1)
+  let now = 0
+  const log = new Log((line) => lines.push(line), () => now)
+  for (now of [0, 1, 999, 1000, 1500, 2000]) log.warn('a', `at ${now}`)
+  log.warn('b', 'other')
   assert.deepEqual(lines, [
     'redis-ratelimit: at 0',
-    'redis-ratelimit: at 1000 (and 2 more like it before)',
-    'redis-ratelimit: at 2000 (and 1 more like it before)',
+    'redis-ratelimit: at 1000 (2 more since the last line)',
+    'redis-ratelimit: at 2000 (1 more since the last line)',
     'redis-ratelimit: other',
   ])
-  for (let i = 0; i < 250; i += 1) log.warn(`kind ${i}`, 'x', 3000)
+  for (let i = 0; i < 250; i += 1) log.warn(`kind ${i}`, 'x')
   assert.equal(lines.length, 254)
 })
 
 describe('the servers', () => {
+  const core = new Core(settings({ logger: () => undefined }, false), () => 0)
+
   test('each has a breaker, and its replicas another', () => {
-    const servers = new Servers({ failures: 1, cooldown: 100 })
-    const owners = () => ['a:1', 'b:1']
-    const a = servers.of('a:1', owners)
-    a.primary.breaker?.failed(admitted(a.primary.breaker, 0), 0)
-    assert.equal(a.primary.breaker?.isOpen(50), true)
-    assert.equal(a.replicas.breaker?.isOpen(50), false)
-    assert.equal(servers.of('b:1', owners).primary.breaker?.isOpen(50), false)
-    assert.equal(servers.of('a:1', owners), a)
+    const servers = new Servers({ failures: 1, cooldown: 100 }, core)
+    const client = { name: 'the cluster', owners: ['a:1', 'b:1'] }
+    const a = servers.of('a:1', client)
+    const call = new Call('', ['RL.GCRA']).key('k')
+    a.primary.failed(a.primary.admit(call, 0), new Unavailable('RL.GCRA', 'timeout', 'late', 'a:1', true), 0)
+    assert.equal(a.primary.isOpen(50), true)
+    assert.throws(() => a.primary.admit(call, 50), { name: 'Unavailable', kind: 'breaker', node: 'a:1' })
+    assert.equal(a.replicas.isOpen(50), false)
+    assert.equal(servers.of('b:1', client).primary.isOpen(50), false)
+    assert.equal(servers.of('a:1', client), a)
   })
 
   test('those that are gone are forgotten', () => {
-    const servers = new Servers(null)
-    for (let node = 0; node < 1000; node += 1) servers.of(`${node}:1`, () => [`${node}:1`])
-    servers.of(undefined, () => ['999:1'])
+    const servers = new Servers(null, core)
+    for (let node = 0; node < 1000; node += 1) servers.of(`${node}:1`, { name: 'the cluster', owners: [`${node}:1`] })
+    servers.of(undefined, { name: 'the cluster', owners: ['999:1'] })
     assert.equal(servers.size, 2)
   })
 })

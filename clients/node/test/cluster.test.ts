@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { after, before, describe, test } from 'node:test'
 import { Commands, FixedWindow, Limit, TokenBucket } from 'redis-ratelimit'
-import { slot } from '../dist/esm/call/slot.js'
+import { slot } from '../dist/wire/slots.js'
 import { KINDS, type Kind, type MakeOptions } from './kinds.js'
 import { limiterOnCluster } from './limiters.js'
 import { startCluster, until, type Server } from './servers.js'
@@ -172,9 +172,9 @@ describe('on a cluster', () => {
         const { limiter } = await limiterOnCluster(t, kind, port)
         const name = `p${randomUUID()}`
         await limiter.commands.policySet(name, [new Limit('10/s', { on: 3 })])
-        assert.equal(await limiter.verify({ limits: ['10/s', new Limit(bucket, { on: 2 })], policies: [name] }), true)
+        assert.equal(await limiter.ready({ limits: ['10/s', new Limit(bucket, { on: 2 })], policies: [name] }), true)
         await nodes[1]!.cli('RL.POLICY', 'DEL', name)
-        await assert.rejects(limiter.verify({ policies: [name] }), { name: 'ConfigurationError', message: /no such policy/ })
+        await assert.rejects(limiter.ready({ policies: [name] }), { name: 'ConfigurationError', message: /no such policy/ })
       })
 
       test('a call that waits is at the node of its key, and leaves it', async (t) => {

@@ -206,7 +206,7 @@ for (const kind of KINDS) {
       const own = key()
       await commands.gcra(own, 0, 1, '1m', { cost: 2 })
       const top = await commands.top({ count: 100 })
-      assert(top.some((row) => row.key === own && row.refused === 1 && row.database === 0 && row.error === 0))
+      assert(top.some((row) => row.key === own && row.refusals === 1 && row.database === 0 && row.error === 0))
       assert.deepEqual(await commands.top({ previous: true }), [])
       assert.equal(await commands.topReset(), 'OK')
       assert.deepEqual(await commands.top(), [])

@@ -4,7 +4,9 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { inspect } from 'node:util'
 import { CallError, Unavailable } from 'redis-ratelimit'
-import { failure } from '../dist/esm/errors.js'
+import { failure as failureAt } from '../dist/decide/failure.js'
+
+const failure = (command: string, error: unknown) => failureAt(command, 'redis:6379', error)
 
 describe('errors', () => {
   const passing = [
@@ -58,7 +60,7 @@ describe('errors', () => {
     const refused = ['::1', '127.0.0.1'].map((host) => new Error(`connect ECONNREFUSED ${host}:1`))
     const error = failure('RL.GCRA', new AggregateError(refused))
     assert(error instanceof Unavailable && !error.maybeSent)
-    assert.equal(error.message, 'RL.GCRA: connect ECONNREFUSED ::1:1; connect ECONNREFUSED 127.0.0.1:1')
+    assert.equal(error.message, 'RL.GCRA at redis:6379: connect ECONNREFUSED ::1:1; connect ECONNREFUSED 127.0.0.1:1')
     const [first] = refused
     const lost = failure('RL.GCRA', new AggregateError([first, new Error('read ECONNRESET')]))
     assert(lost instanceof Unavailable && lost.maybeSent, 'one of them may have got it')

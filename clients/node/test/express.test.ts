@@ -18,11 +18,10 @@ const view = (req: Request): View => ({
 })
 
 webSuite('Express', async ({ limiter, rules, shed }) => {
-  const limits = ratelimit({ limiter, rules: rulesFor(rules, view), shed: shedFor(shed, view) })
-  await limits.ready()
   const app = express()
   app.set('env', 'test')
-  app.use(limits)
+  app.use(ratelimit({ limiter, rules: rulesFor(rules, view), shed: shedFor(shed, view) }))
+  await limiter.ready()
   app.use((req, res) => {
     const { parts, error } = answer(view(req), req.spent)
     if (error) throw error
@@ -52,7 +51,7 @@ describe('Express without a check at the start', () => {
     const limiter = new RateLimiter(new Redis(server.port, { lazyConnect: true }), { timeout: '3s' })
     t.after(() => limiter.close())
     const app = express()
-    app.use(ratelimit({ limiter, rules: [{ name: 'api', key: (req) => req.get('x-api-key') ?? req.ip, policy: 'nobody' }] }))
+    app.use(ratelimit({ limiter, rules: [{ name: 'api', key: (req) => req.get('x-api-key') ?? req.ip ?? '', policy: 'nobody' }] }))
     app.use(((error, _req, res, _next) => void res.status(500).send((error as Error).message)) as ErrorRequestHandler)
     const http = app.listen(0, '127.0.0.1')
     t.after(() => http.close())

@@ -6,7 +6,7 @@ import { execFile } from 'node:child_process'
 import { after, before, describe, test } from 'node:test'
 import { promisify } from 'node:util'
 import { Commands, FixedWindow } from 'redis-ratelimit'
-import { slot } from '../dist/esm/call/slot.js'
+import { slot } from '../dist/wire/slots.js'
 import { KINDS, type Kind } from './kinds.js'
 import { limiterOnCluster } from './limiters.js'
 import { startServer, until, type Server } from './servers.js'
@@ -91,7 +91,7 @@ describe('a cluster with a replica', () => {
       }
       assert((await calls(replica, 'rl.peek')) > peeks, 'the limiter')
       assert((await calls(replica, 'rl.multipeek')) > multiPeeks, 'the client as it is')
-      assert.equal(await reads.limiter.verify({ limits: ['10/s'] }), true)
+      assert.equal(await reads.limiter.ready({ limits: ['10/s'] }), true)
       assert.equal(reads.limiter.counters.unavailable, 0)
     })
 
@@ -109,7 +109,7 @@ describe('a cluster with a replica', () => {
         await limiter.commands.top()
         assert.notEqual(await limiter.commands.policyGet('api'), null)
       }
-      assert.equal(await limiter.verify({ policies: ['api'] }), true)
+      assert.equal(await limiter.ready({ policies: ['api'] }), true)
       assert.deepEqual(
         [await calls(replica, 'rl.askpeek'), await calls(replica, 'rl.top'), await calls(replica, 'rl.policy\\|get')],
         before,

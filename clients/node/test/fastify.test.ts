@@ -46,7 +46,7 @@ describe('the plugin for Fastify', () => {
   })
 
   test('refuses options that it does not know, but not those of register itself', async (t) => {
-    const limiter = new RateLimiter(new Redis(1, { lazyConnect: true }), { timeout: 50, connectTimeout: 50, logger: () => undefined })
+    const limiter = new RateLimiter(new Redis(1, { lazyConnect: true }), { timeoutMs: 50, connectTimeoutMs: 50, logger: () => undefined })
     t.after(() => limiter.close())
     const rules = [{ name: 'all', key: (request: FastifyRequest) => request.ip, limit: '1/h' }]
     const register = async (options: object) => {

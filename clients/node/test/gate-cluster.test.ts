@@ -4,17 +4,9 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { Cluster } from 'ioredis'
 import { Concurrent, FixedWindow, RateLimiter, SlidingLog, TokenBucket, type RateLimiterOptions } from 'redis-ratelimit'
 import { Gate, type Rule } from 'redis-ratelimit/gate'
+import { team, user, type Asking } from './gate-harness.js'
 import { quiet } from './rate-limiter-flexible.clients.js'
 import { startCluster } from './servers.js'
-
-/** The request of these tests says who asks. */
-interface Asking {
-  user?: string
-  team?: string
-}
-
-const user = ({ user }: Asking) => user
-const team = ({ team }: Asking) => team
 
 describe('a gate on a cluster', () => {
   let cluster: Awaited<ReturnType<typeof startCluster>>
@@ -72,7 +64,7 @@ describe('a gate on a cluster', () => {
 
   test('a node that hangs costs its own callers only', async (t) => {
     const rule: Rule<Asking> = { name: 'team', key: team, limit: new FixedWindow(1, '1h') }
-    const options = { timeout: 300, breaker: null } as const
+    const options = { timeoutMs: 300, breaker: null } as const
     const { gate } = made(t, [rule], options)
     const both = made(t, [{ name: 'user', key: user, limit: new FixedWindow(9, '1h') }, rule], options)
     const all = Array.from({ length: 30 }, (_, i) => ({ user: `u${i}`, team: `t${i}` }))
@@ -80,7 +72,7 @@ describe('a gate on a cluster', () => {
       const passes = await Promise.all(all.map((asking) => gate.enter(asking, undefined)))
       return passes.filter(({ refusal }) => refusal?.status === 429).length
     }
-    await both.gate.ready()
+    await both.limiter.ready()
     assert.deepEqual([await refused(gate), await refused(gate)], [0, 30])
     cluster.nodes[0]!.process.kill('SIGSTOP')
     try {

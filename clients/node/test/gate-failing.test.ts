@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { Redis } from 'ioredis'
-import { AskDecision, CallError, Concurrent, MultiDecision, RateLimiter, Smooth, TokenBucket, Unavailable } from 'redis-ratelimit'
+import { Concurrent, RateLimiter, Smooth, TokenBucket } from 'redis-ratelimit'
 import { Gate, type GateOptions, type Rule } from 'redis-ratelimit/gate'
 import { gateOn, team, user, type Asking } from './gate-harness.js'
 import { quiet } from './rate-limiter-flexible.clients.js'
@@ -54,40 +54,24 @@ describe('a gate with wrong rules, or without a server that answers', () => {
     return limiter.close()
   })
 
-  test('the first request checks the rules, and each one until they are right', async (t) => {
+  test('no request waits for a check of the rules, and ready names the rule that is wrong', async (t) => {
     const own = await startServer()
     t.after(() => own.stop())
-    const { gate } = gateOn(t, own.port, [{ name: 'api', key: user, policy: 'later' }])
-    const asked = () => gate.enter({ user: 'ann' }, undefined)
-    await assert.rejects(asked(), { name: 'ConfigurationError', message: /rule 'api': .*no such policy 'later'/ })
-    await assert.rejects(asked(), { name: 'ConfigurationError' })
+    const { gate, limiter } = gateOn(t, own.port, [{ name: 'api', key: user, policy: 'later' }])
+    await assert.rejects(gate.enter({ user: 'ann' }), { name: 'CallError', reply: /no such policy 'later'/ })
+    await assert.rejects(limiter.ready(), { name: 'ConfigurationError', message: /rule 'api': .*no such policy 'later'/ })
     await own.cli('RL.POLICY', 'SET', 'later', 'LIMIT', 'GCRA', '9', '10', '1s')
-    assert.equal((await asked()).refusal, undefined)
+    assert.equal(await limiter.ready(), true)
+    assert.equal((await gate.enter({ user: 'ann' })).refusal, undefined)
   })
 
-  test('rules that could not be checked at the start are checked when the server is there', async (t) => {
+  test('rules that cannot be checked at the start are logged', async (t) => {
     const own = await startServer()
     await own.stop()
-    const rules: Rule<Asking>[] = [{ name: 'api', key: ({ team }) => team, policy: 'nobody' }]
-    const { gate, lines } = gateOn(t, own.port, rules, { timeout: 200, connectTimeout: 300, breaker: null })
-    await gate.ready()
-    assert.ok(lines.some((line) => line.includes('could not be checked')))
-    assert.equal((await gate.enter({ team: 'red' }, undefined)).refusal, undefined)
-    const again = await startServer([], { port: own.port })
-    t.after(() => again.stop())
-    const throws = () => gate.enter({}, undefined).then(() => false, (error: Error) => error.name === 'ConfigurationError')
-    await until(throws, 'a check of the rules')
-  })
-
-  test('a server that hangs at the start delays a request by no more than a connection', async (t) => {
-    const own = await startServer()
-    t.after(() => own.stop())
-    own.process.kill('SIGSTOP')
-    const { gate } = gateOn(t, own.port, [{ name: 'rate', key: user, limit: '1/m' }], { timeout: 100, connectTimeout: 300, breaker: null })
-    const begun = performance.now()
-    assert.equal((await gate.enter({ user: 'ann' }, undefined)).refusal, undefined)
-    assert.ok(performance.now() - begun < 1900)
-    own.process.kill('SIGCONT')
+    const { limiter, lines } = gateOn(t, own.port, [{ name: 'api', key: team, policy: 'nobody' }], { timeoutMs: 200, breaker: null })
+    assert.equal(await limiter.ready(), false)
+    assert.match(lines.join(), /RL.ASKPEEK .*: not checked: connect ECONNREFUSED/)
+    await assert.rejects(limiter.ready({ required: true }), { name: 'Unavailable' })
   })
 
   test('a server that hangs costs one time-out, whatever the number of questions', async (t) => {
@@ -95,8 +79,8 @@ describe('a gate with wrong rules, or without a server that answers', () => {
     t.after(() => own.stop())
     await own.cli('RL.POLICY', 'SET', 'api', 'LIMIT', 'GCRA', '9', '10', '1s')
     const rules: Rule<Asking>[] = [{ name: 'rate', key: user, limit: '1/m' }, { name: 'api', key: user, policy: 'api' }]
-    const { gate, limiter } = gateOn(t, own.port, rules, { timeout: 100, breaker: null })
-    await gate.ready()
+    const { gate, limiter } = gateOn(t, own.port, rules, { timeoutMs: 100, breaker: null })
+    await limiter.ready()
     own.process.kill('SIGSTOP')
     assert.equal((await gate.enter({ user: 'ann' }, undefined)).refusal, undefined)
     own.process.kill('SIGCONT')
@@ -110,13 +94,13 @@ describe('a gate with wrong rules, or without a server that answers', () => {
       { name: 'tokens', key: user, limit: new TokenBucket(100, 1, '1h'), estimate: 60 },
       { name: 'streams', key: user, limit: new Concurrent(3, '1m') },
     ]
-    const { gate, limiter } = gateOn(t, own.port, rules, { timeout: 150, fail: 'closed', breaker: null })
-    await gate.ready()
+    const { gate, limiter } = gateOn(t, own.port, rules, { timeoutMs: 150, fail: 'closed', breaker: null })
+    await limiter.ready()
     own.process.kill('SIGSTOP')
     const { refusal, headers } = await gate.enter({ user: 'ann' }, undefined)
     own.process.kill('SIGCONT')
     assert.deepEqual([refusal?.status, headers['Retry-After']], [503, '1'])
-    const peek = async (key: string, ...words: string[]) => (await own.cli('RL.PEEK', limiter.core.settings.prefix + key, ...words, 'COST', '0')).split('\n')[2]
+    const peek = async (key: string, ...words: string[]) => (await own.cli('RL.PEEK', limiter.connected.settings.prefix + key, ...words, 'COST', '0')).split('\n')[2]
     await until(async () => (await peek('streams:ann', 'CONCURRENT', '3', '1m', 'x')) === '3', 'a release')
     await until(async () => (await peek('tokens:ann', 'TOKENBUCKET', '100', '1', '1h')) === '100', 'a settlement')
   })
@@ -151,8 +135,8 @@ describe('a gate with wrong rules, or without a server that answers', () => {
   test('a lease that may come late is released at once, while the request goes on', async (t) => {
     const own = await startServer()
     t.after(() => own.stop())
-    const { gate } = gateOn(t, own.port, [{ name: 'streams', key: user, limit: new Concurrent(3, '1m') }], { timeout: 150, breaker: null })
-    await gate.ready()
+    const { gate, limiter } = gateOn(t, own.port, [{ name: 'streams', key: user, limit: new Concurrent(3, '1m') }], { timeoutMs: 150, breaker: null })
+    await limiter.ready()
     own.process.kill('SIGSTOP')
     const pass = await gate.enter({ user: 'ann' }, undefined).finally(() => own.process.kill('SIGCONT'))
     assert.equal(pass.refusal, undefined)
@@ -162,47 +146,4 @@ describe('a gate with wrong rules, or without a server that answers', () => {
     await pass.end()
   })
 
-  test('what may be charged later is searched for, and what cannot be is not', async (t) => {
-    const rules: Rule<Asking>[] = [
-      { name: 'tokens', key: user, limit: new TokenBucket(9, 1, '1h'), estimate: 5 },
-      { name: 'llm', key: team, policy: 'llm', estimate: 5, hold: '1m' },
-    ]
-    for (const maybeSent of [true, false]) {
-      const { gate, limiter } = gateOn(t, 1, rules)
-      const error = new Unavailable('RL.MULTI', 'timeout', 'no answer', maybeSent)
-      const settled: object[] = []
-      Object.assign(limiter, {
-        verify: async () => true,
-        limits: async () => new MultiDecision([0, 0, 0, 0, 0], [], undefined, error),
-        ask: async () => new AskDecision([0, 0, 0, 0, 0], 0, undefined, undefined, error),
-        settle: async (...[, , , options]: Parameters<RateLimiter['settle']>) => settled.push(options),
-        settleAsk: async (...[, , , actual, options]: Parameters<RateLimiter['settleAsk']>) => settled.push({ ...options, actual }),
-      })
-      for (const asking of [{ user: 'ann' }, { team: 'red' }]) {
-        const pass = await gate.enter(asking, undefined)
-        pass.spent['llm'] = 3
-        await pass.end()
-      }
-      const uncertain = [
-        { within: '600000ms', certain: false, cost: 1 },
-        { within: '60000ms', certain: false, leaseId: undefined, actual: 3 },
-      ]
-      assert.deepEqual(settled, maybeSent ? uncertain : [])
-    }
-  })
-
-  test('an uncertain lease of a policy is searched for an hour, as its duration is not known', async (t) => {
-    const { gate, limiter } = gateOn(t, 1, [{ name: 'api', key: user, policy: 'slots' }])
-    const released: object[] = []
-    Object.assign(limiter, {
-      verify: async () => true,
-      ask: async (...[, , { leaseId } = {}]: Parameters<RateLimiter['ask']>) => {
-        if (leaseId === undefined) throw new CallError('RL.ASK', 'ERR a lease needs an ID')
-        return new AskDecision([0, 0, 0, 0, 0], 0, undefined, undefined, new Unavailable('RL.ASK', 'timeout', 'no answer', true))
-      },
-      release: async (...[, , options]: Parameters<RateLimiter['release']>) => released.push(options),
-    })
-    await (await gate.enter({ user: 'ann' })).end()
-    assert.deepEqual(released, [{ within: '1h', certain: false }])
-  })
 })

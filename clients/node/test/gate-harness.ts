@@ -2,7 +2,7 @@
 
 import type { TestContext } from 'node:test'
 import { Redis } from 'ioredis'
-import { RateLimiter, type RateLimiterOptions } from 'redis-ratelimit'
+import { RateLimiter, UNLIMITED, type RateLimiterOptions } from 'redis-ratelimit'
 import { Gate, type GateOptions, type Rule } from 'redis-ratelimit/gate'
 import { quiet } from './rate-limiter-flexible.clients.js'
 
@@ -12,8 +12,8 @@ export interface Asking {
   team?: string
 }
 
-export const user = ({ user }: Asking) => user
-export const team = ({ team }: Asking) => team
+export const user = ({ user }: Asking) => user ?? UNLIMITED
+export const team = ({ team }: Asking) => team ?? UNLIMITED
 
 let number = 0
 

@@ -16,7 +16,7 @@ test('a gate limits the requests of a plain server, and is left when the respons
   const redis = await startServer()
   t.after(() => redis.stop())
   const { limiter } = await limiterOn(t, KINDS[0]!, redis.port)
-  const address = (request: IncomingMessage) => request.socket.remoteAddress
+  const address = (request: IncomingMessage) => request.socket.remoteAddress ?? ''
   const gate = new Gate({
     limiter,
     rules: [
@@ -24,7 +24,7 @@ test('a gate limits the requests of a plain server, and is left when the respons
       { name: 'streams', key: address, limit: new Concurrent(1, '1m') },
     ],
   })
-  await gate.ready()
+  await limiter.ready()
   const server = createServer(async (request, response) => {
     const pass = await gate.enter(request)
     if (!endWith(response, pass)) return
@@ -58,7 +58,7 @@ test('a lease ends with its stream of HTTP/2, which may be reset while the rules
     return 'ann'
   }
   const gate = new Gate({ limiter, rules: [{ name: 'streams', key, limit: new Concurrent(1, '1m') }] })
-  await gate.ready()
+  await limiter.ready()
   const goesOn: boolean[] = []
   const server = createServer2(async (request, response) => {
     const pass = await gate.enter(request)

@@ -8,7 +8,7 @@ import { gateOn, user } from './gate-harness.js'
 import { KINDS } from './kinds.js'
 import { limiterOn } from './limiters.js'
 import { startServer, type Server } from './servers.js'
-import { AllTaken } from '../dist/esm/taken/taken.js'
+import { AllTaken } from '../dist/taken/taken.js'
 
 const BUCKET = ['TOKENBUCKET', '1000', '1', '1d']
 const STREAMS = ['CONCURRENT', '2', '1m', 'nobody']
@@ -69,7 +69,7 @@ describe('requests behind a gate, closed', () => {
     const names = rules.map(({ name }) => name).join(' and ')
     test(`give back what they are granted meanwhile: ${names}`, async (t) => {
       const { gate, limiter, lines, left } = gateOn(t, server.port, rules)
-      await gate.ready()
+      await limiter.ready()
       await (await gate.enter({ user: 'eve' })).end()
       server.process.kill('SIGSTOP')
       const passing = assert.rejects(gate.enter({ user: 'ann' }), CLOSED)
@@ -85,7 +85,7 @@ describe('requests behind a gate, closed', () => {
 })
 
 test('what nobody gives back is forgotten some time after its end', async () => {
-  const [all, lasting] = [new AllTaken(), { until: Infinity, end: async () => undefined }]
+  const [all, lasting] = [new AllTaken(() => performance.now()), { until: Infinity, end: async () => undefined }]
   all.add(lasting)
   for (let i = 0; i < 10_000; i++) all.add({ until: performance.now() - 1, end: () => Promise.reject(new Error('ended')) })
   assert.ok(all.size <= 1000)

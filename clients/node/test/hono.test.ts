@@ -7,7 +7,7 @@ import { serve } from '@hono/node-server'
 import { Hono, type Context } from 'hono'
 import { stream } from 'hono/streaming'
 import { Redis } from 'ioredis'
-import { Concurrent, RateLimiter } from 'redis-ratelimit'
+import { Concurrent, RateLimiter, UNLIMITED } from 'redis-ratelimit'
 import { ratelimit } from 'redis-ratelimit/hono'
 import { startServer, until } from './servers.js'
 import { answer, rulesFor, shedFor, type View } from './web-application.js'
@@ -20,11 +20,10 @@ const view = (c: Context): View => ({
 })
 
 webSuite('Hono', async ({ limiter, rules, shed }) => {
-  const limits = ratelimit({ limiter, rules: rulesFor(rules, view), shed: shedFor(shed, view) })
-  await limits.ready()
   const app = new Hono()
   app.onError((_, c) => c.text('failed', 500))
-  app.use(limits)
+  app.use(ratelimit({ limiter, rules: rulesFor(rules, view), shed: shedFor(shed, view) }))
+  await limiter.ready()
   app.get('*', (c) => {
     const { parts, error } = answer(view(c), c.get('spent'))
     if (error) throw error
@@ -53,7 +52,7 @@ describe('Hono without a server of Node.js', () => {
     t.after(() => server.stop())
     const limiter = new RateLimiter(new Redis(server.port, { lazyConnect: true }), { timeout: '3s' })
     t.after(() => limiter.close())
-    const key = (c: Context) => c.req.header('x-user')
+    const key = (c: Context) => c.req.header('x-user') ?? UNLIMITED
     const app = new Hono().use(ratelimit({ limiter, rules: [{ name: 'streams', key, limit: new Concurrent(1, '1m') }] }))
     app.get('/empty', (c) => c.body(null, 204))
     app.get('/text', (c) => c.text('ok'))

@@ -43,8 +43,8 @@ for (const kind of KINDS) {
       assert.match(closed.lines[0] ?? '', /RL\.MULTI: .* for 'user…'; not let through$/)
       assert(open.lines.length < 4, 'one line a second for each kind')
       await assert.rejects(open.limiter.commands.gcra('k', 9, 10, '1s'), { name: 'Unavailable', command: 'RL.GCRA' })
-      assert.equal(await open.limiter.verify({ limits: ['3/m'] }), false)
-      await assert.rejects(open.limiter.verify({ required: true }), { name: 'Unavailable' })
+      assert.equal(await open.limiter.ready({ limits: ['3/m'] }), false)
+      await assert.rejects(open.limiter.ready({ required: true }), { name: 'Unavailable' })
     })
 
     test('gives up after the time-out, and asks again when the server goes on', async (t) => {
@@ -134,7 +134,7 @@ for (const kind of KINDS) {
             return /^(NOAUTH|WRONGPASS|NOPERM)$/.test(error.code)
           })
         }
-        await assert.rejects(limiter.verify(), {
+        await assert.rejects(limiter.ready(), {
           name: 'ConfigurationError',
           message: /^the server rejects RL.PEEK: (NOAUTH|WRONGPASS|NOPERM)/,
         })

@@ -11,20 +11,22 @@ import { startServer, type Server } from './servers.js'
 describe('wrong options', () => {
   const redis = { status: 'ready', options: {}, call: () => undefined, duplicate: () => redis } as unknown as RedisClient
   const cases: [RateLimiterOptions, RegExp][] = [
-    [{ timeout: 0 }, /^timeout must be at least 1 ms$/],
+    [{ timeoutMs: 0 }, /^timeout must be at least 1 ms$/],
     [{ timeout: 'soon' }, /^timeout must be a whole number with ms, /],
     [{ timeout: '100' }, /^timeout needs a unit: '100ms', '100s' or '100m'$/],
-    [{ timeout: 0.1 }, /^timeout must be an integer/],
+    [{ timeoutMs: 0.1 }, /^timeoutMs must be an integer/],
+    [{ timeout: 100 as unknown as string }, /^timeout must be a text such as '2s'; for a number there is timeoutMs$/],
+    [{ timeout: '1s', timeoutMs: 1000 }, /^there is both timeout and timeoutMs$/],
     [{ fail: 'ajar' as 'open' }, /^fail must be 'open' or 'closed', not 'ajar'$/],
     [{ breaker: { failures: 0 } }, /^breaker.failures must be/],
     [{ breaker: { cooldown: '0s' } }, /^breaker.cooldown must be/],
     [{ cache: { keys: 0 } }, /^cache.keys must be/],
-    [{ cache: { longest: -1 } }, /^cache.longest must be/],
+    [{ cache: { longestMs: -1 } }, /^cache.longestMs must be/],
     [{ prefix: 5 as unknown as string }, /^prefix must be a text$/],
     [{ logger: {} as () => void }, /^logger must be a function/],
     [{ readFromReplicas: true }, /^readFromReplicas is for clients of a cluster$/],
     [{ timeOut: 5 } as RateLimiterOptions, /^there is no option 'timeOut'$/],
-    [{ timeout: null as unknown as number }, /^timeout must be .*, not null$/],
+    [{ timeout: null as unknown as string }, /^timeout must be .*, not null$/],
     [{ cache: 5 as unknown as null }, /^cache must be an object, not 5$/],
     [{ cache: true as unknown as null }, /^cache must be an object, not true$/],
     [{ cache: { key: 5 } as RefusalCacheOptions }, /^there is no option 'cache.key'$/],
@@ -57,7 +59,7 @@ describe('wrong calls are an error before they are sent', () => {
 
   test('false switches the cache and the breaker off', async (t) => {
     const { limiter } = await limiterOn(t, KINDS[0]!, server.port, { cache: false, breaker: false })
-    assert.deepEqual([limiter.core.settings.cache, limiter.core.settings.breaker], [null, null])
+    assert.deepEqual([limiter.connected.settings.cache, limiter.connected.settings.breaker], [null, null])
     for (let i = 0; i < 3; i += 1) await limiter.limit('off', '1/m')
     assert.equal(limiter.counters.cached, 0)
     await server.cli('DEL', 'off')
@@ -72,7 +74,7 @@ describe('wrong calls are an error before they are sent', () => {
     await assert.rejects(limiter.limit('k', '10/s', { cost: 0.5 }), refusal)
     await assert.rejects(limiter.limit('k', '10/s', { wait: '0' }), refusal)
     await assert.rejects(limiter.ask('k', ''), refusal)
-    await assert.rejects(limiter.refund('k', '10/s', -1), refusal)
+    await assert.rejects(limiter.refund('k', '10/s', { cost: -1 }), refusal)
     await assert.rejects(limiter.lease('k', { capacity: 0, ttl: '1s' }), refusal)
     await assert.rejects(limiter.lease('k', { capacity: 1, ttl: 'long' }), refusal)
     await assert.rejects(limiter.lease('k', { capacity: 1, ttl: '1s', cost: 0 }), refusal)
@@ -128,8 +130,8 @@ describe('wrong calls are an error before they are sent', () => {
       [() => limiter.release('k', 'id', any({})), /^within must be/],
       [() => limiter.settle(['k'], ['10/s'], 'id', { within: '5s', cost: NaN }), /^cost must be/],
       [() => limiter.settleAsk('k', 'api', 'id', NaN, { within: '5s' }), /^actual must be/],
-      [() => limiter.verify(any({ limit: ['10/s'] })), /^there is no option 'limit'$/],
-      [() => limiter.verify({ limits: any('10/s') }), /^limits must be a list/],
+      [() => limiter.ready(any({ limit: ['10/s'] })), /^there is no option 'limit'$/],
+      [() => limiter.ready({ limits: any('10/s') }), /^limits must be a list/],
       [() => limiter.commands.gcra('k', 9, 10, '1s', any({ csot: 3 })), /^there is no option 'csot'$/],
       [() => new Rate('10/s', any({ brust: 5 })), /^there is no option 'brust'$/],
       [() => new Limit('10/s', any({ only: 1 })), /^there is no option 'only'$/],

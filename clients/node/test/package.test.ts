@@ -63,8 +63,8 @@ describe('the tarball', () => {
       'CHANGELOG.md',
       'LICENSE-MIT',
       'LICENSE-APACHE',
-      'dist/esm/commands.js',
-      'dist/cjs/commands.js',
+      'dist/commands.js',
+      'dist/index.mjs',
     ]) {
       assert(paths.includes(path), path)
     }
@@ -115,7 +115,7 @@ describe('the tarball', () => {
       const { Redis } = require('ioredis')
       const { RateLimiter, Rate } = require('redis-ratelimit')
       const redis = new Redis(${server.port})
-      const limiter = new RateLimiter(redis, { timeout: 5000 })
+      const limiter = new RateLimiter(redis, { timeoutMs: 5000 })
       limiter.limit('k', new Rate('3/h')).then(async ({ remaining }) => {
         console.log(remaining)
         await limiter.close()

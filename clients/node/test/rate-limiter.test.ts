@@ -65,7 +65,7 @@ for (const kind of KINDS) {
       assert.equal((await limiter.limit(own, log, { cost: 3 })).allowed, false)
       assert.equal((await limiter.limit(own, log, { cost: 11 })).retryAfter, null)
       assert.equal((await limiter.peek(own, log, { cost: 2 })).allowed, true)
-      assert.equal((await limiter.refund(own, log, 5)).remaining, 7)
+      assert.equal((await limiter.refund(own, log, { cost: 5 })).remaining, 7)
     })
 
     test('asks several limits, all or nothing', async (t) => {
@@ -155,25 +155,25 @@ for (const kind of KINDS) {
         new Penalty(3, '1m', '1m'),
         new SlidingLog(5, '1m', { countrefused: true }),
       ]
-      assert.equal(await limiter.verify({ limits, policies: ['mail', 'team'] }), true)
+      assert.equal(await limiter.ready({ limits, policies: ['mail', 'team'] }), true)
       assert.equal(await server.cli('KEYS', '*verify*'), '\n', 'nothing is charged')
     })
 
     test('says what is wrong at the start', async (t) => {
       const { limiter } = await limiterOn(t, kind, server.port)
       const refusal = (message: RegExp) => ({ name: 'ConfigurationError', message })
-      await assert.rejects(limiter.verify({ limits: ['10/x'] }), refusal(/'10\/x' is no rate/))
+      await assert.rejects(limiter.ready({ limits: ['10/x'] }), refusal(/'10\/x' is no rate/))
       const many = new SlidingLog(2_000_000, '1m')
       await assert.rejects(
-        limiter.verify({ limits: ['10/s', many] }),
+        limiter.ready({ limits: ['10/s', many] }),
         refusal(/^the limit SLIDINGLOG 2000000 1m is wrong: ERR limit must be/),
       )
       await assert.rejects(
-        limiter.verify({ limits: [new Limit(new Concurrent(2_000_000, '1m'))] }),
+        limiter.ready({ limits: [new Limit(new Concurrent(2_000_000, '1m'))] }),
         refusal(/CONCURRENT 2000000 1m is wrong/),
       )
       await assert.rejects(
-        limiter.verify({ policies: ['mail', 'mial'] }),
+        limiter.ready({ policies: ['mail', 'mial'] }),
         refusal(/^the policy 'mial' is wrong: ERR no such policy/),
       )
     })
@@ -182,7 +182,7 @@ for (const kind of KINDS) {
       const plain = await startServer([], { module: false })
       t.after(() => plain.stop())
       const { limiter } = await limiterOn(t, kind, plain.port)
-      await assert.rejects(limiter.verify(), { name: 'ConfigurationError', message: /^the server has no module ratelimit/ })
+      await assert.rejects(limiter.ready(), { name: 'ConfigurationError', message: /^the server has no module ratelimit/ })
       await assert.rejects(limiter.limit(key(), '10/s'), { name: 'CallError', message: /unknown command/ })
     })
 

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { after, before, describe, test } from 'node:test'
 import { Concurrent, FixedWindow, Limit, Penalty, Sketch, SlidingLog, TokenBucket } from 'redis-ratelimit'
-import { Refusals } from '../dist/esm/decide/refusals.js'
+import { Refusals } from '../dist/decide/refusals.js'
 import { KINDS } from './kinds.js'
 import { limiterOn } from './limiters.js'
 import { startServer, until, type Server } from './servers.js'
@@ -123,7 +123,7 @@ describe('a memory of refusals', () => {
     const { limiter } = await limiterOn(t, kind, server.port, { cache: {} })
     const own = key()
     await limiter.limit(own, hour)
-    const { channel } = limiter.core
+    const { channel } = limiter.connected
     const send = channel.send.bind(channel)
     let arrives = () => undefined as void
     const isSlow = new Promise<void>((resolve) => (arrives = resolve))

@@ -54,7 +54,7 @@ function middleware(rules: Rule<object>[], { shed = false, lease = false }: Also
   const shedder = shed ? { key: 'fleet', utilization: () => 0.5, tier: () => 1, tiers: 3 } : undefined
   return async (limiter, server) => {
     const gate = new Gate<object>({ limiter, rules, shed: shedder })
-    await gate.ready()
+    await limiter.ready()
     const pass = await gate.enter({})
     if (lease) await untilRenewed(server)
     await pass.end()
@@ -65,7 +65,7 @@ function middleware(rules: Rule<object>[], { shed = false, lease = false }: Also
 function middlewareRefuses(rules: Rule<object>[]): Row {
   return async (limiter) => {
     const gate = new Gate<object>({ limiter, rules })
-    await gate.ready()
+    await limiter.ready()
     await (await gate.enter({})).end()
     await gate.enter({})
   }
@@ -87,10 +87,10 @@ export const ROWS: Record<string, Row> = {
   'budget, with a TokenBucket': budget(BUCKET),
   'budget, with a policy': budget('api'),
   'limits with hold, multi_settle (multiSettle)': heldLimits,
-  'verify, with a rate or limiter': (limiter) => limiter.verify({ limits: ['10/s', BUCKET] }),
-  'verify, with a Limit': (limiter) => limiter.verify({ limits: [new Limit('10/s', { on: 2 })] }),
-  'verify, with a Concurrent': (limiter) => limiter.verify({ limits: [ONE] }),
-  'verify, with policies only': (limiter) => limiter.verify({ policies: ['api', 'jobs'] }),
+  'verify, with a rate or limiter': (limiter) => limiter.ready({ limits: ['10/s', BUCKET] }),
+  'verify, with a Limit': (limiter) => limiter.ready({ limits: [new Limit('10/s', { on: 2 })] }),
+  'verify, with a Concurrent': (limiter) => limiter.ready({ limits: [ONE] }),
+  'verify, with policies only': (limiter) => limiter.ready({ policies: ['api', 'jobs'] }),
   'middleware: limits': middleware([minute, { name: 'function', key: ann, limit: () => '5/m' }]),
   'middleware: a Concurrent': middleware([minute, lease('lease')], { lease: true }),
   'middleware: several Concurrent': middleware([lease('one'), lease('two')], { lease: true }),

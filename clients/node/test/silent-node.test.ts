@@ -5,7 +5,7 @@ import { randomUUID } from 'node:crypto'
 import { after, before, describe, test } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
 import { FixedWindow, Unavailable } from 'redis-ratelimit'
-import { slot } from '../dist/esm/call/slot.js'
+import { slot } from '../dist/wire/slots.js'
 import { KINDS } from './kinds.js'
 import { limiterOn, limiterOnCluster } from './limiters.js'
 import { startCluster, startServer, until, type Server } from './servers.js'
@@ -72,7 +72,7 @@ for (const kind of KINDS) {
     after(() => server?.stop())
 
     test('that finds the server again closes the breaker while it waits', async (t) => {
-      const breaker = { failures: 1, cooldown: 1 }
+      const breaker = { failures: 1, cooldownMs: 1 }
       const { limiter } = await limiterOn(t, kind, server.port, { timeout: '300ms', connectTimeout: '10s', breaker })
       const key = `pool:${randomUUID()}`
       const lease = { capacity: 1, ttl: '1h' }

@@ -31,7 +31,7 @@ for (const kind of KINDS) {
       })
       const key = `user:${randomUUID()}`
       const five = { capacity: 5, ttl: '30s' }
-      assert.equal(await limiter.verify({ required: true }), true)
+      assert.equal(await limiter.ready({ required: true }), true)
       server.process.kill('SIGSTOP')
       const began = performance.now()
       const work = () => limiter.lease(key, five, ({ held }) => held)
@@ -60,13 +60,13 @@ for (const kind of KINDS) {
       const error = (message: RegExp) => ({ name: 'ConfigurationError', message })
       assert.throws(() => new SlidingLog(100, '1 minute'), error(/^window must be .* not '1 minute'$/))
       assert.throws(() => new Limit(['SLIDINGLOG', 100, '1m'] as unknown as LimiterLike), error(/^a limiter is needed/))
-      await assert.rejects(limiter.verify({ limits: ['10/s', '100/fortnight'] }), error(/^'100\/fortnight' is no rate/))
+      await assert.rejects(limiter.ready({ limits: ['10/s', '100/fortnight'] }), error(/^'100\/fortnight' is no rate/))
       await assert.rejects(
-        limiter.verify({ limits: [new SlidingLog(5_000_000, '1m')] }),
+        limiter.ready({ limits: [new SlidingLog(5_000_000, '1m')] }),
         error(/^the limit SLIDINGLOG 5000000 1m is wrong/),
       )
       await assert.rejects(
-        limiter.verify({ policies: ['apii'] }),
+        limiter.ready({ policies: ['apii'] }),
         error(/^the policy 'apii' is wrong: ERR no such policy 'apii'$/),
       )
       await assert.rejects(

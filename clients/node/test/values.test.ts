@@ -26,9 +26,9 @@ import {
   TokenBucket,
   Uniform,
 } from 'redis-ratelimit'
-import { milliseconds } from '../dist/esm/call/values.js'
-import { limiterOf } from '../dist/esm/call/rate.js'
-import { slot } from '../dist/esm/call/slot.js'
+import { milliseconds } from '../dist/call/values.js'
+import { limiterOf } from '../dist/call/rate.js'
+import { slot } from '../dist/wire/slots.js'
 
 const wrong = (message: RegExp) => ({ name: 'ConfigurationError', message })
 const words = (limiter: Limiter) => [limiter.name, ...limiter.words].join(' ')
@@ -194,7 +194,7 @@ describe('headers', () => {
       'RateLimit-Policy': '"default";q=16',
       RateLimit: '"default";r=16',
     })
-    const none = new Decision([0, 0, 0, 0, 0], undefined, new Error('late'))
+    const none = new Decision([0, 0, 0, 0, 0], undefined, new all.Unavailable('RL.GCRA', 'timeout', 'late', 'redis:6379', true))
     assert.deepEqual([none.answered, none.headers()], [false, {}])
   })
 

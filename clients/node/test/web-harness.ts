@@ -4,13 +4,13 @@ import { once } from 'node:events'
 import { connect } from 'node:net'
 import type { TestContext } from 'node:test'
 import { Redis } from 'ioredis'
-import { RateLimiter, SlidingLog, TokenBucket, type RateLimiterOptions } from 'redis-ratelimit'
+import { RateLimiter, SlidingLog, TokenBucket, UNLIMITED, type RateLimiterOptions } from 'redis-ratelimit'
 import type { Rule, Shed } from 'redis-ratelimit/express'
 import { startServer, until, type Server } from './servers.js'
 import type { Make, View } from './web-application.js'
 
-export const caller = (view: View) => view.header('x-api-key')
-export const on = (path: string) => (view: View) => (view.path === path ? caller(view) : undefined)
+export const caller = (view: View) => view.header('x-api-key') ?? UNLIMITED
+export const on = (path: string) => (view: View) => (view.path === path ? caller(view) : UNLIMITED)
 export const minute = { name: 'default', key: caller, limit: new SlidingLog(3, '1m') }
 export const tokens = { name: 'tokens', key: on('/spend'), limit: new TokenBucket(1000, 1, '1h'), estimate: 400 }
 

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 import { connect } from 'node:net'
 import { after, before, describe, test } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
-import { Concurrent, Gcra, SlidingLog } from 'redis-ratelimit'
+import { Concurrent, Gcra, SlidingLog, UNLIMITED } from 'redis-ratelimit'
 import { until } from './servers.js'
 import type { Make, View } from './web-application.js'
 import { failingTests } from './web-failing.js'
@@ -44,7 +44,7 @@ function limitTests(web: Web): void {
 
   test('a plan chooses the limit, and a rule may not be for a request', async (t) => {
     const plans: Record<string, string> = { free: '2/m', pro: '4/m' }
-    const { ask } = await web.started(t, [{ name: 'plan', key: caller, limit: async (view) => plans[view.header('x-plan') ?? ''] }])
+    const { ask } = await web.started(t, [{ name: 'plan', key: caller, limit: async (view) => plans[view.header('x-plan') ?? ''] ?? UNLIMITED }])
     const admitted = async (plan: string) => {
       const codes = []
       for (let i = 0; i < 5; i++) codes.push((await ask('/', { 'x-plan': plan, 'x-api-key': plan })).status)
@@ -126,7 +126,7 @@ function limitTests(web: Web): void {
     await web.redis.call('RL.POLICY', 'SET', 'api', 'LIMIT', 'SLIDINGLOG', '4', '1m', 'LIMIT', 'CONCURRENT', '1', '1m')
     await web.redis.call('RL.POLICY', 'SET', 'llm', 'LIMIT', 'TOKENBUCKET', '1000', '1', '1h')
     const { ask, url, tokensLeft, settled } = await web.started(t, [
-      { name: 'api', key: caller, policy: (view) => (view.path === '/free' ? undefined : 'api') },
+      { name: 'api', key: caller, policy: (view) => (view.path === '/free' ? UNLIMITED : 'api') },
       { name: 'tokens', key: on('/spend'), policy: 'llm', estimate: (view) => Number(view.query.get('tokens')) + 100 },
     ])
     assert.equal((await ask()).headers.get('ratelimit'), '"api";r=0;t=60')
@@ -141,7 +141,7 @@ function limitTests(web: Web): void {
 
   test('half of the load is shed: the less important half', async (t) => {
     const tier = (view: View) => (view.path === '/pay' ? undefined : view.path === '/report' ? 1 : 2)
-    const shed = { key: 'fleet', utilization: () => 0.75, tier, tiers: 2, delay: '20ms', ramp: '200ms', retryAfter: 7 }
+    const shed = { key: 'fleet', utilization: () => 0.75, tier, tiers: 2, delay: '20ms', ramp: '200ms', retryAfterMs: 7000 }
     const { ask, prefix } = await web.started(t, [minute], { shed })
     // Each report at 1 counts for at most the delay, a tenth of the ramp. Six lead from -0.1 to 0.5.
     for (let i = 0; i < 7; i++) {

@@ -1,8 +1,4 @@
-/**
- * Arguments of the application, checked before anything is sent. Each error names the argument.
- *
- * @module
- */
+/** Arguments of the application, checked before anything is sent. Each error names the argument. */
 
 import { ConfigurationError } from '../errors.js'
 

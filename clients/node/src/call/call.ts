@@ -1,14 +1,9 @@
-/**
- * A call: the words of a command, and what a client must know to send them.
- *
- * @module
- */
+/** A call: the words of a command, and what a client must know to send them. */
 
 import { shown } from './arguments.js'
 import { ConfigurationError } from '../errors.js'
 import { milliseconds, type Duration, type Limiter } from './values.js'
-import { limitOf } from './limit.js'
-import type { LimitLike } from './rate.js'
+import { limitOf, type LimitLike } from './limit.js'
 
 /** An id under which a charge is held, and for how long. */
 export interface HoldOptions {
@@ -25,6 +20,8 @@ export interface Sender {
   send(call: Call): Promise<unknown>
 }
 
+// They have no encoding in UTF-8, so different keys would be the same.
+const LONE = /\p{Surrogate}/u
 // Replicas have no policies of their own.
 const OF_PRIMARIES = new Set(['RL.ASKPEEK'])
 
@@ -67,7 +64,8 @@ export class Call {
 
   /** A key. */
   key(key: string): this {
-    if (typeof key !== 'string') throw new ConfigurationError(`a key must be a text, not ${shown(key)}`)
+    if (typeof key !== 'string' || key === '') throw new ConfigurationError(`a key must be a text that is not empty, not ${shown(key)}`)
+    if (LONE.test(key)) throw new ConfigurationError('a key must be a text without lone surrogates')
     const prefixed = this.prefix + key
     this.keys.push(prefixed)
     this.words.push(prefixed)

@@ -1,8 +1,4 @@
-/**
- * What limiters can do, and which of their parameters are their rate.
- *
- * @module
- */
+/** What limiters can do, and which of their parameters are their rate. */
 
 import { FACTS, type Capability } from './catalog.js'
 import type { Limiter } from './values.js'
@@ -20,12 +16,13 @@ export interface Facts {
   readonly per?: string
 }
 
+const ALL: Readonly<Record<string, Facts>> = FACTS
 // What most buckets and windows can do. The server says so if another limiter cannot.
 const UNKNOWN: Facts = { can: ['joint', 'partial', 'force', 'refund', 'hold', 'block'] }
 
 /** The facts of the limiter of this name. */
 export function factsOf(name: string): Facts {
-  return Object.hasOwn(FACTS, name) ? FACTS[name]! : UNKNOWN
+  return Object.hasOwn(ALL, name) ? ALL[name]! : UNKNOWN
 }
 
 /** Whether a limiter, with its options, can do this. */

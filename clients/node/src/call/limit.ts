@@ -1,12 +1,8 @@
-/**
- * A limit of a call with several: a limiter, and what it is for.
- *
- * @module
- */
+/** A limit of a call with several: a limiter, and what it is for. */
 
 import { checkFlag, known, type Names } from './arguments.js'
+import { limiterOf, type LimiterLike } from './rate.js'
 import { integerWord, type Limiter } from './values.js'
-import { limiterOf, type LimiterLike, type LimitLike } from './rate.js'
 
 /** What may be said of a limit. */
 export interface LimitOptions {
@@ -45,6 +41,9 @@ export class Limit {
     Object.freeze(this)
   }
 }
+
+/** A limit, a limiter, or a rate such as `'10/s'`. */
+export type LimitLike = Limit | LimiterLike
 
 /** The limit that is meant. */
 export function limitOf(like: LimitLike): Limit {

@@ -1,8 +1,4 @@
-/**
- * What calls of a limiter may be told.
- *
- * @module
- */
+/** What calls of a limiter may be told. */
 
 import type { HoldOptions } from './call.js'
 import { integerWord, type Duration } from './values.js'
@@ -69,9 +65,30 @@ export interface UndoOptions {
   certain?: boolean | undefined
 }
 
-/** The cost as a word, if it is given. */
-export function costWord({ cost }: { cost?: number | undefined }, least = 0): string | undefined {
-  return cost === undefined ? undefined : integerWord('cost', cost, least)
+/** What `RateLimiter.settle` may be told. */
+export interface SettleOptions extends UndoOptions {
+  /** The actual cost of the limits without one of their own. 1 by default. */
+  cost?: number | undefined
+}
+
+/** What `RateLimiter.settleAsk` may be told. */
+export interface SettleAskOptions extends UndoOptions {
+  /** The keys 2, 3 and so on. */
+  keys?: readonly string[] | undefined
+  /** The id of leases, for policies with leases. */
+  leaseId?: string | undefined
+}
+
+/** What `RateLimiter.refund` may be told. */
+export interface RefundOptions {
+  /** How much is given back, from 0 on. 1 by default. */
+  cost?: number | undefined
+}
+
+/** The cost as a word, unless it is 1. */
+export function costWord({ cost = 1 }: { cost?: number | undefined }, least = 0): string | undefined {
+  const word = integerWord('cost', cost, least)
+  return cost === 1 ? undefined : word
 }
 
 /** The wait, checked, if it is given. */

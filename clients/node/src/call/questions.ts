@@ -1,100 +1,140 @@
-/**
- * The questions of a limiter, from what its methods are given. What is wrong is an error that names the argument.
- *
- * @module
- */
+/** The questions of a limiter, from what its methods are given. What is wrong is an error that names the argument. */
 
+import { ConfigurationError } from '../errors.js'
 import { checkFlag, checkList, checkSignal, known, type Names } from './arguments.js'
-import type { HoldOptions } from './call.js'
+import { Call, type HoldOptions } from './call.js'
+import { can } from './facts.js'
+import { limitOf, type LimitLike } from './limit.js'
+import { Concurrent } from './limiters.js'
 import { checkedWait, costWord } from './options.js'
-import type { AskCallOptions, LimitCallOptions, PeekCallOptions } from './options.js'
-import type { Core } from '../core.js'
-import { MultiDecision, type AskDecision, type Decision } from '../decide/decision.js'
-import { limitOf } from './limit.js'
-import { integerWord, textWord } from './values.js'
-import { span } from './settings.js'
-import { isRemembered, reading, type Question } from '../decide/asking.js'
-import { isRate, limiterOf, type LimiterLike, type LimitLike } from './rate.js'
-import * as replies from '../decide/replies.js'
+import type { AskCallOptions, LeaseOptions, LimitCallOptions, PeekCallOptions, RefundOptions } from './options.js'
+import { placeOf, type Place } from './place.js'
+import { isRate, limiterOf, type LimiterLike } from './rate.js'
+import { span, type Settings } from './settings.js'
+import { textWord, type Limiter } from './values.js'
+
+/** Limits, each on all of some keys or on one. */
+export interface Several {
+  readonly limits: readonly LimitLike[]
+  /** The number of the keys. */
+  readonly keys: number
+}
+
+/** A question to the server. */
+export interface Question<A = Limiter | string | Several> {
+  readonly call: Call
+  /** A limiter, the name of a policy, or limits. */
+  readonly about: A
+  readonly signal?: AbortSignal | undefined
+  /** Set if a refusal may be answered from memory. */
+  readonly place?: Place | undefined
+  /** A look, which is not counted. */
+  readonly isLook?: boolean
+}
+
+/** The most keys or limits of a call. */
+export const MOST = 64
 
 const OF_LIMIT: Names<LimitCallOptions> = { cost: true, wait: true, signal: true, hold: true }
 const OF_ASK: Names<AskCallOptions> = { ...OF_LIMIT, leaseId: true, keys: true, full: true }
 const OF_PEEK: Names<PeekCallOptions> = { cost: true, keys: true, leaseId: true, signal: true }
+const OF_REFUND: Names<RefundOptions> = { cost: true }
 const OF_HOLD: Names<HoldOptions> = { id: true, ttl: true }
-
-/** A limiter's own command. */
-export function limitQuestion(core: Core, key: string, limiter: LimiterLike, options: LimitCallOptions): Question<Decision> {
-  checkCall(known('options', options, OF_LIMIT))
-  const asked = limiterOf(limiter)
-  const call = core.call(`RL.${asked.name}`).key(key).values(asked.words)
-  call.option('COST', costWord(options)).hold(options.hold).wait(checkedWait(options))
-  const item = asked.name === 'SKETCH' ? asked.words[0] : undefined
-  const { signal } = options
-  return { call, key, ...reading(asked), signal, item, cached: isPlain(options) && isRemembered(asked) }
+const OF_LEASE: Names<LeaseOptions> = {
+  capacity: true, ttl: true, cost: true, reserved: true, critical: true, wait: true, renew: true, signal: true,
 }
 
-/** `RL.MULTI`. */
-export function limitsQuestion(
-  core: Core,
-  keys: readonly string[],
-  limits: readonly LimitLike[],
-  options: LimitCallOptions,
-): Question<MultiDecision> {
-  checkCall(known('options', options, OF_LIMIT))
-  checkKeysAndLimits(keys, limits)
-  const call = core.call('RL.MULTI').numbered(keys)
-  call.option('COST', costWord(options)).hold(options.hold).wait(checkedWait(options)).limits(limits)
-  return {
-    call,
-    key: keys[0] ?? '',
-    read: (reply) => replies.multi(reply, limits, keys.length),
-    otherwise: (integers, error) => new MultiDecision(integers, [], undefined, error),
-    signal: options.signal,
-    cached: isPlain(options) && limits.every((limit) => isRemembered(limitOf(limit).limiter)),
+/** Makes the questions of a limiter. */
+export class Questions {
+  /** @param prefix - stands before each key */
+  constructor(
+    private readonly prefix: string,
+    private readonly cache: Settings['cache'],
+  ) {}
+
+  /** A limiter's own command. */
+  limit(key: string, limiter: LimiterLike, options: LimitCallOptions): Question<Limiter> {
+    checkCall(known('options', options, OF_LIMIT))
+    const about = limiterOf(limiter)
+    const call = this.#call(`RL.${about.name}`).key(key).values(about.words)
+    call.option('COST', costWord(options)).hold(options.hold).wait(checkedWait(options))
+    const item = about.name === 'SKETCH' ? about.words[0] : undefined
+    return { call, about, signal: options.signal, place: this.#place(call, isPlain(options) && isRemembered(about), item) }
   }
-}
 
-/** `RL.ASK`. */
-export function askQuestion(core: Core, key: string, policy: string, options: AskCallOptions): Question<AskDecision> {
-  checkCall(known('options', options, OF_ASK))
-  checkFlag('full', options.full)
-  const { leaseId, hold, full, keys, signal } = options
-  const call = core.call('RL.ASK').key(key).value(textWord('policy', policy)).option('COST', costWord(options))
-  call.option('ID', leaseIdWord(leaseId)).hold(hold).wait(checkedWait(options)).flag('FULL', full).more(checkedMore(keys))
-  const { cacheAsk = false } = core.settings.cache ?? {}
-  return { call, key, ...reading(policy), signal, cached: cacheAsk && isPlain(options) && leaseId === undefined }
-}
-
-/** `RL.PEEK` or `RL.ASKPEEK`. A replica may have other policies than its primary, or none, so it is not asked for them. */
-export function peekQuestion(core: Core, key: string, of: LimiterLike, options: PeekCallOptions): Question<Decision> {
-  checkSignal(known('options', options, OF_PEEK).signal)
-  const { signal, leaseId, keys } = options
-  if (isPolicy(of)) {
-    const call = core.call('RL.ASKPEEK').key(key).value(textWord('policy', of)).option('COST', costWord(options))
-    call.option('ID', leaseIdWord(leaseId)).more(checkedMore(keys))
-    return { call, key, ...reading(of), signal, isLook: true }
+  /** `RL.MULTI`. */
+  limits(keys: readonly string[], limits: readonly LimitLike[], options: LimitCallOptions): Question<Several> {
+    checkCall(known('options', options, OF_LIMIT))
+    checkKeysAndLimits(keys, limits)
+    const call = this.#call('RL.MULTI').numbered(keys)
+    call.option('COST', costWord(options)).hold(options.hold).wait(checkedWait(options)).limits(limits)
+    const place = this.#place(call, isPlain(options) && limits.every((limit) => isRemembered(limitOf(limit).limiter)))
+    return { call, about: { limits, keys: keys.length }, signal: options.signal, place }
   }
-  const asked = limiterOf(of)
-  const call = core.call('RL.PEEK', true).key(key).limiter(asked).option('COST', costWord(options))
-  return { call, key, ...reading(asked), signal, isLook: true }
-}
 
-/** `RL.REFUND`. */
-export function refundQuestion(core: Core, key: string, limiter: LimiterLike, amount: number): Question<Decision> {
-  const asked = limiterOf(limiter)
-  const call = core.call('RL.REFUND').key(key).limiter(asked).option('COST', integerWord('amount', amount, 0))
-  return { call, key, ...reading(asked), isLook: true }
+  /** `RL.ASK`. */
+  ask(key: string, policy: string, options: AskCallOptions): Question<string> {
+    checkCall(known('options', options, OF_ASK))
+    checkFlag('full', options.full)
+    const { leaseId, hold, full, keys, signal } = options
+    const call = this.#call('RL.ASK').key(key).value(textWord('policy', policy)).option('COST', costWord(options))
+    call.option('ID', leaseIdWord(leaseId)).hold(hold).wait(checkedWait(options)).flag('FULL', full).more(checkedMore(keys))
+    const place = this.#place(call, this.cache?.cacheAsk === true && isPlain(options) && leaseId === undefined)
+    return { call, about: policy, signal, place }
+  }
+
+  /** `RL.PEEK` or `RL.ASKPEEK`. A replica may have other policies than its primary, or none, so it is not asked for them. */
+  peek(key: string, of: LimiterLike, options: PeekCallOptions): Question<Limiter | string> {
+    const { signal, leaseId, keys } = known('options', options, OF_PEEK)
+    checkSignal(signal)
+    const about = policyOrLimiter(of)
+    const isPolicy = typeof about === 'string'
+    const call = isPolicy ? this.#call('RL.ASKPEEK').key(key).value(about) : this.#call('RL.PEEK', true).key(key).limiter(about)
+    call.option('COST', costWord(options))
+    if (isPolicy) call.option('ID', leaseIdWord(leaseId)).more(checkedMore(keys))
+    return { call, about, signal, isLook: true }
+  }
+
+  /** `RL.REFUND`. */
+  refund(key: string, limiter: LimiterLike, options: RefundOptions): Question<Limiter> {
+    known('options', options, OF_REFUND)
+    const about = limiterOf(limiter)
+    const call = this.#call('RL.REFUND').key(key).limiter(about).option('COST', costWord(options))
+    return { call, about, isLook: true }
+  }
+
+  /** `RL.CONCURRENT`. */
+  lease(key: string, id: string, options: LeaseOptions): Question<Limiter> {
+    const { capacity, ttl, reserved, critical, renew, signal } = known('options', options, OF_LEASE)
+    checkSignal(signal)
+    checkFlag('renew', renew)
+    checkFlag('critical', critical)
+    const about = new Concurrent(capacity, ttl, { id, reserved, critical })
+    const call = this.#call('RL.CONCURRENT').key(key).values(about.words)
+    call.option('COST', costWord(options, 1)).wait(checkedWait(options))
+    return { call, about, signal }
+  }
+
+  #call(command: string, readonly = false): Call {
+    return new Call(this.prefix, [command], readonly)
+  }
+
+  #place(call: Call, isKept: boolean, item?: string): Place | undefined {
+    return isKept && this.cache !== null ? placeOf(call, item) : undefined
+  }
 }
 
 /** The name of a policy, or a limiter. */
-export function policyOrLimiter(of: LimiterLike) {
-  return isPolicy(of) ? textWord('policy', of) : limiterOf(of)
+export function policyOrLimiter(of: LimiterLike): Limiter | string {
+  return typeof of === 'string' && !isRate(of) ? textWord('policy', of) : limiterOf(of)
 }
 
 /** Checks the keys and the limits of a call with several. A text would be taken for the list of its characters. */
 export function checkKeysAndLimits(keys: readonly string[], limits: readonly LimitLike[]): void {
-  checkList('keys', keys, 1)
-  checkList('limits', limits, 1)
+  for (const [name, list] of Object.entries({ keys, limits })) {
+    checkList(name, list, 1)
+    if (list.length > MOST) throw new ConfigurationError(`${name} must be a list of at most ${MOST}`)
+  }
 }
 
 /** The keys 2, 3 and so on of a policy, checked. */
@@ -120,6 +160,7 @@ function isPlain({ cost, wait, hold }: LimitCallOptions): boolean {
   return wait === undefined && hold === undefined && cost !== 0
 }
 
-function isPolicy(of: LimiterLike): of is string {
-  return typeof of === 'string' && !isRate(of)
+// Whether a refusal may be remembered: it holds until its time, and asking again would change nothing.
+function isRemembered(limiter: Limiter): boolean {
+  return !can(limiter, 'early') && !can(limiter, 'bans') && !can(limiter, 'counts_refused')
 }

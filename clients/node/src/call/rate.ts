@@ -1,13 +1,8 @@
-/**
- * Rates as people write them.
- *
- * @module
- */
+/** Rates as people write them. */
 
 import { known, shown, type Names } from './arguments.js'
 import { ConfigurationError } from '../errors.js'
 import { integerWord, Limiter } from './values.js'
-import type { Limit } from './limit.js'
 
 const UNITS: Readonly<Record<string, string>> = {
   ms: 'ms',
@@ -19,6 +14,7 @@ const UNITS: Readonly<Record<string, string>> = {
   min: 'm',
   minute: 'm',
   h: 'h',
+  hr: 'h',
   hour: 'h',
   d: 'd',
   day: 'd',
@@ -71,8 +67,6 @@ export class Rate extends Limiter {
 
 /** A limiter, or a rate such as `'10/s'`. */
 export type LimiterLike = Limiter | string
-/** A limit, a limiter, or a rate such as `'10/s'`. */
-export type LimitLike = Limit | LimiterLike
 
 // A program has few rates, but asks them often.
 const KNOWN = new Map<string, Rate>()

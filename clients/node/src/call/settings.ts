@@ -1,13 +1,11 @@
-/**
- * The options of a limiter, checked.
- *
- * @module
- */
+/** The options of a limiter, checked. */
 
 import { checkFlag, checkFunction, known, shown, type Names } from './arguments.js'
 import { ConfigurationError } from '../errors.js'
-import { integerWord, milliseconds, type Duration, type Milliseconds } from './values.js'
-import type { Logger } from '../decide/log.js'
+import { integerWord, milliseconds, type Duration } from './values.js'
+
+/** Takes a line of the log. */
+export type Logger = (line: string) => void
 
 /** How a {@link RateLimiter} works. Wrong values are a {@link ConfigurationError}. */
 export interface RateLimiterOptions {
@@ -15,10 +13,14 @@ export interface RateLimiterOptions {
   prefix?: string | undefined
   /** Without an answer: `open` lets requests through, `closed` does not. `open` by default. */
   fail?: 'open' | 'closed' | undefined
-  /** How long a call may take. 100 ms by default. */
-  timeout?: Milliseconds | undefined
-  /** How long the first connection may take; calls wait for it so long. 1 s by default. */
-  connectTimeout?: Milliseconds | undefined
+  /** How long a call may take, such as `'2s'`. 100 ms by default. */
+  timeout?: Duration | undefined
+  /** The same in ms. */
+  timeoutMs?: number | undefined
+  /** How long the first connection may take, such as `'2s'`; calls wait for it so long. 1 s by default. */
+  connectTimeout?: Duration | undefined
+  /** The same in ms. */
+  connectTimeoutMs?: number | undefined
   /** After `failures` in a row (5) the server is not asked for `cooldown` (1 s). `false` or `null`: no breaker. */
   breaker?: BreakerOptions | false | null | undefined
   /** Answers refused calls from memory until they may be admitted. Off by default. */
@@ -33,16 +35,20 @@ export interface RateLimiterOptions {
 export interface BreakerOptions {
   /** How many calls in a row without an answer open the breaker. 5 by default. */
   failures?: number | undefined
-  /** How long the server is then not asked. 1 s by default. */
-  cooldown?: Milliseconds | undefined
+  /** How long the server is then not asked, such as `'2s'`. 1 s by default. */
+  cooldown?: Duration | undefined
+  /** The same in ms. */
+  cooldownMs?: number | undefined
 }
 
 /** How refusals are remembered. */
 export interface RefusalCacheOptions {
   /** The most keys; the one that was used longest ago goes first. 10,000 by default. */
   keys?: number | undefined
-  /** The longest time that a refusal is remembered. 60 s by default. */
-  longest?: Milliseconds | undefined
+  /** The longest time that a refusal is remembered, such as `'2s'`. 60 s by default. */
+  longest?: Duration | undefined
+  /** The same in ms. */
+  longestMs?: number | undefined
   /** Remember refusals of policies too. Not if a policy holds leases or penalties. */
   cacheAsk?: boolean | undefined
 }
@@ -60,23 +66,17 @@ export interface Settings {
 }
 
 const NAMES: Names<RateLimiterOptions> = {
-  prefix: true,
-  fail: true,
-  timeout: true,
-  connectTimeout: true,
-  breaker: true,
-  cache: true,
-  readFromReplicas: true,
-  logger: true,
+  prefix: true, fail: true, timeout: true, timeoutMs: true, connectTimeout: true, connectTimeoutMs: true, breaker: true,
+  cache: true, readFromReplicas: true, logger: true,
 }
-const OF_BREAKER: Names<BreakerOptions> = { failures: true, cooldown: true }
-const OF_CACHE: Names<RefusalCacheOptions> = { keys: true, longest: true, cacheAsk: true }
+const OF_BREAKER: Names<BreakerOptions> = { failures: true, cooldown: true, cooldownMs: true }
+const OF_CACHE: Names<RefusalCacheOptions> = { keys: true, longest: true, longestMs: true, cacheAsk: true }
 
 /** Checks options. Throws {@link ConfigurationError}. */
 export function settings(options: RateLimiterOptions, isCluster: boolean): Settings {
   known('options', options, NAMES)
   const { prefix = '', fail = 'open', breaker = {}, cache = null, readFromReplicas = false } = options
-  const { timeout = 100, connectTimeout = 1000, logger = (line: string) => console.warn(line) } = options
+  const { timeout, timeoutMs, connectTimeout, connectTimeoutMs, logger = (line: string) => console.warn(line) } = options
   if (typeof prefix !== 'string') throw new ConfigurationError('prefix must be a text')
   if (fail !== 'open' && fail !== 'closed') throw new ConfigurationError(`fail must be 'open' or 'closed', not ${shown(fail)}`)
   checkFunction('logger', logger)
@@ -85,8 +85,8 @@ export function settings(options: RateLimiterOptions, isCluster: boolean): Setti
   return {
     prefix,
     isOpen: fail === 'open',
-    timeout: time('timeout', timeout),
-    connectTimeout: time('connectTimeout', connectTimeout),
+    timeout: time('timeout', timeout, timeoutMs, 100),
+    connectTimeout: time('connectTimeout', connectTimeout, connectTimeoutMs, 1000),
     breaker: isOff(breaker) ? null : breakerSettings(breaker),
     cache: isOff(cache) ? null : cacheSettings(cache),
     readFromReplicas,
@@ -99,28 +99,29 @@ function isOff(value: unknown): value is false | null {
 }
 
 function breakerSettings(breaker: BreakerOptions): NonNullable<Settings['breaker']> {
-  const { failures = 5, cooldown = 1000 } = known('breaker', breaker, OF_BREAKER)
-  return { failures: count('breaker.failures', failures), cooldown: time('breaker.cooldown', cooldown) }
+  const { failures = 5, cooldown, cooldownMs } = known('breaker', breaker, OF_BREAKER)
+  return { failures: count('breaker.failures', failures), cooldown: time('breaker.cooldown', cooldown, cooldownMs, 1000) }
 }
 
 function cacheSettings(cache: RefusalCacheOptions): NonNullable<Settings['cache']> {
-  const { keys = 10_000, longest = 60_000, cacheAsk = false } = known('cache', cache, OF_CACHE)
+  const { keys = 10_000, longest, longestMs, cacheAsk = false } = known('cache', cache, OF_CACHE)
   checkFlag('cache.cacheAsk', cacheAsk)
-  return { keys: count('cache.keys', keys), longest: time('cache.longest', longest), cacheAsk }
+  return { keys: count('cache.keys', keys), longest: time('cache.longest', longest, longestMs, 60_000), cacheAsk }
 }
 
 /** A duration of at least 1 ms, in ms. */
 export function span(name: string, value: Duration): number {
-  return positive(name, milliseconds(name, value))
-}
-
-function time(name: string, value: Milliseconds): number {
-  return typeof value === 'number' ? positive(name, Number(integerWord(name, value, 0))) : span(name, value)
-}
-
-function positive(name: string, ms: number): number {
+  const ms = milliseconds(name, value)
   if (ms < 1) throw new ConfigurationError(`${name} must be at least 1 ms`)
   return ms
+}
+
+/** A time in ms, from its text or its number. A number under the name without `Ms` would not show its unit. */
+export function time(name: string, text: Duration | undefined, ms: number | undefined, otherwise: number): number {
+  if (text !== undefined && ms !== undefined) throw new ConfigurationError(`there is both ${name} and ${name}Ms`)
+  if (typeof text === 'number') throw new ConfigurationError(`${name} must be a text such as '2s'; for a number there is ${name}Ms`)
+  if (text !== undefined) return span(name, text)
+  return ms === undefined ? otherwise : Number(integerWord(`${name}Ms`, ms, 1))
 }
 
 function count(name: string, value: number): number {

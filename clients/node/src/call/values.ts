@@ -1,17 +1,10 @@
-/**
- * Limiters as values: what may stand behind `LIMIT`.
- *
- * @module
- */
+/** Limiters as values: what may stand behind `LIMIT`. */
 
 import { shown } from './arguments.js'
 import { ConfigurationError } from '../errors.js'
 
 /** A duration: a whole number with a unit (`ms`, `s`, `m`, `h`, `d` or `w`), as in `'90s'`. Only `'0'` needs no unit. */
 export type Duration = string
-
-/** A time of a setting: a whole number of milliseconds, or text with a unit as in `'2s'`. */
-export type Milliseconds = number | Duration
 
 const UNITS: Readonly<Record<string, number>> = { ms: 1, s: 1e3, m: 6e4, h: 36e5, d: 864e5, w: 6048e5 }
 const LONGEST = 3153600000000
@@ -20,11 +13,11 @@ const LONGEST = 3153600000000
 export function milliseconds(name: string, value: Duration): number {
   // A list of one duration would otherwise be written like it.
   const word = typeof value === 'string' || typeof value === 'number' ? String(value) : ''
-  const [, count = '', unit = ''] = /^(\d{1,15})(ms|s|m|h|d|w)?$/i.exec(word) ?? []
+  const [, count = '', unit = ''] = /^(\d{1,15})(ms|s|m|h|d|w)?$/.exec(word) ?? []
   if (count === '') throw new ConfigurationError(`${name} must be a whole number with ms, s, m, h, d or w, such as '90s', not ${shown(value)}`)
   if (unit === '' && (typeof value === 'number' || Number(count) > 0))
     throw new ConfigurationError(`${name} needs a unit: '${count}ms', '${count}s' or '${count}m'`)
-  return Number(count) * (UNITS[unit.toLowerCase()] ?? 1)
+  return Number(count) * (UNITS[unit] ?? 1)
 }
 
 /** Checks a duration against its range in ms, and returns it as a word of a call. */

@@ -16,8 +16,6 @@
  * 1100 ms   half open   c tries with ticket 2, and no other call is sent
  * 1101 ms   half open   b fails with ticket 1: c still tries
  * ```
- *
- * @module
  */
 
 /** The period in which a call was admitted: a breaker begins a new one when it opens and when it closes. */

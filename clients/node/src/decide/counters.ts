@@ -1,8 +1,4 @@
-/**
- * What a limiter counts.
- *
- * @module
- */
+/** What a limiter counts. */
 
 /** Counts since the limiter was made. */
 export interface Counters {

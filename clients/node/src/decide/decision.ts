@@ -1,9 +1,6 @@
-/**
- * Decisions: what the server replied, or what stands in for its reply.
- *
- * @module
- */
+/** Decisions: what the server replied, or what stands in for its reply. */
 
+import { RateLimitError, type Unavailable } from '../errors.js'
 import { combinedHeaders } from './headers.js'
 import type { Limiter } from '../call/values.js'
 
@@ -28,7 +25,7 @@ export class Decision {
   /** With `PARTIAL`: how much was granted. */
   readonly granted: number | undefined
   /** What went wrong, if the server did not answer. Then `allowed` is what was chosen for this case. */
-  readonly error: Error | undefined
+  readonly error: Unavailable | undefined
   // Private, so that it is not shown where decisions are printed or compared.
   readonly #limiter: Limiter | undefined
 
@@ -37,7 +34,7 @@ export class Decision {
    * @param limiter - what was asked, if it is known
    * @param error - why the server did not answer
    */
-  constructor(integers: Integers, limiter?: Limiter, error?: Error) {
+  constructor(integers: Integers, limiter?: Limiter, error?: Unavailable) {
     const [limited = 0, limit = 0, remaining = 0, retryAfter = 0, resetAfter = 0, granted] = integers
     this.allowed = limited === 0
     this.limit = limit
@@ -92,7 +89,7 @@ export class SettledDecision extends Decision {
   /** Whether something was held under the id. If not, nothing has changed. */
   readonly settled: boolean
 
-  constructor(integers: Integers, limiter?: Limiter, error?: Error) {
+  constructor(integers: Integers, limiter?: Limiter, error?: Unavailable) {
     super(integers.slice(0, 5), limiter, error)
     this.settled = integers[5] === 1
   }
@@ -108,7 +105,7 @@ export class MultiDecision extends Decision {
     integers: Integers,
     readonly each: readonly Decision[] = [],
     readonly settled?: number,
-    error?: Error,
+    error?: Unavailable,
   ) {
     super(integers, undefined, error)
   }
@@ -141,7 +138,7 @@ export class AskDecision extends Decision {
     binding = 0,
     readonly each?: readonly Decision[],
     readonly settled?: number,
-    error?: Error,
+    error?: Unavailable,
   ) {
     super(integers, undefined, error)
     this.binding = binding === 0 ? null : binding
@@ -155,5 +152,17 @@ export class AskDecision extends Decision {
       this.each?.map((one) => one.aged(age)),
       this.settled,
     )
+  }
+}
+
+/** A lease or a hold was refused. */
+export class Refused extends RateLimitError {
+  override name = 'Refused'
+
+  /**
+   * @param decision - the refusal, with `retryAfter`
+   */
+  constructor(readonly decision: Decision) {
+    super(decision.retryAfter === null ? 'refused, and will never be admitted' : `refused for ${decision.retryAfter} ms`)
   }
 }

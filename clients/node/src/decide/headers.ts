@@ -1,16 +1,22 @@
-/**
- * The fields of draft-ietf-httpapi-ratelimit-headers-10, from decisions.
- *
- * @module
- */
+/** The fields of draft-ietf-httpapi-ratelimit-headers-10, from decisions. */
 
-import type { Decision } from './decision.js'
 import { ConfigurationError } from '../errors.js'
 import { can, factsOf } from '../call/facts.js'
 import { milliseconds, type Duration, type Limiter } from '../call/values.js'
 
+/** What the headers say of a decision. */
+export interface Headed {
+  readonly allowed: boolean
+  readonly answered: boolean
+  readonly limit: number
+  readonly remaining: number
+  readonly retryAfter: number | null
+  readonly resetAfter: number
+  readonly limiter: Limiter | undefined
+}
+
 /** A decision, and the name of its limit in the headers. */
-export type Named = readonly [name: string, decision: Decision]
+export type Named = readonly [name: string, decision: Headed]
 
 /** Seconds after which to try again for a lease, which may be released at any time. */
 const LEASE_RETRY = 1
@@ -54,7 +60,7 @@ function remaining([name, decision]: Named): string {
  * the limit is available: `3/m` with a reset of 60 s admits the next request after 60 - 2 * 20 s. Of a fixed window, nothing is
  * available before the reset. Of a sliding window something may be, but the reply does not say when.
  */
-function moreAfter({ limit, remaining, resetAfter, limiter }: Decision): number {
+function moreAfter({ limit, remaining, resetAfter, limiter }: Headed): number {
   if (remaining > 0 || limiter === undefined || factsOf(limiter.name).burst === undefined) return resetAfter
   // The product may exceed 2^53.
   const [others, per, ms] = [BigInt(limit - 1), BigInt(countOf(limiter)), BigInt(periodOf(limiter))]
@@ -62,12 +68,12 @@ function moreAfter({ limit, remaining, resetAfter, limiter }: Decision): number 
   return resetAfter - Number(isBatch ? (others / per) * ms : (others * ms) / per)
 }
 
-function retry(decision: Decision): number | null {
+function retry(decision: Headed): number | null {
   if (decision.retryAfter === null) return null
   return isLease(decision) ? LEASE_RETRY : roundUp(decision.retryAfter)
 }
 
-function isLease({ limiter }: Decision): boolean {
+function isLease({ limiter }: Headed): boolean {
   return limiter !== undefined && can(limiter, 'early')
 }
 

@@ -1,11 +1,8 @@
-/**
- * Log lines: at most one each second for each kind of trouble.
- *
- * @module
- */
+/** Log lines: at most one each second for each kind of trouble. */
 
-/** Takes a line of the log. */
-export type Logger = (line: string) => void
+import type { Call } from '../call/call.js'
+import type { Logger } from '../call/settings.js'
+import { CallError, type Unavailable } from '../errors.js'
 
 const INTERVAL = 1000
 // Kinds are few. This is against a server that makes up error codes.
@@ -15,16 +12,31 @@ const MOST = 100
 export class Log {
   readonly #kinds = new Map<string, { since: number; left: number }>()
 
-  constructor(private readonly logger: Logger) {}
+  constructor(
+    private readonly logger: Logger,
+    private readonly now: () => number,
+  ) {}
+
+  /** Writes what became of a call that failed. */
+  failed(call: Call, what: string, error: Unavailable | CallError): void {
+    const [kind, reason] = error instanceof CallError ? [error.code, error.reply] : [error.kind, error.reason]
+    this.about(call, error.node, what, reason, kind)
+  }
+
+  /** Writes what became of a call. */
+  about({ command, keys, prefix }: Call, node: string, what: string, reason: string, kind = ''): void {
+    this.warn(`${what} ${kind}`, `${command}${shownKey(keys[0]?.slice(prefix.length))} at ${node}: ${what}: ${reason}`)
+  }
 
   /** Writes a line, unless one of its kind was written within the last second. */
-  warn(kind: string, line: string, now = performance.now()): void {
+  warn(kind: string, line: string): void {
+    const now = this.now()
     const known = this.#kinds.get(kind)
     if (known !== undefined && now - known.since < INTERVAL) {
       known.left += 1
       return
     }
-    const more = known?.left ? ` (and ${known.left} more like it before)` : ''
+    const more = known?.left ? ` (${known.left} more since the last line)` : ''
     if (this.#kinds.size >= MOST) this.#kinds.clear()
     this.#kinds.set(kind, { since: now, left: 0 })
     this.logger(`redis-ratelimit: ${line}${more}`)
@@ -34,11 +46,8 @@ export class Log {
 // What is before the first colon or brace.
 const BEGIN = /^([^:{]{1,40})[^:{]*[:{]/
 
-/**
- * A key as it stands in a line: its beginning. The rest may be an address or an API key, and a key without a colon may be
- * one as a whole.
- */
-export function shownKey(key: string): string {
+// The beginning of a key. The rest may be an address or an API key, and a key without a colon may be one as a whole.
+function shownKey(key = ''): string {
   const [, begin] = BEGIN.exec(key) ?? []
-  return begin === undefined ? '' : `, for '${begin}…'`
+  return begin === undefined ? '' : ` '${begin}…'`
 }

@@ -1,18 +1,6 @@
-/**
- * Refusals in memory: a call that was refused is not asked again before it can be admitted.
- *
- * @module
- */
+/** Refusals in memory: a call that was refused is not asked again before it can be admitted. */
 
-/** What a refusal is kept under. */
-export interface Place {
-  /** The keys of the call. What is given back to one of them ends the refusal. */
-  readonly keys: readonly string[]
-  /** The keys as one word, and with them the item of a sketch: each item has a limit of its own. */
-  readonly group: string
-  /** The whole call. */
-  readonly call: string
-}
+import type { Place } from '../call/place.js'
 
 interface Refusal<D> {
   decision: D

@@ -1,25 +1,21 @@
-/**
- * From replies to values. A reply has the same meaning whatever the client and its protocol made of it.
- *
- * @module
- */
+/** From replies to values. A reply has the same meaning whatever the client and its protocol made of it. */
 
 import { AskDecision, Decision, MultiDecision, SettledDecision } from './decision.js'
 import { RateLimitError } from '../errors.js'
 import type { Limiter } from '../call/values.js'
-import { pairs } from '../call/limit.js'
-import { limiterOf, type LimiterLike, type LimitLike } from '../call/rate.js'
+import { pairs, type LimitLike } from '../call/limit.js'
+import { limiterOf, type LimiterLike } from '../call/rate.js'
 
 /** A value in `RL.INFO` and `RL.POLICY`: a number, a text, or several. */
 export type Value = string | number | Value[] | { [field: string]: Value }
 
 /** A key that is refused often. */
-export interface TopKey {
+export interface TopEntry {
   key: string
   /** The number of its database. */
   database: number
   /** How often it was refused. */
-  refused: number
+  refusals: number
   /** By how much that may be too many. */
   error: number
 }
@@ -92,10 +88,10 @@ export function shed(reply: unknown): Shed {
   return { shed: Number(limited) === 1, chance: Number(chance) }
 }
 
-export function top(reply: unknown): TopKey[] {
+export function top(reply: unknown): TopEntry[] {
   return array(reply).map((row) => {
-    const [key, database, refused, error] = array(row)
-    return { key: String(key), database: Number(database), refused: Number(refused), error: Number(error) }
+    const [key, database, refusals, error] = array(row)
+    return { key: String(key), database: Number(database), refusals: Number(refusals), error: Number(error) }
   })
 }
 

@@ -1,8 +1,6 @@
-/**
- * Which keys are strings for now.
- *
- * @module
- */
+/** Which keys are strings for now. */
+
+import { real } from '../runtime.js'
 
 // As many as the library blocks in memory.
 const MOST = 1000
@@ -22,7 +20,7 @@ export class StringKeys {
   has(key: string): boolean {
     const end = this.#ends.get(key)
     if (end === undefined) return false
-    if (end > Date.now()) return true
+    if (end > real.now()) return true
     this.#ends.delete(key)
     return false
   }
@@ -33,7 +31,7 @@ export class StringKeys {
 
   // Expired keys go, or else the oldest one.
   #makeRoom(): void {
-    const now = Date.now()
+    const now = real.now()
     for (const [key, end] of this.#ends) if (end <= now) this.#ends.delete(key)
     const [oldest] = this.#ends.keys()
     if (this.#ends.size >= MOST && oldest !== undefined) this.#ends.delete(oldest)

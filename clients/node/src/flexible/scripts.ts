@@ -1,8 +1,4 @@
-/**
- * The scripts of the backend for rate-limiter-flexible. They find a window of the module or a string of the library.
- *
- * @module
- */
+/** The scripts of the backend for rate-limiter-flexible. They find a window of the module or a string of the library. */
 
 import { createHash } from 'node:crypto'
 import type { RawSender } from './send.js'

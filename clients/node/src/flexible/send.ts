@@ -1,8 +1,4 @@
-/**
- * Sends a command with one key through whatever client the application has, to the node of the key.
- *
- * @module
- */
+/** Sends a command with one key through whatever client the application has, to the node of the key. */
 
 /** Sends `command`, the words before the key, the key with the client's prefix, and the words after it. */
 export type RawSender = (key: string, command: string, before: string[], after: string[]) => Promise<unknown[]>

@@ -1,77 +1,76 @@
-/**
- * What becomes of a request.
- *
- * @module
- */
+/** What a request has taken, and what becomes of it. */
 
-import { ShedStep } from './shed.js'
-import type { Spent, Step } from './steps.js'
 import { combinedHeaders, type Named } from '../decide/headers.js'
-import type { AllTaken } from '../taken/taken.js'
-
-/** The answer to a request that does not go on. */
-export interface Refusal {
-  /** 429 if a rule refuses. 503 if the request is shed, or if the server did not answer and the limiter fails closed. */
-  status: 429 | 503
-  /** Of `application/problem+json`. */
-  body: string
-}
+import { pause } from '../runtime.js'
+import type { Connected } from '../taken/connected.js'
+import { refusal, type Refusal } from './response.js'
+import type { Spent, Step } from './steps.js'
 
 /** What becomes of a request. */
-export interface Pass {
+export interface Passage {
   /** Set if the request does not go on. */
   refusal: Refusal | undefined
   /** The headers of the response. */
   headers: Readonly<Record<string, string>>
   /** What the handler counts. */
   spent: Spent
+  /** How long the request has to wait before its handler runs, in ms: a queue or a booking has named its time. */
+  wait: number
+  /** Waits so long. Throws if the limiter is closed meanwhile. */
+  turn(): Promise<void>
   /** Settles and releases. Call it when the response is over, however that came. The second call does nothing. */
   end(): Promise<void>
   /** The same for a request that nobody waits for any more before its handler ran. Budgets are given back. */
   cancel(): Promise<void>
 }
 
-const PROBLEM = 'https://iana.org/assignments/http-problem-types#'
-
 /** A request that goes on. It is noted in what is taken until it ends. */
-export function admitted(steps: readonly Step[], spent: Spent, all: AllTaken): Pass {
-  let ended: Promise<unknown> | undefined
-  const finish = async (work: (step: Step) => Promise<void>) => {
-    all.delete(taken)
-    ended ??= Promise.all(steps.map(work))
-    await ended
+export function admitted(steps: readonly Step[], spent: Spent, wait: number, to: Connected): Passage {
+  let ended: Promise<void> | undefined
+  const finish = (work: (step: Step) => Promise<void>): Promise<void> => {
+    to.taken.delete(taken)
+    ended ??= oneByOne(steps, work)
+    return ended
   }
   const end = () => finish((step) => step.end((name) => spent[name]))
   const taken = { until: Infinity, end }
-  if (steps.some((step) => step.isOpen)) all.add(taken)
+  if (steps.some((step) => step.isOpen)) to.taken.add(taken)
   return {
     refusal: undefined,
     headers: combinedHeaders(answers(steps), true),
     spent,
+    wait,
+    async turn() {
+      if (wait === 0) return
+      await pause(to.runtime, wait)
+      to.throwIfClosed()
+    },
     end,
     cancel: () => finish((step) => step.end(() => 0)),
   }
 }
 
-/** A request that the last of these steps refused, or did not answer. */
-export function refused(steps: readonly Step[], isAnswered: boolean): Pass {
-  const step = steps.at(-1)
-  if (!isAnswered) return refusal(503, 'temporary-reduced-capacity', [], { 'Retry-After': '1' })
-  if (step instanceof ShedStep) return refusal(503, 'temporary-reduced-capacity', [], { 'Retry-After': String(step.retryAfter) })
-  const answered = answers(steps)
-  const violated = answered.filter(([, decision]) => !decision.allowed).map(([name]) => name)
-  return refusal(429, 'quota-exceeded', violated, combinedHeaders(answered, false))
+/** A request that these steps refused. */
+export function refused(steps: readonly Step[]): Passage {
+  const named = answers(steps)
+  const violated = named.filter(([, decision]) => !decision.allowed).map(([name]) => name)
+  return without(refusal(429, violated), combinedHeaders(named, false))
 }
 
-function refusal(status: 429 | 503, problem: string, violated: readonly string[], headers: Record<string, string>): Pass {
+/** A request that is not served for the moment. */
+export function unavailable(retryAfter: number): Passage {
+  return without(refusal(503, []), { 'Retry-After': String(Math.ceil(retryAfter / 1000)) })
+}
+
+/** Works on each step, one after another. */
+export async function oneByOne(steps: readonly Step[], work: (step: Step) => Promise<void>): Promise<void> {
+  for (const step of steps) await work(step)
+}
+
+function without(refusal: Refusal, headers: Record<string, string>): Passage {
   const nothing = async () => undefined
-  return {
-    refusal: { status, body: JSON.stringify({ type: PROBLEM + problem, status, 'violated-policies': violated }) },
-    headers: { 'Content-Type': 'application/problem+json', ...headers },
-    spent: {},
-    end: nothing,
-    cancel: nothing,
-  }
+  const all = { 'Content-Type': 'application/problem+json', ...headers }
+  return { refusal, headers: all, spent: {}, wait: 0, turn: nothing, end: nothing, cancel: nothing }
 }
 
 function answers(steps: readonly Step[]): Named[] {

@@ -1,30 +1,17 @@
-/**
- * When a response of Node.js is over.
- *
- * @module
- */
+/** The answer to a request that does not go on. */
 
-import type { Pass } from './gate.js'
-
-/** A response of `node:http`, `node:https` or `node:http2`. */
-export interface NodeResponse {
-  readonly closed: boolean
-  readonly destroyed: boolean
-  /** Only a response of `node:http2` has it. Such a response has no `closed` and no `destroyed`, although its type does. */
-  readonly stream?: { readonly destroyed: boolean } | undefined
-  once(event: 'close', listener: () => void): unknown
+/** The answer to a request that does not go on. */
+export interface Refusal {
+  /** 429 if a rule refuses. 503 if the request is shed, or if the server did not answer and the limiter fails closed. */
+  status: 429 | 503
+  /** Of `application/problem+json`. */
+  body: string
 }
 
-/**
- * Ends a pass when the response is finished, and when the client hangs up.
- *
- * @returns false if the client has gone already. Then the pass is cancelled, and the handler need not run
- */
-export function endWith(response: NodeResponse, pass: Pass): boolean {
-  if (response.closed || response.destroyed || response.stream?.destroyed) {
-    void pass.cancel()
-    return false
-  }
-  response.once('close', () => void pass.end())
-  return true
+const PROBLEM = 'https://iana.org/assignments/http-problem-types#'
+const TYPES = { 429: 'quota-exceeded', 503: 'temporary-reduced-capacity' }
+
+/** @param violated - the names of the rules that refuse */
+export function refusal(status: 429 | 503, violated: readonly string[]): Refusal {
+  return { status, body: JSON.stringify({ type: PROBLEM + TYPES[status], status, 'violated-policies': violated }) }
 }

@@ -1,25 +1,27 @@
-/**
- * The rules of a web application: what limits a request, and by which key.
- *
- * @module
- */
+/** The rules of a web application: what limits a request, and by which key. */
 
 import { checkFunction, checkList, known, shown, type Names } from '../call/arguments.js'
-import { ConfigurationError } from '../errors.js'
 import { can } from '../call/facts.js'
-import { integerWord, milliseconds, type Duration, type Limiter } from '../call/values.js'
+import type { Concurrent, Smooth } from '../call/limiters.js'
+import { MOST } from '../call/questions.js'
 import { limiterOf, type LimiterLike } from '../call/rate.js'
+import { integerWord, milliseconds, textWord, type Duration, type Limiter } from '../call/values.js'
+import { ConfigurationError } from '../errors.js'
+
+/** What a function of a rule returns for a request that the rule is not for. */
+export const UNLIMITED: unique symbol = Symbol('UNLIMITED')
+/** {@link UNLIMITED}. */
+export type Unlimited = typeof UNLIMITED
 
 type Awaitable<T> = T | Promise<T>
-type None = null | undefined
 /** The same for all requests, or computed from each. */
 export type PerRequest<R, T> = T | ((request: R) => Awaitable<T>)
 
 interface RuleBase<R> {
-  /** The name of the rule in headers, bodies, keys and `spent`: printable ASCII without `"` and `\`. */
+  /** The name of the rule in headers, bodies, keys and `spent`: printable ASCII. */
   name: string
-  /** Who is limited, such as a user. `null` or `undefined`: the rule is not for this request. */
-  key: (request: R) => Awaitable<string | None>
+  /** Who is limited, such as a user: a text that is not empty. {@link UNLIMITED}: the rule is not for this request. */
+  key: (request: R) => Awaitable<string | Unlimited>
   /** What the request costs, from 0 on. 1 by default. */
   cost?: PerRequest<R, number> | undefined
   /**
@@ -35,10 +37,10 @@ interface RuleBase<R> {
 /** A rule with a limit that the application names. */
 export interface LimitRule<R> extends RuleBase<R> {
   /**
-   * A limiter, or a rate such as `'100/m'`, or a function that returns one for the caller's plan. If it returns `null` or
-   * `undefined`, the rule is not for this request. `Concurrent` without an id is a lease for the length of the response.
+   * A limiter, or a rate such as `'100/m'`, or a function that returns one for the caller's plan. If it returns
+   * {@link UNLIMITED}, the rule is not for this request. `Concurrent` is a lease for the length of the response.
    */
-  limit: LimiterLike | ((request: R) => Awaitable<LimiterLike | None>)
+  limit: LimiterLike | ((request: R) => Awaitable<LimiterLike | Unlimited>)
   policy?: undefined
 }
 
@@ -48,40 +50,36 @@ export interface PolicyRule<R> extends RuleBase<R> {
    * A policy's name, or a function that returns one. Its leases last for the response, and are not renewed. A policy with
    * leases has no refund: its other limits stay charged if a later rule refuses.
    */
-  policy: string | ((request: R) => Awaitable<string | None>)
+  policy: string | ((request: R) => Awaitable<string | Unlimited>)
   limit?: undefined
 }
 
 /** What limits a request. */
 export type Rule<R> = LimitRule<R> | PolicyRule<R>
 
-/** A rule that is for a request, and all that it says about it. */
-export interface Asked {
+/** What a rule says about a request that it is for. */
+interface AskedBase {
   readonly name: string
   /** The key, without prefixes. */
   readonly key: string
-  /** What is asked: one of the two. */
-  readonly limiter: Limiter | undefined
-  readonly policy: string | undefined
   readonly cost: number
   readonly estimate: number | undefined
-  /** In ms. */
-  readonly hold: number
+  readonly hold: Duration
 }
 
-const TEN_MINUTES = 600_000
-// What RL.MULTI takes.
-const MOST = 64
-const NAME = /^[ !#-[\]-~]+$/
+/** What a rule with a limit says. */
+export interface LimitAsked extends AskedBase {
+  readonly limiter: Limiter
+}
 
+/** What a rule with a policy says. */
+export interface PolicyAsked extends AskedBase {
+  readonly policy: string
+}
+
+const NAME = /^[ -~]+$/
 const OF_RULE: Names<LimitRule<never> & PolicyRule<never>> = {
-  name: true,
-  key: true,
-  limit: true,
-  policy: true,
-  cost: true,
-  estimate: true,
-  hold: true,
+  name: true, key: true, limit: true, policy: true, cost: true, estimate: true, hold: true,
 }
 
 /** Checks rules. Throws {@link ConfigurationError}, which names the rule. */
@@ -103,8 +101,8 @@ function checkRule<R>(rule: Rule<R>): void {
   checkFunction('key', key)
   if ((limit === undefined) === (policy === undefined)) throw new ConfigurationError('it needs either a limit or a policy')
   if (cost !== undefined && estimate !== undefined) throw new ConfigurationError('it has either a cost or an estimate')
-  if (limit !== undefined && typeof limit !== 'function') checkHeld(limiterOf(limit), estimate !== undefined)
-  if (policy !== undefined && typeof policy !== 'function') checkPolicy(policy)
+  if (limit !== undefined && typeof limit !== 'function') checkLimiter(limiterOf(limit), estimate !== undefined)
+  if (policy !== undefined && typeof policy !== 'function') textWord('policy', policy)
   if (cost !== undefined && typeof cost !== 'function') integerWord('cost', cost, 0)
   if (estimate !== undefined && typeof estimate !== 'function') integerWord('estimate', estimate, 1)
   if (hold !== undefined && milliseconds('hold', hold) < 1) throw new ConfigurationError('hold must be at least 1 ms')
@@ -116,57 +114,55 @@ function checkRule<R>(rule: Rule<R>): void {
  * @param keyOf - makes the key of the rule's name and the caller
  * @throws ConfigurationError if one of its functions returned something wrong
  */
-export async function askedBy<R>(rule: Rule<R>, request: R, keyOf: (name: string, caller: string) => string): Promise<Asked | undefined> {
+export async function askedBy<R>(
+  rule: Rule<R>,
+  request: R,
+  keyOf: (name: string, caller: string) => string,
+): Promise<LimitAsked | PolicyAsked | undefined> {
+  const { name, limit, policy, hold = '10m' } = rule
   const caller = await rule.key(request)
-  if (caller === null || caller === undefined) return undefined
-  const { limit, policy, cost = 1, estimate } = rule
-  const limiter = limit === undefined ? undefined : await valueOf(limit, request)
+  if (caller === UNLIMITED) return undefined
   const named = policy === undefined ? undefined : await valueOf(policy, request)
-  // What a function returns may be nothing, and then the rule is not for the request. An empty text is a mistake.
-  if ((limiter ?? named ?? undefined) === undefined) return undefined
-  const charge = await valueOf(cost, request)
-  const estimated = estimate === undefined ? undefined : await valueOf(estimate, request)
-  return inRule(rule.name, () => ({
-    name: rule.name,
-    key: keyOf(rule.name, checkCaller(caller)),
-    limiter: limiter === undefined ? undefined : checkHeld(limiterOf(limiter as LimiterLike), estimate !== undefined),
-    policy: named === undefined ? undefined : checkPolicy(named as string),
-    cost: Number(integerWord('cost', charge, 0)),
-    estimate: estimate === undefined ? undefined : Number(integerWord('estimate', estimated as number, 1)),
-    hold: rule.hold === undefined ? TEN_MINUTES : milliseconds('hold', rule.hold),
-  }))
+  const given = limit === undefined ? undefined : await valueOf(limit as PerRequest<R, LimiterLike | Unlimited>, request)
+  if (named === UNLIMITED || given === UNLIMITED) return undefined
+  const cost = await valueOf(rule.cost ?? 1, request)
+  const estimate = rule.estimate === undefined ? undefined : await valueOf(rule.estimate, request)
+  return inRule(name, () => {
+    integerWord('cost', cost, 0)
+    if (rule.estimate !== undefined) integerWord('estimate', estimate as number, 1)
+    const base = { name, key: keyOf(name, checkCaller(caller)), cost, estimate, hold }
+    if (policy !== undefined) return { ...base, policy: textWord('policy', named as string) }
+    return { ...base, limiter: checkLimiter(limiterOf(given as LimiterLike), estimate !== undefined) }
+  })
 }
 
 // Else all objects would share one limit, that of '[object Object]'.
 function checkCaller(caller: string): string {
-  if (typeof caller === 'string' && caller !== '') return caller
-  throw new ConfigurationError(`key must return a text that is not empty, null or undefined, not ${shown(caller)}`)
+  if (typeof caller !== 'string' || caller === '')
+    throw new ConfigurationError(`key must return a text that is not empty, or UNLIMITED, not ${shown(caller)}`)
+  // They have no encoding in UTF-8. So written, different callers have different keys.
+  return caller.replace(/\p{Surrogate}/gu, (one) => `\\u${one.charCodeAt(0).toString(16)}`)
 }
 
 function valueOf<R, T>(value: PerRequest<R, T>, request: R): Awaitable<T> {
   return typeof value === 'function' ? (value as (request: R) => Awaitable<T>)(request) : value
 }
 
-function checkHeld(limiter: Limiter, hasEstimate: boolean): Limiter {
+// What RL.MULTI takes, and what it needs beside other limits.
+function checkLimiter(limiter: Limiter, hasEstimate: boolean): Limiter {
+  const { id, maxwait } = limiter as Partial<Concurrent & Smooth>
+  if (!can(limiter, 'joint')) throw new ConfigurationError(`${limiter.name} cannot be asked together with other limits`)
+  if (limiter.name === 'SMOOTH' && maxwait === undefined) throw new ConfigurationError('SMOOTH needs maxwait here')
+  if (limiter.name === 'CONCURRENT' && id !== undefined) throw new ConfigurationError('CONCURRENT has no id here: each request gets its own')
   if (hasEstimate && !can(limiter, 'hold')) throw new ConfigurationError(`${limiter.name} takes no estimate`)
   return limiter
-}
-
-function checkPolicy(policy: string): string {
-  if (typeof policy !== 'string' || policy === '') throw new ConfigurationError('policy must be the name of a policy')
-  return policy
 }
 
 function inRule<T>(name: string, check: () => T): T {
   try {
     return check()
   } catch (error) {
-    throw named(name, error)
+    if (!(error instanceof ConfigurationError)) throw error
+    throw new ConfigurationError(`rule '${name}': ${error.message}`, { cause: error })
   }
-}
-
-/** Adds the rule's name to the error of a wrong configuration. */
-export function named(name: string, error: unknown): unknown {
-  if (!(error instanceof ConfigurationError)) return error
-  return new ConfigurationError(`rule '${name}': ${error.message}`, { cause: error })
 }

@@ -1,15 +1,14 @@
-/**
- * Load shedding in front of the rules.
- *
- * @module
- */
+/** Load shedding in front of the rules. */
 
 import { checkFunction, known, shown, type Names } from '../call/arguments.js'
-import { Decision } from '../decide/decision.js'
-import { ConfigurationError, Unavailable } from '../errors.js'
-import type { Step } from './steps.js'
+import type { Call } from '../call/call.js'
+import { time } from '../call/settings.js'
 import { decimalWord, durationWord, integerWord, textWord, type Duration } from '../call/values.js'
-import type { RateLimiter } from '../limiter.js'
+import { Decision } from '../decide/decision.js'
+import * as replies from '../decide/replies.js'
+import { ConfigurationError, Unavailable } from '../errors.js'
+import type { Connected } from '../taken/connected.js'
+import type { Step } from './steps.js'
 
 /** Throws out the least important requests while the workers are overloaded. */
 export interface Shed<R> {
@@ -32,30 +31,25 @@ export interface Shed<R> {
   delay?: Duration | undefined
   /** How long the chance then takes from 0 to 1. 120 s by default. */
   ramp?: Duration | undefined
-  /** The `Retry-After` of a request that is shed, in seconds: a chance has no end to wait for. 5 by default. */
-  retryAfter?: number | undefined
+  /** The `Retry-After` of a request that is shed, such as `'10s'`: a chance has no end to wait for. 5 s by default. */
+  retryAfter?: Duration | undefined
+  /** The same in ms. */
+  retryAfterMs?: number | undefined
 }
 
-const FIVE_SECONDS = 5
+const FIVE_SECONDS = 5000
 
 // The largest utilization that `RL.SHED` takes.
 const MOST = 2
 
 const OF_SHED: Names<Shed<never>> = {
-  key: true,
-  utilization: true,
-  tier: true,
-  tiers: true,
-  bad: true,
-  good: true,
-  delay: true,
-  ramp: true,
-  retryAfter: true,
+  key: true, utilization: true, tier: true, tiers: true, bad: true, good: true, delay: true, ramp: true, retryAfter: true,
+  retryAfterMs: true,
 }
 
 /** Checks a shedder. Throws {@link ConfigurationError}. */
 export function checkShed<R>(shed: Shed<R>): void {
-  const { key, utilization, tier, tiers, bad, good, delay, ramp, retryAfter } = known('shed', shed, OF_SHED)
+  const { key, utilization, tier, tiers, bad, good, delay, ramp } = known('shed', shed, OF_SHED)
   textWord('shed.key', key)
   checkFunction('shed.utilization', utilization)
   checkFunction('shed.tier', tier)
@@ -64,7 +58,11 @@ export function checkShed<R>(shed: Shed<R>): void {
   if (good !== undefined) decimalWord('shed.good', good, 0, 1)
   if (delay !== undefined) durationWord('shed.delay', delay, 1)
   if (ramp !== undefined) durationWord('shed.ramp', ramp, 1)
-  integerWord('shed.retryAfter', retryAfter ?? FIVE_SECONDS, 0)
+  retryAfterOf(shed)
+}
+
+function retryAfterOf({ retryAfter, retryAfterMs }: Shed<never>): number {
+  return time('shed.retryAfter', retryAfter, retryAfterMs, FIVE_SECONDS)
 }
 
 /** One `RL.SHED`. */
@@ -73,52 +71,55 @@ export class ShedStep<R> implements Step {
   readonly isOpen = false
 
   constructor(
-    private readonly limiter: RateLimiter,
+    private readonly to: Connected,
     private readonly shed: Shed<R>,
     private readonly request: R,
   ) {}
 
-  /** The seconds of `Retry-After`. */
-  get retryAfter(): number {
-    return this.shed.retryAfter ?? FIVE_SECONDS
+  get key(): string {
+    return this.shed.key
   }
 
-  async ask(): Promise<Decision> {
-    const { key, good, bad, delay, ramp, tiers } = this.shed
-    let asked: { tier: number; utilization: number } | undefined
+  /** The ms of `Retry-After`. */
+  get retryAfter(): number {
+    return retryAfterOf(this.shed)
+  }
+
+  async ask(isCounted: boolean): Promise<Decision> {
+    const call = this.#call()
+    if (call === undefined) return new Decision([0])
     try {
-      asked = this.#asked()
-    } catch (error) {
-      // A function of the application has failed, which must not fail requests.
-      const why = (error as Error)?.message ?? String(error)
-      this.limiter.core.channel.log.warn('shed', `RL.SHED, for '${key}': nothing is shed: ${why}`)
-      return new Decision([0])
-    }
-    if (asked === undefined) return new Decision([0])
-    const { tier, utilization } = asked
-    try {
-      const { shed } = await this.limiter.commands.shed(key, utilization, { good, bad, delay, ramp, tier, tiers })
-      return new Decision([shed ? 1 : 0])
+      return new Decision([replies.shed(await this.to.send(call)).shed ? 1 : 0])
     } catch (error) {
       if (!(error instanceof Unavailable)) throw error
-      return this.#undecided(error)
+      return new Decision([this.to.core.goesOn(call, error, isCounted) ? 0 : 1], undefined, error)
     }
   }
 
-  /** What the application's functions say, or nothing if the request is never shed. */
-  #asked(): { tier: number; utilization: number } | undefined {
+  // Nothing if the request is never shed, or if the application's functions fail, which must not fail requests.
+  #call(): Call | undefined {
+    const { key, good, bad, delay, ramp, tiers } = this.shed
+    const call = this.to.call('RL.SHED').key(key)
+    try {
+      const [tier, utilization] = this.#asked()
+      if (tier === undefined) return undefined
+      call.value(utilization).option('GOOD', good).option('BAD', bad).duration(delay, 'DELAY').duration(ramp, 'RAMP')
+      return call.option('TIER', tier).option('OF', tiers)
+    } catch (error) {
+      this.to.core.log.about(call, this.to.channel.nodeOf(call), 'nothing is shed', (error as Error)?.message ?? String(error))
+      return undefined
+    }
+  }
+
+  #asked(): [tier: number | undefined, utilization: number] {
     const { tier, tiers, utilization } = this.shed
-    const number = tier(this.request)
-    if (number === null || number === undefined) return undefined
+    const number = tier(this.request) ?? undefined
+    if (number === undefined) return [undefined, 0]
     integerWord('shed.tier', number, 1, tiers)
     const busy = utilization()
     if (typeof busy !== 'number' || Number.isNaN(busy))
       throw new ConfigurationError(`shed.utilization must return a number, not ${shown(busy)}`)
-    return { tier: number, utilization: Math.min(Math.max(busy, 0), MOST) }
-  }
-
-  #undecided(error: Error): Decision {
-    return new Decision([this.limiter.core.goesOn(`, for '${this.shed.key}'`, error, false) ? 0 : 1], undefined, error)
+    return [number, Math.min(Math.max(busy, 0), MOST)]
   }
 
   // A report is not undone.

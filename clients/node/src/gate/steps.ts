@@ -1,32 +1,35 @@
-/**
- * The questions of a request: each can be asked, undone, and ended after the response.
- *
- * @module
- */
+/** The steps of a request: each can be asked, undone, and ended after the response. */
 
-import { Concurrent } from '../commands.js'
-import { AskDecision, MultiDecision, type Decision, type Integers } from '../decide/decision.js'
-import { CallError, Unavailable } from '../errors.js'
+import type { Call } from '../call/call.js'
 import { can } from '../call/facts.js'
-import type { Asked } from './rules.js'
-import type { Named } from '../decide/headers.js'
-import { Lease } from '../taken/lease.js'
 import { Limit } from '../call/limit.js'
-import { milliseconds, type Duration, type Limiter } from '../call/values.js'
-import { shownKey } from '../decide/log.js'
-import type { RateLimiter } from '../limiter.js'
+import { Concurrent } from '../call/limiters.js'
+import type { Question } from '../call/questions.js'
+import { span } from '../call/settings.js'
+import type { Limiter } from '../call/values.js'
+import type { DecisionOf } from '../decide/core.js'
+import type { Decision } from '../decide/decision.js'
+import type { Named } from '../decide/headers.js'
+import { CallError, Unavailable } from '../errors.js'
+import type { Connected } from '../taken/connected.js'
+import { release, settleLimits, settlePolicy } from '../taken/ends.js'
+import { Renewal } from '../taken/renewals.js'
+import type { LimitAsked, PolicyAsked } from './rules.js'
 
 /** What handlers count, by the names of the rules. */
 export type Spent = Record<string, number>
 /** What the handler counted for a rule, if it did. */
 export type SpentOf = (name: string) => number | undefined
 
-/** A question of a request. */
+/** A step of a request. */
 export interface Step {
-  ask(): Promise<Decision>
+  /** A key of the call, which says what server gets it. */
+  readonly key: string
+  /** @param isCounted - whether the lack of an answer is counted */
+  ask(isCounted: boolean): Promise<Decision>
   /** The answers by rule, for the headers. */
   readonly answers: readonly Named[]
-  /** Whether something is left to be settled or released, unless it is a lease that knows its own end. */
+  /** Whether something is left to be settled or released. */
   readonly isOpen: boolean
   /** Gives back what was charged, since another step refused. Never throws. */
   undo(): Promise<void>
@@ -34,110 +37,112 @@ export interface Step {
   end(spentOf: SpentOf): Promise<void>
 }
 
-// Only the server knows how long a policy's lease lasts. An uncertain one is searched for so long.
-const LONGEST_LEASE = '1h'
+// Only the server knows how long a policy's lease lasts. An uncertain one is searched for so long, in ms.
+const LONGEST_LEASE = 3_600_000
 
 /** What is known of a charge. */
 type Charge = 'none' | 'certain' | 'maybe'
 
 function chargeOf({ answered, allowed, error }: Decision): Charge {
   if (answered) return allowed ? 'certain' : 'none'
-  return error instanceof Unavailable && error.maybeSent ? 'maybe' : 'none'
+  return error?.maybeSent ? 'maybe' : 'none'
 }
 
 /** One `RL.MULTI` for rules whose keys share a slot. */
 export class MultiStep implements Step {
   answers: readonly Named[] = []
+  readonly #keys: string[]
   readonly #limiters: readonly Limiter[]
   readonly #hasBudget: boolean
-  readonly #hold: Duration
+  readonly #hold: string
   #charge: Charge = 'none'
-  #leases: readonly Lease[] = []
+  #renewals: readonly Renewal[] = []
 
   /** @param id - the id of the request's leases and holds */
   constructor(
-    private readonly limiter: RateLimiter,
-    private readonly asked: readonly Asked[],
+    private readonly to: Connected,
+    private readonly asked: readonly LimitAsked[],
     private readonly id: string,
   ) {
-    this.#limiters = asked.map(({ limiter }) => withId(limiter!, id))
+    this.#keys = asked.map(({ key }) => key)
+    this.#limiters = asked.map(({ limiter }) => withId(limiter, id))
     this.#hasBudget = asked.some(({ estimate }) => estimate !== undefined)
-    this.#hold = `${Math.max(...asked.map(({ hold }) => hold))}ms`
+    const holds = asked.map(({ hold }) => hold)
+    this.#hold = holds.reduce((longest, one) => (span('hold', one) > span('hold', longest) ? one : longest))
   }
 
-  async ask(): Promise<Decision> {
-    const since = performance.now()
+  get key(): string {
+    return this.#keys[0]!
+  }
+
+  async ask(isCounted: boolean): Promise<Decision> {
+    const since = this.to.runtime.now()
     const limits = this.#limits(({ cost, estimate }) => estimate ?? cost)
     const hold = this.#hasBudget ? { id: this.id, ttl: this.#hold } : undefined
-    const decision = await this.limiter
-      .limits(this.#keys, limits, { hold })
-      .catch((error: Error) => new MultiDecision(tooMany(this.limiter, this.asked[0]!.key, error), [], undefined, error))
+    const decision = await decided(this.to, this.to.questions.limits(this.#keys, limits, { hold }), isCounted)
     this.answers = decision.each.map((one, i) => [this.asked[i]!.name, one])
     this.#charge = chargeOf(decision)
-    if (this.#charge === 'maybe') this.#releaseUncertain()
-    if (this.#charge === 'certain') this.#leases = this.#taken(decision, since)
+    // The handler does not count on what may be taken without an answer, so it is released at once.
+    if (this.#charge === 'maybe') void this.#release()
+    // They are renewed until they are released.
+    if (this.#charge === 'certain')
+      this.#renewals = this.#leases.map(([key, { ttl }]) => new Renewal(this.to, key, ttl, this.id, since).begin())
     return decision
   }
 
   async undo(): Promise<void> {
-    await Promise.all([this.#release(), this.#settle(() => 0), this.#refund()])
+    if (this.#charge === 'certain') await this.#release()
+    await this.#settle(() => 0)
+    await this.#refund()
   }
 
   async end(spentOf: SpentOf): Promise<void> {
-    const actual = ({ name, cost, estimate }: Asked) => (estimate === undefined ? cost : counted(spentOf(name), estimate))
-    await Promise.all([this.#release(), this.#settle(actual)])
+    if (this.#charge === 'certain') await this.#release()
+    await this.#settle(({ name, cost, estimate }) => (estimate === undefined ? cost : counted(spentOf(name), estimate)))
   }
 
   get isOpen(): boolean {
+    return this.#renewals.length > 0 || this.#hasHold
+  }
+
+  get #hasHold(): boolean {
     return this.#hasBudget && this.#charge !== 'none'
   }
 
-  get #keys(): string[] {
-    return this.asked.map(({ key }) => key)
-  }
-
-  #limits(costOf: (asked: Asked) => number): Limit[] {
+  #limits(costOf: (asked: LimitAsked) => number): Limit[] {
     return this.asked.map((one, i) => limitOn(i + 1, this.#limiters[i]!, costOf(one)))
   }
 
-  // They are renewed until they are released.
-  #taken(decision: Decision, since: number): Lease[] {
-    const { core } = this.limiter
-    return this.#ownLeases.map(({ key, ttl }) => new Lease(core, key, this.id, decision, { since, renew: true, ttl }))
-  }
-
-  // The handler does not count on what may be taken without an answer, so it is released at once.
-  #releaseUncertain(): void {
-    for (const { key, ttl } of this.#ownLeases) void this.limiter.core.release([key], this.id, { within: ttl, certain: false })
-  }
-
-  // Those that were given the request's id.
-  get #ownLeases(): { key: string; ttl: number }[] {
-    return this.asked.flatMap(({ key, limiter: given }, i) => {
+  get #leases(): [key: string, lease: Concurrent][] {
+    return this.#keys.flatMap((key, i) => {
       const limiter = this.#limiters[i]!
-      return limiter === given ? [] : [{ key, ttl: milliseconds('ttl', (limiter as Concurrent).ttl) }]
+      return limiter instanceof Concurrent ? [[key, limiter] as [string, Concurrent]] : []
     })
   }
 
   async #release(): Promise<void> {
-    await Promise.all(this.#leases.map((lease) => lease.release()))
+    for (const renewal of this.#renewals) renewal.stop()
+    const leases = this.#leases
+    if (leases.length === 0) return
+    const ttl = Math.max(...leases.map(([, lease]) => span('ttl', lease.ttl)))
+    await release(this.to, leases.map(([key]) => key), this.id, { ttl, certain: this.#charge === 'certain' })
   }
 
-  async #settle(costOf: (asked: Asked) => number): Promise<void> {
-    if (!this.isOpen) return
-    const options = { within: this.#hold, certain: this.#charge === 'certain', cost: 1 }
-    await this.limiter.settle(this.#keys, this.#limits(costOf), this.id, options)
+  async #settle(costOf: (asked: LimitAsked) => number): Promise<void> {
+    if (!this.#hasHold) return
+    const times = { ttl: span('hold', this.#hold), certain: this.#charge === 'certain' }
+    await settleLimits(this.to, this.#keys, this.#limits(costOf), this.id, 1, times)
   }
 
   // Leases are released, a turn or a strike cannot be given back, and what is held is settled. A refund is not repeated: it
   // might give back twice.
   async #refund(): Promise<void> {
-    const isRefunded = (limiter: Limiter) => can(limiter, 'refund') && !can(limiter, 'bans') && !(this.#hasBudget && can(limiter, 'hold'))
-    const charged = this.asked.filter(({ limiter }) => isRefunded(limiter!))
+    const isRefunded = ({ limiter, cost }: LimitAsked) =>
+      cost > 0 && can(limiter, 'refund') && !can(limiter, 'bans') && !(this.#hasBudget && can(limiter, 'hold'))
+    const charged = this.asked.filter(isRefunded)
     if (this.#charge !== 'certain' || charged.length === 0) return
-    const limits = charged.map(({ limiter, cost }, i) => limitOn(i + 1, limiter!, cost))
-    const keys = charged.map(({ key }) => key)
-    await once(this.limiter, this.limiter.commands.multiRefund(keys, limits))
+    const call = this.to.call('RL.MULTIREFUND').numbered(charged.map(({ key }) => key))
+    await once(this.to, call.limits(charged.map(({ limiter, cost }, i) => limitOn(i + 1, limiter, cost))))
   }
 }
 
@@ -149,65 +154,69 @@ export class PolicyStep implements Step {
 
   /** @param withLeases - policies that are known to have leases. Those found out are added */
   constructor(
-    private readonly limiter: RateLimiter,
-    private readonly asked: Asked,
+    private readonly to: Connected,
+    private readonly asked: PolicyAsked,
     private readonly id: string,
     private readonly withLeases: Set<string>,
   ) {}
 
-  async ask(): Promise<Decision> {
-    const { name, key, cost, estimate, hold } = this.asked
-    const held = estimate === undefined ? undefined : { id: this.id, ttl: `${hold}ms` }
-    const send = () => this.limiter.ask(key, this.#policy, { cost: estimate ?? cost, hold: held, leaseId: this.#leaseId })
-    const decision = await send()
-      .catch((error: unknown) => {
-        if (!isReply(error, 'needs an ID') || this.#leaseId !== undefined) throw error
-        this.withLeases.add(this.#policy)
-        return send()
-      })
-      .catch((error: Error) => new AskDecision(tooMany(this.limiter, key, error), 0, undefined, undefined, error))
-    if (decision.answered) this.answers = [[name, decision]]
+  get key(): string {
+    return this.asked.key
+  }
+
+  async ask(isCounted: boolean): Promise<Decision> {
+    const { name, key, policy, cost, estimate, hold } = this.asked
+    const held = estimate === undefined ? undefined : { id: this.id, ttl: hold }
+    const ask = () => {
+      const options = { cost: estimate ?? cost, hold: held, leaseId: this.#leaseId, full: true }
+      return decided(this.to, this.to.questions.ask(key, policy, options), isCounted)
+    }
+    const decision = await ask().catch((error: unknown) => {
+      if (!isReply(error, 'needs an ID') || this.#leaseId !== undefined) throw error
+      this.withLeases.add(policy)
+      return ask()
+    })
+    // Of several limits the headers have that which binds.
+    if (decision.answered) this.answers = [[name, decision.each?.[(decision.binding ?? 0) - 1] ?? decision]]
     this.#charge = chargeOf(decision)
     if (this.#charge === 'maybe') void this.#release()
     return decision
   }
 
   async undo(): Promise<void> {
-    const { key, cost, estimate } = this.asked
-    await Promise.all([this.#release(), this.#settle(0)])
+    const { key, policy, cost, estimate } = this.asked
+    await this.#release()
+    await this.#settle(0)
     // The server refunds no policy with leases.
-    if (this.#charge !== 'certain' || estimate !== undefined || this.#leaseId !== undefined) return
-    await once(this.limiter, this.limiter.commands.askRefund(key, this.#policy, { cost }))
+    if (this.#charge !== 'certain' || estimate !== undefined || this.#leaseId !== undefined || cost === 0) return
+    await once(this.to, this.to.call('RL.ASKREFUND').key(key).value(policy).option('COST', cost === 1 ? undefined : cost))
   }
 
   async end(spentOf: SpentOf): Promise<void> {
     const { name, estimate = 0 } = this.asked
-    await Promise.all([this.#release(), this.#settle(counted(spentOf(name), estimate))])
+    await this.#release()
+    await this.#settle(counted(spentOf(name), estimate))
   }
 
   get isOpen(): boolean {
     return this.#charge !== 'none' && (this.asked.estimate !== undefined || this.#leaseId !== undefined)
   }
 
-  get #policy(): string {
-    return this.asked.policy!
-  }
-
   get #leaseId(): string | undefined {
-    return this.withLeases.has(this.#policy) ? this.id : undefined
+    return this.withLeases.has(this.asked.policy) ? this.id : undefined
   }
 
   async #release(): Promise<void> {
     if (this.#leaseId === undefined || this.#isReleased || this.#charge === 'none') return
     this.#isReleased = true
-    await this.limiter.release(this.asked.key, this.id, { within: LONGEST_LEASE, certain: this.#charge === 'certain' })
+    await release(this.to, [this.key], this.id, { ttl: LONGEST_LEASE, certain: this.#charge === 'certain' })
   }
 
-  async #settle(actual: number): Promise<void> {
-    const { key, estimate, hold } = this.asked
+  async #settle(cost: number): Promise<void> {
+    const { key, policy, estimate, hold } = this.asked
     if (estimate === undefined || this.#charge === 'none') return
-    const options = { within: `${hold}ms`, certain: this.#charge === 'certain', leaseId: this.#leaseId }
-    await this.limiter.settleAsk(key, this.#policy, this.id, actual, options)
+    const times = { ttl: span('hold', hold), certain: this.#charge === 'certain' }
+    await settlePolicy(this.to, key, policy, this.id, cost, { leaseId: this.#leaseId }, times)
   }
 }
 
@@ -216,11 +225,11 @@ function limitOn(on: number, limiter: Limiter, cost: number): Limit {
   return new Limit(limiter, { on, cost: cost === 1 ? undefined : cost })
 }
 
-/** A lease without an id gets that of the request. */
+/** A lease gets the id of the request. */
 function withId(limiter: Limiter, id: string): Limiter {
   if (limiter.name !== 'CONCURRENT') return limiter
-  const lease = limiter as Concurrent
-  return lease.id === undefined ? new Concurrent(lease.capacity, lease.ttl, { id, reserved: lease.reserved, critical: lease.critical }) : lease
+  const { capacity, ttl, reserved, critical } = limiter as Concurrent
+  return new Concurrent(capacity, ttl, { id, reserved, critical })
 }
 
 /** What the handler counted, as a cost: the estimate if it counted nothing, or no number. */
@@ -229,16 +238,23 @@ function counted(spent: number | undefined, estimate: number): number {
   return Math.min(Math.max(0, Math.ceil(spent)), Number.MAX_SAFE_INTEGER)
 }
 
-/** `ERR too many holds` is a bound of the server, and no mistake of the rule: it is as no answer. Rethrows other errors. */
-function tooMany(limiter: RateLimiter, key: string, error: Error): Integers {
-  if (!isReply(error, 'too many holds')) throw error
-  return [limiter.core.goesOn(shownKey(key), error) ? 0 : 1, 0, 0, 0, 0]
+/** Asks. `ERR too many holds` is a bound of the server, and no mistake of the rule: it is as no answer. */
+async function decided<A>(to: Connected, question: Question<A>, isCounted: boolean): Promise<DecisionOf<A>> {
+  try {
+    return await to.decide(question, isCounted)
+  } catch (error) {
+    if (!isReply(error, 'too many holds')) throw error
+    const { command, reply, node } = error
+    return to.core.undecided(question, new Unavailable(command, 'holds', reply, node, false, { cause: error }), isCounted)
+  }
 }
 
-function isReply(error: unknown, end: string): boolean {
+function isReply(error: unknown, end: string): error is CallError {
   return error instanceof CallError && error.reply.endsWith(end)
 }
 
-async function once(limiter: RateLimiter, call: Promise<unknown>): Promise<void> {
-  await call.catch((error: Error) => limiter.core.channel.log.warn('refund', `not given back: ${error.message}`))
+async function once(to: Connected, call: Call): Promise<void> {
+  await to.send(call).catch((error: unknown) => {
+    if (error instanceof Unavailable || error instanceof CallError) to.core.log.failed(call, 'not given back', error)
+  })
 }

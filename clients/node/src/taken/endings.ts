@@ -1,75 +1,85 @@
 /**
- * Work that is repeated in the background until it succeeds: releases and settlements.
+ * Endings: the releases of leases and the settlements of holds. An ending is repeated until it is certain.
  *
- * @module
+ * A call without an answer may still be executed, even after its ending. So the ending of what may have been taken is
+ * repeated until it ended something, or the ttl has passed. A server that was silent for longer may have the call in its
+ * socket, so the ending is also repeated for a while after its first reply. The ending of what was surely taken needs one
+ * reply:
+ *
+ * ```text
+ *    0 ms   RL.CONCURRENT pool 5 30s a1     no reply within 100 ms; the server is slow
+ *  100 ms   fail open: the work begins without a lease; RL.RELEASE pool a1     no reply
+ *  900 ms   the server goes on: it takes the lease a1
+ * 1000 ms   RL.RELEASE pool a1     1: done
+ * ```
  */
 
-import { backoff } from '../wire/backoff.js'
-import { Unavailable } from '../errors.js'
-import type { Channel } from '../wire/channel.js'
+import type { Call } from '../call/call.js'
+import type { Log } from '../decide/log.js'
+import { CallError, Unavailable } from '../errors.js'
 
-/** Work that may have to be repeated. */
-export interface Repeated {
-  /** What it is, for the log, such as `RL.RELEASE pool`. */
-  what: string
-  /** Does it once. Returns whether it is done. */
-  attempt: () => Promise<boolean>
-  /** After this time nothing is left to be done, in ms from now. */
-  within: number
+/** What came of a call: its reply, or why there is none. */
+export type Outcome = { readonly reply: unknown } | Unavailable | CallError
+
+/** What is ended, and when that is certain. */
+export interface EndingOptions {
+  /** Whether a reply says that something was ended. */
+  ended: (reply: unknown) => boolean
+  /** After this time the server ends it by itself, in ms. */
+  ttl: number
+  /** Whether it was surely taken. If not, the call that takes it may still be executed. */
+  certain: boolean
 }
 
-// The first delay in ms. Delays double, up to this part of the time that is left.
-const FIRST = 50
-const PART = 8
+// Delays double from the first one: to the longest while there was no reply, and after one to that of a server which answers.
+const FIRST_DELAY = 50
+const LONGEST_DELAY = 1000
+const LONGEST_DELAY_ANSWERED = 30_000
+// How long an ending is repeated after the first reply at most, if its ttl has passed.
+const AFTER_REPLY = 60_000
+// How long an ending is repeated after its ttl to a server that does not answer at all.
+const BEYOND = 600_000
 
-/** Repeats work, with growing delays. Its timers do not keep the process alive. */
-export class Repeats {
-  readonly #pending = new Map<NodeJS.Timeout, Repeated>()
-  readonly #running = new Set<Promise<unknown>>()
-  #isClosed = false
+/** A release or a settlement. Times are in ms. */
+export class Ending {
+  #until: number
+  #isAnswered = false
+  #delay = FIRST_DELAY
 
-  constructor(private readonly channel: Channel) {}
-
-  /** Does it once, and repeats it in the background if it is not done. Never throws. */
-  async run(work: Repeated): Promise<void> {
-    const until = performance.now() + work.within
-    if (!(await this.#attempt(work))) this.#later(work, until, 0)
+  constructor(
+    readonly call: Call,
+    private readonly options: EndingOptions,
+    private readonly log: Log,
+    now: number,
+  ) {
+    this.#until = now + options.ttl
   }
 
-  /** Waits for what is under way, tries what is pending once more, and ends. */
-  async close(): Promise<void> {
-    this.#isClosed = true
-    await Promise.allSettled(this.#running)
-    const works = [...this.#pending.values()]
-    for (const timer of this.#pending.keys()) clearTimeout(timer)
-    this.#pending.clear()
-    await Promise.all(works.map((work) => this.#attempt(work)))
-  }
-
-  async #attempt(work: Repeated): Promise<boolean> {
-    const attempt = work.attempt()
-    this.#running.add(attempt)
-    try {
-      return await attempt
-    } catch (error) {
-      this.channel.log.warn(`repeat ${work.what.split(' ', 1)[0]}`, `not done: ${work.what}: ${(error as Error).message}`)
-      // It would fail again: it is wrong, or the limiter is closed.
-      return !(error instanceof Unavailable)
-    } finally {
-      this.#running.delete(attempt)
+  /** After how long it is repeated, given what came of it. `undefined`: it is over. */
+  after(outcome: Outcome, now: number): number | undefined {
+    if (outcome instanceof CallError) {
+      this.log.failed(this.call, 'not repeated', outcome)
+      return undefined
     }
+    if (outcome instanceof Unavailable) {
+      if (now >= this.#until + BEYOND) {
+        this.log.failed(this.call, 'given up', outcome)
+        return undefined
+      }
+    } else if (this.#isDone(outcome.reply, now)) return undefined
+    const delay = this.#delay
+    this.#delay = Math.min(2 * delay, this.#isAnswered ? LONGEST_DELAY_ANSWERED : LONGEST_DELAY)
+    return delay
   }
 
-  #later(work: Repeated, until: number, attempt: number): void {
-    const left = until - performance.now()
-    if (left <= 0 || this.#isClosed) return
-    const delay = Math.min(backoff(attempt, FIRST, Math.max(FIRST, work.within / PART)), left)
-    const timer = setTimeout(() => {
-      this.#pending.delete(timer)
-      this.channel.counters.releasesRetried += 1
-      void this.#attempt(work).then((isDone) => (isDone ? undefined : this.#later(work, until, attempt + 1)))
-    }, delay)
-    timer.unref()
-    this.#pending.set(timer, work)
+  #isDone(reply: unknown, now: number): boolean {
+    const { ended, ttl, certain } = this.options
+    if (certain || ended(reply)) return true
+    if (!this.#isAnswered) {
+      this.#isAnswered = true
+      this.#delay = FIRST_DELAY
+      this.#until = Math.max(this.#until, now + Math.min(ttl, AFTER_REPLY))
+    }
+    return now >= this.#until
   }
 }

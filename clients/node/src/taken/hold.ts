@@ -1,24 +1,18 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 
-/**
- * Budgets: an estimate is charged, and settled at the actual cost.
- *
- * @module
- */
+/** Budgets: an estimate is charged, and settled at the actual cost. */
 
-import { randomUUID } from 'node:crypto'
-import { checkFunction, checkSignal, known, type Names } from '../call/arguments.js'
-import { Call } from '../call/call.js'
-import { checkedWait } from '../call/options.js'
-import type { Core } from '../core.js'
-import type { AskDecision, Decision } from '../decide/decision.js'
-import { Refused, Unavailable } from '../errors.js'
-import { integerWord, type Duration, type Limiter } from '../call/values.js'
-import { shownKey } from '../decide/log.js'
+import { checkFunction, known, type Names } from '../call/arguments.js'
+import type { BudgetOptions } from '../call/options.js'
+import { checkedMore, policyOrLimiter } from '../call/questions.js'
+import type { LimiterLike } from '../call/rate.js'
 import { span } from '../call/settings.js'
-import { reading, type Questions } from '../decide/asking.js'
-import type { Taken } from './taken.js'
+import { integerWord, type Duration, type Limiter } from '../call/values.js'
+import { Refused, type Decision } from '../decide/decision.js'
 import { blocked } from '../wire/waits.js'
+import type { Connected } from './connected.js'
+import { settle, settlePolicy } from './ends.js'
+import type { Taken } from './taken.js'
 
 /** How an estimate is held. */
 export interface HoldCallOptions {
@@ -83,24 +77,28 @@ export class Hold {
   }
 }
 
+const OF_BUDGET: Names<BudgetOptions> = { ttl: true, keys: true }
+
 /** A limiter or a policy on a key, whose cost is known only afterwards. */
 export class Budget {
-  readonly #core: Core
-  readonly #questions: Questions
-  readonly #ttl: number
+  readonly #to: Connected
+  readonly of: Limiter | string
+  readonly ttl: Duration
+  readonly keys: readonly string[]
 
   /** @internal */
   constructor(
-    core: Core,
-    questions: Questions,
+    to: Connected,
     readonly key: string,
-    readonly of: Limiter | string,
-    readonly ttl: Duration,
-    readonly keys: readonly string[],
+    of: LimiterLike,
+    options: BudgetOptions,
   ) {
-    this.#core = core
-    this.#questions = questions
-    this.#ttl = span('ttl', ttl)
+    const { ttl = '10m', keys } = known('options', options, OF_BUDGET)
+    this.#to = to
+    this.of = policyOrLimiter(of)
+    this.ttl = ttl
+    this.keys = checkedMore(keys) ?? []
+    span('ttl', ttl)
   }
 
   /**
@@ -146,74 +144,46 @@ export class Budget {
 
   async #charge(estimate: number, { wait, signal }: HoldCallOptions): Promise<Hold> {
     integerWord('the estimate', estimate, 1)
-    checkSignal(signal)
+    const { runtime } = this.#to
+    const id = runtime.id()
+    const options = { cost: estimate, wait, signal, hold: { id, ttl: this.ttl } }
+    const { questions } = this.#to
+    const question = typeof this.of === 'string' ? questions.ask(this.key, this.of, { ...options, keys: this.keys }) : questions.limit(this.key, this.of, options)
     signal?.throwIfAborted()
-    this.#core.throwIfClosed()
-    const id = randomUUID()
-    const call = this.#call(id, estimate, checkedWait({ wait }))
-    const until = performance.now() + blocked(call) + this.#ttl
-    const settle = (certain: boolean) => (cost: number) => this.#settle(id, cost, certain, until - performance.now())
+    this.#to.throwIfClosed()
+    const until = runtime.now() + blocked(question.call) + span('ttl', this.ttl)
+    const settled = (cost: number, certain: boolean) => this.#settle(id, cost, { certain, ttl: until - runtime.now() })
     let decision: Decision
     try {
-      decision = await this.#questions.decide<Decision>({
-        call,
-        key: this.key,
-        ...reading(this.of),
-        signal,
-      })
+      decision = await this.#to.decide<Limiter | string>(question)
     } catch (error) {
       // Given up, or its wait was ended by `close`. It may be charged all the same.
-      if (signal?.aborted || this.#core.isClosed) void settle(false)(0)
+      if (signal?.aborted || this.#to.isClosed) void settled(0, false)
       throw error
     }
     if (decision.answered && !decision.allowed) throw new Refused(decision)
     const { error } = decision
-    const maybeCharged = error instanceof Unavailable && error.maybeSent
     if (error !== undefined && !decision.allowed) {
-      if (maybeCharged) void settle(false)(0)
+      if (error.maybeSent) void settled(0, false)
       throw error
     }
-    if (!decision.answered && !maybeCharged) return new Hold(id, estimate, decision, async () => undefined)
+    if (error?.maybeSent === false) return new Hold(id, estimate, decision, async () => undefined)
     const taken: Taken = { until, end: () => hold.end() }
     const hold = new Hold(id, estimate, decision, (cost) => {
-      this.#core.taken.delete(taken)
-      return settle(decision.answered)(cost)
+      this.#to.taken.delete(taken)
+      return settled(cost, decision.answered)
     })
-    this.#core.taken.add(taken)
-    if (this.#core.isClosed) {
+    this.#to.taken.add(taken)
+    if (this.#to.isClosed) {
       await hold.cancel()
-      this.#core.throwIfClosed()
+      this.#to.throwIfClosed()
     }
     return hold
   }
 
-  #call(id: string, estimate: number, wait: Duration | undefined): Call {
-    const hold = { id, ttl: this.ttl }
-    if (typeof this.of === 'string') {
-      return this.#core
-        .call('RL.ASK')
-        .key(this.key)
-        .value(this.of)
-        .option('COST', estimate)
-        .hold(hold)
-        .wait(wait)
-        .more(this.keys)
-    }
-    const call = this.#core.call(`RL.${this.of.name}`).key(this.key).values(this.of.words)
-    return call.option('COST', estimate).hold(hold).wait(wait)
-  }
-
-  #settle(id: string, cost: number, certain: boolean, within: number): Promise<void> {
-    const { commands, repeats } = this.#core
-    const { of, key } = this
-    const call = typeof of === 'string' ? 'RL.ASKSETTLE' : 'RL.SETTLE'
-    const attempt = async () => {
-      const decision =
-        typeof of === 'string'
-          ? await commands.askSettle(key, of, id, cost, { moreKeys: this.keys })
-          : await commands.settle(key, id, of, cost)
-      return certain || Number((decision as AskDecision).settled) > 0
-    }
-    return repeats.run({ what: `${call}${shownKey(key)}`, attempt, within })
+  #settle(id: string, cost: number, times: { certain: boolean; ttl: number }): Promise<void> {
+    const { of, key, keys } = this
+    if (typeof of === 'string') return settlePolicy(this.#to, key, of, id, cost, { keys }, times)
+    return settle(this.#to, key, of, id, cost, times)
   }
 }

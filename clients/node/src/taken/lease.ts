@@ -1,82 +1,57 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 
-/**
- * Leases: at most n pieces of work at a time. A lease is renewed while it is held, and released on every path.
- *
- * A call that timed out may still be executed later, even after a release that was sent behind it. So what an acquire
- * without an answer may have taken is released at once, and the release is repeated until the server says that it released
- * something, or the ttl has passed:
- *
- * ```text
- *    0 ms   RL.CONCURRENT pool 5 30s a1     no answer within 100 ms; the server is slow
- *  100 ms   fail open: the work begins without a lease; RL.RELEASE pool a1     no answer
- *  900 ms   the server goes on: it takes the lease a1
- * 1000 ms   RL.RELEASE pool a1     1: done
- * ```
- *
- * @module
- */
+/** Leases: at most n pieces of work at a time. A lease is renewed while it is held, and released on every path. */
 
-import type { Core } from '../core.js'
-import type { Decision } from '../decide/decision.js'
-import { Unavailable } from '../errors.js'
-import { shownKey } from '../decide/log.js'
+import type { LeaseOptions } from '../call/options.js'
+import { span } from '../call/settings.js'
+import { Refused, type Decision } from '../decide/decision.js'
+import { blocked } from '../wire/waits.js'
+import type { Connected } from './connected.js'
+import { release } from './ends.js'
+import { Renewal } from './renewals.js'
 import type { Taken } from './taken.js'
 
 /** A lease that was granted, or work that was let through without an answer. */
 export class Lease {
-  /** What the server replied. */
-  readonly decision: Decision
-  readonly #core: Core
-  readonly #ttl: number
-  #isLost = false
-  #endsAt: number
-  #timer: NodeJS.Timeout | undefined
-  #released: Promise<void> | undefined
+  readonly #to: Connected
+  readonly #renewal: Renewal
   readonly #taken: Taken
+  #released: Promise<void> | undefined
 
-  /**
-   * @internal
-   * @param key - the key, without prefixes
-   * @param id - the id of the lease
-   */
+  /** @internal */
   constructor(
-    core: Core,
+    to: Connected,
+    /** The key, without prefixes. */
     readonly key: string,
+    /** The id of the lease. */
     readonly id: string,
-    decision: Decision,
-    /** @internal */
-    times: { ttl: number; since: number; renew: boolean },
+    /** What the server replied. */
+    readonly decision: Decision,
+    renewal: Renewal,
+    isRenewed: boolean,
   ) {
-    this.#core = core
-    this.decision = decision
-    this.#ttl = times.ttl
-    this.#endsAt = times.since + times.ttl
-    this.#taken = { until: times.renew ? Infinity : this.#endsAt, end: () => this.release() }
+    this.#to = to
+    this.#renewal = renewal
+    this.#taken = { until: isRenewed ? Infinity : renewal.endsAt, end: () => this.release() }
     if (!decision.answered) return
-    core.taken.add(this.#taken)
-    if (times.renew) this.#renewAfter(this.#ttl / 3)
+    to.taken.add(this.#taken)
+    if (isRenewed) renewal.begin()
   }
 
   /** Whether the lease is held for certain: the server said so, and it was neither lost nor released since. */
   get held(): boolean {
-    const isOver = this.#isLost || this.#released !== undefined || performance.now() >= this.#endsAt
+    const isOver = this.lost || this.#released !== undefined || this.#to.runtime.now() >= this.#renewal.endsAt
     return this.decision.answered && !isOver
   }
 
   /** Whether the lease ended before the work: a renewal found nothing, or none got through for a whole ttl. */
   get lost(): boolean {
-    return this.#isLost
+    return this.#renewal.isLost
   }
 
   /** Extends the lease to a whole ttl from now. Returns whether it is still held. */
   async renew(): Promise<boolean> {
-    if (!this.decision.answered || this.#released !== undefined) return false
-    const since = performance.now()
-    const isThere = await this.#core.commands.renew(this.key, `${this.#ttl}ms`, this.id)
-    if (this.#released !== undefined) return false
-    if (isThere) this.#endsAt = since + this.#ttl
-    else this.#lose('it is no longer on the server')
+    if (this.decision.answered && this.#released === undefined) await this.#renewal.renew()
     return this.held
   }
 
@@ -95,38 +70,44 @@ export class Lease {
   }
 
   async #release(): Promise<void> {
-    clearTimeout(this.#timer)
+    this.#renewal.stop()
     // What may have been taken without an answer is being released since then.
     if (!this.decision.answered) return
-    this.#core.taken.delete(this.#taken)
-    // A renewal without an answer may still be executed, and then the lease lasts for a ttl from then.
-    await this.#core.release([this.key], this.id, { within: this.#ttl, certain: true })
+    this.#to.taken.delete(this.#taken)
+    await release(this.#to, [this.key], this.id, { ttl: this.#renewal.ttl, certain: true })
   }
+}
 
-  // A third of the ttl leaves two more attempts.
-  #renewAfter(delay: number): void {
-    this.#timer = setTimeout(() => void this.#renewNow(), delay)
-    this.#timer.unref()
+/** Takes a lease. Throws if it is refused, and without an answer if the limiter fails closed. */
+export async function acquire(to: Connected, key: string, options: LeaseOptions): Promise<Lease> {
+  const { renew = true, signal } = options
+  const { runtime } = to
+  const id = runtime.id()
+  const question = to.questions.lease(key, id, options)
+  signal?.throwIfAborted()
+  to.throwIfClosed()
+  const asked = runtime.now()
+  const ttl = blocked(question.call) + span('ttl', options.ttl)
+  const undo = () => void release(to, [key], id, { ttl, certain: false })
+  let decision: Decision
+  try {
+    decision = await to.decide(question)
+  } catch (error) {
+    // Given up, or its wait was ended by `close`. It may be granted all the same.
+    if (signal?.aborted || to.isClosed) undo()
+    throw error
   }
-
-  async #renewNow(): Promise<void> {
-    let delay = this.#ttl / 3
-    try {
-      await this.renew()
-    } catch (error) {
-      if (this.#released !== undefined) return
-      this.#core.channel.log.warn('renewal', `a lease is not renewed: ${(error as Error).message}${shownKey(this.key)}`)
-      // It would be rejected again.
-      if (!(error instanceof Unavailable) || performance.now() >= this.#endsAt) this.#lose('it was not renewed in time')
-      delay /= 3
-    }
-    if (!this.#isLost && this.#released === undefined) this.#renewAfter(delay)
+  if (decision.answered && !decision.allowed) throw new Refused(decision)
+  const { error } = decision
+  // The work does not count on it, so it is released at once.
+  if (error?.maybeSent) undo()
+  if (error !== undefined && !decision.allowed) throw error
+  // A lease begins when it is granted. If that was after a wait, it is not known when.
+  const since = question.call.block === undefined ? asked : runtime.now()
+  const lease = new Lease(to, key, id, decision, new Renewal(to, key, options.ttl, id, since), renew)
+  if (to.isClosed) {
+    await lease.release()
+    to.throwIfClosed()
   }
-
-  #lose(why: string): void {
-    if (this.#isLost) return
-    this.#isLost = true
-    this.#core.channel.counters.leasesLost += 1
-    this.#core.channel.log.warn('lost', `a lease is lost: ${why}${shownKey(this.key)}`)
-  }
+  return lease
 }

@@ -1,12 +1,8 @@
-/**
- * What a limiter has taken and not given back: leases, holds, and requests behind a middleware.
- *
- * @module
- */
+/** What a limiter has taken and not given back: leases, holds, and requests behind a middleware. */
 
 /** Something that is given back at its end. */
 export interface Taken {
-  /** When it ends by itself, in ms of `performance.now()`. */
+  /** When it ends by itself, in ms of the limiter's clock. */
   readonly until: number
   /** Gives it back. Never throws, and the second call does nothing. */
   end(): Promise<void>
@@ -20,6 +16,8 @@ export class AllTaken {
   readonly #each = new Set<Taken>()
   #many = MANY
 
+  constructor(private readonly now: () => number) {}
+
   get size(): number {
     return this.#each.size
   }
@@ -27,7 +25,7 @@ export class AllTaken {
   add(taken: Taken): void {
     this.#each.add(taken)
     if (this.#each.size < this.#many) return
-    const now = performance.now()
+    const now = this.now()
     for (const one of this.#each) if (one.until < now) this.#each.delete(one)
     this.#many = Math.max(MANY, 2 * this.#each.size)
   }

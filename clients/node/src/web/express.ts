@@ -1,15 +1,12 @@
-/**
- * Middleware for Express 4 and 5.
- *
- * @module
- */
+/** Middleware for Express 4 and 5. */
 
 import type { NextFunction, Request, RequestHandler, Response } from 'express'
 import { RateLimitError } from '../errors.js'
-import { endWith } from '../gate/response.js'
-import { Gate, type GateOptions, type Pass, type Spent } from '../gate/gate.js'
+import { endWith } from '../gate/over.js'
+import { Gate, type GateOptions, type Spent } from '../gate/gate.js'
 
-export type { GateOptions, LimitRule, Pass, PerRequest, PolicyRule, Refusal, Rule, Shed, Spent } from '../gate/gate.js'
+export { UNLIMITED } from '../gate/gate.js'
+export type { GateOptions, LimitRule, PerRequest, PolicyRule, Refusal, Rule, Shed, Spent } from '../gate/gate.js'
 
 declare global {
   // Express has its request in a namespace, so that it can be extended.
@@ -21,24 +18,13 @@ declare global {
   }
 }
 
-/** The middleware, and a check of its rules for the start. */
-export interface RateLimitHandler extends RequestHandler {
-  /**
-   * Checks the rules against the server. Else the first request does.
-   *
-   * @throws ConfigurationError if the module is missing, or a rule is wrong
-   */
-  ready(): Promise<void>
-}
-
 /**
  * Limits requests.
  *
  * ```js
  * const limiter = new RateLimiter(redis)
- * const limits = ratelimit({ limiter, rules: [{ name: 'default', key: (req) => req.get('x-api-key') ?? req.ip, limit: '100/m' }] })
- * await limits.ready()
- * app.use(limits)
+ * app.use(ratelimit({ limiter, rules: [{ name: 'default', key: (req) => req.get('x-api-key') ?? req.ip, limit: '100/m' }] }))
+ * await limiter.ready()
  * ```
  *
  * A refusal is a 429 with `application/problem+json`, `Retry-After`, `RateLimit-Policy` and `RateLimit`. What is wrong goes
@@ -47,20 +33,16 @@ export interface RateLimitHandler extends RequestHandler {
  *
  * @throws ConfigurationError if a rule is wrong
  */
-export function ratelimit(options: GateOptions<Request>): RateLimitHandler {
+export function ratelimit(options: GateOptions<Request>): RequestHandler {
   const gate = new Gate(options)
-  const handler: RequestHandler = (req, res, next) => {
-    gate
-      .enter(req, req.spent)
-      .then((pass) => go(pass, req, res, next))
-      .catch(next)
-  }
-  return Object.assign(handler, { ready: () => gate.ready() })
+  return (req, res, next) => void limit(gate, req, res, next).catch(next)
 }
 
-function go(pass: Pass, req: Request, res: Response, next: NextFunction): void {
-  if (!endWith(res, pass)) return
-  const { refusal, headers, spent } = pass
+async function limit(gate: Gate<Request>, req: Request, res: Response, next: NextFunction): Promise<void> {
+  const passage = await gate.enter(req, req.spent)
+  await passage.turn()
+  if (!endWith(res, passage)) return
+  const { refusal, headers, spent } = passage
   req.spent = spent
   // Something before has answered already, such as a middleware with a time-out. Headers would be an exception now.
   if (res.headersSent) return next(refusal && new RateLimitError('the request is refused, but its response has begun'))

@@ -1,15 +1,12 @@
-/**
- * A plugin for Fastify 4 and 5.
- *
- * @module
- */
+/** A plugin for Fastify 4 and 5. */
 
 import type { FastifyInstance, FastifyReply, FastifyRequest, RegisterOptions } from 'fastify'
 import { shown } from '../call/arguments.js'
 import { ConfigurationError } from '../errors.js'
-import { endWith } from '../gate/response.js'
+import { endWith } from '../gate/over.js'
 import { Gate, type GateOptions, type Spent } from '../gate/gate.js'
 
+export { UNLIMITED } from '../gate/gate.js'
 export type { GateOptions, LimitRule, PerRequest, PolicyRule, Rule, Shed, Spent } from '../gate/gate.js'
 
 declare module 'fastify' {
@@ -48,13 +45,15 @@ export async function ratelimit(app: FastifyInstance, options: RateLimitOptions)
   if (!HOOKS.includes(hook)) throw new ConfigurationError(`hook must be one of ${HOOKS.join(', ')}, not ${shown(hook)}`)
   const gate = new Gate(withoutOwn(rest))
   if (!app.hasRequestDecorator('spent')) app.decorateRequest('spent', null as unknown as Spent)
-  app.addHook('onReady', () => gate.ready())
+  app.addHook('onReady', async () => void (await rest.limiter.ready()))
   const limit = async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply | undefined> => {
-    const pass = await gate.enter(request, request.spent)
-    if (!endWith(reply.raw, pass)) return reply.hijack()
-    request.spent = pass.spent
-    reply.headers(pass.headers)
-    return pass.refusal && reply.code(pass.refusal.status).send(pass.refusal.body)
+    const passage = await gate.enter(request, request.spent)
+    await passage.turn()
+    if (!endWith(reply.raw, passage)) return reply.hijack()
+    const { refusal, headers, spent } = passage
+    request.spent = spent
+    reply.headers(headers)
+    return refusal && reply.code(refusal.status).send(refusal.body)
   }
   // The names of the hooks have overloads of their own.
   app.addHook(hook as 'onRequest', limit)

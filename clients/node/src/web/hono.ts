@@ -1,13 +1,10 @@
-/**
- * Middleware for Hono 4.
- *
- * @module
- */
+/** Middleware for Hono 4. */
 
 import type { Context, MiddlewareHandler } from 'hono'
-import { endWith, type NodeResponse } from '../gate/response.js'
-import { Gate, type GateOptions, type Pass, type Spent } from '../gate/gate.js'
+import { endWith, type NodeResponse } from '../gate/over.js'
+import { Gate, type GateOptions, type Passage, type Spent } from '../gate/gate.js'
 
+export { UNLIMITED } from '../gate/gate.js'
 export type { GateOptions, LimitRule, PerRequest, PolicyRule, Rule, Shed, Spent } from '../gate/gate.js'
 
 declare module 'hono' {
@@ -17,25 +14,14 @@ declare module 'hono' {
   }
 }
 
-/** The middleware, and a check of its rules for the start. */
-export interface RateLimitHandler extends MiddlewareHandler {
-  /**
-   * Checks the rules against the server. Else the first request does.
-   *
-   * @throws ConfigurationError if the module is missing, or a rule is wrong
-   */
-  ready(): Promise<void>
-}
-
 /**
  * Limits requests.
  *
  * ```js
  * const limiter = new RateLimiter(redis)
  * const address = (c) => getConnInfo(c).remote.address // of '@hono/node-server/conninfo'
- * const limits = ratelimit({ limiter, rules: [{ name: 'default', key: address, limit: '100/m' }] })
- * await limits.ready()
- * app.use(limits)
+ * app.use(ratelimit({ limiter, rules: [{ name: 'default', key: address, limit: '100/m' }] }))
+ * await limiter.ready()
  * ```
  *
  * A refusal is a 429 with `application/problem+json`, `Retry-After`, `RateLimit-Policy` and `RateLimit`. What is wrong is
@@ -44,41 +30,41 @@ export interface RateLimitHandler extends MiddlewareHandler {
  *
  * @throws ConfigurationError if a rule is wrong
  */
-export function ratelimit(options: GateOptions<Context>): RateLimitHandler {
+export function ratelimit(options: GateOptions<Context>): MiddlewareHandler {
   const gate = new Gate(options)
-  const handler: MiddlewareHandler = async (c, next) => {
-    const pass = await gate.enter(c, c.get('spent'))
-    if (pass.refusal) return c.body(pass.refusal.body, pass.refusal.status, pass.headers)
+  return async (c, next) => {
+    const passage = await gate.enter(c, c.get('spent'))
+    await passage.turn()
+    if (passage.refusal) return c.body(passage.refusal.body, passage.refusal.status, passage.headers)
     const node = (c.env as { outgoing?: NodeResponse } | undefined)?.outgoing
-    if (!(node ? endWith(node, pass) : endWithSignal(c.req.raw.signal, pass))) return c.body(null, 503)
-    c.set('spent', pass.spent)
+    if (!(node ? endWith(node, passage) : endWithSignal(c.req.raw.signal, passage))) return c.body(null, 503)
+    c.set('spent', passage.spent)
     try {
       await next()
     } catch (error) {
-      if (!node) void pass.end()
+      if (!node) void passage.end()
       throw error
     }
-    for (const [name, value] of Object.entries(pass.headers)) c.header(name, value)
-    if (!node) c.res = endingWith(c.res, pass, c.req.raw.method)
+    for (const [name, value] of Object.entries(passage.headers)) c.header(name, value)
+    if (!node) c.res = endingWith(c.res, passage, c.req.raw.method)
     return undefined
   }
-  return Object.assign(handler, { ready: () => gate.ready() })
 }
 
-function endWithSignal(signal: AbortSignal, pass: Pass): boolean {
+function endWithSignal(signal: AbortSignal, passage: Passage): boolean {
   if (signal.aborted) {
-    void pass.cancel()
+    void passage.cancel()
     return false
   }
-  signal.addEventListener('abort', () => void pass.end(), { once: true })
+  signal.addEventListener('abort', () => void passage.end(), { once: true })
   return true
 }
 
 /** The same response. When its body has been read, failed or is cancelled, the pass ends. */
-function endingWith(response: Response, pass: Pass, method: string): Response {
+function endingWith(response: Response, passage: Passage, method: string): Response {
   // Hono drops the body of a reply to HEAD: it neither reads nor cancels it.
   if (response.body === null || method === 'HEAD') {
-    void pass.end()
+    void passage.end()
     return response
   }
   const reader = response.body.getReader()
@@ -87,15 +73,15 @@ function endingWith(response: Response, pass: Pass, method: string): Response {
       try {
         const { done, value } = await reader.read()
         if (!done) return controller.enqueue(value)
-        void pass.end()
+        void passage.end()
         controller.close()
       } catch (error) {
-        void pass.end()
+        void passage.end()
         controller.error(error)
       }
     },
     async cancel(reason) {
-      void pass.end()
+      void passage.end()
       await reader.cancel(reason)
     },
   })

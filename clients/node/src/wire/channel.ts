@@ -1,20 +1,17 @@
 /**
- * The way to the server: a connection, a time-out, circuit breakers, counters and a log.
- *
- * @module
+ * The way to the server: a connection, time-outs, and queues. It asks {@link Core} and {@link Health} what a reply or its
+ * lack means.
  */
 
-import { setTimeout as pause } from 'node:timers/promises'
-import type { Ticket } from '../decide/breaker.js'
 import type { Call, Sender } from '../call/call.js'
-import type { OwnClient, RedisClient } from './client.js'
-import { noCounts } from '../decide/counters.js'
-import { CallError, Closed, failure, isMoving, Unavailable } from '../errors.js'
-import { Link } from './link.js'
-import { Log } from '../decide/log.js'
 import type { Settings } from '../call/settings.js'
-import { Servers, type Server, type Shard } from '../decide/servers.js'
-import { Blameless, blameless, crowded, late, leftAlone, text, unconnected, unsent } from '../decide/unanswered.js'
+import type { Core } from '../decide/core.js'
+import { counts, crowded, explained, failure, gaveUp, isMoving, late } from '../decide/failure.js'
+import { CallError, Closed, Unavailable } from '../errors.js'
+import { pause, type Runtime } from '../runtime.js'
+import { Link } from './link.js'
+import type { OwnClient } from './own.js'
+import { Servers, type Server, type Shard } from './servers.js'
 import { probe, Waits } from './waits.js'
 import { within } from './within.js'
 
@@ -32,31 +29,25 @@ const LONGEST_PAUSE = 100
 // How many time-outs a call waits until it is sent, if there are too many at once.
 const QUEUE = 10
 
-/** A server that a call goes to, and the ticket of its breaker. */
-interface Asked {
-  server: Server
-  ticket: Ticket
-}
-
 /**
  * Sends calls on a connection of its own. They fail with {@link Unavailable}, with {@link CallError}, or with the reason of
  * a signal.
  */
 export class Channel implements Sender {
-  readonly counters = noCounts()
-  readonly log: Log
   readonly #link: Link
   readonly #waits: Waits
   readonly #servers: Servers
 
+  /** @param connect - opens a connection */
   constructor(
-    redis: RedisClient,
-    private readonly settings: Settings,
+    connect: () => OwnClient,
+    readonly settings: Settings,
+    readonly core: Core,
+    readonly runtime: Runtime,
   ) {
-    this.log = new Log(settings.logger)
-    this.#link = new Link(redis, settings)
-    this.#waits = new Waits(this.#link, settings)
-    this.#servers = new Servers(settings.breaker)
+    this.#link = new Link(connect, settings.connectTimeout, runtime)
+    this.#waits = new Waits(this.#link, settings, runtime)
+    this.#servers = new Servers(settings.breaker, core)
   }
 
   get keyPrefix(): string {
@@ -68,6 +59,11 @@ export class Channel implements Sender {
     return this.#link.client
   }
 
+  /** The name of the server that gets a call, such as for the log. */
+  nodeOf(call: Call): string {
+    return this.#shard(call).primary.name
+  }
+
   /** Sends a call, and returns its reply. */
   async send(call: Call, options: SendOptions = {}): Promise<unknown> {
     if (this.#link.isClosed) throw new Closed()
@@ -75,8 +71,7 @@ export class Channel implements Sender {
     try {
       return await this.#sent(call, options)
     } catch (error) {
-      if (error instanceof CallError) this.counters.wrongCalls += 1
-      if (error instanceof Unavailable) this.counters.unavailable += 1
+      this.core.failed(error)
       throw error
     }
   }
@@ -102,12 +97,12 @@ export class Channel implements Sender {
   #shard(call: Call): Shard {
     const { client } = this.#link
     const [key] = call.keys
-    return this.#servers.of(key === undefined ? undefined : client.owner(key), () => client.owners)
+    return this.#servers.of(key === undefined ? undefined : client.owner(key), client)
   }
 
   // If a replica does not answer, the primary is asked: the call changes nothing.
   async #read(primary: Server, replicas: Server, call: Call, options: SendOptions): Promise<unknown> {
-    if (!replicas.breaker?.isOpen(performance.now())) {
+    if (!replicas.isOpen(this.runtime.now())) {
       try {
         return await this.#through(replicas, call, options, () => this.#ask(replicas, call, options))
       } catch (error) {
@@ -119,88 +114,85 @@ export class Channel implements Sender {
   }
 
   /** Asks a server if its breaker lets it, and notes whether it answered. */
-  async #through(server: Server, call: Call, options: SendOptions, ask: () => Promise<unknown>): Promise<unknown> {
-    const ticket = server.breaker === undefined ? 0 : server.breaker.admits(performance.now())
-    if (ticket === undefined) throw leftAlone(call, server.name)
+  async #through(server: Server, call: Call, { signal }: SendOptions, ask: () => Promise<unknown>): Promise<unknown> {
+    const ticket = server.admit(call, this.runtime.now())
     try {
       const reply = await ask()
-      this.#answered(server)
+      server.answered()
       return reply
     } catch (error) {
-      throw this.#failed({ server, ticket }, call, error, options.signal)
+      if (gaveUp(error, signal)) {
+        server.unknown(ticket)
+        throw error
+      }
+      const { primaries, lastError } = this.#link.client
+      const failed = explained(call.command, server.name, error, lastError)
+      const change = server.failed(ticket, failed, this.runtime.now())
+      const isLost = primaries > 1 && failed instanceof Unavailable && failed.kind === 'connection' && counts(failed)
+      if (server.isPrimary && (change === 'reopened' || isLost)) this.#link.renew()
+      throw failed
     }
   }
 
   async #ask(server: Server, call: Call, options: SendOptions): Promise<unknown> {
     if (this.#link.isReady) return this.#link.use((client) => this.#inTurn(client, server, call, options))
     return this.#link.use(async () => {
-      await this.#connected(call, options.timeout ?? this.settings.timeout, options.signal)
+      await this.#link.connected(options.timeout ?? this.settings.timeout, options.signal)
       return this.#link.use((client) => this.#inTurn(client, server, call, options))
     })
   }
 
   // So the time-out begins when the call is sent, and not when it joins a queue.
   #inTurn(client: OwnClient, server: Server, call: Call, options: SendOptions): Promise<unknown> {
-    const patience = QUEUE * (options.timeout ?? this.settings.timeout)
+    const ms = QUEUE * (options.timeout ?? this.settings.timeout)
     return server.calls.run(
       () => {
         // Meanwhile it may be known that nobody answers.
-        if (server.breaker?.isOpen(performance.now())) throw leftAlone(call, server.name)
+        server.check(call, this.runtime.now())
         return this.#answer(client, server, call, options)
       },
-      (turn) => within(turn, patience, options.signal, crowded(call, patience)),
+      (turn) => within(this.runtime, turn, { ms, signal: options.signal, late: crowded }),
     )
   }
 
   // While a slot moves to another node, calls with several keys fail for a moment. They were not executed.
   async #answer(client: OwnClient, server: Server, call: Call, options: SendOptions): Promise<unknown> {
     const { signal, timeout = this.settings.timeout } = options
-    const until = performance.now() + timeout
+    const until = this.runtime.now() + timeout
     for (let delay = FIRST_PAUSE; ; delay = Math.min(2 * delay, LONGEST_PAUSE)) {
       try {
         return await this.#exchange(client, server, call, { signal, timeout })
       } catch (error) {
-        const isOver = performance.now() + delay >= until || signal?.aborted
-        if (isOver || !isMoving(failure(call.command, error))) throw error
-        await pause(delay)
+        const isOver = this.runtime.now() + delay >= until || signal?.aborted
+        if (isOver || !isMoving(failure(call.command, server.name, error))) throw error
+        await pause(this.runtime, delay)
       }
     }
   }
 
-  async #exchange(client: OwnClient, server: Server, call: Call, options: { signal: AbortSignal | undefined; timeout: number }): Promise<unknown> {
-    const { signal, timeout } = options
+  async #exchange(client: OwnClient, heard: Server, call: Call, options: { signal: AbortSignal | undefined; timeout: number }): Promise<unknown> {
+    const { signal, timeout: ms } = options
     // Some clients may send a call later, so they learn when it is too late.
     const control = client.sendsLater ? new AbortController() : undefined
-    const sent = client.send(call, control?.signal)
     try {
-      return await within(sent, timeout, signal, late(call, timeout), server)
+      return await within(this.runtime, client.send(call, control?.signal), { ms, signal, late: () => late(ms), heard })
     } catch (error) {
       control?.abort()
       throw error
     }
   }
 
-  async #connected(call: Call, timeout: number, signal: AbortSignal | undefined): Promise<void> {
-    try {
-      await this.#link.connected(timeout, signal, unconnected(call, Math.max(timeout, this.settings.connectTimeout)))
-    } catch (error) {
-      if (signal?.aborted || error instanceof Unavailable) throw error
-      const failed = failure(call.command, error)
-      throw failed instanceof CallError ? failed : unsent(call, failed.kind, text(failed), failed.cause)
-    }
-  }
-
   async #wait(server: Server, call: Call, { signal }: SendOptions): Promise<unknown> {
-    if (!this.#link.isReady) await this.#connected(call, this.settings.connectTimeout, signal)
+    if (!this.#link.isReady) await this.#link.connected(this.settings.connectTimeout, signal)
     try {
-      return await this.#waits.send({ call, server, signal, opened: () => this.#answered(server) })
+      return await this.#waits.send({ call, server, signal })
     } catch (error) {
       if (this.#waits.isClosed) throw new Closed({ cause: error })
-      if (signal?.aborted || error instanceof Blameless) throw error
-      const failed = failure(call.command, error)
-      if (failed instanceof CallError || !(await this.#isThere(server, call))) throw failed
-      this.#answered(server)
-      throw blameless(failed)
+      if (signal?.aborted) throw error
+      const failed = failure(call.command, server.name, error)
+      if (failed instanceof CallError || !counts(failed) || !(await this.#isThere(server, call))) throw failed
+      server.answered()
+      throw new Unavailable(call.command, 'crowded', failed.reason, server.name, failed.maybeSent, { cause: failed.cause })
     }
   }
 
@@ -208,48 +200,7 @@ export class Channel implements Sender {
   #isThere(server: Server, call: Call): Promise<boolean> {
     return this.#ask(server, probe(call), {}).then(
       () => true,
-      (error: unknown) => failure(call.command, error) instanceof CallError,
+      (error: unknown) => failure(call.command, server.name, error) instanceof CallError,
     )
-  }
-
-  #answered(server: Server): void {
-    server.replies += 1
-    const change = server.breaker?.succeeded()
-    if (change === 'closed' && server.isPrimary) this.log.warn(`closed ${server.name}`, `${server.name} answers again`)
-  }
-
-  #failed(asked: Asked, call: Call, error: unknown, signal: AbortSignal | undefined): unknown {
-    const { server, ticket } = asked
-    if ((signal?.aborted && error === signal.reason) || error instanceof Closed) {
-      server.breaker?.unknown(ticket)
-      return error
-    }
-    const failed = error instanceof Blameless ? error : this.#reason(call, failure(call.command, error))
-    if (failed instanceof CallError) this.#answered(server)
-    else if (failed instanceof Blameless || isMoving(failed)) server.breaker?.unknown(ticket)
-    else this.#lacking(asked, failed)
-    return failed
-  }
-
-  // A client that is not connected does not say why. If the server rejected it, the call is wrong.
-  #reason(call: Call, failed: Unavailable | CallError): Unavailable | CallError {
-    const { lastError } = this.#link.client
-    if (failed instanceof CallError || failed.maybeSent || lastError === undefined) return failed
-    const why = failure(call.command, lastError)
-    return why instanceof CallError ? why : unsent(call, failed.kind, text(why), why.cause)
-  }
-
-  #lacking({ server, ticket }: Asked, failed: Unavailable): void {
-    const change = server.breaker?.failed(ticket, performance.now())
-    if (!server.isPrimary) return
-    if (change === 'opened') this.#opened(server, failed)
-    if (change === 'reopened' || (failed.kind === 'connection' && this.#link.client.primaries > 1)) this.#link.renew()
-  }
-
-  #opened({ name }: Server, error: Unavailable): void {
-    this.counters.breakerOpened += 1
-    const { failures, cooldown } = this.settings.breaker ?? { failures: 0, cooldown: 0 }
-    const why = `${failures} calls in a row had no answer; ${name} is not asked for ${cooldown} ms (${error.message})`
-    this.log.warn(`opened ${name}`, why)
   }
 }

@@ -1,8 +1,4 @@
-/**
- * Which calls go to all primaries of a cluster.
- *
- * @module
- */
+/** Which calls go to all primaries of a cluster. */
 
 import type { Call } from '../call/call.js'
 

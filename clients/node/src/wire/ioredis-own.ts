@@ -1,17 +1,13 @@
-/**
- * Connections of the package's own, made from a client of ioredis.
- *
- * @module
- */
+/** Connections of the package's own, made from a client of ioredis. */
 
 import type { Call } from '../call/call.js'
 import { reconnection } from './backoff.js'
-import type { Line, OwnClient, OwnSettings } from './client.js'
+import { CLUSTER, type Line, type OwnClient, type OwnSettings } from './own.js'
 import { IoredisClusterSender, IoredisSender, type Ioredis, type IoredisCluster } from './ioredis.js'
-import { hostAndPort, slot } from '../call/slot.js'
+import { hostAndPort, slot } from './slots.js'
 
 // No queue for better times, and nothing is sent twice: a lost reply is no lost call. The package has a timer of its own.
-function settled({ connectTimeout }: OwnSettings): object {
+function settled({ connectTimeout, runtime }: OwnSettings): object {
   return {
     connectTimeout,
     lazyConnect: true,
@@ -20,12 +16,14 @@ function settled({ connectTimeout }: OwnSettings): object {
     maxRetriesPerRequest: 0,
     commandTimeout: undefined,
     reconnectOnError: null,
-    retryStrategy: (attempt: number) => reconnection(attempt - 1),
+    retryStrategy: (attempt: number) => reconnection(runtime, attempt - 1),
     showFriendlyErrorStack: false,
   }
 }
 
 class OwnIoredis extends IoredisSender implements OwnClient {
+  readonly isCluster = false
+  readonly name: string
   readonly sendsLater = false
   readonly ready: Promise<void>
   readonly primaries = 1
@@ -37,6 +35,7 @@ class OwnIoredis extends IoredisSender implements OwnClient {
     private readonly settings: OwnSettings,
   ) {
     super(original.duplicate(settled(settings)))
+    this.name = addressOf(original)
     this.ready = connected(this.redis, (error) => (this.lastError = error))
   }
 
@@ -54,6 +53,8 @@ class OwnIoredis extends IoredisSender implements OwnClient {
 }
 
 class OwnIoredisCluster extends IoredisClusterSender implements OwnClient {
+  readonly isCluster = true
+  readonly name = CLUSTER
   readonly sendsLater = false
   readonly ready: Promise<void>
   lastError: unknown
@@ -76,7 +77,7 @@ class OwnIoredisCluster extends IoredisClusterSender implements OwnClient {
       // If a node is silent, another one is asked within the time.
       slotsRefreshTimeout: settings.connectTimeout / 2,
       retryDelayOnTryAgain: 10,
-      clusterRetryStrategy: (attempt: number) => reconnection(attempt - 1),
+      clusterRetryStrategy: (attempt: number) => reconnection(settings.runtime, attempt - 1),
       scaleReads: settings.readFromReplicas ? 'slave' : 'master',
     }
     super(original.duplicate(seeds(original), overrides))
@@ -128,8 +129,8 @@ function seeds(cluster: IoredisCluster): object[] {
 }
 
 function addressOf(node: Ioredis): string {
-  const { host, port } = node.options as { host?: string; port?: number }
-  return `${host}:${port}`
+  const { host, port, path } = node.options as { host?: string; port?: number; path?: string }
+  return path ?? `${host}:${port}`
 }
 
 /** Connects. The errors of all attempts are told to `note`, and `undefined` when it is connected. */

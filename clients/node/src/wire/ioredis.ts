@@ -1,8 +1,4 @@
-/**
- * Calls on a client of ioredis.
- *
- * @module
- */
+/** Calls on a client of ioredis. */
 
 import type { Call, Sender } from '../call/call.js'
 import { ConfigurationError } from '../errors.js'

@@ -1,11 +1,8 @@
-/**
- * The connection of a limiter, which is replaced if it seems to be dead.
- *
- * @module
- */
+/** The connection of a limiter, which is replaced if it seems to be dead. */
 
-import { ownClient, type OwnClient, type RedisClient } from './client.js'
-import type { Settings } from '../call/settings.js'
+import { unconnected, unsent } from '../decide/failure.js'
+import type { Cancel, Runtime } from '../runtime.js'
+import type { OwnClient } from './own.js'
 import { within } from './within.js'
 
 // The shortest time between two attempts to replace the connection, in ms.
@@ -27,12 +24,17 @@ export class Link {
   #isClosed = false
   #ended: () => void = () => {}
 
+  /**
+   * @param connect - opens a connection
+   * @param connectTimeout - how long the first one may take, in ms
+   */
   constructor(
-    private readonly redis: RedisClient,
-    private readonly settings: Settings,
+    private readonly connect: () => OwnClient,
+    private readonly connectTimeout: number,
+    private readonly runtime: Runtime,
   ) {
-    this.#connectBy = performance.now() + settings.connectTimeout
-    this.#client = ownClient(redis, settings)
+    this.#connectBy = runtime.now() + connectTimeout
+    this.#client = connect()
     this.keyPrefix = this.#client.keyPrefix
     this.#usable = this.#whenUsable(this.#client)
     const settle = () => (this.#isReady = true)
@@ -54,8 +56,14 @@ export class Link {
   }
 
   /** Waits for the first attempt to connect: for `timeout`, or longer if `connectTimeout` is not over. Times are in ms. */
-  connected(timeout: number, signal: AbortSignal | undefined, late: () => Error): Promise<void> {
-    return within(this.#usable, Math.max(timeout, this.#connectBy - performance.now()), signal, late)
+  async connected(timeout: number, signal: AbortSignal | undefined): Promise<void> {
+    const ms = Math.max(timeout, this.#connectBy - this.runtime.now())
+    const late = () => unconnected(Math.max(timeout, this.connectTimeout))
+    try {
+      await within(this.runtime, this.#usable, { ms, signal, late })
+    } catch (error) {
+      throw signal?.aborted ? error : unsent(error)
+    }
   }
 
   /** Works with the client as it is now, which stays open until then. */
@@ -75,19 +83,18 @@ export class Link {
    * A connection may be dead without a word, and a client of a cluster may hold on to nodes that are gone.
    */
   renew(): void {
-    const now = performance.now()
+    const now = this.runtime.now()
     if (this.#next !== undefined || this.#isClosed || now - this.#renewed < RENEWAL) return
     this.#renewed = now
-    const next = ownClient(this.redis, this.settings)
+    const next = this.connect()
     this.#next = next
-    const patience = setTimeout(() => this.#giveUp(next), this.settings.connectTimeout * 2)
-    patience.unref()
+    const cancel = this.runtime.later(this.connectTimeout * 2, () => this.#giveUp(next))
     next.ready
       .then(
         () => this.#takeOver(next),
         () => this.#giveUp(next),
       )
-      .finally(() => clearTimeout(patience))
+      .finally(cancel)
   }
 
   /** Ends all connections when the calls that use them are over. */
@@ -102,12 +109,14 @@ export class Link {
   // A cluster with a silent node is never connected to all nodes. So after some time it can be used if its nodes are known.
   #whenUsable(client: OwnClient): Promise<void> {
     return new Promise((resolve, reject) => {
-      const look = () => {
+      let cancel: Cancel = this.runtime.later(this.connectTimeout, look)
+      const { runtime } = this
+      const isClosed = () => this.#isClosed
+      function look(): void {
         if (client.owners.length > 0) resolve()
-        else if (!this.#isClosed) timer = setTimeout(look, LOOK).unref()
+        else if (!isClosed()) cancel = runtime.later(LOOK, look)
       }
-      let timer = setTimeout(look, this.settings.connectTimeout).unref()
-      client.ready.then(resolve, reject).finally(() => clearTimeout(timer))
+      client.ready.then(resolve, reject).finally(() => cancel())
     })
   }
 

@@ -1,16 +1,12 @@
-/**
- * Connections of the package's own, made from a client of node-redis.
- *
- * @module
- */
+/** Connections of the package's own, made from a client of node-redis. */
 
 import { setMaxListeners } from 'node:events'
 import type { Call } from '../call/call.js'
 import { backoff, reconnection } from './backoff.js'
-import type { Line, OwnClient, OwnSettings } from './client.js'
+import { CLUSTER, type Line, type OwnClient, type OwnSettings } from './own.js'
 import { NodeRedisClusterSender, NodeRedisSender, parts } from './node-redis.js'
 import type { NodeRedis, NodeRedisCluster, Options } from './node-redis.js'
-import { hostAndPort, slot } from '../call/slot.js'
+import { hostAndPort, slot } from './slots.js'
 
 /** What a connection has that was made here. */
 interface Made extends NodeRedis {
@@ -50,6 +46,8 @@ function settled(options: Options | undefined, { connectTimeout }: OwnSettings, 
 const PER_CALL = { timeout: undefined, typeMapping: {} }
 
 class OwnNodeRedis extends NodeRedisSender implements OwnClient {
+  readonly isCluster = false
+  readonly name: string
   readonly sendsLater = false
   readonly ready: Promise<void>
   readonly primaries = 1
@@ -62,12 +60,13 @@ class OwnNodeRedis extends NodeRedisSender implements OwnClient {
     original: NodeRedis,
     private readonly settings: OwnSettings,
   ) {
-    const lives = life(reconnection)
+    const lives = life((attempt) => reconnection(settings.runtime, attempt))
     const own = original.duplicate({
       ...settled(original.options as Options | undefined, settings, lives),
       commandOptions: PER_CALL,
     }) as Made
     super(own, PER_CALL)
+    this.name = addressOf(original)
     this.#own = own
     this.#life = lives
     own.on('error', (error) => (this.lastError = error))
@@ -95,6 +94,8 @@ class OwnNodeRedis extends NodeRedisSender implements OwnClient {
 }
 
 class OwnNodeRedisCluster extends NodeRedisClusterSender implements OwnClient {
+  readonly isCluster = true
+  readonly name = CLUSTER
   readonly sendsLater = true
   readonly ready: Promise<void>
   lastError: unknown
@@ -106,7 +107,7 @@ class OwnNodeRedisCluster extends NodeRedisClusterSender implements OwnClient {
     private readonly settings: OwnSettings,
   ) {
     const { defaults } = parts(original)._options ?? {}
-    const lives = life(reconnection)
+    const lives = life((attempt) => reconnection(settings.runtime, attempt))
     const own = original.duplicate({
       rootNodes: seeds(original, settings),
       defaults: { ...defaults, ...settled(defaults, settings, lives) },
@@ -166,7 +167,7 @@ class OwnNodeRedisCluster extends NodeRedisClusterSender implements OwnClient {
     const { signal } = this.#life.end
     if (signal.aborted) return
     const next = () => (signal.aborted ? undefined : this.#connect().catch(() => this.#again(attempt + 1)))
-    setTimeout(next, backoff(attempt)).unref()
+    this.settings.runtime.later(backoff(this.settings.runtime, attempt), next)
   }
 }
 
@@ -218,6 +219,11 @@ async function open(redis: NodeRedis, settings: OwnSettings, signal: AbortSignal
   }
   const sender = new NodeRedisSender(own, PER_CALL)
   return { send: (call) => Promise.race([sender.send(call), lost]), close }
+}
+
+function addressOf({ options }: NodeRedis): string {
+  const { host = 'localhost', port = 6379, path } = ((options as Options | undefined)?.socket ?? {}) as { host?: string; port?: number; path?: string }
+  return path ?? `${host}:${port}`
 }
 
 // It throws if it is not open.

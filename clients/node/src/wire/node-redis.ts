@@ -1,8 +1,4 @@
-/**
- * Calls on a client of node-redis.
- *
- * @module
- */
+/** Calls on a client of node-redis. */
 
 import type { Call, Sender } from '../call/call.js'
 import { everywhere, goesEverywhere } from './everywhere.js'
@@ -74,6 +70,7 @@ export class NodeRedisSender implements Sender {
 /** Sends calls on a cluster client, each to the node of its key. */
 export class NodeRedisClusterSender implements Sender {
   readonly keyPrefix: string
+  #next = 0
 
   constructor(
     readonly cluster: NodeRedisCluster,
@@ -90,8 +87,8 @@ export class NodeRedisClusterSender implements Sender {
     const { masters } = parts(this.cluster)
     const send = async (node: Node) => (await parts(this.cluster).nodeClient(node)).sendCommand(call.words, options)
     if (goesEverywhere(call)) return everywhere(masters, send)
-    // It is about its node, and a primary has more to say than a replica.
-    const node = masters[Math.floor(Math.random() * masters.length)]
+    // It is about its node, and a primary has more to say than a replica. They take turns.
+    const node = masters[(this.#next += 1) % masters.length]
     return node === undefined ? this.cluster.sendCommand(undefined, false, call.words, options) : send(node)
   }
 }

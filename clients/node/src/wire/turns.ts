@@ -1,8 +1,4 @@
-/**
- * At most n at a time.
- *
- * @module
- */
+/** At most n at a time. */
 
 /** Lets at most n work at a time. The others wait, first come first served. */
 export class Turns {

@@ -1,17 +1,13 @@
-/**
- * Calls that wait in the server, each on a connection of its own: the server reads nothing else from it meanwhile.
- *
- * @module
- */
+/** Calls that wait in the server, each on a connection of its own: the server reads nothing else from it meanwhile. */
 
-import { setTimeout as pause } from 'node:timers/promises'
 import { Call } from '../call/call.js'
-import type { Line } from './client.js'
-import { Closed, failure, isMoving, type Unavailable } from '../errors.js'
+import type { Line } from './own.js'
+import { failure, isMoving, late, unconnected } from '../decide/failure.js'
+import { Closed, type Unavailable } from '../errors.js'
+import { pause, type Runtime } from '../runtime.js'
 import type { Link } from './link.js'
 import type { Settings } from '../call/settings.js'
-import type { Server } from '../decide/servers.js'
-import { late, leftAlone, unconnected } from '../decide/unanswered.js'
+import type { Server } from './servers.js'
 import { within } from './within.js'
 
 // The reply to BLOCK may come so much later than its timeout.
@@ -28,8 +24,6 @@ export interface Waiting {
   call: Call
   server: Server
   signal: AbortSignal | undefined
-  /** Is told when the connection is there, which is an answer. */
-  opened(): void
 }
 
 /** Sends calls that wait. */
@@ -42,23 +36,25 @@ export class Waits {
   constructor(
     private readonly link: Link,
     private readonly settings: Settings,
+    private readonly runtime: Runtime,
   ) {}
 
   /** Sends a call, and returns its reply. Its connection is closed at the end, so that a call which gives up leaves its line. */
   async send(waiting: Waiting): Promise<unknown> {
-    const { call, signal } = waiting
-    const until = performance.now() + blocked(call)
+    const { call, server, signal } = waiting
+    const until = this.runtime.now() + blocked(call)
     let address: string | undefined
     for (let redirections = 0; ; ) {
       const line = await this.#open(waiting, address)
-      waiting.opened()
+      // A connection is an answer.
+      server.answered()
       try {
         return await this.#exchange(line, waiting, address !== undefined)
       } catch (error) {
-        const failed = failure(call.command, error)
+        const failed = failure(call.command, server.name, error)
         if (signal?.aborted || !isMoving(failed)) throw error
         if (failed.kind !== 'TRYAGAIN') redirections += 1
-        if (redirections > REDIRECTIONS || performance.now() >= until) throw error
+        if (redirections > REDIRECTIONS || this.runtime.now() >= until) throw error
         address = await this.#redirected(failed, call)
       } finally {
         this.#lines.delete(line)
@@ -80,34 +76,35 @@ export class Waits {
   }
 
   async #exchange(line: Line, { call, signal }: Waiting, asks: boolean): Promise<unknown> {
-    const patience = blocked(call) + GRACE
-    if (asks) await within(line.send(new Call('', ['ASKING'])), this.settings.connectTimeout, signal, late(call, patience))
-    return within(line.send(call), patience, signal, late(call, patience))
+    const ms = blocked(call) + GRACE
+    const bounds = { signal, late: () => late(ms) }
+    if (asks) await within(this.runtime, line.send(new Call('', ['ASKING'])), { ms: this.settings.connectTimeout, ...bounds })
+    return within(this.runtime, line.send(call), { ms, ...bounds })
   }
 
   // Few connections are opened at a time, so that a burst does not overrun the server.
   #open({ call, server, signal }: Waiting, address: string | undefined): Promise<Line> {
     const { connectTimeout } = this.settings
-    const patience = Math.max(connectTimeout, blocked(call))
+    const ms = Math.max(connectTimeout, blocked(call))
     return server.connections.run(
       () => {
         // Meanwhile it may be known that nobody answers.
         if (this.#isClosed) throw new Closed()
-        if (server.breaker?.isOpen(performance.now())) throw leftAlone(call, server.name)
+        server.check(call, this.runtime.now())
         return this.#opened(call, signal, address)
       },
-      (turn) => within(turn, patience, signal, unconnected(call, patience)),
+      (turn) => within(this.runtime, turn, { ms, signal, late: () => unconnected(ms) }),
     )
   }
 
   async #opened(call: Call, signal: AbortSignal | undefined, address: string | undefined): Promise<Line> {
-    const { connectTimeout } = this.settings
+    const { connectTimeout: ms } = this.settings
     // A client may connect for ever to a server that is silent.
     const control = new AbortController()
     this.#opening.add(control)
     try {
       const opened = this.link.client.line(call, control.signal, address)
-      const line = await within(opened, connectTimeout, signal, unconnected(call, connectTimeout))
+      const line = await within(this.runtime, opened, { ms, signal, late: () => unconnected(ms) })
       // It may have opened in the same turn as the limiter was closed.
       if (this.#isClosed) throw new Closed()
       this.#lines.add(line)
@@ -121,11 +118,15 @@ export class Waits {
   }
 
   /** The node that has the keys for the moment, or `undefined` if that is again the one that the client knows. */
-  async #redirected({ kind, message }: Unavailable, call: Call): Promise<string | undefined> {
-    if (kind === 'ASK') return message.slice(message.lastIndexOf(' ') + 1)
-    if (kind === 'TRYAGAIN') await pause(PAUSE)
+  async #redirected({ kind, reason }: Unavailable, call: Call): Promise<string | undefined> {
+    if (kind === 'ASK') return reason.slice(reason.lastIndexOf(' ') + 1)
+    if (kind === 'TRYAGAIN') await pause(this.runtime, PAUSE)
     // The client of the cluster follows MOVED, and then knows the node.
-    else await this.link.use((client) => within(client.send(probe(call)), this.settings.timeout, undefined, late(call, 0)))
+    else {
+      const ms = this.settings.timeout
+      const bounds = { ms, late: () => late(ms) }
+      await this.link.use((client) => within(this.runtime, client.send(probe(call)), bounds))
+    }
     return undefined
   }
 }

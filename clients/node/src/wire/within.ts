@@ -1,13 +1,24 @@
-/**
- * A promise with an end.
- *
- * @module
- */
+/** A promise with an end. */
+
+import type { Cancel, Runtime } from '../runtime.js'
+import { onAbort } from './aborts.js'
 
 /** A server from which replies come in. */
 export interface Heard {
   /** The number of replies until now. */
   readonly replies: number
+}
+
+/** What ends a wait. */
+export interface Bounds {
+  /** How long it is waited, in ms. */
+  ms: number
+  /** If it is aborted, its reason is the error. */
+  signal?: AbortSignal | undefined
+  /** Makes the error for when the time is over. */
+  late: () => Error
+  /** The server that is asked, if it answers other calls too. */
+  heard?: Heard
 }
 
 // A timer that fires later than this, in ms, shows that the process was busy. It waits longer then, so often.
@@ -25,39 +36,31 @@ const LONGER = 50
  *
  * - The process was busy, so the timer fired late. Replies may be there that nobody has read.
  * - Replies to other calls come in. Then the server answers, and this call is in a queue with many others.
- *
- * @param late - makes the error for when the time is over; if it is aborted, it is the signal's reason
- * @param heard - the server that is asked, if it answers other calls too
  */
-export function within<T>(
-  work: Promise<T>,
-  ms: number,
-  signal: AbortSignal | undefined,
-  late: () => Error,
-  heard?: Heard,
-): Promise<T> {
+export function within<T>(runtime: Runtime, work: Promise<T>, { ms, signal, late, heard }: Bounds): Promise<T> {
   return new Promise((resolve, reject) => {
-    const patience = new Patience(ms, heard)
+    const patience = new Patience(ms, heard, runtime.now())
     let isOver = false
-    let timer = setTimeout(fire, bounded(ms))
+    let cancel: Cancel = runtime.after(ms, fire)
+    let forget: Cancel = () => {}
     function fire(): void {
-      const now = performance.now()
+      const now = runtime.now()
       // Timers come before sockets. So what has arrived is read first.
-      setImmediate(() => {
+      runtime.soon(() => {
         if (isOver) return
         const more = patience.more(now)
         if (more === 0) end(() => reject(late()))
-        else timer = setTimeout(fire, more)
+        else cancel = runtime.after(more, fire)
       })
     }
-    const abort = () => end(() => reject(signal?.reason as Error))
     function end(settle: () => void): void {
       isOver = true
-      clearTimeout(timer)
-      signal?.removeEventListener('abort', abort)
+      cancel()
+      forget()
       settle()
     }
-    signal?.addEventListener('abort', abort, { once: true })
+    const abort = () => end(() => reject(signal?.reason as Error))
+    if (signal !== undefined) forget = onAbort(signal, abort)
     work.then(
       (value) => end(() => resolve(value)),
       (error: unknown) => end(() => reject(error as Error)),
@@ -77,10 +80,10 @@ export class Patience {
   constructor(
     ms: number,
     private readonly heard: Heard | undefined,
-    now = performance.now(),
+    now: number,
   ) {
     this.#longest = Math.max(ms, LONGER)
-    this.#due = now + bounded(ms)
+    this.#due = now + ms
     this.#replies = heard?.replies ?? 0
   }
 
@@ -105,9 +108,4 @@ export class Patience {
     this.#slices -= 1
     return Math.min(this.#longest, LONGER)
   }
-}
-
-// A timer of Node.js takes at most 2^31 - 1 ms, which is 24 days.
-function bounded(ms: number): number {
-  return Math.min(ms, 2 ** 31 - 1)
 }

@@ -1,7 +1,5 @@
 /**
  * The slot of a key in a cluster, and the address of a node: https://redis.io/docs/latest/operate/oss_and_stack/reference/cluster-spec/
- *
- * @module
  */
 
 const SLOTS = 16384

@@ -1,58 +1,19 @@
 /**
  * What the package needs of a Redis client, and how it tells one kind from another: by what they have. So it imports none
  * of them, and works with the application's own copy.
- *
- * @module
  */
 
-import type { Call, Sender } from '../call/call.js'
+import type { Sender } from '../call/call.js'
 import { ConfigurationError } from '../errors.js'
 import { isIoredis, IoredisClusterSender, IoredisSender, type Ioredis, type IoredisCluster } from './ioredis.js'
 import { ownIoredis, ownIoredisCluster } from './ioredis-own.js'
 import { isNodeRedis, isNodeRedisCluster, NodeRedisClusterSender, NodeRedisSender } from './node-redis.js'
 import type { NodeRedis, NodeRedisCluster } from './node-redis.js'
 import { ownNodeRedis, ownNodeRedisCluster } from './node-redis-own.js'
+import type { OwnClient, OwnSettings } from './own.js'
 
 /** A client of node-redis (`createClient`, `createCluster`) or ioredis (`Redis`, `Cluster`), version 5 or 6. */
 export type RedisClient = NodeRedis | NodeRedisCluster | Ioredis | IoredisCluster
-
-/** What a connection of the package's own is made with. Times are in ms. */
-export interface OwnSettings {
-  timeout: number
-  connectTimeout: number
-  readFromReplicas: boolean
-}
-
-/** A connection for one call that waits. */
-export interface Line {
-  send(call: Call): Promise<unknown>
-  close(): void
-}
-
-/** A connection that belongs to the package. */
-export interface OwnClient extends Sender {
-  /** Resolves when it is connected. Rejects if the first attempt failed; more follow in the background. */
-  readonly ready: Promise<void>
-  /** Why it is not connected, if it is not. */
-  readonly lastError: unknown
-  /** Whether a call may be sent long after it was asked for. */
-  readonly sendsLater: boolean
-  /** Sends a call. After `signal` it is no longer sent. */
-  send(call: Call, signal?: AbortSignal): Promise<unknown>
-  /**
-   * Opens a further connection: to the node of the call, or to the address that the server named.
-   *
-   * @param signal - ends the attempt
-   */
-  line(call: Call, signal: AbortSignal, address?: string): Promise<Line>
-  /** One of each primary: the name of the node that has this key. `undefined` unless it is a cluster. */
-  owner(key: string): string | undefined
-  /** The number of primaries, 1 unless it is a cluster. */
-  readonly primaries: number
-  /** The names of the primaries, as far as they are known. None unless it is a cluster. */
-  readonly owners: readonly string[]
-  close(): void
-}
 
 /** Sends calls on a client as it is. A `Sender` is returned as it is. */
 export function senderFor(redis: RedisClient | Sender): Sender {

@@ -18,12 +18,11 @@
  *     3 s   reward(k, 3)              window to string    string, count -2, ends at 10 s
  *     4 s   consume(k)                the library's Lua   string, count -1, ends at 10 s
  *     12 s  consume(k)                RL.FIXEDWINDOW      window, count 1, ends at 22 s
- *
- * @module
  */
 
 import { RateLimiterRedis } from 'rate-limiter-flexible'
 import type { IRateLimiterRedisOptions } from 'rate-limiter-flexible'
+import { real } from '../runtime.js'
 import { StringKeys } from './keys.js'
 import { isNodeRedis, rawSender } from './send.js'
 import type { RawSender } from './send.js'
@@ -85,7 +84,7 @@ export class RateLimiterRatelimit extends Original {
     // As in the original: a fraction of a second is dropped, and less than a second means without end.
     const seconds = Math.floor(msDuration / 1000)
     if (forceExpire) {
-      const asked = Date.now()
+      const asked = real.now()
       const written = await super._upsert(rlKey, points, msDuration, forceExpire)
       this.#strings.add(rlKey, asked, seconds > 0 ? seconds * 1000 : -1)
       return written
@@ -138,7 +137,7 @@ export class RateLimiterRatelimit extends Original {
 
   /** Runs a script, and remembers until when the key is a string. */
   async #string(rlKey: string, script: Script, words: unknown[]): Promise<Stored> {
-    const asked = Date.now()
+    const asked = real.now()
     const [points, ms, isWindow] = (await script.run(this.#send, rlKey, words.map(String))).map(Number)
     if (isWindow) this.#strings.delete(rlKey)
     else this.#strings.add(rlKey, asked, ms!)

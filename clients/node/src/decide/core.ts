@@ -1,0 +1,104 @@
+/** What a limiter does with replies and with their lack, without sending anything. */
+
+import type { Call } from '../call/call.js'
+import type { Question, Several } from '../call/questions.js'
+import type { Settings } from '../call/settings.js'
+import type { Limiter } from '../call/values.js'
+import { CallError, Unavailable } from '../errors.js'
+import { noCounts } from './counters.js'
+import { AskDecision, Decision, MultiDecision, type Integers } from './decision.js'
+import { Log } from './log.js'
+import { Refusals } from './refusals.js'
+import * as replies from './replies.js'
+
+/** The decision about a limiter, a policy or several limits. */
+export type DecisionOf<A> = A extends Several ? MultiDecision : A extends string ? AskDecision : Decision
+
+/** Decides, counts and logs. Times are in ms. */
+export class Core {
+  readonly counters = noCounts()
+  readonly log: Log
+  readonly #refusals: Refusals<Decision> | undefined
+
+  constructor(
+    private readonly settings: Settings,
+    now: () => number,
+  ) {
+    this.log = new Log(settings.logger, now)
+    this.#refusals = settings.cache === null ? undefined : new Refusals(settings.cache.keys, settings.cache.longest)
+  }
+
+  /** The refusal of this question that is remembered, if it still holds. */
+  remembered<A>(question: Question<A>, now: number): DecisionOf<A> | undefined {
+    const known = question.place && this.#refusals?.find(question.place, now)
+    if (known === undefined) return undefined
+    this.counters.asked += 1
+    this.counters.refused += 1
+    this.counters.cached += 1
+    return known.decision.aged(known.age) as DecisionOf<A>
+  }
+
+  /** Begins a question: returns what {@link decided} needs of this moment. */
+  get generation(): number {
+    return this.#refusals?.generation ?? 0
+  }
+
+  /** The decision in a reply. `asked` is the generation in which it was asked. */
+  decided<A>({ about, place, isLook }: Question<A>, reply: unknown, asked: number, now: number): DecisionOf<A> {
+    const decision = read(about, reply)
+    if (!isLook) {
+      this.counters.asked += 1
+      this.counters[decision.allowed ? 'allowed' : 'refused'] += 1
+    }
+    if (place !== undefined && !decision.allowed) this.#refusals?.add(place, decision, decision.retryAfter, now, asked)
+    return decision as DecisionOf<A>
+  }
+
+  /** What `fail` says, if there is no answer. */
+  undecided<A>({ call, about, isLook }: Question<A>, error: Unavailable, isCounted = !isLook): DecisionOf<A> {
+    const integers = [this.goesOn(call, error, isCounted) ? 0 : 1, 0, 0, 0, 0]
+    return otherwise(about, integers, error) as DecisionOf<A>
+  }
+
+  /**
+   * Whether a request goes on without an answer. Counts it, and writes a line.
+   *
+   * @param isCounted - false for a look, which is not counted
+   */
+  goesOn(call: Call, error: Unavailable | CallError, isCounted = true): boolean {
+    const { isOpen } = this.settings
+    if (isCounted) {
+      this.counters.asked += 1
+      this.counters[isOpen ? 'failedOpen' : 'failedClosed'] += 1
+    }
+    this.log.failed(call, isOpen ? 'failed open' : 'failed closed', error)
+    return isOpen
+  }
+
+  /** Counts a call that failed. */
+  failed(error: unknown): void {
+    if (error instanceof CallError) this.counters.wrongCalls += 1
+    if (error instanceof Unavailable) this.counters.unavailable += 1
+  }
+
+  /** Something was given back to these keys, or may have been. */
+  gaveBack(keys: readonly string[]): void {
+    this.#refusals?.forget(keys)
+  }
+}
+
+function read(about: unknown, reply: unknown): Decision {
+  if (typeof about === 'string') return replies.ask(reply)
+  if (isSeveral(about)) return replies.multi(reply, about.limits, about.keys)
+  return replies.decision(reply, about as Limiter)
+}
+
+function otherwise(about: unknown, integers: Integers, error: Unavailable): Decision {
+  if (typeof about === 'string') return new AskDecision(integers, 0, undefined, undefined, error)
+  if (isSeveral(about)) return new MultiDecision(integers, [], undefined, error)
+  return new Decision(integers, about as Limiter, error)
+}
+
+function isSeveral(about: unknown): about is Several {
+  return typeof about === 'object' && about !== null && 'limits' in about
+}

@@ -1,0 +1,138 @@
+/** How a limiter asks its questions, ends what it has taken, and is closed. */
+
+import { Call, type Sender } from '../call/call.js'
+import { Questions, type Question } from '../call/questions.js'
+import type { Settings } from '../call/settings.js'
+import { Core, type DecisionOf } from '../decide/core.js'
+import { Closed, Unavailable } from '../errors.js'
+import type { Runtime } from '../runtime.js'
+import { Channel, type SendOptions } from '../wire/channel.js'
+import type { OwnClient } from '../wire/own.js'
+import { Readiness } from '../wire/ready.js'
+import { Background } from './background.js'
+import { Ending, type EndingOptions } from './endings.js'
+import { AllTaken } from './taken.js'
+
+// What gives something back: a call that was refused before may be admitted now. Allowed while the limiter closes.
+const GIVES_BACK = new Set([
+  'RL.REFUND',
+  'RL.MULTIREFUND',
+  'RL.ASKREFUND',
+  'RL.SETTLE',
+  'RL.MULTISETTLE',
+  'RL.ASKSETTLE',
+  'RL.RELEASE',
+  'RL.MULTIRELEASE',
+  'UNLINK',
+])
+
+/** The way to the server, and what it has taken there. */
+export class Connected implements Sender {
+  readonly core: Core
+  readonly channel: Channel
+  readonly questions: Questions
+  readonly taken: AllTaken
+  readonly readiness: Readiness
+  readonly #background: Background
+  #isClosed = false
+  #closed: Promise<void> | undefined
+  #underWay = 0
+  #idle: () => void = () => {}
+
+  /** @param connect - opens a connection */
+  constructor(
+    connect: () => OwnClient,
+    readonly settings: Settings,
+    readonly runtime: Runtime,
+  ) {
+    this.core = new Core(settings, () => runtime.now())
+    this.channel = new Channel(connect, settings, this.core, runtime)
+    this.questions = new Questions(this.prefix, settings.cache)
+    this.readiness = new Readiness(this.channel, this.prefix)
+    this.taken = new AllTaken(() => runtime.now())
+    this.#background = new Background((call) => this.send(call), this.core, runtime)
+  }
+
+  get keyPrefix(): string {
+    return this.channel.keyPrefix
+  }
+
+  /** What stands before each key of the limiter. */
+  get prefix(): string {
+    return this.keyPrefix + this.settings.prefix
+  }
+
+  /** Whether `close` has begun. Who is granted something from then on gives it back. */
+  get isClosed(): boolean {
+    return this.#isClosed
+  }
+
+  /** Throws if `close` has begun. */
+  throwIfClosed(): void {
+    if (this.#isClosed) throw new Closed()
+  }
+
+  /** Begins a call with the limiter's prefix. */
+  call(command: string, readonly = false): Call {
+    return new Call(this.prefix, [command], readonly)
+  }
+
+  /** Sends a call. All calls of a limiter go this way, so that refusals are forgotten whoever gives something back. */
+  async send(call: Call, options?: SendOptions): Promise<unknown> {
+    const givesBack = GIVES_BACK.has(call.command)
+    if (!givesBack) this.throwIfClosed()
+    this.#underWay += 1
+    try {
+      return await this.channel.send(call, options)
+    } finally {
+      // Without an answer too: it may have been executed.
+      if (givesBack) this.core.gaveBack(call.keys)
+      this.#underWay -= 1
+      if (this.#underWay === 0) this.#idle()
+    }
+  }
+
+  /**
+   * Asks. Throws what is not a lack of an answer: a wrong call, or the reason of the signal.
+   *
+   * @param isCounted - whether the lack of an answer is counted
+   */
+  async decide<A>(question: Question<A>, isCounted = !question.isLook): Promise<DecisionOf<A>> {
+    const { core, runtime } = this
+    const known = core.remembered(question, runtime.now())
+    if (known !== undefined) return known
+    const { generation } = core
+    try {
+      const reply = await this.send(question.call, { signal: question.signal })
+      return core.decided(question, reply, generation, runtime.now())
+    } catch (error) {
+      if (!(error instanceof Unavailable)) throw error
+      return core.undecided(question, error, isCounted)
+    }
+  }
+
+  /** Ends what was taken. Repeated in the background until that is certain. Never throws. */
+  end(call: Call, options: EndingOptions): Promise<void> {
+    return this.#background.end(new Ending(call, options, this.core.log, this.runtime.now()))
+  }
+
+  /**
+   * Refuses new calls, except those that give something back. Releases and settles what is taken or still granted, waits for
+   * calls under way, tries once more what had no answer, and ends all connections.
+   */
+  close(): Promise<void> {
+    this.#isClosed = true
+    this.#closed ??= this.#close()
+    return this.#closed
+  }
+
+  async #close(): Promise<void> {
+    this.channel.endWaits()
+    await this.taken.end()
+    if (this.#underWay > 0) await new Promise<void>((resolve) => (this.#idle = resolve))
+    // The callers have their replies one turn later, and give back what they were granted.
+    await new Promise<void>((resolve) => this.runtime.soon(resolve))
+    await this.#background.close()
+    await this.channel.close()
+  }
+}
