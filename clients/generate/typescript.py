@@ -82,7 +82,7 @@ LIMITERS = GENERATED + """
  */
 
 import { known, type Names } from './arguments.js'
-import { decimalWord, durationWord, integerWord, Limiter, textWord, type Duration } from './values.js'
+import { decimalWord, durationWord, integerWord, Limiter, milliseconds, textWord, type Duration } from './values.js'
 """
 
 FACTS = GENERATED + """
@@ -214,24 +214,35 @@ def method(entry):
     )
 
 
-def bounds(param):
-    """The numbers of a range, where it has them: `0 to capacity` has one."""
+def bounds(param, names):
+    """The numbers of a range, where it has them: `0 to capacity` has one, and the value of another argument."""
     found = re.match(r"(?:decimal, )?(\S+) to (\S+)", param.get("range", ""))
-    low, high = map(number, found.groups()) if found else (None, None)
+    low, high = (bound(param, each, names) for each in found.groups()) if found else (0, None)
     if param["kind"] in ("int", "duration") and high in (None, MOST, LONGEST):
-        return str(low or 0)
-    return f"{low or 0}, {high}"
+        return str(low)
+    return f"{low}, {high}"
 
 
-def checked(param, value):
+def bound(param, text, names):
+    """A bound as an expression. None if it is neither a number nor an argument."""
+    if number(text) is not None or text not in names:
+        return number(text)
+    return f"milliseconds('{camel(text)}', {camel(text)})" if param["kind"] == "duration" else camel(text)
+
+
+def checked(param, value, names):
     """The expression that checks an argument of a limiter, and makes a word of it."""
     name = camel(param["name"])
     kind = {"int": "integerWord", "duration": "durationWord", "float": "decimalWord"}.get(param["kind"])
-    return f"{kind}('{name}', {value}, {bounds(param)})" if kind else f"textWord('{name}', {value})"
+    if kind:
+        return f"{kind}('{name}', {value}, {bounds(param, names)})"
+    bytes_ = re.fullmatch(r"1 to (\d+) bytes", param.get("range", ""))
+    return f"textWord('{name}', {value}{f', {bytes_[1]}' if bytes_ else ''})"
 
 
 def limiter(entry):
     required, optional = split(entry["arguments"])
+    names = [param["name"] for param in entry["arguments"]]
     out = []
     if optional:
         summary = f"What a {{@link {entry['class']}}} may have besides its arguments."
@@ -255,7 +266,7 @@ def limiter(entry):
         if param["kind"] == "flag":
             out.append(f"    if ({value}) words.push({token})")
         else:
-            words = ", ".join(filter(None, [token, checked(param, value)]))
+            words = ", ".join(filter(None, [token, checked(param, value, names)]))
             out.append(f"    {f'if ({value} !== undefined) ' if param.get('optional') else ''}words.push({words})")
     out.append(f"    super('{entry['name']}', words)")
     for param in entry["arguments"]:

@@ -2,7 +2,7 @@
 
 /** Limits for an application: with a time-out, a choice for when there is no answer, leases and budgets. */
 
-import { checkFunction, known, type Names } from './call/arguments.js'
+import { checkFunction, checkList, known, type Names } from './call/arguments.js'
 import type {
   AskCallOptions,
   BudgetOptions,
@@ -15,11 +15,11 @@ import type {
   UndoOptions,
 } from './call/options.js'
 import { costWord } from './call/options.js'
-import { checkedMore, checkKeysAndLimits } from './call/questions.js'
+import { checkedMore, checkKeysAndLimits, idWord, policyWord } from './call/questions.js'
 import type { LimitLike } from './call/limit.js'
 import type { LimiterLike } from './call/rate.js'
 import { settings, span, type RateLimiterOptions } from './call/settings.js'
-import { integerWord, textWord } from './call/values.js'
+import { integerWord } from './call/values.js'
 import { Commands } from './commands.js'
 import type { Counters } from './decide/counters.js'
 import type { AskDecision, Decision, MultiDecision } from './decide/decision.js'
@@ -131,8 +131,7 @@ export class RateLimiter {
   async reset(key: string): Promise<boolean> {
     const { connected } = this
     if ((await connected.send(connected.call('RL.INFO').key(key))) === null) return false
-    await connected.send(connected.call('UNLINK').key(key))
-    return true
+    return Number(await connected.send(connected.call('UNLINK').key(key))) === 1
   }
 
   /**
@@ -178,7 +177,9 @@ export class RateLimiter {
    * @param id - the id of the lease
    */
   async release(keys: string | readonly string[], id: string, options: UndoOptions): Promise<void> {
-    await ends.release(this.connected, [keys].flat(), textWord('id', id), times(options, OF_UNDO))
+    const all = [keys].flat()
+    checkList('keys', all, 1)
+    await ends.release(this.connected, all, idWord('id', id), times(options, OF_UNDO))
   }
 
   /**
@@ -192,7 +193,7 @@ export class RateLimiter {
     const checked = times(options, OF_SETTLE)
     checkKeysAndLimits(keys, limits)
     costWord(options)
-    await ends.settleLimits(this.connected, keys, limits, textWord('id', id), options.cost ?? 1, checked)
+    await ends.settleLimits(this.connected, keys, limits, idWord('id', id), options.cost ?? 1, checked)
   }
 
   /** Settles a hold of {@link ask}, as {@link settle} does for limits. */
@@ -200,7 +201,7 @@ export class RateLimiter {
     const checked = times(options, OF_SETTLE_ASK)
     integerWord('cost', cost, 0)
     checkedMore(options.keys)
-    await ends.settlePolicy(this.connected, key, textWord('policy', policy), textWord('id', id), cost, options, checked)
+    await ends.settlePolicy(this.connected, key, policyWord(policy), idWord('id', id), cost, options, checked)
   }
 
   /**

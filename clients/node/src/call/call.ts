@@ -95,7 +95,7 @@ export class Call {
 
   /** A word, if it is given. */
   value(value: string | number | undefined): this {
-    if (value !== undefined) this.words.push(String(value))
+    if (value !== undefined) this.words.push(word(value))
     return this
   }
 
@@ -119,7 +119,7 @@ export class Call {
 
   /** A word and its value, if that is given. */
   option(token: string, value: string | number | undefined): this {
-    if (value !== undefined) this.words.push(token, String(value))
+    if (value !== undefined) this.words.push(token, word(value))
     return this
   }
 
@@ -152,4 +152,10 @@ export class Call {
     for (const limit of limits) this.values(limitOf(limit).clause)
     return this
   }
+}
+
+// The server takes no exponents.
+function word(value: string | number): string {
+  const [digits = '', zeros] = String(value).split(/e-(?=\d+$)/)
+  return typeof value === 'string' || zeros === undefined ? String(value) : `0.${'0'.repeat(Number(zeros) - 1)}${digits.replace('.', '')}`
 }

@@ -56,6 +56,9 @@ export class Questions {
   limit(key: string, limiter: LimiterLike, options: LimitCallOptions): Question<Limiter> {
     checkCall(known('options', options, OF_LIMIT))
     const about = limiterOf(limiter)
+    checkId(about)
+    if (options.wait !== undefined && !can(about, 'block')) throw new ConfigurationError(`${about.name} takes no wait`)
+    if (options.hold !== undefined && !can(about, 'hold')) throw new ConfigurationError(`${about.name} takes no hold`)
     const call = this.#call(`RL.${about.name}`).key(key).values(about.words)
     call.option('COST', costWord(options)).hold(options.hold).wait(checkedWait(options))
     const item = about.name === 'SKETCH' ? about.words[0] : undefined
@@ -66,6 +69,10 @@ export class Questions {
   limits(keys: readonly string[], limits: readonly LimitLike[], options: LimitCallOptions): Question<Several> {
     checkCall(known('options', options, OF_LIMIT))
     checkKeysAndLimits(keys, limits)
+    for (const { limiter } of limits.map(limitOf)) {
+      checkId(limiter)
+      if (!can(limiter, 'joint')) throw new ConfigurationError(`${limiter.name} cannot be asked together with other limits`)
+    }
     const call = this.#call('RL.MULTI').numbered(keys)
     call.option('COST', costWord(options)).hold(options.hold).wait(checkedWait(options)).limits(limits)
     const place = this.#place(call, isPlain(options) && limits.every((limit) => isRemembered(limitOf(limit).limiter)))
@@ -77,7 +84,7 @@ export class Questions {
     checkCall(known('options', options, OF_ASK))
     checkFlag('full', options.full)
     const { leaseId, hold, full, keys, signal } = options
-    const call = this.#call('RL.ASK').key(key).value(textWord('policy', policy)).option('COST', costWord(options))
+    const call = this.#call('RL.ASK').key(key).value(policyWord(policy)).option('COST', costWord(options))
     call.option('ID', leaseIdWord(leaseId)).hold(hold).wait(checkedWait(options)).flag('FULL', full).more(checkedMore(keys))
     const place = this.#place(call, this.cache?.cacheAsk === true && isPlain(options) && leaseId === undefined)
     return { call, about: policy, signal, place }
@@ -126,7 +133,22 @@ export class Questions {
 
 /** The name of a policy, or a limiter. */
 export function policyOrLimiter(of: LimiterLike): Limiter | string {
-  return typeof of === 'string' && !isRate(of) ? textWord('policy', of) : limiterOf(of)
+  return typeof of === 'string' && !isRate(of) ? policyWord(of) : limiterOf(of)
+}
+
+/** The name of a policy, checked. */
+export function policyWord(policy: string): string {
+  return textWord('policy', policy, 64)
+}
+
+/** The id of a lease or a hold, checked. */
+export function idWord(name: string, id: string): string {
+  return textWord(name, id, 256)
+}
+
+function checkId(limiter: Limiter): void {
+  if (limiter.name === 'CONCURRENT' && (limiter as Concurrent).id === undefined)
+    throw new ConfigurationError('CONCURRENT needs an id here')
 }
 
 /** Checks the keys and the limits of a call with several. A text would be taken for the list of its characters. */
@@ -147,12 +169,12 @@ function checkCall({ signal, hold }: LimitCallOptions): void {
   checkSignal(signal)
   if (hold === undefined) return
   const { id, ttl } = known('hold', hold, OF_HOLD)
-  textWord('hold.id', id)
+  idWord('hold.id', id)
   span('hold.ttl', ttl)
 }
 
 function leaseIdWord(leaseId: string | undefined): string | undefined {
-  return leaseId === undefined ? undefined : textWord('leaseId', leaseId)
+  return leaseId === undefined ? undefined : idWord('leaseId', leaseId)
 }
 
 // Whether a refusal says all there is to say.

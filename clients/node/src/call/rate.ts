@@ -2,7 +2,7 @@
 
 import { known, shown, type Names } from './arguments.js'
 import { ConfigurationError } from '../errors.js'
-import { integerWord, Limiter } from './values.js'
+import { durationWord, integerWord, Limiter } from './values.js'
 
 const UNITS: Readonly<Record<string, string>> = {
   ms: 'ms',
@@ -56,8 +56,7 @@ export class Rate extends Limiter {
     if (word === undefined) throw new ConfigurationError(`${shown(text)} is no rate, such as '10/s', '100/15m' or '10 per minute'`)
     const most = Number(integerWord(`the count of '${text}'`, Number(count), 1))
     const burst = Number(integerWord('burst', options.burst ?? most, 1))
-    integerWord(`the period of '${text}'`, Number(factor), 1)
-    const period = `${Number(factor)}${word}`
+    const period = durationWord(`the period of '${text}'`, `${Number(factor)}${word}`, 1)
     super('GCRA', [String(burst - 1), String(most), period])
     this.count = most
     this.period = period

@@ -130,13 +130,13 @@ export class AskDecision extends Decision {
 
   /**
    * @param binding - the number on the wire, 0 for none
-   * @param each - with `full`: the answers of the limits, limits outermost
+   * @param each - with `full`: the answers of the limits, limits outermost. Else there are none
    * @param settled - of a settlement: the number of keys that held one of the limits
    */
   constructor(
     integers: Integers,
     binding = 0,
-    readonly each?: readonly Decision[],
+    readonly each: readonly Decision[] = [],
     readonly settled?: number,
     error?: Unavailable,
   ) {
@@ -149,7 +149,7 @@ export class AskDecision extends Decision {
     return new AskDecision(
       this.integersAfter(age),
       this.binding ?? 0,
-      this.each?.map((one) => one.aged(age)),
+      this.each.map((one) => one.aged(age)),
       this.settled,
     )
   }

@@ -34,7 +34,7 @@ export function crowded(): NoReply {
 
 /** It was not sent: the breaker is open. */
 export function leftAlone(command: string, node: string): Unavailable {
-  return new Unavailable(command, 'breaker', 'it did not answer before, and is not asked', node, false)
+  return new Unavailable(command, 'breaker', 'not asked, since it did not answer before', node, false)
 }
 
 // The server is there, and cannot decide for the moment. It says so in the first word of its reply.

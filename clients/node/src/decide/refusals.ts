@@ -76,7 +76,9 @@ export class Refusals<D> {
     if (asked < this.#floor || keys.some((key) => (this.#forgotten.get(key) ?? 0) > asked)) return
     const calls = this.#groups.get(group)?.calls ?? new Map<string, Refusal<D>>()
     this.#groups.delete(group)
-    if (calls.size >= CALLS) calls.clear()
+    const [first] = calls.keys()
+    if (calls.size >= CALLS && first !== undefined && !calls.has(call)) calls.delete(first)
+    calls.delete(call)
     calls.set(call, { decision, since: now, until: now + Math.min(retryAfter ?? this.longest, this.longest) })
     this.#groups.set(group, { keys, calls })
     for (const key of keys) this.#ofKey.set(key, (this.#ofKey.get(key) ?? new Set()).add(group))

@@ -92,13 +92,13 @@ export class MultiStep implements Step {
 
   async undo(): Promise<void> {
     if (this.#charge === 'certain') await this.#release()
-    await this.#settle(() => 0)
+    await this.#settle(0, () => 1)
     await this.#refund()
   }
 
   async end(spentOf: SpentOf): Promise<void> {
     if (this.#charge === 'certain') await this.#release()
-    await this.#settle(({ name, cost, estimate }) => (estimate === undefined ? cost : counted(spentOf(name), estimate)))
+    await this.#settle(1, ({ name, cost, estimate }) => (estimate === undefined ? cost : counted(spentOf(name), estimate)))
   }
 
   get isOpen(): boolean {
@@ -128,10 +128,11 @@ export class MultiStep implements Step {
     await release(this.to, leases.map(([key]) => key), this.id, { ttl, certain: this.#charge === 'certain' })
   }
 
-  async #settle(costOf: (asked: LimitAsked) => number): Promise<void> {
+  /** @param cost - that of the limits without one of their own */
+  async #settle(cost: number, costOf: (asked: LimitAsked) => number): Promise<void> {
     if (!this.#hasHold) return
     const times = { ttl: span('hold', this.#hold), certain: this.#charge === 'certain' }
-    await settleLimits(this.to, this.#keys, this.#limits(costOf), this.id, 1, times)
+    await settleLimits(this.to, this.#keys, this.#limits(costOf), this.id, cost, times)
   }
 
   // Leases are released, a turn or a strike cannot be given back, and what is held is settled. A refund is not repeated: it
@@ -177,7 +178,7 @@ export class PolicyStep implements Step {
       return ask()
     })
     // Of several limits the headers have that which binds.
-    if (decision.answered) this.answers = [[name, decision.each?.[(decision.binding ?? 0) - 1] ?? decision]]
+    if (decision.answered) this.answers = [[name, decision.each[(decision.binding ?? 0) - 1] ?? decision]]
     this.#charge = chargeOf(decision)
     if (this.#charge === 'maybe') void this.#release()
     return decision

@@ -22,42 +22,40 @@ export class Background {
   ) {}
 
   /** Sends an ending, and repeats it in the background if it is not done. Never throws. */
-  async end(ending: Ending): Promise<void> {
+  async end(ending: Ending, isFirst = true): Promise<void> {
     const outcome = await this.#outcome(ending)
     const delay = outcome && ending.after(outcome, this.runtime.now())
     if (outcome === undefined || delay === undefined) return
-    if (!this.#isClosed && this.#waiting.size >= MOST) {
-      const { node } = outcome instanceof Unavailable ? outcome : { node: '' }
-      this.core.log.about(ending.call, node, 'given up', `${MOST} calls wait in the background`)
-      return
+    const { call } = ending
+    const { log } = this.core
+    if (this.#isClosed) {
+      if (outcome instanceof Unavailable) log.failed(call, 'not repeated, since the limiter closes', outcome)
+    } else if (this.#waiting.size >= MOST) {
+      log.about(call, outcome instanceof Unavailable ? outcome.node : '', 'given up', `${MOST} calls wait in the background`)
+    } else {
+      if (isFirst && outcome instanceof Unavailable) log.failed(call, 'repeated in the background', outcome)
+      this.#waiting.set(ending, this.runtime.later(delay, () => void this.#repeat(ending)))
     }
-    if (outcome instanceof Unavailable) {
-      this.core.log.failed(ending.call, this.#isClosed ? 'not repeated, since the limiter closes' : 'repeated in the background', outcome)
-    }
-    this.#later(ending, delay)
   }
 
-  /** Waits for what is under way, tries what is waiting once more, and ends. */
-  async close(): Promise<void> {
+  /** From now on nothing is repeated. */
+  stop(): void {
     this.#isClosed = true
-    await Promise.all(this.#running)
-    const endings = [...this.#waiting.keys()]
     for (const cancel of this.#waiting.values()) cancel()
-    this.#waiting.clear()
-    await Promise.all(endings.map((ending) => this.end(ending)))
   }
 
-  #later(ending: Ending, delay: number): void {
-    if (this.#isClosed) return
-    this.#waiting.set(ending, this.runtime.later(delay, () => void this.#repeat(ending)))
+  /** Waits for what is under way, and tries what is waiting once more. */
+  async close(): Promise<void> {
+    this.stop()
+    await Promise.all(this.#running)
+    await Promise.all([...this.#waiting.keys()].map((ending) => this.end(ending)))
+    this.#waiting.clear()
   }
 
   async #repeat(ending: Ending): Promise<void> {
     this.#waiting.delete(ending)
     this.core.counters.releasesRetried += 1
-    const outcome = await this.#outcome(ending)
-    const delay = outcome && ending.after(outcome, this.runtime.now())
-    if (delay !== undefined) this.#later(ending, delay)
+    await this.end(ending, false)
   }
 
   /** What came of it. Nothing if the limiter is closed. */

@@ -128,6 +128,7 @@ export class Connected implements Sender {
 
   async #close(): Promise<void> {
     this.channel.endWaits()
+    this.#background.stop()
     await this.taken.end()
     if (this.#underWay > 0) await new Promise<void>((resolve) => (this.#idle = resolve))
     // The callers have their replies one turn later, and give back what they were granted.

@@ -79,7 +79,7 @@ export class Renewal {
     if (this.#isStopped) return
     if (outcome instanceof CallError) return this.#lose(outcome.reply, outcome.node)
     if (outcome instanceof Unavailable) {
-      if (this.to.runtime.now() >= this.#endsAt) this.#lose(outcome.reason, outcome.node)
+      if (this.to.runtime.now() >= this.#endsAt) this.#lose('no answer for its whole ttl', outcome.node)
     } else if (Number(outcome.reply) === 1) this.#endsAt = sent + this.ttl
     else this.#lose('a renewal found no lease', this.to.channel.nodeOf(this.#call))
   }

@@ -64,6 +64,11 @@ export class Channel implements Sender {
     return this.#shard(call).primary.name
   }
 
+  /** Waits for the first attempt to connect. */
+  connected(timeout: number): Promise<void> {
+    return this.#link.connected(timeout, undefined)
+  }
+
   /** Sends a call, and returns its reply. */
   async send(call: Call, options: SendOptions = {}): Promise<unknown> {
     if (this.#link.isClosed) throw new Closed()
@@ -163,7 +168,7 @@ export class Channel implements Sender {
       try {
         return await this.#exchange(client, server, call, { signal, timeout })
       } catch (error) {
-        const isOver = this.runtime.now() + delay >= until || signal?.aborted
+        const isOver = !client.isCluster || this.runtime.now() + delay >= until || signal?.aborted
         if (isOver || !isMoving(failure(call.command, server.name, error))) throw error
         await pause(this.runtime, delay)
       }

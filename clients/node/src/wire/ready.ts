@@ -3,8 +3,10 @@
 import { checkFlag, checkList, known, type Names } from '../call/arguments.js'
 import { Call } from '../call/call.js'
 import { Limit, type LimitLike } from '../call/limit.js'
+import { Concurrent } from '../call/limiters.js'
+import { policyWord } from '../call/questions.js'
 import { limiterOf, type LimiterLike } from '../call/rate.js'
-import { textWord, type Limiter } from '../call/values.js'
+import type { Limiter } from '../call/values.js'
 import { CallError, ConfigurationError, Unavailable } from '../errors.js'
 import type { Channel } from './channel.js'
 
@@ -18,21 +20,29 @@ export interface ReadyOptions {
   required?: boolean | undefined
 }
 
+/** A limit or a policy of the application, under a name. */
+export interface Named {
+  readonly name: string
+  readonly limit?: unknown
+  readonly policy?: unknown
+}
+
+/** What is sent for one thing that is checked. */
+interface Check {
+  /** What it is, for the error. */
+  readonly what: string
+  /** The call at a key. */
+  call(key: string): Call
+  /** Whether the limit is a lease. */
+  readonly isLease?: boolean
+}
+
 // At the start a connection is made, and nobody waits.
 const TIMEOUT = 2000
 // Random keys until each node of a cluster has one.
 const TRIALS = 2000
-const ID = 'verify'
-
+const ID = 'ready'
 const NAMES: Names<ReadyOptions> = { limits: true, policies: true, required: true }
-
-/** A limit or a policy of the application, under a name. */
-export interface Named {
-  readonly name: string
-  /** A limit that a function returns is not known before. */
-  readonly limit?: unknown
-  readonly policy?: unknown
-}
 
 /** Checks limits and policies against the server. */
 export class Readiness {
@@ -54,19 +64,19 @@ export class Readiness {
     const { limits = [], policies = [], required = false } = known('options', options, NAMES)
     checkList('limits', limits)
     checkList('policies', policies)
-    for (const policy of policies) textWord('policy', policy)
     checkFlag('required', required)
-    const parsed = limits.map((like) => (typeof like === 'object' && like !== null && 'clause' in like ? like : limiterOf(like)))
-    if (parsed.length + policies.length + this.#rules.length === 0) parsed.push(limiterOf('1/s'))
-    let call = new Call('', [])
-    const ask = async (limit: Limit | Limiter) => this.#send((call = this.#limitCall(limit)), `the limit ${described(limit)}`)
-    const askPolicy = async (policy: string, key: string) => this.#askPolicy((call = this.#call('RL.ASKPEEK').key(key)), policy)
-    const all = [...policies, ...this.#rules.flatMap(({ policy }) => (typeof policy === 'string' ? [policy] : []))]
+    const asked = [...limits.map((limit) => this.#limit(limit)), ...this.#rules.flatMap((rule) => this.#ruleLimit(rule))]
+    asked.push(...policies.map((policy) => this.#policy(policyWord(policy), `the policy '${policy}'`)))
+    asked.push(...this.#rules.flatMap((rule) => this.#rulePolicy(rule)))
+    const checks = asked.length > 0 ? asked : [this.#limit('1/s')]
+    let call = this.#call('RL.PEEK')
     try {
-      for (const limit of parsed) await ask(limit)
-      for (const policy of policies) await askPolicy(policy, this.#ownKey())
-      for (const rule of this.#rules) await this.#checkRule(rule, ask, askPolicy)
-      for (const key of all.length > 0 ? this.#keys() : []) for (const policy of all) await askPolicy(policy, key)
+      for (const key of await this.#keys()) {
+        for (const check of checks) await this.#send((call = check.call(key)), check.what)
+        if (!checks.some(({ isLease }) => isLease)) continue
+        for (const end of [this.#call('RL.RENEW').key(key).value('1ms'), this.#call('RL.RELEASE').key(key)])
+          await this.#send((call = end.value(ID)), 'a lease')
+      }
       return true
     } catch (error) {
       if (!(error instanceof Unavailable) || required) throw error
@@ -75,19 +85,31 @@ export class Readiness {
     }
   }
 
+  // A limiter alone is looked at by RL.PEEK, which takes those that RL.MULTI does not.
+  #limit(like: LimitLike): Check {
+    if (typeof like === 'object' && like !== null && 'clause' in like) return this.#multi(like, `the limit ${like.clause.slice(1).join(' ')}`)
+    const limiter = withId(limiterOf(like))
+    const what = `the limit ${[limiter.name, ...limiter.words].join(' ')}`
+    return { what, call: (key) => this.#call('RL.PEEK').key(key).limiter(limiter).option('COST', 0), isLease: isLease(limiter) }
+  }
+
+  #multi({ limiter, cost, shadow }: Limit, what: string): Check {
+    const { clause } = new Limit(withId(limiter), { cost, shadow })
+    return { what, call: (key) => this.#call('RL.MULTIPEEK').numbered([key]).option('COST', 0).values(clause), isLease: isLease(limiter) }
+  }
+
   // What a function returns is not known yet, but the module and the right are. Behind LIMIT a limiter is what RL.MULTI takes.
-  async #checkRule(
-    { name, limit, policy }: Named,
-    ask: (limit: Limit) => Promise<void>,
-    askPolicy: (policy: string, key: string) => Promise<void>,
-  ): Promise<void> {
-    try {
-      if (typeof policy === 'string') await askPolicy(policy, this.#ownKey())
-      else await ask(new Limit(typeof limit === 'function' || limit === undefined ? '1/s' : (limit as LimiterLike)))
-    } catch (error) {
-      if (!(error instanceof ConfigurationError)) throw error
-      throw new ConfigurationError(`rule '${name}': ${error.message}`, { cause: error })
-    }
+  #ruleLimit({ name, limit }: Named): Check[] {
+    if (limit === undefined) return []
+    return [this.#multi(new Limit(typeof limit === 'function' ? '1/s' : (limit as LimiterLike)), `rule '${name}': the limit`)]
+  }
+
+  #rulePolicy({ name, policy }: Named): Check[] {
+    return typeof policy === 'string' ? [this.#policy(policy, `rule '${name}': the policy`)] : []
+  }
+
+  #policy(policy: string, what: string): Check {
+    return { what, call: (key) => this.#call('RL.ASKPEEK').key(key).value(policy).option('COST', 0).option('ID', ID) }
   }
 
   async #send(call: Call, what: string): Promise<void> {
@@ -95,50 +117,27 @@ export class Readiness {
       await this.channel.send(call, { timeout: Math.max(TIMEOUT, this.channel.settings.timeout) })
     } catch (error) {
       if (!(error instanceof CallError)) throw error
-      throw new ConfigurationError(reason(error, what), { cause: error })
-    }
-  }
-
-  // A limiter alone is looked at by RL.PEEK, which takes those that RL.MULTI does not.
-  #limitCall(limit: Limit | Limiter): Call {
-    if (!('clause' in limit)) return withId(this.#call('RL.PEEK').key(this.#ownKey()).limiter(limit), limit).option('COST', 0)
-    const { limiter, on = 1, cost, shadow } = limit
-    const own = this.#ownKey()
-    const call = this.#call('RL.MULTIPEEK').numbered(Array.from({ length: on }, (_, i) => `${own}${i}`))
-    call.option('COST', cost === undefined ? 0 : undefined).value('LIMIT').limiter(limiter)
-    return withId(call, limiter).value('ON').value(on).option('COST', cost).flag('SHADOW', shadow)
-  }
-
-  // A policy may be for several keys, and says for how many.
-  async #askPolicy(call: Call, policy: string): Promise<void> {
-    const what = `the policy '${policy}'`
-    call.value(policy).option('ID', ID)
-    try {
-      await this.#send(call, what)
-    } catch (error) {
-      const [, needed] = /needs (\d+) keys/.exec((error as Error).message) ?? []
-      if (needed === undefined) throw error
+      // A policy may be for several keys, and says for how many.
+      const [, needed] = /needs (\d+) keys/.exec(error.reply) ?? []
+      if (needed === undefined) throw new ConfigurationError(reason(error, what), { cause: error })
       const own = call.keys[0]!.slice(this.prefix.length)
-      await this.#send(call.more(Array.from({ length: Number(needed) - 1 }, (_, i) => `${own}${i}`)), what)
+      await this.#send(call.more(Array.from({ length: Number(needed) - 1 }, (_, i) => `${own}:${i + 2}`)), what)
     }
   }
 
-  /** A key for each primary of a cluster that is connected: each has its own policies. */
-  #keys(): string[] {
+  /** A key for each primary: each has its own policies. */
+  async #keys(): Promise<string[]> {
+    // Before, a cluster's nodes are not known. Why there is no connection is an error of the first call.
+    await this.channel.connected(TIMEOUT).catch(() => undefined)
     const { client } = this.channel
-    if (client.primaries <= 1) return []
     const found = new Map<string | undefined, string>()
     for (let trial = 0; trial < TRIALS && found.size < client.primaries; trial += 1) {
-      const key = this.#ownKey()
+      // With a hash tag, so that further keys share its slot.
+      const key = `{ready:${this.channel.runtime.id()}}`
       const owner = client.owner(this.prefix + key)
       if (!found.has(owner)) found.set(owner, key)
     }
-    return [...found.values()]
-  }
-
-  // With a hash tag, so that further keys share its slot.
-  #ownKey(): string {
-    return `{ratelimit:ready:${this.channel.runtime.id()}}`
+    return [...found].sort(([one], [other]) => client.owners.indexOf(one ?? '') - client.owners.indexOf(other ?? '')).map(([, key]) => key)
   }
 
   #call(command: string): Call {
@@ -149,18 +148,17 @@ export class Readiness {
 function reason({ command, code, reply }: CallError, what: string): string {
   if (/^ERR unknown command/i.test(reply)) return `the server has no module ratelimit (${reply})`
   // These are about the caller, and not about the limit.
-  if (['NOAUTH', 'WRONGPASS', 'NOPERM'].includes(code)) return `the server rejects ${command}: ${reply}`
+  if (['NOAUTH', 'WRONGPASS', 'NOPERM'].includes(code)) return `${what}: the server rejects ${command}: ${reply}`
   return `${what} is wrong: ${reply}`
 }
 
-// The id of a lease stands before its options.
-function withId(call: Call, limiter: Limiter): Call {
-  const fields = limiter as unknown as { id?: string }
-  if (limiter.name === 'CONCURRENT' && fields.id === undefined)
-    call.words.splice(call.words.lastIndexOf('CONCURRENT') + 3, 0, ID)
-  return call
+function isLease({ name }: Limiter): boolean {
+  return name === 'CONCURRENT'
 }
 
-function described(limit: Limit | Limiter): string {
-  return 'clause' in limit ? limit.clause.slice(1).join(' ') : [limit.name, ...limit.words].join(' ')
+// The call brings the id of a lease, and here it is this one.
+function withId(limiter: Limiter): Limiter {
+  if (!isLease(limiter) || (limiter as Concurrent).id !== undefined) return limiter
+  const { capacity, ttl, reserved, critical } = limiter as Concurrent
+  return new Concurrent(capacity, ttl, { id: ID, reserved, critical })
 }
