@@ -12,7 +12,7 @@ import { startServer, until, type Server } from './servers.js'
 
 const hour = new FixedWindow(1000, '1h')
 const key = () => `user:${randomUUID()}`
-const PATIENT = { timeout: '5s', connectTimeout: '10s' }
+const PATIENT = { timeoutMs: 5000, connectTimeoutMs: 10000 }
 const DEFAULTS = { timeout: undefined, connectTimeout: undefined }
 
 /** Keeps the process busy. */
@@ -58,7 +58,7 @@ for (const kind of KINDS) {
     })
 
     test('a process that is busy again and again does not open the breaker', async (t) => {
-      const { limiter } = await limiterOn(t, kind, server.port, { ...PATIENT, timeout: '250ms', breaker: { failures: 1 } })
+      const { limiter } = await limiterOn(t, kind, server.port, { ...PATIENT, timeoutMs: 250, breaker: { failures: 1 } })
       await until(async () => (await limiter.limit(key(), hour)).answered, 'a connection')
       const { unavailable } = limiter.counters
       for (let round = 0; round < 4; round += 1) {
@@ -73,8 +73,8 @@ for (const kind of KINDS) {
     })
 
     test('a silent server opens the breaker of a process that is busy now and then', async (t) => {
-      const breaker = { failures: 2, cooldown: '1m' }
-      const { limiter } = await limiterOn(t, kind, server.port, { ...PATIENT, timeout: '250ms', breaker })
+      const breaker = { failures: 2, cooldownMs: 60000 }
+      const { limiter } = await limiterOn(t, kind, server.port, { ...PATIENT, timeoutMs: 250, breaker })
       await until(async () => (await limiter.limit(key(), hour)).answered, 'a connection')
       server.process.kill('SIGSTOP')
       const busy = setInterval(() => block(100), 150)
@@ -98,7 +98,7 @@ for (const kind of KINDS) {
     })
 
     test('of more than 1,000 calls to a silent server the others are not sent', async (t) => {
-      const { limiter } = await limiterOn(t, kind, server.port, { ...PATIENT, timeout: '1s' })
+      const { limiter } = await limiterOn(t, kind, server.port, { ...PATIENT, timeoutMs: 1000 })
       await until(async () => (await limiter.limit(key(), hour)).answered, 'a connection')
       server.process.kill('SIGSTOP')
       const calls = Array.from({ length: 1500 }, () => limiter.limit(key(), hour))
@@ -124,7 +124,7 @@ for (const kind of KINDS) {
     })
 
     test('waits that get no connection do not open the breaker of a server that answers', async (t) => {
-      const breaker = { failures: 2, cooldown: '1m' }
+      const breaker = { failures: 2, cooldownMs: 60000 }
       const { limiter, raw } = await limiterOn(t, kind, server.port, { ...PATIENT, breaker })
       await limiter.limit(key(), hour)
       await raw(['CONFIG', 'SET', 'maxclients', '2'])

@@ -9,7 +9,7 @@ import { proxyTo } from './proxy.js'
 import { startServer, until, type Server } from './servers.js'
 
 const key = () => `user:${randomUUID()}`
-const CLOSED = { name: 'RateLimitError', message: 'the limiter is closed' }
+const CLOSED = { name: 'Closed', message: 'the limiter is closed' }
 
 for (const kind of KINDS) {
   describe(`the end of a limiter, ${kind.name}`, () => {
@@ -18,7 +18,7 @@ for (const kind of KINDS) {
     after(() => server?.stop())
 
     test('comes after the replies to what is under way', async (t) => {
-      const { limiter } = await limiterOn(t, kind, server.port, { timeout: '20s' })
+      const { limiter } = await limiterOn(t, kind, server.port, { timeoutMs: 20000 })
       await limiter.limit(key(), '9/h')
       server.process.kill('SIGSTOP')
       const calls = Array.from({ length: 3 }, () => limiter.limit(key(), '9/h'))
@@ -30,7 +30,7 @@ for (const kind of KINDS) {
     })
 
     test('comes after the first connection, if a call waits for it', async (t) => {
-      const { limiter } = await limiterOn(t, kind, server.port, { timeout: '20s', connectTimeout: '20s' })
+      const { limiter } = await limiterOn(t, kind, server.port, { timeoutMs: 20000, connectTimeoutMs: 20000 })
       const call = limiter.limit(key(), '9/h')
       await limiter.close()
       assert.equal((await call).answered, true)
@@ -53,7 +53,7 @@ for (const kind of KINDS) {
 
     test('ends waits whose connection is still opening', async (t) => {
       const proxy = await proxyTo(t, server.port)
-      const { limiter } = await limiterOn(t, kind, proxy.port, { connectTimeout: '20s' })
+      const { limiter } = await limiterOn(t, kind, proxy.port, { connectTimeoutMs: 20000 })
       const user = key()
       await limiter.limit(user, '1/h')
       const before = proxy.held()

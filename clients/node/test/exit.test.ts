@@ -33,7 +33,7 @@ const CLUSTERS = {
 const SILENT = `
   import { RateLimiter } from 'redis-ratelimit'
   for (const one of silent) process.kill(one, 'SIGSTOP')
-  const limiter = new RateLimiter(redis, { timeout: '1s', logger: () => {} })
+  const limiter = new RateLimiter(redis, { timeoutMs: 1000, logger: () => {} })
   await Promise.all(Array.from({ length: 9 }, (_, i) => limiter.limit('key' + i, '9/h', i < 6 ? {} : { wait: '50s' })))
   await limiter.close()
   end()

@@ -118,7 +118,7 @@ describe('a cluster with a replica', () => {
 
     test(`whose silence is none of the cluster's by ${kind.name}`, async (t) => {
       const { nodes, replica, key } = cluster
-      const { limiter } = await limiterOnCluster(t, kind, nodes[1]!.port, { readFromReplicas: true, timeout: '500ms' })
+      const { limiter } = await limiterOnCluster(t, kind, nodes[1]!.port, { readFromReplicas: true, timeoutMs: 500 })
       for (let i = 0; i < 5; i += 1) assert.equal((await limiter.peek(key, hour)).answered, true)
       replica.process.kill('SIGSTOP')
       try {
@@ -133,7 +133,7 @@ describe('a cluster with a replica', () => {
 
   test('which takes over, and all limiters find it', async (t) => {
     const { nodes, key } = cluster
-    const open = (kind: Kind) => limiterOnCluster(t, kind, nodes[1]!.port, { timeout: '1s' })
+    const open = (kind: Kind) => limiterOnCluster(t, kind, nodes[1]!.port, { timeoutMs: 1000 })
     const limiters = (await Promise.all(KINDS.map(open))).map(({ limiter }) => limiter)
     const answers = () => Promise.all(limiters.map(async (limiter) => (await limiter.limit(key, hour)).answered))
     assert.deepEqual(await answers(), [true, true, true, true])

@@ -15,7 +15,7 @@ describe('a gate on a cluster', () => {
 
   function made(t: TestContext, rules: Rule<Asking>[], options: RateLimiterOptions = {}) {
     const redis = quiet(new Cluster([{ host: '127.0.0.1', port: cluster.port }], { keyPrefix: 'app:' }))
-    const limiter = new RateLimiter(redis, { prefix: 'web:', timeout: '3s', logger: () => {}, ...options })
+    const limiter = new RateLimiter(redis, { prefix: 'web:', timeoutMs: 3000, logger: () => {}, ...options })
     t.after(async () => {
       redis.disconnect()
       await limiter.close()

@@ -26,7 +26,7 @@ export function gateOn(t: TestContext, port: number, rules: Rule<Asking>[], { sh
   const lines: string[] = []
   const prefix = `g${number++}:`
   // Tests wait longer than a service would: a machine may be busy.
-  const all = { prefix, timeout: '3s', logger: (line: string) => lines.push(line), ...options }
+  const all = { prefix, timeoutMs: 3000, logger: (line: string) => lines.push(line), ...options }
   const redis = quiet(new Redis(port, { lazyConnect: true }))
   const limiter = new RateLimiter(redis, all)
   t.after(async () => {

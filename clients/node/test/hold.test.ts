@@ -9,7 +9,7 @@ import { limiterOn } from './limiters.js'
 import { startServer, until, type Server } from './servers.js'
 
 const bucket = new TokenBucket(1000, 1, '1d')
-const QUICK = { timeout: '150ms', connectTimeout: '5s', breaker: null }
+const QUICK = { timeoutMs: 150, connectTimeoutMs: 5000, breaker: null }
 const user = () => `llm:${randomUUID()}`
 
 for (const kind of KINDS) {

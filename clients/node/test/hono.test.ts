@@ -50,7 +50,7 @@ describe('Hono without a server of Node.js', () => {
   test('a lease ends when the body has been read, is cancelled, or is not sent', async (t) => {
     const server = await startServer()
     t.after(() => server.stop())
-    const limiter = new RateLimiter(new Redis(server.port, { lazyConnect: true }), { timeout: '3s' })
+    const limiter = new RateLimiter(new Redis(server.port, { lazyConnect: true }), { timeoutMs: 3000 })
     t.after(() => limiter.close())
     const key = (c: Context) => c.req.header('x-user') ?? UNLIMITED
     const app = new Hono().use(ratelimit({ limiter, rules: [{ name: 'streams', key, limit: new Concurrent(1, '1m') }] }))

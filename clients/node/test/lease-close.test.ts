@@ -11,7 +11,7 @@ import { startServer, until, type Server } from './servers.js'
 const pool = () => `pool:${randomUUID()}`
 const one = { capacity: 1, ttl: '1m' }
 const CLOSED = { message: 'the limiter is closed' }
-const QUICK = { timeout: '150ms', connectTimeout: '5s', breaker: null }
+const QUICK = { timeoutMs: 150, connectTimeoutMs: 5000, breaker: null }
 
 for (const kind of KINDS) {
   describe(`leases, closed with ${kind.name}`, () => {

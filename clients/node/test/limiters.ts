@@ -32,8 +32,8 @@ function limiterOf(t: TestContext, made: Awaited<ReturnType<Kind['client']>>, op
   const lines: string[] = []
   // Longer time-outs than a service would have: the machine may be busy.
   const limiter = new RateLimiter(made.redis, {
-    timeout: '5s',
-    connectTimeout: '5s',
+    timeoutMs: 5000,
+    connectTimeoutMs: 5000,
     logger: (line) => lines.push(line),
     ...options,
   })

@@ -11,7 +11,8 @@ import { startServer, type Server } from './servers.js'
 describe('wrong options', () => {
   const redis = { status: 'ready', options: {}, call: () => undefined, duplicate: () => redis } as unknown as RedisClient
   const cases: [RateLimiterOptions, RegExp][] = [
-    [{ timeoutMs: 0 }, /^timeout must be at least 1 ms$/],
+    [{ timeoutMs: 0 }, /^timeoutMs must be an integer between 1 and /],
+    [{ timeout: '0' }, /^timeout must be at least 1 ms$/],
     [{ timeout: 'soon' }, /^timeout must be a whole number with ms, /],
     [{ timeout: '100' }, /^timeout needs a unit: '100ms', '100s' or '100m'$/],
     [{ timeoutMs: 0.1 }, /^timeoutMs must be an integer/],
@@ -91,7 +92,7 @@ describe('wrong calls are an error before they are sent', () => {
     const budget = limiter.budget('k', '10/s')
     const bare = any<Duration>
     const wrong: [() => unknown, RegExp][] = [
-      [() => limiter.limit(any(undefined), '10/s'), /^a key must be a text, not undefined$/],
+      [() => limiter.limit(any(undefined), '10/s'), /^a key must be a text that is not empty, not undefined$/],
       [() => limiter.limit('k', '10/s', any(null)), /^options must be an object, not null$/],
       [() => limiter.limit('k', '10/s', any({ csot: 2 })), /^there is no option 'csot'$/],
       [() => limiter.limit('k', '10/s', { cost: NaN }), /^cost must be an integer .*, not NaN$/],
@@ -118,7 +119,7 @@ describe('wrong calls are an error before they are sent', () => {
       [() => limiter.ask('k', 'api', { keys: any('k2') }), /^keys must be a list/],
       [() => limiter.ask('k', 'api', { leaseId: '' }), /^leaseId must be a text/],
       [() => limiter.peek('k', '10/s', any({ wait: 5 })), /^there is no option 'wait'$/],
-      [() => limiter.refund('k', '10/s', any('1')), /^amount must be an integer/],
+      [() => limiter.refund('k', '10/s', any('1')), /^options must be an object/],
       [() => limiter.lease('k', any(undefined)), /^options must be an object, not undefined$/],
       [() => limiter.lease('k', any({ capacity: 1, ttl: '1s', tll: 1 })), /^there is no option 'tll'$/],
       [() => limiter.lease('k', { capacity: 1, ttl: '1s', reserved: NaN }), /^reserved must be an integer/],
@@ -129,7 +130,7 @@ describe('wrong calls are an error before they are sent', () => {
       [() => limiter.release('k', any(undefined), { within: '5s' }), /^id must be a text/],
       [() => limiter.release('k', 'id', any({})), /^within must be/],
       [() => limiter.settle(['k'], ['10/s'], 'id', { within: '5s', cost: NaN }), /^cost must be/],
-      [() => limiter.settleAsk('k', 'api', 'id', NaN, { within: '5s' }), /^actual must be/],
+      [() => limiter.settleAsk('k', 'api', 'id', NaN, { within: '5s' }), /^cost must be/],
       [() => limiter.ready(any({ limit: ['10/s'] })), /^there is no option 'limit'$/],
       [() => limiter.ready({ limits: any('10/s') }), /^limits must be a list/],
       [() => limiter.commands.gcra('k', 9, 10, '1s', any({ csot: 3 })), /^there is no option 'csot'$/],

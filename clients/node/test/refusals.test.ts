@@ -44,7 +44,7 @@ describe('a memory of refusals', () => {
   })
 
   test('knows calls apart by key, limiter and cost', async (t) => {
-    const { limiter } = await limiterOn(t, kind, server.port, { cache: { keys: 10, longest: '1m' } })
+    const { limiter } = await limiterOn(t, kind, server.port, { cache: { keys: 10, longestMs: 60000 } })
     const own = key()
     const ten = new TokenBucket(10, 1, '1h')
     await limiter.limit(own, ten, { cost: 8 })
@@ -157,10 +157,10 @@ describe('a memory of refusals', () => {
   const at = (name: string, call = 'x') => ({ keys: [name], group: name, call })
 
   test('is bounded', () => {
-    const refusals = new Refusals<string>(2, 100)
+    const refusals = new Refusals(2, 100)
     refusals.add(at('a'), 'a is refused', 50, 0)
     refusals.add(at('b'), 'b is refused', 500, 0)
-    assert.deepEqual(refusals.find(at('a'), 49), { decision: 'a is refused', age: 49 })
+    assert.deepEqual(refusals.find(at('a'), 49), { reply: 'a is refused', age: 49 })
     refusals.add(at('c'), 'c is refused', 500, 49)
     assert.deepEqual([refusals.size, refusals.find(at('b'), 50)], [2, undefined], 'b was used longest ago')
     assert.equal(refusals.find(at('a'), 50), undefined, 'it may be admitted')
@@ -169,21 +169,21 @@ describe('a memory of refusals', () => {
     assert.deepEqual([refusals.find(at('c'), 149), refusals.size], [undefined, 0], 'the longest time has passed')
     for (let call = 0; call < 100; call += 1) refusals.add(at('d', String(call)), 'd', 50, 0)
     refusals.add(at('d'), 'never', null, 0)
-    assert.deepEqual([refusals.find(at('d'), 99)?.decision, refusals.find(at('d'), 100)], ['never', undefined])
+    assert.deepEqual([refusals.find(at('d'), 99)?.reply, refusals.find(at('d'), 100)], ['never', undefined])
     refusals.forget(['d'])
     assert.equal(refusals.size, 0)
   })
 
   test('is not for what was asked before something was given back', () => {
-    const refusals = new Refusals<string>(2, 100)
+    const refusals = new Refusals(2, 100)
     const both = { keys: ['d', 'e'], group: 'd e', call: 'x' }
     const asked = refusals.generation
     refusals.forget(['e'])
     refusals.add(both, 'asked before', 50, 0, asked)
     refusals.add(at('f'), 'another key', 50, 0, asked)
-    assert.deepEqual([refusals.find(both, 1), refusals.find(at('f'), 1)?.decision], [undefined, 'another key'])
+    assert.deepEqual([refusals.find(both, 1), refusals.find(at('f'), 1)?.reply], [undefined, 'another key'])
     refusals.add(both, 'asked after', 50, 0, refusals.generation)
-    assert.equal(refusals.find(both, 1)?.decision, 'asked after')
+    assert.equal(refusals.find(both, 1)?.reply, 'asked after')
     // That 'e' was forgotten is remembered for two keys only. What was asked before is not kept for any key then.
     for (const key of ['g', 'h']) refusals.forget([key])
     refusals.add(at('e'), 'asked before', 50, 0, asked)

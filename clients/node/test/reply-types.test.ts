@@ -49,7 +49,7 @@ describe('types of replies that an application has chosen', () => {
   for (const [name, client] of Object.entries(clients)) {
     test(`do not matter with ${name}`, async (t) => {
       const { redis, close } = await client(server.port)
-      const limiter = new RateLimiter(redis, { timeout: '5s' })
+      const limiter = new RateLimiter(redis, { timeoutMs: 5000 })
       t.after(async () => {
         await limiter.close()
         close()

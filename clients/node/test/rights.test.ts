@@ -24,7 +24,7 @@ describe('a user with few rights', () => {
     await server.cli('CONFIG', 'RESETSTAT')
     const { redis, close } = await kind.client(server.port, { username: 'app', password: 'secret' })
     const prefix = `limit:${randomUUID()}:`
-    const limiter = new RateLimiter(redis, { prefix, timeout: '5s', connectTimeout: '5s', logger: () => undefined })
+    const limiter = new RateLimiter(redis, { prefix, timeoutMs: 5000, connectTimeoutMs: 5000, logger: () => undefined })
     try {
       const error = await ROWS[what]!(limiter, server).then(() => undefined, (error: unknown) => error)
       return { error, denials: await denied(server) }

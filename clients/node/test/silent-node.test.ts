@@ -28,8 +28,8 @@ describe('a cluster with a silent primary', () => {
 
   for (const kind of KINDS) {
     test(`has an open breaker for that one only, with ${kind.name}`, async (t) => {
-      const breaker = { failures: 2, cooldown: '1m' }
-      const { limiter, lines } = await limiterOnCluster(t, kind, nodes[1]!.port, { timeout: '1s', breaker })
+      const breaker = { failures: 2, cooldownMs: 60000 }
+      const { limiter, lines } = await limiterOnCluster(t, kind, nodes[1]!.port, { timeoutMs: 1000, breaker })
       for (const node of [0, 1, 2]) await until(async () => (await limiter.limit(keyOf(node), hour)).answered, 'a connection')
       nodes[0]!.process.kill('SIGSTOP')
       try {
@@ -52,8 +52,8 @@ describe('a cluster with a silent primary', () => {
       nodes[0]!.process.kill('SIGSTOP')
       try {
         const { limiter } = await limiterOnCluster(t, { ...kind, cluster: async () => ({ ...made, close: () => {} }) }, 0, {
-          timeout: '3s',
-          connectTimeout: '2s',
+          timeoutMs: 3000,
+          connectTimeoutMs: 2000,
         })
         for (const node of [1, 2]) assert.equal((await limiter.limit(keyOf(node), hour)).error, undefined)
         assert.equal((await limiter.limit(keyOf(1), hour, { wait: '5s' })).answered, true)
@@ -73,7 +73,7 @@ for (const kind of KINDS) {
 
     test('that finds the server again closes the breaker while it waits', async (t) => {
       const breaker = { failures: 1, cooldownMs: 1 }
-      const { limiter } = await limiterOn(t, kind, server.port, { timeout: '300ms', connectTimeout: '10s', breaker })
+      const { limiter } = await limiterOn(t, kind, server.port, { timeoutMs: 300, connectTimeoutMs: 10000, breaker })
       const key = `pool:${randomUUID()}`
       const lease = { capacity: 1, ttl: '1h' }
       const first = await limiter.lease(key, lease)

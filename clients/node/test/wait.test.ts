@@ -42,7 +42,7 @@ for (const kind of KINDS) {
     })
 
     test('a wait may be longer than the time-out of other calls', async (t) => {
-      const { limiter } = await limiterOn(t, kind, server.port, { timeout: '150ms', connectTimeout: '5s' })
+      const { limiter } = await limiterOn(t, kind, server.port, { timeoutMs: 150, connectTimeoutMs: 5000 })
       const key = pool()
       const first = await limiter.lease(key, one)
       setTimeout(() => void first.release(), 600)
@@ -121,7 +121,7 @@ for (const kind of KINDS) {
     })
 
     test('nobody waits for a server that is not there', async (t) => {
-      const { limiter } = await limiterOn(t, kind, 1, { connectTimeout: '1s' })
+      const { limiter } = await limiterOn(t, kind, 1, { connectTimeoutMs: 1000 })
       assert.equal((await limiter.limit(pool(), '1/s', { wait: '50s' })).answered, false)
       assert.equal((await limiter.limit(pool(), '1/s', { wait: '50s' })).answered, false)
     })

@@ -49,7 +49,7 @@ export class Web {
     const lines: string[] = []
     const prefix = `t${number++}:`
     // Tests wait longer than a service would: a machine may be busy.
-    const all = { prefix, timeout: '3s', logger: (line: string) => lines.push(line), ...options }
+    const all = { prefix, timeoutMs: 3000, logger: (line: string) => lines.push(line), ...options }
     const limiter = new RateLimiter(new Redis(port, { lazyConnect: true }), all)
     t.after(() => limiter.close())
     const app = await this.make({ limiter, rules, ...(shed ? { shed } : {}) })

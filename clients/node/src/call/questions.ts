@@ -8,7 +8,6 @@ import { limitOf, type LimitLike } from './limit.js'
 import { Concurrent } from './limiters.js'
 import { checkedWait, costWord } from './options.js'
 import type { AskCallOptions, LeaseOptions, LimitCallOptions, PeekCallOptions, RefundOptions } from './options.js'
-import { placeOf, type Place } from './place.js'
 import { isRate, limiterOf, type LimiterLike } from './rate.js'
 import { span, type Settings } from './settings.js'
 import { textWord, type Limiter } from './values.js'
@@ -18,6 +17,16 @@ export interface Several {
   readonly limits: readonly LimitLike[]
   /** The number of the keys. */
   readonly keys: number
+}
+
+/** What a refusal is kept under. */
+export interface Place {
+  /** The keys of the call. What is given back to one of them ends the refusal. */
+  readonly keys: readonly string[]
+  /** The keys as one word, and with them the item of a sketch: each item has a limit of its own. */
+  readonly group: string
+  /** The whole call. */
+  readonly call: string
 }
 
 /** A question to the server. */
@@ -127,7 +136,9 @@ export class Questions {
   }
 
   #place(call: Call, isKept: boolean, item?: string): Place | undefined {
-    return isKept && this.cache !== null ? placeOf(call, item) : undefined
+    if (!isKept || this.cache === null) return undefined
+    const { keys, words } = call
+    return { keys, group: JSON.stringify([keys, item]), call: JSON.stringify(words) }
   }
 }
 

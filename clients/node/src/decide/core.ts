@@ -5,7 +5,7 @@ import type { Question, Several } from '../call/questions.js'
 import type { Settings } from '../call/settings.js'
 import type { Limiter } from '../call/values.js'
 import { CallError, Unavailable } from '../errors.js'
-import { noCounts } from './counters.js'
+import { Counters } from './counters.js'
 import { AskDecision, Decision, MultiDecision, type Integers } from './decision.js'
 import { Log } from './log.js'
 import { Refusals } from './refusals.js'
@@ -16,9 +16,9 @@ export type DecisionOf<A> = A extends Several ? MultiDecision : A extends string
 
 /** Decides, counts and logs. Times are in ms. */
 export class Core {
-  readonly counters = noCounts()
+  readonly counters = new Counters()
   readonly log: Log
-  readonly #refusals: Refusals<Decision> | undefined
+  readonly #refusals: Refusals | undefined
 
   constructor(
     private readonly settings: Settings,
@@ -35,7 +35,7 @@ export class Core {
     this.counters.asked += 1
     this.counters.refused += 1
     this.counters.cached += 1
-    return known.decision.aged(known.age) as DecisionOf<A>
+    return read(question.about, known.reply).age(known.age) as DecisionOf<A>
   }
 
   /** Begins a question: returns what {@link decided} needs of this moment. */
@@ -50,7 +50,7 @@ export class Core {
       this.counters.asked += 1
       this.counters[decision.allowed ? 'allowed' : 'refused'] += 1
     }
-    if (place !== undefined && !decision.allowed) this.#refusals?.add(place, decision, decision.retryAfter, now, asked)
+    if (place !== undefined && !decision.allowed) this.#refusals?.add(place, reply, decision.retryAfter, now, asked)
     return decision as DecisionOf<A>
   }
 

@@ -1,44 +1,27 @@
 /** What a limiter counts. */
 
 /** Counts since the limiter was made. */
-export interface Counters {
+export class Counters {
   /** Requests, leases and holds that were asked for. */
-  asked: number
+  asked = 0
   /** Of these: admitted by the server. */
-  allowed: number
+  allowed = 0
   /** Of these: refused by the server, or from memory. */
-  refused: number
+  refused = 0
   /** Of the refused: those from memory. */
-  cached: number
+  cached = 0
   /** Calls without an answer, of any kind. Set an alert on it. */
-  unavailable: number
+  unavailable = 0
   /** Of the asked: let through without an answer. */
-  failedOpen: number
+  failedOpen = 0
   /** Of the asked: not let through without an answer. */
-  failedClosed: number
+  failedClosed = 0
   /** Calls that the server rejected as wrong. */
-  wrongCalls: number
+  wrongCalls = 0
   /** How often the circuit breaker opened. */
-  breakerOpened: number
+  breakerOpened = 0
   /** Leases that ended before their work. */
-  leasesLost: number
+  leasesLost = 0
   /** Releases and settlements that had to be repeated. */
-  releasesRetried: number
-}
-
-/** All zero. */
-export function noCounts(): Counters {
-  return {
-    asked: 0,
-    allowed: 0,
-    refused: 0,
-    cached: 0,
-    unavailable: 0,
-    failedOpen: 0,
-    failedClosed: 0,
-    wrongCalls: 0,
-    breakerOpened: 0,
-    leasesLost: 0,
-    releasesRetried: 0,
-  }
+  releasesRetried = 0
 }

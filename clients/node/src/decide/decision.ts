@@ -56,20 +56,12 @@ export class Decision {
     return this.#limiter
   }
 
-  /**
-   * The decision as it stands `age` ms later, if nothing else has happened since.
-   *
-   * @internal
-   */
-  aged(age: number): Decision {
-    return new Decision(this.integersAfter(age), this.#limiter)
-  }
-
-  /** @internal */
-  protected integersAfter(age: number): Integers {
-    const left = (ms: number) => Math.max(0, Math.ceil(ms - age))
-    const { allowed, limit, remaining, retryAfter, resetAfter } = this
-    return [allowed ? 0 : 1, limit, remaining, retryAfter === null ? -1 : left(retryAfter), left(resetAfter)]
+  /** @internal Lets time pass in which nothing else happens. */
+  age(ms: number): this {
+    const left = (time: number) => Math.max(0, Math.ceil(time - ms))
+    const { retryAfter, resetAfter, each = [] } = this as this & { each?: readonly Decision[] }
+    for (const one of each) one.age(ms)
+    return Object.assign(this, { retryAfter: retryAfter === null ? null : left(retryAfter), resetAfter: left(resetAfter) })
   }
 
   /**
@@ -109,15 +101,6 @@ export class MultiDecision extends Decision {
   ) {
     super(integers, undefined, error)
   }
-
-  /** @internal */
-  override aged(age: number): MultiDecision {
-    return new MultiDecision(
-      this.integersAfter(age),
-      this.each.map((one) => one.aged(age)),
-      this.settled,
-    )
-  }
 }
 
 /** The answer to a policy. */
@@ -142,16 +125,6 @@ export class AskDecision extends Decision {
   ) {
     super(integers, undefined, error)
     this.binding = binding === 0 ? null : binding
-  }
-
-  /** @internal */
-  override aged(age: number): AskDecision {
-    return new AskDecision(
-      this.integersAfter(age),
-      this.binding ?? 0,
-      this.each.map((one) => one.aged(age)),
-      this.settled,
-    )
   }
 }
 

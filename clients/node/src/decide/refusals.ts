@@ -1,16 +1,16 @@
 /** Refusals in memory: a call that was refused is not asked again before it can be admitted. */
 
-import type { Place } from '../call/place.js'
+import type { Place } from '../call/questions.js'
 
-interface Refusal<D> {
-  decision: D
+interface Refusal {
+  reply: unknown
   since: number
   until: number
 }
 
-interface Group<D> {
+interface Group {
   keys: readonly string[]
-  calls: Map<string, Refusal<D>>
+  calls: Map<string, Refusal>
 }
 
 // Keys are asked for few limits and costs.
@@ -29,8 +29,8 @@ const CALLS = 8
  *         ◀───────   the refusal of generation 0: it is not kept
  * ```
  */
-export class Refusals<D> {
-  readonly #groups = new Map<string, Group<D>>()
+export class Refusals {
+  readonly #groups = new Map<string, Group>()
   readonly #ofKey = new Map<string, Set<string>>()
   // The generation in which a key was forgotten last. Of keys that are no longer here, the latest is the floor.
   readonly #forgotten = new Map<string, number>()
@@ -52,7 +52,7 @@ export class Refusals<D> {
   }
 
   /** The refusal of this call and its age, if it still holds. */
-  find({ group, call }: Place, now: number): { decision: D; age: number } | undefined {
+  find({ group, call }: Place, now: number): { reply: unknown; age: number } | undefined {
     const known = this.#groups.get(group)
     const refusal = known?.calls.get(call)
     if (known === undefined || refusal === undefined) return undefined
@@ -63,7 +63,7 @@ export class Refusals<D> {
     }
     this.#groups.delete(group)
     this.#groups.set(group, known)
-    return { decision: refusal.decision, age: now - refusal.since }
+    return { reply: refusal.reply, age: now - refusal.since }
   }
 
   /**
@@ -72,14 +72,14 @@ export class Refusals<D> {
    * @param retryAfter - how long it holds. `null`: it will never be admitted
    * @param asked - the generation in which it was asked
    */
-  add({ keys, group, call }: Place, decision: D, retryAfter: number | null, now: number, asked = this.#generation): void {
+  add({ keys, group, call }: Place, reply: unknown, retryAfter: number | null, now: number, asked = this.#generation): void {
     if (asked < this.#floor || keys.some((key) => (this.#forgotten.get(key) ?? 0) > asked)) return
-    const calls = this.#groups.get(group)?.calls ?? new Map<string, Refusal<D>>()
+    const calls = this.#groups.get(group)?.calls ?? new Map<string, Refusal>()
     this.#groups.delete(group)
     const [first] = calls.keys()
     if (calls.size >= CALLS && first !== undefined && !calls.has(call)) calls.delete(first)
     calls.delete(call)
-    calls.set(call, { decision, since: now, until: now + Math.min(retryAfter ?? this.longest, this.longest) })
+    calls.set(call, { reply, since: now, until: now + Math.min(retryAfter ?? this.longest, this.longest) })
     this.#groups.set(group, { keys, calls })
     for (const key of keys) this.#ofKey.set(key, (this.#ofKey.get(key) ?? new Set()).add(group))
     const [oldest] = this.#groups.keys()

@@ -3,47 +3,65 @@
  * of them, and works with the application's own copy.
  */
 
+import { shown } from '../call/arguments.js'
 import type { Sender } from '../call/call.js'
 import { ConfigurationError } from '../errors.js'
 import { isIoredis, IoredisClusterSender, IoredisSender, type Ioredis, type IoredisCluster } from './ioredis.js'
-import { ownIoredis, ownIoredisCluster } from './ioredis-own.js'
+import { OwnIoredis, OwnIoredisCluster } from './ioredis-own.js'
 import { isNodeRedis, isNodeRedisCluster, NodeRedisClusterSender, NodeRedisSender } from './node-redis.js'
 import type { NodeRedis, NodeRedisCluster } from './node-redis.js'
-import { ownNodeRedis, ownNodeRedisCluster } from './node-redis-own.js'
+import { OwnNodeRedis, OwnNodeRedisCluster } from './node-redis-own.js'
 import type { OwnClient, OwnSettings } from './own.js'
 
 /** A client of node-redis (`createClient`, `createCluster`) or ioredis (`Redis`, `Cluster`), version 5 or 6. */
 export type RedisClient = NodeRedis | NodeRedisCluster | Ioredis | IoredisCluster
 
+/** How calls are sent on a client as it is, and on connections of the package's own to the same server. */
+interface Kind {
+  isCluster: boolean
+  sender(): Sender
+  own(settings: OwnSettings): OwnClient
+}
+
 /** Sends calls on a client as it is. A `Sender` is returned as it is. */
 export function senderFor(redis: RedisClient | Sender): Sender {
-  if (redis === null || typeof redis !== 'object') throw unknown()
-  if (isSender(redis)) return redis
-  if (isIoredis(redis)) return 'nodes' in redis ? new IoredisClusterSender(redis) : new IoredisSender(redis)
-  if (isNodeRedisCluster(redis)) return new NodeRedisClusterSender(redis)
-  if (isNodeRedis(redis)) return new NodeRedisSender(redis)
-  throw unknown()
+  return isSender(redis) ? redis : kindOf(redis).sender()
 }
 
 /** Opens connections to where a client is connected, with its credentials. */
 export function ownClient(redis: RedisClient, settings: OwnSettings): OwnClient {
-  if (isIoredis(redis)) return 'nodes' in redis ? ownIoredisCluster(redis, settings) : ownIoredis(redis, settings)
-  if (isNodeRedisCluster(redis)) return ownNodeRedisCluster(redis, settings)
-  if (isNodeRedis(redis) && redis.duplicate !== undefined && redis.isReady !== undefined) return ownNodeRedis(redis, settings)
-  throw unknown()
+  return kindOf(redis).own(settings)
 }
 
 /** Whether a client is for a cluster. */
 export function isCluster(redis: RedisClient): boolean {
-  return isNodeRedisCluster(redis) || (isIoredis(redis) && 'nodes' in redis)
+  return kindOf(redis).isCluster
 }
 
-function isSender(redis: object): redis is Sender {
-  return 'send' in redis && 'keyPrefix' in redis
+function kindOf(redis: RedisClient): Kind {
+  if (isIoredis(redis)) {
+    if (!('nodes' in redis))
+      return { isCluster: false, sender: () => new IoredisSender(redis), own: (settings) => new OwnIoredis(redis, settings) }
+    return { isCluster: true, sender: () => new IoredisClusterSender(redis), own: (settings) => new OwnIoredisCluster(redis, settings) }
+  }
+  if (isNodeRedisCluster(redis))
+    return { isCluster: true, sender: () => new NodeRedisClusterSender(redis), own: (settings) => new OwnNodeRedisCluster(redis, settings) }
+  if (isNodeRedis(redis)) {
+    const own = (settings: OwnSettings) => {
+      if (redis.isReady === undefined) throw unknown(redis)
+      return new OwnNodeRedis(redis, settings)
+    }
+    return { isCluster: false, sender: () => new NodeRedisSender(redis), own }
+  }
+  throw unknown(redis)
 }
 
-function unknown(): ConfigurationError {
-  return new ConfigurationError(
-    "a client is needed: createClient() or createCluster() of 'redis', or Redis or Cluster of 'ioredis', version 5 or later",
-  )
+function isSender(redis: unknown): redis is Sender {
+  return typeof redis === 'object' && redis !== null && 'send' in redis && 'keyPrefix' in redis
+}
+
+function unknown(redis: unknown): ConfigurationError {
+  const made = "createClient() or createCluster() of 'redis', or new Redis() or new Cluster() of 'ioredis', version 5 or later"
+  const name = typeof redis === 'object' && redis !== null ? ` of the class ${redis.constructor?.name ?? 'Object'}` : ''
+  return new ConfigurationError(`a client is needed, made by ${made}, not ${shown(redis)}${name}`)
 }

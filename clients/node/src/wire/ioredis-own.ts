@@ -21,7 +21,8 @@ function settled({ connectTimeout, runtime }: OwnSettings): object {
   }
 }
 
-class OwnIoredis extends IoredisSender implements OwnClient {
+/** Connections for a client of this kind. */
+export class OwnIoredis extends IoredisSender implements OwnClient {
   readonly isCluster = false
   readonly name: string
   readonly sendsLater = false
@@ -52,7 +53,8 @@ class OwnIoredis extends IoredisSender implements OwnClient {
   }
 }
 
-class OwnIoredisCluster extends IoredisClusterSender implements OwnClient {
+/** Connections for a client of this kind. */
+export class OwnIoredisCluster extends IoredisClusterSender implements OwnClient {
   readonly isCluster = true
   readonly name = CLUSTER
   readonly sendsLater = false
@@ -111,14 +113,6 @@ class OwnIoredisCluster extends IoredisClusterSender implements OwnClient {
   close(): void {
     this.cluster.disconnect()
   }
-}
-
-export function ownIoredis(redis: Ioredis, settings: OwnSettings): OwnClient {
-  return new OwnIoredis(redis, settings)
-}
-
-export function ownIoredisCluster(cluster: IoredisCluster, settings: OwnSettings): OwnClient {
-  return new OwnIoredisCluster(cluster, settings)
 }
 
 // Also the nodes that the application's client has found, for its first ones may be gone or silent.

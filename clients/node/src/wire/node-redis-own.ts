@@ -45,7 +45,8 @@ function settled(options: Options | undefined, { connectTimeout }: OwnSettings, 
 // Replies come in plain types, whatever the application has chosen for its own calls.
 const PER_CALL = { timeout: undefined, typeMapping: {} }
 
-class OwnNodeRedis extends NodeRedisSender implements OwnClient {
+/** Connections for a client of this kind. */
+export class OwnNodeRedis extends NodeRedisSender implements OwnClient {
   readonly isCluster = false
   readonly name: string
   readonly sendsLater = false
@@ -93,7 +94,8 @@ class OwnNodeRedis extends NodeRedisSender implements OwnClient {
   }
 }
 
-class OwnNodeRedisCluster extends NodeRedisClusterSender implements OwnClient {
+/** Connections for a client of this kind. */
+export class OwnNodeRedisCluster extends NodeRedisClusterSender implements OwnClient {
   readonly isCluster = true
   readonly name = CLUSTER
   readonly sendsLater = true
@@ -169,14 +171,6 @@ class OwnNodeRedisCluster extends NodeRedisClusterSender implements OwnClient {
     const next = () => (signal.aborted ? undefined : this.#connect().catch(() => this.#again(attempt + 1)))
     this.settings.runtime.later(backoff(this.settings.runtime, attempt), next)
   }
-}
-
-export function ownNodeRedis(redis: NodeRedis, settings: OwnSettings): OwnClient {
-  return new OwnNodeRedis(redis, settings)
-}
-
-export function ownNodeRedisCluster(cluster: NodeRedisCluster, settings: OwnSettings): OwnClient {
-  return new OwnNodeRedisCluster(cluster, settings)
 }
 
 /**

@@ -1,7 +1,7 @@
 /** A promise with an end. */
 
+import { setMaxListeners } from 'node:events'
 import type { Cancel, Runtime } from '../runtime.js'
-import { onAbort } from './aborts.js'
 
 /** A server from which replies come in. */
 export interface Heard {
@@ -42,7 +42,6 @@ export function within<T>(runtime: Runtime, work: Promise<T>, { ms, signal, late
     const patience = new Patience(ms, heard, runtime.now())
     let isOver = false
     let cancel: Cancel = runtime.after(ms, fire)
-    let forget: Cancel = () => {}
     function fire(): void {
       const now = runtime.now()
       // Timers come before sockets. So what has arrived is read first.
@@ -56,11 +55,13 @@ export function within<T>(runtime: Runtime, work: Promise<T>, { ms, signal, late
     function end(settle: () => void): void {
       isOver = true
       cancel()
-      forget()
+      signal?.removeEventListener('abort', abort)
       settle()
     }
     const abort = () => end(() => reject(signal?.reason as Error))
-    if (signal !== undefined) forget = onAbort(signal, abort)
+    // Many calls may share a signal. Node.js would warn of more than ten.
+    if (signal instanceof EventTarget) setMaxListeners(0, signal)
+    signal?.addEventListener('abort', abort, { once: true })
     work.then(
       (value) => end(() => resolve(value)),
       (error: unknown) => end(() => reject(error as Error)),
