@@ -13,7 +13,7 @@ import { startServer, until, type Server } from './servers.js'
 const hour = new FixedWindow(1000, '1h')
 const key = () => `user:${randomUUID()}`
 const PATIENT = { timeoutMs: 5000, connectTimeoutMs: 10000 }
-const DEFAULTS = { timeout: undefined, connectTimeout: undefined }
+const DEFAULTS = { timeoutMs: undefined, connectTimeoutMs: undefined }
 
 /** Keeps the process busy. */
 function block(ms: number): void {

@@ -80,10 +80,10 @@ export class Lease {
 
 /** Takes a lease. Throws if it is refused, and without an answer if the limiter fails closed. */
 export async function acquire(to: Connected, key: string, options: LeaseOptions): Promise<Lease> {
-  const { renew = true, signal } = options
   const { runtime } = to
   const id = runtime.id()
   const question = to.questions.lease(key, id, options)
+  const { renew = true, signal } = options
   signal?.throwIfAborted()
   to.throwIfClosed()
   const asked = runtime.now()
