@@ -21,12 +21,7 @@ export class CallError extends RateLimitError {
    * @param reply - the text of the error reply
    * @param node - the server, such as `127.0.0.1:6379`
    */
-  constructor(
-    readonly command: string,
-    readonly reply: string,
-    readonly node: string,
-    options?: ErrorOptions,
-  ) {
+  constructor(readonly command: string, readonly reply: string, readonly node: string, options?: ErrorOptions) {
     super(`${command} at ${node}: ${reply}`, options)
     this.code = reply.split(' ', 1)[0] ?? ''
   }

@@ -10,7 +10,7 @@ describe('a shedder of a gate that fails', () => {
       const { gate, lines } = gateOn(t, 1, [], { shed, fail, timeoutMs: 100 })
       const { refusal, headers } = await gate.enter({}, undefined)
       assert.deepEqual([refusal?.status, headers['Retry-After']], [status, status && '1'])
-      assert.ok(lines.some((line) => line.includes("RL.SHED") && line.includes("'fleet'")), lines.join())
+      assert.ok(lines.some((line) => line.includes('RL.SHED at localhost:1: failed ')), lines.join())
     }
   })
 
@@ -22,8 +22,8 @@ describe('a shedder of a gate that fails', () => {
     }
     const fine = { key: 'fleet', utilization: () => 0, tier: () => 1, tiers: 2 }
     const wrong: [object, RegExp][] = [
-      [{ utilization: () => NaN }, /RL.SHED, for 'fleet': nothing is shed: shed.utilization must return a number, not NaN$/],
-      [{ utilization: fails }, /RL.SHED, for 'fleet': nothing is shed: no gauge/],
+      [{ utilization: () => NaN }, /RL.SHED at .*: nothing is shed: shed.utilization must return a number, not NaN$/],
+      [{ utilization: fails }, /RL.SHED at .*: nothing is shed: no gauge/],
       [{ tier: fails }, /nothing is shed: no gauge/],
       [{ tier: () => 3 }, /nothing is shed: shed.tier must be an integer between 1 and 2, not 3/],
     ]

@@ -16,16 +16,14 @@ const ann = () => 'ann'
 export function table(): Map<string, string[]> {
   const page = readFileSync(resolve('../../docs/clients.md'), 'utf8')
   const section = page.split('\n### Rights\n')[1]!.split('\n### ')[0]!
-  const rows = section.matchAll(/^\| ([^|]+) \| ([^|]+) \| ([^|]+) \|$/gm)
-  const found = [...rows].filter(([, , python]) => python!.startsWith('`+rl.'))
-  const rights = (python: string, node: string) => (node === 'the same' ? python : node).replaceAll('`', '').split(' ')
-  return new Map(found.map(([, what, python, node]) => [what!.replaceAll('`', ''), rights(python!, node!)]))
+  const rows = [...section.matchAll(/^\| ([^|]+) \| `(\+rl\.[^|`]+)` \|$/gm)]
+  return new Map(rows.map(([, what, rights]) => [what!.replaceAll('`', ''), rights!.split(' ')]))
 }
 
-/** The commands of the module that the server denied since the last reset. */
+/** The commands of limiters that the server denied since the last reset. */
 export async function denied(server: Server): Promise<string[]> {
   const statistics = await server.cli('INFO', 'commandstats')
-  return [...statistics.matchAll(/^cmdstat_(rl\.\w+):.*rejected_calls=[1-9]/gm)].map(([, name]) => name!)
+  return [...statistics.matchAll(/^cmdstat_(rl\.\w+|unlink):.*rejected_calls=[1-9]/gm)].map(([, name]) => name!)
 }
 
 export async function setPolicies(server: Server): Promise<void> {
@@ -42,7 +40,7 @@ const budget = (of: TokenBucket | string): Row => (limiter) => limiter.budget('t
 
 async function heldLimits(limiter: RateLimiter): Promise<void> {
   await limiter.limits(['key'], [BUCKET], { cost: 60, hold: { id: 'id', ttl: '1m' } })
-  await limiter.commands.multiSettle(['key'], 'id', [BUCKET], { cost: 45 })
+  await limiter.settle(['key'], [BUCKET], 'id', { cost: 45, within: '1m' })
 }
 
 interface Also {
@@ -83,14 +81,18 @@ export const ROWS: Record<string, Row> = {
   'peek, with a rate': (limiter) => limiter.peek('key', '10/s'),
   'peek, with a policy': (limiter) => limiter.peek('key', 'api'),
   refund: (limiter) => limiter.refund('key', '10/s'),
+  reset: async (limiter, server) => {
+    await server.cli('RL.GCRA', `${limiter.connected.prefix}key`, '9', '10', '1s')
+    await limiter.reset('key')
+  },
   lease: (limiter, server) => limiter.lease('lease', { capacity: 1, ttl: '1s', wait: '1s' }, () => untilRenewed(server)),
   'budget, with a TokenBucket': budget(BUCKET),
   'budget, with a policy': budget('api'),
-  'limits with hold, multi_settle (multiSettle)': heldLimits,
-  'verify, with a rate or limiter': (limiter) => limiter.ready({ limits: ['10/s', BUCKET] }),
-  'verify, with a Limit': (limiter) => limiter.ready({ limits: [new Limit('10/s', { on: 2 })] }),
-  'verify, with a Concurrent': (limiter) => limiter.ready({ limits: [ONE] }),
-  'verify, with policies only': (limiter) => limiter.ready({ policies: ['api', 'jobs'] }),
+  'limits with hold, settle': heldLimits,
+  'ready, with a rate or limiter': (limiter) => limiter.ready({ limits: ['10/s', BUCKET] }),
+  'ready, with a Limit': (limiter) => limiter.ready({ limits: [new Limit('10/s', { on: 2 })] }),
+  'ready, with a Concurrent': (limiter) => limiter.ready({ limits: [ONE] }),
+  'ready, with policies only': (limiter) => limiter.ready({ policies: ['api', 'jobs'] }),
   'middleware: limits': middleware([minute, { name: 'function', key: ann, limit: () => '5/m' }]),
   'middleware: a Concurrent': middleware([minute, lease('lease')], { lease: true }),
   'middleware: several Concurrent': middleware([lease('one'), lease('two')], { lease: true }),

@@ -56,7 +56,7 @@ describe('a user with few rights', () => {
   }
 
   test('is told which right is missing', async () => {
-    const { error } = await tried(KINDS[0]!, 'verify, with policies only', ['+rl.ask'])
-    assert.match(String(error), /ConfigurationError: the server rejects RL.ASKPEEK: NOPERM .*'rl.askpeek'/)
+    const { error } = await tried(KINDS[0]!, 'ready, with policies only', ['+rl.ask'])
+    assert.match(String(error), /ConfigurationError: the policy 'api': the server rejects RL.ASKPEEK: NOPERM .*'rl.askpeek'/)
   })
 })

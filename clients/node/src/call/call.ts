@@ -40,11 +40,7 @@ export class Call {
    * @param command - the command and its subcommand, if it has one
    * @param readonly - whether a replica may answer
    */
-  constructor(
-    readonly prefix: string,
-    command: readonly string[],
-    readonly = false,
-  ) {
+  constructor(readonly prefix: string, command: readonly string[], readonly = false) {
     this.words = [...command]
     this.readonly = readonly && !OF_PRIMARIES.has(this.words[0] ?? '')
   }

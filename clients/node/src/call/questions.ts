@@ -56,10 +56,7 @@ const OF_LEASE: Names<LeaseOptions> = {
 /** Makes the questions of a limiter. */
 export class Questions {
   /** @param prefix - stands before each key */
-  constructor(
-    private readonly prefix: string,
-    private readonly cache: Settings['cache'],
-  ) {}
+  constructor(private readonly prefix: string, private readonly cache: Settings['cache']) {}
 
   /** A limiter's own command. */
   limit(key: string, limiter: LimiterLike, options: LimitCallOptions): Question<Limiter> {

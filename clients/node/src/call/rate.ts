@@ -4,23 +4,9 @@ import { known, shown, type Names } from './arguments.js'
 import { ConfigurationError } from '../errors.js'
 import { durationWord, integerWord, Limiter } from './values.js'
 
-const UNITS: Readonly<Record<string, string>> = {
-  ms: 'ms',
-  millisecond: 'ms',
-  s: 's',
-  sec: 's',
-  second: 's',
-  m: 'm',
-  min: 'm',
-  minute: 'm',
-  h: 'h',
-  hr: 'h',
-  hour: 'h',
-  d: 'd',
-  day: 'd',
-  w: 'w',
-  week: 'w',
-}
+// Each also with an s at its end.
+const NAMES_OF = { ms: 'ms millisecond', s: 's sec second', m: 'm min minute', h: 'h hr hour', d: 'd day', w: 'w week' }
+const UNITS = new Map(Object.entries(NAMES_OF).flatMap(([unit, names]) => names.split(' ').map((name) => [name, unit])))
 const RATE = /^\s*(\d+)\s*(?:\/|\s+per\s+)\s*(\d+)?\s*([a-z]+)\s*$/i
 
 /** What may be said of a rate. */
@@ -52,7 +38,7 @@ export class Rate extends Limiter {
   constructor(text: string, options: RateOptions = {}) {
     known('options', options, NAMES)
     const [, count = '', factor = '1', unit = ''] = RATE.exec(text) ?? []
-    const word = UNITS[unit.toLowerCase()] ?? UNITS[unit.toLowerCase().replace(/s$/, '')]
+    const word = UNITS.get(unit.toLowerCase()) ?? UNITS.get(unit.toLowerCase().replace(/s$/, ''))
     if (word === undefined) throw new ConfigurationError(`${shown(text)} is no rate, such as '10/s', '100/15m' or '10 per minute'`)
     const most = Number(integerWord(`the count of '${text}'`, Number(count), 1))
     const burst = Number(integerWord('burst', options.burst ?? most, 1))

@@ -35,10 +35,7 @@ export class Breaker {
    * @param most - the number of failures in a row that opens it
    * @param cooldown - how long it stays open
    */
-  constructor(
-    private readonly most: number,
-    private readonly cooldown: number,
-  ) {}
+  constructor(private readonly most: number, private readonly cooldown: number) {}
 
   /**
    * Returns a ticket if the server may be asked. Its caller must report the outcome by `succeeded`, `failed` or `unknown`.

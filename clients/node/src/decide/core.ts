@@ -20,10 +20,7 @@ export class Core {
   readonly log: Log
   readonly #refusals: Refusals | undefined
 
-  constructor(
-    private readonly settings: Settings,
-    now: () => number,
-  ) {
+  constructor(private readonly settings: Settings, now: () => number) {
     this.log = new Log(settings.logger, now)
     this.#refusals = settings.cache === null ? undefined : new Refusals(settings.cache.keys, settings.cache.longest)
   }

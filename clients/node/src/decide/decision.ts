@@ -93,12 +93,7 @@ export class MultiDecision extends Decision {
    * @param each - the answers of the limits, limits outermost: the first limit on each of its keys, then the next one
    * @param settled - of a settlement: the number of keys that held one of the limits
    */
-  constructor(
-    integers: Integers,
-    readonly each: readonly Decision[] = [],
-    readonly settled?: number,
-    error?: Unavailable,
-  ) {
+  constructor(integers: Integers, readonly each: readonly Decision[] = [], readonly settled?: number, error?: Unavailable) {
     super(integers, undefined, error)
   }
 }

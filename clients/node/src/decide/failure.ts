@@ -7,12 +7,7 @@ import { CallError, Closed, Unavailable } from '../errors.js'
 /** Why a call has no reply. */
 export class NoReply extends Error {
   /** @param maybeSent - whether the server may still execute the call */
-  constructor(
-    readonly kind: string,
-    reason: string,
-    readonly maybeSent: boolean,
-    options?: ErrorOptions,
-  ) {
+  constructor(readonly kind: string, reason: string, readonly maybeSent: boolean, options?: ErrorOptions) {
     super(reason, options)
   }
 }

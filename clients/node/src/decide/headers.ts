@@ -84,12 +84,7 @@ interface Quota {
 
 // The units of a calendar in seconds. Months and longer units differ in length.
 const UNITS: Readonly<Record<string, number | undefined>> = {
-  HOUR: 3600,
-  DAY: 86_400,
-  WEEK: 604_800,
-  MONTH: undefined,
-  QUARTER: undefined,
-  YEAR: undefined,
+  HOUR: 3600, DAY: 86_400, WEEK: 604_800, MONTH: undefined, QUARTER: undefined, YEAR: undefined,
 }
 
 /** How many in which time, in seconds. Nothing if the time is not of whole seconds, or if there is none. */

@@ -12,10 +12,7 @@ const MOST = 100
 export class Log {
   readonly #kinds = new Map<string, { since: number; left: number }>()
 
-  constructor(
-    private readonly logger: Logger,
-    private readonly now: () => number,
-  ) {}
+  constructor(private readonly logger: Logger, private readonly now: () => number) {}
 
   /** Writes what became of a call that failed. */
   failed(call: Call, what: string, error: Unavailable | CallError): void {

@@ -41,10 +41,7 @@ export class Refusals {
    * @param most - the most groups: keys of one call, or items of a sketch
    * @param longest - the longest time that a refusal is remembered
    */
-  constructor(
-    private readonly most: number,
-    private readonly longest: number,
-  ) {}
+  constructor(private readonly most: number, private readonly longest: number) {}
 
   /** It grows with each {@link forget}. A call remembers that in which it was asked. */
   get generation(): number {

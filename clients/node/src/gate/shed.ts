@@ -70,11 +70,7 @@ export class ShedStep<R> implements Step {
   readonly answers = []
   readonly isOpen = false
 
-  constructor(
-    private readonly to: Connected,
-    private readonly shed: Shed<R>,
-    private readonly request: R,
-  ) {}
+  constructor(private readonly to: Connected, private readonly shed: Shed<R>, private readonly request: R) {}
 
   get key(): string {
     return this.shed.key

@@ -59,11 +59,7 @@ export class MultiStep implements Step {
   #renewals: readonly Renewal[] = []
 
   /** @param id - the id of the request's leases and holds */
-  constructor(
-    private readonly to: Connected,
-    private readonly asked: readonly LimitAsked[],
-    private readonly id: string,
-  ) {
+  constructor(private readonly to: Connected, private readonly asked: readonly LimitAsked[], private readonly id: string) {
     this.#keys = asked.map(({ key }) => key)
     this.#limiters = asked.map(({ limiter }) => withId(limiter, id))
     this.#hasBudget = asked.some(({ estimate }) => estimate !== undefined)

@@ -14,17 +14,7 @@ import { Ending, type EndingOptions } from './endings.js'
 import { AllTaken } from './taken.js'
 
 // What gives something back: a call that was refused before may be admitted now. Allowed while the limiter closes.
-const GIVES_BACK = new Set([
-  'RL.REFUND',
-  'RL.MULTIREFUND',
-  'RL.ASKREFUND',
-  'RL.SETTLE',
-  'RL.MULTISETTLE',
-  'RL.ASKSETTLE',
-  'RL.RELEASE',
-  'RL.MULTIRELEASE',
-  'UNLINK',
-])
+const GIVES_BACK = /^(RL\.(MULTI|ASK)?(REFUND|SETTLE)|RL\.(MULTI)?RELEASE|UNLINK)$/
 
 /** The way to the server, and what it has taken there. */
 export class Connected implements Sender {
@@ -40,11 +30,7 @@ export class Connected implements Sender {
   #idle: () => void = () => {}
 
   /** @param connect - opens a connection */
-  constructor(
-    connect: () => OwnClient,
-    readonly settings: Settings,
-    readonly runtime: Runtime,
-  ) {
+  constructor(connect: () => OwnClient, readonly settings: Settings, readonly runtime: Runtime) {
     this.core = new Core(settings, () => runtime.now())
     this.channel = new Channel(connect, settings, this.core, runtime)
     this.questions = new Questions(this.prefix, settings.cache)
@@ -79,7 +65,7 @@ export class Connected implements Sender {
 
   /** Sends a call. All calls of a limiter go this way, so that refusals are forgotten whoever gives something back. */
   async send(call: Call, options?: SendOptions): Promise<unknown> {
-    const givesBack = GIVES_BACK.has(call.command)
+    const givesBack = GIVES_BACK.test(call.command)
     if (!givesBack) this.throwIfClosed()
     this.#underWay += 1
     try {

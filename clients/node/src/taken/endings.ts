@@ -46,12 +46,7 @@ export class Ending {
   #isAnswered = false
   #delay = FIRST_DELAY
 
-  constructor(
-    readonly call: Call,
-    private readonly options: EndingOptions,
-    private readonly log: Log,
-    now: number,
-  ) {
+  constructor(readonly call: Call, private readonly options: EndingOptions, private readonly log: Log, now: number) {
     this.#until = now + options.ttl
   }
 

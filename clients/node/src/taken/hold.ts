@@ -87,12 +87,7 @@ export class Budget {
   readonly keys: readonly string[]
 
   /** @internal */
-  constructor(
-    to: Connected,
-    readonly key: string,
-    of: LimiterLike,
-    options: BudgetOptions,
-  ) {
+  constructor(to: Connected, readonly key: string, of: LimiterLike, options: BudgetOptions) {
     const { ttl = '10m', keys } = known('options', options, OF_BUDGET)
     this.#to = to
     this.of = policyOrLimiter(of)

@@ -19,13 +19,7 @@ export class Renewal {
   #cancel: Cancel = () => {}
 
   /** @param since - when the lease began */
-  constructor(
-    private readonly to: Connected,
-    key: string,
-    ttl: Duration,
-    id: string,
-    since: number,
-  ) {
+  constructor(private readonly to: Connected, key: string, ttl: Duration, id: string, since: number) {
     this.ttl = span('ttl', ttl)
     this.#call = to.call('RL.RENEW').key(key).duration(ttl).value(id)
     this.#endsAt = since + this.ttl

@@ -39,12 +39,7 @@ export class Channel implements Sender {
   readonly #servers: Servers
 
   /** @param connect - opens a connection */
-  constructor(
-    connect: () => OwnClient,
-    readonly settings: Settings,
-    readonly core: Core,
-    readonly runtime: Runtime,
-  ) {
+  constructor(connect: () => OwnClient, readonly settings: Settings, readonly core: Core, readonly runtime: Runtime) {
     this.#link = new Link(connect, settings.connectTimeout, runtime)
     this.#waits = new Waits(this.#link, settings, runtime)
     this.#servers = new Servers(settings.breaker, core)

@@ -31,10 +31,7 @@ export class OwnIoredis extends IoredisSender implements OwnClient {
   readonly owners = []
   lastError: unknown
 
-  constructor(
-    original: Ioredis,
-    private readonly settings: OwnSettings,
-  ) {
+  constructor(original: Ioredis, private readonly settings: OwnSettings) {
     super(original.duplicate(settled(settings)))
     this.name = addressOf(original)
     this.ready = connected(this.redis, (error) => (this.lastError = error))
@@ -61,10 +58,7 @@ export class OwnIoredisCluster extends IoredisClusterSender implements OwnClient
   readonly ready: Promise<void>
   lastError: unknown
 
-  constructor(
-    original: IoredisCluster,
-    private readonly settings: OwnSettings,
-  ) {
+  constructor(original: IoredisCluster, private readonly settings: OwnSettings) {
     // Retries after a lost connection would send a call twice.
     const overrides = {
       // ioredis compares the bounds of slots as it gets them. As texts, 5461 would be more than 10922.

@@ -57,10 +57,7 @@ export class OwnNodeRedis extends NodeRedisSender implements OwnClient {
   readonly #own: Made
   readonly #life: Life
 
-  constructor(
-    original: NodeRedis,
-    private readonly settings: OwnSettings,
-  ) {
+  constructor(original: NodeRedis, private readonly settings: OwnSettings) {
     const lives = life((attempt) => reconnection(settings.runtime, attempt))
     const own = original.duplicate({
       ...settled(original.options as Options | undefined, settings, lives),
@@ -104,10 +101,7 @@ export class OwnNodeRedisCluster extends NodeRedisClusterSender implements OwnCl
   readonly #own: MadeCluster
   readonly #life: Life
 
-  constructor(
-    original: NodeRedisCluster,
-    private readonly settings: OwnSettings,
-  ) {
+  constructor(original: NodeRedisCluster, private readonly settings: OwnSettings) {
     const { defaults } = parts(original)._options ?? {}
     const lives = life((attempt) => reconnection(settings.runtime, attempt))
     const own = original.duplicate({

@@ -55,10 +55,7 @@ export function isNodeRedis(redis: unknown): redis is NodeRedis {
 export class NodeRedisSender implements Sender {
   readonly keyPrefix: string
 
-  constructor(
-    readonly redis: NodeRedis,
-    readonly options?: object,
-  ) {
+  constructor(readonly redis: NodeRedis, readonly options?: object) {
     this.keyPrefix = prefix((redis.options as Options | undefined)?.keyPrefix)
   }
 
@@ -72,10 +69,7 @@ export class NodeRedisClusterSender implements Sender {
   readonly keyPrefix: string
   #next = 0
 
-  constructor(
-    readonly cluster: NodeRedisCluster,
-    readonly options?: object,
-  ) {
+  constructor(readonly cluster: NodeRedisCluster, readonly options?: object) {
     const { _options } = parts(cluster)
     this.keyPrefix = prefix(_options?.keyPrefix ?? _options?.defaults?.keyPrefix)
   }

@@ -27,15 +27,8 @@ export interface Named {
   readonly policy?: unknown
 }
 
-/** What is sent for one thing that is checked. */
-interface Check {
-  /** What it is, for the error. */
-  readonly what: string
-  /** The call at a key. */
-  call(key: string): Call
-  /** Whether the limit is a lease. */
-  readonly isLease?: boolean
-}
+/** What is checked, for the error, and its call at a key. */
+type Check = readonly [what: string, call: (key: string) => Call]
 
 // At the start a connection is made, and nobody waits.
 const TIMEOUT = 2000
@@ -49,10 +42,7 @@ export class Readiness {
   readonly #rules: Named[] = []
 
   /** @param prefix - stands before each key */
-  constructor(
-    private readonly channel: Channel,
-    private readonly prefix: string,
-  ) {}
+  constructor(private readonly channel: Channel, private readonly prefix: string) {}
 
   /** Adds rules, which are checked with all else. */
   add(rules: readonly Named[]): void {
@@ -65,18 +55,20 @@ export class Readiness {
     checkList('limits', limits)
     checkList('policies', policies)
     checkFlag('required', required)
-    const asked = [...limits.map((limit) => this.#limit(limit)), ...this.#rules.flatMap((rule) => this.#ruleLimit(rule))]
-    asked.push(...policies.map((policy) => this.#policy(policyWord(policy), `the policy '${policy}'`)))
-    asked.push(...this.#rules.flatMap((rule) => this.#rulePolicy(rule)))
+    const asked = [
+      ...limits.map((limit) => this.#limit(limit)),
+      ...this.#rules.flatMap((rule) => this.#ruleLimit(rule)),
+      ...policies.map((policy) => this.#policy(policyWord(policy), `the policy '${policy}'`)),
+      ...this.#rules.flatMap(({ name, policy }) => (typeof policy === 'string' ? [this.#policy(policy, `rule '${name}': the policy`)] : [])),
+    ]
     const checks = asked.length > 0 ? asked : [this.#limit('1/s')]
+    if (checks.some(([, call]) => call('k').words.includes('CONCURRENT'))) {
+      checks.push(['a lease', (key) => this.#call('RL.RENEW').key(key).value('1ms').value(ID)])
+      checks.push(['a lease', (key) => this.#call('RL.RELEASE').key(key).value(ID)])
+    }
     let call = this.#call('RL.PEEK')
     try {
-      for (const key of await this.#keys()) {
-        for (const check of checks) await this.#send((call = check.call(key)), check.what)
-        if (!checks.some(({ isLease }) => isLease)) continue
-        for (const end of [this.#call('RL.RENEW').key(key).value('1ms'), this.#call('RL.RELEASE').key(key)])
-          await this.#send((call = end.value(ID)), 'a lease')
-      }
+      for (const key of await this.#keys()) for (const [what, callAt] of checks) await this.#send((call = callAt(key)), what)
       return true
     } catch (error) {
       if (!(error instanceof Unavailable) || required) throw error
@@ -90,12 +82,12 @@ export class Readiness {
     if (typeof like === 'object' && like !== null && 'clause' in like) return this.#multi(like, `the limit ${like.clause.slice(1).join(' ')}`)
     const limiter = withId(limiterOf(like))
     const what = `the limit ${[limiter.name, ...limiter.words].join(' ')}`
-    return { what, call: (key) => this.#call('RL.PEEK').key(key).limiter(limiter).option('COST', 0), isLease: isLease(limiter) }
+    return [what, (key) => this.#call('RL.PEEK').key(key).limiter(limiter).option('COST', 0)]
   }
 
   #multi({ limiter, cost, shadow }: Limit, what: string): Check {
     const { clause } = new Limit(withId(limiter), { cost, shadow })
-    return { what, call: (key) => this.#call('RL.MULTIPEEK').numbered([key]).option('COST', 0).values(clause), isLease: isLease(limiter) }
+    return [what, (key) => this.#call('RL.MULTIPEEK').numbered([key]).option('COST', 0).values(clause)]
   }
 
   // What a function returns is not known yet, but the module and the right are. Behind LIMIT a limiter is what RL.MULTI takes.
@@ -104,12 +96,8 @@ export class Readiness {
     return [this.#multi(new Limit(typeof limit === 'function' ? '1/s' : (limit as LimiterLike)), `rule '${name}': the limit`)]
   }
 
-  #rulePolicy({ name, policy }: Named): Check[] {
-    return typeof policy === 'string' ? [this.#policy(policy, `rule '${name}': the policy`)] : []
-  }
-
   #policy(policy: string, what: string): Check {
-    return { what, call: (key) => this.#call('RL.ASKPEEK').key(key).value(policy).option('COST', 0).option('ID', ID) }
+    return [what, (key) => this.#call('RL.ASKPEEK').key(key).value(policy).option('COST', 0).option('ID', ID)]
   }
 
   async #send(call: Call, what: string): Promise<void> {
@@ -141,7 +129,7 @@ export class Readiness {
   }
 
   #call(command: string): Call {
-    return new Call(this.prefix, [command], true)
+    return new Call(this.prefix, [command], command.endsWith('PEEK'))
   }
 }
 
@@ -152,13 +140,9 @@ function reason({ command, code, reply }: CallError, what: string): string {
   return `${what} is wrong: ${reply}`
 }
 
-function isLease({ name }: Limiter): boolean {
-  return name === 'CONCURRENT'
-}
-
 // The call brings the id of a lease, and here it is this one.
 function withId(limiter: Limiter): Limiter {
-  if (!isLease(limiter) || (limiter as Concurrent).id !== undefined) return limiter
+  if (limiter.name !== 'CONCURRENT' || (limiter as Concurrent).id !== undefined) return limiter
   const { capacity, ttl, reserved, critical } = limiter as Concurrent
   return new Concurrent(capacity, ttl, { id: ID, reserved, critical })
 }

@@ -29,10 +29,7 @@ export interface Shard {
 export class Servers {
   readonly #shards = new Map<string | undefined, Shard>()
 
-  constructor(
-    private readonly breaker: Settings['breaker'],
-    private readonly core: Core,
-  ) {}
+  constructor(private readonly breaker: Settings['breaker'], private readonly core: Core) {}
 
   /**
    * The servers of an owner, as `OwnClient.owner` names it.

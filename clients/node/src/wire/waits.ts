@@ -33,11 +33,7 @@ export class Waits {
   readonly #opening = new Set<AbortController>()
   #isClosed = false
 
-  constructor(
-    private readonly link: Link,
-    private readonly settings: Settings,
-    private readonly runtime: Runtime,
-  ) {}
+  constructor(private readonly link: Link, private readonly settings: Settings, private readonly runtime: Runtime) {}
 
   /** Sends a call, and returns its reply. Its connection is closed at the end, so that a call which gives up leaves its line. */
   async send(waiting: Waiting): Promise<unknown> {

@@ -78,11 +78,7 @@ export class Patience {
   #slices = SLICES
   #replies: number
 
-  constructor(
-    ms: number,
-    private readonly heard: Heard | undefined,
-    now: number,
-  ) {
+  constructor(ms: number, private readonly heard: Heard | undefined, now: number) {
     this.#longest = Math.max(ms, LONGER)
     this.#due = now + ms
     this.#replies = heard?.replies ?? 0
