@@ -3,19 +3,19 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import express from 'express'
 import { Redis } from 'ioredis'
-import { Concurrent, RateLimiter, SlidingLog, TokenBucket } from 'redis-ratelimit'
+import { Concurrent, RateLimiter, SlidingLog, TokenBucket, UNLIMITED } from 'redis-ratelimit'
 import { ratelimit } from 'redis-ratelimit/express'
 
 const { REDIS = 'redis://127.0.0.1', PORT = 3000, FAIL = 'open', UTILIZATION = 0, TIMEOUT = 100 } = process.env
 // The limiter takes the address, and has connections of its own.
-const limiter = new RateLimiter(new Redis(REDIS, { lazyConnect: true }), { fail: FAIL, timeout: Number(TIMEOUT) })
+const limiter = new RateLimiter(new Redis(REDIS, { lazyConnect: true }), { fail: FAIL, timeoutMs: Number(TIMEOUT) })
 
 // The prompt and the answer of a chat, together.
 const MAX_TOKENS = 400
 // Any other plan, such as that of the staff, has no limit.
 const PLANS = { free: new SlidingLog(3, '10s'), pro: new SlidingLog(6, '10s') }
 const caller = (req) => req.get('x-api-key') ?? req.ip
-const on = (path) => (req) => (req.path === path ? caller(req) : undefined)
+const on = (path) => (req) => (req.path === path ? caller(req) : UNLIMITED)
 
 const limits = ratelimit({
   limiter,
@@ -23,7 +23,7 @@ const limits = ratelimit({
     { name: 'default', key: caller, limit: new SlidingLog(100, '10s') },
     { name: 'short', key: on('/short'), limit: new SlidingLog(2, '1500ms') },
     { name: 'streams', key: on('/stream'), limit: new Concurrent(5, '1m') },
-    { name: 'plan', key: on('/plan'), limit: (req) => PLANS[req.get('x-plan') ?? 'free'] },
+    { name: 'plan', key: on('/plan'), limit: (req) => PLANS[req.get('x-plan') ?? 'free'] ?? UNLIMITED },
     { name: 'items', key: on('/items'), limit: new SlidingLog(10, '10s'), cost: (req) => Number(req.query.n) },
     { name: 'tokens', key: on('/chat'), limit: new TokenBucket(1000, 1000, '1d'), estimate: MAX_TOKENS },
   ],
@@ -37,7 +37,7 @@ const limits = ratelimit({
     ramp: '2000ms',
   },
 })
-await limits.ready()
+await limiter.ready()
 
 const app = express()
 app.use(limits)

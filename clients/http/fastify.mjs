@@ -4,12 +4,12 @@ import { Readable } from 'node:stream'
 import { setTimeout as pause } from 'node:timers/promises'
 import fastify from 'fastify'
 import { createClient } from 'redis'
-import { Concurrent, RateLimiter, SlidingLog, TokenBucket } from 'redis-ratelimit'
+import { Concurrent, RateLimiter, SlidingLog, TokenBucket, UNLIMITED } from 'redis-ratelimit'
 import { ratelimit } from 'redis-ratelimit/fastify'
 
 const { REDIS = 'redis://127.0.0.1', PORT = 3000, FAIL = 'open', UTILIZATION = 0, TIMEOUT = 100 } = process.env
 // The limiter takes the address, and has connections of its own.
-const limiter = new RateLimiter(createClient({ url: REDIS }), { fail: FAIL, timeout: Number(TIMEOUT) })
+const limiter = new RateLimiter(createClient({ url: REDIS }), { fail: FAIL, timeoutMs: Number(TIMEOUT) })
 
 // The prompt and the answer of a chat, together.
 const MAX_TOKENS = 400
@@ -17,7 +17,7 @@ const MAX_TOKENS = 400
 const PLANS = { free: new SlidingLog(3, '10s'), pro: new SlidingLog(6, '10s') }
 const path = (request) => new URL(request.url, 'http://x').pathname
 const caller = (request) => request.headers['x-api-key'] ?? request.ip
-const on = (wanted) => (request) => (path(request) === wanted ? caller(request) : undefined)
+const on = (wanted) => (request) => (path(request) === wanted ? caller(request) : UNLIMITED)
 
 const app = fastify()
 await app.register(ratelimit, {
@@ -26,7 +26,7 @@ await app.register(ratelimit, {
     { name: 'default', key: caller, limit: new SlidingLog(100, '10s') },
     { name: 'short', key: on('/short'), limit: new SlidingLog(2, '1500ms') },
     { name: 'streams', key: on('/stream'), limit: new Concurrent(5, '1m') },
-    { name: 'plan', key: on('/plan'), limit: (request) => PLANS[request.headers['x-plan'] ?? 'free'] },
+    { name: 'plan', key: on('/plan'), limit: (request) => PLANS[request.headers['x-plan'] ?? 'free'] ?? UNLIMITED },
     { name: 'items', key: on('/items'), limit: new SlidingLog(10, '10s'), cost: (request) => Number(request.query.n) },
     { name: 'tokens', key: on('/chat'), limit: new TokenBucket(1000, 1000, '1d'), estimate: MAX_TOKENS },
   ],

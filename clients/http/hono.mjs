@@ -5,19 +5,19 @@ import { serve } from '@hono/node-server'
 import { Hono } from 'hono'
 import { stream } from 'hono/streaming'
 import { Redis } from 'ioredis'
-import { Concurrent, RateLimiter, SlidingLog, TokenBucket } from 'redis-ratelimit'
+import { Concurrent, RateLimiter, SlidingLog, TokenBucket, UNLIMITED } from 'redis-ratelimit'
 import { ratelimit } from 'redis-ratelimit/hono'
 
 const { REDIS = 'redis://127.0.0.1', PORT = 3000, FAIL = 'open', UTILIZATION = 0, TIMEOUT = 100 } = process.env
 // The limiter takes the address, and has connections of its own.
-const limiter = new RateLimiter(new Redis(REDIS, { lazyConnect: true }), { fail: FAIL, timeout: Number(TIMEOUT) })
+const limiter = new RateLimiter(new Redis(REDIS, { lazyConnect: true }), { fail: FAIL, timeoutMs: Number(TIMEOUT) })
 
 // The prompt and the answer of a chat, together.
 const MAX_TOKENS = 400
 // Any other plan, such as that of the staff, has no limit.
 const PLANS = { free: new SlidingLog(3, '10s'), pro: new SlidingLog(6, '10s') }
 const caller = (c) => c.req.header('x-api-key') ?? c.env.incoming.socket.remoteAddress
-const on = (path) => (c) => (c.req.path === path ? caller(c) : undefined)
+const on = (path) => (c) => (c.req.path === path ? caller(c) : UNLIMITED)
 
 const limits = ratelimit({
   limiter,
@@ -25,7 +25,7 @@ const limits = ratelimit({
     { name: 'default', key: caller, limit: new SlidingLog(100, '10s') },
     { name: 'short', key: on('/short'), limit: new SlidingLog(2, '1500ms') },
     { name: 'streams', key: on('/stream'), limit: new Concurrent(5, '1m') },
-    { name: 'plan', key: on('/plan'), limit: (c) => PLANS[c.req.header('x-plan') ?? 'free'] },
+    { name: 'plan', key: on('/plan'), limit: (c) => PLANS[c.req.header('x-plan') ?? 'free'] ?? UNLIMITED },
     { name: 'items', key: on('/items'), limit: new SlidingLog(10, '10s'), cost: (c) => Number(c.req.query('n')) },
     { name: 'tokens', key: on('/chat'), limit: new TokenBucket(1000, 1000, '1d'), estimate: MAX_TOKENS },
   ],
@@ -39,7 +39,7 @@ const limits = ratelimit({
     ramp: '2000ms',
   },
 })
-await limits.ready()
+await limiter.ready()
 
 const app = new Hono()
 app.use(limits)

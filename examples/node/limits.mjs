@@ -69,7 +69,7 @@ const limiter = new RateLimiter(client(url, kind === 'cluster'), { prefix: 'exam
 await steps(limiter, randomUUID())
 await limiter.close()
 for (const fail of ['open', 'closed']) {
-  const down = new RateLimiter(client(silent, false), { fail, connectTimeout: 100 })
+  const down = new RateLimiter(client(silent, false), { fail, connectTimeoutMs: 100 })
   assert.equal((await down.limit('user:1', '3/m')).allowed, fail === 'open')
   assert.equal(down.counters.unavailable, 1)
   await down.close()

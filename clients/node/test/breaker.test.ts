@@ -7,11 +7,12 @@ import { Breaker } from '../dist/decide/breaker.js'
 import { Call } from '../dist/call/call.js'
 import { settings } from '../dist/call/settings.js'
 import { Core } from '../dist/decide/core.js'
+import { real } from '../dist/runtime.js'
 import { Log } from '../dist/decide/log.js'
 import { Servers } from '../dist/wire/servers.js'
 import { Turns } from '../dist/wire/turns.js'
 import { blocked } from '../dist/wire/waits.js'
-import { Patience } from '../dist/wire/within.js'
+import { Patience, within } from '../dist/wire/within.js'
 
 /** The ticket of a call that is admitted. */
 function admitted(breaker: Breaker | undefined, now: number): number {
@@ -144,6 +145,20 @@ describe('the time of a call', () => {
     assert.equal(patience.more(100), 50)
     assert.equal(patience.more(150), 0)
   })
+})
+
+test('many calls may share a signal, and all end with it', async () => {
+  const warnings: Error[] = []
+  const warned = (warning: Error) => warnings.push(warning)
+  process.on('warning', warned)
+  const control = new AbortController()
+  const bounds = { ms: 60_000, signal: control.signal, late: () => new Error('late') }
+  const calls = Array.from({ length: 50 }, () => within(real, new Promise<never>(() => undefined), bounds))
+  await new Promise(setImmediate)
+  control.abort(new Error('gone'))
+  const reasons = (await Promise.allSettled(calls)).map((one) => one.status === 'rejected' && (one.reason as Error).message)
+  assert.deepEqual([new Set(reasons), warnings], [new Set(['gone']), []])
+  process.off('warning', warned)
 })
 
 test('a call with BLOCK 0 may wait in the server for a minute, and one without BLOCK does not wait', () => {

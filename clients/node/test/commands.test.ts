@@ -158,7 +158,7 @@ for (const kind of KINDS) {
       const asked = await commands.ask(own, 'api', { cost: 500, hold: { id: 'h', ttl: '1m' }, full: true })
       assert.deepEqual([asked.allowed, asked.binding, asked.each?.map(({ remaining }) => remaining)], [true, 2, [500, 9]])
       const settled = await commands.askSettle(own, 'api', 'h', 200)
-      assert.deepEqual([settled.settled, settled.each], [1, undefined])
+      assert.deepEqual([settled.settled, settled.each], [1, []])
       assert.equal((await commands.askPeek(own, 'api', { cost: 900 })).allowed, false)
       assert.equal((await commands.askRefund(own, 'api', { cost: 200 })).allowed, true)
       assert.equal((await commands.ask(key(), 'pool', { leaseId: 'a', moreKeys: [key()] })).binding, null)

@@ -45,7 +45,7 @@ webSuite('Express', async ({ limiter, rules, shed }) => {
 })
 
 describe('Express without a check at the start', () => {
-  test('the first request checks the rules, and fails if one is wrong', async (t) => {
+  test('a request with a wrong rule fails', async (t) => {
     const server = await startServer()
     t.after(() => server.stop())
     const limiter = new RateLimiter(new Redis(server.port, { lazyConnect: true }), { timeoutMs: 3000 })
@@ -58,7 +58,7 @@ describe('Express without a check at the start', () => {
     await once(http, 'listening')
     const response = await fetch(`http://127.0.0.1:${(http.address() as AddressInfo).port}`)
     assert.equal(response.status, 500)
-    assert.match(await response.text(), /rule 'api': .*no such policy 'nobody'/)
+    assert.match(await response.text(), /RL.ASK at .*no such policy 'nobody'/)
   })
 
   test('a response that has begun meanwhile is no crash', async (t) => {

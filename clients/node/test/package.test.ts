@@ -110,6 +110,23 @@ describe('the tarball', () => {
     }
   })
 
+  test('has one copy of its classes for both ways', async () => {
+    const program = `
+      import { createRequire } from 'node:module'
+      import * as imported from 'redis-ratelimit'
+      import * as gate from 'redis-ratelimit/gate'
+      const required = createRequire(import.meta.url)('redis-ratelimit')
+      const error = new required.Unavailable('RL.GCRA', 'timeout', 'late', 'redis:6379', true)
+      console.log(error instanceof imported.Unavailable, imported.UNLIMITED === required.UNLIMITED, gate.UNLIMITED === required.UNLIMITED)`
+    const { stdout } = await run(process.execPath, ['--input-type=module', '-e', program], { cwd: folder })
+    assert.equal(stdout, 'true true true\n')
+  })
+
+  test('has maps to the lines of the sources, without the sources', () => {
+    const map = readFileSync(join(folder, 'node_modules/redis-ratelimit/dist/limiter.js.map'), 'utf8')
+    assert.deepEqual(Object.keys(JSON.parse(map) as object).sort(), ['file', 'mappings', 'names', 'sourceRoot', 'sources', 'version'])
+  })
+
   test('works when it is required', async () => {
     const program = `
       const { Redis } = require('ioredis')

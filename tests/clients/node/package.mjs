@@ -32,7 +32,7 @@ function send(commands, key, command, ...words) {
 }
 
 const redis = await libraries[library]()
-const limiter = way === 'limiter' ? new RateLimiter(redis, { timeout: 5000 }) : undefined
+const limiter = way === 'limiter' ? new RateLimiter(redis, { timeoutMs: 5000 }) : undefined
 const commands = limiter?.commands ?? new Commands(redis)
 for await (const line of createInterface({ input: process.stdin })) {
   const numbers = Array.from({ length: Number(calls) }, (_, number) => number)

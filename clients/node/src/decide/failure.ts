@@ -12,6 +12,9 @@ export class NoReply extends Error {
   }
 }
 
+/** No answer, though the server gives other ones. */
+export class Blameless extends Unavailable {}
+
 /** It was sent, and there is no reply in time. */
 export function late(ms: number): NoReply {
   return new NoReply('timeout', `no reply within ${ms} ms`, true)
@@ -79,7 +82,7 @@ export function explained(command: string, node: string, error: unknown, lastErr
 
 /** Whether the breaker of its server counts this failure. */
 export function counts(error: Unavailable): boolean {
-  return !BLAMELESS.has(error.kind)
+  return !(error instanceof Blameless || BLAMELESS.has(error.kind))
 }
 
 /** Whether a call failed because its keys are about to move to another node of the cluster. */

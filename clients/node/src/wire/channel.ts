@@ -6,7 +6,7 @@
 import type { Call, Sender } from '../call/call.js'
 import type { Settings } from '../call/settings.js'
 import type { Core } from '../decide/core.js'
-import { counts, crowded, explained, failure, gaveUp, isMoving, late } from '../decide/failure.js'
+import { Blameless, counts, crowded, explained, failure, gaveUp, isMoving, late } from '../decide/failure.js'
 import { CallError, Closed, Unavailable } from '../errors.js'
 import { pause, type Runtime } from '../runtime.js'
 import { Link } from './link.js'
@@ -192,7 +192,7 @@ export class Channel implements Sender {
       const failed = failure(call.command, server.name, error)
       if (failed instanceof CallError || !counts(failed) || !(await this.#isThere(server, call))) throw failed
       server.answered()
-      throw new Unavailable(call.command, 'crowded', failed.reason, server.name, failed.maybeSent, { cause: failed.cause })
+      throw new Blameless(call.command, failed.kind, failed.reason, server.name, failed.maybeSent, { cause: failed.cause })
     }
   }
 

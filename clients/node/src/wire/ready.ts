@@ -59,7 +59,7 @@ export class Readiness {
       ...limits.map((limit) => this.#limit(limit)),
       ...this.#rules.flatMap((rule) => this.#ruleLimit(rule)),
       ...policies.map((policy) => this.#policy(policyWord(policy), `the policy '${policy}'`)),
-      ...this.#rules.flatMap(({ name, policy }) => (typeof policy === 'string' ? [this.#policy(policy, `rule '${name}': the policy`)] : [])),
+      ...this.#rules.flatMap(({ name, policy }) => (typeof policy === 'string' ? [this.#policy(policy, `rule '${name}': the policy '${policy}'`)] : [])),
     ]
     const checks = asked.length > 0 ? asked : [this.#limit('1/s')]
     if (checks.some(([, call]) => call('k').words.includes('CONCURRENT'))) {
@@ -79,21 +79,21 @@ export class Readiness {
 
   // A limiter alone is looked at by RL.PEEK, which takes those that RL.MULTI does not.
   #limit(like: LimitLike): Check {
-    if (typeof like === 'object' && like !== null && 'clause' in like) return this.#multi(like, `the limit ${like.clause.slice(1).join(' ')}`)
+    if (typeof like === 'object' && like !== null && 'clause' in like) return this.#multi(like)
     const limiter = withId(limiterOf(like))
     const what = `the limit ${[limiter.name, ...limiter.words].join(' ')}`
     return [what, (key) => this.#call('RL.PEEK').key(key).limiter(limiter).option('COST', 0)]
   }
 
-  #multi({ limiter, cost, shadow }: Limit, what: string): Check {
+  #multi({ limiter, cost, shadow }: Limit, rule = ''): Check {
     const { clause } = new Limit(withId(limiter), { cost, shadow })
-    return [what, (key) => this.#call('RL.MULTIPEEK').numbered([key]).option('COST', 0).values(clause)]
+    return [`${rule}the limit ${clause.slice(1).join(' ')}`, (key) => this.#call('RL.MULTIPEEK').numbered([key]).option('COST', 0).values(clause)]
   }
 
   // What a function returns is not known yet, but the module and the right are. Behind LIMIT a limiter is what RL.MULTI takes.
   #ruleLimit({ name, limit }: Named): Check[] {
     if (limit === undefined) return []
-    return [this.#multi(new Limit(typeof limit === 'function' ? '1/s' : (limit as LimiterLike)), `rule '${name}': the limit`)]
+    return [this.#multi(new Limit(typeof limit === 'function' ? '1/s' : (limit as LimiterLike)), `rule '${name}': `)]
   }
 
   #policy(policy: string, what: string): Check {
