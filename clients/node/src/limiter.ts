@@ -3,6 +3,7 @@
 /** Limits for an application: with a time-out, a choice for when there is no answer, leases and budgets. */
 
 import { checkFunction, checkList, known, type Names } from './call/arguments.js'
+import * as endings from './call/endings.js'
 import type {
   AskCallOptions,
   BudgetOptions,
@@ -25,7 +26,7 @@ import type { Counters } from './decide/counters.js'
 import type { AskDecision, Decision, MultiDecision } from './decide/decision.js'
 import { real, type Runtime } from './runtime.js'
 import { Connected } from './taken/connected.js'
-import * as ends from './taken/ends.js'
+import type { EndingOptions } from './taken/endings.js'
 import { Budget } from './taken/hold.js'
 import { acquire, type Lease } from './taken/lease.js'
 import { isCluster, ownClient, type RedisClient } from './wire/clients.js'
@@ -179,7 +180,7 @@ export class RateLimiter {
   async release(keys: string | readonly string[], id: string, options: UndoOptions): Promise<void> {
     const all = [keys].flat()
     checkList('keys', all, 1)
-    await ends.release(this.connected, all, idWord('id', id), times(options, OF_UNDO))
+    await this.connected.end(endings.release(this.connected.prefix, all, idWord('id', id)), times(options, OF_UNDO))
   }
 
   /**
@@ -193,7 +194,8 @@ export class RateLimiter {
     const checked = times(options, OF_SETTLE)
     checkKeysAndLimits(keys, limits)
     costWord(options)
-    await ends.settleLimits(this.connected, keys, limits, idWord('id', id), options.cost ?? 1, checked)
+    const call = endings.settleLimits(this.connected.prefix, keys, limits, idWord('id', id), options.cost ?? 1)
+    await this.connected.end(call, checked)
   }
 
   /** Settles a hold of {@link ask}, as {@link settle} does for limits. */
@@ -201,7 +203,8 @@ export class RateLimiter {
     const checked = times(options, OF_SETTLE_ASK)
     integerWord('cost', cost, 0)
     checkedMore(options.keys)
-    await ends.settlePolicy(this.connected, key, policyWord(policy), idWord('id', id), cost, options, checked)
+    const call = endings.settlePolicy(this.connected.prefix, key, policyWord(policy), idWord('id', id), cost, options)
+    await this.connected.end(call, checked)
   }
 
   /**
@@ -236,7 +239,7 @@ export interface Seams {
   connect?: () => OwnClient
 }
 
-function times<T extends UndoOptions>(options: T, names: Names<T>): ends.Times {
+function times<T extends UndoOptions>(options: T, names: Names<T>): EndingOptions {
   const { within, certain = true } = known('options', options, names)
   return { ttl: span('within', within), certain }
 }

@@ -9,7 +9,7 @@ import { settings } from '../dist/call/settings.js'
 import { Core } from '../dist/decide/core.js'
 import { real } from '../dist/runtime.js'
 import { Log } from '../dist/decide/log.js'
-import { Servers } from '../dist/wire/servers.js'
+import { Nodes } from '../dist/wire/nodes.js'
 import { Turns } from '../dist/wire/turns.js'
 import { blocked } from '../dist/wire/waits.js'
 import { Patience, within } from '../dist/wire/within.js'
@@ -84,7 +84,7 @@ describe('the servers', () => {
   const core = new Core(settings({ logger: () => undefined }, false), () => 0)
 
   test('each has a breaker, and its replicas another', () => {
-    const servers = new Servers({ failures: 1, cooldown: 100 }, core)
+    const servers = new Nodes({ failures: 1, cooldown: 100 }, core)
     const client = { name: 'the cluster', owners: ['a:1', 'b:1'] }
     const a = servers.of('a:1', client)
     const call = new Call('', ['RL.GCRA']).key('k')
@@ -97,7 +97,7 @@ describe('the servers', () => {
   })
 
   test('those that are gone are forgotten', () => {
-    const servers = new Servers(null, core)
+    const servers = new Nodes(null, core)
     for (let node = 0; node < 1000; node += 1) servers.of(`${node}:1`, { name: 'the cluster', owners: [`${node}:1`] })
     servers.of(undefined, { name: 'the cluster', owners: ['999:1'] })
     assert.equal(servers.size, 2)

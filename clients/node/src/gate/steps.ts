@@ -1,6 +1,7 @@
 /** The steps of a request: each can be asked, undone, and ended after the response. */
 
 import type { Call } from '../call/call.js'
+import { release, settleLimits, settlePolicy } from '../call/endings.js'
 import { can } from '../call/facts.js'
 import { Limit } from '../call/limit.js'
 import { Concurrent } from '../call/limiters.js'
@@ -12,7 +13,6 @@ import type { Decision } from '../decide/decision.js'
 import type { Named } from '../decide/headers.js'
 import { CallError, Unavailable } from '../errors.js'
 import type { Connected } from '../taken/connected.js'
-import { release, settleLimits, settlePolicy } from '../taken/ends.js'
 import { Renewal } from '../taken/renewals.js'
 import type { LimitAsked, PolicyAsked } from './rules.js'
 
@@ -121,14 +121,15 @@ export class MultiStep implements Step {
     const leases = this.#leases
     if (leases.length === 0) return
     const ttl = Math.max(...leases.map(([, lease]) => span('ttl', lease.ttl)))
-    await release(this.to, leases.map(([key]) => key), this.id, { ttl, certain: this.#charge === 'certain' })
+    const call = release(this.to.prefix, leases.map(([key]) => key), this.id)
+    await this.to.end(call, { ttl, certain: this.#charge === 'certain' })
   }
 
   /** @param cost - that of the limits without one of their own */
   async #settle(cost: number, costOf: (asked: LimitAsked) => number): Promise<void> {
     if (!this.#hasHold) return
     const times = { ttl: span('hold', this.#hold), certain: this.#charge === 'certain' }
-    await settleLimits(this.to, this.#keys, this.#limits(costOf), this.id, cost, times)
+    await this.to.end(settleLimits(this.to.prefix, this.#keys, this.#limits(costOf), this.id, cost), times)
   }
 
   // Leases are released, a turn or a strike cannot be given back, and what is held is settled. A refund is not repeated: it
@@ -206,14 +207,14 @@ export class PolicyStep implements Step {
   async #release(): Promise<void> {
     if (this.#leaseId === undefined || this.#isReleased || this.#charge === 'none') return
     this.#isReleased = true
-    await release(this.to, [this.key], this.id, { ttl: LONGEST_LEASE, certain: this.#charge === 'certain' })
+    await this.to.end(release(this.to.prefix, [this.key], this.id), { ttl: LONGEST_LEASE, certain: this.#charge === 'certain' })
   }
 
   async #settle(cost: number): Promise<void> {
     const { key, policy, estimate, hold } = this.asked
     if (estimate === undefined || this.#charge === 'none') return
     const times = { ttl: span('hold', hold), certain: this.#charge === 'certain' }
-    await settlePolicy(this.to, key, policy, this.id, cost, { leaseId: this.#leaseId }, times)
+    await this.to.end(settlePolicy(this.to.prefix, key, policy, this.id, cost, { leaseId: this.#leaseId }), times)
   }
 }
 

@@ -16,15 +16,14 @@
 
 import type { Call } from '../call/call.js'
 import type { Log } from '../decide/log.js'
+import * as replies from '../decide/replies.js'
 import { CallError, Unavailable } from '../errors.js'
 
 /** What came of a call: its reply, or why there is none. */
 export type Outcome = { readonly reply: unknown } | Unavailable | CallError
 
-/** What is ended, and when that is certain. */
+/** When an ending is certain. */
 export interface EndingOptions {
-  /** Whether a reply says that something was ended. */
-  ended: (reply: unknown) => boolean
   /** After this time the server ends it by itself, in ms. */
   ttl: number
   /** Whether it was surely taken. If not, the call that takes it may still be executed. */
@@ -68,8 +67,8 @@ export class Ending {
   }
 
   #isDone(reply: unknown, now: number): boolean {
-    const { ended, ttl, certain } = this.options
-    if (certain || ended(reply)) return true
+    const { ttl, certain } = this.options
+    if (certain || ended(this.call, reply)) return true
     if (!this.#isAnswered) {
       this.#isAnswered = true
       this.#delay = FIRST_DELAY
@@ -77,4 +76,12 @@ export class Ending {
     }
     return now >= this.#until
   }
+}
+
+/** Whether a reply says that something was ended. */
+function ended({ command }: Call, reply: unknown): boolean {
+  if (command === 'RL.SETTLE') return replies.settled(reply).settled
+  if (command === 'RL.MULTISETTLE') return (replies.multi(reply).settled ?? 0) > 0
+  if (command === 'RL.ASKSETTLE') return (replies.askSettled(reply).settled ?? 0) > 0
+  return Number(reply) > 0
 }

@@ -3,6 +3,7 @@
 /** Budgets: an estimate is charged, and settled at the actual cost. */
 
 import { checkFunction, known, type Names } from '../call/arguments.js'
+import { settle, settlePolicy } from '../call/endings.js'
 import type { BudgetOptions } from '../call/options.js'
 import { checkedMore, policyOrLimiter } from '../call/questions.js'
 import type { LimiterLike } from '../call/rate.js'
@@ -11,7 +12,6 @@ import { integerWord, type Duration, type Limiter } from '../call/values.js'
 import { Refused, type Decision } from '../decide/decision.js'
 import { blocked } from '../wire/waits.js'
 import type { Connected } from './connected.js'
-import { settle, settlePolicy } from './ends.js'
 import type { Taken } from './taken.js'
 
 /** How an estimate is held. */
@@ -178,7 +178,8 @@ export class Budget {
 
   #settle(id: string, cost: number, times: { certain: boolean; ttl: number }): Promise<void> {
     const { of, key, keys } = this
-    if (typeof of === 'string') return settlePolicy(this.#to, key, of, id, cost, { keys }, times)
-    return settle(this.#to, key, of, id, cost, times)
+    const { prefix } = this.#to
+    const call = typeof of === 'string' ? settlePolicy(prefix, key, of, id, cost, { keys }) : settle(prefix, key, of, id, cost)
+    return this.#to.end(call, times)
   }
 }

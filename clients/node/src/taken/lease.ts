@@ -2,12 +2,12 @@
 
 /** Leases: at most n pieces of work at a time. A lease is renewed while it is held, and released on every path. */
 
+import { release } from '../call/endings.js'
 import type { LeaseOptions } from '../call/options.js'
 import { span } from '../call/settings.js'
 import { Refused, type Decision } from '../decide/decision.js'
 import { blocked } from '../wire/waits.js'
 import type { Connected } from './connected.js'
-import { release } from './ends.js'
 import { Renewal } from './renewals.js'
 import type { Taken } from './taken.js'
 
@@ -74,7 +74,7 @@ export class Lease {
     // What may have been taken without an answer is being released since then.
     if (!this.decision.answered) return
     this.#to.taken.delete(this.#taken)
-    await release(this.#to, [this.key], this.id, { ttl: this.#renewal.ttl, certain: true })
+    await this.#to.end(release(this.#to.prefix, [this.key], this.id), { ttl: this.#renewal.ttl, certain: true })
   }
 }
 
@@ -88,7 +88,7 @@ export async function acquire(to: Connected, key: string, options: LeaseOptions)
   to.throwIfClosed()
   const asked = runtime.now()
   const ttl = blocked(question.call) + span('ttl', options.ttl)
-  const undo = () => void release(to, [key], id, { ttl, certain: false })
+  const undo = () => void to.end(release(to.prefix, [key], id), { ttl, certain: false })
   let decision: Decision
   try {
     decision = await to.decide(question)

@@ -11,7 +11,7 @@ import { CallError, Closed, Unavailable } from '../errors.js'
 import { pause, type Runtime } from '../runtime.js'
 import { Link } from './link.js'
 import type { OwnClient } from './own.js'
-import { Servers, type Server, type Shard } from './servers.js'
+import { Nodes, type Node, type Shard } from './nodes.js'
 import { probe, Waits } from './waits.js'
 import { within } from './within.js'
 
@@ -36,13 +36,13 @@ const QUEUE = 10
 export class Channel implements Sender {
   readonly #link: Link
   readonly #waits: Waits
-  readonly #servers: Servers
+  readonly #nodes: Nodes
 
   /** @param connect - opens a connection */
   constructor(connect: () => OwnClient, readonly settings: Settings, readonly core: Core, readonly runtime: Runtime) {
     this.#link = new Link(connect, settings.connectTimeout, runtime)
     this.#waits = new Waits(this.#link, settings, runtime)
-    this.#servers = new Servers(settings.breaker, core)
+    this.#nodes = new Nodes(settings.breaker, core)
   }
 
   get keyPrefix(): string {
@@ -97,11 +97,11 @@ export class Channel implements Sender {
   #shard(call: Call): Shard {
     const { client } = this.#link
     const [key] = call.keys
-    return this.#servers.of(key === undefined ? undefined : client.owner(key), client)
+    return this.#nodes.of(key === undefined ? undefined : client.owner(key), client)
   }
 
   // If a replica does not answer, the primary is asked: the call changes nothing.
-  async #read(primary: Server, replicas: Server, call: Call, options: SendOptions): Promise<unknown> {
+  async #read(primary: Node, replicas: Node, call: Call, options: SendOptions): Promise<unknown> {
     if (!replicas.isOpen(this.runtime.now())) {
       try {
         return await this.#through(replicas, call, options, () => this.#ask(replicas, call, options))
@@ -114,63 +114,63 @@ export class Channel implements Sender {
   }
 
   /** Asks a server if its breaker lets it, and notes whether it answered. */
-  async #through(server: Server, call: Call, { signal }: SendOptions, ask: () => Promise<unknown>): Promise<unknown> {
-    const ticket = server.admit(call, this.runtime.now())
+  async #through(node: Node, call: Call, { signal }: SendOptions, ask: () => Promise<unknown>): Promise<unknown> {
+    const ticket = node.admit(call, this.runtime.now())
     try {
       const reply = await ask()
-      server.answered()
+      node.answered()
       return reply
     } catch (error) {
       if (gaveUp(error, signal)) {
-        server.unknown(ticket)
+        node.unknown(ticket)
         throw error
       }
       const { primaries, lastError } = this.#link.client
-      const failed = explained(call.command, server.name, error, lastError)
-      const change = server.failed(ticket, failed, this.runtime.now())
+      const failed = explained(call.command, node.name, error, lastError)
+      const change = node.failed(ticket, failed, this.runtime.now())
       const isLost = primaries > 1 && failed instanceof Unavailable && failed.kind === 'connection' && counts(failed)
-      if (server.isPrimary && (change === 'reopened' || isLost)) this.#link.renew()
+      if (node.isPrimary && (change === 'reopened' || isLost)) this.#link.renew()
       throw failed
     }
   }
 
-  async #ask(server: Server, call: Call, options: SendOptions): Promise<unknown> {
-    if (this.#link.isReady) return this.#link.use((client) => this.#inTurn(client, server, call, options))
+  async #ask(node: Node, call: Call, options: SendOptions): Promise<unknown> {
+    if (this.#link.isReady) return this.#link.use((client) => this.#inTurn(client, node, call, options))
     return this.#link.use(async () => {
       await this.#link.connected(options.timeout ?? this.settings.timeout, options.signal)
-      return this.#link.use((client) => this.#inTurn(client, server, call, options))
+      return this.#link.use((client) => this.#inTurn(client, node, call, options))
     })
   }
 
   // So the time-out begins when the call is sent, and not when it joins a queue.
-  #inTurn(client: OwnClient, server: Server, call: Call, options: SendOptions): Promise<unknown> {
+  #inTurn(client: OwnClient, node: Node, call: Call, options: SendOptions): Promise<unknown> {
     const ms = QUEUE * (options.timeout ?? this.settings.timeout)
-    return server.calls.run(
+    return node.calls.run(
       () => {
         // Meanwhile it may be known that nobody answers.
-        server.check(call, this.runtime.now())
-        return this.#answer(client, server, call, options)
+        node.check(call, this.runtime.now())
+        return this.#answer(client, node, call, options)
       },
       (turn) => within(this.runtime, turn, { ms, signal: options.signal, late: crowded }),
     )
   }
 
   // While a slot moves to another node, calls with several keys fail for a moment. They were not executed.
-  async #answer(client: OwnClient, server: Server, call: Call, options: SendOptions): Promise<unknown> {
+  async #answer(client: OwnClient, node: Node, call: Call, options: SendOptions): Promise<unknown> {
     const { signal, timeout = this.settings.timeout } = options
     const until = this.runtime.now() + timeout
     for (let delay = FIRST_PAUSE; ; delay = Math.min(2 * delay, LONGEST_PAUSE)) {
       try {
-        return await this.#exchange(client, server, call, { signal, timeout })
+        return await this.#exchange(client, node, call, { signal, timeout })
       } catch (error) {
         const isOver = !client.isCluster || this.runtime.now() + delay >= until || signal?.aborted
-        if (isOver || !isMoving(failure(call.command, server.name, error))) throw error
+        if (isOver || !isMoving(failure(call.command, node.name, error))) throw error
         await pause(this.runtime, delay)
       }
     }
   }
 
-  async #exchange(client: OwnClient, heard: Server, call: Call, options: { signal: AbortSignal | undefined; timeout: number }): Promise<unknown> {
+  async #exchange(client: OwnClient, heard: Node, call: Call, options: { signal: AbortSignal | undefined; timeout: number }): Promise<unknown> {
     const { signal, timeout: ms } = options
     // Some clients may send a call later, so they learn when it is too late.
     const control = client.sendsLater ? new AbortController() : undefined
@@ -182,25 +182,25 @@ export class Channel implements Sender {
     }
   }
 
-  async #wait(server: Server, call: Call, { signal }: SendOptions): Promise<unknown> {
+  async #wait(node: Node, call: Call, { signal }: SendOptions): Promise<unknown> {
     if (!this.#link.isReady) await this.#link.connected(this.settings.connectTimeout, signal)
     try {
-      return await this.#waits.send({ call, server, signal })
+      return await this.#waits.send({ call, node, signal })
     } catch (error) {
       if (this.#waits.isClosed) throw new Closed({ cause: error })
       if (signal?.aborted) throw error
-      const failed = failure(call.command, server.name, error)
-      if (failed instanceof CallError || !counts(failed) || !(await this.#isThere(server, call))) throw failed
-      server.answered()
-      throw new Blameless(call.command, failed.kind, failed.reason, server.name, failed.maybeSent, { cause: failed.cause })
+      const failed = failure(call.command, node.name, error)
+      if (failed instanceof CallError || !counts(failed) || !(await this.#isThere(node, call))) throw failed
+      node.answered()
+      throw new Blameless(call.command, failed.kind, failed.reason, node.name, failed.maybeSent, { cause: failed.cause })
     }
   }
 
   // A server may have no room for more connections, and answer all the same.
-  #isThere(server: Server, call: Call): Promise<boolean> {
-    return this.#ask(server, probe(call), {}).then(
+  #isThere(node: Node, call: Call): Promise<boolean> {
+    return this.#ask(node, probe(call), {}).then(
       () => true,
-      (error: unknown) => failure(call.command, server.name, error) instanceof CallError,
+      (error: unknown) => failure(call.command, node.name, error) instanceof CallError,
     )
   }
 }

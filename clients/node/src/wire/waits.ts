@@ -7,7 +7,7 @@ import { Closed, type Unavailable } from '../errors.js'
 import { pause, type Runtime } from '../runtime.js'
 import type { Link } from './link.js'
 import type { Settings } from '../call/settings.js'
-import type { Server } from './servers.js'
+import type { Node } from './nodes.js'
 import { within } from './within.js'
 
 // The reply to BLOCK may come so much later than its timeout.
@@ -22,7 +22,7 @@ const PAUSE = 50
 /** A call that waits, and the server of its key. */
 export interface Waiting {
   call: Call
-  server: Server
+  node: Node
   signal: AbortSignal | undefined
 }
 
@@ -37,17 +37,17 @@ export class Waits {
 
   /** Sends a call, and returns its reply. Its connection is closed at the end, so that a call which gives up leaves its line. */
   async send(waiting: Waiting): Promise<unknown> {
-    const { call, server, signal } = waiting
+    const { call, node, signal } = waiting
     const until = this.runtime.now() + blocked(call)
     let address: string | undefined
     for (let redirections = 0; ; ) {
       const line = await this.#open(waiting, address)
       // A connection is an answer.
-      server.answered()
+      node.answered()
       try {
         return await this.#exchange(line, waiting, address !== undefined)
       } catch (error) {
-        const failed = failure(call.command, server.name, error)
+        const failed = failure(call.command, node.name, error)
         if (signal?.aborted || !isMoving(failed)) throw error
         if (failed.kind !== 'TRYAGAIN') redirections += 1
         if (redirections > REDIRECTIONS || this.runtime.now() >= until) throw error
@@ -79,14 +79,14 @@ export class Waits {
   }
 
   // Few connections are opened at a time, so that a burst does not overrun the server.
-  #open({ call, server, signal }: Waiting, address: string | undefined): Promise<Line> {
+  #open({ call, node, signal }: Waiting, address: string | undefined): Promise<Line> {
     const { connectTimeout } = this.settings
     const ms = Math.max(connectTimeout, blocked(call))
-    return server.connections.run(
+    return node.connections.run(
       () => {
         // Meanwhile it may be known that nobody answers.
         if (this.#isClosed) throw new Closed()
-        server.check(call, this.runtime.now())
+        node.check(call, this.runtime.now())
         return this.#opened(call, signal, address)
       },
       (turn) => within(this.runtime, turn, { ms, signal, late: () => unconnected(ms) }),

@@ -12,7 +12,7 @@ const UNDER_WAY = 1000
 const OPENING = 16
 
 /** A server, and the queues before it. */
-export class Server extends Health {
+export class Node extends Health {
   /** For calls that do not wait in the server. */
   readonly calls = new Turns(UNDER_WAY)
   /** For the connections of calls that wait. */
@@ -21,12 +21,12 @@ export class Server extends Health {
 
 /** The primary of a key, and its replicas as one. Each has a breaker, so that the silence of one is not the other's. */
 export interface Shard {
-  readonly primary: Server
-  readonly replicas: Server
+  readonly primary: Node
+  readonly replicas: Node
 }
 
 /** All servers. */
-export class Servers {
+export class Nodes {
   readonly #shards = new Map<string | undefined, Shard>()
 
   constructor(private readonly breaker: Settings['breaker'], private readonly core: Core) {}
@@ -42,8 +42,8 @@ export class Servers {
     this.#forget(new Set(client.owners))
     const { breaker, core } = this
     const name = owner ?? client.name
-    const primary = new Server(name, true, breaker, core)
-    const shard = { primary, replicas: new Server(`a replica of ${name}`, false, breaker, core) }
+    const primary = new Node(name, true, breaker, core)
+    const shard = { primary, replicas: new Node(`a replica of ${name}`, false, breaker, core) }
     this.#shards.set(owner, shard)
     return shard
   }

@@ -1,0 +1,34 @@
+/** The words that end what was taken. */
+
+import { Call } from './call.js'
+import type { LimitLike } from './limit.js'
+import type { Limiter } from './values.js'
+
+/** What `RL.ASKSETTLE` may have besides. */
+export interface PolicyParts {
+  keys?: readonly string[] | undefined
+  leaseId?: string | undefined
+}
+
+/** Ends a lease on all of these keys. */
+export function release(prefix: string, keys: readonly string[], id: string): Call {
+  const [key = ''] = keys
+  const call = keys.length === 1 ? new Call(prefix, ['RL.RELEASE']).key(key) : new Call(prefix, ['RL.MULTIRELEASE']).numbered(keys)
+  return call.value(id)
+}
+
+/** Settles a hold of a limiter's own command. */
+export function settle(prefix: string, key: string, limiter: Limiter, id: string, cost: number): Call {
+  return new Call(prefix, ['RL.SETTLE']).key(key).value(id).limiter(limiter).option('COST', cost)
+}
+
+/** Settles a hold of `RL.MULTI`. `cost` is that of the limits without one of their own. */
+export function settleLimits(prefix: string, keys: readonly string[], limits: readonly LimitLike[], id: string, cost: number): Call {
+  return new Call(prefix, ['RL.MULTISETTLE']).numbered(keys).value(id).option('COST', cost).limits(limits)
+}
+
+/** Settles a hold of `RL.ASK`. */
+export function settlePolicy(prefix: string, key: string, policy: string, id: string, cost: number, { keys, leaseId }: PolicyParts): Call {
+  const call = new Call(prefix, ['RL.ASKSETTLE']).key(key).value(policy).value(id)
+  return call.option('COST', cost).option('ID', leaseId).more(keys)
+}
