@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { inspect } from 'node:util'
 import { CallError, Unavailable } from 'redis-ratelimit'
-import { failure as failureAt } from '../dist/decide/failure.js'
+import { explained, failure as failureAt } from '../dist/decide/failure.js'
 
 const failure = (command: string, error: unknown) => failureAt(command, 'redis:6379', error)
 
@@ -70,6 +70,18 @@ describe('errors', () => {
     const wrapped = new Error('Too many Cluster redirections. Last error: ReplyError: TRYAGAIN Multiple keys')
     const error = failure('RL.MULTI', wrapped)
     assert(error instanceof Unavailable && error.kind === 'TRYAGAIN' && !error.maybeSent)
+  })
+
+  test('what ioredis says of a lost call is told by its cause', () => {
+    const flushed = new Error('Reached the max retries per request limit (which is 0). Refer to "maxRetriesPerRequest" option for details.')
+    const lost = failure('RL.GCRA', flushed)
+    assert(lost instanceof Unavailable && lost.maybeSent)
+    assert.deepEqual([lost.kind, lost.reason], ['connection', 'the connection was lost'])
+    const why = explained('RL.GCRA', 'redis:6379', flushed, new Error('read ECONNRESET'))
+    assert(why instanceof Unavailable && why.maybeSent)
+    assert.equal(why.message, 'RL.GCRA at redis:6379: read ECONNRESET')
+    const rejected = explained('RL.GCRA', 'redis:6379', new Error("Stream isn't writeable"), new Error('WRONGPASS invalid'))
+    assert(rejected instanceof CallError && rejected.code === 'WRONGPASS')
   })
 
   test('the command of an error, which may be AUTH, is not kept', () => {

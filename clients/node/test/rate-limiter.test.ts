@@ -68,6 +68,17 @@ for (const kind of KINDS) {
       assert.equal((await limiter.refund(own, log, { cost: 5 })).remaining, 7)
     })
 
+    test('deletes a key of the module, and no other', async (t) => {
+      const client = kind.hasKeyPrefix ? { keyPrefix: 'app:' } : {}
+      const { limiter } = await limiterOn(t, kind, server.port, { cache: {} }, client)
+      const own = key()
+      for (const allowed of [true, false]) assert.equal((await limiter.limit(own, '1/h')).allowed, allowed)
+      assert.deepEqual([await limiter.reset(own), await limiter.reset(own)], [true, false])
+      assert.equal((await limiter.limit(own, '1/h')).allowed, true)
+      await server.cli('SET', `${client.keyPrefix ?? ''}text`, 'a string')
+      await assert.rejects(limiter.reset('text'), { name: 'CallError', code: 'WRONGTYPE' })
+    })
+
     test('asks several limits, all or nothing', async (t) => {
       const { limiter } = await limiterOn(t, kind, server.port)
       const [user, pool] = [key(), key()]

@@ -3,7 +3,7 @@
 import type { Call } from '../call/call.js'
 import { reconnection } from './backoff.js'
 import { CLUSTER, type Line, type OwnClient, type OwnSettings } from './own.js'
-import { IoredisClusterSender, IoredisSender, type Ioredis, type IoredisCluster } from './ioredis.js'
+import { IoredisClusterSender, IoredisSender, prefixOf, type Ioredis, type IoredisCluster } from './ioredis.js'
 import { hostAndPort, slot } from './slots.js'
 
 // No queue for better times, and nothing is sent twice: a lost reply is no lost call. The package has a timer of its own.
@@ -32,7 +32,8 @@ export class OwnIoredis extends IoredisSender implements OwnClient {
   lastError: unknown
 
   constructor(original: Ioredis, private readonly settings: OwnSettings) {
-    super(original.duplicate(settled(settings)))
+    // ioredis would add it once more to the keys of commands that it knows.
+    super(original.duplicate({ ...settled(settings), keyPrefix: '' }), prefixOf(original))
     this.name = addressOf(original)
     this.ready = connected(this.redis, (error) => (this.lastError = error))
   }

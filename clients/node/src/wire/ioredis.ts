@@ -42,18 +42,14 @@ export function isIoredis(redis: unknown): redis is Ioredis | IoredisCluster {
 }
 
 /** The `keyPrefix` of a client. ioredis adds it to the keys of commands that it knows, and so not to ours. */
-export function keyPrefix(redis: Ioredis | IoredisCluster): string {
+export function prefixOf(redis: Ioredis | IoredisCluster): string {
   const { keyPrefix } = redis.options as { keyPrefix?: unknown }
   return keyPrefix === undefined || keyPrefix === null ? '' : String(keyPrefix)
 }
 
 /** Sends calls on a `Redis`. */
 export class IoredisSender implements Sender {
-  readonly keyPrefix: string
-
-  constructor(readonly redis: Ioredis) {
-    this.keyPrefix = keyPrefix(redis)
-  }
+  constructor(readonly redis: Ioredis, readonly keyPrefix = prefixOf(redis)) {}
 
   send(call: Call): Promise<unknown> {
     const [name = '', ...args] = call.words
@@ -66,7 +62,7 @@ export class IoredisClusterSender implements Sender {
   readonly keyPrefix: string
 
   constructor(readonly cluster: IoredisCluster) {
-    this.keyPrefix = keyPrefix(cluster)
+    this.keyPrefix = prefixOf(cluster)
   }
 
   async send(call: Call): Promise<unknown> {

@@ -80,14 +80,15 @@ export class Readiness {
   // A limiter alone is looked at by RL.PEEK, which takes those that RL.MULTI does not.
   #limit(like: LimitLike): Check {
     if (typeof like === 'object' && like !== null && 'clause' in like) return this.#multi(like)
-    const limiter = withId(limiterOf(like))
+    const limiter = limiterOf(like)
     const what = `the limit ${[limiter.name, ...limiter.words].join(' ')}`
-    return [what, (key) => this.#call('RL.PEEK').key(key).limiter(limiter).option('COST', 0)]
+    return [what, (key) => this.#call('RL.PEEK').key(key).limiter(withId(limiter)).option('COST', 0)]
   }
 
   #multi({ limiter, cost, shadow }: Limit, rule = ''): Check {
-    const { clause } = new Limit(withId(limiter), { cost, shadow })
-    return [`${rule}the limit ${clause.slice(1).join(' ')}`, (key) => this.#call('RL.MULTIPEEK').numbered([key]).option('COST', 0).values(clause)]
+    const asked = new Limit(withId(limiter), { cost, shadow })
+    const what = `${rule}the limit ${new Limit(limiter, { cost, shadow }).clause.slice(1).join(' ')}`
+    return [what, (key) => this.#call('RL.MULTIPEEK').numbered([key]).option('COST', 0).limits([asked])]
   }
 
   // What a function returns is not known yet, but the module and the right are. Behind LIMIT a limiter is what RL.MULTI takes.
