@@ -4,6 +4,7 @@
 
 import { checkFunction, checkList, known, type Names } from './call/arguments.js'
 import * as endings from './call/endings.js'
+import type { LimitLike } from './call/limit.js'
 import type {
   AskCallOptions,
   BudgetOptions,
@@ -17,7 +18,6 @@ import type {
 } from './call/options.js'
 import { costWord } from './call/options.js'
 import { checkedMore, checkKeysAndLimits, idWord, policyWord } from './call/questions.js'
-import type { LimitLike } from './call/limit.js'
 import type { LimiterLike } from './call/rate.js'
 import { settings, span, type RateLimiterOptions } from './call/settings.js'
 import { integerWord } from './call/values.js'

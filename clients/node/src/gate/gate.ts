@@ -81,7 +81,7 @@ export class Gate<R> {
     const silent = new Set<string>()
     let wait = 0
     for (const step of await this.#steps(request)) {
-      const node = this.#to.channel.nodeOf(this.#to.call('').key(step.key))
+      const node = this.#to.channel.nodeOf(this.#to.prefix + step.key)
       // What did not answer would not answer the other steps either.
       if (silent.has(node)) continue
       const decision = await step.ask(silent.size === 0).catch(async (error: unknown) => {

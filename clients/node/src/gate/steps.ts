@@ -63,8 +63,8 @@ export class MultiStep implements Step {
     this.#keys = asked.map(({ key }) => key)
     this.#limiters = asked.map(({ limiter }) => withId(limiter, id))
     this.#hasBudget = asked.some(({ estimate }) => estimate !== undefined)
-    const holds = asked.map(({ hold }) => hold)
-    this.#hold = holds.reduce((longest, one) => (span('hold', one) > span('hold', longest) ? one : longest))
+    const holds = asked.flatMap(({ estimate, hold }) => (estimate === undefined ? [] : [hold]))
+    this.#hold = holds.reduce((longest, one) => (span('hold', one) > span('hold', longest) ? one : longest), '1ms')
   }
 
   get key(): string {

@@ -143,7 +143,10 @@ export class Budget {
     const id = runtime.id()
     const options = { cost: estimate, wait, signal, hold: { id, ttl: this.ttl } }
     const { questions } = this.#to
-    const question = typeof this.of === 'string' ? questions.ask(this.key, this.of, { ...options, keys: this.keys }) : questions.limit(this.key, this.of, options)
+    const question =
+      typeof this.of === 'string'
+        ? questions.ask(this.key, this.of, { ...options, keys: this.keys })
+        : questions.limit(this.key, this.of, options)
     signal?.throwIfAborted()
     this.#to.throwIfClosed()
     const until = runtime.now() + blocked(question.call) + span('ttl', this.ttl)

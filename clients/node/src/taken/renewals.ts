@@ -75,7 +75,7 @@ export class Renewal {
     if (outcome instanceof Unavailable) {
       if (this.to.runtime.now() >= this.#endsAt) this.#lose('no answer for its whole ttl', outcome.node)
     } else if (Number(outcome.reply) === 1) this.#endsAt = sent + this.ttl
-    else this.#lose('a renewal found no lease', this.to.channel.nodeOf(this.#call))
+    else this.#lose('a renewal found no lease', this.to.channel.nodeOf(this.#call.keys[0]))
   }
 
   #lose(reason: string, node: string): void {

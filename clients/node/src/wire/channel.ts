@@ -54,9 +54,9 @@ export class Channel implements Sender {
     return this.#link.client
   }
 
-  /** The name of the server that gets a call, such as for the log. */
-  nodeOf(call: Call): string {
-    return this.#shard(call).primary.name
+  /** The name of the server that has a key, such as for the log. */
+  nodeOf(key: string | undefined): string {
+    return this.#shard(key).primary.name
   }
 
   /** Waits for the first attempt to connect. */
@@ -88,15 +88,14 @@ export class Channel implements Sender {
   }
 
   #sent(call: Call, options: SendOptions): Promise<unknown> {
-    const { primary, replicas } = this.#shard(call)
+    const { primary, replicas } = this.#shard(call.keys[0])
     if (call.block !== undefined) return this.#through(primary, call, options, () => this.#wait(primary, call, options))
     if (call.readonly && this.settings.readFromReplicas) return this.#read(primary, replicas, call, options)
     return this.#through(primary, call, options, () => this.#ask(primary, call, options))
   }
 
-  #shard(call: Call): Shard {
+  #shard(key: string | undefined): Shard {
     const { client } = this.#link
-    const [key] = call.keys
     return this.#nodes.of(key === undefined ? undefined : client.owner(key), client)
   }
 
