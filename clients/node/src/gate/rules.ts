@@ -153,7 +153,7 @@ function checkLimiter(limiter: Limiter, hasEstimate: boolean): Limiter {
   const { id, maxwait } = limiter as Partial<Concurrent & Smooth>
   if (!can(limiter, 'joint')) throw new ConfigurationError(`${limiter.name} cannot be asked together with other limits`)
   if (limiter.name === 'SMOOTH' && maxwait === undefined) throw new ConfigurationError('SMOOTH needs maxwait here')
-  if (limiter.name === 'CONCURRENT' && id !== undefined) throw new ConfigurationError('CONCURRENT has no id here: each request gets its own')
+  if (limiter.name === 'CONCURRENT' && id !== undefined) throw new ConfigurationError('CONCURRENT has no id here')
   if (hasEstimate && !can(limiter, 'hold')) throw new ConfigurationError(`${limiter.name} takes no estimate`)
   return limiter
 }

@@ -13,7 +13,7 @@ import { Link } from './link.js'
 import type { OwnClient } from './own.js'
 import { Nodes, type Node, type Shard } from './nodes.js'
 import { probe, Waits } from './waits.js'
-import { within } from './within.js'
+import { within, type Bounds } from './within.js'
 
 /** What a call may be told. */
 export interface SendOptions {
@@ -160,7 +160,7 @@ export class Channel implements Sender {
     const until = this.runtime.now() + timeout
     for (let delay = FIRST_PAUSE; ; delay = Math.min(2 * delay, LONGEST_PAUSE)) {
       try {
-        return await this.#exchange(client, node, call, { signal, timeout })
+        return await this.#exchange(client, node, call, { ms: timeout, signal })
       } catch (error) {
         const isOver = !client.isCluster || this.runtime.now() + delay >= until || signal?.aborted
         if (isOver || !isMoving(failure(call.command, node.name, error))) throw error
@@ -169,12 +169,11 @@ export class Channel implements Sender {
     }
   }
 
-  async #exchange(client: OwnClient, heard: Node, call: Call, options: { signal: AbortSignal | undefined; timeout: number }): Promise<unknown> {
-    const { signal, timeout: ms } = options
+  async #exchange(client: OwnClient, heard: Node, call: Call, bounds: Pick<Bounds, 'ms' | 'signal'>): Promise<unknown> {
     // Some clients may send a call later, so they learn when it is too late.
     const control = client.sendsLater ? new AbortController() : undefined
     try {
-      return await within(this.runtime, client.send(call, control?.signal), { ms, signal, late: () => late(ms), heard })
+      return await within(this.runtime, client.send(call, control?.signal), { ...bounds, late: () => late(bounds.ms), heard })
     } catch (error) {
       control?.abort()
       throw error

@@ -39,21 +39,19 @@ export function isCluster(redis: RedisClient): boolean {
 }
 
 function kindOf(redis: RedisClient): Kind {
+  const kind = (isCluster: boolean, sender: () => Sender, own: Kind['own']): Kind => ({ isCluster, sender, own })
   if (isIoredis(redis)) {
-    if (!('nodes' in redis))
-      return { isCluster: false, sender: () => new IoredisSender(redis), own: (settings) => new OwnIoredis(redis, settings) }
-    return { isCluster: true, sender: () => new IoredisClusterSender(redis), own: (settings) => new OwnIoredisCluster(redis, settings) }
+    if (!('nodes' in redis)) return kind(false, () => new IoredisSender(redis), (settings) => new OwnIoredis(redis, settings))
+    return kind(true, () => new IoredisClusterSender(redis), (settings) => new OwnIoredisCluster(redis, settings))
   }
   if (isNodeRedisCluster(redis))
-    return { isCluster: true, sender: () => new NodeRedisClusterSender(redis), own: (settings) => new OwnNodeRedisCluster(redis, settings) }
-  if (isNodeRedis(redis)) {
-    const own = (settings: OwnSettings) => {
-      if (redis.isReady === undefined) throw unknown(redis)
-      return new OwnNodeRedis(redis, settings)
-    }
-    return { isCluster: false, sender: () => new NodeRedisSender(redis), own }
-  }
-  throw unknown(redis)
+    return kind(true, () => new NodeRedisClusterSender(redis), (settings) => new OwnNodeRedisCluster(redis, settings))
+  if (!isNodeRedis(redis)) throw unknown(redis)
+  return kind(false, () => new NodeRedisSender(redis), (settings) => {
+    // A pool or the like has no connection that is known.
+    if (redis.isReady === undefined) throw unknown(redis)
+    return new OwnNodeRedis(redis, settings)
+  })
 }
 
 function isSender(redis: unknown): redis is Sender {

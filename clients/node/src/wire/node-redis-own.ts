@@ -210,7 +210,8 @@ async function open(redis: NodeRedis, settings: OwnSettings, signal: AbortSignal
 }
 
 function addressOf({ options }: NodeRedis): string {
-  const { host = 'localhost', port = 6379, path } = ((options as Options | undefined)?.socket ?? {}) as { host?: string; port?: number; path?: string }
+  const socket = ((options as Options | undefined)?.socket ?? {}) as { host?: string; port?: number; path?: string }
+  const { host = 'localhost', port = 6379, path } = socket
   return path ?? `${host}:${port}`
 }
 

@@ -59,7 +59,7 @@ export class Readiness {
       ...limits.map((limit) => this.#limit(limit)),
       ...this.#rules.flatMap((rule) => this.#ruleLimit(rule)),
       ...policies.map((policy) => this.#policy(policyWord(policy), `the policy '${policy}'`)),
-      ...this.#rules.flatMap(({ name, policy }) => (typeof policy === 'string' ? [this.#policy(policy, `rule '${name}': the policy '${policy}'`)] : [])),
+      ...this.#rules.flatMap((rule) => this.#rulePolicy(rule)),
     ]
     const checks = asked.length > 0 ? asked : [this.#limit('1/s')]
     if (checks.some(([, call]) => call('k').words.includes('CONCURRENT'))) {
@@ -95,6 +95,10 @@ export class Readiness {
   #ruleLimit({ name, limit }: Named): Check[] {
     if (limit === undefined) return []
     return [this.#multi(new Limit(typeof limit === 'function' ? '1/s' : (limit as LimiterLike)), `rule '${name}': `)]
+  }
+
+  #rulePolicy({ name, policy }: Named): Check[] {
+    return typeof policy === 'string' ? [this.#policy(policy, `rule '${name}': the policy '${policy}'`)] : []
   }
 
   #policy(policy: string, what: string): Check {
