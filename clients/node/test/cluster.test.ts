@@ -195,7 +195,7 @@ describe('on a cluster', () => {
       })
 
       test('a call that waits finds the node to which its slot has moved', async (t) => {
-        const { limiter } = await limiterOnCluster(t, kind, port)
+        const { limiter, lines } = await limiterOnCluster(t, kind, port)
         const [first = ''] = await keys()
         assert.equal((await limiter.limit(first, hour)).answered, true)
         const key = `user:${randomUUID()}`
@@ -203,7 +203,7 @@ describe('on a cluster', () => {
         const next = nodes[(owner + 1) % 3]!
         const id = (await next.cli('CLUSTER', 'MYID')).trim()
         for (const node of [next, ...nodes]) await node.cli('CLUSTER', 'SETSLOT', String(slot(key)), 'NODE', id)
-        assert.equal(await limiter.lease(key, { capacity: 1, ttl: '30s', wait: '5s' }, ({ held }) => held), true)
+        assert.equal(await limiter.lease(key, { capacity: 1, ttl: '30s', wait: '5s' }, ({ held }) => held), true, lines.join())
         assert.equal((await limiter.limit(`{${key}}`, hour)).answered, true)
       })
 

@@ -1,9 +1,8 @@
-/** The parts on the way to the server, each by itself: breakers, time-outs, turns and the log. */
+/** The parts on the way to the server, each by itself: nodes, time-outs, turns and the log. */
 
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { Unavailable } from 'redis-ratelimit'
-import { Breaker } from '../dist/decide/breaker.js'
 import { Call } from '../dist/call/call.js'
 import { settings } from '../dist/call/settings.js'
 import { Core } from '../dist/decide/core.js'
@@ -13,56 +12,6 @@ import { Nodes } from '../dist/wire/nodes.js'
 import { Turns } from '../dist/wire/turns.js'
 import { blocked } from '../dist/wire/waits.js'
 import { Patience, within } from '../dist/wire/within.js'
-
-/** The ticket of a call that is admitted. */
-function admitted(breaker: Breaker | undefined, now: number): number {
-  const ticket = breaker?.admits(now)
-  assert(ticket !== undefined)
-  return ticket
-}
-
-describe('the breaker', () => {
-  test('opens after failures in a row only', () => {
-    const breaker = new Breaker(2, 100)
-    const first = admitted(breaker, 0)
-    assert.equal(breaker.failed(first, 0), undefined)
-    assert.equal(breaker.succeeded(), undefined)
-    assert.equal(breaker.failed(first, 0), undefined)
-    assert.equal(breaker.failed(first, 0), 'opened')
-    assert.equal(breaker.admits(99), undefined)
-    const trial = admitted(breaker, 100)
-    assert.equal(breaker.admits(100), undefined)
-    assert.equal(breaker.failed(trial, 110), 'reopened')
-    assert.equal(breaker.admits(209), undefined)
-    breaker.unknown(admitted(breaker, 210))
-    admitted(breaker, 210)
-    assert.equal(breaker.admits(210), undefined)
-    assert.equal(breaker.succeeded(), 'closed')
-    assert.equal(breaker.failed(admitted(breaker, 210), 210), undefined)
-  })
-
-  test('a call from before it opened neither ends the trial nor reopens it', () => {
-    const breaker = new Breaker(1, 100)
-    const [before, stale] = [admitted(breaker, 0), admitted(breaker, 0)]
-    assert.equal(breaker.failed(before, 0), 'opened')
-    assert.equal(breaker.failed(stale, 99), undefined, 'while it is open')
-    const trial = admitted(breaker, 100)
-    breaker.unknown(stale)
-    assert.equal(breaker.admits(101), undefined, 'the trial is still under way')
-    assert.equal(breaker.failed(stale, 102), undefined)
-    assert.equal(breaker.isOpen(103), false)
-    assert.equal(breaker.failed(trial, 110), 'reopened')
-  })
-
-  test('a reply to a call from before it opened closes it, and the trial then reports nothing', () => {
-    const breaker = new Breaker(1, 100)
-    breaker.failed(admitted(breaker, 0), 0)
-    const trial = admitted(breaker, 100)
-    assert.equal(breaker.succeeded(), 'closed')
-    assert.equal(breaker.failed(trial, 110), undefined)
-    admitted(breaker, 110)
-  })
-})
 
 test('the log has at most one line a second of a kind, and counts the others', () => {
   const lines: string[] = []
