@@ -126,10 +126,11 @@ export async function askedBy<R>(
   const given = limit === undefined ? undefined : await valueOf(limit as PerRequest<R, LimiterLike | Unlimited>, request)
   if (named === UNLIMITED || given === UNLIMITED) return undefined
   const cost = await valueOf(rule.cost ?? 1, request)
-  const estimate = rule.estimate === undefined ? undefined : await valueOf(rule.estimate, request)
+  const most = rule.estimate === undefined ? undefined : await valueOf(rule.estimate, request)
   return inRule(name, () => {
     integerWord('cost', cost, 0)
-    if (rule.estimate !== undefined) integerWord('estimate', estimate as number, 1)
+    // A request that is expected to cost nothing still holds what it may cost.
+    const estimate = rule.estimate === undefined ? undefined : Math.max(1, Number(integerWord('estimate', most as number, 0)))
     const base = { name, key: keyOf(name, checkCaller(caller)), cost, estimate, hold }
     if (policy !== undefined) return { ...base, policy: textWord('policy', named as string) }
     return { ...base, limiter: checkLimiter(limiterOf(given as LimiterLike), estimate !== undefined) }
