@@ -35,7 +35,7 @@ export class Core {
     return read(question.about, known.reply).age(known.age) as DecisionOf<A>
   }
 
-  /** Begins a question: returns what {@link decided} needs of this moment. */
+  /** What {@link decided} needs of the moment in which a question is asked. */
   get generation(): number {
     return this.#refusals?.generation ?? 0
   }
