@@ -77,6 +77,7 @@ export interface PolicyAsked extends AskedBase {
   readonly policy: string
 }
 
+const MOST_COST = Number.MAX_SAFE_INTEGER
 const NAME = /^[ -~]+$/
 const OF_RULE: Names<LimitRule<never> & PolicyRule<never>> = {
   name: true, key: true, limit: true, policy: true, cost: true, estimate: true, hold: true,
@@ -130,7 +131,7 @@ export async function askedBy<R>(
   return inRule(name, () => {
     integerWord('cost', cost, 0)
     // A request that is expected to cost nothing still holds what it may cost.
-    const estimate = rule.estimate === undefined ? undefined : Math.max(1, Number(integerWord('estimate', most as number, 0)))
+    const estimate = rule.estimate === undefined ? undefined : Math.max(1, Number(integerWord('estimate', most as number, -MOST_COST)))
     const base = { name, key: keyOf(name, checkCaller(caller)), cost, estimate, hold }
     if (policy !== undefined) return { ...base, policy: textWord('policy', named as string) }
     return { ...base, limiter: checkLimiter(limiterOf(given as LimiterLike), estimate !== undefined) }
