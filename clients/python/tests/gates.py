@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from redis_ratelimit import Concurrent, LimiterLike, RateLimiter, SlidingLog, TokenBucket
-from redis_ratelimit._sync_gate import SyncGate
-from redis_ratelimit._passage import Passage
-from redis_ratelimit._refusal import Refusal
-from redis_ratelimit._rules import Rule, Shed
+from redis_ratelimit.gate.entrance_threads import SyncGate
+from redis_ratelimit.gate.passage import Passage
+from redis_ratelimit.gate.response import Refusal
+from redis_ratelimit.gate.rules import Rule, Shed
 
 Request: TypeAlias = dict[str, Any]
 HOUR = SlidingLog(3, "1h")

@@ -14,8 +14,8 @@ import redis.asyncio
 
 from both import Maker
 from redis_ratelimit import AsyncRateLimiter, Breaker, Decision, Gcra, RateLimiter
-from redis_ratelimit._failure import NoFreeConnection
-from redis_ratelimit._settings import SPARE
+from redis_ratelimit.decide.failure import NoFreeConnection
+from redis_ratelimit.wire.settings import SPARE
 from servers import Server, eventually, free_port
 
 
@@ -116,7 +116,7 @@ def connected(server: Server) -> int:
 async def test_calls_without_a_free_connection_do_not_open_the_breaker(
     server: Server, key: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("redis_ratelimit._async_link.CONNECTIONS", 1)
+    monkeypatch.setattr("redis_ratelimit.wire.link.CONNECTIONS", 1)
     async with limiter_of(server, timeout=3.0, breaker=Breaker(failures=1)) as limiter:
         await limiter.limit(key, "100/h")
         monkeypatch.setattr(getattr(getattr(limiter, "_nodes"), "_link"), "_patience", 0.1)

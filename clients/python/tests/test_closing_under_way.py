@@ -13,11 +13,12 @@ import redis.asyncio
 
 from both import Maker
 from gates import BUCKET, free, gate, held, remaining, rule
-from redis_ratelimit import AsyncRateLimiter, Concurrent, RateLimiter, _nodes
-from redis_ratelimit._call import Call
-from redis_ratelimit._failure import Closed, NoAnswer
-from redis_ratelimit._jobs import Ending
-from redis_ratelimit._link import Link
+from redis_ratelimit import AsyncRateLimiter, Concurrent, RateLimiter
+from redis_ratelimit.call.call import Call
+from redis_ratelimit.decide.failure import Closed, NoAnswer
+from redis_ratelimit.taken.jobs import Ending
+from redis_ratelimit.wire import nodes_threads
+from redis_ratelimit.wire.link_threads import Link
 from servers import PATIENCE, Cluster, Proxy, Server, eventually
 from test_closing import leases
 
@@ -269,7 +270,7 @@ def test_a_signal_handler_may_close_the_limiter_that_meets_a_new_node(
         made.append(Link(*values))
         return made[-1]
 
-    monkeypatch.setattr(_nodes, "Link", interrupted)
+    monkeypatch.setattr(nodes_threads, "Link", interrupted)
     client = redis.RedisCluster(host="127.0.0.1", port=cluster.port)
     limiter = RateLimiter(client, timeout=5.0)
     with pytest.raises(Closed):

@@ -32,7 +32,7 @@ from redis_ratelimit import (
     Uniform,
     combined_headers,
 )
-from redis_ratelimit._headers import quota_of
+from redis_ratelimit.decide.headers import quota_of
 from servers import Server
 
 NOW = 1_700_002_800_000_000

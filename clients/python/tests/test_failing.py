@@ -26,9 +26,9 @@ from redis_ratelimit import (
     SlidingLog,
     Unavailable,
 )
-from redis_ratelimit._breaker import Circuit
-from redis_ratelimit._failure import is_reply, is_unavailable, is_wrong_call
-from redis_ratelimit._report import Log
+from redis_ratelimit.decide.breaker import Circuit
+from redis_ratelimit.decide.failure import is_reply, is_unavailable, is_wrong_call
+from redis_ratelimit.decide.report import Log
 from servers import Server, free_port
 
 

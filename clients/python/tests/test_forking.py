@@ -14,11 +14,11 @@ import redis
 
 from gates import gate, passed, rule
 from redis_ratelimit import Breaker, RateLimiter, RefusalCache
-from redis_ratelimit._background import Background
-from redis_ratelimit._cache import Refusals
-from redis_ratelimit._call import Call
-from redis_ratelimit._core import Core
-from redis_ratelimit._jobs import Job
+from redis_ratelimit.taken.background import Background
+from redis_ratelimit.decide.refusals import Refusals
+from redis_ratelimit.call.call import Call
+from redis_ratelimit.decide.core import Core
+from redis_ratelimit.taken.jobs import Job
 from servers import Cluster, Server, eventually
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")

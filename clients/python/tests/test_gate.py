@@ -27,9 +27,9 @@ from redis_ratelimit import (
     Smooth,
     Uniform,
 )
-from redis_ratelimit._async_gate import AsyncGate
-from redis_ratelimit._refusal import PROBLEM, Refusal
-from redis_ratelimit._rules import Shed
+from redis_ratelimit.gate.entrance import AsyncGate
+from redis_ratelimit.gate.response import PROBLEM, Refusal
+from redis_ratelimit.gate.rules import Shed
 from servers import Server, eventually
 
 

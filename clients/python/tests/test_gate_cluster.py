@@ -10,7 +10,7 @@ import redis
 
 from gates import BUCKET, HOUR, Request, free, gate, held, passed, refused, remaining, rule
 from redis_ratelimit import Concurrent, RateLimiter, SlidingLog
-from redis_ratelimit._rules import Rule
+from redis_ratelimit.gate.rules import Rule
 from servers import Cluster
 
 

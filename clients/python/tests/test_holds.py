@@ -164,17 +164,17 @@ async def test_a_hold_may_wait(limiter: AsyncRateLimiter, server: Server, key: s
 
 
 async def test_several_limits_are_held_and_finished(limiter: AsyncRateLimiter, server: Server, key: str) -> None:
-    from redis_ratelimit import _replies
-    from redis_ratelimit._commands import ask_settle_call, multi_settle_call
+    from redis_ratelimit.decide import replies
+    from redis_ratelimit.commands import ask_settle_call, multi_settle_call
 
     hold = ("work", "1m")
     assert (await limiter.limits([key], [BUCKET], cost=80, hold=hold)).allowed
     settlement = multi_settle_call("", [key], "work", 30, None, [BUCKET])
-    await limiter.finish(settlement, lambda reply: bool(_replies.multi(reply).settled), "1m")
+    await limiter.finish(settlement, lambda reply: bool(replies.multi(reply).settled), "1m")
     assert remaining(server, key) == 70
 
     server.client.execute_command("RL.POLICY", "SET", "llm2", "LIMIT", *BUCKET.words)
     assert (await limiter.ask(key, "llm2", 50, hold=hold)).allowed
     settlement = ask_settle_call("", key, "llm2", "work", 10, None, None, False, ())
-    await limiter.finish(settlement, lambda reply: bool(_replies.asksettled(reply).settled), "1m", certain=False)
+    await limiter.finish(settlement, lambda reply: bool(replies.asksettled(reply).settled), "1m", certain=False)
     await asyncio.to_thread(eventually, lambda: remaining(server, key) == 60, "the settlement")

@@ -9,13 +9,14 @@ import time
 import pytest
 import redis
 
-from redis_ratelimit import CallError, _background, _jobs
-from redis_ratelimit._background import AsyncBackground, Background
-from redis_ratelimit._call import Call
-from redis_ratelimit._core import Core
-from redis_ratelimit._failure import NoAnswer
-from redis_ratelimit._jobs import Ending, Job, Renewal
-from redis_ratelimit._replies import bool_
+from redis_ratelimit import CallError
+from redis_ratelimit.taken import background as waiting, jobs
+from redis_ratelimit.taken.background import AsyncBackground, Background
+from redis_ratelimit.call.call import Call
+from redis_ratelimit.decide.core import Core
+from redis_ratelimit.decide.failure import NoAnswer
+from redis_ratelimit.taken.jobs import Ending, Job, Renewal
+from redis_ratelimit.decide.replies import bool_
 from servers import eventually
 
 LOST = NoAnswer(redis.TimeoutError("no reply"), uncertain=True)
@@ -33,7 +34,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
-    monkeypatch.setattr(_jobs, "monotonic", clock)
+    monkeypatch.setattr(jobs, "monotonic", clock)
     return clock
 
 
@@ -268,7 +269,7 @@ async def test_endings_are_bounded(monkeypatch: pytest.MonkeyPatch, caplog: pyte
     async def nothing(job: Job) -> float | None:
         return None
 
-    monkeypatch.setattr(_background, "MOST", 2)
+    monkeypatch.setattr(waiting, "MOST", 2)
     for background in (Background(lambda _: None), AsyncBackground(nothing)):
         caplog.clear()
         for _ in range(5):

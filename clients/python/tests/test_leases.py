@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from both import Maker
-from redis_ratelimit import AsyncRateLimiter, CallError, Concurrent, ConfigurationError, Refused, Unavailable, _core
+from redis_ratelimit import AsyncRateLimiter, CallError, Concurrent, ConfigurationError, Refused, Unavailable
+from redis_ratelimit.decide import core
 from servers import Server, eventually, free_port
 
 
@@ -202,7 +203,7 @@ async def test_the_log_has_only_the_beginning_of_a_key(make: Maker, caplog: pyte
     limiter = make(port=free_port(), prefix="app:")
     await limiter.limit("sk-secret", "1/s")
     assert "RL.GCRA 'app…': fail open" in caplog.text and "secret" not in caplog.text
-    shown = [_core.shown(key) for key in ("sk-secret", "{sk-secret}:m", b"x" * 50 + b":a", "user:1", "mail{a}", ":a")]
+    shown = [core.shown(key) for key in ("sk-secret", "{sk-secret}:m", b"x" * 50 + b":a", "user:1", "mail{a}", ":a")]
     assert shown == ["", "", f" '{'x' * 40}…'", " 'user…'", " 'mail…'", ""]
 
 

@@ -17,7 +17,7 @@ from limits import RateLimitItem, RateLimitItemPerHour, RateLimitItemPerMinute, 
 from limits.errors import ConfigurationError, StorageError
 from limits.storage import storage_from_string
 
-from redis_ratelimit import _limits_calls as calls
+from redis_ratelimit.limits import calls as calls
 from redis_ratelimit.limits_storage import AsyncRateLimitStorage, RateLimitStorage
 from servers import Cluster, Server
 

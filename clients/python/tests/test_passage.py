@@ -14,10 +14,10 @@ import redis.asyncio
 
 from gates import BUCKET, free, gate, held, passed, refused, remaining, rule
 from redis_ratelimit import AsyncRateLimiter, Concurrent, RateLimiter
-from redis_ratelimit._async_gate import AsyncGate
-from redis_ratelimit._passage import Passage
-from redis_ratelimit._rules import Shed
-from redis_ratelimit._settings import CONNECTIONS
+from redis_ratelimit.gate.entrance import AsyncGate
+from redis_ratelimit.gate.passage import Passage
+from redis_ratelimit.gate.rules import Shed
+from redis_ratelimit.wire.settings import CONNECTIONS
 from servers import Server, eventually
 
 

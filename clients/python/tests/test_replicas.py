@@ -9,7 +9,7 @@ import redis
 from redis.asyncio import RedisCluster as AsyncRedisCluster
 
 from redis_ratelimit import AsyncRateLimiter, Breaker, BreakerOpen, CallError, RateLimiter
-from redis_ratelimit._call import Call
+from redis_ratelimit.call.call import Call
 from servers import Cluster, Server, eventually
 
 PROBE = "10/h"

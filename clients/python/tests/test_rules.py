@@ -24,10 +24,10 @@ from redis_ratelimit import (
     Smooth,
     Uniform,
 )
-from redis_ratelimit._async_gate import AsyncGate
-from redis_ratelimit._sync_gate import SyncGate
-from redis_ratelimit._refusal import Refusal
-from redis_ratelimit._rules import Rule, Shed
+from redis_ratelimit.gate.entrance import AsyncGate
+from redis_ratelimit.gate.entrance_threads import SyncGate
+from redis_ratelimit.gate.response import Refusal
+from redis_ratelimit.gate.rules import Rule, Shed
 from servers import Server, eventually
 
 

@@ -7,13 +7,14 @@ from collections.abc import Callable, Sequence
 import pytest
 from redis import exceptions as errors
 
-from redis_ratelimit import Breaker, _redirect, _slots
-from redis_ratelimit._call import Call
-from redis_ratelimit._core import Core
-from redis_ratelimit._failure import NotCounted
-from redis_ratelimit._nodes import drive
-from redis_ratelimit._redirect import SLOTS, Step, routed
-from redis_ratelimit._slots import SlotMap, slot_of
+from redis_ratelimit import Breaker
+from redis_ratelimit.wire import redirect, slots as slot_map
+from redis_ratelimit.call.call import Call
+from redis_ratelimit.decide.core import Core
+from redis_ratelimit.decide.failure import NotCounted
+from redis_ratelimit.wire.nodes_threads import drive
+from redis_ratelimit.wire.redirect import SLOTS, Step, routed
+from redis_ratelimit.wire.slots import SlotMap, slot_of
 
 ONE, TWO, THREE = ("one", 1), ("two", 2), ("three", 3)
 CALL = Call(["RL.GCRA", "k", 9, 10, "1s"], "k")
@@ -114,7 +115,7 @@ def test_endless_redirections_end() -> None:
 
 def test_a_lost_node_makes_the_slots_suspect(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = [0.0]
-    monkeypatch.setattr(_slots, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(slot_map, "monotonic", lambda: clock[0])
     way = known()
     nodes = Nodes(errors.ConnectionError(), errors.ConnectionError(), "reply", "reply")
     with pytest.raises(errors.ConnectionError):
@@ -190,7 +191,7 @@ def test_the_node_that_will_be_asked_has_a_name() -> None:
 
 def test_a_replica_that_does_not_answer_rests_and_the_primary_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = [0.0]
-    monkeypatch.setattr(_slots, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(slot_map, "monotonic", lambda: clock[0])
     way, probe = known(replicas=True), call(FIRST, readonly=True)
     loading = Nodes(errors.BusyLoadingError("loading"), "reply")
     assert drive(routed(way, probe), loading) == "reply"
@@ -220,7 +221,7 @@ def test_a_suspected_node_is_asked_last() -> None:
 
 def test_the_slots_are_asked_once_a_second_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = [0.0]
-    monkeypatch.setattr(_slots, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(slot_map, "monotonic", lambda: clock[0])
     way, nodes = known(), Nodes(*["reply"] * 20)
     for _ in range(10):
         way.suspect()
@@ -238,7 +239,7 @@ def test_a_call_whose_keys_move_is_sent_again(monkeypatch: pytest.MonkeyPatch) -
     assert drive(routed(known(), call(FIRST)), nodes) == "reply"
     assert [step.pause for step in nodes.asked] == [0.0, 0.01, 0.02]
     clock = [0.0]
-    monkeypatch.setattr(_redirect, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(redirect, "monotonic", lambda: clock[0])
 
     def later(step: Step) -> object:
         clock[0] += 0.06

@@ -28,7 +28,7 @@ from redis_ratelimit import (
     TokenBucket,
     Uniform,
 )
-from redis_ratelimit._rules import Rule, Shed
+from redis_ratelimit.gate.rules import Rule, Shed
 
 
 @pytest.mark.parametrize(

@@ -3,25 +3,27 @@
 `RateLimiter` and `AsyncRateLimiter` ask limits and decide what happens without an answer. `Commands` and `AsyncCommands`
 are the commands of the module as typed methods."""
 
-from . import _commands
-from ._async_limiter import AsyncRateLimiter
-from ._breaker import Breaker
-from ._budget import AsyncBudget, AsyncHeld, Budget, Held
-from ._cache import RefusalCache
-from ._commands import *
-from ._decision import AskDecision, Decision, MultiDecision, SettledDecision, ShedReply, TopEntry, combined_headers
-from ._lease import AsyncLease, Lease
-from ._limiter import RateLimiter
-from ._rate import Rate
-from ._spec import Limit, Limiter, LimiterLike, LimitLike
-from ._values import Duration, Hold, Key, Seconds
+from .call import limiters
+from .call.limit import Limit, Limiter, LimiterLike, LimitLike
+from .call.limiters import *
+from .call.rate import Rate
+from .call.values import Duration, Hold, Key, Seconds
+from .commands import AsyncCommands, Commands
+from .decide.breaker import Breaker
+from .decide.decision import AskDecision, Decision, MultiDecision, SettledDecision, ShedReply, TopEntry, combined_headers
+from .decide.refusals import RefusalCache
 from .errors import BreakerOpen, CallError, ConfigurationError, RateLimitError, Refused, Unavailable
+from .limiter import AsyncRateLimiter
+from .limiter_threads import RateLimiter
+from .taken.hold import AsyncBudget, AsyncHeld, Budget, Held
+from .taken.lease import AsyncLease, Lease
 
 __version__ = "0.1.0"
 
 __all__: list[str] = [
     "AskDecision",
     "AsyncBudget",
+    "AsyncCommands",
     "AsyncHeld",
     "AsyncLease",
     "AsyncRateLimiter",
@@ -29,6 +31,7 @@ __all__: list[str] = [
     "BreakerOpen",
     "Budget",
     "CallError",
+    "Commands",
     "ConfigurationError",
     "Decision",
     "Duration",
@@ -53,4 +56,4 @@ __all__: list[str] = [
     "Unavailable",
     "combined_headers",
 ]
-__all__ += _commands.__all__
+__all__ += limiters.__all__

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ._decision import Decision
+    from .decide.decision import Decision
 
 
 class RateLimitError(Exception):

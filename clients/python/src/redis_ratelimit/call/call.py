@@ -1,0 +1,45 @@
+"""A command that is ready to be sent."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .values import Duration, Key, Word, milliseconds
+
+LONGEST_BLOCK = 86_400.0
+"""BLOCK 0 waits for the setting ratelimit.max-block, which is a day at most."""
+
+
+@dataclass(slots=True)
+class Call:
+    """A command.
+
+    Attributes:
+        words: The command and its arguments.
+        key: The key that says which node of a cluster gets the call. None if any node may.
+        readonly: Whether a replica may answer.
+        wait: For how many seconds the call may wait in the server. Then it needs a connection of its own.
+        everywhere: Whether each primary of a cluster gets the call.
+        sent: Whether the call was sent, so that it may have been decided without a reply.
+        ended: Whether `close` has ended the call, so that it is sent no more.
+        asked: The name of the server that gets the call, or that was asked last.
+    """
+
+    words: list[Word]
+    key: Key | None = None
+    readonly: bool = False
+    wait: float | None = None
+    everywhere: bool = False
+    sent: bool = False
+    ended: bool = False
+    asked: str = ""
+
+    @property
+    def command(self) -> str:
+        """The name of the command."""
+        return str(self.words[0])
+
+
+def block_seconds(block: Duration | None) -> float | None:
+    """Returns for how long a call with BLOCK may wait."""
+    return None if block is None else milliseconds("block", block) / 1000 or LONGEST_BLOCK

@@ -1,0 +1,133 @@
+"""A limiter with its parameters, and a limit: a limiter with the key, the cost and the manner that it has in a call."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import ClassVar, TypeAlias
+
+from .values import LONGEST, UNITS, Word, integer
+from ..errors import ConfigurationError
+
+MOST = 9_007_199_254_740_991
+"""2^53 - 1, the largest count."""
+
+_NAMES = (
+    ("ms", "millisecond milliseconds"),
+    ("s", "sec second seconds"),
+    ("m", "min minute minutes"),
+    ("h", "hr hour hours"),
+    ("d", "day days"),
+    ("w", "week weeks"),
+)
+_UNITS = {name: UNITS[unit] for unit, names in _NAMES for name in (unit, *names.split())}
+_RATE = re.compile(r"\s*([0-9]{1,20})\s*(?:/|\bper\b)\s*([0-9]{1,20})?\s*([a-z]+)\s*", re.ASCII | re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Limiter:
+    """The base of all limiter classes. A limiter is checked when it is made, and does not change.
+
+    Attributes:
+        words: The name and the parameters, as they stand behind `LIMIT` in a call.
+    """
+
+    NAME: ClassVar[str] = ""
+    COMMAND: ClassVar[str] = ""
+    CAPABILITIES: ClassVar[frozenset[str]] = frozenset()
+    """What it can do without options, by the names of clients/contract/catalog.json."""
+    BURST: ClassVar[str | None] = None
+    """The parameter with the most at once, if it is another one than `COUNT`."""
+    COUNT: ClassVar[str | None] = None
+    """The parameter with the count per time. If there is only `PER`, the count is 1."""
+    PER: ClassVar[str | None] = None
+    """The parameter with that time."""
+    words: tuple[Word, ...] = field(init=False, repr=False, compare=False, default=())
+
+    def can(self, capability: str) -> bool:
+        """Whether it can do this besides admitting and refusing, such as `hold` or `refund`."""
+        return capability in self.CAPABILITIES
+
+    def _set_words(self, words: Iterable[Word]) -> None:
+        object.__setattr__(self, "words", (self.NAME, *words))
+
+
+LimiterLike: TypeAlias = Limiter | str
+"""A limiter, or a rate such as `"10/s"`."""
+
+
+@lru_cache(maxsize=1024)
+def parse_rate(rate: str) -> tuple[int, int]:
+    """Returns the count and the period in milliseconds of a rate such as `"10/s"`, `"100/15m"` or `"10 per minute"`."""
+    match = _RATE.fullmatch(rate)
+    unit = match and _UNITS.get(match[3].lower())
+    if match is None or unit is None:
+        raise ConfigurationError(f"a rate is a count per time, such as '10/s' or '100 per 15 minutes', not {rate!r}")
+    count = integer(f"the count of {rate!r}", int(match[1]), 1, MOST)
+    return count, integer(f"the period of {rate!r}", int(match[2] or 1) * unit, 1, LONGEST, " ms")
+
+
+def limiter_words(limiter: LimiterLike, *, lease_id: bool = True) -> tuple[Word, ...]:
+    """Returns the name and the parameters of a limiter. A lease needs its id, unless `lease_id` is False."""
+    if isinstance(limiter, str):
+        count, period = parse_rate(limiter)
+        return ("GCRA", count - 1, count, f"{period}ms")
+    if not isinstance(limiter, Limiter):
+        raise ConfigurationError(
+            f"a limiter is an instance such as Gcra(9, 10, '1s'), or a rate such as '10/s', not {limiter!r}"
+        )
+    if lease_id and limiter.NAME == "CONCURRENT" and getattr(limiter, "id", None) is None:
+        raise ConfigurationError("a call with Concurrent needs the id of the lease: Concurrent(capacity, ttl, id)")
+    return limiter.words
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """A limiter in a call with several limits.
+
+    Args:
+        limiter: The limiter, or a rate such as `"10/s"`.
+        on: The number of the only key that the limit is for, from 1. All keys by default.
+        cost: The limit's own cost. By default it is that of the call, and 1 for leases and gates.
+        shadow: Whether the limit is only tried: it answers for itself, and refuses no call.
+    """
+
+    limiter: LimiterLike
+    on: int | None = None
+    cost: int | None = None
+    shadow: bool = False
+
+    def __post_init__(self) -> None:
+        limiter_words(self.limiter, lease_id=False)
+        if self.on is not None:
+            integer("on", self.on, 1, 64)
+        if self.cost is not None:
+            integer("cost", self.cost, 0, MOST)
+
+    def options(self) -> list[Word]:
+        """Returns the words behind the limiter's."""
+        words: list[Word] = []
+        if self.on is not None:
+            words += ("ON", self.on)
+        if self.cost is not None:
+            words += ("COST", self.cost)
+        return [*words, "SHADOW"] if self.shadow else words
+
+
+LimitLike: TypeAlias = Limit | Limiter | str
+"""A limit, a limiter, or a rate such as `"10/s"`."""
+
+
+def limits_words(limits: Sequence[LimitLike], *, lease_id: bool = True) -> list[Word]:
+    """Returns the words of all limits, each with LIMIT before it."""
+    if not limits or isinstance(limits, str) or not isinstance(limits, Sequence):
+        raise ConfigurationError(f"limits must be a list of at least one limit, not {limits!r}")
+    words: list[Word] = []
+    for limit in limits:
+        limiter = limit.limiter if isinstance(limit, Limit) else limit
+        words += ("LIMIT", *limiter_words(limiter, lease_id=lease_id))
+        if isinstance(limit, Limit):
+            words += limit.options()
+    return words

@@ -1,0 +1,49 @@
+"""Rates as people write them."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TypeGuard
+
+from .limiters import Gcra
+from .limit import MOST, Limiter, LimiterLike, parse_rate
+from .values import integer
+from ..errors import ConfigurationError
+
+
+def Rate(rate: str, burst: int | None = None) -> Gcra:
+    """A rate such as `"10/s"`, `"1000/d"`, `"100/15m"` or `"10 per minute"`, as a GCRA.
+
+    Args:
+        rate: A count per time. Units are ms, s, m, h, d, w and their English names.
+        burst: How many may come at once, the count by default (1 to 9007199254740991).
+
+    Raises:
+        ConfigurationError: The rate is not a count per time, or a number is out of range.
+    """
+    if not isinstance(rate, str):
+        raise ConfigurationError(f"a rate is a count per time, such as '10/s', not {rate!r}")
+    count, period = parse_rate(rate)
+    most = count if burst is None else integer("burst", burst, 1, MOST)
+    return Gcra(most - 1, count, f"{period}ms")
+
+
+def limiter_of(limiter: LimiterLike) -> Limiter:
+    """Returns the limiter, or the one that a rate stands for."""
+    if isinstance(limiter, Limiter):
+        return limiter
+    if not isinstance(limiter, str):
+        raise ConfigurationError(
+            f"a limiter is an instance such as Gcra(9, 10, '1s'), or a rate such as '10/s', not {limiter!r}"
+        )
+    return _rate(limiter)
+
+
+def is_policy(limiter_or_policy: object) -> TypeGuard[str]:
+    """Whether text is the name of a policy. Rates have a slash or a space, and names have none."""
+    return isinstance(limiter_or_policy, str) and not any(each in limiter_or_policy for each in "/ ")
+
+
+@lru_cache(maxsize=1024)
+def _rate(rate: str) -> Limiter:
+    return Rate(rate)

@@ -1,0 +1,140 @@
+"""Values as callers write them, and as they stand in a command: keys, durations, numbers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import NamedTuple, TypeAlias
+
+from ..errors import ConfigurationError
+
+Key: TypeAlias = str | bytes
+"""A key of the server."""
+
+Word: TypeAlias = str | bytes | int | float
+"""A word of a command."""
+
+Duration: TypeAlias = str | timedelta
+"""A whole number with a unit (`ms`, `s`, `m`, `h`, `d` or `w`, as in `"90s"`), or a timedelta. Only `"0"` needs no unit."""
+
+
+class Hold(NamedTuple):
+    """Under which id a charge is held, and for how long it can be settled.
+
+    Attributes:
+        id: 1 to 256 bytes, unique for each piece of work. Never one that a user may choose.
+        ttl: Longer than the longest work. After it the charge stands.
+    """
+
+    id: str | bytes
+    ttl: Duration
+
+
+UNITS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
+LONGEST = 3_153_600_000_000
+_DURATION = re.compile(r"([0-9]{1,20})(ms|[smhdw])?", re.ASCII)
+
+
+def milliseconds(name: str, duration: Duration) -> int:
+    """Returns a duration in milliseconds."""
+    if isinstance(duration, timedelta):
+        whole, rest = divmod(duration, timedelta(milliseconds=1))
+        if rest:
+            raise ConfigurationError(f"{name} must be whole milliseconds, not {duration!r}")
+        return whole
+    match = _DURATION.fullmatch(duration) if isinstance(duration, str) else None
+    if match and (match[2] or int(match[1]) == 0):
+        return int(match[1]) * UNITS[match[2] or "ms"]
+    if match or _is_count(duration):
+        raise ConfigurationError(f"{name} needs a unit: '{duration}ms', '{duration}s' or '{duration}m'")
+    raise ConfigurationError(f"{name} must be a whole number with ms, s, m, h, d or w, such as '90s', not {duration!r}")
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def duration_word(duration: Duration) -> str:
+    """Returns a duration as it stands in a command. The server checks it, and its error names the argument."""
+    return f"{milliseconds('duration', duration)}ms" if isinstance(duration, timedelta) else str(duration)
+
+
+def float_word(number: float) -> str | float:
+    """Returns a number as it stands in a command, without an exponent."""
+    return f"{number:.17f}".rstrip("0") if "e" in repr(float(number)) else number
+
+
+def check_duration(name: str, duration: Duration, least: int, most: int = LONGEST) -> int:
+    """Returns a duration in milliseconds, if it is within the bounds."""
+    return integer(name, milliseconds(name, duration), least, most, " ms")
+
+
+def integer(name: str, number: object, least: int | None = None, most: int | None = None, unit: str = "") -> int:
+    """Returns the number, if it is an integer within the bounds."""
+    if isinstance(number, bool) or not isinstance(number, int):
+        raise ConfigurationError(f"{name} must be an integer, not {number!r}")
+    if (least is not None and number < least) or (most is not None and number > most):
+        bounds = f"at least {least}" if most is None else f"between {least} and {most}"
+        raise ConfigurationError(f"{name} must be {bounds}{unit}, not {number}")
+    return number
+
+
+def decimal(name: str, number: object, least: float, most: float) -> None:
+    """Checks that a number is within the bounds."""
+    if isinstance(number, bool) or not isinstance(number, (int, float)) or not least <= number <= most:
+        raise ConfigurationError(f"{name} must be a number between {least:g} and {most:g}, not {number!r}")
+
+
+def text(name: str, value: object, longest: int | None = None) -> None:
+    """Checks that a value is text or bytes, neither empty nor too long."""
+    if not isinstance(value, (str, bytes)) or not value:
+        raise ConfigurationError(f"{name} must be text, not {value!r}")
+    encoded = _encoded(name, value)
+    if longest is not None and len(encoded) > longest:
+        raise ConfigurationError(f"{name} must be 1 to {longest} bytes")
+
+
+def prefixed(prefix: str, key: Key) -> Key:
+    """Returns the key with a prefix."""
+    if isinstance(key, str):
+        _encoded("a key", name := prefix + key)
+        return name
+    if not isinstance(key, bytes):
+        raise ConfigurationError(f"a key must be text or bytes, not {key!r}")
+    return prefix.encode() + key
+
+
+def key_bytes(key: Key) -> bytes:
+    """Returns a key as the server has it."""
+    return key.encode() if isinstance(key, str) else key
+
+
+def _encoded(name: str, value: str | bytes) -> bytes:
+    if isinstance(value, bytes):
+        return value
+    try:
+        return value.encode()
+    except UnicodeEncodeError as error:
+        raise ConfigurationError(f"{name} must be text that UTF-8 can encode, not {value!r}") from error
+
+
+def prefixed_keys(prefix: str, keys: Sequence[Key]) -> list[Key]:
+    """Returns the keys of a call, each with a prefix."""
+    if isinstance(keys, (str, bytes)) or not isinstance(keys, Sequence):
+        raise ConfigurationError(f"keys must be a list of keys, not {keys!r}")
+    integer("the number of keys", len(keys), 1, 64)
+    return [prefixed(prefix, key) for key in keys]
+
+
+Seconds: TypeAlias = float | str | timedelta
+"""A time in seconds, a duration with a unit such as `"100ms"`, or a timedelta."""
+
+
+def seconds(name: str, value: Seconds) -> float:
+    """Returns a time in seconds, which must be above 0."""
+    if isinstance(value, (str, timedelta)):
+        value = milliseconds(name, value) / 1000
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < float("inf"):
+        raise ConfigurationError(f"{name} must be a number of seconds above 0, not {value!r}")
+    return float(value)

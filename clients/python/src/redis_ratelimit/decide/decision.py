@@ -1,0 +1,124 @@
+"""The answer to a request: whether it may go on, what is left, and when to come back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from .headers import header_fields, quota_of
+from ..call.limit import Limiter
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """The answer of a limiter. It is true if the request is allowed.
+
+    Attributes:
+        allowed: Whether the request may go on.
+        limit: The most that could ever be admitted at once.
+        remaining: The most that would be admitted right now, after this call.
+        retry_after: Refused: the seconds until this very request would be admitted, or None if it never will be.
+            Allowed: the seconds to wait before acting, 0 unless the request is queued or booked ahead.
+        reset_after: The seconds until the key is fully reset.
+        granted: With `partial`, how much was granted.
+        answered: False if the server did not decide. Then `allowed` is what `fail` says, and the numbers are 0.
+        error: Why the server did not decide.
+        limiter: The limiter that decided, where it is known. The headers have its count and its time.
+    """
+
+    allowed: bool
+    limit: int
+    remaining: int
+    retry_after: float | None
+    reset_after: float
+    granted: int | None = None
+    answered: bool = True
+    error: Exception | None = None
+    limiter: Limiter | None = field(default=None, repr=False, compare=False)
+
+    def __bool__(self) -> bool:
+        return self.allowed
+
+    def headers(self, name: str = "default") -> dict[str, str]:
+        """Returns the headers of the response: `RateLimit-Policy`, `RateLimit`, and `Retry-After` with a refusal.
+
+        Seconds are rounded up. There are no headers if the server did not decide, and no `Retry-After` if the request
+        will never be admitted.
+
+        Args:
+            name: The name of the policy, which clients see.
+        """
+        return combined_headers([(name, self)], allowed=self.allowed)
+
+
+@dataclass(frozen=True, slots=True)
+class SettledDecision(Decision):
+    """The answer to a settlement: how the limit stands after it.
+
+    Attributes:
+        settled: Whether something was held under the id.
+    """
+
+    settled: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class MultiDecision(Decision):
+    """The answer of several limits. The call is allowed if all limits allow it.
+
+    Attributes:
+        each: The answer of each limit on each key, limits outermost.
+        settled: After a settlement, the number of keys that held one of the limits.
+    """
+
+    each: tuple[Decision, ...] = ()
+    settled: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AskDecision(Decision):
+    """The answer of a policy.
+
+    Attributes:
+        binding: The number of the pair of a limit and a key that binds, from 1, limits outermost. If refused, it is the
+            one with the longest wait, else the one with the least remaining. None if no limit takes part in the answer.
+        each: With `full`, the answer of each pair.
+        settled: After a settlement, the number of keys that held one of the limits.
+    """
+
+    binding: int | None = None
+    each: tuple[Decision, ...] = ()
+    settled: int | None = None
+
+
+class ShedReply(NamedTuple):
+    """Whether a call is shed, and the chance of that, from 0 to 1."""
+
+    shed: bool
+    chance: float
+
+
+class TopEntry(NamedTuple):
+    """A key that is refused often: its database, its refusals, and by how much these may be too many."""
+
+    key: str
+    database: int
+    refusals: int
+    error: int
+
+
+Info = Mapping[str, object]
+"""What a key holds. The names of the fields are those of RL.INFO."""
+
+
+def combined_headers(named: Iterable[tuple[str, Decision]], *, allowed: bool) -> dict[str, str]:
+    """Returns the headers of a response to which several policies belong.
+
+    A refusal lists in `RateLimit` only the policies that refuse: `Retry-After` may not lie before their `t`.
+
+    Args:
+        named: The name of each policy, and its answer. Those without an answer are left out.
+        allowed: Whether the request goes on.
+    """
+    return header_fields([(name, each, quota_of(each.limiter)) for name, each in named if each.answered], allowed)

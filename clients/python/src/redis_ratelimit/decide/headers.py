@@ -1,0 +1,119 @@
+"""The fields of draft-ietf-httpapi-ratelimit-headers-10, from decisions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import ceil
+from typing import TYPE_CHECKING, NamedTuple
+
+from ..call.limit import Limiter
+from ..call.values import milliseconds
+from ..errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from .decision import Decision
+
+LEASE_RETRY = 1
+"""Seconds after which to try again for a lease, which may be released at any time."""
+
+# The units of a calendar in seconds. Months and longer units differ in length.
+_UNITS = {"HOUR": 3600, "DAY": 86_400, "WEEK": 604_800, "MONTH": None, "QUARTER": None, "YEAR": None}
+
+
+class Quota(NamedTuple):
+    """What a limiter says about itself in `RateLimit-Policy`.
+
+    Attributes:
+        most: `q`. None stands for the limit of the answer.
+        window: `w`, in seconds, if the limiter has one of whole seconds.
+        lease: Whether the limit is on requests in progress.
+    """
+
+    most: int | None = None
+    window: int | None = None
+    lease: bool = False
+
+
+def quota_of(limiter: Limiter | None) -> Quota:
+    """Returns what a limiter says about itself."""
+    if limiter is None or limiter.PER is None:
+        return Quota() if limiter is None or limiter.COUNT is None else Quota(_count(limiter), None, limiter.can("early"))
+    unit = str(getattr(limiter, limiter.PER)).upper()
+    if unit in _UNITS:
+        return Quota(_count(limiter), _UNITS[unit])
+    seconds, rest = divmod(_per(limiter), 1000)
+    return Quota() if rest else Quota(_count(limiter), seconds)
+
+
+def _count(limiter: Limiter) -> int:
+    """The count per time."""
+    return 1 if limiter.COUNT is None else getattr(limiter, limiter.COUNT)
+
+
+def _per(limiter: Limiter) -> int:
+    """The time of the count, in milliseconds."""
+    return milliseconds("window", getattr(limiter, str(limiter.PER)))
+
+
+def header_fields(named: Sequence[tuple[str, Decision, Quota]], allowed: bool) -> dict[str, str]:
+    """Returns the headers for policies, each with its name, its answer and its quota."""
+    if not named:
+        return {}
+    left = [(name, each, quota) for name, each, quota in named if allowed or not each.allowed]
+    fields = {
+        "RateLimit-Policy": ", ".join(_policy(*entry) for entry in named),
+        "RateLimit": ", ".join(_left(*entry) for entry in left),
+    }
+    if not allowed:
+        waits = [_wait(each, quota) for _, each, quota in left]
+        known = [wait for wait in waits if wait is not None]
+        if known and len(known) == len(waits):
+            fields["Retry-After"] = str(max(known))
+    return {name: value for name, value in fields.items() if value}
+
+
+def _policy(name: str, decision: Decision, quota: Quota) -> str:
+    most = decision.limit if quota.most is None else quota.most
+    unit = ';qu="concurrent-requests"' if quota.lease else ""
+    window = "" if quota.window is None else f";w={quota.window}"
+    return f"{_quoted(name)};q={most}{unit}{window}"
+
+
+def _left(name: str, decision: Decision, quota: Quota) -> str:
+    """A lease has no `t`: it comes free when somebody is done, and nobody knows when."""
+    wait = None if quota.lease else _more_after(decision) if decision.allowed else decision.retry_after
+    t = "" if wait is None else f";t={_seconds(wait)}"
+    return f"{_quoted(name)};r={decision.remaining}{t}"
+
+
+def _more_after(decision: Decision) -> float:
+    """Returns the seconds until more is available after an admission: the reset, or less if nothing remains.
+
+    If nothing remains of a bucket, more is available when the next request of cost 1 fits. That is when all but `limit - 1` of
+    the limit is available: `3/m` with a reset of 60 s admits the next request after 60 - 2 * 20 s. Of a fixed window, nothing is
+    available before the reset. Of a sliding window something may be, but the reply does not say when.
+    """
+    limiter = decision.limiter
+    if decision.remaining > 0 or limiter is None or limiter.BURST is None:
+        return decision.reset_after
+    count, period, others = _count(limiter), _per(limiter), decision.limit - 1
+    earlier = others // count * period if getattr(limiter, "batch", False) else others * period // count
+    return decision.reset_after - earlier / 1000
+
+
+def _wait(decision: Decision, quota: Quota) -> int | None:
+    if decision.retry_after is None:
+        return None
+    return LEASE_RETRY if quota.lease else _seconds(decision.retry_after)
+
+
+def _seconds(seconds: float) -> int:
+    """Rounds up. The times are whole milliseconds, which a float may miss by a little."""
+    return ceil(round(seconds * 1000) / 1000)
+
+
+def _quoted(name: str) -> str:
+    if not name.isascii() or not name.isprintable():
+        raise ConfigurationError(f"the name of a policy must be printable ASCII, not {name!r}")
+    escaped = name.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'

@@ -1,0 +1,145 @@
+"""A cache of refusals in the process: a key that is refused is not asked again before its time."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass, replace
+from threading import Lock
+from typing import NamedTuple, TypeAlias, TypeVar
+
+from .decision import AskDecision, Decision, MultiDecision
+from .fork import after_fork
+from ..call.values import Seconds, Word, integer, seconds
+
+D = TypeVar("D", bound=Decision)
+
+QUESTIONS_PER_KEY = 8
+"""How many different refused calls of a key are kept, or of an item of a sketch."""
+
+
+@dataclass(frozen=True, slots=True)
+class RefusalCache:
+    """Answers refused calls from memory until their `retry_after`.
+
+    What is given back meanwhile, by another process or by the server, is noticed late.
+
+    Args:
+        keys: The most keys that are kept, and items of sketches. The least recently used one goes first.
+        longest: For how many seconds a refusal is kept at most.
+        cache_ask: Whether refusals of policies are kept. A policy may hold leases or penalties, whose refusals should
+            not be kept.
+    """
+
+    keys: int = 10_000
+    longest: Seconds = 60.0
+    cache_ask: bool = False
+
+    def __post_init__(self) -> None:
+        integer("keys", self.keys, 1)
+        seconds("longest", self.longest)
+
+
+class Place(NamedTuple):
+    """What a refusal is kept under.
+
+    Attributes:
+        keys: The keys of the call, as bytes. What is given back to one of them ends the refusal.
+        item: The item of a sketch, each of which has a limit of its own.
+        words: The call.
+    """
+
+    keys: tuple[bytes, ...]
+    item: Word
+    words: tuple[Word, ...]
+
+
+Group: TypeAlias = tuple[tuple[bytes, ...], Word]
+"""Keys and item."""
+
+
+class Refusals:
+    """The refusals that are kept. Times are of a monotonic clock."""
+
+    def __init__(self, cache: RefusalCache) -> None:
+        self._most = cache.keys
+        self._longest = seconds("longest", cache.longest)
+        self._groups: OrderedDict[Group, dict[tuple[Word, ...], tuple[float, Decision]]] = OrderedDict()
+        self._of_key: dict[bytes, set[Group]] = {}
+        self._forgotten: OrderedDict[bytes, float] = OrderedDict()  # when something was given back
+        self.forked()
+        after_fork(self)
+
+    def forked(self) -> None:
+        """Makes a new lock."""
+        self._lock = Lock()
+
+    def __len__(self) -> int:
+        return len(self._groups)
+
+    def find(self, place: Place, kind: type[D], now: float) -> D | None:
+        """Returns the refusal of a call as of now, if it still holds."""
+        group = place.keys, place.item
+        with self._lock:
+            known = self._groups.get(group, {})
+            kept = known.get(place.words)
+            if kept is None:
+                return None
+            at, decision = kept
+            if now - at >= self._kept_for(decision):
+                del known[place.words]
+                if not known:
+                    self._drop(group)
+                return None
+            self._groups.move_to_end(group)
+        return aged(decision, now - at) if isinstance(decision, kind) else None
+
+    def keep(self, place: Place, decision: Decision, now: float, asked: float | None = None) -> None:
+        """Keeps a refusal, unless something was given back since it was asked."""
+        group = place.keys, place.item
+        with self._lock:
+            if asked is not None and any(self._forgotten.get(key, asked) > asked for key in place.keys):
+                return
+            known = self._groups.setdefault(group, {})
+            known[place.words] = now, decision
+            if len(known) > QUESTIONS_PER_KEY:
+                del known[next(iter(known))]
+            for key in place.keys:
+                self._of_key.setdefault(key, set()).add(group)
+            self._groups.move_to_end(group)
+            if len(self._groups) > self._most:
+                self._drop(next(iter(self._groups)))
+
+    def forget(self, key: bytes, now: float) -> None:
+        """Drops the refusals of a key, because something was given back."""
+        with self._lock:
+            self._forgotten[key] = now
+            self._forgotten.move_to_end(key)
+            if len(self._forgotten) > self._most:
+                self._forgotten.popitem(last=False)
+            for group in list(self._of_key.get(key, ())):
+                self._drop(group)
+
+    def _drop(self, group: Group) -> None:
+        self._groups.pop(group, None)
+        for key in group[0]:
+            groups = self._of_key.get(key, set())
+            groups.discard(group)
+            if not groups:
+                self._of_key.pop(key, None)
+
+    def _kept_for(self, decision: Decision) -> float:
+        retry = decision.retry_after
+        return self._longest if retry is None else min(retry, self._longest)
+
+
+def aged(decision: D, elapsed: float) -> D:
+    """Returns the decision as of some seconds later."""
+    retry = decision.retry_after
+    later = replace(
+        decision,
+        retry_after=None if retry is None else max(0.0, retry - elapsed),
+        reset_after=max(0.0, decision.reset_after - elapsed),
+    )
+    if isinstance(later, (MultiDecision, AskDecision)) and later.each:
+        return replace(later, each=tuple(aged(each, elapsed) for each in later.each))
+    return later

@@ -1,0 +1,143 @@
+"""From replies of the server, in RESP2 or RESP3, to values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias, cast
+
+from .decision import AskDecision, Decision, Info, MultiDecision, SettledDecision, ShedReply, TopEntry
+from ..call.limit import Limiter
+
+Five: TypeAlias = Sequence[int]
+
+
+def decision(reply: object, limiter: Limiter | None = None) -> Decision:
+    """Five integers: limited, limit, remaining, retry_after and reset_after in ms. A sixth is what was granted."""
+    five = cast(Five, reply)
+    limited, limit, remaining, retry, reset = five[:5]
+    granted = five[5] if len(five) > 5 else None
+    retry_after = None if retry < 0 else retry / 1000
+    return Decision(not limited, limit, remaining, retry_after, reset / 1000, granted, limiter=limiter)
+
+
+def settled(reply: object) -> SettledDecision:
+    """Five integers, and whether something was held."""
+    five = cast(Five, reply)
+    return SettledDecision(*_five(five), settled=five[5] == 1)
+
+
+def multi(reply: object, limiters: Sequence[Limiter] = ()) -> MultiDecision:
+    """The five integers for all, those of each pair, and after a settlement the number of keys that held."""
+    five, each, *held = cast(tuple[Five, Sequence[Five], int], reply)
+    return MultiDecision(*_five(five), each=_each(each, limiters), settled=held[0] if held else None)
+
+
+def ask(reply: object) -> AskDecision:
+    """Six integers, the sixth of which is the pair that binds. With FULL, the five integers of each pair too."""
+    six, each = _full(reply)
+    return AskDecision(*_five(six), binding=six[5] or None, each=_each(each))
+
+
+def asksettled(reply: object) -> AskDecision:
+    """As of RL.ASK, but the sixth integer is the number of keys that held."""
+    six, each = _full(reply)
+    return AskDecision(*_five(six), each=_each(each), settled=six[5])
+
+
+def throttle(reply: object) -> Decision:
+    """The five integers of redis-cell, in seconds. A retry_after of -1 stands for no wait, and for never."""
+    limited, limit, remaining, retry, reset = cast(Five, reply)
+    retry_after = float(retry) if retry >= 0 else None if limited else 0.0
+    return Decision(not limited, limit, remaining, retry_after, float(reset))
+
+
+def bool_(reply: object) -> bool:
+    """1 or 0."""
+    return reply == 1
+
+
+def int_(reply: object) -> int:
+    """A number."""
+    return cast(int, reply)
+
+
+def length(reply: object) -> int | None:
+    """A length, or None if the elements do not fit."""
+    return cast("int | None", reply)
+
+
+def id_(reply: object) -> str | None:
+    """The id of an entry, or None if it does not fit."""
+    return None if reply is None else text(reply)
+
+
+def shed(reply: object) -> ShedReply:
+    """Whether the call is shed, and the chance of that."""
+    limited, chance = cast(tuple[int, "bytes | str | float"], reply)
+    return ShedReply(limited == 1, float(chance))
+
+
+def top(reply: object) -> list[TopEntry]:
+    """The keys that are refused most."""
+    entries = cast(Sequence[tuple[object, int, int, int]], reply)
+    return [TopEntry(text(key), database, refusals, error) for key, database, refusals, error in entries]
+
+
+def info(reply: object) -> Info | None:
+    """What a key holds, or None if there is no key."""
+    return None if reply is None else _mapping(reply)
+
+
+def map_(reply: object) -> Info | None:
+    """Names and values, or None if there is no policy."""
+    return info(reply)
+
+
+def policies(reply: object) -> dict[str, int]:
+    """The version of each policy."""
+    return {name: cast(int, version) for name, version in _mapping(reply).items()}
+
+
+def help_(reply: object) -> list[str]:
+    """Lines."""
+    return [text(line) for line in cast(Sequence[object], reply)]
+
+
+def ok(reply: object) -> None:
+    """Nothing: any other reply than OK is an error."""
+
+
+def text(reply: object) -> str:
+    """Text, from bytes too. Bytes that are no UTF-8 stay as surrogates."""
+    return reply.decode(errors="surrogateescape") if isinstance(reply, bytes) else str(reply)
+
+
+def _five(five: Five) -> tuple[bool, int, int, float | None, float]:
+    limited, limit, remaining, retry, reset = five[:5]
+    return not limited, limit, remaining, None if retry < 0 else retry / 1000, reset / 1000
+
+
+def _each(each: Sequence[Five], limiters: Sequence[Limiter] = ()) -> tuple[Decision, ...]:
+    known = [*limiters, *[None] * (len(each) - len(limiters))]
+    return tuple(decision(five, limiter) for five, limiter in zip(each, known, strict=True))
+
+
+def _full(reply: object) -> tuple[Five, Sequence[Five]]:
+    first, *rest = cast("Sequence[int] | tuple[Five, Sequence[Five]]", reply)
+    return (cast(Five, reply), ()) if isinstance(first, int) else (first, cast(Sequence[Five], rest[0]))
+
+
+def _mapping(reply: object) -> dict[str, object]:
+    """A map, which RESP2 sends as a flat list. Maps stand in maps only behind `limits`."""
+    if isinstance(reply, Mapping):
+        pairs = list(cast(Mapping[object, object], reply).items())
+    else:
+        flat = cast(Sequence[object], reply)
+        pairs = list(zip(flat[::2], flat[1::2], strict=True))
+    return {text(name): _value(text(name), value) for name, value in pairs}
+
+
+def _value(name: str, value: object) -> object:
+    if name == "limits" and isinstance(value, list):
+        return [_mapping(each) for each in cast(list[object], value)]
+    return text(value) if isinstance(value, (bytes, str)) else value

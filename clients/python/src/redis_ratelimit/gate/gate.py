@@ -1,0 +1,241 @@
+"""What the middleware does with a request, without a web framework: ask the limits, and refuse or go on. A gate yields calls,
+which the limiters for threads and for asyncio send."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from math import isnan
+from threading import Lock
+from time import monotonic
+from typing import Generic, Protocol, TypeVar, cast
+from uuid import uuid4
+
+from ..decide import replies
+from ..call.call import Call
+from ..decide.core import Core
+from ..decide.decision import Decision, combined_headers
+from ..decide.failure import Closed, NoAnswer, reason
+from ..decide.fork import after_fork
+from ..taken.jobs import Scheduler
+from .steps import Limits, Part, Policy
+from .passage import Passage, Steps
+from .response import Refusal, out_of_capacity, over_quota
+from .rules import Asked, Rule, Shed, checked_rules
+from ..wire.slots import slot_of
+from ..call.limit import limiter_words
+from ..taken.taken import Taken
+from ..call.values import Word, duration_word, float_word, integer, prefixed
+from ..wire.verify import checked
+from ..errors import CallError, ConfigurationError
+
+Req = TypeVar("Req")
+
+_TOO_MANY_HOLDS = "too many holds"
+
+VERIFY_AGAIN = 1.0
+"""Seconds until the rules are verified again if the server did not answer."""
+MOST_UTILIZATION = 2.0
+"""The largest utilization that RL.SHED takes."""
+
+
+class Limiting(Protocol):
+    """What a gate needs of a limiter."""
+
+    @property
+    def core(self) -> Core: ...
+
+    @property
+    def background(self) -> Scheduler: ...
+
+    @property
+    def taken(self) -> Taken: ...
+
+    @property
+    def prefix(self) -> str: ...
+
+
+class Gate(Generic[Req]):
+    """The limits of an application's requests.
+
+    Args:
+        limiter: Asks the server.
+        rules: The rules, with different names.
+        shed: Sheds load before the rules are asked.
+    """
+
+    def __init__(self, limiter: Limiting, rules: Iterable[Rule[Req]], shed: Shed[Req] | None) -> None:
+        self._rules, self._shed = checked_rules(rules, shed), shed
+        self._core, self._background, self._taken = limiter.core, limiter.background, limiter.taken
+        self._prefix = limiter.prefix
+        # The policies that are known to have leases. The limiter of a cluster has slots.
+        self._leasing: set[str] = set()
+        self._cluster = getattr(limiter, "_nodes").slots is not None
+        self._verify_at: float | None = 0.0
+        self.forked()
+        after_fork(self)
+
+    def forked(self) -> None:
+        """Makes a new lock."""
+        self._verify_lock = Lock()
+
+    # At start
+
+    @property
+    def policies(self) -> list[str]:
+        """The policies that are known before a request comes."""
+        return [rule.policy for rule in self._rules if isinstance(rule.policy, str)]
+
+    @property
+    def asks_limiter(self) -> bool:
+        """Whether the limiter is to verify: the policies, on each primary, or the module if nothing else is known.
+
+        Its look at the module is RL.PEEK. Rules with limits need RL.MULTIPEEK only.
+        """
+        return bool(self.policies) or all(rule.limit is None for rule in self._rules)
+
+    def wants_verification(self) -> bool:
+        """Whether this request is to verify the rules. Others that come meanwhile are not."""
+        due = self._verify_at
+        if due is None or monotonic() < due or self._taken.closed:
+            return False
+        with self._verify_lock:
+            if self._verify_at != due:
+                return False
+            self._verify_at = monotonic() + VERIFY_AGAIN
+            return True
+
+    def verified(self, answered: bool) -> None:
+        """Notes that the rules are right, or that the server did not answer."""
+        self._verify_at = None if answered else monotonic() + VERIFY_AGAIN
+
+    def unverified(self) -> None:
+        """Lets the next request verify the rules, since an error ended the verification."""
+        self._verify_at = 0.0
+
+    def verifying(self) -> Steps[bool]:
+        """Asks the server whether the rules are right, without a charge. Returns whether it answered."""
+        key = prefixed(self._prefix, f"verify:{uuid4().hex}")
+        for rule in self._rules:
+            if isinstance(rule.policy, str):
+                words: list[Word] = ["RL.ASKPEEK", key, rule.policy, "COST", 0, "ID", "verify"]
+            elif rule.limit is not None:
+                # What a function returns is not known yet, but the module and the right are.
+                limit = "1/s" if callable(rule.limit) else rule.limit
+                limiter = list(limiter_words(limit, lease_id=False))
+                if limiter[0] == "CONCURRENT":
+                    limiter.insert(3, "verify")
+                words = ["RL.MULTIPEEK", 1, key, "COST", 0, "LIMIT", *limiter]
+            else:
+                continue
+            call = Call(words, key)
+            try:
+                yield from checked(f"rule {rule.name!r}", call)
+            except NoAnswer as missing:
+                self._core.warn(call, missing.error, "limits are not verified")
+                return False
+        return True
+
+    # For each request
+
+    def entering(self, request: Req) -> Steps[Passage | Refusal]:
+        """Asks the limits of a request. All of them admit and are charged, or none is."""
+        if (shed := (yield from self._shedding(request))) is not None:
+            return shed
+        passage = Passage(self._core, self._background, self._taken)
+        answers: list[tuple[str, Decision]] = []
+        try:
+            parts = self._parts(request, passage.id)
+            for part in parts:
+                decision = yield from self._deciding(part, passage)
+                answers += part.answers(decision)
+                passage.wait = max(passage.wait, decision.retry_after or 0.0)
+                if not decision.allowed:
+                    yield from passage.undoing()
+                    return over_quota(answers) if decision.answered else out_of_capacity(1)
+            if parts and self._taken.closed:  # `close` would not end what the request has taken
+                yield from passage.undoing()
+                raise Closed
+        except BaseException:
+            passage.abandon()
+            raise
+        passage.headers = combined_headers(answers, allowed=True)
+        passage.begin()
+        return passage
+
+    def _parts(self, request: Req, id: str) -> list[Part]:
+        """One RL.MULTI, or on a cluster one for each slot, and the policies. What cannot be given back comes last."""
+        slots: dict[int, list[Asked]] = {}
+        policies: list[Policy] = []
+        for each in [each for rule in self._rules if (each := rule.asked(request)) is not None]:
+            asked = each.on(f"{each.rule}:{{{each.key}}}" if self._cluster else f"{each.rule}:{each.key}")
+            if asked.policy is not None:
+                policies.append(Policy(self._prefix, asked, id, self._leasing))
+            else:
+                slot = slot_of(prefixed(self._prefix, asked.key)) if self._cluster else 0
+                slots.setdefault(slot, []).append(asked)
+        policies.sort(key=lambda policy: bool(policy.releases()))
+        return [*(Limits(self._prefix, group, id) for group in slots.values()), *policies]
+
+    def _deciding(self, part: Part, passage: Passage) -> Steps[Decision]:
+        """Asks a part, and notes what it has taken or may have taken."""
+        known = cast("Decision | None", self._core.known(part.question))
+        if known is not None:
+            return known
+        try:
+            reply = yield part.question.call
+        except NoAnswer as missing:
+            decision = cast(Decision, self._core.undecided(part.question, missing))
+            if missing.uncertain:
+                passage.unanswered(part, goes_on=decision.allowed)
+            return decision
+        except CallError as error:
+            if part.corrected(error):
+                return (yield from self._deciding(part, passage))
+            if _TOO_MANY_HOLDS in str(error.error):  # a limit of the server's, not a wrong call
+                return cast(Decision, self._core.undecided(part.question, NoAnswer(error.error, uncertain=False)))
+            raise
+        except BaseException:  # such as a cancellation: it may be charged, or may still be
+            if part.question.call.sent:
+                passage.unanswered(part, goes_on=False)
+            raise
+        decision = cast(Decision, self._core.decided(part.question, reply))
+        if decision.allowed:
+            passage.charged(part)
+        return decision
+
+    def _shedding(self, request: Req) -> Steps[Refusal | None]:
+        shed = self._shed
+        asked = None if shed is None else self._pressure(shed, request)
+        if shed is None or asked is None:
+            return None
+        tier, utilization = asked
+        key = prefixed(self._prefix, shed.key)
+        words: list[Word] = ["RL.SHED", key, float_word(utilization)]
+        for token, share in (("GOOD", shed.good), ("BAD", shed.bad)):
+            words += () if share is None else (token, float_word(share))
+        for token, duration in (("DELAY", shed.delay), ("RAMP", shed.ramp)):
+            words += () if duration is None else (token, duration_word(duration))
+        call = Call([*words, "TIER", tier, "OF", shed.tiers], key)
+        try:
+            reply = yield call
+        except NoAnswer as missing:
+            return None if self._core.goes_on(call, missing, counted=False) else out_of_capacity(1)
+        return out_of_capacity(shed.retry_after) if replies.shed(reply).shed else None
+
+    def _pressure(self, shed: Shed[Req], request: Req) -> tuple[int, float] | None:
+        """Returns the request's tier, and the utilization within the bounds of RL.SHED; None if nothing is to be shed.
+
+        The functions are the application's. If one fails, requests go on, and a line is logged.
+        """
+        try:
+            tier = shed.tier(request)
+            if tier is None:
+                return None
+            integer("tier", tier, 1, shed.tiers)
+            utilization = float(shed.utilization())
+            if isnan(utilization):
+                raise ConfigurationError("utilization must be a number, not nan")
+        except Exception as error:  # whatever the application raises
+            self._core.log.warn("shed", monotonic(), f"RL.SHED {shed.key!r}: nothing is shed: {reason(error)}")
+            return None
+        return tier, min(max(utilization, 0.0), MOST_UTILIZATION)

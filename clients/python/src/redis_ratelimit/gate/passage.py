@@ -1,0 +1,152 @@
+"""What a request has taken, and how it is ended: leases are released, budgets are settled, and what was charged before a
+refusal is given back."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable
+from typing import TypeVar
+from uuid import uuid4
+from weakref import ref
+
+from ..call.call import Call
+from ..decide.core import Core
+from ..decide.failure import NoAnswer
+from ..taken.jobs import Ending, Renewal, Scheduler
+from .steps import End, Part
+from ..taken.taken import Taken
+from ..errors import CallError
+
+T = TypeVar("T")
+Steps = Generator[Call, object, T]
+
+
+class Passage:
+    """A request that has passed the limits, or is about to.
+
+    Attributes:
+        id: The id of its leases and holds.
+        headers: The headers for its response.
+        spent: What the handler counts, under the names of rules.
+        wait: The seconds until the request's turn, if a limiter has queued it.
+    """
+
+    def __init__(self, core: Core, background: Scheduler, taken: Taken) -> None:
+        self.id = uuid4().hex
+        self.headers: dict[str, str] = {}
+        self.spent: dict[str, float] = {}
+        self.wait = 0.0
+        self._core, self._background, self._taken = core, background, taken
+        self._charged: list[Part] = []
+        self._unsure: list[Part] = []
+        self._renewals: list[Renewal] = []
+
+    def charged(self, part: Part) -> None:
+        """Notes that a part is charged."""
+        self._charged.append(part)
+        self._taken.add(self)
+
+    def unanswered(self, part: Part, *, goes_on: bool) -> None:
+        """Notes that a part had no answer. It may have been charged, or may still be.
+
+        Its lease is not counted on, so it is released at once. Its budget is settled when the work is done.
+        """
+        self._later(part.releases(), certain=False)
+        if goes_on:
+            self._unsure.append(part)
+            self._taken.add(self)
+        else:
+            self._later(part.undone(), certain=False)
+
+    def begin(self) -> None:
+        """Renews the leases until the request has left."""
+        for part in self._charged:
+            for call, ttl in part.renewals():
+                renewed = Renewed(self, self._core)
+                renewal = renewed.job = Renewal(call, ttl, renewed)
+                self._renewals.append(renewal)
+                self._background.add(renewal, renewal.every)
+
+    def leaving(self) -> Steps[None]:
+        """Releases and settles. A second call does nothing."""
+        ends, unsure = self._ended()
+        self._later(unsure, certain=False)
+        yield from self._ending(ends)
+
+    def closing(self) -> list[Ending]:
+        """Returns what releases and settles, because the limiter closes."""
+        ends, unsure = self._ended()
+        return [*(self._job(end, certain=True) for end in ends), *(self._job(end, certain=False) for end in unsure)]
+
+    def undoing(self) -> Steps[None]:
+        """Gives everything back, since the request is refused."""
+        charged = self._abandoned()
+        yield from self._ending([end for part in charged for end in (*part.releases(), *part.undone())])
+        for call in [call for part in charged if (call := part.refund()) is not None]:
+            try:
+                yield call
+            except NoAnswer as missing:  # not repeated: it may have given back already
+                self._core.warn(call, missing.error, "not given back")
+            except CallError as error:
+                self._core.warn(call, error.error, "not given back")
+            self._core.forget(call.key)
+
+    def abandon(self) -> None:
+        """Ends leases and holds in the background, since an error ended the request."""
+        self._stop_renewals()
+        for part in self._abandoned():
+            self._later([*part.releases(), *part.undone()], certain=True)
+
+    def _ended(self) -> tuple[list[End], list[End]]:
+        """The releases and settlements, and those of what may be held without an answer."""
+        self._stop_renewals()
+        releases = [end for part in self._charged for end in part.releases()]
+        settlements = [end for part in self._charged for end in part.settlements(self.spent)]
+        unsure = [end for part in self._unsure for end in part.settlements(self.spent)]
+        self._charged, self._unsure = [], []
+        return [*releases, *settlements], unsure
+
+    def _stop_renewals(self) -> None:
+        for renewal in self._renewals:
+            self._background.stop(renewal)
+        self._renewals = []
+
+    def _abandoned(self) -> list[Part]:
+        charged = self._charged
+        for part in self._unsure:
+            self._later(part.undone(), certain=False)
+        self._charged, self._unsure = [], []
+        return charged
+
+    def _ending(self, ends: list[End]) -> Steps[None]:
+        left = list(ends)
+        try:
+            while left:
+                end = left.pop(0)
+                yield from self._job(end, certain=True).tried(self._background)
+                self._core.forget(end.call.key)
+        except BaseException:  # such as a cancellation
+            self._later(left, certain=True)
+            raise
+
+    def _later(self, ends: Iterable[End], *, certain: bool) -> None:
+        for end in ends:
+            self._background.add(self._job(end, certain=certain), 0.0)
+
+    def _job(self, end: End, *, certain: bool) -> Ending:
+        return Ending(self._core, end.call, end.ended, end.ttl, certain)
+
+
+class Renewed:
+    """Is told why a lease is lost, if it is. It ends the renewals if nobody can leave any more."""
+
+    def __init__(self, passage: Passage, core: Core) -> None:
+        self._passage, self._core = ref(passage), core
+        self.job: Renewal | None = None
+
+    def __call__(self, lost: str | None) -> None:
+        if self.job is None:
+            return
+        if self._passage() is None:
+            self.job.stopped = True
+        elif lost is not None:
+            self._core.lease_lost(self.job.call, lost)

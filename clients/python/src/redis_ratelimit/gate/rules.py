@@ -1,0 +1,222 @@
+"""Rules of the middleware: whose limit it is, which limit it is, and what a request costs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import KW_ONLY, dataclass, replace
+from typing import Generic, TypeVar, cast
+
+from ..call.rate import limiter_of
+from ..call.limit import MOST, Limiter, LimiterLike
+from ..call.values import Duration, check_duration, decimal, integer, text
+from ..errors import ConfigurationError
+
+Req = TypeVar("Req", contravariant=True)
+
+
+# Without slots, since `Rule[Request](…)` sets an attribute.
+@dataclass(frozen=True)
+class Rule(Generic[Req]):
+    """A limit on requests. It is checked when it is made, as far as that is possible without the server.
+
+    A request has a limit if `key` returns whose it is. A `Concurrent` limit without an id is a lease for the length of the
+    response. With `LeakyBucket` and `Smooth` an admitted request waits for its turn before it goes on. It waits at most as long
+    as the bucket takes to drain, or as the `maxwait` of `Smooth`, which a rule needs.
+
+    A rule with an `estimate` is a budget: it is charged the estimate, and after the response what the handler counted in `spent`
+    under the rule's name. If it counted nothing, the estimate stands.
+
+    Args:
+        name: The name, which clients see in headers, and the first part of the keys. Printable ASCII.
+        key: Returns the caller as text, such as a user's id or an address. None: the rule is not for this request. Redis
+            stores it as plain text in the name of the key, so do not take a secret such as an API key or a session's id.
+        limit: The limiter, or a rate such as `"100/m"`. Or what returns it for a request, as for plans; None: no limit.
+        policy: In place of `limit` the name of a policy on the server, or what returns it.
+        cost: What a request takes, or what returns it (0 to 9007199254740991; 0 only looks).
+        estimate: In place of `cost` the most that the request may take. It is at least 1.
+        hold: For how long the estimate can be settled: longer than the longest response. After it the estimate stands.
+
+    Raises:
+        ConfigurationError: A value is wrong.
+    """
+
+    name: str
+    key: Callable[[Req], str | None]
+    limit: LimiterLike | Callable[[Req], LimiterLike | None] | None = None
+    _: KW_ONLY
+    policy: str | Callable[[Req], str | None] | None = None
+    cost: int | Callable[[Req], int] = 1
+    estimate: int | Callable[[Req], int] | None = None
+    hold: Duration = "10m"
+
+    def __post_init__(self) -> None:
+        with _named(self.name):
+            text("name", self.name)
+            if not (self.name.isascii() and self.name.isprintable()):
+                raise ConfigurationError("a name is printable ASCII")
+            if (self.limit is None) == (self.policy is None):
+                raise ConfigurationError("it needs either a limit or a policy")
+            if not callable(self.key):
+                raise ConfigurationError(f"key must be a function of the request, not {self.key!r}")
+            if self.estimate is not None and self.cost != 1:
+                raise ConfigurationError("cost and estimate exclude each other")
+            if not callable(self.cost):
+                integer("cost", self.cost, 0, MOST)
+            if not callable(self.estimate) and self.estimate is not None:
+                integer("estimate", self.estimate, 1, MOST)
+            check_duration("hold", self.hold, 1)
+            if isinstance(self.policy, str):
+                text("policy", self.policy, 64)
+            if not callable(self.limit) and self.limit is not None:
+                self._checked(self.limit)
+
+    def asked(self, request: Req) -> Asked | None:
+        """Returns what the rule asks for a request, or None if it is not for it."""
+        with _named(self.name):
+            caller = _caller(self.key(request))
+            if caller is None:
+                return None
+            policy = self.policy(request) if callable(self.policy) else self.policy
+            limit = self.limit(request) if callable(self.limit) else self.limit
+            if policy is None and limit is None:
+                return None
+            cost, budget = self._cost(request)
+            limiter = None if limit is None else self._checked(limit)
+            return Asked(self.name, caller, limiter, policy, cost, budget, self.hold)
+
+    def _cost(self, request: Req) -> tuple[int, bool]:
+        if self.estimate is None:
+            return integer("cost", self.cost(request) if callable(self.cost) else self.cost, 0, MOST), False
+        estimate = self.estimate(request) if callable(self.estimate) else self.estimate
+        return max(1, integer("estimate", estimate, None, MOST)), True
+
+    def _checked(self, limit: LimiterLike) -> Limiter:
+        limiter = limiter_of(limit)
+        if not limiter.can("joint"):
+            raise ConfigurationError(f"{limiter!r} is not for rules")
+        if limiter.NAME == "SMOOTH" and getattr(limiter, "maxwait", None) is None:
+            raise ConfigurationError(f"{limiter!r} needs a maxwait, since admitted requests wait for their turn")
+        if limiter.NAME == "CONCURRENT" and getattr(limiter, "id", None) is not None:
+            raise ConfigurationError("a lease has no id: each request gets one of its own")
+        if self.estimate is not None and not limiter.can("hold"):
+            raise ConfigurationError(f"{limiter!r} cannot be held, so it has no estimate")
+        return limiter
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a rule asks for a request.
+
+    Attributes:
+        rule: The name of the rule.
+        key: The caller at first, and then the key.
+        limiter: The limiter, unless there is a policy.
+        policy: The policy.
+        cost: The cost or the estimate.
+        budget: Whether the cost is an estimate.
+        hold: For how long an estimate can be settled.
+    """
+
+    rule: str
+    key: str
+    limiter: Limiter | None
+    policy: str | None
+    cost: int
+    budget: bool
+    hold: Duration
+
+    @property
+    def lease(self) -> bool:
+        """Whether it is a lease."""
+        return self.limiter is not None and self.limiter.NAME == "CONCURRENT"
+
+    def on(self, key: str) -> Asked:
+        """Returns the same with its key."""
+        return replace(self, key=key)
+
+
+@dataclass(frozen=True)
+class Shed(Generic[Req]):
+    """Sheds requests with a chance that grows while the workers are overloaded (RL.SHED). A shed request gets a 503.
+
+    Args:
+        key: The key, named after the workers that share the load.
+        utilization: Returns how busy this worker is, from 0 to 1. Above 1 it is overloaded; 2 and more are the same.
+        tier: Returns the importance of a request: tier 1 is shed first. None: it is never shed. If this function or
+            `utilization` raises an exception or returns a wrong value, nothing is shed, and a line is logged.
+        tiers: The number of tiers.
+        good: The utilization below which the chance falls; 0.7 by default.
+        bad: The utilization above which the chance grows; 0.8 by default.
+        delay: How long workers must be overloaded before any request is shed; 28s by default.
+        ramp: How long the chance then takes from 0 to 1; 120s by default.
+        retry_after: The `Retry-After` of a shed request, in seconds.
+
+    Raises:
+        ConfigurationError: A value is wrong.
+    """
+
+    key: str
+    utilization: Callable[[], float]
+    tier: Callable[[Req], int | None]
+    tiers: int = 1
+    _: KW_ONLY
+    good: float | None = None
+    bad: float | None = None
+    delay: Duration | None = None
+    ramp: Duration | None = None
+    retry_after: int = 5
+
+    def __post_init__(self) -> None:
+        text("key", self.key)
+        for name, function in (("utilization", self.utilization), ("tier", self.tier)):
+            if not callable(function):
+                raise ConfigurationError(f"{name} must be a function, not {function!r}")
+        integer("tiers", self.tiers, 1, MOST)
+        integer("retry_after", self.retry_after, 0, MOST)
+        for name, share in (("good", self.good), ("bad", self.bad)):
+            if share is not None:
+                decimal(name, share, 0, 1)
+        for name, duration in (("delay", self.delay), ("ramp", self.ramp)):
+            if duration is not None:
+                check_duration(name, duration, 1)
+
+
+def checked_rules(rules: Iterable[Rule[Req]], shed: Shed[Req] | None) -> tuple[Rule[Req], ...]:
+    """Returns the rules, if they are rules with different names, and there is anything to ask."""
+    if isinstance(rules, (str, bytes, Rule)) or not isinstance(cast(object, rules), Iterable):
+        raise ConfigurationError(f"rules must be a list of rules, not {rules!r}")
+    if not isinstance(cast(object, shed), Shed | None):
+        raise ConfigurationError(f"shed must be a Shed or None, not {shed!r}")
+    checked = tuple(rules)
+    for rule in checked:
+        if not isinstance(cast(object, rule), Rule):
+            raise ConfigurationError(f"a rule must be a Rule, not {rule!r}")
+    names = [rule.name for rule in checked]
+    if len(set(names)) < len(names):
+        raise ConfigurationError(f"each rule has a name of its own, not {names!r}")
+    if not checked and shed is None:
+        raise ConfigurationError("there are neither rules nor a Shed, so nothing would be limited")
+    return checked
+
+
+def _caller(caller: object) -> str | None:
+    if caller is None:
+        return None
+    if not isinstance(caller, str):
+        raise ConfigurationError(f"key must return text or None, not {caller!r}")
+    # A URL may hold lone surrogates, which UTF-8 has no bytes for.
+    return caller.encode(errors="backslashreplace").decode()
+
+
+class _named:
+    """Says in an error which rule it is about."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, ConfigurationError):
+            raise ConfigurationError(f"rule {self._name!r}: {error}") from error

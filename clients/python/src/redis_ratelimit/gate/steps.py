@@ -1,0 +1,246 @@
+"""The calls of a request: one RL.MULTI for all limits of a slot, and one RL.ASK for each policy. Each part knows the calls
+that charge it, end it and give it back."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from math import ceil
+from typing import Any, NamedTuple, TypeAlias, cast
+
+from ..call import questions
+from ..decide import replies
+from ..call.call import Call
+from ..call.limiters import Concurrent
+from ..decide.core import Question
+from ..decide.decision import AskDecision, Decision, MultiDecision
+from ..decide.report import LOGGER
+from .rules import Asked
+from ..call.limit import MOST, Limit, Limiter, limits_words
+from ..call.values import Duration, Key, Word, duration_word, milliseconds, prefixed, prefixed_keys
+from ..errors import CallError
+
+Spent: TypeAlias = Mapping[str, float]
+
+LONGEST_LEASE = 3_600.0
+"""For how many seconds the release of a policy's lease is repeated, whose ttl only the server knows."""
+
+
+class End(NamedTuple):
+    """A call that ends a lease or a hold.
+
+    Attributes:
+        call: The release or the settlement.
+        ended: Whether a reply says that something was ended.
+        ttl: The seconds after which the server ends it by itself.
+    """
+
+    call: Call
+    ended: Callable[[object], bool]
+    ttl: float
+
+
+class Part(ABC):
+    """A call of a request, and what follows from it.
+
+    Attributes:
+        question: The call.
+        names: The keys, with their prefix.
+    """
+
+    question: Question[Any]
+    names: Sequence[Key]
+
+    @abstractmethod
+    def answers(self, decision: Decision) -> list[tuple[str, Decision]]:
+        """Returns the answer to each rule."""
+
+    @abstractmethod
+    def releases(self) -> list[End]:
+        """Returns the calls that release the leases."""
+
+    @abstractmethod
+    def settlements(self, spent: Spent) -> list[End]:
+        """Returns the calls that settle the budgets at what was spent."""
+
+    @abstractmethod
+    def undone(self) -> list[End]:
+        """Returns the calls that settle the budgets at 0, and with them all that is held."""
+
+    @abstractmethod
+    def refund(self) -> Call | None:
+        """Returns the call that gives back what is charged and neither a lease nor held."""
+
+    def renewals(self) -> list[tuple[Call, float]]:
+        """Returns the calls that renew the leases, and their ttl in seconds."""
+        return []
+
+    def corrected(self, error: CallError) -> bool:
+        """Whether the call is right now, after an error reply that says what it lacks."""
+        return False
+
+
+class Limits(Part):
+    """RL.MULTI: the limits of a request whose keys share a slot.
+
+    Args:
+        prefix: What stands before the keys.
+        asked: The limits. Each has a key of its own.
+        id: The id of the request, for leases and holds.
+    """
+
+    def __init__(self, prefix: str, asked: Sequence[Asked], id: str) -> None:
+        self._prefix, self._asked, self._id = prefix, asked, id
+        self._holds = any(each.budget for each in asked)
+        self._ttl = max((each.hold for each in asked if each.budget), key=_ms, default="1ms")
+        hold = (id, self._ttl) if self._holds else None
+        keys, limits = self._words_of(asked, {each.rule: each.cost for each in asked})
+        self.question = questions.limits(prefix, keys, limits, 1, None, hold)
+        self.names = prefixed_keys(prefix, keys)
+        self._leases = [each for each in asked if each.lease]
+
+    def answers(self, decision: Decision) -> list[tuple[str, Decision]]:
+        each = cast(MultiDecision, decision).each
+        return [(asked.rule, answer) for asked, answer in zip(self._asked, each, strict=False)]
+
+    def releases(self) -> list[End]:
+        names = prefixed_keys(self._prefix, [each.key for each in self._leases]) if self._leases else []
+        if not names:
+            return []
+        words: list[Word] = ["RL.RELEASE", names[0], self._id]
+        if len(names) > 1:
+            words = ["RL.MULTIRELEASE", len(names), *names, self._id]
+        ttl = max(ttl for _, ttl in self.renewals())
+        return [End(Call(words, names[0]), _some, ttl)]
+
+    def renewals(self) -> list[tuple[Call, float]]:
+        renewals: list[tuple[Call, float]] = []
+        for each in self._leases:
+            ttl = cast(Concurrent, each.limiter).ttl
+            name = prefixed(self._prefix, each.key)
+            renewals.append((Call(["RL.RENEW", name, duration_word(ttl), self._id], name), _ms(ttl) / 1000))
+        return renewals
+
+    def settlements(self, spent: Spent) -> list[End]:
+        actual = {each.rule: _actual(spent, each) if each.budget else each.cost for each in self._asked}
+        return self._settlement(1, actual)
+
+    def undone(self) -> list[End]:
+        return self._settlement(0, {})
+
+    def refund(self) -> Call | None:
+        given = [each for each in self._asked if each.cost and self._is_refunded(cast(Limiter, each.limiter))]
+        if not given:
+            return None
+        keys, limits = self._words_of(given, {each.rule: each.cost for each in given})
+        names = prefixed_keys(self._prefix, keys)
+        return Call(["RL.MULTIREFUND", len(names), *names, *limits_words(limits)], names[0])
+
+    def _is_refunded(self, limiter: Limiter) -> bool:
+        """Leases are released, a turn or a strike cannot be given back, and what is held is settled at 0."""
+        return limiter.can("refund") and not limiter.can("bans") and not (self._holds and limiter.can("hold"))
+
+    def _settlement(self, cost: int, costs: Mapping[str, int]) -> list[End]:
+        if not self._holds:
+            return []
+        keys, limits = self._words_of(self._asked, costs)
+        words: list[Word] = ["RL.MULTISETTLE", len(keys), *self.names, self._id, "COST", cost, *limits_words(limits)]
+        return [End(Call(words, self.names[0]), _multi_settled, _ms(self._ttl) / 1000)]
+
+    def _words_of(self, asked: Sequence[Asked], costs: Mapping[str, int]) -> tuple[list[str], list[Limit]]:
+        limits: list[Limit] = []
+        for number, each in enumerate(asked, 1):
+            limiter = cast(Limiter, each.limiter)
+            limiter = replace(cast(Concurrent, limiter), id=self._id) if each.lease else limiter
+            cost = costs.get(each.rule)
+            limits.append(Limit(limiter, on=number, cost=None if cost == 1 else cost))
+        return [each.key for each in asked], limits
+
+
+class Policy(Part):
+    """RL.ASK: a policy of a request.
+
+    Args:
+        prefix: What stands before the key.
+        asked: The policy and its key.
+        id: The id of the request, for a lease and a hold.
+        leasing: The policies that are known to have leases. A call of theirs needs an id.
+    """
+
+    def __init__(self, prefix: str, asked: Asked, id: str, leasing: set[str]) -> None:
+        self._prefix, self._asked, self._id, self._leasing = prefix, asked, id, leasing
+        self._policy = cast(str, asked.policy)
+        self.names = [prefixed(prefix, asked.key)]
+        self._ask()
+
+    def _ask(self) -> None:
+        each, lease_id = self._asked, self._id if self._policy in self._leasing else None
+        hold = (self._id, each.hold) if each.budget else None
+        question = questions.ask(self._prefix, each.key, self._policy, each.cost, lease_id, (), True, None, hold)
+        self.question = question
+
+    def corrected(self, error: CallError) -> bool:
+        # A policy may get a lease at any time, so the first call finds out whether it has one.
+        if self._policy in self._leasing or "needs an ID" not in str(error.error):
+            return False
+        self._leasing.add(self._policy)
+        self._ask()
+        return True
+
+    def answers(self, decision: Decision) -> list[tuple[str, Decision]]:
+        """The answer of the limit that binds."""
+        asked = cast(AskDecision, decision)
+        binds = asked.each[asked.binding - 1] if asked.binding and asked.each else asked
+        return [(self._asked.rule, binds)]
+
+    def releases(self) -> list[End]:
+        if self._policy not in self._leasing:
+            return []
+        return [End(Call(["RL.RELEASE", self.names[0], self._id], self.names[0]), _some, LONGEST_LEASE)]
+
+    def settlements(self, spent: Spent) -> list[End]:
+        return self._settlement(_actual(spent, self._asked))
+
+    def undone(self) -> list[End]:
+        return self._settlement(0)
+
+    def refund(self) -> Call | None:
+        # The server has no refund for a policy with a lease.
+        if self._asked.budget or not self._asked.cost or self._policy in self._leasing:
+            return None
+        words: list[Word] = ["RL.ASKREFUND", self.names[0], self._policy, "COST", self._asked.cost]
+        return Call(words, self.names[0])
+
+    def _settlement(self, actual: int) -> list[End]:
+        if not self._asked.budget:
+            return []
+        words: list[Word] = ["RL.ASKSETTLE", self.names[0], self._policy, self._id, "COST", actual]
+        call = Call(words, self.names[0])
+        return [End(call, _ask_settled, _ms(self._asked.hold) / 1000)]
+
+
+def _actual(spent: Spent, asked: Asked) -> int:
+    """What the handler counted, or else the estimate."""
+    counted = spent.get(asked.rule, asked.cost)
+    try:
+        return min(max(ceil(counted), 0), MOST)
+    except (TypeError, ValueError, OverflowError):
+        LOGGER.warning("rule %r: what was spent is no number but %r: the estimate stands", asked.rule, counted)
+        return asked.cost
+
+
+def _multi_settled(reply: object) -> bool:
+    return bool(replies.multi(reply).settled)
+
+
+def _ask_settled(reply: object) -> bool:
+    return bool(replies.asksettled(reply).settled)
+
+
+def _some(reply: object) -> bool:
+    return cast(int, reply) > 0
+
+
+def _ms(duration: Duration) -> int:
+    return milliseconds("duration", duration)

@@ -1,0 +1,212 @@
+"""Budgets: an estimate is charged and held, and settled at the actual cost when the work is done."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from types import TracebackType
+from typing import TYPE_CHECKING, Self, cast
+from uuid import uuid4
+
+from ..call.call import Call
+from .charge import Charge
+from ..decide.core import Question
+from ..decide.decision import Decision
+from ..decide.failure import Closed, NoAnswer
+from .jobs import Ending, Scheduler
+from .options import Options
+from ..call.limit import MOST
+from ..call.values import Duration, integer, milliseconds
+from ..errors import CallError, ConfigurationError, Refused, Unavailable
+
+if TYPE_CHECKING:
+    from ..limiter import AsyncRateLimiter
+    from ..limiter_threads import RateLimiter
+
+
+class HeldState:
+    """What holds for threads and for asyncio share.
+
+    Attributes:
+        id: The id of the hold.
+        estimate: What is charged at first.
+        decision: The answer. Without an answer it is None.
+    """
+
+    def __init__(
+        self, limiter: Options, background: Scheduler, charge: Charge, estimate: int, wait: Duration | None
+    ) -> None:
+        self.id = uuid4().hex
+        self.estimate = estimate
+        self.decision: Decision | None = None
+        self._core, self._taken = limiter.core, limiter.taken
+        self._background, self._charge = background, charge
+        self._question = charge.question(estimate, self.id, wait)
+        self._actual: int | None = None
+        self._entered, self._open = False, False
+        self._certain = True
+        self._closed_at: int | None = None
+
+    @property
+    def held(self) -> bool:
+        """Whether the server has said that the estimate is held."""
+        return self.decision is not None and self.decision.allowed
+
+    def settle(self, actual: int) -> None:
+        """Says what the work cost. It is charged when the work is left, and the last call counts.
+
+        Args:
+            actual: The actual cost (0 to 9007199254740991).
+        """
+        self._actual = integer("actual", actual, 0, MOST)
+
+    def holding(self) -> Generator[Call, object, None]:
+        """Charges the estimate."""
+        if self._entered:
+            raise ConfigurationError("an estimate is for one piece of work: call hold() for each")
+        self._entered = True
+        try:
+            reply = yield self._question.call
+        except NoAnswer as missing:
+            self._unanswered(missing)
+            return
+        except CallError:
+            raise
+        except BaseException:  # such as a cancellation: the estimate may be held, or may still be
+            if self._question.call.sent:
+                self._background.add(self._ending(0, certain=False), 0.0)
+            raise
+        self.decision = self._core.decided(cast(Question[Decision], self._question), reply)
+        if not self.decision.allowed:
+            raise Refused(self.decision)
+        if not self._begin(certain=True):
+            self._open = False
+            yield from self._ending(0, certain=True).tried(self._background)
+            raise Closed
+
+    def settling(self, failed: bool) -> Generator[Call, object, None]:
+        """Settles at what `settle` said, or at 0 if the work failed, or at the estimate."""
+        actual = self._actual if self._actual is not None else 0 if failed else self.estimate
+        if self._closed_at not in (None, actual):
+            self._core.note("closed", self._question.call, f"the limiter has settled {self._closed_at}, not {actual}: it closed")
+        if not self._open:
+            return
+        self._open = False
+        self._taken.discard(self)
+        ending = self._ending(actual, certain=self._certain)
+        if self._certain:
+            yield from ending.tried(self._background)
+        else:
+            self._background.add(ending, 0.0)
+
+    def closing(self) -> list[Ending]:
+        """Returns the settlement of what is held, at what `settle` said or else at the estimate."""
+        if not self._open:
+            return []
+        self._open = False
+        self._closed_at = self.estimate if self._actual is None else self._actual
+        return [self._ending(self._closed_at, certain=self._certain)]
+
+    def _begin(self, *, certain: bool) -> bool:
+        """Returns False if the limiter closes, and will not settle it."""
+        self._open, self._certain = True, certain
+        return self._taken.add(self)
+
+    def _unanswered(self, missing: NoAnswer) -> None:
+        """Goes on with what may be held, or may still be. Or settles it at 0."""
+        if self._core.goes_on(self._question.call, missing):
+            if missing.uncertain and not self._begin(certain=False):
+                self._open = False
+                self._background.add(self._ending(0, certain=False), 0.0)
+                raise Closed
+            return
+        if missing.uncertain:
+            self._background.add(self._ending(0, certain=False), 0.0)
+        raise Unavailable(self._question.call.command, missing.error, missing.node) from missing.error
+
+    def _ending(self, actual: int, *, certain: bool) -> Ending:
+        call, ended = self._charge.settlement(actual, self.id)
+        return Ending(self._core, call, ended, milliseconds("ttl", self._charge.ttl) / 1000, certain)
+
+
+class Held(HeldState):
+    """An estimate that is held, as a context manager: `with budget.hold(800) as h: h.settle(work())`.
+
+    Entering charges the estimate. Leaving settles it: at what `settle` said; else at 0 if an exception leaves; else the
+    estimate stands.
+    """
+
+    def __init__(self, limiter: RateLimiter, charge: Charge, estimate: int, wait: Duration | None) -> None:
+        super().__init__(limiter, limiter.background, charge, estimate, wait)
+        self._limiter = limiter
+
+    def __enter__(self) -> Self:
+        self._limiter.run(self.holding())
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._limiter.run(self.settling(kind is not None))
+
+
+class AsyncHeld(HeldState):
+    """An estimate that is held, as a context manager: `async with budget.hold(800) as h: h.settle(await work())`.
+
+    Entering charges the estimate. Leaving settles it: at what `settle` said; else at 0 if an exception leaves; else the
+    estimate stands.
+    """
+
+    def __init__(self, limiter: AsyncRateLimiter, charge: Charge, estimate: int, wait: Duration | None) -> None:
+        super().__init__(limiter, limiter.background, charge, estimate, wait)
+        self._limiter = limiter
+
+    async def __aenter__(self) -> Self:
+        await self._limiter.run(self.holding())
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._limiter.run(self.settling(kind is not None))
+
+
+class Budget:
+    """A limit on what work costs, where the cost is known only afterwards."""
+
+    def __init__(self, limiter: RateLimiter, charge: Charge) -> None:
+        self._limiter, self._charge = limiter, charge
+
+    def hold(self, estimate: int, wait: Duration | None = None) -> Held:
+        """Charges an estimate, and settles it when the work is left.
+
+        Args:
+            estimate: The most that the work may cost (1 to 9007199254740991).
+            wait: How long to wait in the server if the estimate does not fit.
+
+        Raises:
+            Refused: On entering: the estimate does not fit.
+            Unavailable: On entering: there is no answer, and the limiter fails closed.
+            CallError: On entering: the call is wrong.
+        """
+        return Held(self._limiter, self._charge, estimate, wait)
+
+
+class AsyncBudget:
+    """A limit on what work costs, where the cost is known only afterwards."""
+
+    def __init__(self, limiter: AsyncRateLimiter, charge: Charge) -> None:
+        self._limiter, self._charge = limiter, charge
+
+    def hold(self, estimate: int, wait: Duration | None = None) -> AsyncHeld:
+        """Charges an estimate, and settles it when the work is left.
+
+        Args:
+            estimate: The most that the work may cost (1 to 9007199254740991).
+            wait: How long to wait in the server if the estimate does not fit.
+
+        Raises:
+            Refused: On entering: the estimate does not fit.
+            Unavailable: On entering: there is no answer, and the limiter fails closed.
+            CallError: On entering: the call is wrong.
+        """
+        return AsyncHeld(self._limiter, self._charge, estimate, wait)

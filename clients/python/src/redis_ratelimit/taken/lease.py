@@ -1,0 +1,170 @@
+"""Leases: at most n pieces of work at a time. A lease is renewed while the work goes on, and released on every path."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from time import monotonic
+from types import TracebackType
+from typing import TYPE_CHECKING, Self, TypeAlias, Unpack
+from uuid import uuid4
+
+from ..call import questions
+from ..decide import replies
+from ..call.call import Call
+from ..decide.core import Question
+from ..decide.decision import Decision
+from ..decide.failure import Closed, NoAnswer
+from .jobs import Ending, Renewal, Scheduler
+from .options import Options
+from ..call.values import Duration, Key, duration_word, milliseconds
+from ..errors import CallError, ConfigurationError, Refused, Unavailable
+
+if TYPE_CHECKING:
+    from ..limiter import AsyncRateLimiter
+    from ..limiter_threads import RateLimiter
+
+
+LeaseSettings: TypeAlias = tuple[Key, int, Duration, Duration | None, int, bool]
+"""Key, capacity, ttl, wait, cost, and whether to renew."""
+
+
+class LeaseState:
+    """What leases for threads and for asyncio share.
+
+    Attributes:
+        id: The id of the lease.
+        lost: Whether a renewal found that the lease has ended, or was rejected.
+        decision: The answer. Before the work begins, and without an answer, it is None.
+    """
+
+    def __init__(
+        self,
+        limiter: Options,
+        background: Scheduler,
+        key: Key,
+        capacity: int,
+        ttl: Duration,
+        wait: Duration | None,
+        cost: int,
+        renew: bool,
+    ) -> None:
+        self.id = uuid4().hex
+        self.lost = False
+        self.decision: Decision | None = None
+        self._core, self._taken, self._background = limiter.core, limiter.taken, background
+        self._question: Question[Decision] = questions.lease(limiter.prefix, key, capacity, ttl, self.id, cost, wait)
+        self._ttl = milliseconds("ttl", ttl) / 1000
+        self._ends: float | None = None
+        self._entered = False
+        name = self._question.call.words[1]
+        self._release = Call(["RL.RELEASE", name, self.id], self._question.call.key)
+        self._renewal_call = Call(["RL.RENEW", name, duration_word(ttl), self.id], self._question.call.key)
+        self._renewal = Renewal(self._renewal_call, self._ttl, self._renewed) if renew else None
+
+    @property
+    def held(self) -> bool:
+        """Whether the server has said that the lease is held, and its ttl has not passed since."""
+        return self._ends is not None and not self.lost and monotonic() < self._ends
+
+    def acquiring(self) -> Generator[Call, object, None]:
+        """Takes the lease."""
+        if self._entered:
+            raise ConfigurationError("a lease is for one piece of work: call lease() for each")
+        self._entered = True
+        asked = monotonic()
+        try:
+            reply = yield self._question.call
+        except NoAnswer as missing:
+            self._unanswered(missing)
+            return
+        except CallError:
+            raise
+        except BaseException:  # such as a cancellation: the lease may be taken, or may still be
+            if self._question.call.sent:
+                self._background.add(self._ending(certain=False), 0.0)
+            raise
+        decision = self._core.decided(self._question, reply)
+        self.decision = decision
+        if not decision.allowed:
+            raise Refused(decision)
+        self._ends = (asked if self._question.call.wait is None else monotonic()) + self._ttl
+        if not self._taken.add(self):
+            for ending in self.closing():
+                yield from ending.tried(self._background)
+            raise Closed
+        if self._renewal is not None:
+            self._background.add(self._renewal, self._renewal.every)
+
+    def releasing(self) -> Generator[Call, object, None]:
+        """Ends the lease."""
+        self._taken.discard(self)
+        for ending in self.closing():
+            yield from ending.tried(self._background)
+
+    def closing(self) -> list[Ending]:
+        """Returns the release of a lease that is held. After it the lease is held no more."""
+        if self._renewal is not None:
+            self._background.stop(self._renewal)
+        if self._ends is None:  # what may be taken without an answer is being released since then
+            return []
+        self._ends = None
+        return [self._ending(certain=True)]
+
+    def _unanswered(self, missing: NoAnswer) -> None:
+        if missing.uncertain:
+            ending = self._ending(certain=False)
+            self._background.add(ending, ending.after(missing) or 0.0)
+        if not self._core.goes_on(self._question.call, missing):
+            raise Unavailable(self._question.call.command, missing.error, missing.node) from missing.error
+
+    def _ending(self, *, certain: bool) -> Ending:
+        return Ending(self._core, self._release, replies.bool_, self._ttl, certain)
+
+    def _renewed(self, lost: str | None) -> None:
+        if lost is None:
+            if self._renewal is not None:
+                self._ends = self._renewal.asked + self._ttl
+            return
+        # If the renewal was rejected, the server may still have the lease. So it is released all the same.
+        self.lost = True
+        self._core.lease_lost(self._renewal_call, lost)
+
+
+class Lease(LeaseState):
+    """A lease, as a context manager: `with limiter.lease("db", 5, "30s") as lease:`.
+
+    Entering takes the lease. Leaving releases it, also by an exception.
+    """
+
+    def __init__(self, limiter: RateLimiter, *settings: Unpack[LeaseSettings]) -> None:
+        super().__init__(limiter, limiter.background, *settings)
+        self._limiter = limiter
+
+    def __enter__(self) -> Self:
+        self._limiter.run(self.acquiring())
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._limiter.run(self.releasing())
+
+
+class AsyncLease(LeaseState):
+    """A lease, as a context manager: `async with limiter.lease("db", 5, "30s") as lease:`.
+
+    Entering takes the lease. Leaving releases it, also by an exception or a cancellation.
+    """
+
+    def __init__(self, limiter: AsyncRateLimiter, *settings: Unpack[LeaseSettings]) -> None:
+        super().__init__(limiter, limiter.background, *settings)
+        self._limiter = limiter
+
+    async def __aenter__(self) -> Self:
+        await self._limiter.run(self.acquiring())
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._limiter.run(self.releasing())

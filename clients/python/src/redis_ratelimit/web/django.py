@@ -1,0 +1,220 @@
+"""Rate limits, budgets, leases and load shedding in front of a Django application, of WSGI or ASGI. In the settings:
+
+    from redis_ratelimit.django import Rule
+
+    def user(request):
+        return str(request.user.pk) if request.user.is_authenticated else None
+
+    MIDDLEWARE = [..., "django.contrib.auth.middleware.AuthenticationMiddleware", "redis_ratelimit.django.RateLimit"]
+    RATELIMIT = {"REDIS": "redis://127.0.0.1", "RULES": [Rule("default", key=user, limit="100/m")]}
+
+Redis stores what `key` returns as plain text in the names of keys, so take a user's id and no secret. Functions of a rule are
+synchronous. On ASGI Django lets none of them ask the database, as `request.user` does: take the caller from a signed cookie.
+
+| setting | meaning |
+|---|---|
+| `REDIS` | the URL of the server |
+| `CLUSTER` | True if the URL is of a node of a cluster |
+| `OPTIONS` | arguments of the limiter, such as `{"fail": "closed", "timeout": 0.2}` |
+| `LIMITER` | in place of these three: a limiter, or a function that returns it. `RateLimiter` for WSGI, `AsyncRateLimiter` for ASGI |
+| `RULES` | the rules, with different names. They get the `HttpRequest` |
+| `SHED` | a `Shed`, which sheds load before the rules are asked |
+
+`LIMITER`, `RULES` and `SHED` may be given as a dotted path. All limits of a request are asked at once. If one refuses, none is
+charged, and the response is a 429. A view counts what it spends of a budget in `request.spent`, under the rule's name.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from typing import Any, TypeAlias, cast
+
+from asgiref.sync import iscoroutinefunction, markcoroutinefunction
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
+from django.http.response import HttpResponseBase
+from django.utils.module_loading import import_string
+from redis import Redis, RedisCluster
+from redis.asyncio import Redis as AsyncRedis
+from redis.asyncio import RedisCluster as AsyncRedisCluster
+
+from ..gate.entrance import AsyncGate
+from ..limiter import AsyncRateLimiter
+from ..limiter_threads import RateLimiter
+from ..gate.passage import Passage
+from ..gate.response import Refusal
+from ..gate.rules import Rule, Shed
+from ..gate.entrance_threads import SyncGate
+from ..errors import ConfigurationError
+
+__all__ = ["RateLimit", "Rule", "Shed"]
+
+GetResponse: TypeAlias = Callable[[HttpRequest], HttpResponseBase]
+AsyncGetResponse: TypeAlias = Callable[[HttpRequest], Awaitable[HttpResponseBase]]
+
+_NAMES = frozenset(("REDIS", "CLUSTER", "OPTIONS", "LIMITER", "RULES", "SHED"))
+
+
+class RateLimit:
+    """The middleware. Rules are verified before the first request.
+
+    Raises:
+        ConfigurationError: A setting or a rule is wrong.
+    """
+
+    sync_capable = True
+    async_capable = True
+
+    def __init__(self, get_response: GetResponse | AsyncGetResponse) -> None:
+        self._get_response = get_response
+        self._settings = _checked(getattr(settings, "RATELIMIT", None))
+        # Python 3.11 has none in `inspect` that knows the mark of asgiref.
+        self._async = iscoroutinefunction(get_response)  # pyright: ignore[reportDeprecated]
+        self._gates: dict[asyncio.AbstractEventLoop, tuple[AsyncRateLimiter, AsyncGate[HttpRequest]]] = {}
+        if self._async:
+            markcoroutinefunction(self)
+            self._first: tuple[AsyncRateLimiter, AsyncGate[HttpRequest]] | None = self._new_async_gate()
+        else:
+            limiter = _limiter(self._settings, RateLimiter, Redis, RedisCluster)
+            self._gate: SyncGate[HttpRequest] = SyncGate(limiter, self._settings["RULES"], self._settings["SHED"])
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase | Awaitable[HttpResponseBase]:
+        """Handles a request."""
+        return self._handle_async(request) if self._async else self._handle(request)
+
+    def _handle(self, request: HttpRequest) -> HttpResponseBase:
+        entered = self._gate.enter(request)
+        if isinstance(entered, Refusal):
+            return _refused(entered)
+        setattr(request, "spent", entered.spent)
+        try:
+            response = cast(GetResponse, self._get_response)(request)
+        except BaseException:
+            self._gate.leave(entered)
+            raise
+        return _followed(response, entered, lambda: self._gate.leave(entered))
+
+    async def _handle_async(self, request: HttpRequest) -> HttpResponseBase:
+        loop = asyncio.get_running_loop()
+        gate = self._gate_of(loop)
+        entered = await gate.enter(request)
+        if isinstance(entered, Refusal):
+            return _refused(entered)
+        setattr(request, "spent", entered.spent)
+        try:
+            response = await cast(AsyncGetResponse, self._get_response)(request)
+        except BaseException:  # such as a cancellation, if the client has gone
+            await asyncio.shield(_kept(loop.create_task(gate.leave(entered))))
+            raise
+
+        def leave() -> None:
+            # Django closes a response in a thread.
+            loop.call_soon_threadsafe(lambda: _kept(loop.create_task(gate.leave(entered))))
+
+        return _followed(_watched(response, leave), entered, leave)
+
+    def _gate_of(self, loop: asyncio.AbstractEventLoop) -> AsyncGate[HttpRequest]:
+        """Connections belong to an event loop. A server has one, and each test of Django's one of its own."""
+        if loop not in self._gates:
+            given = "LIMITER" in self._settings
+            made = self._first or (next(iter(self._gates.values())) if given else self._new_async_gate())
+            self._first = None
+            for ended in [each for each in self._gates if each.is_closed()]:
+                limiter, _ = self._gates.pop(ended)
+                if not given:
+                    _kept(loop.create_task(_closed(limiter)))
+            self._gates[loop] = made
+        return self._gates[loop][1]
+
+    def _new_async_gate(self) -> tuple[AsyncRateLimiter, AsyncGate[HttpRequest]]:
+        limiter: AsyncRateLimiter = _limiter(self._settings, AsyncRateLimiter, AsyncRedis, AsyncRedisCluster)
+        return limiter, AsyncGate(limiter, self._settings["RULES"], self._settings["SHED"])
+
+
+def _checked(given: object) -> dict[str, Any]:
+    """Returns the settings, with objects in place of dotted paths."""
+    if not isinstance(given, Mapping):
+        raise ConfigurationError("the setting RATELIMIT must be a dict with REDIS or LIMITER, and RULES")
+    known = dict(cast(Mapping[str, Any], given))
+    if unknown := known.keys() - _NAMES:
+        raise ConfigurationError(f"the setting RATELIMIT has no {', '.join(sorted(unknown))}")
+    if ("REDIS" in known) == ("LIMITER" in known):
+        raise ConfigurationError("the setting RATELIMIT needs either REDIS or LIMITER")
+    for name in ("LIMITER", "RULES", "SHED"):
+        if isinstance(known.get(name), str):
+            known[name] = import_string(known[name])
+    rules = known.get("RULES", ())
+    # What yields its rules once would have none for a second event loop.
+    known["RULES"] = tuple(cast(Iterable[object], rules)) if isinstance(rules, Iterable) and not isinstance(rules, str) else rules
+    return {"SHED": None} | known
+
+
+def _limiter(known: Mapping[str, Any], kind: type[Any], plain: type[Any], cluster: type[Any]) -> Any:
+    if "LIMITER" in known:
+        limiter = known["LIMITER"]
+        return limiter() if callable(limiter) else limiter
+    client = cluster if known.get("CLUSTER") else plain
+    return kind(client.from_url(known["REDIS"]), **known.get("OPTIONS", {}))
+
+
+def _refused(refusal: Refusal) -> HttpResponse:
+    return HttpResponse(refusal.body, status=refusal.status, headers=refusal.headers)
+
+
+def _followed(response: HttpResponseBase, passage: Passage, leave: Callable[[], object]) -> HttpResponseBase:
+    """Lets the end of the response end the passage. The server closes a response also if the client has gone."""
+    for name, value in passage.headers.items():
+        response[name] = value
+    close = response.close
+
+    def closed() -> None:
+        try:
+            close()
+        finally:
+            leave()
+
+    setattr(response, "close", closed)
+    return response
+
+
+def _watched(response: HttpResponseBase, leave: Callable[[], object]) -> HttpResponseBase:
+    """Lets the end of a stream end the passage: on asyncio Django does not close the response of a stream that fails."""
+    if isinstance(response, StreamingHttpResponse):
+        if response.is_async:
+            response.streaming_content = _async_stream(cast(AsyncIterable[bytes], response.streaming_content), leave)
+        else:
+            response.streaming_content = _stream(cast(Iterable[bytes], response.streaming_content), leave)
+    return response
+
+
+def _stream(content: Iterable[bytes], leave: Callable[[], object]) -> Iterator[bytes]:
+    try:
+        yield from content
+    finally:
+        leave()
+
+
+async def _async_stream(content: AsyncIterable[bytes], leave: Callable[[], object]) -> AsyncIterator[bytes]:
+    try:
+        async for part in content:
+            yield part
+    finally:
+        leave()
+
+
+async def _closed(limiter: AsyncRateLimiter) -> None:
+    """Closes the limiter of an event loop that has ended, whose connections may fail to close."""
+    with suppress(Exception):
+        await limiter.close()
+
+
+# An event loop keeps only weak references to its tasks.
+_leaving: set[asyncio.Task[None]] = set()
+
+
+def _kept(task: asyncio.Task[None]) -> asyncio.Task[None]:
+    _leaving.add(task)
+    task.add_done_callback(_leaving.discard)
+    return task

@@ -1,0 +1,1 @@
+"""How calls reach a server: clients, connections, nodes, slots, redirections, time-outs."""

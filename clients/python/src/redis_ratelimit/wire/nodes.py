@@ -1,0 +1,166 @@
+"""A limiter's own connections, for asyncio."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Generator
+from inspect import isawaitable
+from typing import Any, Protocol, TypeVar
+
+from redis.asyncio import Connection, Redis, RedisCluster, SSLConnection
+
+from .link import AsyncLink
+from ..call.call import Call
+from ..decide.failure import Closed
+from .redirect import Step, routed
+from .clients import AsyncClient
+from .settings import Address, Settings, Source, server_name, source_of_cluster, source_of_server
+from .slots import SlotMap, named
+from ..errors import ConfigurationError
+
+R = TypeVar("R")
+S = TypeVar("S")
+
+
+async def drive(steps: Generator[S, object, R], perform: Callable[[S], Awaitable[object]]) -> R:
+    """Performs each step, and returns what the generator returns. Errors are raised in the generator."""
+    try:
+        step = next(steps)
+        while True:
+            try:
+                reply = await perform(step)
+            except BaseException as error:
+                step = steps.throw(error)
+            else:
+                step = steps.send(reply)
+    except StopIteration as done:
+        return done.value  # type: ignore[no-any-return]
+
+
+class AsyncNodes(Protocol):
+    """The servers that a limiter asks."""
+
+    @property
+    def slots(self) -> SlotMap | None:
+        """Which node has which slot, on a cluster."""
+        ...
+
+    async def send(self, call: Call) -> object:
+        """Returns the reply, or raises the error of redis-py."""
+        ...
+
+    def where(self, call: Call) -> str:
+        """Returns the name of the server that will get the call, as far as it is known."""
+        ...
+
+    async def end_waits(self) -> None:
+        """Closes the connections of calls that wait in the server."""
+        ...
+
+    async def close(self) -> None:
+        """Closes all connections."""
+        ...
+
+
+def async_nodes_of(redis: AsyncClient, timeout: float, replicas: bool) -> AsyncNodes:
+    """Returns connections of the limiter's own to the servers of this client."""
+    if isinstance(redis, RedisCluster):
+        return AsyncClusterNodes(source_of_cluster(redis, Connection, SSLConnection), timeout, replicas)
+    if not isinstance(redis, Redis):
+        raise ConfigurationError(
+            f"the client must be a redis.asyncio.Redis or RedisCluster, such as Redis.from_url(…), not {type(redis).__name__}"
+        )
+    if replicas:
+        raise ConfigurationError("read_from_replicas needs the client of a cluster")
+    return AsyncServerNodes(source_of_server(redis), timeout)
+
+
+class AsyncServerNodes:
+    """A single server."""
+
+    slots: None = None
+
+    def __init__(self, source: Source, timeout: float) -> None:
+        self._name = server_name(source)
+        self._link = AsyncLink(source, timeout, self._name, {})
+
+    async def send(self, call: Call) -> object:
+        """Returns the reply, or raises the error of redis-py."""
+        return await self._link.exchange(call)
+
+    def where(self, call: Call) -> str:
+        """Returns the name of the server."""
+        return self._name
+
+    async def end_waits(self) -> None:
+        """Closes the connections of calls that wait in the server."""
+        await self._link.end_waits()
+
+    async def close(self) -> None:
+        """Closes all connections."""
+        await self._link.close()
+
+
+class AsyncClusterNodes:
+    """The nodes of a cluster."""
+
+    slots: SlotMap
+
+    def __init__(self, source: Source, timeout: float, replicas: bool) -> None:
+        self._source, self._timeout, self._closed = source, timeout, False
+        self._more: Settings = {"redis_connect_func": _readonly(source.settings)} if replicas else {}
+        self._links: dict[Address, AsyncLink] = {}
+        self.slots = SlotMap(source.seeds, source.remap, replicas, timeout)
+
+    async def send(self, call: Call) -> object:
+        """Returns the reply, or raises the error of redis-py."""
+        if self._closed:
+            raise Closed
+        return await drive(routed(self.slots, call), self._perform)
+
+    def where(self, call: Call) -> str:
+        """Returns the name of the node that will get the call, as far as it is known."""
+        return self.slots.where(call)
+
+    async def end_waits(self) -> None:
+        """Closes the connections of calls that wait in the server."""
+        for link in list(self._links.values()):
+            await link.end_waits()
+
+    async def close(self) -> None:
+        """Closes all connections."""
+        self._closed = True
+        for link in list(self._links.values()):
+            await link.close()
+
+    async def _perform(self, step: Step) -> object:
+        if step.pause:
+            await asyncio.sleep(step.pause)
+        return await self._link(step.address).exchange(step.call, step.asking)
+
+    def _link(self, address: Address) -> AsyncLink:
+        link = self._links.get(address)
+        if link is None:
+            if self._closed:
+                raise Closed
+            host, port = address
+            more = {"host": host, "port": port, **self._more}
+            link = self._links[address] = AsyncLink(self._source, self._timeout, named(address), more)
+        return link
+
+
+def _readonly(settings: Settings) -> Any:
+    """Says READONLY on each connection, so that replicas answer. The application's function connects, as in redis-py."""
+    also = settings.get("redis_connect_func")
+
+    async def connect(connection: Any) -> None:
+        if also is None:
+            await connection.on_connect()
+        else:
+            done = also(connection)
+            if isawaitable(done):
+                await done
+        await connection.send_command("READONLY")
+        await connection.read_response()
+
+    return connect

@@ -1,0 +1,94 @@
+"""Sends a call to a node of a cluster, and follows redirections. There is no I/O here: a generator says what to send to whom,
+and a limiter sends it."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from time import monotonic
+from typing import NamedTuple, TypeAlias
+
+from redis import exceptions as errors
+
+from ..call.call import Call
+from ..decide.failure import KeyMoves, NotCounted, Redirected, is_unavailable
+from .clients import combined
+from .settings import Address
+from .slots import SlotMap, slot_of
+
+REDIRECTIONS = 5
+"""How often a call follows MOVED and ASK."""
+FIRST_PAUSE, LONGEST_PAUSE = 0.01, 0.1
+"""Seconds before a call is sent again whose keys are moving."""
+SLOTS = Call(["CLUSTER", "SLOTS"])
+
+
+class Step(NamedTuple):
+    """Send a call to this node, and behind ASKING if the slot is about to move there. First pause for some seconds."""
+
+    address: Address
+    call: Call
+    asking: bool = False
+    pause: float = 0.0
+
+
+Route: TypeAlias = Generator[Step, object, object]
+
+
+def routed(slots: SlotMap, call: Call) -> Route:
+    """Sends a call to its node, or to all primaries, and returns the reply."""
+    if slots.wants_refresh():
+        yield from _refreshed(slots)
+    if not call.everywhere:
+        return (yield from _redirected(slots, call, slots.node(call)))
+    replies: list[object] = []
+    for primary in slots.primaries():
+        replies.append((yield Step(primary, call)))
+    return combined(replies)
+
+
+def _redirected(slots: SlotMap, call: Call, address: Address) -> Route:
+    asking, redirections, pause, tries = False, 0, 0.0, monotonic() + (call.wait or slots.timeout)
+    while redirections < REDIRECTIONS:
+        try:
+            return (yield Step(address, call, asking, pause))
+        except errors.AskError as error:  # MovedError is one, too
+            redirections += 1
+            address = slots.reached(address, *_target(error))
+            asking = not isinstance(error, errors.MovedError)
+            if not asking:
+                slots.moved(slot_of(call.key or b""), address)
+        except NotCounted:
+            raise
+        except errors.TryAgainError as error:
+            if monotonic() >= tries:
+                raise KeyMoves(error, False) from error
+            pause = min(2 * pause or FIRST_PAUSE, LONGEST_PAUSE)
+            address, asking = slots.node(call), False
+        except Exception as error:
+            if not is_unavailable(error):
+                raise
+            slots.suspect(address)
+            primary = slots.instead(address, call)
+            if primary is None:
+                raise
+            address = primary
+    raise Redirected(errors.ClusterError(f"the call was redirected {REDIRECTIONS} times"), False)
+
+
+def _target(error: errors.AskError) -> tuple[object, object]:
+    """The node that a redirection names. redis-py has a type for neither of its parts."""
+    return getattr(error, "host"), getattr(error, "port")
+
+
+def _refreshed(slots: SlotMap) -> Generator[Step, object, None]:
+    """Asks a node for the slots. If none answers, the slots stay as they are known."""
+    failure: Exception | None = None
+    for seed in slots.seeds():
+        try:
+            slots.replace(seed, (yield Step(seed, SLOTS)))
+            return
+        except Exception as error:
+            failure = error
+            slots.suspect(seed)
+    if failure is not None and not slots.primaries():
+        raise failure

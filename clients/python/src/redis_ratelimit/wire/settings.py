@@ -1,0 +1,126 @@
+"""The settings of a limiter's own connections, from the client that the application has."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from ..errors import ConfigurationError
+
+Address: TypeAlias = tuple[str, int]
+Settings: TypeAlias = dict[str, Any]
+
+CONNECTIONS = 50
+"""The most connections to a server for calls that do not wait."""
+CONNECTING = 16
+"""The most connections to a server that are opened at a time."""
+SPARE = 8
+"""How many connections of calls that waited are kept."""
+CONNECT = 1.0
+"""Seconds that a call waits at least for a connection, and then for the connection to open."""
+MARGIN = 1.0
+"""Seconds that a caller waits longer than the server."""
+WAITING = 10_000
+"""The most connections to a server for calls that wait."""
+
+# What the application's client needs for itself, or what a limiter sets otherwise.
+_DROPPED = frozenset(
+    "himport_registry retry retry_on_error retry_on_timeout socket_timeout socket_connect_timeout event_dispatcher cache "
+    "cache_config health_check_interval decode_responses legacy_responses response_callbacks max_connections timeout "
+    "connection_pool connection_class ssl".split()
+)
+_DROPPED_PREFIXES = ("maint_notifications_", "orig_")
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where the servers are, and how to connect to them.
+
+    Attributes:
+        connection_class: The class of redis-py for the connections.
+        settings: The arguments of the class, without time-outs and retries.
+        seeds: Nodes of the cluster. Empty for a single server.
+        remap: How the cluster's addresses are reached, if otherwise than they are told.
+        pool: The pool that finds its server by Sentinel, if the client has one.
+    """
+
+    connection_class: type[Any]
+    settings: Settings
+    seeds: tuple[Address, ...] = ()
+    remap: Callable[[Address], Address] | None = None
+    pool: Any = None
+
+
+def source_of_server(redis: Any) -> Source:
+    """Returns the source of a plain client, of redis-py or redis.asyncio."""
+    pool = redis.connection_pool
+    sentinel = pool if hasattr(pool, "sentinel_manager") else None
+    return Source(pool.connection_class, own_settings(pool.connection_kwargs), pool=sentinel)
+
+
+def source_of_cluster(redis: Any, plain: type[Any], tls: type[Any]) -> Source:
+    """Returns the source of a cluster's client. `plain` and `tls` are the classes of connections for it."""
+    kwargs: Mapping[str, Any] = redis.get_connection_kwargs()
+    connection_class = kwargs.get("connection_class") or (tls if kwargs.get("ssl") else plain)
+    settings = own_settings(kwargs)
+    # The client's own function sends READONLY if that client reads from replicas. The limiter decides for itself.
+    on_connect = settings.pop("redis_connect_func", None)
+    if getattr(on_connect, "__self__", None) is redis:
+        on_connect = getattr(redis, "user_on_connect_func", None)
+    if on_connect is not None:
+        settings["redis_connect_func"] = on_connect
+    nodes = [*redis.get_nodes(), *redis.nodes_manager.startup_nodes.values()]
+    seeds = tuple(dict.fromkeys((str(node.host), int(node.port)) for node in nodes))
+    if not seeds:
+        raise ConfigurationError("the client of the cluster knows no node")
+    return Source(connection_class, settings, seeds, getattr(redis.nodes_manager, "address_remap", None))
+
+
+def server_name(source: Source) -> str:
+    """Returns how a log calls the server."""
+    if source.pool is not None:
+        return str(source.pool.service_name)
+    return str(
+        source.settings.get("path") or f"{source.settings.get('host', 'localhost')}:{source.settings.get('port', 6379)}"
+    )
+
+
+def own_settings(kwargs: Mapping[str, Any]) -> Settings:
+    """Returns the address and the credentials among the settings of a client."""
+    return {
+        name: value
+        for name, value in kwargs.items()
+        if name not in _DROPPED and not name.startswith(_DROPPED_PREFIXES) and value is not None
+    }
+
+
+def connecting_time(timeout: float) -> float:
+    """Returns for how long a call may wait for a connection, and for how long that may take to open."""
+    return max(timeout, CONNECT)
+
+
+def pool_of(source: Source, settings: Settings, plain: type[Any]) -> tuple[type[Any], Settings]:
+    """Returns the class of a pool and its arguments: the client's own class if it finds its server by Sentinel."""
+    settings = settings | {"connection_class": source.connection_class, "max_connections": WAITING}
+    found = source.pool
+    if found is None:
+        return plain, settings
+    settings |= {"service_name": found.service_name, "sentinel_manager": found.sentinel_manager}
+    settings |= {"is_master": found.is_master, "check_connection": found.check_connection}
+    found_class: Any = found.__class__
+    return found_class, settings
+
+
+def patience(timeout: float | None, no_retry: object) -> Settings:
+    """The settings of a limiter's connections: their time-out, no retries, and no notifications from the server."""
+    settings: Settings = {"socket_timeout": timeout, "socket_connect_timeout": timeout, "retry": no_retry}
+    return settings | _without_notifications()
+
+
+def _without_notifications() -> Settings:
+    try:
+        from redis.maint_notifications import MaintNotificationsConfig
+    except ImportError:  # redis-py 6
+        return {}
+    return {"maint_notifications_config": MaintNotificationsConfig(enabled=False)}
