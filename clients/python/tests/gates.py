@@ -9,7 +9,8 @@ from redis_ratelimit import Concurrent, LimiterLike, RateLimiter, SlidingLog, To
 from redis_ratelimit.gate.entrance_threads import SyncGate
 from redis_ratelimit.gate.passage import Passage
 from redis_ratelimit.gate.response import Refusal
-from redis_ratelimit.gate.rules import Rule, Shed
+from redis_ratelimit.gate.rules import Rule
+from redis_ratelimit.gate.shed import Shed
 
 Request: TypeAlias = dict[str, Any]
 HOUR = SlidingLog(3, "1h")

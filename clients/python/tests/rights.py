@@ -11,7 +11,8 @@ import redis
 
 from gates import Request, gate, passed, refused, rule
 from redis_ratelimit import Concurrent, Limit, RateLimiter, TokenBucket
-from redis_ratelimit.gate.rules import Rule, Shed
+from redis_ratelimit.gate.rules import Rule
+from redis_ratelimit.gate.shed import Shed
 from servers import ROOT, Server, eventually
 
 PAGE = ROOT / "docs/clients.md"

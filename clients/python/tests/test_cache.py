@@ -21,10 +21,10 @@ from redis_ratelimit import (
     Sketch,
     SlidingLog,
 )
-from redis_ratelimit.decide.refusals import QUESTIONS_PER_KEY, Place, Refusals
 from redis_ratelimit.call.call import Call
-from redis_ratelimit.decide.core import Core, Question
 from redis_ratelimit.call.values import Word
+from redis_ratelimit.decide.core import Core, Question
+from redis_ratelimit.decide.refusals import QUESTIONS_PER_KEY, Place, Refusals
 from servers import Server, eventually
 
 

@@ -8,11 +8,11 @@ from contextlib import ExitStack
 
 import pytest
 import redis.asyncio
+from test_holds import remaining
+from test_leases import leases, soon
 
 from redis_ratelimit import AsyncRateLimiter, Gcra
 from servers import Server, eventually
-from test_holds import remaining
-from test_leases import leases, soon
 
 BUCKET = Gcra(99, 100, "100d")
 

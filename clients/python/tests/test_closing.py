@@ -12,10 +12,10 @@ import redis.asyncio
 from both import Maker
 from gates import BUCKET, free, gate, held, passed, remaining, rule
 from redis_ratelimit import AsyncRateLimiter, Concurrent, RateLimiter
-from redis_ratelimit.gate.entrance import AsyncGate
 from redis_ratelimit.decide.failure import Closed
-from redis_ratelimit.taken.jobs import Ending
+from redis_ratelimit.gate.entrance import AsyncGate
 from redis_ratelimit.gate.passage import Passage
+from redis_ratelimit.taken.endings import Ending
 from servers import Server, eventually
 
 

@@ -16,7 +16,7 @@ from gates import BUCKET, free, gate, held, remaining, rule
 from redis_ratelimit import AsyncRateLimiter, Concurrent, RateLimiter
 from redis_ratelimit.call.call import Call
 from redis_ratelimit.decide.failure import Closed, NoAnswer
-from redis_ratelimit.taken.jobs import Ending
+from redis_ratelimit.taken.endings import Ending
 from redis_ratelimit.wire import nodes_threads
 from redis_ratelimit.wire.link_threads import Link
 from servers import PATIENCE, Cluster, Proxy, Server, eventually

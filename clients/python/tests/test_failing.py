@@ -28,7 +28,7 @@ from redis_ratelimit import (
 )
 from redis_ratelimit.decide.breaker import Circuit
 from redis_ratelimit.decide.failure import is_reply, is_unavailable, is_wrong_call
-from redis_ratelimit.decide.report import Log
+from redis_ratelimit.decide.log import Log
 from servers import Server, free_port
 
 

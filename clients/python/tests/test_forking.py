@@ -14,10 +14,10 @@ import redis
 
 from gates import gate, passed, rule
 from redis_ratelimit import Breaker, RateLimiter, RefusalCache
-from redis_ratelimit.taken.background import Background
-from redis_ratelimit.decide.refusals import Refusals
 from redis_ratelimit.call.call import Call
 from redis_ratelimit.decide.core import Core
+from redis_ratelimit.decide.refusals import Refusals
+from redis_ratelimit.taken.background import Background
 from redis_ratelimit.taken.jobs import Job
 from servers import Cluster, Server, eventually
 

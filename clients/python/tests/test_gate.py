@@ -29,7 +29,7 @@ from redis_ratelimit import (
 )
 from redis_ratelimit.gate.entrance import AsyncGate
 from redis_ratelimit.gate.response import PROBLEM, Refusal
-from redis_ratelimit.gate.rules import Shed
+from redis_ratelimit.gate.shed import Shed
 from servers import Server, eventually
 
 

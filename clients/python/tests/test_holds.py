@@ -164,8 +164,8 @@ async def test_a_hold_may_wait(limiter: AsyncRateLimiter, server: Server, key: s
 
 
 async def test_several_limits_are_held_and_finished(limiter: AsyncRateLimiter, server: Server, key: str) -> None:
-    from redis_ratelimit.decide import replies
     from redis_ratelimit.commands import ask_settle_call, multi_settle_call
+    from redis_ratelimit.decide import replies
 
     hold = ("work", "1m")
     assert (await limiter.limits([key], [BUCKET], cost=80, hold=hold)).allowed

@@ -10,13 +10,15 @@ import pytest
 import redis
 
 from redis_ratelimit import CallError
-from redis_ratelimit.taken import background as waiting, jobs
-from redis_ratelimit.taken.background import AsyncBackground, Background
 from redis_ratelimit.call.call import Call
 from redis_ratelimit.decide.core import Core
 from redis_ratelimit.decide.failure import NoAnswer
-from redis_ratelimit.taken.jobs import Ending, Job, Renewal
 from redis_ratelimit.decide.replies import bool_
+from redis_ratelimit.taken import background as waiting, endings
+from redis_ratelimit.taken.background import AsyncBackground, Background
+from redis_ratelimit.taken.endings import Ending
+from redis_ratelimit.taken.jobs import Job
+from redis_ratelimit.taken.renewals import Renewal
 from servers import eventually
 
 LOST = NoAnswer(redis.TimeoutError("no reply"), uncertain=True)
@@ -34,7 +36,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
-    monkeypatch.setattr(jobs, "monotonic", clock)
+    monkeypatch.setattr(endings, "monotonic", clock)
     return clock
 
 

@@ -13,7 +13,15 @@ import pytest
 pytest.importorskip("limits")
 
 import redis
-from limits import RateLimitItem, RateLimitItemPerHour, RateLimitItemPerMinute, RateLimitItemPerSecond, aio, parse, strategies
+from limits import (
+    RateLimitItem,
+    RateLimitItemPerHour,
+    RateLimitItemPerMinute,
+    RateLimitItemPerSecond,
+    aio,
+    parse,
+    strategies,
+)
 from limits.errors import ConfigurationError, StorageError
 from limits.storage import storage_from_string
 

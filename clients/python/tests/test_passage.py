@@ -16,7 +16,7 @@ from gates import BUCKET, free, gate, held, passed, refused, remaining, rule
 from redis_ratelimit import AsyncRateLimiter, Concurrent, RateLimiter
 from redis_ratelimit.gate.entrance import AsyncGate
 from redis_ratelimit.gate.passage import Passage
-from redis_ratelimit.gate.rules import Shed
+from redis_ratelimit.gate.shed import Shed
 from redis_ratelimit.wire.settings import CONNECTIONS
 from servers import Server, eventually
 

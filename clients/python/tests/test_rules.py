@@ -27,7 +27,8 @@ from redis_ratelimit import (
 from redis_ratelimit.gate.entrance import AsyncGate
 from redis_ratelimit.gate.entrance_threads import SyncGate
 from redis_ratelimit.gate.response import Refusal
-from redis_ratelimit.gate.rules import Rule, Shed
+from redis_ratelimit.gate.rules import Rule
+from redis_ratelimit.gate.shed import Shed
 from servers import Server, eventually
 
 

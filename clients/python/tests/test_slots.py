@@ -8,10 +8,10 @@ import pytest
 from redis import exceptions as errors
 
 from redis_ratelimit import Breaker
-from redis_ratelimit.wire import redirect, slots as slot_map
 from redis_ratelimit.call.call import Call
 from redis_ratelimit.decide.core import Core
 from redis_ratelimit.decide.failure import NotCounted
+from redis_ratelimit.wire import redirect, slots as slot_map
 from redis_ratelimit.wire.nodes_threads import drive
 from redis_ratelimit.wire.redirect import SLOTS, Step, routed
 from redis_ratelimit.wire.slots import SlotMap, slot_of

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 import redis
+from test_holds import BUCKET, remaining
+from test_leases import leases
 
 from both import Maker
 from redis_ratelimit import CallError, ConfigurationError, Gcra, RateLimiter, Refused, SlidingLog
 from servers import Cluster, Proxy, Server, eventually
-from test_holds import BUCKET, remaining
-from test_leases import leases
 
 
 async def test_after_a_slow_moment_an_idle_user_gets_a_lease(make: Maker, server: Server, key: str) -> None:

@@ -28,7 +28,8 @@ from redis_ratelimit import (
     TokenBucket,
     Uniform,
 )
-from redis_ratelimit.gate.rules import Rule, Shed
+from redis_ratelimit.gate.rules import Rule
+from redis_ratelimit.gate.shed import Shed
 
 
 @pytest.mark.parametrize(

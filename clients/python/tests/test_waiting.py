@@ -10,8 +10,17 @@ import pytest
 import redis
 
 from both import Maker
-from redis_ratelimit import AsyncRateLimiter, ConfigurationError, Gcra, Limit, LimitLike, RateLimiter, Refused, SlidingLog
-from redis_ratelimit import Smooth
+from redis_ratelimit import (
+    AsyncRateLimiter,
+    ConfigurationError,
+    Gcra,
+    Limit,
+    LimitLike,
+    RateLimiter,
+    Refused,
+    SlidingLog,
+    Smooth,
+)
 from servers import Server, eventually
 
 

@@ -10,7 +10,15 @@ from .call.rate import Rate
 from .call.values import Duration, Hold, Key, Seconds
 from .commands import AsyncCommands, Commands
 from .decide.breaker import Breaker
-from .decide.decision import AskDecision, Decision, MultiDecision, SettledDecision, ShedReply, TopEntry, combined_headers
+from .decide.decision import (
+    AskDecision,
+    Decision,
+    MultiDecision,
+    SettledDecision,
+    ShedReply,
+    TopEntry,
+    combined_headers,
+)
 from .decide.refusals import RefusalCache
 from .errors import BreakerOpen, CallError, ConfigurationError, RateLimitError, Refused, Unavailable
 from .limiter import AsyncRateLimiter

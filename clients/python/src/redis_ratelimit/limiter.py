@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from .call import questions
-from .taken.connected import AsyncConnected
-from .decide.breaker import Breaker
-from .taken.hold import AsyncBudget
-from .decide.refusals import RefusalCache
 from .call.call import Call
-from .taken.charge import Charge
+from .call.limit import LimiterLike, LimitLike
+from .call.rate import is_policy
+from .call.values import Duration, Key, Seconds, milliseconds
+from .decide.breaker import Breaker
 from .decide.core import Fail
 from .decide.decision import AskDecision, Decision, MultiDecision
-from .taken.jobs import Ending
+from .decide.refusals import RefusalCache
+from .taken.charge import Charge
+from .taken.connected import AsyncConnected
+from .taken.endings import Ending
+from .taken.hold import AsyncBudget
 from .taken.lease import AsyncLease
-from .call.rate import is_policy
 from .wire.clients import AsyncClient
-from .call.limit import LimiterLike, LimitLike
-from .call.values import Duration, Key, Seconds, milliseconds
 from .wire.verify import verifying
 
 

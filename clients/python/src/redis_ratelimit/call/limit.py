@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import ClassVar, TypeAlias
 
+from .errors import ConfigurationError
 from .values import LONGEST, UNITS, Word, integer
-from ..errors import ConfigurationError
 
 MOST = 9_007_199_254_740_991
 """2^53 - 1, the largest count."""

@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from functools import partial
 
 from ..decide import replies
-from ..decide.refusals import Place
-from .call import Call
-from .limiters import Sketch
 from ..decide.core import Question
 from ..decide.decision import AskDecision, Decision, MultiDecision
-from .rate import limiter_of
+from ..decide.refusals import Place
+from .call import Call
+from .errors import ConfigurationError
 from .limit import MOST, Limit, Limiter, LimiterLike, LimitLike, limiter_words, limits_words
+from .limiters import Sketch
+from .rate import limiter_of
 from .values import (
     Duration,
     Key,
@@ -25,7 +26,6 @@ from .values import (
     prefixed_keys,
     text,
 )
-from ..errors import ConfigurationError
 
 
 def limit(

@@ -5,10 +5,10 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TypeGuard
 
-from .limiters import Gcra
+from .errors import ConfigurationError
 from .limit import MOST, Limiter, LimiterLike, parse_rate
+from .limiters import Gcra
 from .values import integer
-from ..errors import ConfigurationError
 
 
 def Rate(rate: str, burst: int | None = None) -> Gcra:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import NamedTuple, TypeAlias
 
-from ..errors import ConfigurationError
+from .errors import ConfigurationError
 
 Key: TypeAlias = str | bytes
 """A key of the server."""

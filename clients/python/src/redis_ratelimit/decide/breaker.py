@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from threading import Lock
 
-from .fork import after_fork
 from ..call.values import Seconds, integer, seconds
+from .fork import after_fork
 
 
 @dataclass(frozen=True, slots=True)

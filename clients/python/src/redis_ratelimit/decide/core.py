@@ -8,14 +8,16 @@ from dataclasses import dataclass
 from time import monotonic
 from typing import Generic, Literal, TypeAlias, TypeVar
 
-from .breaker import Breaker, Circuit
-from .refusals import Place, RefusalCache, Refusals
 from ..call.call import Call
-from .decision import Decision
-from .failure import NoAnswer, is_reply, is_unavailable, is_wrong_call, reason
-from .report import Counters, Log
+from ..call.errors import ConfigurationError
 from ..call.values import Key, Word, key_bytes
-from ..errors import BreakerOpen, CallError, ConfigurationError, at
+from .breaker import Breaker, Circuit
+from .counters import Counters
+from .decision import Decision
+from .errors import BreakerOpen, CallError, at
+from .failure import NoAnswer, is_reply, is_unavailable, is_wrong_call, reason
+from .log import Log
+from .refusals import Place, RefusalCache, Refusals
 
 D = TypeVar("D", bound=Decision)
 

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from .headers import header_fields, quota_of
 from ..call.limit import Limiter
+from .headers import header_fields, quota_of
 
 
 @dataclass(frozen=True, slots=True)

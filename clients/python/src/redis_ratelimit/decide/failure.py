@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from redis import exceptions as errors
 
-from ..errors import BreakerOpen
+from .errors import BreakerOpen
 
 # Error replies of a server that cannot decide now.
 _CODES = frozenset("LOADING MASTERDOWN CLUSTERDOWN TRYAGAIN OOM READONLY MISCONF BUSY NOREPLICAS UNBLOCKED".split())

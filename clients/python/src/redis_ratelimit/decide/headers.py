@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from math import ceil
 from typing import TYPE_CHECKING, NamedTuple
 
+from ..call.errors import ConfigurationError
 from ..call.limit import Limiter
 from ..call.values import milliseconds
-from ..errors import ConfigurationError
 
 if TYPE_CHECKING:
     from .decision import Decision

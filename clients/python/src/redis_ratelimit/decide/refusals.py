@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from threading import Lock
 from typing import NamedTuple, TypeAlias, TypeVar
 
+from ..call.values import Seconds, Word, integer, seconds
 from .decision import AskDecision, Decision, MultiDecision
 from .fork import after_fork
-from ..call.values import Seconds, Word, integer, seconds
 
 D = TypeVar("D", bound=Decision)
 

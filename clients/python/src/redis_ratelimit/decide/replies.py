@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias, cast
 
-from .decision import AskDecision, Decision, Info, MultiDecision, SettledDecision, ShedReply, TopEntry
 from ..call.limit import Limiter
+from .decision import AskDecision, Decision, Info, MultiDecision, SettledDecision, ShedReply, TopEntry
 
 Five: TypeAlias = Sequence[int]
 

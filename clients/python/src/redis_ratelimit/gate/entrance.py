@@ -6,12 +6,13 @@ import asyncio
 from collections.abc import Iterable
 from typing import Generic, TypeVar
 
+from ..call.errors import ConfigurationError
 from ..limiter import AsyncRateLimiter
 from .gate import Gate
 from .passage import Passage
 from .response import Refusal
-from .rules import Rule, Shed
-from ..errors import ConfigurationError
+from .rules import Rule
+from .shed import Shed
 
 Req = TypeVar("Req")
 

@@ -6,12 +6,13 @@ from collections.abc import Iterable
 from time import sleep
 from typing import Generic, TypeVar
 
-from .gate import Gate
+from ..call.errors import ConfigurationError
 from ..limiter_threads import RateLimiter
+from .gate import Gate
 from .passage import Passage
 from .response import Refusal
-from .rules import Rule, Shed
-from ..errors import ConfigurationError
+from .rules import Rule
+from .shed import Shed
 
 Req = TypeVar("Req")
 

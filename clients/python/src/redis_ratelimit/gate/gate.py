@@ -10,23 +10,25 @@ from time import monotonic
 from typing import Generic, Protocol, TypeVar, cast
 from uuid import uuid4
 
-from ..decide import replies
 from ..call.call import Call
+from ..call.errors import ConfigurationError
+from ..call.limit import limiter_words
+from ..call.values import Word, duration_word, float_word, integer, prefixed
+from ..decide import replies
 from ..decide.core import Core
 from ..decide.decision import Decision, combined_headers
+from ..decide.errors import CallError
 from ..decide.failure import Closed, NoAnswer, reason
 from ..decide.fork import after_fork
 from ..taken.jobs import Scheduler
-from .steps import Limits, Part, Policy
+from ..taken.taken import Taken
+from ..wire.slots import slot_of
+from ..wire.verify import checked
 from .passage import Passage, Steps
 from .response import Refusal, out_of_capacity, over_quota
-from .rules import Asked, Rule, Shed, checked_rules
-from ..wire.slots import slot_of
-from ..call.limit import limiter_words
-from ..taken.taken import Taken
-from ..call.values import Word, duration_word, float_word, integer, prefixed
-from ..wire.verify import checked
-from ..errors import CallError, ConfigurationError
+from .rules import Asked, Rule, checked_rules
+from .shed import Shed
+from .steps import Limits, Part, Policy
 
 Req = TypeVar("Req")
 

@@ -10,11 +10,13 @@ from weakref import ref
 
 from ..call.call import Call
 from ..decide.core import Core
+from ..decide.errors import CallError
 from ..decide.failure import NoAnswer
-from ..taken.jobs import Ending, Renewal, Scheduler
-from .steps import End, Part
+from ..taken.endings import Ending
+from ..taken.jobs import Scheduler
+from ..taken.renewals import Renewal
 from ..taken.taken import Taken
-from ..errors import CallError
+from .steps import End, Part
 
 T = TypeVar("T")
 Steps = Generator[Call, object, T]

@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Generic, TypeVar, cast
 
-from ..call.rate import limiter_of
+from ..call.errors import ConfigurationError
 from ..call.limit import MOST, Limiter, LimiterLike
-from ..call.values import Duration, check_duration, decimal, integer, text
-from ..errors import ConfigurationError
+from ..call.rate import limiter_of
+from ..call.values import Duration, check_duration, integer, text
+from .shed import Shed
 
 Req = TypeVar("Req", contravariant=True)
 
@@ -133,52 +134,6 @@ class Asked:
     def on(self, key: str) -> Asked:
         """Returns the same with its key."""
         return replace(self, key=key)
-
-
-@dataclass(frozen=True)
-class Shed(Generic[Req]):
-    """Sheds requests with a chance that grows while the workers are overloaded (RL.SHED). A shed request gets a 503.
-
-    Args:
-        key: The key, named after the workers that share the load.
-        utilization: Returns how busy this worker is, from 0 to 1. Above 1 it is overloaded; 2 and more are the same.
-        tier: Returns the importance of a request: tier 1 is shed first. None: it is never shed. If this function or
-            `utilization` raises an exception or returns a wrong value, nothing is shed, and a line is logged.
-        tiers: The number of tiers.
-        good: The utilization below which the chance falls; 0.7 by default.
-        bad: The utilization above which the chance grows; 0.8 by default.
-        delay: How long workers must be overloaded before any request is shed; 28s by default.
-        ramp: How long the chance then takes from 0 to 1; 120s by default.
-        retry_after: The `Retry-After` of a shed request, in seconds.
-
-    Raises:
-        ConfigurationError: A value is wrong.
-    """
-
-    key: str
-    utilization: Callable[[], float]
-    tier: Callable[[Req], int | None]
-    tiers: int = 1
-    _: KW_ONLY
-    good: float | None = None
-    bad: float | None = None
-    delay: Duration | None = None
-    ramp: Duration | None = None
-    retry_after: int = 5
-
-    def __post_init__(self) -> None:
-        text("key", self.key)
-        for name, function in (("utilization", self.utilization), ("tier", self.tier)):
-            if not callable(function):
-                raise ConfigurationError(f"{name} must be a function, not {function!r}")
-        integer("tiers", self.tiers, 1, MOST)
-        integer("retry_after", self.retry_after, 0, MOST)
-        for name, share in (("good", self.good), ("bad", self.bad)):
-            if share is not None:
-                decimal(name, share, 0, 1)
-        for name, duration in (("delay", self.delay), ("ramp", self.ramp)):
-            if duration is not None:
-                check_duration(name, duration, 1)
 
 
 def checked_rules(rules: Iterable[Rule[Req]], shed: Shed[Req] | None) -> tuple[Rule[Req], ...]:

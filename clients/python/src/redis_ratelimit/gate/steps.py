@@ -10,16 +10,16 @@ from math import ceil
 from typing import Any, NamedTuple, TypeAlias, cast
 
 from ..call import questions
-from ..decide import replies
 from ..call.call import Call
+from ..call.limit import MOST, Limit, Limiter, limits_words
 from ..call.limiters import Concurrent
+from ..call.values import Duration, Key, Word, duration_word, milliseconds, prefixed, prefixed_keys
+from ..decide import replies
 from ..decide.core import Question
 from ..decide.decision import AskDecision, Decision, MultiDecision
-from ..decide.report import LOGGER
+from ..decide.errors import CallError
+from ..decide.log import LOGGER
 from .rules import Asked
-from ..call.limit import MOST, Limit, Limiter, limits_words
-from ..call.values import Duration, Key, Word, duration_word, milliseconds, prefixed, prefixed_keys
-from ..errors import CallError
 
 Spent: TypeAlias = Mapping[str, float]
 

@@ -25,8 +25,8 @@ from limits.storage import RedisClusterStorage, RedisSentinelStorage, RedisStora
 from limits.storage.base import TimestampedSlidingWindow
 
 from . import calls
-from .storage import AsyncRateLimitClusterStorage, AsyncRateLimitSentinelStorage, AsyncRateLimitStorage
 from .calls import Call, Steps, T, Word
+from .storage import AsyncRateLimitClusterStorage, AsyncRateLimitSentinelStorage, AsyncRateLimitStorage
 
 __all__ = [
     "AsyncRateLimitClusterStorage",

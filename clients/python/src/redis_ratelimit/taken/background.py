@@ -10,8 +10,10 @@ from time import monotonic
 
 from ..decide.failure import NoAnswer
 from ..decide.fork import after_fork
-from .jobs import Ending, Job, Renewal
-from ..decide.report import LOGGER, Log
+from ..decide.log import LOGGER, Log
+from .endings import Ending
+from .jobs import Job
+from .renewals import Renewal
 
 IDLE = 1.0
 """Seconds after which the thread ends if there is nothing to do."""

@@ -6,14 +6,14 @@ from collections.abc import Callable
 from typing import cast
 
 from ..call import questions
-from ..decide import replies
 from ..call.call import Call
+from ..call.errors import ConfigurationError
+from ..call.limit import MOST, LimiterLike
+from ..call.rate import is_policy, limiter_of
+from ..call.values import Duration, Key, Word, check_duration, integer, prefixed, text
+from ..decide import replies
 from ..decide.core import Question
 from ..decide.decision import AskDecision, Decision
-from ..call.rate import is_policy, limiter_of
-from ..call.limit import MOST, LimiterLike
-from ..call.values import Duration, Key, Word, check_duration, integer, prefixed, text
-from ..errors import ConfigurationError
 
 
 class Charge:

@@ -9,22 +9,23 @@ from time import monotonic
 from types import TracebackType
 from typing import Self, TypeVar
 
-from ..wire.nodes import async_nodes_of, drive
-from .background import AsyncBackground
-from ..decide.breaker import Breaker
-from ..decide.refusals import RefusalCache
 from ..call.call import Call
+from ..call.values import Seconds
 from ..commands import AsyncCommands
+from ..decide.breaker import Breaker
 from ..decide.core import Fail, Question
 from ..decide.decision import Decision
+from ..decide.errors import CallError
 from ..decide.failure import NoAnswer
-from .jobs import Ending, Job
-from .options import Options
+from ..decide.refusals import RefusalCache
 from ..wire.clients import AsyncClient
+from ..wire.nodes import async_nodes_of, drive
 from ..wire.settings import connecting_time
+from .background import AsyncBackground
+from .endings import Ending
+from .jobs import Job
+from .options import Options
 from .under_way import AsyncUnderWay, Run
-from ..call.values import Seconds
-from ..errors import CallError
 
 D = TypeVar("D", bound=Decision)
 R = TypeVar("R")

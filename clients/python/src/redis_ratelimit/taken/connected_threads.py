@@ -9,23 +9,24 @@ from time import monotonic
 from types import TracebackType
 from typing import Self, TypeVar
 
-from .background import Background
-from ..decide.breaker import Breaker
-from ..decide.refusals import RefusalCache
 from ..call.call import Call
+from ..call.values import Seconds
 from ..commands import Commands
+from ..decide.breaker import Breaker
 from ..decide.core import Fail, Question
 from ..decide.decision import Decision
+from ..decide.errors import CallError
 from ..decide.failure import NoAnswer
 from ..decide.fork import after_fork
-from .jobs import Ending, Job
-from ..wire.nodes_threads import drive, nodes_of
-from .options import Options
+from ..decide.refusals import RefusalCache
 from ..wire.clients import Client
+from ..wire.nodes_threads import drive, nodes_of
 from ..wire.settings import connecting_time
+from .background import Background
+from .endings import Ending
+from .jobs import Job
+from .options import Options
 from .under_way import Run, UnderWay
-from ..call.values import Seconds
-from ..errors import CallError
 
 D = TypeVar("D", bound=Decision)
 R = TypeVar("R")

@@ -8,15 +8,17 @@ from typing import TYPE_CHECKING, Self, cast
 from uuid import uuid4
 
 from ..call.call import Call
-from .charge import Charge
-from ..decide.core import Question
-from ..decide.decision import Decision
-from ..decide.failure import Closed, NoAnswer
-from .jobs import Ending, Scheduler
-from .options import Options
+from ..call.errors import ConfigurationError
 from ..call.limit import MOST
 from ..call.values import Duration, integer, milliseconds
-from ..errors import CallError, ConfigurationError, Refused, Unavailable
+from ..decide.core import Question
+from ..decide.decision import Decision
+from ..decide.errors import CallError, Refused, Unavailable
+from ..decide.failure import Closed, NoAnswer
+from .charge import Charge
+from .endings import Ending
+from .jobs import Scheduler
+from .options import Options
 
 if TYPE_CHECKING:
     from ..limiter import AsyncRateLimiter

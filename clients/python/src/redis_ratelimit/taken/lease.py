@@ -9,15 +9,18 @@ from typing import TYPE_CHECKING, Self, TypeAlias, Unpack
 from uuid import uuid4
 
 from ..call import questions
-from ..decide import replies
 from ..call.call import Call
+from ..call.errors import ConfigurationError
+from ..call.values import Duration, Key, duration_word, milliseconds
+from ..decide import replies
 from ..decide.core import Question
 from ..decide.decision import Decision
+from ..decide.errors import CallError, Refused, Unavailable
 from ..decide.failure import Closed, NoAnswer
-from .jobs import Ending, Renewal, Scheduler
+from .endings import Ending
+from .jobs import Scheduler
 from .options import Options
-from ..call.values import Duration, Key, duration_word, milliseconds
-from ..errors import CallError, ConfigurationError, Refused, Unavailable
+from .renewals import Renewal
 
 if TYPE_CHECKING:
     from ..limiter import AsyncRateLimiter

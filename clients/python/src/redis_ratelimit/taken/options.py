@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from ..decide.breaker import Breaker
-from ..decide.refusals import RefusalCache
-from ..decide.core import Core, Fail
-from .taken import Taken
+from ..call.errors import ConfigurationError
 from ..call.values import Seconds, seconds
-from ..errors import ConfigurationError
+from ..decide.breaker import Breaker
+from ..decide.core import Core, Fail
+from ..decide.refusals import RefusalCache
+from .taken import Taken
 
 
 class Options:

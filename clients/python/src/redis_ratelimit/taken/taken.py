@@ -7,7 +7,7 @@ from typing import Protocol
 from weakref import WeakSet
 
 from ..decide.fork import after_fork
-from .jobs import Ending
+from .endings import Ending
 
 
 class Endable(Protocol):

@@ -25,12 +25,13 @@ from collections.abc import Iterable
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from ..limiter import AsyncRateLimiter
+from ..call.errors import RateLimitError
 from ..gate.entrance import AsyncGate
 from ..gate.passage import Passage
 from ..gate.response import Refusal
-from ..gate.rules import Rule, Shed
-from ..errors import RateLimitError
+from ..gate.rules import Rule
+from ..gate.shed import Shed
+from ..limiter import AsyncRateLimiter
 
 __all__ = ["RateLimit", "Rule", "Shed"]
 

@@ -37,17 +37,17 @@ from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from django.http.response import HttpResponseBase
 from django.utils.module_loading import import_string
 from redis import Redis, RedisCluster
-from redis.asyncio import Redis as AsyncRedis
-from redis.asyncio import RedisCluster as AsyncRedisCluster
+from redis.asyncio import Redis as AsyncRedis, RedisCluster as AsyncRedisCluster
 
+from ..call.errors import ConfigurationError
 from ..gate.entrance import AsyncGate
-from ..limiter import AsyncRateLimiter
-from ..limiter_threads import RateLimiter
+from ..gate.entrance_threads import SyncGate
 from ..gate.passage import Passage
 from ..gate.response import Refusal
-from ..gate.rules import Rule, Shed
-from ..gate.entrance_threads import SyncGate
-from ..errors import ConfigurationError
+from ..gate.rules import Rule
+from ..gate.shed import Shed
+from ..limiter import AsyncRateLimiter
+from ..limiter_threads import RateLimiter
 
 __all__ = ["RateLimit", "Rule", "Shed"]
 

@@ -22,12 +22,13 @@ from dataclasses import dataclass
 
 from flask import Flask, Request, Response, g, request
 
-from ..limiter_threads import RateLimiter
+from ..call.errors import ConfigurationError
+from ..gate.entrance_threads import SyncGate
 from ..gate.passage import Passage
 from ..gate.response import Refusal
-from ..gate.rules import Rule, Shed
-from ..gate.entrance_threads import SyncGate
-from ..errors import ConfigurationError
+from ..gate.rules import Rule
+from ..gate.shed import Shed
+from ..limiter_threads import RateLimiter
 
 __all__ = ["RateLimit", "Rule", "Shed"]
 

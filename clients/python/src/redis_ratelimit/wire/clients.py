@@ -9,12 +9,11 @@ from random import choice
 from typing import Protocol, TypeAlias, TypeVar, cast
 
 from redis import Redis, RedisCluster
-from redis.asyncio import Redis as AsyncRedis
-from redis.asyncio import RedisCluster as AsyncRedisCluster
+from redis.asyncio import Redis as AsyncRedis, RedisCluster as AsyncRedisCluster
 
 from ..call.call import Call
+from ..call.errors import ConfigurationError
 from ..call.values import Key
-from ..errors import ConfigurationError
 
 _S = TypeVar("_S")
 

@@ -8,13 +8,12 @@ from typing import Any
 from redis.asyncio import ConnectionPool
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
-from redis.exceptions import ConnectionError, RedisError, ResponseError
-from redis.exceptions import TimeoutError as NoReply
+from redis.exceptions import ConnectionError, RedisError, ResponseError, TimeoutError as NoReply
 
 from ..call.call import Call
 from ..decide.failure import Closed, NoFreeConnection
-from .within import in_time
 from .settings import CONNECTING, CONNECTIONS, MARGIN, SPARE, Settings, Source, connecting_time, patience, pool_of
+from .within import in_time
 
 
 class AsyncLink:

@@ -9,14 +9,14 @@ from typing import Any, Protocol, TypeVar
 
 from redis.asyncio import Connection, Redis, RedisCluster, SSLConnection
 
-from .link import AsyncLink
 from ..call.call import Call
+from ..call.errors import ConfigurationError
 from ..decide.failure import Closed
-from .redirect import Step, routed
 from .clients import AsyncClient
+from .link import AsyncLink
+from .redirect import Step, routed
 from .settings import Address, Settings, Source, server_name, source_of_cluster, source_of_server
 from .slots import SlotMap, named
-from ..errors import ConfigurationError
 
 R = TypeVar("R")
 S = TypeVar("S")

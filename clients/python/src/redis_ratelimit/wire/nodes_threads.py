@@ -11,14 +11,14 @@ from redis import Redis, RedisCluster
 from redis.connection import Connection, SSLConnection
 
 from ..call.call import Call
+from ..call.errors import ConfigurationError
 from ..decide.failure import Closed
 from ..decide.fork import after_fork
+from .clients import Client
 from .link_threads import Link
 from .redirect import Step, routed
-from .clients import Client
 from .settings import Address, Settings, Source, server_name, source_of_cluster, source_of_server
 from .slots import SlotMap, named
-from ..errors import ConfigurationError
 
 R = TypeVar("R")
 S = TypeVar("S")

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from ..errors import ConfigurationError
+from ..call.errors import ConfigurationError
 
 Address: TypeAlias = tuple[str, int]
 Settings: TypeAlias = dict[str, Any]

@@ -12,11 +12,11 @@ from redis import exceptions as errors
 from redis.crc import key_slot
 
 from ..call.call import Call
+from ..call.values import Key
 from ..decide.fork import after_fork
 from ..decide.replies import text
 from .clients import on_replica
 from .settings import Address
-from ..call.values import Key
 
 REFRESH = 1.0
 """Seconds between two looks at the slots, unless none are known."""

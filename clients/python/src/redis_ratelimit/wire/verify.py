@@ -7,13 +7,14 @@ from collections.abc import Generator, Sequence
 from uuid import uuid4
 
 from ..call.call import Call
-from ..decide.core import Core
-from ..decide.failure import NoAnswer
-from ..call.rate import limiter_of
-from .slots import SlotMap
+from ..call.errors import ConfigurationError
 from ..call.limit import Limit, Limiter, LimitLike
+from ..call.rate import limiter_of
 from ..call.values import Key, Word, prefixed, text
-from ..errors import CallError, ConfigurationError, Unavailable
+from ..decide.core import Core
+from ..decide.errors import CallError, Unavailable
+from ..decide.failure import NoAnswer
+from .slots import SlotMap
 
 _NEEDS = re.compile(r"needs (\d+) keys")
 _MODULE = "the module ratelimit"

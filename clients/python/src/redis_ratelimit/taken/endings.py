@@ -1,0 +1,81 @@
+"""Releases and settlements, which are repeated without an answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from time import monotonic
+
+from ..call.call import Call
+from ..decide.core import Core
+from ..decide.errors import CallError
+from ..decide.failure import Closed, NoAnswer
+from .jobs import Job, Scheduler
+
+FIRST_DELAY, LONGEST_DELAY = 0.05, 30.0
+AFTER_ANSWER = 60.0
+"""For how many seconds an ending is at most repeated after the first answer, if its ttl has passed."""
+BEYOND = 600.0
+"""For how many seconds after its ttl an ending is repeated to a server that does not answer at all."""
+
+
+class Ending(Job):
+    """The release of a lease, or the settlement of a hold.
+
+    A call that had no answer may still be executed, even after this one. So the ending of what may have been taken is
+    repeated until it ended something, or the ttl has passed. A server that was silent for longer may have the call in its
+    socket, so the ending is also repeated for a while after its first answer. The ending of what was surely taken needs
+    one answer.
+
+    Args:
+        core: The limiter's state.
+        call: The release or the settlement.
+        ended: Whether a reply says that something was ended.
+        ttl: The seconds after which the server ends it by itself.
+        certain: Whether it was surely taken.
+    """
+
+    def __init__(self, core: Core, call: Call, ended: Callable[[object], bool], ttl: float, certain: bool) -> None:
+        super().__init__(call)
+        self._core, self._ended, self._certain = core, ended, certain
+        self._deadline = monotonic() + ttl
+        self._after_answer = min(ttl, AFTER_ANSWER)
+        self._answered = False
+        self._delay = FIRST_DELAY
+
+    def after(self, outcome: object) -> float | None:
+        now = monotonic()
+        if isinstance(outcome, CallError):
+            self._core.warn(self.call, outcome.error, "not repeated")
+            return None
+        if isinstance(outcome, NoAnswer):
+            if now >= self._deadline + BEYOND:
+                self._core.warn(self.call, outcome.error, "given up")
+                return None
+        elif self._certain or self._ended(outcome) or self._is_over(now):
+            return None
+        delay = self._delay
+        self._delay = min(2 * delay, LONGEST_DELAY)
+        return delay
+
+    def _is_over(self, now: float) -> bool:
+        """Whether an answer comes so late that the server has nothing to end any more."""
+        if not self._answered:
+            self._answered, self._delay = True, FIRST_DELAY
+            self._deadline = max(self._deadline, now + self._after_answer)
+        return now >= self._deadline
+
+    def tried(self, background: Scheduler) -> Generator[Call, object, None]:
+        """Sends the call, and repeats it in the background if there is no answer."""
+        try:
+            yield self.call
+        except NoAnswer as missing:
+            kept = background.add(self, self.after(missing) or FIRST_DELAY)
+            dropped = "not repeated, since the limiter closes" if background.closed else "not repeated"
+            self._core.warn(self.call, missing.error, "repeated in the background" if kept else dropped)
+        except CallError as error:
+            self._core.warn(self.call, error.error, "not repeated")
+        except Closed as error:
+            self._core.warn(self.call, error, "no reply" if self.call.sent else "not sent")
+        except BaseException:  # such as a cancellation
+            background.add(self, 0.0)
+            raise
