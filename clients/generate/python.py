@@ -136,7 +136,7 @@ def appended(param, value, method=None):
         "elements": [f"words += {value}"],
         "fields": [f"words += [word for field in {value}.items() for word in field]"],
         "pairs": [f"for each, payload in {value}.items():", "    words += (prefixed(prefix, each), payload)"],
-        "more_keys": [f"words += ({', '.join(token)}, *prefixed_keys(prefix, {value}))"],
+        "more_keys": [f"words += ({', '.join(token)}, *more)"],
     }
     said = word(param, value)
     single = [f"words += ({', '.join([*token, said])})" if token else f"words.append({said})"]
@@ -151,10 +151,13 @@ def opening(params):
     """How the call begins: the statements before its words, the words of its key or keys, the key, and the other params."""
     first, *rest = params or [{"kind": None}]
     if first["kind"] == "key":
-        return ["key = prefixed(prefix, key)"], ["key"], "key", rest
+        before = ["key = prefixed(prefix, key)"]
+        if more := next((param["name"] for param in rest if param["kind"] == "more_keys"), None):
+            return [*before, f"more = prefixed_keys(prefix, {more}) if {more} else []"], ["key"], "[key, *more]", rest
+        return before, ["key"], "[key]", rest
     if first["kind"] == "keys":
-        return ["named = prefixed_keys(prefix, keys)"], ["len(named)", "*named"], "named[0]", rest
-    return [], [], "prefixed(prefix, next(iter(pairs)))" if first["kind"] == "pairs" else None, params
+        return ["named = prefixed_keys(prefix, keys)"], ["len(named)", "*named"], "named", rest
+    return [], [], "[prefixed(prefix, each) for each in pairs]" if first["kind"] == "pairs" else None, params
 
 
 def is_plain(param):

@@ -20,12 +20,16 @@ from redis_ratelimit import (
     RefusalCache,
     Sketch,
     SlidingLog,
+    commands,
 )
 from redis_ratelimit.call.call import Call
+from redis_ratelimit.call.questions import Place, Question
 from redis_ratelimit.call.values import Word
-from redis_ratelimit.decide.core import Core, Question
-from redis_ratelimit.decide.refusals import QUESTIONS_PER_KEY, Place, Refusals
+from redis_ratelimit.decide.core import Core
+from redis_ratelimit.decide.refusals import QUESTIONS_PER_KEY, Refusals
 from servers import Server, eventually
+
+REFUSAL = (1, 1, 0, 30_000, 60_000)
 
 
 def place(key: str, words: Word = "q") -> Place:
@@ -206,10 +210,10 @@ async def test_a_refusal_while_a_refund_is_under_way_is_forgotten(make: Maker, s
     with server.frozen():
         refund = asyncio.create_task(limiter.refund(key, "1/h"))
         await asyncio.sleep(0.2)
-        late = Question(Call(["RL.GCRA", key]), lambda _: refusal(30.0), Decision, place(key, "late"))
-        limiter.core.decided(late, None)
+        late = Question(Call(["RL.GCRA", key]), refusal=place(key, "late"))
+        limiter.core.decided(late, Decision, REFUSAL)
     await refund
-    assert limiter.core.known(late) is None
+    assert limiter.core.known(late, Decision) is None
     assert await limiter.limit(key, "1/h")
 
 
@@ -234,19 +238,19 @@ async def test_a_settlement_in_the_background_is_noticed(make: Maker, server: Se
 
 def test_the_keys_of_calls_that_give_back() -> None:
     core = Core("open", None, RefusalCache())
-    calls: list[tuple[list[Word], list[str]]] = [
-        (["RL.REFUND", "a", "GCRA", 0, 1, 1, "COST", 1], ["a"]),
-        (["RL.MULTISETTLE", 2, "a", "b", "id", "LIMIT", "GCRA", 0, 1, 1], ["a", "b"]),
-        (["RL.ASKSETTLE", "a", "KEYS", "id", "COST", 1, "KEYS", "b", "c"], ["a", "b", "c"]),
-        (["RL.ASKREFUND", "a", "api", "COST", 1], ["a"]),
-        (["RL.GCRA", "a", 0, 1, 1], []),
+    calls: list[tuple[Call, list[str]]] = [
+        (commands.refund_call("", "a", "1/s", 1, None), ["a"]),
+        (commands.multi_settle_call("", ["a", "b"], "id", 1, None, ["1/s"]), ["a", "b"]),
+        (commands.ask_settle_call("", "a", "KEYS", "id", 1, None, None, False, ["b", "c"]), ["a", "b", "c"]),
+        (commands.ask_refund_call("", "a", "api", 1, None, None, False, ()), ["a"]),
+        (commands.peek_call("", "a", "1/s", 1, None), []),
     ]
-    for words, given in calls:
-        questions = [Question(Call([]), lambda _: refusal(30.0), Decision, place(key)) for key in "abc"]
-        for question in questions:
-            core.decided(question, None)
-        core.forget_given_back(Call(words))
-        assert [key for key, each in zip("abc", questions, strict=True) if core.known(each) is None] == given
+    for call, given in calls:
+        asked = [Question(Call(["RL.GCRA"]), refusal=place(key)) for key in "abc"]
+        for question in asked:
+            core.decided(question, Decision, REFUSAL)
+        core.forget(call)
+        assert [key for key, each in zip("abc", asked, strict=True) if core.known(each, Decision) is None] == given
 
 
 def test_a_refusal_that_was_decided_before_something_was_given_back_is_not_kept() -> None:

@@ -22,7 +22,7 @@ from redis_ratelimit.taken.renewals import Renewal
 from servers import eventually
 
 LOST = NoAnswer(redis.TimeoutError("no reply"), uncertain=True)
-RELEASE = Call(["RL.RELEASE", "k", "id"], "k")
+RELEASE = Call(["RL.RELEASE", "k", "id"], ["k"])
 
 
 class Clock:
@@ -100,7 +100,7 @@ def test_a_release_that_is_rejected_is_not_repeated(clock: Clock) -> None:
 
 def test_a_lease_is_renewed_every_third_of_its_ttl() -> None:
     told: list[str | None] = []
-    renewal = Renewal(Call(["RL.RENEW", "k", "30s", "id"], "k"), 30.0, told.append)
+    renewal = Renewal(Call(["RL.RENEW", "k", "30s", "id"], ["k"]), 30.0, told.append)
     assert renewal.after(1) == 10.0
     assert renewal.after(LOST) == pytest.approx(10 / 3)
     assert renewal.after(0) is None

@@ -17,7 +17,7 @@ from redis_ratelimit.wire.redirect import SLOTS, Step, routed
 from redis_ratelimit.wire.slots import SlotMap, slot_of
 
 ONE, TWO, THREE = ("one", 1), ("two", 2), ("three", 3)
-CALL = Call(["RL.GCRA", "k", 9, 10, "1s"], "k")
+CALL = Call(["RL.GCRA", "k", 9, 10, "1s"], ["k"])
 HALVES: list[object] = [
     [0, 8191, [b"one", 1, b"id1"], [b"three", 3, b"id3"]],
     [8192, 16383, [b"", 2, b"id2"]],
@@ -62,7 +62,7 @@ FIRST, SECOND = key_in(0, 8191), key_in(8192, 16383)
 
 
 def call(key: str | bytes, *, readonly: bool = False) -> Call:
-    return Call(["RL.GCRA", key, 9, 10, "1s"], key, readonly=readonly)
+    return Call(["RL.GCRA", key, 9, 10, "1s"], [key], readonly=readonly)
 
 
 def test_the_slots_are_asked_once() -> None:
@@ -202,7 +202,7 @@ def test_a_replica_that_does_not_answer_rests_and_the_primary_is_asked(monkeypat
 
 
 def test_replicas_do_not_answer_for_policies() -> None:
-    assert known(replicas=True).node(Call(["RL.ASKPEEK", FIRST, "api"], FIRST, readonly=True)) == ONE
+    assert known(replicas=True).node(Call(["RL.ASKPEEK", FIRST, "api"], [FIRST], readonly=True)) == ONE
 
 
 def test_a_node_with_an_old_map_is_not_believed_for_ever() -> None:

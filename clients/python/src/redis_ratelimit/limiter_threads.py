@@ -67,7 +67,7 @@ class RateLimiter(Connected):
             ConfigurationError: A value is wrong.
             CallError: The server rejects the call, as for a key of another type.
         """
-        return self._decide(questions.limit(self.prefix, key, limiter, cost, wait))
+        return self._decide(questions.limit(self.prefix, key, limiter, cost, wait), Decision)
 
     def limits(
         self,
@@ -91,7 +91,7 @@ class RateLimiter(Connected):
             ConfigurationError: A value is wrong.
             CallError: The server rejects the call.
         """
-        return self._decide(questions.limits(self.prefix, keys, limits, cost, wait, hold))
+        return self._decide(questions.limits(self.prefix, keys, limits, cost, wait, hold), MultiDecision)
 
     def ask(
         self,
@@ -121,20 +121,18 @@ class RateLimiter(Connected):
             ConfigurationError: A value is wrong.
             CallError: The server rejects the call, as without such a policy.
         """
-        return self._decide(
-            self.core.cached_ask(questions.ask(self.prefix, key, policy, cost, lease_id, keys, full, wait, hold))
-        )
+        question = questions.ask(self.prefix, key, policy, cost, lease_id, keys, full, wait, hold)
+        return self._decide(question, AskDecision)
 
     def peek(self, key: Key, limiter_or_policy: LimiterLike, cost: int = 1) -> Decision:
         """Returns what `limit` or `ask` would return, and charges nothing. A name of a policy has no slash and no space."""
         if is_policy(limiter_or_policy):
-            return self._decide(questions.peek_policy(self.prefix, key, limiter_or_policy, cost))
-        return self._decide(questions.peek(self.prefix, key, limiter_or_policy, cost))
+            return self._decide(questions.peek_policy(self.prefix, key, limiter_or_policy, cost), AskDecision)
+        return self._decide(questions.peek(self.prefix, key, limiter_or_policy, cost), Decision)
 
     def refund(self, key: Key, limiter: LimiterLike, cost: int = 1) -> Decision:
         """Gives back what was charged and not used. Returns how the limit stands after it."""
-        question = questions.refund(self.prefix, key, limiter, cost)
-        return self._decide(question)
+        return self._decide(questions.refund(self.prefix, key, limiter, cost), Decision)
 
     def lease(
         self, key: Key, capacity: int, ttl: Duration, *, wait: Duration | None = None, cost: int = 1, renew: bool = True

@@ -8,6 +8,10 @@ from .values import Duration, Key, Word, milliseconds
 
 LONGEST_BLOCK = 86_400.0
 """BLOCK 0 waits for the setting ratelimit.max-block, which is a day at most."""
+_GIVE_BACK = frozenset(
+    f"RL.{name}"
+    for name in "REFUND MULTIREFUND ASKREFUND SETTLE MULTISETTLE ASKSETTLE RELEASE MULTIRELEASE".split()
+)
 
 
 @dataclass(slots=True)
@@ -16,7 +20,7 @@ class Call:
 
     Attributes:
         words: The command and its arguments.
-        key: The key that says which node of a cluster gets the call. None if any node may.
+        keys: All keys. The first says which node of a cluster gets the call. Without keys any node may get it.
         readonly: Whether a replica may answer.
         wait: For how many seconds the call may wait in the server. Then it needs a connection of its own.
         everywhere: Whether each primary of a cluster gets the call.
@@ -26,7 +30,7 @@ class Call:
     """
 
     words: list[Word]
-    key: Key | None = None
+    keys: list[Key] | tuple[Key, ...] = ()
     readonly: bool = False
     wait: float | None = None
     everywhere: bool = False
@@ -38,6 +42,16 @@ class Call:
     def command(self) -> str:
         """The name of the command."""
         return str(self.words[0])
+
+    @property
+    def key(self) -> Key | None:
+        """The first key."""
+        return self.keys[0] if self.keys else None
+
+    @property
+    def gives_back(self) -> bool:
+        """Whether it gives back what was taken."""
+        return self.command in _GIVE_BACK
 
 
 def block_seconds(block: Duration | None) -> float | None:

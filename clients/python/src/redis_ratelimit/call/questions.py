@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
+from dataclasses import dataclass
+from typing import NamedTuple
 
-from ..decide import replies
-from ..decide.core import Question
-from ..decide.decision import AskDecision, Decision, MultiDecision
-from ..decide.refusals import Place
 from .call import Call
 from .errors import ConfigurationError
 from .limit import MOST, Limit, Limiter, LimiterLike, LimitLike, limiter_words, limits_words
@@ -28,6 +25,39 @@ from .values import (
 )
 
 
+class Place(NamedTuple):
+    """What a refusal is kept under.
+
+    Attributes:
+        keys: The keys of the call, as bytes. What is given back to one of them ends the refusal.
+        item: The item of a sketch, each of which has a limit of its own.
+        words: The call.
+    """
+
+    keys: tuple[bytes, ...]
+    item: Word
+    words: tuple[Word, ...]
+
+
+@dataclass(slots=True)
+class Question:
+    """A call that a decision answers.
+
+    Attributes:
+        call: The call.
+        limiters: The limiter of each pair of a limit and a key, limits outermost, where they are known.
+        refusal: What the refusal is kept under in the cache, if it may be kept.
+        counted: Whether the counters have it. Looks and refunds are not counted.
+        asked: When it was asked, on a monotonic clock.
+    """
+
+    call: Call
+    limiters: Sequence[Limiter] = ()
+    refusal: Place | None = None
+    counted: bool = True
+    asked: float | None = None
+
+
 def limit(
     prefix: str,
     key: Key,
@@ -35,7 +65,7 @@ def limit(
     cost: int,
     wait: Duration | None,
     hold: tuple[str, Duration] | None = None,
-) -> Question[Decision]:
+) -> Question:
     """A limiter's own command."""
     known = limiter_of(limiter)
     key = prefixed(prefix, key)
@@ -43,13 +73,13 @@ def limit(
     if checked_cost(cost) != 1:
         words += ("COST", cost)
     words += _hold_words(hold)
-    call = Call(words, key)
+    call = Call(words, [key])
     if wait is not None:
         _wait(call, known, wait)
     kept = None
     if wait is None and hold is None and cost and is_kept(known):
         kept = Place((key_bytes(key),), known.item if isinstance(known, Sketch) else b"", (known.COMMAND, *words[2:]))
-    return Question(call, partial(replies.decision, limiter=known), Decision, kept)
+    return Question(call, [known], kept)
 
 
 def limits(
@@ -59,14 +89,14 @@ def limits(
     cost: int,
     wait: Duration | None,
     hold: tuple[str, Duration] | None = None,
-) -> Question[MultiDecision]:
+) -> Question:
     """RL.MULTI."""
     names = prefixed_keys(prefix, keys)
     words: list[Word] = ["RL.MULTI", len(names), *names]
     if checked_cost(cost) != 1:
         words += ("COST", cost)
     words += _hold_words(hold)
-    call = Call(words, names[0])
+    call = Call(words, names)
     if wait is not None:
         _block(call, wait)
     words += limits_words(several)
@@ -74,7 +104,7 @@ def limits(
     kept = None
     if wait is None and hold is None and cost and all(map(is_kept, pairs)):
         kept = Place(tuple(map(key_bytes, names)), b"", ("RL.MULTI", *words[2 + len(names) :]))
-    return Question(call, partial(replies.multi, limiters=pairs), MultiDecision, kept)
+    return Question(call, pairs, kept)
 
 
 def ask(
@@ -87,7 +117,7 @@ def ask(
     full: bool,
     wait: Duration | None,
     hold: tuple[str, Duration] | None = None,
-) -> Question[AskDecision]:
+) -> Question:
     """RL.ASK."""
     text("policy", policy, 64)
     key = prefixed(prefix, key)
@@ -98,47 +128,48 @@ def ask(
         text("lease_id", lease_id, 256)
         words += ("ID", lease_id)
     words += _hold_words(hold)
-    call = Call(words, key)
+    call = Call(words, [key])
     if wait is not None:
         _block(call, wait)
     if full:
         words.append("FULL")
     more = prefixed_keys(prefix, keys) if keys else []
+    call.keys = [key, *more]
     kept = None
     if wait is None and hold is None and lease_id is None and cost:
         kept = Place(tuple(map(key_bytes, (key, *more))), b"", ("RL.ASK", *words[2:]))
     if more:
         words += ("KEYS", *more)
-    return Question(call, replies.ask, AskDecision, kept)
+    return Question(call, refusal=kept)
 
 
-def peek(prefix: str, key: Key, limiter: LimiterLike, cost: int) -> Question[Decision]:
+def peek(prefix: str, key: Key, limiter: LimiterLike, cost: int) -> Question:
     """RL.PEEK."""
     known = limiter_of(limiter)
     key = prefixed(prefix, key)
     words: list[Word] = ["RL.PEEK", key, *limiter_words(known), "COST", checked_cost(cost)]
-    return Question(Call(words, key, readonly=True), partial(replies.decision, limiter=known), Decision, counted=False)
+    return Question(Call(words, [key], readonly=True), [known], counted=False)
 
 
-def peek_policy(prefix: str, key: Key, policy: str, cost: int) -> Question[AskDecision]:
+def peek_policy(prefix: str, key: Key, policy: str, cost: int) -> Question:
     """RL.ASKPEEK."""
     text("policy", policy, 64)
     key = prefixed(prefix, key)
     words: list[Word] = ["RL.ASKPEEK", key, policy, "COST", checked_cost(cost)]
-    return Question(Call(words, key, readonly=True), replies.ask, AskDecision, counted=False)
+    return Question(Call(words, [key], readonly=True), counted=False)
 
 
-def refund(prefix: str, key: Key, limiter: LimiterLike, cost: int) -> Question[Decision]:
+def refund(prefix: str, key: Key, limiter: LimiterLike, cost: int) -> Question:
     """RL.REFUND."""
     known = limiter_of(limiter)
     key = prefixed(prefix, key)
     words: list[Word] = ["RL.REFUND", key, *limiter_words(known), "COST", checked_cost(cost)]
-    return Question(Call(words, key), partial(replies.decision, limiter=known), Decision, counted=False)
+    return Question(Call(words, [key]), [known], counted=False)
 
 
 def lease(
     prefix: str, key: Key, capacity: int, ttl: Duration, lease_id: str, cost: int, wait: Duration | None
-) -> Question[Decision]:
+) -> Question:
     """RL.CONCURRENT."""
     integer("capacity", capacity, 1)
     check_duration("ttl", ttl, 1)
@@ -146,10 +177,10 @@ def lease(
     words: list[Word] = ["RL.CONCURRENT", key, capacity, duration_word(ttl), lease_id]
     if integer("cost", cost, 1, MOST) != 1:
         words += ("COST", cost)
-    call = Call(words, key)
+    call = Call(words, [key])
     if wait is not None:
         _block(call, wait)
-    return Question(call, replies.decision, Decision)
+    return Question(call)
 
 
 def checked_cost(cost: int) -> int:

@@ -3,46 +3,25 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from time import monotonic
-from typing import Generic, Literal, TypeAlias, TypeVar
+from typing import Literal, TypeAlias, TypeVar
 
 from ..call.call import Call
 from ..call.errors import ConfigurationError
-from ..call.values import Key, Word, key_bytes
+from ..call.questions import Place, Question
+from ..call.values import Key, key_bytes
 from .breaker import Breaker, Circuit
 from .counters import Counters
 from .decision import Decision
 from .errors import BreakerOpen, CallError, at
 from .failure import NoAnswer, is_reply, is_unavailable, is_wrong_call, reason
 from .log import Log
-from .refusals import Place, RefusalCache, Refusals
+from .refusals import RefusalCache, Refusals
+from .replies import read
 
 D = TypeVar("D", bound=Decision)
 
 Fail: TypeAlias = Literal["open", "closed"]
-
-
-@dataclass(slots=True)
-class Question(Generic[D]):
-    """A call that a decision answers.
-
-    Attributes:
-        call: The call.
-        read: Makes the decision from the reply.
-        kind: The class of the decision.
-        refusal: What the refusal is kept under in the cache, if it may be kept.
-        counted: Whether the counters have it. Looks and refunds are not counted.
-        asked: When it was asked, on a monotonic clock.
-    """
-
-    call: Call
-    read: Callable[[object], D]
-    kind: type[D]
-    refusal: Place | None = None
-    counted: bool = True
-    asked: float | None = None
 
 
 class Core:
@@ -65,29 +44,31 @@ class Core:
 
     # A decision
 
-    def known(self, question: Question[D]) -> D | None:
+    def known(self, question: Question, kind: type[D]) -> D | None:
         """Returns the answer that the cache has."""
-        if self._refusals is None or question.refusal is None:
+        place = self._place(question)
+        if self._refusals is None or place is None:
             return None
         question.asked = monotonic()
-        known = self._refusals.find(question.refusal, question.kind, question.asked)
+        known = self._refusals.find(place, kind, question.asked)
         if known is not None:
             self.counters.add("asked", "refused", "cached")
         return known
 
-    def decided(self, question: Question[D], reply: object) -> D:
+    def decided(self, question: Question, kind: type[D], reply: object) -> D:
         """Returns the decision of a reply."""
-        decision = question.read(reply)
+        decision = read(kind, reply, question.limiters)
         if question.counted:
             self.counters.add("asked", "allowed" if decision.allowed else "refused")
-        if self._refusals is not None and not decision.allowed and question.refusal is not None:
-            self._refusals.keep(question.refusal, decision, monotonic(), question.asked)
+        place = self._place(question)
+        if self._refusals is not None and not decision.allowed and place is not None:
+            self._refusals.keep(place, decision, monotonic(), question.asked)
         return decision
 
-    def undecided(self, question: Question[D], missing: NoAnswer) -> D:
+    def undecided(self, question: Question, kind: type[D], missing: NoAnswer) -> D:
         """Returns what `fail` says."""
         allowed = self.goes_on(question.call, missing, counted=question.counted)
-        return question.kind(allowed, 0, 0, 0.0, 0.0, answered=False, error=missing.error)
+        return kind(allowed, 0, 0, 0.0, 0.0, answered=False, error=missing.error)
 
     def goes_on(self, call: Call, missing: NoAnswer, *, counted: bool = True) -> bool:
         """Whether a request goes on without an answer. Counts it, and writes a line."""
@@ -96,22 +77,17 @@ class Core:
         self.warn(call, missing.error, f"fail {self.fail}")
         return self.fail == "open"
 
-    def forget(self, key: Key | None) -> None:
-        """Drops kept refusals of a key, because something was given back."""
-        if self._refusals is not None and key is not None:
-            self._refusals.forget(key_bytes(key), monotonic())
-
-    def forget_given_back(self, call: Call) -> None:
+    def forget(self, call: Call) -> None:
         """Drops kept refusals of the keys of a call that may have given something back."""
-        if self._refusals is not None and call.command in GIVE_BACK:
-            for key in _keys_of(call):
+        if self._refusals is not None and call.gives_back:
+            for key in call.keys:
                 self._refusals.forget(key_bytes(key), monotonic())
 
-    def cached_ask(self, question: Question[D]) -> Question[D]:
-        """Returns the question of a policy, whose refusal is kept only if the cache is for policies."""
-        if self.cache is None or not self.cache.cache_ask:
-            question.refusal = None
-        return question
+    def _place(self, question: Question) -> Place | None:
+        """What a refusal is kept under. Refusals of policies are kept only if the cache is for policies."""
+        if self.cache is None or (question.call.command == "RL.ASK" and not self.cache.cache_ask):
+            return None
+        return question.refusal
 
     # A call
 
@@ -183,24 +159,5 @@ def shown(key: Key) -> str:
     return f" {begin[1][:LONGEST_SHOWN] + '…'!r}" if begin else ""
 
 
-def _keys_of(call: Call) -> Iterable[Key]:
-    words: list[Word] = call.words
-    if call.command.startswith("RL.MULTI"):
-        yield from _texts(words[2 : 2 + int(words[1])])
-        return
-    yield from _texts(words[1:2])
-    if call.command.startswith("RL.ASK") and "KEYS" in words[4:]:
-        yield from _texts(words[words.index("KEYS", 4) + 1 :])
-
-
-def _texts(words: list[Word]) -> Iterable[Key]:
-    return [word for word in words if isinstance(word, (str, bytes))]
-
-
 _BEGIN = re.compile(r"([^:{]+)[:{]")
 LONGEST_SHOWN = 40
-GIVE_BACK = frozenset(
-    ("RL.REFUND", "RL.MULTIREFUND", "RL.ASKREFUND", "RL.SETTLE", "RL.MULTISETTLE", "RL.ASKSETTLE")
-    + ("RL.RELEASE", "RL.MULTIRELEASE")
-)
-"""The commands that give back what was taken."""

@@ -4,20 +4,39 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import ceil
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple, Protocol
 
 from ..call.errors import ConfigurationError
 from ..call.limit import Limiter
 from ..call.values import milliseconds
-
-if TYPE_CHECKING:
-    from .decision import Decision
 
 LEASE_RETRY = 1
 """Seconds after which to try again for a lease, which may be released at any time."""
 
 # The units of a calendar in seconds. Months and longer units differ in length.
 _UNITS = {"HOUR": 3600, "DAY": 86_400, "WEEK": 604_800, "MONTH": None, "QUARTER": None, "YEAR": None}
+
+
+class Answer(Protocol):
+    """What the headers say of a decision."""
+
+    @property
+    def allowed(self) -> bool: ...
+
+    @property
+    def limit(self) -> int: ...
+
+    @property
+    def remaining(self) -> int: ...
+
+    @property
+    def retry_after(self) -> float | None: ...
+
+    @property
+    def reset_after(self) -> float: ...
+
+    @property
+    def limiter(self) -> Limiter | None: ...
 
 
 class Quota(NamedTuple):
@@ -55,7 +74,7 @@ def _per(limiter: Limiter) -> int:
     return milliseconds("window", getattr(limiter, str(limiter.PER)))
 
 
-def header_fields(named: Sequence[tuple[str, Decision, Quota]], allowed: bool) -> dict[str, str]:
+def header_fields(named: Sequence[tuple[str, Answer, Quota]], allowed: bool) -> dict[str, str]:
     """Returns the headers for policies, each with its name, its answer and its quota."""
     if not named:
         return {}
@@ -72,21 +91,21 @@ def header_fields(named: Sequence[tuple[str, Decision, Quota]], allowed: bool) -
     return {name: value for name, value in fields.items() if value}
 
 
-def _policy(name: str, decision: Decision, quota: Quota) -> str:
+def _policy(name: str, decision: Answer, quota: Quota) -> str:
     most = decision.limit if quota.most is None else quota.most
     unit = ';qu="concurrent-requests"' if quota.lease else ""
     window = "" if quota.window is None else f";w={quota.window}"
     return f"{_quoted(name)};q={most}{unit}{window}"
 
 
-def _left(name: str, decision: Decision, quota: Quota) -> str:
+def _left(name: str, decision: Answer, quota: Quota) -> str:
     """A lease has no `t`: it comes free when somebody is done, and nobody knows when."""
     wait = None if quota.lease else _more_after(decision) if decision.allowed else decision.retry_after
     t = "" if wait is None else f";t={_seconds(wait)}"
     return f"{_quoted(name)};r={decision.remaining}{t}"
 
 
-def _more_after(decision: Decision) -> float:
+def _more_after(decision: Answer) -> float:
     """Returns the seconds until more is available after an admission: the reset, or less if nothing remains.
 
     If nothing remains of a bucket, more is available when the next request of cost 1 fits. That is when all but `limit - 1` of
@@ -101,7 +120,7 @@ def _more_after(decision: Decision) -> float:
     return decision.reset_after - earlier / 1000
 
 
-def _wait(decision: Decision, quota: Quota) -> int | None:
+def _wait(decision: Answer, quota: Quota) -> int | None:
     if decision.retry_after is None:
         return None
     return LEASE_RETRY if quota.lease else _seconds(decision.retry_after)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import OrderedDict
 from dataclasses import dataclass, replace
 from threading import Lock
-from typing import NamedTuple, TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar
 
+from ..call.questions import Place
 from ..call.values import Seconds, Word, integer, seconds
 from .decision import AskDecision, Decision, MultiDecision
 from .fork import after_fork
@@ -37,20 +38,6 @@ class RefusalCache:
     def __post_init__(self) -> None:
         integer("keys", self.keys, 1)
         seconds("longest", self.longest)
-
-
-class Place(NamedTuple):
-    """What a refusal is kept under.
-
-    Attributes:
-        keys: The keys of the call, as bytes. What is given back to one of them ends the refusal.
-        item: The item of a sketch, each of which has a limit of its own.
-        words: The call.
-    """
-
-    keys: tuple[bytes, ...]
-    item: Word
-    words: tuple[Word, ...]
 
 
 Group: TypeAlias = tuple[tuple[bytes, ...], Word]

@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TypeAlias, cast
+from typing import TypeAlias, TypeVar, cast
 
 from ..call.limit import Limiter
 from .decision import AskDecision, Decision, Info, MultiDecision, SettledDecision, ShedReply, TopEntry
 
 Five: TypeAlias = Sequence[int]
+
+
+D = TypeVar("D", bound=Decision)
+
+
+def read(kind: type[D], reply: object, limiters: Sequence[Limiter]) -> D:
+    """Returns the decision of this kind."""
+    if kind is MultiDecision:
+        return cast(D, multi(reply, limiters))
+    return cast(D, ask(reply) if kind is AskDecision else decision(reply, limiters[0] if limiters else None))
 
 
 def decision(reply: object, limiter: Limiter | None = None) -> Decision:

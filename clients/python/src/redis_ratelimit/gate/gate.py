@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from math import isnan
 from threading import Lock
 from time import monotonic
-from typing import Generic, Protocol, TypeVar, cast
+from typing import Generic, Protocol, TypeVar
 from uuid import uuid4
 
 from ..call.call import Call
@@ -24,11 +24,11 @@ from ..taken.jobs import Scheduler
 from ..taken.taken import Taken
 from ..wire.slots import slot_of
 from ..wire.verify import checked
-from .passage import Passage, Steps
+from .passage import Calls, Passage
 from .response import Refusal, out_of_capacity, over_quota
-from .rules import Asked, Rule, checked_rules
+from .rules import AskedLimit, AskedPolicy, Rule, checked_rules
 from .shed import Shed
-from .steps import Limits, Part, Policy
+from .steps import LimitsStep, PolicyStep, Step
 
 Req = TypeVar("Req")
 
@@ -114,7 +114,7 @@ class Gate(Generic[Req]):
         """Lets the next request verify the rules, since an error ended the verification."""
         self._verify_at = 0.0
 
-    def verifying(self) -> Steps[bool]:
+    def verifying(self) -> Calls[bool]:
         """Asks the server whether the rules are right, without a charge. Returns whether it answered."""
         key = prefixed(self._prefix, f"verify:{uuid4().hex}")
         for rule in self._rules:
@@ -129,7 +129,7 @@ class Gate(Generic[Req]):
                 words = ["RL.MULTIPEEK", 1, key, "COST", 0, "LIMIT", *limiter]
             else:
                 continue
-            call = Call(words, key)
+            call = Call(words, [key])
             try:
                 yield from checked(f"rule {rule.name!r}", call)
             except NoAnswer as missing:
@@ -139,22 +139,22 @@ class Gate(Generic[Req]):
 
     # For each request
 
-    def entering(self, request: Req) -> Steps[Passage | Refusal]:
+    def entering(self, request: Req) -> Calls[Passage | Refusal]:
         """Asks the limits of a request. All of them admit and are charged, or none is."""
         if (shed := (yield from self._shedding(request))) is not None:
             return shed
         passage = Passage(self._core, self._background, self._taken)
         answers: list[tuple[str, Decision]] = []
         try:
-            parts = self._parts(request, passage.id)
-            for part in parts:
-                decision = yield from self._deciding(part, passage)
-                answers += part.answers(decision)
+            steps = self._steps(request, passage.id)
+            for step in steps:
+                decision = yield from self._deciding(step, passage)
+                answers += step.answers(decision)
                 passage.wait = max(passage.wait, decision.retry_after or 0.0)
                 if not decision.allowed:
                     yield from passage.undoing()
                     return over_quota(answers) if decision.answered else out_of_capacity(1)
-            if parts and self._taken.closed:  # `close` would not end what the request has taken
+            if steps and self._taken.closed:  # `close` would not end what the request has taken
                 yield from passage.undoing()
                 raise Closed
         except BaseException:
@@ -164,48 +164,48 @@ class Gate(Generic[Req]):
         passage.begin()
         return passage
 
-    def _parts(self, request: Req, id: str) -> list[Part]:
+    def _steps(self, request: Req, id: str) -> list[Step]:
         """One RL.MULTI, or on a cluster one for each slot, and the policies. What cannot be given back comes last."""
-        slots: dict[int, list[Asked]] = {}
-        policies: list[Policy] = []
+        slots: dict[int, list[AskedLimit]] = {}
+        policies: list[PolicyStep] = []
         for each in [each for rule in self._rules if (each := rule.asked(request)) is not None]:
             asked = each.on(f"{each.rule}:{{{each.key}}}" if self._cluster else f"{each.rule}:{each.key}")
-            if asked.policy is not None:
-                policies.append(Policy(self._prefix, asked, id, self._leasing))
+            if isinstance(asked, AskedPolicy):
+                policies.append(PolicyStep(self._prefix, asked, id, self._leasing))
             else:
                 slot = slot_of(prefixed(self._prefix, asked.key)) if self._cluster else 0
                 slots.setdefault(slot, []).append(asked)
         policies.sort(key=lambda policy: bool(policy.releases()))
-        return [*(Limits(self._prefix, group, id) for group in slots.values()), *policies]
+        return [*(LimitsStep(self._prefix, group, id) for group in slots.values()), *policies]
 
-    def _deciding(self, part: Part, passage: Passage) -> Steps[Decision]:
-        """Asks a part, and notes what it has taken or may have taken."""
-        known = cast("Decision | None", self._core.known(part.question))
+    def _deciding(self, step: Step, passage: Passage) -> Calls[Decision]:
+        """Asks a step, and notes what it has taken or may have taken."""
+        known = self._core.known(step.question, step.kind)
         if known is not None:
             return known
         try:
-            reply = yield part.question.call
+            reply = yield step.question.call
         except NoAnswer as missing:
-            decision = cast(Decision, self._core.undecided(part.question, missing))
+            decision = self._core.undecided(step.question, step.kind, missing)
             if missing.uncertain:
-                passage.unanswered(part, goes_on=decision.allowed)
+                passage.unanswered(step, goes_on=decision.allowed)
             return decision
         except CallError as error:
-            if part.corrected(error):
-                return (yield from self._deciding(part, passage))
+            if step.corrected(error):
+                return (yield from self._deciding(step, passage))
             if _TOO_MANY_HOLDS in str(error.error):  # a limit of the server's, not a wrong call
-                return cast(Decision, self._core.undecided(part.question, NoAnswer(error.error, uncertain=False)))
+                return self._core.undecided(step.question, step.kind, NoAnswer(error.error, uncertain=False))
             raise
         except BaseException:  # such as a cancellation: it may be charged, or may still be
-            if part.question.call.sent:
-                passage.unanswered(part, goes_on=False)
+            if step.question.call.sent:
+                passage.unanswered(step, goes_on=False)
             raise
-        decision = cast(Decision, self._core.decided(part.question, reply))
+        decision = self._core.decided(step.question, step.kind, reply)
         if decision.allowed:
-            passage.charged(part)
+            passage.charged(step)
         return decision
 
-    def _shedding(self, request: Req) -> Steps[Refusal | None]:
+    def _shedding(self, request: Req) -> Calls[Refusal | None]:
         shed = self._shed
         asked = None if shed is None else self._pressure(shed, request)
         if shed is None or asked is None:
@@ -217,7 +217,7 @@ class Gate(Generic[Req]):
             words += () if share is None else (token, float_word(share))
         for token, duration in (("DELAY", shed.delay), ("RAMP", shed.ramp)):
             words += () if duration is None else (token, duration_word(duration))
-        call = Call([*words, "TIER", tier, "OF", shed.tiers], key)
+        call = Call([*words, "TIER", tier, "OF", shed.tiers], [key])
         try:
             reply = yield call
         except NoAnswer as missing:

@@ -16,10 +16,10 @@ from ..taken.endings import Ending
 from ..taken.jobs import Scheduler
 from ..taken.renewals import Renewal
 from ..taken.taken import Taken
-from .steps import End, Part
+from .steps import End, Step
 
 T = TypeVar("T")
-Steps = Generator[Call, object, T]
+Calls = Generator[Call, object, T]
 
 
 class Passage:
@@ -38,37 +38,37 @@ class Passage:
         self.spent: dict[str, float] = {}
         self.wait = 0.0
         self._core, self._background, self._taken = core, background, taken
-        self._charged: list[Part] = []
-        self._unsure: list[Part] = []
+        self._charged: list[Step] = []
+        self._unsure: list[Step] = []
         self._renewals: list[Renewal] = []
 
-    def charged(self, part: Part) -> None:
-        """Notes that a part is charged."""
-        self._charged.append(part)
+    def charged(self, step: Step) -> None:
+        """Notes that a step is charged."""
+        self._charged.append(step)
         self._taken.add(self)
 
-    def unanswered(self, part: Part, *, goes_on: bool) -> None:
-        """Notes that a part had no answer. It may have been charged, or may still be.
+    def unanswered(self, step: Step, *, goes_on: bool) -> None:
+        """Notes that a step had no answer. It may have been charged, or may still be.
 
         Its lease is not counted on, so it is released at once. Its budget is settled when the work is done.
         """
-        self._later(part.releases(), certain=False)
+        self._later(step.releases(), certain=False)
         if goes_on:
-            self._unsure.append(part)
+            self._unsure.append(step)
             self._taken.add(self)
         else:
-            self._later(part.undone(), certain=False)
+            self._later(step.undone(), certain=False)
 
     def begin(self) -> None:
         """Renews the leases until the request has left."""
-        for part in self._charged:
-            for call, ttl in part.renewals():
+        for step in self._charged:
+            for call, ttl in step.renewals():
                 renewed = Renewed(self, self._core)
                 renewal = renewed.job = Renewal(call, ttl, renewed)
                 self._renewals.append(renewal)
                 self._background.add(renewal, renewal.every)
 
-    def leaving(self) -> Steps[None]:
+    def leaving(self) -> Calls[None]:
         """Releases and settles. A second call does nothing."""
         ends, unsure = self._ended()
         self._later(unsure, certain=False)
@@ -79,31 +79,30 @@ class Passage:
         ends, unsure = self._ended()
         return [*(self._job(end, certain=True) for end in ends), *(self._job(end, certain=False) for end in unsure)]
 
-    def undoing(self) -> Steps[None]:
+    def undoing(self) -> Calls[None]:
         """Gives everything back, since the request is refused."""
         charged = self._abandoned()
-        yield from self._ending([end for part in charged for end in (*part.releases(), *part.undone())])
-        for call in [call for part in charged if (call := part.refund()) is not None]:
+        yield from self._ending([end for step in charged for end in (*step.releases(), *step.undone())])
+        for call in [call for step in charged if (call := step.refund()) is not None]:
             try:
                 yield call
             except NoAnswer as missing:  # not repeated: it may have given back already
                 self._core.warn(call, missing.error, "not given back")
             except CallError as error:
                 self._core.warn(call, error.error, "not given back")
-            self._core.forget(call.key)
 
     def abandon(self) -> None:
         """Ends leases and holds in the background, since an error ended the request."""
         self._stop_renewals()
-        for part in self._abandoned():
-            self._later([*part.releases(), *part.undone()], certain=True)
+        for step in self._abandoned():
+            self._later([*step.releases(), *step.undone()], certain=True)
 
     def _ended(self) -> tuple[list[End], list[End]]:
         """The releases and settlements, and those of what may be held without an answer."""
         self._stop_renewals()
-        releases = [end for part in self._charged for end in part.releases()]
-        settlements = [end for part in self._charged for end in part.settlements(self.spent)]
-        unsure = [end for part in self._unsure for end in part.settlements(self.spent)]
+        releases = [end for step in self._charged for end in step.releases()]
+        settlements = [end for step in self._charged for end in step.settlements(self.spent)]
+        unsure = [end for step in self._unsure for end in step.settlements(self.spent)]
         self._charged, self._unsure = [], []
         return [*releases, *settlements], unsure
 
@@ -112,20 +111,19 @@ class Passage:
             self._background.stop(renewal)
         self._renewals = []
 
-    def _abandoned(self) -> list[Part]:
+    def _abandoned(self) -> list[Step]:
         charged = self._charged
-        for part in self._unsure:
-            self._later(part.undone(), certain=False)
+        for step in self._unsure:
+            self._later(step.undone(), certain=False)
         self._charged, self._unsure = [], []
         return charged
 
-    def _ending(self, ends: list[End]) -> Steps[None]:
+    def _ending(self, ends: list[End]) -> Calls[None]:
         left = list(ends)
         try:
             while left:
                 end = left.pop(0)
                 yield from self._job(end, certain=True).tried(self._background)
-                self._core.forget(end.call.key)
         except BaseException:  # such as a cancellation
             self._later(left, certain=True)
             raise

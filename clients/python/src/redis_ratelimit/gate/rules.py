@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import Generic, TypeVar, cast
+from typing import Generic, Self, TypeVar, cast
 
 from ..call.errors import ConfigurationError
 from ..call.limit import MOST, Limiter, LimiterLike
@@ -71,19 +71,19 @@ class Rule(Generic[Req]):
             if not callable(self.limit) and self.limit is not None:
                 self._checked(self.limit)
 
-    def asked(self, request: Req) -> Asked | None:
+    def asked(self, request: Req) -> AskedLimit | AskedPolicy | None:
         """Returns what the rule asks for a request, or None if it is not for it."""
         with _named(self.name):
             caller = _caller(self.key(request))
             if caller is None:
                 return None
             policy = self.policy(request) if callable(self.policy) else self.policy
+            if policy is not None:
+                return AskedPolicy(self.name, caller, *self._cost(request), self.hold, policy)
             limit = self.limit(request) if callable(self.limit) else self.limit
-            if policy is None and limit is None:
+            if limit is None:
                 return None
-            cost, budget = self._cost(request)
-            limiter = None if limit is None else self._checked(limit)
-            return Asked(self.name, caller, limiter, policy, cost, budget, self.hold)
+            return AskedLimit(self.name, caller, *self._cost(request), self.hold, self._checked(limit))
 
     def _cost(self, request: Req) -> tuple[int, bool]:
         if self.estimate is None:
@@ -111,8 +111,6 @@ class Asked:
     Attributes:
         rule: The name of the rule.
         key: The caller at first, and then the key.
-        limiter: The limiter, unless there is a policy.
-        policy: The policy.
         cost: The cost or the estimate.
         budget: Whether the cost is an estimate.
         hold: For how long an estimate can be settled.
@@ -120,20 +118,27 @@ class Asked:
 
     rule: str
     key: str
-    limiter: Limiter | None
-    policy: str | None
     cost: int
     budget: bool
     hold: Duration
 
-    @property
-    def lease(self) -> bool:
-        """Whether it is a lease."""
-        return self.limiter is not None and self.limiter.NAME == "CONCURRENT"
-
-    def on(self, key: str) -> Asked:
+    def on(self, key: str) -> Self:
         """Returns the same with its key."""
         return replace(self, key=key)
+
+
+@dataclass(frozen=True, slots=True)
+class AskedLimit(Asked):
+    """A limit, whose limiter the application knows."""
+
+    limiter: Limiter
+
+
+@dataclass(frozen=True, slots=True)
+class AskedPolicy(Asked):
+    """The name of a policy."""
+
+    policy: str
 
 
 def checked_rules(rules: Iterable[Rule[Req]], shed: Shed[Req] | None) -> tuple[Rule[Req], ...]:

@@ -1,4 +1,4 @@
-"""The calls of a request: one RL.MULTI for all limits of a slot, and one RL.ASK for each policy. Each part knows the calls
+"""The calls of a request: one RL.MULTI for all limits of a slot, and one RL.ASK for each policy. Each step knows the calls
 that charge it, end it and give it back."""
 
 from __future__ import annotations
@@ -7,19 +7,19 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from math import ceil
-from typing import Any, NamedTuple, TypeAlias, cast
+from typing import NamedTuple, TypeAlias, cast
 
 from ..call import questions
 from ..call.call import Call
 from ..call.limit import MOST, Limit, Limiter, limits_words
 from ..call.limiters import Concurrent
+from ..call.questions import Question
 from ..call.values import Duration, Key, Word, duration_word, milliseconds, prefixed, prefixed_keys
 from ..decide import replies
-from ..decide.core import Question
 from ..decide.decision import AskDecision, Decision, MultiDecision
 from ..decide.errors import CallError
 from ..decide.log import LOGGER
-from .rules import Asked
+from .rules import Asked, AskedLimit, AskedPolicy
 
 Spent: TypeAlias = Mapping[str, float]
 
@@ -41,16 +41,18 @@ class End(NamedTuple):
     ttl: float
 
 
-class Part(ABC):
+class Step(ABC):
     """A call of a request, and what follows from it.
 
     Attributes:
         question: The call.
+        kind: The class of its decision.
         names: The keys, with their prefix.
     """
 
-    question: Question[Any]
-    names: Sequence[Key]
+    question: Question
+    kind: type[Decision]
+    names: list[Key]
 
     @abstractmethod
     def answers(self, decision: Decision) -> list[tuple[str, Decision]]:
@@ -81,7 +83,7 @@ class Part(ABC):
         return False
 
 
-class Limits(Part):
+class LimitsStep(Step):
     """RL.MULTI: the limits of a request whose keys share a slot.
 
     Args:
@@ -90,7 +92,9 @@ class Limits(Part):
         id: The id of the request, for leases and holds.
     """
 
-    def __init__(self, prefix: str, asked: Sequence[Asked], id: str) -> None:
+    kind = MultiDecision
+
+    def __init__(self, prefix: str, asked: Sequence[AskedLimit], id: str) -> None:
         self._prefix, self._asked, self._id = prefix, asked, id
         self._holds = any(each.budget for each in asked)
         self._ttl = max((each.hold for each in asked if each.budget), key=_ms, default="1ms")
@@ -98,28 +102,28 @@ class Limits(Part):
         keys, limits = self._words_of(asked, {each.rule: each.cost for each in asked})
         self.question = questions.limits(prefix, keys, limits, 1, None, hold)
         self.names = prefixed_keys(prefix, keys)
-        self._leases = [each for each in asked if each.lease]
+        self._leases = [(each, each.limiter) for each in asked if isinstance(each.limiter, Concurrent)]
 
     def answers(self, decision: Decision) -> list[tuple[str, Decision]]:
-        each = cast(MultiDecision, decision).each
+        each = decision.each if isinstance(decision, MultiDecision) else ()
         return [(asked.rule, answer) for asked, answer in zip(self._asked, each, strict=False)]
 
     def releases(self) -> list[End]:
-        names = prefixed_keys(self._prefix, [each.key for each in self._leases]) if self._leases else []
-        if not names:
+        if not self._leases:
             return []
+        names = prefixed_keys(self._prefix, [each.key for each, _ in self._leases])
         words: list[Word] = ["RL.RELEASE", names[0], self._id]
         if len(names) > 1:
             words = ["RL.MULTIRELEASE", len(names), *names, self._id]
         ttl = max(ttl for _, ttl in self.renewals())
-        return [End(Call(words, names[0]), _some, ttl)]
+        return [End(Call(words, names), _some, ttl)]
 
     def renewals(self) -> list[tuple[Call, float]]:
         renewals: list[tuple[Call, float]] = []
-        for each in self._leases:
-            ttl = cast(Concurrent, each.limiter).ttl
+        for each, lease in self._leases:
             name = prefixed(self._prefix, each.key)
-            renewals.append((Call(["RL.RENEW", name, duration_word(ttl), self._id], name), _ms(ttl) / 1000))
+            call = Call(["RL.RENEW", name, duration_word(lease.ttl), self._id], [name])
+            renewals.append((call, _ms(lease.ttl) / 1000))
         return renewals
 
     def settlements(self, spent: Spent) -> list[End]:
@@ -130,12 +134,12 @@ class Limits(Part):
         return self._settlement(0, {})
 
     def refund(self) -> Call | None:
-        given = [each for each in self._asked if each.cost and self._is_refunded(cast(Limiter, each.limiter))]
+        given = [each for each in self._asked if each.cost and self._is_refunded(each.limiter)]
         if not given:
             return None
         keys, limits = self._words_of(given, {each.rule: each.cost for each in given})
         names = prefixed_keys(self._prefix, keys)
-        return Call(["RL.MULTIREFUND", len(names), *names, *limits_words(limits)], names[0])
+        return Call(["RL.MULTIREFUND", len(names), *names, *limits_words(limits)], names)
 
     def _is_refunded(self, limiter: Limiter) -> bool:
         """Leases are released, a turn or a strike cannot be given back, and what is held is settled at 0."""
@@ -146,19 +150,19 @@ class Limits(Part):
             return []
         keys, limits = self._words_of(self._asked, costs)
         words: list[Word] = ["RL.MULTISETTLE", len(keys), *self.names, self._id, "COST", cost, *limits_words(limits)]
-        return [End(Call(words, self.names[0]), _multi_settled, _ms(self._ttl) / 1000)]
+        return [End(Call(words, self.names), _multi_settled, _ms(self._ttl) / 1000)]
 
-    def _words_of(self, asked: Sequence[Asked], costs: Mapping[str, int]) -> tuple[list[str], list[Limit]]:
+    def _words_of(self, asked: Sequence[AskedLimit], costs: Mapping[str, int]) -> tuple[list[str], list[Limit]]:
         limits: list[Limit] = []
         for number, each in enumerate(asked, 1):
-            limiter = cast(Limiter, each.limiter)
-            limiter = replace(cast(Concurrent, limiter), id=self._id) if each.lease else limiter
+            limiter = each.limiter
+            limiter = replace(limiter, id=self._id) if isinstance(limiter, Concurrent) else limiter
             cost = costs.get(each.rule)
             limits.append(Limit(limiter, on=number, cost=None if cost == 1 else cost))
         return [each.key for each in asked], limits
 
 
-class Policy(Part):
+class PolicyStep(Step):
     """RL.ASK: a policy of a request.
 
     Args:
@@ -168,36 +172,37 @@ class Policy(Part):
         leasing: The policies that are known to have leases. A call of theirs needs an id.
     """
 
-    def __init__(self, prefix: str, asked: Asked, id: str, leasing: set[str]) -> None:
+    kind = AskDecision
+
+    def __init__(self, prefix: str, asked: AskedPolicy, id: str, leasing: set[str]) -> None:
         self._prefix, self._asked, self._id, self._leasing = prefix, asked, id, leasing
-        self._policy = cast(str, asked.policy)
         self.names = [prefixed(prefix, asked.key)]
         self._ask()
 
     def _ask(self) -> None:
-        each, lease_id = self._asked, self._id if self._policy in self._leasing else None
+        each, lease_id = self._asked, self._id if self._asked.policy in self._leasing else None
         hold = (self._id, each.hold) if each.budget else None
-        question = questions.ask(self._prefix, each.key, self._policy, each.cost, lease_id, (), True, None, hold)
+        question = questions.ask(self._prefix, each.key, self._asked.policy, each.cost, lease_id, (), True, None, hold)
         self.question = question
 
     def corrected(self, error: CallError) -> bool:
         # A policy may get a lease at any time, so the first call finds out whether it has one.
-        if self._policy in self._leasing or "needs an ID" not in str(error.error):
+        if self._asked.policy in self._leasing or "needs an ID" not in str(error.error):
             return False
-        self._leasing.add(self._policy)
+        self._leasing.add(self._asked.policy)
         self._ask()
         return True
 
     def answers(self, decision: Decision) -> list[tuple[str, Decision]]:
         """The answer of the limit that binds."""
-        asked = cast(AskDecision, decision)
-        binds = asked.each[asked.binding - 1] if asked.binding and asked.each else asked
-        return [(self._asked.rule, binds)]
+        if isinstance(decision, AskDecision) and decision.binding and decision.each:
+            decision = decision.each[decision.binding - 1]
+        return [(self._asked.rule, decision)]
 
     def releases(self) -> list[End]:
-        if self._policy not in self._leasing:
+        if self._asked.policy not in self._leasing:
             return []
-        return [End(Call(["RL.RELEASE", self.names[0], self._id], self.names[0]), _some, LONGEST_LEASE)]
+        return [End(Call(["RL.RELEASE", self.names[0], self._id], self.names), _some, LONGEST_LEASE)]
 
     def settlements(self, spent: Spent) -> list[End]:
         return self._settlement(_actual(spent, self._asked))
@@ -207,16 +212,16 @@ class Policy(Part):
 
     def refund(self) -> Call | None:
         # The server has no refund for a policy with a lease.
-        if self._asked.budget or not self._asked.cost or self._policy in self._leasing:
+        if self._asked.budget or not self._asked.cost or self._asked.policy in self._leasing:
             return None
-        words: list[Word] = ["RL.ASKREFUND", self.names[0], self._policy, "COST", self._asked.cost]
-        return Call(words, self.names[0])
+        words: list[Word] = ["RL.ASKREFUND", self.names[0], self._asked.policy, "COST", self._asked.cost]
+        return Call(words, self.names)
 
     def _settlement(self, actual: int) -> list[End]:
         if not self._asked.budget:
             return []
-        words: list[Word] = ["RL.ASKSETTLE", self.names[0], self._policy, self._id, "COST", actual]
-        call = Call(words, self.names[0])
+        words: list[Word] = ["RL.ASKSETTLE", self.names[0], self._asked.policy, self._id, "COST", actual]
+        call = Call(words, self.names)
         return [End(call, _ask_settled, _ms(self._asked.hold) / 1000)]
 
 

@@ -9,10 +9,10 @@ from ..call import questions
 from ..call.call import Call
 from ..call.errors import ConfigurationError
 from ..call.limit import MOST, LimiterLike
+from ..call.questions import Question
 from ..call.rate import is_policy, limiter_of
 from ..call.values import Duration, Key, Word, check_duration, integer, prefixed, text
 from ..decide import replies
-from ..decide.core import Question
 from ..decide.decision import AskDecision, Decision
 
 
@@ -40,9 +40,12 @@ class Charge:
         if not self._limiter.can("hold"):
             raise ConfigurationError(f"{self._limiter!r} cannot be held")
 
-    def question(
-        self, estimate: int, hold_id: str, wait: Duration | None
-    ) -> Question[Decision] | Question[AskDecision]:
+    @property
+    def kind(self) -> type[Decision]:
+        """The class of the decision."""
+        return AskDecision if self._limiter is None else Decision
+
+    def question(self, estimate: int, hold_id: str, wait: Duration | None) -> Question:
         """The call that charges the estimate."""
         integer("estimate", estimate, 1, MOST)
         hold = hold_id, self.ttl
@@ -55,6 +58,6 @@ class Charge:
         words: list[Word]
         if self._limiter is not None:
             words = ["RL.SETTLE", self._name, hold_id, *self._limiter.words, "COST", actual]
-            return Call(words, self._name), lambda reply: replies.settled(reply).settled
+            return Call(words, [self._name]), lambda reply: replies.settled(reply).settled
         words = ["RL.ASKSETTLE", self._name, cast(str, self._policy), hold_id, "COST", actual]
-        return Call(words, self._name), lambda reply: bool(replies.asksettled(reply).settled)
+        return Call(words, [self._name]), lambda reply: bool(replies.asksettled(reply).settled)

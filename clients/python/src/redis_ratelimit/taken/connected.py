@@ -10,10 +10,11 @@ from types import TracebackType
 from typing import Self, TypeVar
 
 from ..call.call import Call
+from ..call.questions import Question
 from ..call.values import Seconds
 from ..commands import AsyncCommands
 from ..decide.breaker import Breaker
-from ..decide.core import Fail, Question
+from ..decide.core import Fail
 from ..decide.decision import Decision
 from ..decide.errors import CallError
 from ..decide.failure import NoAnswer
@@ -99,18 +100,18 @@ class AsyncConnected(Options):
         finally:
             self._under_way.end(run)
 
-    async def _decide(self, question: Question[D]) -> D:
-        known = self.core.known(question)
+    async def _decide(self, question: Question, kind: type[D]) -> D:
+        known = self.core.known(question, kind)
         if known is not None:
             return known
         run = self._under_way.begin()
         try:
             reply = await self._asked(run, question.call)
         except NoAnswer as missing:
-            return self.core.undecided(question, missing)
+            return self.core.undecided(question, kind, missing)
         finally:
             self._under_way.end(run)
-        return self.core.decided(question, reply)
+        return self.core.decided(question, kind, reply)
 
     async def _asked(self, run: Run, call: Call) -> object:
         run.begin(call, self.taken)
@@ -127,7 +128,7 @@ class AsyncConnected(Options):
                 raise
             raise failure from error
         finally:
-            self.core.forget_given_back(call)
+            self.core.forget(call)
         self.core.leave(call.asked)
         return reply
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from types import TracebackType
-from typing import TYPE_CHECKING, Self, cast
+from typing import TYPE_CHECKING, Self
 from uuid import uuid4
 
 from ..call.call import Call
 from ..call.errors import ConfigurationError
 from ..call.limit import MOST
 from ..call.values import Duration, integer, milliseconds
-from ..decide.core import Question
 from ..decide.decision import Decision
 from ..decide.errors import CallError, Refused, Unavailable
 from ..decide.failure import Closed, NoAnswer
@@ -77,7 +76,7 @@ class HeldState:
             if self._question.call.sent:
                 self._background.add(self._ending(0, certain=False), 0.0)
             raise
-        self.decision = self._core.decided(cast(Question[Decision], self._question), reply)
+        self.decision = self._core.decided(self._question, self._charge.kind, reply)
         if not self.decision.allowed:
             raise Refused(self.decision)
         if not self._begin(certain=True):

@@ -13,7 +13,6 @@ from ..call.call import Call
 from ..call.errors import ConfigurationError
 from ..call.values import Duration, Key, duration_word, milliseconds
 from ..decide import replies
-from ..decide.core import Question
 from ..decide.decision import Decision
 from ..decide.errors import CallError, Refused, Unavailable
 from ..decide.failure import Closed, NoAnswer
@@ -55,13 +54,13 @@ class LeaseState:
         self.lost = False
         self.decision: Decision | None = None
         self._core, self._taken, self._background = limiter.core, limiter.taken, background
-        self._question: Question[Decision] = questions.lease(limiter.prefix, key, capacity, ttl, self.id, cost, wait)
+        self._question = questions.lease(limiter.prefix, key, capacity, ttl, self.id, cost, wait)
         self._ttl = milliseconds("ttl", ttl) / 1000
         self._ends: float | None = None
         self._entered = False
         name = self._question.call.words[1]
-        self._release = Call(["RL.RELEASE", name, self.id], self._question.call.key)
-        self._renewal_call = Call(["RL.RENEW", name, duration_word(ttl), self.id], self._question.call.key)
+        self._release = Call(["RL.RELEASE", name, self.id], self._question.call.keys)
+        self._renewal_call = Call(["RL.RENEW", name, duration_word(ttl), self.id], self._question.call.keys)
         self._renewal = Renewal(self._renewal_call, self._ttl, self._renewed) if renew else None
 
     @property
@@ -86,7 +85,7 @@ class LeaseState:
             if self._question.call.sent:
                 self._background.add(self._ending(certain=False), 0.0)
             raise
-        decision = self._core.decided(self._question, reply)
+        decision = self._core.decided(self._question, Decision, reply)
         self.decision = decision
         if not decision.allowed:
             raise Refused(decision)

@@ -8,7 +8,6 @@ from contextlib import suppress
 from typing import Any
 
 from ..call.call import Call
-from ..decide.core import GIVE_BACK
 from ..decide.failure import Closed
 from ..decide.fork import after_fork
 from .taken import Taken
@@ -31,13 +30,13 @@ class Run:
     def begin(self, call: Call, taken: Taken) -> None:
         """Notes the next call. While the limiter closes, it must give something back."""
         self.call = call
-        if taken.closed and call.command not in GIVE_BACK:
+        if taken.closed and not call.gives_back:
             raise Closed
 
     def end(self) -> None:
         """Ends a call that waits in the server, or that is not sent and takes something."""
         call = self.call
-        if call is not None and call.command not in GIVE_BACK and (call.wait is not None or not call.sent):
+        if call is not None and not call.gives_back and (call.wait is not None or not call.sent):
             call.ended = True
 
     @property

@@ -45,7 +45,7 @@ def verifying(
             yield from _limits(key, limiters)
             yield from _policies(key, policies)
     except NoAnswer as missing:
-        call = Call([probe], name(0), asked=missing.node)
+        call = Call([probe], [name(0)], asked=missing.node)
         core.warn(call, missing.error, "limits are not verified")
         if required:
             raise Unavailable(probe, missing.error, missing.node) from missing.error
@@ -65,21 +65,21 @@ def _limits(key: Key, limiters: Sequence[Limiter]) -> Generator[Call, object, No
         yield from checked(f"limit {number}, {limiter!r}", _peek(key, words))
     if any(limiter.NAME == "CONCURRENT" for limiter in limiters):
         # Of a lease that nobody holds. A limiter without the permission would lose each lease, or keep it for its ttl.
-        yield from checked("leases", Call(["RL.RENEW", key, "1ms", "verify"], key))
-        yield from checked("leases", Call(["RL.RELEASE", key, "verify"], key))
+        yield from checked("leases", Call(["RL.RENEW", key, "1ms", "verify"], [key]))
+        yield from checked("leases", Call(["RL.RELEASE", key, "verify"], [key]))
 
 
 def _policies(key: Key, policies: Sequence[str]) -> Generator[Call, object, None]:
     for policy in policies:
         words: list[Word] = ["RL.ASKPEEK", key, policy, "COST", 0, "ID", "verify"]
         try:
-            yield from checked(f"policy {policy!r}", Call(words, key))
+            yield from checked(f"policy {policy!r}", Call(words, [key]))
         except ConfigurationError as error:
             needs = _NEEDS.search(str(error))
             if needs is None:
                 raise
             more = [_numbered(key, number) for number in range(2, int(needs[1]) + 1)]
-            yield from checked(f"policy {policy!r}", Call([*words, "KEYS", *more], key))
+            yield from checked(f"policy {policy!r}", Call([*words, "KEYS", *more], [key, *more]))
 
 
 def _numbered(key: Key, number: int) -> Key:
@@ -88,7 +88,7 @@ def _numbered(key: Key, number: int) -> Key:
 
 def _peek(key: Key, words: Sequence[Word]) -> Call:
     """RL.PEEK takes what RL.MULTIPEEK does not: a sketch, and a log with COUNTREFUSED."""
-    return Call(["RL.PEEK", key, *words, "COST", 0], key)
+    return Call(["RL.PEEK", key, *words, "COST", 0], [key])
 
 
 def checked(what: str, call: Call) -> Generator[Call, object, None]:
