@@ -35,3 +35,9 @@ def number(bound):
 def sentence(text):
     text = text if text.startswith("`") else text[0].upper() + text[1:]
     return text if text.endswith((".", "!")) else text + "."
+
+
+def write(path, text):
+    """Writes a file. An unchanged one keeps its time."""
+    if not path.exists() or path.read_text(encoding="utf-8") != text:
+        path.write_text(text, encoding="utf-8")

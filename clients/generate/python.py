@@ -11,7 +11,7 @@ import sys
 from itertools import takewhile
 from pathlib import Path
 
-from contract import loaded, number, sentence, split
+from contract import loaded, number, sentence, split, write
 from python_docs import WIDTH, described, docstring, wrapped
 
 TEXTS = {"id", "lease_id", "hold_id", "item"}  # may be any bytes
@@ -299,28 +299,22 @@ def commands_class(name, methods, limiters, awaited):
     ]
 
 
+joined = "\n".join
+
+
 def exported(names):
-    return "\n".join(listed("__all__ = [", [f'"{name}"' for name in sorted(names)], "]", 0))
-
-
-def write(path, *blocks):
-    text = "\n\n\n".join(block if isinstance(block, str) else "\n".join(block) for block in blocks) + "\n"
-    if not path.exists() or path.read_text(encoding="utf-8") != text:
-        path.write_text(text, encoding="utf-8")
+    return joined(listed("__all__ = [", [f'"{name}"' for name in sorted(names)], "]", 0))
 
 
 def main(package):
     methods, limiters = loaded()
     of_name = {limiter["name"]: limiter for limiter in limiters}
     classes = [limiter["class"] for limiter in limiters]
-    write(package / "call" / "limiters.py", f"{LIMITERS}\n{exported(classes)}", *map(limiter_class, limiters))
-    write(
-        package / "commands.py",
-        f"{COMMANDS}\n{exported(['AsyncCommands', 'Commands'])}",
-        *map(function, methods),
-        commands_class("Commands", methods, of_name, False),
-        commands_class("AsyncCommands", methods, of_name, True),
-    )
+    blocks = [f"{LIMITERS}\n{exported(classes)}", *map(joined, map(limiter_class, limiters))]
+    write(package / "call" / "limiters.py", "\n\n\n".join(blocks) + "\n")
+    blocks = [f"{COMMANDS}\n{exported(['AsyncCommands', 'Commands'])}", *map(joined, map(function, methods))]
+    blocks += [joined(commands_class(name, methods, of_name, name != "Commands")) for name in ("Commands", "AsyncCommands")]
+    write(package / "commands.py", "\n\n\n".join(blocks) + "\n")
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from redis_ratelimit import Concurrent, LimiterLike, RateLimiter, SlidingLog, TokenBucket
-from redis_ratelimit.gate.entrance_threads import SyncGate
+from redis_ratelimit.gate.entrance_threads import Gate
 from redis_ratelimit.gate.passage import Passage
 from redis_ratelimit.gate.response import Refusal
 from redis_ratelimit.gate.rules import Rule
@@ -22,8 +22,8 @@ def caller(request: Request) -> str | None:
     return None if user is None else str(user)
 
 
-def gate(limiter: RateLimiter, *rules: Rule[Request], shed: Shed[Request] | None = None) -> SyncGate[Request]:
-    return SyncGate(limiter, rules, shed)
+def gate(limiter: RateLimiter, *rules: Rule[Request], shed: Shed[Request] | None = None) -> Gate[Request]:
+    return Gate(limiter, rules, shed)
 
 
 def rule(

@@ -119,7 +119,7 @@ async def test_calls_without_a_free_connection_do_not_open_the_breaker(
     monkeypatch.setattr("redis_ratelimit.wire.link.CONNECTIONS", 1)
     async with limiter_of(server, timeout=3.0, breaker=Breaker(failures=1)) as limiter:
         await limiter.limit(key, "100/h")
-        monkeypatch.setattr(getattr(getattr(limiter, "_nodes"), "_link"), "_patience", 0.1)
+        monkeypatch.setattr(getattr(limiter.nodes, "_link"), "_patience", 0.1)
         with server.frozen():
             first = asyncio.create_task(limiter.limit(key, "100/h"))
             await asyncio.sleep(0.05)

@@ -7,6 +7,7 @@ import asyncio
 import pytest
 
 from both import Maker
+from fakes import core
 from redis_ratelimit import (
     AskDecision,
     Concurrent,
@@ -25,7 +26,6 @@ from redis_ratelimit import (
 from redis_ratelimit.call.call import Call
 from redis_ratelimit.call.questions import Place, Question
 from redis_ratelimit.call.values import Word
-from redis_ratelimit.decide.core import Core
 from redis_ratelimit.decide.refusals import QUESTIONS_PER_KEY, Refusals
 from servers import Server, eventually
 
@@ -237,7 +237,7 @@ async def test_a_settlement_in_the_background_is_noticed(make: Maker, server: Se
 
 
 def test_the_keys_of_calls_that_give_back() -> None:
-    core = Core("open", None, RefusalCache())
+    own = core(cache=RefusalCache())
     calls: list[tuple[Call, list[str]]] = [
         (commands.refund_call("", "a", "1/s", 1, None), ["a"]),
         (commands.multi_settle_call("", ["a", "b"], "id", 1, None, ["1/s"]), ["a", "b"]),
@@ -248,9 +248,9 @@ def test_the_keys_of_calls_that_give_back() -> None:
     for call, given in calls:
         asked = [Question(Call(["RL.GCRA"]), refusal=place(key)) for key in "abc"]
         for question in asked:
-            core.decided(question, Decision, REFUSAL)
-        core.forget(call)
-        assert [key for key, each in zip("abc", asked, strict=True) if core.known(each, Decision) is None] == given
+            own.decided(question, Decision, REFUSAL)
+        own.forget(call)
+        assert [key for key, each in zip("abc", asked, strict=True) if own.known(each, Decision) is None] == given
 
 
 def test_a_refusal_that_was_decided_before_something_was_given_back_is_not_kept() -> None:

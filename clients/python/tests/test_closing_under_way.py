@@ -17,7 +17,7 @@ from redis_ratelimit import AsyncRateLimiter, Concurrent, RateLimiter
 from redis_ratelimit.call.call import Call
 from redis_ratelimit.decide.failure import Closed, NoAnswer
 from redis_ratelimit.taken.endings import Ending
-from redis_ratelimit.wire import nodes_threads
+from redis_ratelimit.wire import link_threads
 from redis_ratelimit.wire.link_threads import Link
 from servers import PATIENCE, Cluster, Proxy, Server, eventually
 from test_closing import leases
@@ -248,9 +248,9 @@ def test_a_signal_handler_may_close_the_limiter_that_closes(server: Server, key:
 
 def test_a_signal_handler_may_close_the_limiter_in_a_thread_that_has_a_lock(cluster: Cluster) -> None:
     client = redis.RedisCluster(host="127.0.0.1", port=cluster.port)
-    for part in ("taken", "_nodes"):
+    for number in range(2):
         limiter = RateLimiter(client, timeout=5.0)
-        lock: Any = getattr(getattr(limiter, part), "_lock")
+        lock: Any = getattr((limiter.taken, getattr(limiter.nodes, "_links"))[number], "_lock")
 
         def interrupted() -> None:
             with lock:
@@ -270,7 +270,7 @@ def test_a_signal_handler_may_close_the_limiter_that_meets_a_new_node(
         made.append(Link(*values))
         return made[-1]
 
-    monkeypatch.setattr(nodes_threads, "Link", interrupted)
+    monkeypatch.setattr(link_threads, "Link", interrupted)
     client = redis.RedisCluster(host="127.0.0.1", port=cluster.port)
     limiter = RateLimiter(client, timeout=5.0)
     with pytest.raises(Closed):
@@ -353,7 +353,7 @@ async def test_a_command_that_waits_in_the_server_ends(server: Server, key: str)
             asyncio.create_task(limiter.commands.concurrent(key, 1, "10m", "third", block="60s")),
         ]
         await asyncio.to_thread(eventually, lambda: server.waiting() == 2, "the waits")
-        for nodes in (getattr(bare, "_nodes"), getattr(limiter, "_nodes")):
+        for nodes in (bare.nodes, limiter.nodes):
             ended = nodes.end_waits()
             if ended is not None:
                 await ended

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 import redis
 
+from fakes import core, timetable
 from gates import gate, passed, rule
 from redis_ratelimit import Breaker, RateLimiter, RefusalCache
 from redis_ratelimit.call.call import Call
-from redis_ratelimit.decide.core import Core
 from redis_ratelimit.decide.refusals import Refusals
 from redis_ratelimit.taken.background import Background
 from redis_ratelimit.taken.jobs import Job
@@ -74,21 +74,21 @@ def in_a_child(work: Callable[[], None]) -> None:
 
 def test_a_fork_has_locks_and_jobs_of_its_own() -> None:
     done: list[Job] = []
-    background = Background(done.append)
+    background = Background(timetable(), done.append)
     theirs, mine = Job(Call(["RL.RELEASE"])), Job(Call(["RL.RELEASE"]))
     background.add(theirs, 600.0)
-    core = Core("open", Breaker(), RefusalCache())
-    core.lost("a server", theirs.call, redis.TimeoutError())
+    own = core("open", Breaker(), RefusalCache())
+    own.lost("a server", theirs.call, redis.TimeoutError())
     refusals = Refusals(RefusalCache())
-    inside: list[Any] = [background._changed, core.counters._lock, core.log._lock, refusals._lock]  # pyright: ignore
-    inside += [circuit._lock for circuit in core._circuits.values()]  # pyright: ignore
+    inside: list[Any] = [background._changed, own.counters._lock, own.log._lock, refusals._lock]  # pyright: ignore
+    inside += [circuit._lock for circuit in own._circuits.values()]  # pyright: ignore
 
     def work() -> None:
         background.add(mine, 0.0)
         eventually(lambda: done == [mine], "the job")
-        core.counters.add("asked")
-        core.log.warn("a kind", 0.0, "a line")
-        core.leave("a server")
+        own.counters.add("asked")
+        own.log.warn("a kind", 0.0, "a line")
+        own.leave("a server")
         refusals.forget(b"a", 0.0)
 
     with held_by_a_thread(*inside):
@@ -106,7 +106,7 @@ def test_connections_of_a_fork_are_its_own(server: Server, key: str) -> None:
     with RateLimiter(redis.Redis(port=server.port), prefix=f"{key}:", timeout=5.0) as limiter:
         assert limiter.limit("a", "9/h", wait="1s").remaining == 8
         door = gate(limiter, rule())
-        inside: Any = [*locks_of(getattr(limiter, "_nodes")._link), getattr(door, "_gate")._verify_lock]
+        inside: Any = [*locks_of(getattr(limiter.nodes, "_link")), getattr(door, "_gate")._verify_lock]
 
         def work() -> None:
             decision = limiter.limit("a", "9/h")
@@ -123,9 +123,9 @@ def test_connections_of_a_fork_to_a_cluster_are_its_own(cluster: Cluster, key: s
     client = redis.RedisCluster(host="127.0.0.1", port=cluster.port)
     with RateLimiter(client, prefix=f"{key}:", timeout=5.0) as limiter:
         assert limiter.limit("a", "9/h").remaining == 8
-        nodes: Any = getattr(limiter, "_nodes")
-        inside = [nodes._lock, nodes.slots._lock]
-        for link in nodes._links.values():
+        nodes: Any = limiter.nodes
+        inside = [nodes._links._lock, nodes.slots._lock]
+        for link in nodes._links.all():
             inside += locks_of(link)
 
         def work() -> None:
@@ -141,7 +141,7 @@ def test_connections_of_a_fork_to_a_cluster_are_its_own(cluster: Cluster, key: s
 def test_a_fork_that_closes_the_limiter_releases_no_lease_of_its_parent(server: Server, key: str) -> None:
     with RateLimiter(redis.Redis(port=server.port), timeout=5.0) as limiter, limiter.lease(key, 1, "1m") as lease:
         under_way: Any = getattr(limiter, "_under_way")
-        of_close = getattr(limiter, "_closing_lock"), under_way._changed
+        of_close = under_way._closing, under_way._changed
         with held_by_a_thread(getattr(limiter.taken, "_lock"), *of_close):
             in_a_child(limiter.close)
         assert lease.held and int(server.client.execute_command("RL.RELEASE", key, lease.id)) == 1

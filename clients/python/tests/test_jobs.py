@@ -9,12 +9,13 @@ import time
 import pytest
 import redis
 
+from both import Maker
+from fakes import Clock, core, timetable
 from redis_ratelimit import CallError
 from redis_ratelimit.call.call import Call
-from redis_ratelimit.decide.core import Core
 from redis_ratelimit.decide.failure import NoAnswer
 from redis_ratelimit.decide.replies import bool_
-from redis_ratelimit.taken import background as waiting, endings
+from redis_ratelimit.taken import jobs
 from redis_ratelimit.taken.background import AsyncBackground, Background
 from redis_ratelimit.taken.endings import Ending
 from redis_ratelimit.taken.jobs import Job
@@ -25,33 +26,23 @@ LOST = NoAnswer(redis.TimeoutError("no reply"), uncertain=True)
 RELEASE = Call(["RL.RELEASE", "k", "id"], ["k"])
 
 
-class Clock:
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 @pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    clock = Clock()
-    monkeypatch.setattr(endings, "monotonic", clock)
-    return clock
+def clock() -> Clock:
+    return Clock()
 
 
-def ending(ttl: float, *, certain: bool) -> Ending:
-    return Ending(Core("open", None, None), RELEASE, bool_, ttl, certain)
+def ending(ttl: float, *, certain: bool, clock: Clock | None = None) -> Ending:
+    return Ending(core(clock=clock or Clock()), RELEASE, bool_, ttl, certain)
 
 
 def test_what_may_be_taken_late_is_released_until_it_was(clock: Clock) -> None:
-    release = ending(30.0, certain=False)
+    release = ending(30.0, certain=False, clock=clock)
     assert [release.after(0) for _ in range(4)] == [0.05, 0.1, 0.2, 0.4]
     assert release.after(1) is None
 
 
 def test_what_may_be_taken_late_is_released_until_its_ttl_has_passed(clock: Clock) -> None:
-    release = ending(30.0, certain=False)
+    release = ending(30.0, certain=False, clock=clock)
     assert release.after(0) is not None
     clock.now += 29.9
     assert release.after(0) is not None
@@ -60,12 +51,12 @@ def test_what_may_be_taken_late_is_released_until_its_ttl_has_passed(clock: Cloc
 
 
 def test_what_may_be_taken_when_the_server_is_back_is_released_then(clock: Clock) -> None:
-    release = ending(30.0, certain=False)
+    release = ending(30.0, certain=False, clock=clock)
     delays = [release.after(LOST) or 0.0 for _ in range(5)]
     clock.now += 100
     assert delays[-1] == 0.8 and release.after(0) == 0.05  # the call may be executed after this release
     assert release.after(1) is None
-    again = ending(30.0, certain=False)
+    again = ending(30.0, certain=False, clock=clock)
     clock.now += 100
     assert again.after(0) is not None
     clock.now += 31
@@ -73,14 +64,14 @@ def test_what_may_be_taken_when_the_server_is_back_is_released_then(clock: Clock
 
 
 def test_what_was_surely_taken_is_released_until_there_is_an_answer(clock: Clock) -> None:
-    release = ending(30.0, certain=True)
+    release = ending(30.0, certain=True, clock=clock)
     assert release.after(LOST) == 0.05
     assert release.after(0) is None
 
 
 def test_a_server_that_does_not_answer_is_asked_beyond_the_ttl(clock: Clock) -> None:
     """It may still have the call that takes the lease in its socket."""
-    release = ending(30.0, certain=False)
+    release = ending(30.0, certain=False, clock=clock)
     clock.now += 60
     assert release.after(LOST) is not None
     clock.now += 600
@@ -88,7 +79,7 @@ def test_a_server_that_does_not_answer_is_asked_beyond_the_ttl(clock: Clock) -> 
 
 
 def test_delays_grow_up_to_half_a_minute(clock: Clock) -> None:
-    release = ending(3600.0, certain=False)
+    release = ending(3600.0, certain=False, clock=clock)
     delays = [release.after(0) or 0.0 for _ in range(15)]
     assert delays == sorted(delays) and delays[-1] == 30.0
 
@@ -124,7 +115,7 @@ def test_jobs_run_in_the_order_of_their_time_and_the_thread_ends() -> None:
         delay, job.delay = job.delay, None
         return delay
 
-    background = Background(perform)
+    background = Background(timetable(), perform)
     late, early, repeated = Once(), Once(), Once(0.05)
     background.add(late, 0.3)
     background.add(early, 0.1)
@@ -136,24 +127,8 @@ def test_jobs_run_in_the_order_of_their_time_and_the_thread_ends() -> None:
     )
 
 
-def test_a_job_that_fails_leaves_the_others_alone(caplog: pytest.LogCaptureFixture) -> None:
-    done: list[Job] = []
-
-    def perform(job: Job) -> float | None:
-        done.append(job)
-        if len(done) == 1:
-            raise RuntimeError("a mistake")
-        return None
-
-    background = Background(perform)
-    background.add(Once(), 0.0)
-    background.add(Once(), 0.05)
-    eventually(lambda: len(done) == 2, "the jobs")
-    assert "a mistake" in caplog.text
-
-
 def test_stopped_jobs_take_no_memory() -> None:
-    background = Background(lambda _: None)
+    background = Background(timetable(), lambda _: None)
     for _ in range(1000):
         job = Once()
         background.add(job, 600.0)
@@ -166,35 +141,21 @@ def certain() -> Ending:
     return ending(30.0, certain=True)
 
 
-def test_a_mistake_loses_no_release(caplog: pytest.LogCaptureFixture) -> None:
-    done: list[Job] = []
+async def test_a_mistake_loses_no_release(
+    make: Maker, key: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    limiter = make()
+    mistakes = iter([RuntimeError("a mistake")])
 
-    def perform(job: Job) -> float | None:
-        done.append(job)
-        if len(done) == 1:
-            raise RuntimeError("a mistake")
-        return None
+    def enter(where: str) -> None:
+        if (mistake := next(mistakes, None)) is not None:
+            raise mistake
 
-    background, release = Background(perform), certain()
-    background.add(release, 0.0)
-    eventually(lambda: done == [release, release], "the release")
+    monkeypatch.setattr(limiter.core, "enter", enter)
+    release = Ending(limiter.core, Call(["RL.RELEASE", key, "id"], [key]), bool_, 30.0, certain=True)
+    limiter.background.add(release, 0.0)
+    await asyncio.to_thread(eventually, lambda: limiter.counters["releases_retried"] == 2, "the release")
     assert "a mistake" in caplog.text
-    background.close()
-
-
-async def test_a_mistake_loses_no_release_of_asyncio() -> None:
-    done: list[Job] = []
-
-    async def perform(job: Job) -> float | None:
-        done.append(job)
-        if len(done) == 1:
-            raise RuntimeError("a mistake")
-        return None
-
-    background, release = AsyncBackground(perform), certain()
-    background.add(release, 0.0)
-    await asyncio.to_thread(eventually, lambda: done == [release, release], "the release")
-    background.close()
 
 
 def test_close_returns_the_release_that_is_being_sent() -> None:
@@ -205,10 +166,10 @@ def test_close_returns_the_release_that_is_being_sent() -> None:
         over.wait(60)
         return 0.0
 
-    background, now, later = Background(perform, patience=0.05), certain(), certain()
+    background, now, later = Background(timetable(), perform, patience=0.05), certain(), certain()
     background.add(now, 0.0)
     background.add(later, 600.0)
-    background.add(Once(), 600.0)
+    background.add(Renewal(RELEASE, 30.0, lambda _: None), 600.0)
     sending.wait(60)
     assert background.close() == [now, later]
     over.set()
@@ -225,7 +186,7 @@ def test_close_returns_a_release_that_had_no_answer_just_then() -> None:
         time.sleep(0.3)
         return 0.0
 
-    background, release = Background(perform, patience=60.0), certain()
+    background, release = Background(timetable(), perform, patience=60.0), certain()
     background.add(release, 0.0)
     sending.wait(60)
     assert background.close() == [release] and len(background) == 0
@@ -239,7 +200,7 @@ async def test_close_returns_the_release_that_is_being_sent_on_asyncio() -> None
         await asyncio.sleep(60)
         return 0.0
 
-    background, now, later = AsyncBackground(perform), certain(), certain()
+    background, now, later = AsyncBackground(timetable(), perform), certain(), certain()
     background.add(now, 0.0)
     background.add(later, 600.0)
     await sending.wait()
@@ -257,7 +218,7 @@ def test_renewals_go_before_endings() -> None:
         time.sleep(0.1)
         return None
 
-    background = Background(perform)
+    background = Background(timetable(), perform)
     endings, renewal = [certain() for _ in range(4)], Renewal(RELEASE, 30.0, lambda _: None)
     for each in endings:
         background.add(each, 0.0)
@@ -267,18 +228,18 @@ def test_renewals_go_before_endings() -> None:
     background.close()
 
 
-async def test_endings_are_bounded(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+async def test_endings_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     async def nothing(job: Job) -> float | None:
         return None
 
-    monkeypatch.setattr(waiting, "MOST", 2)
-    for background in (Background(lambda _: None), AsyncBackground(nothing)):
-        caplog.clear()
-        for _ in range(5):
-            background.add(certain(), 600.0)
+    monkeypatch.setattr(jobs, "MOST", 2)
+    dropped: list[Job] = []
+    table = timetable(dropped.append)
+    for background in (Background(table, lambda _: None), AsyncBackground(timetable(dropped.append), nothing)):
+        dropped.clear()
+        assert [background.add(certain(), 600.0) for _ in range(5)] == [True, True, False, False, False]
         background.add(Renewal(RELEASE, 30.0, lambda _: None), 600.0)
-        assert len(background) == 3
-        assert "RL.RELEASE: given up, since 2 calls wait in the background" in caplog.text
+        assert len(background) == len(dropped) == 3
         background.close()
 
 

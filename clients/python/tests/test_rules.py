@@ -25,7 +25,7 @@ from redis_ratelimit import (
     Uniform,
 )
 from redis_ratelimit.gate.entrance import AsyncGate
-from redis_ratelimit.gate.entrance_threads import SyncGate
+from redis_ratelimit.gate.entrance_threads import Gate
 from redis_ratelimit.gate.response import Refusal
 from redis_ratelimit.gate.rules import Rule
 from redis_ratelimit.gate.shed import Shed
@@ -84,12 +84,12 @@ def test_rules_have_different_names(limiter: RateLimiter) -> None:
 )
 def test_a_gate_needs_rules(limiter: RateLimiter, rules: Any, shed: Any, error: str) -> None:
     with pytest.raises(ConfigurationError, match=error):
-        SyncGate(limiter, rules, shed)
+        Gate(limiter, rules, shed)
 
 
 def test_a_gate_may_only_shed_and_may_get_a_generator(limiter: RateLimiter) -> None:
     gate(limiter, shed=Shed("fleet", lambda: 0.5, lambda request: 1)).verify()
-    door = SyncGate(limiter, (each for each in [rule()]), None)
+    door = Gate(limiter, (each for each in [rule()]), None)
     for _ in range(3):
         passed(door.enter({"user": "ann"}))
     refused(door.enter({"user": "ann"}))
@@ -110,7 +110,7 @@ def test_callers_that_cannot_be_encoded_are_told_apart(limiter: RateLimiter) -> 
 
 def test_a_gate_needs_the_right_limiter(limiter: RateLimiter) -> None:
     with pytest.raises(ConfigurationError, match="must be a RateLimiter, not None"):
-        SyncGate(None, [rule()], None)  # type: ignore[arg-type]
+        Gate(None, [rule()], None)  # type: ignore[arg-type]
     with pytest.raises(ConfigurationError, match="must be an AsyncRateLimiter"):
         AsyncGate(limiter, [rule()], None)  # type: ignore[arg-type]
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from time import monotonic
 
 import pytest
 from redis import exceptions as errors
 
+from fakes import Clock, core
 from redis_ratelimit import Breaker
 from redis_ratelimit.call.call import Call
-from redis_ratelimit.decide.core import Core
 from redis_ratelimit.decide.failure import NotCounted
-from redis_ratelimit.wire import redirect, slots as slot_map
 from redis_ratelimit.wire.nodes_threads import drive
 from redis_ratelimit.wire.redirect import SLOTS, Step, routed
 from redis_ratelimit.wire.slots import SlotMap, slot_of
@@ -43,13 +43,16 @@ class Nodes:
 
 
 def slots(
-    *seeds: tuple[str, int], replicas: bool = False, remap: Callable[..., tuple[str, int]] | None = None
+    *seeds: tuple[str, int],
+    replicas: bool = False,
+    remap: Callable[..., tuple[str, int]] | None = None,
+    clock: Callable[[], float] = monotonic,
 ) -> SlotMap:
-    return SlotMap(seeds or (ONE, TWO), remap, replicas)
+    return SlotMap(seeds or (ONE, TWO), remap, replicas, 0.1, clock)
 
 
-def known(replicas: bool = False) -> SlotMap:
-    known = slots(replicas=replicas)
+def known(replicas: bool = False, clock: Callable[[], float] = monotonic) -> SlotMap:
+    known = slots(replicas=replicas, clock=clock)
     known.replace(("two", 2), HALVES)
     return known
 
@@ -113,10 +116,9 @@ def test_endless_redirections_end() -> None:
         drive(routed(known(), call(FIRST)), Nodes(*[errors.MovedError(f"{slot_of(FIRST)} one:1")] * 5))
 
 
-def test_a_lost_node_makes_the_slots_suspect(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = [0.0]
-    monkeypatch.setattr(slot_map, "monotonic", lambda: clock[0])
-    way = known()
+def test_a_lost_node_makes_the_slots_suspect() -> None:
+    clock = Clock()
+    way = known(clock=clock)
     nodes = Nodes(errors.ConnectionError(), errors.ConnectionError(), "reply", "reply")
     with pytest.raises(errors.ConnectionError):
         drive(routed(way, call(FIRST)), nodes)
@@ -124,7 +126,7 @@ def test_a_lost_node_makes_the_slots_suspect(monkeypatch: pytest.MonkeyPatch) ->
     assert drive(routed(way, call(FIRST)), nodes) == "reply"
     assert [step.call is SLOTS for step in nodes.asked] == [False, True, False]
     assert not way.wants_refresh()
-    clock[0] += 1.5
+    clock.now += 1.5
     assert drive(routed(way, call(FIRST)), nodes) == "reply"
     assert [step.call is SLOTS for step in nodes.asked[3:]] == [True, False]
 
@@ -189,15 +191,14 @@ def test_the_node_that_will_be_asked_has_a_name() -> None:
     assert way.where(probe) == "one:1"
 
 
-def test_a_replica_that_does_not_answer_rests_and_the_primary_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = [0.0]
-    monkeypatch.setattr(slot_map, "monotonic", lambda: clock[0])
-    way, probe = known(replicas=True), call(FIRST, readonly=True)
+def test_a_replica_that_does_not_answer_rests_and_the_primary_is_asked() -> None:
+    clock = Clock()
+    way, probe = known(replicas=True, clock=clock), call(FIRST, readonly=True)
     loading = Nodes(errors.BusyLoadingError("loading"), "reply")
     assert drive(routed(way, probe), loading) == "reply"
     assert loading.addresses() == [THREE, ONE]
     assert way.node(probe) == ONE
-    clock[0] += 1.5
+    clock.now += 1.5
     assert way.node(probe) == THREE
 
 
@@ -219,42 +220,40 @@ def test_a_suspected_node_is_asked_last() -> None:
     assert way.seeds() == [TWO, THREE, ONE]
 
 
-def test_the_slots_are_asked_once_a_second_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = [0.0]
-    monkeypatch.setattr(slot_map, "monotonic", lambda: clock[0])
-    way, nodes = known(), Nodes(*["reply"] * 20)
+def test_the_slots_are_asked_once_a_second_at_most() -> None:
+    clock = Clock()
+    way, nodes = known(clock=clock), Nodes(*["reply"] * 20)
     for _ in range(10):
         way.suspect()
         drive(routed(way, call(FIRST)), nodes)
     assert sum(step.call is SLOTS for step in nodes.asked) == 1
-    clock[0] += 1.5
+    clock.now += 1.5
     way.suspect()
     drive(routed(way, call(FIRST)), nodes)
     assert sum(step.call is SLOTS for step in nodes.asked) == 2
 
 
-def test_a_call_whose_keys_move_is_sent_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_call_whose_keys_move_is_sent_again() -> None:
     moves = errors.TryAgainError("Multiple keys request during rehashing of slot")
     nodes = Nodes(moves, moves, "reply")
     assert drive(routed(known(), call(FIRST)), nodes) == "reply"
     assert [step.pause for step in nodes.asked] == [0.0, 0.01, 0.02]
-    clock = [0.0]
-    monkeypatch.setattr(redirect, "monotonic", lambda: clock[0])
+    clock = Clock()
 
     def later(step: Step) -> object:
-        clock[0] += 0.06
+        clock.now += 0.06
         raise moves
 
     with pytest.raises(NotCounted, match="rehashing") as raised:
-        drive(routed(known(), call(FIRST)), later)
+        drive(routed(known(clock=clock), call(FIRST)), later)
     assert isinstance(raised.value, errors.TryAgainError) and not raised.value.uncertain
 
 
 def test_conditions_of_one_key_do_not_open_the_breaker() -> None:
-    core, one = Core("open", Breaker(failures=1), None), call(FIRST)
+    own, one = core(breaker=Breaker(failures=1)), call(FIRST)
     moved = [errors.MovedError(f"{slot_of(FIRST)} one:1")] * 5
     with pytest.raises(NotCounted) as raised:
         drive(routed(known(), one), Nodes(*moved))
-    assert core.lost("one:1", one, raised.value) is raised.value
-    core.enter("one:1")
-    assert core.counters.snapshot()["breaker_opened"] == 0
+    assert own.lost("one:1", one, raised.value) is raised.value
+    own.enter("one:1")
+    assert own.counters.snapshot()["breaker_opened"] == 0

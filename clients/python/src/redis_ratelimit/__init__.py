@@ -23,8 +23,10 @@ from .decide.refusals import RefusalCache
 from .errors import BreakerOpen, CallError, ConfigurationError, RateLimitError, Refused, Unavailable
 from .limiter import AsyncRateLimiter
 from .limiter_threads import RateLimiter
-from .taken.hold import AsyncBudget, AsyncHeld, Budget, Held
-from .taken.lease import AsyncLease, Lease
+from .taken.hold import AsyncBudget, AsyncHeld
+from .taken.hold_threads import Budget, Held
+from .taken.lease import AsyncLease
+from .taken.lease_threads import Lease
 
 __version__ = "0.1.0"
 

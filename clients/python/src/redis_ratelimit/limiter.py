@@ -18,6 +18,7 @@ from .taken.connected import AsyncConnected
 from .taken.endings import Ending
 from .taken.hold import AsyncBudget
 from .taken.lease import AsyncLease
+from .taken.outside import AsyncOutside
 from .wire.clients import AsyncClient
 from .wire.verify import verifying
 
@@ -36,6 +37,7 @@ class AsyncRateLimiter(AsyncConnected):
         breaker: After how many calls without an answer the server is left alone for a while. None: never.
         cache: A cache of refusals in this process.
         read_from_replicas: Whether replicas of a cluster answer probes (`peek`, and the read-only commands).
+        outside: Clock, timers, ids and connections, for tests.
 
     Raises:
         ConfigurationError: A value is wrong.
@@ -51,8 +53,9 @@ class AsyncRateLimiter(AsyncConnected):
         breaker: Breaker | None = Breaker(),
         cache: RefusalCache | None = None,
         read_from_replicas: bool = False,
+        outside: AsyncOutside | None = None,
     ) -> None:
-        super().__init__(redis, prefix, fail, timeout, breaker, cache, read_from_replicas)
+        super().__init__(redis, prefix, fail, timeout, breaker, cache, read_from_replicas, outside)
 
     async def limit(self, key: Key, limiter: LimiterLike, cost: int = 1, wait: Duration | None = None) -> Decision:
         """Asks a limit, and charges it if it admits.
@@ -196,4 +199,4 @@ class AsyncRateLimiter(AsyncConnected):
             ConfigurationError: The module is not loaded, or a limit or a policy is wrong.
             Unavailable: There is no answer, and `required` is True.
         """
-        return await self.run(verifying(self.core, self._nodes.slots, self.prefix, limits, policies, required))
+        return await self.run(verifying(self.core, self.nodes.slots, self.prefix, limits, policies, required))

@@ -1,7 +1,13 @@
 """`redis_ratelimit.limits_storage`: the storages for the library `limits`. Importing it registers their schemes."""
 
-from .limits.storage import AsyncRateLimitClusterStorage, AsyncRateLimitSentinelStorage, AsyncRateLimitStorage
-from .limits.storage_threads import RateLimitClusterStorage, RateLimitSentinelStorage, RateLimitStorage
+from .limits.storage import (
+    AsyncRateLimitClusterStorage,
+    AsyncRateLimitSentinelStorage,
+    AsyncRateLimitStorage,
+    RateLimitClusterStorage,
+    RateLimitSentinelStorage,
+    RateLimitStorage,
+)
 
 __all__ = [
     "AsyncRateLimitClusterStorage",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from time import monotonic
+from collections.abc import Callable
 from typing import Literal, TypeAlias, TypeVar
 
 from ..call.call import Call
@@ -25,15 +25,28 @@ Fail: TypeAlias = Literal["open", "closed"]
 
 
 class Core:
-    """The counters, the breaker, the cache and the log of a limiter."""
+    """The counters, the breaker, the cache and the log of a limiter.
 
-    def __init__(self, fail: Fail, breaker: Breaker | None, cache: RefusalCache | None) -> None:
+    Attributes:
+        clock: The seconds of a monotonic clock.
+        new_id: An id that nobody has.
+    """
+
+    def __init__(
+        self,
+        fail: Fail,
+        breaker: Breaker | None,
+        cache: RefusalCache | None,
+        clock: Callable[[], float],
+        new_id: Callable[[], str],
+    ) -> None:
         if fail not in ("open", "closed"):
             raise ConfigurationError(f"fail must be 'open' or 'closed', not {fail!r}")
         if not isinstance(breaker, Breaker | None):
             raise ConfigurationError(f"breaker must be a Breaker or None, not {breaker!r}")
         if not isinstance(cache, RefusalCache | None):
             raise ConfigurationError(f"cache must be a RefusalCache or None, not {cache!r}")
+        self.clock, self.new_id = clock, new_id
         self.fail: Fail = fail
         self.cache = cache
         self.counters = Counters()
@@ -49,7 +62,7 @@ class Core:
         place = self._place(question)
         if self._refusals is None or place is None:
             return None
-        question.asked = monotonic()
+        question.asked = self.clock()
         known = self._refusals.find(place, kind, question.asked)
         if known is not None:
             self.counters.add("asked", "refused", "cached")
@@ -62,7 +75,7 @@ class Core:
             self.counters.add("asked", "allowed" if decision.allowed else "refused")
         place = self._place(question)
         if self._refusals is not None and not decision.allowed and place is not None:
-            self._refusals.keep(place, decision, monotonic(), question.asked)
+            self._refusals.keep(place, decision, self.clock(), question.asked)
         return decision
 
     def undecided(self, question: Question, kind: type[D], missing: NoAnswer) -> D:
@@ -81,7 +94,7 @@ class Core:
         """Drops kept refusals of the keys of a call that may have given something back."""
         if self._refusals is not None and call.gives_back:
             for key in call.keys:
-                self._refusals.forget(key_bytes(key), monotonic())
+                self._refusals.forget(key_bytes(key), self.clock())
 
     def _place(self, question: Question) -> Place | None:
         """What a refusal is kept under. Refusals of policies are kept only if the cache is for policies."""
@@ -96,7 +109,7 @@ class Core:
         if self._breaker is None:
             return
         circuit = self._circuits.get(where)
-        if circuit is not None and not circuit.admits(monotonic()):
+        if circuit is not None and not circuit.admits(self.clock()):
             self.counters.add("unavailable")
             raise NoAnswer(BreakerOpen(f"{where} did not answer {self._breaker.failures} calls in a row"), False)
 
@@ -104,7 +117,7 @@ class Core:
         """Notes that the server answered, be it with an error."""
         circuit = self._circuits.get(where)
         if circuit is not None and circuit.succeed():
-            self.log.warn("breaker closed", monotonic(), f"breaker closed: {where} answers again")
+            self.log.warn("breaker closed", self.clock(), f"breaker closed: {where} answers again")
 
     def lost(self, where: str, call: Call, error: BaseException) -> BaseException:
         """Returns the error to raise for a call that failed."""
@@ -131,7 +144,7 @@ class Core:
     def note(self, kind: str, call: Call, what: str) -> None:
         """Writes a line of this kind with command, server and the beginning of the key."""
         key = "" if call.key is None else shown(call.key)
-        self.log.warn(kind, monotonic(), f"{call.command}{key}{at(call.asked, what)}: {what}")
+        self.log.warn(kind, self.clock(), f"{call.command}{key}{at(call.asked, what)}: {what}")
 
     def lease_lost(self, call: Call, why: str) -> None:
         """Counts a lease that a renewal did not prolong, and writes a line."""
@@ -141,7 +154,7 @@ class Core:
     def _count_failure(self, where: str, error: Exception) -> None:
         if self._breaker is None:
             return
-        now = monotonic()
+        now = self.clock()
         circuit = self._circuits.setdefault(where, Circuit(self._breaker))
         if circuit.fail(now):
             self.counters.add("breaker_opened")

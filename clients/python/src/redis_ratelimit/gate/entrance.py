@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable
 from typing import Generic, TypeVar
 
 from ..call.errors import ConfigurationError
 from ..limiter import AsyncRateLimiter
-from .gate import Gate
+from .gate import GateCore
 from .passage import Passage
 from .response import Refusal
 from .rules import Rule
@@ -23,7 +22,7 @@ class AsyncGate(Generic[Req]):
     def __init__(self, limiter: AsyncRateLimiter, rules: Iterable[Rule[Req]], shed: Shed[Req] | None) -> None:
         if not isinstance(limiter, AsyncRateLimiter):
             raise ConfigurationError(f"the limiter must be an AsyncRateLimiter, not {limiter!r}")
-        self._limiter, self._gate = limiter, Gate(limiter, rules, shed)
+        self._limiter, self._gate = limiter, GateCore(limiter, rules, shed)
 
     async def verify(self) -> None:
         """Asks the server whether the rules are right.
@@ -41,20 +40,13 @@ class AsyncGate(Generic[Req]):
 
     async def enter(self, request: Req) -> Passage | Refusal:
         """Asks the limits of a request, and waits for its turn if it is queued."""
-        task = asyncio.current_task()
-        cancelled = task.cancelling() if task else 0
         if self._gate.wants_verification():
             await self.verify()
         entered = await self._limiter.run(self._gate.entering(request))
-        # `wait_for` of Python 3.11, which redis-py uses, sometimes drops a cancellation.
-        if task and task.cancelling() > cancelled:
-            if isinstance(entered, Passage):
-                entered.abandon()
-            raise asyncio.CancelledError
         if isinstance(entered, Passage) and entered.wait:
             try:
-                await asyncio.sleep(entered.wait)
-            except BaseException:  # such as a cancellation
+                await self._limiter.outside.sleep(entered.wait)
+            except BaseException:  # such as a cancellation, or a signal's
                 entered.abandon()
                 raise
         return entered

@@ -6,9 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from math import isnan
 from threading import Lock
-from time import monotonic
 from typing import Generic, Protocol, TypeVar
-from uuid import uuid4
 
 from ..call.call import Call
 from ..call.errors import ConfigurationError
@@ -22,7 +20,7 @@ from ..decide.failure import Closed, NoAnswer, reason
 from ..decide.fork import after_fork
 from ..taken.jobs import Scheduler
 from ..taken.taken import Taken
-from ..wire.slots import slot_of
+from ..wire.slots import SlotMap, slot_of
 from ..wire.verify import checked
 from .passage import Calls, Passage
 from .response import Refusal, out_of_capacity, over_quota
@@ -40,11 +38,21 @@ MOST_UTILIZATION = 2.0
 """The largest utilization that RL.SHED takes."""
 
 
+class Placed(Protocol):
+    """The servers."""
+
+    @property
+    def slots(self) -> SlotMap | None: ...
+
+
 class Limiting(Protocol):
     """What a gate needs of a limiter."""
 
     @property
     def core(self) -> Core: ...
+
+    @property
+    def nodes(self) -> Placed: ...
 
     @property
     def background(self) -> Scheduler: ...
@@ -56,7 +64,7 @@ class Limiting(Protocol):
     def prefix(self) -> str: ...
 
 
-class Gate(Generic[Req]):
+class GateCore(Generic[Req]):
     """The limits of an application's requests.
 
     Args:
@@ -71,7 +79,7 @@ class Gate(Generic[Req]):
         self._prefix = limiter.prefix
         # The policies that are known to have leases. The limiter of a cluster has slots.
         self._leasing: set[str] = set()
-        self._cluster = getattr(limiter, "_nodes").slots is not None
+        self._cluster = limiter.nodes.slots is not None
         self._verify_at: float | None = 0.0
         self.forked()
         after_fork(self)
@@ -98,17 +106,17 @@ class Gate(Generic[Req]):
     def wants_verification(self) -> bool:
         """Whether this request is to verify the rules. Others that come meanwhile are not."""
         due = self._verify_at
-        if due is None or monotonic() < due or self._taken.closed:
+        if due is None or self._core.clock() < due or self._taken.closed:
             return False
         with self._verify_lock:
             if self._verify_at != due:
                 return False
-            self._verify_at = monotonic() + VERIFY_AGAIN
+            self._verify_at = self._core.clock() + VERIFY_AGAIN
             return True
 
     def verified(self, answered: bool) -> None:
         """Notes that the rules are right, or that the server did not answer."""
-        self._verify_at = None if answered else monotonic() + VERIFY_AGAIN
+        self._verify_at = None if answered else self._core.clock() + VERIFY_AGAIN
 
     def unverified(self) -> None:
         """Lets the next request verify the rules, since an error ended the verification."""
@@ -116,7 +124,7 @@ class Gate(Generic[Req]):
 
     def verifying(self) -> Calls[bool]:
         """Asks the server whether the rules are right, without a charge. Returns whether it answered."""
-        key = prefixed(self._prefix, f"verify:{uuid4().hex}")
+        key = prefixed(self._prefix, f"verify:{self._core.new_id()}")
         for rule in self._rules:
             if isinstance(rule.policy, str):
                 words: list[Word] = ["RL.ASKPEEK", key, rule.policy, "COST", 0, "ID", "verify"]
@@ -238,6 +246,6 @@ class Gate(Generic[Req]):
             if isnan(utilization):
                 raise ConfigurationError("utilization must be a number, not nan")
         except Exception as error:  # whatever the application raises
-            self._core.log.warn("shed", monotonic(), f"RL.SHED {shed.key!r}: nothing is shed: {reason(error)}")
+            self._core.log.warn("shed", self._core.clock(), f"RL.SHED {shed.key!r}: nothing is shed: {reason(error)}")
             return None
         return tier, min(max(utilization, 0.0), MOST_UTILIZATION)

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterable
 from typing import TypeVar
-from uuid import uuid4
 from weakref import ref
 
 from ..call.call import Call
@@ -33,7 +32,7 @@ class Passage:
     """
 
     def __init__(self, core: Core, background: Scheduler, taken: Taken) -> None:
-        self.id = uuid4().hex
+        self.id = core.new_id()
         self.headers: dict[str, str] = {}
         self.spent: dict[str, float] = {}
         self.wait = 0.0

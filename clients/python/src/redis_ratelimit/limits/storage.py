@@ -1,31 +1,65 @@
-"""The storages for `limits.aio`: those of `limits_storage`, on asyncio."""
+"""Storages for the library `limits` (https://limits.readthedocs.io, under Flask-Limiter and slowapi): its strategies run
+on the module's commands instead of Lua scripts. Import this module, then take the scheme:
 
-import time
-from collections.abc import AsyncIterator, Sequence
-from typing import Protocol, cast
+    import redis_ratelimit.limits_storage
+    storage = storage_from_string("ratelimit+redis://127.0.0.1")
+
+The schemes are `ratelimit+redis`, `ratelimit+rediss`, `ratelimit+redis+unix`, `ratelimit+redis+cluster` and
+`ratelimit+redis+sentinel`, each with `async+` in front for `limits.aio`. Addresses and options are those of limits' own
+Redis storages. The asynchronous storages use redis-py, not coredis.
+
+    FixedWindowRateLimiter            RL.FIXEDWINDOW     counts every hit, also those over the limit, as limits does
+    MovingWindowRateLimiter           RL.SLIDINGLOG      on the server's clock, in a few bytes per hit
+    SlidingWindowCounterRateLimiter   RL.SLIDINGWINDOW   windows on the clock's multiples, as with memcached
+
+The server replies an error (`redis.ResponseError`, or `StorageError` with `wrap_exceptions`) to a cost below 0, to a
+fixed window's cost above 2^53 − 1, and to a moving window's limit above `ratelimit.max-log-entries` (1,000,000).
+"""
+
+from typing import cast
 
 from limits import aio
 from limits.aio.storage.redis.redispy import RedispyBridge
 from limits.errors import ConfigurationError
+from limits.storage import RedisClusterStorage, RedisSentinelStorage, RedisStorage
 from limits.storage.base import TimestampedSlidingWindow
 
-from . import calls
-from .calls import Call, Steps, T, Word
+from .methods import AsyncClient, AsyncMethods
+from .methods_threads import Client, Methods
 
 
-class _AsyncPipeline(Protocol):
-    def execute_command(self, *words: Word) -> object: ...
-    async def execute(self) -> list[object]: ...
+class RateLimitStorage(Methods, RedisStorage, TimestampedSlidingWindow):
+    """`ratelimit+redis://[user:password@]host:port/db`, `ratelimit+rediss://…`, `ratelimit+redis+unix:///path`"""
+
+    STORAGE_SCHEME = ["ratelimit+redis", "ratelimit+rediss", "ratelimit+redis+unix"]
+
+    def __init__(self, uri: str, **options: float | str | bool) -> None:
+        super().__init__(uri.removeprefix("ratelimit+"), **options)  # type: ignore[arg-type]
+
+    def initialize_storage(self, _uri: str) -> None:
+        """Does nothing: there are no scripts to register."""
+
+    def _client(self, readonly: bool = False) -> Client:
+        return cast(Client, self.get_connection(readonly))
+
+    def _key(self, key: str) -> str:
+        return self.prefixed_key(key)
 
 
-class _AsyncClient(Protocol):
-    async def execute_command(self, *words: Word) -> object: ...
-    def pipeline(self, *, transaction: bool) -> _AsyncPipeline: ...
-    def scan_iter(self, match: str, count: int) -> AsyncIterator[bytes | str]: ...
-    async def unlink(self, *keys: bytes | str) -> int: ...
+class RateLimitClusterStorage(RateLimitStorage, RedisClusterStorage):
+    """`ratelimit+redis+cluster://[user:password@]host:port,host:port`"""
+
+    STORAGE_SCHEME = ["ratelimit+redis+cluster"]
 
 
-class AsyncRateLimitStorage(aio.storage.RedisStorage, TimestampedSlidingWindow):
+class RateLimitSentinelStorage(RateLimitStorage, RedisSentinelStorage):
+    """`ratelimit+redis+sentinel://host:port,host:port/service_name`. Replicas are asked what does not charge, unless
+    `use_replicas=False`."""
+
+    STORAGE_SCHEME = ["ratelimit+redis+sentinel"]
+
+
+class AsyncRateLimitStorage(AsyncMethods, aio.storage.RedisStorage, TimestampedSlidingWindow):
     """The asynchronous `RateLimitStorage`, for the strategies of `limits.aio`."""
 
     STORAGE_SCHEME = ["async+ratelimit+redis", "async+ratelimit+rediss", "async+ratelimit+redis+unix"]
@@ -35,81 +69,11 @@ class AsyncRateLimitStorage(aio.storage.RedisStorage, TimestampedSlidingWindow):
             raise ConfigurationError("the only implementation is redispy")
         super().__init__(uri.replace("ratelimit+", "", 1), **options)  # type: ignore[arg-type]
 
-    def _client(self, readonly: bool = False) -> _AsyncClient:
-        return cast(_AsyncClient, cast(RedispyBridge, self.bridge).get_connection(readonly))
+    def _client(self, readonly: bool = False) -> AsyncClient:
+        return cast(AsyncClient, cast(RedispyBridge, self.bridge).get_connection(readonly))
 
     def _key(self, key: str) -> str:
         return self.bridge.prefixed_key(key)
-
-    async def _run(self, steps: Steps[T]) -> T:
-        try:
-            asked = next(steps)
-            while True:
-                asked = steps.send(await self._send(asked))
-        except StopIteration as end:
-            return cast(T, end.value)
-
-    async def _send(self, asked: Sequence[Call]) -> list[object]:
-        client = self._client(readonly=calls.only_looks(asked))
-        if len(asked) == 1:
-            return [await client.execute_command(*asked[0])]
-        pipeline = client.pipeline(transaction=False)
-        for call in asked:
-            pipeline.execute_command(*call)
-        return await pipeline.execute()
-
-    async def incr(self, key: str, expiry: int, amount: int = 1) -> int:
-        """Adds `amount` to the counter, whose window ends `expiry` seconds after its first hit. Returns the count."""
-        return await self._run(calls.incr(self._key(key), expiry, amount))
-
-    async def get(self, key: str) -> int:
-        """Returns the count of the open window."""
-        return (await self._run(calls.fixed_window(self._key(key))))[0]
-
-    async def get_expiry(self, key: str) -> float:
-        """Returns the Unix time at which the open window ends."""
-        return time.time() + (await self._run(calls.fixed_window(self._key(key))))[1]
-
-    async def acquire_entry(self, key: str, limit: int, expiry: int, amount: int = 1) -> bool:
-        """Adds `amount` entries to the moving window of `expiry` seconds if they fit."""
-        return await self._run(calls.acquire_entry(self._key(key), limit, expiry, amount))
-
-    async def get_moving_window(self, key: str, limit: int, expiry: int) -> tuple[float, int]:
-        """Returns the Unix time at which the moving window starts, and the number of entries in it."""
-        return await self._run(calls.moving_window(self._key(key), limit, expiry))
-
-    async def acquire_sliding_window_entry(self, key: str, limit: int, expiry: int, amount: int = 1) -> bool:
-        """Adds `amount` to the current window if the weighted count stays within the limit."""
-        return await self._run(calls.acquire_sliding_window_entry(self._key(key), limit, expiry, amount))
-
-    async def get_sliding_window(self, key: str, expiry: int) -> tuple[int, float, int, float]:
-        """Returns count and seconds to live of the previous window, and of the current one."""
-        return await self._run(calls.sliding_window(self._key(key), expiry))
-
-    async def clear(self, key: str) -> None:
-        """Resets the limits of `key`."""
-        await self._client().unlink(*calls.keys(self._key(key)))
-
-    async def clear_sliding_window(self, key: str, expiry: int) -> None:
-        """Resets the limits of `key`."""
-        await self.clear(key)
-
-    async def check(self) -> bool:
-        """Returns whether the server replies and has the module."""
-        try:
-            return await self._run(calls.check())
-        except Exception:  # noqa: BLE001, as limits' own storage does
-            return False
-
-    async def reset(self) -> int | None:
-        """Deletes all keys with the prefix, a thousand at a time. Returns their number."""
-        deleted, batch = 0, list[bytes | str]()
-        async for key in self._client().scan_iter(calls.pattern(self._key("")), 1000):
-            batch.append(key)
-            if len(batch) == 1000:
-                deleted += await self._client().unlink(*batch)
-                batch = []
-        return deleted + (await self._client().unlink(*batch) if batch else 0)
 
 
 class AsyncRateLimitClusterStorage(AsyncRateLimitStorage, aio.storage.RedisClusterStorage):

@@ -1,39 +1,49 @@
-"""How a limiter for asyncio sends its calls, and how it is closed."""
+"""How a limiter sends its calls, and how it is closed."""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Generator
 from functools import partial
-from time import monotonic
 from types import TracebackType
 from typing import Self, TypeVar
 
 from ..call.call import Call
+from ..call.errors import ConfigurationError
 from ..call.questions import Question
-from ..call.values import Seconds
+from ..call.values import Seconds, seconds
 from ..commands import AsyncCommands
 from ..decide.breaker import Breaker
-from ..decide.core import Fail
+from ..decide.core import Core, Fail
 from ..decide.decision import Decision
 from ..decide.errors import CallError
 from ..decide.failure import NoAnswer
+from ..decide.log import LOGGER
 from ..decide.refusals import RefusalCache
 from ..wire.clients import AsyncClient
-from ..wire.nodes import async_nodes_of, drive
+from ..wire.nodes import drive
 from ..wire.settings import connecting_time
-from .background import AsyncBackground
-from .endings import Ending
-from .jobs import Job
-from .options import Options
+from .jobs import MOST, Job, Scheduler, Timetable
+from .outside import AsyncOutside
+from .taken import Taken
 from .under_way import AsyncUnderWay, Run
 
 D = TypeVar("D", bound=Decision)
 R = TypeVar("R")
 
 
-class AsyncConnected(Options):
-    """A limiter's connections and its jobs in the background."""
+class AsyncConnected:
+    """A limiter's connections and its jobs in the background.
+
+    Attributes:
+        outside: Clock, timers, ids and connections.
+        core: The counters, the breaker, the cache and the log.
+        taken: The leases and holds to end if the limiter closes.
+        background: Runs jobs.
+        nodes: The servers.
+        commands: The raw commands, on the limiter's connections. Errors are those of redis-py.
+        prefix: What stands before each key.
+        timeout: The seconds after which a call is given up.
+    """
 
     def __init__(
         self,
@@ -44,14 +54,36 @@ class AsyncConnected(Options):
         breaker: Breaker | None,
         cache: RefusalCache | None,
         replicas: bool,
+        outside: AsyncOutside | None,
     ) -> None:
-        super().__init__(prefix, fail, timeout, breaker, cache)
-        self.background = AsyncBackground(self._perform)
+        if not isinstance(prefix, str):
+            raise ConfigurationError(f"prefix must be text, not {prefix!r}")
+        self.prefix = prefix
+        self.timeout = seconds("timeout", timeout)
+        self.outside = outside or AsyncOutside()
+        self.core = Core(fail, breaker, cache, self.outside.clock, self.outside.new_id)
+        self.taken = Taken()
+        timetable = Timetable(self.outside.clock, self._dropped)
+        self.background: Scheduler = self.outside.background(timetable, self._perform)
         self._under_way = AsyncUnderWay()
-        self._nodes = async_nodes_of(redis, self.timeout, replicas)
-        self.commands = AsyncCommands(self._nodes, prefix)
-        """The raw commands, on the limiter's connections. Errors are those of redis-py."""
-        self._closing: asyncio.Task[None] | None = None
+        self.nodes = self.outside.nodes(redis, self.timeout, replicas)
+        self.commands = AsyncCommands(self.nodes, prefix)
+
+    @property
+    def fail(self) -> Fail:
+        """What a limit decides without an answer: `"open"` or `"closed"`."""
+        return self.core.fail
+
+    @property
+    def counters(self) -> dict[str, int]:
+        """What has happened so far.
+
+        `asked` is the number of decisions, of which were `allowed` and `refused` by the server or by the cache
+        (`cached`), and `failed_open` and `failed_closed` without an answer. `unavailable` is the number of calls without an
+        answer, `wrong_calls` of those with an error reply. `breaker_opened`, `leases_lost` and `releases_retried` say what
+        went on besides. `releases_retried` counts settlements too.
+        """
+        return self.core.counters.snapshot()
 
     async def close(self) -> None:
         """Releases the leases that are held, settles what is held, and closes the connections.
@@ -59,30 +91,26 @@ class AsyncConnected(Options):
         Calls that wait in the server, and new ones, raise a RuntimeError. Other calls that are under way are waited for.
         Each release or settlement is tried once. Without an answer a lease ends by its ttl. Leaving a lease or a hold
         afterwards does nothing. A second call of `close` waits for the first.
-        If the caller is cancelled, the limiter closes all the same.
         """
-        closing = self._closing
-        if closing is None or closing.cancelled() or closing.get_loop() is not asyncio.get_running_loop():
-            closing = self._closing = asyncio.create_task(self._close(asyncio.current_task()))
-        await asyncio.shield(closing)
+        await self._under_way.once(self._close)
 
-    async def _close(self, closer: object) -> None:
+    async def _close(self) -> None:
         silent: set[str] = set()
         try:
             endings = self.taken.close()
             self._under_way.end_calls()
-            await self._nodes.end_waits()
-            await self._under_way.wait(connecting_time(self.timeout) + self.timeout, closer)
+            await self.nodes.end_waits()
+            await self._under_way.wait(connecting_time(self.timeout) + self.timeout)
             # A release of this limiter may have granted what a call was waiting for. So the endings of such calls come last.
             for ending in [*endings, *self.background.close()]:
-                where = self._nodes.where(ending.call)
+                where = self.nodes.where(ending.call)
                 outcome = None if where in silent else await self._outcome(ending.call)
                 if isinstance(outcome, (NoAnswer, CallError)):
                     self.core.warn(ending.call, outcome.error, "not repeated, since the limiter closes")
                 if isinstance(outcome, NoAnswer):
                     silent.add(where)
         finally:
-            await self._nodes.close()
+            await self.nodes.close()
 
     async def __aenter__(self) -> Self:
         return self
@@ -118,10 +146,10 @@ class AsyncConnected(Options):
         return await self._send(call)
 
     async def _send(self, call: Call) -> object:
-        call.asked = self._nodes.where(call)
+        call.asked = self.nodes.where(call)
         self.core.enter(call.asked)
         try:
-            reply = await self._nodes.send(call)
+            reply = await self.nodes.send(call)
         except BaseException as error:
             failure = self.core.lost(call.asked, call, error)
             if failure is error:
@@ -139,7 +167,17 @@ class AsyncConnected(Options):
             return error
 
     async def _perform(self, job: Job) -> float | None:
-        if isinstance(job, Ending):
+        """Sends the call of a job, and returns the seconds until it is sent again."""
+        if not job.is_renewal:
             self.core.counters.add("releases_retried")
-        job.asked = monotonic()
-        return job.after(await self._outcome(job.call))
+        job.asked = self.outside.clock()
+        try:
+            outcome = await self._outcome(job.call)
+        except Exception as error:
+            if not self.background.closed:  # closing ends connections that are in use
+                LOGGER.error("%s failed in the background", job.call.command, exc_info=error)
+            outcome = NoAnswer(error, True)
+        return None if job.stopped else job.after(outcome)
+
+    def _dropped(self, job: Job) -> None:
+        self.core.note("given up", job.call, f"given up: {MOST} calls wait in the background")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
-from time import monotonic
 
 from ..call.call import Call
 from ..decide.core import Core
@@ -37,13 +36,13 @@ class Ending(Job):
     def __init__(self, core: Core, call: Call, ended: Callable[[object], bool], ttl: float, certain: bool) -> None:
         super().__init__(call)
         self._core, self._ended, self._certain = core, ended, certain
-        self._deadline = monotonic() + ttl
+        self._deadline = core.clock() + ttl
         self._after_answer = min(ttl, AFTER_ANSWER)
         self._answered = False
         self._delay = FIRST_DELAY
 
     def after(self, outcome: object) -> float | None:
-        now = monotonic()
+        now = self._core.clock()
         if isinstance(outcome, CallError):
             self._core.warn(self.call, outcome.error, "not repeated")
             return None

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
-from uuid import uuid4
+from typing import Self
 
 from ..call.call import Call
 from ..call.errors import ConfigurationError
@@ -15,17 +14,15 @@ from ..decide.decision import Decision
 from ..decide.errors import CallError, Refused, Unavailable
 from ..decide.failure import Closed, NoAnswer
 from .charge import Charge
+from .connected import AsyncConnected
 from .endings import Ending
-from .jobs import Scheduler
-from .options import Options
-
-if TYPE_CHECKING:
-    from ..limiter import AsyncRateLimiter
-    from ..limiter_threads import RateLimiter
 
 
-class HeldState:
-    """What holds for threads and for asyncio share.
+class AsyncHeld:
+    """An estimate that is held, as a context manager: `async with budget.hold(800) as h: h.settle(await work())`.
+
+    Entering charges the estimate. Leaving settles it: at what `settle` said; else at 0 if an exception leaves; else the
+    estimate stands.
 
     Attributes:
         id: The id of the hold.
@@ -33,14 +30,12 @@ class HeldState:
         decision: The answer. Without an answer it is None.
     """
 
-    def __init__(
-        self, limiter: Options, background: Scheduler, charge: Charge, estimate: int, wait: Duration | None
-    ) -> None:
-        self.id = uuid4().hex
+    def __init__(self, limiter: AsyncConnected, charge: Charge, estimate: int, wait: Duration | None) -> None:
+        self._limiter, self._core = limiter, limiter.core
+        self.id = self._core.new_id()
         self.estimate = estimate
         self.decision: Decision | None = None
-        self._core, self._taken = limiter.core, limiter.taken
-        self._background, self._charge = background, charge
+        self._charge = charge
         self._question = charge.question(estimate, self.id, wait)
         self._actual: int | None = None
         self._entered, self._open = False, False
@@ -60,6 +55,15 @@ class HeldState:
         """
         self._actual = integer("actual", actual, 0, MOST)
 
+    async def __aenter__(self) -> Self:
+        await self._limiter.run(self.holding())
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._limiter.run(self.settling(kind is not None))
+
     def holding(self) -> Generator[Call, object, None]:
         """Charges the estimate."""
         if self._entered:
@@ -74,14 +78,14 @@ class HeldState:
             raise
         except BaseException:  # such as a cancellation: the estimate may be held, or may still be
             if self._question.call.sent:
-                self._background.add(self._ending(0, certain=False), 0.0)
+                self._limiter.background.add(self._ending(0, certain=False), 0.0)
             raise
         self.decision = self._core.decided(self._question, self._charge.kind, reply)
         if not self.decision.allowed:
             raise Refused(self.decision)
         if not self._begin(certain=True):
             self._open = False
-            yield from self._ending(0, certain=True).tried(self._background)
+            yield from self._ending(0, certain=True).tried(self._limiter.background)
             raise Closed
 
     def settling(self, failed: bool) -> Generator[Call, object, None]:
@@ -92,12 +96,12 @@ class HeldState:
         if not self._open:
             return
         self._open = False
-        self._taken.discard(self)
+        self._limiter.taken.discard(self)
         ending = self._ending(actual, certain=self._certain)
         if self._certain:
-            yield from ending.tried(self._background)
+            yield from ending.tried(self._limiter.background)
         else:
-            self._background.add(ending, 0.0)
+            self._limiter.background.add(ending, 0.0)
 
     def closing(self) -> list[Ending]:
         """Returns the settlement of what is held, at what `settle` said or else at the estimate."""
@@ -110,18 +114,18 @@ class HeldState:
     def _begin(self, *, certain: bool) -> bool:
         """Returns False if the limiter closes, and will not settle it."""
         self._open, self._certain = True, certain
-        return self._taken.add(self)
+        return self._limiter.taken.add(self)
 
     def _unanswered(self, missing: NoAnswer) -> None:
         """Goes on with what may be held, or may still be. Or settles it at 0."""
         if self._core.goes_on(self._question.call, missing):
             if missing.uncertain and not self._begin(certain=False):
                 self._open = False
-                self._background.add(self._ending(0, certain=False), 0.0)
+                self._limiter.background.add(self._ending(0, certain=False), 0.0)
                 raise Closed
             return
         if missing.uncertain:
-            self._background.add(self._ending(0, certain=False), 0.0)
+            self._limiter.background.add(self._ending(0, certain=False), 0.0)
         raise Unavailable(self._question.call.command, missing.error, missing.node) from missing.error
 
     def _ending(self, actual: int, *, certain: bool) -> Ending:
@@ -129,73 +133,10 @@ class HeldState:
         return Ending(self._core, call, ended, milliseconds("ttl", self._charge.ttl) / 1000, certain)
 
 
-class Held(HeldState):
-    """An estimate that is held, as a context manager: `with budget.hold(800) as h: h.settle(work())`.
-
-    Entering charges the estimate. Leaving settles it: at what `settle` said; else at 0 if an exception leaves; else the
-    estimate stands.
-    """
-
-    def __init__(self, limiter: RateLimiter, charge: Charge, estimate: int, wait: Duration | None) -> None:
-        super().__init__(limiter, limiter.background, charge, estimate, wait)
-        self._limiter = limiter
-
-    def __enter__(self) -> Self:
-        self._limiter.run(self.holding())
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._limiter.run(self.settling(kind is not None))
-
-
-class AsyncHeld(HeldState):
-    """An estimate that is held, as a context manager: `async with budget.hold(800) as h: h.settle(await work())`.
-
-    Entering charges the estimate. Leaving settles it: at what `settle` said; else at 0 if an exception leaves; else the
-    estimate stands.
-    """
-
-    def __init__(self, limiter: AsyncRateLimiter, charge: Charge, estimate: int, wait: Duration | None) -> None:
-        super().__init__(limiter, limiter.background, charge, estimate, wait)
-        self._limiter = limiter
-
-    async def __aenter__(self) -> Self:
-        await self._limiter.run(self.holding())
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self._limiter.run(self.settling(kind is not None))
-
-
-class Budget:
-    """A limit on what work costs, where the cost is known only afterwards."""
-
-    def __init__(self, limiter: RateLimiter, charge: Charge) -> None:
-        self._limiter, self._charge = limiter, charge
-
-    def hold(self, estimate: int, wait: Duration | None = None) -> Held:
-        """Charges an estimate, and settles it when the work is left.
-
-        Args:
-            estimate: The most that the work may cost (1 to 9007199254740991).
-            wait: How long to wait in the server if the estimate does not fit.
-
-        Raises:
-            Refused: On entering: the estimate does not fit.
-            Unavailable: On entering: there is no answer, and the limiter fails closed.
-            CallError: On entering: the call is wrong.
-        """
-        return Held(self._limiter, self._charge, estimate, wait)
-
-
 class AsyncBudget:
     """A limit on what work costs, where the cost is known only afterwards."""
 
-    def __init__(self, limiter: AsyncRateLimiter, charge: Charge) -> None:
+    def __init__(self, limiter: AsyncConnected, charge: Charge) -> None:
         self._limiter, self._charge = limiter, charge
 
     def hold(self, estimate: int, wait: Duration | None = None) -> AsyncHeld:

@@ -1,37 +1,28 @@
-"""Calls in the background. There is no I/O here: a job says from the reply when its call is sent again."""
+"""Calls in the background, and when they are sent. There is no I/O here."""
 
 from __future__ import annotations
 
+import heapq
+from collections.abc import Callable
+from itertools import count
 from typing import Protocol
 
 from ..call.call import Call
 
-
-class Scheduler(Protocol):
-    """Runs jobs in the background."""
-
-    @property
-    def closed(self) -> bool:
-        """Whether all jobs are dropped, since the limiter closes."""
-        ...
-
-    def add(self, job: Job, delay: float) -> bool:
-        """Sends the call of a job after some seconds. Returns False if the job is dropped."""
-        ...
-
-    def stop(self, job: Job) -> None:
-        """Sends the call of a job no more."""
-        ...
+MOST = 10_000
+"""The most endings that wait. A server that is away for long must not take all memory."""
 
 
 class Job:
-    """A call in the background.
+    """A call in the background. It says from the reply when its call is sent again.
 
     Attributes:
         call: What is sent.
         stopped: Whether it is not sent any more.
         asked: When the call was last begun, on a monotonic clock.
     """
+
+    is_renewal = False
 
     def __init__(self, call: Call) -> None:
         self.call = call
@@ -45,3 +36,89 @@ class Job:
             outcome: The reply, a `NoAnswer`, or a `CallError`.
         """
         raise NotImplementedError
+
+
+class Scheduler(Protocol):
+    """Runs jobs in the background."""
+
+    @property
+    def closed(self) -> bool:
+        """Whether all jobs are dropped, since the limiter closes."""
+        ...
+
+    def __len__(self) -> int: ...
+
+    def add(self, job: Job, delay: float) -> bool:
+        """Sends the call of a job after some seconds. Returns False if the job is dropped."""
+        ...
+
+    def stop(self, job: Job) -> None:
+        """Sends the call of a job no more."""
+        ...
+
+    def close(self) -> list[Job]:
+        """Ends all jobs. Returns the endings that are left, and with them those whose call is still being sent."""
+        ...
+
+
+class Timetable:
+    """The jobs that wait for their time. Renewals that are due go before endings that are due.
+
+    Args:
+        clock: The seconds of a monotonic clock.
+        dropped: Is told of a job that is dropped, because too many wait.
+    """
+
+    def __init__(self, clock: Callable[[], float], dropped: Callable[[Job], None]) -> None:
+        self._clock, self._dropped = clock, dropped
+        self._number = count()
+        self.clear()
+
+    def __len__(self) -> int:
+        return len(self._renewals) + len(self._endings)
+
+    def clear(self) -> None:
+        """Begins without jobs."""
+        self._renewals: list[tuple[float, int, Job]] = []
+        self._endings: list[tuple[float, int, Job]] = []
+        self._stopped = 0
+
+    def add(self, job: Job, delay: float) -> bool:
+        """Adds a job that is due after some seconds. Returns False if it is dropped."""
+        heap = self._renewals if job.is_renewal else self._endings
+        if heap is self._endings and len(heap) >= MOST:
+            self._dropped(job)
+            return False
+        heapq.heappush(heap, (self._clock() + delay, next(self._number), job))
+        return True
+
+    def due(self) -> Job | None:
+        """Takes a job that is due."""
+        for heap in (self._renewals, self._endings):
+            while heap and (heap[0][0] <= self._clock() or heap[0][2].stopped):
+                job = heapq.heappop(heap)[2]
+                if not job.stopped:
+                    return job
+                self._stopped -= 1
+        return None
+
+    def next(self) -> float | None:
+        """Returns the seconds until a job is due."""
+        times = [heap[0][0] for heap in (self._renewals, self._endings) if heap]
+        return max(0.0, min(times) - self._clock()) if times else None
+
+    def stop(self, job: Job) -> None:
+        """Sends the call of a job no more. Stopped jobs do not take memory for long."""
+        job.stopped = True
+        self._stopped += 1
+        if 2 * self._stopped > len(self) + 100:
+            for heap in (self._renewals, self._endings):
+                heap[:] = [entry for entry in heap if not entry[2].stopped]
+                heapq.heapify(heap)
+            self._stopped = 0
+
+    def take_endings(self) -> list[Job]:
+        """Takes all endings, in the order of their time. Renewals are dropped."""
+        left = [job for _, _, job in sorted(self._endings) if not job.stopped]
+        self.clear()
+        return left

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Generator
-from time import monotonic
 from types import TracebackType
-from typing import TYPE_CHECKING, Self, TypeAlias, Unpack
-from uuid import uuid4
+from typing import Self
 
 from ..call import questions
 from ..call.call import Call
@@ -16,22 +14,15 @@ from ..decide import replies
 from ..decide.decision import Decision
 from ..decide.errors import CallError, Refused, Unavailable
 from ..decide.failure import Closed, NoAnswer
+from .connected import AsyncConnected
 from .endings import Ending
-from .jobs import Scheduler
-from .options import Options
 from .renewals import Renewal
 
-if TYPE_CHECKING:
-    from ..limiter import AsyncRateLimiter
-    from ..limiter_threads import RateLimiter
 
+class AsyncLease:
+    """A lease, as a context manager: `async with limiter.lease("db", 5, "30s") as lease:`.
 
-LeaseSettings: TypeAlias = tuple[Key, int, Duration, Duration | None, int, bool]
-"""Key, capacity, ttl, wait, cost, and whether to renew."""
-
-
-class LeaseState:
-    """What leases for threads and for asyncio share.
+    Entering takes the lease. Leaving releases it on every path.
 
     Attributes:
         id: The id of the lease.
@@ -41,8 +32,7 @@ class LeaseState:
 
     def __init__(
         self,
-        limiter: Options,
-        background: Scheduler,
+        limiter: AsyncConnected,
         key: Key,
         capacity: int,
         ttl: Duration,
@@ -50,10 +40,10 @@ class LeaseState:
         cost: int,
         renew: bool,
     ) -> None:
-        self.id = uuid4().hex
+        self._limiter, self._core = limiter, limiter.core
+        self.id = self._core.new_id()
         self.lost = False
         self.decision: Decision | None = None
-        self._core, self._taken, self._background = limiter.core, limiter.taken, background
         self._question = questions.lease(limiter.prefix, key, capacity, ttl, self.id, cost, wait)
         self._ttl = milliseconds("ttl", ttl) / 1000
         self._ends: float | None = None
@@ -66,14 +56,23 @@ class LeaseState:
     @property
     def held(self) -> bool:
         """Whether the server has said that the lease is held, and its ttl has not passed since."""
-        return self._ends is not None and not self.lost and monotonic() < self._ends
+        return self._ends is not None and not self.lost and self._core.clock() < self._ends
+
+    async def __aenter__(self) -> Self:
+        await self._limiter.run(self.acquiring())
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._limiter.run(self.releasing())
 
     def acquiring(self) -> Generator[Call, object, None]:
         """Takes the lease."""
         if self._entered:
             raise ConfigurationError("a lease is for one piece of work: call lease() for each")
         self._entered = True
-        asked = monotonic()
+        asked = self._core.clock()
         try:
             reply = yield self._question.call
         except NoAnswer as missing:
@@ -83,30 +82,30 @@ class LeaseState:
             raise
         except BaseException:  # such as a cancellation: the lease may be taken, or may still be
             if self._question.call.sent:
-                self._background.add(self._ending(certain=False), 0.0)
+                self._limiter.background.add(self._ending(certain=False), 0.0)
             raise
         decision = self._core.decided(self._question, Decision, reply)
         self.decision = decision
         if not decision.allowed:
             raise Refused(decision)
-        self._ends = (asked if self._question.call.wait is None else monotonic()) + self._ttl
-        if not self._taken.add(self):
+        self._ends = (asked if self._question.call.wait is None else self._core.clock()) + self._ttl
+        if not self._limiter.taken.add(self):
             for ending in self.closing():
-                yield from ending.tried(self._background)
+                yield from ending.tried(self._limiter.background)
             raise Closed
         if self._renewal is not None:
-            self._background.add(self._renewal, self._renewal.every)
+            self._limiter.background.add(self._renewal, self._renewal.every)
 
     def releasing(self) -> Generator[Call, object, None]:
         """Ends the lease."""
-        self._taken.discard(self)
+        self._limiter.taken.discard(self)
         for ending in self.closing():
-            yield from ending.tried(self._background)
+            yield from ending.tried(self._limiter.background)
 
     def closing(self) -> list[Ending]:
         """Returns the release of a lease that is held. After it the lease is held no more."""
         if self._renewal is not None:
-            self._background.stop(self._renewal)
+            self._limiter.background.stop(self._renewal)
         if self._ends is None:  # what may be taken without an answer is being released since then
             return []
         self._ends = None
@@ -115,7 +114,7 @@ class LeaseState:
     def _unanswered(self, missing: NoAnswer) -> None:
         if missing.uncertain:
             ending = self._ending(certain=False)
-            self._background.add(ending, ending.after(missing) or 0.0)
+            self._limiter.background.add(ending, ending.after(missing) or 0.0)
         if not self._core.goes_on(self._question.call, missing):
             raise Unavailable(self._question.call.command, missing.error, missing.node) from missing.error
 
@@ -130,43 +129,3 @@ class LeaseState:
         # If the renewal was rejected, the server may still have the lease. So it is released all the same.
         self.lost = True
         self._core.lease_lost(self._renewal_call, lost)
-
-
-class Lease(LeaseState):
-    """A lease, as a context manager: `with limiter.lease("db", 5, "30s") as lease:`.
-
-    Entering takes the lease. Leaving releases it, also by an exception.
-    """
-
-    def __init__(self, limiter: RateLimiter, *settings: Unpack[LeaseSettings]) -> None:
-        super().__init__(limiter, limiter.background, *settings)
-        self._limiter = limiter
-
-    def __enter__(self) -> Self:
-        self._limiter.run(self.acquiring())
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._limiter.run(self.releasing())
-
-
-class AsyncLease(LeaseState):
-    """A lease, as a context manager: `async with limiter.lease("db", 5, "30s") as lease:`.
-
-    Entering takes the lease. Leaving releases it, also by an exception or a cancellation.
-    """
-
-    def __init__(self, limiter: AsyncRateLimiter, *settings: Unpack[LeaseSettings]) -> None:
-        super().__init__(limiter, limiter.background, *settings)
-        self._limiter = limiter
-
-    async def __aenter__(self) -> Self:
-        await self._limiter.run(self.acquiring())
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self._limiter.run(self.releasing())

@@ -19,6 +19,8 @@ class Renewal(Job):
         renewed: Is told None if the server still had the lease, or else why it is lost.
     """
 
+    is_renewal = True
+
     def __init__(self, call: Call, ttl: float, renewed: Callable[[str | None], None]) -> None:
         super().__init__(call)
         self._renewed = renewed

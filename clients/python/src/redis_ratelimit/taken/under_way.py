@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from typing import Any
 
@@ -53,10 +54,19 @@ class UnderWay:
         after_fork(self)
 
     def forked(self) -> None:
-        """Begins anew: the child has no other threads."""
+        """Begins anew: the child has no other threads. It closes the limiter for itself."""
         self._runs: set[Run] = set()
         self._changed = threading.Condition()
         self._waits = False
+        # A signal handler may close the limiter in a thread that is closing it.
+        self._closing, self._begun = threading.RLock(), False
+
+    def once(self, close: Callable[[], None]) -> None:
+        """Closes the limiter once. A second call waits for the first."""
+        with self._closing:
+            if not self._begun:
+                self._begun = True
+                close()
 
     def begin(self) -> Run:
         """Notes that this thread begins its calls."""
@@ -93,6 +103,16 @@ class AsyncUnderWay:
     def __init__(self) -> None:
         self._runs: set[Run] = set()
         self._changed: asyncio.Event | None = None
+        self._closing: asyncio.Task[None] | None = None
+        self._closer: asyncio.Task[Any] | None = None
+
+    async def once(self, close: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Closes the limiter once, also if the caller is cancelled. A second call waits for the first."""
+        closing = self._closing
+        if closing is None or closing.cancelled() or closing.get_loop() is not asyncio.get_running_loop():
+            self._closer = asyncio.current_task()
+            closing = self._closing = asyncio.create_task(close())
+        await asyncio.shield(closing)
 
     def begin(self) -> Run:
         """Notes that this task begins its calls."""
@@ -111,15 +131,15 @@ class AsyncUnderWay:
         for run in list(self._runs):
             run.end()
 
-    async def wait(self, seconds: float, closer: object) -> None:
+    async def wait(self, seconds: float) -> None:
         """Waits for other tasks of this event loop than the one that closes, at most for some seconds."""
         self._changed = asyncio.Event()
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
-                while self._others(closer):
+                while self._others():
                     self._changed.clear()
                     await self._changed.wait()
 
-    def _others(self, closer: object) -> bool:
-        tasks = asyncio.all_tasks() - {closer}
+    def _others(self) -> bool:
+        tasks = asyncio.all_tasks() - {self._closer}
         return any(run.is_waited_for for run in list(self._runs) if run.owner in tasks)

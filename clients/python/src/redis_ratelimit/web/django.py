@@ -41,7 +41,7 @@ from redis.asyncio import Redis as AsyncRedis, RedisCluster as AsyncRedisCluster
 
 from ..call.errors import ConfigurationError
 from ..gate.entrance import AsyncGate
-from ..gate.entrance_threads import SyncGate
+from ..gate.entrance_threads import Gate
 from ..gate.passage import Passage
 from ..gate.response import Refusal
 from ..gate.rules import Rule
@@ -78,7 +78,7 @@ class RateLimit:
             self._first: tuple[AsyncRateLimiter, AsyncGate[HttpRequest]] | None = self._new_async_gate()
         else:
             limiter = _limiter(self._settings, RateLimiter, Redis, RedisCluster)
-            self._gate: SyncGate[HttpRequest] = SyncGate(limiter, self._settings["RULES"], self._settings["SHED"])
+            self._gate: Gate[HttpRequest] = Gate(limiter, self._settings["RULES"], self._settings["SHED"])
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase | Awaitable[HttpResponseBase]:
         """Handles a request."""

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from flask import Flask, Request, Response, g, request
 
 from ..call.errors import ConfigurationError
-from ..gate.entrance_threads import SyncGate
+from ..gate.entrance_threads import Gate
 from ..gate.passage import Passage
 from ..gate.response import Refusal
 from ..gate.rules import Rule
@@ -62,7 +62,7 @@ class RateLimit:
     def __init__(
         self, app: Flask | None, limiter: RateLimiter, rules: Iterable[Rule[Request]], shed: Shed[Request] | None = None
     ) -> None:
-        self._gate = SyncGate(limiter, rules, shed)
+        self._gate = Gate(limiter, rules, shed)
         if app is not None:
             self.init_app(app)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from inspect import isawaitable
 from typing import Any
 
 from redis.asyncio import ConnectionPool
@@ -12,7 +13,19 @@ from redis.exceptions import ConnectionError, RedisError, ResponseError, Timeout
 
 from ..call.call import Call
 from ..decide.failure import Closed, NoFreeConnection
-from .settings import CONNECTING, CONNECTIONS, MARGIN, SPARE, Settings, Source, connecting_time, patience, pool_of
+from .settings import (
+    CONNECTING,
+    CONNECTIONS,
+    MARGIN,
+    SPARE,
+    Address,
+    Settings,
+    Source,
+    connecting_time,
+    patience,
+    pool_of,
+)
+from .slots import named
 from .within import in_time
 
 
@@ -87,6 +100,7 @@ class AsyncLink:
         connection = opened.free.pop() if opened.free else self._made(opened)
         if call.wait is not None:
             opened.waiting.add(connection)
+        cancelled = cancellations()
         try:
             await opened.connect(connection, patience)
             if self._is_over(call):
@@ -97,7 +111,10 @@ class AsyncLink:
                     await connection.read_response()
                 call.sent = True
                 await connection.send_command(*call.words)
-                return await connection.read_response()
+                reply = await connection.read_response()
+            if cancellations() > cancelled:
+                raise asyncio.CancelledError
+            return reply
         except ResponseError:
             raise
         except BaseException:
@@ -172,3 +189,60 @@ class _Opened:
         if self.closed:
             semaphore.release()
             raise Closed
+
+
+def cancellations() -> int:
+    """Returns how often the caller was cancelled. `wait_for` of Python 3.11, which redis-py uses, sometimes drops one."""
+    task = asyncio.current_task()
+    return task.cancelling() if task else 0
+
+
+class AsyncLinks:
+    """The connections to the nodes of a cluster.
+
+    Attributes:
+        closed: Whether they are closed.
+    """
+
+    def __init__(self, source: Source, timeout: float, replicas: bool) -> None:
+        self.closed = False
+        self._source, self._timeout = source, timeout
+        self._more: Settings = {"redis_connect_func": _readonly(source.settings)} if replicas else {}
+        self._links: dict[Address, AsyncLink] = {}
+
+    def to(self, address: Address) -> AsyncLink:
+        """Returns the connections to a node."""
+        link = self._links.get(address)
+        if link is None:
+            if self.closed:
+                raise Closed
+            host, port = address
+            more = {"host": host, "port": port, **self._more}
+            link = self._links[address] = AsyncLink(self._source, self._timeout, named(address), more)
+        return link
+
+    def all(self) -> list[AsyncLink]:
+        """Returns the connections to all nodes."""
+        return list(self._links.values())
+
+    def close(self) -> list[AsyncLink]:
+        """Lets `to` raise `Closed` from now on. Returns the links to close."""
+        self.closed = True
+        return self.all()
+
+
+def _readonly(settings: Settings) -> Any:
+    """Says READONLY on each connection, so that replicas answer. The application's function connects, as in redis-py."""
+    also = settings.get("redis_connect_func")
+
+    async def connect(connection: Any) -> None:
+        if also is None:
+            await connection.on_connect()
+        else:
+            done = also(connection)
+            if isawaitable(done):
+                await done
+        await connection.send_command("READONLY")
+        await connection.read_response()
+
+    return connect

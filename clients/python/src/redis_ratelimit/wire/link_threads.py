@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from threading import Semaphore
+from threading import RLock, Semaphore
 from typing import Any
 
 from redis import ConnectionPool
@@ -13,7 +13,19 @@ from redis.retry import Retry
 from ..call.call import Call
 from ..decide.failure import Closed, NoFreeConnection
 from ..decide.fork import after_fork
-from .settings import CONNECTING, CONNECTIONS, MARGIN, SPARE, Settings, Source, connecting_time, patience, pool_of
+from .settings import (
+    CONNECTING,
+    CONNECTIONS,
+    MARGIN,
+    SPARE,
+    Address,
+    Settings,
+    Source,
+    connecting_time,
+    patience,
+    pool_of,
+)
+from .slots import named
 
 
 class Link:
@@ -134,3 +146,63 @@ class Link:
         if self.closed:
             semaphore.release()
             raise Closed
+
+
+class Links:
+    """The connections to the nodes of a cluster.
+
+    Attributes:
+        closed: Whether they are closed.
+    """
+
+    def __init__(self, source: Source, timeout: float, replicas: bool) -> None:
+        self.closed = False
+        self._source, self._timeout = source, timeout
+        self._more: Settings = {"redis_connect_func": _on_connect(source.settings, replicas)}
+        self._links: dict[Address, Link] = {}
+        self.forked()
+        after_fork(self)
+
+    def forked(self) -> None:
+        """Makes a new lock."""
+        self._lock = RLock()  # a signal handler may close the limiter in a thread that has the lock
+
+    def to(self, address: Address) -> Link:
+        """Returns the connections to a node."""
+        link = self._links.get(address)
+        if link is None:
+            with self._lock:
+                host, port = address
+                more = {"host": host, "port": port, **self._more}
+                new = Link(self._source, self._timeout, named(address), more)
+                link = self._links.setdefault(address, new)
+                if self.closed:
+                    link.close()
+                    raise Closed
+        return link
+
+    def all(self) -> list[Link]:
+        """Returns the connections to all nodes."""
+        with self._lock:
+            return list(self._links.values())
+
+    def close(self) -> list[Link]:
+        """Lets `to` raise `Closed` from now on. Returns the links to close."""
+        with self._lock:
+            self.closed = True
+            return list(self._links.values())
+
+
+def _on_connect(settings: Settings, replicas: bool) -> Any:
+    """Says READONLY on each connection, so that replicas answer. As in redis-py, the application's function is next."""
+    also = settings.get("redis_connect_func")
+
+    def connect(connection: Any) -> None:
+        connection.on_connect()
+        if replicas:
+            connection.send_command("READONLY")
+            connection.read_response()
+        if also is not None:
+            also(connection)
+
+    return connect if replicas or also is not None else None

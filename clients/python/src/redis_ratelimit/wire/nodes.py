@@ -1,11 +1,9 @@
-"""A limiter's own connections, for asyncio."""
+"""A limiter's own connections to its servers."""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Generator
-from inspect import isawaitable
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 from redis.asyncio import Connection, Redis, RedisCluster, SSLConnection
 
@@ -13,10 +11,10 @@ from ..call.call import Call
 from ..call.errors import ConfigurationError
 from ..decide.failure import Closed
 from .clients import AsyncClient
-from .link import AsyncLink
+from .link import AsyncLink, AsyncLinks
 from .redirect import Step, routed
-from .settings import Address, Settings, Source, server_name, source_of_cluster, source_of_server
-from .slots import SlotMap, named
+from .settings import Source, server_name, source_of_cluster, source_of_server
+from .slots import SlotMap
 
 R = TypeVar("R")
 S = TypeVar("S")
@@ -62,10 +60,17 @@ class AsyncNodes(Protocol):
         ...
 
 
-def async_nodes_of(redis: AsyncClient, timeout: float, replicas: bool) -> AsyncNodes:
+def async_nodes_of(
+    redis: AsyncClient,
+    timeout: float,
+    replicas: bool,
+    clock: Callable[[], float],
+    sleep: Callable[[float], Awaitable[None]],
+) -> AsyncNodes:
     """Returns connections of the limiter's own to the servers of this client."""
     if isinstance(redis, RedisCluster):
-        return AsyncClusterNodes(source_of_cluster(redis, Connection, SSLConnection), timeout, replicas)
+        source = source_of_cluster(redis, Connection, SSLConnection)
+        return AsyncClusterNodes(source, timeout, replicas, clock, sleep)
     if not isinstance(redis, Redis):
         raise ConfigurationError(
             f"the client must be a redis.asyncio.Redis or RedisCluster, such as Redis.from_url(…), not {type(redis).__name__}"
@@ -106,15 +111,20 @@ class AsyncClusterNodes:
 
     slots: SlotMap
 
-    def __init__(self, source: Source, timeout: float, replicas: bool) -> None:
-        self._source, self._timeout, self._closed = source, timeout, False
-        self._more: Settings = {"redis_connect_func": _readonly(source.settings)} if replicas else {}
-        self._links: dict[Address, AsyncLink] = {}
-        self.slots = SlotMap(source.seeds, source.remap, replicas, timeout)
+    def __init__(
+        self,
+        source: Source,
+        timeout: float,
+        replicas: bool,
+        clock: Callable[[], float],
+        sleep: Callable[[float], Awaitable[None]],
+    ) -> None:
+        self._links, self._sleep = AsyncLinks(source, timeout, replicas), sleep
+        self.slots = SlotMap(source.seeds, source.remap, replicas, timeout, clock)
 
     async def send(self, call: Call) -> object:
         """Returns the reply, or raises the error of redis-py."""
-        if self._closed:
+        if self._links.closed:
             raise Closed
         return await drive(routed(self.slots, call), self._perform)
 
@@ -124,43 +134,15 @@ class AsyncClusterNodes:
 
     async def end_waits(self) -> None:
         """Closes the connections of calls that wait in the server."""
-        for link in list(self._links.values()):
+        for link in self._links.all():
             await link.end_waits()
 
     async def close(self) -> None:
         """Closes all connections."""
-        self._closed = True
-        for link in list(self._links.values()):
+        for link in self._links.close():
             await link.close()
 
     async def _perform(self, step: Step) -> object:
         if step.pause:
-            await asyncio.sleep(step.pause)
-        return await self._link(step.address).exchange(step.call, step.asking)
-
-    def _link(self, address: Address) -> AsyncLink:
-        link = self._links.get(address)
-        if link is None:
-            if self._closed:
-                raise Closed
-            host, port = address
-            more = {"host": host, "port": port, **self._more}
-            link = self._links[address] = AsyncLink(self._source, self._timeout, named(address), more)
-        return link
-
-
-def _readonly(settings: Settings) -> Any:
-    """Says READONLY on each connection, so that replicas answer. The application's function connects, as in redis-py."""
-    also = settings.get("redis_connect_func")
-
-    async def connect(connection: Any) -> None:
-        if also is None:
-            await connection.on_connect()
-        else:
-            done = also(connection)
-            if isawaitable(done):
-                await done
-        await connection.send_command("READONLY")
-        await connection.read_response()
-
-    return connect
+            await self._sleep(step.pause)
+        return await self._links.to(step.address).exchange(step.call, step.asking)

@@ -4,7 +4,6 @@ and a limiter sends it."""
 from __future__ import annotations
 
 from collections.abc import Generator
-from time import monotonic
 from typing import NamedTuple, TypeAlias
 
 from redis import exceptions as errors
@@ -47,7 +46,7 @@ def routed(slots: SlotMap, call: Call) -> Route:
 
 
 def _redirected(slots: SlotMap, call: Call, address: Address) -> Route:
-    asking, redirections, pause, tries = False, 0, 0.0, monotonic() + (call.wait or slots.timeout)
+    asking, redirections, pause, tries = False, 0, 0.0, slots.clock() + (call.wait or slots.timeout)
     while redirections < REDIRECTIONS:
         try:
             return (yield Step(address, call, asking, pause))
@@ -60,7 +59,7 @@ def _redirected(slots: SlotMap, call: Call, address: Address) -> Route:
         except NotCounted:
             raise
         except errors.TryAgainError as error:
-            if monotonic() >= tries:
+            if slots.clock() >= tries:
                 raise KeyMoves(error, False) from error
             pause = min(2 * pause or FIRST_PAUSE, LONGEST_PAUSE)
             address, asking = slots.node(call), False

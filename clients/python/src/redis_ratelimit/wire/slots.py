@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from itertools import count
 from threading import Lock
-from time import monotonic
 from typing import NamedTuple, cast
 
 from redis import exceptions as errors
@@ -41,6 +40,7 @@ class SlotMap:
         remap: How an address is reached, if otherwise than the cluster tells.
         replicas: Whether replicas answer probes.
         timeout: For how many seconds a call is sent again whose keys are moving.
+        clock: The seconds of a monotonic clock.
     """
 
     def __init__(
@@ -48,9 +48,10 @@ class SlotMap:
         seeds: Sequence[Address],
         remap: Callable[[Address], Address] | None,
         replicas: bool,
-        timeout: float = 0.1,
+        timeout: float,
+        clock: Callable[[], float],
     ) -> None:
-        self.timeout = timeout
+        self.timeout, self.clock = timeout, clock
         self._seeds = list(seeds)
         self._remap = remap
         self._replicas = replicas
@@ -90,7 +91,7 @@ class SlotMap:
         shard = None if call.key is None else self._shards.get(slot_of(call.key))
         if shard is None or address not in shard.replicas:
             return None
-        self._resting[address] = monotonic() + REST
+        self._resting[address] = self.clock() + REST
         return shard.primary
 
     def keys_of_all(self, name: Callable[[int], Key]) -> list[Key]:
@@ -119,7 +120,7 @@ class SlotMap:
         if not self._suspected:
             return False
         with self._lock:
-            now = monotonic()
+            now = self.clock()
             wants = self._looked_at is None or now >= self._looked_at + REFRESH
             if wants:
                 self._looked_at = now
@@ -165,7 +166,7 @@ class SlotMap:
     def _awake(self, replicas: tuple[Address, ...]) -> tuple[Address, ...]:
         if not self._resting:
             return replicas
-        now = monotonic()
+        now = self.clock()
         return tuple(replica for replica in replicas if now >= self._resting.get(replica, now))
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Generator, Sequence
-from uuid import uuid4
 
 from ..call.call import Call
 from ..call.errors import ConfigurationError
@@ -31,7 +30,7 @@ def verifying(
         raise ConfigurationError(f"policies must be a list of names, not {policies!r}")
     for policy in policies:
         text("policy", policy, 64)
-    own = uuid4().hex
+    own = core.new_id()
 
     def name(number: int) -> Key:
         return prefixed(prefix, f"{{verify:{own}:{number}}}")

@@ -1,0 +1,37 @@
+"""Clock, timers, ids and connections: the only place where the package makes real ones. Tests bring their own."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from time import monotonic
+from uuid import uuid4
+
+from ..wire.clients import AsyncClient
+from ..wire.nodes import AsyncNodes, async_nodes_of
+from .background import AsyncBackground
+from .jobs import Job, Timetable
+
+
+class AsyncOutside:
+    """What a limiter needs of the world."""
+
+    def clock(self) -> float:
+        """Returns the seconds of a monotonic clock."""
+        return monotonic()
+
+    def new_id(self) -> str:
+        """Returns an id that nobody has."""
+        return uuid4().hex
+
+    def nodes(self, redis: AsyncClient, timeout: float, replicas: bool) -> AsyncNodes:
+        """Returns connections to the servers of this client."""
+        return async_nodes_of(redis, timeout, replicas, self.clock, self.sleep)
+
+    def background(self, timetable: Timetable, perform: Callable[[Job], Awaitable[float | None]]) -> AsyncBackground:
+        """Returns what runs jobs."""
+        return AsyncBackground(timetable, perform)
+
+    async def sleep(self, seconds: float) -> None:
+        """Waits."""
+        await asyncio.sleep(seconds)
