@@ -1,8 +1,8 @@
-"""Writes the limiters and the commands of the Python package from the catalog: `call/limiters.py` and `commands.py`.
+"""Writes the limiters and the commands of the Python package from the catalog: `call/limiters.py`, `call/calls.py` and `commands.py`.
 
     python.py src/redis_ratelimit
 
-An unchanged file keeps its time. Each command becomes a function that makes its words, and a method with the same documentation in `Commands` and in
+An unchanged file keeps its time. Each command becomes a function that makes its words (`calls.py`), and a method with the same documentation in `Commands` and in
 `AsyncCommands`. Each limiter becomes a frozen class that checks its parameters."""
 
 import json
@@ -66,6 +66,18 @@ from typing import ClassVar
 from .limit import Limiter
 from .values import Duration, Word, check_duration, decimal, duration_word, float_word, integer, text
 '''
+CALLS = f'''"""The words of each command.
+
+{GENERATED}"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from .call import Call, block_seconds
+from .limit import LimiterLike, LimitLike, limiter_words, limits_words
+from .values import Duration, Key, Word, duration_word, float_word, prefixed, prefixed_keys
+'''
 COMMANDS = f'''"""The commands of the module.
 
 {GENERATED}"""
@@ -74,9 +86,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from .call.call import Call, block_seconds
-from .call.limit import LimiterLike, LimitLike, limiter_words, limits_words
-from .call.values import Duration, Key, Word, duration_word, float_word, prefixed, prefixed_keys
+from .call import calls
+from .call.limit import LimiterLike, LimitLike
+from .call.values import Duration, Key, Word
 from .decide import replies
 from .decide.decision import AskDecision, Decision, Info, MultiDecision, SettledDecision, ShedReply, TopEntry
 from .wire.clients import AsyncClient, AsyncSender, Client, Sender, async_sender, sender
@@ -103,6 +115,12 @@ def typed(param):
 def declared(param):
     """A parameter in a signature, or a field in a class."""
     return typed(param) + default(param)
+
+
+def signature(params):
+    """The parameters of a function: those that a call must have, and by name those that it may have."""
+    required, optional = split(params)
+    return [*map(declared, required), *(["*", *map(declared, optional)] if optional else [])]
 
 
 def listed(opening, items, closing, indent):
@@ -180,7 +198,7 @@ def function(method):
     call += ["readonly=True"] if "readonly" in method["flags"] and key else []
     call += ["wait=block_seconds(block)"] if any(p["name"] == "block" for p in params) else []
     call += ["everywhere=True"] if method["name"] in EVERYWHERE else []
-    lines = listed(f"def {method['name']}_call(", ["prefix: str", *map(typed, params)], ") -> Call:", 0)
+    lines = listed(f"def {method['name']}(", ["prefix: str", *signature(params)], ") -> Call:", 0)
     return [*lines, *(f"    {line}" for line in body), f"    return Call({', '.join(call)})"]
 
 
@@ -265,15 +283,15 @@ def frozen(words):
 
 
 def method_lines(method, limiters, awaited):
-    required, optional = split(method["arguments"])
-    items = ["self", *map(declared, required), *(["*", *map(declared, optional)] if optional else [])]
+    items = ["self", *signature(method["arguments"])]
     kind, reply = REPLIES[method["reply"]]
     start = f"{'async ' if awaited else ''}def {method['name']}("
     lines = listed(start, items, f") -> {kind}:", 4)
     lines += docstring(method, limiters, awaited)
-    names = ["self._prefix", *(p["name"] for p in method["arguments"])]
+    required, optional = split(method["arguments"])
+    names = ["self._prefix", *(p["name"] for p in required), *(f"{p['name']}={p['name']}" for p in optional)]
     send = f"{'await ' if awaited else ''}self._sender.send(call)"
-    lines += listed(f"call = {method['name']}_call(", names, ")", 8)
+    lines += listed(f"call = calls.{method['name']}(", names, ")", 8)
     return [*lines, f"        return replies.{reply}({send})"]
 
 
@@ -312,7 +330,8 @@ def main(package):
     classes = [limiter["class"] for limiter in limiters]
     blocks = [f"{LIMITERS}\n{exported(classes)}", *map(joined, map(limiter_class, limiters))]
     write(package / "call" / "limiters.py", "\n\n\n".join(blocks) + "\n")
-    blocks = [f"{COMMANDS}\n{exported(['AsyncCommands', 'Commands'])}", *map(joined, map(function, methods))]
+    write(package / "call" / "calls.py", "\n\n\n".join([CALLS.rstrip(), *map(joined, map(function, methods))]) + "\n")
+    blocks = [f"{COMMANDS}\n{exported(['AsyncCommands', 'Commands'])}"]
     blocks += [joined(commands_class(name, methods, of_name, name != "Commands")) for name in ("Commands", "AsyncCommands")]
     write(package / "commands.py", "\n\n\n".join(blocks) + "\n")
 

@@ -15,7 +15,7 @@ from django.core.wsgi import get_wsgi_application
 from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from django.urls import re_path
 
-from redis_ratelimit import Concurrent, SlidingLog, TokenBucket
+from redis_ratelimit import UNLIMITED, Concurrent, SlidingLog, TokenBucket, Unlimited
 from redis_ratelimit.django import Rule, Shed
 
 # The prompt and the answer of a chat, together.
@@ -27,9 +27,9 @@ def caller(request: HttpRequest) -> str:
     return request.headers.get("x-api-key") or request.META["REMOTE_ADDR"]
 
 
-def on(path: str) -> Callable[[HttpRequest], str | None]:
+def on(path: str) -> Callable[[HttpRequest], str | Unlimited | None]:
     """The caller, on this path only."""
-    return lambda request: caller(request) if request.path == path else None
+    return lambda request: caller(request) if request.path == path else UNLIMITED
 
 
 settings.configure(

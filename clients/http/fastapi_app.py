@@ -10,7 +10,7 @@ from fastapi import FastAPI, Request
 from fastapi.responses import PlainTextResponse, StreamingResponse
 from redis.asyncio import Redis
 
-from redis_ratelimit import AsyncRateLimiter, Concurrent, SlidingLog, TokenBucket
+from redis_ratelimit import UNLIMITED, AsyncRateLimiter, Concurrent, SlidingLog, TokenBucket, Unlimited
 from redis_ratelimit.asgi import RateLimit, Rule, Shed
 
 # The prompt and the answer of a chat, together.
@@ -22,9 +22,9 @@ def caller(request: Request) -> str:
     return request.headers.get("x-api-key") or (request.client.host if request.client else "unknown")
 
 
-def on(path: str) -> Callable[[Request], str | None]:
+def on(path: str) -> Callable[[Request], str | Unlimited | None]:
     """The caller, on this path only."""
-    return lambda request: caller(request) if request.url.path == path else None
+    return lambda request: caller(request) if request.url.path == path else UNLIMITED
 
 
 # The limiter takes the address, and has connections of its own.

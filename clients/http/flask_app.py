@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from flask import Flask, Request, Response, g, request
 from redis import Redis
 
-from redis_ratelimit import Concurrent, RateLimiter, SlidingLog, TokenBucket
+from redis_ratelimit import UNLIMITED, Concurrent, RateLimiter, SlidingLog, TokenBucket, Unlimited
 from redis_ratelimit.flask import RateLimit, Rule, Shed
 
 # The prompt and the answer of a chat, together.
@@ -22,9 +22,9 @@ def caller(request: Request) -> str:
     return request.headers.get("x-api-key") or request.remote_addr or "unknown"
 
 
-def on(path: str) -> Callable[[Request], str | None]:
+def on(path: str) -> Callable[[Request], str | Unlimited | None]:
     """The caller, on this path only."""
-    return lambda request: caller(request) if request.path == path else None
+    return lambda request: caller(request) if request.path == path else UNLIMITED
 
 
 # The limiter takes the address, and has connections of its own.

@@ -29,7 +29,7 @@ class OnThreads:
 
     def __getattr__(self, name: str) -> Any:
         member = getattr(self._limiter, name)
-        if name in ("limit", "limits", "ask", "peek", "refund", "verify", "close", "finish"):
+        if name in ("limit", "limits", "ask", "peek", "refund", "reset", "ready", "release", "settle", "settle_ask", "close"):
             return partial(asyncio.to_thread, member)
         return member
 

@@ -9,7 +9,7 @@ from redis_ratelimit import Concurrent, LimiterLike, RateLimiter, SlidingLog, To
 from redis_ratelimit.gate.entrance_threads import Gate
 from redis_ratelimit.gate.passage import Passage
 from redis_ratelimit.gate.response import Refusal
-from redis_ratelimit.gate.rules import Rule
+from redis_ratelimit.gate.rules import UNLIMITED, Rule, Unlimited
 from redis_ratelimit.gate.shed import Shed
 
 Request: TypeAlias = dict[str, Any]
@@ -17,9 +17,9 @@ HOUR = SlidingLog(3, "1h")
 BUCKET = TokenBucket(1000, 1000, "1d")
 
 
-def caller(request: Request) -> str | None:
+def caller(request: Request) -> str | Unlimited:
     user = request.get("user")
-    return None if user is None else str(user)
+    return UNLIMITED if user is None else str(user)
 
 
 def gate(limiter: RateLimiter, *rules: Rule[Request], shed: Shed[Request] | None = None) -> Gate[Request]:
@@ -28,8 +28,8 @@ def gate(limiter: RateLimiter, *rules: Rule[Request], shed: Shed[Request] | None
 
 def rule(
     name: str = "default",
-    limit: LimiterLike | Callable[[Request], LimiterLike | None] | None = HOUR,
-    policy: str | Callable[[Request], str | None] | None = None,
+    limit: LimiterLike | Callable[[Request], LimiterLike | Unlimited | None] | None = HOUR,
+    policy: str | Callable[[Request], str | Unlimited | None] | None = None,
     cost: int | Callable[[Request], int] = 1,
     estimate: int | Callable[[Request], int] | None = None,
     hold: str = "10m",

@@ -27,7 +27,7 @@ ONE = Concurrent(1, "1s")
 def table() -> dict[str, list[str]]:
     """The rights of the rows."""
     section = PAGE.read_text(encoding="utf-8").split("\n### Rights\n")[1].split("\n### ")[0]
-    rows = re.findall(r"^\| ([^|]+) \| `(\+rl[^|`]+)` \| [^|]+ \|$", section, re.MULTILINE)
+    rows = re.findall(r"^\| ([^|]+) \| `(\+rl[^|`]+)` \|$", section, re.MULTILINE)
     return {what.replace("`", ""): rights.split() for what, rights in rows}
 
 
@@ -42,9 +42,10 @@ def limiter_of(client: redis.Redis | redis.RedisCluster) -> RateLimiter:
 
 
 def denied(server: Server) -> set[str]:
-    """The commands of the module that the server denied since the last reset."""
+    """The commands of the module, and UNLINK, that the server denied since the last reset."""
     statistics = server.client.info("commandstats").items()
-    return {name.removeprefix("cmdstat_") for name, each in statistics if "_rl." in name and each["rejected_calls"]}
+    ours = [(name, each) for name, each in statistics if "_rl." in name or name == "cmdstat_unlink"]
+    return {name.removeprefix("cmdstat_") for name, each in ours if each["rejected_calls"]}
 
 
 def set_policies(server: Server) -> None:
@@ -54,6 +55,11 @@ def set_policies(server: Server) -> None:
 
 def _until_renewed(server: Server) -> None:
     eventually(lambda: server.calls("rl.renew") or denied(server), "a renewal")
+
+
+def _reset(limiter: RateLimiter, server: Server) -> None:
+    server.client.execute_command("RL.GCRA", f"{limiter.prefix}key", 9, 10, "1h")
+    limiter.reset("key")
 
 
 def _lease(limiter: RateLimiter, server: Server) -> None:
@@ -71,13 +77,13 @@ def _budget(of: Any) -> Row:
 
 def _held_limits(limiter: RateLimiter, _: Server) -> None:
     assert limiter.limits(["key"], [BUCKET], cost=60, hold=("id", "1m"))
-    limiter.commands.multi_settle(["key"], "id", [BUCKET], cost=45)
+    limiter.settle(["key"], [BUCKET], "id", "1m", cost=45)
 
 
 def _middleware(*rules: Rule[Request], shed: Shed[Request] | None = None, lease: bool = False) -> Row:
     def run(limiter: RateLimiter, server: Server) -> None:
         door = gate(limiter, *rules, shed=shed)
-        door.verify()
+        door.limiter.ready()
         passage = passed(door.enter(ANN))
         if lease:
             _until_renewed(server)
@@ -91,7 +97,7 @@ def _middleware_refuses(*rules: Rule[Request]) -> Row:
 
     def run(limiter: RateLimiter, _: Server) -> None:
         door = gate(limiter, *rules)
-        door.verify()
+        door.limiter.ready()
         door.leave(passed(door.enter(ANN)))
         refused(door.enter(ANN))
 
@@ -105,14 +111,15 @@ ROWS: dict[str, Row] = {
     "peek, with a rate": lambda limiter, _: limiter.peek("key", "10/s"),
     "peek, with a policy": lambda limiter, _: limiter.peek("key", "api"),
     "refund": lambda limiter, _: limiter.refund("key", "10/s"),
+    "reset": _reset,
     "lease": _lease,
     "budget, with a TokenBucket": _budget(BUCKET),
     "budget, with a policy": _budget("api"),
-    "limits with hold, multi_settle (multiSettle)": _held_limits,
-    "verify, with a rate or limiter": lambda limiter, _: limiter.verify("10/s", BUCKET),
-    "verify, with a Limit": lambda limiter, _: limiter.verify(Limit("10/s", on=2)),
-    "verify, with a Concurrent": lambda limiter, _: limiter.verify(ONE),
-    "verify, with policies only": lambda limiter, _: limiter.verify(policies=["api", "jobs"]),
+    "limits with hold, settle": _held_limits,
+    "ready, with a rate or limiter": lambda limiter, _: limiter.ready("10/s", BUCKET),
+    "ready, with a Limit": lambda limiter, _: limiter.ready(Limit("10/s", on=2)),
+    "ready, with a Concurrent": lambda limiter, _: limiter.ready(ONE),
+    "ready, with policies only": lambda limiter, _: limiter.ready(policies=["api", "jobs"]),
     "middleware: limits": _middleware(rule(), rule("function", lambda _: "5/m")),
     "middleware: a Concurrent": _middleware(rule(), rule("lease", ONE), lease=True),
     "middleware: several Concurrent": _middleware(rule("one", ONE), rule("two", ONE), lease=True),

@@ -44,7 +44,7 @@ async def test_a_late_loop_does_not_open_the_breaker(server: Server, key: str) -
             time.sleep(0.3)
             answers = await asyncio.gather(*calls)
         assert not any(each.answered for each in answers) and all(each.allowed for each in answers)
-        assert isinstance(answers[0].error, redis.TimeoutError)
+        assert answers[0].error is not None and answers[0].error.kind == "timeout"
         assert limiter.counters["breaker_opened"] == 0
 
 
@@ -124,12 +124,12 @@ async def test_calls_without_a_free_connection_do_not_open_the_breaker(
             first = asyncio.create_task(limiter.limit(key, "100/h"))
             await asyncio.sleep(0.05)
             more = await asyncio.gather(*(limiter.limit(key, "100/h") for _ in range(5)))
-        assert [str(each.error) for each in more] == [f"no free connection to localhost:{server.port} within 0.1 s"] * 5
+        assert [each.error and each.error.kind for each in more] == ["crowded"] * 5
         assert (await first).answered and limiter.counters["breaker_opened"] == 0
 
 
 def test_no_free_connection_is_an_error_of_redis_py() -> None:
-    error = NoFreeConnection(redis.ConnectionError("none"), False)
+    error = NoFreeConnection("none")
     assert isinstance(error, redis.ConnectionError) and str(error) == "none"
 
 

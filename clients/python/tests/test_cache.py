@@ -21,8 +21,8 @@ from redis_ratelimit import (
     RefusalCache,
     Sketch,
     SlidingLog,
-    commands,
 )
+from redis_ratelimit.call import calls
 from redis_ratelimit.call.call import Call
 from redis_ratelimit.call.questions import Place, Question
 from redis_ratelimit.call.values import Word
@@ -164,7 +164,7 @@ def test_a_refusal_of_another_kind_is_not_taken() -> None:
     kept = Refusals(RefusalCache())
     kept.keep(place("a"), refusal(30.0), 0.0)
     assert kept.find(place("a"), MultiDecision, 1.0) is None
-    kept.forget(b"a", 1.0)
+    kept.forget(b"a")
     assert kept.find(place("a"), Decision, 1.0) is None
     with pytest.raises(ValueError):
         RefusalCache(keys=-1)
@@ -176,7 +176,7 @@ def test_a_key_that_goes_leaves_nothing_behind() -> None:
         both = Place((b"all", b"user:%d" % number), b"", ("q",))
         kept.keep(both, refusal(30.0), 0.0)
     assert len(kept) == 2 and len(kept._of_key) == 3  # pyright: ignore[reportPrivateUsage]
-    kept.forget(b"all", 1.0)
+    kept.forget(b"all")
     assert len(kept) == len(kept._of_key) == 0  # pyright: ignore[reportPrivateUsage]
 
 
@@ -221,10 +221,11 @@ async def test_a_settlement_in_the_background_is_noticed(make: Maker, server: Se
     limiter = make(cache=RefusalCache(), timeout=0.3, breaker=None)
     bucket = Gcra(99, 100, "100d")
     await limiter.limit(key + ":warm", "1/s")
+    server.client.config_resetstat()
     with server.frozen():
         async with limiter.budget(key, bucket).hold(80) as held:
             held.settle(10)
-    await asyncio.to_thread(eventually, lambda: limiter.counters["releases_retried"] > 0, "a repetition")
+    await asyncio.to_thread(eventually, lambda: server.calls("rl.settle") > 0, "the settlement")
 
     async def admitted() -> bool:
         return bool(await limiter.limit(key, bucket, cost=50))
@@ -238,14 +239,14 @@ async def test_a_settlement_in_the_background_is_noticed(make: Maker, server: Se
 
 def test_the_keys_of_calls_that_give_back() -> None:
     own = core(cache=RefusalCache())
-    calls: list[tuple[Call, list[str]]] = [
-        (commands.refund_call("", "a", "1/s", 1, None), ["a"]),
-        (commands.multi_settle_call("", ["a", "b"], "id", 1, None, ["1/s"]), ["a", "b"]),
-        (commands.ask_settle_call("", "a", "KEYS", "id", 1, None, None, False, ["b", "c"]), ["a", "b", "c"]),
-        (commands.ask_refund_call("", "a", "api", 1, None, None, False, ()), ["a"]),
-        (commands.peek_call("", "a", "1/s", 1, None), []),
+    ended: list[tuple[Call, list[str]]] = [
+        (calls.refund("", "a", "1/s"), ["a"]),
+        (calls.multi_settle("", ["a", "b"], "id", ["1/s"]), ["a", "b"]),
+        (calls.ask_settle("", "a", "KEYS", "id", 1, more_keys=["b", "c"]), ["a", "b", "c"]),
+        (calls.ask_refund("", "a", "api"), ["a"]),
+        (calls.peek("", "a", "1/s"), []),
     ]
-    for call, given in calls:
+    for call, given in ended:
         asked = [Question(Call(["RL.GCRA"]), refusal=place(key)) for key in "abc"]
         for question in asked:
             own.decided(question, Decision, REFUSAL)
@@ -255,8 +256,13 @@ def test_the_keys_of_calls_that_give_back() -> None:
 
 def test_a_refusal_that_was_decided_before_something_was_given_back_is_not_kept() -> None:
     kept = Refusals(RefusalCache(keys=2))
-    kept.forget(b"a", 5.0)
-    kept.keep(place("a"), refusal(30.0), 6.0, asked=4.0)
+    before = kept.generation
+    kept.forget(b"a")
+    kept.keep(place("a"), refusal(30.0), 6.0, before)
     assert kept.find(place("a"), Decision, 6.0) is None
-    kept.keep(place("a"), refusal(30.0), 6.0, asked=5.5)
+    kept.keep(place("a"), refusal(30.0), 6.0, kept.generation)
     assert kept.find(place("a"), Decision, 6.0) is not None
+    for other in (b"b", b"c", b"d"):
+        kept.forget(other)
+    kept.keep(place("e"), refusal(30.0), 6.0, before)  # what is known of few keys is taken for all others
+    assert kept.find(place("e"), Decision, 6.0) is None

@@ -12,7 +12,7 @@ import redis.asyncio
 from both import Maker
 from gates import BUCKET, free, gate, held, passed, remaining, rule
 from redis_ratelimit import AsyncRateLimiter, Concurrent, RateLimiter
-from redis_ratelimit.decide.failure import Closed
+from redis_ratelimit.decide.errors import Closed
 from redis_ratelimit.gate.entrance import AsyncGate
 from redis_ratelimit.gate.passage import Passage
 from redis_ratelimit.taken.endings import Ending
@@ -67,7 +67,7 @@ async def test_work_that_ends_after_close_names_the_cost_that_is_not_charged(
     async with limiter.budget(key, BUCKET).hold(80) as each:
         await limiter.close()
         each.settle(30)
-    assert len(caplog.records) == 1 and "the limiter has settled 80, not 30: it closed" in caplog.text
+    assert len(caplog.records) == 1 and "the limiter has settled 80, not 30" in caplog.text
 
 
 async def test_an_estimate_without_an_answer_is_settled_by_close(make: Maker, server: Server, key: str) -> None:
@@ -93,7 +93,7 @@ async def test_without_an_answer_there_is_one_line_and_the_lease_ends_by_its_ttl
             await limiter.close()
     assert len(caplog.records) == 1
     line = caplog.records[0].getMessage()
-    assert line.startswith("RL.RELEASE 'key…': not repeated, since the limiter closes: ") and f":{server.port} " in line
+    assert line.startswith(f"RL.RELEASE 'key…' at localhost:{server.port}: not repeated, since the limiter closes: ")
 
 
 async def test_a_release_after_close_is_quiet(make: Maker, key: str, caplog: pytest.LogCaptureFixture) -> None:
@@ -102,7 +102,7 @@ async def test_a_release_after_close_is_quiet(make: Maker, key: str, caplog: pyt
     async with limiter.lease(key, 5, "1m") as lease:
         limiter.taken.discard(lease)
         await limiter.close()
-    assert len(caplog.records) == 1 and "not sent: Closed: the limiter is closed" in caplog.text
+    assert len(caplog.records) == 1 and "not repeated, since the limiter closes: the limiter is closed" in caplog.text
 
 
 def test_close_ends_the_requests_that_are_under_way(server: Server, key: str, caplog: pytest.LogCaptureFixture) -> None:
@@ -147,7 +147,7 @@ def test_a_request_that_no_rule_concerns_goes_on_after_close(server: Server, key
     limiter = RateLimiter(redis.Redis(port=server.port), prefix=f"{key}:", timeout=5.0)
     door = gate(limiter, rule())
     if verified:
-        door.verify()
+        door.limiter.ready()
     limiter.close()
     door.leave(passed(door.enter({})))
     with pytest.raises(Closed):

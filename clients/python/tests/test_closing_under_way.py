@@ -13,9 +13,9 @@ import redis.asyncio
 
 from both import Maker
 from gates import BUCKET, free, gate, held, remaining, rule
-from redis_ratelimit import AsyncRateLimiter, Concurrent, RateLimiter
+from redis_ratelimit import AsyncRateLimiter, Concurrent, RateLimiter, Unavailable
 from redis_ratelimit.call.call import Call
-from redis_ratelimit.decide.failure import Closed, NoAnswer
+from redis_ratelimit.decide.errors import Closed
 from redis_ratelimit.taken.endings import Ending
 from redis_ratelimit.wire import link_threads
 from redis_ratelimit.wire.link_threads import Link
@@ -50,7 +50,7 @@ def test_no_request_is_admitted_while_the_limiter_closes(server: Server, key: st
     with Proxy(server.port, release_of(key + ":first")) as proxy:
         limiter = RateLimiter(redis.Redis(port=proxy.port), prefix=f"{key}:", timeout=20.0)
         door = gate(limiter, rule("streams", Concurrent(2, "1m")))
-        door.verify()
+        door.limiter.ready()
         with limiter.lease("first", 5, "1m"):
             closing = threading.Thread(target=limiter.close)
             closing.start()
@@ -374,5 +374,5 @@ async def test_an_estimate_without_an_answer_while_the_limiter_closes_is_settled
     next(holding)
     limiter.taken.close()
     with pytest.raises(Closed):
-        holding.throw(NoAnswer(redis.TimeoutError(), True))
+        holding.throw(Unavailable("RL.GCRA", "timeout", "no reply", maybe_sent=True))
     assert added == ["RL.SETTLE"] and each.closing() == []

@@ -191,10 +191,10 @@ async def test_keys_in_different_slots_are_a_wrong_call(limiter: Any, key: str) 
 
 async def test_policies_are_verified_on_all_primaries(cluster: Cluster, limiter: Any) -> None:
     set_policies(cluster)
-    assert await limiter.verify("10/s", policies=["api"]) is True
+    assert await limiter.ready("10/s", policies=["api"]) is True
     cluster.primaries[1].client.execute_command("RL.POLICY", "SET", "lonely", *"LIMIT GCRA 9 10 1s".split())
     with pytest.raises(ConfigurationError, match="no such policy 'lonely'"):
-        await limiter.verify(policies=["lonely"])
+        await limiter.ready(policies=["lonely"])
 
 
 async def test_replicas_answer_probes(cluster: Cluster, key: str) -> None:

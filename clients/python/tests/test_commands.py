@@ -120,7 +120,7 @@ def test_policies_are_saved_and_loaded(server: Server) -> None:
     assert commands.policy_get("saved") is None
     assert commands.policy_load() >= 1
     assert commands.policy_list()["saved"] == 1
-    assert commands.policy_get("saved") == {"version": 1, "limits": "LIMIT GCRA 9 10 1000ms LIMIT CONCURRENT 3 1m"}
+    assert commands.policy_get("saved") == {"version": 1, "limits": "LIMIT GCRA 9 10 1s LIMIT CONCURRENT 3 1m"}
     assert commands.ask("user:1", "saved", lease_id="x").allowed
     assert (commands.policy_stats("saved") or {})["admitted"] == 1
 

@@ -13,7 +13,6 @@ from both import Maker
 from redis_ratelimit import (
     AsyncRateLimiter,
     Breaker,
-    BreakerOpen,
     CallError,
     Concurrent,
     ConfigurationError,
@@ -26,8 +25,7 @@ from redis_ratelimit import (
     SlidingLog,
     Unavailable,
 )
-from redis_ratelimit.decide.breaker import Circuit
-from redis_ratelimit.decide.failure import is_reply, is_unavailable, is_wrong_call
+from redis_ratelimit.decide.failure import failure_of, rejection_of
 from redis_ratelimit.decide.log import Log
 from servers import Server, free_port
 
@@ -42,7 +40,9 @@ async def test_fail_decides_without_an_answer(make: Maker, key: str, fail: str, 
     ]
     for answer in answers:
         assert (answer.allowed, answer.answered) == (allowed, False)
-        assert isinstance(answer.error, redis.ConnectionError) and answer.headers() == {}
+        assert isinstance(answer.error, Unavailable) and answer.headers() == {}
+        assert (answer.error.kind, answer.error.maybe_sent) == ("connection", False)
+        assert isinstance(answer.error.__cause__, redis.ConnectionError)
     counters = limiter.counters
     assert (counters["asked"], counters["unavailable"], counters[f"failed_{fail}"]) == (3, 3, 3)
     assert counters["allowed"] == counters["refused"] == 0
@@ -54,7 +54,7 @@ async def test_a_slow_server_is_given_up(make: Maker, server: Server, key: str) 
     limiter = make(timeout=0.1)
     with server.frozen():
         answer = await limiter.limit(key, "1/s")
-    assert isinstance(answer.error, (TimeoutError, redis.TimeoutError))
+    assert answer.error is not None and answer.error.kind == "timeout"
     assert (await make().limit(key + ":later", "1/s")).answered
 
 
@@ -99,7 +99,7 @@ async def test_the_breaker_opens_and_closes(
     limiter = make(timeout=0.1, breaker=Breaker(failures=3, cooldown=0.3))
     with server.frozen():
         answers = [await limiter.limit(key, "100/h") for _ in range(10)]
-    assert [isinstance(each.error, BreakerOpen) for each in answers] == [False] * 3 + [True] * 7
+    assert [(each.error is not None and each.error.kind == "breaker") for each in answers] == [False] * 3 + [True] * 7
     assert limiter.counters["breaker_opened"] == 1 and limiter.counters["unavailable"] == 10
     await asyncio.sleep(0.35)
     assert all([(await limiter.limit(key, "100/h")).answered for _ in range(3)])
@@ -112,15 +112,15 @@ async def test_the_breaker_opens_and_closes(
 async def test_without_a_breaker_the_server_is_always_asked(make: Maker, key: str) -> None:
     limiter = make(port=free_port(), breaker=None)
     answers = [await limiter.limit(key, "1/s") for _ in range(10)]
-    assert not any(isinstance(each.error, BreakerOpen) for each in answers)
+    assert not any((each.error is not None and each.error.kind == "breaker") for each in answers)
 
 
 async def test_a_wrong_call_never_fails_open(limiter: AsyncRateLimiter, server: Server, key: str) -> None:
     server.client.set(key, "a string")
-    with pytest.raises(CallError, match="RL.GCRA at .*Operation against a key holding the wrong kind") as raised:
+    with pytest.raises(CallError, match="RL.GCRA at .*WRONGTYPE .* holding ") as raised:
         await limiter.limit(key, "1/s")
     assert (raised.value.command, raised.value.node) == ("RL.GCRA", f"localhost:{server.port}")
-    assert isinstance(raised.value.error, redis.ResponseError)
+    assert raised.value.code == "WRONGTYPE" and isinstance(raised.value.__cause__, redis.ResponseError)
     with pytest.raises(CallError, match="no such policy 'nobody'"):
         await limiter.ask(key, "nobody")
     with pytest.raises(ConfigurationError, match="a key must be text or bytes"):
@@ -140,7 +140,7 @@ async def test_missing_permissions_are_a_wrong_call(make: Maker, server: Server,
     client: Any = redis.Redis(port=server.port, username="nobody", password="x")
     with RateLimiter(client, timeout=5.0) as limiter:
         with pytest.raises(
-            CallError, match=r"RL.GCRA at \S+: (this user|User nobody) has no permissions"
+            CallError, match=r"RL.GCRA at \S+: NOPERM (this user|User nobody) has no permissions"
         ):
             limiter.limit(key, "1/s")
     with RateLimiter(redis.Redis(port=server.port, username="missing", password="x"), timeout=5.0) as limiter:
@@ -151,7 +151,7 @@ async def test_missing_permissions_are_a_wrong_call(make: Maker, server: Server,
 async def test_a_full_server_is_unavailable(make: Maker, key: str) -> None:
     with Server("--maxmemory", "1", "--maxmemory-policy", "noeviction") as full:
         answer = await make(port=full.port).limit(key, "1/s")
-        assert answer.allowed and isinstance(answer.error, redis.ResponseError)
+        assert answer.allowed and answer.error is not None and answer.error.kind == "OOM"
 
 
 async def test_one_line_a_second_of_each_kind(make: Maker, key: str, caplog: pytest.LogCaptureFixture) -> None:
@@ -159,7 +159,7 @@ async def test_one_line_a_second_of_each_kind(make: Maker, key: str, caplog: pyt
     for _ in range(5):
         await limiter.limit(key, "1/s")
     lines = [each.getMessage() for each in caplog.records]
-    assert len(lines) == 1 and lines[0].startswith("RL.GCRA 'key…': fail open: ConnectionError: ")
+    assert len(lines) == 1 and lines[0].startswith("RL.GCRA 'key…' at localhost:")
     assert [each.name for each in caplog.records] == ["redis_ratelimit"]
 
 
@@ -207,98 +207,83 @@ async def test_right_limits_are_verified(limiter: AsyncRateLimiter, server: Serv
     before = server.client.dbsize()
     limits: list[LimitLike] = ["10/s", Limit("5/d", on=2), Concurrent(3, "1m"), Concurrent(3, "1m", reserved=1)]
     more = [Sketch("i", 1, 1, "1s"), SlidingLog(3, "1m", countrefused=True)]
-    assert await limiter.verify(*limits, *more, policies=["two"]) is True
+    assert await limiter.ready(*limits, *more, policies=["two"]) is True
     assert server.client.dbsize() == before
 
 
 async def test_a_wrong_limit_or_policy_is_named(limiter: AsyncRateLimiter) -> None:
     with pytest.raises(
-        ConfigurationError, match=r"limit 2, SlidingLog\(limit=2000000.*: RL.PEEK at .*: limit must be an integer"
+        ConfigurationError, match=r"limit 2, SlidingLog\(limit=2000000.*: RL.PEEK at .*: ERR limit must be an integer"
     ):
-        await limiter.verify("10/s", SlidingLog(2_000_000, "1m"))
-    with pytest.raises(ConfigurationError, match="policy 'nobody': RL.ASKPEEK at .*: no such policy"):
-        await limiter.verify(policies=["nobody"])
+        await limiter.ready("10/s", SlidingLog(2_000_000, "1m"))
+    with pytest.raises(ConfigurationError, match="policy 'nobody': RL.ASKPEEK at .*: ERR no such policy"):
+        await limiter.ready(policies=["nobody"])
     with pytest.raises(ConfigurationError, match="a rate is a count per time"):
-        await limiter.verify("10/fortnight")
+        await limiter.ready("10/fortnight")
 
 
 async def test_a_missing_module_is_an_error(make: Maker) -> None:
     with Server(module=False) as plain:
-        with pytest.raises(ConfigurationError, match="the module ratelimit: RL.PEEK at .*: unknown command"):
-            await make(port=plain.port).verify()
+        with pytest.raises(ConfigurationError, match="the module ratelimit: RL.PEEK at .*: ERR unknown command"):
+            await make(port=plain.port).ready()
 
 
 async def test_no_answer_at_start_is_logged(make: Maker, caplog: pytest.LogCaptureFixture) -> None:
     limiter = make(port=free_port())
-    assert await limiter.verify("10/s") is False
-    assert "limits are not verified" in caplog.text
+    assert await limiter.ready("10/s") is False
+    assert ": not checked: " in caplog.text
     with pytest.raises(Unavailable):
-        await limiter.verify("10/s", required=True)
+        await limiter.ready("10/s", required=True)
 
 
 @pytest.mark.parametrize(
-    "error",
+    ("error", "kind", "counts"),
     [
-        errors.BusyLoadingError("Redis is loading"),
-        errors.MasterDownError("Link with MASTER is down"),
-        errors.ClusterDownError("The cluster is down"),
-        errors.TryAgainError("Multiple keys request during rehashing of slot"),
-        errors.OutOfMemoryError("command not allowed"),
-        errors.ReadOnlyError("You can't write against a read only replica."),
-        errors.ResponseError("MISCONF Redis is configured to save RDB snapshots"),
-        errors.ResponseError("BUSY Redis is busy running a script."),
-        errors.ResponseError("NOREPLICAS Not enough good replicas to write."),
-        errors.ResponseError("UNBLOCKED force unblock from blocking operation, instance state changed"),
-        errors.ResponseError("max number of clients reached"),
-        errors.ConnectionError("max number of clients reached"),
-        errors.ConnectionError(),
-        errors.TimeoutError(),
-        errors.SlotNotCoveredError("slot"),
-        OSError(),
-        TimeoutError(),
-        BreakerOpen(),
+        (errors.BusyLoadingError("Redis is loading"), "LOADING", True),
+        (errors.MasterDownError("Link with MASTER is down"), "MASTERDOWN", True),
+        (errors.ClusterDownError("The cluster is down"), "CLUSTERDOWN", False),
+        (errors.TryAgainError("Multiple keys request during rehashing of slot"), "TRYAGAIN", False),
+        (errors.OutOfMemoryError("command not allowed"), "OOM", False),
+        (errors.ReadOnlyError("You can't write against a read only replica."), "READONLY", True),
+        (errors.ResponseError("MISCONF Redis is configured to save RDB snapshots"), "MISCONF", True),
+        (errors.ResponseError("BUSY Redis is busy running a script."), "BUSY", True),
+        (errors.ResponseError("NOREPLICAS Not enough good replicas to write."), "NOREPLICAS", True),
+        (errors.ResponseError("UNBLOCKED force unblock from blocking operation"), "UNBLOCKED", False),
+        (errors.ResponseError("max number of clients reached"), "maxclients", False),
+        (errors.ConnectionError("max number of clients reached"), "maxclients", False),
+        (errors.ConnectionError(), "connection", True),
+        (errors.TimeoutError(), "timeout", True),
+        (errors.SlotNotCoveredError("slot"), "CLUSTERDOWN", False),
+        (OSError(), "connection", True),
     ],
     ids=repr,
 )
-def test_the_server_cannot_decide(error: Exception) -> None:
-    assert is_unavailable(error) and not is_wrong_call(error)
+def test_the_server_cannot_decide(error: Exception, kind: str, counts: bool) -> None:
+    failure = failure_of(error)
+    assert failure is not None and (failure.kind, failure.counts) == (kind, counts)
+    assert failure.replied == (kind not in ("connection", "timeout") and "slot" not in str(error)[:4])
 
 
 @pytest.mark.parametrize(
-    "error",
+    ("error", "reply"),
     [
-        errors.ResponseError("unknown command 'RL.GCRA'"),
-        errors.ResponseError("WRONGTYPE Operation against a key holding the wrong kind of value"),
-        errors.ResponseError("CROSSSLOT Keys in request don't hash to the same slot"),
-        errors.ClusterCrossSlotError("Keys in request don't hash to the same slot"),
-        errors.NoPermissionError("this user has no permissions"),
-        errors.AuthenticationError("Authentication required."),
-        errors.AuthorizationError("not allowed"),
-        errors.DataError("Invalid input"),
+        (errors.ResponseError("unknown command 'RL.GCRA'"), "ERR unknown command 'RL.GCRA'"),
+        (errors.ResponseError("COST 6 is above the limit 5"), "ERR COST 6 is above the limit 5"),
+        (errors.ResponseError("WRONGTYPE Operation against a key"), "WRONGTYPE Operation against a key"),
+        (errors.ClusterCrossSlotError("Keys in request don't hash"), "CROSSSLOT Keys in request don't hash"),
+        (errors.NoPermissionError("this user has no permissions"), "NOPERM this user has no permissions"),
+        (errors.AuthenticationError("invalid username-password pair"), "WRONGPASS invalid username-password pair"),
+        (errors.DataError("Invalid input"), "Invalid input"),
     ],
     ids=repr,
 )
-def test_the_call_is_wrong(error: Exception) -> None:
-    assert is_wrong_call(error) and not is_unavailable(error)
+def test_the_call_is_wrong(error: Exception, reply: str) -> None:
+    assert failure_of(error) is None and rejection_of(error) == reply
 
 
 def test_other_errors_are_neither() -> None:
     for error in (ValueError(), RuntimeError(), KeyboardInterrupt()):
-        assert not is_wrong_call(error) and not is_unavailable(error)
-
-
-def test_an_error_reply_is_certain() -> None:
-    assert is_reply(errors.OutOfMemoryError("command not allowed")) and is_reply(errors.BusyLoadingError("loading"))
-    assert not is_reply(errors.TimeoutError())
-
-
-def test_an_open_breaker_lets_one_call_try() -> None:
-    circuit = Circuit(Breaker(failures=2, cooldown=1.0))
-    assert [circuit.fail(0.0), circuit.fail(0.0), circuit.fail(0.0)] == [False, True, False]
-    assert [circuit.admits(0.5), circuit.admits(1.5), circuit.admits(1.6)] == [False, True, False]
-    assert circuit.admits(2.6)  # the one that tried never came back
-    assert circuit.succeed() and not circuit.succeed()
-    assert circuit.admits(2.7)
+        assert failure_of(error) is None and rejection_of(error) is None
 
 
 async def test_limiters_are_values_of_a_call(limiter: AsyncRateLimiter, key: str) -> None:

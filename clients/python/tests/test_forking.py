@@ -78,7 +78,8 @@ def test_a_fork_has_locks_and_jobs_of_its_own() -> None:
     theirs, mine = Job(Call(["RL.RELEASE"])), Job(Call(["RL.RELEASE"]))
     background.add(theirs, 600.0)
     own = core("open", Breaker(), RefusalCache())
-    own.lost("a server", theirs.call, redis.TimeoutError())
+    theirs.call.asked = "a server"
+    own.lost(theirs.call, "a server", 1, redis.TimeoutError())
     refusals = Refusals(RefusalCache())
     inside: list[Any] = [background._changed, own.counters._lock, own.log._lock, refusals._lock]  # pyright: ignore
     inside += [circuit._lock for circuit in own._circuits.values()]  # pyright: ignore
@@ -88,8 +89,8 @@ def test_a_fork_has_locks_and_jobs_of_its_own() -> None:
         eventually(lambda: done == [mine], "the job")
         own.counters.add("asked")
         own.log.warn("a kind", 0.0, "a line")
-        own.leave("a server")
-        refusals.forget(b"a", 0.0)
+        own.leave(theirs.call, "a server", 1)
+        refusals.forget(b"a")
 
     with held_by_a_thread(*inside):
         in_a_child(work)
@@ -106,7 +107,7 @@ def test_connections_of_a_fork_are_its_own(server: Server, key: str) -> None:
     with RateLimiter(redis.Redis(port=server.port), prefix=f"{key}:", timeout=5.0) as limiter:
         assert limiter.limit("a", "9/h", wait="1s").remaining == 8
         door = gate(limiter, rule())
-        inside: Any = [*locks_of(getattr(limiter.nodes, "_link")), getattr(door, "_gate")._verify_lock]
+        inside: Any = locks_of(getattr(limiter.nodes, "_link"))
 
         def work() -> None:
             decision = limiter.limit("a", "9/h")

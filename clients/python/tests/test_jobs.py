@@ -7,13 +7,10 @@ import threading
 import time
 
 import pytest
-import redis
 
 from both import Maker
-from fakes import Clock, core, timetable
-from redis_ratelimit import CallError
+from fakes import core, timetable
 from redis_ratelimit.call.call import Call
-from redis_ratelimit.decide.failure import NoAnswer
 from redis_ratelimit.decide.replies import bool_
 from redis_ratelimit.taken import jobs
 from redis_ratelimit.taken.background import AsyncBackground, Background
@@ -22,82 +19,15 @@ from redis_ratelimit.taken.jobs import Job
 from redis_ratelimit.taken.renewals import Renewal
 from servers import eventually
 
-LOST = NoAnswer(redis.TimeoutError("no reply"), uncertain=True)
 RELEASE = Call(["RL.RELEASE", "k", "id"], ["k"])
 
 
-@pytest.fixture
-def clock() -> Clock:
-    return Clock()
+def certain() -> Ending:
+    return Ending(core(), RELEASE, bool_, 30.0, certain=True)
 
 
-def ending(ttl: float, *, certain: bool, clock: Clock | None = None) -> Ending:
-    return Ending(core(clock=clock or Clock()), RELEASE, bool_, ttl, certain)
-
-
-def test_what_may_be_taken_late_is_released_until_it_was(clock: Clock) -> None:
-    release = ending(30.0, certain=False, clock=clock)
-    assert [release.after(0) for _ in range(4)] == [0.05, 0.1, 0.2, 0.4]
-    assert release.after(1) is None
-
-
-def test_what_may_be_taken_late_is_released_until_its_ttl_has_passed(clock: Clock) -> None:
-    release = ending(30.0, certain=False, clock=clock)
-    assert release.after(0) is not None
-    clock.now += 29.9
-    assert release.after(0) is not None
-    clock.now += 0.2
-    assert release.after(0) is None
-
-
-def test_what_may_be_taken_when_the_server_is_back_is_released_then(clock: Clock) -> None:
-    release = ending(30.0, certain=False, clock=clock)
-    delays = [release.after(LOST) or 0.0 for _ in range(5)]
-    clock.now += 100
-    assert delays[-1] == 0.8 and release.after(0) == 0.05  # the call may be executed after this release
-    assert release.after(1) is None
-    again = ending(30.0, certain=False, clock=clock)
-    clock.now += 100
-    assert again.after(0) is not None
-    clock.now += 31
-    assert again.after(0) is None
-
-
-def test_what_was_surely_taken_is_released_until_there_is_an_answer(clock: Clock) -> None:
-    release = ending(30.0, certain=True, clock=clock)
-    assert release.after(LOST) == 0.05
-    assert release.after(0) is None
-
-
-def test_a_server_that_does_not_answer_is_asked_beyond_the_ttl(clock: Clock) -> None:
-    """It may still have the call that takes the lease in its socket."""
-    release = ending(30.0, certain=False, clock=clock)
-    clock.now += 60
-    assert release.after(LOST) is not None
-    clock.now += 600
-    assert release.after(LOST) is None
-
-
-def test_delays_grow_up_to_half_a_minute(clock: Clock) -> None:
-    release = ending(3600.0, certain=False, clock=clock)
-    delays = [release.after(0) or 0.0 for _ in range(15)]
-    assert delays == sorted(delays) and delays[-1] == 30.0
-
-
-def test_a_release_that_is_rejected_is_not_repeated(clock: Clock) -> None:
-    error = CallError("RL.RELEASE", redis.ResponseError("WRONGTYPE"))
-    assert ending(30.0, certain=False).after(error) is None
-
-
-def test_a_lease_is_renewed_every_third_of_its_ttl() -> None:
-    told: list[str | None] = []
-    renewal = Renewal(Call(["RL.RENEW", "k", "30s", "id"], ["k"]), 30.0, told.append)
-    assert renewal.after(1) == 10.0
-    assert renewal.after(LOST) == pytest.approx(10 / 3)
-    assert renewal.after(0) is None
-    assert told == [None, "a renewal found no lease"]
-    renewal.stopped = True
-    assert renewal.after(0) is None and len(told) == 2
+def renewal() -> Renewal:
+    return Renewal(core(), RELEASE, 30.0, lambda _: None)
 
 
 class Once(Job):
@@ -137,24 +67,21 @@ def test_stopped_jobs_take_no_memory() -> None:
     background.close()
 
 
-def certain() -> Ending:
-    return ending(30.0, certain=True)
-
-
 async def test_a_mistake_loses_no_release(
     make: Maker, key: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     limiter = make()
     mistakes = iter([RuntimeError("a mistake")])
 
-    def enter(where: str) -> None:
+    def enter(*_: object) -> int:
         if (mistake := next(mistakes, None)) is not None:
             raise mistake
+        return 1
 
     monkeypatch.setattr(limiter.core, "enter", enter)
     release = Ending(limiter.core, Call(["RL.RELEASE", key, "id"], [key]), bool_, 30.0, certain=True)
     limiter.background.add(release, 0.0)
-    await asyncio.to_thread(eventually, lambda: limiter.counters["releases_retried"] == 2, "the release")
+    await asyncio.to_thread(eventually, lambda: limiter.counters["releases_retried"] == 1, "the release")
     assert "a mistake" in caplog.text
 
 
@@ -169,7 +96,7 @@ def test_close_returns_the_release_that_is_being_sent() -> None:
     background, now, later = Background(timetable(), perform, patience=0.05), certain(), certain()
     background.add(now, 0.0)
     background.add(later, 600.0)
-    background.add(Renewal(RELEASE, 30.0, lambda _: None), 600.0)
+    background.add(renewal(), 600.0)
     sending.wait(60)
     assert background.close() == [now, later]
     over.set()
@@ -219,12 +146,12 @@ def test_renewals_go_before_endings() -> None:
         return None
 
     background = Background(timetable(), perform)
-    endings, renewal = [certain() for _ in range(4)], Renewal(RELEASE, 30.0, lambda _: None)
+    endings, first = [certain() for _ in range(4)], renewal()
     for each in endings:
         background.add(each, 0.0)
-    background.add(renewal, 0.05)
+    background.add(first, 0.05)
     eventually(lambda: len(done) == 5, "the jobs")
-    assert done.index(renewal) < 4
+    assert done.index(first) < 4
     background.close()
 
 
@@ -238,13 +165,6 @@ async def test_endings_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     for background in (Background(table, lambda _: None), AsyncBackground(timetable(dropped.append), nothing)):
         dropped.clear()
         assert [background.add(certain(), 600.0) for _ in range(5)] == [True, True, False, False, False]
-        background.add(Renewal(RELEASE, 30.0, lambda _: None), 600.0)
+        background.add(renewal(), 600.0)
         assert len(background) == len(dropped) == 3
         background.close()
-
-
-def test_a_renewal_that_is_rejected_tells_the_error() -> None:
-    told: list[str | None] = []
-    error = CallError("RL.RENEW", redis.ResponseError("NOPERM"))
-    assert Renewal(RELEASE, 30.0, told.append).after(error) is None
-    assert told == ["ResponseError: NOPERM"]

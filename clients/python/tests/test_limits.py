@@ -127,7 +127,7 @@ async def test_a_value_of_another_type_is_named(limiter: Any) -> None:
         (lambda: limiter.limit("a", "1/s", cost=1.0), "cost must be an integer"),
         (lambda: limiter.limit(5, "1/s"), "a key must be text or bytes"),
         (lambda: limiter.limit("\ud800", "1/s"), "a key must be text that UTF-8 can encode"),
-        (lambda: limiter.verify(policies="api"), "policies must be a list"),
+        (lambda: limiter.ready(policies="api"), "policies must be a list"),
     ]
     for call, message in calls:
         with pytest.raises(ConfigurationError, match=message):

@@ -52,9 +52,9 @@ def test_each_right_of_a_row_is_needed(stocked: Server, what: str, right: str) -
 def test_a_missing_right_is_named(stocked: Server) -> None:
     with user_of(stocked, ["+rl.ask"]) as client, limiter_of(client) as limiter:
         with pytest.raises(ConfigurationError, match="policy 'api': RL.ASKPEEK .*'rl.askpeek'"):
-            limiter.verify(policies=["api"])
-        with pytest.raises(ConfigurationError, match="the module ratelimit: RL.PEEK .*'rl.peek'"):
-            limiter.verify("10/s")
+            limiter.ready(policies=["api"])
+        with pytest.raises(ConfigurationError, match="limit 1, .*: RL.PEEK .*'rl.peek'"):
+            limiter.ready("10/s")
 
 
 def test_on_a_cluster_the_client_needs_two_more(cluster: Cluster) -> None:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import count
 from time import monotonic
 
 import pytest
 from redis import exceptions as errors
 
 from fakes import Clock, core
-from redis_ratelimit import Breaker
+from redis_ratelimit import Breaker, Unavailable
 from redis_ratelimit.call.call import Call
-from redis_ratelimit.decide.failure import NotCounted
+from redis_ratelimit.decide.failure import Redirected
 from redis_ratelimit.wire.nodes_threads import drive
 from redis_ratelimit.wire.redirect import SLOTS, Step, routed
 from redis_ratelimit.wire.slots import SlotMap, slot_of
@@ -174,9 +175,10 @@ def test_addresses_are_remapped() -> None:
 
 
 def test_there_is_a_key_for_each_primary() -> None:
-    keys = known().keys_of_all(lambda number: f"verify:{number}")
+    numbers = count()
+    keys = known().keys_of_all(lambda: f"ready:{next(numbers)}")
     assert {known().where(call(key)) for key in keys} == {"one:1", "two:2"} and len(keys) == 2
-    tagged: Sequence[str | bytes] = known().keys_of_all(lambda number: f"{{tag}}:{number}")
+    tagged: Sequence[str | bytes] = known().keys_of_all(lambda: f"{{tag}}:{next(numbers)}")
     assert len(tagged) == 1
 
 
@@ -244,16 +246,17 @@ def test_a_call_whose_keys_move_is_sent_again() -> None:
         clock.now += 0.06
         raise moves
 
-    with pytest.raises(NotCounted, match="rehashing") as raised:
+    with pytest.raises(errors.TryAgainError, match="rehashing"):
         drive(routed(known(clock=clock), call(FIRST)), later)
-    assert isinstance(raised.value, errors.TryAgainError) and not raised.value.uncertain
 
 
 def test_conditions_of_one_key_do_not_open_the_breaker() -> None:
     own, one = core(breaker=Breaker(failures=1)), call(FIRST)
     moved = [errors.MovedError(f"{slot_of(FIRST)} one:1")] * 5
-    with pytest.raises(NotCounted) as raised:
+    with pytest.raises(Redirected) as raised:
         drive(routed(known(), one), Nodes(*moved))
-    assert own.lost("one:1", one, raised.value) is raised.value
-    own.enter("one:1")
+    one.asked = "one:1"
+    missing = own.lost(one, "one:1", own.enter(one, "one:1"), raised.value)
+    assert isinstance(missing, Unavailable) and missing.kind == "MOVED"
+    own.enter(one, "one:1")
     assert own.counters.snapshot()["breaker_opened"] == 0

@@ -87,14 +87,14 @@ async def test_a_wrong_rule_is_an_exception_at_start(make: Maker, server: Server
     with pytest.raises(
         ConfigurationError, match=r"limit 1, SlidingLog\(limit=9000000.*limit must be an integer from 1 to 1000000 "
     ):
-        await limiter.verify(SlidingLog(9_000_000, "1m"))
+        await limiter.ready(SlidingLog(9_000_000, "1m"))
     with pytest.raises(ConfigurationError, match="policy 'mial': .*no such policy 'mial'"):
-        await limiter.verify(policies=["mial"])
+        await limiter.ready(policies=["mial"])
 
 
 async def test_a_wrong_call_is_no_silent_failure(make: Maker, key: str, caplog: pytest.LogCaptureFixture) -> None:
     limiter = make(fail="open")
-    with caplog.at_level(logging.WARNING), pytest.raises(CallError, match="RL.ASK at .*: no such policy 'mial'"):
+    with caplog.at_level(logging.WARNING), pytest.raises(CallError, match="RL.ASK at .*: ERR no such policy 'mial'"):
         await limiter.ask(key, "mial")
     assert limiter.counters["failed_open"] == 0
 

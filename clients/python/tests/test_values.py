@@ -35,18 +35,18 @@ from redis_ratelimit.gate.shed import Shed
 @pytest.mark.parametrize(
     ("rate", "count", "period"),
     [
-        ("10/s", 10, 1000),
-        ("1000/d", 1000, 86_400_000),
-        ("100/15m", 100, 900_000),
-        ("10 per minute", 10, 60_000),
-        ("10 per 2 hours", 10, 7_200_000),
-        (" 7 / WEEK ", 7, 604_800_000),
-        ("1/250ms", 1, 250),
+        ("10/s", 10, "1s"),
+        ("1000/d", 1000, "1d"),
+        ("100/15m", 100, "15m"),
+        ("10 per minute", 10, "1m"),
+        ("10 per 2 hours", 10, "2h"),
+        (" 7 / WEEK ", 7, "1w"),
+        ("1/250ms", 1, "250ms"),
     ],
 )
-def test_a_rate_is_a_gcra(rate: str, count: int, period: int) -> None:
-    assert Rate(rate).words == ("GCRA", count - 1, count, f"{period}ms")
-    assert Rate(rate, burst=2 * count).words == ("GCRA", 2 * count - 1, count, f"{period}ms")
+def test_a_rate_is_a_gcra(rate: str, count: int, period: str) -> None:
+    assert Rate(rate).words == ("GCRA", count - 1, count, period)
+    assert Rate(rate, burst=2 * count).words == ("GCRA", 2 * count - 1, count, period)
     assert isinstance(Rate(rate), Gcra)
 
 
@@ -145,13 +145,13 @@ def test_a_limiter_knows_its_words() -> None:
         "WARMUP",
         "2s",
         "COLDFACTOR",
-        3.0,
+        "3",
     )
 
 
 def test_limiters_are_values() -> None:
     assert Gcra(9, 10, "1s") == Gcra(9, 10, "1s") != Gcra(9, 10, "2s")
-    assert len({Gcra(9, 10, "1s"), Gcra(9, 10, "1s"), Rate("10/s")}) == 2
+    assert len({Gcra(9, 10, "1s"), Gcra(9, 10, "1s"), Rate("10/s")}) == 1
     with pytest.raises(AttributeError):
         Gcra(9, 10, "1s").count = 11  # type: ignore[misc] # pyright: ignore
     assert repr(Gcra(9, 10, "1s")) == "Gcra(max_burst=9, count=10, period='1s')"
@@ -159,5 +159,5 @@ def test_limiters_are_values() -> None:
 
 def test_a_rate_can_be_changed_and_copied() -> None:
     rate = Rate("10/s")
-    assert rate == Gcra(9, 10, "1000ms") == pickle.loads(pickle.dumps(rate))
-    assert replace(rate, max_burst=19).words == ("GCRA", 19, 10, "1000ms")
+    assert rate == Gcra(9, 10, "1s") == pickle.loads(pickle.dumps(rate))
+    assert replace(rate, max_burst=19).words == ("GCRA", 19, 10, "1s")

@@ -20,7 +20,13 @@ from .decide.decision import (
     combined_headers,
 )
 from .decide.refusals import RefusalCache
-from .errors import BreakerOpen, CallError, ConfigurationError, RateLimitError, Refused, Unavailable
+from .errors import CallError, Closed, ConfigurationError, RateLimitError, Refused, Unavailable
+from .gate.entrance import AsyncGate
+from .gate.entrance_threads import Gate
+from .gate.passage import Passage
+from .gate.response import Refusal
+from .gate.rules import UNLIMITED, Rule, Unlimited
+from .gate.shed import Shed
 from .limiter import AsyncRateLimiter
 from .limiter_threads import RateLimiter
 from .taken.hold import AsyncBudget, AsyncHeld
@@ -31,20 +37,23 @@ from .taken.lease_threads import Lease
 __version__ = "0.1.0"
 
 __all__: list[str] = [
+    "UNLIMITED",
     "AskDecision",
     "AsyncBudget",
     "AsyncCommands",
+    "AsyncGate",
     "AsyncHeld",
     "AsyncLease",
     "AsyncRateLimiter",
     "Breaker",
-    "BreakerOpen",
     "Budget",
     "CallError",
+    "Closed",
     "Commands",
     "ConfigurationError",
     "Decision",
     "Duration",
+    "Gate",
     "Held",
     "Hold",
     "Key",
@@ -54,16 +63,21 @@ __all__: list[str] = [
     "Limiter",
     "LimiterLike",
     "MultiDecision",
+    "Passage",
     "Rate",
     "RateLimitError",
     "RateLimiter",
+    "Refusal",
     "RefusalCache",
     "Refused",
+    "Rule",
     "Seconds",
     "SettledDecision",
+    "Shed",
     "ShedReply",
     "TopEntry",
     "Unavailable",
+    "Unlimited",
     "combined_headers",
 ]
 __all__ += limiters.__all__

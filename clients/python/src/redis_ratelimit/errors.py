@@ -1,6 +1,7 @@
 """`redis_ratelimit.errors`: what may go wrong."""
 
 from .call.errors import ConfigurationError, RateLimitError
-from .decide.errors import BreakerOpen, CallError, Refused, Unavailable
+from .decide.decision import Refused
+from .decide.errors import CallError, Closed, Unavailable
 
-__all__ = ["BreakerOpen", "CallError", "ConfigurationError", "RateLimitError", "Refused", "Unavailable"]
+__all__ = ["CallError", "Closed", "ConfigurationError", "RateLimitError", "Refused", "Unavailable"]

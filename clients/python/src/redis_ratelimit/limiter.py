@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
-from .call import questions
+from .call import endings, questions
 from .call.call import Call
 from .call.limit import LimiterLike, LimitLike
 from .call.rate import is_policy
-from .call.values import Duration, Key, Seconds, milliseconds
+from .call.values import Duration, Key, Seconds, check_duration
+from .decide import replies
 from .decide.breaker import Breaker
 from .decide.core import Fail
 from .decide.decision import AskDecision, Decision, MultiDecision
@@ -19,8 +20,9 @@ from .taken.endings import Ending
 from .taken.hold import AsyncBudget
 from .taken.lease import AsyncLease
 from .taken.outside import AsyncOutside
+from .taken.reset import resetting
 from .wire.clients import AsyncClient
-from .wire.verify import verifying
+from .wire.ready import checks_of, readying
 
 
 class AsyncRateLimiter(AsyncConnected):
@@ -34,6 +36,8 @@ class AsyncRateLimiter(AsyncConnected):
         prefix: What stands before each key.
         fail: What a limit decides without an answer: `"open"` lets requests pass, `"closed"` does not.
         timeout: The seconds after which a call is given up.
+        connect_timeout: The seconds for which a call waits at most for a connection, and then for the connection to open. It
+            is at least `timeout`.
         breaker: After how many calls without an answer the server is left alone for a while. None: never.
         cache: A cache of refusals in this process.
         read_from_replicas: Whether replicas of a cluster answer probes (`peek`, and the read-only commands).
@@ -50,14 +54,25 @@ class AsyncRateLimiter(AsyncConnected):
         prefix: str = "",
         fail: Fail = "open",
         timeout: Seconds = 0.1,
+        connect_timeout: Seconds = 1.0,
         breaker: Breaker | None = Breaker(),
         cache: RefusalCache | None = None,
         read_from_replicas: bool = False,
         outside: AsyncOutside | None = None,
     ) -> None:
-        super().__init__(redis, prefix, fail, timeout, breaker, cache, read_from_replicas, outside)
+        super().__init__(
+            redis, prefix, fail, timeout, connect_timeout, breaker, cache, read_from_replicas, outside
+        )
 
-    async def limit(self, key: Key, limiter: LimiterLike, cost: int = 1, wait: Duration | None = None) -> Decision:
+    async def limit(
+        self,
+        key: Key,
+        limiter: LimiterLike,
+        cost: int = 1,
+        wait: Duration | None = None,
+        *,
+        hold: tuple[str, Duration] | None = None,
+    ) -> Decision:
         """Asks a limit, and charges it if it admits.
 
         Args:
@@ -65,12 +80,13 @@ class AsyncRateLimiter(AsyncConnected):
             limiter: The limiter, or a rate such as `"10/s"`.
             cost: How much the request takes; 0 only looks.
             wait: How long to wait in the server until the request is admitted, on a connection of its own.
+            hold: An id and a ttl, under which what is charged is held until it is settled.
 
         Raises:
             ConfigurationError: A value is wrong.
             CallError: The server rejects the call, as for a key of another type.
         """
-        return await self._decide(questions.limit(self.prefix, key, limiter, cost, wait), Decision)
+        return await self._decide(questions.limit(self.prefix, key, limiter, cost, wait, hold), Decision)
 
     async def limits(
         self,
@@ -127,18 +143,53 @@ class AsyncRateLimiter(AsyncConnected):
         question = questions.ask(self.prefix, key, policy, cost, lease_id, keys, full, wait, hold)
         return await self._decide(question, AskDecision)
 
-    async def peek(self, key: Key, limiter_or_policy: LimiterLike, cost: int = 1) -> Decision:
-        """Returns what `limit` or `ask` would return, and charges nothing. A name of a policy has no slash and no space."""
+    async def peek(
+        self,
+        key: Key,
+        limiter_or_policy: LimiterLike,
+        cost: int = 1,
+        *,
+        lease_id: str | None = None,
+        keys: Sequence[Key] = (),
+    ) -> Decision:
+        """Returns what `limit` or `ask` would return, and charges nothing.
+
+        Args:
+            key: The key.
+            limiter_or_policy: A limiter, a rate, or the name of a policy. A name has no slash and no space.
+            cost: How much the request would take.
+            lease_id: The id of a lease, for policies with leases.
+            keys: The keys 2, 3 and so on, for policies with limits on them.
+        """
         if is_policy(limiter_or_policy):
-            return await self._decide(questions.peek_policy(self.prefix, key, limiter_or_policy, cost), AskDecision)
+            question = questions.peek_policy(self.prefix, key, limiter_or_policy, cost, lease_id, keys)
+            return await self._decide(question, AskDecision)
         return await self._decide(questions.peek(self.prefix, key, limiter_or_policy, cost), Decision)
 
     async def refund(self, key: Key, limiter: LimiterLike, cost: int = 1) -> Decision:
         """Gives back what was charged and not used. Returns how the limit stands after it."""
         return await self._decide(questions.refund(self.prefix, key, limiter, cost), Decision)
 
+    async def reset(self, key: Key) -> bool:
+        """Deletes a key of the module with all its limits. Returns whether there was one.
+
+        Raises:
+            CallError: The key is of another type.
+            Unavailable: There is no answer, whatever `fail` says.
+        """
+        return await self.run(resetting(self.prefix, key))
+
     def lease(
-        self, key: Key, capacity: int, ttl: Duration, *, wait: Duration | None = None, cost: int = 1, renew: bool = True
+        self,
+        key: Key,
+        capacity: int,
+        ttl: Duration,
+        *,
+        wait: Duration | None = None,
+        cost: int = 1,
+        renew: bool = True,
+        reserved: int | None = None,
+        critical: bool = False,
     ) -> AsyncLease:
         """Returns a context manager that takes a lease and releases it.
 
@@ -149,6 +200,8 @@ class AsyncRateLimiter(AsyncConnected):
             wait: How long to wait in the server for a lease.
             cost: How much of the capacity the lease takes.
             renew: Whether the lease is renewed in the background every third of its ttl.
+            reserved: How much of the capacity is only for critical leases.
+            critical: Whether the lease may take what is reserved.
 
         Raises:
             Refused: On entering: there is no room. `decision` says when to try again.
@@ -156,36 +209,84 @@ class AsyncRateLimiter(AsyncConnected):
                 without a certain lease, and `held` is False.
             CallError: On entering: the call is wrong.
         """
-        return AsyncLease(self, key, capacity, ttl, wait, cost, renew)
+        return AsyncLease(self, key, capacity, ttl, wait, cost, renew, reserved, critical)
 
-    def budget(self, key: Key, limiter_or_policy: LimiterLike, ttl: Duration = "10m") -> AsyncBudget:
+    def budget(
+        self, key: Key, limiter_or_policy: LimiterLike, ttl: Duration = "10m", *, keys: Sequence[Key] = ()
+    ) -> AsyncBudget:
         """Returns a limit on what work costs, where the cost is known only afterwards.
 
         Args:
             key: The key of what is limited.
             limiter_or_policy: A limiter, a rate such as `"90000/m"`, or the name of a policy.
             ttl: For how long an estimate can be settled: longer than the longest work. After it the estimate stands.
+            keys: The keys 2, 3 and so on, for policies with limits on them.
         """
-        return AsyncBudget(self, Charge(self.prefix, key, limiter_or_policy, ttl))
+        return AsyncBudget(self, Charge(self.core, self.prefix, key, limiter_or_policy, ttl, keys))
 
-    async def finish(self, call: Call, ended: Callable[[object], bool], ttl: Duration, *, certain: bool = True) -> None:
-        """Sends a release or a settlement, and repeats it in the background if there is no answer. For middleware.
+    async def release(self, keys: Sequence[Key], id: str, within: Duration, *, certain: bool = True) -> None:
+        """Releases leases of one id that `limit`, `limits` or `ask` took. Without an answer it is repeated in the background.
 
         Args:
-            call: The release or the settlement.
-            ended: Whether a reply says that something was ended.
-            ttl: For how long the lease or the hold lasts.
-            certain: Whether the lease or the hold was surely taken. Else it may still be, so that the call is repeated until
-                it ended something.
+            keys: The keys of the leases.
+            id: The id.
+            within: The longest ttl of the leases, after which the server ends them by itself.
+            certain: Whether they were surely taken. Else they may still be, so that the release is repeated until it ended one.
         """
-        ending = Ending(self.core, call, ended, milliseconds("ttl", ttl) / 1000, certain)
-        if certain:
-            await self.run(ending.tried(self.background))
-        else:
-            self.background.add(ending, 0.0)
+        await self._end(endings.release(self.prefix, keys, id), within, certain)
 
-    async def verify(self, *limits: LimitLike, policies: Sequence[str] = (), required: bool = False) -> bool:
-        """Asks the server whether limits and policies are right. Nothing is charged.
+    async def settle(
+        self,
+        keys: Sequence[Key],
+        limits: Sequence[LimitLike],
+        id: str,
+        within: Duration,
+        *,
+        cost: int = 1,
+        certain: bool = True,
+    ) -> None:
+        """Settles what `limit` or `limits` held. Without an answer it is repeated in the background.
+
+        Args:
+            keys: The keys.
+            limits: The limits.
+            id: The id of the hold.
+            within: The ttl of the hold.
+            cost: The actual cost of limits without a cost of their own.
+            certain: Whether it was surely held. Else it may still be, so that it is repeated until it settled something.
+        """
+        await self._end(endings.settlement(self.prefix, keys, limits, id, cost), within, certain)
+
+    async def settle_ask(
+        self,
+        key: Key,
+        policy: str,
+        id: str,
+        cost: int,
+        within: Duration,
+        *,
+        lease_id: str | None = None,
+        keys: Sequence[Key] = (),
+        certain: bool = True,
+    ) -> None:
+        """Settles what `ask` held. Without an answer it is repeated in the background.
+
+        Args:
+            key: The first key.
+            policy: The name of the policy.
+            id: The id of the hold.
+            cost: The actual cost.
+            within: The ttl of the hold.
+            lease_id: The id of a lease, for policies with leases.
+            keys: The keys 2, 3 and so on, for policies with limits on them.
+            certain: Whether it was surely held. Else it may still be, so that it is repeated until it settled something.
+        """
+        await self._end(endings.ask_settlement(self.prefix, key, policy, id, cost, lease_id, keys), within, certain)
+
+    async def ready(self, *limits: LimitLike, policies: Sequence[str] = (), required: bool = False) -> bool:
+        """Asks the server whether limits, policies and the rules of this limiter's gates are right. Nothing is charged.
+
+        Call it at start. Requests never wait for it.
 
         Args:
             limits: Limiters, limits or rates that will be asked.
@@ -196,7 +297,13 @@ class AsyncRateLimiter(AsyncConnected):
             Whether the server answered. On a cluster all primaries are asked.
 
         Raises:
-            ConfigurationError: The module is not loaded, or a limit or a policy is wrong.
+            ConfigurationError: The module is not loaded, or a limit, a rule or a policy is wrong.
             Unavailable: There is no answer, and `required` is True.
         """
-        return await self.run(verifying(self.core, self.nodes.slots, self.prefix, limits, policies, required))
+        checks = checks_of(limits, [check for gate in self.gates for check in gate()], policies)
+        return await self.run(readying(self.core, self.nodes.slots, self.prefix, checks, required))
+
+    async def _end(self, call: Call, within: Duration, certain: bool) -> None:
+        ttl = check_duration("within", within, 1) / 1000
+        ended = replies.some if call.command.endswith("RELEASE") else replies.has_settled
+        await self.run(Ending(self.core, call, ended, ttl, certain).tried(self.background))

@@ -11,7 +11,7 @@ LONGEST_BLOCK = 86_400.0
 _GIVE_BACK = frozenset(
     f"RL.{name}"
     for name in "REFUND MULTIREFUND ASKREFUND SETTLE MULTISETTLE ASKSETTLE RELEASE MULTIRELEASE".split()
-)
+) | {"UNLINK"}
 
 
 @dataclass(slots=True)

@@ -16,13 +16,13 @@ MOST = 9_007_199_254_740_991
 
 _NAMES = (
     ("ms", "millisecond milliseconds"),
-    ("s", "sec second seconds"),
-    ("m", "min minute minutes"),
-    ("h", "hr hour hours"),
+    ("s", "sec secs second seconds"),
+    ("m", "min mins minute minutes"),
+    ("h", "hr hrs hour hours"),
     ("d", "day days"),
     ("w", "week weeks"),
 )
-_UNITS = {name: UNITS[unit] for unit, names in _NAMES for name in (unit, *names.split())}
+_UNITS = {name: unit for unit, names in _NAMES for name in (unit, *names.split())}
 _RATE = re.compile(r"\s*([0-9]{1,20})\s*(?:/|\bper\b)\s*([0-9]{1,20})?\s*([a-z]+)\s*", re.ASCII | re.IGNORECASE)
 
 
@@ -59,21 +59,23 @@ LimiterLike: TypeAlias = Limiter | str
 
 
 @lru_cache(maxsize=1024)
-def parse_rate(rate: str) -> tuple[int, int]:
-    """Returns the count and the period in milliseconds of a rate such as `"10/s"`, `"100/15m"` or `"10 per minute"`."""
+def parse_rate(rate: str) -> tuple[int, str]:
+    """Returns the count and the period of a rate such as `"10/s"`, `"100/15m"` or `"10 per minute"`. It keeps its unit."""
     match = _RATE.fullmatch(rate)
     unit = match and _UNITS.get(match[3].lower())
     if match is None or unit is None:
         raise ConfigurationError(f"a rate is a count per time, such as '10/s' or '100 per 15 minutes', not {rate!r}")
     count = integer(f"the count of {rate!r}", int(match[1]), 1, MOST)
-    return count, integer(f"the period of {rate!r}", int(match[2] or 1) * unit, 1, LONGEST, " ms")
+    period = int(match[2] or 1)
+    integer(f"the period of {rate!r}", period * UNITS[unit], 1, LONGEST, " ms")
+    return count, f"{period}{unit}"
 
 
 def limiter_words(limiter: LimiterLike, *, lease_id: bool = True) -> tuple[Word, ...]:
     """Returns the name and the parameters of a limiter. A lease needs its id, unless `lease_id` is False."""
     if isinstance(limiter, str):
         count, period = parse_rate(limiter)
-        return ("GCRA", count - 1, count, f"{period}ms")
+        return ("GCRA", count - 1, count, period)
     if not isinstance(limiter, Limiter):
         raise ConfigurationError(
             f"a limiter is an instance such as Gcra(9, 10, '1s'), or a rate such as '10/s', not {limiter!r}"
@@ -106,10 +108,10 @@ class Limit:
         if self.cost is not None:
             integer("cost", self.cost, 0, MOST)
 
-    def options(self) -> list[Word]:
+    def options(self, *, on: bool = True) -> list[Word]:
         """Returns the words behind the limiter's."""
         words: list[Word] = []
-        if self.on is not None:
+        if on and self.on is not None:
             words += ("ON", self.on)
         if self.cost is not None:
             words += ("COST", self.cost)
@@ -124,9 +126,12 @@ def limits_words(limits: Sequence[LimitLike], *, lease_id: bool = True) -> list[
     """Returns the words of all limits, each with LIMIT before it."""
     if not limits or isinstance(limits, str) or not isinstance(limits, Sequence):
         raise ConfigurationError(f"limits must be a list of at least one limit, not {limits!r}")
+    integer("the number of limits", len(limits), 1, 64)
     words: list[Word] = []
     for limit in limits:
         limiter = limit.limiter if isinstance(limit, Limit) else limit
+        if isinstance(limiter, Limiter) and not limiter.can("joint"):
+            raise ConfigurationError(f"{limiter!r} is not for calls with several limits")
         words += ("LIMIT", *limiter_words(limiter, lease_id=lease_id))
         if isinstance(limit, Limit):
             words += limit.options()

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from .call import Call
+from . import calls
+from .call import Call, block_seconds
 from .errors import ConfigurationError
-from .limit import MOST, Limit, Limiter, LimiterLike, LimitLike, limiter_words, limits_words
+from .limit import MOST, Limit, Limiter, LimiterLike, LimitLike, limiter_words
 from .limiters import Sketch
 from .rate import limiter_of
 from .values import (
@@ -20,7 +21,6 @@ from .values import (
     integer,
     key_bytes,
     prefixed,
-    prefixed_keys,
     text,
 )
 
@@ -48,14 +48,14 @@ class Question:
         limiters: The limiter of each pair of a limit and a key, limits outermost, where they are known.
         refusal: What the refusal is kept under in the cache, if it may be kept.
         counted: Whether the counters have it. Looks and refunds are not counted.
-        asked: When it was asked, on a monotonic clock.
+        asked: After how many returns to the limits it was asked. A refusal is kept if none of them was for its keys since.
     """
 
     call: Call
     limiters: Sequence[Limiter] = ()
     refusal: Place | None = None
     counted: bool = True
-    asked: float | None = None
+    asked: int | None = None
 
 
 def limit(
@@ -70,12 +70,16 @@ def limit(
     known = limiter_of(limiter)
     key = prefixed(prefix, key)
     words: list[Word] = [known.COMMAND, key, *limiter_words(known)[1:]]
-    if checked_cost(cost) != 1:
+    if sent_cost(cost) is not None:
         words += ("COST", cost)
-    words += _hold_words(hold)
+    if (held := checked_hold(hold)) is not None:
+        words += ("HOLD", held[0], duration_word(held[1]))
     call = Call(words, [key])
-    if wait is not None:
-        _wait(call, known, wait)
+    if (block := checked_wait(wait)) is not None:
+        if not known.can("block"):
+            raise ConfigurationError(f"{known!r} cannot wait")
+        call.words += ("BLOCK", duration_word(block))
+        call.wait = block_seconds(block)
     kept = None
     if wait is None and hold is None and cost and is_kept(known):
         kept = Place((key_bytes(key),), known.item if isinstance(known, Sketch) else b"", (known.COMMAND, *words[2:]))
@@ -91,19 +95,13 @@ def limits(
     hold: tuple[str, Duration] | None = None,
 ) -> Question:
     """RL.MULTI."""
-    names = prefixed_keys(prefix, keys)
-    words: list[Word] = ["RL.MULTI", len(names), *names]
-    if checked_cost(cost) != 1:
-        words += ("COST", cost)
-    words += _hold_words(hold)
-    call = Call(words, names)
-    if wait is not None:
-        _block(call, wait)
-    words += limits_words(several)
-    pairs = limiters_of(several, len(names))
+    call = calls.multi(
+        prefix, keys, several, cost=sent_cost(cost), hold=checked_hold(hold), block=checked_wait(wait)
+    )
+    pairs = limiters_of(several, len(call.keys))
     kept = None
     if wait is None and hold is None and cost and all(map(is_kept, pairs)):
-        kept = Place(tuple(map(key_bytes, names)), b"", ("RL.MULTI", *words[2 + len(names) :]))
+        kept = Place(tuple(map(key_bytes, call.keys)), b"", ("RL.MULTI", *call.words[2 + len(call.keys) :]))
     return Question(call, pairs, kept)
 
 
@@ -120,72 +118,97 @@ def ask(
 ) -> Question:
     """RL.ASK."""
     text("policy", policy, 64)
-    key = prefixed(prefix, key)
-    words: list[Word] = ["RL.ASK", key, policy]
-    if checked_cost(cost) != 1:
-        words += ("COST", cost)
     if lease_id is not None:
         text("lease_id", lease_id, 256)
-        words += ("ID", lease_id)
-    words += _hold_words(hold)
-    call = Call(words, [key])
-    if wait is not None:
-        _block(call, wait)
-    if full:
-        words.append("FULL")
-    more = prefixed_keys(prefix, keys) if keys else []
-    call.keys = [key, *more]
+    call = calls.ask(
+        prefix,
+        key,
+        policy,
+        cost=sent_cost(cost),
+        lease_id=lease_id,
+        hold=checked_hold(hold),
+        block=checked_wait(wait),
+        full=full,
+        more_keys=keys,
+    )
     kept = None
     if wait is None and hold is None and lease_id is None and cost:
-        kept = Place(tuple(map(key_bytes, (key, *more))), b"", ("RL.ASK", *words[2:]))
-    if more:
-        words += ("KEYS", *more)
+        words = call.words[2 : -len(call.keys)] if keys else call.words[2:]
+        kept = Place(tuple(map(key_bytes, call.keys)), b"", ("RL.ASK", *words))
     return Question(call, refusal=kept)
 
 
 def peek(prefix: str, key: Key, limiter: LimiterLike, cost: int) -> Question:
     """RL.PEEK."""
     known = limiter_of(limiter)
-    key = prefixed(prefix, key)
-    words: list[Word] = ["RL.PEEK", key, *limiter_words(known), "COST", checked_cost(cost)]
-    return Question(Call(words, [key], readonly=True), [known], counted=False)
+    return Question(calls.peek(prefix, key, known, cost=sent_cost(cost)), [known], counted=False)
 
 
-def peek_policy(prefix: str, key: Key, policy: str, cost: int) -> Question:
+def peek_policy(
+    prefix: str, key: Key, policy: str, cost: int, lease_id: str | None, keys: Sequence[Key]
+) -> Question:
     """RL.ASKPEEK."""
-    text("policy", policy, 64)
-    key = prefixed(prefix, key)
-    words: list[Word] = ["RL.ASKPEEK", key, policy, "COST", checked_cost(cost)]
-    return Question(Call(words, [key], readonly=True), counted=False)
+    asked = ask(prefix, key, policy, cost, lease_id, keys, False, None).call
+    return Question(Call(["RL.ASKPEEK", *asked.words[1:]], asked.keys, readonly=True), counted=False)
 
 
 def refund(prefix: str, key: Key, limiter: LimiterLike, cost: int) -> Question:
     """RL.REFUND."""
     known = limiter_of(limiter)
-    key = prefixed(prefix, key)
-    words: list[Word] = ["RL.REFUND", key, *limiter_words(known), "COST", checked_cost(cost)]
-    return Question(Call(words, [key]), [known], counted=False)
+    return Question(calls.refund(prefix, key, known, cost=sent_cost(cost)), [known], counted=False)
 
 
 def lease(
-    prefix: str, key: Key, capacity: int, ttl: Duration, lease_id: str, cost: int, wait: Duration | None
+    prefix: str,
+    key: Key,
+    capacity: int,
+    ttl: Duration,
+    lease_id: str,
+    cost: int,
+    wait: Duration | None,
+    reserved: int | None,
+    critical: bool,
 ) -> Question:
     """RL.CONCURRENT."""
-    integer("capacity", capacity, 1)
     check_duration("ttl", ttl, 1)
-    key = prefixed(prefix, key)
-    words: list[Word] = ["RL.CONCURRENT", key, capacity, duration_word(ttl), lease_id]
-    if integer("cost", cost, 1, MOST) != 1:
-        words += ("COST", cost)
-    call = Call(words, [key])
+    integer("cost", cost, 1, MOST)
+    if reserved is not None:
+        integer("reserved", reserved, 0, integer("capacity", capacity, 1) - 1)
+    return Question(
+        calls.concurrent(
+            prefix,
+            key,
+            integer("capacity", capacity, 1),
+            ttl,
+            lease_id,
+            reserved=reserved,
+            critical=critical,
+            cost=sent_cost(cost),
+            block=checked_wait(wait),
+        )
+    )
+
+
+def sent_cost(cost: int) -> int | None:
+    """Returns the cost, if it is right. A cost of 1 is not sent."""
+    return None if integer("cost", cost, 0, MOST) == 1 else cost
+
+
+def checked_wait(wait: Duration | None) -> Duration | None:
+    """Returns how long to wait in the server, if it is right."""
     if wait is not None:
-        _block(call, wait)
-    return Question(call)
+        check_duration("wait", wait, 1)
+    return wait
 
 
-def checked_cost(cost: int) -> int:
-    """Returns a cost that is an integer within the bounds."""
-    return integer("cost", cost, 0, MOST)
+def checked_hold(hold: tuple[str, Duration] | None) -> tuple[str, Duration] | None:
+    """Returns an id and a ttl, if they are right."""
+    if hold is not None:
+        if not isinstance(hold, tuple) or len(hold) != 2:
+            raise ConfigurationError(f"hold must be an id and a ttl, not {hold!r}")
+        text("the id of hold", hold[0], 256)
+        check_duration("the ttl of hold", hold[1], 1)
+    return hold
 
 
 def is_kept(limiter: Limiter) -> bool:
@@ -202,25 +225,3 @@ def limiters_of(several: Sequence[LimitLike], keys: int) -> list[Limiter]:
         else:
             pairs += [limiter_of(each)] * keys
     return pairs
-
-
-def _hold_words(hold: tuple[str, Duration] | None) -> list[Word]:
-    if hold is None:
-        return []
-    if not isinstance(hold, tuple) or len(hold) != 2:
-        raise ConfigurationError(f"hold must be an id and a ttl, not {hold!r}")
-    id, ttl = hold
-    text("the id of hold", id, 256)
-    check_duration("the ttl of hold", ttl, 1)
-    return ["HOLD", id, duration_word(ttl)]
-
-
-def _wait(call: Call, limiter: Limiter, wait: Duration) -> None:
-    if not limiter.can("block"):
-        raise ConfigurationError(f"{limiter!r} cannot wait")
-    _block(call, wait)
-
-
-def _block(call: Call, wait: Duration) -> None:
-    call.wait = check_duration("wait", wait, 1) / 1000
-    call.words += ("BLOCK", duration_word(wait))

@@ -25,7 +25,7 @@ def Rate(rate: str, burst: int | None = None) -> Gcra:
         raise ConfigurationError(f"a rate is a count per time, such as '10/s', not {rate!r}")
     count, period = parse_rate(rate)
     most = count if burst is None else integer("burst", burst, 1, MOST)
-    return Gcra(most - 1, count, f"{period}ms")
+    return Gcra(most - 1, count, period)
 
 
 def limiter_of(limiter: LimiterLike) -> Limiter:

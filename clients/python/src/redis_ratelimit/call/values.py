@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from datetime import timedelta
+from decimal import Decimal
 from typing import NamedTuple, TypeAlias
 
 from .errors import ConfigurationError
@@ -60,9 +61,10 @@ def duration_word(duration: Duration) -> str:
     return f"{milliseconds('duration', duration)}ms" if isinstance(duration, timedelta) else str(duration)
 
 
-def float_word(number: float) -> str | float:
-    """Returns a number as it stands in a command, without an exponent."""
-    return f"{number:.17f}".rstrip("0") if "e" in repr(float(number)) else number
+def float_word(number: float) -> str:
+    """Returns a number as it stands in a command, without an exponent and without zeros at the end."""
+    text = format(Decimal(repr(float(number))), "f")
+    return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 def check_duration(name: str, duration: Duration, least: int, most: int = LONGEST) -> int:
@@ -97,12 +99,12 @@ def text(name: str, value: object, longest: int | None = None) -> None:
 
 def prefixed(prefix: str, key: Key) -> Key:
     """Returns the key with a prefix."""
-    if isinstance(key, str):
-        _encoded("a key", name := prefix + key)
-        return name
-    if not isinstance(key, bytes):
-        raise ConfigurationError(f"a key must be text or bytes, not {key!r}")
-    return prefix.encode() + key
+    if not isinstance(key, (str, bytes)) or not key:
+        raise ConfigurationError(f"a key must be text or bytes, and not be empty, not {key!r}")
+    if isinstance(key, bytes):
+        return prefix.encode() + key
+    _encoded("a key", name := prefix + key)
+    return name
 
 
 def key_bytes(key: Key) -> bytes:

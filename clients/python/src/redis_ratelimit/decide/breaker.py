@@ -1,4 +1,13 @@
-"""A circuit breaker: after several failures in a row the server is left alone for a while."""
+"""A circuit breaker: after several failures in a row the server is left alone for a while.
+
+A call may end long after it was sent, when the breaker has changed. So each call has a ticket, and a failure counts only in the
+period of its ticket:
+
+       0 ms   closed      a and b are sent with ticket 1
+     100 ms   open        a fails; from now on the ticket is 2
+    1100 ms   half open   c tries with ticket 2, and no other call is sent
+    1101 ms   half open   b fails with ticket 1: c still tries
+"""
 
 from __future__ import annotations
 
@@ -7,6 +16,9 @@ from threading import Lock
 
 from ..call.values import Seconds, integer, seconds
 from .fork import after_fork
+
+FIRST = 1
+"""The ticket of a breaker that has never opened."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,45 +39,64 @@ class Breaker:
 
 
 class Circuit:
-    """The state of a breaker towards one server. Times are of a monotonic clock."""
+    """The state of a breaker towards one server. Times are of a monotonic clock.
+
+    Attributes:
+        ticket: The ticket of the calls that are sent now.
+    """
 
     def __init__(self, breaker: Breaker) -> None:
         self._most = breaker.failures
         self._cooldown = seconds("cooldown", breaker.cooldown)
         self._failures = 0
-        self._opens_again: float | None = None
+        self._open = self._tries = False
+        self._until = 0.0
+        self.ticket: int = FIRST
         self.forked()
         after_fork(self)
 
     def forked(self) -> None:
-        """Makes a new lock."""
+        """Makes a new lock. What the parent tries is not the child's trial."""
         self._lock = Lock()
+        self._tries = False
 
-    def admits(self, now: float) -> bool:
-        """Whether a call may be sent. Of an open breaker it is one call per cooldown."""
-        if self._opens_again is None:
-            return True
+    def admits(self, now: float) -> int | None:
+        """Returns a ticket if a call may be sent. Its caller reports the outcome by `succeed`, `fail` or `unknown`."""
+        if not self._open:
+            return self.ticket
         with self._lock:
-            admits = now >= (self._opens_again or 0.0)
-            if admits:
-                self._opens_again = now + self._cooldown
-            return admits
+            if self._tries or now < self._until:
+                return None
+            self._tries = self._open  # another thread may have closed it
+            return self.ticket
 
     def succeed(self) -> bool:
-        """Notes an answer. Returns whether the breaker closes."""
+        """Notes an answer, whenever the call was sent. Returns whether the breaker closes."""
         if self._failures == 0:
             return False
         with self._lock:
-            closes = self._opens_again is not None
-            self._failures, self._opens_again = 0, None
+            closes = self._open
+            if closes:
+                self.ticket += 1
+            self._failures, self._until = 0, 0.0
+            self._open = self._tries = False
             return closes
 
-    def fail(self, now: float) -> bool:
-        """Notes that there was no answer. Returns whether the breaker opens."""
+    def fail(self, ticket: int, now: float) -> bool:
+        """Notes that the call of this ticket had no answer. Returns whether a closed breaker opens."""
         with self._lock:
-            self._failures += 1
-            if self._failures < self._most:
+            if ticket != self.ticket:
                 return False
-            opens = self._opens_again is None
-            self._opens_again = now + self._cooldown
+            self._failures += 1
+            opens = not self._open
+            if opens and self._failures < self._most:
+                return False
+            self._open, self._tries, self._until = True, False, now + self._cooldown
+            self.ticket += 1
             return opens
+
+    def unknown(self, ticket: int) -> None:
+        """Notes that the call of this ticket says nothing about the server. If it tried, the next one tries."""
+        with self._lock:
+            if ticket == self.ticket:
+                self._tries = False

@@ -10,11 +10,11 @@ from ..call.call import Call
 from ..call.errors import ConfigurationError
 from ..call.questions import Place, Question
 from ..call.values import Key, key_bytes
-from .breaker import Breaker, Circuit
+from .breaker import FIRST, Breaker, Circuit
 from .counters import Counters
 from .decision import Decision
-from .errors import BreakerOpen, CallError, at
-from .failure import NoAnswer, is_reply, is_unavailable, is_wrong_call, reason
+from .errors import CallError, Unavailable, at
+from .failure import failure_of, rejection_of
 from .log import Log
 from .refusals import RefusalCache, Refusals
 from .replies import read
@@ -62,8 +62,8 @@ class Core:
         place = self._place(question)
         if self._refusals is None or place is None:
             return None
-        question.asked = self.clock()
-        known = self._refusals.find(place, kind, question.asked)
+        question.asked = self._refusals.generation
+        known = self._refusals.find(place, kind, self.clock())
         if known is not None:
             self.counters.add("asked", "refused", "cached")
         return known
@@ -78,23 +78,23 @@ class Core:
             self._refusals.keep(place, decision, self.clock(), question.asked)
         return decision
 
-    def undecided(self, question: Question, kind: type[D], missing: NoAnswer) -> D:
+    def undecided(self, question: Question, kind: type[D], missing: Unavailable) -> D:
         """Returns what `fail` says."""
         allowed = self.goes_on(question.call, missing, counted=question.counted)
-        return kind(allowed, 0, 0, 0.0, 0.0, answered=False, error=missing.error)
+        return kind(allowed, 0, 0, 0.0, 0.0, answered=False, error=missing)
 
-    def goes_on(self, call: Call, missing: NoAnswer, *, counted: bool = True) -> bool:
+    def goes_on(self, call: Call, missing: Unavailable, *, counted: bool = True) -> bool:
         """Whether a request goes on without an answer. Counts it, and writes a line."""
         if counted:
-            self.counters.add("asked", "failed_open" if self.fail == "open" else "failed_closed")
-        self.warn(call, missing.error, f"fail {self.fail}")
+            self.counters.add("asked", f"failed_{self.fail}")
+        self.warn(call, f"failed {self.fail}", missing)
         return self.fail == "open"
 
     def forget(self, call: Call) -> None:
         """Drops kept refusals of the keys of a call that may have given something back."""
         if self._refusals is not None and call.gives_back:
             for key in call.keys:
-                self._refusals.forget(key_bytes(key), self.clock())
+                self._refusals.forget(key_bytes(key))
 
     def _place(self, question: Question) -> Place | None:
         """What a refusal is kept under. Refusals of policies are kept only if the cache is for policies."""
@@ -104,62 +104,72 @@ class Core:
 
     # A call
 
-    def enter(self, where: str) -> None:
-        """Checks the breaker before a call is sent."""
-        if self._breaker is None:
-            return
+    def enter(self, call: Call, where: str) -> int:
+        """Returns a ticket of the breaker before a call is sent to this server."""
         circuit = self._circuits.get(where)
-        if circuit is not None and not circuit.admits(self.clock()):
+        ticket = FIRST if circuit is None else circuit.admits(self.clock())
+        if ticket is None:
             self.counters.add("unavailable")
-            raise NoAnswer(BreakerOpen(f"{where} did not answer {self._breaker.failures} calls in a row"), False)
+            raise Unavailable(call.command, "breaker", "not asked, since it did not answer before", where)
+        return ticket
 
-    def leave(self, where: str) -> None:
-        """Notes that the server answered, be it with an error."""
-        circuit = self._circuits.get(where)
+    def leave(self, call: Call, where: str, ticket: int) -> None:
+        """Notes that the server answered, be it with an error. `where` is the server that the ticket is for."""
+        if call.asked != where:
+            self._unknown(where, ticket)
+        circuit = self._circuits.get(call.asked)
         if circuit is not None and circuit.succeed():
-            self.log.warn("breaker closed", self.clock(), f"breaker closed: {where} answers again")
+            self.log.warn("breaker closed", self.clock(), f"breaker closed: {call.asked} answers again")
 
-    def lost(self, where: str, call: Call, error: BaseException) -> BaseException:
-        """Returns the error to raise for a call that failed."""
-        if isinstance(error, NoAnswer):  # the server is not to blame
-            self.counters.add("unavailable")
-            error.node = call.asked
-            return error
-        if is_wrong_call(error) and isinstance(error, Exception):
-            self.leave(where)
+    def lost(self, call: Call, where: str, ticket: int, error: BaseException) -> BaseException:
+        """Returns the error to raise for a call that failed. `where` is the server that the ticket is for."""
+        failure = failure_of(error)
+        if failure is None:
+            reply = rejection_of(error)
+            if reply is None:
+                self._unknown(where, ticket)
+                return error
+            self.leave(call, where, ticket)
             self.counters.add("wrong_calls")
-            return CallError(call.command, error, call.asked)
-        if not is_unavailable(error) or not isinstance(error, Exception):
-            return error
+            return CallError(call.command, reply, call.asked)
         self.counters.add("unavailable")
-        self._count_failure(where, error)
-        missing = NoAnswer(error, call.sent and not is_reply(error))
-        missing.node = call.asked
-        return missing
+        if failure.counts and self._breaker is not None:
+            self._count(call.asked, ticket if call.asked == where else None, failure.reason)
+        if not failure.counts or call.asked != where:
+            self._unknown(where, ticket)
+        return Unavailable(call.command, failure.kind, failure.reason, call.asked, call.sent and not failure.replied)
 
-    def warn(self, call: Call, error: BaseException, what: str) -> None:
+    def _count(self, where: str, ticket: int | None, reason: str) -> None:
+        breaker = self._breaker
+        if breaker is None:
+            return
+        now = self.clock()
+        circuit = self._circuits.setdefault(where, Circuit(breaker))
+        if circuit.fail(circuit.ticket if ticket is None else ticket, now):
+            self.counters.add("breaker_opened")
+            line = f"breaker opened: {where} did not answer {breaker.failures} calls in a row: {reason}"
+            self.log.warn("breaker opened", now, line)
+
+    def _unknown(self, where: str, ticket: int) -> None:
+        circuit = self._circuits.get(where)
+        if circuit is not None:
+            circuit.unknown(ticket)
+
+    # The log
+
+    def warn(self, call: Call, what: str, error: Unavailable | CallError) -> None:
         """Writes a line with command, server, error and the beginning of the key."""
-        self.note(type(error).__name__, call, f"{what}: {reason(error)}")
+        self.note(call, what, error.reason, error.kind)
 
-    def note(self, kind: str, call: Call, what: str) -> None:
-        """Writes a line of this kind with command, server and the beginning of the key."""
+    def note(self, call: Call, what: str, why: str, kind: str = "") -> None:
+        """Writes a line with command, server and the beginning of the key."""
         key = "" if call.key is None else shown(call.key)
-        self.log.warn(kind, self.clock(), f"{call.command}{key}{at(call.asked, what)}: {what}")
+        self.log.warn(f"{what} {kind}", self.clock(), f"{call.command}{key}{at(call.asked)}: {what}: {why}")
 
     def lease_lost(self, call: Call, why: str) -> None:
         """Counts a lease that a renewal did not prolong, and writes a line."""
         self.counters.add("leases_lost")
-        self.note("lease lost", call, f"lease lost: {why}")
-
-    def _count_failure(self, where: str, error: Exception) -> None:
-        if self._breaker is None:
-            return
-        now = self.clock()
-        circuit = self._circuits.setdefault(where, Circuit(self._breaker))
-        if circuit.fail(now):
-            self.counters.add("breaker_opened")
-            line = f"breaker opened: {where} did not answer {self._breaker.failures} calls in a row: {reason(error)}"
-            self.log.warn("breaker opened", now, line)
+        self.note(call, "lease lost", why)
 
 
 def shown(key: Key) -> str:

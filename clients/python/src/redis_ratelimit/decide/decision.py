@@ -6,7 +6,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from ..call.errors import RateLimitError
 from ..call.limit import Limiter
+from .errors import Unavailable
 from .headers import header_fields, quota_of
 
 
@@ -34,7 +36,7 @@ class Decision:
     reset_after: float
     granted: int | None = None
     answered: bool = True
-    error: Exception | None = None
+    error: Unavailable | None = None
     limiter: Limiter | None = field(default=None, repr=False, compare=False)
 
     def __bool__(self) -> bool:
@@ -90,6 +92,22 @@ class AskDecision(Decision):
     binding: int | None = None
     each: tuple[Decision, ...] = ()
     settled: int | None = None
+
+
+class Refused(RateLimitError):
+    """A lease or a hold was refused.
+
+    Attributes:
+        decision: The refusal, with `retry_after`.
+    """
+
+    def __init__(self, decision: Decision) -> None:
+        wait = decision.retry_after
+        super().__init__("refused, and will never be admitted" if wait is None else f"refused for {wait * 1000:.0f} ms")
+        self.decision = decision
+
+    def __reduce__(self) -> tuple[type[Refused], tuple[Decision]]:
+        return type(self), (self.decision,)
 
 
 class ShedReply(NamedTuple):

@@ -1,62 +1,69 @@
-"""What may go wrong with a call: it is wrong, there is no answer, or it is refused where a decision cannot be returned."""
+"""What may go wrong with a call: it is wrong, or there is no answer."""
 
 from __future__ import annotations
 
 from ..call.errors import RateLimitError
-from .decision import Decision
 
 
-class _Failed(RateLimitError):
-    def __init__(self, command: str, error: Exception, node: str = "") -> None:
-        super().__init__(f"{command}{at(node, str(error))}: {str(error) or type(error).__name__}")
-        self.command = command
-        self.error = error
-        self.node = node
-
-    def __reduce__(self) -> tuple[type[_Failed], tuple[str, Exception, str]]:
-        return type(self), (self.command, self.error, self.node)
-
-
-class CallError(_Failed):
+class CallError(RateLimitError):
     """The server replied with an error, because the call is wrong: no such policy, a key of another type, no permission.
 
     Attributes:
         command: The name of the command, such as `RL.GCRA`.
-        error: The error of redis-py.
+        reply: The error reply.
         node: The name of the server, such as `127.0.0.1:6379`.
     """
 
+    def __init__(self, command: str, reply: str, node: str = "") -> None:
+        super().__init__(f"{command}{at(node)}: {reply}")
+        self.command, self.reply, self.node = command, reply, node
 
-class Unavailable(_Failed):
-    """The server did not decide, and the limiter fails closed.
+    @property
+    def code(self) -> str:
+        """The code of the reply, such as `WRONGTYPE`."""
+        return self.reply.partition(" ")[0]
+
+    @property
+    def kind(self) -> str:
+        """The code too, for the log."""
+        return self.code
+
+    @property
+    def reason(self) -> str:
+        """The reply too, for the log."""
+        return self.reply
+
+    def __reduce__(self) -> tuple[type[CallError], tuple[str, str, str]]:
+        return type(self), (self.command, self.reply, self.node)
+
+
+class Unavailable(RateLimitError):
+    """The server did not decide. It is raised where the limiter fails closed, or is the `error` of a decision.
 
     Attributes:
         command: The name of the command, such as `RL.CONCURRENT`.
-        error: What kept the server from it: an error of redis-py, or `BreakerOpen`.
+        kind: `timeout`, `connection`, `breaker` (the server was not asked, since it did not answer several calls in a row),
+            `crowded` (too many calls at once), `maxclients`, or the code of an error reply, such as `LOADING`.
+        reason: The same in words.
         node: The name of the server, such as `127.0.0.1:6379`.
+        maybe_sent: Whether the call may have been decided all the same, or may still be.
     """
 
+    def __init__(self, command: str, kind: str, reason: str, node: str = "", maybe_sent: bool = False) -> None:
+        super().__init__(f"{command}{at(node)}: {reason}")
+        self.command, self.kind, self.reason, self.node, self.maybe_sent = command, kind, reason, node, maybe_sent
 
-def at(node: str, text: str) -> str:
-    """Returns the name of a server as a message has it, unless the text has it already."""
-    return f" at {node}" if node and node not in text else ""
-
-
-class BreakerOpen(RateLimitError):
-    """The server was not asked, because it did not answer several calls in a row."""
+    def __reduce__(self) -> tuple[type[Unavailable], tuple[str, str, str, str, bool]]:
+        return type(self), (self.command, self.kind, self.reason, self.node, self.maybe_sent)
 
 
-class Refused(RateLimitError):
-    """A lease or a hold was refused.
+class Closed(RateLimitError, RuntimeError):
+    """The limiter is closed. This is a mistake of the caller, and no answer of the server."""
 
-    Attributes:
-        decision: The refusal, with `retry_after`.
-    """
+    def __init__(self) -> None:
+        super().__init__("the limiter is closed")
 
-    def __init__(self, decision: Decision) -> None:
-        wait = "never" if decision.retry_after is None else f"in {decision.retry_after:g} s"
-        super().__init__(f"refused, may be admitted {wait}")
-        self.decision = decision
 
-    def __reduce__(self) -> tuple[type[Refused], tuple[Decision]]:
-        return type(self), (self.decision,)
+def at(node: str) -> str:
+    """Returns the name of a server as a message has it."""
+    return f" at {node}" if node else ""

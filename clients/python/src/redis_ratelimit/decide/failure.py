@@ -1,98 +1,109 @@
-"""Which errors mean that the server did not decide, and which that the call is wrong."""
+"""Which errors mean that the server did not decide, which of them the breaker counts, and which mean that the call is wrong."""
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from redis import exceptions as errors
 
-from .errors import BreakerOpen
-
-# Error replies of a server that cannot decide now.
-_CODES = frozenset("LOADING MASTERDOWN CLUSTERDOWN TRYAGAIN OOM READONLY MISCONF BUSY NOREPLICAS UNBLOCKED".split())
-# The same, where redis-py has a class for it and takes the code out of the text.
-_REPLIES = (
-    errors.ClusterDownError,
-    errors.TryAgainError,
-    errors.OutOfMemoryError,
-    errors.ReadOnlyError,
-    errors.MovedError,
+# Error replies of a server that cannot decide now. The breaker counts those of a server that answers nobody.
+_COUNTED = frozenset("LOADING MASTERDOWN READONLY MISCONF NOREPLICAS BUSY".split())
+_NOT_COUNTED = frozenset("TRYAGAIN MOVED ASK CLUSTERDOWN OOM UNBLOCKED".split())
+_TOO_MANY_CLIENTS = "max number of clients"
+# Redis-py takes these codes out of the text, and ERR. The first class that fits counts.
+_CODES: tuple[tuple[type[Exception], str], ...] = (
+    (errors.BusyLoadingError, "LOADING"),
+    (errors.ReadOnlyError, "READONLY"),
+    (errors.OutOfMemoryError, "OOM"),
+    (errors.MasterDownError, "MASTERDOWN"),
+    (errors.ClusterDownError, "CLUSTERDOWN"),
+    (errors.TryAgainError, "TRYAGAIN"),
+    (errors.MovedError, "MOVED"),
+    (errors.AskError, "ASK"),
+    (errors.ClusterCrossSlotError, "CROSSSLOT"),
+    (errors.NoPermissionError, "NOPERM"),
+    (errors.NoScriptError, "NOSCRIPT"),
+    (errors.ExecAbortError, "EXECABORT"),
+    (errors.AuthenticationError, "WRONGPASS"),
+    (errors.AuthorizationError, "NOAUTH"),
 )
-_CREDENTIALS = (errors.AuthenticationError, errors.AuthorizationError)
-_CLUSTER = (errors.ClusterError, errors.RedisClusterException)
-_LOST = (errors.ConnectionError, errors.TimeoutError, errors.InvalidResponse, OSError, BreakerOpen)
+_REPLIES: tuple[type[Exception], ...] = (errors.ResponseError, *(each for each, _ in _CODES))
+# The codes that redis-py leaves in the text.
+_KEPT = frozenset("WRONGTYPE MISCONF BUSY NOREPLICAS UNBLOCKED BUSYKEY INPROG IOERR NOPROTO NOTREADY DENIED".split())
 
 
-class NoAnswer(Exception):
-    """The server did not decide.
+class Failure(NamedTuple):
+    """Why the server did not decide.
 
     Attributes:
-        error: Why.
-        uncertain: Whether the call may have been decided all the same, or may still be.
-        node: The name of the server that was asked.
+        kind: As in `Unavailable`.
+        reason: The same in words.
+        counts: Whether the breaker counts it.
+        replied: Whether it is a reply of the server, which has not executed the call.
     """
 
-    def __init__(self, error: Exception, uncertain: bool) -> None:
-        super().__init__(error)
-        self.error = error
-        self.uncertain = uncertain
-        self.node = ""
+    kind: str
+    reason: str
+    counts: bool
+    replied: bool = False
 
 
-class NotCounted(NoAnswer):
-    """There is no answer, but the server as a whole is not to blame. The breaker does not count it.
+class Uncounted(errors.RedisError):
+    """The server did not answer a call, but is not to blame. Each class is also an error of redis-py, for the raw commands."""
 
-    Each class is also an error of redis-py, for callers of the raw commands.
-    """
+    kind = "crowded"
 
 
-class NoFreeConnection(NotCounted, errors.ConnectionError):
+class NoFreeConnection(Uncounted, errors.ConnectionError):
     """All connections were in use."""
 
 
-class LateLoop(NotCounted, errors.TimeoutError):
+class LateLoop(Uncounted, errors.TimeoutError):
     """There was no reply in time, but the event loop was late itself."""
 
-
-class KeyMoves(NotCounted, errors.TryAgainError):
-    """The slot of the keys moves to another node."""
+    kind = "timeout"
 
 
-class Redirected(NotCounted, errors.ClusterError):
+class Redirected(Uncounted, errors.ClusterError):
     """The call was redirected too often."""
 
-
-class Closed(RuntimeError):
-    """The limiter is closed. This is a mistake of the caller, and no answer of the server."""
-
-    def __init__(self) -> None:
-        super().__init__("the limiter is closed")
+    kind = "MOVED"
 
 
-def is_unavailable(error: BaseException) -> bool:
-    """Whether the server did not decide. Else an error of redis-py means that the call is wrong.
-
-    A `NoAnswer` is a verdict already, and is raised as it is.
-    """
-    if isinstance(error, (NoAnswer, *_CREDENTIALS)):
-        return False
-    if isinstance(error, (*_LOST, *_REPLIES, *_CLUSTER)):
-        return True
-    if isinstance(error, errors.ResponseError):
-        text = str(error)
-        return text.partition(" ")[0] in _CODES or "max number of clients" in text
-    return False
-
-
-def is_wrong_call(error: BaseException) -> bool:
-    """Whether the server rejects the call, or redis-py cannot encode it."""
-    wrong = isinstance(error, (errors.ResponseError, errors.DataError, *_CREDENTIALS))
-    return wrong and not isinstance(error, NoAnswer) and not is_unavailable(error)
+def failure_of(error: BaseException) -> Failure | None:
+    """Returns why the server did not decide, or None if the call is wrong or the error unexpected."""
+    if isinstance(error, Uncounted):
+        return Failure(error.kind, str(error), False)
+    reply = reply_of(error)
+    if reply is not None:
+        if _TOO_MANY_CLIENTS in reply:
+            return Failure("maxclients", reply, False, True)
+        code = reply.partition(" ")[0]
+        return Failure(code, reply, code in _COUNTED, True) if code in _COUNTED | _NOT_COUNTED else None
+    if isinstance(error, errors.TimeoutError):
+        return Failure("timeout", _text(error), True)
+    if isinstance(error, (errors.ConnectionError, errors.InvalidResponse, OSError)):
+        return Failure("connection", _text(error), True)
+    if isinstance(error, (errors.ClusterError, errors.RedisClusterException)):
+        return Failure("CLUSTERDOWN", _text(error), False)
+    return None
 
 
-def is_reply(error: BaseException) -> bool:
-    """Whether the error is a reply of the server, which has not executed the call."""
-    return isinstance(error, (errors.ResponseError, errors.BusyLoadingError))
+def rejection_of(error: BaseException) -> str | None:
+    """Returns the reply to a wrong call, or the words of redis-py if it cannot encode the call."""
+    return str(error) if isinstance(error, errors.DataError) else reply_of(error)
 
 
-def reason(error: BaseException) -> str:
-    """Returns the error as a line of a log has it."""
-    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+def reply_of(error: BaseException) -> str | None:
+    """Returns the whole error reply, with its code, or None if it is none."""
+    text = str(error)
+    if not isinstance(error, _REPLIES):
+        return f"ERR {text}" if isinstance(error, errors.ConnectionError) and text.startswith(_TOO_MANY_CLIENTS) else None
+    code = next((code for kind, code in _CODES if isinstance(error, kind)), "ERR")
+    code = getattr(error, "status_code", None) or code  # the former from redis-py 7 on
+    first = text.partition(" ")[0]
+    return text if first == code or (code == "ERR" and first in _KEPT) else f"{code} {text}"
+
+
+def _text(error: BaseException) -> str:
+    return str(error) or type(error).__name__

@@ -52,7 +52,9 @@ class Refusals:
         self._longest = seconds("longest", cache.longest)
         self._groups: OrderedDict[Group, dict[tuple[Word, ...], tuple[float, Decision]]] = OrderedDict()
         self._of_key: dict[bytes, set[Group]] = {}
-        self._forgotten: OrderedDict[bytes, float] = OrderedDict()  # when something was given back
+        # How often something was given back, when it was for these keys, and when for keys that are left out here.
+        self.generation = self._others = 0
+        self._forgotten: OrderedDict[bytes, int] = OrderedDict()
         self.forked()
         after_fork(self)
 
@@ -80,11 +82,11 @@ class Refusals:
             self._groups.move_to_end(group)
         return aged(decision, now - at) if isinstance(decision, kind) else None
 
-    def keep(self, place: Place, decision: Decision, now: float, asked: float | None = None) -> None:
-        """Keeps a refusal, unless something was given back since it was asked."""
+    def keep(self, place: Place, decision: Decision, now: float, asked: int | None = None) -> None:
+        """Keeps a refusal, unless something was given back since it was asked, after so many returns."""
         group = place.keys, place.item
         with self._lock:
-            if asked is not None and any(self._forgotten.get(key, asked) > asked for key in place.keys):
+            if asked is not None and any(self._forgotten.get(key, self._others) > asked for key in place.keys):
                 return
             known = self._groups.setdefault(group, {})
             known[place.words] = now, decision
@@ -96,13 +98,14 @@ class Refusals:
             if len(self._groups) > self._most:
                 self._drop(next(iter(self._groups)))
 
-    def forget(self, key: bytes, now: float) -> None:
+    def forget(self, key: bytes) -> None:
         """Drops the refusals of a key, because something was given back."""
         with self._lock:
-            self._forgotten[key] = now
+            self.generation += 1
+            self._forgotten[key] = self.generation
             self._forgotten.move_to_end(key)
             if len(self._forgotten) > self._most:
-                self._forgotten.popitem(last=False)
+                self._others = self._forgotten.popitem(last=False)[1]
             for group in list(self._of_key.get(key, ())):
                 self._drop(group)
 

@@ -54,6 +54,17 @@ def asksettled(reply: object) -> AskDecision:
     return AskDecision(*_five(six), each=_each(each), settled=six[5])
 
 
+def has_settled(reply: object) -> bool:
+    """Whether a settlement, of any kind, settled something."""
+    numbers = cast(Sequence[int], reply)
+    return bool(numbers[2] if isinstance(numbers[0], Sequence) else numbers[5])
+
+
+def some(reply: object) -> bool:
+    """Whether a release, of one key or of several, released something."""
+    return cast(int, reply) > 0
+
+
 def throttle(reply: object) -> Decision:
     """The five integers of redis-cell, in seconds. A retry_after of -1 stands for no wait, and for never."""
     limited, limit, remaining, retry, reset = cast(Five, reply)

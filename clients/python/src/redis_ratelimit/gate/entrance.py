@@ -1,4 +1,4 @@
-"""The gate of an application on asyncio."""
+"""The gate of an application: for each request it asks the limits, and afterwards ends what was taken."""
 
 from __future__ import annotations
 
@@ -17,40 +17,49 @@ Req = TypeVar("Req")
 
 
 class AsyncGate(Generic[Req]):
-    """A gate for asyncio."""
+    """The limits of an application's requests, for a framework that has no middleware here.
 
-    def __init__(self, limiter: AsyncRateLimiter, rules: Iterable[Rule[Req]], shed: Shed[Req] | None) -> None:
+        entered = await gate.enter(request)
+        if isinstance(entered, Refusal): ...  # respond with its status, headers and body
+        await gate.wait(entered)
+        try: ...  # respond with entered.headers, and count in entered.spent
+        finally: await gate.leave(entered)
+
+    Args:
+        limiter: Asks the server, and says what happens without an answer. Its `ready` checks the rules.
+        rules: The rules, with different names.
+        shed: Sheds load before the rules are asked.
+
+    Raises:
+        ConfigurationError: A rule is wrong.
+    """
+
+    def __init__(
+        self, limiter: AsyncRateLimiter, rules: Iterable[Rule[Req]] = (), shed: Shed[Req] | None = None
+    ) -> None:
         if not isinstance(limiter, AsyncRateLimiter):
             raise ConfigurationError(f"the limiter must be an AsyncRateLimiter, not {limiter!r}")
-        self._limiter, self._gate = limiter, GateCore(limiter, rules, shed)
-
-    async def verify(self) -> None:
-        """Asks the server whether the rules are right.
-
-        Raises:
-            ConfigurationError: A rule is wrong, or the module is not loaded.
-        """
-        try:
-            answered = not self._gate.asks_limiter or await self._limiter.verify(policies=self._gate.policies)
-            answered = answered and await self._limiter.run(self._gate.verifying())
-        except BaseException:
-            self._gate.unverified()
-            raise
-        self._gate.verified(answered)
+        self.limiter, self._gate = limiter, GateCore(limiter, rules, shed)
+        limiter.gates.append(self._gate.checks)
 
     async def enter(self, request: Req) -> Passage | Refusal:
-        """Asks the limits of a request, and waits for its turn if it is queued."""
-        if self._gate.wants_verification():
-            await self.verify()
-        entered = await self._limiter.run(self._gate.entering(request))
-        if isinstance(entered, Passage) and entered.wait:
+        """Asks the limits of a request.
+
+        Raises:
+            ConfigurationError: A rule's function returned a wrong value.
+            CallError: The server rejects a call.
+        """
+        return await self.limiter.run(self._gate.entering(request))
+
+    async def wait(self, passage: Passage) -> None:
+        """Waits for the turn of a request that a limiter has queued."""
+        if passage.wait:
             try:
-                await self._limiter.outside.sleep(entered.wait)
+                await self.limiter.outside.sleep(passage.wait)
             except BaseException:  # such as a cancellation, or a signal's
-                entered.abandon()
+                passage.abandon()
                 raise
-        return entered
 
     async def leave(self, passage: Passage) -> None:
         """Releases and settles. A second call does nothing."""
-        await self._limiter.run(passage.leaving())
+        await self.limiter.run(passage.leaving())

@@ -4,13 +4,13 @@ refusal is given back."""
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable
+from functools import partial
 from typing import TypeVar
-from weakref import ref
+from weakref import finalize
 
 from ..call.call import Call
 from ..decide.core import Core
-from ..decide.errors import CallError
-from ..decide.failure import NoAnswer
+from ..decide.errors import CallError, Unavailable
 from ..taken.endings import Ending
 from ..taken.jobs import Scheduler
 from ..taken.renewals import Renewal
@@ -62,48 +62,38 @@ class Passage:
         """Renews the leases until the request has left."""
         for step in self._charged:
             for call, ttl in step.renewals():
-                renewed = Renewed(self, self._core)
-                renewal = renewed.job = Renewal(call, ttl, renewed)
+                renewal = Renewal(self._core, call, ttl, partial(self._core.lease_lost, call))
+                finalize(self, setattr, renewal, "stopped", True).atexit = False  # nobody can leave any more
                 self._renewals.append(renewal)
                 self._background.add(renewal, renewal.every)
 
     def leaving(self) -> Calls[None]:
         """Releases and settles. A second call does nothing."""
-        ends, unsure = self._ended()
-        self._later(unsure, certain=False)
-        yield from self._ending(ends)
+        yield from self._ending(self.closing())
 
     def closing(self) -> list[Ending]:
-        """Returns what releases and settles, because the limiter closes."""
-        ends, unsure = self._ended()
-        return [*(self._job(end, certain=True) for end in ends), *(self._job(end, certain=False) for end in unsure)]
+        """Returns what releases and settles. Leaving then does nothing."""
+        self._stop_renewals()
+        certain = [end for step in self._charged for end in (*step.releases(), *step.settlements(self.spent))]
+        unsure = [end for step in self._unsure for end in step.settlements(self.spent)]
+        self._charged, self._unsure = [], []
+        return [*self._jobs(unsure, certain=False), *self._jobs(certain, certain=True)]
 
     def undoing(self) -> Calls[None]:
         """Gives everything back, since the request is refused."""
-        charged = self._abandoned()
-        yield from self._ending([end for step in charged for end in (*step.releases(), *step.undone())])
-        for call in [call for step in charged if (call := step.refund()) is not None]:
-            try:
-                yield call
-            except NoAnswer as missing:  # not repeated: it may have given back already
-                self._core.warn(call, missing.error, "not given back")
-            except CallError as error:
-                self._core.warn(call, error.error, "not given back")
+        for step in self._abandoned():
+            yield from self._ending(self._jobs([*step.releases(), *step.undone()], certain=True))
+            if (call := step.refund()) is not None:
+                try:
+                    yield call
+                except (Unavailable, CallError) as error:  # not repeated: it may have given back already
+                    self._core.warn(call, "not given back", error)
 
     def abandon(self) -> None:
         """Ends leases and holds in the background, since an error ended the request."""
         self._stop_renewals()
         for step in self._abandoned():
             self._later([*step.releases(), *step.undone()], certain=True)
-
-    def _ended(self) -> tuple[list[End], list[End]]:
-        """The releases and settlements, and those of what may be held without an answer."""
-        self._stop_renewals()
-        releases = [end for step in self._charged for end in step.releases()]
-        settlements = [end for step in self._charged for end in step.settlements(self.spent)]
-        unsure = [end for step in self._unsure for end in step.settlements(self.spent)]
-        self._charged, self._unsure = [], []
-        return [*releases, *settlements], unsure
 
     def _stop_renewals(self) -> None:
         for renewal in self._renewals:
@@ -117,35 +107,18 @@ class Passage:
         self._charged, self._unsure = [], []
         return charged
 
-    def _ending(self, ends: list[End]) -> Calls[None]:
-        left = list(ends)
+    def _ending(self, endings: list[Ending]) -> Calls[None]:
         try:
-            while left:
-                end = left.pop(0)
-                yield from self._job(end, certain=True).tried(self._background)
+            while endings:
+                yield from endings.pop(0).tried(self._background)
         except BaseException:  # such as a cancellation
-            self._later(left, certain=True)
+            for ending in endings:
+                self._background.add(ending, 0.0)
             raise
 
     def _later(self, ends: Iterable[End], *, certain: bool) -> None:
-        for end in ends:
-            self._background.add(self._job(end, certain=certain), 0.0)
+        for ending in self._jobs(ends, certain=certain):
+            self._background.add(ending, 0.0)
 
-    def _job(self, end: End, *, certain: bool) -> Ending:
-        return Ending(self._core, end.call, end.ended, end.ttl, certain)
-
-
-class Renewed:
-    """Is told why a lease is lost, if it is. It ends the renewals if nobody can leave any more."""
-
-    def __init__(self, passage: Passage, core: Core) -> None:
-        self._passage, self._core = ref(passage), core
-        self.job: Renewal | None = None
-
-    def __call__(self, lost: str | None) -> None:
-        if self.job is None:
-            return
-        if self._passage() is None:
-            self.job.stopped = True
-        elif lost is not None:
-            self._core.lease_lost(self.job.call, lost)
+    def _jobs(self, ends: Iterable[End], *, certain: bool) -> list[Ending]:
+        return [Ending(self._core, end.call, end.ended, end.ttl, certain) for end in ends]

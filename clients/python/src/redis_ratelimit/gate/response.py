@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import ceil
 
 from ..decide.decision import Decision, combined_headers
 
@@ -17,11 +18,13 @@ class Refusal:
 
     Attributes:
         status: 429, or 503 for a shed request and for a limiter that fails closed.
+        violated: The names of the rules that refuse.
         headers: All headers of the response.
         body: The problem, as JSON.
     """
 
     status: int
+    violated: list[str]
     headers: dict[str, str]
     body: bytes
 
@@ -32,11 +35,11 @@ def over_quota(answers: Sequence[tuple[str, Decision]]) -> Refusal:
     return _problem(429, "quota-exceeded", violated, combined_headers(answers, allowed=False))
 
 
-def out_of_capacity(retry_after: int) -> Refusal:
+def out_of_capacity(retry_after: float) -> Refusal:
     """A 503."""
-    return _problem(503, "temporary-reduced-capacity", [], {"Retry-After": str(retry_after)})
+    return _problem(503, "temporary-reduced-capacity", [], {"Retry-After": str(ceil(retry_after))})
 
 
-def _problem(status: int, problem: str, violated: Sequence[str], headers: dict[str, str]) -> Refusal:
+def _problem(status: int, problem: str, violated: list[str], headers: dict[str, str]) -> Refusal:
     body = json.dumps({"type": PROBLEM + problem, "status": status, "violated-policies": violated}).encode()
-    return Refusal(status, {"Content-Type": "application/problem+json", **headers}, body)
+    return Refusal(status, violated, {"Content-Type": "application/problem+json", **headers}, body)

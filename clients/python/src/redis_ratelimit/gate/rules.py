@@ -4,15 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import KW_ONLY, dataclass, replace
+from enum import Enum
 from typing import Generic, Self, TypeVar, cast
 
 from ..call.errors import ConfigurationError
-from ..call.limit import MOST, Limiter, LimiterLike
+from ..call.limit import MOST, Limit, Limiter, LimiterLike
 from ..call.rate import limiter_of
 from ..call.values import Duration, check_duration, integer, text
+from ..wire.ready import Check
 from .shed import Shed
 
 Req = TypeVar("Req", contravariant=True)
+
+MOST_RULES = 64
+
+
+class Unlimited(Enum):
+    """What a rule's function returns for a request that the rule is not for."""
+
+    UNLIMITED = "unlimited"
+
+
+UNLIMITED = Unlimited.UNLIMITED
 
 
 # Without slots, since `Rule[Request](…)` sets an attribute.
@@ -20,7 +33,8 @@ Req = TypeVar("Req", contravariant=True)
 class Rule(Generic[Req]):
     """A limit on requests. It is checked when it is made, as far as that is possible without the server.
 
-    A request has a limit if `key` returns whose it is. A `Concurrent` limit without an id is a lease for the length of the
+    A rule is for each request, unless a function returns `UNLIMITED`. If one returns None, or `key` an empty text, the request
+    fails with a ConfigurationError, whatever the limiter's `fail` says. A `Concurrent` limit without an id is a lease for the length of the
     response. With `LeakyBucket` and `Smooth` an admitted request waits for its turn before it goes on. It waits at most as long
     as the bucket takes to drain, or as the `maxwait` of `Smooth`, which a rule needs.
 
@@ -29,9 +43,9 @@ class Rule(Generic[Req]):
 
     Args:
         name: The name, which clients see in headers, and the first part of the keys. Printable ASCII.
-        key: Returns the caller as text, such as a user's id or an address. None: the rule is not for this request. Redis
-            stores it as plain text in the name of the key, so do not take a secret such as an API key or a session's id.
-        limit: The limiter, or a rate such as `"100/m"`. Or what returns it for a request, as for plans; None: no limit.
+        key: Returns the caller as text, such as a user's id or an address. Redis stores it as plain text in the name of the
+            key, so do not take a secret such as an API key or a session's id.
+        limit: The limiter, or a rate such as `"100/m"`. Or what returns it for a request, as for plans.
         policy: In place of `limit` the name of a policy on the server, or what returns it.
         cost: What a request takes, or what returns it (0 to 9007199254740991; 0 only looks).
         estimate: In place of `cost` the most that the request may take. It is at least 1.
@@ -42,10 +56,10 @@ class Rule(Generic[Req]):
     """
 
     name: str
-    key: Callable[[Req], str | None]
-    limit: LimiterLike | Callable[[Req], LimiterLike | None] | None = None
+    key: Callable[[Req], str | Unlimited | None]
+    limit: LimiterLike | Callable[[Req], LimiterLike | Unlimited | None] | None = None
     _: KW_ONLY
-    policy: str | Callable[[Req], str | None] | None = None
+    policy: str | Callable[[Req], str | Unlimited | None] | None = None
     cost: int | Callable[[Req], int] = 1
     estimate: int | Callable[[Req], int] | None = None
     hold: Duration = "10m"
@@ -74,16 +88,30 @@ class Rule(Generic[Req]):
     def asked(self, request: Req) -> AskedLimit | AskedPolicy | None:
         """Returns what the rule asks for a request, or None if it is not for it."""
         with _named(self.name):
-            caller = _caller(self.key(request))
-            if caller is None:
+            key = self.key(request)
+            if isinstance(key, Unlimited):
                 return None
-            policy = self.policy(request) if callable(self.policy) else self.policy
-            if policy is not None:
-                return AskedPolicy(self.name, caller, *self._cost(request), self.hold, policy)
+            caller = _caller(key)
+            if self.policy is not None:
+                policy = self.policy(request) if callable(self.policy) else self.policy
+                if isinstance(policy, Unlimited):
+                    return None
+                text("policy", policy, 64)
+                return AskedPolicy(self.name, caller, *self._cost(request), self.hold, str(policy))
             limit = self.limit(request) if callable(self.limit) else self.limit
-            if limit is None:
+            if isinstance(limit, Unlimited):
                 return None
+            if limit is None:
+                raise ConfigurationError("limit returned None; UNLIMITED says that there is none")
             return AskedLimit(self.name, caller, *self._cost(request), self.hold, self._checked(limit))
+
+    def check(self) -> Check | None:
+        """Returns what can be asked at start: of a function only whether the module and the right are there."""
+        what = f"rule {self.name!r}"
+        if self.policy is not None:
+            return Check(what, policy=self.policy, rule=True) if isinstance(self.policy, str) else None
+        limit = "1/s" if self.limit is None or callable(self.limit) else self.limit
+        return Check(what, Limit(limit), rule=True)
 
     def _cost(self, request: Req) -> tuple[int, bool]:
         if self.estimate is None:
@@ -151,6 +179,8 @@ def checked_rules(rules: Iterable[Rule[Req]], shed: Shed[Req] | None) -> tuple[R
     for rule in checked:
         if not isinstance(cast(object, rule), Rule):
             raise ConfigurationError(f"a rule must be a Rule, not {rule!r}")
+    if len(checked) > MOST_RULES:
+        raise ConfigurationError(f"there are {len(checked)} rules, but a call takes at most {MOST_RULES} limits")
     names = [rule.name for rule in checked]
     if len(set(names)) < len(names):
         raise ConfigurationError(f"each rule has a name of its own, not {names!r}")
@@ -159,11 +189,9 @@ def checked_rules(rules: Iterable[Rule[Req]], shed: Shed[Req] | None) -> tuple[R
     return checked
 
 
-def _caller(caller: object) -> str | None:
-    if caller is None:
-        return None
-    if not isinstance(caller, str):
-        raise ConfigurationError(f"key must return text or None, not {caller!r}")
+def _caller(caller: object) -> str:
+    if not isinstance(caller, str) or not caller:
+        raise ConfigurationError(f"key must return text that is not empty, or UNLIMITED, not {caller!r}")
     # A URL may hold lone surrogates, which UTF-8 has no bytes for.
     return caller.encode(errors="backslashreplace").decode()
 

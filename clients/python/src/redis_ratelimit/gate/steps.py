@@ -7,14 +7,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from math import ceil
-from typing import NamedTuple, TypeAlias, cast
+from typing import NamedTuple, TypeAlias
 
-from ..call import questions
+from ..call import calls, endings, questions
 from ..call.call import Call
-from ..call.limit import MOST, Limit, Limiter, limits_words
+from ..call.limit import MOST, Limit, Limiter
 from ..call.limiters import Concurrent
 from ..call.questions import Question
-from ..call.values import Duration, Key, Word, duration_word, milliseconds, prefixed, prefixed_keys
+from ..call.values import Duration, milliseconds
 from ..decide import replies
 from ..decide.decision import AskDecision, Decision, MultiDecision
 from ..decide.errors import CallError
@@ -47,12 +47,10 @@ class Step(ABC):
     Attributes:
         question: The call.
         kind: The class of its decision.
-        names: The keys, with their prefix.
     """
 
     question: Question
     kind: type[Decision]
-    names: list[Key]
 
     @abstractmethod
     def answers(self, decision: Decision) -> list[tuple[str, Decision]]:
@@ -101,7 +99,6 @@ class LimitsStep(Step):
         hold = (id, self._ttl) if self._holds else None
         keys, limits = self._words_of(asked, {each.rule: each.cost for each in asked})
         self.question = questions.limits(prefix, keys, limits, 1, None, hold)
-        self.names = prefixed_keys(prefix, keys)
         self._leases = [(each, each.limiter) for each in asked if isinstance(each.limiter, Concurrent)]
 
     def answers(self, decision: Decision) -> list[tuple[str, Decision]]:
@@ -111,19 +108,13 @@ class LimitsStep(Step):
     def releases(self) -> list[End]:
         if not self._leases:
             return []
-        names = prefixed_keys(self._prefix, [each.key for each, _ in self._leases])
-        words: list[Word] = ["RL.RELEASE", names[0], self._id]
-        if len(names) > 1:
-            words = ["RL.MULTIRELEASE", len(names), *names, self._id]
-        ttl = max(ttl for _, ttl in self.renewals())
-        return [End(Call(words, names), _some, ttl)]
+        call = endings.release(self._prefix, [each.key for each, _ in self._leases], self._id)
+        return [End(call, replies.some, max(ttl for _, ttl in self.renewals()))]
 
     def renewals(self) -> list[tuple[Call, float]]:
         renewals: list[tuple[Call, float]] = []
         for each, lease in self._leases:
-            name = prefixed(self._prefix, each.key)
-            call = Call(["RL.RENEW", name, duration_word(lease.ttl), self._id], [name])
-            renewals.append((call, _ms(lease.ttl) / 1000))
+            renewals.append((calls.renew(self._prefix, each.key, lease.ttl, self._id), _ms(lease.ttl) / 1000))
         return renewals
 
     def settlements(self, spent: Spent) -> list[End]:
@@ -138,8 +129,7 @@ class LimitsStep(Step):
         if not given:
             return None
         keys, limits = self._words_of(given, {each.rule: each.cost for each in given})
-        names = prefixed_keys(self._prefix, keys)
-        return Call(["RL.MULTIREFUND", len(names), *names, *limits_words(limits)], names)
+        return calls.multi_refund(self._prefix, keys, limits)
 
     def _is_refunded(self, limiter: Limiter) -> bool:
         """Leases are released, a turn or a strike cannot be given back, and what is held is settled at 0."""
@@ -149,8 +139,8 @@ class LimitsStep(Step):
         if not self._holds:
             return []
         keys, limits = self._words_of(self._asked, costs)
-        words: list[Word] = ["RL.MULTISETTLE", len(keys), *self.names, self._id, "COST", cost, *limits_words(limits)]
-        return [End(Call(words, self.names), _multi_settled, _ms(self._ttl) / 1000)]
+        call = endings.settlement(self._prefix, keys, limits, self._id, cost)
+        return [End(call, replies.has_settled, _ms(self._ttl) / 1000)]
 
     def _words_of(self, asked: Sequence[AskedLimit], costs: Mapping[str, int]) -> tuple[list[str], list[Limit]]:
         limits: list[Limit] = []
@@ -176,7 +166,6 @@ class PolicyStep(Step):
 
     def __init__(self, prefix: str, asked: AskedPolicy, id: str, leasing: set[str]) -> None:
         self._prefix, self._asked, self._id, self._leasing = prefix, asked, id, leasing
-        self.names = [prefixed(prefix, asked.key)]
         self._ask()
 
     def _ask(self) -> None:
@@ -187,7 +176,7 @@ class PolicyStep(Step):
 
     def corrected(self, error: CallError) -> bool:
         # A policy may get a lease at any time, so the first call finds out whether it has one.
-        if self._asked.policy in self._leasing or "needs an ID" not in str(error.error):
+        if self._asked.policy in self._leasing or "needs an ID" not in error.reply:
             return False
         self._leasing.add(self._asked.policy)
         self._ask()
@@ -202,7 +191,7 @@ class PolicyStep(Step):
     def releases(self) -> list[End]:
         if self._asked.policy not in self._leasing:
             return []
-        return [End(Call(["RL.RELEASE", self.names[0], self._id], self.names), _some, LONGEST_LEASE)]
+        return [End(endings.release(self._prefix, [self._asked.key], self._id), replies.some, LONGEST_LEASE)]
 
     def settlements(self, spent: Spent) -> list[End]:
         return self._settlement(_actual(spent, self._asked))
@@ -214,15 +203,15 @@ class PolicyStep(Step):
         # The server has no refund for a policy with a lease.
         if self._asked.budget or not self._asked.cost or self._asked.policy in self._leasing:
             return None
-        words: list[Word] = ["RL.ASKREFUND", self.names[0], self._asked.policy, "COST", self._asked.cost]
-        return Call(words, self.names)
+        each = self._asked
+        return calls.ask_refund(self._prefix, each.key, each.policy, cost=questions.sent_cost(each.cost))
 
     def _settlement(self, actual: int) -> list[End]:
         if not self._asked.budget:
             return []
-        words: list[Word] = ["RL.ASKSETTLE", self.names[0], self._asked.policy, self._id, "COST", actual]
-        call = Call(words, self.names)
-        return [End(call, _ask_settled, _ms(self._asked.hold) / 1000)]
+        each = self._asked
+        call = endings.ask_settlement(self._prefix, each.key, each.policy, self._id, actual, None, ())
+        return [End(call, replies.has_settled, _ms(each.hold) / 1000)]
 
 
 def _actual(spent: Spent, asked: Asked) -> int:
@@ -233,18 +222,6 @@ def _actual(spent: Spent, asked: Asked) -> int:
     except (TypeError, ValueError, OverflowError):
         LOGGER.warning("rule %r: what was spent is no number but %r: the estimate stands", asked.rule, counted)
         return asked.cost
-
-
-def _multi_settled(reply: object) -> bool:
-    return bool(replies.multi(reply).settled)
-
-
-def _ask_settled(reply: object) -> bool:
-    return bool(replies.asksettled(reply).settled)
-
-
-def _some(reply: object) -> bool:
-    return cast(int, reply) > 0
 
 
 def _ms(duration: Duration) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from functools import partial
 from types import TracebackType
 from typing import Self, TypeVar
@@ -15,13 +15,12 @@ from ..commands import AsyncCommands
 from ..decide.breaker import Breaker
 from ..decide.core import Core, Fail
 from ..decide.decision import Decision
-from ..decide.errors import CallError
-from ..decide.failure import NoAnswer
+from ..decide.errors import CallError, Unavailable
 from ..decide.log import LOGGER
 from ..decide.refusals import RefusalCache
 from ..wire.clients import AsyncClient
 from ..wire.nodes import drive
-from ..wire.settings import connecting_time
+from ..wire.ready import Check
 from .jobs import MOST, Job, Scheduler, Timetable
 from .outside import AsyncOutside
 from .taken import Taken
@@ -43,6 +42,8 @@ class AsyncConnected:
         commands: The raw commands, on the limiter's connections. Errors are those of redis-py.
         prefix: What stands before each key.
         timeout: The seconds after which a call is given up.
+        connect_timeout: The seconds for which a call waits for a connection, and then for it to open.
+        gates: What `ready` checks for each gate.
     """
 
     def __init__(
@@ -51,6 +52,7 @@ class AsyncConnected:
         prefix: str,
         fail: Fail,
         timeout: Seconds,
+        connect_timeout: Seconds,
         breaker: Breaker | None,
         cache: RefusalCache | None,
         replicas: bool,
@@ -60,13 +62,15 @@ class AsyncConnected:
             raise ConfigurationError(f"prefix must be text, not {prefix!r}")
         self.prefix = prefix
         self.timeout = seconds("timeout", timeout)
+        self.connect_timeout = max(self.timeout, seconds("connect_timeout", connect_timeout))
         self.outside = outside or AsyncOutside()
         self.core = Core(fail, breaker, cache, self.outside.clock, self.outside.new_id)
         self.taken = Taken()
         timetable = Timetable(self.outside.clock, self._dropped)
         self.background: Scheduler = self.outside.background(timetable, self._perform)
         self._under_way = AsyncUnderWay()
-        self.nodes = self.outside.nodes(redis, self.timeout, replicas)
+        self.gates: list[Callable[[], list[Check]]] = []
+        self.nodes = self.outside.nodes(redis, self.timeout, self.connect_timeout, replicas)
         self.commands = AsyncCommands(self.nodes, prefix)
 
     @property
@@ -88,7 +92,7 @@ class AsyncConnected:
     async def close(self) -> None:
         """Releases the leases that are held, settles what is held, and closes the connections.
 
-        Calls that wait in the server, and new ones, raise a RuntimeError. Other calls that are under way are waited for.
+        Calls that wait in the server, and new ones, raise `Closed`. Other calls that are under way are waited for.
         Each release or settlement is tried once. Without an answer a lease ends by its ttl. Leaving a lease or a hold
         afterwards does nothing. A second call of `close` waits for the first.
         """
@@ -100,14 +104,14 @@ class AsyncConnected:
             endings = self.taken.close()
             self._under_way.end_calls()
             await self.nodes.end_waits()
-            await self._under_way.wait(connecting_time(self.timeout) + self.timeout)
+            await self._under_way.wait(self.connect_timeout + self.timeout)
             # A release of this limiter may have granted what a call was waiting for. So the endings of such calls come last.
             for ending in [*endings, *self.background.close()]:
                 where = self.nodes.where(ending.call)
                 outcome = None if where in silent else await self._outcome(ending.call)
-                if isinstance(outcome, (NoAnswer, CallError)):
-                    self.core.warn(ending.call, outcome.error, "not repeated, since the limiter closes")
-                if isinstance(outcome, NoAnswer):
+                if isinstance(outcome, (Unavailable, CallError)):
+                    self.core.warn(ending.call, "not repeated, since the limiter closes", outcome)
+                if isinstance(outcome, Unavailable):
                     silent.add(where)
         finally:
             await self.nodes.close()
@@ -135,7 +139,7 @@ class AsyncConnected:
         run = self._under_way.begin()
         try:
             reply = await self._asked(run, question.call)
-        except NoAnswer as missing:
+        except Unavailable as missing:
             return self.core.undecided(question, kind, missing)
         finally:
             self._under_way.end(run)
@@ -146,38 +150,40 @@ class AsyncConnected:
         return await self._send(call)
 
     async def _send(self, call: Call) -> object:
-        call.asked = self.nodes.where(call)
-        self.core.enter(call.asked)
+        where = call.asked = self.nodes.where(call)
+        ticket = self.core.enter(call, where)
+        call.sent = False
         try:
             reply = await self.nodes.send(call)
         except BaseException as error:
-            failure = self.core.lost(call.asked, call, error)
+            failure = self.core.lost(call, where, ticket, error)
             if failure is error:
                 raise
             raise failure from error
         finally:
             self.core.forget(call)
-        self.core.leave(call.asked)
+        self.core.leave(call, where, ticket)
         return reply
 
     async def _outcome(self, call: Call) -> object:
         try:
             return await self._send(call)
-        except (NoAnswer, CallError) as error:
+        except (Unavailable, CallError) as error:
             return error
 
     async def _perform(self, job: Job) -> float | None:
         """Sends the call of a job, and returns the seconds until it is sent again."""
-        if not job.is_renewal:
+        if job.tries and not job.is_renewal:
             self.core.counters.add("releases_retried")
+        job.tries += 1
         job.asked = self.outside.clock()
         try:
             outcome = await self._outcome(job.call)
         except Exception as error:
             if not self.background.closed:  # closing ends connections that are in use
                 LOGGER.error("%s failed in the background", job.call.command, exc_info=error)
-            outcome = NoAnswer(error, True)
+            outcome = Unavailable(job.call.command, "mistake", str(error), maybe_sent=True)
         return None if job.stopped else job.after(outcome)
 
     def _dropped(self, job: Job) -> None:
-        self.core.note("given up", job.call, f"given up: {MOST} calls wait in the background")
+        self.core.note(job.call, "given up", f"{MOST} calls wait in the background")

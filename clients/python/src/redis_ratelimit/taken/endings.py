@@ -6,11 +6,12 @@ from collections.abc import Callable, Generator
 
 from ..call.call import Call
 from ..decide.core import Core
-from ..decide.errors import CallError
-from ..decide.failure import Closed, NoAnswer
+from ..decide.errors import CallError, Closed, Unavailable
 from .jobs import Job, Scheduler
 
 FIRST_DELAY, LONGEST_DELAY = 0.05, 30.0
+LONGEST_SILENT = 1.0
+"""The longest delay until there is a reply: what may be taken is released soon after the server answers again."""
 AFTER_ANSWER = 60.0
 """For how many seconds an ending is at most repeated after the first answer, if its ttl has passed."""
 BEYOND = 600.0
@@ -44,16 +45,16 @@ class Ending(Job):
     def after(self, outcome: object) -> float | None:
         now = self._core.clock()
         if isinstance(outcome, CallError):
-            self._core.warn(self.call, outcome.error, "not repeated")
+            self._core.warn(self.call, "not repeated", outcome)
             return None
-        if isinstance(outcome, NoAnswer):
+        if isinstance(outcome, Unavailable):
             if now >= self._deadline + BEYOND:
-                self._core.warn(self.call, outcome.error, "given up")
+                self._core.warn(self.call, "given up", outcome)
                 return None
         elif self._certain or self._ended(outcome) or self._is_over(now):
             return None
         delay = self._delay
-        self._delay = min(2 * delay, LONGEST_DELAY)
+        self._delay = min(2 * delay, LONGEST_DELAY if self._answered else LONGEST_SILENT)
         return delay
 
     def _is_over(self, now: float) -> bool:
@@ -64,17 +65,22 @@ class Ending(Job):
         return now >= self._deadline
 
     def tried(self, background: Scheduler) -> Generator[Call, object, None]:
-        """Sends the call, and repeats it in the background if there is no answer."""
+        """Sends the call, and repeats it in the background if there is no answer. Or leaves it all to the background."""
+        if not self._certain:
+            background.add(self, 0.0)
+            return
+        self.tries = 1
         try:
             yield self.call
-        except NoAnswer as missing:
-            kept = background.add(self, self.after(missing) or FIRST_DELAY)
-            dropped = "not repeated, since the limiter closes" if background.closed else "not repeated"
-            self._core.warn(self.call, missing.error, "repeated in the background" if kept else dropped)
+        except Unavailable as missing:
+            if background.add(self, self.after(missing) or FIRST_DELAY):
+                self._core.warn(self.call, "repeated in the background", missing)
+            elif background.closed:
+                self._core.warn(self.call, "not repeated, since the limiter closes", missing)
         except CallError as error:
-            self._core.warn(self.call, error.error, "not repeated")
+            self._core.warn(self.call, "not repeated", error)
         except Closed as error:
-            self._core.warn(self.call, error, "no reply" if self.call.sent else "not sent")
+            self._core.note(self.call, "not repeated, since the limiter closes", str(error))
         except BaseException:  # such as a cancellation
             background.add(self, 0.0)
             raise

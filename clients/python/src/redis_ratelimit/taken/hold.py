@@ -9,10 +9,9 @@ from typing import Self
 from ..call.call import Call
 from ..call.errors import ConfigurationError
 from ..call.limit import MOST
-from ..call.values import Duration, integer, milliseconds
-from ..decide.decision import Decision
-from ..decide.errors import CallError, Refused, Unavailable
-from ..decide.failure import Closed, NoAnswer
+from ..call.values import Duration, integer
+from ..decide.decision import Decision, Refused
+from ..decide.errors import CallError, Closed, Unavailable
 from .charge import Charge
 from .connected import AsyncConnected
 from .endings import Ending
@@ -47,13 +46,21 @@ class AsyncHeld:
         """Whether the server has said that the estimate is held."""
         return self.decision is not None and self.decision.allowed
 
-    def settle(self, actual: int) -> None:
+    def settle(self, cost: int) -> None:
         """Says what the work cost. It is charged when the work is left, and the last call counts.
 
         Args:
-            actual: The actual cost (0 to 9007199254740991).
+            cost: The actual cost (0 to 9007199254740991).
         """
-        self._actual = integer("actual", actual, 0, MOST)
+        self._actual = integer("cost", cost, 0, MOST)
+
+    async def end(self) -> None:
+        """Settles before the work is left: at what `settle` said, or else the estimate stands."""
+        await self._limiter.run(self.settling(False))
+
+    async def cancel(self) -> None:
+        """Settles work that failed: at what `settle` said, or else at 0."""
+        await self._limiter.run(self.settling(True))
 
     async def __aenter__(self) -> Self:
         await self._limiter.run(self.holding())
@@ -62,46 +69,44 @@ class AsyncHeld:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self._limiter.run(self.settling(kind is not None))
+        await (self.end() if kind is None else self.cancel())
 
     def holding(self) -> Generator[Call, object, None]:
         """Charges the estimate."""
         if self._entered:
             raise ConfigurationError("an estimate is for one piece of work: call hold() for each")
         self._entered = True
+        call = self._question.call
         try:
-            reply = yield self._question.call
-        except NoAnswer as missing:
+            reply = yield call
+        except Unavailable as missing:
             self._unanswered(missing)
             return
         except CallError:
             raise
         except BaseException:  # such as a cancellation: the estimate may be held, or may still be
-            if self._question.call.sent:
-                self._limiter.background.add(self._ending(0, certain=False), 0.0)
+            if call.sent:
+                self._settle_later(0)
             raise
         self.decision = self._core.decided(self._question, self._charge.kind, reply)
         if not self.decision.allowed:
             raise Refused(self.decision)
         if not self._begin(certain=True):
             self._open = False
-            yield from self._ending(0, certain=True).tried(self._limiter.background)
+            yield from self._ending(0).tried(self._limiter.background)
             raise Closed
 
     def settling(self, failed: bool) -> Generator[Call, object, None]:
         """Settles at what `settle` said, or at 0 if the work failed, or at the estimate."""
         actual = self._actual if self._actual is not None else 0 if failed else self.estimate
         if self._closed_at not in (None, actual):
-            self._core.note("closed", self._question.call, f"the limiter has settled {self._closed_at}, not {actual}: it closed")
+            why = f"the limiter has settled {self._closed_at}, not {actual}"
+            self._core.note(self._question.call, "settled when the limiter closed", why)
         if not self._open:
             return
         self._open = False
         self._limiter.taken.discard(self)
-        ending = self._ending(actual, certain=self._certain)
-        if self._certain:
-            yield from ending.tried(self._limiter.background)
-        else:
-            self._limiter.background.add(ending, 0.0)
+        yield from self._ending(actual).tried(self._limiter.background)
 
     def closing(self) -> list[Ending]:
         """Returns the settlement of what is held, at what `settle` said or else at the estimate."""
@@ -109,28 +114,31 @@ class AsyncHeld:
             return []
         self._open = False
         self._closed_at = self.estimate if self._actual is None else self._actual
-        return [self._ending(self._closed_at, certain=self._certain)]
+        return [self._ending(self._closed_at)]
 
     def _begin(self, *, certain: bool) -> bool:
         """Returns False if the limiter closes, and will not settle it."""
         self._open, self._certain = True, certain
         return self._limiter.taken.add(self)
 
-    def _unanswered(self, missing: NoAnswer) -> None:
+    def _unanswered(self, missing: Unavailable) -> None:
         """Goes on with what may be held, or may still be. Or settles it at 0."""
         if self._core.goes_on(self._question.call, missing):
-            if missing.uncertain and not self._begin(certain=False):
+            if missing.maybe_sent and not self._begin(certain=False):
                 self._open = False
-                self._limiter.background.add(self._ending(0, certain=False), 0.0)
+                self._settle_later(0)
                 raise Closed
             return
-        if missing.uncertain:
-            self._limiter.background.add(self._ending(0, certain=False), 0.0)
-        raise Unavailable(self._question.call.command, missing.error, missing.node) from missing.error
+        if missing.maybe_sent:
+            self._settle_later(0)
+        raise missing
 
-    def _ending(self, actual: int, *, certain: bool) -> Ending:
-        call, ended = self._charge.settlement(actual, self.id)
-        return Ending(self._core, call, ended, milliseconds("ttl", self._charge.ttl) / 1000, certain)
+    def _settle_later(self, actual: int) -> None:
+        self._certain = False
+        self._limiter.background.add(self._ending(actual), 0.0)
+
+    def _ending(self, actual: int) -> Ending:
+        return self._charge.settlement(actual, self.id, self._question.call, certain=self._certain)
 
 
 class AsyncBudget:

@@ -20,6 +20,7 @@ class Job:
         call: What is sent.
         stopped: Whether it is not sent any more.
         asked: When the call was last begun, on a monotonic clock.
+        tries: How often it was begun.
     """
 
     is_renewal = False
@@ -28,12 +29,13 @@ class Job:
         self.call = call
         self.stopped = False
         self.asked = 0.0
+        self.tries = 0
 
     def after(self, outcome: object) -> float | None:
         """Returns the seconds until the call is sent again, or None.
 
         Args:
-            outcome: The reply, a `NoAnswer`, or a `CallError`.
+            outcome: The reply, an `Unavailable`, or a `CallError`.
         """
         raise NotImplementedError
 

@@ -6,14 +6,13 @@ from collections.abc import Generator
 from types import TracebackType
 from typing import Self
 
-from ..call import questions
+from ..call import calls, questions
 from ..call.call import Call
 from ..call.errors import ConfigurationError
-from ..call.values import Duration, Key, duration_word, milliseconds
+from ..call.values import Duration, Key, milliseconds
 from ..decide import replies
-from ..decide.decision import Decision
-from ..decide.errors import CallError, Refused, Unavailable
-from ..decide.failure import Closed, NoAnswer
+from ..decide.decision import Decision, Refused
+from ..decide.errors import CallError, Closed, Unavailable
 from .connected import AsyncConnected
 from .endings import Ending
 from .renewals import Renewal
@@ -26,7 +25,7 @@ class AsyncLease:
 
     Attributes:
         id: The id of the lease.
-        lost: Whether a renewal found that the lease has ended, or was rejected.
+        lost: Whether the lease ended before the work: a renewal did not find it, was rejected, or had no answer for a whole ttl.
         decision: The answer. Before the work begins, and without an answer, it is None.
     """
 
@@ -39,24 +38,36 @@ class AsyncLease:
         wait: Duration | None,
         cost: int,
         renew: bool,
+        reserved: int | None,
+        critical: bool,
     ) -> None:
         self._limiter, self._core = limiter, limiter.core
         self.id = self._core.new_id()
         self.lost = False
         self.decision: Decision | None = None
-        self._question = questions.lease(limiter.prefix, key, capacity, ttl, self.id, cost, wait)
-        self._ttl = milliseconds("ttl", ttl) / 1000
-        self._ends: float | None = None
-        self._entered = False
-        name = self._question.call.words[1]
-        self._release = Call(["RL.RELEASE", name, self.id], self._question.call.keys)
-        self._renewal_call = Call(["RL.RENEW", name, duration_word(ttl), self.id], self._question.call.keys)
-        self._renewal = Renewal(self._renewal_call, self._ttl, self._renewed) if renew else None
+        self._question = questions.lease(limiter.prefix, key, capacity, ttl, self.id, cost, wait, reserved, critical)
+        self._ttl, self._renews = milliseconds("ttl", ttl) / 1000, renew
+        self._entered = self._open = False
+        self._release = calls.release(limiter.prefix, key, self.id)
+        self._renewal = Renewal(self._core, calls.renew(limiter.prefix, key, ttl, self.id), self._ttl, self._lose)
 
     @property
     def held(self) -> bool:
         """Whether the server has said that the lease is held, and its ttl has not passed since."""
-        return self._ends is not None and not self.lost and self._core.clock() < self._ends
+        return self._open and not self.lost and self._core.clock() < self._renewal.ends
+
+    async def renew(self) -> bool:
+        """Extends the lease to a whole ttl from now. Returns whether it is still held.
+
+        Raises:
+            Unavailable: There is no answer.
+            CallError: The server rejects the renewal.
+        """
+        return await self._limiter.run(self.renewing())
+
+    async def release(self) -> None:
+        """Ends the lease before the work is left, also one that is lost: the server may have it still."""
+        await self._limiter.run(self.releasing())
 
     async def __aenter__(self) -> Self:
         await self._limiter.run(self.acquiring())
@@ -65,36 +76,49 @@ class AsyncLease:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self._limiter.run(self.releasing())
+        await self.release()
 
     def acquiring(self) -> Generator[Call, object, None]:
         """Takes the lease."""
         if self._entered:
             raise ConfigurationError("a lease is for one piece of work: call lease() for each")
         self._entered = True
-        asked = self._core.clock()
+        call, asked = self._question.call, self._core.clock()
         try:
-            reply = yield self._question.call
-        except NoAnswer as missing:
-            self._unanswered(missing)
-            return
+            reply = yield call
+        except Unavailable as missing:
+            if missing.maybe_sent:
+                self._release_later()
+            if self._core.goes_on(call, missing):
+                return
+            raise
         except CallError:
             raise
         except BaseException:  # such as a cancellation: the lease may be taken, or may still be
-            if self._question.call.sent:
-                self._limiter.background.add(self._ending(certain=False), 0.0)
+            if call.sent:
+                self._release_later()
             raise
-        decision = self._core.decided(self._question, Decision, reply)
-        self.decision = decision
-        if not decision.allowed:
-            raise Refused(decision)
-        self._ends = (asked if self._question.call.wait is None else self._core.clock()) + self._ttl
+        self.decision = self._core.decided(self._question, Decision, reply)
+        if not self.decision.allowed:
+            raise Refused(self.decision)
+        self._open = True
+        self._renewal.ends = (asked if call.wait is None else self._core.clock()) + self._ttl
         if not self._limiter.taken.add(self):
-            for ending in self.closing():
-                yield from ending.tried(self._limiter.background)
+            yield from self.releasing()
             raise Closed
-        if self._renewal is not None:
+        if self._renews:
             self._limiter.background.add(self._renewal, self._renewal.every)
+
+    def renewing(self) -> Generator[Call, object, bool]:
+        """Renews the lease by hand."""
+        if not self._open or self.lost:
+            return False
+        asked = self._core.clock()
+        reply = yield Call(self._renewal.call.words, self._renewal.call.keys)
+        if self._open:
+            self._renewal.asked = asked
+            self._renewal.after(reply)
+        return self.held
 
     def releasing(self) -> Generator[Call, object, None]:
         """Ends the lease."""
@@ -104,28 +128,20 @@ class AsyncLease:
 
     def closing(self) -> list[Ending]:
         """Returns the release of a lease that is held. After it the lease is held no more."""
-        if self._renewal is not None:
-            self._limiter.background.stop(self._renewal)
-        if self._ends is None:  # what may be taken without an answer is being released since then
+        self._limiter.background.stop(self._renewal)
+        if not self._open:  # what may be taken without an answer is being released since then
             return []
-        self._ends = None
+        self._open = False
         return [self._ending(certain=True)]
 
-    def _unanswered(self, missing: NoAnswer) -> None:
-        if missing.uncertain:
-            ending = self._ending(certain=False)
-            self._limiter.background.add(ending, ending.after(missing) or 0.0)
-        if not self._core.goes_on(self._question.call, missing):
-            raise Unavailable(self._question.call.command, missing.error, missing.node) from missing.error
+    def _release_later(self) -> None:
+        self._limiter.background.add(self._ending(certain=False), 0.0)
 
     def _ending(self, *, certain: bool) -> Ending:
-        return Ending(self._core, self._release, replies.bool_, self._ttl, certain)
+        wait = 0.0 if certain else self._question.call.wait or 0.0
+        return Ending(self._core, self._release, replies.bool_, self._ttl + wait, certain)
 
-    def _renewed(self, lost: str | None) -> None:
-        if lost is None:
-            if self._renewal is not None:
-                self._ends = self._renewal.asked + self._ttl
-            return
-        # If the renewal was rejected, the server may still have the lease. So it is released all the same.
+    def _lose(self, why: str) -> None:
+        # The server may still have the lease. So it is released all the same.
         self.lost = True
-        self._core.lease_lost(self._renewal_call, lost)
+        self._core.lease_lost(self._renewal.call, why)

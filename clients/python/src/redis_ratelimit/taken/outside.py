@@ -24,9 +24,9 @@ class AsyncOutside:
         """Returns an id that nobody has."""
         return uuid4().hex
 
-    def nodes(self, redis: AsyncClient, timeout: float, replicas: bool) -> AsyncNodes:
+    def nodes(self, redis: AsyncClient, timeout: float, connect_timeout: float, replicas: bool) -> AsyncNodes:
         """Returns connections to the servers of this client."""
-        return async_nodes_of(redis, timeout, replicas, self.clock, self.sleep)
+        return async_nodes_of(redis, timeout, connect_timeout, replicas, self.clock, self.sleep)
 
     def background(self, timetable: Timetable, perform: Callable[[Job], Awaitable[float | None]]) -> AsyncBackground:
         """Returns what runs jobs."""

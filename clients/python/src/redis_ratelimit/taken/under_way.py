@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import Any
 
 from ..call.call import Call
-from ..decide.failure import Closed
+from ..decide.errors import Closed
 from ..decide.fork import after_fork
 from .taken import Taken
 

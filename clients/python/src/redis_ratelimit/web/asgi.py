@@ -7,7 +7,7 @@
     app.add_middleware(
         RateLimit,
         limiter=AsyncRateLimiter(Redis()),
-        rules=[Rule("default", key=lambda request: request.session.get("user_id"), limit="100/m")],
+        rules=[Rule("default", key=lambda request: request.session["user_id"], limit="100/m")],
     )
     app.add_middleware(SessionMiddleware, secret_key=...)  # what is added last comes first
 
@@ -29,18 +29,18 @@ from ..call.errors import RateLimitError
 from ..gate.entrance import AsyncGate
 from ..gate.passage import Passage
 from ..gate.response import Refusal
-from ..gate.rules import Rule
+from ..gate.rules import UNLIMITED, Rule
 from ..gate.shed import Shed
 from ..limiter import AsyncRateLimiter
 
-__all__ = ["RateLimit", "Rule", "Shed"]
+__all__ = ["UNLIMITED", "RateLimit", "Rule", "Shed"]
 
 
 class RateLimit:
     """The middleware. Its rules get a `starlette.requests.Request`, whose body they cannot read.
 
-    Rules are verified when the application starts. A wrong one lets the start fail. If the server does not run the lifespan
-    of applications, rules are verified before the first request.
+    Rules are checked when the application starts. A wrong one lets the start fail. If the server does not run the lifespan
+    of applications, call `limiter.ready()`.
 
     Args:
         app: The application.
@@ -68,10 +68,10 @@ class RateLimit:
             await self._app(scope, receive, send)
 
     async def _start(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Verifies the rules before the application starts."""
+        """Checks the rules before the application starts."""
         first = await receive()
         try:
-            await self._gate.verify()
+            await self._gate.limiter.ready()
         except RateLimitError as error:
             await send({"type": "lifespan.startup.failed", "message": str(error)})
             return
@@ -88,6 +88,7 @@ class RateLimit:
             await send({"type": "http.response.start", "status": entered.status, "headers": _raw(entered.headers)})
             await send({"type": "http.response.body", "body": entered.body})
             return
+        await self._gate.wait(entered)
         entered.spent = scope.setdefault("spent", entered.spent)  # another one of these may have set it
         left: list[asyncio.Task[None]] = []
 

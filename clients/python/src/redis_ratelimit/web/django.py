@@ -1,9 +1,9 @@
 """Rate limits, budgets, leases and load shedding in front of a Django application, of WSGI or ASGI. In the settings:
 
-    from redis_ratelimit.django import Rule
+    from redis_ratelimit.django import UNLIMITED, Rule
 
     def user(request):
-        return str(request.user.pk) if request.user.is_authenticated else None
+        return str(request.user.pk) if request.user.is_authenticated else UNLIMITED
 
     MIDDLEWARE = [..., "django.contrib.auth.middleware.AuthenticationMiddleware", "redis_ratelimit.django.RateLimit"]
     RATELIMIT = {"REDIS": "redis://127.0.0.1", "RULES": [Rule("default", key=user, limit="100/m")]}
@@ -44,12 +44,12 @@ from ..gate.entrance import AsyncGate
 from ..gate.entrance_threads import Gate
 from ..gate.passage import Passage
 from ..gate.response import Refusal
-from ..gate.rules import Rule
+from ..gate.rules import UNLIMITED, Rule
 from ..gate.shed import Shed
 from ..limiter import AsyncRateLimiter
 from ..limiter_threads import RateLimiter
 
-__all__ = ["RateLimit", "Rule", "Shed"]
+__all__ = ["UNLIMITED", "RateLimit", "Rule", "Shed"]
 
 GetResponse: TypeAlias = Callable[[HttpRequest], HttpResponseBase]
 AsyncGetResponse: TypeAlias = Callable[[HttpRequest], Awaitable[HttpResponseBase]]
@@ -58,7 +58,7 @@ _NAMES = frozenset(("REDIS", "CLUSTER", "OPTIONS", "LIMITER", "RULES", "SHED"))
 
 
 class RateLimit:
-    """The middleware. Rules are verified before the first request.
+    """The middleware. Rules are checked when Django loads it, unless the setting is a `LIMITER`: call its `ready` then.
 
     Raises:
         ConfigurationError: A setting or a rule is wrong.
@@ -77,8 +77,10 @@ class RateLimit:
             markcoroutinefunction(self)
             self._first: tuple[AsyncRateLimiter, AsyncGate[HttpRequest]] | None = self._new_async_gate()
         else:
-            limiter = _limiter(self._settings, RateLimiter, Redis, RedisCluster)
-            self._gate: Gate[HttpRequest] = Gate(limiter, self._settings["RULES"], self._settings["SHED"])
+            self._gate = self._new_gate()
+        if "LIMITER" not in self._settings:
+            with self._new_gate().limiter as limiter:  # a loop may run in this thread, so the check is not of asyncio
+                limiter.ready()
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase | Awaitable[HttpResponseBase]:
         """Handles a request."""
@@ -88,6 +90,7 @@ class RateLimit:
         entered = self._gate.enter(request)
         if isinstance(entered, Refusal):
             return _refused(entered)
+        self._gate.wait(entered)
         setattr(request, "spent", entered.spent)
         try:
             response = cast(GetResponse, self._get_response)(request)
@@ -102,6 +105,7 @@ class RateLimit:
         entered = await gate.enter(request)
         if isinstance(entered, Refusal):
             return _refused(entered)
+        await gate.wait(entered)
         setattr(request, "spent", entered.spent)
         try:
             response = await cast(AsyncGetResponse, self._get_response)(request)
@@ -127,6 +131,10 @@ class RateLimit:
                     _kept(loop.create_task(_closed(limiter)))
             self._gates[loop] = made
         return self._gates[loop][1]
+
+    def _new_gate(self) -> Gate[HttpRequest]:
+        limiter = _limiter(self._settings, RateLimiter, Redis, RedisCluster)
+        return Gate(limiter, self._settings["RULES"], self._settings["SHED"])
 
     def _new_async_gate(self) -> tuple[AsyncRateLimiter, AsyncGate[HttpRequest]]:
         limiter: AsyncRateLimiter = _limiter(self._settings, AsyncRateLimiter, AsyncRedis, AsyncRedisCluster)

@@ -6,7 +6,7 @@
     from redis_ratelimit.flask import RateLimit, Rule
 
     RateLimit(app, RateLimiter(Redis()), rules=[
-        Rule("default", key=lambda request: session.get("user_id"), limit="100/m"),
+        Rule("default", key=lambda request: session["user_id"], limit="100/m"),
     ])
 
 Redis stores what `key` returns as plain text in the names of keys, so take a user's id and no secret.
@@ -26,11 +26,11 @@ from ..call.errors import ConfigurationError
 from ..gate.entrance_threads import Gate
 from ..gate.passage import Passage
 from ..gate.response import Refusal
-from ..gate.rules import Rule
+from ..gate.rules import UNLIMITED, Rule
 from ..gate.shed import Shed
 from ..limiter_threads import RateLimiter
 
-__all__ = ["RateLimit", "Rule", "Shed"]
+__all__ = ["UNLIMITED", "RateLimit", "Rule", "Shed"]
 
 _LIMITED = "redis_ratelimit"
 
@@ -46,7 +46,7 @@ class _Limited:
 class RateLimit:
     """The limits of an application. Make it before other extensions, so that a refused request costs little.
 
-    Rules are verified before the first request. `verify()` does it earlier. An application may have several of these. They
+    `limiter.ready()` checks the rules. An application may have several of these. They
     share `g.spent`, so their budgets need different names.
 
     Args:
@@ -80,18 +80,11 @@ class RateLimit:
         app.after_request(self._follow)
         app.teardown_request(self._leave)
 
-    def verify(self) -> None:
-        """Asks the server whether the rules are right. If it does not answer, a line is logged.
-
-        Raises:
-            ConfigurationError: A rule is wrong, or the module is not loaded.
-        """
-        self._gate.verify()
-
     def _enter(self) -> Response | None:
         entered = self._gate.enter(request)
         if isinstance(entered, Refusal):
             return Response(entered.body, entered.status, entered.headers)
+        self._gate.wait(entered)
         limited = _limited()
         if limited:
             entered.spent = g.spent

@@ -9,10 +9,11 @@ from typing import Any
 from redis.asyncio import ConnectionPool
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
-from redis.exceptions import ConnectionError, RedisError, ResponseError, TimeoutError as NoReply
+from redis.exceptions import RedisError, ResponseError, TimeoutError as NoReply
 
 from ..call.call import Call
-from ..decide.failure import Closed, NoFreeConnection
+from ..decide.errors import Closed
+from ..decide.failure import NoFreeConnection
 from .settings import (
     CONNECTING,
     CONNECTIONS,
@@ -21,7 +22,6 @@ from .settings import (
     Address,
     Settings,
     Source,
-    connecting_time,
     patience,
     pool_of,
 )
@@ -38,9 +38,9 @@ class AsyncLink:
         closed: Whether it is closed. Then each call raises `Closed`.
     """
 
-    def __init__(self, source: Source, timeout: float, name: str, more: Settings) -> None:
+    def __init__(self, source: Source, timeout: float, connect_timeout: float, name: str, more: Settings) -> None:
         self.closed = self._waits_ended = False
-        self._timeout, self._patience, self._name = timeout, connecting_time(timeout), name
+        self._timeout, self._patience, self._name = timeout, connect_timeout, name
         # Each step of a call has its own time-out.
         settings = source.settings | patience(None, Retry(NoBackoff(), 0)) | more
         pool_class, pool_settings = pool_of(source, settings, ConnectionPool)
@@ -93,7 +93,7 @@ class AsyncLink:
         """The connections of the running loop. Those of another loop cannot be used."""
         loop = asyncio.get_running_loop()
         if self._opened is None or self._opened.loop is not loop:
-            self._opened = _Opened(loop, self._name)
+            self._opened = _Opened(loop)
         return self._opened
 
     async def _exchange(self, opened: _Opened, call: Call, asking: bool, patience: float, seconds: float) -> object:
@@ -105,7 +105,7 @@ class AsyncLink:
             await opened.connect(connection, patience)
             if self._is_over(call):
                 raise Closed
-            async with in_time(seconds, call, f"no reply from {self._name} within {seconds:g} s"):
+            async with in_time(seconds, f"no reply within {seconds * 1000:.0f} ms"):
                 if asking:
                     await connection.send_command("ASKING")
                     await connection.read_response()
@@ -141,7 +141,6 @@ class _Opened:
     """The connections of an event loop.
 
     Attributes:
-        name: How an error calls the server.
         room: For calls that share connections.
         turn: For connections that open.
         free: Connections that are not in use.
@@ -150,8 +149,8 @@ class _Opened:
         closed: Whether they are closed.
     """
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, name: str) -> None:
-        self.loop, self.name = loop, name
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.loop = loop
         self.room, self.turn = asyncio.Semaphore(CONNECTIONS), asyncio.Semaphore(CONNECTING)
         self.free: list[Any] = []
         self.all: set[Any] = set()
@@ -170,7 +169,7 @@ class _Opened:
             await connection.disconnect(nowait=True)
         await self.take(self.turn, seconds)
         try:
-            async with in_time(seconds, None, f"no connection to {self.name} within {seconds:g} s"):
+            async with in_time(seconds, f"no connection within {seconds * 1000:.0f} ms"):
                 await connection.connect()
         finally:
             self.turn.release()
@@ -180,12 +179,12 @@ class _Opened:
         if not semaphore.locked():
             await semaphore.acquire()  # at once
             return
-        late = f"no free connection to {self.name} within {seconds:g} s"
+        late = f"too many calls at once: no free connection within {seconds * 1000:.0f} ms"
         try:
-            async with in_time(seconds, None, late):
+            async with in_time(seconds, late):
                 await semaphore.acquire()
         except NoReply as error:
-            raise NoFreeConnection(ConnectionError(late), False) from error
+            raise NoFreeConnection(late) from error
         if self.closed:
             semaphore.release()
             raise Closed
@@ -204,9 +203,9 @@ class AsyncLinks:
         closed: Whether they are closed.
     """
 
-    def __init__(self, source: Source, timeout: float, replicas: bool) -> None:
+    def __init__(self, source: Source, timeout: float, connect_timeout: float, replicas: bool) -> None:
         self.closed = False
-        self._source, self._timeout = source, timeout
+        self._source, self._times = source, (timeout, connect_timeout)
         self._more: Settings = {"redis_connect_func": _readonly(source.settings)} if replicas else {}
         self._links: dict[Address, AsyncLink] = {}
 
@@ -218,7 +217,7 @@ class AsyncLinks:
                 raise Closed
             host, port = address
             more = {"host": host, "port": port, **self._more}
-            link = self._links[address] = AsyncLink(self._source, self._timeout, named(address), more)
+            link = self._links[address] = AsyncLink(self._source, *self._times, named(address), more)
         return link
 
     def all(self) -> list[AsyncLink]:

@@ -7,11 +7,12 @@ from typing import Any
 
 from redis import ConnectionPool
 from redis.backoff import NoBackoff
-from redis.exceptions import ConnectionError, ResponseError, TimeoutError
+from redis.exceptions import ResponseError, TimeoutError
 from redis.retry import Retry
 
 from ..call.call import Call
-from ..decide.failure import Closed, NoFreeConnection
+from ..decide.errors import Closed
+from ..decide.failure import NoFreeConnection
 from ..decide.fork import after_fork
 from .settings import (
     CONNECTING,
@@ -21,7 +22,6 @@ from .settings import (
     Address,
     Settings,
     Source,
-    connecting_time,
     patience,
     pool_of,
 )
@@ -35,9 +35,9 @@ class Link:
         closed: Whether it is closed. Then each call raises `Closed`.
     """
 
-    def __init__(self, source: Source, timeout: float, name: str, more: Settings) -> None:
+    def __init__(self, source: Source, timeout: float, connect_timeout: float, name: str, more: Settings) -> None:
         self.closed = self._waits_ended = False
-        self._timeout, self._patience, self._name = timeout, connecting_time(timeout), name
+        self._timeout, self._patience, self._name = timeout, connect_timeout, name
         # The time-out of a socket is for the handshake. A call has its own.
         settings = source.settings | patience(self._patience, Retry(NoBackoff(), 0)) | more
         self._pool_class, self._pool_settings = pool_of(source, settings, ConnectionPool)
@@ -129,7 +129,7 @@ class Link:
             if self._is_over(call):  # redis-py may have opened the connection anew
                 raise Closed
             if not connection.can_read(timeout=seconds):
-                raise TimeoutError(f"no reply from {self._name} within {seconds:g} s")
+                raise TimeoutError(f"no reply within {seconds * 1000:.0f} ms")
             return connection.read_response()
         except ResponseError:
             raise
@@ -142,7 +142,7 @@ class Link:
 
     def _take(self, semaphore: Semaphore, seconds: float) -> None:
         if not semaphore.acquire(timeout=seconds):
-            raise NoFreeConnection(ConnectionError(f"no free connection to {self._name} within {seconds:g} s"), False)
+            raise NoFreeConnection(f"too many calls at once: no free connection within {seconds * 1000:.0f} ms")
         if self.closed:
             semaphore.release()
             raise Closed
@@ -155,9 +155,9 @@ class Links:
         closed: Whether they are closed.
     """
 
-    def __init__(self, source: Source, timeout: float, replicas: bool) -> None:
+    def __init__(self, source: Source, timeout: float, connect_timeout: float, replicas: bool) -> None:
         self.closed = False
-        self._source, self._timeout = source, timeout
+        self._source, self._times = source, (timeout, connect_timeout)
         self._more: Settings = {"redis_connect_func": _on_connect(source.settings, replicas)}
         self._links: dict[Address, Link] = {}
         self.forked()
@@ -174,7 +174,7 @@ class Links:
             with self._lock:
                 host, port = address
                 more = {"host": host, "port": port, **self._more}
-                new = Link(self._source, self._timeout, named(address), more)
+                new = Link(self._source, *self._times, named(address), more)
                 link = self._links.setdefault(address, new)
                 if self.closed:
                     link.close()

@@ -9,12 +9,12 @@ from redis.asyncio import Connection, Redis, RedisCluster, SSLConnection
 
 from ..call.call import Call
 from ..call.errors import ConfigurationError
-from ..decide.failure import Closed
+from ..decide.errors import Closed
 from .clients import AsyncClient
 from .link import AsyncLink, AsyncLinks
 from .redirect import Step, routed
 from .settings import Source, server_name, source_of_cluster, source_of_server
-from .slots import SlotMap
+from .slots import Placed, SlotMap
 
 R = TypeVar("R")
 S = TypeVar("S")
@@ -35,20 +35,11 @@ async def drive(steps: Generator[S, object, R], perform: Callable[[S], Awaitable
         return done.value  # type: ignore[no-any-return]
 
 
-class AsyncNodes(Protocol):
+class AsyncNodes(Placed, Protocol):
     """The servers that a limiter asks."""
-
-    @property
-    def slots(self) -> SlotMap | None:
-        """Which node has which slot, on a cluster."""
-        ...
 
     async def send(self, call: Call) -> object:
         """Returns the reply, or raises the error of redis-py."""
-        ...
-
-    def where(self, call: Call) -> str:
-        """Returns the name of the server that will get the call, as far as it is known."""
         ...
 
     async def end_waits(self) -> None:
@@ -63,6 +54,7 @@ class AsyncNodes(Protocol):
 def async_nodes_of(
     redis: AsyncClient,
     timeout: float,
+    connect_timeout: float,
     replicas: bool,
     clock: Callable[[], float],
     sleep: Callable[[float], Awaitable[None]],
@@ -70,14 +62,14 @@ def async_nodes_of(
     """Returns connections of the limiter's own to the servers of this client."""
     if isinstance(redis, RedisCluster):
         source = source_of_cluster(redis, Connection, SSLConnection)
-        return AsyncClusterNodes(source, timeout, replicas, clock, sleep)
+        return AsyncClusterNodes(source, timeout, connect_timeout, replicas, clock, sleep)
     if not isinstance(redis, Redis):
         raise ConfigurationError(
             f"the client must be a redis.asyncio.Redis or RedisCluster, such as Redis.from_url(…), not {type(redis).__name__}"
         )
     if replicas:
         raise ConfigurationError("read_from_replicas needs the client of a cluster")
-    return AsyncServerNodes(source_of_server(redis), timeout)
+    return AsyncServerNodes(source_of_server(redis), timeout, connect_timeout)
 
 
 class AsyncServerNodes:
@@ -85,9 +77,9 @@ class AsyncServerNodes:
 
     slots: None = None
 
-    def __init__(self, source: Source, timeout: float) -> None:
+    def __init__(self, source: Source, timeout: float, connect_timeout: float) -> None:
         self._name = server_name(source)
-        self._link = AsyncLink(source, timeout, self._name, {})
+        self._link = AsyncLink(source, timeout, connect_timeout, self._name, {})
 
     async def send(self, call: Call) -> object:
         """Returns the reply, or raises the error of redis-py."""
@@ -115,11 +107,12 @@ class AsyncClusterNodes:
         self,
         source: Source,
         timeout: float,
+        connect_timeout: float,
         replicas: bool,
         clock: Callable[[], float],
         sleep: Callable[[float], Awaitable[None]],
     ) -> None:
-        self._links, self._sleep = AsyncLinks(source, timeout, replicas), sleep
+        self._links, self._sleep = AsyncLinks(source, timeout, connect_timeout, replicas), sleep
         self.slots = SlotMap(source.seeds, source.remap, replicas, timeout, clock)
 
     async def send(self, call: Call) -> object:

@@ -9,7 +9,7 @@ from typing import NamedTuple, TypeAlias
 from redis import exceptions as errors
 
 from ..call.call import Call
-from ..decide.failure import KeyMoves, NotCounted, Redirected, is_unavailable
+from ..decide.failure import Redirected, Uncounted, failure_of
 from .clients import combined
 from .settings import Address
 from .slots import SlotMap, slot_of
@@ -56,22 +56,22 @@ def _redirected(slots: SlotMap, call: Call, address: Address) -> Route:
             asking = not isinstance(error, errors.MovedError)
             if not asking:
                 slots.moved(slot_of(call.key or b""), address)
-        except NotCounted:
+        except Uncounted:
             raise
-        except errors.TryAgainError as error:
+        except errors.TryAgainError:
             if slots.clock() >= tries:
-                raise KeyMoves(error, False) from error
+                raise
             pause = min(2 * pause or FIRST_PAUSE, LONGEST_PAUSE)
             address, asking = slots.node(call), False
         except Exception as error:
-            if not is_unavailable(error):
+            if failure_of(error) is None:
                 raise
             slots.suspect(address)
             primary = slots.instead(address, call)
             if primary is None:
                 raise
             address = primary
-    raise Redirected(errors.ClusterError(f"the call was redirected {REDIRECTIONS} times"), False)
+    raise Redirected(f"the call was redirected {REDIRECTIONS} times")
 
 
 def _target(error: errors.AskError) -> tuple[object, object]:

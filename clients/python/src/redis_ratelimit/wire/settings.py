@@ -17,8 +17,6 @@ CONNECTING = 16
 """The most connections to a server that are opened at a time."""
 SPARE = 8
 """How many connections of calls that waited are kept."""
-CONNECT = 1.0
-"""Seconds that a call waits at least for a connection, and then for the connection to open."""
 MARGIN = 1.0
 """Seconds that a caller waits longer than the server."""
 WAITING = 10_000
@@ -93,11 +91,6 @@ def own_settings(kwargs: Mapping[str, Any]) -> Settings:
         for name, value in kwargs.items()
         if name not in _DROPPED and not name.startswith(_DROPPED_PREFIXES) and value is not None
     }
-
-
-def connecting_time(timeout: float) -> float:
-    """Returns for how long a call may wait for a connection, and for how long that may take to open."""
-    return max(timeout, CONNECT)
 
 
 def pool_of(source: Source, settings: Settings, plain: type[Any]) -> tuple[type[Any], Settings]:

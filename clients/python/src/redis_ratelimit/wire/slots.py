@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from itertools import count
 from threading import Lock
-from typing import NamedTuple, cast
+from typing import NamedTuple, Protocol, cast
 
 from redis import exceptions as errors
 from redis.crc import key_slot
@@ -23,6 +23,19 @@ REST = 1.0
 """For how many seconds a replica that did not answer is not asked."""
 SEEDS = 32
 """The most nodes that are asked for the slots."""
+
+
+class Placed(Protocol):
+    """The servers, and which of them gets a call."""
+
+    @property
+    def slots(self) -> SlotMap | None:
+        """Which node has which slot, on a cluster."""
+        ...
+
+    def where(self, call: Call) -> str:
+        """Returns the name of the server that will get the call, as far as it is known."""
+        ...
 
 
 class Shard(NamedTuple):
@@ -94,17 +107,16 @@ class SlotMap:
         self._resting[address] = self.clock() + REST
         return shard.primary
 
-    def keys_of_all(self, name: Callable[[int], Key]) -> list[Key]:
-        """Returns a key for each primary, of those that are named by numbers."""
-        missing, keys = set(self.primaries()), list[Key]()
-        for number in range(500):
-            shard = self._shards.get(slot_of(name(number)))
-            if shard is not None and shard.primary in missing:
-                missing.discard(shard.primary)
-                keys.append(name(number))
-            if not missing:
+    def keys_of_all(self, name: Callable[[], Key]) -> list[Key]:
+        """Returns a key of each primary, among those that `name` makes."""
+        primaries, keys = self.primaries(), dict[Address, Key]()
+        for _ in range(500):
+            if len(keys) == len(primaries):
                 break
-        return keys
+            shard = self._shards.get(slot_of(key := name()))
+            if shard is not None:
+                keys.setdefault(shard.primary, key)
+        return [keys[primary] for primary in primaries if primary in keys]
 
     def suspect(self, address: Address | None = None) -> None:
         """Notes that the map may be wrong. A node that did not answer is the last one to ask for the slots."""

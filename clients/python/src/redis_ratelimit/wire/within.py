@@ -8,7 +8,6 @@ from contextlib import asynccontextmanager
 
 from redis.exceptions import TimeoutError as NoReply
 
-from ..call.call import Call
 from ..decide.failure import LateLoop
 
 LATE, GRACE, GRACES = 0.01, 0.05, 3
@@ -42,7 +41,7 @@ class _Timer:
 
 
 @asynccontextmanager
-async def in_time(seconds: float, call: Call | None, late: str) -> AsyncGenerator[None]:
+async def in_time(seconds: float, late: str) -> AsyncGenerator[None]:
     """Raises an error if a block of code is not done in time."""
     graces = 0
     try:
@@ -55,5 +54,5 @@ async def in_time(seconds: float, call: Call | None, late: str) -> AsyncGenerato
                 graces = timer.graces
     except TimeoutError as error:
         if graces:
-            raise LateLoop(NoReply(f"{late}, and the event loop was late"), call is not None and call.sent) from error
+            raise LateLoop(f"{late}, and the event loop was late") from error
         raise NoReply(late) from error

@@ -1,0 +1,35 @@
+"""The calls that end what was taken: releases and settlements."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from . import calls
+from .call import Call
+from .limit import MOST, LimitLike
+from .values import Key, integer, prefixed_keys, text
+
+
+def release(prefix: str, keys: Sequence[Key], id: str) -> Call:
+    """RL.RELEASE, or RL.MULTIRELEASE for several keys."""
+    text("id", id, 256)
+    names = prefixed_keys(prefix, keys)
+    return calls.release("", names[0], id) if len(names) == 1 else calls.multi_release("", names, id)
+
+
+def settlement(prefix: str, keys: Sequence[Key], limits: Sequence[LimitLike], id: str, cost: int) -> Call:
+    """RL.MULTISETTLE."""
+    text("id", id, 256)
+    return calls.multi_settle(prefix, keys, id, limits, cost=integer("cost", cost, 0, MOST))
+
+
+def ask_settlement(
+    prefix: str, key: Key, policy: str, id: str, cost: int, lease_id: str | None, keys: Sequence[Key]
+) -> Call:
+    """RL.ASKSETTLE."""
+    text("policy", policy, 64)
+    text("id", id, 256)
+    if lease_id is not None:
+        text("lease_id", lease_id, 256)
+    cost = integer("cost", cost, 0, MOST)
+    return calls.ask_settle(prefix, key, policy, id, cost, lease_id=lease_id, more_keys=keys)
