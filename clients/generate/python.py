@@ -91,7 +91,8 @@ from .call.limit import LimiterLike, LimitLike
 from .call.values import Duration, Key, Word
 from .decide import replies
 from .decide.decision import AskDecision, Decision, Info, MultiDecision, SettledDecision, ShedReply, TopEntry
-from .wire.clients import AsyncClient, AsyncSender, Client, Sender, async_sender, sender
+from .wire.clients import AsyncClient, AsyncSender, async_sender
+from .wire.clients_threads import Client, Sender, sender
 '''
 
 

@@ -15,7 +15,7 @@ import redis.asyncio
 from both import Maker
 from redis_ratelimit import AsyncRateLimiter, Breaker, Decision, Gcra, RateLimiter
 from redis_ratelimit.decide.failure import NoFreeConnection
-from redis_ratelimit.wire.settings import SPARE
+from redis_ratelimit.wire.source import SPARE
 from servers import Server, eventually, free_port
 
 

@@ -17,7 +17,7 @@ from redis_ratelimit import AsyncRateLimiter, Concurrent, RateLimiter
 from redis_ratelimit.gate.entrance import AsyncGate
 from redis_ratelimit.gate.passage import Passage
 from redis_ratelimit.gate.shed import Shed
-from redis_ratelimit.wire.settings import CONNECTIONS
+from redis_ratelimit.wire.source import CONNECTIONS
 from servers import Server, eventually
 
 

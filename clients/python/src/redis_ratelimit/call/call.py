@@ -49,6 +49,11 @@ class Call:
         return self.keys[0] if self.keys else None
 
     @property
+    def on_replica(self) -> bool:
+        """Whether a replica may answer. Policies are not replicated, so no replica answers for a policy."""
+        return self.readonly and self.command != "RL.ASKPEEK"
+
+    @property
     def gives_back(self) -> bool:
         """Whether it gives back what was taken."""
         return self.command in _GIVE_BACK

@@ -14,7 +14,8 @@ from redis.exceptions import RedisError, ResponseError, TimeoutError as NoReply
 from ..call.call import Call
 from ..decide.errors import Closed
 from ..decide.failure import NoFreeConnection
-from .settings import (
+from .slots import named
+from .source import (
     CONNECTING,
     CONNECTIONS,
     MARGIN,
@@ -25,7 +26,6 @@ from .settings import (
     patience,
     pool_of,
 )
-from .slots import named
 from .within import in_time
 
 

@@ -14,7 +14,8 @@ from ..call.call import Call
 from ..decide.errors import Closed
 from ..decide.failure import NoFreeConnection
 from ..decide.fork import after_fork
-from .settings import (
+from .slots import named
+from .source import (
     CONNECTING,
     CONNECTIONS,
     MARGIN,
@@ -25,7 +26,6 @@ from .settings import (
     patience,
     pool_of,
 )
-from .slots import named
 
 
 class Link:

@@ -10,11 +10,11 @@ from redis.asyncio import Connection, Redis, RedisCluster, SSLConnection
 from ..call.call import Call
 from ..call.errors import ConfigurationError
 from ..decide.errors import Closed
-from .clients import AsyncClient
+from .clients import AsyncClient, wrong_client
 from .link import AsyncLink, AsyncLinks
 from .redirect import Step, routed
-from .settings import Source, server_name, source_of_cluster, source_of_server
 from .slots import Placed, SlotMap
+from .source import Source, server_name, source_of_cluster, source_of_server
 
 R = TypeVar("R")
 S = TypeVar("S")
@@ -64,9 +64,7 @@ def async_nodes_of(
         source = source_of_cluster(redis, Connection, SSLConnection)
         return AsyncClusterNodes(source, timeout, connect_timeout, replicas, clock, sleep)
     if not isinstance(redis, Redis):
-        raise ConfigurationError(
-            f"the client must be a redis.asyncio.Redis or RedisCluster, such as Redis.from_url(…), not {type(redis).__name__}"
-        )
+        raise wrong_client(redis)
     if replicas:
         raise ConfigurationError("read_from_replicas needs the client of a cluster")
     return AsyncServerNodes(source_of_server(redis), timeout, connect_timeout)

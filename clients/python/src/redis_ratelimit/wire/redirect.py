@@ -4,15 +4,14 @@ and a limiter sends it."""
 from __future__ import annotations
 
 from collections.abc import Generator
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias, cast
 
 from redis import exceptions as errors
 
 from ..call.call import Call
 from ..decide.failure import Redirected, Uncounted, failure_of
-from .clients import combined
-from .settings import Address
 from .slots import SlotMap, slot_of
+from .source import Address
 
 REDIRECTIONS = 5
 """How often a call follows MOVED and ASK."""
@@ -91,3 +90,8 @@ def _refreshed(slots: SlotMap) -> Generator[Step, object, None]:
             slots.suspect(seed)
     if failure is not None and not slots.primaries():
         raise failure
+
+
+def combined(replies: list[object]) -> object:
+    """One reply for those of all primaries. They are versions and numbers of policies: the largest is told."""
+    return replies[0] if len(replies) == 1 else max(cast("list[int]", replies))

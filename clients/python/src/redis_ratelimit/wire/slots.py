@@ -14,8 +14,7 @@ from ..call.call import Call
 from ..call.values import Key
 from ..decide.fork import after_fork
 from ..decide.replies import text
-from .clients import on_replica
-from .settings import Address
+from .source import Address
 
 REFRESH = 1.0
 """Seconds between two looks at the slots, unless none are known."""
@@ -172,7 +171,7 @@ class SlotMap:
         shard = None if call.key is None else self._shards.get(slot_of(call.key))
         if shard is None:
             return ()
-        replicas = self._awake(shard.replicas) if self._replicas and on_replica(call) else ()
+        replicas = self._awake(shard.replicas) if self._replicas and call.on_replica else ()
         return replicas or (shard.primary,)
 
     def _awake(self, replicas: tuple[Address, ...]) -> tuple[Address, ...]:

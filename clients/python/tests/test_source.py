@@ -17,7 +17,7 @@ from redis.asyncio.sentinel import Sentinel as AsyncSentinel
 from redis.sentinel import Sentinel
 
 from redis_ratelimit import AsyncRateLimiter, RateLimiter
-from redis_ratelimit.wire.settings import own_settings
+from redis_ratelimit.wire.source import own_settings
 from servers import BINARY, Server, eventually, free_port
 
 

@@ -1,4 +1,4 @@
-"""The settings of a limiter's own connections, from the client that the application has."""
+"""What the client of the application says about its servers, for connections of the limiter's own."""
 
 from __future__ import annotations
 
