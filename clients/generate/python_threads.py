@@ -15,7 +15,7 @@ TWINS = [
     "taken/connected",
     "taken/hold",
     "taken/lease",
-    "taken/outside",
+    "runtime",
     "wire/clients",
     "wire/nodes",
     "gate/entrance",

@@ -1,4 +1,4 @@
-"""What the core of a limiter takes from outside, for tests without a server."""
+"""What the core of a limiter takes as arguments, for tests without a server."""
 
 from __future__ import annotations
 

@@ -40,9 +40,9 @@ from redis_ratelimit.call.call import Call
 from redis_ratelimit.call.rate import limiter_of
 from redis_ratelimit.call.values import milliseconds
 from redis_ratelimit.decide.failure import NoFreeConnection
+from redis_ratelimit.runtime import AsyncRuntime
+from redis_ratelimit.runtime_threads import Runtime
 from redis_ratelimit.taken.jobs import Job, Timetable
-from redis_ratelimit.taken.outside import AsyncOutside
-from redis_ratelimit.taken.outside_threads import Outside
 from redis_ratelimit.wire.nodes import drive as async_drive
 from redis_ratelimit.wire.nodes_threads import drive
 from redis_ratelimit.wire.redirect import SLOTS, Step, routed
@@ -538,7 +538,7 @@ def _check_error(expected: Object, error: BaseException) -> None:
 # Asyncio
 
 
-class _AsyncOutside(AsyncOutside):
+class _AsyncRuntime(AsyncRuntime):
     def __init__(self, replay: OnAsyncio) -> None:
         self._replay = replay
         self.clock, self.new_id = replay.clock, replay.new_id  # type: ignore[method-assign]
@@ -559,7 +559,7 @@ class OnAsyncio(Replay):
         super().__init__(case)
 
     def made(self, options: Object) -> Any:
-        return AsyncRateLimiter(redis.asyncio.Redis(), outside=_AsyncOutside(self), **options)
+        return AsyncRateLimiter(redis.asyncio.Redis(), runtime=_AsyncRuntime(self), **options)
 
     def entered(self, thing: Any) -> Any:
         return thing.__aenter__()
@@ -598,7 +598,7 @@ class OnAsyncio(Replay):
 # Threads
 
 
-class _Outside(Outside):
+class _Runtime(Runtime):
     def __init__(self, replay: OnThreads) -> None:
         self._replay = replay
         self.clock, self.new_id = replay.clock, replay.new_id  # type: ignore[method-assign]
@@ -622,7 +622,7 @@ class OnThreads(Replay):
         super().__init__(case)
 
     def made(self, options: Object) -> Any:
-        return RateLimiter(redis.Redis(), outside=_Outside(self), **options)
+        return RateLimiter(redis.Redis(), runtime=_Runtime(self), **options)
 
     def entered(self, thing: Any) -> Any:
         return thing.__enter__()

@@ -14,12 +14,12 @@ from .decide.breaker import Breaker
 from .decide.core import Fail
 from .decide.decision import AskDecision, Decision, MultiDecision
 from .decide.refusals import RefusalCache
+from .runtime import AsyncRuntime
 from .taken.charge import Charge
 from .taken.connected import AsyncConnected
 from .taken.endings import Ending
 from .taken.hold import AsyncBudget
 from .taken.lease import AsyncLease
-from .taken.outside import AsyncOutside
 from .taken.reset import resetting
 from .wire.clients import AsyncClient
 from .wire.ready import checks_of, readying
@@ -41,7 +41,7 @@ class AsyncRateLimiter(AsyncConnected):
         breaker: After how many calls without an answer the server is left alone for a while. None: never.
         cache: A cache of refusals in this process.
         read_from_replicas: Whether replicas of a cluster answer probes (`peek`, and the read-only commands).
-        outside: Clock, timers, ids and connections, for tests.
+        runtime: Clock, timers, ids and connections, for tests.
 
     Raises:
         ConfigurationError: A value is wrong.
@@ -58,10 +58,10 @@ class AsyncRateLimiter(AsyncConnected):
         breaker: Breaker | None = Breaker(),
         cache: RefusalCache | None = None,
         read_from_replicas: bool = False,
-        outside: AsyncOutside | None = None,
+        runtime: AsyncRuntime | None = None,
     ) -> None:
         super().__init__(
-            redis, prefix, fail, timeout, connect_timeout, breaker, cache, read_from_replicas, outside
+            redis, prefix, fail, timeout, connect_timeout, breaker, cache, read_from_replicas, runtime
         )
 
     async def limit(

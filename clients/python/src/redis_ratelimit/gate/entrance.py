@@ -55,7 +55,7 @@ class AsyncGate(Generic[Req]):
         """Waits for the turn of a request that a limiter has queued."""
         if passage.wait:
             try:
-                await self.limiter.outside.sleep(passage.wait)
+                await self.limiter.runtime.sleep(passage.wait)
             except BaseException:  # such as a cancellation, or a signal's
                 passage.abandon()
                 raise

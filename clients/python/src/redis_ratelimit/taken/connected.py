@@ -18,11 +18,11 @@ from ..decide.decision import Decision
 from ..decide.errors import CallError, Unavailable
 from ..decide.log import LOGGER
 from ..decide.refusals import RefusalCache
+from ..runtime import AsyncRuntime
 from ..wire.clients import AsyncClient
 from ..wire.nodes import drive
 from ..wire.ready import Check
 from .jobs import MOST, Job, Scheduler, Timetable
-from .outside import AsyncOutside
 from .taken import Taken
 from .under_way import AsyncUnderWay, Run
 
@@ -34,7 +34,7 @@ class AsyncConnected:
     """A limiter's connections and its jobs in the background.
 
     Attributes:
-        outside: Clock, timers, ids and connections.
+        runtime: Clock, timers, ids and connections.
         core: The counters, the breaker, the cache and the log.
         taken: The leases and holds to end if the limiter closes.
         background: Runs jobs.
@@ -56,21 +56,21 @@ class AsyncConnected:
         breaker: Breaker | None,
         cache: RefusalCache | None,
         replicas: bool,
-        outside: AsyncOutside | None,
+        runtime: AsyncRuntime | None,
     ) -> None:
         if not isinstance(prefix, str):
             raise ConfigurationError(f"prefix must be text, not {prefix!r}")
         self.prefix = prefix
         self.timeout = seconds("timeout", timeout)
         self.connect_timeout = max(self.timeout, seconds("connect_timeout", connect_timeout))
-        self.outside = outside or AsyncOutside()
-        self.core = Core(fail, breaker, cache, self.outside.clock, self.outside.new_id)
+        self.runtime = runtime or AsyncRuntime()
+        self.core = Core(fail, breaker, cache, self.runtime.clock, self.runtime.new_id)
         self.taken = Taken()
-        timetable = Timetable(self.outside.clock, self._dropped)
-        self.background: Scheduler = self.outside.background(timetable, self._perform)
+        timetable = Timetable(self.runtime.clock, self._dropped)
+        self.background: Scheduler = self.runtime.background(timetable, self._perform)
         self._under_way = AsyncUnderWay()
         self.gates: list[Callable[[], list[Check]]] = []
-        self.nodes = self.outside.nodes(redis, self.timeout, self.connect_timeout, replicas)
+        self.nodes = self.runtime.nodes(redis, self.timeout, self.connect_timeout, replicas)
         self.commands = AsyncCommands(self.nodes, prefix)
 
     @property
@@ -176,7 +176,7 @@ class AsyncConnected:
         if job.tries and not job.is_renewal:
             self.core.counters.add("releases_retried")
         job.tries += 1
-        job.asked = self.outside.clock()
+        job.asked = self.runtime.clock()
         try:
             outcome = await self._outcome(job.call)
         except Exception as error:

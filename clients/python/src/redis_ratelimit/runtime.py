@@ -7,13 +7,13 @@ from collections.abc import Awaitable, Callable
 from time import monotonic
 from uuid import uuid4
 
-from ..wire.clients import AsyncClient
-from ..wire.nodes import AsyncNodes, async_nodes_of
-from .background import AsyncBackground
-from .jobs import Job, Timetable
+from .taken.background import AsyncBackground
+from .taken.jobs import Job, Timetable
+from .wire.clients import AsyncClient
+from .wire.nodes import AsyncNodes, async_nodes_of
 
 
-class AsyncOutside:
+class AsyncRuntime:
     """What a limiter needs of the world."""
 
     def clock(self) -> float:
