@@ -20,7 +20,7 @@ from redis_ratelimit.django import Rule, Shed
 
 # The prompt and the answer of a chat, together.
 MAX_TOKENS = 400
-PLANS = {"staff": None, "pro": SlidingLog(6, "10s")}
+PLANS = {"staff": UNLIMITED, "pro": SlidingLog(6, "10s")}
 
 
 def caller(request: HttpRequest) -> str:

@@ -15,7 +15,7 @@ from redis_ratelimit.flask import RateLimit, Rule, Shed
 
 # The prompt and the answer of a chat, together.
 MAX_TOKENS = 400
-PLANS = {"staff": None, "pro": SlidingLog(6, "10s")}
+PLANS = {"staff": UNLIMITED, "pro": SlidingLog(6, "10s")}
 
 
 def caller(request: Request) -> str:
@@ -55,6 +55,7 @@ RateLimit(
         ramp="2000ms",
     ),
 )
+limiter.ready()
 
 
 @app.get("/stream")
