@@ -19,7 +19,7 @@ ROOMS = {
     "web": {"call", "decide", "wire", "taken", "gate", "web", "limiter"},
     "limits": {"limits"},
 }
-REAL = re.compile(r"\bmonotonic\(|\buuid4\b|\basyncio\.sleep\b|^(from|import) time\b", re.MULTILINE)
+REAL = re.compile(r"\bmonotonic\(|\buuid4\b|\basyncio\.sleep\b|^(from|import) (time|random)\b", re.MULTILINE)
 REAL_ONES = ("runtime", "limits/")  # the library `limits` asks for the time of day
 
 

@@ -17,8 +17,8 @@ from .decide.decision import (
     SettledDecision,
     ShedReply,
     TopEntry,
-    combined_headers,
 )
+from .decide.headers import combined_headers
 from .decide.refusals import RefusalCache
 from .errors import CallError, Closed, ConfigurationError, RateLimitError, Refused, Unavailable
 from .gate.entrance import AsyncGate

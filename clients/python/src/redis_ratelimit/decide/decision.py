@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from ..call.errors import RateLimitError
 from ..call.limit import Limiter
 from .errors import Unavailable
-from .headers import header_fields, quota_of
+from .headers import combined_headers
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,15 +128,3 @@ class TopEntry(NamedTuple):
 
 Info = Mapping[str, object]
 """What a key holds. The names of the fields are those of RL.INFO."""
-
-
-def combined_headers(named: Iterable[tuple[str, Decision]], *, allowed: bool) -> dict[str, str]:
-    """Returns the headers of a response to which several policies belong.
-
-    A refusal lists in `RateLimit` only the policies that refuse: `Retry-After` may not lie before their `t`.
-
-    Args:
-        named: The name of each policy, and its answer. Those without an answer are left out.
-        allowed: Whether the request goes on.
-    """
-    return header_fields([(name, each, quota_of(each.limiter)) for name, each in named if each.answered], allowed)

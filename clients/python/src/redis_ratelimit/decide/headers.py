@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from math import ceil
 from typing import NamedTuple, Protocol
 
@@ -19,6 +19,9 @@ _UNITS = {"HOUR": 3600, "DAY": 86_400, "WEEK": 604_800, "MONTH": None, "QUARTER"
 
 class Answer(Protocol):
     """What the headers say of a decision."""
+
+    @property
+    def answered(self) -> bool: ...
 
     @property
     def allowed(self) -> bool: ...
@@ -74,20 +77,24 @@ def _per(limiter: Limiter) -> int:
     return milliseconds("window", getattr(limiter, str(limiter.PER)))
 
 
-def header_fields(named: Sequence[tuple[str, Answer, Quota]], allowed: bool) -> dict[str, str]:
-    """Returns the headers for policies, each with its name, its answer and its quota."""
-    if not named:
-        return {}
-    left = [(name, each, quota) for name, each, quota in named if allowed or not each.allowed]
+def combined_headers(named: Iterable[tuple[str, Answer]], *, allowed: bool) -> dict[str, str]:
+    """Returns the headers of a response to which several policies belong.
+
+    A refusal lists in `RateLimit` only the policies that refuse: `Retry-After` may not lie before their `t`.
+
+    Args:
+        named: The name of each policy, and its answer. Those without an answer are left out.
+        allowed: Whether the request goes on.
+    """
+    known = [(_quoted(name), each, quota_of(each.limiter)) for name, each in named if each.answered]
+    left = [entry for entry in known if allowed or not entry[1].allowed]
     fields = {
-        "RateLimit-Policy": ", ".join(_policy(*entry) for entry in named),
+        "RateLimit-Policy": ", ".join(_policy(*entry) for entry in known),
         "RateLimit": ", ".join(_left(*entry) for entry in left),
     }
-    if not allowed:
-        waits = [_wait(each, quota) for _, each, quota in left]
-        known = [wait for wait in waits if wait is not None]
-        if known and len(known) == len(waits):
-            fields["Retry-After"] = str(max(known))
+    waits = [None if allowed else _wait(each, quota) for _, each, quota in left]
+    if waits and None not in waits:
+        fields["Retry-After"] = str(max(wait for wait in waits if wait is not None))
     return {name: value for name, value in fields.items() if value}
 
 
@@ -95,14 +102,14 @@ def _policy(name: str, decision: Answer, quota: Quota) -> str:
     most = decision.limit if quota.most is None else quota.most
     unit = ';qu="concurrent-requests"' if quota.lease else ""
     window = "" if quota.window is None else f";w={quota.window}"
-    return f"{_quoted(name)};q={most}{unit}{window}"
+    return f"{name};q={most}{unit}{window}"
 
 
 def _left(name: str, decision: Answer, quota: Quota) -> str:
     """A lease has no `t`: it comes free when somebody is done, and nobody knows when."""
     wait = None if quota.lease else _more_after(decision) if decision.allowed else decision.retry_after
     t = "" if wait is None else f";t={_seconds(wait)}"
-    return f"{_quoted(name)};r={decision.remaining}{t}"
+    return f"{name};r={decision.remaining}{t}"
 
 
 def _more_after(decision: Answer) -> float:

@@ -9,8 +9,9 @@ from typing import Generic, Protocol, TypeVar
 from ..call.values import prefixed, seconds
 from ..decide import replies
 from ..decide.core import Core
-from ..decide.decision import Decision, combined_headers
+from ..decide.decision import Decision
 from ..decide.errors import CallError, Closed, Unavailable
+from ..decide.headers import combined_headers
 from ..taken.jobs import Scheduler
 from ..taken.taken import Taken
 from ..wire.ready import Check

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil
 
-from ..decide.decision import Decision, combined_headers
+from ..decide.decision import Decision
+from ..decide.headers import combined_headers
 
 PROBLEM = "https://iana.org/assignments/http-problem-types#"
 

@@ -6,7 +6,7 @@ the node is named, so the node is named here."""
 from __future__ import annotations
 
 from collections.abc import Awaitable
-from random import choice
+from itertools import count
 from typing import Protocol, TypeAlias, cast
 
 import redis.asyncio as client
@@ -77,7 +77,7 @@ class _OnServer:
 
 class _OnCluster:
     def __init__(self, redis: _Cluster) -> None:
-        self._redis = redis
+        self._redis, self._turn = redis, count()
 
     async def send(self, call: Call) -> object:
         await self._redis.initialize()  # asyncio only
@@ -90,6 +90,7 @@ class _OnCluster:
         if call.everywhere:
             return redis.get_primaries()
         if call.key is None:
-            return [choice(redis.get_primaries() or [redis.get_random_node()])]
+            primaries = redis.get_primaries() or [redis.get_random_node()]
+            return [primaries[next(self._turn) % len(primaries)]]
         replicas = call.on_replica and (redis.read_from_replicas or redis.load_balancing_strategy)
         return [(replicas and redis.get_node_from_key(call.key, replica=True)) or redis.get_node_from_key(call.key)]

@@ -9,7 +9,7 @@ from typing import NamedTuple, TypeAlias, cast
 from redis import exceptions as errors
 
 from ..call.call import Call
-from ..decide.failure import Redirected, Uncounted, failure_of
+from ..decide.failure import NoFreeConnection, Redirected, Uncounted, failure_of
 from .slots import SlotMap, slot_of
 from .source import Address
 
@@ -55,7 +55,7 @@ def _redirected(slots: SlotMap, call: Call, address: Address) -> Route:
             asking = not isinstance(error, errors.MovedError)
             if not asking:
                 slots.moved(slot_of(call.key or b""), address)
-        except Uncounted:
+        except NoFreeConnection:
             raise
         except errors.TryAgainError:
             if slots.clock() >= tries:
@@ -65,7 +65,8 @@ def _redirected(slots: SlotMap, call: Call, address: Address) -> Route:
         except Exception as error:
             if failure_of(error) is None:
                 raise
-            slots.suspect(address)
+            if not isinstance(error, Uncounted):
+                slots.suspect(address)
             primary = slots.instead(address, call)
             if primary is None:
                 raise
