@@ -11,7 +11,6 @@ import pytest
 from both import Maker
 from fakes import core, timetable
 from redis_ratelimit.call.call import Call
-from redis_ratelimit.decide.replies import bool_
 from redis_ratelimit.taken import jobs
 from redis_ratelimit.taken.background import AsyncBackground, Background
 from redis_ratelimit.taken.endings import Ending
@@ -23,7 +22,7 @@ RELEASE = Call(["RL.RELEASE", "k", "id"], ["k"])
 
 
 def certain() -> Ending:
-    return Ending(core(), RELEASE, bool_, 30.0, certain=True)
+    return Ending(core(), RELEASE, 30.0, certain=True)
 
 
 def renewal() -> Renewal:
@@ -79,7 +78,7 @@ async def test_a_mistake_loses_no_release(
         return 1
 
     monkeypatch.setattr(limiter.core, "enter", enter)
-    release = Ending(limiter.core, Call(["RL.RELEASE", key, "id"], [key]), bool_, 30.0, certain=True)
+    release = Ending(limiter.core, Call(["RL.RELEASE", key, "id"], [key]), 30.0, certain=True)
     limiter.background.add(release, 0.0)
     await asyncio.to_thread(eventually, lambda: limiter.counters["releases_retried"] == 1, "the release")
     assert "a mistake" in caplog.text

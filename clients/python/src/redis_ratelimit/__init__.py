@@ -10,14 +10,7 @@ from .call.rate import Rate
 from .call.values import Duration, Hold, Key, Seconds
 from .commands import AsyncCommands, Commands
 from .decide.breaker import Breaker
-from .decide.decision import (
-    AskDecision,
-    Decision,
-    MultiDecision,
-    SettledDecision,
-    ShedReply,
-    TopEntry,
-)
+from .decide.decision import AskDecision, Decision, MultiDecision, SettledDecision, ShedReply, TopEntry
 from .decide.headers import combined_headers
 from .decide.refusals import RefusalCache
 from .errors import CallError, Closed, ConfigurationError, RateLimitError, Refused, Unavailable

@@ -9,7 +9,6 @@ from .call.call import Call
 from .call.limit import LimiterLike, LimitLike
 from .call.rate import is_policy
 from .call.values import Duration, Key, Seconds, check_duration
-from .decide import replies
 from .decide.breaker import Breaker
 from .decide.core import Fail
 from .decide.decision import AskDecision, Decision, MultiDecision
@@ -231,7 +230,7 @@ class AsyncRateLimiter(AsyncConnected):
             keys: The keys of the leases.
             id: The id.
             within: The longest ttl of the leases, after which the server ends them by itself.
-            certain: Whether they were surely taken. Else they may still be, so that the release is repeated until it ended one.
+            certain: Whether they were surely taken. Else they may still be, so that it is repeated until it ended one.
         """
         await self._end(endings.release(self.prefix, keys, id), within, certain)
 
@@ -305,5 +304,4 @@ class AsyncRateLimiter(AsyncConnected):
 
     async def _end(self, call: Call, within: Duration, certain: bool) -> None:
         ttl = check_duration("within", within, 1) / 1000
-        ended = replies.some if call.command.endswith("RELEASE") else replies.has_settled
-        await self.run(Ending(self.core, call, ended, ttl, certain).tried(self.background))
+        await self.run(Ending(self.core, call, ttl, certain).tried(self.background))

@@ -12,17 +12,7 @@ from .errors import ConfigurationError
 from .limit import MOST, Limit, Limiter, LimiterLike, LimitLike, limiter_words
 from .limiters import Sketch
 from .rate import limiter_of
-from .values import (
-    Duration,
-    Key,
-    Word,
-    check_duration,
-    duration_word,
-    integer,
-    key_bytes,
-    prefixed,
-    text,
-)
+from .values import Duration, Key, Word, check_duration, duration_word, integer, key_bytes, prefixed, text
 
 
 class Place(NamedTuple):

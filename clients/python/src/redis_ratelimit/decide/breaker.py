@@ -1,7 +1,7 @@
 """A circuit breaker: after several failures in a row the server is left alone for a while.
 
-A call may end long after it was sent, when the breaker has changed. So each call has a ticket, and a failure counts only in the
-period of its ticket:
+A call may end long after it was sent, when the breaker has changed. So each call has a ticket, and a failure counts only
+in the period of its ticket:
 
        0 ms   closed      a and b are sent with ticket 1
      100 ms   open        a fails; from now on the ticket is 2

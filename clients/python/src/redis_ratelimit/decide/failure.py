@@ -1,4 +1,4 @@
-"""Which errors mean that the server did not decide, which of them the breaker counts, and which mean that the call is wrong."""
+"""Which errors mean that the server did not decide, which of them the breaker counts, and which that the call is wrong."""
 
 from __future__ import annotations
 

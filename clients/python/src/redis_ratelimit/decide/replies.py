@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias, TypeVar, cast
 
+from ..call.call import Call
 from ..call.limit import Limiter
 from .decision import AskDecision, Decision, Info, MultiDecision, SettledDecision, ShedReply, TopEntry
 
@@ -54,15 +55,12 @@ def asksettled(reply: object) -> AskDecision:
     return AskDecision(*_five(six), each=_each(each), settled=six[5])
 
 
-def has_settled(reply: object) -> bool:
-    """Whether a settlement, of any kind, settled something."""
+def has_ended(call: Call, reply: object) -> bool:
+    """Whether a release released something, or a settlement, of any kind, settled something."""
+    if call.command.endswith("RELEASE"):
+        return cast(int, reply) > 0
     numbers = cast(Sequence[int], reply)
     return bool(numbers[2] if isinstance(numbers[0], Sequence) else numbers[5])
-
-
-def some(reply: object) -> bool:
-    """Whether a release, of one key or of several, released something."""
-    return cast(int, reply) > 0
 
 
 def throttle(reply: object) -> Decision:

@@ -121,4 +121,4 @@ class Passage:
             self._background.add(ending, 0.0)
 
     def _jobs(self, ends: Iterable[End], *, certain: bool) -> list[Ending]:
-        return [Ending(self._core, end.call, end.ended, end.ttl, certain) for end in ends]
+        return [Ending(self._core, end.call, end.ttl, certain) for end in ends]

@@ -33,10 +33,10 @@ UNLIMITED = Unlimited.UNLIMITED
 class Rule(Generic[Req]):
     """A limit on requests. It is checked when it is made, as far as that is possible without the server.
 
-    A rule is for each request, unless a function returns `UNLIMITED`. If one returns None, or `key` an empty text, the request
-    fails with a ConfigurationError, whatever the limiter's `fail` says. A `Concurrent` limit without an id is a lease for the length of the
-    response. With `LeakyBucket` and `Smooth` an admitted request waits for its turn before it goes on. It waits at most as long
-    as the bucket takes to drain, or as the `maxwait` of `Smooth`, which a rule needs.
+    A rule is for each request, unless a function returns `UNLIMITED`. If one returns None, or `key` an empty text, the
+    request fails with a ConfigurationError, whatever the limiter's `fail` says. A `Concurrent` limit without an id is a lease
+    for the length of the response. With `LeakyBucket` and `Smooth` an admitted request waits for its turn before it goes on.
+    It waits at most as long as the bucket takes to drain, or as the `maxwait` of `Smooth`, which a rule needs.
 
     A rule with an `estimate` is a budget: it is charged the estimate, and after the response what the handler counted in `spent`
     under the rule's name. If it counted nothing, the estimate stands.

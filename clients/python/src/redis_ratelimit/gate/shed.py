@@ -11,15 +11,7 @@ from ..call import calls
 from ..call.call import Call
 from ..call.errors import ConfigurationError
 from ..call.limit import MOST
-from ..call.values import (
-    Duration,
-    Seconds,
-    check_duration,
-    decimal,
-    integer,
-    seconds,
-    text,
-)
+from ..call.values import Duration, Seconds, check_duration, decimal, integer, seconds, text
 
 Req = TypeVar("Req", contravariant=True)
 

@@ -4,7 +4,7 @@ that charge it, end it and give it back."""
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import ceil
 from typing import NamedTuple, TypeAlias
@@ -15,7 +15,6 @@ from ..call.limit import MOST, Limit, Limiter
 from ..call.limiters import Concurrent
 from ..call.questions import Question
 from ..call.values import Duration, milliseconds
-from ..decide import replies
 from ..decide.decision import AskDecision, Decision, MultiDecision
 from ..decide.errors import CallError
 from ..decide.log import LOGGER
@@ -32,12 +31,10 @@ class End(NamedTuple):
 
     Attributes:
         call: The release or the settlement.
-        ended: Whether a reply says that something was ended.
         ttl: The seconds after which the server ends it by itself.
     """
 
     call: Call
-    ended: Callable[[object], bool]
     ttl: float
 
 
@@ -109,13 +106,13 @@ class LimitsStep(Step):
         if not self._leases:
             return []
         call = endings.release(self._prefix, [each.key for each, _ in self._leases], self._id)
-        return [End(call, replies.some, max(ttl for _, ttl in self.renewals()))]
+        return [End(call, max(ttl for _, ttl in self.renewals()))]
 
     def renewals(self) -> list[tuple[Call, float]]:
-        renewals: list[tuple[Call, float]] = []
-        for each, lease in self._leases:
-            renewals.append((calls.renew(self._prefix, each.key, lease.ttl, self._id), _ms(lease.ttl) / 1000))
-        return renewals
+        return [
+            (calls.renew(self._prefix, each.key, lease.ttl, self._id), _ms(lease.ttl) / 1000)
+            for each, lease in self._leases
+        ]
 
     def settlements(self, spent: Spent) -> list[End]:
         actual = {each.rule: _actual(spent, each) if each.budget else each.cost for each in self._asked}
@@ -140,7 +137,7 @@ class LimitsStep(Step):
             return []
         keys, limits = self._words_of(self._asked, costs)
         call = endings.settlement(self._prefix, keys, limits, self._id, cost)
-        return [End(call, replies.has_settled, _ms(self._ttl) / 1000)]
+        return [End(call, _ms(self._ttl) / 1000)]
 
     def _words_of(self, asked: Sequence[AskedLimit], costs: Mapping[str, int]) -> tuple[list[str], list[Limit]]:
         limits: list[Limit] = []
@@ -191,7 +188,7 @@ class PolicyStep(Step):
     def releases(self) -> list[End]:
         if self._asked.policy not in self._leasing:
             return []
-        return [End(endings.release(self._prefix, [self._asked.key], self._id), replies.some, LONGEST_LEASE)]
+        return [End(endings.release(self._prefix, [self._asked.key], self._id), LONGEST_LEASE)]
 
     def settlements(self, spent: Spent) -> list[End]:
         return self._settlement(_actual(spent, self._asked))
@@ -211,7 +208,7 @@ class PolicyStep(Step):
             return []
         each = self._asked
         call = endings.ask_settlement(self._prefix, each.key, each.policy, self._id, actual, None, ())
-        return [End(call, replies.has_settled, _ms(each.hold) / 1000)]
+        return [End(call, _ms(each.hold) / 1000)]
 
 
 def _actual(spent: Spent, asked: Asked) -> int:

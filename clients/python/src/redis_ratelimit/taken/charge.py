@@ -11,7 +11,6 @@ from ..call.limit import MOST, LimiterLike
 from ..call.questions import Question
 from ..call.rate import is_policy, limiter_of
 from ..call.values import Duration, Key, check_duration, integer, milliseconds, prefixed, text
-from ..decide import replies
 from ..decide.core import Core
 from ..decide.decision import AskDecision, Decision
 from .endings import Ending
@@ -65,4 +64,4 @@ class Charge:
         else:
             ending = calls.settle(self._prefix, self._key, hold_id, self._what, actual)
         ttl = milliseconds("ttl", self._ttl) / 1000 + (0.0 if certain else call.wait or 0.0)
-        return Ending(self._core, ending, replies.has_settled, ttl, certain)
+        return Ending(self._core, ending, ttl, certain)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 
 from ..call.call import Call
 from ..decide.core import Core
 from ..decide.errors import CallError, Closed, Unavailable
+from ..decide.replies import has_ended
 from .jobs import Job, Scheduler
 
 FIRST_DELAY, LONGEST_DELAY = 0.05, 30.0
@@ -29,14 +30,13 @@ class Ending(Job):
     Args:
         core: The limiter's state.
         call: The release or the settlement.
-        ended: Whether a reply says that something was ended.
         ttl: The seconds after which the server ends it by itself.
         certain: Whether it was surely taken.
     """
 
-    def __init__(self, core: Core, call: Call, ended: Callable[[object], bool], ttl: float, certain: bool) -> None:
+    def __init__(self, core: Core, call: Call, ttl: float, certain: bool) -> None:
         super().__init__(call)
-        self._core, self._ended, self._certain = core, ended, certain
+        self._core, self._certain = core, certain
         self._deadline = core.clock() + ttl
         self._after_answer = min(ttl, AFTER_ANSWER)
         self._answered = False
@@ -51,7 +51,7 @@ class Ending(Job):
             if now >= self._deadline + BEYOND:
                 self._core.warn(self.call, "given up", outcome)
                 return None
-        elif self._certain or self._ended(outcome) or self._is_over(now):
+        elif self._certain or has_ended(self.call, outcome) or self._is_over(now):
             return None
         delay = self._delay
         self._delay = min(2 * delay, LONGEST_DELAY if self._answered else LONGEST_SILENT)

@@ -10,7 +10,6 @@ from ..call import calls, questions
 from ..call.call import Call
 from ..call.errors import ConfigurationError
 from ..call.values import Duration, Key, milliseconds
-from ..decide import replies
 from ..decide.decision import Decision, Refused
 from ..decide.errors import CallError, Closed, Unavailable
 from .connected import AsyncConnected
@@ -25,7 +24,7 @@ class AsyncLease:
 
     Attributes:
         id: The id of the lease.
-        lost: Whether the lease ended before the work: a renewal did not find it, was rejected, or had no answer for a whole ttl.
+        lost: Whether the lease ended before the work: a renewal did not find it, was rejected, or had no answer for a ttl.
         decision: The answer. Before the work begins, and without an answer, it is None.
     """
 
@@ -139,7 +138,7 @@ class AsyncLease:
 
     def _ending(self, *, certain: bool) -> Ending:
         wait = 0.0 if certain else self._question.call.wait or 0.0
-        return Ending(self._core, self._release, replies.bool_, self._ttl + wait, certain)
+        return Ending(self._core, self._release, self._ttl + wait, certain)
 
     def _lose(self, why: str) -> None:
         # The server may still have the lease. So it is released all the same.

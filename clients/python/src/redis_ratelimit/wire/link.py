@@ -15,17 +15,7 @@ from ..call.call import Call
 from ..decide.errors import Closed
 from ..decide.failure import NoFreeConnection
 from .slots import named
-from .source import (
-    CONNECTING,
-    CONNECTIONS,
-    MARGIN,
-    SPARE,
-    Address,
-    Settings,
-    Source,
-    patience,
-    pool_of,
-)
+from .source import CONNECTING, CONNECTIONS, MARGIN, SPARE, Address, Settings, Source, patience, pool_of
 from .within import in_time
 
 

@@ -15,17 +15,7 @@ from ..decide.errors import Closed
 from ..decide.failure import NoFreeConnection
 from ..decide.fork import after_fork
 from .slots import named
-from .source import (
-    CONNECTING,
-    CONNECTIONS,
-    MARGIN,
-    SPARE,
-    Address,
-    Settings,
-    Source,
-    patience,
-    pool_of,
-)
+from .source import CONNECTING, CONNECTIONS, MARGIN, SPARE, Address, Settings, Source, patience, pool_of
 
 
 class Link:
