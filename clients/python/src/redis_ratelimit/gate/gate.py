@@ -124,6 +124,7 @@ class GateCore(Generic[Req]):
         try:
             reply = yield call
         except Unavailable as missing:
+            step.question.counted = not silent  # a request is counted as failed once
             silent |= {self._nodes.where(call), missing.node}
             decision = self._core.undecided(step.question, step.kind, missing)
             if missing.maybe_sent:

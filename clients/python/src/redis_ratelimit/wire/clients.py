@@ -40,7 +40,7 @@ def async_sender(redis: AsyncClient | AsyncSender) -> AsyncSender:
 
 def wrong_client(redis: object) -> ConfigurationError:
     """Returns the error for what is no client of this package."""
-    given = f"{type(redis).__module__}.{type(redis).__qualname__}"
+    given = f"{type(redis).__module__}.{type(redis).__qualname__}".removeprefix("builtins.")
     expected = "a redis.asyncio.Redis or redis.asyncio.RedisCluster"
     return ConfigurationError(f"the client must be {expected}, such as Redis.from_url(…), not {given}")
 
