@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import socket
+import time
 from typing import Any
 
 import pytest
@@ -56,6 +58,15 @@ async def test_a_slow_server_is_given_up(make: Maker, server: Server, key: str) 
         answer = await limiter.limit(key, "1/s")
     assert answer.error is not None and answer.error.kind == "timeout"
     assert (await make().limit(key + ":later", "1/s")).answered
+
+
+async def test_connecting_to_a_silent_server_takes_no_longer_than_it_may(make: Maker, key: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        limiter = make(port=silent.getsockname()[1], timeout=0.05, connect_timeout=0.1)
+        started = time.monotonic()
+        answer = await limiter.limit(key, "1/s")
+        assert answer.error is not None and answer.error.kind == "timeout"
+        assert time.monotonic() - started < 0.9
 
 
 async def test_a_call_is_never_sent_twice(make: Maker, server: Server, key: str) -> None:

@@ -9,9 +9,18 @@ from contextlib import ExitStack
 from typing import Any
 
 import pytest
+import redis
 
 from both import Maker
-from redis_ratelimit import AsyncRateLimiter, CallError, Concurrent, ConfigurationError, Refused, Unavailable
+from redis_ratelimit import (
+    AsyncRateLimiter,
+    CallError,
+    Concurrent,
+    ConfigurationError,
+    RateLimiter,
+    Refused,
+    Unavailable,
+)
 from redis_ratelimit.decide import core
 from servers import Server, eventually, free_port
 
@@ -238,3 +247,13 @@ async def test_close_sends_the_release_that_is_under_way(make: Maker, server: Se
         await asyncio.sleep(0.6 if make.kind == "threads" else 0.1)
     await closing
     assert leases(server, key) == 0 and len(limiter.background) == 0
+
+
+def test_a_lease_is_renewed_and_released_by_hand(server: Server, key: str) -> None:
+    with RateLimiter(redis.Redis(port=server.port), timeout=5.0) as limiter:
+        with limiter.lease(key, 3, "1m", renew=False, reserved=1, critical=True) as lease:
+            assert lease.renew() and leases(server, key) == 1
+            lease.release()
+            assert leases(server, key) == 0 and not lease.held and not lease.renew()
+        assert limiter.reset(key) is False
+        assert limiter.limit(key, "1/h") and limiter.reset(key) and limiter.limit(key, "1/h")
