@@ -1,7 +1,11 @@
 """Rate limits, budgets and leases with the Redis module ratelimit.
 
 `RateLimiter` and `AsyncRateLimiter` ask limits and decide what happens without an answer. `Commands` and `AsyncCommands`
-are the commands of the module as typed methods."""
+are the commands of the module as typed methods.
+
+What is neither exported here nor by `asgi`, `django`, `errors`, `flask` and `limits_storage` may change in any version. The code
+stands in rooms, each of which imports only from those before it: call, decide, wire, taken, gate, web. A file for asyncio may
+have a twin for threads beside it, `*_threads.py`, which clients/generate/python_threads.py makes."""
 
 from .call import limiters
 from .call.limit import Limit, Limiter, LimiterLike, LimitLike
