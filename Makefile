@@ -19,10 +19,11 @@ MODULE   = target/release/libredis_ratelimit.so
 
 # Tests mostly wait: for replicas, elections and timeouts.
 export RUST_TEST_THREADS ?= $(shell expr 4 '*' $$(nproc))
-export RATELIMIT_BUILD ?= $(shell git describe --always --dirty 2>/dev/null || echo unknown)
+# The commit, in as many digits in each clone.
+export RATELIMIT_BUILD ?= $(shell git describe --always --exclude='*' --abbrev=12 --dirty 2>/dev/null || echo unknown)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-bench build faulty run test packages test-packages bench-packages test-clients test-http test-site compat lint demo page site bench bench-capacity bench-instructions bench-profile bench-core bench-growth bench-longest bench-sketch bench-waiting fuzz leakcheck soak coverage dist deb test-deb image test-image install
+.PHONY: help setup setup-bench build faulty run test packages test-packages bench-packages test-clients test-http test-site compat lint demo page site bench bench-capacity bench-instructions bench-profile bench-core bench-growth bench-longest bench-sketch bench-waiting fuzz leakcheck soak coverage release test-release reproduce publish test-deb image test-image install
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-20s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -136,16 +137,29 @@ soak: build ## A thousand connections, rude ones among them: latencies, memory, 
 coverage: setup ## Lines and regions of src/ that the tests reach, the modules in the servers included
 	tools/coverage
 
-dist: setup ## Pack a release: target/dist/ratelimit-v*.tar.gz and SHA256SUMS
-	tools/dist
+release: setup ## Make all files of a release for x86-64 and arm64: target/dist (ARCHITECTURES=amd64)
+	@tools/setup $(CLIENTS)
+	tools/release
 
-deb: dist ## Make Debian's package of it: target/dist/redis-ratelimit_*.deb
-	tools/deb
+test-release: ## Load the module of those files in a server, install the packages of those files, and run their quick starts
+	cd target/dist && sha256sum --check --quiet SHA256SUMS
+	tar --extract --wildcards --to-stdout --file target/dist/*-linux-$$(dpkg --print-architecture).tar.gz '*/libredis_ratelimit.so' >target/released.so
+	chmod +x target/released.so
+	MODULE=target/released.so tools/packages try target/dist
 
-test-deb: ## Install that package, run Debian's server with it, and purge it again (root)
+reproduce: ## Make a release again from a clone in another folder: the same bytes?
+	rm -rf target/again
+	git clone --quiet . target/again
+	$(MAKE) -C target/again release
+	diff target/dist/SHA256SUMS target/again/target/dist/SHA256SUMS
+
+publish: ## Put those files on GitHub, as the release of the tag that the workflow runs for (gh)
+	gh release create "$(GITHUB_REF_NAME)" --verify-tag --title "$(GITHUB_REF_NAME)" --generate-notes target/dist/*.* target/dist/SHA256SUMS
+
+test-deb: ## Install Debian's package of those files, run Debian's server with it, and purge it again (root)
 	tools/test-deb
 
-image: ## Build the image of a server with the module by docker, podman or buildah (SERVER=valkey PLATFORMS=linux/amd64,linux/arm64)
+image: ## Build the image of a server with those files by docker, podman or buildah (SERVER=valkey, SERVER=files, PLATFORMS=linux/amd64,linux/arm64)
 	tools/image
 
 test-image: ## Build the images on Debian's servers, run them, docker-compose.yml and the StatefulSet (root, podman; ARM64=1: that too)
