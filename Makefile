@@ -94,6 +94,7 @@ lint: setup ## Formatting, clippy, no circles of imports, and the English of the
 	@tools/setup python3 $(PROSE)
 	tools/imports
 	tools/prose
+	tools/workflows
 
 bench: build ## Server CPU per call as a ratio to INCR and SET PX, also by how often a key is asked; bytes per key
 	$(CARGO) bench --locked --bench server -- cpu
