@@ -82,10 +82,10 @@ test-site: build site ## Open the page and the site in Debian's Chromium: links,
 	@tools/setup $(BROWSER)
 	tools/test-site
 
-compat: build faulty ## Run the tests against other releases of Redis and Valkey too (SERVER=valkey-9: that one only)
+compat: setup ## Run the tests with the module of a release, against other releases of Redis and Valkey too (SERVER=valkey-9: that one only)
 	tools/compat
 
-lint: setup ## Formatting, clippy, no circles of imports, and the English of the pages
+lint: setup ## Formatting, clippy, no circles of imports, the English of the pages, the workflows
 	$(CARGO) fmt --check
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
 	$(CARGO) clippy --locked --lib --bins --examples --manifest-path fuzz/Cargo.toml --target-dir target/fuzz/build -- -D warnings

@@ -46,14 +46,14 @@ pub fn kind_of_error(error: String) -> String {
 /// An AOF that a call is in before it is answered, so that its size can be looked at.
 pub const AOF_AT_ONCE: [&str; 4] = ["--appendonly", "yes", "--appendfsync", "always"];
 
-/// The module as `make build` leaves it.
+/// The module as `make build` leaves it, or as the environment names it.
 pub fn module() -> PathBuf {
-    built("target/release/libredis_ratelimit.so")
+    built("RATELIMIT_MODULE", "target/release/libredis_ratelimit.so")
 }
 
 /// The same module with faults that a test can set off.
 pub fn faulty_module() -> PathBuf {
-    built("target/debug/libredis_ratelimit_faulty.so")
+    built("RATELIMIT_FAULTY_MODULE", "target/debug/libredis_ratelimit_faulty.so")
 }
 
 /// The folder of the repository.
@@ -61,8 +61,8 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap()
 }
 
-fn built(path: &str) -> PathBuf {
-    let path = root().join(path);
+fn built(variable: &str, path: &str) -> PathBuf {
+    let path = root().join(std::env::var_os(variable).unwrap_or_else(|| path.into()));
     assert!(path.exists(), "{} is missing: run `make test`, which builds it", path.display());
     path
 }
