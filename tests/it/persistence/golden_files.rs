@@ -9,6 +9,7 @@
 use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::Once;
 
 use redis::{Connection, Value};
@@ -66,13 +67,16 @@ const KEYS: [(&str, [&str; 3], &str); 29] = [
 /// The folders, with the last one's files made first if that is asked for.
 fn folders() -> impl Iterator<Item = PathBuf> {
     static WRITTEN: Once = Once::new();
-    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
     WRITTEN.call_once(|| {
         if std::env::var("RATELIMIT_GOLDEN").is_ok_and(|word| word == "write") {
-            write(&golden.join(FOLDERS[FOLDERS.len() - 1]));
+            write(&golden().join(FOLDERS[FOLDERS.len() - 1]));
         }
     });
-    FOLDERS.iter().map(move |folder| golden.join(folder))
+    FOLDERS.iter().map(|folder| golden().join(folder))
+}
+
+fn golden() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden")
 }
 
 fn write(folder: &Path) {
@@ -85,6 +89,22 @@ fn write(folder: &Path) {
     fs::write(folder.join("keys.txt"), told(con)).unwrap();
     fs::copy(server.dir().join("dump.rdb"), folder.join("dump.rdb")).unwrap();
     copy_all(&server.dir().join("appendonlydir"), &folder.join("appendonlydir"));
+    let sums = golden().join("SHA256SUMS");
+    let old = fs::read_to_string(&sums).unwrap();
+    fs::write(sums, old + &sums_of(FOLDERS[FOLDERS.len() - 1])).unwrap();
+}
+
+/// The sums of what a server has written. What the keys say of it may change with the replies.
+fn sums_of(folder: &str) -> String {
+    let aof = Path::new(folder).join("appendonlydir");
+    let mut files = vec![Path::new(folder).join("dump.rdb")];
+    for file in fs::read_dir(golden().join(&aof)).unwrap() {
+        files.push(aof.join(file.unwrap().file_name()));
+    }
+    files.sort();
+    let output = Command::new("sha256sum").args(files).current_dir(golden()).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
 }
 
 fn make_all(server: &Server) {
@@ -177,6 +197,14 @@ fn expect_told(server: &Server, folder: &Path, but: &[&str]) {
         };
         assert_eq!(found, answer, "{question}, from {}", folder.display());
     }
+}
+
+#[test]
+fn no_file_that_was_written_once_has_changed() {
+    assert!(folders().all(|folder| folder.exists()));
+    let written_once = fs::read_to_string(golden().join("SHA256SUMS")).unwrap();
+    let sums: String = FOLDERS.map(sums_of).concat();
+    assert_eq!(sums, written_once, "golden files are never made anew: see CONTRIBUTING.md");
 }
 
 #[test]
