@@ -26,7 +26,7 @@ test("the front page says what it is and how to install it before anything else,
         const headings = (await main.locator("h2").allInnerTexts()).map((text) => text.trim());
         assert.deepEqual(headings, ["Install", "See what each limit lets through", "Go on"]);
         const install = await main.locator("table").first().innerText();
-        for (const way of ["make run", "docker build", "make deb", "make packages"]) assert.ok(install.includes(way), way);
+        for (const way of ["make run", "make release", "make image", "make packages"]) assert.ok(install.includes(way), way);
         const { y } = await main.locator("h2").first().boundingBox();
         assert.ok(y < 900, `how to install it begins at ${y}`);
         await tab.context().close();
