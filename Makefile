@@ -148,10 +148,10 @@ test-release: ## Load the module of those files in a server, install the package
 	chmod +x target/released.so
 	MODULE=target/released.so tools/packages try target/dist
 
-reproduce: ## Make a release again from a clone in another folder: the same bytes?
+reproduce: ## Make the release again from a clone in another folder: the same bytes? Commit everything before
 	rm -rf target/again
 	git clone --quiet . target/again
-	$(MAKE) -C target/again release
+	env -u RATELIMIT_BUILD $(MAKE) -C target/again release
 	diff target/dist/SHA256SUMS target/again/target/dist/SHA256SUMS
 
 publish: ## Put those files on GitHub, as the release of the tag that the workflow runs for (gh)
