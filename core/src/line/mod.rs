@@ -153,6 +153,8 @@ struct Line {
     tenants: Tenants,
     /// The first caller, for which the wake or the mark below is.
     first: Option<Caller>,
+    /// Whether room is kept for a hungry tenant before the first caller.
+    is_kept: bool,
     /// When the first caller is tried again, if that is known.
     wake: Option<Time>,
     /// Whether the line is in the list of those that are due.
@@ -287,6 +289,7 @@ impl<K: Ord + Clone> Lines<K> {
         if let Some(line) = self.line(&key, name) {
             line.tenants.follow(leases, at, now);
             self.rearrange(&key, name, None);
+            self.wake_earlier(&key, name, now);
         }
     }
 
@@ -583,8 +586,12 @@ impl<K: Ord + Clone> Lines<K> {
         let Some(at) = self.keys.get_mut(key) else { return };
         let Some(line) = at.lines.get_mut(&name) else { return };
         let first = line.tenants.first();
+        let is_kept = line.tenants.is_kept();
+        let was_kept = core::mem::replace(&mut line.is_kept, is_kept);
         let wake = match tried {
             Some((caller, now, retry)) if first == Some(caller) => line.tenants.wake(now, retry),
+            // The hungry tenant does not come before the first caller any more.
+            _ if first == line.first && was_kept && !is_kept => return self.make_due(key, name),
             _ if first == line.first => return self.remove_if_empty(key, name),
             _ => None,
         };
@@ -596,6 +603,17 @@ impl<K: Ord + Clone> Lines<K> {
             self.make_due(key, name);
         }
         self.remove_if_empty(key, name);
+    }
+
+    /// A line that did not know its table when its first caller came may wake earlier now that it does.
+    fn wake_earlier(&mut self, key: &K, name: Name, now: Time) {
+        let Some(line) = self.line(key, name) else { return };
+        let Some(old) = line.wake.filter(|old| *old > now) else { return };
+        let wake = line.tenants.wake(now, Some(old)).filter(|wake| *wake < old);
+        if wake.is_some() {
+            line.wake = wake;
+            move_wake(&mut self.wakes, key, name, Some(old), wake);
+        }
     }
 
     fn remove_if_empty(&mut self, key: &K, name: Name) {

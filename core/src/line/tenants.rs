@@ -431,7 +431,7 @@ impl Tenants {
     }
 
     /// Whether room is kept for a hungry tenant before the first caller.
-    fn is_kept(&self) -> bool {
+    pub(super) fn is_kept(&self) -> bool {
         let Some((rank, first)) = self.waiting.first(self.passed) else { return false };
         let held = self.table.map_or(0, |table| table.held).saturating_add(first.cost);
         let mut before = self.hungry.iter(self.passed).take_while(|(other, _)| *other < rank);
@@ -447,7 +447,17 @@ impl Tenants {
     pub(super) fn follow(&mut self, leases: Option<&Leases>, at: Time, now: Time) {
         let is_shared = leases.is_some_and(Leases::has_tenants);
         if !is_shared && !self.is_fair() {
-            self.table = None;
+            // A call with a tenant may soon be compared with the tenant of the empty name.
+            self.table = leases.map(|leases| {
+                let next_end = leases.ends(1, at).map(|span| now.plus(span));
+                Table { seen: None, is_shared, held: leases.cost(at), next_end }
+            });
+            let share = leases.map_or(Share::NOTHING, |leases| leases.share(&[], at));
+            if let Some((name, tenant)) = self.by_name.iter_mut().next() {
+                tenant.know(share);
+                let name = name.clone();
+                self.place(&name);
+            }
             return;
         }
         let blank = Leases::default();
