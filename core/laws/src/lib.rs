@@ -1,7 +1,10 @@
 //! A model of each limiter: slow and simple, in rational numbers, and most remember every request.
 
+pub mod fair;
+mod filling;
 mod ledger;
 
+pub use filling::{Want, fill};
 pub use ledger::{Ledger, charges, missing_batches, opened_windows, owed};
 
 use num_rational::BigRational;

@@ -15,8 +15,8 @@
 //! | over every interval, at most what the limiter promises is admitted | |
 //! | the limiter admits the same requests as its model | |
 //!
-//! A penalty does not admit what remains of its strikes, so `penalty.rs` has its laws. `lines.rs` has those of callers that
-//! wait, and `sketch.rs` those of sketches and of counters of frequent keys.
+//! A penalty does not admit what remains of its strikes, so `penalty.rs` has its laws. `lines.rs` and `fair.rs` have those of
+//! callers that wait, and `sketch.rs` those of sketches and of counters of frequent keys.
 //!
 //! `SMOOTH` and `SHED` are not tested here. `SMOOTH` refuses nothing, and its limit and remaining have another meaning.
 //! `SHED` decides at random. Their own files test traces of their sources, and `floating_point.rs` compares them with
@@ -33,6 +33,7 @@ use proptest::prelude::*;
 
 mod differential;
 mod every_form;
+mod fair;
 mod floating_point;
 mod histories;
 mod holds;

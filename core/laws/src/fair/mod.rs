@@ -1,0 +1,13 @@
+//! A model of fair lines: callers of several tenants that wait for limits, or ask again and again.
+//!
+//! Everything is computed anew from lists for each question. `limit.rs` has a limit with its leases and tags, `order.rs` who
+//! comes before whom, and `steps.rs` what happens.
+
+mod call;
+mod limit;
+mod order;
+mod steps;
+
+pub use call::{Call, Outcome, Tenant, Waiting, Wish};
+pub use limit::{Hunger, Kind, Lease, Limit, units};
+pub use order::{Fair, Level, Place, Rule, Standing};

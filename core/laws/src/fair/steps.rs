@@ -1,0 +1,192 @@
+//! What happens to the limits and their callers.
+
+#![allow(
+    clippy::indexing_slicing,
+    reason = "the limits of a model do not change, and each call names some of them"
+)]
+
+use super::call::{Call, Outcome, Tenant, Waiting, Wish};
+use super::limit::{Hunger, Kind, Lease, units};
+use super::order::Fair;
+
+impl Fair {
+    /// Lets time pass.
+    pub fn pass(&mut self, micros: u64) {
+        self.steady += micros;
+        self.wall += micros;
+        self.tidy();
+    }
+
+    /// Ends the hunger whose time has passed, and forgets what no line needs any more.
+    pub fn tidy(&mut self) {
+        for index in 0..self.limits.len() {
+            let steady = self.steady;
+            self.limits[index].hungry.retain(|_, hunger| hunger.ends > steady);
+            let active: Vec<Tenant> = self.active(index);
+            let limit = &mut self.limits[index];
+            limit.starts.retain(|tenant, _| active.contains(tenant));
+            if active.is_empty() {
+                limit.virtual_time = 0;
+                limit.finishes.clear();
+            }
+            let wall = self.wall;
+            let holds: Vec<Tenant> = limit.held_leases(wall).map(|lease| lease.tenant).collect();
+            limit.weights.retain(|tenant, _| holds.contains(tenant));
+        }
+    }
+
+    /// A call arrives.
+    pub fn arrive(&mut self, call: &Call, blocks: bool) -> Outcome {
+        self.move_limits(call);
+        let refusing = self.refusing(call, None);
+        if refusing.is_empty() {
+            self.grant(call, None);
+            return Outcome::Admitted;
+        }
+        if blocks && call.wishes.iter().all(|wish| wish.cost <= wish.most) {
+            self.arrivals += 1;
+            let caller = self.arrivals;
+            call.wishes.iter().for_each(|wish| self.begin(wish));
+            self.waiting.push(Waiting { caller, call: call.clone(), stands: refusing });
+            return Outcome::Waits(caller);
+        }
+        call.wishes.iter().for_each(|wish| self.starve(wish, &refusing));
+        self.tidy();
+        Outcome::Refused(refusing)
+    }
+
+    /// A tenant begins to wait or to be hungry, if it does neither yet.
+    fn begin(&mut self, wish: &Wish) {
+        let limit = &mut self.limits[wish.limit];
+        let start = limit.start(wish.tenant);
+        limit.starts.insert(wish.tenant, start);
+    }
+
+    /// A call without a wait was refused by these limits.
+    fn starve(&mut self, wish: &Wish, refusing: &[usize]) {
+        let limit = &self.limits[wish.limit];
+        let fits = wish.cost <= wish.most;
+        let is_leases = matches!(limit.kind, Kind::Leases { .. });
+        let for_room = !limit.has_room(wish, self.wall);
+        // Else tenants that ask less often than once a hunger would keep a free slot for one another, and nobody would use it.
+        let is_new = for_room || limit.hungry.contains_key(&wish.tenant) || self.hungry_for_turn;
+        if refusing == [wish.limit] && fits && is_leases && is_new && self.hunger > 0 && self.is_fair(wish) {
+            self.begin(wish);
+            self.arrivals += 1;
+            let (asked, ends) = (self.arrivals, self.steady + self.hunger);
+            let hungry = &mut self.limits[wish.limit].hungry;
+            let began = hungry.get(&wish.tenant).map_or(asked, |hunger| hunger.began);
+            hungry.insert(wish.tenant, Hunger { began, asked, ends, wish: wish.clone() });
+        } else if refusing.iter().any(|limit| *limit != wish.limit) {
+            self.limits[wish.limit].hungry.remove(&wish.tenant);
+        }
+    }
+
+    /// Whether a tenant with a name holds, waits, is hungry or calls now.
+    fn is_fair(&self, wish: &Wish) -> bool {
+        let active = self.active(wish.limit).into_iter();
+        let holds = self.limits[wish.limit].held_leases(self.wall).map(|lease| lease.tenant);
+        active.chain(holds).chain([wish.tenant]).any(|tenant| tenant != 0)
+    }
+
+    /// Each trial of a call moves its limits if the clock was set back.
+    fn move_limits(&mut self, call: &Call) {
+        for wish in &call.wishes {
+            self.limits[wish.limit].move_to(self.wall);
+        }
+        self.tidy();
+    }
+
+    /// Charges all limits of a call that is admitted.
+    fn grant(&mut self, call: &Call, caller: Option<u64>) {
+        for wish in &call.wishes {
+            let given = wish.weight.filter(|_| caller.is_none());
+            let weight = given.unwrap_or_else(|| self.weight(wish.limit, wish.tenant));
+            let wall = self.wall;
+            let limit = &mut self.limits[wish.limit];
+            let tag = limit.start(wish.tenant) + units(wish.cost, weight);
+            limit.finishes.insert(wish.tenant, tag);
+            limit.virtual_time = limit.virtual_time.max(tag);
+            if let Some(start) = limit.starts.get_mut(&wish.tenant) {
+                *start = limit.virtual_time.max(tag);
+            }
+            limit.change_at(wall);
+            match &mut limit.kind {
+                Kind::Leases { leases, last } => {
+                    let (id, ends) = (call.id, *last + call.ttl);
+                    leases.push(Lease { id, tenant: wish.tenant, cost: wish.cost, ends });
+                }
+                Kind::Bucket { interval, full } => *full = wall.max(*full) + *interval * wish.cost,
+            }
+            limit.weights.extend(wish.weight.map(|weight| (wish.tenant, weight)));
+        }
+        self.tidy();
+    }
+
+    /// Tries a caller that waits. Returns whether it was admitted.
+    pub fn try_again(&mut self, caller: u64) -> bool {
+        let Some(call) = self.find(caller).map(|waiting| waiting.call.clone()) else { return false };
+        self.move_limits(&call);
+        let refusing = self.refusing(&call, Some(caller));
+        if refusing.is_empty() {
+            self.grant(&call, Some(caller));
+            self.leave(caller);
+            return true;
+        }
+        for waiting in self.waiting.iter_mut().filter(|waiting| waiting.caller == caller) {
+            waiting.stands.clone_from(&refusing);
+        }
+        false
+    }
+
+    /// A caller gives up.
+    pub fn leave(&mut self, caller: u64) {
+        self.waiting.retain(|waiting| waiting.caller != caller);
+        self.tidy();
+    }
+
+    /// A lease ends. Returns whether it was held.
+    pub fn release(&mut self, limit: usize, id: u64) -> bool {
+        let wall = self.wall;
+        let limit = &mut self.limits[limit];
+        limit.change_at(wall);
+        let Kind::Leases { leases, .. } = &mut limit.kind else { return false };
+        let before = leases.len();
+        leases.retain(|lease| lease.id != id);
+        let was_held = leases.len() < before;
+        self.tidy();
+        was_held
+    }
+
+    /// A lease lasts for `ttl` from now on. Returns whether it is held.
+    pub fn renew(&mut self, limit: usize, id: u64, ttl: u64) -> bool {
+        let wall = self.wall;
+        let limit = &mut self.limits[limit];
+        limit.change_at(wall);
+        let Kind::Leases { leases, last } = &mut limit.kind else { return false };
+        let mut of_id = leases.iter_mut().filter(|lease| lease.id == id);
+        let is_held = of_id.next().map(|lease| lease.ends = *last + ttl).is_some();
+        self.tidy();
+        is_held
+    }
+
+    /// Tries the first caller of each line until none of them changes. Returns the ids of those that were admitted, in
+    /// order.
+    pub fn serve(&mut self) -> Vec<u64> {
+        let mut admitted = Vec::new();
+        let mut limit = 0;
+        let mut unchanged = 0;
+        while unchanged < self.limits.len() {
+            unchanged += 1;
+            if let Some(Waiting { caller, call, stands }) =
+                self.first(limit).and_then(|first| self.find(first)).cloned()
+            {
+                admitted.extend(self.try_again(caller).then_some(call.id));
+                let still = self.find(caller).map(|waiting| &waiting.stands);
+                unchanged = if still == Some(&stands) { unchanged } else { 0 };
+            }
+            limit = (limit + 1) % self.limits.len();
+        }
+        admitted
+    }
+}

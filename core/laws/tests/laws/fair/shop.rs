@@ -1,0 +1,127 @@
+//! A shop: leases of one limit, for which the callers of several tenants wait.
+
+use std::collections::VecDeque;
+
+use ratelimit_laws::fair::{Call, Fair, Limit, Outcome, Rule, Tenant, Wish};
+
+/// A tenant, all of whose calls are alike.
+#[derive(Clone, Copy, Debug)]
+pub struct Customer {
+    pub tenant: Tenant,
+    pub weight: u64,
+    pub cost: u64,
+}
+
+/// A tenant of weight 1 whose calls cost 1.
+pub fn plain(tenant: Tenant) -> Customer {
+    Customer { tenant, weight: 1, cost: 1 }
+}
+
+pub struct Shop {
+    pub fair: Fair,
+    pub capacity: u64,
+    ids: u64,
+    /// The leases that are held, in the order of their grants: the id, and the index of the tenant.
+    pub held: VecDeque<(u64, Customer)>,
+    /// The tenants, in the order of their grants.
+    pub grants: Vec<Tenant>,
+    calls: Vec<(u64, Customer)>,
+}
+
+/// The tenant that holds all leases at first.
+pub const BLOCKER: Tenant = 999;
+
+impl Shop {
+    pub fn new(capacity: u64, rule: Rule) -> Shop {
+        let mut fair = Fair::new(vec![Limit::leases()]);
+        fair.rule = rule;
+        Shop { fair, capacity, ids: 0, held: VecDeque::new(), grants: Vec::new(), calls: Vec::new() }
+    }
+
+    /// A shop in which another tenant holds all leases until [`Shop::open`].
+    pub fn closed(capacity: u64, rule: Rule) -> Shop {
+        let mut shop = Shop::new(capacity, rule);
+        shop.come(Customer { tenant: BLOCKER, weight: 1, cost: capacity });
+        shop
+    }
+
+    /// Ends the lease of the tenant that holds all.
+    pub fn open(&mut self) {
+        self.grants.clear();
+        self.end(0);
+    }
+
+    /// A caller comes. It waits if it is refused.
+    pub fn come(&mut self, customer: Customer) {
+        assert_ne!(self.call(customer, true), Outcome::Refused(vec![0]));
+    }
+
+    /// A caller asks without waiting. Returns its lease.
+    pub fn ask(&mut self, customer: Customer) -> Option<u64> {
+        (self.call(customer, false) == Outcome::Admitted).then_some(self.ids)
+    }
+
+    fn call(&mut self, customer: Customer, blocks: bool) -> Outcome {
+        let Customer { tenant, weight, cost } = customer;
+        self.ids += 1;
+        self.calls.push((self.ids, customer));
+        let wish =
+            Wish { limit: 0, tenant, weight: Some(weight), cost, most: self.capacity, critical: false };
+        let outcome = self.fair.arrive(&Call { wishes: vec![wish], id: self.ids, ttl: u64::MAX / 4 }, blocks);
+        if outcome == Outcome::Admitted {
+            self.note(self.ids);
+        }
+        outcome
+    }
+
+    fn note(&mut self, id: u64) {
+        let (_, customer) = *self.calls.iter().find(|(other, _)| *other == id).expect("a call");
+        self.held.push_back((id, customer));
+        self.grants.push(customer.tenant);
+    }
+
+    /// Ends one of the held leases, and tries those that wait. Returns whose lease it was.
+    pub fn end(&mut self, nth: usize) -> Customer {
+        let (id, customer) = self.held.remove(nth).expect("a lease");
+        assert!(self.fair.release(0, id));
+        self.serve();
+        customer
+    }
+
+    /// Lets time pass, in which hunger can end.
+    pub fn pass(&mut self, micros: u64) {
+        self.fair.pass(micros);
+        self.serve();
+    }
+
+    fn serve(&mut self) {
+        for id in self.fair.serve() {
+            self.note(id);
+        }
+    }
+
+    /// Ends the lease of this id.
+    pub fn end_of(&mut self, id: u64) {
+        let nth = self.held.iter().position(|(other, _)| *other == id).expect("a lease");
+        self.end(nth);
+    }
+
+    /// The oldest lease ends again and again, and its caller comes again.
+    pub fn turn_over(&mut self, times: usize) {
+        for _ in 0..times {
+            let customer = self.end(0);
+            self.come(customer);
+        }
+    }
+
+    /// What a tenant holds.
+    pub fn holds(&self, tenant: Tenant) -> u64 {
+        let of_tenant = self.held.iter().filter(|(_, customer)| customer.tenant == tenant);
+        of_tenant.map(|(_, customer)| customer.cost).sum()
+    }
+
+    /// How many grants a tenant got.
+    pub fn granted(&self, tenant: Tenant) -> usize {
+        self.grants.iter().filter(|other| **other == tenant).count()
+    }
+}
