@@ -34,6 +34,8 @@ pub struct Waiting {
     pub call: Call,
     /// The limits that refused when it was last tried.
     pub stands: Vec<usize>,
+    /// The limits for which its tenant waits: it stands in their lines, or did before.
+    pub waits_for: Vec<usize>,
 }
 
 /// What becomes of a call.
@@ -44,4 +46,25 @@ pub enum Outcome {
     Waits(u64),
     /// The limits that refuse.
     Refused(Vec<usize>),
+}
+
+/// Who comes to a line.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Comer {
+    /// A call that does not wait.
+    Passes,
+    /// A call that can wait.
+    Arrives,
+    /// A caller that waits. Its number.
+    Waits(u64),
+}
+
+impl Comer {
+    /// The number of a caller that waits.
+    pub fn waiting(self) -> Option<u64> {
+        match self {
+            Comer::Waits(caller) => Some(caller),
+            Comer::Passes | Comer::Arrives => None,
+        }
+    }
 }

@@ -31,7 +31,7 @@ pub enum Kind {
     /// At most the capacity is held at once.
     Leases { leases: Vec<Lease>, last: u64 },
     /// Pays off a cost of 1 in each interval. At `full`, nothing is owed.
-    Bucket { interval: u64, full: u64 },
+    Bucket { interval: u64, full: u64, last: u64 },
 }
 
 /// A limit and its line.
@@ -47,6 +47,8 @@ pub struct Limit {
     pub hungry: BTreeMap<Tenant, Hunger>,
     /// The weight of each tenant that holds leases.
     pub weights: BTreeMap<Tenant, u64>,
+    /// The last weight of each tenant that the line remembers.
+    pub known: BTreeMap<Tenant, u64>,
 }
 
 impl Limit {
@@ -55,7 +57,7 @@ impl Limit {
     }
 
     pub fn bucket(interval: u64) -> Limit {
-        Limit::of(Kind::Bucket { interval, full: 0 })
+        Limit::of(Kind::Bucket { interval, full: 0, last: 0 })
     }
 
     fn of(kind: Kind) -> Limit {
@@ -66,6 +68,7 @@ impl Limit {
             finishes: BTreeMap::new(),
             hungry: BTreeMap::new(),
             weights: BTreeMap::new(),
+            known: BTreeMap::new(),
         }
     }
 
@@ -78,27 +81,40 @@ impl Limit {
         leases.iter().filter(move |lease| lease.ends > wall.max(last))
     }
 
-    /// If the wall clock was set back by more than all leases last, they last as long from now on.
+    /// If the wall clock was set back by more than what is held or owed lasts, that lasts as long from now on.
     pub(super) fn move_to(&mut self, wall: u64) {
-        if let Kind::Leases { leases, last } = &mut self.kind {
-            leases.retain(|lease| lease.ends > *last);
-            let longest = leases.iter().map(|lease| lease.ends - *last).max().unwrap_or(0);
-            if *last > wall && *last - wall > longest {
-                for lease in leases.iter_mut() {
-                    lease.ends -= *last - wall;
+        match &mut self.kind {
+            Kind::Leases { leases, last } => {
+                leases.retain(|lease| lease.ends > *last);
+                let longest = leases.iter().map(|lease| lease.ends - *last).max().unwrap_or(0);
+                if *last > wall && *last - wall > longest {
+                    for lease in leases.iter_mut() {
+                        lease.ends -= *last - wall;
+                    }
+                    *last = wall;
                 }
-                *last = wall;
+            }
+            Kind::Bucket { full, last, .. } => {
+                let owed = full.saturating_sub(*last);
+                if *last > wall && *last - wall > owed {
+                    *full = wall + owed;
+                    *last = wall;
+                }
             }
         }
     }
 
-    /// Notes a change when the wall clock shows `wall`. Leases that have expired do not come back.
-    pub(super) fn change_at(&mut self, wall: u64) {
+    /// Notes a change when the wall clock shows `wall`, and returns the instant of the change. Leases that have expired do not come
+    /// back.
+    pub(super) fn change_at(&mut self, wall: u64) -> u64 {
         self.move_to(wall);
-        if let Kind::Leases { leases, last } = &mut self.kind {
-            *last = wall.max(*last);
-            leases.retain(|lease| lease.ends > *last);
+        let (Kind::Leases { last, .. } | Kind::Bucket { last, .. }) = &mut self.kind;
+        *last = wall.max(*last);
+        let now = *last;
+        if let Kind::Leases { leases, .. } = &mut self.kind {
+            leases.retain(|lease| lease.ends > now);
         }
+        now
     }
 
     /// What the leases of a tenant cost together.
@@ -115,8 +131,9 @@ impl Limit {
     pub fn has_room(&self, wish: &Wish, wall: u64) -> bool {
         match &self.kind {
             Kind::Leases { .. } => self.used(wall) + wish.cost <= wish.most,
-            Kind::Bucket { interval, full } => {
-                wall.max(*full) + interval * wish.cost <= wall + interval * wish.most
+            Kind::Bucket { interval, full, last } => {
+                let now = wall.max(*last);
+                now.max(*full) + interval * wish.cost <= now + interval * wish.most
             }
         }
     }

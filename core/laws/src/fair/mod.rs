@@ -8,6 +8,6 @@ mod limit;
 mod order;
 mod steps;
 
-pub use call::{Call, Outcome, Tenant, Waiting, Wish};
+pub use call::{Call, Comer, Outcome, Tenant, Waiting, Wish};
 pub use limit::{Hunger, Kind, Lease, Limit, units};
 pub use order::{Fair, Level, Place, Rule, Standing};

@@ -7,7 +7,7 @@
 
 use num_rational::Ratio;
 
-use super::call::{Call, Tenant, Waiting, Wish};
+use super::call::{Call, Comer, Tenant, Waiting, Wish};
 use super::limit::{Kind, Limit, units};
 
 /// A level: what a tenant holds by its weight.
@@ -79,10 +79,12 @@ impl Fair {
         self.waiting.iter().find(|waiting| waiting.caller == caller)
     }
 
-    /// The wishes for a limit of callers that wait, by arrival, also of those that stand only in another line meanwhile.
-    fn wishes(&self, limit: usize) -> impl DoubleEndedIterator<Item = (&Waiting, &Wish)> {
-        self.waiting.iter().filter_map(move |waiting| {
-            waiting.call.wishes.iter().find(|wish| wish.limit == limit).map(|wish| (waiting, wish))
+    /// The wishes of callers that wait for a limit, by arrival, also of those that stand only in another line meanwhile.
+    fn wishes(&self, limit: usize) -> impl Iterator<Item = (&Waiting, &Wish)> {
+        let waiting = self.waiting.iter().filter(move |waiting| waiting.waits_for.contains(&limit));
+        waiting.flat_map(move |waiting| {
+            let wishes = waiting.call.wishes.iter().filter(move |wish| wish.limit == limit);
+            wishes.map(move |wish| (waiting, wish))
         })
     }
 
@@ -92,25 +94,28 @@ impl Fair {
         waiting.chain(self.limits[limit].hungry.keys().copied()).collect()
     }
 
-    /// The weight of a tenant: of its latest call that waits or is hungry, else the stored one.
-    pub(super) fn weight(&self, limit: usize, tenant: Tenant) -> u64 {
-        let of_waiting = self.wishes(limit).filter(|(_, wish)| wish.tenant == tenant);
-        let of_waiting = of_waiting.filter_map(|(waiting, wish)| Some((waiting.caller, wish.weight?)));
-        let of_hungry = self.limits[limit].hungry.get(&tenant);
-        let of_hungry = of_hungry.and_then(|hunger| Some((hunger.asked, hunger.wish.weight?)));
-        let latest = of_waiting.chain(of_hungry).max_by_key(|(arrival, _)| *arrival);
-        let stored = || self.limits[limit].weights.get(&tenant).copied();
-        latest.map(|(_, weight)| weight).or_else(stored).unwrap_or(1)
+    /// The callers that stand in the line of a limit, by arrival.
+    fn standing(&self, limit: usize) -> impl Iterator<Item = (&Waiting, &Wish)> {
+        self.wishes(limit).filter(move |(waiting, _)| waiting.stands.contains(&limit))
+    }
+
+    /// The weight for a call: its own, else that of the last refused call while the tenant is hungry, else the stored one.
+    pub(super) fn weight(&self, wish: &Wish) -> u64 {
+        let limit = &self.limits[wish.limit];
+        let of_hungry = || limit.hungry.get(&wish.tenant).and_then(|hunger| hunger.wish.weight);
+        let held = || limit.weights.get(&wish.tenant).copied();
+        let known = || limit.known.get(&wish.tenant).copied();
+        wish.weight.or_else(of_hungry).or_else(held).or_else(known).unwrap_or(1)
     }
 
     /// The place of a call, as if it were the first of its tenant.
-    pub fn place(&self, wish: &Wish, weight: Option<u64>, arrival: u64) -> Place {
+    pub fn place(&self, wish: &Wish, arrival: u64) -> Place {
         let limit = &self.limits[wish.limit];
         let zero = Level::from_integer(0);
         if wish.critical {
             return Place { class: 0, level: zero, tag: 0, arrival };
         }
-        let weight = weight.unwrap_or_else(|| self.weight(wish.limit, wish.tenant));
+        let weight = self.weight(wish);
         let tag = limit.start(wish.tenant) + units(wish.cost, weight);
         let held = limit.held(wish.tenant, self.wall);
         let level = Level::new(u128::from(held + wish.cost), weight.into());
@@ -130,9 +135,9 @@ impl Fair {
     pub fn line(&self, limit: usize) -> Vec<Standing> {
         let mut line = Vec::new();
         let mut tenants: Vec<Tenant> = Vec::new();
-        for (waiting, wish) in self.wishes(limit).filter(|(waiting, _)| waiting.stands.contains(&limit)) {
+        for (waiting, wish) in self.standing(limit) {
             if wish.critical || !tenants.contains(&wish.tenant) {
-                let place = self.place(wish, None, waiting.caller);
+                let place = self.place(wish, waiting.caller);
                 line.push(Standing { place, caller: Some(waiting.caller), wish: wish.clone() });
             }
             if !wish.critical {
@@ -140,10 +145,9 @@ impl Fair {
             }
         }
         for (tenant, hunger) in &self.limits[limit].hungry {
+            let wish = hunger.wish.clone();
             if !tenants.contains(tenant) {
-                let wish = Wish { critical: false, ..hunger.wish.clone() };
-                let place = self.place(&wish, None, hunger.began);
-                line.push(Standing { place, caller: None, wish });
+                line.push(Standing { place: self.place(&wish, hunger.began), caller: None, wish });
             }
         }
         line.sort_by(|a, b| a.place.cmp(&b.place));
@@ -155,34 +159,45 @@ impl Fair {
         self.line(limit).iter().find_map(|standing| standing.caller)
     }
 
-    /// Whether others in the line of a limit keep a call from it. `caller` is `None` for a call that arrives now.
-    pub fn is_kept(&self, wish: &Wish, caller: Option<u64>) -> bool {
+    /// Whether others in the line of a limit keep a call from it.
+    pub fn is_kept(&self, wish: &Wish, comer: Comer) -> bool {
         let limit = &self.limits[wish.limit];
-        let line = self.line(wish.limit);
-        let hunger = limit.hungry.get(&wish.tenant).filter(|_| {
-            let is_own = |other: &Standing| other.wish.tenant == wish.tenant && other.caller.is_some();
-            !line.iter().any(|other| is_own(other) && !other.wish.critical)
-        });
-        let arrival = caller.or_else(|| hunger.map(|hunger| hunger.began)).unwrap_or(u64::MAX);
-        let weight = wish.weight.filter(|_| caller.is_none());
-        let place = self.place(wish, weight, arrival);
-        let used = limit.used(self.wall);
-        let others = line.iter().filter(|other| caller.is_none() || other.caller != caller);
-        others.into_iter().any(|other| {
-            let is_own = !wish.critical && !other.wish.critical && other.wish.tenant == wish.tenant;
-            if is_own {
-                // First come, first served within a tenant. Its hunger keeps none of its calls away.
-                return other.caller.is_some_and(|other| other < caller.unwrap_or(u64::MAX));
+        let mut line = self.line(wish.limit);
+        line.retain(|other| other.caller.is_none() || other.caller != comer.waiting());
+        // The call of a hungry tenant stands for the one that was refused.
+        let hunger = limit.hungry.get(&wish.tenant).filter(|_| comer == Comer::Passes);
+        let began = hunger.map(|hunger| hunger.began);
+        let arrival = comer.waiting().or(began).unwrap_or(u64::MAX);
+        let place = self.place(wish, arrival);
+        let used = limit.used(self.wall) + wish.cost;
+        line.iter().any(|other| {
+            let is_own = other.wish.tenant == wish.tenant;
+            if is_own && other.caller.is_none() {
+                // Its hunger keeps none of its calls away.
+                return false;
             }
-            let strictly = other.wish.critical || matches!(limit.kind, Kind::Bucket { .. });
-            other.place < place && (strictly || used + wish.cost + other.wish.cost > other.wish.most)
+            let is_before = if is_own && !wish.critical && !other.wish.critical {
+                // First come, first served within a tenant.
+                other.caller < comer.waiting().or(Some(u64::MAX))
+            } else {
+                other.place < place
+            };
+            let passes = comer == Comer::Passes && self.is_fair(wish);
+            let strictly = other.caller.is_some() && !passes || matches!(limit.kind, Kind::Bucket { .. });
+            is_before && (strictly || used + other.wish.cost > other.wish.most)
         })
     }
 
+    /// Whether a tenant with a name waits or is hungry, or held something at the last change.
+    pub(super) fn is_fair(&self, wish: &Wish) -> bool {
+        let holds = self.limits[wish.limit].held_leases(0).map(|lease| lease.tenant);
+        self.active(wish.limit).into_iter().chain(holds).any(|tenant| tenant != 0)
+    }
+
     /// The limits that refuse a call.
-    pub fn refusing(&self, call: &Call, caller: Option<u64>) -> Vec<usize> {
+    pub fn refusing(&self, call: &Call, comer: Comer) -> Vec<usize> {
         let refuses =
-            |wish: &&Wish| !self.limits[wish.limit].has_room(wish, self.wall) || self.is_kept(wish, caller);
+            |wish: &&Wish| !self.limits[wish.limit].has_room(wish, self.wall) || self.is_kept(wish, comer);
         call.wishes.iter().filter(refuses).map(|wish| wish.limit).collect()
     }
 }

@@ -5,7 +5,7 @@
     reason = "the limits of a model do not change, and each call names some of them"
 )]
 
-use super::call::{Call, Outcome, Tenant, Waiting, Wish};
+use super::call::{Call, Comer, Outcome, Tenant, Waiting, Wish};
 use super::limit::{Hunger, Kind, Lease, units};
 use super::order::Fair;
 
@@ -28,26 +28,33 @@ impl Fair {
             if active.is_empty() {
                 limit.virtual_time = 0;
                 limit.finishes.clear();
+                limit.known.clear();
             }
             let wall = self.wall;
-            let holds: Vec<Tenant> = limit.held_leases(wall).map(|lease| lease.tenant).collect();
-            limit.weights.retain(|tenant, _| holds.contains(tenant));
+            let held: Vec<Tenant> = limit.held_leases(wall).map(|lease| lease.tenant).collect();
+            limit.weights.retain(|tenant, _| held.contains(tenant));
+            for tenant in held {
+                if limit.starts.contains_key(&tenant) || limit.finishes.contains_key(&tenant) {
+                    limit.known.insert(tenant, limit.weights.get(&tenant).copied().unwrap_or(1));
+                }
+            }
         }
     }
 
     /// A call arrives.
     pub fn arrive(&mut self, call: &Call, blocks: bool) -> Outcome {
         self.move_limits(call);
-        let refusing = self.refusing(call, None);
+        let refusing = self.refusing(call, if blocks { Comer::Arrives } else { Comer::Passes });
         if refusing.is_empty() {
-            self.grant(call, None);
+            self.grant(call);
             return Outcome::Admitted;
         }
         if blocks && call.wishes.iter().all(|wish| wish.cost <= wish.most) {
             self.arrivals += 1;
             let caller = self.arrivals;
-            call.wishes.iter().for_each(|wish| self.begin(wish));
-            self.waiting.push(Waiting { caller, call: call.clone(), stands: refusing });
+            let waiting = Waiting { caller, call: call.clone(), stands: Vec::new(), waits_for: Vec::new() };
+            self.waiting.push(waiting);
+            self.stay(caller, &refusing);
             return Outcome::Waits(caller);
         }
         call.wishes.iter().for_each(|wish| self.starve(wish, &refusing));
@@ -70,7 +77,13 @@ impl Fair {
         let for_room = !limit.has_room(wish, self.wall);
         // Else tenants that ask less often than once a hunger would keep a free slot for one another, and nobody would use it.
         let is_new = for_room || limit.hungry.contains_key(&wish.tenant) || self.hungry_for_turn;
-        if refusing == [wish.limit] && fits && is_leases && is_new && self.hunger > 0 && self.is_fair(wish) {
+        if refusing == [wish.limit]
+            && fits
+            && is_leases
+            && is_new
+            && self.hunger > 0
+            && (wish.tenant != 0 || self.is_fair(wish))
+        {
             self.begin(wish);
             self.arrivals += 1;
             let (asked, ends) = (self.arrivals, self.steady + self.hunger);
@@ -82,13 +95,6 @@ impl Fair {
         }
     }
 
-    /// Whether a tenant with a name holds, waits, is hungry or calls now.
-    fn is_fair(&self, wish: &Wish) -> bool {
-        let active = self.active(wish.limit).into_iter();
-        let holds = self.limits[wish.limit].held_leases(self.wall).map(|lease| lease.tenant);
-        active.chain(holds).chain([wish.tenant]).any(|tenant| tenant != 0)
-    }
-
     /// Each trial of a call moves its limits if the clock was set back.
     fn move_limits(&mut self, call: &Call) {
         for wish in &call.wishes {
@@ -98,10 +104,9 @@ impl Fair {
     }
 
     /// Charges all limits of a call that is admitted.
-    fn grant(&mut self, call: &Call, caller: Option<u64>) {
+    fn grant(&mut self, call: &Call) {
         for wish in &call.wishes {
-            let given = wish.weight.filter(|_| caller.is_none());
-            let weight = given.unwrap_or_else(|| self.weight(wish.limit, wish.tenant));
+            let weight = self.weight(wish);
             let wall = self.wall;
             let limit = &mut self.limits[wish.limit];
             let tag = limit.start(wish.tenant) + units(wish.cost, weight);
@@ -110,15 +115,20 @@ impl Fair {
             if let Some(start) = limit.starts.get_mut(&wish.tenant) {
                 *start = limit.virtual_time.max(tag);
             }
-            limit.change_at(wall);
+            let now = limit.change_at(wall);
+            limit.hungry.remove(&wish.tenant);
             match &mut limit.kind {
-                Kind::Leases { leases, last } => {
-                    let (id, ends) = (call.id, *last + call.ttl);
+                Kind::Leases { leases, .. } => {
+                    let (id, ends) = (call.id, now + call.ttl);
                     leases.push(Lease { id, tenant: wish.tenant, cost: wish.cost, ends });
                 }
-                Kind::Bucket { interval, full } => *full = wall.max(*full) + *interval * wish.cost,
+                Kind::Bucket { interval, full, .. } => *full = now.max(*full) + *interval * wish.cost,
             }
-            limit.weights.extend(wish.weight.map(|weight| (wish.tenant, weight)));
+            if matches!(limit.kind, Kind::Leases { .. }) {
+                let stored = wish.weight.or_else(|| limit.weights.get(&wish.tenant).copied());
+                limit.weights.insert(wish.tenant, stored.unwrap_or(weight));
+            }
+            limit.known.extend(wish.weight.map(|weight| (wish.tenant, weight)));
         }
         self.tidy();
     }
@@ -127,16 +137,32 @@ impl Fair {
     pub fn try_again(&mut self, caller: u64) -> bool {
         let Some(call) = self.find(caller).map(|waiting| waiting.call.clone()) else { return false };
         self.move_limits(&call);
-        let refusing = self.refusing(&call, Some(caller));
+        let refusing = self.refusing(&call, Comer::Waits(caller));
         if refusing.is_empty() {
-            self.grant(&call, Some(caller));
+            self.grant(&call);
             self.leave(caller);
             return true;
         }
-        for waiting in self.waiting.iter_mut().filter(|waiting| waiting.caller == caller) {
-            waiting.stands.clone_from(&refusing);
-        }
+        self.stay(caller, &refusing);
         false
+    }
+
+    /// A caller stands in the lines of the limits that refuse it.
+    fn stay(&mut self, caller: u64, refusing: &[usize]) {
+        let Some(nth) = self.waiting.iter().position(|waiting| waiting.caller == caller) else { return };
+        for wish in self.waiting[nth].call.wishes.clone() {
+            // Without a name, a tenant waits for the limits that refuse only.
+            let waits = refusing.contains(&wish.limit)
+                || wish.tenant != 0 && self.waiting[nth].waits_for.contains(&wish.limit);
+            if waits {
+                self.begin(&wish);
+            }
+            let waiting = &mut self.waiting[nth];
+            waiting.waits_for.retain(|limit| *limit != wish.limit);
+            waiting.waits_for.extend(waits.then_some(wish.limit));
+        }
+        self.waiting[nth].stands = refusing.to_vec();
+        self.tidy();
     }
 
     /// A caller gives up.
@@ -147,25 +173,28 @@ impl Fair {
 
     /// A lease ends. Returns whether it was held.
     pub fn release(&mut self, limit: usize, id: u64) -> bool {
-        let wall = self.wall;
-        let limit = &mut self.limits[limit];
-        limit.change_at(wall);
-        let Kind::Leases { leases, .. } = &mut limit.kind else { return false };
-        let before = leases.len();
-        leases.retain(|lease| lease.id != id);
-        let was_held = leases.len() < before;
-        self.tidy();
-        was_held
+        self.change(limit, id, |_, lease| lease.ends = 0)
     }
 
-    /// A lease lasts for `ttl` from now on. Returns whether it is held.
+    /// A lease lasts for `ttl` from now on. Returns whether it was held.
     pub fn renew(&mut self, limit: usize, id: u64, ttl: u64) -> bool {
+        self.change(limit, id, |now, lease| lease.ends = now + ttl)
+    }
+
+    /// Changes a lease that is held.
+    fn change(&mut self, limit: usize, id: u64, change: impl FnOnce(u64, &mut Lease)) -> bool {
         let wall = self.wall;
         let limit = &mut self.limits[limit];
-        limit.change_at(wall);
-        let Kind::Leases { leases, last } = &mut limit.kind else { return false };
-        let mut of_id = leases.iter_mut().filter(|lease| lease.id == id);
-        let is_held = of_id.next().map(|lease| lease.ends = *last + ttl).is_some();
+        limit.move_to(wall);
+        let is_held = limit.held_leases(wall).any(|lease| lease.id == id);
+        if is_held {
+            let now = limit.change_at(wall);
+            if let Kind::Leases { leases, .. } = &mut limit.kind
+                && let Some(lease) = leases.iter_mut().find(|lease| lease.id == id)
+            {
+                change(now, lease);
+            }
+        }
         self.tidy();
         is_held
     }
@@ -178,7 +207,7 @@ impl Fair {
         let mut unchanged = 0;
         while unchanged < self.limits.len() {
             unchanged += 1;
-            if let Some(Waiting { caller, call, stands }) =
+            if let Some(Waiting { caller, call, stands, .. }) =
                 self.first(limit).and_then(|first| self.find(first)).cloned()
             {
                 admitted.extend(self.try_again(caller).then_some(call.id));

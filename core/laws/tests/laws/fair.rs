@@ -13,7 +13,10 @@
 mod cases;
 mod dice;
 mod filling;
+mod found;
 mod hungry;
+mod pair;
+mod real;
 mod shop;
 mod simpler;
 mod turns;

@@ -1,7 +1,8 @@
 //! Cases with numbers that a reader can check by hand.
 
-use ratelimit_laws::fair::{Call, Fair, Limit, Outcome, Rule, Wish};
+use ratelimit_laws::fair::{Call, Limit, Outcome, Rule, Wish};
 
+use super::pair::Pair;
 use super::shop::*;
 
 /// All callers wait for a capacity that another tenant holds, which then ends its lease. Returns what each tenant holds.
@@ -46,23 +47,22 @@ fn grants_are_in_the_ratio_of_the_weights() {
 #[test]
 fn rates_are_granted_in_the_ratio_of_the_weights() {
     let grants = |count: usize, weights: &[u64]| {
-        let mut fair = Fair::new(vec![Limit::bucket(1_000_000)]);
-        fair.wall = 1_000_000;
+        let mut pair = Pair::new(vec![Limit::bucket(1_000_000)], Rule::Fair);
         let call = |tenant, weight| {
             let wish = Wish { limit: 0, tenant, weight: Some(weight), cost: 1, most: 1, critical: false };
-            Call { wishes: vec![wish], id: tenant.into(), ttl: 0 }
+            Call { wishes: vec![wish], id: tenant.into(), ttl: 1 }
         };
-        assert_eq!(fair.arrive(&call(99, 1), true), Outcome::Admitted);
+        assert_eq!(pair.arrive(&call(99, 1), true, YEARS), Outcome::Admitted);
         for (tenant, weight) in (0..).zip(weights) {
             for _ in 0..20 {
-                assert_ne!(fair.arrive(&call(tenant, *weight), true), Outcome::Admitted);
+                assert_ne!(pair.arrive(&call(tenant, *weight), true, YEARS), Outcome::Admitted);
             }
         }
         let mut grants = vec![0; weights.len()];
         for _ in 0..count {
-            assert_eq!(fair.serve(), []);
-            fair.pass(1_000_000);
-            let [id] = fair.serve()[..] else { panic!("one grant a second") };
+            assert_eq!(pair.serve(), []);
+            pair.pass(1_000_000);
+            let [id] = pair.serve()[..] else { panic!("one grant a second") };
             grants[usize::try_from(id).expect("a tenant")] += 1;
         }
         grants
@@ -95,27 +95,27 @@ fn the_next_lease_goes_to_the_newcomer() {
 
 #[test]
 fn who_waits_for_its_own_quota_keeps_nobody_from_the_pool() {
-    let mut fair = Fair::new(vec![Limit::leases(), Limit::leases()]);
+    let mut pair = Pair::new(vec![Limit::leases(), Limit::leases()], Rule::Fair);
     let wish = |limit, tenant, most| Wish { limit, tenant, weight: None, cost: 1, most, critical: false };
     let mut ids = 0;
     // The pool has the number 0. The quota of the tenant 1 has the number 1.
-    let mut come = |fair: &mut Fair, tenant| {
+    let mut come = |pair: &mut Pair, tenant| {
         ids += 1;
         let quota = (tenant == 1).then(|| wish(1, 0, 2));
         let wishes = [Some(wish(0, tenant, 3)), quota].into_iter().flatten().collect();
-        fair.arrive(&Call { wishes, id: ids, ttl: 1_000_000 }, true)
+        pair.arrive(&Call { wishes, id: ids, ttl: YEARS }, true, YEARS)
     };
     assert_eq!(
-        [1, 1, 1].map(|tenant| come(&mut fair, tenant)),
+        [1, 1, 1].map(|tenant| come(&mut pair, tenant)),
         [Outcome::Admitted, Outcome::Admitted, Outcome::Waits(1)]
     );
-    assert_eq!(fair.waiting[0].stands, [1]);
-    assert_eq!(come(&mut fair, 2), Outcome::Admitted);
+    assert_eq!(pair.model.waiting[0].stands, [1]);
+    assert_eq!(come(&mut pair, 2), Outcome::Admitted);
     // The pool is full now, and the first of the tenant 2 waits for it.
-    assert_eq!(come(&mut fair, 2), Outcome::Waits(2));
-    assert!(fair.release(0, 4));
-    assert_eq!(fair.serve(), [5]);
+    assert_eq!(come(&mut pair, 2), Outcome::Waits(2));
+    assert!(pair.act(0, 4, None));
+    assert_eq!(pair.serve(), [5]);
     // A lease of the quota and the pool ends.
-    assert!(fair.release(0, 1) && fair.release(1, 1));
-    assert_eq!(fair.serve(), [3]);
+    assert!(pair.act(0, 1, None) && pair.act(1, 1, None));
+    assert_eq!(pair.serve(), [3]);
 }

@@ -2,7 +2,9 @@
 
 use std::collections::VecDeque;
 
-use ratelimit_laws::fair::{Call, Fair, Limit, Outcome, Rule, Tenant, Wish};
+use ratelimit_laws::fair::{Call, Limit, Outcome, Rule, Tenant, Wish};
+
+use super::pair::Pair;
 
 /// A tenant, all of whose calls are alike.
 #[derive(Clone, Copy, Debug)]
@@ -18,7 +20,7 @@ pub fn plain(tenant: Tenant) -> Customer {
 }
 
 pub struct Shop {
-    pub fair: Fair,
+    pub pair: Pair,
     pub capacity: u64,
     ids: u64,
     /// The leases that are held, in the order of their grants: the id, and the index of the tenant.
@@ -28,14 +30,16 @@ pub struct Shop {
     calls: Vec<(u64, Customer)>,
 }
 
+/// A long time, in microseconds.
+pub const YEARS: u64 = 1_000_000_000_000_000;
+
 /// The tenant that holds all leases at first.
 pub const BLOCKER: Tenant = 999;
 
 impl Shop {
     pub fn new(capacity: u64, rule: Rule) -> Shop {
-        let mut fair = Fair::new(vec![Limit::leases()]);
-        fair.rule = rule;
-        Shop { fair, capacity, ids: 0, held: VecDeque::new(), grants: Vec::new(), calls: Vec::new() }
+        let pair = Pair::new(vec![Limit::leases()], rule);
+        Shop { pair, capacity, ids: 0, held: VecDeque::new(), grants: Vec::new(), calls: Vec::new() }
     }
 
     /// A shop in which another tenant holds all leases until [`Shop::open`].
@@ -67,7 +71,8 @@ impl Shop {
         self.calls.push((self.ids, customer));
         let wish =
             Wish { limit: 0, tenant, weight: Some(weight), cost, most: self.capacity, critical: false };
-        let outcome = self.fair.arrive(&Call { wishes: vec![wish], id: self.ids, ttl: u64::MAX / 4 }, blocks);
+        let call = Call { wishes: vec![wish], id: self.ids, ttl: YEARS };
+        let outcome = self.pair.arrive(&call, blocks, YEARS);
         if outcome == Outcome::Admitted {
             self.note(self.ids);
         }
@@ -83,19 +88,19 @@ impl Shop {
     /// Ends one of the held leases, and tries those that wait. Returns whose lease it was.
     pub fn end(&mut self, nth: usize) -> Customer {
         let (id, customer) = self.held.remove(nth).expect("a lease");
-        assert!(self.fair.release(0, id));
+        assert!(self.pair.act(0, id, None));
         self.serve();
         customer
     }
 
     /// Lets time pass, in which hunger can end.
     pub fn pass(&mut self, micros: u64) {
-        self.fair.pass(micros);
+        self.pair.pass(micros);
         self.serve();
     }
 
     fn serve(&mut self) {
-        for id in self.fair.serve() {
+        for id in self.pair.serve() {
             self.note(id);
         }
     }

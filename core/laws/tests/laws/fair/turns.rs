@@ -18,7 +18,7 @@ fn others_before(dice: &mut Dice, poor: Customer, capacity: u64, waits: bool, ne
     };
     let regular = |dice: &mut Dice| of(2 + Tenant::try_from(dice.below(8)).expect("a few"));
     let mut tenants: Tenant = 10;
-    while shop.fair.waiting.len() < 12 {
+    while shop.pair.model.waiting.len() < 12 {
         shop.come(regular(dice));
     }
     if waits {
