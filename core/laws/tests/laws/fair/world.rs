@@ -216,7 +216,6 @@ fn often(events: u64, counts: &[usize]) -> bool {
 }
 
 #[test]
-#[ignore = "a plain line does not follow its table when a tenant with a name comes"]
 fn callers_that_wait_are_served_as_in_the_model() {
     let all = run_all(Come::Waiting);
     let Counts { events, admitted, refused, granted, timed_out, .. } = all;
@@ -231,7 +230,6 @@ fn callers_that_ask_again_and_again_are_served_as_in_the_model() {
 }
 
 #[test]
-#[ignore = "a line is not due when a hungry tenant gives way to its first caller"]
 fn callers_of_both_kinds_are_served_as_in_the_model() {
     let all = run_all(Come::Both);
     let Counts { events, admitted, refused, granted, timed_out, kept, .. } = all;
