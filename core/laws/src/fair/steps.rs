@@ -116,7 +116,6 @@ impl Fair {
                 *start = limit.virtual_time.max(tag);
             }
             let now = limit.change_at(wall);
-            limit.hungry.remove(&wish.tenant);
             match &mut limit.kind {
                 Kind::Leases { leases, .. } => {
                     let (id, ends) = (call.id, now + call.ttl);
