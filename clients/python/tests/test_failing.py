@@ -18,6 +18,7 @@ from redis_ratelimit import (
     CallError,
     Concurrent,
     ConfigurationError,
+    Decision,
     Gcra,
     Limit,
     LimitLike,
@@ -89,6 +90,28 @@ async def test_connections_that_the_server_closed_are_replaced(make: Maker, serv
     assert limiter.counters["unavailable"] == 0
 
 
+async def test_lost_connections_of_a_healthy_server_do_not_open_the_breaker(make: Maker, server: Server, key: str) -> None:
+    limiter, callers = make(), 8
+    done = asyncio.Event()
+    unanswered: list[Decision] = []
+
+    async def ask() -> None:
+        while not done.is_set():
+            answer = await limiter.limit(key, "1000/h")
+            if not answer.answered:
+                unanswered.append(answer)
+
+    tasks = [asyncio.create_task(ask()) for _ in range(callers)]
+    for _ in range(5):
+        await asyncio.sleep(0.2)
+        server.client.execute_command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+    await asyncio.sleep(0.5)
+    done.set()
+    await asyncio.gather(*tasks)
+    assert limiter.counters["breaker_opened"] == 0
+    assert len(unanswered) <= 5 * 2 * callers
+
+
 async def test_slow_moments_use_up_no_connections(make: Maker, server: Server, key: str) -> None:
     limiter = make(timeout=0.1, breaker=None)
     calls = 60 if make.kind == "asyncio" else 12  # as many as there are threads for
@@ -110,7 +133,10 @@ async def test_the_breaker_opens_and_closes(
     limiter = make(timeout=0.1, breaker=Breaker(failures=3, cooldown=0.3))
     with server.frozen():
         answers = [await limiter.limit(key, "100/h") for _ in range(10)]
-    assert [(each.error is not None and each.error.kind == "breaker") for each in answers] == [False] * 3 + [True] * 7
+    # Of a busy machine: what a late event loop has missed is not counted.
+    counted = [each for each in answers if each.error is not None and "event loop was late" not in each.error.reason]
+    kinds = [each.error.kind for each in counted if each.error is not None]
+    assert "breaker" not in kinds[:3] and set(kinds[3:]) == {"breaker"}
     assert limiter.counters["breaker_opened"] == 1 and limiter.counters["unavailable"] == 10
     await asyncio.sleep(0.35)
     assert all([(await limiter.limit(key, "100/h")).answered for _ in range(3)])

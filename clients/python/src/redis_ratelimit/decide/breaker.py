@@ -7,6 +7,8 @@ in the period of its ticket:
      100 ms   open        a fails; from now on the ticket is 2
     1100 ms   half open   c tries with ticket 2, and no other call is sent
     1101 ms   half open   b fails with ticket 1: c still tries
+
+A lost connection takes all calls with it that it had under way. So it begins a new period too, and counts once.
 """
 
 from __future__ import annotations
@@ -82,17 +84,25 @@ class Circuit:
             self._open = self._tries = False
             return closes
 
-    def fail(self, ticket: int, now: float) -> bool:
-        """Notes that the call of this ticket had no answer. Returns whether a closed breaker opens."""
+    def fail(self, ticket: int, now: float, *, lost: bool) -> bool:
+        """Notes that the call of this ticket had no answer. Returns whether a closed breaker opens.
+
+        Args:
+            ticket: The ticket of the call.
+            now: The time.
+            lost: Whether a connection was lost that had the call under way.
+        """
         with self._lock:
             if ticket != self.ticket:
                 return False
             self._failures += 1
             opens = not self._open
-            if opens and self._failures < self._most:
+            stays = opens and self._failures < self._most
+            if lost or not stays:
+                self.ticket += 1
+            if stays:
                 return False
             self._open, self._tries, self._until = True, False, now + self._cooldown
-            self.ticket += 1
             return opens
 
     def unknown(self, ticket: int) -> None:

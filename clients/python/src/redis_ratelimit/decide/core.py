@@ -134,18 +134,19 @@ class Core:
             return CallError(call.command, reply, call.asked)
         self.counters.add("unavailable")
         if failure.counts and self._breaker is not None:
-            self._count(call.asked, ticket if call.asked == where else None, failure.reason)
+            lost = call.sent and failure.kind == "connection"
+            self._count(call.asked, ticket if call.asked == where else None, failure.reason, lost)
         if not failure.counts or call.asked != where:
             self._unknown(where, ticket)
         return Unavailable(call.command, failure.kind, failure.reason, call.asked, call.sent and not failure.replied)
 
-    def _count(self, where: str, ticket: int | None, reason: str) -> None:
+    def _count(self, where: str, ticket: int | None, reason: str, lost: bool) -> None:
         breaker = self._breaker
         if breaker is None:
             return
         now = self.clock()
         circuit = self._circuits.setdefault(where, Circuit(breaker))
-        if circuit.fail(circuit.ticket if ticket is None else ticket, now):
+        if circuit.fail(circuit.ticket if ticket is None else ticket, now, lost=lost):
             self.counters.add("breaker_opened")
             line = f"breaker opened: {where} did not answer {breaker.failures} calls in a row: {reason}"
             self.log.warn("breaker opened", now, line)
