@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import redis
+import redis.asyncio
 from redis import exceptions as errors
 
 from both import Maker
@@ -180,9 +181,31 @@ async def test_missing_permissions_are_a_wrong_call(make: Maker, server: Server,
             CallError, match=r"RL.GCRA at \S+: NOPERM (this user|User nobody) has no permissions"
         ):
             limiter.limit(key, "1/s")
-    with RateLimiter(redis.Redis(port=server.port, username="missing", password="x"), timeout=5.0) as limiter:
-        with pytest.raises(CallError, match="invalid username-password|WRONGPASS"):
-            limiter.limit(key, "1/s")
+
+
+async def test_a_changed_password_follows_fail(server: Server, key: str, caplog: pytest.LogCaptureFixture) -> None:
+    async def user(password: str) -> None:
+        server.client.execute_command("ACL", "SETUSER", "app", "reset", "on", f">{password}", "~*", "+@all")
+        server.client.execute_command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+        await asyncio.sleep(0.05)
+
+    await user("old")
+    threads = RateLimiter(redis.Redis(port=server.port, username="app", password="old"), timeout=5.0)
+    loop = AsyncRateLimiter(redis.asyncio.Redis(port=server.port, username="app", password="old"), timeout=5.0)
+    assert threads.limit(key, "9/h").answered and (await loop.limit(key, "9/h")).answered
+    await user("new")
+    for limiter, answer in ((threads, threads.limit(key, "9/h")), (loop, await loop.limit(key, "9/h"))):
+        assert answer.allowed and answer.error is not None and answer.error.kind == "WRONGPASS"
+        assert (limiter.counters["misconfigured"], limiter.counters["failed_open"]) == (1, 1)
+    assert "failed open: WRONGPASS " in caplog.text
+    with pytest.raises(ConfigurationError, match="WRONGPASS"):
+        threads.ready("9/h")
+    with pytest.raises(ConfigurationError, match="WRONGPASS"):
+        await loop.ready("9/h")
+    await user("old")
+    assert threads.limit(key, "9/h").answered and (await loop.limit(key, "9/h")).answered
+    threads.close()
+    await loop.close()
 
 
 async def test_a_full_server_is_unavailable(make: Maker, key: str) -> None:
@@ -263,6 +286,10 @@ async def test_a_missing_module_is_an_error(make: Maker) -> None:
     with Server(module=False) as plain:
         with pytest.raises(ConfigurationError, match="the module ratelimit: RL.PEEK at .*: ERR unknown command"):
             await make(port=plain.port).ready()
+        limiter = make(port=plain.port, fail="closed")
+        answer = await limiter.limit("user:1", "1/s")
+        assert not answer.allowed and answer.error is not None and answer.error.kind == "module"
+        assert limiter.counters["misconfigured"] == 1
 
 
 async def test_no_answer_at_start_is_logged(make: Maker, caplog: pytest.LogCaptureFixture) -> None:
@@ -288,6 +315,9 @@ async def test_no_answer_at_start_is_logged(make: Maker, caplog: pytest.LogCaptu
         (errors.ResponseError("UNBLOCKED force unblock from blocking operation"), "UNBLOCKED", False),
         (errors.ResponseError("max number of clients reached"), "maxclients", False),
         (errors.ConnectionError("max number of clients reached"), "maxclients", False),
+        (errors.ResponseError("unknown command 'RL.GCRA'"), "module", False),
+        (errors.AuthenticationError("invalid username-password pair"), "WRONGPASS", False),
+        (errors.AuthenticationError("Authentication required."), "NOAUTH", False),
         (errors.ConnectionError(), "connection", True),
         (errors.TimeoutError(), "timeout", True),
         (errors.SlotNotCoveredError("slot"), "CLUSTERDOWN", False),
@@ -304,12 +334,11 @@ def test_the_server_cannot_decide(error: Exception, kind: str, counts: bool) -> 
 @pytest.mark.parametrize(
     ("error", "reply"),
     [
-        (errors.ResponseError("unknown command 'RL.GCRA'"), "ERR unknown command 'RL.GCRA'"),
+        (errors.ResponseError("unknown command 'GET'"), "ERR unknown command 'GET'"),
         (errors.ResponseError("COST 6 is above the limit 5"), "ERR COST 6 is above the limit 5"),
         (errors.ResponseError("WRONGTYPE Operation against a key"), "WRONGTYPE Operation against a key"),
         (errors.ClusterCrossSlotError("Keys in request don't hash"), "CROSSSLOT Keys in request don't hash"),
         (errors.NoPermissionError("this user has no permissions"), "NOPERM this user has no permissions"),
-        (errors.AuthenticationError("invalid username-password pair"), "WRONGPASS invalid username-password pair"),
         (errors.DataError("Invalid input"), "Invalid input"),
     ],
     ids=repr,

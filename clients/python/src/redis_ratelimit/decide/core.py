@@ -132,11 +132,13 @@ class Core:
             self.leave(call, where, ticket)
             self.counters.add("wrong_calls")
             return CallError(call.command, reply, call.asked)
-        self.counters.add("unavailable")
-        if failure.counts and self._breaker is not None:
+        self.counters.add("unavailable", *(["misconfigured"] if failure.misconfigured else []))
+        if failure.misconfigured:
+            self.leave(call, where, ticket)
+        elif failure.counts and self._breaker is not None:
             lost = call.sent and failure.kind == "connection"
             self._count(call.asked, ticket if call.asked == where else None, failure.reason, lost)
-        if not failure.counts or call.asked != where:
+        if not (failure.counts or failure.misconfigured) or call.asked != where:
             self._unknown(where, ticket)
         return Unavailable(call.command, failure.kind, failure.reason, call.asked, call.sent and not failure.replied)
 

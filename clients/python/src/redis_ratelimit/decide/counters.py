@@ -15,6 +15,7 @@ NAMES = (
     "failed_open",
     "failed_closed",
     "wrong_calls",
+    "misconfigured",
     "breaker_opened",
     "leases_lost",
     "releases_retried",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
 from redis import exceptions as errors
@@ -10,6 +11,10 @@ from redis import exceptions as errors
 _COUNTED = frozenset("LOADING MASTERDOWN READONLY MISCONF NOREPLICAS BUSY".split())
 _NOT_COUNTED = frozenset("TRYAGAIN MOVED ASK CLUSTERDOWN OOM UNBLOCKED".split())
 _TOO_MANY_CLIENTS = "max number of clients"
+# Wrong credentials, and a server without the module: none of this is the mistake of one call.
+MISCONFIGURED = frozenset("NOAUTH WRONGPASS module".split())
+"""Kinds of `Unavailable` that are errors in `ready`."""
+_NO_MODULE = re.compile(r"ERR unknown command '(?:RL\.|rl\.)")
 # Redis-py takes these codes out of the text, and ERR. The first class that fits counts.
 _CODES: tuple[tuple[type[Exception], str], ...] = (
     (errors.BusyLoadingError, "LOADING"),
@@ -27,6 +32,7 @@ _CODES: tuple[tuple[type[Exception], str], ...] = (
     (errors.AuthenticationError, "WRONGPASS"),
     (errors.AuthorizationError, "NOAUTH"),
 )
+_NO_AUTH = ("Authentication required", "HELLO must be called with the client already authenticated")
 _REPLIES: tuple[type[Exception], ...] = (errors.ResponseError, *(each for each, _ in _CODES))
 # The codes that redis-py leaves in the text.
 _KEPT = frozenset("WRONGTYPE MISCONF BUSY NOREPLICAS UNBLOCKED BUSYKEY INPROG IOERR NOPROTO NOTREADY DENIED".split())
@@ -40,12 +46,14 @@ class Failure(NamedTuple):
         reason: The same in words.
         counts: Whether the breaker counts it.
         replied: Whether it is a reply of the server, which has not executed the call.
+        misconfigured: Whether the credentials are wrong, or the module is missing. For the breaker that is an answer.
     """
 
     kind: str
     reason: str
     counts: bool
     replied: bool = False
+    misconfigured: bool = False
 
 
 class Uncounted(errors.RedisError):
@@ -78,7 +86,9 @@ def failure_of(error: BaseException) -> Failure | None:
     if reply is not None:
         if _TOO_MANY_CLIENTS in reply:
             return Failure("maxclients", reply, False, True)
-        code = reply.partition(" ")[0]
+        code = "module" if _NO_MODULE.match(reply) else reply.partition(" ")[0]
+        if code in MISCONFIGURED:
+            return Failure(code, reply, False, True, True)
         return Failure(code, reply, code in _COUNTED, True) if code in _COUNTED | _NOT_COUNTED else None
     if isinstance(error, errors.TimeoutError):
         return Failure("timeout", _text(error), True)
@@ -100,6 +110,8 @@ def reply_of(error: BaseException) -> str | None:
     if not isinstance(error, _REPLIES):
         return f"ERR {text}" if isinstance(error, errors.ConnectionError) and text.startswith(_TOO_MANY_CLIENTS) else None
     code = next((code for kind, code in _CODES if isinstance(error, kind)), "ERR")
+    if code == "WRONGPASS" and text.startswith(_NO_AUTH):  # redis-py has one class for both
+        code = "NOAUTH"
     code = getattr(error, "status_code", None) or code  # the former from redis-py 7 on
     first = text.partition(" ")[0]
     return text if first == code or (code == "ERR" and first in _KEPT) else f"{code} {text}"

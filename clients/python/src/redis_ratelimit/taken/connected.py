@@ -84,7 +84,8 @@ class AsyncConnected:
 
         `asked` is the number of decisions, of which were `allowed` and `refused` by the server or by the cache
         (`cached`), and `failed_open` and `failed_closed` without an answer. `unavailable` is the number of calls without an
-        answer, `wrong_calls` of those with an error reply. `breaker_opened`, `leases_lost` and `releases_retried` say what
+        answer, `wrong_calls` of those with an error reply. `misconfigured` counts what had no answer because
+        the credentials are wrong or the module is missing. `breaker_opened`, `leases_lost` and `releases_retried` say what
         went on besides. `releases_retried` counts settlements too.
         """
         return self.core.counters.snapshot()

@@ -16,6 +16,7 @@ from ..call.rate import limiter_of
 from ..call.values import Key, prefixed, text
 from ..decide.core import Core
 from ..decide.errors import CallError, Unavailable
+from ..decide.failure import MISCONFIGURED
 from .redirect import SLOTS
 from .slots import SlotMap
 
@@ -103,14 +104,16 @@ def _checked(what: str, call: Call, several: bool) -> Generator[Call, object, No
     """Asks, and names what is wrong if the server replies with an error. A policy of several keys is asked with as many."""
     try:
         yield call
+    except Unavailable as missing:
+        if missing.kind not in MISCONFIGURED:
+            raise
+        raise ConfigurationError(f"{_MODULE if missing.kind == 'module' else what}: {missing}") from missing
     except CallError as error:
         needs = _NEEDS.search(error.reply) if several else None
         if needs is not None:
             more = [_numbered(call.keys[0], number) for number in range(2, int(needs[1]) + 1)]
             yield from _checked(what, Call([*call.words, "KEYS", *more], [*call.keys, *more]), False)
             return
-        if "unknown command" in error.reply:
-            what = _MODULE
         raise ConfigurationError(f"{what}: {error}") from error
 
 
