@@ -116,13 +116,14 @@ class Proxy:
     Args:
         port: The port of the server.
         held: Calls with this text are held up until `let_go`.
+        delay: The seconds by which each reply is late.
 
     Attributes:
         holds: Is set when a call is held up.
     """
 
-    def __init__(self, port: int, held: bytes) -> None:
-        self._server, self._held = port, held
+    def __init__(self, port: int, held: bytes | None = None, delay: float = 0.0) -> None:
+        self._server, self._held, self._delay = port, held, delay
         self._gate, self.holds = threading.Event(), threading.Event()
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port = int(self._listener.getsockname()[1])
@@ -151,15 +152,16 @@ class Proxy:
                 caller, _ = self._listener.accept()
                 server = socket.create_connection(("127.0.0.1", self._server))
                 self._sockets += (caller, server)
-                threading.Thread(target=self._forward, args=(caller, server, self._held), daemon=True).start()
-                threading.Thread(target=self._forward, args=(server, caller, None), daemon=True).start()
+                threading.Thread(target=self._forward, args=(caller, server, self._held, 0.0), daemon=True).start()
+                threading.Thread(target=self._forward, args=(server, caller, None, self._delay), daemon=True).start()
 
-    def _forward(self, source: socket.socket, target: socket.socket, held: bytes | None) -> None:
+    def _forward(self, source: socket.socket, target: socket.socket, held: bytes | None, delay: float) -> None:
         with suppress(OSError):
             while data := source.recv(65536):
                 if held is not None and held in data:
                     self.holds.set()
                     self._gate.wait(PATIENCE)
+                time.sleep(delay)
                 target.sendall(data)
 
 

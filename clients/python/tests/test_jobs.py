@@ -11,10 +11,11 @@ import pytest
 from both import Maker
 from fakes import core, timetable
 from redis_ratelimit.call.call import Call
+from redis_ratelimit.taken import background as background_module
 from redis_ratelimit.taken import jobs
 from redis_ratelimit.taken.background import AsyncBackground, Background
 from redis_ratelimit.taken.endings import Ending
-from redis_ratelimit.taken.jobs import Job
+from redis_ratelimit.taken.jobs import Job, Timetable
 from redis_ratelimit.taken.renewals import Renewal
 from servers import eventually
 
@@ -135,8 +136,9 @@ async def test_close_returns_the_release_that_is_being_sent_on_asyncio() -> None
     assert len(background) == 0
 
 
-def test_renewals_go_before_endings() -> None:
+def test_renewals_go_before_endings(monkeypatch: pytest.MonkeyPatch) -> None:
     """A node that does not answer has many endings, and each takes a time-out."""
+    monkeypatch.setattr(background_module, "THREADS", 1)
     done: list[Job] = []
 
     def perform(job: Job) -> float | None:
@@ -151,6 +153,37 @@ def test_renewals_go_before_endings() -> None:
     background.add(first, 0.05)
     eventually(lambda: len(done) == 5, "the jobs")
     assert done.index(first) < 4
+    background.close()
+
+
+def test_a_server_that_does_not_answer_holds_up_its_own_jobs_only() -> None:
+    silent, done = threading.Event(), list[Job]()
+
+    def perform(job: Job) -> float | None:
+        if job.call.words[1] == "silent":
+            silent.wait(60)
+        done.append(job)
+        return None
+
+    def job(node: str) -> Job:
+        return Ending(core(), Call(["RL.RELEASE", node, "id"], [node]), 30.0, certain=True)
+
+    background = Background(Timetable(time.monotonic, lambda _: None, lambda call: str(call.words[1])), perform)
+    for node in ["silent"] * 50 + ["healthy"] * 50:
+        background.add(job(node), 0.0)
+    eventually(lambda: len(done) == 50, "the jobs of the healthy server")
+    assert {job.call.words[1] for job in done} == {"healthy"}
+    silent.set()
+    eventually(lambda: len(done) == 100, "the other jobs")
+    background.close()
+
+
+def test_endings_for_several_servers_are_bounded_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jobs, "MOST", 2)
+    dropped: list[Job] = []
+    background = Background(Timetable(time.monotonic, dropped.append, lambda call: str(call.words[1])), lambda _: None)
+    each = [Ending(core(), Call(["RL.RELEASE", node, "id"], [node]), 30.0, certain=True) for node in "aba"]
+    assert [background.add(job, 600.0) for job in each] == [True, True, False] and dropped == each[2:]
     background.close()
 
 

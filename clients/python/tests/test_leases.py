@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from typing import Any
 
@@ -22,7 +23,7 @@ from redis_ratelimit import (
     Unavailable,
 )
 from redis_ratelimit.decide import core
-from servers import Server, eventually, free_port
+from servers import Proxy, Server, eventually, free_port
 
 
 def leases(server: Server, key: str) -> int:
@@ -257,3 +258,16 @@ def test_a_lease_is_renewed_and_released_by_hand(server: Server, key: str) -> No
             assert leases(server, key) == 0 and not lease.held and not lease.renew()
         assert limiter.reset(key) is False
         assert limiter.limit(key, "1/h") and limiter.reset(key) and limiter.limit(key, "1/h")
+
+
+def test_many_leases_are_kept_on_a_slow_network(server: Server, key: str) -> None:
+    """Renewed one after the other, 100 leases would need four seconds for each round."""
+    with Proxy(server.port, delay=0.04) as proxy, ExitStack() as stack:
+        limiter = stack.enter_context(RateLimiter(redis.Redis(port=proxy.port), timeout=2.0))
+        held = [limiter.lease(key, 100, "3s") for _ in range(100)]
+        with ThreadPoolExecutor(16) as pool:
+            for lease in pool.map(stack.enter_context, held):
+                assert lease.held
+        time.sleep(5)
+        assert not any(lease.lost for lease in held) and all(lease.held for lease in held)
+        assert leases(server, key) == 100

@@ -10,17 +10,33 @@ from ..decide.fork import after_fork
 from .jobs import Job, Timetable
 
 IDLE = 1.0
-"""Seconds after which the thread ends if there is nothing to do."""
+"""Seconds after which a thread ends if there is nothing to do."""
 PATIENCE = 1.0
+THREADS = 16
+"""The most threads for a server: jobs at a time, each of which waits for its reply."""
+
+
+class _Queue:
+    """The jobs for one server, and the threads that run them. A server that does not answer holds up its own jobs only.
+
+    Attributes:
+        timetable: The jobs that wait for their time.
+        threads: How many threads there are.
+        idle: How many of them wait for a job.
+    """
+
+    def __init__(self, timetable: Timetable) -> None:
+        self.timetable = timetable
+        self.threads = self.idle = 0
 
 
 class Background:
-    """Runs jobs in one thread, which exists while there are some.
+    """Runs jobs in threads, which exist while there are some. Each server has a queue.
 
     Args:
         timetable: When they run.
         perform: Sends the call of a job. Returns the seconds until it is sent again, or None.
-        patience: For how many seconds `close` waits for the call that is being sent.
+        patience: For how many seconds `close` waits for the calls that are being sent.
     """
 
     def __init__(
@@ -28,73 +44,94 @@ class Background:
     ) -> None:
         self._timetable, self._perform, self._patience = timetable, perform, patience
         self.closed = False
-        self._unfinished: list[Job] = []
         self.forked()
         after_fork(self)
 
     def __len__(self) -> int:
-        return len(self._timetable)
+        return sum(len(queue.timetable) for queue in list(self._queues.values()))
 
     def forked(self) -> None:
-        """Begins without jobs: the child of a fork has no thread, and its parent runs the jobs."""
+        """Begins without jobs: the child of a fork has no threads, and its parent runs the jobs."""
         self._changed = threading.Condition()
-        self._timetable.clear()
-        self._current: Job | None = None
-        self._thread: threading.Thread | None = None
+        self._queues: dict[str, _Queue] = {}
+        self._sent: list[Job] = []
+        self._unfinished: list[Job] = []
 
     def add(self, job: Job, delay: float) -> bool:
         """Sends the call of a job after some seconds. Returns False if it is dropped: after `close`, or if too many wait."""
         with self._changed:
-            if self.closed or not self._timetable.add(job, delay):
+            if self.closed:
                 return False
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name="redis-ratelimit", daemon=True)
-                self._thread.start()
+            queues = self._queues.values()
+            where = self._timetable.where(job.call)
+            queue = self._queues.get(where) or _Queue(self._timetable.another())
+            if not queue.timetable.add(job, delay, sum(each.timetable.endings for each in queues if each is not queue)):
+                return False
+            self._queues[where] = queue
+            if not queue.threads or not delay:
+                self._grow(queue)
             self._changed.notify_all()
             return True
 
     def stop(self, job: Job) -> None:
         """Sends the call of a job no more."""
         with self._changed:
-            self._timetable.stop(job)
+            job.stopped = True
+            for queue in self._queues.values():
+                queue.timetable.stop(job)
 
     def close(self) -> list[Job]:
-        """Ends the thread. Returns the endings that are left, and with them one whose call is still being sent."""
+        """Ends the threads. Returns the endings that are left, and with them those whose calls are still being sent."""
         with self._changed:
             if self.closed:
                 return []
             self.closed = True
-            left = self._timetable.take_endings()
-            thread = self._thread
+            left = [job for queue in self._queues.values() for job in queue.timetable.take_endings()]
             self._changed.notify_all()
-        if thread is not None and thread is not threading.current_thread():
-            thread.join(self._patience)
-        with self._changed:
-            sent = [*self._unfinished, *([self._current] if self._current else [])]
-            self._unfinished, self._current = [], None
+            self._changed.wait_for(lambda: not self._sent, self._patience)
+            sent = [*self._unfinished, *self._sent]
+            self._unfinished, self._sent = [], []
         return [*(job for job in sent if not job.is_renewal), *left]
 
-    def _run(self) -> None:
-        while (job := self._due()) is not None:
+    def _grow(self, queue: _Queue) -> None:
+        """Starts a thread if none is idle."""
+        if not queue.idle and queue.threads < THREADS:
+            queue.threads += 1
+            queue.idle += 1
+            threading.Thread(target=self._run, args=(queue,), name="redis-ratelimit", daemon=True).start()
+
+    def _run(self, queue: _Queue) -> None:
+        while (job := self._due(queue)) is not None:
             delay = self._perform(job)
             with self._changed:
-                self._current = None
-                if delay is not None and self.closed:
-                    self._unfinished.append(job)
+                queue.idle += 1
+                if job in self._sent:
+                    self._sent.remove(job)
+                    if delay is not None and self.closed:
+                        self._unfinished.append(job)
+                self._changed.notify_all()
             if delay is not None:
                 self.add(job, delay)
 
-    def _due(self) -> Job | None:
-        """Waits for the next job. None if there is none."""
+    def _due(self, queue: _Queue) -> Job | None:
+        """Waits for the next job. None if there is none, or if another thread waits for it too."""
         with self._changed:
+            leaves = False
             while not self.closed:
-                self._current = self._timetable.due()
-                if self._current is not None:
-                    return self._current
-                wait = self._timetable.next()
-                if not self._changed.wait(IDLE if wait is None else wait) and not len(self):
+                job = queue.timetable.due()
+                if job is not None:
+                    queue.idle -= 1
+                    self._sent.append(job)
+                    if queue.timetable.next() == 0.0:
+                        self._grow(queue)
+                    return job
+                if leaves:
                     break
-            self._thread = None
+                wait = queue.timetable.next()
+                woken = self._changed.wait(IDLE if wait is None else min(wait, IDLE))
+                leaves = not woken and (wait is None or queue.idle > 1)
+            queue.idle -= 1
+            queue.threads -= 1
             return None
 
 

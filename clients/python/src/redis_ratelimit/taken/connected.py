@@ -66,7 +66,7 @@ class AsyncConnected:
         self.runtime = runtime or AsyncRuntime()
         self.core = Core(fail, breaker, cache, self.runtime.clock, self.runtime.new_id)
         self.taken = Taken()
-        timetable = Timetable(self.runtime.clock, self._dropped)
+        timetable = Timetable(self.runtime.clock, self._dropped, lambda call: self.nodes.where(call))
         self.background: Scheduler = self.runtime.background(timetable, self._perform)
         self._under_way = AsyncUnderWay()
         self.gates: list[Callable[[], list[Check]]] = []

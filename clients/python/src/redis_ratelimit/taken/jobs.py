@@ -69,15 +69,27 @@ class Timetable:
     Args:
         clock: The seconds of a monotonic clock.
         dropped: Is told of a job that is dropped, because too many wait.
+        where: Returns the name of the server that will get a call.
     """
 
-    def __init__(self, clock: Callable[[], float], dropped: Callable[[Job], None]) -> None:
-        self._clock, self._dropped = clock, dropped
+    def __init__(
+        self, clock: Callable[[], float], dropped: Callable[[Job], None], where: Callable[[Call], str] = lambda _: ""
+    ) -> None:
+        self._clock, self._dropped, self.where = clock, dropped, where
         self._number = count()
         self.clear()
 
     def __len__(self) -> int:
         return len(self._renewals) + len(self._endings)
+
+    def another(self) -> Timetable:
+        """Returns an empty one."""
+        return Timetable(self._clock, self._dropped, self.where)
+
+    @property
+    def endings(self) -> int:
+        """How many endings wait."""
+        return len(self._endings)
 
     def clear(self) -> None:
         """Begins without jobs."""
@@ -85,10 +97,16 @@ class Timetable:
         self._endings: list[tuple[float, int, Job]] = []
         self._stopped = 0
 
-    def add(self, job: Job, delay: float) -> bool:
-        """Adds a job that is due after some seconds. Returns False if it is dropped."""
+    def add(self, job: Job, delay: float, elsewhere: int = 0) -> bool:
+        """Adds a job that is due after some seconds. Returns False if it is dropped.
+
+        Args:
+            job: The job.
+            delay: The seconds.
+            elsewhere: How many endings wait for other servers.
+        """
         heap = self._renewals if job.is_renewal else self._endings
-        if heap is self._endings and len(heap) >= MOST:
+        if heap is self._endings and len(heap) + elsewhere >= MOST:
             self._dropped(job)
             return False
         heapq.heappush(heap, (self._clock() + delay, next(self._number), job))
