@@ -266,8 +266,8 @@ def test_many_leases_are_kept_on_a_slow_network(server: Server, key: str) -> Non
         limiter = stack.enter_context(RateLimiter(redis.Redis(port=proxy.port), timeout=2.0))
         held = [limiter.lease(key, 100, "3s") for _ in range(100)]
         with ThreadPoolExecutor(16) as pool:
-            for lease in pool.map(stack.enter_context, held):
-                assert lease.held
+            list(pool.map(lambda lease: stack.enter_context(lease), held))
+        assert all(lease.held for lease in held)
         time.sleep(5)
         assert not any(lease.lost for lease in held) and all(lease.held for lease in held)
         assert leases(server, key) == 100
