@@ -91,29 +91,6 @@ async def test_connections_that_the_server_closed_are_replaced(make: Maker, serv
     assert limiter.counters["unavailable"] == 0
 
 
-async def test_lost_connections_of_a_healthy_server_do_not_open_the_breaker(make: Maker, server: Server, key: str) -> None:
-    limiter, callers = make(), 8
-    done = asyncio.Event()
-    unanswered: list[Decision] = []
-
-    async def ask() -> None:
-        while not done.is_set():
-            answer = await limiter.limit(key, "1000/h")
-            if not answer.answered:
-                unanswered.append(answer)
-                await asyncio.sleep(0)  # an answer of the breaker needs no turn of the loop
-
-    tasks = [asyncio.create_task(ask()) for _ in range(callers)]
-    for _ in range(5):
-        await asyncio.sleep(0.2)
-        server.client.execute_command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
-    await asyncio.sleep(0.5)
-    done.set()
-    await asyncio.gather(*tasks)
-    assert limiter.counters["breaker_opened"] == 0
-    assert len(unanswered) <= 5 * 2 * callers
-
-
 async def test_slow_moments_use_up_no_connections(make: Maker, server: Server, key: str) -> None:
     limiter = make(timeout=0.1, breaker=None)
     calls = 60 if make.kind == "asyncio" else 12  # as many as there are threads for
