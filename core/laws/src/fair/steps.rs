@@ -75,7 +75,7 @@ impl Fair {
         let fits = wish.cost <= wish.most;
         let is_leases = matches!(limit.kind, Kind::Leases { .. });
         let for_room = !limit.has_room(wish, self.wall);
-        // Else tenants that ask less often than once a hunger would keep a free slot for one another, and nobody would use it.
+        // Else tenants that ask less often than once a hunger would keep a free slot for one another, and no one would use it.
         let is_new = for_room || limit.hungry.contains_key(&wish.tenant) || self.hungry_for_turn;
         if refusing == [wish.limit]
             && fits

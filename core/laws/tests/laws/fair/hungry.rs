@@ -55,7 +55,7 @@ fn a_hundred_workers_leave_five_and_one_their_slots() {
 
 #[test]
 fn without_hunger_who_has_most_workers_gets_everything() {
-    // Each lease goes to whoever asks next. That is mostly the worker whose lease has ended.
+    // Each lease goes to the worker that asks next. That is mostly the one whose lease has ended.
     assert_eq!(grants_to_workers(100_000, 0), [1800, 200, 0]);
 }
 

@@ -76,7 +76,7 @@ impl Pair {
         outcome
     }
 
-    /// Tells the core who is hungry after a refusal.
+    /// Makes tenants of the core hungry after a refusal.
     fn starve(&mut self, call: &Call, before: &Fair) {
         let clock = self.clock();
         let Some(real) = &mut self.real else { return };

@@ -71,7 +71,7 @@ impl Real {
         run.run(key, &Concurrent { limit: wish.most, ttl, id: &id, critical: wish.critical, tenant })
     }
 
-    /// The answer of a limit, as if nobody else waited. The line learns what its tenants hold.
+    /// The answer of a limit, as if no one else waited. The line learns what its tenants hold.
     fn judge(&mut self, call: &Call, wish: &Wish, clock: Clock) -> Judged {
         let (verdict, now) = self.with_limiter(call, wish, Judge(wish.cost, clock.wall));
         let name = self.name(wish.limit);

@@ -19,7 +19,7 @@ const EVENTS: u64 = 300;
 /// How the callers of a history come.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Come {
-    /// Most wait. Nobody is hungry.
+    /// Most wait. No one is hungry.
     Waiting,
     /// All ask again and again.
     Asking,
@@ -159,7 +159,7 @@ impl World {
         self.counts.granted += self.pair.serve().len();
     }
 
-    /// All leases end again and again, until nobody waits.
+    /// All leases end again and again, until no one waits.
     fn finish(&mut self) {
         for _ in 0..10_000 {
             if self.pair.model.waiting.is_empty() {
