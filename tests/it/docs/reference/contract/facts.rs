@@ -13,7 +13,7 @@ use super::{Form, capitalized, object};
 use crate::support::call;
 
 /// Options of a call. They are no parameters of a limit.
-const OF_THE_CALL: [&str; 6] = ["COST", "AT", "PARTIAL", "FORCE", "RESERVE", "BLOCK"];
+const OF_THE_CALL: [&str; 8] = ["COST", "AT", "PARTIAL", "FORCE", "RESERVE", "BLOCK", "TENANT", "WEIGHT"];
 
 pub struct Facts {
     name: String,
