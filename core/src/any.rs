@@ -7,15 +7,16 @@ use alloc::boxed::Box;
 use core::any::Any;
 
 use crate::kind::Kind;
+use crate::limiter::Tenant;
 use crate::state::{LimitState, State};
 
-/// A limiter with an id, if its type has the lifetime of one.
-macro_rules! with_id {
-    ($limiter:ident, $id:ident) => {
+/// A limiter for a caller, if its type has the lifetime of an id.
+macro_rules! for_caller {
+    ($limiter:ident, $id:ident, $tenant:ident) => {
         $limiter
     };
-    ($limiter:ident, $id:ident, $life:lifetime) => {
-        $limiter.with_id($id)
+    ($limiter:ident, $id:ident, $tenant:ident, $life:lifetime) => {
+        $limiter.for_caller($id, $tenant)
     };
 }
 
@@ -34,11 +35,15 @@ macro_rules! define_any {
         }
 
         impl AnyLimiter<'_> {
-            /// The same limiter with this id of a lease, if it takes leases.
+            /// The same limiter with this id and this tenant of a lease, if it takes leases.
             #[must_use]
-            pub fn with_id(self, id: &[u8]) -> AnyLimiter<'_> {
+            pub fn for_caller<'a>(self, id: &'a [u8], tenant: Option<Tenant<'a>>) -> AnyLimiter<'a> {
                 match self {
-                    $(AnyLimiter::$Limiter(limiter) => AnyLimiter::$Limiter(with_id!(limiter, id $(, $life)?)),)*
+                    $(
+                        AnyLimiter::$Limiter(limiter) => {
+                            AnyLimiter::$Limiter(for_caller!(limiter, id, tenant $(, $life)?))
+                        }
+                    )*
                 }
             }
         }

@@ -54,7 +54,7 @@ fn leases(call: &Call<'_>, most: usize) -> Result<Vec<Fields>, Error> {
     let now = clock();
     let key = Key::open(call, 1, Access::Read)?;
     // Only the reading of the clock matters, which depends on no parameter.
-    let limiter = Concurrent { limit: 0, ttl: Period::LONGEST, id: &[], critical: false };
+    let limiter = Concurrent { limit: 0, ttl: Period::LONGEST, id: &[], critical: false, tenant: None };
     let mut leases = Vec::new();
     for table in [Length::NONE, Length::NONE.in_shadow()] {
         let Some(stored) = key.state::<Leases>(table) else { continue };

@@ -197,7 +197,7 @@ impl Policy {
         let filled = |(part, own_cost): (&Part<'static>, &Option<u64>)| {
             let capabilities = with_limiter!(&part.limiter, limiter => limiter.capabilities());
             let cost = cost(*own_cost, capabilities, &asked.request);
-            Part { cost, limiter: part.limiter.with_id(asked.id.unwrap_or(&[])), ..*part }
+            Part { cost, limiter: part.limiter.for_caller(asked.id.unwrap_or(&[]), None), ..*part }
         };
         self.parts.iter().zip(&self.own_costs).map(filled).collect()
     }
@@ -221,7 +221,7 @@ fn limit(arguments: &mut Arguments<'_, '_>, shadow: bool) -> Result<Limit, Error
     let own_cost = own.own_cost();
     let cost = cost(own_cost, capabilities, &Request::default());
     check_fits(&limiter, cost)?;
-    let part = part_of(limiter.with_id(&[]), &own, shadow || own.shadow, cost);
+    let part = part_of(limiter.for_caller(&[], None), &own, shadow || own.shadow, cost);
     Ok(Limit { row, capabilities, part, own_cost })
 }
 

@@ -16,6 +16,8 @@
 //!
 //! At every instant the held leases cost at most `capacity`.
 //!
+//! `TENANT name` divides the leases among tenants: see [`line`](mod@crate::line). A lease keeps its tenant.
+//!
 //! Source: <https://stripe.com/blog/rate-limiters> (concurrent requests limiter, fleet usage load shedder).
 //!
 //! When not to use it: to limit a rate. One lease can serve a thousand requests a second that take a millisecond each.
@@ -36,31 +38,41 @@ pub struct Concurrent<'a> {
     pub id: &'a [u8],
     /// Whether the caller comes before others that wait.
     pub critical: bool,
+    /// The tenant that is to hold the lease.
+    pub tenant: Option<Tenant<'a>>,
+}
+
+/// The tenant of a caller.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Tenant<'a> {
+    pub name: &'a [u8],
+    /// The weight that the call gives the tenant. Without one, the tenant keeps its own.
+    pub weight: Option<u32>,
 }
 
 impl Concurrent<'_> {
-    /// The same request under another id.
+    /// The same request under another id, and for this tenant.
     #[must_use]
-    pub fn with_id(self, id: &[u8]) -> Concurrent<'_> {
-        Concurrent { limit: self.limit, ttl: self.ttl, critical: self.critical, id }
+    pub fn for_caller<'a>(self, id: &'a [u8], tenant: Option<Tenant<'a>>) -> Concurrent<'a> {
+        Concurrent { limit: self.limit, ttl: self.ttl, critical: self.critical, id, tenant }
     }
 }
 
 /// The change that makes a lease expire `ttl` after `now`; `None` if the lease is not held.
 pub fn renew<'a>(leases: &'a Leases, id: &'a [u8], ttl: Span, now: Time) -> Option<LeaseChange<'a>> {
     let cost = leases.held(id, now)?.cost;
-    Some(LeaseChange { last: now, released: None, held: Some((id, now.plus(ttl), cost)) })
+    Some(LeaseChange { last: now, held: Some((id, now.plus(ttl), cost)), ..LeaseChange::default() })
 }
 
 /// The change that ends a lease; `None` if the lease is not held.
 pub fn release<'a>(leases: &'a Leases, id: &'a [u8], now: Time) -> Option<LeaseChange<'a>> {
     leases.held(id, now)?;
-    Some(LeaseChange { last: now, released: Some(id), held: None })
+    Some(LeaseChange { last: now, released: Some(id), ..LeaseChange::default() })
 }
 
 /// The change that moves a table to `now` after the clock was set back.
 pub fn rebase(now: Time) -> LeaseChange<'static> {
-    LeaseChange { last: now, released: None, held: None }
+    LeaseChange { last: now, ..LeaseChange::default() }
 }
 
 impl Limiter for Concurrent<'_> {
@@ -104,10 +116,17 @@ impl Limiter for Concurrent<'_> {
         leases.ends(excess, now).map_or(Verdict::NEVER, Verdict::refuse)
     }
 
-    /// A lease that is held keeps its cost.
+    /// A lease that is held keeps its cost and its tenant.
     #[inline(always)]
-    fn charge<'a>(&'a self, _: &'a Leases, now: Time, cost: u64) -> LeaseChange<'a> {
-        LeaseChange { last: now, released: None, held: Some((self.id, now.plus(self.ttl.span()), cost)) }
+    fn charge<'a>(&'a self, leases: &'a Leases, now: Time, cost: u64) -> LeaseChange<'a> {
+        let tenant = match self.tenant {
+            Some(tenant) if leases.held(self.id, now).is_none() => {
+                let weight = tenant.weight.unwrap_or_else(|| leases.share(tenant.name, now).weight);
+                Some((tenant.name, weight))
+            }
+            _ => None,
+        };
+        LeaseChange { last: now, released: None, held: Some((self.id, now.plus(self.ttl.span()), cost)), tenant }
     }
 
     #[inline(always)]
@@ -132,7 +151,7 @@ mod tests {
     use crate::testing::{T0, charged, millis};
 
     fn two(id: &[u8]) -> Concurrent<'_> {
-        Concurrent { limit: 2, ttl: millis(60_000), id, critical: false }
+        Concurrent { limit: 2, ttl: millis(60_000), id, critical: false, tenant: None }
     }
 
     fn after(millis: u64) -> Time {

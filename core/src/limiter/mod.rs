@@ -22,7 +22,7 @@ mod uniform;
 
 pub use batch_bucket::{Batch, BatchBucket};
 pub use calendar::{Calendar, Local, Page, Unit, Zone};
-pub use concurrent::{Concurrent, rebase, release, renew};
+pub use concurrent::{Concurrent, Tenant, rebase, release, renew};
 pub use debt::{Debt, Rate};
 pub use fixed_window::{AlignedWindow, FixedWindow, Opened, Tally};
 pub use gcra::{Arrival, Gcra};

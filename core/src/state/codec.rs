@@ -82,6 +82,11 @@ impl<'a> Reader<'a> {
         None
     }
 
+    /// A word of at most `max` that [`put_short`] wrote.
+    pub fn short_up_to(&mut self, max: u64) -> Option<u64> {
+        self.short().filter(|word| *word <= max)
+    }
+
     /// The next `length` bytes.
     pub fn take(&mut self, length: usize) -> Option<&'a [u8]> {
         let (bytes, rest) = self.0.split_at_checked(length)?;

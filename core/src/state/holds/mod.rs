@@ -139,7 +139,7 @@ impl Holds {
 
     /// Frees a few holds that have ended.
     fn tidy(&mut self) {
-        self.table.remove_expired(self.timeline.tick, FREED);
+        self.table.remove_expired(self.timeline.tick, FREED, |_, _| ());
     }
 }
 

@@ -1,15 +1,21 @@
-//! A table of leases, each with its id, its deadline and its cost.
+//! A table of leases, each with its id, its deadline and its cost, and some with a tenant (`tenants.rs`).
 //!
 //! A lease whose deadline is at or before the last charge has expired. It no longer belongs to the table: it is neither
 //! counted nor encoded. Its memory is freed later, as 100,000 leases can expire at once, for example if a data center
 //! fails. So each change frees a few expired leases.
 
 mod stored;
+mod tenants;
+
+use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
 
 pub use stored::Change;
+pub use tenants::{MAX_TENANT, MAX_WEIGHT, Share};
 
-use super::table::Table;
+use super::table::{Table, number};
 use super::timeline::{Tick, Timeline};
+use tenants::Tenants;
 use crate::time::{Span, Time};
 
 /// The most expired leases that one change frees. A change adds at most one, so later changes free the rest.
@@ -20,6 +26,27 @@ const FREED: usize = 4;
 pub struct Leases {
     timeline: Timeline,
     table: Table,
+    /// `None` if no lease had a tenant.
+    tenants: Option<Box<Tenants>>,
+}
+
+/// How far somebody has read what the tenants of a table hold.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Seen {
+    /// The number of changes; `None` if no lease had a tenant.
+    changes: Option<u64>,
+    moment: Tick,
+}
+
+/// What is different from what was seen.
+#[derive(Debug)]
+pub enum News<'a> {
+    /// Everything may be.
+    All,
+    /// A tenant holds this share. It may be told twice.
+    Share(&'a [u8], Share),
+    /// A lease of this cost expired, which the tenant held.
+    Ended(&'a [u8], u64),
 }
 
 /// A lease that is held.
@@ -68,21 +95,154 @@ impl Leases {
         self.table.reset(self.timeline.tick_at(now))
     }
 
-    /// Gives a lease this deadline, which is after the last charge. A lease that was not held also gets this cost.
-    fn hold(&mut self, id: &[u8], deadline: Time, cost: u32) {
-        self.table.hold(id, self.timeline.tick_at(deadline), cost, self.timeline.tick);
+    /// Whether a tenant with a name holds something, or did at the last change.
+    pub fn has_tenants(&self) -> bool {
+        self.tenants.as_ref().is_some_and(|tenants| !tenants.is_empty())
+    }
+
+    /// What a tenant holds at `now`. The tenant of the empty name holds the leases that have none.
+    pub fn share(&self, tenant: &[u8], now: Time) -> Share {
+        let mut share = self.last_share(tenant);
+        self.each_ended(self.timeline.tick, self.timeline.tick_at(now), &mut |of, cost| {
+            if of == tenant {
+                share.held = share.held.saturating_sub(cost);
+            }
+        });
+        if share.held == 0 { Share::NOTHING } else { share }
+    }
+
+    /// What each tenant with a name holds at `now`, in the order of the names.
+    pub fn shares(&self, now: Time) -> BTreeMap<&[u8], Share> {
+        let tenants = self.tenants.iter().flat_map(|tenants| tenants.iter());
+        let mut shares: BTreeMap<&[u8], Share> = tenants
+            .map(|(name, tenant)| (&**name, Share { held: tenant.cost, weight: tenant.weight }))
+            .collect();
+        self.each_ended(self.timeline.tick, self.timeline.tick_at(now), &mut |of, cost| {
+            if let Some(share) = shares.get_mut(of) {
+                share.held = share.held.saturating_sub(cost);
+            }
+        });
+        shares.retain(|_, share| share.held > 0);
+        shares
+    }
+
+    /// Tells what is different at `now` from what was `seen`. Returns what is seen now.
+    pub fn tell(&self, seen: Option<Seen>, now: Time, mut tell: impl FnMut(News<'_>)) -> Seen {
+        let moment = self.timeline.tick_at(now);
+        let news = Seen { changes: self.tenants.as_ref().map(|tenants| tenants.changes()), moment };
+        let changed = match (seen, &self.tenants) {
+            (Some(seen), Some(tenants)) if seen.moment <= moment => {
+                seen.changes.and_then(|since| Some((seen, tenants.changed(since)?)))
+            }
+            _ => None,
+        };
+        let Some((seen, changed)) = changed else {
+            // Without tenants there is one share.
+            match seen {
+                Some(Seen { changes: None, .. }) if self.tenants.is_none() => {
+                    tell(News::Share(&[], self.share(&[], now)));
+                }
+                _ => tell(News::All),
+            }
+            return news;
+        };
+        let mut shares: BTreeMap<&[u8], Share> =
+            changed.map(|name| (name, self.last_share(name))).collect();
+        if !shares.is_empty() {
+            self.each_ended(self.timeline.tick, moment, &mut |of, cost| {
+                if let Some(share) = shares.get_mut(of) {
+                    share.held = share.held.saturating_sub(cost);
+                }
+            });
+        }
+        self.each_ended(seen.moment, moment, &mut |of, cost| {
+            if !shares.contains_key(of) {
+                tell(News::Ended(of, cost));
+            }
+        });
+        shares.into_iter().for_each(|(name, share)| tell(News::Share(name, share)));
+        news
+    }
+
+    /// What a tenant held at the last change.
+    fn last_share(&self, tenant: &[u8]) -> Share {
+        let held = || self.table.held(self.timeline.tick).1;
+        match (&self.tenants, tenant) {
+            (Some(tenants), []) => Share { held: held().saturating_sub(tenants.cost()), weight: 1 },
+            (None, []) => Share { held: held(), weight: 1 },
+            (Some(tenants), name) => tenants
+                .get(name)
+                .map_or(Share::NOTHING, |tenant| Share { held: tenant.cost, weight: tenant.weight }),
+            (None, _) => Share::NOTHING,
+        }
+    }
+
+    /// Calls `each` with the tenant and the cost of each lease that expires after one tick and by the other.
+    fn each_ended(&self, after: Tick, by: Tick, each: &mut dyn FnMut(&[u8], u64)) {
+        self.table.each_ended(after, by, &mut |slot, cost| {
+            each(self.tenants.as_ref().map_or(&[], |tenants| tenants.of_lease(slot)), cost.into());
+        });
+    }
+
+    /// Gives a lease this deadline, which is after the last charge. A lease that was not held also gets this cost, and this
+    /// tenant: its name and weight.
+    fn hold(&mut self, id: &[u8], deadline: Time, cost: u32, tenant: Option<(&[u8], u32)>) {
+        let deadline = self.timeline.tick_at(deadline);
+        if tenant.is_none() && self.tenants.is_none() {
+            return self.table.hold(id, deadline, cost, self.timeline.tick);
+        }
+        let is_held = self.is_held(id);
+        self.table.hold(id, deadline, cost, self.timeline.tick);
+        if let Some(slot) = self.table.find(id) {
+            let tenants = self.tenants.get_or_insert_default();
+            if is_held { tenants.keep(slot) } else { tenants.take(slot, tenant, cost) }
+        }
+    }
+
+    /// Whether the lease of this id was held at the last charge.
+    fn is_held(&self, id: &[u8]) -> bool {
+        let lease = self.table.find(id).and_then(|slot| self.table.get(slot));
+        lease.is_some_and(|lease| lease.deadline() > self.timeline.tick)
     }
 
     /// Removes the lease of this id.
     fn remove(&mut self, id: &[u8]) {
-        if let Some(slot) = self.table.find(id) {
-            self.table.remove(slot);
+        let Some(slot) = self.table.find(id) else { return };
+        if let Some(tenants) = &mut self.tenants
+            && let Some(lease) = self.table.get(slot)
+            && lease.deadline() > self.timeline.tick
+        {
+            tenants.end(slot, lease.cost);
+        }
+        self.table.remove(slot);
+        self.tenants.iter_mut().for_each(|tenants| tenants.free(slot, number(self.table.len())));
+    }
+
+    /// Takes the leases that expired since a tick from what their tenants hold.
+    fn end_since(&mut self, tick: Tick) {
+        if let Some(tenants) = &mut self.tenants {
+            self.table.each_ended(tick, self.timeline.tick, &mut |slot, cost| tenants.end(slot, cost));
         }
     }
 
     /// Frees a few expired leases.
     fn tidy(&mut self) {
-        self.table.remove_expired(self.timeline.tick, FREED);
+        let tenants = &mut self.tenants;
+        self.table.remove_expired(self.timeline.tick, FREED, |slot, last| {
+            tenants.iter_mut().for_each(|tenants| tenants.free(slot, last));
+        });
+    }
+}
+
+#[cfg(test)]
+impl Leases {
+    /// Checks the sums of the tenants.
+    fn audit_tenants(&self) {
+        if let Some(tenants) = &self.tenants {
+            let leases = (0..).zip(self.table.iter());
+            let held = leases.filter(|(_, lease)| lease.deadline() > self.timeline.tick);
+            tenants.audit(held.map(|(slot, lease)| (slot, lease.cost)));
+        }
     }
 }
 
@@ -103,7 +263,7 @@ mod tests {
 
     fn hold(leases: &mut Leases, id: u32, deadline: u64, cost: u64) {
         let held = Some((&id.to_be_bytes()[..], at(deadline), cost));
-        leases.apply(Change { last: leases.last(), released: None, held });
+        leases.apply(Change { last: leases.last(), held, ..Change::default() });
     }
 
     fn encoded(leases: &Leases) -> Vec<u8> {
@@ -124,17 +284,17 @@ mod tests {
                 match what {
                     0..3 => {
                         let released = Some(&id.to_be_bytes()[..]);
-                        leases.apply(Change { last: at(last), released, held: None });
+                        leases.apply(Change { last: at(last), released, ..Change::default() });
                         plain.remove(&id);
                     }
                     3 => {
                         let last = last + wait / 40;
-                        leases.apply(Change { last: at(last), released: None, held: None });
+                        leases.apply(Change { last: at(last), ..Change::default() });
                         plain.retain(|_, (deadline, _)| *deadline > last);
                     }
                     4 => {
                         let step = last.min(wait);
-                        leases.apply(Change { last: at(last - step), released: None, held: None });
+                        leases.apply(Change { last: at(last - step), ..Change::default() });
                         for (deadline, _) in plain.values_mut() {
                             *deadline -= step;
                         }
@@ -181,6 +341,114 @@ mod tests {
         }
     }
 
+    /// Takes a lease for a tenant, or renews it.
+    fn take(leases: &mut Leases, id: u32, deadline: u64, cost: u64, tenant: Option<(&[u8], u32)>) {
+        let held = Some((&id.to_be_bytes()[..], at(deadline), cost));
+        leases.apply(Change { last: leases.last(), held, tenant, ..Change::default() });
+    }
+
+    const NAMES: [&[u8]; 4] = [b"", b"ann", b"bob", b"cid"];
+
+    proptest! {
+        #[test]
+        fn the_shares_of_tenants_agree_with_a_plain_map(
+            steps in prop::collection::vec((0u32..200, 1u64..2000, 1u64..5, 0u8..12, 0usize..4), 1..500),
+        ) {
+            let mut leases = Leases::blank();
+            let mut plain: BTreeMap<u32, (u64, u64, usize)> = BTreeMap::new();
+            // What somebody knows who hears the news.
+            let mut told: BTreeMap<Vec<u8>, u64> = BTreeMap::new();
+            let mut seen = None;
+            for (id, wait, cost, what, tenant) in steps {
+                let last = leases.last().as_micros();
+                match what {
+                    0..3 => {
+                        let id_bytes = id.to_be_bytes();
+                        leases.apply(Change { last: at(last), released: Some(&id_bytes), ..Change::default() });
+                        plain.remove(&id);
+                    }
+                    3..5 => {
+                        let last = last + wait / 20;
+                        leases.apply(Change { last: at(last), ..Change::default() });
+                        plain.retain(|_, (deadline, ..)| *deadline > last);
+                    }
+                    5 => {
+                        let step = last.min(wait);
+                        leases.apply(Change { last: at(last - step), ..Change::default() });
+                        plain.values_mut().for_each(|(deadline, ..)| *deadline -= step);
+                    }
+                    _ => {
+                        let named = (tenant > 0).then_some((NAMES[tenant], 7));
+                        take(&mut leases, id, last + wait, cost, named);
+                        let (cost, tenant) =
+                            plain.get(&id).map_or((cost, tenant), |(_, cost, tenant)| (*cost, *tenant));
+                        plain.insert(id, (last + wait, cost, tenant));
+                    }
+                }
+                leases.table.audit();
+                leases.audit_tenants();
+                let copy = Leases::decode(&mut Reader::new(&encoded(&leases))).unwrap();
+                copy.audit_tenants();
+                prop_assert_eq!(encoded(&leases), encoded(&copy));
+                let last = leases.last().as_micros();
+                for now in [0, wait / 3].map(|later| last + later) {
+                    seen = Some(leases.tell(seen, at(now), |news| match news {
+                        News::All => {
+                            told = NAMES.iter().map(|name| (name.to_vec(), leases.share(name, at(now)).held)).collect();
+                        }
+                        News::Share(name, share) => _ = told.insert(name.to_vec(), share.held),
+                        News::Ended(name, cost) => *told.get_mut(name).unwrap() -= cost,
+                    }));
+                    let mut shares = leases.shares(at(now));
+                    for (number, name) in NAMES.iter().enumerate() {
+                        let held = plain.values().filter(|(deadline, _, of)| *deadline > now && *of == number);
+                        let held: u64 = held.map(|(_, cost, _)| cost).sum();
+                        let weight = if number > 0 && held > 0 { 7 } else { 1 };
+                        prop_assert_eq!(leases.share(name, at(now)), Share { held, weight });
+                        prop_assert_eq!(copy.share(name, at(now)), Share { held, weight });
+                        prop_assert_eq!(told.get(*name).copied().unwrap_or(0), held);
+                        let listed = (number > 0 && held > 0).then_some(Share { held, weight });
+                        prop_assert_eq!(shares.remove(name), listed);
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_lease_keeps_its_tenant_until_it_expires_and_tenants_are_forgotten() {
+        let mut leases = Leases::blank();
+        take(&mut leases, 1, 1000, 2, Some((b"ann", 5)));
+        take(&mut leases, 1, 2000, 9, Some((b"bob", 9)));
+        assert_eq!(leases.share(b"ann", at(1999)), Share { held: 2, weight: 5 });
+        assert_eq!(leases.share(b"ann", at(2000)), Share::NOTHING);
+        leases.apply(Change { last: at(2000), ..Change::default() });
+        assert!(!leases.has_tenants());
+        take(&mut leases, 1, 3000, 3, Some((b"bob", 9)));
+        assert_eq!(leases.share(b"bob", at(2000)), Share { held: 3, weight: 9 });
+        assert_eq!(leases.share(b"ann", at(2000)), Share::NOTHING);
+    }
+
+    #[test]
+    fn a_change_with_a_tenant_needs_a_lease_that_is_taken() {
+        let held = Some((&b"a"[..], at(10), 1));
+        let change = Change { last: at(9), held, tenant: Some((b"ann", 1000)), ..Change::default() };
+        let mut bytes = Vec::new();
+        Leases::encode_change(&change, &mut bytes);
+        let read = |bytes: &[u8]| {
+            Leases::decode_change(&mut Reader::new(bytes)).map(|change| change.tenant.map(|(_, weight)| weight))
+        };
+        assert_eq!(read(&bytes), Some(Some(1000)));
+        for parts in [0, 1, 3, 4, 5, 8] {
+            let mut wrong = bytes.clone();
+            wrong[0] = parts;
+            assert!(read(&wrong).flatten().is_none(), "{parts}");
+        }
+        let mut bytes = Vec::new();
+        Leases::encode_change(&Change { tenant: Some((b"ann", 1001)), ..change }, &mut bytes);
+        assert_eq!(read(&bytes), None);
+    }
+
     #[test]
     fn a_move_keeps_the_time_until_each_lease_expires() {
         let mut leases = Leases::blank();
@@ -188,7 +456,7 @@ mod tests {
             hold(&mut leases, id, 6000 + u64::from(id), 1);
         }
         for last in [5000, 1000, 1000] {
-            leases.apply(Change { last: at(last), released: None, held: None });
+            leases.apply(Change { last: at(last), ..Change::default() });
         }
         assert_eq!(leases.reset(at(1000)), Span::from_micros(1199));
         assert!(leases.held(&7u32.to_be_bytes(), at(2006)).is_some());
@@ -203,7 +471,7 @@ mod tests {
         }
         assert_eq!(leases.cost(at(1000)), 0);
         assert_eq!(leases.ends(1, at(1000)), None);
-        leases.apply(Change { last: at(1000), released: None, held: None });
+        leases.apply(Change { last: at(1000), ..Change::default() });
         leases.table.audit();
         assert_eq!(leases.table.len(), 100_000 - FREED);
         assert_eq!(encoded(&leases), encoded(&Leases { timeline: leases.timeline, ..Leases::blank() }));
@@ -216,8 +484,8 @@ mod tests {
             hold(&mut leases, id, 1000, 1);
         }
         for round in 0..200u32 {
-            leases.apply(Change { last: Time::LATEST, released: None, held: None });
-            leases.apply(Change { last: at(0), released: None, held: None });
+            leases.apply(Change { last: Time::LATEST, ..Change::default() });
+            leases.apply(Change { last: at(0), ..Change::default() });
             hold(&mut leases, 20_000 + round, 1000, 1);
             assert_eq!((leases.cost(at(0)), leases.cost(at(1000))), (1, 0));
             leases.table.audit();
@@ -262,7 +530,7 @@ mod tests {
         let mut leases = Leases::blank();
         hold(&mut leases, 1, 1000, 2);
         let held = Some((&1u32.to_be_bytes()[..], at(2000), 3));
-        leases.apply(Change { last: at(1000), released: None, held });
+        leases.apply(Change { last: at(1000), held, ..Change::default() });
         assert_eq!(leases.cost(at(1000)), 3);
     }
 
@@ -281,7 +549,7 @@ mod tests {
             (0..others).for_each(|i| hold(&mut leases, i, 1000, 1));
             for (id, cost) in [(&one, 5), (&other, 7)] {
                 let held = Some((&id[..], at(1000), cost));
-                leases.apply(Change { last: at(0), released: None, held });
+                leases.apply(Change { last: at(0), held, ..Change::default() });
             }
             leases.table.audit();
             let costs = [&one, &other].map(|id| leases.held(id, at(0)).map(|held| held.cost));

@@ -1,10 +1,11 @@
 //! Leases as a stored state: the bytes, and how a change is written, read and applied.
 
+use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
-use super::Leases;
+use super::{Leases, MAX_TENANT, MAX_WEIGHT};
 use crate::kind::Kind;
-use crate::state::codec::{Reader, put, put_bytes};
+use crate::state::codec::{Reader, put, put_bytes, put_short};
 use crate::state::table::{Lease, decode_id};
 use crate::state::timeline::Timeline;
 use crate::state::{Figure, LimitState, State};
@@ -19,13 +20,21 @@ pub struct Change<'a> {
     pub last: Time,
     /// The lease of this id is removed.
     pub released: Option<&'a [u8]>,
-    /// The lease of this id gets this deadline. If it was not held, it also gets this cost.
+    /// The lease of this id gets this deadline. If it was not held, it also gets this cost and the tenant.
     pub held: Option<(&'a [u8], Time, u64)>,
+    /// The name and the weight of the tenant of the lease that is taken.
+    pub tenant: Option<(&'a [u8], u32)>,
 }
 
 // The parts of an encoded change.
 const RELEASED: u8 = 1;
 const HELD: u8 = 2;
+/// With `HELD` only.
+const TENANT: u8 = 4;
+
+/// The bit of the number of leases of a table with tenants. Their names and weights follow, in the order of the names, and
+/// each lease ends with the number of its tenant: from 1, or 0 without one.
+const SHARED: u64 = 1 << 63;
 
 impl LimitState for Leases {
     fn until(&self, _: Span) -> Time {
@@ -46,19 +55,25 @@ impl State for Leases {
     }
 
     fn apply(&mut self, change: Change<'_>) {
+        let before = self.timeline.tick;
         self.timeline.set(change.last);
+        self.end_since(before);
         if let Some(id) = change.released {
             self.remove(id);
         }
         if let Some((id, deadline, cost)) = change.held {
-            self.hold(id, deadline, stored(cost));
+            self.hold(id, deadline, stored(cost), change.tenant);
         }
         self.tidy();
     }
 
     fn encode_change(change: &Change<'_>, out: &mut Vec<u8>) {
         let part = |present: bool, bit: u8| if present { bit } else { 0 };
-        out.push(part(change.released.is_some(), RELEASED) | part(change.held.is_some(), HELD));
+        out.push(
+            part(change.released.is_some(), RELEASED)
+                | part(change.held.is_some(), HELD)
+                | part(change.tenant.is_some(), TENANT),
+        );
         put(out, change.last.as_micros());
         if let Some(id) = change.released {
             put_bytes(out, id);
@@ -66,22 +81,39 @@ impl State for Leases {
         if let Some((id, deadline, cost)) = change.held {
             encode_lease(out, id, deadline, stored(cost));
         }
+        if let Some((name, weight)) = change.tenant {
+            encode_tenant(out, name, weight);
+        }
     }
 
     fn decode_change<'a>(reader: &mut Reader<'a>) -> Option<Change<'a>> {
-        let parts = reader.byte().filter(|parts| *parts < 4)?;
+        let parts = reader.byte().filter(|parts| *parts < 4 || *parts & !RELEASED == HELD | TENANT)?;
         let last = reader.instant()?;
         let released = if parts & RELEASED == 0 { None } else { Some(decode_id(reader)?) };
         let held = if parts & HELD == 0 { None } else { Some(decode_lease(reader, last)?) };
-        Some(Change { last, released, held })
+        let tenant = if parts & TENANT == 0 { None } else { Some(decode_tenant(reader)?) };
+        Some(Change { last, released, held, tenant })
     }
 
     fn encode(&self, out: &mut Vec<u8>) {
         let Timeline { last, tick } = self.timeline;
+        let tenants = self.tenants.as_deref().filter(|tenants| !tenants.is_empty());
         put(out, last.as_micros());
-        put(out, self.table.held(tick).0);
+        put(out, self.table.held(tick).0 | if tenants.is_some() { SHARED } else { 0 });
+        let mut numbers = BTreeMap::new();
+        if let Some(tenants) = tenants {
+            put_short(out, tenants.iter().count() as u64);
+            for ((name, tenant), number) in tenants.iter().zip(1..) {
+                encode_tenant(out, name, tenant.weight);
+                numbers.insert(&**name, number);
+            }
+        }
         for lease in self.table.in_order().into_iter().filter(|lease| lease.deadline() > tick) {
             encode_lease(out, &lease.id, last.plus(lease.deadline().since(tick)), lease.cost);
+            if let Some(tenants) = tenants {
+                let tenant = self.table.find(&lease.id).map(|slot| tenants.of_lease(slot));
+                put_short(out, tenant.and_then(|name| numbers.get(name)).copied().unwrap_or(0));
+            }
         }
     }
 
@@ -89,21 +121,31 @@ impl State for Leases {
         let mut leases = Leases::default();
         let last = reader.instant()?;
         leases.timeline.set(last);
+        let count = reader.word()?;
+        let names = if count & SHARED == 0 { Vec::new() } else { decode_tenants(reader)? };
         let mut before = (last, &[][..]);
-        for _ in 0..reader.word()? {
+        for _ in 0..count & !SHARED {
             let (id, deadline, cost) = decode_lease(reader, last)?;
             if (deadline, id) <= before {
                 return None;
             }
             before = (deadline, id);
-            leases.table.push(Lease::new(id, leases.timeline.tick_at(deadline), stored(cost), ()));
+            let lease = Lease::new(id, leases.timeline.tick_at(deadline), stored(cost), ());
+            let slot = leases.table.push(lease);
+            if !names.is_empty()
+                && let Some(number) = reader.short_up_to(names.len() as u64)?.checked_sub(1)
+            {
+                let tenant = usize::try_from(number).ok().and_then(|number| names.get(number)).copied();
+                leases.tenants.get_or_insert_default().take(slot, tenant, stored(cost));
+            }
         }
         leases.table.grow_trees();
-        leases.table.ids_differ().then_some(leases)
+        let each_holds = leases.tenants.as_ref().map_or(0, |tenants| tenants.iter().count()) == names.len();
+        (each_holds && leases.table.ids_differ()).then_some(leases)
     }
 
     fn heap_bytes(&self) -> usize {
-        self.table.allocated()
+        self.table.allocated() + self.tenants.as_ref().map_or(0, |tenants| tenants.allocated())
     }
 
     fn effort(&self) -> usize {
@@ -134,6 +176,30 @@ fn decode_lease<'a>(reader: &mut Reader<'a>, last: Time) -> Option<(&'a [u8], Ti
     let id = decode_id(reader)?;
     let deadline = reader.horizon().filter(|deadline| *deadline > last)?;
     Some((id, deadline, reader.word_up_to(u32::MAX.into()).filter(|cost| *cost > 0)?))
+}
+
+fn encode_tenant(out: &mut Vec<u8>, name: &[u8], weight: u32) {
+    put_bytes(out, name);
+    put_short(out, weight.into());
+}
+
+fn decode_tenant<'a>(reader: &mut Reader<'a>) -> Option<(&'a [u8], u32)> {
+    let name = reader.bytes().filter(|name| (1..=MAX_TENANT).contains(&name.len()))?;
+    let weight = reader.short_up_to(MAX_WEIGHT.into()).filter(|weight| *weight > 0)?;
+    Some((name, u32::try_from(weight).ok()?))
+}
+
+/// Reads the tenants of a table, at least one.
+fn decode_tenants<'a>(reader: &mut Reader<'a>) -> Option<Vec<(&'a [u8], u32)>> {
+    let mut tenants: Vec<(&[u8], u32)> = Vec::new();
+    for _ in 0..reader.short().filter(|count| *count > 0)? {
+        let tenant = decode_tenant(reader)?;
+        if tenants.last().is_some_and(|(before, _)| *before >= tenant.0) {
+            return None;
+        }
+        tenants.push(tenant);
+    }
+    Some(tenants)
 }
 
 #[cfg(test)]

@@ -24,7 +24,7 @@ use core::mem::replace;
 
 pub use lease::MAX_ID;
 pub(super) use lease::{Lease, decode_id};
-pub(super) use slots::size_class;
+pub(super) use slots::{number, size_class};
 
 use super::timeline::Tick;
 use crate::time::Span;
@@ -126,14 +126,18 @@ impl<K> Table<K> {
         self.latest
     }
 
-    /// Removes up to `most` leases that have expired at `now`.
-    pub(super) fn remove_expired(&mut self, now: Tick, most: usize) {
+    /// Removes up to `most` leases that have expired at `now`. Calls `freed` with each slot, and with the slot whose lease
+    /// moved into it.
+    pub(super) fn remove_expired(&mut self, now: Tick, most: usize, mut freed: impl FnMut(u32, u32)) {
         if now < self.soonest {
             return;
         }
         for _ in 0..most {
             match self.soonest() {
-                Some((slot, deadline)) if deadline <= now => self.remove(slot),
+                Some((slot, deadline)) if deadline <= now => {
+                    self.remove(slot);
+                    freed(slot, number(self.len()));
+                }
                 _ => break,
             }
         }
@@ -172,6 +176,20 @@ impl<K> Table<K> {
         held.sort_unstable_by(|a, b| ByDeadline::order(a.key(), b.key()));
         held.truncate(most);
         held
+    }
+
+    /// Calls `each` with the slot and the cost of each lease that expires after one tick and by the other.
+    pub(super) fn each_ended(&self, after: Tick, by: Tick, each: &mut dyn FnMut(u32, u32)) {
+        if by < self.soonest || by <= after {
+            return;
+        }
+        if let Some(trees) = &self.trees {
+            return trees.each_ended(&self.leases, after, by, each);
+        }
+        let ended = |lease: &Lease<K>| after < lease.deadline() && lease.deadline() <= by;
+        for (slot, lease) in (0..).zip(self.leases.iter()).filter(|(_, lease)| ended(lease)) {
+            each(slot, lease.cost);
+        }
     }
 
     /// Adds a lease whose id the table does not have.

@@ -112,7 +112,7 @@ impl<T> Slots<T> {
 }
 
 /// The number of a slot.
-pub(super) fn number(slot: usize) -> u32 {
+pub(crate) fn number(slot: usize) -> u32 {
     u32::try_from(slot).unwrap_or(u32::MAX)
 }
 

@@ -140,6 +140,38 @@ impl Trees {
         self.collect_held(leases, right, now, most, held);
     }
 
+    /// Calls `each` with the slot and the cost of each lease that expires after one tick and by the other.
+    pub(super) fn each_ended<K>(
+        &self,
+        leases: &Slots<Lease<K>>,
+        after: Tick,
+        by: Tick,
+        each: &mut dyn FnMut(u32, u32),
+    ) {
+        self.each_ended_below(leases, self.roots.by_deadline, (after, by), each);
+    }
+
+    fn each_ended_below<K>(
+        &self,
+        leases: &Slots<Lease<K>>,
+        slot: u32,
+        (after, by): (Tick, Tick),
+        each: &mut dyn FnMut(u32, u32),
+    ) {
+        let Some((lease, node)) = leases.get(slot).zip(self.nodes.get(slot)) else { return };
+        let Links { left, right, .. } = node.by_deadline;
+        let deadline = lease.deadline();
+        if deadline > after {
+            self.each_ended_below(leases, left, (after, by), each);
+            if deadline <= by {
+                each(slot, lease.cost);
+            }
+        }
+        if deadline <= by {
+            self.each_ended_below(leases, right, (after, by), each);
+        }
+    }
+
     fn collect<T: Tree>(&self, slot: u32, slots: &mut Vec<u32>) {
         if let Some(Links { left, right, .. }) = self.nodes.get(slot).map(T::links) {
             self.collect::<T>(left, slots);
