@@ -268,5 +268,11 @@ pub(crate) fn concurrent<'a>(arguments: &mut Arguments<'_, 'a>, request: &mut Re
             || Arguments::flag(word, CRITICAL, &mut critical)?)
     })?;
     let reserved_for_others = if critical { 0 } else { RESERVED.or(reserved)? };
-    Ok(AnyLimiter::Concurrent(Concurrent { limit: capacity - reserved_for_others, ttl, id, critical, tenant: None }))
+    Ok(AnyLimiter::Concurrent(Concurrent {
+        limit: capacity - reserved_for_others,
+        ttl,
+        id,
+        critical,
+        tenant: None,
+    }))
 }

@@ -126,7 +126,12 @@ impl Limiter for Concurrent<'_> {
             }
             _ => None,
         };
-        LeaseChange { last: now, released: None, held: Some((self.id, now.plus(self.ttl.span()), cost)), tenant }
+        LeaseChange {
+            last: now,
+            released: None,
+            held: Some((self.id, now.plus(self.ttl.span()), cost)),
+            tenant,
+        }
     }
 
     #[inline(always)]

@@ -1,7 +1,8 @@
-//! Lines: callers that wait for limits, first come first served.
+//! Lines: callers that wait for limits, and whose turn it is.
 //!
-//! A line belongs to a limit of a key. A caller stands in the lines of the limits that refuse it. Lines are in the order of
-//! arrival, with critical callers before the others. Only the first of a line is tried.
+//! A line belongs to a limit of a key. A caller stands in the lines of the limits that refuse it. Only the first caller of a line
+//! is tried. In a *plain* line, in which no caller has a tenant, that is the one that arrived first; critical callers come
+//! before the others.
 //!
 //! ```text
 //! limit A refuses: 3, 5        limit B refuses: 4, 5
@@ -10,17 +11,59 @@
 //! So 5 leaves the line of A, and no caller waits for A because of B.
 //! ```
 //!
+//! # Fair lines
+//!
+//! In a *fair* line the tenants of the callers take turns, each by its weight. Callers without a tenant have that of the empty
+//! name. Within a tenant, the caller that arrived first is the first.
+//!
+//! A line has a level V, and each of its tenants has a start S and a finish F. The *tag* of a tenant is S + cost / weight, with the
+//! cost of its first caller. A grant sets F to the tag, and raises V to F. S is the greater of V and F when the tenant begins to
+//! wait, and again after each grant to it. A caller that gives up, or stands in the line of another limit meanwhile, leaves S as
+//! it is. When nobody waits, all is forgotten.
+//!
+//! - **A rate** goes to the least tag.
+//! - **Leases** go first to critical callers, by arrival. Then to tenants that hold nothing and whose tag is at most V: the
+//!   least tag first. Then to the least (held + cost) / weight. If that is equal, to the least tag, and then by arrival.
+//!
+//! ```text
+//! 15 leases, all held by a. 100 callers of a wait; then b arrives.
+//!
+//! a   (15 + 1) / 1 = 16      a lease ends: (14 + 1) / 1 = 15
+//! b   ( 0 + 1) / 1 =  1      so b takes it
+//! ```
+//!
+//! A call for leases that does not wait has no place in the line. So its tenant is *hungry* for some time after it was refused, and
+//! stands in the order with the cost of that call. An admitted call ends it. Other calls are admitted if the costs of all that come
+//! before them would still fit. This also holds for callers that wait: room is kept for the hungry ones before them.
+//!
 //! # Why no wake-up is lost
 //!
 //! Each line is in one of two states. It is *due*, so its first caller will be tried. Or its first caller has been tried
-//! since it became the first, and the limit itself refused it; it is then tried again at the line's *wake*, when time has
-//! passed, or when something marks the line as due. A line becomes due whenever its first caller leaves.
+//! since it became the first, and the limit or the room that is kept refused it; it is then tried again at the line's *wake*, when
+//! time has passed, or when something marks the line as due. A line becomes due whenever another caller becomes its first.
+//!
+//! What tenants hold is read from the table of leases when a call finds the key open. So a lease that ends may show the order late.
+//! But whatever ends it marks the line, and a lease that expires wakes it. If the wrong caller is tried then, its trial puts the order
+//! right, it finds others before it, and the line is due again.
 //!
 //! # Why no caller keeps another one waiting for ever
 //!
-//! The caller that arrived first of all is the first of each line in which it stands, if it is critical there or no other
-//! caller is. So it is tried whenever one of its limits may have room, and no waiting caller keeps it from any of them. A
-//! caller of two limits still waits until both have room at once: no room is reserved for it.
+//! **Plain lines.** The caller that arrived first of all is the first of each line in which it stands, if it is critical there or no
+//! other caller is. So it is tried whenever one of its limits may have room, and no waiting caller keeps it from any of them.
+//!
+//! **Fair lines.** The first to arrive is not the first. But only finitely many grants pass a tenant that holds nothing (for a rate:
+//! any tenant). Say that its tag is T, which it keeps as it waits.
+//!
+//! - V reaches T after finitely many grants. While V is from v to v + 1/1000, a tenant that was granted something or began to wait
+//!   since V reached v has an S of at least v. As a cost is at least 1 and a weight at most 1000, its tag is at least v + 1/1000. So
+//!   a grant to it ends this span of V. Only tenants that waited before are granted something within the span, each once.
+//! - From then on the tenant is among those whose tag is at most V. Others come before it only with a lower tag. Who begins to wait or
+//!   is granted something has an S of at least V, and so a greater tag. Only tenants that waited before can pass it, each once.
+//!
+//! Then its oldest caller is the first. It stays the first until it is admitted, as leases end, while no critical caller arrives.
+//!
+//! Callers stand only in lines that refuse them. So the first of one line never waits because of the first of another. A caller of
+//! two limits still waits until both have room at once: no room is reserved for it.
 //!
 //! # Cost
 //!
@@ -28,26 +71,34 @@
 //! causes two trials: of the one that is admitted, and of the next one. A grant also marks the other lines of its key.
 //! Callers that leave a line because of another limit cause a trial each.
 //!
+//! A fair line orders tenants, not callers. It moves a tenant when the tenant's tag, its first caller or what it holds changes. A
+//! call that does not wait also passes over the tenants before it whose costs would still fit.
+//!
 //! Nothing here reads a clock or decides on a request.
 
+#[cfg(test)]
+mod cases;
+mod claim;
+mod order;
+mod tenants;
+
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::borrow::Borrow;
 use core::ops::Bound::{Excluded, Unbounded};
 
-use crate::state::Name;
+use crate::state::{Leases, Name};
 use crate::time::{Span, Time};
-
-/// The number of a caller. Later callers have greater numbers.
-pub type Caller = u64;
+pub use claim::{Caller, Claim, Comer, Pool};
+use tenants::{Ahead, Tenants};
 
 /// Where a caller stands: in the line of a limit that refuses it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Stand<K> {
     pub key: K,
     pub name: Name,
-    /// Whether the caller comes before those that are not critical.
-    pub critical: bool,
+    pub claim: Claim,
     /// The time after which the limit may admit the caller, if it is the first; `None` if time alone makes no room.
     pub retry: Option<Span>,
 }
@@ -68,6 +119,8 @@ pub struct Lines<K> {
     due: VecDeque<(K, Name)>,
     /// The line at which the last [`Lines::nudge`] ended.
     nudged: Option<(K, Name)>,
+    /// The hungry tenants of all lines, by the ends of their hungers.
+    hungers: BTreeSet<(Time, K, Name, Arc<[u8]>)>,
 }
 
 #[derive(Debug)]
@@ -75,6 +128,8 @@ struct Waiting<K> {
     deadline: Time,
     /// In the order of their keys.
     stands: Vec<Spot<K>>,
+    /// The line in which it waits for a tenant with a name, although it may stand in others meanwhile.
+    member: Option<Spot<K>>,
 }
 
 /// A caller in a line.
@@ -82,14 +137,8 @@ struct Waiting<K> {
 struct Spot<K> {
     key: K,
     name: Name,
-    rank: Rank,
-}
-
-/// The order in a line: critical callers first, then by arrival.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-struct Rank {
-    ordinary: bool,
-    caller: Caller,
+    critical: bool,
+    tenant: Arc<[u8]>,
 }
 
 #[derive(Debug, Default)]
@@ -101,7 +150,9 @@ struct AtKey {
 
 #[derive(Debug, Default)]
 struct Line {
-    order: BTreeSet<Rank>,
+    tenants: Tenants,
+    /// The first caller, for which the wake or the mark below is.
+    first: Option<Caller>,
     /// When the first caller is tried again, if that is known.
     wake: Option<Time>,
     /// Whether the line is in the list of those that are due.
@@ -124,6 +175,7 @@ impl<K> Lines<K> {
             deadlines: BTreeSet::new(),
             due: VecDeque::new(),
             nudged: None,
+            hungers: BTreeSet::new(),
         }
     }
 
@@ -132,8 +184,14 @@ impl<K> Lines<K> {
         self.callers.len()
     }
 
+    /// Whether nobody waits or is hungry.
     pub fn is_empty(&self) -> bool {
-        self.callers.is_empty()
+        self.callers.is_empty() && self.hungers.is_empty()
+    }
+
+    /// The number of hungry tenants.
+    pub fn hungry(&self) -> usize {
+        self.hungers.len()
     }
 }
 
@@ -146,33 +204,158 @@ impl<K: Ord + Clone> Lines<K> {
         self.keys.get(key).map_or(0, |at| at.callers)
     }
 
-    /// If a caller in the line of a limit comes before this one, returns the time until the first of the line is tried again.
-    /// That is zero if the line is due, or if the time is not known. The caller `None` is one that arrives now.
+    /// If others come before a call or a caller in the line of a limit, returns the time until the first of the line is tried
+    /// again, or until the hunger ends for which room is kept. It is zero if the line is due, or if the time is not known.
+    ///
+    /// The line must [follow](Self::follow) the table of leases.
     pub fn ahead<Q: Ord + ?Sized>(
         &self,
         key: &Q,
         name: Name,
-        critical: bool,
-        caller: Option<Caller>,
+        claim: &Claim<&[u8]>,
+        comer: Comer,
         now: Time,
     ) -> Option<Span>
     where
         K: Borrow<Q>,
     {
-        let line = self.keys.get(key)?.lines.get(&name)?;
-        let rank = Rank { ordinary: !critical, caller: caller.unwrap_or(Caller::MAX) };
-        let wake = line.wake.filter(|_| !line.is_due);
-        (*line.order.first()? < rank).then(|| wake.map_or(Span::ZERO, |wake| wake.since(now)))
+        let line = self.find(key, name)?;
+        Some(match line.tenants.ahead(claim, comer)? {
+            Ahead::Caller => line.wake.filter(|_| !line.is_due).map_or(Span::ZERO, |wake| wake.since(now)),
+            Ahead::Hunger(end) => end.since(now),
+        })
     }
 
-    /// The number of callers in the line of a limit that come before one that arrives now. All of them, unless it is critical.
-    pub fn before<Q: Ord + ?Sized>(&self, key: &Q, name: Name, critical: bool) -> usize
+    /// The number of callers and of other tenants in the line of a limit that come before one that arrives now.
+    pub fn before<Q: Ord + ?Sized>(&self, key: &Q, name: Name, claim: &Claim<&[u8]>) -> usize
     where
         K: Borrow<Q>,
     {
-        let line = self.keys.get(key).and_then(|at| at.lines.get(&name));
-        let last = Rank { ordinary: !critical, caller: Caller::MAX };
-        line.map_or(0, |line| line.order.range(..last).count())
+        self.find(key, name).map_or(0, |line| line.tenants.before(claim))
+    }
+
+    /// Whether somebody waits for a limit or is hungry for it.
+    pub fn has_line<Q: Ord + ?Sized>(&self, key: &Q, name: Name) -> bool
+    where
+        K: Borrow<Q>,
+    {
+        self.find(key, name).is_some()
+    }
+
+    fn find<Q: Ord + ?Sized>(&self, key: &Q, name: Name) -> Option<&Line>
+    where
+        K: Borrow<Q>,
+    {
+        self.keys.get(key)?.lines.get(&name)
+    }
+
+    /// The tenants that wait for a limit or are hungry for it: name, weight, and the number of callers that wait.
+    pub fn tenants<Q: Ord + ?Sized>(&self, key: &Q, name: Name) -> impl Iterator<Item = (&[u8], u32, usize)>
+    where
+        K: Borrow<Q>,
+    {
+        self.find(key, name).into_iter().flat_map(|line| line.tenants.iter())
+    }
+
+    /// Tells the line of leases what the table holds at `at`, which is `now` on the clock of the lines. `None` if the key has no
+    /// table.
+    pub fn follow<Q: Ord + ?Sized>(
+        &mut self,
+        key: &Q,
+        name: Name,
+        leases: Option<&Leases>,
+        at: Time,
+        now: Time,
+    ) where
+        K: Borrow<Q>,
+    {
+        self.end_hungers(now);
+        let Some((key, _)) = self.keys.get_key_value(key) else { return };
+        let key = key.clone();
+        if let Some(line) = self.line(&key, name) {
+            line.tenants.follow(leases, at, now);
+            self.rearrange(&key, name, None);
+        }
+    }
+
+    /// A call was admitted, whether it waited or not. It ends the hunger of its tenant.
+    pub fn grant<Q: Ord + ?Sized>(&mut self, key: &Q, name: Name, claim: &Claim<&[u8]>)
+    where
+        K: Borrow<Q>,
+    {
+        self.with_line(key, name, |line| line.tenants.grant(claim), claim.tenant);
+    }
+
+    /// The tenant of a call is not hungry any more: another limit of the call refused it.
+    pub fn sate<Q: Ord + ?Sized>(&mut self, key: &Q, name: Name, tenant: &[u8])
+    where
+        K: Borrow<Q>,
+    {
+        self.with_line(key, name, |line| line.tenants.sate(tenant), tenant);
+    }
+
+    /// A tenant used more or less than what was granted.
+    pub fn correct<Q: Ord + ?Sized>(&mut self, key: &Q, name: Name, tenant: &[u8], granted: u64, used: u64)
+    where
+        K: Borrow<Q>,
+    {
+        let correct = |line: &mut Line| {
+            line.tenants.correct(tenant, granted, used);
+            None
+        };
+        self.with_line(key, name, correct, tenant);
+    }
+
+    /// Changes a line, if there is one. `change` returns when the hunger would have ended that it ends.
+    fn with_line<Q: Ord + ?Sized>(
+        &mut self,
+        key: &Q,
+        name: Name,
+        change: impl FnOnce(&mut Line) -> Option<Time>,
+        tenant: &[u8],
+    ) where
+        K: Borrow<Q>,
+    {
+        let Some((key, _)) = self.keys.get_key_value(key) else { return };
+        let key = key.clone();
+        let Some(line) = self.line(&key, name) else { return };
+        if let Some(end) = change(line) {
+            self.hungers.remove(&(end, key.clone(), name, tenant.into()));
+            self.make_due(&key, name);
+        }
+        self.rearrange(&key, name, None);
+    }
+
+    /// The limit refused a call that does not wait, for want of room or because others come before it. Its tenant is hungry until
+    /// `until`. At most `most` tenants are hungry: the oldest hungers end first.
+    pub fn starve(&mut self, key: &K, name: Name, claim: &Claim, until: Time, most: usize) {
+        self.last += 1;
+        let number = self.last;
+        let line = self.keys.entry(key.clone()).or_default().lines.entry(name).or_default();
+        if let Some(before) = line.tenants.starve(number, claim, until) {
+            self.hungers.remove(&(before, key.clone(), name, claim.tenant.clone()));
+        }
+        self.hungers.insert((until, key.clone(), name, claim.tenant.clone()));
+        self.rearrange(key, name, None);
+        while self.hungers.len() > most {
+            self.end_first_hunger();
+        }
+    }
+
+    /// Ends the hungers whose time has passed.
+    pub fn end_hungers(&mut self, now: Time) {
+        while self.hungers.first().is_some_and(|(end, ..)| *end <= now) {
+            self.end_first_hunger();
+        }
+    }
+
+    fn end_first_hunger(&mut self) {
+        let Some((_, key, name, tenant)) = self.hungers.pop_first() else { return };
+        if let Some(line) = self.line(&key, name) {
+            line.tenants.sate(&tenant);
+        }
+        self.make_due(&key, name);
+        self.rearrange(&key, name, None);
     }
 
     /// Whether a caller still waits.
@@ -188,7 +371,7 @@ impl<K: Ord + Clone> Lines<K> {
     /// Adds a caller that has been tried and refused.
     pub fn enter(&mut self, now: Time, deadline: Time, stands: Vec<Stand<K>>) -> Caller {
         self.last += 1;
-        self.callers.insert(self.last, Waiting { deadline, stands: Vec::new() });
+        self.callers.insert(self.last, Waiting { deadline, stands: Vec::new(), member: None });
         self.deadlines.insert((deadline, self.last));
         self.stay(self.last, now, stands);
         self.last
@@ -201,18 +384,30 @@ impl<K: Ord + Clone> Lines<K> {
         let spot = |stand: &Stand<K>| Spot {
             key: stand.key.clone(),
             name: stand.name,
-            rank: Rank { ordinary: !stand.critical, caller },
+            critical: stand.claim.critical,
+            tenant: stand.claim.tenant.clone(),
         };
         let new: Vec<Spot<K>> = stands.iter().map(spot).collect();
         let old = core::mem::replace(&mut waiting.stands, new.clone());
+        let former = match new.iter().find(|spot| !spot.tenant.is_empty()) {
+            Some(spot) if waiting.member.as_ref() != Some(spot) => Some(waiting.member.replace(spot.clone())),
+            _ => None,
+        };
         for key in keys_of(&new) {
             self.keys.entry(key.clone()).or_default().callers += 1;
         }
+        // A caller that stays is not taken out meanwhile: its tenant does not begin to wait anew.
         for (spot, stand) in new.iter().zip(&stands) {
-            self.stand(spot, stand.retry.map(|retry| now.plus(retry)));
+            self.stand(caller, spot, stand, old.contains(spot), now);
         }
         for spot in old.iter().filter(|spot| !new.contains(spot)) {
-            self.step_out(spot);
+            self.step_out(caller, spot);
+        }
+        if let Some(former) = former {
+            self.become_member(caller);
+            if let Some(spot) = former {
+                self.quit(&spot);
+            }
         }
         for key in keys_of(&old) {
             self.forget_at(key);
@@ -223,7 +418,8 @@ impl<K: Ord + Clone> Lines<K> {
     pub fn leave(&mut self, caller: Caller) -> bool {
         let Some(waiting) = self.callers.remove(&caller) else { return false };
         self.deadlines.remove(&(waiting.deadline, caller));
-        waiting.stands.iter().for_each(|spot| self.step_out(spot));
+        waiting.stands.iter().for_each(|spot| self.step_out(caller, spot));
+        waiting.member.iter().for_each(|spot| self.quit(spot));
         keys_of(&waiting.stands).for_each(|key| self.forget_at(key));
         true
     }
@@ -279,6 +475,7 @@ impl<K: Ord + Clone> Lines<K> {
 
     /// The first caller of the next line that is due. It must be tried: then it leaves, or it stays.
     pub fn due(&mut self, now: Time) -> Option<Caller> {
+        self.end_hungers(now);
         if self.wakes.first().is_some_and(|(wake, ..)| *wake <= now)
             && let Some((_, key, name)) = self.wakes.pop_first()
         {
@@ -288,8 +485,8 @@ impl<K: Ord + Clone> Lines<K> {
         while let Some((key, name)) = self.due.pop_front() {
             let Some(line) = self.line(&key, name) else { continue };
             line.is_due = false;
-            if let Some(first) = line.order.first() {
-                return Some(first.caller);
+            if let Some(first) = line.tenants.first() {
+                return Some(first);
             }
         }
         None
@@ -310,44 +507,79 @@ impl<K: Ord + Clone> Lines<K> {
     }
 
     fn make_due(&mut self, key: &K, name: Name) {
-        if let Some(line) = self.line(key, name).filter(|line| !line.is_due) {
+        if let Some(line) = self.line(key, name).filter(|line| !line.is_due && line.tenants.first().is_some())
+        {
             line.is_due = true;
             self.due.push_back((key.clone(), name));
         }
     }
 
-    /// Puts a caller in a line, in which it may stand already. If it is the first, the line wakes at `wake`.
-    fn stand(&mut self, spot: &Spot<K>, wake: Option<Time>) {
+    /// Puts a caller that was tried in a line, in which it may stand already.
+    fn stand(&mut self, caller: Caller, spot: &Spot<K>, stand: &Stand<K>, stays: bool, now: Time) {
         let Some(at) = self.keys.get_mut(&spot.key) else { return };
         let line = at.lines.entry(spot.name).or_default();
-        line.order.insert(spot.rank);
-        if line.order.first() == Some(&spot.rank) {
-            let old = core::mem::replace(&mut line.wake, wake);
-            move_wake(&mut self.wakes, spot, old, wake);
+        line.tenants.arrive(caller, &stand.claim, stays);
+        let retry = stand.retry.map(|retry| now.plus(retry));
+        self.rearrange(&spot.key, spot.name, Some((caller, now, retry)));
+    }
+
+    /// Takes a caller out of a line.
+    fn step_out(&mut self, caller: Caller, spot: &Spot<K>) {
+        if let Some(line) = self.line(&spot.key, spot.name) {
+            line.tenants.depart(caller, spot.critical, &spot.tenant);
+            self.rearrange(&spot.key, spot.name, None);
         }
     }
 
-    /// Takes a caller out of a line. If it was the first, the line becomes due.
-    fn step_out(&mut self, spot: &Spot<K>) {
-        let Some(at) = self.keys.get_mut(&spot.key) else { return };
-        let Some(line) = at.lines.get_mut(&spot.name) else { return };
-        let was_first = line.order.first() == Some(&spot.rank);
-        line.order.remove(&spot.rank);
-        if was_first {
-            let old = line.wake.take();
-            if line.order.is_empty() {
-                at.lines.remove(&spot.name);
-            }
-            move_wake(&mut self.wakes, spot, old, None);
-            self.make_due(&spot.key, spot.name);
+    /// The line in which a caller waits for its tenant counts it.
+    fn become_member(&mut self, caller: Caller) {
+        let Some(spot) = self.callers.get(&caller).and_then(|waiting| waiting.member.clone()) else { return };
+        self.line(&spot.key, spot.name).into_iter().for_each(|line| line.tenants.join(&spot.tenant));
+    }
+
+    fn quit(&mut self, spot: &Spot<K>) {
+        if let Some(line) = self.line(&spot.key, spot.name) {
+            line.tenants.quit(&spot.tenant);
+            self.rearrange(&spot.key, spot.name, None);
+        }
+    }
+
+    /// After a change of a line: if it has another first caller, the line becomes due, unless the new first caller was `tried` just
+    /// now. It then wakes when its limit may admit that caller. A line without tenants is removed.
+    fn rearrange(&mut self, key: &K, name: Name, tried: Option<(Caller, Time, Option<Time>)>) {
+        let Some(at) = self.keys.get_mut(key) else { return };
+        let Some(line) = at.lines.get_mut(&name) else { return };
+        let first = line.tenants.first();
+        let wake = match tried {
+            Some((caller, now, retry)) if first == Some(caller) => line.tenants.wake(now, retry),
+            _ if first == line.first => return self.remove_if_empty(key, name),
+            _ => None,
+        };
+        let is_tried = tried.is_some_and(|(caller, ..)| first == Some(caller));
+        line.first = first;
+        let old = core::mem::replace(&mut line.wake, wake);
+        move_wake(&mut self.wakes, key, name, old, wake);
+        if !is_tried {
+            self.make_due(key, name);
+        }
+        self.remove_if_empty(key, name);
+    }
+
+    fn remove_if_empty(&mut self, key: &K, name: Name) {
+        let Some(at) = self.keys.get_mut(key) else { return };
+        if at.lines.get(&name).is_some_and(|line| line.tenants.is_empty()) {
+            at.lines.remove(&name);
+        }
+        if at.callers == 0 && at.lines.is_empty() {
+            self.keys.remove(key);
         }
     }
 
     /// Counts one caller fewer at a key, and forgets a key without callers.
     fn forget_at(&mut self, key: &K) {
         let Some(at) = self.keys.get_mut(key) else { return };
-        at.callers -= 1;
-        if at.callers == 0 {
+        at.callers = at.callers.saturating_sub(1);
+        if at.callers == 0 && at.lines.is_empty() {
             self.keys.remove(key);
         }
     }
@@ -360,12 +592,13 @@ fn keys_of<K: Ord>(spots: &[Spot<K>]) -> impl Iterator<Item = &K> {
 
 fn move_wake<K: Ord + Clone>(
     wakes: &mut BTreeSet<(Time, K, Name)>,
-    spot: &Spot<K>,
+    key: &K,
+    name: Name,
     old: Option<Time>,
     new: Option<Time>,
 ) {
     if old != new {
-        let entry = |time| (time, spot.key.clone(), spot.name);
+        let entry = |time| (time, key.clone(), name);
         if let Some(old) = old {
             wakes.remove(&entry(old));
         }
@@ -393,11 +626,11 @@ mod tests {
     /// A stand in the line of a key's leases, which may have room in `millis` milliseconds.
     fn stand(key: &str, millis: u64) -> Stand<String> {
         let retry = Some(Span::from_millis(millis));
-        Stand { key: key.into(), name: leases(), critical: false, retry }
+        Stand { key: key.into(), name: leases(), claim: Claim::plain(1, false).to_owned(), retry }
     }
 
     fn critical(key: &str, millis: u64) -> Stand<String> {
-        Stand { critical: true, ..stand(key, millis) }
+        Stand { claim: Claim::plain(1, true).to_owned(), ..stand(key, millis) }
     }
 
     /// Adds a caller at [`T0`] that waits for at most 9 s.
@@ -405,9 +638,14 @@ mod tests {
         lines.enter(T0, at(9000), stands)
     }
 
+    fn ahead(lines: &Lines<String>, key: &str, caller: Option<Caller>, now: Time) -> Option<Span> {
+        let comer = caller.map_or(Comer::Passes, Comer::Waits);
+        lines.ahead(key, leases(), &Claim::plain(1, false), comer, now)
+    }
+
     /// Whether others come before a caller in the line of a key, or before one that arrives now.
     fn is_behind(lines: &Lines<String>, key: &str, caller: Option<Caller>) -> bool {
-        lines.ahead(key, leases(), false, caller, T0).is_some()
+        ahead(lines, key, caller, T0).is_some()
     }
 
     #[test]
@@ -454,7 +692,7 @@ mod tests {
         assert_eq!(lines.next_due(), Some(at(50)));
         lines.stay(first, at(10), vec![stand("a", 20), stand("b", 80)]);
         assert_eq!(lines.next_due(), Some(at(30)));
-        assert_eq!(lines.ahead("a", leases(), false, None, at(10)), Some(Span::from_millis(20)));
+        assert_eq!(ahead(&lines, "a", None, at(10)), Some(Span::from_millis(20)));
         // The second's own wake does not count any more.
         assert_eq!(lines.due(at(30)), Some(first));
         lines.stay(first, at(30), vec![stand("a", 70), stand("b", 60)]);
@@ -471,7 +709,7 @@ mod tests {
         let mut lines = Lines::new();
         let caller = enter(&mut lines, vec![Stand { retry: None, ..stand("a", 0) }]);
         assert_eq!((lines.next_due(), lines.due(at(8000))), (None, None));
-        assert_eq!(lines.ahead("a", leases(), false, None, T0), Some(Span::ZERO));
+        assert_eq!(ahead(&lines, "a", None, T0), Some(Span::ZERO));
         lines.mark("b");
         assert_eq!(lines.next_due(), None);
         lines.mark("a");

@@ -2,7 +2,7 @@
 
 use std::ffi::c_int;
 
-use ratelimit_core::line::Stand;
+use ratelimit_core::line::{Claim, Comer, Stand};
 use ratelimit_core::{Name, Period, Span};
 use redis_module::raw::{
     REDISMODULE_CTX_FLAGS_DENY_BLOCKING, REDISMODULE_CTX_FLAGS_LUA, REDISMODULE_CTX_FLAGS_MASTER,
@@ -29,8 +29,8 @@ impl Call<'_> {
         let key: (c_int, &[u8]) = (self.database(), self.word(key).ok()?);
         with_state(|state| {
             let lines = &state.lines;
-            let caller = self.again.map(|trial| trial.caller);
-            let ahead = lines.ahead::<dyn OfDatabase>(&key, name, critical, caller, now());
+            let comer = self.again.map_or(Comer::Passes, |trial| Comer::Waits(trial.caller));
+            let ahead = lines.ahead::<dyn OfDatabase>(&key, name, &Claim::plain(1, critical), comer, now());
             // A caller that leaves without being tried is refused, even by a limit that has room by now.
             ahead.or(self.only_looks().then_some(Span::ZERO))
         })
@@ -58,7 +58,7 @@ impl Call<'_> {
     pub fn before(&self, key: usize, name: Name, critical: bool) -> usize {
         let Ok(word) = self.word(key) else { return 0 };
         let key: (c_int, &[u8]) = (self.database(), word);
-        with_state(|state| state.lines.before::<dyn OfDatabase>(&key, name, critical))
+        with_state(|state| state.lines.before::<dyn OfDatabase>(&key, name, &Claim::plain(1, critical)))
     }
 
     /// The wait for these limits, for at most `left`. `keys` are the places of all keys of the call. `None` if the settings
@@ -73,7 +73,8 @@ impl Call<'_> {
         let stands = wanted.map(|wanted| {
             let name = self.word(wanted.key).ok()?.into();
             let key = WaitedKey { database, name };
-            Some(Stand { key, name: wanted.name, critical: wanted.critical, retry: Some(wanted.retry) })
+            let claim = Claim::plain(1, wanted.critical).to_owned();
+            Some(Stand { key, name: wanted.name, claim, retry: Some(wanted.retry) })
         });
         let stands: Vec<_> = stands.collect::<Option<_>>()?;
         let is_full = self.again.is_none()

@@ -17,6 +17,7 @@ mod world;
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
+use ratelimit_core::line::{Claim, Comer};
 use ratelimit_core::{Span, Time};
 
 use super::T0;
@@ -205,7 +206,14 @@ fn a_ring_of_callers_that_want_two_neighbours_each_comes_to_an_end() {
 fn a_release_tries_two_of_ten_thousand_callers() {
     use ratelimit_core::{Lines, Stand};
     let (key, name) = place(0);
-    let stand = || vec![Stand { key, name, critical: false, retry: Some(Span::from_millis(60_000)) }];
+    let stand = || {
+        vec![Stand {
+            key,
+            name,
+            claim: Claim::plain(1, false).to_owned(),
+            retry: Some(Span::from_millis(60_000)),
+        }]
+    };
     let mut lines = Lines::new();
     for _ in 0..10_000 {
         lines.enter(T0, T0.plus(Span::CENTURY), stand());
@@ -216,7 +224,7 @@ fn a_release_tries_two_of_ten_thousand_callers() {
         assert!(lines.leave(admitted));
         if let Some(next) = lines.due(T0) {
             assert_eq!(next, admitted + 1);
-            assert_eq!(lines.ahead(&key, name, false, Some(next), T0), None);
+            assert_eq!(lines.ahead(&key, name, &Claim::plain(1, false), Comer::Waits(next), T0), None);
             lines.stay(next, T0, stand());
         }
         assert_eq!(lines.due(T0), None);
@@ -233,7 +241,11 @@ fn callers_of_ten_thousand_keys_wake_one_by_one() {
     let mut lines = Lines::new();
     for key in 0..10_000u64 {
         let retry = Some(Span::from_millis(10_000 - key));
-        lines.enter(T0, at(99_999), vec![Stand { key, name, critical: false, retry }]);
+        lines.enter(
+            T0,
+            at(99_999),
+            vec![Stand { key, name, claim: Claim::plain(1, false).to_owned(), retry }],
+        );
     }
     for millis in 1..=10_000 {
         assert_eq!(lines.next_due(), Some(at(millis)));
@@ -288,10 +300,14 @@ fn a_line_that_is_due_tells_no_time() {
     let (key, name) = place(0);
     let mut lines = Lines::new();
     let retry = Some(Span::from_millis(60_000));
-    lines.enter(T0, T0.plus(Span::CENTURY), vec![Stand { key, name, critical: false, retry }]);
-    assert_eq!(lines.ahead(&key, name, false, None, T0), retry);
+    lines.enter(
+        T0,
+        T0.plus(Span::CENTURY),
+        vec![Stand { key, name, claim: Claim::plain(1, false).to_owned(), retry }],
+    );
+    assert_eq!(lines.ahead(&key, name, &Claim::plain(1, false), Comer::Passes, T0), retry);
     // A lease is released. The first caller will be tried at once.
     lines.mark(&key);
     assert_eq!(lines.next_due(), Some(Time::EPOCH));
-    assert_eq!(lines.ahead(&key, name, false, None, T0), Some(Span::ZERO));
+    assert_eq!(lines.ahead(&key, name, &Claim::plain(1, false), Comer::Passes, T0), Some(Span::ZERO));
 }

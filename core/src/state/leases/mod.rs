@@ -15,8 +15,8 @@ pub use tenants::{MAX_TENANT, MAX_WEIGHT, Share};
 
 use super::table::{Table, number};
 use super::timeline::{Tick, Timeline};
-use tenants::Tenants;
 use crate::time::{Span, Time};
+use tenants::Tenants;
 
 /// The most expired leases that one change frees. A change adds at most one, so later changes free the rest.
 const FREED: usize = 4;
@@ -146,8 +146,7 @@ impl Leases {
             }
             return news;
         };
-        let mut shares: BTreeMap<&[u8], Share> =
-            changed.map(|name| (name, self.last_share(name))).collect();
+        let mut shares: BTreeMap<&[u8], Share> = changed.map(|name| (name, self.last_share(name))).collect();
         if !shares.is_empty() {
             self.each_ended(self.timeline.tick, moment, &mut |of, cost| {
                 if let Some(share) = shares.get_mut(of) {
@@ -160,7 +159,9 @@ impl Leases {
                 tell(News::Ended(of, cost));
             }
         });
-        shares.into_iter().for_each(|(name, share)| tell(News::Share(name, share)));
+        for (name, share) in shares {
+            tell(News::Share(name, share));
+        }
         news
     }
 
@@ -229,7 +230,9 @@ impl Leases {
     fn tidy(&mut self) {
         let tenants = &mut self.tenants;
         self.table.remove_expired(self.timeline.tick, FREED, |slot, last| {
-            tenants.iter_mut().for_each(|tenants| tenants.free(slot, last));
+            if let Some(tenants) = tenants {
+                tenants.free(slot, last);
+            }
         });
     }
 }
@@ -375,7 +378,9 @@ mod tests {
                     5 => {
                         let step = last.min(wait);
                         leases.apply(Change { last: at(last - step), ..Change::default() });
-                        plain.values_mut().for_each(|(deadline, ..)| *deadline -= step);
+                        for (deadline, ..) in plain.values_mut() {
+                            *deadline -= step;
+                        }
                     }
                     _ => {
                         let named = (tenant > 0).then_some((NAMES[tenant], 7));
@@ -436,7 +441,8 @@ mod tests {
         let mut bytes = Vec::new();
         Leases::encode_change(&change, &mut bytes);
         let read = |bytes: &[u8]| {
-            Leases::decode_change(&mut Reader::new(bytes)).map(|change| change.tenant.map(|(_, weight)| weight))
+            Leases::decode_change(&mut Reader::new(bytes))
+                .map(|change| change.tenant.map(|(_, weight)| weight))
         };
         assert_eq!(read(&bytes), Some(Some(1000)));
         for parts in [0, 1, 3, 4, 5, 8] {

@@ -146,7 +146,8 @@ impl Tenants {
 
     /// The bytes that are allocated, roughly.
     pub(super) fn allocated(&self) -> usize {
-        let names: usize = self.by_name.keys().map(|name| size_class(name.len() + 2 * size_of::<usize>())).sum();
+        let names: usize =
+            self.by_name.keys().map(|name| size_class(name.len() + 2 * size_of::<usize>())).sum();
         // A node of a tree has room for a third more entries than it holds.
         let tree = |count: usize, entry: usize| size_class(count * entry * 4 / 3);
         let by_name = tree(self.by_name.len(), size_of::<Arc<[u8]>>() + size_of::<Tenant>());

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use ratelimit_core::line::Caller;
+use ratelimit_core::line::{Caller, Claim, Comer};
 use ratelimit_core::state::{Leases, Log};
 use ratelimit_core::{Length, Lines, Name, Span, Stand, Time, Verdict};
 
@@ -402,13 +402,18 @@ impl World {
     fn refusing(&self, wishes: &[Wish], caller: Option<Caller>) -> Vec<(usize, Option<Span>)> {
         let refuses = |wish: &Wish| {
             let (key, name) = place(wish.limit);
-            let ahead = self.lines.ahead(&key, name, wish.critical, caller, self.now);
+            let ahead = self.ahead(key, name, wish.critical, caller);
             match self.limits[wish.limit].judge(self.now, wish.cost) {
                 Verdict::Admit { .. } => ahead.map(|_| (wish.limit, Some(Span::ZERO))),
                 Verdict::Refuse { retry } => Some((wish.limit, retry)),
             }
         };
         wishes.iter().filter_map(refuses).collect()
+    }
+
+    fn ahead(&self, key: u8, name: Name, critical: bool, caller: Option<Caller>) -> Option<Span> {
+        let comer = caller.map_or(Comer::Passes, Comer::Waits);
+        self.lines.ahead(&key, name, &Claim::plain(1, critical), comer, self.now)
     }
 
     fn wakes(&self, refusing: &[(usize, Option<Span>)]) -> Vec<(usize, Option<Time>)> {
@@ -482,7 +487,7 @@ impl World {
                 assert!(next.is_some() && next <= wake, "{first} in {limit} is tried at {next:?}");
             }
             let (key, name) = place(limit);
-            let told = self.lines.ahead(&key, name, !ordinary, None, self.now);
+            let told = self.ahead(key, name, !ordinary, None);
             assert_eq!(
                 told,
                 Some(wake.map_or(Span::ZERO, |wake| wake.since(self.now))),
@@ -515,13 +520,13 @@ impl World {
                 assert_eq!(self.lines.waits(caller), callers.contains(&caller));
                 for critical in [false, true] {
                     let ahead = line.first().is_some_and(|first| *first < (!critical, caller));
-                    let told = self.lines.ahead(&key, name, critical, Some(caller), self.now);
+                    let told = self.ahead(key, name, critical, Some(caller));
                     assert_eq!(told.is_some(), ahead, "before {caller} in {limit}");
                 }
             }
             for critical in [false, true] {
                 let ahead = line.first().is_some_and(|(ordinary, _)| !critical || !ordinary);
-                let told = self.lines.ahead(&key, name, critical, None, self.now);
+                let told = self.ahead(key, name, critical, None);
                 assert_eq!(told.is_some(), ahead, "before a newcomer in {limit}");
             }
         }
@@ -533,7 +538,7 @@ fn stands(wishes: &[Wish], refusing: &[(usize, Option<Span>)]) -> Vec<Stand<u8>>
     let stand = |(limit, retry): &(usize, Option<Span>)| {
         let (key, name) = place(*limit);
         let critical = wishes.iter().any(|wish| wish.limit == *limit && wish.critical);
-        Stand { key, name, critical, retry: *retry }
+        Stand { key, name, claim: Claim::plain(1, critical).to_owned(), retry: *retry }
     };
     refusing.iter().map(stand).collect()
 }

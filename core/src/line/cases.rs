@@ -1,0 +1,415 @@
+//! Fair lines with a table of leases or a rate, in cases whose ends are known.
+
+use alloc::collections::BTreeMap;
+use alloc::vec;
+use alloc::vec::Vec;
+
+use super::*;
+use crate::limiter::{Concurrent, Level, Limiter, Tenant, release};
+use crate::state::codec::Reader;
+use crate::state::{Length, State};
+use crate::testing::{T0, charged, millis};
+
+const KEY: u8 = 0;
+/// A line's clock and the table's show the same.
+const TTL: u64 = 3_600_000;
+
+/// What a call asks for.
+#[derive(Clone, Copy)]
+struct Wish {
+    tenant: &'static str,
+    weight: Option<u32>,
+    cost: u64,
+    critical: bool,
+}
+
+fn of(tenant: &'static str) -> Wish {
+    Wish { tenant, weight: None, cost: 1, critical: false }
+}
+
+/// Leases, the callers that wait for them, and those that poll.
+struct Pool {
+    capacity: u64,
+    leases: Leases,
+    lines: Lines<u8>,
+    now: Time,
+    hunger: Span,
+    waiting: BTreeMap<Caller, Wish>,
+    /// The leases in the order of their grants.
+    held: Vec<(u32, Wish)>,
+    next: u32,
+}
+
+impl Pool {
+    fn of(capacity: u64) -> Pool {
+        Pool {
+            capacity,
+            leases: Leases::default(),
+            lines: Lines::new(),
+            now: T0,
+            hunger: Span::from_millis(1000),
+            waiting: BTreeMap::new(),
+            held: Vec::new(),
+            next: 0,
+        }
+    }
+
+    /// Whether the limit and those before it leave room for a call, which is then granted.
+    fn takes(&mut self, wish: Wish, comer: Comer) -> bool {
+        let id = self.next.to_be_bytes();
+        let tenant = Some(Tenant { name: wish.tenant.as_bytes(), weight: wish.weight });
+        let tenant = tenant.filter(|tenant| !tenant.name.is_empty());
+        let limiter =
+            Concurrent { limit: self.capacity, ttl: millis(TTL), id: &id, critical: wish.critical, tenant };
+        let name = limiter.name();
+        self.lines.follow(&KEY, name, Some(&self.leases), self.now, self.now);
+        let claim = self.claim(wish);
+        let claim = Claim { tenant: &*claim.tenant, ..claim_of(&claim) };
+        let has_room = limiter.judge(&self.leases, self.now, wish.cost).admits();
+        if !has_room || self.lines.ahead(&KEY, name, &claim, comer, self.now).is_some() {
+            return false;
+        }
+        self.lines.grant(&KEY, name, &claim);
+        self.leases = charged(&limiter, Some(self.leases.clone()), self.now, wish.cost);
+        self.held.push((self.next, wish));
+        self.next += 1;
+        self.lines.mark(&KEY);
+        true
+    }
+
+    fn claim(&self, wish: Wish) -> Claim {
+        let share = self.leases.share(wish.tenant.as_bytes(), self.now);
+        let pool = Some(super::Pool { most: self.capacity, share });
+        let Wish { tenant, weight, cost, critical } = wish;
+        Claim { tenant: tenant.as_bytes().into(), weight, cost, critical, pool }
+    }
+
+    fn stand(&self, wish: Wish) -> Vec<Stand<u8>> {
+        let retry = Some(Span::from_millis(TTL));
+        vec![Stand { key: KEY, name: name(), claim: self.claim(wish), retry }]
+    }
+
+    /// A call that waits if it must.
+    fn wait(&mut self, wish: Wish) {
+        if !self.takes(wish, Comer::Arrives) {
+            let caller = self.lines.enter(self.now, Time::END, self.stand(wish));
+            self.waiting.insert(caller, wish);
+        }
+        self.serve();
+    }
+
+    /// A call that does not wait. Returns whether it was admitted.
+    fn poll(&mut self, wish: Wish) -> bool {
+        let takes = self.takes(wish, Comer::Passes);
+        if !takes {
+            let until = self.now.plus(self.hunger);
+            self.lines.starve(&KEY, name(), &self.claim(wish), until, 10_000);
+        }
+        self.serve();
+        takes
+    }
+
+    fn serve(&mut self) {
+        while let Some(caller) = self.lines.due(self.now) {
+            let wish = self.waiting[&caller];
+            if self.takes(wish, Comer::Waits(caller)) {
+                self.lines.leave(caller);
+                self.waiting.remove(&caller);
+            } else {
+                self.lines.stay(caller, self.now, self.stand(wish));
+            }
+        }
+    }
+
+    /// Ends the lease that was granted first, after the number of later ones, and returns whose it was.
+    fn end(&mut self, place: usize) -> Wish {
+        let (id, wish) = self.held.remove(place);
+        let mut bytes = Vec::new();
+        let change = release(&self.leases, &id.to_be_bytes(), self.now).map(|change| {
+            Leases::encode_change(&change, &mut bytes);
+            Leases::decode_change(&mut Reader::new(&bytes)).expect("a change that was just encoded")
+        });
+        let mut leases = self.leases.clone();
+        if let Some(change) = change {
+            leases.apply(change);
+        }
+        self.leases = leases;
+        self.lines.mark(&KEY);
+        self.serve();
+        wish
+    }
+
+    fn held_by(&self, tenant: &str) -> u64 {
+        self.held.iter().filter(|(_, wish)| wish.tenant == tenant).map(|(_, wish)| wish.cost).sum()
+    }
+
+    /// Another tenant holds everything while callers arrive: for each tenant its weight, and how many of them. Then its leases end
+    /// one by one.
+    fn fill<const N: usize>(&mut self, wants: [(&'static str, u32, usize); N]) -> [u64; N] {
+        for _ in 0..self.capacity {
+            self.wait(of("before"));
+        }
+        for (tenant, weight, count) in wants {
+            (0..count).for_each(|_| self.wait(Wish { weight: Some(weight), ..of(tenant) }));
+        }
+        for _ in 0..self.capacity {
+            self.end(0);
+        }
+        wants.map(|(tenant, ..)| self.held_by(tenant))
+    }
+
+    /// Leases end one by one, each with a new caller of its tenant behind it. Returns the number of grants to a tenant.
+    fn turn_over(&mut self, ends: usize, tenant: &str) -> usize {
+        let mut grants = 0;
+        for _ in 0..ends {
+            if self.held.is_empty() {
+                break;
+            }
+            let before = self.next;
+            let wish = self.end(0);
+            self.wait(wish);
+            let new = self.held.iter().filter(|(id, wish)| *id >= before && wish.tenant == tenant);
+            grants += new.count();
+        }
+        grants
+    }
+}
+
+fn claim_of(claim: &Claim) -> Claim<&[u8]> {
+    let Claim { tenant, weight, cost, critical, pool } = claim;
+    Claim { tenant, weight: *weight, cost: *cost, critical: *critical, pool: *pool }
+}
+
+fn name() -> Name {
+    Name::of::<Leases>(Length::NONE)
+}
+
+#[test]
+fn leases_are_filled_up_progressively() {
+    assert_eq!(Pool::of(120).fill([("a", 1, 1000), ("b", 1, 60), ("c", 1, 10)]), [55, 55, 10]);
+    assert_eq!(Pool::of(120).fill([("a", 1, 1000), ("b", 1, 50), ("c", 1, 10)]), [60, 50, 10]);
+    assert_eq!(Pool::of(120).fill([("a", 6, 1000), ("b", 4, 1000), ("c", 2, 1000)]), [60, 40, 20]);
+    assert_eq!(Pool::of(10).fill([("a", 5, 99), ("b", 3, 99), ("c", 2, 99)]), [5, 3, 2]);
+}
+
+#[test]
+fn the_next_lease_goes_to_a_newcomer_and_not_to_one_that_holds_all() {
+    let mut pool = Pool::of(15);
+    (0..115).for_each(|_| pool.wait(of("many")));
+    pool.wait(of("new"));
+    pool.end(0);
+    assert_eq!((pool.held_by("many"), pool.held_by("new")), (14, 1));
+}
+
+#[test]
+fn callers_without_a_tenant_are_one_tenant_beside_the_others() {
+    let mut pool = Pool::of(4);
+    (0..9).for_each(|_| pool.wait(of("")));
+    (0..9).for_each(|_| pool.wait(of("a")));
+    for _ in 0..4 {
+        pool.end(0);
+    }
+    assert_eq!((pool.held_by(""), pool.held_by("a")), (2, 2));
+}
+
+#[test]
+fn nobody_that_holds_nothing_starves_while_leases_of_others_end() {
+    // A cost of 10 of 10 beside two tenants of cost 1.
+    let mut pool = Pool::of(10);
+    (0..20).for_each(|_| pool.wait(of("a")));
+    (0..20).for_each(|_| pool.wait(of("b")));
+    pool.wait(Wish { cost: 10, ..of("large") });
+    let grants = pool.turn_over(310, "large");
+    assert!((8..=11).contains(&grants), "{grants} of 310");
+
+    // A weight of 1 among eleven of weight 2 on 10 slots.
+    let mut pool = Pool::of(10);
+    for tenant in ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k"] {
+        (0..3).for_each(|_| pool.wait(Wish { weight: Some(2), ..of(tenant) }));
+    }
+    pool.wait(Wish { weight: Some(1), ..of("light") });
+    let grants = pool.turn_over(230, "light");
+    assert!((5..=12).contains(&grants), "{grants} of 230");
+
+    // A cost of 2 beside ten of cost 1.
+    let mut pool = Pool::of(10);
+    for tenant in ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j"] {
+        (0..3).for_each(|_| pool.wait(of(tenant)));
+    }
+    pool.wait(Wish { cost: 2, ..of("large") });
+    let grants = pool.turn_over(240, "large");
+    assert!((8..=12).contains(&grants), "{grants} of 240");
+
+    // A weight of 1 beside one of weight 100, for one slot.
+    let mut pool = Pool::of(1);
+    (0..3).for_each(|_| pool.wait(Wish { weight: Some(100), ..of("heavy") }));
+    pool.wait(Wish { weight: Some(1), ..of("light") });
+    let grants = pool.turn_over(1010, "light");
+    assert!((9..=11).contains(&grants), "{grants} of 1010");
+}
+
+#[test]
+fn a_call_that_does_not_wait_leaves_room_for_those_before_it() {
+    let mut pool = Pool::of(3);
+    assert!(pool.poll(of("a")) && pool.poll(of("a")) && pool.poll(of("a")));
+    assert!(!pool.poll(of("b")));
+    pool.end(0);
+    // The slot is kept for b, who polled in vain.
+    assert!(!pool.poll(of("a")));
+    assert!(pool.poll(of("b")));
+    // That ended its hunger.
+    pool.end(0);
+    assert!(pool.poll(of("a")));
+
+    // A hunger ends by itself.
+    assert!(!pool.poll(of("c")));
+    pool.end(0);
+    assert!(!pool.poll(of("a")));
+    pool.now = pool.now.plus(Span::from_millis(1000));
+    assert!(pool.poll(of("a")));
+
+    // A waiting caller leaves the same room.
+    pool.wait(of("a"));
+    assert!(!pool.poll(of("c")));
+    pool.end(0);
+    assert_eq!((pool.waiting.len(), pool.held.len()), (1, 2));
+    pool.now = pool.now.plus(Span::from_millis(1000));
+    pool.serve();
+    assert_eq!((pool.waiting.len(), pool.held.len()), (0, 3));
+    assert!(pool.lines.next_due().is_none());
+}
+
+#[test]
+fn a_call_passes_those_that_come_behind_it() {
+    let mut pool = Pool::of(4);
+    (0..4).for_each(|_| pool.wait(of("a")));
+    pool.wait(Wish { cost: 2, ..of("a") });
+    pool.end(0);
+    // The slot is free, since a waits for two.
+    assert!(pool.poll(of("b")));
+    assert!(!pool.poll(of("b")));
+    pool.end(0);
+    assert!(pool.poll(of("b")));
+    pool.end(0);
+    assert_eq!((pool.held_by("a"), pool.held_by("b")), (1, 2));
+    // Now b comes behind a, whose two would not fit any more.
+    assert!(!pool.poll(of("b")));
+    pool.end(0);
+    assert_eq!((pool.held_by("a"), pool.held_by("b")), (2, 2));
+}
+
+#[test]
+fn at_most_as_many_tenants_are_hungry_as_the_setting_allows() {
+    let mut pool = Pool::of(1);
+    pool.wait(of("a"));
+    for (number, tenant) in ["b", "c", "d"].into_iter().enumerate() {
+        let until = pool.now.plus(Span::from_millis(number as u64 + 1));
+        pool.lines.starve(&KEY, name(), &pool.claim(of(tenant)), until, 2);
+    }
+    assert_eq!(pool.lines.hungry(), 2);
+    let hungry: Vec<_> = pool.lines.tenants(&KEY, name()).map(|(name, ..)| name.to_vec()).collect();
+    assert_eq!(hungry, [b"c", b"d"]);
+    pool.lines.end_hungers(pool.now.plus(Span::from_millis(2)));
+    assert!(!pool.lines.is_empty() && pool.lines.has_line(&KEY, name()));
+    pool.lines.end_hungers(pool.now.plus(Span::from_millis(3)));
+    assert!(pool.lines.is_empty() && !pool.lines.has_line(&KEY, name()));
+}
+
+/// A rate that admits one request at a time, when it is asked to.
+struct Rate {
+    lines: Lines<u8>,
+    waiting: BTreeMap<Caller, Wish>,
+}
+
+impl Rate {
+    fn new() -> Rate {
+        Rate { lines: Lines::new(), waiting: BTreeMap::new() }
+    }
+
+    fn name() -> Name {
+        Name::of::<Level>(Length::of(Span::from_millis(1000)))
+    }
+
+    fn claim(wish: Wish) -> Claim<&'static [u8]> {
+        let Wish { tenant, weight, cost, critical } = wish;
+        Claim { tenant: tenant.as_bytes(), weight, cost, critical, pool: None }
+    }
+
+    fn wait(&mut self, wish: Wish) {
+        let claim = Self::claim(wish).to_owned();
+        let stand = Stand { key: KEY, name: Self::name(), claim, retry: None };
+        self.waiting.insert(self.lines.enter(T0, Time::END, vec![stand]), wish);
+    }
+
+    /// Admits the first caller of the line, and returns its tenant.
+    fn admit(&mut self) -> &'static str {
+        self.lines.mark(&KEY);
+        let caller = self.lines.due(T0).expect("a caller that waits");
+        let wish = self.waiting.remove(&caller).expect("a caller that waits");
+        assert_eq!(self.lines.ahead(&KEY, Self::name(), &Self::claim(wish), Comer::Waits(caller), T0), None);
+        self.lines.grant(&KEY, Self::name(), &Self::claim(wish));
+        self.lines.leave(caller);
+        wish.tenant
+    }
+
+    fn grants(&mut self, count: usize, tenant: &str) -> usize {
+        (0..count).filter(|_| self.admit() == tenant).count()
+    }
+}
+
+#[test]
+fn the_grants_of_a_rate_are_as_the_weights() {
+    let mut rate = Rate::new();
+    for (tenant, weight) in [("a", 5), ("b", 3), ("c", 2)] {
+        (0..20).for_each(|_| rate.wait(Wish { weight: Some(weight), ..of(tenant) }));
+    }
+    let grants: Vec<_> = (0..10).map(|_| rate.admit()).collect();
+    assert_eq!(["a", "b", "c"].map(|of| grants.iter().filter(|to| **to == of).count()), [5, 3, 2]);
+
+    let mut rate = Rate::new();
+    for (tenant, weight) in [("a", 3), ("b", 1)] {
+        (0..20).for_each(|_| rate.wait(Wish { weight: Some(weight), ..of(tenant) }));
+    }
+    assert_eq!(rate.grants(8, "a"), 6);
+}
+
+#[test]
+fn who_was_served_alone_does_not_pay_for_it_when_another_joins() {
+    let mut rate = Rate::new();
+    (0..200).for_each(|_| rate.wait(of("a")));
+    assert_eq!(rate.grants(100, "a"), 100);
+    (0..50).for_each(|_| rate.wait(of("b")));
+    assert_eq!(rate.grants(10, "a"), 5);
+}
+
+#[test]
+fn a_settlement_above_the_estimate_counts_for_the_tenant_and_one_below_for_its_next_turn() {
+    let mut rate = Rate::new();
+    for tenant in ["a", "b"] {
+        (0..20).for_each(|_| rate.wait(Wish { cost: 10, ..of(tenant) }));
+    }
+    assert_eq!(rate.grants(2, "a"), 1);
+    rate.lines.correct(&KEY, Rate::name(), b"a", 10, 30);
+    assert_eq!(["b", "b", "b"].map(|_| rate.admit()), ["b", "b", "a"]);
+    // What is not remembered is not corrected.
+    rate.lines.correct(&KEY, Rate::name(), b"nobody", 10, 30);
+}
+
+#[test]
+fn callers_of_a_tenant_are_first_come_first_served_and_critical_ones_before_all() {
+    let mut pool = Pool::of(1);
+    pool.wait(of("before"));
+    pool.wait(Wish { cost: 1, ..of("a") });
+    pool.wait(of("b"));
+    pool.wait(of("a"));
+    pool.wait(Wish { critical: true, ..of("a") });
+    let order: Vec<_> = (0..4)
+        .map(|_| {
+            pool.end(0);
+            (pool.held[0].1.tenant, pool.held[0].1.critical)
+        })
+        .collect();
+    assert_eq!(order[0], ("a", true));
+    assert_eq!(order.iter().filter(|(tenant, _)| *tenant == "b").count(), 1);
+    assert!(order[1..3].contains(&("b", false)), "{order:?}");
+}
