@@ -7,8 +7,7 @@ use alloc::boxed::Box;
 use core::any::Any;
 
 use crate::kind::Kind;
-use crate::limiter::Tenant;
-use crate::state::{LimitState, State};
+use crate::state::{LimitState, State, Tenant};
 
 /// A limiter for a caller, if its type has the lifetime of an id.
 macro_rules! for_caller {

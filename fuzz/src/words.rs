@@ -2,7 +2,7 @@
 
 use ratelimit_core::decide::{peek, rule};
 use ratelimit_core::limiter::Unit;
-use ratelimit_core::state::MAX_ID;
+use ratelimit_core::state::{MAX_ID, MAX_TENANT, MAX_WEIGHT};
 use ratelimit_core::{
     AnyLimiter, Kind, Limiter, MAX_COUNT, MAX_PAIRS, Manner, Part, Span, State, Time, with_limiter,
 };
@@ -99,8 +99,14 @@ fn joint(words: &[&[u8]], purpose: Purpose) -> Result<(), Error> {
     assert!((1..=MAX_PAIRS).contains(&parts.len()));
     instant(at);
     assert!(matches!((manner, purpose), (Manner::Strict, _) | (Manner::Force, Purpose::Charge)));
-    for Part { limiter, name, cost, on } in &parts {
+    let charges = matches!(purpose, Purpose::Charge | Purpose::Settle);
+    assert!(parts.iter().filter(|part| part.tenant.is_some()).count() <= usize::from(charges));
+    for Part { limiter, name, cost, on, tenant } in &parts {
         assert!(*cost <= MAX_COUNT);
+        if let Some(tenant) = tenant {
+            assert!((1..=MAX_TENANT).contains(&tenant.name.len()) && (on.is_some() || keys == 1));
+            assert!(tenant.weight.is_none_or(|weight| (1..=MAX_WEIGHT).contains(&weight)));
+        }
         assert!(on.is_none_or(|on| (on as u64) < keys));
         assert!(name.kind.is_limit());
         ranges(limiter);

@@ -1,4 +1,5 @@
-//! `RL.ASK key policy [COST cost] [ID id] [FORCE] [AT at] [HOLD id ttl] [BLOCK timeout] [FULL] [KEYS key ...]`, `RL.ASKPEEK`,
+//! `RL.ASK key policy [COST cost] [ID id] [FORCE] [AT at] [HOLD id ttl] [BLOCK timeout] [TENANT tenant
+//! [WEIGHT weight]] [FULL] [KEYS key ...]`, `RL.ASKPEEK`,
 //! `RL.ASKREFUND`, `RL.ASKSETTLE`: the limits of a policy, by its name.
 //!
 //! They do what `RL.MULTI`, `RL.MULTIPEEK`, `RL.MULTIREFUND` and `RL.MULTISETTLE` do with the limits of the policy. The key
@@ -8,15 +9,16 @@ use std::iter::once;
 use std::ops::Range;
 use std::sync::Arc;
 
-use ratelimit_core::{Joint, JointError, Part, Place, with_limiter};
+use ratelimit_core::{Ask as CoreAsk, Joint, JointError, Part, Place, with_limiter};
 use ratelimit_language::vocabulary::{
     ASKED_COST, AT, Argument, BLOCK, FORCE, FULL, HELD_ID, HOLD, HOLD_TTL, KEY, KEYS, LEASE_ID, POLICY,
-    REFUNDED, SETTLED,
+    REFUNDED, SETTLED, SETTLED_TENANT, TENANT, WEIGHT,
 };
 use ratelimit_language::{Error, PolicyCall, Purpose, lease_id};
 
 use super::limit::take;
 use super::multi::{Several, Taken};
+use super::wait::starve;
 use crate::count::Outcome;
 use crate::policies::{CountedPolicy, get_within};
 use crate::server::{Call, Command, Counter, Key, KeyUse, Keys, Reply, SeveralKeys, bounds, somebody_waits};
@@ -40,11 +42,11 @@ const EACH: &str =
 
 impl Command for Ask {
     const NAME: &'static str = "ASK";
-    const SYNTAX: &'static str = "key policy [COST cost] [ID id] [FORCE] [AT at] [HOLD id ttl] [BLOCK timeout] [FULL] [KEYS {key} ...]";
+    const SYNTAX: &'static str = "key policy [COST cost] [ID id] [FORCE] [AT at] [HOLD id ttl] [BLOCK timeout] [TENANT tenant [WEIGHT weight]] [FULL] [KEYS {key} ...]";
     const SUMMARY: &'static str = "Asks the limits of a policy, and charges them if all admit";
     const COMPLEXITY: &'static str = COMPLEXITY;
     const ARGUMENTS: &'static [Argument] =
-        &[KEY, POLICY, ASKED_COST, LEASE_ID, FORCE, AT, HOLD, HOLD_TTL, BLOCK, FULL, KEYS];
+        &[KEY, POLICY, ASKED_COST, LEASE_ID, FORCE, AT, HOLD, HOLD_TTL, BLOCK, TENANT, WEIGHT, FULL, KEYS];
     const REPLY: &'static [&'static str] = &[SIX, EACH];
     const EXAMPLE: &'static str = "RL.ASK user:1 api";
     const FLAGS: &'static str = "write deny-oom blocking getkeys-api";
@@ -54,7 +56,7 @@ impl Command for Ask {
         run(call, Purpose::Charge, |policy, several, asked| {
             if let [part] = several.parts
                 && asked.is_plain()
-                && !(somebody_waits() && call.ahead(FIRST, part.name, part.is_critical()).is_some())
+                && !(somebody_waits() && call.has_line(FIRST, part.name))
                 && part.is_strict()
                 && part.cost > 0
             {
@@ -122,10 +124,12 @@ impl Command for AskRefund {
 
 impl Command for AskSettle {
     const NAME: &'static str = "ASKSETTLE";
-    const SYNTAX: &'static str = "key policy id COST cost [ID id] [AT at] [FULL] [KEYS {key} ...]";
+    const SYNTAX: &'static str =
+        "key policy id COST cost [ID id] [AT at] [TENANT tenant] [FULL] [KEYS {key} ...]";
     const SUMMARY: &'static str = "Settles at its actual cost what RL.ASK holds";
     const COMPLEXITY: &'static str = "The sum of RL.SETTLE, for each limit on each key";
-    const ARGUMENTS: &'static [Argument] = &[KEY, POLICY, HELD_ID, SETTLED, LEASE_ID, AT, FULL, KEYS];
+    const ARGUMENTS: &'static [Argument] =
+        &[KEY, POLICY, HELD_ID, SETTLED, LEASE_ID, AT, SETTLED_TENANT, FULL, KEYS];
     const REPLY: &'static [&'static str] = &[
         "The five combined integers of RL.MULTISETTLE, and the number of keys that held one of the limits.",
         EACH,
@@ -201,7 +205,8 @@ fn take_only(
         Ok(Place::of(name.length))
     };
     let taken = with_limiter!(&part.limiter, limiter => {
-        take(call, limiter, part.cost, asked.manner(), asked.at(), prepare)
+        let refused = |key: &Key<'_, '_>, ask: &CoreAsk| starve(call, key, limiter, ask);
+        take(call, limiter, part.cost, asked.manner(), asked.at(), prepare, refused)
     });
     let taken = match taken {
         Err(Error::TooLong) => return Err(JointError::TooLong { limit: 0 }.into()),

@@ -7,6 +7,7 @@
 use std::ops::Range;
 
 use ratelimit_core::hold::{charged, has_room, held};
+use ratelimit_core::line::Claim;
 use ratelimit_core::{
     Answer, Ask, Hold, Joint, Limiter, Manner, Part, Period, Place, Span, Time, Verdict, with_limiter,
 };
@@ -124,7 +125,7 @@ fn own(call: &Call<'_>, row: &Row) -> Result<Vec<String>, Error> {
             admitted_by: if decision.admits() { option_of(request.manner()) } else { "" },
             answer,
             seen: &seen,
-            waiting: call.before(1, own.name(), false),
+            waiting: call.waiting_for(1, own.name()),
             strike: None,
         };
         Ok(vec![decision.to_string(), line.to_string()])
@@ -189,8 +190,14 @@ fn in_line<L: Limiter>(
     request: &Request<'_>,
     plain: Ask,
 ) -> Option<Decision> {
-    let (name, critical, manner) = (limiter.name(), limiter.is_critical(), request.manner());
-    let ahead = if somebody_waits() { call.ahead(1, name, critical) } else { None };
+    let (name, manner) = (limiter.name(), request.manner());
+    let claim = plain.claim(key, limiter, request.tenant(), |claim, leases| {
+        if somebody_waits() {
+            call.follow(1, name, leases);
+        }
+        claim
+    });
+    let ahead = if somebody_waits() { call.ahead(1, name, &claim, request.block().is_some()) } else { None };
     if ahead.is_none() && request.block().is_none() {
         return None;
     }
@@ -202,10 +209,10 @@ fn in_line<L: Limiter>(
         // Then it is refused for good, however many wait.
         Verdict::Refuse { retry: None } => return None,
     };
-    let callers = call.before(1, name, critical);
+    let callers = call.before(1, name, &claim);
     if let Some(longest) = request.block().map(Call::longest_wait)
         && (retry <= longest || limiter.capabilities().early)
-        && call.wait(longest, vec![1], [Wanted { key: 1, name, critical, retry }].into_iter()).is_some()
+        && call.wait(longest, vec![1], [Wanted { key: 1, name, claim, retry }].into_iter()).is_some()
     {
         return Some(Decision::Waits { behind: callers, longest });
     }
@@ -219,6 +226,9 @@ fn behind(limit: u64, callers: usize, first: Span, answer: Answer) -> Decision {
         Verdict::Refuse { retry } if answer.behind(first).verdict != if_it_had_room => retry,
         _ => None,
     };
+    if callers == 0 {
+        return Decision::Kept { limit, left: first, later };
+    }
     Decision::Behind { limit, callers, first, later }
 }
 
@@ -304,24 +314,29 @@ fn decide_all(
         joint.look();
     }
     let mut seen: Vec<Option<Seen>> = joint.pairs().map(|_| None).collect();
+    let mut claims: Vec<Option<Claim<&[u8]>>> = joint.pairs().map(|_| None).collect();
     for place in 0..several.keys.count() {
         let mut key = several.keys.peek(place)?;
         prepare(&joint, place, &mut key, at)?;
         if !is_held {
             joint.check_key(place, &key)?;
             if somebody_waits() {
-                several.line_up(call, &mut joint, place, &key);
+                several.line_up(call, &mut joint, place, &key, block.is_some());
             }
         }
         joint.peek(place, &key);
         let charged = charged(&key, at);
+        let of_key = joint.pairs().enumerate().filter(|(_, (.., of))| *of == place);
+        for (pair, claim) in of_key.map(|(pair, _)| (pair, joint.claim(pair, &key))).collect::<Vec<_>>() {
+            claims.get_mut(pair).into_iter().for_each(|place| *place = claim);
+        }
         let pairs = joint.pairs().zip(&mut seen).filter(|((_, _, of), _)| *of == place);
         for ((part, ..), seen) in pairs {
             *seen = Some(Seen::of(&key, Place::of(part.name.length), &part.limiter, at, &charged));
         }
     }
     let before: Vec<Answer> = joint.answers().collect();
-    let waits = longest_wait(call, several, &joint, block, is_held);
+    let waits = longest_wait(call, several, &joint, block, is_held, &claims);
     let strikes = !is_held && waits.is_none() && joint.strikes();
     if strikes {
         for place in 0..several.keys.count() {
@@ -347,12 +362,13 @@ fn decide_all(
             admitted_by: if is_held { "" } else { option_of(several.manner) },
             answer: *answer,
             seen,
-            waiting: call.before(place, part.name, false),
+            waiting: call.waiting_for(place, part.name),
             strike: is_struck.then_some(after.verdict),
         };
         lines.push(line.to_string());
     }
-    let decision = decision_of(call, several, &mut joint, &before, waits, is_held).ok_or(Error::Internal)?;
+    let decision =
+        decision_of(call, several, &mut joint, &before, waits, is_held, &claims).ok_or(Error::Internal)?;
     Ok((decision, lines))
 }
 
@@ -382,12 +398,16 @@ fn longest_wait(
     joint: &Joint<'_, '_>,
     block: Option<Period>,
     is_held: bool,
+    claims: &[Option<Claim<&[u8]>>],
 ) -> Option<Span> {
     let longest = block.map(Call::longest_wait)?;
     let is_behind = || (0..joint.pairs().count()).any(|pair| joint.ahead(pair).is_some());
     let can_wait = !is_held && several.manner != Manner::Force;
     let refused = can_wait && (!joint.combined()?.verdict.admits() || is_behind());
-    (refused && wait_within(call, longest, &several.keys, joint).is_some()).then_some(longest)
+    (refused
+        && wait_within(call, longest, &several.keys, joint, |pair, _| claims.get(pair).copied().flatten())
+            .is_some())
+    .then_some(longest)
 }
 
 /// The decision on a call whose pairs were looked at, and `before` that. `None` never happens: each of them has an answer.
@@ -398,12 +418,13 @@ fn decision_of(
     before: &[Answer],
     waits: Option<Span>,
     is_held: bool,
+    claims: &[Option<Claim<&[u8]>>],
 ) -> Option<Decision> {
     let pairs: Vec<(&Part<'_>, usize)> = joint.pairs().map(|(part, _, key)| (part, key)).collect();
     let callers = |pair: usize| {
-        pairs
-            .get(pair)
-            .map_or(0, |(part, key)| call.before(several.keys.place(*key), part.name, part.is_critical()))
+        let claim = claims.get(pair).copied().flatten();
+        let found = pairs.get(pair).zip(claim);
+        found.map_or(0, |((part, key), claim)| call.before(several.keys.place(*key), part.name, &claim))
     };
     let ahead: Vec<usize> = (0..pairs.len()).filter(|pair| joint.ahead(*pair).is_some()).collect();
     if let Some(longest) = waits {

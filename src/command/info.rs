@@ -1,8 +1,10 @@
 //! `RL.INFO key [LEASES [count]]`: shows what a key holds, or who holds its leases.
 
+use std::collections::BTreeMap;
+
 use ratelimit_core::decide::when_decided;
 use ratelimit_core::limiter::Concurrent;
-use ratelimit_core::state::Leases;
+use ratelimit_core::state::{Leases, Share};
 use ratelimit_core::{Figure, Length, Limits, Period, Span};
 use ratelimit_language::vocabulary::{Argument, HOLDERS, KEY, MOST_HOLDERS};
 use ratelimit_language::{Error, info};
@@ -13,6 +15,13 @@ use crate::server::{
 
 pub struct Info;
 
+/// The most tenants in a reply.
+const MOST_TENANTS: usize = 100;
+
+/// It reads the clock of a table of leases, which depends on no parameter.
+const READER: Concurrent<'_> =
+    Concurrent { limit: 0, ttl: Period::LONGEST, id: &[], critical: false, tenant: None };
+
 impl Command for Info {
     const NAME: &'static str = "INFO";
     const SYNTAX: &'static str = "key [LEASES [count]]";
@@ -22,6 +31,7 @@ impl Command for Info {
     const ARGUMENTS: &'static [Argument] = &[KEY, HOLDERS, MOST_HOLDERS];
     const REPLY: &'static [&'static str] = &[
         "A map of what the key holds, or nil if it is missing.",
+        "If tenants share the key, a field tenants: an array of at most 100 maps, each with name, weight, held and waiting.",
         "With LEASES also a field leases: an array of maps, each with id, cost and left_ms, and with shadow if a shadow counts it.",
     ];
     const EXAMPLE: &'static str = "RL.INFO user:1";
@@ -38,6 +48,10 @@ impl Command for Info {
             let limits = key.limits.into_iter().map(self::fields);
             fields.push(("limits".into(), FieldValue::Maps(limits.collect())));
         }
+        let tenants = tenants(call)?;
+        if !tenants.is_empty() {
+            fields.push(("tenants".into(), FieldValue::Maps(tenants)));
+        }
         if let Some(most) = most_leases {
             fields.push(("leases".into(), FieldValue::Maps(leases(call, most)?)));
         }
@@ -49,16 +63,63 @@ impl Command for Info {
     }
 }
 
+/// What a tenant holds, and who waits for it.
+#[derive(Default)]
+struct Tenant {
+    weight: u32,
+    held: u64,
+    waiting: usize,
+}
+
+/// Lists the tenants that hold leases of the key, wait or are hungry. Those that hold most for their weight come first.
+fn tenants(call: &Call<'_>) -> Result<Vec<Fields>, Error> {
+    let mut tenants: BTreeMap<Vec<u8>, Tenant> = BTreeMap::new();
+    let now = clock();
+    let key = Key::open(call, 1, Access::Read)?;
+    if let Some(stored) = key.state::<Leases>(Length::NONE) {
+        when_decided(&READER, stored, now, |stored, now, _| {
+            let unnamed = Some((&[][..], stored.share(&[], now))).filter(|(_, share)| share.held > 0);
+            for (name, Share { held, weight }) in stored.shares(now).into_iter().chain(unnamed) {
+                tenants.insert(name.to_vec(), Tenant { weight, held, waiting: 0 });
+            }
+        });
+    }
+    for waiting in call.tenants(1) {
+        let tenant = tenants.entry(waiting.name).or_default();
+        tenant.weight = waiting.weight;
+        tenant.waiting += waiting.callers;
+    }
+    // Without a name, there are no tenants.
+    if tenants.last_key_value().is_none_or(|(name, _)| name.is_empty()) {
+        return Ok(Vec::new());
+    }
+    let mut tenants: Vec<(Vec<u8>, Tenant)> = tenants.into_iter().collect();
+    let load = |a: &Tenant, b: &Tenant| u128::from(a.held) * u128::from(b.weight);
+    // The sort is stable, so equals stay in the order of their names.
+    tenants.sort_by(|(_, a), (_, b)| load(b, a).cmp(&load(a, b)));
+    tenants.truncate(MOST_TENANTS);
+    Ok(tenants.into_iter().map(|(name, tenant)| tenant.fields(name)).collect())
+}
+
+impl Tenant {
+    fn fields(self, name: Vec<u8>) -> Fields {
+        vec![
+            ("name".into(), FieldValue::Bytes(name)),
+            ("weight".into(), number(Figure::Count(self.weight.into()))),
+            ("held".into(), number(Figure::Count(self.held))),
+            ("waiting".into(), number(Figure::Count(self.waiting as u64))),
+        ]
+    }
+}
+
 /// Lists the leases of the key's limit and of its shadow, at most `most`. Those that end first come first.
 fn leases(call: &Call<'_>, most: usize) -> Result<Vec<Fields>, Error> {
     let now = clock();
     let key = Key::open(call, 1, Access::Read)?;
-    // Only the reading of the clock matters, which depends on no parameter.
-    let limiter = Concurrent { limit: 0, ttl: Period::LONGEST, id: &[], critical: false, tenant: None };
     let mut leases = Vec::new();
     for table in [Length::NONE, Length::NONE.in_shadow()] {
         let Some(stored) = key.state::<Leases>(table) else { continue };
-        when_decided(&limiter, stored, now, |stored, now, lag| {
+        when_decided(&READER, stored, now, |stored, now, lag| {
             leases.extend(stored.soonest(now, most).map(|(id, held)| {
                 let left = held.left.plus(lag);
                 let mut fields: Fields = vec![

@@ -5,7 +5,7 @@ use ratelimit_core::{Answer, AnyLimiter, Ask, Hold, Limiter, Manner, Place, Take
 use ratelimit_language::vocabulary::Argument;
 use ratelimit_language::{CATALOG, Error, Request};
 
-use super::wait::{InLine, Wish, line_up};
+use super::wait::{InLine, Wish, line_up, starve};
 use crate::count::Outcome;
 use crate::server::{
     Access, Call, Command, Counter, Key, KeyUse, Keys, Reply, clock, most_holds, somebody_waits,
@@ -46,7 +46,13 @@ impl<const ROW: usize> Command for Limit<ROW> {
             let (answer, granted) = if cost == 0 {
                 (peek(call, limiter, 0, request.at)?, 0)
             } else {
-                let taken = take(call, limiter, cost, manner, request.at, |key, _| key.own_place(limiter))?;
+                let find = |key: &mut Key<'_, '_>, _| key.own_place(limiter);
+                let refused = |key: &Key<'_, '_>, ask: &Ask| {
+                    if request.block().is_none() {
+                        starve(call, key, limiter, ask);
+                    }
+                };
+                let taken = take(call, limiter, cost, manner, request.at, find, refused)?;
                 call.record(1, Counter::Row(ROW), Outcome::of(taken.verdict));
                 (taken.answer(), taken.granted)
             };
@@ -70,7 +76,7 @@ fn in_line(
         return Ok(None);
     }
     let hold = request.hold().map(|(id, _)| id);
-    let wish = Wish { cost, manner, at: request.at, hold, block: request.block() };
+    let wish = Wish { cost, manner, at: request.at, hold, block: request.block(), tenant: request.tenant() };
     Ok(match with_limiter!(limiter, limiter => line_up(call, limiter, &wish))? {
         // The caller's lease or hold exists by now, so the call replies what is held.
         InLine::Proceeds if call.only_looks() => {
@@ -95,7 +101,7 @@ fn reply(answer: Answer, granted: u64, manner: Manner) -> Reply {
 }
 
 /// Requests a cost above 0, and charges it if the limit admits it. `find` finds the limit in the key, at the caller's
-/// instant.
+/// instant. `refused` is called if the limit refuses.
 #[inline(always)]
 pub fn take<L: Limiter>(
     call: &Call<'_>,
@@ -104,6 +110,7 @@ pub fn take<L: Limiter>(
     manner: Manner,
     at: Option<Time>,
     find: impl FnOnce(&mut Key<'_, '_>, Time) -> Result<Place, Error>,
+    refused: impl FnOnce(&Key<'_, '_>, &Ask),
 ) -> Result<Taken, Error> {
     let clock = clock();
     let at = at.unwrap_or(clock);
@@ -113,6 +120,9 @@ pub fn take<L: Limiter>(
     let taken = ask.take(&mut key, limiter)?;
     key.commit(clock, ask.now(), taken.gauge.reset);
     key.publish();
+    if !taken.verdict.admits() {
+        refused(&key, &ask);
+    }
     Ok(taken)
 }
 

@@ -1,14 +1,18 @@
 //! `RL.MULTI numkeys key [key ...] [COST cost] [AT at] [FORCE] [HOLD id ttl] [BLOCK timeout] LIMIT limiter parameter ...
-//! [ON index] [COST cost] [SHADOW] [LIMIT ...]`, `RL.MULTIPEEK`, `RL.MULTIREFUND`: several limits on several keys.
+//! [ON index] [COST cost] [SHADOW] [TENANT tenant [WEIGHT weight]] [LIMIT ...]`, `RL.MULTIPEEK`, `RL.MULTIREFUND`: several limits on several keys.
 //!
 //! All limits are judged first. If all of them admit, all are charged; else none is, and penalties are struck. The changes
 //! of all keys are replicated in one command.
 
 use std::iter::empty;
 
-use ratelimit_core::{Answer, Hold, HoldOutcome, Joint, JointError, Manner, Part, Period, Span, Time};
+use ratelimit_core::state::Leases;
+use ratelimit_core::{
+    Answer, Hold, HoldOutcome, Joint, JointError, Limits, Manner, Part, Period, Span, Time,
+};
 use ratelimit_language::vocabulary::{
     AT, Argument, BLOCK, COST, FORCE, HOLD, HOLD_TTL, KEY, LIMIT, NUMKEYS, ON, PARAMETER, REFUNDED, SHADOW,
+    TENANT, WEIGHT,
 };
 use ratelimit_language::{Error, MultiCall, Purpose, miscounted, multi};
 
@@ -23,7 +27,7 @@ pub struct Multi;
 pub struct MultiPeek;
 pub struct MultiRefund;
 
-const SYNTAX: &str = "numkeys key ... [COST cost] [AT at] [FORCE] [HOLD id ttl] [BLOCK timeout] {LIMIT limiter parameter ... [ON index] [COST cost] [SHADOW]} ...";
+const SYNTAX: &str = "numkeys key ... [COST cost] [AT at] [FORCE] [HOLD id ttl] [BLOCK timeout] {LIMIT limiter parameter ... [ON index] [COST cost] [SHADOW] [TENANT tenant [WEIGHT weight]]} ...";
 const WITHOUT_FORCE: &str =
     "numkeys key ... [COST cost] [AT at] {LIMIT limiter parameter ... [ON index] [COST cost] [SHADOW]} ...";
 
@@ -38,7 +42,7 @@ impl Command for Multi {
         "Asks several limits on several keys at once, and charges them if all admit";
     const COMPLEXITY: &'static str = "The sum of the limiters' commands, for each key";
     const ARGUMENTS: &'static [Argument] =
-        &[NUMKEYS, KEY, COST, AT, FORCE, HOLD, HOLD_TTL, BLOCK, LIMIT, PARAMETER, ON, SHADOW];
+        &[NUMKEYS, KEY, COST, AT, FORCE, HOLD, HOLD_TTL, BLOCK, LIMIT, PARAMETER, ON, SHADOW, TENANT, WEIGHT];
     const REPLY: &'static [&'static str] = &[
         "Two elements: the combined five integers, and an array with the five integers of each limit on each key.",
     ];
@@ -139,11 +143,13 @@ impl<'p, 'c, 'a> Several<'p, 'c, 'a> {
             prepare(&joint, place, key, at)?;
         }
         if somebody_waits() {
-            keys.iter().enumerate().for_each(|(place, key)| self.line_up(call, &mut joint, place, key));
+            for (place, key) in keys.iter().enumerate() {
+                self.line_up(call, &mut joint, place, key, block.is_some());
+            }
         }
         let mut wait = None;
-        let waits = |joint: &Joint<'_, '_>| {
-            wait = block.and_then(|block| wait_for(call, block, &self.keys, joint));
+        let waits = |joint: &Joint<'_, '_>, open: &[Key<'_, '_>]| {
+            wait = block.and_then(|block| wait_for(call, block, &self.keys, joint, open));
             wait.is_some()
         };
         let admitted = match hold {
@@ -158,6 +164,11 @@ impl<'p, 'c, 'a> Several<'p, 'c, 'a> {
             }
         };
         commit(call, &joint, &mut keys, clock, at);
+        if admitted && somebody_waits() {
+            self.grant(call, &joint, &keys);
+        } else if !admitted && block.is_none() {
+            self.starve(call, &joint, &keys);
+        }
         drop(keys);
         if let Some(wait) = wait {
             return Ok(Taken::Waits(wait));
@@ -177,7 +188,7 @@ impl<'p, 'c, 'a> Several<'p, 'c, 'a> {
     /// Refuses a caller that leaves its lines while nothing may be written.
     #[cold]
     fn look(&self, call: &Call<'_>, counter: Counter) -> Result<Taken<'p, 'a>, Error> {
-        let mut joint = self.peek_and(|joint, place, key| self.line_up(call, joint, place, key))?;
+        let mut joint = self.peek_and(|joint, place, key| self.line_up(call, joint, place, key, true))?;
         joint.fall_behind();
         call.count(counter, Outcome::Refused);
         self.notify(call, &joint, Outcome::Refused);
@@ -192,8 +203,40 @@ impl<'p, 'c, 'a> Several<'p, 'c, 'a> {
         joint: &mut Joint<'p, 'a>,
         place: usize,
         key: &Key<'_, '_>,
+        can_wait: bool,
     ) {
-        joint.line_up(place, key, |part| call.ahead(self.keys.place(place), part.name, part.is_critical()));
+        let at = self.keys.place(place);
+        joint.line_up(place, key, |part, claim, leases| {
+            if !call.has_line(at, part.name) && !call.only_looks() {
+                return None;
+            }
+            call.follow(at, part.name, leases);
+            call.ahead(at, part.name, &claim, can_wait)
+        });
+    }
+
+    /// Notes in the lines that the call is admitted.
+    #[cold]
+    fn grant(&self, call: &Call<'_>, joint: &Joint<'_, '_>, keys: &[Key<'_, '_>]) {
+        for (key, part, claim) in joint.granted(keys) {
+            call.grant(self.keys.place(key), part.name, &claim);
+        }
+    }
+
+    /// Leases refused a call that does not wait: its tenant is hungry for some time, unless another limit refuses the call.
+    fn starve(&self, call: &Call<'_>, joint: &Joint<'_, '_>, keys: &[Key<'_, '_>]) {
+        if !self.parts.iter().any(Part::has_room_early) {
+            return;
+        }
+        for (key, part, claim, alone) in joint.hungry(keys) {
+            let place = self.keys.place(key);
+            if alone {
+                let leases = keys.get(key).and_then(|key| key.state::<Leases>(part.name.length));
+                call.starve(place, part.name, &claim, leases.is_some_and(Leases::has_tenants));
+            } else if somebody_waits() {
+                call.sate(place, part.name, claim.tenant);
+            }
+        }
     }
 
     /// Counts a decision's refusals for `RL.TOP`, and sends its keyspace events.
@@ -265,6 +308,13 @@ impl<'p, 'c, 'a> Several<'p, 'c, 'a> {
         }
         let changed = change(&mut joint, &mut keys)?;
         commit(call, &joint, &mut keys, clock, at);
+        drop(keys);
+        if somebody_waits() {
+            for (key, part, held, actual) in joint.settled_for_tenant() {
+                let tenant = part.tenant.map_or(&[][..], |tenant| tenant.name);
+                call.correct(self.keys.place(key), part.name, tenant, held, actual);
+            }
+        }
         Ok((joint, changed))
     }
 }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use ratelimit_language::vocabulary::{
-    Argument, LIMIT, PARAMETER, POLICY_COST, POLICY_ON, POLICY_SHADOW, VERSION,
+    Argument, FAIR, LIMIT, PARAMETER, POLICY_COST, POLICY_ON, POLICY_SHADOW, VERSION,
 };
 use ratelimit_language::{Error, policy_name};
 
@@ -15,7 +15,7 @@ pub struct Policy;
 
 impl Command for Policy {
     const NAME: &'static str = "POLICY";
-    const SYNTAX: &'static str = "{SET name [VERSION version] [SHADOW] {LIMIT limiter parameter ... [ON index] [COST cost] [SHADOW]} ... | GET name | DEL name | LIST | STATS name | LOAD | SAVE | HELP}";
+    const SYNTAX: &'static str = "{SET name [VERSION version] [SHADOW] {LIMIT limiter parameter ... [ON index] [COST cost] [SHADOW] [FAIR]} ... | GET name | DEL name | LIST | STATS name | LOAD | SAVE | HELP}";
     const SUMMARY: &'static str = "Stores limits under names, for RL.ASK";
     const COMPLEXITY: &'static str =
         "O(log(N)) where N is the number of policies; O(N) for LIST, LOAD and SAVE";
@@ -27,6 +27,7 @@ impl Command for Policy {
         PARAMETER,
         POLICY_ON,
         POLICY_COST,
+        FAIR,
         Argument::word("GET", "replies a policy's version and limits"),
         Argument::word("DEL", "deletes a policy"),
         Argument::word("LIST", "replies the names and versions of all policies"),

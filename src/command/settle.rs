@@ -1,9 +1,11 @@
-//! `RL.SETTLE key id LIMITER <parameters> COST actual [AT at]`, `RL.MULTISETTLE numkeys key [key ...] id COST actual
+//! `RL.SETTLE key id LIMITER <parameters> COST actual [AT at] [TENANT tenant]`, `RL.MULTISETTLE numkeys key [key ...] id COST actual
 //! [AT at] LIMIT ...`: settle a charge that a call holds (`HOLD`), at its actual cost.
 
-use ratelimit_core::{Ask, Capabilities, Limiter, Time, with_limiter};
+use ratelimit_core::hold::{find, held};
+use ratelimit_core::state::Tenant;
+use ratelimit_core::{Ask, Limiter, Time, with_limiter};
 use ratelimit_language::vocabulary::{
-    AT, Argument, HELD_ID, KEY, LIMIT, LIMITER, NUMKEYS, ON, PARAMETER, SETTLED, SHADOW,
+    AT, Argument, HELD_ID, KEY, LIMIT, LIMITER, NUMKEYS, ON, PARAMETER, SETTLED, SETTLED_TENANT, SHADOW,
 };
 use ratelimit_language::{Error, Purpose, Request, lease_id, multi, named};
 
@@ -17,11 +19,11 @@ pub struct MultiSettle;
 
 impl Command for Settle {
     const NAME: &'static str = "SETTLE";
-    const SYNTAX: &'static str = "key id limiter parameter ... COST cost [AT at]";
+    const SYNTAX: &'static str = "key id limiter parameter ... COST cost [AT at] [TENANT tenant]";
     const SUMMARY: &'static str = "Settles at its actual cost what a limiter's command holds";
     const COMPLEXITY: &'static str =
         "As the limiter's command; O(N) for a log, where N is the number of its blocks of 64 entries";
-    const ARGUMENTS: &'static [Argument] = &[KEY, HELD_ID, LIMITER, PARAMETER, SETTLED, AT];
+    const ARGUMENTS: &'static [Argument] = &[KEY, HELD_ID, LIMITER, PARAMETER, SETTLED, AT, SETTLED_TENANT];
     const REPLY: &'static [&'static str] = &[
         "The five integers that the limiter's command would reply after the settlement, and a sixth: 1, or 0 if nothing was held.",
     ];
@@ -33,14 +35,14 @@ impl Command for Settle {
         let mut request = Request::default();
         let (id, (row, limiter)) =
             call.parse(2.., |arguments| Ok((lease_id(arguments)?, named(arguments, &mut request)?)))?;
-        request.check(Capabilities::NONE)?;
+        request.check_settlement()?;
         with_limiter!(&limiter, limiter => {
             let capabilities = limiter.capabilities();
             if !capabilities.hold {
                 return Err(not_for_command(row, capabilities));
             }
             let actual = request.own_cost().ok_or_else(|| Error::absent(SETTLED.name))?;
-            settle(call, limiter, id, actual, request.at)
+            settle(call, limiter, id, actual, request.at, request.tenant())
         })
     }
 }
@@ -52,23 +54,28 @@ fn settle<L: Limiter>(
     id: &[u8],
     actual: u64,
     at: Option<Time>,
+    tenant: Option<Tenant<'_>>,
 ) -> Result<Reply, Error> {
     let clock = clock();
     let at = at.unwrap_or(clock);
     let mut key = Key::open(call, 1, Access::Write)?;
+    let charge = held(&key, id, at).and_then(|charges| find(&key, charges, limiter));
     let Some((ask, gave_back)) = Ask::settle_held(&mut key, limiter, id, at, actual)? else {
         return Ok(Reply::Six(look(&key, limiter, 0, at)?, 0));
     };
+    if let (Some(charge), Some(tenant)) = (charge, tenant) {
+        call.correct(1, limiter.name(), tenant.name, charge.cost, actual);
+    }
     Ok(Reply::Six(finish(&mut key, &ask, limiter, gave_back, clock), 1))
 }
 
 impl Command for MultiSettle {
     const NAME: &'static str = "MULTISETTLE";
-    const SYNTAX: &'static str = "numkeys key ... id [COST cost] [AT at] {LIMIT limiter parameter ... [ON index] [COST cost] [SHADOW]} ...";
+    const SYNTAX: &'static str = "numkeys key ... id [COST cost] [AT at] {LIMIT limiter parameter ... [ON index] [COST cost] [SHADOW] [TENANT tenant]} ...";
     const SUMMARY: &'static str = "Settles at its actual cost what RL.MULTI holds";
     const COMPLEXITY: &'static str = "The sum of RL.SETTLE, for each limit on each key";
     const ARGUMENTS: &'static [Argument] =
-        &[NUMKEYS, KEY, HELD_ID, SETTLED, AT, LIMIT, PARAMETER, ON, SHADOW];
+        &[NUMKEYS, KEY, HELD_ID, SETTLED, AT, LIMIT, PARAMETER, ON, SHADOW, SETTLED_TENANT];
     const REPLY: &'static [&'static str] =
         &["Three elements: the two of RL.MULTI, and the number of keys that held one of the limits."];
     const EXAMPLE: &'static str =

@@ -34,13 +34,15 @@ impl Command for Throttle {
             return peek(call, &gcra, 0, at).map(Reply::Cell);
         }
         if somebody_waits() {
-            let wish = Wish { cost: quantity, manner: Manner::Strict, at, hold: None, block: None };
+            let wish =
+                Wish { cost: quantity, manner: Manner::Strict, at, hold: None, block: None, tenant: None };
             if let InLine::IsBehind(answer) = line_up(call, &gcra, &wish)? {
                 call.record(1, Counter::Throttle, Outcome::Refused);
                 return Ok(Reply::Cell(answer));
             }
         }
-        let taken = take(call, &gcra, quantity, Manner::Strict, at, |key, _| key.own_place(&gcra))?;
+        let taken =
+            take(call, &gcra, quantity, Manner::Strict, at, |key, _| key.own_place(&gcra), |_, _| ())?;
         call.record(1, Counter::Throttle, Outcome::of(taken.verdict));
         Ok(Reply::Cell(taken.answer()))
     }

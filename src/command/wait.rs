@@ -3,7 +3,9 @@
 use std::iter::once;
 
 use ratelimit_core::hold::held;
-use ratelimit_core::{Answer, Ask, Joint, Limiter, Manner, Period, Span, Time, Verdict};
+use ratelimit_core::line::Claim;
+use ratelimit_core::state::{Leases, Tenant};
+use ratelimit_core::{Answer, Ask, Joint, Limiter, Limits, Manner, Period, Span, Time, Verdict};
 use ratelimit_language::Error;
 
 use crate::server::{Access, Call, Key, SeveralKeys, Wait, Wanted, clock};
@@ -17,6 +19,7 @@ pub struct Wish<'a> {
     pub hold: Option<&'a [u8]>,
     /// As [`Request::block`](ratelimit_language::Request::block).
     pub block: Option<Period>,
+    pub tenant: Option<Tenant<'a>>,
 }
 
 /// The outcome of a request when others wait, or when its caller can wait.
@@ -34,9 +37,7 @@ pub enum InLine {
 /// refusal itself in a log that counts refusals.
 pub fn line_up<L: Limiter>(call: &Call<'_>, limiter: &L, wish: &Wish<'_>) -> Result<InLine, Error> {
     let name = limiter.name();
-    let ahead = || call.ahead(1, name, limiter.is_critical());
-    let is_behind = ahead().is_some();
-    if !is_behind && wish.block.is_none() {
+    if wish.block.is_none() && !call.has_line(1, name) {
         return Ok(InLine::Proceeds);
     }
     let clock = clock();
@@ -48,8 +49,15 @@ pub fn line_up<L: Limiter>(call: &Call<'_>, limiter: &L, wish: &Wish<'_>) -> Res
     if ask.is_held(&key, limiter) || wish.hold.is_some_and(|id| held(&key, id, at).is_some()) {
         return Ok(InLine::Proceeds);
     }
+    let claim = plain.claim(&key, limiter, wish.tenant, |claim, leases| {
+        call.follow(1, name, leases);
+        claim
+    });
+    let ahead = || call.ahead(1, name, &claim, wish.block.is_some());
+    let is_behind = ahead().is_some();
     let mut answer = answer_in_line(&ask, wish.manner, &key, limiter);
     if answer.verdict.admits() && !is_behind {
+        call.grant(1, name, &claim);
         return Ok(InLine::Proceeds);
     }
     if !call.only_looks() {
@@ -61,6 +69,7 @@ pub fn line_up<L: Limiter>(call: &Call<'_>, limiter: &L, wish: &Wish<'_>) -> Res
         key.commit(clock, ask.now(), ask.gauge(&key, limiter).reset);
         key.publish();
     }
+    let is_shared = is_shared(&key, &ask, limiter);
     drop(key);
     let retry = match answer.verdict {
         Verdict::Refuse { retry } => retry,
@@ -70,12 +79,41 @@ pub fn line_up<L: Limiter>(call: &Call<'_>, limiter: &L, wish: &Wish<'_>) -> Res
         && let Some(left) = call.time_to_wait(wish.block)
         && (retry <= left || limiter.capabilities().early)
     {
-        let wanted = Wanted { key: 1, name, critical: limiter.is_critical(), retry };
+        let wanted = Wanted { key: 1, name, claim, retry };
         if let Some(wait) = call.wait(left, vec![1], once(wanted)) {
             return Ok(InLine::Waits(wait));
         }
     }
-    Ok(ahead().map_or(InLine::Proceeds, |first| InLine::IsBehind(answer.behind(first))))
+    let Some(first) = ahead() else { return Ok(InLine::Proceeds) };
+    if wish.block.is_none() && retry.is_some() {
+        call.starve(1, name, &claim, is_shared);
+    }
+    Ok(InLine::IsBehind(answer.behind(first)))
+}
+
+/// A limit refused a request that does not wait. If tenants share its leases, that of the request is hungry for some time.
+#[inline(always)]
+pub fn starve<L: Limiter>(call: &Call<'_>, key: &Key<'_, '_>, limiter: &L, ask: &Ask) {
+    if limiter.capabilities().early {
+        starve_tenant(call, key, limiter, ask);
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn starve_tenant<L: Limiter>(call: &Call<'_>, key: &Key<'_, '_>, limiter: &L, ask: &Ask) {
+    let is_shared = is_shared(key, ask, limiter);
+    if is_shared || limiter.tenant().is_some() {
+        let claim = ask.claim(key, limiter, limiter.tenant(), |claim, _| claim);
+        call.starve(1, limiter.name(), &claim, is_shared);
+    }
+}
+
+/// Whether a limit is a table of leases, some of which have tenants.
+#[inline(always)]
+fn is_shared<L: Limiter>(key: &Key<'_, '_>, ask: &Ask, limiter: &L) -> bool {
+    let state = key.state::<L::State>(ask.place.stored);
+    state.and_then(|state| limiter.leases(state)).is_some_and(Leases::has_tenants)
 }
 
 /// The plain request by which a request of this manner is judged in line. A part of the cost is granted if 1 is.
@@ -101,25 +139,26 @@ pub fn wait_for(
     block: Period,
     keys: &SeveralKeys<'_, '_>,
     joint: &Joint<'_, '_>,
+    open: &[Key<'_, '_>],
 ) -> Option<Box<Wait>> {
-    wait_within(call, call.time_to_wait(Some(block))?, keys, joint)
+    let claim = |pair: usize, key: usize| joint.claim(pair, open.get(key)?);
+    wait_within(call, call.time_to_wait(Some(block))?, keys, joint, claim)
 }
 
-/// As [`wait_for`], for a call that can wait for `left`.
-pub fn wait_within(
+/// As [`wait_for`], for a call that can wait for `left`. `claim` is what a pair on a key asks of its line.
+pub fn wait_within<'a>(
     call: &Call<'_>,
     left: Span,
     keys: &SeveralKeys<'_, '_>,
-    joint: &Joint<'_, '_>,
+    joint: &Joint<'_, 'a>,
+    claim: impl Fn(usize, usize) -> Option<Claim<&'a [u8]>>,
 ) -> Option<Box<Wait>> {
     let refusing = joint.waits_for()?;
-    let in_time = refusing.iter().all(|(_, part, retry)| *retry <= left || part.has_room_early());
-    let wanted = refusing.into_iter().map(|(key, part, retry)| Wanted {
-        key: keys.place(key),
-        name: part.name,
-        critical: part.is_critical(),
-        retry,
+    let in_time = refusing.iter().all(|(_, _, part, retry)| *retry <= left || part.has_room_early());
+    let wanted = refusing.into_iter().map(|(pair, key, part, retry)| {
+        Some(Wanted { key: keys.place(key), name: part.name, claim: claim(pair, key)?, retry })
     });
+    let wanted: Vec<_> = wanted.collect::<Option<_>>()?;
     let places = (0..keys.count()).map(|key| keys.place(key)).collect();
-    if in_time { call.wait(left, places, wanted) } else { None }
+    if in_time { call.wait(left, places, wanted.into_iter()) } else { None }
 }

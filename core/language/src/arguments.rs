@@ -263,15 +263,24 @@ fn once<T>(option: Argument, before: Option<&T>) -> Result<bool, Error> {
 /// The id of a lease or a hold.
 #[inline(always)]
 pub fn lease_id<'a>(arguments: &mut Arguments<'_, 'a>) -> Result<&'a [u8], Error> {
-    let id = arguments.word(ID.name)?;
+    caller_name(arguments, ID)
+}
+
+/// A name that callers choose, such as the id of a lease.
+#[inline(always)]
+pub(crate) fn caller_name<'a>(
+    arguments: &mut Arguments<'_, 'a>,
+    argument: Argument,
+) -> Result<&'a [u8], Error> {
+    let id = arguments.word(argument.name)?;
     if !(1..=MAX_ID).contains(&id.len()) {
-        return Err(Error::invalid(format_args!("{} must be 1 to {MAX_ID} bytes", ID.name)));
+        return Err(Error::invalid(format_args!("{} must be 1 to {MAX_ID} bytes", argument.name)));
     }
-    // `LIMIT` and a limiter's name begin the next limit, so the id was left out.
+    // `LIMIT` and a limiter's name begin the next limit, so the name was left out.
     if arguments.begins_section(id)
         && arguments.peek().is_some_and(|word| is_limiter(without_prefix(word).unwrap_or(word)))
     {
-        return Err(Error::missing(ID.name));
+        return Err(Error::missing(argument.name));
     }
     Ok(id)
 }

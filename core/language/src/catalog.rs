@@ -14,7 +14,7 @@ use crate::vocabulary::{
     ALIGNED, ANCHOR, AT, Argument, BAN, BATCH, BLOCK, BURST, CAPACITY, COLDFACTOR, COST, COUNTREFUSED,
     CRITICAL, FORCE, FORGIVE, GAP, GROW, HOLD, HOLD_TTL, ID, INTERVAL, KEY, LEAK, LEASES, LIMITER, LOG_LIMIT,
     MAX, MAX_BURST, MAXWAIT, PARTIAL, PERIOD, PERMITS, PRECISION, RATE, REFILL, RESERVE, RESERVED, STRIKE,
-    STRIKE_WINDOW, STRIKES, TTL, TZ, UNIT, WARMUP, WINDOW, WINDOW_LIMIT,
+    STRIKE_WINDOW, STRIKES, TENANT, TTL, TZ, UNIT, WARMUP, WEIGHT, WINDOW, WINDOW_LIMIT,
 };
 
 /// A limiter's command.
@@ -47,15 +47,15 @@ const WAIT: &str = "An admitted caller waits for retry_after before it acts.";
 macro_rules! row {
     (debt $($own:tt)*) => {
         row! {
-            @ " [PARTIAL | FORCE] [HOLD id ttl] [BLOCK timeout]"
-            [PARTIAL, FORCE, HOLD, HOLD_TTL, BLOCK]
+            @ " [PARTIAL | FORCE] [HOLD id ttl] [BLOCK timeout] [TENANT tenant [WEIGHT weight]]"
+            [PARTIAL, FORCE, HOLD, HOLD_TTL, BLOCK, TENANT, WEIGHT]
             $($own)*
         }
     };
     (booked $($own:tt)*) => {
         row! {
-            @ " [PARTIAL | FORCE | RESERVE [MAXWAIT maxwait]] [HOLD id ttl] [BLOCK timeout]"
-            [PARTIAL, FORCE, RESERVE, MAXWAIT, HOLD, HOLD_TTL, BLOCK]
+            @ " [PARTIAL | FORCE | RESERVE [MAXWAIT maxwait]] [HOLD id ttl] [BLOCK timeout] [TENANT tenant [WEIGHT weight]]"
+            [PARTIAL, FORCE, RESERVE, MAXWAIT, HOLD, HOLD_TTL, BLOCK, TENANT, WEIGHT]
             $($own)*
         }
     };
@@ -142,10 +142,10 @@ pub const CATALOG: [Row; 11] = [
     },
     Row {
         name: "UNIFORM",
-        syntax: "key interval [COST cost] [AT at] [FORCE | RESERVE [MAXWAIT maxwait]] [BLOCK timeout]",
+        syntax: "key interval [COST cost] [AT at] [FORCE | RESERVE [MAXWAIT maxwait]] [BLOCK timeout] [TENANT tenant [WEIGHT weight]]",
         summary: "Admits one request per interval",
         complexity: "O(1)",
-        arguments: &[KEY, INTERVAL, COST, AT, FORCE, RESERVE, MAXWAIT, BLOCK],
+        arguments: &[KEY, INTERVAL, COST, AT, FORCE, RESERVE, MAXWAIT, BLOCK, TENANT, WEIGHT],
         reply: &[FIVE, BOOKED],
         example: "RL.UNIFORM crawler:example.org 2s RESERVE",
         flags: "write deny-oom blocking fast",
@@ -164,10 +164,10 @@ pub const CATALOG: [Row; 11] = [
     },
     Row {
         name: "CONCURRENT",
-        syntax: "key capacity ttl id [RESERVED reserved] [CRITICAL] [COST cost] [AT at] [BLOCK timeout]",
+        syntax: "key capacity ttl id [RESERVED reserved] [CRITICAL] [COST cost] [AT at] [BLOCK timeout] [TENANT tenant [WEIGHT weight]]",
         summary: "Takes or renews one of a bounded number of leases",
         complexity: "O(log(N)) where N is the number of leases",
-        arguments: &[KEY, LEASES, TTL, ID, RESERVED, CRITICAL, COST, AT, BLOCK],
+        arguments: &[KEY, LEASES, TTL, ID, RESERVED, CRITICAL, COST, AT, BLOCK, TENANT, WEIGHT],
         reply: &[FIVE, "The same id renews the lease."],
         example: "RL.CONCURRENT user:1 20 30s request-17",
         flags: "write deny-oom blocking",

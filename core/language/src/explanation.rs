@@ -8,10 +8,12 @@
 //! ```
 
 use alloc::collections::BTreeMap;
+use alloc::string::{String, ToString};
 use core::fmt;
 
 use ratelimit_core::decide::when_decided;
 use ratelimit_core::limiter::Local;
+use ratelimit_core::state::Share;
 use ratelimit_core::{
     Answer, AnyLimiter, Ask, Limiter, Limits, Manner, Name, Place, Span, State, Time, Verdict, with_limiter,
 };
@@ -91,6 +93,12 @@ pub enum Decision {
         first: Span,
         later: Option<Span>,
     },
+    /// Room is kept for a tenant that is hungry for this long; `later` as above.
+    Kept {
+        limit: u64,
+        left: Span,
+        later: Option<Span>,
+    },
     Waits {
         behind: usize,
         longest: Span,
@@ -135,6 +143,11 @@ impl fmt::Display for Decision {
             Decision::Behind { limit, callers, first, later } => {
                 write!(f, "refused: {} for limit {limit}; the first is tried ", Waiting(callers))?;
                 if first == Span::ZERO { write!(f, "now") } else { write!(f, "in {}", Rough(first)) }?;
+                later.map_or(Ok(()), |retry| write!(f, "; try again in {}", Rough(retry)))
+            }
+            Decision::Kept { limit, left, later } => {
+                let left = Rough(left);
+                write!(f, "refused: limit {limit} keeps room for another tenant, at most for {left}")?;
                 later.map_or(Ok(()), |retry| write!(f, "; try again in {}", Rough(retry)))
             }
             Decision::Waits { behind: 0, longest } => write!(f, "would wait, at most {}", Rough(longest)),
@@ -206,6 +219,9 @@ impl fmt::Display for Line<'_> {
                 reset = if next == reset { Span::ZERO } else { reset };
             }
         }
+        if let Some((tenant, Share { held, weight })) = &seen.tenant {
+            write!(f, "; tenant {tenant} of weight {weight} holds {held}")?;
+        }
         match &seen.renews {
             Some(local) => write!(f, "; renews on {local}")?,
             None if reset > Span::ZERO => write!(f, "; fully reset in {}", Rough(reset))?,
@@ -275,6 +291,8 @@ pub struct Seen {
     /// The number of holds that charged the limit, and what they charged.
     holds: (u64, u64),
     counts_refused: bool,
+    /// The name of the tenant that is to hold the lease, and what it holds.
+    tenant: Option<(String, Share)>,
     /// Whether the key stores nothing of it.
     is_fresh: bool,
 }
@@ -317,6 +335,12 @@ impl Seen {
             ahead: last(limits, place, limiter).map_or(Span::ZERO, |last| last.since(at)),
             holds: charged.get(&name(place, limiter)).copied().unwrap_or_default(),
             counts_refused: limiter.capabilities().counts_refused,
+            tenant: limiter.tenant().map(|tenant| {
+                let share = found(limits, place, limiter, at, |state, now, _| {
+                    limiter.leases(state).map_or(Share::NOTHING, |leases| leases.share(tenant.name, now))
+                });
+                (shown(tenant.name).to_string(), Share { weight: tenant.weight.unwrap_or(share.weight), ..share })
+            }),
             is_fresh: last(limits, place, limiter).is_none(),
         })
     }
@@ -330,6 +354,7 @@ impl Seen {
             ahead,
             holds: (0, 0),
             counts_refused: false,
+            tenant: None,
             is_fresh: state.is_none(),
         }
     }

@@ -273,6 +273,6 @@ pub(crate) fn concurrent<'a>(arguments: &mut Arguments<'_, 'a>, request: &mut Re
         ttl,
         id,
         critical,
-        tenant: None,
+        tenant: request.tenant(),
     }))
 }

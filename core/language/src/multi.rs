@@ -1,13 +1,15 @@
 //! The arguments of a call with several limits.
 //!
 //! ```text
-//! [COST cost] [AT at] [FORCE] [HOLD id ttl] [BLOCK timeout] LIMIT limiter parameter ... [ON index] [COST cost] [SHADOW] [LIMIT ...]
+//! [COST cost] [AT at] [FORCE] [HOLD id ttl] [BLOCK timeout]
+//!     LIMIT limiter parameter ... [ON index] [COST cost] [SHADOW] [TENANT tenant [WEIGHT weight]] [LIMIT ...]
 //! ```
 //!
 //! The options before the first `LIMIT` apply to all limits.
 
 use alloc::format;
 use alloc::vec::Vec;
+use core::mem::replace;
 
 use ratelimit_core::{
     AnyLimiter, Capabilities, Limiter, MAX_PAIRS, Manner, Part, Period, Span, Time, with_limiter,
@@ -19,7 +21,7 @@ use crate::error::Error;
 use crate::number::integer;
 use crate::request::{Purpose, Request, option_of};
 use crate::shown::{Guess, shown};
-use crate::vocabulary::{AT, BLOCK, COST, FORCE, HOLD, LIMIT, NUMKEYS, ON, SHADOW, option_names};
+use crate::vocabulary::{AT, BLOCK, COST, FORCE, HOLD, LIMIT, NUMKEYS, ON, SHADOW, TENANT, option_names};
 
 /// A call with several limits.
 pub struct MultiCall<'a> {
@@ -42,6 +44,11 @@ pub fn multi<'a>(
     arguments.divide(Sections::limits(keys));
     let mut defaults = Request::default();
     defaults.options(arguments, |_, _| Ok(false)).map_err(before_limits)?;
+    if let Some(option) = defaults.tenant_option()
+        && matches!(purpose, Purpose::Charge | Purpose::Settle)
+    {
+        return Err(Error::belongs_in(option));
+    }
     defaults.check_for_all(purpose)?;
     if defaults.on.is_some() {
         return Err(Error::belongs_in(ON.name));
@@ -49,7 +56,12 @@ pub fn multi<'a>(
     if defaults.shadow {
         return Err(Error::belongs_in(SHADOW.name));
     }
-    let parts = limits(arguments, |arguments| part(arguments, &defaults, purpose))?;
+    let mut has_tenant = false;
+    let parts = limits(arguments, |arguments| {
+        let part = part(arguments, &defaults, purpose)?;
+        one_tenant(&mut has_tenant, part.tenant.is_some(), TENANT.name, keys, part.on)?;
+        Ok(part)
+    })?;
     if defaults.hold.is_some() && !parts.iter().any(Part::can_be_held) {
         defaults.check_held_cost()?;
         return Err(Error::needs(HOLD.name, "a limit that can be held"));
@@ -124,6 +136,14 @@ fn part<'a>(
         return Err(Error::belongs_before(option));
     }
     own.check_for_one(capabilities)?;
+    match purpose {
+        // Of a call that takes the option, it is the limiter that does not.
+        Purpose::Charge => own
+            .check_tenant(capabilities, defaults.block.is_some())
+            .map_err(|error| error.of_command("", row.name))?,
+        Purpose::Settle => own.check_settlement()?,
+        Purpose::Peek | Purpose::Refund => own.check_tenant(Capabilities::NONE, false)?,
+    }
     if purpose == Purpose::Settle && own.own_cost().or(defaults.own_cost()).is_none() {
         return Err(Error::absent(COST.name));
     }
@@ -135,7 +155,7 @@ fn part<'a>(
         return Err(Error::NotForCommand(option_of(manner)).of_command("", row.name));
     }
     let cost = cost(own.own_cost(), capabilities, defaults);
-    Ok(part_of(limiter, &own, own.shadow, cost))
+    Ok(Part { tenant: own.tenant(), ..part_of(limiter, &own, own.shadow, cost) })
 }
 
 /// The part of a call that is a limit with these options of its own.
@@ -146,7 +166,25 @@ pub(crate) fn part_of<'a>(limiter: AnyLimiter<'a>, own: &Request<'_>, shadow: bo
         name.length = name.length.in_shadow();
     }
     let on = own.on.and_then(|on| usize::try_from(on - 1).ok());
-    Part { limiter, name, cost, on }
+    Part { limiter, name, cost, on, tenant: None }
+}
+
+/// Checks that at most one limit has the option `TENANT` or `FAIR`, and that this limit applies to one key only. `has_one` is
+/// whether a limit before had it, `has` whether this one does.
+pub(crate) fn one_tenant(
+    has_one: &mut bool,
+    has: bool,
+    option: &'static str,
+    keys: u64,
+    on: Option<usize>,
+) -> Result<(), Error> {
+    if has && replace(has_one, true) {
+        return Err(Error::twice(option));
+    }
+    if has && keys > 1 && on.is_none() {
+        return Err(Error::needs(option, "ON, as there are several keys"));
+    }
+    Ok(())
 }
 
 /// A limit's own cost, or the call's default cost. Of the default, a limiter whose requests cost 1 takes at most 1. So

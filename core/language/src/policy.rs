@@ -1,8 +1,8 @@
 //! Policies: limits under a name, which are parsed once, and the calls that ask them.
 //!
 //! ```text
-//! [VERSION version] [SHADOW] LIMIT limiter parameter ... [ON index] [COST cost] [SHADOW] [LIMIT ...]
-//! [COST cost] [ID id] [FORCE] [AT at] [HOLD id ttl] [BLOCK timeout] [FULL] [KEYS key ...]
+//! [VERSION version] [SHADOW] LIMIT limiter parameter ... [ON index] [COST cost] [SHADOW] [FAIR] [LIMIT ...]
+//! [COST cost] [ID id] [FORCE] [AT at] [HOLD id ttl] [BLOCK timeout] [TENANT tenant [WEIGHT weight]] [FULL] [KEYS key ...]
 //! ```
 
 use alloc::borrow::Cow;
@@ -16,11 +16,11 @@ use ratelimit_core::{
 use crate::arguments::{Arguments, Bounds, Sections, lease_id};
 use crate::catalog::{Row, named};
 use crate::error::Error;
-use crate::multi::{before_limits, cost, limits, part_of};
+use crate::multi::{before_limits, cost, limits, one_tenant, part_of};
 use crate::number::{Duration, duration};
 use crate::request::{Purpose, Request};
 use crate::shown::Guess;
-use crate::vocabulary::{AT, COST, FORCE, FULL, ID, KEYS, LEASE_ID, MAX_NAME, ON, VERSION};
+use crate::vocabulary::{AT, COST, FAIR, FORCE, FULL, ID, KEYS, LEASE_ID, MAX_NAME, ON, SHADOW, VERSION};
 use crate::words::words_of_policy;
 
 /// Reads the name of a policy that is to be stored: 1 to [`MAX_NAME`] of `A-Z a-z 0-9 . _ : -`.
@@ -46,6 +46,8 @@ pub struct Policy {
     /// The least number of keys.
     keys: usize,
     has_leases: bool,
+    /// The index of the limit that tenants share.
+    fair: Option<usize>,
     /// The first limiter that does not support `FORCE`.
     unforced: Option<&'static str>,
     /// The first limiter without refunds.
@@ -85,9 +87,17 @@ impl Policy {
         }
         let rest = arguments.rest();
         let bounds = arguments.bounds();
+        if defaults.fair {
+            return Err(Error::belongs_in(FAIR.name));
+        }
         let limits = limits(arguments, |arguments| limit(arguments, defaults.shadow))?;
         let parts: Vec<Part<'static>> = limits.iter().map(|limit| limit.part).collect();
         let keys = parts.iter().filter_map(|part| part.on).max().map_or(1, |on| on + 1);
+        let mut is_fair = false;
+        for (limit, number) in limits.iter().zip(1..) {
+            one_tenant(&mut is_fair, limit.fair, FAIR.name, keys as u64, limit.part.on)
+                .map_err(|error| error.in_limit(number))?;
+        }
         // With more keys there are only more pairs.
         Joint::new(&parts, keys, Time::EARLIEST, Manner::Strict)?;
         let first_that = |lacks: fn(&Capabilities) -> bool| {
@@ -98,6 +108,7 @@ impl Policy {
             bounds,
             keys,
             has_leases: limits.iter().any(|limit| limit.row.takes(ID.name)),
+            fair: limits.iter().position(|limit| limit.fair),
             own_costs: limits.iter().map(|limit| limit.own_cost).collect(),
             parts,
             unforced: first_that(|capabilities| !capabilities.allows_jointly(Manner::Force)),
@@ -157,7 +168,8 @@ impl Policy {
         purpose: Purpose,
     ) -> Result<Cow<'_, [Part<'a>]>, Error> {
         self.check(name, asked, purpose)?;
-        let parts = if asked.request.own_cost().is_none() && !self.has_leases {
+        let has_tenant = self.fair.is_some() && asked.request.tenant().is_some();
+        let parts = if asked.request.own_cost().is_none() && !self.has_leases && !has_tenant {
             Cow::Borrowed(self.parts.as_slice())
         } else {
             Cow::Owned(self.filled(asked))
@@ -181,6 +193,15 @@ impl Policy {
         if self.has_leases && asked.id.is_none() && matches!(purpose, Purpose::Charge | Purpose::Peek) {
             return Err(Error::policy(name, format_args!("needs an ID")));
         }
+        if asked.more_keys > 0
+            && asked.request.tenant().is_some()
+            && self.fair.and_then(|fair| self.parts.get(fair)).is_some_and(|part| part.on.is_none())
+        {
+            return Err(Error::policy(
+                name,
+                format_args!("has a FAIR limit without ON, which takes one key"),
+            ));
+        }
         let forced = self.unforced.filter(|_| asked.request.manner() == Manner::Force);
         if let Some(limiter) = forced {
             return Err(Error::not_for_policy(name, limiter, FORCE.name));
@@ -194,12 +215,13 @@ impl Policy {
 
     /// The limits with the call's cost, and with its id of a lease.
     fn filled<'a>(&self, asked: &PolicyCall<'a>) -> Vec<Part<'a>> {
-        let filled = |(part, own_cost): (&Part<'static>, &Option<u64>)| {
+        let filled = |(index, (part, own_cost)): (usize, (&Part<'static>, &Option<u64>))| {
             let capabilities = with_limiter!(&part.limiter, limiter => limiter.capabilities());
             let cost = cost(*own_cost, capabilities, &asked.request);
-            Part { cost, limiter: part.limiter.for_caller(asked.id.unwrap_or(&[]), None), ..*part }
+            let tenant = asked.request.tenant().filter(|_| self.fair == Some(index));
+            Part { cost, limiter: part.limiter.for_caller(asked.id.unwrap_or(&[]), tenant), tenant, ..*part }
         };
-        self.parts.iter().zip(&self.own_costs).map(filled).collect()
+        self.parts.iter().zip(&self.own_costs).enumerate().map(filled).collect()
     }
 }
 
@@ -209,6 +231,7 @@ struct Limit {
     capabilities: Capabilities,
     part: Part<'static>,
     own_cost: Option<u64>,
+    fair: bool,
 }
 
 /// Reads one limit, after the word `LIMIT`. If `shadow`, it is a shadow in any case.
@@ -222,7 +245,13 @@ fn limit(arguments: &mut Arguments<'_, '_>, shadow: bool) -> Result<Limit, Error
     let cost = cost(own_cost, capabilities, &Request::default());
     check_fits(&limiter, cost)?;
     let part = part_of(limiter.for_caller(&[], None), &own, shadow || own.shadow, cost);
-    Ok(Limit { row, capabilities, part, own_cost })
+    if own.fair && !capabilities.block {
+        return Err(Error::NotForCommand(FAIR.name).of_command("", row.name));
+    }
+    if own.fair && part.is_shadow() {
+        return Err(Error::exclude(FAIR.name, SHADOW.name));
+    }
+    Ok(Limit { row, capabilities, part, own_cost, fair: own.fair })
 }
 
 /// Checks that the limit can admit its cost: a fresh one would, at once or in time.
@@ -291,7 +320,10 @@ impl<'a> PolicyCall<'a> {
                 return Err(Error::missing(KEYS.name));
             }
         }
-        request.check_for_all(purpose)?;
+        match purpose {
+            Purpose::Settle => request.check_settlement(),
+            _ => request.check_for_all(purpose),
+        }?;
         if purpose == Purpose::Settle && request.own_cost().is_none() {
             return Err(Error::absent(COST.name));
         }

@@ -1,12 +1,13 @@
 //! The options that all limiters share.
 
+use ratelimit_core::state::Tenant;
 use ratelimit_core::{Capabilities, Manner, Period, Span, Time};
 
-use crate::arguments::{Arguments, is, lease_id};
+use crate::arguments::{Arguments, caller_name, is, lease_id};
 use crate::error::Error;
 use crate::vocabulary::{
-    AT, Argument, BLOCK, COST, COUNTREFUSED, FORCE, HOLD, HOLD_TTL, MAXWAIT, ON, PARTIAL, RESERVE, SHADOW,
-    Value,
+    AT, Argument, BLOCK, COST, COUNTREFUSED, FAIR, FORCE, HOLD, HOLD_TTL, MAXWAIT, ON, PARTIAL, RESERVE,
+    SHADOW, TENANT, Value, WEIGHT,
 };
 
 /// What a call with several limits does.
@@ -31,10 +32,14 @@ pub struct Request<'a> {
     pub on: Option<u64>,
     /// Whether the limit is a shadow.
     pub shadow: bool,
+    /// Whether the limit of a policy is that which tenants share.
+    pub(crate) fair: bool,
     /// Whether an option may be given that must be checked. Most calls have none.
     is_special: bool,
     pub(crate) hold: Option<(&'a [u8], Span)>,
     pub(crate) block: Option<Period>,
+    tenant: Option<&'a [u8]>,
+    weight: Option<u32>,
 }
 
 impl<'a> Request<'a> {
@@ -54,13 +59,23 @@ impl<'a> Request<'a> {
         let charges = purpose == Purpose::Charge;
         // The limits may have costs of their own; a caller that waits asks for something in any case.
         let options = Request { cost: if self.block.is_some() { self.cost } else { None }, ..*self };
-        options.check(Capabilities { force: charges, hold: charges, block: charges, ..Capabilities::NONE })
+        // Of a tenant that does not wait, nothing is known before the limits are.
+        let early = charges;
+        options.check(Capabilities {
+            force: charges,
+            hold: charges,
+            block: charges,
+            early,
+            ..Capabilities::NONE
+        })
     }
 
     /// Checks the options of one of several limits, and whether its limiter can be one of them.
     #[inline(always)]
     pub(crate) fn check_for_one(&self, capabilities: Capabilities) -> Result<(), Error> {
-        self.check(Capabilities::NONE)?;
+        if self.is_special {
+            self.check_special(Capabilities::NONE)?;
+        }
         if capabilities.counts_refused { Err(Error::NotForCommand(COUNTREFUSED.name)) } else { Ok(()) }
     }
 
@@ -102,7 +117,46 @@ impl<'a> Request<'a> {
     /// Names the option that is not supported, or the one that is missing.
     #[inline(always)]
     pub fn check(&self, capabilities: Capabilities) -> Result<(), Error> {
-        if self.is_special { self.check_special(capabilities) } else { Ok(()) }
+        if !self.is_special {
+            return Ok(());
+        }
+        self.check_special(capabilities)?;
+        self.check_tenant(capabilities, self.block.is_some())
+    }
+
+    /// As [`check`](Self::check), for a settlement, which takes `TENANT` only.
+    pub fn check_settlement(&self) -> Result<(), Error> {
+        if !self.is_special {
+            return Ok(());
+        }
+        self.check_special(Capabilities::NONE)?;
+        if self.weight.is_some() { Err(Error::NotForCommand(WEIGHT.name)) } else { Ok(()) }
+    }
+
+    /// Checks `TENANT` and `WEIGHT` of a call that waits, or does not. A call that does not wait has a tenant only for leases.
+    pub(crate) fn check_tenant(&self, capabilities: Capabilities, waits: bool) -> Result<(), Error> {
+        match (self.tenant, self.weight) {
+            (None, None) => Ok(()),
+            (Some(_), _) if !capabilities.block => Err(Error::NotForCommand(TENANT.name)),
+            (None, _) if !capabilities.block => Err(Error::NotForCommand(WEIGHT.name)),
+            (None, Some(_)) => Err(Error::needs(WEIGHT.name, TENANT.name)),
+            (Some(_), _) if !waits && !capabilities.early => Err(Error::needs(TENANT.name, BLOCK.name)),
+            (Some(_), _) => Ok(()),
+        }
+    }
+
+    /// The tenant, if one is given.
+    pub fn tenant(&self) -> Option<Tenant<'a>> {
+        self.tenant.map(|name| Tenant { name, weight: self.weight })
+    }
+
+    /// `TENANT` or `WEIGHT`, if one is given.
+    pub(crate) fn tenant_option(&self) -> Option<&'static str> {
+        match (self.tenant, self.weight) {
+            (Some(_), _) => Some(TENANT.name),
+            (None, Some(_)) => Some(WEIGHT.name),
+            (None, None) => None,
+        }
     }
 
     fn check_special(&self, capabilities: Capabilities) -> Result<(), Error> {
@@ -196,7 +250,11 @@ impl<'a> Request<'a> {
         Ok(self.manner_from(word)?
             || arguments.option(word, MAXWAIT, &mut self.max_wait)?
             || arguments.option_by(word, HOLD, &mut self.hold, hold)?
-            || arguments.option_by(word, BLOCK, &mut self.block, block)?)
+            || arguments.option_by(word, BLOCK, &mut self.block, block)?
+            || arguments
+                .option_by(word, TENANT, &mut self.tenant, |arguments| caller_name(arguments, TENANT))?
+            || arguments.option(word, WEIGHT, &mut self.weight)?
+            || !arguments.has_ids() && Arguments::flag(word, FAIR, &mut self.fair)?)
     }
 
     /// Notes the manner, if `word` is one. Returns whether it is.

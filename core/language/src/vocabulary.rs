@@ -4,7 +4,7 @@
 
 use ratelimit_core::MAX_PAIRS;
 use ratelimit_core::limiter::Unit;
-use ratelimit_core::state::{MAX_DEPTH, Shape};
+use ratelimit_core::state::{MAX_DEPTH, MAX_WEIGHT, Shape};
 
 pub use crate::argument::{Argument, Value, Values};
 use crate::number::{DAY, SECOND};
@@ -77,6 +77,11 @@ arguments! {
     HELD_ID = "id", Id, "the id of the hold";
     BLOCK = "BLOCK", SPAN,
         "waits in line until the request is admitted, at most for this time; 0 and longer times count as ratelimit.max-block";
+    TENANT = "TENANT", Id, "the tenant of the caller: tenants take turns in the line, by their weights";
+    WEIGHT = "WEIGHT", Number { min: 1, max: MAX_WEIGHT as u64 },
+        "the weight of the tenant; without it the tenant keeps its weight, which is 1 at first";
+    /// `TENANT` of a settlement.
+    SETTLED_TENANT = TENANT.name, Id, "the tenant of the call that is settled";
     MAXWAIT = "MAXWAIT", SPAN, "the longest wait that is admitted; any by default";
 
     // The arguments of commands that take any limiter.
@@ -98,6 +103,7 @@ arguments! {
     POLICY_COST = COST.name, COST, "the limit's own cost; the call's cost by default";
     POLICY_SHADOW = SHADOW.name, Flag,
         "tries the limit, or before the first LIMIT all limits: it refuses no call";
+    FAIR = "FAIR", Flag, "lets the tenants of calls share the limit; for at most one limit, which takes BLOCK";
     /// `COST` of a call that asks a policy.
     ASKED_COST = COST.name, COST, "the cost for limits without a cost of their own, ", 1;
     LEASE_ID = "ID", Id, "the id of a lease, which the caller chooses; for policies with leases";

@@ -14,15 +14,27 @@ use crate::calls::SketchCall;
 use crate::catalog::{Row, find};
 use crate::shown::shown;
 use crate::vocabulary::{
-    AT, BLOCK, COST, DEPTH, FORCE, HOLD, ID, ITEM, LIMIT, MAX_BURST, MAXWAIT, ON, PARTIAL, PERIOD, RATE,
-    RESERVE, SHADOW, UNIT, WIDTH,
+    AT, BLOCK, COST, DEPTH, FAIR, FORCE, HOLD, ID, ITEM, LIMIT, MAX_BURST, MAXWAIT, ON, PARTIAL, PERIOD,
+    RATE, RESERVE, SHADOW, TENANT, UNIT, WEIGHT, WIDTH,
 };
 
 type Words<'w, 'a> = Peekable<Iter<'w, &'a [u8]>>;
 
 /// The options of a request, and how many words follow each.
-const OF_REQUEST: [(Argument, usize); 9] =
-    [(COST, 1), (AT, 1), (ON, 1), (SHADOW, 0), (PARTIAL, 0), (FORCE, 0), (RESERVE, 0), (HOLD, 2), (BLOCK, 1)];
+const OF_REQUEST: [(Argument, usize); 12] = [
+    (COST, 1),
+    (AT, 1),
+    (ON, 1),
+    (SHADOW, 0),
+    (PARTIAL, 0),
+    (FORCE, 0),
+    (RESERVE, 0),
+    (HOLD, 2),
+    (BLOCK, 1),
+    (TENANT, 1),
+    (WEIGHT, 1),
+    (FAIR, 0),
+];
 
 /// The words of the limit of a limiter's own command: the arguments after the key.
 pub fn own_words(row: &Row, arguments: &Arguments<'_, '_>) -> String {
@@ -119,7 +131,7 @@ mod tests {
             ),
             ("SMOOTH 5 1s MAXWAIT 2s WARMUP 1s COST 3", "SMOOTH 5 1s MAXWAIT 2s WARMUP 1s"),
             (
-                "CONCURRENT 5 1s LIMIT RESERVED 2 CRITICAL BLOCK 1s",
+                "CONCURRENT 5 1s LIMIT RESERVED 2 TENANT CRITICAL WEIGHT 3 CRITICAL BLOCK 1s",
                 "CONCURRENT 5 1s LIMIT RESERVED 2 CRITICAL",
             ),
             ("SLIDINGLOG 5 1s PARTIAL GAP 1ms COUNTREFUSED", "SLIDINGLOG 5 1s GAP 1ms COUNTREFUSED"),

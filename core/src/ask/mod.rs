@@ -20,7 +20,8 @@ use crate::decide::{self, judge, rule};
 use crate::hold;
 use crate::limiter::{Limiter, TooLong};
 use crate::limits::{Error, Limits, Place, move_to_now};
-use crate::state::{Name, State};
+use crate::line::Claim;
+use crate::state::{Leases, Name, Pool, State, Tenant};
 use crate::time::{Span, Time};
 
 /// A request to one limit.
@@ -243,6 +244,27 @@ impl Ask {
     pub fn is_held<L: Limiter>(&self, limits: &impl Limits, limiter: &L) -> bool {
         let state = limits.state(self.place.stored);
         state.is_some_and(|state| limiter.is_held(state, self.at.max(state.last())))
+    }
+
+    /// Calls `look` with what the request asks of the limit's line. Of leases also with the table, and the instant of the decision.
+    pub fn claim<'t, L: Limiter, T>(
+        &self,
+        limits: &impl Limits,
+        limiter: &L,
+        tenant: Option<Tenant<'t>>,
+        look: impl FnOnce(Claim<&'t [u8]>, Option<(&Leases, Time)>) -> T,
+    ) -> T {
+        self.with_state(limits, limiter, |state| {
+            decide::when_decided(limiter, state, self.at, |state, now, _| {
+                let leases = limiter.leases(state);
+                let (name, weight) = tenant.map_or((&[][..], None), |tenant| (tenant.name, tenant.weight));
+                let most = limiter.gauge(state, now).limit;
+                let pool = leases.map(|leases| Pool { most, share: leases.share(name, now) });
+                let critical = limiter.is_critical();
+                let claim = Claim { tenant: name, weight, cost: self.cost, critical, pool };
+                look(claim, leases.map(|leases| (leases, now)))
+            })
+        })
     }
 
     /// The answer that the request would get. It changes nothing.

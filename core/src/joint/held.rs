@@ -35,7 +35,7 @@ impl Joint<'_, '_> {
         keys: &mut [K],
         request: &Hold<'_>,
     ) -> Result<HoldOutcome, JointError> {
-        self.take_and_hold_or_wait(keys, request, |_| false)
+        self.take_and_hold_or_wait(keys, request, |_, _| false)
     }
 
     /// As [`Joint::take_and_hold`]. If the call is refused and `waits` returns true, no penalty is struck.
@@ -47,7 +47,7 @@ impl Joint<'_, '_> {
         &mut self,
         keys: &mut [K],
         request: &Hold<'_>,
-        waits: impl FnOnce(&Self) -> bool,
+        waits: impl FnOnce(&Self, &[K]) -> bool,
     ) -> Result<HoldOutcome, JointError> {
         if keys.iter().any(|limits| hold::held(limits, request.id, self.at).is_some()) {
             self.look();

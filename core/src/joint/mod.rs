@@ -35,7 +35,8 @@ use crate::ask::Ask;
 use crate::hold;
 use crate::limiter::{Limiter, TooLong};
 use crate::limits::{Error, Limits, Place};
-use crate::state::Name;
+use crate::line::Claim;
+use crate::state::{Leases, Name};
 use crate::time::{Span, Time};
 use pair::{Pair, Stage};
 
@@ -104,6 +105,7 @@ impl<'p, 'a> Joint<'p, 'a> {
                     can_be_too_long,
                     stage: Stage::Asked,
                     refunded: false,
+                    stands: false,
                     held: None,
                 });
             }
@@ -128,7 +130,7 @@ impl<'p, 'a> Joint<'p, 'a> {
     ///
     /// [`JointError::TooLong`] is found before anything is changed.
     pub fn take<K: Limits>(&mut self, keys: &mut [K]) -> Result<bool, JointError> {
-        self.take_or_wait(keys, |_| false)
+        self.take_or_wait(keys, |_, _| false)
     }
 
     /// As [`Joint::take`]. If the call is refused and `waits` returns true, no penalty is struck.
@@ -139,7 +141,7 @@ impl<'p, 'a> Joint<'p, 'a> {
     pub fn take_or_wait<K: Limits>(
         &mut self,
         keys: &mut [K],
-        waits: impl FnOnce(&Self) -> bool,
+        waits: impl FnOnce(&Self, &[K]) -> bool,
     ) -> Result<bool, JointError> {
         self.check(keys)?;
         each(&mut self.pairs, keys, Pair::charges, |pair, limits| {
@@ -154,7 +156,7 @@ impl<'p, 'a> Joint<'p, 'a> {
         }
         let has_room = self.pairs.iter().all(|pair| pair.admits() || pair.part.is_shadow());
         let admitted = has_room && self.behind.is_none();
-        if admitted || !waits(self) && self.strikes() {
+        if admitted || !waits(self, keys) && self.strikes() {
             self.charge(keys, !admitted)?;
         }
         self.gauge(keys);
@@ -167,11 +169,19 @@ impl<'p, 'a> Joint<'p, 'a> {
     /// Notes for one of the keys where others wait. `ahead` returns the time until the first caller ahead of the call is
     /// tried; `None` if no caller is ahead. A lease that is held already is requested without standing in line.
     #[cold]
-    pub fn line_up(&mut self, key: usize, limits: &impl Limits, ahead: impl Fn(&Part<'a>) -> Option<Span>) {
-        let pairs = self.pairs.iter().enumerate();
+    pub fn line_up<K: Limits>(
+        &mut self,
+        key: usize,
+        limits: &K,
+        ahead: impl Fn(&Part<'a>, Claim<&'a [u8]>, Option<(&Leases, Time)>) -> Option<Span>,
+    ) {
+        let pairs = self.pairs.iter_mut().enumerate();
         for (index, pair) in pairs.filter(|(_, pair)| pair.key == key && pair.can_be_behind()) {
-            let is_held = with_limiter!(&pair.part.limiter, limiter => pair.ask.is_held(limits, limiter));
-            if !is_held && let Some(first) = ahead(pair.part) {
+            pair.stands = !with_limiter!(&pair.part.limiter, limiter => pair.ask.is_held(limits, limiter));
+            let part = pair.part;
+            if pair.stands
+                && let Some(first) = pair.claim(limits, |claim, leases| ahead(part, claim, leases))
+            {
                 self.behind.get_or_insert_with(|| Box::new(Behind(Vec::new()))).0.push((index, first));
             }
         }

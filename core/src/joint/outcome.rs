@@ -5,6 +5,8 @@ use alloc::vec::Vec;
 use super::pair::Pair;
 use super::{Joint, Part};
 use crate::answer::{Answer, Verdict};
+use crate::limits::Limits;
+use crate::line::Claim;
 use crate::time::{Span, Time};
 
 impl<'p, 'a> Joint<'p, 'a> {
@@ -73,21 +75,59 @@ impl<'p, 'a> Joint<'p, 'a> {
         (0..self.parts.len()).filter(is_chosen)
     }
 
-    /// The limits that refuse the call and for which it can wait. Returns for each the index of its key, the limit, and the
-    /// retry if no other caller waited, zero if it has room. `None` if the call must not wait, because another limit refuses
-    /// it, or it can never be admitted.
-    pub fn waits_for(&self) -> Option<Vec<(usize, &'p Part<'a>, Span)>> {
-        let behind = self.behind.iter().flat_map(|behind| &behind.0);
-        let is_behind = |index: usize| behind.clone().any(|(behind, _)| *behind == index);
+    /// The pairs that refuse the call, because of the limit or because others come before it: the index of each.
+    fn refusing_pairs(&self) -> impl Iterator<Item = (usize, &Pair<'p, 'a>)> {
         let pairs = self.pairs.iter().enumerate();
-        let refusing =
-            pairs.filter(|(index, pair)| is_behind(*index) || !pair.admits() && !pair.part.is_shadow());
-        let waits = refusing.map(|(_, pair)| {
+        pairs.filter(|(index, pair)| self.ahead(*index).is_some() || !pair.admits() && !pair.part.is_shadow())
+    }
+
+    /// The limits of leases that were asked by a refused call that does not wait. For each: the index of its key, the limit, what
+    /// the call asked of the line, and whether this limit alone refused the call, for want of room or because others come before it.
+    pub fn hungry<K: Limits>(
+        &self,
+        keys: &[K],
+    ) -> impl Iterator<Item = (usize, &'p Part<'a>, Claim<&'a [u8]>, bool)> {
+        let refusing: Vec<usize> = self.refusing_pairs().map(|(index, _)| index).collect();
+        let pairs = self.pairs.iter().enumerate().filter(|(_, pair)| pair.can_be_behind());
+        pairs.filter_map(move |(index, pair)| {
+            let claim = pair.claim(keys.get(pair.key)?, |claim, _| claim);
+            let alone = refusing == [index] && pair.verdict() != Some(Verdict::NEVER);
+            claim.pool.map(|_| (pair.key, pair.part, claim, alone))
+        })
+    }
+
+    /// What an admitted call asked of the lines in which it could stand: the index of the key, the limit, and what it asked.
+    pub fn granted<K: Limits>(
+        &self,
+        keys: &[K],
+    ) -> impl Iterator<Item = (usize, &'p Part<'a>, Claim<&'a [u8]>)> {
+        self.pairs.iter().filter(|pair| pair.stands).filter_map(|pair| {
+            let claim = pair.claim(keys.get(pair.key)?, |claim, _| claim);
+            Some((pair.key, pair.part, claim))
+        })
+    }
+
+    /// What the pair of this index asks of its line. `limits` are those of its key.
+    pub fn claim(&self, pair: usize, limits: &impl Limits) -> Option<Claim<&'a [u8]>> {
+        Some(self.pairs.get(pair)?.claim(limits, |claim, _| claim))
+    }
+
+    /// What the call settled for a tenant: the index of the key, the limit, and the held and the actual cost.
+    pub fn settled_for_tenant(&self) -> impl Iterator<Item = (usize, &'p Part<'a>, u64, u64)> {
+        let pairs = self.pairs.iter().filter(|pair| pair.part.tenant.is_some());
+        pairs.filter_map(|pair| Some((pair.key, pair.part, pair.held?.cost, pair.part.cost)))
+    }
+
+    /// The limits that refuse the call and for which it can wait. Returns for each the index of the pair and of its key, the limit,
+    /// and the retry if no other caller waited, zero if it has room. `None` if the call must not wait, because another limit
+    /// refuses it, or it can never be admitted.
+    pub fn waits_for(&self) -> Option<Vec<(usize, usize, &'p Part<'a>, Span)>> {
+        let waits = self.refusing_pairs().map(|(index, pair)| {
             let retry = match pair.verdict() {
                 Some(Verdict::Refuse { retry }) => retry?,
                 _ => Span::ZERO,
             };
-            pair.can_be_behind().then_some((pair.key, pair.part, retry))
+            pair.can_be_behind().then_some((index, pair.key, pair.part, retry))
         });
         waits.collect()
     }

@@ -5,8 +5,9 @@ use crate::answer::{Answer, Gauge, Manner, Verdict};
 use crate::ask::Ask;
 use crate::limiter::TooLong;
 use crate::limits::Limits;
-use crate::state::Charge;
-use crate::time::Span;
+use crate::line::Claim;
+use crate::state::{Charge, Leases};
+use crate::time::{Span, Time};
 
 /// A limit on a key.
 pub(super) struct Pair<'p, 'a> {
@@ -20,6 +21,8 @@ pub(super) struct Pair<'p, 'a> {
     pub(super) stage: Stage,
     /// Whether a cost was given back.
     pub(super) refunded: bool,
+    /// Whether the call can stand in the line of the limit: others wait for it or for another one, and it is not held already.
+    pub(super) stands: bool,
     /// What the call settles for this limit.
     pub(super) held: Option<Charge>,
 }
@@ -43,7 +46,7 @@ pub(super) enum Stage {
     },
 }
 
-impl Pair<'_, '_> {
+impl<'a> Pair<'_, 'a> {
     /// Whether the pair changes its limit, and does not only peek.
     pub(super) fn charges(&self) -> bool {
         self.part.cost > 0
@@ -76,6 +79,16 @@ impl Pair<'_, '_> {
     /// Whether the call can wait for the limit.
     pub(super) fn can_be_behind(&self) -> bool {
         self.part.is_strict() && self.charges() && self.ask.manner != Manner::Force
+    }
+
+    /// Calls `look` with what the call asks of the limit's line, as [`Ask::claim`].
+    pub(super) fn claim<T>(
+        &self,
+        limits: &impl Limits,
+        look: impl FnOnce(Claim<&'a [u8]>, Option<(&Leases, Time)>) -> T,
+    ) -> T {
+        let tenant = self.part.tenant;
+        with_limiter!(&self.part.limiter, limiter => self.ask.claim(limits, limiter, tenant, look))
     }
 
     /// The answer as the caller's clock sees it; `None` before the call is decided.

@@ -2,7 +2,7 @@
 
 use crate::any::AnyLimiter;
 use crate::limiter::Limiter;
-use crate::state::Name;
+use crate::state::{Name, Tenant};
 
 /// A limit of a call.
 #[derive(Clone, Copy, Debug)]
@@ -11,6 +11,8 @@ pub struct Part<'a> {
     pub name: Name,
     /// A cost of 0 only peeks. The cost of a penalty is that of a strike.
     pub cost: u64,
+    /// The tenant of the caller, if the tenants of callers share the limit.
+    pub tenant: Option<Tenant<'a>>,
     /// The index of the only key that the limit applies to; all keys if `None`.
     pub on: Option<usize>,
 }

@@ -24,7 +24,7 @@
 
 use super::{Capabilities, Limiter};
 use crate::answer::{Gauge, Verdict};
-use crate::state::{LeaseChange, Leases, State};
+use crate::state::{LeaseChange, Leases, State, Tenant};
 use crate::time::{Period, Span, Time};
 
 /// A request for a lease.
@@ -42,15 +42,17 @@ pub struct Concurrent<'a> {
     pub tenant: Option<Tenant<'a>>,
 }
 
-/// The tenant of a caller.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Tenant<'a> {
-    pub name: &'a [u8],
-    /// The weight that the call gives the tenant. Without one, the tenant keeps its own.
-    pub weight: Option<u32>,
-}
-
 impl Concurrent<'_> {
+    /// The tenant of a lease that is taken, and its weight; `None` if the lease is held already.
+    #[cold]
+    #[inline(never)]
+    fn weighed<'a>(&self, tenant: Tenant<'a>, leases: &Leases, now: Time) -> Option<(&'a [u8], u32)> {
+        if leases.held(self.id, now).is_some() {
+            return None;
+        }
+        Some((tenant.name, tenant.weight.unwrap_or_else(|| leases.share(tenant.name, now).weight)))
+    }
+
     /// The same request under another id, and for this tenant.
     #[must_use]
     pub fn for_caller<'a>(self, id: &'a [u8], tenant: Option<Tenant<'a>>) -> Concurrent<'a> {
@@ -90,6 +92,14 @@ impl Limiter for Concurrent<'_> {
         leases.held(self.id, now).is_some()
     }
 
+    fn tenant(&self) -> Option<Tenant<'_>> {
+        self.tenant
+    }
+
+    fn leases<'s>(&self, leases: &'s Leases) -> Option<&'s Leases> {
+        Some(leases)
+    }
+
     /// Zero: each lease has its own ttl, and a key has one table of leases.
     fn length(&self) -> Span {
         Span::ZERO
@@ -119,13 +129,7 @@ impl Limiter for Concurrent<'_> {
     /// A lease that is held keeps its cost and its tenant.
     #[inline(always)]
     fn charge<'a>(&'a self, leases: &'a Leases, now: Time, cost: u64) -> LeaseChange<'a> {
-        let tenant = match self.tenant {
-            Some(tenant) if leases.held(self.id, now).is_none() => {
-                let weight = tenant.weight.unwrap_or_else(|| leases.share(tenant.name, now).weight);
-                Some((tenant.name, weight))
-            }
-            _ => None,
-        };
+        let tenant = self.tenant.and_then(|tenant| self.weighed(tenant, leases, now));
         LeaseChange {
             last: now,
             released: None,

@@ -22,7 +22,7 @@ mod uniform;
 
 pub use batch_bucket::{Batch, BatchBucket};
 pub use calendar::{Calendar, Local, Page, Unit, Zone};
-pub use concurrent::{Concurrent, Tenant, rebase, release, renew};
+pub use concurrent::{Concurrent, rebase, release, renew};
 pub use debt::{Debt, Rate};
 pub use fixed_window::{AlignedWindow, FixedWindow, Opened, Tally};
 pub use gcra::{Arrival, Gcra};
@@ -38,7 +38,7 @@ pub use token_bucket::{Level, TokenBucket};
 pub use uniform::{Gate, Uniform};
 
 use crate::answer::{Gauge, Manner, Verdict};
-use crate::state::{Length, LimitState, Move, Name, State};
+use crate::state::{Leases, Length, LimitState, Move, Name, State, Tenant};
 use crate::time::{Span, Time};
 
 /// A limiter, a debt or a booking would take over 100 years to be fully reset.
@@ -63,6 +63,16 @@ pub trait Limiter {
     /// Whether the caller already has what it requests, so that it is admitted even if others wait.
     fn is_held(&self, _state: &Self::State, _now: Time) -> bool {
         false
+    }
+
+    /// The tenant that is to hold what is requested; `None` if the request names none, or if the limit is a rate.
+    fn tenant(&self) -> Option<Tenant<'_>> {
+        None
+    }
+
+    /// The table of leases; `None` if the limit is a rate.
+    fn leases<'s>(&self, _state: &'s Self::State) -> Option<&'s Leases> {
+        None
     }
 
     /// The length of time in the limit's name: period, window or interval. Zero for leases, each of which has its own.

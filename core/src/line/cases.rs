@@ -5,9 +5,9 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use super::*;
-use crate::limiter::{Concurrent, Level, Limiter, Tenant, release};
+use crate::limiter::{Concurrent, Level, Limiter, release};
 use crate::state::codec::Reader;
-use crate::state::{Length, State};
+use crate::state::{Length, State, Tenant};
 use crate::testing::{T0, charged, millis};
 
 const KEY: u8 = 0;
@@ -79,7 +79,7 @@ impl Pool {
 
     fn claim(&self, wish: Wish) -> Claim {
         let share = self.leases.share(wish.tenant.as_bytes(), self.now);
-        let pool = Some(super::Pool { most: self.capacity, share });
+        let pool = Some(crate::state::Pool { most: self.capacity, share });
         let Wish { tenant, weight, cost, critical } = wish;
         Claim { tenant: tenant.as_bytes().into(), weight, cost, critical, pool }
     }
@@ -257,7 +257,7 @@ fn a_call_that_does_not_wait_leaves_room_for_those_before_it() {
     // The slot is kept for b, who polled in vain.
     assert!(!pool.poll(of("a")));
     assert!(pool.poll(of("b")));
-    // That ended its hunger.
+    // Of two that hold as much, a was served less since it was refused.
     pool.end(0);
     assert!(pool.poll(of("a")));
 
@@ -277,6 +277,21 @@ fn a_call_that_does_not_wait_leaves_room_for_those_before_it() {
     pool.serve();
     assert_eq!((pool.waiting.len(), pool.held.len()), (0, 3));
     assert!(pool.lines.next_due().is_none());
+}
+
+#[test]
+fn of_two_that_were_refused_alike_the_first_comes_first() {
+    let mut pool = Pool::of(1);
+    pool.poll(of("a"));
+    for tenant in ["b", "c", "b", "c"] {
+        assert!(!pool.poll(of(tenant)));
+    }
+    pool.end(0);
+    assert!(!pool.poll(of("c")) && !pool.poll(of("a")));
+    assert!(pool.poll(of("b")));
+    pool.end(0);
+    assert!(!pool.poll(of("b")) && !pool.poll(of("a")));
+    assert!(pool.poll(of("c")));
 }
 
 #[test]
@@ -307,7 +322,7 @@ fn at_most_as_many_tenants_are_hungry_as_the_setting_allows() {
         pool.lines.starve(&KEY, name(), &pool.claim(of(tenant)), until, 2);
     }
     assert_eq!(pool.lines.hungry(), 2);
-    let hungry: Vec<_> = pool.lines.tenants(&KEY, name()).map(|(name, ..)| name.to_vec()).collect();
+    let hungry: Vec<_> = pool.lines.tenants(&KEY).map(|(_, name, ..)| name.to_vec()).collect();
     assert_eq!(hungry, [b"c", b"d"]);
     pool.lines.end_hungers(pool.now.plus(Span::from_millis(2)));
     assert!(!pool.lines.is_empty() && pool.lines.has_line(&KEY, name()));
@@ -336,7 +351,7 @@ impl Rate {
     }
 
     fn wait(&mut self, wish: Wish) {
-        let claim = Self::claim(wish).to_owned();
+        let claim = Self::claim(wish).into_owned();
         let stand = Stand { key: KEY, name: Self::name(), claim, retry: None };
         self.waiting.insert(self.lines.enter(T0, Time::END, vec![stand]), wish);
     }

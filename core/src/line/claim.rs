@@ -2,7 +2,7 @@
 
 use alloc::sync::Arc;
 
-use crate::state::Share;
+use crate::state::Pool;
 
 /// The number of a caller. Later callers have greater numbers.
 pub type Caller = u64;
@@ -21,22 +21,13 @@ pub struct Claim<T = Arc<[u8]>> {
     pub pool: Option<Pool>,
 }
 
-/// What a claim of leases depends on.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Pool {
-    /// The most that may be held with the claim.
-    pub most: u64,
-    /// What the tenant holds now.
-    pub share: Share,
-}
-
 impl Claim<&[u8]> {
     /// A claim without a tenant.
     pub fn plain(cost: u64, critical: bool) -> Self {
         Claim { tenant: &[], weight: None, cost, critical, pool: None }
     }
 
-    pub fn to_owned(self) -> Claim {
+    pub fn into_owned(self) -> Claim {
         let Claim { tenant, weight, cost, critical, pool } = self;
         Claim { tenant: tenant.into(), weight, cost, critical, pool }
     }

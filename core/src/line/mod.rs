@@ -19,7 +19,7 @@
 //! A line has a level V, and each of its tenants has a start S and a finish F. The *tag* of a tenant is S + cost / weight, with the
 //! cost of its first caller. A grant sets F to the tag, and raises V to F. S is the greater of V and F when the tenant begins to
 //! wait, and again after each grant to it. A caller that gives up, or stands in the line of another limit meanwhile, leaves S as
-//! it is. When nobody waits, all is forgotten.
+//! it is. When no tenant waits, all is forgotten.
 //!
 //! - **A rate** goes to the least tag.
 //! - **Leases** go first to critical callers, by arrival. Then to tenants that hold nothing and whose tag is at most V: the
@@ -33,8 +33,8 @@
 //! ```
 //!
 //! A call for leases that does not wait has no place in the line. So its tenant is *hungry* for some time after it was refused, and
-//! stands in the order with the cost of that call. An admitted call ends it. Other calls are admitted if the costs of all that come
-//! before them would still fit. This also holds for callers that wait: room is kept for the hungry ones before them.
+//! stands in the order with the cost of that call. Other calls are admitted if the costs of all that come before them would still
+//! fit. This also holds for callers that wait: room is kept for the hungry ones before them.
 //!
 //! # Why no wake-up is lost
 //!
@@ -90,7 +90,7 @@ use core::ops::Bound::{Excluded, Unbounded};
 
 use crate::state::{Leases, Name};
 use crate::time::{Span, Time};
-pub use claim::{Caller, Claim, Comer, Pool};
+pub use claim::{Caller, Claim, Comer};
 use tenants::{Ahead, Tenants};
 
 /// Where a caller stands: in the line of a limit that refuses it.
@@ -184,7 +184,7 @@ impl<K> Lines<K> {
         self.callers.len()
     }
 
-    /// Whether nobody waits or is hungry.
+    /// Whether no caller waits, and no tenant is hungry.
     pub fn is_empty(&self) -> bool {
         self.callers.is_empty() && self.hungers.is_empty()
     }
@@ -249,15 +249,27 @@ impl<K: Ord + Clone> Lines<K> {
         self.keys.get(key)?.lines.get(&name)
     }
 
-    /// The tenants that wait for a limit or are hungry for it: name, weight, and the number of callers that wait.
-    pub fn tenants<Q: Ord + ?Sized>(&self, key: &Q, name: Name) -> impl Iterator<Item = (&[u8], u32, usize)>
+    /// Whether a limit has a line in which tenants take turns.
+    pub fn is_fair<Q: Ord + ?Sized>(&self, key: &Q, name: Name) -> bool
     where
         K: Borrow<Q>,
     {
-        self.find(key, name).into_iter().flat_map(|line| line.tenants.iter())
+        self.find(key, name).is_some_and(|line| line.tenants.is_fair())
     }
 
-    /// Tells the line of leases what the table holds at `at`, which is `now` on the clock of the lines. `None` if the key has no
+    /// The tenants that wait for a limit of a key, or are hungry for it: the limit, the tenant and its weight, and the number of its
+    /// callers that wait.
+    pub fn tenants<Q: Ord + ?Sized>(&self, key: &Q) -> impl Iterator<Item = (Name, &[u8], u32, usize)>
+    where
+        K: Borrow<Q>,
+    {
+        let lines = self.keys.get(key).into_iter().flat_map(|at| &at.lines);
+        lines.flat_map(|(of, line)| {
+            line.tenants.iter().map(|(name, weight, callers)| (*of, name, weight, callers))
+        })
+    }
+
+    /// Lets the line of leases read what the table holds at `at`, which is `now` on the clock of the lines. `None` if the key has no
     /// table.
     pub fn follow<Q: Ord + ?Sized>(
         &mut self,
@@ -278,12 +290,16 @@ impl<K: Ord + Clone> Lines<K> {
         }
     }
 
-    /// A call was admitted, whether it waited or not. It ends the hunger of its tenant.
+    /// A call was admitted, whether it waited or not.
     pub fn grant<Q: Ord + ?Sized>(&mut self, key: &Q, name: Name, claim: &Claim<&[u8]>)
     where
         K: Borrow<Q>,
     {
-        self.with_line(key, name, |line| line.tenants.grant(claim), claim.tenant);
+        let grant = |line: &mut Line| {
+            line.tenants.grant(claim);
+            None
+        };
+        self.with_line(key, name, grant, claim.tenant);
     }
 
     /// The tenant of a call is not hungry any more: another limit of the call refused it.
@@ -435,6 +451,23 @@ impl<K: Ord + Clone> Lines<K> {
         for name in names {
             self.make_due(&key, name);
         }
+    }
+
+    /// Marks the lines of a key, whose value is another one from now on.
+    pub fn replace<Q: Ord + ?Sized>(&mut self, key: &Q)
+    where
+        K: Borrow<Q>,
+    {
+        let Some(at) = self.keys.get_mut(key) else { return };
+        at.lines.values_mut().for_each(|line| line.tenants.forget_table());
+        self.mark(key);
+    }
+
+    /// Marks all lines: the value of any key may be another one from now on.
+    pub fn replace_all(&mut self) {
+        let lines = self.keys.values_mut().flat_map(|at| at.lines.values_mut());
+        lines.for_each(|line| line.tenants.forget_table());
+        self.mark_all();
     }
 
     /// Marks all lines as due.
@@ -626,11 +659,11 @@ mod tests {
     /// A stand in the line of a key's leases, which may have room in `millis` milliseconds.
     fn stand(key: &str, millis: u64) -> Stand<String> {
         let retry = Some(Span::from_millis(millis));
-        Stand { key: key.into(), name: leases(), claim: Claim::plain(1, false).to_owned(), retry }
+        Stand { key: key.into(), name: leases(), claim: Claim::plain(1, false).into_owned(), retry }
     }
 
     fn critical(key: &str, millis: u64) -> Stand<String> {
-        Stand { claim: Claim::plain(1, true).to_owned(), ..stand(key, millis) }
+        Stand { claim: Claim::plain(1, true).into_owned(), ..stand(key, millis) }
     }
 
     /// Adds a caller at [`T0`] that waits for at most 9 s.

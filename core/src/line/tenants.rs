@@ -85,7 +85,8 @@ struct Hunger {
 
 #[derive(Clone, Copy, Debug)]
 struct Table {
-    seen: Seen,
+    /// `None` if all of it must be read.
+    seen: Option<Seen>,
     /// Whether leases have tenants.
     is_shared: bool,
     /// The cost of all leases.
@@ -175,7 +176,7 @@ impl Ticket {
 }
 
 impl Tenants {
-    /// Whether nobody waits or is hungry.
+    /// Whether no tenant waits or is hungry.
     pub(super) fn is_empty(&self) -> bool {
         self.by_name.is_empty()
     }
@@ -320,25 +321,21 @@ impl Tenants {
         self.ends.extend(new.map(|new| (new, name.clone())));
     }
 
-    /// A call was admitted, whether it waited or not. That ends its tenant's hunger: returns when it would have ended.
-    pub(super) fn grant(&mut self, claim: &Claim<&[u8]>) -> Option<Time> {
+    /// A call was admitted, whether it waited or not.
+    pub(super) fn grant(&mut self, claim: &Claim<&[u8]>) {
         let tag = self.with_tenant(claim, |tenant| tenant.tag_of(Ticket::of(claim)));
         self.passed = self.passed.max(tag);
-        let Some(name) = self.by_name.get_key_value(claim.tenant).map(|(name, _)| name.clone()) else {
-            if claim.pool.is_none() {
-                let weight =
-                    claim.weight.or(self.idle.get(claim.tenant).map(|idle| idle.weight)).unwrap_or(1);
-                self.remember(claim.tenant.into(), Idle { finish: tag, weight });
+        if let Some((name, _)) = self.by_name.get_key_value(claim.tenant) {
+            let name = name.clone();
+            if let Some(tenant) = self.by_name.get_mut(&name) {
+                (tenant.start, tenant.finish) = (self.passed, tag);
+                tenant.weight = claim.weight.unwrap_or(tenant.weight);
             }
-            return None;
-        };
-        if let Some(tenant) = self.by_name.get_mut(&name) {
-            (tenant.start, tenant.finish) = (self.passed, tag);
-            tenant.weight = claim.weight.unwrap_or(tenant.weight);
+            self.place(&name);
+        } else if claim.pool.is_none() {
+            let weight = claim.weight.or(self.idle.get(claim.tenant).map(|idle| idle.weight)).unwrap_or(1);
+            self.remember(claim.tenant.into(), Idle { finish: tag, weight });
         }
-        let hunger = self.sate(&name);
-        self.place(&name);
-        hunger
     }
 
     /// A tenant used more or less than was granted to it. It has an effect while the tenant is remembered.
@@ -361,10 +358,15 @@ impl Tenants {
 
     /// Who comes before a call, or before a caller of the line.
     pub(super) fn ahead(&self, claim: &Claim<&[u8]>, comer: Comer) -> Option<Ahead> {
-        let number = if let Comer::Waits(caller) = comer { caller } else { Caller::MAX };
+        let own = self.by_name.get(claim.tenant);
+        let number = match comer {
+            Comer::Waits(caller) => caller,
+            Comer::Arrives => Caller::MAX,
+            // The call stands for the one that was refused.
+            Comer::Passes => own.and_then(|tenant| tenant.hunger).map_or(Caller::MAX, |hunger| hunger.caller),
+        };
         let ticket = Ticket::of(claim);
         let rank = self.rank(claim, number);
-        let own = self.by_name.get(claim.tenant);
         let own = own.and_then(|tenant| tenant.callers.first_key_value()).filter(|_| !claim.critical);
         let is_behind_own = own.is_some_and(|(first, _)| *first < number);
         let of_another = |entry: &Entry| *entry.tenant != *claim.tenant;
@@ -436,6 +438,11 @@ impl Tenants {
         before.any(|(_, entry)| entry.tenant != first.tenant && held.saturating_add(entry.cost) > entry.most)
     }
 
+    /// Forgets what was read of the table, because it is another one.
+    pub(super) fn forget_table(&mut self) {
+        self.table.iter_mut().for_each(|table| table.seen = None);
+    }
+
     /// Learns what the tenants hold at `at` on the clock of the table. `now` is the same instant on the line's clock.
     pub(super) fn follow(&mut self, leases: Option<&Leases>, at: Time, now: Time) {
         let is_shared = leases.is_some_and(Leases::has_tenants);
@@ -451,7 +458,7 @@ impl Tenants {
             by_name.get_mut(&name).into_iter().for_each(know);
             changed.insert(name);
         };
-        let seen = leases.tell(self.table.map(|table| table.seen), at, |news| match news {
+        let seen = leases.tell(self.table.and_then(|table| table.seen), at, |news| match news {
             News::All => anew = true,
             News::Share(name, share) => change(name, &|tenant| tenant.know(share)),
             News::Ended(name, cost) => change(name, &|tenant| tenant.held = tenant.held.saturating_sub(cost)),
@@ -465,7 +472,7 @@ impl Tenants {
             }
         }
         let next_end = leases.ends(1, at).map(|span| now.plus(span));
-        self.table = Some(Table { seen, is_shared, held: leases.cost(at), next_end });
+        self.table = Some(Table { seen: Some(seen), is_shared, held: leases.cost(at), next_end });
         for name in changed {
             self.place(&name);
         }

@@ -18,6 +18,7 @@ fn system_micros() -> u64 {
 ///
 /// Newer servers return the instant at which the command began. It is the same for all calls of a transaction or a
 /// script. On other servers it is the system's time.
+#[inline(always)]
 pub fn clock() -> Time {
     // SAFETY: the pointer was checked, and the function takes no arguments.
     let cached = unsafe { RedisModule_CachedMicroseconds.map(|microseconds| microseconds()) };

@@ -174,6 +174,9 @@ static MAX_SKETCH_BYTES: Number =
 static MAX_BLOCK: DurationSetting = DurationSetting::new(c"max-block", c"60000", 1, || ());
 static MAX_WAITERS: Number = Number::new("max-waiters", 10_000, 0, LARGEST_WAITERS);
 static MAX_WAITERS_PER_KEY: Number = Number::new("max-waiters-per-key", 1000, 0, LARGEST_WAITERS);
+/// How long a tenant is hungry after a call that does not wait was refused; 0 if never.
+static HUNGER: DurationSetting = DurationSetting::new(c"hunger", c"1000", 0, || ());
+static MAX_TENANTS: Number = Number::new("max-tenants", 10_000, 0, LARGEST_WAITERS);
 /// The entries of a window of `RL.TOP`; 0 if it is off.
 static TOP: Number = Number::new("top", 0, 0, MOST_TOP);
 static TOP_WINDOW: DurationSetting = DurationSetting::new(c"top-window", c"60000", 1000, forget_top);
@@ -197,12 +200,15 @@ pub fn load(context: &Context) -> bool {
 fn register(context: &Context) {
     let flags = || ConfigurationFlags::DEFAULT;
     register_bool_configuration(context, "events", &EVENTS, false, flags(), None);
-    for number in [&MAX_LEASES, &MAX_LOG_ENTRIES, &MAX_HOLDS, &MAX_WAITERS, &MAX_WAITERS_PER_KEY] {
+    for number in
+        [&MAX_LEASES, &MAX_LOG_ENTRIES, &MAX_HOLDS, &MAX_WAITERS, &MAX_WAITERS_PER_KEY, &MAX_TENANTS]
+    {
         number.register(context, flags(), || ());
     }
     MAX_SKETCH_BYTES.register(context, ConfigurationFlags::MEMORY, || ());
     TOP.register(context, flags(), forget_top);
     MAX_BLOCK.register(context);
+    HUNGER.register(context);
     TOP_WINDOW.register(context);
     // The function of the crate `redis_module` leaks a string whenever the setting is read. The server refuses to set an
     // immutable setting even to its own value, as a `CONFIG SET` of all settings does.
@@ -263,6 +269,16 @@ pub fn most_waiters() -> usize {
 /// Returns the maximum number of callers that wait for the limits of a key.
 pub fn most_waiters_of_key() -> usize {
     MAX_WAITERS_PER_KEY.count()
+}
+
+/// Returns how long a tenant is hungry after a call that does not wait was refused.
+pub fn hunger() -> Span {
+    Span::from_millis(HUNGER.get())
+}
+
+/// Returns the maximum number of hungry tenants.
+pub fn most_hungry() -> usize {
+    MAX_TENANTS.count()
 }
 
 /// Returns whether refusals are counted for `RL.TOP`.

@@ -1,9 +1,9 @@
-//! What a running command asks of the lines.
+//! How a running command waits. `turns.rs` has what it asks of the lines.
 
 use std::ffi::c_int;
 
-use ratelimit_core::line::{Claim, Comer, Stand};
-use ratelimit_core::{Name, Period, Span};
+use ratelimit_core::line::Stand;
+use ratelimit_core::{Period, Span};
 use redis_module::raw::{
     REDISMODULE_CTX_FLAGS_DENY_BLOCKING, REDISMODULE_CTX_FLAGS_LUA, REDISMODULE_CTX_FLAGS_MASTER,
     REDISMODULE_CTX_FLAGS_MULTI, REDISMODULE_CTX_FLAGS_REPLICATED, RedisModuleString,
@@ -24,18 +24,6 @@ const UNBLOCKABLE: u32 = REDISMODULE_CTX_FLAGS_DENY_BLOCKING
     | REDISMODULE_CTX_FLAGS_REPLICATED;
 
 impl Call<'_> {
-    /// If others wait for a limit ahead of the call, returns the time until the first of them is tried.
-    pub fn ahead(&self, key: usize, name: Name, critical: bool) -> Option<Span> {
-        let key: (c_int, &[u8]) = (self.database(), self.word(key).ok()?);
-        with_state(|state| {
-            let lines = &state.lines;
-            let comer = self.again.map_or(Comer::Passes, |trial| Comer::Waits(trial.caller));
-            let ahead = lines.ahead::<dyn OfDatabase>(&key, name, &Claim::plain(1, critical), comer, now());
-            // A caller that leaves without being tried is refused, even by a limit that has room by now.
-            ahead.or(self.only_looks().then_some(Span::ZERO))
-        })
-    }
-
     /// Returns how long the call can wait: at most `block`, and at most as long as the setting allows. `None` if it cannot
     /// wait.
     pub fn time_to_wait(&self, block: Option<Period>) -> Option<Span> {
@@ -54,27 +42,24 @@ impl Call<'_> {
         block.span().min(settings::longest_block())
     }
 
-    /// The number of callers that wait for a limit of the key at this place, and come before one that arrives now.
-    pub fn before(&self, key: usize, name: Name, critical: bool) -> usize {
-        let Ok(word) = self.word(key) else { return 0 };
-        let key: (c_int, &[u8]) = (self.database(), word);
-        with_state(|state| state.lines.before::<dyn OfDatabase>(&key, name, &Claim::plain(1, critical)))
-    }
-
     /// The wait for these limits, for at most `left`. `keys` are the places of all keys of the call. `None` if the settings
     /// allow no further waiting caller.
-    pub fn wait(
+    pub fn wait<'w>(
         &self,
         left: Span,
         keys: Vec<usize>,
-        wanted: impl Iterator<Item = Wanted>,
+        wanted: impl Iterator<Item = Wanted<'w>>,
     ) -> Option<Box<Wait>> {
         let database = self.database();
         let stands = wanted.map(|wanted| {
             let name = self.word(wanted.key).ok()?.into();
             let key = WaitedKey { database, name };
-            let claim = Claim::plain(1, wanted.critical).to_owned();
-            Some(Stand { key, name: wanted.name, claim, retry: Some(wanted.retry) })
+            Some(Stand {
+                key,
+                name: wanted.name,
+                claim: wanted.claim.into_owned(),
+                retry: Some(wanted.retry),
+            })
         });
         let stands: Vec<_> = stands.collect::<Option<_>>()?;
         let is_full = self.again.is_none()

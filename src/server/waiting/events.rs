@@ -1,5 +1,5 @@
 //! The server's events after which a limit may have room: a value leaves its key, a database is flushed or swapped, or time
-//! passes (the cron event). They mark lines as due, and try nobody, because they may come amid any command. What a call of this
+//! passes (the cron event). They mark lines as due, and try no caller, because they may come amid any command. What a call of this
 //! module changes is marked in `call.rs`.
 
 use std::ffi::{c_int, c_void};
@@ -10,7 +10,7 @@ use redis_module::raw::{
 };
 
 use super::alarm::set_alarm;
-use super::state::{somebody_waits, with_state};
+use super::state::{now, somebody_waits, with_state};
 use super::wait::OfDatabase;
 use crate::server::api::{api, bytes, subscribe as subscribe_to};
 use crate::server::guard::guarded;
@@ -25,6 +25,7 @@ pub fn nudge() {
     if somebody_waits() {
         with_state(|state| {
             state.alarm.held_up = false; // Callers may be tried again.
+            state.lines.end_hungers(now());
             state.lines.nudge(AT_ONCE);
         });
         set_alarm();
@@ -40,7 +41,7 @@ pub unsafe extern "C" fn unlinked(ctx: *mut RedisModuleKeyOptCtx, _: *const c_vo
                 let name = api!(RedisModule_GetKeyNameFromOptCtx(ctx)).cast_mut();
                 if !name.is_null() {
                     let key: (c_int, &[u8]) = (api!(RedisModule_GetDbIdFromOptCtx(ctx)), bytes(name));
-                    with_state(|state| state.lines.mark::<dyn OfDatabase>(&key));
+                    with_state(|state| state.lines.replace::<dyn OfDatabase>(&key));
                     set_alarm();
                 }
             }
@@ -63,7 +64,7 @@ pub unsafe fn subscribe(ctx: *mut RedisModuleCtx) {
 unsafe extern "C" fn mark_all(_: *mut RedisModuleCtx, _: RedisModuleEvent, _: u64, _: *mut c_void) {
     if somebody_waits() {
         guarded((), || {
-            with_state(|state| state.lines.mark_all());
+            with_state(|state| state.lines.replace_all());
             set_alarm();
         });
     }

@@ -9,7 +9,8 @@
 //!                      +--+ tried: still refused
 //! ```
 //!
-//! - `state.rs` has the lines and all else that changes; `call.rs` is what a running command asks of them.
+//! - `state.rs` has the lines and all else that changes; `turns.rs` is what a running command asks of them and notes in them,
+//!   `call.rs` how it waits.
 //! - `wait.rs` has the limits for which a call waits, `waiter.rs` a caller and its call, `trial.rs` a call that runs again.
 //! - `client.rs` blocks and unblocks clients, and has the three ways in which a wait ends. `alarm.rs` sets the timer.
 //! - `serve.rs` tries callers: it runs their commands again, in the callback of a timer and nowhere else.
@@ -25,6 +26,7 @@ mod serve;
 mod slot;
 mod state;
 mod trial;
+mod turns;
 mod wait;
 mod waiter;
 

@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use std::ffi::c_int;
 use std::sync::Arc;
 
-use ratelimit_core::line::Stand;
+use ratelimit_core::line::{Claim, Stand};
 use ratelimit_core::{Name, Span};
 
 /// A wait that begins or goes on: how long at most, and for which limits.
@@ -17,11 +17,11 @@ pub struct Wait {
 }
 
 /// A limit for which a call waits.
-pub struct Wanted {
+pub struct Wanted<'a> {
     /// The place of the key.
     pub key: usize,
     pub name: Name,
-    pub critical: bool,
+    pub claim: Claim<&'a [u8]>,
     /// The time after which the limit has room if no other caller comes.
     pub retry: Span,
 }

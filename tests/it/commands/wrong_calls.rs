@@ -128,6 +128,9 @@ fn needed(call: &Call, option: &str) -> Option<&'static str> {
     match option {
         "MAXWAIT" if call.takes("RESERVE") => Some("RESERVE"),
         "COLDFACTOR" => Some("WARMUP 1s"),
+        "WEIGHT" if call.row.name == "CONCURRENT" => Some("TENANT t"),
+        "WEIGHT" if call.way == Way::Own => Some("TENANT t BLOCK 1s"),
+        "TENANT" if call.way == Way::Own && call.row.name != "CONCURRENT" => Some("BLOCK 1s"),
         _ => None,
     }
 }
@@ -217,7 +220,8 @@ fn outside(argument: &Argument) -> Vec<(String, String)> {
         }
         Values::Id => {
             for word in [String::new(), "i".repeat(257)] {
-                wrong.push((word, "ERR id must be 1 to 256 bytes".into()));
+                let name = if name == "TENANT" { name } else { "id" };
+                wrong.push((word, format!("ERR {name} must be 1 to 256 bytes")));
             }
         }
     }
@@ -226,8 +230,19 @@ fn outside(argument: &Argument) -> Vec<(String, String)> {
 
 /// The error for an option of another limiter or command.
 fn foreign(call: &Call, option: &str) -> String {
-    let manner = ["PARTIAL", "FORCE", "RESERVE", "MAXWAIT", "HOLD", "BLOCK"].contains(&option);
+    let manner =
+        ["PARTIAL", "FORCE", "RESERVE", "MAXWAIT", "HOLD", "BLOCK", "TENANT", "WEIGHT"].contains(&option);
     match call.way {
+        // The call does not wait.
+        Way::Limit if option == "TENANT" && call.takes(option) => {
+            "ERR syntax error: TENANT needs BLOCK".into()
+        }
+        Way::Limit if option == "WEIGHT" && call.takes(option) => {
+            "ERR syntax error: WEIGHT needs TENANT".into()
+        }
+        Way::Limit if ["TENANT", "WEIGHT"].contains(&option) => {
+            format!("ERR syntax error: {option} is not for {}", call.row.name)
+        }
         Way::Limit if ["AT", "FORCE", "HOLD", "BLOCK"].contains(&option) => {
             format!("ERR syntax error: {option} belongs before the first LIMIT")
         }
@@ -250,12 +265,13 @@ fn is_own(call: &Call, option: &str) -> bool {
         Way::Own => false,
         // SMOOTH has a MAXWAIT of its own.
         Way::Peek => {
-            ["PARTIAL", "FORCE", "RESERVE", "HOLD", "BLOCK"].contains(&option)
+            ["PARTIAL", "FORCE", "RESERVE", "HOLD", "BLOCK", "TENANT", "WEIGHT"].contains(&option)
                 || option == "MAXWAIT" && call.takes("RESERVE")
         }
         Way::Limit => {
             ["AT", "PARTIAL", "FORCE", "RESERVE", "COUNTREFUSED", "HOLD", "BLOCK"].contains(&option)
                 || option == "MAXWAIT" && call.takes("RESERVE")
+                || ["TENANT", "WEIGHT"].contains(&option) && call.row.name != "CONCURRENT"
         }
     };
     call.takes(option) && !elsewhere || ["ON", "SHADOW"].contains(&option) && call.way == Way::Limit
@@ -339,13 +355,14 @@ fn wrong(good_call: &Call) -> Vec<(Call, String)> {
     for option in option_names().filter(|option| !is_own(good_call, option) && *option != "LIMIT") {
         let own = row.arguments.iter().find(|argument| argument.name == option);
         let words = own.map_or_else(|| option.to_string(), |argument| given(good_call, argument));
-        // The error names RESERVE, not its MAXWAIT.
-        let told = first(&words);
-        let told = if option == "MAXWAIT" && good_call.takes("RESERVE") { told } else { option.to_string() };
+        // The error names RESERVE, not its MAXWAIT, and TENANT, not its WEIGHT.
+        let is_behind = option == "WEIGHT" || option == "MAXWAIT" && good_call.takes("RESERVE");
+        let told = if is_behind { first(&words) } else { option.to_string() };
         // These take a value, and only then are an error here.
         let value = match (option, own) {
             ("MAXWAIT" | "BLOCK", None) => " 1ms",
             ("HOLD", None) => " id 1s",
+            ("TENANT" | "WEIGHT", None) => " 1",
             _ => "",
         };
         let words = words + value;

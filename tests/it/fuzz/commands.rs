@@ -53,6 +53,8 @@ impl Fuzzer {
         text(&mut cons[0], "CONFIG SET slowlog-log-slower-than 5000000");
         // No other call makes room for one that waits, so waits are kept short.
         text(&mut cons[0], "CONFIG SET ratelimit.max-block 3");
+        // A hunger goes by another clock than `AT`: until it ends, a request may be refused at its retry, too.
+        text(&mut cons[0], "CONFIG SET ratelimit.hunger 0");
         make_others(&mut cons[0]);
         let caller = Caller::new(commands(&mut cons[0]), seed);
         Fuzzer { cons, caller }

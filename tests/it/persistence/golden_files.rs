@@ -2,12 +2,13 @@
 //! version of the module reads them.
 //!
 //! A change of the encoding needs a loader for the old one: golden files of old encodings are never rewritten. What
-//! is written differently from now on gets a folder of its own: name it in `FOLDERS`, and have it made by
+//! is written differently from now on gets a folder of its own: name it in `FOLDERS` with its keys, and have it made by
 //! `RATELIMIT_GOLDEN=write cargo test --test it golden_files` on the oldest server there is, Redis 7.0, whose files
 //! newer ones can read.
 
 use std::fmt::Write;
 use std::fs;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Once;
 
@@ -17,8 +18,8 @@ use crate::support::{
     AOF_AT_ONCE, SECOND, Server, call_bytes, dump, error_line, last_payload, rewrite_aof, text,
 };
 
-/// One for each encoding, the current one last.
-const FOLDERS: [&str; 1] = ["v1"];
+/// The folders, and the rows of [`KEYS`] that each has. What an older one has is still written so.
+const FOLDERS: [(&str, Range<usize>); 2] = [("v1", 0..29), ("v2", 29..KEYS.len())];
 
 /// Dumps are not to depend on which library compresses them.
 const PLAIN: [&str; 2] = ["--rdbcompression", "no"];
@@ -31,7 +32,7 @@ const START: u64 = 4_102_444_800 * SECOND;
 /// Keys of every kind: for each, two calls that are in the AOF's base, one after it, and a peek. Fractions are chosen so that
 /// every server writes the same digits.
 #[rustfmt::skip]
-const KEYS: [(&str, [&str; 3], &str); 29] = [
+const KEYS: [(&str, [&str; 3], &str); 31] = [
     ("bucket", ["RL.TOKENBUCKET KEY 10 3 1s COST 4 AT +0", "RL.TOKENBUCKET KEY 10 3 1s AT +100", "RL.TOKENBUCKET KEY 10 3 1s COST 3 AT +250"], "RL.PEEK KEY TOKENBUCKET 10 3 1s COST 9 AT +500"),
     ("debt", ["RL.TOKENBUCKET KEY 10 7 1100ms COST 4 AT +0", "RL.TOKENBUCKET KEY 10 7 1100ms FORCE COST 50 AT +100", "RL.TOKENBUCKET KEY 10 7 1100ms FORCE AT +250"], "RL.PEEK KEY TOKENBUCKET 10 7 1100ms AT +500"),
     ("batch", ["RL.TOKENBUCKET KEY 10 3 1s BATCH COST 8 AT +0", "RL.TOKENBUCKET KEY 10 3 1s BATCH AT +1100", "RL.TOKENBUCKET KEY 10 3 1s BATCH COST 3 AT +1250"], "RL.PEEK KEY TOKENBUCKET 10 3 1s BATCH COST 9 AT +1500"),
@@ -61,6 +62,8 @@ const KEYS: [(&str, [&str; 3], &str); 29] = [
     ("reserved", ["RL.MULTI 1 KEY COST 2 HOLD one 1h AT +0 LIMIT TOKENBUCKET 10 3 1m LIMIT FIXEDWINDOW 9 1m LIMIT SLIDINGLOG 9 1m LIMIT UNIFORM 300ms", "RL.MULTI 1 KEY COST 3 HOLD two 2h AT +350 LIMIT GCRA 9 3 1m LIMIT SLIDINGLOG 9 1m LIMIT CALENDAR 10 DAY TZ Europe/Lisbon LIMIT FIXEDWINDOW 9 1m SHADOW", "RL.MULTISETTLE 1 KEY one COST 1 AT +700 LIMIT SLIDINGLOG 9 1m LIMIT TOKENBUCKET 10 3 1m"], "RL.MULTIPEEK 1 KEY AT +800 LIMIT TOKENBUCKET 10 3 1m LIMIT FIXEDWINDOW 9 1m LIMIT SLIDINGLOG 9 1m LIMIT GCRA 9 3 1m LIMIT CALENDAR 10 DAY TZ Europe/Lisbon"),
     ("sketched", ["RL.SKETCH KEY alice 9 3 1s WIDTH 8 DEPTH 2 COST 4 AT +0", "RL.SKETCH KEY alice 9 3 1s AT +100", "RL.SKETCH KEY alice 9 3 1s COST 3 AT +250"], "RL.PEEK KEY SKETCH alice 9 3 1s COST 9 AT +500"),
     ("joined", ["RL.GCRA KEY 9 3 1m COST 4 AT +0", "RL.GCRA KEY 9 3 1m AT +100", "RL.MULTI 1 KEY AT +200 LIMIT FIXEDWINDOW 9 1s"], "RL.MULTIPEEK 1 KEY AT +300 LIMIT GCRA 9 3 1m LIMIT FIXEDWINDOW 9 1s"),
+    ("tenants", ["RL.CONCURRENT KEY 10 9s one COST 2 TENANT bob WEIGHT 3 AT +70", "RL.CONCURRENT KEY 10 5s two TENANT ann AT +100", "RL.CONCURRENT KEY 10 9s three AT +1500"], "RL.PEEK KEY CONCURRENT 10 1s other COST 9 AT +1600"),
+    ("shared", ["RL.MULTI 1 KEY AT +0 LIMIT FIXEDWINDOW 9 1m LIMIT CONCURRENT 9 1m one TENANT bob WEIGHT 1000", "RL.MULTI 1 KEY AT +100 LIMIT FIXEDWINDOW 9 1m LIMIT CONCURRENT 9 1m two COST 3 TENANT ann", "RL.MULTI 1 KEY AT +200 LIMIT FIXEDWINDOW 9 1m LIMIT CONCURRENT 9 2m three TENANT bob"], "RL.MULTIPEEK 1 KEY AT +300 LIMIT FIXEDWINDOW 9 1m LIMIT CONCURRENT 9 1m other COST 5"),
 ];
 
 /// The folders, with the last one's files made first if that is asked for.
@@ -69,33 +72,37 @@ fn folders() -> impl Iterator<Item = PathBuf> {
     let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
     WRITTEN.call_once(|| {
         if std::env::var("RATELIMIT_GOLDEN").is_ok_and(|word| word == "write") {
-            write(&golden.join(FOLDERS[FOLDERS.len() - 1]));
+            let (folder, rows) = &FOLDERS[FOLDERS.len() - 1];
+            write(&golden.join(folder), &KEYS[rows.clone()]);
         }
     });
-    FOLDERS.iter().map(move |folder| golden.join(folder))
+    FOLDERS.iter().map(move |(folder, _)| golden.join(folder))
 }
 
-fn write(folder: &Path) {
+/// The row of a key: its name, its calls and the question.
+type Row = (&'static str, [&'static str; 3], &'static str);
+
+fn write(folder: &Path, rows: &[Row]) {
     assert!(!folder.exists(), "{} is never written again", folder.display());
     fs::create_dir_all(folder.join("appendonlydir")).unwrap();
     let server = Server::start(&[&PLAIN[..], &AOF].concat());
-    make_all(&server);
+    make_all(&server, rows);
     let con = &mut server.connection();
     text(con, "SAVE");
-    fs::write(folder.join("keys.txt"), told(con)).unwrap();
+    fs::write(folder.join("keys.txt"), told(con, rows)).unwrap();
     fs::copy(server.dir().join("dump.rdb"), folder.join("dump.rdb")).unwrap();
     copy_all(&server.dir().join("appendonlydir"), &folder.join("appendonlydir"));
 }
 
-fn make_all(server: &Server) {
+fn make_all(server: &Server, rows: &[Row]) {
     let con = &mut server.connection();
-    for (key, calls, _) in KEYS {
+    for (key, calls, _) in rows {
         for call in &calls[..2] {
             make(con, call, key);
         }
     }
     rewrite_aof(con);
-    for (key, calls, _) in KEYS {
+    for (key, calls, _) in rows {
         make(con, calls[2], key);
         // And one whose every effect is behind the base.
         for call in calls {
@@ -118,9 +125,9 @@ fn filled(line: &str, key: &str) -> String {
 }
 
 /// All that the keys say, one line each: question, then answer.
-fn told(con: &mut Connection) -> String {
+fn told(con: &mut Connection, rows: &[Row]) -> String {
     let mut told = String::new();
-    for (name, _, question) in KEYS {
+    for (name, _, question) in rows {
         for key in [name.to_string(), format!("{name}:later")] {
             writeln!(told, "DUMP {key}: {}", dumped(con, &key)).unwrap();
             for line in ["PEXPIRETIME KEY", "RL.INFO KEY", question] {
@@ -198,9 +205,11 @@ fn an_aof_of_any_encoding_is_read_as_it_was_written() {
 #[test]
 fn the_same_calls_write_the_same_bytes_as_when_the_last_files_were_made() {
     let server = Server::start(&[&PLAIN[..], &AOF].concat());
-    make_all(&server);
-    // The hash key of a sketch is random.
-    expect_told(&server, &folders().last().unwrap(), &["DUMP sketched", "DUMP sketched:later"]);
+    make_all(&server, &KEYS);
+    for folder in folders() {
+        // The hash key of a sketch is random.
+        expect_told(&server, &folder, &["DUMP sketched", "DUMP sketched:later"]);
+    }
 }
 
 #[test]

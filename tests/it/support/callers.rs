@@ -14,7 +14,7 @@ use crate::support::load::{Course, Load};
 use crate::support::{Server, call, info, refused, wait_for};
 
 /// `K` is the number of a key, `#` the id of a lease or a hold, and `@` an instant in the year 2100.
-const LINES: [&str; 69] = [
+const LINES: [&str; 72] = [
     "RL.TOKENBUCKET bucket:K 9 1 1h",
     "RL.TOKENBUCKET bucket:K 9 1 1h PARTIAL COST 3",
     "RL.TOKENBUCKET bucket:K 9 1 1h RESERVE MAXWAIT 2h",
@@ -46,6 +46,8 @@ const LINES: [&str; 69] = [
     "RL.PENALTY grown:K 2 1h 1h GROW 2 MAX 2h FORGIVE 2h",
     "RL.CONCURRENT lease:K 6 1h #",
     "RL.CONCURRENT lease:K 6 1h # RESERVED 2 CRITICAL",
+    "RL.CONCURRENT lease:K 6 1h # TENANT ann WEIGHT 3",
+    "RL.MULTI 1 together:K LIMIT GCRA 8 1 1h LIMIT CONCURRENT 9 1h # TENANT bob",
     "RL.RENEW lease:K 2h #",
     "RL.RELEASE lease:K #",
     "RL.MULTI 1 together:K LIMIT GCRA 8 1 1h LIMIT SLIDINGLOG 9 1h LIMIT CONCURRENT 9 1h #",
@@ -82,6 +84,7 @@ const LINES: [&str; 69] = [
     "RL.LPUSH list:K 5 element",
     // Room comes when another client releases or refunds.
     "RL.CONCURRENT lease:K 6 1h # BLOCK 20ms",
+    "RL.CONCURRENT lease:K 6 1h # BLOCK 20ms TENANT ann",
     "RL.CONCURRENT lease:K 6 1h # RESERVED 2 CRITICAL BLOCK 5ms",
     "RL.MULTI 2 lease:K together:K BLOCK 20ms LIMIT CONCURRENT 6 1h #",
     // And here when time has come.

@@ -9,12 +9,15 @@ mod counters;
 mod crowd;
 mod ends;
 mod grants;
+mod hunger;
 mod idle;
+mod kept;
 mod moments;
 mod order;
 mod pauses;
 mod penalties;
 mod refused_at_once;
+mod tenants;
 mod wakes;
 mod wrong_calls;
 

@@ -138,3 +138,118 @@ fn timeouts_that_are_missing_or_wrong() {
         expect(con, &bare, "ERR BLOCK needs a unit: 30ms, 30s or 30m");
     }
 }
+
+#[test]
+fn tenants_that_are_missing_or_wrong() {
+    let (_server, mut con) = server();
+    let con = &mut con;
+    for (call, limits) in CALLS.iter().filter(|(_, limits)| limits.is_empty()) {
+        for (options, expected) in [
+            ("TENANT", syntax(": TENANT needs a value")),
+            ("TENANT a TENANT b", syntax(": TENANT is given twice")),
+            ("TENANT a WEIGHT 1 WEIGHT 1", syntax(": WEIGHT is given twice")),
+            ("WEIGHT 2", syntax(": WEIGHT needs TENANT")),
+            ("TENANT a WEIGHT", syntax(": WEIGHT needs a value")),
+            ("TENANT a WEIGHT 0", "ERR WEIGHT must be an integer from 1 to 1000; got '0'".into()),
+            ("TENANT a WEIGHT 1001", "ERR WEIGHT must be an integer from 1 to 1000; got '1001'".into()),
+            ("TENANT a WEIGHT x", "ERR WEIGHT must be an integer from 1 to 1000; got 'x'".into()),
+            ("FAIR", syntax(": FAIR is not for COMMAND")),
+        ] {
+            let command = call.split(' ').next().unwrap_or_default();
+            let expected = expected.replace("COMMAND", command);
+            expect(con, &format!("{call} BLOCK 1s {options} {limits}"), &expected);
+        }
+        let long = format!("{call} BLOCK 1s TENANT {} {limits}", "t".repeat(257));
+        expect(con, &long, "ERR TENANT must be 1 to 256 bytes");
+        // A policy may have leases, and a call of it asks nothing of a rate.
+        if !call.contains("CONCURRENT") && !call.contains("ASK") {
+            expect(con, &format!("{call} TENANT a"), &syntax(": TENANT needs BLOCK"));
+        }
+    }
+    let empty: Vec<&[u8]> = vec![b"RL.CONCURRENT", b"k", b"5", b"1h", b"id", b"TENANT", b""];
+    assert_eq!(error_of(con, VALID, &empty), "ERR TENANT must be 1 to 256 bytes");
+}
+
+#[test]
+fn commands_without_tenants() {
+    let (_server, mut con) = server();
+    let con = &mut con;
+    for (line, command) in [
+        ("RL.SMOOTH k 9 1h", "RL.SMOOTH"),
+        ("RL.PENALTY k 3 1m 1m", "RL.PENALTY"),
+        ("RL.SHED k 0.9", "RL.SHED"),
+        ("RL.THROTTLE k 9 1 60 1", "RL.THROTTLE"),
+        ("CL.THROTTLE k 9 1 60 1", "CL.THROTTLE"),
+        ("RL.PEEK k CONCURRENT 5 1h id", "RL.PEEK"),
+        ("RL.REFUND k GCRA 9 10 1000s", "RL.REFUND"),
+        ("RL.RELEASE k id", "RL.RELEASE"),
+        ("RL.ASKPEEK k api", "RL.ASKPEEK"),
+        ("RL.ASKREFUND k api", "RL.ASKREFUND"),
+    ] {
+        expect(con, &format!("{line} TENANT a"), &syntax(&format!(": TENANT is not for {command}")));
+    }
+    for (line, command) in [
+        ("RL.SETTLE k id GCRA 9 10 1000s COST 1 TENANT a WEIGHT 1", "WEIGHT is not for RL.SETTLE"),
+        ("RL.ASKSETTLE k api id COST 1 TENANT a WEIGHT 1", "WEIGHT is not for RL.ASKSETTLE"),
+        ("RL.MULTIPEEK 1 k LIMIT CONCURRENT 5 1h id TENANT a", "TENANT is not for RL.MULTIPEEK (LIMIT 1)"),
+        ("RL.MULTIREFUND 1 k LIMIT GCRA 9 10 1000s TENANT a", "TENANT is not for RL.MULTIREFUND (LIMIT 1)"),
+        (
+            "RL.MULTISETTLE 1 k id COST 1 LIMIT GCRA 9 10 1000s TENANT a WEIGHT 1",
+            "WEIGHT is not for RL.MULTISETTLE (LIMIT 1)",
+        ),
+        ("RL.MULTI 1 k BLOCK 1s LIMIT SMOOTH 9 1h TENANT a", "TENANT is not for SMOOTH (LIMIT 1)"),
+    ] {
+        expect(con, line, &syntax(&format!(": {command}")));
+    }
+}
+
+#[test]
+fn tenants_of_one_of_several_limits() {
+    let (_server, mut con) = server();
+    let con = &mut con;
+    for (line, expected) in [
+        ("RL.MULTI 1 k BLOCK 1s TENANT a LIMIT GCRA 9 10 1000s", "TENANT belongs in a LIMIT"),
+        ("RL.MULTI 1 k LIMIT GCRA 9 10 1000s TENANT a", "TENANT needs BLOCK (LIMIT 1)"),
+        ("RL.MULTI 1 k LIMIT CONCURRENT 5 1h id WEIGHT 2", "WEIGHT needs TENANT (LIMIT 1)"),
+        (
+            "RL.MULTI 2 k other LIMIT CONCURRENT 5 1h id TENANT a",
+            "TENANT needs ON, as there are several keys (LIMIT 1)",
+        ),
+        (
+            "RL.MULTI 2 k other LIMIT CONCURRENT 5 1h id ON 1 TENANT a LIMIT CONCURRENT 5 1h id ON 2 TENANT a",
+            "TENANT is given twice (LIMIT 2)",
+        ),
+        ("RL.POLICY SET other LIMIT CONCURRENT 5 1h TENANT a", "TENANT is not for a policy (LIMIT 1)"),
+        ("RL.POLICY SET other FAIR LIMIT CONCURRENT 5 1h", "FAIR belongs in a LIMIT"),
+        ("RL.POLICY SET other LIMIT SMOOTH 5 1h FAIR", "FAIR is not for SMOOTH (LIMIT 1)"),
+        ("RL.POLICY SET other LIMIT PENALTY 5 1h 1h FAIR", "FAIR is not for PENALTY (LIMIT 1)"),
+        (
+            "RL.POLICY SET other LIMIT GCRA 9 10 1s FAIR SHADOW",
+            "FAIR and SHADOW exclude each other (LIMIT 1)",
+        ),
+        (
+            "RL.POLICY SET other SHADOW LIMIT GCRA 9 10 1s FAIR",
+            "FAIR and SHADOW exclude each other (LIMIT 1)",
+        ),
+        (
+            "RL.POLICY SET other LIMIT GCRA 9 10 1s FAIR LIMIT CONCURRENT 5 1h FAIR",
+            "FAIR is given twice (LIMIT 2)",
+        ),
+        (
+            "RL.POLICY SET other LIMIT GCRA 9 10 1s ON 2 LIMIT CONCURRENT 5 1h FAIR",
+            "FAIR needs ON, as there are several keys (LIMIT 2)",
+        ),
+    ] {
+        expect(con, line, &syntax(&format!(": {expected}")));
+    }
+}
+
+#[test]
+fn a_fair_policy_takes_a_tenant_for_one_key() {
+    let (_server, mut con) = server();
+    let con = &mut con;
+    text(con, "RL.POLICY SET api VERSION 7 LIMIT CONCURRENT 5 1h FAIR");
+    let error = error_of(con, VALID, &words("RL.ASK k api ID id TENANT a KEYS other"));
+    assert_eq!(error, "ERR policy 'api' has a FAIR limit without ON, which takes one key");
+    assert_eq!(error_of(con, VALID, &words("RL.ASK k api TENANT a")), "ERR policy 'api' needs an ID");
+}

@@ -210,7 +210,7 @@ fn a_release_tries_two_of_ten_thousand_callers() {
         vec![Stand {
             key,
             name,
-            claim: Claim::plain(1, false).to_owned(),
+            claim: Claim::plain(1, false).into_owned(),
             retry: Some(Span::from_millis(60_000)),
         }]
     };
@@ -244,7 +244,7 @@ fn callers_of_ten_thousand_keys_wake_one_by_one() {
         lines.enter(
             T0,
             at(99_999),
-            vec![Stand { key, name, claim: Claim::plain(1, false).to_owned(), retry }],
+            vec![Stand { key, name, claim: Claim::plain(1, false).into_owned(), retry }],
         );
     }
     for millis in 1..=10_000 {
@@ -303,7 +303,7 @@ fn a_line_that_is_due_tells_no_time() {
     lines.enter(
         T0,
         T0.plus(Span::CENTURY),
-        vec![Stand { key, name, claim: Claim::plain(1, false).to_owned(), retry }],
+        vec![Stand { key, name, claim: Claim::plain(1, false).into_owned(), retry }],
     );
     assert_eq!(lines.ahead(&key, name, &Claim::plain(1, false), Comer::Passes, T0), retry);
     // A lease is released. The first caller will be tried at once.

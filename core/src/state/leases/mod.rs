@@ -11,7 +11,7 @@ use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 
 pub use stored::Change;
-pub use tenants::{MAX_TENANT, MAX_WEIGHT, Share};
+pub use tenants::{MAX_TENANT, MAX_WEIGHT, Pool, Share, Tenant};
 
 use super::table::{Table, number};
 use super::timeline::{Tick, Timeline};
@@ -126,7 +126,7 @@ impl Leases {
         shares
     }
 
-    /// Tells what is different at `now` from what was `seen`. Returns what is seen now.
+    /// Calls `tell` with what is different at `now` from what was `seen`. Returns what is seen now.
     pub fn tell(&self, seen: Option<Seen>, now: Time, mut tell: impl FnMut(News<'_>)) -> Seen {
         let moment = self.timeline.tick_at(now);
         let news = Seen { changes: self.tenants.as_ref().map(|tenants| tenants.changes()), moment };
@@ -188,12 +188,18 @@ impl Leases {
     /// Gives a lease this deadline, which is after the last charge. A lease that was not held also gets this cost, and this
     /// tenant: its name and weight.
     fn hold(&mut self, id: &[u8], deadline: Time, cost: u32, tenant: Option<(&[u8], u32)>) {
-        let deadline = self.timeline.tick_at(deadline);
-        if tenant.is_none() && self.tenants.is_none() {
-            return self.table.hold(id, deadline, cost, self.timeline.tick);
+        let is_shared = tenant.is_some() || self.tenants.is_some();
+        let is_held = is_shared && self.is_held(id);
+        self.table.hold(id, self.timeline.tick_at(deadline), cost, self.timeline.tick);
+        if is_shared {
+            self.share_lease(id, cost, tenant, is_held);
         }
-        let is_held = self.is_held(id);
-        self.table.hold(id, deadline, cost, self.timeline.tick);
+    }
+
+    /// Notes the tenant of a lease that was just taken, or renewed if it `is_held`.
+    #[cold]
+    #[inline(never)]
+    fn share_lease(&mut self, id: &[u8], cost: u32, tenant: Option<(&[u8], u32)>, is_held: bool) {
         if let Some(slot) = self.table.find(id) {
             let tenants = self.tenants.get_or_insert_default();
             if is_held { tenants.keep(slot) } else { tenants.take(slot, tenant, cost) }
@@ -201,6 +207,8 @@ impl Leases {
     }
 
     /// Whether the lease of this id was held at the last charge.
+    #[cold]
+    #[inline(never)]
     fn is_held(&self, id: &[u8]) -> bool {
         let lease = self.table.find(id).and_then(|slot| self.table.get(slot));
         lease.is_some_and(|lease| lease.deadline() > self.timeline.tick)
@@ -220,7 +228,16 @@ impl Leases {
     }
 
     /// Takes the leases that expired since a tick from what their tenants hold.
+    #[inline]
     fn end_since(&mut self, tick: Tick) {
+        if self.tenants.is_some() {
+            self.end_shared(tick);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn end_shared(&mut self, tick: Tick) {
         if let Some(tenants) = &mut self.tenants {
             self.table.each_ended(tick, self.timeline.tick, &mut |slot, cost| tenants.end(slot, cost));
         }

@@ -3,8 +3,8 @@
 //! Only leases with a tenant are in here, by their slots in the table. So a lease without a tenant takes no byte more, and
 //! the first lease with one costs no pass over the others. What no tenant holds is held by the tenant of the empty name.
 //!
-//! The sums are those of the table's last change. Leases that have expired since then are still in them, and whoever reads
-//! the sums at a later instant subtracts these.
+//! The sums are those of the table's last change. Leases that have expired since then are still in them. A reader at a
+//! later instant subtracts these.
 //!
 //! A fair line repeats what its tenants hold. So the names of the last tenants that changed are kept: the line reads only
 //! these anew.
@@ -23,6 +23,14 @@ pub const MAX_WEIGHT: u32 = 1000;
 /// The most changes that a line can have missed without reading everything anew.
 const RECENT: usize = 32;
 
+/// The tenant of a caller.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Tenant<'a> {
+    pub name: &'a [u8],
+    /// The weight that the call gives the tenant. Without one, the tenant keeps its own.
+    pub weight: Option<u32>,
+}
+
 /// What a tenant holds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Share {
@@ -35,10 +43,19 @@ impl Share {
     pub const NOTHING: Share = Share { held: 0, weight: 1 };
 }
 
+/// What a claim of leases depends on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Pool {
+    /// The most that may be held with the claim.
+    pub most: u64,
+    /// What the tenant holds now.
+    pub share: Share,
+}
+
 #[derive(Clone, Debug, Default)]
 pub(super) struct Tenants {
     /// Those that hold something.
-    by_name: BTreeMap<Arc<[u8]>, Tenant>,
+    by_name: BTreeMap<Arc<[u8]>, Holder>,
     /// The tenants of leases, by their slots. Also of those that have expired and are not freed.
     of_lease: BTreeMap<u32, Arc<[u8]>>,
     /// The cost of all leases that have a tenant and have not expired.
@@ -49,7 +66,7 @@ pub(super) struct Tenants {
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Tenant {
+pub(super) struct Holder {
     pub(super) weight: u32,
     leases: u32,
     pub(super) cost: u64,
@@ -61,11 +78,11 @@ impl Tenants {
     }
 
     /// The tenants that hold something, in the order of their names.
-    pub(super) fn iter(&self) -> impl Iterator<Item = (&Arc<[u8]>, &Tenant)> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&Arc<[u8]>, &Holder)> {
         self.by_name.iter()
     }
 
-    pub(super) fn get(&self, name: &[u8]) -> Option<&Tenant> {
+    pub(super) fn get(&self, name: &[u8]) -> Option<&Holder> {
         self.by_name.get(name)
     }
 
@@ -85,7 +102,7 @@ impl Tenants {
         self.of_lease.remove(&slot);
         let Some((name, weight)) = tenant else { return self.note(None) };
         let name = self.by_name.get_key_value(name).map_or_else(|| Arc::from(name), |(name, _)| name.clone());
-        let blank = Tenant { weight, leases: 0, cost: 0 };
+        let blank = Holder { weight, leases: 0, cost: 0 };
         let tenant = self.by_name.entry(name.clone()).or_insert(blank);
         tenant.weight = weight;
         tenant.leases += 1;
@@ -106,9 +123,9 @@ impl Tenants {
         if let Some(name) = &name
             && let Some(tenant) = self.by_name.get_mut(name)
         {
-            tenant.leases -= 1;
-            tenant.cost -= u64::from(cost);
-            self.cost -= u64::from(cost);
+            tenant.leases = tenant.leases.saturating_sub(1);
+            tenant.cost = tenant.cost.saturating_sub(cost.into());
+            self.cost = self.cost.saturating_sub(cost.into());
             if tenant.leases == 0 {
                 self.by_name.remove(name);
             }
@@ -150,7 +167,7 @@ impl Tenants {
             self.by_name.keys().map(|name| size_class(name.len() + 2 * size_of::<usize>())).sum();
         // A node of a tree has room for a third more entries than it holds.
         let tree = |count: usize, entry: usize| size_class(count * entry * 4 / 3);
-        let by_name = tree(self.by_name.len(), size_of::<Arc<[u8]>>() + size_of::<Tenant>());
+        let by_name = tree(self.by_name.len(), size_of::<Arc<[u8]>>() + size_of::<Holder>());
         let of_lease = tree(self.of_lease.len(), size_of::<u32>() + size_of::<Arc<[u8]>>());
         let recent = size_class(self.recent.capacity() * size_of::<Option<Arc<[u8]>>>());
         size_class(size_of::<Tenants>()) + names + by_name + of_lease + recent

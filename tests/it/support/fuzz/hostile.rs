@@ -50,7 +50,7 @@ const NUMBERS: [&str; 44] = [
     "1 ",
 ];
 
-const WORDS: [&str; 31] = [
+const WORDS: [&str; 34] = [
     "COST",
     "AT",
     "PARTIAL",
@@ -67,6 +67,9 @@ const WORDS: [&str; 31] = [
     "COLDFACTOR",
     "RESERVED",
     "CRITICAL",
+    "TENANT",
+    "WEIGHT",
+    "FAIR",
     "LIMIT",
     "ON",
     "HOLD",

@@ -12,7 +12,7 @@ pub enum Answer {
 }
 
 /// `K` is a number of a key, `#` one of an id.
-const FINE: [&str; 58] = [
+const FINE: [&str; 60] = [
     "RL.TOKENBUCKET bucket:K 20 40 1s",
     "RL.TOKENBUCKET bucket:K 20 40 1s PARTIAL COST 9",
     "RL.TOKENBUCKET batch:K 20 20 1s BATCH",
@@ -40,6 +40,8 @@ const FINE: [&str; 58] = [
     "RL.RELEASE lease:K #",
     // Keys of all, so that callers wait for each other: the last of them in vain.
     "RL.CONCURRENT few:of-all 5 100ms # BLOCK 50ms",
+    "RL.CONCURRENT few:of-all 5 100ms # BLOCK 50ms TENANT K WEIGHT 3",
+    "RL.CONCURRENT few:of-all 5 100ms # TENANT K",
     "RL.UNIFORM turn:of-all 10ms BLOCK 50ms",
     "RL.MULTI 2 both:of-all few:of-all BLOCK 50ms LIMIT CONCURRENT 5 100ms # LIMIT UNIFORM 5ms ON 1",
     "RL.RELEASE few:of-all #",

@@ -85,11 +85,11 @@ impl Call {
         waits: impl FnOnce(&Joint<'p, 'a>) -> bool,
     ) -> Option<bool> {
         if !self.holds {
-            return Some(joint.take_or_wait(keys, waits).expect("a small debt"));
+            return Some(joint.take_or_wait(keys, |joint, _| waits(joint)).expect("a small debt"));
         }
         let id = [self.id];
         let hold = Hold { id: &id, ttl: Span::from_millis(2000), most: 99 };
-        match joint.take_and_hold_or_wait(keys, &hold, waits).expect("a small debt") {
+        match joint.take_and_hold_or_wait(keys, &hold, |joint, _| waits(joint)).expect("a small debt") {
             HoldOutcome::Already => None,
             held => Some(held == HoldOutcome::Admitted),
         }
@@ -167,14 +167,14 @@ fn check(call: &Call, keys: &mut [LimitSet; 2], now: Time) -> Option<bool> {
 
     let mut tested = joint();
     for (key, set) in keys.iter().enumerate() {
-        tested.line_up(key, set, |part| {
+        tested.line_up(key, set, |part, _, _| {
             let place = parts.iter().position(|other| std::ptr::eq(other, part))?;
             limits[place].1.map(Span::from_millis)
         });
     }
     let mut waits_for = None;
     let admitted = call.take(&mut tested, keys, |joint| {
-        let stand = |(key, part, retry): (usize, &Part<'_>, Span)| (key, part.name, retry);
+        let stand = |(_, key, part, retry): (usize, usize, &Part<'_>, Span)| (key, part.name, retry);
         waits_for = Some(joint.waits_for().map(|stands| stands.into_iter().map(stand).collect::<Vec<_>>()));
         call.waits
     });
@@ -253,9 +253,9 @@ fn call(key: &mut LimitSet, line: &str, ahead: Option<u64>) -> (bool, Option<usi
     let call = parse(&words, 1);
     let mut joint = Joint::new(&call.parts, 1, T0, Manner::Strict).expect("one key");
     let gcra = |part: &Part<'_>| matches!(part.limiter, ratelimit_core::AnyLimiter::Gcra(_));
-    joint.line_up(0, key, |part| ahead.filter(|_| gcra(part)).map(Span::from_millis));
+    joint.line_up(0, key, |part, _, _| ahead.filter(|_| gcra(part)).map(Span::from_millis));
     let mut waits_for = None;
-    let admitted = joint.take_or_wait(std::slice::from_mut(key), |joint| {
+    let admitted = joint.take_or_wait(std::slice::from_mut(key), |joint, _| {
         waits_for = joint.waits_for().map(|stands| stands.len());
         false
     });
@@ -301,7 +301,7 @@ fn a_lease_that_is_held_is_asked_for_again_before_those_who_wait() {
         let words: Vec<&[u8]> = line.split(' ').map(str::as_bytes).collect();
         let call = parse(&words, 1);
         let mut joint = Joint::new(&call.parts, 1, T0, Manner::Strict)?;
-        joint.line_up(0, &key, |_| ahead.map(Span::from_millis));
+        joint.line_up(0, &key, |_, _, _| ahead.map(Span::from_millis));
         joint.take(std::slice::from_mut(&mut key))
     };
     assert_eq!(ask("a", None), Ok(true));

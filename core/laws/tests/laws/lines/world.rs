@@ -538,7 +538,7 @@ fn stands(wishes: &[Wish], refusing: &[(usize, Option<Span>)]) -> Vec<Stand<u8>>
     let stand = |(limit, retry): &(usize, Option<Span>)| {
         let (key, name) = place(*limit);
         let critical = wishes.iter().any(|wish| wish.limit == *limit && wish.critical);
-        Stand { key, name, claim: Claim::plain(1, critical).to_owned(), retry: *retry }
+        Stand { key, name, claim: Claim::plain(1, critical).into_owned(), retry: *retry }
     };
     refusing.iter().map(stand).collect()
 }

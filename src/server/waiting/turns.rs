@@ -1,0 +1,130 @@
+//! What a running command notes in the lines, and asks of them: whose turn it is.
+
+use std::ffi::c_int;
+
+use ratelimit_core::line::{Claim, Comer};
+use ratelimit_core::state::Leases;
+use ratelimit_core::{Name, Span, Time};
+
+use super::alarm::set_alarm;
+use super::state::{State, now, with_state};
+use super::wait::{OfDatabase, WaitedKey};
+use crate::server::entry::call::Call;
+use crate::server::node::settings;
+
+/// A tenant that waits for the limits of a key, or is hungry for one of them.
+pub struct WaitingTenant {
+    pub name: Vec<u8>,
+    pub weight: u32,
+    /// The number of its callers that wait.
+    pub callers: usize,
+}
+
+impl Call<'_> {
+    /// Whether others wait for a limit of the key at this place, or are hungry for it.
+    pub fn has_line(&self, key: usize, name: Name) -> bool {
+        self.at_line(key, |state, key| state.lines.has_line::<dyn OfDatabase>(key, name)).unwrap_or(false)
+    }
+
+    /// Lets the line read what a table of leases holds at an instant.
+    pub fn follow(&self, key: usize, name: Name, leases: Option<(&Leases, Time)>) {
+        if let Some((leases, at)) = leases {
+            self.change_line(key, |state, key| {
+                state.lines.follow::<dyn OfDatabase>(key, name, Some(leases), at, now());
+            });
+        }
+    }
+
+    /// If others come before the call, returns the time until the first of them is tried, or until the hunger ends for which room
+    /// is kept. `can_wait` is whether the call has a `BLOCK`.
+    pub fn ahead(&self, key: usize, name: Name, claim: &Claim<&[u8]>, can_wait: bool) -> Option<Span> {
+        let comer = match self.again {
+            Some(trial) => Comer::Waits(trial.caller),
+            None if can_wait => Comer::Arrives,
+            None => Comer::Passes,
+        };
+        let ahead = self
+            .at_line(key, |state, key| state.lines.ahead::<dyn OfDatabase>(key, name, claim, comer, now()))
+            .flatten();
+        // A caller that leaves without being tried is refused, even by a limit that has room by now.
+        ahead.or(self.only_looks().then_some(Span::ZERO))
+    }
+
+    /// The number of callers and tenants in the line of a limit that come before a call that would wait.
+    pub fn before(&self, key: usize, name: Name, claim: &Claim<&[u8]>) -> usize {
+        self.at_line(key, |state, key| state.lines.before::<dyn OfDatabase>(key, name, claim)).unwrap_or(0)
+    }
+
+    /// The number of callers that wait for a limit of the key at this place.
+    pub fn waiting_for(&self, key: usize, name: Name) -> usize {
+        let callers = |state: &State, key: &dyn OfDatabase| {
+            let tenants = state.lines.tenants::<dyn OfDatabase>(key).filter(|(of, ..)| *of == name);
+            tenants.map(|(.., callers)| callers).sum()
+        };
+        self.at_line(key, callers).unwrap_or(0)
+    }
+
+    /// The tenants that wait for limits of the key at this place, or are hungry for one.
+    pub fn tenants(&self, key: usize) -> Vec<WaitingTenant> {
+        let tenants = |state: &State, key: &dyn OfDatabase| {
+            let tenants = state.lines.tenants::<dyn OfDatabase>(key);
+            tenants
+                .map(|(_, name, weight, callers)| WaitingTenant { name: name.to_vec(), weight, callers })
+                .collect()
+        };
+        self.at_line(key, tenants).unwrap_or_default()
+    }
+
+    /// The call is admitted.
+    pub fn grant(&self, key: usize, name: Name, claim: &Claim<&[u8]>) {
+        self.change_line(key, |state, key| state.lines.grant::<dyn OfDatabase>(key, name, claim));
+    }
+
+    /// A table of leases alone refused the call, which does not wait: its tenant is hungry. Not without tenants, and not if the cost
+    /// never fits.
+    #[cold]
+    pub fn starve(&self, key: usize, name: Name, claim: &Claim<&[u8]>, is_shared: bool) {
+        let (hunger, most) = (settings::hunger(), settings::most_hungry());
+        if hunger == Span::ZERO || claim.pool.is_none_or(|pool| claim.cost > pool.most) {
+            return;
+        }
+        let Ok(word) = self.word(key) else { return };
+        self.change_line(key, |state, key| {
+            if is_shared || !claim.tenant.is_empty() || state.lines.is_fair::<dyn OfDatabase>(key, name) {
+                let now = now();
+                let key = WaitedKey { database: key.parts().0, name: word.into() };
+                state.lines.end_hungers(now);
+                state.lines.starve(&key, name, &claim.into_owned(), now.plus(hunger), most);
+            }
+        });
+    }
+
+    /// Another limit refused the call, so its tenant is not hungry for this one.
+    pub fn sate(&self, key: usize, name: Name, tenant: &[u8]) {
+        self.change_line(key, |state, key| state.lines.sate::<dyn OfDatabase>(key, name, tenant));
+    }
+
+    /// A call of the tenant used more or less than it was granted.
+    pub fn correct(&self, key: usize, name: Name, tenant: &[u8], granted: u64, used: u64) {
+        self.change_line(key, |state, key| {
+            state.lines.correct::<dyn OfDatabase>(key, name, tenant, granted, used);
+        });
+    }
+
+    /// Reads the lines of the key at this place.
+    fn at_line<T>(&self, key: usize, read: impl FnOnce(&State, &dyn OfDatabase) -> T) -> Option<T> {
+        let key: (c_int, &[u8]) = (self.database(), self.word(key).ok()?);
+        Some(with_state(|state| read(state, &key)))
+    }
+
+    /// Changes a line of the key at this place, which may become due.
+    fn change_line(&self, key: usize, change: impl FnOnce(&mut State, &dyn OfDatabase)) {
+        let Ok(word) = self.word(key) else { return };
+        let key: (c_int, &[u8]) = (self.database(), word);
+        with_state(|state| change(state, &key));
+        // After the trials, the alarm is set in any case.
+        if self.again.is_none() {
+            set_alarm();
+        }
+    }
+}

@@ -1,0 +1,250 @@
+//! Fair shares for calls that do not wait: a tenant whose call was refused is hungry, and room is kept for it.
+
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use redis::Value;
+
+use super::{Waiting, until_tried, until_waiting};
+use crate::support::client::Client;
+use crate::support::{Server, ints, multi, text};
+
+/// A hunger that does not end within a test.
+const LASTING: [&str; 4] = ["--ratelimit.hunger", "1d", "--ratelimit.max-block", "86400000"];
+
+#[test]
+fn room_is_kept_for_a_tenant_that_was_refused() {
+    let server = Server::start(&["--ratelimit.hunger", "1h"]);
+    let con = &mut server.connection();
+    for id in ["1", "2"] {
+        ints(con, &format!("RL.CONCURRENT k 2 1d {id} TENANT a"));
+    }
+    assert_eq!(ints(con, "RL.CONCURRENT k 2 1d 3 TENANT b")[..3], [1, 2, 0]);
+    text(con, "RL.RELEASE k 1");
+    // Nothing remains for a, until the hunger of b ends.
+    let refused = ints(con, "RL.CONCURRENT k 2 1d 4 TENANT a");
+    assert_eq!(refused[..3], [1, 2, 0]);
+    assert!((3_590_000..=3_600_000).contains(&refused[3]), "{refused:?}");
+    let explained = text(con, "RL.EXPLAIN RL.CONCURRENT k 2 1d 4 TENANT a");
+    assert!(
+        explained.starts_with("[refused: limit 1 keeps room for another tenant, at most for "),
+        "{explained}"
+    );
+    assert!(explained.contains("; tenant a of weight 1 holds 1"), "{explained}");
+    // A look says what the limit says.
+    assert_eq!(ints(con, "RL.PEEK k CONCURRENT 2 1d 4")[..3], [0, 2, 1]);
+    assert_eq!(ints(con, "RL.CONCURRENT k 2 1d 3 TENANT b")[..3], [0, 2, 0]);
+    // Now a, which was refused meanwhile, comes before b.
+    text(con, "RL.RELEASE k 2");
+    assert_eq!(ints(con, "RL.CONCURRENT k 2 1d 5 TENANT b")[0], 1);
+    assert_eq!(ints(con, "RL.CONCURRENT k 2 1d 4 TENANT a")[0], 0);
+}
+
+#[test]
+fn a_hunger_ends_by_itself_with_at_too() {
+    let server = Server::start(&["--ratelimit.hunger", "300ms"]);
+    let con = &mut server.connection();
+    ints(con, "RL.CONCURRENT k 1 1h 1 TENANT a AT 1800000000000000");
+    assert_eq!(ints(con, "RL.CONCURRENT k 1 1h 2 TENANT b AT 1800000000000000")[0], 1);
+    let hungry = Instant::now();
+    text(con, "RL.RELEASE k 1 AT 1800000000000000");
+    let refused = ints(con, "RL.CONCURRENT k 1 1h 3 TENANT a COST 1 AT 1800000000000000");
+    if hungry.elapsed() < Duration::from_millis(250) {
+        assert!(refused[0] == 1 && (1..=300).contains(&refused[3]), "{refused:?}");
+    }
+    sleep(Duration::from_millis(310));
+    // That made a hungry, and its own hunger does not keep it off.
+    assert_eq!(ints(con, "RL.CONCURRENT k 1 1h 3 TENANT a AT 1800000000000000")[0], 0);
+}
+
+#[test]
+fn what_makes_nobody_hungry() {
+    let server = Server::start(&LASTING);
+    let con = &mut server.connection();
+    for line in [
+        "RL.CONCURRENT k 1 1h 2 TENANT b COST 2",
+        "RL.CONCURRENT k 1 1h 2 TENANT b COST 0",
+        "RL.PEEK k CONCURRENT 1 1h 2",
+        "RL.MULTI 1 k LIMIT CONCURRENT 1 1h 2 TENANT b SHADOW",
+        "RL.CONCURRENT k 1 1h 2 TENANT b BLOCK 1ms",
+        // Another limit refuses it, too.
+        "RL.MULTI 2 k used LIMIT CONCURRENT 1 1h 2 ON 1 TENANT b LIMIT FIXEDWINDOW 1 1h ON 2",
+        "RL.EXPLAIN RL.CONCURRENT k 1 1h 2 TENANT b",
+    ] {
+        text(con, "DEL k used");
+        ints(con, "RL.FIXEDWINDOW used 1 1h");
+        ints(con, "RL.CONCURRENT k 1 1h 1 TENANT a");
+        text(con, line);
+        text(con, "RL.RELEASE k 1");
+        assert_eq!(ints(con, "RL.CONCURRENT k 1 1h 3 TENANT a")[0], 0, "{line}");
+    }
+    // A refusal by another limit ends a hunger.
+    assert_eq!(ints(con, "RL.CONCURRENT k 1 1h 2 TENANT b")[0], 1);
+    assert_eq!(
+        multi(con, "RL.MULTI 2 k used LIMIT CONCURRENT 1 1h 2 ON 1 TENANT b LIMIT FIXEDWINDOW 1 1h ON 2").0
+            [0],
+        1
+    );
+    text(con, "RL.RELEASE k 3");
+    assert_eq!(ints(con, "RL.CONCURRENT k 1 1h 4 TENANT a")[0], 0);
+    // Nor is anybody hungry if the setting says so.
+    for setting in ["ratelimit.hunger", "ratelimit.max-tenants"] {
+        text(con, &format!("CONFIG SET {setting} 0"));
+        assert_eq!(ints(con, "RL.CONCURRENT k 1 1h 2 TENANT b")[0], 1);
+        text(con, "RL.RELEASE k 4");
+        assert_eq!(ints(con, "RL.CONCURRENT k 1 1h 4 TENANT a")[0], 0, "{setting}");
+        text(con, "CONFIG SET ratelimit.hunger 1d");
+    }
+}
+
+#[test]
+fn without_tenants_a_call_without_one_makes_nobody_hungry() {
+    let server = Server::start(&LASTING);
+    let con = &mut server.connection();
+    ints(con, "RL.CONCURRENT k 1 1h 1");
+    assert_eq!(ints(con, "RL.CONCURRENT k 1 1h 2")[0], 1);
+    text(con, "RL.RELEASE k 1");
+    assert_eq!(ints(con, "RL.CONCURRENT k 1 1h 3 TENANT a")[0], 0);
+    // Now the key has a tenant, so the others are one tenant, too.
+    assert_eq!(ints(con, "RL.CONCURRENT k 1 1h 4")[0], 1);
+    text(con, "RL.RELEASE k 3");
+    // The key is gone, but the hunger is not.
+    assert_eq!(ints(con, "RL.CONCURRENT k 1 1h 5 TENANT a")[0], 1);
+    assert_eq!(ints(con, "RL.CONCURRENT k 1 1h 5")[0], 0);
+}
+
+#[test]
+fn a_waiting_caller_leaves_the_same_room_and_is_tried_when_the_hunger_ends() {
+    let server = Server::start(&["--ratelimit.hunger", "400ms"]);
+    let con = &mut server.connection();
+    for id in ["1", "2"] {
+        ints(con, &format!("RL.CONCURRENT k 2 1h {id} TENANT a"));
+    }
+    let mut waits = Waiting::enter(&server, "RL.CONCURRENT k 2 1h 3 TENANT a BLOCK 30s");
+    assert_eq!(ints(con, "RL.CONCURRENT k 2 1h 4 TENANT b")[0], 1);
+    let hungry = Instant::now();
+    text(con, "RL.RELEASE k 1");
+    until_tried(&server);
+    if hungry.elapsed() < Duration::from_millis(350) {
+        assert!(waits.waits());
+    }
+    // Nothing else wakes it.
+    assert_eq!(waits.ints()[0], 0);
+    assert!(hungry.elapsed() >= Duration::from_millis(390), "{:?}", hungry.elapsed());
+}
+
+#[test]
+fn a_call_that_does_not_wait_passes_the_line_if_its_turn_is_first() {
+    let server = Server::start(&LASTING);
+    let con = &mut server.connection();
+    for id in ["1", "2", "3"] {
+        ints(con, &format!("RL.CONCURRENT k 3 1h {id} TENANT a"));
+    }
+    let mut large = Waiting::enter(&server, "RL.CONCURRENT k 3 1h 4 COST 2 TENANT a BLOCK 1d");
+    text(con, "RL.RELEASE k 1");
+    until_tried(&server);
+    assert!(large.waits());
+    // a holds two and wants two more: b comes before it. Without a tenant, calls have one, too.
+    assert_eq!(ints(con, "RL.CONCURRENT k 3 1h 5 TENANT b")[0], 0);
+    text(con, "RL.RELEASE k 5");
+    assert_eq!(ints(con, "RL.CONCURRENT k 3 1h 5")[0], 0);
+    text(con, "RL.RELEASE k 5");
+    // Another call of a comes after its own.
+    assert_eq!(ints(con, "RL.CONCURRENT k 3 1h 6 TENANT a")[..3], [1, 3, 0]);
+    assert!(large.waits());
+    text(con, "RL.RELEASE k 2");
+    assert_eq!(large.ints()[0], 0);
+    until_waiting(con, 0);
+}
+
+#[test]
+fn the_oldest_hungers_go_if_there_are_too_many() {
+    let server = Server::start(&LASTING);
+    let con = &mut server.connection();
+    text(con, "CONFIG SET ratelimit.max-tenants 2");
+    ints(con, "RL.CONCURRENT k 1 1h 1 TENANT a");
+    for tenant in ["b", "c", "d"] {
+        assert_eq!(ints(con, &format!("RL.CONCURRENT k 1 1h 2 TENANT {tenant}"))[0], 1);
+        sleep(Duration::from_millis(2));
+    }
+    let shown = text(con, "RL.INFO k");
+    for (tenant, is_there) in [("b", false), ("c", true), ("d", true)] {
+        assert_eq!(shown.contains(&format!("[name, {tenant}, ")), is_there, "{shown}");
+    }
+}
+
+#[test]
+fn a_policy_with_a_fair_limit_shares_among_pollers() {
+    let server = Server::start(&LASTING);
+    let con = &mut server.connection();
+    text(con, "RL.POLICY SET jobs LIMIT CONCURRENT 1 1h FAIR");
+    assert_eq!(ints(con, "RL.ASK k jobs ID 1 TENANT a")[0], 0);
+    assert_eq!(ints(con, "RL.ASK k jobs ID 2 TENANT b")[0], 1);
+    text(con, "RL.RELEASE k 1");
+    assert_eq!(ints(con, "RL.ASK k jobs ID 1 TENANT a")[..3], [1, 1, 0]);
+    assert_eq!(ints(con, "RL.ASK k jobs ID 2 TENANT b")[0], 0);
+    // Without such a limit, the tenant is ignored.
+    text(con, "RL.POLICY SET jobs LIMIT CONCURRENT 1 1h");
+    assert_eq!(ints(con, "RL.ASK other jobs ID 1 TENANT a WEIGHT 7")[0], 0);
+    assert!(!text(con, "RL.INFO other").contains("tenants"));
+}
+
+/// The clients that poll, by their tenants.
+const POLLERS: [(&str, usize); 3] = [("a", 100), ("b", 5), ("c", 1)];
+const SLOTS: usize = 10;
+const JOB: Duration = Duration::from_millis(500);
+const INTERVAL: Duration = Duration::from_millis(50);
+
+/// A client that polls for a lease, has a job for some time, and polls again.
+struct Poller {
+    tenant: usize,
+    client: Client,
+    id: usize,
+    /// When its next call is due; whether it then releases.
+    due: Instant,
+    has_job: bool,
+    /// Whether a reply is awaited.
+    asks: bool,
+}
+
+#[test]
+fn pollers_of_three_tenants_share_ten_slots() {
+    let server = Server::start(&["--ratelimit.hunger", "500ms"]);
+    let start = Instant::now();
+    let mut pollers = Vec::new();
+    for (tenant, (_, count)) in POLLERS.iter().enumerate() {
+        for number in 0..*count {
+            let client = Client::connect(server.port);
+            let due = start + INTERVAL * u32::try_from(number).unwrap() / 100;
+            pollers.push(Poller { tenant, client, id: pollers.len(), due, has_job: false, asks: false });
+        }
+    }
+    // The jobs of each tenant that began after the first second.
+    let mut jobs = [0usize; 3];
+    while start.elapsed() < Duration::from_secs(7) {
+        for poller in &mut pollers {
+            let now = Instant::now();
+            if poller.asks {
+                let Some(reply) = poller.client.poll() else { continue };
+                poller.asks = false;
+                let admitted = matches!(&reply, Value::Array(five) if five[0] == Value::Int(0));
+                poller.has_job = admitted;
+                poller.due = now + if admitted { JOB } else { INTERVAL };
+                jobs[poller.tenant] += usize::from(admitted && start.elapsed() > Duration::from_secs(1));
+            } else if now >= poller.due {
+                if poller.has_job {
+                    poller.client.call(&format!("RL.RELEASE k {}", poller.id));
+                }
+                let name = POLLERS[poller.tenant].0;
+                poller.client.send(&format!("RL.CONCURRENT k {SLOTS} 1m {} TENANT {name}", poller.id));
+                poller.asks = true;
+            }
+        }
+        sleep(Duration::from_millis(1));
+    }
+    // Six seconds of ten slots are 120 jobs. Shares of 4.5 : 4.5 : 1 would be 54, 54 and 12; without tenants b and c get next to none.
+    let total: usize = jobs.iter().sum();
+    assert!(total >= 80, "{jobs:?}");
+    let percent = jobs.map(|jobs| 100 * jobs / total);
+    assert!(percent[0] <= 70 && percent[1] >= 25 && percent[2] >= 4, "{jobs:?}");
+}
