@@ -1,7 +1,10 @@
 //! A model of each limiter: slow and simple, in rational numbers, and most remember every request.
 
+pub mod fleet;
+mod found;
 mod ledger;
 
+pub use found::FoundLimit;
 pub use ledger::{Ledger, charges, missing_batches, opened_windows, owed};
 
 use num_rational::BigRational;
