@@ -4,7 +4,7 @@ pub mod fleet;
 mod found;
 mod ledger;
 
-pub use found::FoundLimit;
+pub use found::{FoundAnswer, FoundLimit, FoundTable};
 pub use ledger::{Ledger, charges, missing_batches, opened_windows, owed};
 
 use num_rational::BigRational;
