@@ -95,6 +95,27 @@ for (const kind of KINDS) {
       assert((await limiter.limit(own, '9/h', { cost: 0 })).remaining >= 7, 'charged at most once')
     })
 
+    test('costs the calls under way when a connection is killed, and no others', async (t) => {
+      const { limiter, lines } = await limiterOn(t, kind, server.port, { timeoutMs: 5000 })
+      assert.equal((await limiter.limit(key(), '9/h')).answered, true)
+      let [calls, unanswered] = [0, 0]
+      let isOver = false
+      const caller = async () => {
+        while (!isOver) {
+          calls += 1
+          if (!(await limiter.limit('user:1', '1000000/s')).answered) unanswered += 1
+        }
+      }
+      const callers = Array.from({ length: 8 }, caller)
+      await pause(50)
+      await server.cli('CLIENT', 'KILL', 'TYPE', 'normal')
+      const before = calls
+      await until(() => calls >= before + 100, 'calls after it').finally(() => (isOver = true))
+      await Promise.all(callers)
+      assert(unanswered <= 8, `${unanswered} of ${calls} calls unanswered`)
+      assert.equal(limiter.counters.breakerOpened, 0, lines.join())
+    })
+
     test('replaces a connection that went silent', async (t) => {
       const proxy = await proxyTo(t, server.port)
       const breaker = { failures: 2, cooldownMs: 100 }

@@ -123,6 +123,8 @@ class Wire implements OwnClient {
     return { send: (call) => this.send(call), close: () => undefined }
   }
 
+  again(): undefined {}
+
   close(): void {}
 
   async send(call: Call): Promise<unknown> {

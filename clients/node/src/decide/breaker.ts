@@ -16,9 +16,11 @@
  * 1100 ms   half open   c tries with ticket 2, and no other call is sent
  * 1101 ms   half open   b fails with ticket 1: c still tries
  * ```
+ *
+ * A lost connection also begins a period. So it counts once, however many calls were under way on it.
  */
 
-/** The period in which a call was admitted: a breaker begins a new one when it opens and when it closes. */
+/** The period in which a call was admitted. A new one begins when the breaker opens or closes, and with a lost connection. */
 export type Ticket = number
 
 /** What a breaker did with a call's outcome. */
@@ -62,15 +64,16 @@ export class Breaker {
     return 'closed'
   }
 
-  /** The server did not answer the call of this ticket. */
-  failed(ticket: Ticket, now: number): Change {
+  /** The server did not answer the call of this ticket. `isLost`: its connection ended. */
+  failed(ticket: Ticket, now: number, isLost = false): Change {
     if (ticket !== this.#ticket) return undefined
     this.#failures += 1
     const wasOpen = this.#openUntil !== undefined
-    if (!wasOpen && this.#failures < this.most) return undefined
+    const opens = wasOpen || this.#failures >= this.most
+    if (opens || isLost) this.#ticket += 1
+    if (!opens) return undefined
     this.#openUntil = now + this.cooldown
     this.#isTrying = false
-    this.#ticket += 1
     return wasOpen ? 'reopened' : 'opened'
   }
 

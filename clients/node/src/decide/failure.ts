@@ -65,7 +65,7 @@ export function failure(command: string, node: string, error: unknown): Unavaila
   const [kind] = /max number of clients/.test(text) ? ['maxclients'] : (PASSING.exec(text) ?? [])
   if (kind !== undefined) return new Unavailable(command, kind, text, node, false, cause)
   if (isReply(error, text)) return new CallError(command, text, node, cause)
-  return new Unavailable(command, 'connection', text || 'no connection', node, !isUnsent(error, text), cause)
+  return new Unavailable(command, 'connection', text || 'no connection', node, !isNotSent(error, text), cause)
 }
 
 /**
@@ -74,10 +74,12 @@ export function failure(command: string, node: string, error: unknown): Unavaila
  */
 export function explained(command: string, node: string, error: unknown, lastError: unknown): Unavailable | CallError {
   const failed = failure(command, node, error)
-  if (lastError === undefined || failed instanceof CallError || failed.kind !== 'connection') return failed
+  if (lastError === undefined || failed instanceof CallError || failed.kind !== 'connection' || failed instanceof Blameless) return failed
   const why = failure(command, node, lastError)
   if (why instanceof CallError) return failed.maybeSent ? failed : why
-  return new Unavailable(command, 'connection', why.reason, node, failed.maybeSent, { cause: why.cause })
+  // A server without room for this connection answers those that it has.
+  const kind = !failed.maybeSent && why.kind === 'maxclients' ? why.kind : 'connection'
+  return new Unavailable(command, kind, why.reason, node, failed.maybeSent, { cause: why.cause })
 }
 
 /** Whether the breaker of its server counts this failure. */
@@ -88,6 +90,11 @@ export function counts(error: Unavailable): boolean {
 /** Whether a call failed because its keys are about to move to another node of the cluster. */
 export function isMoving(error: unknown): error is Unavailable {
   return error instanceof Unavailable && MOVING.has(error.kind)
+}
+
+/** Whether a call was not sent, since its connection was not there. */
+export function isUnsent(error: Unavailable | CallError): boolean {
+  return error instanceof Unavailable && error.kind === 'connection' && !error.maybeSent
 }
 
 /** Whether a call failed because its caller wants no answer any more. */
@@ -118,7 +125,7 @@ function isReply(error: unknown, text: string): boolean {
 }
 
 // node-redis' TimeoutError is that of a command which was not yet written.
-function isUnsent(error: unknown, text: string): boolean {
-  if (error instanceof AggregateError) return error.errors.every((one) => isUnsent(one, textOf(one)))
+function isNotSent(error: unknown, text: string): boolean {
+  if (error instanceof AggregateError) return error.errors.every((one) => isNotSent(one, textOf(one)))
   return NOT_SENT.test(text) || (error instanceof Error && error.constructor.name === 'TimeoutError')
 }

@@ -66,7 +66,7 @@ export class Health {
       this.unknown(ticket)
       return undefined
     }
-    const change = this.#breaker?.failed(ticket, now)
+    const change = this.#breaker?.failed(ticket, now, error.kind === 'connection' && error.maybeSent)
     if (change === 'opened' && this.isPrimary) {
       this.core.counters.breakerOpened += 1
       const line = `breaker opened: ${this.name} did not answer ${this.breaker?.failures} calls in a row: ${error.reason}`

@@ -6,7 +6,7 @@
 import type { Call, Sender } from '../call/call.js'
 import type { Settings } from '../call/settings.js'
 import type { Core } from '../decide/core.js'
-import { Blameless, counts, crowded, explained, failure, gaveUp, isMoving, late } from '../decide/failure.js'
+import { Blameless, counts, crowded, explained, failure, gaveUp, isMoving, isUnsent, late, unconnected, unsent } from '../decide/failure.js'
 import { CallError, Closed, Unavailable } from '../errors.js'
 import { pause, type Runtime } from '../runtime.js'
 import { Link } from './link.js'
@@ -134,11 +134,35 @@ export class Channel implements Sender {
   }
 
   async #ask(node: Node, call: Call, options: SendOptions): Promise<unknown> {
-    if (this.#link.isReady) return this.#link.use((client) => this.#inTurn(client, node, call, options))
+    if (this.#link.isReady) return this.#link.use((client) => this.#askOn(client, node, call, options))
     return this.#link.use(async () => {
       await this.#link.connected(options.timeout ?? this.settings.timeout, options.signal)
-      return this.#link.use((client) => this.#inTurn(client, node, call, options))
+      return this.#link.use((client) => this.#askOn(client, node, call, options))
     })
+  }
+
+  // A lost connection is usually there again in a moment. That it is not yet is no failure; that it cannot be made is one.
+  async #askOn(client: OwnClient, node: Node, call: Call, options: SendOptions): Promise<unknown> {
+    const { signal, timeout: ms = this.settings.timeout } = options
+    const until = this.runtime.now() + ms
+    const again = () => (node.isPrimary ? client.again(call.keys[0]) : undefined)
+    let left = options
+    for (;;) {
+      const ready = again()
+      if (ready !== undefined) {
+        const late = () => new Blameless(call.command, 'connection', unconnected(ms).message, node.name, false)
+        await within(this.runtime, ready, { ms: until - this.runtime.now(), signal, late }).catch((error: unknown) => {
+          throw signal?.aborted ? error : unsent(error)
+        })
+        left = { signal, timeout: Math.max(1, until - this.runtime.now()) }
+      }
+      try {
+        return await this.#inTurn(client, node, call, left)
+      } catch (error) {
+        const isOver = again() === undefined || this.runtime.now() >= until || gaveUp(error, signal)
+        if (isOver || !isUnsent(failure(call.command, node.name, error))) throw error
+      }
+    }
   }
 
   // So the time-out begins when the call is sent, and not when it joins a queue.

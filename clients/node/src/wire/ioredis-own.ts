@@ -2,7 +2,7 @@
 
 import type { Call } from '../call/call.js'
 import { reconnection } from './backoff.js'
-import { CLUSTER, type Line, type OwnClient, type OwnSettings } from './own.js'
+import { CLUSTER, Coming, type Line, type OwnClient, type OwnSettings } from './own.js'
 import { IoredisClusterSender, IoredisSender, prefixOf, type Ioredis, type IoredisCluster } from './ioredis.js'
 import { hostAndPort, slot } from './slots.js'
 
@@ -21,6 +21,8 @@ function settled({ connectTimeout, runtime }: OwnSettings): object {
   }
 }
 
+const ENDING = /Stream isn't writeable/
+
 /** Connections for a client of this kind. */
 export class OwnIoredis extends IoredisSender implements OwnClient {
   readonly isCluster = false
@@ -29,13 +31,30 @@ export class OwnIoredis extends IoredisSender implements OwnClient {
   readonly ready: Promise<void>
   readonly primaries = 1
   readonly owners = []
-  lastError: unknown
+  readonly #coming = new Coming()
 
   constructor(original: Ioredis, private readonly settings: OwnSettings) {
     // ioredis would add it once more to the keys of commands that it knows.
     super(original.duplicate({ ...settled(settings), keyPrefix: '' }), prefixOf(original))
     this.name = addressOf(original)
-    this.ready = connected(this.redis, (error) => (this.lastError = error))
+    this.redis.on('close', () => this.#coming.down(this.lastError))
+    this.redis.on('ready', () => this.#coming.up())
+    this.ready = connected(this.redis, (error) => (this.#coming.lastError = error))
+  }
+
+  get lastError(): unknown {
+    return this.#coming.lastError
+  }
+
+  again(): Promise<void> | undefined {
+    return this.#coming.again
+  }
+
+  // When a connection ends, calls are rejected a moment before the client says why.
+  override send(call: Call): Promise<unknown> {
+    const reply = super.send(call)
+    reply.catch((error: unknown) => ENDING.test(String(error)) && this.#coming.ending())
+    return reply
   }
 
   line(_: Call, signal: AbortSignal, address?: string): Promise<Line> {
@@ -100,6 +119,9 @@ export class OwnIoredisCluster extends IoredisClusterSender implements OwnClient
     if (node === undefined) throw new Error('no node of the cluster is known')
     return open(node, this.settings, signal, address)
   }
+
+  // It opens another one to the node when it is asked, and its calls wait for that.
+  again(): undefined {}
 
   owner(key: string): string | undefined {
     return this.cluster.slots[slot(key)]?.[0]

@@ -12,7 +12,7 @@ export interface Ioredis {
   duplicate(override?: object): Ioredis
   connect(): Promise<void>
   disconnect(): void
-  on(event: 'error' | 'ready', listener: (error: Error) => void): unknown
+  on(event: 'error' | 'ready' | 'close', listener: (error: Error) => void): unknown
 }
 
 /** What is used of `Cluster` of ioredis. */

@@ -3,7 +3,7 @@
 import { setMaxListeners } from 'node:events'
 import type { Call } from '../call/call.js'
 import { backoff, reconnection } from './backoff.js'
-import { CLUSTER, type Line, type OwnClient, type OwnSettings } from './own.js'
+import { CLUSTER, Coming, type Line, type OwnClient, type OwnSettings } from './own.js'
 import { NodeRedisClusterSender, NodeRedisSender, parts } from './node-redis.js'
 import type { NodeRedis, NodeRedisCluster, Options } from './node-redis.js'
 import { hostAndPort, slot } from './slots.js'
@@ -53,7 +53,7 @@ export class OwnNodeRedis extends NodeRedisSender implements OwnClient {
   readonly ready: Promise<void>
   readonly primaries = 1
   readonly owners = []
-  lastError: unknown
+  readonly #coming: Coming
   readonly #own: Made
   readonly #life: Life
 
@@ -67,14 +67,21 @@ export class OwnNodeRedis extends NodeRedisSender implements OwnClient {
     this.name = addressOf(original)
     this.#own = own
     this.#life = lives
-    own.on('error', (error) => (this.lastError = error))
-    own.on('ready', () => (this.lastError = undefined))
+    this.#coming = coming(own)
     this.ready = new Promise((resolve, reject) => {
       own.once('ready', () => resolve())
       own.once('error', reject)
       own.connect().catch(reject)
     })
     this.ready.catch(() => undefined)
+  }
+
+  get lastError(): unknown {
+    return this.#coming.lastError
+  }
+
+  again(): Promise<void> | undefined {
+    return this.#coming.again
   }
 
   line(_: Call, signal: AbortSignal, address?: string): Promise<Line> {
@@ -99,6 +106,7 @@ export class OwnNodeRedisCluster extends NodeRedisClusterSender implements OwnCl
   readonly ready: Promise<void>
   lastError: unknown
   readonly #own: MadeCluster
+  readonly #coming = new WeakMap<NodeRedis, Coming>()
   readonly #life: Life
 
   constructor(original: NodeRedisCluster, private readonly settings: OwnSettings) {
@@ -138,6 +146,14 @@ export class OwnNodeRedisCluster extends NodeRedisClusterSender implements OwnCl
     // A client that is connecting is not waited for.
     const client = node.client ?? (await Reflect.apply(nodeClient, this.#own, [node]))
     return open(client, this.settings, signal, named === undefined ? address : undefined)
+  }
+
+  again(key: string | undefined): Promise<void> | undefined {
+    const client = key === undefined ? undefined : parts(this.#own).slots[slot(key)]?.master.client
+    if (client === undefined) return undefined
+    const known = this.#coming.get(client) ?? coming(client as Made)
+    this.#coming.set(client, known)
+    return known.again
   }
 
   owner(key: string): string | undefined {
@@ -213,6 +229,13 @@ function addressOf({ options }: NodeRedis): string {
   const socket = ((options as Options | undefined)?.socket ?? {}) as { host?: string; port?: number; path?: string }
   const { host = 'localhost', port = 6379, path } = socket
   return path ?? `${host}:${port}`
+}
+
+function coming(redis: Made): Coming {
+  const known = new Coming(redis.isReady)
+  redis.on('error', (error) => known.down(error))
+  redis.on('ready', () => known.up())
+  return known
 }
 
 // It throws if it is not open.

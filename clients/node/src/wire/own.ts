@@ -20,12 +20,67 @@ export interface Line {
   close(): void
 }
 
+/** A connection that ends and is made again. */
+export class Coming {
+  /** Why it is not there, if it is not. */
+  lastError: unknown
+  #isUp: boolean
+  #isEnding = false
+  #again: { promise: Promise<void>; resolve(): void; reject(error: unknown): void } | undefined
+
+  constructor(isUp = false) {
+    this.#isUp = isUp
+  }
+
+  /** Settles with the first attempt after a loss. `undefined` if it is there, and if an attempt failed since it was. */
+  get again(): Promise<void> | undefined {
+    return this.#again?.promise
+  }
+
+  /** It is there. */
+  up(): void {
+    this.lastError = undefined
+    this.#isUp = true
+    this.#isEnding = false
+    this.#again?.resolve()
+    this.#again = undefined
+  }
+
+  /** It takes no more calls, and its client will say that it is down. */
+  ending(): void {
+    if (!this.#isUp) return
+    this.#isUp = false
+    this.#isEnding = true
+    this.#again = deferred()
+  }
+
+  /** It was lost, or an attempt failed. */
+  down(error: unknown): void {
+    this.lastError = error
+    this.ending()
+    if (!this.#isEnding) {
+      this.#again?.reject(error)
+      this.#again = undefined
+    }
+    this.#isEnding = false
+  }
+}
+
+function deferred(): { promise: Promise<void>; resolve(): void; reject(error: unknown): void } {
+  let [resolve, reject] = [() => {}, (_: unknown) => {}]
+  const promise = new Promise<void>((...both) => ([resolve, reject] = both))
+  promise.catch(() => undefined)
+  return { promise, resolve, reject }
+}
+
 /** A connection that belongs to the package. */
 export interface OwnClient extends Sender {
   /** Resolves when it is connected. Rejects if the first attempt failed; more follow in the background. */
   readonly ready: Promise<void>
   /** Why it is not connected, if it is not. */
   readonly lastError: unknown
+  /** Settles when a lost connection is made again, or when that fails. `undefined` if there is nothing to wait for. */
+  again(key: string | undefined): Promise<void> | undefined
   /** Whether a call may be sent long after it was asked for. */
   readonly sendsLater: boolean
   /** Sends a call. After `signal` it is no longer sent. */
