@@ -53,8 +53,8 @@ RESULT = set(
 ERROR = {"error", "kind", "command", "code", "node", "text", "says", "decision"}
 ERRORS = {"RateLimitError", "ConfigurationError", "CallError", "Unavailable", "Refused", "Closed"}
 COUNTERS = set(
-    "asked allowed refused cached unavailable failed_open failed_closed wrong_calls breaker_opened leases_lost "
-    "releases_retried".split()
+    "asked allowed refused cached unavailable failed_open failed_closed wrong_calls misconfigured breaker_opened "
+    "leases_lost releases_retried".split()
 )
 RULE = {"name", "key", "limit", "policy", "cost", "estimate", "hold"}
 SHED = {"key", "utilization", "tier", "tiers", "good", "bad", "delay", "ramp", "retry_after"}
