@@ -23,6 +23,9 @@ describe('errors', () => {
     'NOREPLICAS Not enough',
     'UNBLOCKED client unblocked',
     'ERR max number of clients reached',
+    'NOAUTH Authentication required',
+    'WRONGPASS invalid username-password pair',
+    "ERR unknown command 'RL.GCRA', with args beginning with: 'k'",
   ]
   for (const text of passing) {
     test(`${text.split(' ')[0]} is no answer: ${text}`, () => {
@@ -33,7 +36,6 @@ describe('errors', () => {
   for (const text of [
     'ERR syntax error',
     'WRONGTYPE Operation',
-    'NOAUTH Authentication required',
     'NOPERM this user',
     'CROSSSLOT Keys',
     'BUSYGROUP x',
@@ -81,7 +83,7 @@ describe('errors', () => {
     assert(why instanceof Unavailable && why.maybeSent)
     assert.equal(why.message, 'RL.GCRA at redis:6379: read ECONNRESET')
     const rejected = explained('RL.GCRA', 'redis:6379', new Error("Stream isn't writeable"), new Error('WRONGPASS invalid'))
-    assert(rejected instanceof CallError && rejected.code === 'WRONGPASS')
+    assert(rejected instanceof Unavailable && rejected.kind === 'WRONGPASS')
   })
 
   test('the command of an error, which may be AUTH, is not kept', () => {

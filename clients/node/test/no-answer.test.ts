@@ -142,24 +142,47 @@ for (const kind of KINDS) {
       assert.equal(limiter.counters.wrongCalls, 0)
     })
 
-    test('never lets wrong credentials through', async (t) => {
+    test('takes wrong credentials for no answer, and logs them; a missing right is an error', async (t) => {
       const closed = await startServer()
       t.after(() => closed.stop())
       await closed.cli('ACL', 'SETUSER', 'default', 'on', 'resetpass', '>secret', '-@all', '+@connection', '+info', '+client')
       for (const password of [undefined, 'wrong', 'secret']) {
         const client = password === undefined ? {} : { password }
-        const { limiter } = await limiterOn(t, kind, closed.port, { timeoutMs: 2000, connectTimeoutMs: 2000 }, client)
+        const { limiter, lines } = await limiterOn(t, kind, closed.port, { timeoutMs: 2000, connectTimeoutMs: 2000 }, client)
+        const asked = () => limiter.limit(key(), '9/h').then(({ error }) => error!, (error: CallError) => error)
         for (let call = 0; call < 2; call += 1) {
-          await assert.rejects(limiter.limit(key(), '9/h'), (error: CallError) => {
-            assert.doesNotMatch(inspect(error, { depth: 9, showHidden: true }), /'(wrong|secret)'/, 'no password')
-            return /^(NOAUTH|WRONGPASS|NOPERM)$/.test(error.code)
-          })
+          const error = await asked()
+          assert.doesNotMatch(inspect([error, lines], { depth: 9, showHidden: true }), /'(wrong|secret)'/, 'no password')
+          if (password === 'secret') assert(error instanceof CallError && error.code === 'NOPERM', error.message)
+          else assert(error instanceof Unavailable && /^(NOAUTH|WRONGPASS)$/.test(error.kind) && !error.maybeSent, error.message)
         }
+        const { failedOpen, misconfigured, breakerOpened } = limiter.counters
+        assert.deepEqual([failedOpen, misconfigured, breakerOpened], password === 'secret' ? [0, 0, 0] : [2, 2, 0])
+        if (password !== 'secret') assert.match(lines.join(), /RL\.GCRA 'user…' at .*: failed open: (NOAUTH|WRONGPASS)/)
         await assert.rejects(limiter.ready(), {
           name: 'ConfigurationError',
           message: /the server rejects RL.PEEK: (NOAUTH|WRONGPASS|NOPERM)/,
         })
       }
+    })
+
+    test('answers again with the new password, once the old one was changed and is back', async (t) => {
+      const guarded = await startServer()
+      t.after(() => guarded.stop())
+      await guarded.cli('CONFIG', 'SET', 'requirepass', 'first')
+      const rotate = async (before: string, now: string) => {
+        await guarded.cli('-a', before, 'CONFIG', 'SET', 'requirepass', now)
+        await guarded.cli('-a', now, 'CLIENT', 'KILL', 'TYPE', 'normal')
+      }
+      const { limiter } = await limiterOn(t, kind, guarded.port, {}, { password: 'first' })
+      assert.equal((await limiter.limit(key(), '9/h')).answered, true)
+      await rotate('first', 'second')
+      await until(async () => {
+        const { error, allowed } = await limiter.limit(key(), '9/h')
+        return allowed && error?.kind === 'WRONGPASS'
+      }, 'a rejection')
+      await rotate('second', 'first')
+      await until(async () => (await limiter.limit(key(), '9/h')).answered, 'an answer')
     })
 
     test('gives up with a signal', async (t) => {

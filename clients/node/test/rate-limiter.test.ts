@@ -194,7 +194,8 @@ for (const kind of KINDS) {
       t.after(() => plain.stop())
       const { limiter } = await limiterOn(t, kind, plain.port)
       await assert.rejects(limiter.ready(), { name: 'ConfigurationError', message: /^the server has no module ratelimit/ })
-      await assert.rejects(limiter.limit(key(), '10/s'), { name: 'CallError', message: /unknown command/ })
+      const { allowed, error } = await limiter.limit(key(), '10/s')
+      assert.deepEqual([allowed, error?.kind, limiter.counters.misconfigured], [true, 'module', 1])
     })
 
     test('is closed once and for all', async (t) => {

@@ -7,6 +7,7 @@ import type { Limiter } from '../call/values.js'
 import { CallError, Unavailable } from '../errors.js'
 import { Counters } from './counters.js'
 import { AskDecision, Decision, MultiDecision, type Integers } from './decision.js'
+import { isMisconfigured } from './failure.js'
 import { Log } from './log.js'
 import { Refusals } from './refusals.js'
 import * as replies from './replies.js'
@@ -76,6 +77,7 @@ export class Core {
   failed(error: unknown): void {
     if (error instanceof CallError) this.counters.wrongCalls += 1
     if (error instanceof Unavailable) this.counters.unavailable += 1
+    if (isMisconfigured(error)) this.counters.misconfigured += 1
   }
 
   /** Something was given back to these keys, or may have been. */

@@ -18,6 +18,8 @@ export class Counters {
   failedClosed = 0
   /** Calls that the server rejected as wrong. */
   wrongCalls = 0
+  /** Of those without an answer: the credentials are wrong, or the module is missing. Set an alert on it. */
+  misconfigured = 0
   /** How often the circuit breaker opened. */
   breakerOpened = 0
   /** Leases that ended before their work. */

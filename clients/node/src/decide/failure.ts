@@ -36,11 +36,14 @@ export function leftAlone(command: string, node: string): Unavailable {
 }
 
 // The server is there, and cannot decide for the moment. It says so in the first word of its reply.
-const PASSING = /^(LOADING|MASTERDOWN|CLUSTERDOWN|TRYAGAIN|MOVED|ASK|OOM|READONLY|MISCONF|BUSY|NOREPLICAS|UNBLOCKED)\b/
+const PASSING = /^(LOADING|MASTERDOWN|CLUSTERDOWN|TRYAGAIN|MOVED|ASK|OOM|READONLY|MISCONF|BUSY|NOREPLICAS|UNBLOCKED|NOAUTH|WRONGPASS)\b/
 // The keys are about to move to another node. The server is well.
 const MOVING = new Set(['TRYAGAIN', 'MOVED', 'ASK'])
 // Of those without an answer: which are not the server's fault.
 const BLAMELESS = new Set([...MOVING, 'CLUSTERDOWN', 'OOM', 'UNBLOCKED', 'maxclients', 'crowded', 'breaker'])
+// The credentials are wrong, or the module is missing. Neither is a mistake of the call.
+const NO_MODULE = /^ERR unknown command '?RL\./i
+const MISCONFIGURED = new Set(['NOAUTH', 'WRONGPASS', 'module'])
 // An error reply begins with a word in capitals. Errors of clients and of sockets do not.
 const REPLY = /^[A-Z][A-Z0-9]+ \S/
 // What ioredis puts before an error reply.
@@ -62,7 +65,7 @@ export function failure(command: string, node: string, error: unknown): Unavaila
   if (error instanceof NoReply) return new Unavailable(command, error.kind, error.message, node, error.maybeSent, { cause: error.cause })
   const text = textOf(error)
   const cause = { cause: withoutCommand(error) }
-  const [kind] = /max number of clients/.test(text) ? ['maxclients'] : (PASSING.exec(text) ?? [])
+  const [kind] = /max number of clients/.test(text) ? ['maxclients'] : NO_MODULE.test(text) ? ['module'] : (PASSING.exec(text) ?? [])
   if (kind !== undefined) return new Unavailable(command, kind, text, node, false, cause)
   if (isReply(error, text)) return new CallError(command, text, node, cause)
   return new Unavailable(command, 'connection', text || 'no connection', node, !isNotSent(error, text), cause)
@@ -77,14 +80,19 @@ export function explained(command: string, node: string, error: unknown, lastErr
   if (lastError === undefined || failed instanceof CallError || failed.kind !== 'connection' || failed instanceof Blameless) return failed
   const why = failure(command, node, lastError)
   if (why instanceof CallError) return failed.maybeSent ? failed : why
-  // A server without room for this connection answers those that it has.
-  const kind = !failed.maybeSent && why.kind === 'maxclients' ? why.kind : 'connection'
+  // A server that rejects this connection, such as for want of room, answers those that it has.
+  const kind = failed.maybeSent ? failed.kind : why.kind
   return new Unavailable(command, kind, why.reason, node, failed.maybeSent, { cause: why.cause })
 }
 
 /** Whether the breaker of its server counts this failure. */
 export function counts(error: Unavailable): boolean {
   return !(error instanceof Blameless || BLAMELESS.has(error.kind))
+}
+
+/** Whether a call has no answer because the credentials are wrong, or because the server lacks the module. */
+export function isMisconfigured(error: unknown): boolean {
+  return error instanceof Unavailable && MISCONFIGURED.has(error.kind)
 }
 
 /** Whether a call failed because its keys are about to move to another node of the cluster. */

@@ -6,7 +6,7 @@
 import type { Call, Sender } from '../call/call.js'
 import type { Settings } from '../call/settings.js'
 import type { Core } from '../decide/core.js'
-import { Blameless, counts, crowded, explained, failure, gaveUp, isMoving, isUnsent, late, unconnected, unsent } from '../decide/failure.js'
+import { Blameless, counts, crowded, explained, failure, gaveUp, isMisconfigured, isMoving, isUnsent, late, unconnected, unsent } from '../decide/failure.js'
 import { CallError, Closed, Unavailable } from '../errors.js'
 import { pause, type Runtime } from '../runtime.js'
 import { Link } from './link.js'
@@ -222,7 +222,10 @@ export class Channel implements Sender {
   #isThere(node: Node, call: Call): Promise<boolean> {
     return this.#ask(node, probe(call), {}).then(
       () => true,
-      (error: unknown) => failure(call.command, node.name, error) instanceof CallError,
+      (error: unknown) => {
+        const failed = failure(call.command, node.name, error)
+        return failed instanceof CallError || isMisconfigured(failed)
+      },
     )
   }
 }

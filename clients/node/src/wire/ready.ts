@@ -8,6 +8,7 @@ import { policyWord } from '../call/questions.js'
 import { limiterOf, type LimiterLike } from '../call/rate.js'
 import type { Limiter } from '../call/values.js'
 import { CallError, ConfigurationError, Unavailable } from '../errors.js'
+import { isMisconfigured } from '../decide/failure.js'
 import type { Channel } from './channel.js'
 
 /** What is checked. */
@@ -109,6 +110,11 @@ export class Readiness {
     try {
       await this.channel.send(call, { timeout: Math.max(TIMEOUT, this.channel.settings.timeout) })
     } catch (error) {
+      if (error instanceof Unavailable && isMisconfigured(error)) {
+        const { kind, reason } = error
+        const why = kind === 'module' ? `the server has no module ratelimit (${reason})` : `${what}: the server rejects ${call.command}: ${reason}`
+        throw new ConfigurationError(why, { cause: error })
+      }
       if (!(error instanceof CallError)) throw error
       // A policy may be for several keys, and says for how many.
       const [, needed] = /needs (\d+) keys/.exec(error.reply) ?? []
@@ -139,9 +145,8 @@ export class Readiness {
 }
 
 function reason({ command, code, reply }: CallError, what: string): string {
-  if (/^ERR unknown command/i.test(reply)) return `the server has no module ratelimit (${reply})`
-  // These are about the caller, and not about the limit.
-  if (['NOAUTH', 'WRONGPASS', 'NOPERM'].includes(code)) return `${what}: the server rejects ${command}: ${reply}`
+  // It is about the caller, and not about the limit.
+  if (code === 'NOPERM') return `${what}: the server rejects ${command}: ${reply}`
   return `${what} is wrong: ${reply}`
 }
 
