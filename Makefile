@@ -22,7 +22,7 @@ export RUST_TEST_THREADS ?= $(shell expr 4 '*' $$(nproc))
 export RATELIMIT_BUILD ?= $(shell git describe --always --dirty 2>/dev/null || echo unknown)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-bench build faulty run test packages test-packages bench-packages test-clients test-http test-site compat lint demo page site bench bench-capacity bench-instructions bench-profile bench-core bench-growth bench-longest bench-sketch bench-waiting fuzz leakcheck soak coverage dist deb test-deb image test-image install
+.PHONY: help setup setup-bench build faulty run test packages test-packages test-client-releases bench-packages test-clients test-http test-site compat lint demo page site bench bench-capacity bench-instructions bench-profile bench-core bench-growth bench-longest bench-sketch bench-waiting fuzz leakcheck soak coverage dist deb test-deb image test-image install
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-20s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -55,6 +55,11 @@ packages: ## Make the packages for Python and Node.js: target/packages/*.whl, *.
 test-packages: build ## Make them, install them into empty environments, check their types, and run their tests
 	@tools/setup $(CLIENTS)
 	tools/packages
+
+test-client-releases: build ## Test the packages with each minor release of redis-py, node-redis and ioredis that their metadata allow
+	@tools/setup $(CLIENTS)
+	tools/packages build
+	tools/test-client-releases
 
 bench-packages: build ## Time of a call through the packages beside the raw clients; server CPU of two libraries, with scripts and module
 	@tools/setup $(CLIENTS)

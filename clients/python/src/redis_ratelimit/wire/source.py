@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from inspect import signature
 from typing import Any, TypeAlias
 
 from ..call.errors import ConfigurationError
@@ -96,6 +97,7 @@ def own_settings(kwargs: Mapping[str, Any]) -> Settings:
 def pool_of(source: Source, settings: Settings, plain: type[Any]) -> tuple[type[Any], Settings]:
     """Returns the class of a pool and its arguments: the client's own class if it finds its server by Sentinel."""
     settings = settings | {"connection_class": source.connection_class, "max_connections": WAITING}
+    settings |= _without_notifications(plain)
     found = source.pool
     if found is None:
         return plain, settings
@@ -106,14 +108,14 @@ def pool_of(source: Source, settings: Settings, plain: type[Any]) -> tuple[type[
 
 
 def patience(timeout: float | None, no_retry: object) -> Settings:
-    """The settings of a limiter's connections: their time-out, no retries, and no notifications from the server."""
-    settings: Settings = {"socket_timeout": timeout, "socket_connect_timeout": timeout, "retry": no_retry}
-    return settings | _without_notifications()
+    """The settings of a limiter's connections: their time-out, and no retries."""
+    return {"socket_timeout": timeout, "socket_connect_timeout": timeout, "retry": no_retry}
 
 
-def _without_notifications() -> Settings:
-    try:
-        from redis.maint_notifications import MaintNotificationsConfig
-    except ImportError:  # redis-py 6
+def _without_notifications(pool: type[Any]) -> Settings:
+    """No notifications from the server. Redis-py 6 has none, and redis.asyncio has them from 8.1 on."""
+    if "maint_notifications_config" not in signature(pool).parameters:
         return {}
+    from redis.maint_notifications import MaintNotificationsConfig
+
     return {"maint_notifications_config": MaintNotificationsConfig(enabled=False)}
