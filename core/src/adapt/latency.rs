@@ -30,6 +30,7 @@
 //! is exact to a part in 10^8. A window that shrinks the limit is off by less than 10^-8 of it.
 
 use super::terms::{Ended, ONE, Settings};
+use crate::time::Span;
 
 /// What windows and probes measured.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -145,8 +146,13 @@ impl Window {
     /// The mean duration, in picoseconds.
     fn mean(&self) -> u64 {
         let mean = u128::from(self.sum) * u128::from(PICOSECONDS) / u128::from(self.count.max(1));
-        u64::try_from(mean).unwrap_or(u64::MAX)
+        u64::try_from(mean).unwrap_or(u64::MAX).min(LONGEST_MEAN)
     }
+}
+
+/// A mean as a duration, rounded up.
+pub fn mean_of(picoseconds: u64) -> Span {
+    Span::from_micros(picoseconds.div_ceil(PICOSECONDS))
 }
 
 /// In a microsecond.
@@ -156,6 +162,7 @@ const PICOSECONDS: u64 = 1_000_000;
 /// hours. So no mean overflows.
 const SHORTEST: u64 = 100;
 const LONGEST: u64 = 1 << 36;
+pub(crate) const LONGEST_MEAN: u64 = LONGEST * PICOSECONDS;
 
 /// The leases of a window, and its microseconds.
 const FEWEST: u64 = 10;
@@ -169,7 +176,7 @@ const EACH: u64 = 60;
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Adapted, Ending, Rule};
+    use super::super::{Adapt, Adapted, Ending, Rule};
     use super::*;
 
     struct Trial {
@@ -181,7 +188,7 @@ mod tests {
         fn new(start: u32) -> Trial {
             let settings =
                 Settings { rule: Rule::Latency, ceiling: 1000, floor: 1, reserved: 0, backoff: 10, slow: 0 };
-            Trial { limit: Adapted::new(settings, start), now: 0 }
+            Trial { limit: Adapted::new(Adapt { settings, start }), now: 0 }
         }
 
         /// A window of leases that last so many milliseconds.
