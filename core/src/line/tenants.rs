@@ -231,11 +231,8 @@ impl Tenants {
         self.by_name.get_mut(name).into_iter().for_each(|tenant| tenant.members += 1);
     }
 
-    pub(super) fn quit(&mut self, name: &Arc<[u8]>) {
-        if let Some(tenant) = self.by_name.get_mut(name) {
-            tenant.members = tenant.members.saturating_sub(1);
-            self.place(name);
-        }
+    pub(super) fn quit(&mut self, name: &[u8]) {
+        self.change(name, |tenant| tenant.members = tenant.members.saturating_sub(1));
     }
 
     /// The tenant is hungry from now on, with what was refused to it. If it was already, it keeps its place. Returns when that
@@ -284,6 +281,17 @@ impl Tenants {
         read(&tenant)
     }
 
+    /// Changes a tenant that waits or is hungry, and puts it where it then stands. Returns whether there is one.
+    fn change(&mut self, name: &[u8], change: impl FnOnce(&mut Tenant)) -> bool {
+        let Some((name, _)) = self.by_name.get_key_value(name) else { return false };
+        let name = name.clone();
+        if let Some(tenant) = self.by_name.get_mut(&name) {
+            change(tenant);
+        }
+        self.place(&name);
+        true
+    }
+
     /// Puts a tenant where it stands now, and forgets it if it neither waits nor is hungry.
     fn place(&mut self, name: &Arc<[u8]>) {
         let Some(tenant) = self.by_name.get_mut(name) else { return };
@@ -325,14 +333,12 @@ impl Tenants {
     pub(super) fn grant(&mut self, claim: &Claim<&[u8]>) {
         let tag = self.with_tenant(claim, |tenant| tenant.tag_of(Ticket::of(claim)));
         self.passed = self.passed.max(tag);
-        if let Some((name, _)) = self.by_name.get_key_value(claim.tenant) {
-            let name = name.clone();
-            if let Some(tenant) = self.by_name.get_mut(&name) {
-                (tenant.start, tenant.finish) = (self.passed, tag);
-                tenant.weight = claim.weight.unwrap_or(tenant.weight);
-            }
-            self.place(&name);
-        } else if claim.pool.is_none() {
+        let passed = self.passed;
+        let is_present = self.change(claim.tenant, |tenant| {
+            (tenant.start, tenant.finish) = (passed, tag);
+            tenant.weight = claim.weight.unwrap_or(tenant.weight);
+        });
+        if !is_present && claim.pool.is_none() {
             let weight = claim.weight.or(self.idle.get(claim.tenant).map(|idle| idle.weight)).unwrap_or(1);
             self.remember(claim.tenant.into(), Idle { finish: tag, weight });
         }
@@ -344,14 +350,11 @@ impl Tenants {
             let more = finish.saturating_add(stretch(used.saturating_sub(granted), weight));
             more.saturating_sub(stretch(granted.saturating_sub(used), weight))
         };
-        if let Some((name, _)) = self.by_name.get_key_value(name) {
-            let name = name.clone();
-            if let Some(tenant) = self.by_name.get_mut(&name) {
-                tenant.finish = corrected(tenant.finish, tenant.weight);
-                tenant.start = tenant.start.max(tenant.finish);
-            }
-            self.place(&name);
-        } else if let Some(idle) = self.idle.get_mut(name) {
+        let is_present = self.change(name, |tenant| {
+            tenant.finish = corrected(tenant.finish, tenant.weight);
+            tenant.start = tenant.start.max(tenant.finish);
+        });
+        if !is_present && let Some(idle) = self.idle.get_mut(name) {
             idle.finish = corrected(idle.finish, idle.weight);
         }
     }
@@ -373,9 +376,7 @@ impl Tenants {
         let waiting = || self.waiting.iter(self.passed).take_while(|(other, _)| *other < rank);
         let hungry = self.hungry.iter(self.passed).take_while(|(other, _)| *other < rank);
         let mut hungry = hungry.map(|(_, entry)| entry).filter(|entry| of_another(entry));
-        // Whether a cost of another one would not fit beside the call.
-        let held = self.table.map_or(0, |table| table.held).saturating_add(claim.cost);
-        let is_in_the_way = |cost: u64, most: u64| held.saturating_add(cost) > most;
+        let is_in_the_way = self.beside(claim.cost);
         let is_behind_caller = match (comer, ticket.most) {
             (Comer::Passes, Some(_)) if self.is_fair() => {
                 let most = |own: &Ticket| own.most.unwrap_or(u64::MAX);
@@ -433,9 +434,15 @@ impl Tenants {
     /// Whether room is kept for a hungry tenant before the first caller.
     pub(super) fn is_kept(&self) -> bool {
         let Some((rank, first)) = self.waiting.first(self.passed) else { return false };
-        let held = self.table.map_or(0, |table| table.held).saturating_add(first.cost);
+        let is_in_the_way = self.beside(first.cost);
         let mut before = self.hungry.iter(self.passed).take_while(|(other, _)| *other < rank);
-        before.any(|(_, entry)| entry.tenant != first.tenant && held.saturating_add(entry.cost) > entry.most)
+        before.any(|(_, entry)| entry.tenant != first.tenant && is_in_the_way(entry.cost, entry.most))
+    }
+
+    /// Whether a cost, with its own limit, would not fit beside this cost.
+    fn beside(&self, cost: u64) -> impl Fn(u64, u64) -> bool + use<> {
+        let held = self.table.map_or(0, |table| table.held).saturating_add(cost);
+        move |cost, most| held.saturating_add(cost) > most
     }
 
     /// Forgets what was read of the table, because it is another one.
@@ -453,11 +460,7 @@ impl Tenants {
                 Table { seen: None, is_shared, held: leases.cost(at), next_end }
             });
             let share = leases.map_or(Share::NOTHING, |leases| leases.share(&[], at));
-            if let Some((name, tenant)) = self.by_name.iter_mut().next() {
-                tenant.know(share);
-                let name = name.clone();
-                self.place(&name);
-            }
+            self.change(&[], |tenant| tenant.know(share));
             return;
         }
         let blank = Leases::default();
