@@ -38,4 +38,4 @@ pub use number::{Duration, duration, integer};
 pub use policy::{Policy, PolicyCall, policy_name};
 pub use request::{Purpose, Request, option_of};
 pub use shown::{Shown, shown};
-pub use words::{own_words, sketch_words, words_of_limits};
+pub use words::{of_request, own_words, sketch_words, words_of_limits};

@@ -91,15 +91,18 @@ fn limit(arguments: &[Argument], words: &mut Words<'_, '_>, text: &mut String) {
     options(arguments, words, text);
 }
 
+/// How many words follow an option of a request; `None` if the word is none. Of a limiter that `books`, `MAXWAIT` is an option of
+/// the request, and of other limiters it is their own.
+pub fn of_request(word: &[u8], books: bool) -> Option<usize> {
+    let option = OF_REQUEST.iter().find(|(option, _)| is(word, option.name));
+    option.map(|(_, values)| *values).or((books && is(word, MAXWAIT.name)).then_some(1))
+}
+
 /// Adds the own options of a limiter with these arguments, and skips those of the request.
 fn options(arguments: &[Argument], words: &mut Words<'_, '_>, text: &mut String) {
     let books = arguments.iter().any(|argument| argument.name == RESERVE.name);
     while let Some(word) = words.next_if(|word| !is(word, LIMIT.name)) {
-        let of_request = OF_REQUEST.iter().find(|(option, _)| is(word, option.name));
-        // Of a booking, `MAXWAIT` is an option of the request; of other limiters it is their own.
-        let of_request =
-            of_request.map(|(_, values)| *values).or((books && is(word, MAXWAIT.name)).then_some(1));
-        if let Some(values) = of_request {
+        if let Some(values) = of_request(word, books) {
             words.by_ref().take(values).for_each(drop);
         } else if let Some(own) = arguments.iter().find(|own| own.is_option() && is(word, own.name)) {
             _ = write!(text, " {}", own.name);

@@ -4,16 +4,13 @@ use std::fmt::Debug;
 
 use ratelimit_core::limiter::{Capabilities, Limiter};
 use ratelimit_core::{Span, with_limiter};
-use ratelimit_language::{Arguments, Bounds, FORMS, Request, find};
+use ratelimit_language::{Arguments, Bounds, FORMS, Request, find, of_request};
 use redis::Connection;
 use serde_json::json;
 
 use super::arguments::Parameter;
 use super::{Form, capitalized, object};
 use crate::support::call;
-
-/// Options of a call. They are no parameters of a limit.
-const OF_THE_CALL: [&str; 8] = ["COST", "AT", "PARTIAL", "FORCE", "RESERVE", "BLOCK", "TENANT", "WEIGHT"];
 
 pub struct Facts {
     name: String,
@@ -37,10 +34,8 @@ impl Facts {
         let takes_any = form.arguments.iter().any(|argument| argument.kind == "limiter");
         let name = command.strip_prefix("RL.").filter(|_| form.reply == "decision" && !takes_any)?;
         let books = form.arguments.iter().any(|argument| argument.name == "reserve");
-        // `MAXWAIT` belongs to `RESERVE`, or else to the limit.
         let is_own = |argument: &&Parameter| match argument.token.as_deref() {
-            Some("MAXWAIT") => !books,
-            Some(token) => !OF_THE_CALL.contains(&token),
+            Some(token) => of_request(token.as_bytes(), books).is_none(),
             None => argument.kind != "hold",
         };
         let own: Vec<&Parameter> = form.arguments[1..].iter().filter(is_own).collect();
