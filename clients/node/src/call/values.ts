@@ -44,7 +44,7 @@ export function decimalWord(name: string, value: number, least: number, most: nu
   return String(value)
 }
 
-/** Checks that a text is not empty and has at most so many bytes, and returns it. */
+/** Checks that a text is not empty and has at most `most` bytes, and returns it. */
 export function textWord(name: string, value: string, most = Infinity): string {
   if (typeof value !== 'string' || value === '') throw new ConfigurationError(`${name} must be a text that is not empty`)
   if (value.length > most || Buffer.byteLength(value) > most) throw new ConfigurationError(`${name} must have at most ${most} bytes`)

@@ -63,7 +63,7 @@ export class Connected implements Sender {
     return new Call(this.prefix, [command], readonly)
   }
 
-  /** Sends a call. All calls of a limiter go this way, so that refusals are forgotten whoever gives something back. */
+  /** Sends a call. All calls of a limiter go this way, so that refusals are forgotten when one of them gives something back. */
   async send(call: Call, options?: SendOptions): Promise<unknown> {
     const givesBack = GIVES_BACK.test(call.command)
     if (!givesBack) this.throwIfClosed()

@@ -83,7 +83,7 @@ class Refusals:
         return aged(decision, now - at) if isinstance(decision, kind) else None
 
     def keep(self, place: Place, decision: Decision, now: float, asked: int | None = None) -> None:
-        """Keeps a refusal, unless something was given back since it was asked, after so many returns."""
+        """Keeps a refusal, unless something was given back since it was asked. `asked` is the number of returns before that."""
         group = place.keys, place.item
         with self._lock:
             if asked is not None and any(self._forgotten.get(key, self._others) > asked for key in place.keys):
