@@ -12,7 +12,7 @@ use ratelimit_language::{Error, Purpose, Request, lease_id, multi, named};
 use super::limit::look;
 use super::multi::{FIRST, Several, answers, keys};
 use super::refund::{finish, not_for_command};
-use crate::server::{Access, Call, Command, Key, KeyUse, Keys, Reply, clock};
+use crate::server::{Access, Call, Command, Key, KeyUse, Keys, Reply, clock, somebody_waits};
 
 pub struct Settle;
 pub struct MultiSettle;
@@ -59,7 +59,9 @@ fn settle<L: Limiter>(
     let clock = clock();
     let at = at.unwrap_or(clock);
     let mut key = Key::open(call, 1, Access::Write)?;
-    let charge = held(&key, id, at).and_then(|charges| find(&key, charges, limiter));
+    // Only a line remembers what a tenant used.
+    let tenant = tenant.filter(|_| somebody_waits());
+    let charge = tenant.and_then(|_| find(&key, held(&key, id, at)?, limiter));
     let Some((ask, gave_back)) = Ask::settle_held(&mut key, limiter, id, at, actual)? else {
         return Ok(Reply::Six(look(&key, limiter, 0, at)?, 0));
     };
