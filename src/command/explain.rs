@@ -222,8 +222,9 @@ fn in_line<L: Limiter>(
 /// The decision on a request that others come before. `answer` is that of the limit itself.
 fn behind(limit: u64, callers: usize, first: Span, answer: Answer) -> Decision {
     let if_it_had_room = Answer { verdict: Verdict::ADMIT, ..answer }.behind(first).verdict;
-    let later = match answer.behind(first).verdict {
-        Verdict::Refuse { retry } if answer.behind(first).verdict != if_it_had_room => retry,
+    let verdict = answer.behind(first).verdict;
+    let later = match verdict {
+        Verdict::Refuse { retry } if verdict != if_it_had_room => retry,
         _ => None,
     };
     if callers == 0 {
