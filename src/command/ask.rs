@@ -85,7 +85,7 @@ impl Command for Ask {
 impl Command for AskPeek {
     const NAME: &'static str = "ASKPEEK";
     const SYNTAX: &'static str = "key policy [COST cost] [ID id] [AT at] [FULL] [KEYS {key} ...]";
-    const SUMMARY: &'static str = "Replies what RL.ASK would reply, and charges nothing";
+    const SUMMARY: &'static str = "Returns what RL.ASK would return, and charges nothing";
     const COMPLEXITY: &'static str = COMPLEXITY;
     const ARGUMENTS: &'static [Argument] = &[KEY, POLICY, ASKED_COST, LEASE_ID, AT, FULL, KEYS];
     const REPLY: &'static [&'static str] = Ask::REPLY;

@@ -26,7 +26,7 @@ impl Command for Info {
     const NAME: &'static str = "INFO";
     const SYNTAX: &'static str = "key [LEASES [count]]";
     const SUMMARY: &'static str =
-        "Replies what a key holds: its limits with their modes, lengths and figures, and its expiry";
+        "Returns what a key holds: its limits with their modes, lengths and figures, and its expiry";
     const COMPLEXITY: &'static str = "O(1), or O(width * depth) for a sketch; with LEASES O(log(N) + count) where N is the number of leases";
     const ARGUMENTS: &'static [Argument] = &[KEY, HOLDERS, MOST_HOLDERS];
     const REPLY: &'static [&'static str] = &[

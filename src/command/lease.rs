@@ -51,7 +51,7 @@ impl Command for Renew {
 impl Command for MultiRelease {
     const NAME: &'static str = "MULTIRELEASE";
     const SYNTAX: &'static str = "numkeys key ... id [AT at]";
-    const SUMMARY: &'static str = "Ends a lease on several keys, and replies how many held it";
+    const SUMMARY: &'static str = "Ends a lease on several keys, and returns how many held it";
     const COMPLEXITY: &'static str = "O(log(N)) for each key, where N is the number of its leases";
     const ARGUMENTS: &'static [Argument] = &[NUMKEYS, KEY, ID, AT];
     const REPLY: &'static [&'static str] = &["The number of keys that held the lease."];
@@ -68,7 +68,7 @@ impl Command for MultiRelease {
     }
 }
 
-/// Releases or renews the lease on each key, and replies the number of keys that held it.
+/// Releases or renews the lease on each key, and returns the number of keys that held it.
 ///
 /// A key that is fully reset after a release is deleted.
 fn change(

@@ -78,7 +78,7 @@ fn in_line(
     let hold = request.hold().map(|(id, _)| id);
     let wish = Wish { cost, manner, at: request.at, hold, block: request.block(), tenant: request.tenant() };
     Ok(match with_limiter!(limiter, limiter => line_up(call, limiter, &wish))? {
-        // The caller's lease or hold exists by now, so the call replies what is held.
+        // The caller's lease or hold exists by now, so the call returns what is held.
         InLine::Proceeds if call.only_looks() => {
             let answer = with_limiter!(limiter, limiter => peek(call, limiter, 0, request.at))?;
             Some(reply(answer, 0, manner))

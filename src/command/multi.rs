@@ -63,7 +63,7 @@ impl Command for Multi {
 impl Command for MultiPeek {
     const NAME: &'static str = "MULTIPEEK";
     const SYNTAX: &'static str = WITHOUT_FORCE;
-    const SUMMARY: &'static str = "Replies what RL.MULTI would reply, and charges nothing";
+    const SUMMARY: &'static str = "Returns what RL.MULTI would return, and charges nothing";
     const COMPLEXITY: &'static str = Multi::COMPLEXITY;
     const ARGUMENTS: &'static [Argument] = &[NUMKEYS, KEY, COST, AT, LIMIT, PARAMETER, ON, SHADOW];
     const REPLY: &'static [&'static str] = Multi::REPLY;

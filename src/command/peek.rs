@@ -13,10 +13,10 @@ pub struct Peek;
 impl Command for Peek {
     const NAME: &'static str = "PEEK";
     const SYNTAX: &'static str = "key limiter parameter ... [COST cost] [AT at]";
-    const SUMMARY: &'static str = "Replies what a limiter's command would reply, and charges nothing";
+    const SUMMARY: &'static str = "Returns what a limiter's command would return, and charges nothing";
     const COMPLEXITY: &'static str = "As the limiter's command";
     const ARGUMENTS: &'static [Argument] = &[KEY, LIMITER, PARAMETER, COST, AT];
-    const REPLY: &'static [&'static str] = &["The five integers that the limiter's command would reply."];
+    const REPLY: &'static [&'static str] = &["The five integers that the limiter's command would return."];
     const EXAMPLE: &'static str = "RL.PEEK user:1 GCRA 14 30 60s";
     const FLAGS: &'static str = "readonly";
     const KEYS: Keys = Keys::First(KeyUse::Read);

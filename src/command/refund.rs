@@ -16,7 +16,7 @@ impl Command for Refund {
     const COMPLEXITY: &'static str = "As the limiter's command";
     const ARGUMENTS: &'static [Argument] = &[KEY, LIMITER, PARAMETER, REFUNDED, AT];
     const REPLY: &'static [&'static str] =
-        &["The five integers that the limiter's command would reply after the refund."];
+        &["The five integers that the limiter's command would return after the refund."];
     const EXAMPLE: &'static str = "RL.REFUND user:1 GCRA 14 30 60s COST 3";
     const FLAGS: &'static str = "write fast";
     const KEYS: Keys = Keys::First(KeyUse::Update);
@@ -34,7 +34,7 @@ impl Command for Refund {
                 0 => peek(call, limiter, 0, request.at)?,
                 cost => refund(call, limiter, cost, request.at)?,
             };
-            // A refund replies no ban.
+            // A refund returns no ban.
             Ok(Reply::Answer(Answer { verdict: Verdict::ADMIT, ..answer }))
         })
     }

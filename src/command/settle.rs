@@ -25,7 +25,7 @@ impl Command for Settle {
         "As the limiter's command; O(N) for a log, where N is the number of its blocks of 64 entries";
     const ARGUMENTS: &'static [Argument] = &[KEY, HELD_ID, LIMITER, PARAMETER, SETTLED, AT, SETTLED_TENANT];
     const REPLY: &'static [&'static str] = &[
-        "The five integers that the limiter's command would reply after the settlement, and a sixth: 1, or 0 if nothing was held.",
+        "The five integers that the limiter's command would return after the settlement, and a sixth: 1, or 0 if nothing was held.",
     ];
     const EXAMPLE: &'static str = "RL.SETTLE llm:1 request-17 TOKENBUCKET 9000 9000 60s COST 450";
     const FLAGS: &'static str = "write fast";

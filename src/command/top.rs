@@ -10,7 +10,7 @@ pub struct Top;
 impl Command for Top {
     const NAME: &'static str = "TOP";
     const SYNTAX: &'static str = "[RESET | {[COUNT count] [PREVIOUS]}]";
-    const SUMMARY: &'static str = "Replies the keys that are refused most on this node";
+    const SUMMARY: &'static str = "Returns the keys that are refused most on this node";
     const COMPLEXITY: &'static str =
         "O(N*log(N)) where N is the number of entries that have a key, at most ratelimit.top";
     const ARGUMENTS: &'static [Argument] = TOP;

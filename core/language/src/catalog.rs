@@ -83,7 +83,7 @@ pub const CATALOG: [Row; 11] = [
     row! {
         debt "capacity leak period" [CAPACITY, LEAK, PERIOD]
         name: "LEAKYBUCKET",
-        summary: "Queues requests in a bucket that drains at a steady rate, and replies the wait",
+        summary: "Queues requests in a bucket that drains at a steady rate, and returns the wait",
         complexity: "O(1)",
         reply: &[FIVE, GRANTED, WAIT],
         example: "RL.LEAKYBUCKET printer 10 1 1s",
@@ -154,7 +154,7 @@ pub const CATALOG: [Row; 11] = [
     Row {
         name: "SMOOTH",
         syntax: "key permits period [BURST burst | WARMUP warmup [COLDFACTOR factor]] [MAXWAIT maxwait] [COST cost] [AT at]",
-        summary: "Spaces requests as Guava's RateLimiter does, and replies the wait",
+        summary: "Spaces requests as Guava's RateLimiter does, and returns the wait",
         complexity: "O(1)",
         arguments: &[KEY, PERMITS, PERIOD, BURST, WARMUP, COLDFACTOR, MAXWAIT, COST, AT],
         reply: &[FIVE, WAIT],
@@ -180,7 +180,7 @@ pub const CATALOG: [Row; 11] = [
         complexity: "O(1)",
         arguments: &[KEY, STRIKES, STRIKE_WINDOW, BAN, GROW, MAX, FORGIVE, STRIKE, AT],
         reply: &[
-            "Five integers: limited (1 during a ban, else 0), strikes, the strikes up to the one that bans, retry_after and \
+            "Five integers: limited (1 during a ban, else 0), strikes, how many more strikes bring a ban, retry_after and \
              reset_after in ms.",
             "retry_after is when the ban ends.",
         ],

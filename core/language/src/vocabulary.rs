@@ -107,7 +107,7 @@ arguments! {
     /// `COST` of a call that asks a policy.
     ASKED_COST = COST.name, COST, "the cost for limits without a cost of their own, ", 1;
     LEASE_ID = "ID", Id, "the id of a lease, which the caller chooses; for policies with leases";
-    FULL = "FULL", Flag, "replies the answer of each limit on each key, too";
+    FULL = "FULL", Flag, "returns the answer of each limit on each key, too";
     KEYS = "KEYS", Word, "the keys 2, 3 and so on, for policies with limits ON them; they end the call";
 
     // The parameters of limiters.

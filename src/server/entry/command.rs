@@ -39,7 +39,7 @@ pub trait Command {
     fn run(call: &Call<'_>) -> Result<Reply, Error>;
 
     /// The places of the keys, if a call must be parsed to find them. For a malformed call, those that it has in any case:
-    /// the command itself then replies the error.
+    /// the command itself then returns the error.
     fn keys(call: &Call<'_>) -> [Range<usize>; 2] {
         [call.counted_keys(), 0..0]
     }

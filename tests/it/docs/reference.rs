@@ -26,7 +26,7 @@ use catalog::Described;
 
 /// The sections of a page, in order.
 const SECTIONS: [&str; 8] =
-    ["Syntax", "Arguments", "Reply", "Details", "Errors", "Cost", "Example", "See also"];
+    ["Example", "Syntax", "Arguments", "Reply", "Details", "Errors", "Cost", "See also"];
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -79,7 +79,8 @@ fn what_a_page_says_of_its_command_is_what_the_server_says() {
         let path = folder().join(format!("{name}.md"));
         let page = read(&path);
         let described = Described::by_server(con, &name);
-        let renewed = with_part(&page, "catalog", &described.page_part());
+        let types = contract::types(con, &name.to_uppercase(), &described);
+        let renewed = with_part(&page, "catalog", &described.page_part(&types));
         let renewed = with_part(&renewed, "cost", &cost::table(&name.to_uppercase(), &performance));
         if is_written() {
             fs::write(&path, &renewed).unwrap();

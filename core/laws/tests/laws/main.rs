@@ -11,7 +11,7 @@
 //! | a state that is encoded and decoded is the same; no bytes make decoding or a decoded state panic | |
 //! | a state can compute without parameters when it is fully reset | |
 //! | `PARTIAL`, `FORCE`, `RESERVE` and refunds agree with verdict and gauge | leases, logs that count refusals |
-//! | a refund replies what the caller's next look replies, however far its clock lags | |
+//! | a refund returns what the caller's next look returns, however far its clock lags | |
 //! | over every interval, at most what the limiter promises is admitted | |
 //! | the limiter admits the same requests as its model | |
 //!

@@ -1,4 +1,4 @@
-//! A refund replies what the caller's next look replies, on every form that can be refunded.
+//! A refund returns what the caller's next look returns, on every form that can be refunded.
 
 use proptest::prelude::*;
 use ratelimit_core::limiter::Limiter;
@@ -65,7 +65,7 @@ proptest! {
             let line = format!("LIMIT {}", form.words(limit, period, "holder"));
             let words: Vec<&[u8]> = line.split(' ').map(str::as_bytes).collect();
             let Ok(call) = multi(&mut Arguments::new(&words, BOUNDS), 1, Purpose::Refund) else { continue };
-            // A refund replies no ban, but the next look does.
+            // A refund returns no ban, but the next look does.
             if call.parts[0].is_penalty() {
                 continue;
             }

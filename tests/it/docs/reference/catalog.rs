@@ -62,8 +62,8 @@ impl Described {
         }
     }
 
-    /// The part of the page between the markers.
-    pub fn page_part(&self) -> String {
+    /// The part of the page between the markers. `types` has a row for each form: its reply in either protocol.
+    pub fn page_part(&self, types: &str) -> String {
         let Described { since, complexity, .. } = self;
         let (syntax, flags, categories) =
             (self.wrapped(), self.flags.join(", "), self.categories().join(" "));
@@ -78,7 +78,7 @@ impl Described {
              | since | complexity | flags | ACL categories |\n|---|---|---|---|\n\
              | {since} | {complexity} | {flags} | {categories} |\n\n\
              ## Arguments\n\n| argument | meaning | unit | range | default |\n|---|---|---|---|---|\n{rows}\n{units}\n\n\
-             ## Reply\n\n{reply}"
+             ## Reply\n\n{reply}\n| call | RESP2 | RESP3 |\n|---|---|---|\n{types}"
         )
     }
 

@@ -63,6 +63,16 @@ fn catalog(con: &mut Connection) -> String {
     )
 }
 
+/// The rows of a page's table: what each form of a command returns in either protocol.
+pub fn types(con: &mut Connection, name: &str, described: &Described) -> String {
+    let command = commands(con).into_iter().find(|command| command.name == name).expect("a command of ours");
+    let row = |form: &Form| {
+        let [resp2, resp3] = replies::types(form.reply);
+        format!("| `{}` | {resp2} | {resp3} |\n", form.words.join(" "))
+    };
+    forms(&command, described).iter().map(row).collect()
+}
+
 /// The alternatives that begin with a word of their own, and the command without such a word.
 fn forms(command: &Command, described: &Described) -> Vec<Form> {
     let alternatives = match &command.arguments[..] {

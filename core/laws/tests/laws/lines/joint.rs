@@ -133,7 +133,7 @@ fn refused(look: Answer, behind: Span) -> Answer {
     Answer { verdict: Verdict::Refuse { retry }, gauge: Gauge { remaining: 0, ..look.gauge } }
 }
 
-/// Makes a call on two keys, and checks all that it replies and changes. Returns whether it was admitted.
+/// Makes a call on two keys, and checks all that it returns and changes. Returns whether it was admitted.
 fn check(call: &Call, keys: &mut [LimitSet; 2], now: Time) -> Option<bool> {
     let line = call.words();
     let words: Vec<&[u8]> = line.split(' ').map(str::as_bytes).collect();

@@ -38,6 +38,36 @@ pub fn kind(words: &str) -> &'static str {
     row.unwrap_or_else(|| panic!("{words} has no kind of reply: add it to {}", file!())).0
 }
 
+/// What a reply of this kind is in RESP2 and in RESP3. The first words are its type.
+pub fn types(kind: &str) -> [&'static str; 2] {
+    const FIELDS: [&str; 2] = ["array of names and values", "map of names to values"];
+    match kind {
+        "decision" | "throttle" => ["array of five integers"; 2],
+        "settled" | "ask" | "asksettled" => ["array of six integers"; 2],
+        "multi" => ["array: one of five integers, then an array of such arrays"; 2],
+        "bool" | "int" | "length" => ["integer"; 2],
+        "id" => ["bulk string"; 2],
+        "shed" => ["array of an integer and a bulk string", "array of an integer and a double"],
+        "top" => ["array of arrays: a bulk string and three integers"; 2],
+        "info" | "map" | "policies" => FIELDS,
+        "help" => ["array of bulk strings"; 2],
+        "ok" => ["simple string"; 2],
+        _ => panic!("{kind} has no types: add them to {}", file!()),
+    }
+}
+
+/// The first words of `types`, of a reply that came.
+fn outer_type(reply: &Value) -> &'static str {
+    match reply {
+        Value::Array(_) => "array",
+        Value::Map(_) => "map",
+        Value::Int(_) => "integer",
+        Value::BulkString(_) => "bulk string",
+        Value::Okay | Value::SimpleString(_) => "simple string",
+        _ => panic!("a reply of a new type: {reply:?}"),
+    }
+}
+
 fn has_shape(kind: &str, reply: &Value) -> bool {
     let elements = if let Value::Array(elements) = reply { &elements[..] } else { &[] };
     let are_ints = |reply: &Value, number: usize| match reply {
@@ -90,18 +120,26 @@ fn each_reply_has_the_shape_of_its_kind() {
                 _ if form.arguments.is_empty() => own,
                 _ => own + " api",
             };
-            text(con, "FLUSHALL");
-            for prepared in [
-                "GCRA refused:1 0 1 1h",
-                "GCRA refused:1 0 1 1h",
-                "POLICY SET api LIMIT GCRA 9 10 1s",
-                "POLICY SAVE",
-            ] {
-                text(con, &format!("RL.{prepared}"));
+            for (protocol, kind) in ["2", "3"].into_iter().zip(types(form.reply)) {
+                text(con, "FLUSHALL");
+                for prepared in [
+                    "GCRA refused:1 0 1 1h",
+                    "GCRA refused:1 0 1 1h",
+                    "POLICY SET api LIMIT GCRA 9 10 1s",
+                    "POLICY SAVE",
+                ] {
+                    text(con, &format!("RL.{prepared}"));
+                }
+                call(con, &["HELLO", protocol]).unwrap();
+                let reply = call(con, &line.split(' ').collect::<Vec<_>>())
+                    .unwrap_or_else(|error| panic!("{line}: {error}"));
+                call(con, &["HELLO", "2"]).unwrap();
+                let outer = outer_type(&reply);
+                assert!(kind.starts_with(outer), "{line} in RESP{protocol}: {outer}, not {kind}");
+                if protocol == "2" {
+                    assert!(has_shape(form.reply, &reply), "{line} returns no {}: {reply:?}", form.reply);
+                }
             }
-            let reply = call(con, &line.split(' ').collect::<Vec<_>>())
-                .unwrap_or_else(|error| panic!("{line}: {error}"));
-            assert!(has_shape(form.reply, &reply), "{line} replies no {}: {}", form.reply, simple(&reply));
         }
     }
 }
