@@ -361,12 +361,14 @@ impl Tenants {
 
     /// Who comes before a call, or before a caller of the line.
     pub(super) fn ahead(&self, claim: &Claim<&[u8]>, comer: Comer) -> Option<Ahead> {
-        let own = self.by_name.get(claim.tenant);
+        let (own, is_fair) = (self.by_name.get(claim.tenant), self.is_fair());
         let number = match comer {
             Comer::Waits(caller) => caller,
-            Comer::Arrives => Caller::MAX,
-            // The call stands for the one that was refused.
-            Comer::Passes => own.and_then(|tenant| tenant.hunger).map_or(Caller::MAX, |hunger| hunger.caller),
+            // The call stands for the one that was refused. In a plain line, all who wait come before it.
+            Comer::Passes if is_fair => {
+                own.and_then(|tenant| tenant.hunger).map_or(Caller::MAX, |hunger| hunger.caller)
+            }
+            Comer::Passes | Comer::Arrives => Caller::MAX,
         };
         let ticket = Ticket::of(claim);
         let rank = self.rank(claim, number);
@@ -378,12 +380,12 @@ impl Tenants {
         let mut hungry = hungry.map(|(_, entry)| entry).filter(|entry| of_another(entry));
         let is_in_the_way = self.beside(claim.cost);
         let is_behind_caller = match (comer, ticket.most) {
-            (Comer::Passes, Some(_)) if self.is_fair() => {
+            (Comer::Passes, Some(_)) if is_fair => {
                 let most = |own: &Ticket| own.most.unwrap_or(u64::MAX);
                 own.is_some_and(|(_, own)| is_in_the_way(own.cost, most(own)))
                     || waiting().any(|(_, entry)| is_in_the_way(entry.cost, entry.most))
             }
-            (Comer::Passes, None) if self.is_fair() => !self.waiting.is_empty(),
+            (Comer::Passes, None) if is_fair => !self.waiting.is_empty(),
             // A later caller of the same tenant is not before this one, which would be the tenant's first.
             _ => {
                 let critical = |other: Rank| matches!(other, Rank::Critical(_));
