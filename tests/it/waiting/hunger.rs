@@ -20,6 +20,7 @@ fn room_is_kept_for_a_tenant_that_was_refused() {
         ints(con, &format!("RL.CONCURRENT k 2 1d {id} TENANT a"));
     }
     assert_eq!(ints(con, "RL.CONCURRENT k 2 1d 3 TENANT b")[..3], [1, 2, 0]);
+    assert_eq!(ints(con, "RL.CONCURRENT k 2 1d 4 TENANT a")[..3], [1, 2, 0]);
     text(con, "RL.RELEASE k 1");
     // Nothing remains for a, until the hunger of b ends.
     let refused = ints(con, "RL.CONCURRENT k 2 1d 4 TENANT a");
@@ -34,7 +35,7 @@ fn room_is_kept_for_a_tenant_that_was_refused() {
     // A look says what the limit says.
     assert_eq!(ints(con, "RL.PEEK k CONCURRENT 2 1d 4")[..3], [0, 2, 1]);
     assert_eq!(ints(con, "RL.CONCURRENT k 2 1d 3 TENANT b")[..3], [0, 2, 0]);
-    // Now a, which was refused meanwhile, comes before b.
+    // Now a, which was refused for want of a lease meanwhile, comes before b.
     text(con, "RL.RELEASE k 2");
     assert_eq!(ints(con, "RL.CONCURRENT k 2 1d 5 TENANT b")[0], 1);
     assert_eq!(ints(con, "RL.CONCURRENT k 2 1d 4 TENANT a")[0], 0);
@@ -53,7 +54,7 @@ fn a_hunger_ends_by_itself_with_at_too() {
         assert!(refused[0] == 1 && (1..=300).contains(&refused[3]), "{refused:?}");
     }
     sleep(Duration::from_millis(310));
-    // That made a hungry, and its own hunger does not keep it off.
+    // That made a not hungry, and kept the lease no longer.
     assert_eq!(ints(con, "RL.CONCURRENT k 1 1h 3 TENANT a AT 1800000000000000")[0], 0);
 }
 
@@ -111,6 +112,54 @@ fn without_tenants_a_call_without_one_makes_nobody_hungry() {
     // The key is gone, but the hunger is not.
     assert_eq!(ints(con, "RL.CONCURRENT k 1 1h 5 TENANT a")[0], 1);
     assert_eq!(ints(con, "RL.CONCURRENT k 1 1h 5")[0], 0);
+}
+
+#[test]
+fn a_refusal_for_the_turn_makes_nobody_hungry() {
+    let server = Server::start(&LASTING);
+    let con = &mut server.connection();
+    for id in ["0", "1"] {
+        ints(con, &format!("RL.CONCURRENT k 2 1h {id} TENANT a"));
+    }
+    assert_eq!(ints(con, "RL.CONCURRENT k 2 1h 2 TENANT b")[0], 1);
+    text(con, "RL.RELEASE k 1");
+    // The lease is kept for b, in whichever command the others call.
+    text(con, "RL.POLICY SET jobs LIMIT CONCURRENT 2 1h FAIR");
+    for line in [
+        "RL.CONCURRENT k 2 1h 3 TENANT c",
+        "RL.MULTI 1 k LIMIT CONCURRENT 2 1h 3 TENANT c",
+        "RL.ASK k jobs ID 3 TENANT c",
+    ] {
+        let refused = text(con, line);
+        let tenants = text(con, "RL.INFO k");
+        assert!(refused.contains("1, 2, 0, ") && tenants.contains("[name, b, "), "{refused} {tenants}");
+        assert!(!tenants.contains("[name, c, "), "{line}: {tenants}");
+    }
+    assert_eq!(ints(con, "RL.CONCURRENT k 2 1h 2 TENANT b")[0], 0);
+}
+
+/// Tenants of one client share a lease. Each asks less often than once a hunger, and holds the lease for 20 ms.
+#[test]
+fn tenants_that_ask_less_often_than_once_a_hunger_use_a_free_lease() {
+    let server = Server::start(&["--ratelimit.hunger", "100ms"]);
+    let con = &mut server.connection();
+    let (start, mut grants) = (Instant::now(), 0);
+    for tenant in (0..30).cycle() {
+        if start.elapsed() > Duration::from_secs(3) {
+            break;
+        }
+        // Another tenant asks every 10 ms, so each of them every 300 ms.
+        if ints(con, &format!("RL.CONCURRENT k 1 1h {tenant} TENANT t{tenant}"))[0] == 0 {
+            grants += 1;
+            sleep(Duration::from_millis(10));
+            assert_eq!(ints(con, &format!("RL.CONCURRENT k 1 1h x TENANT t{}", (tenant + 1) % 30))[0], 1);
+            sleep(Duration::from_millis(10));
+            text(con, &format!("RL.RELEASE k {tenant}"));
+        }
+        sleep(Duration::from_millis(10));
+    }
+    // The lease is kept for about a hunger after each grant.
+    assert!(grants >= 10, "{grants}");
 }
 
 #[test]
