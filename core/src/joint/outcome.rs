@@ -83,6 +83,7 @@ impl<'p, 'a> Joint<'p, 'a> {
 
     /// The limits of leases that were asked by a refused call that does not wait. For each: the index of its key, the limit, what
     /// the call asked of the line, and whether this limit alone refused the call, for want of room or because others come before it.
+    /// Not the limit that alone refused the call because its cost never fits.
     pub fn hungry<K: Limits>(
         &self,
         keys: &[K],
@@ -91,8 +92,9 @@ impl<'p, 'a> Joint<'p, 'a> {
         let pairs = self.pairs.iter().enumerate().filter(|(_, pair)| pair.can_be_behind());
         pairs.filter_map(move |(index, pair)| {
             let claim = pair.claim(keys.get(pair.key)?, |claim, _| claim);
-            let alone = refusing == [index] && pair.verdict() != Some(Verdict::NEVER);
-            claim.pool.map(|_| (pair.key, pair.part, claim, alone))
+            let alone = refusing == [index];
+            let counts = claim.pool.is_some() && !(alone && pair.verdict() == Some(Verdict::NEVER));
+            counts.then_some((pair.key, pair.part, claim, alone))
         })
     }
 

@@ -79,8 +79,15 @@ fn what_makes_nobody_hungry() {
         text(con, "RL.RELEASE k 1");
         assert_eq!(ints(con, "RL.CONCURRENT k 1 1h 3 TENANT a")[0], 0, "{line}");
     }
-    // A refusal by another limit ends a hunger.
+    // A cost that never fits ends no hunger.
     assert_eq!(ints(con, "RL.CONCURRENT k 1 1h 2 TENANT b")[0], 1);
+    for line in
+        ["RL.CONCURRENT k 1 1h 2 TENANT b COST 2", "RL.MULTI 1 k LIMIT CONCURRENT 1 1h 2 COST 2 TENANT b"]
+    {
+        text(con, line);
+        assert!(text(con, "RL.INFO k").contains("[name, b, "), "{line}");
+    }
+    // A refusal by another limit does.
     assert_eq!(
         multi(con, "RL.MULTI 2 k used LIMIT CONCURRENT 1 1h 2 ON 1 TENANT b LIMIT FIXEDWINDOW 1 1h ON 2").0
             [0],
