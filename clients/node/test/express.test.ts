@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
+import { readFile } from 'node:fs/promises'
 import type { AddressInfo } from 'node:net'
 import { Readable } from 'node:stream'
 import { describe, test } from 'node:test'
@@ -83,4 +84,27 @@ describe('Express without a check at the start', () => {
     await assert.rejects(ask())
     assert.deepEqual(told, ['the request is refused, but its response has begun'])
   })
+})
+
+test("the README's application limits by address", async (t) => {
+  const server = await startServer()
+  t.after(() => server.stop())
+  const limiter = new RateLimiter(new Redis(server.port, { lazyConnect: true }), { timeoutMs: 3000 })
+  t.after(() => limiter.close())
+  const readme = await readFile(new URL('../../../README.md', import.meta.url), 'utf8')
+  const block = readme.split('```js\n').map((rest) => rest.split('```')[0]!).find((code) => code.includes("from 'express'"))!
+  const code = block.replace(/^import .*\n/gm, '')
+  const application = new Function('express', 'ratelimit', 'limiter', `${code}\nreturn app`)
+  const http = (application(express, ratelimit, limiter) as express.Express).listen(0, '127.0.0.1')
+  t.after(() => http.close())
+  await once(http, 'listening')
+  const url = `http://127.0.0.1:${(http.address() as AddressInfo).port}`
+  const first = await fetch(url)
+  assert.equal(first.status, 200)
+  assert.equal(await first.text(), 'hello')
+  assert.match(first.headers.get('ratelimit') ?? '', /^"api";r=99;t=/)
+  const rest = await Promise.all(Array.from({ length: 110 }, async () => fetch(url)))
+  const refused = rest.filter((response) => response.status === 429)
+  assert.ok(refused.length > 0 && refused.length < 12, `${refused.length} refused`)
+  assert.ok(Number(refused[0]!.headers.get('retry-after')) >= 1)
 })

@@ -21,12 +21,12 @@ pub fn table(command: &str, performance: &str) -> String {
 
 /// The row of the page, if the line is a row of this command in the table of instructions.
 fn row(line: &str, command: &str) -> Option<String> {
-    let [_, call, alone, _, backlog, ..] = cells(line)[..] else { return None };
+    let [_, call, alone, backlog, _, _] = cells(line)[..] else { return None };
     let rest = call.strip_prefix('`')?.strip_prefix(command)?;
     // The other tables have ratios and microseconds.
     let counted = alone.contains(',') && alone.bytes().all(|byte| byte.is_ascii_digit() || byte == b',');
     let named = rest.starts_with(['`', ' ']);
-    (named && counted && cells(line).len() == 8).then(|| format!("| {call} | {alone} | {backlog} |\n"))
+    (named && counted).then(|| format!("| {call} | {alone} | {backlog} |\n"))
 }
 
 fn cells(line: &str) -> Vec<&str> {
@@ -35,6 +35,6 @@ fn cells(line: &str) -> Vec<&str> {
 
 /// What a call of the server's own takes on a server alone.
 fn alone<'p>(performance: &'p str, call: &str) -> &'p str {
-    let row = performance.lines().map(cells).find(|cells| cells.get(1) == Some(&call) && cells.len() == 8);
+    let row = performance.lines().map(cells).find(|cells| cells.get(1) == Some(&call) && cells.len() == 6);
     row.expect("a row of the table of instructions")[2]
 }
