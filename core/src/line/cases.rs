@@ -252,12 +252,12 @@ fn nobody_that_holds_nothing_starves_while_leases_of_others_end() {
 fn a_call_that_does_not_wait_leaves_room_for_those_before_it() {
     let mut pool = Pool::of(3);
     assert!(pool.poll(of("a")) && pool.poll(of("a")) && pool.poll(of("a")));
-    assert!(!pool.poll(of("b")));
+    assert!(!pool.poll(of("b")) && !pool.poll(of("a")));
     pool.end(0);
     // The slot is kept for b, who polled in vain.
     assert!(!pool.poll(of("a")));
     assert!(pool.poll(of("b")));
-    // Of two that hold as much, a was served less since it was refused.
+    // Of two that hold as much, a was served less since it was refused for want of room.
     pool.end(0);
     assert!(pool.poll(of("a")));
 
@@ -277,6 +277,42 @@ fn a_call_that_does_not_wait_leaves_room_for_those_before_it() {
     pool.serve();
     assert_eq!((pool.waiting.len(), pool.held.len()), (0, 3));
     assert!(pool.lines.next_due().is_none());
+}
+
+#[test]
+fn a_refusal_for_the_turn_begins_no_hunger_but_lets_one_last() {
+    let mut pool = Pool::of(1);
+    assert!(pool.poll(of("a")));
+    for tenant in ["b", "c"] {
+        assert!(!pool.poll(of(tenant)));
+    }
+    pool.end(0);
+    pool.now = pool.now.plus(Span::from_millis(600));
+    // The slot is kept for b. For want of its turn, c is hungry for longer, but d is not hungry.
+    assert!(!pool.poll(of("c")) && !pool.poll(of("d")));
+    assert_eq!(pool.lines.hungry(), 2);
+    pool.now = pool.now.plus(Span::from_millis(600));
+    assert!(!pool.poll(of("d")));
+    assert_eq!(pool.lines.hungry(), 1);
+    pool.now = pool.now.plus(Span::from_millis(400));
+    assert!(pool.poll(of("d")));
+}
+
+#[test]
+fn a_hunger_gives_no_place_before_those_that_wait_in_a_plain_line() {
+    let mut pool = Pool::of(1);
+    pool.wait(of("a"));
+    assert!(!pool.poll(of("")));
+    pool.wait(of(""));
+    pool.end(0);
+    assert_eq!(pool.held_by(""), 1);
+    pool.wait(of(""));
+    assert!(!pool.lines.is_fair(&KEY, name()) && pool.lines.hungry() == 1);
+    // The lease ends, and before the first caller is tried another one calls.
+    pool.leases = Leases::default();
+    pool.lines.replace(&KEY);
+    assert!(!pool.poll(of("")));
+    assert_eq!(pool.waiting.len(), 0);
 }
 
 #[test]

@@ -36,6 +36,9 @@
 //! stands in the order with the cost of that call. Other calls are admitted if the costs of all that come before them would still
 //! fit. This also holds for callers that wait: room is kept for the hungry ones before them.
 //!
+//! A hunger begins only if the limit has no room for the call. A refusal for the tenant's turn alone only makes a hunger last longer.
+//! Otherwise tenants that call less often than once a hunger would keep a free lease for one another, and none would take it.
+//!
 //! # Why no wake-up is lost
 //!
 //! Each line is in one of two states. It is *due*, so its first caller will be tried. Or its first caller has been tried
@@ -345,9 +348,15 @@ impl<K: Ord + Clone> Lines<K> {
         self.rearrange(&key, name, None);
     }
 
-    /// The limit refused a call that does not wait, for want of room or because others come before it. Its tenant is hungry until
-    /// `until`. At most `most` tenants are hungry: the oldest hungers end first.
+    /// The limit refused a call that does not wait. Its tenant is hungry until `until`. If the limit has room, and only others that
+    /// come before the call keep it off, a hunger lasts longer but none begins. At most `most` tenants are hungry: the oldest
+    /// hungers end first.
+    ///
+    /// The line must [follow](Self::follow) the table of leases.
     pub fn starve(&mut self, key: &K, name: Name, claim: &Claim, until: Time, most: usize) {
+        if self.find(key, name).is_some_and(|line| !line.tenants.may_starve(claim)) {
+            return;
+        }
         self.last += 1;
         let number = self.last;
         let line = self.keys.entry(key.clone()).or_default().lines.entry(name).or_default();

@@ -235,6 +235,14 @@ impl Tenants {
         self.change(name, |tenant| tenant.members = tenant.members.saturating_sub(1));
     }
 
+    /// Whether a refused call may make its tenant hungry. If the limit has room for the call, the tenant must be hungry already.
+    pub(super) fn may_starve(&self, claim: &Claim) -> bool {
+        let is_full =
+            |table: Table| claim.pool.is_none_or(|pool| table.held.saturating_add(claim.cost) > pool.most);
+        self.table.is_none_or(is_full)
+            || self.by_name.get(&claim.tenant).is_some_and(|tenant| tenant.hunger.is_some())
+    }
+
     /// The tenant is hungry from now on, with what was refused to it. If it was already, it keeps its place. Returns when that
     /// hunger would have ended.
     pub(super) fn starve(&mut self, number: Caller, claim: &Claim, until: Time) -> Option<Time> {

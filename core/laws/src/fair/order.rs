@@ -28,8 +28,6 @@ pub struct Fair {
     pub hunger: u64,
     /// The rule that orders tenants.
     pub rule: Rule,
-    /// Whether a tenant becomes hungry that is refused for its turn only.
-    pub hungry_for_turn: bool,
 }
 
 /// A rule that orders the tenants of leases.
@@ -37,6 +35,8 @@ pub struct Fair {
 pub enum Rule {
     /// The rule of fair lines.
     Fair,
+    /// That of fair lines, but a refusal for the turn only makes a tenant hungry, too.
+    HungryForTurn,
     /// A simpler one: least held by weight.
     LeastHeld,
     /// A simpler one: least tag, whatever a tenant holds.
@@ -71,7 +71,6 @@ impl Fair {
             wall: 0,
             hunger: 1_000_000,
             rule: Rule::Fair,
-            hungry_for_turn: false,
         }
     }
 
@@ -123,10 +122,10 @@ impl Fair {
         match self.rule {
             _ if is_bucket => Place { class: 1, level: zero, tag, arrival },
             Rule::LeastTag => Place { class: 1, level: zero, tag, arrival },
-            Rule::Fair if held == 0 && tag <= limit.virtual_time => {
+            Rule::Fair | Rule::HungryForTurn if held == 0 && tag <= limit.virtual_time => {
                 Place { class: 1, level: zero, tag, arrival }
             }
-            Rule::Fair => Place { class: 2, level, tag, arrival },
+            Rule::Fair | Rule::HungryForTurn => Place { class: 2, level, tag, arrival },
             Rule::LeastHeld => Place { class: 2, level, tag: 0, arrival },
         }
     }

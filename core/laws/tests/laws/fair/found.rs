@@ -16,7 +16,7 @@ fn a_hungry_tenant_and_a_waiting_one_in_equal_places_do_not_keep_a_slot_from_eac
     assert_eq!(real.call(&call(1, 1), Comer::Passes, clock), []);
     let poll = call(2, 2);
     assert_eq!(real.call(&poll, Comer::Passes, clock), [0]);
-    real.starve(&poll, &poll.wishes[0], Time::from_micros(2_000_000), clock);
+    real.starve(&poll, &[0], Time::from_micros(2_000_000), clock);
     let waits = call(3, 3);
     assert_eq!(real.call(&waits, Comer::Arrives, clock), [0]);
     real.enter(&waits, 1, Time::from_micros(100_000_000), clock);

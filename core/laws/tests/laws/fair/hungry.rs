@@ -175,10 +175,9 @@ fn calls_without_a_tenant_on_a_key_without_tenants_make_nobody_hungry() {
 
 /// The grants of one slot in 1000 seconds to thirty tenants of one worker. Each asks every one to three seconds, and works for a
 /// second.
-fn grants_to_slow_workers(hungry_for_turn: bool) -> usize {
+fn grants_to_slow_workers(rule: Rule) -> usize {
     let mut dice = Dice::new(1);
-    let mut shop = Shop::new(1, Rule::Fair);
-    shop.pair.model.hungry_for_turn = hungry_for_turn;
+    let mut shop = Shop::new(1, rule);
     let mut workers: BTreeSet<(u64, Tenant, Option<u64>)> =
         (1..=30).map(|tenant| (dice.below(2 * SECOND), tenant, None)).collect();
     while let Some((time, tenant, lease)) = workers.pop_first().filter(|(time, ..)| *time < 1000 * SECOND) {
@@ -195,8 +194,8 @@ fn grants_to_slow_workers(hungry_for_turn: bool) -> usize {
 
 #[test]
 fn tenants_that_ask_less_often_than_once_a_hunger_do_not_keep_a_free_slot_for_one_another() {
-    let grants = grants_to_slow_workers(false);
+    let grants = grants_to_slow_workers(Rule::Fair);
     assert!(grants > 450, "{grants}");
     // If a refusal for the turn made hungry, too, each tenant would come behind another one that is away.
-    assert_eq!(grants_to_slow_workers(true), 1);
+    assert_eq!(grants_to_slow_workers(Rule::HungryForTurn), 1);
 }

@@ -1,6 +1,6 @@
 //! The model and the core side by side: each call goes to both, and both answer the same.
 
-use ratelimit_core::Time;
+use ratelimit_core::{Span, Time};
 use ratelimit_laws::fair::{Call, Comer, Fair, Kind, Limit, Outcome, Rule};
 
 use super::real::{Clock, Real};
@@ -60,36 +60,16 @@ impl Pair {
             Outcome::Waits(caller) => self.model.find(*caller).expect("it waits").stands.clone(),
         };
         assert_eq!(refusing, expected, "{call:?} in {before:?}");
-        match outcome {
-            Outcome::Waits(caller) => {
-                real.enter(
-                    call,
-                    caller,
-                    clock.steady.plus(ratelimit_core::Span::from_micros(timeout)),
-                    clock,
-                );
+        let after = |micros| clock.steady.plus(Span::from_micros(micros));
+        match &outcome {
+            Outcome::Waits(caller) => real.enter(call, *caller, after(timeout), clock),
+            Outcome::Refused(limits) if self.model.hunger > 0 => {
+                real.starve(call, limits, after(self.model.hunger), clock);
             }
-            Outcome::Refused(_) => self.starve(call, &before),
-            Outcome::Admitted => (),
+            Outcome::Refused(_) | Outcome::Admitted => (),
         }
         self.compare();
         outcome
-    }
-
-    /// Makes tenants of the core hungry after a refusal.
-    fn starve(&mut self, call: &Call, before: &Fair) {
-        let clock = self.clock();
-        let Some(real) = &mut self.real else { return };
-        for wish in &call.wishes {
-            let hunger = |fair: &Fair| fair.limits[wish.limit].hungry.get(&wish.tenant).cloned();
-            match (hunger(before), hunger(&self.model)) {
-                (Some(_), None) => real.sate(wish),
-                (was, Some(is)) if was.as_ref().is_none_or(|was| was.asked < is.asked) => {
-                    real.starve(call, wish, Time::from_micros(is.ends), clock);
-                }
-                _ => (),
-            }
-        }
     }
 
     /// Releases or renews a lease. Returns whether it was held.

@@ -132,8 +132,8 @@ impl Real {
             self.with_limiter(call, wish, Charge(wish.cost, clock.wall));
             let key = u8::try_from(wish.limit).expect("a few limits");
             self.lines.grant(&key, self.name(wish.limit), &borrowed(claim));
-            // What the tenant holds now may make another one the first.
-            self.judge(call, wish, clock);
+            // What the tenant holds now may make another one the first. The server marks a key after each change.
+            self.lines.mark(&key);
         }
     }
 
@@ -187,17 +187,22 @@ impl Real {
         self.leave_line(number);
     }
 
-    /// A tenant is hungry until the instant, for want of room or turn.
-    pub fn starve(&mut self, call: &Call, wish: &Wish, until: Time, clock: Clock) {
-        let claim = self.judge(call, wish, clock).claim;
-        let key = u8::try_from(wish.limit).expect("a few limits");
-        self.lines.starve(&key, self.name(wish.limit), &claim, until, 1000);
-    }
-
-    /// Another limit refused a call of a tenant.
-    pub fn sate(&mut self, wish: &Wish) {
-        let key = u8::try_from(wish.limit).expect("a few limits");
-        self.lines.sate(&key, self.name(wish.limit), &name_of(wish.tenant));
+    /// These limits refused a call that does not wait. The tenant of a limit that did so alone may be hungry until the instant.
+    pub fn starve(&mut self, call: &Call, refusing: &[usize], until: Time, clock: Clock) {
+        for wish in &call.wishes {
+            let key = u8::try_from(wish.limit).expect("a few limits");
+            let name = self.name(wish.limit);
+            if refusing != [wish.limit] {
+                self.lines.sate(&key, name, &name_of(wish.tenant));
+            } else if wish.cost <= wish.most && self.intervals[wish.limit].is_none() {
+                let leases = self.keys[wish.limit].get::<Leases>(Length::NONE);
+                let is_shared = leases.is_some_and(Leases::has_tenants) || self.lines.is_fair(&key, name);
+                if is_shared || wish.tenant != 0 {
+                    let claim = self.judge(call, wish, clock).claim;
+                    self.lines.starve(&key, name, &claim, until, 1000);
+                }
+            }
+        }
     }
 
     /// Releases or renews a lease. Returns whether it was held.
