@@ -79,6 +79,26 @@ async def test_a_cancelled_wait_leaves_the_line(limiter: AsyncRateLimiter, serve
     await soon(server, key, 0)
 
 
+async def test_a_cancelled_wait_sends_two_releases_at_most(
+    limiter: AsyncRateLimiter, server: Server, key: str
+) -> None:
+    async def work() -> None:
+        async with limiter.lease(key, 1, "1m", wait="30s"):
+            raise AssertionError("not reached")
+
+    async with limiter.lease(key, 1, "1m"):
+        tasks = [asyncio.create_task(work()) for _ in range(50)]
+        await asyncio.sleep(1)
+        server.client.config_resetstat()
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.to_thread(eventually, lambda: server.calls("rl.release") >= 100, "two releases of each")
+        await asyncio.sleep(1)
+        assert server.calls("rl.release") == 100
+    await soon(server, key, 0)
+
+
 async def test_a_cancelled_limit_leaves_the_line(limiter: AsyncRateLimiter, server: Server, key: str) -> None:
     async def ask() -> None:
         await limiter.limit(key, "1/20s", wait="30s")

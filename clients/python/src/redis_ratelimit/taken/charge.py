@@ -57,11 +57,11 @@ class Charge:
             return questions.ask(self._prefix, self._key, self._what, estimate, None, self._keys, False, wait, hold)
         return questions.limit(self._prefix, self._key, self._what, estimate, wait, hold)
 
-    def settlement(self, actual: int, hold_id: str, call: Call, *, certain: bool) -> Ending:
+    def settlement(self, actual: int, hold_id: str, call: Call, *, certain: bool, given_up: bool) -> Ending:
         """What settles the estimate that this call has charged, or may have charged."""
         if isinstance(self._what, str):
             ending = endings.ask_settlement(self._prefix, self._key, self._what, hold_id, actual, None, self._keys)
         else:
             ending = calls.settle(self._prefix, self._key, hold_id, self._what, actual)
         ttl = milliseconds("ttl", self._ttl) / 1000 + (0.0 if certain else call.wait or 0.0)
-        return Ending(self._core, ending, ttl, certain)
+        return Ending(self._core, ending, ttl, certain, given_up)

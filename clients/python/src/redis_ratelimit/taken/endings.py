@@ -25,18 +25,20 @@ class Ending(Job):
     A call that had no answer may still be executed, even after this one. So the ending of what may have been taken is
     repeated until it ended something, or the ttl has passed. A server that was silent for longer may have the call in its
     socket, so the ending is also repeated for a while after its first answer. The ending of what was surely taken needs
-    one answer.
+    one answer. The ending of a call that was given up needs two, the second soon after the first one: a server that answers
+    has read what was sent before.
 
     Args:
         core: The limiter's state.
         call: The release or the settlement.
         ttl: The seconds after which the server ends it by itself.
         certain: Whether it was surely taken.
+        given_up: Whether the caller gave up the call that may have taken it.
     """
 
-    def __init__(self, core: Core, call: Call, ttl: float, certain: bool) -> None:
+    def __init__(self, core: Core, call: Call, ttl: float, certain: bool, given_up: bool = False) -> None:
         super().__init__(call)
-        self._core, self._certain = core, certain
+        self._core, self._certain, self._given_up = core, certain, given_up
         self._deadline = core.clock() + ttl
         self._after_answer = min(ttl, AFTER_ANSWER)
         self._answered = False
@@ -58,10 +60,11 @@ class Ending(Job):
         return delay
 
     def _is_over(self, now: float) -> bool:
-        """Whether an answer comes so late that the server has nothing to end any more."""
-        if not self._answered:
-            self._answered, self._delay = True, FIRST_DELAY
-            self._deadline = max(self._deadline, now + self._after_answer)
+        """Whether the server has nothing to end any more, since it has read the call or the answer comes late."""
+        if self._answered:
+            return self._given_up or now >= self._deadline
+        self._answered, self._delay = True, FIRST_DELAY
+        self._deadline = max(self._deadline, now + self._after_answer)
         return now >= self._deadline
 
     def tried(self, background: Scheduler) -> Generator[Call, object, None]:

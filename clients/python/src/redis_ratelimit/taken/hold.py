@@ -86,7 +86,7 @@ class AsyncHeld:
             raise
         except BaseException:  # such as a cancellation: the estimate may be held, or may still be
             if call.sent:
-                self._settle_later(0)
+                self._settle_later(0, given_up=True)
             raise
         self.decision = self._core.decided(self._question, self._charge.kind, reply)
         if not self.decision.allowed:
@@ -133,12 +133,12 @@ class AsyncHeld:
             self._settle_later(0)
         raise missing
 
-    def _settle_later(self, actual: int) -> None:
+    def _settle_later(self, actual: int, *, given_up: bool = False) -> None:
         self._certain = False
-        self._limiter.background.add(self._ending(actual), 0.0)
+        self._limiter.background.add(self._ending(actual, given_up=given_up), 0.0)
 
-    def _ending(self, actual: int) -> Ending:
-        return self._charge.settlement(actual, self.id, self._question.call, certain=self._certain)
+    def _ending(self, actual: int, *, given_up: bool = False) -> Ending:
+        return self._charge.settlement(actual, self.id, self._question.call, certain=self._certain, given_up=given_up)
 
 
 class AsyncBudget:

@@ -95,7 +95,7 @@ class AsyncLease:
             raise
         except BaseException:  # such as a cancellation: the lease may be taken, or may still be
             if call.sent:
-                self._release_later()
+                self._release_later(given_up=True)
             raise
         self.decision = self._core.decided(self._question, Decision, reply)
         if not self.decision.allowed:
@@ -133,12 +133,12 @@ class AsyncLease:
         self._open = False
         return [self._ending(certain=True)]
 
-    def _release_later(self) -> None:
-        self._limiter.background.add(self._ending(certain=False), 0.0)
+    def _release_later(self, *, given_up: bool = False) -> None:
+        self._limiter.background.add(self._ending(certain=False, given_up=given_up), 0.0)
 
-    def _ending(self, *, certain: bool) -> Ending:
+    def _ending(self, *, certain: bool, given_up: bool = False) -> Ending:
         wait = 0.0 if certain else self._question.call.wait or 0.0
-        return Ending(self._core, self._release, self._ttl + wait, certain)
+        return Ending(self._core, self._release, self._ttl + wait, certain, given_up)
 
     def _lose(self, why: str) -> None:
         # The server may still have the lease. So it is released all the same.
