@@ -38,6 +38,9 @@ CALLS: dict[str, tuple[set[str], set[str]]] = {
     "rules": (set(), {"rules", "shed"}),
     "enter": ({"request"}, set()),
     "leave": ({"of"}, {"spent"}),
+    "local": ({"key", "limit"}, {"hold", "processes"}),
+    "take": ({"of"}, {"cost"}),
+    "try_take": ({"of"}, {"cost"}),
 }
 OUTCOMES: dict[str, set[str] | None] = {
     "reply": None,
@@ -48,15 +51,15 @@ OUTCOMES: dict[str, set[str] | None] = {
 }
 RESULT = set(
     "allowed limit remaining retry_after_ms reset_after_ms granted answered each binding settled headers error held lost id "
-    "estimate decision status violated wait_ms words".split()
+    "estimate decision status violated wait_ms words source".split()
 )
 ERROR = {"error", "kind", "command", "code", "node", "text", "says", "decision"}
 ERRORS = {"RateLimitError", "ConfigurationError", "CallError", "Unavailable", "Refused", "Closed"}
 COUNTERS = set(
     "asked allowed refused cached unavailable failed_open failed_closed wrong_calls misconfigured breaker_opened "
-    "leases_lost releases_retried".split()
+    "leases_lost releases_retried answered_locally fetches fetched forgotten insured_allowed insured_refused".split()
 )
-RULE = {"name", "key", "limit", "policy", "cost", "estimate", "hold"}
+RULE = {"name", "key", "limit", "policy", "cost", "estimate", "hold", "local"}
 SHED = {"key", "utilization", "tier", "tiers", "good", "bad", "delay", "ramp", "retry_after"}
 STEP = set("after call with as answer outcome sends gives throws of log counters times".split())
 HERE = Path(__file__).parent
@@ -126,6 +129,8 @@ def wrong_case(where: str, case: dict[str, object]) -> Iterator[str]:
     yield from wrong_fields(where, case, {"name", "steps"}, {"limiter", "nodes", "gate"})
     limiter = case.get("limiter", {})
     yield from wrong_fields(f"{where}: limiter", limiter, set(), LIMITER)
+    if isinstance(limiter.get("fail"), dict):
+        yield from wrong_fields(f"{where}: fail", limiter["fail"], {"processes"}, {"otherwise"})
     for name, fields in (("breaker", {"failures", "cooldown"}), ("cache", {"keys", "longest", "cache_ask"})):
         yield from wrong_fields(f"{where}: {name}", limiter.get(name) or {}, set(), fields)
     gate = case.get("gate", {})

@@ -19,6 +19,7 @@ TWINS = [
     "wire/clients",
     "wire/nodes",
     "gate/entrance",
+    "local/local",
     "limits/methods",
 ]
 BY_HAND = ["wire/link"]

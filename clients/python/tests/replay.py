@@ -33,6 +33,7 @@ from redis_ratelimit import (
     RefusalCache,
     Refused,
     Rule,
+    Share,
     Shed,
 )
 from redis_ratelimit.call import limiters
@@ -261,6 +262,7 @@ class Replay:
         self._named: dict[str, Running] = {}
         self._things: dict[str, Any] = {}
         self.background: Background | None = None
+        self._performing: list[tuple[Job, Running]] = []
         self.limiter = self._limiter(case.get("limiter", {}))
         self.gate: Any = self._gate(case["gate"]) if "gate" in case else None
 
@@ -298,6 +300,8 @@ class Replay:
             running = await self._called(step["call"], step.get("with", {}), step.get("as"))
         if "answer" in step:
             await self.answered(step["answer"], step["outcome"])
+            if self.background is not None:
+                self._finished(self.background)
         await self._due(self.clock.now + ROUNDED)
         if "of" in step:
             running = self._named[step["of"]]
@@ -330,13 +334,27 @@ class Replay:
     async def _performed(self, background: Background, job: Job) -> None:
         background.current.append(job)
         running = await self.run(lambda: background.perform(job))
-        assert running.done and running.error is None, running.error
-        background.current.remove(job)
-        if running.result is not None:
-            background.add(job, running.result)
+        self._performing.append((job, running))
+        self._finished(background)
+
+    def _finished(self, background: Background) -> None:
+        """Goes on with the jobs that had an outcome."""
+        for job, running in [each for each in self._performing if each[1].done]:
+            assert running.error is None, running.error
+            self._performing.remove((job, running))
+            background.current.remove(job)
+            if running.result is not None:
+                background.add(job, running.result)
 
     async def _called(self, call: str, given: Object, name: str | None) -> Running:
-        if call in ("end", "cancel", "record", "renew", "release_lease", "look", "leave", "cancel_call"):
+        if call == "local":
+            running = await self._value(lambda: self.limiter.local(given["key"], _limit(given["limit"]), **_rest(given)))
+            self._things[name or ""] = running.result
+        elif call == "take":
+            running = await self.run(lambda: self._things[given["of"]].take(given.get("cost", 1)))
+        elif call == "try_take":
+            running = await self._value(lambda: self._things[given["of"]].try_take(given.get("cost", 1)))
+        elif call in ("end", "cancel", "record", "renew", "release_lease", "look", "leave", "cancel_call"):
             running = await self._of(call, given)
         elif call in ("lease", "hold", "new", "value", "rules"):
             running = await self._made(call, given, name)
@@ -416,6 +434,8 @@ class Replay:
 
     def _limiter(self, options: Object) -> Any:
         options = dict(options)
+        if isinstance(options.get("fail"), dict):
+            options["fail"] = Share(**options["fail"])
         if "breaker" in options:
             options["breaker"] = options["breaker"] and Breaker(**options["breaker"])
         if "cache" in options:
@@ -452,6 +472,10 @@ def _limit(limit: Any) -> Any:
     return Limit(_limit(given.pop("limit")), **given)
 
 
+def _rest(given: Object) -> Object:
+    return {name: value for name, value in given.items() if name not in ("key", "limit")}
+
+
 def _from(value: Any, *, limits: bool = False) -> Any:
     """A function of the request, or the value."""
     if not isinstance(value, dict) or "from" not in value:
@@ -486,7 +510,7 @@ def _ms(seconds: float | None) -> int | None:
 def shown(value: Any) -> Any:
     """A result, as the cases write it."""
     if isinstance(value, Decision):
-        names = "allowed limit remaining granted answered binding settled".split()
+        names = "allowed limit remaining granted answered binding settled source".split()
         fields = {name: getattr(value, name, None) for name in names}
         times = {"retry_after_ms": _ms(value.retry_after), "reset_after_ms": _ms(value.reset_after)}
         each = [shown(one) for one in getattr(value, "each", ())]
@@ -606,8 +630,38 @@ class _Runtime(Runtime):
     def nodes(self, *_: Any) -> Any:
         return ThreadWire(self._replay)
 
+    def signal(self) -> Any:
+        return _Signal(self._replay)
+
     def background(self, timetable: Timetable, perform: Callable[[Job], Any]) -> Any:
         return self._replay.made_background(timetable, perform)
+
+
+class _Signal:
+    """Wakes threads, of which the replay must know whether they wait."""
+
+    def __init__(self, replay: OnThreads) -> None:
+        self._replay, self._waiting, self._happened = replay, 0, False
+
+    def wait(self, _: float) -> None:
+        self._replay.wait_for(self)
+
+    def set(self) -> None:
+        self._replay.wake(self)
+
+    def begins(self) -> int:
+        """How many threads more do not run."""
+        self._waiting += not self._happened
+        return int(not self._happened)
+
+    def happens(self) -> int:
+        """How many threads more run."""
+        self._happened, waiting, self._waiting = True, self._waiting, 0
+        return waiting
+
+    @property
+    def happened(self) -> bool:
+        return self._happened
 
 
 class OnThreads(Replay):
@@ -657,6 +711,17 @@ class OnThreads(Replay):
         threading.Thread(target=work, daemon=True).start()
         self._settled()
         return running
+
+    def wait_for(self, signal: _Signal) -> None:
+        with self._changed:
+            self._active -= signal.begins()
+            self._changed.notify_all()
+            assert self._changed.wait_for(lambda: signal.happened, PATIENCE)
+
+    def wake(self, signal: _Signal) -> None:
+        with self._changed:
+            self._active += signal.happens()
+            self._changed.notify_all()
 
     async def answered(self, name: str, outcome: Object) -> None:
         self._answer(name, outcome)

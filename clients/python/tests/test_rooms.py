@@ -15,7 +15,8 @@ ROOMS = {
     "decide": {"call", "decide"},
     "wire": {"call", "decide", "wire"},
     "taken": {"call", "decide", "wire", "taken", "commands", "runtime"},
-    "gate": {"call", "decide", "wire", "taken", "gate", "limiter"},
+    "local": {"call", "decide", "taken", "local"},
+    "gate": {"call", "decide", "wire", "taken", "local", "gate", "limiter"},
     "web": {"call", "decide", "wire", "taken", "gate", "web", "limiter"},
     "limits": {"limits"},
 }

@@ -17,6 +17,7 @@ from .decide.breaker import Breaker
 from .decide.decision import AskDecision, Decision, MultiDecision, SettledDecision, ShedReply, TopEntry
 from .decide.headers import combined_headers
 from .decide.refusals import RefusalCache
+from .decide.share import Share
 from .errors import CallError, Closed, ConfigurationError, RateLimitError, Refused, Unavailable
 from .gate.entrance import AsyncGate
 from .gate.entrance_threads import Gate
@@ -26,6 +27,8 @@ from .gate.rules import UNLIMITED, Rule, Unlimited
 from .gate.shed import Shed
 from .limiter import AsyncRateLimiter
 from .limiter_threads import RateLimiter
+from .local.local import AsyncLocal
+from .local.local_threads import Local
 from .taken.hold import AsyncBudget, AsyncHeld
 from .taken.hold_threads import Budget, Held
 from .taken.lease import AsyncLease
@@ -41,6 +44,7 @@ __all__: list[str] = [
     "AsyncGate",
     "AsyncHeld",
     "AsyncLease",
+    "AsyncLocal",
     "AsyncRateLimiter",
     "Breaker",
     "Budget",
@@ -59,6 +63,7 @@ __all__: list[str] = [
     "LimitLike",
     "Limiter",
     "LimiterLike",
+    "Local",
     "MultiDecision",
     "Passage",
     "Rate",
@@ -69,6 +74,7 @@ __all__: list[str] = [
     "Refused",
     "Rule",
     "Seconds",
+    "Share",
     "SettledDecision",
     "Shed",
     "ShedReply",

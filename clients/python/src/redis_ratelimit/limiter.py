@@ -13,6 +13,7 @@ from .decide.breaker import Breaker
 from .decide.core import Fail
 from .decide.decision import AskDecision, Decision, MultiDecision
 from .decide.refusals import RefusalCache
+from .local.local import HOLD, AsyncLocal, AsyncLocals
 from .runtime import AsyncRuntime
 from .taken.charge import Charge
 from .taken.connected import AsyncConnected
@@ -33,7 +34,8 @@ class AsyncRateLimiter(AsyncConnected):
     Args:
         redis: A client of redis.asyncio, plain or of a cluster.
         prefix: What stands before each key.
-        fail: What a limit decides without an answer: `"open"` lets requests pass, `"closed"` does not.
+        fail: What a limit decides without an answer: `"open"` lets requests pass, `"closed"` does not, and a `Share` lets
+            each process admit its share of the limit.
         timeout: The seconds after which a call is given up.
         connect_timeout: The seconds for which a call waits at most for a connection, and then for the connection to open. It
             is at least `timeout`.
@@ -62,6 +64,7 @@ class AsyncRateLimiter(AsyncConnected):
         super().__init__(
             redis, prefix, fail, timeout, connect_timeout, breaker, cache, read_from_replicas, runtime
         )
+        self._locals = AsyncLocals(self)
 
     async def limit(
         self,
@@ -177,6 +180,21 @@ class AsyncRateLimiter(AsyncConnected):
             Unavailable: There is no answer, whatever `fail` says.
         """
         return await self.run(resetting(self.prefix, key))
+
+    def local(self, key: Key, limit: LimiterLike, hold: Duration = HOLD, *, processes: int) -> AsyncLocal:
+        """Returns a limit that this process answers from memory. The same arguments return the same one.
+
+        Args:
+            key: The key of what is limited.
+            limit: A rate such as `"10000/s"`, a `Gcra`, or a `TokenBucket` without `batch`.
+            hold: For how long what was taken may be spent.
+            processes: How many processes ask this limit. Each takes at most this part of it at once, and admits this part
+                of it while the server does not answer.
+
+        Raises:
+            ConfigurationError: A value is wrong, or the limit cannot be answered locally.
+        """
+        return self._locals.find(key, limit, hold, processes)
 
     def lease(
         self,

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from time import monotonic
 from uuid import uuid4
 
+from .local.signals import AsyncSignal
 from .taken.background import AsyncBackground
 from .taken.jobs import Job, Timetable
 from .wire.clients import AsyncClient
@@ -31,6 +32,10 @@ class AsyncRuntime:
     def background(self, timetable: Timetable, perform: Callable[[Job], Awaitable[float | None]]) -> AsyncBackground:
         """Returns what runs jobs."""
         return AsyncBackground(timetable, perform)
+
+    def signal(self) -> AsyncSignal:
+        """Returns what callers wait for while another one fetches."""
+        return AsyncSignal()
 
     async def sleep(self, seconds: float) -> None:
         """Waits."""

@@ -36,6 +36,8 @@ class Question:
     Attributes:
         call: The call.
         limiters: The limiter of each pair of a limit and a key, limits outermost, where they are known.
+        several: The limits, where they are known.
+        cost: The cost of the call.
         refusal: What the refusal is kept under in the cache, if it may be kept.
         counted: Whether the counters have it. Looks and refunds are not counted.
         asked: After how many returns to the limits it was asked. A refusal is kept if none of them was for its keys since.
@@ -43,6 +45,8 @@ class Question:
 
     call: Call
     limiters: Sequence[Limiter] = ()
+    several: Sequence[LimitLike] = ()
+    cost: int = 1
     refusal: Place | None = None
     counted: bool = True
     asked: int | None = None
@@ -73,7 +77,7 @@ def limit(
     kept = None
     if wait is None and hold is None and cost and is_kept(known):
         kept = Place((key_bytes(key),), known.item if isinstance(known, Sketch) else b"", (known.COMMAND, *words[2:]))
-    return Question(call, [known], kept)
+    return Question(call, [known], [known], cost, kept)
 
 
 def limits(
@@ -92,7 +96,7 @@ def limits(
     kept = None
     if wait is None and hold is None and cost and all(map(is_kept, pairs)):
         kept = Place(tuple(map(key_bytes, call.keys)), b"", ("RL.MULTI", *call.words[2 + len(call.keys) :]))
-    return Question(call, pairs, kept)
+    return Question(call, pairs, several, cost, kept)
 
 
 def ask(
@@ -131,7 +135,7 @@ def ask(
 def peek(prefix: str, key: Key, limiter: LimiterLike, cost: int) -> Question:
     """RL.PEEK."""
     known = limiter_of(limiter)
-    return Question(calls.peek(prefix, key, known, cost=sent_cost(cost)), [known], counted=False)
+    return Question(calls.peek(prefix, key, known, cost=sent_cost(cost)), [known], [known], cost, counted=False)
 
 
 def peek_policy(
@@ -145,7 +149,7 @@ def peek_policy(
 def refund(prefix: str, key: Key, limiter: LimiterLike, cost: int) -> Question:
     """RL.REFUND."""
     known = limiter_of(limiter)
-    return Question(calls.refund(prefix, key, known, cost=sent_cost(cost)), [known], counted=False)
+    return Question(calls.refund(prefix, key, known, cost=sent_cost(cost)), [known], [known], counted=False)
 
 
 def lease(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Literal, TypeAlias, TypeVar
 
 from ..call.call import Call
@@ -18,10 +18,11 @@ from .failure import failure_of, rejection_of
 from .log import Log
 from .refusals import RefusalCache, Refusals
 from .replies import read
+from .share import Claim, Insurance, Share, claims_of
 
 D = TypeVar("D", bound=Decision)
 
-Fail: TypeAlias = Literal["open", "closed"]
+Fail: TypeAlias = Literal["open", "closed"] | Share
 
 
 class Core:
@@ -40,8 +41,8 @@ class Core:
         clock: Callable[[], float],
         new_id: Callable[[], str],
     ) -> None:
-        if fail not in ("open", "closed"):
-            raise ConfigurationError(f"fail must be 'open' or 'closed', not {fail!r}")
+        if not isinstance(fail, Share) and fail not in ("open", "closed"):
+            raise ConfigurationError(f"fail must be 'open' or 'closed', or a Share, not {fail!r}")
         if not isinstance(breaker, Breaker | None):
             raise ConfigurationError(f"breaker must be a Breaker or None, not {breaker!r}")
         if not isinstance(cache, RefusalCache | None):
@@ -49,6 +50,7 @@ class Core:
         self.clock, self.new_id = clock, new_id
         self.fail: Fail = fail
         self.cache = cache
+        self.insurance = Insurance()
         self.counters = Counters()
         self.log = Log()
         self._breaker = breaker
@@ -58,7 +60,12 @@ class Core:
     # A decision
 
     def known(self, question: Question, kind: type[D]) -> D | None:
-        """Returns the answer that the cache has."""
+        """Returns the answer that the cache has.
+
+        Raises:
+            ConfigurationError: The limiter lets processes admit their share, and what is asked has none.
+        """
+        self.check(question)
         place = self._place(question)
         if self._refusals is None or place is None:
             return None
@@ -80,15 +87,39 @@ class Core:
 
     def undecided(self, question: Question, kind: type[D], missing: Unavailable) -> D:
         """Returns what `fail` says."""
+        claims = claims_of(question, self.fail.processes) if isinstance(self.fail, Share) else None
+        if claims is not None:
+            return self.insured(question.call, claims, kind, missing, counted=question.counted)
         allowed = self.goes_on(question.call, missing, counted=question.counted)
-        return kind(allowed, 0, 0, 0.0, 0.0, answered=False, error=missing)
+        return kind(allowed, 0, 0, 0.0, 0.0, answered=False, error=missing, source=None)
+
+    def insured(
+        self, call: Call, claims: Sequence[Claim], kind: type[D], missing: Unavailable, *, counted: bool = True
+    ) -> D:
+        """Returns what the process's share says. A call that is not counted only looks."""
+        verdict = self.insurance.take(claims, self.clock(), charges=counted)
+        if counted:
+            self.counters.add("asked", "insured_allowed" if verdict.allowed else "insured_refused")
+        self.warn(call, "insured", missing)
+        return kind(*verdict, answered=False, error=missing, source="insurance")
 
     def goes_on(self, call: Call, missing: Unavailable, *, counted: bool = True) -> bool:
         """Whether a request goes on without an answer. Counts it, and writes a line."""
+        fail = self.fail.otherwise if isinstance(self.fail, Share) else self.fail
         if counted:
-            self.counters.add("asked", f"failed_{self.fail}")
-        self.warn(call, f"failed {self.fail}", missing)
-        return self.fail == "open"
+            self.counters.add("asked", f"failed_{fail}")
+        self.warn(call, f"failed {fail}", missing)
+        return fail == "open"
+
+    def check(self, question: Question) -> None:
+        """Raises an error if nothing says what a question decides without an answer."""
+        if isinstance(self.fail, Share) and claims_of(question, 1) is None:
+            self.check_otherwise(question.call.command)
+
+    def check_otherwise(self, what: str) -> None:
+        """Raises an error if nothing says what is decided without an answer where there is no rate to share."""
+        if isinstance(self.fail, Share) and self.fail.otherwise is None:
+            raise ConfigurationError(f"{what} has no share: give Share the option otherwise, 'open' or 'closed'")
 
     def forget(self, call: Call) -> None:
         """Drops kept refusals of the keys of a call that may have given something back."""

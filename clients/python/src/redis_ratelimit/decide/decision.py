@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Literal, NamedTuple, TypeAlias
 
 from ..call.errors import RateLimitError
 from ..call.limit import Limiter
 from .errors import Unavailable
 from .headers import combined_headers
+
+Source: TypeAlias = Literal["server", "cache", "local", "insurance"]
+"""Who decided: the server, the cache of refusals, what was taken ahead, or the share of a process without an answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,9 +27,11 @@ class Decision:
             Allowed: the seconds to wait before acting, 0 unless the request is queued or booked ahead.
         reset_after: The seconds until the key is fully reset.
         granted: With `partial`, how much was granted.
-        answered: False if the server did not decide. Then `allowed` is what `fail` says, and the numbers are 0.
+        answered: False if the server did not decide. Then `allowed` is what `fail` says, and the numbers are 0 or those of
+            the process's share.
         error: Why the server did not decide.
         limiter: The limiter that decided, where it is known. The headers have its count and its time.
+        source: Who decided. None if the limiter failed open or closed.
     """
 
     allowed: bool
@@ -38,6 +43,7 @@ class Decision:
     answered: bool = True
     error: Unavailable | None = None
     limiter: Limiter | None = field(default=None, repr=False, compare=False)
+    source: Source | None = "server"
 
     def __bool__(self) -> bool:
         return self.allowed

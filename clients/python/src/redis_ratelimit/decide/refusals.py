@@ -123,12 +123,13 @@ class Refusals:
 
 
 def aged(decision: D, elapsed: float) -> D:
-    """Returns the decision as of some seconds later."""
+    """Returns the decision as of some seconds later, from the cache."""
     retry = decision.retry_after
     later = replace(
         decision,
         retry_after=None if retry is None else max(0.0, retry - elapsed),
         reset_after=max(0.0, decision.reset_after - elapsed),
+        source="cache",
     )
     if isinstance(later, (MultiDecision, AskDecision)) and later.each:
         return replace(later, each=tuple(aged(each, elapsed) for each in later.each))

@@ -6,11 +6,13 @@ from collections.abc import Iterable
 from typing import Generic, TypeVar
 
 from ..call.errors import ConfigurationError
+from ..decide.decision import Decision
 from ..limiter import AsyncRateLimiter
+from ..local.local import AsyncLocal
 from .gate import GateCore
 from .passage import Passage
-from .response import Refusal
-from .rules import Rule
+from .response import Refusal, refused
+from .rules import AskedLimit, Rule
 from .shed import Shed
 
 Req = TypeVar("Req")
@@ -49,7 +51,31 @@ class AsyncGate(Generic[Req]):
             ConfigurationError: A rule's function returned a wrong value.
             CallError: The server rejects a call.
         """
+        local = self._gate.locals(request)
+        if local:
+            return await self._enter(request, local)
         return await self.limiter.run(self._gate.entering(request))
+
+    async def _enter(self, request: Req, local: Iterable[AskedLimit]) -> Passage | Refusal:
+        """Asks first what this process answers from memory, and gives that back if the request does not go on."""
+        answers: list[tuple[str, Decision]] = []
+        taken: list[tuple[AsyncLocal, int, Decision]] = []
+        entered: Passage | Refusal | None = None
+        try:
+            for each in local:
+                store = self.limiter.local(each.key, each.limiter, processes=each.local or 1)
+                decision = await store.take(each.cost)
+                answers.append((each.rule, decision))
+                if not decision.allowed:
+                    entered = refused(answers)
+                    return entered
+                taken.append((store, each.cost, decision))
+            entered = await self.limiter.run(self._gate.entering(request, answers))
+            return entered
+        finally:
+            if not isinstance(entered, Passage):
+                for store, cost, decision in taken:
+                    await self.limiter.run(store.giving_back(cost, decision))
 
     async def wait(self, passage: Passage) -> None:
         """Waits for the turn of a request that a limiter has queued."""

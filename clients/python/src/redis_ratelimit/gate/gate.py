@@ -3,7 +3,7 @@ which the limiters for threads and for asyncio send."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Generic, Protocol, TypeVar
 
 from ..call.values import prefixed, seconds
@@ -18,7 +18,7 @@ from ..wire.ready import Check
 from ..wire.slots import Placed, slot_of
 from .passage import Calls, Passage
 from .response import Refusal, out_of_capacity, over_quota
-from .rules import AskedLimit, AskedPolicy, Rule, checked_rules
+from .rules import Asked, AskedLimit, AskedPolicy, Rule, checked_rules
 from .shed import Shed
 from .steps import LimitsStep, PolicyStep, Step
 
@@ -62,21 +62,36 @@ class GateCore(Generic[Req]):
         # The policies that are known to have leases. The limiter of a cluster has slots.
         self._leasing: set[str] = set()
         self._cluster = limiter.nodes.slots is not None
+        if shed is not None:
+            self._core.check_otherwise("load shedding")
+        for rule in self._rules:
+            if not rule.has_rate:
+                self._core.check_otherwise(f"rule {rule.name!r}")
 
     def checks(self) -> list[Check]:
         """Returns what can be asked at start."""
         return [check for rule in self._rules if (check := rule.check()) is not None]
 
-    def entering(self, request: Req) -> Calls[Passage | Refusal]:
+    def locals(self, request: Req) -> list[AskedLimit]:
+        """Returns the limits of a request that this process answers from memory, with their keys."""
+        rules = [rule for rule in self._rules if rule.local is not None]
+        asked = [each for rule in rules if isinstance(each := rule.asked(request), AskedLimit) and each.cost]
+        return [each.on(self._key(each)) for each in asked]
+
+    def entering(self, request: Req, local: Sequence[tuple[str, Decision]] = ()) -> Calls[Passage | Refusal]:
         """Asks the limits of a request. All of them admit and are charged, or none is.
 
         After a call without an answer its server is not asked again for this request.
+
+        Args:
+            request: The request.
+            local: The answers to the rules that are answered from memory, which admit.
         """
         silent: set[str] = set()
         if (shed := (yield from self._shedding(request, silent))) is not None:
             return shed
         passage = Passage(self._core, self._background, self._taken)
-        answers: list[tuple[str, Decision]] = []
+        answers = list(local)
         try:
             steps = self._steps(request, passage.id)
             for step in steps:
@@ -105,8 +120,9 @@ class GateCore(Generic[Req]):
         """One RL.MULTI, or on a cluster one for each slot, and the policies. What cannot be given back comes last."""
         slots: dict[int, list[AskedLimit]] = {}
         policies: list[PolicyStep] = []
-        for each in [each for rule in self._rules if (each := rule.asked(request)) is not None]:
-            asked = each.on(f"{each.rule}:{{{each.key}}}" if self._cluster else f"{each.rule}:{each.key}")
+        rules = [rule for rule in self._rules if rule.local is None]
+        for each in [each for rule in rules if (each := rule.asked(request)) is not None]:
+            asked = each.on(self._key(each))
             if isinstance(asked, AskedPolicy):
                 policies.append(PolicyStep(self._prefix, asked, id, self._leasing))
             else:
@@ -114,6 +130,9 @@ class GateCore(Generic[Req]):
                 slots.setdefault(slot, []).append(asked)
         policies.sort(key=lambda policy: bool(policy.releases()))
         return [*(LimitsStep(self._prefix, group, id) for group in slots.values()), *policies]
+
+    def _key(self, asked: Asked) -> str:
+        return f"{asked.rule}:{{{asked.key}}}" if self._cluster else f"{asked.rule}:{asked.key}"
 
     def _deciding(self, step: Step, passage: Passage, silent: set[str]) -> Calls[Decision]:
         """Asks a step, and notes what it has taken or may have taken."""

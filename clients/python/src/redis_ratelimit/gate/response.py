@@ -36,6 +36,11 @@ def over_quota(answers: Sequence[tuple[str, Decision]]) -> Refusal:
     return _problem(429, "quota-exceeded", violated, combined_headers(answers, allowed=False))
 
 
+def refused(answers: Sequence[tuple[str, Decision]]) -> Refusal:
+    """The response to a request that the last answer refuses."""
+    return over_quota(answers) if answers[-1][1].answered else out_of_capacity(1)
+
+
 def out_of_capacity(retry_after: float) -> Refusal:
     """A 503."""
     return _problem(503, "temporary-reduced-capacity", [], {"Retry-After": str(ceil(retry_after))})

@@ -10,7 +10,9 @@ from typing import Generic, Self, TypeVar, cast
 from ..call.errors import ConfigurationError
 from ..call.limit import MOST, Limit, Limiter, LimiterLike
 from ..call.rate import limiter_of
+from ..call.steady import steady_rate
 from ..call.values import Duration, check_duration, integer, text
+from ..local.checked import checked_limit
 from ..wire.ready import Check
 from .shed import Shed
 
@@ -50,6 +52,8 @@ class Rule(Generic[Req]):
         cost: What a request takes, or what returns it (0 to 9007199254740991; 0 only looks).
         estimate: In place of `cost` the most that the request may take. It is at least 1.
         hold: For how long the estimate can be settled: longer than the longest response. After it the estimate stands.
+        local: The number of processes that ask this limit, if each of them answers from memory: see `RateLimiter.local`. For a
+            rate, a `Gcra`, or a `TokenBucket` without `batch`.
 
     Raises:
         ConfigurationError: A value is wrong.
@@ -63,6 +67,7 @@ class Rule(Generic[Req]):
     cost: int | Callable[[Req], int] = 1
     estimate: int | Callable[[Req], int] | None = None
     hold: Duration = "10m"
+    local: int | None = None
 
     def __post_init__(self) -> None:
         with _named(self.name):
@@ -73,6 +78,10 @@ class Rule(Generic[Req]):
                 raise ConfigurationError("it needs either a limit or a policy")
             if not callable(self.key):
                 raise ConfigurationError(f"key must be a function of the request, not {self.key!r}")
+            if self.local is not None:
+                integer("local", self.local, 1, MOST)
+                if self.policy is not None or self.estimate is not None:
+                    raise ConfigurationError("what is answered locally has neither a policy nor an estimate")
             if self.estimate is not None and self.cost != 1:
                 raise ConfigurationError("cost and estimate exclude each other")
             if not callable(self.cost):
@@ -103,7 +112,14 @@ class Rule(Generic[Req]):
                 return None
             if limit is None:
                 raise ConfigurationError("limit returned None; UNLIMITED says that there is none")
-            return AskedLimit(self.name, caller, *self._cost(request), self.hold, self._checked(limit))
+            return AskedLimit(self.name, caller, *self._cost(request), self.hold, self._checked(limit), self.local)
+
+    @property
+    def has_rate(self) -> bool:
+        """Whether processes can share its limit, as far as that is known before there is a request."""
+        return self.policy is None and (
+            self.limit is None or callable(self.limit) or steady_rate(self._checked(self.limit)) is not None
+        )
 
     def check(self) -> Check | None:
         """Returns what can be asked at start: of a function only whether the module and the right are there."""
@@ -120,6 +136,8 @@ class Rule(Generic[Req]):
         return max(1, integer("estimate", estimate, None, MOST)), True
 
     def _checked(self, limit: LimiterLike) -> Limiter:
+        if self.local is not None:
+            return checked_limit(limit)[0]
         limiter = limiter_of(limit)
         if not limiter.can("joint"):
             raise ConfigurationError(f"{limiter!r} is not for rules")
@@ -160,6 +178,7 @@ class AskedLimit(Asked):
     """A limit, whose limiter the application knows."""
 
     limiter: Limiter
+    local: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

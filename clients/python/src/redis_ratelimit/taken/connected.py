@@ -83,10 +83,12 @@ class AsyncConnected:
         """What has happened so far.
 
         `asked` is the number of decisions, of which were `allowed` and `refused` by the server or by the cache
-        (`cached`), and `failed_open` and `failed_closed` without an answer. `unavailable` is the number of calls without an
+        (`cached`) or from memory (`answered_locally`), and `failed_open`, `failed_closed`, `insured_allowed` and
+        `insured_refused` without an answer. `unavailable` is the number of calls without an
         answer, `wrong_calls` of those with an error reply. `misconfigured` counts what had no answer because
         the credentials are wrong or the module is missing. `breaker_opened`, `leases_lost` and `releases_retried` say what
-        went on besides. `releases_retried` counts settlements too.
+        went on besides. `releases_retried` counts settlements too. Local limits have made `fetches`, which granted
+        `fetched`, of which they have `forgotten` what was not spent in time.
         """
         return self.core.counters.snapshot()
 

@@ -36,6 +36,7 @@ class AsyncHeld:
         self.decision: Decision | None = None
         self._charge = charge
         self._question = charge.question(estimate, self.id, wait)
+        self._core.check(self._question)
         self._actual: int | None = None
         self._entered, self._open = False, False
         self._certain = True
@@ -123,7 +124,7 @@ class AsyncHeld:
 
     def _unanswered(self, missing: Unavailable) -> None:
         """Goes on with what may be held, or may still be. Or settles it at 0."""
-        if self._core.goes_on(self._question.call, missing):
+        if self._core.undecided(self._question, Decision, missing):
             if missing.maybe_sent and not self._begin(certain=False):
                 self._open = False
                 self._settle_later(0)

@@ -45,6 +45,7 @@ class AsyncLease:
         self.lost = False
         self.decision: Decision | None = None
         self._question = questions.lease(limiter.prefix, key, capacity, ttl, self.id, cost, wait, reserved, critical)
+        self._core.check(self._question)
         self._ttl, self._renews = milliseconds("ttl", ttl) / 1000, renew
         self._entered = self._open = False
         self._release = calls.release(limiter.prefix, key, self.id)

@@ -1,0 +1,196 @@
+"""Local limits and shares beyond the contract: batches, forks, threads, closing, many keys, and a real server."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import redis
+import redis.asyncio
+
+from redis_ratelimit import AsyncRateLimiter, Closed, Decision, Local, RateLimiter, Share
+from redis_ratelimit.call.steady import SteadyRate
+from redis_ratelimit.decide.share import MOST_KEYS, SWEEP, Claim, Insurance
+from redis_ratelimit.local import local
+from redis_ratelimit.local.store import Store, Way
+from servers import Server
+
+RATE = SteadyRate(10_000, 10_000, 1000)
+
+
+def fetched(store: Store, granted: int, sent: float, now: float) -> None:
+    """The answer to the fetch that the store wants, in full."""
+    assert store.wanted == granted
+    store.wanted = 0
+    store.fetched_at(Decision(True, 10_000, 0, 0.0, 0.0, granted), granted, sent, now)
+
+
+def with_two_batches() -> Store:
+    """45 until 100 ms, of which 11 are left, and 47 until 130 ms."""
+    store = Store(RATE, 100, 20)
+    store.take(600, 0.0, waited=False)
+    assert store.take(1, 0.0, waited=False) is Way.WAIT
+    fetched(store, 45, 0.0, 0.001)
+    assert store.take(34, 0.03, waited=False)
+    fetched(store, 47, 0.03, 0.031)
+    return store
+
+
+def left(store: Store, now: float) -> int:
+    """How much is spent until nothing is left."""
+    return sum(1 for _ in iter(lambda: store.try_take(1, now), None))
+
+
+def test_each_batch_is_forgotten_at_its_own_end() -> None:
+    assert left(with_two_batches(), 0.0999) == 11 + 47
+    assert left(with_two_batches(), 0.1) == 47
+    assert left(with_two_batches(), 0.13) == 0
+
+
+def test_a_cost_is_spent_from_the_oldest_batch_on() -> None:
+    store = with_two_batches()
+    assert store.try_take(15, 0.09)
+    assert left(store, 0.1) == 47 - 4
+    assert store.forgotten == 0
+
+
+def test_what_is_given_back_ends_with_its_batch() -> None:
+    store = with_two_batches()
+    decision = store.try_take(11, 0.09)
+    assert isinstance(decision, Decision)
+    store.give_back(11, decision, 0.095)
+    assert left(store, 0.1) == 47
+    store.give_back(11, decision, 0.1)
+    assert left(store, 0.1) == 0
+
+
+def test_a_fork_forgets_everything() -> None:
+    store = with_two_batches()
+    store.forked()
+    assert store.try_take(1, 0.05) is None
+    assert store.take(1, 0.06, waited=False) is Way.WAIT and store.wanted == 47  # no fetch is under way any more
+
+
+def test_new_keys_are_refused_while_many_shares_are_in_use() -> None:
+    insurance, slow = Insurance(), SteadyRate(4, 4, 10_000)
+    for key in range(MOST_KEYS):
+        assert insurance.take([Claim(key, slow, 2, 1)], 0.0).allowed
+    refused = insurance.take([Claim("new", slow, 2, 1)], 1.0)
+    assert (refused.allowed, refused.retry_after, len(insurance)) == (False, SWEEP, MOST_KEYS)
+    assert insurance.take([Claim(0, slow, 2, 1)], 1.0).allowed
+    assert not insurance.take([Claim(0, slow, 2, 1)], 1.0).allowed
+    assert not insurance.take([Claim("new", slow, 2, 1)], 1.5).allowed
+    assert insurance.take([Claim("new", slow, 2, 1)], 5.0).allowed  # those that are full again have gone
+    assert len(insurance) == 2
+
+
+# A real server
+
+
+@pytest.fixture
+def limiter(server: Server) -> Iterator[RateLimiter]:
+    with RateLimiter(redis.Redis(port=server.port), timeout=1.0, prefix="local:") as limiter:
+        yield limiter
+
+
+def busy(limit: Local) -> None:
+    """Lets a local limit fetch."""
+    assert limit.take(99)
+    assert limit.take().source == "local"
+
+
+def test_threads_share_what_is_fetched(limiter: RateLimiter) -> None:
+    limit = limiter.local("threads", "1000000/s", processes=2)
+    allowed: list[int] = []
+
+    def work() -> None:
+        allowed.append(sum(1 for _ in range(500) if limit.take()))
+
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    counters = limiter.counters
+    assert sum(allowed) == 4000 == counters["asked"] == counters["allowed"]
+    assert counters["answered_locally"] > 100
+    assert counters["fetched"] >= counters["answered_locally"] + counters["forgotten"]
+    remaining = limiter.peek("threads", "1000000/s").remaining
+    assert remaining <= 1_000_000
+
+
+def test_no_more_is_spent_than_was_granted(limiter: RateLimiter) -> None:
+    limit, begun = limiter.local("tight", "2000/s", hold="50ms", processes=1), time.monotonic()
+    spent = 0
+    while time.monotonic() - begun < 1.5:
+        spent += bool(limit.take())
+    took = time.monotonic() - begun
+    assert spent <= 2000 + 2000 * (took + 0.05)
+    assert limiter.counters["answered_locally"] > 0
+
+
+def test_the_child_of_a_fork_begins_without_what_was_taken(limiter: RateLimiter) -> None:
+    limit = limiter.local("fork", "100000/s", hold="1s", processes=2)
+    busy(limit)
+    assert limit.try_take()
+    read, write = os.pipe()
+    child = os.fork()
+    if not child:
+        os.write(write, b"0" if limit.try_take() is None else b"1")
+        os._exit(0)
+    os.close(write)
+    assert os.read(read, 1) == b"0"
+    os.close(read)
+    os.waitpid(child, 0)
+    assert limit.try_take()
+
+
+def test_a_limiter_keeps_the_local_limits_that_are_used(limiter: RateLimiter, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(local, "MOST_KEYS", 3)
+    monkeypatch.setattr("redis_ratelimit.local.local_threads.MOST_KEYS", 3)
+    first = limiter.local("key:0", "1000/s", processes=2)
+    for number in range(1, 5):
+        limiter.local(f"key:{number}", "1000/s", processes=2)
+        assert limiter.local("key:0", "1000/s", processes=2) is first
+    assert limiter.local("key:0", "1000/s", processes=3) is not first
+
+
+def test_a_closed_limiter_answers_no_more(server: Server) -> None:
+    limiter = RateLimiter(redis.Redis(port=server.port), timeout=1.0)
+    limit = limiter.local("closed", "10000/s", processes=2)
+    busy(limit)
+    limiter.close()
+    with pytest.raises(Closed):
+        while True:
+            limit.take()
+
+
+async def test_cancelled_calls_leave_no_fetch_behind(server: Server) -> None:
+    async with AsyncRateLimiter(redis.asyncio.Redis(port=server.port), timeout=1.0) as limiter:
+        limit = limiter.local("cancelled", "10000/s", processes=2)
+        assert await limit.take(99)
+        tasks = [asyncio.create_task(limit.take()) for _ in range(5)]
+        await asyncio.sleep(0)
+        for task in tasks[:4]:
+            task.cancel()
+        results: list[Any] = await asyncio.gather(*tasks, return_exceptions=True)
+        assert all(isinstance(result, asyncio.CancelledError) for result in results[:4])
+        assert results[4].source == "local"
+        await asyncio.sleep(0.03)
+        assert (await limit.take()).allowed
+
+
+async def test_shares_admit_while_the_server_does_not_answer() -> None:
+    with Server() as server:
+        async with AsyncRateLimiter(redis.asyncio.Redis(port=server.port), fail=Share(4), timeout=0.2) as limiter:
+            await limiter.ready(required=True)
+            with server.frozen():
+                decisions = [await limiter.limit("user:1", "8/m") for _ in range(5)]
+            assert [decision.allowed for decision in decisions] == [True, True, False, False, False]
+            assert {decision.source for decision in decisions} == {"insurance"}
+            assert limiter.counters["insured_refused"] == 3
