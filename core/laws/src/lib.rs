@@ -2,9 +2,12 @@
 
 pub mod fair;
 mod filling;
+pub mod fleet;
+mod found;
 mod ledger;
 
 pub use filling::{Want, fill};
+pub use found::FoundLimit;
 pub use ledger::{Ledger, charges, missing_batches, opened_windows, owed};
 
 use num_rational::BigRational;

@@ -31,6 +31,7 @@
 
 use proptest::prelude::*;
 
+mod adapt;
 mod differential;
 mod every_form;
 mod fair;

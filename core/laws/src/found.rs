@@ -1,0 +1,150 @@
+//! A limit of leases that finds itself, in rational numbers and with a clock that does not wrap.
+
+use num_rational::BigRational;
+use num_traits::{One, ToPrimitive, Zero};
+
+use ratelimit_core::adapt::{Ending, Rule, Settings};
+
+use crate::ratio;
+
+/// The limit, as the prose of its page has it.
+pub struct FoundLimit {
+    pub settings: Settings,
+    pub limit: BigRational,
+    pub credit: u64,
+    pub lowered: Option<u64>,
+    /// In microseconds.
+    pub long: BigRational,
+    pub windows: u64,
+    most: BigRational,
+    short: BigRational,
+    /// Durations, and when the first of them ended; the most that was held.
+    window: Vec<u64>,
+    began: u64,
+    held: u64,
+    drains: bool,
+    measures: Option<u64>,
+}
+
+impl FoundLimit {
+    pub fn new(settings: Settings, start: u32) -> FoundLimit {
+        let mut limit = FoundLimit {
+            settings,
+            limit: ratio(start.into()),
+            credit: 0,
+            lowered: None,
+            long: Zero::zero(),
+            windows: 0,
+            most: Zero::zero(),
+            short: Zero::zero(),
+            window: Vec::new(),
+            began: 0,
+            held: 0,
+            drains: false,
+            measures: None,
+        };
+        limit.clamp();
+        limit
+    }
+
+    /// Takes the parameters of another call.
+    pub fn adopt(&mut self, settings: Settings) {
+        let old = std::mem::replace(self, FoundLimit::new(settings, 0));
+        if settings.rule == Rule::Latency {
+            *self = FoundLimit { settings, ..old };
+            self.clamp();
+        } else {
+            (self.limit, self.credit, self.lowered) = (old.limit, old.credit, old.lowered);
+            self.clamp();
+            self.limit = self.limit.floor();
+        }
+    }
+
+    /// The limit that counts now.
+    pub fn counts(&self) -> u64 {
+        let limit = whole(&self.limit);
+        if self.drains || self.measures.is_some() {
+            limit.div_ceil(2).max(self.settings.floor.into())
+        } else {
+            limit
+        }
+    }
+
+    /// A lease of this cost ends, which was taken at `taken`. `held` is the cost of all, before.
+    pub fn ends(&mut self, taken: u64, now: u64, cost: u64, held: u64, ending: Ending) {
+        let lasted = now - taken;
+        let slow = self.settings.slow > 0 && lasted > self.settings.slow;
+        if ending == Ending::Failed || ending == Ending::Well && slow {
+            if self.lowered.is_none_or(|lowered| taken > lowered) {
+                let kept = ratio(100 - u64::from(self.settings.backoff)) / ratio(100);
+                self.limit = (&self.limit * kept).floor();
+                self.clamp();
+                (self.credit, self.lowered) = (0, Some(now));
+            }
+        } else if ending == Ending::Well && self.settings.rule == Rule::Latency {
+            self.sample(lasted, now, held);
+        } else if ending == Ending::Well && self.is_half_used(held) {
+            self.credit += cost;
+            if ratio(self.credit) >= self.limit {
+                self.credit = 0;
+                self.limit += BigRational::one();
+                self.clamp();
+            }
+        }
+        if self.drains && held - cost <= self.counts() {
+            (self.drains, self.measures) = (false, Some(now));
+        }
+    }
+
+    fn sample(&mut self, lasted: u64, now: u64, held: u64) {
+        let too_early = self.measures.is_some_and(|since| ratio(now - since) < self.short.floor());
+        if lasted <= 100 || self.drains || too_early {
+            return;
+        }
+        if self.window.is_empty() {
+            (self.began, self.held) = (now, 0);
+        }
+        self.window.push(lasted);
+        self.held = self.held.max(held);
+        if self.window.len() < 10 || now - self.began < 1_000_000 {
+            return;
+        }
+        let durations = std::mem::take(&mut self.window);
+        self.short = ratio(durations.iter().sum()) / ratio(durations.len() as u64);
+        self.windows += 1;
+        if self.measures.take().is_some() {
+            self.long = self.short.clone();
+            self.most = self.limit.clone();
+            return;
+        }
+        if self.windows <= 10 {
+            self.long = (&self.long * ratio(self.windows - 1) + &self.short) / ratio(self.windows);
+        }
+        if self.is_half_used(self.held) {
+            let gradient = ratio(11) / ratio(10) * &self.long / &self.short;
+            let gradient = gradient.clamp(ratio(1) / ratio(2), ratio(1));
+            let queue = (&self.limit / ratio(25)).max(ratio(4));
+            self.limit = (ratio(4) * &self.limit + gradient * &self.limit + queue) / ratio(5);
+            // Else its digits would grow with each window.
+            let digits = BigRational::from_integer(num_traits::pow(10.into(), 40));
+            self.limit = (&self.limit * &digits).floor() / digits;
+            self.clamp();
+        }
+        self.most = self.most.clone().max(self.limit.clone());
+        let wrong = &self.limit * ratio(2) <= self.most || &self.short * ratio(2) < self.long;
+        self.drains = self.windows == 10 || self.windows % 60 == 59 || wrong;
+    }
+
+    fn is_half_used(&self, held: u64) -> bool {
+        ratio(2 * held) >= &self.limit - ratio(self.settings.reserved.into())
+    }
+
+    fn clamp(&mut self) {
+        let Settings { floor, ceiling, .. } = self.settings;
+        self.limit = self.limit.clone().clamp(ratio(floor.into()), ratio(ceiling.into()));
+    }
+}
+
+fn whole(limit: &BigRational) -> u64 {
+    limit.floor().to_integer().to_u64().unwrap_or(u64::MAX)
+}
