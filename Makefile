@@ -23,7 +23,7 @@ export RUST_TEST_THREADS ?= $(shell expr 4 '*' $$(nproc))
 export RATELIMIT_BUILD ?= $(shell git describe --always --exclude='*' --abbrev=12 --dirty 2>/dev/null || echo unknown)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-bench build faulty run test packages test-packages test-client-releases bench-packages test-clients test-http test-site compat lint demo page site bench bench-capacity bench-instructions bench-profile bench-core bench-growth bench-longest bench-sketch bench-waiting fuzz leakcheck soak coverage release test-release reproduce publish test-deb image test-image install
+.PHONY: help setup setup-bench build faulty run test packages test-packages test-client-releases bench-packages test-clients test-http test-site compat lint demo page site bench bench-capacity bench-instructions bench-profile bench-core bench-growth bench-longest bench-sketch bench-adaptive bench-waiting fuzz leakcheck soak coverage release test-release reproduce publish test-deb image test-image install
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-20s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -123,6 +123,9 @@ bench-longest: build ## Search for the longest call of each command on states of
 
 bench-sketch: setup ## False refusals of a sketch beside the formula, 10^8 requests replayed exactly, and RL.TOP's errors (2 minutes)
 	$(CARGO) bench --locked --bench sketch
+
+bench-adaptive: setup ## A fleet and its backend: limits that find themselves, fixed ones, those of libraries; plots in docs/plots (3 minutes)
+	$(CARGO) bench --locked --bench adaptive
 
 bench-waiting: build ## A thousand clients and ten leases: BLOCK beside polling and a semaphore of messages
 	$(CARGO) bench --locked --bench server -- waiting
