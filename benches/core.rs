@@ -175,7 +175,7 @@ fn leases(c: &mut Criterion) {
         let mut journal = Vec::new();
         let mut ask = |leases: &mut Leases, id: u64, millis: u64, limit: u64, ttl: Period| {
             decide(
-                &Concurrent { limit, ttl, id: &id.to_be_bytes(), critical: false, tenant: None },
+                &Concurrent { limit, ttl, id: &id.to_be_bytes(), critical: false, tenant: None, adapt: None },
                 leases,
                 at(millis),
                 &mut journal,

@@ -86,6 +86,7 @@ const ROWS: &[Row] = &[
         ..PLAIN
     },
     Row { name: "RL.CONCURRENT, one lease", call: "RL.CONCURRENT key:# 100 1h id:#", ..PLAIN },
+    Row { name: "RL.CONCURRENT ADAPT, one lease", call: "RL.CONCURRENT key:# 100 1h id:# ADAPT", ..PLAIN },
     Row { name: "RL.TOKENBUCKET, one hold", call: "RL.TOKENBUCKET key:# 100 1 1h HOLD id:# 1h", ..PLAIN },
     Row {
         name: "Lua token bucket",

@@ -162,6 +162,11 @@ const LIMITERS: &[Row] = &[
         ..LARGER
     },
     Row {
+        name: "RL.CONCURRENT ADAPT acquire",
+        call: "RL.CONCURRENT key:# 1000000 1h id:# ADAPT START 1000000",
+        ..LARGER
+    },
+    Row {
         name: "RL.CONCURRENT refused",
         call: "RL.CONCURRENT key:# 1 1h id:#",
         prepare: "RL.CONCURRENT key:# 1 1h holder",
@@ -222,6 +227,22 @@ const LIMITERS: &[Row] = &[
         name: "RL.RELEASE",
         call: "RL.RELEASE key:# id:#",
         prepare: "RL.CONCURRENT key:# 1000000 1h id:#",
+        load: Load::Once,
+        answer: Answer::Done,
+        ..PLAIN
+    },
+    Row {
+        name: "RL.RELEASE of ADAPT",
+        call: "RL.RELEASE key:# id:#",
+        prepare: "RL.CONCURRENT key:# 1000000 1h id:# ADAPT START 1000000",
+        load: Load::Once,
+        answer: Answer::Done,
+        ..PLAIN
+    },
+    Row {
+        name: "RL.RELEASE of ADAPT GRADIENT",
+        call: "RL.RELEASE key:# id:#",
+        prepare: "RL.CONCURRENT key:# 1000000 1h id:# ADAPT GRADIENT START 1000000",
         load: Load::Once,
         answer: Answer::Done,
         ..PLAIN

@@ -62,7 +62,7 @@ impl Verdict {
 /// Limit, remaining and reset at one instant.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Gauge {
-    /// The largest cost that can ever be admitted at once.
+    /// The largest cost that can be admitted at once when nothing else is charged.
     pub limit: u64,
     /// The largest cost that would be admitted now, rounded down.
     pub remaining: u64,

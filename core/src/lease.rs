@@ -2,6 +2,7 @@
 
 use alloc::vec::Vec;
 
+use crate::adapt::Ending;
 use crate::limiter::{rebase, release, renew};
 use crate::limits::{Error, Limits, Place, move_to_now};
 use crate::state::{LeaseChange, Leases, Length, State};
@@ -10,7 +11,7 @@ use crate::time::{Span, Time};
 /// A change of a lease that is held.
 #[derive(Clone, Copy, Debug)]
 pub enum Action {
-    Release,
+    Release(Ending),
     /// The lease expires this long after now.
     Renew(Span),
 }
@@ -58,7 +59,7 @@ fn act_on(
     let now = move_to_now(limits, place, at, last_reset, |_, out| put(&rebase(at), out))?;
     let write = |leases: &Leases, out: &mut Vec<u8>| {
         let change = match action {
-            Action::Release => release(leases, id, now),
+            Action::Release(ending) => release(leases, id, ending, now),
             Action::Renew(ttl) => renew(leases, id, ttl, now),
         };
         if let Some(change) = change {

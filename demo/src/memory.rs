@@ -12,7 +12,7 @@ use ratelimit_core::limiter::{Amount, Sketched};
 use ratelimit_core::state::{Blueprint, Cells};
 use ratelimit_core::{Answer, Ask, Joint, LimitSet, Limiter, Place, State, with_limiter};
 use ratelimit_language::{
-    Arguments, Bounds, Error, Purpose, Request, SketchCall, find, lease_id, multi, shed, sketch,
+    Arguments, Bounds, Error, Purpose, ReleaseCall, Request, SketchCall, find, multi, release, shed, sketch,
 };
 
 use crate::reply::{Reply, Server};
@@ -104,11 +104,12 @@ impl Memory {
         Ok(Reply::Five(answer.integers()))
     }
 
-    /// `RL.RELEASE key id AT at`.
+    /// `RL.RELEASE key id [OUTCOME outcome] AT at`.
     fn release(&mut self, key: &[u8], rest: &[&[u8]]) -> Answered {
         let mut arguments = Arguments::new(rest, BOUNDS);
-        let (id, at) = (lease_id(&mut arguments)?, arguments.at()?.ok_or(NO_INSTANT)?);
-        let acted = act(self.limits(key), Action::Release, id, at).map_err(Error::from)?;
+        let ReleaseCall { id, ending, at } = release(&mut arguments)?;
+        let at = at.ok_or(NO_INSTANT)?;
+        let acted = act(self.limits(key), Action::Release(ending), id, at).map_err(Error::from)?;
         Ok(Reply::Integer(acted.held.into()))
     }
 

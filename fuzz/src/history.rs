@@ -2,6 +2,7 @@
 //! parameters. The laws hold at each step. As long as the history is one that the limiter's model knows, it decides as
 //! the model does.
 
+use ratelimit_core::adapt::Ending;
 use ratelimit_core::lease::{Action, act};
 use ratelimit_core::state::{Leases, Log};
 use ratelimit_core::{
@@ -197,7 +198,7 @@ impl Life {
     /// `RL.RENEW` and `RL.RELEASE`.
     fn act<L: Limiter>(&mut self, limiter: &L, id: &[u8], ttl: Span, now: Time, held: bool, step: u8) {
         self.model = None;
-        let action = if step < 0x80 { Action::Release } else { Action::Renew(ttl) };
+        let action = if step < 0x80 { Action::Release(Ending::Well) } else { Action::Renew(ttl) };
         let acted = act(&mut self.key, action, id, self.asked).expect("no defect");
         assert_eq!(acted.held, held);
         let Some(kept) = self.key.any() else { return };

@@ -156,6 +156,10 @@ impl<L: Limiter> Case<'_, L> {
 /// As of a charge at `now`, a state knows when it is fully reset.
 pub fn knows_its_end<L: Limiter>(limiter: &L, state: &L::State, now: Time) {
     let (until, reset) = (state.until(limiter.length()), limiter.gauge(state, now).reset);
+    if state.memory() > Span::ZERO {
+        let leases = if reset > Span::ZERO { now.plus(reset) } else { Time::EPOCH };
+        return assert_eq!(until, state.last().plus(state.memory()).max(leases));
+    }
     assert!(end_is(until, now, reset), "{until:?} is not {reset:?} after {now:?}");
 }
 

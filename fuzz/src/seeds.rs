@@ -1,7 +1,10 @@
 //! Where the fuzzer begins: inputs that it would not soon find by chance, and what it once found.
 
+use ratelimit_core::adapt::Ending;
+use ratelimit_core::lease::{Action, act};
+use ratelimit_core::limiter::release;
 use ratelimit_core::state::codec::{put as put_word, put_bytes, put_short, put_words};
-use ratelimit_core::state::{Begun, Charge, HoldChange, Holds, Move, Moved, SetChange};
+use ratelimit_core::state::{Begun, Charge, HoldChange, Holds, Leases, Move, Moved, SetChange};
 use ratelimit_core::{
     Ask, Hold, Kind, Length, LimitSet, Limiter, Limits, Manner, Name, Place, Span, State, Time, with_limiter,
 };
@@ -61,6 +64,8 @@ fn calls() -> Vec<Seed> {
         "ASKPEEK ID KEYS",
         "ASKREFUND COST 0 FULL",
         "ASKSETTLE request COST 450 KEYS org",
+        "CONCURRENT 300 30s holder RESERVED 3 ADAPT GRADIENT FLOOR 4 START 20 BACKOFF 90 SLOW 1500ms",
+        "POLICY LIMIT CONCURRENT 300 30s ADAPT SLOW 1s LIMIT CONCURRENT 20 30s ADAPT FLOOR 21 SHADOW",
     ];
     let calls = forms.chain(others.map(String::from));
     calls.enumerate().map(|(i, line)| (format!("call-{i:02}"), line.into_bytes())).collect()
@@ -162,6 +167,7 @@ fn states() -> Vec<Seed> {
     states.push(("larger-capacity".into(), set_that_grows()));
     states.push(("moved-twice-leases".into(), leases_that_move_twice()));
     states.push(("moved-twice-log".into(), log_that_moves_twice()));
+    states.push(("adaptive-leases".into(), leases_that_adapt()));
     states
 }
 
@@ -299,6 +305,26 @@ fn leases_that_move_twice() -> Vec<u8> {
     let mut change = vec![1];
     put_words(&mut change, [5000, 5000, 1000]);
     input(Kind::Leases, 0, &state, &change)
+}
+
+/// Leases whose limit finds itself, and the change that a failure makes.
+fn leases_that_adapt() -> Vec<u8> {
+    let mut set = LimitSet::blank();
+    for id in ["a", "b"] {
+        let words = format!("CONCURRENT 20 1m {id} ADAPT GRADIENT START 15");
+        let limiter = parse(&words).expect("good parameters");
+        with_limiter!(&limiter, limiter => {
+            let mut ask = Ask::new(Place::of(limiter.name().length), T0, 1, Manner::Strict);
+            assert!(ask.take(&mut set, limiter).is_ok_and(|taken| taken.verdict.admits()));
+        });
+    }
+    let later = T0.plus(Span::from_millis(20));
+    act(&mut set, Action::Release(Ending::Well), b"a", later).expect("a change that can be read");
+    let leases: &Leases = set.get(Length::NONE).expect("what was charged");
+    let change = release(leases, b"b", Ending::Failed, later).expect("a lease that is held");
+    let mut bytes = Vec::new();
+    Leases::encode_change(&change, &mut bytes);
+    input(Kind::Leases, 0, &encoded(leases), &bytes)
 }
 
 /// As [`leases_that_move_twice`].

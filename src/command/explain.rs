@@ -145,8 +145,10 @@ fn decide<L: Limiter>(
     let place = key.own_place(limiter)?;
     let plain = |cost| Ask::new(place, at, cost, Manner::Strict);
     let answer = plain(cost).peek(key, limiter);
-    let refused =
-        || refusal(1, cost, answer, plain(0).peek(key, limiter).verdict, limiter.capabilities().bans);
+    let refused = || {
+        let look = plain(0).peek(key, limiter).verdict;
+        refusal((1, limiter.most(answer.gauge)), cost, answer, look, limiter.capabilities().bans)
+    };
     if cost == 0 {
         let decision = admission(answer.verdict).unwrap_or_else(refused);
         return Ok((answer, decision, place));
@@ -241,13 +243,14 @@ fn admission(verdict: Verdict) -> Option<Decision> {
     }
 }
 
-/// The decision on a request that a limit refuses. `look` is its verdict on a cost of 0.
-fn refusal(limit: u64, cost: u64, answer: Answer, look: Verdict, bans: bool) -> Decision {
+/// The decision on a request that a limit refuses, which can admit a cost of at most `most`. `look` is its verdict on a cost of
+/// 0.
+fn refusal((limit, most): (u64, u64), cost: u64, answer: Answer, look: Verdict, bans: bool) -> Decision {
     match answer.verdict {
         Verdict::Refuse { retry: Some(left) } if bans && !look.admits() => Decision::Banned { limit, left },
         Verdict::Refuse { retry: Some(ban) } if bans => Decision::Bans { limit, ban },
         Verdict::Refuse { retry: Some(retry) } => Decision::Refused { limit, retry },
-        _ => Decision::Never { limit, cost, most: answer.gauge.limit },
+        _ => Decision::Never { limit, cost, most },
     }
 }
 
@@ -272,8 +275,8 @@ fn item(call: &Call<'_>) -> Result<Vec<String>, Error> {
         waiting: 0,
         strike: None,
     };
-    let decision =
-        admission(answer.verdict).unwrap_or_else(|| refusal(1, *cost, answer, Verdict::ADMIT, false));
+    let refused = || refusal((1, answer.gauge.limit), *cost, answer, Verdict::ADMIT, false);
+    let decision = admission(answer.verdict).unwrap_or_else(refused);
     Ok(vec![decision.to_string(), line.to_string()])
 }
 
@@ -450,7 +453,10 @@ fn decision_of(
     let answer = joint.answers().nth(pair)?;
     Some(match joint.ahead(pair) {
         Some(first) if before.verdict != Verdict::NEVER => behind(limit, callers(pair), first, *before),
-        _ => refusal(limit, part.cost, answer, before.verdict, part.is_penalty()),
+        _ => {
+            let most = with_limiter!(&part.limiter, limiter => limiter.most(answer.gauge));
+            refusal((limit, most), part.cost, answer, before.verdict, part.is_penalty())
+        }
     })
 }
 

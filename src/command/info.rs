@@ -20,7 +20,7 @@ const MOST_TENANTS: usize = 100;
 
 /// It reads the clock of a table of leases, which depends on no parameter.
 const READER: Concurrent<'_> =
-    Concurrent { limit: 0, ttl: Period::LONGEST, id: &[], critical: false, tenant: None };
+    Concurrent { limit: 0, ttl: Period::LONGEST, id: &[], critical: false, tenant: None, adapt: None };
 
 impl Command for Info {
     const NAME: &'static str = "INFO";

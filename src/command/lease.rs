@@ -1,10 +1,10 @@
-//! `RL.RELEASE key id [AT at]`, `RL.RENEW key ttl id [AT at]`, `RL.MULTIRELEASE numkeys key ... id [AT at]`: end or
-//! extend a lease that is held.
+//! `RL.RELEASE key id [OUTCOME OK | DROP | IGNORE] [AT at]`, `RL.RENEW key ttl id [AT at]`, `RL.MULTIRELEASE numkeys key ... id
+//! [OUTCOME OK | DROP | IGNORE] [AT at]`: end or extend a lease that is held.
 
 use ratelimit_core::Time;
 use ratelimit_core::lease::{Action, act};
-use ratelimit_language::vocabulary::{AT, Argument, ID, KEY, NUMKEYS, TTL};
-use ratelimit_language::{Error, lease_id};
+use ratelimit_language::vocabulary::{AT, Argument, ID, KEY, NUMKEYS, OUTCOME, TTL};
+use ratelimit_language::{Error, ReleaseCall, lease_id, release};
 
 use super::multi::{FIRST, keys};
 use crate::server::{Access, Call, Command, Key, KeyUse, Keys, Reply, clock, publish};
@@ -15,18 +15,18 @@ pub struct MultiRelease;
 
 impl Command for Release {
     const NAME: &'static str = "RELEASE";
-    const SYNTAX: &'static str = "key id [AT at]";
+    const SYNTAX: &'static str = "key id [OUTCOME outcome] [AT at]";
     const SUMMARY: &'static str = "Ends a lease";
     const COMPLEXITY: &'static str = "O(log(N)) where N is the number of leases";
-    const ARGUMENTS: &'static [Argument] = &[KEY, ID, AT];
+    const ARGUMENTS: &'static [Argument] = &[KEY, ID, OUTCOME, AT];
     const REPLY: &'static [&'static str] = &["1 if the lease was held, else 0."];
     const EXAMPLE: &'static str = "RL.RELEASE user:1 request-17";
     const FLAGS: &'static str = "write fast";
     const KEYS: Keys = Keys::First(KeyUse::Delete);
 
     fn run(call: &Call<'_>) -> Result<Reply, Error> {
-        let (id, at) = call.parse(2.., |arguments| Ok((lease_id(arguments)?, arguments.at()?)))?;
-        change(call, &mut [Key::open(call, 1, Access::Write)?], Action::Release, id, at)
+        let ReleaseCall { id, ending, at } = call.parse(2.., release)?;
+        change(call, &mut [Key::open(call, 1, Access::Write)?], Action::Release(ending), id, at)
     }
 }
 
@@ -50,10 +50,10 @@ impl Command for Renew {
 
 impl Command for MultiRelease {
     const NAME: &'static str = "MULTIRELEASE";
-    const SYNTAX: &'static str = "numkeys key ... id [AT at]";
+    const SYNTAX: &'static str = "numkeys key ... id [OUTCOME outcome] [AT at]";
     const SUMMARY: &'static str = "Ends a lease on several keys, and returns how many held it";
     const COMPLEXITY: &'static str = "O(log(N)) for each key, where N is the number of its leases";
-    const ARGUMENTS: &'static [Argument] = &[NUMKEYS, KEY, ID, AT];
+    const ARGUMENTS: &'static [Argument] = &[NUMKEYS, KEY, ID, OUTCOME, AT];
     const REPLY: &'static [&'static str] = &["The number of keys that held the lease."];
     const EXAMPLE: &'static str = "RL.MULTIRELEASE 2 user:1 tenant:7 request-17";
     const FLAGS: &'static str = "write fast getkeys-api";
@@ -61,10 +61,9 @@ impl Command for MultiRelease {
 
     fn run(call: &Call<'_>) -> Result<Reply, Error> {
         let several = keys(call)?;
-        let (id, at) =
-            call.parse(FIRST + several.count().., |arguments| Ok((lease_id(arguments)?, arguments.at()?)))?;
+        let ReleaseCall { id, ending, at } = call.parse(FIRST + several.count().., release)?;
         let mut keys = several.open()?;
-        change(call, &mut keys, Action::Release, id, at)
+        change(call, &mut keys, Action::Release(ending), id, at)
     }
 }
 

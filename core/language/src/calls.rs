@@ -5,17 +5,18 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::num::NonZeroU64;
 
+use ratelimit_core::adapt::Ending;
 use ratelimit_core::limiter::{Gcra, Shed, Sketch, Tier};
 use ratelimit_core::state::Shape;
 use ratelimit_core::{MAX_COUNT, Time};
 
-use crate::arguments::{Arguments, is};
+use crate::arguments::{Arguments, is, lease_id};
 use crate::error::Error;
 use crate::limiters::max_burst;
 use crate::shown::Guess;
 use crate::vocabulary::{
-    AT, BAD, COST, COUNT, DELAY, DEPTH, GOOD, HOLDERS, ITEM, MOST_HOLDERS, OF, PERIOD, PREVIOUS, QUANTITY,
-    RAMP, RATE, RESET, SECONDS, TIER, UTILIZATION, WIDTH,
+    AT, BAD, COST, COUNT, DELAY, DEPTH, GOOD, HOLDERS, ITEM, MOST_HOLDERS, OF, OUTCOME, PERIOD, PREVIOUS,
+    QUANTITY, RAMP, RATE, RESET, SECONDS, TIER, UTILIZATION, WIDTH,
 };
 
 /// The arguments of redis-cell's `CL.THROTTLE`.
@@ -112,6 +113,34 @@ impl SketchCall<'_> {
         self.width.is_none_or(|width| width == shape.width())
             && self.depth.is_none_or(|depth| depth == shape.depth())
     }
+}
+
+/// The arguments of `RL.RELEASE` and `RL.MULTIRELEASE` after the keys.
+pub struct ReleaseCall<'a> {
+    pub id: &'a [u8],
+    pub ending: Ending,
+    pub at: Option<Time>,
+}
+
+/// `id [OUTCOME OK | DROP | IGNORE] [AT at]`
+pub fn release<'a>(arguments: &mut Arguments<'_, 'a>) -> Result<ReleaseCall<'a>, Error> {
+    let id = lease_id(arguments)?;
+    let mut ending = None;
+    let at = arguments
+        .options_and_at(|word, arguments| arguments.option_by(word, OUTCOME, &mut ending, outcome))?;
+    Ok(ReleaseCall { id, ending: ending.unwrap_or_default(), at })
+}
+
+/// The words for the endings of a request.
+const OUTCOMES: [(&str, Ending); 3] =
+    [("OK", Ending::Well), ("DROP", Ending::Failed), ("IGNORE", Ending::Unknown)];
+
+/// The value of `OUTCOME`.
+#[cold]
+fn outcome(arguments: &mut Arguments<'_, '_>) -> Result<Ending, Error> {
+    let word = arguments.word(OUTCOME.name)?;
+    let ending = OUTCOMES.iter().find(|(name, _)| is(word, name)).map(|(_, ending)| *ending);
+    ending.ok_or_else(|| Error::must_be(OUTCOME.name, format_args!("OK, DROP or IGNORE"), word))
 }
 
 /// What `RL.TOP` asks for.

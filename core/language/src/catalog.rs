@@ -11,10 +11,11 @@ use crate::limiters;
 use crate::request::Request;
 use crate::shown::Guess;
 use crate::vocabulary::{
-    ALIGNED, ANCHOR, AT, Argument, BAN, BATCH, BLOCK, BURST, CAPACITY, COLDFACTOR, COST, COUNTREFUSED,
-    CRITICAL, FORCE, FORGIVE, GAP, GROW, HOLD, HOLD_TTL, ID, INTERVAL, KEY, LEAK, LEASES, LIMITER, LOG_LIMIT,
-    MAX, MAX_BURST, MAXWAIT, PARTIAL, PERIOD, PERMITS, PRECISION, RATE, REFILL, RESERVE, RESERVED, STRIKE,
-    STRIKE_WINDOW, STRIKES, TENANT, TTL, TZ, UNIT, WARMUP, WEIGHT, WINDOW, WINDOW_LIMIT,
+    ADAPT, ALIGNED, ANCHOR, AT, Argument, BACKOFF, BAN, BATCH, BLOCK, BURST, CAPACITY, COLDFACTOR, COST,
+    COUNTREFUSED, CRITICAL, FLOOR, FORCE, FORGIVE, GAP, GRADIENT, GROW, HOLD, HOLD_TTL, ID, INTERVAL, KEY,
+    LEAK, LEASES, LIMITER, LOG_LIMIT, MAX, MAX_BURST, MAXWAIT, PARTIAL, PERIOD, PERMITS, PRECISION, RATE,
+    REFILL, RESERVE, RESERVED, SLOW, START, STRIKE, STRIKE_WINDOW, STRIKES, TENANT, TTL, TZ, UNIT, WARMUP,
+    WEIGHT, WINDOW, WINDOW_LIMIT,
 };
 
 /// A limiter's command.
@@ -164,10 +165,13 @@ pub const CATALOG: [Row; 11] = [
     },
     Row {
         name: "CONCURRENT",
-        syntax: "key capacity ttl id [RESERVED reserved] [CRITICAL] [COST cost] [AT at] [BLOCK timeout] [TENANT tenant [WEIGHT weight]]",
+        syntax: "key capacity ttl id [RESERVED reserved] [CRITICAL] [ADAPT [GRADIENT] [FLOOR floor] [START start] [BACKOFF backoff] [SLOW slow]] [COST cost] [AT at] [BLOCK timeout] [TENANT tenant [WEIGHT weight]]",
         summary: "Takes or renews one of a bounded number of leases",
         complexity: "O(log(N)) where N is the number of leases",
-        arguments: &[KEY, LEASES, TTL, ID, RESERVED, CRITICAL, COST, AT, BLOCK, TENANT, WEIGHT],
+        arguments: &[
+            KEY, LEASES, TTL, ID, RESERVED, CRITICAL, ADAPT, GRADIENT, FLOOR, START, BACKOFF, SLOW, COST, AT,
+            BLOCK, TENANT, WEIGHT,
+        ],
         reply: &[FIVE, "The same id renews the lease."],
         example: "RL.CONCURRENT user:1 20 30s request-17",
         flags: "write deny-oom blocking",

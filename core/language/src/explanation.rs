@@ -11,6 +11,7 @@ use alloc::collections::BTreeMap;
 use alloc::string::{String, ToString};
 use core::fmt;
 
+use ratelimit_core::adapt::{Adapted, ONE, Probe, Rule, Settings, mean_of};
 use ratelimit_core::decide::when_decided;
 use ratelimit_core::limiter::Local;
 use ratelimit_core::state::Share;
@@ -222,6 +223,9 @@ impl fmt::Display for Line<'_> {
         if let Some((tenant, Share { held, weight })) = &seen.tenant {
             write!(f, "; tenant {tenant} of weight {weight} holds {held}")?;
         }
+        if let Some(adapting) = &seen.adapting {
+            write!(f, "; {adapting}")?;
+        }
         match &seen.renews {
             Some(local) => write!(f, "; renews on {local}")?,
             None if reset > Span::ZERO => write!(f, "; fully reset in {}", Rough(reset))?,
@@ -293,8 +297,39 @@ pub struct Seen {
     counts_refused: bool,
     /// The name of the tenant that is to hold the lease, and what it holds.
     tenant: Option<(String, Share)>,
+    /// How the limit finds itself.
+    adapting: Option<Adapting>,
     /// Whether the key stores nothing of it.
     is_fresh: bool,
+}
+
+/// How a limit finds itself.
+struct Adapting {
+    limit: Adapted,
+    /// The time since it was last lowered.
+    lowered: Option<Span>,
+}
+
+impl fmt::Display for Adapting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Adapting { limit, lowered } = self;
+        let Settings { rule, floor, ceiling, .. } = limit.settings;
+        write!(f, "it finds itself, from {floor} to {ceiling}")?;
+        let whole = limit.exact / ONE;
+        match rule {
+            Rule::Failures => write!(f, "; {} of {whole} until it grows", limit.credit)?,
+            Rule::Latency if limit.latency.windows > 0 => {
+                let [long, short] =
+                    [limit.latency.long, limit.latency.short].map(|mean| Rough(mean_of(mean)));
+                write!(f, "; requests took {short}, on an idle backend {long}")?;
+            }
+            Rule::Latency => {}
+        }
+        if limit.latency.probe != Probe::No {
+            write!(f, "; half of {whole} counts during a probe")?;
+        }
+        lowered.map_or(Ok(()), |ago| write!(f, "; lowered {} ago", Rough(ago)))
+    }
 }
 
 /// For each limit of a key that holds have charged: their number, and what they charged to it.
@@ -329,6 +364,14 @@ impl Seen {
             _ => None,
         };
         let counting = counting(limits, place, limiter, at);
+        let adapting = match limiter {
+            AnyLimiter::Concurrent(concurrent) => found(limits, place, concurrent, at, |leases, now, _| {
+                let limit = concurrent.adapted(leases, now)?;
+                let age = |lowered: u64| Span::from_micros(leases.micros(now).wrapping_sub(lowered));
+                Some(Adapting { limit, lowered: limit.lowered.map(age) })
+            }),
+            _ => None,
+        };
         with_limiter!(limiter, limiter => Seen {
             counting,
             renews,
@@ -341,6 +384,7 @@ impl Seen {
                 });
                 (shown(tenant.name).to_string(), Share { weight: tenant.weight.unwrap_or(share.weight), ..share })
             }),
+            adapting,
             is_fresh: last(limits, place, limiter).is_none(),
         })
     }
@@ -355,6 +399,7 @@ impl Seen {
             holds: (0, 0),
             counts_refused: false,
             tenant: None,
+            adapting: None,
             is_fresh: state.is_none(),
         }
     }

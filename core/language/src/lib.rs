@@ -10,6 +10,7 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+mod adaptive;
 mod argument;
 mod arguments;
 mod calls;
@@ -28,7 +29,9 @@ pub mod vocabulary;
 mod words;
 
 pub use arguments::{Arguments, Bounds, lease_id, without_prefix};
-pub use calls::{CellCall, ShedCall, SketchCall, TopCall, cell, info, shed, sketch, top};
+pub use calls::{
+    CellCall, ReleaseCall, ShedCall, SketchCall, TopCall, cell, info, release, shed, sketch, top,
+};
 pub use catalog::{CATALOG, Row, find, named};
 pub use error::Error;
 pub use explanation::{Decision, Line, Seen};

@@ -12,6 +12,7 @@ use ratelimit_core::{AnyLimiter, Manner, Period, Span};
 #[cfg(feature = "zones")]
 use ratelimit_zones::{find, utc};
 
+use crate::adaptive::Adaptive;
 use crate::arguments::{Arguments, is, lease_id};
 use crate::error::Error;
 use crate::number::Duration;
@@ -254,25 +255,27 @@ pub(crate) fn smooth<'a>(arguments: &mut Arguments<'_, 'a>, request: &mut Reques
     }
 }
 
-/// `capacity ttl id [RESERVED n] [CRITICAL]`
+/// `capacity ttl id [RESERVED n] [CRITICAL] [ADAPT [GRADIENT] [FLOOR n] [START n] [BACKOFF percent] [SLOW d]]`
 #[inline(always)]
 pub(crate) fn concurrent<'a>(arguments: &mut Arguments<'_, 'a>, request: &mut Request<'a>) -> Parsed<'a> {
     // Each lease costs at least 1. So with this capacity, admitted requests never exceed the bound on leases.
     let capacity: u64 = arguments.read_bounded(LEASES, arguments.bounds().leases)?;
     let ttl = arguments.read(TTL)?;
     let id = if arguments.has_ids() { lease_id(arguments)? } else { &[] };
-    let (mut reserved, mut critical) = (None, false);
+    let (mut reserved, mut critical, mut adaptive) = (None, false, Adaptive::default());
     request.options(arguments, |word, arguments| {
         let up_to_capacity = |arguments: &mut Arguments<'_, 'a>| arguments.read_bounded(RESERVED, capacity);
         Ok(arguments.option_by(word, RESERVED, &mut reserved, up_to_capacity)?
-            || Arguments::flag(word, CRITICAL, &mut critical)?)
+            || Arguments::flag(word, CRITICAL, &mut critical)?
+            || adaptive.option(word, arguments, capacity)?)
     })?;
-    let reserved_for_others = if critical { 0 } else { RESERVED.or(reserved)? };
+    let reserved = RESERVED.or(reserved)?;
     Ok(AnyLimiter::Concurrent(Concurrent {
-        limit: capacity - reserved_for_others,
+        limit: capacity - if critical { 0 } else { reserved },
         ttl,
         id,
         critical,
         tenant: request.tenant(),
+        adapt: if adaptive.is_given { Some(adaptive.adapt(capacity, reserved)?) } else { None },
     }))
 }

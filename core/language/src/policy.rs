@@ -261,7 +261,7 @@ fn check_fits(limiter: &AnyLimiter<'_>, cost: u64) -> Result<(), Error> {
         let fresh = limiter.fresh(now);
         match limiter.judge(&fresh, now, cost) {
             Verdict::NEVER => {
-                let limit = limiter.gauge(&fresh, now).limit;
+                let limit = limiter.most(limiter.gauge(&fresh, now));
                 Err(Error::invalid(format_args!("COST {cost} is above the limit {limit}")))
             }
             _ => Ok(()),

@@ -154,6 +154,16 @@ arguments! {
     RESERVED = "RESERVED", UpTo { min: 0, argument: LEASES.name },
         "how much of the capacity only critical requests may take; ", 0;
     CRITICAL = "CRITICAL", Flag, "a request that may take what is reserved";
+    ADAPT = "ADAPT", Flag, "finds the limit from how requests end; the capacity is the most that it can be";
+    GRADIENT = "GRADIENT", Flag, "finds it from how long requests take, too";
+    FLOOR = "FLOOR", UpTo { min: 1, argument: LEASES.name },
+        "the least that the limit can be; one more than what is reserved by default";
+    START = "START", UpTo { min: 1, argument: LEASES.name },
+        "the limit of a new table; 20 by default, or what is nearest to it between FLOOR and the capacity";
+    BACKOFF = "BACKOFF", Number { min: 1, max: 90 }, "by how many percent a failure lowers the limit; ", 10;
+    SLOW = "SLOW", PERIOD, "a request that takes longer has failed; none by default";
+    OUTCOME = "OUTCOME", Word,
+        "how the request ended, for leases with ADAPT: OK (the default), DROP as in an overload, or IGNORE";
 
     // RL.SKETCH, RL.SHED and RL.THROTTLE.
     ITEM = "item", Word, "what is limited, such as an address; any bytes";

@@ -1,5 +1,7 @@
 //! A limit of leases that finds itself, in rational numbers and with a clock that does not wrap.
 
+use std::collections::BTreeMap;
+
 use num_rational::BigRational;
 use num_traits::{One, ToPrimitive, Zero};
 
@@ -8,6 +10,7 @@ use ratelimit_core::adapt::{Ending, Rule, Settings};
 use crate::ratio;
 
 /// The limit, as the prose of its page has it.
+#[derive(Clone)]
 pub struct FoundLimit {
     pub settings: Settings,
     pub limit: BigRational,
@@ -147,4 +150,123 @@ impl FoundLimit {
 
 fn whole(limit: &BigRational) -> u64 {
     limit.floor().to_integer().to_u64().unwrap_or(u64::MAX)
+}
+
+/// A table of leases whose limit finds itself. Its own clock does not go back.
+#[derive(Default)]
+pub struct FoundTable {
+    /// The instant of the last change, and the time of the table's clock then. Both in microseconds.
+    last: u64,
+    clock: u64,
+    leases: BTreeMap<u64, FoundLease>,
+    pub limit: Option<FoundLimit>,
+}
+
+struct FoundLease {
+    deadline: u64,
+    taken: Option<u64>,
+    cost: u64,
+}
+
+/// What a table answers: whether the call is admitted, or else after which time, if ever; its limit, and what remains.
+pub type FoundAnswer = (Result<(), Option<u64>>, u64, u64);
+
+/// How long a table remembers its limit.
+const MEMORY: u64 = 3_600_000_000;
+
+impl FoundTable {
+    /// A call for a lease. `capacity` is for this caller. `adapt` are the parameters, and the limit of a new table.
+    pub fn take(
+        &mut self,
+        at: u64,
+        (id, cost, ttl): (u64, u64, u64),
+        capacity: u64,
+        adapt: Option<(Settings, u32)>,
+    ) -> FoundAnswer {
+        let (at, now) = self.read(at);
+        let adapted =
+            adapt.map(|(settings, start)| match self.limit.take().filter(|_| !self.forgets(at, now)) {
+                None => FoundLimit::new(settings, start),
+                Some(mut limit) => {
+                    self.limit = Some(limit.clone());
+                    limit.adopt(settings);
+                    limit
+                }
+            });
+        let kept = adapt.map_or(0, |(settings, _)| u64::from(settings.ceiling) - capacity);
+        let limit = adapted.as_ref().map_or(capacity, |limit| limit.counts().saturating_sub(kept));
+        let held = self.held(now);
+        let has = self.leases.get(&id).is_some_and(|lease| lease.deadline > now);
+        if !has && held + cost > limit && (cost > capacity || held > 0) {
+            let retry = (cost <= capacity).then(|| self.until_free((held + cost - limit).min(held), now));
+            return (Err(retry), limit, limit.saturating_sub(held));
+        }
+        self.move_to(at, now);
+        self.limit = adapted.or(self.limit.take());
+        if has {
+            self.leases.entry(id).and_modify(|lease| lease.deadline = now + ttl);
+        } else {
+            let taken = adapt.map(|_| now);
+            self.leases.insert(id, FoundLease { deadline: now + ttl, taken, cost });
+        }
+        (Ok(()), limit, limit.saturating_sub(self.held(now)))
+    }
+
+    /// A lease ends. Returns whether it was held.
+    pub fn release(&mut self, at: u64, id: u64, ending: Ending) -> bool {
+        let (at, now) = self.read(at);
+        let held = self.held(now);
+        // An expired one stays, since the clock may go back.
+        if self.leases.get(&id).is_none_or(|lease| lease.deadline <= now) {
+            return false;
+        }
+        let Some(FoundLease { taken, cost, .. }) = self.leases.remove(&id) else { return false };
+        let forgets = self.forgets(at, now);
+        if let Some((limit, taken)) = self.limit.as_mut().zip(taken).filter(|_| !forgets) {
+            limit.ends(taken, now, cost, held, ending);
+        }
+        self.move_to(at, now);
+        true
+    }
+
+    /// The instant at which a call is decided, and the time of the table's clock then.
+    fn read(&mut self, at: u64) -> (u64, u64) {
+        if at >= self.last {
+            return (at, self.clock + (at - self.last));
+        }
+        let latest = self.leases.values().map(|lease| lease.deadline).max().unwrap_or(0);
+        if self.last - at > latest.saturating_sub(self.clock) {
+            self.last = at;
+        }
+        (self.last, self.clock)
+    }
+
+    /// Whether the limit is forgotten.
+    fn forgets(&self, at: u64, now: u64) -> bool {
+        at - self.last >= MEMORY && self.held(now) == 0
+    }
+
+    fn move_to(&mut self, at: u64, now: u64) {
+        if self.forgets(at, now) {
+            self.limit = None;
+        }
+        (self.last, self.clock) = (at, now);
+        self.leases.retain(|_, lease| lease.deadline > now);
+    }
+
+    fn held(&self, now: u64) -> u64 {
+        self.leases.values().filter(|lease| lease.deadline > now).map(|lease| lease.cost).sum()
+    }
+
+    /// The time until leases of this cost will have expired.
+    fn until_free(&self, mut cost: u64, now: u64) -> u64 {
+        let held = self.leases.values().filter(|lease| lease.deadline > now);
+        let mut ends: Vec<(u64, u64)> = held.map(|lease| (lease.deadline, lease.cost)).collect();
+        ends.sort_unstable();
+        let last = ends.into_iter().find(|(_, freed)| {
+            cost = cost.saturating_sub(*freed);
+            cost == 0
+        });
+        last.map_or(0, |(deadline, _)| deadline - now)
+    }
 }

@@ -7,7 +7,7 @@ mod found;
 mod ledger;
 
 pub use filling::{Want, fill};
-pub use found::FoundLimit;
+pub use found::{FoundAnswer, FoundLimit, FoundTable};
 pub use ledger::{Ledger, charges, missing_batches, opened_windows, owed};
 
 use num_rational::BigRational;

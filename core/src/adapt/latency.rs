@@ -14,7 +14,7 @@
 //! What is the latency of an idle backend? An average over a long time rises in a lasting overload. The limit follows it,
 //! and so makes the overload worse, up to any ceiling. So from time to time a *probe* measures the latency: half of the
 //! limit counts until no more than that is held, and the mean of the next window is the new long. Half of a limit that is
-//! up to twice as large as it should be leaves nobody waiting in the backend.
+//! up to twice as large as it should be leaves no request waiting in the backend.
 //!
 //! A probe comes after the first ten windows, until when long is the mean of their means, and as each sixtieth window. It
 //! comes at once when the long mean is visibly wrong:
@@ -22,7 +22,7 @@
 //! - The limit has halved since the last probe. If the load was the cause, requests would be fast by now.
 //! - Requests take less than half of the long mean.
 //!
-//! So a backend that becomes three times as slow keeps its limit, but for a dip of seconds.
+//! So a backend that becomes three times as slow keeps its limit, except for a dip of seconds.
 //!
 //! # Exactness
 //!
@@ -30,6 +30,7 @@
 //! is exact to a part in 10^8. A window that shrinks the limit is off by less than 10^-8 of it.
 
 use super::terms::{Ended, ONE, Settings};
+use crate::time::Span;
 
 /// What windows and probes measured.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -145,17 +146,23 @@ impl Window {
     /// The mean duration, in picoseconds.
     fn mean(&self) -> u64 {
         let mean = u128::from(self.sum) * u128::from(PICOSECONDS) / u128::from(self.count.max(1));
-        u64::try_from(mean).unwrap_or(u64::MAX)
+        u64::try_from(mean).unwrap_or(u64::MAX).min(LONGEST_MEAN)
     }
+}
+
+/// A mean as a duration, rounded up.
+pub fn mean_of(picoseconds: u64) -> Span {
+    Span::from_micros(picoseconds.div_ceil(PICOSECONDS))
 }
 
 /// In a microsecond.
 const PICOSECONDS: u64 = 1_000_000;
 
-/// In microseconds: shorter leases say nothing of the backend, and the longest duration that is told from longer ones is 19
+/// In microseconds: shorter leases say nothing of the backend, and durations above the longest count as it, which is 19
 /// hours. So no mean overflows.
 const SHORTEST: u64 = 100;
 const LONGEST: u64 = 1 << 36;
+pub(crate) const LONGEST_MEAN: u64 = LONGEST * PICOSECONDS;
 
 /// The leases of a window, and its microseconds.
 const FEWEST: u64 = 10;
@@ -169,7 +176,7 @@ const EACH: u64 = 60;
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Adapted, Ending, Rule};
+    use super::super::{Adapt, Adapted, Ending, Rule};
     use super::*;
 
     struct Trial {
@@ -181,7 +188,7 @@ mod tests {
         fn new(start: u32) -> Trial {
             let settings =
                 Settings { rule: Rule::Latency, ceiling: 1000, floor: 1, reserved: 0, backoff: 10, slow: 0 };
-            Trial { limit: Adapted::new(settings, start), now: 0 }
+            Trial { limit: Adapted::new(Adapt { settings, start }), now: 0 }
         }
 
         /// A window of leases that last so many milliseconds.

@@ -11,7 +11,7 @@
 //!   another one fails, taken since                 24
 //! ```
 //!
-//! A limit that is less than half used does not grow, since nobody tests whether a larger one is right. And without
+//! A limit that is less than half used does not grow, since no one tests whether a larger one is right. And without
 //! failures it grows to twice what is used: it has no other signal.
 //!
 //! # By latency
@@ -26,8 +26,9 @@
 mod latency;
 mod terms;
 
-pub use latency::{Latency, Probe, Window};
-pub use terms::{Ended, Ending, ONE, Rule, Settings};
+pub(crate) use latency::LONGEST_MEAN;
+pub use latency::{Latency, Probe, Window, mean_of};
+pub use terms::{Adapt, Ended, Ending, ONE, Rule, Settings};
 
 use terms::exactly;
 
@@ -47,7 +48,7 @@ pub struct Adapted {
 
 impl Adapted {
     /// A limit that begins at `start`.
-    pub fn new(settings: Settings, start: u32) -> Adapted {
+    pub fn new(Adapt { settings, start }: Adapt) -> Adapted {
         let exact = settings.nearest(exactly(start).into());
         Adapted { settings, exact, credit: 0, lowered: None, latency: Latency::default() }
     }
@@ -61,6 +62,20 @@ impl Adapted {
             self.latency = Latency::default();
         }
         Adapted { settings, ..self }
+    }
+
+    /// The limit with other instants.
+    #[must_use]
+    pub(crate) fn at(mut self, instant: impl Fn(u64) -> u64) -> Adapted {
+        self.lowered = self.lowered.map(&instant);
+        let Latency { probe, window, .. } = &mut self.latency;
+        if let Probe::Measures(since) = probe {
+            *since = instant(*since);
+        }
+        if window.count > 0 {
+            window.began = instant(window.began);
+        }
+        self
     }
 
     /// The limit that counts now.
@@ -133,7 +148,7 @@ mod tests {
 
     #[test]
     fn a_limit_of_20_that_is_half_used_grows_by_1_after_20_leases() {
-        let mut limit = Adapted::new(by(Rule::Failures), 20);
+        let mut limit = Adapted::new(Adapt { settings: by(Rule::Failures), start: 20 });
         well(&mut limit, 19, 10);
         assert_eq!((limit.limit(), limit.credit), (20, 19));
         well(&mut limit, 1, 10);
@@ -146,14 +161,14 @@ mod tests {
     #[test]
     fn the_ceiling_bounds_the_limit_and_resets_the_credit() {
         let settings = Settings { ceiling: 21, ..by(Rule::Failures) };
-        let mut limit = Adapted::new(settings, 21);
+        let mut limit = Adapted::new(Adapt { settings, start: 21 });
         well(&mut limit, 21, 21);
         assert_eq!((limit.limit(), limit.credit), (21, 0));
     }
 
     #[test]
     fn a_failure_lowers_the_limit_by_a_tenth_and_a_burst_of_failures_only_once() {
-        let mut limit = Adapted::new(by(Rule::Failures), 30);
+        let mut limit = Adapted::new(Adapt { settings: by(Rule::Failures), start: 30 });
         limit.credit = 7;
         (0..21).for_each(|i| limit.learn(&lease(500, 1000 + i, 30), Ending::Failed));
         assert_eq!((limit.limit(), limit.credit, limit.lowered), (27, 0, Some(1000)));
@@ -166,14 +181,18 @@ mod tests {
 
     #[test]
     fn a_failure_lowers_the_limit_at_most_to_the_floor() {
-        let mut limit = Adapted::new(Settings { floor: 25, backoff: 90, ..by(Rule::Failures) }, 30);
+        let mut limit = Adapted::new(Adapt {
+            settings: Settings { floor: 25, backoff: 90, ..by(Rule::Failures) },
+            start: 30,
+        });
         limit.learn(&lease(0, 1, 30), Ending::Failed);
         assert_eq!(limit.limit(), 25);
     }
 
     #[test]
     fn a_slow_lease_has_failed_and_an_unknown_ending_changes_nothing() {
-        let mut limit = Adapted::new(Settings { slow: 1000, ..by(Rule::Failures) }, 30);
+        let mut limit =
+            Adapted::new(Adapt { settings: Settings { slow: 1000, ..by(Rule::Failures) }, start: 30 });
         well(&mut limit, 29, 30);
         let before = limit;
         limit.learn(&lease(0, 100_000, 30), Ending::Unknown);
@@ -185,7 +204,7 @@ mod tests {
     #[test]
     fn half_of_what_is_offered_is_without_what_is_reserved() {
         let settings = Settings { reserved: 10, floor: 11, ..by(Rule::Failures) };
-        let mut limit = Adapted::new(settings, 20);
+        let mut limit = Adapted::new(Adapt { settings, start: 20 });
         well(&mut limit, 100, 4);
         assert_eq!(limit.limit(), 20);
         well(&mut limit, 20, 5);
@@ -194,7 +213,7 @@ mod tests {
 
     #[test]
     fn the_parameters_of_a_later_call_clamp_the_limit() {
-        let limit = Adapted::new(by(Rule::Failures), 20);
+        let limit = Adapted::new(Adapt { settings: by(Rule::Failures), start: 20 });
         assert_eq!(limit.adopt(Settings { ceiling: 15, ..by(Rule::Failures) }).limit(), 15);
         assert_eq!(limit.adopt(Settings { floor: 30, ..by(Rule::Failures) }).limit(), 30);
         let exact = Adapted { exact: 20 * ONE + 7, ..limit.adopt(by(Rule::Latency)) };
@@ -203,7 +222,7 @@ mod tests {
 
     #[test]
     fn five_windows_of_equal_durations_raise_a_limit_by_four() {
-        let mut limit = Adapted::new(by(Rule::Latency), 20);
+        let mut limit = Adapted::new(Adapt { settings: by(Rule::Latency), start: 20 });
         let mut now = 0;
         let limits: Vec<u64> = (0..5)
             .map(|_| {

@@ -23,6 +23,14 @@ pub struct Settings {
     pub slow: u64,
 }
 
+/// What a call asks of a limit that finds itself.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Adapt {
+    pub settings: Settings,
+    /// The limit of a new table.
+    pub start: u32,
+}
+
 /// How a request ended, as its caller reports.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub enum Ending {

@@ -16,13 +16,19 @@
 //!
 //! At every instant the held leases cost at most `capacity`.
 //!
+//! `ADAPT` finds the limit from what releases report: see [`adapt`](crate::adapt). The capacity is then the ceiling of the limit. A
+//! cost that is above the limit, but not above the ceiling, is admitted when nothing else is held.
+//!
 //! `TENANT name` divides the leases among tenants: see [`line`](mod@crate::line). A lease keeps its tenant.
 //!
 //! Source: <https://stripe.com/blog/rate-limiters> (concurrent requests limiter, fleet usage load shedder).
 //!
 //! When not to use it: to limit a rate. One lease can serve a thousand requests a second that take a millisecond each.
 
+use alloc::boxed::Box;
+
 use super::{Capabilities, Limiter};
+use crate::adapt::{Adapt, Adapted, Ended, Ending};
 use crate::answer::{Gauge, Verdict};
 use crate::state::{LeaseChange, Leases, State, Tenant};
 use crate::time::{Period, Span, Time};
@@ -40,6 +46,8 @@ pub struct Concurrent<'a> {
     pub critical: bool,
     /// The tenant that is to hold the lease.
     pub tenant: Option<Tenant<'a>>,
+    /// How the limit finds itself. `limit` is then the most that it can be for this caller.
+    pub adapt: Option<Adapt>,
 }
 
 impl Concurrent<'_> {
@@ -56,7 +64,31 @@ impl Concurrent<'_> {
     /// The same request under another id, and for this tenant.
     #[must_use]
     pub fn for_caller<'a>(self, id: &'a [u8], tenant: Option<Tenant<'a>>) -> Concurrent<'a> {
-        Concurrent { limit: self.limit, ttl: self.ttl, critical: self.critical, id, tenant }
+        let Concurrent { limit, ttl, critical, adapt, .. } = self;
+        Concurrent { limit, ttl, id, critical, tenant, adapt }
+    }
+
+    /// The limit that finds itself, as this call finds it; `None` without `ADAPT`.
+    #[inline(never)]
+    pub fn adapted(&self, leases: &Leases, now: Time) -> Option<Adapted> {
+        let adapt = self.adapt?;
+        let adapted = leases.adapted(now).map(|adapted| adapted.adopt(adapt.settings));
+        Some(adapted.unwrap_or_else(|| Adapted::new(adapt)))
+    }
+
+    /// The limit for this caller at `now`.
+    #[inline(always)]
+    fn limit(&self, leases: &Leases, now: Time) -> u64 {
+        if self.adapt.is_some() { self.found(leases, now) } else { self.limit }
+    }
+
+    /// The limit that finds itself, for this caller.
+    #[inline(never)]
+    fn found(&self, leases: &Leases, now: Time) -> u64 {
+        self.adapted(leases, now).map_or(self.limit, |adapted| {
+            let kept_for_others = u64::from(adapted.settings.ceiling).saturating_sub(self.limit);
+            adapted.limit().saturating_sub(kept_for_others)
+        })
     }
 }
 
@@ -66,10 +98,22 @@ pub fn renew<'a>(leases: &'a Leases, id: &'a [u8], ttl: Span, now: Time) -> Opti
     Some(LeaseChange { last: now, held: Some((id, now.plus(ttl), cost)), ..LeaseChange::default() })
 }
 
-/// The change that ends a lease; `None` if the lease is not held.
-pub fn release<'a>(leases: &'a Leases, id: &'a [u8], now: Time) -> Option<LeaseChange<'a>> {
-    leases.held(id, now)?;
-    Some(LeaseChange { last: now, released: Some(id), ..LeaseChange::default() })
+/// The change that ends a lease; `None` if the lease is not held. The limit learns from the ending, if it finds itself.
+pub fn release<'a>(leases: &'a Leases, id: &'a [u8], ending: Ending, now: Time) -> Option<LeaseChange<'a>> {
+    let cost = leases.held(id, now)?.cost;
+    let limit = leases.adapted(now).zip(leases.taken(id)).and_then(|(adapted, taken)| {
+        let mut learned = *adapted;
+        learned.learn(&Ended { taken, now: leases.micros(now), cost, held: leases.cost(now) }, ending);
+        changed(leases, learned, now)
+    });
+    Some(LeaseChange { last: now, released: Some(id), limit, ..LeaseChange::default() })
+}
+
+/// The limit as a change has it, if it differs from the stored one.
+fn changed(leases: &Leases, limit: Adapted, now: Time) -> Option<Box<Adapted>> {
+    let micros = leases.micros(now);
+    let differs = leases.adapted(now) != Some(&limit);
+    differs.then(|| Box::new(limit.at(|instant| micros.wrapping_sub(instant))))
 }
 
 /// The change that moves a table to `now` after the clock was set back.
@@ -111,8 +155,8 @@ impl Limiter for Concurrent<'_> {
 
     #[inline(always)]
     fn judge(&self, leases: &Leases, now: Time, cost: u64) -> Verdict {
-        let after = leases.cost(now).saturating_add(cost);
-        let Some(excess) = after.checked_sub(self.limit).filter(|excess| *excess > 0) else {
+        let (held, limit) = (leases.cost(now), self.limit(leases, now));
+        let Some(excess) = held.saturating_add(cost).checked_sub(limit).filter(|excess| *excess > 0) else {
             return Verdict::ADMIT;
         };
         // The id is looked up only if there is no room; otherwise it does not matter.
@@ -122,8 +166,12 @@ impl Limiter for Concurrent<'_> {
         if cost > self.limit {
             return Verdict::NEVER;
         }
-        // As cost <= limit, the held leases cost at least the excess, and `ends` returns an instant.
-        leases.ends(excess, now).map_or(Verdict::NEVER, Verdict::refuse)
+        // Only a limit that finds itself can be below the cost. Then nothing else may be held.
+        if held == 0 {
+            return Verdict::ADMIT;
+        }
+        // The held leases cost at least as much, so `ends` returns an instant.
+        leases.ends(excess.min(held), now).map_or(Verdict::NEVER, Verdict::refuse)
     }
 
     /// A lease that is held keeps its cost and its tenant.
@@ -135,13 +183,20 @@ impl Limiter for Concurrent<'_> {
             released: None,
             held: Some((self.id, now.plus(self.ttl.span()), cost)),
             tenant,
+            timed: self.adapt.is_some(),
+            limit: self.adapt.and_then(|_| changed(leases, self.adapted(leases, now)?, now)),
         }
     }
 
     #[inline(always)]
     fn gauge(&self, leases: &Leases, now: Time) -> Gauge {
-        let remaining = self.limit.saturating_sub(leases.cost(now));
-        Gauge { limit: self.limit, remaining, reset: leases.reset(now) }
+        let limit = self.limit(leases, now);
+        Gauge { limit, remaining: limit.saturating_sub(leases.cost(now)), reset: leases.reset(now) }
+    }
+
+    /// A limit that finds itself can grow.
+    fn most(&self, _: Gauge) -> u64 {
+        self.limit
     }
 
     fn rebase<'a>(&'a self, _: &'a Leases, now: Time) -> LeaseChange<'a> {
@@ -160,7 +215,7 @@ mod tests {
     use crate::testing::{T0, charged, millis};
 
     fn two(id: &[u8]) -> Concurrent<'_> {
-        Concurrent { limit: 2, ttl: millis(60_000), id, critical: false, tenant: None }
+        Concurrent { limit: 2, ttl: millis(60_000), id, critical: false, tenant: None, adapt: None }
     }
 
     fn after(millis: u64) -> Time {
@@ -200,9 +255,9 @@ mod tests {
     #[test]
     fn only_a_held_lease_can_be_released_or_renewed() {
         let leases = charged(&two(b"a"), None, T0, 1);
-        assert!(release(&leases, b"b", T0).is_none());
-        assert!(release(&leases, b"a", after(59_999)).is_some());
-        assert!(release(&leases, b"a", after(60_000)).is_none());
+        assert!(release(&leases, b"b", Ending::Well, T0).is_none());
+        assert!(release(&leases, b"a", Ending::Well, after(59_999)).is_some());
+        assert!(release(&leases, b"a", Ending::Well, after(60_000)).is_none());
         assert!(renew(&leases, b"a", Span::from_millis(1), after(60_000)).is_none());
     }
 }

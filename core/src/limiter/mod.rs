@@ -159,6 +159,11 @@ pub trait Limiter {
     /// Limit, remaining and reset at `now`.
     fn gauge(&self, state: &Self::State, now: Time) -> Gauge;
 
+    /// The largest cost that the limiter, which has this gauge, can ever admit.
+    fn most(&self, gauge: Gauge) -> u64 {
+        gauge.limit
+    }
+
     /// The change that moves the state to `now` after the clock was set back: `now` is before the last charge.
     fn rebase<'a>(&'a self, state: &'a Self::State, now: Time) -> <Self::State as State>::Change<'a>;
 

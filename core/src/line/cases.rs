@@ -5,6 +5,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use super::*;
+use crate::adapt::Ending;
 use crate::limiter::{Concurrent, Level, Limiter, release};
 use crate::state::codec::Reader;
 use crate::state::{Length, State, Tenant};
@@ -59,8 +60,14 @@ impl Pool {
         let id = self.next.to_be_bytes();
         let tenant = Some(Tenant { name: wish.tenant.as_bytes(), weight: wish.weight });
         let tenant = tenant.filter(|tenant| !tenant.name.is_empty());
-        let limiter =
-            Concurrent { limit: self.capacity, ttl: millis(TTL), id: &id, critical: wish.critical, tenant };
+        let limiter = Concurrent {
+            limit: self.capacity,
+            ttl: millis(TTL),
+            id: &id,
+            critical: wish.critical,
+            tenant,
+            adapt: None,
+        };
         let name = limiter.name();
         self.lines.follow(&KEY, name, Some(&self.leases), self.now, self.now);
         let claim = self.claim(wish);
@@ -125,7 +132,7 @@ impl Pool {
     fn end(&mut self, place: usize) -> Wish {
         let (id, wish) = self.held.remove(place);
         let mut bytes = Vec::new();
-        let change = release(&self.leases, &id.to_be_bytes(), self.now).map(|change| {
+        let change = release(&self.leases, &id.to_be_bytes(), Ending::Well, self.now).map(|change| {
             Leases::encode_change(&change, &mut bytes);
             Leases::decode_change(&mut Reader::new(&bytes)).expect("a change that was just encoded")
         });

@@ -73,8 +73,14 @@ pub trait State: Clone {
 
 /// The state of one limit, which can share a key with others.
 pub trait LimitState: State + 'static {
-    /// When the limit is fully reset, given its length of time. The epoch if it already was at its last charge.
+    /// When the limit is fully reset and remembers nothing, given its length of time. The epoch if it already was at its last
+    /// charge.
     fn until(&self, length: Span) -> Time;
+
+    /// How long the limit remembers something after its last charge, even if it is fully reset.
+    fn memory(&self) -> Span {
+        Span::ZERO
+    }
 }
 
 impl Name {

@@ -128,6 +128,7 @@ fn needed(call: &Call, option: &str) -> Option<&'static str> {
     match option {
         "MAXWAIT" if call.takes("RESERVE") => Some("RESERVE"),
         "COLDFACTOR" => Some("WARMUP 1s"),
+        "GRADIENT" | "FLOOR" | "START" | "BACKOFF" | "SLOW" => Some("ADAPT"),
         "WEIGHT" if call.row.name == "CONCURRENT" => Some("TENANT t"),
         "WEIGHT" if call.way == Way::Own => Some("TENANT t BLOCK 1s"),
         "TENANT" if call.way == Way::Own && call.row.name != "CONCURRENT" => Some("BLOCK 1s"),

@@ -1,5 +1,6 @@
 //! What each limiter replies, call by call.
 
+mod adaptive;
 mod calendar;
 mod clock_set_back;
 mod holds;

@@ -20,7 +20,7 @@ use crate::support::{
 };
 
 /// The folders, and the rows of [`KEYS`] that each has. What an older one has is still written so.
-const FOLDERS: [(&str, Range<usize>); 2] = [("v1", 0..29), ("v2", 29..KEYS.len())];
+const FOLDERS: [(&str, Range<usize>); 3] = [("v1", 0..29), ("v2", 29..31), ("v3", 31..KEYS.len())];
 
 /// Dumps are not to depend on which library compresses them.
 const PLAIN: [&str; 2] = ["--rdbcompression", "no"];
@@ -33,7 +33,7 @@ const START: u64 = 4_102_444_800 * SECOND;
 /// Keys of every kind: for each, two calls that are in the AOF's base, one after it, and a peek. Fractions are chosen so that
 /// every server writes the same digits.
 #[rustfmt::skip]
-const KEYS: [(&str, [&str; 3], &str); 31] = [
+const KEYS: [(&str, [&str; 3], &str); 33] = [
     ("bucket", ["RL.TOKENBUCKET KEY 10 3 1s COST 4 AT +0", "RL.TOKENBUCKET KEY 10 3 1s AT +100", "RL.TOKENBUCKET KEY 10 3 1s COST 3 AT +250"], "RL.PEEK KEY TOKENBUCKET 10 3 1s COST 9 AT +500"),
     ("debt", ["RL.TOKENBUCKET KEY 10 7 1100ms COST 4 AT +0", "RL.TOKENBUCKET KEY 10 7 1100ms FORCE COST 50 AT +100", "RL.TOKENBUCKET KEY 10 7 1100ms FORCE AT +250"], "RL.PEEK KEY TOKENBUCKET 10 7 1100ms AT +500"),
     ("batch", ["RL.TOKENBUCKET KEY 10 3 1s BATCH COST 8 AT +0", "RL.TOKENBUCKET KEY 10 3 1s BATCH AT +1100", "RL.TOKENBUCKET KEY 10 3 1s BATCH COST 3 AT +1250"], "RL.PEEK KEY TOKENBUCKET 10 3 1s BATCH COST 9 AT +1500"),
@@ -65,6 +65,8 @@ const KEYS: [(&str, [&str; 3], &str); 31] = [
     ("joined", ["RL.GCRA KEY 9 3 1m COST 4 AT +0", "RL.GCRA KEY 9 3 1m AT +100", "RL.MULTI 1 KEY AT +200 LIMIT FIXEDWINDOW 9 1s"], "RL.MULTIPEEK 1 KEY AT +300 LIMIT GCRA 9 3 1m LIMIT FIXEDWINDOW 9 1s"),
     ("tenants", ["RL.CONCURRENT KEY 10 9s one COST 2 TENANT bob WEIGHT 3 AT +70", "RL.CONCURRENT KEY 10 5s two TENANT ann AT +100", "RL.CONCURRENT KEY 10 9s three AT +1500"], "RL.PEEK KEY CONCURRENT 10 1s other COST 9 AT +1600"),
     ("shared", ["RL.MULTI 1 KEY AT +0 LIMIT FIXEDWINDOW 9 1m LIMIT CONCURRENT 9 1m one TENANT bob WEIGHT 1000", "RL.MULTI 1 KEY AT +100 LIMIT FIXEDWINDOW 9 1m LIMIT CONCURRENT 9 1m two COST 3 TENANT ann", "RL.MULTI 1 KEY AT +200 LIMIT FIXEDWINDOW 9 1m LIMIT CONCURRENT 9 2m three TENANT bob"], "RL.MULTIPEEK 1 KEY AT +300 LIMIT FIXEDWINDOW 9 1m LIMIT CONCURRENT 9 1m other COST 5"),
+    ("adapted", ["RL.CONCURRENT KEY 50 9s one COST 2 ADAPT START 30 AT +70", "RL.CONCURRENT KEY 50 5s two RESERVED 3 ADAPT FLOOR 5 BACKOFF 20 SLOW 1s TENANT ann AT +100", "RL.RELEASE KEY one OUTCOME DROP AT +1500"], "RL.PEEK KEY CONCURRENT 50 1s other ADAPT AT +1600"),
+    ("sampled", ["RL.CONCURRENT KEY 50 9s one ADAPT GRADIENT AT +70", "RL.CONCURRENT KEY 50 9s two ADAPT GRADIENT AT +100", "RL.RELEASE KEY one AT +1500"], "RL.PEEK KEY CONCURRENT 50 1s other ADAPT GRADIENT AT +1600"),
 ];
 
 /// The folders, with the last one's files made first if that is asked for.

@@ -1,6 +1,6 @@
 //! Limits for a fleet: one that finds itself, a fixed one, and those of libraries in each process.
 
-use ratelimit_core::adapt::{Adapted, Ended, Ending, Rule, Settings};
+use ratelimit_core::adapt::{Adapt, Adapted, Ended, Ending, Rule, Settings};
 
 /// In microseconds.
 pub const SECOND: u64 = 1_000_000;
@@ -24,7 +24,7 @@ pub struct Found {
 
 impl Found {
     pub fn new(settings: Settings, start: u32) -> Found {
-        Found { adapted: Adapted::new(settings, start), held: 0 }
+        Found { adapted: Adapted::new(Adapt { settings, start }), held: 0 }
     }
 
     /// With the default parameters.

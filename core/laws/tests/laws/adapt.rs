@@ -1,10 +1,14 @@
 //! Limits that find themselves: that they do as their model, and what a fleet comes to with them.
 
 use num_traits::Signed;
-use ratelimit_core::adapt::{Adapted, Ended, Ending, ONE, Rule, Settings};
+use ratelimit_core::adapt::{Adapt, Adapted, Ended, Ending, ONE, Rule, Settings};
+use ratelimit_core::lease::{Action, act};
+use ratelimit_core::limiter::Concurrent;
+use ratelimit_core::state::codec::Reader;
+use ratelimit_core::{Ask, Length, LimitSet, Manner, Period, Place, Span, State, Time, Verdict};
 use ratelimit_dice::Dice;
 use ratelimit_laws::fleet::{Backend, Found, SECOND, Service, World};
-use ratelimit_laws::{FoundLimit, ratio};
+use ratelimit_laws::{FoundAnswer, FoundLimit, FoundTable, ratio};
 
 /// A limit, its model, and the leases that are held: when they were taken, and their costs.
 struct Pair {
@@ -18,7 +22,7 @@ impl Pair {
     fn new(rule: Rule, dice: &mut Dice) -> Pair {
         let settings = settings(rule, dice);
         let start = u32::try_from(dice.below(100)).expect("below 100");
-        let (limit, model) = (Adapted::new(settings, start), FoundLimit::new(settings, start));
+        let (limit, model) = (Adapted::new(Adapt { settings, start }), FoundLimit::new(settings, start));
         // The clock of the limit wraps within the test.
         Pair { limit, model, leases: Vec::new(), now: (1 << 41) - (1 << 34) }
     }
@@ -103,6 +107,100 @@ fn a_million_leases_change_a_limit_by_latency_as_they_change_the_model() {
         assert_eq!(pair.limit.latency.windows, pair.model.windows);
     });
     assert!(changes > 10_000, "{changes}");
+}
+
+/// A key, its model, and a copy that was made from its bytes at some time and got the same calls since.
+#[derive(Default)]
+struct Keys {
+    set: LimitSet,
+    copy: LimitSet,
+    model: FoundTable,
+    at: u64,
+}
+
+impl Keys {
+    fn step(&mut self, rule: Rule, dice: &mut Dice) {
+        let at = Time::from_micros(self.at);
+        let id = dice.below(30);
+        let name = id.to_be_bytes();
+        if dice.below(9) < 5 {
+            let (cost, ttl) = (1 + dice.below(3), 1 + dice.below(4_000_000));
+            // A few parameters, so that the limit has time to move.
+            let settings = settings(rule, &mut Dice::new(self.at >> 29 & 3));
+            let adapt = (!dice.one_in(8)).then_some(Adapt { settings, start: settings.ceiling / 2 + 1 });
+            let critical = dice.one_in(3);
+            let limit = u64::from(settings.ceiling - if critical { 0 } else { settings.reserved });
+            let period = Period::of(Span::from_micros(ttl)).expect("above zero");
+            let limiter = Concurrent { limit, ttl: period, id: &name, critical, tenant: None, adapt };
+            let theirs = self.model.take(
+                self.at,
+                (id, cost, ttl),
+                limit,
+                adapt.map(|adapt| (adapt.settings, adapt.start)),
+            );
+            for set in [&mut self.set, &mut self.copy] {
+                let mut ask = Ask::new(Place::of(Length::NONE), at, cost, Manner::Strict);
+                let taken = ask.take(set, &limiter).expect("leases cannot be too long");
+                let verdict = match taken.verdict {
+                    Verdict::Admit { .. } => Ok(()),
+                    Verdict::Refuse { retry } => Err(retry.map(|retry| retry.minus(ask.lag()).as_micros())),
+                };
+                let answer: FoundAnswer = (verdict, taken.gauge.limit, taken.gauge.remaining);
+                assert_eq!(answer, theirs);
+            }
+        } else {
+            let ending = [Ending::Well, Ending::Well, Ending::Well, Ending::Unknown, Ending::Failed];
+            let ending = *dice.pick(&ending);
+            let theirs = self.model.release(self.at, id, ending);
+            for set in [&mut self.set, &mut self.copy] {
+                let acted = act(set, Action::Release(ending), &name, at).expect("a change that can be read");
+                assert_eq!(acted.held, theirs);
+            }
+        }
+    }
+
+    fn restart(&mut self) {
+        let mut bytes = Vec::new();
+        self.set.encode(&mut bytes);
+        self.copy = LimitSet::decode(&mut Reader::new(&bytes)).expect("what was just encoded");
+    }
+
+    fn check_copy(&self) {
+        let bytes = [&self.set, &self.copy].map(|set| {
+            let mut bytes = Vec::new();
+            set.encode(&mut bytes);
+            bytes
+        });
+        assert_eq!(bytes[0], bytes[1]);
+    }
+}
+
+#[test]
+fn a_key_answers_random_calls_as_the_model_does() {
+    // For a million of each rule, RATELIMIT_CALLS=1000000.
+    let calls = std::env::var("RATELIMIT_CALLS").ok().and_then(|calls| calls.parse().ok()).unwrap_or(100_000);
+    for rule in [Rule::Failures, Rule::Latency] {
+        let mut dice = Dice::new(11);
+        let mut keys = Keys { at: 1 << 51, ..Keys::default() };
+        let (mut lowered, mut windows) = (false, 0);
+        for step in 0..calls {
+            keys.at = match dice.below(50_000) {
+                0 => keys.at + 3_500_000_000 + dice.below(200_000_000),
+                1..100 => keys.at - dice.below(5_000_000),
+                _ => keys.at + dice.below(200_000),
+            };
+            keys.step(rule, &mut dice);
+            if let Some(limit) = &keys.model.limit {
+                lowered |= limit.lowered.is_some();
+                windows = windows.max(limit.windows);
+            }
+            if step % 1000 == 0 {
+                keys.check_copy();
+                keys.restart();
+            }
+        }
+        assert!(lowered && (rule == Rule::Failures || windows > 30), "{windows}");
+    }
 }
 
 /// 20 processes ask a backend of 50 workers for half as much again as it can serve.

@@ -3,7 +3,11 @@
 //! A lease whose deadline is at or before the last charge has expired. It no longer belongs to the table: it is neither
 //! counted nor encoded. Its memory is freed later, as 100,000 leases can expire at once, for example if a data center
 //! fails. So each change frees a few expired leases.
+//!
+//! The limit of a table can find itself (`adaptive.rs`). Then the table remembers the limit for an hour after its last
+//! change, and when each lease was taken.
 
+mod adaptive;
 mod stored;
 mod tenants;
 
@@ -15,7 +19,9 @@ pub use tenants::{MAX_TENANT, MAX_WEIGHT, Pool, Share, Tenant};
 
 use super::table::{Table, number};
 use super::timeline::{Tick, Timeline};
+use crate::adapt::Adapted;
 use crate::time::{Span, Time};
+use adaptive::{Adaptive, MEMORY};
 use tenants::Tenants;
 
 /// The most expired leases that one change frees. A change adds at most one, so later changes free the rest.
@@ -28,6 +34,8 @@ pub struct Leases {
     table: Table,
     /// `None` if no lease had a tenant.
     tenants: Option<Box<Tenants>>,
+    /// `None` if no call had `ADAPT`.
+    adaptive: Option<Box<Adaptive>>,
 }
 
 /// How far somebody has read what the tenants of a table hold.
@@ -93,6 +101,37 @@ impl Leases {
     /// The time from `now` until the last lease expires.
     pub fn reset(&self, now: Time) -> Span {
         self.table.reset(self.timeline.tick_at(now))
+    }
+
+    /// The limit that finds itself, if there is one at `now`.
+    pub fn adapted(&self, now: Time) -> Option<&Adapted> {
+        self.adaptive.as_deref().filter(|_| !self.has_forgotten(now)).map(|adaptive| &adaptive.limit)
+    }
+
+    /// When the lease of this id was taken, if it was taken with `ADAPT`. As all instants of the limit, microseconds of the
+    /// table's clock.
+    pub fn taken(&self, id: &[u8]) -> Option<u64> {
+        self.adaptive.as_ref()?.taken(self.table.find(id)?)
+    }
+
+    /// The microseconds of the table's clock at `now`.
+    pub fn micros(&self, now: Time) -> u64 {
+        self.timeline.tick_at(now).micros
+    }
+
+    /// Whether the table's limit is forgotten at `now`.
+    fn has_forgotten(&self, now: Time) -> bool {
+        now.since(self.timeline.last) >= MEMORY && self.table.latest() <= self.timeline.tick_at(now)
+    }
+
+    /// Sets the limit that finds itself. Its instants are ages.
+    fn set_limit(&mut self, limit: Adapted) {
+        let Tick { micros, .. } = self.timeline.tick;
+        let limit = limit.at(|age| micros.wrapping_sub(age));
+        match &mut self.adaptive {
+            Some(adaptive) => adaptive.limit = limit,
+            None => self.adaptive = Some(Box::new(Adaptive::new(limit))),
+        }
     }
 
     /// Whether a tenant with a name holds something, or did at the last change.
@@ -185,24 +224,28 @@ impl Leases {
         });
     }
 
-    /// Gives a lease this deadline, which is after the last charge. A lease that was not held also gets this cost, and this
-    /// tenant: its name and weight.
-    fn hold(&mut self, id: &[u8], deadline: Time, cost: u32, tenant: Option<(&[u8], u32)>) {
-        let is_shared = tenant.is_some() || self.tenants.is_some();
-        let is_held = is_shared && self.is_held(id);
+    /// Gives a lease this deadline, which is after the last charge. A lease that was not held also gets this cost, and what the
+    /// table notes beside it: its tenant, and the instant of the last charge if it is `timed`.
+    fn hold(&mut self, (id, deadline, cost): (&[u8], Time, u32), tenant: Option<(&[u8], u32)>, timed: bool) {
+        let is_noted = tenant.is_some() || self.tenants.is_some() || self.adaptive.is_some();
+        let is_held = is_noted && self.is_held(id);
         self.table.hold(id, self.timeline.tick_at(deadline), cost, self.timeline.tick);
-        if is_shared {
-            self.share_lease(id, cost, tenant, is_held);
+        if is_noted {
+            self.note(id, cost, tenant, timed, is_held);
         }
     }
 
-    /// Notes the tenant of a lease that was just taken, or renewed if it `is_held`.
+    /// Notes the tenant and the instant of a lease that was just taken, or renewed if it `is_held`.
     #[cold]
     #[inline(never)]
-    fn share_lease(&mut self, id: &[u8], cost: u32, tenant: Option<(&[u8], u32)>, is_held: bool) {
-        if let Some(slot) = self.table.find(id) {
+    fn note(&mut self, id: &[u8], cost: u32, tenant: Option<(&[u8], u32)>, timed: bool, is_held: bool) {
+        let Some(slot) = self.table.find(id) else { return };
+        if tenant.is_some() || self.tenants.is_some() {
             let tenants = self.tenants.get_or_insert_default();
             if is_held { tenants.keep(slot) } else { tenants.take(slot, tenant, cost) }
+        }
+        if let Some(adaptive) = self.adaptive.as_mut().filter(|_| !is_held) {
+            adaptive.take(slot, timed.then_some(self.timeline.tick.micros));
         }
     }
 
@@ -224,7 +267,9 @@ impl Leases {
             tenants.end(slot, lease.cost);
         }
         self.table.remove(slot);
-        self.tenants.iter_mut().for_each(|tenants| tenants.free(slot, number(self.table.len())));
+        let last = number(self.table.len());
+        self.tenants.iter_mut().for_each(|tenants| tenants.free(slot, last));
+        self.adaptive.iter_mut().for_each(|adaptive| adaptive.free(slot, last));
     }
 
     /// Takes the leases that expired since a tick from what their tenants hold.
@@ -245,10 +290,13 @@ impl Leases {
 
     /// Frees a few expired leases.
     fn tidy(&mut self) {
-        let tenants = &mut self.tenants;
+        let (tenants, adaptive) = (&mut self.tenants, &mut self.adaptive);
         self.table.remove_expired(self.timeline.tick, FREED, |slot, last| {
             if let Some(tenants) = tenants {
                 tenants.free(slot, last);
+            }
+            if let Some(adaptive) = adaptive {
+                adaptive.free(slot, last);
             }
         });
     }
@@ -273,9 +321,10 @@ mod tests {
 
     use proptest::prelude::*;
 
-    use super::super::State;
     use super::super::codec::Reader;
+    use super::super::{LimitState, State};
     use super::*;
+    use crate::adapt::{Adapt, Rule, Settings};
 
     fn at(micros: u64) -> Time {
         Time::from_micros(micros)
@@ -546,6 +595,45 @@ mod tests {
             check(&leases);
         }
         assert_eq!(leases.table.len(), 0);
+    }
+
+    #[test]
+    fn a_lease_keeps_the_instant_at_which_it_was_taken_however_often_leases_move() {
+        let settings =
+            Settings { rule: Rule::Failures, ceiling: 900, floor: 1, reserved: 0, backoff: 10, slow: 0 };
+        let limit = Some(Box::new(Adapted::new(Adapt { settings, start: 900 })));
+        let mut leases = Leases::blank();
+        hold(&mut leases, 9999, 5_000_000, 1);
+        leases.apply(Change { last: at(1), limit, ..Change::default() });
+        let mut plain: BTreeMap<u32, u64> = BTreeMap::new();
+        for step in 0..3000u32 {
+            // First more and more leases are held, so that there are trees, then fewer.
+            let (id, last) = (step.wrapping_mul(2_654_435_761) % 400, u64::from(step) * 10 + 2);
+            if step % 3 < u32::from(step > 1500) * 2 {
+                leases.apply(Change {
+                    last: at(last),
+                    released: Some(&id.to_be_bytes()),
+                    ..Change::default()
+                });
+                plain.remove(&id);
+            } else {
+                let name = id.to_be_bytes();
+                let held = Some((&name[..], at(last + 20_000), 1));
+                leases.apply(Change { last: at(last), held, timed: true, ..Change::default() });
+                plain.entry(id).or_insert(last);
+            }
+            plain.retain(|id, _| leases.held(&id.to_be_bytes(), at(last)).is_some());
+            for id in 0..400u32 {
+                let name = id.to_be_bytes();
+                let taken = leases.held(&name, at(last)).and_then(|_| leases.taken(&name));
+                assert_eq!(taken, plain.get(&id).copied(), "{id} in step {step}");
+            }
+        }
+        assert_eq!(leases.taken(&9999u32.to_be_bytes()), None);
+        let copy = Leases::decode(&mut Reader::new(&encoded(&leases))).unwrap();
+        assert_eq!(encoded(&copy), encoded(&leases));
+        assert!(plain.iter().all(|(id, taken)| copy.taken(&id.to_be_bytes()) == Some(*taken)));
+        assert_eq!(copy.until(Span::ZERO), at(29_992 + 3_600_000_000));
     }
 
     #[test]

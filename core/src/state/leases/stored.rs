@@ -1,9 +1,12 @@
 //! Leases as a stored state: the bytes, and how a change is written, read and applied.
 
+use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
+use super::adaptive::{MEMORY, decode_limit, encode_limit};
 use super::{Leases, MAX_TENANT, MAX_WEIGHT};
+use crate::adapt::{Adapted, Settings, mean_of};
 use crate::kind::Kind;
 use crate::state::codec::{Reader, put, put_bytes, put_short};
 use crate::state::table::{Lease, decode_id};
@@ -15,7 +18,7 @@ use crate::time::{Span, Time};
 ///
 /// If `last` is before the table's last charge, the table moves: all leases expire as long after `last` as they would
 /// have expired after the last charge.
-#[derive(Clone, Copy, Default, Debug)]
+#[derive(Clone, Default, Debug)]
 pub struct Change<'a> {
     pub last: Time,
     /// The lease of this id is removed.
@@ -24,6 +27,10 @@ pub struct Change<'a> {
     pub held: Option<(&'a [u8], Time, u64)>,
     /// The name and the weight of the tenant of the lease that is taken.
     pub tenant: Option<(&'a [u8], u32)>,
+    /// Whether the table notes when that lease was taken.
+    pub timed: bool,
+    /// The table's limit that finds itself. Its instants are ages at `last`.
+    pub limit: Option<Box<Adapted>>,
 }
 
 // The parts of an encoded change.
@@ -31,14 +38,30 @@ const RELEASED: u8 = 1;
 const HELD: u8 = 2;
 /// With `HELD` only.
 const TENANT: u8 = 4;
+/// With `HELD` only, and without bytes of its own.
+const TIMED: u8 = 8;
+const LIMIT: u8 = 16;
 
 /// The bit of the number of leases of a table with tenants. Their names and weights follow, in the order of the names, and
 /// each lease ends with the number of its tenant: from 1, or 0 without one.
 const SHARED: u64 = 1 << 63;
 
+/// The bit of that number of a table whose limit finds itself. The limit follows, and each lease ends with its age: from 1, or
+/// 0 if it was taken without `ADAPT`.
+const ADAPTS: u64 = 1 << 62;
+
 impl LimitState for Leases {
     fn until(&self, _: Span) -> Time {
-        self.timeline.until(self.table.latest())
+        let leases = self.timeline.until(self.table.latest());
+        match self.memory() {
+            Span::ZERO => leases,
+            memory => self.timeline.last.plus(memory).max(leases),
+        }
+    }
+
+    #[inline(always)]
+    fn memory(&self) -> Span {
+        if self.adaptive.is_some() { MEMORY } else { Span::ZERO }
     }
 }
 
@@ -55,14 +78,20 @@ impl State for Leases {
     }
 
     fn apply(&mut self, change: Change<'_>) {
+        if self.adaptive.is_some() && self.has_forgotten(change.last) {
+            self.adaptive = None;
+        }
         let before = self.timeline.tick;
         self.timeline.set(change.last);
         self.end_since(before);
         if let Some(id) = change.released {
             self.remove(id);
         }
+        if let Some(limit) = change.limit {
+            self.set_limit(*limit);
+        }
         if let Some((id, deadline, cost)) = change.held {
-            self.hold(id, deadline, stored(cost), change.tenant);
+            self.hold((id, deadline, stored(cost)), change.tenant, change.timed);
         }
         self.tidy();
     }
@@ -72,7 +101,9 @@ impl State for Leases {
         out.push(
             part(change.released.is_some(), RELEASED)
                 | part(change.held.is_some(), HELD)
-                | part(change.tenant.is_some(), TENANT),
+                | part(change.tenant.is_some(), TENANT)
+                | part(change.timed, TIMED)
+                | part(change.limit.is_some(), LIMIT),
         );
         put(out, change.last.as_micros());
         if let Some(id) = change.released {
@@ -84,22 +115,32 @@ impl State for Leases {
         if let Some((name, weight)) = change.tenant {
             encode_tenant(out, name, weight);
         }
+        if let Some(limit) = &change.limit {
+            encode_limit(limit, out);
+        }
     }
 
     fn decode_change<'a>(reader: &mut Reader<'a>) -> Option<Change<'a>> {
-        let parts = reader.byte().filter(|parts| *parts < 4 || *parts & !RELEASED == HELD | TENANT)?;
+        let parts = reader.byte().filter(|parts| {
+            *parts <= RELEASED | HELD | TENANT | TIMED | LIMIT
+                && (*parts & HELD != 0 || *parts & (TENANT | TIMED) == 0)
+        })?;
         let last = reader.instant()?;
         let released = if parts & RELEASED == 0 { None } else { Some(decode_id(reader)?) };
         let held = if parts & HELD == 0 { None } else { Some(decode_lease(reader, last)?) };
         let tenant = if parts & TENANT == 0 { None } else { Some(decode_tenant(reader)?) };
-        Some(Change { last, released, held, tenant })
+        let limit = if parts & LIMIT == 0 { None } else { Some(Box::new(decode_limit(reader)?)) };
+        Some(Change { last, released, held, tenant, timed: parts & TIMED != 0, limit })
     }
 
     fn encode(&self, out: &mut Vec<u8>) {
         let Timeline { last, tick } = self.timeline;
         let tenants = self.tenants.as_deref().filter(|tenants| !tenants.is_empty());
         put(out, last.as_micros());
-        put(out, self.table.held(tick).0 | if tenants.is_some() { SHARED } else { 0 });
+        let adaptive = self.adaptive.as_deref();
+        let flag = |set: bool, bit: u64| if set { bit } else { 0 };
+        let flags = flag(tenants.is_some(), SHARED) | flag(adaptive.is_some(), ADAPTS);
+        put(out, self.table.held(tick).0 | flags);
         let mut numbers = BTreeMap::new();
         if let Some(tenants) = tenants {
             put_short(out, tenants.iter().count() as u64);
@@ -108,11 +149,22 @@ impl State for Leases {
                 numbers.insert(&**name, number);
             }
         }
+        if let Some(adaptive) = adaptive {
+            encode_limit(&adaptive.limit.at(|instant| tick.micros.wrapping_sub(instant)), out);
+        }
         for lease in self.table.in_order().into_iter().filter(|lease| lease.deadline() > tick) {
             encode_lease(out, &lease.id, last.plus(lease.deadline().since(tick)), lease.cost);
+            if flags == 0 {
+                continue;
+            }
+            let slot = self.table.find(&lease.id);
             if let Some(tenants) = tenants {
-                let tenant = self.table.find(&lease.id).map(|slot| tenants.of_lease(slot));
+                let tenant = slot.map(|slot| tenants.of_lease(slot));
                 put_short(out, tenant.and_then(|name| numbers.get(name)).copied().unwrap_or(0));
+            }
+            if let Some(adaptive) = adaptive {
+                let taken = slot.and_then(|slot| adaptive.taken(slot));
+                put_short(out, taken.map_or(0, |taken| tick.micros.wrapping_sub(taken).saturating_add(1)));
             }
         }
     }
@@ -123,8 +175,11 @@ impl State for Leases {
         leases.timeline.set(last);
         let count = reader.word()?;
         let names = if count & SHARED == 0 { Vec::new() } else { decode_tenants(reader)? };
+        if count & ADAPTS != 0 {
+            leases.set_limit(decode_limit(reader)?);
+        }
         let mut before = (last, &[][..]);
-        for _ in 0..count & !SHARED {
+        for _ in 0..count & !(SHARED | ADAPTS) {
             let (id, deadline, cost) = decode_lease(reader, last)?;
             if (deadline, id) <= before {
                 return None;
@@ -138,6 +193,10 @@ impl State for Leases {
                 let tenant = usize::try_from(number).ok().and_then(|number| names.get(number)).copied();
                 leases.tenants.get_or_insert_default().take(slot, tenant, stored(cost));
             }
+            if let Some(adaptive) = &mut leases.adaptive {
+                let now = leases.timeline.tick.micros;
+                adaptive.put(slot, reader.short()?.checked_sub(1).map(|age| now.wrapping_sub(age)))?;
+            }
         }
         leases.table.grow_trees();
         let each_holds = leases.tenants.as_ref().map_or(0, |tenants| tenants.iter().count()) == names.len();
@@ -145,7 +204,8 @@ impl State for Leases {
     }
 
     fn heap_bytes(&self) -> usize {
-        self.table.allocated() + self.tenants.as_ref().map_or(0, |tenants| tenants.allocated())
+        let tenants = self.tenants.as_ref().map_or(0, |tenants| tenants.allocated());
+        self.table.allocated() + tenants + self.adaptive.as_ref().map_or(0, |adaptive| adaptive.allocated())
     }
 
     fn effort(&self) -> usize {
@@ -156,7 +216,20 @@ impl State for Leases {
         let (count, cost) = self.table.held(self.timeline.tick);
         figure("stored_leases", Figure::Count(count));
         figure("stored_cost", Figure::Count(cost));
-        figure("last_deadline_us", Figure::At(self.until(Span::ZERO)));
+        figure("last_deadline_us", Figure::At(self.timeline.until(self.table.latest())));
+        if let Some(adaptive) = &self.adaptive {
+            let Adapted { settings: Settings { floor, ceiling, .. }, credit, lowered, latency, .. } =
+                adaptive.limit;
+            figure("limit", Figure::Count(adaptive.limit.limit()));
+            figure("floor", Figure::Count(floor.into()));
+            figure("ceiling", Figure::Count(ceiling.into()));
+            figure("credit", Figure::Count(credit));
+            figure("long_us", Figure::Count(mean_of(latency.long).as_micros()));
+            figure("short_us", Figure::Count(mean_of(latency.short).as_micros()));
+            let age = |lowered: u64| Span::from_micros(self.timeline.tick.micros.wrapping_sub(lowered));
+            let lowered = lowered.map_or(Time::EPOCH, |lowered| self.timeline.last.minus(age(lowered)));
+            figure("last_decrease_us", Figure::At(lowered));
+        }
     }
 }
 

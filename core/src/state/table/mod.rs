@@ -24,13 +24,12 @@ use core::mem::replace;
 
 pub use lease::MAX_ID;
 pub(super) use lease::{Lease, decode_id};
-pub(super) use slots::{number, size_class};
+pub(super) use slots::{Slots, number, size_class};
 
 use super::timeline::Tick;
 use crate::time::Span;
 use lease::{Key, hash};
 use node::{ByDeadline, ById, Tree};
-use slots::Slots;
 use trees::Trees;
 
 /// The most leases without trees.

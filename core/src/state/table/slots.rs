@@ -15,7 +15,7 @@ const GROWTH: usize = 24;
 const LEAST: usize = 8;
 
 #[derive(Clone, Debug)]
-pub(super) struct Slots<T> {
+pub(crate) struct Slots<T> {
     blocks: Vec<Vec<T>>,
 }
 
@@ -26,38 +26,38 @@ impl<T> Default for Slots<T> {
 }
 
 impl<T> Slots<T> {
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         let last = self.blocks.last().map_or(0, Vec::len);
         self.blocks.len().saturating_sub(1) * BLOCK + last
     }
 
     #[inline]
-    pub(super) fn get(&self, slot: u32) -> Option<&T> {
+    pub(crate) fn get(&self, slot: u32) -> Option<&T> {
         let slot = slot as usize;
         self.blocks.get(slot / BLOCK)?.get(slot % BLOCK)
     }
 
     #[inline]
-    pub(super) fn get_mut(&mut self, slot: u32) -> Option<&mut T> {
+    pub(crate) fn get_mut(&mut self, slot: u32) -> Option<&mut T> {
         let slot = slot as usize;
         self.blocks.get_mut(slot / BLOCK)?.get_mut(slot % BLOCK)
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = &T> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
         self.blocks.iter().flatten()
     }
 
-    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
         self.blocks.iter_mut().flatten()
     }
 
     /// The slot of the first item for which `wanted` holds.
-    pub(super) fn position(&self, wanted: impl Fn(&T) -> bool) -> Option<u32> {
+    pub(crate) fn position(&self, wanted: impl Fn(&T) -> bool) -> Option<u32> {
         self.iter().position(wanted).map(number)
     }
 
     /// Adds an item, and returns its slot.
-    pub(super) fn push(&mut self, item: T) -> u32 {
+    pub(crate) fn push(&mut self, item: T) -> u32 {
         let slot = self.len();
         if slot.is_multiple_of(BLOCK) {
             if self.blocks.is_empty() {
@@ -77,7 +77,7 @@ impl<T> Slots<T> {
     }
 
     /// Removes an item. The last item moves into its slot.
-    pub(super) fn swap_remove(&mut self, slot: u32) -> Option<T> {
+    pub(crate) fn swap_remove(&mut self, slot: u32) -> Option<T> {
         let last = self.blocks.last_mut().and_then(Vec::pop)?;
         let removed = match self.get_mut(slot) {
             Some(item) => replace(item, last),
@@ -103,7 +103,7 @@ impl<T> Slots<T> {
     }
 
     /// The bytes that the list has allocated.
-    pub(super) fn allocated(&self) -> usize {
+    pub(crate) fn allocated(&self) -> usize {
         let bytes = |capacity: usize| size_class(capacity * size_of::<T>());
         let last = self.blocks.last().map_or(0, |last| bytes(last.capacity()));
         let full = self.blocks.len().saturating_sub(1) * bytes(BLOCK);

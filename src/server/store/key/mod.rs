@@ -50,8 +50,8 @@ mod expiry;
 mod set;
 mod several;
 
-use ratelimit_core::state::MAX_LIMITS;
 use ratelimit_core::state::codec::Reader;
+use ratelimit_core::state::{Leases, MAX_LIMITS};
 use ratelimit_core::{
     Error as CoreError, Kind, Length, LimitSet, LimitState, Limiter, Limits, Name, Place, Span, State, Time,
 };
@@ -196,11 +196,18 @@ impl<'c, 'a> Key<'c, 'a> {
         if self.open.set().is_some_and(LimitSet::is_empty) {
             return self.delete();
         }
-        let reset = if self.form == Form::Lone { reset } else { self.commit_set(latest) };
+        let reset = if self.form == Form::Lone { reset.max(self.memory()) } else { self.commit_set(latest) };
         self.move_expiry(clock.max(latest), reset);
         self.open.handle.signal();
         // Any change may make room: it may shorten a lease or a window, give something back, or move a state in time.
         self.open.handle.mark();
+    }
+
+    /// How long a lone table of leases remembers more than its leases.
+    #[inline(always)]
+    fn memory(&self) -> Span {
+        let leases = self.open.value().and_then(Value::state::<Leases>);
+        leases.map_or(Span::ZERO, LimitState::memory)
     }
 
     /// Moves the expiry of a key that is fully reset `reset` after `now`, if it must move.
@@ -218,6 +225,7 @@ impl<'c, 'a> Key<'c, 'a> {
     ///
     /// A key that is fully reset at that instant is deleted. Any other key is committed.
     pub fn settle(&mut self, given_back: Option<Time>, clock: Time, latest: Time, reset: Span) {
+        let reset = reset.max(self.memory());
         if reset == Span::ZERO && given_back.is_some_and(|at| self.set_is_reset(at)) {
             self.delete();
         } else {

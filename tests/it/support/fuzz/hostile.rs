@@ -50,7 +50,7 @@ const NUMBERS: [&str; 44] = [
     "1 ",
 ];
 
-const WORDS: [&str; 34] = [
+const WORDS: [&str; 41] = [
     "COST",
     "AT",
     "PARTIAL",
@@ -67,6 +67,13 @@ const WORDS: [&str; 34] = [
     "COLDFACTOR",
     "RESERVED",
     "CRITICAL",
+    "ADAPT",
+    "GRADIENT",
+    "FLOOR",
+    "START",
+    "BACKOFF",
+    "SLOW",
+    "OUTCOME",
     "TENANT",
     "WEIGHT",
     "FAIR",

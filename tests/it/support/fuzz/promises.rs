@@ -252,7 +252,10 @@ pub fn check_cost(request: &Request, seen: &Seen, decision: Decision, limiter: &
     }
     let most = if request.says("PARTIAL") { cost.min(1) } else { cost };
     if refused && limiter != "SMOOTH" {
-        seen.insist((decision.retry == -1) == (most > decision.limit), "never is for what is over the limit");
+        let (never, is_over) = (decision.retry == -1, most > decision.limit);
+        // A limit that finds itself can grow.
+        let as_promised = if request.says("ADAPT") { is_over || !never } else { never == is_over };
+        seen.insist(as_promised, "never is for what is over the limit");
     }
     let waits = ["LEAKYBUCKET", "SMOOTH"].contains(&limiter) || request.says("RESERVE");
     seen.insist(refused || waits || decision.retry == 0, "only who shapes may be told to wait");

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::num::NonZeroU64;
 
+use ratelimit_core::adapt::Ending;
 use ratelimit_core::lease::{self, Action};
 use ratelimit_core::limiter::{Concurrent, Limiter, TokenBucket};
 use ratelimit_core::line::{Caller, Claim, Comer as Comes};
@@ -68,7 +69,10 @@ impl Real {
         let tenant = (!name.is_empty()).then_some(OfCaller { name: &name, weight: weight(wish) });
         let ttl = Period::of(Span::from_micros(call.ttl)).expect("a ttl");
         let id = call.id.to_be_bytes();
-        run.run(key, &Concurrent { limit: wish.most, ttl, id: &id, critical: wish.critical, tenant })
+        run.run(
+            key,
+            &Concurrent { limit: wish.most, ttl, id: &id, critical: wish.critical, tenant, adapt: None },
+        )
     }
 
     /// The answer of a limit, as if no one else waited. The line learns what its tenants hold.
@@ -207,7 +211,7 @@ impl Real {
 
     /// Releases or renews a lease. Returns whether it was held.
     pub fn act(&mut self, limit: usize, id: u64, ttl: Option<u64>, clock: Clock) -> bool {
-        let action = ttl.map_or(Action::Release, |ttl| Action::Renew(Span::from_micros(ttl)));
+        let action = ttl.map_or(Action::Release(Ending::Well), |ttl| Action::Renew(Span::from_micros(ttl)));
         let outcome = lease::act(&mut self.keys[limit], action, &id.to_be_bytes(), clock.wall);
         let key = u8::try_from(limit).expect("a few limits");
         let held = outcome.expect("no defect").held;

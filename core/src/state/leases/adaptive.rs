@@ -1,0 +1,195 @@
+//! The limit of a table that finds itself, and when each lease was taken: what `ADAPT` keeps beside the leases.
+
+use alloc::vec::Vec;
+
+use crate::adapt::{Adapted, LONGEST_MEAN, Latency, ONE, Probe, Rule, Settings, Window};
+use crate::state::codec::{Reader, put_short};
+use crate::state::table::{Slots, size_class};
+use crate::time::Span;
+
+/// How long a table remembers its limit after its last change.
+pub(super) const MEMORY: Span = Span::from_millis(3_600_000);
+
+/// Its instants are the microseconds of ticks.
+#[derive(Clone, Debug)]
+pub(super) struct Adaptive {
+    pub(super) limit: Adapted,
+    /// When the lease in each slot was taken. Slots at the end of the table can be missing.
+    taken: Slots<u64>,
+}
+
+/// For a lease that was taken without `ADAPT`.
+const UNKNOWN: u64 = u64::MAX;
+
+impl Adaptive {
+    pub(super) fn new(limit: Adapted) -> Adaptive {
+        Adaptive { limit, taken: Slots::default() }
+    }
+
+    /// When the lease in a slot was taken; `None` if it was taken without `ADAPT`.
+    pub(super) fn taken(&self, slot: u32) -> Option<u64> {
+        self.taken.get(slot).copied().filter(|taken| *taken != UNKNOWN)
+    }
+
+    /// As [`take`](Self::take), for an instant that was read; `None` if no lease has it.
+    pub(super) fn put(&mut self, slot: u32, taken: Option<u64>) -> Option<()> {
+        (taken != Some(UNKNOWN)).then(|| self.take(slot, taken))
+    }
+
+    /// A lease was taken.
+    pub(super) fn take(&mut self, slot: u32, taken: Option<u64>) {
+        while self.taken.len() <= slot as usize {
+            self.taken.push(UNKNOWN);
+        }
+        if let Some(of_slot) = self.taken.get_mut(slot) {
+            // An instant that looks unknown is a microsecond earlier.
+            *of_slot = taken.map_or(UNKNOWN, |taken| taken.min(UNKNOWN - 1));
+        }
+    }
+
+    /// A slot was freed, and the lease in the slot `last` moved into it.
+    pub(super) fn free(&mut self, slot: u32, last: u32) {
+        if self.taken.len() > last as usize {
+            self.taken.swap_remove(slot);
+        } else if let Some(of_slot) = self.taken.get_mut(slot) {
+            *of_slot = UNKNOWN;
+        }
+    }
+
+    /// The bytes that are allocated.
+    pub(super) fn allocated(&self) -> usize {
+        size_class(size_of::<Adaptive>()) + self.taken.allocated()
+    }
+}
+
+// The first byte of an encoded limit: its rule, whether a failure has lowered it, and its probe.
+const BY_LATENCY: u8 = 1;
+const LOWERED: u8 = 2;
+const DRAINS: u8 = 4;
+const MEASURES: u8 = 8;
+
+/// Writes a limit whose instants are ages.
+pub(super) fn encode_limit(limit: &Adapted, out: &mut Vec<u8>) {
+    let Adapted { settings, exact, credit, lowered, latency } = *limit;
+    let Settings { rule, ceiling, floor, reserved, backoff, slow } = settings;
+    let bit = |set: bool, bit: u8| if set { bit } else { 0 };
+    let (drains, measured) = match latency.probe {
+        Probe::No => (false, None),
+        Probe::Drains => (true, None),
+        Probe::Measures(since) => (false, Some(since)),
+    };
+    out.push(
+        bit(rule == Rule::Latency, BY_LATENCY)
+            | bit(lowered.is_some(), LOWERED)
+            | bit(drains, DRAINS)
+            | bit(measured.is_some(), MEASURES),
+    );
+    out.push(backoff);
+    let words = [ceiling, floor, reserved].map(u64::from).into_iter().chain([slow, exact, credit]);
+    words.chain(lowered).for_each(|word| put_short(out, word));
+    if rule == Rule::Latency {
+        let Latency { long, short, windows, most, window: Window { count, began, sum, held }, .. } = latency;
+        let words = [long, short, windows, most].into_iter().chain(measured).chain([count]);
+        words.for_each(|word| put_short(out, word));
+        if count > 0 {
+            for word in [began, sum, held] {
+                put_short(out, word);
+            }
+        }
+    }
+}
+
+/// Reads what [`encode_limit`] wrote; `None` if it is malformed.
+pub(super) fn decode_limit(reader: &mut Reader<'_>) -> Option<Adapted> {
+    let flags = reader.byte()?;
+    let has = |bit: u8| flags & bit != 0;
+    let by_latency = has(BY_LATENCY);
+    let mode = flags & !(BY_LATENCY | LOWERED);
+    if !(mode == 0 || by_latency && [DRAINS, MEASURES].contains(&mode)) {
+        return None;
+    }
+    let backoff = reader.byte().filter(|percent| (1..=90).contains(percent))?;
+    let mut part = |most: u64| u32::try_from(reader.short_up_to(most)?).ok();
+    let ceiling = part(u32::MAX.into())?;
+    let floor = part(ceiling.into())?;
+    let reserved = part(u64::from(floor).checked_sub(1)?)?;
+    let rule = if by_latency { Rule::Latency } else { Rule::Failures };
+    let slow = reader.short_up_to(Span::CENTURY.as_micros())?;
+    let settings = Settings { rule, ceiling, floor, reserved, backoff, slow };
+    let exact = reader.short_up_to(u64::from(ceiling) * ONE)?;
+    let is_exact = exact >= u64::from(floor) * ONE && (by_latency || exact.is_multiple_of(ONE));
+    let credit = reader.short().filter(|_| is_exact)?;
+    let lowered = if has(LOWERED) { Some(reader.short()?) } else { None };
+    let latency = if by_latency { decode_latency(reader, mode)? } else { Latency::default() };
+    Some(Adapted { settings, exact, credit, lowered, latency })
+}
+
+fn decode_latency(reader: &mut Reader<'_>, mode: u8) -> Option<Latency> {
+    let long = reader.short_up_to(LONGEST_MEAN)?;
+    let short = reader.short_up_to(LONGEST_MEAN)?;
+    let (windows, most) = (reader.short()?, reader.short()?);
+    let probe = match mode {
+        DRAINS => Probe::Drains,
+        MEASURES => Probe::Measures(reader.short()?),
+        _ => Probe::No,
+    };
+    let mut window = Window { count: reader.short()?, ..Window::default() };
+    if window.count > 0 {
+        (window.began, window.sum, window.held) = (reader.short()?, reader.short()?, reader.short()?);
+    }
+    Some(Latency { long, short, windows, most, probe, window })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn limits() -> impl Strategy<Value = Adapted> {
+        let settings = (any::<bool>(), 1u32..100, 1u32..100, 0u32..100, 1u8..=90, 0u64..1000);
+        let latency =
+            (0..=LONGEST_MEAN, 0..=LONGEST_MEAN, any::<[u64; 2]>(), 0u8..3, any::<[u64; 5]>(), any::<bool>());
+        (settings, any::<u64>(), any::<u64>(), any::<Option<u64>>(), latency).prop_map(
+            |((by_latency, ceiling, floor, reserved, backoff, slow), exact, credit, lowered, latency)| {
+                let floor = floor.min(ceiling);
+                let rule = if by_latency { Rule::Latency } else { Rule::Failures };
+                let settings =
+                    Settings { rule, ceiling, floor, reserved: reserved.min(floor - 1), backoff, slow };
+                let (long, short, [windows, most], probe, [since, count, began, sum, held], empty) = latency;
+                let probe = [Probe::No, Probe::Drains, Probe::Measures(since)][usize::from(probe)];
+                let window =
+                    if empty { Window::default() } else { Window { count: count.max(1), began, sum, held } };
+                let latency = Latency { long, short, windows, most, probe, window };
+                Adapted { settings, exact, credit, lowered, latency }.adopt(settings)
+            },
+        )
+    }
+
+    proptest! {
+        #[test]
+        fn a_limit_that_is_encoded_and_decoded_is_the_same(limit in limits()) {
+            let mut bytes = Vec::new();
+            encode_limit(&limit, &mut bytes);
+            let mut reader = Reader::new(&bytes);
+            prop_assert_eq!(decode_limit(&mut reader), Some(limit));
+            prop_assert!(reader.is_empty());
+        }
+    }
+
+    #[test]
+    fn a_freed_slot_gets_the_instant_of_the_last_lease() {
+        let settings =
+            Settings { rule: Rule::Failures, ceiling: 9, floor: 1, reserved: 0, backoff: 10, slow: 0 };
+        let mut adaptive = Adaptive::new(Adapted::new(crate::adapt::Adapt { settings, start: 9 }));
+        // The leases in slots 0 and 1 are older than the limit. That in slot 4 was taken without ADAPT.
+        adaptive.take(2, Some(20));
+        adaptive.take(3, Some(30));
+        adaptive.free(0, 4);
+        assert_eq!([0, 1, 2, 3].map(|slot| adaptive.taken(slot)), [None, None, Some(20), Some(30)]);
+        adaptive.free(1, 3);
+        assert_eq!([0, 1, 2].map(|slot| adaptive.taken(slot)), [None, Some(30), Some(20)]);
+        adaptive.take(1, None);
+        assert_eq!(adaptive.taken(1), None);
+    }
+}
