@@ -194,7 +194,7 @@ def picture() -> None:
             changed(ms, gone - store.forgotten)
             if ms >= 0:
                 ends.append(ms)
-        if ms <= 260 and ms % 5 in (0, 2, 4) and isinstance(store.take(1, now, waited=False), Decision):
+        if ms <= 260 and ms % 5 in (0, 2, 4) and isinstance(store.take(1, now, waits=0), Decision):
             changed(ms, -1)
         if store.wanted:
             asked, sent, store.wanted = store.wanted, now, 0

@@ -33,10 +33,10 @@ def fetched(store: Store, granted: int, sent: float, now: float) -> None:
 def with_two_batches() -> Store:
     """45 until 100 ms, of which 11 are left, and 47 until 130 ms."""
     store = Store(RATE, 100, 20)
-    store.take(600, 0.0, waited=False)
-    assert store.take(1, 0.0, waited=False) is Way.WAIT
+    store.take(600, 0.0, waits=0)
+    assert store.take(1, 0.0, waits=0) is Way.WAIT
     fetched(store, 45, 0.0, 0.001)
-    assert store.take(34, 0.03, waited=False)
+    assert store.take(34, 0.03, waits=0)
     fetched(store, 47, 0.03, 0.031)
     return store
 
@@ -73,7 +73,7 @@ def test_a_fork_forgets_everything() -> None:
     store = with_two_batches()
     store.forked()
     assert store.try_take(1, 0.05) is None
-    assert store.take(1, 0.06, waited=False) is Way.WAIT and store.wanted == 47  # no fetch is under way any more
+    assert store.take(1, 0.06, waits=0) is Way.WAIT and store.wanted == 47  # no fetch is under way any more
 
 
 def test_new_keys_are_refused_while_many_shares_are_in_use() -> None:

@@ -65,7 +65,7 @@ class Process:
     """A process: its store, and a monotonic clock with a start and a drift of its own."""
 
     def __init__(self, rate: SteadyRate, hold: int, processes: int, random: Random) -> None:
-        self.store, self.waiting = Store(rate, hold, processes), list[int]()
+        self.store, self.waiting = Store(rate, hold, processes), list[tuple[int, int]]()
         self.start, self.runs = random.uniform(0, 1e6), True
         self.costs = random.choice(((1,), (1,), (1, 1, 1, 5), (1, 20, 100)))
 
@@ -112,7 +112,7 @@ class History:
 
     def _begin(self, now: float) -> Process:
         process = Process(self.rate, self.hold, self.count, self.random)
-        process.store.take(min(self.rate.most, self.random.randrange(1, 10_000)), process.clock(now), waited=False)  # demand
+        process.store.take(min(self.rate.most, self.random.randrange(1, 10_000)), process.clock(now), waits=0)  # demand
         self._at(now + self.random.expovariate(1 / self.gap), "call", process, Insurance())
         return process
 
@@ -124,7 +124,7 @@ class History:
         if self.random.random() < self.deaths / 10 and len(self.processes) < 2 * self.count + 3:
             self._fork(now, process, insurance)
         self._at(now + self.random.expovariate(1 / self.gap), "call", process, insurance)
-        self._take(now, process, insurance, self.random.choice(process.costs), False)
+        self._take(now, process, insurance, self.random.choice(process.costs), 0)
 
     def _fork(self, now: float, parent: Process, insurance: Insurance) -> None:
         child = copy(parent)
@@ -135,9 +135,9 @@ class History:
         self.processes.append(child)
         self._at(now + self.random.expovariate(1 / self.gap), "call", child, shares)
 
-    def _take(self, now: float, process: Process, insurance: Insurance, cost: int, waited: bool) -> None:
+    def _take(self, now: float, process: Process, insurance: Insurance, cost: int, waits: int) -> None:
         store, clock = process.store, process.clock(now)
-        answer = store.take(cost, clock, waited=waited)
+        answer = store.take(cost, clock, waits=waits)
         if self.random.random() < 0.1 and isinstance(answer, Decision) and answer.allowed:
             store.give_back(cost, answer, clock)  # as the middleware does, so it was not spent
         elif isinstance(answer, Decision) and answer.allowed:
@@ -148,7 +148,7 @@ class History:
         if answer is Way.ASK:
             self._at(now + self._trip(), "serve", process, insurance, cost, clock, False)
         elif answer is Way.WAIT:
-            process.waiting.append(cost)
+            process.waiting.append((cost, waits + 1))
         elif answer is Way.SHARE:
             self._share(now, insurance, cost)
 
@@ -184,8 +184,8 @@ class History:
         else:
             store.fetched_at(outcome, cost, sent, clock)
         waiting, process.waiting = process.waiting, []
-        for each in waiting:
-            self._take(now, process, insurance, each, True)
+        for each, waits in waiting:
+            self._take(now, process, insurance, each, waits)
 
     def _trip(self) -> float:
         late = self.random.random() < self.late
@@ -246,12 +246,12 @@ def test_the_bound_of_all_processes_can_be_reached() -> None:
     server, spent = Bucket(rate), 0
     stores = [Store(rate, hold, processes) for _ in range(processes)]
     for store in stores:
-        store.take(7_000, 0.0, waited=False)  # a demand of which 100 ms are more than its part of the limit
-        assert store.take(1, 0.0, waited=False) is Way.WAIT
+        store.take(7_000, 0.0, waits=0)  # a demand of which 100 ms are more than its part of the limit
+        assert store.take(1, 0.0, waits=0) is Way.WAIT
         store.fetched_at(server.granted(store.wanted, 0.0, partial=True), store.wanted, 0.0, 0.0)
     for store in stores:
         store.wanted = 0
-        while isinstance(answer := store.take(1, late, waited=False), Decision) and answer.allowed:
+        while isinstance(answer := store.take(1, late, waits=0), Decision) and answer.allowed:
             spent += 1
             if store.wanted:
                 store.fetched_at(server.granted(store.wanted, late, partial=True), store.wanted, late, late)

@@ -92,10 +92,10 @@ class AsyncLocal:
             CallError: The server rejects the call, as for a key of another type.
         """
         integer("cost", cost, 1, MOST)
-        waited = False
+        waits = 0
         while True:
             with self._lock:
-                answer = self._store.take(cost, self._clock(), waited=waited)
+                answer = self._store.take(cost, self._clock(), waits=waits)
                 batch, self._store.wanted = self._store.wanted, 0
                 arrival, missing = self._arrival, self._store.missing
             if batch:
@@ -107,7 +107,7 @@ class AsyncLocal:
             if answer is Way.ASK:
                 return await self._limiter.run(self._asking(cost))
             await arrival.wait(self._patience)
-            waited = True
+            waits += 1
 
     def giving_back(self, cost: int, decision: Decision) -> Generator[Call, object, None]:
         """Gives back what a decision has admitted, because the request does not go on."""

@@ -33,6 +33,10 @@ RARE = 100
 """With less demand in a second a call asks directly: a batch would be forgotten before it is spent."""
 
 
+MOST_WAITS = 3
+"""For how many fetches a call waits. If one brings nothing, as with an error reply, or later than a hold, it asks directly."""
+
+
 class Way(Enum):
     """What a call does that has no answer from memory."""
 
@@ -74,6 +78,7 @@ class Store:
 
     __slots__ = (
         "_batches",
+        "_brought",
         "_current",
         "_demand",
         "_ends",
@@ -118,7 +123,7 @@ class Store:
         self._current = _NOTHING
         self._left = self._low = self.wanted = 0
         self._ends = inf
-        self._fetching = False
+        self._fetching = self._brought = False
 
     # Calls
 
@@ -136,18 +141,18 @@ class Store:
             return self._spend(cost, now)
         return self._without(now)
 
-    def take(self, cost: int, now: float, *, waited: bool) -> Decision | Way:
+    def take(self, cost: int, now: float, *, waits: int) -> Decision | Way:
         """Returns an answer from memory, or what the call does else.
 
         Args:
             cost: What it costs.
             now: The time.
-            waited: Whether it has waited for a fetch.
+            waits: For how many fetches it has waited.
         """
         self.forget(now)
         if cost > self._most:
             return Way.ASK
-        if not waited:
+        if not waits:
             self._turn(now)
             self._slot += cost
             self._demand += cost
@@ -155,11 +160,13 @@ class Store:
             return self._spend(cost, now)
         if self._is_known(0, now):
             return self._without(now)
-        if waited or self._left or self._demand < RARE:
+        if self._left or self._demand < RARE or waits >= MOST_WAITS or (waits and not self._brought):
             return Way.ASK
-        if not self._fetching and cost <= self._batch():
-            self._fetch(now)
-        return Way.WAIT if self._fetching else Way.ASK
+        if not self._fetching:
+            if cost > self._batch():
+                return Way.ASK
+            self._begin(now)
+        return Way.WAIT
 
     def give_back(self, cost: int, decision: Decision, now: float) -> None:
         """Takes back what a decision of a batch has admitted. It is forgotten with that batch."""
@@ -188,6 +195,7 @@ class Store:
         if granted < asked:
             self._refused(decision, now)
         self.ended()
+        self._brought = granted > 0 and now < ends
 
     def asked_at(self, decision: Decision, now: float) -> None:
         """Notes the answer to a call that asked directly."""
@@ -197,8 +205,8 @@ class Store:
 
     def ended(self, missing: Unavailable | None = None) -> None:
         """Notes that no fetch is under way any more."""
-        self._fetching, self.wanted = False, 0
-        self.missing = missing
+        self._fetching = self._brought = False
+        self.wanted, self.missing = 0, missing
 
     # Within
 
@@ -246,9 +254,12 @@ class Store:
     def _fetch(self, now: float) -> None:
         """Says how much to fetch, unless a fetch is under way or was a short time ago."""
         if not self._fetching and now >= self._next_fetch and now >= self._refused_until:
-            self._fetching = True
-            self._next_fetch = now + self._quarter
-            self.wanted = self._batch()
+            self._begin(now)
+
+    def _begin(self, now: float) -> None:
+        self._fetching = True
+        self._next_fetch = now + self._quarter
+        self.wanted = self._batch()
 
     def _batch(self) -> int:
         return min(max(1, 3 * self._demand * self._hold_ms // 4000), self._largest)
