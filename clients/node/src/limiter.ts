@@ -24,6 +24,7 @@ import { integerWord } from './call/values.js'
 import { Commands } from './commands.js'
 import type { Counters } from './decide/counters.js'
 import type { AskDecision, Decision, MultiDecision } from './decide/decision.js'
+import { Locals, type Local, type LocalOptions } from './local/local.js'
 import { real, type Runtime } from './runtime.js'
 import { Connected } from './taken/connected.js'
 import type { EndingOptions } from './taken/endings.js'
@@ -54,6 +55,8 @@ const OF_SETTLE_ASK: Names<SettleAskOptions> = { ...OF_UNDO, keys: true, leaseId
 export class RateLimiter {
   /** @internal What the middleware needs besides. */
   readonly connected: Connected
+  /** @internal */
+  readonly locals: Locals
   /**
    * Every command, on the limiter's connections. Errors are thrown: {@link Unavailable} and {@link CallError}. A call with
    * `block` gets a connection of its own.
@@ -67,6 +70,7 @@ export class RateLimiter {
   constructor(redis: RedisClient, options: RateLimiterOptions = {}, /** @internal */ { runtime, connect }: Seams = { runtime: real }) {
     const checked = settings(options, connect === undefined && isCluster(redis))
     this.connected = new Connected(connect ?? (() => ownClient(redis, { ...checked, runtime })), checked, runtime)
+    this.locals = new Locals(this.connected)
     this.commands = new Commands(this.connected, checked.prefix)
   }
 
@@ -133,6 +137,21 @@ export class RateLimiter {
     const { connected } = this
     if ((await connected.send(connected.call('RL.INFO').key(key))) === null) return false
     return Number(await connected.send(connected.call('UNLINK').key(key))) === 1
+  }
+
+  /**
+   * A limit that this process answers from memory: it takes tokens ahead, for `hold`. The same arguments return the same one.
+   *
+   * ```js
+   * const api = limiter.local('api', '10000/s', { processes: 20 })
+   * const decision = api.tryTake() ?? (await api.take())
+   * ```
+   *
+   * @param limit - a rate such as `'10000/s'`, a `Gcra`, or a `TokenBucket` without `batch`
+   * @throws {@link ConfigurationError} if a value is wrong, or the limit cannot be answered locally
+   */
+  local(key: string, limit: LimiterLike, options: LocalOptions): Local {
+    return this.locals.find(key, limit, options)
   }
 
   /**

@@ -6,10 +6,8 @@ import { describe, test } from 'node:test'
 import { replay, type Case } from './replay.js'
 
 const FOLDER = '../contract/cases'
-/** What only the Python package has as yet. */
-const LATER = ['insurance.json', 'local.json']
 
-for (const file of readdirSync(FOLDER).filter((name) => name.endsWith('.json') && !LATER.includes(name))) {
+for (const file of readdirSync(FOLDER).filter((name) => name.endsWith('.json'))) {
   const { subject, cases } = JSON.parse(readFileSync(join(FOLDER, file), 'utf8')) as { subject: string; cases: Case[] }
   describe(`the contract, ${subject}`, () => {
     for (const one of cases) test(one.name, () => replay(one))

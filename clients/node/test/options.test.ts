@@ -18,7 +18,7 @@ describe('wrong options', () => {
     [{ timeoutMs: 0.1 }, /^timeoutMs must be an integer/],
     [{ timeout: 100 as unknown as string }, /^timeout must be a text such as '2s'; for a number there is timeoutMs$/],
     [{ timeout: '1s', timeoutMs: 1000 }, /^there is both timeout and timeoutMs$/],
-    [{ fail: 'ajar' as 'open' }, /^fail must be 'open' or 'closed', not 'ajar'$/],
+    [{ fail: 'ajar' as 'open' }, /^fail must be 'open' or 'closed', or a Share, not 'ajar'$/],
     [{ breaker: { failures: 0 } }, /^breaker.failures must be/],
     [{ breaker: { cooldown: '0s' } }, /^breaker.cooldown must be/],
     [{ cache: { keys: 0 } }, /^cache.keys must be/],

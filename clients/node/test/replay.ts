@@ -180,7 +180,8 @@ const named = (fields: Fields, name: (name: string) => string) => Object.fromEnt
 /** The options of a limiter, as Node.js calls them. */
 function optionsOf(given: Fields = {}): RateLimiterOptions {
   const inner = (value: unknown) => (typeof value === 'object' && value !== null ? named(value as Fields, camel) : value)
-  return Object.fromEntries(Object.entries(given).map(([key, value]) => [camel(key), inner(value)])) as RateLimiterOptions
+  const options = Object.fromEntries(Object.entries(given).map(([key, value]) => [camel(key), inner(value)])) as RateLimiterOptions
+  return typeof options.fail === 'object' ? { ...options, fail: new all.Share(options.fail) } : options
 }
 
 /** A rate, a limiter or a limit. What a case gives for none goes through as it is. */
@@ -312,6 +313,12 @@ class Replay {
         return limiter.peek(key as string, (policy ?? limitOf(limit)) as LimiterLike, withKeys)
       case 'refund':
         return limiter.refund(key as string, limitOf(limit) as LimiterLike, options)
+      case 'local':
+        return limiter.local(key as string, limitOf(limit) as LimiterLike, options)
+      case 'take':
+        return (earlier as all.Local).take(cost as number | undefined)
+      case 'try_take':
+        return (earlier as all.Local).tryTake(cost as number | undefined)
       case 'reset':
         return limiter.reset(key as string)
       case 'release':

@@ -34,6 +34,8 @@ export interface Question<A = Limiter | string | Several> {
   readonly call: Call
   /** A limiter, the name of a policy, or limits. */
   readonly about: A
+  /** What it costs each limit without a cost of its own. 1 by default. */
+  readonly cost?: number | undefined
   readonly signal?: AbortSignal | undefined
   /** Set if a refusal may be answered from memory. */
   readonly place?: Place | undefined
@@ -68,7 +70,7 @@ export class Questions {
     const call = this.#call(`RL.${about.name}`).key(key).values(about.words)
     call.option('COST', costWord(options)).hold(options.hold).wait(checkedWait(options))
     const item = about.name === 'SKETCH' ? about.words[0] : undefined
-    return { call, about, signal: options.signal, place: this.#place(call, isPlain(options) && isRemembered(about), item) }
+    return { call, about, cost: options.cost, signal: options.signal, place: this.#place(call, isPlain(options) && isRemembered(about), item) }
   }
 
   /** `RL.MULTI`. */
@@ -82,7 +84,7 @@ export class Questions {
     const call = this.#call('RL.MULTI').numbered(keys)
     call.option('COST', costWord(options)).hold(options.hold).wait(checkedWait(options)).limits(limits)
     const place = this.#place(call, isPlain(options) && limits.every((limit) => isRemembered(limitOf(limit).limiter)))
-    return { call, about: { limits, keys: keys.length }, signal: options.signal, place }
+    return { call, about: { limits, keys: keys.length }, cost: options.cost, signal: options.signal, place }
   }
 
   /** `RL.ASK`. */
@@ -105,7 +107,7 @@ export class Questions {
     const call = isPolicy ? this.#call('RL.ASKPEEK').key(key).value(about) : this.#call('RL.PEEK', true).key(key).limiter(about)
     call.option('COST', costWord(options))
     if (isPolicy) call.option('ID', leaseIdWord(leaseId)).more(checkedMore(keys))
-    return { call, about, signal, isLook: true }
+    return { call, about, cost: options.cost, signal, isLook: true }
   }
 
   /** `RL.REFUND`. */
@@ -113,7 +115,7 @@ export class Questions {
     known('options', options, OF_REFUND)
     const about = limiterOf(limiter)
     const call = this.#call('RL.REFUND').key(key).limiter(about).option('COST', costWord(options))
-    return { call, about, isLook: true }
+    return { call, about, cost: 0, isLook: true }
   }
 
   /** `RL.CONCURRENT`. */

@@ -26,6 +26,8 @@ const NAMES: Names<RateOptions> = { burst: true }
  * ```
  */
 export class Rate extends Limiter {
+  /** How many requests may come at once after the first. */
+  readonly maxBurst: number
   /** How many requests are admitted per period. */
   readonly count: number
   /** The period, such as `1s` or `15m`. */
@@ -44,6 +46,7 @@ export class Rate extends Limiter {
     const burst = Number(integerWord('burst', options.burst ?? most, 1))
     const period = durationWord(`the period of '${text}'`, `${Number(factor)}${word}`, 1)
     super('GCRA', [String(burst - 1), String(most), period])
+    this.maxBurst = burst - 1
     this.count = most
     this.period = period
     Object.freeze(this)

@@ -2,6 +2,7 @@
 
 import { checkFlag, checkFunction, known, shown, type Names } from './arguments.js'
 import { ConfigurationError } from '../errors.js'
+import { Share } from './share.js'
 import { integerWord, milliseconds, type Duration } from './values.js'
 
 /** Takes a line of the log. */
@@ -11,8 +12,11 @@ export type Logger = (line: string) => void
 export interface RateLimiterOptions {
   /** Stands before each key, behind the `keyPrefix` of the client. */
   prefix?: string | undefined
-  /** Without an answer: `open` lets requests through, `closed` does not. `open` by default. */
-  fail?: 'open' | 'closed' | undefined
+  /**
+   * Without an answer: `open` lets requests through, `closed` does not, and a {@link Share} lets each process admit its share
+   * of the limit. `open` by default.
+   */
+  fail?: 'open' | 'closed' | Share | undefined
   /** How long a call may take, such as `'2s'`. 100 ms by default. */
   timeout?: Duration | undefined
   /** The same in ms. */
@@ -57,6 +61,7 @@ export interface RefusalCacheOptions {
 export interface Settings {
   prefix: string
   isOpen: boolean
+  share: Share | undefined
   timeout: number
   connectTimeout: number
   breaker: { failures: number; cooldown: number } | null
@@ -78,13 +83,15 @@ export function settings(options: RateLimiterOptions, isCluster: boolean): Setti
   const { prefix = '', fail = 'open', breaker = {}, cache = null, readFromReplicas = false } = options
   const { timeout, timeoutMs, connectTimeout, connectTimeoutMs, logger = (line: string) => console.warn(line) } = options
   if (typeof prefix !== 'string') throw new ConfigurationError('prefix must be a text')
-  if (fail !== 'open' && fail !== 'closed') throw new ConfigurationError(`fail must be 'open' or 'closed', not ${shown(fail)}`)
+  if (fail !== 'open' && fail !== 'closed' && !(fail instanceof Share))
+    throw new ConfigurationError(`fail must be 'open' or 'closed', or a Share, not ${shown(fail)}`)
   checkFunction('logger', logger)
   checkFlag('readFromReplicas', readFromReplicas)
   if (readFromReplicas && !isCluster) throw new ConfigurationError('readFromReplicas is for clients of a cluster')
   return {
     prefix,
-    isOpen: fail === 'open',
+    isOpen: (fail instanceof Share ? fail.otherwise : fail) === 'open',
+    share: fail instanceof Share ? fail : undefined,
     timeout: time('timeout', timeout, timeoutMs, 100),
     connectTimeout: time('connectTimeout', connectTimeout, connectTimeoutMs, 1000),
     breaker: isOff(breaker) ? null : breakerSettings(breaker),

@@ -4,10 +4,11 @@ import type { Call } from '../call/call.js'
 import type { Question, Several } from '../call/questions.js'
 import type { Settings } from '../call/settings.js'
 import type { Limiter } from '../call/values.js'
-import { CallError, Unavailable } from '../errors.js'
+import { CallError, ConfigurationError, Unavailable } from '../errors.js'
 import { Counters } from './counters.js'
 import { AskDecision, Decision, MultiDecision, type Integers } from './decision.js'
 import { isMisconfigured } from './failure.js'
+import { claimsOf, Insurance, type Claim } from './insurance.js'
 import { Log } from './log.js'
 import { Refusals } from './refusals.js'
 import * as replies from './replies.js'
@@ -20,8 +21,9 @@ export class Core {
   readonly counters = new Counters()
   readonly log: Log
   readonly #refusals: Refusals | undefined
+  readonly #insurance = new Insurance()
 
-  constructor(private readonly settings: Settings, now: () => number) {
+  constructor(private readonly settings: Settings, private readonly now: () => number) {
     this.log = new Log(settings.logger, now)
     this.#refusals = settings.cache === null ? undefined : new Refusals(settings.cache.keys, settings.cache.longest)
   }
@@ -53,9 +55,36 @@ export class Core {
   }
 
   /** What `fail` says, if there is no answer. */
-  undecided<A>({ call, about, isLook }: Question<A>, error: Unavailable, isCounted = !isLook): DecisionOf<A> {
+  undecided<A>(question: Question<A>, error: Unavailable, isCounted = !question.isLook): DecisionOf<A> {
+    const { call, about } = question
+    const { share } = this.settings
+    const claims = share && claimsOf(question, share.processes)
+    if (claims !== undefined) return this.insured(question, claims, error, isCounted)
     const integers = [this.goesOn(call, error, isCounted) ? 0 : 1, 0, 0, 0, 0]
     return otherwise(about, integers, error) as DecisionOf<A>
+  }
+
+  /** What the share of this process says, if there is no answer. What is not counted takes nothing of it. */
+  insured<A>({ call, about }: Question<A>, claims: readonly Claim[], error: Unavailable, isCounted = true): DecisionOf<A> {
+    const decision = otherwise(about, this.#insurance.take(claims, this.now(), isCounted), error).by('insurance')
+    if (isCounted) {
+      this.counters.asked += 1
+      this.counters[decision.allowed ? 'insuredAllowed' : 'insuredRefused'] += 1
+    }
+    this.log.failed(call, 'insured', error)
+    return decision as DecisionOf<A>
+  }
+
+  /** Throws if nothing says what is decided about a question without an answer. */
+  check(question: Question<unknown>): void {
+    if (this.settings.share !== undefined && claimsOf(question, 1) === undefined) this.checkOtherwise(question.call.command)
+  }
+
+  /** Throws if nothing says what is decided without an answer where there is no rate to share. */
+  checkOtherwise(what: string): void {
+    const { share } = this.settings
+    if (share !== undefined && share.otherwise === undefined)
+      throw new ConfigurationError(`${what} has no share: give Share the option otherwise, 'open' or 'closed'`)
   }
 
   /**

@@ -7,11 +7,14 @@ import type { Limiter } from '../call/values.js'
 /** The five integers of a reply; a sixth is `granted`. Times are in ms. */
 export type Integers = readonly number[]
 
+/** Who decided: the server, the cache of refusals, what was taken ahead, or the share of this process without an answer. */
+export type Source = 'server' | 'cache' | 'local' | 'insurance'
+
 /** The answer to a request. */
 export class Decision {
   /** Whether the request may go on. */
   readonly allowed: boolean
-  /** The most that could ever be admitted at once. 0 if the server did not answer. */
+  /** The most that could ever be admitted at once. Without an answer 0, or that of the share of this process. */
   readonly limit: number
   /** The most that would be admitted right now, after this call. */
   readonly remaining: number
@@ -26,6 +29,8 @@ export class Decision {
   readonly granted: number | undefined
   /** What went wrong, if the server did not answer. Then `allowed` is what was chosen for this case. */
   readonly error: Unavailable | undefined
+  /** Who decided. `null` if the limiter failed open or closed. */
+  readonly source: Source | null
   // Private, so that it is not shown where decisions are printed or compared.
   readonly #limiter: Limiter | undefined
 
@@ -43,6 +48,7 @@ export class Decision {
     this.resetAfter = resetAfter
     this.granted = granted
     this.error = error
+    this.source = error === undefined ? 'server' : null
     this.#limiter = limiter
   }
 
@@ -56,12 +62,17 @@ export class Decision {
     return this.#limiter
   }
 
-  /** @internal Lets time pass in which nothing else happens. */
+  /** @internal Says who decided. */
+  by(source: Source): this {
+    return Object.assign(this, { source })
+  }
+
+  /** @internal Lets time pass in which nothing else happens, for an answer from the cache. */
   age(ms: number): this {
     const left = (time: number) => Math.max(0, Math.ceil(time - ms))
     const { retryAfter, resetAfter, each = [] } = this as this & { each?: readonly Decision[] }
     for (const one of each) one.age(ms)
-    return Object.assign(this, { retryAfter: retryAfter === null ? null : left(retryAfter), resetAfter: left(resetAfter) })
+    return Object.assign(this.by('cache'), { retryAfter: retryAfter === null ? null : left(retryAfter), resetAfter: left(resetAfter) })
   }
 
   /**

@@ -2,7 +2,8 @@
  * What every web framework needs: decides about a request, and ends what it took when the response is over.
  *
  * ```text
- * request    a shedder, if there is one       1 RL.SHED
+ * request    each rule that is local          from memory, or 1 call of its limiter
+ *            a shedder, if there is one       1 RL.SHED
  *            all rules with a limit           1 RL.MULTI: all admit and are charged, or none is
  *            each rule with a policy          1 RL.ASK
  *            one refuses                      the others are given back; 429
@@ -16,10 +17,12 @@
 import { known, type Names } from '../call/arguments.js'
 import { ConfigurationError } from '../errors.js'
 import type { RateLimiter } from '../limiter.js'
+import type { Locals } from '../local/local.js'
 import type { Connected } from '../taken/connected.js'
 import { slot } from '../wire/slots.js'
+import { LocalStep } from './local-step.js'
 import { admitted, oneByOne, refused, unavailable, type Passage } from './passage.js'
-import { askedBy, checkRules, type LimitAsked, type PolicyAsked, type Rule } from './rules.js'
+import { askedBy, checkRules, hasRate, type LimitAsked, type PolicyAsked, type Rule } from './rules.js'
 import { checkShed, ShedStep, type Shed } from './shed.js'
 import { MultiStep, PolicyStep, type Spent, type Step } from './steps.js'
 
@@ -48,6 +51,7 @@ const SOON = 1000
 /** Decides about requests. */
 export class Gate<R> {
   readonly #to: Connected
+  readonly #locals: Locals
   readonly #rules: readonly Rule<R>[]
   readonly #shed: Shed<R> | undefined
   readonly #withLeases = new Set<string>()
@@ -64,7 +68,11 @@ export class Gate<R> {
     if (shed !== undefined) checkShed(shed)
     if (rules.length === 0 && shed === undefined)
       throw new ConfigurationError('there are neither rules nor a shed, so nothing would be limited')
+    const { core } = limiter.connected
+    if (shed !== undefined) core.checkOtherwise('load shedding')
+    for (const rule of rules) if (!hasRate(rule)) core.checkOtherwise(`rule '${rule.name}'`)
     this.#to = limiter.connected
+    this.#locals = limiter.locals
     this.#rules = rules
     this.#shed = shed
     limiter.connected.readiness.add(rules)
@@ -96,7 +104,7 @@ export class Gate<R> {
       }
       asked.push(step)
       wait = Math.max(wait, retryAfter ?? 0)
-      if (error !== undefined && error.kind !== 'holds') silent.add(node)
+      if (error !== undefined && error.kind !== 'holds' && !(step instanceof LocalStep)) silent.add(node)
     }
     if (asked.length > 0 && this.#to.isClosed) {
       await undo(asked)
@@ -108,22 +116,29 @@ export class Gate<R> {
   async #steps(request: R): Promise<Step[]> {
     const { isCluster } = this.#to.channel.client
     const keyOf = (name: string, caller: string) => (isCluster ? `${name}:{${caller}}` : `${name}:${caller}`)
+    const locals: LocalStep[] = []
     const limits: LimitAsked[] = []
     const policies: PolicyAsked[] = []
     for (const rule of this.#rules) {
       const asked = await askedBy(rule, request, keyOf)
       if (asked === undefined) continue
-      if ('limiter' in asked) limits.push(asked)
-      else policies.push(asked)
+      if (!('limiter' in asked)) policies.push(asked)
+      else if (asked.local === undefined) limits.push(asked)
+      else if (asked.cost > 0) locals.push(this.#local(asked, asked.local))
     }
     const id = this.#to.runtime.id()
     // Those with leases come last, since the others of their limits have no refund.
     policies.sort((one, other) => Number(this.#withLeases.has(one.policy)) - Number(this.#withLeases.has(other.policy)))
     return [
+      ...locals,
       ...(this.#shed === undefined ? [] : [new ShedStep(this.#to, this.#shed, request)]),
       ...this.#bySlot(limits).map((group) => new MultiStep(this.#to, group, id)),
       ...policies.map((one) => new PolicyStep(this.#to, one, id, this.#withLeases)),
     ]
+  }
+
+  #local({ name, key, cost, limiter }: LimitAsked, processes: number): LocalStep {
+    return new LocalStep(this.#locals.find(key, limiter, { processes }), name, cost)
   }
 
   #bySlot(asked: readonly LimitAsked[]): LimitAsked[][] {

@@ -5,8 +5,10 @@ import { can } from '../call/facts.js'
 import type { Concurrent, Smooth } from '../call/limiters.js'
 import { MOST } from '../call/questions.js'
 import { limiterOf, type LimiterLike } from '../call/rate.js'
+import { steadyRate } from '../call/steady.js'
 import { integerWord, milliseconds, textWord, type Duration, type Limiter } from '../call/values.js'
 import { ConfigurationError } from '../errors.js'
+import { localLimit } from '../local/local.js'
 
 /** What a function of a rule returns for a request that the rule is not for. */
 export const UNLIMITED: unique symbol = Symbol('UNLIMITED')
@@ -41,6 +43,11 @@ export interface LimitRule<R> extends RuleBase<R> {
    * {@link UNLIMITED}, the rule is not for this request. `Concurrent` is a lease for the length of the response.
    */
   limit: LimiterLike | ((request: R) => Awaitable<LimiterLike | Unlimited>)
+  /**
+   * The number of processes that ask this limit, if each of them answers from memory: see `RateLimiter.local`. For a rate, a
+   * `Gcra`, or a `TokenBucket` without `batch`.
+   */
+  local?: number | undefined
   policy?: undefined
 }
 
@@ -52,6 +59,7 @@ export interface PolicyRule<R> extends RuleBase<R> {
    */
   policy: string | ((request: R) => Awaitable<string | Unlimited>)
   limit?: undefined
+  local?: undefined
 }
 
 /** What limits a request. */
@@ -70,6 +78,7 @@ interface AskedBase {
 /** What a rule with a limit says. */
 export interface LimitAsked extends AskedBase {
   readonly limiter: Limiter
+  readonly local: number | undefined
 }
 
 /** What a rule with a policy says. */
@@ -80,7 +89,7 @@ export interface PolicyAsked extends AskedBase {
 const MOST_COST = Number.MAX_SAFE_INTEGER
 const NAME = /^[ -~]+$/
 const OF_RULE: Names<LimitRule<never> & PolicyRule<never>> = {
-  name: true, key: true, limit: true, policy: true, cost: true, estimate: true, hold: true,
+  name: true, key: true, limit: true, policy: true, cost: true, estimate: true, hold: true, local: true,
 }
 
 /** Checks rules. Throws {@link ConfigurationError}, which names the rule. */
@@ -98,15 +107,26 @@ export function checkRules<R>(rules: readonly Rule<R>[]): void {
 }
 
 function checkRule<R>(rule: Rule<R>): void {
-  const { key, limit, policy, cost, estimate, hold } = known('options', rule, OF_RULE)
+  const { key, limit, policy, cost, estimate, hold, local } = known('options', rule, OF_RULE)
   checkFunction('key', key)
   if ((limit === undefined) === (policy === undefined)) throw new ConfigurationError('it needs either a limit or a policy')
+  if (local !== undefined) {
+    integerWord('local', local, 1)
+    if (policy !== undefined || estimate !== undefined)
+      throw new ConfigurationError('what is answered locally has neither a policy nor an estimate')
+  }
   if (cost !== undefined && estimate !== undefined) throw new ConfigurationError('it has either a cost or an estimate')
-  if (limit !== undefined && typeof limit !== 'function') checkLimiter(limiterOf(limit), estimate !== undefined)
+  if (limit !== undefined && typeof limit !== 'function') checkLimiter(limit, rule)
   if (policy !== undefined && typeof policy !== 'function') textWord('policy', policy)
   if (cost !== undefined && typeof cost !== 'function') integerWord('cost', cost, 0)
   if (estimate !== undefined && typeof estimate !== 'function') integerWord('estimate', estimate, 1)
   if (hold !== undefined && milliseconds('hold', hold) < 1) throw new ConfigurationError('hold must be at least 1 ms')
+}
+
+/** Whether processes can share a rule's limit, as far as that is known before there is a request. */
+export function hasRate<R>({ limit, policy }: Rule<R>): boolean {
+  if (policy !== undefined) return false
+  return typeof limit === 'function' || steadyRate(limiterOf(limit)) !== undefined
 }
 
 /**
@@ -134,7 +154,7 @@ export async function askedBy<R>(
     const estimate = rule.estimate === undefined ? undefined : Math.max(1, Number(integerWord('estimate', most as number, -MOST_COST)))
     const base = { name, key: keyOf(name, checkCaller(caller)), cost, estimate, hold }
     if (policy !== undefined) return { ...base, policy: textWord('policy', named as string) }
-    return { ...base, limiter: checkLimiter(limiterOf(given as LimiterLike), estimate !== undefined) }
+    return { ...base, limiter: checkLimiter(given as LimiterLike, rule), local: rule.local }
   })
 }
 
@@ -151,12 +171,14 @@ function valueOf<R, T>(value: PerRequest<R, T>, request: R): Awaitable<T> {
 }
 
 // What RL.MULTI takes, and what it needs beside other limits.
-function checkLimiter(limiter: Limiter, hasEstimate: boolean): Limiter {
+function checkLimiter(given: LimiterLike, { estimate, local }: Rule<never>): Limiter {
+  if (local !== undefined) return localLimit(given)[0]
+  const limiter = limiterOf(given)
   const { id, maxwait } = limiter as Partial<Concurrent & Smooth>
   if (!can(limiter, 'joint')) throw new ConfigurationError(`${limiter.name} cannot be asked together with other limits`)
   if (limiter.name === 'SMOOTH' && maxwait === undefined) throw new ConfigurationError('SMOOTH needs maxwait here')
   if (limiter.name === 'CONCURRENT' && id !== undefined) throw new ConfigurationError('CONCURRENT has no id here')
-  if (hasEstimate && !can(limiter, 'hold')) throw new ConfigurationError(`${limiter.name} takes no estimate`)
+  if (estimate !== undefined && !can(limiter, 'hold')) throw new ConfigurationError(`${limiter.name} takes no estimate`)
   return limiter
 }
 

@@ -85,6 +85,7 @@ export class Connected implements Sender {
    */
   async decide<A>(question: Question<A>, isCounted = !question.isLook): Promise<DecisionOf<A>> {
     const { core, runtime } = this
+    core.check(question)
     const known = core.remembered(question, runtime.now())
     if (known !== undefined) return known
     const { generation } = core
