@@ -38,6 +38,21 @@ const FAULTS = {
     const counts = await traffic(limiter, 50, () => void pause(100).then(() => server.cli('CLIENT', 'KILL', 'TYPE', 'normal')))
     return unanswered(counts)
   },
+  'RL.RELEASE sent for 200 cancelled waits': async ({ server, limiter }) => {
+    const key = `pool:${randomUUID()}`
+    const held = await limiter.lease(key, { capacity: 1, ttl: TTL })
+    const control = new AbortController()
+    const waits = Array.from({ length: 200 }, () =>
+      limiter.lease(key, { capacity: 1, ttl: TTL, wait: '15s', signal: control.signal }).catch(() => undefined),
+    )
+    await pause(1500)
+    control.abort()
+    await Promise.all(waits)
+    await pause(10_000)
+    await held.release()
+    const [, calls = 0] = /cmdstat_rl\.release:calls=(\d+)/i.exec(await server.cli('INFO', 'commandstats')) ?? []
+    return String(calls - 1)
+  },
 }
 
 async function run(kind, fault) {

@@ -4,7 +4,7 @@
  * A call without an answer may still be executed, even after its ending. So the ending of what may have been taken is
  * repeated until it ended something, or the ttl has passed. A server that was silent for longer may have the call in its
  * socket, so the ending is also repeated for a while after its first reply. The ending of what was surely taken needs one
- * reply:
+ * reply. That of a call which was given up needs two: with the first one, the server has read what was sent before.
  *
  * ```text
  *    0 ms   RL.CONCURRENT pool 5 30s a1     no reply within 100 ms; the server is slow
@@ -28,6 +28,8 @@ export interface EndingOptions {
   ttl: number
   /** Whether it was surely taken. If not, the call that takes it may still be executed. */
   certain: boolean
+  /** Whether its caller gave up. The server has then read all of the call when it answers a later one. */
+  isGivenUp?: boolean
 }
 
 // Delays double from the first one: to the longest while there was no reply, and after one to that of a server which answers.
@@ -67,13 +69,12 @@ export class Ending {
   }
 
   #isDone(reply: unknown, now: number): boolean {
-    const { ttl, certain } = this.options
+    const { ttl, certain, isGivenUp = false } = this.options
     if (certain || ended(this.call, reply)) return true
-    if (!this.#isAnswered) {
-      this.#isAnswered = true
-      this.#delay = FIRST_DELAY
-      this.#until = Math.max(this.#until, now + Math.min(ttl, AFTER_REPLY))
-    }
+    if (this.#isAnswered) return isGivenUp || now >= this.#until
+    this.#isAnswered = true
+    this.#delay = FIRST_DELAY
+    this.#until = Math.max(this.#until, now + Math.min(ttl, AFTER_REPLY))
     return now >= this.#until
   }
 }

@@ -12,6 +12,7 @@ import { integerWord, type Duration, type Limiter } from '../call/values.js'
 import { Refused, type Decision } from '../decide/decision.js'
 import { blocked } from '../wire/waits.js'
 import type { Connected } from './connected.js'
+import type { EndingOptions } from './endings.js'
 import type { Taken } from './taken.js'
 
 /** How an estimate is held. */
@@ -150,13 +151,14 @@ export class Budget {
     signal?.throwIfAborted()
     this.#to.throwIfClosed()
     const until = runtime.now() + blocked(question.call) + span('ttl', this.ttl)
-    const settled = (cost: number, certain: boolean) => this.#settle(id, cost, { certain, ttl: until - runtime.now() })
+    const settled = (cost: number, certain: boolean, isGivenUp = false) =>
+      this.#settle(id, cost, { certain, isGivenUp, ttl: until - runtime.now() })
     let decision: Decision
     try {
       decision = await this.#to.decide<Limiter | string>(question)
     } catch (error) {
       // Given up, or its wait was ended by `close`. It may be charged all the same.
-      if (signal?.aborted || this.#to.isClosed) void settled(0, false)
+      if (signal?.aborted || this.#to.isClosed) void settled(0, false, true)
       throw error
     }
     if (decision.answered && !decision.allowed) throw new Refused(decision)
@@ -179,7 +181,7 @@ export class Budget {
     return hold
   }
 
-  #settle(id: string, cost: number, times: { certain: boolean; ttl: number }): Promise<void> {
+  #settle(id: string, cost: number, times: EndingOptions): Promise<void> {
     const { of, key, keys } = this
     const { prefix } = this.#to
     const call = typeof of === 'string' ? settlePolicy(prefix, key, of, id, cost, { keys }) : settle(prefix, key, of, id, cost)

@@ -88,13 +88,13 @@ export async function acquire(to: Connected, key: string, options: LeaseOptions)
   to.throwIfClosed()
   const asked = runtime.now()
   const ttl = blocked(question.call) + span('ttl', options.ttl)
-  const undo = () => void to.end(release(to.prefix, [key], id), { ttl, certain: false })
+  const undo = (isGivenUp = false) => void to.end(release(to.prefix, [key], id), { ttl, certain: false, isGivenUp })
   let decision: Decision
   try {
     decision = await to.decide(question)
   } catch (error) {
     // Given up, or its wait was ended by `close`. It may be granted all the same.
-    if (signal?.aborted || to.isClosed) undo()
+    if (signal?.aborted || to.isClosed) undo(true)
     throw error
   }
   if (decision.answered && !decision.allowed) throw new Refused(decision)
