@@ -1,6 +1,6 @@
 // What a bad day of the server costs, by client: one table. The servers are those of the tests.
 //
-//   RATELIMIT_MODULE=... npm run faults
+//   RATELIMIT_MODULE=... npm run faults [-- part of a fault's name]
 
 import { randomUUID } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -53,6 +53,17 @@ const FAULTS = {
     const [, calls = 0] = /cmdstat_rl\.release:calls=(\d+)/i.exec(await server.cli('INFO', 'commandstats')) ?? []
     return String(calls - 1)
   },
+  'ms until no lease is left after the server was stopped for 4 s': async ({ server, limiter }) => {
+    const key = `pool:${randomUUID()}`
+    server.process.kill('SIGSTOP')
+    for (let i = 0; i < 40; i += 1) void limiter.lease(key, { capacity: 100, ttl: TTL }, () => pause(100)).catch(() => undefined)
+    await pause(4000)
+    server.process.kill('SIGCONT')
+    const began = performance.now()
+    const used = async () => 100 - Number((await server.cli('RL.PEEK', key, 'CONCURRENT', '100', TTL, 'x', 'COST', '0')).split('\n')[2])
+    while ((await used()) > 0) await pause(20)
+    return String(Math.round(performance.now() - began))
+  },
 }
 
 async function run(kind, fault) {
@@ -72,7 +83,9 @@ async function run(kind, fault) {
 const kinds = KINDS.filter(({ name }) => name.endsWith('6'))
 console.log(`| fault | ${kinds.map(({ name }) => name).join(' | ')} |`)
 console.log(`|---|${kinds.map(() => '---').join('|')}|`)
+const [only = ''] = process.argv.slice(2)
 for (const [name, fault] of Object.entries(FAULTS)) {
+  if (!name.includes(only)) continue
   const cells = []
   for (const kind of kinds) cells.push(await run(kind, fault))
   console.log(`| ${name} | ${cells.join(' | ')} |`)

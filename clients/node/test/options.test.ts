@@ -25,6 +25,7 @@ describe('wrong options', () => {
     [{ cache: { longestMs: -1 } }, /^cache.longestMs must be/],
     [{ prefix: 5 as unknown as string }, /^prefix must be a text$/],
     [{ logger: {} as () => void }, /^logger must be a function/],
+    [{ maxWaits: 0 }, /^maxWaits must be/],
     [{ readFromReplicas: true }, /^readFromReplicas is for clients of a cluster$/],
     [{ timeOut: 5 } as RateLimiterOptions, /^there is no option 'timeOut'$/],
     [{ timeout: null as unknown as string }, /^timeout must be .*, not null$/],

@@ -49,6 +49,22 @@ for (const kind of KINDS) {
       assert.equal(await limiter.lease(key, { ...one, wait: '20s' }, (lease) => lease.held), true)
     })
 
+    test('one wait too many has no answer, and opens no connection', async (t) => {
+      const { limiter } = await limiterOn(t, kind, server.port, { maxWaits: 2 })
+      const key = pool()
+      const held = await limiter.lease(key, one)
+      const others = [limiter.lease(key, { ...one, wait: '20s' }), limiter.lease(key, { ...one, wait: '20s' })]
+      await inLine(2)
+      const open = await clients()
+      const third = await limiter.limit(key, '3/m', { wait: '20s' })
+      assert.deepEqual([third.allowed, third.error?.kind, third.error?.maybeSent], [true, 'crowded', false])
+      assert.match(third.error?.message ?? '', /2 calls wait already, the most by maxWaits$/)
+      assert.equal(await clients(), open)
+      await held.release()
+      await Promise.all(others.map(async (other) => (await other).release()))
+      assert.equal((await limiter.limit(pool(), '3/m', { wait: '20s' })).answered, true, 'there is room again')
+    })
+
     test('a wait ends with a refusal', async (t) => {
       const { limiter } = await limiterOn(t, kind, server.port)
       const key = pool()

@@ -31,6 +31,8 @@ export interface RateLimiterOptions {
   cache?: RefusalCacheOptions | false | null | undefined
   /** On a cluster: `peek` and `verify` ask replicas. They may lag behind. */
   readFromReplicas?: boolean | undefined
+  /** How many calls wait in the server at once, each on a connection of its own. A further one has no answer. 1,000 by default. */
+  maxWaits?: number | undefined
   /** Takes the lines of the log. `console.warn` by default. */
   logger?: Logger | undefined
 }
@@ -67,12 +69,13 @@ export interface Settings {
   breaker: { failures: number; cooldown: number } | null
   cache: { keys: number; longest: number; cacheAsk: boolean } | null
   readFromReplicas: boolean
+  maxWaits: number
   logger: Logger
 }
 
 const NAMES: Names<RateLimiterOptions> = {
   prefix: true, fail: true, timeout: true, timeoutMs: true, connectTimeout: true, connectTimeoutMs: true, breaker: true,
-  cache: true, readFromReplicas: true, logger: true,
+  cache: true, readFromReplicas: true, maxWaits: true, logger: true,
 }
 const OF_BREAKER: Names<BreakerOptions> = { failures: true, cooldown: true, cooldownMs: true }
 const OF_CACHE: Names<RefusalCacheOptions> = { keys: true, longest: true, longestMs: true, cacheAsk: true }
@@ -80,7 +83,7 @@ const OF_CACHE: Names<RefusalCacheOptions> = { keys: true, longest: true, longes
 /** Checks options. Throws {@link ConfigurationError}. */
 export function settings(options: RateLimiterOptions, isCluster: boolean): Settings {
   known('options', options, NAMES)
-  const { prefix = '', fail = 'open', breaker = {}, cache = null, readFromReplicas = false } = options
+  const { prefix = '', fail = 'open', breaker = {}, cache = null, readFromReplicas = false, maxWaits = 1000 } = options
   const { timeout, timeoutMs, connectTimeout, connectTimeoutMs, logger = (line: string) => console.warn(line) } = options
   if (typeof prefix !== 'string') throw new ConfigurationError('prefix must be a text')
   if (fail !== 'open' && fail !== 'closed' && !(fail instanceof Share))
@@ -97,6 +100,7 @@ export function settings(options: RateLimiterOptions, isCluster: boolean): Setti
     breaker: isOff(breaker) ? null : breakerSettings(breaker),
     cache: isOff(cache) ? null : cacheSettings(cache),
     readFromReplicas,
+    maxWaits: count('maxWaits', maxWaits),
     logger,
   }
 }

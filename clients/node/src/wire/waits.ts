@@ -2,7 +2,7 @@
 
 import { Call } from '../call/call.js'
 import type { Line } from './own.js'
-import { failure, isMoving, late, unconnected } from '../decide/failure.js'
+import { failure, isMoving, late, NoReply, unconnected } from '../decide/failure.js'
 import { Closed, type Unavailable } from '../errors.js'
 import { pause, type Runtime } from '../runtime.js'
 import type { Link } from './link.js'
@@ -31,12 +31,24 @@ export class Waits {
   readonly #lines = new Set<Line>()
   // The attempts to connect that are under way.
   readonly #opening = new Set<AbortController>()
+  #count = 0
   #isClosed = false
 
   constructor(private readonly link: Link, private readonly settings: Settings, private readonly runtime: Runtime) {}
 
   /** Sends a call, and returns its reply. Its connection is closed at the end, so that a call which gives up leaves its line. */
   async send(waiting: Waiting): Promise<unknown> {
+    const { maxWaits } = this.settings
+    if (this.#count >= maxWaits) throw new NoReply('crowded', `${maxWaits} calls wait already, the most by maxWaits`, false)
+    this.#count += 1
+    try {
+      return await this.#send(waiting)
+    } finally {
+      this.#count -= 1
+    }
+  }
+
+  async #send(waiting: Waiting): Promise<unknown> {
     const { call, node, signal } = waiting
     const until = this.runtime.now() + blocked(call)
     let address: string | undefined
