@@ -1,6 +1,7 @@
 /** Leases on every path, with each client. */
 
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
 import { randomUUID } from 'node:crypto'
 import { after, before, describe, test } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -96,7 +97,11 @@ for (const kind of KINDS) {
       const key = pool()
       await limiter.lease(key, { capacity: 1, ttl: '300ms' }, async (lease) => {
         await server.cli('DEL', key)
+        assert.equal(lease.signal.aborted, false)
+        const stopped = once(lease.signal, 'abort')
         await until(() => lease.lost, 'a loss')
+        await stopped
+        assert.match(String(lease.signal.reason), /the lease is lost: a renewal found no lease/)
         assert.equal(lease.held, false)
       })
       assert.equal(limiter.counters.leasesLost, 1)

@@ -49,6 +49,11 @@ export class Lease {
     return this.#renewal.isLost
   }
 
+  /** Aborted when the lease is {@link lost}. Pass it to what the work calls, such as `fetch`, so that it stops. */
+  get signal(): AbortSignal {
+    return this.#renewal.signal
+  }
+
   /** Extends the lease to a whole ttl from now. Returns whether it is still held. */
   async renew(): Promise<boolean> {
     if (this.decision.answered && this.#released === undefined) await this.#renewal.renew()

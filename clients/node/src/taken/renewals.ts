@@ -3,7 +3,7 @@
 import type { Call } from '../call/call.js'
 import { span } from '../call/settings.js'
 import type { Duration } from '../call/values.js'
-import { CallError, Unavailable } from '../errors.js'
+import { CallError, RateLimitError, Unavailable } from '../errors.js'
 import type { Cancel } from '../runtime.js'
 import type { Connected } from './connected.js'
 import type { Outcome } from './endings.js'
@@ -14,7 +14,7 @@ export class Renewal {
   readonly ttl: number
   readonly #call: Call
   #endsAt: number
-  #isLost = false
+  readonly #lost = new AbortController()
   #isStopped = false
   #cancel: Cancel = () => {}
 
@@ -32,7 +32,12 @@ export class Renewal {
 
   /** Whether the lease ended before its release: a renewal found nothing, or none got through for a whole ttl. */
   get isLost(): boolean {
-    return this.#isLost
+    return this.signal.aborted
+  }
+
+  /** Aborted when the lease is lost. */
+  get signal(): AbortSignal {
+    return this.#lost.signal
   }
 
   /** Renews in the background from now on. */
@@ -65,7 +70,7 @@ export class Renewal {
     )
     // Nothing came of it: the limiter is closed.
     if (outcome !== undefined) this.#heard(outcome, sent)
-    if (outcome === undefined || this.#isLost || this.#isStopped) return
+    if (outcome === undefined || this.isLost || this.#isStopped) return
     this.#after(outcome instanceof Unavailable ? this.ttl / 9 : this.ttl / 3)
   }
 
@@ -79,9 +84,9 @@ export class Renewal {
   }
 
   #lose(reason: string, node: string): void {
-    if (this.#isLost) return
-    this.#isLost = true
+    if (this.isLost) return
     this.to.core.counters.leasesLost += 1
     this.to.core.log.about(this.#call, node, 'lease lost', reason)
+    this.#lost.abort(new RateLimitError(`the lease is lost: ${reason}`))
   }
 }
