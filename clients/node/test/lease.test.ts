@@ -96,9 +96,9 @@ for (const kind of KINDS) {
       const { limiter, lines } = await limiterOn(t, kind, server.port)
       const key = pool()
       await limiter.lease(key, { capacity: 1, ttl: '300ms' }, async (lease) => {
-        await server.cli('DEL', key)
         assert.equal(lease.signal.aborted, false)
         const stopped = once(lease.signal, 'abort')
+        await server.cli('DEL', key)
         await until(() => lease.lost, 'a loss')
         await stopped
         assert.match(String(lease.signal.reason), /the lease is lost: a renewal found no lease/)
