@@ -6,8 +6,11 @@ export * from './call/limiters.js'
 export type {
   AskCallOptions,
   BudgetOptions,
+  CallOptions,
   LeaseOptions,
   LimitCallOptions,
+  LimitsCallOptions,
+  MannerOptions,
   PeekCallOptions,
   RefundOptions,
   SettleAskOptions,
@@ -15,8 +18,9 @@ export type {
   UndoOptions,
 } from './call/options.js'
 export { Rate, type LimiterLike, type RateOptions } from './call/rate.js'
-export type { BreakerOptions, Logger, RateLimiterOptions, RefusalCacheOptions } from './call/settings.js'
+export type { BreakerOptions, Logger, RefusalCacheOptions, SettingsOptions } from './call/settings.js'
 export { Share, type ShareOptions } from './call/share.js'
+export type { TenantOptions } from './call/tenant.js'
 export { Limiter, type Duration } from './call/values.js'
 export * from './commands.js'
 export type { Counters } from './decide/counters.js'
@@ -25,7 +29,8 @@ export { combinedHeaders, type Named } from './decide/headers.js'
 export type { Shed, TopEntry, Value } from './decide/replies.js'
 export { CallError, Closed, ConfigurationError, RateLimitError, Unavailable } from './errors.js'
 export { UNLIMITED } from './gate/rules.js'
-export { RateLimiter } from './limiter.js'
+export type { Asked, Hooks } from './decide/hooks.js'
+export { RateLimiter, type RateLimiterOptions } from './limiter.js'
 export { Local, type LocalOptions } from './local/local.js'
 export { Budget, Hold, type HoldCallOptions } from './taken/hold.js'
 export { Lease } from './taken/lease.js'

@@ -10,6 +10,7 @@ import type {
   BudgetOptions,
   LeaseOptions,
   LimitCallOptions,
+  LimitsCallOptions,
   PeekCallOptions,
   RefundOptions,
   SettleAskOptions,
@@ -19,11 +20,12 @@ import type {
 import { costWord } from './call/options.js'
 import { checkedMore, checkKeysAndLimits, idWord, policyWord } from './call/questions.js'
 import type { LimiterLike } from './call/rate.js'
-import { settings, span, type RateLimiterOptions } from './call/settings.js'
+import { settings, span, type SettingsOptions } from './call/settings.js'
 import { integerWord } from './call/values.js'
 import { Commands } from './commands.js'
 import type { Counters } from './decide/counters.js'
 import type { AskDecision, Decision, MultiDecision } from './decide/decision.js'
+import type { Hooks } from './decide/hooks.js'
 import { Locals, type Local, type LocalOptions } from './local/local.js'
 import { real, type Runtime } from './runtime.js'
 import { Connected } from './taken/connected.js'
@@ -37,6 +39,9 @@ import type { ReadyOptions } from './wire/ready.js'
 const OF_UNDO: Names<UndoOptions> = { within: true, certain: true }
 const OF_SETTLE: Names<SettleOptions> = { ...OF_UNDO, cost: true }
 const OF_SETTLE_ASK: Names<SettleAskOptions> = { ...OF_UNDO, keys: true, leaseId: true }
+
+/** How a {@link RateLimiter} works. Wrong values are a {@link ConfigurationError}. */
+export interface RateLimiterOptions extends SettingsOptions, Hooks {}
 
 /**
  * Limits for an application.
@@ -69,7 +74,7 @@ export class RateLimiter {
    */
   constructor(redis: RedisClient, options: RateLimiterOptions = {}, /** @internal */ { runtime, connect }: Seams = { runtime: real }) {
     const checked = settings(options, connect === undefined && isCluster(redis))
-    this.connected = new Connected(connect ?? (() => ownClient(redis, { ...checked, runtime })), checked, runtime)
+    this.connected = new Connected(connect ?? (() => ownClient(redis, { ...checked, runtime })), checked, runtime, options)
     this.locals = new Locals(this.connected)
     this.commands = new Commands(this.connected, checked.prefix)
   }
@@ -95,7 +100,7 @@ export class RateLimiter {
    * @param keys - the keys. A limit is for all of them, or `on` one
    * @param limits - limiters, rates or {@link Limit}s
    */
-  async limits(keys: readonly string[], limits: readonly LimitLike[], options: LimitCallOptions = {}): Promise<MultiDecision> {
+  async limits(keys: readonly string[], limits: readonly LimitLike[], options: LimitsCallOptions = {}): Promise<MultiDecision> {
     return this.connected.decide(this.connected.questions.limits(keys, limits, options))
   }
 

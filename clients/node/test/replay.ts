@@ -342,10 +342,12 @@ class Replay {
       case 'look':
         return earlier
       case 'hold': {
-        const { estimate, ttl, wait } = given as Fields & { estimate: number }
+        const { estimate, ttl, key: _key, limit: _limit, policy: _policy, keys: _keys, ...told } = given as Fields & { estimate: number }
         const budget = limiter.budget(key as string, (policy ?? limitOf(limit)) as LimiterLike, { ...(ttl ? { ttl } : {}), ...(keys ? { keys } : {}) } as never)
-        return budget.hold(estimate, { signal, ...(wait ? { wait } : {}) } as never)
+        return budget.hold(estimate, { signal, ...told } as never)
       }
+      case 'crosses':
+        return (earlier as all.Decision).crosses(given['fraction'] as number)
       case 'record':
         return (earlier as all.Hold).settle(cost as number)
       case 'end':

@@ -6,7 +6,7 @@ import { dirname, join, normalize } from 'node:path'
 import { test } from 'node:test'
 
 // Each room and each file at the top imports only what stands before it, and its own room.
-const ORDER = ['errors', 'runtime', 'call', 'decide', 'wire', 'commands', 'taken', 'local', 'limiter', 'gate', 'web', 'flexible', 'index']
+const ORDER = ['errors', 'runtime', 'call', 'decide', 'wire', 'commands', 'taken', 'local', 'limiter', 'opentelemetry', 'gate', 'web', 'flexible', 'index']
 const FILES = readdirSync('src', { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith('.ts'))
 const sourceOf = (file: string) => readFileSync(join('src', file), 'utf8')
 const roomOf = (file: string) => file.split('/')[0]!.replace(/\.ts$/, '')

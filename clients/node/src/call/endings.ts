@@ -1,11 +1,12 @@
 /** The words that end what was taken. */
 
 import { Call } from './call.js'
-import type { LimitLike } from './limit.js'
+import { Limit, limitOf, type LimitLike } from './limit.js'
 import type { Limiter } from './values.js'
 
 /** What `RL.ASKSETTLE` may have besides. */
 export interface PolicyParts {
+  tenant?: string | undefined
   keys?: readonly string[] | undefined
   leaseId?: string | undefined
 }
@@ -18,17 +19,24 @@ export function release(prefix: string, keys: readonly string[], id: string): Ca
 }
 
 /** Settles a hold of a limiter's own command. */
-export function settle(prefix: string, key: string, limiter: Limiter, id: string, cost: number): Call {
-  return new Call(prefix, ['RL.SETTLE']).key(key).value(id).limiter(limiter).option('COST', cost)
+export function settle(prefix: string, key: string, limiter: Limiter, id: string, cost: number, tenant?: string): Call {
+  return new Call(prefix, ['RL.SETTLE']).key(key).value(id).limiter(limiter).option('COST', cost).option('TENANT', tenant)
 }
 
 /** Settles a hold of `RL.MULTI`. `cost` is that of the limits without one of their own. */
 export function settleLimits(prefix: string, keys: readonly string[], limits: readonly LimitLike[], id: string, cost: number): Call {
-  return new Call(prefix, ['RL.MULTISETTLE']).numbered(keys).value(id).option('COST', cost).limits(limits)
+  return new Call(prefix, ['RL.MULTISETTLE']).numbered(keys).value(id).option('COST', cost).limits(limits.map(unweighted))
 }
 
 /** Settles a hold of `RL.ASK`. */
-export function settlePolicy(prefix: string, key: string, policy: string, id: string, cost: number, { keys, leaseId }: PolicyParts): Call {
+export function settlePolicy(prefix: string, key: string, policy: string, id: string, cost: number, parts: PolicyParts): Call {
+  const { keys, leaseId, tenant } = parts
   const call = new Call(prefix, ['RL.ASKSETTLE']).key(key).value(policy).value(id)
-  return call.option('COST', cost).option('ID', leaseId).more(keys)
+  return call.option('COST', cost).option('ID', leaseId).option('TENANT', tenant).more(keys)
+}
+
+// A settlement names the tenant, and does not change its weight.
+function unweighted(like: LimitLike): LimitLike {
+  const { limiter, on, cost, shadow, tenant, weight } = limitOf(like)
+  return weight === undefined ? like : new Limit(limiter, { on, cost, shadow, tenant })
 }

@@ -1,23 +1,50 @@
 /** What calls of a limiter may be told. */
 
+import { ConfigurationError } from '../errors.js'
+import { checkFlag, checkSignal, type Names } from './arguments.js'
 import type { HoldOptions } from './call.js'
-import { integerWord, type Duration } from './values.js'
-import { span } from './settings.js'
+import { can } from './facts.js'
+import { isOpen, span, time } from './settings.js'
+import type { TenantOptions } from './tenant.js'
+import { durationWord, integerWord, type Duration, type Limiter } from './values.js'
 
-/** What a call may be told. */
-export interface LimitCallOptions {
+/** What each call may be told. */
+export interface CallOptions {
+  /** Another time-out than the limiter's, such as `'2s'`. Not for a call that waits. */
+  timeout?: Duration | undefined
+  /** The same in ms. */
+  timeoutMs?: number | undefined
+  /** Another choice than the limiter's for when there is no answer. */
+  fail?: 'open' | 'closed' | undefined
+  /** Gives up, with its reason as the error. A call that waits leaves its line. */
+  signal?: AbortSignal | undefined
+}
+
+/** What a request does with a cost that does not fit. One of them at most. */
+export interface MannerOptions {
+  /** Takes what remains, if that is less. `granted` says how much. */
+  partial?: boolean | undefined
+  /** Admits and charges it, as debt. */
+  force?: boolean | undefined
+  /** Books ahead: `retryAfter` is the time to wait before acting. A duration is the longest such time. */
+  reserve?: boolean | Duration | undefined
+}
+
+/** What `RateLimiter.limits` may be told. */
+export interface LimitsCallOptions extends CallOptions, Pick<MannerOptions, 'force'> {
   /** What the request costs, from 0 on. 1 by default. 0 looks. */
   cost?: number | undefined
   /** Waits in the server until the request is admitted, at most so long. It takes a connection of its own. */
   wait?: Duration | undefined
-  /** Gives up, with its reason as the error. A call that waits leaves its line. */
-  signal?: AbortSignal | undefined
   /** Holds the charge until it is settled. A `Budget` does this by itself. */
   hold?: HoldOptions | undefined
 }
 
-/** What `RateLimiter.ask` may be told. */
-export interface AskCallOptions extends LimitCallOptions {
+/** What `RateLimiter.limit` may be told. A tenant is for calls that wait, and for leases. */
+export interface LimitCallOptions extends LimitsCallOptions, MannerOptions, TenantOptions {}
+
+/** What `RateLimiter.ask` may be told. A tenant is for policies with a limit that is `FAIR`. */
+export interface AskCallOptions extends LimitsCallOptions, TenantOptions {
   /** The id of leases, for policies with leases. */
   leaseId?: string | undefined
   /** The keys 2, 3 and so on. */
@@ -27,10 +54,10 @@ export interface AskCallOptions extends LimitCallOptions {
 }
 
 /** What `RateLimiter.peek` may be told. `keys` and `leaseId` are for policies. */
-export type PeekCallOptions = Pick<AskCallOptions, 'cost' | 'keys' | 'leaseId' | 'signal'>
+export type PeekCallOptions = CallOptions & Pick<AskCallOptions, 'cost' | 'keys' | 'leaseId'>
 
-/** A lease: how many at a time, and for how long. */
-export interface LeaseOptions {
+/** A lease: how many at a time, and for how long. A signal that gives up releases it, if it is granted all the same. */
+export interface LeaseOptions extends CallOptions, TenantOptions {
   /** The most leases at once. */
   capacity: number
   /** How long it lasts unless it is renewed. */
@@ -45,8 +72,6 @@ export interface LeaseOptions {
   wait?: Duration | undefined
   /** Whether it is renewed in the background, each third of the ttl. It is by default. */
   renew?: boolean | undefined
-  /** Gives up. If it is granted all the same, it is released. */
-  signal?: AbortSignal | undefined
 }
 
 /** What `RateLimiter.budget` may be told. */
@@ -80,7 +105,7 @@ export interface SettleAskOptions extends UndoOptions {
 }
 
 /** What `RateLimiter.refund` may be told. */
-export interface RefundOptions {
+export interface RefundOptions extends CallOptions {
   /** How much is given back, from 0 on. 1 by default. */
   cost?: number | undefined
 }
@@ -95,4 +120,40 @@ export function costWord({ cost = 1 }: { cost?: number | undefined }, least = 0)
 export function checkedWait({ wait }: { wait?: Duration | undefined }): Duration | undefined {
   if (wait !== undefined) span('wait', wait)
   return wait
+}
+
+/** The names of {@link CallOptions}. */
+export const OF_CALL: Names<CallOptions> = { timeout: true, timeoutMs: true, fail: true, signal: true }
+
+/** What is told besides the words of a call. */
+export interface Told {
+  /** Another time-out than the limiter's, in ms. */
+  readonly timeout?: number | undefined
+  /** Whether it is let through without an answer, if not as the limiter says. */
+  readonly isOpen?: boolean | undefined
+  readonly signal?: AbortSignal | undefined
+}
+
+/** The checked options of a call. */
+export function told({ timeout, timeoutMs, fail, signal, wait }: CallOptions & { wait?: Duration | undefined }): Told {
+  checkSignal(signal)
+  if (timeout === undefined && timeoutMs === undefined && fail === undefined) return { signal }
+  const ms = time('timeout', timeout, timeoutMs, undefined)
+  if (ms !== undefined && wait !== undefined) throw new ConfigurationError('a call that waits takes no timeout')
+  return { timeout: ms, isOpen: fail === undefined ? undefined : isOpen(fail), signal }
+}
+
+/** The words of a manner. None: the cost fits, or the request is refused. */
+export function mannerWords(options: MannerOptions, limiter?: Limiter): readonly string[] {
+  const { partial, force, reserve } = options
+  checkFlag('partial', partial)
+  checkFlag('force', force)
+  const longest = typeof reserve === 'string' ? ['MAXWAIT', durationWord('reserve', reserve)] : []
+  if (longest.length === 0) checkFlag('reserve', reserve)
+  const chosen = (['partial', 'force', 'reserve'] as const).filter((name) => options[name] !== undefined && options[name] !== false)
+  if (chosen.length > 1) throw new ConfigurationError('take one of partial, force and reserve')
+  const [name] = chosen
+  if (name === undefined) return []
+  if (limiter !== undefined && !can(limiter, name)) throw new ConfigurationError(`${limiter.name} takes no ${name}`)
+  return [name.toUpperCase(), ...longest]
 }

@@ -1,15 +1,16 @@
 /** The questions of a limiter, from what its methods are given. What is wrong is an error that names the argument. */
 
 import { ConfigurationError } from '../errors.js'
-import { checkFlag, checkList, checkSignal, known, type Names } from './arguments.js'
+import { checkFlag, checkList, known, type Names } from './arguments.js'
 import { Call, type HoldOptions } from './call.js'
 import { can } from './facts.js'
 import { limitOf, type LimitLike } from './limit.js'
 import { Concurrent } from './limiters.js'
-import { checkedWait, costWord } from './options.js'
-import type { AskCallOptions, LeaseOptions, LimitCallOptions, PeekCallOptions, RefundOptions } from './options.js'
+import { checkedWait, costWord, mannerWords, OF_CALL, told, type Told } from './options.js'
+import type { AskCallOptions, LeaseOptions, LimitCallOptions, LimitsCallOptions, PeekCallOptions, RefundOptions } from './options.js'
 import { isRate, limiterOf, type LimiterLike } from './rate.js'
 import { span, type Settings } from './settings.js'
+import { OF_TENANT, tenantWords, type TenantOptions } from './tenant.js'
 import { textWord, type Limiter } from './values.js'
 
 /** Limits, each on all of some keys or on one. */
@@ -30,13 +31,14 @@ export interface Place {
 }
 
 /** A question to the server. */
-export interface Question<A = Limiter | string | Several> {
+export interface Question<A = Limiter | string | Several> extends Told {
   readonly call: Call
   /** A limiter, the name of a policy, or limits. */
   readonly about: A
   /** What it costs each limit without a cost of its own. 1 by default. */
   readonly cost?: number | undefined
-  readonly signal?: AbortSignal | undefined
+  /** Whether it may be admitted with a part of its cost. */
+  readonly isPartial?: boolean
   /** Set if a refusal may be answered from memory. */
   readonly place?: Place | undefined
   /** A look, which is not counted. */
@@ -46,13 +48,14 @@ export interface Question<A = Limiter | string | Several> {
 /** The most keys or limits of a call. */
 export const MOST = 64
 
-const OF_LIMIT: Names<LimitCallOptions> = { cost: true, wait: true, signal: true, hold: true }
-const OF_ASK: Names<AskCallOptions> = { ...OF_LIMIT, leaseId: true, keys: true, full: true }
-const OF_PEEK: Names<PeekCallOptions> = { cost: true, keys: true, leaseId: true, signal: true }
-const OF_REFUND: Names<RefundOptions> = { cost: true }
+const OF_LIMITS: Names<LimitsCallOptions> = { ...OF_CALL, cost: true, wait: true, hold: true, force: true }
+const OF_LIMIT: Names<LimitCallOptions> = { ...OF_LIMITS, ...OF_TENANT, partial: true, reserve: true }
+const OF_ASK: Names<AskCallOptions> = { ...OF_LIMITS, ...OF_TENANT, leaseId: true, keys: true, full: true }
+const OF_PEEK: Names<PeekCallOptions> = { ...OF_CALL, cost: true, keys: true, leaseId: true }
+const OF_REFUND: Names<RefundOptions> = { ...OF_CALL, cost: true }
 const OF_HOLD: Names<HoldOptions> = { id: true, ttl: true }
 const OF_LEASE: Names<LeaseOptions> = {
-  capacity: true, ttl: true, cost: true, reserved: true, critical: true, wait: true, renew: true, signal: true,
+  ...OF_CALL, ...OF_TENANT, capacity: true, ttl: true, cost: true, reserved: true, critical: true, wait: true, renew: true,
 }
 
 /** Makes the questions of a limiter. */
@@ -67,47 +70,54 @@ export class Questions {
     checkId(about)
     if (options.wait !== undefined && !can(about, 'block')) throw new ConfigurationError(`${about.name} takes no wait`)
     if (options.hold !== undefined && !can(about, 'hold')) throw new ConfigurationError(`${about.name} takes no hold`)
+    checkTenant(about, options, options)
+    const manner = mannerWords(options, about)
     const call = this.#call(`RL.${about.name}`).key(key).values(about.words)
-    call.option('COST', costWord(options)).hold(options.hold).wait(checkedWait(options))
+    call.option('COST', costWord(options)).values(manner).hold(options.hold).wait(checkedWait(options)).values(tenantWords(options))
     const item = about.name === 'SKETCH' ? about.words[0] : undefined
-    return { call, about, cost: options.cost, signal: options.signal, place: this.#place(call, isPlain(options) && isRemembered(about), item) }
+    const place = this.#place(call, manner.length === 0 && isPlain(options) && isRemembered(about), item)
+    return { call, about, place, cost: options.cost, isPartial: options.partial === true, ...told(options) }
   }
 
   /** `RL.MULTI`. */
-  limits(keys: readonly string[], limits: readonly LimitLike[], options: LimitCallOptions): Question<Several> {
-    checkCall(known('options', options, OF_LIMIT))
+  limits(keys: readonly string[], limits: readonly LimitLike[], options: LimitsCallOptions): Question<Several> {
+    checkCall(known('options', options, OF_LIMITS))
     checkKeysAndLimits(keys, limits)
-    for (const { limiter } of limits.map(limitOf)) {
+    for (const limit of limits.map(limitOf)) {
+      const { limiter } = limit
       checkId(limiter)
+      checkTenant(limiter, limit, options)
       if (!can(limiter, 'joint')) throw new ConfigurationError(`${limiter.name} cannot be asked together with other limits`)
     }
     const call = this.#call('RL.MULTI').numbered(keys)
-    call.option('COST', costWord(options)).hold(options.hold).wait(checkedWait(options)).limits(limits)
-    const place = this.#place(call, isPlain(options) && limits.every((limit) => isRemembered(limitOf(limit).limiter)))
-    return { call, about: { limits, keys: keys.length }, cost: options.cost, signal: options.signal, place }
+    const manner = mannerWords({ force: options.force })
+    call.option('COST', costWord(options)).values(manner).hold(options.hold).wait(checkedWait(options)).limits(limits)
+    const place = this.#place(call, manner.length === 0 && isPlain(options) && limits.every((limit) => isRemembered(limitOf(limit).limiter)))
+    return { call, about: { limits, keys: keys.length }, place, cost: options.cost, ...told(options) }
   }
 
   /** `RL.ASK`. */
   ask(key: string, policy: string, options: AskCallOptions): Question<string> {
     checkCall(known('options', options, OF_ASK))
     checkFlag('full', options.full)
-    const { leaseId, hold, full, keys, signal } = options
+    const { leaseId, hold, full, keys } = options
+    const manner = mannerWords({ force: options.force })
     const call = this.#call('RL.ASK').key(key).value(policyWord(policy)).option('COST', costWord(options))
-    call.option('ID', leaseIdWord(leaseId)).hold(hold).wait(checkedWait(options)).flag('FULL', full).more(checkedMore(keys))
-    const place = this.#place(call, this.cache?.cacheAsk === true && isPlain(options) && leaseId === undefined)
-    return { call, about: policy, signal, place }
+    call.option('ID', leaseIdWord(leaseId)).values(manner).hold(hold).wait(checkedWait(options)).values(tenantWords(options))
+    call.flag('FULL', full).more(checkedMore(keys))
+    const isKept = this.cache?.cacheAsk === true && manner.length === 0 && isPlain(options) && leaseId === undefined
+    return { call, about: policy, place: this.#place(call, isKept), cost: options.cost, ...told(options) }
   }
 
   /** `RL.PEEK` or `RL.ASKPEEK`. A replica may have other policies than its primary, or none, so it is not asked for them. */
   peek(key: string, of: LimiterLike, options: PeekCallOptions): Question<Limiter | string> {
-    const { signal, leaseId, keys } = known('options', options, OF_PEEK)
-    checkSignal(signal)
+    const { leaseId, keys } = known('options', options, OF_PEEK)
     const about = policyOrLimiter(of)
     const isPolicy = typeof about === 'string'
     const call = isPolicy ? this.#call('RL.ASKPEEK').key(key).value(about) : this.#call('RL.PEEK', true).key(key).limiter(about)
     call.option('COST', costWord(options))
     if (isPolicy) call.option('ID', leaseIdWord(leaseId)).more(checkedMore(keys))
-    return { call, about, cost: options.cost, signal, isLook: true }
+    return { call, about, cost: options.cost, isLook: true, ...told(options) }
   }
 
   /** `RL.REFUND`. */
@@ -115,19 +125,18 @@ export class Questions {
     known('options', options, OF_REFUND)
     const about = limiterOf(limiter)
     const call = this.#call('RL.REFUND').key(key).limiter(about).option('COST', costWord(options))
-    return { call, about, cost: 0, isLook: true }
+    return { call, about, cost: 0, isLook: true, ...told(options) }
   }
 
   /** `RL.CONCURRENT`. */
   lease(key: string, id: string, options: LeaseOptions): Question<Limiter> {
-    const { capacity, ttl, reserved, critical, renew, signal } = known('options', options, OF_LEASE)
-    checkSignal(signal)
+    const { capacity, ttl, reserved, critical, renew } = known('options', options, OF_LEASE)
     checkFlag('renew', renew)
     checkFlag('critical', critical)
     const about = new Concurrent(capacity, ttl, { id, reserved, critical })
     const call = this.#call('RL.CONCURRENT').key(key).values(about.words)
-    call.option('COST', costWord(options, 1)).wait(checkedWait(options))
-    return { call, about, signal }
+    call.option('COST', costWord(options, 1)).wait(checkedWait(options)).values(tenantWords(options))
+    return { call, about, cost: options.cost, ...told(options) }
   }
 
   #call(command: string, readonly = false): Call {
@@ -175,8 +184,7 @@ export function checkedMore(keys: readonly string[] | undefined): readonly strin
   return keys
 }
 
-function checkCall({ signal, hold }: LimitCallOptions): void {
-  checkSignal(signal)
+function checkCall({ hold }: LimitsCallOptions): void {
   if (hold === undefined) return
   const { id, ttl } = known('hold', hold, OF_HOLD)
   idWord('hold.id', id)
@@ -187,8 +195,14 @@ function leaseIdWord(leaseId: string | undefined): string | undefined {
   return leaseId === undefined ? undefined : idWord('leaseId', leaseId)
 }
 
+// Tenants share leases, and the line of callers that wait.
+function checkTenant(limiter: Limiter, { tenant }: TenantOptions, { wait }: LimitsCallOptions): void {
+  if (tenant !== undefined && wait === undefined && !can(limiter, 'early'))
+    throw new ConfigurationError(`a tenant of ${limiter.name} needs wait`)
+}
+
 // Whether a refusal says all there is to say.
-function isPlain({ cost, wait, hold }: LimitCallOptions): boolean {
+function isPlain({ cost, wait, hold }: LimitsCallOptions): boolean {
   return wait === undefined && hold === undefined && cost !== 0
 }
 

@@ -9,7 +9,7 @@ import { integerWord, milliseconds, type Duration } from './values.js'
 export type Logger = (line: string) => void
 
 /** How a {@link RateLimiter} works. Wrong values are a {@link ConfigurationError}. */
-export interface RateLimiterOptions {
+export interface SettingsOptions {
   /** Stands before each key, behind the `keyPrefix` of the client. */
   prefix?: string | undefined
   /**
@@ -73,28 +73,31 @@ export interface Settings {
   logger: Logger
 }
 
-const NAMES: Names<RateLimiterOptions> = {
+const NAMES: Names<SettingsOptions> = {
   prefix: true, fail: true, timeout: true, timeoutMs: true, connectTimeout: true, connectTimeoutMs: true, breaker: true,
   cache: true, readFromReplicas: true, maxWaits: true, logger: true,
 }
+// Functions to be called, which are not for the core.
+const OF_HOOKS = { onDecision: true, onError: true } as const
 const OF_BREAKER: Names<BreakerOptions> = { failures: true, cooldown: true, cooldownMs: true }
 const OF_CACHE: Names<RefusalCacheOptions> = { keys: true, longest: true, longestMs: true, cacheAsk: true }
 
 /** Checks options. Throws {@link ConfigurationError}. */
-export function settings(options: RateLimiterOptions, isCluster: boolean): Settings {
-  known('options', options, NAMES)
+export function settings(options: SettingsOptions, isCluster: boolean): Settings {
+  known('options', options, { ...NAMES, ...OF_HOOKS })
   const { prefix = '', fail = 'open', breaker = {}, cache = null, readFromReplicas = false, maxWaits = 1000 } = options
   const { timeout, timeoutMs, connectTimeout, connectTimeoutMs, logger = (line: string) => console.warn(line) } = options
   if (typeof prefix !== 'string') throw new ConfigurationError('prefix must be a text')
-  if (fail !== 'open' && fail !== 'closed' && !(fail instanceof Share))
-    throw new ConfigurationError(`fail must be 'open' or 'closed', or a Share, not ${shown(fail)}`)
+  const share = fail instanceof Share ? fail : undefined
+  const plain = fail instanceof Share ? (fail.otherwise ?? 'closed') : fail
+  if (plain !== 'open' && plain !== 'closed') throw new ConfigurationError(`fail must be 'open' or 'closed', or a Share, not ${shown(fail)}`)
   checkFunction('logger', logger)
   checkFlag('readFromReplicas', readFromReplicas)
   if (readFromReplicas && !isCluster) throw new ConfigurationError('readFromReplicas is for clients of a cluster')
   return {
     prefix,
-    isOpen: (fail instanceof Share ? fail.otherwise : fail) === 'open',
-    share: fail instanceof Share ? fail : undefined,
+    isOpen: isOpen(plain),
+    share,
     timeout: time('timeout', timeout, timeoutMs, 100),
     connectTimeout: time('connectTimeout', connectTimeout, connectTimeoutMs, 1000),
     breaker: isOff(breaker) ? null : breakerSettings(breaker),
@@ -120,6 +123,12 @@ function cacheSettings(cache: RefusalCacheOptions): NonNullable<Settings['cache'
   return { keys: count('cache.keys', keys), longest: time('cache.longest', longest, longestMs, 60_000), cacheAsk }
 }
 
+/** Whether requests are let through without an answer. */
+export function isOpen(fail: 'open' | 'closed'): boolean {
+  if (fail !== 'open' && fail !== 'closed') throw new ConfigurationError(`fail must be 'open' or 'closed', not ${shown(fail)}`)
+  return fail === 'open'
+}
+
 /** A duration of at least 1 ms, in ms. */
 export function span(name: string, value: Duration): number {
   const ms = milliseconds(name, value)
@@ -128,7 +137,7 @@ export function span(name: string, value: Duration): number {
 }
 
 /** A time in ms, from its text or its number. A number under the name without `Ms` would not show its unit. */
-export function time(name: string, text: Duration | undefined, ms: number | undefined, otherwise: number): number {
+export function time<T>(name: string, text: Duration | undefined, ms: number | undefined, otherwise: T): number | T {
   if (text !== undefined && ms !== undefined) throw new ConfigurationError(`there is both ${name} and ${name}Ms`)
   if (typeof text === 'number') throw new ConfigurationError(`${name} must be a text such as '2s'; for a number there is ${name}Ms`)
   if (text !== undefined) return span(name, text)

@@ -1,6 +1,6 @@
 /** Decisions: what the server replied, or what stands in for its reply. */
 
-import { RateLimitError, type Unavailable } from '../errors.js'
+import { ConfigurationError, RateLimitError, type Unavailable } from '../errors.js'
 import { combinedHeaders } from './headers.js'
 import type { Limiter } from '../call/values.js'
 
@@ -31,15 +31,17 @@ export class Decision {
   readonly error: Unavailable | undefined
   /** Who decided. `null` if the limiter failed open or closed. */
   readonly source: Source | null
-  // Private, so that it is not shown where decisions are printed or compared.
+  // Private, so that they are not shown where decisions are printed or compared.
   readonly #limiter: Limiter | undefined
+  readonly #cost: number | undefined
 
   /**
    * @param integers - limited, limit, remaining, retry after (-1 for never), reset after, and perhaps granted
    * @param limiter - what was asked, if it is known
    * @param error - why the server did not answer
+   * @param cost - what the call asked for, if it is known
    */
-  constructor(integers: Integers, limiter?: Limiter, error?: Unavailable) {
+  constructor(integers: Integers, limiter?: Limiter, error?: Unavailable, cost?: number) {
     const [limited = 0, limit = 0, remaining = 0, retryAfter = 0, resetAfter = 0, granted] = integers
     this.allowed = limited === 0
     this.limit = limit
@@ -50,6 +52,7 @@ export class Decision {
     this.error = error
     this.source = error === undefined ? 'server' : null
     this.#limiter = limiter
+    this.#cost = cost
   }
 
   /** Whether the server decided. */
@@ -60,6 +63,27 @@ export class Decision {
   /** The limiter that decided, where it is known. The headers name its count and its time. */
   get limiter(): Limiter | undefined {
     return this.#limiter
+  }
+
+  /**
+   * Whether this call crossed a part of the limit: before it less than that was used, and now it is that or more. So of all
+   * callers one may warn.
+   *
+   * ```js
+   * if (decision.crosses(0.8)) warn(`${user} has used 80 % of the limit`)
+   * ```
+   *
+   * A limit that refills may be crossed again. A policy is judged by the limit that binds, and the cost of the call.
+   *
+   * @param fraction - above 0 and at most 1
+   */
+  crosses(fraction: number): boolean {
+    checkFraction(fraction)
+    if (this.error !== undefined || !this.allowed || this.limit === 0) return false
+    if (this.#cost === undefined) throw new ConfigurationError('the cost of this call is not known: ask by limit, limits or ask')
+    const used = this.limit - this.remaining
+    const before = Math.max(0, used - (this.granted ?? this.#cost))
+    return before / this.limit < fraction && used / this.limit >= fraction
   }
 
   /** @internal Says who decided. */
@@ -107,6 +131,12 @@ export class MultiDecision extends Decision {
   constructor(integers: Integers, readonly each: readonly Decision[] = [], readonly settled?: number, error?: Unavailable) {
     super(integers, undefined, error)
   }
+
+  /** Whether this call crossed a part of one of the limits. */
+  override crosses(fraction: number): boolean {
+    checkFraction(fraction)
+    return this.allowed && this.each.some((one) => one.crosses(fraction))
+  }
 }
 
 /** The answer to a policy. */
@@ -128,10 +158,16 @@ export class AskDecision extends Decision {
     readonly each: readonly Decision[] = [],
     readonly settled?: number,
     error?: Unavailable,
+    cost?: number,
   ) {
-    super(integers, undefined, error)
+    super(integers, undefined, error, cost)
     this.binding = binding === 0 ? null : binding
   }
+}
+
+function checkFraction(fraction: number): void {
+  if (typeof fraction !== 'number' || !(fraction > 0 && fraction <= 1))
+    throw new ConfigurationError('fraction must be a number above 0 and at most 1')
 }
 
 /** A lease or a hold was refused. */

@@ -2,8 +2,8 @@
 
 import { AskDecision, Decision, MultiDecision, SettledDecision } from './decision.js'
 import { RateLimitError } from '../errors.js'
-import type { Limiter } from '../call/values.js'
-import { pairs, type LimitLike } from '../call/limit.js'
+import { can } from '../call/facts.js'
+import { pairs, type LimitLike, type Pair } from '../call/limit.js'
 import { limiterOf, type LimiterLike } from '../call/rate.js'
 
 /** A value in `RL.INFO` and `RL.POLICY`: a number, a text, or several. */
@@ -27,9 +27,9 @@ export interface Shed {
   chance: number
 }
 
-/** A decision of one limiter, which the headers name. */
-export function decision(reply: unknown, limiter?: LimiterLike): Decision {
-  return new Decision(integers(reply), limiter === undefined ? undefined : limiterOf(limiter))
+/** A decision of one limiter, which the headers name. `cost` is what the call asked for, if that is known. */
+export function decision(reply: unknown, limiter?: LimiterLike, cost?: number): Decision {
+  return new Decision(integers(reply), limiter === undefined ? undefined : limiterOf(limiter), undefined, cost)
 }
 
 export function settled(reply: unknown, limiter?: LimiterLike): SettledDecision {
@@ -44,14 +44,14 @@ export function throttle(reply: unknown): Decision {
 }
 
 /** @param limits - what was asked, so that the answer of each can say so in its headers */
-export function multi(reply: unknown, limits: readonly LimitLike[] = [], keys = 1): MultiDecision {
+export function multi(reply: unknown, limits: readonly LimitLike[] = [], keys = 1, cost?: number): MultiDecision {
   const [all, each, count] = array(reply)
-  return new MultiDecision(integers(all), decisions(each, pairs(limits, keys)), count === undefined ? undefined : Number(count))
+  return new MultiDecision(integers(all), decisions(each, pairs(limits, keys), cost), count === undefined ? undefined : Number(count))
 }
 
-export function ask(reply: unknown): AskDecision {
-  const [six, each] = full(reply)
-  return new AskDecision(six.slice(0, 5), six[5], each)
+export function ask(reply: unknown, cost?: number): AskDecision {
+  const [six, each] = full(reply, cost)
+  return new AskDecision(six.slice(0, 5), six[5], each, undefined, undefined, cost)
 }
 
 export function askSettled(reply: unknown): AskDecision {
@@ -108,13 +108,17 @@ export function policies(reply: unknown): Record<string, number> {
   return Object.fromEntries(entries(reply).map(([name, version]) => [name, Number(version)]))
 }
 
-function decisions(reply: unknown, limiters: readonly Limiter[] = []): Decision[] {
-  return array(reply).map((five, i) => new Decision(integers(five), limiters[i]))
+function decisions(reply: unknown, asked: readonly Pair[], cost?: number): Decision[] {
+  return array(reply).map((five, i) => {
+    const { limiter, cost: own = cost } = asked[i] ?? {}
+    const charged = own !== undefined && limiter !== undefined && can(limiter, 'one_each') ? Math.min(1, own) : own
+    return new Decision(integers(five), limiter, undefined, charged)
+  })
 }
 
-function full(reply: unknown): [number[], Decision[] | undefined] {
+function full(reply: unknown, cost?: number): [number[], Decision[] | undefined] {
   const [first, each] = array(reply)
-  return Array.isArray(first) ? [integers(first), decisions(each)] : [integers(reply), undefined]
+  return Array.isArray(first) ? [integers(first), decisions(each, [], cost)] : [integers(reply), undefined]
 }
 
 function integers(reply: unknown): number[] {

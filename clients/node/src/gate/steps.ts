@@ -243,7 +243,7 @@ async function decided<A>(to: Connected, question: Question<A>, isCounted: boole
   } catch (error) {
     if (!isReply(error, 'too many holds')) throw error
     const { command, reply, node } = error
-    return to.core.undecided(question, new Unavailable(command, 'holds', reply, node, false, { cause: error }), isCounted)
+    return to.core.undecided(question, new Unavailable(command, 'holds', reply, node, false, { cause: error }), isCounted, 0)
   }
 }
 

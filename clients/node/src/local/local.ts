@@ -129,6 +129,7 @@ export class Local {
     const { core, questions, runtime } = this.#to
     const question = questions.limit(this.key, this.limiter, { cost })
     const { generation } = core
+    const since = runtime.now()
     let reply: unknown
     try {
       reply = await this.#to.send(question.call)
@@ -137,7 +138,7 @@ export class Local {
       this.#store.missing = error
       return this.#insured(cost, error)
     }
-    const decision = core.decided(question, reply, generation, runtime.now())
+    const decision = core.decided(question, reply, generation, since, runtime.now())
     this.#store.asked(decision, runtime.now())
     return decision
   }

@@ -4,6 +4,7 @@ import { Call, type Sender } from '../call/call.js'
 import { Questions, type Question } from '../call/questions.js'
 import type { Settings } from '../call/settings.js'
 import { Core, type DecisionOf } from '../decide/core.js'
+import type { Hooks } from '../decide/hooks.js'
 import { Closed, Unavailable } from '../errors.js'
 import type { Runtime } from '../runtime.js'
 import { Channel, type SendOptions } from '../wire/channel.js'
@@ -30,8 +31,8 @@ export class Connected implements Sender {
   #idle: () => void = () => {}
 
   /** @param connect - opens a connection */
-  constructor(connect: () => OwnClient, readonly settings: Settings, readonly runtime: Runtime) {
-    this.core = new Core(settings, () => runtime.now())
+  constructor(connect: () => OwnClient, readonly settings: Settings, readonly runtime: Runtime, hooks?: Hooks) {
+    this.core = new Core(settings, () => runtime.now(), hooks)
     this.channel = new Channel(connect, settings, this.core, runtime)
     this.questions = new Questions(this.prefix, settings.cache)
     this.readiness = new Readiness(this.channel, this.prefix)
@@ -89,12 +90,14 @@ export class Connected implements Sender {
     const known = core.remembered(question, runtime.now())
     if (known !== undefined) return known
     const { generation } = core
+    const since = runtime.now()
+    const { signal, timeout } = question
     try {
-      const reply = await this.send(question.call, { signal: question.signal })
-      return core.decided(question, reply, generation, runtime.now())
+      const reply = await this.send(question.call, { signal, timeout })
+      return core.decided(question, reply, generation, since, runtime.now())
     } catch (error) {
       if (!(error instanceof Unavailable)) throw error
-      return core.undecided(question, error, isCounted)
+      return core.undecided(question, error, isCounted, runtime.now() - since)
     }
   }
 

@@ -4,10 +4,11 @@
 
 import { checkFunction, known, type Names } from '../call/arguments.js'
 import { settle, settlePolicy } from '../call/endings.js'
-import type { BudgetOptions } from '../call/options.js'
+import { OF_CALL, type BudgetOptions, type CallOptions } from '../call/options.js'
 import { checkedMore, policyOrLimiter } from '../call/questions.js'
 import type { LimiterLike } from '../call/rate.js'
 import { span } from '../call/settings.js'
+import { OF_TENANT, type TenantOptions } from '../call/tenant.js'
 import { integerWord, type Duration, type Limiter } from '../call/values.js'
 import { Refused, type Decision } from '../decide/decision.js'
 import { blocked } from '../wire/waits.js'
@@ -16,14 +17,12 @@ import type { EndingOptions } from './endings.js'
 import type { Taken } from './taken.js'
 
 /** How an estimate is held. */
-export interface HoldCallOptions {
+export interface HoldCallOptions extends CallOptions, TenantOptions {
   /** Waits in the server until it is admitted, at most so long. */
   wait?: Duration | undefined
-  /** Gives up. */
-  signal?: AbortSignal | undefined
 }
 
-const NAMES: Names<HoldCallOptions> = { wait: true, signal: true }
+const NAMES: Names<HoldCallOptions> = { ...OF_CALL, ...OF_TENANT, wait: true }
 
 /** A charge that is settled at its end. */
 export class Hold {
@@ -138,11 +137,12 @@ export class Budget {
     return result
   }
 
-  async #charge(estimate: number, { wait, signal }: HoldCallOptions): Promise<Hold> {
+  async #charge(estimate: number, told: HoldCallOptions): Promise<Hold> {
+    const { signal, tenant } = told
     integerWord('the estimate', estimate, 1)
     const { runtime } = this.#to
     const id = runtime.id()
-    const options = { cost: estimate, wait, signal, hold: { id, ttl: this.ttl } }
+    const options = { ...told, cost: estimate, hold: { id, ttl: this.ttl } }
     const { questions } = this.#to
     const question =
       typeof this.of === 'string'
@@ -152,7 +152,7 @@ export class Budget {
     this.#to.throwIfClosed()
     const until = runtime.now() + blocked(question.call) + span('ttl', this.ttl)
     const settled = (cost: number, certain: boolean, isGivenUp = false) =>
-      this.#settle(id, cost, { certain, isGivenUp, ttl: until - runtime.now() })
+      this.#settle(id, cost, tenant, { certain, isGivenUp, ttl: until - runtime.now() })
     let decision: Decision
     try {
       decision = await this.#to.decide<Limiter | string>(question)
@@ -181,10 +181,10 @@ export class Budget {
     return hold
   }
 
-  #settle(id: string, cost: number, times: EndingOptions): Promise<void> {
+  #settle(id: string, cost: number, tenant: string | undefined, times: EndingOptions): Promise<void> {
     const { of, key, keys } = this
     const { prefix } = this.#to
-    const call = typeof of === 'string' ? settlePolicy(prefix, key, of, id, cost, { keys }) : settle(prefix, key, of, id, cost)
+    const call = typeof of === 'string' ? settlePolicy(prefix, key, of, id, cost, { keys, tenant }) : settle(prefix, key, of, id, cost, tenant)
     return this.#to.end(call, times)
   }
 }
