@@ -116,8 +116,8 @@ def connected(server: Server) -> int:
 async def test_calls_without_a_free_connection_do_not_open_the_breaker(
     server: Server, key: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("redis_ratelimit.wire.link.CONNECTIONS", 1)
-    async with limiter_of(server, timeout=3.0, breaker=Breaker(failures=1)) as limiter:
+    client = redis.asyncio.Redis(port=server.port, max_connections=1)
+    async with AsyncRateLimiter(client, timeout=3.0, breaker=Breaker(failures=1)) as limiter:
         await limiter.limit(key, "100/h")
         monkeypatch.setattr(getattr(limiter.nodes, "_link"), "_patience", 0.1)
         with server.frozen():

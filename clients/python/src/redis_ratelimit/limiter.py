@@ -23,13 +23,15 @@ from .taken.lease import AsyncLease
 from .taken.reset import resetting
 from .wire.clients import AsyncClient
 from .wire.ready import checks_of, readying
+from .wire.source import WAITS
 
 
 class AsyncRateLimiter(AsyncConnected):
     """Asks limits, and decides what happens if the server does not answer.
 
-    It takes address and credentials of the given client, and has connections of its own: with a short time-out and without
-    retries, since a lost call may have been charged. It is an asynchronous context manager.
+    It takes address, credentials and `max_connections` of the given client, and has connections of its own: with a short
+    time-out and without retries, since a lost call may have been charged. Calls that wait in the server do not count among
+    `max_connections`, which is 50 by default. It is an asynchronous context manager.
 
     Args:
         redis: A client of redis.asyncio, plain or of a cluster.
@@ -42,6 +44,7 @@ class AsyncRateLimiter(AsyncConnected):
         breaker: After how many calls without an answer the server is left alone for a while. None: never.
         cache: A cache of refusals in this process.
         read_from_replicas: Whether replicas of a cluster answer probes (`peek`, and the read-only commands).
+        max_waits: How many calls wait in the servers at once, each on a connection of its own. A further one has no answer.
         runtime: Clock, timers, ids and connections, for tests.
 
     Raises:
@@ -59,10 +62,11 @@ class AsyncRateLimiter(AsyncConnected):
         breaker: Breaker | None = Breaker(),
         cache: RefusalCache | None = None,
         read_from_replicas: bool = False,
+        max_waits: int = WAITS,
         runtime: AsyncRuntime | None = None,
     ) -> None:
         super().__init__(
-            redis, prefix, fail, timeout, connect_timeout, breaker, cache, read_from_replicas, runtime
+            redis, prefix, fail, timeout, connect_timeout, breaker, cache, read_from_replicas, max_waits, runtime
         )
         self._locals = AsyncLocals(self)
 

@@ -66,6 +66,12 @@ class NoFreeConnection(Uncounted, errors.ConnectionError):
     """All connections were in use."""
 
 
+class ServerFull(Uncounted, errors.ConnectionError):
+    """The server takes no more connections, and none of those that are open came free in time."""
+
+    kind = "maxclients"
+
+
 class LateLoop(Uncounted, errors.TimeoutError):
     """There was no reply in time, but the event loop was late itself."""
 
@@ -76,6 +82,12 @@ class Redirected(Uncounted, errors.ClusterError):
     """The call was redirected too often."""
 
     kind = "MOVED"
+
+
+def waits_for_another(error: BaseException) -> bool:
+    """Whether a call that gets no connection waits for another one that is open: the server takes no more, or refuses."""
+    failure = failure_of(error)
+    return failure is not None and failure.kind in ("maxclients", "connection")
 
 
 def failure_of(error: BaseException) -> Failure | None:

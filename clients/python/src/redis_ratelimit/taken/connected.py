@@ -22,6 +22,7 @@ from ..runtime import AsyncRuntime
 from ..wire.clients import AsyncClient
 from ..wire.nodes import drive
 from ..wire.ready import Check
+from ..wire.waits import Waits
 from .jobs import MOST, Job, Scheduler, Timetable
 from .taken import Taken
 from .under_way import AsyncUnderWay, Run
@@ -56,6 +57,7 @@ class AsyncConnected:
         breaker: Breaker | None,
         cache: RefusalCache | None,
         replicas: bool,
+        max_waits: int,
         runtime: AsyncRuntime | None,
     ) -> None:
         if not isinstance(prefix, str):
@@ -66,6 +68,7 @@ class AsyncConnected:
         self.runtime = runtime or AsyncRuntime()
         self.core = Core(fail, breaker, cache, self.runtime.clock, self.runtime.new_id)
         self.taken = Taken()
+        self._waits = Waits(max_waits)
         timetable = Timetable(self.runtime.clock, self._dropped, lambda call: self.nodes.where(call))
         self.background: Scheduler = self.runtime.background(timetable, self._perform)
         self._under_way = AsyncUnderWay()
@@ -157,7 +160,8 @@ class AsyncConnected:
         ticket = self.core.enter(call, where)
         call.sent = False
         try:
-            reply = await self.nodes.send(call)
+            with self._waits.begin(call):
+                reply = await self.nodes.send(call)
         except BaseException as error:
             failure = self.core.lost(call, where, ticket, error)
             if failure is error:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
+from collections.abc import Callable
 from inspect import isawaitable
 from typing import Any
 
@@ -13,24 +15,34 @@ from redis.exceptions import RedisError, ResponseError, TimeoutError as NoReply
 
 from ..call.call import Call
 from ..decide.errors import Closed
-from ..decide.failure import NoFreeConnection
+from ..decide.failure import NoFreeConnection, ServerFull, waits_for_another
 from .slots import named
-from .source import CONNECTING, CONNECTIONS, MARGIN, SPARE, Address, Settings, Source, patience, pool_of
+from .source import CONNECTING, FULL, MARGIN, SPARE, Address, Settings, Source, patience, pool_of
 from .within import in_time
 
 
 class AsyncLink:
     """Connections to a server. A call that waits in the server does not count among those that others share.
 
-    The pools of redis.asyncio may lose a connection whose caller is cancelled. They only make connections here.
+    The pools of redis.asyncio may lose a connection whose caller is cancelled. They only make connections here. If the server
+    takes no more, calls wait in line for one that is open.
 
     Attributes:
         closed: Whether it is closed. Then each call raises `Closed`.
     """
 
-    def __init__(self, source: Source, timeout: float, connect_timeout: float, name: str, more: Settings) -> None:
+    def __init__(
+        self,
+        source: Source,
+        timeout: float,
+        connect_timeout: float,
+        clock: Callable[[], float],
+        name: str,
+        more: Settings,
+    ) -> None:
         self.closed = self._waits_ended = False
-        self._timeout, self._patience, self._name = timeout, connect_timeout, name
+        self._timeout, self._patience, self._clock, self._name = timeout, connect_timeout, clock, name
+        self._most = source.connections
         # Each step of a call has its own time-out.
         settings = source.settings | patience(None, Retry(NoBackoff(), 0)) | more
         pool_class, pool_settings = pool_of(source, settings, ConnectionPool)
@@ -52,11 +64,21 @@ class AsyncLink:
             raise Closed
         opened = self._of_loop()
         if call.wait is not None:
-            patience = max(self._patience, call.wait)
-            return await self._exchange(opened, call, asking, patience, call.wait + MARGIN)
+            return await self._waited(opened, call, asking, call.wait)
+        until = self._clock() + self._patience
         await opened.take(opened.room, self._patience)
         try:
-            return await self._exchange(opened, call, asking, self._patience, self._timeout)
+            connection = await opened.shared(until)
+            try:
+                reply = await self._exchange(connection, call, asking, self._timeout)
+            except ResponseError:
+                opened.give_back(connection)
+                raise
+            except BaseException:
+                await opened.drop(connection)
+                raise
+            opened.give_back(connection)
+            return reply
         finally:
             opened.room.release()
 
@@ -74,6 +96,7 @@ class AsyncLink:
         if self._opened is None:
             return
         self._opened.closed = True
+        self._opened.leave_line()
         if self._opened.loop is not asyncio.get_running_loop():
             return
         for connection in list(self._opened.all):
@@ -83,48 +106,45 @@ class AsyncLink:
         """The connections of the running loop. Those of another loop cannot be used."""
         loop = asyncio.get_running_loop()
         if self._opened is None or self._opened.loop is not loop:
-            self._opened = _Opened(loop)
+            self._opened = _Opened(loop, self._pool, self._most, self._clock)
         return self._opened
 
-    async def _exchange(self, opened: _Opened, call: Call, asking: bool, patience: float, seconds: float) -> object:
-        connection = opened.free.pop() if opened.free else self._made(opened)
-        if call.wait is not None:
-            opened.waiting.add(connection)
-        cancelled = cancellations()
+    async def _waited(self, opened: _Opened, call: Call, asking: bool, wait: float) -> object:
+        connection = opened.spare.pop() if opened.spare else opened.made()
+        opened.waiting.add(connection)
+        keeps = False
         try:
-            await opened.connect(connection, patience)
-            if self._is_over(call):
-                raise Closed
-            async with in_time(seconds, f"no reply within {seconds * 1000:.0f} ms"):
-                if asking:
-                    await connection.send_command("ASKING")
-                    await connection.read_response()
-                call.sent = True
-                await connection.send_command(*call.words)
-                reply = await connection.read_response()
-            if cancellations() > cancelled:
-                raise asyncio.CancelledError
+            await opened.connect(connection, max(self._patience, wait))
+            reply = await self._exchange(connection, call, asking, wait + MARGIN)
+            keeps = True
             return reply
         except ResponseError:
-            raise
-        except BaseException:
-            await connection.disconnect(nowait=True)
+            keeps = True
             raise
         finally:
             opened.waiting.discard(connection)
-            if call.wait is not None and len(opened.free) >= SPARE:
-                opened.all.discard(connection)
-                await connection.disconnect(nowait=True)
+            if keeps and len(opened.spare) < SPARE:
+                opened.spare.append(connection)
             else:
-                opened.free.append(connection)
+                await opened.drop(connection)
+
+    async def _exchange(self, connection: Any, call: Call, asking: bool, seconds: float) -> object:
+        cancelled = cancellations()
+        if self._is_over(call):
+            raise Closed
+        async with in_time(seconds, f"no reply within {seconds * 1000:.0f} ms"):
+            if asking:
+                await connection.send_command("ASKING")
+                await connection.read_response()
+            call.sent = True
+            await connection.send_command(*call.words)
+            reply = await connection.read_response()
+        if cancellations() > cancelled:
+            raise asyncio.CancelledError
+        return reply
 
     def _is_over(self, call: Call) -> bool:
         return self.closed or call.ended or (self._waits_ended and call.wait is not None)
-
-    def _made(self, opened: _Opened) -> Any:
-        connection = self._pool.make_connection()
-        opened.all.add(connection)
-        return connection
 
 
 class _Opened:
@@ -133,19 +153,97 @@ class _Opened:
     Attributes:
         room: For calls that share connections.
         turn: For connections that open.
-        free: Connections that are not in use.
         all: All connections.
+        open: Those that are shared and open, or being opened.
+        free: Those of them that are not in use.
+        spare: Those of calls that waited.
         waiting: Those of calls that wait in the server.
         closed: Whether they are closed.
     """
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self.loop = loop
-        self.room, self.turn = asyncio.Semaphore(CONNECTIONS), asyncio.Semaphore(CONNECTING)
-        self.free: list[Any] = []
+    def __init__(self, loop: asyncio.AbstractEventLoop, pool: Any, most: int, clock: Callable[[], float]) -> None:
+        self.loop, self._pool, self._clock = loop, pool, clock
+        self.room, self.turn = asyncio.Semaphore(most), asyncio.Semaphore(CONNECTING)
         self.all: set[Any] = set()
+        self.open: set[Any] = set()
+        self.free: list[Any] = []
+        self.spare: list[Any] = []
         self.waiting: set[Any] = set()
         self.closed = False
+        self._line: deque[asyncio.Future[Any]] = deque()
+        self._full_until, self._refusal = 0.0, ""
+
+    async def shared(self, until: float) -> Any:
+        """Returns an open connection. If none can be opened, waits for one that is open."""
+        refusal: BaseException | None = None
+        while True:
+            if self.free:
+                connection = self.free.pop()
+            elif self.open and (refusal is not None or self._clock() < self._full_until):
+                if (connection := await self._handed(until)) is None:
+                    continue  # no connection is open any more
+            elif refusal is not None:
+                raise refusal
+            else:
+                connection = self.made()
+                self.open.add(connection)
+            try:
+                await self.connect(connection, max(0.0, until - self._clock()))
+                return connection
+            except BaseException as error:
+                await self.drop(connection)
+                if not waits_for_another(error):
+                    raise
+                refusal = error
+                self._full_until, self._refusal = self._clock() + FULL, str(error)
+
+    async def _handed(self, until: float) -> Any:
+        """Waits for a connection that another call gives back. None: there is none any more."""
+        place: asyncio.Future[Any] = self.loop.create_future()
+        self._line.append(place)
+        late = f"no free connection, and no further one: {self._refusal}"
+        try:
+            async with in_time(max(0.0, until - self._clock()), late):
+                connection = await place
+        except BaseException as error:  # such as a cancellation
+            if place in self._line:
+                self._line.remove(place)
+            elif place.done() and not place.cancelled() and place.result() is not None:
+                self.give_back(place.result())
+            if isinstance(error, NoReply):
+                raise ServerFull(late) from error
+            raise
+        if self.closed:
+            raise Closed
+        return connection
+
+    def give_back(self, connection: Any) -> None:
+        """Hands a connection to the next call in line, or keeps it."""
+        while self._line:
+            if not (place := self._line.popleft()).done():
+                place.set_result(connection)
+                return
+        self.free.append(connection)
+
+    def made(self) -> Any:
+        """Returns a new connection, which is not open."""
+        connection = self._pool.make_connection()
+        self.all.add(connection)
+        return connection
+
+    async def drop(self, connection: Any) -> None:
+        """Closes a connection. If it was the last one, nobody waits for it any more."""
+        self.all.discard(connection)
+        self.open.discard(connection)
+        if not self.open:
+            self.leave_line()
+        await connection.disconnect(nowait=True)
+
+    def leave_line(self) -> None:
+        """Lets nobody wait for a connection any more."""
+        while self._line:
+            if not (place := self._line.popleft()).done():
+                place.set_result(None)
 
     async def connect(self, connection: Any, seconds: float) -> None:
         """Connects, and connects anew if the server has closed the connection or sent what nobody asked for."""
@@ -193,9 +291,11 @@ class AsyncLinks:
         closed: Whether they are closed.
     """
 
-    def __init__(self, source: Source, timeout: float, connect_timeout: float, replicas: bool) -> None:
+    def __init__(
+        self, source: Source, timeout: float, connect_timeout: float, replicas: bool, clock: Callable[[], float]
+    ) -> None:
         self.closed = False
-        self._source, self._times = source, (timeout, connect_timeout)
+        self._source, self._bounds = source, (timeout, connect_timeout, clock)
         self._more: Settings = {"redis_connect_func": _readonly(source.settings)} if replicas else {}
         self._links: dict[Address, AsyncLink] = {}
 
@@ -207,7 +307,7 @@ class AsyncLinks:
                 raise Closed
             host, port = address
             more = {"host": host, "port": port, **self._more}
-            link = self._links[address] = AsyncLink(self._source, *self._times, named(address), more)
+            link = self._links[address] = AsyncLink(self._source, *self._bounds, named(address), more)
         return link
 
     def all(self) -> list[AsyncLink]:

@@ -2,32 +2,47 @@
 
 from __future__ import annotations
 
+from collections import deque
+from collections.abc import Callable
+from queue import Empty, SimpleQueue
 from threading import RLock, Semaphore
 from typing import Any
 
 from redis import ConnectionPool
 from redis.backoff import NoBackoff
-from redis.exceptions import ResponseError, TimeoutError
+from redis.exceptions import RedisError, ResponseError, TimeoutError
 from redis.retry import Retry
 
 from ..call.call import Call
 from ..decide.errors import Closed
-from ..decide.failure import NoFreeConnection
+from ..decide.failure import NoFreeConnection, ServerFull, waits_for_another
 from ..decide.fork import after_fork
 from .slots import named
-from .source import CONNECTING, CONNECTIONS, MARGIN, SPARE, Address, Settings, Source, patience, pool_of
+from .source import CONNECTING, FULL, MARGIN, SPARE, Address, Settings, Source, patience, pool_of
 
 
 class Link:
     """Connections to a server: some that are shared, and one for each call that waits.
 
+    The pools of redis-py hand out connections that are not open, so they only make connections here. If the server takes no
+    more, calls wait in line for one that is open.
+
     Attributes:
         closed: Whether it is closed. Then each call raises `Closed`.
     """
 
-    def __init__(self, source: Source, timeout: float, connect_timeout: float, name: str, more: Settings) -> None:
+    def __init__(
+        self,
+        source: Source,
+        timeout: float,
+        connect_timeout: float,
+        clock: Callable[[], float],
+        name: str,
+        more: Settings,
+    ) -> None:
         self.closed = self._waits_ended = False
-        self._timeout, self._patience, self._name = timeout, connect_timeout, name
+        self._timeout, self._patience, self._clock, self._name = timeout, connect_timeout, clock, name
+        self._most = source.connections
         # The time-out of a socket is for the handshake. A call has its own.
         settings = source.settings | patience(self._patience, Retry(NoBackoff(), 0)) | more
         self._pool_class, self._pool_settings = pool_of(source, settings, ConnectionPool)
@@ -36,10 +51,18 @@ class Link:
 
     def forked(self) -> None:
         """Begins without connections. Redis-py would wait for the lock of a pool, which a thread of the parent may hold."""
-        self._room, self._turn = Semaphore(CONNECTIONS), Semaphore(CONNECTING)
-        self._spare: set[Any] = set()
-        self._shared: Any = self._pool_class(**self._pool_settings)
-        self._waiting: Any = self._pool_class(**self._pool_settings)
+        self._room, self._turn = Semaphore(self._most), Semaphore(CONNECTING)
+        self._pool: Any = self._pool_class(**self._pool_settings)
+        self._lock = RLock()  # a signal handler may close the limiter in a thread that has the lock
+        # All connections, and of them: those that are shared and open or being opened, those of them that are free, those of
+        # calls that waited, and those of calls that wait.
+        self._all: set[Any] = set()
+        self._open: set[Any] = set()
+        self._free: list[Any] = []
+        self._spare: list[Any] = []
+        self._waiting: set[Any] = set()
+        self._line: deque[SimpleQueue[Any]] = deque()
+        self._full_until, self._refusal = 0.0, ""
 
     def exchange(self, call: Call, asking: bool = False) -> object:
         """Sends a call and returns the reply. A connection that a reply may still reach is closed."""
@@ -55,55 +78,148 @@ class Link:
     def end_waits(self) -> None:
         """Closes the connections of calls that wait in the server. From now on such calls raise `Closed`."""
         self._waits_ended = True
-        self._waiting.disconnect()
+        with self._lock:
+            waiting = list(self._waiting)
+        for connection in waiting:
+            connection.disconnect()
 
     def close(self) -> None:
         """Closes all connections."""
         self.closed = True
-        self._shared.disconnect()
-        self._waiting.disconnect()
+        with self._lock:
+            every = list(self._all)
+            while self._line:
+                self._line.popleft().put(None)
+        for connection in every:
+            connection.disconnect()
 
     def _at_once(self, call: Call, asking: bool) -> object:
+        until = self._clock() + self._patience
         self._take(self._room, self._patience)
         try:
-            connection = self._connection(self._shared, self._patience)
+            connection = self._shared(until)
             try:
-                return self._exchange(connection, call, asking, self._timeout)
-            finally:
-                self._release(self._shared, connection)
+                reply = self._exchange(connection, call, asking, self._timeout)
+            except ResponseError:
+                self._give_back(connection)
+                raise
+            except BaseException:
+                self._drop(connection)
+                raise
+            self._give_back(connection)
+            return reply
         finally:
             self._room.release()
 
     def _waited(self, call: Call, asking: bool) -> object:
         wait = call.wait or 0.0
-        connection = self._connection(self._waiting, max(self._patience, wait))
-        self._spare.discard(connection)
+        with self._lock:
+            connection = self._spare.pop() if self._spare else self._made()
+            self._waiting.add(connection)
+        keeps = False
         try:
-            return self._exchange(connection, call, asking, wait + MARGIN)
+            self._connect(connection, max(self._patience, wait))
+            reply = self._exchange(connection, call, asking, wait + MARGIN)
+            keeps = True
+            return reply
+        except ResponseError:
+            keeps = True
+            raise
         finally:
-            if len(self._spare) < SPARE:
-                self._spare.add(connection)
-            else:
-                connection.disconnect()
-            self._release(self._waiting, connection)
+            with self._lock:
+                self._waiting.discard(connection)
+                keeps = keeps and not self.closed and len(self._spare) < SPARE
+                if keeps:
+                    self._spare.append(connection)
+            if not keeps:
+                self._drop(connection)
 
-    def _connection(self, pool: Any, seconds: float) -> Any:
-        """Returns a connection that is open. Few are opened at a time, so that a burst does not overrun the server."""
-        self._take(self._turn, seconds)
+    def _shared(self, until: float) -> Any:
+        """Returns an open connection. If none can be opened, waits for one that is open."""
+        refusal: BaseException | None = None
+        while True:
+            line: SimpleQueue[Any] | None = None
+            with self._lock:
+                if self._free:
+                    connection = self._free.pop()
+                elif self._open and (refusal is not None or self._clock() < self._full_until):
+                    line = SimpleQueue[Any]()
+                    connection = None
+                    self._line.append(line)
+                elif refusal is not None:
+                    raise refusal
+                else:
+                    connection = self._made()
+                    self._open.add(connection)
+            if line is not None and (connection := self._handed(line, until)) is None:
+                continue  # no connection is open any more
+            try:
+                self._connect(connection, until - self._clock())
+                return connection
+            except BaseException as error:
+                self._drop(connection)
+                if not waits_for_another(error):
+                    raise
+                refusal = error
+                self._full_until, self._refusal = self._clock() + FULL, str(error)
+
+    def _handed(self, line: SimpleQueue[Any], until: float) -> Any:
+        """Waits for a connection that another thread gives back. None: there is none any more."""
         try:
-            connection = pool.get_connection()
-        finally:
-            self._turn.release()
+            connection = line.get(timeout=max(0.0, until - self._clock()))
+        except BaseException as error:  # such as Empty, or a signal's
+            with self._lock:
+                if line in self._line:
+                    self._line.remove(line)
+                elif (late := line.get_nowait()) is not None:
+                    self._give_back(late)
+            if not isinstance(error, Empty):
+                raise
+            raise ServerFull(f"no free connection, and no further one: {self._refusal}") from None
         if self.closed:
-            self._release(pool, connection)
             raise Closed
         return connection
 
-    def _release(self, pool: Any, connection: Any) -> None:
-        """Gives a connection back. Redis-py may have opened it anew after `close`."""
-        if self.closed:
+    def _give_back(self, connection: Any) -> None:
+        with self._lock:
+            if not self.closed:
+                if self._line:
+                    self._line.popleft().put(connection)
+                else:
+                    self._free.append(connection)
+                return
+        self._drop(connection)
+
+    def _made(self) -> Any:
+        connection = self._pool.make_connection()
+        self._all.add(connection)
+        return connection
+
+    def _drop(self, connection: Any) -> None:
+        """Closes a connection. If it was the last one, nobody waits for it any more."""
+        with self._lock:
+            self._all.discard(connection)
+            self._open.discard(connection)
+            while self._line and not self._open:
+                self._line.popleft().put(None)
+        connection.disconnect()
+
+    def _connect(self, connection: Any, seconds: float) -> None:
+        """Connects, and connects anew if the server has closed the connection or sent what nobody asked for.
+
+        Few are opened at a time, so that a burst does not overrun the server.
+        """
+        if getattr(connection, "_sock", None) is not None:  # redis-py 6 has no other way to know
+            if not _is_stale(connection):
+                return
             connection.disconnect()
-        pool.release(connection)
+        self._take(self._turn, max(0.0, seconds))
+        try:
+            connection.connect()
+        finally:
+            self._turn.release()
+        if self.closed:
+            raise Closed
 
     def _exchange(self, connection: Any, call: Call, asking: bool, seconds: float) -> object:
         try:
@@ -145,9 +261,11 @@ class Links:
         closed: Whether they are closed.
     """
 
-    def __init__(self, source: Source, timeout: float, connect_timeout: float, replicas: bool) -> None:
+    def __init__(
+        self, source: Source, timeout: float, connect_timeout: float, replicas: bool, clock: Callable[[], float]
+    ) -> None:
         self.closed = False
-        self._source, self._times = source, (timeout, connect_timeout)
+        self._source, self._bounds = source, (timeout, connect_timeout, clock)
         self._more: Settings = {"redis_connect_func": _on_connect(source.settings, replicas)}
         self._links: dict[Address, Link] = {}
         self.forked()
@@ -164,7 +282,7 @@ class Links:
             with self._lock:
                 host, port = address
                 more = {"host": host, "port": port, **self._more}
-                new = Link(self._source, *self._times, named(address), more)
+                new = Link(self._source, *self._bounds, named(address), more)
                 link = self._links.setdefault(address, new)
                 if self.closed:
                     link.close()
@@ -181,6 +299,14 @@ class Links:
         with self._lock:
             self.closed = True
             return list(self._links.values())
+
+
+def _is_stale(connection: Any) -> bool:
+    """Whether the server has closed it, or sent what nobody asked for."""
+    try:
+        return bool(connection.can_read())
+    except (RedisError, OSError):
+        return True
 
 
 def _on_connect(settings: Settings, replicas: bool) -> Any:

@@ -67,7 +67,7 @@ def async_nodes_of(
         raise wrong_client(redis)
     if replicas:
         raise ConfigurationError("read_from_replicas needs the client of a cluster")
-    return AsyncServerNodes(source_of_server(redis), timeout, connect_timeout)
+    return AsyncServerNodes(source_of_server(redis), timeout, connect_timeout, clock)
 
 
 class AsyncServerNodes:
@@ -75,9 +75,11 @@ class AsyncServerNodes:
 
     slots: None = None
 
-    def __init__(self, source: Source, timeout: float, connect_timeout: float) -> None:
+    def __init__(
+        self, source: Source, timeout: float, connect_timeout: float, clock: Callable[[], float]
+    ) -> None:
         self._name = server_name(source)
-        self._link = AsyncLink(source, timeout, connect_timeout, self._name, {})
+        self._link = AsyncLink(source, timeout, connect_timeout, clock, self._name, {})
 
     async def send(self, call: Call) -> object:
         """Returns the reply, or raises the error of redis-py."""
@@ -110,7 +112,7 @@ class AsyncClusterNodes:
         clock: Callable[[], float],
         sleep: Callable[[float], Awaitable[None]],
     ) -> None:
-        self._links, self._sleep = AsyncLinks(source, timeout, connect_timeout, replicas), sleep
+        self._links, self._sleep = AsyncLinks(source, timeout, connect_timeout, replicas, clock), sleep
         self.slots = SlotMap(source.seeds, source.remap, replicas, timeout, clock)
 
     async def send(self, call: Call) -> object:

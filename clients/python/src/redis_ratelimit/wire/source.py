@@ -7,21 +7,26 @@ from dataclasses import dataclass
 from inspect import signature
 from typing import Any, TypeAlias
 
+from redis import ConnectionPool
+
 from ..call.errors import ConfigurationError
 
 Address: TypeAlias = tuple[str, int]
 Settings: TypeAlias = dict[str, Any]
 
 CONNECTIONS = 50
-"""The most connections to a server for calls that do not wait."""
+"""The most connections to a server for calls that do not wait, unless the client has a `max_connections` of its own."""
 CONNECTING = 16
 """The most connections to a server that are opened at a time."""
 SPARE = 8
 """How many connections of calls that waited are kept."""
 MARGIN = 1.0
 """Seconds that a caller waits longer than the server."""
-WAITING = 10_000
-"""The most connections to a server for calls that wait."""
+WAITS = 1_000
+"""The most calls of a limiter that wait in its servers, each on a connection of its own."""
+FULL = 1.0
+"""For how many seconds no more connections are opened to a server that takes no more."""
+_UNBOUNDED = 2**31
 
 # What the application's client needs for itself, or what a limiter sets otherwise.
 _DROPPED = frozenset(
@@ -42,6 +47,7 @@ class Source:
         seeds: Nodes of the cluster. Empty for a single server.
         remap: How the cluster's addresses are reached, if otherwise than they are told.
         pool: The pool that finds its server by Sentinel, if the client has one.
+        connections: The most connections to a server for calls that do not wait.
     """
 
     connection_class: type[Any]
@@ -49,13 +55,15 @@ class Source:
     seeds: tuple[Address, ...] = ()
     remap: Callable[[Address], Address] | None = None
     pool: Any = None
+    connections: int = CONNECTIONS
 
 
 def source_of_server(redis: Any) -> Source:
     """Returns the source of a plain client, of redis-py or redis.asyncio."""
     pool = redis.connection_pool
     sentinel = pool if hasattr(pool, "sentinel_manager") else None
-    return Source(pool.connection_class, own_settings(pool.connection_kwargs), pool=sentinel)
+    settings = own_settings(pool.connection_kwargs)
+    return Source(pool.connection_class, settings, pool=sentinel, connections=_most(pool.max_connections))
 
 
 def source_of_cluster(redis: Any, plain: type[Any], tls: type[Any]) -> Source:
@@ -73,7 +81,13 @@ def source_of_cluster(redis: Any, plain: type[Any], tls: type[Any]) -> Source:
     seeds = tuple(dict.fromkeys((str(node.host), int(node.port)) for node in nodes))
     if not seeds:
         raise ConfigurationError("the client of the cluster knows no node")
-    return Source(connection_class, settings, seeds, getattr(redis.nodes_manager, "address_remap", None))
+    remap = getattr(redis.nodes_manager, "address_remap", None)
+    return Source(connection_class, settings, seeds, remap, connections=_most(kwargs.get("max_connections")))
+
+
+def _most(connections: int | None) -> int:
+    """Returns the client's own `max_connections`, unless it is redis-py's default."""
+    return CONNECTIONS if connections in (None, _UNBOUNDED, ConnectionPool().max_connections) else int(connections)
 
 
 def server_name(source: Source) -> str:
@@ -96,7 +110,7 @@ def own_settings(kwargs: Mapping[str, Any]) -> Settings:
 
 def pool_of(source: Source, settings: Settings, plain: type[Any]) -> tuple[type[Any], Settings]:
     """Returns the class of a pool and its arguments: the client's own class if it finds its server by Sentinel."""
-    settings = settings | {"connection_class": source.connection_class, "max_connections": WAITING}
+    settings = settings | {"connection_class": source.connection_class, "max_connections": _UNBOUNDED}
     settings |= _without_notifications(plain)
     found = source.pool
     if found is None:

@@ -1,0 +1,96 @@
+"""How many connections there are, and what calls do if there are no more."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import pytest
+import redis
+import redis.asyncio
+from test_bursts import connected
+
+from both import Maker, OnThreads
+from redis_ratelimit import AsyncRateLimiter, Gcra, RateLimiter
+from servers import Proxy, Server, eventually
+
+
+@pytest.fixture
+async def full() -> AsyncIterator[Server]:
+    """A server that takes four more connections than there are."""
+    with Server() as server:
+        server.client.config_set("maxclients", connected(server) + 4)
+        yield server
+
+
+async def asked_for(seconds: float, callers: int, ask: Callable[[], Any]) -> list[Any]:
+    """The answers to callers who ask one after the other."""
+    until = time.monotonic() + seconds
+
+    async def caller() -> list[Any]:
+        answers: list[Any] = []
+        while time.monotonic() < until:
+            answers.append(await ask())
+        return answers
+
+    return [answer for each in await asyncio.gather(*(caller() for _ in range(callers))) for answer in each]
+
+
+async def test_calls_wait_for_connections_of_a_server_that_takes_no_more(make: Maker, full: Server, key: str) -> None:
+    limiter = make(port=full.port, timeout=2.0, connect_timeout=5.0)
+    answers = await asked_for(1.0, 24, lambda: limiter.limit(key, "1000000/h"))
+    assert len(answers) > 24
+    assert [each.error for each in answers if not each.answered] == []
+    assert limiter.counters["breaker_opened"] == 0
+
+
+async def test_calls_that_wait_in_vain_say_that_the_server_takes_no_more(
+    make: Maker, full: Server, key: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    full.client.config_set("maxclients", connected(full) + 1)
+    with Proxy(full.port, b"RL.GCRA") as proxy:
+        limiter = make(port=proxy.port, timeout=10.0)
+        monkeypatch.setattr(getattr(limiter.nodes, "_link"), "_patience", 0.3)
+        first = asyncio.create_task(limiter.limit(key, "9/h"))
+        await asyncio.to_thread(proxy.holds.wait)
+        answers = await asyncio.gather(*(limiter.limit(key, "9/h") for _ in range(5)))
+        assert [each.error and each.error.kind for each in answers] == ["maxclients"] * 5
+        assert all("no free connection" in str(each.error) and "max number" in str(each.error) for each in answers)
+        proxy.let_go()
+        assert (await first).answered and limiter.counters["breaker_opened"] == 0
+
+
+@pytest.mark.parametrize("kind", ["threads", "asyncio"])
+async def test_max_connections_of_the_client_holds(server: Server, key: str, kind: str) -> None:
+    with Proxy(server.port) as proxy:
+        made: Any = (
+            OnThreads(RateLimiter(redis.Redis(port=proxy.port, max_connections=5), timeout=5.0, connect_timeout=5.0))
+            if kind == "threads"
+            else AsyncRateLimiter(
+                redis.asyncio.Redis(port=proxy.port, max_connections=5), timeout=5.0, connect_timeout=5.0
+            )
+        )
+        answers = await asked_for(0.5, 20, lambda: made.limit(key, "1000000/h"))
+        assert all(each.answered for each in answers)
+        assert 1 <= proxy.connections <= 5
+        await made.close()
+
+
+async def test_waits_are_bounded(make: Maker, server: Server, key: str) -> None:
+    limiter, slow = make(max_waits=3), Gcra(0, 1, "700ms")
+    assert (await limiter.limit(key, slow)).allowed
+    waits = [asyncio.create_task(limiter.limit(key, slow, wait="30s")) for _ in range(3)]
+    await asyncio.to_thread(eventually, lambda: server.waiting() == 3, "three waits")
+    further = await limiter.limit(key, slow, wait="30s")
+    assert further.error is not None and further.error.kind == "crowded" and not further.error.maybe_sent
+    assert further.error.reason == "3 calls wait already, the most by max_waits"
+    assert all(await asyncio.gather(*waits))
+    again = await limiter.limit(key, slow, wait="30s")
+    assert again.allowed and again.answered and limiter.counters["breaker_opened"] == 0
+
+
+async def test_max_waits_is_a_number(make: Maker) -> None:
+    with pytest.raises(ValueError, match="max_waits must be"):
+        make(max_waits=0)
