@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from .call import endings, questions
-from .call.call import Call
+from .call.call import Call, OpenOrClosed
 from .call.limit import LimiterLike, LimitLike
+from .call.manner import Manner, bound
 from .call.rate import is_policy
 from .call.values import Duration, Key, Seconds, check_duration
 from .decide.breaker import Breaker
@@ -77,7 +78,14 @@ class AsyncRateLimiter(AsyncConnected):
         cost: int = 1,
         wait: Duration | None = None,
         *,
+        partial: bool = False,
+        force: bool = False,
+        reserve: bool | Duration = False,
         hold: tuple[str, Duration] | None = None,
+        timeout: Seconds | None = None,
+        fail: OpenOrClosed | None = None,
+        tenant: str | None = None,
+        weight: int | None = None,
     ) -> Decision:
         """Asks a limit, and charges it if it admits.
 
@@ -86,13 +94,23 @@ class AsyncRateLimiter(AsyncConnected):
             limiter: The limiter, or a rate such as `"10/s"`.
             cost: How much the request takes; 0 only looks.
             wait: How long to wait in the server until the request is admitted, on a connection of its own.
+            partial: Whether as much is charged as fits. `granted` says how much that is.
+            force: Whether the cost is charged in any case, so that the limit may be exceeded.
+            reserve: Whether the cost is booked ahead: True, or the longest time ahead. `retry_after` says when to begin.
             hold: An id and a ttl, under which what is charged is held until it is settled.
+            timeout: The seconds after which this call is given up, in place of the limiter's.
+            fail: What is decided without an answer, in place of the limiter's.
+            tenant: Who shares the limit fairly with other tenants while they wait.
+            weight: The share of the tenant (1 to 1000). Without it the tenant keeps the one that it has, at first 1.
 
         Raises:
             ConfigurationError: A value is wrong.
             CallError: The server rejects the call, as for a key of another type.
         """
-        return await self._decide(questions.limit(self.prefix, key, limiter, cost, wait, hold), Decision)
+        manner = Manner(partial, force, reserve)
+        question = questions.limit(self.prefix, key, limiter, cost, wait, hold, manner, tenant, weight)
+        bound(question.call, timeout, fail)
+        return await self._decide(question, Decision)
 
     async def limits(
         self,
@@ -101,7 +119,10 @@ class AsyncRateLimiter(AsyncConnected):
         cost: int = 1,
         wait: Duration | None = None,
         *,
+        force: bool = False,
         hold: tuple[str, Duration] | None = None,
+        timeout: Seconds | None = None,
+        fail: OpenOrClosed | None = None,
     ) -> MultiDecision:
         """Asks several limits at once, and charges them if all admit.
 
@@ -110,13 +131,18 @@ class AsyncRateLimiter(AsyncConnected):
             limits: The limits, each for all keys unless a `Limit` says otherwise.
             cost: How much the request takes of limits without a cost of their own.
             wait: How long to wait in the server until the request is admitted.
+            force: Whether the cost is charged in any case, so that limits may be exceeded.
             hold: An id and a ttl, under which what is charged is held until it is settled.
+            timeout: The seconds after which this call is given up, in place of the limiter's.
+            fail: What is decided without an answer, in place of the limiter's.
 
         Raises:
             ConfigurationError: A value is wrong.
             CallError: The server rejects the call.
         """
-        return await self._decide(questions.limits(self.prefix, keys, limits, cost, wait, hold), MultiDecision)
+        question = questions.limits(self.prefix, keys, limits, cost, wait, hold, force)
+        bound(question.call, timeout, fail)
+        return await self._decide(question, MultiDecision)
 
     async def ask(
         self,
@@ -128,7 +154,12 @@ class AsyncRateLimiter(AsyncConnected):
         full: bool = False,
         wait: Duration | None = None,
         *,
+        force: bool = False,
         hold: tuple[str, Duration] | None = None,
+        timeout: Seconds | None = None,
+        fail: OpenOrClosed | None = None,
+        tenant: str | None = None,
+        weight: int | None = None,
     ) -> AskDecision:
         """Asks the limits of a policy, and charges them if all admit.
 
@@ -140,13 +171,21 @@ class AsyncRateLimiter(AsyncConnected):
             keys: The keys 2, 3 and so on, for policies with limits on them.
             full: Whether the decision has the answer of each limit.
             wait: How long to wait in the server until the request is admitted.
+            force: Whether the cost is charged in any case, so that limits may be exceeded.
             hold: An id and a ttl, under which what is charged is held until it is settled.
+            timeout: The seconds after which this call is given up, in place of the limiter's.
+            fail: What is decided without an answer, in place of the limiter's.
+            tenant: Who shares the limit fairly with other tenants while they wait.
+            weight: The share of the tenant (1 to 1000). Without it the tenant keeps the one that it has, at first 1.
 
         Raises:
             ConfigurationError: A value is wrong.
             CallError: The server rejects the call, as without such a policy.
         """
-        question = questions.ask(self.prefix, key, policy, cost, lease_id, keys, full, wait, hold)
+        question = questions.ask(
+            self.prefix, key, policy, cost, lease_id, keys, full, wait, hold, force, tenant, weight
+        )
+        bound(question.call, timeout, fail)
         return await self._decide(question, AskDecision)
 
     async def peek(
@@ -157,6 +196,8 @@ class AsyncRateLimiter(AsyncConnected):
         *,
         lease_id: str | None = None,
         keys: Sequence[Key] = (),
+        timeout: Seconds | None = None,
+        fail: OpenOrClosed | None = None,
     ) -> Decision:
         """Returns what `limit` or `ask` would return, and charges nothing.
 
@@ -166,11 +207,16 @@ class AsyncRateLimiter(AsyncConnected):
             cost: How much the request would take.
             lease_id: The id of a lease, for policies with leases.
             keys: The keys 2, 3 and so on, for policies with limits on them.
+            timeout: The seconds after which this call is given up, in place of the limiter's.
+            fail: What is decided without an answer, in place of the limiter's.
         """
         if is_policy(limiter_or_policy):
             question = questions.peek_policy(self.prefix, key, limiter_or_policy, cost, lease_id, keys)
+            bound(question.call, timeout, fail)
             return await self._decide(question, AskDecision)
-        return await self._decide(questions.peek(self.prefix, key, limiter_or_policy, cost), Decision)
+        question = questions.peek(self.prefix, key, limiter_or_policy, cost)
+        bound(question.call, timeout, fail)
+        return await self._decide(question, Decision)
 
     async def refund(self, key: Key, limiter: LimiterLike, cost: int = 1) -> Decision:
         """Gives back what was charged and not used. Returns how the limit stands after it."""
@@ -211,6 +257,10 @@ class AsyncRateLimiter(AsyncConnected):
         renew: bool = True,
         reserved: int | None = None,
         critical: bool = False,
+        timeout: Seconds | None = None,
+        fail: OpenOrClosed | None = None,
+        tenant: str | None = None,
+        weight: int | None = None,
     ) -> AsyncLease:
         """Returns a context manager that takes a lease and releases it.
 
@@ -223,6 +273,10 @@ class AsyncRateLimiter(AsyncConnected):
             renew: Whether the lease is renewed in the background every third of its ttl.
             reserved: How much of the capacity is only for critical leases.
             critical: Whether the lease may take what is reserved.
+            timeout: The seconds after which this call is given up, in place of the limiter's.
+            fail: What is decided without an answer, in place of the limiter's.
+            tenant: Who shares the limit fairly with other tenants while they wait.
+            weight: The share of the tenant (1 to 1000). Without it the tenant keeps the one that it has, at first 1.
 
         Raises:
             Refused: On entering: there is no room. `decision` says when to try again.
@@ -230,7 +284,8 @@ class AsyncRateLimiter(AsyncConnected):
                 without a certain lease, and `held` is False.
             CallError: On entering: the call is wrong.
         """
-        return AsyncLease(self, key, capacity, ttl, wait, cost, renew, reserved, critical)
+        bounds = wait, cost, renew, reserved, critical, timeout, fail, tenant, weight
+        return AsyncLease(self, key, capacity, ttl, *bounds)
 
     def budget(
         self, key: Key, limiter_or_policy: LimiterLike, ttl: Duration = "10m", *, keys: Sequence[Key] = ()

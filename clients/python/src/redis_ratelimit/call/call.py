@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
 from .values import Duration, Key, Word, milliseconds
 
+OpenOrClosed: TypeAlias = Literal["open", "closed"]
+"""What is decided without an answer."""
 LONGEST_BLOCK = 86_400.0
 """BLOCK 0 waits for the setting ratelimit.max-block, which is a day at most."""
 _GIVE_BACK = frozenset(
@@ -27,6 +30,8 @@ class Call:
         sent: Whether the call was sent, so that it may have been decided without a reply.
         ended: Whether `close` has ended the call, so that it is sent no more.
         asked: The name of the server that gets the call, or that was asked last.
+        timeout: The call's own time-out in seconds, in place of the limiter's.
+        fail: What is decided about this call without an answer, in place of what the limiter's `fail` says.
     """
 
     words: list[Word]
@@ -37,6 +42,8 @@ class Call:
     sent: bool = False
     ended: bool = False
     asked: str = ""
+    timeout: float | None = None
+    fail: OpenOrClosed | None = None
 
     @property
     def command(self) -> str:

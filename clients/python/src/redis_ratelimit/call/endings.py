@@ -24,7 +24,14 @@ def settlement(prefix: str, keys: Sequence[Key], limits: Sequence[LimitLike], id
 
 
 def ask_settlement(
-    prefix: str, key: Key, policy: str, id: str, cost: int, lease_id: str | None, keys: Sequence[Key]
+    prefix: str,
+    key: Key,
+    policy: str,
+    id: str,
+    cost: int,
+    lease_id: str | None,
+    keys: Sequence[Key],
+    tenant: str | None = None,
 ) -> Call:
     """RL.ASKSETTLE."""
     text("policy", policy, 64)
@@ -32,4 +39,4 @@ def ask_settlement(
     if lease_id is not None:
         text("lease_id", lease_id, 256)
     cost = integer("cost", cost, 0, MOST)
-    return calls.ask_settle(prefix, key, policy, id, cost, lease_id=lease_id, more_keys=keys)
+    return calls.ask_settle(prefix, key, policy, id, cost, lease_id=lease_id, tenant=tenant, more_keys=keys)

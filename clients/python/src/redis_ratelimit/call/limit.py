@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import ClassVar, TypeAlias
 
 from .errors import ConfigurationError
+from .tenant import tenant_words
 from .values import LONGEST, UNITS, Word, integer
 
 MOST = 9_007_199_254_740_991
@@ -94,12 +95,16 @@ class Limit:
         on: The number of the only key that the limit is for, from 1. All keys by default.
         cost: The limit's own cost. By default it is that of the call, and 1 for leases and gates.
         shadow: Whether the limit is only tried: it answers for itself, and refuses no call.
+        tenant: Who shares the limit fairly with others, if the call waits or the limit is on leases.
+        weight: The share of the tenant (1 to 1000). Without it the tenant keeps the one that it has, at first 1.
     """
 
     limiter: LimiterLike
     on: int | None = None
     cost: int | None = None
     shadow: bool = False
+    tenant: str | None = None
+    weight: int | None = None
 
     def __post_init__(self) -> None:
         limiter_words(self.limiter, lease_id=False)
@@ -107,6 +112,7 @@ class Limit:
             integer("on", self.on, 1, 64)
         if self.cost is not None:
             integer("cost", self.cost, 0, MOST)
+        tenant_words(self.tenant, self.weight)
 
     def options(self, *, on: bool = True) -> list[Word]:
         """Returns the words behind the limiter's."""
@@ -115,7 +121,9 @@ class Limit:
             words += ("ON", self.on)
         if self.cost is not None:
             words += ("COST", self.cost)
-        return [*words, "SHADOW"] if self.shadow else words
+        if self.shadow:
+            words.append("SHADOW")
+        return [*words, *tenant_words(self.tenant, self.weight)]
 
 
 LimitLike: TypeAlias = Limit | Limiter | str

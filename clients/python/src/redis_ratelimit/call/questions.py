@@ -11,7 +11,9 @@ from .call import Call, block_seconds
 from .errors import ConfigurationError
 from .limit import MOST, Limit, Limiter, LimiterLike, LimitLike, limiter_words
 from .limiters import Sketch
+from .manner import Manner
 from .rate import limiter_of
+from .tenant import tenant_words
 from .values import Duration, Key, Word, check_duration, duration_word, integer, key_bytes, prefixed, text
 
 
@@ -41,6 +43,8 @@ class Question:
         refusal: What the refusal is kept under in the cache, if it may be kept.
         counted: Whether the counters have it. Looks and refunds are not counted.
         asked: After how many returns to the limits it was asked. A refusal is kept if none of them was for its keys since.
+        costs: What the call charges each pair of a limit and a key, if it is allowed. One number: each.
+        partial: Whether it may charge less than its cost.
     """
 
     call: Call
@@ -50,6 +54,11 @@ class Question:
     refusal: Place | None = None
     counted: bool = True
     asked: int | None = None
+    costs: Sequence[int] | int = 0
+    partial: bool = False
+
+
+PLAIN = Manner()
 
 
 def limit(
@@ -59,6 +68,9 @@ def limit(
     cost: int,
     wait: Duration | None,
     hold: tuple[str, Duration] | None = None,
+    manner: Manner = PLAIN,
+    tenant: str | None = None,
+    weight: int | None = None,
 ) -> Question:
     """A limiter's own command."""
     known = limiter_of(limiter)
@@ -66,6 +78,7 @@ def limit(
     words: list[Word] = [known.COMMAND, key, *limiter_words(known)[1:]]
     if sent_cost(cost) is not None:
         words += ("COST", cost)
+    words += manner.words(known)
     if (held := checked_hold(hold)) is not None:
         words += ("HOLD", held[0], duration_word(held[1]))
     call = Call(words, [key])
@@ -74,10 +87,13 @@ def limit(
             raise ConfigurationError(f"{known!r} cannot wait")
         call.words += ("BLOCK", duration_word(block))
         call.wait = block_seconds(block)
+    elif tenant is not None and not known.can("early"):
+        raise ConfigurationError(f"a tenant of {known.NAME} needs wait")
+    call.words += tenant_words(tenant, weight)
     kept = None
-    if wait is None and hold is None and cost and is_kept(known):
+    if wait is None and hold is None and tenant is None and not manner and cost and is_kept(known):
         kept = Place((key_bytes(key),), known.item if isinstance(known, Sketch) else b"", (known.COMMAND, *words[2:]))
-    return Question(call, [known], [known], cost, kept)
+    return Question(call, [known], [known], cost, kept, costs=cost, partial=manner.partial)
 
 
 def limits(
@@ -87,16 +103,18 @@ def limits(
     cost: int,
     wait: Duration | None,
     hold: tuple[str, Duration] | None = None,
+    force: bool = False,
 ) -> Question:
     """RL.MULTI."""
     call = calls.multi(
-        prefix, keys, several, cost=sent_cost(cost), hold=checked_hold(hold), block=checked_wait(wait)
+        prefix, keys, several, cost=sent_cost(cost), force=force, hold=checked_hold(hold), block=checked_wait(wait)
     )
     pairs = limiters_of(several, len(call.keys))
     kept = None
-    if wait is None and hold is None and cost and all(map(is_kept, pairs)):
+    shares = any(isinstance(each, Limit) and each.tenant is not None for each in several)
+    if wait is None and hold is None and not shares and not force and cost and all(map(is_kept, pairs)):
         kept = Place(tuple(map(key_bytes, call.keys)), b"", ("RL.MULTI", *call.words[2 + len(call.keys) :]))
-    return Question(call, pairs, several, cost, kept)
+    return Question(call, pairs, several, cost, kept, costs=costs_of(several, len(call.keys), cost))
 
 
 def ask(
@@ -109,27 +127,34 @@ def ask(
     full: bool,
     wait: Duration | None,
     hold: tuple[str, Duration] | None = None,
+    force: bool = False,
+    tenant: str | None = None,
+    weight: int | None = None,
 ) -> Question:
     """RL.ASK."""
     text("policy", policy, 64)
     if lease_id is not None:
         text("lease_id", lease_id, 256)
+    tenant_words(tenant, weight)  # an error if they are wrong
     call = calls.ask(
         prefix,
         key,
         policy,
         cost=sent_cost(cost),
         lease_id=lease_id,
+        force=force,
         hold=checked_hold(hold),
         block=checked_wait(wait),
+        tenant=tenant,
+        weight=weight,
         full=full,
         more_keys=keys,
     )
     kept = None
-    if wait is None and hold is None and lease_id is None and cost:
+    if wait is None and hold is None and lease_id is None and tenant is None and not force and cost:
         words = call.words[2 : -len(call.keys)] if keys else call.words[2:]
         kept = Place(tuple(map(key_bytes, call.keys)), b"", ("RL.ASK", *words))
-    return Question(call, refusal=kept)
+    return Question(call, refusal=kept, costs=cost)
 
 
 def peek(prefix: str, key: Key, limiter: LimiterLike, cost: int) -> Question:
@@ -162,8 +187,11 @@ def lease(
     wait: Duration | None,
     reserved: int | None,
     critical: bool,
+    tenant: str | None,
+    weight: int | None,
 ) -> Question:
     """RL.CONCURRENT."""
+    tenant_words(tenant, weight)  # an error if they are wrong
     check_duration("ttl", ttl, 1)
     integer("cost", cost, 1, MOST)
     if reserved is not None:
@@ -179,7 +207,10 @@ def lease(
             critical=critical,
             cost=sent_cost(cost),
             block=checked_wait(wait),
-        )
+            tenant=tenant,
+            weight=weight,
+        ),
+        costs=cost,
     )
 
 
@@ -208,6 +239,17 @@ def checked_hold(hold: tuple[str, Duration] | None) -> tuple[str, Duration] | No
 def is_kept(limiter: Limiter) -> bool:
     """Whether a refusal may be kept in the cache: it holds until its time, and asking again changes nothing."""
     return not (limiter.can("early") or limiter.can("bans") or limiter.can("counts_refused"))
+
+
+def costs_of(several: Sequence[LimitLike], keys: int, cost: int) -> list[int]:
+    """Returns what each pair of a limit and a key is charged, limits outermost."""
+    costs: list[int] = []
+    for each in several:
+        own, on = (each.cost, each.on) if isinstance(each, Limit) else (None, None)
+        limiter = limiter_of(each.limiter if isinstance(each, Limit) else each)
+        usual = 1 if limiter.can("one_each") else cost
+        costs += [usual if own is None else own] * (keys if on is None else 1)
+    return costs
 
 
 def limiters_of(several: Sequence[LimitLike], keys: int) -> list[Limiter]:

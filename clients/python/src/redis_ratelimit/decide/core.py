@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from typing import Literal, TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar
 
-from ..call.call import Call
+from ..call.call import Call, OpenOrClosed
 from ..call.errors import ConfigurationError
 from ..call.questions import Place, Question
 from ..call.values import Key, key_bytes
@@ -22,7 +22,7 @@ from .share import Claim, Insurance, Share, claims_of
 
 D = TypeVar("D", bound=Decision)
 
-Fail: TypeAlias = Literal["open", "closed"] | Share
+Fail: TypeAlias = OpenOrClosed | Share
 
 
 class Core:
@@ -77,7 +77,7 @@ class Core:
 
     def decided(self, question: Question, kind: type[D], reply: object) -> D:
         """Returns the decision of a reply."""
-        decision = read(kind, reply, question.limiters)
+        decision = read(kind, reply, question.limiters, question.costs)
         if question.counted:
             self.counters.add("asked", "allowed" if decision.allowed else "refused")
         place = self._place(question)
@@ -87,11 +87,14 @@ class Core:
 
     def undecided(self, question: Question, kind: type[D], missing: Unavailable) -> D:
         """Returns what `fail` says."""
-        claims = claims_of(question, self.fail.processes) if isinstance(self.fail, Share) else None
+        claims = None
+        if isinstance(self.fail, Share) and question.call.fail is None:
+            claims = claims_of(question, self.fail.processes)
         if claims is not None:
             return self.insured(question.call, claims, kind, missing, counted=question.counted)
         allowed = self.goes_on(question.call, missing, counted=question.counted)
-        return kind(allowed, 0, 0, 0.0, 0.0, answered=False, error=missing, source=None)
+        granted = (question.costs if allowed else 0) if question.partial and isinstance(question.costs, int) else None
+        return kind(allowed, 0, 0, 0.0, 0.0, granted, answered=False, error=missing, source=None)
 
     def insured(
         self, call: Call, claims: Sequence[Claim], kind: type[D], missing: Unavailable, *, counted: bool = True
@@ -105,7 +108,7 @@ class Core:
 
     def goes_on(self, call: Call, missing: Unavailable, *, counted: bool = True) -> bool:
         """Whether a request goes on without an answer. Counts it, and writes a line."""
-        fail = self.fail.otherwise if isinstance(self.fail, Share) else self.fail
+        fail = call.fail or (self.fail.otherwise if isinstance(self.fail, Share) else self.fail)
         if counted:
             self.counters.add("asked", f"failed_{fail}")
         self.warn(call, f"failed {fail}", missing)
@@ -113,7 +116,7 @@ class Core:
 
     def check(self, question: Question) -> None:
         """Raises an error if nothing says what a question decides without an answer."""
-        if isinstance(self.fail, Share) and claims_of(question, 1) is None:
+        if isinstance(self.fail, Share) and question.call.fail is None and claims_of(question, 1) is None:
             self.check_otherwise(question.call.command)
 
     def check_otherwise(self, what: str) -> None:

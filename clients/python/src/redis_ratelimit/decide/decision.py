@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, TypeAlias
 
-from ..call.errors import RateLimitError
+from ..call.errors import ConfigurationError, RateLimitError
 from ..call.limit import Limiter
 from .errors import Unavailable
 from .headers import combined_headers
@@ -32,6 +32,7 @@ class Decision:
         error: Why the server did not decide.
         limiter: The limiter that decided, where it is known. The headers have its count and its time.
         source: Who decided. None if the limiter failed open or closed.
+        charged: What the call has charged, as far as it is known.
     """
 
     allowed: bool
@@ -44,9 +45,32 @@ class Decision:
     error: Unavailable | None = None
     limiter: Limiter | None = field(default=None, repr=False, compare=False)
     source: Source | None = "server"
+    charged: int = field(default=0, repr=False, compare=False)
 
     def __bool__(self) -> bool:
         return self.allowed
+
+    def crosses(self, fraction: float) -> bool:
+        """Whether this call was the one that used up a share of the limit, such as 0.8 for a warning at 80 %.
+
+        Of several limits, whether it crossed that share of any of them. It is false for a refusal, for a look, and without
+        an answer.
+
+        Args:
+            fraction: The share, above 0 and at most 1.
+
+        Raises:
+            ConfigurationError: The share is wrong.
+        """
+        if isinstance(fraction, bool) or not isinstance(fraction, (int, float)) or not 0 < fraction <= 1:
+            raise ConfigurationError(f"fraction must be a number above 0 and at most 1, not {fraction!r}")
+        return self._crosses(fraction)
+
+    def _crosses(self, fraction: float) -> bool:
+        if not (self.answered and self.allowed and self.charged > 0 and self.limit > 0):
+            return False
+        after = self.limit - self.remaining
+        return max(0, after - self.charged) / self.limit < fraction <= after / self.limit
 
     def headers(self, name: str = "default") -> dict[str, str]:
         """Returns the headers of the response: `RateLimit-Policy`, `RateLimit`, and `Retry-After` with a refusal.
@@ -82,6 +106,9 @@ class MultiDecision(Decision):
 
     each: tuple[Decision, ...] = ()
     settled: int | None = None
+
+    def _crosses(self, fraction: float) -> bool:
+        return self.allowed and any(each.crosses(fraction) for each in self.each)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,20 +15,26 @@ Five: TypeAlias = Sequence[int]
 D = TypeVar("D", bound=Decision)
 
 
-def read(kind: type[D], reply: object, limiters: Sequence[Limiter]) -> D:
-    """Returns the decision of this kind."""
+def read(kind: type[D], reply: object, limiters: Sequence[Limiter], costs: Sequence[int] | int = 0) -> D:
+    """Returns the decision of this kind. `costs` are what the call charges if it is allowed."""
     if kind is MultiDecision:
-        return cast(D, multi(reply, limiters))
-    return cast(D, ask(reply) if kind is AskDecision else decision(reply, limiters[0] if limiters else None))
+        return cast(D, multi(reply, limiters, () if isinstance(costs, int) else costs))
+    cost = costs if isinstance(costs, int) else 0
+    return cast(
+        D, ask(reply, cost) if kind is AskDecision else decision(reply, limiters[0] if limiters else None, cost)
+    )
 
 
-def decision(reply: object, limiter: Limiter | None = None) -> Decision:
+def decision(reply: object, limiter: Limiter | None = None, cost: int = 0) -> Decision:
     """Five integers: limited, limit, remaining, retry_after and reset_after in ms. A sixth is what was granted."""
     five = cast(Five, reply)
     limited, limit, remaining, retry, reset = five[:5]
     granted = five[5] if len(five) > 5 else None
     retry_after = None if retry < 0 else retry / 1000
-    return Decision(not limited, limit, remaining, retry_after, reset / 1000, granted, limiter=limiter)
+    charged = 0 if limited else cost if granted is None else granted
+    return Decision(
+        not limited, limit, remaining, retry_after, reset / 1000, granted, limiter=limiter, charged=charged
+    )
 
 
 def settled(reply: object) -> SettledDecision:
@@ -37,16 +43,17 @@ def settled(reply: object) -> SettledDecision:
     return SettledDecision(*_five(five), settled=five[5] == 1)
 
 
-def multi(reply: object, limiters: Sequence[Limiter] = ()) -> MultiDecision:
+def multi(reply: object, limiters: Sequence[Limiter] = (), costs: Sequence[int] = ()) -> MultiDecision:
     """The five integers for all, those of each pair, and after a settlement the number of keys that held."""
     five, each, *held = cast(tuple[Five, Sequence[Five], int], reply)
-    return MultiDecision(*_five(five), each=_each(each, limiters), settled=held[0] if held else None)
+    return MultiDecision(*_five(five), each=_each(each, limiters, costs), settled=held[0] if held else None)
 
 
-def ask(reply: object) -> AskDecision:
+def ask(reply: object, cost: int = 0) -> AskDecision:
     """Six integers, the sixth of which is the pair that binds. With FULL, the five integers of each pair too."""
     six, each = _full(reply)
-    return AskDecision(*_five(six), binding=six[5] or None, each=_each(each))
+    charged = 0 if six[0] else cost
+    return AskDecision(*_five(six), binding=six[5] or None, each=_each(each), charged=charged)
 
 
 def asksettled(reply: object) -> AskDecision:
@@ -136,9 +143,12 @@ def _five(five: Five) -> tuple[bool, int, int, float | None, float]:
     return not limited, limit, remaining, None if retry < 0 else retry / 1000, reset / 1000
 
 
-def _each(each: Sequence[Five], limiters: Sequence[Limiter] = ()) -> tuple[Decision, ...]:
+def _each(
+    each: Sequence[Five], limiters: Sequence[Limiter] = (), costs: Sequence[int] = ()
+) -> tuple[Decision, ...]:
     known = [*limiters, *[None] * (len(each) - len(limiters))]
-    return tuple(decision(five, limiter) for five, limiter in zip(each, known, strict=True))
+    charged = [*costs, *[0] * (len(each) - len(costs))]
+    return tuple(decision(five, limiter, cost) for five, limiter, cost in zip(each, known, charged, strict=True))
 
 
 def _full(reply: object) -> tuple[Five, Sequence[Five]]:

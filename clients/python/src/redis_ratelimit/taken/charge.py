@@ -49,19 +49,28 @@ class Charge:
         if not self._what.can("hold"):
             raise ConfigurationError(f"{self._what!r} cannot be held")
 
-    def question(self, estimate: int, hold_id: str, wait: Duration | None) -> Question:
+    def question(
+        self, estimate: int, hold_id: str, wait: Duration | None, tenant: str | None, weight: int | None
+    ) -> Question:
         """The call that charges the estimate."""
         integer("estimate", estimate, 1, MOST)
         hold = hold_id, self._ttl
         if isinstance(self._what, str):
-            return questions.ask(self._prefix, self._key, self._what, estimate, None, self._keys, False, wait, hold)
-        return questions.limit(self._prefix, self._key, self._what, estimate, wait, hold)
+            asked = self._prefix, self._key, self._what, estimate, None, self._keys, False, wait, hold, False
+            return questions.ask(*asked, tenant, weight)
+        return questions.limit(
+            self._prefix, self._key, self._what, estimate, wait, hold, tenant=tenant, weight=weight
+        )
 
-    def settlement(self, actual: int, hold_id: str, call: Call, *, certain: bool, given_up: bool) -> Ending:
+    def settlement(
+        self, actual: int, hold_id: str, call: Call, tenant: str | None, *, certain: bool, given_up: bool
+    ) -> Ending:
         """What settles the estimate that this call has charged, or may have charged."""
         if isinstance(self._what, str):
-            ending = endings.ask_settlement(self._prefix, self._key, self._what, hold_id, actual, None, self._keys)
+            ending = endings.ask_settlement(
+                self._prefix, self._key, self._what, hold_id, actual, None, self._keys, tenant
+            )
         else:
-            ending = calls.settle(self._prefix, self._key, hold_id, self._what, actual)
+            ending = calls.settle(self._prefix, self._key, hold_id, self._what, actual, tenant=tenant)
         ttl = milliseconds("ttl", self._ttl) / 1000 + (0.0 if certain else call.wait or 0.0)
         return Ending(self._core, ending, ttl, certain, given_up)

@@ -6,10 +6,11 @@ from collections.abc import Generator
 from types import TracebackType
 from typing import Self
 
-from ..call.call import Call
+from ..call.call import Call, OpenOrClosed
 from ..call.errors import ConfigurationError
 from ..call.limit import MOST
-from ..call.values import Duration, integer
+from ..call.manner import bound
+from ..call.values import Duration, Seconds, integer
 from ..decide.decision import Decision, Refused
 from ..decide.errors import CallError, Closed, Unavailable
 from .charge import Charge
@@ -29,13 +30,25 @@ class AsyncHeld:
         decision: The answer. Without an answer it is None.
     """
 
-    def __init__(self, limiter: AsyncConnected, charge: Charge, estimate: int, wait: Duration | None) -> None:
+    def __init__(
+        self,
+        limiter: AsyncConnected,
+        charge: Charge,
+        estimate: int,
+        wait: Duration | None,
+        timeout: Seconds | None,
+        fail: OpenOrClosed | None,
+        tenant: str | None,
+        weight: int | None,
+    ) -> None:
         self._limiter, self._core = limiter, limiter.core
         self.id = self._core.new_id()
         self.estimate = estimate
         self.decision: Decision | None = None
         self._charge = charge
-        self._question = charge.question(estimate, self.id, wait)
+        self._tenant = tenant
+        self._question = charge.question(estimate, self.id, wait, tenant, weight)
+        bound(self._question.call, timeout, fail)
         self._core.check(self._question)
         self._actual: int | None = None
         self._entered, self._open = False, False
@@ -139,7 +152,10 @@ class AsyncHeld:
         self._limiter.background.add(self._ending(actual, given_up=given_up), 0.0)
 
     def _ending(self, actual: int, *, given_up: bool = False) -> Ending:
-        return self._charge.settlement(actual, self.id, self._question.call, certain=self._certain, given_up=given_up)
+        call = self._question.call
+        return self._charge.settlement(
+            actual, self.id, call, self._tenant, certain=self._certain, given_up=given_up
+        )
 
 
 class AsyncBudget:
@@ -148,16 +164,29 @@ class AsyncBudget:
     def __init__(self, limiter: AsyncConnected, charge: Charge) -> None:
         self._limiter, self._charge = limiter, charge
 
-    def hold(self, estimate: int, wait: Duration | None = None) -> AsyncHeld:
+    def hold(
+        self,
+        estimate: int,
+        wait: Duration | None = None,
+        *,
+        timeout: Seconds | None = None,
+        fail: OpenOrClosed | None = None,
+        tenant: str | None = None,
+        weight: int | None = None,
+    ) -> AsyncHeld:
         """Charges an estimate, and settles it when the work is left.
 
         Args:
             estimate: The most that the work may cost (1 to 9007199254740991).
             wait: How long to wait in the server if the estimate does not fit.
+            timeout: The seconds after which this call is given up, in place of the limiter's.
+            fail: What is decided without an answer, in place of the limiter's.
+            tenant: Who shares the limit fairly with other tenants while they wait.
+            weight: The share of the tenant (1 to 1000).
 
         Raises:
             Refused: On entering: the estimate does not fit.
             Unavailable: On entering: there is no answer, and the limiter fails closed.
             CallError: On entering: the call is wrong.
         """
-        return AsyncHeld(self._limiter, self._charge, estimate, wait)
+        return AsyncHeld(self._limiter, self._charge, estimate, wait, timeout, fail, tenant, weight)

@@ -7,9 +7,10 @@ from types import TracebackType
 from typing import Self
 
 from ..call import calls, questions
-from ..call.call import Call
+from ..call.call import Call, OpenOrClosed
 from ..call.errors import ConfigurationError
-from ..call.values import Duration, Key, milliseconds
+from ..call.manner import bound
+from ..call.values import Duration, Key, Seconds, milliseconds
 from ..decide.decision import Decision, Refused
 from ..decide.errors import CallError, Closed, Unavailable
 from .connected import AsyncConnected
@@ -39,12 +40,19 @@ class AsyncLease:
         renew: bool,
         reserved: int | None,
         critical: bool,
+        timeout: Seconds | None,
+        fail: OpenOrClosed | None,
+        tenant: str | None,
+        weight: int | None,
     ) -> None:
         self._limiter, self._core = limiter, limiter.core
         self.id = self._core.new_id()
         self.lost = False
         self.decision: Decision | None = None
-        self._question = questions.lease(limiter.prefix, key, capacity, ttl, self.id, cost, wait, reserved, critical)
+        self._question = questions.lease(
+            limiter.prefix, key, capacity, ttl, self.id, cost, wait, reserved, critical, tenant, weight
+        )
+        bound(self._question.call, timeout, fail)
         self._core.check(self._question)
         self._ttl, self._renews = milliseconds("ttl", ttl) / 1000, renew
         self._entered = self._open = False

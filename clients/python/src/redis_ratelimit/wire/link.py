@@ -70,7 +70,7 @@ class AsyncLink:
         try:
             connection = await opened.shared(until)
             try:
-                reply = await self._exchange(connection, call, asking, self._timeout)
+                reply = await self._exchange(connection, call, asking, call.timeout or self._timeout)
             except ResponseError:
                 opened.give_back(connection)
                 raise

@@ -99,7 +99,7 @@ class Link:
         try:
             connection = self._shared(until)
             try:
-                reply = self._exchange(connection, call, asking, self._timeout)
+                reply = self._exchange(connection, call, asking, call.timeout or self._timeout)
             except ResponseError:
                 self._give_back(connection)
                 raise

@@ -1,0 +1,54 @@
+"""How a call is charged, for whom it waits, and what holds of this call only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .call import Call, OpenOrClosed
+from .errors import ConfigurationError
+from .limit import Limiter
+from .values import Duration, Seconds, Word, check_duration, duration_word, seconds
+
+@dataclass(frozen=True, slots=True)
+class Manner:
+    """How much a limiter charges if the cost does not fit.
+
+    Args:
+        partial: Whether as much is charged as fits.
+        force: Whether the cost is charged in any case, so that the limit may be exceeded.
+        reserve: Whether the cost is booked ahead: True, or the longest time until it is available.
+    """
+
+    partial: bool = False
+    force: bool = False
+    reserve: bool | Duration = False
+
+    def __bool__(self) -> bool:
+        return self.partial or self.force or self.reserve is not False
+
+    def words(self, limiter: Limiter) -> list[Word]:
+        """Returns the words of the option, if the limiter has it."""
+        names = [name for name in ("partial", "force", "reserve") if getattr(self, name) is not False]
+        if not names:
+            return []
+        if len(names) > 1:
+            raise ConfigurationError("take one of partial, force and reserve")
+        if not limiter.can(names[0]):
+            raise ConfigurationError(f"{limiter.NAME} takes no {names[0]}")
+        words: list[Word] = [names[0].upper()]
+        if not isinstance(self.reserve, bool):
+            check_duration("reserve", self.reserve, 1)
+            words += ("MAXWAIT", duration_word(self.reserve))
+        return words
+
+
+def bound(call: Call, timeout: Seconds | None, fail: OpenOrClosed | None) -> None:
+    """Gives a call its own time-out, and its own decision without an answer."""
+    if timeout is not None:
+        if call.wait is not None:
+            raise ConfigurationError("a call that waits takes no timeout")
+        call.timeout = seconds("timeout", timeout)
+    if fail is not None:
+        if fail not in ("open", "closed"):
+            raise ConfigurationError(f"fail must be 'open' or 'closed', not {fail!r}")
+        call.fail = fail
