@@ -13,7 +13,19 @@ import pytest
 import redis
 import redis.asyncio
 
-from redis_ratelimit import AsyncRateLimiter, Closed, Decision, Local, RateLimiter, Share
+from redis_ratelimit import (
+    AsyncRateLimiter,
+    CallError,
+    Closed,
+    Decision,
+    Gate,
+    Local,
+    Passage,
+    RateLimiter,
+    Refusal,
+    Rule,
+    Share,
+)
 from redis_ratelimit.call.steady import SteadyRate
 from redis_ratelimit.decide.share import MOST_KEYS, SWEEP, Claim, Insurance
 from redis_ratelimit.local import local
@@ -168,6 +180,32 @@ def test_a_closed_limiter_answers_no_more(server: Server) -> None:
     with pytest.raises(Closed):
         while True:
             limit.take()
+
+
+def test_a_rule_is_answered_from_memory(limiter: RateLimiter) -> None:
+    def caller(request: str) -> str:
+        return request
+
+    gate = Gate(limiter, [Rule[str]("api", caller, "100000/s", local=2), Rule[str]("user", caller, "300/d")])
+    for _ in range(300):
+        passage = gate.enter("ann")
+        assert isinstance(passage, Passage) and '"api";q=100000' in passage.headers["RateLimit-Policy"]
+        gate.leave(passage)
+    assert isinstance(gate.enter("ann"), Refusal)
+    assert limiter.counters["answered_locally"] > 0
+
+
+def test_an_error_reply_reaches_the_caller(limiter: RateLimiter, server: Server) -> None:
+    client: Any = redis.Redis(port=server.port)
+    limit = limiter.local("list", "10000/s", processes=2)
+    busy(limit)
+    client.delete("local:list")
+    client.rpush("local:list", "not a limit")
+    with pytest.raises(CallError):
+        while True:
+            limit.take()
+    client.delete("local:list")
+    assert limit.take()
 
 
 async def test_cancelled_calls_leave_no_fetch_behind(server: Server) -> None:
