@@ -441,6 +441,32 @@ fn who_was_served_alone_does_not_pay_for_it_when_another_joins() {
 }
 
 #[test]
+fn a_weight_is_forgotten_when_its_tenant_neither_holds_nor_waits() {
+    let mut rate = Rate::new();
+    for _ in 0..20 {
+        rate.wait(of("b"));
+    }
+    let heavy = Wish { weight: Some(4), ..of("a") };
+    rate.wait(heavy);
+    rate.wait(of("a"));
+    // It keeps the weight of its last grant while it waits, and so gets four grants in five.
+    (0..3).for_each(|_| rate.wait(of("a")));
+    assert_eq!(rate.grants(6, "a"), 5);
+    // Then it begins with a weight of 1.
+    (0..5).for_each(|_| rate.wait(of("a")));
+    assert_eq!(rate.grants(8, "a"), 4);
+
+    let mut pool = Pool::of(6);
+    pool.wait(Wish { weight: Some(5), ..of("a") });
+    (0..5).for_each(|_| pool.wait(of("before")));
+    (0..9).for_each(|_| pool.wait(of("a")));
+    (0..9).for_each(|_| pool.wait(of("b")));
+    // The lease of a with its weight ends first. After that, a and b take turns.
+    (0..6).for_each(|_| _ = pool.end(0));
+    assert_eq!((pool.held_by("a"), pool.held_by("b")), (3, 3));
+}
+
+#[test]
 fn a_settlement_above_the_estimate_counts_for_the_tenant_and_one_below_for_its_next_turn() {
     let mut rate = Rate::new();
     for tenant in ["a", "b"] {

@@ -57,6 +57,7 @@ struct Tenant {
 #[derive(Clone, Copy, Debug)]
 struct Idle {
     finish: Tag,
+    /// That of the last grant, which a settlement corrects.
     weight: u32,
 }
 
@@ -110,7 +111,7 @@ impl Tenant {
             start: passed.max(idle.finish),
             finish: idle.finish,
             held: 0,
-            weight: idle.weight,
+            weight: 1,
             callers: BTreeMap::new(),
             is_of_rate: false,
             critical: 0,
@@ -125,11 +126,9 @@ impl Tenant {
         !self.callers.is_empty() || self.critical > 0 || self.members > 0 || self.hunger.is_some()
     }
 
-    fn know(&mut self, share: Share) {
-        self.held = share.held;
-        if share.held > 0 {
-            self.weight = share.weight;
-        }
+    /// Notes what it holds now. Its weight is that of its leases.
+    fn know(&mut self, Share { held, weight }: Share) {
+        (self.held, self.weight) = (held, if held > 0 { weight } else { 1 });
     }
 
     /// The weight for a call: its own, else that of the last refused call while the tenant is hungry, else the tenant's.
@@ -347,8 +346,7 @@ impl Tenants {
             tenant.weight = claim.weight.unwrap_or(tenant.weight);
         });
         if !is_present && claim.pool.is_none() {
-            let weight = claim.weight.or(self.idle.get(claim.tenant).map(|idle| idle.weight)).unwrap_or(1);
-            self.remember(claim.tenant.into(), Idle { finish: tag, weight });
+            self.remember(claim.tenant.into(), Idle { finish: tag, weight: claim.weight.unwrap_or(1) });
         }
     }
 
@@ -484,7 +482,9 @@ impl Tenants {
         let seen = leases.tell(self.table.and_then(|table| table.seen), at, |news| match news {
             News::All => anew = true,
             News::Share(name, share) => change(name, &|tenant| tenant.know(share)),
-            News::Ended(name, cost) => change(name, &|tenant| tenant.held = tenant.held.saturating_sub(cost)),
+            News::Ended(name, cost) => change(name, &|tenant| {
+                tenant.know(Share { held: tenant.held.saturating_sub(cost), weight: tenant.weight });
+            }),
         });
         if anew {
             let shares = leases.shares(at);

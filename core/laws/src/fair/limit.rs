@@ -47,7 +47,7 @@ pub struct Limit {
     pub hungry: BTreeMap<Tenant, Hunger>,
     /// The weight of each tenant that holds leases.
     pub weights: BTreeMap<Tenant, u64>,
-    /// The last weight of each tenant that the line remembers.
+    /// The last weight of each tenant that waits, of a bucket.
     pub known: BTreeMap<Tenant, u64>,
 }
 
@@ -120,6 +120,11 @@ impl Limit {
     /// What the leases of a tenant cost together.
     pub fn held(&self, tenant: Tenant, wall: u64) -> u64 {
         self.held_leases(wall).filter(|lease| lease.tenant == tenant).map(|lease| lease.cost).sum()
+    }
+
+    /// The weight of a tenant that holds something.
+    pub(super) fn weight(&self, tenant: Tenant, wall: u64) -> Option<u64> {
+        self.weights.get(&tenant).copied().filter(|_| self.held(tenant, wall) > 0)
     }
 
     /// What all leases cost together.

@@ -102,7 +102,7 @@ impl Fair {
     pub(super) fn weight(&self, wish: &Wish) -> u64 {
         let limit = &self.limits[wish.limit];
         let of_hungry = || limit.hungry.get(&wish.tenant).and_then(|hunger| hunger.wish.weight);
-        let held = || limit.weights.get(&wish.tenant).copied();
+        let held = || limit.weight(wish.tenant, self.wall);
         let known = || limit.known.get(&wish.tenant).copied();
         wish.weight.or_else(of_hungry).or_else(held).or_else(known).unwrap_or(1)
     }
@@ -163,8 +163,8 @@ impl Fair {
         let limit = &self.limits[wish.limit];
         let mut line = self.line(wish.limit);
         line.retain(|other| other.caller.is_none() || other.caller != comer.waiting());
-        // The call of a hungry tenant stands for the one that was refused.
-        let hunger = limit.hungry.get(&wish.tenant).filter(|_| comer == Comer::Passes);
+        // The call of a hungry tenant stands for the one that was refused, if tenants take turns.
+        let hunger = limit.hungry.get(&wish.tenant).filter(|_| comer == Comer::Passes && self.is_fair(wish));
         let began = hunger.map(|hunger| hunger.began);
         let arrival = comer.waiting().or(began).unwrap_or(u64::MAX);
         let place = self.place(wish, arrival);

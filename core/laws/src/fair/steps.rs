@@ -25,19 +25,13 @@ impl Fair {
             let active: Vec<Tenant> = self.active(index);
             let limit = &mut self.limits[index];
             limit.starts.retain(|tenant, _| active.contains(tenant));
+            limit.known.retain(|tenant, _| active.contains(tenant));
             if active.is_empty() {
                 limit.virtual_time = 0;
                 limit.finishes.clear();
-                limit.known.clear();
             }
-            let wall = self.wall;
-            let held: Vec<Tenant> = limit.held_leases(wall).map(|lease| lease.tenant).collect();
+            let held: Vec<Tenant> = limit.held_leases(0).map(|lease| lease.tenant).collect();
             limit.weights.retain(|tenant, _| held.contains(tenant));
-            for tenant in held {
-                if limit.starts.contains_key(&tenant) || limit.finishes.contains_key(&tenant) {
-                    limit.known.insert(tenant, limit.weights.get(&tenant).copied().unwrap_or(1));
-                }
-            }
         }
     }
 
@@ -88,8 +82,12 @@ impl Fair {
             self.arrivals += 1;
             let (asked, ends) = (self.arrivals, self.steady + self.hunger);
             let hungry = &mut self.limits[wish.limit].hungry;
-            let began = hungry.get(&wish.tenant).map_or(asked, |hunger| hunger.began);
-            hungry.insert(wish.tenant, Hunger { began, asked, ends, wish: wish.clone() });
+            let before = hungry.get(&wish.tenant);
+            let began = before.map_or(asked, |hunger| hunger.began);
+            // Without a weight, that of the calls before counts on.
+            let weight = wish.weight.or(before.and_then(|hunger| hunger.wish.weight));
+            let wish = Wish { weight, ..wish.clone() };
+            hungry.insert(wish.tenant, Hunger { began, asked, ends, wish });
         } else if refusing.iter().any(|limit| *limit != wish.limit) {
             self.limits[wish.limit].hungry.remove(&wish.tenant);
         }
@@ -109,6 +107,8 @@ impl Fair {
             let weight = self.weight(wish);
             let wall = self.wall;
             let limit = &mut self.limits[wish.limit];
+            let is_bucket = matches!(limit.kind, Kind::Bucket { .. });
+            let stored = wish.weight.or_else(|| limit.weight(wish.tenant, wall)).unwrap_or(1);
             let tag = limit.start(wish.tenant) + units(wish.cost, weight);
             limit.finishes.insert(wish.tenant, tag);
             limit.virtual_time = limit.virtual_time.max(tag);
@@ -123,11 +123,11 @@ impl Fair {
                 }
                 Kind::Bucket { interval, full, .. } => *full = now.max(*full) + *interval * wish.cost,
             }
-            if matches!(limit.kind, Kind::Leases { .. }) {
-                let stored = wish.weight.or_else(|| limit.weights.get(&wish.tenant).copied());
-                limit.weights.insert(wish.tenant, stored.unwrap_or(weight));
+            if is_bucket {
+                limit.known.extend(wish.weight.map(|weight| (wish.tenant, weight)));
+            } else {
+                limit.weights.insert(wish.tenant, stored);
             }
-            limit.known.extend(wish.weight.map(|weight| (wish.tenant, weight)));
         }
         self.tidy();
     }

@@ -79,7 +79,7 @@ impl World {
         let cost = if self.dice.happens(1, 2) { 1 } else { 1 + self.dice.below(most) };
         // A tenant changes its weight now and then.
         let weight = 1 + (u64::from(tenant) + u64::from(self.dice.happens(1, 10))) % 5;
-        let weight = Some(weight).filter(|_| tenant > 0 && self.weights);
+        let weight = Some(weight).filter(|_| tenant > 0 && self.weights && self.dice.happens(2, 3));
         Wish { limit, tenant, weight, cost, most, critical }
     }
 
