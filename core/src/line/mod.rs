@@ -65,8 +65,12 @@
 //!
 //! Then its oldest caller is the first. It stays the first until it is admitted, as leases end, while no critical caller arrives.
 //!
-//! Callers stand only in lines that refuse them. So the first of one line never waits because of the first of another. A caller of
-//! two limits still waits until both have room at once: no room is reserved for it.
+//! Callers stand only in lines that refuse them. So the first of one line does not wait because of the first of another: it moves
+//! on. A caller of two limits still waits until both have room at once: no room is reserved for it.
+//!
+//! **Two fair lines** may order the same callers differently, also in a circle, as who is a tenant's first changes when callers
+//! move. Then each caller is first in one line and is refused by the other, and moves on, although both limits have room. So after
+//! [`MOST_MOVES`] such moves in a row, the order keeps a caller from no limit any more.
 //!
 //! # Cost
 //!
@@ -96,13 +100,17 @@ use crate::time::{Span, Time};
 pub use claim::{Caller, Claim, Comer};
 use tenants::{Ahead, Tenants};
 
+/// The most moves in a row to another line of a caller whose limits have room.
+const MOST_MOVES: u32 = 16;
+
 /// Where a caller stands: in the line of a limit that refuses it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Stand<K> {
     pub key: K,
     pub name: Name,
     pub claim: Claim,
-    /// The time after which the limit may admit the caller, if it is the first; `None` if time alone makes no room.
+    /// The time after which the limit may admit the caller, if it is the first; zero if only others keep it from the limit, `None` if
+    /// time alone makes no room.
     pub retry: Option<Span>,
 }
 
@@ -131,8 +139,10 @@ struct Waiting<K> {
     deadline: Time,
     /// In the order of their keys.
     stands: Vec<Spot<K>>,
-    /// The line in which it waits for a tenant with a name, although it may stand in others meanwhile.
-    member: Option<Spot<K>>,
+    /// Where it stood before, and does not stand meanwhile. Its tenants wait there, too.
+    away: Vec<Spot<K>>,
+    /// How often in a row it was refused and moved to another line, although all its limits had room.
+    moves: u32,
 }
 
 /// A caller in a line.
@@ -224,6 +234,11 @@ impl<K: Ord + Clone> Lines<K> {
     where
         K: Borrow<Q>,
     {
+        if let Comer::Waits(caller) = comer
+            && self.callers.get(&caller).is_some_and(|waiting| waiting.moves >= MOST_MOVES)
+        {
+            return None;
+        }
         let line = self.find(key, name)?;
         Some(match line.tenants.ahead(claim, comer)? {
             Ahead::Caller => line.wake.filter(|_| !line.is_due).map_or(Span::ZERO, |wake| wake.since(now)),
@@ -399,7 +414,7 @@ impl<K: Ord + Clone> Lines<K> {
     /// Adds a caller that has been tried and refused.
     pub fn enter(&mut self, now: Time, deadline: Time, stands: Vec<Stand<K>>) -> Caller {
         self.last += 1;
-        self.callers.insert(self.last, Waiting { deadline, stands: Vec::new(), member: None });
+        self.callers.insert(self.last, Waiting { deadline, stands: Vec::new(), away: Vec::new(), moves: 0 });
         self.deadlines.insert((deadline, self.last));
         self.stay(self.last, now, stands);
         self.last
@@ -417,10 +432,12 @@ impl<K: Ord + Clone> Lines<K> {
         };
         let new: Vec<Spot<K>> = stands.iter().map(spot).collect();
         let old = core::mem::replace(&mut waiting.stands, new.clone());
-        let former = match new.iter().find(|spot| !spot.tenant.is_empty()) {
-            Some(spot) if waiting.member.as_ref() != Some(spot) => Some(waiting.member.replace(spot.clone())),
-            _ => None,
-        };
+        let has_room = stands.iter().all(|stand| stand.retry == Some(Span::ZERO));
+        waiting.moves = if has_room { waiting.moves + u32::from(old != new) } else { 0 };
+        let is_elsewhere =
+            |spot: &&Spot<K>| !new.iter().any(|new| (&new.key, new.name) == (&spot.key, spot.name));
+        let away: Vec<Spot<K>> = old.iter().chain(&waiting.away).filter(is_elsewhere).cloned().collect();
+        let were_away = core::mem::replace(&mut waiting.away, away.clone());
         for key in keys_of(&new) {
             self.keys.entry(key.clone()).or_default().callers += 1;
         }
@@ -429,14 +446,14 @@ impl<K: Ord + Clone> Lines<K> {
             self.stand(caller, spot, stand, old.contains(spot), now);
         }
         for spot in old.iter().filter(|spot| !new.contains(spot)) {
+            if away.contains(spot) {
+                self.line(&spot.key, spot.name)
+                    .into_iter()
+                    .for_each(|line| line.tenants.go_away(&spot.tenant));
+            }
             self.step_out(caller, spot);
         }
-        if let Some(former) = former {
-            self.become_member(caller);
-            if let Some(spot) = former {
-                self.quit(&spot);
-            }
-        }
+        were_away.iter().filter(|spot| !away.contains(spot)).for_each(|spot| self.quit(spot));
         for key in keys_of(&old) {
             self.forget_at(key);
         }
@@ -447,7 +464,7 @@ impl<K: Ord + Clone> Lines<K> {
         let Some(waiting) = self.callers.remove(&caller) else { return false };
         self.deadlines.remove(&(waiting.deadline, caller));
         waiting.stands.iter().for_each(|spot| self.step_out(caller, spot));
-        waiting.member.iter().for_each(|spot| self.quit(spot));
+        waiting.away.iter().for_each(|spot| self.quit(spot));
         keys_of(&waiting.stands).for_each(|key| self.forget_at(key));
         true
     }
@@ -576,12 +593,7 @@ impl<K: Ord + Clone> Lines<K> {
         }
     }
 
-    /// The line in which a caller waits for its tenant counts it.
-    fn become_member(&mut self, caller: Caller) {
-        let Some(spot) = self.callers.get(&caller).and_then(|waiting| waiting.member.clone()) else { return };
-        self.line(&spot.key, spot.name).into_iter().for_each(|line| line.tenants.join(&spot.tenant));
-    }
-
+    /// A caller that was away from a line comes back to it, or waits no longer.
     fn quit(&mut self, spot: &Spot<K>) {
         if let Some(line) = self.line(&spot.key, spot.name) {
             line.tenants.quit(&spot.tenant);
@@ -728,6 +740,23 @@ mod tests {
 
         assert!(lines.leave(second));
         assert_eq!(lines.due(T0), Some(both));
+    }
+
+    #[test]
+    fn a_tenant_keeps_its_start_while_its_caller_stands_in_another_line_only() {
+        let of = |tenant: &'static [u8]| Claim { tenant, ..Claim::plain(1, false) };
+        let mut lines = Lines::new();
+        let both = enter(&mut lines, vec![stand("a", 50), stand("b", 50)]);
+        let other = enter(&mut lines, vec![Stand { claim: of(b"other").into_owned(), ..stand("a", 50) }]);
+        // The limit of a admits it for now. Then others are served, so who begins to wait comes later.
+        lines.stay(both, T0, vec![stand("b", 50)]);
+        (0..3).for_each(|_| lines.grant("a", leases(), &of(b"served")));
+        lines.stay(both, T0, vec![stand("a", 50), stand("b", 50)]);
+        assert!(!is_behind(&lines, "a", Some(both)));
+        // A caller that leaves for good is counted nowhere.
+        lines.stay(both, T0, vec![stand("b", 50)]);
+        assert!(lines.leave(other) && lines.leave(both));
+        assert!(!lines.has_line("a", leases()) && !lines.has_line("b", leases()));
     }
 
     #[test]

@@ -47,8 +47,8 @@ struct Tenant {
     is_of_rate: bool,
     /// The number of critical callers in the line.
     critical: usize,
-    /// The number of callers that stood in the line and still wait, here or in other lines.
-    members: usize,
+    /// The number of callers that stood in the line, and stand only in other lines meanwhile.
+    away: usize,
     hunger: Option<Hunger>,
     /// Where it stands, and whether that is among the hungry ones.
     place: Option<(bool, Place)>,
@@ -115,7 +115,7 @@ impl Tenant {
             callers: BTreeMap::new(),
             is_of_rate: false,
             critical: 0,
-            members: 0,
+            away: 0,
             hunger: None,
             place: None,
         }
@@ -123,7 +123,7 @@ impl Tenant {
 
     /// Whether it waits or is hungry.
     fn is_present(&self) -> bool {
-        !self.callers.is_empty() || self.critical > 0 || self.members > 0 || self.hunger.is_some()
+        !self.callers.is_empty() || self.critical > 0 || self.away > 0 || self.hunger.is_some()
     }
 
     /// Notes what it holds now. Its weight is that of its leases.
@@ -225,13 +225,13 @@ impl Tenants {
         self.place(name);
     }
 
-    /// A caller that stands in the line waits for its tenant until it [quits](Self::quit), in whatever lines it stands.
-    pub(super) fn join(&mut self, name: &Arc<[u8]>) {
-        self.by_name.get_mut(name).into_iter().for_each(|tenant| tenant.members += 1);
+    /// A caller leaves the line for others. Its tenant waits until it comes back or [quits](Self::quit).
+    pub(super) fn go_away(&mut self, name: &Arc<[u8]>) {
+        self.by_name.get_mut(name).into_iter().for_each(|tenant| tenant.away += 1);
     }
 
     pub(super) fn quit(&mut self, name: &[u8]) {
-        self.change(name, |tenant| tenant.members = tenant.members.saturating_sub(1));
+        self.change(name, |tenant| tenant.away = tenant.away.saturating_sub(1));
     }
 
     /// Whether a refused call may make its tenant hungry. If the limit has room for the call, the tenant must be hungry already.

@@ -36,6 +36,8 @@ pub struct Waiting {
     pub stands: Vec<usize>,
     /// The limits for which its tenant waits: it stands in their lines, or did before.
     pub waits_for: Vec<usize>,
+    /// How often in a row it was refused and moved to another line, although all its limits had room.
+    pub moves: u32,
 }
 
 /// What becomes of a call.

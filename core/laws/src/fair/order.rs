@@ -160,6 +160,9 @@ impl Fair {
 
     /// Whether others in the line of a limit keep a call from it.
     pub fn is_kept(&self, wish: &Wish, comer: Comer) -> bool {
+        if comer.waiting().and_then(|caller| self.find(caller)).is_some_and(|waiting| waiting.moves >= 16) {
+            return false;
+        }
         let limit = &self.limits[wish.limit];
         let mut line = self.line(wish.limit);
         line.retain(|other| other.caller.is_none() || other.caller != comer.waiting());

@@ -46,7 +46,8 @@ impl Fair {
         if blocks && call.wishes.iter().all(|wish| wish.cost <= wish.most) {
             self.arrivals += 1;
             let caller = self.arrivals;
-            let waiting = Waiting { caller, call: call.clone(), stands: Vec::new(), waits_for: Vec::new() };
+            let call = call.clone();
+            let waiting = Waiting { caller, call, stands: Vec::new(), waits_for: Vec::new(), moves: 0 };
             self.waiting.push(waiting);
             self.stay(caller, &refusing);
             return Outcome::Waits(caller);
@@ -150,9 +151,7 @@ impl Fair {
     fn stay(&mut self, caller: u64, refusing: &[usize]) {
         let Some(nth) = self.waiting.iter().position(|waiting| waiting.caller == caller) else { return };
         for wish in self.waiting[nth].call.wishes.clone() {
-            // Without a name, a tenant waits for the limits that refuse only.
-            let waits = refusing.contains(&wish.limit)
-                || wish.tenant != 0 && self.waiting[nth].waits_for.contains(&wish.limit);
+            let waits = refusing.contains(&wish.limit) || self.waiting[nth].waits_for.contains(&wish.limit);
             if waits {
                 self.begin(&wish);
             }
@@ -160,7 +159,14 @@ impl Fair {
             waiting.waits_for.retain(|limit| *limit != wish.limit);
             waiting.waits_for.extend(waits.then_some(wish.limit));
         }
-        self.waiting[nth].stands = refusing.to_vec();
+        let has_room = refusing.iter().all(|limit| {
+            let wish = self.waiting[nth].call.wishes.iter().find(|wish| wish.limit == *limit);
+            wish.is_some_and(|wish| self.limits[*limit].has_room(wish, self.wall))
+        });
+        let waiting = &mut self.waiting[nth];
+        let before = core::mem::replace(&mut waiting.stands, refusing.to_vec());
+        let moves = before.len() != refusing.len() || refusing.iter().any(|limit| !before.contains(limit));
+        waiting.moves = if has_room { waiting.moves + u32::from(moves) } else { 0 };
         self.tidy();
     }
 

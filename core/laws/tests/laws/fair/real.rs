@@ -117,8 +117,8 @@ impl Real {
             let ahead = self.lines.ahead(&key, self.name(wish.limit), &claim, comes, clock.steady);
             if !judged.admits {
                 refusals.push((wish.limit, judged.retry));
-            } else if let Some(ahead) = ahead {
-                refusals.push((wish.limit, Some(ahead)));
+            } else if ahead.is_some() {
+                refusals.push((wish.limit, Some(Span::ZERO)));
             }
             claims.push(judged.claim);
         }
