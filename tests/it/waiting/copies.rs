@@ -15,7 +15,7 @@ use crate::support::{
 };
 
 /// A call that uses a limit up, one that waits, and the calls that make room for it. `K` is a key.
-const CASES: [(&str, &str, &[&str]); 20] = [
+const CASES: [(&str, &str, &[&str]); 21] = [
     (
         "RL.TOKENBUCKET K 9 1 1h COST 9",
         "RL.TOKENBUCKET K 9 1 1h BLOCK 1d",
@@ -56,6 +56,11 @@ const CASES: [(&str, &str, &[&str]); 20] = [
     ("RL.SLIDINGLOG K 9 2h COST 9", "RL.SLIDINGLOG K 9 2h BLOCK 1d", &["RL.REFUND K SLIDINGLOG 9 2h COST 2"]),
     ("RL.UNIFORM K 2h", "RL.UNIFORM K 2h BLOCK 1d", &["RL.REFUND K UNIFORM 2h"]),
     ("RL.CONCURRENT K 1 2h holder", "RL.CONCURRENT K 1 3h caller BLOCK 1d", &["RL.RELEASE K holder"]),
+    (
+        "RL.CONCURRENT K 3 2h holder COST 3 TENANT a WEIGHT 5",
+        "RL.CONCURRENT K 3 3h caller COST 2 TENANT b WEIGHT 2 BLOCK 1d",
+        &["RL.RELEASE K holder"],
+    ),
     (
         "RL.CONCURRENT K 3 2h holder COST 3",
         "RL.CONCURRENT K 3 2h caller RESERVED 1 CRITICAL BLOCK 1d",
@@ -322,6 +327,51 @@ fn a_promoted_replica_knows_no_lines_and_makes_its_own() {
         assert_eq!(text(con, &format!("RL.RELEASE lease {id}")), "1");
         assert!(!refused(&caller.reply()));
     }
+}
+
+/// The tenants of a key, as `RL.INFO` shows them.
+fn tenants(server: &Server) -> String {
+    let shown = text(&mut server.connection(), "RL.INFO lease");
+    shown.split_once("tenants, ").map_or_else(String::new, |(_, tenants)| tenants.to_string())
+}
+
+#[test]
+fn what_tenants_hold_is_the_same_on_a_replica_that_is_promoted_and_after_a_restart() {
+    let args = [&PATIENT[..], &AOF_AT_ONCE, &["--aof-use-rdb-preamble", "no"]].concat();
+    let mut primary = Server::start(&args);
+    let replica = primary.replica(&[&STRICT[..], &PATIENT].concat());
+    let con = &mut primary.connection();
+    for line in [
+        "RL.CONCURRENT lease 9 1h 1 COST 4 TENANT a WEIGHT 4",
+        "RL.CONCURRENT lease 9 1h 2 COST 2 TENANT b WEIGHT 7",
+        "RL.CONCURRENT lease 9 1h 3 TENANT b",
+        "RL.CONCURRENT lease 9 1h 4",
+        "RL.RELEASE lease 2",
+    ] {
+        text(con, line);
+    }
+    let expected = tenants(&primary);
+    assert_eq!(expected.matches("name, ").count(), 3, "{expected}");
+    sync(&primary, &replica);
+    assert_eq!(tenants(&replica), expected);
+    // A replica that loads the whole file has the same.
+    let late = primary.replica(&STRICT);
+    sync(&primary, &late);
+    assert_eq!(tenants(&late), expected);
+    drop(late);
+    primary.restart();
+    assert_eq!(tenants(&primary), expected);
+    rewrite_aof(&mut primary.connection());
+    primary.restart();
+    assert_eq!(tenants(&primary), expected);
+    // Turns go by what is held there: b holds least for its weight.
+    let con = &mut replica.connection();
+    text(con, "REPLICAOF NO ONE");
+    let mut a = enter(&replica, 0, "RL.CONCURRENT lease 9 1h 5 COST 4 TENANT a BLOCK 1d");
+    let mut b = enter(&replica, 0, "RL.CONCURRENT lease 9 1h 6 COST 5 TENANT b BLOCK 1d");
+    text(con, "RL.RELEASE lease 1");
+    assert!(!refused(&b.reply()));
+    assert!(a.poll().is_none());
 }
 
 #[test]

@@ -351,3 +351,19 @@ fn a_name_is_any_bytes_and_the_list_ends_at_a_hundred() {
     client.send_words(&["RL.CONCURRENT", "pool", "999", "1h", "bytes", "TENANT", "LIMIT", "WEIGHT", "1000"]);
     assert!(matches!(client.reply(), redis::Value::Array(_)));
 }
+
+#[test]
+fn a_lease_granted_past_the_line_may_make_another_caller_the_first() {
+    let server = Server::start(&PATIENT);
+    let con = &mut server.connection();
+    ints(con, "RL.CONCURRENT k 5 1h 1 TENANT other");
+    // Both would hold as much for their weights. So a is first, and there is no room for it.
+    let mut a = Waiting::enter(&server, "RL.CONCURRENT k 5 1h 2 COST 5 TENANT a WEIGHT 5 BLOCK 1d");
+    let mut b = Waiting::enter(&server, "RL.CONCURRENT k 5 1h 3 TENANT b BLOCK 1d");
+    until_tried(&server);
+    assert!(a.waits() && b.waits());
+    // A critical call passes the line. Now a holds more than b.
+    assert_eq!(ints(con, "RL.CONCURRENT k 5 1h 4 CRITICAL TENANT a WEIGHT 5")[0], 0);
+    assert_eq!(b.ints()[..3], [0, 5, 2]);
+    assert!(a.waits());
+}
