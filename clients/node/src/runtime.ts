@@ -9,6 +9,8 @@ export type Cancel = () => void
 export interface Runtime {
   /** A clock that never goes back. */
   now(): number
+  /** The Unix time, for headers that name an instant. */
+  unix(): number
   /** Works after a time. */
   after(ms: number, work: () => void): Cancel
   /** The same by a timer that does not keep the process alive. */
@@ -24,6 +26,7 @@ export interface Runtime {
 /** Those of the process. */
 export const real: Runtime = {
   now: () => performance.now(),
+  unix: () => Date.now(),
   after(ms, work) {
     const timer = setTimeout(work, bounded(ms))
     return () => clearTimeout(timer)

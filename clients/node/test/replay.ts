@@ -61,6 +61,7 @@ class Clock implements Runtime {
   readonly #timers = new Map<number, { at: number; work: () => void }>()
 
   now = () => this.#now
+  unix = () => 1_700_000_000_000 + this.#now
   id = () => `id${(this.#ids += 1)}`
   random = () => 0
   soon = (work: () => void) => void setImmediate(work)
@@ -276,8 +277,8 @@ class Replay {
     return new RateLimiter(undefined as never, { ...timeouts, ...optionsOf(options), logger }, { runtime: this.#clock, connect: () => this.#wire })
   }
 
-  #gateOf({ rules = [], shed }: Fields): Gate<Fields> {
-    const options = { limiter: this.#limiter, rules: (rules as Fields[]).map(ruleOf) }
+  #gateOf({ rules = [], shed, headers }: Fields): Gate<Fields> {
+    const options = { limiter: this.#limiter, rules: (rules as Fields[]).map(ruleOf), ...(headers === undefined ? {} : { headers: headers as 'legacy' }) }
     return new Gate(shed === undefined ? options : { ...options, shed: shedOf(shed as Fields, () => this.#request) })
   }
 

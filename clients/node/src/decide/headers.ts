@@ -18,6 +18,9 @@ export interface Headed {
 /** A decision, and the name of its limit in the headers. */
 export type Named = readonly [name: string, decision: Headed]
 
+/** Fields of a response. */
+export type Fields = Record<string, string>
+
 /** Seconds after which to try again for a lease, which may be released at any time. */
 const LEASE_RETRY = 1
 
@@ -30,15 +33,43 @@ const LEASE_RETRY = 1
  * @param named - the limits, each with its name and its answer
  * @param allowed - whether the request may go on
  */
-export function combinedHeaders(named: readonly Named[], allowed: boolean): Record<string, string> {
+export function combinedHeaders(named: readonly Named[], allowed: boolean): Fields {
   const answered = named.filter(([, decision]) => decision.answered)
   if (answered.length === 0) return {}
-  const left = answered.filter(([, decision]) => allowed || !decision.allowed)
-  const headers: Record<string, string> = { 'RateLimit-Policy': answered.map(policy).join(', ') }
+  const left = binding(named, allowed)
+  const headers: Fields = { 'RateLimit-Policy': answered.map(policy).join(', ') }
   if (left.length > 0) headers['RateLimit'] = left.map(remaining).join(', ')
-  const waits = left.map(([, decision]) => retry(decision))
-  if (!allowed && waits.length > 0 && !waits.includes(null)) headers['Retry-After'] = String(Math.max(...waits.map(Number)))
-  return headers
+  return { ...headers, ...retryAfterOf(named, allowed) }
+}
+
+/**
+ * The older headers, which have one limit: of those that refuse the one with the longest wait, else the one with the least
+ * remaining.
+ *
+ * @param unix - the Unix time, in ms
+ */
+export function legacyHeaders(named: readonly Named[], allowed: boolean, unix: number): Fields {
+  const weightOf = ({ retryAfter, remaining }: Headed) => (allowed ? -remaining : (retryAfter ?? Infinity))
+  const [first, ...others] = binding(named, allowed).map(([, decision]) => decision)
+  if (first === undefined) return {}
+  const one = others.reduce((most, other) => (weightOf(other) > weightOf(most) ? other : most), first)
+  return {
+    'X-RateLimit-Limit': String(one.limit),
+    'X-RateLimit-Remaining': String(one.remaining),
+    'X-RateLimit-Reset': String(roundUp(unix + one.resetAfter)),
+    ...retryAfterOf(named, allowed),
+  }
+}
+
+/** `Retry-After` of a refusal, unless one of the limits never admits the request. */
+export function retryAfterOf(named: readonly Named[], allowed: boolean): Fields {
+  const waits = allowed ? [] : binding(named, false).map(([, decision]) => retry(decision))
+  return waits.length === 0 || waits.includes(null) ? {} : { 'Retry-After': String(Math.max(...waits.map(Number))) }
+}
+
+// A refusal is about those that refuse.
+function binding(named: readonly Named[], allowed: boolean): readonly Named[] {
+  return named.filter(([, decision]) => decision.answered && (allowed || !decision.allowed))
 }
 
 function policy([name, decision]: Named): string {

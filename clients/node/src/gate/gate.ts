@@ -14,7 +14,7 @@
  * one after another.
  */
 
-import { known, type Names } from '../call/arguments.js'
+import { checkFunction, known, shown, type Names } from '../call/arguments.js'
 import { ConfigurationError } from '../errors.js'
 import type { RateLimiter } from '../limiter.js'
 import type { Locals } from '../local/local.js'
@@ -24,6 +24,7 @@ import { LocalStep } from './local-step.js'
 import { admitted, oneByOne, refused, unavailable, type Passage } from './passage.js'
 import { askedBy, checkRules, hasRate, type LimitAsked, type PolicyAsked, type Rule } from './rules.js'
 import { checkShed, ShedStep, type Shed } from './shed.js'
+import { stackOf, type HeaderStyle } from './stack.js'
 import { MultiStep, PolicyStep, type Spent, type Step } from './steps.js'
 
 export { endWith, type NodeResponse } from './over.js'
@@ -32,6 +33,7 @@ export type { Refusal } from './response.js'
 export { UNLIMITED } from './rules.js'
 export type { LimitRule, PerRequest, PolicyRule, Rule, Unlimited } from './rules.js'
 export type { Shed } from './shed.js'
+export type { HeaderStyle } from './stack.js'
 export type { Spent } from './steps.js'
 
 /** What a middleware is made of. */
@@ -42,9 +44,19 @@ export interface GateOptions<R> {
   rules: readonly Rule<R>[]
   /** Throws out the least important requests while the workers are overloaded. */
   shed?: Shed<R> | undefined
+  /** Lets a request through without asking, such as one for a check of health. */
+  skip?: ((request: R) => boolean | Promise<boolean>) | undefined
+  /**
+   * The headers of responses. `draft`, the default: `RateLimit-Policy` and `RateLimit`. `legacy`: `X-RateLimit-Limit`,
+   * `X-RateLimit-Remaining` and `X-RateLimit-Reset`, in Unix seconds, of one limit. `off`: neither. A refusal has `Retry-After`.
+   */
+  headers?: HeaderStyle | undefined
 }
 
-const OF_GATE: Names<GateOptions<never>> = { limiter: true, rules: true, shed: true }
+const OF_GATE: Names<GateOptions<never>> = { limiter: true, rules: true, shed: true, skip: true, headers: true }
+// What only the middleware has.
+const OF_WEB = { onRefused: true } as const
+const STYLES = ['draft', 'legacy', 'off']
 // The `Retry-After` without an answer, in ms.
 const SOON = 1000
 
@@ -54,6 +66,8 @@ export class Gate<R> {
   readonly #locals: Locals
   readonly #rules: readonly Rule<R>[]
   readonly #shed: Shed<R> | undefined
+  readonly #skip: GateOptions<R>['skip']
+  readonly #style: HeaderStyle
   readonly #withLeases = new Set<string>()
 
   /**
@@ -62,12 +76,16 @@ export class Gate<R> {
    * @throws {@link ConfigurationError} if a rule or the shedder is wrong; it is named
    */
   constructor(options: GateOptions<R>) {
-    const { limiter, rules, shed } = known('options', options, OF_GATE)
+    const { limiter, rules, shed, skip, headers = 'draft' } = known('options', options, { ...OF_GATE, ...OF_WEB })
+    const { onRefused } = options as { onRefused?: unknown }
     if (typeof limiter?.limits !== 'function') throw new ConfigurationError('limiter must be a RateLimiter')
     checkRules(rules)
     if (shed !== undefined) checkShed(shed)
     if (rules.length === 0 && shed === undefined)
       throw new ConfigurationError('there are neither rules nor a shed, so nothing would be limited')
+    if (skip !== undefined) checkFunction('skip', skip)
+    if (onRefused !== undefined) checkFunction('onRefused', onRefused)
+    if (!STYLES.includes(headers)) throw new ConfigurationError(`headers must be one of ${STYLES.join(', ')}, not ${shown(headers)}`)
     const { core } = limiter.connected
     if (shed !== undefined) core.checkOtherwise('load shedding')
     for (const rule of rules) if (!hasRate(rule)) core.checkOtherwise(`rule '${rule.name}'`)
@@ -75,6 +93,8 @@ export class Gate<R> {
     this.#locals = limiter.locals
     this.#rules = rules
     this.#shed = shed
+    this.#skip = skip
+    this.#style = headers
     limiter.connected.readiness.add(rules)
   }
 
@@ -87,7 +107,9 @@ export class Gate<R> {
   async enter(request: R, spent?: Spent | null): Promise<Passage> {
     const asked: Step[] = []
     const silent = new Set<string>()
+    const told = { stack: stackOf(request), style: this.#style, to: this.#to }
     let wait = 0
+    if (await this.#skip?.(request)) return admitted([], spent ?? {}, 0, told)
     for (const step of await this.#steps(request)) {
       const node = this.#to.channel.nodeOf(this.#to.prefix + step.key)
       // What did not answer would not answer the other steps either.
@@ -99,8 +121,8 @@ export class Gate<R> {
       const { allowed, answered, error, retryAfter } = decision
       if (!allowed) {
         await undo(answered ? asked : [...asked, step])
-        if (!answered) return unavailable(SOON)
-        return step instanceof ShedStep ? unavailable(step.retryAfter) : refused([...asked, step])
+        if (!answered) return unavailable(SOON, told)
+        return step instanceof ShedStep ? unavailable(step.retryAfter, told) : refused([...asked, step], told)
       }
       asked.push(step)
       wait = Math.max(wait, retryAfter ?? 0)
@@ -110,7 +132,7 @@ export class Gate<R> {
       await undo(asked)
       this.#to.throwIfClosed()
     }
-    return admitted(asked, spent ?? {}, wait, this.#to)
+    return admitted(asked, spent ?? {}, wait, told)
   }
 
   async #steps(request: R): Promise<Step[]> {

@@ -1,13 +1,13 @@
 /** The step of a rule that this process answers from memory. */
 
 import type { Decision } from '../decide/decision.js'
-import type { Named } from '../decide/headers.js'
+import type { Answer } from './stack.js'
 import type { Local } from '../local/local.js'
 import type { Step } from './steps.js'
 
 /** What a rule takes from memory. It is given back if another step refuses. */
 export class LocalStep implements Step {
-  answers: readonly Named[] = []
+  answers: readonly Answer[] = []
   readonly isOpen = false
   #decision: Decision | undefined
 

@@ -1,9 +1,10 @@
 /** What a request has taken, and what becomes of it. */
 
-import { combinedHeaders, type Named } from '../decide/headers.js'
+import type { Decision } from '../decide/decision.js'
 import { pause } from '../runtime.js'
 import type { Connected } from '../taken/connected.js'
-import { refusal, type Refusal } from './response.js'
+import { problem, type Refusal } from './response.js'
+import type { Answer, HeaderStyle, Stack } from './stack.js'
 import type { Spent, Step } from './steps.js'
 
 /** What becomes of a request. */
@@ -12,6 +13,8 @@ export interface Passage {
   refusal: Refusal | undefined
   /** The headers of the response. */
   headers: Readonly<Record<string, string>>
+  /** The decisions by the names of the rules, also those of gates before. */
+  decisions: Readonly<Record<string, Decision>>
   /** What the handler counts. */
   spent: Spent
   /** How long the request has to wait before its handler runs, in ms: a queue or a booking has named its time. */
@@ -24,8 +27,16 @@ export interface Passage {
   cancel(): Promise<void>
 }
 
+/** Where the answers of a gate go. */
+export interface Told {
+  stack: Stack
+  style: HeaderStyle
+  to: Connected
+}
+
 /** A request that goes on. It is noted in what is taken until it ends. */
-export function admitted(steps: readonly Step[], spent: Spent, wait: number, to: Connected): Passage {
+export function admitted(steps: readonly Step[], spent: Spent, wait: number, { stack, style, to }: Told): Passage {
+  stack.add(answers(steps), true, style, to.runtime.unix())
   let ended: Promise<void> | undefined
   const finish = (work: (step: Step) => Promise<void>): Promise<void> => {
     to.taken.delete(taken)
@@ -37,7 +48,11 @@ export function admitted(steps: readonly Step[], spent: Spent, wait: number, to:
   if (steps.some((step) => step.isOpen)) to.taken.add(taken)
   return {
     refusal: undefined,
-    headers: combinedHeaders(answers(steps), true),
+    // A later gate may have added its own meanwhile.
+    get headers() {
+      return stack.headers
+    },
+    decisions: stack.decisions,
     spent,
     wait,
     async turn() {
@@ -51,15 +66,22 @@ export function admitted(steps: readonly Step[], spent: Spent, wait: number, to:
 }
 
 /** A request that these steps refused. */
-export function refused(steps: readonly Step[]): Passage {
+export function refused(steps: readonly Step[], { stack, style, to }: Told): Passage {
   const named = answers(steps)
-  const violated = named.filter(([, decision]) => !decision.allowed).map(([name]) => name)
-  return without(refusal(429, violated), combinedHeaders(named, false))
+  const refusing = named.filter(([, decision]) => !decision.allowed)
+  const waits = refusing.map(([, { retryAfter }]) => retryAfter)
+  const violated = refusing.map(([name]) => name)
+  stack.add(named, false, style, to.runtime.unix())
+  const retryAfter = waits.includes(null) ? null : Math.max(0, ...waits.map(Number))
+  const { headers, decisions } = stack
+  return without({ status: 429, body: problem(429, violated), headers, retryAfter, violated, decisions }, stack)
 }
 
 /** A request that is not served for the moment. */
-export function unavailable(retryAfter: number): Passage {
-  return without(refusal(503, []), { 'Retry-After': String(Math.ceil(retryAfter / 1000)) })
+export function unavailable(retryAfter: number, { stack }: Told): Passage {
+  const headers = { 'Retry-After': String(Math.ceil(retryAfter / 1000)) }
+  stack.headers = { ...stack.headers, ...headers }
+  return without({ status: 503, body: problem(503, []), headers, retryAfter, violated: [], decisions: stack.decisions }, stack)
 }
 
 /** Works on each step, one after another. */
@@ -67,12 +89,12 @@ export async function oneByOne(steps: readonly Step[], work: (step: Step) => Pro
   for (const step of steps) await work(step)
 }
 
-function without(refusal: Refusal, headers: Record<string, string>): Passage {
+function without(refusal: Refusal, { decisions }: Stack): Passage {
   const nothing = async () => undefined
-  const all = { 'Content-Type': 'application/problem+json', ...headers }
-  return { refusal, headers: all, spent: {}, wait: 0, turn: nothing, end: nothing, cancel: nothing }
+  const headers = { 'Content-Type': 'application/problem+json', ...refusal.headers }
+  return { refusal, headers, decisions, spent: {}, wait: 0, turn: nothing, end: nothing, cancel: nothing }
 }
 
-function answers(steps: readonly Step[]): Named[] {
+function answers(steps: readonly Step[]): Answer[] {
   return steps.flatMap((step) => step.answers)
 }

@@ -1,17 +1,28 @@
 /** The answer to a request that does not go on. */
 
+import type { Decision } from '../decide/decision.js'
+import type { Fields } from '../decide/headers.js'
+
 /** The answer to a request that does not go on. */
 export interface Refusal {
   /** 429 if a rule refuses. 503 if the request is shed, or if the server did not answer and the limiter fails closed. */
   status: 429 | 503
   /** Of `application/problem+json`. */
   body: string
+  /** The headers, without that of the body's type. */
+  headers: Readonly<Fields>
+  /** After how many ms to try again. `null`: the request will never be admitted. */
+  retryAfter: number | null
+  /** The names of the rules that refuse. */
+  violated: readonly string[]
+  /** The decisions by the names of the rules. There are none without an answer. */
+  decisions: Readonly<Record<string, Decision>>
 }
 
 const PROBLEM = 'https://iana.org/assignments/http-problem-types#'
 const TYPES = { 429: 'quota-exceeded', 503: 'temporary-reduced-capacity' }
 
-/** @param violated - the names of the rules that refuse */
-export function refusal(status: 429 | 503, violated: readonly string[]): Refusal {
-  return { status, body: JSON.stringify({ type: PROBLEM + TYPES[status], status, 'violated-policies': violated }) }
+/** The problem details (RFC 9457) of a refusal, of draft-ietf-httpapi-ratelimit-headers-10. */
+export function problem(status: 429 | 503, violated: readonly string[]): string {
+  return JSON.stringify({ type: PROBLEM + TYPES[status], status, 'violated-policies': violated })
 }

@@ -10,7 +10,7 @@ import { span } from '../call/settings.js'
 import type { Limiter } from '../call/values.js'
 import type { DecisionOf } from '../decide/core.js'
 import type { Decision } from '../decide/decision.js'
-import type { Named } from '../decide/headers.js'
+import type { Answer } from './stack.js'
 import { CallError, Unavailable } from '../errors.js'
 import type { Connected } from '../taken/connected.js'
 import { Renewal } from '../taken/renewals.js'
@@ -28,7 +28,7 @@ export interface Step {
   /** @param isCounted - whether the lack of an answer is counted */
   ask(isCounted: boolean): Promise<Decision>
   /** The answers by rule, for the headers. */
-  readonly answers: readonly Named[]
+  readonly answers: readonly Answer[]
   /** Whether something is left to be settled or released. */
   readonly isOpen: boolean
   /** Gives back what was charged, since another step refused. Never throws. */
@@ -50,7 +50,7 @@ function chargeOf({ answered, allowed, error }: Decision): Charge {
 
 /** One `RL.MULTI` for rules whose keys share a slot. */
 export class MultiStep implements Step {
-  answers: readonly Named[] = []
+  answers: readonly Answer[] = []
   readonly #keys: string[]
   readonly #limiters: readonly Limiter[]
   readonly #hasBudget: boolean
@@ -146,7 +146,7 @@ export class MultiStep implements Step {
 
 /** One `RL.ASK`. */
 export class PolicyStep implements Step {
-  answers: readonly Named[] = []
+  answers: readonly Answer[] = []
   #charge: Charge = 'none'
   #isReleased = false
 

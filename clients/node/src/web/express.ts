@@ -3,10 +3,11 @@
 import type { NextFunction, Request, RequestHandler, Response } from 'express'
 import { RateLimitError } from '../errors.js'
 import { endWith } from '../gate/over.js'
-import { Gate, type GateOptions, type Spent } from '../gate/gate.js'
+import type { Decision } from '../decide/decision.js'
+import { Gate, type GateOptions, type Refusal, type Spent } from '../gate/gate.js'
 
 export { UNLIMITED } from '../gate/gate.js'
-export type { GateOptions, LimitRule, PerRequest, PolicyRule, Refusal, Rule, Shed, Spent } from '../gate/gate.js'
+export type { GateOptions, HeaderStyle, LimitRule, PerRequest, PolicyRule, Refusal, Rule, Shed, Spent } from '../gate/gate.js'
 
 declare global {
   // Express has its request in a namespace, so that it can be extended.
@@ -14,8 +15,16 @@ declare global {
     interface Request {
       /** What the handler counts, by the names of the rules with an estimate. */
       spent: Spent
+      /** The decisions by the names of the rules. There are none without an answer. */
+      decisions: Readonly<Record<string, Decision>>
     }
   }
+}
+
+/** What the middleware is made of. */
+export interface RateLimitOptions extends GateOptions<Request> {
+  /** Answers a request that does not go on, in place of problem details. Its status and headers are set. */
+  onRefused?: ((req: Request, res: Response, refusal: Refusal, next: NextFunction) => unknown) | undefined
 }
 
 /**
@@ -33,20 +42,24 @@ declare global {
  *
  * @throws ConfigurationError if a rule is wrong
  */
-export function ratelimit(options: GateOptions<Request>): RequestHandler {
+export function ratelimit(options: RateLimitOptions): RequestHandler {
   const gate = new Gate(options)
-  return (req, res, next) => void limit(gate, req, res, next).catch(next)
+  return (req, res, next) => void limit(gate, options, req, res, next).catch(next)
 }
 
-async function limit(gate: Gate<Request>, req: Request, res: Response, next: NextFunction): Promise<void> {
+async function limit(gate: Gate<Request>, { onRefused }: RateLimitOptions, req: Request, res: Response, next: NextFunction): Promise<void> {
   const passage = await gate.enter(req, req.spent)
   await passage.turn()
   if (!endWith(res, passage)) return
-  const { refusal, headers, spent } = passage
+  const { refusal, headers, spent, decisions } = passage
   req.spent = spent
+  req.decisions = decisions
   // Something before has answered already, such as a middleware with a time-out. Headers would be an exception now.
   if (res.headersSent) return next(refusal && new RateLimitError('the request is refused, but its response has begun'))
-  for (const [name, value] of Object.entries(headers)) res.setHeader(name, value)
-  if (refusal) res.status(refusal.status).end(refusal.body)
+  const isOwn = refusal !== undefined && onRefused !== undefined
+  for (const [name, value] of Object.entries(isOwn ? refusal.headers : headers)) res.setHeader(name, value)
+  if (refusal) res.status(refusal.status)
+  if (isOwn) await onRefused(req, res, refusal, next)
+  else if (refusal) res.end(refusal.body)
   else next()
 }

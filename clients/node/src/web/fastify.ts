@@ -3,31 +3,52 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest, RegisterOptions } from 'fastify'
 import { shown } from '../call/arguments.js'
 import { ConfigurationError } from '../errors.js'
+import type { RateLimiter } from '../limiter.js'
 import { endWith } from '../gate/over.js'
-import { Gate, type GateOptions, type Spent } from '../gate/gate.js'
+import type { Decision } from '../decide/decision.js'
+import { Gate, type GateOptions, type Refusal, type Spent } from '../gate/gate.js'
 
 export { UNLIMITED } from '../gate/gate.js'
-export type { GateOptions, LimitRule, PerRequest, PolicyRule, Rule, Shed, Spent } from '../gate/gate.js'
+export type { GateOptions, HeaderStyle, LimitRule, PerRequest, PolicyRule, Refusal, Rule, Shed, Spent } from '../gate/gate.js'
 
 declare module 'fastify' {
   interface FastifyRequest {
     /** What the handler counts, by the names of the rules with an estimate. */
     spent: Spent
+    /** The decisions by the names of the rules. There are none without an answer. */
+    decisions: Readonly<Record<string, Decision>>
+  }
+  interface FastifyContextConfig {
+    /** What limits the requests of this route besides. `false`: nothing does. */
+    ratelimit?: RouteRateLimit | false | undefined
   }
 }
 
+/** What limits the requests of a route. */
+export interface RouteRateLimit extends Omit<GateOptions<FastifyRequest>, 'limiter'> {
+  /**
+   * Answers a request that does not go on, in place of problem details: what it returns is sent. The status and the headers are
+   * set.
+   */
+  onRefused?: ((request: FastifyRequest, reply: FastifyReply, refusal: Refusal) => unknown) | undefined
+}
+
 /** What the plugin is made of. */
-export interface RateLimitOptions extends GateOptions<FastifyRequest> {
+export interface RateLimitOptions extends Omit<RouteRateLimit, 'rules'> {
+  /** Asks the server. Its `fail`, `timeout`, `breaker` and `prefix` are those of the plugin. */
+  limiter: RateLimiter
+  /** What limits all requests. Without it only those to routes with `config.ratelimit` are limited. */
+  rules?: RouteRateLimit['rules'] | undefined
   /** When requests are limited. `onRequest` by default; later ones see the body, and who is logged in. */
   hook?: 'onRequest' | 'preValidation' | 'preHandler' | undefined
 }
 
 const HOOKS = ['onRequest', 'preValidation', 'preHandler']
 
-type Own = GateOptions<FastifyRequest> & RegisterOptions
+type Own = Omit<RateLimitOptions, 'hook'> & RegisterOptions
 
 /**
- * Limits requests to all routes that are registered after it.
+ * Limits requests to all routes that are registered after it. A route may have rules of its own in `config.ratelimit`.
  *
  * ```js
  * const limiter = new RateLimiter(redis)
@@ -43,24 +64,43 @@ type Own = GateOptions<FastifyRequest> & RegisterOptions
 export async function ratelimit(app: FastifyInstance, options: RateLimitOptions): Promise<void> {
   const { hook = 'onRequest', ...rest } = options
   if (!HOOKS.includes(hook)) throw new ConfigurationError(`hook must be one of ${HOOKS.join(', ')}, not ${shown(hook)}`)
-  const gate = new Gate(withoutOwn(rest))
-  if (!app.hasRequestDecorator('spent')) app.decorateRequest('spent', null as unknown as Spent)
+  const { rules, shed } = rest
+  for (const name of ['spent', 'decisions']) if (!app.hasRequestDecorator(name)) app.decorateRequest(name, null)
+  const all = rules === undefined && shed === undefined ? undefined : limitBy({ ...withoutOwn(rest), rules: rules ?? [] })
+  // The names of the hooks have overloads of their own.
+  if (all !== undefined)
+    app.addHook(hook as 'onRequest', async (request, reply) =>
+      request.routeOptions?.config?.ratelimit === false ? undefined : all(request, reply),
+    )
+  app.addHook('onRoute', (route) => {
+    const own = route.config?.ratelimit
+    if (own === undefined || own === false) return
+    route[hook as 'onRequest'] = [limitBy({ ...own, limiter: rest.limiter }), ...[route[hook as 'onRequest'] ?? []].flat()]
+  })
   app.addHook('onReady', async () => void (await rest.limiter.ready()))
-  const limit = async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply | undefined> => {
+}
+
+type Limited = (request: FastifyRequest, reply: FastifyReply) => Promise<FastifyReply | undefined>
+
+function limitBy(options: RouteRateLimit & GateOptions<FastifyRequest>): Limited {
+  const gate = new Gate(options)
+  const { onRefused } = options
+  return async (request, reply) => {
     const passage = await gate.enter(request, request.spent)
     await passage.turn()
     if (!endWith(reply.raw, passage)) return reply.hijack()
-    const { refusal, headers, spent } = passage
-    request.spent = spent
-    reply.headers(headers)
-    return refusal && reply.code(refusal.status).send(refusal.body)
+    const { refusal, headers, spent, decisions } = passage
+    Object.assign(request, { spent, decisions })
+    if (refusal === undefined) return void reply.headers(headers)
+    if (onRefused === undefined) return reply.headers(headers).code(refusal.status).send(refusal.body)
+    reply.headers(refusal.headers).code(refusal.status)
+    const body = await onRefused(request, reply, refusal)
+    return reply.sent ? reply : reply.send(body)
   }
-  // The names of the hooks have overloads of their own.
-  app.addHook(hook as 'onRequest', limit)
 }
 
 /** Without the options of `register` itself. */
-function withoutOwn(options: Own): GateOptions<FastifyRequest> {
+function withoutOwn(options: Own): Omit<RateLimitOptions, 'hook'> {
   const { prefix: _prefix, logLevel: _logLevel, logSerializers: _logSerializers, ...own } = options
   return own
 }

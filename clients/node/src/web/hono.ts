@@ -2,16 +2,25 @@
 
 import type { Context, MiddlewareHandler } from 'hono'
 import { endWith, type NodeResponse } from '../gate/over.js'
-import { Gate, type GateOptions, type Passage, type Spent } from '../gate/gate.js'
+import type { Decision } from '../decide/decision.js'
+import { Gate, type GateOptions, type Passage, type Refusal, type Spent } from '../gate/gate.js'
 
 export { UNLIMITED } from '../gate/gate.js'
-export type { GateOptions, LimitRule, PerRequest, PolicyRule, Rule, Shed, Spent } from '../gate/gate.js'
+export type { GateOptions, HeaderStyle, LimitRule, PerRequest, PolicyRule, Refusal, Rule, Shed, Spent } from '../gate/gate.js'
 
 declare module 'hono' {
   interface ContextVariableMap {
     /** What the handler counts, by the names of the rules with an estimate. */
     spent: Spent
+    /** The decisions by the names of the rules. There are none without an answer. */
+    decisions: Readonly<Record<string, Decision>>
   }
+}
+
+/** What the middleware is made of. */
+export interface RateLimitOptions extends GateOptions<Context> {
+  /** Answers a request that does not go on, in place of problem details: by `c.json` or the like. Its status and headers are set. */
+  onRefused?: ((c: Context, refusal: Refusal) => Response | Promise<Response>) | undefined
 }
 
 /**
@@ -30,12 +39,20 @@ declare module 'hono' {
  *
  * @throws ConfigurationError if a rule is wrong
  */
-export function ratelimit(options: GateOptions<Context>): MiddlewareHandler {
+export function ratelimit(options: RateLimitOptions): MiddlewareHandler {
   const gate = new Gate(options)
+  const { onRefused } = options
   return async (c, next) => {
     const passage = await gate.enter(c, c.get('spent'))
     await passage.turn()
-    if (passage.refusal) return c.body(passage.refusal.body, passage.refusal.status, passage.headers)
+    const { refusal } = passage
+    c.set('decisions', passage.decisions)
+    if (refusal && onRefused) {
+      c.status(refusal.status)
+      for (const [name, value] of Object.entries(refusal.headers)) c.header(name, value)
+      return onRefused(c, refusal)
+    }
+    if (refusal) return c.body(refusal.body, refusal.status, passage.headers)
     const node = (c.env as { outgoing?: NodeResponse } | undefined)?.outgoing
     if (!(node ? endWith(node, passage) : endWithSignal(c.req.raw.signal, passage))) return c.body(null, 503)
     c.set('spent', passage.spent)

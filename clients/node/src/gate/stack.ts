@@ -1,0 +1,47 @@
+/** What the gates before this one have found out about a request, so that their headers add up. */
+
+import { combinedHeaders, legacyHeaders, retryAfterOf, type Fields } from '../decide/headers.js'
+import type { Decision } from '../decide/decision.js'
+
+/** A decision, and the name of its rule. */
+export type Answer = readonly [name: string, decision: Decision]
+
+/** The headers of responses. */
+export type HeaderStyle = 'draft' | 'legacy' | 'off'
+
+/** What all gates of a request until now have found out. */
+export class Stack {
+  /** The decisions by the names of the rules. */
+  readonly decisions: Record<string, Decision> = {}
+  /** The headers of the response. */
+  headers: Fields = {}
+  #named: readonly Answer[] = []
+
+  /**
+   * Adds the answers of a gate. Of two rules with one name the later counts.
+   *
+   * @param unix - the Unix time, in ms
+   */
+  add(named: readonly Answer[], allowed: boolean, style: HeaderStyle, unix: number): void {
+    for (const [name, decision] of named) this.decisions[name] = decision
+    const all = [...this.#named.filter(([name]) => !named.some(([other]) => other === name)), ...named]
+    if (style !== 'off') this.#named = all
+    this.headers = { ...this.headers, ...headersOf(all, allowed, style, unix) }
+  }
+}
+
+function headersOf(named: readonly Answer[], allowed: boolean, style: HeaderStyle, unix: number): Fields {
+  if (style === 'draft') return combinedHeaders(named, allowed)
+  return style === 'legacy' ? legacyHeaders(named, allowed, unix) : retryAfterOf(named, allowed)
+}
+
+// By the request. Whoever has a request of another kind has no gate before this one.
+const STACKS = new WeakMap<object, Stack>()
+
+/** That of a request. */
+export function stackOf(request: unknown): Stack {
+  if (typeof request !== 'object' || request === null) return new Stack()
+  const known = STACKS.get(request) ?? new Stack()
+  STACKS.set(request, known)
+  return known
+}

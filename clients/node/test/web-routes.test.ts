@@ -1,0 +1,146 @@
+/** Several limits of a request: headers that add up, rules of a route, answers of the application's own. */
+
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { createServer, type Server as HttpServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { after, before, describe, test } from 'node:test'
+import { getRequestListener } from '@hono/node-server'
+import express, { type Request } from 'express'
+import fastify from 'fastify'
+import { Hono, type Context } from 'hono'
+import { Redis } from 'ioredis'
+import { RateLimiter } from 'redis-ratelimit'
+import { ratelimit as expressLimit } from 'redis-ratelimit/express'
+import { ratelimit as fastifyLimit } from 'redis-ratelimit/fastify'
+import { ratelimit as honoLimit } from 'redis-ratelimit/hono'
+import { application } from './programs/express-routes.js'
+import { startServer, type Server } from './servers.js'
+
+type App = { url: string; close(): unknown }
+
+async function listening(server: HttpServer): Promise<App> {
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    close() {
+      server.closeAllConnections()
+      server.close()
+    },
+  }
+}
+
+const ALL = { name: 'all', key: () => 'all', limit: '100/m' }
+const LOGIN = { name: 'login', key: () => 'ann', limit: '2/m' }
+const LEGACY = { name: 'old', key: () => 'ann', limit: '5/m' }
+const left = (decisions: Record<string, { remaining: number }>) =>
+  Object.fromEntries(Object.entries(decisions).map(([name, { remaining }]) => [name, remaining]))
+const own = (name: string, { retryAfter, decisions }: { retryAfter: number | null; decisions: Readonly<Record<string, { limit: number }>> }) => ({
+  refused: name,
+  soon: retryAfter !== null && retryAfter <= 30_000,
+  limit: decisions[name]?.limit,
+})
+
+const FRAMEWORKS: Record<string, (limiter: RateLimiter) => Promise<App>> = {
+  async Express(limiter) {
+    const app = express()
+    app.use(expressLimit({ limiter, rules: [ALL], skip: (req: Request) => req.path === '/health' }))
+    app.get('/health', (_req, res) => void res.json('ok'))
+    app.get('/login', expressLimit({ limiter, rules: [LOGIN], onRefused: (_req, res, refusal) => res.json(own('login', refusal)) }), (req, res) => void res.json(left(req.decisions)))
+    app.get('/old', expressLimit({ limiter, rules: [LEGACY], headers: 'legacy' }), (_req, res) => void res.json('ok'))
+    return listening(createServer(app))
+  },
+  async Fastify(limiter) {
+    const app = fastify()
+    await app.register(fastifyLimit, { limiter, rules: [ALL], skip: async (request) => request.url === '/health' })
+    app.get('/health', async () => 'ok')
+    const ratelimit = { rules: [LOGIN], onRefused: (_request: unknown, _reply: unknown, refusal: Parameters<typeof own>[1]) => own('login', refusal) }
+    app.get('/login', { config: { ratelimit } }, async (request) => left(request.decisions))
+    app.get('/old', { config: { ratelimit: { rules: [LEGACY], headers: 'legacy' } } }, async () => 'ok')
+    app.get('/free', { config: { ratelimit: false } }, async () => 'ok')
+    return { url: await app.listen({ port: 0, host: '127.0.0.1' }), close: () => app.close() }
+  },
+  async Hono(limiter) {
+    const app = new Hono()
+    app.use(honoLimit({ limiter, rules: [ALL], skip: (c) => c.req.path === '/health' }))
+    app.get('/health', (c) => c.json('ok'))
+    app.get('/login', honoLimit({ limiter, rules: [LOGIN], onRefused: (c: Context, refusal) => c.json(own('login', refusal)) }), (c) => c.json(left(c.get('decisions'))))
+    app.get('/old', honoLimit({ limiter, rules: [LEGACY], headers: 'legacy' }), (c) => c.json('ok'))
+    return listening(createServer(getRequestListener(app.fetch)))
+  },
+}
+
+describe('limits of a route', () => {
+  let server: Server
+  let redis: Redis
+  let number = 0
+  before(async () => {
+    server = await startServer()
+    redis = new Redis(server.port)
+  })
+  after(async () => {
+    redis?.disconnect()
+    await server?.stop()
+  })
+  const limiterOf = () => new RateLimiter(redis, { prefix: `r${(number += 1)}:`, timeoutMs: 3000 })
+  const headersOf = (response: Response) => ['ratelimit-policy', 'ratelimit', 'retry-after'].map((name) => response.headers.get(name)?.replace(/;t=\d+/g, '') ?? null)
+
+  for (const [framework, make] of Object.entries(FRAMEWORKS)) {
+    test(`add up with those of all routes, and answer in their own way: ${framework}`, async (t) => {
+      const limiter = limiterOf()
+      t.after(() => limiter.close())
+      const app = await make(limiter)
+      t.after(() => app.close())
+      const ask = (path: string) => fetch(app.url + path)
+
+      const first = await ask('/login')
+      assert.deepEqual(headersOf(first), ['"all";q=100;w=60, "login";q=2;w=60', '"all";r=99, "login";r=1', null])
+      assert.deepEqual(await first.json(), { all: 99, login: 1 })
+      await ask('/login')
+      const refused = await ask('/login')
+      const [policy, rest, retry] = headersOf(refused)
+      assert.deepEqual([refused.status, policy, rest], [429, '"all";q=100;w=60, "login";q=2;w=60', '"login";r=0'])
+      assert.ok(Number(retry) >= 29 && Number(retry) <= 30, String(retry))
+      assert.match(refused.headers.get('content-type') ?? '', /^application\/json/)
+      assert.deepEqual(await refused.json(), { refused: 'login', soon: true, limit: 2 })
+
+      const health = await ask('/health')
+      assert.deepEqual([health.status, ...headersOf(health)], [200, null, null, null])
+      const old = await ask('/old')
+      assert.deepEqual(['limit', 'remaining'].map((name) => old.headers.get(`x-ratelimit-${name}`)), ['5', '4'])
+      const seconds = Number(old.headers.get('x-ratelimit-reset')) - Date.now() / 1000
+      assert.ok(seconds > 10 && seconds < 14, String(seconds))
+      if (framework === 'Fastify') assert.deepEqual(headersOf(await ask('/free')), [null, null, null])
+    })
+  }
+
+  test('a program for Express has them by route and by router, with a 429 of its own', async (t) => {
+    const limiter = limiterOf()
+    t.after(() => limiter.close())
+    const app = await listening(createServer(application(limiter)))
+    t.after(() => app.close())
+    await limiter.ready({ required: true })
+    const ask = (path: string, method = 'GET') => fetch(app.url + path, { method, headers: { 'x-user': 'ann' } })
+    assert.deepEqual(await (await ask('/search')).json(), { left: 29 })
+    const changes = []
+    for (let i = 0; i < 3; i += 1) changes.push(await ask('/account/password', 'POST'))
+    assert.deepEqual(changes.map(({ status }) => status), [200, 200, 429])
+    assert.equal(changes[0]!.headers.get('ratelimit-policy'), '"all";q=1000;w=1, "account";q=5;w=60, "password";q=2;w=3600')
+    const body = (await changes[2]!.json()) as { error: string; seconds: number }
+    assert.equal(body.error, 'too many requests: password')
+    assert.equal(String(body.seconds), changes[2]!.headers.get('retry-after'))
+    assert.equal((await ask('/health')).headers.get('ratelimit-policy'), null)
+  })
+
+  test('wrong options are errors at the start', async () => {
+    const limiter = limiterOf()
+    assert.throws(() => expressLimit({ limiter, rules: [ALL], skip: true as never }), /skip must be a function, not true/)
+    assert.throws(() => honoLimit({ limiter, rules: [ALL], onRefused: 'no' as never }), /onRefused must be a function, not 'no'/)
+    assert.throws(() => expressLimit({ limiter, rules: [ALL], onRefuse: () => undefined } as never), /there is no option 'onRefuse'/)
+    const app = fastify()
+    await app.register(fastifyLimit, { limiter })
+    assert.throws(() => app.get('/', { config: { ratelimit: { rules: [] } } }, async () => 'ok'), /neither rules nor a shed/)
+    await app.close()
+    await limiter.close()
+  })
+})
