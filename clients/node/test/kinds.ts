@@ -1,10 +1,14 @@
 /** The four clients that the package is for, behind one interface. */
 
-import { Cluster as Cluster6, Redis as Redis6 } from 'ioredis'
+import * as ioredis6 from 'ioredis'
 import { Cluster as Cluster5, Redis as Redis5 } from 'ioredis-5'
 import { createClient as createClient6, createCluster as createCluster6 } from 'redis'
 import { createClient as createClient5, createCluster as createCluster5 } from 'redis-5'
 import type { RedisClient } from 'redis-ratelimit'
+
+// The first release of ioredis has its class as the default export only.
+const { Cluster: Cluster6 } = ioredis6
+const Redis6 = ioredis6.default as unknown as typeof ioredis6.Redis
 
 /** A client, and how it ends. */
 export interface Made {
@@ -74,7 +78,7 @@ function nodeRedis(
   createClient: typeof createClient6 | typeof createClient5,
   createCluster: typeof createCluster6 | typeof createCluster5,
 ): Kind {
-  const isSix = name.endsWith('6')
+  const isSix = name.startsWith('node-redis 6')
   return {
     name,
     isIoredis: false,
@@ -99,8 +103,15 @@ function nodeRedis(
   }
 }
 
+/** A release to test in place of them, such as `ioredis 5.0.0`: what `redis` or `ioredis` is then. */
+const RELEASE = process.env['RELEASE']
+
+function released(name: string): Kind {
+  return name.startsWith('ioredis') ? ioredis(name, Redis6, Cluster6) : nodeRedis(name, createClient6, createCluster6)
+}
+
 /** Both libraries, in both versions. */
-export const KINDS: readonly Kind[] = [
+export const KINDS: readonly Kind[] = RELEASE !== undefined ? [released(RELEASE)] : [
   nodeRedis('node-redis 6', createClient6, createCluster6),
   nodeRedis('node-redis 5', createClient5, createCluster5),
   ioredis('ioredis 6', Redis6, Cluster6),
