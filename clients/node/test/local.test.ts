@@ -65,6 +65,23 @@ test('what is given back ends with its batch', () => {
   assert.equal(left(store, 100), 0)
 })
 
+test('a call waits for at most three fetches, and then asks directly', () => {
+  const store = withTwoBatches()
+  assert(store.take(58, 90, 0) instanceof Decision)
+  for (const waits of [0, 1, 2]) {
+    assert.equal(store.take(1, 91, waits), 'wait')
+    fetched(store, store.wanted, 91, 92)
+    assert(store.take(store.left, 92, 3) instanceof Decision)
+  }
+  assert.equal(store.take(1, 93, 3), 'ask')
+})
+
+test('a cost that never fits is no demand', () => {
+  const store = new Store(RATE, 100, 20, new Counters())
+  for (let call = 0; call < 10; call += 1) assert.equal(store.take(10_001, 0, 0), 'ask')
+  assert.equal(store.take(1, 0, 0), 'ask')
+})
+
 test('new keys are refused while many shares are in use', () => {
   const insurance = new Insurance()
   const slow = { most: 4, count: 4, period: 10_000 }

@@ -91,6 +91,11 @@ export class Store {
     this.#counters = counters
   }
 
+  /** How much may be spent. */
+  get left(): number {
+    return this.#left
+  }
+
   /** An answer for which nobody waits, or `ask`: the server must be asked, and nothing is counted. */
   tryTake(cost: number, now: number): Decision | 'ask' | 'share' {
     if (now >= this.#ends) this.#forget(now)
