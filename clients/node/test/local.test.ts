@@ -200,6 +200,17 @@ describe('a limiter', () => {
     }
   })
 
+  test('calls the hook of decisions from memory too', async (t) => {
+    const heard: string[] = []
+    const onDecision = ({ source }: Decision, { command, key }: { command: string; key: string }) => void heard.push(`${command} ${key} ${source}`)
+    const { limiter } = await limiterOn(t, KINDS[0]!, server.port, { onDecision })
+    const limit = limiter.local('heard', '10000/s', { processes: 4 })
+    await limit.take(1000)
+    await limit.take()
+    limit.tryTake()
+    assert.deepEqual(heard, ['server', 'local', 'local'].map((source) => `RL.GCRA heard ${source}`))
+  })
+
   test('has a gate whose rule is answered from memory', async (t) => {
     const { gate, limiter, left: remaining } = gateOn(t, server.port, [
       { name: 'api', key: () => 'all', limit: '10000/s', local: 4 },

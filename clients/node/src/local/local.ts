@@ -77,7 +77,7 @@ export class Local {
     const answer = store.tryTake(cost, this.#to.runtime.now())
     const { missing } = store
     if (store.wanted > 0) this.#fetch()
-    if (typeof answer === 'object') return answer
+    if (typeof answer === 'object') return this.#told(answer)
     return answer === 'share' ? this.#insured(cost, missing!) : null
   }
 
@@ -94,7 +94,7 @@ export class Local {
       const answer = store.take(cost, this.#to.runtime.now(), waits)
       const { missing } = store
       if (store.wanted > 0) this.#fetch()
-      if (typeof answer === 'object') return answer
+      if (typeof answer === 'object') return this.#told(answer)
       if (answer === 'share') return this.#insured(cost, missing!)
       if (answer === 'ask') return this.#ask(cost)
       await this.#arrival
@@ -123,6 +123,12 @@ export class Local {
       .then((reply) => this.#store.fetched(replies.decision(reply, this.limiter), batch, sent, runtime.now()))
       // After an error reply those that wait ask directly, and get the error. So do they if the limiter is closed.
       .catch((error: unknown) => this.#store.ended(error instanceof Unavailable ? error : undefined))
+  }
+
+  // The application may listen to decisions.
+  #told(decision: Decision): Decision {
+    this.#to.core.told.decision(this.#call, decision, 0)
+    return decision
   }
 
   async #ask(cost: number): Promise<Decision> {
