@@ -1,5 +1,5 @@
 """`redis_ratelimit.flask`: the extension for Flask."""
 
-from .web.flask import UNLIMITED, RateLimit, Rule, Shed
+from .web.flask import UNLIMITED, RateLimit, Rule, Shed, limited
 
-__all__ = ["UNLIMITED", "RateLimit", "Rule", "Shed"]
+__all__ = ["UNLIMITED", "RateLimit", "Rule", "Shed", "limited"]

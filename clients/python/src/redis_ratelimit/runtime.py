@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from time import monotonic
+from time import monotonic, time
 from uuid import uuid4
 
 from .local.signals import AsyncSignal
@@ -20,6 +20,10 @@ class AsyncRuntime:
     def clock(self) -> float:
         """Returns the seconds of a monotonic clock."""
         return monotonic()
+
+    def wall(self) -> float:
+        """Returns the Unix time in seconds."""
+        return time()
 
     def new_id(self) -> str:
         """Returns an id that nobody has."""

@@ -98,6 +98,31 @@ def combined_headers(named: Iterable[tuple[str, Answer]], *, allowed: bool) -> d
     return {name: value for name, value in fields.items() if value}
 
 
+def legacy_headers(named: Iterable[tuple[str, Answer]], *, allowed: bool, now: float) -> dict[str, str]:
+    """Returns the `X-RateLimit-*` headers of a response, which have room for one limit.
+
+    Of an admitted request that is the limit with the least remaining, and of a refused one that with the longest wait.
+
+    Args:
+        named: The name of each policy, and its answer. Those without an answer are left out.
+        allowed: Whether the request goes on.
+        now: The Unix time in seconds.
+    """
+    known = [(each, quota_of(each.limiter)) for _, each in named if each.answered and each.allowed is allowed]
+    if not known:
+        return {}
+    waits = [0 if allowed else _wait(each, quota) for each, quota in known]
+    binding = waits.index(None) if None in waits else waits.index(max(wait or 0 for wait in waits))
+    each = min((each for each, _ in known), key=lambda each: each.remaining) if allowed else known[binding][0]
+    fields = {
+        "X-RateLimit-Limit": str(each.limit),
+        "X-RateLimit-Remaining": str(each.remaining),
+        "X-RateLimit-Reset": str(ceil(round((now + each.reset_after) * 1000) / 1000)),
+    }
+    wait = waits[binding]
+    return fields if allowed or wait is None else {**fields, "Retry-After": str(wait)}
+
+
 def _policy(name: str, decision: Answer, quota: Quota) -> str:
     most = decision.limit if quota.most is None else quota.most
     unit = ';qu="concurrent-requests"' if quota.lease else ""

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Generic, TypeVar
 
 from ..call.errors import ConfigurationError
 from ..decide.decision import Decision
 from ..limiter import AsyncRateLimiter
 from ..local.local import AsyncLocal
-from .gate import GateCore
+from .gate import Fields, GateCore
 from .passage import Passage
-from .response import Refusal, refused
-from .rules import AskedLimit, Rule
+from .response import Refusal
+from .rules import AskedLimit, Given, Rule
 from .shed import Shed
 
 Req = TypeVar("Req")
@@ -31,17 +31,26 @@ class AsyncGate(Generic[Req]):
         limiter: Asks the server, and says what happens without an answer. Its `ready` checks the rules.
         rules: The rules, with different names.
         shed: Sheds load before the rules are asked.
+        skip: Returns whether a request is not limited at all.
+        headers: Which headers responses have: `"draft"` (of the IETF), `"legacy"` (`X-RateLimit-*`), or `"off"` (only
+            `Retry-After`, with a refusal).
 
     Raises:
         ConfigurationError: A rule is wrong.
     """
 
     def __init__(
-        self, limiter: AsyncRateLimiter, rules: Iterable[Rule[Req]] = (), shed: Shed[Req] | None = None
+        self,
+        limiter: AsyncRateLimiter,
+        rules: Iterable[Rule[Req]] = (),
+        shed: Shed[Req] | None = None,
+        *,
+        skip: Callable[[Req], Given[bool]] | None = None,
+        headers: Fields = "draft",
     ) -> None:
         if not isinstance(limiter, AsyncRateLimiter):
             raise ConfigurationError(f"the limiter must be an AsyncRateLimiter, not {limiter!r}")
-        self.limiter, self._gate = limiter, GateCore(limiter, rules, shed)
+        self.limiter, self._gate = limiter, GateCore(limiter, rules, shed, skip, headers)
         limiter.gates.append(self._gate.checks)
 
     async def enter(self, request: Req) -> Passage | Refusal:
@@ -51,8 +60,7 @@ class AsyncGate(Generic[Req]):
             ConfigurationError: A rule's function returned a wrong value.
             CallError: The server rejects a call.
         """
-        local = self._gate.locals(request)
-        if local:
+        if self._gate.has_locals and (local := await self.limiter.run(self._gate.locals(request))):
             return await self._enter(request, local)
         return await self.limiter.run(self._gate.entering(request))
 
@@ -67,7 +75,7 @@ class AsyncGate(Generic[Req]):
                 decision = await store.take(each.cost)
                 answers.append((each.rule, decision))
                 if not decision.allowed:
-                    entered = refused(answers)
+                    entered = self._gate.refused(answers)
                     return entered
                 taken.append((store, each.cost, decision))
             entered = await self.limiter.run(self._gate.entering(request, answers))

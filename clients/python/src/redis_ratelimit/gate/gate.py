@@ -3,32 +3,47 @@ which the limiters for threads and for asyncio send."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Generic, Protocol, TypeVar
+from collections.abc import Callable, Iterable, Sequence
+from inspect import isawaitable
+from typing import Generic, Literal, Protocol, TypeAlias, TypeVar
 
+from ..call.errors import ConfigurationError
 from ..call.values import prefixed, seconds
 from ..decide import replies
 from ..decide.core import Core
 from ..decide.decision import Decision
 from ..decide.errors import CallError, Closed, Unavailable
-from ..decide.headers import combined_headers
+from ..decide.headers import combined_headers, legacy_headers
 from ..taken.jobs import Scheduler
 from ..taken.taken import Taken
 from ..wire.ready import Check
 from ..wire.slots import Placed, slot_of
 from .passage import Calls, Passage
-from .response import Refusal, out_of_capacity, over_quota
-from .rules import Asked, AskedLimit, AskedPolicy, Rule, checked_rules
+from .response import Refusal, answered, out_of_capacity, over_quota
+from .rules import Asked, AskedLimit, AskedPolicy, Given, Rule, checked_rules
 from .shed import Shed
 from .steps import LimitsStep, PolicyStep, Step
 
 Req = TypeVar("Req")
 
+Fields: TypeAlias = Literal["draft", "legacy", "off"]
+"""Which headers responses have."""
 _TOO_MANY_HOLDS = "too many holds"
+
+
+class Wall(Protocol):
+    """A clock of the time of day."""
+
+    def wall(self) -> float:
+        """Returns the Unix time in seconds."""
+        ...
 
 
 class Limiting(Protocol):
     """What a gate needs of a limiter."""
+
+    @property
+    def runtime(self) -> Wall: ...
 
     @property
     def core(self) -> Core: ...
@@ -53,9 +68,23 @@ class GateCore(Generic[Req]):
         limiter: Asks the server.
         rules: The rules, with different names.
         shed: Sheds load before the rules are asked.
+        skip: Whether a request is not limited at all.
+        headers: Which headers responses have: those of the IETF's draft, `X-RateLimit-*`, or only `Retry-After`.
     """
 
-    def __init__(self, limiter: Limiting, rules: Iterable[Rule[Req]], shed: Shed[Req] | None) -> None:
+    def __init__(
+        self,
+        limiter: Limiting,
+        rules: Iterable[Rule[Req]],
+        shed: Shed[Req] | None,
+        skip: Callable[[Req], Given[bool]] | None,
+        headers: Fields,
+    ) -> None:
+        if headers not in ("draft", "legacy", "off"):
+            raise ConfigurationError(f"headers must be 'draft', 'legacy' or 'off', not {headers!r}")
+        if skip is not None and not callable(skip):
+            raise ConfigurationError(f"skip must be a function of the request, not {skip!r}")
+        self._skip, self._fields, self._runtime = skip, headers, limiter.runtime
         self._rules, self._shed = checked_rules(rules, shed), shed
         self._core, self._background, self._taken = limiter.core, limiter.background, limiter.taken
         self._nodes, self._prefix = limiter.nodes, limiter.prefix
@@ -72,11 +101,38 @@ class GateCore(Generic[Req]):
         """Returns what can be asked at start."""
         return [check for rule in self._rules if (check := rule.check()) is not None]
 
-    def locals(self, request: Req) -> list[AskedLimit]:
+    @property
+    def has_locals(self) -> bool:
+        """Whether this process answers limits from memory."""
+        return any(rule.local is not None for rule in self._rules)
+
+    def skips(self, request: Req) -> Calls[bool]:
+        """Whether a request is not limited at all."""
+        skips = self._skip is not None and self._skip(request)
+        return bool((yield skips) if isawaitable(skips) else skips)
+
+    def locals(self, request: Req) -> Calls[list[AskedLimit]]:
         """Returns the limits of a request that this process answers from memory, with their keys."""
-        rules = [rule for rule in self._rules if rule.local is not None]
-        asked = [each for rule in rules if isinstance(each := rule.asked(request), AskedLimit) and each.cost]
-        return [each.on(self._key(each)) for each in asked]
+        if (yield from self.skips(request)):
+            return []
+        asked: list[AskedLimit] = []
+        for rule in self._rules:
+            each = (yield from rule.asked(request)) if rule.local is not None else None
+            if isinstance(each, AskedLimit) and each.cost:
+                asked.append(each.on(self._key(each)))
+        return asked
+
+    def refused(self, answers: Sequence[tuple[str, Decision]]) -> Refusal:
+        """Returns the response to a request that the last answer refuses."""
+        if not answers[-1][1].answered:
+            return out_of_capacity(1)
+        return over_quota(answers, self._headers(answers, allowed=False))
+
+    def _headers(self, answers: Sequence[tuple[str, Decision]], *, allowed: bool) -> dict[str, str]:
+        if self._fields == "legacy":
+            return legacy_headers(answers, allowed=allowed, now=self._runtime.wall())
+        fields = combined_headers(answers, allowed=allowed)
+        return fields if self._fields == "draft" else {name: fields[name] for name in fields if name == "Retry-After"}
 
     def entering(self, request: Req, local: Sequence[tuple[str, Decision]] = ()) -> Calls[Passage | Refusal]:
         """Asks the limits of a request. All of them admit and are charged, or none is.
@@ -88,12 +144,14 @@ class GateCore(Generic[Req]):
             local: The answers to the rules that are answered from memory, which admit.
         """
         silent: set[str] = set()
+        passage = Passage(self._core, self._background, self._taken)
+        if (yield from self.skips(request)):
+            return passage
         if (shed := (yield from self._shedding(request, silent))) is not None:
             return shed
-        passage = Passage(self._core, self._background, self._taken)
         answers = list(local)
         try:
-            steps = self._steps(request, passage.id)
+            steps = yield from self._steps(request, passage.id)
             for step in steps:
                 if self._nodes.where(step.question.call) in silent:
                     continue
@@ -102,7 +160,7 @@ class GateCore(Generic[Req]):
                 passage.wait = max(passage.wait, decision.retry_after or 0.0)
                 if not decision.allowed:
                     yield from passage.undoing()
-                    return over_quota(answers) if decision.answered else out_of_capacity(1)
+                    return self.refused(answers) if decision.answered else out_of_capacity(1)
             if steps and self._taken.closed:  # `close` would not end what the request has taken
                 yield from passage.undoing()
                 raise Closed
@@ -112,16 +170,19 @@ class GateCore(Generic[Req]):
         except BaseException:
             passage.abandon()
             raise
-        passage.headers = combined_headers(answers, allowed=True)
+        passage.headers, passage.decisions = self._headers(answers, allowed=True), answered(answers)
         passage.begin()
         return passage
 
-    def _steps(self, request: Req, id: str) -> list[Step]:
+    def _steps(self, request: Req, id: str) -> Calls[list[Step]]:
         """One RL.MULTI, or on a cluster one for each slot, and the policies. What cannot be given back comes last."""
         slots: dict[int, list[AskedLimit]] = {}
         policies: list[PolicyStep] = []
-        rules = [rule for rule in self._rules if rule.local is None]
-        for each in [each for rule in rules if (each := rule.asked(request)) is not None]:
+        every: list[AskedLimit | AskedPolicy] = []
+        for rule in self._rules:
+            if rule.local is None and (each := (yield from rule.asked(request))) is not None:
+                every.append(each)
+        for each in every:
             asked = each.on(self._key(each))
             if isinstance(asked, AskedPolicy):
                 policies.append(PolicyStep(self._prefix, asked, id, self._leasing))

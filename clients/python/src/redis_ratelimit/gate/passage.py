@@ -3,13 +3,14 @@ refusal is given back."""
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable
+from collections.abc import Awaitable, Generator, Iterable
 from functools import partial
 from typing import TypeVar
 from weakref import finalize
 
 from ..call.call import Call
 from ..decide.core import Core
+from ..decide.decision import Decision
 from ..decide.errors import CallError, Unavailable
 from ..taken.endings import Ending
 from ..taken.jobs import Scheduler
@@ -18,7 +19,7 @@ from ..taken.taken import Taken
 from .steps import End, Step
 
 T = TypeVar("T")
-Calls = Generator[Call, object, T]
+Calls = Generator[Call | Awaitable[object], object, T]
 
 
 class Passage:
@@ -27,6 +28,7 @@ class Passage:
     Attributes:
         id: The id of its leases and holds.
         headers: The headers for its response.
+        decisions: What the server or this process has decided, under the names of rules.
         spent: What the handler counts, under the names of rules.
         wait: The seconds until the request's turn, if a limiter has queued it.
     """
@@ -34,6 +36,7 @@ class Passage:
     def __init__(self, core: Core, background: Scheduler, taken: Taken) -> None:
         self.id = core.new_id()
         self.headers: dict[str, str] = {}
+        self.decisions: dict[str, Decision] = {}
         self.spent: dict[str, float] = {}
         self.wait = 0.0
         self._core, self._background, self._taken = core, background, taken

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Generator, Iterable
 from dataclasses import KW_ONLY, dataclass, replace
 from enum import Enum
-from typing import Generic, Self, TypeVar, cast
+from inspect import isawaitable, iscoroutine
+from typing import Any, Generic, Self, TypeAlias, TypeVar, cast
 
 from ..call.errors import ConfigurationError
 from ..call.limit import MOST, Limit, Limiter, LimiterLike
@@ -17,6 +18,10 @@ from ..wire.ready import Check
 from .shed import Shed
 
 Req = TypeVar("Req", contravariant=True)
+T = TypeVar("T")
+Given: TypeAlias = T | Awaitable[T]
+"""What a function of a rule returns. In front of an ASGI application it may be asynchronous."""
+Resolving: TypeAlias = Generator[Awaitable[object], object, T]
 
 MOST_RULES = 64
 
@@ -40,6 +45,8 @@ class Rule(Generic[Req]):
     for the length of the response. With `LeakyBucket` and `Smooth` an admitted request waits for its turn before it goes on.
     It waits at most as long as the bucket takes to drain, or as the `maxwait` of `Smooth`, which a rule needs.
 
+    With asyncio the functions may be asynchronous, so that a key or a plan may come from a database.
+
     A rule with an `estimate` is a budget: it is charged the estimate, and after the response what the handler counted in `spent`
     under the rule's name. If it counted nothing, the estimate stands.
 
@@ -60,12 +67,12 @@ class Rule(Generic[Req]):
     """
 
     name: str
-    key: Callable[[Req], str | Unlimited | None]
-    limit: LimiterLike | Callable[[Req], LimiterLike | Unlimited | None] | None = None
+    key: Callable[[Req], Given[str | Unlimited | None]]
+    limit: LimiterLike | Callable[[Req], Given[LimiterLike | Unlimited | None]] | None = None
     _: KW_ONLY
-    policy: str | Callable[[Req], str | Unlimited | None] | None = None
-    cost: int | Callable[[Req], int] = 1
-    estimate: int | Callable[[Req], int] | None = None
+    policy: str | Callable[[Req], Given[str | Unlimited | None]] | None = None
+    cost: int | Callable[[Req], Given[int]] = 1
+    estimate: int | Callable[[Req], Given[int]] | None = None
     hold: Duration = "10m"
     local: int | None = None
 
@@ -94,25 +101,29 @@ class Rule(Generic[Req]):
             if not callable(self.limit) and self.limit is not None:
                 self._checked(self.limit)
 
-    def asked(self, request: Req) -> AskedLimit | AskedPolicy | None:
-        """Returns what the rule asks for a request, or None if it is not for it."""
+    def asked(self, request: Req) -> Resolving[AskedLimit | AskedPolicy | None]:
+        """Returns what the rule asks for a request, or None if it is not for it. It yields what is to be awaited."""
         with _named(self.name):
-            key = self.key(request)
+            key = yield from _given(self.key, request)
             if isinstance(key, Unlimited):
                 return None
             caller = _caller(key)
             if self.policy is not None:
-                policy = self.policy(request) if callable(self.policy) else self.policy
+                policy = yield from _given(self.policy, request)
                 if isinstance(policy, Unlimited):
                     return None
                 text("policy", policy, 64)
-                return AskedPolicy(self.name, caller, *self._cost(request), self.hold, str(policy))
-            limit = self.limit(request) if callable(self.limit) else self.limit
+                cost = yield from self._cost(request)
+                return AskedPolicy(self.name, caller, *cost, self.hold, str(policy))
+            limit = yield from _given(self.limit, request)
             if isinstance(limit, Unlimited):
                 return None
             if limit is None:
                 raise ConfigurationError("limit returned None; UNLIMITED says that there is none")
-            return AskedLimit(self.name, caller, *self._cost(request), self.hold, self._checked(limit), self.local)
+            cost = yield from self._cost(request)
+            return AskedLimit(
+                self.name, caller, *cost, self.hold, self._checked(cast(LimiterLike, limit)), self.local
+            )
 
     @property
     def has_rate(self) -> bool:
@@ -129,10 +140,10 @@ class Rule(Generic[Req]):
         limit = "1/s" if self.limit is None or callable(self.limit) else self.limit
         return Check(what, Limit(limit), rule=True)
 
-    def _cost(self, request: Req) -> tuple[int, bool]:
+    def _cost(self, request: Req) -> Resolving[tuple[int, bool]]:
         if self.estimate is None:
-            return integer("cost", self.cost(request) if callable(self.cost) else self.cost, 0, MOST), False
-        estimate = self.estimate(request) if callable(self.estimate) else self.estimate
+            return integer("cost", (yield from _given(self.cost, request)), 0, MOST), False
+        estimate = yield from _given(self.estimate, request)
         return max(1, integer("estimate", estimate, None, MOST)), True
 
     def _checked(self, limit: LimiterLike) -> Limiter:
@@ -206,6 +217,19 @@ def checked_rules(rules: Iterable[Rule[Req]], shed: Shed[Req] | None) -> tuple[R
     if not checked and shed is None:
         raise ConfigurationError("there are neither rules nor a Shed, so nothing would be limited")
     return checked
+
+
+def _given(function: object, request: object) -> Resolving[Any]:
+    """A value, or what a function returns for a request."""
+    value = function(request) if callable(function) else function
+    if not isawaitable(value):
+        return value
+    awaited = yield value
+    if awaited is value:  # nobody has awaited it
+        if iscoroutine(value):
+            value.close()
+        raise ConfigurationError("an asynchronous function needs an AsyncRateLimiter")
+    return awaited
 
 
 def _caller(caller: object) -> str:

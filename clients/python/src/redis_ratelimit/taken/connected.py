@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Awaitable, Callable, Generator
 from functools import partial
 from types import TracebackType
 from typing import Self, TypeVar
@@ -130,8 +130,8 @@ class AsyncConnected:
     ) -> None:
         await self.close()
 
-    async def run(self, calls: Generator[Call, object, R]) -> R:
-        """Sends the calls of a generator. For leases and budgets."""
+    async def run(self, calls: Generator[Call | Awaitable[object], object, R]) -> R:
+        """Sends the calls of a generator, and awaits what else it yields. For leases, budgets and gates."""
         run = self._under_way.begin()
         try:
             return await drive(calls, partial(self._asked, run))
@@ -151,7 +151,9 @@ class AsyncConnected:
             self._under_way.end(run)
         return self.core.decided(question, kind, reply)
 
-    async def _asked(self, run: Run, call: Call) -> object:
+    async def _asked(self, run: Run, call: Call | Awaitable[object]) -> object:
+        if not isinstance(call, Call):
+            return await call
         run.begin(call, self.taken)
         return await self._send(call)
 

@@ -14,26 +14,39 @@
 Redis stores what `key` returns as plain text in the names of keys, so take a user's id and no secret.
 
 All limits of a request are asked at once. If one refuses, none is charged, and the response is a 429. A handler counts what
-it spends of a budget in `request.scope["spent"]`, under the rule's name.
+it spends of a budget in `request.scope["spent"]`, under the rule's name, and finds the decisions in
+`request.scope["decisions"]`. The functions of a rule may be asynchronous.
+
+`limited` is for single routes of FastAPI.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from inspect import isawaitable
+from typing import Any, TypeAlias, cast
 
+from starlette.datastructures import MutableHeaders
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
+from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ..call.errors import RateLimitError
 from ..gate.entrance import AsyncGate
+from ..gate.gate import Fields
 from ..gate.passage import Passage
-from ..gate.response import Refusal
-from ..gate.rules import UNLIMITED, Rule
+from ..gate.response import Refusal, stacked, unset
+from ..gate.rules import UNLIMITED, Given, Rule
 from ..gate.shed import Shed
 from ..limiter import AsyncRateLimiter
 
-__all__ = ["UNLIMITED", "RateLimit", "Rule", "Shed"]
+__all__ = ["UNLIMITED", "RateLimit", "RequestRefused", "Rule", "Shed", "limited", "problem"]
+
+OnRefused: TypeAlias = Callable[[Request, Refusal], Response | Awaitable[Response]]
+_LIMITED = "redis_ratelimit"
 
 
 class RateLimit:
@@ -47,16 +60,28 @@ class RateLimit:
         limiter: Asks the server, and says what happens without an answer. The middleware does not close it.
         rules: The rules, with different names.
         shed: Sheds load before the rules are asked.
+        skip: Returns whether a request is not limited at all.
+        headers: Which headers responses have: `"draft"` (of the IETF), `"legacy"` (`X-RateLimit-*`), or `"off"`.
+        on_refused: Returns the application's own answer to a request that does not go on, in place of problem details
+            (RFC 9457). It gets the headers of the refusal that it lacks.
 
     Raises:
         ConfigurationError: A rule is wrong.
     """
 
     def __init__(
-        self, app: ASGIApp, limiter: AsyncRateLimiter, rules: Iterable[Rule[Request]], shed: Shed[Request] | None = None
+        self,
+        app: ASGIApp,
+        limiter: AsyncRateLimiter,
+        rules: Iterable[Rule[Request]],
+        shed: Shed[Request] | None = None,
+        *,
+        skip: Callable[[Request], Given[bool]] | None = None,
+        headers: Fields = "draft",
+        on_refused: OnRefused | None = None,
     ) -> None:
-        self._app = app
-        self._gate = AsyncGate(limiter, rules, shed)
+        self._app, self._on_refused = app, on_refused
+        self._gate = AsyncGate(limiter, rules, shed, skip=skip, headers=headers)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handles a connection. Only those of HTTP are limited."""
@@ -84,17 +109,21 @@ class RateLimit:
 
     async def _limit(self, scope: Scope, receive: Receive, send: Send) -> None:
         entered = await self._gate.enter(Request(scope))
+        state = _state(scope)
         if isinstance(entered, Refusal):
-            await send({"type": "http.response.start", "status": entered.status, "headers": _raw(entered.headers)})
-            await send({"type": "http.response.body", "body": entered.body})
+            state["refused"] = True
+            answer = await self._answer(Request(scope, receive), entered)
+            await answer(scope, receive, send)
             return
         await self._gate.wait(entered)
-        entered.spent = scope.setdefault("spent", entered.spent)  # another one of these may have set it
+        _note(scope, entered)
         left: list[asyncio.Task[None]] = []
 
         async def limited_send(message: Message) -> None:
             if message["type"] == "http.response.start":
-                message = {**message, "headers": [*message.get("headers", []), *_raw(entered.headers)]}
+                headers = MutableHeaders(raw=list(message.get("headers", [])))
+                headers.update(stacked(entered.headers, headers.items(), refused="refused" in state))
+                message = {**message, "headers": headers.raw}
             await send(message)
             if message["type"] == "http.response.body" and not message.get("more_body", False):
                 # What the application does after the response needs no lease.
@@ -103,19 +132,95 @@ class RateLimit:
         try:
             await self._app(scope, receive, limited_send)
         finally:  # also if the client has gone, or the handler failed
-            await self._leave(entered, left)
+            await _left(left[0] if left else asyncio.create_task(self._gate.leave(entered)))
 
-    async def _leave(self, passage: Passage, left: list[asyncio.Task[None]]) -> None:
-        """Waits until the request has left, also if this task is cancelled meanwhile."""
-        task = left[0] if left else asyncio.create_task(self._gate.leave(passage))
-        _leaving.add(task)
-        task.add_done_callback(_leaving.discard)
-        await asyncio.shield(task)
+    async def _answer(self, request: Request, refusal: Refusal) -> Response:
+        if self._on_refused is None:
+            return Response(refusal.body, refusal.status, refusal.headers)
+        given = self._on_refused(request, refusal)
+        answer = (await given) if isawaitable(given) else given
+        answer.headers.update(unset(refusal.headers, answer.headers.items()))
+        return answer
+
+
+class RequestRefused(HTTPException):
+    """A request that `limited` refuses. An exception handler of the application may answer it, such as `problem`.
+
+    Attributes:
+        refusal: The response, as problem details.
+    """
+
+    def __init__(self, refusal: Refusal) -> None:
+        headers = {name: value for name, value in refusal.headers.items() if name != "Content-Type"}
+        super().__init__(refusal.status, json.loads(refusal.body), headers)
+        self.refusal = refusal
+
+
+async def problem(request: Request, error: Exception) -> Response:
+    """An exception handler for `RequestRefused`, which answers with problem details (RFC 9457)."""
+    refusal = cast(RequestRefused, error).refusal
+    return Response(refusal.body, refusal.status, refusal.headers)
+
+
+def limited(
+    limiter: AsyncRateLimiter,
+    rules: Iterable[Rule[Request]],
+    shed: Shed[Request] | None = None,
+    *,
+    skip: Callable[[Request], Given[bool]] | None = None,
+    headers: Fields = "draft",
+) -> Callable[[Request, Response], AsyncIterator[Passage]]:
+    """Returns limits of single routes, as a dependency of FastAPI: `dependencies=[Depends(limited(limiter, rules))]`.
+
+    A request that does not go on is a `RequestRefused`. A route that returns a `Response` itself has to give it the `headers` of the
+    passage, which is the value of the dependency.
+
+    Args:
+        limiter: Asks the server, and says what happens without an answer. Its `ready` checks the rules.
+        rules: The rules, with different names.
+        shed: Sheds load before the rules are asked.
+        skip: Returns whether a request is not limited at all.
+        headers: Which headers responses have: `"draft"` (of the IETF), `"legacy"` (`X-RateLimit-*`), or `"off"`.
+
+    Raises:
+        ConfigurationError: A rule is wrong.
+    """
+    gate = AsyncGate(limiter, rules, shed, skip=skip, headers=headers)
+
+    async def passed(request: Request, response: Response) -> AsyncIterator[Passage]:
+        entered = await gate.enter(request)
+        if isinstance(entered, Refusal):
+            _state(request.scope)["refused"] = True
+            raise RequestRefused(entered)
+        await gate.wait(entered)
+        _note(request.scope, entered)
+        response.headers.update(stacked(entered.headers, response.headers.items(), refused=False))
+        try:
+            yield entered
+        finally:
+            await _left(asyncio.create_task(gate.leave(entered)))
+
+    return passed
+
+
+def _state(scope: Scope) -> dict[str, Any]:
+    """What several gates know of a request."""
+    state: dict[str, Any] = scope.setdefault(_LIMITED, {})
+    return state
+
+
+def _note(scope: Scope, passage: Passage) -> None:
+    """Shows the handler what it may count in, and the decisions. Another gate may have done so."""
+    passage.spent = scope.setdefault("spent", passage.spent)
+    scope.setdefault("decisions", {}).update(passage.decisions)
+
+
+async def _left(task: asyncio.Task[None]) -> None:
+    """Waits until the request has left, also if this task is cancelled meanwhile."""
+    _leaving.add(task)
+    task.add_done_callback(_leaving.discard)
+    await asyncio.shield(task)
 
 
 # An event loop keeps only weak references to its tasks.
 _leaving: set[asyncio.Task[None]] = set()
-
-
-def _raw(headers: dict[str, str]) -> list[tuple[bytes, bytes]]:
-    return [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in headers.items()]

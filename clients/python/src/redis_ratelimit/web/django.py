@@ -19,9 +19,15 @@ synchronous. On ASGI Django lets none of them ask the database, as `request.user
 | `LIMITER` | in place of these three: a limiter, or a function that returns it. `RateLimiter` for WSGI, `AsyncRateLimiter` for ASGI |
 | `RULES` | the rules, with different names. They get the `HttpRequest` |
 | `SHED` | a `Shed`, which sheds load before the rules are asked |
+| `SKIP` | a function of the request: whether it is not limited at all |
+| `HEADERS` | `"draft"` (of the IETF), `"legacy"` (`X-RateLimit-*`), or `"off"` |
+| `ON_REFUSED` | a function of the request and the `Refusal`, which returns the application's own `HttpResponse` |
 
-`LIMITER`, `RULES` and `SHED` may be given as a dotted path. All limits of a request are asked at once. If one refuses, none is
-charged, and the response is a 429. A view counts what it spends of a budget in `request.spent`, under the rule's name.
+`LIMITER`, `RULES`, `SHED`, `SKIP` and `ON_REFUSED` may be given as a dotted path. All limits of a request are asked at once. If one refuses, none is
+charged, and the response is a 429. A view counts what it spends of a budget in `request.spent`, under the rule's name, and finds
+the decisions in `request.decisions`.
+
+`limited` is for single views.
 """
 
 from __future__ import annotations
@@ -29,6 +35,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
+from functools import wraps
 from typing import Any, TypeAlias, cast
 
 from asgiref.sync import iscoroutinefunction, markcoroutinefunction
@@ -42,19 +49,24 @@ from redis.asyncio import Redis as AsyncRedis, RedisCluster as AsyncRedisCluster
 from ..call.errors import ConfigurationError
 from ..gate.entrance import AsyncGate
 from ..gate.entrance_threads import Gate
+from ..gate.gate import Fields
 from ..gate.passage import Passage
-from ..gate.response import Refusal
+from ..gate.response import Refusal, stacked, unset
 from ..gate.rules import UNLIMITED, Rule
 from ..gate.shed import Shed
 from ..limiter import AsyncRateLimiter
 from ..limiter_threads import RateLimiter
 
-__all__ = ["UNLIMITED", "RateLimit", "Rule", "Shed"]
+__all__ = ["UNLIMITED", "RateLimit", "Rule", "Shed", "limited"]
 
 GetResponse: TypeAlias = Callable[[HttpRequest], HttpResponseBase]
 AsyncGetResponse: TypeAlias = Callable[[HttpRequest], Awaitable[HttpResponseBase]]
 
-_NAMES = frozenset(("REDIS", "CLUSTER", "OPTIONS", "LIMITER", "RULES", "SHED"))
+OnRefused: TypeAlias = Callable[[HttpRequest, Refusal], HttpResponse]
+View: TypeAlias = Callable[..., Any]
+
+_NAMES = frozenset(("REDIS", "CLUSTER", "OPTIONS", "LIMITER", "RULES", "SHED", "SKIP", "HEADERS", "ON_REFUSED"))
+_REFUSED = "redis_ratelimit_refused"
 
 
 class RateLimit:
@@ -87,37 +99,13 @@ class RateLimit:
         return self._handle_async(request) if self._async else self._handle(request)
 
     def _handle(self, request: HttpRequest) -> HttpResponseBase:
-        entered = self._gate.enter(request)
-        if isinstance(entered, Refusal):
-            return _refused(entered)
-        self._gate.wait(entered)
-        setattr(request, "spent", entered.spent)
-        try:
-            response = cast(GetResponse, self._get_response)(request)
-        except BaseException:
-            self._gate.leave(entered)
-            raise
-        return _followed(response, entered, lambda: self._gate.leave(entered))
+        on_refused: OnRefused | None = self._settings["ON_REFUSED"]
+        return _through(self._gate, request, on_refused, cast(GetResponse, self._get_response))
 
     async def _handle_async(self, request: HttpRequest) -> HttpResponseBase:
-        loop = asyncio.get_running_loop()
-        gate = self._gate_of(loop)
-        entered = await gate.enter(request)
-        if isinstance(entered, Refusal):
-            return _refused(entered)
-        await gate.wait(entered)
-        setattr(request, "spent", entered.spent)
-        try:
-            response = await cast(AsyncGetResponse, self._get_response)(request)
-        except BaseException:  # such as a cancellation, if the client has gone
-            await asyncio.shield(_kept(loop.create_task(gate.leave(entered))))
-            raise
-
-        def leave() -> None:
-            # Django closes a response in a thread.
-            loop.call_soon_threadsafe(lambda: _kept(loop.create_task(gate.leave(entered))))
-
-        return _followed(_watched(response, leave), entered, leave)
+        gate = self._gate_of(asyncio.get_running_loop())
+        on_refused: OnRefused | None = self._settings["ON_REFUSED"]
+        return await _async_through(gate, request, on_refused, cast(AsyncGetResponse, self._get_response))
 
     def _gate_of(self, loop: asyncio.AbstractEventLoop) -> AsyncGate[HttpRequest]:
         """Connections belong to an event loop. A server has one, and each test of Django's one of its own."""
@@ -134,11 +122,105 @@ class RateLimit:
 
     def _new_gate(self) -> Gate[HttpRequest]:
         limiter = _limiter(self._settings, RateLimiter, Redis, RedisCluster)
-        return Gate(limiter, self._settings["RULES"], self._settings["SHED"])
+        return Gate(limiter, *self._gated, **self._options)
 
     def _new_async_gate(self) -> tuple[AsyncRateLimiter, AsyncGate[HttpRequest]]:
         limiter: AsyncRateLimiter = _limiter(self._settings, AsyncRateLimiter, AsyncRedis, AsyncRedisCluster)
-        return limiter, AsyncGate(limiter, self._settings["RULES"], self._settings["SHED"])
+        return limiter, AsyncGate(limiter, *self._gated, **self._options)
+
+    @property
+    def _gated(self) -> tuple[Any, Any]:
+        return self._settings["RULES"], self._settings["SHED"]
+
+    @property
+    def _options(self) -> dict[str, Any]:
+        return {"skip": self._settings["SKIP"], "headers": self._settings["HEADERS"]}
+
+
+def limited(
+    limiter: RateLimiter | AsyncRateLimiter,
+    rules: Iterable[Rule[HttpRequest]],
+    shed: Shed[HttpRequest] | None = None,
+    *,
+    skip: Callable[[HttpRequest], bool] | None = None,
+    headers: Fields = "draft",
+    on_refused: OnRefused | None = None,
+) -> Callable[[View], View]:
+    """Limits single views, as a decorator. An asynchronous view needs an `AsyncRateLimiter`, another one a `RateLimiter`.
+
+    Args:
+        limiter: Asks the server, and says what happens without an answer. Its `ready` checks the rules.
+        rules: The rules, with different names.
+        shed: Sheds load before the rules are asked.
+        skip: Returns whether a request is not limited at all.
+        headers: Which headers responses have: `"draft"` (of the IETF), `"legacy"` (`X-RateLimit-*`), or `"off"`.
+        on_refused: Returns the application's own answer to a request that does not go on, in place of problem details
+            (RFC 9457). It gets the headers of the refusal that it lacks.
+
+    Raises:
+        ConfigurationError: A rule is wrong, or the limiter is for views of the other kind.
+    """
+
+    def decorated(view: View) -> View:
+        if iscoroutinefunction(view):  # pyright: ignore[reportDeprecated]
+            on_loop: AsyncGate[HttpRequest] = AsyncGate(
+                cast(AsyncRateLimiter, limiter), rules, shed, skip=skip, headers=headers
+            )
+
+            @wraps(view)
+            async def awaited(request: HttpRequest, *values: Any, **named: Any) -> HttpResponseBase:
+                return await _async_through(on_loop, request, on_refused, lambda request: view(request, *values, **named))
+
+            return awaited
+        gate: Gate[HttpRequest] = Gate(cast(RateLimiter, limiter), rules, shed, skip=skip, headers=headers)
+
+        @wraps(view)
+        def passed(request: HttpRequest, *values: Any, **named: Any) -> HttpResponseBase:
+            return _through(gate, request, on_refused, lambda request: view(request, *values, **named))
+
+        return passed
+
+    return decorated
+
+
+def _through(
+    gate: Gate[HttpRequest], request: HttpRequest, on_refused: OnRefused | None, get_response: GetResponse
+) -> HttpResponseBase:
+    """Lets a request pass, if its limits admit it."""
+    entered = gate.enter(request)
+    if isinstance(entered, Refusal):
+        return _refused(request, entered, on_refused)
+    gate.wait(entered)
+    _note(request, entered)
+    try:
+        response = get_response(request)
+    except BaseException:
+        gate.leave(entered)
+        raise
+    return _followed(request, response, entered, lambda: gate.leave(entered))
+
+
+async def _async_through(
+    gate: AsyncGate[HttpRequest], request: HttpRequest, on_refused: OnRefused | None, get_response: AsyncGetResponse
+) -> HttpResponseBase:
+    """Lets a request pass, if its limits admit it."""
+    loop = asyncio.get_running_loop()
+    entered = await gate.enter(request)
+    if isinstance(entered, Refusal):
+        return _refused(request, entered, on_refused)
+    await gate.wait(entered)
+    _note(request, entered)
+    try:
+        response = await get_response(request)
+    except BaseException:  # such as a cancellation, if the client has gone
+        await asyncio.shield(_kept(loop.create_task(gate.leave(entered))))
+        raise
+
+    def leave() -> None:
+        # Django closes a response in a thread.
+        loop.call_soon_threadsafe(lambda: _kept(loop.create_task(gate.leave(entered))))
+
+    return _followed(request, _watched(response, leave), entered, leave)
 
 
 def _checked(given: object) -> dict[str, Any]:
@@ -150,13 +232,13 @@ def _checked(given: object) -> dict[str, Any]:
         raise ConfigurationError(f"the setting RATELIMIT has no {', '.join(sorted(unknown))}")
     if ("REDIS" in known) == ("LIMITER" in known):
         raise ConfigurationError("the setting RATELIMIT needs either REDIS or LIMITER")
-    for name in ("LIMITER", "RULES", "SHED"):
+    for name in ("LIMITER", "RULES", "SHED", "SKIP", "ON_REFUSED"):
         if isinstance(known.get(name), str):
             known[name] = import_string(known[name])
     rules = known.get("RULES", ())
     # What yields its rules once would have none for a second event loop.
     known["RULES"] = tuple(cast(Iterable[object], rules)) if isinstance(rules, Iterable) and not isinstance(rules, str) else rules
-    return {"SHED": None} | known
+    return {"SHED": None, "SKIP": None, "HEADERS": "draft", "ON_REFUSED": None} | known
 
 
 def _limiter(known: Mapping[str, Any], kind: type[Any], plain: type[Any], cluster: type[Any]) -> Any:
@@ -167,13 +249,29 @@ def _limiter(known: Mapping[str, Any], kind: type[Any], plain: type[Any], cluste
     return kind(client.from_url(known["REDIS"]), **known.get("OPTIONS", {}))
 
 
-def _refused(refusal: Refusal) -> HttpResponse:
-    return HttpResponse(refusal.body, status=refusal.status, headers=refusal.headers)
+def _note(request: HttpRequest, passage: Passage) -> None:
+    """Shows the view what it may count in, and the decisions. Another gate may have done so."""
+    known: dict[str, Any] = request.__dict__
+    passage.spent = known.setdefault("spent", passage.spent)
+    known.setdefault("decisions", {}).update(passage.decisions)
 
 
-def _followed(response: HttpResponseBase, passage: Passage, leave: Callable[[], object]) -> HttpResponseBase:
+def _refused(request: HttpRequest, refusal: Refusal, on_refused: OnRefused | None) -> HttpResponse:
+    setattr(request, _REFUSED, True)
+    if on_refused is None:
+        return HttpResponse(refusal.body, status=refusal.status, headers=refusal.headers)
+    response = on_refused(request, refusal)
+    for name, value in unset(refusal.headers, response.headers.items()).items():
+        response[name] = value
+    return response
+
+
+def _followed(
+    request: HttpRequest, response: HttpResponseBase, passage: Passage, leave: Callable[[], object]
+) -> HttpResponseBase:
     """Lets the end of the response end the passage. The server closes a response also if the client has gone."""
-    for name, value in passage.headers.items():
+    refused = hasattr(request, _REFUSED)
+    for name, value in stacked(passage.headers, response.headers.items(), refused=refused).items():
         response[name] = value
     close = response.close
 

@@ -12,27 +12,36 @@
 Redis stores what `key` returns as plain text in the names of keys, so take a user's id and no secret.
 
 All limits of a request are asked at once. If one refuses, none is charged, and the response is a 429. A handler counts what
-it spends of a budget in `g.spent`, under the rule's name.
+it spends of a budget in `g.spent`, under the rule's name, and finds the decisions in `g.decisions`.
+
+`limited` is for single views.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import wraps
+from typing import Any, TypeAlias
 
-from flask import Flask, Request, Response, g, request
+from flask import Flask, Request, Response, current_app, g, make_response, request
+from flask.typing import ResponseReturnValue
 
 from ..call.errors import ConfigurationError
+from ..decide.decision import Decision
 from ..gate.entrance_threads import Gate
+from ..gate.gate import Fields
 from ..gate.passage import Passage
-from ..gate.response import Refusal
+from ..gate.response import Refusal, stacked, unset
 from ..gate.rules import UNLIMITED, Rule
 from ..gate.shed import Shed
 from ..limiter_threads import RateLimiter
 
-__all__ = ["UNLIMITED", "RateLimit", "Rule", "Shed"]
+__all__ = ["UNLIMITED", "RateLimit", "Rule", "Shed", "limited"]
 
-_LIMITED = "redis_ratelimit"
+OnRefused: TypeAlias = Callable[[Request, Refusal], ResponseReturnValue]
+View: TypeAlias = Callable[..., Any]
+_LIMITED, _REFUSED = "redis_ratelimit", "redis_ratelimit_refused"
 
 
 @dataclass
@@ -54,15 +63,28 @@ class RateLimit:
         limiter: Asks the server, and says what happens without an answer. It is not closed.
         rules: The rules, with different names. They get the `flask.Request`.
         shed: Sheds load before the rules are asked.
+        skip: Returns whether a request is not limited at all.
+        headers: Which headers responses have: `"draft"` (of the IETF), `"legacy"` (`X-RateLimit-*`), or `"off"`.
+        on_refused: Returns the application's own answer to a request that does not go on, in place of problem details
+            (RFC 9457). It gets the headers of the refusal that it lacks.
 
     Raises:
         ConfigurationError: A rule is wrong.
     """
 
     def __init__(
-        self, app: Flask | None, limiter: RateLimiter, rules: Iterable[Rule[Request]], shed: Shed[Request] | None = None
+        self,
+        app: Flask | None,
+        limiter: RateLimiter,
+        rules: Iterable[Rule[Request]],
+        shed: Shed[Request] | None = None,
+        *,
+        skip: Callable[[Request], bool] | None = None,
+        headers: Fields = "draft",
+        on_refused: OnRefused | None = None,
     ) -> None:
-        self._gate = Gate(limiter, rules, shed)
+        self._gate = Gate(limiter, rules, shed, skip=skip, headers=headers)
+        self._on_refused = on_refused
         if app is not None:
             self.init_app(app)
 
@@ -83,13 +105,10 @@ class RateLimit:
     def _enter(self) -> Response | None:
         entered = self._gate.enter(request)
         if isinstance(entered, Refusal):
-            return Response(entered.body, entered.status, entered.headers)
+            return _refused(entered, self._on_refused)
         self._gate.wait(entered)
-        limited = _limited()
-        if limited:
-            entered.spent = g.spent
-        g.spent = entered.spent
-        limited[self] = _Limited(entered)
+        _note(entered)
+        _limited()[self] = _Limited(entered)
         return None
 
     def _follow(self, response: Response) -> Response:
@@ -100,7 +119,7 @@ class RateLimit:
         limited = _limited().get(self)
         if limited is not None:
             limited.followed = True
-            response.headers.extend(limited.passage.headers)
+            _set_headers(response, limited.passage)
             response.call_on_close(lambda: self._gate.leave(limited.passage))
         return response
 
@@ -109,6 +128,75 @@ class RateLimit:
         limited = _limited().pop(self, None)
         if limited is not None and (error is not None or not limited.followed):
             self._gate.leave(limited.passage)
+
+
+def limited(
+    limiter: RateLimiter,
+    rules: Iterable[Rule[Request]],
+    shed: Shed[Request] | None = None,
+    *,
+    skip: Callable[[Request], bool] | None = None,
+    headers: Fields = "draft",
+    on_refused: OnRefused | None = None,
+) -> Callable[[View], View]:
+    """Limits single views: `@app.get("/search")` and below it `@limited(limiter, rules)`.
+
+    Args:
+        limiter: Asks the server, and says what happens without an answer. Its `ready` checks the rules.
+        rules: The rules, with different names.
+        shed: Sheds load before the rules are asked.
+        skip: Returns whether a request is not limited at all.
+        headers: Which headers responses have: `"draft"` (of the IETF), `"legacy"` (`X-RateLimit-*`), or `"off"`.
+        on_refused: Returns the application's own answer to a request that does not go on, in place of problem details
+            (RFC 9457). It gets the headers of the refusal that it lacks.
+
+    Raises:
+        ConfigurationError: A rule is wrong.
+    """
+    gate: Gate[Request] = Gate(limiter, rules, shed, skip=skip, headers=headers)
+
+    def decorated(view: View) -> View:
+        @wraps(view)
+        def passed(*values: Any, **named: Any) -> Response:
+            entered = gate.enter(request)
+            if isinstance(entered, Refusal):
+                return _refused(entered, on_refused)
+            gate.wait(entered)
+            _note(entered)
+            try:
+                response = make_response(current_app.ensure_sync(view)(*values, **named))
+            except BaseException:
+                gate.leave(entered)
+                raise
+            _set_headers(response, entered)
+            response.call_on_close(lambda: gate.leave(entered))
+            return response
+
+        return passed
+
+    return decorated
+
+
+def _note(passage: Passage) -> None:
+    """Shows the view what it may count in, and the decisions. Another gate may have done so."""
+    decisions: dict[str, Decision] = {}
+    if request.environ.get(_LIMITED):
+        passage.spent, decisions = g.spent, g.decisions
+    request.environ[_LIMITED] = True  # requests of a test may share `g`
+    g.spent, g.decisions = passage.spent, decisions | passage.decisions
+
+
+def _set_headers(response: Response, passage: Passage) -> None:
+    response.headers.update(stacked(passage.headers, response.headers.items(), refused=_REFUSED in request.environ))
+
+
+def _refused(refusal: Refusal, on_refused: OnRefused | None) -> Response:
+    request.environ[_REFUSED] = True
+    if on_refused is None:
+        return Response(refusal.body, refusal.status, refusal.headers)
+    response = make_response(on_refused(request, refusal))
+    response.headers.update(unset(refusal.headers, response.headers.items()))
+    return response
 
 
 def _limited() -> dict[RateLimit, _Limited]:
