@@ -88,6 +88,18 @@ def test_a_fork_forgets_everything() -> None:
     assert store.take(1, 0.06, waits=0) is Way.WAIT and store.wanted == 47  # no fetch is under way any more
 
 
+def test_a_call_that_has_waited_for_three_fetches_asks_directly() -> None:
+    store = Store(RATE, 100, 20)
+    store.take(600, 0.0, waits=0)
+    for waits in range(3):
+        now = waits / 1000
+        assert store.take(1, now, waits=waits) is Way.WAIT
+        batch, store.wanted = store.wanted, 0
+        store.fetched_at(Decision(True, 10_000, 0, 0.0, 0.0, batch), batch, now, now)
+        assert store.take(batch, now, waits=1)  # others are faster
+    assert store.take(1, 0.003, waits=3) is Way.ASK
+
+
 def test_new_keys_are_refused_while_many_shares_are_in_use() -> None:
     insurance, slow = Insurance(), SteadyRate(4, 4, 10_000)
     for key in range(MOST_KEYS):

@@ -144,7 +144,7 @@ def claims_of(question: Question, processes: int) -> list[Claim] | None:
             return None
         if limit.shadow:
             continue
-        cost = limit.cost if limit.cost is not None else 1 if limiter.can("one_each") else question.cost
+        cost = limit.cost if limit.cost is not None else min(1, question.cost) if limiter.can("one_each") else question.cost
         cost = 0 if question.call.gives_back else cost
         for key in keys if limit.on is None else keys[limit.on - 1 : limit.on]:
             claims.append(Claim((key, limiter.words, processes), rate, processes, cost))
