@@ -280,6 +280,11 @@ fn a_call_that_does_not_wait_leaves_room_for_those_before_it() {
     assert!(!pool.poll(of("c")));
     pool.end(0);
     assert_eq!((pool.waiting.len(), pool.held.len()), (1, 2));
+    // It is tried when the hunger ends, and not at once, although the limit has room.
+    let (caller, wish) = pool.waiting.first_key_value().map(|(caller, wish)| (*caller, *wish)).expect("one");
+    let stands = vec![Stand { retry: Some(Span::ZERO), ..pool.stand(wish).remove(0) }];
+    pool.lines.stay(caller, pool.now, stands);
+    assert_eq!(pool.lines.next_due(), Some(pool.now.plus(pool.hunger)));
     pool.now = pool.now.plus(Span::from_millis(1000));
     pool.serve();
     assert_eq!((pool.waiting.len(), pool.held.len()), (0, 3));

@@ -235,3 +235,9 @@ fn callers_of_both_kinds_are_served_as_in_the_model() {
     let Counts { events, admitted, refused, granted, timed_out, kept, .. } = all;
     assert!(often(events, &[admitted, refused, granted, timed_out, kept]), "{all:?}");
 }
+
+#[test]
+fn three_callers_in_two_fair_lines_do_not_send_one_another_from_line_to_line_for_ever() {
+    // Limits of both lines have room, and each of the three is first in one line and not in the other.
+    run(8421, Come::Both);
+}
