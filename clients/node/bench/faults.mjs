@@ -1,92 +1,149 @@
 // What a bad day of the server costs, by client: one table. The servers are those of the tests.
 //
 //   RATELIMIT_MODULE=... npm run faults [-- part of a fault's name]
+//
+// Eight callers ask one call after another, and fail open. Meanwhile twelve leases with a ttl of 3 s are held. A row has the
+// calls without an answer, the leases that were lost, the most connections at once, the longest call in ms, and after how many
+// seconds from the end of the fault every call was answered again.
 
-import { randomUUID } from 'node:crypto'
-import { setTimeout as pause } from 'node:timers/promises'
+import { setImmediate as turn, setTimeout as pause } from 'node:timers/promises'
 import { RateLimiter } from 'redis-ratelimit'
 import { KINDS } from '../.test/kinds.js'
-import { startServer } from '../.test/servers.js'
+import { startCluster, startServer } from '../.test/servers.js'
 
-const SECOND = 1000
-const TTL = '20s'
+const CALLERS = 8
+const LEASES = 12
+const TTL = '3s'
+// How long calls go on before a fault and after it, in ms.
+const BEFORE = 300
+const AFTER = 1500
 
-/** Calls of so many callers for a second, after `begin`. Each sends its next one at once. */
-async function traffic(limiter, callers, begin) {
-  const counts = { calls: 0, unanswered: 0 }
-  const until = performance.now() + SECOND
+const kill = async (server) => void (await server.cli('CLIENT', 'KILL', 'TYPE', 'normal'))
+const stopped = async (server, ms) => {
+  server.process.kill('SIGSTOP')
+  await pause(ms)
+  server.process.kill('SIGCONT')
+}
+
+// Each gets a world, makes the fault, and returns when it is over.
+const FAULTS = {
+  'all connections killed once': ({ server }) => kill(server),
+  'killed five times a second, for 2 s': async ({ server }) => {
+    for (let i = 0; i < 10; i += 1) await Promise.all([kill(server), pause(200)])
+  },
+  'the server stops for 4 s (SIGSTOP)': ({ server }) => stopped(server, 4000),
+  'maxclients reached by 32 calls that wait': async ({ server, limiter }) => {
+    const connected = /connected_clients:(\d+)/.exec(await server.cli('INFO', 'clients'))[1]
+    await server.cli('CONFIG', 'SET', 'maxclients', String(Number(connected) + 4))
+    const waits = Array.from({ length: 32 }, () => limiter.limit('full', '1/h', { wait: '1s' }))
+    await Promise.all(waits)
+  },
+  'the password is another one for 1 s': async ({ server }) => {
+    await server.cli('CONFIG', 'SET', 'requirepass', 'another')
+    await server.cli('-a', 'another', 'CLIENT', 'KILL', 'TYPE', 'normal')
+    await pause(1000)
+    await server.cli('-a', 'another', 'CONFIG', 'SET', 'requirepass', '')
+  },
+  'started again without the module, for 1 s': async (world) => {
+    const { port } = world.server
+    await world.server.stop()
+    const bare = await startServer([], { module: false, port })
+    await pause(1000)
+    await bare.stop()
+    world.server = await startServer([], { port })
+  },
+  '200 waits that are cancelled': async ({ server, limiter }) => {
+    const held = await limiter.lease('pool', { capacity: 1, ttl: '20s' })
+    const control = new AbortController()
+    const options = { capacity: 1, ttl: '20s', wait: '15s', signal: control.signal }
+    const waits = Array.from({ length: 200 }, () => limiter.lease('pool', options).catch(() => undefined))
+    await pause(1000)
+    await server.cli('CONFIG', 'RESETSTAT')
+    control.abort()
+    await Promise.all(waits)
+    await pause(1000)
+    const [, releases = '0'] = /cmdstat_rl\.release:calls=(\d+)/i.exec(await server.cli('INFO', 'commandstats')) ?? []
+    await held.release()
+    return `${releases} releases`
+  },
+  'one node of three stops for 4 s': async ({ nodes, limiter }) => {
+    const held = Array.from({ length: LEASES }, (_, i) => limiter.connected.channel.nodeOf(`lease:${i}`))
+    await stopped(nodes[0], 4000)
+    return `it has ${held.filter((node) => node.endsWith(`:${nodes[0].port}`)).length} of the leases`
+  },
+}
+
+/** A server or a cluster, and a limiter on it. */
+async function worldOf(kind, isCluster) {
+  const cluster = isCluster ? await startCluster() : undefined
+  const server = cluster?.nodes[1] ?? (await startServer())
+  const made = await (isCluster ? kind.cluster(cluster.port) : kind.client(server.port))
+  const limiter = new RateLimiter(made.redis, { logger: () => undefined })
+  await limiter.ready({ required: true })
+  const world = { server, nodes: cluster?.nodes, limiter }
+  const stop = async () => {
+    await limiter.close()
+    made.close()
+    await (cluster ?? world.server).stop()
+  }
+  return { world, stop }
+}
+
+/** Calls until `isOver`, and what came of them. */
+async function traffic({ limiter }, isOver) {
+  const counts = { calls: 0, unanswered: 0, longest: 0, last: 0 }
   const caller = async (number) => {
-    while (performance.now() < until) {
-      const { answered } = await limiter.limit(`user:${number}`, '1000000/s')
+    for (let call = 0; !isOver(); call += 1) {
+      const began = performance.now()
+      const { answered } = await limiter.limit(`user:${number}:${call % 100}`, '1000000/s')
+      const now = performance.now()
       counts.calls += 1
-      if (!answered) counts.unanswered += 1
+      counts.longest = Math.max(counts.longest, now - began)
+      if (!answered) Object.assign(counts, { unanswered: counts.unanswered + 1, last: now })
+      await turn()
     }
   }
-  await begin()
-  await Promise.all(Array.from({ length: callers }, (_, number) => caller(number)))
+  await Promise.all(Array.from({ length: CALLERS }, (_, number) => caller(number)))
   return counts
 }
 
-const unanswered = ({ calls, unanswered }) => `${unanswered} of ${calls}`
-
-const FAULTS = {
-  'unanswered in the second of a CLIENT KILL, 8 callers': async ({ server, limiter }) => {
-    const counts = await traffic(limiter, 8, () => void pause(100).then(() => server.cli('CLIENT', 'KILL', 'TYPE', 'normal')))
-    return unanswered(counts)
-  },
-  'the same, 50 callers': async ({ server, limiter }) => {
-    const counts = await traffic(limiter, 50, () => void pause(100).then(() => server.cli('CLIENT', 'KILL', 'TYPE', 'normal')))
-    return unanswered(counts)
-  },
-  'RL.RELEASE sent for 200 cancelled waits': async ({ server, limiter }) => {
-    const key = `pool:${randomUUID()}`
-    const held = await limiter.lease(key, { capacity: 1, ttl: TTL })
-    const control = new AbortController()
-    const waits = Array.from({ length: 200 }, () =>
-      limiter.lease(key, { capacity: 1, ttl: TTL, wait: '15s', signal: control.signal }).catch(() => undefined),
-    )
-    await pause(1500)
-    control.abort()
-    await Promise.all(waits)
-    await pause(10_000)
-    await held.release()
-    const [, calls = 0] = /cmdstat_rl\.release:calls=(\d+)/i.exec(await server.cli('INFO', 'commandstats')) ?? []
-    return String(calls - 1)
-  },
-  'ms until no lease is left after the server was stopped for 4 s': async ({ server, limiter }) => {
-    const key = `pool:${randomUUID()}`
-    server.process.kill('SIGSTOP')
-    for (let i = 0; i < 40; i += 1) void limiter.lease(key, { capacity: 100, ttl: TTL }, () => pause(100)).catch(() => undefined)
-    await pause(4000)
-    server.process.kill('SIGCONT')
-    const began = performance.now()
-    const used = async () => 100 - Number((await server.cli('RL.PEEK', key, 'CONCURRENT', '100', TTL, 'x', 'COST', '0')).split('\n')[2])
-    while ((await used()) > 0) await pause(20)
-    return String(Math.round(performance.now() - began))
-  },
-}
-
-async function run(kind, fault) {
-  const server = await startServer()
-  const made = await kind.client(server.port)
-  const limiter = new RateLimiter(made.redis, { logger: () => undefined, timeoutMs: 100 })
+async function row(kind, name, fault) {
+  const { world, stop } = await worldOf(kind, name.includes('node of three'))
+  let isOver = false
+  let connections = 0
+  const look = async () => {
+    while (!isOver) {
+      const answer = await world.server.cli('INFO', 'clients').catch(() => '')
+      const [, now = '0'] = /connected_clients:(\d+)/.exec(answer) ?? []
+      // Without this one, and that of the application.
+      connections = Math.max(connections, Number(now) - 2)
+      await pause(100)
+    }
+  }
   try {
-    await limiter.ready({ required: true })
-    return await fault({ server, limiter, made, kind })
+    const leases = await Promise.all(Array.from({ length: LEASES }, (_, i) => world.limiter.lease(`lease:${i}`, { capacity: 1, ttl: TTL })))
+    const going = traffic(world, () => isOver)
+    const looking = look()
+    await pause(BEFORE)
+    const note = await fault(world)
+    const ended = performance.now()
+    await pause(AFTER)
+    isOver = true
+    const { calls, unanswered, longest, last } = await going
+    await looking
+    const lost = leases.filter((lease) => lease.lost).length
+    await Promise.all(leases.map((lease) => lease.release()))
+    const again = Math.max(0, (last - ended) / 1000).toFixed(1)
+    const cells = [`${unanswered} of ${calls}`, `${lost} of ${LEASES}`, connections, Math.round(longest), again]
+    console.log(`| ${name}${note === undefined ? '' : `: ${note}`} | ${kind.name} | ${cells.join(' | ')} |`)
   } finally {
-    await limiter.close()
-    made.close()
-    await server.stop()
+    isOver = true
+    await stop()
   }
 }
 
-const kinds = KINDS.filter(({ name }) => name.endsWith('6'))
-console.log(`| fault | ${kinds.map(({ name }) => name).join(' | ')} |`)
-console.log(`|---|${kinds.map(() => '---').join('|')}|`)
+console.log('| fault | client | unanswered | leases lost | connections | longest call | answered again after |')
+console.log('|---|---|--:|--:|--:|--:|--:|')
 const [only = ''] = process.argv.slice(2)
-for (const [name, fault] of Object.entries(FAULTS)) {
-  if (!name.includes(only)) continue
-  const cells = []
-  for (const kind of kinds) cells.push(await run(kind, fault))
-  console.log(`| ${name} | ${cells.join(' | ')} |`)
-}
+const kinds = KINDS.filter(({ name }) => name.endsWith('6'))
+for (const [name, fault] of Object.entries(FAULTS)) if (name.includes(only)) for (const kind of kinds) await row(kind, name, fault)
