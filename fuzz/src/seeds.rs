@@ -66,6 +66,12 @@ fn calls() -> Vec<Seed> {
         "ASKSETTLE request COST 450 KEYS org",
         "CONCURRENT 300 30s holder RESERVED 3 ADAPT GRADIENT FLOOR 4 START 20 BACKOFF 90 SLOW 1500ms",
         "POLICY LIMIT CONCURRENT 300 30s ADAPT SLOW 1s LIMIT CONCURRENT 20 30s ADAPT FLOOR 21 SHADOW",
+        "CONCURRENT 300 30000 holder TENANT TENANT WEIGHT 1000 COST 2",
+        "FIXEDWINDOW 5 60000 BLOCK 5s TENANT t",
+        "MULTI 2 BLOCK 5s LIMIT CONCURRENT 9 1m id ON 2 TENANT LIMIT WEIGHT 7 LIMIT GCRA 9 10 1s ON 1",
+        "SETTLE request GCRA 9 10 1s COST 0 TENANT t",
+        "POLICY LIMIT CONCURRENT 20 30s FAIR LIMIT GCRA 99 100 1s",
+        "ASK ID request TENANT t WEIGHT 3 BLOCK 5s",
     ];
     let calls = forms.chain(others.map(String::from));
     calls.enumerate().map(|(i, line)| (format!("call-{i:02}"), line.into_bytes())).collect()
