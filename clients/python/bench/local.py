@@ -1,9 +1,9 @@
 """Prints what a local limit costs and saves: the time of `try_take`, a fleet of processes against one limit, and what a fleet
 admits while its server is stopped.
 
-    local.py [try_take | fleet | away | picture]...
+    local.py [try_take | rule | fleet | away | picture]...
 
-It starts servers with the module. `fleet` has 20 processes of 600 calls a second each, against 10000/s. `away` has 4 processes
+It starts servers with the module. `rule` has the same fleet on a simulated clock, without a server. `fleet` has 20 processes of 600 calls a second each, against 10000/s. `away` has 4 processes
 with a share, whose server is stopped for 30 s (SIGSTOP) and goes on after it. `picture` draws docs/plots/local.svg: what a
 process has in memory, by the rule itself on a simulated clock."""
 
@@ -14,7 +14,11 @@ import multiprocessing
 import sys
 import time
 from collections import Counter
+from collections.abc import Callable
+from heapq import heappop, heappush
+from itertools import count
 from pathlib import Path
+from random import Random
 from statistics import median
 from typing import Any, cast
 
@@ -25,7 +29,7 @@ sys.path[:0] = [str(Path(__file__).parents[1] / part) for part in ("src", "tests
 
 from redis_ratelimit import AsyncRateLimiter, Decision, RateLimiter, Share
 from redis_ratelimit.call.steady import SteadyRate
-from redis_ratelimit.local.store import Store
+from redis_ratelimit.local.store import Store, Way
 from servers import Server
 
 PROCESSES, RATE, DEMAND = 20, 10_000, 12_000
@@ -51,6 +55,81 @@ def try_take() -> None:
             if found == calls:
                 rounds.append(took / calls * 1e6)
         print(f"try_take: {median(rounds):.2f} µs of CPU, of {len(rounds)} rounds of {calls}; the fastest {min(rounds):.2f}")
+
+
+class Fleet:
+    """20 processes on a simulated clock. Calls come at random, and a round trip takes 1 ms.
+
+    Attributes:
+        asked: How many calls there were after the first seconds.
+        sent: How many of them, or fetches for them, went to the server.
+        admitted: How many were admitted.
+    """
+
+    TRIP, LIFE, WARM = 0.001, 30.0, 10.0
+
+    def __init__(self, demand: int) -> None:
+        self._random, self._gap, self._number = Random(1), PROCESSES / demand, count()
+        self._left, self._filled = float(RATE), 0.0
+        self._events: list[tuple[float, int, Callable[..., None], tuple[Any, ...]]] = []
+        self.asked = self.sent = self.admitted = 0
+        for _ in range(PROCESSES):
+            waiting: list[int] = []
+            self._at(self._random.expovariate(1 / self._gap), self._call, Store(SteadyRate(RATE, RATE, 1000), 100, PROCESSES), waiting)
+        while self._events and self._events[0][0] <= self.LIFE:
+            now, _, what, given = heappop(self._events)
+            what(now, *given)
+
+    def _at(self, now: float, what: Callable[..., None], *given: Any) -> None:
+        heappush(self._events, (now, next(self._number), what, given))
+
+    def _count(self, now: float) -> bool:
+        return now > self.WARM
+
+    def _call(self, now: float, store: Store, waiting: list[int]) -> None:
+        self._at(now + self._random.expovariate(1 / self._gap), self._call, store, waiting)
+        self.asked += self._count(now)
+        self._take(now, store, waiting, 0)
+
+    def _take(self, now: float, store: Store, waiting: list[int], waits: int) -> None:
+        answer = store.take(1, now, waits=waits)
+        if store.wanted:
+            self._at(now + self.TRIP / 2, self._serve, store, waiting, store.wanted, now)
+            store.wanted = 0
+        if isinstance(answer, Decision):
+            self.admitted += answer.allowed and self._count(now)
+        elif answer is Way.WAIT:
+            waiting.append(waits + 1)
+        else:
+            self._at(now + self.TRIP / 2, self._serve, store, waiting, 0, now)
+
+    def _serve(self, now: float, store: Store, waiting: list[int], batch: int, sent: float) -> None:
+        self._left = min(float(RATE), self._left + (now - self._filled) * RATE)
+        self._filled = now
+        granted = min(batch or 1, int(self._left + 1e-9))
+        self._left -= granted
+        self.sent += self._count(now)
+        decision = Decision(granted > 0, RATE, int(self._left), 0.0 if granted else 1 / RATE, 0.0, granted)
+        self._at(now + self.TRIP / 2, self._arrive, store, waiting, batch, sent, decision)
+
+    def _arrive(self, now: float, store: Store, waiting: list[int], batch: int, sent: float, decision: Decision) -> None:
+        if not batch:
+            store.asked_at(decision, now)
+            self.admitted += decision.allowed and self._count(now)
+            return
+        store.fetched_at(decision, batch, sent, now)
+        waited = waiting.copy()
+        waiting.clear()
+        for waits in waited:
+            self._take(now, store, waiting, waits)
+
+
+def rule() -> None:
+    """What the rule admits and saves, with nothing but the rule in the way."""
+    for demand in (9_500, 12_000, 20_000):
+        fleet = Fleet(demand)
+        possible = min(fleet.asked, RATE * (Fleet.LIFE - Fleet.WARM))
+        print(f"{demand}/s: {fleet.admitted / possible:.1%} of what is possible, {fleet.asked / fleet.sent:.1f} answered for each sent")
 
 
 async def call(port: int, begun: float, results: Any, local: bool) -> None:
@@ -250,6 +329,6 @@ text {{ font: 12px system-ui, -apple-system, "Segoe UI", Roboto, sans-serif; fil
 
 
 if __name__ == "__main__":
-    parts = {"try_take": try_take, "fleet": fleet, "away": away, "picture": picture}
+    parts = {"try_take": try_take, "rule": rule, "fleet": fleet, "away": away, "picture": picture}
     for name in sys.argv[1:] or parts:
         parts[name]()
