@@ -5,7 +5,8 @@
 //
 // It starts servers with the module of RATELIMIT_MODULE. Build the package before. `fleet` has PROCESSES (20) processes of 600 calls
 // a second each, against 10000/s: first by `take()`, then by `limit()` for each request. `away` has 4 processes with a share, whose
-// server is stopped for 30 s (SIGSTOP) and goes on after it. CLIENT is `redis` or `ioredis`.
+// server is stopped for 30 s (SIGSTOP) and goes on after it. CLIENT is `redis` or `ioredis`, and
+// WAYS is `take limit` or one of them.
 
 import { execFileSync, fork, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -21,6 +22,7 @@ import { RateLimiter, Share } from 'redis-ratelimit'
 
 const MODULE = resolve(process.env.RATELIMIT_MODULE ?? '../../target/release/libredis_ratelimit.so')
 const CLIENT = process.env.CLIENT ?? 'redis'
+const WAYS = (process.env.WAYS ?? 'take limit').split(' ')
 const PROCESSES = Number(process.env.PROCESSES ?? 20)
 const FLEET = { processes: PROCESSES, rate: 500 * PROCESSES, demand: 600 * PROCESSES, seconds: 16, warm: 8 }
 const AWAY = { processes: 4, rate: 200, demand: 400, before: 5, away: 30, after: 10 }
@@ -94,13 +96,13 @@ async function tryTake() {
 }
 
 // One process: calls at equal distances. Its answer is how much was admitted in each slot, and how long calls took.
-async function worker({ port, begin, until, gap, way, limit: rate, processes, share, offset }) {
+async function worker({ port, seconds, gap, way, limit: rate, processes, share, offset }) {
   const redis = await connect(port)
   const limiter = new RateLimiter(redis, { timeoutMs: share ? 100 : 2000, fail: share ? new Share({ processes }) : 'open', logger: () => {} })
   const limit = limiter.local('fleet', rate, { processes })
   const ask = way === 'take' ? () => limit.take() : () => limiter.limit('fleet', rate)
   const [slots, times, underWay] = [{}, [], new Set()]
-  const one = async () => {
+  const one = async (begin) => {
     const start = performance.now()
     const { allowed } = await ask()
     times.push(performance.now() - start)
@@ -108,12 +110,14 @@ async function worker({ port, begin, until, gap, way, limit: rate, processes, sh
     const slot = Math.floor((Date.now() - begin) / SLOT)
     slots[slot] = (slots[slot] ?? 0) + 1
   }
+  const begun = once(process, 'message')
   process.send('ready')
+  const [begin] = await begun
   await sleep(Math.max(0, begin - Date.now()))
-  for (let due = begin + offset; due < until; ) {
+  for (let due = begin + offset; due < begin + seconds * 1000; ) {
     await sleep(Math.max(1, due - Date.now()))
     for (; due <= Date.now(); due += gap) {
-      const call = one()
+      const call = one(begin)
       underWay.add(call)
       void call.finally(() => underWay.delete(call))
     }
@@ -125,18 +129,22 @@ async function worker({ port, begin, until, gap, way, limit: rate, processes, sh
   process.disconnect()
 }
 
-// Starts processes, and returns what all of them have counted. `meanwhile` runs beside them.
+// Starts processes, and returns what all of them have counted. They begin together, when all of them are there. `meanwhile` runs
+// beside them, and is told when they begin.
 async function run(job, processes, meanwhile) {
   const children = Array.from({ length: processes }, (_, i) => {
     const child = fork(fileURLToPath(import.meta.url), { env: { ...process.env, WORKER: '1' }, serialization: 'advanced' })
     child.send({ ...job, processes, offset: (i * job.gap) / processes })
     return child
   })
+  await Promise.all(children.map((child) => once(child, 'message')))
   const heard = children.map((child) => new Promise((resolve, reject) => {
-    child.on('message', (message) => message !== 'ready' && resolve(message))
+    child.on('message', resolve)
     child.on('exit', (code) => code === 0 || reject(new Error(`a process ended with ${code}`)))
   }))
-  await meanwhile()
+  const begin = Date.now() + 1000
+  for (const child of children) child.send(begin)
+  await meanwhile(begin)
   const slots = []
   const times = []
   const counters = {}
@@ -169,13 +177,12 @@ function cpuOf(pid) {
 
 async function fleet() {
   const { processes, rate, demand, seconds, warm } = FLEET
-  for (const way of ['take', 'limit']) {
+  for (const way of WAYS) {
     const { port, server, cli, stop } = await serve()
-    const begin = Date.now() + 2000 + 300 * processes
     const calls = () => Number(/cmdstat_rl\.gcra:calls=(\d+)/.exec(cli('INFO', 'commandstats'))?.[1] ?? 0)
     let [cpu, sent, length] = [0, 0, 0]
-    const job = { port, begin, until: begin + seconds * 1000, gap: (1000 * processes) / demand, way, limit: `${rate}/s` }
-    const { slots, times, counters } = await run(job, processes, async () => {
+    const job = { port, seconds, gap: (1000 * processes) / demand, way, limit: `${rate}/s` }
+    const { slots, times, counters } = await run(job, processes, async (begin) => {
       await sleep(begin + warm * 1000 - Date.now())
       ;[cpu, sent, length] = [cpuOf(server.pid), calls(), Date.now()]
       await sleep(begin + seconds * 1000 - 500 - Date.now())
@@ -194,11 +201,10 @@ async function fleet() {
 
 async function away() {
   const { processes, rate, demand, before, away, after } = AWAY
-  for (const way of ['take', 'limit']) {
+  for (const way of WAYS) {
     const { port, server, stop } = await serve()
-    const begin = Date.now() + 3000
-    const job = { port, begin, until: begin + (before + away + after) * 1000, gap: (1000 * processes) / demand, way, limit: `${rate}/s`, share: true }
-    const { slots } = await run(job, processes, async () => {
+    const job = { port, seconds: before + away + after, gap: (1000 * processes) / demand, way, limit: `${rate}/s`, share: true }
+    const { slots } = await run(job, processes, async (begin) => {
       await sleep(begin + before * 1000 - Date.now())
       server.kill('SIGSTOP')
       await sleep(away * 1000)

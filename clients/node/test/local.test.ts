@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { after, before, describe, test } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
-import { Closed, Decision, Share, TokenBucket, type Limiter, type Local } from 'redis-ratelimit'
+import { Closed, Decision, Gcra, Share, TokenBucket, type Limiter, type Local } from 'redis-ratelimit'
 import { Counters } from '../dist/decide/counters.js'
 import { Insurance, MOST_KEYS as MOST_SHARES, SWEEP } from '../dist/decide/insurance.js'
 import { MOST_KEYS } from '../dist/local/local.js'
@@ -198,6 +198,11 @@ describe('a limiter', () => {
     for (const cost of [0, 1.5, '1', NaN]) {
       assert.throws(() => limiter.local('a', '10/s', { processes: 2 }).tryTake(cost as number), /^ConfigurationError: cost must be/)
     }
+  })
+
+  test('refuses a rule that cannot be answered locally when its gate is made', (t) => {
+    const rule = { name: 'api', key: () => 'all', limit: new Gcra(9, 10_000, '1s'), local: 4 }
+    assert.throws(() => gateOn(t, server.port, [rule]), /^ConfigurationError: rule 'api': hold is too long: 1000 come in within 100ms/)
   })
 
   test('calls the hook of decisions from memory too', async (t) => {

@@ -162,13 +162,8 @@ export class Locals {
 
   /** The local limit of these arguments, always the same. */
   find(key: string, limit: LimiterLike, options: LocalOptions): Local {
-    const { hold = HOLD, processes } = known('options', options, NAMES)
-    const [limiter, rate] = localLimit(limit)
-    const ms = span('hold', hold)
-    if (rate.most * rate.period < rate.count * ms) {
-      const came = Math.floor((rate.count * ms) / rate.period)
-      throw new ConfigurationError(`hold is too long: ${came} come in within ${hold}, but the limit is ${rate.most} at once`)
-    }
+    const { hold, processes } = known('options', options, NAMES)
+    const [limiter, rate, ms] = localLimit(limit, hold)
     integerWord('processes', processes, 1)
     const asked = JSON.stringify([key, limiter.name, limiter.words, ms, processes])
     const found = this.#known.get(asked) ?? new Local(this.to, key, limiter, rate, ms, processes)
@@ -180,8 +175,8 @@ export class Locals {
   }
 }
 
-/** A limiter and its rate, if it can be answered locally. */
-export function localLimit(limit: LimiterLike): readonly [Limiter, SteadyRate] {
+/** A limiter, its rate and the ms of `hold`, if it can be answered locally. */
+export function localLimit(limit: LimiterLike, hold: Duration = HOLD): readonly [Limiter, SteadyRate, number] {
   if (typeof limit === 'string' && !isRate(limit))
     throw new ConfigurationError(`the policy ${shown(limit)} cannot be answered locally, since RL.ASK has no PARTIAL`)
   const limiter = limiterOf(limit)
@@ -189,5 +184,10 @@ export function localLimit(limit: LimiterLike): readonly [Limiter, SteadyRate] {
   const isBatch = 'batch' in limiter && limiter.batch === true
   if (rate === undefined || (limiter.name !== 'GCRA' && limiter.name !== 'TOKENBUCKET') || isBatch)
     throw new ConfigurationError(`${limiter.name}${isBatch ? ' with batch' : ''} cannot be answered locally: only a Gcra, or a TokenBucket without batch`)
-  return [limiter, rate]
+  const ms = span('hold', hold)
+  if (rate.most * rate.period < rate.count * ms) {
+    const came = Math.floor((rate.count * ms) / rate.period)
+    throw new ConfigurationError(`hold is too long: ${came} come in within ${hold}, but the limit is ${rate.most} at once`)
+  }
+  return [limiter, rate, ms]
 }
