@@ -94,3 +94,17 @@ async def test_waits_are_bounded(make: Maker, server: Server, key: str) -> None:
 async def test_max_waits_is_a_number(make: Maker) -> None:
     with pytest.raises(ValueError, match="max_waits must be"):
         make(max_waits=0)
+
+
+async def test_connections_that_are_killed_again_and_again_do_not_open_the_breaker(make: Maker, key: str) -> None:
+    """Each kill costs the calls that were under way, and those after it are answered."""
+    kills, callers = 5, 4
+    with Server() as server:
+        limiter = make(port=server.port)
+        asking = asyncio.create_task(asked_for(1.5, callers, lambda: limiter.limit(key, "1000000/h")))
+        for _ in range(kills):
+            await asyncio.sleep(0.2)
+            await asyncio.to_thread(server.client.execute_command, "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+        answers = await asking
+    assert limiter.counters["breaker_opened"] == 0
+    assert sum(not each.answered for each in answers) <= 2 * kills * callers < len(answers)

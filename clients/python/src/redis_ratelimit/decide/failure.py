@@ -90,6 +90,12 @@ def waits_for_another(error: BaseException) -> bool:
     return failure is not None and failure.kind in ("maxclients", "connection")
 
 
+def is_lost(error: BaseException) -> bool:
+    """Whether a connection was lost, and not refused."""
+    failure = failure_of(error)
+    return failure is not None and failure.kind == "connection"
+
+
 def failure_of(error: BaseException) -> Failure | None:
     """Returns why the server did not decide, or None if the call is wrong or the error unexpected."""
     if isinstance(error, Uncounted):

@@ -15,9 +15,9 @@ from redis.exceptions import RedisError, ResponseError, TimeoutError as NoReply
 
 from ..call.call import Call
 from ..decide.errors import Closed
-from ..decide.failure import NoFreeConnection, ServerFull, waits_for_another
+from ..decide.failure import NoFreeConnection, ServerFull, is_lost, waits_for_another
 from .slots import named
-from .source import CONNECTING, FULL, MARGIN, SPARE, Address, Settings, Source, patience, pool_of
+from .source import CONNECTING, FULL, MARGIN, SPARE, TRIES, Address, Settings, Source, patience, pool_of
 from .within import in_time
 
 
@@ -174,15 +174,19 @@ class _Opened:
         self._full_until, self._refusal = 0.0, ""
 
     async def shared(self, until: float) -> Any:
-        """Returns an open connection. If none can be opened, waits for one that is open."""
+        """Returns an open connection. If none can be opened, waits for one that is open.
+
+        A connection that is lost while it opens is opened once more: a server that closes all of them is not away.
+        """
         refusal: BaseException | None = None
+        tries = TRIES
         while True:
             if self.free:
                 connection = self.free.pop()
             elif self.open and (refusal is not None or self._clock() < self._full_until):
                 if (connection := await self._handed(until)) is None:
                     continue  # no connection is open any more
-            elif refusal is not None:
+            elif refusal is not None and not tries:
                 raise refusal
             else:
                 connection = self.made()
@@ -194,7 +198,7 @@ class _Opened:
                 await self.drop(connection)
                 if not waits_for_another(error):
                     raise
-                refusal = error
+                refusal, tries = error, tries - 1 if is_lost(error) else 0
                 self._full_until, self._refusal = self._clock() + FULL, str(error)
 
     async def _handed(self, until: float) -> Any:

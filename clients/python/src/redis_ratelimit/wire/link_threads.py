@@ -15,10 +15,10 @@ from redis.retry import Retry
 
 from ..call.call import Call
 from ..decide.errors import Closed
-from ..decide.failure import NoFreeConnection, ServerFull, waits_for_another
+from ..decide.failure import NoFreeConnection, ServerFull, is_lost, waits_for_another
 from ..decide.fork import after_fork
 from .slots import named
-from .source import CONNECTING, FULL, MARGIN, SPARE, Address, Settings, Source, patience, pool_of
+from .source import CONNECTING, FULL, MARGIN, SPARE, TRIES, Address, Settings, Source, patience, pool_of
 
 
 class Link:
@@ -135,8 +135,12 @@ class Link:
                 self._drop(connection)
 
     def _shared(self, until: float) -> Any:
-        """Returns an open connection. If none can be opened, waits for one that is open."""
+        """Returns an open connection. If none can be opened, waits for one that is open.
+
+        A connection that is lost while it opens is opened once more: a server that closes all of them is not away.
+        """
         refusal: BaseException | None = None
+        tries = TRIES
         while True:
             line: SimpleQueue[Any] | None = None
             with self._lock:
@@ -146,7 +150,7 @@ class Link:
                     line = SimpleQueue[Any]()
                     connection = None
                     self._line.append(line)
-                elif refusal is not None:
+                elif refusal is not None and not tries:
                     raise refusal
                 else:
                     connection = self._made()
@@ -160,7 +164,7 @@ class Link:
                 self._drop(connection)
                 if not waits_for_another(error):
                     raise
-                refusal = error
+                refusal, tries = error, tries - 1 if is_lost(error) else 0
                 self._full_until, self._refusal = self._clock() + FULL, str(error)
 
     def _handed(self, line: SimpleQueue[Any], until: float) -> Any:

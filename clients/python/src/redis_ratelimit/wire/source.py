@@ -24,6 +24,8 @@ MARGIN = 1.0
 """Seconds that a caller waits longer than the server."""
 WAITS = 1_000
 """The most calls of a limiter that wait in its servers, each on a connection of its own."""
+TRIES = 2
+"""How often a call opens a connection that is lost while it opens."""
 FULL = 1.0
 """For how many seconds no more connections are opened to a server that takes no more."""
 _UNBOUNDED = 2**31

@@ -1,0 +1,247 @@
+"""Prints what faults of servers cost the callers of a limiter, for threads and for asyncio.
+
+    faults.py [FAULT ...]
+
+Eight callers ask without a pause, with a time-out of 100 ms, and ten leases are held. Then the fault begins. The table has the
+calls without an answer, the leases that were lost, the most connections, and how long calls went unanswered after the fault.
+The column "before" has the unanswered calls of an earlier version, where they were measured."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sys
+import time
+from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AsyncExitStack, suppress
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import redis
+import redis.asyncio
+
+sys.path[:0] = [str(Path(__file__).parents[1] / part) for part in ("src", "tests")]
+
+from both import KINDS, OnThreads
+from redis_ratelimit import AsyncRateLimiter, RateLimiter, Refused
+from servers import Cluster, Server
+
+CALLERS, LEASES = 8, 10
+BEFORE, AFTER = 0.3, 1.0
+RATE = "1000000000/s"
+EARLIER = {
+    ("all connections killed once", "threads"): "1 of 7,276",
+    ("all connections killed once", "asyncio"): "3,272 of 3,394",
+    ("no more than 8 connections, 32 callers", "threads"): "84,669 of 85,028",
+    ("no more than 8 connections, 32 callers", "asyncio"): "62,855 of 63,025",
+    ("200 cancelled waits", "asyncio"): "1,600 releases",
+    ("one silent node of three, 4 s", "threads"): "38 of 40 leases lost",
+}
+
+
+class Row(NamedTuple):
+    """What a fault did."""
+
+    unanswered: str
+    lost: int | str = "–"
+    connections: int | str = "–"
+    seconds: str = "–"
+
+
+Hurt = Callable[[Server], Awaitable[None]]
+
+
+async def measured(kind: str, server: Server, hurt: Hurt, callers: int = CALLERS, leases: int = LEASES) -> Row:
+    """Asks while a fault comes and goes."""
+    limiter = KINDS[kind](server.port)
+    answers: list[tuple[float, bool]] = []
+    most, others = 0, connected(server)
+    stops = False
+
+    async def ask(number: int) -> None:
+        while not stops:
+            answered = (await limiter.limit(f"faults:{number}", RATE)).answered
+            answers.append((time.monotonic(), answered))
+            if not answered:
+                await asyncio.sleep(0.001)  # a failing limiter answers at once
+
+    async with AsyncExitStack() as stack:
+        for _ in range(leases):
+            with suppress(Refused):
+                await stack.enter_async_context(limiter.lease("faults:pool", leases, "6s", wait="5s"))
+        tasks = [asyncio.create_task(ask(number)) for number in range(callers)]
+        await asyncio.sleep(BEFORE)
+        most = connected(server) - others
+        await hurt(server)
+        ended = time.monotonic()
+        await asyncio.sleep(AFTER)
+        with suppress(redis.RedisError):
+            most = max(most, connected(server) - others)
+        stops = True
+        await asyncio.gather(*tasks)
+        unanswered = [at for at, answered in answers if not answered]
+        lost = limiter.counters["leases_lost"]
+    await limiter.close()
+    late = max([at - ended for at in unanswered if at > ended], default=0.0)
+    return Row(f"{len(unanswered):,} of {len(answers):,}", lost, most, f"{late:.2f}")
+
+
+def connected(server: Server) -> int:
+    """How many connections the server has."""
+    return int(server.client.info("clients")["connected_clients"])
+
+
+def kill(server: Server) -> None:
+    """Kills the connections of all but this one."""
+    server.client.execute_command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+
+
+async def killed_once(server: Server) -> None:
+    kill(server)
+
+
+async def killed_often(server: Server) -> None:
+    for _ in range(10):
+        kill(server)
+        await asyncio.sleep(0.2)
+
+
+async def silent(server: Server) -> None:
+    with server.frozen():
+        await asyncio.sleep(4)
+
+
+async def full(server: Server) -> None:
+    kill(server)
+    server.client.config_set("maxclients", 9)
+    await asyncio.sleep(2)
+    server.client.config_set("maxclients", 10_000)
+
+
+async def rotated(server: Server) -> None:
+    server.client.config_set("requirepass", "another")
+    kill(server)
+    await asyncio.sleep(2)
+    server.client.config_set("requirepass", "")
+
+
+async def without_module(kind: str) -> Row:
+    """The module is missing. Nothing opens the breaker, and each call follows `fail`."""
+    with Server(module=False) as server:
+
+        async def nothing(_: Server) -> None:
+            await asyncio.sleep(1)
+
+        return await measured(kind, server, nothing, leases=0)
+
+
+async def cancelled(kind: str) -> Row:
+    """200 tasks wait in the server for a lease, and are cancelled."""
+    if kind == "threads":
+        return Row("no call of a thread is cancelled")
+    with Server() as server:
+        limiter = KINDS[kind](server.port)
+
+        async def wait() -> None:
+            async with limiter.lease("faults:pool", 1, "1m", wait="1m"):
+                pass
+
+        async with limiter.lease("faults:pool", 1, "1m"):
+            tasks = [asyncio.create_task(wait()) for _ in range(200)]
+            while server.waiting() < 200:
+                await asyncio.sleep(0.05)
+            most = connected(server)
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            await asyncio.sleep(3)
+            releases = server.calls("rl.release")
+        await limiter.close()
+        return Row(f"{releases} releases", 0, most)
+
+
+async def silent_node(kind: str) -> Row:
+    """40 leases of 3 s on three nodes, one of which is silent for 4 s. It loses its own."""
+    cluster = Cluster()
+    try:
+        clients: Any = redis.RedisCluster if kind == "threads" else redis.asyncio.RedisCluster
+        client = clients(host="127.0.0.1", port=cluster.port)
+        limiter: Any = OnThreads(RateLimiter(client)) if kind == "threads" else AsyncRateLimiter(client)
+        healthy: list[Any] = []
+        async with AsyncExitStack() as stack:
+            quiet = cluster.primaries[0]
+            for number in range(60):
+                lease = await stack.enter_async_context(limiter.lease(f"faults:{number}", 1, "3s"))
+                if owner(cluster, f"faults:{number}") != quiet.port:
+                    healthy.append(lease)
+            with quiet.frozen():
+                await asyncio.sleep(4)
+            lost = sum(lease.lost for lease in healthy)
+            await asyncio.sleep(1)
+        await limiter.close()
+        return Row(f"{lost} of {len(healthy)} leases lost", lost)
+    finally:
+        cluster.stop()
+
+
+def owner(cluster: Cluster, key: str) -> int:
+    """The port of the node that has a key."""
+    slot = int(cluster.nodes[0].client.execute_command("CLUSTER", "KEYSLOT", key))
+    return cluster.primaries[min(2, slot * 3 // 16384)].port
+
+
+def asked_in_child(limiter: RateLimiter) -> None:
+    """Ends with 0 if the child of a fork has an answer."""
+    sys.exit(0 if limiter.limit("faults:fork", RATE).answered else 1)
+
+
+async def forked(kind: str) -> Row:
+    """Ten children of a process whose limiter has connections."""
+    if kind == "asyncio":
+        return Row("an event loop is not forked")
+    with Server() as server, RateLimiter(redis.Redis(port=server.port), timeout=5.0) as limiter:
+        limiter.limit("faults:fork", RATE)
+        children = [get_context("fork").Process(target=asked_in_child, args=(limiter,)) for _ in range(10)]
+        for child in children:
+            child.start()
+            child.join()
+        return Row(f"{sum(child.exitcode != 0 for child in children)} of 10 children")
+
+
+def on_server(hurt: Hurt, **options: Any) -> Callable[[str], Awaitable[Row]]:
+    async def run(kind: str) -> Row:
+        with Server() as server:
+            return await measured(kind, server, hurt, **options)
+
+    return run
+
+
+FAULTS: dict[str, Callable[[str], Awaitable[Row]]] = {
+    "all connections killed once": on_server(killed_once),
+    "all killed five times a second, 2 s": on_server(killed_often),
+    "silent for 4 s": on_server(silent),
+    "no more than 8 connections, 32 callers": on_server(full, callers=32, leases=0),
+    "another password for 2 s": on_server(rotated),
+    "no module": without_module,
+    "200 cancelled waits": cancelled,
+    "one silent node of three, 4 s": silent_node,
+    "fork": forked,
+}
+
+
+async def main(faults: list[str]) -> None:
+    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(128))
+    print("| fault | package | unanswered | before | leases lost | connections | answered again after, s |")
+    print("|---|---|---|---|---|---|---|")
+    for fault in faults or FAULTS:
+        for kind in ("threads", "asyncio"):
+            row = await FAULTS[fault](kind)
+            before = EARLIER.get((fault, kind), "–")
+            print("|", " | ".join(map(str, (fault, kind, row.unanswered, before, *row[1:]))), "|", flush=True)
+
+
+if __name__ == "__main__":
+    logging.getLogger("redis_ratelimit").setLevel(logging.ERROR)
+    asyncio.run(main(sys.argv[1:]))
