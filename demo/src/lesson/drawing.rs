@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-use super::measure::Drawn;
+use super::measure::{Drawn, Measure};
 use super::{Lesson, Tried};
 use crate::chart::{Plot, real, seconds, x};
 use crate::figures::from;
@@ -66,7 +66,7 @@ impl Picture<'_> {
     }
 
     fn measure(&self, tried: &Tried) -> Drawn {
-        self.lesson.measure.of(self.settings, &tried.outcomes, self.lesson.view)
+        self.lesson.measure.of(self.settings, &tried.outcomes, self.lesson.view, self.lesson.apart)
     }
 
     /// Where the axis of time is.
@@ -129,6 +129,10 @@ impl Picture<'_> {
         self.lines("offered", top, outcomes.iter().map(asked), svg);
         self.lines("refused", top, outcomes.iter().filter(refused).map(asked), svg);
         self.lines("through", top + ROW + BETWEEN, outcomes.iter().filter_map(from), svg);
+        for (name, y) in [("came", top), ("acted", top + ROW + BETWEEN)] {
+            let (x, y) = (x(PANEL, 0.0) - 3.0, y + ROW - 4.0);
+            let _ = write!(svg, "<text class=\"row\" x=\"{x}\" y=\"{y}\" text-anchor=\"end\">{name}</text>");
+        }
     }
 
     /// A line a pixel wide for each instant; those that touch are one bar.
@@ -151,12 +155,14 @@ impl Picture<'_> {
     }
 
     fn legend(&self, y: f64, svg: &mut String) {
+        let is_area = matches!(self.lesson.measure, Measure::Rate { .. });
         let entries = [
-            (true, "line offered", "came"),
+            (true, if is_area { "offered" } else { "line offered" }, "came"),
             (self.has_strip(), "refused", "refused"),
             (true, "through", "got through"),
+            (self.lesson.apart.is_some(), "apart", "of the sixth"),
         ];
-        for ((_, class, text), x) in entries.into_iter().filter(|(shown, ..)| *shown).zip([50, 130, 230]) {
+        for ((_, class, text), x) in entries.into_iter().filter(|(shown, ..)| *shown).zip([50, 130, 230, 350]) {
             let (top, after) = (y - 9.5, x + 16);
             let _ = write!(
                 svg,

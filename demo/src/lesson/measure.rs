@@ -34,12 +34,12 @@ impl Measure {
             Measure::Rate { .. } => "requests per second".into(),
             Measure::Within => format!("in the last {} s", settings.period / 1000),
             Measure::AtWork => "at work at a time".into(),
-            Measure::Wait => "wait in ms".into(),
+            Measure::Wait => "ms until it acts, or may ask again".into(),
         }
     }
 
-    /// What happened between two instants, in milliseconds.
-    pub fn of(self, settings: &Settings, outcomes: &[Outcome], view: (u64, u64)) -> Drawn {
+    /// What happened between two instants, in milliseconds. One user may have a colour apart.
+    pub fn of(self, settings: &Settings, outcomes: &[Outcome], view: (u64, u64), apart: Option<u64>) -> Drawn {
         let (begin, length) = (view.0 * 1000, (view.1 - view.0) * 1000);
         let fine = Slots { from: begin, length: length / FINE as u64, count: FINE };
         let areas = match self {
@@ -51,7 +51,12 @@ impl Measure {
                 let asked = outcomes.iter().map(|outcome| outcome.asked);
                 let (offered, through) =
                     (slots.counts(asked), slots.counts(outcomes.iter().filter_map(from)));
-                vec![("offered", rate(offered)), ("through", rate(through))]
+                let mut areas = vec![("offered", rate(offered)), ("through", rate(through))];
+                if apart.is_some() {
+                    let own = outcomes.iter().filter(|outcome| Some(outcome.user) == apart);
+                    areas.push(("apart", rate(slots.counts(own.filter_map(from)))));
+                }
+                areas
             }
             Measure::Within => {
                 vec![("through", scaled(&fine.most(&within(settings, outcomes, from)), 1.0))]

@@ -31,8 +31,8 @@ pub struct Lesson {
     mark: Option<(&'static str, u64)>,
     /// Where windows on the clock end, in milliseconds.
     edges: &'static [u64],
-    /// A user whose requests are made and not shown.
-    hidden: Option<u64>,
+    /// A user whose requests have a colour of their own.
+    apart: Option<u64>,
     panels: [Panel; 2],
 }
 
@@ -68,9 +68,8 @@ impl Lesson {
         let tried = self.panels.iter().map(|panel| {
             let settings = Settings { keys: panel.keys, ..settings };
             let strategy = find(panel.strategy).ok_or_else(|| format!("no strategy {}", panel.strategy))?;
-            let mut outcomes = trial(&settings, strategy, &arrivals)?;
+            let outcomes = trial(&settings, strategy, &arrivals)?;
             let verdict = (panel.verdict)(&settings, &outcomes);
-            outcomes.retain(|outcome| Some(outcome.user) != self.hidden);
             Ok(Tried { name: format!("{}{}", strategy.name(), panel.note), verdict, outcomes })
         });
         let tried = tried.collect::<Result<Vec<_>, String>>()?;

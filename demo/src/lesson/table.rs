@@ -16,7 +16,7 @@ const PLAIN: Lesson = Lesson {
     measure: Measure::Rate { slot: 500 },
     mark: None,
     edges: &[],
-    hidden: None,
+    apart: None,
     panels: [PANEL, PANEL],
 };
 const PANEL: Panel = Panel { strategy: "", note: "", keys: Keys::Each, verdict: verdict::got_through };
@@ -79,7 +79,7 @@ pub static LESSONS: [Lesson; 12] = [
     Lesson {
         id: "spacing",
         title: ["A token bucket passes a burst on.", "A leaky bucket spaces it out."],
-        story: "60 requests come at once. Each keeps a worker busy for half a second.",
+        story: "60 come at once, each for half a second. Burst 50; then 10 a second.",
         arrivals: |_| evenly(0, 1_000, 1_250, 60),
         view: (0, 8_000),
         measure: Measure::AtWork,
@@ -93,10 +93,10 @@ pub static LESSONS: [Lesson; 12] = [
     Lesson {
         id: "reserve",
         title: ["GCRA refuses what comes too early.", "With RESERVE it says when to act instead."],
-        story: "100 requests come per second. 50 are allowed, after a burst of 50.",
+        story: "100 come per second for 1.9 s. 50 are allowed, after a burst of 50.",
         settings: || Settings { limit: 500, ..Shape::Steady.into() },
-        arrivals: |_| evenly(0, 500, 2_480, 198),
-        view: (0, 4_000),
+        arrivals: |_| evenly(0, 0, 1_900, 190),
+        view: (0, 2_500),
         measure: Measure::Wait,
         panels: [
             Panel { strategy: "gcra", verdict: verdict::refused, ..PANEL },
@@ -136,10 +136,11 @@ pub static LESSONS: [Lesson; 12] = [
     Lesson {
         id: "hammering",
         title: ["A log lets a hammering caller in again.", "COUNTREFUSED waits until it stops."],
-        story: "20 requests come per second for 30 s, and 5 after a pause.",
+        story: "20 come per second for 30 s, then 5. The limit is 100 per 10 s.",
         arrivals: |_| [evenly(0, 0, 30_000, 600), evenly(0, 45_000, 60_000, 75)].concat(),
         view: (0, 60_000),
         measure: Measure::Rate { slot: 1000 },
+        mark: Some(("limit", 10)),
         panels: [
             Panel { strategy: "sliding-log", verdict: verdict::got_through, ..PANEL },
             Panel { strategy: "sliding-log-countrefused", verdict: verdict::got_through, ..PANEL },
@@ -149,11 +150,11 @@ pub static LESSONS: [Lesson; 12] = [
     Lesson {
         id: "neighbours",
         title: ["Under one limit for all, one caller starves", "the rest. SKETCH counts each, in one key."],
-        story: "Five users call now and then. A sixth, not shown, calls all the time.",
+        story: "Five users call now and then, a sixth 21 times a second for 30 s.",
         settings: || Shape::Abuser.into(),
         view: (0, 60_000),
         measure: Measure::Rate { slot: 2000 },
-        hidden: Some(ABUSER),
+        apart: Some(ABUSER),
         panels: [
             Panel {
                 strategy: "gcra",
@@ -168,7 +169,7 @@ pub static LESSONS: [Lesson; 12] = [
     Lesson {
         id: "slow",
         title: ["A rate limit does not see that the backend", "is slow. CONCURRENT does."],
-        story: "15 requests come per second. For 40 s each takes ten times as long.",
+        story: "15 come per second, 10 may. For 40 s each takes ten times as long.",
         settings: || Shape::Slow.into(),
         view: (0, 120_000),
         measure: Measure::AtWork,
@@ -181,11 +182,12 @@ pub static LESSONS: [Lesson; 12] = [
     },
     Lesson {
         id: "shedding",
-        title: ["A rate limit refuses what idle workers", "could do. SHED starts when they are busy."],
-        story: "Traffic rises to 25 per second and recedes. The workers can do 20.",
+        title: ["A rate limit refuses what idle workers", "could do. SHED begins and ends late."],
+        story: "Traffic rises to 25 per second. The limit is 10, the workers can do 20.",
         settings: || Shape::Rising.into(),
         view: (0, 600_000),
         measure: Measure::Rate { slot: 10_000 },
+        mark: Some(("workers", 20)),
         panels: [Panel { strategy: "token-bucket", ..PANEL }, Panel { strategy: "shed", ..PANEL }],
         ..PLAIN
     },

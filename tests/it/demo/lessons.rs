@@ -77,7 +77,7 @@ fn lessons_say_what_they_promise() {
         // The burst of 50, and what is refilled in less than 10 s.
         ("burst", "149 in 10 s", "100 in 10 s"),
         ("portions", "pauses of 0.1 s", "pauses of 6.7 s"),
-        ("reserve", "50 of 198 refused", "0 refused, 1 s of wait"),
+        ("reserve", "46 of 190 refused", "0 refused, 0.9 s of wait"),
         // What is stored, 10, and 10 more. Or one each 300 ms, the first at once.
         ("warmup", "20 in the first second", "4 in the first second"),
         // Three times 100 in 30 s, or once; then 5 per second for 15 s.
