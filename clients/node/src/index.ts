@@ -4,12 +4,15 @@ export type { HoldOptions } from './call/call.js'
 export { Limit, type LimitLike, type LimitOptions } from './call/limit.js'
 export * from './call/limiters.js'
 export type {
+  AdaptOptions,
   AskCallOptions,
   BudgetOptions,
   CallOptions,
   LeaseOptions,
   LimitCallOptions,
   LimitsCallOptions,
+  Drops,
+  Outcome,
   MannerOptions,
   PeekCallOptions,
   RefundOptions,

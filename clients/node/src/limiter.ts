@@ -11,13 +11,14 @@ import type {
   LeaseOptions,
   LimitCallOptions,
   LimitsCallOptions,
+  Outcome,
   PeekCallOptions,
   RefundOptions,
   SettleAskOptions,
   SettleOptions,
   UndoOptions,
 } from './call/options.js'
-import { costWord } from './call/options.js'
+import { costWord, outcomeOf } from './call/options.js'
 import { checkedMore, checkKeysAndLimits, idWord, policyWord } from './call/questions.js'
 import type { LimiterLike } from './call/rate.js'
 import { settings, span, type SettingsOptions } from './call/settings.js'
@@ -180,9 +181,17 @@ export class RateLimiter {
     const lease = await acquire(this.connected, key, options)
     if (work === undefined) return lease
     try {
-      return await work(lease)
-    } finally {
+      const result = await work(lease)
       await lease.release()
+      return result
+    } catch (error) {
+      let outcome: Outcome = 'IGNORE'
+      try {
+        outcome = outcomeOf(error, options.drops)
+      } finally {
+        await lease.release(outcome)
+      }
+      throw error
     }
   }
 

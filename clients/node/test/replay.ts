@@ -339,7 +339,7 @@ class Replay {
       case 'renew':
         return (earlier as all.Lease).renew()
       case 'release_lease':
-        return (earlier as all.Lease).release()
+        return (earlier as all.Lease).release(given['outcome'] as all.Outcome)
       case 'look':
         return earlier
       case 'hold': {

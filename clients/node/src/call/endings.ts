@@ -2,6 +2,7 @@
 
 import { Call } from './call.js'
 import { Limit, limitOf, type LimitLike } from './limit.js'
+import type { Outcome } from './options.js'
 import type { Limiter } from './values.js'
 
 /** What `RL.ASKSETTLE` may have besides. */
@@ -12,10 +13,10 @@ export interface PolicyParts {
 }
 
 /** Ends a lease on all of these keys. */
-export function release(prefix: string, keys: readonly string[], id: string): Call {
+export function release(prefix: string, keys: readonly string[], id: string, outcome: Outcome = 'OK'): Call {
   const [key = ''] = keys
   const call = keys.length === 1 ? new Call(prefix, ['RL.RELEASE']).key(key) : new Call(prefix, ['RL.MULTIRELEASE']).numbered(keys)
-  return call.value(id)
+  return call.value(id).option('OUTCOME', outcome === 'OK' ? undefined : outcome)
 }
 
 /** Settles a hold of a limiter's own command. */

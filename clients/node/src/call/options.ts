@@ -56,6 +56,26 @@ export interface AskCallOptions extends LimitsCallOptions, TenantOptions {
 /** What `RateLimiter.peek` may be told. `keys` and `leaseId` are for policies. */
 export type PeekCallOptions = CallOptions & Pick<AskCallOptions, 'cost' | 'keys' | 'leaseId'>
 
+/** How a limit of leases finds itself. `capacity` is the most that it can be. */
+export interface AdaptOptions {
+  /** By how long requests take, too. */
+  gradient?: boolean | undefined
+  /** The least that the limit can be. One more than what is reserved by default. */
+  floor?: number | undefined
+  /** The limit at first. 20 by default. */
+  start?: number | undefined
+  /** By how many percent a failure lowers the limit, from 1 to 90. 10 by default. */
+  backoff?: number | undefined
+  /** A request that takes longer has failed. */
+  slow?: Duration | undefined
+}
+
+/** How work ended: well, as in an overload, or in a way that says nothing. */
+export type Outcome = 'OK' | 'DROP' | 'IGNORE'
+
+/** Which errors are those of an overload: classes, or a function. */
+export type Drops = readonly (abstract new (...args: never[]) => unknown)[] | ((error: unknown) => boolean)
+
 /** A lease: how many at a time, and for how long. A signal that gives up releases it, if it is granted all the same. */
 export interface LeaseOptions extends CallOptions, TenantOptions {
   /** The most leases at once. */
@@ -70,6 +90,10 @@ export interface LeaseOptions extends CallOptions, TenantOptions {
   critical?: boolean | undefined
   /** Waits in the server until there is room, at most so long. */
   wait?: Duration | undefined
+  /** The limit finds itself from how work ends, at most `capacity`. It needs `drops`, `slow` or `gradient`. */
+  adapt?: boolean | AdaptOptions | undefined
+  /** With `adapt`: which errors of the work lower the limit, such as time-outs. Other errors change nothing. */
+  drops?: Drops | undefined
   /** Whether it is renewed in the background, each third of the ttl. It is by default. */
   renew?: boolean | undefined
 }
@@ -156,4 +180,10 @@ export function mannerWords(options: MannerOptions, limiter?: Limiter): readonly
   if (name === undefined) return []
   if (limiter !== undefined && !can(limiter, name)) throw new ConfigurationError(`${limiter.name} takes no ${name}`)
   return [name.toUpperCase(), ...longest]
+}
+
+/** How work ended that threw this error. */
+export function outcomeOf(error: unknown, drops: Drops = []): Outcome {
+  const isDrop = typeof drops === 'function' ? drops(error) : drops.some((one) => error instanceof one)
+  return isDrop ? 'DROP' : 'IGNORE'
 }

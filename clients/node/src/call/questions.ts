@@ -7,7 +7,7 @@ import { can } from './facts.js'
 import { limitOf, type LimitLike } from './limit.js'
 import { Concurrent } from './limiters.js'
 import { checkedWait, costWord, mannerWords, OF_CALL, told, type Told } from './options.js'
-import type { AskCallOptions, LeaseOptions, LimitCallOptions, LimitsCallOptions, PeekCallOptions, RefundOptions } from './options.js'
+import type { AdaptOptions, AskCallOptions, LeaseOptions, LimitCallOptions, LimitsCallOptions, PeekCallOptions, RefundOptions } from './options.js'
 import { isRate, limiterOf, type LimiterLike } from './rate.js'
 import { span, type Settings } from './settings.js'
 import { OF_TENANT, tenantWords, type TenantOptions } from './tenant.js'
@@ -56,7 +56,9 @@ const OF_REFUND: Names<RefundOptions> = { ...OF_CALL, cost: true }
 const OF_HOLD: Names<HoldOptions> = { id: true, ttl: true }
 const OF_LEASE: Names<LeaseOptions> = {
   ...OF_CALL, ...OF_TENANT, capacity: true, ttl: true, cost: true, reserved: true, critical: true, wait: true, renew: true,
+  adapt: true, drops: true,
 }
+const OF_ADAPT: Names<AdaptOptions> = { gradient: true, floor: true, start: true, backoff: true, slow: true }
 
 /** Makes the questions of a limiter. */
 export class Questions {
@@ -130,10 +132,14 @@ export class Questions {
 
   /** `RL.CONCURRENT`. */
   lease(key: string, id: string, options: LeaseOptions): Question<Limiter> {
-    const { capacity, ttl, reserved, critical, renew } = known('options', options, OF_LEASE)
+    const { capacity, ttl, reserved, critical, renew, adapt, drops } = known('options', options, OF_LEASE)
     checkFlag('renew', renew)
     checkFlag('critical', critical)
-    const about = new Concurrent(capacity, ttl, { id, reserved, critical })
+    if (typeof adapt !== 'object') checkFlag('adapt', adapt)
+    else known('adapt', adapt, OF_ADAPT)
+    if (drops !== undefined && typeof drops !== 'function') checkList('drops', drops)
+    if (drops !== undefined && !adapt) throw new ConfigurationError('drops needs adapt')
+    const about = new Concurrent(capacity, ttl, { id, reserved, critical, ...(adapt ? { adapt: true, ...Object(adapt) } : {}) })
     const call = this.#call('RL.CONCURRENT').key(key).values(about.words)
     call.option('COST', costWord(options, 1)).wait(checkedWait(options)).values(tenantWords(options))
     return { call, about, cost: options.cost, ...told(options) }
@@ -163,6 +169,13 @@ export function policyWord(policy: string): string {
 /** The id of a lease or a hold, checked. */
 export function idWord(name: string, id: string): string {
   return textWord(name, id, 256)
+}
+
+/** A lease with this id, unless it has one. Other limiters have none. */
+export function withId(limiter: Limiter, id: string): Limiter {
+  if (limiter.name !== 'CONCURRENT' || (limiter as Concurrent).id !== undefined) return limiter
+  const { name: _name, words: _words, capacity, ttl, ...parameters } = limiter as Concurrent
+  return new Concurrent(capacity, ttl, { ...parameters, id })
 }
 
 function checkId(limiter: Limiter): void {

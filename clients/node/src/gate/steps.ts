@@ -5,7 +5,7 @@ import { release, settleLimits, settlePolicy } from '../call/endings.js'
 import { can } from '../call/facts.js'
 import { Limit } from '../call/limit.js'
 import { Concurrent } from '../call/limiters.js'
-import type { Question } from '../call/questions.js'
+import { withId, type Question } from '../call/questions.js'
 import { span } from '../call/settings.js'
 import type { Limiter } from '../call/values.js'
 import type { DecisionOf } from '../decide/core.js'
@@ -221,13 +221,6 @@ export class PolicyStep implements Step {
 /** A limit for one key. The cost of a limit that does not say is 1. */
 function limitOn(on: number, limiter: Limiter, cost: number): Limit {
   return new Limit(limiter, { on, cost: cost === 1 ? undefined : cost })
-}
-
-/** A lease gets the id of the request. */
-function withId(limiter: Limiter, id: string): Limiter {
-  if (limiter.name !== 'CONCURRENT') return limiter
-  const { capacity, ttl, reserved, critical } = limiter as Concurrent
-  return new Concurrent(capacity, ttl, { id, reserved, critical })
 }
 
 /** What the handler counted, as a cost: the estimate if it counted nothing, or no number. */

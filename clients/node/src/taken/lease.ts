@@ -3,7 +3,7 @@
 /** Leases: at most n pieces of work at a time. A lease is renewed while it is held, and released on every path. */
 
 import { release } from '../call/endings.js'
-import type { LeaseOptions } from '../call/options.js'
+import type { LeaseOptions, Outcome } from '../call/options.js'
 import { span } from '../call/settings.js'
 import { Refused, type Decision } from '../decide/decision.js'
 import { blocked } from '../wire/waits.js'
@@ -16,6 +16,7 @@ export class Lease {
   readonly #to: Connected
   readonly #renewal: Renewal
   readonly #taken: Taken
+  readonly #adapts: boolean
   #released: Promise<void> | undefined
 
   /** @internal */
@@ -28,11 +29,12 @@ export class Lease {
     /** What the server replied. */
     readonly decision: Decision,
     renewal: Renewal,
-    isRenewed: boolean,
+    { renew: isRenewed = true, adapt = false }: LeaseOptions,
   ) {
+    this.#adapts = adapt !== false
     this.#to = to
     this.#renewal = renewal
-    this.#taken = { until: isRenewed ? Infinity : renewal.endsAt, end: () => this.release() }
+    this.#taken = { until: isRenewed ? Infinity : renewal.endsAt, end: () => this.release('IGNORE') }
     if (!decision.answered) return
     to.taken.add(this.#taken)
     if (isRenewed) renewal.begin()
@@ -63,9 +65,11 @@ export class Lease {
   /**
    * Ends the lease, also one that is lost: the server may have it still. Waits at most for the limiter's time-out, and never
    * throws: a release without an answer is repeated in the background.
+   *
+   * @param outcome - with `adapt`: how the work ended
    */
-  release(): Promise<void> {
-    this.#released ??= this.#release()
+  release(outcome: Outcome = 'OK'): Promise<void> {
+    this.#released ??= this.#release(this.#adapts ? outcome : 'OK')
     return this.#released
   }
 
@@ -74,12 +78,12 @@ export class Lease {
     await this.release()
   }
 
-  async #release(): Promise<void> {
+  async #release(outcome: Outcome): Promise<void> {
     this.#renewal.stop()
     // What may have been taken without an answer is being released since then.
     if (!this.decision.answered) return
     this.#to.taken.delete(this.#taken)
-    await this.#to.end(release(this.#to.prefix, [this.key], this.id), { ttl: this.#renewal.ttl, certain: true })
+    await this.#to.end(release(this.#to.prefix, [this.key], this.id, outcome), { ttl: this.#renewal.ttl, certain: true })
   }
 }
 
@@ -88,7 +92,7 @@ export async function acquire(to: Connected, key: string, options: LeaseOptions)
   const { runtime } = to
   const id = runtime.id()
   const question = to.questions.lease(key, id, options)
-  const { renew = true, signal } = options
+  const { signal } = options
   signal?.throwIfAborted()
   to.throwIfClosed()
   const asked = runtime.now()
@@ -109,7 +113,7 @@ export async function acquire(to: Connected, key: string, options: LeaseOptions)
   if (error !== undefined && !decision.allowed) throw error
   // A lease begins when it is granted. If that was after a wait, it is not known when.
   const since = question.call.block === undefined ? asked : runtime.now()
-  const lease = new Lease(to, key, id, decision, new Renewal(to, key, options.ttl, id, since), renew)
+  const lease = new Lease(to, key, id, decision, new Renewal(to, key, options.ttl, id, since), options)
   if (to.isClosed) {
     await lease.release()
     to.throwIfClosed()

@@ -3,10 +3,8 @@
 import { checkFlag, checkList, known, type Names } from '../call/arguments.js'
 import { Call } from '../call/call.js'
 import { Limit, type LimitLike } from '../call/limit.js'
-import { Concurrent } from '../call/limiters.js'
-import { policyWord } from '../call/questions.js'
+import { policyWord, withId } from '../call/questions.js'
 import { limiterOf, type LimiterLike } from '../call/rate.js'
-import type { Limiter } from '../call/values.js'
 import { CallError, ConfigurationError, Unavailable } from '../errors.js'
 import { isMisconfigured } from '../decide/failure.js'
 import type { Channel } from './channel.js'
@@ -83,11 +81,11 @@ export class Readiness {
     if (typeof like === 'object' && like !== null && 'clause' in like) return this.#multi(like)
     const limiter = limiterOf(like)
     const what = `the limit ${[limiter.name, ...limiter.words].join(' ')}`
-    return [what, (key) => this.#call('RL.PEEK').key(key).limiter(withId(limiter)).option('COST', 0)]
+    return [what, (key) => this.#call('RL.PEEK').key(key).limiter(withId(limiter, ID)).option('COST', 0)]
   }
 
   #multi({ limiter, cost, shadow }: Limit, rule = ''): Check {
-    const asked = new Limit(withId(limiter), { cost, shadow })
+    const asked = new Limit(withId(limiter, ID), { cost, shadow })
     const what = `${rule}the limit ${new Limit(limiter, { cost, shadow }).clause.slice(1).join(' ')}`
     return [what, (key) => this.#call('RL.MULTIPEEK').numbered([key]).option('COST', 0).limits([asked])]
   }
@@ -148,11 +146,4 @@ function reason({ command, code, reply }: CallError, what: string): string {
   // It is about the caller, and not about the limit.
   if (code === 'NOPERM') return `${what}: the server rejects ${command}: ${reply}`
   return `${what} is wrong: ${reply}`
-}
-
-// The call brings the id of a lease, and here it is this one.
-function withId(limiter: Limiter): Limiter {
-  if (limiter.name !== 'CONCURRENT' || (limiter as Concurrent).id !== undefined) return limiter
-  const { capacity, ttl, reserved, critical } = limiter as Concurrent
-  return new Concurrent(capacity, ttl, { id: ID, reserved, critical })
 }

@@ -1,0 +1,59 @@
+/** Leases whose limit finds itself, from how their work ends. */
+
+import assert from 'node:assert/strict'
+import { after, before, describe, test } from 'node:test'
+import { Redis } from 'ioredis'
+import { RateLimiter, type LeaseOptions } from 'redis-ratelimit'
+import { startServer, type Server } from './servers.js'
+
+class TooSlow extends Error {}
+
+describe('a limit that finds itself', () => {
+  let server: Server
+  let redis: Redis
+  let limiter: RateLimiter
+  before(async () => {
+    server = await startServer()
+    redis = new Redis(server.port)
+    limiter = new RateLimiter(redis, { timeoutMs: 3000 })
+  })
+  after(async () => {
+    await limiter?.close()
+    redis?.disconnect()
+    await server?.stop()
+  })
+
+  const limitOf = async (key: string) => Number((await limiter.commands.info(key))?.['limit'])
+  const options: LeaseOptions = { capacity: 100, ttl: '30s', adapt: { start: 50 }, drops: [TooSlow] }
+  const fails = (error: unknown) => async () => {
+    throw error
+  }
+
+  test('falls by the errors that are named, and by no others', async () => {
+    assert.equal(await limiter.lease('named', options, () => 'done'), 'done')
+    assert.equal(await limitOf('named'), 50)
+    await assert.rejects(limiter.lease('named', options, fails(new TooSlow())), TooSlow)
+    assert.equal(await limitOf('named'), 45)
+    await assert.rejects(limiter.lease('named', options, fails(new TypeError('wrong'))), TypeError)
+    await assert.rejects(limiter.lease('named', options, fails(AbortSignal.abort().reason)), { name: 'AbortError' })
+    assert.equal(await limitOf('named'), 45)
+    await assert.rejects(limiter.lease('named', { ...options, drops: (error) => error instanceof TypeError }, fails(new TypeError('wrong'))), TypeError)
+    assert.equal(await limitOf('named'), 40)
+  })
+
+  test('is released if the choice of errors fails', async () => {
+    const drops = () => {
+      throw new RangeError('no choice')
+    }
+    await assert.rejects(limiter.lease('choice', { ...options, drops }, fails(new TooSlow())), RangeError)
+    assert.equal((await limiter.commands.info('choice'))?.['leases'] ?? 0, 0)
+    assert.equal(await limitOf('choice'), 50)
+  })
+
+  test('wrong options are errors', async () => {
+    await assert.rejects(limiter.lease('wrong', { ...options, adapt: false }), /drops needs adapt/)
+    await assert.rejects(limiter.lease('wrong', { ...options, adapt: { speed: 1 } as never }), /there is no option 'adapt.speed'/)
+    await assert.rejects(limiter.lease('wrong', { ...options, adapt: 5 as never }), /adapt must be true or false, not 5/)
+    await assert.rejects(limiter.lease('wrong', { ...options, drops: TooSlow.name as never }), /drops must be a list/)
+  })
+})
