@@ -298,6 +298,28 @@ fn a_limit_that_grows_admits_the_first_in_line() {
 }
 
 #[test]
+fn tenants_share_the_limit_that_is_found() {
+    let server = Server::start(&["--ratelimit.max-block", "86400000", "--ratelimit.hunger", "86400000"]);
+    let con = &mut server.connection();
+    ints(con, "RL.CONCURRENT k 100 1h a ADAPT START 20 BACKOFF 50 COST 9 TENANT large");
+    ints(con, "RL.CONCURRENT k 100 1h b ADAPT BACKOFF 50 COST 9 TENANT other");
+    let mut client = Client::connect(server.port);
+    client.send("RL.CONCURRENT k 100 1h c ADAPT BACKOFF 50 COST 5 TENANT new BLOCK 1d");
+    wait_for("a caller that waits", || info(con, "ratelimit", "ratelimit_waiting").as_deref() == Some("1"));
+    // The limit falls to 10, of which 9 are held. So a small request of the large tenant would pass the one that waits.
+    ints(con, "RL.RELEASE k b OUTCOME DROP");
+    let small = "RL.CONCURRENT k 100 1h d ADAPT BACKOFF 50 TENANT large";
+    assert_eq!(ints(con, small)[..3], [1, 10, 0]);
+    let tenants = text(con, "RL.INFO k");
+    let expected =
+        "[name, large, weight, 1, held, 9, waiting, 0], [name, new, weight, 1, held, 0, waiting, 1]";
+    assert!(tenants.contains(expected), "{tenants}");
+    ints(con, "RL.RELEASE k a OUTCOME IGNORE");
+    assert_eq!(simple(&client.reply()), "[0, 10, 5, 0, 3600000]");
+    assert_eq!(ints(con, small)[..3], [0, 10, 4]);
+}
+
+#[test]
 fn explain_says_how_the_limit_finds_itself() {
     const OPTIONS: &str = "100 1m ID ADAPT START 30";
     let server = Server::start(&[]);
@@ -327,7 +349,9 @@ fn random(con: &mut Connection, at: u64, dice: &mut Dice) {
             let option =
                 if at / SECOND % 100 < 60 { dice.pick(&options[..]) } else { dice.pick(&gradient[..]) };
             let cost = 1 + dice.below(3);
-            format!("RL.CONCURRENT k 50 {}ms {id} {option} COST {cost} AT {at}", 1 + dice.below(5000))
+            let tenant = if dice.one_in(3) { format!("TENANT t{}", dice.below(3)) } else { String::new() };
+            let ttl = 1 + dice.below(5000);
+            format!("RL.CONCURRENT k 50 {ttl}ms {id} {option} COST {cost} AT {at} {tenant}")
         }
         5 => format!("RL.RENEW k 1s {id} AT {at}"),
         6 => format!("RL.RELEASE k {id} OUTCOME DROP AT {at}"),
