@@ -10,14 +10,18 @@ from collections.abc import Iterator
 from pathlib import Path
 
 LIMITER = {"prefix", "fail", "breaker", "cache"}
-LEASE = {"key", "capacity", "ttl"}, {"cost", "reserved", "critical", "wait", "renew"}
+# What each question may have, and each that charges.
+TOLD = {"fail", "timeout"}
+CHARGED = TOLD | {"cost", "wait", "hold", "force"}
+TENANT = {"tenant", "weight"}
+LEASE = {"key", "capacity", "ttl"}, TOLD | TENANT | {"cost", "reserved", "critical", "wait", "renew"}
 # The required arguments of each call, and the others.
 CALLS: dict[str, tuple[set[str], set[str]]] = {
     "new": (set(), LIMITER),
     "value": ({"limit"}, set()),
-    "limit": ({"key", "limit"}, {"cost", "wait", "hold"}),
-    "limits": ({"keys", "limits"}, {"cost", "wait", "hold"}),
-    "ask": ({"key", "policy"}, {"cost", "lease_id", "keys", "full", "wait", "hold"}),
+    "limit": ({"key", "limit"}, CHARGED | TENANT | {"partial", "reserve"}),
+    "limits": ({"keys", "limits"}, CHARGED),
+    "ask": ({"key", "policy"}, CHARGED | TENANT | {"lease_id", "keys", "full"}),
     "peek": ({"key"}, {"limit", "policy", "cost", "keys", "lease_id"}),
     "refund": ({"key", "limit"}, {"cost"}),
     "reset": ({"key"}, set()),
@@ -30,7 +34,8 @@ CALLS: dict[str, tuple[set[str], set[str]]] = {
     "renew": ({"of"}, set()),
     "release_lease": ({"of"}, set()),
     "look": ({"of"}, set()),
-    "hold": ({"key", "estimate"}, {"limit", "policy", "ttl", "keys", "wait"}),
+    "crosses": ({"of", "fraction"}, set()),
+    "hold": ({"key", "estimate"}, TOLD | TENANT | {"limit", "policy", "ttl", "keys", "wait"}),
     "record": ({"of", "cost"}, set()),
     "end": ({"of"}, set()),
     "cancel": ({"of"}, set()),

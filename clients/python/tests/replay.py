@@ -358,6 +358,8 @@ class Replay:
             running = await self._of(call, given)
         elif call in ("lease", "hold", "new", "value", "rules"):
             running = await self._made(call, given, name)
+        elif call == "crosses":
+            running = await self._value(lambda: self._named[given["of"]].result.crosses(given["fraction"]))
         elif call == "enter":
             running = await self.run(lambda: self.gate.enter(given["request"]))
             if name:

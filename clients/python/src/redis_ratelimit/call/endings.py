@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from . import calls
 from .call import Call
-from .limit import MOST, LimitLike
+from .limit import MOST, Limit, LimitLike
 from .values import Key, integer, prefixed_keys, text
 
 
@@ -20,7 +21,9 @@ def release(prefix: str, keys: Sequence[Key], id: str) -> Call:
 def settlement(prefix: str, keys: Sequence[Key], limits: Sequence[LimitLike], id: str, cost: int) -> Call:
     """RL.MULTISETTLE."""
     text("id", id, 256)
-    return calls.multi_settle(prefix, keys, id, limits, cost=integer("cost", cost, 0, MOST))
+    # A settlement names the tenant, and does not change its weight.
+    unweighted = [replace(each, weight=None) if isinstance(each, Limit) else each for each in limits]
+    return calls.multi_settle(prefix, keys, id, unweighted, cost=integer("cost", cost, 0, MOST))
 
 
 def ask_settlement(

@@ -109,6 +109,9 @@ def limits(
     call = calls.multi(
         prefix, keys, several, cost=sent_cost(cost), force=force, hold=checked_hold(hold), block=checked_wait(wait)
     )
+    for each in several:
+        if isinstance(each, Limit) and each.tenant is not None and wait is None and not limiter_of(each.limiter).can("early"):
+            raise ConfigurationError(f"a tenant of {limiter_of(each.limiter).NAME} needs wait")
     pairs = limiters_of(several, len(call.keys))
     kept = None
     shares = any(isinstance(each, Limit) and each.tenant is not None for each in several)
