@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import threading
 import time
 from contextlib import ExitStack
 from typing import Any
 
 import pytest
 import redis
+import redis.asyncio
 
 from both import Maker
 from redis_ratelimit import (
@@ -270,3 +272,22 @@ def test_many_leases_are_kept_on_a_slow_network(server: Server, key: str) -> Non
         time.sleep(5)
         assert not any(lease.lost for lease in held) and all(lease.held for lease in held)
         assert leases(server, key) == 100
+
+
+async def test_work_hears_that_its_lease_is_lost(make: Maker, server: Server, key: str) -> None:
+    limiter, lost = make(), threading.Event()
+    async with limiter.lease(key, 1, "600ms", on_lost=lost.set) as lease:
+        assert lease.held and not lost.is_set()
+        server.client.delete(key)
+        assert await asyncio.to_thread(lost.wait, 10) and lease.lost
+
+
+async def test_work_is_cancelled_if_its_lease_is_lost(server: Server, key: str) -> None:
+    async with AsyncRateLimiter(redis.asyncio.Redis(port=server.port), timeout=5.0) as limiter:
+        task = asyncio.current_task()
+        assert task is not None
+        with pytest.raises(asyncio.CancelledError):
+            async with limiter.lease(key, 1, "600ms", on_lost=task.cancel):
+                server.client.delete(key)
+                await asyncio.sleep(10)
+        task.uncancel()

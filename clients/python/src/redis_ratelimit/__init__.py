@@ -16,6 +16,7 @@ from .commands import AsyncCommands, Commands
 from .decide.breaker import Breaker
 from .decide.decision import AskDecision, Decision, MultiDecision, SettledDecision, ShedReply, TopEntry
 from .decide.headers import combined_headers
+from .decide.hooks import Asked
 from .decide.refusals import RefusalCache
 from .decide.share import Share
 from .errors import CallError, Closed, ConfigurationError, RateLimitError, Refused, Unavailable
@@ -39,6 +40,7 @@ __version__ = "0.1.0"
 __all__: list[str] = [
     "UNLIMITED",
     "AskDecision",
+    "Asked",
     "AsyncBudget",
     "AsyncCommands",
     "AsyncGate",

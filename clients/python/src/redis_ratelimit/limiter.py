@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from .call import endings, questions
 from .call.call import Call, OpenOrClosed
@@ -13,6 +13,7 @@ from .call.values import Duration, Key, Seconds, check_duration
 from .decide.breaker import Breaker
 from .decide.core import Fail
 from .decide.decision import AskDecision, Decision, MultiDecision
+from .decide.hooks import OnDecision, OnError
 from .decide.refusals import RefusalCache
 from .local.local import HOLD, AsyncLocal, AsyncLocals
 from .runtime import AsyncRuntime
@@ -46,6 +47,8 @@ class AsyncRateLimiter(AsyncConnected):
         cache: A cache of refusals in this process.
         read_from_replicas: Whether replicas of a cluster answer probes (`peek`, and the read-only commands).
         max_waits: How many calls wait in the servers at once, each on a connection of its own. A further one has no answer.
+        on_decision: Called with each counted decision and an `Asked`: the command, the key and the seconds. It must not wait.
+        on_error: Called with each `Unavailable` and `CallError`, those of calls in the background too. It must not wait.
         runtime: Clock, timers, ids and connections, for tests.
 
     Raises:
@@ -64,11 +67,15 @@ class AsyncRateLimiter(AsyncConnected):
         cache: RefusalCache | None = None,
         read_from_replicas: bool = False,
         max_waits: int = WAITS,
+        on_decision: OnDecision | None = None,
+        on_error: OnError | None = None,
         runtime: AsyncRuntime | None = None,
     ) -> None:
         super().__init__(
             redis, prefix, fail, timeout, connect_timeout, breaker, cache, read_from_replicas, max_waits, runtime
         )
+        self.core.hooks.on_decision += [] if on_decision is None else [on_decision]
+        self.core.hooks.on_error += [] if on_error is None else [on_error]
         self._locals = AsyncLocals(self)
 
     async def limit(
@@ -261,6 +268,7 @@ class AsyncRateLimiter(AsyncConnected):
         fail: OpenOrClosed | None = None,
         tenant: str | None = None,
         weight: int | None = None,
+        on_lost: Callable[[], object] | None = None,
     ) -> AsyncLease:
         """Returns a context manager that takes a lease and releases it.
 
@@ -277,6 +285,8 @@ class AsyncRateLimiter(AsyncConnected):
             fail: What is decided without an answer, in place of the limiter's.
             tenant: Who shares the limit fairly with other tenants while they wait.
             weight: The share of the tenant (1 to 1000). Without it the tenant keeps the one that it has, at first 1.
+            on_lost: Called once if the lease is lost while it is held: the `set` of an event, or the `cancel` of a task. For threads
+                it is called in a thread of the limiter.
 
         Raises:
             Refused: On entering: there is no room. `decision` says when to try again.
@@ -284,7 +294,7 @@ class AsyncRateLimiter(AsyncConnected):
                 without a certain lease, and `held` is False.
             CallError: On entering: the call is wrong.
         """
-        bounds = wait, cost, renew, reserved, critical, timeout, fail, tenant, weight
+        bounds = wait, cost, renew, reserved, critical, timeout, fail, tenant, weight, on_lost
         return AsyncLease(self, key, capacity, ttl, *bounds)
 
     def budget(

@@ -30,6 +30,7 @@ class Call:
         sent: Whether the call was sent, so that it may have been decided without a reply.
         ended: Whether `close` has ended the call, so that it is sent no more.
         asked: The name of the server that gets the call, or that was asked last.
+        begun: When it was last begun, on a monotonic clock. None if it was not.
         timeout: The call's own time-out in seconds, in place of the limiter's.
         fail: What is decided about this call without an answer, in place of what the limiter's `fail` says.
     """
@@ -42,6 +43,7 @@ class Call:
     sent: bool = False
     ended: bool = False
     asked: str = ""
+    begun: float | None = None
     timeout: float | None = None
     fail: OpenOrClosed | None = None
 

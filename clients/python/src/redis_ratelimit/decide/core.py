@@ -15,6 +15,7 @@ from .counters import Counters
 from .decision import Decision
 from .errors import CallError, Unavailable, at
 from .failure import failure_of, rejection_of
+from .hooks import Hooks
 from .log import Log
 from .refusals import RefusalCache, Refusals
 from .replies import read
@@ -53,6 +54,7 @@ class Core:
         self.insurance = Insurance()
         self.counters = Counters()
         self.log = Log()
+        self.hooks = Hooks(lambda line: self.log.warn("hook failed", self.clock(), line))
         self._breaker = breaker
         self._circuits: dict[str, Circuit] = {}
         self._refusals = Refusals(cache) if cache else None
@@ -73,6 +75,7 @@ class Core:
         known = self._refusals.find(place, kind, self.clock())
         if known is not None:
             self.counters.add("asked", "refused", "cached")
+            self.hooks.decided(question.call, known, 0.0)
         return known
 
     def decided(self, question: Question, kind: type[D], reply: object) -> D:
@@ -80,6 +83,7 @@ class Core:
         decision = read(kind, reply, question.limiters, question.costs)
         if question.counted:
             self.counters.add("asked", "allowed" if decision.allowed else "refused")
+            self.hooks.decided(question.call, decision, self._since(question.call))
         place = self._place(question)
         if self._refusals is not None and not decision.allowed and place is not None:
             self._refusals.keep(place, decision, self.clock(), question.asked)
@@ -104,15 +108,23 @@ class Core:
         if counted:
             self.counters.add("asked", "insured_allowed" if verdict.allowed else "insured_refused")
         self.warn(call, "insured", missing)
-        return kind(*verdict, answered=False, error=missing, source="insurance")
+        decision = kind(*verdict, answered=False, error=missing, source="insurance")
+        if counted:
+            self.hooks.decided(call, decision, self._since(call))
+        return decision
 
     def goes_on(self, call: Call, missing: Unavailable, *, counted: bool = True) -> bool:
         """Whether a request goes on without an answer. Counts it, and writes a line."""
         fail = call.fail or (self.fail.otherwise if isinstance(self.fail, Share) else self.fail)
         if counted:
             self.counters.add("asked", f"failed_{fail}")
+            undecided = Decision(fail == "open", 0, 0, 0.0, 0.0, answered=False, error=missing, source=None)
+            self.hooks.decided(call, undecided, self._since(call))
         self.warn(call, f"failed {fail}", missing)
         return fail == "open"
+
+    def _since(self, call: Call) -> float:
+        return 0.0 if call.begun is None else self.clock() - call.begun
 
     def check(self, question: Question) -> None:
         """Raises an error if nothing says what a question decides without an answer."""
@@ -140,11 +152,14 @@ class Core:
 
     def enter(self, call: Call, where: str) -> int:
         """Returns a ticket of the breaker before a call is sent to this server."""
+        call.begun = self.clock()
         circuit = self._circuits.get(where)
-        ticket = FIRST if circuit is None else circuit.admits(self.clock())
+        ticket = FIRST if circuit is None else circuit.admits(call.begun)
         if ticket is None:
             self.counters.add("unavailable")
-            raise Unavailable(call.command, "breaker", "not asked, since it did not answer before", where)
+            missing = Unavailable(call.command, "breaker", "not asked, since it did not answer before", where)
+            self.hooks.failed(missing)
+            raise missing
         return ticket
 
     def leave(self, call: Call, where: str, ticket: int) -> None:
@@ -165,7 +180,9 @@ class Core:
                 return error
             self.leave(call, where, ticket)
             self.counters.add("wrong_calls")
-            return CallError(call.command, reply, call.asked)
+            wrong = CallError(call.command, reply, call.asked)
+            self.hooks.failed(wrong)
+            return wrong
         self.counters.add("unavailable", *(["misconfigured"] if failure.misconfigured else []))
         if failure.misconfigured:
             self.leave(call, where, ticket)
@@ -174,7 +191,10 @@ class Core:
             self._count(call.asked, ticket if call.asked == where else None, failure.reason, lost)
         if not (failure.counts or failure.misconfigured) or call.asked != where:
             self._unknown(where, ticket)
-        return Unavailable(call.command, failure.kind, failure.reason, call.asked, call.sent and not failure.replied)
+        maybe_sent = call.sent and not failure.replied
+        missing = Unavailable(call.command, failure.kind, failure.reason, call.asked, maybe_sent)
+        self.hooks.failed(missing)
+        return missing
 
     def _count(self, where: str, ticket: int | None, reason: str, lost: bool) -> None:
         breaker = self._breaker

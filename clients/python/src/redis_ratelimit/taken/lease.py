@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from types import TracebackType
 from typing import Self
 
@@ -44,10 +44,11 @@ class AsyncLease:
         fail: OpenOrClosed | None,
         tenant: str | None,
         weight: int | None,
+        on_lost: Callable[[], object] | None,
     ) -> None:
         self._limiter, self._core = limiter, limiter.core
         self.id = self._core.new_id()
-        self.lost = False
+        self.lost, self._on_lost = False, on_lost
         self.decision: Decision | None = None
         self._question = questions.lease(
             limiter.prefix, key, capacity, ttl, self.id, cost, wait, reserved, critical, tenant, weight
@@ -153,3 +154,8 @@ class AsyncLease:
         # The server may still have the lease. So it is released all the same.
         self.lost = True
         self._core.lease_lost(self._renewal.call, why)
+        if self._on_lost is not None:
+            try:
+                self._on_lost()
+            except Exception as error:
+                self._core.note(self._renewal.call, "hook failed", f"{type(error).__name__}: {error}")
