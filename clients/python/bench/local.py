@@ -139,6 +139,7 @@ async def call(port: int, begun: float, results: Any, local: bool) -> None:
     """One process of the fleet: evenly spaced calls, each a task."""
     limiter = AsyncRateLimiter(redis.asyncio.Redis(port=port), timeout=2.0)
     limit = limiter.local("fleet", f"{RATE}/s", hold="100ms", processes=PROCESSES)
+    await limiter.ready(f"{RATE}/s")
     admitted: Counter[int] = Counter()
     times: list[float] = []
 
@@ -183,7 +184,7 @@ def fleet() -> None:
     """Throughput, calls, the most in any second, and the server's CPU, beside a call for each request."""
     for local in (True, False):
         with Server() as server:
-            begun = time.monotonic() + 3
+            begun = time.monotonic() + 10
             results = queue()
             workers = [multiprocessing.Process(target=process, args=(server.port, begun, results, local)) for _ in range(PROCESSES)]
             for worker in workers:

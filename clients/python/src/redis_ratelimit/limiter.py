@@ -15,7 +15,8 @@ from .decide.core import Fail
 from .decide.decision import AskDecision, Decision, MultiDecision
 from .decide.hooks import OnDecision, OnError
 from .decide.refusals import RefusalCache
-from .local.local import HOLD, AsyncLocal, AsyncLocals
+from .local.checked import HOLD
+from .local.local import AsyncLocal, AsyncLocals
 from .runtime import AsyncRuntime
 from .taken.charge import Charge
 from .taken.connected import AsyncConnected

@@ -9,10 +9,9 @@ from typing import TypeAlias
 
 from ..call import calls, questions
 from ..call.call import Call
-from ..call.errors import ConfigurationError
 from ..call.limit import MOST, Limiter, LimiterLike
 from ..call.steady import SteadyRate
-from ..call.values import Duration, Key, Word, check_duration, integer, key_bytes, prefixed
+from ..call.values import Duration, Key, Word, integer, key_bytes, prefixed
 from ..decide import replies
 from ..decide.decision import Decision
 from ..decide.errors import CallError, Unavailable
@@ -25,7 +24,6 @@ from .fetch import Fetch
 from .store import Store, Way
 
 MOST_KEYS = 10_000
-HOLD = "100ms"
 
 
 class AsyncLocal:
@@ -201,11 +199,7 @@ class AsyncLocals:
 
     def find(self, key: Key, limit: LimiterLike, hold: Duration, processes: int) -> AsyncLocal:
         """Returns the local limit of these arguments, always the same."""
-        limiter, rate = checked_limit(limit)
-        held = check_duration("hold", hold, 1)
-        if rate.most * rate.period < rate.count * held:
-            came = rate.count * held // rate.period
-            raise ConfigurationError(f"hold is too long: {came} come in within {hold}, but the limit is {rate.most} at once")
+        limiter, rate, held = checked_limit(limit, hold)
         integer("processes", processes, 1, MOST)
         asked = key_bytes(prefixed(self._limiter.prefix, key)), limiter.words, held, processes
         with self._lock:
