@@ -6,95 +6,16 @@ use redis::Connection;
 
 use super::{PATIENT, Waiting, count, field, until_tried, until_waiting};
 use crate::support::client::Client;
+use crate::support::pool::{Caller, Limit, Pool};
 use crate::support::{Server, ints, multi, text};
-
-/// Leases that are held by one who does not share them, and callers that wait for them.
-struct Pool {
-    server: Server,
-    con: Connection,
-    capacity: usize,
-    waiting: Vec<(String, Waiting)>,
-    /// The leases, each with its tenant, in the order of their grants.
-    held: Vec<(String, String)>,
-    next: usize,
-}
-
-impl Pool {
-    fn of(capacity: usize) -> Pool {
-        let server = Server::start(&[&PATIENT[..], &["--maxclients", "4000"]].concat());
-        let mut con = server.connection();
-        text(&mut con, "CONFIG SET ratelimit.max-waiters-per-key 4000");
-        let mut pool = Pool { server, con, capacity, waiting: Vec::new(), held: Vec::new(), next: 0 };
-        (0..capacity).for_each(|_| pool.take("before", ""));
-        pool
-    }
-
-    fn lease(&mut self) -> String {
-        self.next += 1;
-        format!("{}", self.next)
-    }
-
-    /// Takes a lease at once.
-    fn take(&mut self, tenant: &str, options: &str) {
-        let id = self.lease();
-        let line = format!("RL.CONCURRENT pool {} 1h {id} TENANT {tenant} {options}", self.capacity);
-        assert_eq!(ints(&mut self.con, &line)[0], 0, "{line}");
-        self.held.push((id, tenant.into()));
-    }
-
-    /// Callers that wait, one connection each.
-    fn wait(&mut self, tenant: &str, options: &str, callers: usize) {
-        for _ in 0..callers {
-            let id = self.lease();
-            let line =
-                format!("RL.CONCURRENT pool {} 1h {id} TENANT {tenant} {options} BLOCK 1d", self.capacity);
-            self.waiting.push((format!("{id} {tenant}"), Waiting::start(&self.server, &line)));
-        }
-        until_waiting(&mut self.con, self.waiting.len() as u64);
-    }
-
-    /// Ends the lease that was taken first, and returns its tenant.
-    fn end(&mut self) -> String {
-        let (id, tenant) = self.held.remove(0);
-        assert_eq!(text(&mut self.con, &format!("RL.RELEASE pool {id}")), "1");
-        until_tried(&self.server);
-        let mut granted = Vec::new();
-        self.waiting.retain_mut(|(name, caller)| {
-            let waits = caller.waits();
-            if !waits {
-                let (id, tenant) = name.split_once(' ').unwrap();
-                granted.push((id.to_string(), tenant.to_string()));
-            }
-            waits
-        });
-        self.held.extend(granted);
-        tenant
-    }
-
-    fn held_by(&self, tenant: &str) -> usize {
-        self.held.iter().filter(|(_, of)| of == tenant).count()
-    }
-
-    /// Leases end one by one, each with a new caller of its tenant behind it. Returns the number of grants to a tenant.
-    fn turn_over(&mut self, ends: usize, tenant: &str, options: &BTreeMap<&str, &str>) -> usize {
-        let mut grants = 0;
-        for _ in 0..ends {
-            let (had, held) = (self.held_by(tenant), self.held.first().is_some_and(|(_, of)| of == tenant));
-            let ended = self.end();
-            grants += self.held_by(tenant) + usize::from(held) - had;
-            self.wait(&ended, options.get(&*ended).copied().unwrap_or_default(), 1);
-        }
-        grants
-    }
-}
 
 /// Callers of these tenants, each with its options, wait while another tenant holds everything. Then its leases end.
 fn filled<const N: usize>(capacity: usize, wants: [(&str, &str, usize); N]) -> [usize; N] {
-    let mut pool = Pool::of(capacity);
+    let mut pool = Pool::full(Limit::Leases, capacity, "before", "TENANT before");
     for (tenant, options, callers) in wants {
-        pool.wait(tenant, options, callers);
+        pool.wait(tenant, &format!("TENANT {tenant} {options}"), callers);
     }
-    (0..capacity).for_each(|_| drop(pool.end()));
+    (0..capacity).for_each(|_| drop(pool.end_first()));
     wants.map(|(tenant, ..)| pool.held_by(tenant))
 }
 
@@ -108,81 +29,56 @@ fn a_pool_of_120_is_filled_up_progressively() {
 
 #[test]
 fn the_next_lease_goes_to_the_newcomer() {
-    let mut pool = Pool::of(15);
-    pool.wait("before", "", 100);
-    pool.wait("new", "", 1);
-    pool.end();
+    let mut pool = Pool::full(Limit::Leases, 15, "before", "TENANT before");
+    pool.wait("before", "TENANT before", 100);
+    pool.wait("new", "TENANT new", 1);
+    pool.end_first();
     assert_eq!((pool.held_by("before"), pool.held_by("new")), (14, 1));
+}
+
+/// The grants to the tenant `last`, which waits with others, each in turn with its options and its callers. First the
+/// leases of another tenant end, and then so many more.
+fn grants_to_last(capacity: usize, tenants: &[(&str, &str, usize)], ends: usize) -> usize {
+    let mut pool = Pool::full(Limit::Leases, capacity, "before", "TENANT before");
+    let options: BTreeMap<&str, String> =
+        tenants.iter().map(|(tenant, options, _)| (*tenant, format!("TENANT {tenant} {options}"))).collect();
+    for (tenant, _, callers) in tenants {
+        pool.wait(tenant, &options[tenant], *callers);
+    }
+    (0..capacity).for_each(|_| drop(pool.end_first()));
+    pool.turn_over(ends, "last", |tenant| &options[tenant])
 }
 
 #[test]
 fn a_large_cost_a_small_weight_and_a_lonely_caller_have_their_turns() {
+    let beside = |options: &'static str, others: &[&'static str], last: &'static str| {
+        let others = others.iter().map(|tenant| (*tenant, options, 12));
+        others.chain([("last", last, 1)]).collect::<Vec<_>>()
+    };
+    let names = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k"];
     // A cost of 10 of 10 beside two tenants of cost 1.
-    let mut pool = Pool::of(10);
-    pool.wait("a", "", 12);
-    pool.wait("b", "", 12);
-    pool.wait("large", "COST 10", 1);
-    (0..10).for_each(|_| drop(pool.end()));
-    let options = BTreeMap::from([("large", "COST 10")]);
-    assert!(pool.turn_over(70, "large", &options) >= 2);
-
+    assert!(grants_to_last(10, &beside("", &names[..2], "COST 10"), 70) >= 2);
     // A weight of 1 among eleven of weight 2 on ten slots.
-    let mut pool = Pool::of(10);
-    let mut options = BTreeMap::from([("light", "WEIGHT 1")]);
-    for tenant in ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k"] {
-        options.insert(tenant, "WEIGHT 2");
-        pool.wait(tenant, "WEIGHT 2", 2);
-    }
-    pool.wait("light", "WEIGHT 1", 1);
-    (0..10).for_each(|_| drop(pool.end()));
-    assert!(pool.turn_over(80, "light", &options) >= 2);
-
+    assert!(grants_to_last(10, &beside("WEIGHT 2", &names, ""), 80) >= 2);
     // A cost of 2 beside ten of cost 1.
-    let mut pool = Pool::of(10);
-    let options = BTreeMap::from([("large", "COST 2")]);
-    for tenant in ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j"] {
-        pool.wait(tenant, "", 2);
-    }
-    pool.wait("large", "COST 2", 1);
-    (0..10).for_each(|_| drop(pool.end()));
-    assert!(pool.turn_over(60, "large", &options) >= 2);
+    assert!(grants_to_last(10, &beside("", &names[..10], "COST 2"), 60) >= 2);
 }
 
 #[test]
 fn a_weight_of_1_beside_one_of_100_gets_one_grant_in_a_hundred() {
-    let mut pool = Pool::of(1);
-    let options = BTreeMap::from([("heavy", "WEIGHT 100"), ("light", "WEIGHT 1")]);
-    pool.wait("heavy", "WEIGHT 100", 2);
-    pool.wait("light", "WEIGHT 1", 1);
-    pool.end();
-    let grants = pool.turn_over(210, "light", &options);
+    let grants = grants_to_last(1, &[("heavy", "WEIGHT 100", 2), ("last", "WEIGHT 1", 1)], 210);
     assert!((1..=3).contains(&grants), "{grants} of 210");
 }
 
-/// Callers that wait for a rate of one at a time, each with the options of its tenant.
-fn rate<const N: usize>(
-    con: &mut Connection,
-    server: &Server,
-    tenants: [(&str, &str, usize); N],
-) -> Vec<(String, Waiting)> {
-    ints(con, "RL.FIXEDWINDOW rate 1 1h");
-    let mut callers = Vec::new();
-    for (tenant, options, count) in tenants {
-        for _ in 0..count {
-            let line = format!("RL.FIXEDWINDOW rate 1 1h BLOCK 1d TENANT {tenant} {options}");
-            callers.push((tenant.to_string(), Waiting::enter(server, &line)));
-        }
+/// The grants of a window of one to each of these tenants, which wait in turn: all the first ones.
+fn shares<const N: usize>(tenants: [(&str, &str, usize); N], grants: usize) -> [usize; N] {
+    let mut rate = Pool::full(Limit::Rate, 1, "before", "");
+    for (tenant, options, callers) in tenants {
+        rate.wait(tenant, &format!("TENANT {tenant} {options}"), callers);
     }
-    callers
-}
-
-/// Makes room for one, and returns the tenant that gets it.
-fn next(con: &mut Connection, server: &Server, callers: &mut Vec<(String, Waiting)>) -> String {
-    ints(con, "RL.REFUND rate FIXEDWINDOW 1 1h");
-    until_tried(server);
-    let granted =
-        callers.iter_mut().position(|(_, caller)| !caller.waits()).expect("a caller that is granted");
-    callers.remove(granted).0
+    let granted: Vec<Caller> = (0..grants).flat_map(|_| rate.end_first()).collect();
+    assert_eq!(granted.len(), grants);
+    tenants.map(|(tenant, ..)| granted.iter().filter(|to| to.tenant == tenant).count())
 }
 
 #[test]
@@ -192,27 +88,14 @@ fn the_grants_of_a_rate_are_as_the_weights() {
     assert_eq!(shares([("a", "WEIGHT 3", 8), ("b", "", 8)], 8), [6, 2]);
 }
 
-/// The grants to each of these tenants among the first ones.
-fn shares<const N: usize>(tenants: [(&str, &str, usize); N], grants: usize) -> [usize; N] {
-    let server = Server::start(&PATIENT);
-    let con = &mut server.connection();
-    let mut callers = rate(con, &server, tenants);
-    let granted: Vec<String> = (0..grants).map(|_| next(con, &server, &mut callers)).collect();
-    tenants.map(|(tenant, ..)| granted.iter().filter(|to| *to == tenant).count())
-}
-
 #[test]
 fn who_was_served_alone_does_not_pay_for_it_when_another_joins() {
-    let server = Server::start(&PATIENT);
-    let con = &mut server.connection();
-    let mut callers = rate(con, &server, [("a", "", 120)]);
-    (0..100).for_each(|_| assert_eq!(next(con, &server, &mut callers), "a"));
-    for _ in 0..6 {
-        let line = "RL.FIXEDWINDOW rate 1 1h BLOCK 1d TENANT b";
-        callers.push(("b".into(), Waiting::enter(&server, line)));
-    }
-    let granted: Vec<String> = (0..10).map(|_| next(con, &server, &mut callers)).collect();
-    assert_eq!(granted.iter().filter(|to| *to == "b").count(), 5, "{granted:?}");
+    let mut rate = Pool::full(Limit::Rate, 1, "before", "");
+    rate.wait("a", "TENANT a", 120);
+    (0..100).for_each(|_| assert_eq!(rate.end_first().len(), 1));
+    rate.wait("b", "TENANT b", 6);
+    let granted: Vec<Caller> = (0..10).flat_map(|_| rate.end_first()).collect();
+    assert_eq!(granted.iter().filter(|to| to.tenant == "b").count(), 5, "{granted:?}");
 }
 
 #[test]

@@ -13,6 +13,7 @@ pub mod client;
 pub mod contents;
 pub mod families;
 pub mod histories;
+pub mod pool;
 mod server;
 pub mod soak;
 pub mod traffic;
