@@ -23,7 +23,7 @@ export RUST_TEST_THREADS ?= $(shell expr 4 '*' $$(nproc))
 export RATELIMIT_BUILD ?= $(shell git describe --always --exclude='*' --abbrev=12 --dirty 2>/dev/null || echo unknown)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-bench build faulty run test packages test-packages test-client-releases bench-packages test-clients test-http test-site compat lint demo page site bench bench-capacity bench-instructions bench-profile bench-core bench-growth bench-longest bench-sketch bench-adaptive bench-waiting fuzz leakcheck soak coverage release test-release reproduce publish test-deb image test-image install
+.PHONY: help setup setup-bench build faulty run test packages test-packages test-client-releases bench-packages test-clients test-http test-site compat lint demo page site bench bench-capacity bench-instructions bench-profile bench-core bench-growth bench-longest bench-sketch bench-adaptive bench-waiting bench-fairness fuzz leakcheck soak coverage release test-release reproduce publish test-deb image test-image install
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-20s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -129,6 +129,9 @@ bench-adaptive: setup ## A fleet and its backend: limits that find themselves, f
 
 bench-waiting: build ## A thousand clients and ten leases: BLOCK beside polling and a semaphore of messages
 	$(CARGO) bench --locked --bench server -- waiting
+
+bench-fairness: build ## What tenants get of a limit, beside their fair shares
+	$(CARGO) bench --locked --bench server -- fairness
 
 bench-growth: build setup-bench ## How the cost grows: tables, and plots in docs/plots (5 GB; MOST_KEYS=10000000)
 	$(CARGO) bench --locked --bench server -- growth --most=$(MOST_KEYS)

@@ -8,6 +8,7 @@
 //! cargo bench --bench server -- capacity [words]
 //! cargo bench --bench server -- growth [--most=10000000] [keys] [log] [leases] [limits]
 //! cargo bench --bench server -- waiting [--clients=1000] [--seconds=10]
+//! cargo bench --bench server -- fairness [--seconds=20]
 //! cargo bench --bench server -- longest [--most-us=1000] [--seed=1] [--seconds=120] [memory] [states]
 //! ```
 //!
@@ -21,6 +22,7 @@ mod audience;
 mod baselines;
 mod capacity;
 mod cpu;
+mod fairness;
 mod growth;
 mod instructions;
 mod keys;
@@ -74,9 +76,12 @@ fn main() -> ExitCode {
             let clients = number(&options, "--clients=").unwrap_or(1000).max(100);
             waiting::run(clients as usize, number(&options, "--seconds=").unwrap_or(10).max(1).into())
         }
+        Some((mode, _)) if mode == "fairness" => {
+            fairness::run(number(&options, "--seconds=").unwrap_or(20).max(1).into())
+        }
         _ => {
             eprintln!(
-                "usage: cargo bench --bench server -- instructions|profile|cpu|capacity|growth|longest|waiting [--runs=1] [--rounds=5] [--most=10000000] [--most-us=1000] [--seed=1] [--clients=1000] [--seconds=120, of cpu 8, of waiting 10] [words of the rows]"
+                "usage: cargo bench --bench server -- instructions|profile|cpu|capacity|growth|longest|waiting|fairness [--runs=1] [--rounds=5] [--most=10000000] [--most-us=1000] [--seed=1] [--clients=1000] [--seconds=120, of cpu 8, of waiting 10, of fairness 20] [words of the rows]"
             );
             return ExitCode::SUCCESS;
         }

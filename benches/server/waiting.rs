@@ -29,6 +29,8 @@ const STACK: usize = 256 * 1024;
 enum Way {
     /// `RL.CONCURRENT ... BLOCK`.
     Block,
+    /// `RL.CONCURRENT ... BLOCK`, each of so many tenants.
+    Tenants(usize),
     /// `RL.CONCURRENT`, again after `retry_after`.
     PollAsTold,
     /// `RL.CONCURRENT`, again after so many ms.
@@ -37,8 +39,9 @@ enum Way {
     Messages,
 }
 
-const WAYS: [(&str, Way); 4] = [
+const WAYS: [(&str, Way); 5] = [
     ("RL.CONCURRENT BLOCK", Way::Block),
+    ("BLOCK TENANT, 50 tenants", Way::Tenants(50)),
     ("polling after retry_after", Way::PollAsTold),
     ("polling each 20 ms", Way::Poll(20)),
     ("script, PUBLISH, SUBSCRIBE", Way::Messages),
@@ -151,7 +154,7 @@ fn overtook(jobs: &[Job], held: &[&Job]) -> usize {
 }
 
 /// What one client does until the time is over.
-fn jobs(port: u16, way: Way, id: usize, end: Instant) -> Vec<Job> {
+fn jobs(port: u16, way: Way, number: usize, end: Instant) -> Vec<Job> {
     let mut con = patient(port);
     let mut messages = matches!(way, Way::Messages).then(|| patient(port));
     let mut messages = messages.as_mut().map(|con| {
@@ -163,12 +166,11 @@ fn jobs(port: u16, way: Way, id: usize, end: Instant) -> Vec<Job> {
     let mut sha = |script| simple(&call(&mut con, &["SCRIPT", "LOAD", script]).expect("a script"));
     let take = format!("EVALSHA {} 1 free {CAPACITY}", sha(TAKE));
     let give = format!("EVALSHA {} 2 free given", sha(GIVE));
-    let id = format!("client-{id}");
     let mut jobs = Vec::new();
     while Instant::now() < end {
         let asked = Instant::now();
         let is_granted = match &mut messages {
-            None => lease(&mut con, way, &id, end),
+            None => lease(&mut con, way, number, end),
             Some(messages) => loop {
                 if ints(&mut con, &take) == [1] {
                     break true;
@@ -189,7 +191,7 @@ fn jobs(port: u16, way: Way, id: usize, end: Instant) -> Vec<Job> {
         let to = Instant::now();
         match way {
             Way::Messages => drop(text(&mut con, &give)),
-            _ => assert_eq!(ints(&mut con, &format!("RL.RELEASE leases {id}")), [1]),
+            _ => assert_eq!(ints(&mut con, &format!("RL.RELEASE leases {number}")), [1]),
         }
         jobs.push(Job { asked, held: Some((from, to)) });
     }
@@ -197,19 +199,22 @@ fn jobs(port: u16, way: Way, id: usize, end: Instant) -> Vec<Job> {
 }
 
 /// Takes a lease; false if it is not granted in time.
-fn lease(con: &mut Connection, way: Way, id: &str, end: Instant) -> bool {
-    let ask = format!("RL.CONCURRENT leases {CAPACITY} {TTL}ms {id}");
+fn lease(con: &mut Connection, way: Way, number: usize, end: Instant) -> bool {
+    let ask = format!("RL.CONCURRENT leases {CAPACITY} {TTL} {number}");
     loop {
         let left = end.saturating_duration_since(Instant::now()).as_millis().max(1);
         let reply = match way {
-            Way::Block => ints(con, &format!("{ask} BLOCK {left}")),
+            Way::Block => ints(con, &format!("{ask} BLOCK {left}ms")),
+            Way::Tenants(tenants) => {
+                ints(con, &format!("{ask} BLOCK {left}ms TENANT tenant-{}", number % tenants))
+            }
             _ => ints(con, &ask),
         };
         if reply[0] == 0 {
             return true;
         }
         let pause = match way {
-            Way::Block | Way::Messages => return false,
+            Way::Block | Way::Tenants(_) | Way::Messages => return false,
             Way::PollAsTold => reply[3].unsigned_abs(),
             Way::Poll(millis) => millis,
         };
