@@ -20,13 +20,13 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
-use ratelimit_demo::lesson::LESSONS;
+use ratelimit_demo::lesson::{FAIRNESS, LESSONS};
 use ratelimit_demo::settings::Settings;
 use ratelimit_demo::strategies::STRATEGIES;
 use ratelimit_demo::traffic::{Arrival, Shape};
 use ratelimit_demo::trial;
-use ratelimit_demo_drive::record;
 use ratelimit_demo_drive::trials::{Recording, drive, on_server, table};
+use ratelimit_demo_drive::{line, record};
 use ratelimit_testing::Server;
 use redis::Connection;
 
@@ -54,6 +54,7 @@ fn run() -> Result<(), String> {
         try_out(&mut connect(&address)?, &traffic)
     } else {
         println!("On a server of its own.");
+        folders::keep_lesson(&FAIRNESS, &line::picture()?)?;
         try_out(&mut Server::start(&[]).connection(), &traffic)
     }
 }

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-use super::measure::{Drawn, Measure};
+use super::measure::{Drawn, Measure, TENANTS};
 use super::{Lesson, Tried};
 use crate::chart::{Plot, real, seconds, x};
 use crate::figures::from;
@@ -76,7 +76,8 @@ impl Picture<'_> {
     }
 
     fn has_strip(&self) -> bool {
-        self.tried.iter().all(|tried| tried.outcomes.len() <= MOST_IN_STRIP)
+        !matches!(self.lesson.measure, Measure::Held { .. })
+            && self.tried.iter().all(|tried| tried.outcomes.len() <= MOST_IN_STRIP)
     }
 
     fn panel(&self, tried: &Tried, drawn: &Drawn, most: f64, svg: &mut String) {
@@ -156,12 +157,16 @@ impl Picture<'_> {
 
     fn legend(&self, y: f64, svg: &mut String) {
         let is_area = matches!(self.lesson.measure, Measure::Rate { .. });
-        let entries = [
+        let mut entries = [
             (true, if is_area { "offered" } else { "line offered" }, "came"),
             (self.has_strip(), "refused", "refused"),
             (true, "through", "got through"),
             (self.lesson.apart.is_some(), "apart", "of the sixth"),
         ];
+        if let Measure::Held { tenants } = self.lesson.measure {
+            let held = |place| (true, TENANTS[place], tenants[place]);
+            entries = [held(0), held(1), held(2), (false, "", "")];
+        }
         for ((_, class, text), x) in entries.into_iter().filter(|(shown, ..)| *shown).zip([50, 130, 230, 350]) {
             let (top, after) = (y - 9.5, x + 16);
             let _ = write!(

@@ -14,6 +14,8 @@ pub enum Measure {
     Within,
     /// How many the backend works on.
     AtWork,
+    /// How many of the leases each of three tenants holds, one above the other. Their users are 0, 1 and 2.
+    Held { tenants: [&'static str; 3] },
     /// How long each request must wait: until it acts, or, if refused, until it asks again.
     Wait,
 }
@@ -28,12 +30,16 @@ pub struct Drawn {
 /// Steps across a plot where they may be as narrow as a line.
 const FINE: usize = 128;
 
+/// The classes of tenants, from the uppermost one down.
+pub const TENANTS: [&str; 3] = ["offered", "through", "refused"];
+
 impl Measure {
     pub fn unit(self, settings: &Settings) -> String {
         match self {
             Measure::Rate { .. } => "requests per second".into(),
             Measure::Within => format!("in the last {} s", settings.period / 1000),
             Measure::AtWork => "at work at a time".into(),
+            Measure::Held { .. } => "leases held".into(),
             Measure::Wait => "ms until it acts, or may ask again".into(),
         }
     }
@@ -64,6 +70,14 @@ impl Measure {
             Measure::AtWork => {
                 let at_work = [at_once(outcomes.iter().filter_map(work))];
                 vec![("through", scaled(&fine.most(&at_work), 1.0))]
+            }
+            Measure::Held { .. } => {
+                // Each area covers those of the tenants below it.
+                let upwards = TENANTS.iter().zip(0..).map(|(class, user)| {
+                    let below = outcomes.iter().filter(|outcome| outcome.user >= user);
+                    (*class, scaled(&fine.most(&[at_once(below.filter_map(work))]), 1.0))
+                });
+                upwards.collect()
             }
             Measure::Wait => {
                 return Drawn { dots: outcomes.iter().filter_map(waited).collect(), areas: vec![] };

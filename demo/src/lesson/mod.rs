@@ -14,7 +14,7 @@ use crate::traffic::Arrival;
 use crate::trial::Outcome;
 use drawing::Picture;
 use measure::Measure;
-pub use table::LESSONS;
+pub use table::{FAIRNESS, LESSONS};
 
 pub struct Lesson {
     pub id: &'static str,
@@ -22,8 +22,8 @@ pub struct Lesson {
     title: [&'static str; 2],
     /// What comes, and what is allowed.
     story: &'static str,
-    settings: fn() -> Settings,
-    arrivals: fn(&Settings) -> Vec<Arrival>,
+    pub settings: fn() -> Settings,
+    pub arrivals: fn(&Settings) -> Vec<Arrival>,
     /// Which part of the time is shown, in milliseconds.
     view: (u64, u64),
     measure: Measure,
@@ -65,14 +65,28 @@ impl Lesson {
     {
         let settings = (self.settings)();
         let arrivals = (self.arrivals)(&settings);
-        let tried = self.panels.iter().map(|panel| {
+        let mut outcomes = |panel: &Panel| {
             let settings = Settings { keys: panel.keys, ..settings };
-            let strategy = find(panel.strategy).ok_or_else(|| format!("no strategy {}", panel.strategy))?;
-            let outcomes = trial(&settings, strategy, &arrivals)?;
-            let verdict = (panel.verdict)(&settings, &outcomes);
-            Ok(Tried { name: format!("{}{}", strategy.name(), panel.note), verdict, outcomes })
+            trial(&settings, panel.strategy()?, &arrivals)
+        };
+        let [first, second] = &self.panels;
+        self.drawn([outcomes(first)?, outcomes(second)?])
+    }
+
+    /// The picture of these outcomes of the two panels.
+    pub fn drawn(&self, outcomes: [Vec<Outcome>; 2]) -> Result<String, String> {
+        let settings = (self.settings)();
+        let tried = self.panels.iter().zip(outcomes).map(|(panel, outcomes)| {
+            let verdict = (panel.verdict)(&Settings { keys: panel.keys, ..settings }, &outcomes);
+            Ok(Tried { name: format!("{}{}", panel.strategy()?.name(), panel.note), verdict, outcomes })
         });
         let tried = tried.collect::<Result<Vec<_>, String>>()?;
         Ok(Picture { lesson: self, settings: &settings, tried: &tried }.draw())
+    }
+}
+
+impl Panel {
+    fn strategy(&self) -> Result<&'static Strategy, String> {
+        find(self.strategy).ok_or_else(|| format!("no strategy {}", self.strategy))
     }
 }

@@ -193,6 +193,30 @@ pub static LESSONS: [Lesson; 12] = [
     },
 ];
 
+/// The tenants of the last lesson.
+const TENANTS: [&str; 3] = ["Ann", "Bob", "Cid"];
+
+/// Its callers wait in lines, which are a server's alone. So it is not for a page without one.
+pub static FAIRNESS: Lesson = Lesson {
+    id: "fairness",
+    title: ["In order of arrival one batch delays all.", "With TENANT, the tenants take turns."],
+    story: "12 leases, jobs of 4 s. Ann brings 75 jobs, Bob 18 and Cid 4.",
+    settings: || Settings { workers: 12, service: 4000, ..Settings::default() },
+    arrivals: |_| {
+        let [ann, bob, cid] =
+            [evenly(0, 0, 15_000, 75), evenly(1, 6_000, 15_000, 18), evenly(2, 8_000, 16_000, 4)];
+        in_order([ann, bob, cid].concat())
+    },
+    view: (0, 34_000),
+    measure: Measure::Held { tenants: TENANTS },
+    mark: Some(("leases", 12)),
+    panels: [
+        Panel { strategy: "concurrent", note: " BLOCK", verdict: verdict::last_waits, ..PANEL },
+        Panel { strategy: "concurrent", note: " BLOCK TENANT", verdict: verdict::last_waits, ..PANEL },
+    ],
+    ..PLAIN
+};
+
 /// So many requests of a user between two instants, in milliseconds, all at the same distance.
 fn evenly(user: u64, from: u64, until: u64, count: u64) -> Vec<Arrival> {
     (0..count).map(|i| Arrival { at: from * 1000 + i * (until - from) * 1000 / count, user }).collect()
@@ -201,7 +225,10 @@ fn evenly(user: u64, from: u64, until: u64, count: u64) -> Vec<Arrival> {
 /// Users of whom each begins half a second after the one before, and then sends 5 requests per second.
 fn one_after_another(users: u64, until: u64) -> Vec<Arrival> {
     let of = |user| evenly(user, user * 500, until, (until - user * 500) / 200);
-    let mut all: Vec<Arrival> = (0..users).flat_map(of).collect();
-    all.sort_by_key(|arrival| arrival.at);
-    all
+    in_order((0..users).flat_map(of).collect())
+}
+
+fn in_order(mut arrivals: Vec<Arrival>) -> Vec<Arrival> {
+    arrivals.sort_by_key(|arrival| arrival.at);
+    arrivals
 }

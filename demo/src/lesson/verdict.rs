@@ -46,6 +46,13 @@ pub fn pause(_: &Settings, outcomes: &[Outcome]) -> String {
     format!("pauses of {}", seconds(longest / 1000))
 }
 
+/// How long the last of three tenants waits.
+pub fn last_waits(_: &Settings, outcomes: &[Outcome]) -> String {
+    let own = outcomes.iter().filter(|outcome| outcome.user == 2);
+    let longest = own.filter_map(|outcome| Some(from(outcome)? - outcome.asked)).max().unwrap_or(0);
+    format!("Cid waits up to {}", seconds(longest / 1000))
+}
+
 /// How many got through in the first second.
 pub fn at_first(_: &Settings, outcomes: &[Outcome]) -> String {
     let first = outcomes.iter().filter_map(from).filter(|at| *at < 1_000_000).count();

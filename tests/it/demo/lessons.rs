@@ -4,12 +4,13 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::ops::Range;
 
-use ratelimit_demo::lesson::{LESSONS, Lesson};
+use ratelimit_demo::lesson::{FAIRNESS, LESSONS, Lesson};
 use ratelimit_demo::memory::Memory;
 use ratelimit_demo::settings::Settings;
 use ratelimit_demo::strategies::find;
 use ratelimit_demo::traffic::Shape;
 use ratelimit_demo::trial::{self, Fate, Outcome};
+use ratelimit_demo_drive::line;
 
 use super::charts::{assert_coloured, root};
 use super::trials::on_server;
@@ -44,7 +45,8 @@ fn the_pictures_are_those_that_are_drawn() {
     }
     let files: BTreeSet<String> =
         fs::read_dir(&folder).unwrap().map(|file| file.unwrap().file_name().into_string().unwrap()).collect();
-    assert_eq!(files, LESSONS.iter().map(|lesson| format!("{}.svg", lesson.id)).collect());
+    let lessons = LESSONS.iter().chain([&FAIRNESS]);
+    assert_eq!(files, lessons.map(|lesson| format!("{}.svg", lesson.id)).collect());
 }
 
 #[test]
@@ -57,6 +59,18 @@ fn a_server_draws_the_same_pictures_each_time() {
         });
         assert!(picture.unwrap() == drawn(lesson), "{}", lesson.id);
     }
+}
+
+#[test]
+fn tenants_take_turns_in_the_line_of_a_server() {
+    let picture = line::picture().unwrap();
+    let kept = fs::read_to_string(root().join("docs/pictures/fairness.svg")).unwrap();
+    assert!(kept == picture, "fairness.svg is out of date: run `make demo`");
+    assert_eq!(texts(&picture, "verdict"), ["Cid waits up to 16 s", "Cid waits up to 1 s"]);
+    assert_coloured(&picture);
+    assert_fits(&picture, FAIRNESS.id);
+    let page = fs::read_to_string(root().join("docs/fairness.md")).unwrap();
+    assert!(page.contains(&format!("![{}](pictures/fairness.svg)\n", FAIRNESS.caption())));
 }
 
 #[test]
@@ -128,11 +142,14 @@ fn a_picture_has_a_colour_for_all_that_it_names() {
 #[test]
 fn every_line_of_a_picture_fits_on_a_phone() {
     for lesson in &LESSONS {
-        let svg = drawn(lesson);
-        for (class, most) in [("title", 43), ("story", 72), ("name", 25), ("verdict", 24)] {
-            for text in texts(&svg, class) {
-                assert!(text.len() <= most, "{}: {text:?} has {} letters", lesson.id, text.len());
-            }
+        assert_fits(&drawn(lesson), lesson.id);
+    }
+}
+
+fn assert_fits(svg: &str, id: &str) {
+    for (class, most) in [("title", 43), ("story", 72), ("name", 25), ("verdict", 24)] {
+        for text in texts(svg, class) {
+            assert!(text.len() <= most, "{id}: {text:?} has {} letters", text.len());
         }
     }
 }
