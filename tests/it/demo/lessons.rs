@@ -66,7 +66,7 @@ fn tenants_take_turns_in_the_line_of_a_server() {
     let picture = line::picture().unwrap();
     let kept = fs::read_to_string(root().join("docs/pictures/fairness.svg")).unwrap();
     assert!(kept == picture, "fairness.svg is out of date: run `make demo`");
-    assert_eq!(texts(&picture, "verdict"), ["Cid waits up to 16 s", "Cid waits up to 1 s"]);
+    assert_eq!(texts(&picture, "verdict"), ["Cid waits up to 15.4 s", "Cid waits up to 0.2 s"]);
     assert_coloured(&picture);
     assert_fits(&picture, FAIRNESS.id);
     let page = fs::read_to_string(root().join("docs/fairness.md")).unwrap();
