@@ -61,7 +61,7 @@ function draw(canvas, lane, scene) {
 
 function drawWindow({ pen, x, width, height, colour }, lane, { head, period, limit }) {
     const [left, right] = [Math.max(x(head - period), 1), x(head)];
-    pen.fillStyle = pen.strokeStyle = lane.within > limit && lane.limitsRate ? colour.mark : colour.through;
+    pen.fillStyle = pen.strokeStyle = lane.within > limit && lane.bound === limit ? colour.mark : colour.through;
     pen.globalAlpha = 0.1;
     pen.fillRect(left, ABOVE - 6, right - left, height - ABOVE - FOOT + 6);
     pen.globalAlpha = 1;

@@ -1,15 +1,4 @@
-// What runs the module's arithmetic: in a worker, or right here where there is none.
-async function engine(bytes) {
-    const wasm = (await WebAssembly.instantiate(bytes, {})).instance.exports;
-    return async (name, given) => {
-        const question = new TextEncoder().encode(JSON.stringify(given));
-        const at = wasm.room(question.length);
-        new Uint8Array(wasm.memory.buffer, at, question.length).set(question);
-        const from = wasm[name]();
-        return JSON.parse(new TextDecoder().decode(new Uint8Array(wasm.memory.buffer, from, wasm.told())));
-    };
-}
-
+// What runs it: a worker, or this page where there is none.
 function serve(engine) {
     let ask = async (_, bytes) => { ask = await engine(bytes); };
     const tell = (said) => self.postMessage(said);
@@ -25,12 +14,6 @@ async function hire(bytes) {
     });
     await ask("load", bytes);
     return ask;
-}
-
-async function unpack() {
-    const packed = Uint8Array.from(atob(document.getElementById("wasm").textContent), (letter) => letter.charCodeAt(0));
-    const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
-    return new Uint8Array(await new Response(stream).arrayBuffer());
 }
 
 // Without a worker the page stands still while it computes; first it shows that it is busy.
@@ -49,7 +32,7 @@ function inTurn(server) {
 }
 
 // A replay does not wait for all the trials: it has a worker of its own.
-const bytes = unpack();
+const bytes = unpack(document.getElementById("wasm").textContent);
 const hired = () => inTurn(bytes.then((bytes) => hire(bytes).catch(() => alone(bytes))));
 const [forTrials, forReplays] = [hired(), hired()];
 const ask = (name, given) => (name === "replay" ? forReplays : forTrials)(name, given);

@@ -11,7 +11,7 @@ function percent({ admitted, offered }) {
     const rounded = Math.round((admitted / offered) * 100) || 0;
     return `${0 < admitted && admitted < offered ? Math.min(99, Math.max(1, rounded)) : rounded}\u00a0%`;
 }
-const perUser = ({ shape, shared } = settings) => shape === "abuser" && !shared;
+const perUser = ({ shape, shared } = settings) => sceneBy(shape).users > 1 && !shared;
 const times = ({ limitsRate, figures }) => (limitsRate && figures ? figures.peak / settings.limit : 0);
 
 function inWords(trial) {
@@ -65,7 +65,7 @@ function show() {
     for (const place of all("[data-say]")) place.textContent = { period, offered, workers }[place.dataset.say];
     root.dataset.shape = settings.shape;
     root.toggleAttribute("data-each", perUser());
-    by("said").textContent = `${shape(settings).title}, ${rate} a second on average. Allowed: ${limit} per ${period}`
+    by("said").textContent = `${sceneBy(settings.shape).traffic}, ${rate} a second on average. Allowed: ${limit} per ${period}`
         + `${perUser() ? " and user" : ""}, bursts of ${burst}. Backend: ${workers} workers, ${seconds(service)} each.`;
     showTable();
     showMore();

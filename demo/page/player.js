@@ -1,22 +1,25 @@
 // Time on the stage: it plays, pauses, and is where the visitor puts it; and the requests that the visitor sends.
 const still = matchMedia("(prefers-reduced-motion: reduce)");
-// A trial plays in half a minute.
-const PLAYS = 30_000;
+// Milliseconds: what a scene is about plays in ten seconds, and all of a trial in half a minute.
+const PLAYS = 10_000, ALL_PLAYS = 30_000;
 let playing = false;
 
-function play(until = scene.duration) {
-    if (scene.head >= scene.duration) scene.head = 0;
+function play() {
+    const { duration, plays: [from, until] } = scene;
+    if (scene.head === until || scene.head >= duration) scene.head = from;
+    const end = scene.head < until ? until : duration;
+    // Who asked for less motion sees time go on in steps.
+    const step = still.matches ? (until - from) / 8 : 1;
     playing = true;
     showPlaying();
     let last = performance.now(), at = scene.head;
     const run = (now) => {
         if (!playing || play.run !== run) return;
-        at += ((now - last) * scene.duration) / PLAYS;
+        at += (now - last) * (at >= from && at < until ? (until - from) / PLAYS : duration / ALL_PLAYS);
         last = now;
-        // Who asked for less motion sees time go on in steps.
-        const step = still.matches ? scene.period / 4 : 1;
-        scene.head = Math.min(until, Math.floor(at / step) * step);
-        if (at >= until) pause();
+        if (end === until) at = Math.min(at, until);
+        scene.head = at >= end ? end : Math.floor(at / step) * step;
+        if (at >= end) pause();
         render();
         if (playing) requestAnimationFrame(run);
     };
@@ -34,12 +37,10 @@ function showPlaying() {
     by("play").dataset.playing = playing;
 }
 
-// Plays the stampede once, unless the visitor prefers reduced motion, or the page is hidden.
+// Plays a scene when it is chosen, unless the visitor prefers reduced motion, or the page is hidden.
 function introduce() {
     if (still.matches || document.hidden || view.card) return;
-    const rest = scene.head;
-    scene.head = Math.max(0, rest - scene.period * 0.6);
-    play(rest);
+    play();
 }
 
 // A request of the visitor's.
@@ -79,10 +80,12 @@ function makeStage() {
     new ResizeObserver(again).observe(by("lanes"));
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", render);
     new MutationObserver(render).observe(root, { attributeFilter: ["data-theme"] });
-    // Space is a button's own, and a letter in a field.
+    // Space is a letter in a field, and presses a button, but for Play, which Enter presses.
+    const isOurs = ({ key, target }) => key === " " && target.matches("body, #head, #play, canvas");
     document.addEventListener("keydown", (event) => {
-        if (event.key !== " " || !event.target.matches("body, #head, canvas")) return;
+        if (!isOurs(event)) return;
         event.preventDefault();
-        send();
+        if (!event.repeat) send();
     });
+    document.addEventListener("keyup", (event) => { if (isOurs(event)) event.preventDefault(); });
 }

@@ -13,21 +13,21 @@ const replay = (() => {
     };
 })();
 
-function takeReplay({ error, settings, duration, traffic, lanes: told }) {
-    if (!error) stage(settings, duration * 1000, traffic, told);
+function takeReplay({ error, settings, duration, traffic, lanes: told, lesson }) {
+    if (!error) stage(settings, duration * 1000, traffic, told, lesson);
     staged();
 }
 
-function stage(settings, duration, traffic, told) {
+function stage(settings, duration, traffic, told, lesson) {
     const before = scene;
     scene = sceneOf(settings, duration, traffic);
     lanes = told.map((lane, i) => laneOf(lane, i));
     const same = before && before.settings.shape === settings.shape && before.period === scene.period;
-    scene.head = same ? Math.min(before.head, scene.duration) : restAt(scene);
+    scene.head = same ? Math.min(before.head, scene.duration) : scene.plays[1];
     if (!same) pause();
-    if (!before) introduce();
+    if (!same) introduce();
     for (const lane of lanes) showLane(lane);
-    by("lesson").textContent = lesson();
+    by("lesson").textContent = lesson;
     showReplies();
     measure();
     render();
@@ -36,55 +36,41 @@ function stage(settings, duration, traffic, told) {
 // In sight are 13 bins: a bit more than one period, or an eighth of everything. Bins end where periods do.
 function sceneOf(settings, duration, traffic) {
     const period = settings.period * 1000;
+    const { users, plays } = sceneBy(settings.shape);
+    const [from, until] = plays.map((part) => Math.round(part * duration));
     const bin = (period / 10) * Math.max(1, Math.ceil(duration / 8 / (1.3 * period)));
-    return { settings, duration, traffic, period, bin, span: Math.min(13 * bin, duration), edges: settings.shape === "edge", limit: settings.limit, head: 0 };
+    return {
+        settings, duration, traffic, period, bin, span: Math.min(13 * bin, duration), limit: settings.limit, head: 0, plays: [from, until],
+        // A request takes about a second to the limiter.
+        travel: (until - from) / 12, edges: ["edge", "crowd"].includes(settings.shape),
+        works: ["slow", "tenants", "rising"].includes(settings.shape), abuser: ["abuser", "tenants"].includes(settings.shape) ? 0 : null,
+        shared: settings.shared || users === 1,
+    };
 }
-
-// Where the lesson is to be seen: after the first stampede, or in the midst.
-const restAt = ({ edges, period, duration }) => (edges ? period * 1.1 : duration / 2);
 
 function laneOf({ replay, error, ...lane }, place) {
-    const shared = scene.settings.shared || scene.settings.shape !== "abuser";
-    const told = replay ?? { from: [], remaining: [], retry: [], most: null, figures: null };
-    const { asked, users } = scene.traffic;
-    const own = told.from.map((from, i) => ({ from, at: asked[i], user: shared ? 0 : users[i], left: told.remaining[i] }));
+    const told = replay ?? { from: [], until: [], remaining: [], retry: [], headline: [], bound: null, unit: "", most: null };
+    const { asked, users, costs } = scene.traffic;
+    const own = told.from.map((from, i) => ({ from, at: asked[i], user: scene.shared ? 0 : users[i], cost: costs[i], left: told.remaining[i] }));
     return {
-        ...lane, ...told, error, place, within: 0, peaks: peaksOf(own, scene.period),
-        bins: binned(scene.traffic, told, scene.bin, scene.settings.shape === "abuser" ? 0 : null),
+        ...lane, ...told, error, place, within: 0,
+        bins: binned(scene.traffic, told, scene.bin, scene.abuser),
         through: own.filter(({ from }) => from >= 0),
-        // With a key each, the first user's is shown: the abuser's.
+        // With a key each, the first user's is shown, which is the abuser if there is one.
         levels: own.filter(({ user, left }) => user === 0 && left !== null),
     };
-}
-
-// In words.
-const PLAIN = {
-    "fixed-window-aligned": "a fixed window", "fixed-window": "a fixed window", "sliding-log": "a sliding log",
-    "sliding-window": "a sliding window", "token-bucket": "a token bucket", "leaky-bucket": "a leaky bucket",
-};
-const capital = (text) => text[0].toUpperCase() + text.slice(1);
-
-function lesson() {
-    const { settings: { limit, period }, edges } = scene;
-    const sentence = ({ id, name, figures, limitsRate }, i) => {
-        if (!figures) return "";
-        const of = !i && limitsRate ? ` of ${count(limit)}` : "";
-        const where = edges && figures.peak >= 1.9 * limit && limitsRate ? " around its edge" : !i ? ` within ${seconds(period)}` : "";
-        return `${capital(PLAIN[id] ?? name)}${of} lets ${count(figures.peak)}${ofWhom()} through${where}.`;
-    };
-    return lanes.map(sentence).join(" ");
 }
 
 // Lanes.
 function makeLane(place) {
     const lane = cloned("lane");
-    const [select, button, canvas] = part(lane, "select", ".command button", "canvas");
+    const [select, button] = part(lane, "select", ".command button");
     select.ariaLabel = `${place ? "Right" : "Left"} strategy`;
     const options = (label) => choices.strategies.filter(({ family }) => family === label).map(({ id, name }) => made("option", { value: id }, name));
     select.append(...familiesOf(choices.strategies).map((label) => made("optgroup", { label }, ...options(label))));
     select.onchange = () => change({ pins: view.pins.map((id, i) => (i === place ? select.value : id)) });
     button.onclick = () => copy(lane);
-    canvas.onclick = send;
+    for (const canvas of all("canvas", lane)) canvas.onclick = send;
     return lane;
 }
 
@@ -100,58 +86,45 @@ function showLane({ place, id, name, command, error = "" }) {
 
 // How large dots can be; after the window or the requests changed.
 function measure() {
-    const canvas = by("lanes").querySelector("canvas");
+    const canvas = by("lanes").querySelector(".past");
     if (!scene || !canvas.clientWidth) return;
     scene.fit = fit(lanes, (scene.bin / scene.span) * canvas.clientWidth, canvas.clientHeight - ABOVE - BELOW);
 }
 
 function render() {
     if (!scene?.fit) return;
-    const { head, span, duration } = scene;
+    const { head, span, duration, plays: [from, until] } = scene;
     scene.start = Math.max(0, Math.min(head - span * 0.875, duration - span));
     for (const lane of lanes) renderLane(lane, by("lanes").children[lane.place]);
     const now = `${(head / 1e6).toFixed(1)} s`;
-    Object.assign(by("head"), { max: duration, step: duration / 1200, value: head });
+    Object.assign(by("head"), { max: duration, step: Math.min(duration / 1200, (until - from) / 24), value: head });
     by("head").setAttribute("aria-valuetext", now);
     by("now").textContent = `${now} of ${duration / 1e6} s`;
 }
 
 function renderLane(lane, element) {
-    const { head, period, limit } = scene;
+    const { head, period, settings } = scene;
     lane.within = mostWithin(lane.through, head - period, head);
-    const [big, whose, over, canvas] = part(element, ".big", ".whose", ".times", "canvas");
-    const most = lane.peaks.findLast(({ at }) => at <= head)?.most ?? 0, times = lane.limitsRate ? most / limit : 0;
+    const [big, whose, over, flow, canvas] = part(element, ".big", ".whose", ".times", ".flow", ".past");
+    const [, most] = lane.headline.findLast(([at]) => at <= head) ?? [0, 0], times = lane.bound ? most / lane.bound : 0;
+    // What is said to be over the limit looks so.
+    const isOver = times >= 1.05;
     big.textContent = count(most);
-    whose.textContent = `through within ${seconds(period / 1000)}${ofWhom()}`;
-    over.textContent = times >= 1.05 ? `▲ ${times.toFixed(1)}× the limit` : "";
-    over.hidden = times < 1.05;
+    whose.textContent = `${lane.unit}${most < (lane.headline.at(-1)?.[1] ?? 0) ? ", so far" : ""}`;
+    over.textContent = isOver ? `▲ ${times.toFixed(1)}× the ${settings.shape === "slow" ? "workers" : "limit"}` : "";
+    over.hidden = !isOver;
     const last = lane.levels.findLast(({ at }) => at <= head);
     lane.left = lane.levels.length ? `remaining: ${count(last?.left ?? lane.most)} of ${count(lane.most)}` : "";
-    element.toggleAttribute("data-over", times >= 1.9);
+    element.toggleAttribute("data-over", isOver);
+    drawFlow(flow, lane, scene);
     draw(canvas, lane, scene);
     const words = [`${lane.name} at ${(head / 1e6).toFixed(1)} s: ${count(lane.within)} through in the last ${seconds(period / 1000)}`, lane.left];
     if (!playing) canvas.ariaLabel = words.filter(Boolean).join("; ");
 }
 
-const ofWhom = () => (perUser(scene.settings) ? " of one user" : "");
-
-// The most that got through with one key after one instant and until another.
+// The most, in costs, that got through with one key after one instant and until another.
 function mostWithin(through, after, until) {
     const counts = new Map([[0, 0]]);
-    for (const { from, user } of through) if (from > after && from <= until) counts.set(user, (counts.get(user) ?? 0) + 1);
+    for (const { from, user, cost } of through) if (from > after && from <= until) counts.set(user, (counts.get(user) ?? 0) + cost);
     return Math.max(...counts.values());
-}
-
-// The most that got through with one key within any period so far, from each instant at which that grew.
-function peaksOf(requests, period) {
-    const users = new Map(), peaks = [];
-    let most = 0;
-    for (const { from, user } of requests.filter(({ from }) => from >= 0).sort((a, b) => a.from - b.from)) {
-        if (!users.has(user)) users.set(user, []);
-        const recent = users.get(user);
-        recent.push(from);
-        while (recent[0] <= from - period) recent.shift();
-        if (recent.length > most) peaks.push({ at: from, most: most = recent.length });
-    }
-    return peaks;
 }

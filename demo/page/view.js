@@ -9,9 +9,8 @@ const part = (whole, ...selectors) => selectors.map((selector) => whole.querySel
 // The view is what the address says after its #. Controls change both, and so does the back button. Then what the page
 // shows follows the view.
 const root = document.documentElement;
-// The strategies that are shown at first; the first two are pinned.
+// The strategies that are shown at first, beside the two of the scene, which are pinned.
 const CHOSEN = ["fixed-window-aligned", "sliding-log", "sliding-window", "token-bucket", "gcra"];
-const PINS = CHOSEN.slice(0, 2);
 let choices, view;
 
 const strategies = () => choices.strategies.map(({ id }) => id);
@@ -19,10 +18,10 @@ const shownIds = (of = view) => strategies().filter((id) => of.all || CHOSEN.inc
 
 function read(fragment) {
     const given = new URLSearchParams(fragment);
-    const read = { ...choices.defaults, shared: given.get("shared") === "true", all: given.get("all") === "true", pins: PINS, card: given.get("card") };
+    const { defaults, pair } = sceneBy(given.get("shape"));
+    const read = { ...defaults, shared: given.get("shared") === "true", all: given.get("all") === "true", pins: pair, card: given.get("card") };
     for (const range of choices.ranges) readNumber(range, given.get(range.name), read);
-    if (!all("[name=period]").some(({ value }) => Number(value) === read.period)) read.period = choices.defaults.period;
-    if (choices.shapes.some(({ id }) => id === given.get("shape"))) read.shape = given.get("shape");
+    if (!all("[name=period]").some(({ value }) => Number(value) === read.period)) read.period = defaults.period;
     const pins = given.get("pins")?.split(",") ?? [];
     if (pins.length === 2 && pins.every((id) => strategies().includes(id))) read.pins = pins;
     if (strategies().includes(read.card) && !shownIds(read).includes(read.card)) read.all = true;
@@ -38,10 +37,10 @@ function readNumber(range, text, read) {
 }
 
 function write({ shape, shared, pins, all, card, ...numbers }) {
-    const changed = Object.entries(numbers).filter(([name, value]) => value !== choices.defaults[name]);
-    const words = [["shape", shape], ...changed];
+    const { defaults, pair } = sceneBy(shape);
+    const words = [["shape", shape], ...Object.entries(numbers).filter(([name, value]) => value !== defaults[name])];
     if (shared) words.push(["shared", true]);
-    if (pins.join() !== PINS.join()) words.push(["pins", pins]);
+    if (pins.join() !== pair.join()) words.push(["pins", pins]);
     if (all) words.push(["all", true]);
     if (card) words.push(["card", card]);
     return `#${words.map((word) => word.join("=")).join("&")}`;
@@ -100,12 +99,18 @@ let wrong = {};
 const beyond = ({ least, most }, text, shown) => `${text} is beyond the range ${least} to ${most}. Shown: ${shown}.`;
 
 function makeControls() {
-    const option = ({ id, title }) => made("label", {}, made("input", { type: "radio", name: "shape", value: id }), title);
-    by("shape").querySelector(".options").append(...choices.shapes.map(option));
+    for (const scene of choices.scenes) by(scene.number ? "scenes" : "shape").querySelector(".options").append(makeScene(scene));
     by("period").before(...choices.ranges.filter(({ name }) => name !== "period").map(makeNumber));
     const form = by("controls");
     form.oninput = ({ target }) => (target.closest(".number") ? setNumber(target) : choose(target));
-    form.onreset = () => { wrong = {}; change({ ...choices.defaults, shared: false, pins: PINS, all: false }); return false; };
+    by("scenes").oninput = form.oninput;
+    form.onreset = () => { wrong = {}; change({ ...sceneBy(view.shape).defaults, shared: false, pins: sceneBy(view.shape).pair, all: false }); return false; };
+}
+
+function makeScene({ id, number, title }) {
+    const radio = made("input", { type: "radio", name: "shape", value: id });
+    radio.setAttribute("form", "controls");
+    return made("label", {}, radio, ...(number ? [made("b", { ariaHidden: "true" }, number)] : []), made("span", {}, title));
 }
 
 function makeNumber({ name, label, unit, least: min, most: max }) {
@@ -133,11 +138,18 @@ function setNumber(input) {
 }
 
 function choose({ name, value }) {
-    const values = { shape: value, shared: value === "true", period: Number(value) };
-    change({ [name]: values[name] });
+    if (name === "shape") return chooseScene(value);
+    change({ [name]: name === "shared" ? value === "true" : Number(value) });
 }
 
-const shape = ({ shape }) => choices.shapes.find(({ id }) => id === shape);
+// Another scene has its own pair and numbers; those that the visitor changed stay.
+function chooseScene(id) {
+    const [before, { defaults, pair }] = [sceneBy(view.shape).defaults, sceneBy(id)];
+    const kept = choices.ranges.map(({ name }) => name).filter((name) => view[name] !== before[name]);
+    change({ ...defaults, ...Object.fromEntries(kept.map((name) => [name, view[name]])), shared: false, pins: pair });
+}
+
+const sceneBy = (shape) => choices.scenes.find(({ id }) => id === shape) ?? choices.scenes[0];
 
 function showControls() {
     for (const { name } of choices.ranges) {
@@ -146,7 +158,7 @@ function showControls() {
         if (by(name)?.name) showWrong(name);
     }
     for (const input of all("[type=radio]")) input.checked = input.value === String(view[input.name]);
-    by("shape").querySelector(".story").textContent = shape(view).story;
+    by("story").textContent = sceneBy(view.shape).story;
     by("shared").hidden = view.shape !== "abuser";
 }
 

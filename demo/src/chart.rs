@@ -10,7 +10,6 @@ use std::fmt::Write;
 use crate::figures::{SLOTS, Series};
 use crate::settings::{Keys, Settings};
 use crate::strategies::Strategy;
-use crate::traffic::Shape;
 
 /// The default width of a chart, in pixels.
 pub const WIDTH: u64 = 360;
@@ -73,7 +72,7 @@ fn requests(settings: &Settings, strategy: &Strategy, series: &Series, width: f6
     plot.frame("requests per second", svg);
     plot.area("offered", &offered, svg);
     plot.area("through", &through, svg);
-    if settings.shape == Shape::Abuser {
+    if settings.shape.has_abuser() {
         plot.area("abuser", &per_second(&series.abuser), svg);
     }
     // Many keys have no limit together.

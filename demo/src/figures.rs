@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::settings::{Keys, Settings};
 use crate::slots::{Changes, Slots, at_once, most};
-use crate::traffic::{ABUSER, Shape};
+use crate::traffic::ABUSER;
 use crate::trial::{Fate, Outcome};
 
 /// How finely time is divided.
@@ -61,7 +61,7 @@ impl Series {
         let whole = |outcome: &Outcome| {
             Some((outcome.asked, outcome.asked + settings.service_at(outcome.asked) * 1000))
         };
-        let hammers = |outcome: &&Outcome| settings.shape == Shape::Abuser && outcome.user == ABUSER;
+        let hammers = |outcome: &&Outcome| settings.shape.has_abuser() && outcome.user == ABUSER;
         Series {
             slot,
             offered: slots.counts(outcomes.iter().filter_map(asked)),
@@ -99,7 +99,7 @@ pub(crate) fn work(outcome: &Outcome) -> Option<(u64, u64)> {
     }
 }
 
-/// For each key, how many instants there are within the period that ends then.
+/// For each key, what the requests cost whose instants are within the period that ends then.
 pub(crate) fn within(
     settings: &Settings,
     outcomes: &[Outcome],
@@ -108,7 +108,8 @@ pub(crate) fn within(
     let period = settings.period * 1000;
     let of = |user: Option<u64>| {
         let own = outcomes.iter().filter(|outcome| user.is_none_or(|user| outcome.user == user));
-        at_once(own.filter_map(instant).map(|at| (at, at + period)))
+        let costs = own.filter_map(|outcome| Some((instant(outcome)?, outcome.cost)));
+        at_once(costs.flat_map(|(at, cost)| (0..cost).map(move |_| (at, at + period))))
     };
     match settings.keys {
         Keys::Each => (0..settings.shape.users()).map(|user| of(Some(user))).collect(),
@@ -129,7 +130,7 @@ impl Figures {
         let normal = |outcome: &Outcome| outcome.user != ABUSER;
         Figures {
             all: Share::of(outcomes, |_| true),
-            normal: (settings.shape == Shape::Abuser).then(|| Share::of(outcomes, normal)),
+            normal: settings.shape.has_abuser().then(|| Share::of(outcomes, normal)),
             peak: most(&within(settings, outcomes, from)),
             wait,
             retry,

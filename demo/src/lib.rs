@@ -10,12 +10,14 @@
 
 pub mod chart;
 pub mod figures;
+pub mod headline;
 pub mod lesson;
 pub mod memory;
 mod page;
 pub mod picture;
 pub mod replay;
 pub mod reply;
+pub mod scenes;
 pub mod settings;
 pub mod slots;
 pub mod strategies;

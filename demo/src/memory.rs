@@ -9,8 +9,9 @@ use std::slice;
 
 use ratelimit_core::lease::{Action, act};
 use ratelimit_core::limiter::{Amount, Sketched};
+use ratelimit_core::line::Comer;
 use ratelimit_core::state::{Blueprint, Cells};
-use ratelimit_core::{Answer, Ask, Joint, LimitSet, Limiter, Place, State, with_limiter};
+use ratelimit_core::{Answer, Ask, Joint, LimitSet, Limiter, Lines, Place, Span, State, with_limiter};
 use ratelimit_language::{
     Arguments, Bounds, Error, Purpose, ReleaseCall, Request, SketchCall, find, multi, release, shed, sketch,
 };
@@ -26,6 +27,9 @@ pub struct Memory {
     amounts: BTreeMap<Vec<u8>, Amount>,
     /// The cells of `RL.SKETCH`, by key.
     sketches: BTreeMap<Vec<u8>, Cells>,
+    /// Tenants of leases that were refused, for which room is kept.
+    lines: Lines<Vec<u8>>,
+    hunger: Span,
     dice: Dice,
 }
 
@@ -38,11 +42,19 @@ const NO_INSTANT: &str = "a call has its instant in AT";
 const HASH_KEY: [u64; 2] = [1, 2];
 
 /// The module's defaults.
+const MOST_HUNGRY: usize = 10_000;
 const BOUNDS: Bounds = Bounds::DEFAULT;
 
 impl Memory {
     pub fn new() -> Memory {
+        Memory::with_hunger(1000)
+    }
+
+    /// With another `ratelimit.hunger`, in milliseconds.
+    pub fn with_hunger(hunger: u64) -> Memory {
         Memory {
+            lines: Lines::default(),
+            hunger: Span::from_millis(hunger),
             limits: BTreeMap::new(),
             amounts: BTreeMap::new(),
             sketches: BTreeMap::new(),
@@ -67,8 +79,57 @@ impl Memory {
         let row = find(command).ok_or("no limiter has this name")?;
         let mut request = Request::default();
         let limiter = (row.parse)(&mut Arguments::new(rest, BOUNDS), &mut request)?;
-        let answer = with_limiter!(&limiter, limiter => ask(self.limits(key), limiter, &request))?;
+        let answer = with_limiter!(&limiter, limiter => self.ask(key, limiter, &request))?;
         Ok(Reply::Five(answer.integers()))
+    }
+
+    /// Asks a limiter, and charges it if it admits.
+    fn ask<L: Limiter>(
+        &mut self,
+        key: &[u8],
+        limiter: &L,
+        request: &Request<'_>,
+    ) -> Result<Answer, Box<dyn error::Error>> {
+        request.check(limiter.capabilities())?;
+        let at = request.at.ok_or(NO_INSTANT)?;
+        let limits = self.limits.entry(key.to_vec()).or_default();
+        let mut ask = Ask::new(place(limits, limiter)?, at, request.cost(), request.manner());
+        if request.cost() == 0 {
+            return Ok(ask.peek(limits, limiter));
+        }
+        if !limiter.capabilities().early || ask.is_held(limits, limiter) {
+            return Ok(ask.take(limits, limiter).map_err(Error::from)?.answer());
+        }
+        // Others may come before it, if the call is for leases that tenants share.
+        let lines = &mut self.lines;
+        let mut has_tenants = limiter.tenant().is_some();
+        let claim = ask.claim(limits, limiter, limiter.tenant(), |claim, leases| {
+            has_tenants |= leases.is_some_and(|(leases, _)| leases.has_tenants());
+            lines.follow(key, limiter.name(), leases.map(|(leases, _)| leases), at, at);
+            claim
+        });
+        let ahead = lines.ahead(key, limiter.name(), &claim, Comer::Passes, at);
+        let answer = ask.peek(limits, limiter);
+        let refused = !answer.verdict.admits();
+        if ahead.is_none() && !refused {
+            lines.grant(key, limiter.name(), &claim);
+        }
+        if has_tenants
+            && (ahead.is_some() || refused)
+            && claim.pool.is_some_and(|pool| claim.cost <= pool.most)
+        {
+            lines.starve(
+                &key.to_vec(),
+                limiter.name(),
+                &claim.into_owned(),
+                at.plus(self.hunger),
+                MOST_HUNGRY,
+            );
+        }
+        match ahead {
+            Some(first) => Ok(answer.behind(first)),
+            None => Ok(ask.take(limits, limiter).map_err(Error::from)?.answer()),
+        }
     }
 
     /// `RL.MULTI 1 key AT at LIMIT ...`.
@@ -128,21 +189,6 @@ impl Server for Memory {
     fn call(&mut self, line: &str) -> Result<Reply, String> {
         let words: Vec<&[u8]> = line.split(' ').map(str::as_bytes).collect();
         self.answer(&words).map_err(|error| error.to_string())
-    }
-}
-
-/// Asks a limiter, and charges it if it admits.
-fn ask<L: Limiter>(
-    limits: &mut LimitSet,
-    limiter: &L,
-    request: &Request<'_>,
-) -> Result<Answer, Box<dyn error::Error>> {
-    request.check(limiter.capabilities())?;
-    let at = request.at.ok_or(NO_INSTANT)?;
-    let mut ask = Ask::new(place(limits, limiter)?, at, request.cost(), request.manner());
-    match request.cost() {
-        0 => Ok(ask.peek(limits, limiter)),
-        _ => Ok(ask.take(limits, limiter).map_err(Error::from)?.answer()),
     }
 }
 

@@ -1,6 +1,6 @@
 //! The door for the page: JSON goes in and comes out, through a place in memory that both sides see.
 //!
-//! The page asks for room with `room`, writes its request there, calls `choices`, `trials`, `replay` or `history`, and
+//! The page asks for room with `room`, writes its request there, calls `choices`, `trials`, `replay`, `history` or `attempts`, and
 //! reads as many bytes as `told` says from where that pointed to.
 
 use std::sync::Mutex;
@@ -9,12 +9,14 @@ use serde_json::{Value, json};
 
 use crate::chart;
 use crate::figures::{Figures, Series};
+use crate::headline::Headline;
 use crate::memory::Memory;
 use crate::replay::{Recorder, Traffic};
+use crate::reply::Server;
+use crate::scenes::SCENES;
 use crate::settings::{RANGES, Range, Settings};
 use crate::strategies::{Asker, STRATEGIES, Strategy, find};
-use crate::traffic::Shape;
-use crate::trial;
+use crate::trial::{self, Outcome};
 
 static ROOM: Mutex<Vec<u8>> = Mutex::new(Vec::new());
 
@@ -33,7 +35,7 @@ pub extern "C" fn told() -> usize {
     ROOM.lock().map_or(0, |room| room.len())
 }
 
-/// What can be chosen: shapes of traffic, ranges, defaults.
+/// What can be chosen: scenes, strategies, ranges.
 #[unsafe(no_mangle)]
 pub extern "C" fn choices() -> *const u8 {
     tell(|_| Ok(choose()))
@@ -71,20 +73,25 @@ pub extern "C" fn replay() -> *const u8 {
         let settings = Settings::from_json(given)?;
         let sent = given["sent"].as_array().into_iter().flatten();
         let traffic = Traffic::of(&settings, &sent.filter_map(Value::as_u64).collect::<Vec<_>>());
-        let lane = |strategy| {
+        let mut tried = Vec::new();
+        let mut lane = |strategy: &'static Strategy| {
             let mut told = introduce(&settings, strategy);
             match traffic.replay(&settings, strategy) {
                 Err(error) => told["error"] = json!(error),
-                Ok(replay) => told["replay"] = replay,
+                Ok((replay, outcomes)) => {
+                    told["replay"] = replay;
+                    tried.push((strategy.name(), outcomes));
+                }
             }
             told
         };
-        let lanes: Vec<Value> = chosen(given)?.into_iter().map(lane).collect();
+        let lanes: Vec<Value> = chosen(given)?.into_iter().map(&mut lane).collect();
         Ok(json!({
             "settings": settings.to_json(),
             "duration": settings.duration(),
             "traffic": traffic.to_json(),
             "lanes": lanes,
+            "lesson": lesson(&settings, &tried),
         }))
     })
 }
@@ -102,16 +109,44 @@ pub extern "C" fn history() -> *const u8 {
     })
 }
 
+/// Replies to calls, each with its microsecond: what a reader of the documentation tries.
+#[unsafe(no_mangle)]
+pub extern "C" fn attempts() -> *const u8 {
+    tell(|given| {
+        let mut memory = Memory::new();
+        let mut reply = |call: &Value| -> Value {
+            let (Some(at), Some(line)) = (call[0].as_u64(), call[1].as_str()) else {
+                return json!({ "error": "a call has an instant and words" });
+            };
+            let beyond = ["BLOCK", "HOLD", "ADAPT", "AT"];
+            if let Some(word) = line.split(' ').find(|word| beyond.contains(&&*word.to_uppercase())) {
+                return json!({ "error": format!("{word} needs a server") });
+            }
+            match memory.call(&trial::timed(line, at)) {
+                Ok(reply) => json!({ "reply": reply.to_json() }),
+                Err(error) => json!({ "error": error }),
+            }
+        };
+        Ok(given["calls"].as_array().into_iter().flatten().map(&mut reply).collect())
+    })
+}
+
 fn choose() -> Value {
-    let shape = |shape: Shape| json!({ "id": shape.id(), "title": shape.title(), "story": shape.story() });
     let range = |Range { name, label, unit, least, most, .. }: &Range| json!({ "name": name, "label": label, "unit": unit, "least": least, "most": most });
     let strategy = |strategy: &Strategy| json!({ "id": strategy.id, "name": strategy.name(), "family": strategy.family });
     json!({
-        "shapes": Shape::ALL.map(shape),
+        "scenes": SCENES.iter().enumerate().map(|(place, scene)| scene.to_json(place)).collect::<Vec<_>>(),
         "strategies": STRATEGIES.iter().map(strategy).collect::<Vec<_>>(),
         "ranges": RANGES.iter().map(range).collect::<Vec<_>>(),
-        "defaults": Settings::default().to_json(),
     })
+}
+
+/// The sentence about two strategies; empty for others.
+fn lesson(settings: &Settings, tried: &[(String, Vec<Outcome>)]) -> String {
+    let [(one, outcomes), (two, others)] = tried else { return String::new() };
+    let headline = Headline::of(settings.shape);
+    let number = |outcomes| headline.over_time(settings, outcomes).last().map_or(0, |(_, number)| *number);
+    headline.sentence(settings, outcomes, [(one, number(outcomes)), (two, number(others))])
 }
 
 /// The strategies whose ids are listed, in that order; all where there is no list.
@@ -123,7 +158,7 @@ fn chosen(given: &Value) -> Result<Vec<&'static Strategy>, String> {
 
 fn introduce(settings: &Settings, strategy: &Strategy) -> Value {
     let key = settings.key(1);
-    let example = Asker { key: &key, id: "request-1", utilization: 0.9 };
+    let example = Asker { key: &key, id: "request-1", tenant: "tenant-1", cost: 7, utilization: 0.9 };
     json!({
         "id": strategy.id,
         "name": strategy.name(),

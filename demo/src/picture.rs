@@ -81,7 +81,7 @@ fn legend(shape: Shape, svg: &mut String) {
     let entries = [
         (true, "offered", "offered"),
         (true, "through", "got through"),
-        (shape == Shape::Abuser, "abuser", "of that the abuser's"),
+        (shape.has_abuser(), "abuser", "of that the abuser's"),
         (shape.is_about_the_backend(), "work", "at work"),
     ];
     for ((_, class, text), x) in entries.into_iter().filter(|(shown, ..)| *shown).zip([0, 78, 176]) {

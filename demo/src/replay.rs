@@ -4,6 +4,7 @@
 use serde_json::{Value, json};
 
 use crate::figures::Figures;
+use crate::headline::Headline;
 use crate::memory::Memory;
 use crate::reply::{Reply, Server};
 use crate::settings::Settings;
@@ -30,7 +31,7 @@ impl Traffic {
     pub fn of(settings: &Settings, sent: &[u64]) -> Traffic {
         let user = sender(settings.shape);
         let own = settings.arrivals().into_iter().map(|arrival| (arrival, false));
-        let more = sent.iter().map(|&at| (Arrival { at, user }, true));
+        let more = sent.iter().map(|&at| (Arrival { at, user, cost: 1 }, true));
         let mut all: Vec<(Arrival, bool)> = own.chain(more).collect();
         all.sort_by_key(|(arrival, _)| arrival.at);
         let places = all.iter().enumerate().filter(|(_, (_, sent))| *sent).map(|(place, _)| place);
@@ -41,29 +42,27 @@ impl Traffic {
         json!({
             "asked": self.arrivals.iter().map(|arrival| arrival.at).collect::<Vec<_>>(),
             "users": self.arrivals.iter().map(|arrival| arrival.user).collect::<Vec<_>>(),
+            "costs": self.arrivals.iter().map(|arrival| arrival.cost).collect::<Vec<_>>(),
             "sent": self.sent,
         })
     }
 
     /// What a strategy replies to this traffic. Instants are in microseconds, other times in milliseconds; −1 is never.
-    pub fn replay(&self, settings: &Settings, strategy: &Strategy) -> Result<Value, String> {
-        let mut recorder = Recorder::default();
-        let outcomes = trial::run(settings, strategy, &self.arrivals, &mut recorder)?;
-        let replies: Vec<Reply> = recorder.replies().collect();
-        Ok(json!({
+    pub fn replay(&self, settings: &Settings, strategy: &Strategy) -> Result<(Value, Vec<Outcome>), String> {
+        let headline = Headline::of(settings.shape);
+        let outcomes = trial::run(settings, strategy, &self.arrivals, &mut Memory::new())?;
+        let told = json!({
             "from": outcomes.iter().map(from).collect::<Vec<_>>(),
+            "until": outcomes.iter().map(until).collect::<Vec<_>>(),
             "retry": outcomes.iter().map(retry).collect::<Vec<_>>(),
-            "remaining": replies.iter().map(|reply| remaining(*reply)).collect::<Vec<_>>(),
-            "most": replies.first().copied().map(most),
+            "remaining": outcomes.iter().map(|outcome| remaining(outcome.reply)).collect::<Vec<_>>(),
+            "most": outcomes.first().map(|outcome| most(outcome.reply)),
             "figures": Figures::of(settings, &outcomes).to_json(),
-        }))
-    }
-}
-
-impl Recorder {
-    /// The replies to requests, in order.
-    fn replies(&self) -> impl Iterator<Item = Reply> {
-        self.calls.iter().filter(|(line, _)| !line.starts_with("RL.RELEASE ")).map(|(_, reply)| *reply)
+            "headline": headline.over_time(settings, &outcomes),
+            "bound": headline.bound(settings, strategy),
+            "unit": headline.unit(settings, &outcomes),
+        });
+        Ok((told, outcomes))
     }
 }
 
@@ -77,12 +76,20 @@ impl Server for Recorder {
 
 /// The visitor is one of the normal users where there is an abuser.
 fn sender(shape: Shape) -> u64 {
-    shape.users() - 1
+    if shape.has_abuser() { shape.users() - 1 } else { 0 }
 }
 
 fn from(outcome: &Outcome) -> i64 {
     match outcome.fate {
         Fate::Admitted { from, .. } => integer(from),
+        Fate::Refused { .. } => -1,
+    }
+}
+
+/// When the backend was done with it.
+fn until(outcome: &Outcome) -> i64 {
+    match outcome.fate {
+        Fate::Admitted { until, .. } => integer(until),
         Fate::Refused { .. } => -1,
     }
 }

@@ -68,14 +68,23 @@ impl Default for Settings {
 /// The defaults for a shape.
 impl From<Shape> for Settings {
     fn from(shape: Shape) -> Settings {
-        Settings { shape, ..Settings::default() }
+        let plain = Settings { shape, ..Settings::default() };
+        match shape {
+            Shape::Crowd => Settings { rate: 60, limit: 10, ..plain },
+            Shape::Tenants => Settings { rate: 30, keys: Keys::Shared, ..plain },
+            _ => plain,
+        }
     }
 }
 
 impl Settings {
-    /// The defaults, except those that `given` replaces: numbers by their names, the shape's id, and whether keys are shared.
+    /// The defaults of the shape, except those that `given` replaces: numbers by their names, the shape's id, and whether keys are shared.
     pub fn from_json(given: &Value) -> Result<Settings, String> {
         let mut settings = Settings::default();
+        if let Some(id) = given.get("shape") {
+            let shape = id.as_str().and_then(Shape::of);
+            settings = shape.ok_or_else(|| format!("there is no traffic of the shape {id}"))?.into();
+        }
         for range in &RANGES {
             let number = (range.of)(&mut settings);
             *number = match given.get(range.name) {
@@ -86,10 +95,6 @@ impl Settings {
                     )?
                 }
             };
-        }
-        if let Some(id) = given.get("shape") {
-            let shape = id.as_str().and_then(Shape::of);
-            settings.shape = shape.ok_or_else(|| format!("there is no traffic of the shape {id}"))?;
         }
         if given.get("shared").and_then(Value::as_bool) == Some(true) {
             settings.keys = Keys::Shared;

@@ -20,6 +20,9 @@ pub struct Asker<'a> {
     pub key: &'a str,
     /// Its own.
     pub id: &'a str,
+    /// Whose it is.
+    pub tenant: &'a str,
+    pub cost: u64,
     /// Of the workers, from 0 to 1.
     pub utilization: f64,
 }
@@ -31,7 +34,7 @@ const TTL: u64 = 60_000;
 /// Sub-buckets of a window.
 const PARTS: u64 = 10;
 
-pub const STRATEGIES: [Strategy; 20] = [
+pub const STRATEGIES: [Strategy; 22] = [
     Strategy {
         id: "token-bucket",
         family: "Buckets",
@@ -110,6 +113,13 @@ pub const STRATEGIES: [Strategy; 20] = [
         page: "windows",
     },
     Strategy {
+        id: "sliding-log-cost",
+        family: "Windows",
+        call: "RL.SLIDINGLOG {key} {limit} {period} COST {cost}",
+        trade_off: "The exact window, of tokens instead of requests: a request that costs ten counts ten times.",
+        page: "recipes-tokens",
+    },
+    Strategy {
         id: "sliding-log-gap",
         family: "Windows",
         call: "RL.SLIDINGLOG {key} {limit} {period} GAP {gap}",
@@ -157,6 +167,13 @@ pub const STRATEGIES: [Strategy; 20] = [
         call: "RL.CONCURRENT {key} {workers} {ttl} {id}",
         trade_off: "Limits what is in progress, whatever the rate: protects a backend when it slows down; holders must release.",
         page: "leases",
+    },
+    Strategy {
+        id: "concurrent-tenant",
+        family: "Backend",
+        call: "RL.CONCURRENT {key} {workers} {ttl} {id} TENANT {tenant}",
+        trade_off: "The same for a pool that tenants share: room is kept for a tenant that was refused, so none is crowded out; a lease may stay free meanwhile.",
+        page: "waiting",
     },
     Strategy {
         id: "multi",
@@ -224,6 +241,8 @@ fn word(name: &str, settings: &Settings, asker: &Asker<'_>) -> String {
         "key" => asker.key.into(),
         "items" => "users".into(),
         "id" => asker.id.into(),
+        "tenant" => asker.tenant.into(),
+        "cost" => asker.cost.to_string(),
         "utilization" => asker.utilization.to_string(),
         "burst" => settings.burst.to_string(),
         "max_burst" => (settings.burst - 1).to_string(),

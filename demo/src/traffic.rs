@@ -3,6 +3,7 @@
 //! A shape says how many requests a user sends per second at each moment; each millisecond then has so many, or one
 //! more, as the dice fall, at some microsecond of it. So arrivals are as independent as strangers' are.
 
+use crate::scenes::SCENES;
 use crate::settings::Settings;
 use ratelimit_dice::Dice;
 
@@ -14,6 +15,9 @@ pub enum Shape {
     Abuser,
     Slow,
     Rising,
+    Crowd,
+    Tenants,
+    Budget,
 }
 
 /// A request.
@@ -22,6 +26,8 @@ pub struct Arrival {
     /// Microseconds from the start.
     pub at: u64,
     pub user: u64,
+    /// In tokens; 1 unless the traffic is about costs.
+    pub cost: u64,
 }
 
 /// The caller that hammers, if the shape has one.
@@ -33,13 +39,19 @@ const BURST: u64 = 250;
 const BETWEEN_BURSTS: u64 = 10_000;
 /// How long before a window's edge, and after it, the stampede lasts, in milliseconds.
 const NEAR: u64 = 100;
+/// The users of a crowd, and how long after one another they begin, in milliseconds.
+const CROWD: u64 = 20;
+const APART: u64 = 500;
+/// The most tokens that a request costs.
+const DEAREST: u64 = 20;
 
 impl Shape {
+    /// Those on which `make demo` tries every strategy.
     pub const ALL: [Shape; 6] =
         [Shape::Steady, Shape::Bursts, Shape::Edge, Shape::Abuser, Shape::Slow, Shape::Rising];
 
     pub fn of(id: &str) -> Option<Shape> {
-        Shape::ALL.into_iter().find(|shape| shape.id() == id)
+        SCENES.iter().map(|scene| scene.shape).find(|shape| shape.id() == id)
     }
 
     pub fn id(self) -> &'static str {
@@ -50,6 +62,9 @@ impl Shape {
             Shape::Abuser => "abuser",
             Shape::Slow => "slow",
             Shape::Rising => "rising",
+            Shape::Crowd => "crowd",
+            Shape::Tenants => "tenants",
+            Shape::Budget => "budget",
         }
     }
 
@@ -61,6 +76,9 @@ impl Shape {
             Shape::Abuser => "An abuser among normal users",
             Shape::Slow => "A backend that becomes slow",
             Shape::Rising => "Rising utilization",
+            Shape::Crowd => "Users who begin one after another",
+            Shape::Tenants => "A greedy tenant of a shared pool",
+            Shape::Budget => "Requests of 1 to 20 tokens",
         }
     }
 
@@ -82,16 +100,37 @@ impl Shape {
             Shape::Rising => {
                 "Requests become seven times as many over four minutes, stay so for two, and recede; every worker that is busy counts as utilization."
             }
+            Shape::Crowd => {
+                "Twenty users begin half a second after one another. Each sends three requests per second, and has a limit of its own."
+            }
+            Shape::Tenants => {
+                "Six tenants share the workers. In the middle half of the time one of them sends over four times as much as the others together. A refused caller asks again every 200 ms, for 2 s."
+            }
+            Shape::Budget => "Each request costs 1 to 20 tokens. The limit is meant for tokens.",
         }
     }
 
     pub fn users(self) -> u64 {
-        if self == Shape::Abuser { 1 + NORMAL_USERS } else { 1 }
+        match self {
+            Shape::Abuser | Shape::Tenants => 1 + NORMAL_USERS,
+            Shape::Crowd => CROWD,
+            _ => 1,
+        }
+    }
+
+    /// Whether a refused caller asks again.
+    pub fn polls(self) -> bool {
+        self == Shape::Tenants
+    }
+
+    /// Whether one of the users sends far more than the others.
+    pub fn has_abuser(self) -> bool {
+        matches!(self, Shape::Abuser | Shape::Tenants)
     }
 
     /// Whether what the backend does is a part of the story.
     pub fn is_about_the_backend(self) -> bool {
-        matches!(self, Shape::Slow | Shape::Rising)
+        matches!(self, Shape::Slow | Shape::Rising | Shape::Tenants)
     }
 }
 
@@ -99,7 +138,9 @@ impl Settings {
     /// Milliseconds.
     pub fn duration(&self) -> u64 {
         match self.shape {
-            Shape::Steady | Shape::Bursts | Shape::Abuser => 60_000,
+            Shape::Steady | Shape::Bursts | Shape::Abuser | Shape::Crowd | Shape::Tenants | Shape::Budget => {
+                60_000
+            }
             // Three times the edge between two windows.
             Shape::Edge => 6 * self.period,
             Shape::Slow => 120_000,
@@ -117,8 +158,11 @@ impl Settings {
                 let millionths = self.millionths(user, millisecond);
                 let count =
                     millionths / 1_000_000 + u64::from(dice.below(1_000_000) < millionths % 1_000_000);
-                let within = (0..count).map(|_| Arrival { at: millisecond * 1000 + dice.below(1000), user });
-                arrivals.extend(within);
+                for _ in 0..count {
+                    let at = millisecond * 1000 + dice.below(1000);
+                    let cost = if self.shape == Shape::Budget { 1 + dice.below(DEAREST) } else { 1 };
+                    arrivals.push(Arrival { at, user, cost });
+                }
             }
         }
         arrivals.sort_by_key(|arrival| arrival.at);
@@ -131,7 +175,9 @@ impl Settings {
         let average = self.rate * 1000;
         let share = millisecond * 100 / self.duration();
         match self.shape {
-            Shape::Steady | Shape::Slow => average,
+            Shape::Steady | Shape::Slow | Shape::Budget => average,
+            Shape::Crowd if millisecond < user * APART => 0,
+            Shape::Crowd => average / CROWD,
             Shape::Bursts => {
                 let bursting = (millisecond + BETWEEN_BURSTS / 2) % BETWEEN_BURSTS < BURST;
                 average / 5 + if bursting { average * 4 / 5 * BETWEEN_BURSTS / BURST } else { 0 }
@@ -141,14 +187,14 @@ impl Settings {
                 average / 10 + if near { average * 9 / 10 * self.period / NEAR } else { 0 }
             }
             // Seven of ten requests are the abuser's.
-            Shape::Abuser if user == ABUSER => {
+            Shape::Abuser | Shape::Tenants if user == ABUSER => {
                 if (25..75).contains(&share) {
                     average * 14 / 10
                 } else {
                     0
                 }
             }
-            Shape::Abuser => average * 3 / 10 / NORMAL_USERS,
+            Shape::Abuser | Shape::Tenants => average * 3 / 10 / NORMAL_USERS,
             // To seven times as many and back; the height is 0.55 on average, so this is as many as it should be.
             Shape::Rising => {
                 let height = match share {

@@ -14,7 +14,10 @@ use ratelimit_dice::Dice;
 pub struct Outcome {
     pub asked: u64,
     pub user: u64,
+    pub cost: u64,
     pub fate: Fate,
+    /// The last one, if it asked again.
+    pub reply: Reply,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -27,6 +30,10 @@ pub enum Fate {
 
 /// Where a trial begins: the start of an hour, so an edge of every window on the clock.
 pub const START: u64 = 1_700_002_800_000_000;
+
+/// How often a caller asks again that is refused, and for how long, if callers poll; in microseconds.
+const POLL: u64 = 200_000;
+const PATIENCE: u64 = 2_000_000;
 
 /// What the throws against a chance are made from, here and in memory.
 pub(crate) const SEED: u64 = 2;
@@ -57,24 +64,32 @@ pub fn run(
 ) -> Result<Vec<Outcome>, String> {
     let mut backend = Backend::default();
     let mut dice = Dice::new(SEED);
-    let mut outcomes = Vec::with_capacity(arrivals.len());
-    for (number, arrival) in arrivals.iter().enumerate() {
-        backend.work_until(arrival.at, server)?;
+    let mut outcomes = vec![None; arrivals.len()];
+    let mut calls: BinaryHeap<_> =
+        arrivals.iter().enumerate().map(|(number, arrival)| Reverse((arrival.at, number))).collect();
+    while let Some(Reverse((at, number))) = calls.pop() {
+        let arrival = &arrivals[number];
+        backend.work_until(at, server)?;
         let key = settings.key(arrival.user);
         let id = format!("request-{number}");
-        let asker = Asker { key: &key, id: &id, utilization: backend.utilization(settings) };
-        let reply = ask(settings, strategy, &asker, arrival.at, server)?;
+        let (tenant, cost) = (format!("tenant-{}", arrival.user), arrival.cost);
+        let utilization = backend.utilization(settings);
+        let asker = Asker { key: &key, id: &id, tenant: &tenant, cost, utilization };
+        let reply = ask(settings, strategy, &asker, at, server)?;
         let fate = if is_refused(reply, &mut dice) {
+            if settings.shape.polls() && at + POLL <= arrival.at + PATIENCE {
+                calls.push(Reverse((at + POLL, number)));
+            }
             Fate::Refused { retry: reply.retry_after() }
         } else {
-            let from = arrival.at + reply.retry_after().unwrap_or(0) * 1000;
+            let from = at + reply.retry_after().unwrap_or(0) * 1000;
             let until = from + settings.service_at(from) * 1000;
-            backend.take(arrival.at, from, until, strategy.holds().then_some(Lease { key, id }));
+            backend.take(at, from, until, strategy.holds().then_some(Lease { key, id }));
             Fate::Admitted { from, until }
         };
-        outcomes.push(Outcome { asked: arrival.at, user: arrival.user, fate });
+        outcomes[number] = Some(Outcome { asked: arrival.at, user: arrival.user, cost, fate, reply });
     }
-    Ok(outcomes)
+    Ok(outcomes.into_iter().flatten().collect())
 }
 
 /// Of the shedder's reply only the chance counts, and the throw is the trial's own: a server's dice have no seed, and a
@@ -96,13 +111,15 @@ fn ask(
     at: u64,
     server: &mut dyn Server,
 ) -> Result<Reply, String> {
-    let line = strategy.line(settings, asker);
-    // Where several limits follow one another, what is said of all of them stands before the first.
-    let line = match line.split_once(" LIMIT ") {
+    server.call(&timed(&strategy.line(settings, asker), at))
+}
+
+/// A call with its instant. Where several limits follow one another, what is said of all of them stands before the first.
+pub(crate) fn timed(line: &str, at: u64) -> String {
+    match line.split_once(" LIMIT ") {
         Some((before, after)) => format!("{before} AT {} LIMIT {after}", START + at),
         None => format!("{line} AT {}", START + at),
-    };
-    server.call(&line)
+    }
 }
 
 impl Settings {

@@ -22,6 +22,7 @@ const SETTINGS = [
     { shape: "edge", period: 5000 },
     { shape: "abuser", shared: true },
     { shape: "slow" },
+    { shape: "budget" },
     { shape: "rising", rate: 7, limit: 33, period: 30_000, burst: 12, workers: 3, service: 900 },
     { shape: "bursts", rate: 60, limit: 600, period: 1000, burst: 600, workers: 100, service: 10 },
 ];
@@ -36,6 +37,8 @@ for (const settings of SETTINGS) {
     test(`what the page computes is what a server with the module replies, call by call, ${JSON.stringify(settings)}`, () =>
         visit({}, async (tab) => {
             for (const { id, figures } of await trials(tab, settings)) {
+                // A server remembers hungry tenants by its own clock. tests/it/demo/memory.rs compares them.
+                if (id === "concurrent-tenant") continue;
                 const history = await tab.evaluate((given) => window.ratelimit.history(given), { ...settings, strategy: id });
                 const asked = history.filter(([line]) => !line.startsWith("RL.RELEASE "));
                 assert.equal(asked.length, figures.all.offered, id);

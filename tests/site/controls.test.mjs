@@ -56,14 +56,14 @@ test("by keyboard alone a shape and a number are changed; the view is in the add
         assert.equal(await tab.locator("#limit").inputValue(), "100");
         await tab.goBack();
         await shown(tab, ["token-bucket", told(await first({}))]);
-        assert.ok(await tab.getByLabel("Stampede").isChecked());
+        assert.ok(await tab.getByLabel("A burst at the edge").isChecked());
     }));
 
 test("what is nonsense in the address is passed over, and what is too much is brought back", () =>
     visit({ view: "shape=zigzag&limit=abc&rate=-5&burst=1e9&workers=&period=7000&shared=perhaps&family=,x&card=none&%E0%A4%A=%" }, async (tab) => {
         const values = await tab.$$eval("[type=number]", (all) => Object.fromEntries(all.map(({ name, value }) => [name, value])));
         assert.deepEqual(values, { rate: "1", limit: "100", burst: "600", workers: "10", service: "500" });
-        assert.ok(await tab.getByLabel("Stampede").isChecked());
+        assert.ok(await tab.getByLabel("A burst at the edge").isChecked());
         assert.ok(await tab.getByRole("radio", { name: "10 s" }).isChecked());
         assert.equal(await tab.locator("#burst-wrong").innerText(), "1e9 is beyond the range 1 to 600. Shown: 600.");
         assert.equal(await tab.locator("#rate-wrong").innerText(), "-5 is beyond the range 1 to 60. Shown: 1.");
@@ -127,7 +127,7 @@ test("a few strategies are shown, and the others after a click; the table can be
     }));
 
 test("the copied command is the one shown, and has the key that all share", () =>
-    visit({ view: "shape=abuser" }, async (tab) => {
+    visit({ view: "shape=abuser&pins=gcra,sliding-log" }, async (tab) => {
         await tab.context().grantPermissions(["clipboard-read", "clipboard-write"]);
         for (const [label, key] of [["One for all", "everybody"], ["One for each user", "user:1"]]) {
             await tab.getByLabel(label).check();
@@ -157,7 +157,7 @@ test("nothing is lost of what changes in quick succession", () =>
         }, [name, value]);
         await draw("workers", 20);
         await draw("service", 900);
-        await tab.getByLabel("Stampede").check();
+        await tab.getByLabel("A burst at the edge").check();
         await addressed(tab, "shape=edge&rate=30&limit=200&burst=70&workers=20&service=900");
         await draw("workers", 33);
         await draw("rate", 44);

@@ -51,10 +51,10 @@ test("on a phone the chart comes before the controls; where there is room they s
     visit({ size: "phone" }, async (tab) => {
         const place = (id) => tab.locator(id).boundingBox();
         const [stage, controls, results] = [await place("#stage"), await place("#controls"), await place("#results")];
-        assert.ok(stage.y < 200 && controls.y >= stage.y + stage.height && results.y >= controls.y + controls.height);
+        assert.ok(stage.y < 230 && controls.y >= stage.y + stage.height && results.y >= controls.y + controls.height);
         // Both charts begin in the first screen.
-        const { y } = await tab.locator("canvas").last().boundingBox();
-        assert.ok(y < 700, `the second chart begins at ${y}`);
+        const { y } = await tab.locator(".flow").last().boundingBox();
+        assert.ok(y < 800, `the second chart begins at ${y}`);
         await tab.setViewportSize({ width: 1280, height: 900 });
         const [beside, left] = [await place("#stage"), await place("#controls")];
         assert.ok(left.x + left.width < beside.x && Math.abs(left.y - beside.y) < 30);

@@ -26,15 +26,15 @@ const INTERACTIONS = {
     },
 };
 
-/** Runs in the page: from an interaction until the frame after both canvases have been drawn with its outcome. */
+/** Runs in the page: from an interaction until the frame after all canvases have been drawn with its outcome. */
 async function painted([act, i]) {
-    const drawn = new Set();
+    const drawn = new Set(), canvases = document.querySelectorAll("canvas");
     const sized = new MutationObserver((records) => records.forEach(({ target }) => drawn.add(target)));
-    for (const canvas of document.querySelectorAll("canvas")) sized.observe(canvas, { attributeFilter: ["width"] });
+    for (const canvas of canvases) sized.observe(canvas, { attributeFilter: ["width"] });
     const began = performance.now();
     new Function(`return ${act}`)()(i);
     const frame = () => new Promise((next) => requestAnimationFrame(next));
-    do await frame(); while (drawn.size < 2 || document.getElementById("stage").ariaBusy === "true");
+    do await frame(); while (drawn.size < canvases.length || document.getElementById("stage").ariaBusy === "true");
     await new Promise((after) => setTimeout(after));
     sized.disconnect();
     return performance.now() - began;

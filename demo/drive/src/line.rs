@@ -6,6 +6,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use ratelimit_demo::lesson::FAIRNESS;
+use ratelimit_demo::reply::Reply;
 use ratelimit_demo::trial::{Fate, Outcome};
 use ratelimit_testing::pool::{Caller, Limit, Pool};
 
@@ -22,7 +23,14 @@ fn outcomes(options: impl Fn(u64) -> String) -> Vec<Outcome> {
     let refused = Fate::Refused { retry: None };
     let mut outcomes: Vec<Outcome> = arrivals
         .iter()
-        .map(|arrival| Outcome { asked: arrival.at, user: arrival.user, fate: refused })
+        .map(|arrival| Outcome {
+            asked: arrival.at,
+            user: arrival.user,
+            cost: arrival.cost,
+            fate: refused,
+            // The picture is of instants alone.
+            reply: Reply::Integer(1),
+        })
         .collect();
     let mut ends: BinaryHeap<Reverse<(u64, usize, u64)>> = BinaryHeap::new();
     let mut coming = arrivals.iter().peekable();

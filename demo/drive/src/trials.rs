@@ -6,7 +6,7 @@ use ratelimit_demo::figures::{Figures, Series, Share};
 use ratelimit_demo::reply::Server;
 use ratelimit_demo::settings::Settings;
 use ratelimit_demo::strategies::Strategy;
-use ratelimit_demo::traffic::{Arrival, Shape};
+use ratelimit_demo::traffic::Arrival;
 use ratelimit_demo::trial;
 use redis::Connection;
 
@@ -80,7 +80,7 @@ fn own_prefix() -> String {
 pub fn table(settings: &Settings, trials: &[Trial]) -> String {
     let period = format!("in any {} s", settings.period / 1000);
     let mut table = row("", ["offered", "admitted", &period, "wait ms", "at work"]);
-    if settings.shape == Shape::Abuser {
+    if settings.shape.has_abuser() {
         table += "  normal users'";
     }
     for Trial { strategy, figures, .. } in trials {

@@ -219,7 +219,9 @@ pub static FAIRNESS: Lesson = Lesson {
 
 /// So many requests of a user between two instants, in milliseconds, all at the same distance.
 fn evenly(user: u64, from: u64, until: u64, count: u64) -> Vec<Arrival> {
-    (0..count).map(|i| Arrival { at: from * 1000 + i * (until - from) * 1000 / count, user }).collect()
+    (0..count)
+        .map(|i| Arrival { at: from * 1000 + i * (until - from) * 1000 / count, user, cost: 1 })
+        .collect()
 }
 
 /// Users of whom each begins half a second after the one before, and then sends 5 requests per second.

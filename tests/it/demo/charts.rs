@@ -7,6 +7,7 @@ use std::path::Path;
 use ratelimit_demo::figures::{Figures, Share};
 use ratelimit_demo::memory::Memory;
 use ratelimit_demo::picture;
+use ratelimit_demo::reply::Reply;
 use ratelimit_demo::settings::{Keys, Settings};
 use ratelimit_demo::strategies::{STRATEGIES, Strategy, find, limiters};
 use ratelimit_demo::traffic::{Arrival, Shape};
@@ -132,8 +133,20 @@ fn as_many_requests_come_as_the_rate_says() {
 fn figures_are_those_of_a_history_that_can_be_counted_by_hand() {
     let settings = Settings { period: 1000, ..Shape::Abuser.into() };
     let second = 1_000_000;
-    let admitted = |user, asked, from, until| Outcome { asked, user, fate: Fate::Admitted { from, until } };
-    let refused = |user, asked, retry| Outcome { asked, user, fate: Fate::Refused { retry } };
+    let admitted = |user, asked, from, until| Outcome {
+        asked,
+        user,
+        cost: 1,
+        fate: Fate::Admitted { from, until },
+        reply: Reply::Integer(0),
+    };
+    let refused = |user, asked, retry| Outcome {
+        asked,
+        user,
+        cost: 1,
+        fate: Fate::Refused { retry },
+        reply: Reply::Integer(1),
+    };
     let mut outcomes = vec![
         // The third is a period after the first, which is not within it, and a microsecond less after the second.
         admitted(1, 0, 0, 3 * second),
@@ -169,7 +182,7 @@ fn figures_are_those_of_a_history_that_can_be_counted_by_hand() {
 #[test]
 fn whoever_comes_when_another_is_done_finds_a_worker() {
     let settings = Settings { workers: 1, service: 500, ..Shape::Steady.into() };
-    let arrivals = [0, 499_999, 500_000].map(|at| Arrival { at, user: 0 });
+    let arrivals = [0, 499_999, 500_000].map(|at| Arrival { at, user: 0, cost: 1 });
     let outcomes = trial::run(&settings, strategy("concurrent"), &arrivals, &mut Memory::new()).unwrap();
     let admitted: Vec<bool> =
         outcomes.iter().map(|outcome| matches!(outcome.fate, Fate::Admitted { .. })).collect();

@@ -3,6 +3,7 @@
 mod charts;
 mod lessons;
 mod memory;
+mod scenes;
 mod time_series;
 
 use ratelimit_demo_drive::{record, told, trials};
