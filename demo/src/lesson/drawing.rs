@@ -167,7 +167,8 @@ impl Picture<'_> {
             let held = |place| (true, TENANTS[place], tenants[place]);
             entries = [held(0), held(1), held(2), (false, "", "")];
         }
-        for ((_, class, text), x) in entries.into_iter().filter(|(shown, ..)| *shown).zip([50, 130, 230, 350]) {
+        for ((_, class, text), x) in entries.into_iter().filter(|(shown, ..)| *shown).zip([50, 130, 230, 350])
+        {
             let (top, after) = (y - 9.5, x + 16);
             let _ = write!(
                 svg,

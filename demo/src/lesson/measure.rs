@@ -45,7 +45,13 @@ impl Measure {
     }
 
     /// What happened between two instants, in milliseconds. One user may have a colour apart.
-    pub fn of(self, settings: &Settings, outcomes: &[Outcome], view: (u64, u64), apart: Option<u64>) -> Drawn {
+    pub fn of(
+        self,
+        settings: &Settings,
+        outcomes: &[Outcome],
+        view: (u64, u64),
+        apart: Option<u64>,
+    ) -> Drawn {
         let (begin, length) = (view.0 * 1000, (view.1 - view.0) * 1000);
         let fine = Slots { from: begin, length: length / FINE as u64, count: FINE };
         let areas = match self {
