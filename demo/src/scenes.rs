@@ -14,7 +14,7 @@ pub struct Scene {
     pub plays: (f64, f64),
 }
 
-/// The scenes that tell the story, in order. Then other traffic.
+/// The scenes that make up the story, in order. Then other traffic.
 pub const STORY: usize = 6;
 pub const SCENES: [Scene; 9] = [
     Scene {

@@ -7,7 +7,7 @@ use ratelimit_demo::headline::Headline;
 use ratelimit_demo::memory::Memory;
 use ratelimit_demo::scenes::{SCENES, STORY, Scene};
 use ratelimit_demo::settings::{Keys, Settings};
-use ratelimit_demo::strategies::find;
+use ratelimit_demo::strategies::{Strategy, find};
 use ratelimit_demo::traffic::{ABUSER, Arrival, Shape};
 use ratelimit_demo::trial::{self, Fate, Outcome};
 
@@ -28,7 +28,7 @@ fn play(scene: &Scene) -> Played {
     let lanes =
         strategies.map(|strategy| trial::run(&settings, strategy, &arrivals, &mut Memory::new()).unwrap());
     let number = |lane: usize| headline.over_time(&settings, &lanes[lane]).last().unwrap().1;
-    let names = strategies.map(|strategy| strategy.name());
+    let names = strategies.map(Strategy::name);
     let pair = [(&*names[0], number(0)), (&*names[1], number(1))];
     let sentence = headline.sentence(&settings, &lanes[0], pair);
     Played { settings, arrivals, lanes, sentence }
@@ -153,6 +153,12 @@ fn the_first_second_of_a_scene_has_requests() {
     for each in &SCENES {
         let settings = Settings::from(each.shape);
         let duration = settings.duration() * 1000;
+        #[allow(
+            clippy::cast_possible_truncation,
+            clippy::cast_precision_loss,
+            clippy::cast_sign_loss,
+            reason = "microseconds of a scene"
+        )]
         let at = |part: f64| (part * duration as f64) as u64;
         let (begin, end) = (at(each.plays.0), at(each.plays.1));
         assert!(begin < end && end <= duration, "{}", each.title);
