@@ -15,7 +15,7 @@ const INTERACTIONS = {
         slider.value = 60 + i;
         slider.dispatchEvent(new Event("input", { bubbles: true }));
     },
-    "choose a traffic": (i) => document.querySelectorAll("[name=shape]")[i % 2].click(),
+    "choose a traffic": (i) => document.querySelectorAll("[name=shape]")[(i + 1) % 2].click(),
     "choose a period": (i) => document.querySelectorAll("[name=period]")[i % 3].click(),
     "pin a strategy": (i) => document.querySelectorAll(`.pin[aria-pressed=false]`)[i % 2].click(),
     "send a request": () => document.getElementById("send").click(),
