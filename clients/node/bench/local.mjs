@@ -1,26 +1,23 @@
 // What a local limit costs and saves: the time of `tryTake`, a fleet of processes against one limit, and what a fleet admits while
 // its server is stopped.
 //
-//     local.mjs [tryTake | fleet | away]...
+//     RATELIMIT_MODULE=... npm run bench:local [-- tryTake | fleet | away]...
 //
-// It starts servers with the module of RATELIMIT_MODULE. Build the package before. `fleet` has PROCESSES (20) processes of 600 calls
+// The servers are those of the tests. `fleet` has PROCESSES (20) processes of 600 calls
 // a second each, against 10000/s: first by `take()`, then by `limit()` for each request. `away` has 4 processes with a share, whose
 // server is stopped for 30 s (SIGSTOP) and goes on after it. CLIENT is `redis` or `ioredis`, and
 // WAYS is `take limit` or one of them.
 
-import { execFileSync, fork, spawn } from 'node:child_process'
+import { fork } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
-import { createServer } from 'node:net'
-import { tmpdir } from 'node:os'
-import { join, resolve } from 'node:path'
+import { readFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { Redis } from 'ioredis'
 import { createClient } from 'redis'
 import { RateLimiter, Share } from 'redis-ratelimit'
+import { startServer } from '../.test/servers.js'
 
-const MODULE = resolve(process.env.RATELIMIT_MODULE ?? '../../target/release/libredis_ratelimit.so')
 const CLIENT = process.env.CLIENT ?? 'redis'
 const WAYS = (process.env.WAYS ?? 'take limit').split(' ')
 const PROCESSES = Number(process.env.PROCESSES ?? 20)
@@ -28,34 +25,6 @@ const FLEET = { processes: PROCESSES, rate: 500 * PROCESSES, demand: 600 * PROCE
 const AWAY = { processes: 4, rate: 200, demand: 400, before: 5, away: 30, after: 10 }
 // What was admitted is counted in slots, in ms.
 const SLOT = 10
-
-async function serve() {
-  const listener = createServer().listen(0, '127.0.0.1')
-  await once(listener, 'listening')
-  const { port } = listener.address()
-  listener.close()
-  await once(listener, 'close')
-  const folder = mkdtempSync(join(tmpdir(), 'local-'))
-  const options = ['--bind', '127.0.0.1', '--port', String(port), '--save', '', '--dir', folder, '--loadmodule', MODULE]
-  const server = spawn('redis-server', options, { stdio: 'ignore' })
-  const cli = (...words) => execFileSync('redis-cli', ['-p', String(port), ...words], { stdio: ['ignore', 'pipe', 'ignore'] }).toString()
-  const stop = () => {
-    server.kill('SIGKILL')
-    rmSync(folder, { recursive: true, force: true })
-  }
-  for (let attempt = 0; attempt < 200; attempt += 1) {
-    await sleep(50)
-    if (server.exitCode !== null) break
-    try {
-      cli('PING')
-      return { port, server, cli, stop }
-    } catch {
-      // not yet
-    }
-  }
-  stop()
-  throw new Error(`the server did not start with ${MODULE}`)
-}
 
 async function connect(port) {
   if (CLIENT === 'ioredis') return new Redis({ host: '127.0.0.1', port })
@@ -69,8 +38,8 @@ const disconnect = (redis) => (CLIENT === 'ioredis' ? redis.disconnect() : redis
 
 // The median of many rounds, with the time of the loop itself.
 async function tryTake() {
-  const { port, stop } = await serve()
-  const redis = await connect(port)
+  const server = await startServer()
+  const redis = await connect(server.port)
   const limiter = new RateLimiter(redis, { timeoutMs: 5000 })
   const [rounds, calls] = [[], 2000]
   try {
@@ -89,7 +58,7 @@ async function tryTake() {
   } finally {
     await limiter.close()
     disconnect(redis)
-    stop()
+    await server.stop()
   }
   rounds.sort((a, b) => a - b)
   console.log(`tryTake: ${rounds[rounds.length >> 1].toFixed(0)} ns, the median of ${rounds.length} rounds of ${calls}; the fastest ${rounds[0].toFixed(0)} ns`)
@@ -178,17 +147,18 @@ function cpuOf(pid) {
 async function fleet() {
   const { processes, rate, demand, seconds, warm } = FLEET
   for (const way of WAYS) {
-    const { port, server, cli, stop } = await serve()
-    const calls = () => Number(/cmdstat_rl\.gcra:calls=(\d+)/.exec(cli('INFO', 'commandstats'))?.[1] ?? 0)
+    const server = await startServer()
+    const { port } = server
+    const calls = async () => Number(/cmdstat_rl\.gcra:calls=(\d+)/.exec(await server.cli('INFO', 'commandstats'))?.[1] ?? 0)
     let [cpu, sent, length] = [0, 0, 0]
     const job = { port, seconds, gap: (1000 * processes) / demand, way, limit: `${rate}/s` }
     const { slots, times, counters } = await run(job, processes, async (begin) => {
       await sleep(begin + warm * 1000 - Date.now())
-      ;[cpu, sent, length] = [cpuOf(server.pid), calls(), Date.now()]
+      ;[cpu, sent, length] = [cpuOf(server.process.pid), await calls(), Date.now()]
       await sleep(begin + seconds * 1000 - 500 - Date.now())
-      ;[cpu, sent, length] = [cpuOf(server.pid) - cpu, calls() - sent, (Date.now() - length) / 1000]
+      ;[cpu, sent, length] = [cpuOf(server.process.pid) - cpu, (await calls()) - sent, (Date.now() - length) / 1000]
     })
-    stop()
+    await server.stop()
     const admitted = sum(slots.slice((warm * 1000) / SLOT, (seconds * 1000) / SLOT)) / (seconds - warm)
     const asked = counters.asked / seconds
     const at = (part) => `${(times[Math.floor(times.length * part)]).toFixed(2)} ms`
@@ -202,15 +172,16 @@ async function fleet() {
 async function away() {
   const { processes, rate, demand, before, away, after } = AWAY
   for (const way of WAYS) {
-    const { port, server, stop } = await serve()
+    const server = await startServer()
+    const { port } = server
     const job = { port, seconds: before + away + after, gap: (1000 * processes) / demand, way, limit: `${rate}/s`, share: true }
     const { slots } = await run(job, processes, async (begin) => {
       await sleep(begin + before * 1000 - Date.now())
-      server.kill('SIGSTOP')
+      server.process.kill('SIGSTOP')
       await sleep(away * 1000)
-      server.kill('SIGCONT')
+      server.process.kill('SIGCONT')
     })
-    stop()
+    await server.stop()
     const each = Array.from({ length: before + away + after }, (_, second) => sum(slots.slice((second * 1000) / SLOT, ((second + 1) * 1000) / SLOT)))
     const part = (from, to) => each.slice(from, to).join(' ')
     console.log(`${way}(), ${processes} processes with a share, ${rate}/s, ${demand}/s of demand, ${CLIENT}. Admitted in each second:`)
