@@ -225,8 +225,8 @@ impl<'c, 'a> Key<'c, 'a> {
     ///
     /// A key that is fully reset at that instant is deleted. Any other key is committed.
     pub fn settle(&mut self, given_back: Option<Time>, clock: Time, latest: Time, reset: Span) {
-        let reset = reset.max(self.memory());
-        if reset == Span::ZERO && given_back.is_some_and(|at| self.set_is_reset(at)) {
+        let is_reset = reset == Span::ZERO && self.memory() == Span::ZERO;
+        if is_reset && given_back.is_some_and(|at| self.set_is_reset(at)) {
             self.delete();
         } else {
             self.commit(clock, latest, reset);
