@@ -103,11 +103,9 @@ class RateLimit:
         app.teardown_request(self._leave)
 
     def _enter(self) -> Response | None:
-        entered = self._gate.enter(request)
-        if isinstance(entered, Refusal):
-            return _refused(entered, self._on_refused)
-        self._gate.wait(entered)
-        _note(entered)
+        entered = _entered(self._gate, self._on_refused)
+        if isinstance(entered, Response):
+            return entered
         _limited()[self] = _Limited(entered)
         return None
 
@@ -158,11 +156,9 @@ def limited(
     def decorated(view: View) -> View:
         @wraps(view)
         def passed(*values: Any, **named: Any) -> Response:
-            entered = gate.enter(request)
-            if isinstance(entered, Refusal):
-                return _refused(entered, on_refused)
-            gate.wait(entered)
-            _note(entered)
+            entered = _entered(gate, on_refused)
+            if isinstance(entered, Response):
+                return entered
             try:
                 response = make_response(current_app.ensure_sync(view)(*values, **named))
             except BaseException:
@@ -175,6 +171,16 @@ def limited(
         return passed
 
     return decorated
+
+
+def _entered(gate: Gate[Request], on_refused: OnRefused | None) -> Passage | Response:
+    """Asks a gate for the request. Returns its passage, or the response that refuses it."""
+    entered = gate.enter(request)
+    if isinstance(entered, Refusal):
+        return _refused(entered, on_refused)
+    gate.wait(entered)
+    _note(entered)
+    return entered
 
 
 def _note(passage: Passage) -> None:
