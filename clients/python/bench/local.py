@@ -176,6 +176,14 @@ def queue() -> Any:
     return cast(Any, multiprocessing).Queue()
 
 
+def started(many: int, work: Callable[..., None], *given: Any) -> list[multiprocessing.Process]:
+    """Starts processes that all do the same."""
+    workers = [multiprocessing.Process(target=work, args=given) for _ in range(many)]
+    for worker in workers:
+        worker.start()
+    return workers
+
+
 def process(*given: Any) -> None:
     asyncio.run(call(*given))
 
@@ -186,9 +194,7 @@ def fleet() -> None:
         with Server() as server:
             begun = time.monotonic() + 10
             results = queue()
-            workers = [multiprocessing.Process(target=process, args=(server.port, begun, results, local)) for _ in range(PROCESSES)]
-            for worker in workers:
-                worker.start()
+            workers = started(PROCESSES, process, server.port, begun, results, local)
             time.sleep(max(0.0, begun + WARM - time.monotonic()))
             cpu, calls = server_cpu(server), server.info("stats", "total_commands_processed")
             time.sleep(SECONDS - WARM - 0.5)
@@ -237,9 +243,7 @@ def away() -> None:
         with Server() as server:
             begun = time.monotonic() + 2
             results = queue()
-            workers = [multiprocessing.Process(target=visit, args=(server.port, begun, results, mode)) for _ in range(AWAY_PROCESSES)]
-            for worker in workers:
-                worker.start()
+            workers = started(AWAY_PROCESSES, visit, server.port, begun, results, mode)
             time.sleep(max(0.0, begun + BEFORE - time.monotonic()))
             with server.frozen():
                 time.sleep(AWAY)
