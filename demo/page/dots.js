@@ -43,15 +43,21 @@ function fit(lanes, binWidth, height) {
     }
 }
 
-// Draws a lane as of the play head. `scene` has start and span of what is in sight, in microseconds.
-function draw(canvas, lane, scene) {
+// An empty canvas in the pixels of the screen, and what draws on it.
+function blank(canvas) {
     const { clientWidth: width, clientHeight: height } = canvas, scale = window.devicePixelRatio || 1;
     Object.assign(canvas, { width: Math.round(width * scale), height: Math.round(height * scale) });
     const pen = canvas.getContext("2d");
     pen.scale(scale, scale);
     pen.font = "11px system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif";
-    const x = (at) => ((at - scene.start) / scene.span) * width;
-    const place = { pen, x, width, height, colour: colours(), axis: ABOVE + scene.fit.above + 3 };
+    return { pen, width, height, colour: colours() };
+}
+
+// Draws a lane as of the play head. `scene` has start and span of what is in sight, in microseconds.
+function draw(canvas, lane, scene) {
+    const paper = blank(canvas);
+    const x = (at) => ((at - scene.start) / scene.span) * paper.width;
+    const place = { ...paper, x, axis: ABOVE + scene.fit.above + 3 };
     drawWindow(place, lane, scene);
     drawTime(place, scene);
     drawDots(place, lane, scene);

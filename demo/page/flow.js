@@ -8,13 +8,11 @@ const heightOf = (number) => (number * 0.618034) % 1;
 const radiusOf = (cost) => (cost === 1 ? 3.5 : 1.5 + Math.sqrt(cost));
 
 function drawFlow(canvas, lane, { head, travel, traffic: { asked, users, costs }, settings, works, abuser }) {
-    const { clientWidth: width, clientHeight: height } = canvas, scale = window.devicePixelRatio || 1;
-    Object.assign(canvas, { width: Math.round(width * scale), height: Math.round(height * scale) });
-    const pen = canvas.getContext("2d"), colour = colours();
-    pen.scale(scale, scale);
+    const { pen, width, height, colour } = blank(canvas);
     const gate = width * GATE, backend = gate + (width - gate) * 0.5;
     const y = (number) => 20 + heightOf(number) * (height - 30);
     drawGate(pen, gate, width, height, colour, works);
+    const rows = Math.floor((height - 22) / PLACE);
     let places = 0, queue = 0;
     lane.from.forEach((from, i) => {
         const come = (head - asked[i]) / travel, own = users[i] === abuser ? colour.abuser : colour.through;
@@ -29,13 +27,13 @@ function drawFlow(canvas, lane, { head, travel, traffic: { asked, users, costs }
         if (gone < 0) return ring(pen, gate - 7 - Math.floor(queue / 7) * 8, 20 + (queue++ % 7) * ((height - 30) / 7), own);
         if (!works) { if (gone < 1) dot(pen, gate + (width - gate) * gone, y(i), radius, own); return; }
         if (head >= lane.until[i]) return;
-        const rows = Math.floor((height - 22) / PLACE), place = places++;
+        const place = places++;
         const [left, top] = [backend + Math.floor(place / rows) * PLACE, 20 + (place % rows) * PLACE];
         const way = Math.min(1, gone * 6);
         dot(pen, gate + (left - gate) * way, y(i) + (top - y(i)) * way, 3.5, place >= settings.workers && way === 1 ? colour.mark : own);
     });
     if (!works) return;
-    const rows = Math.floor((height - 22) / PLACE), full = Math.min(settings.workers, rows * 20);
+    const full = Math.min(settings.workers, rows * 20);
     pen.strokeStyle = colour.edge;
     pen.lineWidth = 1;
     for (let place = 0; place < full; place += 1) {
@@ -44,7 +42,6 @@ function drawFlow(canvas, lane, { head, travel, traffic: { asked, users, costs }
 }
 
 function drawGate(pen, gate, width, height, colour, works) {
-    pen.font = "11px system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif";
     pen.fillStyle = colour.soft;
     pen.textAlign = "left";
     pen.fillText("requests", 0, 10);
