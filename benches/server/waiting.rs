@@ -29,7 +29,7 @@ const STACK: usize = 256 * 1024;
 enum Way {
     /// `RL.CONCURRENT ... BLOCK`.
     Block,
-    /// `RL.CONCURRENT ... BLOCK`, each of so many tenants.
+    /// `RL.CONCURRENT ... BLOCK`, from this number of tenants.
     Tenants(usize),
     /// `RL.CONCURRENT`, again after `retry_after`.
     PollAsTold,

@@ -45,7 +45,7 @@ NONE = Window(0, 0.0, 0.0, 0.0)
 
 
 class Bucket:
-    """The server: an exact bucket of C tokens that fills at r. It grants what is there."""
+    """The server: an exact bucket of C tokens that fills at r. If it holds less than is asked, it grants that."""
 
     def __init__(self, rate: SteadyRate) -> None:
         self.rate, self.left, self.at = rate, float(rate.most), 0.0

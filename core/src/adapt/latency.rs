@@ -191,7 +191,7 @@ mod tests {
             Trial { limit: Adapted::new(Adapt { settings, start }), now: 0 }
         }
 
-        /// A window of leases that last so many milliseconds.
+        /// A window of leases that each last `millis`.
         fn window(&mut self, millis: u64, held: u64) {
             for _ in 0..11 {
                 self.lease(millis, held);

@@ -35,7 +35,7 @@ function headersOf(named: readonly Answer[], allowed: boolean, style: HeaderStyl
   return style === 'legacy' ? legacyHeaders(named, allowed, unix) : retryAfterOf(named, allowed)
 }
 
-// By the request. Whoever has a request of another kind has no gate before this one.
+// By the request. A request that is no object cannot be noted: then each gate counts as the first one.
 const STACKS = new WeakMap<object, Stack>()
 
 /** That of a request. */

@@ -84,7 +84,7 @@ export class Local {
   /**
    * Answers from memory, or asks the server.
    *
-   * @param cost - how much the request takes. One above what is left asks for itself
+   * @param cost - how much the request takes. If less is left, the server is asked for this request alone
    * @throws {@link CallError} if the server rejects the call, such as for a key of another type
    */
   async take(cost = 1): Promise<Decision> {

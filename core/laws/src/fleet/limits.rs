@@ -12,7 +12,7 @@ pub trait Limit {
     /// A request of a process ends that was admitted at `taken`.
     fn ends(&mut self, process: usize, taken: u64, now: u64, ending: Ending);
 
-    /// The limit of a fleet of so many processes.
+    /// The limit of a fleet with this number of processes.
     fn limit(&self, processes: usize) -> f64;
 }
 

@@ -50,7 +50,7 @@ pub struct Backend {
 #[derive(Clone, Debug)]
 pub struct World {
     pub backend: Backend,
-    /// From each of these seconds on, the fleet has so many processes.
+    /// Seconds, and the number of processes that the fleet has from then on.
     pub fleet: Vec<(u64, usize)>,
     /// The requests of a process in a second.
     pub rate: f64,

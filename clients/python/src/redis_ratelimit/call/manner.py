@@ -1,4 +1,4 @@
-"""How a call is charged, for whom it waits, and what holds of this call only."""
+"""The options of one call: how it is charged, for which tenant it waits, and what it does without an answer."""
 
 from __future__ import annotations
 

@@ -109,7 +109,7 @@ class Insurance:
         return max((each for each in verdicts if not each.allowed), key=lambda verdict: verdict.retry_after)
 
     def _fit(self, claim: Claim, now: float, charges: bool) -> tuple[Verdict, float]:
-        """Whether a claim fits, and what is left of its share."""
+        """Whether a claim fits, and how much of its share would remain."""
         most = max(1, claim.rate.most // claim.processes)
         if claim.place not in self._left and not self._has_room(now):
             return Verdict(False, most, 0, SWEEP, 0.0), 0.0

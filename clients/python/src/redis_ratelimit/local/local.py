@@ -84,7 +84,7 @@ class AsyncLocal:
         """Answers from memory, or asks the server.
 
         Args:
-            cost: How much the request takes. One above what is left asks for itself.
+            cost: How much the request takes. If less is left, the server is asked for this request alone.
 
         Raises:
             CallError: The server rejects the call, as for a key of another type.

@@ -1,6 +1,6 @@
 """What a process has taken of one key ahead, and when it takes more. There is no I/O, no clock and no lock here.
 
-The process fetches a batch by `PARTIAL`, spends it on calls, and forgets what is left of it `hold` after the fetch was sent.
+The process fetches a batch by `PARTIAL` and spends it on calls. It forgets the rest when `hold` has passed since it sent the fetch.
 A batch is three quarters of what is asked for in `hold`:
 
       0 ms   fetch 45    600 calls a second, hold is 100 ms
