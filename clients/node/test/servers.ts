@@ -41,17 +41,35 @@ export async function freePort(): Promise<number> {
 
 /** Starts redis-server with the module, or without it, and waits until it replies. */
 export async function startServer(options: string[] = [], { module = true, port = 0 } = {}): Promise<Server> {
+  for (let left = 4; ; left--) {
+    const server = spawned(options, module, port || (await freePort()))
+    const { process: child } = server
+    // Another program may take the port, or that of its cluster bus, first: then the server ends, and is started anew.
+    const ended = () => child.exitCode !== null
+    const replies = async () => (await server.cli('INFO', 'server')).includes(`process_id:${child.pid}\r`)
+    try {
+      await until(async () => ended() || (await replies()), 'a start of redis-server')
+      if (!ended()) return server
+      if (left === 0) throw new Error(`redis-server ended with ${child.exitCode}: is the module built?`)
+    } catch (error) {
+      await server.stop()
+      throw error
+    }
+    await server.stop()
+  }
+}
+
+function spawned(options: string[], module: boolean, port: number): Server {
   const folder = mkdtempSync(join(tmpdir(), 'redis-ratelimit-'))
-  const at = port || (await freePort())
-  const words = ['--bind', '127.0.0.1', '--port', String(at), '--save', '', '--dir', folder, ...options]
+  const words = ['--bind', '127.0.0.1', '--port', String(port), '--save', '', '--dir', folder, ...options]
   if (module) words.push('--loadmodule', MODULE)
   const child = spawn('redis-server', words, { stdio: 'ignore' })
   process.once('exit', () => child.kill('SIGKILL'))
-  const server: Server = {
-    port: at,
-    url: `redis://127.0.0.1:${at}`,
+  return {
+    port,
+    url: `redis://127.0.0.1:${port}`,
     process: child,
-    cli: async (...command) => (await run('redis-cli', ['-p', String(at), ...command])).stdout,
+    cli: async (...command) => (await run('redis-cli', ['-p', String(port), ...command])).stdout,
     async stop() {
       if (child.exitCode === null && child.signalCode === null) {
         child.kill('SIGKILL')
@@ -60,13 +78,6 @@ export async function startServer(options: string[] = [], { module = true, port 
       rmSync(folder, { recursive: true, force: true })
     },
   }
-  try {
-    await until(async () => (await server.cli('PING')).startsWith('PONG'), 'a start of redis-server')
-  } catch (error) {
-    await server.stop()
-    throw error
-  }
-  return server
 }
 
 /** Starts a cluster of three primaries, and waits until all of them say that it is complete. */

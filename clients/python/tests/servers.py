@@ -24,9 +24,13 @@ PATIENCE = 30.0
 
 
 def free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])
+    """A port that was free a moment ago, and whose cluster bus port exists."""
+    while True:
+        with socket.socket() as listener:
+            listener.bind(("127.0.0.1", 0))
+            port = int(listener.getsockname()[1])
+        if port < 55_000:
+            return port
 
 
 def eventually(holds: Callable[[], object], what: str = "it") -> None:
@@ -43,7 +47,7 @@ class Server:
     def __init__(self, *settings: str, module: bool = True) -> None:
         self._directory = tempfile.TemporaryDirectory(prefix="redis-ratelimit-")
         load = ["--loadmodule", MODULE] if module else []
-        for attempt in range(3):  # another program may take the port first
+        for attempt in range(5):  # another program may take the port, or that of its cluster bus, first
             self.port = free_port()
             common = ["--port", str(self.port), "--bind", "127.0.0.1", "--save", "", "--dir", self._directory.name]
             common += ["--logfile", "server.log", "--enable-debug-command", "yes"]
@@ -53,7 +57,7 @@ class Server:
                 return eventually(self._answers, "the start of a server")
             except BaseException:
                 self._end()
-                if attempt == 2 or self._process.returncode in (None, -signal.SIGKILL):
+                if attempt == 4 or self._process.returncode in (None, -signal.SIGKILL):
                     self._directory.cleanup()
                     raise
 
@@ -200,12 +204,9 @@ class Cluster:
             node.client.config_resetstat()
 
     def _node(self) -> Server:
-        bus = free_port()
         return Server(
             "--cluster-enabled",
             "yes",
-            "--cluster-port",
-            str(bus),
             "--cluster-node-timeout",
             "5000",
             "--repl-diskless-sync-delay",
@@ -221,8 +222,7 @@ class Cluster:
             node.client.execute_command("CLUSTER", "ADDSLOTSRANGE", low, high)
             node.client.execute_command("CLUSTER", "SET-CONFIG-EPOCH", number + 1)
         for node in self.nodes[1:]:
-            bus = int(node.client.config_get("cluster-port")["cluster-port"])
-            first.execute_command("CLUSTER", "MEET", "127.0.0.1", node.port, bus)
+            first.execute_command("CLUSTER", "MEET", "127.0.0.1", node.port)
         eventually(lambda: all(self._knows(node) == 6 for node in self.nodes), "the meeting of the nodes")
         for primary, replica in zip(self.primaries, self.replicas, strict=True):
             name = primary.client.execute_command("CLUSTER", "MYID")
