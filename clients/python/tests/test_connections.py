@@ -108,3 +108,15 @@ async def test_connections_that_are_killed_again_and_again_do_not_open_the_break
         answers = await asking
     assert limiter.counters["breaker_opened"] == 0
     assert sum(not each.answered for each in answers) <= 2 * kills * callers < len(answers)
+
+
+async def test_a_server_that_goes_away_is_found_out_at_once_with_four_free_connections(make: Maker, key: str) -> None:
+    with Server() as server:
+        limiter = make(port=server.port, timeout=5.0, connect_timeout=5.0)
+        server.client.client_pause(30_000, all=False)
+        asked = [asyncio.create_task(limiter.limit(key, "100/h")) for _ in range(4)]
+        await asyncio.to_thread(eventually, lambda: connected(server) > 4)
+        server.client.client_unpause()
+        assert all([(await each).answered for each in asked])
+    answer = await asyncio.wait_for(limiter.limit(key, "100/h"), 20.0)
+    assert answer.error is not None and answer.error.kind == "connection"

@@ -186,7 +186,7 @@ class _Opened:
             elif self.open and (refusal is not None or self._clock() < self._full_until):
                 if (connection := await self._handed(until)) is None:
                     continue  # no connection is open any more
-            elif refusal is not None and not tries:
+            elif refusal is not None and tries <= 0:
                 raise refusal
             else:
                 connection = self.made()

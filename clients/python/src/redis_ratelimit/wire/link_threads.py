@@ -150,7 +150,7 @@ class Link:
                     line = SimpleQueue[Any]()
                     connection = None
                     self._line.append(line)
-                elif refusal is not None and not tries:
+                elif refusal is not None and tries <= 0:
                     raise refusal
                 else:
                     connection = self._made()
