@@ -6,8 +6,10 @@ import { Redis } from 'ioredis'
 import { Concurrent, RateLimiter, TokenBucket, UNLIMITED } from 'redis-ratelimit'
 import { ratelimit } from 'redis-ratelimit/express'
 
-const PLANS = new Map([['key-of-a-customer', '600/m'], ['key-of-the-staff', UNLIMITED]])
-const caller = (req) => req.get('x-api-key') ?? req.ip
+const OWNERS = new Map([['a-secret-key', 'acme'], ['another-key', 'staff']])
+const PLANS = new Map([['acme', '600/m'], ['staff', UNLIMITED]])
+// The owner of the key: the server stores this name, so it must be no secret.
+const caller = (req) => OWNERS.get(req.get('x-api-key')) ?? req.ip
 const chatting = (req) => (req.path === '/chat' ? caller(req) : UNLIMITED)
 const planOf = (req) => PLANS.get(caller(req)) ?? '60/m'
 

@@ -76,7 +76,7 @@ impl Command for Policy {
             none(call)?;
             Ok(Reply::Lines(explain(b"RL.POLICY").unwrap_or_default()))
         } else {
-            Err(Error::near_because(word, "RL.POLICY HELP lists what there is"))
+            Err(Error::near_because(word, "RL.POLICY HELP lists the subcommands"))
         }
     }
 }

@@ -43,8 +43,8 @@ fn wrong_words_and_numbers_of_words_after_rl_policy() {
         expect(con, &format!("RL.POLICY {line}"), &arity("RL.POLICY"));
     }
     for (line, expected) in [
-        ("api", " near 'api': RL.POLICY HELP lists what there is"),
-        ("PUT api LIMIT GCRA 1 1 1s", " near 'PUT': RL.POLICY HELP lists what there is"),
+        ("api", " near 'api': RL.POLICY HELP lists the subcommands"),
+        ("PUT api LIMIT GCRA 1 1 1s", " near 'PUT': RL.POLICY HELP lists the subcommands"),
         ("SET", ": name is missing"),
         ("SET api", ": LIMIT is missing"),
         ("SET api LIMIT", ": limiter is missing (LIMIT 1)"),
