@@ -8,6 +8,7 @@ stands in rooms, each of which imports only from those before it: call, decide, 
 have a twin for threads beside it, `*_threads.py`, which clients/generate/python_threads.py makes."""
 
 from .call import limiters
+from .call.adapt import Adapt, Drops, Outcome
 from .call.limit import Limit, Limiter, LimiterLike, LimitLike
 from .call.limiters import *
 from .call.rate import Rate
@@ -39,6 +40,7 @@ __version__ = "0.1.0"
 
 __all__: list[str] = [
     "UNLIMITED",
+    "Adapt",
     "AskDecision",
     "Asked",
     "AsyncBudget",
@@ -55,6 +57,7 @@ __all__: list[str] = [
     "Commands",
     "ConfigurationError",
     "Decision",
+    "Drops",
     "Duration",
     "Gate",
     "Held",
@@ -67,6 +70,7 @@ __all__: list[str] = [
     "LimiterLike",
     "Local",
     "MultiDecision",
+    "Outcome",
     "Passage",
     "Rate",
     "RateLimitError",

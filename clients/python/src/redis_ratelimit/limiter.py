@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from .call import endings, questions
+from .call.adapt import Adapt, Drops
 from .call.call import Call, OpenOrClosed
 from .call.limit import LimiterLike, LimitLike
 from .call.manner import Manner, bound
@@ -270,6 +271,8 @@ class AsyncRateLimiter(AsyncConnected):
         tenant: str | None = None,
         weight: int | None = None,
         on_lost: Callable[[], object] | None = None,
+        adapt: bool | Adapt = False,
+        drops: Drops = (),
     ) -> AsyncLease:
         """Returns a context manager that takes a lease and releases it.
 
@@ -288,6 +291,10 @@ class AsyncRateLimiter(AsyncConnected):
             weight: The share of the tenant (1 to 1000). Without it the tenant keeps the one that it has, at first 1.
             on_lost: Called once if the lease is lost while it is held: the `set` of an event, or the `cancel` of a task. For threads
                 it is called in a thread of the limiter.
+            adapt: Whether the limit finds itself from how the work ends, at most `capacity`. Without `drops`, `slow` or
+                `gradient` it only grows.
+            drops: With `adapt`: which errors that leave the block lower the limit, such as time-outs: classes, or a function of
+                the error. Other errors change nothing, nor does a cancellation.
 
         Raises:
             Refused: On entering: there is no room. `decision` says when to try again.
@@ -295,7 +302,7 @@ class AsyncRateLimiter(AsyncConnected):
                 without a certain lease, and `held` is False.
             CallError: On entering: the call is wrong.
         """
-        bounds = wait, cost, renew, reserved, critical, timeout, fail, tenant, weight, on_lost
+        bounds = wait, cost, renew, reserved, critical, timeout, fail, tenant, weight, on_lost, adapt, drops
         return AsyncLease(self, key, capacity, ttl, *bounds)
 
     def budget(

@@ -6,16 +6,22 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from . import calls
+from .adapt import Outcome
+from .errors import ConfigurationError
 from .call import Call
 from .limit import MOST, Limit, LimitLike
 from .values import Key, integer, prefixed_keys, text
 
 
-def release(prefix: str, keys: Sequence[Key], id: str) -> Call:
+def release(prefix: str, keys: Sequence[Key], id: str, outcome: Outcome = "OK") -> Call:
     """RL.RELEASE, or RL.MULTIRELEASE for several keys."""
     text("id", id, 256)
-    names = prefixed_keys(prefix, keys)
-    return calls.release("", names[0], id) if len(names) == 1 else calls.multi_release("", names, id)
+    if outcome not in ("OK", "DROP", "IGNORE"):
+        raise ConfigurationError(f"outcome must be 'OK', 'DROP' or 'IGNORE', not {outcome!r}")
+    names, said = prefixed_keys(prefix, keys), None if outcome == "OK" else outcome
+    if len(names) == 1:
+        return calls.release("", names[0], id, outcome=said)
+    return calls.multi_release("", names, id, outcome=said)
 
 
 def settlement(prefix: str, keys: Sequence[Key], limits: Sequence[LimitLike], id: str, cost: int) -> Call:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple
 
 from . import calls
+from .adapt import Adapt
 from .call import Call, block_seconds
 from .errors import ConfigurationError
 from .limit import MOST, Limit, Limiter, LimiterLike, LimitLike, limiter_words
-from .limiters import Sketch
+from .limiters import Concurrent, Sketch
 from .manner import Manner
 from .rate import limiter_of
 from .tenant import tenant_words
@@ -192,22 +193,25 @@ def lease(
     critical: bool,
     tenant: str | None,
     weight: int | None,
+    adapt: Adapt | None = None,
 ) -> Question:
     """RL.CONCURRENT."""
     tenant_words(tenant, weight)  # an error if they are wrong
-    check_duration("ttl", ttl, 1)
     integer("cost", cost, 1, MOST)
+    own: dict[str, Any] = {} if adapt is None else {"adapt": True, **asdict(adapt)}
+    Concurrent(capacity, ttl, lease_id, reserved=reserved, critical=critical, **own)  # an error if it is wrong
     if reserved is not None:
-        integer("reserved", reserved, 0, integer("capacity", capacity, 1) - 1)
+        integer("reserved", reserved, 0, capacity - 1)
     return Question(
         calls.concurrent(
             prefix,
             key,
-            integer("capacity", capacity, 1),
+            capacity,
             ttl,
             lease_id,
             reserved=reserved,
             critical=critical,
+            **own,
             cost=sent_cost(cost),
             block=checked_wait(wait),
             tenant=tenant,

@@ -189,7 +189,7 @@ class GateCore(Generic[Req]):
             else:
                 slot = slot_of(prefixed(self._prefix, asked.key)) if self._cluster else 0
                 slots.setdefault(slot, []).append(asked)
-        policies.sort(key=lambda policy: bool(policy.releases()))
+        policies.sort(key=lambda policy: policy.has_leases)
         return [*(LimitsStep(self._prefix, group, id) for group in slots.values()), *policies]
 
     def _key(self, asked: Asked) -> str:

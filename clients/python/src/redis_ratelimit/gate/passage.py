@@ -8,6 +8,7 @@ from functools import partial
 from typing import TypeVar
 from weakref import finalize
 
+from ..call.adapt import Outcome
 from ..call.call import Call
 from ..decide.core import Core
 from ..decide.decision import Decision
@@ -54,7 +55,7 @@ class Passage:
 
         Its lease is not counted on, so it is released at once. Its budget is settled when the work is done.
         """
-        self._later(step.releases(), certain=False)
+        self._later(step.releases("IGNORE"), certain=False)
         if goes_on:
             self._unsure.append(step)
             self._taken.add(self)
@@ -72,12 +73,15 @@ class Passage:
 
     def leaving(self) -> Calls[None]:
         """Releases and settles. A second call does nothing."""
-        yield from self._ending(self.closing())
+        yield from self._ending(self._closing("OK"))
 
     def closing(self) -> list[Ending]:
         """Returns what releases and settles. Leaving then does nothing."""
+        return self._closing("IGNORE")
+
+    def _closing(self, outcome: Outcome) -> list[Ending]:
         self._stop_renewals()
-        certain = [end for step in self._charged for end in (*step.releases(), *step.settlements(self.spent))]
+        certain = [end for step in self._charged for end in (*step.releases(outcome), *step.settlements(self.spent))]
         unsure = [end for step in self._unsure for end in step.settlements(self.spent)]
         self._charged, self._unsure = [], []
         return [*self._jobs(unsure, certain=False), *self._jobs(certain, certain=True)]
@@ -85,7 +89,7 @@ class Passage:
     def undoing(self) -> Calls[None]:
         """Gives everything back, since the request is refused."""
         for step in self._abandoned():
-            yield from self._ending(self._jobs([*step.releases(), *step.undone()], certain=True))
+            yield from self._ending(self._jobs([*step.releases("IGNORE"), *step.undone()], certain=True))
             if (call := step.refund()) is not None:
                 try:
                     yield call
@@ -96,7 +100,7 @@ class Passage:
         """Ends leases and holds in the background, since an error ended the request."""
         self._stop_renewals()
         for step in self._abandoned():
-            self._later([*step.releases(), *step.undone()], certain=True)
+            self._later([*step.releases("IGNORE"), *step.undone()], certain=True)
 
     def _stop_renewals(self) -> None:
         for renewal in self._renewals:

@@ -10,6 +10,7 @@ from math import ceil
 from typing import NamedTuple, TypeAlias
 
 from ..call import calls, endings, questions
+from ..call.adapt import Outcome
 from ..call.call import Call
 from ..call.limit import MOST, Limit, Limiter
 from ..call.limiters import Concurrent
@@ -54,8 +55,8 @@ class Step(ABC):
         """Returns the answer to each rule."""
 
     @abstractmethod
-    def releases(self) -> list[End]:
-        """Returns the calls that release the leases."""
+    def releases(self, outcome: Outcome) -> list[End]:
+        """Returns the calls that release the leases, and say how the work ended."""
 
     @abstractmethod
     def settlements(self, spent: Spent) -> list[End]:
@@ -102,10 +103,11 @@ class LimitsStep(Step):
         each = decision.each if isinstance(decision, MultiDecision) else ()
         return [(asked.rule, answer) for asked, answer in zip(self._asked, each, strict=False)]
 
-    def releases(self) -> list[End]:
+    def releases(self, outcome: Outcome) -> list[End]:
         if not self._leases:
             return []
-        call = endings.release(self._prefix, [each.key for each, _ in self._leases], self._id)
+        said = outcome if any(lease.adapt for _, lease in self._leases) else "OK"
+        call = endings.release(self._prefix, [each.key for each, _ in self._leases], self._id, said)
         return [End(call, max(ttl for _, ttl in self.renewals()))]
 
     def renewals(self) -> list[tuple[Call, float]]:
@@ -166,14 +168,14 @@ class PolicyStep(Step):
         self._ask()
 
     def _ask(self) -> None:
-        each, lease_id = self._asked, self._id if self._asked.policy in self._leasing else None
+        each, lease_id = self._asked, self._id if self.has_leases else None
         hold = (self._id, each.hold) if each.budget else None
         question = questions.ask(self._prefix, each.key, self._asked.policy, each.cost, lease_id, (), True, None, hold)
         self.question = question
 
     def corrected(self, error: CallError) -> bool:
         # A policy may get a lease at any time, so the first call finds out whether it has one.
-        if self._asked.policy in self._leasing or "needs an ID" not in error.reply:
+        if self.has_leases or "needs an ID" not in error.reply:
             return False
         self._leasing.add(self._asked.policy)
         self._ask()
@@ -185,8 +187,13 @@ class PolicyStep(Step):
             decision = decision.each[decision.binding - 1]
         return [(self._asked.rule, decision)]
 
-    def releases(self) -> list[End]:
-        if self._asked.policy not in self._leasing:
+    @property
+    def has_leases(self) -> bool:
+        """Whether the policy is known to have leases."""
+        return self._asked.policy in self._leasing
+
+    def releases(self, outcome: Outcome) -> list[End]:
+        if not self.has_leases:
             return []
         return [End(endings.release(self._prefix, [self._asked.key], self._id), LONGEST_LEASE)]
 
@@ -198,7 +205,7 @@ class PolicyStep(Step):
 
     def refund(self) -> Call | None:
         # The server has no refund for a policy with a lease.
-        if self._asked.budget or not self._asked.cost or self._asked.policy in self._leasing:
+        if self._asked.budget or not self._asked.cost or self.has_leases:
             return None
         each = self._asked
         return calls.ask_refund(self._prefix, each.key, each.policy, cost=questions.sent_cost(each.cost))

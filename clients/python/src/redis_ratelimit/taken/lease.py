@@ -6,7 +6,8 @@ from collections.abc import Callable, Generator
 from types import TracebackType
 from typing import Self
 
-from ..call import calls, questions
+from ..call import calls, endings, questions
+from ..call.adapt import Adapt, Drops, Outcome, adapted, outcome_of
 from ..call.call import Call, OpenOrClosed
 from ..call.errors import ConfigurationError
 from ..call.manner import bound
@@ -45,19 +46,21 @@ class AsyncLease:
         tenant: str | None,
         weight: int | None,
         on_lost: Callable[[], object] | None,
+        adapt: bool | Adapt,
+        drops: Drops,
     ) -> None:
+        self._adapt, self._drops = adapted(adapt, drops), drops
         self._limiter, self._core = limiter, limiter.core
         self.id = self._core.new_id()
         self.lost, self._on_lost = False, on_lost
         self.decision: Decision | None = None
         self._question = questions.lease(
-            limiter.prefix, key, capacity, ttl, self.id, cost, wait, reserved, critical, tenant, weight
+            limiter.prefix, key, capacity, ttl, self.id, cost, wait, reserved, critical, tenant, weight, self._adapt
         )
         bound(self._question.call, timeout, fail)
         self._core.check(self._question)
-        self._ttl, self._renews = milliseconds("ttl", ttl) / 1000, renew
+        self._key, self._ttl, self._renews = key, milliseconds("ttl", ttl) / 1000, renew
         self._entered = self._open = False
-        self._release = calls.release(limiter.prefix, key, self.id)
         self._renewal = Renewal(self._core, calls.renew(limiter.prefix, key, ttl, self.id), self._ttl, self._lose)
 
     @property
@@ -74,9 +77,13 @@ class AsyncLease:
         """
         return await self._limiter.run(self.renewing())
 
-    async def release(self) -> None:
-        """Ends the lease before the work is left, also one that is lost: the server may have it still."""
-        await self._limiter.run(self.releasing())
+    async def release(self, outcome: Outcome = "OK") -> None:
+        """Ends the lease before the work is left, also one that is lost: the server may have it still.
+
+        Args:
+            outcome: With `adapt`: how the work ended. `"DROP"` lowers the limit, and `"IGNORE"` changes nothing.
+        """
+        await self._limiter.run(self.releasing(outcome))
 
     async def __aenter__(self) -> Self:
         await self._limiter.run(self.acquiring())
@@ -85,7 +92,11 @@ class AsyncLease:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self.release()
+        outcome: Outcome = "IGNORE"
+        try:
+            outcome = outcome_of(error, self._drops)
+        finally:
+            await self.release(outcome)
 
     def acquiring(self) -> Generator[Call, object, None]:
         """Takes the lease."""
@@ -113,7 +124,7 @@ class AsyncLease:
         self._open = True
         self._renewal.ends = (asked if call.wait is None else self._core.clock()) + self._ttl
         if not self._limiter.taken.add(self):
-            yield from self.releasing()
+            yield from self.releasing("IGNORE")
             raise Closed
         if self._renews:
             self._limiter.background.add(self._renewal, self._renewal.every)
@@ -129,26 +140,35 @@ class AsyncLease:
             self._renewal.after(reply)
         return self.held
 
-    def releasing(self) -> Generator[Call, object, None]:
+    def releasing(self, outcome: Outcome) -> Generator[Call, object, None]:
         """Ends the lease."""
+        release = self._released(outcome)
         self._limiter.taken.discard(self)
-        for ending in self.closing():
+        for ending in self._closing(release):
             yield from ending.tried(self._limiter.background)
 
     def closing(self) -> list[Ending]:
         """Returns the release of a lease that is held. After it the lease is held no more."""
+        return self._closing(self._released("IGNORE"))
+
+    def _closing(self, release: Call) -> list[Ending]:
         self._limiter.background.stop(self._renewal)
         if not self._open:  # what may be taken without an answer is being released since then
             return []
         self._open = False
-        return [self._ending(certain=True)]
+        return [self._ending(release, certain=True)]
 
     def _release_later(self, *, given_up: bool = False) -> None:
-        self._limiter.background.add(self._ending(certain=False, given_up=given_up), 0.0)
+        release = self._released("IGNORE")
+        self._limiter.background.add(self._ending(release, certain=False, given_up=given_up), 0.0)
 
-    def _ending(self, *, certain: bool, given_up: bool = False) -> Ending:
+    def _released(self, outcome: Outcome) -> Call:
+        """The release. Only a limit that finds itself is told how the work ended."""
+        return endings.release(self._limiter.prefix, [self._key], self.id, outcome if self._adapt else "OK")
+
+    def _ending(self, release: Call, *, certain: bool, given_up: bool = False) -> Ending:
         wait = 0.0 if certain else self._question.call.wait or 0.0
-        return Ending(self._core, self._release, self._ttl + wait, certain, given_up)
+        return Ending(self._core, release, self._ttl + wait, certain, given_up)
 
     def _lose(self, why: str) -> None:
         # The server may still have the lease. So it is released all the same.
