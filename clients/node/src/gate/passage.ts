@@ -1,5 +1,6 @@
 /** What a request has taken, and what becomes of it. */
 
+import type { Outcome } from '../call/options.js'
 import type { Decision } from '../decide/decision.js'
 import { pause } from '../runtime.js'
 import type { Connected } from '../taken/connected.js'
@@ -43,8 +44,8 @@ export function admitted(steps: readonly Step[], spent: Spent, wait: number, { s
     ended ??= oneByOne(steps, work)
     return ended
   }
-  const end = () => finish((step) => step.end((name) => spent[name]))
-  const taken = { until: Infinity, end }
+  const end = (outcome: Outcome = 'OK') => finish((step) => step.end((name) => spent[name], outcome))
+  const taken = { until: Infinity, end: () => end('IGNORE') }
   if (steps.some((step) => step.isOpen)) to.taken.add(taken)
   return {
     refusal: undefined,
@@ -60,8 +61,8 @@ export function admitted(steps: readonly Step[], spent: Spent, wait: number, { s
       await pause(to.runtime, wait)
       to.throwIfClosed()
     },
-    end,
-    cancel: () => finish((step) => step.end(() => 0)),
+    end: () => end(),
+    cancel: () => finish((step) => step.end(() => 0, 'IGNORE')),
   }
 }
 

@@ -5,6 +5,7 @@ import { release, settleLimits, settlePolicy } from '../call/endings.js'
 import { can } from '../call/facts.js'
 import { Limit } from '../call/limit.js'
 import { Concurrent } from '../call/limiters.js'
+import type { Outcome } from '../call/options.js'
 import { withId, type Question } from '../call/questions.js'
 import { span } from '../call/settings.js'
 import type { Limiter } from '../call/values.js'
@@ -34,7 +35,7 @@ export interface Step {
   /** Gives back what was charged, since another step refused. Never throws. */
   undo(): Promise<void>
   /** Settles and releases, after the response. Never throws. */
-  end(spentOf: SpentOf): Promise<void>
+  end(spentOf: SpentOf, outcome: Outcome): Promise<void>
 }
 
 // Only the server knows how long a policy's lease lasts. An uncertain one is searched for so long, in ms.
@@ -79,7 +80,7 @@ export class MultiStep implements Step {
     this.answers = decision.each.map((one, i) => [this.asked[i]!.name, one])
     this.#charge = chargeOf(decision)
     // The handler does not count on what may be taken without an answer, so it is released at once.
-    if (this.#charge === 'maybe') void this.#release()
+    if (this.#charge === 'maybe') void this.#release('IGNORE')
     // They are renewed until they are released.
     if (this.#charge === 'certain')
       this.#renewals = this.#leases.map(([key, { ttl }]) => new Renewal(this.to, key, ttl, this.id, since).begin())
@@ -87,13 +88,13 @@ export class MultiStep implements Step {
   }
 
   async undo(): Promise<void> {
-    if (this.#charge === 'certain') await this.#release()
+    if (this.#charge === 'certain') await this.#release('IGNORE')
     await this.#settle(0, () => 1)
     await this.#refund()
   }
 
-  async end(spentOf: SpentOf): Promise<void> {
-    if (this.#charge === 'certain') await this.#release()
+  async end(spentOf: SpentOf, outcome: Outcome): Promise<void> {
+    if (this.#charge === 'certain') await this.#release(outcome)
     await this.#settle(1, ({ name, cost, estimate }) => (estimate === undefined ? cost : counted(spentOf(name), estimate)))
   }
 
@@ -116,12 +117,13 @@ export class MultiStep implements Step {
     })
   }
 
-  async #release(): Promise<void> {
+  async #release(outcome: Outcome): Promise<void> {
     for (const renewal of this.#renewals) renewal.stop()
     const leases = this.#leases
     if (leases.length === 0) return
     const ttl = Math.max(...leases.map(([, lease]) => span('ttl', lease.ttl)))
-    const call = release(this.to.prefix, leases.map(([key]) => key), this.id)
+    const said = leases.some(([, { adapt }]) => adapt) ? outcome : 'OK'
+    const call = release(this.to.prefix, leases.map(([key]) => key), this.id, said)
     await this.to.end(call, { ttl, certain: this.#charge === 'certain' })
   }
 

@@ -97,7 +97,9 @@ export async function acquire(to: Connected, key: string, options: LeaseOptions)
   to.throwIfClosed()
   const asked = runtime.now()
   const ttl = blocked(question.call) + span('ttl', options.ttl)
-  const undo = (isGivenUp = false) => void to.end(release(to.prefix, [key], id), { ttl, certain: false, isGivenUp })
+  // No work was done under it.
+  const undone = release(to.prefix, [key], id, options.adapt ? 'IGNORE' : 'OK')
+  const undo = (isGivenUp = false) => void to.end(undone, { ttl, certain: false, isGivenUp })
   let decision: Decision
   try {
     decision = await to.decide(question)
@@ -115,7 +117,7 @@ export async function acquire(to: Connected, key: string, options: LeaseOptions)
   const since = question.call.block === undefined ? asked : runtime.now()
   const lease = new Lease(to, key, id, decision, new Renewal(to, key, options.ttl, id, since), options)
   if (to.isClosed) {
-    await lease.release()
+    await lease.release('IGNORE')
     to.throwIfClosed()
   }
   return lease
