@@ -14,7 +14,9 @@ LIMITER = {"prefix", "fail", "breaker", "cache"}
 TOLD = {"fail", "timeout"}
 CHARGED = TOLD | {"cost", "wait", "hold", "force"}
 TENANT = {"tenant", "weight"}
-LEASE = {"key", "capacity", "ttl"}, TOLD | TENANT | {"cost", "reserved", "critical", "wait", "renew"}
+LEASE = {"key", "capacity", "ttl"}, TOLD | TENANT | {"cost", "reserved", "critical", "wait", "renew", "adapt"}
+ADAPT = {"gradient", "floor", "start", "backoff", "slow"}
+GATE = {"rules", "shed", "headers"}
 # The required arguments of each call, and the others.
 CALLS: dict[str, tuple[set[str], set[str]]] = {
     "new": (set(), LIMITER),
@@ -32,7 +34,7 @@ CALLS: dict[str, tuple[set[str], set[str]]] = {
     "close": (set(), set()),
     "lease": LEASE,
     "renew": ({"of"}, set()),
-    "release_lease": ({"of"}, set()),
+    "release_lease": ({"of"}, {"outcome"}),
     "look": ({"of"}, set()),
     "crosses": ({"of", "fraction"}, set()),
     "hold": ({"key", "estimate"}, TOLD | TENANT | {"limit", "policy", "ttl", "keys", "wait"}),
@@ -40,7 +42,7 @@ CALLS: dict[str, tuple[set[str], set[str]]] = {
     "end": ({"of"}, set()),
     "cancel": ({"of"}, set()),
     "cancel_call": ({"of"}, set()),
-    "rules": (set(), {"rules", "shed"}),
+    "rules": (set(), GATE),
     "enter": ({"request"}, set()),
     "leave": ({"of"}, {"spent"}),
     "local": ({"key", "limit"}, {"hold", "processes"}),
@@ -100,6 +102,8 @@ def wrong_step(where: str, step: dict[str, object], known: set[str]) -> Iterator
         required, others = CALLS[str(step["call"])]
         given = step.get("with", {})
         yield from wrong_fields(f"{where}: with", given, required, others)
+        if isinstance(given, dict) and isinstance(given.get("adapt"), dict):
+            yield from wrong_fields(f"{where}: adapt", given["adapt"], set(), ADAPT)
         if isinstance(given, dict) and "of" in given and given["of"] not in known:
             yield f"{where} is of {given['of']!r}, which no step has named"
     elif "with" in step or "as" in step:
@@ -139,7 +143,7 @@ def wrong_case(where: str, case: dict[str, object]) -> Iterator[str]:
     for name, fields in (("breaker", {"failures", "cooldown"}), ("cache", {"keys", "longest", "cache_ask"})):
         yield from wrong_fields(f"{where}: {name}", limiter.get(name) or {}, set(), fields)
     gate = case.get("gate", {})
-    yield from wrong_fields(f"{where}: gate", gate, set(), {"rules", "shed"})
+    yield from wrong_fields(f"{where}: gate", gate, set(), GATE)
     for rule in gate.get("rules", []):
         yield from wrong_fields(f"{where}: rule", rule, {"name", "key"}, RULE)
     yield from wrong_fields(f"{where}: shed", gate.get("shed") or {}, set(), SHED)

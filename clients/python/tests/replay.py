@@ -20,6 +20,7 @@ from redis.connection import DefaultParser
 import redis_ratelimit
 from redis_ratelimit import (
     UNLIMITED,
+    Adapt,
     AsyncGate,
     AsyncRateLimiter,
     Breaker,
@@ -286,6 +287,9 @@ class Replay:
     def new_id(self) -> str:
         return f"id{next(self._ids)}"
 
+    def wall(self) -> float:
+        return 1_700_000_000 + self.clock.now
+
     def made_background(self, timetable: Timetable, perform: Callable[[Job], Any]) -> Background:
         self.background = self.background or Background(timetable, perform)
         return self.background
@@ -395,6 +399,8 @@ class Replay:
         def enter() -> Any:
             thing: Any
             if call == "lease":
+                if isinstance(given.get("adapt"), dict):
+                    given["adapt"] = Adapt(**given["adapt"])
                 thing = self.limiter.lease(given.pop("key"), given.pop("capacity"), given.pop("ttl"), **given)
             else:
                 what = _limit(given.pop("limit")) if "limit" in given else given.pop("policy")
@@ -423,7 +429,7 @@ class Replay:
             return await self._value(lambda: thing)
         if call == "record":
             return await self._value(lambda: thing.settle(given["cost"]))
-        return await self.run(getattr(thing, METHODS.get(call, call)))
+        return await self.run(lambda: getattr(thing, METHODS.get(call, call))(*filter(None, [given.get("outcome")])))
 
     async def _value(self, made: Callable[[], Any]) -> Running:
         running = Running()
@@ -450,7 +456,7 @@ class Replay:
     def _gate(self, given: Object) -> Any:
         rules: list[Rule[Any]] = [_rule(rule) for rule in given.get("rules", ())]
         shed = _shed(given["shed"]) if "shed" in given else None
-        return self.kinds[1](self.limiter, rules, shed)
+        return self.kinds[1](self.limiter, rules, shed, **{name: given[name] for name in ("headers",) if name in given})
 
     def _check(self, step: Object, running: Running, name: str) -> None:
         if running.error is not None and "throws" not in step:
@@ -567,7 +573,7 @@ def _check_error(expected: Object, error: BaseException) -> None:
 class _AsyncRuntime(AsyncRuntime):
     def __init__(self, replay: OnAsyncio) -> None:
         self._replay = replay
-        self.clock, self.new_id = replay.clock, replay.new_id  # type: ignore[method-assign]
+        self.clock, self.new_id, self.wall = replay.clock, replay.new_id, replay.wall  # type: ignore[method-assign]
 
     def nodes(self, *_: Any) -> Any:
         return AsyncWire(self._replay)
@@ -627,7 +633,7 @@ class OnAsyncio(Replay):
 class _Runtime(Runtime):
     def __init__(self, replay: OnThreads) -> None:
         self._replay = replay
-        self.clock, self.new_id = replay.clock, replay.new_id  # type: ignore[method-assign]
+        self.clock, self.new_id, self.wall = replay.clock, replay.new_id, replay.wall  # type: ignore[method-assign]
 
     def nodes(self, *_: Any) -> Any:
         return ThreadWire(self._replay)
