@@ -17,7 +17,7 @@ impl Command for Sketch {
     const NAME: &'static str = SketchCall::NAME;
     const SYNTAX: &'static str =
         "key item max_burst count period [COST cost] [WIDTH width] [DEPTH depth] [AT at]";
-    const SUMMARY: &'static str = "Limits the rate of each of unboundedly many items, in constant memory";
+    const SUMMARY: &'static str = "Limits the rate of each item, however many there are, in constant memory";
     const COMPLEXITY: &'static str = "O(depth), and O(width * depth) for the call that makes the key";
     const ARGUMENTS: &'static [Argument] = &[ITEMS, ITEM, MAX_BURST, RATE, PERIOD, COST, WIDTH, DEPTH, AT];
     const REPLY: &'static [&'static str] = &[

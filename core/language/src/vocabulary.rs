@@ -198,7 +198,7 @@ pub const HOLDERS: Argument = Argument {
     name: "LEASES",
     values: Values::Flag,
     default: None,
-    meaning: "replies who holds leases, too; those that end first come first",
+    meaning: "also returns who holds leases, those that end first at the beginning",
 };
 /// The value of [`HOLDERS`].
 pub const MOST_HOLDERS: Argument = Argument {
