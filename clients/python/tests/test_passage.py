@@ -193,6 +193,25 @@ async def test_a_cancelled_request_takes_nothing(server: Server, key: str) -> No
     await limiter.close()
 
 
+async def test_a_cancelled_request_is_ended_twice_at_most(server: Server, key: str) -> None:
+    limiter = AsyncRateLimiter(redis.asyncio.Redis(port=server.port), prefix=key, timeout=10.0)
+    door = AsyncGate(limiter, [rule("streams", Concurrent(1, "10m")), rule("tokens", BUCKET, estimate=10)], None)
+    entered = await door.enter({"user": "ann"})
+    await asyncio.gather(*(door.enter({"user": "ann"}) for _ in range(9)))  # opens the connections
+    server.client.config_resetstat()
+    with server.frozen():
+        tasks = [asyncio.create_task(door.enter({"user": "ann"})) for _ in range(9)]
+        await asyncio.sleep(0.1)
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
+    # The server refuses them all, so that nothing is ended.
+    await asyncio.sleep(1)
+    assert (server.calls("rl.release"), server.calls("rl.multisettle")) == (18, 18)
+    await door.leave(passed(entered))
+    await limiter.close()
+
+
 async def test_a_cancelled_request_that_was_not_sent_has_nothing_to_release(server: Server, key: str) -> None:
     limiter = AsyncRateLimiter(redis.asyncio.Redis(port=server.port), prefix=key, timeout=10.0, breaker=None)
     door = AsyncGate(limiter, [rule("streams", Concurrent(500, "10m"))], None)

@@ -219,7 +219,7 @@ class GateCore(Generic[Req]):
             raise
         except BaseException:  # such as a cancellation: it may be charged, or may still be
             if call.sent:
-                passage.unanswered(step, goes_on=False)
+                passage.unanswered(step, given_up=True)
             raise
         decision = self._core.decided(step.question, step.kind, reply)
         if decision.allowed:

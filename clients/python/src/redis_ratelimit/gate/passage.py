@@ -50,17 +50,17 @@ class Passage:
         self._charged.append(step)
         self._taken.add(self)
 
-    def unanswered(self, step: Step, *, goes_on: bool) -> None:
-        """Notes that a step had no answer. It may have been charged, or may still be.
+    def unanswered(self, step: Step, *, goes_on: bool = False, given_up: bool = False) -> None:
+        """Notes that a step had no answer, or was given up. It may have been charged, or may still be.
 
         Its lease is not counted on, so it is released at once. Its budget is settled when the work is done.
         """
-        self._later(step.releases("IGNORE"), certain=False)
+        self._later(step.releases("IGNORE"), certain=False, given_up=given_up)
         if goes_on:
             self._unsure.append(step)
             self._taken.add(self)
         else:
-            self._later(step.undone(), certain=False)
+            self._later(step.undone(), certain=False, given_up=given_up)
 
     def begin(self) -> None:
         """Renews the leases until the request has left."""
@@ -123,9 +123,9 @@ class Passage:
                 self._background.add(ending, 0.0)
             raise
 
-    def _later(self, ends: Iterable[End], *, certain: bool) -> None:
-        for ending in self._jobs(ends, certain=certain):
+    def _later(self, ends: Iterable[End], *, certain: bool, given_up: bool = False) -> None:
+        for ending in self._jobs(ends, certain=certain, given_up=given_up):
             self._background.add(ending, 0.0)
 
-    def _jobs(self, ends: Iterable[End], *, certain: bool) -> list[Ending]:
-        return [Ending(self._core, end.call, end.ttl, certain) for end in ends]
+    def _jobs(self, ends: Iterable[End], *, certain: bool, given_up: bool = False) -> list[Ending]:
+        return [Ending(self._core, end.call, end.ttl, certain, given_up) for end in ends]
