@@ -217,9 +217,8 @@ class History {
     const { store, start } = one
     if (!one.isAlive) return
     if (!isFetch) {
-      if (outcome !== undefined) return store.asked(outcome, start + now)
-      store.missing = MISSING
-      return this.#insured(now, one, cost)
+      store.asked(outcome ?? MISSING, start + now)
+      return outcome === undefined ? this.#insured(now, one, cost) : undefined
     }
     if (outcome === undefined) store.ended(MISSING)
     else store.fetched(outcome, cost, start + sent, start + now)

@@ -173,11 +173,9 @@ class History:
         if not process.runs:
             return
         if not fetch:
+            store.asked_at(outcome, clock)
             if outcome is MISSING:
-                store.missing = MISSING
                 self._share(now, insurance, cost)
-            else:
-                store.asked_at(outcome, clock)
             return
         if outcome is MISSING:
             store.ended(MISSING)

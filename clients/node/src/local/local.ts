@@ -136,17 +136,18 @@ export class Local {
     const question = questions.limit(this.key, this.limiter, { cost })
     const { generation } = core
     const since = runtime.now()
-    let reply: unknown
+    let outcome: Decision | Unavailable | undefined
     try {
-      reply = await this.#to.send(question.call)
+      const reply = await this.#to.send(question.call)
+      outcome = core.decided(question, reply, generation, since, runtime.now())
+      return outcome
     } catch (error) {
       if (!(error instanceof Unavailable)) throw error
-      this.#store.missing = error
+      outcome = error
       return this.#insured(cost, error)
+    } finally {
+      this.#store.asked(outcome, runtime.now())
     }
-    const decision = core.decided(question, reply, generation, since, runtime.now())
-    this.#store.asked(decision, runtime.now())
-    return decision
   }
 
   #insured(cost: number, missing: Unavailable): Decision {

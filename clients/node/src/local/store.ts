@@ -22,7 +22,7 @@ import type { SteadyRate } from '../call/steady.js'
 import type { Counters } from '../decide/counters.js'
 import { Decision } from '../decide/decision.js'
 import { shareOf } from '../decide/insurance.js'
-import type { Unavailable } from '../errors.js'
+import { Unavailable } from '../errors.js'
 
 /**
  * What a call does that has no answer from memory: `ask` the server for its whole cost, `wait` for the fetch that is under way,
@@ -47,6 +47,11 @@ const SLOTS = 10
 export const RARE = 100
 // For how many fetches a call waits. If one brings nothing, as with an error reply, or later than a hold, it asks directly.
 const MOST_WAITS = 3
+// How many calls may ask directly before others wait for a fetch instead. A direct call costs a process much more than one from
+// memory. Without this bound a process without enough CPU time asks directly for each call, and never catches up.
+const MOST_ASKING = 8
+// For how many fetches a call waits because others ask directly.
+const LONGEST_WAITS = 20
 const NOTHING: Batch = { left: 0, ends: Infinity, decision: new Decision([1]).by('local') }
 
 /** The batches of a key, in a process. Times are ms of a clock that never goes back. */
@@ -67,8 +72,11 @@ export class Store {
   #ends = Infinity
   #low = 0
   #isFetching = false
-  // Whether the last fetch brought something that could be spent.
+  // Whether the last fetch brought something, and whether it came later than a hold.
   #hasBrought = false
+  #isLate = false
+  // How many calls ask directly.
+  #asking = 0
   #nextFetch = -Infinity
   #refusedUntil = -Infinity
   #refusal = NOTHING.decision
@@ -116,19 +124,26 @@ export class Store {
    */
   take(cost: number, now: number, waits: number): Decision | Way {
     if (now >= this.#ends) this.#forget(now)
-    if (cost > this.#most) return 'ask'
+    if (cost > this.#most) return this.#ask()
     if (waits === 0) {
       if (now >= this.#slotEnds) this.#turn(now)
       this.#add(cost)
     }
     if (cost <= this.#left) return this.#spend(cost, now)
     if (this.#isKnown(cost, 0, now)) return this.#without(now)
-    if (this.#left > 0 || this.#demand < RARE || waits >= MOST_WAITS || (waits > 0 && !this.#hasBrought)) return 'ask'
+    const isRare = this.#demand < RARE || waits >= MOST_WAITS || (waits > 0 && this.#isLate)
+    if (this.#left > 0 || (waits > 0 && !this.#hasBrought) || waits >= LONGEST_WAITS || (isRare && this.#asking < MOST_ASKING))
+      return this.#ask()
     if (!this.#isFetching) {
-      if (cost > this.#batch()) return 'ask'
+      if (cost > this.#batch()) return this.#ask()
       this.#begin(now)
     }
     return 'wait'
+  }
+
+  #ask(): Way {
+    this.#asking += 1
+    return 'ask'
   }
 
   /** Takes back what a decision of a batch has admitted. It is forgotten with that batch. */
@@ -155,12 +170,16 @@ export class Store {
     this.#forget(now)
     if (granted < asked) this.#refused(decision, now)
     this.ended()
-    this.#hasBrought = granted > 0 && now < ends
+    this.#hasBrought = granted > 0
+    this.#isLate = now >= ends
   }
 
-  /** Notes the answer to a call that asked directly. */
-  asked(decision: Decision, now: number): void {
-    this.missing = undefined
+  /** Notes what came of a call that asked directly. Nothing: the server rejects it. */
+  asked(decision: Decision | Unavailable | undefined, now: number): void {
+    this.#asking -= 1
+    if (decision === undefined) return
+    this.missing = decision instanceof Unavailable ? decision : undefined
+    if (decision instanceof Unavailable) return
     if (!decision.allowed && decision.remaining === 0 && decision.retryAfter !== null) this.#refused(decision, now)
   }
 
@@ -168,6 +187,7 @@ export class Store {
   ended(missing?: Unavailable): void {
     this.#isFetching = false
     this.#hasBrought = false
+    this.#isLate = false
     this.wanted = 0
     this.missing = missing
   }

@@ -160,16 +160,16 @@ class AsyncLocal:
 
     def _asking(self, cost: int) -> Generator[Call, object, Decision]:
         question = questions.limit(self._limiter.prefix, self._short_key, self.limiter, cost, None)
+        outcome: Decision | Unavailable | None = None
         try:
-            reply = yield question.call
+            outcome = self._core.decided(question, Decision, (yield question.call))
+            return outcome
         except Unavailable as missing:
-            with self._lock:
-                self._store.missing = missing
+            outcome = missing
             return self._insured(cost, missing)
-        decision = self._core.decided(question, Decision, reply)
-        with self._lock:
-            self._store.asked_at(decision, self._clock())
-        return decision
+        finally:
+            with self._lock:
+                self._store.asked_at(outcome, self._clock())
 
     def _insured(self, cost: int, missing: Unavailable | None) -> Decision:
         command = self.limiter.COMMAND

@@ -35,6 +35,11 @@ RARE = 100
 
 MOST_WAITS = 3
 """For how many fetches a call waits. If one brings nothing, as with an error reply, or later than a hold, it asks directly."""
+MOST_ASKING = 8
+"""How many calls may ask directly before others wait for a fetch instead. A direct call costs a process much more than one from
+memory. Without this bound a process without enough CPU time asks directly for each call, and never catches up."""
+LONGEST_WAITS = 20
+"""For how many fetches a call waits because others ask directly."""
 
 
 class Way(Enum):
@@ -77,6 +82,7 @@ class Store:
     """
 
     __slots__ = (
+        "_asking",
         "_batches",
         "_brought",
         "_current",
@@ -86,6 +92,7 @@ class Store:
         "_hold",
         "_hold_ms",
         "_largest",
+        "_late",
         "_left",
         "_low",
         "_most",
@@ -123,7 +130,8 @@ class Store:
         self._current = _NOTHING
         self._left = self._low = self.wanted = 0
         self._ends = inf
-        self._fetching = self._brought = False
+        self._fetching = self._brought = self._late = False
+        self._asking = 0
 
     # Calls
 
@@ -151,7 +159,7 @@ class Store:
         """
         self.forget(now)
         if cost > self._most:
-            return Way.ASK
+            return self._ask()
         if not waits:
             self._turn(now)
             self._slot += cost
@@ -160,13 +168,18 @@ class Store:
             return self._spend(cost, now)
         if self._is_known(0, now):
             return self._without(now)
-        if self._left or self._demand < RARE or waits >= MOST_WAITS or (waits and not self._brought):
-            return Way.ASK
+        rare = self._demand < RARE or waits >= MOST_WAITS or (waits and self._late)
+        if self._left or (waits and not self._brought) or waits >= LONGEST_WAITS or (rare and self._asking < MOST_ASKING):
+            return self._ask()
         if not self._fetching:
             if cost > self._batch():
-                return Way.ASK
+                return self._ask()
             self._begin(now)
         return Way.WAIT
+
+    def _ask(self) -> Way:
+        self._asking += 1
+        return Way.ASK
 
     def give_back(self, cost: int, decision: Decision, now: float) -> None:
         """Takes back what a decision of a batch has admitted. It is forgotten with that batch."""
@@ -195,17 +208,21 @@ class Store:
         if granted < asked:
             self._refused(decision, now)
         self.ended()
-        self._brought = granted > 0 and now < ends
+        self._brought, self._late = granted > 0, now >= ends
 
-    def asked_at(self, decision: Decision, now: float) -> None:
-        """Notes the answer to a call that asked directly."""
-        self.missing = None
-        if not decision.allowed and decision.remaining == 0 and decision.retry_after is not None:
-            self._refused(decision, now)
+    def asked_at(self, outcome: Decision | Unavailable | None, now: float) -> None:
+        """Notes what came of a call that asked directly. None: it was given up, or the server rejects it."""
+        self._asking -= 1
+        if isinstance(outcome, Unavailable):
+            self.missing = outcome
+        elif outcome is not None:
+            self.missing = None
+            if not outcome.allowed and outcome.remaining == 0 and outcome.retry_after is not None:
+                self._refused(outcome, now)
 
     def ended(self, missing: Unavailable | None = None) -> None:
         """Notes that no fetch is under way any more."""
-        self._fetching = self._brought = False
+        self._fetching = self._brought = self._late = False
         self.wanted, self.missing = 0, missing
 
     # Within
