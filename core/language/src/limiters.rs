@@ -262,6 +262,22 @@ pub(crate) fn concurrent<'a>(arguments: &mut Arguments<'_, 'a>, request: &mut Re
     let capacity: u64 = arguments.read_bounded(LEASES, arguments.bounds().leases)?;
     let ttl = arguments.read(TTL)?;
     let id = if arguments.has_ids() { lease_id(arguments)? } else { &[] };
+    let plain = Concurrent { limit: capacity, ttl, id, critical: false, tenant: None, adapt: None };
+    // Most calls have no options.
+    if arguments.is_empty() {
+        Ok(AnyLimiter::Concurrent(plain))
+    } else {
+        with_options(plain, arguments, request)
+    }
+}
+
+#[inline(never)]
+fn with_options<'a>(
+    plain: Concurrent<'a>,
+    arguments: &mut Arguments<'_, 'a>,
+    request: &mut Request<'a>,
+) -> Parsed<'a> {
+    let capacity = plain.limit;
     let (mut reserved, mut critical, mut adaptive) = (None, false, Adaptive::default());
     request.options(arguments, |word, arguments| {
         let up_to_capacity = |arguments: &mut Arguments<'_, 'a>| arguments.read_bounded(RESERVED, capacity);
@@ -272,10 +288,9 @@ pub(crate) fn concurrent<'a>(arguments: &mut Arguments<'_, 'a>, request: &mut Re
     let reserved = RESERVED.or(reserved)?;
     Ok(AnyLimiter::Concurrent(Concurrent {
         limit: capacity - if critical { 0 } else { reserved },
-        ttl,
-        id,
         critical,
         tenant: request.tenant(),
         adapt: if adaptive.is_given { Some(adaptive.adapt(capacity, reserved)?) } else { None },
+        ..plain
     }))
 }

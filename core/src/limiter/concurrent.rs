@@ -30,7 +30,7 @@ use alloc::boxed::Box;
 use super::{Capabilities, Limiter};
 use crate::adapt::{Adapt, Adapted, Ended, Ending};
 use crate::answer::{Gauge, Verdict};
-use crate::state::{LeaseChange, Leases, State, Tenant};
+use crate::state::{LeaseChange, Leases, Notes, State, Tenant};
 use crate::time::{Period, Span, Time};
 
 /// A request for a lease.
@@ -51,9 +51,16 @@ pub struct Concurrent<'a> {
 }
 
 impl Concurrent<'_> {
-    /// The tenant of a lease that is taken, and its weight; `None` if the lease is held already.
+    /// What the table notes of a charge beside the lease.
     #[cold]
     #[inline(never)]
+    fn notes<'a>(&'a self, leases: &'a Leases, now: Time) -> Box<Notes<'a>> {
+        let tenant = self.tenant.and_then(|tenant| self.weighed(tenant, leases, now));
+        let limit = self.adapted(leases, now).and_then(|adapted| changed(leases, adapted, now));
+        Box::new(Notes { tenant, timed: self.adapt.is_some(), limit })
+    }
+
+    /// The tenant of a lease that is taken, and its weight; `None` if the lease is held already.
     fn weighed<'a>(&self, tenant: Tenant<'a>, leases: &Leases, now: Time) -> Option<(&'a [u8], u32)> {
         if leases.held(self.id, now).is_some() {
             return None;
@@ -66,6 +73,24 @@ impl Concurrent<'_> {
     pub fn for_caller<'a>(self, id: &'a [u8], tenant: Option<Tenant<'a>>) -> Concurrent<'a> {
         let Concurrent { limit, ttl, critical, adapt, .. } = self;
         Concurrent { limit, ttl, id, critical, tenant, adapt }
+    }
+
+    /// The verdict on a cost for which this much must end first.
+    #[inline(never)]
+    fn without_room(&self, leases: &Leases, now: Time, cost: u64, excess: u64) -> Verdict {
+        // The id is looked up only if there is no room; otherwise it does not matter.
+        if leases.held(self.id, now).is_some() {
+            return Verdict::ADMIT;
+        }
+        if cost > self.limit {
+            return Verdict::NEVER;
+        }
+        // Only a limit that finds itself can be below the cost. Then nothing else may be held.
+        if excess == 0 {
+            return Verdict::ADMIT;
+        }
+        // The held leases cost at least as much, so `ends` returns an instant.
+        leases.ends(excess, now).map_or(Verdict::NEVER, Verdict::refuse)
     }
 
     /// The limit that finds itself, as this call finds it; `None` without `ADAPT`.
@@ -106,14 +131,15 @@ pub fn release<'a>(leases: &'a Leases, id: &'a [u8], ending: Ending, now: Time) 
         learned.learn(&Ended { taken, now: leases.micros(now), cost, held: leases.cost(now) }, ending);
         changed(leases, learned, now)
     });
-    Some(LeaseChange { last: now, released: Some(id), limit, ..LeaseChange::default() })
+    let notes = limit.map(|limit| Box::new(Notes { limit: Some(limit), ..Notes::default() }));
+    Some(LeaseChange { last: now, released: Some(id), held: None, notes })
 }
 
 /// The limit as a change has it, if it differs from the stored one.
-fn changed(leases: &Leases, limit: Adapted, now: Time) -> Option<Box<Adapted>> {
+fn changed(leases: &Leases, limit: Adapted, now: Time) -> Option<Adapted> {
     let micros = leases.micros(now);
     let differs = leases.adapted(now) != Some(&limit);
-    differs.then(|| Box::new(limit.at(|instant| micros.wrapping_sub(instant))))
+    differs.then(|| limit.at(|instant| micros.wrapping_sub(instant)))
 }
 
 /// The change that moves a table to `now` after the clock was set back.
@@ -156,36 +182,19 @@ impl Limiter for Concurrent<'_> {
     #[inline(always)]
     fn judge(&self, leases: &Leases, now: Time, cost: u64) -> Verdict {
         let (held, limit) = (leases.cost(now), self.limit(leases, now));
-        let Some(excess) = held.saturating_add(cost).checked_sub(limit).filter(|excess| *excess > 0) else {
-            return Verdict::ADMIT;
-        };
-        // The id is looked up only if there is no room; otherwise it does not matter.
-        if leases.held(self.id, now).is_some() {
-            return Verdict::ADMIT;
+        match held.saturating_add(cost).checked_sub(limit) {
+            None | Some(0) => Verdict::ADMIT,
+            Some(excess) => self.without_room(leases, now, cost, excess.min(held)),
         }
-        if cost > self.limit {
-            return Verdict::NEVER;
-        }
-        // Only a limit that finds itself can be below the cost. Then nothing else may be held.
-        if held == 0 {
-            return Verdict::ADMIT;
-        }
-        // The held leases cost at least as much, so `ends` returns an instant.
-        leases.ends(excess.min(held), now).map_or(Verdict::NEVER, Verdict::refuse)
     }
 
     /// A lease that is held keeps its cost and its tenant.
     #[inline(always)]
     fn charge<'a>(&'a self, leases: &'a Leases, now: Time, cost: u64) -> LeaseChange<'a> {
-        let tenant = self.tenant.and_then(|tenant| self.weighed(tenant, leases, now));
-        LeaseChange {
-            last: now,
-            released: None,
-            held: Some((self.id, now.plus(self.ttl.span()), cost)),
-            tenant,
-            timed: self.adapt.is_some(),
-            limit: self.adapt.and_then(|_| changed(leases, self.adapted(leases, now)?, now)),
-        }
+        let held = Some((self.id, now.plus(self.ttl.span()), cost));
+        let has_notes = self.tenant.is_some() || self.adapt.is_some();
+        let notes = has_notes.then(|| self.notes(leases, now));
+        LeaseChange { last: now, released: None, held, notes }
     }
 
     #[inline(always)]

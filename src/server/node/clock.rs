@@ -21,7 +21,9 @@ fn system_micros() -> u64 {
 #[inline(always)]
 pub fn clock() -> Time {
     // SAFETY: the pointer was checked, and the function takes no arguments.
-    let cached = unsafe { RedisModule_CachedMicroseconds.map(|microseconds| microseconds()) };
-    let micros = cached.map_or_else(system_micros, |micros| u64::try_from(micros).unwrap_or(0));
+    let micros = match unsafe { RedisModule_CachedMicroseconds.map(|microseconds| microseconds()) } {
+        Some(micros) => u64::try_from(micros).unwrap_or(0),
+        None => system_micros(),
+    };
     Time::from_micros(micros).min(Time::LATEST)
 }

@@ -8,16 +8,18 @@
 //! change, and when each lease was taken.
 
 mod adaptive;
+mod notes;
 mod stored;
 mod tenants;
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 
+pub use notes::Notes;
 pub use stored::Change;
 pub use tenants::{MAX_TENANT, MAX_WEIGHT, Pool, Share, Tenant};
 
-use super::table::{Table, number};
+use super::table::{Table, number, size_class};
 use super::timeline::{Tick, Timeline};
 use crate::adapt::Adapted;
 use crate::time::{Span, Time};
@@ -32,10 +34,36 @@ const FREED: usize = 4;
 pub struct Leases {
     timeline: Timeline,
     table: Table,
+    /// `None` if the table has leases only.
+    noted: Option<Box<Noted>>,
+}
+
+/// What a table notes beside its leases.
+#[derive(Clone, Default, Debug)]
+struct Noted {
     /// `None` if no lease had a tenant.
     tenants: Option<Box<Tenants>>,
     /// `None` if no call had `ADAPT`.
     adaptive: Option<Box<Adaptive>>,
+}
+
+impl Noted {
+    /// A slot was freed, and the lease in the slot `last` moved into it.
+    fn free(&mut self, slot: u32, last: u32) {
+        if let Some(tenants) = &mut self.tenants {
+            tenants.free(slot, last);
+        }
+        if let Some(adaptive) = &mut self.adaptive {
+            adaptive.free(slot, last);
+        }
+    }
+
+    /// The bytes that are allocated.
+    fn allocated(&self) -> usize {
+        let tenants = self.tenants.as_ref().map_or(0, |tenants| tenants.allocated());
+        let adaptive = self.adaptive.as_ref().map_or(0, |adaptive| adaptive.allocated());
+        size_class(size_of::<Noted>()) + tenants + adaptive
+    }
 }
 
 /// How far somebody has read what the tenants of a table hold.
@@ -66,6 +94,14 @@ pub struct Held {
 }
 
 impl Leases {
+    fn tenants(&self) -> Option<&Tenants> {
+        self.noted.as_ref()?.tenants.as_deref()
+    }
+
+    fn adaptive(&self) -> Option<&Adaptive> {
+        self.noted.as_ref()?.adaptive.as_deref()
+    }
+
     /// The lease of this id, if it is held at `now`.
     pub fn held(&self, id: &[u8], now: Time) -> Option<Held> {
         let lease = self.table.find(id).and_then(|slot| self.table.get(slot))?;
@@ -105,13 +141,13 @@ impl Leases {
 
     /// The limit that finds itself, if there is one at `now`.
     pub fn adapted(&self, now: Time) -> Option<&Adapted> {
-        self.adaptive.as_deref().filter(|_| !self.has_forgotten(now)).map(|adaptive| &adaptive.limit)
+        self.adaptive().filter(|_| !self.has_forgotten(now)).map(|adaptive| &adaptive.limit)
     }
 
     /// When the lease of this id was taken, if it was taken with `ADAPT`. As all instants of the limit, microseconds of the
     /// table's clock.
     pub fn taken(&self, id: &[u8]) -> Option<u64> {
-        self.adaptive.as_ref()?.taken(self.table.find(id)?)
+        self.adaptive()?.taken(self.table.find(id)?)
     }
 
     /// The microseconds of the table's clock at `now`.
@@ -128,15 +164,16 @@ impl Leases {
     fn set_limit(&mut self, limit: Adapted) {
         let Tick { micros, .. } = self.timeline.tick;
         let limit = limit.at(|age| micros.wrapping_sub(age));
-        match &mut self.adaptive {
+        let adaptive = &mut self.noted.get_or_insert_default().adaptive;
+        match adaptive {
             Some(adaptive) => adaptive.limit = limit,
-            None => self.adaptive = Some(Box::new(Adaptive::new(limit))),
+            None => *adaptive = Some(Box::new(Adaptive::new(limit))),
         }
     }
 
     /// Whether a tenant with a name holds something, or did at the last change.
     pub fn has_tenants(&self) -> bool {
-        self.tenants.as_ref().is_some_and(|tenants| !tenants.is_empty())
+        self.tenants().is_some_and(|tenants| !tenants.is_empty())
     }
 
     /// What a tenant holds at `now`. The tenant of the empty name holds the leases that have none.
@@ -152,7 +189,7 @@ impl Leases {
 
     /// What each tenant with a name holds at `now`, in the order of the names.
     pub fn shares(&self, now: Time) -> BTreeMap<&[u8], Share> {
-        let tenants = self.tenants.iter().flat_map(|tenants| tenants.iter());
+        let tenants = self.tenants().into_iter().flat_map(Tenants::iter);
         let mut shares: BTreeMap<&[u8], Share> = tenants
             .map(|(name, tenant)| (&**name, Share { held: tenant.cost, weight: tenant.weight }))
             .collect();
@@ -168,8 +205,8 @@ impl Leases {
     /// Calls `tell` with what is different at `now` from what was `seen`. Returns what is seen now.
     pub fn tell(&self, seen: Option<Seen>, now: Time, mut tell: impl FnMut(News<'_>)) -> Seen {
         let moment = self.timeline.tick_at(now);
-        let news = Seen { changes: self.tenants.as_ref().map(|tenants| tenants.changes()), moment };
-        let changed = match (seen, &self.tenants) {
+        let news = Seen { changes: self.tenants().map(Tenants::changes), moment };
+        let changed = match (seen, self.tenants()) {
             (Some(seen), Some(tenants)) if seen.moment <= moment => {
                 seen.changes.and_then(|since| Some((seen, tenants.changed(since)?)))
             }
@@ -178,7 +215,7 @@ impl Leases {
         let Some((seen, changed)) = changed else {
             // Without tenants there is one share.
             match seen {
-                Some(Seen { changes: None, .. }) if self.tenants.is_none() => {
+                Some(Seen { changes: None, .. }) if self.tenants().is_none() => {
                     tell(News::Share(&[], self.share(&[], now)));
                 }
                 _ => tell(News::All),
@@ -207,7 +244,7 @@ impl Leases {
     /// What a tenant held at the last change.
     fn last_share(&self, tenant: &[u8]) -> Share {
         let held = || self.table.held(self.timeline.tick).1;
-        match (&self.tenants, tenant) {
+        match (self.tenants(), tenant) {
             (Some(tenants), []) => Share { held: held().saturating_sub(tenants.cost()), weight: 1 },
             (None, []) => Share { held: held(), weight: 1 },
             (Some(tenants), name) => tenants
@@ -220,31 +257,32 @@ impl Leases {
     /// Calls `each` with the tenant and the cost of each lease that expires after one tick and by the other.
     fn each_ended(&self, after: Tick, by: Tick, each: &mut dyn FnMut(&[u8], u64)) {
         self.table.each_ended(after, by, &mut |slot, cost| {
-            each(self.tenants.as_ref().map_or(&[], |tenants| tenants.of_lease(slot)), cost.into());
+            each(self.tenants().map_or(&[], |tenants| tenants.of_lease(slot)), cost.into());
         });
     }
 
     /// Gives a lease this deadline, which is after the last charge. A lease that was not held also gets this cost, and what the
-    /// table notes beside it: its tenant, and the instant of the last charge if it is `timed`.
-    fn hold(&mut self, (id, deadline, cost): (&[u8], Time, u32), tenant: Option<(&[u8], u32)>, timed: bool) {
-        let is_noted = tenant.is_some() || self.tenants.is_some() || self.adaptive.is_some();
+    /// table notes beside it: its tenant, and the instant of the last charge if it is timed.
+    fn hold(&mut self, (id, deadline, cost): (&[u8], Time, u32), notes: Option<&Notes<'_>>) {
+        let is_noted = notes.is_some() || self.noted.is_some();
         let is_held = is_noted && self.is_held(id);
         self.table.hold(id, self.timeline.tick_at(deadline), cost, self.timeline.tick);
         if is_noted {
-            self.note(id, cost, tenant, timed, is_held);
+            self.note(id, cost, notes.copied().unwrap_or_default(), is_held);
         }
     }
 
     /// Notes the tenant and the instant of a lease that was just taken, or renewed if it `is_held`.
     #[cold]
     #[inline(never)]
-    fn note(&mut self, id: &[u8], cost: u32, tenant: Option<(&[u8], u32)>, timed: bool, is_held: bool) {
+    fn note(&mut self, id: &[u8], cost: u32, Notes { tenant, timed, .. }: Notes<'_>, is_held: bool) {
         let Some(slot) = self.table.find(id) else { return };
-        if tenant.is_some() || self.tenants.is_some() {
-            let tenants = self.tenants.get_or_insert_default();
+        let noted = self.noted.get_or_insert_default();
+        if tenant.is_some() || noted.tenants.is_some() {
+            let tenants = noted.tenants.get_or_insert_default();
             if is_held { tenants.keep(slot) } else { tenants.take(slot, tenant, cost) }
         }
-        if let Some(adaptive) = self.adaptive.as_mut().filter(|_| !is_held) {
+        if let Some(adaptive) = noted.adaptive.as_mut().filter(|_| !is_held) {
             adaptive.take(slot, timed.then_some(self.timeline.tick.micros));
         }
     }
@@ -260,43 +298,43 @@ impl Leases {
     /// Removes the lease of this id.
     fn remove(&mut self, id: &[u8]) {
         let Some(slot) = self.table.find(id) else { return };
-        if let Some(tenants) = &mut self.tenants
-            && let Some(lease) = self.table.get(slot)
-            && lease.deadline() > self.timeline.tick
+        let lease = self.table.get(slot).filter(|lease| lease.deadline() > self.timeline.tick);
+        if let Some(tenants) = self.noted.as_mut().and_then(|noted| noted.tenants.as_mut())
+            && let Some(lease) = lease
         {
             tenants.end(slot, lease.cost);
         }
         self.table.remove(slot);
-        let last = number(self.table.len());
-        self.tenants.iter_mut().for_each(|tenants| tenants.free(slot, last));
-        self.adaptive.iter_mut().for_each(|adaptive| adaptive.free(slot, last));
-    }
-
-    /// Takes the leases that expired since a tick from what their tenants hold.
-    #[inline]
-    fn end_since(&mut self, tick: Tick) {
-        if self.tenants.is_some() {
-            self.end_shared(tick);
+        if let Some(noted) = &mut self.noted {
+            noted.free(slot, number(self.table.len()));
         }
     }
 
+    /// Forgets the limit that finds itself, if it is time at `now`.
     #[cold]
     #[inline(never)]
-    fn end_shared(&mut self, tick: Tick) {
-        if let Some(tenants) = &mut self.tenants {
+    fn forget(&mut self, now: Time) {
+        if self.has_forgotten(now)
+            && let Some(noted) = &mut self.noted
+        {
+            noted.adaptive = None;
+        }
+    }
+
+    /// Takes the leases that expired since a tick from what their tenants hold.
+    #[cold]
+    #[inline(never)]
+    fn end_since(&mut self, tick: Tick) {
+        if let Some(tenants) = self.noted.as_mut().and_then(|noted| noted.tenants.as_mut()) {
             self.table.each_ended(tick, self.timeline.tick, &mut |slot, cost| tenants.end(slot, cost));
         }
     }
 
     /// Frees a few expired leases.
     fn tidy(&mut self) {
-        let (tenants, adaptive) = (&mut self.tenants, &mut self.adaptive);
         self.table.remove_expired(self.timeline.tick, FREED, |slot, last| {
-            if let Some(tenants) = tenants {
-                tenants.free(slot, last);
-            }
-            if let Some(adaptive) = adaptive {
-                adaptive.free(slot, last);
+            if let Some(noted) = &mut self.noted {
+                noted.free(slot, last);
             }
         });
     }
@@ -306,7 +344,7 @@ impl Leases {
 impl Leases {
     /// Checks the sums of the tenants.
     fn audit_tenants(&self) {
-        if let Some(tenants) = &self.tenants {
+        if let Some(tenants) = self.tenants() {
             let leases = (0..).zip(self.table.iter());
             let held = leases.filter(|(_, lease)| lease.deadline() > self.timeline.tick);
             tenants.audit(held.map(|(slot, lease)| (slot, lease.cost)));
@@ -413,7 +451,8 @@ mod tests {
     /// Takes a lease for a tenant, or renews it.
     fn take(leases: &mut Leases, id: u32, deadline: u64, cost: u64, tenant: Option<(&[u8], u32)>) {
         let held = Some((&id.to_be_bytes()[..], at(deadline), cost));
-        leases.apply(Change { last: leases.last(), held, tenant, ..Change::default() });
+        let notes = tenant.map(|_| Box::new(Notes { tenant, ..Notes::default() }));
+        leases.apply(Change { last: leases.last(), held, notes, ..Change::default() });
     }
 
     const NAMES: [&[u8]; 4] = [b"", b"ann", b"bob", b"cid"];
@@ -503,12 +542,15 @@ mod tests {
     #[test]
     fn a_change_with_a_tenant_needs_a_lease_that_is_taken() {
         let held = Some((&b"a"[..], at(10), 1));
-        let change = Change { last: at(9), held, tenant: Some((b"ann", 1000)), ..Change::default() };
+        let change = |weight| {
+            let notes = Notes { tenant: Some((b"ann", weight)), ..Notes::default() };
+            Change { last: at(9), held, notes: Some(Box::new(notes)), ..Change::default() }
+        };
         let mut bytes = Vec::new();
-        Leases::encode_change(&change, &mut bytes);
+        Leases::encode_change(&change(1000), &mut bytes);
         let read = |bytes: &[u8]| {
             Leases::decode_change(&mut Reader::new(bytes))
-                .map(|change| change.tenant.map(|(_, weight)| weight))
+                .map(|change| change.notes.and_then(|notes| notes.tenant).map(|(_, weight)| weight))
         };
         assert_eq!(read(&bytes), Some(Some(1000)));
         for parts in [0, 1, 3, 4, 5, 8] {
@@ -517,7 +559,7 @@ mod tests {
             assert!(read(&wrong).flatten().is_none(), "{parts}");
         }
         let mut bytes = Vec::new();
-        Leases::encode_change(&Change { tenant: Some((b"ann", 1001)), ..change }, &mut bytes);
+        Leases::encode_change(&change(1001), &mut bytes);
         assert_eq!(read(&bytes), None);
     }
 
@@ -601,10 +643,11 @@ mod tests {
     fn a_lease_keeps_the_instant_at_which_it_was_taken_however_often_leases_move() {
         let settings =
             Settings { rule: Rule::Failures, ceiling: 900, floor: 1, reserved: 0, backoff: 10, slow: 0 };
-        let limit = Some(Box::new(Adapted::new(Adapt { settings, start: 900 })));
+        let limit = Some(Adapted::new(Adapt { settings, start: 900 }));
+        let noted = |timed, limit| Some(Box::new(Notes { tenant: None, timed, limit }));
         let mut leases = Leases::blank();
         hold(&mut leases, 9999, 5_000_000, 1);
-        leases.apply(Change { last: at(1), limit, ..Change::default() });
+        leases.apply(Change { last: at(1), notes: noted(false, limit), ..Change::default() });
         let mut plain: BTreeMap<u32, u64> = BTreeMap::new();
         for step in 0..3000u32 {
             // First more and more leases are held, so that there are trees, then fewer.
@@ -619,7 +662,7 @@ mod tests {
             } else {
                 let name = id.to_be_bytes();
                 let held = Some((&name[..], at(last + 20_000), 1));
-                leases.apply(Change { last: at(last), held, timed: true, ..Change::default() });
+                leases.apply(Change { last: at(last), held, notes: noted(true, None), ..Change::default() });
                 plain.entry(id).or_insert(last);
             }
             plain.retain(|id, _| leases.held(&id.to_be_bytes(), at(last)).is_some());

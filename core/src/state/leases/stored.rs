@@ -4,8 +4,9 @@ use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
+use super::Leases;
 use super::adaptive::{MEMORY, decode_limit, encode_limit};
-use super::{Leases, MAX_TENANT, MAX_WEIGHT};
+use super::notes::{Notes, decode_tenant, encode_tenant, part};
 use crate::adapt::{Adapted, Settings, mean_of};
 use crate::kind::Kind;
 use crate::state::codec::{Reader, put, put_bytes, put_short};
@@ -25,22 +26,13 @@ pub struct Change<'a> {
     pub released: Option<&'a [u8]>,
     /// The lease of this id gets this deadline. If it was not held, it also gets this cost and the tenant.
     pub held: Option<(&'a [u8], Time, u64)>,
-    /// The name and the weight of the tenant of the lease that is taken.
-    pub tenant: Option<(&'a [u8], u32)>,
-    /// Whether the table notes when that lease was taken.
-    pub timed: bool,
-    /// The table's limit that finds itself. Its instants are ages at `last`.
-    pub limit: Option<Box<Adapted>>,
+    /// What most changes do not have. Behind a pointer, so that they do not pay for it.
+    pub notes: Option<Box<Notes<'a>>>,
 }
 
-// The parts of an encoded change.
+// The parts of an encoded change. Its notes have more.
 const RELEASED: u8 = 1;
 const HELD: u8 = 2;
-/// With `HELD` only.
-const TENANT: u8 = 4;
-/// With `HELD` only, and without bytes of its own.
-const TIMED: u8 = 8;
-const LIMIT: u8 = 16;
 
 /// The bit of the number of leases of a table with tenants. Their names and weights follow, in the order of the names, and
 /// each lease ends with the number of its tenant: from 1, or 0 without one.
@@ -61,7 +53,7 @@ impl LimitState for Leases {
 
     #[inline(always)]
     fn memory(&self) -> Span {
-        if self.adaptive.is_some() { MEMORY } else { Span::ZERO }
+        if self.adaptive().is_some() { MEMORY } else { Span::ZERO }
     }
 }
 
@@ -77,33 +69,34 @@ impl State for Leases {
         Leases::default()
     }
 
-    fn apply(&mut self, change: Change<'_>) {
-        if self.adaptive.is_some() && self.has_forgotten(change.last) {
-            self.adaptive = None;
+    fn apply(&mut self, Change { last, released, held, notes }: Change<'_>) {
+        if self.noted.is_some() {
+            self.forget(last);
         }
         let before = self.timeline.tick;
-        self.timeline.set(change.last);
-        self.end_since(before);
-        if let Some(id) = change.released {
+        self.timeline.set(last);
+        if self.noted.is_some() {
+            self.end_since(before);
+        }
+        if let Some(id) = released {
             self.remove(id);
         }
-        if let Some(limit) = change.limit {
-            self.set_limit(*limit);
+        let notes = notes.as_deref();
+        if let Some(limit) = notes.and_then(|notes| notes.limit) {
+            self.set_limit(limit);
         }
-        if let Some((id, deadline, cost)) = change.held {
-            self.hold((id, deadline, stored(cost)), change.tenant, change.timed);
+        if let Some((id, deadline, cost)) = held {
+            self.hold((id, deadline, stored(cost)), notes);
         }
         self.tidy();
     }
 
     fn encode_change(change: &Change<'_>, out: &mut Vec<u8>) {
-        let part = |present: bool, bit: u8| if present { bit } else { 0 };
+        let notes = change.notes.as_deref();
         out.push(
             part(change.released.is_some(), RELEASED)
                 | part(change.held.is_some(), HELD)
-                | part(change.tenant.is_some(), TENANT)
-                | part(change.timed, TIMED)
-                | part(change.limit.is_some(), LIMIT),
+                | notes.map_or(0, Notes::parts),
         );
         put(out, change.last.as_micros());
         if let Some(id) = change.released {
@@ -112,32 +105,29 @@ impl State for Leases {
         if let Some((id, deadline, cost)) = change.held {
             encode_lease(out, id, deadline, stored(cost));
         }
-        if let Some((name, weight)) = change.tenant {
-            encode_tenant(out, name, weight);
-        }
-        if let Some(limit) = &change.limit {
-            encode_limit(limit, out);
+        if let Some(notes) = notes {
+            notes.encode(out);
         }
     }
 
     fn decode_change<'a>(reader: &mut Reader<'a>) -> Option<Change<'a>> {
-        let parts = reader.byte().filter(|parts| {
-            *parts <= RELEASED | HELD | TENANT | TIMED | LIMIT
-                && (*parts & HELD != 0 || *parts & (TENANT | TIMED) == 0)
-        })?;
+        let parts = reader.byte()?;
         let last = reader.instant()?;
         let released = if parts & RELEASED == 0 { None } else { Some(decode_id(reader)?) };
         let held = if parts & HELD == 0 { None } else { Some(decode_lease(reader, last)?) };
-        let tenant = if parts & TENANT == 0 { None } else { Some(decode_tenant(reader)?) };
-        let limit = if parts & LIMIT == 0 { None } else { Some(Box::new(decode_limit(reader)?)) };
-        Some(Change { last, released, held, tenant, timed: parts & TIMED != 0, limit })
+        let notes = if parts <= RELEASED | HELD {
+            None
+        } else {
+            Some(Notes::decode(parts & !(RELEASED | HELD), held.is_some(), reader)?)
+        };
+        Some(Change { last, released, held, notes })
     }
 
     fn encode(&self, out: &mut Vec<u8>) {
         let Timeline { last, tick } = self.timeline;
-        let tenants = self.tenants.as_deref().filter(|tenants| !tenants.is_empty());
+        let tenants = self.tenants().filter(|tenants| !tenants.is_empty());
         put(out, last.as_micros());
-        let adaptive = self.adaptive.as_deref();
+        let adaptive = self.adaptive();
         let flag = |set: bool, bit: u64| if set { bit } else { 0 };
         let flags = flag(tenants.is_some(), SHARED) | flag(adaptive.is_some(), ADAPTS);
         put(out, self.table.held(tick).0 | flags);
@@ -191,21 +181,24 @@ impl State for Leases {
                 && let Some(number) = reader.short_up_to(names.len() as u64)?.checked_sub(1)
             {
                 let tenant = usize::try_from(number).ok().and_then(|number| names.get(number)).copied();
-                leases.tenants.get_or_insert_default().take(slot, tenant, stored(cost));
+                leases.noted.get_or_insert_default().tenants.get_or_insert_default().take(
+                    slot,
+                    tenant,
+                    stored(cost),
+                );
             }
-            if let Some(adaptive) = &mut leases.adaptive {
+            if let Some(adaptive) = leases.noted.as_mut().and_then(|noted| noted.adaptive.as_mut()) {
                 let now = leases.timeline.tick.micros;
                 adaptive.put(slot, reader.short()?.checked_sub(1).map(|age| now.wrapping_sub(age)))?;
             }
         }
         leases.table.grow_trees();
-        let each_holds = leases.tenants.as_ref().map_or(0, |tenants| tenants.iter().count()) == names.len();
+        let each_holds = leases.tenants().map_or(0, |tenants| tenants.iter().count()) == names.len();
         (each_holds && leases.table.ids_differ()).then_some(leases)
     }
 
     fn heap_bytes(&self) -> usize {
-        let tenants = self.tenants.as_ref().map_or(0, |tenants| tenants.allocated());
-        self.table.allocated() + tenants + self.adaptive.as_ref().map_or(0, |adaptive| adaptive.allocated())
+        self.table.allocated() + self.noted.as_ref().map_or(0, |noted| noted.allocated())
     }
 
     fn effort(&self) -> usize {
@@ -217,7 +210,7 @@ impl State for Leases {
         figure("stored_leases", Figure::Count(count));
         figure("stored_cost", Figure::Count(cost));
         figure("last_deadline_us", Figure::At(self.timeline.until(self.table.latest())));
-        if let Some(adaptive) = &self.adaptive {
+        if let Some(adaptive) = self.adaptive() {
             let Adapted { settings: Settings { floor, ceiling, .. }, credit, lowered, latency, .. } =
                 adaptive.limit;
             figure("limit", Figure::Count(adaptive.limit.limit()));
@@ -249,17 +242,6 @@ fn decode_lease<'a>(reader: &mut Reader<'a>, last: Time) -> Option<(&'a [u8], Ti
     let id = decode_id(reader)?;
     let deadline = reader.horizon().filter(|deadline| *deadline > last)?;
     Some((id, deadline, reader.word_up_to(u32::MAX.into()).filter(|cost| *cost > 0)?))
-}
-
-fn encode_tenant(out: &mut Vec<u8>, name: &[u8], weight: u32) {
-    put_bytes(out, name);
-    put_short(out, weight.into());
-}
-
-fn decode_tenant<'a>(reader: &mut Reader<'a>) -> Option<(&'a [u8], u32)> {
-    let name = reader.bytes().filter(|name| (1..=MAX_TENANT).contains(&name.len()))?;
-    let weight = reader.short_up_to(MAX_WEIGHT.into()).filter(|weight| *weight > 0)?;
-    Some((name, u32::try_from(weight).ok()?))
 }
 
 /// Reads the tenants of a table, at least one.
