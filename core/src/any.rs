@@ -27,8 +27,10 @@ macro_rules! define_any {
         beside_limits { $($beside_number:literal $Beside:ident: $beside_title:expr;)* }
         others { $($other_number:literal $Other:ident: $other_title:expr;)* }
     ) => {
-        /// A limiter of any kind.
+        /// A limiter of any kind. Its tag is a byte of its own, so that a command knows at compile time which limiter it has
+        /// parsed, and holds the code of that one only.
         #[derive(Clone, Copy, Debug)]
+        #[repr(u8)]
         pub enum AnyLimiter<'a> {
             $($Limiter($crate::types::$Limiter $(<$life>)?),)*
         }

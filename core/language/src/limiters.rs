@@ -264,11 +264,8 @@ pub(crate) fn concurrent<'a>(arguments: &mut Arguments<'_, 'a>, request: &mut Re
     let id = if arguments.has_ids() { lease_id(arguments)? } else { &[] };
     let plain = Concurrent { limit: capacity, ttl, id, critical: false, tenant: None, adapt: None };
     // Most calls have no options.
-    if arguments.is_empty() {
-        Ok(AnyLimiter::Concurrent(plain))
-    } else {
-        with_options(plain, arguments, request)
-    }
+    let limiter = if arguments.is_empty() { plain } else { with_options(plain, arguments, request)? };
+    Ok(AnyLimiter::Concurrent(limiter))
 }
 
 #[inline(never)]
@@ -276,7 +273,7 @@ fn with_options<'a>(
     plain: Concurrent<'a>,
     arguments: &mut Arguments<'_, 'a>,
     request: &mut Request<'a>,
-) -> Parsed<'a> {
+) -> Result<Concurrent<'a>, Error> {
     let capacity = plain.limit;
     let (mut reserved, mut critical, mut adaptive) = (None, false, Adaptive::default());
     request.options(arguments, |word, arguments| {
@@ -286,11 +283,11 @@ fn with_options<'a>(
             || adaptive.option(word, arguments, capacity)?)
     })?;
     let reserved = RESERVED.or(reserved)?;
-    Ok(AnyLimiter::Concurrent(Concurrent {
+    Ok(Concurrent {
         limit: capacity - if critical { 0 } else { reserved },
         critical,
         tenant: request.tenant(),
         adapt: if adaptive.is_given { Some(adaptive.adapt(capacity, reserved)?) } else { None },
         ..plain
-    }))
+    })
 }

@@ -263,19 +263,9 @@ impl Leases {
 
     /// Gives a lease this deadline, which is after the last charge. A lease that was not held also gets this cost, and what the
     /// table notes beside it: its tenant, and the instant of the last charge if it is timed.
-    fn hold(&mut self, (id, deadline, cost): (&[u8], Time, u32), notes: Option<&Notes<'_>>) {
-        let is_noted = notes.is_some() || self.noted.is_some();
-        let is_held = is_noted && self.is_held(id);
+    fn hold(&mut self, (id, deadline, cost): (&[u8], Time, u32), Notes { tenant, timed, .. }: Notes<'_>) {
+        let is_held = self.is_held(id);
         self.table.hold(id, self.timeline.tick_at(deadline), cost, self.timeline.tick);
-        if is_noted {
-            self.note(id, cost, notes.copied().unwrap_or_default(), is_held);
-        }
-    }
-
-    /// Notes the tenant and the instant of a lease that was just taken, or renewed if it `is_held`.
-    #[cold]
-    #[inline(never)]
-    fn note(&mut self, id: &[u8], cost: u32, Notes { tenant, timed, .. }: Notes<'_>, is_held: bool) {
         let Some(slot) = self.table.find(id) else { return };
         let noted = self.noted.get_or_insert_default();
         if tenant.is_some() || noted.tenants.is_some() {
@@ -288,8 +278,6 @@ impl Leases {
     }
 
     /// Whether the lease of this id was held at the last charge.
-    #[cold]
-    #[inline(never)]
     fn is_held(&self, id: &[u8]) -> bool {
         let lease = self.table.find(id).and_then(|slot| self.table.get(slot));
         lease.is_some_and(|lease| lease.deadline() > self.timeline.tick)
@@ -311,8 +299,6 @@ impl Leases {
     }
 
     /// Forgets the limit that finds itself, if it is time at `now`.
-    #[cold]
-    #[inline(never)]
     fn forget(&mut self, now: Time) {
         if self.has_forgotten(now)
             && let Some(noted) = &mut self.noted
@@ -322,8 +308,6 @@ impl Leases {
     }
 
     /// Takes the leases that expired since a tick from what their tenants hold.
-    #[cold]
-    #[inline(never)]
     fn end_since(&mut self, tick: Tick) {
         if let Some(tenants) = self.noted.as_mut().and_then(|noted| noted.tenants.as_mut()) {
             self.table.each_ended(tick, self.timeline.tick, &mut |slot, cost| tenants.end(slot, cost));

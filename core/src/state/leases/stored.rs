@@ -4,9 +4,9 @@ use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
-use super::Leases;
 use super::adaptive::{MEMORY, decode_limit, encode_limit};
 use super::notes::{Notes, decode_tenant, encode_tenant, part};
+use super::{FREED, Leases};
 use crate::adapt::{Adapted, Settings, mean_of};
 use crate::kind::Kind;
 use crate::state::codec::{Reader, put, put_bytes, put_short};
@@ -57,6 +57,29 @@ impl LimitState for Leases {
     }
 }
 
+impl Leases {
+    /// As [`apply`](State::apply), also for what is noted.
+    #[cold]
+    #[inline(never)]
+    fn apply_with_notes(&mut self, Change { last, released, held, notes }: Change<'_>) {
+        self.forget(last);
+        let before = self.timeline.tick;
+        self.timeline.set(last);
+        self.end_since(before);
+        if let Some(id) = released {
+            self.remove(id);
+        }
+        let notes = notes.as_deref().copied().unwrap_or_default();
+        if let Some(limit) = notes.limit {
+            self.set_limit(limit);
+        }
+        if let Some((id, deadline, cost)) = held {
+            self.hold((id, deadline, stored(cost)), notes);
+        }
+        self.tidy();
+    }
+}
+
 impl State for Leases {
     const KIND: Kind = Kind::Leases;
     type Change<'a> = Change<'a>;
@@ -69,26 +92,19 @@ impl State for Leases {
         Leases::default()
     }
 
-    fn apply(&mut self, Change { last, released, held, notes }: Change<'_>) {
-        if self.noted.is_some() {
-            self.forget(last);
+    fn apply(&mut self, change: Change<'_>) {
+        if self.noted.is_some() || change.notes.is_some() {
+            return self.apply_with_notes(change);
         }
-        let before = self.timeline.tick;
-        self.timeline.set(last);
-        if self.noted.is_some() {
-            self.end_since(before);
+        self.timeline.set(change.last);
+        let now = self.timeline.tick;
+        if let Some(slot) = change.released.and_then(|id| self.table.find(id)) {
+            self.table.remove(slot);
         }
-        if let Some(id) = released {
-            self.remove(id);
+        if let Some((id, deadline, cost)) = change.held {
+            self.table.hold(id, self.timeline.tick_at(deadline), stored(cost), now);
         }
-        let notes = notes.as_deref();
-        if let Some(limit) = notes.and_then(|notes| notes.limit) {
-            self.set_limit(limit);
-        }
-        if let Some((id, deadline, cost)) = held {
-            self.hold((id, deadline, stored(cost)), notes);
-        }
-        self.tidy();
+        self.table.remove_expired(now, FREED, |_, _| ());
     }
 
     fn encode_change(change: &Change<'_>, out: &mut Vec<u8>) {

@@ -298,6 +298,7 @@ impl<K> Table<K> {
 impl Table {
     /// Gives a lease this deadline. A lease that is not held at `now` also gets this cost. A lease that is not in the
     /// table is added.
+    #[inline(always)]
     pub(super) fn hold(&mut self, id: &[u8], deadline: Tick, cost: u32, now: Tick) {
         let key = Key { deadline, hash: hash(id), id };
         let Some(slot) = self.find_hashed(key.hash, id) else {
