@@ -49,11 +49,11 @@ function sceneOf(settings, duration, traffic) {
 }
 
 function laneOf({ replay, error, ...lane }, place) {
-    const told = replay ?? { from: [], until: [], remaining: [], retry: [], headline: [], bound: null, unit: "", most: null };
+    const told = replay ?? { from: [], until: [], remaining: [], retry: [], headline: [], bound: null, unit: "", limit: [] };
     const { asked, users, costs } = scene.traffic;
-    const own = told.from.map((from, i) => ({ from, at: asked[i], user: scene.shared ? 0 : users[i], cost: costs[i], left: told.remaining[i] }));
+    const own = told.from.map((from, i) => ({ from, at: asked[i], user: scene.shared ? 0 : users[i], cost: costs[i], left: told.remaining[i], limit: told.limit[i] }));
     return {
-        ...lane, ...told, error, place, within: 0,
+        ...lane, ...told, error, place, within: 0, most: Math.max(...told.limit),
         bins: binned(scene.traffic, told, scene.bin, scene.abuser),
         through: own.filter(({ from }) => from >= 0),
         // With a key each, the first user's is shown, which is the abuser if there is one.
@@ -114,7 +114,7 @@ function renderLane(lane, element) {
     over.textContent = isOver ? `▲ ${times.toFixed(1)}× the ${settings.shape === "slow" ? "workers" : "limit"}` : "";
     over.hidden = !isOver;
     const last = lane.levels.findLast(({ at }) => at <= head);
-    lane.left = lane.levels.length ? `remaining: ${count(last?.left ?? lane.most)} of ${count(lane.most)}` : "";
+    lane.left = lane.levels.length ? `remaining: ${count(last?.left ?? lane.limit[0])} of ${count(last?.limit ?? lane.limit[0])}` : "";
     element.toggleAttribute("data-over", isOver);
     drawFlow(flow, lane, scene);
     draw(canvas, lane, scene);

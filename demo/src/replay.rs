@@ -56,7 +56,7 @@ impl Traffic {
             "until": outcomes.iter().map(until).collect::<Vec<_>>(),
             "retry": outcomes.iter().map(retry).collect::<Vec<_>>(),
             "remaining": outcomes.iter().map(|outcome| remaining(outcome.reply)).collect::<Vec<_>>(),
-            "most": outcomes.first().map(|outcome| most(outcome.reply)),
+            "limit": outcomes.iter().map(|outcome| limit(outcome.reply)).collect::<Vec<_>>(),
             "figures": Figures::of(settings, &outcomes).to_json(),
             "headline": headline.over_time(settings, &outcomes),
             "bound": headline.bound(settings, strategy),
@@ -106,7 +106,8 @@ fn remaining(reply: Reply) -> Option<i64> {
     if let Reply::Five([_, _, remaining, ..]) = reply { Some(remaining) } else { None }
 }
 
-fn most(reply: Reply) -> Option<i64> {
+/// At that instant: it may find itself.
+fn limit(reply: Reply) -> Option<i64> {
     if let Reply::Five([_, limit, ..]) = reply { Some(limit) } else { None }
 }
 

@@ -31,10 +31,12 @@ pub struct Asker<'a> {
 const LONGEST_WAIT: u64 = 1000;
 /// How long a lease lasts whose holder does not say when it is done, in milliseconds.
 const TTL: u64 = 60_000;
+/// How far above the workers a limit that finds itself may go.
+const CEILING: u64 = 10;
 /// Sub-buckets of a window.
 const PARTS: u64 = 10;
 
-pub const STRATEGIES: [Strategy; 22] = [
+pub const STRATEGIES: [Strategy; 23] = [
     Strategy {
         id: "token-bucket",
         family: "Buckets",
@@ -176,6 +178,13 @@ pub const STRATEGIES: [Strategy; 22] = [
         page: "waiting",
     },
     Strategy {
+        id: "concurrent-adapt",
+        family: "Backend",
+        call: "RL.CONCURRENT {key} {ceiling} {ttl} {id} ADAPT START {workers} SLOW {slow}",
+        trade_off: "Finds how much may be in progress from how long requests take: less when they become slow, more when they do not; it needs time, and to be told what is slow.",
+        page: "adaptive",
+    },
+    Strategy {
         id: "multi",
         family: "Backend",
         call: "RL.MULTI 1 {key} LIMIT TOKENBUCKET {burst} {limit} {period} LIMIT CONCURRENT {workers} {ttl} {id}",
@@ -204,7 +213,7 @@ impl Strategy {
     /// The command, without `RL.`, and its mode: `GCRA RESERVE`.
     pub fn name(&self) -> String {
         let mode = |word: &&str| !word.contains('{') && word.parse::<u64>().is_err();
-        let unnamed = ["MAXWAIT", "GROW", "LIMIT"];
+        let unnamed = ["MAXWAIT", "GROW", "LIMIT", "START", "SLOW"];
         let words = self.call.split(' ').filter(mode).filter(|word| !unnamed.contains(word));
         let words: Vec<&str> = words.map(|word| word.strip_prefix("RL.").unwrap_or(word)).collect();
         words.join(" ")
@@ -253,6 +262,8 @@ fn word(name: &str, settings: &Settings, asker: &Asker<'_>) -> String {
         "gap" => duration(interval.div_ceil(2)),
         "strikes" => settings.limit.div_ceil(5).to_string(),
         "workers" => settings.workers.to_string(),
+        "ceiling" => (settings.workers * CEILING).to_string(),
+        "slow" => duration((settings.service * 3).div_ceil(2)),
         "wait" => duration(LONGEST_WAIT),
         "ttl" => duration(TTL),
         other => unreachable!("nothing is known of {other}"),

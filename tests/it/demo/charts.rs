@@ -188,3 +188,26 @@ fn whoever_comes_when_another_is_done_finds_a_worker() {
         outcomes.iter().map(|outcome| matches!(outcome.fate, Fate::Admitted { .. })).collect();
     assert_eq!(admitted, [true, false, true]);
 }
+
+#[test]
+fn a_limit_that_finds_itself_falls_while_the_backend_is_slow_and_rises_again() {
+    let settings = Settings::from(Shape::Slow);
+    let outcomes =
+        trial::run(&settings, strategy("concurrent-adapt"), &settings.arrivals(), &mut Memory::new())
+            .unwrap();
+    let third = settings.duration() * 1000 / 3;
+    // The last limit that was told in each third.
+    let limits = [1, 2, 3].map(|end| {
+        let before = outcomes.iter().filter(|outcome| outcome.asked < end * third);
+        before.last().map(|outcome| outcome.reply)
+    });
+    let [
+        Some(Reply::Five([_, first, ..])),
+        Some(Reply::Five([_, slow, ..])),
+        Some(Reply::Five([_, last, ..])),
+    ] = limits
+    else {
+        panic!("no limits: {limits:?}")
+    };
+    assert!(first >= 10 && slow < first / 2 && last > slow, "{limits:?}");
+}

@@ -128,7 +128,10 @@ fn memory_answers_every_call_as_a_server_does() {
             let about = format!("{} {}", shape.id(), strategy.id);
             assert_eq!(said.errors, 0, "{about}");
             let shed = strategy.id == "shed";
-            assert!(shed || said.admitted > 50 && said.refused > 50, "{about}: nobody asked");
+            // A limit that finds itself grows until it refuses hardly any call, but where the backend becomes slow.
+            let finds_itself = strategy.id == "concurrent-adapt" && shape != Shape::Slow;
+            let refused = finds_itself || said.refused > 50;
+            assert!(shed || said.admitted > 50 && refused, "{about}: nobody asked");
             assert!(!strategy.holds() || said.released > 50, "{about}: nobody released");
             let overloaded = shed && settings.shape.is_about_the_backend();
             assert!(!overloaded || said.thrown > 50, "{about}: nothing was shed");
