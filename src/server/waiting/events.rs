@@ -9,6 +9,8 @@ use redis_module::raw::{
     RedisModuleKeyOptCtx,
 };
 
+use ratelimit_core::Time;
+
 use super::alarm::set_alarm;
 use super::state::{now, somebody_waits, with_state};
 use super::wait::OfDatabase;
@@ -61,10 +63,14 @@ pub unsafe fn subscribe(ctx: *mut RedisModuleCtx) {
     }
 }
 
+/// Callers that wait are tried again. Of those that poll nothing is known any more: an empty database owes them nothing.
 unsafe extern "C" fn mark_all(_: *mut RedisModuleCtx, _: RedisModuleEvent, _: u64, _: *mut c_void) {
     if somebody_waits() {
         guarded((), || {
-            with_state(|state| state.lines.replace_all());
+            with_state(|state| {
+                state.lines.end_hungers(Time::LATEST);
+                state.lines.replace_all();
+            });
             set_alarm();
         });
     }

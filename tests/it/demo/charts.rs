@@ -196,7 +196,7 @@ fn a_limit_that_finds_itself_falls_while_the_backend_is_slow_and_rises_again() {
         trial::run(&settings, strategy("concurrent-adapt"), &settings.arrivals(), &mut Memory::new())
             .unwrap();
     let third = settings.duration() * 1000 / 3;
-    // The last limit that was told in each third.
+    // The limit at the end of each third.
     let limits = [1, 2, 3].map(|end| {
         let before = outcomes.iter().filter(|outcome| outcome.asked < end * third);
         before.last().map(|outcome| outcome.reply)

@@ -73,7 +73,7 @@ fn untimed(line: &str, reply: Result<Reply, String>) -> Result<Reply, String> {
     }
 }
 
-/// All but the one with tenants: a server remembers hungry tenants by its own clock, also after `FLUSHALL`.
+/// All but the one with tenants: a server remembers hungry tenants by its own clock.
 fn apart() -> impl Iterator<Item = &'static Strategy> {
     STRATEGIES.iter().filter(|strategy| strategy.id != TENANT)
 }

@@ -340,7 +340,7 @@ fn what_tenants_hold_is_the_same_on_a_replica_that_is_promoted_and_after_a_resta
     let args = [&PATIENT[..], &AOF_AT_ONCE, &["--aof-use-rdb-preamble", "no"]].concat();
     let mut primary = Server::start(&args);
     let replica = primary.replica(&[&STRICT[..], &PATIENT].concat());
-    let con = &mut primary.connection();
+    let mut without_aof = Server::start(&PATIENT);
     for line in [
         "RL.CONCURRENT lease 9 1h 1 COST 4 TENANT a WEIGHT 4",
         "RL.CONCURRENT lease 9 1h 2 COST 2 TENANT b WEIGHT 7",
@@ -348,7 +348,8 @@ fn what_tenants_hold_is_the_same_on_a_replica_that_is_promoted_and_after_a_resta
         "RL.CONCURRENT lease 9 1h 4",
         "RL.RELEASE lease 2",
     ] {
-        text(con, line);
+        text(&mut primary.connection(), line);
+        text(&mut without_aof.connection(), line);
     }
     let expected = tenants(&primary);
     assert_eq!(expected.matches("name, ").count(), 3, "{expected}");
@@ -364,6 +365,10 @@ fn what_tenants_hold_is_the_same_on_a_replica_that_is_promoted_and_after_a_resta
     rewrite_aof(&mut primary.connection());
     primary.restart();
     assert_eq!(tenants(&primary), expected);
+    let saved = tenants(&without_aof);
+    text(&mut without_aof.connection(), "SAVE");
+    without_aof.restart();
+    assert_eq!(tenants(&without_aof), saved);
     // Turns go by what is held there: b holds least for its weight.
     let con = &mut replica.connection();
     text(con, "REPLICAOF NO ONE");

@@ -59,6 +59,21 @@ fn a_hunger_ends_by_itself_with_at_too() {
 }
 
 #[test]
+fn in_an_empty_database_no_room_is_kept() {
+    let server = Server::start(&LASTING);
+    let con = &mut server.connection();
+    for (ends, is_kept) in
+        [("FLUSHALL", false), ("FLUSHDB", false), ("SWAPDB 0 1", false), ("RL.RELEASE k 1", true)]
+    {
+        ints(con, "RL.CONCURRENT k 1 1d 1 TENANT a");
+        assert_eq!(ints(con, "RL.CONCURRENT k 1 1d 2 TENANT b")[0], 1);
+        text(con, ends);
+        assert_eq!(ints(con, "RL.CONCURRENT k 1 1d 1 TENANT a")[0] == 1, is_kept, "{ends}");
+        text(con, "FLUSHALL");
+    }
+}
+
+#[test]
 fn what_makes_nobody_hungry() {
     let server = Server::start(&LASTING);
     let con = &mut server.connection();
