@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
 from itertools import count
 from typing import Any, cast
@@ -148,7 +148,7 @@ def _slot_map(nodes: int, clock: Clock) -> SlotMap:
 class Background:
     """Runs jobs when the replay says so."""
 
-    def __init__(self, timetable: Timetable, perform: Callable[[Job], Any]) -> None:
+    def __init__(self, timetable: Timetable, perform: Callable[[Sequence[Job]], Any]) -> None:
         self.timetable, self.perform = timetable, perform
         self.closed = False
         self.current: list[Job] = []
@@ -198,6 +198,15 @@ class AsyncWire(Wire):
             return await self._exchange(call, "redis:6379")
         return await async_drive(routed(self.slots, call), self._perform)
 
+    async def send_all(self, calls: Sequence[Call]) -> list[object]:
+        replies: list[object] = []
+        for call in calls:
+            try:
+                replies.append(await self.send(call))
+            except Exception as error:
+                replies.append(error)
+        return replies
+
     async def end_waits(self) -> None: ...
 
     async def close(self) -> None: ...
@@ -217,6 +226,15 @@ class ThreadWire(Wire):
         if self.slots is None:
             return self._exchange(call, "redis:6379")
         return drive(routed(self.slots, call), self._perform)
+
+    def send_all(self, calls: Sequence[Call]) -> list[object]:
+        replies: list[object] = []
+        for call in calls:
+            try:
+                replies.append(self.send(call))
+            except Exception as error:
+                replies.append(error)
+        return replies
 
     def end_waits(self) -> None: ...
 
@@ -290,7 +308,7 @@ class Replay:
     def wall(self) -> float:
         return 1_700_000_000 + self.clock.now
 
-    def made_background(self, timetable: Timetable, perform: Callable[[Job], Any]) -> Background:
+    def made_background(self, timetable: Timetable, perform: Callable[[Sequence[Job]], Any]) -> Background:
         self.background = self.background or Background(timetable, perform)
         return self.background
 
@@ -337,7 +355,7 @@ class Replay:
 
     async def _performed(self, background: Background, job: Job) -> None:
         background.current.append(job)
-        running = await self.run(lambda: background.perform(job))
+        running = await self.run(lambda: background.perform([job]))
         self._performing.append((job, running))
         self._finished(background)
 
@@ -347,8 +365,8 @@ class Replay:
             assert running.error is None, running.error
             self._performing.remove((job, running))
             background.current.remove(job)
-            if running.result is not None:
-                background.add(job, running.result)
+            if running.result[0] is not None:
+                background.add(job, running.result[0])
 
     async def _called(self, call: str, given: Object, name: str | None) -> Running:
         if call == "local":
@@ -578,7 +596,7 @@ class _AsyncRuntime(AsyncRuntime):
     def nodes(self, *_: Any) -> Any:
         return AsyncWire(self._replay)
 
-    def background(self, timetable: Timetable, perform: Callable[[Job], Any]) -> Any:
+    def background(self, timetable: Timetable, perform: Callable[[Sequence[Job]], Any]) -> Any:
         return self._replay.made_background(timetable, perform)
 
 
@@ -641,7 +659,7 @@ class _Runtime(Runtime):
     def signal(self) -> Any:
         return _Signal(self._replay)
 
-    def background(self, timetable: Timetable, perform: Callable[[Job], Any]) -> Any:
+    def background(self, timetable: Timetable, perform: Callable[[Sequence[Job]], Any]) -> Any:
         return self._replay.made_background(timetable, perform)
 
 

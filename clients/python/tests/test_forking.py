@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
@@ -74,7 +74,12 @@ def in_a_child(work: Callable[[], None]) -> None:
 
 def test_a_fork_has_locks_and_jobs_of_its_own() -> None:
     done: list[Job] = []
-    background = Background(timetable(), done.append)
+
+    def perform(jobs: Sequence[Job]) -> list[None]:
+        done.extend(jobs)
+        return [None] * len(jobs)
+
+    background = Background(timetable(), perform)
     theirs, mine = Job(Call(["RL.RELEASE"])), Job(Call(["RL.RELEASE"]))
     background.add(theirs, 600.0)
     own = core("open", Breaker(), RefusalCache())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
+from collections.abc import Awaitable, Callable, Sequence
 
 import pytest
 
@@ -30,6 +31,28 @@ def renewal() -> Renewal:
     return Renewal(core(), RELEASE, 30.0, lambda _: None)
 
 
+def each(perform: Callable[[Job], float | None]) -> Callable[[Sequence[Job]], list[float | None]]:
+    """Performs one job after the other."""
+    return lambda batch: [perform(job) for job in batch]
+
+
+def each_awaited(
+    perform: Callable[[Job], Awaitable[float | None]],
+) -> Callable[[Sequence[Job]], Awaitable[list[float | None]]]:
+    async def performed(batch: Sequence[Job]) -> list[float | None]:
+        return [await perform(job) for job in batch]
+
+    return performed
+
+
+def nothing(_: Job) -> float | None:
+    return None
+
+
+async def never(_: Job) -> float | None:
+    raise AssertionError("not reached")
+
+
 class Once(Job):
     def __init__(self, delay: float | None = None) -> None:
         super().__init__(RELEASE)
@@ -45,7 +68,7 @@ def test_jobs_run_in_the_order_of_their_time_and_the_thread_ends() -> None:
         delay, job.delay = job.delay, None
         return delay
 
-    background = Background(timetable(), perform)
+    background = Background(timetable(), each(perform))
     late, early, repeated = Once(), Once(), Once(0.05)
     background.add(late, 0.3)
     background.add(early, 0.1)
@@ -58,7 +81,7 @@ def test_jobs_run_in_the_order_of_their_time_and_the_thread_ends() -> None:
 
 
 def test_stopped_jobs_take_no_memory() -> None:
-    background = Background(timetable(), lambda _: None)
+    background = Background(timetable(), each(nothing))
     for _ in range(1000):
         job = Once()
         background.add(job, 600.0)
@@ -93,14 +116,14 @@ def test_close_returns_the_release_that_is_being_sent() -> None:
         over.wait(60)
         return 0.0
 
-    background, now, later = Background(timetable(), perform, patience=0.05), certain(), certain()
+    background, now, later = Background(timetable(), each(perform), patience=0.05), certain(), certain()
     background.add(now, 0.0)
     background.add(later, 600.0)
     background.add(renewal(), 600.0)
     sending.wait(60)
     assert background.close() == [now, later]
     over.set()
-    eventually(lambda: "redis-ratelimit" not in [each.name for each in threading.enumerate()], "the end of the thread")
+    eventually(lambda: "redis-ratelimit" not in [one.name for one in threading.enumerate()], "the end of the thread")
     background.add(certain(), 0.0)
     assert len(background) == 0
 
@@ -113,7 +136,7 @@ def test_close_returns_a_release_that_had_no_answer_just_then() -> None:
         time.sleep(0.3)
         return 0.0
 
-    background, release = Background(timetable(), perform, patience=60.0), certain()
+    background, release = Background(timetable(), each(perform), patience=60.0), certain()
     background.add(release, 0.0)
     sending.wait(60)
     assert background.close() == [release] and len(background) == 0
@@ -127,7 +150,7 @@ async def test_close_returns_the_release_that_is_being_sent_on_asyncio() -> None
         await asyncio.sleep(60)
         return 0.0
 
-    background, now, later = AsyncBackground(timetable(), perform), certain(), certain()
+    background, now, later = AsyncBackground(timetable(), each_awaited(perform)), certain(), certain()
     background.add(now, 0.0)
     background.add(later, 600.0)
     await sending.wait()
@@ -139,6 +162,7 @@ async def test_close_returns_the_release_that_is_being_sent_on_asyncio() -> None
 def test_renewals_go_before_endings(monkeypatch: pytest.MonkeyPatch) -> None:
     """A node that does not answer has many endings, and each takes a time-out."""
     monkeypatch.setattr(background_module, "THREADS", 1)
+    monkeypatch.setattr(jobs, "BATCH", 1)
     done: list[Job] = []
 
     def perform(job: Job) -> float | None:
@@ -146,10 +170,10 @@ def test_renewals_go_before_endings(monkeypatch: pytest.MonkeyPatch) -> None:
         time.sleep(0.1)
         return None
 
-    background = Background(timetable(), perform)
+    background = Background(timetable(), each(perform))
     endings, first = [certain() for _ in range(4)], renewal()
-    for each in endings:
-        background.add(each, 0.0)
+    for ending in endings:
+        background.add(ending, 0.0)
     background.add(first, 0.05)
     eventually(lambda: len(done) == 5, "the jobs")
     assert done.index(first) < 4
@@ -168,7 +192,7 @@ def test_a_server_that_does_not_answer_holds_up_its_own_jobs_only() -> None:
     def job(node: str) -> Job:
         return Ending(core(), Call(["RL.RELEASE", node, "id"], [node]), 30.0, certain=True)
 
-    background = Background(Timetable(time.monotonic, lambda _: None, lambda call: str(call.words[1])), perform)
+    background = Background(Timetable(time.monotonic, lambda _: None, lambda call: str(call.words[1])), each(perform))
     for node in ["silent"] * 50 + ["healthy"] * 50:
         background.add(job(node), 0.0)
     eventually(lambda: len(done) == 50, "the jobs of the healthy server")
@@ -181,20 +205,17 @@ def test_a_server_that_does_not_answer_holds_up_its_own_jobs_only() -> None:
 def test_endings_for_several_servers_are_bounded_together(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jobs, "MOST", 2)
     dropped: list[Job] = []
-    background = Background(Timetable(time.monotonic, dropped.append, lambda call: str(call.words[1])), lambda _: None)
-    each = [Ending(core(), Call(["RL.RELEASE", node, "id"], [node]), 30.0, certain=True) for node in "aba"]
-    assert [background.add(job, 600.0) for job in each] == [True, True, False] and dropped == each[2:]
+    background = Background(Timetable(time.monotonic, dropped.append, lambda call: str(call.words[1])), each(nothing))
+    three = [Ending(core(), Call(["RL.RELEASE", node, "id"], [node]), 30.0, certain=True) for node in "aba"]
+    assert [background.add(job, 600.0) for job in three] == [True, True, False] and dropped == three[2:]
     background.close()
 
 
 async def test_endings_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def nothing(job: Job) -> float | None:
-        return None
-
     monkeypatch.setattr(jobs, "MOST", 2)
     dropped: list[Job] = []
     table = timetable(dropped.append)
-    for background in (Background(table, lambda _: None), AsyncBackground(timetable(dropped.append), nothing)):
+    for background in (Background(table, each(nothing)), AsyncBackground(timetable(dropped.append), each_awaited(never))):
         dropped.clear()
         assert [background.add(certain(), 600.0) for _ in range(5)] == [True, True, False, False, False]
         background.add(renewal(), 600.0)

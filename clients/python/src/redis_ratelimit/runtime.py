@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from time import monotonic, time
 from uuid import uuid4
 
 from .local.signals import AsyncSignal
 from .taken.background import AsyncBackground
-from .taken.jobs import Job, Timetable
+from .taken.jobs import Delays, Job, Timetable
 from .wire.clients import AsyncClient
 from .wire.nodes import AsyncNodes, async_nodes_of
 
@@ -33,7 +33,9 @@ class AsyncRuntime:
         """Returns connections to the servers of this client."""
         return async_nodes_of(redis, timeout, connect_timeout, replicas, self.clock, self.sleep)
 
-    def background(self, timetable: Timetable, perform: Callable[[Job], Awaitable[float | None]]) -> AsyncBackground:
+    def background(
+        self, timetable: Timetable, perform: Callable[[Sequence[Job]], Awaitable[Delays]]
+    ) -> AsyncBackground:
         """Returns what runs jobs."""
         return AsyncBackground(timetable, perform)
 

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
+from typing import cast
 
 from ..decide.fork import after_fork
-from .jobs import Job, Timetable
+from .jobs import Delays, Job, Timetable
 
 IDLE = 1.0
 """Seconds after which a thread ends if there is nothing to do."""
 PATIENCE = 1.0
 THREADS = 16
-"""The most threads for a server: jobs at a time, each of which waits for its reply."""
+"""The most threads for a server: pipelines at a time, each of which waits for its replies."""
 
 
 class _Queue:
@@ -35,12 +36,15 @@ class Background:
 
     Args:
         timetable: When they run.
-        perform: Sends the call of a job. Returns the seconds until it is sent again, or None.
+        perform: Sends the calls of jobs for one server. Returns for each the seconds until it is sent again, or None.
         patience: For how many seconds `close` waits for the calls that are being sent.
     """
 
     def __init__(
-        self, timetable: Timetable, perform: Callable[[Job], float | None], patience: float = PATIENCE
+        self,
+        timetable: Timetable,
+        perform: Callable[[Sequence[Job]], Delays],
+        patience: float = PATIENCE,
     ) -> None:
         self._timetable, self._perform, self._patience = timetable, perform, patience
         self.closed = False
@@ -101,30 +105,29 @@ class Background:
             threading.Thread(target=self._run, args=(queue,), name="redis-ratelimit", daemon=True).start()
 
     def _run(self, queue: _Queue) -> None:
-        while (job := self._due(queue)) is not None:
-            delay = self._perform(job)
+        while jobs := self._due(queue):
+            again = [(job, delay) for job, delay in zip(jobs, self._perform(jobs), strict=True) if delay is not None]
             with self._changed:
                 queue.idle += 1
-                if job in self._sent:
-                    self._sent.remove(job)
-                    if delay is not None and self.closed:
-                        self._unfinished.append(job)
+                if self.closed:
+                    self._unfinished += [job for job, _ in again if job in self._sent]
+                self._sent = [job for job in self._sent if job not in jobs]
                 self._changed.notify_all()
-            if delay is not None:
+            for job, delay in again:
                 self.add(job, delay)
 
-    def _due(self, queue: _Queue) -> Job | None:
-        """Waits for the next job. None if there is none, or if another thread waits for it too."""
+    def _due(self, queue: _Queue) -> list[Job]:
+        """Waits for the next jobs. None if there are none, or if another thread waits for them too."""
         with self._changed:
             leaves = False
             while not self.closed:
-                job = queue.timetable.due()
-                if job is not None:
+                jobs = queue.timetable.all_due()
+                if jobs:
                     queue.idle -= 1
-                    self._sent.append(job)
+                    self._sent += jobs
                     if queue.timetable.next() == 0.0:
                         self._grow(queue)
-                    return job
+                    return jobs
                 if leaves:
                     break
                 wait = queue.timetable.next()
@@ -132,7 +135,7 @@ class Background:
                 leaves = not woken and (wait is None or queue.idle > 1)
             queue.idle -= 1
             queue.threads -= 1
-            return None
+            return []
 
 
 class AsyncBackground:
@@ -140,17 +143,17 @@ class AsyncBackground:
 
     Args:
         timetable: When they run.
-        perform: Sends the call of a job. Returns the seconds until it is sent again, or None.
+        perform: Sends the calls of jobs for one server. Returns for each the seconds until it is sent again, or None.
     """
 
-    def __init__(self, timetable: Timetable, perform: Callable[[Job], Awaitable[float | None]]) -> None:
+    def __init__(self, timetable: Timetable, perform: Callable[[Sequence[Job]], Awaitable[Delays]]) -> None:
         self._timetable, self._perform = timetable, perform
         self.closed = False
         self._timer: asyncio.TimerHandle | None = None
-        self._tasks: dict[Job, asyncio.Task[None]] = {}
+        self._sent: dict[asyncio.Task[None], list[Job]] = {}
 
     def __len__(self) -> int:
-        return len(self._timetable) + len(self._tasks)
+        return len(self._timetable) + sum(map(len, self._sent.values()))
 
     def add(self, job: Job, delay: float) -> bool:
         """Sends the call of a job after some seconds. Returns False if it is dropped: after `close`, or if too many wait."""
@@ -166,10 +169,11 @@ class AsyncBackground:
     def close(self) -> list[Job]:
         """Ends all jobs. Returns the endings that are left, and with them those whose call is still being sent."""
         self.closed = True
-        left = [*(job for job in self._tasks if not job.is_renewal), *self._timetable.take_endings()]
-        for task in self._tasks.values():
+        sent = [job for jobs in self._sent.values() for job in jobs if not job.is_renewal]
+        left = [*sent, *self._timetable.take_endings()]
+        for task in self._sent:
             task.cancel()
-        self._tasks = {}
+        self._sent = {}
         self._wait()
         return left
 
@@ -181,14 +185,20 @@ class AsyncBackground:
         self._timer = None if wait is None else asyncio.get_running_loop().call_later(wait, self._start)
 
     def _start(self) -> None:
-        while (job := self._timetable.due()) is not None:
-            self._tasks[job] = asyncio.get_running_loop().create_task(self._run(job))
+        while due := self._timetable.all_due():
+            servers: dict[str, list[Job]] = {}
+            for job in due:
+                servers.setdefault(self._timetable.where(job.call), []).append(job)
+            for jobs in servers.values():
+                self._sent[asyncio.get_running_loop().create_task(self._run(jobs))] = jobs
         self._wait()
 
-    async def _run(self, job: Job) -> None:
+    async def _run(self, jobs: Sequence[Job]) -> None:
+        task = cast("asyncio.Task[None]", asyncio.current_task())
         try:
-            delay = await self._perform(job)
+            delays = await self._perform(jobs)
         finally:
-            self._tasks.pop(job, None)
-        if delay is not None and not job.stopped:
-            self.add(job, delay)
+            self._sent.pop(task, None)
+        for job, delay in zip(jobs, delays, strict=True):
+            if delay is not None and not job.stopped:
+                self.add(job, delay)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Awaitable, Callable, Generator, Sequence
 from functools import partial
 from types import TracebackType
 from typing import Self, TypeVar
@@ -23,7 +23,7 @@ from ..wire.clients import AsyncClient
 from ..wire.nodes import drive
 from ..wire.ready import Check
 from ..wire.waits import Waits
-from .jobs import MOST, Job, Scheduler, Timetable
+from .jobs import BATCH, MOST, Delays, Job, Scheduler, Timetable
 from .taken import Taken
 from .under_way import AsyncUnderWay, Run
 
@@ -105,22 +105,29 @@ class AsyncConnected:
         await self._under_way.once(self._close)
 
     async def _close(self) -> None:
-        silent: set[str] = set()
         try:
             endings = self.taken.close()
             self._under_way.end_calls()
             await self.nodes.end_waits()
             await self._under_way.wait(self.connect_timeout + self.timeout)
             # A release of this limiter may have granted what a call was waiting for. So the endings of such calls come last.
+            servers: dict[str, list[Call]] = {}
             for ending in [*endings, *self.background.close()]:
-                where = self.nodes.where(ending.call)
-                outcome = None if where in silent else await self._outcome(ending.call)
-                if isinstance(outcome, (Unavailable, CallError)):
-                    self.core.warn(ending.call, "not repeated, since the limiter closes", outcome)
-                if isinstance(outcome, Unavailable):
-                    silent.add(where)
+                servers.setdefault(self.nodes.where(ending.call), []).append(ending.call)
+            for calls in servers.values():
+                await self._close_one(calls)
         finally:
             await self.nodes.close()
+
+    async def _close_one(self, calls: list[Call]) -> None:
+        """Tries endings once, unless their server does not answer."""
+        silent = False
+        while calls and not silent:
+            some, calls = calls[:BATCH], calls[BATCH:]
+            for call, outcome in zip(some, await self._outcomes(some), strict=True):
+                silent = silent or isinstance(outcome, Unavailable)
+                if isinstance(outcome, (Unavailable, CallError)):
+                    self.core.warn(call, "not repeated, since the limiter closes", outcome)
 
     async def __aenter__(self) -> Self:
         return self
@@ -174,25 +181,60 @@ class AsyncConnected:
         self.core.leave(call, where, ticket)
         return reply
 
-    async def _outcome(self, call: Call) -> object:
+    async def _outcomes(self, calls: Sequence[Call]) -> list[object]:
+        """Sends calls for one server in a pipeline. Returns what came of each: a reply, an `Unavailable` or a `CallError`."""
+        asked: list[tuple[Call, str, int]] = []
+        outcomes: dict[int, object] = {}
+        for number, call in enumerate(calls):
+            where = call.asked = self.nodes.where(call)
+            call.sent = False
+            try:
+                asked.append((call, where, self.core.enter(call, where)))
+            except Exception as error:
+                outcomes[number] = self._failed(call, error)
         try:
-            return await self._send(call)
-        except (Unavailable, CallError) as error:
-            return error
+            replies = iter(await self._replies([call for call, _, _ in asked]))
+        except BaseException as error:  # such as a cancellation
+            for call, where, ticket in asked:
+                self.core.lost(call, where, ticket, error)
+            raise
+        entered = iter(asked)
+        return [outcomes[n] if n in outcomes else self._came(*next(entered), next(replies)) for n in range(len(calls))]
 
-    async def _perform(self, job: Job) -> float | None:
-        """Sends the call of a job, and returns the seconds until it is sent again."""
-        if job.tries and not job.is_renewal:
-            self.core.counters.add("releases_retried")
-        job.tries += 1
-        job.asked = self.runtime.clock()
+    async def _replies(self, calls: Sequence[Call]) -> list[object]:
+        if len(calls) > 1:
+            return await self.nodes.send_all(calls)
         try:
-            outcome = await self._outcome(job.call)
+            return [await self.nodes.send(call) for call in calls]
         except Exception as error:
-            if not self.background.closed:  # closing ends connections that are in use
-                LOGGER.error("%s failed in the background", job.call.command, exc_info=error)
-            outcome = Unavailable(job.call.command, "mistake", str(error), maybe_sent=True)
-        return None if job.stopped else job.after(outcome)
+            return [error]
+
+    def _came(self, call: Call, where: str, ticket: int, reply: object) -> object:
+        """Notes what came of a call."""
+        self.core.forget(call)
+        if isinstance(reply, Exception):
+            return self._failed(call, self.core.lost(call, where, ticket, reply))
+        self.core.leave(call, where, ticket)
+        return reply
+
+    def _failed(self, call: Call, error: BaseException) -> Unavailable | CallError:
+        """Why there is no reply. A mistake loses no release."""
+        if isinstance(error, (Unavailable, CallError)):
+            return error
+        if not self.taken.closed:  # closing ends connections that are in use
+            LOGGER.error("%s failed in the background", call.command, exc_info=error)
+        return Unavailable(call.command, "mistake", str(error), maybe_sent=True)
+
+    async def _perform(self, jobs: Sequence[Job]) -> Delays:
+        """Sends the calls of jobs for one server. Returns for each the seconds until it is sent again."""
+        now = self.runtime.clock()
+        for job in jobs:
+            if job.tries and not job.is_renewal:
+                self.core.counters.add("releases_retried")
+            job.tries += 1
+            job.asked = now
+        outcomes = await self._outcomes([job.call for job in jobs])
+        return [None if job.stopped else job.after(outcome) for job, outcome in zip(jobs, outcomes, strict=True)]
 
     def _dropped(self, job: Job) -> None:
         self.core.note(job.call, "given up", f"{MOST} calls wait in the background")

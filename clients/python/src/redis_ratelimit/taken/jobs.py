@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable
-from itertools import count
-from typing import Protocol
+from collections.abc import Callable, Sequence
+from itertools import count, islice
+from typing import Protocol, TypeAlias
 
 from ..call.call import Call
 
 MOST = 10_000
 """The most endings that wait. A server that is away for long must not take all memory."""
+
+BATCH = 100
+"""The most calls that go out in one pipeline."""
 
 
 class Job:
@@ -38,6 +41,10 @@ class Job:
             outcome: The reply, an `Unavailable`, or a `CallError`.
         """
         raise NotImplementedError
+
+
+Delays: TypeAlias = Sequence[float | None]
+"""For each job the seconds until its call is sent again, or None."""
 
 
 class Scheduler(Protocol):
@@ -121,6 +128,10 @@ class Timetable:
                     return job
                 self._stopped -= 1
         return None
+
+    def all_due(self) -> list[Job]:
+        """Takes what is due, as much as one pipeline takes."""
+        return list(islice(iter(self.due, None), BATCH))
 
     def next(self) -> float | None:
         """Returns the seconds until a job is due."""

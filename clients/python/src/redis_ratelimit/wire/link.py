@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Sequence
 from inspect import isawaitable
-from typing import Any
+from typing import Any, TypeVar
 
 from redis.asyncio import ConnectionPool
 from redis.asyncio.retry import Retry
@@ -19,6 +19,9 @@ from ..decide.failure import NoFreeConnection, ServerFull, is_lost, waits_for_an
 from .slots import named
 from .source import CONNECTING, FULL, MARGIN, SPARE, TRIES, Address, Settings, Source, patience, pool_of
 from .within import in_time
+
+
+T = TypeVar("T")
 
 
 class AsyncLink:
@@ -59,18 +62,36 @@ class AsyncLink:
                 raise Closed from error
             raise
 
+    async def exchange_all(self, calls: Sequence[Call]) -> list[object]:
+        """Sends calls that do not wait in one pipeline. Returns their replies. In place of a missing reply stands its error."""
+        replies: list[object] = []
+        for call in calls:
+            call.asked = self._name
+        try:
+            if self.closed:
+                raise Closed
+            await self._lent(self._of_loop(), lambda connection: self._pipelined(connection, calls, replies))
+        except Exception as error:
+            replies += [Closed() if self.closed else error] * (len(calls) - len(replies))
+        return replies
+
     async def _sent(self, call: Call, asking: bool) -> object:
         if self.closed:
             raise Closed
         opened = self._of_loop()
         if call.wait is not None:
             return await self._waited(opened, call, asking, call.wait)
+        seconds = call.timeout or self._timeout
+        return await self._lent(opened, lambda connection: self._exchange(connection, call, asking, seconds))
+
+    async def _lent(self, opened: _Opened, work: Callable[[Any], Awaitable[T]]) -> T:
+        """Lends a shared connection, and closes it if a reply may still reach it."""
         until = self._clock() + self._patience
         await opened.take(opened.room, self._patience)
         try:
             connection = await opened.shared(until)
             try:
-                reply = await self._exchange(connection, call, asking, call.timeout or self._timeout)
+                reply = await work(connection)
             except ResponseError:
                 opened.give_back(connection)
                 raise
@@ -142,6 +163,20 @@ class AsyncLink:
         if cancellations() > cancelled:
             raise asyncio.CancelledError
         return reply
+
+    async def _pipelined(self, connection: Any, calls: Sequence[Call], replies: list[object]) -> None:
+        cancelled = cancellations()
+        async with in_time(self._timeout, f"no reply within {self._timeout * 1000:.0f} ms"):
+            for call in calls:
+                call.sent = True
+            await connection.send_packed_command(connection.pack_commands([call.words for call in calls]))
+            while len(replies) < len(calls):
+                try:
+                    replies.append(await connection.read_response())
+                except ResponseError as error:
+                    replies.append(error)
+        if cancellations() > cancelled:
+            raise asyncio.CancelledError
 
     def _is_over(self, call: Call) -> bool:
         return self.closed or call.ended or (self._waits_ended and call.wait is not None)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from queue import Empty, SimpleQueue
 from threading import RLock, Semaphore
-from typing import Any
+from typing import Any, TypeVar
 
 from redis import ConnectionPool
 from redis.backoff import NoBackoff
@@ -19,6 +19,9 @@ from ..decide.failure import NoFreeConnection, ServerFull, is_lost, waits_for_an
 from ..decide.fork import after_fork
 from .slots import named
 from .source import CONNECTING, FULL, MARGIN, SPARE, TRIES, Address, Settings, Source, patience, pool_of
+
+
+T = TypeVar("T")
 
 
 class Link:
@@ -68,12 +71,26 @@ class Link:
         """Sends a call and returns the reply. A connection that a reply may still reach is closed."""
         call.asked = self._name
         try:
-            return self._at_once(call, asking) if call.wait is None else self._waited(call, asking)
+            if call.wait is not None:
+                return self._waited(call, asking)
+            seconds = call.timeout or self._timeout
+            return self._lent(lambda connection: self._exchange(connection, call, asking, seconds))
         except Exception as error:
             # Redis-py raises any error, such as an AttributeError, if a connection in use is closed by another thread.
             if self._is_over(call) and not isinstance(error, Closed):
                 raise Closed from error
             raise
+
+    def exchange_all(self, calls: Sequence[Call]) -> list[object]:
+        """Sends calls that do not wait in one pipeline. Returns their replies. In place of a missing reply stands its error."""
+        replies: list[object] = []
+        for call in calls:
+            call.asked = self._name
+        try:
+            self._lent(lambda connection: self._pipelined(connection, calls, replies))
+        except Exception as error:
+            replies += [Closed() if self.closed else error] * (len(calls) - len(replies))
+        return replies
 
     def end_waits(self) -> None:
         """Closes the connections of calls that wait in the server. From now on such calls raise `Closed`."""
@@ -93,13 +110,14 @@ class Link:
         for connection in every:
             connection.disconnect()
 
-    def _at_once(self, call: Call, asking: bool) -> object:
+    def _lent(self, work: Callable[[Any], T]) -> T:
+        """Lends a shared connection, and closes it if a reply may still reach it."""
         until = self._clock() + self._patience
         self._take(self._room, self._patience)
         try:
             connection = self._shared(until)
             try:
-                reply = self._exchange(connection, call, asking, call.timeout or self._timeout)
+                reply = work(connection)
             except ResponseError:
                 self._give_back(connection)
                 raise
@@ -246,6 +264,21 @@ class Link:
         except BaseException:
             connection.disconnect()
             raise
+
+    def _pipelined(self, connection: Any, calls: Sequence[Call], replies: list[object]) -> None:
+        for call in calls:
+            call.sent = True
+        connection.send_packed_command(connection.pack_commands([call.words for call in calls]))
+        if self.closed:  # redis-py may have opened the connection anew
+            raise Closed
+        until = self._clock() + self._timeout
+        while len(replies) < len(calls):
+            if not connection.can_read(timeout=max(0.0, until - self._clock())):
+                raise TimeoutError(f"no reply within {self._timeout * 1000:.0f} ms")
+            try:
+                replies.append(connection.read_response())
+            except ResponseError as error:
+                replies.append(error)
 
     def _is_over(self, call: Call) -> bool:
         return self.closed or call.ended or (self._waits_ended and call.wait is not None)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Awaitable, Callable, Generator, Sequence
+from functools import partial
 from typing import Protocol, TypeVar
 
 from redis.asyncio import Connection, Redis, RedisCluster, SSLConnection
@@ -40,6 +41,10 @@ class AsyncNodes(Placed, Protocol):
 
     async def send(self, call: Call) -> object:
         """Returns the reply, or raises the error of redis-py."""
+        ...
+
+    async def send_all(self, calls: Sequence[Call]) -> list[object]:
+        """Sends calls for one server in a pipeline. Returns their replies. In place of a missing reply stands its error."""
         ...
 
     async def end_waits(self) -> None:
@@ -85,6 +90,10 @@ class AsyncServerNodes:
         """Returns the reply, or raises the error of redis-py."""
         return await self._link.exchange(call)
 
+    async def send_all(self, calls: Sequence[Call]) -> list[object]:
+        """Sends calls in a pipeline. Returns their replies. In place of a missing reply stands its error."""
+        return await self._link.exchange_all(calls)
+
     def where(self, call: Call) -> str:
         """Returns the name of the server."""
         return self._name
@@ -120,6 +129,32 @@ class AsyncClusterNodes:
         if self._links.closed:
             raise Closed
         return await drive(routed(self.slots, call), self._perform)
+
+    async def send_all(self, calls: Sequence[Call]) -> list[object]:
+        """Sends calls for one node in a pipeline. Returns their replies. In place of a missing reply stands its error.
+
+        A call that is redirected is sent again alone.
+        """
+        known: list[object] = []
+        if self.slots.primaries() and not self._links.closed:
+            known = await self._links.to(self.slots.node(calls[0])).exchange_all(calls)
+        replies: list[object] = []
+        for number, call in enumerate(calls):
+            known_reply = known[number : number + 1]
+            try:
+                replies.append(await drive(routed(self.slots, call), partial(self._perform_once, call, known_reply)))
+            except Exception as error:
+                replies.append(error)
+        return replies
+
+    async def _perform_once(self, call: Call, known: list[object], step: Step) -> object:
+        """Performs a step, of which the reply may be known already."""
+        if step.call is not call or not known:
+            return await self._perform(step)
+        reply = known.pop()
+        if isinstance(reply, Exception):
+            raise reply
+        return reply
 
     def where(self, call: Call) -> str:
         """Returns the name of the node that will get the call, as far as it is known."""
