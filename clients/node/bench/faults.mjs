@@ -9,7 +9,7 @@
 import { setImmediate as turn, setTimeout as pause } from 'node:timers/promises'
 import { RateLimiter } from 'redis-ratelimit'
 import { KINDS } from '../.test/kinds.js'
-import { startCluster, startServer } from '../.test/servers.js'
+import { startCluster, startServer, until } from '../.test/servers.js'
 
 const CALLERS = 8
 const LEASES = 12
@@ -66,6 +66,8 @@ const FAULTS = {
     await held.release()
     return `${releases} releases`
   },
+  'a replica is promoted': (world) => takenOver(world, true),
+  'a primary is killed, and its replica takes over': (world) => takenOver(world, false),
   'one node of three stops for 4 s': async ({ nodes, limiter }) => {
     const held = Array.from({ length: LEASES }, (_, i) => limiter.connected.channel.nodeOf(`lease:${i}`))
     await stopped(nodes[0], 4000)
@@ -73,9 +75,21 @@ const FAULTS = {
   },
 }
 
+// Until the other nodes know that the replica of the first node has its slots.
+async function takenOver({ nodes }, isPlanned) {
+  const [first, second, third, replica] = nodes
+  if (isPlanned) await replica.cli('CLUSTER', 'FAILOVER')
+  else await first.stop()
+  const knows = async (node) => new RegExp(`:${replica.port}@\\S+ (myself,)?master .* \\d+-\\d+`).test(await node.cli('CLUSTER', 'NODES'))
+  const all = async () => (await Promise.all([second, third, replica].map(knows))).every(Boolean)
+  await until(async () => (await all()) && (await replica.cli('CLUSTER', 'INFO')).includes('cluster_state:ok'), 'a failover')
+}
+
 /** A server or a cluster, and a limiter on it. */
-async function worldOf(kind, isCluster) {
-  const cluster = isCluster ? await startCluster() : undefined
+async function worldOf(kind, name) {
+  const replica = name.includes('replica')
+  const isCluster = replica || name.includes('node of three')
+  const cluster = isCluster ? await startCluster({ replica }) : undefined
   const server = cluster?.nodes[1] ?? (await startServer())
   const made = await (isCluster ? kind.cluster(cluster.port) : kind.client(server.port))
   const limiter = new RateLimiter(made.redis, { logger: () => undefined })
@@ -108,7 +122,7 @@ async function traffic({ limiter }, isOver) {
 }
 
 async function row(kind, name, fault) {
-  const { world, stop } = await worldOf(kind, name.includes('node of three'))
+  const { world, stop } = await worldOf(kind, name)
   let isOver = false
   let connections = 0
   const look = async () => {

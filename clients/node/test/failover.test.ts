@@ -2,16 +2,13 @@
 
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
-import { execFile } from 'node:child_process'
 import { after, before, describe, test } from 'node:test'
-import { promisify } from 'node:util'
 import { Commands, FixedWindow } from 'redis-ratelimit'
 import { slot } from '../dist/wire/slots.js'
 import { KINDS, type Kind } from './kinds.js'
 import { limiterOnCluster } from './limiters.js'
-import { startServer, until, type Server } from './servers.js'
+import { startCluster, until, type Server } from './servers.js'
 
-const run = promisify(execFile)
 const hour = new FixedWindow(1000, '1h')
 
 interface Replicated {
@@ -24,36 +21,8 @@ interface Replicated {
 
 /** Three primaries, and a replica of the first. */
 async function withReplica(): Promise<Replicated> {
-  const options = [
-    '--cluster-enabled',
-    'yes',
-    '--cluster-node-timeout',
-    '1500',
-    '--cluster-replica-validity-factor',
-    '0',
-    '--repl-diskless-sync-delay',
-    '0',
-    '--ratelimit.top',
-    '100',
-  ]
-  const nodes: Server[] = []
-  const stop = async () => void (await Promise.all(nodes.map((node) => node.stop())))
-  for (let i = 0; i < 4; i += 1) nodes.push(await startServer(options))
-  const [first, second, third, replica] = nodes as [Server, Server, Server, Server]
-  await run('redis-cli', [
-    '--cluster',
-    'create',
-    ...[first, second, third].map(({ port }) => `127.0.0.1:${port}`),
-    '--cluster-yes',
-  ])
-  await until(async () => (await first.cli('CLUSTER', 'INFO')).includes('cluster_state:ok'), 'a cluster')
-  await replica.cli('CLUSTER', 'MEET', '127.0.0.1', String(first.port))
-  const id = (await first.cli('CLUSTER', 'MYID')).trim()
-  await until(async () => (await replica.cli('CLUSTER', 'REPLICATE', id)).startsWith('OK'), 'a replica')
-  for (const node of nodes) {
-    await until(async () => (await node.cli('CLUSTER', 'INFO')).includes('cluster_state:ok'), 'a complete cluster')
-    await until(async () => (await node.cli('CLUSTER', 'SLOTS')).includes(String(replica.port)), 'a known replica')
-  }
+  const { nodes, stop } = await startCluster({ replica: true })
+  const [, , , replica] = nodes as [Server, Server, Server, Server]
   let key = ''
   // The first node has the first third of the slots.
   do key = `user:${randomUUID()}`

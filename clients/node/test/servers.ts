@@ -80,16 +80,40 @@ function spawned(options: string[], module: boolean, port: number): Server {
   }
 }
 
-/** Starts a cluster of three primaries, and waits until all of them say that it is complete. */
-export async function startCluster(): Promise<{ nodes: Server[]; port: number; stop(): Promise<void> }> {
+/** A cluster. */
+export interface Nodes {
+  /** The primaries, and then a replica of the first, if there is one. */
+  nodes: Server[]
+  port: number
+  stop(): Promise<void>
+}
+
+/**
+ * Starts a cluster of three primaries, and waits until all of them say that it is complete.
+ *
+ * @param options.replica - whether the first has a replica. It takes over when the first was silent for 1.5 s
+ */
+export async function startCluster({ replica = false } = {}): Promise<Nodes> {
   const nodes: Server[] = []
   const stop = async () => void (await Promise.all(nodes.map((node) => node.stop())))
+  const options = ['--cluster-enabled', 'yes', '--ratelimit.top', '100']
+  if (replica)
+    options.push('--cluster-node-timeout', '1500', '--cluster-replica-validity-factor', '0', '--repl-diskless-sync-delay', '0')
   try {
-    for (let i = 0; i < 3; i++) nodes.push(await startServer(['--cluster-enabled', 'yes', '--ratelimit.top', '100']))
-    const addresses = nodes.map(({ port }) => `127.0.0.1:${port}`)
+    for (let i = 0; i < (replica ? 4 : 3); i++) nodes.push(await startServer(options))
+    const addresses = nodes.slice(0, 3).map(({ port }) => `127.0.0.1:${port}`)
     await run('redis-cli', ['--cluster', 'create', ...addresses, '--cluster-yes'])
+    const isComplete = async (node: Server) => (await node.cli('CLUSTER', 'INFO')).includes('cluster_state:ok')
+    const [first, , , last] = nodes as [Server, Server, Server, Server?]
+    await until(() => isComplete(first), 'a cluster')
+    if (last !== undefined) {
+      await last.cli('CLUSTER', 'MEET', '127.0.0.1', String(first.port))
+      const id = (await first.cli('CLUSTER', 'MYID')).trim()
+      await until(async () => (await last.cli('CLUSTER', 'REPLICATE', id)).startsWith('OK'), 'a replica')
+    }
     for (const node of nodes) {
-      await until(async () => (await node.cli('CLUSTER', 'INFO')).includes('cluster_state:ok'), 'a complete cluster')
+      await until(() => isComplete(node), 'a complete cluster')
+      if (last !== undefined) await until(async () => (await node.cli('CLUSTER', 'SLOTS')).includes(String(last.port)), 'a known replica')
     }
   } catch (error) {
     await stop()

@@ -17,7 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, suppress
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import redis
 import redis.asyncio
@@ -37,7 +37,6 @@ EARLIER = {
     ("no more than 8 connections, 32 callers", "threads"): "84,669 of 85,028",
     ("no more than 8 connections, 32 callers", "asyncio"): "62,855 of 63,025",
     ("200 cancelled waits", "asyncio"): "1,600 releases",
-    ("one silent node of three, 4 s", "threads"): "38 of 40 leases lost",
 }
 
 
@@ -53,11 +52,12 @@ class Row(NamedTuple):
 Hurt = Callable[[Server], Awaitable[None]]
 
 
-async def measured(kind: str, server: Server, hurt: Hurt, callers: int = CALLERS, leases: int = LEASES) -> Row:
-    """Asks while a fault comes and goes."""
-    limiter = KINDS[kind](server.port)
+async def measured(
+    limiter: AsyncRateLimiter, servers: list[Server], hurt: Awaitable[None], callers: int = CALLERS, leases: int = LEASES
+) -> Row:
+    """Asks while a fault comes and goes. The callers and the leases have keys of their own, so that all nodes have some."""
     answers: list[tuple[float, bool]] = []
-    most, others = 0, connected(server)
+    most, others = 0, connected(servers)
     stops = False
 
     async def ask(number: int) -> None:
@@ -68,17 +68,17 @@ async def measured(kind: str, server: Server, hurt: Hurt, callers: int = CALLERS
                 await asyncio.sleep(0.001)  # a failing limiter answers at once
 
     async with AsyncExitStack() as stack:
-        for _ in range(leases):
+        for number in range(leases):
             with suppress(Refused):
-                await stack.enter_async_context(limiter.lease("faults:pool", leases, "6s", wait="5s"))
+                await stack.enter_async_context(limiter.lease(f"faults:lease:{number}", 1, "6s", wait="5s"))
         tasks = [asyncio.create_task(ask(number)) for number in range(callers)]
         await asyncio.sleep(BEFORE)
-        most = connected(server) - others
-        await hurt(server)
+        most = connected(servers) - others
+        await hurt
         ended = time.monotonic()
         await asyncio.sleep(AFTER)
         with suppress(redis.RedisError):
-            most = max(most, connected(server) - others)
+            most = max(most, connected(servers) - others)
         stops = True
         await asyncio.gather(*tasks)
         unanswered = [at for at, answered in answers if not answered]
@@ -88,9 +88,9 @@ async def measured(kind: str, server: Server, hurt: Hurt, callers: int = CALLERS
     return Row(f"{len(unanswered):,} of {len(answers):,}", lost, most, f"{late:.2f}")
 
 
-def connected(server: Server) -> int:
-    """How many connections the server has."""
-    return int(server.client.info("clients")["connected_clients"])
+def connected(servers: list[Server]) -> int:
+    """How many connections the servers have."""
+    return sum(int(server.client.info("clients")["connected_clients"]) for server in servers)
 
 
 def kill(server: Server) -> None:
@@ -134,7 +134,7 @@ async def without_module(kind: str) -> Row:
         async def nothing(_: Server) -> None:
             await asyncio.sleep(1)
 
-        return await measured(kind, server, nothing, leases=0)
+        return await measured(KINDS[kind](server.port), [server], nothing(server), leases=0)
 
 
 async def cancelled(kind: str) -> Row:
@@ -152,7 +152,7 @@ async def cancelled(kind: str) -> Row:
             tasks = [asyncio.create_task(wait()) for _ in range(200)]
             while server.waiting() < 200:
                 await asyncio.sleep(0.05)
-            most = connected(server)
+            most = connected([server])
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
@@ -162,34 +162,52 @@ async def cancelled(kind: str) -> Row:
         return Row(f"{releases} releases", 0, most)
 
 
-async def silent_node(kind: str) -> Row:
-    """40 leases of 3 s on three nodes, one of which is silent for 4 s. It loses its own."""
-    cluster = Cluster()
-    try:
-        clients: Any = redis.RedisCluster if kind == "threads" else redis.asyncio.RedisCluster
-        client = clients(host="127.0.0.1", port=cluster.port)
-        limiter: Any = OnThreads(RateLimiter(client)) if kind == "threads" else AsyncRateLimiter(client)
-        healthy: list[Any] = []
-        async with AsyncExitStack() as stack:
-            quiet = cluster.primaries[0]
-            for number in range(60):
-                lease = await stack.enter_async_context(limiter.lease(f"faults:{number}", 1, "3s"))
-                if owner(cluster, f"faults:{number}") != quiet.port:
-                    healthy.append(lease)
-            with quiet.frozen():
-                await asyncio.sleep(4)
-            lost = sum(lease.lost for lease in healthy)
-            await asyncio.sleep(1)
-        await limiter.close()
-        return Row(f"{lost} of {len(healthy)} leases lost", lost)
-    finally:
-        cluster.stop()
+async def silent_node(cluster: Cluster) -> None:
+    with cluster.primaries[0].frozen():
+        await asyncio.sleep(4)
 
 
-def owner(cluster: Cluster, key: str) -> int:
-    """The port of the node that has a key."""
-    slot = int(cluster.nodes[0].client.execute_command("CLUSTER", "KEYSLOT", key))
-    return cluster.primaries[min(2, slot * 3 // 16384)].port
+async def promoted(cluster: Cluster) -> None:
+    """A replica takes over, as before work on its primary."""
+    await taken_over(cluster, "CLUSTER", "FAILOVER")
+
+
+async def died(cluster: Cluster) -> None:
+    """A primary is killed. Its replica takes over once the others have noticed."""
+    cluster.primaries[0].stop()
+    await taken_over(cluster)
+
+
+async def taken_over(cluster: Cluster, *command: str) -> None:
+    """Waits until the replica of the first primary is a primary, and the others know."""
+    replica, others = cluster.replicas[0], cluster.primaries[1:]
+    if command:
+        replica.client.execute_command(*command)
+    end = time.monotonic() + 30
+    while not all(str(replica.port) in str(shards(node)[0][2]) for node in others) or replica.cluster("state") != "ok":
+        if time.monotonic() > end:
+            raise TimeoutError("the replica did not take over")
+        await asyncio.sleep(0.02)
+
+
+def shards(node: Server) -> Any:
+    """CLUSTER SLOTS, by slots. Of each shard the primary is named first."""
+    return sorted(cast(Any, node.client.execute_command("CLUSTER", "SLOTS")))
+
+
+def on_cluster(hurt: Callable[[Cluster], Awaitable[None]], patience: int = 5000) -> Callable[[str], Awaitable[Row]]:
+    async def run(kind: str) -> Row:
+        cluster = Cluster(patience)
+        try:
+            clients: Any = redis.RedisCluster if kind == "threads" else redis.asyncio.RedisCluster
+            client = clients(host="127.0.0.1", port=cluster.nodes[1].port)
+            limiter: Any = OnThreads(RateLimiter(client)) if kind == "threads" else AsyncRateLimiter(client)
+            others = [node for node in cluster.nodes if node is not cluster.primaries[0]]
+            return await measured(limiter, others, hurt(cluster))
+        finally:
+            cluster.stop()
+
+    return run
 
 
 def asked_in_child(limiter: RateLimiter) -> None:
@@ -213,7 +231,7 @@ async def forked(kind: str) -> Row:
 def on_server(hurt: Hurt, **options: Any) -> Callable[[str], Awaitable[Row]]:
     async def run(kind: str) -> Row:
         with Server() as server:
-            return await measured(kind, server, hurt, **options)
+            return await measured(KINDS[kind](server.port), [server], hurt(server), **options)
 
     return run
 
@@ -226,7 +244,9 @@ FAULTS: dict[str, Callable[[str], Awaitable[Row]]] = {
     "another password for 2 s": on_server(rotated),
     "no module": without_module,
     "200 cancelled waits": cancelled,
-    "one silent node of three, 4 s": silent_node,
+    "one silent node of three, 4 s": on_cluster(silent_node),
+    "a replica of three is promoted": on_cluster(promoted),
+    "a primary of three is killed": on_cluster(died, patience=1500),
     "fork": forked,
 }
 

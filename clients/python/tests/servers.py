@@ -170,9 +170,14 @@ class Proxy:
 
 
 class Cluster:
-    """Three primaries, each with a replica."""
+    """Three primaries, each with a replica.
 
-    def __init__(self) -> None:
+    Args:
+        patience: For how many milliseconds a node may be silent before its replica takes over.
+    """
+
+    def __init__(self, patience: int = 5000) -> None:
+        self._patience = patience
         self.nodes: list[Server] = []
         try:
             for _ in range(6):
@@ -208,7 +213,7 @@ class Cluster:
             "--cluster-enabled",
             "yes",
             "--cluster-node-timeout",
-            "5000",
+            str(self._patience),
             "--repl-diskless-sync-delay",
             "0",
             "--ratelimit.top",
