@@ -139,13 +139,15 @@ async function copy(card) {
     setTimeout(() => { label.textContent = "Copy"; }, done ? 2000 : 8000);
 }
 
-// In a frame: as high as it is, and as dark as what is around it.
+// In a frame: as high as it is, and on the paper of what is around it.
 const framed = window.parent !== window;
 root.toggleAttribute("data-framed", framed);
 const tellHeight = () => window.parent.postMessage({ ratelimit: "height", pixels: Math.ceil(root.getBoundingClientRect().height) }, "*");
 if (framed) new ResizeObserver(tellHeight).observe(root);
 window.addEventListener("message", ({ source, data }) => {
-    if (source === window.parent && data?.ratelimit === "theme") root.dataset.theme = data.dark ? "dark" : "light";
+    if (source !== window.parent || data?.ratelimit !== "theme") return;
+    root.dataset.theme = data.dark ? "dark" : "light";
+    if (data.paper) root.style.setProperty("--paper", data.paper);
 });
 
 const width = () => all(".picture").map(({ clientWidth }) => clientWidth).find(Boolean) ?? 360;

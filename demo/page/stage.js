@@ -97,7 +97,9 @@ function render() {
     scene.start = Math.max(0, Math.min(head - span * 0.875, duration - span));
     for (const lane of lanes) renderLane(lane, by("lanes").children[lane.place]);
     const now = `${(head / 1e6).toFixed(1)} s`;
-    Object.assign(by("head"), { max: duration, step: Math.min(duration / 1200, (until - from) / 24), value: head });
+    // A round step, of which the instants that tests and scenes name are multiples.
+    const step = Math.min(duration / 1200, 10 ** Math.ceil(Math.log10((until - from) / 24)));
+    Object.assign(by("head"), { max: duration, step, value: head });
     by("head").setAttribute("aria-valuetext", now);
     by("now").textContent = `${now} of ${duration / 1e6} s`;
 }

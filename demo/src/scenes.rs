@@ -21,7 +21,7 @@ pub const SCENES: [Scene; 9] = [
         shape: Shape::Edge,
         title: "A burst at the edge",
         pair: ["fixed-window-aligned", "sliding-log"],
-        plays: (9.885 / 60.0, 10.09 / 60.0),
+        plays: (9.89 / 60.0, 10.09 / 60.0),
     },
     Scene {
         shape: Shape::Crowd,

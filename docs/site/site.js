@@ -9,7 +9,8 @@ if (frame) {
     const book = document.documentElement;
     const tellTheme = () => {
         const dark = ["coal", "navy", "ayu"].some((theme) => book.classList.contains(theme));
-        frame.contentWindow.postMessage({ ratelimit: "theme", dark }, "*");
+        const paper = getComputedStyle(book).backgroundColor;
+        frame.contentWindow.postMessage({ ratelimit: "theme", dark, paper }, "*");
     };
     new MutationObserver(tellTheme).observe(book, { attributeFilter: ["class"] });
     frame.addEventListener("load", tellTheme);

@@ -199,6 +199,8 @@ mod tests {
         assert_eq!(limit, before);
         limit.learn(&lease(0, 1001, 30), Ending::Well);
         assert_eq!(limit.limit(), 27);
+        limit.learn(&lease(2000, 3000, 30), Ending::Well);
+        assert_eq!(limit.limit(), 27, "a lease of just that length has not failed");
     }
 
     #[test]
