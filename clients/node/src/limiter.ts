@@ -70,7 +70,7 @@ export class RateLimiter {
   readonly commands: Commands
 
   /**
-   * @param redis - a client of node-redis or ioredis, plain or for a cluster
+   * @param redis - a client of node-redis or ioredis: plain, with sentinels, for a cluster, or a pool
    * @throws {@link ConfigurationError} if an option is wrong
    */
   constructor(redis: RedisClient, options: RateLimiterOptions = {}, /** @internal */ { runtime, connect }: Seams = { runtime: real }) {

@@ -1,9 +1,9 @@
-/** The four clients that the package is for, behind one interface. */
+/** The clients that the package is for, behind one interface. */
 
 import * as ioredis6 from 'ioredis'
 import { Cluster as Cluster5, Redis as Redis5 } from 'ioredis-5'
-import { createClient as createClient6, createCluster as createCluster6 } from 'redis'
-import { createClient as createClient5, createCluster as createCluster5 } from 'redis-5'
+import * as redis6 from 'redis'
+import * as redis5 from 'redis-5'
 import type { RedisClient } from 'redis-ratelimit'
 
 // The first release of ioredis has its class as the default export only.
@@ -16,9 +16,13 @@ export interface Made {
   /** Sends words as they are. On a cluster the first key must be named. */
   raw(words: string[], key?: string): Promise<unknown>
   close(): void
+  /** Of pools and sentinels of node-redis. */
+  connect?(): Promise<unknown>
 }
 
 export interface MakeOptions {
+  /** Whether a pool or a client with sentinels of node-redis is connected. By default it is. */
+  isConnected?: boolean
   keyPrefix?: string
   username?: string
   password?: string
@@ -34,7 +38,14 @@ export interface Kind {
   hasKeyPrefix: boolean
   client(port: number, options?: MakeOptions): Promise<Made>
   cluster(port: number, options?: MakeOptions): Promise<Made>
+  /** Of node-redis. */
+  pool?(port: number, options?: MakeOptions): Promise<Made>
+  /** A client of the primary that sentinels at these ports call `GROUP`. */
+  sentinel(ports: readonly number[], options?: MakeOptions): Promise<Made>
 }
+
+/** What sentinels call the servers. */
+export const GROUP = 'limits'
 
 const ignore = () => undefined
 
@@ -70,14 +81,21 @@ function ioredis(name: string, Redis: typeof Redis6 | typeof Redis5, Cluster: ty
       cluster.on('error', ignore)
       return { redis: cluster, raw: ([word = '', ...words]) => cluster.call(word, ...words), close: () => cluster.disconnect() }
     },
+    async sentinel(ports, { keyPrefix = '', username, password } = {}) {
+      const redis = new (Redis as typeof Redis6)({
+        sentinels: ports.map((port) => ({ host: '127.0.0.1', port })),
+        name: GROUP,
+        keyPrefix,
+        ...credentialsOf(username, password),
+      })
+      redis.on('error', ignore)
+      return { redis, raw: ([word = '', ...words]) => redis.call(word, ...words), close: () => redis.disconnect() }
+    },
   }
 }
 
-function nodeRedis(
-  name: string,
-  createClient: typeof createClient6 | typeof createClient5,
-  createCluster: typeof createCluster6 | typeof createCluster5,
-): Kind {
+function nodeRedis(name: string, library: typeof redis6 | typeof redis5): Kind {
+  const { createClient, createClientPool, createCluster, createSentinel } = library as typeof redis6
   const isSix = name.startsWith('node-redis 6')
   return {
     name,
@@ -86,7 +104,7 @@ function nodeRedis(
     async client(port, { keyPrefix, username, password } = {}) {
       const prefixed = keyPrefix === undefined ? {} : { keyPrefix }
       const credentials = credentialsOf(username, password)
-      const redis = (createClient as typeof createClient6)({ url: `redis://127.0.0.1:${port}`, ...prefixed, ...credentials })
+      const redis = createClient({ url: `redis://127.0.0.1:${port}`, ...prefixed, ...credentials })
       redis.on('error', ignore)
       const connected = redis.connect().catch(ignore)
       await Promise.race([connected, new Promise((resolve) => redis.once('error', resolve))])
@@ -95,10 +113,32 @@ function nodeRedis(
     async cluster(port, { keyPrefix, replicas = false } = {}) {
       const prefixed = keyPrefix === undefined ? {} : { keyPrefix }
       const rootNodes = [{ url: `redis://127.0.0.1:${port}` }]
-      const cluster = (createCluster as typeof createCluster6)({ rootNodes, useReplicas: replicas, ...prefixed })
+      const cluster = createCluster({ rootNodes, useReplicas: replicas, ...prefixed })
       cluster.on('error', ignore)
       await cluster.connect()
       return { redis: cluster, raw: (words, key) => cluster.sendCommand(key, false, words), close: () => cluster.destroy() }
+    },
+    async pool(port, { keyPrefix, username, password, isConnected = true } = {}) {
+      const prefixed = keyPrefix === undefined ? {} : { keyPrefix }
+      const options = { url: `redis://127.0.0.1:${port}`, ...prefixed, ...credentialsOf(username, password) }
+      const redis = createClientPool(options, { minimum: 1, maximum: 2 })
+      redis.on('error', ignore)
+      const connect = () => redis.connect()
+      if (isConnected) await connect()
+      return { redis, raw: (words) => redis.sendCommand(words), close: () => redis.destroy(), connect }
+    },
+    async sentinel(ports, { keyPrefix, username, password, isConnected = true } = {}) {
+      const prefixed = keyPrefix === undefined ? {} : { keyPrefix }
+      const redis = createSentinel({
+        name: GROUP,
+        sentinelRootNodes: ports.map((port) => ({ host: '127.0.0.1', port })),
+        nodeClientOptions: credentialsOf(username, password),
+        ...prefixed,
+      })
+      redis.on('error', ignore)
+      const connect = () => redis.connect()
+      if (isConnected) await connect()
+      return { redis, raw: (words) => redis.sendCommand(false, words), close: () => void redis.destroy(), connect }
     },
   }
 }
@@ -107,13 +147,13 @@ function nodeRedis(
 const RELEASE = process.env['RELEASE']
 
 function released(name: string): Kind {
-  return name.startsWith('ioredis') ? ioredis(name, Redis6, Cluster6) : nodeRedis(name, createClient6, createCluster6)
+  return name.startsWith('ioredis') ? ioredis(name, Redis6, Cluster6) : nodeRedis(name, redis6)
 }
 
 /** Both libraries, in both versions. */
 export const KINDS: readonly Kind[] = RELEASE !== undefined ? [released(RELEASE)] : [
-  nodeRedis('node-redis 6', createClient6, createCluster6),
-  nodeRedis('node-redis 5', createClient5, createCluster5),
+  nodeRedis('node-redis 6', redis6),
+  nodeRedis('node-redis 5', redis5),
   ioredis('ioredis 6', Redis6, Cluster6),
   ioredis('ioredis 5', Redis5, Cluster5),
 ]

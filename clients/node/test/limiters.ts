@@ -28,7 +28,8 @@ export async function limiterOnCluster(
   return limiterOf(t, made, options)
 }
 
-function limiterOf(t: TestContext, made: Awaited<ReturnType<Kind['client']>>, options: RateLimiterOptions) {
+/** A limiter on any client. */
+export function limiterOf(t: TestContext, made: Awaited<ReturnType<Kind['client']>>, options: RateLimiterOptions) {
   const lines: string[] = []
   // Longer time-outs than a service would have: the machine may be busy.
   const limiter = new RateLimiter(made.redis, {

@@ -112,6 +112,10 @@ class Wire implements OwnClient {
     this.owners = Array.from({ length: nodes }, (_, i) => `node${i + 1}:6379`)
   }
 
+  get moves(): boolean {
+    return this.primaries > 1
+  }
+
   get primaries(): number {
     return Math.max(1, this.nodes)
   }

@@ -2,7 +2,7 @@
 
 import { execFile, spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer, type AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
@@ -39,10 +39,10 @@ export async function freePort(): Promise<number> {
   }
 }
 
-/** Starts redis-server with the module, or without it, and waits until it replies. */
-export async function startServer(options: string[] = [], { module = true, port = 0 } = {}): Promise<Server> {
+/** Starts redis-server with the module, or without it, or as a sentinel, and waits until it replies. */
+export async function startServer(options: string[] = [], { module = true, sentinel = false, port = 0 } = {}): Promise<Server> {
   for (let left = 4; ; left--) {
-    const server = spawned(options, module, port || (await freePort()))
+    const server = spawned(options, { module: module && !sentinel, sentinel }, port || (await freePort()))
     const { process: child } = server
     // Another program may take the port, or that of its cluster bus, first: then the server ends, and is started anew.
     const ended = () => child.exitCode !== null
@@ -59,10 +59,16 @@ export async function startServer(options: string[] = [], { module = true, port 
   }
 }
 
-function spawned(options: string[], module: boolean, port: number): Server {
+function spawned(options: string[], { module, sentinel }: { module: boolean; sentinel: boolean }, port: number): Server {
   const folder = mkdtempSync(join(tmpdir(), 'redis-ratelimit-'))
-  const words = ['--bind', '127.0.0.1', '--port', String(port), '--save', '', '--dir', folder, ...options]
+  const words = ['--bind', '127.0.0.1', '--port', String(port), '--dir', folder, ...options]
   if (module) words.push('--loadmodule', MODULE)
+  if (sentinel) {
+    // It writes what it finds out into its file.
+    const file = join(folder, 'sentinel.conf')
+    writeFileSync(file, '')
+    words.unshift(file, '--sentinel')
+  } else words.push('--save', '')
   const child = spawn('redis-server', words, { stdio: 'ignore' })
   process.once('exit', () => child.kill('SIGKILL'))
   return {

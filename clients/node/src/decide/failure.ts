@@ -95,6 +95,11 @@ export function isMisconfigured(error: unknown): boolean {
   return error instanceof Unavailable && MISCONFIGURED.has(error.kind)
 }
 
+/** Whether another server may be the primary by now. */
+export function isElsewhere(error: unknown): boolean {
+  return error instanceof Unavailable && counts(error) && (error.kind === 'connection' || error.kind === 'READONLY')
+}
+
 /** Whether a call failed because its keys are about to move to another node of the cluster. */
 export function isMoving(error: unknown): error is Unavailable {
   return error instanceof Unavailable && MOVING.has(error.kind)

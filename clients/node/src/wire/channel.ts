@@ -6,7 +6,7 @@
 import type { Call, Sender } from '../call/call.js'
 import type { Settings } from '../call/settings.js'
 import type { Core } from '../decide/core.js'
-import { Blameless, counts, crowded, explained, failure, gaveUp, isMisconfigured, isMoving, isUnsent, late, unconnected, unsent } from '../decide/failure.js'
+import { Blameless, counts, crowded, explained, failure, gaveUp, isElsewhere, isMisconfigured, isMoving, isUnsent, late, unconnected, unsent } from '../decide/failure.js'
 import { CallError, Closed, Unavailable } from '../errors.js'
 import { pause, type Runtime } from '../runtime.js'
 import { Link } from './link.js'
@@ -124,11 +124,10 @@ export class Channel implements Sender {
         node.unknown(ticket)
         throw error
       }
-      const { primaries, lastError } = this.#link.client
+      const { moves, lastError } = this.#link.client
       const failed = explained(call.command, node.name, error, lastError)
       const change = node.failed(ticket, failed, this.runtime.now())
-      const isLost = primaries > 1 && failed instanceof Unavailable && failed.kind === 'connection' && counts(failed)
-      if (node.isPrimary && (change === 'reopened' || isLost)) this.#link.renew()
+      if (node.isPrimary && (change === 'reopened' || (moves && isElsewhere(failed)))) this.#link.renew()
       throw failed
     }
   }

@@ -8,13 +8,18 @@ import type { Sender } from '../call/call.js'
 import { ConfigurationError } from '../errors.js'
 import { isIoredis, IoredisClusterSender, IoredisSender, type Ioredis, type IoredisCluster } from './ioredis.js'
 import { OwnIoredis, OwnIoredisCluster } from './ioredis-own.js'
-import { isNodeRedis, isNodeRedisCluster, NodeRedisClusterSender, NodeRedisSender } from './node-redis.js'
-import type { NodeRedis, NodeRedisCluster } from './node-redis.js'
+import { isNodeRedis, isNodeRedisCluster, isNodeRedisPool, isNodeRedisSentinel } from './node-redis.js'
+import { NodeRedisClusterSender, NodeRedisSender, NodeRedisSentinelSender } from './node-redis.js'
+import type { NodeRedis, NodeRedisCluster, NodeRedisPool, NodeRedisSentinel } from './node-redis.js'
+import { ofPool, ofSentinel, OwnFoundNodeRedis } from './node-redis-found.js'
 import { OwnNodeRedis, OwnNodeRedisCluster } from './node-redis-own.js'
 import type { OwnClient, OwnSettings } from './own.js'
 
-/** A client of node-redis (`createClient`, `createCluster`) or ioredis (`Redis`, `Cluster`), version 5 or 6. */
-export type RedisClient = NodeRedis | NodeRedisCluster | Ioredis | IoredisCluster
+/**
+ * A client of node-redis (`createClient`, `createClientPool`, `createSentinel`, `createCluster`) or ioredis (`Redis`, also
+ * with `sentinels`, and `Cluster`), version 5 or 6.
+ */
+export type RedisClient = NodeRedis | NodeRedisPool | NodeRedisSentinel | NodeRedisCluster | Ioredis | IoredisCluster
 
 /** How calls are sent on a client as it is, and on connections of the package's own to the same server. */
 interface Kind {
@@ -46,12 +51,12 @@ function kindOf(redis: RedisClient): Kind {
   }
   if (isNodeRedisCluster(redis))
     return kind(true, () => new NodeRedisClusterSender(redis), (settings) => new OwnNodeRedisCluster(redis, settings))
-  if (!isNodeRedis(redis)) throw unknown(redis)
-  return kind(false, () => new NodeRedisSender(redis), (settings) => {
-    // A pool or the like has no connection that is known.
-    if (redis.isReady === undefined) throw unknown(redis)
-    return new OwnNodeRedis(redis, settings)
-  })
+  if (isNodeRedisSentinel(redis))
+    return kind(false, () => new NodeRedisSentinelSender(redis), (settings) => new OwnFoundNodeRedis(ofSentinel(redis), settings))
+  if (isNodeRedisPool(redis))
+    return kind(false, () => new NodeRedisSender(redis), (settings) => new OwnFoundNodeRedis(ofPool(redis), settings))
+  if (isNodeRedis(redis)) return kind(false, () => new NodeRedisSender(redis), (settings) => new OwnNodeRedis(redis, settings))
+  throw unknown(redis)
 }
 
 function isSender(redis: unknown): redis is Sender {
@@ -59,7 +64,9 @@ function isSender(redis: unknown): redis is Sender {
 }
 
 function unknown(redis: unknown): ConfigurationError {
-  const made = "createClient() or createCluster() of 'redis', or new Redis() or new Cluster() of 'ioredis', version 5 or later"
+  const made =
+    "createClient(), createClientPool(), createSentinel() or createCluster() of 'redis', " +
+    "or new Redis() or new Cluster() of 'ioredis', version 5 or later"
   const name = typeof redis === 'object' && redis !== null ? ` of the class ${redis.constructor?.name ?? 'Object'}` : ''
   return new ConfigurationError(`a client is needed, made by ${made}, not ${shown(redis)}${name}`)
 }

@@ -31,12 +31,14 @@ export class OwnIoredis extends IoredisSender implements OwnClient {
   readonly ready: Promise<void>
   readonly primaries = 1
   readonly owners = []
+  readonly moves: boolean
   readonly #coming = new Coming()
 
   constructor(original: Ioredis, private readonly settings: OwnSettings) {
     // ioredis would add it once more to the keys of commands that it knows.
     super(original.duplicate({ ...settled(settings), keyPrefix: '' }), prefixOf(original))
     this.name = addressOf(original)
+    this.moves = groupOf(original) !== undefined
     this.redis.on('close', () => this.#coming.down(this.lastError))
     this.redis.on('ready', () => this.#coming.up())
     this.ready = connected(this.redis, (error) => (this.#coming.lastError = error))
@@ -108,6 +110,10 @@ export class OwnIoredisCluster extends IoredisClusterSender implements OwnClient
     return this.cluster.nodes('master').length
   }
 
+  get moves(): boolean {
+    return this.primaries > 1
+  }
+
   get owners(): string[] {
     // Before, these are the nodes that it begins with.
     return this.cluster.status === 'ready' ? this.cluster.nodes('master').map(addressOf) : []
@@ -140,8 +146,16 @@ function seeds(cluster: IoredisCluster): object[] {
 }
 
 function addressOf(node: Ioredis): string {
+  const group = groupOf(node)
+  if (group !== undefined) return `the primary of ${group}`
   const { host, port, path } = node.options as { host?: string; port?: number; path?: string }
   return path ?? `${host}:${port}`
+}
+
+/** What sentinels call the servers of this client, if it has sentinels. */
+function groupOf({ options }: Ioredis): string | undefined {
+  const { sentinels, name } = options as { sentinels?: unknown; name?: string }
+  return Array.isArray(sentinels) ? name : undefined
 }
 
 /** Connects. The errors of all attempts are told to `note`, and `undefined` when it is connected. */

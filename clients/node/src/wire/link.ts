@@ -36,6 +36,7 @@ export class Link {
     this.#connectBy = runtime.now() + connectTimeout
     this.#client = connect()
     this.keyPrefix = this.#client.keyPrefix
+    this.#follow(this.#client)
     this.#usable = this.#whenUsable(this.#client)
     const settle = () => (this.#isReady = true)
     this.#usable.then(settle, settle)
@@ -138,7 +139,18 @@ export class Link {
     const before = this.#client
     this.#client = next
     this.#isReady = true
+    this.#follow(next)
     if (!this.#uses.has(before)) before.close()
+  }
+
+  // Until it is replaced: the first attempt may fail, or come too early after one before.
+  #follow(client: OwnClient): void {
+    const follow = () => {
+      if (this.#client !== client || this.#isClosed) return
+      this.renew()
+      this.runtime.later(RENEWAL, follow)
+    }
+    void client.moved?.then(follow)
   }
 
   #giveUp(next: OwnClient): void {

@@ -53,6 +53,7 @@ export class OwnNodeRedis extends NodeRedisSender implements OwnClient {
   readonly ready: Promise<void>
   readonly primaries = 1
   readonly owners = []
+  readonly moves = false
   readonly #coming: Coming
   readonly #own: Made
   readonly #life: Life
@@ -132,6 +133,10 @@ export class OwnNodeRedisCluster extends NodeRedisClusterSender implements OwnCl
 
   get primaries(): number {
     return this.#own.masters.length
+  }
+
+  get moves(): boolean {
+    return this.primaries > 1
   }
 
   get owners(): string[] {

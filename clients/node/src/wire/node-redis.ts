@@ -19,6 +19,24 @@ export interface NodeRedisCluster {
   duplicate(overrides?: object): unknown
 }
 
+/** What is used of `createClientPool()` of node-redis. */
+export interface NodeRedisPool {
+  readonly totalClients: number
+  sendCommand(args: string[], options?: object): Promise<unknown>
+  execute(task: (client: NodeRedis) => unknown): Promise<unknown>
+}
+
+/** What is used of `createSentinel()` of node-redis. */
+export interface NodeRedisSentinel {
+  /** The address of the primary, if a client is connected to it. */
+  getMasterNode(): object | undefined
+  on(event: 'topology-change', listener: (event: { type: string }) => void): unknown
+  off(event: 'topology-change', listener: (event: { type: string }) => void): unknown
+  sendCommand(isReadonly: boolean | undefined, args: string[], options?: object): Promise<unknown>
+  /** The only way to a client with the options of its nodes, in all releases since 5.0. */
+  _execute(isReadonly: boolean | undefined, task: (client: NodeRedis) => Promise<unknown>): Promise<unknown>
+}
+
 /** A node of a cluster. */
 export interface Node {
   address: string
@@ -46,21 +64,44 @@ export function isNodeRedisCluster(redis: unknown): redis is NodeRedisCluster {
   return has(redis, 'sendCommand') && has(redis, 'nodeClient')
 }
 
-/** Whether this is a client of node-redis, and not for a cluster. */
-export function isNodeRedis(redis: unknown): redis is NodeRedis {
-  return has(redis, 'sendCommand') && has(redis, 'duplicate') && !has(redis, 'nodeClient') && !has(redis, 'use')
+/** Whether this is a client of node-redis that finds its server with sentinels. */
+export function isNodeRedisSentinel(redis: unknown): redis is NodeRedisSentinel {
+  return has(redis, 'sendCommand') && has(redis, 'getMasterNode') && has(redis, '_execute')
 }
 
-/** Sends calls on a client. */
+/** Whether this is a pool of clients of node-redis. */
+export function isNodeRedisPool(redis: unknown): redis is NodeRedisPool {
+  return has(redis, 'sendCommand') && has(redis, 'execute') && typeof (redis as NodeRedisPool).totalClients === 'number'
+}
+
+/** Whether this is a client of node-redis with one connection. */
+export function isNodeRedis(redis: unknown): redis is NodeRedis {
+  return has(redis, 'sendCommand') && has(redis, 'duplicate') && typeof (redis as NodeRedis).isReady === 'boolean'
+}
+
+/** Sends calls on a client or a pool. */
 export class NodeRedisSender implements Sender {
   readonly keyPrefix: string
 
-  constructor(readonly redis: NodeRedis, readonly options?: object) {
-    this.keyPrefix = prefix((redis.options as Options | undefined)?.keyPrefix)
+  constructor(readonly redis: NodeRedis | NodeRedisPool, readonly options?: object) {
+    this.keyPrefix = prefixOf(redis)
   }
 
   send(call: Call): Promise<unknown> {
     return this.redis.sendCommand(call.words, this.options)
+  }
+}
+
+/** Sends calls to the primary that sentinels name, and those that only read to its replicas if the client does so. */
+export class NodeRedisSentinelSender implements Sender {
+  readonly keyPrefix: string
+
+  constructor(readonly redis: NodeRedisSentinel) {
+    this.keyPrefix = prefixOf(redis)
+  }
+
+  send(call: Call): Promise<unknown> {
+    return this.redis.sendCommand(call.readonly, call.words)
   }
 }
 
@@ -85,6 +126,12 @@ export class NodeRedisClusterSender implements Sender {
     const node = masters[(this.#next += 1) % masters.length]
     return node === undefined ? this.cluster.sendCommand(undefined, false, call.words, options) : send(node)
   }
+}
+
+/** The `keyPrefix` of a client, a pool, or a client with sentinels. Not all of them show their options. */
+export function prefixOf(redis: object): string {
+  const { options, _keyPrefix } = redis as { options?: Options; _keyPrefix?: unknown }
+  return prefix(_keyPrefix ?? options?.keyPrefix)
 }
 
 /** A cluster with those parts whose types are too narrow. */

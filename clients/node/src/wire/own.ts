@@ -98,6 +98,10 @@ export interface OwnClient extends Sender {
   owner(key: string): string | undefined
   /** The number of primaries, 1 unless it is a cluster. */
   readonly primaries: number
+  /** Whether another server may become the primary of a key. Then a new connection finds it, and this one may not. */
+  readonly moves: boolean
+  /** Resolves when that is known to have happened. Not all clients know. */
+  readonly moved?: Promise<void>
   /** The names of the primaries, as far as they are known. None unless it is a cluster. */
   readonly owners: readonly string[]
   close(): void
