@@ -249,6 +249,11 @@ mod tests {
         assert_eq!(trial.limit.latency.windows, 1);
         trial.lease(10, 20);
         assert_eq!(trial.limit.latency.windows, 2);
+        for (micros, counted) in [(100, 0), (101, 1)] {
+            let taken = trial.now - micros;
+            trial.limit.learn(&Ended { taken, now: trial.now, cost: 1, held: 20 }, Ending::Well);
+            assert_eq!(trial.limit.latency.window.count, counted, "{micros} us");
+        }
     }
 
     #[test]

@@ -661,6 +661,8 @@ mod tests {
         assert_eq!(encoded(&copy), encoded(&leases));
         assert!(plain.iter().all(|(id, taken)| copy.taken(&id.to_be_bytes()) == Some(*taken)));
         assert_eq!(copy.until(Span::ZERO), at(29_992 + 3_600_000_000));
+        assert!(copy.adapted(at(29_991 + 3_600_000_000)).is_some());
+        assert!(copy.adapted(at(29_992 + 3_600_000_000)).is_none());
     }
 
     #[test]
