@@ -166,6 +166,15 @@ def test_info_has_the_limits_of_a_key(server: Server, key: str) -> None:
     assert commands.info("missing") is None
 
 
+def test_info_has_tenants_and_leases_as_text(server: Server, key: str) -> None:
+    for protocol in (2, 3):
+        commands = Commands(redis.Redis(port=server.port, protocol=protocol))
+        commands.concurrent(key, 5, "1m", "a", tenant="acme")
+        info = cast(Any, commands.info(key, leases=True))
+        assert info["tenants"] == [{"name": "acme", "weight": 1, "held": 1, "waiting": 0}]
+        assert [(each["id"], each["cost"]) for each in info["leases"]] == [("a", 1)]
+
+
 def test_options_stand_in_the_call(server: Server, key: str) -> None:
     commands = Commands(redis.Redis(port=server.port))
     now = 1_700_002_800_000_000

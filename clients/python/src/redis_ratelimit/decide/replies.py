@@ -157,16 +157,17 @@ def _full(reply: object) -> tuple[Five, Sequence[Five]]:
 
 
 def _mapping(reply: object) -> dict[str, object]:
-    """A map, which RESP2 sends as a flat list. Maps stand in maps only behind `limits`."""
+    """A map, which RESP2 sends as a flat list. A list in a list in it is a map."""
     if isinstance(reply, Mapping):
         pairs = list(cast(Mapping[object, object], reply).items())
     else:
         flat = cast(Sequence[object], reply)
         pairs = list(zip(flat[::2], flat[1::2], strict=True))
-    return {text(name): _value(text(name), value) for name, value in pairs}
+    return {text(name): _value(value) for name, value in pairs}
 
 
-def _value(name: str, value: object) -> object:
-    if name == "limits" and isinstance(value, list):
-        return [_mapping(each) for each in cast(list[object], value)]
+def _value(value: object) -> object:
+    if isinstance(value, list):
+        items = cast(list[object], value)
+        return [_mapping(item) if isinstance(item, (list, Mapping)) else _value(item) for item in items]
     return text(value) if isinstance(value, (bytes, str)) else value
