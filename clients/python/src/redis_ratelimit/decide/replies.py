@@ -169,5 +169,5 @@ def _mapping(reply: object) -> dict[str, object]:
 def _value(value: object) -> object:
     if isinstance(value, list):
         items = cast(list[object], value)
-        return [_mapping(item) if isinstance(item, (list, Mapping)) else _value(item) for item in items]
+        return [_value(item) if isinstance(item, (bytes, str, int)) else _mapping(item) for item in items]
     return text(value) if isinstance(value, (bytes, str)) else value
