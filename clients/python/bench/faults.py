@@ -192,7 +192,7 @@ async def taken_over(cluster: Cluster, *command: str) -> None:
 
 def shards(node: Server) -> Any:
     """CLUSTER SLOTS, by slots. Of each shard the primary is named first."""
-    return sorted(cast(Any, node.client.execute_command("CLUSTER", "SLOTS")))
+    return sorted(node.client.execute_command("CLUSTER", "SLOTS"))
 
 
 def on_cluster(hurt: Callable[[Cluster], Awaitable[None]], patience: int = 5000) -> Callable[[str], Awaitable[Row]]:

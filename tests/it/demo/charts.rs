@@ -198,8 +198,8 @@ fn a_limit_that_finds_itself_falls_while_the_backend_is_slow_and_rises_again() {
     let third = settings.duration() * 1000 / 3;
     // The limit at the end of each third.
     let limits = [1, 2, 3].map(|end| {
-        let before = outcomes.iter().filter(|outcome| outcome.asked < end * third);
-        before.last().map(|outcome| outcome.reply)
+        let before = outcomes.iter().rfind(|outcome| outcome.asked < end * third);
+        before.map(|outcome| outcome.reply)
     });
     let [
         Some(Reply::Five([_, first, ..])),
