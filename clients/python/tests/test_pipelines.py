@@ -88,4 +88,5 @@ async def test_endings_that_are_due_together_go_out_in_one_pipeline(make: Maker,
         for n in range(100):
             slow.background.add(Ending(slow.core, calls.release("", key, str(n)), 30.0, certain=True), 0.2)
         await asyncio.to_thread(eventually, lambda: server.calls("rl.release") == 100, "the releases")
-    assert reads(server) < 40
+    # Each look at the server is a read of its own, and on a busy machine there are many.
+    assert reads(server) - server.calls("info") < 40
