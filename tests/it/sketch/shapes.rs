@@ -177,7 +177,8 @@ fn the_largest_sketch_has_256_mib_and_gives_them_back() {
         assert_eq!(ask(con, &format!("{key} a 1 1 1h"), 0)[0], 1);
     }
     let grown = used_memory(con) - before;
-    assert!((512 << 20..514 << 20).contains(&grown), "{grown}");
+    // Meanwhile the server may free or take some kilobytes for connections, such as the one that found it ready.
+    assert!((grown - (512 << 20)).abs() < 1 << 20, "{grown}");
     for (options, bytes) in [
         ("WIDTH 33554432 DEPTH 2", 512 << 20),
         ("WIDTH 33554432", 1 << 30),
