@@ -39,6 +39,20 @@ describe('a gate on one server', () => {
     await Promise.all([limiter.close(), assert.rejects(turn, { name: 'Closed' })])
   })
 
+  test('what ends before its turn gives back its budget, and waits no longer', async (t) => {
+    const rules: Rule<Asking>[] = [
+      { name: 'queue', key: user, limit: new LeakyBucket(9, 1, '1h') },
+      { name: 'tokens', key: user, limit: new TokenBucket(100, 1, '1h'), estimate: 40 },
+    ]
+    const { gate, left } = made(t, rules)
+    const [first, second] = [await gate.enter({ user: 'ann' }), await gate.enter({ user: 'ann' })]
+    assert.equal(await first.turn(), true)
+    await first.end()
+    const turn = second.turn()
+    await second.end()
+    assert.deepEqual([await turn, await second.turn(), await left('tokens:ann', 'TOKENBUCKET', 100, 1, '1h')], [false, false, 60])
+  })
+
   test('a penalty counts the refusals of the other rules', async (t) => {
     const { gate } = made(t, [
       { name: 'rate', key: user, limit: new FixedWindow(1, '1m') },

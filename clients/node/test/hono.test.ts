@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import type { Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { describe, test } from 'node:test'
+import { setTimeout as pause } from 'node:timers/promises'
 import { serve } from '@hono/node-server'
 import { Hono, type Context } from 'hono'
 import { stream } from 'hono/streaming'
@@ -47,7 +48,7 @@ webSuite('Hono', async ({ limiter, rules, shed }) => {
 })
 
 describe('Hono without a server of Node.js', () => {
-  test('a lease ends when the body has been read, is cancelled, or is not sent', async (t) => {
+  test('a lease ends when the body has been read, is cancelled, or is not sent, and when the request is aborted', async (t) => {
     const server = await startServer()
     t.after(() => server.stop())
     const limiter = new RateLimiter(new Redis(server.port, { lazyConnect: true }), { timeoutMs: 3000 })
@@ -76,6 +77,14 @@ describe('Hono without a server of Node.js', () => {
     const endless = await ask('/endless')
     assert.equal((await ask('/text')).status, 429)
     await endless.body?.cancel()
+    await free()
+    const gone = new AbortController()
+    server.process.kill('SIGSTOP')
+    const left = app.request('/text', { headers: { 'x-user': 'ann' }, signal: gone.signal })
+    await pause(50)
+    gone.abort()
+    server.process.kill('SIGCONT')
+    assert.equal((await left).status, 503)
     await free()
   })
 })

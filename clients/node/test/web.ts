@@ -1,11 +1,12 @@
 /** What the middleware of every web framework must do, with real requests to a real server. */
 
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
 import { connect } from 'node:net'
 import { after, before, describe, test } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
-import { Concurrent, Gcra, SlidingLog, UNLIMITED } from 'redis-ratelimit'
-import { until } from './servers.js'
+import { Concurrent, Gcra, LeakyBucket, SlidingLog, UNLIMITED } from 'redis-ratelimit'
+import { startServer, until } from './servers.js'
 import type { Make, View } from './web-application.js'
 import { failingTests } from './web-failing.js'
 import { caller, dial, minute, on, tokens, Web } from './web-harness.js'
@@ -120,6 +121,42 @@ function limitTests(web: Web): void {
     await until(async () => (await left('streams:ann', 'CONCURRENT', 9, '1m', 'nobody')) === 9, 'a release')
     await settled()
     assert.ok((await tokensLeft()) > 400)
+  })
+
+  test('a client that hangs up while the rules are asked, or in a queue, gives back once what they take', async (t) => {
+    const own = await startServer()
+    t.after(() => own.stop())
+    const asked: string[] = []
+    const rules = [
+      tokens,
+      { name: 'streams', key: (view: View) => (asked.push(view.path), caller(view)), limit: new Concurrent(1, '1h') },
+      { name: 'queue', key: on('/queued'), limit: new LeakyBucket(9, 1, '1h') },
+    ]
+    const { ask, url, prefix } = await web.started(t, rules, { port: own.port, timeoutMs: 20_000, fail: 'closed' })
+    const left = async (name: string, ...words: string[]) => (await own.cli('RL.PEEK', prefix + name, ...words, 'COST', '0')).split('\n')[2]
+    const isReleased = async () => (await left('streams:ann', 'CONCURRENT', '1', '1h', 'nobody')) === '1'
+    const calls = async (name: string) => new RegExp(`cmdstat_rl.${name}:calls=(\\d+)`).exec(await own.cli('INFO', 'commandstats'))?.[1]
+    const hangUp = async (path: string, meanwhile: () => Promise<unknown>) => {
+      asked.length = 0
+      const socket = connect(Number(new URL(url).port), '127.0.0.1')
+      socket.write(`GET ${path} HTTP/1.1\r\nHost: x\r\nx-api-key: ann\r\n\r\n`)
+      await until(() => asked.includes(path), 'a request')
+      await meanwhile()
+      socket.destroy()
+      await once(socket, 'close')
+      await pause(50)
+    }
+    assert.equal((await ask('/queued')).status, 200)
+    await until(isReleased, 'a release')
+    await own.cli('CONFIG', 'RESETSTAT')
+    own.process.kill('SIGSTOP')
+    await hangUp('/spend', () => pause(50)).finally(() => own.process.kill('SIGCONT'))
+    await until(isReleased, 'a release after the answer')
+    await until(async () => (await left('tokens:ann', 'TOKENBUCKET', '1000', '1', '1h')) === '1000', 'a settlement at 0')
+    await hangUp('/queued', () => until(async () => (await calls('multi')) === '2', 'a place in the queue'))
+    await until(isReleased, 'a release of what waits for its turn')
+    await pause(200)
+    assert.deepEqual(await Promise.all(['multi', 'release', 'multisettle'].map(calls)), ['2', '2', '1'])
   })
 
   test('policies decide, with leases and budgets', async (t) => {

@@ -2,11 +2,10 @@
 
 import type { Outcome } from '../call/options.js'
 import type { Decision } from '../decide/decision.js'
-import { pause } from '../runtime.js'
 import type { Connected } from '../taken/connected.js'
 import { problem, type Refusal } from './response.js'
 import type { Answer, HeaderStyle, Stack } from './stack.js'
-import type { Spent, Step } from './steps.js'
+import type { Spent, SpentOf, Step } from './steps.js'
 
 /** What becomes of a request. */
 export interface Passage {
@@ -20,9 +19,16 @@ export interface Passage {
   spent: Spent
   /** How long the request has to wait before its handler runs, in ms: a queue or a booking has named its time. */
   wait: number
-  /** Waits so long. Throws if the limiter is closed meanwhile. */
-  turn(): Promise<void>
-  /** Settles and releases. Call it when the response is over, however that came. The second call does nothing. */
+  /**
+   * Waits so long. Throws if the limiter is closed meanwhile.
+   *
+   * @returns false if the passage has ended before its turn. Then the handler need not run
+   */
+  turn(): Promise<boolean>
+  /**
+   * Settles and releases. Call it when the response is over, however that came. The second call does nothing. While `turn`
+   * waits it is {@link cancel}.
+   */
   end(): Promise<void>
   /** The same for a request that nobody waits for any more before its handler ran. Budgets are given back. */
   cancel(): Promise<void>
@@ -39,12 +45,15 @@ export interface Told {
 export function admitted(steps: readonly Step[], spent: Spent, wait: number, { stack, style, to }: Told): Passage {
   stack.add(answers(steps), true, style, to.runtime.unix())
   let ended: Promise<void> | undefined
-  const finish = (work: (step: Step) => Promise<void>): Promise<void> => {
+  let leave: (() => void) | undefined
+  const finish = (spentOf: SpentOf, outcome: Outcome): Promise<void> => {
     to.taken.delete(taken)
-    ended ??= oneByOne(steps, work)
+    ended ??= oneByOne(steps, (step) => step.end(spentOf, outcome))
+    leave?.()
     return ended
   }
-  const end = (outcome: Outcome = 'OK') => finish((step) => step.end((name) => spent[name], outcome))
+  const cancel = () => finish(() => 0, 'IGNORE')
+  const end = (outcome: Outcome = 'OK') => (leave ? cancel() : finish((name) => spent[name], outcome))
   const taken = { until: Infinity, end: () => end('IGNORE') }
   if (steps.some((step) => step.isOpen)) to.taken.add(taken)
   return {
@@ -57,12 +66,17 @@ export function admitted(steps: readonly Step[], spent: Spent, wait: number, { s
     spent,
     wait,
     async turn() {
-      if (wait === 0) return
-      await pause(to.runtime, wait)
+      if (wait === 0 || ended !== undefined) return ended === undefined
+      await new Promise<void>((resolve) => {
+        const cancelTimer = to.runtime.after(wait, resolve)
+        leave = () => (cancelTimer(), resolve())
+      })
+      leave = undefined
       to.throwIfClosed()
+      return ended === undefined
     },
     end: () => end(),
-    cancel: () => finish((step) => step.end(() => 0, 'IGNORE')),
+    cancel,
   }
 }
 
@@ -93,7 +107,7 @@ export async function oneByOne(steps: readonly Step[], work: (step: Step) => Pro
 function without(refusal: Refusal, { decisions }: Stack): Passage {
   const nothing = async () => undefined
   const headers = { 'Content-Type': 'application/problem+json', ...refusal.headers }
-  return { refusal, headers, decisions, spent: {}, wait: 0, turn: nothing, end: nothing, cancel: nothing }
+  return { refusal, headers, decisions, spent: {}, wait: 0, turn: async () => true, end: nothing, cancel: nothing }
 }
 
 function answers(steps: readonly Step[]): Answer[] {

@@ -49,8 +49,7 @@ export function ratelimit(options: RateLimitOptions): RequestHandler {
 
 async function limit(gate: Gate<Request>, { onRefused }: RateLimitOptions, req: Request, res: Response, next: NextFunction): Promise<void> {
   const passage = await gate.enter(req, req.spent)
-  await passage.turn()
-  if (!endWith(res, passage)) return
+  if (!endWith(res, passage) || !(await passage.turn())) return
   const { refusal, headers, spent, decisions } = passage
   req.spent = spent
   req.decisions = decisions

@@ -87,8 +87,7 @@ function limitBy(options: RouteRateLimit & GateOptions<FastifyRequest>): Limited
   const { onRefused } = options
   return async (request, reply) => {
     const passage = await gate.enter(request, request.spent)
-    await passage.turn()
-    if (!endWith(reply.raw, passage)) return reply.hijack()
+    if (!endWith(reply.raw, passage) || !(await passage.turn())) return reply.hijack()
     const { refusal, headers, spent, decisions } = passage
     Object.assign(request, { spent, decisions })
     if (refusal === undefined) return void reply.headers(headers)

@@ -44,7 +44,6 @@ export function ratelimit(options: RateLimitOptions): MiddlewareHandler {
   const { onRefused } = options
   return async (c, next) => {
     const passage = await gate.enter(c, c.get('spent'))
-    await passage.turn()
     const { refusal } = passage
     c.set('decisions', passage.decisions)
     if (refusal && onRefused) {
@@ -54,7 +53,8 @@ export function ratelimit(options: RateLimitOptions): MiddlewareHandler {
     }
     if (refusal) return c.body(refusal.body, refusal.status, passage.headers)
     const node = (c.env as { outgoing?: NodeResponse } | undefined)?.outgoing
-    if (!(node ? endWith(node, passage) : endWithSignal(c.req.raw.signal, passage))) return c.body(null, 503)
+    const isThere = node ? endWith(node, passage) : endWithSignal(c.req.raw.signal, passage)
+    if (!isThere || !(await passage.turn())) return c.body(null, 503)
     c.set('spent', passage.spent)
     try {
       await next()
