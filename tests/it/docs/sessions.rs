@@ -8,9 +8,9 @@
 //! replies     the block before again, with whole replies; it is not run twice
 //! conf        lines of redis.conf: a server starts with them
 //! sh          commands of the shell: only `make` and a target that exists
-//! python, js  run by tools/packages
+//! python, js  run by the tests of the packages
 //! yaml, console, dockerfile   run by tools/test-image, or checked there
-//! lua, text   shown, not run: scripts of others, and pictures
+//! lua, text   shown, not run: scripts of others, and pictures. Below a paragraph that links to a program, text is of it
 //! ```
 
 use std::fs;
@@ -45,6 +45,8 @@ fn printed(reply: &Value) -> Vec<String> {
 }
 
 struct Block {
+    /// The paragraph above it.
+    paragraph: String,
     language: String,
     lines: Vec<String>,
 }
@@ -63,16 +65,26 @@ fn pages() -> Vec<PathBuf> {
 fn blocks(page: &Path) -> Vec<Block> {
     let mut blocks: Vec<Block> = Vec::new();
     let mut inside = false;
-    for line in fs::read_to_string(page).unwrap().lines() {
+    let text = fs::read_to_string(page).unwrap();
+    let mut before = "";
+    let mut paragraph = String::new();
+    for line in text.lines() {
         match line.strip_prefix("```") {
             Some(_) if inside => inside = false,
             Some(language) => {
                 inside = true;
-                blocks.push(Block { language: language.into(), lines: Vec::new() });
+                blocks.push(Block {
+                    paragraph: paragraph.clone(),
+                    language: language.into(),
+                    lines: Vec::new(),
+                });
             }
             None if inside => blocks.last_mut().unwrap().lines.push(line.into()),
-            None => {}
+            None if line.is_empty() => {}
+            None if before.is_empty() => paragraph = line.into(),
+            None => paragraph.push_str(line),
         }
+        before = line;
     }
     assert!(!inside, "{}: a block does not end", page.display());
     blocks
@@ -94,6 +106,35 @@ fn every_block_does_what_stands_there() {
             }
         }
     }
+}
+
+#[test]
+fn what_pages_show_of_a_program_is_in_it() {
+    let mut shown = 0;
+    for page in pages() {
+        for Block { paragraph, lines, .. } in
+            blocks(&page).into_iter().filter(|block| block.language == "text")
+        {
+            let code: String = programs(&paragraph)
+                .map(|link| fs::read_to_string(page.with_file_name(link)).unwrap())
+                .collect();
+            let code: Vec<&str> = code.lines().map(str::trim).collect();
+            for line in lines.iter().filter(|_| !code.is_empty()) {
+                shown += 1;
+                assert!(
+                    code.contains(&line.trim()),
+                    "{}: its program does not have {line:?}",
+                    page.display()
+                );
+            }
+        }
+    }
+    assert!(shown > 0);
+}
+
+fn programs(paragraph: &str) -> impl Iterator<Item = &str> {
+    let links = paragraph.split("](").skip(1).filter_map(|rest| Some(rest.split_once(')')?.0));
+    links.filter(|link| [".py", ".mjs", ".ts", ".go"].iter().any(|extension| link.ends_with(extension)))
 }
 
 /// Returns what each command of a session prints, itself as the first line.
