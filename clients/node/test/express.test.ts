@@ -1,12 +1,10 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { readFile } from 'node:fs/promises'
-import type { AddressInfo, Server } from 'node:net'
+import type { AddressInfo } from 'node:net'
 import { Readable } from 'node:stream'
 import { describe, test } from 'node:test'
 import express, { type ErrorRequestHandler, type Request } from 'express'
 import { Redis } from 'ioredis'
-import { createClient } from 'redis'
 import { RateLimiter } from 'redis-ratelimit'
 import { ratelimit } from 'redis-ratelimit/express'
 import { startServer } from './servers.js'
@@ -85,34 +83,4 @@ describe('Express without a check at the start', () => {
     await assert.rejects(ask())
     assert.deepEqual(told, ['the request is refused, but its response has begun'])
   })
-})
-
-test("the README's application limits by address", async (t) => {
-  const server = await startServer()
-  t.after(() => server.stop())
-  class Patient extends RateLimiter {
-    constructor(client: ReturnType<typeof createClient>) {
-      super(client, { timeoutMs: 3000 })
-      t.after(() => this.close())
-    }
-  }
-  const readme = await readFile(new URL('../../../README.md', import.meta.url), 'utf8')
-  const block = readme.split('```js\n').map((rest) => rest.split('```')[0]!).find((code) => code.includes("from 'express'"))!
-  const code = block
-    .replace(/^import .*\n/gm, '')
-    .replace('127.0.0.1:6379', `127.0.0.1:${server.port}`)
-    .replace('app.listen(3000)', "return app.listen(0, '127.0.0.1')")
-  const program = new Function('express', 'createClient', 'RateLimiter', 'ratelimit', code)
-  const http = program(express, createClient, Patient, ratelimit) as Server
-  t.after(() => http.close())
-  await once(http, 'listening')
-  const url = `http://127.0.0.1:${(http.address() as AddressInfo).port}`
-  const first = await fetch(url)
-  assert.equal(first.status, 200)
-  assert.equal(await first.text(), 'hello')
-  assert.match(first.headers.get('ratelimit') ?? '', /^"api";r=99;t=/)
-  const rest = await Promise.all(Array.from({ length: 110 }, async () => fetch(url)))
-  const refused = rest.filter((response) => response.status === 429)
-  assert.ok(refused.length > 0 && refused.length < 12, `${refused.length} refused`)
-  assert.ok(Number(refused[0]!.headers.get('retry-after')) >= 1)
 })
