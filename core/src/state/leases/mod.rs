@@ -123,6 +123,7 @@ impl Leases {
     }
 
     /// The cost of the leases that are held at `now`.
+    #[inline]
     pub fn cost(&self, now: Time) -> u64 {
         self.table.held(self.timeline.tick_at(now)).1
     }

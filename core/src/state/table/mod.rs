@@ -84,10 +84,14 @@ impl<K> Table<K> {
     }
 
     /// The number and the cost of the leases that are held at `now`.
+    #[inline]
     pub(super) fn held(&self, now: Tick) -> (u64, u64) {
-        if now < self.soonest {
-            return (self.len() as u64, self.cost);
-        }
+        if now < self.soonest { (self.len() as u64, self.cost) } else { self.held_of_some(now) }
+    }
+
+    /// The same, if some leases may have expired.
+    #[inline(never)]
+    fn held_of_some(&self, now: Tick) -> (u64, u64) {
         if let Some(trees) = &self.trees {
             return trees.held(&self.leases, now);
         }
