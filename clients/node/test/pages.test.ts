@@ -23,8 +23,12 @@ const redis = own
 const limiter = new RateLimiter(redis)
 const app = { post: (path, ...handlers) => handlers }
 const askModel = async (options) => options
+const count = (text) => text.split(' ').length
 const makeReport = async (lease) => lease.held
 const right = (name, password) => password === name + "'s"
+async function* stream(prompt, most) {
+  yield* 'what the model says'.split(' ')
+}
 const work = async (job) => job
 class TimeoutError extends Error {}
 `
@@ -35,7 +39,7 @@ export * from 'redis-ratelimit'
 export class RateLimiter extends Quick {
   /** @param {ConstructorParameters<typeof Quick>} values */
   constructor(...[client, options]) {
-    super(client, { timeoutMs: 3000, ...options })
+    super(client, { timeoutMs: 3000, connectTimeoutMs: 3000, ...options })
   }
 }
 `
@@ -73,6 +77,12 @@ const THEN: Record<string, string> = {
     own.on('error', () => {})
     await own.sendCommand(['SHUTDOWN', 'NOSAVE', 'NOW']).catch(() => {})
     assert.equal((await logIn('ann', "ann's")).status, 503)`,
+  'docs/recipes-tokens.md': `
+    const pieces = []
+    for await (const piece of answer('ann', 'red', 'two words', 1000)) pieces.push(piece)
+    assert.deepEqual(pieces, ['what', 'the', 'model', 'says'])
+    assert.equal((await limiter.peek('team:red', new Calendar(50_000_000, 'MONTH'))).remaining, 49_999_994)
+    await assert.rejects(answer('ann', 'red', 'two words', 100_000).next(), Refused)`,
 }
 
 const blocks = (page: string) => [...readFileSync(join(ROOT, page), 'utf8').matchAll(/^```(?:js|ts)\n([\s\S]*?)^```/gm)].map(([, code]) => code!)

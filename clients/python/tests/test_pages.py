@@ -46,6 +46,11 @@ def count(text: str) -> int:
     return len(text.split())
 
 
+async def stream(prompt: str, most: int) -> AsyncIterator[str]:
+    for word in "what the model says".split():
+        yield word
+
+
 def empty(_: object) -> HttpResponse:
     return HttpResponse()
 
@@ -57,6 +62,7 @@ OWN: Names = {
     "count": count,
     "customer": "acme",
     "right": right,
+    "stream": stream,
     "user": "ann",
     "work": nothing,
     "write_to": nothing,
@@ -122,11 +128,6 @@ async def a_job_has_a_lease(names: Names, server: Server) -> None:
 
 
 async def an_answer_is_charged_what_it_took(names: Names, server: Server) -> None:
-    async def ask_model(prompt: str, most: int) -> AsyncIterator[str]:
-        for word in "what the model says".split():
-            yield word
-
-    names["ask_model"] = ask_model
     assert [piece async for piece in names["answer"]("ann", "red", "two words", 1000)] == ["what", "the", "model", "says"]
     team = server.client.execute_command("RL.PEEK", "llm:team:red", "CALENDAR", 50_000_000, "MONTH")
     assert team[1] - team[2] == 6
@@ -154,7 +155,7 @@ async def test_the_programs_of_a_page_run(page: Path, own_server: Server, monkey
     made: list[Any] = []
 
     def patient(kind: Callable[..., Any], *values: Any, **options: Any) -> Any:
-        made.append(kind(*values, **{"timeout": 5.0, **options}))
+        made.append(kind(*values, **{**options, "timeout": 5.0, "connect_timeout": 5.0}))
         return made[-1]
 
     for kind in (redis_ratelimit.RateLimiter, redis_ratelimit.AsyncRateLimiter):
@@ -162,7 +163,8 @@ async def test_the_programs_of_a_page_run(page: Path, own_server: Server, monkey
     limiter = redis_ratelimit.AsyncRateLimiter(redis.asyncio.Redis(port=own_server.port))
     names: Names = {"__name__": "page", "limiter": limiter, **OWN}
     for block in blocks(page):
-        await run(page, block.replace("127.0.0.1:6379", f"127.0.0.1:{own_server.port}"), names)
+        here = block.replace("127.0.0.1:6379", f"127.0.0.1:{own_server.port}").replace("timeout=0.5", "timeout=5.0")
+        await run(page, here, names)
     assert [each.counters["unavailable"] for each in made] == [0] * len(made)
     if page in THEN:
         await THEN[page](names, own_server)
