@@ -10,7 +10,8 @@
 //! sh          commands of the shell: only `make` and a target that exists
 //! python, js  run by the tests of the packages
 //! yaml, console, dockerfile   run by tools/test-image, or checked there
-//! lua, text   shown, not run: scripts of others, and pictures. Below a paragraph that links to a program, text is of it
+//! lua         a script with two keys and an argument
+//! text        shown, not run: pictures, and what others print. Below a paragraph that links to a program, text is of it
 //! ```
 
 use std::fs;
@@ -101,7 +102,8 @@ fn every_block_does_what_stands_there() {
                 "replies" => compare(&page, &block.lines, &replies.concat()),
                 "conf" => configure(&page, &block.lines),
                 "sh" => make(&page, &block.lines),
-                "lua" | "text" | "python" | "js" | "yaml" | "console" | "dockerfile" => {}
+                "lua" => evaluate(&server, &page, &block.lines),
+                "text" | "python" | "js" | "yaml" | "console" | "dockerfile" => {}
                 other => panic!("{}: nobody runs a block of {other:?}", page.display()),
             }
         }
@@ -172,6 +174,15 @@ fn compare(page: &Path, lines: &[String], printed: &[String]) {
         };
         assert!(matches, "{page}: {expected:?}, but the server replies {printed:?}");
     }
+}
+
+/// A script may ask which keys were refused, so one is. The server has just started: its previous window is empty.
+fn evaluate(server: &Server, page: &Path, lines: &[String]) {
+    let script = lines.join("\n").replace(", 'PREVIOUS'", "");
+    let con = &mut server.connection();
+    call(con, &["RL.GCRA", "refused", "0", "1", "1h", "COST", "2"]).unwrap();
+    let reply = call(con, &["EVAL", &script, "2", "{lua}:1", "{lua}:2", "203.0.113.9"]);
+    assert!(reply.is_ok(), "{}: {}", page.display(), error_line(&reply.unwrap_err()));
 }
 
 /// Lines that load other modules are skipped.
