@@ -107,6 +107,7 @@ impl State for Leases {
         self.table.remove_expired(now, FREED, |_, _| ());
     }
 
+    #[inline(always)]
     fn encode_change(change: &Change<'_>, out: &mut Vec<u8>) {
         let notes = change.notes.as_deref();
         out.push(
@@ -126,6 +127,7 @@ impl State for Leases {
         }
     }
 
+    #[inline(always)]
     fn decode_change<'a>(reader: &mut Reader<'a>) -> Option<Change<'a>> {
         let parts = reader.byte()?;
         let last = reader.instant()?;
