@@ -1,8 +1,8 @@
 //! `RL.REFUND key LIMITER <parameters> [COST cost] [AT at]`: gives a charged cost back to a limit.
 
 use ratelimit_core::{Answer, Ask, Capabilities, Limiter, Manner, Time, Verdict, with_limiter};
-use ratelimit_language::vocabulary::{AT, Argument, COUNTREFUSED, KEY, LIMITER, PARAMETER, REFUNDED};
-use ratelimit_language::{Error, Request, Row, named};
+use ratelimit_language::vocabulary::{AT, Argument, KEY, LIMITER, PARAMETER, REFUNDED};
+use ratelimit_language::{Error, Request, named};
 
 use super::limit::peek;
 use crate::server::{Access, Call, Command, Key, KeyUse, Keys, Reply, clock};
@@ -28,7 +28,7 @@ impl Command for Refund {
         with_limiter!(&limiter, limiter => {
             let capabilities = limiter.capabilities();
             if !capabilities.refund {
-                return Err(not_for_command(row, capabilities));
+                return Err(row.lacks(capabilities));
             }
             let answer = match request.cost() {
                 0 => peek(call, limiter, 0, request.at)?,
@@ -63,9 +63,4 @@ pub(super) fn finish<L: Limiter>(
     key.settle(gave_back.then_some(ask.at()), clock, ask.now(), gauge.reset);
     key.publish();
     ask.refunded(key, limiter)
-}
-
-/// The error for a limiter that lacks what the command does.
-pub(super) fn not_for_command(row: &Row, capabilities: Capabilities) -> Error {
-    Error::NotForCommand(if capabilities.counts_refused { COUNTREFUSED.name } else { row.name })
 }

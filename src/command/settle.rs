@@ -11,7 +11,7 @@ use ratelimit_language::{Error, Purpose, Request, lease_id, multi, named};
 
 use super::limit::look;
 use super::multi::{FIRST, Several, answers, keys};
-use super::refund::{finish, not_for_command};
+use super::refund::finish;
 use crate::server::{Access, Call, Command, Key, KeyUse, Keys, Reply, clock, somebody_waits};
 
 pub struct Settle;
@@ -39,7 +39,7 @@ impl Command for Settle {
         with_limiter!(&limiter, limiter => {
             let capabilities = limiter.capabilities();
             if !capabilities.hold {
-                return Err(not_for_command(row, capabilities));
+                return Err(row.lacks(capabilities));
             }
             let actual = request.own_cost().ok_or_else(|| Error::absent(SETTLED.name))?;
             settle(call, limiter, id, actual, request.at, request.tenant())

@@ -2,7 +2,7 @@
 
 use alloc::format;
 
-use ratelimit_core::AnyLimiter;
+use ratelimit_core::{AnyLimiter, Capabilities};
 
 use crate::arguments::{Arguments, is, without_prefix};
 use crate::calls::{CellCall, ShedCall, SketchCall};
@@ -198,6 +198,11 @@ impl Row {
     /// Whether the limiter has an argument or an option of this name.
     pub(crate) fn takes(&self, name: &str) -> bool {
         self.arguments.iter().any(|argument| argument.name == name)
+    }
+
+    /// The error for a limiter that lacks what the command does.
+    pub fn lacks(&self, capabilities: Capabilities) -> Error {
+        Error::NotForCommand(if capabilities.counts_refused { COUNTREFUSED.name } else { self.name })
     }
 }
 

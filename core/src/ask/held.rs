@@ -23,11 +23,27 @@ impl Ask {
         hold: &Hold<'_>,
     ) -> Result<Taken, Error> {
         let taken = self.take(limits, limiter)?;
-        if taken.verdict.admits() {
-            let charge = self.charged(limits, limiter, taken.granted);
-            begin(limits, hold, self.now(), [charge].into())?;
-        }
+        self.hold(limits, limiter, &taken, hold)?;
         Ok(taken)
+    }
+
+    /// Holds what [`Ask::take`] has charged.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Defect`] if the change cannot be applied.
+    pub fn hold<L: Limiter>(
+        &self,
+        limits: &mut impl Limits,
+        limiter: &L,
+        taken: &Taken,
+        hold: &Hold<'_>,
+    ) -> Result<(), Error> {
+        if !taken.verdict.admits() {
+            return Ok(());
+        }
+        let charge = self.charged(limits, limiter, taken.granted);
+        begin(limits, hold, self.now(), [charge].into())
     }
 
     /// Settles what is held under an id for this limit, and ends the hold. Returns whether something was given back; `None` if
