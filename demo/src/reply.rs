@@ -6,30 +6,74 @@ use serde_json::{Value, json};
 pub enum Reply {
     /// limited, limit, remaining, `retry_after`, `reset_after`.
     Five([i64; 5]),
+    /// The five, and what was granted of the cost.
+    Granted([i64; 5], i64),
+    /// The five, and the number of keys in which something was settled.
+    Settled([i64; 5], i64),
     /// The shedder's: limited, and the chance that it was.
     Chance(bool, f64),
     Integer(i64),
+}
+
+/// The whole of a reply. A trial needs only what binds.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Full {
+    pub reply: Reply,
+    /// The five integers of each limit on each key, if the call has several limits.
+    pub each: Vec<[i64; 5]>,
+}
+
+impl From<Reply> for Full {
+    fn from(reply: Reply) -> Full {
+        Full { reply, each: Vec::new() }
+    }
+}
+
+impl Full {
+    /// As the server nests it.
+    pub fn to_json(&self) -> Value {
+        match (self.reply, &*self.each) {
+            (reply, []) => reply.to_json(),
+            (Reply::Settled(all, keys), each) => json!([all, each, keys]),
+            (reply, each) => json!([reply.to_json(), each]),
+        }
+    }
 }
 
 impl Reply {
     pub fn to_json(self) -> Value {
         match self {
             Reply::Five(five) => json!(five),
+            Reply::Granted(five, sixth) | Reply::Settled(five, sixth) => {
+                json!([&five[..], &[sixth]].concat())
+            }
             Reply::Chance(limited, chance) => json!([i64::from(limited), chance]),
             Reply::Integer(integer) => json!(integer),
         }
     }
 
+    /// The five integers of a limiter.
+    pub fn five(self) -> Option<[i64; 5]> {
+        match self {
+            Reply::Five(five) | Reply::Granted(five, _) | Reply::Settled(five, _) => Some(five),
+            Reply::Chance(..) | Reply::Integer(_) => None,
+        }
+    }
+
     pub fn limited(self) -> bool {
         match self {
-            Reply::Five([limited, ..]) | Reply::Integer(limited) => limited != 0,
+            Reply::Five([limited, ..])
+            | Reply::Granted([limited, ..], _)
+            | Reply::Settled([limited, ..], _)
+            | Reply::Integer(limited) => limited != 0,
             Reply::Chance(limited, _) => limited,
         }
     }
 
     /// Milliseconds: until what was admitted may act, or what was refused may ask again; none is never.
     pub fn retry_after(self) -> Option<u64> {
-        if let Reply::Five([_, _, _, retry, _]) = self { u64::try_from(retry).ok() } else { Some(0) }
+        let Some([_, _, _, retry, _]) = self.five() else { return Some(0) };
+        u64::try_from(retry).ok()
     }
 }
 

@@ -1,6 +1,8 @@
 //! The demo's memory answers every call as a server does: so what the page shows is what the module does.
 
-use ratelimit_demo::memory::Memory;
+use std::collections::HashMap;
+
+use ratelimit_demo::memory::{Failure, Memory};
 use ratelimit_demo::reply::{self, Reply};
 use ratelimit_demo::settings::{RANGES, Settings};
 use ratelimit_demo::strategies::{STRATEGIES, Strategy, find};
@@ -9,9 +11,9 @@ use ratelimit_demo::trial;
 use redis::{Connection, ConnectionLike};
 use serde_json::json;
 
-use super::told;
+use super::{as_read, told};
 use crate::support::dice::Dice;
-use crate::support::{Server, simple, text};
+use crate::support::{Server, call, error_line, simple, text};
 
 /// Keeps what was asked, and what memory said.
 struct Recorder {
@@ -243,6 +245,133 @@ fn memory_finds_the_limit_of_a_key_as_a_server_does() {
     }
     let said = calls.compare(con);
     assert_eq!((said.admitted, said.refused, said.errors), (6, 2, 2));
+}
+
+/// Calls of every command that memory answers, with holes for what is drawn. A call without `AT` is one to both sides at
+/// `{at}`.
+const CALLS: [&str; 44] = [
+    "CL.THROTTLE {key} 9 10 1 {cost} AT {at}",
+    "EXISTS {key} {other}",
+    "RL.CONCURRENT {key} 3 2s {id} ADAPT FLOOR 1 SLOW 500ms AT {at}",
+    "RL.CONCURRENT {key} 3 2s {id} AT {at}",
+    "RL.FIXEDWINDOW {key} 10 2s ALIGNED COST {cost} AT {at}",
+    "RL.FIXEDWINDOW {key} 10 2s COST {cost} HOLD {id} 3s AT {at}",
+    "RL.GCRA {key} 9 10 1s COST {cost} AT {at}",
+    "RL.GCRA {key} 9 10 1s COST {cost} HOLD {id} 3s AT {at}",
+    "RL.GCRA {key} 9 10 1s COST {cost} PARTIAL AT {at}",
+    "RL.LEAKYBUCKET {key} 5 2 1s COST {cost} AT {at}",
+    "RL.MULTI 1 {key} COST {cost} AT {at} LIMIT GCRA 9 10 1s LIMIT GCRA 9 10 2s",
+    "RL.MULTI 2 {key} {other} COST {cost} AT {at} LIMIT GCRA 9 10 1s LIMIT PENALTY 2 3s 2s ON 1",
+    "RL.MULTI 2 {key} {other} COST {cost} FORCE AT {at} LIMIT GCRA 9 10 1s SHADOW LIMIT FIXEDWINDOW 10 2s",
+    "RL.MULTI 2 {key} {other} COST {cost} HOLD {id} 3s AT {at} LIMIT GCRA 9 10 1s LIMIT FIXEDWINDOW 10 2s ON 2",
+    "RL.MULTI 2 {key} {other} AT {at} LIMIT CONCURRENT 3 2s {id} LIMIT GCRA 9 10 1s ON 1 COST {cost}",
+    "RL.MULTIPEEK 2 {key} {other} COST {cost} AT {at} LIMIT GCRA 9 10 1s LIMIT FIXEDWINDOW 10 2s ON 2",
+    "RL.MULTIREFUND 2 {key} {other} COST {cost} AT {at} LIMIT GCRA 9 10 1s LIMIT FIXEDWINDOW 10 2s ON 2",
+    "RL.MULTIRELEASE 2 {key} {other} {id} AT {at}",
+    "RL.MULTISETTLE 2 {key} {other} {id} COST {cost} AT {at} LIMIT GCRA 9 10 1s LIMIT FIXEDWINDOW 10 2s ON 2",
+    "RL.PEEK {key} CONCURRENT 3 2s {id} AT {at}",
+    "RL.PEEK {key} FIXEDWINDOW 10 2s COST {cost} AT {at}",
+    "RL.PEEK {key} GCRA 9 10 1s COST {cost} AT {at}",
+    "RL.PEEK {key} SKETCH {id} 9 10 1s COST {cost} AT {at}",
+    "RL.PENALTY {key} 2 3s 2s COST {cost} AT {at}",
+    "RL.REFUND {key} CONCURRENT 3 2s {id} AT {at}",
+    "RL.REFUND {key} FIXEDWINDOW 10 2s COST {cost} AT {at}",
+    "RL.REFUND {key} GCRA 9 10 1s COST {cost} AT {at}",
+    "RL.REFUND {key} SLIDINGLOG 10 2s COST {cost} AT {at}",
+    "RL.RELEASE {key} {id} AT {at}",
+    "RL.RELEASE {key} {id} OUTCOME DROP AT {at}",
+    "RL.RENEW {key} 3s {id} AT {at}",
+    "RL.SETTLE {key} {id} CONCURRENT 3 2s {id} COST {cost} AT {at}",
+    "RL.SETTLE {key} {id} FIXEDWINDOW 10 2s COST {cost} AT {at}",
+    "RL.SETTLE {key} {id} GCRA 9 10 1s AT {at}",
+    "RL.SETTLE {key} {id} GCRA 9 10 1s COST {cost} AT {at}",
+    "RL.SETTLE {key} {id} SLIDINGLOG 10 2s COST {cost} AT {at}",
+    "RL.SHED {key} 0.5 AT {at}",
+    "RL.SKETCH {key} {id} 9 10 1s COST {cost} AT {at}",
+    "RL.SKETCH {key} {id} 9 10 1s DEPTH 5 AT {at}",
+    "RL.SLIDINGLOG {key} 10 2s COST {cost} HOLD {id} 3s AT {at}",
+    "RL.SLIDINGWINDOW {key} 10 2s PRECISION 1s COST {cost} AT {at}",
+    "RL.THROTTLE {key} 9 10 1 {cost} AT {at}",
+    "RL.TOKENBUCKET {key} 10 5 1s COST {cost} FORCE AT {at}",
+    "RL.UNIFORM {key} 1s RESERVE MAXWAIT 2s AT {at}",
+];
+
+/// Draws calls of a few keys, ids and instants.
+fn any_call(dice: &mut Dice, at: &mut u64) -> String {
+    *at += dice.below(500_000);
+    let late = if dice.one_in(10) { dice.below(3_000_000) } else { 0 };
+    let when = trial::START + *at - late.min(*at);
+    dice.pick(&CALLS)
+        .replace("{key}", dice.pick::<&str>(&["ann", "bob", "team"]))
+        .replace("{other}", dice.pick::<&str>(&["bob", "team", "pool"]))
+        .replace("{id}", dice.pick::<&str>(&["r1", "r2", "r3"]))
+        .replace("{cost}", &dice.below(8).to_string())
+        .replace("{at}", &when.to_string())
+}
+
+#[test]
+fn memory_answers_every_command_as_a_server_does() {
+    let server = Server::start(&[]);
+    let con = &mut server.connection();
+    let mut dice = Dice::new(11);
+    let mut answered = HashMap::<String, usize>::new();
+    for round in 0..200 {
+        text(con, "FLUSHALL");
+        let mut memory = Memory::new();
+        let mut at = 0;
+        let lines: Vec<String> = (0..60).map(|_| any_call(&mut dice, &mut at)).collect();
+        for (number, line) in lines.iter().enumerate() {
+            let before = || lines[..number].join("\n");
+            let words: Vec<&str> = line.split(' ').collect();
+            let said = memory
+                .reply(line)
+                .map(|full| as_read(&full.to_json()))
+                .map_err(|failure| failure.to_string());
+            let replied = call(con, &words).map_err(|error| error_line(&error));
+            assert_eq!(said, replied, "round {round}: {line}, after\n{}", before());
+            *answered.entry(words[0].to_owned()).or_default() += usize::from(replied.is_ok());
+        }
+    }
+    for call in CALLS {
+        let name = call.split(' ').next().unwrap();
+        assert!(answered.get(name).is_some_and(|count| *count > 20), "{name}: {answered:?}");
+    }
+}
+
+#[test]
+fn memory_refuses_too_few_arguments_as_a_server_does() {
+    let server = Server::start(&[]);
+    let con = &mut server.connection();
+    for call_of in CALLS {
+        let words: Vec<&str> = call_of.split(' ').collect();
+        for count in 1..words.len() {
+            let words: Vec<&str> =
+                words[..count].iter().map(|word| if word.starts_with('{') { "1" } else { word }).collect();
+            let said = Memory::new().reply_at(trial::START, &words.join(" "));
+            let said = said.map(drop).map_err(|failure| failure.to_string());
+            text(con, "FLUSHALL");
+            let replied = call(con, &words).map(drop).map_err(|error| error_line(&error));
+            assert_eq!(said, replied, "{words:?}");
+        }
+    }
+}
+
+#[test]
+fn what_needs_a_server_says_so() {
+    let failure = |line: &str| Memory::new().reply_at(trial::START, line).unwrap_err();
+    for (line, what) in [
+        ("RL.ASK user:1 api", "RL.ASK"),
+        ("CONFIG SET ratelimit.top 10", "CONFIG"),
+        ("RL.GCRA user:1 15 30 1m BLOCK 1s", "BLOCK"),
+        ("RL.MULTI 1 user:1 BLOCK 1s LIMIT GCRA 15 30 1m", "BLOCK"),
+        ("RL.MULTI 1 user:1 LIMIT CONCURRENT 5 1m r1 TENANT ann", "RL.MULTI with TENANT"),
+        ("rl.calendar user:1 100 DAY", "CALENDAR"),
+        ("RL.MULTI 1 user:1 LIMIT CALENDAR 100 DAY", "CALENDAR"),
+    ] {
+        assert_eq!(failure(line), Failure::NeedsServer(what.into()), "{line}");
+    }
+    let error = failure("RL.GCRA user:1 15 30 1m BLOCK 1s COST 0");
+    assert_eq!(error.to_string(), "ERR syntax error: BLOCK needs a COST above 0");
 }
 
 #[test]
