@@ -95,7 +95,7 @@ lint: setup ## Formatting, clippy, no circles of imports, the English of the pag
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
 	$(CARGO) clippy --locked --lib --bins --examples --manifest-path fuzz/Cargo.toml --target-dir target/fuzz/build -- -D warnings
 	$(CARGO) fmt --check --manifest-path demo/Cargo.toml
-	$(CARGO) clippy --locked --manifest-path demo/Cargo.toml --target-dir target/page/build -- -D warnings
+	$(CARGO) clippy --locked --all-targets --manifest-path demo/Cargo.toml --target-dir target/page/build -- -D warnings
 	@tools/setup python3 $(PROSE)
 	tools/imports
 	tools/prose

@@ -9,6 +9,7 @@
 //! ```
 
 pub mod chart;
+pub mod example;
 pub mod figures;
 pub mod headline;
 pub mod lesson;

@@ -1,18 +1,18 @@
 //! The door for the page: JSON goes in and comes out, through a place in memory that both sides see.
 //!
-//! The page asks for room with `room`, writes its request there, calls `choices`, `trials`, `replay`, `history` or `attempts`, and
-//! reads as many bytes as `told` says from where that pointed to.
+//! The page asks for room with `room`, writes its request there, calls `choices`, `trials`, `replay`, `history`, `example`
+//! or `attempts`, and reads as many bytes as `told` says from where that pointed to.
 
 use std::sync::Mutex;
 
 use serde_json::{Value, json};
 
 use crate::chart;
+use crate::example;
 use crate::figures::{Figures, Series};
 use crate::headline::Headline;
 use crate::memory::Memory;
 use crate::replay::{Recorder, Traffic};
-use crate::reply::Server;
 use crate::scenes::SCENES;
 use crate::settings::{RANGES, Range, Settings};
 use crate::strategies::{Asker, STRATEGIES, Strategy, find};
@@ -109,7 +109,13 @@ pub extern "C" fn history() -> *const u8 {
     })
 }
 
-/// Replies to calls, each with its microsecond: what a reader of the documentation tries.
+/// The calls of an example, each with its microsecond of Unix time.
+#[unsafe(no_mangle)]
+pub extern "C" fn example() -> *const u8 {
+    tell(|given| Ok(json!(example::calls(given["text"].as_str().unwrap_or_default()))))
+}
+
+/// Replies to such calls, in words: what a reader of the documentation tries.
 #[unsafe(no_mangle)]
 pub extern "C" fn attempts() -> *const u8 {
     tell(|given| {
@@ -118,13 +124,13 @@ pub extern "C" fn attempts() -> *const u8 {
             let (Some(at), Some(line)) = (call[0].as_u64(), call[1].as_str()) else {
                 return json!({ "error": "a call has an instant and words" });
             };
-            let beyond = ["BLOCK", "HOLD", "ADAPT", "AT"];
-            if let Some(word) = line.split(' ').find(|word| beyond.contains(&&*word.to_uppercase())) {
-                return json!({ "error": format!("{word} needs a server") });
-            }
-            match memory.call(&trial::timed(line, at)) {
-                Ok(reply) => json!({ "reply": reply.to_json() }),
-                Err(error) => json!({ "error": error }),
+            match memory.reply_at(at, line) {
+                Ok(full) => json!({
+                    "said": example::in_words(&full),
+                    "refused": full.reply.five().is_some() && full.reply.limited(),
+                    "reset": full.reply.five().map_or(0, |[.., reset]| reset),
+                }),
+                Err(failure) => json!({ "error": failure.to_string() }),
             }
         };
         Ok(given["calls"].as_array().into_iter().flatten().map(&mut reply).collect())

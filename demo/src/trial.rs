@@ -115,7 +115,7 @@ fn ask(
 }
 
 /// A call with its instant. Where several limits follow one another, what is said of all of them stands before the first.
-pub(crate) fn timed(line: &str, at: u64) -> String {
+fn timed(line: &str, at: u64) -> String {
     match line.split_once(" LIMIT ") {
         Some((before, after)) => format!("{before} AT {} LIMIT {after}", START + at),
         None => format!("{line} AT {}", START + at),

@@ -1,10 +1,8 @@
-// "Try it" under an example: its command can be changed and sent, at whatever second, to the module's arithmetic.
+// "Try it" under an example: its commands are sent to the module's arithmetic, and the reader can change them, send more
+// and let time pass. The build marks the examples that this can answer (demo/examples/mark.rs).
 "use strict";
 
 (() => {
-    const KNOWN = /^RL\.(TOKENBUCKET|LEAKYBUCKET|GCRA|FIXEDWINDOW|SLIDINGWINDOW|SLIDINGLOG|UNIFORM|SMOOTH|CONCURRENT|SKETCH|SHED|MULTI 1) /;
-    const BEYOND = / (BLOCK|HOLD|ADAPT|PEEK) /;
-    const UNITS = { ms: 0.001, s: 1, m: 60, h: 3600, d: 86400 };
     const made = (name, given, ...inside) => {
         const element = Object.assign(document.createElement(name), given);
         element.append(...inside);
@@ -18,55 +16,57 @@
         document.head.append(made("script", { src, onload: () => resolve(window.ratelimitEngine), onerror: reject }));
     }));
 
-    const seconds = (ms) => (0 < ms && ms < 1000 ? `${ms} ms` : `${Math.round(ms / 10) / 100} s`);
+    const UNITS = [[86_400, "d"], [3600, "h"], [60, "min"]];
+    const inWords = (seconds) => {
+        const parts = UNITS.map(([unit, name], i) => [Math.floor((i ? seconds % UNITS[i - 1][0] : seconds) / unit), name]);
+        parts.push([Math.round((seconds % 60) * 100) / 100, "s"]);
+        return parts.filter(([number, name]) => number || (name === "s" && seconds < 60)).map((part) => part.join(" ")).join(" ");
+    };
 
-    function inWords({ reply, error }) {
-        if (error) return error;
-        if (reply.length === 2) return `${reply[0] ? "shed" : "not shed"}, by a chance of ${reply[1].toFixed(3)}`;
-        if (!Array.isArray(reply)) return `(integer) ${reply}`;
-        const [limited, limit, remaining, retry, reset] = reply;
-        const first = limited ? (retry < 0 ? "refused for ever" : `refused, retry in ${seconds(retry)}`) : retry ? `admitted, wait for ${seconds(retry)}` : "admitted";
-        return `${first}, ${remaining} of ${limit} left, reset in ${seconds(reset)}`;
-    }
-
-    // As far as time goes: twice the longest duration of the command.
-    function span(command) {
-        const found = [...command.matchAll(/\b(\d+)(ms|s|m|h|d)\b/g)].map(([, number, unit]) => number * UNITS[unit]);
-        return 2 * Math.max(5, ...found);
-    }
-
-    function panel(command) {
-        let calls = [];
-        const input = made("input", { value: command, spellcheck: false, autocomplete: "off", ariaLabel: "Command" });
-        const time = made("input", { type: "range", min: 0, max: span(command), step: span(command) / 240, value: 0, ariaLabel: "Time" });
-        const now = made("output", {}, "0 s"), replies = made("ol", { ariaLive: "polite", ariaLabel: "Replies" });
-        const again = made("button", { type: "button", hidden: true }, "Start again");
+    function panel(text) {
+        // Each call has its microsecond of Unix time; the slider begins at that of the example's first.
+        let calls = [], start = 0, asked = 0;
+        const input = made("input", { spellcheck: false, autocomplete: "off", ariaLabel: "Command" });
+        const time = made("input", { type: "range", min: 0, max: 0, ariaLabel: "Time" });
+        const now = made("output"), replies = made("ol", { ariaLive: "polite", ariaLabel: "Replies" });
+        const again = made("button", { type: "button" }, "Start again");
         const form = made("form", { className: "try" }, input, made("button", {}, "Send"), time, now, again, replies);
+        const since = ([at]) => (at - start) / 1e6;
+        const fail = (fault) => replies.replaceChildren(made("li", { className: "wrong" }, `This browser cannot run it: ${fault}`));
         const show = async () => {
-            const said = await (await engine())("attempts", { calls });
-            replies.replaceChildren(...said.map((reply, i) => made("li", { className: reply.error ? "wrong" : reply.reply[0] === 1 ? "no" : "" },
-                made("b", {}, seconds(calls[i][0] / 1000)), ` ${calls[i][1]} `, made("span", {}, `→ ${inWords(reply)}`))).slice(-12));
+            const number = (asked += 1), ask = await engine(), said = await ask("attempts", { calls });
+            if (number !== asked) return;
+            replies.replaceChildren(...said.map(({ said, error, refused }, i) => made("li", { className: error ? "wrong" : refused ? "no" : "" },
+                made("b", {}, inWords(since(calls[i]))), ` ${calls[i][1]} `, made("span", {}, `→ ${error ?? said}`))).slice(-12));
             again.hidden = !calls.length;
+            // As far as time goes: twice what the longest limit takes to be fully reset, in round steps.
+            const ends = said.map(({ reset = 0 }, i) => since(calls[i]) + reset / 1000);
+            time.max = Math.max(time.max, 2 * Math.max(5, ...ends));
+            time.step = 10 ** Math.floor(Math.log10(time.max / 100));
         };
-        time.oninput = () => { now.textContent = seconds(time.value * 1000); };
+        const move = (to) => { time.value = to; time.oninput(); };
+        time.oninput = () => { now.textContent = inWords(Number(time.value)); };
         // Who goes back in time goes back to what was then.
         form.onsubmit = () => {
-            const at = Math.round(time.value * 1e6);
+            const at = start + Math.round(time.value * 1e6);
             calls = [...calls.filter(([before]) => before <= at), [at, input.value.trim().replace(/\s+/g, " ")]];
-            show().catch((fault) => replies.replaceChildren(made("li", { className: "wrong" }, `This browser cannot run it: ${fault}`)));
+            show().catch(fail);
             return false;
         };
-        again.onclick = () => { calls = []; time.value = 0; time.oninput(); show(); input.focus(); };
+        again.onclick = () => { calls = []; move(0); show().catch(fail); input.focus(); };
+        (async () => {
+            calls = await (await engine())("example", { text });
+            start = calls[0][0];
+            input.value = calls.at(-1)[1];
+            await show();
+            move(since(calls.at(-1)));
+        })().catch(fail);
         return form;
     }
 
-    if (!/\/docs\/commands\//.test(location.pathname)) return;
-    for (const code of document.querySelectorAll("code.language-redis-cli")) {
-        const commands = [...code.textContent.matchAll(/^\S+> (RL\..*)\n(?!\(error\))/gm)].map(([, line]) => line.replace(/ AT \d+/, "").replace(/ *#.*/, ""));
-        const first = commands.find((line) => KNOWN.test(line) && !BEYOND.test(`${line} `));
-        if (!first) continue;
+    for (const code of document.querySelectorAll("code.tryable")) {
         const open = made("button", { type: "button", className: "try-it" }, "Try it");
-        open.onclick = () => { const opened = panel(first); open.replaceWith(opened); opened.querySelector("input").focus(); engine(); };
+        open.onclick = () => { const opened = panel(code.textContent); open.replaceWith(opened); opened.querySelector("input").focus(); };
         code.closest("pre").after(open);
     }
 })();

@@ -36,51 +36,72 @@ const move = (tab, seconds) =>
     }, seconds);
 
 for (const from of ["a server", "files"]) {
-    test(`a command is changed and sent, and time passes, from ${from}`, async () => {
+    test(`an example is opened and changed, and time passes, from ${from}`, async () => {
         const tab = await open(browser);
         await tab.goto(`${from === "files" ? pathToFileURL(site).href : server.origin}/docs/commands/rl.gcra.html`);
+        assert.equal(await tab.evaluate(() => window.ratelimitEngine), undefined);
         await begin(tab);
-        assert.equal(await tab.locator(".try input").first().inputValue(), "RL.GCRA user:1 15 30 1m");
-        await tab.locator(".try input").first().fill("RL.GCRA user:1 15 30 1m COST 16");
-        await send(tab);
-        assert.match(await last(tab, 1), /→ admitted, 0 of 16 left, reset in 32 s$/);
-        await tab.locator(".try input").first().fill("RL.GCRA user:1 15 30 1m");
-        await send(tab);
-        assert.match(await last(tab, 2), /→ refused, retry in 2 s, 0 of 16 left/);
+        const input = tab.locator(".try input").first();
+        assert.match(await last(tab, 2), /^0 s RL\.GCRA user:1 15 30 1m COST 16 → refused, 15 of 16 left, retry in 2 s, reset in 2 s$/);
+        assert.equal(await input.inputValue(), "RL.GCRA user:1 15 30 1m COST 16");
         await move(tab, 2);
         await send(tab);
-        assert.match(await last(tab, 3), /^2 s .* → admitted, 0 of 16 left/);
+        assert.match(await last(tab, 3), /^2 s .* → admitted, 0 of 16 left, reset in 32 s$/);
         // Back to the first second: what came later has not happened.
         await move(tab, 0);
+        await input.fill("RL.GCRA user:1 15 30 1m COST 15");
         await send(tab);
-        assert.match(await last(tab, 3), /^0 s .* → refused, retry in 2 s/);
-        await tab.locator(".try input").first().fill("RL.GCRA user:1 15 30");
+        assert.match(await last(tab, 3), /^0 s .* → admitted, 0 of 16 left, reset in 32 s$/);
+        await input.fill("RL.GCRA user:1 15 30");
         await send(tab);
-        assert.match(await last(tab, 4), /→ ERR /);
+        assert.match(await last(tab, 4), /→ ERR wrong number of arguments for 'rl.gcra' command$/);
+        await input.fill("RL.ASK user:1 api");
+        await send(tab);
+        assert.match(await last(tab, 5), /→ RL\.ASK needs a server/);
         await tab.getByRole("button", { name: "Start again" }).click();
         await tab.waitForFunction(() => !document.querySelector(".try li"));
+        await input.fill("RL.PEEK user:1 GCRA 15 30 1m");
+        await send(tab);
+        assert.match(await last(tab, 1), /→ admitted, 16 of 16 left, reset in 0 ms$/);
         assert.deepEqual(tab.faults, []);
         await tab.context().close();
     });
 }
 
-test("each example that can be tried gets a reply", async () => {
+test("time is that of the example, and goes as far as its longest limit", async () => {
+    const tab = await open(browser);
+    await tab.goto(`${server.origin}/docs/commands/rl.penalty.html`);
+    await begin(tab);
+    assert.match(await last(tab, 5), /^11 min .* → refused, 0 of 3 left, retry in 20 min, reset in 2 d 20 min$/);
+    const slider = tab.getByRole("slider", { name: "Time" });
+    assert.ok((await slider.evaluate(({ max }) => Number(max))) > 2 * 86_400);
+    // Two days and 31 minutes after the first strikes all is forgiven.
+    await move(tab, 3 * 86_400);
+    await tab.locator(".try input").first().fill("RL.PENALTY ip:1 3 10m 10m GROW 2 MAX 1d COST 0");
+    await send(tab);
+    assert.match(await last(tab, 6), /→ admitted, 3 of 3 left, reset in 0 ms$/);
+    await tab.context().close();
+});
+
+test("each example that can be tried opens with its replies", async () => {
     const tab = await open(browser);
     let tried = 0;
     for (const name of (await readdir(join(site, "docs/commands"))).filter((name) => name.endsWith(".html"))) {
         await tab.goto(`${server.origin}/docs/commands/${name}`);
-        const buttons = tab.getByRole("button", { name: "Try it" });
-        for (let left = await buttons.count(); left > 0; left -= 1) {
-            await buttons.first().click();
+        const sessions = await tab.locator("pre:has(+ .try-it)").allInnerTexts();
+        for (const session of sessions) {
+            await begin(tab);
             const panel = tab.locator(".try").last();
-            await panel.getByRole("button", { name: "Send" }).click();
             await panel.locator("li").first().waitFor();
-            const said = await panel.locator("li").first().innerText();
-            assert.match(said, /→ (admitted|refused|shed|not shed)/, `${name}: ${said}`);
+            const commands = session.match(/^127\.0\.0\.1:6379> /gm).length;
+            const errors = (session.match(/^\(error\) /gm) ?? []).length;
+            assert.equal(await panel.locator("li").count(), commands, `${name}: ${session}`);
+            assert.equal(await panel.locator("li.wrong").count(), errors, `${name}: ${session}`);
+            await panel.evaluate((done) => done.remove());
             tried += 1;
         }
     }
-    assert.ok(tried >= 15, `only ${tried}`);
+    assert.ok(tried >= 35, `only ${tried}`);
     assert.deepEqual(tab.faults, []);
     await tab.context().close();
 });
@@ -90,8 +111,7 @@ for (const theme of ["light", "dark"]) {
         const tab = await open(browser, theme === "light" ? "desktop" : "phone", theme);
         await tab.goto(`${server.origin}/docs/commands/rl.gcra.html`);
         await begin(tab);
-        await send(tab);
-        await last(tab, 1);
+        await last(tab, 2);
         assert.deepEqual(await violations(tab), []);
         assert.ok((await tab.evaluate(() => document.scrollingElement.scrollWidth - innerWidth)) <= 0);
         await tab.context().close();
@@ -102,9 +122,9 @@ test("screenshots of what is tried", () =>
     shoot(browser, "try", async (tab) => {
         await tab.goto(`${server.origin}/docs/commands/rl.gcra.html`);
         await begin(tab);
-        for (let i = 1; i <= 3; i += 1) {
-            await send(tab);
-            await last(tab, i);
-        }
+        await last(tab, 2);
+        await move(tab, 2);
+        await send(tab);
+        await last(tab, 3);
         await tab.locator(".try").scrollIntoViewIfNeeded();
     }));

@@ -1,6 +1,7 @@
 //! The demo of `make demo` and `make page`: its figures, its charts, and the memory that stands in for a server.
 
 mod charts;
+mod examples;
 mod lessons;
 mod memory;
 mod scenes;

@@ -3,5 +3,5 @@
 mod monitoring;
 mod readme;
 mod reference;
-mod sessions;
-mod summary;
+pub mod sessions;
+pub mod summary;

@@ -45,11 +45,11 @@ fn printed(reply: &Value) -> Vec<String> {
     }
 }
 
-struct Block {
+pub struct Block {
     /// The paragraph above it.
     paragraph: String,
-    language: String,
-    lines: Vec<String>,
+    pub language: String,
+    pub lines: Vec<String>,
 }
 
 fn pages() -> Vec<PathBuf> {
@@ -63,7 +63,7 @@ fn pages() -> Vec<PathBuf> {
     pages
 }
 
-fn blocks(page: &Path) -> Vec<Block> {
+pub fn blocks(page: &Path) -> Vec<Block> {
     let mut blocks: Vec<Block> = Vec::new();
     let mut inside = false;
     let text = fs::read_to_string(page).unwrap();
@@ -142,25 +142,33 @@ fn programs(paragraph: &str) -> impl Iterator<Item = &str> {
 /// Returns what each command of a session prints, itself as the first line.
 fn type_in(server: &Server, page: &Path, lines: &[String]) -> Vec<Vec<String>> {
     let con = &mut server.connection();
-    let mut printed_by_each = Vec::new();
-    for exchange in lines.chunk_by(|_, line| !line.starts_with(PROMPT)) {
-        let (command, expected) = exchange.split_first().unwrap();
+    let typed_in = exchanges(lines).map(|(command, expected)| {
         let words: Vec<&str> = command.strip_prefix(PROMPT).expect("a prompt").split(' ').collect();
-        let reply = call(con, &words);
-        let shown = match &reply {
-            Ok(reply) => printed(reply),
-            Err(error) => vec![format!("(error) {}", error_line(error))],
-        };
-        match expected {
-            [line] if line.starts_with("→ ") => {
-                let reply = reply.unwrap_or_else(|error| panic!("{}: {command}: {error}", page.display()));
-                summary::check(line.trim_start_matches("→ "), &reply);
-            }
-            expected => compare(page, expected, &shown),
+        let reply = call(con, &words).map_err(|error| error_line(&error));
+        [vec![command.clone()], check(page, command, expected, reply)].concat()
+    });
+    typed_in.collect()
+}
+
+/// Each command of a session, and the lines below it.
+pub fn exchanges(lines: &[String]) -> impl Iterator<Item = (&String, &[String])> {
+    lines.chunk_by(|_, line| !line.starts_with(PROMPT)).map(|exchange| exchange.split_first().unwrap())
+}
+
+/// Checks that a reply is what the page says, and returns it as redis-cli prints it.
+pub fn check(page: &Path, command: &str, expected: &[String], reply: Result<Value, String>) -> Vec<String> {
+    let shown = match &reply {
+        Ok(reply) => printed(reply),
+        Err(error) => vec![format!("(error) {error}")],
+    };
+    match expected {
+        [line] if line.starts_with("→ ") => {
+            let reply = reply.unwrap_or_else(|error| panic!("{}: {command}: {error}", page.display()));
+            summary::check(line.trim_start_matches("→ "), &reply);
         }
-        printed_by_each.push([vec![command.clone()], shown].concat());
+        expected => compare(page, expected, &shown),
     }
-    printed_by_each
+    shown
 }
 
 fn compare(page: &Path, lines: &[String], printed: &[String]) {

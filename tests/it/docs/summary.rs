@@ -27,7 +27,9 @@ pub fn check(line: &str, reply: &Value) {
             ["retry", "never", ..] => reply.combined[3] == -1,
             ["retry" | "wait", "in" | "for", duration @ ..] => reply.combined[3] == milliseconds(duration),
             ["reset", "in", duration @ ..] => reply.combined[4] == milliseconds(duration),
-            ["by", "limit", n, ..] | ["granted", n, ..] => reply.combined.get(5) == Some(&number(n)),
+            ["by", "limit", n, ..] | ["granted" | "settled", n, ..] => {
+                reply.combined.get(5) == Some(&number(n))
+            }
             _ => panic!("{line}: nobody can check {clause:?}"),
         };
         assert!(
@@ -39,6 +41,7 @@ pub fn check(line: &str, reply: &Value) {
 }
 
 struct Reply {
+    /// The five integers, and a sixth if there is one.
     combined: Vec<i64>,
     /// What each limit of several has left.
     each: Vec<i64>,
@@ -50,10 +53,10 @@ impl Reply {
         if let Some(combined) = integers(elements) {
             return (combined.len() >= 5).then_some(Self { combined, each: Vec::new() });
         }
-        let [combined, limits, ..] = elements else { return None };
+        let [combined, limits, held @ ..] = elements else { return None };
         let limits: Option<Vec<_>> = array(limits)?.iter().map(|limit| integers(array(limit)?)).collect();
         Some(Self {
-            combined: integers(array(combined)?)?,
+            combined: [integers(array(combined)?)?, integers(held)?].concat(),
             each: limits?.iter().map(|limit| limit[2]).collect(),
         })
     }
