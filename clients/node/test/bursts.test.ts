@@ -137,6 +137,20 @@ for (const kind of KINDS) {
       assert.deepEqual([(await limiter.limit(key(), hour)).answered, limiter.counters.breakerOpened], [true, 0])
     })
 
+    test('a server that accepts a new connection, and is silent, opens the breaker', async (t) => {
+      const proxy = await proxyTo(t, server.port)
+      const breaker = { failures: 2, cooldownMs: 100 }
+      const { limiter } = await limiterOn(t, kind, proxy.port, { timeoutMs: 200, connectTimeoutMs: 1000, breaker })
+      await until(async () => (await limiter.limit(key(), hour)).answered, 'a connection')
+      const { breakerOpened } = limiter.counters
+      proxy.hold()
+      proxy.cut()
+      await until(async () => (await limiter.limit(key(), hour)).error?.kind === 'breaker', 'an open breaker')
+      assert(limiter.counters.breakerOpened > breakerOpened)
+      proxy.release()
+      await until(async () => (await limiter.limit(key(), hour)).answered, 'an answer')
+    })
+
     test('a connection that the server closed is replaced at once', async (t) => {
       const { limiter } = await limiterOn(t, kind, server.port)
       assert.equal((await limiter.limit(key(), hour)).answered, true)

@@ -37,6 +37,8 @@ export class Channel implements Sender {
   readonly #link: Link
   readonly #waits: Waits
   readonly #nodes: Nodes
+  // Since when calls wait for an attempt to connect.
+  readonly #waitedFor = new WeakMap<Promise<void>, number>()
 
   /** @param connect - opens a connection */
   constructor(connect: () => OwnClient, readonly settings: Settings, readonly core: Core, readonly runtime: Runtime) {
@@ -140,7 +142,8 @@ export class Channel implements Sender {
     })
   }
 
-  // A lost connection is usually there again in a moment. That it is not yet is no failure; that it cannot be made is one.
+  // A lost connection is usually there again in a moment. That it is not yet is no failure. That it cannot be made is one, and
+  // that it takes longer than the time for connecting: a server or a proxy may accept a connection, and be silent.
   async #askOn(client: OwnClient, node: Node, call: Call, options: SendOptions): Promise<unknown> {
     const { signal, timeout: ms = this.settings.timeout } = options
     const until = this.runtime.now() + ms
@@ -149,7 +152,12 @@ export class Channel implements Sender {
     for (;;) {
       const ready = again()
       if (ready !== undefined) {
-        const late = () => new Blameless(call.command, 'connection', unconnected(ms).message, node.name, false)
+        const since = this.#waitedFor.get(ready) ?? this.runtime.now()
+        this.#waitedFor.set(ready, since)
+        const late = () => {
+          const isSlow = this.runtime.now() - since >= this.settings.connectTimeout
+          return isSlow ? unconnected(ms) : new Blameless(call.command, 'connection', unconnected(ms).message, node.name, false)
+        }
         await within(this.runtime, ready, { ms: until - this.runtime.now(), signal, late }).catch((error: unknown) => {
           throw signal?.aborted ? error : unsent(error)
         })
