@@ -45,6 +45,25 @@ describe('a cluster with a silent primary', () => {
       }
     })
 
+    test(`costs no call while it accepts a new connection slowly, with ${kind.name}`, async (t) => {
+      const breaker = { failures: 2, cooldownMs: 60000 }
+      const { limiter } = await limiterOnCluster(t, kind, nodes[1]!.port, { timeoutMs: 20_000, breaker })
+      for (const node of [0, 1, 2]) assert.equal((await limiter.limit(keyOf(node), hour)).answered, true)
+      await nodes[0]!.cli('CLIENT', 'KILL', 'TYPE', 'normal')
+      await nodes[0]!.cli('PING')
+      nodes[0]!.process.kill('SIGSTOP')
+      const calls = []
+      try {
+        for (let i = 0; i < 5; i += 1) {
+          calls.push(limiter.limit(keyOf(0), hour))
+          await pause(30)
+        }
+      } finally {
+        nodes[0]!.process.kill('SIGCONT')
+      }
+      assert.deepEqual((await Promise.all(calls)).map(({ error }) => error), Array(5).fill(undefined))
+    })
+
     test(`is asked by a limiter that was made meanwhile, with ${kind.name}`, async (t) => {
       const made = await kind.cluster(nodes[1]!.port)
       t.after(() => made.close())

@@ -79,6 +79,8 @@ export class OwnIoredisCluster extends IoredisClusterSender implements OwnClient
   readonly sendsLater = false
   readonly ready: Promise<void>
   lastError: unknown
+  // From version 6 on a call to a node that is connecting fails at once.
+  readonly #nodes = new Map<string, { redis: Ioredis; ready: Promise<void> }>()
 
   constructor(original: IoredisCluster, private readonly settings: OwnSettings) {
     // Retries after a lost connection would send a call twice.
@@ -99,6 +101,8 @@ export class OwnIoredisCluster extends IoredisClusterSender implements OwnClient
       scaleReads: settings.readFromReplicas ? 'slave' : 'master',
     }
     super(original.duplicate(seeds(original), overrides))
+    this.cluster.on('+node', (redis) => this.#nodes.set(addressOf(redis), { redis, ready: readyOf(redis) }))
+    this.cluster.on('-node', (redis) => this.#nodes.get(addressOf(redis))?.redis === redis && this.#nodes.delete(addressOf(redis)))
     // Nodes connect with their first call, so each gets one.
     this.ready = connected(this.cluster, (error) => (this.lastError = error)).then(async () => {
       await Promise.all(this.cluster.nodes('master').map((node) => node.call('PING').catch(() => undefined)))
@@ -126,8 +130,12 @@ export class OwnIoredisCluster extends IoredisClusterSender implements OwnClient
     return open(node, this.settings, signal, address)
   }
 
-  // It opens another one to the node when it is asked, and its calls wait for that.
-  again(): undefined {}
+  again(key: string | undefined): Promise<void> | undefined {
+    const node = key === undefined ? undefined : this.#nodes.get(this.owner(key) ?? '')
+    if (node === undefined || node.redis.status === 'ready') return undefined
+    if (node.redis.status === 'wait') node.redis.connect().catch(() => undefined)
+    return node.ready
+  }
 
   owner(key: string): string | undefined {
     return this.cluster.slots[slot(key)]?.[0]
@@ -163,6 +171,18 @@ function connected(redis: Ioredis | IoredisCluster, note: (error: unknown) => vo
   redis.on('error', note)
   redis.on('ready', () => note(undefined))
   const ready = redis.connect()
+  ready.catch(() => undefined)
+  return ready
+}
+
+/** Settles when a node of a cluster is connected, or cannot be. Then its client makes another one. */
+function readyOf(redis: Ioredis): Promise<void> {
+  let lastError: unknown
+  redis.on('error', (error) => (lastError = error))
+  const ready = new Promise<void>((resolve, reject) => {
+    redis.on('ready', () => resolve())
+    redis.on('end', () => reject(lastError ?? new Error('the connection was closed')))
+  })
   ready.catch(() => undefined)
   return ready
 }

@@ -12,7 +12,7 @@ export interface Ioredis {
   duplicate(override?: object): Ioredis
   connect(): Promise<void>
   disconnect(): void
-  on(event: 'error' | 'ready' | 'close', listener: (error: Error) => void): unknown
+  on(event: 'error' | 'ready' | 'close' | 'end', listener: (error: Error) => void): unknown
 }
 
 /** What is used of `Cluster` of ioredis. */
@@ -27,6 +27,7 @@ export interface IoredisCluster {
   connect(): Promise<void>
   disconnect(): void
   on(event: 'error' | 'ready', listener: (error: Error) => void): unknown
+  on(event: '+node' | '-node', listener: (node: Ioredis) => void): unknown
 }
 
 /** An ioredis `Command`, as far as it is used. */
