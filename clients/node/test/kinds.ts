@@ -147,7 +147,10 @@ function nodeRedis(name: string, library: typeof redis6 | typeof redis5): Kind {
 const RELEASE = process.env['RELEASE']
 
 function released(name: string): Kind {
-  return name.startsWith('ioredis') ? ioredis(name, Redis6, Cluster6) : nodeRedis(name, redis6)
+  if (name.startsWith('ioredis')) return ioredis(name, Redis6, Cluster6)
+  const { pool, ...others } = nodeRedis(name, redis6)
+  // node-redis 5.0.0 does not export pools.
+  return 'createClientPool' in redis6 && pool !== undefined ? { ...others, pool } : others
 }
 
 /** Both libraries, in both versions. */

@@ -128,7 +128,10 @@ export class NodeRedisClusterSender implements Sender {
   }
 }
 
-/** The `keyPrefix` of a client, a pool, or a client with sentinels. Not all of them show their options. */
+/**
+ * The `keyPrefix` of a client, a pool, or a client with sentinels. The last two keep their options private, and from version 6 on,
+ * which has prefixes, show them nowhere but here.
+ */
 export function prefixOf(redis: object): string {
   const { options, _keyPrefix } = redis as { options?: Options; _keyPrefix?: unknown }
   return prefix(_keyPrefix ?? options?.keyPrefix)
