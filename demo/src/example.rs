@@ -1,5 +1,7 @@
 //! The examples of the documentation, as a reader tries them: the commands of a session of redis-cli, each at its instant.
 
+use std::collections::BTreeSet;
+
 use crate::memory::{Failure, Memory};
 use crate::reply::{Full, Reply};
 use crate::trial::START;
@@ -9,41 +11,74 @@ const PROMPT: &str = "127.0.0.1:6379> ";
 const AT: &str = " AT ";
 /// Unix time in microseconds has this number of digits until the year 2286.
 const DIGITS: usize = 16;
+/// The server's clock, if calls have `AT`.
+const CLOCK: u64 = 1_800_000_000_000_000;
 
-/// The commands of an example, each without its `AT`, and with the instant of it, in microseconds of Unix time. A command
-/// without `AT` has the instant of the one before.
-pub fn calls(example: &str) -> Vec<(u64, String)> {
-    let mut at = START;
-    let commands = example.lines().filter_map(|line| line.strip_prefix(PROMPT));
-    let call = |line: &str| {
-        let found = line.match_indices(AT).find_map(|(place, _)| {
-            let (digits, rest) = line.get(place + AT.len()..)?.split_at_checked(DIGITS)?;
-            Some((place, digits.parse().ok()?, rest))
-        });
-        let Some((place, given, rest)) = found else { return (at, line.to_owned()) };
-        at = given;
-        (at, format!("{}{rest}", &line[..place]))
+/// A command, and its instant in microseconds of Unix time.
+pub type Call = (u64, String);
+
+/// The commands of the examples before, and those of an example. Each is without its `AT`, and has the instant of it. A command
+/// without `AT` has the instant of the one before. The first is at the server's clock, which is far from any `AT` before.
+pub fn calls(before: &[String], example: &str) -> (Vec<Call>, Vec<Call>) {
+    let mut clock = START;
+    let mut of = |text: &str| -> Vec<Call> {
+        let mut at = clock;
+        let call = |line: &str| {
+            let found = line.match_indices(AT).find_map(|(place, _)| {
+                let (digits, rest) = line.get(place + AT.len()..)?.split_at_checked(DIGITS)?;
+                Some((place, digits.parse().ok()?, rest))
+            });
+            let Some((place, given, rest)) = found else { return (at, line.to_owned()) };
+            (at, clock) = (given, CLOCK);
+            (at, format!("{}{rest}", &line[..place]))
+        };
+        text.lines().filter_map(|line| line.strip_prefix(PROMPT)).map(call).collect()
     };
-    commands.map(call).collect()
+    (before.iter().flat_map(|text| of(text)).collect(), of(example))
 }
 
-/// Whether the commands of an example can be tried without a server. An example that begins with an error shows errors, which
-/// are not worth trying.
-pub fn can_be_tried(example: &str) -> bool {
-    let mut memory = Memory::new();
-    let replies: Vec<_> = calls(example).iter().map(|(at, line)| memory.reply_at(*at, line)).collect();
-    let needs_server = |reply| matches!(reply, &Err(Failure::NeedsServer(_)));
-    replies.first().is_some_and(Result::is_ok) && !replies.iter().any(needs_server)
+/// What has come of the examples of a page so far.
+#[derive(Default)]
+pub struct Page {
+    /// Those that can be tried.
+    before: Vec<String>,
+    /// The keys of the others, which only a server knows.
+    unknown: BTreeSet<String>,
+}
+
+impl Page {
+    /// The replies to the commands of the next example. `None` if it cannot be tried without a server, or begins with an error:
+    /// errors alone are not worth trying.
+    pub fn next(&mut self, example: &str) -> Option<Vec<Result<Full, Failure>>> {
+        let mut memory = Memory::new();
+        let mut reply = |(at, line): &Call| memory.reply_at(*at, line);
+        let (before, calls) = calls(&self.before, example);
+        for call in &before {
+            _ = reply(call);
+        }
+        let replies: Vec<_> = calls.iter().map(reply).collect();
+        let needs_server = |reply| matches!(reply, &Err(Failure::NeedsServer(_)));
+        let mut words = calls.iter().flat_map(|(_, line)| line.split(' '));
+        if words.any(|word| self.unknown.contains(word)) || replies.iter().any(needs_server) {
+            let keys = calls.iter().filter_map(|(_, line)| line.split(' ').nth(1));
+            self.unknown.extend(keys.filter(|key| key.parse::<u64>().is_err()).map(str::to_owned));
+            return None;
+        }
+        replies.first()?.as_ref().ok()?;
+        self.before.push(example.to_owned());
+        Some(replies)
+    }
 }
 
 /// A page of the documentation. The fences of the examples that can be tried say so: `redis-cli` becomes `redis-cli,tryable`.
-pub fn mark(page: &str) -> String {
+pub fn mark(text: &str) -> String {
     const FENCE: &str = "```redis-cli\n";
-    let mut parts = page.split(FENCE);
+    let mut parts = text.split(FENCE);
     let mut marked = parts.next().unwrap_or_default().to_owned();
+    let mut page = Page::default();
     for part in parts {
         let example = part.split("```").next().unwrap_or_default();
-        marked += if can_be_tried(example) { "```redis-cli,tryable\n" } else { FENCE };
+        marked += if page.next(example).is_some() { "```redis-cli,tryable\n" } else { FENCE };
         marked += part;
     }
     marked

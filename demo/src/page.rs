@@ -109,10 +109,14 @@ pub extern "C" fn history() -> *const u8 {
     })
 }
 
-/// The calls of an example, each with its microsecond of Unix time.
+/// The calls of the examples before, and those of an example, each with its microsecond of Unix time.
 #[unsafe(no_mangle)]
 pub extern "C" fn example() -> *const u8 {
-    tell(|given| Ok(json!(example::calls(given["text"].as_str().unwrap_or_default()))))
+    tell(|given| {
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let before: Vec<String> = given["before"].as_array().into_iter().flatten().map(text).collect();
+        Ok(json!(example::calls(&before, &text(&given["text"]))))
+    })
 }
 
 /// Replies to such calls, in words: what a reader of the documentation tries.

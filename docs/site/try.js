@@ -23,9 +23,10 @@
         return parts.filter(([number, name]) => number || (name === "s" && seconds < 60)).map((part) => part.join(" ")).join(" ");
     };
 
-    function panel(text) {
-        // Each call has its microsecond of Unix time; the slider begins at that of the example's first.
-        let calls = [], start = 0, asked = 0;
+    function panel(text, before) {
+        // Each call has its microsecond of Unix time; the slider begins at that of the example's first. The examples before
+        // it on the page were sent too.
+        let earlier = [], calls = [], start = 0, asked = 0;
         const input = made("input", { spellcheck: false, autocomplete: "off", ariaLabel: "Command" });
         const time = made("input", { type: "range", min: 0, max: 0, ariaLabel: "Time" });
         const now = made("output"), replies = made("ol", { ariaLive: "polite", ariaLabel: "Replies" });
@@ -34,8 +35,9 @@
         const since = ([at]) => (at - start) / 1e6;
         const fail = (fault) => replies.replaceChildren(made("li", { className: "wrong" }, `This browser cannot run it: ${fault}`));
         const show = async () => {
-            const number = (asked += 1), ask = await engine(), said = await ask("attempts", { calls });
+            const number = (asked += 1), ask = await engine(), all = await ask("attempts", { calls: [...earlier, ...calls] });
             if (number !== asked) return;
+            const said = all.slice(earlier.length);
             replies.replaceChildren(...said.map(({ said, error, refused }, i) => made("li", { className: error ? "wrong" : refused ? "no" : "" },
                 made("b", {}, inWords(since(calls[i]))), ` ${calls[i][1]} `, made("span", {}, `→ ${error ?? said}`))).slice(-12));
             again.hidden = !calls.length;
@@ -49,13 +51,15 @@
         // Who goes back in time goes back to what was then.
         form.onsubmit = () => {
             const at = start + Math.round(time.value * 1e6);
-            calls = [...calls.filter(([before]) => before <= at), [at, input.value.trim().replace(/\s+/g, " ")]];
+            const until = ([when]) => when <= at;
+            earlier = earlier.filter(until);
+            calls = [...calls.filter(until), [at, input.value.trim().replace(/\s+/g, " ")]];
             show().catch(fail);
             return false;
         };
-        again.onclick = () => { calls = []; move(0); show().catch(fail); input.focus(); };
+        again.onclick = () => { earlier = []; calls = []; move(0); show().catch(fail); input.focus(); };
         (async () => {
-            calls = await (await engine())("example", { text });
+            [earlier, calls] = await (await engine())("example", { text, before });
             start = calls[0][0];
             input.value = calls.at(-1)[1];
             await show();
@@ -64,9 +68,10 @@
         return form;
     }
 
-    for (const code of document.querySelectorAll("code.tryable")) {
+    const examples = [...document.querySelectorAll("code.tryable")], texts = examples.map((code) => code.textContent);
+    for (const [i, code] of examples.entries()) {
         const open = made("button", { type: "button", className: "try-it" }, "Try it");
-        open.onclick = () => { const opened = panel(code.textContent); open.replaceWith(opened); opened.querySelector("input").focus(); };
+        open.onclick = () => { const opened = panel(texts[i], texts.slice(0, i)); open.replaceWith(opened); opened.querySelector("input").focus(); };
         code.closest("pre").after(open);
     }
 })();

@@ -1,6 +1,6 @@
-// "Try it" under the examples of the command pages.
+// "Try it" under the examples of the pages.
 import assert from "node:assert/strict";
-import { readdir } from "node:fs/promises";
+import { readFile, readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { after, before, test } from "node:test";
@@ -83,11 +83,21 @@ test("time is that of the example, and goes as far as its longest limit", async 
     await tab.context().close();
 });
 
+test("an example goes on where the examples above it ended", async () => {
+    const tab = await open(browser);
+    await tab.goto(`${server.origin}/docs/shedding.html`);
+    await tab.getByRole("button", { name: "Try it" }).nth(1).click();
+    await last(tab, 3);
+    assert.match(await replies(tab).first().innerText(), /^0 s RL\.SHED fleet 1 → (not )?shed, by a chance of 0\.500$/);
+    await tab.context().close();
+});
+
 test("each example that can be tried opens with its replies", async () => {
     const tab = await open(browser);
     let tried = 0;
-    for (const name of (await readdir(join(site, "docs/commands"))).filter((name) => name.endsWith(".html"))) {
-        await tab.goto(`${server.origin}/docs/commands/${name}`);
+    for (const name of (await readdir(site, { recursive: true })).filter((name) => name.endsWith(".html"))) {
+        if (!(await readFile(join(site, name), "utf8")).includes("language-redis-cli tryable")) continue;
+        await tab.goto(`${server.origin}/${name}`);
         const sessions = await tab.locator("pre:has(+ .try-it)").allInnerTexts();
         for (const session of sessions) {
             await begin(tab);
@@ -101,7 +111,7 @@ test("each example that can be tried opens with its replies", async () => {
             tried += 1;
         }
     }
-    assert.ok(tried >= 35, `only ${tried}`);
+    assert.ok(tried > 110, `only ${tried}`);
     assert.deepEqual(tab.faults, []);
     await tab.context().close();
 });

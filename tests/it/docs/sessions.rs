@@ -52,7 +52,7 @@ pub struct Block {
     pub lines: Vec<String>,
 }
 
-fn pages() -> Vec<PathBuf> {
+pub fn pages() -> Vec<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut pages = ["README.md", "SECURITY.md", "docs/site/index.md"].map(|page| root.join(page)).to_vec();
     for folder in ["docs", "docs/commands"] {
