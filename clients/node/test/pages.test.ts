@@ -21,6 +21,7 @@ import { RateLimiter } from './patient.mjs'
 const own = await createClient({ url: 'redis://127.0.0.1:6379' }).connect()
 const redis = own
 const limiter = new RateLimiter(redis)
+const alarm = () => {}
 const app = { post: (path, ...handlers) => handlers }
 const askModel = async (options) => options
 const count = (text) => text.split(' ').length

@@ -107,6 +107,7 @@ impl State for Leases {
         self.table.remove_expired(now, FREED, |_, _| ());
     }
 
+    // A change is large: passing it through memory takes more instructions than what is done with it.
     #[inline(always)]
     fn encode_change(change: &Change<'_>, out: &mut Vec<u8>) {
         let notes = change.notes.as_deref();
@@ -127,6 +128,7 @@ impl State for Leases {
         }
     }
 
+    // As above.
     #[inline(always)]
     fn decode_change<'a>(reader: &mut Reader<'a>) -> Option<Change<'a>> {
         let parts = reader.byte()?;
