@@ -29,6 +29,8 @@ export interface MakeOptions {
   /** Of ioredis. */
   autoPipelining?: boolean
   replicas?: boolean
+  /** Of ioredis from version 6 on: when the client of a cluster connects a lost node anew, in ms. */
+  clusterNodeRetryStrategy?: () => number
 }
 
 export interface Kind {
@@ -71,12 +73,13 @@ function ioredis(name: string, Redis: typeof Redis6 | typeof Redis5, Cluster: ty
       redis.on('error', ignore)
       return { redis, raw: ([word = '', ...words]) => redis.call(word, ...words), close: () => redis.disconnect() }
     },
-    async cluster(port, { keyPrefix = '', autoPipelining = false, replicas = false } = {}) {
+    async cluster(port, { keyPrefix = '', autoPipelining = false, replicas = false, clusterNodeRetryStrategy } = {}) {
       const nodes = [{ host: '127.0.0.1', port }]
       const cluster = new (Cluster as typeof Cluster6)(nodes, {
         keyPrefix,
         enableAutoPipelining: autoPipelining,
         scaleReads: replicas ? 'slave' : 'master',
+        ...(clusterNodeRetryStrategy === undefined ? {} : { clusterNodeRetryStrategy }),
       })
       cluster.on('error', ignore)
       return { redis: cluster, raw: ([word = '', ...words]) => cluster.call(word, ...words), close: () => cluster.disconnect() }

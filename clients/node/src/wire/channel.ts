@@ -150,8 +150,8 @@ export class Channel implements Sender {
     const again = () => (node.isPrimary ? client.again(call.keys[0]) : undefined)
     let left = options
     for (;;) {
-      const ready = again()
-      if (ready !== undefined) {
+      // After that of a cluster comes that of its node.
+      for (let ready = again(); ready !== undefined; ready = again()) {
         const since = this.#waitedFor.get(ready) ?? this.runtime.now()
         this.#waitedFor.set(ready, since)
         const late = () => {

@@ -22,6 +22,8 @@ function settled({ connectTimeout, runtime }: OwnSettings): object {
 }
 
 const ENDING = /Stream isn't writeable/
+// What a node is until it is ready.
+const CONNECTS = /^(wait|connecting|connect)$/
 
 /** Connections for a client of this kind. */
 export class OwnIoredis extends IoredisSender implements OwnClient {
@@ -78,7 +80,7 @@ export class OwnIoredisCluster extends IoredisClusterSender implements OwnClient
   readonly name = CLUSTER
   readonly sendsLater = false
   readonly ready: Promise<void>
-  lastError: unknown
+  readonly #coming = new Coming()
   // From version 6 on a call to a node that is connecting fails at once.
   readonly #nodes = new Map<string, { redis: Ioredis; ready: Promise<void> }>()
 
@@ -98,16 +100,25 @@ export class OwnIoredisCluster extends IoredisClusterSender implements OwnClient
       slotsRefreshTimeout: settings.connectTimeout / 2,
       retryDelayOnTryAgain: 10,
       clusterRetryStrategy: (attempt: number) => reconnection(settings.runtime, attempt - 1),
+      // Of version 6. A lost node gives way to a new one, and `again` waits for that.
+      clusterNodeRetryStrategy: null,
       scaleReads: settings.readFromReplicas ? 'slave' : 'master',
     }
     super(original.duplicate(seeds(original), overrides))
     this.cluster.on('+node', (redis) => this.#nodes.set(addressOf(redis), { redis, ready: readyOf(redis) }))
     this.cluster.on('-node', (redis) => this.#nodes.get(addressOf(redis))?.redis === redis && this.#nodes.delete(addressOf(redis)))
+    // It closes when its last node is lost.
+    this.cluster.on('close', () => this.#coming.down(this.lastError))
+    this.cluster.on('ready', () => this.#coming.up())
     // Nodes connect with their first call, so each gets one.
-    this.ready = connected(this.cluster, (error) => (this.lastError = error)).then(async () => {
+    this.ready = connected(this.cluster, (error) => (this.#coming.lastError = error)).then(async () => {
       await Promise.all(this.cluster.nodes('master').map((node) => node.call('PING').catch(() => undefined)))
     })
     this.ready.catch(() => undefined)
+  }
+
+  get lastError(): unknown {
+    return this.#coming.lastError
   }
 
   get primaries(): number {
@@ -131,8 +142,13 @@ export class OwnIoredisCluster extends IoredisClusterSender implements OwnClient
   }
 
   again(key: string | undefined): Promise<void> | undefined {
+    if (this.cluster.status !== 'ready') {
+      // It may not have said yet that it is closed.
+      this.#coming.ending()
+      return this.#coming.again
+    }
     const node = key === undefined ? undefined : this.#nodes.get(this.owner(key) ?? '')
-    if (node === undefined || node.redis.status === 'ready') return undefined
+    if (node === undefined || !CONNECTS.test(node.redis.status)) return undefined
     if (node.redis.status === 'wait') node.redis.connect().catch(() => undefined)
     return node.ready
   }

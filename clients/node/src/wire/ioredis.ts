@@ -26,7 +26,7 @@ export interface IoredisCluster {
   duplicate(overrideStartupNodes?: object[], overrideOptions?: object): IoredisCluster
   connect(): Promise<void>
   disconnect(): void
-  on(event: 'error' | 'ready', listener: (error: Error) => void): unknown
+  on(event: 'error' | 'ready' | 'close', listener: (error: Error) => void): unknown
   on(event: '+node' | '-node', listener: (node: Ioredis) => void): unknown
 }
 
