@@ -54,8 +54,10 @@ export function admitted(steps: readonly Step[], spent: Spent, wait: number, { s
   }
   const cancel = () => finish(() => 0, 'IGNORE')
   const end = (outcome: Outcome = 'OK') => (leave ? cancel() : finish((name) => spent[name], outcome))
-  const taken = { until: Infinity, end: () => end('IGNORE') }
-  if (steps.some((step) => step.isOpen)) to.taken.add(taken)
+  const isOpen = steps.some((step) => step.isOpen)
+  // Of a queue alone nothing is left to be given back after the wait.
+  const taken = { until: isOpen ? Infinity : to.runtime.now() + wait, end: () => end('IGNORE') }
+  if (isOpen || wait > 0) to.taken.add(taken)
   return {
     refusal: undefined,
     // A later gate may have added its own meanwhile.
@@ -72,6 +74,7 @@ export function admitted(steps: readonly Step[], spent: Spent, wait: number, { s
         leave = () => (cancelTimer(), resolve())
       })
       leave = undefined
+      if (!isOpen) to.taken.delete(taken)
       to.throwIfClosed()
       return ended === undefined
     },
