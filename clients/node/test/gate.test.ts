@@ -57,6 +57,29 @@ describe('a gate on one server', () => {
     assert.deepEqual([await turn, await second.turn(), await left('tokens:ann', 'TOKENBUCKET', 100, 1, '1h')], [false, false, 60])
   })
 
+  for (const counted of [undefined, 30]) {
+    test(`what ends in front of a later gate is charged what is counted, here ${counted ?? 'nothing'}`, async (t) => {
+      const first = made(t, [{ name: 'tokens', key: user, limit: new TokenBucket(100, 1, '1h'), estimate: 40 }])
+      const { gate } = made(t, [{ name: 'queue', key: () => 'all', limit: new LeakyBucket(9, 1, '1h') }])
+      await gate.enter({})
+      const entered = async (user: string) => {
+        const request = { user }
+        const one = await first.gate.enter(request)
+        if (counted !== undefined) one.spent['tokens'] = counted
+        return { one, two: gate.enter(request, one.spent) }
+      }
+      const left = (user: string) => first.left(`tokens:${user}`, 'TOKENBUCKET', 100, 1, '1h')
+      const asks = await entered('ann')
+      await asks.one.end()
+      await (await asks.two).end()
+      const waits = await entered('bob')
+      const two = await waits.two
+      const turn = two.turn()
+      await Promise.all([waits.one.end(), two.end()])
+      assert.deepEqual([await turn, await left('ann'), await left('bob')], [false, 100 - (counted ?? 0), 100 - (counted ?? 0)])
+    })
+  }
+
   test('a penalty counts the refusals of the other rules', async (t) => {
     const { gate } = made(t, [
       { name: 'rate', key: user, limit: new FixedWindow(1, '1m') },

@@ -21,7 +21,7 @@ import type { Locals } from '../local/local.js'
 import type { Connected } from '../taken/connected.js'
 import { slot } from '../wire/slots.js'
 import { LocalStep } from './local-step.js'
-import { admitted, oneByOne, refused, unavailable, type Passage } from './passage.js'
+import { admitted, oneByOne, refused, unavailable, type Passage, type Told } from './passage.js'
 import { askedBy, checkRules, hasRate, type LimitAsked, type PolicyAsked, type Rule } from './rules.js'
 import { checkShed, ShedStep, type Shed } from './shed.js'
 import { stackOf, type HeaderStyle } from './stack.js'
@@ -105,11 +105,15 @@ export class Gate<R> {
    * @throws {@link ConfigurationError} or {@link CallError} if a rule is wrong
    */
   async enter(request: R, spent?: Spent | null): Promise<Passage> {
+    const stack = stackOf(request)
+    return stack.stop(() => this.#enter(request, spent ?? {}, { stack, style: this.#style, to: this.#to }))
+  }
+
+  async #enter(request: R, spent: Spent, told: Told): Promise<Passage> {
     const asked: Step[] = []
     const silent = new Set<string>()
-    const told = { stack: stackOf(request), style: this.#style, to: this.#to }
     let wait = 0
-    if (await this.#skip?.(request)) return admitted([], spent ?? {}, 0, told)
+    if (await this.#skip?.(request)) return admitted([], spent, 0, told)
     for (const step of await this.#steps(request)) {
       const node = this.#to.channel.nodeOf(this.#to.prefix + step.key)
       // What did not answer would not answer the other steps either.
@@ -132,7 +136,7 @@ export class Gate<R> {
       await undo(asked)
       this.#to.throwIfClosed()
     }
-    return admitted(asked, spent ?? {}, wait, told)
+    return admitted(asked, spent, wait, told)
   }
 
   async #steps(request: R): Promise<Step[]> {

@@ -26,8 +26,8 @@ export interface Passage {
    */
   turn(): Promise<boolean>
   /**
-   * Settles and releases. Call it when the response is over, however that came. The second call does nothing. While `turn`
-   * waits it is {@link cancel}.
+   * Settles and releases. Call it when the response is over, however that came. The second call does nothing. While this gate
+   * or a later one asks or waits, the handler did not run: then only what is counted is charged, and no estimate.
    */
   end(): Promise<void>
   /** The same for a request that nobody waits for any more before its handler ran. Budgets are given back. */
@@ -53,7 +53,9 @@ export function admitted(steps: readonly Step[], spent: Spent, wait: number, { s
     return ended
   }
   const cancel = () => finish(() => 0, 'IGNORE')
-  const end = (outcome: Outcome = 'OK') => (leave ? cancel() : finish((name) => spent[name], outcome))
+  // No work was done yet. Only a gate inside of a handler finds something counted.
+  const end = (outcome: Outcome = 'OK') =>
+    stack.isStopped ? finish((name) => spent[name] ?? 0, 'IGNORE') : finish((name) => spent[name], outcome)
   const isOpen = steps.some((step) => step.isOpen)
   // Of a queue alone nothing is left to be given back after the wait.
   const taken = { until: isOpen ? Infinity : to.runtime.now() + wait, end: () => end('IGNORE') }
@@ -69,11 +71,12 @@ export function admitted(steps: readonly Step[], spent: Spent, wait: number, { s
     wait,
     async turn() {
       if (wait === 0 || ended !== undefined) return ended === undefined
-      await new Promise<void>((resolve) => {
-        const cancelTimer = to.runtime.after(wait, resolve)
-        leave = () => (cancelTimer(), resolve())
-      })
-      leave = undefined
+      const waited = () =>
+        new Promise<void>((resolve) => {
+          const cancelTimer = to.runtime.after(wait, resolve)
+          leave = () => (cancelTimer(), resolve())
+        })
+      await stack.stop(waited)
       if (!isOpen) to.taken.delete(taken)
       to.throwIfClosed()
       return ended === undefined

@@ -16,6 +16,22 @@ export class Stack {
   /** The headers of the response. */
   headers: Fields = {}
   #named: readonly Answer[] = []
+  #stops = 0
+
+  /** Whether a gate still asks about the request, or lets it wait. Then its handler has not begun. */
+  get isStopped(): boolean {
+    return this.#stops > 0
+  }
+
+  /** The request is stopped by a gate until this is done. */
+  async stop<T>(until: () => Promise<T>): Promise<T> {
+    this.#stops += 1
+    try {
+      return await until()
+    } finally {
+      this.#stops -= 1
+    }
+  }
 
   /**
    * Adds the answers of a gate. Of two rules with one name the later counts.
