@@ -116,7 +116,7 @@ pub fn in_words(full: &Full) -> String {
 }
 
 /// Milliseconds, such as `1 min 20 s`.
-fn duration(millis: i64) -> String {
+pub fn duration(millis: i64) -> String {
     const UNITS: [(i64, &str); 3] = [(86_400_000, "d"), (3_600_000, "h"), (60_000, "min")];
     let mut parts = Vec::new();
     let mut rest = millis;
@@ -128,7 +128,7 @@ fn duration(millis: i64) -> String {
     }
     match (rest / 1000, rest % 1000) {
         (0, 0) if !parts.is_empty() => {}
-        (0, millis) => parts.push(format!("{millis} ms")),
+        (0, millis @ 1..) => parts.push(format!("{millis} ms")),
         (seconds, 0) => parts.push(format!("{seconds} s")),
         (seconds, millis) => {
             let fraction = format!("{millis:03}");

@@ -119,10 +119,13 @@ pub extern "C" fn example() -> *const u8 {
     })
 }
 
-/// Replies to such calls, in words: what a reader of the documentation tries.
+/// Replies to such calls, in words: what a reader of the documentation tries. With how long after `start` each was made, and
+/// how long after it `at` is.
 #[unsafe(no_mangle)]
 pub extern "C" fn attempts() -> *const u8 {
     tell(|given| {
+        let start = given["start"].as_u64().unwrap_or_default();
+        let since = |at: u64| example::duration(at.saturating_sub(start).cast_signed() / 1000);
         let mut memory = Memory::new();
         let mut reply = |call: &Value| -> Value {
             let (Some(at), Some(line)) = (call[0].as_u64(), call[1].as_str()) else {
@@ -130,14 +133,16 @@ pub extern "C" fn attempts() -> *const u8 {
             };
             match memory.reply_at(at, line) {
                 Ok(full) => json!({
+                    "since": since(at),
                     "said": example::in_words(&full),
                     "refused": full.reply.five().is_some() && full.reply.limited(),
                     "reset": full.reply.five().map_or(0, |[.., reset]| reset),
                 }),
-                Err(failure) => json!({ "error": failure.to_string() }),
+                Err(failure) => json!({ "since": since(at), "error": failure.to_string() }),
             }
         };
-        Ok(given["calls"].as_array().into_iter().flatten().map(&mut reply).collect())
+        let replies: Vec<Value> = given["calls"].as_array().into_iter().flatten().map(&mut reply).collect();
+        Ok(json!({ "since": given["at"].as_u64().map(since), "replies": replies }))
     })
 }
 

@@ -16,54 +16,50 @@
         document.head.append(made("script", { src, onload: () => resolve(window.ratelimitEngine), onerror: reject }));
     }));
 
-    const UNITS = [[86_400, "d"], [3600, "h"], [60, "min"]];
-    const inWords = (seconds) => {
-        const parts = UNITS.map(([unit, name], i) => [Math.floor((i ? seconds % UNITS[i - 1][0] : seconds) / unit), name]);
-        parts.push([Math.round((seconds % 60) * 100) / 100, "s"]);
-        return parts.filter(([number, name]) => number || (name === "s" && seconds < 60)).map((part) => part.join(" ")).join(" ");
-    };
-
     function panel(text, before) {
-        // Each call has its microsecond of Unix time; the slider begins at that of the example's first. The examples before
-        // it on the page were sent too.
-        let earlier = [], calls = [], start = 0, asked = 0;
+        // Each call has its microsecond of Unix time, and so has the next. The slider, in seconds, begins at the example's
+        // earliest. The examples before it on the page were sent too.
+        let earlier = [], calls = [], start = 0, at = 0, step = 1, asked = 0;
         const input = made("input", { spellcheck: false, autocomplete: "off", ariaLabel: "Command" });
-        const time = made("input", { type: "range", min: 0, max: 0, ariaLabel: "Time" });
+        const time = made("input", { type: "range", min: 0, max: 0, step: "any", ariaLabel: "Time" });
         const now = made("output"), replies = made("ol", { ariaLive: "polite", ariaLabel: "Replies" });
         const again = made("button", { type: "button" }, "Start again");
         const form = made("form", { className: "try" }, input, made("button", {}, "Send"), time, now, again, replies);
-        const since = ([at]) => (at - start) / 1e6;
+        const since = (when) => (when - start) / 1e6;
+        const ask = async (calls) => (await engine())("attempts", { calls, start, at });
         const fail = (fault) => replies.replaceChildren(made("li", { className: "wrong" }, `This browser cannot run it: ${fault}`));
         const show = async () => {
-            const number = (asked += 1), ask = await engine(), all = await ask("attempts", { calls: [...earlier, ...calls] });
+            const number = (asked += 1), all = await ask([...earlier, ...calls]);
             if (number !== asked) return;
-            const said = all.slice(earlier.length);
-            replies.replaceChildren(...said.map(({ said, error, refused }, i) => made("li", { className: error ? "wrong" : refused ? "no" : "" },
-                made("b", {}, inWords(since(calls[i]))), ` ${calls[i][1]} `, made("span", {}, `→ ${error ?? said}`))).slice(-12));
+            const said = all.replies.slice(earlier.length);
+            replies.replaceChildren(...said.map(({ since, said, error, refused }, i) => made("li", { className: error ? "wrong" : refused ? "no" : "" },
+                made("b", {}, since), ` ${calls[i][1]} `, made("span", {}, `→ ${error ?? said}`))).slice(-20));
             again.hidden = !calls.length;
             // As far as time goes: twice what the longest limit takes to be fully reset, in round steps.
-            const ends = said.map(({ reset = 0 }, i) => since(calls[i]) + reset / 1000);
+            const ends = said.map(({ reset = 0 }, i) => since(calls[i][0]) + reset / 1000);
             time.max = Math.max(time.max, 2 * Math.max(5, ...ends));
-            time.step = 10 ** Math.floor(Math.log10(time.max / 100));
+            step = 10 ** Math.floor(Math.log10(time.max / 100));
+            time.value = since(at);
         };
-        const move = (to) => { time.value = to; time.oninput(); };
-        time.oninput = () => { now.textContent = inWords(Number(time.value)); };
-        // Who goes back in time goes back to what was then.
+        const name = async () => { now.textContent = time.ariaValueText = (await ask([])).since; };
+        const move = (to) => { at = to; time.value = since(at); name().catch(fail); };
+        time.oninput = () => { at = start + Math.round(Math.round(time.value / step) * step * 1e6); name().catch(fail); };
+        // Who goes back in time goes back to what this example was then. Those before it were sent before, at any time.
         form.onsubmit = () => {
-            const at = start + Math.round(time.value * 1e6);
-            const until = ([when]) => when <= at;
-            earlier = earlier.filter(until);
-            calls = [...calls.filter(until), [at, input.value.trim().replace(/\s+/g, " ")]];
+            const line = input.value.trim().replace(/\s+/g, " ");
+            if (!line) return false;
+            if (at < calls.at(-1)?.[0]) calls = calls.filter(([when]) => when <= at);
+            calls.push([at, line]);
             show().catch(fail);
             return false;
         };
-        again.onclick = () => { earlier = []; calls = []; move(0); show().catch(fail); input.focus(); };
+        again.onclick = () => { earlier = []; calls = []; move(start); show().catch(fail); input.focus(); };
         (async () => {
             [earlier, calls] = await (await engine())("example", { text, before });
-            start = calls[0][0];
+            start = Math.min(...calls.map(([when]) => when));
             input.value = calls.at(-1)[1];
+            move(calls.at(-1)[0]);
             await show();
-            move(since(calls.at(-1)));
         })().catch(fail);
         return form;
     }

@@ -55,6 +55,8 @@ for (const from of ["a server", "files"]) {
         await input.fill("RL.GCRA user:1 15 30");
         await send(tab);
         assert.match(await last(tab, 4), /→ ERR wrong number of arguments for 'rl.gcra' command$/);
+        await input.fill("  ");
+        await send(tab);
         await input.fill("RL.ASK user:1 api");
         await send(tab);
         assert.match(await last(tab, 5), /→ RL\.ASK needs a server/);
@@ -62,7 +64,7 @@ for (const from of ["a server", "files"]) {
         await tab.waitForFunction(() => !document.querySelector(".try li"));
         await input.fill("RL.PEEK user:1 GCRA 15 30 1m");
         await send(tab);
-        assert.match(await last(tab, 1), /→ admitted, 16 of 16 left, reset in 0 ms$/);
+        assert.match(await last(tab, 1), /→ admitted, 16 of 16 left, reset in 0 s$/);
         assert.deepEqual(tab.faults, []);
         await tab.context().close();
     });
@@ -79,7 +81,7 @@ test("time is that of the example, and goes as far as its longest limit", async 
     await move(tab, 3 * 86_400);
     await tab.locator(".try input").first().fill("RL.PENALTY ip:1 3 10m 10m GROW 2 MAX 1d COST 0");
     await send(tab);
-    assert.match(await last(tab, 6), /→ admitted, 3 of 3 left, reset in 0 ms$/);
+    assert.match(await last(tab, 6), /→ admitted, 3 of 3 left, reset in 0 s$/);
     await tab.context().close();
 });
 
@@ -107,6 +109,14 @@ test("each example that can be tried opens with its replies", async () => {
             const errors = (session.match(/^\(error\) /gm) ?? []).length;
             assert.equal(await panel.locator("li").count(), commands, `${name}: ${session}`);
             assert.equal(await panel.locator("li.wrong").count(), errors, `${name}: ${session}`);
+            const times = await panel.locator("li b").allInnerTexts();
+            assert.ok(times.includes("0 s"), `${name}: ${times}`);
+            assert.ok(times.every((time) => /^(\d[\d.]* (d|h|min|s|ms) ?)+$/.test(time)), `${name}: ${times}`);
+            // The next call is made when the last one was, and no call before it is lost.
+            assert.equal(await panel.locator("output").innerText(), times.at(-1), `${name}: ${session}`);
+            await panel.getByRole("button", { name: "Send" }).click();
+            await panel.locator("li").nth(commands).waitFor();
+            assert.deepEqual(await panel.locator("li b").allInnerTexts(), [...times, times.at(-1)], `${name}: ${session}`);
             await panel.evaluate((done) => done.remove());
             tried += 1;
         }
