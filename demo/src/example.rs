@@ -86,12 +86,12 @@ pub fn mark(text: &str) -> String {
 
 /// A reply in words, as the pages have them: `refused, 15 of 16 left, retry in 2 s, reset in 2 s`.
 pub fn in_words(full: &Full) -> String {
-    let [limited, limit, remaining, retry, reset] = match full.reply {
-        Reply::Integer(integer) => return format!("(integer) {integer}"),
-        Reply::Chance(limited, chance) => {
-            return format!("{}, by a chance of {chance:.3}", if limited { "shed" } else { "not shed" });
-        }
-        Reply::Five(five) | Reply::Granted(five, _) | Reply::Settled(five, _) => five,
+    let Some([limited, limit, remaining, retry, reset]) = full.reply.five() else {
+        return match full.reply {
+            Reply::Chance(true, chance) => format!("shed, by a chance of {chance:.3}"),
+            Reply::Chance(false, chance) => format!("not shed, by a chance of {chance:.3}"),
+            _ => format!("(integer) {}", full.to_json()),
+        };
     };
     let mut clauses = vec![if limited == 0 { "admitted".to_owned() } else { "refused".to_owned() }];
     if full.each.is_empty() {

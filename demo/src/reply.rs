@@ -10,6 +10,8 @@ pub enum Reply {
     Granted([i64; 5], i64),
     /// The five, and the number of keys in which something was settled.
     Settled([i64; 5], i64),
+    /// The five of redis-cell: the last two are in seconds.
+    Cell([i64; 5]),
     /// The shedder's: limited, and the chance that it was.
     Chance(bool, f64),
     Integer(i64),
@@ -43,7 +45,7 @@ impl Full {
 impl Reply {
     pub fn to_json(self) -> Value {
         match self {
-            Reply::Five(five) => json!(five),
+            Reply::Five(five) | Reply::Cell(five) => json!(five),
             Reply::Granted(five, sixth) | Reply::Settled(five, sixth) => {
                 json!([&five[..], &[sixth]].concat())
             }
@@ -52,10 +54,14 @@ impl Reply {
         }
     }
 
-    /// The five integers of a limiter.
+    /// The five integers of a limiter, in milliseconds.
     pub fn five(self) -> Option<[i64; 5]> {
         match self {
             Reply::Five(five) | Reply::Granted(five, _) | Reply::Settled(five, _) => Some(five),
+            Reply::Cell([limited, limit, remaining, retry, reset]) => {
+                let retry = if retry < 0 { retry } else { retry * 1000 };
+                Some([limited, limit, remaining, retry, reset * 1000])
+            }
             Reply::Chance(..) | Reply::Integer(_) => None,
         }
     }
@@ -65,6 +71,7 @@ impl Reply {
             Reply::Five([limited, ..])
             | Reply::Granted([limited, ..], _)
             | Reply::Settled([limited, ..], _)
+            | Reply::Cell([limited, ..])
             | Reply::Integer(limited) => limited != 0,
             Reply::Chance(limited, _) => limited,
         }

@@ -171,7 +171,7 @@ impl Memory {
         let (key, mut arguments) = first(words)?;
         let CellCall { gcra, quantity, at } = cell(&mut arguments)?;
         let (answer, _) = self.ask(key, &gcra, (quantity, Manner::Strict, at), None)?;
-        Ok(Reply::Five(answer.integers_of_cell()).into())
+        Ok(Reply::Cell(answer.integers_of_cell()).into())
     }
 }
 

@@ -4,6 +4,8 @@
 use std::fs;
 
 use ratelimit_demo::example::{Page, in_words, mark};
+use ratelimit_demo::reply::Reply;
+use serde_json::json;
 
 use super::as_read;
 use crate::docs::sessions::{blocks, check, exchanges, pages};
@@ -40,9 +42,15 @@ fn each_example_that_can_be_tried_is_answered_as_its_page_prints_it() {
             for (reply, (command, expected)) in replies.iter().zip(exchanges(&block.lines)) {
                 if let Ok(full) = reply
                     && full.reply.five().is_some()
-                    && !command.contains("THROTTLE")
                 {
-                    summary::check(&in_words(full), &as_read(&full.to_json()));
+                    let in_millis = match full.reply {
+                        // Of redis-cell, in seconds.
+                        Reply::Cell([limited, limit, remaining, retry, reset]) => {
+                            json!([limited, limit, remaining, retry * 1000, reset * 1000])
+                        }
+                        _ => full.to_json(),
+                    };
+                    summary::check(&in_words(full), &as_read(&in_millis));
                 }
                 let read = reply.as_ref().map(|full| as_read(&full.to_json())).map_err(ToString::to_string);
                 check(&page, command, expected, read);
