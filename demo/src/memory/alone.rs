@@ -21,11 +21,12 @@ impl Memory {
         let at = self.at(report.at)?;
         let before = match self.keys.get(key) {
             None => report.shed.fresh(at),
-            Some(Value::Amount(amount)) => *amount,
+            Some(Value::Amount(amount, _)) => *amount,
             Some(other) => return Err(other.is_not::<Amount>()),
         };
         let amount = report.shed.report(&before, at, report.utilization);
-        self.keys.insert(key.to_vec(), Value::Amount(amount));
+        let until = at.max(amount.last()).plus(report.shed.silence());
+        self.keys.insert(key.to_vec(), Value::Amount(amount, until));
         let chance = report.shed.chance(&amount);
         Ok(Reply::Chance(falls(&mut self.dice, chance), chance).into())
     }
@@ -41,11 +42,12 @@ impl Memory {
         let at = self.at(at)?;
         let begin = || Blueprint { shape: sketching.shape, hash_key: HASH_KEY };
         let cells = self.cells(key, &sketching)?;
-        let Sketched { answer, change, .. } = sketching.sketch.decide(cells, begin, item, cost, at);
+        let Sketched { answer, change, now, reset } = sketching.sketch.decide(cells, begin, item, cost, at);
         if let Some(change) = change {
-            let blank = || Value::Cells(Cells::blank());
-            if let Value::Cells(cells) = self.keys.entry(key.to_vec()).or_insert_with(blank) {
+            let blank = || Value::Cells(Cells::blank(), now);
+            if let Value::Cells(cells, until) = self.keys.entry(key.to_vec()).or_insert_with(blank) {
                 cells.apply(change);
+                *until = now.plus(reset);
             }
         }
         Ok(Reply::Five(answer.integers()).into())
@@ -61,8 +63,8 @@ impl Memory {
     fn cells(&self, key: &[u8], sketching: &SketchCall<'_>) -> Answered<Option<&Cells>> {
         match self.keys.get(key) {
             None => Ok(None),
-            Some(Value::Cells(cells)) if sketching.is_for(cells.blueprint().shape) => Ok(Some(cells)),
-            Some(Value::Cells(cells)) => Err(sketching.of_other_shape(cells.blueprint().shape).into()),
+            Some(Value::Cells(cells, _)) if sketching.is_for(cells.blueprint().shape) => Ok(Some(cells)),
+            Some(Value::Cells(cells, _)) => Err(sketching.of_other_shape(cells.blueprint().shape).into()),
             Some(other) => Err(other.is_not::<Cells>()),
         }
     }

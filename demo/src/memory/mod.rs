@@ -1,6 +1,6 @@
 //! Answers calls from memory, with the arithmetic and the command language of the module, and no server.
 //!
-//! Nothing expires: an expired key and a fully reset one answer alike. What only a server has is a [`Failure`] that says so:
+//! Nothing is deleted when it expires: to all but `EXISTS`, an expired key and a fully reset one answer alike. What only a server has is a [`Failure`] that says so:
 //! callers that wait, policies, time zones.
 
 mod alone;
@@ -34,8 +34,10 @@ pub struct Memory {
 /// What a key holds.
 enum Value {
     Limits(LimitSet),
-    Amount(Amount),
-    Cells(Cells),
+    /// With when it is at rest.
+    Amount(Amount, Time),
+    /// With when all its items are fully reset.
+    Cells(Cells, Time),
 }
 
 /// Why a call has no reply.
@@ -123,10 +125,11 @@ impl Memory {
         })
     }
 
-    /// `EXISTS key ...`.
+    /// `EXISTS key ...`: a key expires when it is fully reset.
     #[allow(clippy::unnecessary_wraps, reason = "as every command")]
     fn exists(&mut self, keys: &[&[u8]]) -> Answered {
-        let count = keys.iter().filter(|key| self.keys.contains_key(**key)).count();
+        let lasts = |value: &Value| self.clock.is_none_or(|now| value.until() > now);
+        let count = keys.iter().filter(|key| self.keys.get(**key).is_some_and(lasts)).count();
         Ok(Reply::Integer(clamped(count as u64)).into())
     }
 
@@ -187,11 +190,18 @@ impl Value {
         matches!(self, Value::Limits(_))
     }
 
+    fn until(&self) -> Time {
+        match self {
+            Value::Limits(limits) => limits.until(),
+            Value::Amount(_, until) | Value::Cells(_, until) => *until,
+        }
+    }
+
     fn name(&self) -> Name {
         let kind = match self {
             Value::Limits(_) => Kind::LimitSet,
-            Value::Amount(_) => Kind::Amount,
-            Value::Cells(_) => Kind::Cells,
+            Value::Amount(..) => Kind::Amount,
+            Value::Cells(..) => Kind::Cells,
         };
         Name { kind, length: Length::NONE }
     }

@@ -357,6 +357,24 @@ fn memory_refuses_too_few_arguments_as_a_server_does() {
 }
 
 #[test]
+fn keys_expire_when_they_are_fully_reset() {
+    for (line, seconds) in [
+        ("RL.GCRA user:1 15 30 1m", 2),
+        ("RL.PENALTY user:1 1 10s 10s", 10),
+        ("RL.CONCURRENT user:1 5 1m r1", 60),
+        ("RL.GCRA user:1 15 30 1m HOLD r1 1m", 60),
+        ("RL.SKETCH user:1 ann 15 30 1m", 2),
+        ("RL.SHED user:1 1 DELAY 5s RAMP 20s", 25),
+    ] {
+        let mut memory = Memory::new();
+        memory.reply_at(trial::START, line).unwrap();
+        let mut exists = |at| memory.reply_at(at, "EXISTS user:1 user:2").unwrap().reply;
+        let end = trial::START + seconds * 1_000_000;
+        assert_eq!((exists(end - 1), exists(end)), (Reply::Integer(1), Reply::Integer(0)), "{line}");
+    }
+}
+
+#[test]
 fn what_needs_a_server_says_so() {
     let failure = |line: &str| Memory::new().reply_at(trial::START, line).unwrap_err();
     for (line, what) in [
