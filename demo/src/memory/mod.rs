@@ -4,6 +4,7 @@
 //! callers that wait, policies, time zones.
 
 mod alone;
+mod elsewhere;
 mod lease;
 mod limit;
 mod multi;
@@ -112,8 +113,10 @@ impl Memory {
             ("RL.", row.name, (words.len() >= least).then(|| self.limit(row, words)))
         } else if let Some((name, least, run)) = COMMANDS.iter().find(|(name, ..)| is(name)) {
             ("", *name, (words.len() >= *least).then(|| run(self, words)))
-        } else {
+        } else if elsewhere::has(command) {
             return Err(needs_server(&String::from_utf8_lossy(&command.to_ascii_uppercase())));
+        } else {
+            return Err(unknown(command, words).into());
         };
         answered.unwrap_or(Err(Error::Arity.into())).map_err(|failure| match failure {
             Failure::Error(Error::Arity) => {
@@ -240,6 +243,14 @@ fn needs_zones(command: &[u8], words: &[&[u8]]) -> bool {
 
 fn needs_server(what: &str) -> Failure {
     Failure::NeedsServer(what.into())
+}
+
+/// A server's error for a command that it does not have.
+fn unknown(command: &[u8], words: &[&[u8]]) -> Error {
+    let quoted = |word: &[u8]| format!("'{}'", String::from_utf8_lossy(word));
+    let words: Vec<String> = words.iter().copied().map(quoted).collect();
+    let (command, words) = (quoted(command), words.join(" "));
+    Error::invalid(format_args!("unknown command {command}, with args beginning with: {words}"))
 }
 
 /// The key, and the arguments after it.

@@ -1,6 +1,7 @@
 //! The demo's memory answers every call as a server does: so what the page shows is what the module does.
 
 use std::collections::HashMap;
+use std::fs;
 
 use ratelimit_demo::memory::{Failure, Memory};
 use ratelimit_demo::reply::{self, Reply};
@@ -387,6 +388,17 @@ fn what_needs_a_server_says_so() {
         ("RL.MULTI 1 user:1 LIMIT CALENDAR 100 DAY", "CALENDAR"),
     ] {
         assert_eq!(failure(line), Failure::NeedsServer(what.into()), "{line}");
+    }
+    let pages = fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/commands")).unwrap();
+    for name in pages.map(|page| page.unwrap().path().file_stem().unwrap().to_str().unwrap().to_owned()) {
+        assert!(name == "README" || !failure(&name).to_string().contains("unknown"), "{name}");
+    }
+    for (line, error) in [
+        ("RL.GRCA user:1 15", "ERR unknown command 'RL.GRCA', with args beginning with: 'user:1' '15'"),
+        ("gett", "ERR unknown command 'gett', with args beginning with: "),
+        ("", "ERR unknown command '', with args beginning with: "),
+    ] {
+        assert_eq!(failure(line).to_string(), error);
     }
     let error = failure("RL.GCRA user:1 15 30 1m BLOCK 1s COST 0");
     assert_eq!(error.to_string(), "ERR syntax error: BLOCK needs a COST above 0");
