@@ -60,14 +60,26 @@ impl Page {
         let needs_server = |reply| matches!(reply, &Err(Failure::NeedsServer(_)));
         let mut words = calls.iter().flat_map(|(_, line)| line.split(' '));
         if words.any(|word| self.unknown.contains(word)) || replies.iter().any(needs_server) {
-            let keys = calls.iter().filter_map(|(_, line)| line.split(' ').nth(1));
-            self.unknown.extend(keys.filter(|key| key.parse::<u64>().is_err()).map(str::to_owned));
+            self.unknown.extend(calls.iter().flat_map(|(_, line)| keys(line)).map(str::to_owned));
             return None;
         }
         replies.first()?.as_ref().ok()?;
         self.before.push(example.to_owned());
         Some(replies)
     }
+}
+
+/// The keys of a call: the word after its name, or as many as that word says. No key is a number.
+fn keys(line: &str) -> impl Iterator<Item = &str> {
+    let mut words = line.split(' ').skip(1).peekable();
+    let number = words.next_if(|word| word.parse::<usize>().is_ok());
+    let many = line.to_ascii_uppercase().starts_with("RL.MULTI");
+    let count = match number.map(str::parse) {
+        None => 1,
+        Some(Ok(count)) if many => count,
+        Some(_) => 0,
+    };
+    words.take(count)
 }
 
 /// A page of the documentation. The fences of the examples that can be tried say so: `redis-cli` becomes `redis-cli,tryable`.

@@ -31,6 +31,23 @@ const NOT_TRIED: [&str; 14] = [
 ];
 
 #[test]
+fn no_key_of_an_example_that_needs_a_server_is_tried() {
+    let call = |line: &str| format!("127.0.0.1:6379> {line}\n");
+    for (line, tried) in [
+        ("RL.MULTI 2 ann team BLOCK 1s LIMIT GCRA 15 30 1m", [false, false, true]),
+        ("RL.ASK ann api", [false, true, true]),
+        ("RL.TOP 15", [true, true, true]),
+    ] {
+        for (key, tried) in ["ann", "team", "bob"].into_iter().zip(tried) {
+            let mut page = Page::default();
+            assert!(page.next(&call(line)).is_none());
+            let next = page.next(&call(&format!("RL.GCRA {key} 15 30 1m")));
+            assert_eq!(next.is_some(), tried, "{line}: {key}");
+        }
+    }
+}
+
+#[test]
 fn each_example_that_can_be_tried_is_answered_as_its_page_prints_it() {
     let (mut not_tried, mut all) = (Vec::new(), 0);
     for page in pages() {
