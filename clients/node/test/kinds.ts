@@ -36,7 +36,7 @@ export interface MakeOptions {
 export interface Kind {
   name: string
   isIoredis: boolean
-  /** Whether the client has a `keyPrefix`. Version 5 of node-redis has none. */
+  /** Whether the client has a `keyPrefix`. node-redis has none before 6.1. */
   hasKeyPrefix: boolean
   client(port: number, options?: MakeOptions): Promise<Made>
   cluster(port: number, options?: MakeOptions): Promise<Made>
@@ -99,11 +99,10 @@ function ioredis(name: string, Redis: typeof Redis6 | typeof Redis5, Cluster: ty
 
 function nodeRedis(name: string, library: typeof redis6 | typeof redis5): Kind {
   const { createClient, createClientPool, createCluster, createSentinel } = library as typeof redis6
-  const isSix = name.startsWith('node-redis 6')
   return {
     name,
     isIoredis: false,
-    hasKeyPrefix: isSix,
+    hasKeyPrefix: /^node-redis 6(?!\.0\.)/.test(name),
     async client(port, { keyPrefix, username, password } = {}) {
       const prefixed = keyPrefix === undefined ? {} : { keyPrefix }
       const credentials = credentialsOf(username, password)

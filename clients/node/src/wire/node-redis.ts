@@ -129,8 +129,8 @@ export class NodeRedisClusterSender implements Sender {
 }
 
 /**
- * The `keyPrefix` of a client, a pool, or a client with sentinels. The last two keep their options private, and from version 6 on,
- * which has prefixes, show them nowhere but here.
+ * The `keyPrefix` of a client, a pool, or a client with sentinels. The last two keep their options private. `_keyPrefix` is the
+ * only way to it in all releases that have prefixes, which are those from 6.1 on.
  */
 export function prefixOf(redis: object): string {
   const { options, _keyPrefix } = redis as { options?: Options; _keyPrefix?: unknown }
