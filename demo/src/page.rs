@@ -132,12 +132,15 @@ pub extern "C" fn attempts() -> *const u8 {
                 return json!({ "error": "a call has an instant and words" });
             };
             match memory.reply_at(at, line) {
-                Ok(full) => json!({
-                    "since": since(at),
-                    "said": example::in_words(&full),
-                    "refused": full.reply.five().is_some() && full.reply.limited(),
-                    "reset": full.reply.five().map_or(0, |[.., reset]| reset),
-                }),
+                Ok(full) => {
+                    let [limited, .., reset] = full.reply.five().unwrap_or_default();
+                    json!({
+                        "since": since(at),
+                        "said": example::in_words(&full),
+                        "refused": limited != 0,
+                        "reset": reset,
+                    })
+                }
                 Err(failure) => json!({ "since": since(at), "error": failure.to_string() }),
             }
         };

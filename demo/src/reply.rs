@@ -68,12 +68,9 @@ impl Reply {
 
     pub fn limited(self) -> bool {
         match self {
-            Reply::Five([limited, ..])
-            | Reply::Granted([limited, ..], _)
-            | Reply::Settled([limited, ..], _)
-            | Reply::Cell([limited, ..])
-            | Reply::Integer(limited) => limited != 0,
             Reply::Chance(limited, _) => limited,
+            Reply::Integer(limited) => limited != 0,
+            five => five.five().is_some_and(|[limited, ..]| limited != 0),
         }
     }
 

@@ -1,5 +1,7 @@
 //! The commands that only a server has.
 
+use super::is;
+
 /// The module's, and those of Redis 7.0.
 const NAMES: &str = "\
     RL.APPLY RL.ASK RL.ASKPEEK RL.ASKREFUND RL.ASKSETTLE RL.EXPLAIN RL.HELP RL.INFO RL.LPUSH RL.POLICY \
@@ -25,5 +27,5 @@ const NAMES: &str = "\
 
 /// Whether a server has a command of this name.
 pub(super) fn has(name: &[u8]) -> bool {
-    NAMES.split(' ').any(|other| name.eq_ignore_ascii_case(other.as_bytes()))
+    NAMES.split(' ').any(|other| is(name, other))
 }

@@ -9,7 +9,7 @@ use ratelimit_core::{
 use ratelimit_language::vocabulary::{BLOCK, SETTLED};
 use ratelimit_language::{CellCall, Error, Request, Row, SketchCall, cell, lease_id, named, sketch};
 
-use super::{Answered, MOST_HOLDS, Memory, first, forget_if_reset, needs_server};
+use super::{Answered, MOST_HOLDS, Memory, first, forget_if_reset, is, needs_server};
 use crate::reply::Reply;
 
 /// The module's default.
@@ -107,7 +107,7 @@ impl Memory {
     /// `RL.PEEK key LIMITER <parameters> [COST cost] [AT at]`.
     pub(super) fn peek(&mut self, words: &[&[u8]]) -> Answered {
         let (key, mut arguments) = first(words)?;
-        if words.get(1).is_some_and(|name| name.eq_ignore_ascii_case(SketchCall::NAME.as_bytes())) {
+        if words.get(1).is_some_and(|name| is(name, SketchCall::NAME)) {
             arguments.word(SketchCall::NAME)?;
             return self.look_at_item(key, &sketch(&mut arguments)?);
         }

@@ -1,7 +1,7 @@
 //! Answers calls from memory, with the arithmetic and the command language of the module, and no server.
 //!
-//! Nothing is deleted when it expires: to all but `EXISTS`, an expired key and a fully reset one answer alike. What only a server has is a [`Failure`] that says so:
-//! callers that wait, policies, time zones.
+//! Nothing is deleted when it expires: to all but `EXISTS`, an expired key and a fully reset one answer alike. What only a
+//! server has is a [`Failure`] that says so: callers that wait, policies, time zones.
 
 mod alone;
 mod elsewhere;
@@ -107,11 +107,10 @@ impl Memory {
         if needs_zones(command, words) {
             return Err(needs_server("CALENDAR"));
         }
-        let is = |name: &str| command.eq_ignore_ascii_case(name.as_bytes());
         let (prefix, name, answered) = if let Some(row) = without_prefix(command).and_then(find) {
             let least = row.syntax.split(' ').take_while(|word| !word.starts_with('[')).count();
             ("RL.", row.name, (words.len() >= least).then(|| self.limit(row, words)))
-        } else if let Some((name, least, run)) = COMMANDS.iter().find(|(name, ..)| is(name)) {
+        } else if let Some((name, least, run)) = COMMANDS.iter().find(|(name, ..)| is(command, name)) {
             ("", *name, (words.len() >= *least).then(|| run(self, words)))
         } else if elsewhere::has(command) {
             return Err(needs_server(&String::from_utf8_lossy(&command.to_ascii_uppercase())));
@@ -237,8 +236,12 @@ impl fmt::Display for Failure {
 
 /// Whether a call is about a calendar. Its time zones are too large for a page.
 fn needs_zones(command: &[u8], words: &[&[u8]]) -> bool {
-    let is = |word: &[u8], name: &str| word.eq_ignore_ascii_case(name.as_bytes());
     is(command, "RL.CALENDAR") || words.iter().skip(1).any(|word| is(word, "CALENDAR"))
+}
+
+/// Whether a word is this name, in upper or lower case.
+fn is(word: &[u8], name: &str) -> bool {
+    word.eq_ignore_ascii_case(name.as_bytes())
 }
 
 fn needs_server(what: &str) -> Failure {
