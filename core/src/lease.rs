@@ -21,6 +21,8 @@ pub enum Action {
 pub struct Outcome {
     /// Whether the lease was held in any table.
     pub held: bool,
+    /// Whether it was held in the table that is no shadow.
+    pub counted: bool,
     /// The instant at which the action was decided.
     pub now: Time,
     /// The time until the key's last lease expires.
@@ -38,6 +40,7 @@ pub fn act(limits: &mut impl Limits, action: Action, id: &[u8], at: Time) -> Res
     let shadow = act_on(limits, Length::NONE.in_shadow(), action, id, at)?;
     Ok(Outcome {
         held: limit.held || shadow.held,
+        counted: limit.held,
         now: limit.now.max(shadow.now),
         reset: limit.reset.max(shadow.reset),
     })
@@ -52,7 +55,7 @@ fn act_on(
     at: Time,
 ) -> Result<Outcome, Error> {
     if limits.state::<Leases>(table).is_none() {
-        return Ok(Outcome { held: false, now: at, reset: Span::ZERO });
+        return Ok(Outcome { held: false, counted: false, now: at, reset: Span::ZERO });
     }
     let place = &mut Place::of(table);
     let last_reset = |leases: &Leases| leases.reset(leases.last());
@@ -68,7 +71,7 @@ fn act_on(
     };
     let held = limits.change(place, Leases::blank, write)?;
     let reset = limits.state::<Leases>(table).map(|leases| leases.reset(now)).unwrap_or_default();
-    Ok(Outcome { held, now, reset })
+    Ok(Outcome { held, counted: held, now, reset })
 }
 
 fn put(change: &LeaseChange<'_>, out: &mut Vec<u8>) {

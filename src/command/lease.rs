@@ -7,7 +7,7 @@ use ratelimit_language::vocabulary::{AT, Argument, ID, KEY, NUMKEYS, OUTCOME, TT
 use ratelimit_language::{Error, ReleaseCall, lease_id, release};
 
 use super::multi::{FIRST, keys};
-use crate::server::{Access, Call, Command, Key, KeyUse, Keys, Reply, clock, publish};
+use crate::server::{Access, Call, Command, Key, KeyUse, Keys, Reply, clock, publish, somebody_waits};
 
 pub struct Release;
 pub struct Renew;
@@ -26,7 +26,7 @@ impl Command for Release {
 
     fn run(call: &Call<'_>) -> Result<Reply, Error> {
         let ReleaseCall { id, ending, at } = call.parse(2.., release)?;
-        change(call, &mut [Key::open(call, 1, Access::Write)?], Action::Release(ending), id, at)
+        change(call, 1, &mut [Key::open(call, 1, Access::Write)?], Action::Release(ending), id, at)
     }
 }
 
@@ -44,7 +44,7 @@ impl Command for Renew {
     fn run(call: &Call<'_>) -> Result<Reply, Error> {
         let (ttl, id, at) =
             call.parse(2.., |arguments| Ok((arguments.read(TTL)?, lease_id(arguments)?, arguments.at()?)))?;
-        change(call, &mut [Key::open(call, 1, Access::Write)?], Action::Renew(ttl), id, at)
+        change(call, 1, &mut [Key::open(call, 1, Access::Write)?], Action::Renew(ttl), id, at)
     }
 }
 
@@ -63,15 +63,16 @@ impl Command for MultiRelease {
         let several = keys(call)?;
         let ReleaseCall { id, ending, at } = call.parse(FIRST + several.count().., release)?;
         let mut keys = several.open()?;
-        change(call, &mut keys, Action::Release(ending), id, at)
+        change(call, FIRST, &mut keys, Action::Release(ending), id, at)
     }
 }
 
 /// Releases or renews the lease on each key, and returns the number of keys that held it.
 ///
-/// A key that is fully reset after a release is deleted.
+/// A key that is fully reset after a release is deleted. `first` is the place of the first key.
 fn change(
     call: &Call<'_>,
+    first: usize,
     keys: &mut [Key<'_, '_>],
     action: Action,
     id: &[u8],
@@ -80,8 +81,12 @@ fn change(
     let clock = clock();
     let at = at.unwrap_or(clock);
     let mut held = 0;
-    for key in &mut *keys {
+    for (place, key) in (first..).zip(&mut *keys) {
         let acted = act(key, action, id, at)?;
+        // Who releases a lease that it does not hold does not want it any more.
+        if somebody_waits() && (acted.counted || matches!(action, Action::Release(_))) {
+            call.serve(place, id);
+        }
         key.settle(acted.held.then_some(at), clock, acted.now, acted.reset);
         held += u64::from(acted.held);
     }

@@ -6,6 +6,7 @@
 
 use std::iter::empty;
 
+use ratelimit_core::line::Cost;
 use ratelimit_core::state::Leases;
 use ratelimit_core::{
     Answer, Hold, HoldOutcome, Joint, JointError, Limits, Manner, Part, Period, Span, Time,
@@ -165,7 +166,7 @@ impl<'p, 'c, 'a> Several<'p, 'c, 'a> {
         };
         commit(call, &joint, &mut keys, clock, at);
         if admitted && somebody_waits() {
-            self.grant(call, &joint, &keys);
+            self.grant(call, &joint, &keys, hold);
         } else if !admitted && block.is_none() {
             self.starve(call, &joint, &keys);
         }
@@ -215,11 +216,16 @@ impl<'p, 'c, 'a> Several<'p, 'c, 'a> {
         });
     }
 
-    /// Notes in the lines that the call is admitted.
+    /// Notes in the lines that the call is admitted, and with `HOLD` that its cost is an estimate.
     #[cold]
-    fn grant(&self, call: &Call<'_>, joint: &Joint<'_, '_>, keys: &[Key<'_, '_>]) {
+    fn grant(&self, call: &Call<'_>, joint: &Joint<'_, '_>, keys: &[Key<'_, '_>], hold: WantedHold<'_>) {
         for (key, part, claim) in joint.granted(keys) {
-            call.grant(self.keys.place(key), part.name, &claim);
+            let is_estimated = hold.is_some() && part.can_be_held();
+            let cost = if is_estimated { Cost::Estimated } else { Cost::Known };
+            call.grant(self.keys.place(key), part.name, &claim, cost);
+        }
+        for (key, id) in joint.renewed() {
+            call.serve(self.keys.place(key), id);
         }
     }
 

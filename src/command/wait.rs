@@ -3,7 +3,7 @@
 use std::iter::once;
 
 use ratelimit_core::hold::held;
-use ratelimit_core::line::Claim;
+use ratelimit_core::line::{Claim, Cost};
 use ratelimit_core::state::{Leases, Tenant};
 use ratelimit_core::{Answer, Ask, Joint, Limiter, Limits, Manner, Period, Span, Time, Verdict};
 use ratelimit_language::Error;
@@ -47,6 +47,9 @@ pub fn line_up<L: Limiter>(call: &Call<'_>, limiter: &L, wish: &Wish<'_>) -> Res
     let plain = Ask::new(key.own_place(limiter)?, at, wish.cost, Manner::Strict);
     let mut ask = in_manner(plain, wish.manner);
     if ask.is_held(&key, limiter) || wish.hold.is_some_and(|id| held(&key, id, at).is_some()) {
+        if let Some(id) = limiter.lease_id().filter(|_| !call.only_looks()) {
+            call.serve(1, id);
+        }
         return Ok(InLine::Proceeds);
     }
     let claim = plain.claim(&key, limiter, wish.tenant, |claim, leases| {
@@ -57,7 +60,11 @@ pub fn line_up<L: Limiter>(call: &Call<'_>, limiter: &L, wish: &Wish<'_>) -> Res
     let is_behind = ahead().is_some();
     let mut answer = answer_in_line(&ask, wish.manner, &key, limiter);
     if answer.verdict.admits() && !is_behind {
-        call.grant(1, name, &claim);
+        // A part of the cost is granted if the whole does not fit.
+        let cost =
+            if wish.manner == Manner::Partial { claim.cost.min(answer.gauge.remaining) } else { claim.cost };
+        let estimated = if wish.hold.is_some() { Cost::Estimated } else { Cost::Known };
+        call.grant(1, name, &Claim { cost, ..claim }, estimated);
         return Ok(InLine::Proceeds);
     }
     if !call.only_looks() {

@@ -21,7 +21,7 @@ use crate::hold;
 use crate::limiter::{Limiter, TooLong};
 use crate::limits::{Error, Limits, Place, move_to_now};
 use crate::line::Claim;
-use crate::state::{Leases, Name, Pool, State, Tenant};
+use crate::state::{Leases, Name, Pool, State, Tenant, hash_of_id};
 use crate::time::{Span, Time};
 
 /// A request to one limit.
@@ -259,7 +259,8 @@ impl Ask {
                 let leases = limiter.leases(state);
                 let (name, weight) = tenant.map_or((&[][..], None), |tenant| (tenant.name, tenant.weight));
                 let most = limiter.gauge(state, now).limit;
-                let pool = leases.map(|leases| Pool { most, share: leases.share(name, now) });
+                let id = limiter.lease_id().map_or(0, hash_of_id);
+                let pool = leases.map(|leases| Pool { most, share: leases.share(name, now), id });
                 let critical = limiter.is_critical();
                 let claim = Claim { tenant: name, weight, cost: self.cost, critical, pool };
                 look(claim, leases.map(|leases| (leases, now)))

@@ -109,6 +109,12 @@ impl<'p, 'a> Joint<'p, 'a> {
         })
     }
 
+    /// The leases that an admitted call renewed: the index of the key, and the id.
+    pub fn renewed(&self) -> impl Iterator<Item = (usize, &'a [u8])> {
+        let pairs = self.pairs.iter().filter(|pair| pair.can_be_behind() && !pair.stands);
+        pairs.filter_map(|pair| Some((pair.key, pair.part.lease_id()?)))
+    }
+
     /// What the pair of this index asks of its line. `limits` are those of its key.
     pub fn claim(&self, pair: usize, limits: &impl Limits) -> Option<Claim<&'a [u8]>> {
         Some(self.pairs.get(pair)?.claim(limits, |claim, _| claim))

@@ -166,6 +166,10 @@ impl Limiter for Concurrent<'_> {
         self.tenant
     }
 
+    fn lease_id(&self) -> Option<&[u8]> {
+        Some(self.id)
+    }
+
     fn leases<'s>(&self, leases: &'s Leases) -> Option<&'s Leases> {
         Some(leases)
     }

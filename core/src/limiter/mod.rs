@@ -70,6 +70,11 @@ pub trait Limiter {
         None
     }
 
+    /// The id under which a lease is held; `None` if the limit is a rate.
+    fn lease_id(&self) -> Option<&[u8]> {
+        None
+    }
+
     /// The table of leases; `None` if the limit is a rate.
     fn leases<'s>(&self, _state: &'s Self::State) -> Option<&'s Leases> {
         None

@@ -8,7 +8,7 @@ use super::*;
 use crate::adapt::Ending;
 use crate::limiter::{Concurrent, Level, Limiter, release};
 use crate::state::codec::Reader;
-use crate::state::{Length, State, Tenant};
+use crate::state::{Length, State, Tenant, hash_of_id};
 use crate::testing::{T0, charged, millis};
 
 const KEY: u8 = 0;
@@ -22,10 +22,17 @@ struct Wish {
     weight: Option<u32>,
     cost: u64,
     critical: bool,
+    /// What its tenant asks for by the same id again and again; `None` for a fresh id.
+    job: Option<u64>,
 }
 
 fn of(tenant: &'static str) -> Wish {
-    Wish { tenant, weight: None, cost: 1, critical: false }
+    Wish { tenant, weight: None, cost: 1, critical: false, job: None }
+}
+
+/// A poll with one id of the tenant.
+fn again(tenant: &'static str) -> Wish {
+    Wish { job: Some(1), ..of(tenant) }
 }
 
 /// Leases, the callers that wait for them, and those that poll.
@@ -39,6 +46,8 @@ struct Pool {
     /// The leases in the order of their grants.
     held: Vec<(u32, Wish)>,
     next: u32,
+    /// The number of calls.
+    calls: u64,
 }
 
 impl Pool {
@@ -52,6 +61,7 @@ impl Pool {
             waiting: BTreeMap::new(),
             held: Vec::new(),
             next: 0,
+            calls: 0,
         }
     }
 
@@ -76,7 +86,7 @@ impl Pool {
         if !has_room || self.lines.ahead(&KEY, name, &claim, comer, self.now).is_some() {
             return false;
         }
-        self.lines.grant(&KEY, name, &claim);
+        self.lines.grant(&KEY, name, &claim, Cost::Known, self.now);
         self.leases = charged(&limiter, Some(self.leases.clone()), self.now, wish.cost);
         self.held.push((self.next, wish));
         self.next += 1;
@@ -86,9 +96,15 @@ impl Pool {
 
     fn claim(&self, wish: Wish) -> Claim {
         let share = self.leases.share(wish.tenant.as_bytes(), self.now);
-        let pool = Some(crate::state::Pool { most: self.capacity, share });
-        let Wish { tenant, weight, cost, critical } = wish;
+        let pool = Some(crate::state::Pool { most: self.capacity, share, id: self.id(wish) });
+        let Wish { tenant, weight, cost, critical, .. } = wish;
         Claim { tenant: tenant.as_bytes().into(), weight, cost, critical, pool }
+    }
+
+    /// The id of a call, as a hash. A fresh one differs from all others.
+    fn id(&self, Wish { tenant, job, .. }: Wish) -> u64 {
+        let fresh = u64::from(self.next) << 32 | self.calls;
+        hash_of_id(&[tenant.as_bytes(), &job.map_or(fresh, |job| u64::MAX - job).to_be_bytes()].concat())
     }
 
     fn stand(&self, wish: Wish) -> Vec<Stand<u8>> {
@@ -98,6 +114,7 @@ impl Pool {
 
     /// A call that waits if it must.
     fn wait(&mut self, wish: Wish) {
+        self.calls += 1;
         if !self.takes(wish, Comer::Arrives) {
             let caller = self.lines.enter(self.now, Time::END, self.stand(wish));
             self.waiting.insert(caller, wish);
@@ -107,10 +124,10 @@ impl Pool {
 
     /// A call that does not wait. Returns whether it was admitted.
     fn poll(&mut self, wish: Wish) -> bool {
+        self.calls += 1;
         let takes = self.takes(wish, Comer::Passes);
         if !takes {
-            let until = self.now.plus(self.hunger);
-            self.lines.starve(&KEY, name(), &self.claim(wish), until, 10_000);
+            self.lines.starve(&KEY, name(), &self.claim(wish), self.now, self.hunger, 10_000);
         }
         self.serve();
         takes
@@ -366,8 +383,8 @@ fn at_most_as_many_tenants_are_hungry_as_the_setting_allows() {
     let mut pool = Pool::of(1);
     pool.wait(of("a"));
     for (number, tenant) in ["b", "c", "d"].into_iter().enumerate() {
-        let until = pool.now.plus(Span::from_millis(number as u64 + 1));
-        pool.lines.starve(&KEY, name(), &pool.claim(of(tenant)), until, 2);
+        let hunger = Span::from_millis(number as u64 + 1);
+        pool.lines.starve(&KEY, name(), &pool.claim(of(tenant)), pool.now, hunger, 2);
     }
     assert_eq!(pool.lines.hungry(), 2);
     let hungry: Vec<_> = pool.lines.tenants(&KEY).map(|(_, name, ..)| name.to_vec()).collect();
@@ -394,7 +411,7 @@ impl Rate {
     }
 
     fn claim(wish: Wish) -> Claim<&'static [u8]> {
-        let Wish { tenant, weight, cost, critical } = wish;
+        let Wish { tenant, weight, cost, critical, .. } = wish;
         Claim { tenant: tenant.as_bytes(), weight, cost, critical, pool: None }
     }
 
@@ -410,7 +427,7 @@ impl Rate {
         let caller = self.lines.due(T0).expect("a caller that waits");
         let wish = self.waiting.remove(&caller).expect("a caller that waits");
         assert_eq!(self.lines.ahead(&KEY, Self::name(), &Self::claim(wish), Comer::Waits(caller), T0), None);
-        self.lines.grant(&KEY, Self::name(), &Self::claim(wish));
+        self.lines.grant(&KEY, Self::name(), &Self::claim(wish), Cost::Estimated, T0);
         self.lines.leave(caller);
         wish.tenant
     }
@@ -472,14 +489,103 @@ fn a_weight_is_forgotten_when_its_tenant_neither_holds_nor_waits() {
 }
 
 #[test]
-fn a_settlement_above_the_estimate_counts_for_the_tenant_and_one_below_for_its_next_turn() {
+fn room_is_kept_for_all_hungry_tenants_that_would_hold_less() {
+    let mut pool = Pool::of(10);
+    (0..4).for_each(|_| assert!(pool.poll(of("ann"))));
+    pool.wait(Wish { cost: 6, ..of("zed") });
+    for tenant in ["bob", "cid", "dan"] {
+        assert!(!pool.poll(again(tenant)));
+    }
+    pool.end(4);
+    // With each call of ann, the three would still fit: 4 + 1 + 3, 5 + 1 + 3, 6 + 1 + 3. Then 7 + 1 + 3 are too many.
+    assert_eq!([(); 4].map(|()| pool.poll(of("ann"))), [true, true, true, false]);
+    // Who holds nothing leaves room for each of the others only: for bob, who came first, after 7 + 1 and 8 + 1, not after 9 + 1.
+    assert!(pool.poll(of("eve")));
+    assert_eq!(["cid", "dan", "bob"].map(|tenant| pool.poll(again(tenant))), [true, false, true]);
+}
+
+#[test]
+fn a_hunger_ends_with_the_call_that_was_refused_last() {
+    let mut pool = Pool::of(1);
+    assert!(pool.poll(of("ann")) && !pool.poll(of("bob")) && !pool.poll(again("bob")));
+    pool.end(0);
+    assert!(pool.poll(again("bob")));
+    assert_eq!(pool.lines.hungry(), 0);
+    pool.end(0);
+    // With a fresh id each time, nobody knows that the tenant has what it asked for.
+    assert!(pool.poll(of("ann")) && !pool.poll(of("bob")));
+    pool.end(0);
+    assert!(pool.poll(of("bob")));
+    pool.end(0);
+    assert!(!pool.poll(of("ann")));
+
+    // Two tenants that were refused under one id, which is released.
+    let mut pool = Pool::of(1);
+    assert!(pool.poll(of("ann")));
+    for tenant in ["bob", "cid"] {
+        let claim = Claim { tenant: tenant.as_bytes().into(), ..pool.claim(again("any")) };
+        pool.lines.starve(&KEY, name(), &claim, pool.now, pool.hunger, 10);
+    }
+    assert_eq!(pool.lines.hungry(), 2);
+    pool.lines.serve(&KEY, name(), pool.id(again("other")), pool.now);
+    assert_eq!(pool.lines.hungry(), 2);
+    pool.lines.serve(&KEY, name(), pool.id(again("any")), pool.now);
+    assert_eq!(pool.lines.hungry(), 0);
+}
+
+#[test]
+fn many_hungers_end_at_once_and_are_removed_a_few_at_a_time() {
+    let hunger = Span::from_millis(1000);
+    let ends: [fn(&mut Pool); 3] = [
+        |pool| pool.lines.end_all_hungers(pool.now),
+        |pool| pool.lines.end_hungers_of(&KEY, pool.now),
+        |pool| {
+            pool.now = pool.now.plus(Span::from_millis(1000));
+            pool.lines.end_hungers(pool.now);
+        },
+    ];
+    for end in ends {
+        let mut pool = Pool::of(1);
+        pool.wait(of("ann"));
+        for number in 0..1000u32 {
+            let claim = Claim { tenant: number.to_be_bytes().as_slice().into(), ..pool.claim(of("")) };
+            pool.lines.starve(&KEY, name(), &claim, pool.now, hunger, 10_000);
+        }
+        pool.wait(of("ann"));
+        pool.end(0);
+        // Those that hold nothing come before ann.
+        assert!(pool.held.is_empty() && pool.lines.hungry() == 1000);
+        end(&mut pool);
+        // The others count no more, and none begins before they are gone.
+        assert_eq!(pool.lines.hungry(), 1000 - AT_ONCE as usize);
+        pool.serve();
+        assert_eq!(pool.held.len(), 1);
+        for left in [488, 232, 0] {
+            assert_eq!(pool.lines.next_due(), Some(pool.now.plus(MILLISECOND)));
+            pool.now = pool.now.plus(MILLISECOND);
+            pool.serve();
+            assert_eq!(pool.lines.hungry(), left);
+        }
+        assert!(!pool.poll(of("bob")));
+        assert_eq!(pool.lines.hungry(), 1);
+    }
+}
+
+#[test]
+fn a_settlement_moves_the_turn_both_ways() {
     let mut rate = Rate::new();
     for tenant in ["a", "b"] {
-        (0..20).for_each(|_| rate.wait(Wish { cost: 10, ..of(tenant) }));
+        (0..40).for_each(|_| rate.wait(Wish { cost: 10, ..of(tenant) }));
     }
     assert_eq!(rate.grants(2, "a"), 1);
+    // 20 more than the estimate: two grants to b before the next one.
     rate.lines.correct(&KEY, Rate::name(), b"a", 10, 30);
-    assert_eq!(["b", "b", "b"].map(|_| rate.admit()), ["b", "b", "a"]);
+    assert_eq!(["b", "b", "a"].map(|_| rate.admit()), ["b", "b", "a"]);
+    // Both stand at 40, then a at 50. All but 1 of each of its last two grants comes back, so it stands at 32, and nothing else does.
+    assert_eq!(["b", "a"].map(|_| rate.admit()), ["b", "a"]);
+    (0..2).for_each(|_| rate.lines.correct(&KEY, Rate::name(), b"a", 10, 0));
+    rate.lines.correct(&KEY, Rate::name(), b"a", 1000, 1);
+    assert_eq!([(); 5].map(|()| rate.admit()), ["a", "b", "a", "b", "a"]);
     // What is not remembered is not corrected.
     rate.lines.correct(&KEY, Rate::name(), b"nobody", 10, 30);
 }

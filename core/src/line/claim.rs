@@ -43,3 +43,11 @@ pub enum Comer {
     /// A caller that waits, in this line or in others.
     Waits(Caller),
 }
+
+/// Whether the cost of a call is known when it is granted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Cost {
+    Known,
+    /// The call has `HOLD`: the cost is an estimate, which a settlement corrects.
+    Estimated,
+}

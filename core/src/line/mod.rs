@@ -87,7 +87,9 @@
 mod cases;
 mod claim;
 mod order;
+mod sum;
 mod tenants;
+mod tree;
 
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::sync::Arc;
@@ -97,11 +99,15 @@ use core::ops::Bound::{Excluded, Unbounded};
 
 use crate::state::{Leases, Name};
 use crate::time::{Span, Time};
-pub use claim::{Caller, Claim, Comer};
+pub use claim::{Caller, Claim, Comer, Cost};
 use tenants::{Ahead, Tenants};
 
 /// The most moves in a row to another line of a caller whose limits have room.
 const MOST_MOVES: u32 = 16;
+
+/// The most hungers that end in one millisecond. The others that have ended count no more.
+const AT_ONCE: u32 = 256;
+const MILLISECOND: Span = Span::from_millis(1);
 
 /// Where a caller stands: in the line of a limit that refuses it.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -132,6 +138,22 @@ pub struct Lines<K> {
     nudged: Option<(K, Name)>,
     /// The hungry tenants of all lines, by the ends of their hungers.
     hungers: BTreeSet<(Time, K, Name, Arc<[u8]>)>,
+    /// Those hungers of lines that have ended, and are not removed yet.
+    ending: VecDeque<(K, Name, Ends)>,
+    /// Whether all hungers have ended that are there.
+    all_over: bool,
+    /// Whether there are hungers whose time has passed.
+    is_late: bool,
+    /// When hungers were removed last, and how many more may be in that millisecond.
+    removed: (Time, u32),
+}
+
+/// Which hungers of a line have ended.
+#[derive(Clone, Copy, Debug)]
+enum Ends {
+    All,
+    /// Those of the tenants whose last refused calls had this id.
+    OfId(u64),
 }
 
 #[derive(Debug)]
@@ -166,8 +188,10 @@ struct Line {
     tenants: Tenants,
     /// The first caller, for which the wake or the mark below is.
     first: Option<Caller>,
-    /// Whether room is kept for a hungry tenant before the first caller.
+    /// Whether room is kept for hungry tenants before the first caller.
     is_kept: bool,
+    /// Whether all of its hungers have ended that are there.
+    all_over: bool,
     /// When the first caller is tried again, if that is known.
     wake: Option<Time>,
     /// Whether the line is in the list of those that are due.
@@ -191,6 +215,10 @@ impl<K> Lines<K> {
             due: VecDeque::new(),
             nudged: None,
             hungers: BTreeSet::new(),
+            ending: VecDeque::new(),
+            all_over: false,
+            is_late: false,
+            removed: (Time::EPOCH, AT_ONCE),
         }
     }
 
@@ -240,10 +268,16 @@ impl<K: Ord + Clone> Lines<K> {
             return None;
         }
         let line = self.find(key, name)?;
-        Some(match line.tenants.ahead(claim, comer)? {
+        Some(match line.tenants.ahead(claim, comer, self.counts_no_hunger(line))? {
             Ahead::Caller => line.wake.filter(|_| !line.is_due).map_or(Span::ZERO, |wake| wake.since(now)),
             Ahead::Hunger(end) => end.since(now),
         })
+    }
+
+    /// Whether the hungers of a line have ended, or some of them, and are still to be removed. A tenant that is still hungry is then
+    /// passed over, for some milliseconds at most.
+    fn counts_no_hunger(&self, line: &Line) -> bool {
+        self.all_over || self.is_late || line.all_over
     }
 
     /// The number of callers and of other tenants in the line of a limit that come before one that arrives now.
@@ -302,8 +336,7 @@ impl<K: Ord + Clone> Lines<K> {
         K: Borrow<Q>,
     {
         self.end_hungers(now);
-        let Some((key, _)) = self.keys.get_key_value(key) else { return };
-        let key = key.clone();
+        let Some(key) = self.key(key) else { return };
         if let Some(line) = self.line(&key, name) {
             line.tenants.follow(leases, at, now);
             self.rearrange(&key, name, None);
@@ -311,16 +344,28 @@ impl<K: Ord + Clone> Lines<K> {
         }
     }
 
-    /// A call was admitted, whether it waited or not.
-    pub fn grant<Q: Ord + ?Sized>(&mut self, key: &Q, name: Name, claim: &Claim<&[u8]>)
+    /// A call was admitted, whether it waited or not. Who was refused under its id is not hungry any more.
+    pub fn grant<Q: Ord + ?Sized>(&mut self, key: &Q, name: Name, claim: &Claim<&[u8]>, cost: Cost, now: Time)
     where
         K: Borrow<Q>,
     {
-        let grant = |line: &mut Line| {
-            line.tenants.grant(claim);
-            None
-        };
-        self.with_line(key, name, grant, claim.tenant);
+        let Some(key) = self.key(key) else { return };
+        let Some(line) = self.line(&key, name) else { return };
+        line.tenants.grant(claim, cost);
+        if let Some(pool) = claim.pool {
+            self.end(&key, name, Ends::OfId(pool.id), now);
+        }
+        self.rearrange(&key, name, None);
+    }
+
+    /// A lease of this id was renewed, or released whether it was held or not: who was refused under it is not hungry any more.
+    pub fn serve<Q: Ord + ?Sized>(&mut self, key: &Q, name: Name, id: u64, now: Time)
+    where
+        K: Borrow<Q>,
+    {
+        if let Some(key) = self.key(key) {
+            self.end(&key, name, Ends::OfId(id), now);
+        }
     }
 
     /// The tenant of a call is not hungry any more: another limit of the call refused it.
@@ -328,77 +373,134 @@ impl<K: Ord + Clone> Lines<K> {
     where
         K: Borrow<Q>,
     {
-        self.with_line(key, name, |line| line.tenants.sate(tenant), tenant);
+        if let Some(key) = self.key(key) {
+            self.end_hunger(&key, name, tenant);
+        }
     }
 
-    /// A tenant used more or less than what was granted.
+    /// A tenant of a rate used more or less than what was granted.
     pub fn correct<Q: Ord + ?Sized>(&mut self, key: &Q, name: Name, tenant: &[u8], granted: u64, used: u64)
     where
         K: Borrow<Q>,
     {
-        let correct = |line: &mut Line| {
+        let Some(key) = self.key(key) else { return };
+        if let Some(line) = self.line(&key, name) {
             line.tenants.correct(tenant, granted, used);
-            None
-        };
-        self.with_line(key, name, correct, tenant);
-    }
-
-    /// Changes a line, if there is one. `change` returns when the hunger would have ended that it ends.
-    fn with_line<Q: Ord + ?Sized>(
-        &mut self,
-        key: &Q,
-        name: Name,
-        change: impl FnOnce(&mut Line) -> Option<Time>,
-        tenant: &[u8],
-    ) where
-        K: Borrow<Q>,
-    {
-        let Some((key, _)) = self.keys.get_key_value(key) else { return };
-        let key = key.clone();
-        let Some(line) = self.line(&key, name) else { return };
-        if let Some(end) = change(line) {
-            self.hungers.remove(&(end, key.clone(), name, tenant.into()));
-            self.make_due(&key, name);
+            self.rearrange(&key, name, None);
         }
-        self.rearrange(&key, name, None);
     }
 
-    /// The limit refused a call that does not wait. Its tenant is hungry until `until`. If the limit has room, and only others that
+    /// The limit refused a call that does not wait. Its tenant is hungry for some time. If the limit has room, and only others that
     /// come before the call keep it off, a hunger lasts longer but none begins. At most `most` tenants are hungry: the oldest
     /// hungers end first.
     ///
     /// The line must [follow](Self::follow) the table of leases.
-    pub fn starve(&mut self, key: &K, name: Name, claim: &Claim, until: Time, most: usize) {
-        if self.find(key, name).is_some_and(|line| !line.tenants.may_starve(claim)) {
+    pub fn starve(&mut self, key: &K, name: Name, claim: &Claim, now: Time, hunger: Span, most: usize) {
+        self.end_hungers(now);
+        let may_begin = |line: &Line| !line.all_over && line.tenants.may_starve(claim);
+        if self.all_over || !self.find(key, name).is_none_or(may_begin) {
             return;
         }
         self.last += 1;
-        let number = self.last;
+        let (number, until) = (self.last, now.plus(hunger));
         let line = self.keys.entry(key.clone()).or_default().lines.entry(name).or_default();
         if let Some(before) = line.tenants.starve(number, claim, until) {
             self.hungers.remove(&(before, key.clone(), name, claim.tenant.clone()));
         }
         self.hungers.insert((until, key.clone(), name, claim.tenant.clone()));
+        self.make_due(key, name);
         self.rearrange(key, name, None);
-        while self.hungers.len() > most {
+        while self.hungers.len() > most && self.may_remove(now) {
             self.end_first_hunger();
         }
     }
 
-    /// Ends the hungers whose time has passed.
+    /// Ends all hungers.
+    pub fn end_all_hungers(&mut self, now: Time) {
+        self.all_over = true;
+        self.end_hungers(now);
+    }
+
+    /// Ends the hungers for the limits of a key, whose value others removed.
+    pub fn end_hungers_of<Q: Ord + ?Sized>(&mut self, key: &Q, now: Time)
+    where
+        K: Borrow<Q>,
+    {
+        let Some((key, at)) = self.keys.get_key_value(key) else { return };
+        let names: Vec<Name> = at.lines.keys().copied().collect();
+        let key = key.clone();
+        for name in names {
+            self.line(&key, name).into_iter().for_each(|line| line.all_over = true);
+            self.end(&key, name, Ends::All, now);
+        }
+    }
+
+    /// Removes the hungers that have ended: at most [`AT_ONCE`] in a millisecond.
     pub fn end_hungers(&mut self, now: Time) {
-        while self.hungers.first().is_some_and(|(end, ..)| *end <= now) {
+        let all_over = self.all_over;
+        while self.hungers.first().is_some_and(|(end, ..)| all_over || *end <= now) && self.may_remove(now) {
             self.end_first_hunger();
         }
+        self.all_over &= !self.hungers.is_empty();
+        self.is_late = self.hungers.first().is_some_and(|(end, ..)| *end <= now);
+        for _ in 0..self.ending.len() {
+            let Some((key, name, which)) = self.ending.pop_front() else { return };
+            self.end(&key, name, which, now);
+        }
+    }
+
+    /// Ends some hungers of a line. Those that may not be removed now are later.
+    fn end(&mut self, key: &K, name: Name, which: Ends, now: Time) {
+        loop {
+            let Some(line) = self.line(key, name) else { return };
+            let tenant = match which {
+                Ends::All => line.tenants.first_hungry(),
+                Ends::OfId(id) => line.tenants.who_asked(id),
+            };
+            let Some(tenant) = tenant.cloned() else {
+                if matches!(which, Ends::All) {
+                    line.all_over = false;
+                }
+                return;
+            };
+            if !self.may_remove(now) {
+                self.ending.push_back((key.clone(), name, which));
+                return;
+            }
+            self.end_hunger(key, name, &tenant);
+        }
+    }
+
+    /// Whether another hunger may be removed in this millisecond. If so, it is counted.
+    fn may_remove(&mut self, now: Time) -> bool {
+        let (began, left) = self.removed;
+        let (began, left) = if now.since(began) < MILLISECOND { (began, left) } else { (now, AT_ONCE) };
+        self.removed = (began, left.saturating_sub(1));
+        left > 0
     }
 
     fn end_first_hunger(&mut self) {
-        let Some((_, key, name, tenant)) = self.hungers.pop_first() else { return };
-        if let Some(line) = self.line(&key, name) {
-            line.tenants.sate(&tenant);
+        if let Some((_, key, name, tenant)) = self.hungers.first().cloned() {
+            self.end_hunger(&key, name, &tenant);
         }
-        self.make_due(&key, name);
-        self.rearrange(&key, name, None);
+    }
+
+    /// Ends the hunger of a tenant, if it is hungry.
+    fn end_hunger(&mut self, key: &K, name: Name, tenant: &[u8]) {
+        let end = self.line(key, name).and_then(|line| line.tenants.sate(tenant));
+        if let Some(end) = end {
+            self.hungers.remove(&(end, key.clone(), name, tenant.into()));
+            self.make_due(key, name);
+            self.rearrange(key, name, None);
+        }
+    }
+
+    /// The key as the lines have it, if there is a line.
+    fn key<Q: Ord + ?Sized>(&self, key: &Q) -> Option<K>
+    where
+        K: Borrow<Q>,
+    {
+        self.keys.get_key_value(key).map(|(key, _)| key.clone())
     }
 
     /// Whether a caller still waits.
@@ -561,7 +663,12 @@ impl<K: Ord + Clone> Lines<K> {
 
     /// When [`Lines::due`] returns a caller again; [`Time::EPOCH`] if it does now.
     pub fn next_due(&self) -> Option<Time> {
-        if self.due.is_empty() { self.wakes.first().map(|(wake, ..)| *wake) } else { Some(Time::EPOCH) }
+        if !self.due.is_empty() {
+            return Some(Time::EPOCH);
+        }
+        let is_left = self.all_over || self.is_late || !self.ending.is_empty();
+        let removes = is_left.then(|| self.removed.0.plus(MILLISECOND));
+        self.wakes.first().map(|(wake, ..)| *wake).into_iter().chain(removes).min()
     }
 
     fn line(&mut self, key: &K, name: Name) -> Option<&mut Line> {
@@ -604,13 +711,14 @@ impl<K: Ord + Clone> Lines<K> {
     /// After a change of a line: if it has another first caller, the line becomes due, unless the new first caller was `tried` just
     /// now. It then wakes when its limit may admit that caller. A line without tenants is removed.
     fn rearrange(&mut self, key: &K, name: Name, tried: Option<(Caller, Time, Option<Time>)>) {
+        let no_hunger = self.all_over || self.is_late;
         let Some(at) = self.keys.get_mut(key) else { return };
         let Some(line) = at.lines.get_mut(&name) else { return };
         let first = line.tenants.first();
-        let is_kept = line.tenants.is_kept();
+        let is_kept = !no_hunger && !line.all_over && line.tenants.is_kept();
         let was_kept = core::mem::replace(&mut line.is_kept, is_kept);
         let wake = match tried {
-            Some((caller, now, retry)) if first == Some(caller) => line.tenants.wake(now, retry),
+            Some((caller, now, retry)) if first == Some(caller) => line.tenants.wake(now, retry, is_kept),
             // The hungry tenant does not come before the first caller any more.
             _ if first == line.first && was_kept && !is_kept => return self.make_due(key, name),
             _ if first == line.first => return self.remove_if_empty(key, name),
@@ -630,7 +738,7 @@ impl<K: Ord + Clone> Lines<K> {
     fn wake_earlier(&mut self, key: &K, name: Name, now: Time) {
         let Some(line) = self.line(key, name) else { return };
         let Some(old) = line.wake.filter(|old| *old > now) else { return };
-        let wake = line.tenants.wake(now, Some(old)).filter(|wake| *wake < old);
+        let wake = line.tenants.wake(now, Some(old), line.is_kept).filter(|wake| *wake < old);
         if wake.is_some() {
             line.wake = wake;
             move_wake(&mut self.wakes, key, name, Some(old), wake);
@@ -750,7 +858,7 @@ mod tests {
         let other = enter(&mut lines, vec![Stand { claim: of(b"other").into_owned(), ..stand("a", 50) }]);
         // The limit of a admits it for now. Then others are served, so who begins to wait comes later.
         lines.stay(both, T0, vec![stand("b", 50)]);
-        (0..3).for_each(|_| lines.grant("a", leases(), &of(b"served")));
+        (0..3).for_each(|_| lines.grant("a", leases(), &of(b"served"), Cost::Known, T0));
         lines.stay(both, T0, vec![stand("a", 50), stand("b", 50)]);
         assert!(!is_behind(&lines, "a", Some(both)));
         // A caller that leaves for good is counted nowhere.

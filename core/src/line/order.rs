@@ -1,11 +1,11 @@
 //! The order of the tenants in a fair line.
 
-use alloc::collections::BTreeMap;
-use alloc::sync::Arc;
 use core::cmp::Ordering;
+use core::ops::Bound::{Excluded, Included, Unbounded};
 
 use super::claim::Caller;
-use crate::time::Time;
+use super::sum::{Entry, Sum};
+use super::tree::Tree;
 
 /// A cost divided by a weight, in units of 2^-32. Two to the power of 43 grants of the largest cost fit.
 pub(super) type Tag = u128;
@@ -13,6 +13,11 @@ pub(super) type Tag = u128;
 /// What a cost adds to a tag, rounded up.
 pub(super) fn stretch(cost: u64, weight: u32) -> Tag {
     (Tag::from(cost) << 32).div_ceil(Tag::from(weight.max(1)))
+}
+
+/// What a cost takes from a tag, rounded down.
+pub(super) fn shrink(cost: u64, weight: u32) -> Tag {
+    (Tag::from(cost) << 32) / Tag::from(weight.max(1))
 }
 
 /// What a tenant would hold with its first caller, for its weight.
@@ -77,34 +82,42 @@ impl Place {
     }
 }
 
-/// Who stands at a place.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Entry {
-    pub(super) tenant: Arc<[u8]>,
-    pub(super) caller: Caller,
-    pub(super) cost: u64,
-    /// Of leases: the most that may be held with its own.
-    pub(super) most: u64,
-    /// When a hunger ends; `None` for a caller that waits.
-    pub(super) until: Option<Time>,
+/// Those who come before a place in the line.
+pub(super) struct Before {
+    /// Those that must fit together: critical ones, and tenants that would hold less.
+    pub(super) together: Sum,
+    /// All of them, the first ones once more. Each of them must fit alone.
+    pub(super) each: Sum,
+}
+
+impl Before {
+    /// Whether the callers that wait still fit if this much is held.
+    pub(super) fn waiting_fit(&self, used: u64) -> bool {
+        used <= self.together.of_waiting.joint && used <= self.each.of_waiting.alone
+    }
+
+    /// Whether the callers that wait and the hungry tenants still fit if this much is held.
+    pub(super) fn all_fit(&self, used: u64) -> bool {
+        used <= self.together.of_all.joint && used <= self.each.of_all.alone
+    }
 }
 
 /// Entries in the order of their ranks.
-#[derive(Default, Debug)]
+#[derive(Clone, Default, Debug)]
 pub(super) struct Order {
-    critical: BTreeMap<Caller, Entry>,
+    critical: Tree<Caller>,
     /// Those that stand by their tags, and those that hold nothing.
-    by_tag: BTreeMap<(Tag, Caller), Entry>,
+    by_tag: Tree<(Tag, Caller)>,
     /// Those of leases.
-    by_load: BTreeMap<(Load, Tag, Caller), Entry>,
+    by_load: Tree<(Load, Tag, Caller)>,
 }
 
 impl Order {
     pub(super) fn insert(&mut self, place: Place, entry: Entry) {
         match place {
-            Place::Critical(caller) => _ = self.critical.insert(caller, entry),
-            Place::Tag(tag, caller) => _ = self.by_tag.insert((tag, caller), entry),
-            Place::With(load, tag, caller) => _ = self.by_load.insert((load, tag, caller), entry),
+            Place::Critical(caller) => self.critical.insert(caller, entry),
+            Place::Tag(tag, caller) => self.by_tag.insert((tag, caller), entry),
+            Place::With(load, tag, caller) => self.by_load.insert((load, tag, caller), entry),
             Place::Without(load, tag, caller) => {
                 self.by_tag.insert((tag, caller), entry.clone());
                 self.by_load.insert((load, tag, caller), entry);
@@ -114,9 +127,9 @@ impl Order {
 
     pub(super) fn remove(&mut self, place: Place) {
         match place {
-            Place::Critical(caller) => _ = self.critical.remove(&caller),
-            Place::Tag(tag, caller) => _ = self.by_tag.remove(&(tag, caller)),
-            Place::With(load, tag, caller) => _ = self.by_load.remove(&(load, tag, caller)),
+            Place::Critical(caller) => self.critical.remove(&caller),
+            Place::Tag(tag, caller) => self.by_tag.remove(&(tag, caller)),
+            Place::With(load, tag, caller) => self.by_load.remove(&(load, tag, caller)),
             Place::Without(load, tag, caller) => {
                 self.by_tag.remove(&(tag, caller));
                 self.by_load.remove(&(load, tag, caller));
@@ -124,28 +137,74 @@ impl Order {
         }
     }
 
-    /// The entries with their ranks, the first one first, while the line's V is `passed`.
-    pub(super) fn iter(&self, passed: Tag) -> impl Iterator<Item = (Rank, &Entry)> {
-        let critical = self.critical.iter().map(|(caller, entry)| (Rank::Critical(*caller), entry));
+    /// The first caller that waits, while the line's V is `passed`.
+    pub(super) fn first(&self, passed: Tag) -> Option<(Rank, &Entry)> {
+        if let Some((caller, entry)) = self.critical.first_waiting() {
+            return Some((Rank::Critical(*caller), entry));
+        }
         // Without loads, the line is that of a rate, and all stand by their tags.
         let passed = if self.by_load.is_empty() { Tag::MAX } else { passed };
-        let by_tag = self.by_tag.iter().map(|((tag, caller), entry)| (Rank::Tag(*tag, *caller), entry));
-        let is_passed =
-            move |tag: Tag, caller: Caller| tag <= passed && self.by_tag.contains_key(&(tag, caller));
-        let by_load = self
-            .by_load
-            .iter()
-            .filter(move |((_, tag, caller), _)| !is_passed(*tag, *caller))
-            .map(|((load, tag, caller), entry)| (Rank::Load(*load, *tag, *caller), entry));
-        let by_tag = by_tag.take_while(move |(rank, _)| matches!(rank, Rank::Tag(tag, _) if *tag <= passed));
-        critical.chain(by_tag).chain(by_load)
+        let by_tag = self.by_tag.first_waiting().filter(|((tag, _), _)| *tag <= passed);
+        let by_tag = by_tag.map(|((tag, caller), entry)| (Rank::Tag(*tag, *caller), entry));
+        by_tag.or_else(|| {
+            let ((load, tag, caller), entry) = self.by_load.first_waiting()?;
+            Some((Rank::Load(*load, *tag, *caller), entry))
+        })
     }
 
-    pub(super) fn first(&self, passed: Tag) -> Option<(Rank, &Entry)> {
-        self.iter(passed).next()
+    /// Whether any caller waits.
+    pub(super) fn anybody_waits(&self) -> bool {
+        self.critical.all().waiting + self.by_tag.all().waiting + self.by_load.all().waiting > 0
     }
 
-    pub(super) fn is_empty(&self) -> bool {
-        self.critical.is_empty() && self.by_tag.is_empty() && self.by_load.is_empty()
+    /// Those who come before a rank, without the one that stands at the place `skip`.
+    pub(super) fn before(&self, rank: Rank, passed: Tag, skip: Option<Place>) -> Before {
+        let (critical, tag, load) = match skip {
+            None => (None, None, None),
+            Some(Place::Critical(caller)) => (Some(caller), None, None),
+            Some(Place::Tag(tag, caller)) => (None, Some((tag, caller)), None),
+            Some(Place::With(load, tag, caller)) => (None, None, Some((load, tag, caller))),
+            Some(Place::Without(load, tag, caller)) => (None, Some((tag, caller)), Some((load, tag, caller))),
+        };
+        let end = match &rank {
+            Rank::Critical(caller) => Excluded(caller),
+            Rank::Tag(..) | Rank::Load(..) => Unbounded,
+        };
+        let critical = self.critical.sum(end, critical.as_ref());
+        match rank {
+            Rank::Critical(_) => Before { together: critical, each: critical },
+            Rank::Tag(own, caller) => {
+                let by_tag = self.by_tag.sum(Excluded(&(own, caller)), tag.as_ref());
+                Before { together: critical, each: critical.then(by_tag) }
+            }
+            Rank::Load(own, own_tag, caller) => {
+                let less = self.by_load.sum(Excluded(&(own, 0, 0)), load.as_ref());
+                let by_load = self.by_load.sum(Excluded(&(own, own_tag, caller)), load.as_ref());
+                let by_tag = self.by_tag.sum(Included(&(passed, Caller::MAX)), tag.as_ref());
+                Before { together: critical.then(less), each: critical.then(by_tag).then(by_load) }
+            }
+        }
+    }
+
+    /// The number of callers that wait before a rank and are `counted`.
+    pub(super) fn count(&self, rank: Rank, passed: Tag, counted: impl Fn(&Entry, bool) -> bool) -> usize {
+        let mut count = 0;
+        let end = if let Rank::Critical(caller) = rank { caller } else { Caller::MAX };
+        self.critical.each_waiting(&end, &mut |_, entry| count += usize::from(counted(entry, true)));
+        let mut each = |entry: &Entry| count += usize::from(counted(entry, false));
+        match rank {
+            Rank::Critical(_) => (),
+            Rank::Tag(tag, caller) => self.by_tag.each_waiting(&(tag, caller), &mut |_, entry| each(entry)),
+            Rank::Load(load, tag, caller) => {
+                self.by_tag.each_waiting(&(passed, Caller::MAX), &mut |_, entry| each(entry));
+                self.by_load.each_waiting(&(load, tag, caller), &mut |(_, tag, caller), entry| {
+                    let is_by_tag = *tag <= passed && self.by_tag.has(&(*tag, *caller));
+                    if !is_by_tag {
+                        each(entry);
+                    }
+                });
+            }
+        }
+        count
     }
 }

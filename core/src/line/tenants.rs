@@ -5,8 +5,9 @@
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::sync::Arc;
 
-use super::claim::{Caller, Claim, Comer};
-use super::order::{Entry, Load, Order, Place, Rank, Tag, stretch};
+use super::claim::{Caller, Claim, Comer, Cost};
+use super::order::{Load, Order, Place, Rank, Tag, shrink, stretch};
+use super::sum::Entry;
 use crate::state::{Leases, News, Seen, Share};
 use crate::time::{Span, Time};
 
@@ -25,10 +26,11 @@ pub(super) struct Tenants {
     by_name: BTreeMap<Arc<[u8]>, Tenant>,
     /// Those of a rate that were granted something, and do not wait.
     idle: BTreeMap<Arc<[u8]>, Idle>,
-    waiting: Order,
-    hungry: Order,
+    order: Order,
     /// When the hungers end.
     ends: BTreeSet<(Time, Arc<[u8]>)>,
+    /// The hungry tenants by the ids of the calls that were refused to them.
+    asked: BTreeSet<(u64, Arc<[u8]>)>,
     /// What is known of the table of leases. `None` for a plain line, and for a rate.
     table: Option<Table>,
 }
@@ -37,11 +39,15 @@ pub(super) struct Tenants {
 struct Tenant {
     /// S
     start: Tag,
-    /// F: the tag of the last grant.
+    /// F: where the last grant or settlement ended.
     finish: Tag,
+    /// Of a rate: how far settlements can still move S and F back.
+    open: Tag,
     held: u64,
     /// The weight without that of a caller.
     weight: u32,
+    /// That of the last grant.
+    granted: u32,
     /// Those in the line that are not critical.
     callers: BTreeMap<Caller, Ticket>,
     is_of_rate: bool,
@@ -54,15 +60,17 @@ struct Tenant {
     place: Option<(bool, Place)>,
 }
 
+/// A tenant of a rate that does not wait.
 #[derive(Clone, Copy, Debug)]
 struct Idle {
     finish: Tag,
+    open: Tag,
     /// That of the last grant, which a settlement corrects.
     weight: u32,
 }
 
 impl Idle {
-    const NEW: Idle = Idle { finish: 0, weight: 1 };
+    const NEW: Idle = Idle { finish: 0, open: 0, weight: 1 };
 }
 
 /// What a caller asks for.
@@ -79,6 +87,8 @@ struct Ticket {
 struct Hunger {
     /// When it began, among the callers.
     caller: Caller,
+    /// The id of the call that was refused last, as a hash.
+    id: u64,
     ticket: Ticket,
     critical: bool,
     until: Time,
@@ -110,8 +120,10 @@ impl Tenant {
         Tenant {
             start: passed.max(idle.finish),
             finish: idle.finish,
+            open: idle.open.min(idle.finish.saturating_sub(passed)),
             held: 0,
             weight: 1,
+            granted: idle.weight,
             callers: BTreeMap::new(),
             is_of_rate: false,
             critical: 0,
@@ -136,9 +148,28 @@ impl Tenant {
         own.or(self.hunger.and_then(|hunger| hunger.ticket.weight)).unwrap_or(self.weight)
     }
 
-    /// Its tag with this caller.
+    /// Its tag with this caller. The turn at a rate does not depend on the cost, which only counts once it is granted.
     fn tag_of(&self, ticket: Ticket) -> Tag {
-        self.start.saturating_add(stretch(ticket.cost, self.weight_for(ticket.weight)))
+        let cost = if ticket.most.is_some() { ticket.cost } else { 1 };
+        self.start.saturating_add(stretch(cost, self.weight_for(ticket.weight)))
+    }
+
+    /// A call was granted to it. Returns its tag. `passed` is V before the grant.
+    fn grant(&mut self, ticket: Ticket, cost: Cost, passed: Tag) -> Tag {
+        let (tag, weight) = (self.tag_of(ticket), self.weight_for(ticket.weight));
+        if ticket.most.is_some() {
+            self.finish = tag;
+            self.start = tag.max(passed);
+        } else {
+            self.finish = self.start.saturating_add(stretch(ticket.cost, weight));
+            self.start = self.finish;
+            if cost == Cost::Estimated {
+                self.open = self.open.saturating_add(shrink(ticket.cost.saturating_sub(1), weight));
+            }
+        }
+        self.weight = ticket.weight.unwrap_or(self.weight);
+        self.granted = weight;
+        tag
     }
 
     fn place_of(&self, caller: Caller, ticket: Ticket) -> Place {
@@ -157,10 +188,21 @@ impl Tenant {
         if let Some((caller, ticket)) = self.callers.first_key_value() {
             return Some((self.place_of(*caller, *ticket), *caller, *ticket, None));
         }
-        let Hunger { caller, ticket, critical, until } = self.hunger?;
+        let Hunger { caller, ticket, critical, until, .. } = self.hunger?;
         let place = if critical { Place::Critical(caller) } else { self.place_of(caller, ticket) };
         Some((place, caller, ticket, Some(until)))
     }
+}
+
+/// Moves S and F after a settlement of what was `granted`. What moves them back is at most `open`, to which the grant added as
+/// much as the settlement takes from it.
+fn correct<const N: usize>(places: [&mut Tag; N], open: &mut Tag, weight: u32, granted: u64, used: u64) {
+    let rise = stretch(used.saturating_sub(granted), weight);
+    let fall = shrink(granted.saturating_sub(used.max(1)), weight).min(*open);
+    for place in places {
+        *place = place.saturating_add(rise).saturating_sub(fall);
+    }
+    *open = open.saturating_sub(shrink(granted.saturating_sub(1), weight));
 }
 
 impl Ticket {
@@ -169,8 +211,13 @@ impl Ticket {
         Ticket { cost: claim.cost, weight: claim.weight, most }
     }
 
+    /// The most that may be held with it.
+    fn most(self) -> u64 {
+        self.most.unwrap_or(u64::MAX)
+    }
+
     fn entry(self, tenant: Arc<[u8]>, caller: Caller, until: Option<Time>) -> Entry {
-        Entry { tenant, caller, cost: self.cost, most: self.most.unwrap_or(u64::MAX), until }
+        Entry { tenant, caller, cost: self.cost, most: self.most(), until }
     }
 }
 
@@ -196,7 +243,7 @@ impl Tenants {
 
     /// The caller that is to be tried first.
     pub(super) fn first(&self) -> Option<Caller> {
-        self.waiting.first(self.passed).map(|(_, entry)| entry.caller)
+        self.order.first(self.passed).map(|(_, entry)| entry.caller)
     }
 
     /// Adds a caller. If it `stays`, it only asks for something else.
@@ -206,7 +253,7 @@ impl Tenants {
         if claim.critical {
             tenant.critical += usize::from(!stays);
             let entry = ticket.entry(claim.tenant.clone(), caller, None);
-            self.waiting.insert(Place::Critical(caller), entry);
+            self.order.insert(Place::Critical(caller), entry);
         } else {
             tenant.callers.insert(caller, ticket);
         }
@@ -218,7 +265,7 @@ impl Tenants {
         let Some(tenant) = self.by_name.get_mut(name) else { return };
         if critical {
             tenant.critical = tenant.critical.saturating_sub(1);
-            self.waiting.remove(Place::Critical(caller));
+            self.order.remove(Place::Critical(caller));
         } else {
             tenant.callers.remove(&caller);
         }
@@ -246,15 +293,19 @@ impl Tenants {
     /// hunger would have ended.
     pub(super) fn starve(&mut self, number: Caller, claim: &Claim, until: Time) -> Option<Time> {
         let mut ticket = Ticket::of(claim);
+        let id = claim.pool.map_or(0, |pool| pool.id);
         let tenant = self.begin(claim);
         let before = tenant.hunger;
         ticket.weight = ticket.weight.or(before.and_then(|before| before.ticket.weight));
         let caller = before.map_or(number, |before| before.caller);
-        tenant.hunger = Some(Hunger { caller, ticket, critical: claim.critical, until });
-        let before = before.map(|before| before.until);
-        self.move_end(&claim.tenant, before, Some(until));
+        tenant.hunger = Some(Hunger { caller, id, ticket, critical: claim.critical, until });
+        if let Some(before) = before {
+            self.forget(&claim.tenant, before);
+        }
+        self.ends.insert((until, claim.tenant.clone()));
+        self.asked.insert((id, claim.tenant.clone()));
         self.place(&claim.tenant);
-        before
+        before.map(|before| before.until)
     }
 
     /// The tenant is not hungry any more. Returns when its hunger would have ended; `None` if it was not hungry.
@@ -262,9 +313,25 @@ impl Tenants {
         let (name, _) = self.by_name.get_key_value(name)?;
         let name = name.clone();
         let hunger = self.by_name.get_mut(&name)?.hunger.take()?;
-        self.move_end(&name, Some(hunger.until), None);
+        self.forget(&name, hunger);
         self.place(&name);
         Some(hunger.until)
+    }
+
+    fn forget(&mut self, name: &Arc<[u8]>, hunger: Hunger) {
+        self.ends.remove(&(hunger.until, name.clone()));
+        self.asked.remove(&(hunger.id, name.clone()));
+    }
+
+    /// A hungry tenant whose last refused call had this id.
+    pub(super) fn who_asked(&self, id: u64) -> Option<&Arc<[u8]>> {
+        let (of, name) = self.asked.range((id, Arc::from([]))..).next()?;
+        (*of == id).then_some(name)
+    }
+
+    /// The hungry tenant whose hunger ends first.
+    pub(super) fn first_hungry(&self) -> Option<&Arc<[u8]>> {
+        self.ends.first().map(|(_, name)| name)
     }
 
     /// The tenant of a claim, and what the claim says of it. Returns the tenant, which waits or is hungry from now on.
@@ -302,20 +369,19 @@ impl Tenants {
     /// Puts a tenant where it stands now, and forgets it if it neither waits nor is hungry.
     fn place(&mut self, name: &Arc<[u8]>) {
         let Some(tenant) = self.by_name.get_mut(name) else { return };
-        if let Some((is_hungry, place)) = tenant.place.take() {
-            if is_hungry { &mut self.hungry } else { &mut self.waiting }.remove(place);
+        if let Some((_, place)) = tenant.place.take() {
+            self.order.remove(place);
         }
         if !tenant.is_present() {
-            let Tenant { finish, weight, is_of_rate, .. } = *tenant;
+            let Tenant { finish, open, granted, is_of_rate, .. } = *tenant;
             self.by_name.remove(name);
             // No tenant of leases has a tag above V, so nothing would be remembered.
             if is_of_rate {
-                self.remember(name.clone(), Idle { finish, weight });
+                self.remember(name.clone(), Idle { finish, open, weight: granted });
             }
         } else if let Some((place, caller, ticket, until)) = tenant.stands() {
             tenant.place = Some((until.is_some(), place));
-            let entry = ticket.entry(name.clone(), caller, until);
-            if until.is_some() { &mut self.hungry } else { &mut self.waiting }.insert(place, entry);
+            self.order.insert(place, ticket.entry(name.clone(), caller, until));
         }
     }
 
@@ -329,45 +395,41 @@ impl Tenants {
         }
     }
 
-    fn move_end(&mut self, name: &Arc<[u8]>, old: Option<Time>, new: Option<Time>) {
-        if let Some(old) = old {
-            self.ends.remove(&(old, name.clone()));
-        }
-        self.ends.extend(new.map(|new| (new, name.clone())));
-    }
-
     /// A call was admitted, whether it waited or not.
-    pub(super) fn grant(&mut self, claim: &Claim<&[u8]>) {
-        let tag = self.with_tenant(claim, |tenant| tenant.tag_of(Ticket::of(claim)));
-        self.passed = self.passed.max(tag);
-        let passed = self.passed;
-        let is_present = self.change(claim.tenant, |tenant| {
-            (tenant.start, tenant.finish) = (passed, tag);
-            tenant.weight = claim.weight.unwrap_or(tenant.weight);
-        });
-        if !is_present && claim.pool.is_none() {
-            self.remember(claim.tenant.into(), Idle { finish: tag, weight: claim.weight.unwrap_or(1) });
+    pub(super) fn grant(&mut self, claim: &Claim<&[u8]>, cost: Cost) {
+        let (ticket, passed) = (Ticket::of(claim), self.passed);
+        let mut tag = None;
+        let is_present = self.change(claim.tenant, |tenant| tag = Some(tenant.grant(ticket, cost, passed)));
+        if !is_present {
+            let idle = self.idle.get(claim.tenant).copied().unwrap_or(Idle::NEW);
+            let mut tenant = Tenant::new(passed, idle);
+            claim.pool.into_iter().for_each(|pool| tenant.know(pool.share));
+            tag = Some(tenant.grant(ticket, cost, passed));
+            if claim.pool.is_none() {
+                let Tenant { finish, open, granted, .. } = tenant;
+                self.remember(claim.tenant.into(), Idle { finish, open, weight: granted });
+            }
         }
+        self.passed = tag.map_or(passed, |tag| tag.max(passed));
     }
 
-    /// A tenant used more or less than was granted to it. It has an effect while the tenant is remembered.
+    /// A tenant of a rate used more or less than was granted to it. It has an effect while the tenant is remembered.
     pub(super) fn correct(&mut self, name: &[u8], granted: u64, used: u64) {
-        let corrected = |finish: Tag, weight: u32| {
-            let more = finish.saturating_add(stretch(used.saturating_sub(granted), weight));
-            more.saturating_sub(stretch(granted.saturating_sub(used), weight))
-        };
         let is_present = self.change(name, |tenant| {
-            tenant.finish = corrected(tenant.finish, tenant.weight);
-            tenant.start = tenant.start.max(tenant.finish);
+            let first = tenant.callers.values().next();
+            let weight = first.map_or(tenant.granted, |first| tenant.weight_for(first.weight));
+            let Tenant { start, finish, open, .. } = tenant;
+            correct([start, finish], open, weight, granted, used);
         });
-        if !is_present && let Some(idle) = self.idle.get_mut(name) {
-            idle.finish = corrected(idle.finish, idle.weight);
+        if !is_present && let Some(Idle { finish, open, weight }) = self.idle.get_mut(name) {
+            correct([finish], open, *weight, granted, used);
         }
     }
 
-    /// Who comes before a call, or before a caller of the line.
-    pub(super) fn ahead(&self, claim: &Claim<&[u8]>, comer: Comer) -> Option<Ahead> {
+    /// Who comes before a call, or before a caller of the line. Hungers may be `over`: then they count no more.
+    pub(super) fn ahead(&self, claim: &Claim<&[u8]>, comer: Comer, over: bool) -> Option<Ahead> {
         let (own, is_fair) = (self.by_name.get(claim.tenant), self.is_fair());
+        let passes = comer == Comer::Passes && is_fair;
         let number = match comer {
             Comer::Waits(caller) => caller,
             // The call stands for the one that was refused. In a plain line, all who wait come before it.
@@ -376,33 +438,32 @@ impl Tenants {
             }
             Comer::Passes | Comer::Arrives => Caller::MAX,
         };
-        let ticket = Ticket::of(claim);
+        if passes && claim.pool.is_none() && self.order.anybody_waits() {
+            return Some(Ahead::Caller);
+        }
+        // Of its own tenant, an earlier caller comes before it, but no later one, and no hunger.
+        let earlier = own.filter(|_| !claim.critical).and_then(|own| own.callers.first_key_value());
+        let earlier = earlier.filter(|(first, _)| **first < number);
+        if !passes && earlier.is_some() {
+            return Some(Ahead::Caller);
+        }
+        let skip = own.and_then(|own| own.place).filter(|(is_hungry, _)| *is_hungry || earlier.is_none());
         let rank = self.rank(claim, number);
-        let own = own.and_then(|tenant| tenant.callers.first_key_value()).filter(|_| !claim.critical);
-        let is_behind_own = own.is_some_and(|(first, _)| *first < number);
-        let of_another = |entry: &Entry| *entry.tenant != *claim.tenant;
-        let waiting = || self.waiting.iter(self.passed).take_while(|(other, _)| *other < rank);
-        let hungry = self.hungry.iter(self.passed).take_while(|(other, _)| *other < rank);
-        let mut hungry = hungry.map(|(_, entry)| entry).filter(|entry| of_another(entry));
-        let is_in_the_way = self.beside(claim.cost);
-        let is_behind_caller = match (comer, ticket.most) {
-            (Comer::Passes, Some(_)) if is_fair => {
-                let most = |own: &Ticket| own.most.unwrap_or(u64::MAX);
-                own.is_some_and(|(_, own)| is_in_the_way(own.cost, most(own)))
-                    || waiting().any(|(_, entry)| is_in_the_way(entry.cost, entry.most))
-            }
-            (Comer::Passes, None) if is_fair => !self.waiting.is_empty(),
-            // A later caller of the same tenant is not before this one, which would be the tenant's first.
-            _ => {
-                let critical = |other: Rank| matches!(other, Rank::Critical(_));
-                is_behind_own || waiting().any(|(other, entry)| of_another(entry) || critical(other))
-            }
-        };
+        let before = self.order.before(rank, self.passed, skip.map(|(_, place)| place));
+        let used = self.used(claim.cost);
+        let leaves_room = earlier.is_none_or(|(_, own)| used <= own.most().saturating_sub(own.cost));
+        let is_behind_caller =
+            if passes { !(leaves_room && before.waiting_fit(used)) } else { before.each.waiting > 0 };
         if is_behind_caller {
             return Some(Ahead::Caller);
         }
-        let hungry = hungry.find(|entry| is_in_the_way(entry.cost, entry.most));
-        hungry.and_then(|entry| entry.until).map(Ahead::Hunger)
+        let is_behind_hunger = claim.pool.is_some() && !over && !before.all_fit(used);
+        before.each.end.filter(|_| is_behind_hunger).map(Ahead::Hunger)
+    }
+
+    /// What would be held with this cost.
+    fn used(&self, cost: u64) -> u64 {
+        self.table.map_or(0, |table| table.held).saturating_add(cost)
     }
 
     /// The rank of a caller of this number, if it is the first of its tenant.
@@ -415,23 +476,19 @@ impl Tenants {
 
     /// The number of callers and tenants that come before a call that would wait.
     pub(super) fn before(&self, claim: &Claim<&[u8]>) -> usize {
-        let rank = self.rank(claim, Caller::MAX);
         let own = self.by_name.get(claim.tenant).filter(|_| !claim.critical);
-        let waiting = self.waiting.iter(self.passed).take_while(|(other, _)| *other < rank);
-        let is_own = |place: Rank, entry: &Entry| {
-            *entry.tenant == *claim.tenant && !matches!(place, Rank::Critical(_))
-        };
-        own.map_or(0, |own| own.callers.len())
-            + waiting.filter(|(place, entry)| !is_own(*place, entry)).count()
+        let of_others = |entry: &Entry, critical: bool| critical || *entry.tenant != *claim.tenant;
+        let others = self.order.count(self.rank(claim, Caller::MAX), self.passed, of_others);
+        own.map_or(0, |own| own.callers.len()) + others
     }
 
     /// When the first caller, which was tried and refused, is tried again. `retry` is when its limit may admit it.
-    pub(super) fn wake(&self, now: Time, retry: Option<Time>) -> Option<Time> {
+    pub(super) fn wake(&self, now: Time, retry: Option<Time>, is_kept: bool) -> Option<Time> {
         if !self.is_fair() {
             return retry;
         }
-        // The room that is kept for a hungry tenant is the limit's, so its retry does not matter.
-        let retry = retry.filter(|_| !self.is_kept());
+        // The room that is kept for hungry tenants is the limit's, so its retry does not matter.
+        let retry = retry.filter(|_| !is_kept);
         // Each lease that expires, and each hunger that ends, may change the order or make room.
         let next_end = self.table.and_then(|table| table.next_end);
         let hunger = self.ends.first().map(|(end, _)| *end);
@@ -439,18 +496,12 @@ impl Tenants {
         Some(wake.max(now.plus(LEAST_WAKE)))
     }
 
-    /// Whether room is kept for a hungry tenant before the first caller.
+    /// Whether room is kept for hungry tenants before the first caller.
     pub(super) fn is_kept(&self) -> bool {
-        let Some((rank, first)) = self.waiting.first(self.passed) else { return false };
-        let is_in_the_way = self.beside(first.cost);
-        let mut before = self.hungry.iter(self.passed).take_while(|(other, _)| *other < rank);
-        before.any(|(_, entry)| entry.tenant != first.tenant && is_in_the_way(entry.cost, entry.most))
-    }
-
-    /// Whether a cost, with its own limit, would not fit beside this cost.
-    fn beside(&self, cost: u64) -> impl Fn(u64, u64) -> bool + use<> {
-        let held = self.table.map_or(0, |table| table.held).saturating_add(cost);
-        move |cost, most| held.saturating_add(cost) > most
+        let Some((rank, first)) = self.order.first(self.passed) else { return false };
+        let own = self.by_name.get(&first.tenant).and_then(|own| own.place);
+        let before = self.order.before(rank, self.passed, own.map(|(_, place)| place));
+        !before.all_fit(self.used(first.cost))
     }
 
     /// Forgets what was read of the table, because it is another one.

@@ -22,7 +22,7 @@ pub use log::{Entry, Log};
 pub use name::{Length, Name};
 pub use set::{Change as SetChange, LimitSet, MAX_LIMITS, StoredLimit, fits};
 pub use sub_buckets::{Buckets, MAX_BUCKETS};
-pub use table::MAX_ID;
+pub use table::{MAX_ID, hash_of_id};
 
 use crate::kind::Kind;
 use crate::time::{Span, Time};

@@ -1,6 +1,7 @@
 //! Commands about leases that are held.
 
-use ratelimit_core::Time;
+use ratelimit_core::state::{Leases, hash_of_id};
+use ratelimit_core::{Length, Name, Time};
 use ratelimit_core::lease::{Action, act};
 use ratelimit_language::vocabulary::TTL;
 use ratelimit_language::{ReleaseCall, lease_id, release};
@@ -41,6 +42,9 @@ impl Memory {
             let mut limits = self.take(key, None).unwrap_or_default();
             let acted = act(&mut limits, action, id, at);
             if let Ok(acted) = &acted {
+                if acted.counted || matches!(action, Action::Release(_)) {
+                    self.lines.serve(*key, Name::of::<Leases>(Length::NONE), hash_of_id(id), at);
+                }
                 forget_if_reset(&mut limits, acted.held.then_some(at), acted.reset);
                 held += i64::from(acted.held);
             }

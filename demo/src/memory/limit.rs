@@ -2,7 +2,8 @@
 
 use ratelimit_core::answer::clamped;
 use ratelimit_core::hold::{find, has_room, held};
-use ratelimit_core::line::Comer;
+use ratelimit_core::line::{Comer, Cost};
+use ratelimit_core::state::hash_of_id;
 use ratelimit_core::{
     Answer, Ask, Capabilities, Hold, LimitSet, Limiter, Manner, Place, Span, Time, Verdict, with_limiter,
 };
@@ -59,11 +60,12 @@ impl Memory {
             if cost == 0 {
                 return Ok((ask.peek(limits, limiter), 0));
             }
-            if limiter.capabilities().early
-                && !ask.is_held(limits, limiter)
-                && let Some(refused) = memory.line_up(key, limits, limiter, &ask)
-            {
-                return Ok((refused, 0));
+            if let Some(id) = limiter.lease_id() {
+                if ask.is_held(limits, limiter) {
+                    memory.lines.serve(key, limiter.name(), hash_of_id(id), ask.at());
+                } else if let Some(refused) = memory.line_up(key, limits, limiter, &ask) {
+                    return Ok((refused, 0));
+                }
             }
             let taken = ask.take(limits, limiter)?;
             if let Some(hold) = &hold {
@@ -92,14 +94,13 @@ impl Memory {
         let answer = ask.peek(limits, limiter);
         let refused = !answer.verdict.admits();
         if ahead.is_none() && !refused {
-            lines.grant(key, limiter.name(), &claim);
+            lines.grant(key, limiter.name(), &claim, Cost::Known, at);
         }
         if has_tenants
             && (ahead.is_some() || refused)
             && claim.pool.is_some_and(|pool| claim.cost <= pool.most)
         {
-            let until = at.plus(self.hunger);
-            lines.starve(&key.to_vec(), limiter.name(), &claim.into_owned(), until, MOST_HUNGRY);
+            lines.starve(&key.to_vec(), limiter.name(), &claim.into_owned(), at, self.hunger, MOST_HUNGRY);
         }
         ahead.map(|first| answer.behind(first))
     }

@@ -6,7 +6,7 @@ use ratelimit_core::Time;
 
 /// The system's time in microseconds; 0 before 1970.
 #[inline(always)]
-fn system_micros() -> u64 {
+pub fn system_micros() -> u64 {
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `now` is a valid timespec that only this function uses.
     unsafe { libc::clock_gettime(libc::CLOCK_REALTIME, &raw mut now) };

@@ -73,6 +73,7 @@ fn try_load(
     // SAFETY: `ctx` is the context of the load.
     unsafe {
         waiting::prepare(ctx);
+        settings::on_end_of_hungers(waiting::end_hungers);
         copies::subscribe(ctx);
         cron::subscribe(ctx);
         waiting::subscribe(ctx);

@@ -5,6 +5,7 @@ use std::num::NonZeroU64;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::ptr::null_mut;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicPtr, AtomicU64, Ordering::Relaxed};
 
 use ratelimit_core::state::Shape;
@@ -175,7 +176,7 @@ static MAX_BLOCK: DurationSetting = DurationSetting::new(c"max-block", c"60000",
 static MAX_WAITERS: Number = Number::new("max-waiters", 10_000, 0, LARGEST_WAITERS);
 static MAX_WAITERS_PER_KEY: Number = Number::new("max-waiters-per-key", 1000, 0, LARGEST_WAITERS);
 /// How long a tenant is hungry after a call that does not wait was refused; 0 if never.
-static HUNGER: DurationSetting = DurationSetting::new(c"hunger", c"1000", 0, || ());
+static HUNGER: DurationSetting = DurationSetting::new(c"hunger", c"1000", 0, hunger_changed);
 static MAX_TENANTS: Number = Number::new("max-tenants", 10_000, 0, LARGEST_WAITERS);
 /// The entries of a window of `RL.TOP`; 0 if it is off.
 static TOP: Number = Number::new("top", 0, 0, MOST_TOP);
@@ -200,11 +201,10 @@ pub fn load(context: &Context) -> bool {
 fn register(context: &Context) {
     let flags = || ConfigurationFlags::DEFAULT;
     register_bool_configuration(context, "events", &EVENTS, false, flags(), None);
-    for number in
-        [&MAX_LEASES, &MAX_LOG_ENTRIES, &MAX_HOLDS, &MAX_WAITERS, &MAX_WAITERS_PER_KEY, &MAX_TENANTS]
-    {
+    for number in [&MAX_LEASES, &MAX_LOG_ENTRIES, &MAX_HOLDS, &MAX_WAITERS, &MAX_WAITERS_PER_KEY] {
         number.register(context, flags(), || ());
     }
+    MAX_TENANTS.register(context, flags(), hunger_changed);
     MAX_SKETCH_BYTES.register(context, ConfigurationFlags::MEMORY, || ());
     TOP.register(context, flags(), forget_top);
     MAX_BLOCK.register(context);
@@ -269,6 +269,20 @@ pub fn most_waiters() -> usize {
 /// Returns the maximum number of callers that wait for the limits of a key.
 pub fn most_waiters_of_key() -> usize {
     MAX_WAITERS_PER_KEY.count()
+}
+
+/// What ends all hungers.
+static END_HUNGERS: OnceLock<fn()> = OnceLock::new();
+
+/// Has this called when the settings allow no hunger any more.
+pub fn on_end_of_hungers(end: fn()) {
+    _ = END_HUNGERS.set(end);
+}
+
+fn hunger_changed() {
+    if HUNGER.get() == 0 || MAX_TENANTS.get() == 0 {
+        END_HUNGERS.get().into_iter().for_each(|end| end());
+    }
 }
 
 /// Returns how long a tenant is hungry after a call that does not wait was refused.

@@ -12,7 +12,7 @@ use super::native_type::TYPE;
 use super::value::Value;
 use crate::server::api::api;
 use crate::server::entry::call::Call;
-use crate::server::waiting::somebody_waits;
+use crate::server::waiting::{by_this_module, somebody_waits};
 
 /// Whether a key is opened to be changed.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -136,7 +136,7 @@ impl<'c, 'a> Handle<'c, 'a> {
     /// Deletes the key. The server frees a large value on another thread.
     pub fn unlink(&self) {
         // SAFETY: the key is open for writing.
-        unsafe { api!(RedisModule_UnlinkKey(self.key)) };
+        by_this_module(|| unsafe { api!(RedisModule_UnlinkKey(self.key)) });
     }
 
     /// Signals the change to clients that watch or track the key.

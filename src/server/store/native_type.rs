@@ -5,19 +5,22 @@ use std::mem::ManuallyDrop;
 use std::ptr::null_mut;
 use std::slice;
 
+use ratelimit_core::state::Leases;
+use ratelimit_core::{Length, LimitSet, Time};
 use redis_module::logging::RedisLogLevel;
 use redis_module::logging::log_io_error;
 use redis_module::native_types::RedisType;
 use redis_module::raw::{
-    RedisModule_DefragAlloc, RedisModuleDefragCtx, RedisModuleDigest, RedisModuleIO, RedisModuleString,
-    RedisModuleTypeMethods,
+    RedisModule_DefragAlloc, RedisModuleDefragCtx, RedisModuleDigest, RedisModuleIO, RedisModuleKeyOptCtx,
+    RedisModuleString, RedisModuleTypeMethods,
 };
 
 use super::payload::Payload;
 use super::value::Value;
 use crate::server::api::api;
 use crate::server::guard::guarded;
-use crate::server::waiting::unlinked;
+use crate::server::node::clock::system_micros;
+use crate::server::waiting::left;
 
 /// The name, always nine characters, is in every RDB. It must never change.
 pub static TYPE: RedisType = RedisType::new("ratelimit", ENCODING, METHODS);
@@ -149,6 +152,25 @@ unsafe extern "C" fn digest(digest: *mut RedisModuleDigest, value: *mut c_void) 
             api!(RedisModule_DigestEndSequence(digest));
         });
     }
+}
+
+/// The server calls this when a value leaves its key: the key is deleted, expires, is evicted, renamed or overwritten.
+unsafe extern "C" fn unlinked(ctx: *mut RedisModuleKeyOptCtx, value: *const c_void) {
+    // SAFETY: the server passes a value of this type, and a context of the callback.
+    unsafe {
+        let has_expired = on_value(value, false, has_expired);
+        left(ctx, has_expired);
+    }
+}
+
+/// Whether the key of a value has expired by now, or would if its expiry were known: no lease is held.
+fn has_expired(value: &Value) -> bool {
+    let now = Time::from_micros(system_micros());
+    if value.expiry() > 0 {
+        return Time::from_millis(value.expiry()) <= now;
+    }
+    let of_set = || value.state::<LimitSet>().and_then(|set| set.get::<Leases>(Length::NONE));
+    value.state::<Leases>().or_else(of_set).is_none_or(|leases| leases.count(now) == 0)
 }
 
 /// The copy does not know its key's expiry. The next charge sets it.

@@ -3,13 +3,12 @@
 //! module changes is marked in `call.rs`.
 
 use std::ffi::{c_int, c_void};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use redis_module::raw::{
     REDISMODULE_EVENT_FLUSHDB, REDISMODULE_EVENT_SWAPDB, RedisModuleCtx, RedisModuleEvent,
     RedisModuleKeyOptCtx,
 };
-
-use ratelimit_core::Time;
 
 use super::alarm::set_alarm;
 use super::state::{now, somebody_waits, with_state};
@@ -21,6 +20,25 @@ use crate::server::guard::guarded;
 ///
 /// It finds changes without an event: an expiry that another command set, and a clock that was set back.
 const AT_ONCE: usize = 32;
+
+/// Whether this module removes a value from its key, and no other call or the server.
+static OURS: AtomicBool = AtomicBool::new(false);
+
+/// Removes a value from its key, by which no hunger ends: a lease that ends is what the hungry ask for.
+pub fn by_this_module<T>(remove: impl FnOnce() -> T) -> T {
+    OURS.store(true, Relaxed);
+    let removed = remove();
+    OURS.store(false, Relaxed);
+    removed
+}
+
+/// Ends all hungers: none may begin any more.
+pub fn end_hungers() {
+    if somebody_waits() {
+        with_state(|state| state.lines.end_all_hungers(now()));
+        set_alarm();
+    }
+}
 
 /// Marks the next lines.
 pub fn nudge() {
@@ -34,8 +52,13 @@ pub fn nudge() {
     }
 }
 
-/// The server calls this when a value leaves a key: the key is deleted, expires, is evicted, renamed or overwritten.
-pub unsafe extern "C" fn unlinked(ctx: *mut RedisModuleKeyOptCtx, _: *const c_void) {
+/// A value has left its key: the key was deleted, has expired, or was evicted, renamed or overwritten. Unless it expired or this
+/// module removed it, the hungers for its limits end.
+///
+/// # Safety
+///
+/// `ctx` is the context of the callback.
+pub unsafe fn left(ctx: *mut RedisModuleKeyOptCtx, has_expired: bool) {
     if somebody_waits() {
         guarded((), || {
             // SAFETY: the server passes a context of the callback, with the key and its database.
@@ -43,7 +66,12 @@ pub unsafe extern "C" fn unlinked(ctx: *mut RedisModuleKeyOptCtx, _: *const c_vo
                 let name = api!(RedisModule_GetKeyNameFromOptCtx(ctx)).cast_mut();
                 if !name.is_null() {
                     let key: (c_int, &[u8]) = (api!(RedisModule_GetDbIdFromOptCtx(ctx)), bytes(name));
-                    with_state(|state| state.lines.replace::<dyn OfDatabase>(&key));
+                    with_state(|state| {
+                        if !has_expired && !OURS.load(Relaxed) {
+                            state.lines.end_hungers_of::<dyn OfDatabase>(&key, now());
+                        }
+                        state.lines.replace::<dyn OfDatabase>(&key);
+                    });
                     set_alarm();
                 }
             }
@@ -68,7 +96,7 @@ unsafe extern "C" fn mark_all(_: *mut RedisModuleCtx, _: RedisModuleEvent, _: u6
     if somebody_waits() {
         guarded((), || {
             with_state(|state| {
-                state.lines.end_hungers(Time::LATEST);
+                state.lines.end_all_hungers(now());
                 state.lines.replace_all();
             });
             set_alarm();

@@ -31,7 +31,7 @@ mod wait;
 mod waiter;
 
 pub use client::block;
-pub use events::{nudge, subscribe, unlinked};
+pub use events::{by_this_module, end_hungers, left, nudge, subscribe};
 pub use serve::prepare;
 pub use state::{counts, somebody_waits};
 pub use trial::Trial;

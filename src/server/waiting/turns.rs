@@ -2,9 +2,9 @@
 
 use std::ffi::c_int;
 
-use ratelimit_core::line::{Claim, Comer};
-use ratelimit_core::state::Leases;
-use ratelimit_core::{Name, Span, Time};
+use ratelimit_core::line::{Claim, Comer, Cost};
+use ratelimit_core::state::{Leases, hash_of_id};
+use ratelimit_core::{Length, Name, Span, Time};
 
 use super::alarm::set_alarm;
 use super::state::{State, now, with_state};
@@ -76,8 +76,17 @@ impl Call<'_> {
     }
 
     /// The call is admitted.
-    pub fn grant(&self, key: usize, name: Name, claim: &Claim<&[u8]>) {
-        self.change_line(key, |state, key| state.lines.grant::<dyn OfDatabase>(key, name, claim));
+    pub fn grant(&self, key: usize, name: Name, claim: &Claim<&[u8]>, cost: Cost) {
+        self.change_line(key, |state, key| {
+            state.lines.grant::<dyn OfDatabase>(key, name, claim, cost, now());
+        });
+    }
+
+    /// A lease of this id was renewed, or released whether it was held or not: nobody is hungry any more that was refused under it.
+    #[cold]
+    pub fn serve(&self, key: usize, id: &[u8]) {
+        let (name, id) = (Name::of::<Leases>(Length::NONE), hash_of_id(id));
+        self.change_line(key, |state, key| state.lines.serve::<dyn OfDatabase>(key, name, id, now()));
     }
 
     /// A table of leases alone refused the call, which does not wait: its tenant is hungry. Not without tenants, and not if the cost
@@ -91,10 +100,8 @@ impl Call<'_> {
         let Ok(word) = self.word(key) else { return };
         self.change_line(key, |state, key| {
             if is_shared || !claim.tenant.is_empty() || state.lines.is_fair::<dyn OfDatabase>(key, name) {
-                let now = now();
                 let key = WaitedKey { database: key.parts().0, name: word.into() };
-                state.lines.end_hungers(now);
-                state.lines.starve(&key, name, &claim.into_owned(), now.plus(hunger), most);
+                state.lines.starve(&key, name, &claim.into_owned(), now(), hunger, most);
             }
         });
     }

@@ -7,7 +7,8 @@ use redis::Value;
 
 use super::{Waiting, until_tried, until_waiting};
 use crate::support::client::Client;
-use crate::support::{Server, ints, multi, text};
+use crate::support::wall_clock::WallClock;
+use crate::support::{Server, ints, multi, text, wait_for};
 
 /// A hunger that does not end within a test.
 const LASTING: [&str; 4] = ["--ratelimit.hunger", "1d", "--ratelimit.max-block", "86400000"];
@@ -56,6 +57,138 @@ fn a_hunger_ends_by_itself_with_at_too() {
     sleep(Duration::from_millis(310));
     // That made a not hungry, and kept the lease no longer.
     assert_eq!(ints(con, "RL.CONCURRENT k 1 1h 3 TENANT a AT 1800000000000000")[0], 0);
+}
+
+#[test]
+fn room_is_kept_for_all_hungry_tenants_that_would_hold_less() {
+    let server = Server::start(&LASTING);
+    let con = &mut server.connection();
+    ints(con, "RL.CONCURRENT k 3 1h a1 TENANT ann");
+    ints(con, "RL.CONCURRENT k 3 1h z1 COST 2 TENANT zed");
+    for (id, tenant) in [("b1", "bob"), ("c1", "cid")] {
+        assert_eq!(ints(con, &format!("RL.CONCURRENT k 3 1h {id} TENANT {tenant}"))[0], 1);
+    }
+    text(con, "RL.RELEASE k z1");
+    // Two leases are free: for bob, and for cid. The first of their hungers ends in a day.
+    let refused = ints(con, "RL.CONCURRENT k 3 1h a2 TENANT ann");
+    assert!(refused[..3] == [1, 3, 0] && (86_300_000..=86_400_000).contains(&refused[3]), "{refused:?}");
+    for call in ["b1 TENANT bob", "c1 TENANT cid"] {
+        assert_eq!(ints(con, &format!("RL.CONCURRENT k 3 1h {call}"))[0], 0);
+    }
+}
+
+#[test]
+fn a_hunger_ends_when_the_call_that_was_refused_last_is_served_or_given_up() {
+    let server = Server::start(&LASTING);
+    let con = &mut server.connection();
+    text(con, "RL.POLICY SET jobs LIMIT CONCURRENT 1 1h FAIR");
+    for (ends, is_hungry) in [
+        // Whatever command has the lease admitted, and whoever it is for.
+        ("RL.CONCURRENT k 1 1h b1 TENANT bob", false),
+        ("RL.CONCURRENT k 1 1h b1 TENANT bob BLOCK 1h", false),
+        ("RL.CONCURRENT k 2 1h b1 TENANT ann", false),
+        ("RL.CONCURRENT k 2 1h b1", false),
+        ("RL.MULTI 1 k LIMIT CONCURRENT 1 1h b1 TENANT bob", false),
+        ("RL.ASK k jobs ID b1 TENANT bob", false),
+        // Nobody wants a lease any more that is released, held or not.
+        ("RL.RELEASE k b1", false),
+        ("RL.MULTIRELEASE 2 other k b1", false),
+        ("RL.RELEASE k b0", true),
+        ("RL.RELEASE other b1", true),
+        ("RL.RENEW k 1h b1", true),
+        ("RL.MULTI 1 k LIMIT CONCURRENT 1 1h b1 SHADOW", true),
+        ("RL.PEEK k CONCURRENT 1 1h b1", true),
+        ("RL.EXPLAIN RL.CONCURRENT k 1 1h b1 TENANT bob", true),
+    ] {
+        text(con, "FLUSHALL");
+        ints(con, "RL.CONCURRENT k 1 1h a1 TENANT ann");
+        for id in ["b0", "b1"] {
+            assert_eq!(ints(con, &format!("RL.CONCURRENT k 1 1h {id} TENANT bob"))[0], 1);
+        }
+        text(con, "RL.RELEASE k a1");
+        text(con, ends);
+        if !is_hungry {
+            text(con, "RL.RELEASE k b1");
+        }
+        let (asked, _) = multi(con, "RL.MULTI 1 k LIMIT CONCURRENT 1 1h a2 TENANT ann");
+        assert_eq!(asked[0] == 1, is_hungry, "{ends}");
+    }
+}
+
+#[test]
+fn a_lease_that_is_renewed_ends_the_hungers_of_those_that_were_refused_under_its_id() {
+    let server = Server::start(&LASTING);
+    let con = &mut server.connection();
+    ints(con, "RL.CONCURRENT saved 1 1h x TENANT bob");
+    for (renews, is_hungry) in [
+        ("RL.RENEW k 2h x", false),
+        ("RL.CONCURRENT k 1 2h x", false),
+        ("RL.MULTI 1 k LIMIT CONCURRENT 1 2h x", false),
+        ("RL.RENEW k 2h other", true),
+    ] {
+        ints(con, "RL.CONCURRENT k 1 1h a1 TENANT ann");
+        for tenant in ["bob", "cid"] {
+            assert_eq!(ints(con, &format!("RL.CONCURRENT k 1 1h x TENANT {tenant}"))[0], 1);
+        }
+        // The pool becomes empty, and then one in which the lease is held.
+        text(con, "RL.RELEASE k a1");
+        text(con, "COPY saved k");
+        assert_eq!(text(con, "RL.INFO k").matches("[name, ").count(), 2, "bob and cid");
+        text(con, renews);
+        assert_eq!(text(con, "RL.INFO k").contains("cid"), is_hungry, "{renews}");
+        text(con, "DEL k");
+    }
+}
+
+#[test]
+fn hungers_end_with_the_setting_and_with_what_others_do_to_the_key() {
+    let server = Server::start(&LASTING);
+    let con = &mut server.connection();
+    for (ends, is_hungry) in [
+        ("CONFIG SET ratelimit.hunger 0", false),
+        ("CONFIG SET ratelimit.max-tenants 0", false),
+        ("CONFIG SET ratelimit.hunger 2h", true),
+        ("DEL k", false),
+        ("UNLINK k", false),
+        ("RENAME k other", false),
+        ("COPY saved k REPLACE", false),
+        ("SET k text", false),
+        ("PEXPIRE k -1", false),
+        ("DEL other", true),
+        // The limit gets another one beside it, and is alone again.
+        ("RL.MULTI 1 k LIMIT FIXEDWINDOW 1 1h", true),
+        // The module deletes the key.
+        ("RL.RELEASE k a1", true),
+    ] {
+        text(con, "FLUSHALL");
+        text(con, "CONFIG SET ratelimit.max-tenants 100");
+        text(con, "CONFIG SET ratelimit.hunger 1d");
+        ints(con, "RL.CONCURRENT saved 1 1h s1 TENANT ann");
+        ints(con, "RL.CONCURRENT k 1 1h a1 TENANT ann");
+        assert_eq!(ints(con, "RL.CONCURRENT k 1 1h b1 TENANT bob")[0], 1);
+        text(con, ends);
+        // However the key was left, the pool is empty.
+        if text(con, "TYPE k") == "ratelimit" {
+            text(con, "RL.RELEASE k a1");
+            text(con, "RL.RELEASE k s1");
+        } else {
+            text(con, "DEL k");
+        }
+        assert_eq!(ints(con, "RL.CONCURRENT k 1 1h a2 TENANT ann")[0] == 1, is_hungry, "{ends}");
+    }
+}
+
+#[test]
+fn a_hunger_outlasts_the_key_of_a_pool_whose_leases_expire() {
+    let clock = WallClock::start(0, &LASTING);
+    let con = &mut clock.server.connection();
+    ints(con, "RL.CONCURRENT k 1 1s a1 TENANT ann");
+    assert_eq!(ints(con, "RL.CONCURRENT k 1 1s b1 TENANT bob")[0], 1);
+    clock.set(3600);
+    assert_eq!(text(con, "EXISTS k"), "0");
+    wait_for("the key is gone", || text(con, "DBSIZE") == "0");
+    assert_eq!(ints(con, "RL.CONCURRENT k 1 1s a2 TENANT ann")[0], 1);
+    assert_eq!(ints(con, "RL.CONCURRENT k 1 1s b1 TENANT bob")[0], 0);
 }
 
 #[test]

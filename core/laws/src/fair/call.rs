@@ -24,6 +24,8 @@ pub struct Call {
     pub id: u64,
     /// How long its leases last, in microseconds.
     pub ttl: u64,
+    /// Whether its costs are estimates, which settlements correct.
+    pub estimated: bool,
 }
 
 /// A caller that waits.

@@ -13,6 +13,8 @@ pub struct Hunger {
     pub asked: u64,
     /// When it ends, in microseconds of a clock that is never set back.
     pub ends: u64,
+    /// The id of its last call.
+    pub id: u64,
     pub wish: Wish,
 }
 
@@ -42,8 +44,12 @@ pub struct Limit {
     pub virtual_time: u128,
     /// S of each tenant that waits or is hungry.
     pub starts: BTreeMap<Tenant, u128>,
-    /// F of each tenant.
+    /// F of each tenant that waited or was granted something.
     pub finishes: BTreeMap<Tenant, u128>,
+    /// Of a bucket: how far settlements can still move each tenant back.
+    pub open: BTreeMap<Tenant, u128>,
+    /// Of a bucket: the weight of the last grant to each tenant.
+    pub granted: BTreeMap<Tenant, u64>,
     pub hungry: BTreeMap<Tenant, Hunger>,
     /// The weight of each tenant that holds leases.
     pub weights: BTreeMap<Tenant, u64>,
@@ -66,6 +72,8 @@ impl Limit {
             virtual_time: 0,
             starts: BTreeMap::new(),
             finishes: BTreeMap::new(),
+            open: BTreeMap::new(),
+            granted: BTreeMap::new(),
             hungry: BTreeMap::new(),
             weights: BTreeMap::new(),
             known: BTreeMap::new(),
@@ -147,6 +155,14 @@ impl Limit {
         self.finishes.get(&tenant).copied().unwrap_or(0)
     }
 
+    /// A tenant begins to wait: what it may still be moved back is at most what it is ahead of the others.
+    pub(super) fn close(&mut self, tenant: Tenant) {
+        let ahead = self.finish(tenant).saturating_sub(self.virtual_time);
+        let open = self.open.entry(tenant).or_default();
+        *open = ahead.min(*open);
+        self.finishes.entry(tenant).or_default();
+    }
+
     /// S of a tenant: what it began with, or what it would begin with now.
     pub(super) fn start(&self, tenant: Tenant) -> u128 {
         let begins = self.virtual_time.max(self.finish(tenant));
@@ -157,4 +173,9 @@ impl Limit {
 /// The cost by the weight, in units of 2^-32, rounded up.
 pub fn units(cost: u64, weight: u64) -> u128 {
     (u128::from(cost) << 32).div_ceil(u128::from(weight))
+}
+
+/// The same, rounded down.
+pub fn whole_units(cost: u64, weight: u64) -> u128 {
+    (u128::from(cost) << 32) / u128::from(weight)
 }

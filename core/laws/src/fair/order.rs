@@ -37,10 +37,23 @@ pub enum Rule {
     Fair,
     /// That of fair lines, but a refusal for the turn only makes a tenant hungry, too.
     HungryForTurn,
+    /// That of fair lines, but a call leaves room for each of those before it alone.
+    RoomForEach,
+    /// That of fair lines, but a call leaves room for all of those before it together.
+    RoomForAll,
     /// A simpler one: least held by weight.
     LeastHeld,
     /// A simpler one: least tag, whatever a tenant holds.
     LeastTag,
+}
+
+/// What keeps a call from a limit that has room.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kept {
+    /// Callers that wait.
+    ByCallers,
+    /// Tenants that are hungry. The first of their hungers ends then.
+    UntilHungerEnds(u64),
 }
 
 /// Where a call stands in a line. Lower ones come first.
@@ -94,7 +107,7 @@ impl Fair {
     }
 
     /// The callers that stand in the line of a limit, by arrival.
-    fn standing(&self, limit: usize) -> impl Iterator<Item = (&Waiting, &Wish)> {
+    pub(super) fn standing(&self, limit: usize) -> impl Iterator<Item = (&Waiting, &Wish)> {
         self.wishes(limit).filter(move |(waiting, _)| waiting.stands.contains(&limit))
     }
 
@@ -107,6 +120,12 @@ impl Fair {
         wish.weight.or_else(of_hungry).or_else(held).or_else(known).unwrap_or(1)
     }
 
+    /// What the tenant of a call would hold with it, by its weight.
+    fn level(&self, wish: &Wish) -> Level {
+        let held = self.limits[wish.limit].held(wish.tenant, self.wall);
+        Level::new(u128::from(held + wish.cost), self.weight(wish).into())
+    }
+
     /// The place of a call, as if it were the first of its tenant.
     pub fn place(&self, wish: &Wish, arrival: u64) -> Place {
         let limit = &self.limits[wish.limit];
@@ -115,18 +134,16 @@ impl Fair {
             return Place { class: 0, level: zero, tag: 0, arrival };
         }
         let weight = self.weight(wish);
-        let tag = limit.start(wish.tenant) + units(wish.cost, weight);
-        let held = limit.held(wish.tenant, self.wall);
-        let level = Level::new(u128::from(held + wish.cost), weight.into());
         let is_bucket = matches!(limit.kind, Kind::Bucket { .. });
+        let tag = limit.start(wish.tenant) + units(if is_bucket { 1 } else { wish.cost }, weight);
+        let held = limit.held(wish.tenant, self.wall);
+        let level = self.level(wish);
         match self.rule {
             _ if is_bucket => Place { class: 1, level: zero, tag, arrival },
             Rule::LeastTag => Place { class: 1, level: zero, tag, arrival },
-            Rule::Fair | Rule::HungryForTurn if held == 0 && tag <= limit.virtual_time => {
-                Place { class: 1, level: zero, tag, arrival }
-            }
-            Rule::Fair | Rule::HungryForTurn => Place { class: 2, level, tag, arrival },
             Rule::LeastHeld => Place { class: 2, level, tag: 0, arrival },
+            _ if held == 0 && tag <= limit.virtual_time => Place { class: 1, level: zero, tag, arrival },
+            _ => Place { class: 2, level, tag, arrival },
         }
     }
 
@@ -158,36 +175,67 @@ impl Fair {
         self.line(limit).iter().find_map(|standing| standing.caller)
     }
 
-    /// Whether others in the line of a limit keep a call from it.
-    pub fn is_kept(&self, wish: &Wish, comer: Comer) -> bool {
+    /// Whether others in the line of a limit keep a call from it, and who.
+    pub fn kept(&self, wish: &Wish, comer: Comer) -> Option<Kept> {
         if comer.waiting().and_then(|caller| self.find(caller)).is_some_and(|waiting| waiting.moves >= 16) {
-            return false;
+            return None;
         }
         let limit = &self.limits[wish.limit];
-        let mut line = self.line(wish.limit);
-        line.retain(|other| other.caller.is_none() || other.caller != comer.waiting());
+        let is_bucket = matches!(limit.kind, Kind::Bucket { .. });
+        let passes = comer == Comer::Passes && self.is_fair(wish);
+        if passes && is_bucket {
+            return self.standing(wish.limit).next().map(|_| Kept::ByCallers);
+        }
         // The call of a hungry tenant stands for the one that was refused, if tenants take turns.
-        let hunger = limit.hungry.get(&wish.tenant).filter(|_| comer == Comer::Passes && self.is_fair(wish));
-        let began = hunger.map(|hunger| hunger.began);
-        let arrival = comer.waiting().or(began).unwrap_or(u64::MAX);
+        let hunger = limit.hungry.get(&wish.tenant).filter(|_| passes);
+        let arrival = comer.waiting().or(hunger.map(|hunger| hunger.began)).unwrap_or(u64::MAX);
         let place = self.place(wish, arrival);
-        let used = limit.used(self.wall) + wish.cost;
-        line.iter().any(|other| {
+        let mut before = self.line(wish.limit);
+        before.retain(|other| {
             let is_own = other.wish.tenant == wish.tenant;
-            if is_own && other.caller.is_none() {
-                // Its hunger keeps none of its calls away.
-                return false;
-            }
-            let is_before = if is_own && !wish.critical && !other.wish.critical {
+            match other.caller {
+                Some(caller) if comer.waiting() == Some(caller) => false,
                 // First come, first served within a tenant.
-                other.caller < comer.waiting().or(Some(u64::MAX))
-            } else {
-                other.place < place
-            };
-            let passes = comer == Comer::Passes && self.is_fair(wish);
-            let strictly = other.caller.is_some() && !passes || matches!(limit.kind, Kind::Bucket { .. });
-            is_before && (strictly || used + other.wish.cost > other.wish.most)
-        })
+                Some(caller) if is_own && !wish.critical && !other.wish.critical => caller < arrival,
+                // Its hunger keeps none of its calls away.
+                None if is_own => false,
+                _ => other.place < place,
+            }
+        });
+        let waiting: Vec<Standing> = before.iter().filter(|other| other.caller.is_some()).cloned().collect();
+        if if passes { !self.leaves_room(wish, &place, &waiting) } else { !waiting.is_empty() } {
+            return Some(Kept::ByCallers);
+        }
+        let ends = before.iter().filter(|other| other.caller.is_none());
+        let ends = ends.filter_map(|other| limit.hungry.get(&other.wish.tenant)).map(|hunger| hunger.ends);
+        let end = ends.min().filter(|_| !is_bucket && !self.leaves_room(wish, &place, &before));
+        end.map(Kept::UntilHungerEnds)
+    }
+
+    /// Whether a call leaves room for those before it: together for the critical ones and for those that would hold less with
+    /// their own costs than the call's tenant with this one; and for each of the others.
+    fn leaves_room(&self, wish: &Wish, place: &Place, before: &[Standing]) -> bool {
+        let own = self.level(wish);
+        let compares = !wish.critical && place.class > 1;
+        let (mut together, others): (Vec<&Standing>, Vec<&Standing>) =
+            before.iter().partition(|other| match self.rule {
+                Rule::RoomForEach => false,
+                Rule::RoomForAll => true,
+                _ => other.wish.critical || compares && self.level(&other.wish) < own,
+            });
+        together.sort_by_key(|other| {
+            let level = if other.wish.critical { Level::from_integer(0) } else { self.level(&other.wish) };
+            // The tag counts although the turn of some has come.
+            let tag = if other.wish.critical { 0 } else { other.place.tag };
+            (!other.wish.critical, level, tag, other.place.arrival)
+        });
+        let held = self.limits[wish.limit].used(self.wall) + wish.cost;
+        let mut sum = held;
+        let fit_together = together.iter().all(|other| {
+            sum += other.wish.cost;
+            sum <= other.wish.most
+        });
+        fit_together && others.iter().all(|other| held + other.wish.cost <= other.wish.most)
     }
 
     /// Whether a tenant with a name waits or is hungry, or held something at the last change.
@@ -198,8 +246,9 @@ impl Fair {
 
     /// The limits that refuse a call.
     pub fn refusing(&self, call: &Call, comer: Comer) -> Vec<usize> {
-        let refuses =
-            |wish: &&Wish| !self.limits[wish.limit].has_room(wish, self.wall) || self.is_kept(wish, comer);
+        let refuses = |wish: &&Wish| {
+            !self.limits[wish.limit].has_room(wish, self.wall) || self.kept(wish, comer).is_some()
+        };
         call.wishes.iter().filter(refuses).map(|wish| wish.limit).collect()
     }
 }

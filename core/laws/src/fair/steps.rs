@@ -6,7 +6,7 @@
 )]
 
 use super::call::{Call, Comer, Outcome, Tenant, Waiting, Wish};
-use super::limit::{Hunger, Kind, Lease, units};
+use super::limit::{Hunger, Kind, Lease, units, whole_units};
 use super::order::{Fair, Rule};
 
 impl Fair {
@@ -29,6 +29,8 @@ impl Fair {
             if active.is_empty() {
                 limit.virtual_time = 0;
                 limit.finishes.clear();
+                limit.open.clear();
+                limit.granted.clear();
             }
             let held: Vec<Tenant> = limit.held_leases(0).map(|lease| lease.tenant).collect();
             limit.weights.retain(|tenant, _| held.contains(tenant));
@@ -52,7 +54,7 @@ impl Fair {
             self.stay(caller, &refusing);
             return Outcome::Waits(caller);
         }
-        call.wishes.iter().for_each(|wish| self.starve(wish, &refusing));
+        call.wishes.iter().for_each(|wish| self.starve(wish, call.id, &refusing));
         self.tidy();
         Outcome::Refused(refusing)
     }
@@ -61,11 +63,14 @@ impl Fair {
     fn begin(&mut self, wish: &Wish) {
         let limit = &mut self.limits[wish.limit];
         let start = limit.start(wish.tenant);
+        if !limit.starts.contains_key(&wish.tenant) {
+            limit.close(wish.tenant);
+        }
         limit.starts.insert(wish.tenant, start);
     }
 
     /// A call without a wait was refused by these limits.
-    fn starve(&mut self, wish: &Wish, refusing: &[usize]) {
+    fn starve(&mut self, wish: &Wish, id: u64, refusing: &[usize]) {
         let limit = &self.limits[wish.limit];
         let fits = wish.cost <= wish.most;
         let is_leases = matches!(limit.kind, Kind::Leases { .. });
@@ -88,7 +93,7 @@ impl Fair {
             // Without a weight, that of the calls before counts on.
             let weight = wish.weight.or(before.and_then(|hunger| hunger.wish.weight));
             let wish = Wish { weight, ..wish.clone() };
-            hungry.insert(wish.tenant, Hunger { began, asked, ends, wish });
+            hungry.insert(wish.tenant, Hunger { began, asked, ends, id, wish });
         } else if refusing.iter().any(|limit| *limit != wish.limit) {
             self.limits[wish.limit].hungry.remove(&wish.tenant);
         }
@@ -110,11 +115,24 @@ impl Fair {
             let limit = &mut self.limits[wish.limit];
             let is_bucket = matches!(limit.kind, Kind::Bucket { .. });
             let stored = wish.weight.or_else(|| limit.weight(wish.tenant, wall)).unwrap_or(1);
-            let tag = limit.start(wish.tenant) + units(wish.cost, weight);
-            limit.finishes.insert(wish.tenant, tag);
+            let start = limit.start(wish.tenant);
+            if is_bucket && !limit.starts.contains_key(&wish.tenant) {
+                limit.close(wish.tenant);
+            }
+            let tag = start + units(if is_bucket { 1 } else { wish.cost }, weight);
+            let finish = start + units(wish.cost, weight);
+            limit.finishes.insert(wish.tenant, finish);
             limit.virtual_time = limit.virtual_time.max(tag);
             if let Some(start) = limit.starts.get_mut(&wish.tenant) {
-                *start = limit.virtual_time.max(tag);
+                *start = if is_bucket { finish } else { limit.virtual_time.max(tag) };
+            }
+            if is_bucket {
+                limit.granted.insert(wish.tenant, weight);
+                if call.estimated {
+                    *limit.open.entry(wish.tenant).or_default() += whole_units(wish.cost - 1, weight);
+                }
+            } else {
+                limit.hungry.retain(|_, hunger| hunger.id != call.id);
             }
             let now = limit.change_at(wall);
             match &mut limit.kind {
@@ -178,12 +196,34 @@ impl Fair {
 
     /// A lease ends. Returns whether it was held.
     pub fn release(&mut self, limit: usize, id: u64) -> bool {
+        self.limits[limit].hungry.retain(|_, hunger| hunger.id != id);
         self.change(limit, id, |_, lease| lease.ends = 0)
     }
 
     /// A lease lasts for `ttl` from now on. Returns whether it was held.
     pub fn renew(&mut self, limit: usize, id: u64, ttl: u64) -> bool {
-        self.change(limit, id, |now, lease| lease.ends = now + ttl)
+        let is_held = self.change(limit, id, |now, lease| lease.ends = now + ttl);
+        self.limits[limit].hungry.retain(|_, hunger| !is_held || hunger.id != id);
+        self.tidy();
+        is_held
+    }
+
+    /// What was granted by a bucket is settled.
+    pub fn settle(&mut self, limit: usize, tenant: Tenant, granted: u64, used: u64) {
+        let first =
+            self.standing(limit).map(|(_, wish)| wish).find(|wish| wish.tenant == tenant && !wish.critical);
+        let of_first = first.map(|wish| self.weight(wish));
+        let limit = &mut self.limits[limit];
+        let Some(finish) = limit.finishes.get_mut(&tenant) else { return };
+        let weight = of_first.unwrap_or_else(|| limit.granted.get(&tenant).copied().unwrap_or(1));
+        let open = limit.open.entry(tenant).or_default();
+        let rise = units(used.saturating_sub(granted), weight);
+        let fall = whole_units(granted.saturating_sub(used.max(1)), weight).min(*open);
+        *open = open.saturating_sub(whole_units(granted.saturating_sub(1), weight));
+        *finish = *finish + rise - fall;
+        if let Some(start) = limit.starts.get_mut(&tenant) {
+            *start = *start + rise - fall;
+        }
     }
 
     /// Changes a lease that is held.

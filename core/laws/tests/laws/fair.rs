@@ -17,6 +17,7 @@ mod found;
 mod hungry;
 mod pair;
 mod real;
+mod settled;
 mod shop;
 mod simpler;
 mod turns;

@@ -50,6 +50,8 @@ pub struct Pool {
     pub most: u64,
     /// What the tenant holds now.
     pub share: Share,
+    /// The id of the lease, as a hash.
+    pub id: u64,
 }
 
 #[derive(Clone, Debug, Default)]

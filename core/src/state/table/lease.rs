@@ -58,7 +58,7 @@ pub(super) struct Key<'a> {
 }
 
 /// A hash that differs for most ids. Ids of equal hashes only take longer to find, so it needs no secret.
-pub(super) fn hash(id: &[u8]) -> u64 {
+pub fn hash(id: &[u8]) -> u64 {
     let (words, rest) = id.as_chunks::<8>();
     let rest = rest.iter().fold(id.len() as u64, |word, byte| word << 8 | u64::from(*byte));
     let words = words.iter().map(|word| u64::from_le_bytes(*word));

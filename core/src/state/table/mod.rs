@@ -22,8 +22,8 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::mem::replace;
 
-pub use lease::MAX_ID;
 pub(super) use lease::{Lease, decode_id};
+pub use lease::{MAX_ID, hash as hash_of_id};
 pub(super) use slots::{Slots, number, size_class};
 
 use super::timeline::Tick;

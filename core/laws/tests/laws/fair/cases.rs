@@ -50,7 +50,7 @@ fn rates_are_granted_in_the_ratio_of_the_weights() {
         let mut pair = Pair::new(vec![Limit::bucket(1_000_000)], Rule::Fair);
         let call = |tenant, weight| {
             let wish = Wish { limit: 0, tenant, weight: Some(weight), cost: 1, most: 1, critical: false };
-            Call { wishes: vec![wish], id: tenant.into(), ttl: 1 }
+            Call { wishes: vec![wish], id: tenant.into(), ttl: 1, estimated: false }
         };
         assert_eq!(pair.arrive(&call(99, 1), true, YEARS), Outcome::Admitted);
         for (tenant, weight) in (0..).zip(weights) {
@@ -103,7 +103,7 @@ fn who_waits_for_its_own_quota_keeps_nobody_from_the_pool() {
         ids += 1;
         let quota = (tenant == 1).then(|| wish(1, 0, 2));
         let wishes = [Some(wish(0, tenant, 3)), quota].into_iter().flatten().collect();
-        pair.arrive(&Call { wishes, id: ids, ttl: YEARS }, true, YEARS)
+        pair.arrive(&Call { wishes, id: ids, ttl: YEARS, estimated: false }, true, YEARS)
     };
     assert_eq!(
         [1, 1, 1].map(|tenant| come(&mut pair, tenant)),

@@ -10,53 +10,121 @@ use super::shop::*;
 
 const SECOND: u64 = 1_000_000;
 
-/// The grants to the workers of three tenants on ten slots, with jobs of a second, in 200 seconds. A worker that is refused
-/// asks again after half a polling interval to one and a half.
-fn grants_to_workers(interval: u64, hunger: u64) -> [usize; 3] {
-    let mut dice = Dice::new(1);
-    let mut shop = Shop::new(10, Rule::Fair);
-    shop.pair.model.hunger = hunger;
-    // When each worker acts next, and its lease.
-    let mut workers: BTreeSet<(u64, usize, Tenant, Option<u64>)> = BTreeSet::new();
-    for worker in 0..106 {
-        let tenant = if worker < 100 {
-            1
-        } else if worker < 105 {
-            2
-        } else {
-            3
-        };
-        workers.insert((dice.below(interval), worker, tenant, None));
+/// By which id a worker asks again.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Ids {
+    Same,
+    Fresh,
+}
+
+/// Workers that poll for slots, and work for a second on each.
+struct Crowd {
+    slots: u64,
+    /// How many workers each tenant has.
+    workers: Vec<usize>,
+    /// A worker that was refused asks again after a time from this one, in microseconds, to so much more.
+    interval: (u64, u64),
+    hunger: u64,
+    ids: Ids,
+    rule: Rule,
+}
+
+/// Two minutes, after 20 seconds that do not count.
+const BEFORE: u64 = 20;
+const COUNTED: u64 = 120;
+
+impl Crowd {
+    /// A hundred workers, five and one on ten slots.
+    fn of_three(interval: u64, hunger: u64, ids: Ids) -> Crowd {
+        let workers = vec![100, 5, 1];
+        Crowd { slots: 10, workers, interval: (interval / 2, interval), hunger, ids, rule: Rule::Fair }
     }
-    while let Some((time, worker, tenant, lease)) = workers.pop_first() {
-        if time > 220 * SECOND {
-            break;
-        }
-        shop.pass(time - shop.pair.model.steady);
-        if time <= 20 * SECOND {
-            shop.grants.clear();
-        }
-        if let Some(lease) = lease {
-            shop.end_of(lease);
-        }
-        let lease = shop.ask(plain(tenant));
-        let rest = if lease.is_some() { SECOND } else { interval / 2 + dice.below(interval) };
-        workers.insert((time + rest, worker, tenant, lease));
+
+    /// Each tenant has one worker, and is hungry for a second.
+    fn of_one_each(slots: u64, tenants: usize, interval: (u64, u64), rule: Rule) -> Crowd {
+        Crowd { slots, workers: vec![1; tenants], interval, hunger: SECOND, ids: Ids::Same, rule }
     }
-    [1, 2, 3].map(|tenant| shop.granted(tenant))
+
+    /// The grants to each tenant in the time that counts.
+    fn work(&self) -> Vec<usize> {
+        let mut dice = Dice::new(1);
+        let mut shop = Shop::new(self.slots, self.rule);
+        shop.pair.model.hunger = self.hunger;
+        // When each worker acts next, the id by which it asks, and whether it holds a slot.
+        let mut workers: BTreeSet<(u64, u64, Tenant, bool)> = BTreeSet::new();
+        let (least, more) = self.interval;
+        let mut ids = 1 << 32;
+        for (tenant, count) in (1..).zip(&self.workers) {
+            for _ in 0..*count {
+                ids += 1;
+                workers.insert((dice.below(least + more), ids, tenant, false));
+            }
+        }
+        while let Some((time, mut id, tenant, works)) = workers.pop_first() {
+            if time > (BEFORE + COUNTED) * SECOND {
+                break;
+            }
+            shop.pass(time - shop.pair.model.steady);
+            if time <= BEFORE * SECOND {
+                shop.grants.clear();
+            }
+            if works {
+                shop.end_of(id);
+            }
+            if works || self.ids == Ids::Fresh {
+                ids += 1;
+                id = ids;
+            }
+            let admitted = shop.ask_again(plain(tenant), id);
+            let rest = if admitted { SECOND } else { least + dice.below(more) };
+            workers.insert((time + rest, id, tenant, admitted));
+        }
+        (1..).zip(&self.workers).map(|(tenant, _)| shop.granted(tenant)).collect()
+    }
+
+    /// The share of the slots that is used, in thousandths.
+    fn used(&self) -> usize {
+        self.work().iter().sum::<usize>() * 1000 / usize::try_from(COUNTED * self.slots).expect("a few")
+    }
+}
+
+/// The average slots of each tenant, in tenths.
+fn slots(grants: &[usize]) -> Vec<usize> {
+    let tenths = |grants: &usize| (grants * 20 / usize::try_from(COUNTED).expect("a few")).div_ceil(2);
+    grants.iter().map(tenths).collect()
 }
 
 #[test]
 fn a_hundred_workers_leave_five_and_one_their_slots() {
-    let grants = [(50_000, SECOND), (500_000, SECOND), (100_000, 200_000)]
-        .map(|(interval, hunger)| grants_to_workers(interval, hunger));
-    assert_eq!(grants, [[1000, 800, 200]; 3]);
+    for (interval, hunger) in [(50_000, SECOND), (500_000, SECOND), (100_000, 200_000)] {
+        for ids in [Ids::Same, Ids::Fresh] {
+            let shares = slots(&Crowd::of_three(interval, hunger, ids).work());
+            println!("100 : 5 : 1 pollers, each {interval} us, {ids:?} ids: {shares:?} tenths of slots");
+            assert_eq!(shares, [50, 40, 10]);
+        }
+    }
 }
 
 #[test]
 fn without_hunger_who_has_most_workers_gets_everything() {
     // Each lease goes to the worker that asks next. That is mostly the one whose lease has ended.
-    assert_eq!(grants_to_workers(100_000, 0), [1800, 200, 0]);
+    let shares = slots(&Crowd::of_three(100_000, 0, Ids::Same).work());
+    assert_eq!(shares, [90, 0, 10]);
+}
+
+/// Slots, tenants, and how often they poll.
+const POLLS: [(u64, usize, u64); 3] = [(10, 50, 900_000), (10, 50, 100_000), (20, 60, 900_000)];
+
+#[test]
+fn slots_are_used_as_if_room_were_kept_for_one_tenant_only() {
+    for (slots, tenants, interval) in POLLS {
+        let polls = (interval * 9 / 10, interval / 5);
+        let used = |rule| Crowd::of_one_each(slots, tenants, polls, rule).used();
+        let [each, all, fair] = [Rule::RoomForEach, Rule::RoomForAll, Rule::Fair].map(used);
+        println!("{tenants} tenants that poll each {interval} us for {slots} slots, thousandths used:");
+        println!("room for each alone {each}, for all together {all}, for those that would hold less {fair}");
+        assert!(fair + 2 >= each && all < fair);
+    }
 }
 
 #[test]
@@ -146,7 +214,7 @@ fn only_a_refusal_by_the_fair_limit_alone_makes_hungry_and_another_ends_it() {
     let mut pair = Pair::new(vec![Limit::leases(), Limit::leases()], Rule::Fair);
     let ask = |pair: &mut Pair, wishes: &[Wish]| {
         let id = 1 + pair.model.limits.iter().map(|limit| limit.used(pair.model.wall)).sum::<u64>();
-        pair.arrive(&Call { wishes: wishes.to_vec(), id, ttl: SECOND }, false, 0)
+        pair.arrive(&Call { wishes: wishes.to_vec(), id, ttl: SECOND, estimated: false }, false, 0)
     };
     assert_eq!(ask(&mut pair, &[wish(0, 1, 1, 1)]), Outcome::Admitted);
     assert_eq!(ask(&mut pair, &[wish(0, 2, 1, 1), wish(1, 0, 1, 1)]), Outcome::Refused(vec![0]));
@@ -173,29 +241,14 @@ fn calls_without_a_tenant_on_a_key_without_tenants_make_nobody_hungry() {
     assert_eq!(shop.pair.model.limits[0].hungry.keys().collect::<Vec<_>>(), [&0, &1]);
 }
 
-/// The grants of one slot in 1000 seconds to thirty tenants of one worker. Each asks every one to three seconds, and works for a
-/// second.
-fn grants_to_slow_workers(rule: Rule) -> usize {
-    let mut dice = Dice::new(1);
-    let mut shop = Shop::new(1, rule);
-    let mut workers: BTreeSet<(u64, Tenant, Option<u64>)> =
-        (1..=30).map(|tenant| (dice.below(2 * SECOND), tenant, None)).collect();
-    while let Some((time, tenant, lease)) = workers.pop_first().filter(|(time, ..)| *time < 1000 * SECOND) {
-        shop.pass(time - shop.pair.model.steady);
-        if let Some(lease) = lease {
-            shop.end_of(lease);
-        }
-        let lease = shop.ask(plain(tenant));
-        let rest = if lease.is_some() { SECOND } else { SECOND + dice.below(2 * SECOND) };
-        workers.insert((time + rest, tenant, lease));
-    }
-    shop.grants.len()
-}
-
 #[test]
 fn tenants_that_ask_less_often_than_once_a_hunger_do_not_keep_a_free_slot_for_one_another() {
-    let grants = grants_to_slow_workers(Rule::Fair);
-    assert!(grants > 450, "{grants}");
+    let used = |rule| Crowd::of_one_each(1, 30, (SECOND, 2 * SECOND), rule).used();
+    let [fair, for_turn] = [Rule::Fair, Rule::HungryForTurn].map(used);
+    println!(
+        "30 pollers, each 1 to 3 s, for a slot: {fair} thousandths used, {for_turn} if hungry for the turn"
+    );
+    assert!(fair > 450, "{fair}");
     // If a refusal for the turn made hungry, too, each tenant would come behind another one that is away.
-    assert_eq!(grants_to_slow_workers(Rule::HungryForTurn), 1);
+    assert!(for_turn < 20, "{for_turn}");
 }

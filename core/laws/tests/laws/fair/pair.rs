@@ -1,7 +1,7 @@
 //! The model and the core side by side: each call goes to both, and both answer the same.
 
 use ratelimit_core::{Span, Time};
-use ratelimit_laws::fair::{Call, Comer, Fair, Kind, Limit, Outcome, Rule};
+use ratelimit_laws::fair::{Call, Comer, Fair, Kept, Kind, Limit, Outcome, Rule, Tenant, Wish};
 
 use super::real::{Clock, Real};
 
@@ -53,6 +53,16 @@ impl Pair {
         let before = self.model.clone();
         let outcome = self.model.arrive(call, blocks);
         let Some(real) = &mut self.real else { return outcome };
+        let hungers = |wish: &&Wish| match before.kept(wish, Comer::Passes)? {
+            Kept::UntilHungerEnds(end) => Some(end - before.steady),
+            Kept::ByCallers => None,
+        };
+        for (wish, left) in
+            call.wishes.iter().filter(|_| !blocks).filter_map(|wish| Some((wish, hungers(&wish)?)))
+        {
+            let ahead = real.ahead(call, wish, clock);
+            assert_eq!(ahead.map(Span::as_micros), Some(left), "{call:?} in {before:?}");
+        }
         let refusing = real.call(call, if blocks { Comer::Arrives } else { Comer::Passes }, clock);
         let expected = match &outcome {
             Outcome::Admitted => Vec::new(),
@@ -64,7 +74,7 @@ impl Pair {
         match &outcome {
             Outcome::Waits(caller) => real.enter(call, *caller, after(timeout), clock),
             Outcome::Refused(limits) if self.model.hunger > 0 => {
-                real.starve(call, limits, after(self.model.hunger), clock);
+                real.starve(call, limits, Span::from_micros(self.model.hunger), clock);
             }
             Outcome::Refused(_) | Outcome::Admitted => (),
         }
@@ -83,6 +93,12 @@ impl Pair {
             assert_eq!(real.act(limit, id, ttl, clock), held);
         }
         held
+    }
+
+    /// What a tenant was granted by a bucket is settled.
+    pub fn settle(&mut self, limit: usize, tenant: Tenant, granted: u64, used: u64) {
+        self.model.settle(limit, tenant, granted, used);
+        self.real.iter_mut().for_each(|real| real.settle(limit, tenant, granted, used));
     }
 
     /// A caller gives up.
@@ -151,6 +167,6 @@ impl Pair {
         let Some(real) = &self.real else { return };
         assert_eq!(real.lines.len(), self.model.waiting.len());
         let hungry: usize = self.model.limits.iter().map(|limit| limit.hungry.len()).sum();
-        assert_eq!(real.lines.hungry(), hungry);
+        assert_eq!(real.lines.hungry(), hungry, "{:?} {:?}", self.model, real.lines);
     }
 }

@@ -6,8 +6,8 @@ use std::num::NonZeroU64;
 use ratelimit_core::adapt::Ending;
 use ratelimit_core::lease::{self, Action};
 use ratelimit_core::limiter::{Concurrent, Limiter, TokenBucket};
-use ratelimit_core::line::{Caller, Claim, Comer as Comes};
-use ratelimit_core::state::{Leases, Pool, Share, Tenant as OfCaller};
+use ratelimit_core::line::{Caller, Claim, Comer as Comes, Cost};
+use ratelimit_core::state::{Leases, Pool, Share, Tenant as OfCaller, hash_of_id};
 use ratelimit_core::{Ask, Length, LimitSet, Lines, Manner, Name, Period, Place, Span, Stand, Time, Verdict};
 use ratelimit_laws::fair::{Call, Comer, Tenant, Wish};
 
@@ -85,7 +85,7 @@ impl Real {
         let pool = self.intervals[wish.limit].is_none().then(|| {
             self.lines.follow(&key, name, leases, now, clock.steady);
             let share = leases.map_or(Share::NOTHING, |leases| leases.share(&of_tenant, now));
-            Pool { most: wish.most, share }
+            Pool { most: wish.most, share, id: hash_of_id(&call.id.to_be_bytes()) }
         });
         let claim = Claim {
             tenant: &of_tenant[..],
@@ -135,7 +135,8 @@ impl Real {
         for (wish, claim) in call.wishes.iter().zip(claims) {
             self.with_limiter(call, wish, Charge(wish.cost, clock.wall));
             let key = u8::try_from(wish.limit).expect("a few limits");
-            self.lines.grant(&key, self.name(wish.limit), &borrowed(claim));
+            let cost = if call.estimated { Cost::Estimated } else { Cost::Known };
+            self.lines.grant(&key, self.name(wish.limit), &borrowed(claim), cost, clock.steady);
             // What the tenant holds now may make another one the first. The server marks a key after each change.
             self.lines.mark(&key);
         }
@@ -191,8 +192,8 @@ impl Real {
         self.leave_line(number);
     }
 
-    /// These limits refused a call that does not wait. The tenant of a limit that did so alone may be hungry until the instant.
-    pub fn starve(&mut self, call: &Call, refusing: &[usize], until: Time, clock: Clock) {
+    /// These limits refused a call that does not wait. The tenant of a limit that did so alone may be hungry for this long.
+    pub fn starve(&mut self, call: &Call, refusing: &[usize], hunger: Span, clock: Clock) {
         for wish in &call.wishes {
             let key = u8::try_from(wish.limit).expect("a few limits");
             let name = self.name(wish.limit);
@@ -203,7 +204,7 @@ impl Real {
                 let is_shared = leases.is_some_and(Leases::has_tenants) || self.lines.is_fair(&key, name);
                 if is_shared || wish.tenant != 0 {
                     let claim = self.judge(call, wish, clock).claim;
-                    self.lines.starve(&key, name, &claim, until, 1000);
+                    self.lines.starve(&key, name, &claim, clock.steady, hunger, 1000);
                 }
             }
         }
@@ -218,7 +219,23 @@ impl Real {
         if held {
             self.lines.mark(&key);
         }
+        if held || ttl.is_none() {
+            self.lines.serve(&key, self.name(limit), hash_of_id(&id.to_be_bytes()), clock.steady);
+        }
         held
+    }
+
+    /// What a tenant was granted by a bucket is settled.
+    pub fn settle(&mut self, limit: usize, tenant: Tenant, granted: u64, used: u64) {
+        let key = u8::try_from(limit).expect("a few limits");
+        self.lines.correct(&key, self.name(limit), &name_of(tenant), granted, used);
+    }
+
+    /// How long others keep a call that does not wait from a limit.
+    pub fn ahead(&mut self, call: &Call, wish: &Wish, clock: Clock) -> Option<Span> {
+        let claim = self.judge(call, wish, clock).claim;
+        let key = u8::try_from(wish.limit).expect("a few limits");
+        self.lines.ahead(&key, self.name(wish.limit), &borrowed(&claim), Comes::Passes, clock.steady)
     }
 
     /// The next caller that is tried: its number in the model, and its call.

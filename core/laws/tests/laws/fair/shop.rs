@@ -1,6 +1,6 @@
 //! A shop: leases of one limit, for which the callers of several tenants wait.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use ratelimit_laws::fair::{Call, Limit, Outcome, Rule, Tenant, Wish};
 
@@ -27,7 +27,7 @@ pub struct Shop {
     pub held: VecDeque<(u64, Customer)>,
     /// The tenants, in the order of their grants.
     pub grants: Vec<Tenant>,
-    calls: Vec<(u64, Customer)>,
+    calls: BTreeMap<u64, Customer>,
 }
 
 /// A long time, in microseconds.
@@ -39,7 +39,7 @@ pub const BLOCKER: Tenant = 999;
 impl Shop {
     pub fn new(capacity: u64, rule: Rule) -> Shop {
         let pair = Pair::new(vec![Limit::leases()], rule);
-        Shop { pair, capacity, ids: 0, held: VecDeque::new(), grants: Vec::new(), calls: Vec::new() }
+        Shop { pair, capacity, ids: 0, held: VecDeque::new(), grants: Vec::new(), calls: BTreeMap::new() }
     }
 
     /// A shop in which another tenant holds all leases until [`Shop::open`].
@@ -57,30 +57,36 @@ impl Shop {
 
     /// A caller comes. It waits if it is refused.
     pub fn come(&mut self, customer: Customer) {
-        assert_ne!(self.call(customer, true), Outcome::Refused(vec![0]));
+        self.ids += 1;
+        assert_ne!(self.call(customer, self.ids, true), Outcome::Refused(vec![0]));
     }
 
     /// A caller asks without waiting. Returns its lease.
     pub fn ask(&mut self, customer: Customer) -> Option<u64> {
-        (self.call(customer, false) == Outcome::Admitted).then_some(self.ids)
+        self.ids += 1;
+        self.ask_again(customer, self.ids).then_some(self.ids)
     }
 
-    fn call(&mut self, customer: Customer, blocks: bool) -> Outcome {
+    /// A caller asks without waiting by an id of its own, which is no small number. Returns whether it is admitted.
+    pub fn ask_again(&mut self, customer: Customer, id: u64) -> bool {
+        self.call(customer, id, false) == Outcome::Admitted
+    }
+
+    fn call(&mut self, customer: Customer, id: u64, blocks: bool) -> Outcome {
         let Customer { tenant, weight, cost } = customer;
-        self.ids += 1;
-        self.calls.push((self.ids, customer));
+        self.calls.insert(id, customer);
         let wish =
             Wish { limit: 0, tenant, weight: Some(weight), cost, most: self.capacity, critical: false };
-        let call = Call { wishes: vec![wish], id: self.ids, ttl: YEARS };
+        let call = Call { wishes: vec![wish], id, ttl: YEARS, estimated: false };
         let outcome = self.pair.arrive(&call, blocks, YEARS);
         if outcome == Outcome::Admitted {
-            self.note(self.ids);
+            self.note(id);
         }
         outcome
     }
 
     fn note(&mut self, id: u64) {
-        let (_, customer) = *self.calls.iter().find(|(other, _)| *other == id).expect("a call");
+        let customer = self.calls[&id];
         self.held.push_back((id, customer));
         self.grants.push(customer.tenant);
     }

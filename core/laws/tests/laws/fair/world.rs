@@ -36,6 +36,8 @@ struct World {
     /// Whether calls give weights.
     weights: bool,
     ids: u64,
+    /// The last calls that were refused, which ask again by their ids.
+    refused: Vec<Call>,
     /// The most ticks that pass at once.
     step: u64,
     counts: Counts,
@@ -50,6 +52,7 @@ struct Counts {
     timed_out: usize,
     kept: usize,
     tries: usize,
+    settled: usize,
 }
 
 impl World {
@@ -64,7 +67,7 @@ impl World {
         let (tenants, step) = (1 + dice.below(6), 1 + dice.below(1000));
         let weights = dice.happens(2, 3);
         let counts = Counts::default();
-        World { come, dice, pair, capacities, tenants, weights, ids: 0, step, counts }
+        World { come, dice, pair, capacities, tenants, weights, ids: 0, refused: Vec::new(), step, counts }
     }
 
     fn index(&mut self, end: usize) -> usize {
@@ -92,12 +95,32 @@ impl World {
             wishes.push(self.wish(second, 0));
         }
         self.ids += 1;
-        Call { wishes, id: self.ids, ttl: TICK * (1 + self.dice.below(3000)) }
+        let (ttl, estimated) = (TICK * (1 + self.dice.below(3000)), self.dice.happens(1, 2));
+        Call { wishes, id: self.ids, ttl, estimated }
+    }
+
+    /// A call that was refused, again, now and then with another tenant. Not if its id is held or waits.
+    fn again(&mut self) -> Option<Call> {
+        let nth = self.index(self.refused.len().max(1));
+        let mut call = self.refused.get(nth)?.clone();
+        if self.dice.happens(1, 8) {
+            let tenant = Tenant::try_from(self.dice.below(self.tenants + 1)).expect("a few");
+            let fair = call.wishes.iter_mut().filter(|wish| wish.tenant > 0);
+            fair.for_each(|wish| (wish.tenant, wish.weight) = (tenant, None));
+        }
+        let model = &self.pair.model;
+        let is_held = |limit: &Limit| match &limit.kind {
+            Kind::Leases { leases, .. } => leases.iter().any(|lease| lease.id == call.id),
+            Kind::Bucket { .. } => false,
+        };
+        let is_taken = model.limits.iter().any(is_held)
+            || model.waiting.iter().any(|waiting| waiting.call.id == call.id);
+        (!is_taken).then_some(call)
     }
 
     fn happen(&mut self) {
         self.counts.events += 1;
-        match self.dice.below(12) {
+        match self.dice.below(14) {
             0..5 => self.arrive(),
             5..8 => {
                 let limit = self.index(BUCKET);
@@ -120,6 +143,15 @@ impl World {
                     self.pair.leave(caller);
                 }
             }
+            // Who asked for a lease releases it, whether it holds it or not.
+            9 => {
+                if let Some(call) = self.refused.first().cloned() {
+                    call.wishes.iter().filter(|wish| wish.limit < BUCKET).for_each(|wish| {
+                        self.pair.act(wish.limit, call.id, None);
+                    });
+                }
+            }
+            12 | 13 => self.settle(),
             10 if self.dice.happens(1, 20) => {
                 let step = TICK * self.dice.below(20_000);
                 let wall = self.pair.model.wall;
@@ -132,8 +164,17 @@ impl World {
         }
     }
 
+    /// A settlement of something that was granted, or of anything.
+    fn settle(&mut self) {
+        let tenant = Tenant::try_from(self.dice.below(self.tenants + 1)).expect("a few");
+        let [granted, used] = [0; 2].map(|_| self.dice.below(9));
+        self.pair.settle(BUCKET, tenant, granted.max(1), used);
+        self.counts.settled += usize::from(!self.pair.model.limits[BUCKET].finishes.is_empty());
+    }
+
     fn arrive(&mut self) {
-        let call = self.call();
+        let again = if self.dice.happens(1, 2) { self.again() } else { None };
+        let call = again.unwrap_or_else(|| self.call());
         let blocks = match self.come {
             // A call for a bucket has a tenant only if it waits.
             Come::Waiting | Come::Both => {
@@ -144,7 +185,11 @@ impl World {
         let timeout = if self.dice.happens(1, 3) { TICK * self.dice.below(5000) } else { u64::MAX / 4 };
         match self.pair.arrive(&call, blocks, timeout) {
             Outcome::Admitted => self.counts.admitted += 1,
-            Outcome::Refused(_) => self.counts.refused += 1,
+            Outcome::Refused(_) => {
+                self.counts.refused += 1;
+                self.refused.insert(0, call);
+                self.refused.truncate(6);
+            }
             Outcome::Waits(_) => (),
         }
     }
@@ -206,20 +251,21 @@ fn run_all(come: Come) -> Counts {
         all.timed_out += counts.timed_out;
         all.kept += counts.kept;
         all.tries += counts.tries;
+        all.settled += counts.settled;
     }
     all
 }
 
 /// Whether each of these happened often enough in that many events.
 fn often(events: u64, counts: &[usize]) -> bool {
-    counts.iter().all(|count| *count as u64 > events / 100)
+    counts.iter().all(|count| *count as u64 > events / 200)
 }
 
 #[test]
 fn callers_that_wait_are_served_as_in_the_model() {
     let all = run_all(Come::Waiting);
-    let Counts { events, admitted, refused, granted, timed_out, .. } = all;
-    assert!(often(events, &[admitted, refused, granted, timed_out]), "{all:?}");
+    let Counts { events, admitted, refused, granted, timed_out, settled, .. } = all;
+    assert!(often(events, &[admitted, refused, granted, timed_out, settled]), "{all:?}");
     assert!(all.tries > 2 * granted, "{all:?}");
 }
 
@@ -232,8 +278,8 @@ fn callers_that_ask_again_and_again_are_served_as_in_the_model() {
 #[test]
 fn callers_of_both_kinds_are_served_as_in_the_model() {
     let all = run_all(Come::Both);
-    let Counts { events, admitted, refused, granted, timed_out, kept, .. } = all;
-    assert!(often(events, &[admitted, refused, granted, timed_out, kept]), "{all:?}");
+    let Counts { events, admitted, refused, granted, timed_out, kept, settled, .. } = all;
+    assert!(often(events, &[admitted, refused, granted, timed_out, kept, settled]), "{all:?}");
 }
 
 #[test]
