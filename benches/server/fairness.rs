@@ -7,8 +7,9 @@ use std::time::{Duration, Instant};
 
 use num_rational::BigRational;
 use ratelimit_laws::{Want, fill, ratio};
-use ratelimit_testing::pool::{Caller, Limit, Pool};
-use ratelimit_testing::{Server, connect, ints};
+use ratelimit_testing::client::Client as Connection;
+use ratelimit_testing::pool::{Caller, Limit, Pool, waits};
+use ratelimit_testing::{Server, connect, ints, wait_for};
 
 /// A tenant with its weight, the cost of its calls and the number of its callers.
 #[derive(Clone, Copy)]
@@ -82,7 +83,7 @@ pub fn run(seconds: u64) -> usize {
         let off = got[0][0];
         failed += row(&format!("{name}, of {grants}"), &[grants_to_last(tenants, grants)], got, off);
     }
-    failed + pollers(seconds)
+    failed + settlements() + pollers(seconds)
 }
 
 fn each(got: impl Fn(Order) -> Vec<u64>) -> [Vec<u64>; 2] {
@@ -182,6 +183,88 @@ fn turned_over(capacity: usize, tenants: &[Tenant], grants: usize, order: Order)
     let mut pool = awaited(Limit::Leases, capacity, tenants, order);
     (0..capacity).for_each(|_| _ = pool.end_first());
     vec![pool.turn_over(grants, &name(tenants.len() - 1), |tenant| &options[tenant]) as u64]
+}
+
+/// A tenant that estimates what its calls to a rate cost.
+#[derive(Clone, Copy)]
+struct Client {
+    estimate: u64,
+    uses: u64,
+    weight: u64,
+}
+
+const fn estimates(estimate: u64, uses: u64, weight: u64) -> Client {
+    Client { estimate, uses, weight }
+}
+
+const SETTLED: [(&str, &[Client], &[u64]); 4] = [
+    ("estimates 8, uses 2 beside 2, 2", &[estimates(8, 2, 1), estimates(2, 2, 1)], &[50, 50]),
+    ("estimates 2, uses 8 beside 2, 2", &[estimates(2, 8, 1), estimates(2, 2, 1)], &[50, 50]),
+    ("estimates 80, uses 2, weight 3, beside 2, 2", &[estimates(80, 2, 3), estimates(2, 2, 1)], &[75, 25]),
+    (
+        "estimates 8, uses 2 beside 2, 2 and 4, 4",
+        &[estimates(8, 2, 1), estimates(2, 2, 1), estimates(4, 4, 1)],
+        &[33, 33, 33],
+    ),
+];
+const GRANTS: usize = 400;
+
+/// Prints what each tenant uses of a rate, in percent. Returns how many rows are not as expected.
+fn settlements() -> usize {
+    println!("\n{:<44} {:>14} {:>14}", format!("percent of the use, {GRANTS} grants"), "by weight", "TENANT");
+    let mut failed = 0;
+    for (name, clients, shares) in SETTLED {
+        let used = used(clients);
+        let is_fair = used.iter().zip(shares).all(|(used, share)| used.abs_diff(*share) <= 3);
+        let mark = if is_fair { "" } else { "  NOT AS EXPECTED" };
+        println!("{name:<44} {:>14} {:>14}{mark}", written(shares), written(&used));
+        failed += usize::from(!is_fair);
+    }
+    failed
+}
+
+/// The percent of what is used that each tenant uses. Each has four callers, which settle at once and come again.
+fn used(clients: &[Client]) -> Vec<u64> {
+    let server = Server::start(&["--ratelimit.max-block", "86400000"]);
+    let con = &mut server.connection();
+    ints(con, "RL.FIXEDWINDOW llm 1 1h COST 1");
+    let mut ids = 0;
+    let mut ask = |tenant: usize, connection: &mut Connection| {
+        ids += 1;
+        let Client { estimate, weight, .. } = clients[tenant];
+        // With a limit that is the cost, it is granted only if nothing else is charged.
+        connection.send(&format!(
+            "RL.FIXEDWINDOW llm {estimate} 1h COST {estimate} HOLD {ids} 1h BLOCK 1d TENANT {} WEIGHT {weight}",
+            name(tenant)
+        ));
+        ids
+    };
+    let mut callers: Vec<(usize, Connection, usize)> = Vec::new();
+    for tenant in (0..4).flat_map(|_| 0..clients.len()) {
+        let mut connection = Connection::connect(server.port);
+        let id = ask(tenant, &mut connection);
+        callers.push((tenant, connection, id));
+        wait_for("a caller that waits", || waits(con) == callers.len());
+    }
+    ints(con, "RL.REFUND llm FIXEDWINDOW 1 1h COST 1");
+    let mut used = vec![0; clients.len()];
+    for _ in 0..GRANTS {
+        let mut granted = None;
+        wait_for("a grant", || {
+            granted = callers.iter_mut().position(|(_, connection, _)| connection.poll().is_some());
+            granted.is_some()
+        });
+        let (tenant, connection, id) = &mut callers[granted.expect("a grant")];
+        let Client { uses, .. } = clients[*tenant];
+        used[*tenant] += uses;
+        let settle = format!("RL.SETTLE llm {id} FIXEDWINDOW {uses} 1h COST {uses} TENANT {}", name(*tenant));
+        assert_eq!(ints(con, &settle)[5], 1);
+        *id = ask(*tenant, connection);
+        wait_for("it waits again", || waits(con) == clients.len() * 4);
+        ints(con, &format!("RL.REFUND llm FIXEDWINDOW {uses} 1h COST {uses}"));
+    }
+    let all: u64 = used.iter().sum();
+    used.iter().map(|used| (used * 100 + all / 2) / all).collect()
 }
 
 /// The callers of three tenants that poll for ten leases, each for a second.

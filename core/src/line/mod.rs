@@ -16,14 +16,17 @@
 //! In a *fair* line the tenants of the callers take turns, each by its weight. Callers without a tenant have that of the empty
 //! name. Within a tenant, the caller that arrived first is the first.
 //!
-//! A line has a level V, and each of its tenants has a start S and a finish F. The *tag* of a tenant is S + cost / weight, with the
-//! cost of its first caller. A grant sets F to the tag, and raises V to F. S is the greater of V and F when the tenant begins to
-//! wait, and again after each grant to it. A caller that gives up, or stands in the line of another limit meanwhile, leaves S as
-//! it is. When no tenant waits, all is forgotten.
+//! A line has a level V, and each of its tenants has a start S and a finish F. The *tag* of a tenant is where its next grant would
+//! put it. A grant raises V to the tag. When no tenant waits, all is forgotten.
 //!
-//! - **A rate** goes to the least tag.
-//! - **Leases** go first to critical callers, by arrival. Then to tenants that hold nothing and whose tag is at most V: the
-//!   least tag first. Then to the least (held + cost) / weight. If that is equal, to the least tag, and then by arrival.
+//! - **Leases** go first to critical callers, by arrival. Then to tenants that hold nothing and whose tag is at most V, because their
+//!   turn has come: the least tag first. Then to the least *load*, which is (held + cost) / weight. If that is equal, to the least
+//!   tag, and then by arrival. The tag is S + cost / weight, with the cost of the tenant's first caller. S is the greater of V and F
+//!   when the tenant begins to wait, and again after each grant to it, which sets F to its tag. A caller that gives up, or stands in
+//!   the line of another limit meanwhile, leaves S as it is.
+//! - **A rate** goes to the least tag, and then by arrival. The tag is S + 1 / weight, whatever the cost: so a tenant that
+//!   estimates too much does not come later because of its estimate. A grant of cost c moves S and F to S + c / weight. S is the
+//!   greater of V and F when the tenant begins to wait.
 //!
 //! ```text
 //! 15 leases, all held by a. 100 callers of a wait; then b arrives.
@@ -32,12 +35,43 @@
 //! b   ( 0 + 1) / 1 =  1      so b takes it
 //! ```
 //!
+//! ## Settlements
+//!
+//! A call with `HOLD` is charged an estimate, which a settlement replaces by what was used: at least 1, since the turn itself counts.
+//! If more was used, S and F rise by the difference. If less was used they fall, but not below what the grants since the tenant
+//! began to wait have raised them by. `open` is how far they can still fall: a grant of an estimate c adds (c - 1) / weight to it, and
+//! its settlement takes as much from it. So a tenant gains nothing by settling what was charged before it waited, what was charged to
+//! others, or the same twice.
+//!
+//! ```text
+//! a estimates 8 and uses 2, b uses 2     S of a: 0 -> 8 -> 2 -> 10 -> 4    both are granted as often
+//! ```
+//!
+//! ## Callers that poll
+//!
 //! A call for leases that does not wait has no place in the line. So its tenant is *hungry* for some time after it was refused, and
-//! stands in the order with the cost of that call. Other calls are admitted if the costs of all that come before them would still
-//! fit. This also holds for callers that wait: room is kept for the hungry ones before them.
+//! stands in the order with the cost of that call. Another call is admitted if it leaves room for those who come before it:
+//!
+//! - for critical ones and for tenants that would hold less than its own, by their loads, *all together*;
+//! - for each of the others *alone*.
+//!
+//! A call whose turn has come, at a tag of at most V, leaves room for critical ones together, and for each of the others alone.
+//!
+//! ```text
+//! 10 leases, 4 held by ann; bob, cid and dan are hungry for one each
+//!
+//! ann asks   load 5: 4 + 1 + 3 = 8 fit       so ann gets a fifth lease, a sixth and a seventh
+//!            load 8: 7 + 1 + 3 = 11 do not   so she gets no eighth
+//! eve asks   load 1, as that of the three    each of them fits after her: 7 + 1 + 1 = 9
+//! ```
+//!
+//! If room were kept for all of them together whatever they hold, a free lease would be kept for each of many tenants that poll, and
+//! of fifty of them on ten leases, the leases would lie idle for a sixth of the time. If room were kept for each alone, two free
+//! leases for two hungry tenants would go to a third one. Callers that wait leave the same room for the hungry ones before them.
 //!
 //! A hunger begins only if the limit has no room for the call. A refusal for the tenant's turn alone only makes a hunger last longer.
-//! Otherwise tenants that call less often than once a hunger would keep a free lease for one another, and none would take it.
+//! Otherwise tenants that call less often than once a hunger would keep a free lease for one another, and none would take it. It ends
+//! when the call that was refused last is admitted, which its id tells, or given up.
 //!
 //! # Why no wake-up is lost
 //!
@@ -51,17 +85,23 @@
 //!
 //! # Why no caller keeps another one waiting for ever
 //!
-//! **Plain lines.** The caller that arrived first of all is the first of each line in which it stands, if it is critical there or no
-//! other caller is. So it is tried whenever one of its limits may have room, and no waiting caller keeps it from any of them.
+//! **Plain lines.** Take the first of all critical callers, or the first of all callers if none is critical. It is the first of each
+//! line in which it stands. So it is tried whenever one of its limits may have room, and no waiting caller keeps it from any of them.
 //!
-//! **Fair lines.** The first to arrive is not the first. But only finitely many grants pass a tenant that holds nothing (for a rate:
-//! any tenant). Say that its tag is T, which it keeps as it waits.
+//! **Fair lines of leases.** The first to arrive is not the first. But only finitely many grants pass a tenant that holds nothing. Say
+//! that its tag is T, which it keeps as it waits.
 //!
 //! - V reaches T after finitely many grants. While V is from v to v + 1/1000, a tenant that was granted something or began to wait
 //!   since V reached v has an S of at least v. As a cost is at least 1 and a weight at most 1000, its tag is at least v + 1/1000. So
 //!   a grant to it ends this span of V. Only tenants that waited before are granted something within the span, each once.
 //! - From then on the tenant is among those whose tag is at most V. Others come before it only with a lower tag. Who begins to wait or
 //!   is granted something has an S of at least V, and so a greater tag. Only tenants that waited before can pass it, each once.
+//!
+//! **Fair lines of rates.** The same holds for any tenant, although settlements move S back. For each tenant look at S - open. A
+//! settlement does not lower it: what S falls by is taken from `open`, and more. A grant raises it by at least 1 / weight: S rises by
+//! c / weight, and `open` by at most (c - 1) / weight. When the tenant began to wait, it was at least V, because `open` was at most
+//! F - V. So after n grants, S is at least the V at which it began to wait, and n / 1000. A tenant with such an S is granted
+//! something only finitely often before its tag is above T, and those that begin to wait within a span of V end it, as above.
 //!
 //! Then its oldest caller is the first. It stays the first until it is admitted, as leases end, while no critical caller arrives.
 //!
@@ -78,8 +118,9 @@
 //! causes two trials: of the one that is admitted, and of the next one. A grant also marks the other lines of its key.
 //! Callers that leave a line because of another limit cause a trial each.
 //!
-//! A fair line orders tenants, not callers. It moves a tenant when the tenant's tag, its first caller or what it holds changes. A
-//! call that does not wait also passes over the tenants before it whose costs would still fit.
+//! A fair line orders tenants, not callers. It moves a tenant when the tenant's tag, its first caller or what it holds changes. The
+//! costs of those before a call are summed up in a tree (`tree.rs`). Hungers end by themselves, and many may end at once: at most
+//! [`AT_ONCE`] are removed in a millisecond, and until the last one is, none of them counts.
 //!
 //! Nothing here reads a clock or decides on a request.
 

@@ -135,6 +135,7 @@ impl Pool {
     }
 }
 
-fn waits(con: &mut Connection) -> usize {
+/// The number of callers that wait.
+pub fn waits(con: &mut Connection) -> usize {
     crate::info(con, "ratelimit", "ratelimit_waiting").expect("the field").parse().expect("a number")
 }

@@ -27,6 +27,8 @@ struct Crowd {
     hunger: u64,
     ids: Ids,
     rule: Rule,
+    /// Whether all ask for the first time at once, and those whose jobs end at once release before any of them asks again.
+    together: bool,
 }
 
 /// Two minutes, after 20 seconds that do not count.
@@ -37,12 +39,28 @@ impl Crowd {
     /// A hundred workers, five and one on ten slots.
     fn of_three(interval: u64, hunger: u64, ids: Ids) -> Crowd {
         let workers = vec![100, 5, 1];
-        Crowd { slots: 10, workers, interval: (interval / 2, interval), hunger, ids, rule: Rule::Fair }
+        Crowd {
+            slots: 10,
+            workers,
+            interval: (interval / 2, interval),
+            hunger,
+            ids,
+            rule: Rule::Fair,
+            together: false,
+        }
     }
 
     /// Each tenant has one worker, and is hungry for a second.
     fn of_one_each(slots: u64, tenants: usize, interval: (u64, u64), rule: Rule) -> Crowd {
-        Crowd { slots, workers: vec![1; tenants], interval, hunger: SECOND, ids: Ids::Same, rule }
+        Crowd {
+            slots,
+            workers: vec![1; tenants],
+            interval,
+            hunger: SECOND,
+            ids: Ids::Same,
+            rule,
+            together: false,
+        }
     }
 
     /// The grants to each tenant in the time that counts.
@@ -57,7 +75,8 @@ impl Crowd {
         for (tenant, count) in (1..).zip(&self.workers) {
             for _ in 0..*count {
                 ids += 1;
-                workers.insert((dice.below(least + more), ids, tenant, false));
+                let first = if self.together { 0 } else { dice.below(least + more) };
+                workers.insert((first, ids, tenant, false));
             }
         }
         while let Some((time, mut id, tenant, works)) = workers.pop_first() {
@@ -74,6 +93,10 @@ impl Crowd {
             if works || self.ids == Ids::Fresh {
                 ids += 1;
                 id = ids;
+            }
+            if works && self.together {
+                workers.insert((time + 1, id, tenant, false));
+                continue;
             }
             let admitted = shop.ask_again(plain(tenant), id);
             let rest = if admitted { SECOND } else { least + dice.below(more) };
@@ -102,6 +125,17 @@ fn a_hundred_workers_leave_five_and_one_their_slots() {
             println!("100 : 5 : 1 pollers, each {interval} us, {ids:?} ids: {shares:?} tenths of slots");
             assert_eq!(shares, [50, 40, 10]);
         }
+    }
+}
+
+#[test]
+fn leases_that_end_in_the_same_instant_go_to_who_asks_first_but_for_one_of_each_tenant() {
+    for ids in [Ids::Same, Ids::Fresh] {
+        let polls = Crowd::of_three(100_000, SECOND, ids);
+        let together = Crowd { together: true, interval: (100_000, 1), ..polls };
+        let shares = slots(&together.work());
+        println!("100 : 5 : 1 pollers whose jobs begin together, {ids:?} ids: {shares:?} tenths of slots");
+        assert!(shares[0] >= 60 && shares[1] >= 20 && shares[2] >= 5, "{shares:?}");
     }
 }
 
