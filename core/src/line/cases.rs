@@ -512,7 +512,7 @@ fn a_hunger_ends_with_the_call_that_was_refused_last() {
     assert!(pool.poll(again("bob")));
     assert_eq!(pool.lines.hungry(), 0);
     pool.end(0);
-    // With a fresh id each time, nobody knows that the tenant has what it asked for.
+    // With a fresh id each time, the tenant stays hungry although it has what it asked for.
     assert!(pool.poll(of("ann")) && !pool.poll(of("bob")));
     pool.end(0);
     assert!(pool.poll(of("bob")));

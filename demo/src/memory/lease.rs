@@ -1,8 +1,8 @@
 //! Commands about leases that are held.
 
+use ratelimit_core::lease::{Action, act};
 use ratelimit_core::state::{Leases, hash_of_id};
 use ratelimit_core::{Length, Name, Time};
-use ratelimit_core::lease::{Action, act};
 use ratelimit_language::vocabulary::TTL;
 use ratelimit_language::{ReleaseCall, lease_id, release};
 

@@ -82,7 +82,7 @@ impl Call<'_> {
         });
     }
 
-    /// A lease of this id was renewed, or released whether it was held or not: nobody is hungry any more that was refused under it.
+    /// A lease of this id was renewed, or released whether it was held or not: who was refused under it is not hungry any more.
     #[cold]
     pub fn serve(&self, key: usize, id: &[u8]) {
         let (name, id) = (Name::of::<Leases>(Length::NONE), hash_of_id(id));

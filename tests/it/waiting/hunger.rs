@@ -83,14 +83,14 @@ fn a_hunger_ends_when_the_call_that_was_refused_last_is_served_or_given_up() {
     let con = &mut server.connection();
     text(con, "RL.POLICY SET jobs LIMIT CONCURRENT 1 1h FAIR");
     for (ends, is_hungry) in [
-        // Whatever command has the lease admitted, and whoever it is for.
+        // Whatever command has the lease admitted, and whichever tenant it is for.
         ("RL.CONCURRENT k 1 1h b1 TENANT bob", false),
         ("RL.CONCURRENT k 1 1h b1 TENANT bob BLOCK 1h", false),
         ("RL.CONCURRENT k 2 1h b1 TENANT ann", false),
         ("RL.CONCURRENT k 2 1h b1", false),
         ("RL.MULTI 1 k LIMIT CONCURRENT 1 1h b1 TENANT bob", false),
         ("RL.ASK k jobs ID b1 TENANT bob", false),
-        // Nobody wants a lease any more that is released, held or not.
+        // A lease that is released is wanted no more, held or not.
         ("RL.RELEASE k b1", false),
         ("RL.MULTIRELEASE 2 other k b1", false),
         ("RL.RELEASE k b0", true),
