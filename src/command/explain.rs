@@ -113,7 +113,10 @@ fn own(call: &Call<'_>, row: &Row) -> Result<Vec<String>, Error> {
     let at = request.at.unwrap_or_else(clock);
     with_limiter!(&limiter, own => {
         request.check(own.capabilities())?;
-        let key = Key::open(call, 1, Access::Read)?;
+        let mut key = Key::open(call, 1, Access::Read)?;
+        if request.cost() > 0 {
+            key.place_to_charge(own, at)?;
+        }
         let (answer, decision, place) = decide(call, &key, own, &request, at)?;
         let seen = Seen::of(&key, place, &limiter, at, &charged(&key, at));
         let line = Line {

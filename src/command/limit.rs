@@ -46,7 +46,7 @@ impl<const ROW: usize> Command for Limit<ROW> {
             let (answer, granted) = if cost == 0 {
                 (peek(call, limiter, 0, request.at)?, 0)
             } else {
-                let find = |key: &mut Key<'_, '_>, _| key.own_place(limiter);
+                let find = |key: &mut Key<'_, '_>, at| key.place_to_charge(limiter, at);
                 let refused = |key: &Key<'_, '_>, ask: &Ask| {
                     if request.block().is_none() {
                         starve(call, key, limiter, ask);
@@ -138,7 +138,7 @@ fn take_and_hold<L: Limiter>(
     let (clock, manner) = (clock(), request.manner());
     let at = request.at.unwrap_or(clock);
     let mut key = Key::open(call, 1, Access::Write)?;
-    let place = key.own_place(limiter)?;
+    let place = key.place_to_charge(limiter, at)?;
     if let Some(charges) = held(&key, hold.id, at) {
         let granted = find(&key, charges, limiter).map_or(0, |charge| charge.cost);
         let answer = Ask::new(place, at, 0, Manner::Strict).peek(&key, limiter);

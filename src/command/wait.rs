@@ -44,7 +44,7 @@ pub fn line_up<L: Limiter>(call: &Call<'_>, limiter: &L, wish: &Wish<'_>) -> Res
     let at = wish.at.unwrap_or(clock);
     let access = if call.only_looks() { Access::Read } else { Access::Write };
     let mut key = Key::open(call, 1, access)?;
-    let plain = Ask::new(key.own_place(limiter)?, at, wish.cost, Manner::Strict);
+    let plain = Ask::new(key.place_to_charge(limiter, at)?, at, wish.cost, Manner::Strict);
     let mut ask = in_manner(plain, wish.manner);
     if ask.is_held(&key, limiter) || wish.hold.is_some_and(|id| held(&key, id, at).is_some()) {
         if let Some(id) = limiter.lease_id().filter(|_| !call.only_looks()) {
