@@ -188,7 +188,7 @@ fn place<L: Limiter>(limits: &LimitSet, limiter: &L) -> Result<Place, Error> {
 
 /// The answer that a request would get. It changes nothing.
 fn look<L: Limiter>(limits: &LimitSet, limiter: &L, cost: u64, at: Time) -> Result<Answer, Error> {
-    Ok(Ask::new(place(limits, limiter)?, at, cost, Manner::Strict).peek(limits, limiter))
+    Ok(Ask::new(place(limits, limiter)?, at, cost, Manner::Strict).peek_strike(limits, limiter))
 }
 
 /// The answer after a change that may have given something back.

@@ -238,9 +238,10 @@ fn during_a_ban_looks_and_strikes_are_refused_and_write_nothing() {
     assert_eq!(told(con, ""), (1, 3, 10 * MINUTE));
     assert_eq!(told(con, "COST 7"), (1, 3, 10 * MINUTE));
     assert_eq!(told(con, "COST 0"), (0, 3, 0));
+    let peeked = ints(con, &format!("RL.PEEK key PENALTY {p} AT {}", after(1)));
     assert_eq!(written(con), before);
 
-    strike(con, p, 1);
+    assert_eq!(strike(con, p, 1), peeked, "all five integers are foreseen");
     let before = written(con);
     let banned = vec![1, 3, 0, 10 * MINUTE - 1000, 10 * MINUTE - 1000 + DAY];
     for options in ["", "COST 0", "COST 9", "COST 9007199254740991"] {
