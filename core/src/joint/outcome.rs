@@ -110,7 +110,7 @@ impl<'p, 'a> Joint<'p, 'a> {
     }
 
     /// The leases that an admitted call renewed: the index of the key, and the id.
-    pub fn renewed(&self) -> impl Iterator<Item = (usize, &'a [u8])> {
+    pub fn renewed(&self) -> impl Iterator<Item = (usize, &'p [u8])> {
         let pairs = self.pairs.iter().filter(|pair| pair.can_be_behind() && !pair.stands);
         pairs.filter_map(|pair| Some((pair.key, pair.part.lease_id()?)))
     }

@@ -17,17 +17,12 @@ pub struct Part<'a> {
     pub on: Option<usize>,
 }
 
-impl<'a> Part<'a> {
-    /// The id of the lease that the call asks for; `None` if the limit is a rate.
-    pub fn lease_id(&self) -> Option<&'a [u8]> {
-        match self.limiter {
-            AnyLimiter::Concurrent(limiter) => Some(limiter.id),
-            _ => None,
-        }
-    }
-}
-
 impl Part<'_> {
+    /// The id of the lease that the call asks for; `None` if the limit is a rate.
+    pub fn lease_id(&self) -> Option<&[u8]> {
+        with_limiter!(&self.limiter, limiter => limiter.lease_id())
+    }
+
     /// Whether the limit is a shadow.
     pub fn is_shadow(&self) -> bool {
         self.name.length.is_shadow()

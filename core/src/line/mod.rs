@@ -467,9 +467,7 @@ impl<K: Ord + Clone> Lines<K> {
     where
         K: Borrow<Q>,
     {
-        let Some((key, at)) = self.keys.get_key_value(key) else { return };
-        let names: Vec<Name> = at.lines.keys().copied().collect();
-        let key = key.clone();
+        let Some((key, names)) = self.lines_of(key) else { return };
         for name in names {
             self.line(&key, name).into_iter().for_each(|line| line.all_over = true);
             self.end(&key, name, Ends::All, now);
@@ -534,6 +532,15 @@ impl<K: Ord + Clone> Lines<K> {
             self.make_due(key, name);
             self.rearrange(key, name, None);
         }
+    }
+
+    /// The key as the lines have it, and the names of its lines.
+    fn lines_of<Q: Ord + ?Sized>(&self, key: &Q) -> Option<(K, Vec<Name>)>
+    where
+        K: Borrow<Q>,
+    {
+        let (key, at) = self.keys.get_key_value(key)?;
+        Some((key.clone(), at.lines.keys().copied().collect()))
     }
 
     /// The key as the lines have it, if there is a line.
@@ -617,9 +624,7 @@ impl<K: Ord + Clone> Lines<K> {
     where
         K: Borrow<Q>,
     {
-        let Some((key, at)) = self.keys.get_key_value(key) else { return };
-        let names: Vec<Name> = at.lines.keys().copied().collect();
-        let key = key.clone();
+        let Some((key, names)) = self.lines_of(key) else { return };
         for name in names {
             self.make_due(&key, name);
         }

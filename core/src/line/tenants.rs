@@ -349,10 +349,15 @@ impl Tenants {
         if let Some(tenant) = self.by_name.get(claim.tenant) {
             return read(tenant);
         }
+        read(&self.newcomer(claim))
+    }
+
+    /// The tenant of a claim, as if it began to wait now.
+    fn newcomer(&self, claim: &Claim<&[u8]>) -> Tenant {
         let idle = self.idle.get(claim.tenant).copied().unwrap_or(Idle::NEW);
         let mut tenant = Tenant::new(self.passed, idle);
         claim.pool.into_iter().for_each(|pool| tenant.know(pool.share));
-        read(&tenant)
+        tenant
     }
 
     /// Changes a tenant that waits or is hungry, and puts it where it then stands. Returns whether there is one.
@@ -398,19 +403,16 @@ impl Tenants {
     /// A call was admitted, whether it waited or not.
     pub(super) fn grant(&mut self, claim: &Claim<&[u8]>, cost: Cost) {
         let (ticket, passed) = (Ticket::of(claim), self.passed);
-        let mut tag = None;
-        let is_present = self.change(claim.tenant, |tenant| tag = Some(tenant.grant(ticket, cost, passed)));
-        if !is_present {
-            let idle = self.idle.get(claim.tenant).copied().unwrap_or(Idle::NEW);
-            let mut tenant = Tenant::new(passed, idle);
-            claim.pool.into_iter().for_each(|pool| tenant.know(pool.share));
-            tag = Some(tenant.grant(ticket, cost, passed));
+        let mut tag = passed;
+        if !self.change(claim.tenant, |tenant| tag = tenant.grant(ticket, cost, passed)) {
+            let mut tenant = self.newcomer(claim);
+            tag = tenant.grant(ticket, cost, passed);
             if claim.pool.is_none() {
                 let Tenant { finish, open, granted, .. } = tenant;
                 self.remember(claim.tenant.into(), Idle { finish, open, weight: granted });
             }
         }
-        self.passed = tag.map_or(passed, |tag| tag.max(passed));
+        self.passed = passed.max(tag);
     }
 
     /// A tenant of a rate used more or less than was granted to it. It has an effect while the tenant is remembered.

@@ -157,10 +157,7 @@ unsafe extern "C" fn digest(digest: *mut RedisModuleDigest, value: *mut c_void) 
 /// The server calls this when a value leaves its key: the key is deleted, expires, is evicted, renamed or overwritten.
 unsafe extern "C" fn unlinked(ctx: *mut RedisModuleKeyOptCtx, value: *const c_void) {
     // SAFETY: the server passes a value of this type, and a context of the callback.
-    unsafe {
-        let has_expired = on_value(value, false, has_expired);
-        left(ctx, has_expired);
-    }
+    unsafe { left(ctx, || on_value(value, false, has_expired)) };
 }
 
 /// Whether the key of a value has expired by now, or would if its expiry were known: no lease is held.

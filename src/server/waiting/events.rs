@@ -53,12 +53,12 @@ pub fn nudge() {
 }
 
 /// A value has left its key: the key was deleted, has expired, or was evicted, renamed or overwritten. Unless it expired or this
-/// module removed it, the hungers for its limits end.
+/// module removed it, the hungers for its limits end. `has_expired` is only called if somebody waits or is hungry.
 ///
 /// # Safety
 ///
 /// `ctx` is the context of the callback.
-pub unsafe fn left(ctx: *mut RedisModuleKeyOptCtx, has_expired: bool) {
+pub unsafe fn left(ctx: *mut RedisModuleKeyOptCtx, has_expired: impl FnOnce() -> bool) {
     if somebody_waits() {
         guarded((), || {
             // SAFETY: the server passes a context of the callback, with the key and its database.
@@ -66,8 +66,9 @@ pub unsafe fn left(ctx: *mut RedisModuleKeyOptCtx, has_expired: bool) {
                 let name = api!(RedisModule_GetKeyNameFromOptCtx(ctx)).cast_mut();
                 if !name.is_null() {
                     let key: (c_int, &[u8]) = (api!(RedisModule_GetDbIdFromOptCtx(ctx)), bytes(name));
+                    let ends_hungers = !OURS.load(Relaxed) && !has_expired();
                     with_state(|state| {
-                        if !has_expired && !OURS.load(Relaxed) {
+                        if ends_hungers {
                             state.lines.end_hungers_of::<dyn OfDatabase>(&key, now());
                         }
                         state.lines.replace::<dyn OfDatabase>(&key);
