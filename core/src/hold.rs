@@ -83,7 +83,7 @@ pub fn begin(
 pub fn end(limits: &mut impl Limits, id: &[u8], now: Time) -> Result<(), Error> {
     change(limits, now, |_, change| change.ended = Some(id))?;
     let last = holds(limits).map_or(now, State::last);
-    drop_if_ended(limits, last)
+    limits.drop_holds(last)
 }
 
 /// Drops the holds that have ended at `now`, as a charge does, and moves the others if the clock was set back.
@@ -101,12 +101,7 @@ fn pass_all(limits: &mut impl Limits, now: Time) -> Result<(), Error> {
     let Some((holds, passed)) = holds(limits).and_then(|holds| Some((holds, holds.passed(now)?))) else {
         return Ok(());
     };
-    if holds.count(now) > 0 { write(limits, &passed) } else { drop_if_ended(limits, now) }
-}
-
-/// Drops the holds if all have ended at `now`.
-fn drop_if_ended(limits: &mut impl Limits, now: Time) -> Result<(), Error> {
-    limits.drop_faded(now, |name| name.kind.is_limit())
+    if holds.count(now) > 0 { write(limits, &passed) } else { limits.drop_holds(now) }
 }
 
 /// Changes the holds at `now`, or at the instant that counts as now.

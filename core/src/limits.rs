@@ -31,8 +31,12 @@ pub trait Limits {
     /// Makes room for limits that the key may lack.
     fn make_room(&mut self, _names: impl Iterator<Item = Name>) {}
 
-    /// Drops the limits that are fully reset at `now` and that the call does not name.
-    fn drop_faded(&mut self, now: Time, named: impl Fn(Name) -> bool) -> Result<(), Error>;
+    /// Drops the limits that are fully reset at `now` and that no call would miss: see [`faded`](crate::state::faded). `named` are
+    /// those that the call names.
+    fn drop_faded(&mut self, now: Time, named: impl Iterator<Item = Name> + Clone) -> Result<(), Error>;
+
+    /// Drops the holds of the key, if all have ended at `now`.
+    fn drop_holds(&mut self, now: Time) -> Result<(), Error>;
 }
 
 /// Where a key stores a limit.

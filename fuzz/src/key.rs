@@ -2,7 +2,7 @@
 
 use ratelimit_core::limiter::Uniform;
 use ratelimit_core::state::codec::Reader;
-use ratelimit_core::state::{SetChange, StoredLimit};
+use ratelimit_core::state::{SetChange, StoredLimit, faded};
 use ratelimit_core::{
     AnyState, Error, Length, LimitSet, LimitState, Limiter, Limits, Name, Period, Place, Span, State, Time,
     with_kept,
@@ -166,12 +166,19 @@ impl Limits for Key {
     }
 
     /// Of the set. A key with one limit, which the call names, has none to drop.
-    fn drop_faded(&mut self, now: Time, named: impl Fn(Name) -> bool) -> Result<(), Error> {
-        let faded = self.set.limits().filter(|limit| limit.faded(&named, now));
-        for name in faded.map(|limit| limit.name).collect::<Vec<_>>() {
+    fn drop_faded(&mut self, now: Time, named: impl Iterator<Item = Name> + Clone) -> Result<(), Error> {
+        let dropped = faded(&self.set.limits().map(|limit| (limit.name, limit.until())), &named, now);
+        for name in dropped {
             self.apply_to_set(SetChange::Dropped { name });
         }
-        assert!(self.set.limits().all(|limit| limit.until() > now || named(limit.name)));
+        // The other limit stays if it is of the limiter that the call names.
+        let is_missed = |name: Name| named.clone().any(|other| other.kind == name.kind);
+        assert!(self.set.limits().all(|limit| limit.until() > now || is_missed(limit.name)));
+        Ok(())
+    }
+
+    /// No call of this key has holds.
+    fn drop_holds(&mut self, _: Time) -> Result<(), Error> {
         Ok(())
     }
 }

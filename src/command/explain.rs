@@ -113,8 +113,8 @@ fn own(call: &Call<'_>, row: &Row) -> Result<Vec<String>, Error> {
     let at = request.at.unwrap_or_else(clock);
     with_limiter!(&limiter, own => {
         request.check(own.capabilities())?;
-        let key = Key::open(call, 1, Access::Read)?;
-        let (answer, decision, place) = decide(call, &key, own, &request, at)?;
+        let mut key = Key::open(call, 1, Access::Read)?;
+        let (answer, decision, place) = decide(call, &mut key, own, &request, at)?;
         let seen = Seen::of(&key, place, &limiter, at, &charged(&key, at));
         let line = Line {
             number: 1,
@@ -136,7 +136,7 @@ fn own(call: &Call<'_>, row: &Row) -> Result<Vec<String>, Error> {
 /// decision, and where the limit is.
 fn decide<L: Limiter>(
     call: &Call<'_>,
-    key: &Key<'_, '_>,
+    key: &mut Key<'_, '_>,
     limiter: &L,
     request: &Request<'_>,
     at: Time,
@@ -145,12 +145,12 @@ fn decide<L: Limiter>(
     let place = key.own_place(limiter)?;
     let plain = |cost| Ask::new(place, at, cost, Manner::Strict);
     let answer = plain(cost).peek(key, limiter);
-    let refused = || {
+    let refused = |key: &Key<'_, '_>| {
         let look = plain(0).peek(key, limiter).verdict;
         refusal((1, limiter.most(answer.gauge)), cost, answer, look, limiter.capabilities().bans)
     };
     if cost == 0 {
-        let decision = admission(answer.verdict).unwrap_or_else(refused);
+        let decision = admission(answer.verdict).unwrap_or_else(|| refused(key));
         return Ok((answer, decision, place));
     }
     if request.hold().is_some_and(|(id, _)| held(key, id, at).is_some()) {
@@ -159,6 +159,7 @@ fn decide<L: Limiter>(
     if plain(cost).is_held(key, limiter) {
         return Ok((answer, Decision::Renews, place));
     }
+    key.prepare_own::<L::State>(place, at)?;
     if manner != Manner::Force
         && let Some(decision) = in_line(call, key, limiter, request, plain(cost))
     {
@@ -178,7 +179,7 @@ fn decide<L: Limiter>(
         (Verdict::Refuse { retry: Some(retry) }, _) if !limiter.capabilities().bans => {
             Decision::Refused { limit: 1, retry }
         }
-        (verdict, _) => admission(verdict).unwrap_or_else(refused),
+        (verdict, _) => admission(verdict).unwrap_or_else(|| refused(key)),
     };
     Ok((answer, decision, place))
 }

@@ -46,7 +46,7 @@ impl<const ROW: usize> Command for Limit<ROW> {
             let (answer, granted) = if cost == 0 {
                 (peek(call, limiter, 0, request.at)?, 0)
             } else {
-                let find = |key: &mut Key<'_, '_>, _| key.own_place(limiter);
+                let find = |key: &mut Key<'_, '_>, at| key.place_to_charge(limiter, at);
                 let refused = |key: &Key<'_, '_>, ask: &Ask| {
                     if request.block().is_none() {
                         starve(call, key, limiter, ask);
@@ -147,6 +147,7 @@ fn take_and_hold<L: Limiter>(
     if !has_room(&key, hold, at, 1) {
         return Err(Error::TooManyHolds);
     }
+    key.prepare_own::<L::State>(place, at)?;
     key.make_room_for_holds();
     let mut ask = Ask::new(place, at, request.cost(), manner);
     let taken = ask.take_and_hold(&mut key, limiter, hold)?;

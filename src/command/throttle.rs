@@ -41,8 +41,15 @@ impl Command for Throttle {
                 return Ok(Reply::Cell(answer));
             }
         }
-        let taken =
-            take(call, &gcra, quantity, Manner::Strict, at, |key, _| key.own_place(&gcra), |_, _| ())?;
+        let taken = take(
+            call,
+            &gcra,
+            quantity,
+            Manner::Strict,
+            at,
+            |key, at| key.place_to_charge(&gcra, at),
+            |_, _| (),
+        )?;
         call.record(1, Counter::Throttle, Outcome::of(taken.verdict));
         Ok(Reply::Cell(taken.answer()))
     }

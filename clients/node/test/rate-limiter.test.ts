@@ -124,9 +124,10 @@ for (const kind of KINDS) {
       assert.equal(await server.cli('EXISTS', `p:${own}`), '1\n')
       await assert.rejects(limiter.commands.gcra(own, 9, 10, '0'), { name: 'CallError', code: 'ERR', command: 'RL.GCRA' })
       assert.equal(limiter.counters.wrongCalls, 1)
+      await server.cli('RL.SHED', 'p:shed', '0.5')
       assert.equal(
-        await limiter.commands.fixedWindow(own, 1, '1m').catch((error: Error) => error.message),
-        `RL.FIXEDWINDOW at 127.0.0.1:${server.port}: WRONGTYPE the key holds GCRA of 1h, not FIXEDWINDOW`,
+        await limiter.commands.fixedWindow('shed', 1, '1m').catch((error: Error) => error.message),
+        `RL.FIXEDWINDOW at 127.0.0.1:${server.port}: WRONGTYPE the key holds SHED, not FIXEDWINDOW`,
       )
     })
 

@@ -2,12 +2,11 @@
 
 use alloc::boxed::Box;
 use alloc::format;
-use alloc::string::String;
-use core::fmt::{self, Write};
+use core::fmt;
 
 use ratelimit_core::limiter::TooLong;
 use ratelimit_core::state::MAX_LIMITS;
-use ratelimit_core::{JointError, Length, MAX_PAIRS, Name};
+use ratelimit_core::{JointError, Kind, MAX_PAIRS, Name};
 
 use crate::shown::{Guess, Shown, shown};
 
@@ -38,7 +37,7 @@ pub enum Error {
     StreamId,
     /// The key holds another type.
     WrongType,
-    /// The key holds other limits, or another value of this module. The text goes on after `WRONGTYPE `.
+    /// The key holds another value of this module. The text goes on after `WRONGTYPE `.
     OtherKind(Box<str>),
     /// This version cannot read the payload of an `RL.APPLY`.
     Payload,
@@ -49,9 +48,6 @@ pub enum Error {
     /// An error in one of the limits of a call. The first limit has the number 1.
     InLimit(usize, Box<Error>),
 }
-
-/// The most limits of a key that an error names.
-const MOST_HELD: usize = 3;
 
 #[cold]
 fn syntax(text: fmt::Arguments<'_>) -> Error {
@@ -138,29 +134,12 @@ impl Error {
         Error::invalid(format_args!("no such policy '{name}'; {why}"))
     }
 
-    /// The key holds limits of other names, or another value of this module. `wanted` is `None` for any limits.
+    /// The key holds another value of this module: limits, a sketch or an amount. `wanted` is `None` for any limits.
     #[cold]
-    pub fn other_kind(held: impl Iterator<Item = Name> + Clone, wanted: Option<Name>) -> Error {
-        let has_kind = |wanted: Name| held.clone().any(|name| name.kind == wanted.kind);
-        // Without its length, unless only the length differs.
-        let wanted = wanted
-            .map(|wanted| if has_kind(wanted) { wanted } else { Name { length: Length::NONE, ..wanted } });
-        let more = held.clone().count().saturating_sub(MOST_HELD);
-        let mut text = String::from("the key holds ");
-        // Those of the same limiter say most.
-        let is_near = |name: &Name| wanted.is_some_and(|wanted| wanted.kind.title().0 == name.kind.title().0);
-        let near_first = held.clone().filter(is_near).chain(held.filter(|name| !is_near(name)));
-        for (number, name) in near_first.take(MOST_HELD).enumerate() {
-            _ = write!(text, "{}{}", if number > 0 { ", " } else { "" }, Shown(name));
-        }
-        if more > 0 {
-            _ = write!(text, " and {more} more");
-        }
-        _ = match wanted {
-            Some(wanted) => write!(text, ", not {}", Shown(wanted)),
-            None => write!(text, ", not limits"),
-        };
-        Error::OtherKind(text.into())
+    pub fn other_kind(held: Kind, wanted: Option<Kind>) -> Error {
+        let held = if held.is_limit() || held == Kind::LimitSet { "limits" } else { held.title().0 };
+        let wanted = wanted.map_or("limits", |kind| kind.title().0);
+        Error::OtherKind(format!("the key holds {held}, not {wanted}").into())
     }
 
     /// The version that is to be set is not above that of the stored policy.

@@ -13,6 +13,7 @@
 mod held;
 
 use alloc::vec::Vec;
+use core::iter::once;
 
 use crate::answer::{Answer, Gauge, Manner, Verdict};
 use crate::clock::Reading;
@@ -113,7 +114,7 @@ impl Ask {
         // A request that can never be admitted is not counted.
         let counts_refused = capabilities.counts_refused && verdict != Verdict::NEVER || strikes;
         if verdict.admits() || counts_refused {
-            limits.drop_faded(self.at, |name| name == Name::of::<L::State>(self.place.stored))?;
+            limits.drop_faded(self.at, once(Name::of::<L::State>(self.place.stored)))?;
             hold::pass(limits, self.now)?;
             self.charge(limits, limiter, granted)?;
         } else if let Some(gauge) = gauge {

@@ -263,7 +263,7 @@ impl<'p, 'a> Joint<'p, 'a> {
             if strikes {
                 limits.make_room(of_key(key).map(|pair| pair.part.name));
             }
-            let named = |name| self.named(key).any(|part| part.name == name);
+            let named = self.named(key).map(|part| part.name);
             let now = of_key(key).map(|pair| pair.ask.now()).max().unwrap_or(self.at);
             let dropped = limits.drop_faded(self.at, named).and_then(|()| hold::pass(limits, now));
             dropped.map_err(|_| JointError::Defect)?;

@@ -20,7 +20,7 @@ pub use leases::{
 };
 pub use log::{Entry, Log};
 pub use name::{Length, Name};
-pub use set::{Change as SetChange, LimitSet, MAX_LIMITS, StoredLimit, fits};
+pub use set::{Change as SetChange, LimitSet, MAX_LIMITS, StoredLimit, faded, fits};
 pub use sub_buckets::{Buckets, MAX_BUCKETS};
 pub use table::{MAX_ID, hash_of_id};
 

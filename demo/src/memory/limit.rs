@@ -47,11 +47,11 @@ impl Memory {
         let at = self.at(at)?;
         let hold = hold.map(|(id, ttl)| Hold { id, ttl, most: MOST_HOLDS });
         self.with_limits(key, Some(limiter.name()), |memory, limits| {
-            let mut ask = Ask::new(place(limits, limiter)?, at, cost, manner);
+            let mut ask = Ask::new(place(limits, limiter), at, cost, manner);
             if let Some(hold) = &hold {
                 if let Some(charges) = held(limits, hold.id, at) {
                     let granted = find(limits, charges, limiter).map_or(0, |charge| charge.cost);
-                    return Ok((look(limits, limiter, 0, at)?, granted));
+                    return Ok((look(limits, limiter, 0, at), granted));
                 }
                 if !has_room(limits, hold, at, 1) {
                     return Err(Error::TooManyHolds.into());
@@ -117,7 +117,7 @@ impl Memory {
         request.check(Capabilities::NONE)?;
         let at = self.at(request.at)?;
         with_limiter!(&limiter, limiter => self.with_limits(key, Some(limiter.name()), |_, limits| {
-            let answer = look(limits, limiter, request.cost(), at)?;
+            let answer = look(limits, limiter, request.cost(), at);
             Ok(Reply::Five(answer.integers()).into())
         }))
     }
@@ -135,7 +135,7 @@ impl Memory {
                 return Err(row.lacks(capabilities).into());
             }
             self.with_limits(key, Some(limiter.name()), |_, limits| {
-                let mut ask = Ask::new(place(limits, limiter)?, at, request.cost(), Manner::Strict);
+                let mut ask = Ask::new(place(limits, limiter), at, request.cost(), Manner::Strict);
                 let gave_back = ask.cost > 0 && ask.refund(limits, limiter)?;
                 let answer = finish(limits, limiter, &ask, gave_back);
                 Ok(Reply::Five(Answer { verdict: Verdict::ADMIT, ..answer }.integers()).into())
@@ -160,7 +160,7 @@ impl Memory {
             self.with_limits(key, Some(limiter.name()), |_, limits| {
                 let (answer, settled) = match Ask::settle_held(limits, limiter, id, at, actual)? {
                     Some((ask, gave_back)) => (finish(limits, limiter, &ask, gave_back), 1),
-                    None => (look(limits, limiter, 0, at)?, 0),
+                    None => (look(limits, limiter, 0, at), 0),
                 };
                 Ok(Reply::Settled(answer.integers(), settled).into())
             })
@@ -177,18 +177,13 @@ impl Memory {
 }
 
 /// Where the limit is that a limiter's own command is about.
-fn place<L: Limiter>(limits: &LimitSet, limiter: &L) -> Result<Place, Error> {
-    if limits.stored().is_empty() {
-        return Ok(Place::of(limiter.name().length));
-    }
-    limits
-        .find(limiter.name())
-        .ok_or_else(|| Error::other_kind(limits.limits().map(|limit| limit.name), Some(limiter.name())))
+fn place<L: Limiter>(limits: &LimitSet, limiter: &L) -> Place {
+    limits.find(limiter.name()).unwrap_or(Place::of(limiter.name().length))
 }
 
 /// The answer that a request would get. It changes nothing.
-fn look<L: Limiter>(limits: &LimitSet, limiter: &L, cost: u64, at: Time) -> Result<Answer, Error> {
-    Ok(Ask::new(place(limits, limiter)?, at, cost, Manner::Strict).peek(limits, limiter))
+fn look<L: Limiter>(limits: &LimitSet, limiter: &L, cost: u64, at: Time) -> Answer {
+    Ask::new(place(limits, limiter), at, cost, Manner::Strict).peek(limits, limiter)
 }
 
 /// The answer after a change that may have given something back.

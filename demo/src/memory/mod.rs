@@ -15,7 +15,7 @@ use std::{fmt, mem};
 use ratelimit_core::answer::clamped;
 use ratelimit_core::limiter::Amount;
 use ratelimit_core::state::Cells;
-use ratelimit_core::{Kind, Length, LimitSet, LimitState, Lines, Name, Span, State, Time, with_kept};
+use ratelimit_core::{Kind, LimitSet, LimitState, Lines, Name, Span, State, Time, with_kept};
 use ratelimit_dice::Dice;
 use ratelimit_language::{Arguments, Bounds, Error, find, without_prefix};
 
@@ -160,7 +160,7 @@ impl Memory {
         match self.keys.get_mut(key) {
             None => Ok(LimitSet::default()),
             Some(Value::Limits(limits)) => Ok(mem::take(limits)),
-            Some(other) => Err(Error::other_kind([other.name()].into_iter(), wanted)),
+            Some(other) => Err(Error::other_kind(other.kind(), wanted.map(|name| name.kind))),
         }
     }
 
@@ -199,23 +199,17 @@ impl Value {
         }
     }
 
-    fn name(&self) -> Name {
-        let kind = match self {
+    fn kind(&self) -> Kind {
+        match self {
             Value::Limits(_) => Kind::LimitSet,
             Value::Amount(..) => Kind::Amount,
             Value::Cells(..) => Kind::Cells,
-        };
-        Name { kind, length: Length::NONE }
+        }
     }
 
     /// The error for a call that wants a state which has a key to itself.
     fn is_not<S: State>(&self) -> Failure {
-        let limits = if let Value::Limits(limits) = self { Some(limits) } else { None };
-        let held: Vec<Name> = match limits {
-            Some(limits) => limits.limits().map(|limit| limit.name).collect(),
-            None => vec![self.name()],
-        };
-        Error::other_kind(held.into_iter(), Some(Name { kind: S::KIND, length: Length::NONE })).into()
+        Error::other_kind(self.kind(), Some(S::KIND)).into()
     }
 }
 

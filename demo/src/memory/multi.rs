@@ -54,7 +54,7 @@ impl Memory {
         if let Some(other) =
             keys.iter().find_map(|key| self.keys.get(*key).filter(|value| !value.is_limits()))
         {
-            return Err(Error::other_kind([other.name()].into_iter(), None).into());
+            return Err(Error::other_kind(other.kind(), None).into());
         }
         let mut limits = keys.iter().map(|key| self.take(key, None)).collect::<Result<Vec<_>, _>>()?;
         let decided = decide(&mut joint, &mut limits, &call, purpose, id, at);

@@ -288,7 +288,7 @@ fn info_counts_requests_by_limiter_and_errors() {
             ints(con, line);
         }
     }
-    for line in ["RL.GCRA key 1 1 0", "RL.GCRA tb 1 1 1s", "RL.PEEK gcra NOSUCH 1"] {
+    for line in ["RL.GCRA key 1 1 0", "RL.GCRA sketch 1 1 1s", "RL.PEEK gcra NOSUCH 1"] {
         error(con, line);
     }
     for (field, count) in [

@@ -70,22 +70,27 @@ fn a_key_of_another_type_is_refused_and_left_alone() {
 }
 
 #[test]
-fn the_state_of_another_limiter_or_mode_is_a_wrong_type_too() {
+fn another_limiter_or_mode_on_a_key_is_another_limit() {
     let server = Server::start(&[]);
     let mut con = server.connection();
     for owner in LIMITERS {
         text(&mut con, "FLUSHALL");
         assert_eq!(ints(&mut con, owner)[..3], [0, 10, 9]);
-        for line in LIMITERS.iter().filter(|line| *line != owner).flat_map(|line| variants(line)) {
-            let told = harmless_error(&mut con, &words(&line));
-            assert!(told.starts_with("WRONGTYPE the key holds "), "{line} after {owner}: {told}");
-        }
         for line in LEASES.iter().filter(|_| !owner.contains("CONCURRENT")) {
             assert_eq!(ints(&mut con, line), [0], "{line} after {owner}");
         }
-        // What does not belong to a mode is no mode.
-        let cost = if owner.contains("CONCURRENT") { "RESERVED 1 CRITICAL COST 0" } else { "COST 0" };
-        assert_eq!(ints(&mut con, &format!("{owner} {cost}"))[..3], [0, 10, 9], "{owner}");
+        for line in LIMITERS.iter().filter(|line| *line != owner) {
+            // It answers as on a key of its own.
+            for line in variants(line) {
+                let alone = ints(&mut con, &line.replace(" k ", " alone "));
+                assert_eq!(ints(&mut con, &line)[..3], alone[..3], "{line} beside {owner}");
+            }
+            text(&mut con, "DEL alone");
+            // And the first one has lost nothing. What does not belong to a mode is no mode.
+            let cost = if owner.contains("CONCURRENT") { "RESERVED 1 CRITICAL COST 0" } else { "COST 0" };
+            assert_eq!(ints(&mut con, &format!("{owner} {cost}"))[..3], [0, 10, 9], "{owner} beside {line}");
+        }
+        assert!(text(&mut con, "RL.INFO k").contains(&format!("stored_limits, {}", LIMITERS.len())));
     }
     assert_eq!(text(&mut con, "PING"), "PONG");
 }

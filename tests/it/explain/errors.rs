@@ -8,7 +8,10 @@ fn a_wrong_call_gets_the_error_of_its_command() {
     let con = &mut server.connection();
     text(con, "RL.POLICY SET plan:free LIMIT GCRA 9 10 1s");
     text(con, "SET page text");
+    text(con, "RL.SHED shed 0.5");
     text(con, "RL.GCRA gcra 9 10 1h");
+    let limits: Vec<_> = (1..=63).map(|length| format!("LIMIT FIXEDWINDOW 1 {length}h")).collect();
+    text(con, &format!("RL.MULTI 1 gcra {}", limits.join(" ")));
     for line in [
         "RL.GCRA k 15 30 60",
         "RL.GCRA k 15 30 1m COTS 2",
@@ -18,6 +21,7 @@ fn a_wrong_call_gets_the_error_of_its_command() {
         "RL.GCRA k 15 30 1m BLOCK 1s FORCE",
         "RL.GCRA page 15 30 1m",
         "RL.UNIFORM gcra 1s",
+        "RL.UNIFORM shed 1s",
         "RL.SKETCH gcra item 15 30 1m",
         "RL.SKETCH k item 15 30 1m WIDTH 3",
         "RL.MULTI 2 a b",

@@ -2,7 +2,8 @@
 
 use redis::Connection;
 
-use crate::support::{SECOND, Server, T0, WRONG_TYPE, dump, error, ints, kind_of_error, multi, text};
+use crate::support::contents::contents;
+use crate::support::{AOF_AT_ONCE, SECOND, Server, T0, dump, error, ints, multi, sync, text};
 
 #[test]
 fn a_limiters_own_command_works_on_a_key_with_several_limits() {
@@ -18,15 +19,13 @@ fn a_limiters_own_command_works_on_a_key_with_several_limits() {
     assert_eq!(ints(con, &format!("RL.TOKENBUCKET key 10 1 1s COST 2 AT {T0}"))[2], 4);
     assert_eq!(ints(con, &format!("RL.PEEK key FIXEDWINDOW 5 2s AT {T0}"))[2], 4);
     assert_eq!(ints(con, &format!("RL.REFUND key TOKENBUCKET 10 1 1s COST 2 AT {T0}"))[2], 6);
-    assert_eq!(
-        error(con, "RL.SLIDINGWINDOW key 5 2s"),
-        "WRONGTYPE the key holds TOKENBUCKET of 1s, FIXEDWINDOW of 2s, not SLIDINGWINDOW"
-    );
-    // The limit of the same limiter comes first.
-    assert_eq!(
-        error(con, "RL.FIXEDWINDOW key 5 2s ALIGNED"),
-        "WRONGTYPE the key holds FIXEDWINDOW of 2s, TOKENBUCKET of 1s, not FIXEDWINDOW ALIGNED"
-    );
+    // Another limiter, and another mode, is fully reset. A look adds nothing, and neither does a refund.
+    let before = dump(con, "key");
+    for other in ["SLIDINGWINDOW 5 2s", "FIXEDWINDOW 5 2s ALIGNED"] {
+        assert_eq!(ints(con, &format!("RL.PEEK key {other} AT {T0}"))[..3], [0, 5, 5]);
+        assert_eq!(ints(con, &format!("RL.REFUND key {other} AT {T0}")), [0, 5, 5, 0, 0]);
+    }
+    assert_eq!(dump(con, "key"), before);
     // The bucket that a call does not name stays until it is fully reset.
     let later = T0 + 3 * SECOND;
     let (_, each) = multi(con, &format!("RL.MULTI 1 key AT {later} LIMIT FIXEDWINDOW 5 2s"));
@@ -37,7 +36,7 @@ fn a_limiters_own_command_works_on_a_key_with_several_limits() {
     let late = T0 + 4 * SECOND;
     ints(con, &format!("RL.FIXEDWINDOW key 5 2s AT {late}"));
     assert!(text(con, "RL.INFO key").starts_with("[limiter, FIXEDWINDOW"));
-    assert_eq!(kind_of_error(error(con, "RL.TOKENBUCKET key 10 1 1s")), WRONG_TYPE);
+    assert_eq!(ints(con, &format!("RL.PEEK key TOKENBUCKET 10 1 1s AT {T0}"))[2], 10);
     assert_ne!(text(con, "PEXPIRETIME key"), "-1");
     // Whatever instant is asked for, the key lives as long as its limits last.
     multi(con, &format!("RL.MULTI 1 old AT {T0} LIMIT GCRA 9 1 1m LIMIT FIXEDWINDOW 5 1h"));
@@ -47,7 +46,11 @@ fn a_limiters_own_command_works_on_a_key_with_several_limits() {
 
 /// `remaining` of each limit at `T0`.
 fn remaining(con: &mut Connection, limits: &str) -> Vec<i64> {
-    let (_, each) = multi(con, &format!("RL.MULTIPEEK 1 key AT {T0} {limits}"));
+    remaining_of(con, "key", limits)
+}
+
+fn remaining_of(con: &mut Connection, key: &str, limits: &str) -> Vec<i64> {
+    let (_, each) = multi(con, &format!("RL.MULTIPEEK 1 {key} AT {T0} {limits}"));
     each.iter().map(|five| five[2]).collect()
 }
 
@@ -71,9 +74,84 @@ fn an_own_command_finds_its_name_or_the_only_limit_of_its_kind() {
     // Of two of the kind only one that is named can be meant.
     multi(con, &format!("RL.MULTI 1 key AT {T0} LIMIT GCRA 9 1 1m"));
     assert_eq!(ints(con, &format!("RL.GCRA key 9 1 1m AT {T0}"))[2], 8);
-    for own in ["RL.GCRA key 9 1 5s", "RL.PEEK key GCRA 9 1 5s", "RL.REFUND key GCRA 9 1 5s"] {
-        assert_eq!(kind_of_error(error(con, own)), WRONG_TYPE);
+    // Any other is a third one.
+    assert_eq!(ints(con, &format!("RL.PEEK key GCRA 9 1 5s AT {T0}"))[2], 10);
+    assert_eq!(ints(con, &format!("RL.REFUND key GCRA 9 1 5s AT {T0}")), [0, 10, 10, 0, 0]);
+    assert_eq!(ints(con, &format!("RL.GCRA key 9 1 5s AT {T0}"))[2], 9);
+    assert_eq!(remaining(con, "LIMIT GCRA 9 1 1m LIMIT GCRA 9 1 4s LIMIT GCRA 9 1 5s"), [8, 9, 9]);
+}
+
+#[test]
+fn no_call_is_refused_for_what_else_its_key_holds() {
+    let mut server = Server::start(&AOF_AT_ONCE);
+    let replica = server.replica(&["--propagation-error-behavior", "panic"]);
+    let con = &mut server.connection();
+    let at = |seconds: u64| T0 + seconds * SECOND;
+    // Another limiter is fully reset. What it gets back adds nothing, what it charges stands beside the first.
+    ints(con, &format!("RL.FIXEDWINDOW w 5 1h AT {T0}"));
+    let before = dump(con, "w");
+    assert_eq!(ints(con, &format!("RL.REFUND w GCRA 0 1 1s AT {T0}")), [0, 1, 1, 0, 0]);
+    assert_eq!(dump(con, "w"), before);
+    assert_eq!(ints(con, &format!("RL.GCRA w 0 1 1s AT {T0}")), [0, 1, 0, 0, 1000]);
+    assert_eq!(ints(con, &format!("RL.GCRA w 0 1 1s AT {T0}"))[0], 1);
+    assert_eq!(ints(con, &format!("RL.PEEK w FIXEDWINDOW 5 1h AT {T0}"))[2], 4);
+    // The throttles too.
+    ints(con, "RL.FIXEDWINDOW cell 5 1h");
+    assert_eq!(ints(con, "CL.THROTTLE cell 2 1 3600")[..3], [0, 3, 2]);
+    assert!(text(con, "RL.INFO cell").contains("stored_limits, 2"));
+    // Another period is the same limit if it is the only one; of two, it is neither.
+    multi(con, &format!("RL.MULTI 1 g AT {T0} LIMIT GCRA 0 1 1s LIMIT GCRA 9 1 1h"));
+    assert_eq!(ints(con, &format!("RL.GCRA g 9 1 2s AT {T0}"))[2], 9);
+    assert!(text(con, "RL.INFO g").contains("stored_limits, 3"));
+    // The limit of a second has faded, but without it the call would take that of the hour.
+    multi(con, &format!("RL.MULTI 1 u AT {T0} LIMIT GCRA 0 1 1s LIMIT GCRA 0 10 1h"));
+    multi(con, &format!("RL.MULTI 1 u AT {} LIMIT GCRA 0 10 1h", at(400)));
+    assert_eq!(ints(con, &format!("RL.GCRA u 0 1 1s AT {}", at(401))), [0, 1, 0, 0, 1000]);
+    assert_eq!(ints(con, &format!("RL.PEEK u GCRA 0 10 1h AT {}", at(401)))[0], 1);
+    // A shadow is no limit of the limiter's own command.
+    multi(con, &format!("RL.MULTI 1 s AT {T0} LIMIT SLIDINGLOG 1 1m SHADOW"));
+    assert_eq!(ints(con, &format!("RL.SLIDINGLOG s 1 1m AT {T0}")), [0, 1, 0, 0, 60_000]);
+    // A mode is another limit.
+    ints(con, &format!("RL.TOKENBUCKET b 9 1 1m COST 5 AT {T0}"));
+    assert_eq!(ints(con, &format!("RL.TOKENBUCKET b 9 1 1m BATCH AT {T0}"))[2], 8);
+    assert_eq!(ints(con, &format!("RL.PEEK b TOKENBUCKET 9 1 1m AT {T0}"))[2], 4);
+    // A penalty that was forgotten begins anew, as one that was not.
+    let two = "LIMIT UNIFORM 1h LIMIT PENALTY 3 100ms 100ms";
+    for key in ["p", "q"] {
+        multi(con, &format!("RL.MULTI 1 {key} AT {T0} {two}"));
     }
+    multi(con, &format!("RL.MULTI 1 q AT {} LIMIT UNIFORM 1h", at(3600)));
+    assert!(text(con, "RL.INFO q").starts_with("[limiter, UNIFORM"), "the penalty was dropped");
+    for (key, seconds) in [("p", 1), ("q", 3601)] {
+        assert_eq!(ints(con, &format!("RL.PENALTY {key} 3 100ms 100ms AT {}", at(seconds)))[2], 2, "{key}");
+    }
+    // What another limit holds under an id is none of this one.
+    ints(con, &format!("RL.GCRA h 9 1 1m COST 3 HOLD h1 1h AT {T0}"));
+    let before = dump(con, "h");
+    assert_eq!(ints(con, &format!("RL.SETTLE h h1 TOKENBUCKET 9 1 1m COST 1 AT {T0}")), [0, 9, 9, 0, 0, 0]);
+    assert_eq!(dump(con, "h"), before);
+    assert_eq!(ints(con, &format!("RL.SETTLE h h1 GCRA 9 1 1m COST 1 AT {T0}"))[2..], [9, 0, 60_000, 1]);
+    ints(con, &format!("RL.GCRA e 9 1 1m COST 3 HOLD h2 1h AT {T0}"));
+    // The hold finds its limit by limiter and mode, and a refund that changes it renames it.
+    assert_eq!(ints(con, &format!("RL.SETTLE e h2 GCRA 9 1 2m COST 2 AT {T0}"))[5], 1);
+    assert_eq!(remaining_of(con, "e", "LIMIT GCRA 9 1 1m LIMIT GCRA 9 1 2m"), [10, 9]);
+    // Only a sketch and an amount are no limits.
+    text(con, "RL.SKETCH sketch a 9 1 1m");
+    text(con, "RL.SHED shed 0.5");
+    for (key, held) in [("sketch", "SKETCH"), ("shed", "SHED")] {
+        for (call, wanted) in
+            [("GCRA {} 9 1 1m", "GCRA"), ("PEEK {} GCRA 9 1 1m", "GCRA"), ("REFUND {} UNIFORM 1m", "UNIFORM")]
+        {
+            let line = format!("RL.{}", call.replace("{}", key));
+            assert_eq!(error(con, &line), format!("WRONGTYPE the key holds {held}, not {wanted}"), "{line}");
+        }
+    }
+    sync(&server, &replica);
+    let expected = contents(&server);
+    assert_eq!(contents(&replica), expected);
+    drop(replica);
+    server.restart();
+    assert_eq!(contents(&server), expected);
 }
 
 #[test]
@@ -192,7 +270,17 @@ fn a_key_holds_at_most_64_limits_and_forgets_those_that_faded() {
     assert!(text(con, "RL.INFO key").contains("stored_limits, 64"));
     let before = dump(con, "key");
     let more = format!("RL.MULTI 1 key AT {T0} {}", limits(64, 65));
-    assert_eq!(error(con, &more), "ERR at most 64 limits a key");
+    for more in [
+        &more,
+        &format!("RL.UNIFORM key 1s AT {T0}"),
+        &format!("RL.GCRA key 0 1 70s AT {T0}"),
+        &format!("RL.FIXEDWINDOW key 1 1s HOLD a 1s AT {T0}"),
+    ] {
+        assert_eq!(error(con, more), "ERR at most 64 limits a key", "{more}");
+    }
+    // A look and a refund add nothing.
+    assert_eq!(ints(con, &format!("RL.UNIFORM key 1s COST 0 AT {T0}"))[..3], [0, 1, 1]);
+    assert_eq!(ints(con, &format!("RL.REFUND key FIXEDWINDOW 1 1s AT {T0}"))[..3], [0, 1, 1]);
     assert_eq!(dump(con, "key"), before);
     // A second on, the first of them has faded and makes room.
     multi(con, &more.replace(&T0.to_string(), &(T0 + SECOND).to_string()));
@@ -201,8 +289,18 @@ fn a_key_holds_at_most_64_limits_and_forgets_those_that_faded() {
         con,
         &format!("RL.MULTI 1 key AT {} {}", T0 + 60 * SECOND, limits(61, 62)).replace("AT", "COST 0 AT"),
     );
+    let stored = |con: &mut Connection, limits: usize| {
+        let told = text(con, "RL.INFO key");
+        assert!(told.contains(&format!("stored_limits, {limits}, ")), "{told}");
+    };
+    // While others of the limiter are not fully reset, the faded ones stay too: without them, a call would take another for them.
     multi(con, &format!("RL.MULTI 1 key AT {} {}", T0 + 63 * SECOND, limits(61, 62)));
-    assert!(text(con, "RL.INFO key").contains("stored_limits, 3"), "{}", text(con, "RL.INFO key"));
+    stored(con, 64);
+    // But not if that would be an error.
+    ints(con, &format!("RL.GCRA key 0 1 100s AT {}", T0 + 63 * SECOND));
+    stored(con, 4);
+    ints(con, &format!("RL.UNIFORM key 1s AT {}", T0 + 200 * SECOND));
+    assert!(text(con, "RL.INFO key").starts_with("[limiter, UNIFORM"));
 }
 
 #[test]

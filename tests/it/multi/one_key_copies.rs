@@ -5,8 +5,8 @@ use redis::Value;
 use crate::support::contents::{contents, held};
 use crate::support::dice::Dice;
 use crate::support::{
-    AOF_AT_ONCE, SECOND, Server, T0, WRONG_TYPE, call, call_bytes, clock, dump, error_line, ints,
-    kind_of_error, last_payload, multi, rewrite_aof, sync, text,
+    AOF_AT_ONCE, SECOND, Server, T0, call_bytes, clock, dump, ints, last_payload, multi, rewrite_aof, sync,
+    text,
 };
 
 #[test]
@@ -38,7 +38,8 @@ fn copies_agree_whatever_joins_fades_and_parts() {
         .filter(|_| random(4) == 0)
         .collect();
         let named = if named.is_empty() { "LIMIT GCRA 5 1 300ms".into() } else { named.join(" ") };
-        let line = match random(16) {
+        let (other_period, id) = (300 + 400 * random(3), random(4));
+        let line = match random(24) {
             0 => format!("RL.RELEASE key:{key} id{} AT {at}", random(6)),
             1 => format!("RL.RENEW key:{key} 900ms id{} AT {at}", random(6)),
             2 | 3 if !named.contains("CONCURRENT") => {
@@ -46,21 +47,30 @@ fn copies_agree_whatever_joins_fades_and_parts() {
             }
             4 if !named.contains("CONCURRENT") => format!("RL.MULTI 1 key:{key} FORCE AT {at} {named}"),
             5 => format!("RL.MULTI 1 key:{key} AT {at} LIMIT GCRA 5 1 300ms"),
+            6 | 7 => format!("RL.GCRA key:{key} 5 1 {other_period}ms AT {at}"),
+            8 => format!("RL.REFUND key:{key} GCRA 5 1 {other_period}ms AT {at}"),
+            9 => format!("RL.PENALTY key:{key} 2 1s 500ms AT {at}"),
+            10 => format!("RL.TOKENBUCKET key:{key} 9 3 1s HOLD {id} 2s AT {at}"),
+            11 => format!("RL.FIXEDWINDOW key:{key} 14 1500ms COST 2 HOLD {id} 2s AT {at}"),
+            12 => format!("RL.SETTLE key:{key} {id} FIXEDWINDOW 14 900ms COST {} AT {at}", random(4)),
+            13 => format!("RL.SETTLE key:{key} {id} TOKENBUCKET 9 3 2s COST {} AT {at}", random(3)),
+            14 => format!("RL.UNIFORM key:{key} 30ms AT {at}"),
             _ => format!("RL.MULTI 2 key:{key} other:{key} AT {at} {named}"),
         };
         if line.starts_with("RL.MULTI ") {
             if multi(con, &line).0[0] == 0 { admitted += 1 } else { refused += 1 }
         } else if line.starts_with("RL.MULTIREFUND") {
             multi(con, &line);
-        } else if let Err(error) = call(con, &line.split(' ').collect::<Vec<_>>()) {
-            assert_eq!(kind_of_error(error_line(&error)), WRONG_TYPE, "{line}: another limit stands alone");
+        } else {
+            // Whatever else the key holds, none is an error.
+            ints(con, &line);
         }
         if step % 500 == 0 {
             sync(&server, &replica);
             assert_eq!(contents(&replica), contents(&server), "after {step}: {line}");
         }
     }
-    assert!(admitted > 300 && refused > 300, "{admitted} admitted, {refused} refused");
+    assert!(admitted > 300 && refused > 100, "{admitted} admitted, {refused} refused");
     sync(&server, &replica);
     let expected = contents(&server);
     assert_eq!(expected.len(), 6);

@@ -85,9 +85,7 @@ fn what_is_wrong_is_told_and_changes_nothing() {
             "RL.MULTI 2 alone new FORCE COST 9007199254740991 LIMIT TOKENBUCKET 1 1 1s ON 2 COST 1 LIMIT GCRA 9 1 1000s",
             "ERR limit would take too long to refill (LIMIT 2)".into(),
         ),
-        ("RL.SLIDINGLOG several 9 1000s", WRONG_TYPE.into()),
         ("RL.SHED several 0.5", WRONG_TYPE.into()),
-        ("RL.CONCURRENT several 5 1s id", WRONG_TYPE.into()),
     ] {
         assert_eq!(kind_of_error(error(con, line)), expected, "{line}");
         assert_eq!(text(con, "DEBUG DIGEST"), digest, "{line}");

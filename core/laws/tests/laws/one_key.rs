@@ -157,10 +157,7 @@ proptest! {
                     continue;
                 }
                 let length = part.name.length;
-                let missing = shared[0].stored().is_empty();
-                let found = shared[0].find(part.name).or(missing.then_some(Place::of(length)));
-                // Two limits of this kind, and neither of this length: `WRONGTYPE`.
-                let Some(place) = found else { continue };
+                let place = shared[0].find(part.name).unwrap_or(Place::of(length));
                 let stored = Name { length: place.stored, ..part.name };
                 let mut own = alone.remove(&stored).unwrap_or_default();
                 // A strike is recorded even if it bans.
@@ -177,10 +174,11 @@ proptest! {
                 prop_assert_eq!(shared[0].find(after).map(|place| place.stored), own.stored().first().map(|limit| limit.name.length));
                 alone.insert(after, own);
                 if call.cost > 0 && (strikes || answers.0.is_some_and(|answer| answer.verdict.admits())) {
-                    expire(&mut alone, now, |name| name == after);
+                    expire(&mut alone, now, &[stored]);
                 }
                 continue;
             }
+            let named: Vec<Name> = multi.parts.iter().map(|part| part.name).collect();
             // The answers of copies of the limits on separate keys.
             let judged: Vec<Outcome> = multi.parts.iter().map(|part| {
                 let mut copy = [copy_of(alone.get(&part.name))];
@@ -200,7 +198,7 @@ proptest! {
             if struck && call.cost > 0 {
                 let penalties = || multi.parts.iter().zip(&judged).filter(|(part, look)| part.is_penalty() && look.verdict.admits());
                 if penalties().next().is_some() {
-                    expire(&mut alone, now, |name| multi.parts.iter().any(|part| part.name == name));
+                    expire(&mut alone, now, &named);
                 }
                 let names: Vec<Name> = penalties().map(|(part, _)| part.name).collect();
                 for (part, judged) in multi.parts.iter().zip(&mut judged).filter(|(part, _)| names.contains(&part.name)) {
@@ -225,7 +223,7 @@ proptest! {
             let mut strict = multi.parts.iter().zip(&judged).filter(|(part, _)| !part.is_penalty());
             let charged = strict.any(|(_, answer)| answer.verdict.admits());
             if admitted && charged && call.cost > 0 && matches!(command, Command::Take | Command::Force) {
-                expire(&mut alone, now, |name| multi.parts.iter().any(|part| part.name == name));
+                expire(&mut alone, now, &named);
             }
             for (part, (joint, judged)) in multi.parts.iter().zip(together.iter().zip(&judged)) {
                 if admitted && changes {
@@ -280,8 +278,14 @@ proptest! {
 }
 
 /// Removes the separate keys whose limits are fully reset and not named: a charge drops them from the shared key.
-fn expire(alone: &mut BTreeMap<Name, LimitSet>, now: Time, named: impl Fn(Name) -> bool) {
-    alone.retain(|name, set| named(*name) || set.until() > now);
+fn expire(alone: &mut BTreeMap<Name, LimitSet>, now: Time, named: &[Name]) {
+    let is_plain = |name: &Name| !name.length.is_shadow();
+    let stays = |name: &Name, set: &LimitSet| named.contains(name) || set.until() > now;
+    let staying = alone.iter().filter(|(name, set)| stays(name, set)).map(|(name, _)| *name);
+    let plain: Vec<Name> = staying.chain(named.iter().copied()).filter(is_plain).collect();
+    alone.retain(|name, set| {
+        stays(name, set) || is_plain(name) && plain.iter().any(|other| other.kind == name.kind)
+    });
 }
 
 /// The call, but with the limit of this name only.

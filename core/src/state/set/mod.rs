@@ -6,16 +6,21 @@
 //!
 //! A server stores a key of one limit without a set. Holds are in the same list, but they are no limit and do not count.
 //!
+//! A limit that the key lacks is as one that is fully reset. A charge adds it, so no call fails because of what else the key holds. A
+//! limiter's own command, which names one limit, takes the limit of its name. If there is none, but one other limit of its limiter and
+//! mode that is no shadow, it takes that one and renames it: so a period can be changed without starting anew.
+//!
 //! A limit that a call does not name stays in the key until it is fully reset. Then the next charge of the key drops
-//! it. Every state can compute when it is fully reset. So the dropped limits follow from the charges alone, and equal
-//! histories leave equal bytes.
+//! it, unless a call would see the difference ([`faded`]). The call that decides says in its effect what it drops.
 //!
 //! ```text
 //! RL.MULTI 1 u LIMIT GCRA 0 1 1s LIMIT GCRA 9 10 1h   {GCRA 1 s, GCRA 1 h}
-//! RL.MULTI 1 u LIMIT GCRA 0 1 1s                      {GCRA 1 s, GCRA 1 h}: GCRA 1 h is not fully reset
 //! RL.GCRA u 0 1 1s                                    charges GCRA 1 s
-//! RL.GCRA u 0 1 2s                                    WRONGTYPE: none is GCRA 2 s, and two are GCRA
-//! an hour later, RL.MULTI 1 u LIMIT GCRA 0 1 1s       {GCRA 1 s}
+//! RL.GCRA u 0 1 2s                                    {GCRA 1 s, GCRA 2 s, GCRA 1 h}: none is GCRA 2 s, and two are GCRA
+//! RL.UNIFORM u 1s                                     {GCRA 1 s, GCRA 2 s, GCRA 1 h, UNIFORM 1 s}
+//! a minute later, RL.GCRA u 0 1 2s                    {GCRA 1 s, GCRA 2 s, GCRA 1 h}: UNIFORM 1 s is fully reset
+//! two hours later, RL.GCRA u 0 1 2s                   {GCRA 1 s, GCRA 2 s, GCRA 1 h}
+//! two hours later, RL.UNIFORM u 1s                    {UNIFORM 1 s}
 //! ```
 
 mod stored;
@@ -45,11 +50,6 @@ impl StoredLimit {
     /// When the limit is fully reset.
     pub fn until(&self) -> Time {
         with_kept!(&self.state, state => state.until(self.name.length.span()))
-    }
-
-    /// Whether a charge at `now` drops the limit: it is fully reset, and the call does not name it.
-    pub fn faded(&self, named: impl Fn(Name) -> bool, now: Time) -> bool {
-        !named(self.name) && self.until() <= now
     }
 }
 
@@ -210,10 +210,45 @@ impl Limits for LimitSet {
         self.room()
     }
 
-    fn drop_faded(&mut self, now: Time, named: impl Fn(Name) -> bool) -> Result<(), Error> {
-        self.limits.retain(|limit| !limit.faded(&named, now));
+    fn drop_faded(&mut self, now: Time, named: impl Iterator<Item = Name> + Clone) -> Result<(), Error> {
+        let dropped = faded(&self.limits.iter().map(|limit| (limit.name, limit.until())), &named, now);
+        self.limits.retain(|limit| !dropped.contains(&limit.name));
         Ok(())
     }
+
+    fn drop_holds(&mut self, now: Time) -> Result<(), Error> {
+        self.limits.retain(|limit| limit.name.kind.is_limit() || limit.until() > now);
+        Ok(())
+    }
+}
+
+/// The limits of a key that a charge at `now` drops. `stored` are their names, and when each is fully reset; `named` are the limits
+/// that the call names.
+///
+/// They are fully reset, and not named. A limit stays all the same if it is no shadow and the key has, or gets, another one of its
+/// limiter and mode that is no shadow and stays. Without it, a limiter's own command would take that other one for it. But if there is no
+/// room for all of them, none stays.
+pub fn faded(
+    stored: &(impl Iterator<Item = (Name, Time)> + Clone),
+    named: &(impl Iterator<Item = Name> + Clone),
+    now: Time,
+) -> Vec<Name> {
+    let is_named = |name: Name| named.clone().any(|other| other == name);
+    let is_faded = |(name, until): &(Name, Time)| *until <= now && !is_named(*name);
+    let mut dropped: Vec<Name> = stored.clone().filter(is_faded).map(|(name, _)| name).collect();
+    if dropped.is_empty() {
+        return dropped;
+    }
+    let limits = stored.clone().filter(|(name, _)| name.kind.is_limit());
+    let new = named.clone().filter(|name| !stored.clone().any(|(other, _)| other == *name));
+    if limits.count() + new.count() <= MAX_LIMITS {
+        let stays = stored.clone().filter(|limit| !is_faded(limit)).map(|(name, _)| name);
+        let taken: Vec<Name> = stays.chain(named.clone()).filter(|name| !name.length.is_shadow()).collect();
+        let is_missed =
+            |name: &Name| !name.length.is_shadow() && taken.iter().any(|other| other.kind == name.kind);
+        dropped.retain(|name| !is_missed(name));
+    }
+    dropped
 }
 
 /// Whether a key would hold at most [`MAX_LIMITS`] limits after a charge at `now`.
@@ -317,17 +352,30 @@ mod tests {
     }
 
     #[test]
-    fn a_charge_drops_a_limit_that_is_fully_reset_and_that_the_call_does_not_name() {
-        let set = charged([1000, 2000]);
-        let faded_at = |millis, named: Option<Name>| {
-            let now = T0.plus(Span::from_millis(millis));
-            let faded = set.limits().filter(|limit| limit.faded(|name| Some(name) == named, now));
-            faded.map(|limit| limit.name).collect::<Vec<_>>()
+    fn a_charge_drops_limits_that_are_fully_reset_and_that_no_call_would_miss() {
+        let other = Name::of::<Counts>(Length::of(Span::from_millis(1000)));
+        let shadow = Name { length: name(1000).length.in_shadow(), ..name(1000) };
+        let stored = [name(1000), name(2000), shadow, other].map(|name| (name, T0.plus(name.length.span())));
+        let dropped_at = |millis, named: &[Name]| {
+            faded(&stored.into_iter(), &named.iter().copied(), T0.plus(Span::from_millis(millis)))
         };
-        assert_eq!(faded_at(999, None), []);
-        assert_eq!(faded_at(1000, None), [name(1000)]);
-        assert_eq!(faded_at(1000, Some(name(1000))), []);
-        assert_eq!(faded_at(2000, Some(name(1000))), [name(2000)]);
+        assert_eq!(dropped_at(999, &[]), []);
+        // Without it, a call of the one would take the other, which is not fully reset or which the call names.
+        assert_eq!(dropped_at(1000, &[]), [shadow, other]);
+        assert_eq!(dropped_at(2000, &[name(1000)]), [shadow, other]);
+        assert_eq!(dropped_at(2000, &[name(3000), other]), [shadow]);
+        assert_eq!(dropped_at(2000, &[other]), [name(1000), name(2000), shadow]);
+        assert_eq!(dropped_at(2000, &[]), [name(1000), name(2000), shadow, other]);
+        // A shadow is taken for no other limit.
+        let in_shadow = Name { length: name(3000).length.in_shadow(), ..name(3000) };
+        assert_eq!(dropped_at(2000, &[in_shadow]), [name(1000), name(2000), shadow, other]);
+    }
+
+    #[test]
+    fn a_key_without_room_for_the_limits_of_a_call_keeps_none_that_is_fully_reset() {
+        let stored = (1..=MAX_LIMITS as u64).map(|length| (name(length), T0));
+        let dropped = |new: u64| faded(&stored, &(60..=MAX_LIMITS as u64 + new).map(name), T0).len();
+        assert_eq!((dropped(0), dropped(1)), (0, 59));
     }
 
     #[test]

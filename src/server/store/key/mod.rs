@@ -98,10 +98,12 @@ impl<'c, 'a> Key<'c, 'a> {
         Key { open, form, payload: Vec::new() }
     }
 
-    /// Finds the limit that a limiter's own command addresses.
+    /// Finds the limit that a limiter's own command is about: the one of its name, else the only one of its limiter and mode that is no
+    /// shadow. A limit that the key lacks is fully reset.
     ///
-    /// It is the limit of that name, else the only limit of that limiter and mode that is no shadow. A missing key gets a
-    /// new limit, and any other key is an error.
+    /// # Errors
+    ///
+    /// If the key holds no limits but a sketch or an amount.
     #[inline(always)]
     pub fn own_place<L: Limiter>(&self, limiter: &L) -> Result<Place, Error> {
         let length = Length::of(limiter.length());
@@ -111,10 +113,10 @@ impl<'c, 'a> Key<'c, 'a> {
         if value.state::<L::State>().is_some() && !value.length().is_shadow() {
             return Ok(Place { stored: value.length(), length });
         }
-        let set = value.state::<LimitSet>();
-        match set.and_then(|set| set.find(Name::of::<L::State>(length))) {
-            Some(place) => Ok(place),
-            None => Err(self.other_kind(Some(Name::of::<L::State>(length)))),
+        match value.state::<LimitSet>() {
+            Some(set) => Ok(set.find(Name::of::<L::State>(length)).unwrap_or(Place::of(length))),
+            None if value.kind().is_limit() => Ok(Place::of(length)),
+            None => Err(self.holds_no_limits(Some(L::State::KIND))),
         }
     }
 
@@ -122,18 +124,15 @@ impl<'c, 'a> Key<'c, 'a> {
     pub fn lone<S: State>(&self) -> Result<Option<&S>, Error> {
         match self.open.value().map(Value::state::<S>) {
             None => Ok(None),
-            Some(None) => Err(self.other_kind(Some(Name { kind: S::KIND, length: Length::NONE }))),
+            Some(None) => Err(self.holds_no_limits(Some(S::KIND))),
             Some(state) => Ok(state),
         }
     }
 
-    /// The error for a key that does not hold what is wanted.
+    /// The error for a key that holds limits where a sketch or an amount is wanted, or the reverse. `wanted` is `None` for any limits.
     #[cold]
-    fn other_kind(&self, wanted: Option<Name>) -> Error {
-        let lone = self.open.value().filter(|value| value.state::<LimitSet>().is_none());
-        let lone = lone.map(|value| Name { kind: value.kind(), length: value.length() });
-        let limits = self.open.set().into_iter().flat_map(LimitSet::limits);
-        Error::other_kind(lone.into_iter().chain(limits.map(|limit| limit.name)), wanted)
+    fn holds_no_limits(&self, wanted: Option<Kind>) -> Error {
+        Error::other_kind(self.open.value().map_or(Kind::LimitSet, Value::kind), wanted)
     }
 
     /// Changes the state that has the key to itself, and returns whether `write` wrote a change.
@@ -309,8 +308,13 @@ impl Limits for Key<'_, '_> {
     }
 
     #[inline(always)]
-    fn drop_faded(&mut self, now: Time, named: impl Fn(Name) -> bool) -> Result<(), CoreError> {
-        if self.form == Form::Lone { Ok(()) } else { self.drop_faded_of_set(now, named) }
+    fn drop_faded(&mut self, now: Time, named: impl Iterator<Item = Name> + Clone) -> Result<(), CoreError> {
+        if self.form == Form::Lone { Ok(()) } else { self.drop_faded_of_set(now, &named) }
+    }
+
+    #[inline(always)]
+    fn drop_holds(&mut self, now: Time) -> Result<(), CoreError> {
+        if self.form == Form::Lone { Ok(()) } else { self.drop_holds_of_set(now) }
     }
 }
 

@@ -1,11 +1,12 @@
 //! What a key does only for a set of limits.
 
+use std::iter::once;
 use std::mem::take;
 
 use ratelimit_core::state::codec::Reader;
-use ratelimit_core::state::{MAX_LIMITS, SetChange, StoredLimit, fits};
+use ratelimit_core::state::{MAX_LIMITS, SetChange, StoredLimit, faded, fits};
 use ratelimit_core::{
-    Error as CoreError, Kind, Length, LimitSet, LimitState, Limits, Name, Place, Span, State, Time,
+    Error as CoreError, Kind, Length, LimitSet, LimitState, Limiter, Limits, Name, Place, Span, State, Time,
 };
 use ratelimit_language::Error;
 
@@ -15,6 +16,32 @@ use crate::server::store::discard::discard;
 use crate::server::store::handle::replicate;
 
 impl Key<'_, '_> {
+    /// Finds the limit that a limiter's own command charges at `now`, and prepares the key for it.
+    ///
+    /// # Errors
+    ///
+    /// As [`Key::own_place`] and [`Key::prepare_own`].
+    #[inline(always)]
+    pub fn place_to_charge<L: Limiter>(&mut self, limiter: &L, now: Time) -> Result<Place, Error> {
+        let place = self.own_place(limiter)?;
+        self.prepare_own::<L::State>(place, now)?;
+        Ok(place)
+    }
+
+    /// Prepares the key for a charge at `now` of the limit at this place. A limit that the key lacks will be added beside the others.
+    ///
+    /// # Errors
+    ///
+    /// If the key would hold too many limits.
+    #[inline(always)]
+    pub fn prepare_own<S: LimitState>(&mut self, place: Place, now: Time) -> Result<(), Error> {
+        if self.open.value().is_some() && self.state::<S>(place.stored).is_none() {
+            let name = Name::of::<S>(place.length);
+            self.prepare(now, once(name), once(name), |other| other == name)?;
+        }
+        Ok(())
+    }
+
     /// Prepares the key for a call that gives limits by their whole names.
     ///
     /// `at_once` are the limits that it charges if it is admitted, and `charged` all that it may charge. `named` returns
@@ -31,7 +58,7 @@ impl Key<'_, '_> {
             (Form::Set, ..) => false,
             (Form::Lone, Some((lone, _)), _) => at_once.all(|name| name == lone),
             (Form::Lone, None, None) => at_once.next().is_some() && at_once.next().is_none(),
-            (Form::Lone, None, Some(_)) => return Err(self.other_kind(None)),
+            (Form::Lone, None, Some(_)) => return Err(self.holds_no_limits(None)),
         };
         if !stays_lone {
             self.form = Form::Set;
@@ -97,16 +124,29 @@ impl Key<'_, '_> {
         Ok(true)
     }
 
-    /// Drops the limits that are fully reset at `now` and that the call does not name.
-    pub fn drop_faded_of_set(&mut self, now: Time, named: impl Fn(Name) -> bool) -> Result<(), CoreError> {
+    /// Drops the limits that are fully reset at `now` and that no call would miss.
+    pub fn drop_faded_of_set(
+        &mut self,
+        now: Time,
+        named: &(impl Iterator<Item = Name> + Clone),
+    ) -> Result<(), CoreError> {
         // A call with a second limit finds the first one lone.
-        let lone = self.open.lone_limit().filter(|(name, until)| *until <= now && !named(*name));
-        let of_set = self.stored().iter().filter(|limit| limit.faded(&named, now)).map(|limit| limit.name);
-        let faded: Vec<Name> = of_set.chain(lone.map(|(name, _)| name)).collect();
-        if !faded.is_empty() {
+        let of_set = self.stored().iter().map(|limit| (limit.name, limit.until()));
+        let dropped = faded(&of_set.chain(self.open.lone_limit()), named, now);
+        self.drop(dropped)
+    }
+
+    /// Drops the holds, if all have ended at `now`.
+    pub fn drop_holds_of_set(&mut self, now: Time) -> Result<(), CoreError> {
+        let holds = self.stored().iter().filter(|limit| !limit.name.kind.is_limit() && limit.until() <= now);
+        self.drop(holds.map(|limit| limit.name).collect())
+    }
+
+    fn drop(&mut self, dropped: Vec<Name>) -> Result<(), CoreError> {
+        if !dropped.is_empty() {
             self.begin(Kind::LimitSet, Length::NONE);
             let set = self.open.make_set().ok_or(CoreError::Defect)?;
-            for name in faded {
+            for name in dropped {
                 let change = SetChange::Dropped { name };
                 LimitSet::encode_change(&change, &mut self.payload);
                 set.apply_and_take(change).into_iter().for_each(discard);
