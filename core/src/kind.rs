@@ -1,5 +1,7 @@
 //! The kinds of state that keys store: a table of their numbers, types and titles.
 
+use crate::state::codec::Reader;
+
 /// Hands the table to the macro `$define`, after the other tokens.
 macro_rules! kinds {
     ($define:ident $($other:tt)*) => {
@@ -60,6 +62,12 @@ macro_rules! define_kind {
                     $($other_number => Some(Kind::$Other),)*
                     _ => None,
                 }
+            }
+
+            /// Reads the byte of a kind. An unknown one is of a newer version.
+            pub fn decode(reader: &mut Reader<'_>) -> Option<Kind> {
+                let byte = reader.byte()?;
+                Kind::from_byte(byte).or_else(|| reader.newer())
             }
 
             /// Whether it is the state of one limit. Such a limit can share a key with others.

@@ -9,36 +9,51 @@ use crate::time::{Span, Time};
 
 /// Reads what the `put` functions wrote. Each method returns `None` if too few bytes remain or the value is malformed.
 #[derive(Clone, Copy)]
-pub struct Reader<'a>(&'a [u8]);
+pub struct Reader<'a> {
+    bytes: &'a [u8],
+    is_newer: bool,
+}
 
 impl<'a> Reader<'a> {
     pub fn new(bytes: &'a [u8]) -> Self {
-        Reader(bytes)
+        Reader { bytes, is_newer: false }
+    }
+
+    /// What this version does not know, and a newer one can have written: a kind, or a flag. Returns `None`.
+    #[cold]
+    pub fn newer<T>(&mut self) -> Option<T> {
+        self.is_newer = true;
+        None
+    }
+
+    /// Whether what could not be read is of a newer version, rather than malformed.
+    pub fn is_newer(&self) -> bool {
+        self.is_newer
     }
 
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.bytes.is_empty()
     }
 
     /// The number of remaining bytes.
     pub fn len(&self) -> usize {
-        self.0.len()
+        self.bytes.len()
     }
 
     /// The bytes between this reader and `later`, a copy of it that has read further.
     pub fn up_to(self, later: Reader<'a>) -> &'a [u8] {
-        self.0.get(..self.len().saturating_sub(later.len())).unwrap_or(&[])
+        self.bytes.get(..self.len().saturating_sub(later.len())).unwrap_or(&[])
     }
 
     pub fn byte(&mut self) -> Option<u8> {
-        let (first, rest) = self.0.split_first()?;
-        self.0 = rest;
+        let (first, rest) = self.bytes.split_first()?;
+        self.bytes = rest;
         Some(*first)
     }
 
     pub fn word(&mut self) -> Option<u64> {
-        let (word, rest) = self.0.split_first_chunk()?;
-        self.0 = rest;
+        let (word, rest) = self.bytes.split_first_chunk()?;
+        self.bytes = rest;
         Some(u64::from_le_bytes(*word))
     }
 
@@ -89,16 +104,16 @@ impl<'a> Reader<'a> {
 
     /// The next `length` bytes.
     pub fn take(&mut self, length: usize) -> Option<&'a [u8]> {
-        let (bytes, rest) = self.0.split_at_checked(length)?;
-        self.0 = rest;
+        let (bytes, rest) = self.bytes.split_at_checked(length)?;
+        self.bytes = rest;
         Some(bytes)
     }
 
     /// A byte string that [`put_bytes`] wrote.
     pub fn bytes(&mut self) -> Option<&'a [u8]> {
-        let (length, rest) = self.0.split_first_chunk()?;
+        let (length, rest) = self.bytes.split_first_chunk()?;
         let (bytes, rest) = rest.split_at_checked(usize::from(u16::from_le_bytes(*length)))?;
-        self.0 = rest;
+        self.bytes = rest;
         Some(bytes)
     }
 }

@@ -53,10 +53,11 @@ impl Length {
         self.0
     }
 
-    /// Reads the word; `None` if the length of time is over a hundred years.
+    /// Reads the word; `None` if the length of time is over a hundred years, which is none of this version.
     pub fn decode(reader: &mut Reader<'_>) -> Option<Length> {
         let length = Length(reader.word()?);
-        (length.span() <= Span::CENTURY).then_some(length)
+        // No length of time has the bits above that of a century, so they are flags.
+        if length.span() > Span::CENTURY { reader.newer() } else { Some(length) }
     }
 }
 
@@ -67,7 +68,7 @@ impl Name {
     }
 
     pub(super) fn decode(reader: &mut Reader<'_>) -> Option<Name> {
-        let name = Name { kind: Kind::from_byte(reader.byte()?)?, length: Length::decode(reader)? };
+        let name = Name { kind: Kind::decode(reader)?, length: Length::decode(reader)? };
         let stored = name.kind.is_limit() || name.kind.is_beside_limits();
         (stored && name.is_canonical()).then_some(name)
     }

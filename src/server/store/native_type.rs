@@ -6,6 +6,7 @@ use std::ptr::null_mut;
 use std::slice;
 
 use ratelimit_core::state::Leases;
+use ratelimit_core::state::codec::Reader;
 use ratelimit_core::{Length, LimitSet, Time};
 use redis_module::logging::RedisLogLevel;
 use redis_module::logging::log_io_error;
@@ -27,6 +28,10 @@ pub static TYPE: RedisType = RedisType::new("ratelimit", ENCODING, METHODS);
 
 /// The version of a value's bytes in an RDB. A loader accepts its own version and older ones.
 const ENCODING: i32 = 1;
+
+/// Why a key cannot be loaded, for the log.
+const NEWER: &str = "key of a newer version of the ratelimit module";
+const MALFORMED: &str = "malformed key of the ratelimit module";
 
 const METHODS: RedisModuleTypeMethods = RedisModuleTypeMethods {
     // The version of Redis 7.0. Later servers accept it.
@@ -70,7 +75,7 @@ unsafe extern "C" fn rdb_load(io: *mut RedisModuleIO, version: c_int) -> *mut c_
         #[cfg(feature = "fault-injection")]
         crate::server::fault::panic_if_armed();
         if version > ENCODING {
-            log_io_error(io, RedisLogLevel::Warning, "key of a newer version of the ratelimit module");
+            log_io_error(io, RedisLogLevel::Warning, NEWER);
             return null_mut();
         }
         // SAFETY: the server passes an RDB that it reads. The buffer has `length` bytes, and is freed after its last
@@ -82,11 +87,13 @@ unsafe extern "C" fn rdb_load(io: *mut RedisModuleIO, version: c_int) -> *mut c_
                 // The RDB ends here, or cannot be read.
                 return null_mut();
             }
-            let value = Value::decode(slice::from_raw_parts(buffer.cast(), length));
+            let mut reader = Reader::new(slice::from_raw_parts(buffer.cast(), length));
+            let value = Value::read(&mut reader);
+            let is_newer = reader.is_newer();
             api!(RedisModule_Free(buffer.cast()));
             value.map_or_else(
                 || {
-                    log_io_error(io, RedisLogLevel::Warning, "malformed key of the ratelimit module");
+                    log_io_error(io, RedisLogLevel::Warning, if is_newer { NEWER } else { MALFORMED });
                     null_mut()
                 },
                 Value::into_raw,

@@ -161,16 +161,20 @@ impl Value {
         bytes
     }
 
-    /// Decodes the bytes of [`Value::encode`]; `None` if they are malformed.
+    /// Decodes the bytes of [`Value::encode`]; `None` if they are malformed, or of a newer version.
     pub fn decode(bytes: &[u8]) -> Option<Value> {
-        let mut reader = Reader::new(bytes);
-        let kind = Kind::from_byte(reader.byte()?)?;
-        let length = Length::decode(&mut reader)?;
+        Value::read(&mut Reader::new(bytes))
+    }
+
+    /// As [`decode`](Self::decode). The reader then knows whether a newer version wrote the bytes.
+    pub fn read(reader: &mut Reader<'_>) -> Option<Value> {
+        let kind = Kind::decode(reader)?;
+        let length = Length::decode(reader)?;
         if !(Name { kind, length }).is_canonical() || kind.is_beside_limits() {
             return None;
         }
         let value = with_state!(kind, S => {
-            let state = <S as State>::decode(&mut reader)?;
+            let state = <S as State>::decode(reader)?;
             reader.is_empty().then(|| Value::new(length, state))
         })?;
         // A set of one limit would be that limit, lone.

@@ -260,3 +260,35 @@ fn what_a_newer_encoding_wrote_is_refused() {
     assert_eq!(error_line(&error), "ERR Bad data format");
     assert_eq!(text(con, "EXISTS other"), "0");
 }
+
+/// A version can add a kind, or a flag to what a kind stores. An older module says so; it does not take the key for damaged.
+#[test]
+fn a_kind_and_a_flag_that_this_version_does_not_know_are_called_newer() {
+    // After the type's name and version, an opcode and the length of the value in two bytes.
+    const VALUE: usize = 13;
+    let server = Server::start(&PLAIN);
+    let con = &mut server.connection();
+    text(con, "DEBUG SET-SKIP-CHECKSUM-VALIDATION 1");
+    text(con, "RL.CONCURRENT key 9 1h a TENANT ann ADAPT GRADIENT AT 4102444800000000");
+    let Value::BulkString(bytes) = dump(con, "key") else { panic!("no dump") };
+    // Kind, length, last charge, number of leases with its flags, the tenant, and the flags of the limit that finds itself.
+    let flags_of_limit = VALUE + 25 + 1 + 2 + 3 + 1;
+    assert_eq!((bytes[VALUE], bytes[VALUE + 24], bytes[flags_of_limit]), (6, 0xc0, 1));
+    let changed = |place: usize, byte: u8| [&bytes[..place], &[byte], &bytes[place + 1..]].concat();
+    let [newer, malformed] =
+        ["key of a newer version of the ratelimit module", "malformed key of the ratelimit module"];
+    for (what, bytes, told) in [
+        ("a kind", changed(VALUE, 99), newer),
+        ("a flag of the length", changed(VALUE + 8, 0x40), newer),
+        ("a flag of the leases", changed(VALUE + 24, 0xe0), newer),
+        ("a flag of the limit", changed(flags_of_limit, 0x11), newer),
+        ("two leases where there is one", changed(VALUE + 17, 2), malformed),
+    ] {
+        let before = server.log().matches(told).count();
+        let error = call_bytes(con, &[b"RESTORE", b"other", b"0", &bytes]).unwrap_err();
+        assert_eq!(error_line(&error), "ERR Bad data format", "{what}");
+        assert_eq!(server.log().matches(told).count(), before + 1, "{what}: {}", server.log());
+    }
+    // And what it knows is read.
+    assert_eq!(call_bytes(con, &[b"RESTORE", b"other", b"0", &bytes]), Ok(Value::Okay));
+}

@@ -105,6 +105,9 @@ pub(super) fn decode_limit(reader: &mut Reader<'_>) -> Option<Adapted> {
     let has = |bit: u8| flags & bit != 0;
     let by_latency = has(BY_LATENCY);
     let mode = flags & !(BY_LATENCY | LOWERED);
+    if flags > BY_LATENCY | LOWERED | DRAINS | MEASURES {
+        return reader.newer();
+    }
     if !(mode == 0 || by_latency && [DRAINS, MEASURES].contains(&mode)) {
         return None;
     }

@@ -47,7 +47,10 @@ impl Notes<'_> {
     #[cold]
     pub(super) fn decode<'a>(parts: u8, holds: bool, reader: &mut Reader<'a>) -> Option<Box<Notes<'a>>> {
         let has = |bit: u8| parts & bit != 0;
-        if parts > TENANT | TIMED | LIMIT || has(TENANT | TIMED) && !holds {
+        if parts > TENANT | TIMED | LIMIT {
+            return reader.newer();
+        }
+        if has(TENANT | TIMED) && !holds {
             return None;
         }
         let tenant = if has(TENANT) { Some(decode_tenant(reader)?) } else { None };

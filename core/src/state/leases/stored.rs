@@ -42,6 +42,9 @@ const SHARED: u64 = 1 << 63;
 /// 0 if it was taken without `ADAPT`.
 const ADAPTS: u64 = 1 << 62;
 
+/// The bits of that number that a newer version can use. No table has as many leases.
+const UNKNOWN: u64 = !(SHARED | ADAPTS | u32::MAX as u64);
+
 impl LimitState for Leases {
     fn until(&self, _: Span) -> Time {
         let leases = self.timeline.until(self.table.latest());
@@ -184,6 +187,9 @@ impl State for Leases {
         let last = reader.instant()?;
         leases.timeline.set(last);
         let count = reader.word()?;
+        if count & UNKNOWN != 0 {
+            return reader.newer();
+        }
         let names = if count & SHARED == 0 { Vec::new() } else { decode_tenants(reader)? };
         if count & ADAPTS != 0 {
             leases.set_limit(decode_limit(reader)?);
