@@ -25,7 +25,7 @@ pub struct FoundLimit {
     window: Vec<u64>,
     began: u64,
     held: u64,
-    drains: bool,
+    drains: Option<u64>,
     measures: Option<u64>,
 }
 
@@ -43,7 +43,7 @@ impl FoundLimit {
             window: Vec::new(),
             began: 0,
             held: 0,
-            drains: false,
+            drains: None,
             measures: None,
         };
         limit.clamp();
@@ -66,10 +66,25 @@ impl FoundLimit {
     /// The limit that counts now.
     pub fn counts(&self) -> u64 {
         let limit = whole(&self.limit);
-        if self.drains || self.measures.is_some() {
+        if self.drains.or(self.measures).is_some() {
             limit.div_ceil(2).max(self.settings.floor.into())
         } else {
             limit
+        }
+    }
+
+    /// When the phase of a probe ends by time.
+    fn probe_ends(&self) -> Option<u64> {
+        let ten = (self.short.floor() * ratio(10)).to_integer().to_u64()?;
+        self.drains.or(self.measures).map(|since| since + 30_000_000 + ten)
+    }
+
+    /// A probe that has taken too long is over.
+    pub fn pass(&mut self, now: u64) {
+        if self.probe_ends().is_some_and(|end| end <= now) {
+            (self.drains, self.measures) = (None, None);
+            self.window.clear();
+            self.most = self.limit.clone();
         }
     }
 
@@ -94,14 +109,14 @@ impl FoundLimit {
                 self.clamp();
             }
         }
-        if self.drains && held - cost <= self.counts() {
-            (self.drains, self.measures) = (false, Some(now));
+        if self.drains.is_some() && held - cost <= self.counts() {
+            (self.drains, self.measures) = (None, Some(now));
         }
     }
 
     fn sample(&mut self, lasted: u64, now: u64, held: u64) {
         let too_early = self.measures.is_some_and(|since| ratio(now - since) < self.short.floor());
-        if lasted <= 100 || self.drains || too_early {
+        if lasted <= 100 || self.drains.is_some() || too_early {
             return;
         }
         if self.window.is_empty() {
@@ -135,7 +150,8 @@ impl FoundLimit {
         }
         self.most = self.most.clone().max(self.limit.clone());
         let wrong = &self.limit * ratio(2) <= self.most || &self.short * ratio(2) < self.long;
-        self.drains = self.windows == 10 || self.windows % 60 == 59 || wrong;
+        let due = self.windows == 10 || self.windows % 60 == 59 || wrong;
+        self.drains = due.then_some(now);
     }
 
     fn is_half_used(&self, held: u64) -> bool {
@@ -190,6 +206,7 @@ impl FoundTable {
                 Some(mut limit) => {
                     self.limit = Some(limit.clone());
                     limit.adopt(settings);
+                    limit.pass(now);
                     limit
                 }
             });
@@ -198,7 +215,17 @@ impl FoundTable {
         let held = self.held(now);
         let has = self.leases.get(&id).is_some_and(|lease| lease.deadline > now);
         if !has && held + cost > limit && (cost > capacity || held > 0) {
-            let retry = (cost <= capacity).then(|| self.until_free((held + cost - limit).min(held), now));
+            let free = |limit: u64| match (held + cost).saturating_sub(limit).min(held) {
+                0 => 0,
+                excess => self.until_free(excess, now),
+            };
+            let after_probe = adapted.as_ref().and_then(|adapted| {
+                let end = adapted.probe_ends()?;
+                let mut after = adapted.clone();
+                after.pass(end);
+                Some(free(after.counts().saturating_sub(kept)).max(end - now))
+            });
+            let retry = (cost <= capacity).then(|| after_probe.unwrap_or(u64::MAX).min(free(limit)));
             return (Err(retry), limit, limit.saturating_sub(held));
         }
         self.move_to(at, now);
@@ -223,6 +250,7 @@ impl FoundTable {
         let Some(FoundLease { taken, cost, .. }) = self.leases.remove(&id) else { return false };
         let forgets = self.forgets(at, now);
         if let Some((limit, taken)) = self.limit.as_mut().zip(taken).filter(|_| !forgets) {
+            limit.pass(now);
             limit.ends(taken, now, cost, held, ending);
         }
         self.move_to(at, now);

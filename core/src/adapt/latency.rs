@@ -24,6 +24,10 @@
 //!
 //! So a backend that becomes three times as slow keeps its limit, except for a dip of seconds.
 //!
+//! A probe learns only from leases that end. If none does, for example because all callers died, half of the limit would count for
+//! as long as the table is kept. So each of a probe's two phases ends by time: after 30 s, and ten times the short mean, which is
+//! what ten leases take one after the other. A probe that ended so has measured nothing, and the long mean stays.
+//!
 //! # Exactness
 //!
 //! Limits are whole billionths, so the example is exact. Means are whole picoseconds, and durations above 100 µs, so a mean
@@ -63,8 +67,8 @@ pub struct Window {
 pub enum Probe {
     #[default]
     No,
-    /// More than half of the limit is held.
-    Drains,
+    /// More than half of the limit is held, since this instant. An earlier module did not store it.
+    Drains(Option<u64>),
     /// No more was held at this instant.
     Measures(u64),
 }
@@ -82,7 +86,7 @@ impl Latency {
         self.average();
         let next = if settings.are_tested(exact, window.held) { self.follow(exact) } else { exact.into() };
         let next = settings.nearest(next);
-        self.plan(next);
+        self.plan(next, ended.now);
         next
     }
 
@@ -94,9 +98,32 @@ impl Latency {
         (4 * exact + scaled.clamp(exact / 2, exact) + queue) / 5
     }
 
+    /// When the probe ends by time; `None` if there is none, or if its beginning is not known.
+    fn probe_ends(&self) -> Option<u64> {
+        let since = match self.probe {
+            Probe::No | Probe::Drains(None) => return None,
+            Probe::Drains(Some(since)) | Probe::Measures(since) => since,
+        };
+        Some(since.wrapping_add(PHASE + (self.short / PICOSECONDS).saturating_mul(FEWEST)))
+    }
+
+    /// The time from `now` until the probe ends by time, in microseconds; `None` as above.
+    pub(super) fn probe_left(&self, now: u64) -> Option<u64> {
+        // An instant before `now` is more than half of the clock ahead.
+        let left = self.probe_ends()?.wrapping_sub(now);
+        Some(if left > u64::MAX / 2 { 0 } else { left })
+    }
+
+    /// Ends a probe that has taken too long, without what it measured.
+    pub(super) fn pass(&mut self, now: u64, exact: u64) {
+        if self.probe_left(now) == Some(0) {
+            *self = Latency { probe: Probe::No, window: Window::default(), most: exact, ..*self };
+        }
+    }
+
     /// Lets a probe measure when no more than `limit`, half of the whole, is held after a lease ended.
     pub(super) fn drain(&mut self, ended: &Ended, limit: u64) {
-        if self.probe == Probe::Drains && ended.held.saturating_sub(ended.cost) <= limit {
+        if matches!(self.probe, Probe::Drains(_)) && ended.held.saturating_sub(ended.cost) <= limit {
             self.probe = Probe::Measures(ended.now);
         }
     }
@@ -105,7 +132,7 @@ impl Latency {
     fn add(&mut self, ended: &Ended) -> Option<Window> {
         let counts = match self.probe {
             Probe::No => true,
-            Probe::Drains => false,
+            Probe::Drains(_) => false,
             // Many that end earlier have waited for those that were held before.
             Probe::Measures(since) => ended.since(since) >= self.short / PICOSECONDS,
         };
@@ -133,11 +160,11 @@ impl Latency {
     }
 
     /// Begins a probe if it is time for one, or if the long mean seems wrong.
-    fn plan(&mut self, exact: u64) {
+    fn plan(&mut self, exact: u64, now: u64) {
         self.most = self.most.max(exact);
         let due = self.windows == FIRST || self.windows % EACH == EACH - 1;
         if due || exact <= self.most / 2 || self.short < self.long / 2 {
-            self.probe = Probe::Drains;
+            self.probe = Probe::Drains(Some(now));
         }
     }
 }
@@ -167,6 +194,9 @@ pub(crate) const LONGEST_MEAN: u64 = LONGEST * PICOSECONDS;
 /// The leases of a window, and its microseconds.
 const FEWEST: u64 = 10;
 const SECOND: u64 = 1_000_000;
+
+/// The microseconds after which a phase of a probe ends, beside ten leases.
+const PHASE: u64 = 30 * SECOND;
 
 /// The windows before the first probe.
 const FIRST: u64 = 10;
@@ -261,11 +291,11 @@ mod tests {
         let mut trial = Trial::new(20);
         (0..10).for_each(|_| trial.window(10, 28));
         let latency = trial.limit.latency;
-        assert_eq!((latency.windows, latency.probe), (10, Probe::Drains));
+        assert_eq!((latency.windows, latency.probe), (10, Probe::Drains(Some(trial.now))));
         assert_eq!((trial.limit.exact / ONE, trial.limit.limit()), (28, 14));
         // 15 are held after this one.
         trial.lease(10, 16);
-        assert_eq!(trial.limit.latency.probe, Probe::Drains);
+        assert!(matches!(trial.limit.latency.probe, Probe::Drains(_)));
         trial.lease(10, 15);
         assert_eq!(trial.limit.latency.probe, Probe::Measures(trial.now));
         trial.window(4, 14);
@@ -282,6 +312,26 @@ mod tests {
         (0..2).for_each(|_| trial.lease(900, 10));
         assert_eq!(trial.limit.latency.window.count, 0);
         trial.lease(100, 10);
+        assert_eq!(trial.limit.latency.window.count, 1);
+    }
+
+    #[test]
+    fn a_probe_in_which_no_lease_ends_is_over_after_half_a_minute_and_ten_leases() {
+        let mut trial = Trial::new(20);
+        (0..10).for_each(|_| trial.window(10, 28));
+        let began = trial.now;
+        let at = |trial: &Trial, seconds: u64| trial.limit.after(began.wrapping_add(seconds * SECOND / 10));
+        assert_eq!(at(&trial, 300).limit(), 14, "half of 28");
+        let whole = at(&trial, 301);
+        assert_eq!((whole.limit(), whole.latency.probe, whole.latency.long), (28, Probe::No, 10_000_000_000));
+        // The second phase begins when no more than half is held.
+        trial.lease(10, 15);
+        assert_eq!(at(&trial, 301).limit(), 14);
+        assert_eq!(at(&trial, 302).limit(), 28);
+        // A lease that ends then begins a window like any other.
+        trial.now = began.wrapping_add(40 * SECOND);
+        trial.limit = trial.limit.after(trial.now);
+        trial.lease(10, 20);
         assert_eq!(trial.limit.latency.window.count, 1);
     }
 

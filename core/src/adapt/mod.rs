@@ -69,13 +69,25 @@ impl Adapted {
     pub(crate) fn at(mut self, instant: impl Fn(u64) -> u64) -> Adapted {
         self.lowered = self.lowered.map(&instant);
         let Latency { probe, window, .. } = &mut self.latency;
-        if let Probe::Measures(since) = probe {
+        if let Probe::Drains(Some(since)) | Probe::Measures(since) = probe {
             *since = instant(*since);
         }
         if window.count > 0 {
             window.began = instant(window.began);
         }
         self
+    }
+
+    /// The limit at an instant at which no lease has ended since it was last changed.
+    #[must_use]
+    pub fn after(mut self, now: u64) -> Adapted {
+        self.latency.pass(now, self.exact);
+        self
+    }
+
+    /// The time from `now` until a probe ends by time, in microseconds; `None` if none does.
+    pub fn probe_left(&self, now: u64) -> Option<u64> {
+        self.latency.probe_left(now)
     }
 
     /// The limit that counts now.

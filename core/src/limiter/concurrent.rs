@@ -90,14 +90,28 @@ impl Concurrent<'_> {
             return Verdict::ADMIT;
         }
         // The held leases cost at least as much, so `ends` returns an instant.
-        leases.ends(excess, now).map_or(Verdict::NEVER, Verdict::refuse)
+        let ends = leases.ends(excess, now);
+        let ends = ends.map(|ends| self.after_probe(leases, now, cost).map_or(ends, |after| after.min(ends)));
+        ends.map_or(Verdict::NEVER, Verdict::refuse)
+    }
+
+    /// The time until the cost fits after a probe has ended by time, if no lease ends early; `None` without a probe.
+    fn after_probe(&self, leases: &Leases, now: Time, cost: u64) -> Option<Span> {
+        let left = Span::from_micros(self.adapted(leases, now)?.probe_left(leases.micros(now))?);
+        let held = leases.cost(now);
+        let excess = held.saturating_add(cost).saturating_sub(self.limit(leases, now.plus(left)));
+        match excess.min(held) {
+            0 => Some(left),
+            excess => leases.ends(excess, now).map(|ends| ends.max(left)),
+        }
     }
 
     /// The limit that finds itself, as this call finds it; `None` without `ADAPT`.
     #[inline(never)]
     pub fn adapted(&self, leases: &Leases, now: Time) -> Option<Adapted> {
         let adapt = self.adapt?;
-        let adapted = leases.adapted(now).map(|adapted| adapted.adopt(adapt.settings));
+        let adapted = leases.adapted(now);
+        let adapted = adapted.map(|adapted| adapted.adopt(adapt.settings).after(leases.micros(now)));
         Some(adapted.unwrap_or_else(|| Adapted::new(adapt)))
     }
 
@@ -127,7 +141,7 @@ pub fn renew<'a>(leases: &'a Leases, id: &'a [u8], ttl: Span, now: Time) -> Opti
 pub fn release<'a>(leases: &'a Leases, id: &'a [u8], ending: Ending, now: Time) -> Option<LeaseChange<'a>> {
     let cost = leases.held(id, now)?.cost;
     let limit = leases.adapted(now).zip(leases.taken(id)).and_then(|(adapted, taken)| {
-        let mut learned = *adapted;
+        let mut learned = adapted.after(leases.micros(now));
         learned.learn(&Ended { taken, now: leases.micros(now), cost, held: leases.cost(now) }, ending);
         changed(leases, learned, now)
     });

@@ -23,7 +23,6 @@ impl Pair {
         let settings = settings(rule, dice);
         let start = u32::try_from(dice.below(100)).expect("below 100");
         let (limit, model) = (Adapted::new(Adapt { settings, start }), FoundLimit::new(settings, start));
-        // The clock of the limit wraps within the test.
         Pair { limit, model, leases: Vec::new(), now: (1 << 41) - (1 << 34) }
     }
 
@@ -47,13 +46,18 @@ impl Pair {
             _ => Ending::Well,
         };
         self.model.ends(taken, self.now, cost, held, ending);
-        let [taken, now] = [taken, self.now].map(|at| at.wrapping_add(u64::MAX - (1 << 41)));
+        let [taken, now] = [taken, self.now].map(wrapped);
         self.limit.learn(&Ended { taken, now, cost, held }, ending);
     }
 
     fn held(&self) -> u64 {
         self.leases.iter().map(|(_, cost)| cost).sum()
     }
+}
+
+/// The clock of the limit, which wraps within the test.
+fn wrapped(at: u64) -> u64 {
+    at.wrapping_add(u64::MAX - (1 << 41))
 }
 
 fn settings(rule: Rule, dice: &mut Dice) -> Settings {
@@ -69,10 +73,14 @@ fn settings(rule: Rule, dice: &mut Dice) -> Settings {
 fn compare(rule: Rule, check: impl Fn(&Pair)) -> u64 {
     let mut dice = Dice::new(7);
     let mut pair = Pair::new(rule, &mut dice);
-    let mut changes = 0;
+    let (mut changes, mut by_time) = (0, 0);
     for step in 0..1_000_000_u32 {
-        pair.now += dice.below(100_000);
+        // Now and then no lease ends for so long that a probe ends by time.
+        pair.now += if dice.one_in(5000) { dice.below(100_000_000) } else { dice.below(100_000) };
         let before = pair.limit.exact;
+        pair.model.pass(pair.now);
+        by_time += u64::from(pair.limit != pair.limit.after(wrapped(pair.now)));
+        pair.limit = pair.limit.after(wrapped(pair.now));
         match dice.below(2000) {
             0 => {
                 let settings = settings(rule, &mut dice);
@@ -86,6 +94,7 @@ fn compare(rule: Rule, check: impl Fn(&Pair)) -> u64 {
         assert_eq!(pair.limit.limit(), pair.model.counts(), "step {step}");
         check(&pair);
     }
+    assert!(rule == Rule::Failures || by_time > 10, "{by_time} probes ended by time");
     changes
 }
 

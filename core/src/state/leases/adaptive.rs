@@ -67,29 +67,27 @@ const BY_LATENCY: u8 = 1;
 const LOWERED: u8 = 2;
 const DRAINS: u8 = 4;
 const MEASURES: u8 = 8;
+/// As [`DRAINS`], and the instant at which the probe began follows.
+const DRAINS_SINCE: u8 = DRAINS | MEASURES;
 
 /// Writes a limit whose instants are ages.
 pub(super) fn encode_limit(limit: &Adapted, out: &mut Vec<u8>) {
     let Adapted { settings, exact, credit, lowered, latency } = *limit;
     let Settings { rule, ceiling, floor, reserved, backoff, slow } = settings;
     let bit = |set: bool, bit: u8| if set { bit } else { 0 };
-    let (drains, measured) = match latency.probe {
-        Probe::No => (false, None),
-        Probe::Drains => (true, None),
-        Probe::Measures(since) => (false, Some(since)),
+    let (probe, since) = match latency.probe {
+        Probe::No => (0, None),
+        Probe::Drains(None) => (DRAINS, None),
+        Probe::Drains(since) => (DRAINS_SINCE, since),
+        Probe::Measures(since) => (MEASURES, Some(since)),
     };
-    out.push(
-        bit(rule == Rule::Latency, BY_LATENCY)
-            | bit(lowered.is_some(), LOWERED)
-            | bit(drains, DRAINS)
-            | bit(measured.is_some(), MEASURES),
-    );
+    out.push(bit(rule == Rule::Latency, BY_LATENCY) | bit(lowered.is_some(), LOWERED) | probe);
     out.push(backoff);
     let words = [ceiling, floor, reserved].map(u64::from).into_iter().chain([slow, exact, credit]);
     words.chain(lowered).for_each(|word| put_short(out, word));
     if rule == Rule::Latency {
         let Latency { long, short, windows, most, window: Window { count, began, sum, held }, .. } = latency;
-        let words = [long, short, windows, most].into_iter().chain(measured).chain([count]);
+        let words = [long, short, windows, most].into_iter().chain(since).chain([count]);
         words.for_each(|word| put_short(out, word));
         if count > 0 {
             for word in [began, sum, held] {
@@ -105,10 +103,10 @@ pub(super) fn decode_limit(reader: &mut Reader<'_>) -> Option<Adapted> {
     let has = |bit: u8| flags & bit != 0;
     let by_latency = has(BY_LATENCY);
     let mode = flags & !(BY_LATENCY | LOWERED);
-    if flags > BY_LATENCY | LOWERED | DRAINS | MEASURES {
+    if flags > BY_LATENCY | LOWERED | DRAINS_SINCE {
         return reader.newer();
     }
-    if !(mode == 0 || by_latency && [DRAINS, MEASURES].contains(&mode)) {
+    if mode > 0 && !by_latency {
         return None;
     }
     let backoff = reader.byte().filter(|percent| (1..=90).contains(percent))?;
@@ -132,7 +130,8 @@ fn decode_latency(reader: &mut Reader<'_>, mode: u8) -> Option<Latency> {
     let short = reader.short_up_to(LONGEST_MEAN)?;
     let (windows, most) = (reader.short()?, reader.short()?);
     let probe = match mode {
-        DRAINS => Probe::Drains,
+        DRAINS => Probe::Drains(None),
+        DRAINS_SINCE => Probe::Drains(Some(reader.short()?)),
         MEASURES => Probe::Measures(reader.short()?),
         _ => Probe::No,
     };
@@ -152,7 +151,7 @@ mod tests {
     fn limits() -> impl Strategy<Value = Adapted> {
         let settings = (any::<bool>(), 1u32..100, 1u32..100, 0u32..100, 1u8..=90, 0u64..1000);
         let latency =
-            (0..=LONGEST_MEAN, 0..=LONGEST_MEAN, any::<[u64; 2]>(), 0u8..3, any::<[u64; 5]>(), any::<bool>());
+            (0..=LONGEST_MEAN, 0..=LONGEST_MEAN, any::<[u64; 2]>(), 0u8..4, any::<[u64; 5]>(), any::<bool>());
         (settings, any::<u64>(), any::<u64>(), any::<Option<u64>>(), latency).prop_map(
             |((by_latency, ceiling, floor, reserved, backoff, slow), exact, credit, lowered, latency)| {
                 let floor = floor.min(ceiling);
@@ -160,7 +159,9 @@ mod tests {
                 let settings =
                     Settings { rule, ceiling, floor, reserved: reserved.min(floor - 1), backoff, slow };
                 let (long, short, [windows, most], probe, [since, count, began, sum, held], empty) = latency;
-                let probe = [Probe::No, Probe::Drains, Probe::Measures(since)][usize::from(probe)];
+                let probes =
+                    [Probe::No, Probe::Drains(None), Probe::Drains(Some(since)), Probe::Measures(since)];
+                let probe = probes[usize::from(probe)];
                 let window =
                     if empty { Window::default() } else { Window { count: count.max(1), began, sum, held } };
                 let latency = Latency { long, short, windows, most, probe, window };
