@@ -167,5 +167,5 @@ pub fn peek<L: Limiter>(call: &Call<'_>, limiter: &L, cost: u64, at: Option<Time
 /// [`peek`] on an open key.
 pub fn look<L: Limiter>(key: &Key<'_, '_>, limiter: &L, cost: u64, at: Time) -> Result<Answer, Error> {
     let place = key.own_place(limiter)?;
-    Ok(Ask::new(place, at, cost, Manner::Strict).peek(key, limiter))
+    Ok(Ask::new(place, at, cost, Manner::Strict).peek_strike(key, limiter))
 }

@@ -274,6 +274,23 @@ impl Ask {
         self.with_state(limits, limiter, |state| decide::peek(limiter, state, self.at, self.cost))
     }
 
+    /// As [`peek`](Self::peek), but with the gauge of the ban if the request is the strike that brings it. The limit records that
+    /// strike although it refuses the request.
+    pub fn peek_strike<L: Limiter>(&self, limits: &impl Limits, limiter: &L) -> Answer {
+        let answer = self.peek(limits, limiter);
+        let bans = limiter.capabilities().bans && !answer.verdict.admits() && answer.gauge.remaining > 0;
+        if !bans {
+            return answer;
+        }
+        self.with_state(limits, limiter, |state| {
+            decide::when_decided(limiter, state, self.at, |state, now, lag| {
+                let mut banned = state.clone();
+                banned.apply(limiter.charge(state, now, self.cost));
+                Answer { gauge: limiter.gauge(&banned, now).delayed(lag), ..answer }
+            })
+        })
+    }
+
     /// Moves what the key's holds charged to the limit, if the next change moves its counts.
     #[inline(always)]
     fn move_charges<L: Limiter>(

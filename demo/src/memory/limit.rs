@@ -183,7 +183,7 @@ fn place<L: Limiter>(limits: &LimitSet, limiter: &L) -> Place {
 
 /// The answer that a request would get. It changes nothing.
 fn look<L: Limiter>(limits: &LimitSet, limiter: &L, cost: u64, at: Time) -> Answer {
-    Ask::new(place(limits, limiter), at, cost, Manner::Strict).peek(limits, limiter)
+    Ask::new(place(limits, limiter), at, cost, Manner::Strict).peek_strike(limits, limiter)
 }
 
 /// The answer after a change that may have given something back.

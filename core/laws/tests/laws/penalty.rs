@@ -29,13 +29,16 @@ fn follow(penalty: Penalty, steps: &[Step]) -> usize {
         let look = ask(0).peek(&key, &penalty);
         let rest = offender.banned(micros).map(|end| Span::from_micros(end - micros));
         assert_eq!(look.verdict, rest.map_or(Verdict::ADMIT, Verdict::refuse), "look {i} at {now:?}");
-        let peek = ask(*cost).peek(&key, &penalty);
+        let peek = ask(*cost).peek_strike(&key, &penalty);
         assert_eq!(encoded(&key), before);
 
         let taken = ask(*cost).take(&mut key, &penalty).expect("no error").answer();
         let fits = offender.ask(micros, *cost);
         assert_eq!(taken.verdict.admits(), fits, "call {i} of {steps:?} under {penalty:?}");
         assert_eq!(taken.verdict, peek.verdict, "a peek tells the ban that the call brings");
+        if !taken.verdict.admits() {
+            assert_eq!(taken, peek, "and what is left then");
+        }
         let retry = offender.banned(micros).map_or(0, |end| end - micros);
         if let Verdict::Refuse { retry: told } = taken.verdict {
             assert_eq!(told, Some(Span::from_micros(retry)), "call {i}");
