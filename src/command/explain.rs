@@ -13,8 +13,8 @@ use ratelimit_core::{
 };
 use ratelimit_language::vocabulary::Argument;
 use ratelimit_language::{
-    CATALOG, Decision, Error, Line, Purpose, Request, Row, Seen, SketchCall, find, option_of, own_words,
-    shown, sketch, sketch_words, without_prefix, words_of_limits,
+    CATALOG, Decision, Error, Line, Purpose, Request, Row, Seen, SketchCall, Wait, find, option_of,
+    own_words, shown, sketch, sketch_words, without_prefix, words_of_limits,
 };
 
 use super::ask::{policy, with_limits};
@@ -217,7 +217,9 @@ fn in_line<L: Limiter>(
         && (retry <= longest || limiter.capabilities().early)
         && call.wait(longest, vec![1], [Wanted { key: 1, name, claim, retry }].into_iter()).is_some()
     {
-        return Some(Decision::Waits { behind: callers, longest });
+        let early = limiter.capabilities().early;
+        let expected = Wait::default().and(retry.max(ahead.unwrap_or_default()), early);
+        return Some(Decision::Waits { behind: callers, expected, longest });
     }
     ahead.map(|first| behind(1, callers, first, answer))
 }
@@ -341,7 +343,7 @@ fn decide_all(
         }
     }
     let before: Vec<Answer> = joint.answers().collect();
-    let waits = longest_wait(call, several, &joint, block, is_held, &claims);
+    let waits = wait_of(call, several, &joint, block, is_held, &claims);
     let strikes = !is_held && waits.is_none() && joint.strikes();
     if strikes {
         for place in 0..several.keys.count() {
@@ -396,23 +398,29 @@ fn is_held(
     if has_room_everywhere { Ok(false) } else { Err(Error::TooManyHolds) }
 }
 
-/// How long a call would wait at most; `None` if it is decided at once.
-fn longest_wait(
+/// How long a call is expected to wait, and how long at most; `None` if it is decided at once.
+fn wait_of(
     call: &Call<'_>,
     several: &Several<'_, '_, '_>,
     joint: &Joint<'_, '_>,
     block: Option<Period>,
     is_held: bool,
     claims: &[Option<Claim<&[u8]>>],
-) -> Option<Span> {
+) -> Option<(Wait, Span)> {
     let longest = block.map(Call::longest_wait)?;
     let is_behind = || (0..joint.pairs().count()).any(|pair| joint.ahead(pair).is_some());
     let can_wait = !is_held && several.manner != Manner::Force;
     let refused = can_wait && (!joint.combined()?.verdict.admits() || is_behind());
-    (refused
-        && wait_within(call, longest, &several.keys, joint, |pair, _| claims.get(pair).copied().flatten())
-            .is_some())
-    .then_some(longest)
+    if !refused {
+        return None;
+    }
+    wait_within(call, longest, &several.keys, joint, |pair, _| claims.get(pair).copied().flatten())?;
+    let refusing = joint.waits_for()?.into_iter();
+    let expected = refusing.fold(Wait::default(), |wait, (pair, _, part, retry)| {
+        let first = joint.ahead(pair).unwrap_or_default();
+        wait.and(first.max(retry), part.has_room_early())
+    });
+    Some((expected, longest))
 }
 
 /// The decision on a call whose pairs were looked at, and `before` that. `None` never happens: each of them has an answer.
@@ -421,7 +429,7 @@ fn decision_of(
     several: &Several<'_, '_, '_>,
     joint: &mut Joint<'_, '_>,
     before: &[Answer],
-    waits: Option<Span>,
+    waits: Option<(Wait, Span)>,
     is_held: bool,
     claims: &[Option<Claim<&[u8]>>],
 ) -> Option<Decision> {
@@ -432,9 +440,9 @@ fn decision_of(
         found.map_or(0, |((part, key), claim)| call.before(several.keys.place(*key), part.name, &claim))
     };
     let ahead: Vec<usize> = (0..pairs.len()).filter(|pair| joint.ahead(*pair).is_some()).collect();
-    if let Some(longest) = waits {
+    if let Some((expected, longest)) = waits {
         let behind = ahead.iter().map(|pair| callers(*pair)).max().unwrap_or(0);
-        return Some(Decision::Waits { behind, longest });
+        return Some(Decision::Waits { behind, expected, longest });
     }
     match joint.combined()?.verdict {
         Verdict::Admit { .. } if is_held => return Some(Decision::Held),

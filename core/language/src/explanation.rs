@@ -102,8 +102,30 @@ pub enum Decision {
     },
     Waits {
         behind: usize,
+        expected: Wait,
         longest: Span,
     },
+}
+
+/// How long a call is expected to wait if no other caller comes.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Wait {
+    /// The time until the limits have room that only time refills, and until the first caller is tried that comes before the call.
+    pub least: Span,
+    /// Of leases, the time until enough of them expire; a release gives them back earlier. `None` if the call waits for none.
+    pub leases: Option<Span>,
+}
+
+impl Wait {
+    /// What a refusal by one limit adds to the wait. `early` is whether it can have room before its retry, by a release.
+    #[must_use]
+    pub fn and(self, retry: Span, early: bool) -> Wait {
+        if early {
+            Wait { leases: Some(self.leases.map_or(retry, |leases| leases.max(retry))), ..self }
+        } else {
+            Wait { least: self.least.max(retry), ..self }
+        }
+    }
 }
 
 impl Decision {
@@ -151,10 +173,28 @@ impl fmt::Display for Decision {
                 write!(f, "refused: limit {limit} keeps room for another tenant, at most for {left}")?;
                 later.map_or(Ok(()), |retry| write!(f, "; try again in {}", Rough(retry)))
             }
-            Decision::Waits { behind: 0, longest } => write!(f, "would wait, at most {}", Rough(longest)),
-            Decision::Waits { behind, longest } => {
-                let callers = if behind == 1 { "caller" } else { "callers" };
-                write!(f, "would wait behind {behind} {callers}, at most {}", Rough(longest))
+            Decision::Waits { behind, expected: Wait { least, leases }, longest } => {
+                write!(f, "would wait")?;
+                match behind {
+                    0 => {}
+                    1 => write!(f, " behind 1 caller")?,
+                    _ => write!(f, " behind {behind} callers")?,
+                }
+                // Those before it take some of what is refilled first, and when leases are released is not known.
+                let is_exact = behind == 0 && leases.is_none();
+                match least {
+                    // The first caller may be tried only after this one has given up.
+                    least if least == Span::ZERO || least > longest => {}
+                    least if is_exact => write!(f, " {}", Rough(least))?,
+                    least => write!(f, " at least {}", Rough(least))?,
+                }
+                // Without others before it, the call is admitted when the leases have expired.
+                let most =
+                    leases.filter(|_| behind == 0).map_or(longest, |leases| leases.max(least).min(longest));
+                if leases.is_some() {
+                    write!(f, " for a release")?;
+                }
+                write!(f, ", at most {}", Rough(most))
             }
         }
     }

@@ -34,7 +34,7 @@ pub use calls::{
 };
 pub use catalog::{CATALOG, Row, find, named};
 pub use error::Error;
-pub use explanation::{Decision, Line, Seen};
+pub use explanation::{Decision, Line, Seen, Wait};
 pub use forms::{FORMS, Form};
 pub use multi::{MultiCall, miscounted, multi};
 pub use number::{Duration, duration, integer};

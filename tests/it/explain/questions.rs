@@ -274,7 +274,10 @@ fn what_does_this_refusal_cost_the_caller() {
     // Who waits is not struck.
     let limits = "LIMIT UNIFORM 30s LIMIT PENALTY 1 1h 10m";
     text(con, "RL.MULTI 1 ip:2 LIMIT UNIFORM 30s");
-    assert_eq!(explain(con, &format!("RL.MULTI 1 ip:2 BLOCK 1m {limits}"))[0], "would wait, at most 1 m");
+    assert_eq!(
+        explain(con, &format!("RL.MULTI 1 ip:2 BLOCK 1m {limits}"))[0],
+        "would wait 30 s, at most 1 m"
+    );
     text(con, &call);
     assert_eq!(explain(con, &call)[0], "banned for 10 m by limit 2");
 }
