@@ -30,7 +30,7 @@ impl Command for Info {
     const COMPLEXITY: &'static str = "O(1), or O(width * depth) for a sketch; with LEASES O(log(N) + count) where N is the number of leases";
     const ARGUMENTS: &'static [Argument] = &[KEY, HOLDERS, MOST_HOLDERS];
     const REPLY: &'static [&'static str] = &[
-        "A map of what the key holds, or nil if it is missing.",
+        "A map of what the key holds, or nil if it is missing. If callers wait or tenants are hungry for a missing key, it has only tenants and waiting.",
         "If tenants share the key, a field tenants: an array of at most 100 maps, each with name, weight, held and waiting.",
         "With LEASES also a field leases: an array of maps, each with id, cost and left_ms, and with shadow if a shadow counts it.",
     ];
@@ -41,7 +41,7 @@ impl Command for Info {
     fn run(call: &Call<'_>) -> Result<Reply, Error> {
         let most_leases = call.parse(2.., info)?;
         let Some(key) = describe(call, 1, clock())? else {
-            return Ok(Reply::Null);
+            return missing(call);
         };
         let mut fields = fields(key.value);
         if !key.limits.is_empty() {
@@ -61,6 +61,20 @@ impl Command for Info {
         fields.push(("waiting".into(), number(Figure::Count(call.waiting(1) as u64))));
         Ok(Reply::Map(fields))
     }
+}
+
+/// A missing key for whose limits callers wait or tenants are hungry has these, and nothing else.
+fn missing(call: &Call<'_>) -> Result<Reply, Error> {
+    let (tenants, waiting) = (tenants(call)?, call.waiting(1));
+    if tenants.is_empty() && waiting == 0 {
+        return Ok(Reply::Null);
+    }
+    let mut fields = Fields::new();
+    if !tenants.is_empty() {
+        fields.push(("tenants".into(), FieldValue::Maps(tenants)));
+    }
+    fields.push(("waiting".into(), number(Figure::Count(waiting as u64))));
+    Ok(Reply::Map(fields))
 }
 
 /// What a tenant holds, and who waits for it.
