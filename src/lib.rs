@@ -87,7 +87,7 @@ fn load(context: &Context, arguments: &[RedisString]) -> Status {
 
 redis_module! {
     name: "ratelimit",
-    version: 100, // 0.1.0
+    version: server::version(), // Evaluated before the server is asked whether the name is free.
     allocator: (Allocator, Allocator),
     data_types: [],
     init: load,

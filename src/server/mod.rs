@@ -20,7 +20,7 @@ pub use entry::reply::{FieldValue, Fields, Reply};
 pub use fault::{arm_load, arm_save, delete_on_events, die_if_armed};
 pub use node::clock::clock;
 pub use node::dice::{chance, random_words};
-pub use node::load::load;
+pub use node::load::{load, version};
 pub use node::settings::{bounds, counts_refusals, most_holds, sends_events};
 pub use node::stats::{Counter, count_refused_in_shadow};
 pub use node::top::{forget_top, top_keys};

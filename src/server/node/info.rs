@@ -8,6 +8,7 @@ use redis_module::{InfoContext, RedisResult, basic_info_command_handler};
 use redis_module_macros::info_command_handler;
 
 use super::stats::{counts, errors, refused_in_shadow};
+use super::version::{BUILD, VERSION};
 use super::{copies, settings};
 use crate::policies;
 use crate::server::api::{OK, api};
@@ -81,8 +82,8 @@ fn with_counts(mut line: String, counts: &[(&str, u64)]) -> String {
 #[info_command_handler]
 fn info(context: &InfoContext, _for_crash_report: bool) -> RedisResult<()> {
     let mut section = context.builder().add_section("");
-    section = section.field("version", env!("CARGO_PKG_VERSION"))?;
-    section = section.field("build", option_env!("RATELIMIT_BUILD").unwrap_or("unknown"))?;
+    section = section.field("version", VERSION)?;
+    section = section.field("build", BUILD)?;
     section = section.field("errors", errors())?;
     section = section.field("propagates", u64::from(copies::may_exist()))?;
     section = section.field("shadow_refused", refused_in_shadow())?;

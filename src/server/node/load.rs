@@ -2,6 +2,7 @@
 
 use std::ffi::c_uint;
 use std::panic::PanicHookInfo;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use redis_module::logging::log_warning;
 use redis_module::raw::{
@@ -12,6 +13,7 @@ use redis_module::{Context, RedisString, Status};
 
 use super::info::info_outside_crashes;
 use super::settings;
+use super::version::{self, BUILD, VERSION};
 use super::{copies, cron};
 use crate::policies;
 use crate::server::api::{OK, api, missing};
@@ -30,10 +32,31 @@ const OPTIONS: c_uint = REDISMODULE_OPTIONS_HANDLE_IO_ERRORS
     | REDISMODULE_OPTION_NO_IMPLICIT_SIGNAL_MODIFIED
     | HANDLE_ATOMIC_SLOT_MIGRATION;
 
+/// Whether this library is loaded already.
+static IS_LOADED: AtomicBool = AtomicBool::new(false);
+
+/// Returns the version as the server wants it.
+///
+/// The crate `redis_module` asks for it as soon as a load begins. A load of a library that is loaded already fails before it comes
+/// to [`load`], without a reason in the log, so the reason is logged here.
+pub fn version() -> u32 {
+    if IS_LOADED.load(Relaxed) {
+        log_warning(TWICE);
+    }
+    version::number()
+}
+
+const TWICE: &str =
+    "ratelimit not loaded: it is loaded already. Is loadmodule in redis.conf and in an included file?";
+
 /// Loads the module. Fails, with a line in the log, if the server lacks a function that the module needs.
 pub fn load(context: &Context, arguments: &[RedisString], commands: &'static [&'static [Entry]]) -> Status {
     match guarded(Err("internal error".into()), || try_load(context, arguments, commands)) {
-        Ok(()) => Status::Ok,
+        Ok(()) => {
+            IS_LOADED.store(true, Relaxed);
+            context.log_notice(&loggable(&format!("ratelimit {VERSION} ({BUILD})")));
+            Status::Ok
+        }
         Err(why) => {
             context.log_warning(&loggable(&format!("ratelimit not loaded: {why}")));
             Status::Err
@@ -55,7 +78,7 @@ fn try_load(
     // SAFETY: `ctx` is the context of the load.
     unsafe { api!(RedisModule_SetModuleOptions(ctx, OPTIONS.cast_signed())) };
     if !settings::load(context) {
-        return Err("a ratelimit.* setting is not what it may be".into());
+        return Err("the server refused the setting that its log names before this line".into());
     }
     if let Some(warning) = policies::load_at_start(&settings::policy_file(), settings::bounds())? {
         context.log_warning(&loggable(&format!("ratelimit: {warning}")));

@@ -16,3 +16,4 @@ pub mod memory;
 pub mod settings;
 pub mod stats;
 pub mod top;
+pub mod version;

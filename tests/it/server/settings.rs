@@ -2,7 +2,7 @@
 
 use redis::Value;
 
-use crate::support::{SECOND, Server, T0, call, error, ints, module, simple, text};
+use crate::support::{SECOND, Server, T0, call, error, error_line, info, ints, module, simple, text};
 
 #[test]
 fn a_capacity_is_checked_against_the_setting_and_held_leases_stay() {
@@ -46,6 +46,27 @@ fn arguments_that_the_module_does_not_take_are_refused() {
 }
 
 #[test]
+fn the_log_names_the_version_and_the_build_once() {
+    let server = Server::start(&["--enable-module-command", "yes"]);
+    let con = &mut server.connection();
+    let [version, build] =
+        ["ratelimit_version", "ratelimit_build"].map(|field| info(con, "ratelimit", field).unwrap());
+    assert_eq!(server.log().matches(&format!("ratelimit {version} ({build})")).count(), 1);
+    // As when `redis.conf` and a file that it includes both load it.
+    let twice = Server::try_start_with(Some(&module()), &[], &["--loadmodule", module().to_str().unwrap()])
+        .err()
+        .unwrap();
+    let told =
+        "ratelimit not loaded: it is loaded already. Is loadmodule in redis.conf and in an included file?";
+    assert!(twice.contains(told), "{twice}");
+    // A server in use goes on.
+    let error = call(con, &["MODULE", "LOAD", module().to_str().unwrap()]).unwrap_err();
+    assert!(error_line(&error).starts_with("ERR Error loading the extension."), "{error}");
+    assert!(server.log().contains(told), "{}", server.log());
+    assert_eq!(ints(con, "RL.GCRA k 1 1 1s")[0], 0);
+}
+
+#[test]
 fn a_setting_that_may_not_be_is_refused_with_the_module() {
     for (setting, value) in [
         ("max-leases", "0"),
@@ -60,7 +81,9 @@ fn a_setting_that_may_not_be_is_refused_with_the_module() {
     ] {
         let log = Server::try_start_with(Some(&module()), &[], &[&format!("--ratelimit.{setting}"), value]);
         let log = log.err().unwrap();
-        let told = "ratelimit not loaded: a ratelimit.* setting is not what it may be";
+        let named = format!("Issue during loading of configuration ratelimit.{setting} : ");
+        assert!(log.contains(&named), "{setting} {value}: {log}");
+        let told = "ratelimit not loaded: the server refused the setting that its log names before this line";
         assert!(log.contains(told), "{setting} {value}: {log}");
     }
 }
