@@ -535,9 +535,6 @@ impl Tenants {
         let seen = leases.tell(self.table.and_then(|table| table.seen), at, |news| match news {
             News::All => anew = true,
             News::Share(name, share) => change(name, &|tenant| tenant.know(share)),
-            News::Ended(name, cost) => change(name, &|tenant| {
-                tenant.know(Share { held: tenant.held.saturating_sub(cost), weight: tenant.weight });
-            }),
         });
         if anew {
             let shares = leases.shares(at);

@@ -27,7 +27,7 @@ use crate::time::{Span, Time};
 pub const MAX_CHARGES: usize = 16;
 
 /// The most ended holds that one change frees. A change adds at most one, so later changes free the rest.
-const FREED: usize = 4;
+const FREED: usize = 16;
 
 /// The holds of a key.
 #[derive(Clone, Default, Debug)]
@@ -139,7 +139,7 @@ impl Holds {
 
     /// Frees a few holds that have ended.
     fn tidy(&mut self) {
-        self.table.remove_expired(self.timeline.tick, FREED, |_, _| ());
+        self.table.remove_expired(self.timeline.tick, FREED);
     }
 }
 

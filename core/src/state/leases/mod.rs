@@ -13,13 +13,14 @@ mod stored;
 mod tenants;
 
 use alloc::boxed::Box;
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::vec::Vec;
 
 pub use notes::Notes;
 pub use stored::Change;
 pub use tenants::{MAX_TENANT, MAX_WEIGHT, Pool, Share, Tenant};
 
-use super::table::{Table, number, size_class};
+use super::table::{HeldByOwners, Table, number, size_class};
 use super::timeline::{Tick, Timeline};
 use crate::adapt::Adapted;
 use crate::time::{Span, Time};
@@ -27,7 +28,7 @@ use adaptive::{Adaptive, MEMORY};
 use tenants::Tenants;
 
 /// The most expired leases that one change frees. A change adds at most one, so later changes free the rest.
-const FREED: usize = 4;
+const FREED: usize = 16;
 
 /// A table of leases.
 #[derive(Clone, Default, Debug)]
@@ -48,16 +49,6 @@ struct Noted {
 }
 
 impl Noted {
-    /// A slot was freed, and the lease in the slot `last` moved into it.
-    fn free(&mut self, slot: u32, last: u32) {
-        if let Some(tenants) = &mut self.tenants {
-            tenants.free(slot, last);
-        }
-        if let Some(adaptive) = &mut self.adaptive {
-            adaptive.free(slot, last);
-        }
-    }
-
     /// The bytes that are allocated.
     fn allocated(&self) -> usize {
         let tenants = self.tenants.as_ref().map_or(0, |tenants| tenants.allocated());
@@ -81,8 +72,6 @@ pub enum News<'a> {
     All,
     /// A tenant holds this share. It may be told twice.
     Share(&'a [u8], Share),
-    /// A lease of this cost expired, which the tenant held.
-    Ended(&'a [u8], u64),
 }
 
 /// A lease that is held.
@@ -174,33 +163,52 @@ impl Leases {
 
     /// Whether a tenant with a name holds something, or did at the last change.
     pub fn has_tenants(&self) -> bool {
-        self.tenants().is_some_and(|tenants| !tenants.is_empty())
+        self.held_by_tenants(self.timeline.tick).owners > 0
     }
 
     /// What a tenant holds at `now`. The tenant of the empty name holds the leases that have none.
     pub fn share(&self, tenant: &[u8], now: Time) -> Share {
-        let mut share = self.last_share(tenant);
-        self.each_ended(self.timeline.tick, self.timeline.tick_at(now), &mut |of, cost| {
-            if of == tenant {
-                share.held = share.held.saturating_sub(cost);
-            }
-        });
-        if share.held == 0 { Share::NOTHING } else { share }
+        let now = self.timeline.tick_at(now);
+        if tenant.is_empty() {
+            let held = self.table.held(now).1.saturating_sub(self.held_by_tenants(now).cost);
+            return Share { held, weight: 1 };
+        }
+        self.named_share(tenant, now).unwrap_or(Share::NOTHING)
+    }
+
+    /// What all tenants with names hold.
+    fn held_by_tenants(&self, now: Tick) -> HeldByOwners {
+        self.tenants().map(|tenants| tenants.owned().held(&self.table, now)).unwrap_or_default()
+    }
+
+    /// The number of tenants with names that hold something at `now`.
+    pub fn holders(&self, now: Time) -> u64 {
+        self.held_by_tenants(self.timeline.tick_at(now)).owners.into()
     }
 
     /// What each tenant with a name holds at `now`, in the order of the names.
     pub fn shares(&self, now: Time) -> BTreeMap<&[u8], Share> {
-        let tenants = self.tenants().into_iter().flat_map(Tenants::iter);
-        let mut shares: BTreeMap<&[u8], Share> = tenants
-            .map(|(name, tenant)| (&**name, Share { held: tenant.cost, weight: tenant.weight }))
-            .collect();
-        self.each_ended(self.timeline.tick, self.timeline.tick_at(now), &mut |of, cost| {
-            if let Some(share) = shares.get_mut(of) {
-                share.held = share.held.saturating_sub(cost);
-            }
-        });
-        shares.retain(|_, share| share.held > 0);
-        shares
+        let now = self.timeline.tick_at(now);
+        let names = self.tenants().into_iter().flat_map(|tenants| tenants.owned().names());
+        let shares = names.filter_map(|(name, _)| Some((&**name, self.named_share(name, now)?)));
+        shares.collect()
+    }
+
+    /// The tenants with names that hold something at `now`. If they are more than `most`, only those of the first `most` names.
+    pub fn some_shares(&self, now: Time, most: usize) -> Vec<(&[u8], Share)> {
+        let Some(tenants) = self.tenants() else { return Vec::new() };
+        let tick = self.timeline.tick_at(now);
+        let names: Vec<&[u8]> = if self.holders(now) > most as u64 {
+            tenants.owned().names().take(most).map(|(name, _)| &**name).collect()
+        } else {
+            tenants.owned().holders(&self.table, tick)
+        };
+        names.into_iter().filter_map(|name| Some((name, self.named_share(name, tick)?))).collect()
+    }
+
+    fn named_share(&self, name: &[u8], now: Tick) -> Option<Share> {
+        let (held, weight) = self.tenants()?.owned().share(&self.table, name, now)?;
+        Some(Share { held, weight })
     }
 
     /// Calls `tell` with what is different at `now` from what was `seen`. Returns what is seen now.
@@ -209,11 +217,11 @@ impl Leases {
         let news = Seen { changes: self.tenants().map(Tenants::changes), moment };
         let changed = match (seen, self.tenants()) {
             (Some(seen), Some(tenants)) if seen.moment <= moment => {
-                seen.changes.and_then(|since| Some((seen, tenants.changed(since)?)))
+                seen.changes.and_then(|since| Some((seen, tenants, tenants.changed(since)?)))
             }
             _ => None,
         };
-        let Some((seen, changed)) = changed else {
+        let Some((seen, tenants, changed)) = changed else {
             // Without tenants there is one share.
             match seen {
                 Some(Seen { changes: None, .. }) if self.tenants().is_none() => {
@@ -223,79 +231,69 @@ impl Leases {
             }
             return news;
         };
-        let mut shares: BTreeMap<&[u8], Share> = changed.map(|name| (name, self.last_share(name))).collect();
-        if !shares.is_empty() {
-            self.each_ended(self.timeline.tick, moment, &mut |of, cost| {
-                if let Some(share) = shares.get_mut(of) {
-                    share.held = share.held.saturating_sub(cost);
-                }
-            });
-        }
-        self.each_ended(seen.moment, moment, &mut |of, cost| {
-            if !shares.contains_key(of) {
-                tell(News::Ended(of, cost));
-            }
+        let mut names: BTreeSet<Vec<u8>> = changed.map(<[u8]>::to_vec).collect();
+        tenants.owned().each_ended(&self.table, seen.moment, moment, &mut |name| {
+            names.insert(name.to_vec());
         });
-        for (name, share) in shares {
-            tell(News::Share(name, share));
+        tell(News::Share(&[], self.share(&[], now)));
+        for name in names {
+            tell(News::Share(&name, self.share(&name, now)));
         }
         news
-    }
-
-    /// What a tenant held at the last change.
-    fn last_share(&self, tenant: &[u8]) -> Share {
-        let held = || self.table.held(self.timeline.tick).1;
-        match (self.tenants(), tenant) {
-            (Some(tenants), []) => Share { held: held().saturating_sub(tenants.cost()), weight: 1 },
-            (None, []) => Share { held: held(), weight: 1 },
-            (Some(tenants), name) => tenants
-                .get(name)
-                .map_or(Share::NOTHING, |tenant| Share { held: tenant.cost, weight: tenant.weight }),
-            (None, _) => Share::NOTHING,
-        }
-    }
-
-    /// Calls `each` with the tenant and the cost of each lease that expires after one tick and by the other.
-    fn each_ended(&self, after: Tick, by: Tick, each: &mut dyn FnMut(&[u8], u64)) {
-        self.table.each_ended(after, by, &mut |slot, cost| {
-            each(self.tenants().map_or(&[], |tenants| tenants.of_lease(slot)), cost.into());
-        });
     }
 
     /// Gives a lease this deadline, which is after the last charge. A lease that was not held also gets this cost, and what the
     /// table notes beside it: its tenant, and the instant of the last charge if it is timed.
     fn hold(&mut self, (id, deadline, cost): (&[u8], Time, u32), Notes { tenant, timed, .. }: Notes<'_>) {
-        let is_held = self.is_held(id);
-        self.table.hold(id, self.timeline.tick_at(deadline), cost, self.timeline.tick);
-        let Some(slot) = self.table.find(id) else { return };
+        let (now, deadline) = (self.timeline.tick, self.timeline.tick_at(deadline));
+        let old = self.table.find(id);
+        let is_held = old.and_then(|slot| self.table.get(slot)).is_some_and(|lease| lease.deadline() > now);
         let noted = self.noted.get_or_insert_default();
-        if tenant.is_some() || noted.tenants.is_some() {
-            let tenants = noted.tenants.get_or_insert_default();
-            if is_held { tenants.keep(slot) } else { tenants.take(slot, tenant, cost) }
+        // The trees of tenants are in the order of deadlines, so the lease is not in them while its deadline changes.
+        let item = match (noted.tenants.as_mut(), old) {
+            (Some(tenants), Some(slot)) if is_held => tenants.lift(&self.table, slot),
+            (Some(tenants), Some(slot)) => {
+                tenants.remove(&self.table, slot);
+                None
+            }
+            _ => None,
+        };
+        self.table.hold(id, deadline, cost, now);
+        let Some(slot) = self.table.find(id) else { return };
+        if !is_held && (tenant.is_some() || noted.tenants.is_some()) {
+            noted.tenants.get_or_insert_default().take(&self.table, slot, tenant);
+        }
+        if let Some((tenants, item)) = noted.tenants.as_mut().zip(item) {
+            tenants.put_back(&self.table, item);
         }
         if let Some(adaptive) = noted.adaptive.as_mut().filter(|_| !is_held) {
-            adaptive.take(slot, timed.then_some(self.timeline.tick.micros));
+            adaptive.take(slot, timed.then_some(now.micros));
         }
-    }
-
-    /// Whether the lease of this id was held at the last charge.
-    fn is_held(&self, id: &[u8]) -> bool {
-        let lease = self.table.find(id).and_then(|slot| self.table.get(slot));
-        lease.is_some_and(|lease| lease.deadline() > self.timeline.tick)
     }
 
     /// Removes the lease of this id.
     fn remove(&mut self, id: &[u8]) {
-        let Some(slot) = self.table.find(id) else { return };
-        let lease = self.table.get(slot).filter(|lease| lease.deadline() > self.timeline.tick);
-        if let Some(tenants) = self.noted.as_mut().and_then(|noted| noted.tenants.as_mut())
-            && let Some(lease) = lease
-        {
-            tenants.end(slot, lease.cost);
+        if let Some(slot) = self.table.find(id) {
+            self.free(slot);
         }
+    }
+
+    /// Frees a slot. The last lease moves into it.
+    fn free(&mut self, slot: u32) {
+        let last = number(self.table.len()).saturating_sub(1);
+        let noted = self.noted.as_deref_mut();
+        let moves = noted.and_then(|noted| {
+            let tenants = noted.tenants.as_mut()?;
+            tenants.remove(&self.table, slot);
+            tenants.item(&self.table, last)
+        });
         self.table.remove(slot);
-        if let Some(noted) = &mut self.noted {
-            noted.free(slot, number(self.table.len()));
+        let Some(noted) = &mut self.noted else { return };
+        if let Some((tenants, item)) = noted.tenants.as_mut().zip(moves) {
+            tenants.move_to(item, slot);
+        }
+        if let Some(adaptive) = &mut noted.adaptive {
+            adaptive.free(slot, last);
         }
     }
 
@@ -308,20 +306,14 @@ impl Leases {
         }
     }
 
-    /// Takes the leases that expired since a tick from what their tenants hold.
-    fn end_since(&mut self, tick: Tick) {
-        if let Some(tenants) = self.noted.as_mut().and_then(|noted| noted.tenants.as_mut()) {
-            self.table.each_ended(tick, self.timeline.tick, &mut |slot, cost| tenants.end(slot, cost));
-        }
-    }
-
-    /// Frees a few expired leases.
-    fn tidy(&mut self) {
-        self.table.remove_expired(self.timeline.tick, FREED, |slot, last| {
-            if let Some(noted) = &mut self.noted {
-                noted.free(slot, last);
+    /// Frees expired leases, at most this many.
+    fn tidy(&mut self, most: usize) {
+        for _ in 0..most {
+            match self.table.first_expired(self.timeline.tick) {
+                Some(slot) => self.free(slot),
+                None => break,
             }
-        });
+        }
     }
 }
 
@@ -329,18 +321,13 @@ impl Leases {
 impl Leases {
     /// Checks the sums of the tenants.
     fn audit_tenants(&self) {
-        if let Some(tenants) = self.tenants() {
-            let leases = (0..).zip(self.table.iter());
-            let held = leases.filter(|(_, lease)| lease.deadline() > self.timeline.tick);
-            tenants.audit(held.map(|(slot, lease)| (slot, lease.cost)));
-        }
+        self.tenants().into_iter().for_each(|tenants| tenants.owned().audit(&self.table));
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use alloc::collections::BTreeMap;
-    use alloc::vec::Vec;
+    use alloc::format;
 
     use proptest::prelude::*;
 
@@ -482,6 +469,11 @@ mod tests {
                 }
                 leases.table.audit();
                 leases.audit_tenants();
+                // What is freed changes no dump.
+                let mut tidied = leases.clone();
+                tidied.tidy(usize::MAX);
+                tidied.audit_tenants();
+                prop_assert_eq!(encoded(&leases), encoded(&tidied));
                 let copy = Leases::decode(&mut Reader::new(&encoded(&leases))).unwrap();
                 copy.audit_tenants();
                 prop_assert_eq!(encoded(&leases), encoded(&copy));
@@ -492,9 +484,12 @@ mod tests {
                             told = NAMES.iter().map(|name| (name.to_vec(), leases.share(name, at(now)).held)).collect();
                         }
                         News::Share(name, share) => _ = told.insert(name.to_vec(), share.held),
-                        News::Ended(name, cost) => *told.get_mut(name).unwrap() -= cost,
                     }));
                     let mut shares = leases.shares(at(now));
+                    prop_assert_eq!(leases.holders(at(now)), shares.len() as u64);
+                    let mut all = leases.some_shares(at(now), NAMES.len());
+                    all.sort_unstable_by_key(|(name, _)| *name);
+                    prop_assert!(all.into_iter().eq(shares.clone()));
                     for (number, name) in NAMES.iter().enumerate() {
                         let held = plain.values().filter(|(deadline, _, of)| *deadline > now && *of == number);
                         let held: u64 = held.map(|(_, cost, _)| cost).sum();
@@ -577,6 +572,39 @@ mod tests {
     }
 
     #[test]
+    fn tenants_whose_leases_expired_hold_nothing_before_they_are_freed() {
+        let mut leases = Leases::blank();
+        for id in 0..10_000u32 {
+            let tenant = format!("tenant {id:05}");
+            take(&mut leases, id, if id % 10 == 7 { 2000 } else { 1000 }, 2, Some((tenant.as_bytes(), 3)));
+        }
+        assert_eq!(
+            (leases.holders(at(999)), leases.holders(at(1000)), leases.holders(at(2000))),
+            (10_000, 1000, 0)
+        );
+        // Of more than `most`, only those among the first names.
+        assert_eq!(leases.some_shares(at(1000), 1000).len(), 1000);
+        assert_eq!(leases.some_shares(at(1000), 100).len(), 10);
+        leases.apply(Change { last: at(1000), ..Change::default() });
+        assert_eq!(leases.table.len(), 10_000 - FREED);
+        assert_eq!(leases.share(b"tenant 09998", at(1000)), Share::NOTHING);
+        assert_eq!(leases.share(b"tenant 00007", at(1000)), Share { held: 2, weight: 3 });
+        let copy = Leases::decode(&mut Reader::new(&encoded(&leases))).unwrap();
+        assert_eq!((copy.table.len(), copy.holders(at(1000))), (1000, 1000));
+        // A tenant whose lease is still in the table gets the weight of its new one.
+        take(&mut leases, 9998, 3000, 4, Some((b"tenant 09998", 5)));
+        assert_eq!(leases.share(b"tenant 09998", at(1000)), Share { held: 4, weight: 5 });
+        leases.apply(Change { last: at(3000), ..Change::default() });
+        assert!(!leases.has_tenants());
+        while leases.table.len() > 0 {
+            leases.apply(Change { last: at(3000), ..Change::default() });
+            assert_eq!(encoded(&leases), encoded(&Leases { timeline: leases.timeline, ..Leases::blank() }));
+        }
+        leases.audit_tenants();
+        assert_eq!(leases.tenants().map(|tenants| tenants.owned().names().count()), Some(0));
+    }
+
+    #[test]
     fn leases_that_expired_stay_expired_however_often_the_table_is_moved_by_millennia() {
         let mut leases = Leases::blank();
         for id in 0..10_000u32 {
@@ -622,6 +650,23 @@ mod tests {
             check(&leases);
         }
         assert_eq!(leases.table.len(), 0);
+    }
+
+    #[test]
+    fn a_lease_with_a_tenant_takes_at_most_100_bytes_more_and_a_tenant_100() {
+        let mut leases = Leases::blank();
+        for (tenants, most) in [(10u32, 200), (20_000, 300)] {
+            for id in 0..20_000u32 {
+                let tenant = format!("tenant {:05}", id % tenants);
+                take(&mut leases, id, 1_000_000, 1, Some((tenant.as_bytes(), 1)));
+            }
+            let bytes = leases.heap_bytes() as u64;
+            assert!(bytes <= MOST_BYTES[1] + most * 20_000, "{bytes} bytes, {tenants} tenants");
+            for id in 0..20_000u32 {
+                leases.remove(&id.to_be_bytes());
+            }
+            assert!(leases.heap_bytes() as u64 <= MOST_BYTES[1]);
+        }
     }
 
     #[test]

@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 
 use super::adaptive::{MEMORY, decode_limit, encode_limit};
 use super::notes::{Notes, decode_tenant, encode_tenant, part};
+use super::tenants::Tenants;
 use super::{FREED, Leases};
 use crate::adapt::{Adapted, Settings, mean_of};
 use crate::kind::Kind;
@@ -66,9 +67,7 @@ impl Leases {
     #[inline(never)]
     fn apply_with_notes(&mut self, Change { last, released, held, notes }: Change<'_>) {
         self.forget(last);
-        let before = self.timeline.tick;
         self.timeline.set(last);
-        self.end_since(before);
         if let Some(id) = released {
             self.remove(id);
         }
@@ -79,7 +78,7 @@ impl Leases {
         if let Some((id, deadline, cost)) = held {
             self.hold((id, deadline, stored(cost)), notes);
         }
-        self.tidy();
+        self.tidy(FREED);
     }
 }
 
@@ -107,7 +106,7 @@ impl State for Leases {
         if let Some((id, deadline, cost)) = change.held {
             self.table.hold(id, self.timeline.tick_at(deadline), stored(cost), now);
         }
-        self.table.remove_expired(now, FREED, |_, _| ());
+        self.table.remove_expired(now, FREED);
     }
 
     // A change is large: passing it through memory takes more instructions than what is done with it.
@@ -148,35 +147,46 @@ impl State for Leases {
 
     fn encode(&self, out: &mut Vec<u8>) {
         let Timeline { last, tick } = self.timeline;
-        let tenants = self.tenants().filter(|tenants| !tenants.is_empty());
+        let tenants = self.tenants().filter(|_| self.has_tenants());
         put(out, last.as_micros());
         let adaptive = self.adaptive();
         let flag = |set: bool, bit: u64| if set { bit } else { 0 };
         let flags = flag(tenants.is_some(), SHARED) | flag(adaptive.is_some(), ADAPTS);
         put(out, self.table.held(tick).0 | flags);
+        // The numbers of the tenants that hold something: others have leases that expired, which are not freed yet.
         let mut numbers = BTreeMap::new();
+        let mut of_tenants = None;
         if let Some(tenants) = tenants {
-            put_short(out, tenants.iter().count() as u64);
-            for ((name, tenant), number) in tenants.iter().zip(1..) {
-                encode_tenant(out, name, tenant.weight);
-                numbers.insert(&**name, number);
+            let names = tenants.owned().names();
+            let holders = names.filter(|(name, _)| self.named_share(name, tick).is_some());
+            let holders: Vec<(&[u8], u32)> = holders.map(|(name, weight)| (&**name, weight)).collect();
+            put_short(out, holders.len() as u64);
+            for ((name, weight), number) in holders.into_iter().zip(1..) {
+                encode_tenant(out, name, weight);
+                numbers.insert(name, number);
             }
+            of_tenants = Some(tenants.owned().in_order().peekable());
         }
         if let Some(adaptive) = adaptive {
             encode_limit(&adaptive.limit.at(|instant| tick.micros.wrapping_sub(instant)), out);
         }
-        for lease in self.table.in_order().into_iter().filter(|lease| lease.deadline() > tick) {
-            encode_lease(out, &lease.id, last.plus(lease.deadline().since(tick)), lease.cost);
-            if flags == 0 {
+        for lease in self.table.in_order() {
+            // Those of tenants are in the same order.
+            let tenant = of_tenants.as_mut().map(|leases| {
+                let is_next = |(slot, _): &(u32, &[u8])| {
+                    self.table.get(*slot).is_some_and(|other| core::ptr::eq(other, lease))
+                };
+                leases.next_if(is_next).map_or(&[][..], |(_, name)| name)
+            });
+            if lease.deadline() <= tick {
                 continue;
             }
-            let slot = self.table.find(&lease.id);
-            if let Some(tenants) = tenants {
-                let tenant = slot.map(|slot| tenants.of_lease(slot));
-                put_short(out, tenant.and_then(|name| numbers.get(name)).copied().unwrap_or(0));
+            encode_lease(out, &lease.id, last.plus(lease.deadline().since(tick)), lease.cost);
+            if let Some(name) = tenant {
+                put_short(out, numbers.get(name).copied().unwrap_or(0));
             }
             if let Some(adaptive) = adaptive {
-                let taken = slot.and_then(|slot| adaptive.taken(slot));
+                let taken = self.table.find(&lease.id).and_then(|slot| adaptive.taken(slot));
                 put_short(out, taken.map_or(0, |taken| tick.micros.wrapping_sub(taken).saturating_add(1)));
             }
         }
@@ -195,6 +205,8 @@ impl State for Leases {
             leases.set_limit(decode_limit(reader)?);
         }
         let mut before = (last, &[][..]);
+        // The slots of leases with a tenant, each with its number.
+        let mut of_tenants: Vec<(u32, u64)> = Vec::new();
         for _ in 0..count & !(SHARED | ADAPTS) {
             let (id, deadline, cost) = decode_lease(reader, last)?;
             if (deadline, id) <= before {
@@ -203,15 +215,9 @@ impl State for Leases {
             before = (deadline, id);
             let lease = Lease::new(id, leases.timeline.tick_at(deadline), stored(cost), ());
             let slot = leases.table.push(lease);
-            if !names.is_empty()
-                && let Some(number) = reader.short_up_to(names.len() as u64)?.checked_sub(1)
-            {
-                let tenant = usize::try_from(number).ok().and_then(|number| names.get(number)).copied();
-                leases.noted.get_or_insert_default().tenants.get_or_insert_default().take(
-                    slot,
-                    tenant,
-                    stored(cost),
-                );
+            if !names.is_empty() {
+                let number = reader.short_up_to(names.len() as u64)?.checked_sub(1);
+                of_tenants.extend(number.map(|number| (slot, number)));
             }
             if let Some(adaptive) = leases.noted.as_mut().and_then(|noted| noted.adaptive.as_mut()) {
                 let now = leases.timeline.tick.micros;
@@ -219,8 +225,11 @@ impl State for Leases {
             }
         }
         leases.table.grow_trees();
-        let each_holds = leases.tenants().map_or(0, |tenants| tenants.iter().count()) == names.len();
-        (each_holds && leases.table.ids_differ()).then_some(leases)
+        if !names.is_empty() {
+            let tenants = Tenants::read(&names, &of_tenants, &leases.table)?;
+            leases.noted.get_or_insert_default().tenants = Some(Box::new(tenants));
+        }
+        leases.table.ids_differ().then_some(leases)
     }
 
     fn heap_bytes(&self) -> usize {

@@ -1,19 +1,17 @@
 //! The tenants of a table of leases: how much each of them holds, and its weight.
 //!
-//! Only leases with a tenant are in here, by their slots in the table. So a lease without a tenant takes no byte more, and
-//! the first lease with one costs no pass over the others. What no tenant holds is held by the tenant of the empty name.
-//!
-//! The sums are those of the table's last change. Leases that have expired since then are still in them. A reader at a
-//! later instant subtracts these.
+//! Only leases with a tenant are in here (`table/owned.rs`), so the first lease with one costs no pass over the others. What
+//! no tenant holds is held by the tenant of the empty name.
 //!
 //! A fair line repeats what its tenants hold. So the names of the last tenants that changed are kept: the line reads only
 //! these anew.
 
-use alloc::collections::{BTreeMap, VecDeque};
+use alloc::collections::VecDeque;
 use alloc::sync::Arc;
-use core::mem::size_of;
+use alloc::vec::Vec;
+use core::cmp::Ordering;
 
-use crate::state::table::size_class;
+use crate::state::table::{Owned, Table, size_class};
 
 /// The longest name, in bytes.
 pub const MAX_TENANT: usize = 256;
@@ -41,6 +39,12 @@ pub struct Share {
 
 impl Share {
     pub const NOTHING: Share = Share { held: 0, weight: 1 };
+
+    /// Compares what two tenants hold, each for its weight.
+    pub fn cmp_load(&self, other: &Share) -> Ordering {
+        let product = |held: u64, weight: u32| u128::from(held) * u128::from(weight);
+        product(self.held, other.weight).cmp(&product(other.held, self.weight))
+    }
 }
 
 /// What a claim of leases depends on.
@@ -56,91 +60,61 @@ pub struct Pool {
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Tenants {
-    /// Those that hold something.
-    by_name: BTreeMap<Arc<[u8]>, Holder>,
-    /// The tenants of leases, by their slots. Also of those that have expired and are not freed.
-    of_lease: BTreeMap<u32, Arc<[u8]>>,
-    /// The cost of all leases that have a tenant and have not expired.
-    cost: u64,
+    owned: Owned,
     /// The number of changes, and the tenants of the last ones; `None` for the tenant of the empty name.
     changes: u64,
     recent: VecDeque<Option<Arc<[u8]>>>,
 }
 
-#[derive(Clone, Debug)]
-pub(super) struct Holder {
-    pub(super) weight: u32,
-    leases: u32,
-    pub(super) cost: u64,
-}
-
 impl Tenants {
-    pub(super) fn is_empty(&self) -> bool {
-        self.by_name.is_empty()
-    }
-
-    /// The tenants that hold something, in the order of their names.
-    pub(super) fn iter(&self) -> impl Iterator<Item = (&Arc<[u8]>, &Holder)> {
-        self.by_name.iter()
-    }
-
-    pub(super) fn get(&self, name: &[u8]) -> Option<&Holder> {
-        self.by_name.get(name)
-    }
-
-    /// The cost of all leases with a tenant.
-    pub(super) fn cost(&self) -> u64 {
-        self.cost
-    }
-
-    /// The tenant of the lease in a slot; empty if it has none.
-    pub(super) fn of_lease(&self, slot: u32) -> &[u8] {
-        self.of_lease.get(&slot).map_or(&[], |name| name)
-    }
-
-    /// A lease was taken. `tenant` is its tenant's name and weight.
-    pub(super) fn take(&mut self, slot: u32, tenant: Option<(&[u8], u32)>, cost: u32) {
-        // The tenant of a lease that had expired in this slot.
-        self.of_lease.remove(&slot);
-        let Some((name, weight)) = tenant else { return self.note(None) };
-        let name = self.by_name.get_key_value(name).map_or_else(|| Arc::from(name), |(name, _)| name.clone());
-        let blank = Holder { weight, leases: 0, cost: 0 };
-        let tenant = self.by_name.entry(name.clone()).or_insert(blank);
-        tenant.weight = weight;
-        tenant.leases += 1;
-        tenant.cost += u64::from(cost);
-        self.cost += u64::from(cost);
-        self.of_lease.insert(slot, name.clone());
-        self.note(Some(name));
-    }
-
-    /// The lease in a slot lasts to another deadline.
-    pub(super) fn keep(&mut self, slot: u32) {
-        self.note(self.of_lease.get(&slot).cloned());
-    }
-
-    /// The lease in a slot ends.
-    pub(super) fn end(&mut self, slot: u32, cost: u32) {
-        let name = self.of_lease.get(&slot).cloned();
-        if let Some(name) = &name
-            && let Some(tenant) = self.by_name.get_mut(name)
-        {
-            tenant.leases = tenant.leases.saturating_sub(1);
-            tenant.cost = tenant.cost.saturating_sub(cost.into());
-            self.cost = self.cost.saturating_sub(cost.into());
-            if tenant.leases == 0 {
-                self.by_name.remove(name);
-            }
+    /// The tenants of the leases of a table that is read: each slot with the number of its tenant. `None` if one has no lease.
+    pub(super) fn read(names: &[(&[u8], u32)], slots: &[(u32, u64)], table: &Table) -> Option<Tenants> {
+        let mut tenants = Tenants::default();
+        let names: Vec<_> =
+            names.iter().map(|(name, weight)| tenants.owned.push_owner(name, *weight)).collect();
+        for (slot, number) in slots {
+            tenants.owned.push(*slot, names.get(usize::try_from(*number).ok()?)?.clone());
         }
+        tenants.owned.grow(table).then_some(tenants)
+    }
+
+    pub(super) fn owned(&self) -> &Owned {
+        &self.owned
+    }
+
+    /// The lease in a slot was taken. `tenant` is its tenant's name and weight.
+    pub(super) fn take(&mut self, table: &Table, slot: u32, tenant: Option<(&[u8], u32)>) {
+        let name = tenant.map(|tenant| self.owned.add(table, slot, tenant));
         self.note(name);
     }
 
-    /// A slot was freed, and the lease in the slot `last` moved into it.
-    pub(super) fn free(&mut self, slot: u32, last: u32) {
-        self.of_lease.remove(&slot);
-        if let Some(name) = self.of_lease.remove(&last) {
-            self.of_lease.insert(slot, name);
-        }
+    /// The lease in a slot will end at another deadline. Returns its item.
+    pub(super) fn lift(&mut self, table: &Table, slot: u32) -> Option<u32> {
+        let item = self.owned.find(table, slot);
+        let name = item.and_then(|item| self.owned.unlink(table, item));
+        self.note(name);
+        item
+    }
+
+    /// The lease of this item has its new deadline.
+    pub(super) fn put_back(&mut self, table: &Table, item: u32) {
+        self.owned.link(table, item);
+    }
+
+    /// The lease in a slot will be removed.
+    pub(super) fn remove(&mut self, table: &Table, slot: u32) {
+        let name = self.owned.remove(table, slot);
+        self.note(name);
+    }
+
+    /// The item of the lease in a slot.
+    pub(super) fn item(&self, table: &Table, slot: u32) -> Option<u32> {
+        self.owned.find(table, slot)
+    }
+
+    /// The lease of an item moved to another slot.
+    pub(super) fn move_to(&mut self, item: u32, slot: u32) {
+        self.owned.move_to(item, slot);
     }
 
     fn note(&mut self, name: Option<Arc<[u8]>>) {
@@ -165,28 +139,7 @@ impl Tenants {
 
     /// The bytes that are allocated, roughly.
     pub(super) fn allocated(&self) -> usize {
-        let names: usize =
-            self.by_name.keys().map(|name| size_class(name.len() + 2 * size_of::<usize>())).sum();
-        // A node of a tree has room for a third more entries than it holds.
-        let tree = |count: usize, entry: usize| size_class(count * entry * 4 / 3);
-        let by_name = tree(self.by_name.len(), size_of::<Arc<[u8]>>() + size_of::<Holder>());
-        let of_lease = tree(self.of_lease.len(), size_of::<u32>() + size_of::<Arc<[u8]>>());
         let recent = size_class(self.recent.capacity() * size_of::<Option<Arc<[u8]>>>());
-        size_class(size_of::<Tenants>()) + names + by_name + of_lease + recent
-    }
-}
-
-#[cfg(test)]
-impl Tenants {
-    /// Checks the sums against the leases that have not expired: their slots and costs.
-    pub(super) fn audit(&self, leases: impl Iterator<Item = (u32, u32)>) {
-        let mut sums: BTreeMap<&[u8], (u32, u64)> = BTreeMap::new();
-        for (slot, cost) in leases.filter(|(slot, _)| self.of_lease.contains_key(slot)) {
-            let (leases, sum) = sums.entry(self.of_lease(slot)).or_default();
-            (*leases, *sum) = (*leases + 1, *sum + u64::from(cost));
-        }
-        let ours = self.by_name.iter().map(|(name, tenant)| (&**name, (tenant.leases, tenant.cost)));
-        assert!(ours.eq(sums.iter().map(|(name, sums)| (*name, *sums))));
-        assert_eq!(self.cost, sums.values().map(|(_, cost)| cost).sum());
+        size_class(size_of::<Tenants>()) + self.owned.allocated() + recent
     }
 }

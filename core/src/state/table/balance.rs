@@ -5,10 +5,10 @@
 //! constants, with a proof: Hirai and Yamamoto, "Balancing weight-balanced trees",
 //! <https://doi.org/10.1017/S0956796811000104>.
 
+use alloc::vec::Vec;
 use core::cmp::Ordering;
 
-use super::lease::Lease;
-use super::node::{LEAF, Links, NONE, Node, Tree};
+use super::node::{LEAF, Links, NONE, Total, Tree};
 use super::slots::Slots;
 
 /// How many times a subtree may outweigh its sibling.
@@ -35,30 +35,27 @@ impl Path {
 }
 
 /// The nodes of the trees while they are changed. Each tree is known by its root.
-pub(super) struct Forest<'a, K> {
-    pub(super) nodes: &'a mut Slots<Node>,
-    pub(super) leases: &'a Slots<Lease<K>>,
+pub(super) struct Forest<'a, N, L> {
+    pub(super) nodes: &'a mut Slots<N>,
+    /// What is in the slots.
+    pub(super) leases: &'a L,
 }
 
-impl<K> Forest<'_, K> {
-    fn links<T: Tree>(&self, slot: u32) -> Option<Links> {
+impl<N, L> Forest<'_, N, L> {
+    fn links<T: Tree<L, Node = N>>(&self, slot: u32) -> Option<Links> {
         self.nodes.get(slot).map(T::links)
     }
 
-    fn size<T: Tree>(&self, slot: u32) -> u64 {
+    fn size<T: Tree<L, Node = N>>(&self, slot: u32) -> u64 {
         self.links::<T>(slot).map_or(0, |links| links.size.into())
     }
 
-    fn total(&self, slot: u32) -> u64 {
-        self.nodes.get(slot).map_or(0, |node| node.total)
-    }
-
-    fn cost(&self, slot: u32) -> u64 {
-        self.leases.get(slot).map_or(0, |lease| lease.cost.into())
+    fn total<T: Tree<L, Node = N>>(&self, slot: u32) -> T::Total {
+        self.nodes.get(slot).map(T::total).unwrap_or_default()
     }
 
     /// Makes a tree of slots that are in its order, and returns its root.
-    pub(super) fn grow<T: Tree>(&mut self, slots: &[u32]) -> u32 {
+    pub(super) fn grow<T: Tree<L, Node = N>>(&mut self, slots: &[u32]) -> u32 {
         let (left, right) = slots.split_at(slots.len() / 2);
         let Some((root, right)) = right.split_first() else {
             return NONE;
@@ -68,36 +65,36 @@ impl<K> Forest<'_, K> {
     }
 
     /// Adds a slot to a tree, and returns the new root.
-    pub(super) fn link<T: Tree>(&mut self, root: u32, slot: u32) -> u32 {
+    pub(super) fn link<T: Tree<L, Node = N>>(&mut self, root: u32, slot: u32) -> u32 {
         let path = self.path::<T>(root, slot);
         self.set::<T>(slot, NONE, NONE);
         let parent = path.above().last().and_then(|parent| self.nodes.get_mut(*parent)).map(T::links_mut);
         if let Some(links) = parent {
             *(if path.left { &mut links.left } else { &mut links.right }) = slot;
         }
-        let cost = self.cost(slot);
-        self.ascend::<T>(&path, slot, 1, |total| total.wrapping_add(cost))
+        let own = T::own(self.leases, slot);
+        self.ascend::<T>(&path, slot, 1, |total| total.plus(own))
     }
 
     /// Takes a slot out of a tree, and returns the new root.
-    pub(super) fn unlink<T: Tree>(&mut self, root: u32, slot: u32) -> u32 {
+    pub(super) fn unlink<T: Tree<L, Node = N>>(&mut self, root: u32, slot: u32) -> u32 {
         let path = self.path::<T>(root, slot);
         let Links { left, right, .. } = self.links::<T>(slot).unwrap_or(LEAF);
         let rest = self.join::<T>(left, right);
         if let Some(parent) = path.above().last() {
             self.replace_child::<T>(*parent, slot, rest);
         }
-        let cost = self.cost(slot);
-        self.ascend::<T>(&path, rest, -1, |total| total.wrapping_sub(cost))
+        let own = T::own(self.leases, slot);
+        self.ascend::<T>(&path, rest, -1, |total| total.minus(own))
     }
 
     /// The path to a slot, or to where it would be.
-    pub(super) fn path<T: Tree>(&self, root: u32, slot: u32) -> Path {
+    pub(super) fn path<T: Tree<L, Node = N>>(&self, root: u32, slot: u32) -> Path {
         let mut path = Path { above: [NONE; DEPTH], depth: 0, left: false };
-        let Some(key) = self.leases.get(slot).map(Lease::key) else { return path };
+        let Some(key) = T::key(self.leases, slot) else { return path };
         let mut at = root;
-        while let Some((step, lease)) = path.above.get_mut(path.depth).zip(self.leases.get(at)) {
-            let order = T::order(key, lease.key());
+        while let Some((step, other)) = path.above.get_mut(path.depth).zip(T::key(self.leases, at)) {
+            let order = key.cmp(&other);
             let Some(links) = self.nodes.get(at).map(T::links).filter(|_| order != Ordering::Equal) else {
                 break;
             };
@@ -111,14 +108,18 @@ impl<K> Forest<'_, K> {
 
     /// Updates the slots of a path, below which `child` was added or removed, and rotates where one side became too
     /// heavy. Returns the new root.
-    fn ascend<T: Tree>(&mut self, path: &Path, child: u32, change: i32, total: impl Fn(u64) -> u64) -> u32 {
+    fn ascend<T: Tree<L, Node = N>>(
+        &mut self,
+        path: &Path,
+        child: u32,
+        change: i32,
+        total: impl Fn(T::Total) -> T::Total,
+    ) -> u32 {
         let (mut old, mut new) = (child, child);
         let mut side = self.size::<T>(child);
         for at in path.above().iter().rev() {
             let Some(node) = self.nodes.get_mut(*at) else { continue };
-            if T::TOTALS {
-                node.total = total(node.total);
-            }
+            T::set_total(node, total(T::total(node)));
             let links = T::links_mut(node);
             links.size = links.size.wrapping_add_signed(change);
             if old != new {
@@ -137,15 +138,37 @@ impl<K> Forest<'_, K> {
         new
     }
 
+    /// Makes a tree refer to what is in the slot `from` by the slot `to`, and returns the new root.
+    pub(super) fn rename<T: Tree<L, Node = N>>(&mut self, root: u32, from: u32, to: u32) -> u32 {
+        let Some(parent) = self.path::<T>(root, from).above().last().copied() else { return to };
+        self.replace_child::<T>(parent, from, to);
+        root
+    }
+
+    /// Changes the sums of a slot and of all above it.
+    pub(super) fn add<T: Tree<L, Node = N>>(
+        &mut self,
+        root: u32,
+        slot: u32,
+        add: impl Fn(T::Total) -> T::Total,
+    ) {
+        let path = self.path::<T>(root, slot);
+        for at in path.above().iter().chain([&slot]) {
+            if let Some(node) = self.nodes.get_mut(*at) {
+                T::set_total(node, add(T::total(node)));
+            }
+        }
+    }
+
     /// Makes a tree refer to another child.
-    pub(super) fn replace_child<T: Tree>(&mut self, parent: u32, old: u32, new: u32) {
+    fn replace_child<T: Tree<L, Node = N>>(&mut self, parent: u32, old: u32, new: u32) {
         if let Some(links) = self.nodes.get_mut(parent).map(T::links_mut) {
             links.replace(old, new);
         }
     }
 
     /// Makes one tree of two that were siblings.
-    fn join<T: Tree>(&mut self, left: u32, right: u32) -> u32 {
+    fn join<T: Tree<L, Node = N>>(&mut self, left: u32, right: u32) -> u32 {
         if left == NONE {
             return right;
         }
@@ -156,7 +179,7 @@ impl<K> Forest<'_, K> {
     }
 
     /// Takes the first slot out of a tree, and returns it and the rest.
-    fn take_first<T: Tree>(&mut self, root: u32) -> Option<(u32, u32)> {
+    fn take_first<T: Tree<L, Node = N>>(&mut self, root: u32) -> Option<(u32, u32)> {
         let Links { left, right, .. } = self.links::<T>(root)?;
         Some(match self.take_first::<T>(left) {
             None => (root, right),
@@ -165,7 +188,7 @@ impl<K> Forest<'_, K> {
     }
 
     /// Gives a slot these subtrees, and rotates if one of them is too heavy. Returns the new root.
-    fn balance<T: Tree>(&mut self, root: u32, left: u32, right: u32) -> u32 {
+    fn balance<T: Tree<L, Node = N>>(&mut self, root: u32, left: u32, right: u32) -> u32 {
         let weight = |forest: &Self, slot| forest.size::<T>(slot) + 1;
         let heavy = |forest: &Self, slot, than| weight(forest, slot) > BALANCE * weight(forest, than);
         if heavy(self, right, left) {
@@ -194,15 +217,48 @@ impl<K> Forest<'_, K> {
     }
 
     /// Gives a slot these subtrees, and returns it.
-    fn set<T: Tree>(&mut self, slot: u32, left: u32, right: u32) -> u32 {
+    fn set<T: Tree<L, Node = N>>(&mut self, slot: u32, left: u32, right: u32) -> u32 {
         let size = self.size::<T>(left) + 1 + self.size::<T>(right);
-        let total = if T::TOTALS { self.cost(slot) + self.total(left) + self.total(right) } else { 0 };
+        let below = self.total::<T>(left).plus(self.total::<T>(right));
+        let total = T::own(self.leases, slot).plus(below);
         if let Some(node) = self.nodes.get_mut(slot) {
             *T::links_mut(node) = Links { left, right, size: u32::try_from(size).unwrap_or(NONE) };
-            if T::TOTALS {
-                node.total = total;
-            }
+            T::set_total(node, total);
         }
         slot
     }
+}
+
+/// The slots of a tree in its order.
+pub(super) fn in_order<N, L, T: Tree<L, Node = N>>(nodes: &Slots<N>, root: u32) -> Vec<u32> {
+    fn collect<N, L, T: Tree<L, Node = N>>(nodes: &Slots<N>, slot: u32, slots: &mut Vec<u32>) {
+        if let Some(Links { left, right, .. }) = nodes.get(slot).map(T::links) {
+            collect::<N, L, T>(nodes, left, slots);
+            slots.push(slot);
+            collect::<N, L, T>(nodes, right, slots);
+        }
+    }
+    let mut slots = Vec::with_capacity(nodes.len());
+    collect::<N, L, T>(nodes, root, &mut slots);
+    slots
+}
+
+/// Checks the order, the balance and the sums of a tree, and returns its slots in order.
+#[cfg(test)]
+pub(super) fn audit<N, L, T: Tree<L, Node = N>>(nodes: &Slots<N>, leases: &L, root: u32) -> Vec<u32> {
+    let Some(node) = nodes.get(root) else {
+        return Vec::new();
+    };
+    let Links { left, right, size } = T::links(node);
+    let mut slots = audit::<N, L, T>(nodes, leases, left);
+    let before = slots.len();
+    slots.push(root);
+    slots.extend(audit::<N, L, T>(nodes, leases, right));
+    let sides = [before + 1, slots.len() - before].map(|weight| weight as u64);
+    assert!(sides[0] <= BALANCE * sides[1] && sides[1] <= BALANCE * sides[0], "{sides:?}");
+    assert_eq!(slots.len(), size as usize);
+    assert!(slots.is_sorted_by(|a, b| T::key(leases, *a) < T::key(leases, *b)));
+    let total = slots.iter().fold(T::Total::default(), |sum, slot| sum.plus(T::own(leases, *slot)));
+    assert!(T::total(node) == total);
+    slots
 }

@@ -15,6 +15,7 @@
 mod balance;
 mod lease;
 mod node;
+mod owned;
 mod slots;
 mod trees;
 
@@ -24,12 +25,13 @@ use core::mem::replace;
 
 pub(super) use lease::{Lease, decode_id};
 pub use lease::{MAX_ID, hash as hash_of_id};
+pub(super) use owned::{HeldByOwners, Owned};
 pub(super) use slots::{Slots, number, size_class};
 
 use super::timeline::Tick;
 use crate::time::Span;
 use lease::{Key, hash};
-use node::{ByDeadline, ById, Tree};
+use node::{ByDeadline, ById, OfTable};
 use trees::Trees;
 
 /// The most leases without trees.
@@ -129,24 +131,24 @@ impl<K> Table<K> {
         self.latest
     }
 
-    /// Removes up to `most` leases that have expired at `now`. Calls `freed` with each slot, and with the slot whose lease
-    /// moved into it.
-    pub(super) fn remove_expired(&mut self, now: Tick, most: usize, mut freed: impl FnMut(u32, u32)) {
-        if now < self.soonest {
-            return;
-        }
+    /// Removes up to `most` leases that have expired at `now`.
+    pub(super) fn remove_expired(&mut self, now: Tick, most: usize) {
         for _ in 0..most {
-            match self.soonest() {
-                Some((slot, deadline)) if deadline <= now => {
-                    self.remove(slot);
-                    freed(slot, number(self.len()));
-                }
-                _ => break,
+            match self.first_expired(now) {
+                Some(slot) => self.remove(slot),
+                None => break,
             }
         }
-        if let Some((_, deadline)) = self.soonest() {
-            self.soonest = deadline;
+    }
+
+    /// The slot of a lease that expires first, if it has expired at `now`.
+    pub(super) fn first_expired(&mut self, now: Tick) -> Option<u32> {
+        if now < self.soonest {
+            return None;
         }
+        let (slot, deadline) = self.soonest()?;
+        self.soonest = deadline;
+        (deadline <= now).then_some(slot)
     }
 
     /// The slot of a lease that expires first, and its deadline.
@@ -166,7 +168,7 @@ impl<K> Table<K> {
             return trees.in_order(&self.leases);
         }
         let mut leases: Vec<&Lease<K>> = self.leases.iter().collect();
-        leases.sort_unstable_by(|a, b| ByDeadline::order(a.key(), b.key()));
+        leases.sort_unstable_by_key(|lease| ByDeadline::order(lease.key()));
         leases
     }
 
@@ -176,23 +178,9 @@ impl<K> Table<K> {
             return trees.first_held(&self.leases, now, most);
         }
         let mut held: Vec<_> = self.leases.iter().filter(|lease| lease.deadline() > now).collect();
-        held.sort_unstable_by(|a, b| ByDeadline::order(a.key(), b.key()));
+        held.sort_unstable_by_key(|lease| ByDeadline::order(lease.key()));
         held.truncate(most);
         held
-    }
-
-    /// Calls `each` with the slot and the cost of each lease that expires after one tick and by the other.
-    pub(super) fn each_ended(&self, after: Tick, by: Tick, each: &mut dyn FnMut(u32, u32)) {
-        if by < self.soonest || by <= after {
-            return;
-        }
-        if let Some(trees) = &self.trees {
-            return trees.each_ended(&self.leases, after, by, each);
-        }
-        let ended = |lease: &Lease<K>| after < lease.deadline() && lease.deadline() <= by;
-        for (slot, lease) in (0..).zip(self.leases.iter()).filter(|(_, lease)| ended(lease)) {
-            each(slot, lease.cost);
-        }
     }
 
     /// Adds a lease whose id the table does not have.
@@ -208,13 +196,13 @@ impl<K> Table<K> {
         }
     }
 
-    fn link<T: Tree>(&mut self, slot: u32) {
+    fn link<T: OfTable<K>>(&mut self, slot: u32) {
         if let Some(trees) = &mut self.trees {
             trees.link::<T, _>(&self.leases, slot);
         }
     }
 
-    fn unlink<T: Tree>(&mut self, slot: u32) {
+    fn unlink<T: OfTable<K>>(&mut self, slot: u32) {
         if let Some(trees) = &mut self.trees {
             trees.unlink::<T, _>(&self.leases, slot);
         }

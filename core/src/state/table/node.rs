@@ -1,9 +1,8 @@
 //! The nodes of the search trees, and the trees' orders.
 
-use core::cmp::Ordering;
-
 use super::lease::{Key, Lease};
 use super::slots::Slots;
+use crate::state::timeline::Tick;
 
 /// No slot: an empty tree.
 pub(super) const NONE: u32 = u32::MAX;
@@ -26,7 +25,7 @@ impl Links {
     }
 }
 
-/// A slot in both trees.
+/// A slot in both trees of a table.
 #[derive(Clone, Debug)]
 pub(super) struct Node {
     pub(super) by_deadline: Links,
@@ -44,15 +43,49 @@ pub(super) struct Roots {
     pub(super) by_id: u32,
 }
 
-/// One of the trees.
-pub(super) trait Tree {
-    /// Whether [`Node::total`] is the sum over this tree.
-    const TOTALS: bool;
+/// What a tree adds up: in each node, the sum over all slots below it.
+pub(super) trait Total: Copy + Default + PartialEq {
+    fn plus(self, other: Self) -> Self;
+    fn minus(self, other: Self) -> Self;
+}
 
-    /// The tree's order of leases.
-    fn order(a: Key<'_>, b: Key<'_>) -> Ordering;
-    fn links(node: &Node) -> Links;
-    fn links_mut(node: &mut Node) -> &mut Links;
+/// Of a tree without sums.
+impl Total for () {
+    fn plus(self, (): ()) {}
+    fn minus(self, (): ()) {}
+}
+
+/// Of costs.
+impl Total for u64 {
+    fn plus(self, other: u64) -> u64 {
+        self.wrapping_add(other)
+    }
+
+    fn minus(self, other: u64) -> u64 {
+        self.wrapping_sub(other)
+    }
+}
+
+/// A tree over slots. `L` has what is in the slots.
+pub(super) trait Tree<L> {
+    type Node;
+    type Total: Total;
+    /// What the tree's order depends on.
+    type Key<'l>: Ord
+    where
+        L: 'l;
+
+    fn key(leases: &L, slot: u32) -> Option<Self::Key<'_>>;
+    fn links(node: &Self::Node) -> Links;
+    fn links_mut(node: &mut Self::Node) -> &mut Links;
+    /// What the slot itself adds to the sums.
+    fn own(leases: &L, slot: u32) -> Self::Total;
+    fn total(node: &Self::Node) -> Self::Total;
+    fn set_total(node: &mut Self::Node, total: Self::Total);
+}
+
+/// One of the two trees of a table.
+pub(super) trait OfTable<K>: Tree<Slots<Lease<K>>, Node = Node> {
     fn root(roots: &mut Roots) -> &mut u32;
 }
 
@@ -62,11 +95,22 @@ pub(super) struct ByDeadline;
 /// The tree in the order of the hashes of ids, and of ids if hashes are equal.
 pub(super) struct ById;
 
-impl Tree for ByDeadline {
-    const TOTALS: bool = true;
+impl ByDeadline {
+    pub(super) fn order(key: Key<'_>) -> (Tick, &[u8]) {
+        (key.deadline, key.id)
+    }
+}
 
-    fn order(a: Key<'_>, b: Key<'_>) -> Ordering {
-        (a.deadline, a.id).cmp(&(b.deadline, b.id))
+impl<K> Tree<Slots<Lease<K>>> for ByDeadline {
+    type Node = Node;
+    type Total = u64;
+    type Key<'l>
+        = (Tick, &'l [u8])
+    where
+        K: 'l;
+
+    fn key(leases: &Slots<Lease<K>>, slot: u32) -> Option<(Tick, &[u8])> {
+        leases.get(slot).map(|lease| ByDeadline::order(lease.key()))
     }
 
     fn links(node: &Node) -> Links {
@@ -77,16 +121,29 @@ impl Tree for ByDeadline {
         &mut node.by_deadline
     }
 
-    fn root(roots: &mut Roots) -> &mut u32 {
-        &mut roots.by_deadline
+    fn own(leases: &Slots<Lease<K>>, slot: u32) -> u64 {
+        leases.get(slot).map_or(0, |lease| lease.cost.into())
+    }
+
+    fn total(node: &Node) -> u64 {
+        node.total
+    }
+
+    fn set_total(node: &mut Node, total: u64) {
+        node.total = total;
     }
 }
 
-impl Tree for ById {
-    const TOTALS: bool = false;
+impl<K> Tree<Slots<Lease<K>>> for ById {
+    type Node = Node;
+    type Total = ();
+    type Key<'l>
+        = (u64, &'l [u8])
+    where
+        K: 'l;
 
-    fn order(a: Key<'_>, b: Key<'_>) -> Ordering {
-        (a.hash, a.id).cmp(&(b.hash, b.id))
+    fn key(leases: &Slots<Lease<K>>, slot: u32) -> Option<(u64, &[u8])> {
+        leases.get(slot).map(|lease| (lease.key().hash, &*lease.id))
     }
 
     fn links(node: &Node) -> Links {
@@ -97,15 +154,21 @@ impl Tree for ById {
         &mut node.by_id
     }
 
+    fn own(_: &Slots<Lease<K>>, _: u32) {}
+
+    fn total(_: &Node) {}
+
+    fn set_total(_: &mut Node, (): ()) {}
+}
+
+impl<K> OfTable<K> for ByDeadline {
     fn root(roots: &mut Roots) -> &mut u32 {
-        &mut roots.by_id
+        &mut roots.by_deadline
     }
 }
 
-/// Compares the leases in two slots in the order of a tree.
-pub(super) fn compare<T: Tree, K>(leases: &Slots<Lease<K>>, a: u32, b: u32) -> Ordering {
-    match (leases.get(a), leases.get(b)) {
-        (Some(a), Some(b)) => T::order(a.key(), b.key()),
-        (a, b) => a.is_some().cmp(&b.is_some()),
+impl<K> OfTable<K> for ById {
+    fn root(roots: &mut Roots) -> &mut u32 {
+        &mut roots.by_id
     }
 }

@@ -7,10 +7,10 @@ use alloc::vec::Vec;
 use core::cmp::Ordering;
 
 #[cfg(test)]
-use super::balance::BALANCE;
-use super::balance::Forest;
+use super::balance::audit;
+use super::balance::{Forest, in_order};
 use super::lease::Lease;
-use super::node::{ByDeadline, ById, Links, NEW, NONE, Node, Roots, Tree, compare};
+use super::node::{ByDeadline, ById, Links, NEW, NONE, Node, OfTable, Roots, Tree};
 use super::slots::{Slots, number};
 use crate::state::timeline::Tick;
 
@@ -100,8 +100,7 @@ impl Trees {
 
     /// All leases in the order of the tree by deadline.
     pub(super) fn in_order<'t, K>(&self, leases: &'t Slots<Lease<K>>) -> Vec<&'t Lease<K>> {
-        let mut slots = Vec::with_capacity(leases.len());
-        self.collect::<ByDeadline>(self.roots.by_deadline, &mut slots);
+        let slots = in_order::<_, Slots<Lease<K>>, ByDeadline>(&self.nodes, self.roots.by_deadline);
         slots.into_iter().filter_map(|slot| leases.get(slot)).collect()
     }
 
@@ -140,51 +139,10 @@ impl Trees {
         self.collect_held(leases, right, now, most, held);
     }
 
-    /// Calls `each` with the slot and the cost of each lease that expires after one tick and by the other.
-    pub(super) fn each_ended<K>(
-        &self,
-        leases: &Slots<Lease<K>>,
-        after: Tick,
-        by: Tick,
-        each: &mut dyn FnMut(u32, u32),
-    ) {
-        self.each_ended_below(leases, self.roots.by_deadline, (after, by), each);
-    }
-
-    fn each_ended_below<K>(
-        &self,
-        leases: &Slots<Lease<K>>,
-        slot: u32,
-        (after, by): (Tick, Tick),
-        each: &mut dyn FnMut(u32, u32),
-    ) {
-        let Some((lease, node)) = leases.get(slot).zip(self.nodes.get(slot)) else { return };
-        let Links { left, right, .. } = node.by_deadline;
-        let deadline = lease.deadline();
-        if deadline > after {
-            self.each_ended_below(leases, left, (after, by), each);
-            if deadline <= by {
-                each(slot, lease.cost);
-            }
-        }
-        if deadline <= by {
-            self.each_ended_below(leases, right, (after, by), each);
-        }
-    }
-
-    fn collect<T: Tree>(&self, slot: u32, slots: &mut Vec<u32>) {
-        if let Some(Links { left, right, .. }) = self.nodes.get(slot).map(T::links) {
-            self.collect::<T>(left, slots);
-            slots.push(slot);
-            self.collect::<T>(right, slots);
-        }
-    }
-
     /// Returns whether all ids differ.
     pub(super) fn ids_differ<K>(&self, leases: &Slots<Lease<K>>) -> bool {
-        let mut slots = Vec::with_capacity(leases.len());
-        self.collect::<ById>(self.roots.by_id, &mut slots);
-        slots.is_sorted_by(|a, b| compare::<ById, _>(leases, *a, *b) == Ordering::Less)
+        let slots = in_order::<_, Slots<Lease<K>>, ById>(&self.nodes, self.roots.by_id);
+        slots.is_sorted_by(|a, b| ById::key(leases, *a) < ById::key(leases, *b))
     }
 
     /// The bytes that the trees have allocated.
@@ -199,9 +157,9 @@ impl Trees {
     pub(super) fn grow<K>(leases: &Slots<Lease<K>>) -> Trees {
         let mut trees = Trees { nodes: Slots::default(), roots: Roots { by_deadline: NONE, by_id: NONE } };
         let mut slots: Vec<u32> = leases.iter().map(|_| trees.nodes.push(NEW)).collect();
-        slots.sort_unstable_by(|a, b| compare::<ByDeadline, _>(leases, *a, *b));
+        slots.sort_unstable_by_key(|slot| ByDeadline::key(leases, *slot));
         trees.roots.by_deadline = Forest { nodes: &mut trees.nodes, leases }.grow::<ByDeadline>(&slots);
-        slots.sort_unstable_by(|a, b| compare::<ById, _>(leases, *a, *b));
+        slots.sort_unstable_by_key(|slot| ById::key(leases, *slot));
         trees.roots.by_id = Forest { nodes: &mut trees.nodes, leases }.grow::<ById>(&slots);
         trees
     }
@@ -212,13 +170,13 @@ impl Trees {
     }
 
     /// Adds a slot to a tree.
-    pub(super) fn link<T: Tree, K>(&mut self, leases: &Slots<Lease<K>>, slot: u32) {
+    pub(super) fn link<T: OfTable<K>, K>(&mut self, leases: &Slots<Lease<K>>, slot: u32) {
         let root = *T::root(&mut self.roots);
         *T::root(&mut self.roots) = Forest { nodes: &mut self.nodes, leases }.link::<T>(root, slot);
     }
 
     /// Takes a slot out of a tree.
-    pub(super) fn unlink<T: Tree, K>(&mut self, leases: &Slots<Lease<K>>, slot: u32) {
+    pub(super) fn unlink<T: OfTable<K>, K>(&mut self, leases: &Slots<Lease<K>>, slot: u32) {
         let root = *T::root(&mut self.roots);
         *T::root(&mut self.roots) = Forest { nodes: &mut self.nodes, leases }.unlink::<T>(root, slot);
     }
@@ -236,13 +194,9 @@ impl Trees {
     }
 
     /// Makes a tree refer to a lease by the slot `to`, to which it will move.
-    fn rename<T: Tree, K>(&mut self, leases: &Slots<Lease<K>>, from: u32, to: u32) {
+    fn rename<T: OfTable<K>, K>(&mut self, leases: &Slots<Lease<K>>, from: u32, to: u32) {
         let root = *T::root(&mut self.roots);
-        let mut forest = Forest { nodes: &mut self.nodes, leases };
-        match forest.path::<T>(root, from).above().last() {
-            Some(parent) => forest.replace_child::<T>(*parent, from, to),
-            None => *T::root(&mut self.roots) = to,
-        }
+        *T::root(&mut self.roots) = Forest { nodes: &mut self.nodes, leases }.rename::<T>(root, from, to);
     }
 }
 
@@ -251,26 +205,11 @@ impl Trees {
     /// Checks the order, the balance and the sums of both trees.
     pub(super) fn audit<K>(&self, leases: &Slots<Lease<K>>) {
         assert_eq!(self.nodes.len(), leases.len());
-        assert_eq!(self.audit_below::<ByDeadline, _>(leases, self.roots.by_deadline).len(), leases.len());
-        assert_eq!(self.audit_below::<ById, _>(leases, self.roots.by_id).len(), leases.len());
-    }
-
-    /// The slots of a tree in their order.
-    fn audit_below<T: Tree, K>(&self, leases: &Slots<Lease<K>>, slot: u32) -> Vec<u32> {
-        let Some(node) = self.nodes.get(slot) else {
-            return Vec::new();
-        };
-        let Links { left, right, size } = T::links(node);
-        let mut slots = self.audit_below::<T, _>(leases, left);
-        let before = slots.len();
-        slots.push(slot);
-        slots.extend(self.audit_below::<T, _>(leases, right));
-        let sides = [before + 1, slots.len() - before].map(|weight| weight as u64);
-        assert!(sides[0] <= BALANCE * sides[1] && sides[1] <= BALANCE * sides[0], "{sides:?}");
-        assert_eq!(slots.len(), size as usize);
-        assert!(slots.is_sorted_by(|a, b| compare::<T, _>(leases, *a, *b) == Ordering::Less));
-        let cost = |slot: &u32| leases.get(*slot).map_or(0, |lease| u64::from(lease.cost));
-        assert!(!T::TOTALS || node.total == slots.iter().map(cost).sum::<u64>());
-        slots
+        for slots in [
+            audit::<_, _, ByDeadline>(&self.nodes, leases, self.roots.by_deadline),
+            audit::<_, _, ById>(&self.nodes, leases, self.roots.by_id),
+        ] {
+            assert_eq!(slots.len(), leases.len());
+        }
     }
 }
