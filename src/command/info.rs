@@ -17,6 +17,8 @@ pub struct Info;
 
 /// The most tenants in a reply.
 const MOST_TENANTS: usize = 100;
+/// The most tenants that are read and put in order. Of more, those that wait or are hungry come first, then some of the others.
+const MOST_IN_ORDER: usize = 1000;
 
 /// It reads the clock of a table of leases, which depends on no parameter.
 const READER: Concurrent<'_> =
@@ -30,8 +32,8 @@ impl Command for Info {
     const COMPLEXITY: &'static str = "O(1), or O(width * depth) for a sketch; with LEASES O(log(N) + count) where N is the number of leases";
     const ARGUMENTS: &'static [Argument] = &[KEY, HOLDERS, MOST_HOLDERS];
     const REPLY: &'static [&'static str] = &[
-        "A map of what the key holds, or nil if it is missing. If callers wait or tenants are hungry for a missing key, it has only tenants and waiting.",
-        "If tenants share the key, a field tenants: an array of at most 100 maps, each with name, weight, held and waiting.",
+        "A map of what the key holds, or nil if it is missing. If callers wait or tenants are hungry for a missing key, it has only waiting and the tenants.",
+        "If tenants share the key, a field tenants: an array of at most 100 maps, each with name, weight, held and waiting; and a field tenants_count, which counts all of them.",
         "With LEASES also a field leases: an array of maps, each with id, cost and left_ms, and with shadow if a shadow counts it.",
     ];
     const EXAMPLE: &'static str = "RL.INFO user:1";
@@ -48,10 +50,7 @@ impl Command for Info {
             let limits = key.limits.into_iter().map(self::fields);
             fields.push(("limits".into(), FieldValue::Maps(limits.collect())));
         }
-        let tenants = tenants(call)?;
-        if !tenants.is_empty() {
-            fields.push(("tenants".into(), FieldValue::Maps(tenants)));
-        }
+        fields.extend(shared(call)?);
         if let Some(most) = most_leases {
             fields.push(("leases".into(), FieldValue::Maps(leases(call, most)?)));
         }
@@ -63,18 +62,27 @@ impl Command for Info {
     }
 }
 
-/// A missing key for whose limits callers wait or tenants are hungry has these, and nothing else.
+/// A missing key for whose limits callers wait or tenants are hungry has the fields of those, and nothing else.
 fn missing(call: &Call<'_>) -> Result<Reply, Error> {
-    let (tenants, waiting) = (tenants(call)?, call.waiting(1));
-    if tenants.is_empty() && waiting == 0 {
+    let mut fields = shared(call)?;
+    let waiting = call.waiting(1);
+    if fields.is_empty() && waiting == 0 {
         return Ok(Reply::Null);
-    }
-    let mut fields = Fields::new();
-    if !tenants.is_empty() {
-        fields.push(("tenants".into(), FieldValue::Maps(tenants)));
     }
     fields.push(("waiting".into(), number(Figure::Count(waiting as u64))));
     Ok(Reply::Map(fields))
+}
+
+/// The fields of the tenants that share the key; none if there are no tenants.
+fn shared(call: &Call<'_>) -> Result<Fields, Error> {
+    let (tenants, count) = tenants(call)?;
+    if tenants.is_empty() {
+        return Ok(Fields::new());
+    }
+    Ok(vec![
+        ("tenants".into(), FieldValue::Maps(tenants)),
+        ("tenants_count".into(), number(Figure::Count(count))),
+    ])
 }
 
 /// What a tenant holds, and who waits for it.
@@ -83,36 +91,50 @@ struct Tenant {
     weight: u32,
     held: u64,
     waiting: usize,
+    /// Whether it waits or is hungry.
+    is_in_line: bool,
 }
 
-/// Lists the tenants that hold leases of the key, wait or are hungry. Those that hold most for their weight come first.
-fn tenants(call: &Call<'_>) -> Result<Vec<Fields>, Error> {
+/// Lists tenants that hold leases of the key, wait or are hungry, and counts all of them. Those that hold most for their weight
+/// come first.
+fn tenants(call: &Call<'_>) -> Result<(Vec<Fields>, u64), Error> {
     let mut tenants: BTreeMap<Vec<u8>, Tenant> = BTreeMap::new();
-    let now = clock();
-    let key = Key::open(call, 1, Access::Read)?;
-    if let Some(stored) = key.state::<Leases>(Length::NONE) {
-        when_decided(&READER, stored, now, |stored, now, _| {
-            let unnamed = Some((&[][..], stored.share(&[], now))).filter(|(_, share)| share.held > 0);
-            for (name, Share { held, weight }) in stored.shares(now).into_iter().chain(unnamed) {
-                tenants.insert(name.to_vec(), Tenant { weight, held, waiting: 0 });
-            }
-        });
-    }
     for waiting in call.tenants(1) {
         let tenant = tenants.entry(waiting.name).or_default();
         tenant.weight = waiting.weight;
         tenant.waiting += waiting.callers;
+        tenant.is_in_line = true;
+    }
+    let (now, mut count) = (clock(), tenants.len() as u64);
+    let key = Key::open(call, 1, Access::Read)?;
+    if let Some(stored) = key.state::<Leases>(Length::NONE) {
+        when_decided(&READER, stored, now, |stored, now, _| {
+            for (name, tenant) in &mut tenants {
+                tenant.held = stored.share(name, now).held;
+            }
+            let in_line = tenants.iter().filter(|(name, tenant)| !name.is_empty() && tenant.held > 0).count();
+            count += stored.holders(now).saturating_sub(in_line as u64);
+            let unnamed = Some((&[][..], stored.share(&[], now))).filter(|(_, share)| share.held > 0);
+            count += u64::from(unnamed.is_some() && !tenants.contains_key(&[][..]));
+            let holders = stored.some_shares(now, MOST_IN_ORDER).into_iter().chain(unnamed);
+            let mut holders: Vec<_> = holders.filter(|(name, _)| !tenants.contains_key(*name)).collect();
+            holders.sort_unstable_by(|(a, one), (b, other)| other.cmp_load(one).then(a.cmp(b)));
+            for (name, Share { held, weight }) in holders.into_iter().take(MOST_TENANTS) {
+                tenants.insert(name.to_vec(), Tenant { weight, held, ..Tenant::default() });
+            }
+        });
     }
     // Without a name, there are no tenants.
     if tenants.last_key_value().is_none_or(|(name, _)| name.is_empty()) {
-        return Ok(Vec::new());
+        return Ok((Vec::new(), 0));
     }
     let mut tenants: Vec<(Vec<u8>, Tenant)> = tenants.into_iter().collect();
-    let load = |a: &Tenant, b: &Tenant| u128::from(a.held) * u128::from(b.weight);
+    let share = |tenant: &Tenant| Share { held: tenant.held, weight: tenant.weight };
+    let is_first = |tenant: &Tenant| tenant.is_in_line && count > MOST_IN_ORDER as u64;
     // The sort is stable, so equals stay in the order of their names.
-    tenants.sort_by(|(_, a), (_, b)| load(b, a).cmp(&load(a, b)));
+    tenants.sort_by(|(_, a), (_, b)| is_first(b).cmp(&is_first(a)).then(share(b).cmp_load(&share(a))));
     tenants.truncate(MOST_TENANTS);
-    Ok(tenants.into_iter().map(|(name, tenant)| tenant.fields(name)).collect())
+    Ok((tenants.into_iter().map(|(name, tenant)| tenant.fields(name)).collect(), count))
 }
 
 impl Tenant {

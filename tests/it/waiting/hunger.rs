@@ -17,18 +17,18 @@ const LASTING: [&str; 4] = ["--ratelimit.hunger", "1d", "--ratelimit.max-block",
 fn a_missing_key_shows_who_waits_or_is_hungry_for_it() {
     let server = Server::start(&LASTING);
     let con = &mut server.connection();
-    assert_eq!(text(con, "RL.INFO k"), "nil");
+    assert_eq!(text(con, "RL.INFO k"), "(nil)");
     ints(con, "RL.CONCURRENT k 1 1d a TENANT ann");
     ints(con, "RL.CONCURRENT k 1 1d b TENANT bob");
     ints(con, "RL.RELEASE k a");
     assert_eq!(text(con, "EXISTS k"), "0");
-    let hungry = "[tenants, [[name, bob, weight, 1, held, 0, waiting, 0]], waiting, 0]";
+    let hungry = "[tenants, [[name, bob, weight, 1, held, 0, waiting, 0]], tenants_count, 1, waiting, 0]";
     assert_eq!(text(con, "RL.INFO k"), hungry);
     // Room is kept for bob, so cid waits.
     let mut cid = Client::connect(server.port);
     cid.send("RL.CONCURRENT k 1 1d c TENANT cid BLOCK 1d");
     until_waiting(con, 1);
-    let both = "[tenants, [[name, bob, weight, 1, held, 0, waiting, 0], [name, cid, weight, 1, held, 0, waiting, 1]], waiting, 1]";
+    let both = "[tenants, [[name, bob, weight, 1, held, 0, waiting, 0], [name, cid, weight, 1, held, 0, waiting, 1]], tenants_count, 2, waiting, 1]";
     assert_eq!(text(con, "RL.INFO k"), both);
     drop(cid);
 }

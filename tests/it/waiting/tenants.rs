@@ -250,3 +250,36 @@ fn a_lease_granted_past_the_line_may_make_another_caller_the_first() {
     assert_eq!(b.ints()[..3], [0, 5, 2]);
     assert!(a.waits());
 }
+
+#[test]
+fn info_counts_all_tenants_and_shows_those_in_the_line_first_if_they_are_many() {
+    let server = Server::start(&PATIENT);
+    let con = &mut server.connection();
+    let take = |con: &mut Connection, i: u64, cost: u64| {
+        ints(con, &format!("RL.CONCURRENT pool 3000 1h {i} COST {cost} TENANT tenant-{i:04}"));
+    };
+    (1..=999).for_each(|i| take(con, i, if i == 999 { 3 } else { 1 }));
+    ints(con, "RL.CONCURRENT pool 3000 1h unnamed COST 2");
+    let first = |con: &mut Connection| {
+        let shown = text(con, "RL.INFO pool");
+        let names =
+            shown.split("[name, ").skip(1).map(|tenant| tenant.split(',').next().unwrap().to_string());
+        let count = shown
+            .split("tenants_count, ")
+            .nth(1)
+            .and_then(|rest| rest.split(',').next()?.parse::<u64>().ok());
+        (names.collect::<Vec<_>>(), count)
+    };
+    // Of up to 1,000, those that hold most come first.
+    let (names, count) = first(con);
+    assert_eq!((names.len(), count), (100, Some(1000)));
+    assert_eq!(names[..3], ["tenant-0999", "", "tenant-0001"]);
+    // Of more, those in the line do, and holders only if they are among the first 1,000 by name.
+    (1000..=1100).for_each(|i| take(con, i, if i == 1100 { 9 } else { 1 }));
+    ints(con, "RL.CONCURRENT pool 1 1h refused TENANT hungry");
+    let waits = Waiting::enter(&server, "RL.CONCURRENT pool 1 1h waits TENANT tenant-0500 BLOCK 1d");
+    let (names, count) = first(con);
+    assert_eq!((names.len(), count), (100, Some(1102)));
+    assert_eq!(names[..4], ["tenant-0500", "hungry", "tenant-0999", ""]);
+    drop(waits);
+}
