@@ -79,7 +79,9 @@
 //! since it became the first, and the limit or the room that is kept refused it; it is then tried again at the line's *wake*, when
 //! time has passed, or when something marks the line as due. A line becomes due whenever another caller becomes its first.
 //!
-//! What tenants hold is read from the table of leases when a call finds the key open. So a lease that ends may show the order late.
+//! What tenants hold is read from the table of leases when a call finds the key open: of those that changed or of which a lease
+//! has expired since, in the order of these ends, and at most 256 in a step. The next [look](Lines::look) at the table, within
+//! milliseconds, takes a further step. So a lease that ends may show the order late.
 //! But whatever ends it marks the line, and a lease that expires wakes it. If the wrong caller is tried then, its trial puts the order
 //! right, it finds others before it, and the line is due again.
 //!
@@ -179,6 +181,8 @@ pub struct Lines<K> {
     nudged: Option<(K, Name)>,
     /// The hungry tenants of all lines, by the ends of their hungers.
     hungers: BTreeSet<(Time, K, Name, Arc<[u8]>)>,
+    /// When what a table of leases holds is to be looked at again, by its line.
+    looks: BTreeSet<(Time, K, Name)>,
     /// Those hungers of lines that have ended, and are not removed yet.
     ending: VecDeque<(K, Name, Ends)>,
     /// Whether all hungers have ended that are there.
@@ -235,6 +239,8 @@ struct Line {
     all_over: bool,
     /// When the first caller is tried again, if that is known.
     wake: Option<Time>,
+    /// When its table is to be looked at again.
+    look: Option<Time>,
     /// Whether the line is in the list of those that are due.
     is_due: bool,
 }
@@ -256,6 +262,7 @@ impl<K> Lines<K> {
             due: VecDeque::new(),
             nudged: None,
             hungers: BTreeSet::new(),
+            looks: BTreeSet::new(),
             ending: VecDeque::new(),
             all_over: false,
             is_late: false,
@@ -364,6 +371,25 @@ impl<K: Ord + Clone> Lines<K> {
         })
     }
 
+    /// The number of tenants that wait for a limit of a key or are hungry for it, and how many of them hold something.
+    pub fn count_tenants<Q: Ord + ?Sized>(&self, key: &Q) -> (usize, usize)
+    where
+        K: Borrow<Q>,
+    {
+        let lines = self.keys.get(key).into_iter().flat_map(|at| at.lines.values());
+        lines
+            .map(|line| line.tenants.count())
+            .fold((0, 0), |(all, holders), (more, hold)| (all + more, holders + hold))
+    }
+
+    /// The number of callers that wait for a limit.
+    pub fn callers_of<Q: Ord + ?Sized>(&self, key: &Q, name: Name) -> usize
+    where
+        K: Borrow<Q>,
+    {
+        self.find(key, name).map_or(0, |line| line.tenants.callers())
+    }
+
     /// Lets the line of leases read what the table holds at `at`, which is `now` on the clock of the lines. `None` if the key has no
     /// table.
     pub fn follow<Q: Ord + ?Sized>(
@@ -380,6 +406,11 @@ impl<K: Ord + Clone> Lines<K> {
         let Some(key) = self.key(key) else { return };
         if let Some(line) = self.line(&key, name) {
             line.tenants.follow(leases, at, now);
+            // A step reads a bounded number of tenants, and leases that have ended are to be freed.
+            let goes_on = line.tenants.is_behind() || leases.is_some_and(Leases::has_ended);
+            let look = goes_on.then(|| now.plus(MILLISECOND));
+            let old = core::mem::replace(&mut line.look, look);
+            move_wake(&mut self.looks, &key, name, old, look);
             self.rearrange(&key, name, None);
             self.wake_earlier(&key, name, now);
         }
@@ -707,6 +738,22 @@ impl<K: Ord + Clone> Lines<K> {
         self.deadlines.first().map(|(deadline, _)| *deadline)
     }
 
+    /// A limit whose table is to be looked at again: leases that have ended are to be freed, and its line [follows](Self::follow)
+    /// in a further step.
+    pub fn look(&mut self, now: Time) -> Option<(K, Name)> {
+        if self.next_look()? > now {
+            return None;
+        }
+        let (_, key, name) = self.looks.pop_first()?;
+        self.line(&key, name).into_iter().for_each(|line| line.look = None);
+        Some((key, name))
+    }
+
+    /// When [`Lines::look`] returns a limit.
+    pub fn next_look(&self) -> Option<Time> {
+        self.looks.first().map(|(look, ..)| *look)
+    }
+
     /// When [`Lines::due`] returns a caller again; [`Time::EPOCH`] if it does now.
     pub fn next_due(&self) -> Option<Time> {
         if !self.due.is_empty() {
@@ -793,8 +840,9 @@ impl<K: Ord + Clone> Lines<K> {
 
     fn remove_if_empty(&mut self, key: &K, name: Name) {
         let Some(at) = self.keys.get_mut(key) else { return };
-        if at.lines.get(&name).is_some_and(|line| line.tenants.is_empty()) {
+        if let Some(look) = at.lines.get(&name).filter(|line| line.tenants.is_empty()).map(|line| line.look) {
             at.lines.remove(&name);
+            move_wake(&mut self.looks, key, name, look, None);
         }
         if at.callers == 0 && at.lines.is_empty() {
             self.keys.remove(key);

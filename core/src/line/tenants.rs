@@ -4,15 +4,20 @@
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::ops::Bound::{Excluded, Unbounded};
 
 use super::claim::{Caller, Claim, Comer, Cost};
 use super::order::{Load, Order, Place, Rank, Tag, shrink, stretch};
 use super::sum::Entry;
-use crate::state::{Leases, News, Seen, Share};
+use crate::state::{Leases, Moment, Share};
 use crate::time::{Span, Time};
 
 /// The most tenants of a rate whose last grants are remembered while they do not wait.
 const MOST_IDLE: usize = 10_000;
+
+/// The most tenants that are read anew in one step, because leases have expired or because too much was missed.
+const AT_ONCE: usize = 256;
 
 /// The shortest time after which a caller that was refused is tried again.
 const LEAST_WAKE: Span = Span::from_millis(1);
@@ -33,6 +38,16 @@ pub(super) struct Tenants {
     asked: BTreeSet<(u64, Arc<[u8]>)>,
     /// What is known of the table of leases. `None` for a plain line, and for a rate.
     table: Option<Table>,
+    /// Those that hold something, by when a lease of theirs expires next.
+    expiring: BTreeSet<(Moment, Arc<[u8]>)>,
+    /// All tenants are read anew, in the order of their names: those after this one are still to be read.
+    unread: Option<Arc<[u8]>>,
+    /// Whether they must then be read once more.
+    unread_again: bool,
+    /// The number of callers that wait.
+    callers: usize,
+    /// The number of tenants that hold something.
+    holders: usize,
 }
 
 #[derive(Debug)]
@@ -44,6 +59,10 @@ struct Tenant {
     /// Of a rate: how far settlements can still move S and F back.
     open: Tag,
     held: u64,
+    /// When a lease of it expires next.
+    next_end: Option<Moment>,
+    /// Whether it is counted among those that hold something.
+    is_holder: bool,
     /// The weight without that of a caller.
     weight: u32,
     /// That of the last grant.
@@ -96,7 +115,7 @@ struct Hunger {
 
 #[derive(Clone, Copy, Debug)]
 struct Table {
-    /// `None` if all of it must be read.
+    /// `None` if all tenants must be read.
     seen: Option<Seen>,
     /// Whether leases have tenants.
     is_shared: bool,
@@ -104,6 +123,14 @@ struct Table {
     held: u64,
     /// When the next lease expires.
     next_end: Option<Time>,
+}
+
+/// How far a table was read.
+#[derive(Clone, Copy, Debug)]
+struct Seen {
+    /// The number of changes; `None` if no lease had a tenant.
+    changes: Option<u64>,
+    moment: Moment,
 }
 
 /// Who comes before a caller.
@@ -122,6 +149,8 @@ impl Tenant {
             finish: idle.finish,
             open: idle.open.min(idle.finish.saturating_sub(passed)),
             held: 0,
+            next_end: None,
+            is_holder: false,
             weight: 1,
             granted: idle.weight,
             callers: BTreeMap::new(),
@@ -235,6 +264,16 @@ impl Tenants {
         })
     }
 
+    /// The number of tenants that wait or are hungry, and how many of them hold something.
+    pub(super) fn count(&self) -> (usize, usize) {
+        (self.by_name.len(), self.holders)
+    }
+
+    /// The number of callers that wait.
+    pub(super) fn callers(&self) -> usize {
+        self.callers
+    }
+
     /// Whether it is a fair line: a tenant has a name, or holds leases.
     pub(super) fn is_fair(&self) -> bool {
         self.table.is_some_and(|table| table.is_shared)
@@ -249,6 +288,7 @@ impl Tenants {
     /// Adds a caller. If it `stays`, it only asks for something else.
     pub(super) fn arrive(&mut self, caller: Caller, claim: &Claim, stays: bool) {
         let ticket = Ticket::of(claim);
+        self.callers += usize::from(!stays);
         let tenant = self.begin(claim);
         if claim.critical {
             tenant.critical += usize::from(!stays);
@@ -263,6 +303,7 @@ impl Tenants {
     /// Removes a caller.
     pub(super) fn depart(&mut self, caller: Caller, critical: bool, name: &Arc<[u8]>) {
         let Some(tenant) = self.by_name.get_mut(name) else { return };
+        self.callers = self.callers.saturating_sub(1);
         if critical {
             tenant.critical = tenant.critical.saturating_sub(1);
             self.order.remove(Place::Critical(caller));
@@ -337,8 +378,16 @@ impl Tenants {
     /// The tenant of a claim, and what the claim says of it. Returns the tenant, which waits or is hungry from now on.
     fn begin(&mut self, claim: &Claim) -> &mut Tenant {
         let (passed, idle) = (self.passed, self.idle.remove(&claim.tenant).unwrap_or(Idle::NEW));
-        let tenant = self.by_name.entry(claim.tenant.clone());
-        let tenant = tenant.or_insert_with(|| Tenant::new(passed, idle));
+        let expiring = &mut self.expiring;
+        let tenant = self.by_name.entry(claim.tenant.clone()).or_insert_with_key(|name| {
+            let mut tenant = Tenant::new(passed, idle);
+            // When its leases expire is read with the next look at the table.
+            if claim.pool.is_some_and(|pool| pool.share.held > 0) && !name.is_empty() {
+                tenant.next_end = Some(Moment::FIRST);
+                expiring.insert((Moment::FIRST, name.clone()));
+            }
+            tenant
+        });
         claim.pool.into_iter().for_each(|pool| tenant.know(pool.share));
         tenant.is_of_rate = claim.pool.is_none();
         tenant
@@ -377,7 +426,13 @@ impl Tenants {
         if let Some((_, place)) = tenant.place.take() {
             self.order.remove(place);
         }
+        let is_holder = tenant.is_present() && tenant.held > 0;
+        self.holders = self.holders + usize::from(is_holder) - usize::from(tenant.is_holder);
+        tenant.is_holder = is_holder;
         if !tenant.is_present() {
+            if let Some(end) = tenant.next_end {
+                self.expiring.remove(&(end, name.clone()));
+            }
             let Tenant { finish, open, granted, is_of_rate, .. } = *tenant;
             self.by_name.remove(name);
             // No tenant of leases has a tag above V, so nothing would be remembered.
@@ -526,28 +581,72 @@ impl Tenants {
         }
         let blank = Leases::default();
         let leases = leases.unwrap_or(&blank);
-        let (by_name, mut changed, mut anew) = (&mut self.by_name, BTreeSet::new(), false);
-        let mut change = |name: &[u8], know: &dyn Fn(&mut Tenant)| {
-            let Some(name) = by_name.get_key_value(name).map(|(name, _)| name.clone()) else { return };
-            by_name.get_mut(&name).into_iter().for_each(know);
-            changed.insert(name);
+        let (moment, changes) = (leases.moment(at), leases.changes());
+        let seen = self.table.and_then(|table| table.seen).filter(|seen| seen.moment <= moment);
+        let missed = |seen: Seen| match (seen.changes, changes) {
+            (Some(since), Some(_)) => Some(leases.changed(since)?.map(<[u8]>::to_vec).collect()),
+            (None, None) => Some(Vec::new()),
+            _ => None,
         };
-        let seen = leases.tell(self.table.and_then(|table| table.seen), at, |news| match news {
-            News::All => anew = true,
-            News::Share(name, share) => change(name, &|tenant| tenant.know(share)),
-        });
-        if anew {
-            let shares = leases.shares(at);
-            for (name, tenant) in by_name.iter_mut() {
-                let nothing = || if name.is_empty() { leases.share(name, at) } else { Share::NOTHING };
-                tenant.know(shares.get(&**name).copied().unwrap_or_else(nothing));
-                changed.insert(name.clone());
-            }
+        let changed: Option<Vec<Vec<u8>>> = seen.and_then(missed);
+        if changed.is_none() {
+            self.unread_again = self.unread.is_some();
+            self.unread = self.unread.take().or_else(|| Some(Arc::from([])));
         }
         let next_end = leases.ends(1, at).map(|span| now.plus(span));
-        self.table = Some(Table { seen: Some(seen), is_shared, held: leases.cost(at), next_end });
-        for name in changed {
-            self.place(&name);
+        let seen = Some(Seen { changes, moment });
+        self.table = Some(Table { seen, is_shared, held: leases.cost(at), next_end });
+        let unnamed = leases.share(&[], at);
+        if self.by_name.get(&[][..]).is_some_and(|tenant| tenant.held != unnamed.held) {
+            self.change(&[], |tenant| tenant.know(unnamed));
         }
+        for name in changed.into_iter().flatten() {
+            self.read(&name, leases, at);
+        }
+        let mut left = AT_ONCE;
+        while left > 0 && self.expiring.first().is_some_and(|(end, _)| *end <= moment) {
+            if let Some((_, name)) = self.expiring.first().cloned() {
+                self.read(&name, leases, at);
+            }
+            left -= 1;
+        }
+        if let Some(after) = self.unread.take() {
+            let names =
+                self.by_name.range::<[u8], _>((Excluded(&*after), Unbounded)).map(|(name, _)| name.clone());
+            let names: Vec<Arc<[u8]>> = names.take(left).collect();
+            for name in &names {
+                self.read(name, leases, at);
+            }
+            let is_done = names.len() < left;
+            let again = is_done && core::mem::take(&mut self.unread_again);
+            self.unread = match names.into_iter().last() {
+                _ if again => Some(Arc::from([])),
+                _ if is_done => None,
+                last => last.or(Some(after)),
+            };
+        }
+    }
+
+    /// Whether tenants are still to be read, as they were too many for one step.
+    pub(super) fn is_behind(&self) -> bool {
+        let has_expired = |seen: Seen| self.expiring.first().is_some_and(|(end, _)| *end <= seen.moment);
+        self.unread.is_some() || self.table.and_then(|table| table.seen).is_some_and(has_expired)
+    }
+
+    /// Reads what a tenant with a name holds, if it waits or is hungry.
+    fn read(&mut self, name: &[u8], leases: &Leases, at: Time) {
+        let Some((name, tenant)) = self.by_name.get_key_value(name).filter(|(name, _)| !name.is_empty())
+        else {
+            return;
+        };
+        let (name, old, (share, next_end)) = (name.clone(), tenant.next_end, leases.share_until(name, at));
+        if old != next_end {
+            old.into_iter().for_each(|old| _ = self.expiring.remove(&(old, name.clone())));
+            self.expiring.extend(next_end.map(|next| (next, name.clone())));
+        }
+        self.change(&name, |tenant| {
+            tenant.know(share);
+            tenant.next_end = next_end;
+        });
     }
 }

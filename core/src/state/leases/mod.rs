@@ -13,7 +13,6 @@ mod stored;
 mod tenants;
 
 use alloc::boxed::Box;
-use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
 pub use notes::Notes;
@@ -57,21 +56,12 @@ impl Noted {
     }
 }
 
-/// How far somebody has read what the tenants of a table hold.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Seen {
-    /// The number of changes; `None` if no lease had a tenant.
-    changes: Option<u64>,
-    moment: Tick,
-}
+/// An instant on the clock of a table, which is never set back.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Moment(Tick);
 
-/// What is different from what was seen.
-#[derive(Debug)]
-pub enum News<'a> {
-    /// Everything may be.
-    All,
-    /// A tenant holds this share. It may be told twice.
-    Share(&'a [u8], Share),
+impl Moment {
+    pub const FIRST: Moment = Moment(Tick { era: 0, micros: 0 });
 }
 
 /// A lease that is held.
@@ -186,14 +176,6 @@ impl Leases {
         self.held_by_tenants(self.timeline.tick_at(now)).owners.into()
     }
 
-    /// What each tenant with a name holds at `now`, in the order of the names.
-    pub fn shares(&self, now: Time) -> BTreeMap<&[u8], Share> {
-        let now = self.timeline.tick_at(now);
-        let names = self.tenants().into_iter().flat_map(|tenants| tenants.owned().names());
-        let shares = names.filter_map(|(name, _)| Some((&**name, self.named_share(name, now)?)));
-        shares.collect()
-    }
-
     /// The tenants with names that hold something at `now`. If they are more than `most`, only those of the first `most` names.
     pub fn some_shares(&self, now: Time, most: usize) -> Vec<(&[u8], Share)> {
         let Some(tenants) = self.tenants() else { return Vec::new() };
@@ -211,35 +193,41 @@ impl Leases {
         Some(Share { held, weight })
     }
 
-    /// Calls `tell` with what is different at `now` from what was `seen`. Returns what is seen now.
-    pub fn tell(&self, seen: Option<Seen>, now: Time, mut tell: impl FnMut(News<'_>)) -> Seen {
-        let moment = self.timeline.tick_at(now);
-        let news = Seen { changes: self.tenants().map(Tenants::changes), moment };
-        let changed = match (seen, self.tenants()) {
-            (Some(seen), Some(tenants)) if seen.moment <= moment => {
-                seen.changes.and_then(|since| Some((seen, tenants, tenants.changed(since)?)))
+    /// As [`share`](Self::share) of a tenant with a name, and when that changes next because a lease of the tenant expires.
+    pub fn share_until(&self, tenant: &[u8], now: Time) -> (Share, Option<Moment>) {
+        let tick = self.timeline.tick_at(now);
+        let next = self.tenants().and_then(|tenants| tenants.owned().next_end(&self.table, tenant, tick));
+        (self.named_share(tenant, tick).unwrap_or(Share::NOTHING), next.map(Moment))
+    }
+
+    pub fn moment(&self, now: Time) -> Moment {
+        Moment(self.timeline.tick_at(now))
+    }
+
+    /// The number of changes to what tenants hold so far, apart from leases that expire; `None` if no lease had a tenant.
+    pub fn changes(&self) -> Option<u64> {
+        self.tenants().map(Tenants::changes)
+    }
+
+    /// The tenants with names that changed after this number of changes, some of them more than once; `None` if that is too long
+    /// ago.
+    pub fn changed(&self, since: u64) -> Option<impl Iterator<Item = &[u8]>> {
+        self.tenants()?.changed(since)
+    }
+
+    /// Whether leases may have ended at the last charge that are not freed yet.
+    pub fn has_ended(&self) -> bool {
+        self.table.may_have_expired(self.timeline.tick)
+    }
+
+    /// Frees leases that had ended at the last charge, at most this many. No dump changes by that.
+    pub fn free_ended(&mut self, most: usize) {
+        for _ in 0..most {
+            match self.table.first_expired(self.timeline.tick) {
+                Some(slot) => self.free(slot),
+                None => break,
             }
-            _ => None,
-        };
-        let Some((seen, tenants, changed)) = changed else {
-            // Without tenants there is one share.
-            match seen {
-                Some(Seen { changes: None, .. }) if self.tenants().is_none() => {
-                    tell(News::Share(&[], self.share(&[], now)));
-                }
-                _ => tell(News::All),
-            }
-            return news;
-        };
-        let mut names: BTreeSet<Vec<u8>> = changed.map(<[u8]>::to_vec).collect();
-        tenants.owned().each_ended(&self.table, seen.moment, moment, &mut |name| {
-            names.insert(name.to_vec());
-        });
-        tell(News::Share(&[], self.share(&[], now)));
-        for name in names {
-            tell(News::Share(&name, self.share(&name, now)));
         }
-        news
     }
 
     /// Gives a lease this deadline, which is after the last charge. A lease that was not held also gets this cost, and what the
@@ -253,7 +241,7 @@ impl Leases {
         let item = match (noted.tenants.as_mut(), old) {
             (Some(tenants), Some(slot)) if is_held => tenants.lift(&self.table, slot),
             (Some(tenants), Some(slot)) => {
-                tenants.remove(&self.table, slot);
+                tenants.remove(&self.table, slot, false);
                 None
             }
             _ => None,
@@ -284,7 +272,8 @@ impl Leases {
         let noted = self.noted.as_deref_mut();
         let moves = noted.and_then(|noted| {
             let tenants = noted.tenants.as_mut()?;
-            tenants.remove(&self.table, slot);
+            let is_held = self.table.get(slot).is_some_and(|lease| lease.deadline() > self.timeline.tick);
+            tenants.remove(&self.table, slot, is_held);
             tenants.item(&self.table, last)
         });
         self.table.remove(slot);
@@ -305,16 +294,6 @@ impl Leases {
             noted.adaptive = None;
         }
     }
-
-    /// Frees expired leases, at most this many.
-    fn tidy(&mut self, most: usize) {
-        for _ in 0..most {
-            match self.table.first_expired(self.timeline.tick) {
-                Some(slot) => self.free(slot),
-                None => break,
-            }
-        }
-    }
 }
 
 #[cfg(test)]
@@ -327,6 +306,7 @@ impl Leases {
 
 #[cfg(test)]
 mod tests {
+    use alloc::collections::BTreeMap;
     use alloc::format;
 
     use proptest::prelude::*;
@@ -436,9 +416,9 @@ mod tests {
         ) {
             let mut leases = Leases::blank();
             let mut plain: BTreeMap<u32, (u64, u64, usize)> = BTreeMap::new();
-            // What somebody knows who hears the news.
-            let mut told: BTreeMap<Vec<u8>, u64> = BTreeMap::new();
-            let mut seen = None;
+            // What somebody knows who reads only the tenants that changed and those of which a lease expired.
+            let mut known: BTreeMap<&[u8], (u64, Option<Moment>)> = NAMES[1..].iter().map(|name| (*name, (0, None))).collect();
+            let mut seen = (Some(0), Moment::FIRST);
             for (id, wait, cost, what, tenant) in steps {
                 let last = leases.last().as_micros();
                 match what {
@@ -471,7 +451,7 @@ mod tests {
                 leases.audit_tenants();
                 // What is freed changes no dump.
                 let mut tidied = leases.clone();
-                tidied.tidy(usize::MAX);
+                tidied.free_ended(usize::MAX);
                 tidied.audit_tenants();
                 prop_assert_eq!(encoded(&leases), encoded(&tidied));
                 let copy = Leases::decode(&mut Reader::new(&encoded(&leases))).unwrap();
@@ -479,24 +459,29 @@ mod tests {
                 prop_assert_eq!(encoded(&leases), encoded(&copy));
                 let last = leases.last().as_micros();
                 for now in [0, wait / 3].map(|later| last + later) {
-                    seen = Some(leases.tell(seen, at(now), |news| match news {
-                        News::All => {
-                            told = NAMES.iter().map(|name| (name.to_vec(), leases.share(name, at(now)).held)).collect();
+                    let moment = leases.moment(at(now));
+                    let changed: Vec<&[u8]> = match (seen, leases.changes()) {
+                        // What expires later is held again.
+                        ((_, before), _) if before > moment => NAMES.to_vec(),
+                        ((Some(since), _), Some(_)) => leases.changed(since).unwrap().collect(),
+                        _ => Vec::new(),
+                    };
+                    for (name, (held, end)) in &mut known {
+                        if changed.contains(name) || end.is_some_and(|end| end <= moment) {
+                            let (share, next) = leases.share_until(name, at(now));
+                            (*held, *end) = (share.held, next);
                         }
-                        News::Share(name, share) => _ = told.insert(name.to_vec(), share.held),
-                    }));
-                    let mut shares = leases.shares(at(now));
+                    }
+                    seen = (leases.changes().or(seen.0), moment);
+                    let mut shares: BTreeMap<&[u8], Share> = leases.some_shares(at(now), NAMES.len()).into_iter().collect();
                     prop_assert_eq!(leases.holders(at(now)), shares.len() as u64);
-                    let mut all = leases.some_shares(at(now), NAMES.len());
-                    all.sort_unstable_by_key(|(name, _)| *name);
-                    prop_assert!(all.into_iter().eq(shares.clone()));
                     for (number, name) in NAMES.iter().enumerate() {
                         let held = plain.values().filter(|(deadline, _, of)| *deadline > now && *of == number);
                         let held: u64 = held.map(|(_, cost, _)| cost).sum();
                         let weight = if number > 0 && held > 0 { 7 } else { 1 };
                         prop_assert_eq!(leases.share(name, at(now)), Share { held, weight });
                         prop_assert_eq!(copy.share(name, at(now)), Share { held, weight });
-                        prop_assert_eq!(told.get(*name).copied().unwrap_or(0), held);
+                        prop_assert_eq!(known.get(name).map_or(held, |(held, _)| *held), held);
                         let listed = (number > 0 && held > 0).then_some(Share { held, weight });
                         prop_assert_eq!(shares.remove(name), listed);
                     }
@@ -665,7 +650,8 @@ mod tests {
             for id in 0..20_000u32 {
                 leases.remove(&id.to_be_bytes());
             }
-            assert!(leases.heap_bytes() as u64 <= MOST_BYTES[1]);
+            let bytes = leases.heap_bytes() as u64;
+            assert!(bytes <= MOST_BYTES[1], "{bytes} bytes");
         }
     }
 

@@ -78,7 +78,7 @@ impl Leases {
         if let Some((id, deadline, cost)) = held {
             self.hold((id, deadline, stored(cost)), notes);
         }
-        self.tidy(FREED);
+        self.free_ended(FREED);
     }
 }
 

@@ -3,8 +3,8 @@
 //! Only leases with a tenant are in here (`table/owned.rs`), so the first lease with one costs no pass over the others. What
 //! no tenant holds is held by the tenant of the empty name.
 //!
-//! A fair line repeats what its tenants hold. So the names of the last tenants that changed are kept: the line reads only
-//! these anew.
+//! A fair line repeats what its tenants hold. So the names of the last tenants that changed are kept: the line reads these
+//! anew, and those of which a lease has expired meanwhile.
 
 use alloc::collections::VecDeque;
 use alloc::sync::Arc;
@@ -18,8 +18,11 @@ pub const MAX_TENANT: usize = 256;
 /// The largest weight.
 pub const MAX_WEIGHT: u32 = 1000;
 
-/// The most changes that a line can have missed without reading everything anew.
+/// The most changes that a line can have missed without reading all of its tenants anew.
 const RECENT: usize = 32;
+/// The same for a table of many leases with tenants: one for this many, up to a bound.
+const LEASES_PER_RECENT: usize = 16;
+const MOST_RECENT: usize = 256;
 
 /// The tenant of a caller.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -61,9 +64,9 @@ pub struct Pool {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Tenants {
     owned: Owned,
-    /// The number of changes, and the tenants of the last ones; `None` for the tenant of the empty name.
+    /// The number of changes, and the tenants of the last ones.
     changes: u64,
-    recent: VecDeque<Option<Arc<[u8]>>>,
+    recent: VecDeque<Arc<[u8]>>,
 }
 
 impl Tenants {
@@ -101,10 +104,12 @@ impl Tenants {
         self.owned.link(table, item);
     }
 
-    /// The lease in a slot will be removed.
-    pub(super) fn remove(&mut self, table: &Table, slot: u32) {
+    /// The lease in a slot will be removed. If it is not held, its tenant does not change.
+    pub(super) fn remove(&mut self, table: &Table, slot: u32, is_held: bool) {
         let name = self.owned.remove(table, slot);
-        self.note(name);
+        if is_held {
+            self.note(name);
+        }
     }
 
     /// The item of the lease in a slot.
@@ -117,10 +122,16 @@ impl Tenants {
         self.owned.move_to(item, slot);
     }
 
+    /// What a tenant with a name holds has changed.
     fn note(&mut self, name: Option<Arc<[u8]>>) {
+        let Some(name) = name else { return };
         self.changes += 1;
-        if self.recent.len() == RECENT {
+        let most = RECENT.max((self.owned.len() / LEASES_PER_RECENT).min(MOST_RECENT));
+        while self.recent.len() >= most {
             self.recent.pop_front();
+        }
+        if self.recent.capacity() > 2 * most {
+            self.recent.shrink_to(most);
         }
         self.recent.push_back(name);
     }
@@ -134,12 +145,12 @@ impl Tenants {
     pub(super) fn changed(&self, since: u64) -> Option<impl Iterator<Item = &[u8]>> {
         let missed = usize::try_from(self.changes.checked_sub(since)?).ok()?;
         let before = self.recent.len().checked_sub(missed)?;
-        Some(self.recent.iter().skip(before).map(|name| name.as_deref().unwrap_or_default()))
+        Some(self.recent.iter().skip(before).map(|name| &**name))
     }
 
     /// The bytes that are allocated, roughly.
     pub(super) fn allocated(&self) -> usize {
-        let recent = size_class(self.recent.capacity() * size_of::<Option<Arc<[u8]>>>());
+        let recent = size_class(self.recent.capacity() * size_of::<Arc<[u8]>>());
         size_class(size_of::<Tenants>()) + self.owned.allocated() + recent
     }
 }

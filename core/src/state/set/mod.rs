@@ -31,7 +31,7 @@ use core::mem::take;
 pub use stored::Change;
 
 use super::codec::Reader;
-use super::{Holds, Length, LimitState, Name};
+use super::{Holds, Leases, Length, LimitState, Name};
 use crate::any::AnyState;
 use crate::limits::{Error, Limits, Place};
 use crate::time::Time;
@@ -172,6 +172,17 @@ impl LimitSet {
         let limit = index.ok().and_then(|index| self.limits.get_mut(index));
         if let Some(state) = limit.and_then(|limit| limit.state.get_mut::<S>()) {
             state.apply(change);
+        }
+    }
+}
+
+impl LimitSet {
+    /// Frees leases of the limit that had ended at the last charge, at most this many.
+    pub fn free_ended_leases(&mut self, most: usize) {
+        let leases =
+            self.search(Name::of::<Leases>(Length::NONE)).ok().and_then(|index| self.limits.get_mut(index));
+        if let Some(leases) = leases.and_then(|limit| limit.state.get_mut::<Leases>()) {
+            leases.free_ended(most);
         }
     }
 }

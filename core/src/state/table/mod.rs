@@ -141,6 +141,11 @@ impl<K> Table<K> {
         }
     }
 
+    /// Whether a lease may have expired at `now`.
+    pub(super) fn may_have_expired(&self, now: Tick) -> bool {
+        self.len() > 0 && now >= self.soonest
+    }
+
     /// The slot of a lease that expires first, if it has expired at `now`.
     pub(super) fn first_expired(&mut self, now: Tick) -> Option<u32> {
         if now < self.soonest {

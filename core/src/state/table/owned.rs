@@ -189,6 +189,11 @@ impl Default for Owned {
 
 /// Searches.
 impl Owned {
+    /// The number of leases with an owner.
+    pub(in crate::state) fn len(&self) -> usize {
+        self.items.len()
+    }
+
     /// Those that have a lease in the table, also one that has expired, each with its weight, in the order of their names.
     pub(in crate::state) fn names(&self) -> impl Iterator<Item = (&Arc<[u8]>, u32)> {
         self.owners.iter().map(|(name, owner)| (name, owner.weight))
@@ -231,38 +236,16 @@ impl Owned {
         sum
     }
 
-    /// Calls `each` with the owner of each lease that expires after one tick and by the other, in the order of their ends.
-    pub(in crate::state) fn each_ended(
-        &self,
-        table: &Table,
-        after: Tick,
-        by: Tick,
-        each: &mut dyn FnMut(&[u8]),
-    ) {
-        if by > after {
-            self.each_ended_below(&self.items(table), self.root, (after, by), each);
+    /// When the next lease of an owner expires that is held at `now`.
+    pub(in crate::state) fn next_end(&self, table: &Table, owner: &[u8], now: Tick) -> Option<Tick> {
+        let mut at = self.owners.get(owner)?.root;
+        let (items, mut next) = (self.items(table), None);
+        while let Some((lease, node)) = items.lease(at).zip(self.nodes.get(at)) {
+            let is_held = lease.deadline() > now;
+            next = if is_held { Some(lease.deadline()) } else { next };
+            at = if is_held { node.of_owner.left } else { node.of_owner.right };
         }
-    }
-
-    fn each_ended_below(
-        &self,
-        items: &Items<'_>,
-        at: u32,
-        (after, by): (Tick, Tick),
-        each: &mut dyn FnMut(&[u8]),
-    ) {
-        let Some((lease, node)) = items.lease(at).zip(self.nodes.get(at)) else { return };
-        let Links { left, right, .. } = node.of_all;
-        let deadline = lease.deadline();
-        if deadline > after {
-            self.each_ended_below(items, left, (after, by), each);
-            if let Some(item) = self.items.get(at).filter(|_| deadline <= by) {
-                each(&item.owner);
-            }
-        }
-        if deadline <= by {
-            self.each_ended_below(items, right, (after, by), each);
-        }
+        next
     }
 
     /// The owners that hold something at `now`, in no order.
