@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use ratelimit_core::decide::when_decided;
 use ratelimit_core::limiter::Concurrent;
 use ratelimit_core::state::{Leases, Share};
-use ratelimit_core::{Figure, Length, Limits, Period, Span};
+use ratelimit_core::{Figure, Length, Limits, Name, Span};
 use ratelimit_language::vocabulary::{Argument, HOLDERS, KEY, MOST_HOLDERS};
 use ratelimit_language::{Error, info};
 
@@ -19,10 +19,6 @@ pub struct Info;
 const MOST_TENANTS: usize = 100;
 /// The most tenants that are read and put in order. Of more, those that wait or are hungry come first, then some of the others.
 const MOST_IN_ORDER: usize = 1000;
-
-/// It reads the clock of a table of leases, which depends on no parameter.
-const READER: Concurrent<'_> =
-    Concurrent { limit: 0, ttl: Period::LONGEST, id: &[], critical: false, tenant: None, adapt: None };
 
 impl Command for Info {
     const NAME: &'static str = "INFO";
@@ -99,23 +95,24 @@ struct Tenant {
 /// come first.
 fn tenants(call: &Call<'_>) -> Result<(Vec<Fields>, u64), Error> {
     let mut tenants: BTreeMap<Vec<u8>, Tenant> = BTreeMap::new();
-    for waiting in call.tenants(1) {
+    for waiting in call.tenants(1, MOST_IN_ORDER) {
         let tenant = tenants.entry(waiting.name).or_default();
         tenant.weight = waiting.weight;
         tenant.waiting += waiting.callers;
         tenant.is_in_line = true;
     }
-    let (now, mut count) = (clock(), tenants.len() as u64);
+    let in_line = call.tenants_in_line(1);
+    let (now, mut count) = (clock(), in_line as u64);
     let key = Key::open(call, 1, Access::Read)?;
     if let Some(stored) = key.state::<Leases>(Length::NONE) {
-        when_decided(&READER, stored, now, |stored, now, _| {
+        when_decided(&Concurrent::READER, stored, now, |stored, now, _| {
+            call.follow(1, Name::of::<Leases>(Length::NONE), Some((stored, now)));
             for (name, tenant) in &mut tenants {
                 tenant.held = stored.share(name, now).held;
             }
-            let in_line = tenants.iter().filter(|(name, tenant)| !name.is_empty() && tenant.held > 0).count();
-            count += stored.holders(now).saturating_sub(in_line as u64);
             let unnamed = Some((&[][..], stored.share(&[], now))).filter(|(_, share)| share.held > 0);
-            count += u64::from(unnamed.is_some() && !tenants.contains_key(&[][..]));
+            let without = in_line - call.holders_in_line(1).min(in_line);
+            count = stored.holders(now) + u64::from(unnamed.is_some()) + without as u64;
             let holders = stored.some_shares(now, MOST_IN_ORDER).into_iter().chain(unnamed);
             let mut holders: Vec<_> = holders.filter(|(name, _)| !tenants.contains_key(*name)).collect();
             holders.sort_unstable_by(|(a, one), (b, other)| other.cmp_load(one).then(a.cmp(b)));
@@ -134,6 +131,12 @@ fn tenants(call: &Call<'_>) -> Result<(Vec<Fields>, u64), Error> {
     // The sort is stable, so equals stay in the order of their names.
     tenants.sort_by(|(_, a), (_, b)| is_first(b).cmp(&is_first(a)).then(share(b).cmp_load(&share(a))));
     tenants.truncate(MOST_TENANTS);
+    // Of more tenants in the line than are put in order, some come as holders only.
+    for (name, tenant) in
+        tenants.iter_mut().filter(|(_, tenant)| !tenant.is_in_line && in_line > MOST_IN_ORDER)
+    {
+        tenant.waiting = call.waiting_of(1, name);
+    }
     Ok((tenants.into_iter().map(|(name, tenant)| tenant.fields(name)).collect(), count))
 }
 
@@ -155,7 +158,7 @@ fn leases(call: &Call<'_>, most: usize) -> Result<Vec<Fields>, Error> {
     let mut leases = Vec::new();
     for table in [Length::NONE, Length::NONE.in_shadow()] {
         let Some(stored) = key.state::<Leases>(table) else { continue };
-        when_decided(&READER, stored, now, |stored, now, lag| {
+        when_decided(&Concurrent::READER, stored, now, |stored, now, lag| {
             leases.extend(stored.soonest(now, most).map(|(id, held)| {
                 let left = held.left.plus(lag);
                 let mut fields: Fields = vec![

@@ -161,6 +161,12 @@ pub fn rebase(now: Time) -> LeaseChange<'static> {
     LeaseChange { last: now, ..LeaseChange::default() }
 }
 
+impl Concurrent<'_> {
+    /// It reads the clock of a table of leases, which depends on no parameter.
+    pub const READER: Concurrent<'static> =
+        Concurrent { limit: 0, ttl: Period::LONGEST, id: &[], critical: false, tenant: None, adapt: None };
+}
+
 impl Limiter for Concurrent<'_> {
     type State = Leases;
 

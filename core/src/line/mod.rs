@@ -359,15 +359,19 @@ impl<K: Ord + Clone> Lines<K> {
         self.find(key, name).is_some_and(|line| line.tenants.is_fair())
     }
 
-    /// The tenants that wait for a limit of a key, or are hungry for it: the limit, the tenant and its weight, and the number of its
-    /// callers that wait.
-    pub fn tenants<Q: Ord + ?Sized>(&self, key: &Q) -> impl Iterator<Item = (Name, &[u8], u32, usize)>
+    /// Tenants that wait for a limit of a key, or are hungry for it: the limit, the tenant and its weight, and the number of its
+    /// callers that wait. Of each limit at most `most`, in the order of their names.
+    pub fn tenants<Q: Ord + ?Sized>(
+        &self,
+        key: &Q,
+        most: usize,
+    ) -> impl Iterator<Item = (Name, &[u8], u32, usize)>
     where
         K: Borrow<Q>,
     {
         let lines = self.keys.get(key).into_iter().flat_map(|at| &at.lines);
-        lines.flat_map(|(of, line)| {
-            line.tenants.iter().map(|(name, weight, callers)| (*of, name, weight, callers))
+        lines.flat_map(move |(of, line)| {
+            line.tenants.iter().take(most).map(|(name, weight, callers)| (*of, name, weight, callers))
         })
     }
 
@@ -380,6 +384,15 @@ impl<K: Ord + Clone> Lines<K> {
         lines
             .map(|line| line.tenants.count())
             .fold((0, 0), |(all, holders), (more, hold)| (all + more, holders + hold))
+    }
+
+    /// The number of callers of a tenant that wait for limits of a key.
+    pub fn callers_of_tenant<Q: Ord + ?Sized>(&self, key: &Q, tenant: &[u8]) -> usize
+    where
+        K: Borrow<Q>,
+    {
+        let lines = self.keys.get(key).into_iter().flat_map(|at| at.lines.values());
+        lines.map(|line| line.tenants.callers_of(tenant)).sum()
     }
 
     /// The number of callers that wait for a limit.

@@ -269,6 +269,11 @@ impl Tenants {
         (self.by_name.len(), self.holders)
     }
 
+    /// The number of callers of a tenant that wait.
+    pub(super) fn callers_of(&self, name: &[u8]) -> usize {
+        self.by_name.get(name).map_or(0, |tenant| tenant.callers.len() + tenant.critical)
+    }
+
     /// The number of callers that wait.
     pub(super) fn callers(&self) -> usize {
         self.callers

@@ -50,7 +50,8 @@ pub(super) unsafe fn prepare(ctx: *mut RedisModuleCtx, ring: Ring) {
 /// Sets the timer to the next instant at which a caller is to be tried.
 pub(super) fn set_alarm() {
     let wanted = with_state(|state| {
-        let due = state.lines.next_due().filter(|_| !state.alarm.held_up);
+        let due = [state.lines.next_due(), state.lines.next_look()];
+        let due = due.into_iter().flatten().filter(|_| !state.alarm.held_up).min();
         let now = now();
         let wanted = due.into_iter().chain(state.lines.next_deadline()).min()?.clamp(now, now.plus(LONGEST));
         // An alarm that rings too early is set again when it rings. One that is overdue has been delayed: the server's

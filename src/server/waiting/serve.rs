@@ -6,6 +6,7 @@
 
 use std::ffi::c_void;
 
+use ratelimit_core::Span;
 use ratelimit_core::line::Caller;
 use redis_module::raw::{
     REDISMODULE_CTX_FLAGS_CLUSTER, REDISMODULE_CTX_FLAGS_LOADING, REDISMODULE_CTX_FLAGS_MASTER,
@@ -14,6 +15,7 @@ use redis_module::raw::{
 
 use super::alarm::{self, set_alarm};
 use super::client::reply;
+use super::look::look;
 use super::state::{now, with_state};
 use super::trial::Turn;
 use super::waiter::Again;
@@ -21,8 +23,9 @@ use crate::server::api::api;
 use crate::server::entry::reply::Reply;
 use crate::server::guard::guarded;
 
-/// The most callers that are tried before clients are served again.
+/// The most callers that are tried before clients are served again, and for how long.
 const AT_ONCE: usize = 64;
+const LONGEST: Span = Span::from_micros(300);
 
 /// Prepares the module's timer.
 ///
@@ -42,7 +45,7 @@ unsafe extern "C" fn ring(ctx: *mut RedisModuleCtx, _: *mut c_void) {
     guarded((), set_alarm);
 }
 
-/// Tries the callers whose turn it is, at most [`AT_ONCE`].
+/// Tries the callers whose turn it is, at most [`AT_ONCE`], and looks at a table.
 ///
 /// # Safety
 ///
@@ -54,11 +57,18 @@ unsafe fn serve(ctx: *mut RedisModuleCtx) {
         with_state(|state| state.alarm.set = None);
         let may_write = may_write(ctx);
         with_state(|state| state.alarm.held_up = !may_write);
+        let began = now();
         for _ in 0..AT_ONCE {
             match next(may_write) {
                 Some((caller, turn)) => try_again(ctx, caller, turn),
-                None => return,
+                None => break,
             }
+            if now().since(began) >= LONGEST {
+                return;
+            }
+        }
+        if may_write {
+            look(ctx);
         }
     }
 }

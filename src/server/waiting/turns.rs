@@ -57,17 +57,30 @@ impl Call<'_> {
 
     /// The number of callers that wait for a limit of the key at this place.
     pub fn waiting_for(&self, key: usize, name: Name) -> usize {
-        let callers = |state: &State, key: &dyn OfDatabase| {
-            let tenants = state.lines.tenants::<dyn OfDatabase>(key).filter(|(of, ..)| *of == name);
-            tenants.map(|(.., callers)| callers).sum()
-        };
-        self.at_line(key, callers).unwrap_or(0)
+        self.at_line(key, |state, key| state.lines.callers_of::<dyn OfDatabase>(key, name)).unwrap_or(0)
     }
 
-    /// The tenants that wait for limits of the key at this place, or are hungry for one.
-    pub fn tenants(&self, key: usize) -> Vec<WaitingTenant> {
+    /// The number of callers of a tenant that wait for limits of the key at this place.
+    pub fn waiting_of(&self, key: usize, tenant: &[u8]) -> usize {
+        self.at_line(key, |state, key| state.lines.callers_of_tenant::<dyn OfDatabase>(key, tenant))
+            .unwrap_or(0)
+    }
+
+    /// The number of tenants that wait for limits of the key at this place, or are hungry for one.
+    pub fn tenants_in_line(&self, key: usize) -> usize {
+        self.at_line(key, |state, key| state.lines.count_tenants::<dyn OfDatabase>(key).0).unwrap_or(0)
+    }
+
+    /// How many of them hold something.
+    pub fn holders_in_line(&self, key: usize) -> usize {
+        self.at_line(key, |state, key| state.lines.count_tenants::<dyn OfDatabase>(key).1).unwrap_or(0)
+    }
+
+    /// Tenants that wait for limits of the key at this place, or are hungry for one: of each limit at most this many, in the order of
+    /// their names.
+    pub fn tenants(&self, key: usize, most: usize) -> Vec<WaitingTenant> {
         let tenants = |state: &State, key: &dyn OfDatabase| {
-            let tenants = state.lines.tenants::<dyn OfDatabase>(key);
+            let tenants = state.lines.tenants::<dyn OfDatabase>(key, most);
             tenants
                 .map(|(_, name, weight, callers)| WaitingTenant { name: name.to_vec(), weight, callers })
                 .collect()
