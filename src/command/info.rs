@@ -29,7 +29,8 @@ impl Command for Info {
     const ARGUMENTS: &'static [Argument] = &[KEY, HOLDERS, MOST_HOLDERS];
     const REPLY: &'static [&'static str] = &[
         "A map of what the key holds, or nil if it is missing. If callers wait or tenants are hungry for a missing key, it has only waiting and the tenants.",
-        "If tenants share the key, a field tenants: an array of at most 100 maps, each with name, weight, held and waiting; and a field tenants_count, which counts all of them.",
+        "If tenants share the key, a field tenants: an array of at most 100 maps, each with name, weight, held and waiting.",
+        "Beside it a field tenants_count: how many tenants there are.",
         "With LEASES also a field leases: an array of maps, each with id, cost and left_ms, and with shadow if a shadow counts it.",
     ];
     const EXAMPLE: &'static str = "RL.INFO user:1";

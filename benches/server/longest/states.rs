@@ -61,6 +61,14 @@ pub fn all() -> Vec<State> {
             let ttl = if i % 10 == 0 { 3_600_000 } else { 1000 + Dice::of(1, i as usize).below(1_499_000) };
             format!("RL.CONCURRENT work 1000000 {ttl}ms {} AT {}", id(i), T0 + u64::from(i))
         }),
+        // Each of its own tenant, in a different order of names. They are held at the time of the search, too.
+        leases("leases-of-tenants", id, T0 + HOUR, |i| {
+            format!("RL.CONCURRENT work 1000000 36500d {} TENANT {} AT {T0}", id(i), ordered_id(i))
+        }),
+        // At half an hour all have expired in the same instant.
+        leases("leases-of-tenants-expired", id, T0 + HOUR / 2, |i| {
+            format!("RL.CONCURRENT work 1000000 20m {} TENANT {} AT {T0}", id(i), ordered_id(i))
+        }),
         log("log", "SLIDINGLOG 1000000 1h", MILLION),
         log("log-gap", "SLIDINGLOG 1000000 1h GAP 1ms", MILLION),
         // The last thousand are refused.

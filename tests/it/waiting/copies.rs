@@ -505,3 +505,58 @@ fn a_replica_that_attaches_while_callers_wait_has_all_that_they_are_granted() {
     assert_eq!(contents(&replica), contents(&primary));
     assert!(text(con, "RL.INFO lease").contains("stored_leases, 1"));
 }
+
+#[test]
+fn what_is_freed_of_leases_that_expired_changes_no_copy() {
+    const LEASES: u64 = 2000;
+    let mut primary = Server::start(&[&PATIENT[..], &AOF_AT_ONCE].concat());
+    let replica = primary.replica(&[&STRICT[..], &PATIENT].concat());
+    let con = &mut primary.connection();
+    for i in 0..LEASES {
+        text(con, &format!("RL.CONCURRENT lease {LEASES} 1h {i} TENANT tenant{}", i % 1000));
+    }
+    let usage = |con: &mut Connection| ints(con, "MEMORY USAGE lease")[0];
+    let filled = usage(con);
+    let digest = |server: &Server| text(&mut server.connection(), "DEBUG DIGEST-VALUE lease");
+    // One caller is admitted as soon as a lease expires. The other one waits on, so the line stays.
+    let mut caller =
+        enter(&primary, 0, &format!("RL.CONCURRENT lease {LEASES} 1h caller TENANT new BLOCK 1d"));
+    let _waits = enter(
+        &primary,
+        0,
+        &format!("RL.CONCURRENT lease {LEASES} 1h large COST {LEASES} TENANT large BLOCK 1d"),
+    );
+    for i in (0..LEASES).filter(|i| i % 3 > 0) {
+        text(con, &format!("RL.RENEW lease 50ms {i}"));
+    }
+    assert!(!refused(&caller.reply()));
+    sleep(Duration::from_millis(100));
+    // What had ended at a charge is freed by the alarm, as no call follows.
+    text(con, &format!("RL.CONCURRENT lease {LEASES} 1h charge TENANT new"));
+    wait_for("leases are freed", || {
+        sync(&primary, &replica);
+        assert_eq!(digest(&primary), digest(&replica));
+        usage(con) < filled / 2
+    });
+    for i in 0..50 {
+        for line in [
+            format!("RL.CONCURRENT lease {LEASES} 1h again{i} TENANT tenant{i}"),
+            format!(
+                "RL.CONCURRENT lease {LEASES} {}ms soon{i} COST 2 TENANT soon WEIGHT {}",
+                1 + i % 7,
+                1 + i
+            ),
+            format!("RL.RELEASE lease {}", 3 * i),
+            format!("RL.RENEW lease 2h {}", 3 * i + 150),
+        ] {
+            text(con, &line);
+        }
+        sync(&primary, &replica);
+        assert_eq!(digest(&primary), digest(&replica), "after step {i}");
+    }
+    let expected = digest(&primary);
+    drop(replica);
+    primary.kill();
+    primary.start_again();
+    assert_eq!(digest(&primary), expected);
+}

@@ -1,7 +1,8 @@
 //! The lines of hard calls for each state, and those that many states share. `hard.rs` explains them.
 
 use super::own_lines::{
-    CRAFTED, GCRA, HOLDS, HOLDS_OF_A_WINDOW, LEASES, LIST, LOG, MORE_LEASES, SET, SHED, STREAM, WINDOW,
+    CRAFTED, GCRA, HOLDS, HOLDS_OF_A_WINDOW, LEASES, LIST, LOG, MORE_LEASES, SET, SHED, STREAM, TENANTS,
+    WINDOW,
 };
 use super::{SMALL, State};
 
@@ -10,7 +11,7 @@ pub fn of(state: &State) -> String {
     let name = state.name.as_str();
     let mut lines = vec![];
     // To copy a million leases takes seconds, so the other states of leases get only what could differ.
-    if !state.limits.is_empty() && !["leases-in-order", "leases-expired"].contains(&name) {
+    if !state.limits.is_empty() && !(name.starts_with("leases-")) {
         lines.extend([LIMITS, SERVER]);
         if state.limits.len() == 1 {
             lines.push(LONE);
@@ -19,6 +20,7 @@ pub fn of(state: &State) -> String {
     match name {
         "leases" => lines.extend([MORE_LEASES, LEASES]),
         "leases-in-order" | "leases-expired" => lines.push(LEASES),
+        "leases-of-tenants" | "leases-of-tenants-expired" => lines.extend([LEASES, TENANTS]),
         "log" | "log-gap" | "log-refused" => lines.push(LOG),
         "holds-window" => lines.extend([HOLDS, HOLDS_OF_A_WINDOW]),
         "holds-log" => lines.push(HOLDS),

@@ -22,6 +22,21 @@ RL.MULTI 1 work AT @mid LIMIT CONCURRENT 1000000 1h new COST 900000
 RL.MULTI 1 work AT @later LIMIT UNIFORM 77ms
 effect: RL.RELEASE work nobody AT @back";
 
+/// For a million leases, each of its own tenant. A refused call makes its tenant hungry, and so begins a line.
+pub const TENANTS: &str = "
+RL.INFO work
+RL.INFO work LEASES 1
+RL.CONCURRENT work 1 1h new TENANT new AT @half
+RL.CONCURRENT work 1 1h new TENANT new AT @half; RL.INFO work
+RL.CONCURRENT work 1 1h new TENANT new AT @half; RL.CONCURRENT work 1000000 1h other TENANT other AT @half
+RL.CONCURRENT work 1 1h new TENANT new AT @half; RL.CONCURRENT work 1000000 1h other TENANT other AT @now
+RL.CONCURRENT work 1000000 1h new TENANT new AT @half
+RL.CONCURRENT work 1000000 1h $held TENANT new AT @half
+RL.RELEASE work $held AT @half
+RL.RENEW work 1s $held AT @now
+RL.EXPLAIN RL.CONCURRENT work 1 1h new TENANT new AT @half
+effect: RL.CONCURRENT work 1000000 1h new TENANT new AT @half";
+
 /// For leases with random ids and deadlines.
 pub const MORE_LEASES: &str = "
 RL.CONCURRENT work 1 1h new AT @now
