@@ -646,7 +646,9 @@ impl Tenants {
         };
         let (name, old, (share, next_end)) = (name.clone(), tenant.next_end, leases.share_until(name, at));
         if old != next_end {
-            old.into_iter().for_each(|old| _ = self.expiring.remove(&(old, name.clone())));
+            if let Some(old) = old {
+                self.expiring.remove(&(old, name.clone()));
+            }
             self.expiring.extend(next_end.map(|next| (next, name.clone())));
         }
         self.change(&name, |tenant| {

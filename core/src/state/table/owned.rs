@@ -404,7 +404,9 @@ impl Owned {
 
     fn set_root_of(&mut self, item: u32, root: u32) {
         let owner = self.items.get(item).and_then(|item| self.owners.get_mut(&item.owner));
-        owner.into_iter().for_each(|owner| owner.root = root);
+        if let Some(owner) = owner {
+            owner.root = root;
+        }
     }
 
     /// Notes an owner, which will have a lease.
