@@ -33,7 +33,7 @@ export class Unavailable extends RateLimitError {
 
   /**
    * @param command - the command, such as `RL.GCRA`
-   * @param kind - what happened: `timeout`, `connection`, `crowded`, `breaker`, `maxclients`, `module` (it is missing), or the code of a
+   * @param kind - what happened: `timeout`, `connection`, `crowded`, `breaker`, `maxclients`, `holds`, `module` (it is missing), or the code of a
    * reply, such as `LOADING` or `WRONGPASS`
    * @param reason - the same as a text
    * @param node - the server, such as `127.0.0.1:6379`

@@ -40,7 +40,9 @@ const PASSING = /^(LOADING|MASTERDOWN|CLUSTERDOWN|TRYAGAIN|MOVED|ASK|OOM|READONL
 // The keys are about to move to another node. The server is well.
 const MOVING = new Set(['TRYAGAIN', 'MOVED', 'ASK'])
 // Of those without an answer: which are not the server's fault.
-const BLAMELESS = new Set([...MOVING, 'CLUSTERDOWN', 'OOM', 'UNBLOCKED', 'maxclients', 'crowded', 'breaker'])
+const BLAMELESS = new Set([...MOVING, 'CLUSTERDOWN', 'OOM', 'UNBLOCKED', 'maxclients', 'crowded', 'breaker', 'holds'])
+// A bound of the server's, which callers reach that do not settle.
+const TOO_MANY_HOLDS = /^ERR too many holds$/
 // The credentials are wrong, or the module is missing. Neither is a mistake of the call.
 const NO_MODULE = /^ERR unknown command '?RL\./i
 const MISCONFIGURED = new Set(['NOAUTH', 'WRONGPASS', 'module'])
@@ -65,10 +67,17 @@ export function failure(command: string, node: string, error: unknown): Unavaila
   if (error instanceof NoReply) return new Unavailable(command, error.kind, error.message, node, error.maybeSent, { cause: error.cause })
   const text = textOf(error)
   const cause = { cause: withoutCommand(error) }
-  const [kind] = /max number of clients/.test(text) ? ['maxclients'] : NO_MODULE.test(text) ? ['module'] : (PASSING.exec(text) ?? [])
+  const kind = kindOf(text)
   if (kind !== undefined) return new Unavailable(command, kind, text, node, false, cause)
   if (isReply(error, text)) return new CallError(command, text, node, cause)
   return new Unavailable(command, 'connection', text || 'no connection', node, !isNotSent(error, text), cause)
+}
+
+/** What the text of an error reply says of a server that does not decide. `undefined`: nothing of the kind. */
+function kindOf(text: string): string | undefined {
+  if (/max number of clients/.test(text)) return 'maxclients'
+  if (NO_MODULE.test(text)) return 'module'
+  return TOO_MANY_HOLDS.test(text) ? 'holds' : PASSING.exec(text)?.[0]
 }
 
 /**
@@ -93,6 +102,11 @@ export function counts(error: Unavailable): boolean {
 /** Whether a call has no answer because the credentials are wrong, or because the server lacks the module. */
 export function isMisconfigured(error: unknown): boolean {
   return error instanceof Unavailable && MISCONFIGURED.has(error.kind)
+}
+
+/** Whether a call has no answer, and the server is well all the same. */
+export function isAnswer(error: Unavailable): boolean {
+  return isMisconfigured(error) || error.kind === 'holds'
 }
 
 /** Whether another server may be the primary by now. */

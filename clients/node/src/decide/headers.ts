@@ -21,6 +21,8 @@ export type Named = readonly [name: string, decision: Headed]
 /** Fields of a response. */
 export type Fields = Record<string, string>
 
+/** The greatest integer in a structured field (RFC 9651, section 3.3.1). A greater one would make the whole field invalid. */
+const MOST = 999_999_999_999_999
 /** Seconds after which to try again for a lease, which may be released at any time. */
 const LEASE_RETRY = 1
 
@@ -75,13 +77,13 @@ function binding(named: readonly Named[], allowed: boolean): readonly Named[] {
 function policy([name, decision]: Named): string {
   const { count = decision.limit, seconds } = quota(decision.limiter)
   const unit = isLease(decision) ? ';qu="concurrent-requests"' : ''
-  return `${quoted(name)};q=${count}${unit}${seconds === undefined ? '' : `;w=${seconds}`}`
+  return `${quoted(name)};q=${Math.min(count, MOST)}${unit}${seconds === undefined ? '' : `;w=${seconds}`}`
 }
 
 // A lease has no `t`: it comes free when somebody is done, and nobody knows when.
 function remaining([name, decision]: Named): string {
   const wait = isLease(decision) ? null : decision.allowed ? moreAfter(decision) : decision.retryAfter
-  return `${quoted(name)};r=${decision.remaining}${wait === null ? '' : `;t=${roundUp(wait)}`}`
+  return `${quoted(name)};r=${Math.min(decision.remaining, MOST)}${wait === null ? '' : `;t=${roundUp(wait)}`}`
 }
 
 /**

@@ -5,7 +5,7 @@ import type { Settings } from '../call/settings.js'
 import { CallError, type Unavailable } from '../errors.js'
 import { Breaker, type Change, type Ticket } from './breaker.js'
 import type { Core } from './core.js'
-import { counts, isMisconfigured, leftAlone } from './failure.js'
+import { counts, isAnswer, leftAlone } from './failure.js'
 
 // How long replicas are left alone after one did not answer, in ms.
 const REST = 1000
@@ -58,7 +58,7 @@ export class Health {
 
   /** The call of this ticket failed. Returns what the breaker did. */
   failed(ticket: Ticket, error: Unavailable | CallError, now: number): Change {
-    if (error instanceof CallError || isMisconfigured(error)) {
+    if (error instanceof CallError || isAnswer(error)) {
       this.answered()
       return undefined
     }

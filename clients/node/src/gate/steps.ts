@@ -6,10 +6,9 @@ import { can } from '../call/facts.js'
 import { Limit } from '../call/limit.js'
 import { Concurrent } from '../call/limiters.js'
 import type { Outcome } from '../call/options.js'
-import { withId, type Question } from '../call/questions.js'
+import { withId } from '../call/questions.js'
 import { span } from '../call/settings.js'
 import type { Limiter } from '../call/values.js'
-import type { DecisionOf } from '../decide/core.js'
 import type { Decision } from '../decide/decision.js'
 import type { Answer } from './stack.js'
 import { CallError, Unavailable } from '../errors.js'
@@ -76,7 +75,7 @@ export class MultiStep implements Step {
     const since = this.to.runtime.now()
     const limits = this.#limits(({ cost, estimate }) => estimate ?? cost)
     const hold = this.#hasBudget ? { id: this.id, ttl: this.#hold } : undefined
-    const decision = await decided(this.to, this.to.questions.limits(this.#keys, limits, { hold }), isCounted)
+    const decision = await this.to.decide(this.to.questions.limits(this.#keys, limits, { hold }), isCounted)
     this.answers = decision.each.map((one, i) => [this.asked[i]!.name, one])
     this.#charge = chargeOf(decision)
     // The handler does not count on what may be taken without an answer, so it is released at once.
@@ -169,7 +168,7 @@ export class PolicyStep implements Step {
     const held = estimate === undefined ? undefined : { id: this.id, ttl: hold }
     const ask = () => {
       const options = { cost: estimate ?? cost, hold: held, leaseId: this.#leaseId, full: true }
-      return decided(this.to, this.to.questions.ask(key, policy, options), isCounted)
+      return this.to.decide(this.to.questions.ask(key, policy, options), isCounted)
     }
     const decision = await ask().catch((error: unknown) => {
       if (!isReply(error, 'needs an ID') || this.#leaseId !== undefined) throw error
@@ -229,17 +228,6 @@ function limitOn(on: number, limiter: Limiter, cost: number): Limit {
 function counted(spent: number | undefined, estimate: number): number {
   if (typeof spent !== 'number' || Number.isNaN(spent)) return estimate
   return Math.min(Math.max(0, Math.ceil(spent)), Number.MAX_SAFE_INTEGER)
-}
-
-/** Asks. `ERR too many holds` is a bound of the server, and no mistake of the rule: it is as no answer. */
-async function decided<A>(to: Connected, question: Question<A>, isCounted: boolean): Promise<DecisionOf<A>> {
-  try {
-    return await to.decide(question, isCounted)
-  } catch (error) {
-    if (!isReply(error, 'too many holds')) throw error
-    const { command, reply, node } = error
-    return to.core.undecided(question, new Unavailable(command, 'holds', reply, node, false, { cause: error }), isCounted, 0)
-  }
 }
 
 function isReply(error: unknown, end: string): error is CallError {

@@ -184,12 +184,12 @@ class Core:
             self.hooks.failed(wrong)
             return wrong
         self.counters.add("unavailable", *(["misconfigured"] if failure.misconfigured else []))
-        if failure.misconfigured:
+        if failure.is_answer:
             self.leave(call, where, ticket)
         elif failure.counts and self._breaker is not None:
             lost = call.sent and failure.kind == "connection"
             self._count(call.asked, ticket if call.asked == where else None, failure.reason, lost)
-        if not (failure.counts or failure.misconfigured) or call.asked != where:
+        if not (failure.counts or failure.is_answer) or call.asked != where:
             self._unknown(where, ticket)
         maybe_sent = call.sent and not failure.replied
         missing = Unavailable(call.command, failure.kind, failure.reason, call.asked, maybe_sent)

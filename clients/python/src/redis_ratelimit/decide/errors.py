@@ -43,8 +43,8 @@ class Unavailable(RateLimitError):
     Attributes:
         command: The name of the command, such as `RL.CONCURRENT`.
         kind: `timeout`, `connection`, `breaker` (the server was not asked, since it did not answer several calls in a row),
-            `crowded` (too many calls at once), `maxclients`, `module` (it is not loaded), or the code of an error reply, such as
-            `LOADING` or `WRONGPASS`.
+            `crowded` (too many calls at once), `maxclients`, `holds` (the key has the most holds that the server keeps),
+            `module` (it is not loaded), or the code of an error reply, such as `LOADING` or `WRONGPASS`.
         reason: The same in words.
         node: The name of the server, such as `127.0.0.1:6379`.
         maybe_sent: Whether the call may have been decided all the same, or may still be.

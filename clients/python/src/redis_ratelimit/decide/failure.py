@@ -11,7 +11,10 @@ from redis import exceptions as errors
 _COUNTED = frozenset("LOADING MASTERDOWN READONLY MISCONF NOREPLICAS BUSY".split())
 _NOT_COUNTED = frozenset("TRYAGAIN MOVED ASK CLUSTERDOWN OOM UNBLOCKED".split())
 _TOO_MANY_CLIENTS = "max number of clients"
+_TOO_MANY_HOLDS = "ERR too many holds"
 # Wrong credentials, and a server without the module: none of this is the mistake of one call.
+HOLDS = "holds"
+"""The kind of `Unavailable` that is a bound of the server's: callers reach it that do not settle."""
 MISCONFIGURED = frozenset("NOAUTH WRONGPASS module".split())
 """Kinds of `Unavailable` that are errors in `ready`."""
 _NO_MODULE = re.compile(r"ERR unknown command '(?:RL\.|rl\.)")
@@ -46,7 +49,7 @@ class Failure(NamedTuple):
         reason: The same in words.
         counts: Whether the breaker counts it.
         replied: Whether it is a reply of the server, which has not executed the call.
-        misconfigured: Whether the credentials are wrong, or the module is missing. For the breaker that is an answer.
+        misconfigured: Whether the credentials are wrong, or the module is missing.
     """
 
     kind: str
@@ -54,6 +57,11 @@ class Failure(NamedTuple):
     counts: bool
     replied: bool = False
     misconfigured: bool = False
+
+    @property
+    def is_answer(self) -> bool:
+        """Whether it shows the breaker that the server is well."""
+        return self.misconfigured or self.kind == HOLDS
 
 
 class Uncounted(errors.RedisError):
@@ -104,6 +112,8 @@ def failure_of(error: BaseException) -> Failure | None:
     if reply is not None:
         if _TOO_MANY_CLIENTS in reply:
             return Failure("maxclients", reply, False, True)
+        if reply.endswith(_TOO_MANY_HOLDS):
+            return Failure(HOLDS, reply, False, True)
         code = "module" if _NO_MODULE.match(reply) else reply.partition(" ")[0]
         if code in MISCONFIGURED:
             return Failure(code, reply, False, True, True)

@@ -10,6 +10,8 @@ from ..call.errors import ConfigurationError
 from ..call.limit import Limiter
 from ..call.values import milliseconds
 
+MOST = 999_999_999_999_999
+"""The greatest integer in a structured field (RFC 9651, section 3.3.1). A greater one would make the whole field invalid."""
 LEASE_RETRY = 1
 """Seconds after which to try again for a lease, which may be released at any time."""
 
@@ -127,14 +129,14 @@ def _policy(name: str, decision: Answer, quota: Quota) -> str:
     most = decision.limit if quota.most is None else quota.most
     unit = ';qu="concurrent-requests"' if quota.lease else ""
     window = "" if quota.window is None else f";w={quota.window}"
-    return f"{name};q={most}{unit}{window}"
+    return f"{name};q={min(most, MOST)}{unit}{window}"
 
 
 def _left(name: str, decision: Answer, quota: Quota) -> str:
     """A lease has no `t`: it comes free when somebody is done, and nobody knows when."""
     wait = None if quota.lease else _more_after(decision) if decision.allowed else decision.retry_after
     t = "" if wait is None else f";t={_seconds(wait)}"
-    return f"{name};r={decision.remaining}{t}"
+    return f"{name};r={min(decision.remaining, MOST)}{t}"
 
 
 def _more_after(decision: Answer) -> float:

@@ -13,6 +13,7 @@ from ..decide import replies
 from ..decide.core import Core
 from ..decide.decision import Decision
 from ..decide.errors import CallError, Closed, Unavailable
+from ..decide.failure import HOLDS
 from ..decide.headers import combined_headers, legacy_headers
 from ..taken.jobs import Scheduler
 from ..taken.taken import Taken
@@ -28,7 +29,6 @@ Req = TypeVar("Req")
 
 Fields: TypeAlias = Literal["draft", "legacy", "off"]
 """Which headers responses have."""
-_TOO_MANY_HOLDS = "too many holds"
 
 
 class Wall(Protocol):
@@ -205,7 +205,8 @@ class GateCore(Generic[Req]):
             reply = yield call
         except Unavailable as missing:
             step.question.counted = not silent  # a request is counted as failed once
-            silent |= {self._nodes.where(call), missing.node}
+            if missing.kind != HOLDS:  # its server answers other calls
+                silent |= {self._nodes.where(call), missing.node}
             decision = self._core.undecided(step.question, step.kind, missing)
             if missing.maybe_sent:
                 passage.unanswered(step, goes_on=decision.allowed)
@@ -213,9 +214,6 @@ class GateCore(Generic[Req]):
         except CallError as error:
             if step.corrected(error):
                 return (yield from self._deciding(step, passage, silent))
-            if _TOO_MANY_HOLDS in error.reply:  # a limit of the server's, not a wrong call
-                full = Unavailable(error.command, "holds", error.reply, error.node)
-                return self._core.undecided(step.question, step.kind, full)
             raise
         except BaseException:  # such as a cancellation: it may be charged, or may still be
             if call.sent:
