@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
 import redis
+import redis.asyncio
 
 from both import Maker
 from redis_ratelimit import (
+    AsyncCommands,
     AsyncRateLimiter,
+    Commands,
     ConfigurationError,
+    Decision,
     Gcra,
     Limit,
     LimitLike,
@@ -21,7 +26,7 @@ from redis_ratelimit import (
     SlidingLog,
     Smooth,
 )
-from servers import Server, eventually
+from servers import Cluster, Server, eventually
 
 
 async def test_a_call_is_admitted_when_its_turn_comes(limiter: AsyncRateLimiter, key: str) -> None:
@@ -119,3 +124,35 @@ def test_a_thread_that_is_interrupted_leaves_the_line(
             with pytest.raises(KeyboardInterrupt), limiter.lease(key + ":lease", 1, "1m", wait="20s"):
                 raise AssertionError("not reached")
             eventually(lambda: server.waiting() == 0, "the end of the wait")
+
+
+async def test_a_wait_on_the_application_s_client_outlasts_its_time_out_and_is_sent_once(server: Server, key: str) -> None:
+    held = Commands(redis.Redis(port=server.port))
+    for single in (False, True):
+        plain = redis.Redis(port=server.port, socket_timeout=0.2, single_connection_client=single)
+        other: Any = redis.asyncio.Redis(port=server.port, socket_timeout=0.2, single_connection_client=single)
+        ways: list[Callable[[], Awaitable[Decision]]] = [
+            lambda: asyncio.to_thread(Commands(plain).concurrent, key, 1, "1m", "next", block="9s"),
+            lambda: AsyncCommands(other).concurrent(key, 1, "1m", "next", block="9s"),
+        ]
+        for wait in ways:
+            held.concurrent(key, 1, "1m", "first")
+            before = server.calls("rl.concurrent")
+            waits = asyncio.ensure_future(wait())
+            await asyncio.sleep(0.8)
+            assert server.calls("rl.concurrent") - before <= 1
+            held.release(key, "first")
+            assert (await waits).allowed
+            held.release(key, "next")
+        plain.close()
+        await other.aclose()
+
+
+async def test_a_wait_on_the_application_s_cluster_outlasts_its_time_out(cluster: Cluster, key: str) -> None:
+    plain: Any = redis.RedisCluster(host="127.0.0.1", port=cluster.port, socket_timeout=0.5)
+    other: Any = redis.asyncio.RedisCluster(host="127.0.0.1", port=cluster.port, socket_timeout=0.5)
+    assert Commands(plain).gcra(key, 0, 1, "1500ms").allowed
+    assert (await asyncio.to_thread(Commands(plain).gcra, key, 0, 1, "1500ms", block="9s")).allowed
+    assert (await AsyncCommands(other).gcra(key, 0, 1, "1500ms", block="9s")).allowed
+    plain.close()
+    await other.aclose()

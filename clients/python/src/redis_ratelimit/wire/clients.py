@@ -10,10 +10,12 @@ from itertools import count
 from typing import Protocol, TypeAlias, cast
 
 import redis.asyncio as client
+from redis.exceptions import AskError, ClusterDownError, MovedError, TryAgainError
 
 from ..call.call import Call
 from ..call.errors import ConfigurationError
 from ..call.values import Key
+from .blocking import waited, waited_at
 from .redirect import combined
 
 AsyncClient: TypeAlias = "client.Redis | client.RedisCluster"
@@ -67,11 +69,16 @@ class _Cluster(Protocol):
     def execute_command(self, *words: object, target_nodes: object) -> Awaitable[object]: ...
 
 
+_REDIRECTED = (MovedError, AskError, TryAgainError, ClusterDownError)
+
+
 class _OnServer:
     def __init__(self, redis: _Server) -> None:
         self._redis = redis
 
     async def send(self, call: Call) -> object:
+        if call.wait is not None:
+            return await waited(self._redis, call, call.wait)
         return await self._redis.execute_command(*call.words)
 
 
@@ -82,6 +89,11 @@ class _OnCluster:
     async def send(self, call: Call) -> object:
         await self._redis.initialize()  # asyncio only
         nodes = self._nodes(call)
+        if call.wait is not None:
+            try:
+                return await waited_at(nodes[0], call, call.wait)
+            except _REDIRECTED:  # redis-py follows it
+                pass
         return combined([await self._redis.execute_command(*call.words, target_nodes=node) for node in nodes])
 
     def _nodes(self, call: Call) -> list[object]:
