@@ -132,6 +132,7 @@ class Proxy:
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port = int(self._listener.getsockname()[1])
         self._sockets: list[socket.socket] = [self._listener]
+        self._silent: set[socket.socket] = set()
         threading.Thread(target=self._accept, daemon=True).start()
 
     def __enter__(self) -> Self:
@@ -150,6 +151,14 @@ class Proxy:
     def let_go(self) -> None:
         self._gate.set()
 
+    def lead_to(self, port: int) -> None:
+        """Connections from now on lead to the server at this port."""
+        self._server = port
+
+    def silence(self) -> None:
+        """What is sent over the connections until now is lost from now on, and they stay open. Later ones work."""
+        self._silent |= set(self._sockets)
+
     def _accept(self) -> None:
         with suppress(OSError):
             while True:
@@ -166,7 +175,8 @@ class Proxy:
                     self.holds.set()
                     self._gate.wait(PATIENCE)
                 time.sleep(delay)
-                target.sendall(data)
+                if source not in self._silent:
+                    target.sendall(data)
 
 
 class Cluster:

@@ -104,6 +104,18 @@ def is_lost(error: BaseException) -> bool:
     return failure is not None and failure.kind == "connection"
 
 
+def is_unable(error: BaseException) -> bool:
+    """Whether a server replied that it can decide nothing now, as one that became a replica. Another one may have its address."""
+    failure = failure_of(error)
+    return failure is not None and failure.replied and failure.counts
+
+
+def is_silent(error: BaseException) -> bool:
+    """Whether a call was sent that had no reply in time."""
+    failure = failure_of(error)
+    return failure is not None and failure.kind == "timeout" and failure.counts
+
+
 def failure_of(error: BaseException) -> Failure | None:
     """Returns why the server did not decide, or None if the call is wrong or the error unexpected."""
     if isinstance(error, Uncounted):

@@ -15,9 +15,9 @@ from redis.exceptions import RedisError, ResponseError, TimeoutError as NoReply
 
 from ..call.call import Call
 from ..decide.errors import Closed
-from ..decide.failure import NoFreeConnection, ServerFull, is_lost, waits_for_another
+from ..decide.failure import NoFreeConnection, ServerFull, is_lost, is_silent, is_unable, waits_for_another
 from .slots import named
-from .source import CONNECTING, FULL, MARGIN, SPARE, TRIES, Address, Settings, Source, patience, pool_of
+from .source import CONNECTING, FULL, MARGIN, SPARE, TRIES, Address, Settings, Source, patience, pool_of, raise_unable
 from .within import in_time
 
 
@@ -90,14 +90,22 @@ class AsyncLink:
         await opened.take(opened.room, self._patience)
         try:
             connection = await opened.shared(until)
+            begun = self._clock()
             try:
                 reply = await work(connection)
-            except ResponseError:
-                opened.give_back(connection)
+            except ResponseError as error:
+                if is_unable(error):
+                    await opened.drop(connection)
+                    await opened.drop_idle()
+                else:
+                    opened.give_back(connection)
                 raise
-            except BaseException:
+            except BaseException as error:
                 await opened.drop(connection)
+                if is_silent(error) and opened.heard < begun:
+                    await opened.drop_idle()
                 raise
+            opened.heard = self._clock()
             opened.give_back(connection)
             return reply
         finally:
@@ -139,8 +147,10 @@ class AsyncLink:
             reply = await self._exchange(connection, call, asking, wait + MARGIN)
             keeps = True
             return reply
-        except ResponseError:
-            keeps = True
+        except ResponseError as error:
+            keeps = not is_unable(error)
+            if not keeps:
+                await opened.drop_idle()
             raise
         finally:
             opened.waiting.discard(connection)
@@ -177,6 +187,7 @@ class AsyncLink:
                     replies.append(error)
         if cancellations() > cancelled:
             raise asyncio.CancelledError
+        raise_unable(replies)
 
     def _is_over(self, call: Call) -> bool:
         return self.closed or call.ended or (self._waits_ended and call.wait is not None)
@@ -193,6 +204,7 @@ class _Opened:
         free: Those of them that are not in use.
         spare: Those of calls that waited.
         waiting: Those of calls that wait in the server.
+        heard: When a call on a shared one was last answered.
         closed: Whether they are closed.
     """
 
@@ -204,6 +216,7 @@ class _Opened:
         self.free: list[Any] = []
         self.spare: list[Any] = []
         self.waiting: set[Any] = set()
+        self.heard = 0.0
         self.closed = False
         self._line: deque[asyncio.Future[Any]] = deque()
         self._full_until, self._refusal = 0.0, ""
@@ -277,6 +290,13 @@ class _Opened:
         if not self.open:
             self.leave_line()
         await connection.disconnect(nowait=True)
+
+    async def drop_idle(self) -> None:
+        """Closes the connections that nobody uses: they lead where no answer came from, and new ones may lead elsewhere."""
+        idle = self.free + self.spare
+        self.free, self.spare = [], []
+        for connection in idle:
+            await self.drop(connection)
 
     def leave_line(self) -> None:
         """Lets nobody wait for a connection any more."""

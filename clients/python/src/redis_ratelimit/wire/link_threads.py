@@ -15,10 +15,10 @@ from redis.retry import Retry
 
 from ..call.call import Call
 from ..decide.errors import Closed
-from ..decide.failure import NoFreeConnection, ServerFull, is_lost, waits_for_another
+from ..decide.failure import NoFreeConnection, ServerFull, is_lost, is_silent, is_unable, waits_for_another
 from ..decide.fork import after_fork
 from .slots import named
-from .source import CONNECTING, FULL, MARGIN, SPARE, TRIES, Address, Settings, Source, patience, pool_of
+from .source import CONNECTING, FULL, MARGIN, SPARE, TRIES, Address, Settings, Source, patience, pool_of, raise_unable
 
 
 T = TypeVar("T")
@@ -66,6 +66,7 @@ class Link:
         self._waiting: set[Any] = set()
         self._line: deque[SimpleQueue[Any]] = deque()
         self._full_until, self._refusal = 0.0, ""
+        self._heard = 0.0  # when a call on a shared connection was last answered
 
     def exchange(self, call: Call, asking: bool = False) -> object:
         """Sends a call and returns the reply. A connection that a reply may still reach is closed."""
@@ -116,14 +117,22 @@ class Link:
         self._take(self._room, self._patience)
         try:
             connection = self._shared(until)
+            begun = self._clock()
             try:
                 reply = work(connection)
-            except ResponseError:
-                self._give_back(connection)
+            except ResponseError as error:
+                if is_unable(error):
+                    self._drop(connection)
+                    self._drop_idle()
+                else:
+                    self._give_back(connection)
                 raise
-            except BaseException:
+            except BaseException as error:
                 self._drop(connection)
+                if is_silent(error) and self._heard < begun:
+                    self._drop_idle()
                 raise
+            self._heard = self._clock()
             self._give_back(connection)
             return reply
         finally:
@@ -140,8 +149,10 @@ class Link:
             reply = self._exchange(connection, call, asking, wait + MARGIN)
             keeps = True
             return reply
-        except ResponseError:
-            keeps = True
+        except ResponseError as error:
+            keeps = not is_unable(error)
+            if not keeps:
+                self._drop_idle()
             raise
         finally:
             with self._lock:
@@ -226,6 +237,14 @@ class Link:
                 self._line.popleft().put(None)
         connection.disconnect()
 
+    def _drop_idle(self) -> None:
+        """Closes the connections that nobody uses: they lead where no answer came from, and new ones may lead elsewhere."""
+        with self._lock:
+            idle = self._free + self._spare
+            self._free, self._spare = [], []
+        for connection in idle:
+            self._drop(connection)
+
     def _connect(self, connection: Any, seconds: float) -> None:
         """Connects, and connects anew if the server has closed the connection or sent what nobody asked for.
 
@@ -279,6 +298,7 @@ class Link:
                 replies.append(connection.read_response())
             except ResponseError as error:
                 replies.append(error)
+        raise_unable(replies)
 
     def _is_over(self, call: Call) -> bool:
         return self.closed or call.ended or (self._waits_ended and call.wait is not None)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from inspect import signature
 from typing import Any, TypeAlias
 
-from redis import ConnectionPool
+from redis import ConnectionPool, ResponseError
 
 from ..call.errors import ConfigurationError
+from ..decide.failure import is_unable
 
 Address: TypeAlias = tuple[str, int]
 Settings: TypeAlias = dict[str, Any]
@@ -126,6 +127,13 @@ def pool_of(source: Source, settings: Settings, plain: type[Any]) -> tuple[type[
 def patience(timeout: float | None, no_retry: object) -> Settings:
     """The settings of a limiter's connections: their time-out, and no retries."""
     return {"socket_timeout": timeout, "socket_connect_timeout": timeout, "retry": no_retry}
+
+
+def raise_unable(replies: Iterable[object]) -> None:
+    """Raises an error among the replies that says that the server can decide nothing now, so that its connection is closed."""
+    for reply in replies:
+        if isinstance(reply, ResponseError) and is_unable(reply):
+            raise reply
 
 
 def _without_notifications(pool: type[Any]) -> Settings:
