@@ -81,8 +81,11 @@ for (const kind of KINDS) {
       try {
         const calls = Array.from({ length: 5 }, () => limiter.limit(key(), hour))
         for (const { error } of await Promise.all(calls)) {
-          assert(error instanceof Unavailable && error.kind === 'timeout' && error.maybeSent)
+          assert(error instanceof Unavailable && /^(timeout|connection)$/.test(error.kind) && error.maybeSent)
         }
+        assert.equal(limiter.counters.breakerOpened, 0, 'the calls of one connection count once')
+        const { error: again } = await limiter.limit(key(), hour)
+        assert(again instanceof Unavailable && /^(timeout|connection)$/.test(again.kind) && !again.maybeSent)
         const { error } = await limiter.limit(key(), hour)
         assert(error instanceof Unavailable && error.kind === 'breaker')
       } finally {
@@ -104,10 +107,10 @@ for (const kind of KINDS) {
       const calls = Array.from({ length: 1500 }, () => limiter.limit(key(), hour))
       const errors = (await Promise.all(calls).finally(() => server.process.kill('SIGCONT'))).map(({ error }) => error)
       const kinds = errors.map((error) => error instanceof Unavailable && `${error.kind} ${error.maybeSent}`)
-      const [sent, unsent] = ['timeout true', 'breaker false'].map((one) => kinds.filter((kind) => kind === one).length)
-      // Each of the first five that fail lets one more be sent.
-      assert(sent! >= 1000 && sent! <= 1010, `${sent} sent`)
-      assert.equal(sent! + unsent!, 1500)
+      const count = (pattern: RegExp) => kinds.filter((kind) => pattern.test(String(kind))).length
+      const sent = count(/^(timeout|connection) true$/)
+      assert(sent >= 1000 && sent <= 1010, `${sent} sent`)
+      assert.equal(sent + count(/^(timeout|connection|breaker) false$/), 1500)
     })
 
     test('connections for waits are opened a few at a time', async (t) => {

@@ -116,14 +116,35 @@ for (const kind of KINDS) {
       assert.equal(limiter.counters.breakerOpened, 0, lines.join())
     })
 
-    test('replaces a connection that went silent', async (t) => {
+    test('replaces a connection that went silent with the first call that it costs', async (t) => {
       const proxy = await proxyTo(t, server.port)
-      const breaker = { failures: 2, cooldownMs: 100 }
-      const { limiter } = await limiterOn(t, kind, proxy.port, { ...QUICK, breaker })
+      const { limiter } = await limiterOn(t, kind, proxy.port, QUICK)
+      for (let time = 0; time < 3; time += 1) {
+        assert.equal((await limiter.limit(key(), '9/h')).answered, true)
+        proxy.silence()
+        const both = await Promise.all([limiter.limit(key(), '9/h'), pause(50).then(() => limiter.limit(key(), '9/h'))])
+        const errors = both.flatMap(({ error }) => (error === undefined || error === null ? [] : [error as Unavailable]))
+        assert(errors.some(({ kind }) => kind === 'timeout'))
+        assert(errors.every(({ maybeSent }) => maybeSent), 'they were under way there')
+        assert.equal((await limiter.limit(key(), '9/h')).answered, true)
+      }
+      assert.equal(limiter.counters.breakerOpened, 0)
+    })
+
+    test('finds the primary that has the address of one that became a replica', async (t) => {
+      const second = await startServer()
+      t.after(() => second.stop())
+      const proxy = await proxyTo(t, server.port)
+      const { limiter } = await limiterOn(t, kind, proxy.port, QUICK)
       assert.equal((await limiter.limit(key(), '9/h')).answered, true)
-      proxy.silence()
-      assert.equal((await limiter.limit(key(), '9/h')).answered, false)
-      await until(async () => (await limiter.limit(key(), '9/h')).answered, 'another connection')
+      proxy.leadTo(second.port)
+      await server.cli('REPLICAOF', '127.0.0.1', String(await freePort()))
+      t.after(() => server.cli('REPLICAOF', 'NO', 'ONE'))
+      const { error } = await limiter.limit(key(), '9/h')
+      assert(error instanceof Unavailable && error.kind === 'READONLY')
+      await pause(200)
+      assert.equal((await limiter.limit(key(), '9/h')).answered, true)
+      assert.equal(limiter.counters.breakerOpened, 0)
     })
 
     test('takes a server that cannot decide for one that is not there', async (t) => {

@@ -37,7 +37,7 @@ describe('the servers', () => {
     const client = { name: 'the cluster', owners: ['a:1', 'b:1'] }
     const a = servers.of('a:1', client)
     const call = new Call('', ['RL.GCRA']).key('k')
-    a.primary.failed(a.primary.admit(call, 0), new Unavailable('RL.GCRA', 'timeout', 'late', 'a:1', true), 0)
+    a.primary.failed(a.primary.admit(call, 0), new Unavailable('RL.GCRA', 'timeout', 'late', 'a:1', true), 0, false)
     assert.equal(a.primary.isOpen(50), true)
     assert.throws(() => a.primary.admit(call, 50), { name: 'Unavailable', kind: 'breaker', node: 'a:1' })
     assert.equal(a.replicas.isOpen(50), false)

@@ -8,6 +8,8 @@ export interface Proxy {
   port: number
   /** All connections until now go silent. Later ones work. */
   silence(): void
+  /** Connections from now on lead to the server at this port. */
+  leadTo(port: number): void
   /** Ends all connections until now. */
   cut(): void
   /** Connections from now on are accepted, and get nothing. */
@@ -19,6 +21,7 @@ export interface Proxy {
 }
 
 export async function proxyTo(t: TestContext, port: number): Promise<Proxy> {
+  let target = port
   const pairs = new Set<Socket>()
   let waiting: Socket[] | undefined
   const proxy = createServer((near) => {
@@ -29,7 +32,7 @@ export async function proxyTo(t: TestContext, port: number): Promise<Proxy> {
     }
   }).listen(0, '127.0.0.1')
   function join(near: Socket): void {
-    const far = connect(port, '127.0.0.1')
+    const far = connect(target, '127.0.0.1')
     near.pipe(far).pipe(near)
     for (const socket of [near, far]) {
       pairs.add(socket)
@@ -51,6 +54,7 @@ export async function proxyTo(t: TestContext, port: number): Promise<Proxy> {
         socket.resume()
       }
     },
+    leadTo: (port) => void (target = port),
     cut() {
       for (const socket of pairs) socket.destroy()
     },

@@ -130,6 +130,10 @@ class Wire implements OwnClient {
 
   again(): undefined {}
 
+  drop(): boolean {
+    return false
+  }
+
   close(): void {}
 
   async send(call: Call): Promise<unknown> {

@@ -53,7 +53,7 @@ describe('a cluster with a silent primary', () => {
       for (const node of [0, 1, 2]) await until(async () => (await limiter.limit(keyOf(node), hour)).answered, 'a connection')
       nodes[0]!.process.kill('SIGSTOP')
       try {
-        await Promise.all([0, 0].map((node) => limiter.limit(keyOf(node), hour)))
+        for (let call = 0; call < 2; call += 1) await limiter.limit(keyOf(0), hour)
         const { error } = await limiter.limit(keyOf(0), hour)
         assert(error instanceof Unavailable && error.kind === 'breaker')
         assert.equal(error.node, `127.0.0.1:${nodes[0]!.port}`)

@@ -12,12 +12,24 @@ export class NoReply extends Error {
   }
 }
 
+/** It was sent, there is no reply in time, and its connection was closed for that. */
+export class Silence extends NoReply {}
+
 /** No answer, though the server gives other ones. */
 export class Blameless extends Unavailable {}
 
 /** It was sent, and there is no reply in time. */
 export function late(ms: number): NoReply {
-  return new NoReply('timeout', `no reply within ${ms} ms`, true)
+  return new NoReply('timeout', lateText(ms), true)
+}
+
+/** The same, of a call whose connection is closed. */
+export function silent(ms: number): Silence {
+  return new Silence('timeout', lateText(ms), true)
+}
+
+function lateText(ms: number): string {
+  return `no reply within ${ms} ms`
 }
 
 /** It was not sent: there is no connection in time. */
@@ -109,9 +121,20 @@ export function isAnswer(error: Unavailable): boolean {
   return isMisconfigured(error) || error.kind === 'holds'
 }
 
-/** Whether another server may be the primary by now. */
-export function isElsewhere(error: unknown): boolean {
-  return error instanceof Unavailable && counts(error) && (error.kind === 'connection' || error.kind === 'READONLY')
+/**
+ * Whether another server may be the primary by now, so that a new connection may find it.
+ *
+ * @param moves - whether a client may hold on to a server that is gone
+ */
+export function isElsewhere(error: Unavailable | CallError, moves: boolean): boolean {
+  if (error instanceof CallError || !counts(error) || isMisconfigured(error)) return false
+  // A server replied that it can decide nothing, such as a replica. Another one may have its address.
+  return error.kind === 'connection' ? moves : error.kind !== 'timeout'
+}
+
+/** Whether a connection ended while the call was under way. */
+export function isLost(error: Unavailable | CallError): boolean {
+  return error instanceof Unavailable && error.kind === 'connection' && error.maybeSent
 }
 
 /** Whether a call failed because its keys are about to move to another node of the cluster. */

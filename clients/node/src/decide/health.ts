@@ -56,8 +56,8 @@ export class Health {
     this.#breaker?.unknown(ticket)
   }
 
-  /** The call of this ticket failed. Returns what the breaker did. */
-  failed(ticket: Ticket, error: Unavailable | CallError, now: number): Change {
+  /** The call of this ticket failed. `isLost`: its connection ended. Returns what the breaker did. */
+  failed(ticket: Ticket, error: Unavailable | CallError, now: number, isLost: boolean): Change {
     if (error instanceof CallError || isAnswer(error)) {
       this.answered()
       return undefined
@@ -66,7 +66,7 @@ export class Health {
       this.unknown(ticket)
       return undefined
     }
-    const change = this.#breaker?.failed(ticket, now, error.kind === 'connection' && error.maybeSent)
+    const change = this.#breaker?.failed(ticket, now, isLost)
     if (change === 'opened' && this.isPrimary) {
       this.core.counters.breakerOpened += 1
       const line = `breaker opened: ${this.name} did not answer ${this.breaker?.failures} calls in a row: ${error.reason}`

@@ -6,7 +6,7 @@
 import type { Call, Sender } from '../call/call.js'
 import type { Settings } from '../call/settings.js'
 import type { Core } from '../decide/core.js'
-import { Blameless, counts, crowded, explained, failure, gaveUp, isElsewhere, isMisconfigured, isMoving, isUnsent, late, unconnected, unsent } from '../decide/failure.js'
+import { Blameless, counts, crowded, explained, failure, gaveUp, isElsewhere, isLost, isMisconfigured, isMoving, isUnsent, late, Silence, silent, unconnected, unsent } from '../decide/failure.js'
 import { CallError, Closed, Unavailable } from '../errors.js'
 import { pause, type Runtime } from '../runtime.js'
 import { Link } from './link.js'
@@ -128,8 +128,8 @@ export class Channel implements Sender {
       }
       const { moves, lastError } = this.#link.client
       const failed = explained(call.command, node.name, error, lastError)
-      const change = node.failed(ticket, failed, this.runtime.now())
-      if (node.isPrimary && (change === 'reopened' || (moves && isElsewhere(failed)))) this.#link.renew()
+      const change = node.failed(ticket, failed, this.runtime.now(), error instanceof Silence || isLost(failed))
+      if (node.isPrimary && (change === 'reopened' || isElsewhere(failed, moves))) this.#link.renew()
       throw failed
     }
   }
@@ -200,15 +200,25 @@ export class Channel implements Sender {
     }
   }
 
+  // A connection that is silent may stay so for ever. So it is closed with the first call that has no reply in time.
   async #exchange(client: OwnClient, heard: Node, call: Call, bounds: Pick<Bounds, 'ms' | 'signal'>): Promise<unknown> {
     // Some clients may send a call later, so they learn when it is too late.
     const control = client.sendsLater ? new AbortController() : undefined
     try {
-      return await within(this.runtime, client.send(call, control?.signal), { ...bounds, late: () => late(bounds.ms), heard })
+      return await within(this.runtime, client.send(call, control?.signal), { ...bounds, late: () => this.#late(client, heard, call, bounds.ms), heard })
     } catch (error) {
       control?.abort()
       throw error
     }
+  }
+
+  #late(client: OwnClient, node: Node, call: Call, ms: number): Error {
+    const [key] = call.keys
+    if (!node.isPrimary || !client.drop(key, late(ms))) return late(ms)
+    // If the next one is not there in time either, the server is to blame at once.
+    const ready = client.again(key)
+    if (ready !== undefined) this.#waitedFor.set(ready, -Infinity)
+    return silent(ms)
   }
 
   async #wait(node: Node, call: Call, { signal }: SendOptions): Promise<unknown> {

@@ -61,6 +61,13 @@ export class OwnIoredis extends IoredisSender implements OwnClient {
     return reply
   }
 
+  drop(_: string | undefined, error: Error): boolean {
+    if (!cut(this.redis)) return false
+    this.#coming.lastError = error
+    this.#coming.ending()
+    return true
+  }
+
   line(_: Call, signal: AbortSignal, address?: string): Promise<Line> {
     return open(this.redis, this.settings, signal, address)
   }
@@ -153,6 +160,11 @@ export class OwnIoredisCluster extends IoredisClusterSender implements OwnClient
     return node.ready
   }
 
+  drop(key: string | undefined): boolean {
+    const node = key === undefined ? undefined : this.#nodes.get(this.owner(key) ?? '')
+    return node !== undefined && cut(node.redis)
+  }
+
   owner(key: string): string | undefined {
     return this.cluster.slots[slot(key)]?.[0]
   }
@@ -201,6 +213,14 @@ function readyOf(redis: Ioredis): Promise<void> {
   })
   ready.catch(() => undefined)
   return ready
+}
+
+/** Ends a connection at once, as if it was lost: `disconnect` would wait for a server that is silent. */
+function cut(redis: Ioredis): boolean {
+  const { stream, status } = redis as { stream?: { destroy?(): unknown }; status: string }
+  if (status !== 'ready' || typeof stream?.destroy !== 'function') return false
+  stream.destroy()
+  return true
 }
 
 async function open(redis: Ioredis, settings: OwnSettings, signal: AbortSignal, address?: string): Promise<Line> {

@@ -84,6 +84,10 @@ export class OwnFoundNodeRedis implements OwnClient {
     return this.#found?.again()
   }
 
+  drop(key: string | undefined, error: Error): boolean {
+    return this.#found?.drop(key, error) ?? false
+  }
+
   async send(call: Call): Promise<unknown> {
     return this.#known.send(call)
   }

@@ -85,6 +85,10 @@ export class OwnNodeRedis extends NodeRedisSender implements OwnClient {
     return this.#coming.again
   }
 
+  drop(_: string | undefined, error: Error): boolean {
+    return anew(this.#own, this.#coming, error)
+  }
+
   line(_: Call, signal: AbortSignal, address?: string): Promise<Line> {
     return open(this.#own, this.settings, signal, address)
   }
@@ -154,11 +158,20 @@ export class OwnNodeRedisCluster extends NodeRedisClusterSender implements OwnCl
   }
 
   again(key: string | undefined): Promise<void> | undefined {
+    return this.#node(key)?.known.again
+  }
+
+  drop(key: string | undefined, error: Error): boolean {
+    const node = this.#node(key)
+    return node !== undefined && anew(node.client, node.known, error)
+  }
+
+  #node(key: string | undefined): { client: Made; known: Coming } | undefined {
     const client = key === undefined ? undefined : parts(this.#own).slots[slot(key)]?.master.client
     if (client === undefined) return undefined
     const known = this.#coming.get(client) ?? coming(client as Made)
     this.#coming.set(client, known)
-    return known.again
+    return { client: client as Made, known }
   }
 
   owner(key: string): string | undefined {
@@ -241,6 +254,15 @@ function coming(redis: Made): Coming {
   redis.on('error', (error) => known.down(error))
   redis.on('ready', () => known.up())
   return known
+}
+
+/** Closes a connection, and connects its client anew. Returns false if it is not open. */
+function anew(redis: Made, known: Coming, error: Error): boolean {
+  if (redis.isReady !== true) return false
+  destroy(redis)
+  known.down(error)
+  redis.connect().catch(() => undefined)
+  return true
 }
 
 // It throws if it is not open.

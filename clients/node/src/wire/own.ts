@@ -81,6 +81,11 @@ export interface OwnClient extends Sender {
   readonly lastError: unknown
   /** Settles when a lost connection is made again, or when that fails. `undefined` if there is nothing to wait for. */
   again(key: string | undefined): Promise<void> | undefined
+  /**
+   * Closes the connection to the node of a key, and opens it anew, because of this error. Calls under way there fail. Returns
+   * false if there is none that is open.
+   */
+  drop(key: string | undefined, error: Error): boolean
   /** Whether a call may be sent long after it was asked for. */
   readonly sendsLater: boolean
   /** Sends a call. After `signal` it is no longer sent. */
