@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket
 import sys
 import time
 from collections.abc import Awaitable, Callable
@@ -26,7 +27,7 @@ sys.path[:0] = [str(Path(__file__).parents[1] / part) for part in ("src", "tests
 
 from both import KINDS, OnThreads
 from redis_ratelimit import AsyncRateLimiter, RateLimiter, Refused
-from servers import Cluster, Server
+from servers import Cluster, Proxy, Server
 
 CALLERS, LEASES = 8, 10
 BEFORE, AFTER = 0.3, 1.0
@@ -53,9 +54,15 @@ Hurt = Callable[[Server], Awaitable[None]]
 
 
 async def measured(
-    limiter: AsyncRateLimiter, servers: list[Server], hurt: Awaitable[None], callers: int = CALLERS, leases: int = LEASES
+    limiter: AsyncRateLimiter,
+    servers: list[Server],
+    hurt: Awaitable[None],
+    callers: int = CALLERS,
+    leases: int = LEASES,
+    every: float = 0.0,
+    after: float = AFTER,
 ) -> Row:
-    """Asks while a fault comes and goes. The callers and the leases have keys of their own, so that all nodes have some."""
+    """Asks, each caller so many seconds after its last call, while a fault comes and goes. The callers and the leases have keys of their own, so that all nodes have some."""
     answers: list[tuple[float, bool]] = []
     most, others = 0, connected(servers)
     stops = False
@@ -64,8 +71,8 @@ async def measured(
         while not stops:
             answered = (await limiter.limit(f"faults:{number}", RATE)).answered
             answers.append((time.monotonic(), answered))
-            if not answered:
-                await asyncio.sleep(0.001)  # a failing limiter answers at once
+            if every or not answered:
+                await asyncio.sleep(every or 0.001)  # a failing limiter answers at once
 
     async with AsyncExitStack() as stack:
         for number in range(leases):
@@ -76,7 +83,7 @@ async def measured(
         most = connected(servers) - others
         await hurt
         ended = time.monotonic()
-        await asyncio.sleep(AFTER)
+        await asyncio.sleep(after)
         with suppress(redis.RedisError):
             most = max(most, connected(servers) - others)
         stops = True
@@ -236,6 +243,63 @@ def on_server(hurt: Hurt, **options: Any) -> Callable[[str], Awaitable[Row]]:
     return run
 
 
+def swapped(before: Server, after: Server, proxy: Proxy) -> None:
+    """The primary becomes a replica, and new connections to its address lead to another one."""
+    proxy.lead_to(after.port)
+    before.client.replicaof("127.0.0.1", after.port)
+
+
+def silenced(_before: Server, _after: Server, proxy: Proxy) -> None:
+    """All open connections go silent. New ones work."""
+    proxy.silence()
+
+
+def behind_proxy(hurt: Callable[[Server, Server, Proxy], None], **options: Any) -> Callable[[str], Awaitable[Row]]:
+    async def run(kind: str) -> Row:
+        with Server() as server, Server() as other, Proxy(server.port) as proxy:
+
+            async def fault() -> None:
+                hurt(server, other, proxy)
+
+            return await measured(KINDS[kind](proxy.port), [server, other], fault(), leases=0, **options)
+
+    return run
+
+
+def queue_full(server: Server) -> Awaitable[None]:
+    """The server stops, and its backlog is full, so connections are not accepted either."""
+
+    async def run() -> None:
+        with server.frozen():
+            filling = [socket.socket() for _ in range(64)]
+            for each in filling:
+                each.setblocking(False)
+                each.connect_ex(("127.0.0.1", server.port))
+            await asyncio.sleep(4)
+            for each in filling:
+                each.close()
+
+    return run()
+
+
+async def backlog(kind: str) -> Row:
+    with Server("--tcp-backlog", "4") as server:
+        limiter = KINDS[kind](server.port)
+        return await measured(limiter, [server], queue_full(server), leases=0)
+
+
+async def restarted(kind: str) -> Row:
+    """The server is killed, and another one starts at its address a second later."""
+    with Server() as server, Server() as other, Proxy(server.port) as proxy:
+
+        async def fault() -> None:
+            server.stop()
+            await asyncio.sleep(1)
+            proxy.lead_to(other.port)
+
+        return await measured(KINDS[kind](proxy.port), [other], fault(), leases=0)
+
+
 FAULTS: dict[str, Callable[[str], Awaitable[Row]]] = {
     "all connections killed once": on_server(killed_once),
     "all killed five times a second, 2 s": on_server(killed_often),
@@ -248,6 +312,13 @@ FAULTS: dict[str, Callable[[str], Awaitable[Row]]] = {
     "a replica of three is promoted": on_cluster(promoted),
     "a primary of three is killed": on_cluster(died, patience=1500),
     "fork": forked,
+    "killed, and another one 1 s later": restarted,
+    "silent for 4 s, and its backlog is full": backlog,
+    "address swapped, 8 callers each 10 ms": behind_proxy(swapped, every=0.01, after=5.0),
+    "address swapped, one caller each 250 ms": behind_proxy(swapped, every=0.25, callers=1, after=10.0),
+    "silent connections, 8 callers each 10 ms": behind_proxy(silenced, every=0.01, after=5.0),
+    "silent connections, one caller each 300 ms": behind_proxy(silenced, every=0.3, callers=1, after=6.0),
+    "silent connections, one caller each 2 s": behind_proxy(silenced, every=2.0, callers=1, after=14.0),
 }
 
 
