@@ -117,7 +117,7 @@ before(() => {
 
 test('the programs have right types', async () => {
   const compilerOptions = {
-    ...{ allowJs: true, checkJs: true, noEmit: true, skipLibCheck: true, strict: false },
+    ...{ allowJs: true, checkJs: true, noEmit: true, skipLibCheck: true, strict: true, noImplicitAny: false },
     ...{ module: 'node16', target: 'es2022', lib: ['es2023', 'esnext.disposable'], types: ['node'] },
   }
   writeFileSync(join(FOLDER, 'tsconfig.json'), JSON.stringify({ compilerOptions, include: ['*.mjs'] }))

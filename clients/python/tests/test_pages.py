@@ -1,4 +1,4 @@
-"""The programs on the pages run: all ```python of a page one after another, on a server of its own."""
+"""The programs on the pages run, all ```python of a page one after another on a server of its own, and have right types."""
 
 from __future__ import annotations
 
@@ -6,10 +6,14 @@ import ast
 import builtins
 import dis
 import inspect
+import os
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+import subprocess
+import sys
+from collections.abc import Awaitable, Callable, Iterator
 from functools import partial
 from pathlib import Path
+from textwrap import indent
 from types import CodeType, SimpleNamespace
 from typing import Any
 
@@ -19,6 +23,7 @@ import test_django as _  # configures Django
 from django.http import HttpResponse
 from django.test import RequestFactory, override_settings
 
+import pages_own
 import redis.asyncio
 import redis_ratelimit
 import redis_ratelimit.django
@@ -35,39 +40,8 @@ def blocks(page: Path) -> list[str]:
 PAGES = [page for page in (ROOT / "README.md", README, *sorted((ROOT / "docs").rglob("*.md"))) if blocks(page)]
 
 
-async def nothing(*_: object) -> None: ...
-
-
-def right(name: str, password: str) -> bool:
-    return password == f"{name}'s"
-
-
-def count(text: str) -> int:
-    return len(text.split())
-
-
-async def stream(prompt: str, most: int) -> AsyncIterator[str]:
-    for word in "what the model says".split():
-        yield word
-
-
 def empty(_: object) -> HttpResponse:
     return HttpResponse()
-
-
-# What the pages leave to their readers.
-OWN: Names = {
-    "address": "203.0.113.9",
-    "alarm": lambda: None,
-    "ask_model": nothing,
-    "count": count,
-    "customer": "acme",
-    "right": right,
-    "stream": stream,
-    "user": "ann",
-    "work": nothing,
-    "write_to": nothing,
-}
 
 
 OPERATIONS = ("LOAD_GLOBAL", "LOAD_NAME", "STORE_NAME")
@@ -162,7 +136,7 @@ async def test_the_programs_of_a_page_run(page: Path, own_server: Server, monkey
     for kind in (redis_ratelimit.RateLimiter, redis_ratelimit.AsyncRateLimiter):
         monkeypatch.setattr(redis_ratelimit, kind.__name__, partial(patient, kind))
     limiter = redis_ratelimit.AsyncRateLimiter(redis.asyncio.Redis(port=own_server.port))
-    names: Names = {"__name__": "page", "limiter": limiter, **OWN}
+    names: Names = {"__name__": "page", **vars(pages_own), "limiter": limiter}
     for block in blocks(page):
         here = block.replace("127.0.0.1:6379", f"127.0.0.1:{own_server.port}").replace("timeout=0.5", "timeout=5.0")
         await run(page, here, names)
@@ -173,6 +147,29 @@ async def test_the_programs_of_a_page_run(page: Path, own_server: Server, monkey
         closed = each.close()
         if inspect.isawaitable(closed):
             await closed
+
+
+def nested(blocks: list[str]) -> str:
+    """One program of all blocks. A block sees the names of those before it, and may give them other types."""
+    program = "from pages_own import *\n"
+    for depth, block in enumerate(blocks):
+        program += indent(f"async def block() -> None:\n{indent(block, '    ')}", "    " * depth)
+    return program
+
+
+def test_the_programs_have_right_types(tmp_path: Path) -> None:
+    for page in PAGES:
+        name = re.sub(r"\W", "_", str(page.relative_to(ROOT)))
+        (tmp_path / f"{name}.py").write_text(nested(blocks(page)), encoding="utf-8")
+    python = ROOT / "clients" / "python"
+    strictly = ["--strict", "--config-file=", "--cache-dir", str(ROOT / "target" / "packages" / "mypy")]
+    checked = subprocess.run(
+        [sys.executable, "-m", "mypy", *strictly, str(tmp_path)],
+        env={**os.environ, "MYPYPATH": f"{python / 'src'}:{python / 'tests'}"},
+        capture_output=True,
+        text=True,
+    )
+    assert checked.returncode == 0, checked.stdout + checked.stderr
 
 
 async def test_the_quick_start_is_short_and_refuses_the_fourth(

@@ -22,8 +22,11 @@ export type PerRequest<R, T> = T | ((request: R) => Awaitable<T>)
 interface RuleBase<R> {
   /** The name of the rule in headers, bodies, keys and `spent`: printable ASCII. */
   name: string
-  /** Who is limited, such as a user: a text that is not empty. {@link UNLIMITED}: the rule is not for this request. */
-  key: (request: R) => Awaitable<string | Unlimited>
+  /**
+   * Who is limited, such as a user: a text that is not empty. {@link UNLIMITED}: the rule is not for this request. Nothing, such
+   * as the address of a client that has gone, is an error of the request.
+   */
+  key: (request: R) => Awaitable<string | Unlimited | null | undefined>
   /** What the request costs, from 0 on. 1 by default. */
   cost?: PerRequest<R, number> | undefined
   /**
@@ -42,7 +45,7 @@ export interface LimitRule<R> extends RuleBase<R> {
    * A limiter, or a rate such as `'100/m'`, or a function that returns one for the caller's plan. If it returns
    * {@link UNLIMITED}, the rule is not for this request. `Concurrent` is a lease for the length of the response.
    */
-  limit: LimiterLike | ((request: R) => Awaitable<LimiterLike | Unlimited>)
+  limit: LimiterLike | ((request: R) => Awaitable<LimiterLike | Unlimited | null | undefined>)
   /**
    * The number of processes that ask this limit, if each of them answers from memory: see `RateLimiter.local`. For a rate, a
    * `Gcra`, or a `TokenBucket` without `batch`.
@@ -57,7 +60,7 @@ export interface PolicyRule<R> extends RuleBase<R> {
    * A policy's name, or a function that returns one. Its leases last for the response, and are not renewed. A policy with
    * leases has no refund: its other limits stay charged if a later rule refuses.
    */
-  policy: string | ((request: R) => Awaitable<string | Unlimited>)
+  policy: string | ((request: R) => Awaitable<string | Unlimited | null | undefined>)
   limit?: undefined
   local?: undefined
 }
@@ -159,7 +162,7 @@ export async function askedBy<R>(
 }
 
 // Else all objects would share one limit, that of '[object Object]'.
-function checkCaller(caller: string): string {
+function checkCaller(caller: string | null | undefined): string {
   if (typeof caller !== 'string' || caller === '')
     throw new ConfigurationError(`key must return a text that is not empty, or UNLIMITED, not ${shown(caller)}`)
   // They have no encoding in UTF-8. So written, different callers have different keys.

@@ -8,7 +8,7 @@ export function application(limiter: RateLimiter): Express {
   const onRefused: RateLimitOptions['onRefused'] = (_req, res, { violated, retryAfter }) =>
     void res.json({ error: `too many requests: ${violated.join(', ')}`, seconds: retryAfter === null ? null : Math.ceil(retryAfter / 1000) })
   const limit = (name: string, rate: string) =>
-    ratelimit({ limiter, rules: [{ name, key: (req) => req.get('x-user') ?? req.ip ?? 'nobody', limit: rate }], onRefused })
+    ratelimit({ limiter, rules: [{ name, key: (req) => req.get('x-user') ?? req.ip, limit: rate }], onRefused })
   const app = express()
   app.use(ratelimit({ limiter, rules: [{ name: 'all', key: () => 'all', limit: '1000/s' }], skip: (req) => req.path === '/health' }))
   app.get('/health', (_req, res) => void res.send('ok'))
