@@ -43,7 +43,7 @@ CALLS: dict[str, tuple[set[str], set[str]]] = {
     "cancel": ({"of"}, set()),
     "cancel_call": ({"of"}, set()),
     "rules": (set(), GATE),
-    "enter": ({"request"}, set()),
+    "enter": ({"request"}, {"of"}),
     "leave": ({"of"}, {"spent"}),
     "local": ({"key", "limit"}, {"hold", "processes"}),
     "take": ({"of"}, {"cost"}),

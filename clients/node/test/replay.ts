@@ -236,6 +236,21 @@ interface Came {
   isOver: boolean
 }
 
+class Overload extends Error {}
+class Trouble extends Error {}
+
+const WORK: Record<string, new () => Error> = { Overload, Trouble }
+const DROPS: Record<string, unknown> = {
+  class: Overload,
+  classes: [Overload],
+  function: (error: unknown) => error instanceof Overload,
+  broken: () => {
+    throw new TypeError('it is broken')
+  },
+  asynchronous: async () => true,
+  numbers: [1],
+}
+
 /** One case. */
 class Replay {
   readonly #clock = new Clock()
@@ -245,6 +260,7 @@ class Replay {
   readonly #controls = new Map<string, AbortController>()
   readonly #limiter: RateLimiter
   readonly #gate: Gate<Fields> | undefined
+  readonly #requests = new Map<string, Fields>()
   #request: Fields = {}
 
   constructor({ limiter, nodes = 0, gate }: Case) {
@@ -296,12 +312,19 @@ class Replay {
     if (as !== undefined) this.#controls.set(as, control)
     const done = (part: Partial<Came>) => void Object.assign(came, part, { isOver: true })
     Promise.resolve()
-      .then(() => this.#call(call, given, control.signal))
+      .then(() => this.#call(call, given, control.signal, as))
       .then((value) => done({ value }), (error: unknown) => done({ error }))
     return came
   }
 
-  #call(call: string, given: Fields, signal: AbortSignal): unknown {
+  #work({ key, error, drops, ...options }: Fields): Promise<unknown> {
+    const told = { ...options, ...(drops === undefined ? {} : { drops: DROPS[drops as string] }) } as never as all.LeaseOptions
+    return this.#limiter.lease(key as string, told, () => {
+      throw new WORK[error as string]!()
+    })
+  }
+
+  #call(call: string, given: Fields, signal: AbortSignal, as?: string): unknown {
     const limiter = this.#limiter
     const { key, keys, limit, limits, policy, id, cost, of, ...others } = given
     const options = { ...named(others, camel), ...(cost === undefined ? {} : { cost: cost as number }), ...(SIGNALS.has(call) ? { signal } : {}) } as never
@@ -367,8 +390,13 @@ class Replay {
         return this.#controls.get(of as string)!.abort()
       case 'rules':
         return void this.#gateOf(given)
+      case 'work':
+        return this.#work(given)
       case 'enter':
-        this.#request = given['request'] as Fields
+        this.#request = this.#requests.get(of as string) ?? {}
+        for (const name of Object.keys(this.#request)) delete this.#request[name]
+        Object.assign(this.#request, given['request'])
+        if (as !== undefined) this.#requests.set(as, this.#request)
         return this.#gate!.enter(this.#request)
       case 'leave': {
         const passage = earlier as Passage
@@ -429,7 +457,7 @@ function thrown({ error, isOver }: Came, expected: Fields): void {
   assert.ok(isOver && error !== undefined, `no error, but ${JSON.stringify(expected)}`)
   const { error: kind, text, says, decision, ...others } = expected
   const found = error as Error & Fields
-  const made = (all as unknown as Record<string, new () => unknown>)[kind as string]!
+  const made = WORK[kind as string] ?? (all as unknown as Record<string, new () => unknown>)[kind as string]!
   assert.ok(found instanceof made, `${found.stack} is no ${String(kind)}`)
   if (text !== undefined) assert.equal(found.message, text)
   if (says !== undefined) assert.ok(found.message.toLowerCase().includes((says as string).replace('_', '').toLowerCase()), `'${found.message}' does not say '${String(says)}'`)

@@ -309,6 +309,7 @@ class Replay:
         return 1_700_000_000 + self.clock.now
 
     def made_background(self, timetable: Timetable, perform: Callable[[Sequence[Job]], Any]) -> Background:
+        self._before: dict[str, set[tuple[int, int]]] = {}
         self.background = self.background or Background(timetable, perform)
         return self.background
 
@@ -383,7 +384,9 @@ class Replay:
         elif call == "crosses":
             running = await self._value(lambda: self._named[given["of"]].result.crosses(given["fraction"]))
         elif call == "enter":
-            running = await self.run(lambda: self.gate.enter(given["request"]))
+            before = self._before[given["of"]] if "of" in given else set()
+            self._before[name or ""] = before
+            running = await self.run(lambda: self.gate.enter(given["request"], before))
             if name:
                 self._things[name] = running
         else:

@@ -4,24 +4,36 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import threading
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
 
 pytest.importorskip("starlette")
+pytest.importorskip("fastapi")
 httpx = pytest.importorskip("httpx")
 
 import redis.asyncio
+from fastapi import Depends, FastAPI, WebSocket
 from starlette.applications import Starlette
 from starlette.background import BackgroundTask
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
+from starlette.testclient import TestClient
 from starlette.types import Message
 
-from redis_ratelimit import UNLIMITED, AsyncRateLimiter, Concurrent, SlidingLog, TokenBucket, Unlimited
-from redis_ratelimit.asgi import RateLimit, Rule, Shed
+from redis_ratelimit import (
+    UNLIMITED,
+    AsyncRateLimiter,
+    Concurrent,
+    ConfigurationError,
+    SlidingLog,
+    TokenBucket,
+    Unlimited,
+)
+from redis_ratelimit.asgi import RateLimit, Rule, Shed, limited
 from servers import Server
 
 BUCKET = TokenBucket(1000, 1000, "1d")
@@ -190,9 +202,9 @@ async def test_work_after_the_response_needs_no_lease(limiter: AsyncRateLimiter)
     await asyncio.wait([working.task])
 
 
-async def lifespan(app: Any) -> list[Message]:
+async def lifespan(app: Any, sent: list[Message] | None = None) -> list[Message]:
     """Starts and stops an application as a server does."""
-    sent: list[Message] = []
+    sent = [] if sent is None else sent
     messages: list[Message] = [{"type": "lifespan.startup"}, {"type": "lifespan.shutdown"}]
 
     async def receive() -> Message:
@@ -207,9 +219,29 @@ async def lifespan(app: Any) -> list[Message]:
 
 async def test_a_wrong_rule_lets_the_start_fail(limiter: AsyncRateLimiter) -> None:
     wrong = [Rule("big", caller, SlidingLog(2_000_000, "1h"))]
-    [told] = await lifespan(application(limiter, wrong))
-    assert told["type"] == "lifespan.startup.failed"
-    assert told["message"].startswith("rule 'big': RL.MULTIPEEK at localhost:")
+    sent: list[Message] = []
+    with pytest.raises(ConfigurationError, match="^rule 'big': RL.MULTIPEEK at localhost:") as raised:
+        await lifespan(application(limiter, wrong), sent)
+    assert sent == [{"type": "lifespan.startup.failed", "message": str(raised.value)}]
+
+
+def test_a_test_client_raises_what_is_wrong(server: Server) -> None:
+    wrong = [Rule("plan", caller, policy="none")]
+    app = application(AsyncRateLimiter(redis.asyncio.Redis(port=server.port), timeout=5.0), wrong)
+    raised: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            with TestClient(app):
+                pass
+        except ConfigurationError as error:
+            raised.append(error)
+
+    # It would wait for ever for the end of an application that does not raise.
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    thread.join(20)
+    assert "no such policy" in str(raised)
 
 
 async def test_a_right_application_starts(limiter: AsyncRateLimiter) -> None:
@@ -250,6 +282,35 @@ async def test_other_connections_are_not_limited(limiter: AsyncRateLimiter) -> N
     assert seen == ["websocket"]
 
 
+def test_limits_of_the_whole_application_let_websockets_pass(server: Server, key: str) -> None:
+    limiter = AsyncRateLimiter(redis.asyncio.Redis(port=server.port), prefix=f"{key}:", timeout=5.0)
+    app = FastAPI(dependencies=[Depends(limited(limiter, RULES))])
+
+    @app.get("/")
+    def page() -> str:
+        return "ok"
+
+    @app.websocket("/echo")
+    async def echo(socket: WebSocket) -> None:
+        await socket.accept()
+        await socket.send_text(await socket.receive_text())
+        await socket.close()
+
+    http: Any = TestClient(app, headers={"x-api-key": "ann"})
+    with http as client:
+        with client.websocket_connect("/echo") as socket:
+            socket.send_text("hello")
+            assert socket.receive_text() == "hello"
+        assert client.get("/").headers["ratelimit"] == '"default";r=2;t=3600'
+
+
+async def test_two_middlewares_of_the_same_rules_charge_once(limiter: AsyncRateLimiter) -> None:
+    shared = application(limiter)
+    shared.add_middleware(RateLimit, limiter=limiter, rules=RULES)
+    async with client(shared) as http:
+        told = await http.get("/")
+    assert told.headers["ratelimit"] == '"default";r=2;t=3600'
+    assert (await limiter.peek("default:ann", SlidingLog(3, "1h"), 0)).remaining == 2
 
 
 async def test_the_handler_counts_for_two_middlewares(limiter: AsyncRateLimiter) -> None:

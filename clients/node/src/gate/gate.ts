@@ -22,9 +22,9 @@ import type { Connected } from '../taken/connected.js'
 import { slot } from '../wire/slots.js'
 import { LocalStep } from './local-step.js'
 import { admitted, oneByOne, refused, unavailable, type Passage, type Told } from './passage.js'
-import { askedBy, checkRules, hasRate, type LimitAsked, type PolicyAsked, type Rule } from './rules.js'
+import { askedBy, checkRules, claim, hasRate, type LimitAsked, type PolicyAsked, type Rule } from './rules.js'
 import { checkShed, ShedStep, type Shed } from './shed.js'
-import { stackOf, type HeaderStyle } from './stack.js'
+import { stackOf, type HeaderStyle, type Stack } from './stack.js'
 import { MultiStep, PolicyStep, type Spent, type Step } from './steps.js'
 
 export { endWith, type NodeResponse } from './over.js'
@@ -69,6 +69,7 @@ export class Gate<R> {
   readonly #skip: GateOptions<R>['skip']
   readonly #style: HeaderStyle
   readonly #withLeases = new Set<string>()
+  #saidTwice = false
 
   /**
    * The rules are checked against the server by {@link RateLimiter.ready}. No request waits for that.
@@ -95,6 +96,7 @@ export class Gate<R> {
     this.#shed = shed
     this.#skip = skip
     this.#style = headers
+    claim(limiter.connected.claims, rules)
     limiter.connected.readiness.add(rules)
   }
 
@@ -114,7 +116,7 @@ export class Gate<R> {
     const silent = new Set<string>()
     let wait = 0
     if (await this.#skip?.(request)) return admitted([], spent, 0, told)
-    for (const step of await this.#steps(request)) {
+    for (const step of await this.#steps(request, told.stack)) {
       const node = this.#to.channel.nodeOf(this.#to.prefix + step.key)
       // What did not answer would not answer the other steps either.
       if (silent.has(node)) continue
@@ -139,7 +141,7 @@ export class Gate<R> {
     return admitted(asked, spent, wait, told)
   }
 
-  async #steps(request: R): Promise<Step[]> {
+  async #steps(request: R, stack: Stack): Promise<Step[]> {
     const { isCluster } = this.#to.channel.client
     const keyOf = (name: string, caller: string) => (isCluster ? `${name}:{${caller}}` : `${name}:${caller}`)
     const locals: LocalStep[] = []
@@ -147,7 +149,7 @@ export class Gate<R> {
     const policies: PolicyAsked[] = []
     for (const rule of this.#rules) {
       const asked = await askedBy(rule, request, keyOf)
-      if (asked === undefined) continue
+      if (asked === undefined || !this.#isFirst(rule, `rule '${rule.name}'`, stack)) continue
       if (!('limiter' in asked)) policies.push(asked)
       else if (asked.local === undefined) limits.push(asked)
       else if (asked.cost > 0) locals.push(this.#local(asked, asked.local))
@@ -157,10 +159,23 @@ export class Gate<R> {
     policies.sort((one, other) => Number(this.#withLeases.has(one.policy)) - Number(this.#withLeases.has(other.policy)))
     return [
       ...locals,
-      ...(this.#shed === undefined ? [] : [new ShedStep(this.#to, this.#shed, request)]),
+      ...this.#shedding(request, stack),
       ...this.#bySlot(limits).map((group) => new MultiStep(this.#to, group, id)),
       ...policies.map((one) => new PolicyStep(this.#to, one, id, this.#withLeases)),
     ]
+  }
+
+  #shedding(request: R, stack: Stack): Step[] {
+    const shed = this.#shed
+    return shed === undefined || !this.#isFirst(shed, `shed '${shed.key}'`, stack) ? [] : [new ShedStep(this.#to, shed, request)]
+  }
+
+  /** Whether no gate has asked this about the request before. What stands before a request twice is asked and charged once. */
+  #isFirst(one: object, what: string, stack: Stack): boolean {
+    if (stack.isFirst(this.#to, one)) return true
+    if (!this.#saidTwice) this.#to.core.log.warn('twice', `${what} stands before a request twice: it is asked once`)
+    this.#saidTwice = true
+    return false
   }
 
   #local({ name, key, cost, limiter }: LimitAsked, processes: number): LocalStep {

@@ -133,6 +133,30 @@ export function hasRate<R>({ limit, policy }: Rule<R>): boolean {
 }
 
 /**
+ * Notes the limits of a gate among those of all gates of a limiter: gates share the keys of a rule, by its name.
+ *
+ * @throws ConfigurationError if another gate has another limit under a name, so that both would charge the same keys
+ */
+export function claim<R>(claims: Map<string, string>, rules: readonly Rule<R>[]): void {
+  const own = new Map<string, string>()
+  for (const { name, limit, policy } of rules) {
+    // What a function returns is not known yet.
+    if (typeof (policy ?? limit) === 'function') continue
+    const limiter = policy === undefined ? limiterOf(limit as LimiterLike) : undefined
+    own.set(name, limiter === undefined ? `the policy '${String(policy)}'` : [limiter.name, ...limiter.words].join(' '))
+  }
+  for (const [name, limit] of own) {
+    const other = claims.get(name) ?? limit
+    if (other !== limit)
+      throw new ConfigurationError(
+        `rule '${name}': another gate of this limiter has it with ${other}, and this one with ${limit}, so they would share a count: ` +
+          'give one of them another name',
+      )
+  }
+  for (const [name, limit] of own) claims.set(name, limit)
+}
+
+/**
  * What a rule says about a request. Nothing if it is not for it.
  *
  * @param keyOf - makes the key of the rule's name and the caller

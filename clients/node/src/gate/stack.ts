@@ -15,12 +15,22 @@ export class Stack {
   readonly decisions: Record<string, Decision> = {}
   /** The headers of the response. */
   headers: Fields = {}
+  readonly #asked = new Map<object, Set<object>>()
   #named: readonly Answer[] = []
   #stops = 0
 
   /** Whether a gate still asks about the request, or lets it wait. Then its handler has not begun. */
   get isStopped(): boolean {
     return this.#stops > 0
+  }
+
+  /** Whether this is asked about the request for the first time by a limiter. From then on it is not. */
+  isFirst(limiter: object, one: object): boolean {
+    const asked = this.#asked.get(limiter) ?? new Set()
+    this.#asked.set(limiter, asked)
+    if (asked.has(one)) return false
+    asked.add(one)
+    return true
   }
 
   /** The request is stopped by a gate until this is done. */

@@ -24,6 +24,8 @@ export class Connected implements Sender {
   readonly questions: Questions
   readonly taken: AllTaken
   readonly readiness: Readiness
+  /** The limit of each rule of the gates, by its name, as far as it is known before there is a request. */
+  readonly claims = new Map<string, string>()
   readonly #background: Background
   #isClosed = false
   #closed: Promise<void> | undefined

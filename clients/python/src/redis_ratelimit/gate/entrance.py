@@ -9,7 +9,7 @@ from ..call.errors import ConfigurationError
 from ..decide.decision import Decision
 from ..limiter import AsyncRateLimiter
 from ..local.local import AsyncLocal
-from .gate import Fields, GateCore
+from .gate import Before, Fields, GateCore
 from .passage import Passage
 from .response import Refusal
 from .rules import AskedLimit, Given, Rule
@@ -53,18 +53,24 @@ class AsyncGate(Generic[Req]):
         self.limiter, self._gate = limiter, GateCore(limiter, rules, shed, skip, headers)
         limiter.gates.append(self._gate.checks)
 
-    async def enter(self, request: Req) -> Passage | Refusal:
+    async def enter(self, request: Req, before: Before | None = None) -> Passage | Refusal:
         """Asks the limits of a request.
+
+        Args:
+            request: The request.
+            before: A set of this request, at first empty. With it a rule that stands before the request twice, as if a gate
+                is mounted twice, is asked and charged once.
 
         Raises:
             ConfigurationError: A rule's function returned a wrong value.
             CallError: The server rejects a call.
         """
-        if self._gate.has_locals and (local := await self.limiter.run(self._gate.locals(request))):
-            return await self._enter(request, local)
-        return await self.limiter.run(self._gate.entering(request))
+        before = set() if before is None else before
+        if self._gate.has_locals and (local := await self.limiter.run(self._gate.locals(request, before))):
+            return await self._enter(request, before, local)
+        return await self.limiter.run(self._gate.entering(request, before))
 
-    async def _enter(self, request: Req, local: Iterable[AskedLimit]) -> Passage | Refusal:
+    async def _enter(self, request: Req, before: Before, local: Iterable[AskedLimit]) -> Passage | Refusal:
         """Asks first what this process answers from memory, and gives that back if the request does not go on."""
         answers: list[tuple[str, Decision]] = []
         taken: list[tuple[AsyncLocal, int, Decision]] = []
@@ -78,12 +84,16 @@ class AsyncGate(Generic[Req]):
                     entered = self._gate.refused(answers)
                     return entered
                 taken.append((store, each.cost, decision))
-            entered = await self.limiter.run(self._gate.entering(request, answers))
+            entered = await self.limiter.run(self._gate.entering(request, before, answers))
             return entered
         finally:
             if not isinstance(entered, Passage):
                 for store, cost, decision in taken:
                     await self.limiter.run(store.giving_back(cost, decision))
+
+    def unasked(self) -> Passage:
+        """Returns the passage of what is not limited, such as a connection of another kind than requests."""
+        return self._gate.unasked()
 
     async def wait(self, passage: Passage) -> None:
         """Waits for the turn of a request that a limiter has queued."""

@@ -21,7 +21,7 @@ from ..wire.ready import Check
 from ..wire.slots import Placed, slot_of
 from .passage import Calls, Passage
 from .response import Refusal, answered, out_of_capacity, over_quota
-from .rules import Asked, AskedLimit, AskedPolicy, Given, Rule, checked_rules
+from .rules import Asked, AskedLimit, AskedPolicy, Given, Rule, checked_rules, claim
 from .shed import Shed
 from .steps import LimitsStep, PolicyStep, Step
 
@@ -29,6 +29,8 @@ Req = TypeVar("Req")
 
 Fields: TypeAlias = Literal["draft", "legacy", "off"]
 """Which headers responses have."""
+Before: TypeAlias = set[tuple[int, int]]
+"""The rules that were asked about a request, each with its limiter, by their identity."""
 
 
 class Wall(Protocol):
@@ -59,6 +61,9 @@ class Limiting(Protocol):
 
     @property
     def prefix(self) -> str: ...
+
+    @property
+    def claims(self) -> dict[str, str]: ...
 
 
 class GateCore(Generic[Req]):
@@ -96,6 +101,8 @@ class GateCore(Generic[Req]):
         for rule in self._rules:
             if not rule.has_rate:
                 self._core.check_otherwise(f"rule {rule.name!r}")
+        claim(limiter.claims, self._rules)
+        self._said = False
 
     def checks(self) -> list[Check]:
         """Returns what can be asked at start."""
@@ -111,16 +118,31 @@ class GateCore(Generic[Req]):
         skips = self._skip is not None and self._skip(request)
         return bool((yield skips) if isawaitable(skips) else skips)
 
-    def locals(self, request: Req) -> Calls[list[AskedLimit]]:
+    def locals(self, request: Req, before: Before) -> Calls[list[AskedLimit]]:
         """Returns the limits of a request that this process answers from memory, with their keys."""
         if (yield from self.skips(request)):
             return []
-        asked: list[AskedLimit] = []
+        found: list[AskedLimit] = []
         for rule in self._rules:
-            each = (yield from rule.asked(request)) if rule.local is not None else None
+            each = (yield from self._asked(rule, request, before)) if rule.local is not None else None
             if isinstance(each, AskedLimit) and each.cost:
-                asked.append(each.on(self._key(each)))
-        return asked
+                found.append(each.on(self._key(each)))
+        return found
+
+    def _asked(self, rule: Rule[Req], request: Req, before: Before) -> Calls[AskedLimit | AskedPolicy | None]:
+        """Returns what a rule asks, unless it stands before the request twice: then it is asked and charged once."""
+        asked = yield from rule.asked(request)
+        return asked if asked is not None and self._is_first(rule, f"rule {rule.name!r}", before) else None
+
+    def _is_first(self, one: object, what: str, before: Before) -> bool:
+        mark = (id(self._core), id(one))
+        if mark not in before:
+            before.add(mark)
+            return True
+        if not self._said:
+            self._said = True
+            self._core.log.warn("twice", self._core.clock(), f"{what} stands before a request twice: it is asked once")
+        return False
 
     def refused(self, answers: Sequence[tuple[str, Decision]]) -> Refusal:
         """Returns the response to a request that the last answer refuses."""
@@ -134,24 +156,27 @@ class GateCore(Generic[Req]):
         fields = combined_headers(answers, allowed=allowed)
         return fields if self._fields == "draft" else {name: fields[name] for name in fields if name == "Retry-After"}
 
-    def entering(self, request: Req, local: Sequence[tuple[str, Decision]] = ()) -> Calls[Passage | Refusal]:
+    def entering(
+        self, request: Req, before: Before, local: Sequence[tuple[str, Decision]] = ()
+    ) -> Calls[Passage | Refusal]:
         """Asks the limits of a request. All of them admit and are charged, or none is.
 
         After a call without an answer its server is not asked again for this request.
 
         Args:
             request: The request.
+            before: The rules that were asked about this request before. Those of this gate are added.
             local: The answers to the rules that are answered from memory, which admit.
         """
         silent: set[str] = set()
-        passage = Passage(self._core, self._background, self._taken)
+        passage = self.unasked()
         if (yield from self.skips(request)):
             return passage
-        if (shed := (yield from self._shedding(request, silent))) is not None:
+        if (shed := (yield from self._shedding(request, silent, before))) is not None:
             return shed
         answers = list(local)
         try:
-            steps = yield from self._steps(request, passage.id)
+            steps = yield from self._steps(request, passage.id, before)
             for step in steps:
                 if self._nodes.where(step.question.call) in silent:
                     continue
@@ -174,13 +199,17 @@ class GateCore(Generic[Req]):
         passage.begin()
         return passage
 
-    def _steps(self, request: Req, id: str) -> Calls[list[Step]]:
+    def unasked(self) -> Passage:
+        """Returns the passage of what is not limited."""
+        return Passage(self._core, self._background, self._taken)
+
+    def _steps(self, request: Req, id: str, before: Before) -> Calls[list[Step]]:
         """One RL.MULTI, or on a cluster one for each slot, and the policies. What cannot be given back comes last."""
         slots: dict[int, list[AskedLimit]] = {}
         policies: list[PolicyStep] = []
         every: list[AskedLimit | AskedPolicy] = []
         for rule in self._rules:
-            if rule.local is None and (each := (yield from rule.asked(request))) is not None:
+            if rule.local is None and (each := (yield from self._asked(rule, request, before))) is not None:
                 every.append(each)
         for each in every:
             asked = each.on(self._key(each))
@@ -224,9 +253,9 @@ class GateCore(Generic[Req]):
             passage.charged(step)
         return decision
 
-    def _shedding(self, request: Req, silent: set[str]) -> Calls[Refusal | None]:
+    def _shedding(self, request: Req, silent: set[str], before: Before) -> Calls[Refusal | None]:
         shed = self._shed
-        if shed is None:
+        if shed is None or not self._is_first(shed, f"Shed {shed.key!r}", before):
             return None
         try:
             pressure = shed.pressure(request)

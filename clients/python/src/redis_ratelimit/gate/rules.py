@@ -132,6 +132,12 @@ class Rule(Generic[Req]):
             self.limit is None or callable(self.limit) or steady_rate(self._checked(self.limit)) is not None
         )
 
+    def claim(self) -> str | None:
+        """Returns what the rule counts under its name. None if a function says it for each request."""
+        if callable(self.policy) or callable(self.limit):
+            return None
+        return f"the policy {self.policy!r}" if self.limit is None else " ".join(map(str, self._checked(self.limit).words))
+
     def check(self) -> Check | None:
         """Returns what can be asked at start: of a function only whether the module and the right are there."""
         what = f"rule {self.name!r}"
@@ -217,6 +223,22 @@ def checked_rules(rules: Iterable[Rule[Req]], shed: Shed[Req] | None) -> tuple[R
     if not checked and shed is None:
         raise ConfigurationError("there are neither rules nor a Shed, so nothing would be limited")
     return checked
+
+
+def claim(claims: dict[str, str], rules: Iterable[Rule[Req]]) -> None:
+    """Notes the limits of a gate among those of all gates of a limiter: gates share the keys of a rule, by its name.
+
+    Raises:
+        ConfigurationError: Another gate has another limit under a name, so that both would charge the same keys.
+    """
+    own = {rule.name: claim for rule in rules if (claim := rule.claim()) is not None}
+    for name, limit in own.items():
+        if (other := claims.get(name, limit)) != limit:
+            raise ConfigurationError(
+                f"rule {name!r}: another gate of this limiter has it with {other}, and this one with {limit}, so they"
+                " would share a count: give one of them another name"
+            )
+    claims |= own
 
 
 def _given(function: object, request: object) -> Resolving[Any]:

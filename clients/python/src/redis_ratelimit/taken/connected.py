@@ -45,6 +45,7 @@ class AsyncConnected:
         timeout: The seconds after which a call is given up.
         connect_timeout: The seconds for which a call waits for a connection, and then for it to open.
         gates: What `ready` checks for each gate.
+        claims: The limit of each rule of the gates, by its name, as far as it is known before there is a request.
     """
 
     def __init__(
@@ -73,6 +74,7 @@ class AsyncConnected:
         self.background: Scheduler = self.runtime.background(timetable, self._perform)
         self._under_way = AsyncUnderWay()
         self.gates: list[Callable[[], list[Check]]] = []
+        self.claims: dict[str, str] = {}
         self.nodes = self.runtime.nodes(redis, self.timeout, self.connect_timeout, replicas)
         self.commands = AsyncCommands(self.nodes, prefix)
 

@@ -30,7 +30,7 @@ from typing import Any, TypeAlias, cast
 
 from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import HTTPConnection, Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -53,7 +53,8 @@ class RateLimit:
     """The middleware. Its rules get a `starlette.requests.Request`, whose body they cannot read.
 
     Rules are checked when the application starts. A wrong one lets the start fail. If the server does not run the lifespan
-    of applications, call `limiter.ready()`.
+    of applications, call `limiter.ready()`. Only requests of HTTP are limited: the handshake and the messages of a WebSocket
+    are not limited yet.
 
     Args:
         app: The application.
@@ -84,7 +85,7 @@ class RateLimit:
         self._gate = AsyncGate(limiter, rules, shed, skip=skip, headers=headers)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handles a connection. Only those of HTTP are limited."""
+        """Handles a connection. Only requests of HTTP are limited: WebSockets pass."""
         if scope["type"] == "lifespan":
             await self._start(scope, receive, send)
         elif scope["type"] == "http":
@@ -98,8 +99,9 @@ class RateLimit:
         try:
             await self._gate.limiter.ready()
         except RateLimitError as error:
+            # As Starlette does: a server writes the message and ends. A test client waits for the error.
             await send({"type": "lifespan.startup.failed", "message": str(error)})
-            return
+            raise
         messages = [first]
 
         async def replayed() -> Message:
@@ -108,8 +110,8 @@ class RateLimit:
         await self._app(scope, replayed, send)
 
     async def _limit(self, scope: Scope, receive: Receive, send: Send) -> None:
-        entered = await self._gate.enter(Request(scope))
         state = _state(scope)
+        entered = await self._gate.enter(Request(scope), state.setdefault("before", set()))
         if isinstance(entered, Refusal):
             state["refused"] = True
             answer = await self._answer(Request(scope, receive), entered)
@@ -169,8 +171,10 @@ def limited(
     *,
     skip: Callable[[Request], Given[bool]] | None = None,
     headers: Fields = "draft",
-) -> Callable[[Request, Response], AsyncIterator[Passage]]:
+) -> Callable[[HTTPConnection, Response], AsyncIterator[Passage]]:
     """Returns limits of single routes, as a dependency of FastAPI: `dependencies=[Depends(limited(limiter, rules))]`.
+
+    It may also be a dependency of the whole application. WebSockets are not limited yet: their routes pass.
 
     A request that does not go on is a `RequestRefused`. A route that returns a `Response` itself has to give it the `headers` of the
     passage, which is the value of the dependency.
@@ -187,10 +191,14 @@ def limited(
     """
     gate = AsyncGate(limiter, rules, shed, skip=skip, headers=headers)
 
-    async def passed(request: Request, response: Response) -> AsyncIterator[Passage]:
-        entered = await gate.enter(request)
+    async def passed(connection: HTTPConnection, response: Response) -> AsyncIterator[Passage]:
+        if not isinstance(connection, Request):
+            yield gate.unasked()
+            return
+        request, state = connection, _state(connection.scope)
+        entered = await gate.enter(request, state.setdefault("before", set()))
         if isinstance(entered, Refusal):
-            _state(request.scope)["refused"] = True
+            state["refused"] = True
             raise RequestRefused(entered)
         await gate.wait(entered)
         _note(request.scope, entered)

@@ -66,7 +66,7 @@ OnRefused: TypeAlias = Callable[[HttpRequest, Refusal], HttpResponse]
 View: TypeAlias = Callable[..., Any]
 
 _NAMES = frozenset(("REDIS", "CLUSTER", "OPTIONS", "LIMITER", "RULES", "SHED", "SKIP", "HEADERS", "ON_REFUSED"))
-_REFUSED = "redis_ratelimit_refused"
+_REFUSED, _BEFORE = "redis_ratelimit_refused", "redis_ratelimit_before"
 
 
 class RateLimit:
@@ -187,7 +187,7 @@ def _through(
     gate: Gate[HttpRequest], request: HttpRequest, on_refused: OnRefused | None, get_response: GetResponse
 ) -> HttpResponseBase:
     """Lets a request pass, if its limits admit it."""
-    entered = gate.enter(request)
+    entered = gate.enter(request, request.__dict__.setdefault(_BEFORE, set()))
     if isinstance(entered, Refusal):
         return _refused(request, entered, on_refused)
     gate.wait(entered)
@@ -205,7 +205,7 @@ async def _async_through(
 ) -> HttpResponseBase:
     """Lets a request pass, if its limits admit it."""
     loop = asyncio.get_running_loop()
-    entered = await gate.enter(request)
+    entered = await gate.enter(request, request.__dict__.setdefault(_BEFORE, set()))
     if isinstance(entered, Refusal):
         return _refused(request, entered, on_refused)
     await gate.wait(entered)

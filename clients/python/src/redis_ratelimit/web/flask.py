@@ -41,7 +41,7 @@ __all__ = ["UNLIMITED", "RateLimit", "Rule", "Shed", "limited"]
 
 OnRefused: TypeAlias = Callable[[Request, Refusal], ResponseReturnValue]
 View: TypeAlias = Callable[..., Any]
-_LIMITED, _REFUSED = "redis_ratelimit", "redis_ratelimit_refused"
+_LIMITED, _REFUSED, _BEFORE = "redis_ratelimit", "redis_ratelimit_refused", "redis_ratelimit_before"
 
 
 @dataclass
@@ -175,7 +175,7 @@ def limited(
 
 def _entered(gate: Gate[Request], on_refused: OnRefused | None) -> Passage | Response:
     """Asks a gate for the request. Returns its passage, or the response that refuses it."""
-    entered = gate.enter(request)
+    entered = gate.enter(request, request.environ.setdefault(_BEFORE, set()))
     if isinstance(entered, Refusal):
         return _refused(entered, on_refused)
     gate.wait(entered)
