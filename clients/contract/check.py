@@ -33,6 +33,7 @@ CALLS: dict[str, tuple[set[str], set[str]]] = {
     "ready": (set(), {"limits", "policies", "required"}),
     "close": (set(), set()),
     "lease": LEASE,
+    "work": (LEASE[0] | {"error"}, LEASE[1] | {"drops"}),
     "renew": ({"of"}, set()),
     "release_lease": ({"of"}, {"outcome"}),
     "look": ({"of"}, set()),
@@ -62,6 +63,7 @@ RESULT = set(
 )
 ERROR = {"error", "kind", "command", "code", "node", "text", "says", "decision"}
 ERRORS = {"RateLimitError", "ConfigurationError", "CallError", "Unavailable", "Refused", "Closed"}
+WORK = {"Overload", "Trouble"}
 COUNTERS = set(
     "asked allowed refused cached unavailable failed_open failed_closed wrong_calls misconfigured breaker_opened "
     "leases_lost releases_retried answered_locally fetches fetched forgotten insured_allowed insured_refused".split()
@@ -127,7 +129,7 @@ def wrong_step(where: str, step: dict[str, object], known: set[str]) -> Iterator
         yield from wrong_fields(f"{where}: gives", step["gives"], set(), RESULT)
     if "throws" in step:
         yield from wrong_fields(f"{where}: throws", step["throws"], {"error"}, ERROR)
-        if step["throws"].get("error") not in ERRORS:
+        if step["throws"].get("error") not in ERRORS | WORK:
             yield f"{where} throws an unknown {step['throws'].get('error')!r}"
     if ("gives" in step or "throws" in step) and not {"call", "of"} & step.keys():
         yield f"{where} gives or throws, but not of a call"

@@ -185,13 +185,20 @@ export class RateLimiter {
       await lease.release()
       return result
     } catch (error) {
-      let outcome: Outcome = 'IGNORE'
-      try {
-        outcome = outcomeOf(error, options.drops)
-      } finally {
-        await lease.release(outcome)
-      }
+      await lease.release(this.#outcomeOf(error, key, options))
       throw error
+    }
+  }
+
+  // The caller gets the error of the work, also if `drops` throws one.
+  #outcomeOf(error: unknown, key: string, { drops }: LeaseOptions): Outcome {
+    try {
+      return outcomeOf(error, drops)
+    } catch (wrong) {
+      const call = this.connected.call('RL.CONCURRENT').key(key)
+      const why = wrong instanceof Error ? `${wrong.name}: ${wrong.message}` : String(wrong)
+      this.connected.core.log.about(call, this.connected.channel.nodeOf(call.keys[0]), 'drops failed', why)
+      return 'IGNORE'
     }
   }
 

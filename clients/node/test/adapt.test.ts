@@ -45,15 +45,35 @@ describe('a limit that finds itself', () => {
     const drops = () => {
       throw new RangeError('no choice')
     }
-    await assert.rejects(limiter.lease('choice', { ...options, drops }, fails(new TooSlow())), RangeError)
+    await assert.rejects(limiter.lease('choice', { ...options, drops }, fails(new TooSlow())), TooSlow)
     assert.equal((await limiter.commands.info('choice'))?.['leases'] ?? 0, 0)
     assert.equal(await limitOf('choice'), 50)
+  })
+
+  test('takes a class of each kind for a class, and no function', async () => {
+    // As older compilers write a class.
+    function Compiled(this: Error) {}
+    Compiled.prototype = Object.create(Error.prototype)
+    const fresh = () => ({ ...options, adapt: { start: 50 } })
+    for (const [number, drops] of [TooSlow, TypeError, DOMException, Compiled].entries()) {
+      const key = `class${number}`
+      await assert.rejects(limiter.lease(key, { ...fresh(), drops: drops as never }, fails(new RangeError('another'))), RangeError)
+      assert.equal(await limitOf(key), 50)
+      const own = Reflect.construct(drops, []) as Error
+      await assert.rejects(limiter.lease(key, { ...fresh(), drops: drops as never }, fails(own)), (error) => error === own)
+      assert.equal(await limitOf(key), 45)
+    }
+    const plain = function (error: unknown) {
+      return error instanceof TypeError
+    }
+    await assert.rejects(limiter.lease('plain', { ...fresh(), drops: plain }, fails(new TypeError('wrong'))), TypeError)
+    assert.equal(await limitOf('plain'), 45)
   })
 
   test('wrong options are errors', async () => {
     await assert.rejects(limiter.lease('wrong', { ...options, adapt: false }), /drops needs adapt/)
     await assert.rejects(limiter.lease('wrong', { ...options, adapt: { speed: 1 } as never }), /there is no option 'adapt.speed'/)
     await assert.rejects(limiter.lease('wrong', { ...options, adapt: 5 as never }), /adapt must be true or false, not 5/)
-    await assert.rejects(limiter.lease('wrong', { ...options, drops: TooSlow.name as never }), /drops must be a list/)
+    await assert.rejects(limiter.lease('wrong', { ...options, drops: TooSlow.name as never }), /drops must be a class of errors, a list of them/)
   })
 })

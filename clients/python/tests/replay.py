@@ -269,6 +269,35 @@ class Running:
         self.done = False
 
 
+class Overload(Exception): ...
+
+
+class Trouble(Exception): ...
+
+
+def _is_overload(error: BaseException) -> bool:
+    return isinstance(error, Overload)
+
+
+def _broken(_: BaseException) -> bool:
+    raise TypeError("it is broken")
+
+
+async def _asynchronous(_: BaseException) -> bool:
+    return True
+
+
+WORK: dict[str, type[Exception]] = {"Overload": Overload, "Trouble": Trouble}
+DROPS: Object = {
+    "class": Overload,
+    "classes": [Overload],
+    "function": _is_overload,
+    "broken": _broken,
+    "asynchronous": _asynchronous,
+    "numbers": [1],
+}
+
+
 class Replay:
     """Replays a case. The subclasses run calls as tasks or in threads."""
 
@@ -280,6 +309,7 @@ class Replay:
         self._ids = count(1)
         self._named: dict[str, Running] = {}
         self._things: dict[str, Any] = {}
+        self._before: dict[str, set[tuple[int, int]]] = {}
         self.background: Background | None = None
         self._performing: list[tuple[Job, Running]] = []
         self.limiter = self._limiter(case.get("limiter", {}))
@@ -309,7 +339,6 @@ class Replay:
         return 1_700_000_000 + self.clock.now
 
     def made_background(self, timetable: Timetable, perform: Callable[[Sequence[Job]], Any]) -> Background:
-        self._before: dict[str, set[tuple[int, int]]] = {}
         self.background = self.background or Background(timetable, perform)
         return self.background
 
@@ -389,6 +418,8 @@ class Replay:
             running = await self.run(lambda: self.gate.enter(given["request"], before))
             if name:
                 self._things[name] = running
+        elif call == "work":
+            running = await self.run(lambda: self._worked(given))
         else:
             running = await self.run(lambda: self._method(call, given))
         if name:
@@ -435,6 +466,17 @@ class Replay:
 
     def entered(self, thing: Any) -> Any:
         raise NotImplementedError
+
+    def failed(self, lease: Any, error: Exception) -> Any:
+        """Works under a lease, and fails."""
+        raise NotImplementedError
+
+    def _worked(self, given: Object) -> Any:
+        given = dict(given)
+        error = WORK[given.pop("error")]()
+        if "drops" in given:
+            given["drops"] = DROPS[given["drops"]]
+        return self.failed(self.limiter.lease(given.pop("key"), given.pop("capacity"), given.pop("ttl"), **given), error)
 
     async def _of(self, call: str, given: Object) -> Running:
         thing: Any = self._things.get(given["of"])
@@ -574,7 +616,7 @@ def compare(expected: Any, given: Any, where: str = "gives") -> None:
 
 
 def _check_error(expected: Object, error: BaseException) -> None:
-    kind = getattr(redis_ratelimit, expected["error"])
+    kind = WORK.get(expected["error"]) or getattr(redis_ratelimit, expected["error"])
     if not isinstance(error, kind):
         raise error
     for name, value in expected.items():
@@ -616,6 +658,10 @@ class OnAsyncio(Replay):
 
     def entered(self, thing: Any) -> Any:
         return thing.__aenter__()
+
+    async def failed(self, lease: Any, error: Exception) -> Any:
+        async with lease:
+            raise error
 
     def pending(self, name: str) -> Awaitable[Object]:
         self._futures[name] = asyncio.get_running_loop().create_future()
@@ -709,6 +755,10 @@ class OnThreads(Replay):
 
     def entered(self, thing: Any) -> Any:
         return thing.__enter__()
+
+    def failed(self, lease: Any, error: Exception) -> Any:
+        with lease:
+            raise error
 
     def pending(self, name: str) -> Object:
         with self._changed:

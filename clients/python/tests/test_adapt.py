@@ -77,10 +77,25 @@ async def test_it_is_released_if_the_choice_of_errors_fails(limiter: AsyncRateLi
     def choice(_: BaseException) -> bool:
         raise LookupError
 
-    with pytest.raises(LookupError):
+    with pytest.raises(TooSlow):
         async with limiter.lease(key, 100, "30s", adapt=START, drops=choice):
             raise TooSlow
     assert limit_of(server, key) == 50 and held(server, key) == 0
+
+
+async def test_it_is_released_if_a_signal_interrupts_the_choice(
+    limiter: AsyncRateLimiter, server: Server, key: str
+) -> None:
+    def choice(_: BaseException) -> bool:
+        raise Interrupted
+
+    with pytest.raises(Interrupted):
+        async with limiter.lease(key, 100, "30s", adapt=START, drops=choice):
+            raise TooSlow
+    assert limit_of(server, key) == 50 and held(server, key) == 0
+
+
+class Interrupted(BaseException): ...
 
 
 def held(server: Server, key: str) -> int:
@@ -99,9 +114,9 @@ def test_wrong_options_are_errors(server: Server, key: str) -> None:
             ({"drops": [TooSlow]}, "drops needs adapt"),
             ({"drops": lambda _: True}, "drops needs adapt"),  # pyright: ignore[reportUnknownLambdaType]
             ({"adapt": 5}, "adapt must be True, False or an Adapt, not 5"),
-            ({"adapt": True, "drops": TooSlow}, "drops must be a list of classes"),
-            ({"adapt": True, "drops": "TooSlow"}, "drops must be a list of classes"),
-            ({"adapt": True, "drops": [TooSlow()]}, "drops must be a list of classes"),
+            ({"adapt": True, "drops": int}, "drops must be a class of errors, a list of them"),
+            ({"adapt": True, "drops": "TooSlow"}, "drops must be a class of errors"),
+            ({"adapt": True, "drops": [TooSlow()]}, "drops must be a class of errors"),
             ({"adapt": Adapt(start=101)}, "start"),
         ]
         lease = cast(Callable[..., object], limiter.lease)

@@ -9,8 +9,11 @@ export type Names<T> = Readonly<Record<keyof T, true>>
  * Checks that options are an object, and have no other names than these. A misspelt option would otherwise do nothing.
  *
  * @param what - the argument, which errors name; `options` for those of the call itself
+ * @param needed - the names that must not be missing, for the error if there are no options at all
  */
-export function known<T extends object>(what: string, options: T, names: Names<T>): T {
+export function known<T extends object>(what: string, options: T, names: Names<T>, needed: readonly (keyof T & string)[] = []): T {
+  if (options === undefined && needed.length > 0)
+    throw new ConfigurationError(`${what} are missing: { ${needed.map((name) => `${name}: …`).join(', ')} }`)
   if (!isObject(options)) throw new ConfigurationError(`${what} must be an object, not ${shown(options)}`)
   const wrong = Object.keys(options).find((name) => !Object.hasOwn(names, name))
   if (wrong === undefined) return options

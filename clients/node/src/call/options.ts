@@ -1,7 +1,7 @@
 /** What calls of a limiter may be told. */
 
 import { ConfigurationError } from '../errors.js'
-import { checkFlag, checkSignal, type Names } from './arguments.js'
+import { checkFlag, checkSignal, shown, type Names } from './arguments.js'
 import type { HoldOptions } from './call.js'
 import { can } from './facts.js'
 import { isOpen, span, time } from './settings.js'
@@ -73,8 +73,11 @@ export interface AdaptOptions {
 /** How work ended: well, as in an overload, or in a way that says nothing. */
 export type Outcome = 'OK' | 'DROP' | 'IGNORE'
 
-/** Which errors are those of an overload: classes, or a function. */
-export type Drops = readonly (abstract new (...args: never[]) => unknown)[] | ((error: unknown) => boolean)
+/** A class of errors. */
+export type ErrorClass = abstract new (...args: never[]) => unknown
+
+/** Which errors are those of an overload: a class, several, or a function. */
+export type Drops = ErrorClass | readonly ErrorClass[] | ((error: unknown) => boolean)
 
 /** A lease: how many at a time, and for how long. A signal that gives up releases it, if it is granted all the same. */
 export interface LeaseOptions extends CallOptions, TenantOptions {
@@ -182,8 +185,27 @@ export function mannerWords(options: MannerOptions, limiter?: Limiter): readonly
   return [name.toUpperCase(), ...longest]
 }
 
-/** How work ended that threw this error. */
+/** Checks that `drops` are a class, a list of classes, or a function. */
+export function checkDrops(drops: Drops | undefined): void {
+  if (drops === undefined || typeof drops === 'function' || (Array.isArray(drops) && drops.every(isClass))) return
+  throw new ConfigurationError(`drops must be a class of errors, a list of them, or a function of the error, not ${shown(drops)}`)
+}
+
+/** How work ended that threw this error. Throws what a function of the application throws. */
 export function outcomeOf(error: unknown, drops: Drops = []): Outcome {
-  const isDrop = typeof drops === 'function' ? drops(error) : drops.some((one) => error instanceof one)
+  if (typeof drops !== 'function' || isClass(drops)) return [drops].flat().some((one) => error instanceof (one as ErrorClass)) ? 'DROP' : 'IGNORE'
+  const isDrop: unknown = (drops as (error: unknown) => boolean)(error)
+  // A promise is true, whatever it resolves to. It may fail, but nobody waits for it.
+  if (isDrop instanceof Promise) {
+    isDrop.catch(() => undefined)
+    throw new TypeError('drops must not be asynchronous')
+  }
   return isDrop ? 'DROP' : 'IGNORE'
+}
+
+// A class and a function have one type. The prototype of a class cannot be set, or is that of an error if the class was compiled.
+function isClass(value: unknown): boolean {
+  if (typeof value !== 'function') return false
+  const { value: prototype, writable } = Object.getOwnPropertyDescriptor(value, 'prototype') ?? {}
+  return writable === false || prototype instanceof Error
 }

@@ -6,7 +6,7 @@ import { Call, type HoldOptions } from './call.js'
 import { can } from './facts.js'
 import { limitOf, type LimitLike } from './limit.js'
 import { Concurrent } from './limiters.js'
-import { checkedWait, costWord, mannerWords, OF_CALL, told, type Told } from './options.js'
+import { checkDrops, checkedWait, costWord, mannerWords, OF_CALL, told, type Told } from './options.js'
 import type { AdaptOptions, AskCallOptions, LeaseOptions, LimitCallOptions, LimitsCallOptions, PeekCallOptions, RefundOptions } from './options.js'
 import { isRate, limiterOf, type LimiterLike } from './rate.js'
 import { span, type Settings } from './settings.js'
@@ -132,12 +132,12 @@ export class Questions {
 
   /** `RL.CONCURRENT`. */
   lease(key: string, id: string, options: LeaseOptions): Question<Limiter> {
-    const { capacity, ttl, reserved, critical, renew, adapt, drops } = known('options', options, OF_LEASE)
+    const { capacity, ttl, reserved, critical, renew, adapt, drops } = known('options', options, OF_LEASE, ['capacity', 'ttl'])
     checkFlag('renew', renew)
     checkFlag('critical', critical)
     if (typeof adapt !== 'object') checkFlag('adapt', adapt)
     else known('adapt', adapt, OF_ADAPT)
-    if (drops !== undefined && typeof drops !== 'function') checkList('drops', drops)
+    checkDrops(drops)
     if (drops !== undefined && !adapt) throw new ConfigurationError('drops needs adapt')
     const about = new Concurrent(capacity, ttl, { id, reserved, critical, ...(adapt ? { adapt: true, ...Object(adapt) } : {}) })
     const call = this.#call('RL.CONCURRENT').key(key).values(about.words)

@@ -293,8 +293,9 @@ class AsyncRateLimiter(AsyncConnected):
                 it is called in a thread of the limiter.
             adapt: Whether the limit finds itself from how the work ends, at most `capacity`. Without `drops`, `slow` or
                 `gradient` it only grows.
-            drops: With `adapt`: which errors that leave the block lower the limit, such as time-outs: classes, or a function of
-                the error. Other errors change nothing, nor does a cancellation.
+            drops: With `adapt`: which errors that leave the block lower the limit, such as time-outs: a class, several, or a
+                function of the error. Other errors change nothing, nor does a cancellation. An error of the function itself is
+                logged, and the one of the block leaves it.
 
         Raises:
             Refused: On entering: there is no room. `decision` says when to try again.

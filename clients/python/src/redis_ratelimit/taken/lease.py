@@ -94,9 +94,17 @@ class AsyncLease:
     ) -> None:
         outcome: Outcome = "IGNORE"
         try:
-            outcome = outcome_of(error, self._drops)
+            outcome = self._outcome_of(error)
         finally:
             await self.release(outcome)
+
+    def _outcome_of(self, error: BaseException | None) -> Outcome:
+        """Returns how the work ended. The caller gets the error of the work, also if `drops` raises one."""
+        try:
+            return outcome_of(error, self._drops)
+        except Exception as wrong:
+            self._core.note(self._question.call, "drops failed", f"{type(wrong).__name__}: {wrong}")
+            return "IGNORE"
 
     def acquiring(self) -> Generator[Call, object, None]:
         """Takes the lease."""
