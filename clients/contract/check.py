@@ -25,7 +25,7 @@ CALLS: dict[str, tuple[set[str], set[str]]] = {
     "limits": ({"keys", "limits"}, CHARGED),
     "ask": ({"key", "policy"}, CHARGED | TENANT | {"lease_id", "keys", "full"}),
     "peek": ({"key"}, {"limit", "policy", "cost", "keys", "lease_id"}),
-    "refund": ({"key", "limit"}, {"cost"}),
+    "refund": ({"key", "limit"}, TOLD | {"cost"}),
     "reset": ({"key"}, set()),
     "release": ({"keys", "id", "within"}, {"certain"}),
     "settle": ({"keys", "limits", "id", "within"}, {"cost", "certain"}),

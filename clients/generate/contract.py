@@ -32,6 +32,12 @@ def number(bound):
     return match and int(match[1]) * UNITS[match[2] or "ms"]
 
 
+def one_of(param):
+    """The words that an argument takes, such as those for the units of a calendar. None if it takes others too."""
+    words = re.findall(r"\b[A-Z]{3,}\b", param["meaning"])
+    return words if param["name"] == "unit" else None
+
+
 def sentence(text):
     text = text if text.startswith("`") else text[0].upper() + text[1:]
     return text if text.endswith((".", "!")) else text + "."

@@ -11,7 +11,7 @@ import sys
 from itertools import takewhile
 from pathlib import Path
 
-from contract import loaded, number, sentence, split, write
+from contract import loaded, number, one_of, sentence, split, write
 from python_docs import WIDTH, described, docstring, wrapped
 
 TEXTS = {"id", "lease_id", "hold_id", "item"}  # may be any bytes
@@ -64,7 +64,7 @@ from dataclasses import KW_ONLY, dataclass
 from typing import ClassVar
 
 from .limit import Limiter
-from .values import Duration, Word, check_duration, decimal, duration_word, float_word, integer, text
+from .values import Duration, Word, check_duration, decimal, duration_word, float_word, integer, one_of, text, time_zone
 '''
 CALLS = f'''"""The words of each command.
 
@@ -222,7 +222,11 @@ def checked(param, names):
     name, kind = param["name"], param["kind"]
     if kind == "flag":
         return []
-    if kind == "string":
+    if name == "zone":
+        check = f'time_zone("{name}", self.{name})'
+    elif words := one_of(param):
+        check = f'one_of("{name}", self.{name}, {json.dumps(words)[1:-1]})'
+    elif kind == "string":
         most = ", 256" if "256 bytes" in param.get("range", "") else ""
         check = f'text("{name}", self.{name}{most})'
     else:

@@ -10,7 +10,7 @@ import sys
 import textwrap
 from pathlib import Path
 
-from contract import loaded, number, sentence, split
+from contract import loaded, number, one_of, sentence, split
 
 # The largest count, and the longest duration: integerWord and durationWord know them.
 MOST, LONGEST = 9007199254740991, 3153600000000
@@ -82,7 +82,7 @@ LIMITERS = GENERATED + """
  */
 
 import { known, type Names } from './arguments.js'
-import { decimalWord, durationWord, integerWord, Limiter, milliseconds, textWord, type Duration } from './values.js'
+import { decimalWord, durationWord, integerWord, Limiter, milliseconds, oneOf, textWord, zoneWord, type Duration } from './values.js'
 """
 
 FACTS = GENERATED + """
@@ -236,6 +236,10 @@ def checked(param, value, names):
     kind = {"int": "integerWord", "duration": "durationWord", "float": "decimalWord"}.get(param["kind"])
     if kind:
         return f"{kind}('{name}', {value}, {bounds(param, names)})"
+    if param["name"] == "zone":
+        return f"zoneWord('{name}', {value})"
+    if words := one_of(param):
+        return f"oneOf('{name}', {value}, {texts(words)})"
     bytes_ = re.fullmatch(r"1 to (\d+) bytes", param.get("range", ""))
     return f"textWord('{name}', {value}{f', {bytes_[1]}' if bytes_ else ''})"
 

@@ -280,6 +280,6 @@ export interface Seams {
 }
 
 function times<T extends UndoOptions>(options: T, names: Names<T>): EndingOptions {
-  const { within, certain = true } = known('options', options, names)
+  const { within, certain = true } = known('options', options, names, ['within'])
   return { ttl: span('within', within), certain }
 }

@@ -447,7 +447,6 @@ function same(value: unknown, expected: Fields): void {
 
 function field(value: Fields, name: string): unknown {
   if (name === 'headers' && value instanceof all.Decision) return value.headers('user')
-  if (name === 'held' && value instanceof all.Hold) return value.decision.answered
   if (name === 'status') return (value as unknown as Passage).refusal?.status ?? 200
   if (name === 'violated') return (JSON.parse((value as unknown as Passage).refusal?.body ?? '{}') as Fields)['violated-policies']
   return value[camel(name.replace(/_ms$/, ''))]

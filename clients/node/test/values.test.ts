@@ -41,7 +41,7 @@ describe('rates', () => {
     ['10 per minute', 'GCRA 9 10 1m'],
     ['1 per 2 hours', 'GCRA 0 1 2h'],
     [' 5 / 100 ms ', 'GCRA 4 5 100ms'],
-    ['7 Per Week', 'GCRA 6 7 1w'],
+    ['7 per week', 'GCRA 6 7 1w'],
   ] as const
   for (const [text, expected] of rates) {
     test(`'${text}' is ${expected}`, () => assert.equal(words(limiterOf(text)), expected))
@@ -104,7 +104,7 @@ describe('limiters', () => {
     assert.throws(() => new Gcra('9' as unknown as number, 10, '1s'), wrong(/^maxBurst/))
     assert.throws(() => new Smooth(1, '1s', { factor: 0.5 }), wrong(/^factor must be between 1 and 1000/))
     assert.throws(() => new Smooth(1, '1s', { factor: NaN }), wrong(/^factor/))
-    assert.throws(() => new Calendar(5, ''), wrong(/^unit must be a text/))
+    assert.throws(() => new Calendar(5, ''), wrong(/^unit must be HOUR, DAY/))
     assert.throws(() => new Calendar(5, 'WEEK', { anchor: 32 }), wrong(/^anchor must be an integer between 1 and 31/))
     assert.throws(() => new Concurrent(5, '30s', { id: '' }), wrong(/^id/))
   })

@@ -85,7 +85,7 @@ for (const kind of KINDS) {
       assert.equal((await limiter.limits([key], ['1/200ms'], { wait: '20s' })).allowed, true)
       assert.equal((await limiter.commands.gcra(key, 0, 1, '200ms', { block: '20s' })).allowed, true)
       assert.equal((await limiter.commands.gcra(key, 0, 1, '200ms', { block: '0' })).allowed, true)
-      await assert.rejects(limiter.limit(key, '1/200ms', { wait: '1s', cost: 0 }), { name: 'CallError' })
+      await assert.rejects(limiter.limit(key, '1/200ms', { wait: '1s', cost: 0 }), { name: 'ConfigurationError' })
     })
 
     test('who gives up leaves the line, and the connection is closed', async (t) => {

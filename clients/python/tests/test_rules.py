@@ -37,7 +37,7 @@ def limiter(server: Server, key: str) -> Iterator[RateLimiter]:
 @pytest.mark.parametrize(
     ("make", "error"),
     [
-        (lambda: rule(""), "rule '': name must be text, not ''"),
+        (lambda: rule(""), "rule '': name must be text that is not empty, not ''"),
         (lambda: rule("tägl"), "rule 'tägl': a name is printable ASCII"),
         (lambda: rule("r", None), "rule 'r': it needs either a limit or a policy"),
         (lambda: rule("r", "1/s", policy="api"), "rule 'r': it needs either a limit or a policy"),

@@ -95,7 +95,10 @@ export interface LeaseOptions extends CallOptions, TenantOptions {
   wait?: Duration | undefined
   /** The limit finds itself from how work ends, at most `capacity`. It needs `drops`, `slow` or `gradient`. */
   adapt?: boolean | AdaptOptions | undefined
-  /** With `adapt`: which errors of the work lower the limit, such as time-outs. Other errors change nothing. */
+  /**
+   * With `adapt`: which errors of the work lower the limit, such as time-outs. Other errors change nothing. If a function of the
+   * application throws, that is logged, and the caller gets the error of the work.
+   */
   drops?: Drops | undefined
   /** Whether it is renewed in the background, each third of the ttl. It is by default. */
   renew?: boolean | undefined
@@ -143,9 +146,12 @@ export function costWord({ cost = 1 }: { cost?: number | undefined }, least = 0)
   return cost === 1 ? undefined : word
 }
 
-/** The wait, checked, if it is given. */
-export function checkedWait({ wait }: { wait?: Duration | undefined }): Duration | undefined {
-  if (wait !== undefined) span('wait', wait)
+/** The wait, checked, if it is given. A call that waits is charged as a whole, and then. */
+export function checkedWait({ wait, cost }: Pick<LimitsCallOptions, 'wait' | 'cost'>, [manner]: readonly string[] = []): Duration | undefined {
+  if (wait === undefined) return wait
+  span('wait', wait)
+  if (manner !== undefined) throw new ConfigurationError(`wait and ${manner.toLowerCase()} exclude each other`)
+  if (cost === 0) throw new ConfigurationError('wait needs a cost above 0')
   return wait
 }
 

@@ -75,7 +75,7 @@ export class Questions {
     checkTenant(about, options, options)
     const manner = mannerWords(options, about)
     const call = this.#call(`RL.${about.name}`).key(key).values(about.words)
-    call.option('COST', costWord(options)).values(manner).hold(options.hold).wait(checkedWait(options)).values(tenantWords(options))
+    call.option('COST', costWord(options)).values(manner).hold(options.hold).wait(checkedWait(options, manner)).values(tenantWords(options))
     const item = about.name === 'SKETCH' ? about.words[0] : undefined
     const place = this.#place(call, manner.length === 0 && isPlain(options) && isRemembered(about), item)
     return { call, about, place, cost: options.cost, isPartial: options.partial === true, ...told(options) }
@@ -93,7 +93,7 @@ export class Questions {
     }
     const call = this.#call('RL.MULTI').numbered(keys)
     const manner = mannerWords({ force: options.force })
-    call.option('COST', costWord(options)).values(manner).hold(options.hold).wait(checkedWait(options)).limits(limits)
+    call.option('COST', costWord(options)).values(manner).hold(options.hold).wait(checkedWait(options, manner)).limits(limits)
     const place = this.#place(call, manner.length === 0 && isPlain(options) && limits.every((limit) => isRemembered(limitOf(limit).limiter)))
     return { call, about: { limits, keys: keys.length }, place, cost: options.cost, ...told(options) }
   }
@@ -105,7 +105,7 @@ export class Questions {
     const { leaseId, hold, full, keys } = options
     const manner = mannerWords({ force: options.force })
     const call = this.#call('RL.ASK').key(key).value(policyWord(policy)).option('COST', costWord(options))
-    call.option('ID', leaseIdWord(leaseId)).values(manner).hold(hold).wait(checkedWait(options)).values(tenantWords(options))
+    call.option('ID', leaseIdWord(leaseId)).values(manner).hold(hold).wait(checkedWait(options, manner)).values(tenantWords(options))
     call.flag('FULL', full).more(checkedMore(keys))
     const isKept = this.cache?.cacheAsk === true && manner.length === 0 && isPlain(options) && leaseId === undefined
     return { call, about: policy, place: this.#place(call, isKept), cost: options.cost, ...told(options) }
@@ -116,6 +116,8 @@ export class Questions {
     const { leaseId, keys } = known('options', options, OF_PEEK)
     const about = policyOrLimiter(of)
     const isPolicy = typeof about === 'string'
+    if (!isPolicy) checkId(about)
+    if (!isPolicy && (leaseId !== undefined || keys !== undefined)) throw new ConfigurationError('only a policy has a leaseId and more keys')
     const call = isPolicy ? this.#call('RL.ASKPEEK').key(key).value(about) : this.#call('RL.PEEK', true).key(key).limiter(about)
     call.option('COST', costWord(options))
     if (isPolicy) call.option('ID', leaseIdWord(leaseId)).more(checkedMore(keys))
@@ -126,6 +128,7 @@ export class Questions {
   refund(key: string, limiter: LimiterLike, options: RefundOptions): Question<Limiter> {
     known('options', options, OF_REFUND)
     const about = limiterOf(limiter)
+    if (!can(about, 'refund')) throw new ConfigurationError(`${about.name} takes no refund${about.name === 'CONCURRENT' ? ': a lease is released' : ''}`)
     const call = this.#call('RL.REFUND').key(key).limiter(about).option('COST', costWord(options))
     return { call, about, cost: 0, isLook: true, ...told(options) }
   }

@@ -7,7 +7,8 @@ import { durationWord, integerWord, Limiter } from './values.js'
 // Each also with an s at its end.
 const NAMES_OF = { ms: 'ms millisecond', s: 's sec second', m: 'm min minute', h: 'h hr hour', d: 'd day', w: 'w week' }
 const UNITS = new Map(Object.entries(NAMES_OF).flatMap(([unit, names]) => names.split(' ').map((name) => [name, unit])))
-const RATE = /^\s*(\d+)\s*(?:\/|\s+per\s+)\s*(\d+)?\s*([a-z]+)\s*$/i
+const RATE = /^\s*(\d+)\s*(?:\/|\s+per\s+)\s*(\d+)?\s*([a-z]+)\s*$/
+const OF_CALENDAR = /^[\d\s]+(?:\/|per\s)[\d\s]*(?:M|mo|months?|quarters?|years?)\s*$/
 
 /** What may be said of a rate. */
 export interface RateOptions {
@@ -34,14 +35,15 @@ export class Rate extends Limiter {
   readonly period: string
 
   /**
-   * @param text - count, `/` or `per`, an optional number, and a unit from ms to weeks
+   * @param text - count, `/` or `per`, an optional number, and a unit from ms to weeks, in lower case: `m` is a minute. A
+   *   calendar's month is `new Calendar(1000, 'MONTH')`
    * @throws {@link ConfigurationError} if the text is no rate, or an option is wrong
    */
   constructor(text: string, options: RateOptions = {}) {
     known('options', options, NAMES)
     const [, count = '', factor = '1', unit = ''] = RATE.exec(text) ?? []
-    const word = UNITS.get(unit.toLowerCase()) ?? UNITS.get(unit.toLowerCase().replace(/s$/, ''))
-    if (word === undefined) throw new ConfigurationError(`${shown(text)} is no rate, such as '10/s', '100/15m' or '10 per minute'`)
+    const word = unitOf(unit)
+    if (word === undefined) throw new ConfigurationError(`${shown(text)} is no rate, such as '10/s', '100/15m' or '10 per minute'${hint(text)}`)
     const most = Number(integerWord(`the count of '${text}'`, Number(count), 1))
     const burst = Number(integerWord('burst', options.burst ?? most, 1))
     const period = durationWord(`the period of '${text}'`, `${Number(factor)}${word}`, 1)
@@ -51,6 +53,20 @@ export class Rate extends Limiter {
     this.period = period
     Object.freeze(this)
   }
+}
+
+function unitOf(unit: string): string | undefined {
+  return UNITS.get(unit) ?? UNITS.get(unit.replace(/s$/, ''))
+}
+
+/** What the writer of a wrong rate may have meant. */
+function hint(text: unknown): string {
+  if (typeof text !== 'string' || text === '') return ''
+  const lower = text.toLowerCase()
+  if (OF_CALENDAR.test(text) || OF_CALENDAR.test(lower))
+    return ": m is a minute, and a month is that of a calendar: new Calendar(1000, 'MONTH'), which is RL.CALENDAR … MONTH"
+  if (unitOf(RATE.exec(lower)?.[3] ?? '') !== undefined) return `: units are lower case: '${lower}'`
+  return isRate(text) ? '' : ': a policy is asked by ask(), and is the policy of a rule'
 }
 
 /** A limiter, or a rate such as `'10/s'`. */

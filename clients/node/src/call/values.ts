@@ -46,9 +46,32 @@ export function decimalWord(name: string, value: number, least: number, most: nu
 
 /** Checks that a text is not empty and has at most `most` bytes, and returns it. */
 export function textWord(name: string, value: string, most = Infinity): string {
-  if (typeof value !== 'string' || value === '') throw new ConfigurationError(`${name} must be a text that is not empty`)
+  if (typeof value !== 'string' || value === '') throw new ConfigurationError(`${name} must be a text that is not empty, not ${shown(value)}`)
   if (value.length > most || Buffer.byteLength(value) > most) throw new ConfigurationError(`${name} must have at most ${most} bytes`)
   return value
+}
+
+/** Checks that a value is one of these words, in upper or lower case as the server takes it, and returns it. */
+export function oneOf(name: string, value: string, words: readonly string[]): string {
+  if (typeof value === 'string' && words.includes(value.toUpperCase())) return value
+  throw new ConfigurationError(`${name} must be ${words.slice(0, -1).join(', ')} or ${words.at(-1)}, not ${shown(value)}`)
+}
+
+/** Checks a time zone, and returns it. Its name is looked up in the database of Node.js. */
+export function zoneWord(name: string, value: string): string {
+  if (typeof value === 'string' && isZone(value)) return value
+  throw new ConfigurationError(`${name} must be UTC, an offset such as +02:00, or an IANA name such as Europe/Berlin, not ${shown(value)}`)
+}
+
+const OFFSET = /^[+-](?:(?:0\d|1[0-3]):[0-5]\d|14:00)$/
+
+function isZone(zone: string): boolean {
+  if (/^[+-]/.test(zone)) return OFFSET.test(zone)
+  try {
+    return zone !== '' && new Intl.DateTimeFormat('en', { timeZone: zone }) !== undefined
+  } catch {
+    return false
+  }
 }
 
 /** A limiter with its parameters. It is checked when it is made, and never changes. */

@@ -163,7 +163,7 @@ export class Locals {
 
   /** The local limit of these arguments, always the same. */
   find(key: string, limit: LimiterLike, options: LocalOptions): Local {
-    const { hold, processes } = known('options', options, NAMES)
+    const { hold, processes } = known('options', options, NAMES, ['processes'])
     const [limiter, rate, ms] = localLimit(limit, hold)
     integerWord('processes', processes, 1)
     const asked = JSON.stringify([key, limiter.name, limiter.words, ms, processes])

@@ -4,6 +4,7 @@
 
 import { checkFunction, known, type Names } from '../call/arguments.js'
 import { settle, settlePolicy } from '../call/endings.js'
+import { can } from '../call/facts.js'
 import { OF_CALL, type BudgetOptions, type CallOptions } from '../call/options.js'
 import { checkedMore, policyOrLimiter } from '../call/questions.js'
 import type { LimiterLike } from '../call/rate.js'
@@ -11,6 +12,7 @@ import { span } from '../call/settings.js'
 import { OF_TENANT, type TenantOptions } from '../call/tenant.js'
 import { integerWord, type Duration, type Limiter } from '../call/values.js'
 import { Refused, type Decision } from '../decide/decision.js'
+import { ConfigurationError } from '../errors.js'
 import { blocked } from '../wire/waits.js'
 import type { Connected } from './connected.js'
 import type { EndingOptions } from './endings.js'
@@ -41,6 +43,11 @@ export class Hold {
     settle: (cost: number) => Promise<void>,
   ) {
     this.#settle = settle
+  }
+
+  /** Whether the server has said that the estimate is held. */
+  get held(): boolean {
+    return this.decision.answered && this.decision.allowed
   }
 
   /**
@@ -91,6 +98,11 @@ export class Budget {
     const { ttl = '10m', keys } = known('options', options, OF_BUDGET)
     this.#to = to
     this.of = policyOrLimiter(of)
+    if (typeof this.of !== 'string') {
+      if (keys !== undefined) throw new ConfigurationError('only a policy has more keys')
+      const { name } = this.of
+      if (!can(this.of, 'hold')) throw new ConfigurationError(`${name} cannot be held, so it is no budget${name === 'CONCURRENT' ? ': a lease is lease()' : ''}`)
+    }
     this.ttl = ttl
     this.keys = checkedMore(keys) ?? []
     span('ttl', ttl)
@@ -124,6 +136,7 @@ export class Budget {
   ): Promise<T | Hold> {
     const [options, work] = typeof first === 'function' ? [{}, first] : [first, second]
     if (work !== undefined) checkFunction('work', work)
+    if (typeof first === 'function' && second !== undefined) throw new ConfigurationError('the options come before the work: hold(estimate, options, work)')
     const hold = await this.#charge(estimate, known('options', options, NAMES))
     if (work === undefined) return hold
     let result: T

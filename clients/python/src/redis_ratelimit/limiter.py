@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from .call import endings, questions
 from .call.adapt import Adapt, Drops
 from .call.call import Call, OpenOrClosed
-from .call.limit import LimiterLike, LimitLike
+from .call.errors import ConfigurationError
+from .call.limit import LimiterLike, LimitLike, is_policy
 from .call.manner import Manner, bound
-from .call.rate import is_policy
 from .call.values import Duration, Key, Seconds, check_duration
 from .decide.breaker import Breaker
 from .decide.core import Fail
@@ -214,22 +214,50 @@ class AsyncRateLimiter(AsyncConnected):
             key: The key.
             limiter_or_policy: A limiter, a rate, or the name of a policy. A name has no slash and no space.
             cost: How much the request would take.
-            lease_id: The id of a lease, for policies with leases.
+            lease_id: The id of a lease, for policies with leases. A `Concurrent` has its own.
             keys: The keys 2, 3 and so on, for policies with limits on them.
             timeout: The seconds after which this call is given up, in place of the limiter's.
             fail: What is decided without an answer, in place of the limiter's.
+
+        Raises:
+            ConfigurationError: A value is wrong.
+            CallError: The server rejects the call.
         """
         if is_policy(limiter_or_policy):
             question = questions.peek_policy(self.prefix, key, limiter_or_policy, cost, lease_id, keys)
             bound(question.call, timeout, fail)
             return await self._decide(question, AskDecision)
+        if lease_id is not None or keys:
+            raise ConfigurationError("only a policy has a lease_id and more keys")
         question = questions.peek(self.prefix, key, limiter_or_policy, cost)
         bound(question.call, timeout, fail)
         return await self._decide(question, Decision)
 
-    async def refund(self, key: Key, limiter: LimiterLike, cost: int = 1) -> Decision:
-        """Gives back what was charged and not used. Returns how the limit stands after it."""
-        return await self._decide(questions.refund(self.prefix, key, limiter, cost), Decision)
+    async def refund(
+        self,
+        key: Key,
+        limiter: LimiterLike,
+        cost: int = 1,
+        *,
+        timeout: Seconds | None = None,
+        fail: OpenOrClosed | None = None,
+    ) -> Decision:
+        """Gives back what was charged and not used. Returns how the limit stands after it.
+
+        Args:
+            key: The key.
+            limiter: The limiter or the rate that was charged. Leases and turns are not given back in this way.
+            cost: How much is given back.
+            timeout: The seconds after which this call is given up, in place of the limiter's.
+            fail: What is decided without an answer, in place of the limiter's.
+
+        Raises:
+            ConfigurationError: A value is wrong.
+            CallError: The server rejects the call.
+        """
+        question = questions.refund(self.prefix, key, limiter, cost)
+        bound(question.call, timeout, fail)
+        return await self._decide(question, Decision)
 
     async def reset(self, key: Key) -> bool:
         """Deletes a key of the module with all its limits. Returns whether there was one.

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import ClassVar, TypeAlias
+from typing import ClassVar, TypeAlias, TypeGuard
 
 from .errors import ConfigurationError
 from .tenant import tenant_words
@@ -24,7 +24,8 @@ _NAMES = (
     ("w", "week weeks"),
 )
 _UNITS = {name: unit for unit, names in _NAMES for name in (unit, *names.split())}
-_RATE = re.compile(r"\s*([0-9]{1,20})\s*(?:/|\bper\b)\s*([0-9]{1,20})?\s*([a-z]+)\s*", re.ASCII | re.IGNORECASE)
+_RATE = re.compile(r"\s*([0-9]{1,20})\s*(?:/|\bper\b)\s*([0-9]{1,20})?\s*([a-z]+)\s*", re.ASCII)
+_OF_CALENDAR = re.compile(r"[0-9\s]+(?:/|per\s)[0-9\s]*(?:M|(?i:mo|months?|quarters?|years?))\s*", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,13 +64,28 @@ LimiterLike: TypeAlias = Limiter | str
 def parse_rate(rate: str) -> tuple[int, str]:
     """Returns the count and the period of a rate such as `"10/s"`, `"100/15m"` or `"10 per minute"`. It keeps its unit."""
     match = _RATE.fullmatch(rate)
-    unit = match and _UNITS.get(match[3].lower())
+    unit = match and _UNITS.get(match[3])
     if match is None or unit is None:
-        raise ConfigurationError(f"a rate is a count per time, such as '10/s' or '100 per 15 minutes', not {rate!r}")
+        raise ConfigurationError(f"a rate is a count per time, such as '10/s' or '100 per 15 minutes', not {rate!r}{_hint(rate)}")
     count = integer(f"the count of {rate!r}", int(match[1]), 1, MOST)
     period = int(match[2] or 1)
     integer(f"the period of {rate!r}", period * UNITS[unit], 1, LONGEST, " ms")
     return count, f"{period}{unit}"
+
+
+def is_policy(limiter_or_policy: object) -> TypeGuard[str]:
+    """Whether text is the name of a policy. Rates have a slash or a space, and names have none."""
+    return isinstance(limiter_or_policy, str) and not any(each in limiter_or_policy for each in "/ ")
+
+
+def _hint(rate: str) -> str:
+    """What the writer of a wrong rate may have meant."""
+    if _OF_CALENDAR.fullmatch(rate):
+        return ": m is a minute, and a month is that of a calendar: Calendar(1000, 'MONTH'), which is RL.CALENDAR … MONTH"
+    lower = _RATE.fullmatch(rate.lower())
+    if lower is not None and lower[3] in _UNITS:
+        return f": units are lower case: {rate.lower()!r}"
+    return ": a policy is asked by ask(), and is the policy of a rule" if rate and is_policy(rate) else ""
 
 
 def limiter_words(limiter: LimiterLike, *, lease_id: bool = True) -> tuple[Word, ...]:

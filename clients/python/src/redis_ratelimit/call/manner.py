@@ -26,16 +26,22 @@ class Manner:
     def __bool__(self) -> bool:
         return self.partial or self.force or self.reserve is not False
 
-    def words(self, limiter: Limiter) -> list[Word]:
-        """Returns the words of the option, if the limiter has it."""
+    @property
+    def name(self) -> str:
+        """The option that is chosen, or nothing."""
         names = [name for name in ("partial", "force", "reserve") if getattr(self, name) is not False]
-        if not names:
-            return []
         if len(names) > 1:
             raise ConfigurationError("take one of partial, force and reserve")
-        if not limiter.can(names[0]):
-            raise ConfigurationError(f"{limiter.NAME} takes no {names[0]}")
-        words: list[Word] = [names[0].upper()]
+        return names[0] if names else ""
+
+    def words(self, limiter: Limiter) -> list[Word]:
+        """Returns the words of the option, if the limiter has it."""
+        name = self.name
+        if not name:
+            return []
+        if not limiter.can(name):
+            raise ConfigurationError(f"{limiter.NAME} takes no {name}")
+        words: list[Word] = [name.upper()]
         if not isinstance(self.reserve, bool):
             check_duration("reserve", self.reserve, 1)
             words += ("MAXWAIT", duration_word(self.reserve))

@@ -83,7 +83,7 @@ def limit(
     if (held := checked_hold(hold)) is not None:
         words += ("HOLD", held[0], duration_word(held[1]))
     call = Call(words, [key])
-    if (block := checked_wait(wait)) is not None:
+    if (block := checked_wait(wait, manner, cost)) is not None:
         if not known.can("block"):
             raise ConfigurationError(f"{known!r} cannot wait")
         call.words += ("BLOCK", duration_word(block))
@@ -108,7 +108,13 @@ def limits(
 ) -> Question:
     """RL.MULTI."""
     call = calls.multi(
-        prefix, keys, several, cost=sent_cost(cost), force=force, hold=checked_hold(hold), block=checked_wait(wait)
+        prefix,
+        keys,
+        several,
+        cost=sent_cost(cost),
+        force=force,
+        hold=checked_hold(hold),
+        block=checked_wait(wait, Manner(force=force), cost),
     )
     for each in several:
         if isinstance(each, Limit) and each.tenant is not None and wait is None and not limiter_of(each.limiter).can("early"):
@@ -148,7 +154,7 @@ def ask(
         lease_id=lease_id,
         force=force,
         hold=checked_hold(hold),
-        block=checked_wait(wait),
+        block=checked_wait(wait, Manner(force=force), cost),
         tenant=tenant,
         weight=weight,
         full=full,
@@ -178,6 +184,9 @@ def peek_policy(
 def refund(prefix: str, key: Key, limiter: LimiterLike, cost: int) -> Question:
     """RL.REFUND."""
     known = limiter_of(limiter)
+    if not known.can("refund"):
+        lease = ": a lease is released" if known.NAME == "CONCURRENT" else ""
+        raise ConfigurationError(f"{known.NAME} takes no refund{lease}")
     return Question(calls.refund(prefix, key, known, cost=sent_cost(cost)), [known], [known], counted=False)
 
 
@@ -226,10 +235,14 @@ def sent_cost(cost: int) -> int | None:
     return None if integer("cost", cost, 0, MOST) == 1 else cost
 
 
-def checked_wait(wait: Duration | None) -> Duration | None:
-    """Returns how long to wait in the server, if it is right."""
+def checked_wait(wait: Duration | None, manner: Manner = PLAIN, cost: int = 1) -> Duration | None:
+    """Returns how long to wait in the server, if it is right. A call that waits is charged as a whole, and then."""
     if wait is not None:
         check_duration("wait", wait, 1)
+        if manner:
+            raise ConfigurationError(f"wait and {manner.name} exclude each other")
+        if cost == 0:
+            raise ConfigurationError("wait needs a cost above 0")
     return wait
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TypeGuard
 
 from .errors import ConfigurationError
 from .limit import MOST, Limiter, LimiterLike, parse_rate
@@ -15,7 +14,8 @@ def Rate(rate: str, burst: int | None = None) -> Gcra:
     """A rate such as `"10/s"`, `"1000/d"`, `"100/15m"` or `"10 per minute"`, as a GCRA.
 
     Args:
-        rate: A count per time. Units are ms, s, m, h, d, w and their English names.
+        rate: A count per time. Units are ms, s, m, h, d, w and their English names, in lower case: `m` is a minute.
+            A calendar's month is `Calendar(1000, "MONTH")`.
         burst: How many may come at once, the count by default (1 to 9007199254740991).
 
     Raises:
@@ -37,11 +37,6 @@ def limiter_of(limiter: LimiterLike) -> Limiter:
             f"a limiter is an instance such as Gcra(9, 10, '1s'), or a rate such as '10/s', not {limiter!r}"
         )
     return _rate(limiter)
-
-
-def is_policy(limiter_or_policy: object) -> TypeGuard[str]:
-    """Whether text is the name of a policy. Rates have a slash or a space, and names have none."""
-    return isinstance(limiter_or_policy, str) and not any(each in limiter_or_policy for each in "/ ")
 
 
 @lru_cache(maxsize=1024)

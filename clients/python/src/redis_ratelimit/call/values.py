@@ -6,7 +6,9 @@ import re
 from collections.abc import Sequence
 from datetime import timedelta
 from decimal import Decimal
+from functools import lru_cache
 from typing import NamedTuple, TypeAlias
+from zoneinfo import available_timezones
 
 from .errors import ConfigurationError
 
@@ -34,6 +36,7 @@ class Hold(NamedTuple):
 
 UNITS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
 LONGEST = 3_153_600_000_000
+_OFFSET = re.compile(r"[+-](?:(?:0[0-9]|1[0-3]):[0-5][0-9]|14:00)", re.ASCII)
 _DURATION = re.compile(r"([0-9]{1,20})(ms|[smhdw])?", re.ASCII)
 
 
@@ -91,10 +94,35 @@ def decimal(name: str, number: object, least: float, most: float) -> None:
 def text(name: str, value: object, longest: int | None = None) -> None:
     """Checks that a value is text or bytes, neither empty nor too long."""
     if not isinstance(value, (str, bytes)) or not value:
-        raise ConfigurationError(f"{name} must be text, not {value!r}")
+        raise ConfigurationError(f"{name} must be text that is not empty, not {value!r}")
     encoded = _encoded(name, value)
     if longest is not None and len(encoded) > longest:
         raise ConfigurationError(f"{name} must be 1 to {longest} bytes")
+
+
+def one_of(name: str, value: object, *words: str) -> None:
+    """Checks that a value is one of these words, in upper or lower case as the server takes it."""
+    if not isinstance(value, str) or value.upper() not in words:
+        raise ConfigurationError(f"{name} must be {', '.join(words[:-1])} or {words[-1]}, not {value!r}")
+
+
+def time_zone(name: str, zone: object) -> None:
+    """Checks a time zone. Its name is looked up in the database of this machine, if it has one."""
+    if not isinstance(zone, str) or not _is_zone(zone):
+        such = "UTC, an offset such as +02:00, or an IANA name such as Europe/Berlin"
+        raise ConfigurationError(f"{name} must be {such}, not {zone!r}")
+
+
+def _is_zone(zone: str) -> bool:
+    if zone.startswith(("+", "-")):
+        return _OFFSET.fullmatch(zone) is not None
+    known = _zones()
+    return zone.upper() == "UTC" or (zone.lower() in known if known else bool(zone))
+
+
+@lru_cache(maxsize=1)
+def _zones() -> frozenset[str]:
+    return frozenset(map(str.lower, available_timezones()))
 
 
 def prefixed(prefix: str, key: Key) -> Key:

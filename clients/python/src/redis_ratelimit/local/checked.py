@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ..call.errors import ConfigurationError
-from ..call.limit import Limiter, LimiterLike
-from ..call.rate import is_policy, limiter_of
+from ..call.limit import Limiter, LimiterLike, is_policy
+from ..call.rate import limiter_of
 from ..call.steady import SteadyRate, steady_rate
 from ..call.values import Duration, check_duration
 

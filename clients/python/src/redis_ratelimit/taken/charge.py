@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from ..call import calls, endings, questions
 from ..call.call import Call
 from ..call.errors import ConfigurationError
-from ..call.limit import MOST, LimiterLike
+from ..call.limit import MOST, LimiterLike, is_policy
 from ..call.questions import Question
-from ..call.rate import is_policy, limiter_of
+from ..call.rate import limiter_of
 from ..call.values import Duration, Key, check_duration, integer, milliseconds, prefixed, text
 from ..decide.core import Core
 from ..decide.decision import AskDecision, Decision
@@ -47,7 +47,8 @@ class Charge:
         if keys:
             raise ConfigurationError("only a policy has more keys")
         if not self._what.can("hold"):
-            raise ConfigurationError(f"{self._what!r} cannot be held")
+            lease = ": a lease is lease()" if self._what.NAME == "CONCURRENT" else ""
+            raise ConfigurationError(f"{self._what.NAME} cannot be held, so it is no budget{lease}")
 
     def question(
         self, estimate: int, hold_id: str, wait: Duration | None, tenant: str | None, weight: int | None
