@@ -124,11 +124,12 @@ impl Pool {
     /// Returns when the server has tried all callers that were due before. Lines are served in the order in which they
     /// became due.
     fn until_tried(&mut self) {
-        let before = waits(&mut self.con);
         let mut last = Client::connect(self.server.port);
         ints(&mut self.con, "RL.CONCURRENT barrier 1 1h first");
         last.send("RL.CONCURRENT barrier 1 1h last BLOCK 1d");
-        wait_for("a caller at the barrier", || waits(&mut self.con) > before);
+        wait_for("a caller at the barrier", || {
+            crate::text(&mut self.con, "RL.INFO barrier").ends_with("waiting, 1]")
+        });
         text(&mut self.con, "DEL barrier");
         last.reply();
         text(&mut self.con, "DEL barrier");
