@@ -8,6 +8,7 @@ mod copies;
 mod counters;
 mod crowd;
 mod ends;
+mod expiries;
 mod grants;
 mod hunger;
 mod idle;
