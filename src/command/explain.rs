@@ -159,7 +159,7 @@ fn decide<L: Limiter>(
     if plain(cost).is_held(key, limiter) {
         return Ok((answer, Decision::Renews, place));
     }
-    key.prepare_own::<L::State>(place, at)?;
+    key.place_to_charge(limiter, at)?;
     if manner != Manner::Force
         && let Some(decision) = in_line(call, key, limiter, request, plain(cost))
     {

@@ -147,7 +147,7 @@ fn take_and_hold<L: Limiter>(
     if !has_room(&key, hold, at, 1) {
         return Err(Error::TooManyHolds);
     }
-    key.prepare_own::<L::State>(place, at)?;
+    key.place_to_charge(limiter, at)?;
     key.make_room_for_holds();
     let mut ask = Ask::new(place, at, request.cost(), manner);
     let taken = ask.take_and_hold(&mut key, limiter, hold)?;

@@ -52,7 +52,7 @@ pub fn line_up<L: Limiter>(call: &Call<'_>, limiter: &L, wish: &Wish<'_>) -> Res
         }
         return Ok(InLine::Proceeds);
     }
-    key.prepare_own::<L::State>(plain.place, at)?;
+    key.place_to_charge(limiter, at)?;
     let claim = plain.claim(&key, limiter, wish.tenant, |claim, leases| {
         call.follow(1, name, leases);
         claim

@@ -106,17 +106,23 @@ impl<'c, 'a> Key<'c, 'a> {
     /// If the key holds no limits but a sketch or an amount.
     #[inline(always)]
     pub fn own_place<L: Limiter>(&self, limiter: &L) -> Result<Place, Error> {
+        self.locate(limiter).map(|(place, _)| place)
+    }
+
+    /// As [`Key::own_place`], and whether a charge would add the limit beside others.
+    #[inline(always)]
+    fn locate<L: Limiter>(&self, limiter: &L) -> Result<(Place, bool), Error> {
         let length = Length::of(limiter.length());
         let Some(value) = self.open.value() else {
-            return Ok(Place::of(length));
+            return Ok((Place::of(length), false));
         };
         if value.state::<L::State>().is_some() && !value.length().is_shadow() {
-            return Ok(Place { stored: value.length(), length });
+            return Ok((Place { stored: value.length(), length }, false));
         }
-        match value.state::<LimitSet>() {
-            Some(set) => Ok(set.find(Name::of::<L::State>(length)).unwrap_or(Place::of(length))),
-            None if value.kind().is_limit() => Ok(Place::of(length)),
-            None => Err(self.holds_no_limits(Some(L::State::KIND))),
+        match value.state::<LimitSet>().map(|set| set.find(Name::of::<L::State>(length))) {
+            Some(Some(place)) => Ok((place, false)),
+            None if !value.kind().is_limit() => Err(self.holds_no_limits(Some(L::State::KIND))),
+            _ => Ok((Place::of(length), true)),
         }
     }
 

@@ -16,30 +16,24 @@ use crate::server::store::discard::discard;
 use crate::server::store::handle::replicate;
 
 impl Key<'_, '_> {
-    /// Finds the limit that a limiter's own command charges at `now`, and prepares the key for it.
+    /// Finds the limit that a limiter's own command charges at `now`. If the key lacks it, the key is prepared for one more limit.
     ///
     /// # Errors
     ///
-    /// As [`Key::own_place`] and [`Key::prepare_own`].
+    /// As [`Key::own_place`], or if the key would hold too many limits.
     #[inline(always)]
     pub fn place_to_charge<L: Limiter>(&mut self, limiter: &L, now: Time) -> Result<Place, Error> {
-        let place = self.own_place(limiter)?;
-        self.prepare_own::<L::State>(place, now)?;
+        let (place, adds) = self.locate(limiter)?;
+        if adds {
+            self.prepare_to_add(Name::of::<L::State>(place.length), now)?;
+        }
         Ok(place)
     }
 
-    /// Prepares the key for a charge at `now` of the limit at this place. A limit that the key lacks will be added beside the others.
-    ///
-    /// # Errors
-    ///
-    /// If the key would hold too many limits.
-    #[inline(always)]
-    pub fn prepare_own<S: LimitState>(&mut self, place: Place, now: Time) -> Result<(), Error> {
-        if self.open.value().is_some() && self.state::<S>(place.stored).is_none() {
-            let name = Name::of::<S>(place.length);
-            self.prepare(now, once(name), once(name), |other| other == name)?;
-        }
-        Ok(())
+    #[cold]
+    #[inline(never)]
+    fn prepare_to_add(&mut self, name: Name, now: Time) -> Result<(), Error> {
+        self.prepare(now, once(name), once(name), |other| other == name)
     }
 
     /// Prepares the key for a call that gives limits by their whole names.
