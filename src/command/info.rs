@@ -103,7 +103,8 @@ fn tenants(call: &Call<'_>) -> Result<(Vec<Fields>, u64), Error> {
         tenant.is_in_line = true;
     }
     let in_line = call.tenants_in_line(1);
-    let (now, mut count) = (clock(), in_line as u64);
+    // Up to this many are all here, each once, in however many lines it is.
+    let (now, mut count) = (clock(), if in_line <= MOST_IN_ORDER { tenants.len() } else { in_line } as u64);
     let key = Key::open(call, 1, Access::Read)?;
     if let Some(stored) = key.state::<Leases>(Length::NONE) {
         when_decided(&Concurrent::READER, stored, now, |stored, now, _| {
@@ -112,8 +113,12 @@ fn tenants(call: &Call<'_>) -> Result<(Vec<Fields>, u64), Error> {
                 tenant.held = stored.share(name, now).held;
             }
             let unnamed = Some((&[][..], stored.share(&[], now))).filter(|(_, share)| share.held > 0);
-            let without = in_line - call.holders_in_line(1).min(in_line);
-            count = stored.holders(now) + u64::from(unnamed.is_some()) + without as u64;
+            let both = if in_line <= MOST_IN_ORDER {
+                tenants.values().filter(|tenant| tenant.held > 0).count()
+            } else {
+                call.holders_in_line(1)
+            };
+            count = (stored.holders(now) + u64::from(unnamed.is_some()) + count).saturating_sub(both as u64);
             let holders = stored.some_shares(now, MOST_IN_ORDER).into_iter().chain(unnamed);
             let mut holders: Vec<_> = holders.filter(|(name, _)| !tenants.contains_key(*name)).collect();
             holders.sort_unstable_by(|(a, one), (b, other)| other.cmp_load(one).then(a.cmp(b)));
