@@ -64,11 +64,11 @@ unsafe fn serve(ctx: *mut RedisModuleCtx) {
                 None => break,
             }
             if now().since(began) >= LONGEST {
-                return;
+                break;
             }
         }
         if may_write {
-            look(ctx);
+            look(ctx, began.plus(LONGEST));
         }
     }
 }
