@@ -572,6 +572,62 @@ fn many_hungers_end_at_once_and_are_removed_a_few_at_a_time() {
 }
 
 #[test]
+fn a_line_reads_what_many_tenants_hold_in_steps() {
+    const TENANTS: u32 = 600;
+    let table = |tenants: core::ops::Range<u32>| {
+        tenants.fold(Leases::default(), |leases, number| {
+            let id = number.to_be_bytes();
+            let tenant = Some(Tenant { name: &id, weight: None });
+            let limiter =
+                Concurrent { limit: 600, ttl: millis(TTL), id: &id, critical: false, tenant, adapt: None };
+            charged(&limiter, Some(leases), T0, 1)
+        })
+    };
+    let mut pool = Pool::of(600);
+    pool.hunger = Span::from_millis(24 * TTL);
+    pool.leases = table(0..TENANTS);
+    for number in 0..TENANTS {
+        let claim = Claim { tenant: number.to_be_bytes().as_slice().into(), ..pool.claim(of("")) };
+        pool.lines.starve(&KEY, name(), &claim, pool.now, pool.hunger, 10_000);
+    }
+    // The number of tenants that hold something as far as the line knows, after each step.
+    let steps = |pool: &mut Pool| {
+        pool.lines.follow(&KEY, name(), Some(&pool.leases), pool.now, pool.now);
+        let mut known = vec![pool.lines.count_tenants(&KEY).1];
+        while let Some(look) = pool.lines.next_look() {
+            assert_eq!(look, pool.now.plus(MILLISECOND));
+            assert_eq!(pool.lines.look(pool.now), None);
+            pool.now = look;
+            assert_eq!(pool.lines.look(pool.now), Some((KEY, name())));
+            pool.lines.follow(&KEY, name(), Some(&pool.leases), pool.now, pool.now);
+            known.push(pool.lines.count_tenants(&KEY).1);
+            assert!(known.len() < 10, "{known:?}");
+        }
+        known
+    };
+    assert_eq!(steps(&mut pool), [256, 512, 600]);
+    assert_eq!(steps(&mut pool), [600]);
+    // Another table, and amid reading it one in which the first hundred hold nothing.
+    pool.lines.replace(&KEY);
+    pool.lines.follow(&KEY, name(), Some(&pool.leases), pool.now, pool.now);
+    pool.leases = table(100..TENANTS);
+    pool.lines.replace(&KEY);
+    assert_eq!(steps(&mut pool).last(), Some(&500));
+    // All leases expire in one instant.
+    pool.now = T0.plus(Span::from_millis(TTL));
+    assert_eq!(steps(&mut pool), [244, 0]);
+    // A call does not put off the next step.
+    pool.leases = table(0..TENANTS);
+    pool.now = T0;
+    pool.lines.replace(&KEY);
+    (0..2).for_each(|_| {
+        pool.lines.follow(&KEY, name(), Some(&pool.leases), pool.now, pool.now);
+        pool.now = pool.now.plus(Span::from_micros(500));
+    });
+    assert_eq!(pool.lines.next_look(), Some(pool.now));
+}
+
+#[test]
 fn a_settlement_moves_the_turn_both_ways() {
     let mut rate = Rate::new();
     for tenant in ["a", "b"] {

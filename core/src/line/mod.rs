@@ -421,7 +421,7 @@ impl<K: Ord + Clone> Lines<K> {
             line.tenants.follow(leases, at, now);
             // A step reads a bounded number of tenants, and leases that have ended are to be freed.
             let goes_on = line.tenants.is_behind() || leases.is_some_and(Leases::has_ended);
-            let look = goes_on.then(|| now.plus(MILLISECOND));
+            let look = goes_on.then(|| line.look.unwrap_or(now.plus(MILLISECOND)));
             let old = core::mem::replace(&mut line.look, look);
             move_wake(&mut self.looks, &key, name, old, look);
             self.rearrange(&key, name, None);
@@ -527,6 +527,10 @@ impl<K: Ord + Clone> Lines<K> {
         self.all_over &= !self.hungers.is_empty();
         self.is_late = self.hungers.first().is_some_and(|(end, ..)| *end <= now);
         for _ in 0..self.ending.len() {
+            let (began, left) = self.removed;
+            if left == 0 && now.since(began) < MILLISECOND {
+                return;
+            }
             let Some((key, name, which)) = self.ending.pop_front() else { return };
             self.end(&key, name, which, now);
         }

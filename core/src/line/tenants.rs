@@ -582,6 +582,7 @@ impl Tenants {
             });
             let share = leases.map_or(Share::NOTHING, |leases| leases.share(&[], at));
             self.change(&[], |tenant| tenant.know(share));
+            (self.unread, self.unread_again) = (None, false);
             return;
         }
         let blank = Leases::default();
