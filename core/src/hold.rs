@@ -39,7 +39,7 @@ pub fn held<'l>(limits: &'l impl Limits, id: &[u8], at: Time) -> Option<&'l [Cha
 
 /// For each limit of a key that holds have charged: their number, and what they charged to it.
 pub fn charged(limits: &impl Limits, at: Time) -> BTreeMap<Name, (u64, u64)> {
-    holds(limits).map(|holds| holds.charged(at)).unwrap_or_default()
+    holds(limits).and_then(|holds| holds.charged(at)).unwrap_or_default()
 }
 
 /// Finds what is held for a limit, as the limiter's own command finds the limit: by its name; else the only one of its

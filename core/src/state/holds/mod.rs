@@ -29,6 +29,9 @@ pub const MAX_CHARGES: usize = 16;
 /// The most ended holds that one change frees. A change adds at most one, so later changes free the rest.
 const FREED: usize = 16;
 
+/// The most charges that are read at once.
+const READ: usize = 20_000;
+
 /// The holds of a key.
 #[derive(Clone, Default, Debug)]
 pub struct Holds {
@@ -51,16 +54,21 @@ impl Holds {
         self.table.held(self.timeline.tick_at(now)).0
     }
 
-    /// For each limit that holds have charged: the number of holds at `now`, and what they charged to it.
-    pub fn charged(&self, now: Time) -> BTreeMap<Name, (u64, u64)> {
+    /// For each limit that holds have charged: the number of holds at `now`, and what they charged to it; `None` if there are too
+    /// many charges to read them all.
+    pub fn charged(&self, now: Time) -> Option<BTreeMap<Name, (u64, u64)>> {
         let now = self.timeline.tick_at(now);
         let mut charged = BTreeMap::new();
-        for charge in self.table.iter().filter(|hold| hold.deadline() > now).flat_map(|hold| &hold.kept) {
+        let holds = self.table.iter().filter(|hold| hold.deadline() > now);
+        for (number, charge) in holds.flat_map(|hold| &hold.kept).enumerate() {
+            if number == READ {
+                return None;
+            }
             let (count, cost): &mut (u64, u64) = charged.entry(charge.name).or_default();
             *count += 1;
             *cost = cost.saturating_add(charge.cost);
         }
-        charged
+        Some(charged)
     }
 
     /// The time from `now` until the last hold ends.
@@ -109,18 +117,20 @@ impl Holds {
     /// Gives the charges of a limit its new name. What was charged to an earlier limit of that name no longer counts.
     pub(super) fn rename(&mut self, from: Name, to: Name) {
         self.table.each_kept(|charges| {
-            let has_from = charge(charges, from).is_some();
-            if has_from && charge(charges, to).is_some() {
-                *charges = charges.iter().copied().filter(|charge| charge.name != to).collect();
-            }
-            for charge in charges.iter_mut() {
-                if charge.name == from {
-                    charge.name = to;
-                } else if charge.name == to {
-                    charge.at = Time::EPOCH;
+            let [new, old] = [from, to].map(|name| charges.iter().position(|charge| charge.name == name));
+            match (new, old) {
+                (Some(_), Some(_)) => {
+                    *charges = charges.iter().copied().filter(|charge| charge.name != to).collect();
                 }
+                (None, Some(old)) => {
+                    charges.iter_mut().skip(old).take(1).for_each(|charge| charge.at = Time::EPOCH);
+                }
+                _ => {}
             }
-            charges.sort_unstable_by_key(|charge| charge.name);
+            if new.is_some() {
+                charges.iter_mut().filter(|charge| charge.name == from).for_each(|charge| charge.name = to);
+                charges.sort_unstable_by_key(|charge| charge.name);
+            }
         });
     }
 
