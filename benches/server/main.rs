@@ -9,7 +9,7 @@
 //! cargo bench --bench server -- growth [--most=10000000] [keys] [log] [leases] [limits]
 //! cargo bench --bench server -- waiting [--clients=1000] [--seconds=10]
 //! cargo bench --bench server -- fairness [--seconds=20]
-//! cargo bench --bench server -- longest [--most-us=1000] [--seed=1] [--seconds=120] [memory] [states]
+//! cargo bench --bench server -- longest [--most-us=1000] [--seed=1] [--seconds=120] [memory] [turns] [states]
 //! ```
 //!
 //! With words, only the rows whose name holds one of them. The module is taken from `target/release`: build it first.

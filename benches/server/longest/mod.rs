@@ -3,12 +3,13 @@
 //! Some calls are linear by nature: they load, copy, free, dump or digest a whole value. They are listed apart, with the
 //! time that they take for each entry.
 //!
-//! Four parts search, and a fifth counts bytes:
+//! Four parts search, a fifth watches the event loop, and a sixth counts bytes:
 //!
 //! - `runs.rs` fills each state, a million entries in most, and empties some. Each of these calls is timed.
 //! - `hard.rs` lists the calls that look hard, for each state.
 //! - `search.rs` makes random calls on copies of each state.
 //! - `report.rs` prints the longest call of each command on each state, with the calls that led to it.
+//! - `turns.rs` lets much end at once, and times the turns of the event loop.
 //! - `lease_bytes.rs` counts the bytes that a table of leases takes, after histories that waste memory.
 //!
 //! The server's slow log has the duration of a call, without the network. The system can interrupt the server at any
@@ -23,6 +24,7 @@ mod runs;
 mod search;
 mod states;
 mod trial;
+mod turns;
 
 use super::{Result, Selection};
 use report::Findings;
@@ -50,6 +52,9 @@ pub fn run(options: &Options, selection: &Selection<'_>) -> usize {
                 1
             }
         };
+    }
+    if selection.has("turns") {
+        faults += turns::run(options.most);
     }
     if selection.has("memory") {
         faults += lease_bytes::run();

@@ -183,7 +183,7 @@ impl Trial {
 }
 
 /// An entry of the slow log: its number, when the call was made, how long it took, and its words.
-fn slow_call(entry: &Value) -> Option<(String, u64)> {
+pub fn slow_call(entry: &Value) -> Option<(String, u64)> {
     let Value::Array(fields) = entry else { return None };
     let [_, _, Value::Int(micros), Value::Array(words), ..] = fields.as_slice() else { return None };
     let words = words.iter().map(|word| match word {
