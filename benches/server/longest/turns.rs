@@ -59,7 +59,7 @@ fn play((_, make, calls): Scene) -> ((u64, String), u128) {
         "--ratelimit.max-holds",
         "100000",
         "--ratelimit.max-tenants",
-        "1000000",
+        "100000",
         "--ratelimit.hunger",
         "1d",
         "--ratelimit.max-block",

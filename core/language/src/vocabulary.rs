@@ -159,7 +159,7 @@ arguments! {
     FLOOR = "FLOOR", UpTo { min: 1, argument: LEASES.name },
         "the least that the limit can be; one more than what is reserved by default";
     START = "START", UpTo { min: 1, argument: LEASES.name },
-        "the limit of a new table, at least FLOOR; 20 by default, or what is nearest to it between FLOOR and the capacity";
+        "the limit of a new table, from FLOOR to the capacity; 20 by default";
     BACKOFF = "BACKOFF", Number { min: 1, max: 90 }, "by how many percent a failure lowers the limit; ", 10;
     SLOW = "SLOW", PERIOD, "a request that takes longer has failed; none by default";
     OUTCOME = "OUTCOME", Word,
