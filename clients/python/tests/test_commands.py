@@ -13,8 +13,18 @@ import redis
 import redis.asyncio
 
 import redis_ratelimit
-from redis_ratelimit import AsyncCommands, Commands, Concurrent, FixedWindow, Limiter, SlidingLog, TokenBucket
+from redis_ratelimit import (
+    AsyncCommands,
+    Commands,
+    Concurrent,
+    FixedWindow,
+    Limiter,
+    RateLimitError,
+    SlidingLog,
+    TokenBucket,
+)
 from redis_ratelimit.call import limiters as generated
+from redis_ratelimit.call.call import Call
 from servers import Server
 
 METHODS = sorted(name for name in vars(Commands) if not name.startswith("_"))
@@ -90,6 +100,21 @@ def test_the_example_runs(server: Server, name: str, options: dict[str, Any]) ->
         reply = eval(example_of(getattr(Commands, name)), {"commands": Commands(client), **NAMES})
     kind = inspect.signature(getattr(Commands, name)).return_annotation
     assert is_a(reply, str(kind)), (reply, kind)
+
+
+class Strange:
+    """Sends nothing, and gets a reply that no command has."""
+
+    def send(self, call: Call) -> object:
+        return 1.5
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_a_reply_of_another_form_is_an_error_of_the_package(name: str) -> None:
+    others = {"apply": 'commands.apply({"user:1": b""})', "policy_load": "commands.policy_load()", "policy_save": "commands.policy_save()"}
+    example = others.get(name) or example_of(getattr(Commands, name))
+    with pytest.raises(RateLimitError, match=r"^a reply of an unknown form: 1\.5$"):
+        eval(example, {"commands": Commands(Strange()), **NAMES})
 
 
 def is_a(reply: object, kind: str) -> bool:

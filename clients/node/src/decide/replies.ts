@@ -33,7 +33,7 @@ export function decision(reply: unknown, limiter?: LimiterLike, cost?: number): 
 }
 
 export function settled(reply: unknown, limiter?: LimiterLike): SettledDecision {
-  return new SettledDecision(integers(reply), limiter === undefined ? undefined : limiterOf(limiter))
+  return new SettledDecision(integers(reply, 6), limiter === undefined ? undefined : limiterOf(limiter))
 }
 
 /** Times in seconds become ms. An admitted call has -1 as its wait, which is 0 here. */
@@ -46,7 +46,7 @@ export function throttle(reply: unknown): Decision {
 /** @param limits - what was asked, so that the answer of each can say so in its headers */
 export function multi(reply: unknown, limits: readonly LimitLike[] = [], keys = 1, cost?: number): MultiDecision {
   const [all, each, count] = array(reply)
-  return new MultiDecision(integers(all), decisions(each, pairs(limits, keys), cost), count === undefined ? undefined : Number(count))
+  return new MultiDecision(integers(all), decisions(each, pairs(limits, keys), cost), count === undefined ? undefined : number(count))
 }
 
 export function ask(reply: unknown, cost?: number): AskDecision {
@@ -60,23 +60,24 @@ export function askSettled(reply: unknown): AskDecision {
 }
 
 export function bool(reply: unknown): boolean {
-  return Number(reply) === 1
+  return number(reply) === 1
 }
 
 export function int(reply: unknown): number {
-  return Number(reply)
+  return number(reply)
 }
 
 export function length(reply: unknown): number | null {
-  return reply === null ? null : Number(reply)
+  return reply === null ? null : number(reply)
 }
 
 export function id(reply: unknown): string | null {
-  return reply === null ? null : String(reply)
+  return reply === null ? null : word(reply)
 }
 
 export function ok(reply: unknown): string {
-  return String(reply)
+  if (word(reply) !== 'OK') throw unknown(reply)
+  return 'OK'
 }
 
 export function help(reply: unknown): string[] {
@@ -85,13 +86,13 @@ export function help(reply: unknown): string[] {
 
 export function shed(reply: unknown): Shed {
   const [limited, chance] = array(reply)
-  return { shed: Number(limited) === 1, chance: Number(chance) }
+  return { shed: number(limited) === 1, chance: fraction(chance) }
 }
 
 export function top(reply: unknown): TopEntry[] {
   return array(reply).map((row) => {
     const [key, database, refusals, error] = array(row)
-    return { key: String(key), database: Number(database), refusals: Number(refusals), error: Number(error) }
+    return { key: String(key), database: number(database), refusals: number(refusals), error: number(error) }
   })
 }
 
@@ -105,7 +106,7 @@ export const info = map
 
 /** The names and versions of policies. */
 export function policies(reply: unknown): Record<string, number> {
-  return Object.fromEntries(entries(reply).map(([name, version]) => [name, Number(version)]))
+  return Object.fromEntries(entries(reply).map(([name, version]) => [name, number(version)]))
 }
 
 function decisions(reply: unknown, asked: readonly Pair[], cost?: number): Decision[] {
@@ -118,27 +119,47 @@ function decisions(reply: unknown, asked: readonly Pair[], cost?: number): Decis
 
 function full(reply: unknown, cost?: number): [number[], Decision[] | undefined] {
   const [first, each] = array(reply)
-  return Array.isArray(first) ? [integers(first), decisions(each, [], cost)] : [integers(reply), undefined]
+  return Array.isArray(first) ? [integers(first, 6), decisions(each, [], cost)] : [integers(reply, 6), undefined]
 }
 
-function integers(reply: unknown): number[] {
-  return array(reply).map(number)
+function integers(reply: unknown, least = 5): number[] {
+  const list = array(reply)
+  if (list.length < least) throw unknown(reply)
+  return list.map(number)
 }
 
 // No integer of a reply is larger. node-redis and ioredis 6 add up digits in floating point, and make 2^53 of 2^53 - 1.
 function number(value: unknown): number {
-  return Math.min(Number(value), Number.MAX_SAFE_INTEGER)
+  return Math.min(fraction(value), Number.MAX_SAFE_INTEGER)
+}
+
+// A client may leave numbers as texts.
+function fraction(value: unknown): number {
+  const isNumber = typeof value === 'number' || typeof value === 'bigint' || (typeof value === 'string' && /^-?\d/.test(value))
+  const read = isNumber || Buffer.isBuffer(value) ? Number(value) : NaN
+  if (Number.isNaN(read)) throw unknown(value)
+  return read
+}
+
+function word(reply: unknown): string {
+  if (typeof reply !== 'string' && !Buffer.isBuffer(reply)) throw unknown(reply)
+  return String(reply)
 }
 
 function array(reply: unknown): unknown[] {
   if (Array.isArray(reply)) return reply as unknown[]
-  throw new RateLimitError(`a reply of an unknown form: ${JSON.stringify(reply)}`)
+  throw unknown(reply)
+}
+
+function unknown(reply: unknown): RateLimitError {
+  return new RateLimitError(`a reply of an unknown form: ${JSON.stringify(reply) ?? String(reply)}`)
 }
 
 // With RESP2 a map is a list of fields and values. With RESP3 a client makes a Map or an object of it.
 function entries(reply: unknown): [string, unknown][] {
   if (reply instanceof Map) return [...(reply as Map<unknown, unknown>)].map(([field, value]) => [String(field), value])
-  if (!Array.isArray(reply)) return Object.entries(Object(reply) as Record<string, unknown>)
+  if (typeof reply !== 'object') throw unknown(reply)
+  if (!Array.isArray(reply)) return Object.entries(reply as Record<string, unknown>)
   const list = reply as unknown[]
   return list.flatMap((field, i) => (i % 2 === 0 ? [[String(field), list[i + 1]] as [string, unknown]] : []))
 }

@@ -17,7 +17,7 @@
 import type { Call } from '../call/call.js'
 import type { Log } from '../decide/log.js'
 import * as replies from '../decide/replies.js'
-import { CallError, Unavailable } from '../errors.js'
+import { CallError, RateLimitError, Unavailable } from '../errors.js'
 
 /** What came of a call: its reply, or why there is none. */
 export type Outcome = { readonly reply: unknown } | Unavailable | CallError
@@ -79,10 +79,15 @@ export class Ending {
   }
 }
 
-/** Whether a reply says that something was ended. */
+/** Whether a reply says that something was ended. One of another form says neither. */
 function ended({ command }: Call, reply: unknown): boolean {
-  if (command === 'RL.SETTLE') return replies.settled(reply).settled
-  if (command === 'RL.MULTISETTLE') return (replies.multi(reply).settled ?? 0) > 0
-  if (command === 'RL.ASKSETTLE') return (replies.askSettled(reply).settled ?? 0) > 0
-  return Number(reply) > 0
+  try {
+    if (command === 'RL.SETTLE') return replies.settled(reply).settled
+    if (command === 'RL.MULTISETTLE') return (replies.multi(reply).settled ?? 0) > 0
+    if (command === 'RL.ASKSETTLE') return (replies.askSettled(reply).settled ?? 0) > 0
+    return replies.int(reply) > 0
+  } catch (error) {
+    if (error instanceof RateLimitError) return false
+    throw error
+  }
 }

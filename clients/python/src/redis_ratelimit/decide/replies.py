@@ -1,11 +1,13 @@
-"""From replies of the server, in RESP2 or RESP3, to values."""
+"""From replies of the server, in RESP2 or RESP3, to values. A reply of another form than that of its command is an error."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TypeAlias, TypeVar, cast
+from collections.abc import Callable, Mapping, Sequence
+from functools import wraps
+from typing import Concatenate, ParamSpec, TypeAlias, TypeVar, cast
 
 from ..call.call import Call
+from ..call.errors import RateLimitError
 from ..call.limit import Limiter
 from .decision import AskDecision, Decision, Info, MultiDecision, SettledDecision, ShedReply, TopEntry
 
@@ -13,6 +15,21 @@ Five: TypeAlias = Sequence[int]
 
 
 D = TypeVar("D", bound=Decision)
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def _formed(reader: Callable[Concatenate[object, P], T]) -> Callable[Concatenate[object, P], T]:
+    """Makes one error of all that a reader raises about a reply of another form, such as that of a proxy or of a stand-in."""
+
+    @wraps(reader)
+    def read(reply: object, /, *more: P.args, **named: P.kwargs) -> T:
+        try:
+            return reader(reply, *more, **named)
+        except (TypeError, ValueError, LookupError) as error:
+            raise RateLimitError(f"a reply of an unknown form: {reply!r}") from error
+
+    return read
 
 
 def read(kind: type[D], reply: object, limiters: Sequence[Limiter], costs: Sequence[int] | int = 0) -> D:
@@ -25,9 +42,10 @@ def read(kind: type[D], reply: object, limiters: Sequence[Limiter], costs: Seque
     )
 
 
+@_formed
 def decision(reply: object, limiter: Limiter | None = None, cost: int = 0) -> Decision:
     """Five integers: limited, limit, remaining, retry_after and reset_after in ms. A sixth is what was granted."""
-    five = cast(Five, reply)
+    five = _integers(reply)
     limited, limit, remaining, retry, reset = five[:5]
     granted = five[5] if len(five) > 5 else None
     retry_after = None if retry < 0 else retry / 1000
@@ -37,18 +55,22 @@ def decision(reply: object, limiter: Limiter | None = None, cost: int = 0) -> De
     )
 
 
+@_formed
 def settled(reply: object) -> SettledDecision:
     """Five integers, and whether something was held."""
-    five = cast(Five, reply)
+    five = _integers(reply, 6)
     return SettledDecision(*_five(five), settled=five[5] == 1)
 
 
+@_formed
 def multi(reply: object, limiters: Sequence[Limiter] = (), costs: Sequence[int] = ()) -> MultiDecision:
     """The five integers for all, those of each pair, and after a settlement the number of keys that held."""
-    five, each, *held = cast(tuple[Five, Sequence[Five], int], reply)
-    return MultiDecision(*_five(five), each=_each(each, limiters, costs), settled=held[0] if held else None)
+    five, each, *held = _array(reply)
+    settled = _integer(held[0]) if held else None
+    return MultiDecision(*_five(_integers(five)), each=_each(_array(each), limiters, costs), settled=settled)
 
 
+@_formed
 def ask(reply: object, cost: int = 0) -> AskDecision:
     """Six integers, the sixth of which is the pair that binds. With FULL, the five integers of each pair too."""
     six, each = _full(reply)
@@ -56,6 +78,7 @@ def ask(reply: object, cost: int = 0) -> AskDecision:
     return AskDecision(*_five(six), binding=six[5] or None, each=_each(each), charged=charged)
 
 
+@_formed
 def asksettled(reply: object) -> AskDecision:
     """As of RL.ASK, but the sixth integer is the number of keys that held."""
     six, each = _full(reply)
@@ -63,52 +86,63 @@ def asksettled(reply: object) -> AskDecision:
 
 
 def has_ended(call: Call, reply: object) -> bool:
-    """Whether a release released something, or a settlement, of any kind, settled something."""
-    if call.command.endswith("RELEASE"):
-        return cast(int, reply) > 0
-    numbers = cast(Sequence[int], reply)
-    return bool(numbers[2] if isinstance(numbers[0], Sequence) else numbers[5])
+    """Whether a release released something, or a settlement, of any kind, settled something. Other replies say neither."""
+    try:
+        if call.command.endswith("RELEASE"):
+            return int_(reply) > 0
+        if call.command == "RL.MULTISETTLE":
+            return bool(multi(reply).settled)
+        return bool(asksettled(reply).settled)
+    except RateLimitError:
+        return False
 
 
+@_formed
 def throttle(reply: object) -> Decision:
     """The five integers of redis-cell, in seconds. A retry_after of -1 stands for no wait, and for never."""
-    limited, limit, remaining, retry, reset = cast(Five, reply)
+    limited, limit, remaining, retry, reset = _integers(reply)
     retry_after = float(retry) if retry >= 0 else None if limited else 0.0
     return Decision(not limited, limit, remaining, retry_after, float(reset))
 
 
+@_formed
 def bool_(reply: object) -> bool:
     """1 or 0."""
-    return reply == 1
+    return _integer(reply) == 1
 
 
+@_formed
 def int_(reply: object) -> int:
     """A number."""
-    return cast(int, reply)
+    return _integer(reply)
 
 
+@_formed
 def length(reply: object) -> int | None:
     """A length, or None if the elements do not fit."""
-    return cast("int | None", reply)
+    return None if reply is None else _integer(reply)
 
 
+@_formed
 def id_(reply: object) -> str | None:
     """The id of an entry, or None if it does not fit."""
-    return None if reply is None else text(reply)
+    return None if reply is None else _word(reply)
 
 
+@_formed
 def shed(reply: object) -> ShedReply:
     """Whether the call is shed, and the chance of that."""
-    limited, chance = cast(tuple[int, "bytes | str | float"], reply)
-    return ShedReply(limited == 1, float(chance))
+    limited, chance = _array(reply)
+    return ShedReply(_integer(limited) == 1, float(cast("bytes | str | float", chance)))
 
 
+@_formed
 def top(reply: object) -> list[TopEntry]:
     """The keys that are refused most."""
-    entries = cast(Sequence[tuple[object, int, int, int]], reply)
-    return [TopEntry(text(key), database, refusals, error) for key, database, refusals, error in entries]
+    return [TopEntry(text(key), *map(_integer, numbers)) for key, *numbers in map(_array, _array(reply))]
 
 
+@_formed
 def info(reply: object) -> Info | None:
     """What a key holds, or None if there is no key."""
     return None if reply is None else _mapping(reply)
@@ -119,18 +153,23 @@ def map_(reply: object) -> Info | None:
     return info(reply)
 
 
+@_formed
 def policies(reply: object) -> dict[str, int]:
     """The version of each policy."""
-    return {name: cast(int, version) for name, version in _mapping(reply).items()}
+    return {name: _integer(version) for name, version in _mapping(reply).items()}
 
 
+@_formed
 def help_(reply: object) -> list[str]:
     """Lines."""
-    return [text(line) for line in cast(Sequence[object], reply)]
+    return [text(line) for line in _array(reply)]
 
 
+@_formed
 def ok(reply: object) -> None:
     """Nothing: any other reply than OK is an error."""
+    if _word(reply) != "OK":
+        raise ValueError("not OK")
 
 
 def text(reply: object) -> str:
@@ -144,16 +183,41 @@ def _five(five: Five) -> tuple[bool, int, int, float | None, float]:
 
 
 def _each(
-    each: Sequence[Five], limiters: Sequence[Limiter] = (), costs: Sequence[int] = ()
+    each: Sequence[object], limiters: Sequence[Limiter] = (), costs: Sequence[int] = ()
 ) -> tuple[Decision, ...]:
     known = [*limiters, *[None] * (len(each) - len(limiters))]
     charged = [*costs, *[0] * (len(each) - len(costs))]
     return tuple(decision(five, limiter, cost) for five, limiter, cost in zip(each, known, charged, strict=True))
 
 
-def _full(reply: object) -> tuple[Five, Sequence[Five]]:
-    first, *rest = cast("Sequence[int] | tuple[Five, Sequence[Five]]", reply)
-    return (cast(Five, reply), ()) if isinstance(first, int) else (first, cast(Sequence[Five], rest[0]))
+def _full(reply: object) -> tuple[Five, Sequence[object]]:
+    first, *rest = _array(reply)
+    return (_integers(reply, 6), ()) if isinstance(first, int) else (_integers(first, 6), _array(rest[0]))
+
+
+def _array(reply: object) -> Sequence[object]:
+    if not isinstance(reply, (list, tuple)):
+        raise TypeError("no array")
+    return cast(Sequence[object], reply)
+
+
+def _word(reply: object) -> str:
+    if not isinstance(reply, (bytes, str)):
+        raise TypeError("no text")
+    return text(reply)
+
+
+def _integer(reply: object) -> int:
+    if not isinstance(reply, int):
+        raise TypeError("no integer")
+    return reply
+
+
+def _integers(reply: object, least: int = 5) -> Five:
+    integers = _array(reply)
+    if len(integers) < least or not all(isinstance(each, int) for each in integers):
+        raise TypeError("no integers")
+    return cast(Five, integers)
 
 
 def _mapping(reply: object) -> dict[str, object]:
@@ -161,7 +225,7 @@ def _mapping(reply: object) -> dict[str, object]:
     if isinstance(reply, Mapping):
         pairs = list(cast(Mapping[object, object], reply).items())
     else:
-        flat = cast(Sequence[object], reply)
+        flat = _array(reply)
         pairs = list(zip(flat[::2], flat[1::2], strict=True))
     return {text(name): _value(value) for name, value in pairs}
 
