@@ -194,6 +194,16 @@ describe('on a cluster', () => {
         }
       })
 
+      if (kind.isIoredis) {
+        test("a raw command that waits outlasts the application's time-out", async () => {
+          const { commands, close } = await rawCommands(kind, { commandTimeout: 500 })
+          const key = `user:${randomUUID()}`
+          assert.equal((await commands.gcra(key, 0, 1, '1500ms')).allowed, true)
+          assert.equal((await commands.gcra(key, 0, 1, '1500ms', { block: '20s' })).allowed, true)
+          close()
+        })
+      }
+
       test('a call that waits finds the node to which its slot has moved', async (t) => {
         const { limiter, lines } = await limiterOnCluster(t, kind, port)
         const [first = ''] = await keys()

@@ -29,6 +29,10 @@ export interface MakeOptions {
   /** Of ioredis. */
   autoPipelining?: boolean
   replicas?: boolean
+  /** Of ioredis, in ms. */
+  commandTimeout?: number
+  /** In ms. */
+  socketTimeout?: number
   /** Of ioredis from version 6 on: when the client of a cluster connects a lost node anew, in ms. */
   clusterNodeRetryStrategy?: () => number
 }
@@ -61,7 +65,7 @@ function ioredis(name: string, Redis: typeof Redis6 | typeof Redis5, Cluster: ty
     name,
     isIoredis: true,
     hasKeyPrefix: true,
-    async client(port, { keyPrefix = '', username, password, autoPipelining = false } = {}) {
+    async client(port, { keyPrefix = '', username, password, autoPipelining = false, commandTimeout, socketTimeout } = {}) {
       const credentials = credentialsOf(username, password)
       const redis = new (Redis as typeof Redis6)({
         host: '127.0.0.1',
@@ -69,16 +73,19 @@ function ioredis(name: string, Redis: typeof Redis6 | typeof Redis5, Cluster: ty
         keyPrefix,
         enableAutoPipelining: autoPipelining,
         ...credentials,
+        ...(commandTimeout === undefined ? {} : { commandTimeout }),
+        ...(socketTimeout === undefined ? {} : { socketTimeout }),
       })
       redis.on('error', ignore)
       return { redis, raw: ([word = '', ...words]) => redis.call(word, ...words), close: () => redis.disconnect() }
     },
-    async cluster(port, { keyPrefix = '', autoPipelining = false, replicas = false, clusterNodeRetryStrategy } = {}) {
+    async cluster(port, { keyPrefix = '', autoPipelining = false, replicas = false, commandTimeout, clusterNodeRetryStrategy } = {}) {
       const nodes = [{ host: '127.0.0.1', port }]
       const cluster = new (Cluster as typeof Cluster6)(nodes, {
         keyPrefix,
         enableAutoPipelining: autoPipelining,
         scaleReads: replicas ? 'slave' : 'master',
+        ...(commandTimeout === undefined ? {} : { redisOptions: { commandTimeout } }),
         ...(clusterNodeRetryStrategy === undefined ? {} : { clusterNodeRetryStrategy }),
       })
       cluster.on('error', ignore)
@@ -103,14 +110,15 @@ function nodeRedis(name: string, library: typeof redis6 | typeof redis5): Kind {
     name,
     isIoredis: false,
     hasKeyPrefix: /^node-redis 6(?!\.0\.)/.test(name),
-    async client(port, { keyPrefix, username, password } = {}) {
+    async client(port, { keyPrefix, username, password, socketTimeout } = {}) {
       const prefixed = keyPrefix === undefined ? {} : { keyPrefix }
       const credentials = credentialsOf(username, password)
-      const redis = createClient({ url: `redis://127.0.0.1:${port}`, ...prefixed, ...credentials })
+      const socket = socketTimeout === undefined ? {} : { socket: { socketTimeout } }
+      const redis = createClient({ url: `redis://127.0.0.1:${port}`, ...prefixed, ...credentials, ...socket })
       redis.on('error', ignore)
       const connected = redis.connect().catch(ignore)
       await Promise.race([connected, new Promise((resolve) => redis.once('error', resolve))])
-      return { redis, raw: (words) => redis.sendCommand(words), close: () => redis.destroy() }
+      return { redis, raw: (words) => redis.sendCommand(words), close: () => void (redis.isOpen && redis.destroy()) }
     },
     async cluster(port, { keyPrefix, replicas = false } = {}) {
       const prefixed = keyPrefix === undefined ? {} : { keyPrefix }

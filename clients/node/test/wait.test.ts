@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { after, before, describe, test } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
-import { Unavailable } from 'redis-ratelimit'
+import { Commands, Unavailable } from 'redis-ratelimit'
 import { KINDS } from './kinds.js'
 import { limiterOn } from './limiters.js'
 import { startServer, until, type Server } from './servers.js'
@@ -47,6 +47,35 @@ for (const kind of KINDS) {
       const first = await limiter.lease(key, one)
       setTimeout(() => void first.release(), 600)
       assert.equal(await limiter.lease(key, { ...one, wait: '20s' }, (lease) => lease.held), true)
+    })
+
+    test('a wait may be longer than the time-outs of the client of the application', async (t) => {
+      const timeouts = { commandTimeout: 200, socketTimeout: 200 }
+      const { limiter } = await limiterOn(t, kind, server.port, {}, timeouts)
+      const key = pool()
+      const first = await limiter.lease(key, one)
+      const next = limiter.lease(key, { ...one, wait: '20s' })
+      await inLine(1)
+      await pause(600)
+      assert.equal(await waiting(), 1)
+      await first.release()
+      assert.equal((await next).held, true)
+    })
+
+    test("raw commands on the application's client wait longer than its time-out, unless that is the socket's", async (t) => {
+      const key = pool()
+      const made = await kind.client(server.port, { commandTimeout: 200, ...(kind.isIoredis ? {} : { socketTimeout: 200 }) })
+      t.after(() => made.close())
+      const commands = new Commands(made.redis)
+      await server.cli('RL.CONCURRENT', key, '1', '1m', 'first')
+      const next = commands.concurrent(key, 1, '1m', 'next', { block: '20s' }).then(({ allowed }) => allowed, String)
+      await inLine(1)
+      await pause(600)
+      assert.equal(await waiting(), kind.isIoredis ? 1 : 0, 'the call is not sent again')
+      await server.cli('RL.RELEASE', key, 'first')
+      const outcome = await next
+      if (kind.isIoredis) assert.equal(outcome, true)
+      else assert.match(String(outcome), /socket timeout/i)
     })
 
     test('one wait too many has no answer, and opens no connection', async (t) => {

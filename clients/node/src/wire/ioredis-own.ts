@@ -15,6 +15,7 @@ function settled({ connectTimeout, runtime }: OwnSettings): object {
     autoResendUnfulfilledCommands: false,
     maxRetriesPerRequest: 0,
     commandTimeout: undefined,
+    socketTimeout: undefined,
     reconnectOnError: null,
     retryStrategy: (attempt: number) => reconnection(runtime, attempt - 1),
     showFriendlyErrorStack: false,

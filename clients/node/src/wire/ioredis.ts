@@ -3,6 +3,7 @@
 import type { Call, Sender } from '../call/call.js'
 import { ConfigurationError } from '../errors.js'
 import { everywhere, goesEverywhere } from './everywhere.js'
+import { longest } from './waits.js'
 
 /** What is used of `Redis` of ioredis. */
 export interface Ioredis {
@@ -34,6 +35,15 @@ export interface IoredisCluster {
 interface Command {
   getKeys(): readonly string[]
   isReadOnly?: boolean
+  setTimeout: Timer
+}
+
+type Timer = (ms: number) => void
+
+/** What takes a `Command`, which both kinds of clients do. */
+interface Taker {
+  call(command: string, ...args: (string | Buffer | number)[]): Promise<unknown>
+  sendCommand(command: Command): Promise<unknown>
 }
 
 /** Whether this is a client of ioredis, of either kind. */
@@ -54,7 +64,7 @@ export class IoredisSender implements Sender {
 
   send(call: Call): Promise<unknown> {
     const [name = '', ...args] = call.words
-    return this.redis.call(name, ...args)
+    return call.block === undefined ? this.redis.call(name, ...args) : sendCommand(this.redis, call)
   }
 }
 
@@ -67,32 +77,35 @@ export class IoredisClusterSender implements Sender {
   }
 
   async send(call: Call): Promise<unknown> {
+    if (!goesEverywhere(call)) return sendCommand(this.cluster, call)
     const [name = '', ...args] = call.words
-    if (goesEverywhere(call)) {
-      // Until then not all nodes are known.
-      if (this.cluster.status !== 'ready') await this.cluster.call('PING')
-      return everywhere(this.cluster.nodes('master'), (node) => node.call(name, ...args))
-    }
-    const command = makeCommand(this.cluster, call)
-    return (this.cluster as unknown as { sendCommand(command: Command): Promise<unknown> }).sendCommand(command)
+    // Until then not all nodes are known.
+    if (this.cluster.status !== 'ready') await this.cluster.call('PING')
+    return everywhere(this.cluster.nodes('master'), (node) => node.call(name, ...args))
   }
 }
 
 /**
- * Makes a `Command` with its keys.
+ * Sends a `Command` with its keys, and with a time-out above its wait.
  *
  * ioredis does not know the keys of a module's command, and would send it to any node. Auto-pipelining would even put it
- * into a pipeline for another node, which fails. So the command is made and sent by itself.
+ * into a pipeline for another node, which fails. Nor does it know that a command waits in the server, and its `commandTimeout`
+ * would end the wait. So the command is made and sent by itself.
  *
  * `Command` is exported, but the application's copy cannot be imported from here. `call` makes one of that copy's class and
  * passes it to `sendCommand` of its `this`. So `call` gets a `this` that returns it.
  */
-function makeCommand(cluster: IoredisCluster, call: Call): Command {
+async function sendCommand(redis: Ioredis | IoredisCluster, call: Call): Promise<unknown> {
+  const taker = redis as unknown as Taker
   const catcher = { options: {}, sendCommand: (command: Command) => command }
-  const command = Reflect.apply(cluster.call, catcher, [...call.words]) as unknown as Partial<Command>
+  const command = Reflect.apply(taker.call, catcher, [...call.words]) as unknown as Partial<Command>
   if (typeof command?.getKeys !== 'function') throw new ConfigurationError('this version of ioredis is not supported')
   command.getKeys = () => call.keys
   // A call without a key is about its node, and a primary has more to say.
   command.isReadOnly = call.readonly && call.keys.length > 0
-  return command as Command
+  if (call.block !== undefined) {
+    const original = command.setTimeout as Timer
+    command.setTimeout = (ms) => Reflect.apply(original, command, [Math.max(ms, longest(call))])
+  }
+  return taker.sendCommand(command as Command)
 }

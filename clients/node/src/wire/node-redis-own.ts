@@ -37,7 +37,7 @@ function life(again: Life['again']): Life {
 
 // No queue for better times: an answer now, or none. A socket of its own, with a time-out for connecting.
 function settled(options: Options | undefined, { connectTimeout }: OwnSettings, { again, end }: Life, at?: object): object {
-  const socket = { ...options?.socket, connectTimeout, reconnectStrategy: again, signal: end.signal, ...at }
+  const socket = { ...options?.socket, connectTimeout, socketTimeout: undefined, reconnectStrategy: again, signal: end.signal, ...at }
   return { disableOfflineQueue: true, clientSideCache: undefined, emitInvalidate: undefined, socket }
 }
 

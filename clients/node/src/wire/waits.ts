@@ -84,7 +84,7 @@ export class Waits {
   }
 
   async #exchange(line: Line, { call, signal }: Waiting, asks: boolean): Promise<unknown> {
-    const ms = blocked(call) + GRACE
+    const ms = longest(call)
     const bounds = { signal, late: () => late(ms) }
     if (asks) await within(this.runtime, line.send(new Call('', ['ASKING'])), { ms: this.settings.connectTimeout, ...bounds })
     return within(this.runtime, line.send(call), { ms, ...bounds })
@@ -142,6 +142,11 @@ export class Waits {
 /** How long a call may wait in the server, in ms. `BLOCK 0` waits as long as the server lets it. */
 export function blocked({ block }: Call): number {
   return block === undefined ? 0 : block || LONGEST_WAIT
+}
+
+/** How long its reply may take, in ms. */
+export function longest(call: Call): number {
+  return blocked(call) + GRACE
 }
 
 /** A call to the node of the same key, which changes nothing. */
