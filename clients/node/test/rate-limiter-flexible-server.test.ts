@@ -97,16 +97,19 @@ describe('the backend on one server', () => {
     await assert.rejects(ours.consume('k'), RateLimiterRes)
   })
 
-  test('what other commands of the module store is an error, and stays', async () => {
+  test('what other commands of the module store stays beside the window, and what needs a string is an error', async () => {
     const ours = limiter()
-    for (const limits of [['LIMIT', 'GCRA', 9, 10, '1h'], ['LIMIT', 'TOKENBUCKET', 9, 1, '1h', 'LIMIT', 'GCRA', 9, 10, '1h']]) {
-      const key = `app:${ours.getKey('k')}`
-      await redis.call('RL.MULTI', 1, key, ...limits)
+    const key = `app:${ours.getKey('k')}`
+    for (const limits of [['GCRA', 9, 10, '1h'], ['TOKENBUCKET', 9, 1, '1h', 'LIMIT', 'GCRA', 9, 10, '1h']]) {
+      await redis.call('RL.MULTI', 1, key, 'LIMIT', ...limits)
+      assert.equal((await ours.consume('k')).consumedPoints, 1)
+      assert.equal((await ours.get('k'))?.consumedPoints, 1)
       const before = await redis.call('RL.INFO', key)
-      for (const call of [() => ours.consume('k'), () => ours.reward('k'), () => ours.get('k'), () => ours.consume('k', 0)]) {
-        await assert.rejects(call, /WRONGTYPE/)
-      }
+      for (const call of [() => ours.reward('k'), () => ours.consume('k', 0)]) await assert.rejects(call, /WRONGTYPE/)
       assert.deepEqual(await redis.call('RL.INFO', key), before)
+      assert.equal(((await redis.call('RL.PEEK', key, 'GCRA', 9, 10, '1h', 'COST', 0)) as number[])[2], 9)
+      await ours.block('k', 60)
+      assert.equal(await server.cli('TYPE', key), 'string\n')
       await ours.delete('k')
     }
   })

@@ -9,8 +9,8 @@ import type { RawSender } from './send.js'
  */
 export const LARGEST_COUNT = '9000000000000000'
 
-// Returns the count and the ms left of a window, or nothing if the key is no window: then the library's commands reply
-// WRONGTYPE. The stored length is used, because another one would move the window's end.
+// Returns the count and the ms left of a window, or nothing if the key is no window, or holds other limits too: then the
+// library's commands reply WRONGTYPE. The stored length is used, because another one would move the window's end.
 const WINDOW = `
 local function window()
   if redis.call('TYPE', KEYS[1]).ok ~= 'ratelimit' then return end

@@ -91,7 +91,7 @@ def check() -> Steps[bool]:
     return True
 
 
-# A key for each strategy: the state of one is WRONGTYPE for another. And none is a key of limits' own storage, so that
+# A key for each strategy, so that RL.INFO has the figures of one. And none is a key of limits' own storage, so that
 # both can be in use while a service moves over.
 def fixed(key: str) -> str:
     return f"{key}/fixed"
