@@ -17,7 +17,8 @@
  * 1101 ms   half open   b fails with ticket 1: c still tries
  * ```
  *
- * A lost connection also begins a period. So it counts once, however many calls were under way on it.
+ * A lost connection also begins a period. So it counts once, however many calls were under way on it. So does a reply that the
+ * server can decide nothing, such as READONLY: the calls after it get a new connection.
  */
 
 /** The period in which a call was admitted. A new one begins when the breaker opens or closes, and with a lost connection. */

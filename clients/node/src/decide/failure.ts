@@ -127,9 +127,13 @@ export function isAnswer(error: Unavailable): boolean {
  * @param moves - whether a client may hold on to a server that is gone
  */
 export function isElsewhere(error: Unavailable | CallError, moves: boolean): boolean {
+  return isUnable(error) || (error instanceof Unavailable && error.kind === 'connection' && counts(error) && moves)
+}
+
+/** Whether a server replied that it can decide nothing, such as a replica. Another one may have its address. */
+export function isUnable(error: Unavailable | CallError): boolean {
   if (error instanceof CallError || !counts(error) || isMisconfigured(error)) return false
-  // A server replied that it can decide nothing, such as a replica. Another one may have its address.
-  return error.kind === 'connection' ? moves : error.kind !== 'timeout'
+  return error.kind !== 'connection' && error.kind !== 'timeout'
 }
 
 /** Whether a connection ended while the call was under way. */

@@ -6,7 +6,7 @@
 import type { Call, Sender } from '../call/call.js'
 import type { Settings } from '../call/settings.js'
 import type { Core } from '../decide/core.js'
-import { Blameless, counts, crowded, explained, failure, gaveUp, isElsewhere, isLost, isMisconfigured, isMoving, isUnsent, late, Silence, silent, unconnected, unsent } from '../decide/failure.js'
+import { Blameless, counts, crowded, explained, failure, gaveUp, isElsewhere, isLost, isMisconfigured, isMoving, isUnable, isUnsent, late, Silence, silent, unconnected, unsent } from '../decide/failure.js'
 import { CallError, Closed, Unavailable } from '../errors.js'
 import { pause, type Runtime } from '../runtime.js'
 import { Link } from './link.js'
@@ -128,7 +128,7 @@ export class Channel implements Sender {
       }
       const { moves, lastError } = this.#link.client
       const failed = explained(call.command, node.name, error, lastError)
-      const change = node.failed(ticket, failed, this.runtime.now(), error instanceof Silence || isLost(failed))
+      const change = node.failed(ticket, failed, this.runtime.now(), error instanceof Silence || isLost(failed) || isUnable(failed))
       if (node.isPrimary && (change === 'reopened' || isElsewhere(failed, moves))) this.#link.renew()
       throw failed
     }

@@ -187,7 +187,7 @@ class Core:
         if failure.is_answer:
             self.leave(call, where, ticket)
         elif failure.counts and self._breaker is not None:
-            lost = call.sent and failure.kind == "connection"
+            lost = failure.replied or (call.sent and failure.kind == "connection")
             self._count(call.asked, ticket if call.asked == where else None, failure.reason, lost)
         if not (failure.counts or failure.is_answer) or call.asked != where:
             self._unknown(where, ticket)
