@@ -9,7 +9,7 @@ in the period of its ticket:
     1101 ms   half open   b fails with ticket 1: c still tries
 
 A lost connection takes all calls with it that it had under way. So it begins a new period too, and counts once. So does a
-reply that the server can decide nothing, such as READONLY: the calls after it get new connections.
+silence, and a reply that the server can decide nothing, such as READONLY: the calls after it get new connections.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class Circuit:
         Args:
             ticket: The ticket of the call.
             now: The time.
-            lost: Whether a connection was lost that had the call under way, or is closed because of the reply.
+            lost: Whether a connection was lost that had the call under way, or was closed for what came of it.
         """
         with self._lock:
             if ticket != self.ticket:

@@ -14,7 +14,7 @@ from .breaker import FIRST, Breaker, Circuit
 from .counters import Counters
 from .decision import Decision
 from .errors import CallError, Unavailable, at
-from .failure import failure_of, rejection_of
+from .failure import Silence, failure_of, rejection_of
 from .hooks import Hooks
 from .log import Log
 from .refusals import RefusalCache, Refusals
@@ -187,7 +187,7 @@ class Core:
         if failure.is_answer:
             self.leave(call, where, ticket)
         elif failure.counts and self._breaker is not None:
-            lost = failure.replied or (call.sent and failure.kind == "connection")
+            lost = failure.replied or isinstance(error, Silence) or (call.sent and failure.kind == "connection")
             self._count(call.asked, ticket if call.asked == where else None, failure.reason, lost)
         if not (failure.counts or failure.is_answer) or call.asked != where:
             self._unknown(where, ticket)

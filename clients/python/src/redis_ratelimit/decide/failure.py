@@ -92,6 +92,10 @@ class Redirected(Uncounted, errors.ClusterError):
     kind = "MOVED"
 
 
+class Silence(errors.TimeoutError):
+    """There was no reply in time to a call that was sent. Its connection is closed, as are those of the calls beside it."""
+
+
 def waits_for_another(error: BaseException) -> bool:
     """Whether a call that gets no connection waits for another one that is open: the server takes no more, or refuses."""
     failure = failure_of(error)

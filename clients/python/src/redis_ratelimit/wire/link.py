@@ -15,7 +15,7 @@ from redis.exceptions import RedisError, ResponseError, TimeoutError as NoReply
 
 from ..call.call import Call
 from ..decide.errors import Closed
-from ..decide.failure import NoFreeConnection, ServerFull, is_lost, is_silent, is_unable, waits_for_another
+from ..decide.failure import NoFreeConnection, ServerFull, Silence, is_lost, is_silent, is_unable, waits_for_another
 from .slots import named
 from .source import CONNECTING, FULL, MARGIN, SPARE, TRIES, Address, Settings, Source, patience, pool_of, raise_unable
 from .within import in_time
@@ -86,7 +86,8 @@ class AsyncLink:
 
     async def _lent(self, opened: _Opened, work: Callable[[Any], Awaitable[T]]) -> T:
         """Lends a shared connection, and closes it if a reply may still reach it."""
-        until = self._clock() + self._patience
+        hurries = self._clock() < opened.hurried_until
+        until = self._clock() + (min(self._timeout, self._patience) if hurries else self._patience)
         await opened.take(opened.room, self._patience)
         try:
             connection = await opened.shared(until)
@@ -104,6 +105,8 @@ class AsyncLink:
                 await opened.drop(connection)
                 if is_silent(error) and opened.heard < begun:
                     await opened.drop_idle()
+                    opened.hurried_until = self._clock() + self._patience
+                    raise Silence(str(error)) from error
                 raise
             opened.heard = self._clock()
             opened.give_back(connection)
@@ -205,6 +208,7 @@ class _Opened:
         spare: Those of calls that waited.
         waiting: Those of calls that wait in the server.
         heard: When a call on a shared one was last answered.
+        hurried_until: Until then calls wait no longer for a connection than for a reply, because of a silence.
         closed: Whether they are closed.
     """
 
@@ -216,7 +220,7 @@ class _Opened:
         self.free: list[Any] = []
         self.spare: list[Any] = []
         self.waiting: set[Any] = set()
-        self.heard = 0.0
+        self.heard = self.hurried_until = 0.0
         self.closed = False
         self._line: deque[asyncio.Future[Any]] = deque()
         self._full_until, self._refusal = 0.0, ""

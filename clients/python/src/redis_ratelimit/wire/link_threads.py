@@ -15,7 +15,7 @@ from redis.retry import Retry
 
 from ..call.call import Call
 from ..decide.errors import Closed
-from ..decide.failure import NoFreeConnection, ServerFull, is_lost, is_silent, is_unable, waits_for_another
+from ..decide.failure import NoFreeConnection, ServerFull, Silence, is_lost, is_silent, is_unable, waits_for_another
 from ..decide.fork import after_fork
 from .slots import named
 from .source import CONNECTING, FULL, MARGIN, SPARE, TRIES, Address, Settings, Source, patience, pool_of, raise_unable
@@ -67,6 +67,7 @@ class Link:
         self._line: deque[SimpleQueue[Any]] = deque()
         self._full_until, self._refusal = 0.0, ""
         self._heard = 0.0  # when a call on a shared connection was last answered
+        self._hurried_until = 0.0
 
     def exchange(self, call: Call, asking: bool = False) -> object:
         """Sends a call and returns the reply. A connection that a reply may still reach is closed."""
@@ -113,7 +114,7 @@ class Link:
 
     def _lent(self, work: Callable[[Any], T]) -> T:
         """Lends a shared connection, and closes it if a reply may still reach it."""
-        until = self._clock() + self._patience
+        until = self._clock() + self._patience_now()
         self._take(self._room, self._patience)
         try:
             connection = self._shared(until)
@@ -131,12 +132,18 @@ class Link:
                 self._drop(connection)
                 if is_silent(error) and self._heard < begun:
                     self._drop_idle()
+                    self._hurried_until = self._clock() + self._patience
+                    raise Silence(str(error)) from error
                 raise
             self._heard = self._clock()
             self._give_back(connection)
             return reply
         finally:
             self._room.release()
+
+    def _patience_now(self) -> float:
+        """For how long a call waits for a connection. Soon after a silence that is no longer than for a reply."""
+        return min(self._timeout, self._patience) if self._clock() < self._hurried_until else self._patience
 
     def _waited(self, call: Call, asking: bool) -> object:
         wait = call.wait or 0.0
@@ -255,6 +262,7 @@ class Link:
                 return
             connection.disconnect()
         self._take(self._turn, max(0.0, seconds))
+        connection.socket_timeout = connection.socket_connect_timeout = self._patience_now()
         try:
             connection.connect()
         finally:
