@@ -62,21 +62,20 @@ for (const kind of KINDS) {
       assert.equal((await next).held, true)
     })
 
-    test("raw commands on the application's client wait longer than its time-out, unless that is the socket's", async (t) => {
-      const key = pool()
-      const made = await kind.client(server.port, { commandTimeout: 200, ...(kind.isIoredis ? {} : { socketTimeout: 200 }) })
-      t.after(() => made.close())
-      const commands = new Commands(made.redis)
-      await server.cli('RL.CONCURRENT', key, '1', '1m', 'first')
-      const next = commands.concurrent(key, 1, '1m', 'next', { block: '20s' }).then(({ allowed }) => allowed, String)
-      await inLine(1)
-      await pause(600)
-      assert.equal(await waiting(), kind.isIoredis ? 1 : 0, 'the call is not sent again')
-      await server.cli('RL.RELEASE', key, 'first')
-      const outcome = await next
-      if (kind.isIoredis) assert.equal(outcome, true)
-      else assert.match(String(outcome), /socket timeout/i)
-    })
+    if (kind.isIoredis) {
+      test("raw commands on the application's client wait longer than its time-out, and are sent once", async (t) => {
+        const key = pool()
+        const made = await kind.client(server.port, { commandTimeout: 200 })
+        t.after(() => made.close())
+        await server.cli('RL.CONCURRENT', key, '1', '1m', 'first')
+        const next = new Commands(made.redis).concurrent(key, 1, '1m', 'next', { block: '20s' })
+        await inLine(1)
+        await pause(600)
+        assert.equal(await waiting(), 1)
+        await server.cli('RL.RELEASE', key, 'first')
+        assert.equal((await next).allowed, true)
+      })
+    }
 
     test('one wait too many has no answer, and opens no connection', async (t) => {
       const { limiter } = await limiterOn(t, kind, server.port, { maxWaits: 2 })
