@@ -19,7 +19,7 @@ const MILLION: u32 = 1_000_000;
 const MOST_HOLDS: u32 = 100_000;
 const HUNGRY: u32 = 100_000;
 const CALLERS: u32 = 10_000;
-const REPETITIONS: usize = 3;
+const REPETITIONS: usize = 2;
 const BATCH: u32 = 10_000;
 
 /// What makes a state, and the calls that are timed on it; they return while the turns are watched.
@@ -106,13 +106,16 @@ fn filled(server: &Server, count: u32, line: impl Fn(u32) -> String) {
 }
 
 fn leases(server: &Server) -> Vec<Client> {
-    let at = clock(&mut server.connection()) * 1_000_000;
+    let con = &mut server.connection();
+    let began = clock(con);
+    let at = began * 1_000_000;
     filled(server, MILLION, |i| {
-        format!("RL.CONCURRENT k 1000000 40s {} TENANT {} AT {at}", id(i), id(i + MILLION))
+        format!("RL.CONCURRENT k 1000000 90s {} TENANT {} AT {at}", id(i), id(i + MILLION))
     });
     let mut caller = Client::connect(server.port);
     caller.send("RL.CONCURRENT k 1000000 1h all COST 1000000 TENANT all BLOCK 1h");
     wait_for("a caller", || waiting(server) == 1);
+    sleep(Duration::from_secs((began + 88).saturating_sub(clock(con))));
     vec![caller]
 }
 

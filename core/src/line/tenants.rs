@@ -38,7 +38,7 @@ pub(super) struct Tenants {
     asked: BTreeSet<(u64, Arc<[u8]>)>,
     /// What is known of the table of leases. `None` for a plain line, and for a rate.
     table: Option<Table>,
-    /// Those that hold something, by when a lease of theirs expires next.
+    /// Those that hold something, by when their next lease expires.
     expiring: BTreeSet<(Moment, Arc<[u8]>)>,
     /// All tenants are read anew, in the order of their names: those after this one are still to be read.
     unread: Option<Arc<[u8]>>,

@@ -20,7 +20,7 @@ use crate::server::node::clock::clock;
 use crate::server::store::native_type::TYPE;
 use crate::server::store::value::Value;
 
-/// Nobody used the key. A server that does not know a flag ignores it.
+/// The key is not used. A server that does not know a flag ignores it.
 const LOOKS: c_int = (REDISMODULE_READ
     | REDISMODULE_OPEN_KEY_NOTOUCH
     | REDISMODULE_OPEN_KEY_NONOTIFY

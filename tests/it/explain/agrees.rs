@@ -77,7 +77,7 @@ fn compare(
         let left = format!("{} of {} left", pair[2], pair[1]);
         let used = format!("{} of {} ", pair[1] - pair[2], pair[1]);
         let leases = own.contains("lease") || own.contains(" held");
-        // A look at a strike that bans has what is left during the ban.
+        // A look at a strike that bans has the numbers of the ban.
         let banned = own.contains("banned") || pairs.len() == 1 && texts[0].contains("this strike bans");
         assert!(own.contains(&left) || own.contains(&used) || banned || leases, "{}", told());
     }
