@@ -119,7 +119,7 @@ fn tenants(call: &Call<'_>) -> Result<(Vec<Fields>, u64), Error> {
                 call.holders_in_line(1)
             };
             count = (stored.holders(now) + u64::from(unnamed.is_some()) + count).saturating_sub(both as u64);
-            let holders = stored.some_shares(now, MOST_IN_ORDER).into_iter().chain(unnamed);
+            let holders = stored.some_shares(now, MOST_IN_ORDER, MOST_TENANTS).into_iter().chain(unnamed);
             let mut holders: Vec<_> = holders.filter(|(name, _)| !tenants.contains_key(*name)).collect();
             holders.sort_unstable_by(|(a, one), (b, other)| other.cmp_load(one).then(a.cmp(b)));
             for (name, Share { held, weight }) in holders.into_iter().take(MOST_TENANTS) {

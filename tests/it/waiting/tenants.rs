@@ -274,12 +274,12 @@ fn info_counts_all_tenants_and_shows_those_in_the_line_first_if_they_are_many() 
     let (names, count) = first(con);
     assert_eq!((names.len(), count), (100, Some(1000)));
     assert_eq!(names[..3], ["tenant-0999", "", "tenant-0001"]);
-    // Of more, those in the line do, and holders only if they are among the first 1,000 by name.
+    // Of more, those in the line do, and after them the first holders by name.
     (1000..=1100).for_each(|i| take(con, i, if i == 1100 { 9 } else { 1 }));
     ints(con, "RL.CONCURRENT pool 1 1h refused TENANT hungry");
     let waits = Waiting::enter(&server, "RL.CONCURRENT pool 1 1h waits TENANT tenant-0500 BLOCK 1d");
     let (names, count) = first(con);
     assert_eq!((names.len(), count), (100, Some(1102)));
-    assert_eq!(names[..4], ["tenant-0500", "hungry", "tenant-0999", ""]);
+    assert_eq!(names[..4], ["tenant-0500", "hungry", "", "tenant-0001"]);
     drop(waits);
 }

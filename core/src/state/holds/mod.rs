@@ -30,7 +30,7 @@ pub const MAX_CHARGES: usize = 16;
 const FREED: usize = 16;
 
 /// The most charges that are read at once.
-const READ: usize = 20_000;
+const READ: usize = 5000;
 
 /// The holds of a key.
 #[derive(Clone, Default, Debug)]

@@ -176,16 +176,18 @@ impl Leases {
         self.held_by_tenants(self.timeline.tick_at(now)).owners.into()
     }
 
-    /// The tenants with names that hold something at `now`. If they are more than `most`, only those of the first `most` names.
-    pub fn some_shares(&self, now: Time, most: usize) -> Vec<(&[u8], Share)> {
+    /// The tenants with names that hold something at `now`. If they are more than `most`, only a `few` of those of the first `most`
+    /// names.
+    pub fn some_shares(&self, now: Time, most: usize, few: usize) -> Vec<(&[u8], Share)> {
         let Some(tenants) = self.tenants() else { return Vec::new() };
         let tick = self.timeline.tick_at(now);
-        let names: Vec<&[u8]> = if self.holders(now) > most as u64 {
-            tenants.owned().names().take(most).map(|(name, _)| &**name).collect()
+        let share = |name| Some((name, self.named_share(name, tick)?));
+        if self.holders(now) > most as u64 {
+            let names = tenants.owned().names().take(most).map(|(name, _)| &**name);
+            names.filter_map(share).take(few).collect()
         } else {
-            tenants.owned().holders(&self.table, tick)
-        };
-        names.into_iter().filter_map(|name| Some((name, self.named_share(name, tick)?))).collect()
+            tenants.owned().holders(&self.table, tick).into_iter().filter_map(share).collect()
+        }
     }
 
     fn named_share(&self, name: &[u8], now: Tick) -> Option<Share> {
@@ -473,7 +475,7 @@ mod tests {
                         }
                     }
                     seen = (leases.changes().or(seen.0), moment);
-                    let mut shares: BTreeMap<&[u8], Share> = leases.some_shares(at(now), NAMES.len()).into_iter().collect();
+                    let mut shares: BTreeMap<&[u8], Share> = leases.some_shares(at(now), NAMES.len(), 0).into_iter().collect();
                     prop_assert_eq!(leases.holders(at(now)), shares.len() as u64);
                     for (number, name) in NAMES.iter().enumerate() {
                         let held = plain.values().filter(|(deadline, _, of)| *deadline > now && *of == number);
@@ -568,8 +570,8 @@ mod tests {
             (10_000, 1000, 0)
         );
         // Of more than `most`, only those among the first names.
-        assert_eq!(leases.some_shares(at(1000), 1000).len(), 1000);
-        assert_eq!(leases.some_shares(at(1000), 100).len(), 10);
+        assert_eq!(leases.some_shares(at(1000), 1000, 10).len(), 1000);
+        assert_eq!(leases.some_shares(at(1000), 100, 20).len(), 10);
         leases.apply(Change { last: at(1000), ..Change::default() });
         assert_eq!(leases.table.len(), 10_000 - FREED);
         assert_eq!(leases.share(b"tenant 09998", at(1000)), Share::NOTHING);
