@@ -126,6 +126,25 @@ def test_a_thread_that_is_interrupted_leaves_the_line(
             eventually(lambda: server.waiting() == 0, "the end of the wait")
 
 
+async def test_a_wait_on_the_application_s_client_without_a_reply_is_an_error_and_the_client_goes_on(
+    server: Server, key: str
+) -> None:
+    for single in (False, True):
+        plain: Any = redis.Redis(port=server.port, single_connection_client=single)
+        other: Any = redis.asyncio.Redis(port=server.port, single_connection_client=single)
+        ways: list[Callable[[], Awaitable[Decision]]] = [
+            lambda: asyncio.to_thread(Commands(plain).gcra, key, 0, 1, "1s", block="50ms"),
+            lambda: AsyncCommands(other).gcra(key, 0, 1, "1s", block="50ms"),
+        ]
+        assert plain.ping() and await other.ping()
+        for wait in ways:
+            with server.frozen(), pytest.raises(redis.TimeoutError):
+                await wait()
+        assert [plain.echo("own"), await other.echo("own")] == [b"own", b"own"]
+        plain.close()
+        await other.aclose()
+
+
 async def test_a_wait_on_the_application_s_client_outlasts_its_time_out_and_is_sent_once(server: Server, key: str) -> None:
     held = Commands(redis.Redis(port=server.port))
     for single in (False, True):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from redis.exceptions import ResponseError
+from redis.exceptions import ResponseError, TimeoutError
 
 from ..call.call import Call
 from .source import MARGIN
@@ -40,7 +40,11 @@ async def waited_at(node: Any, call: Call, seconds: float) -> object:
 async def _exchange(connection: Any, call: Call, seconds: float) -> object:
     try:
         await connection.send_command(*call.words)
-        return await connection.read_response(timeout=seconds + MARGIN)
+        reply: object = await connection.read_response(timeout=seconds + MARGIN)
+        # At its time-out it returns None and stays connected, and the reply is still to come. No call that waits is replied nil.
+        if reply is None:
+            raise TimeoutError(f"no reply within {seconds + MARGIN:.0f} s")
+        return reply
     except ResponseError:
         raise
     except BaseException:
