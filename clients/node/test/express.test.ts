@@ -61,6 +61,24 @@ describe('Express without a check at the start', () => {
     assert.match(await response.text(), /RL.ASK at .*no such policy 'nobody'/)
   })
 
+  test('a gate that is mounted twice charges once', async (t) => {
+    const server = await startServer()
+    t.after(() => server.stop())
+    const lines: string[] = []
+    const limiter = new RateLimiter(new Redis(server.port, { lazyConnect: true }), { timeoutMs: 3000, logger: (line) => lines.push(line) })
+    t.after(() => limiter.close())
+    const app = express()
+    const gate = ratelimit({ limiter, rules: [{ name: 'default', key: () => 'all', limit: '2/h' }] })
+    app.use(gate, gate, (_req, res) => void res.end())
+    const http = app.listen(0, '127.0.0.1')
+    t.after(() => http.close())
+    await once(http, 'listening')
+    const statuses = []
+    for (let i = 0; i < 3; i += 1) statuses.push((await fetch(`http://127.0.0.1:${(http.address() as AddressInfo).port}`)).status)
+    assert.deepEqual(statuses, [200, 200, 429])
+    assert.match(lines.join('\n'), /^\S*.*rule 'default' stands before a request twice: it is asked once$/)
+  })
+
   test('a response that has begun meanwhile is no crash', async (t) => {
     const server = await startServer()
     t.after(() => server.stop())

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { after, before, describe, test, type TestContext } from 'node:test'
 import { Redis } from 'ioredis'
 import { Concurrent, FixedWindow, Gcra, LeakyBucket, Penalty, SlidingLog, TokenBucket, Uniform } from 'redis-ratelimit'
-import type { Rule } from 'redis-ratelimit/gate'
+import { Stack, type Rule } from 'redis-ratelimit/gate'
 import { gateOn, team, user, type Asking } from './gate-harness.js'
 import { quiet } from './rate-limiter-flexible.clients.js'
 import { startServer, type Server } from './servers.js'
@@ -24,6 +24,22 @@ describe('a gate on one server', () => {
     const { gate, limiter } = made(t, [{ name: 'default', key: user, limit: '1/m' }])
     const { refusal, headers } = await gate.enter({}, undefined)
     assert.deepEqual([refusal, headers, limiter.counters.asked], [undefined, {}, 0])
+  })
+
+  test('a request is charged each time, also if an object comes again', async (t) => {
+    const { gate, left, lines } = made(t, [{ name: 'messages', key: user, limit: new FixedWindow(2, '1h') }])
+    const socket = { user: 'ann' }
+    const entered = async () => (await gate.enter(socket)).refusal?.status
+    assert.deepEqual([await entered(), await entered(), await entered(), await entered()], [undefined, undefined, 429, 429])
+    assert.deepEqual([await left('messages:ann', 'FIXEDWINDOW', 2, '1h'), lines], [0, []])
+  })
+
+  test('what stands before a request twice is charged once', async (t) => {
+    const { gate, left } = made(t, [{ name: 'rate', key: user, limit: new FixedWindow(9, '1h') }])
+    const stack = new Stack()
+    const { spent } = await gate.enter({ user: 'ann' }, undefined, stack)
+    await gate.enter({ user: 'ann' }, spent, stack)
+    assert.equal(await left('rate:ann', 'FIXEDWINDOW', 9, '1h'), 8)
   })
 
   test('what is queued or booked waits for its turn', async (t) => {
@@ -63,10 +79,10 @@ describe('a gate on one server', () => {
       const { gate } = made(t, [{ name: 'queue', key: () => 'all', limit: new LeakyBucket(9, 1, '1h') }])
       await gate.enter({})
       const entered = async (user: string) => {
-        const request = { user }
-        const one = await first.gate.enter(request)
+        const [request, stack] = [{ user }, new Stack()]
+        const one = await first.gate.enter(request, undefined, stack)
         if (counted !== undefined) one.spent['tokens'] = counted
-        return { one, two: gate.enter(request, one.spent) }
+        return { one, two: gate.enter(request, one.spent, stack) }
       }
       const left = (user: string) => first.left(`tokens:${user}`, 'TOKENBUCKET', 100, 1, '1h')
       const asks = await entered('ann')

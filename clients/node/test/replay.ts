@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import * as all from 'redis-ratelimit'
 import { RateLimiter, UNLIMITED, type LimiterLike, type LimitLike, type RateLimiterOptions } from 'redis-ratelimit'
-import { Gate, type Passage, type Rule, type Shed } from 'redis-ratelimit/gate'
+import { Gate, Stack, type Passage, type Rule, type Shed } from 'redis-ratelimit/gate'
 import type { Call } from '../dist/call/call.js'
 import { limiterOf } from '../dist/call/rate.js'
 import type { Runtime } from '../dist/runtime.js'
@@ -260,7 +260,7 @@ class Replay {
   readonly #controls = new Map<string, AbortController>()
   readonly #limiter: RateLimiter
   readonly #gate: Gate<Fields> | undefined
-  readonly #requests = new Map<string, Fields>()
+  readonly #stacks = new Map<string, Stack>()
   #request: Fields = {}
 
   constructor({ limiter, nodes = 0, gate }: Case) {
@@ -392,12 +392,12 @@ class Replay {
         return void this.#gateOf(given)
       case 'work':
         return this.#work(given)
-      case 'enter':
-        this.#request = this.#requests.get(of as string) ?? {}
-        for (const name of Object.keys(this.#request)) delete this.#request[name]
-        Object.assign(this.#request, given['request'])
-        if (as !== undefined) this.#requests.set(as, this.#request)
-        return this.#gate!.enter(this.#request)
+      case 'enter': {
+        const stack = this.#stacks.get(of as string) ?? new Stack()
+        if (as !== undefined) this.#stacks.set(as, stack)
+        this.#request = given['request'] as Fields
+        return this.#gate!.enter(this.#request, undefined, stack)
+      }
       case 'leave': {
         const passage = earlier as Passage
         Object.assign(passage.spent, given['spent'])

@@ -24,7 +24,7 @@ import { LocalStep } from './local-step.js'
 import { admitted, oneByOne, refused, unavailable, type Passage, type Told } from './passage.js'
 import { askedBy, checkRules, claim, hasRate, type LimitAsked, type PolicyAsked, type Rule } from './rules.js'
 import { checkShed, ShedStep, type Shed } from './shed.js'
-import { stackOf, type HeaderStyle, type Stack } from './stack.js'
+import { Stack, type HeaderStyle } from './stack.js'
 import { MultiStep, PolicyStep, type Spent, type Step } from './steps.js'
 
 export { endWith, type NodeResponse } from './over.js'
@@ -33,7 +33,7 @@ export type { Refusal } from './response.js'
 export { UNLIMITED } from './rules.js'
 export type { LimitRule, PerRequest, PolicyRule, Rule, Unlimited } from './rules.js'
 export type { Shed } from './shed.js'
-export type { HeaderStyle } from './stack.js'
+export { Stack, type HeaderStyle } from './stack.js'
 export type { Spent } from './steps.js'
 
 /** What a middleware is made of. */
@@ -101,13 +101,14 @@ export class Gate<R> {
   }
 
   /**
-   * Decides about a request.
+   * Decides about a request. It is charged, also if another one with the same object was before, such as a message of a socket.
    *
    * @param spent - where the handler counts, if there is a gate before this one
+   * @param stack - one that only the gates of this request get, in their order. With it their headers add up, and what stands
+   *   before the request twice is asked and charged once
    * @throws {@link ConfigurationError} or {@link CallError} if a rule is wrong
    */
-  async enter(request: R, spent?: Spent | null): Promise<Passage> {
-    const stack = stackOf(request)
+  async enter(request: R, spent?: Spent | null, stack: Stack = new Stack()): Promise<Passage> {
     return stack.stop(() => this.#enter(request, spent ?? {}, { stack, style: this.#style, to: this.#to }))
   }
 

@@ -1,4 +1,4 @@
-/** What the gates before this one have found out about a request, so that their headers add up. */
+/** What the gates before this one have found out about a request, so that their headers add up, and each rule is asked once. */
 
 import { combinedHeaders, legacyHeaders, retryAfterOf, type Fields } from '../decide/headers.js'
 import type { Decision } from '../decide/decision.js'
@@ -9,7 +9,10 @@ export type Answer = readonly [name: string, decision: Decision]
 /** The headers of responses. */
 export type HeaderStyle = 'draft' | 'legacy' | 'off'
 
-/** What all gates of a request until now have found out. */
+/**
+ * What all gates of a request until now have found out. Each request has one of its own, and every gate that it enters gets the
+ * same.
+ */
 export class Stack {
   /** The decisions by the names of the rules. */
   readonly decisions: Record<string, Decision> = {}
@@ -61,12 +64,10 @@ function headersOf(named: readonly Answer[], allowed: boolean, style: HeaderStyl
   return style === 'legacy' ? legacyHeaders(named, allowed, unix) : retryAfterOf(named, allowed)
 }
 
-// By the request. A request that is no object cannot be noted: then each gate counts as the first one.
 const STACKS = new WeakMap<object, Stack>()
 
-/** That of a request. */
-export function stackOf(request: unknown): Stack {
-  if (typeof request !== 'object' || request === null) return new Stack()
+/** That of a framework's request, whose object no other request has. */
+export function stackOf(request: object): Stack {
   const known = STACKS.get(request) ?? new Stack()
   STACKS.set(request, known)
   return known

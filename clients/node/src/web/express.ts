@@ -5,6 +5,7 @@ import { RateLimitError } from '../errors.js'
 import { endWith } from '../gate/over.js'
 import type { Decision } from '../decide/decision.js'
 import { Gate, type GateOptions, type Refusal, type Spent } from '../gate/gate.js'
+import { stackOf } from '../gate/stack.js'
 
 export { UNLIMITED } from '../gate/gate.js'
 export type { GateOptions, HeaderStyle, LimitRule, PerRequest, PolicyRule, Refusal, Rule, Shed, Spent } from '../gate/gate.js'
@@ -48,7 +49,7 @@ export function ratelimit(options: RateLimitOptions): RequestHandler {
 }
 
 async function limit(gate: Gate<Request>, { onRefused }: RateLimitOptions, req: Request, res: Response, next: NextFunction): Promise<void> {
-  const passage = await gate.enter(req, req.spent)
+  const passage = await gate.enter(req, req.spent, stackOf(req))
   if (!endWith(res, passage) || !(await passage.turn())) return
   const { refusal, headers, spent, decisions } = passage
   req.spent = spent

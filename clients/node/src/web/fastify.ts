@@ -7,6 +7,7 @@ import type { RateLimiter } from '../limiter.js'
 import { endWith } from '../gate/over.js'
 import type { Decision } from '../decide/decision.js'
 import { Gate, type GateOptions, type Refusal, type Spent } from '../gate/gate.js'
+import { stackOf } from '../gate/stack.js'
 
 export { UNLIMITED } from '../gate/gate.js'
 export type { GateOptions, HeaderStyle, LimitRule, PerRequest, PolicyRule, Refusal, Rule, Shed, Spent } from '../gate/gate.js'
@@ -86,7 +87,7 @@ function limitBy(options: RouteRateLimit & GateOptions<FastifyRequest>): Limited
   const gate = new Gate(options)
   const { onRefused } = options
   return async (request, reply) => {
-    const passage = await gate.enter(request, request.spent)
+    const passage = await gate.enter(request, request.spent, stackOf(request))
     if (!endWith(reply.raw, passage) || !(await passage.turn())) return reply.hijack()
     const { refusal, headers, spent, decisions } = passage
     Object.assign(request, { spent, decisions })

@@ -4,6 +4,7 @@ import type { Context, MiddlewareHandler } from 'hono'
 import { endWith, type NodeResponse } from '../gate/over.js'
 import type { Decision } from '../decide/decision.js'
 import { Gate, type GateOptions, type Passage, type Refusal, type Spent } from '../gate/gate.js'
+import { stackOf } from '../gate/stack.js'
 
 export { UNLIMITED } from '../gate/gate.js'
 export type { GateOptions, HeaderStyle, LimitRule, PerRequest, PolicyRule, Refusal, Rule, Shed, Spent } from '../gate/gate.js'
@@ -43,7 +44,7 @@ export function ratelimit(options: RateLimitOptions): MiddlewareHandler {
   const gate = new Gate(options)
   const { onRefused } = options
   return async (c, next) => {
-    const passage = await gate.enter(c, c.get('spent'))
+    const passage = await gate.enter(c, c.get('spent'), stackOf(c))
     const { refusal } = passage
     c.set('decisions', passage.decisions)
     if (refusal && onRefused) {
