@@ -28,6 +28,14 @@ export function durationWord(name: string, value: Duration, least = 0, most = LO
   return value
 }
 
+/** A duration in its largest unit, such as `'1m'` for `'60s'`, and any other word as it is. */
+export function shortest(word: string): string {
+  if (!/^\d{1,15}(ms|s|m|h|d|w)$/.test(word)) return word
+  const ms = milliseconds('duration', word)
+  const [unit, size] = Object.entries(UNITS).reduce((best, next) => (ms % next[1] === 0 ? next : best))
+  return `${ms / size}${unit}`
+}
+
 /** Checks an integer against its range, and returns it as a word of a call. */
 export function integerWord(name: string, value: number, least: number, most: number = Number.MAX_SAFE_INTEGER): string {
   if (!Number.isInteger(value) || value < least || value > most) {

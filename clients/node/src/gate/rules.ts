@@ -6,7 +6,7 @@ import type { Concurrent, Smooth } from '../call/limiters.js'
 import { MOST } from '../call/questions.js'
 import { limiterOf, type LimiterLike } from '../call/rate.js'
 import { steadyRate } from '../call/steady.js'
-import { integerWord, milliseconds, textWord, type Duration, type Limiter } from '../call/values.js'
+import { integerWord, milliseconds, shortest, textWord, type Duration, type Limiter } from '../call/values.js'
 import { ConfigurationError } from '../errors.js'
 import { localLimit } from '../local/local.js'
 
@@ -143,7 +143,7 @@ export function claim<R>(claims: Map<string, string>, rules: readonly Rule<R>[])
     // What a function returns is not known yet.
     if (typeof (policy ?? limit) === 'function') continue
     const limiter = policy === undefined ? limiterOf(limit as LimiterLike) : undefined
-    own.set(name, limiter === undefined ? `the policy '${String(policy)}'` : [limiter.name, ...limiter.words].join(' '))
+    own.set(name, limiter === undefined ? `the policy '${String(policy)}'` : counting(limiter))
   }
   for (const [name, limit] of own) {
     const other = claims.get(name) ?? limit
@@ -154,6 +154,11 @@ export function claim<R>(claims: Map<string, string>, rules: readonly Rule<R>[])
       )
   }
   for (const [name, limit] of own) claims.set(name, limit)
+}
+
+/** The words that say what a limiter counts, the same for equal limits. CRITICAL belongs to the request. */
+function counting({ name, words }: Limiter): string {
+  return [name, ...words.filter((word) => word !== 'CRITICAL').map(shortest)].join(' ')
 }
 
 /**

@@ -64,6 +64,16 @@ def duration_word(duration: Duration) -> str:
     return f"{milliseconds('duration', duration)}ms" if isinstance(duration, timedelta) else str(duration)
 
 
+def shortest(word: str) -> str:
+    """Returns a duration in its largest unit, such as `"1m"` for `"60s"`, and any other word as it is."""
+    match = _DURATION.fullmatch(word)
+    if match is None or match[2] is None:
+        return word
+    whole = milliseconds("duration", word)
+    unit = max((unit for unit in UNITS if whole % UNITS[unit] == 0), key=UNITS.__getitem__)
+    return f"{whole // UNITS[unit]}{unit}"
+
+
 def float_word(number: float) -> str:
     """Returns a number as it stands in a command, without an exponent and without zeros at the end."""
     text = format(Decimal(repr(float(number))), "f")

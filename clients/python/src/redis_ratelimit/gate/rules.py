@@ -12,7 +12,7 @@ from ..call.errors import ConfigurationError
 from ..call.limit import MOST, Limit, Limiter, LimiterLike
 from ..call.rate import limiter_of
 from ..call.steady import steady_rate
-from ..call.values import Duration, check_duration, integer, text
+from ..call.values import Duration, check_duration, integer, shortest, text
 from ..local.checked import checked_limit
 from ..wire.ready import Check
 from .shed import Shed
@@ -136,7 +136,7 @@ class Rule(Generic[Req]):
         """Returns what the rule counts under its name. None if a function says it for each request."""
         if callable(self.policy) or callable(self.limit):
             return None
-        return f"the policy {self.policy!r}" if self.limit is None else " ".join(map(str, self._checked(self.limit).words))
+        return f"the policy {self.policy!r}" if self.limit is None else _counting(self._checked(self.limit))
 
     def check(self) -> Check | None:
         """Returns what can be asked at start: of a function only whether the module and the right are there."""
@@ -239,6 +239,12 @@ def claim(claims: dict[str, str], rules: Iterable[Rule[Req]]) -> None:
                 " would share a count: give one of them another name"
             )
     claims |= own
+
+
+def _counting(limiter: Limiter) -> str:
+    """The words that say what a limiter counts, the same for equal limits. CRITICAL belongs to the request."""
+    words = (shortest(word) if isinstance(word, str) else str(word) for word in limiter.words if word != "CRITICAL")
+    return " ".join(words)
 
 
 def _given(function: object, request: object) -> Resolving[Any]:
