@@ -12,9 +12,9 @@ _COUNTED = frozenset("LOADING MASTERDOWN READONLY MISCONF NOREPLICAS BUSY".split
 _NOT_COUNTED = frozenset("TRYAGAIN MOVED ASK CLUSTERDOWN OOM UNBLOCKED".split())
 _TOO_MANY_CLIENTS = "max number of clients"
 _TOO_MANY_HOLDS = "ERR too many holds"
-# Wrong credentials, and a server without the module: none of this is the mistake of one call.
 HOLDS = "holds"
 """The kind of `Unavailable` that is a bound of the server's: callers reach it that do not settle."""
+# Wrong credentials, and a server without the module: none of this is the mistake of one call.
 MISCONFIGURED = frozenset("NOAUTH WRONGPASS module".split())
 """Kinds of `Unavailable` that are errors in `ready`."""
 _NO_MODULE = re.compile(r"ERR unknown command '(?:RL\.|rl\.)")
@@ -93,7 +93,7 @@ class Redirected(Uncounted, errors.ClusterError):
 
 
 class Silence(errors.TimeoutError):
-    """There was no reply in time to a call that was sent. Its connection is closed, as are those of the calls beside it."""
+    """There was no reply in time to a call that was sent. Its connection is closed, as are the idle ones."""
 
 
 def waits_for_another(error: BaseException) -> bool:
