@@ -65,7 +65,8 @@ describe('Express without a check at the start', () => {
     const server = await startServer()
     t.after(() => server.stop())
     const lines: string[] = []
-    const limiter = new RateLimiter(new Redis(server.port, { lazyConnect: true }), { timeoutMs: 3000, logger: (line) => lines.push(line) })
+    const logger = (line: string) => lines.push(line)
+    const limiter = new RateLimiter(new Redis(server.port, { lazyConnect: true }), { timeoutMs: 3000, logger })
     t.after(() => limiter.close())
     const app = express()
     const gate = ratelimit({ limiter, rules: [{ name: 'default', key: () => 'all', limit: '2/h' }] })
