@@ -27,7 +27,7 @@ async def waited(redis: Any, call: Call, seconds: float) -> object:
         await redis.connection_pool.release(connection)
 
 
-async def waited_at(node: Any, call: Call, seconds: float) -> object:
+async def waited_at(_redis: Any, node: Any, call: Call, seconds: float) -> object:
     """Sends it on the client of a cluster, to this node."""
     connection = node.acquire_connection()
     try:
@@ -35,6 +35,11 @@ async def waited_at(node: Any, call: Call, seconds: float) -> object:
     finally:
         release = getattr(node, "release", node._free.append)  # redis-py 6 has no release
         release(connection)
+
+
+async def forget_slots(redis: Any) -> None:
+    """The client of a cluster reads anew which node has which slots, as after a failed call of its own."""
+    redis._initialize = True
 
 
 async def _exchange(connection: Any, call: Call, seconds: float) -> object:

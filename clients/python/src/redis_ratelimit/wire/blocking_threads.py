@@ -5,9 +5,10 @@ call again. So the reply is waited for above the wait, and the call is sent once
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
-from redis.exceptions import ResponseError, TimeoutError
+from redis.exceptions import RedisError, ResponseError, TimeoutError
 
 from ..call.call import Call
 from .source import MARGIN
@@ -26,9 +27,15 @@ def waited(redis: Any, call: Call, seconds: float) -> object:
         redis.connection_pool.release(connection)
 
 
-def waited_at(node: Any, call: Call, seconds: float) -> object:
+def waited_at(redis: Any, node: Any, call: Call, seconds: float) -> object:
     """Sends it on the client of a cluster, to this node."""
-    return waited(node.redis_connection, call, seconds)
+    return waited(redis.get_redis_connection(node), call, seconds)
+
+
+def forget_slots(redis: Any) -> None:
+    """The client of a cluster reads anew which node has which slots, as after a failed call of its own."""
+    with suppress(RedisError):
+        redis.nodes_manager.initialize()
 
 
 def _exchange(connection: Any, call: Call, seconds: float) -> object:

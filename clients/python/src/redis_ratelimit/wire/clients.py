@@ -10,12 +10,12 @@ from itertools import count
 from typing import Protocol, TypeAlias, cast
 
 import redis.asyncio as client
-from redis.exceptions import AskError, ClusterDownError, MovedError, TryAgainError
+from redis.exceptions import AskError, ClusterDownError, ConnectionError, MovedError, TimeoutError, TryAgainError
 
 from ..call.call import Call
 from ..call.errors import ConfigurationError
 from ..call.values import Key
-from .blocking import waited, waited_at
+from .blocking import forget_slots, waited, waited_at
 from .redirect import combined
 
 AsyncClient: TypeAlias = "client.Redis | client.RedisCluster"
@@ -91,9 +91,12 @@ class _OnCluster:
         nodes = self._nodes(call)
         if call.wait is not None:
             try:
-                return await waited_at(nodes[0], call, call.wait)
+                return await waited_at(self._redis, nodes[0], call, call.wait)
             except _REDIRECTED:  # redis-py follows it
                 pass
+            except (ConnectionError, TimeoutError):
+                await forget_slots(self._redis)
+                raise
         return combined([await self._redis.execute_command(*call.words, target_nodes=node) for node in nodes])
 
     def _nodes(self, call: Call) -> list[object]:
