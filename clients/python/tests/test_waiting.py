@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 import redis
 import redis.asyncio
+from redis.asyncio.cluster import ClusterNode as AsyncClusterNode
+from redis.cluster import ClusterNode
 
 from both import Maker
 from redis_ratelimit import (
@@ -174,7 +176,8 @@ async def test_a_wait_on_the_application_s_cluster_outlasts_its_time_out(cluster
     assert (await asyncio.to_thread(Commands(plain).gcra, key, 0, 1, "1500ms", block="9s")).allowed
     assert (await AsyncCommands(other).gcra(key, 0, 1, "1500ms", block="9s")).allowed
     # After a failover, the first call finds the old node gone, and the next one asks the cluster.
-    for client, node in ((plain, redis.cluster.ClusterNode), (other, redis.asyncio.cluster.ClusterNode)):
+    kinds: list[tuple[Any, Any]] = [(plain, ClusterNode), (other, AsyncClusterNode)]
+    for client, node in kinds:
         client.nodes_manager.slots_cache[client.keyslot(key)] = [node("127.0.0.1", 1, "primary")]
     with pytest.raises(redis.ConnectionError):
         Commands(plain).gcra(key, 9, 10, "1h", block="1s")
