@@ -201,7 +201,7 @@ fn take_only(
 ) -> Result<Reply, Error> {
     let name = part.name;
     let prepare = |key: &mut Key<'_, '_>, at| {
-        key.prepare(at, once(name), once(name), |other| other == name)?;
+        key.prepare(at, once(name), once(name), &once(name))?;
         Ok(Place::of(name.length))
     };
     let taken = with_limiter!(&part.limiter, limiter => {

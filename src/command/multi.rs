@@ -283,7 +283,7 @@ impl<'p, 'c, 'a> Several<'p, 'c, 'a> {
         let mut joint = self.joint(at)?;
         for place in 0..self.keys.count() {
             let mut key = self.keys.peek(place)?;
-            key.prepare(at, empty(), empty(), |_| false)?;
+            key.prepare(at, empty(), empty(), &empty())?;
             before(&mut joint, place, &key);
             joint.peek(place, &key);
         }
@@ -310,7 +310,7 @@ impl<'p, 'c, 'a> Several<'p, 'c, 'a> {
         let mut joint = self.joint(at)?;
         let mut keys = self.keys.open()?;
         for key in &mut *keys {
-            key.prepare(at, empty(), empty(), |_| false)?;
+            key.prepare(at, empty(), empty(), &empty())?;
         }
         let changed = change(&mut joint, &mut keys)?;
         commit(call, &joint, &mut keys, clock, at);
@@ -337,7 +337,7 @@ pub(super) fn prepare(
     let charged = named.clone().filter(|part| part.cost > 0);
     let at_once = charged.clone().filter(|part| !part.is_penalty()).map(|part| part.name);
     let charged = charged.map(|part| part.name);
-    key.prepare(at, at_once, charged, |name| named.clone().any(|part| part.name == name))
+    key.prepare(at, at_once, charged, &named.map(|part| part.name))
 }
 
 /// Prepares the keys in which the call holds something.

@@ -104,7 +104,7 @@ fn decide(
             for (key, limits) in limits.iter().enumerate() {
                 let stored = limits.limits().map(|limit| (limit.name, limit.until()));
                 let charged = joint.named(key).filter(|part| part.cost > 0).map(|part| part.name);
-                if !fits(&stored, charged, |name| joint.named(key).any(|part| part.name == name), at) {
+                if !fits(&stored, charged, &joint.named(key).map(|part| part.name), at) {
                     return Err(Error::TooManyLimits);
                 }
             }

@@ -265,15 +265,14 @@ pub fn faded(
 /// Whether a key would hold at most [`MAX_LIMITS`] limits after a charge at `now`.
 ///
 /// `stored` are the names of its limits, and when each is fully reset. `charged` are the names that the call charges.
-/// `named` returns whether the call names a limit.
+/// `named` are those that it names, also without a charge.
 pub fn fits(
     stored: &(impl Iterator<Item = (Name, Time)> + Clone),
     charged: impl Iterator<Item = Name>,
-    named: impl Fn(Name) -> bool,
+    named: &(impl Iterator<Item = Name> + Clone),
     now: Time,
 ) -> bool {
-    let stays = |(name, until): &(Name, Time)| *until > now || named(*name);
-    let kept = stored.clone().filter(stays).count();
+    let kept = stored.clone().count() - faded(stored, named, now).len();
     let new = charged.filter(|name| !stored.clone().any(|(other, _)| other == *name)).count();
     kept + new <= MAX_LIMITS
 }
@@ -396,16 +395,13 @@ mod tests {
         let stored = || set.limits().map(|limit| (limit.name, limit.until()));
         let fits_at = |millis, new: u64| {
             let now = T0.plus(Span::from_millis(millis));
-            fits(
-                &stored(),
-                (1000..1000 + new).map(name),
-                |name| name.length.span() >= Span::from_millis(1000),
-                now,
-            )
+            let named = (1000..1000 + new).map(name);
+            fits(&stored(), named.clone(), &named, now)
         };
         assert!(fits_at(0, 0) && !fits_at(0, 1));
         assert!(fits_at(1, 1) && !fits_at(1, 2));
-        assert!(fits(&stored(), core::iter::once(name(5)), |_| true, T0), "the key already holds the limit");
+        let named = core::iter::once(name(5));
+        assert!(fits(&stored(), named.clone(), &named, T0), "the key already holds the limit");
     }
 
     #[test]

@@ -33,19 +33,19 @@ impl Key<'_, '_> {
     #[cold]
     #[inline(never)]
     fn prepare_to_add(&mut self, name: Name, now: Time) -> Result<(), Error> {
-        self.prepare(now, once(name), once(name), |other| other == name)
+        self.prepare(now, once(name), once(name), &once(name))
     }
 
     /// Prepares the key for a call that gives limits by their whole names.
     ///
-    /// `at_once` are the limits that it charges if it is admitted, and `charged` all that it may charge. `named` returns
-    /// whether it names a limit at all. A key of another kind is an error, and so are more than [`MAX_LIMITS`] limits.
+    /// `at_once` are the limits that it charges if it is admitted, `charged` all that it may charge, and `named` those that it
+    /// names at all. A key of another kind is an error, and so are more than [`MAX_LIMITS`] limits.
     pub fn prepare(
         &mut self,
         now: Time,
         mut at_once: impl Iterator<Item = Name>,
         charged: impl Iterator<Item = Name> + Clone,
-        named: impl Fn(Name) -> bool,
+        named: &(impl Iterator<Item = Name> + Clone),
     ) -> Result<(), Error> {
         let lone = self.open.lone_limit();
         let stays_lone = match (self.form, lone, self.open.value()) {
