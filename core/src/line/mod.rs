@@ -527,19 +527,17 @@ impl<K: Ord + Clone> Lines<K> {
         self.all_over &= !self.hungers.is_empty();
         self.is_late = self.hungers.first().is_some_and(|(end, ..)| *end <= now);
         for _ in 0..self.ending.len() {
-            let (began, left) = self.removed;
-            if left == 0 && now.since(began) < MILLISECOND {
+            let Some((key, name, which)) = self.ending.pop_front() else { return };
+            if !self.end(&key, name, which, now) {
                 return;
             }
-            let Some((key, name, which)) = self.ending.pop_front() else { return };
-            self.end(&key, name, which, now);
         }
     }
 
-    /// Ends some hungers of a line. Those that may not be removed now are later.
-    fn end(&mut self, key: &K, name: Name, which: Ends, now: Time) {
+    /// Ends some hungers of a line. Those that may not be removed now are later. Returns whether all are removed.
+    fn end(&mut self, key: &K, name: Name, which: Ends, now: Time) -> bool {
         loop {
-            let Some(line) = self.line(key, name) else { return };
+            let Some(line) = self.line(key, name) else { return true };
             let tenant = match which {
                 Ends::All => line.tenants.first_hungry(),
                 Ends::OfId(id) => line.tenants.who_asked(id),
@@ -548,11 +546,11 @@ impl<K: Ord + Clone> Lines<K> {
                 if matches!(which, Ends::All) {
                     line.all_over = false;
                 }
-                return;
+                return true;
             };
             if !self.may_remove(now) {
                 self.ending.push_back((key.clone(), name, which));
-                return;
+                return false;
             }
             self.end_hunger(key, name, &tenant);
         }
