@@ -117,20 +117,18 @@ impl Holds {
     /// Gives the charges of a limit its new name. What was charged to an earlier limit of that name no longer counts.
     pub(super) fn rename(&mut self, from: Name, to: Name) {
         self.table.each_kept(|charges| {
-            let [new, old] = [from, to].map(|name| charges.iter().position(|charge| charge.name == name));
-            match (new, old) {
-                (Some(_), Some(_)) => {
-                    *charges = charges.iter().copied().filter(|charge| charge.name != to).collect();
-                }
-                (None, Some(old)) => {
-                    charges.iter_mut().skip(old).take(1).for_each(|charge| charge.at = Time::EPOCH);
-                }
-                _ => {}
+            let has_from = charge(charges, from).is_some();
+            if has_from && charge(charges, to).is_some() {
+                *charges = charges.iter().copied().filter(|charge| charge.name != to).collect();
             }
-            if new.is_some() {
-                charges.iter_mut().filter(|charge| charge.name == from).for_each(|charge| charge.name = to);
-                charges.sort_unstable_by_key(|charge| charge.name);
+            for charge in charges.iter_mut() {
+                if charge.name == from {
+                    charge.name = to;
+                } else if charge.name == to {
+                    charge.at = Time::EPOCH;
+                }
             }
+            charges.sort_unstable_by_key(|charge| charge.name);
         });
     }
 
