@@ -138,8 +138,8 @@ fn take_and_hold<L: Limiter>(
     let (clock, manner) = (clock(), request.manner());
     let at = request.at.unwrap_or(clock);
     let mut key = Key::open(call, 1, Access::Write)?;
-    let place = key.own_place(limiter)?;
     if let Some(charges) = held(&key, hold.id, at) {
+        let place = key.own_place(limiter)?;
         let granted = find(&key, charges, limiter).map_or(0, |charge| charge.cost);
         let answer = Ask::new(place, at, 0, Manner::Strict).peek(&key, limiter);
         return Ok(reply(answer, granted, manner));
@@ -147,7 +147,7 @@ fn take_and_hold<L: Limiter>(
     if !has_room(&key, hold, at, 1) {
         return Err(Error::TooManyHolds);
     }
-    key.place_to_charge(limiter, at)?;
+    let place = key.place_to_charge(limiter, at)?;
     key.make_room_for_holds();
     let mut ask = Ask::new(place, at, request.cost(), manner);
     let taken = ask.take_and_hold(&mut key, limiter, hold)?;

@@ -248,8 +248,7 @@ impl Leases {
             }
             _ => None,
         };
-        self.table.hold(id, deadline, cost, now);
-        let Some(slot) = self.table.find(id) else { return };
+        let slot = self.table.hold(id, deadline, cost, now);
         if !is_held && (tenant.is_some() || noted.tenants.is_some()) {
             noted.tenants.get_or_insert_default().take(&self.table, slot, tenant);
         }

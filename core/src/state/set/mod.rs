@@ -174,9 +174,7 @@ impl LimitSet {
             state.apply(change);
         }
     }
-}
 
-impl LimitSet {
     /// Frees leases of the limit that had ended at the last charge, at most this many.
     pub fn free_ended_leases(&mut self, most: usize) {
         let leases =

@@ -189,7 +189,7 @@ impl<K> Table<K> {
     }
 
     /// Adds a lease whose id the table does not have.
-    pub(super) fn add(&mut self, lease: Lease<K>) {
+    pub(super) fn add(&mut self, lease: Lease<K>) -> u32 {
         let slot = self.push(lease);
         if let Some(trees) = &mut self.trees {
             trees.push();
@@ -199,6 +199,7 @@ impl<K> Table<K> {
         if self.trees.is_none() {
             self.grow_trees();
         }
+        slot
     }
 
     fn link<T: OfTable<K>>(&mut self, slot: u32) {
@@ -296,7 +297,7 @@ impl Table {
     /// Gives a lease this deadline. A lease that is not held at `now` also gets this cost. A lease that is not in the
     /// table is added.
     #[inline(always)]
-    pub(super) fn hold(&mut self, id: &[u8], deadline: Tick, cost: u32, now: Tick) {
+    pub(super) fn hold(&mut self, id: &[u8], deadline: Tick, cost: u32, now: Tick) -> u32 {
         let key = Key { deadline, hash: hash(id), id };
         let Some(slot) = self.find_hashed(key.hash, id) else {
             return self.add(Lease::hashed(key, cost, ()));
@@ -313,5 +314,6 @@ impl Table {
         self.link::<ByDeadline>(slot);
         self.soonest = self.soonest.min(deadline);
         self.set_latest(before, deadline);
+        slot
     }
 }

@@ -361,25 +361,22 @@ impl Owned {
     pub(in crate::state) fn link(&mut self, table: &Table, item: u32) {
         let Some(root) = self.root_of(item) else { return };
         let before = self.last_of(root);
-        let items = Items { leases: &table.leases, items: &self.items };
-        let root = Forest { nodes: &mut self.nodes, leases: &items }.link::<OfOwner>(root, item);
+        let root = self.change(table, |forest| forest.link::<OfOwner>(root, item));
         self.set_root_of(item, root);
         let is_last = self.last_of(root) == item;
         if is_last && before != NONE {
             self.set_last(table, before, false);
         }
         self.items.get_mut(item).into_iter().for_each(|item| item.is_last = is_last);
-        let items = Items { leases: &table.leases, items: &self.items };
-        self.root = Forest { nodes: &mut self.nodes, leases: &items }.link::<OfAll>(self.root, item);
+        let all = self.root;
+        self.root = self.change(table, |forest| forest.link::<OfAll>(all, item));
     }
 
     /// Takes an item out of both trees, before its deadline changes. Returns its owner.
     pub(in crate::state) fn unlink(&mut self, table: &Table, item: u32) -> Option<Arc<[u8]>> {
-        let root = self.root_of(item)?;
-        let items = Items { leases: &table.leases, items: &self.items };
-        let mut forest = Forest { nodes: &mut self.nodes, leases: &items };
-        self.root = forest.unlink::<OfAll>(self.root, item);
-        let root = forest.unlink::<OfOwner>(root, item);
+        let (all, root) = (self.root, self.root_of(item)?);
+        self.root = self.change(table, |forest| forest.unlink::<OfAll>(all, item));
+        let root = self.change(table, |forest| forest.unlink::<OfOwner>(root, item));
         self.set_root_of(item, root);
         let Item { is_last, owner, .. } = self.items.get(item)?.clone();
         if is_last && root != NONE {
@@ -391,10 +388,17 @@ impl Owned {
     /// Notes whether an item of the tree of all is the last of its owner.
     fn set_last(&mut self, table: &Table, item: u32, is_last: bool) {
         self.items.get_mut(item).into_iter().for_each(|item| item.is_last = is_last);
-        let items = Items { leases: &table.leases, items: &self.items };
         let one = HeldByOwners { cost: 0, owners: 1 };
         let add = |held: HeldByOwners| if is_last { held.plus(one) } else { held.minus(one) };
-        Forest { nodes: &mut self.nodes, leases: &items }.add::<OfAll>(self.root, item, add);
+        let all = self.root;
+        self.change(table, |forest| forest.add::<OfAll>(all, item, add));
+    }
+
+    /// Changes trees of a table.
+    #[inline(always)]
+    fn change<T>(&mut self, table: &Table, change: impl FnOnce(&mut Forest<'_, Node, Items<'_>>) -> T) -> T {
+        let items = Items { leases: &table.leases, items: &self.items };
+        change(&mut Forest { nodes: &mut self.nodes, leases: &items })
     }
 
     /// The root of the tree of an item's owner.
