@@ -102,7 +102,7 @@ fn tenants(call: &Call<'_>) -> Result<(Vec<Fields>, u64), Error> {
         tenant.waiting += waiting.callers;
         tenant.is_in_line = true;
     }
-    let in_line = call.tenants_in_line(1);
+    let (in_line, _) = call.count_tenants(1);
     // Up to this many are all here, each once, in however many lines it is.
     let (now, mut count) = (clock(), if in_line <= MOST_IN_ORDER { tenants.len() } else { in_line } as u64);
     let key = Key::open(call, 1, Access::Read)?;
@@ -116,7 +116,7 @@ fn tenants(call: &Call<'_>) -> Result<(Vec<Fields>, u64), Error> {
             let both = if in_line <= MOST_IN_ORDER {
                 tenants.values().filter(|tenant| tenant.held > 0).count()
             } else {
-                call.holders_in_line(1)
+                call.count_tenants(1).1
             };
             count = (stored.holders(now) + u64::from(unnamed.is_some()) + count).saturating_sub(both as u64);
             let holders = stored.some_shares(now, MOST_IN_ORDER, MOST_TENANTS).into_iter().chain(unnamed);

@@ -66,14 +66,10 @@ impl Call<'_> {
             .unwrap_or(0)
     }
 
-    /// The number of tenants that wait for limits of the key at this place, or are hungry for one.
-    pub fn tenants_in_line(&self, key: usize) -> usize {
-        self.at_line(key, |state, key| state.lines.count_tenants::<dyn OfDatabase>(key).0).unwrap_or(0)
-    }
-
-    /// How many of them hold something.
-    pub fn holders_in_line(&self, key: usize) -> usize {
-        self.at_line(key, |state, key| state.lines.count_tenants::<dyn OfDatabase>(key).1).unwrap_or(0)
+    /// The number of tenants that wait for limits of the key at this place or are hungry for one, and how many of them hold
+    /// something.
+    pub fn count_tenants(&self, key: usize) -> (usize, usize) {
+        self.at_line(key, |state, key| state.lines.count_tenants::<dyn OfDatabase>(key)).unwrap_or_default()
     }
 
     /// Tenants that wait for limits of the key at this place, or are hungry for one: of each limit at most this many, in the order of
