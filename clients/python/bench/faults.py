@@ -62,7 +62,8 @@ async def measured(
     every: float = 0.0,
     after: float = AFTER,
 ) -> Row:
-    """Asks, each caller so many seconds after its last call, while a fault comes and goes. The callers and the leases have keys of their own, so that all nodes have some."""
+    """Asks while a fault comes and goes: each caller again at once, or after `every` seconds. All callers and leases have keys of
+    their own, so that all nodes have some."""
     answers: list[tuple[float, bool]] = []
     most, others = 0, connected(servers)
     stops = False

@@ -73,29 +73,20 @@ async def test_a_cancelled_task_changes_nothing(limiter: AsyncRateLimiter, serve
     assert limit_of(server, key) == 50 and held(server, key) == 0
 
 
-async def test_it_is_released_if_the_choice_of_errors_fails(limiter: AsyncRateLimiter, server: Server, key: str) -> None:
-    def choice(_: BaseException) -> bool:
-        raise LookupError
-
-    with pytest.raises(TooSlow):
-        async with limiter.lease(key, 100, "30s", adapt=START, drops=choice):
-            raise TooSlow
-    assert limit_of(server, key) == 50 and held(server, key) == 0
+class Interrupted(BaseException): ...
 
 
-async def test_it_is_released_if_a_signal_interrupts_the_choice(
-    limiter: AsyncRateLimiter, server: Server, key: str
+@pytest.mark.parametrize(("raises", "left"), [(LookupError, TooSlow), (Interrupted, Interrupted)], ids=["fails", "is-interrupted"])
+async def test_it_is_released_if_the_choice_of_errors_raises(
+    raises: type[BaseException], left: type[BaseException], limiter: AsyncRateLimiter, server: Server, key: str
 ) -> None:
     def choice(_: BaseException) -> bool:
-        raise Interrupted
+        raise raises
 
-    with pytest.raises(Interrupted):
+    with pytest.raises(left):
         async with limiter.lease(key, 100, "30s", adapt=START, drops=choice):
             raise TooSlow
     assert limit_of(server, key) == 50 and held(server, key) == 0
-
-
-class Interrupted(BaseException): ...
 
 
 def held(server: Server, key: str) -> int:

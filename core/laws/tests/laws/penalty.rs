@@ -37,7 +37,7 @@ fn follow(penalty: Penalty, steps: &[Step]) -> usize {
         assert_eq!(taken.verdict.admits(), fits, "call {i} of {steps:?} under {penalty:?}");
         assert_eq!(taken.verdict, peek.verdict, "a peek tells the ban that the call brings");
         if !taken.verdict.admits() {
-            assert_eq!(taken, peek, "and what is left then");
+            assert_eq!(taken, peek, "a peek has the other numbers of the ban, too");
         }
         let retry = offender.banned(micros).map_or(0, |end| end - micros);
         if let Verdict::Refuse { retry: told } = taken.verdict {

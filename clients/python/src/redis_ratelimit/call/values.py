@@ -126,8 +126,10 @@ def time_zone(name: str, zone: object) -> None:
 def _is_zone(zone: str) -> bool:
     if zone.startswith(("+", "-")):
         return _OFFSET.fullmatch(zone) is not None
+    if zone.upper() == "UTC":
+        return True
     known = _zones()
-    return zone.upper() == "UTC" or (zone.lower() in known if known else bool(zone))
+    return zone.lower() in known if known else bool(zone)
 
 
 @lru_cache(maxsize=1)
