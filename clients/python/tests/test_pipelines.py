@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from inspect import isawaitable
+from time import monotonic
 from typing import Any
 
 import pytest
@@ -85,8 +86,10 @@ async def test_endings_that_are_due_together_go_out_in_one_pipeline(make: Maker,
         slow = make(proxy.port)
         await slow.peek(key, "1/s")
         server.client.config_resetstat()
+        due = monotonic() + 1  # the same instant for all, however long this takes
         for n in range(100):
-            slow.background.add(Ending(slow.core, calls.release("", key, str(n)), 30.0, certain=True), 0.2)
+            ending = Ending(slow.core, calls.release("", key, str(n)), 30.0, certain=True)
+            slow.background.add(ending, due - monotonic())
         await asyncio.to_thread(eventually, lambda: server.calls("rl.release") == 100, "the releases")
     # Each look at the server is a read of its own, and on a busy machine there are many.
     assert reads(server) - server.calls("info") < 40
