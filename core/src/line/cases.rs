@@ -573,7 +573,7 @@ fn many_hungers_end_at_once_and_are_removed_a_few_at_a_time() {
 
 #[test]
 fn a_line_reads_what_many_tenants_hold_in_steps() {
-    const TENANTS: u32 = 600;
+    const TENANTS: u32 = 150;
     let table = |tenants: core::ops::Range<u32>| {
         tenants.fold(Leases::default(), |leases, number| {
             let id = number.to_be_bytes();
@@ -605,17 +605,17 @@ fn a_line_reads_what_many_tenants_hold_in_steps() {
         }
         known
     };
-    assert_eq!(steps(&mut pool), [256, 512, 600]);
-    assert_eq!(steps(&mut pool), [600]);
-    // Another table, and amid reading it one in which the first hundred hold nothing.
+    assert_eq!(steps(&mut pool), [64, 128, 150]);
+    assert_eq!(steps(&mut pool), [150]);
+    // Another table, and amid reading it one in which the first 25 hold nothing.
     pool.lines.replace(&KEY);
     pool.lines.follow(&KEY, name(), Some(&pool.leases), pool.now, pool.now);
-    pool.leases = table(100..TENANTS);
+    pool.leases = table(25..TENANTS);
     pool.lines.replace(&KEY);
-    assert_eq!(steps(&mut pool).last(), Some(&500));
+    assert_eq!(steps(&mut pool).last(), Some(&125));
     // All leases expire in one instant.
     pool.now = T0.plus(Span::from_millis(TTL));
-    assert_eq!(steps(&mut pool), [244, 0]);
+    assert_eq!(steps(&mut pool), [61, 0]);
     // A call does not put off the next step.
     pool.leases = table(0..TENANTS);
     pool.now = T0;

@@ -149,7 +149,7 @@ use tenants::{Ahead, Tenants};
 const MOST_MOVES: u32 = 16;
 
 /// The most hungers that end in one millisecond. The others that have ended count no more.
-const AT_ONCE: u32 = 64;
+const AT_ONCE: u32 = 16;
 const MILLISECOND: Span = Span::from_millis(1);
 
 /// Where a caller stands: in the line of a limit that refuses it.

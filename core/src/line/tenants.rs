@@ -17,7 +17,7 @@ use crate::time::{Span, Time};
 const MOST_IDLE: usize = 10_000;
 
 /// The most tenants that are read anew in one step, because leases have expired or because too much was missed.
-const AT_ONCE: usize = 256;
+const AT_ONCE: usize = 64;
 
 /// The shortest time after which a caller that was refused is tried again.
 const LEAST_WAKE: Span = Span::from_millis(1);
@@ -168,8 +168,16 @@ impl Tenant {
     }
 
     /// Notes what it holds now. Its weight is that of its leases.
-    fn know(&mut self, Share { held, weight }: Share) {
-        (self.held, self.weight) = (held, if held > 0 { weight } else { 1 });
+    fn know(&mut self, share: Share) {
+        (self.held, self.weight) = Tenant::noted(share);
+    }
+
+    fn knows(&self, share: Share) -> bool {
+        (self.held, self.weight) == Tenant::noted(share)
+    }
+
+    fn noted(Share { held, weight }: Share) -> (u64, u32) {
+        (held, if held > 0 { weight } else { 1 })
     }
 
     /// The weight for a call: its own, else that of the last refused call while the tenant is hungry, else the tenant's.
@@ -646,6 +654,9 @@ impl Tenants {
             return;
         };
         let (name, old, (share, next_end)) = (name.clone(), tenant.next_end, leases.share_until(name, at));
+        if tenant.knows(share) && old == next_end {
+            return;
+        }
         if old != next_end {
             if let Some(old) = old {
                 self.expiring.remove(&(old, name.clone()));
