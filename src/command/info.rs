@@ -96,13 +96,15 @@ struct Tenant {
 /// come first.
 fn tenants(call: &Call<'_>) -> Result<(Vec<Fields>, u64), Error> {
     let mut tenants: BTreeMap<Vec<u8>, Tenant> = BTreeMap::new();
-    for waiting in call.tenants(1, MOST_IN_ORDER) {
+    let (in_line, _) = call.count_tenants(1);
+    // They come first, so of more no others are shown.
+    let most = if in_line > MOST_IN_ORDER { MOST_TENANTS } else { MOST_IN_ORDER };
+    for waiting in call.tenants(1, most) {
         let tenant = tenants.entry(waiting.name).or_default();
         tenant.weight = waiting.weight;
         tenant.waiting += waiting.callers;
         tenant.is_in_line = true;
     }
-    let (in_line, _) = call.count_tenants(1);
     // Up to this many are all here, each once, in however many lines it is.
     let (now, mut count) = (clock(), if in_line <= MOST_IN_ORDER { tenants.len() } else { in_line } as u64);
     let key = Key::open(call, 1, Access::Read)?;

@@ -281,5 +281,10 @@ fn info_counts_all_tenants_and_shows_those_in_the_line_first_if_they_are_many() 
     let (names, count) = first(con);
     assert_eq!((names.len(), count), (100, Some(1102)));
     assert_eq!(names[..4], ["tenant-0500", "hungry", "", "tenant-0001"]);
+    // If more than 1,000 are in the line, those shown are its first by name.
+    (0..1001).for_each(|i| _ = ints(con, &format!("RL.CONCURRENT pool 1 1h more-{i} TENANT in-line-{i:04}")));
+    let (names, count) = first(con);
+    assert_eq!((names.len(), count), (100, Some(2103)));
+    assert!(names.iter().all(|name| name == "hungry" || name.starts_with("in-line-00")), "{names:?}");
     drop(waits);
 }
