@@ -20,9 +20,11 @@ const MOST_HOLDS: u32 = 100_000;
 const HUNGRY: u32 = 100_000;
 const CALLERS: u32 = 10_000;
 const REPETITIONS: usize = 2;
+/// For how long turns are watched before anything ends. At that time nothing of the module's runs.
+const REST: Duration = Duration::from_secs(2);
 const BATCH: u32 = 10_000;
 
-/// What makes a state, and the calls that are timed on it; they return while the turns are watched.
+/// What makes a state, and the calls that are timed on it while the turns are watched.
 type Scene = (&'static str, fn(&Server) -> Vec<Client>, fn(&Server));
 
 const SCENES: [Scene; 4] = [
@@ -34,23 +36,44 @@ const SCENES: [Scene; 4] = [
 
 /// Prints the longest call and the longest turn of each scene; returns the number of those that are too long.
 pub fn run(most: u64) -> usize {
-    println!("\nMicroseconds, the shortest of {REPETITIONS} repetitions: a turn is a PING beside the calls");
-    println!("{:<64} {:>12} {:>12}  bound, longest call", "all at once", "longest call", "longest turn");
+    println!(
+        "\nMicroseconds, the shortest of {REPETITIONS} repetitions: a turn is a PING beside the calls, at rest one beside PINGs"
+    );
+    println!(
+        "{:<60} {:>12} {:>7} {:>12}  bound, longest call",
+        "all at once", "longest call", "at rest", "longest turn"
+    );
     SCENES.into_iter().map(|scene| print(scene, most)).sum()
 }
 
 fn print(scene: Scene, most: u64) -> usize {
     let times: Vec<_> = (0..REPETITIONS).map(|_| play(scene)).collect();
-    let (longest, call) = times.iter().map(|(call, _)| call.clone()).min().unwrap_or_default();
-    let turn = times.iter().map(|(_, turn)| *turn).min().unwrap_or_default();
-    let met = longest <= most && turn <= u128::from(most);
+    let (longest, call) = times.iter().map(|times| times.call.clone()).min().unwrap_or_default();
+    let (at_rest, turn) = times
+        .iter()
+        .map(|times| (times.at_rest, times.turn))
+        .min_by_key(|(_, turn)| *turn)
+        .unwrap_or_default();
+    // What the server and the machine take at rest is not the module's.
+    let met = longest <= most && turn <= at_rest + u128::from(most);
     let told = if met { "met" } else { "missed" };
-    println!("{:<64} {:>12} {turn:>12}  {}: {told}, {call}", scene.0, grouped(longest), grouped(most));
+    println!(
+        "{:<60} {:>12} {at_rest:>7} {turn:>12}  {}: {told}, {call}",
+        scene.0,
+        grouped(longest),
+        grouped(most)
+    );
     usize::from(!met)
 }
 
-/// The longest call with its words, and the longest turn.
-fn play((_, make, calls): Scene) -> ((u64, String), u128) {
+/// The longest call with its words, and the longest turns in microseconds.
+struct Times {
+    call: (u64, String),
+    at_rest: u128,
+    turn: u128,
+}
+
+fn play((_, make, calls): Scene) -> Times {
     let server = Server::start(&[
         "--maxclients",
         "15000",
@@ -58,6 +81,8 @@ fn play((_, make, calls): Scene) -> ((u64, String), u128) {
         "1000",
         "--ratelimit.max-holds",
         "100000",
+        "--ratelimit.max-waiters-per-key",
+        "10000",
         "--ratelimit.max-tenants",
         "100000",
         "--ratelimit.hunger",
@@ -69,8 +94,23 @@ fn play((_, make, calls): Scene) -> ((u64, String), u128) {
     text(con, "CONFIG SET slowlog-log-slower-than -1");
     let clients = make(&server);
     text(con, "CONFIG SET slowlog-log-slower-than 100");
+    let at_rest = longest_turn(&server, |server| {
+        let (con, began) = (&mut server.connection(), Instant::now());
+        while began.elapsed() < REST {
+            text(con, "PING");
+            sleep(Duration::from_millis(1));
+        }
+    });
+    let turn = longest_turn(&server, calls);
+    text(con, "CONFIG SET slowlog-log-slower-than -1");
+    drop(clients);
+    Times { call: longest_call(con), at_rest, turn }
+}
+
+/// The longest time until a reply to `PING` beside these calls, in microseconds.
+fn longest_turn(server: &Server, calls: impl FnOnce(&Server)) -> u128 {
     let over = AtomicBool::new(false);
-    let turn = scope(|scope| {
+    scope(|scope| {
         let turns = scope.spawn(|| {
             let (con, mut longest) = (&mut server.connection(), Duration::ZERO);
             while !over.load(Ordering::Relaxed) {
@@ -80,13 +120,10 @@ fn play((_, make, calls): Scene) -> ((u64, String), u128) {
             }
             longest
         });
-        calls(&server);
+        calls(server);
         over.store(true, Ordering::Relaxed);
-        turns.join().expect("no panic")
-    });
-    text(con, "CONFIG SET slowlog-log-slower-than -1");
-    drop(clients);
-    (longest_call(con), turn.as_micros())
+        turns.join().expect("no panic").as_micros()
+    })
 }
 
 /// The longest call of the slow log that is the module's.
@@ -105,6 +142,13 @@ fn filled(server: &Server, count: u32, line: impl Fn(u32) -> String) {
     pipelines(&mut server.connection(), BATCH, count, line, check).expect("the calls");
 }
 
+fn look(con: &mut Connection) {
+    for line in ["RL.INFO k", "RL.CONCURRENT k 1 1h one TENANT all", "RL.PEEK k CONCURRENT 9 1h two"] {
+        text(con, line);
+    }
+    sleep(Duration::from_millis(1));
+}
+
 fn leases(server: &Server) -> Vec<Client> {
     let con = &mut server.connection();
     let began = clock(con);
@@ -115,24 +159,18 @@ fn leases(server: &Server) -> Vec<Client> {
     let mut caller = Client::connect(server.port);
     caller.send("RL.CONCURRENT k 1000000 1h all COST 1000000 TENANT all BLOCK 1h");
     wait_for("a caller", || waiting(server) == 1);
-    sleep(Duration::from_secs((began + 88).saturating_sub(clock(con))));
+    sleep(Duration::from_secs((began + 86).saturating_sub(clock(con))));
     vec![caller]
 }
 
 /// Calls meanwhile, and for some time after the caller has all leases, while the timer frees those that have ended.
 fn until_freed(server: &Server) {
     let con = &mut server.connection();
-    let mut look = || {
-        for line in ["RL.INFO k", "RL.CONCURRENT k 1 1h one TENANT all", "RL.PEEK k CONCURRENT 9 1h two"] {
-            text(con, line);
-        }
-        sleep(Duration::from_millis(1));
-    };
     wait_for("the leases", || {
-        look();
+        look(con);
         waiting(server) == 0
     });
-    (0..1000).for_each(|_| look());
+    (0..1000).for_each(|_| look(con));
 }
 
 fn holds(server: &Server) -> Vec<Client> {
