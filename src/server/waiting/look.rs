@@ -27,7 +27,7 @@ const LOOKS: c_int = (REDISMODULE_READ
     | REDISMODULE_OPEN_KEY_NOSTATS)
     .cast_signed();
 /// How many ended leases of a table are freed between two looks at the clock.
-const AT_ONCE: usize = 16;
+const AT_ONCE: usize = 4;
 
 /// Looks at one table, if it is time. It frees leases until this instant, and at least a few.
 ///

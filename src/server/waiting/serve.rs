@@ -25,7 +25,7 @@ use crate::server::guard::guarded;
 
 /// The most callers that are tried before clients are served again, and for how long.
 const AT_ONCE: usize = 24;
-const LONGEST: Span = Span::from_micros(300);
+const LONGEST: Span = Span::from_micros(200);
 
 /// Prepares the module's timer.
 ///
