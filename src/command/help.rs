@@ -1,9 +1,10 @@
 //! `RL.HELP [command]`: lists the commands, or explains one.
 
 use ratelimit_language::Error;
+use ratelimit_language::help::{explain, list};
 use ratelimit_language::vocabulary::Argument;
 
-use crate::server::{Call, Command, Keys, Reply, explain, list};
+use crate::server::{Call, Command, Keys, Reply, documentation};
 
 pub struct Help;
 
@@ -23,10 +24,10 @@ impl Command for Help {
     fn run(call: &Call<'_>) -> Result<Reply, Error> {
         let mut names = call.arguments(1);
         match (names.next(), names.next()) {
-            (None, _) => Ok(Reply::Lines(list())),
+            (None, _) => Ok(Reply::Lines(list(documentation()))),
             (Some(name), None) => {
-                let lines =
-                    explain(name).ok_or_else(|| Error::near_because(name, "RL.HELP lists the commands"))?;
+                let lines = explain(documentation(), name)
+                    .ok_or_else(|| Error::near_because(name, "RL.HELP lists the commands"))?;
                 Ok(Reply::Lines(lines))
             }
             _ => Err(Error::Arity),

@@ -3,13 +3,14 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use ratelimit_language::help::explain;
 use ratelimit_language::vocabulary::{
     Argument, FAIR, LIMIT, PARAMETER, POLICY_COST, POLICY_ON, POLICY_SHADOW, VERSION,
 };
 use ratelimit_language::{Error, policy_name};
 
 use crate::policies::{CountedPolicy, LimitCounts, Named, all, delete, get, load, save, set};
-use crate::server::{Call, Command, FieldValue, Fields, Keys, Reply, bounds, explain};
+use crate::server::{Call, Command, FieldValue, Fields, Keys, Reply, bounds, documentation};
 
 pub struct Policy;
 
@@ -74,7 +75,7 @@ impl Command for Policy {
             save().map(|count| Reply::Integer(count as u64))
         } else if is("HELP") {
             none(call)?;
-            Ok(Reply::Lines(explain(b"RL.POLICY").unwrap_or_default()))
+            Ok(Reply::Lines(explain(documentation(), b"RL.POLICY").unwrap_or_default()))
         } else {
             Err(Error::near_because(word, "RL.POLICY HELP lists the subcommands"))
         }

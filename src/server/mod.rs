@@ -13,8 +13,7 @@ mod waiting;
 pub use allocator::Allocator;
 pub use entry::call::Call;
 pub use entry::command::{Command, KeyUse, Keys};
-pub use entry::help::{explain, list};
-pub use entry::register::Entry;
+pub use entry::register::{Entry, documentation};
 pub use entry::reply::{FieldValue, Fields, Reply};
 #[cfg(feature = "fault-injection")]
 pub use fault::{arm_load, arm_save, delete_on_events, die_if_armed};

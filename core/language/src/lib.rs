@@ -18,6 +18,7 @@ mod catalog;
 mod error;
 mod explanation;
 mod forms;
+pub mod help;
 mod limiters;
 mod multi;
 mod number;
@@ -25,6 +26,7 @@ mod policy;
 mod request;
 
 mod shown;
+pub mod syntax;
 pub mod vocabulary;
 mod words;
 

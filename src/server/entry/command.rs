@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use ratelimit_language::Error;
+use ratelimit_language::help::OWN_PREFIX;
 use ratelimit_language::vocabulary::Argument;
 use redis_module::raw::{
     REDISMODULE_CMD_KEY_ACCESS, REDISMODULE_CMD_KEY_DELETE, REDISMODULE_CMD_KEY_INSERT,
@@ -12,15 +13,13 @@ use redis_module::raw::{
 use super::call::Call;
 use super::reply::Reply;
 
-pub(super) const OWN_PREFIX: &str = "RL.";
-
 /// A command: its name, its documentation and the function that runs it.
 pub trait Command {
     /// Another module may hold a name with another prefix; this module then leaves the command out.
     const PREFIX: &'static str = OWN_PREFIX;
     /// The name without the prefix.
     const NAME: &'static str;
-    /// In the notation of `syntax.rs`.
+    /// In the notation of `ratelimit_language::syntax`.
     const SYNTAX: &'static str;
     const SUMMARY: &'static str;
     const COMPLEXITY: &'static str;

@@ -4,15 +4,18 @@ use std::ffi::{CString, c_char, c_int};
 use std::mem::zeroed;
 use std::ptr::{null, null_mut};
 
+use ratelimit_language::syntax::{self, Kind, Part};
 use ratelimit_language::vocabulary::{Argument, Values};
 use redis_module::raw::{
-    RedisModuleCommandArg, RedisModuleCommandArgType,
+    REDISMODULE_CMD_ARG_MULTIPLE, REDISMODULE_CMD_ARG_OPTIONAL, RedisModuleCommandArg,
+    RedisModuleCommandArgType, RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_BLOCK as BLOCK,
     RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_DOUBLE as DOUBLE,
     RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_INTEGER as INTEGER,
+    RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_KEY as KEY,
+    RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_ONEOF as ONEOF,
+    RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_PURE_TOKEN as PURE_TOKEN,
     RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_STRING as STRING,
 };
-
-use super::syntax::{self, Part};
 
 /// The arguments, and all that their pointers lead to.
 pub struct Docs {
@@ -28,7 +31,8 @@ pub struct Docs {
 impl Docs {
     pub fn of(syntax: &str, explained: &'static [Argument]) -> Docs {
         let parts = syntax::parse(syntax);
-        let least = 1 + parts.iter().map(Part::least_words).sum::<c_int>();
+        let least = parts.iter().map(Part::least_words).sum::<usize>();
+        let least = 1 + c_int::try_from(least).unwrap_or(c_int::MAX - 1);
         let arity = if parts.iter().all(Part::is_fixed) { least } else { -least };
         let mut docs =
             Docs { explained, strings: Vec::new(), lists: Vec::new(), arguments: null_mut(), arity, keys: 0 };
@@ -70,7 +74,7 @@ impl Docs {
             token: part.token.map_or(null(), |token| self.string(token)),
             summary: self.meaning(part),
             since: null(),
-            flags: part.flags.cast_signed(),
+            flags: flags(part),
             deprecated_since: null(),
             subargs: self.list(&part.parts),
             display_text: null(),
@@ -84,8 +88,14 @@ impl Docs {
     }
 
     fn kind(&self, part: &Part<'_>) -> RedisModuleCommandArgType {
+        match part.kind {
+            Kind::Token => return PURE_TOKEN,
+            Kind::Key => return KEY,
+            Kind::All => return BLOCK,
+            Kind::OneOf => return ONEOF,
+            Kind::Value => {}
+        }
         match self.explanation(part).map(|argument| argument.values) {
-            _ if part.kind != INTEGER => part.kind,
             Some(Values::Id | Values::Word) => STRING,
             Some(values) if values.is_duration() => STRING,
             Some(Values::Real { .. }) => DOUBLE,
@@ -104,4 +114,10 @@ impl Docs {
         self.strings.push(string);
         start
     }
+}
+
+fn flags(part: &Part<'_>) -> c_int {
+    let flag = |is_set, flag: u32| if is_set { flag } else { 0 };
+    let optional = flag(part.is_optional, REDISMODULE_CMD_ARG_OPTIONAL);
+    (optional | flag(part.is_repeated, REDISMODULE_CMD_ARG_MULTIPLE)).cast_signed()
 }

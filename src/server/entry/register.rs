@@ -3,8 +3,9 @@
 use std::ffi::{CStr, CString, c_int};
 use std::mem::zeroed;
 use std::ptr::{null, null_mut};
+use std::sync::OnceLock;
 
-use ratelimit_language::vocabulary::Argument;
+use ratelimit_language::help::Documentation;
 use redis_module::raw::{
     REDISMODULE_CMD_KEY_INCOMPLETE, REDISMODULE_CMD_KEY_OW, REDISMODULE_CMD_KEY_UPDATE,
     RedisModule_SetCommandACLCategories, RedisModuleCommand, RedisModuleCommandArg,
@@ -18,21 +19,29 @@ use redis_module::raw::{
     RedisModuleKeySpecFindKeysType_REDISMODULE_KSPEC_FK_UNKNOWN as UNKNOWN, RedisModuleString,
 };
 
-use super::command::{Command, Keys, OWN_PREFIX};
+use super::command::{Command, Keys};
 use super::docs::Docs;
 use super::enter::enter;
 use crate::server::api::{OK, api};
 
+/// All commands, in groups.
+static COMMANDS: OnceLock<&'static [&'static [Entry]]> = OnceLock::new();
+
+/// Remembers the table for [`documentation`].
+pub fn remember(commands: &'static [&'static [Entry]]) {
+    // The cell is empty: a process that loads the module again loads another copy of the library.
+    _ = COMMANDS.set(commands);
+}
+
+/// What the commands say of themselves.
+pub fn documentation() -> impl Iterator<Item = &'static Documentation> + Clone {
+    let commands = COMMANDS.get().into_iter().copied().flatten().copied().flatten();
+    commands.map(|command| &command.documentation)
+}
+
 /// A row of the table of commands.
 pub struct Entry {
-    prefix: &'static str,
-    pub(super) name: &'static str,
-    pub(super) syntax: &'static str,
-    pub(super) summary: &'static str,
-    complexity: &'static str,
-    pub(super) arguments: &'static [Argument],
-    pub(super) reply: &'static [&'static str],
-    pub(super) example: &'static str,
+    pub documentation: Documentation,
     flags: &'static str,
     keys: Keys,
     varies: bool,
@@ -42,28 +51,21 @@ pub struct Entry {
 impl Entry {
     pub const fn of<C: Command>() -> Entry {
         Entry {
-            prefix: C::PREFIX,
-            name: C::NAME,
-            syntax: C::SYNTAX,
-            summary: C::SUMMARY,
-            complexity: C::COMPLEXITY,
-            arguments: C::ARGUMENTS,
-            reply: C::REPLY,
-            example: C::EXAMPLE,
+            documentation: Documentation {
+                prefix: C::PREFIX,
+                name: C::NAME,
+                syntax: C::SYNTAX,
+                summary: C::SUMMARY,
+                complexity: C::COMPLEXITY,
+                arguments: C::ARGUMENTS,
+                reply: C::REPLY,
+                example: C::EXAMPLE,
+            },
             flags: C::FLAGS,
             keys: C::KEYS,
             varies: C::VARIES,
             enter: enter::<C>,
         }
-    }
-
-    /// Returns whether the name has the module's own prefix, which no other module may hold.
-    pub fn is_own(&self) -> bool {
-        self.prefix == OWN_PREFIX
-    }
-
-    pub fn full_name(&self) -> String {
-        format!("{}{}", self.prefix, self.name)
     }
 }
 
@@ -73,7 +75,7 @@ impl Entry {
 ///
 /// `ctx` is the context of the load.
 pub unsafe fn register(ctx: *mut RedisModuleCtx, command: &Entry, own_category: bool) -> Option<()> {
-    let name = CString::new(command.full_name().to_ascii_lowercase()).ok()?;
+    let name = CString::new(command.documentation.full_name().to_ascii_lowercase()).ok()?;
     // SAFETY: the caller keeps the contract. `create` returns the command that the other two calls take, and the server
     // copies the strings.
     unsafe {
@@ -125,9 +127,9 @@ unsafe fn create(ctx: *mut RedisModuleCtx, command: &Entry, name: &CStr) -> Opti
 ///
 /// `created` is a command that the module created during the load.
 unsafe fn document(created: *mut RedisModuleCommand, command: &Entry) -> Option<()> {
-    let summary = CString::new(command.summary).ok()?;
-    let complexity = CString::new(command.complexity).ok()?;
-    let mut docs = Docs::of(command.syntax, command.arguments);
+    let Documentation { summary, complexity, syntax, arguments, .. } = command.documentation;
+    let (summary, complexity) = (CString::new(summary).ok()?, CString::new(complexity).ok()?);
+    let mut docs = Docs::of(syntax, arguments);
     let mut keys = key_specs(command.keys);
     let version = RedisModuleCommandInfoVersion {
         version: 1,

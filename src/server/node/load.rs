@@ -17,8 +17,7 @@ use super::version::{self, BUILD, VERSION};
 use super::{copies, cron};
 use crate::policies;
 use crate::server::api::{OK, api, missing};
-use crate::server::entry::help;
-use crate::server::entry::register::{Entry, register};
+use crate::server::entry::register::{Entry, register, remember};
 use crate::server::guard::guarded;
 use crate::server::store::native_type::TYPE;
 use crate::server::waiting;
@@ -87,11 +86,11 @@ fn try_load(
     // SAFETY: `ctx` is the context of the load. Servers without categories of modules lack the function.
     let own_category =
         unsafe { RedisModule_AddACLCategory.is_some_and(|add| add(ctx, c"ratelimit".as_ptr()) == OK) };
-    help::prepare(commands);
+    remember(commands);
     let commands = || commands.iter().copied().flatten();
     #[cfg(feature = "fault-injection")]
     if !arguments.is_empty() {
-        take_names(context, commands().filter(|command| !command.is_own()), own_category);
+        take_names(context, commands().filter(|command| !command.documentation.is_own()), own_category);
     }
     // SAFETY: `ctx` is the context of the load.
     unsafe {
@@ -109,9 +108,12 @@ fn register_or_leave_out(context: &Context, command: &Entry, own_category: bool)
     // SAFETY: `context` is the context of the load.
     match unsafe { register(context.get_raw(), command, own_category) } {
         Some(()) => Ok(()),
-        None if command.is_own() => Err(format!("cannot register {}", command.full_name())),
+        None if command.documentation.is_own() => {
+            Err(format!("cannot register {}", command.documentation.full_name()))
+        }
         None => {
-            context.log_notice(&format!("ratelimit: {} is another module's", command.full_name()));
+            context
+                .log_notice(&format!("ratelimit: {} is another module's", command.documentation.full_name()));
             Ok(())
         }
     }

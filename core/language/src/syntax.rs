@@ -10,27 +10,34 @@
 //! enclose an optional part, and curly brackets group a part. A bar separates alternatives, and `...` follows a part
 //! that may be repeated. Shown, a repeated part is written twice: `key maxlen id field value [field value ...]`.
 
-use std::ffi::c_int;
-use std::iter::Peekable;
-use std::vec::IntoIter;
-
-use redis_module::raw::{
-    REDISMODULE_CMD_ARG_MULTIPLE as REPEATED, REDISMODULE_CMD_ARG_OPTIONAL as OPTIONAL,
-    RedisModuleCommandArgType, RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_BLOCK as BLOCK,
-    RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_INTEGER as INTEGER,
-    RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_KEY as KEY,
-    RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_ONEOF as ONEOF,
-    RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_PURE_TOKEN as PURE_TOKEN,
-};
+use alloc::string::{String, ToString};
+use alloc::vec::{IntoIter, Vec};
+use alloc::{format, vec};
+use core::iter::Peekable;
 
 /// An argument, or a group of them.
 pub struct Part<'s> {
     pub token: Option<&'s str>,
     name: Option<&'s str>,
-    pub flags: u32,
-    pub kind: RedisModuleCommandArgType,
-    /// The parts of a group: all of them for a `BLOCK`, one of them for a `ONEOF`.
+    pub is_optional: bool,
+    pub is_repeated: bool,
+    pub kind: Kind,
+    /// The parts of a group.
     pub parts: Vec<Part<'s>>,
+}
+
+/// What a part is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// A token without an argument.
+    Token,
+    Key,
+    /// Any other argument.
+    Value,
+    /// All parts of the group.
+    All,
+    /// One part of the group.
+    OneOf,
 }
 
 type Words<'s> = Peekable<IntoIter<&'s str>>;
@@ -64,7 +71,7 @@ fn sequence<'s>(words: &mut Words<'s>) -> Vec<Part<'s>> {
     let mut parts = Vec::new();
     while let Some(word) = words.next_if(|word| !["]", "}", "|"].contains(word)) {
         let mut part = match word {
-            "[" => Part { flags: OPTIONAL, ..alternatives(words) },
+            "[" => Part { is_optional: true, ..alternatives(words) },
             "{" => alternatives(words),
             token if token.starts_with(|c: char| c.is_ascii_uppercase()) => {
                 let name = words.next_if(|word| word.starts_with(|c: char| c.is_ascii_lowercase()));
@@ -73,7 +80,7 @@ fn sequence<'s>(words: &mut Words<'s>) -> Vec<Part<'s>> {
             name => Part::argument(None, Some(name)),
         };
         if words.next_if_eq(&"...").is_some() {
-            part.flags |= REPEATED;
+            part.is_repeated = true;
         }
         parts.push(part);
     }
@@ -82,12 +89,12 @@ fn sequence<'s>(words: &mut Words<'s>) -> Vec<Part<'s>> {
 
 /// Parses the content of brackets, and the closing bracket.
 fn alternatives<'s>(words: &mut Words<'s>) -> Part<'s> {
-    let mut branches = vec![Part::group(BLOCK, sequence(words))];
+    let mut branches = vec![Part::group(Kind::All, sequence(words))];
     while words.next_if_eq(&"|").is_some() {
-        branches.push(Part::group(BLOCK, sequence(words)));
+        branches.push(Part::group(Kind::All, sequence(words)));
     }
     words.next();
-    Part::group(ONEOF, branches)
+    Part::group(Kind::OneOf, branches)
 }
 
 fn join(parts: &[Part<'_>], separator: &str) -> String {
@@ -97,32 +104,31 @@ fn join(parts: &[Part<'_>], separator: &str) -> String {
 impl<'s> Part<'s> {
     fn argument(token: Option<&'s str>, name: Option<&'s str>) -> Part<'s> {
         let kind = match name {
-            None => PURE_TOKEN,
-            Some("key") => KEY,
-            // `docs.rs` knows the types of the others.
-            Some(_) => INTEGER,
+            None => Kind::Token,
+            Some("key") => Kind::Key,
+            Some(_) => Kind::Value,
         };
-        Part { token, name, flags: 0, kind, parts: Vec::new() }
+        Part { token, name, is_optional: false, is_repeated: false, kind, parts: Vec::new() }
     }
 
     /// Groups parts. A single part needs no group.
-    fn group(kind: RedisModuleCommandArgType, mut parts: Vec<Part<'s>>) -> Part<'s> {
+    fn group(kind: Kind, mut parts: Vec<Part<'s>>) -> Part<'s> {
         match parts.pop() {
             Some(single) if parts.is_empty() => single,
             last => {
                 parts.extend(last);
-                Part { token: None, name: None, flags: 0, kind, parts }
+                Part { token: None, name: None, is_optional: false, is_repeated: false, kind, parts }
             }
         }
     }
 
     fn shown(&self) -> String {
         let once = match self.kind {
-            BLOCK => join(&self.parts, " "),
-            ONEOF => join(&self.parts, " | "),
+            Kind::All => join(&self.parts, " "),
+            Kind::OneOf => join(&self.parts, " | "),
             _ => [self.token, self.name].into_iter().flatten().collect::<Vec<_>>().join(" "),
         };
-        match (self.flags & OPTIONAL != 0, self.flags & REPEATED != 0) {
+        match (self.is_optional, self.is_repeated) {
             (false, false) => once,
             (true, false) => format!("[{once}]"),
             (false, true) => format!("{once} [{once} ...]"),
@@ -131,26 +137,27 @@ impl<'s> Part<'s> {
     }
 
     /// The least number of words that a call has for this part.
-    pub fn least_words(&self) -> c_int {
+    pub fn least_words(&self) -> usize {
         let words = self.parts.iter().map(Part::least_words);
         match self.kind {
-            _ if self.flags & OPTIONAL != 0 => 0,
-            BLOCK => words.sum(),
-            ONEOF => words.min().unwrap_or(0),
-            _ => c_int::from(self.token.is_some()) + c_int::from(self.name.is_some()),
+            _ if self.is_optional => 0,
+            Kind::All => words.sum(),
+            Kind::OneOf => words.min().unwrap_or(0),
+            _ => usize::from(self.token.is_some()) + usize::from(self.name.is_some()),
         }
     }
 
     /// Whether every call has the same number of words for this part.
     pub fn is_fixed(&self) -> bool {
         let branch_differs = || self.parts.iter().any(|part| part.least_words() != self.least_words());
-        self.flags == 0 && self.parts.iter().all(Part::is_fixed) && !(self.kind == ONEOF && branch_differs())
+        let is_once = !self.is_optional && !self.is_repeated;
+        is_once && self.parts.iter().all(Part::is_fixed) && !(self.kind == Kind::OneOf && branch_differs())
     }
 
     /// The name that the server shows. A group has the name of its first part.
     pub fn name(&self) -> String {
         match (self.name, self.token, self.parts.first()) {
-            (Some(name), _, _) => name.into(),
+            (Some(name), _, _) => name.to_string(),
             (None, Some(token), _) => token.to_ascii_lowercase(),
             (None, None, first) => first.map(Part::name).unwrap_or_default(),
         }
@@ -162,6 +169,6 @@ impl<'s> Part<'s> {
     }
 
     pub fn is_key(&self) -> bool {
-        self.kind == KEY
+        self.kind == Kind::Key
     }
 }
