@@ -5,22 +5,15 @@
 //! is full.
 
 use ratelimit_language::Error;
-use ratelimit_language::vocabulary::Argument;
+use ratelimit_language::docs;
+use ratelimit_language::help::Documentation;
 
 use crate::server::{Call, Command, Keys, Payload, Reply};
 
 pub struct Apply;
 
 impl Command for Apply {
-    const NAME: &'static str = "APPLY";
-    const SYNTAX: &'static str = "{key payload} ...";
-    const SUMMARY: &'static str = "Internal: repeats the effect of a command on a replica or from the AOF";
-    const COMPLEXITY: &'static str =
-        "O(1) for each key, and the length of its payload or the cells of a sketch that it makes";
-    const ARGUMENTS: &'static [Argument] =
-        &[Argument::word("key", "the key that a command changed"), Argument::word("payload", "the change")];
-    const REPLY: &'static [&'static str] = &["OK."];
-    const EXAMPLE: &'static str = "";
+    const DOCUMENTATION: Documentation = docs::APPLY;
     const FLAGS: &'static str = "write";
     const KEYS: Keys = Keys::Pairs;
     const VARIES: bool = false;

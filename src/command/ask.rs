@@ -10,10 +10,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use ratelimit_core::{Ask as CoreAsk, Joint, JointError, Part, Place, with_limiter};
-use ratelimit_language::vocabulary::{
-    ASKED_COST, AT, Argument, BLOCK, FORCE, FULL, HELD_ID, HOLD, HOLD_TTL, KEY, KEYS, LEASE_ID, POLICY,
-    REFUNDED, SETTLED, SETTLED_TENANT, TENANT, WEIGHT,
-};
+use ratelimit_language::docs;
+use ratelimit_language::help::Documentation;
 use ratelimit_language::{Error, PolicyCall, Purpose, lease_id};
 
 use super::limit::take;
@@ -33,22 +31,8 @@ const FIRST: usize = 1;
 const NAME: usize = 2;
 const REST: usize = 3;
 
-const COMPLEXITY: &str = "The sum of the limiters' commands, for each key";
-const SIX: &str = "The five combined integers of RL.MULTI, and the number of the pair of a limit and a key that binds: from 1, \
-                   limits outermost. If refused, it is the one with the longest retry, else the one with the least remaining; 0 \
-                   if none can refuse.";
-const EACH: &str =
-    "With FULL two elements: these integers, and an array with the five integers of each pair.";
-
 impl Command for Ask {
-    const NAME: &'static str = "ASK";
-    const SYNTAX: &'static str = "key policy [COST cost] [ID id] [FORCE] [AT at] [HOLD id ttl] [BLOCK timeout] [TENANT tenant [WEIGHT weight]] [FULL] [KEYS {key} ...]";
-    const SUMMARY: &'static str = "Asks the limits of a policy, and charges them if all admit";
-    const COMPLEXITY: &'static str = COMPLEXITY;
-    const ARGUMENTS: &'static [Argument] =
-        &[KEY, POLICY, ASKED_COST, LEASE_ID, FORCE, AT, HOLD, HOLD_TTL, BLOCK, TENANT, WEIGHT, FULL, KEYS];
-    const REPLY: &'static [&'static str] = &[SIX, EACH];
-    const EXAMPLE: &'static str = "RL.ASK user:1 api";
+    const DOCUMENTATION: Documentation = docs::ASK;
     const FLAGS: &'static str = "write deny-oom blocking getkeys-api";
     const KEYS: Keys = Keys::FirstAndBehind(KeyUse::Update);
 
@@ -83,13 +67,7 @@ impl Command for Ask {
 }
 
 impl Command for AskPeek {
-    const NAME: &'static str = "ASKPEEK";
-    const SYNTAX: &'static str = "key policy [COST cost] [ID id] [AT at] [FULL] [KEYS {key} ...]";
-    const SUMMARY: &'static str = "Returns what RL.ASK would return, and charges nothing";
-    const COMPLEXITY: &'static str = COMPLEXITY;
-    const ARGUMENTS: &'static [Argument] = &[KEY, POLICY, ASKED_COST, LEASE_ID, AT, FULL, KEYS];
-    const REPLY: &'static [&'static str] = Ask::REPLY;
-    const EXAMPLE: &'static str = "RL.ASKPEEK user:1 api";
+    const DOCUMENTATION: Documentation = docs::ASKPEEK;
     const FLAGS: &'static str = "readonly getkeys-api";
     const KEYS: Keys = Keys::FirstAndBehind(KeyUse::Read);
 
@@ -103,13 +81,7 @@ impl Command for AskPeek {
 }
 
 impl Command for AskRefund {
-    const NAME: &'static str = "ASKREFUND";
-    const SYNTAX: &'static str = "key policy [COST cost] [ID id] [AT at] [FULL] [KEYS {key} ...]";
-    const SUMMARY: &'static str = "Gives back to the limits of a policy what was charged and not used";
-    const COMPLEXITY: &'static str = COMPLEXITY;
-    const ARGUMENTS: &'static [Argument] = &[KEY, POLICY, REFUNDED, LEASE_ID, AT, FULL, KEYS];
-    const REPLY: &'static [&'static str] = Ask::REPLY;
-    const EXAMPLE: &'static str = "RL.ASKREFUND user:1 api";
+    const DOCUMENTATION: Documentation = docs::ASKREFUND;
     const FLAGS: &'static str = "write fast getkeys-api";
     const KEYS: Keys = Keys::FirstAndBehind(KeyUse::Update);
 
@@ -123,18 +95,7 @@ impl Command for AskRefund {
 }
 
 impl Command for AskSettle {
-    const NAME: &'static str = "ASKSETTLE";
-    const SYNTAX: &'static str =
-        "key policy id COST cost [ID id] [AT at] [TENANT tenant] [FULL] [KEYS {key} ...]";
-    const SUMMARY: &'static str = "Settles at its actual cost what RL.ASK holds";
-    const COMPLEXITY: &'static str = "The sum of RL.SETTLE, for each limit on each key";
-    const ARGUMENTS: &'static [Argument] =
-        &[KEY, POLICY, HELD_ID, SETTLED, LEASE_ID, AT, SETTLED_TENANT, FULL, KEYS];
-    const REPLY: &'static [&'static str] = &[
-        "The five combined integers of RL.MULTISETTLE, and the number of keys that held one of the limits.",
-        EACH,
-    ];
-    const EXAMPLE: &'static str = "RL.ASKSETTLE user:1 api request-17 COST 450";
+    const DOCUMENTATION: Documentation = docs::ASKSETTLE;
     const FLAGS: &'static str = "write fast getkeys-api";
     const KEYS: Keys = Keys::FirstAndBehind(KeyUse::Update);
 

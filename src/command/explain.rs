@@ -11,7 +11,8 @@ use ratelimit_core::line::Claim;
 use ratelimit_core::{
     Answer, Ask, Hold, Joint, Limiter, Manner, Part, Period, Place, Span, Time, Verdict, with_limiter,
 };
-use ratelimit_language::vocabulary::Argument;
+use ratelimit_language::docs;
+use ratelimit_language::help::Documentation;
 use ratelimit_language::{
     CATALOG, Decision, Error, Line, Purpose, Request, Row, Seen, SketchCall, Wait, find, option_of,
     own_words, shown, sketch, sketch_words, without_prefix, words_of_limits,
@@ -29,19 +30,7 @@ use crate::server::{
 pub struct Explain;
 
 impl Command for Explain {
-    const NAME: &'static str = "EXPLAIN";
-    const SYNTAX: &'static str = "command argument ...";
-    const SUMMARY: &'static str = "Says in sentences what a call would return now, and why";
-    const COMPLEXITY: &'static str =
-        "As the command that it explains, and O(N) where N is the number of holds of the keys";
-    const ARGUMENTS: &'static [Argument] = &[
-        Argument::word("command", "a limiter's command, RL.SKETCH, RL.MULTI or RL.ASK, with or without RL."),
-        Argument::word("argument", "the command's arguments, as it would be sent"),
-    ];
-    const REPLY: &'static [&'static str] = &[
-        "An array of texts: the verdict, and a line for each limit on each key. The texts are for people; they may change.",
-    ];
-    const EXAMPLE: &'static str = "RL.EXPLAIN RL.GCRA user:1 14 30 60s";
+    const DOCUMENTATION: Documentation = docs::EXPLAIN;
     const FLAGS: &'static str = "readonly getkeys-api";
     const KEYS: Keys = Keys::OfInner(KeyUse::Read);
 
@@ -93,10 +82,10 @@ impl Explained {
             Ok((Explained::Limiter(row), row.name))
         } else if is(SketchCall::NAME) {
             Ok((Explained::Sketch, SketchCall::NAME))
-        } else if is(Multi::NAME) {
-            Ok((Explained::Multi, Multi::NAME))
-        } else if is(AskCommand::NAME) {
-            Ok((Explained::Ask, AskCommand::NAME))
+        } else if is(docs::MULTI.name) {
+            Ok((Explained::Multi, docs::MULTI.name))
+        } else if is(docs::ASK.name) {
+            Ok((Explained::Ask, docs::ASK.name))
         } else {
             let names = CATALOG.iter().map(|row| row.name).collect::<Vec<_>>().join(", ");
             let why = format!("RL.EXPLAIN explains RL.MULTI, RL.ASK, RL.SKETCH and the limiters: {names}");

@@ -1,20 +1,23 @@
 //! `RL.PANIC NOW | LOAD | SAVE | RIVAL key | TWICE key`: faults, for tests that check that the server survives them.
 
 use ratelimit_language::Error;
-use ratelimit_language::vocabulary::Argument;
+use ratelimit_language::help::{Documentation, OWN_PREFIX};
 
 use crate::server::{Access, Call, Command, Key, Keys, Reply, arm_load, arm_save, delete_on_events};
 
 pub struct Panic;
 
 impl Command for Panic {
-    const NAME: &'static str = "PANIC";
-    const SYNTAX: &'static str = "when [key]";
-    const SUMMARY: &'static str = "Panics on purpose";
-    const COMPLEXITY: &'static str = "O(1)";
-    const ARGUMENTS: &'static [Argument] = &[];
-    const REPLY: &'static [&'static str] = &[];
-    const EXAMPLE: &'static str = "";
+    const DOCUMENTATION: Documentation = Documentation {
+        prefix: OWN_PREFIX,
+        name: "PANIC",
+        syntax: "when [key]",
+        summary: "Panics on purpose",
+        complexity: "O(1)",
+        arguments: &[],
+        reply: &[],
+        example: "",
+    };
     const FLAGS: &'static str = "readonly";
     const KEYS: Keys = Keys::None;
 

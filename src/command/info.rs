@@ -6,7 +6,8 @@ use ratelimit_core::decide::when_decided;
 use ratelimit_core::limiter::Concurrent;
 use ratelimit_core::state::{Leases, Share};
 use ratelimit_core::{Figure, Length, Limits, Name, Span};
-use ratelimit_language::vocabulary::{Argument, HOLDERS, KEY, MOST_HOLDERS};
+use ratelimit_language::docs;
+use ratelimit_language::help::Documentation;
 use ratelimit_language::{Error, info};
 
 use crate::server::{
@@ -21,19 +22,7 @@ const MOST_TENANTS: usize = 100;
 const MOST_IN_ORDER: usize = 1000;
 
 impl Command for Info {
-    const NAME: &'static str = "INFO";
-    const SYNTAX: &'static str = "key [LEASES [count]]";
-    const SUMMARY: &'static str =
-        "Returns what a key holds: its limits with their modes, lengths and figures, and its expiry";
-    const COMPLEXITY: &'static str = "O(1), or O(width * depth) for a sketch; with LEASES O(log(N) + count) where N is the number of leases";
-    const ARGUMENTS: &'static [Argument] = &[KEY, HOLDERS, MOST_HOLDERS];
-    const REPLY: &'static [&'static str] = &[
-        "A map of what the key holds, or nil if it is missing. If callers wait or tenants are hungry for a missing key, it has only waiting and the tenants.",
-        "If tenants share the key, a field tenants: an array of at most 100 maps, each with name, weight, held and waiting.",
-        "Beside it a field tenants_count: how many tenants there are.",
-        "With LEASES also a field leases: an array of maps, each with id, cost and left_ms, and with shadow if a shadow counts it.",
-    ];
-    const EXAMPLE: &'static str = "RL.INFO user:1";
+    const DOCUMENTATION: Documentation = docs::INFO;
     const FLAGS: &'static str = "readonly";
     const KEYS: Keys = Keys::First(KeyUse::Read);
 

@@ -3,7 +3,9 @@
 
 use ratelimit_core::Time;
 use ratelimit_core::lease::{Action, act};
-use ratelimit_language::vocabulary::{AT, Argument, ID, KEY, NUMKEYS, OUTCOME, TTL};
+use ratelimit_language::docs;
+use ratelimit_language::help::Documentation;
+use ratelimit_language::vocabulary::TTL;
 use ratelimit_language::{Error, ReleaseCall, lease_id, release};
 
 use super::multi::{FIRST, keys};
@@ -14,13 +16,7 @@ pub struct Renew;
 pub struct MultiRelease;
 
 impl Command for Release {
-    const NAME: &'static str = "RELEASE";
-    const SYNTAX: &'static str = "key id [OUTCOME outcome] [AT at]";
-    const SUMMARY: &'static str = "Ends a lease";
-    const COMPLEXITY: &'static str = "O(log(N)) where N is the number of leases";
-    const ARGUMENTS: &'static [Argument] = &[KEY, ID, OUTCOME, AT];
-    const REPLY: &'static [&'static str] = &["1 if the lease was held, else 0."];
-    const EXAMPLE: &'static str = "RL.RELEASE user:1 request-17";
+    const DOCUMENTATION: Documentation = docs::RELEASE;
     const FLAGS: &'static str = "write fast";
     const KEYS: Keys = Keys::First(KeyUse::Delete);
 
@@ -31,13 +27,7 @@ impl Command for Release {
 }
 
 impl Command for Renew {
-    const NAME: &'static str = "RENEW";
-    const SYNTAX: &'static str = "key ttl id [AT at]";
-    const SUMMARY: &'static str = "Extends a lease that is still held";
-    const COMPLEXITY: &'static str = "O(log(N)) where N is the number of leases";
-    const ARGUMENTS: &'static [Argument] = &[KEY, TTL, ID, AT];
-    const REPLY: &'static [&'static str] = &["1 if the lease was held, else 0."];
-    const EXAMPLE: &'static str = "RL.RENEW user:1 30s request-17";
+    const DOCUMENTATION: Documentation = docs::RENEW;
     const FLAGS: &'static str = "write fast";
     const KEYS: Keys = Keys::First(KeyUse::Update);
 
@@ -49,13 +39,7 @@ impl Command for Renew {
 }
 
 impl Command for MultiRelease {
-    const NAME: &'static str = "MULTIRELEASE";
-    const SYNTAX: &'static str = "numkeys key ... id [OUTCOME outcome] [AT at]";
-    const SUMMARY: &'static str = "Ends a lease on several keys, and returns how many held it";
-    const COMPLEXITY: &'static str = "O(log(N)) for each key, where N is the number of its leases";
-    const ARGUMENTS: &'static [Argument] = &[NUMKEYS, KEY, ID, OUTCOME, AT];
-    const REPLY: &'static [&'static str] = &["The number of keys that held the lease."];
-    const EXAMPLE: &'static str = "RL.MULTIRELEASE 2 user:1 tenant:7 request-17";
+    const DOCUMENTATION: Documentation = docs::MULTIRELEASE;
     const FLAGS: &'static str = "write fast getkeys-api";
     const KEYS: Keys = Keys::Counted(KeyUse::Delete);
 

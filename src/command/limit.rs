@@ -2,7 +2,7 @@
 
 use ratelimit_core::hold::{find, has_room, held};
 use ratelimit_core::{Answer, AnyLimiter, Ask, Hold, Limiter, Manner, Place, Taken, Time, with_limiter};
-use ratelimit_language::vocabulary::Argument;
+use ratelimit_language::help::Documentation;
 use ratelimit_language::{CATALOG, Error, Request};
 
 use super::wait::{InLine, Wish, line_up, starve};
@@ -16,13 +16,7 @@ pub struct Limit<const ROW: usize>;
 
 #[allow(clippy::indexing_slicing, reason = "checked at compile time")]
 impl<const ROW: usize> Command for Limit<ROW> {
-    const NAME: &'static str = CATALOG[ROW].name;
-    const SYNTAX: &'static str = CATALOG[ROW].syntax;
-    const SUMMARY: &'static str = CATALOG[ROW].summary;
-    const COMPLEXITY: &'static str = CATALOG[ROW].complexity;
-    const ARGUMENTS: &'static [Argument] = CATALOG[ROW].arguments;
-    const REPLY: &'static [&'static str] = CATALOG[ROW].reply;
-    const EXAMPLE: &'static str = CATALOG[ROW].example;
+    const DOCUMENTATION: Documentation = CATALOG[ROW].documentation();
     const FLAGS: &'static str = CATALOG[ROW].flags;
     const KEYS: Keys = Keys::First(KeyUse::Update);
 

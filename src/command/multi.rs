@@ -11,10 +11,9 @@ use ratelimit_core::state::Leases;
 use ratelimit_core::{
     Answer, Hold, HoldOutcome, Joint, JointError, Limits, Manner, Part, Period, Span, Time,
 };
-use ratelimit_language::vocabulary::{
-    AT, Argument, BLOCK, COST, FORCE, HOLD, HOLD_TTL, KEY, LIMIT, NUMKEYS, ON, PARAMETER, REFUNDED, SHADOW,
-    TENANT, WEIGHT,
-};
+use ratelimit_language::docs;
+use ratelimit_language::help::Documentation;
+use ratelimit_language::vocabulary::NUMKEYS;
 use ratelimit_language::{Error, MultiCall, Purpose, miscounted, multi};
 
 use super::wait::wait_for;
@@ -28,26 +27,12 @@ pub struct Multi;
 pub struct MultiPeek;
 pub struct MultiRefund;
 
-const SYNTAX: &str = "numkeys key ... [COST cost] [AT at] [FORCE] [HOLD id ttl] [BLOCK timeout] {LIMIT limiter parameter ... [ON index] [COST cost] [SHADOW] [TENANT tenant [WEIGHT weight]]} ...";
-const WITHOUT_FORCE: &str =
-    "numkeys key ... [COST cost] [AT at] {LIMIT limiter parameter ... [ON index] [COST cost] [SHADOW]} ...";
-
 /// The places of the number of keys, and of the first key.
 const NUMBER: usize = 1;
 pub(super) const FIRST: usize = 2;
 
 impl Command for Multi {
-    const NAME: &'static str = "MULTI";
-    const SYNTAX: &'static str = SYNTAX;
-    const SUMMARY: &'static str =
-        "Asks several limits on several keys at once, and charges them if all admit";
-    const COMPLEXITY: &'static str = "The sum of the limiters' commands, for each key";
-    const ARGUMENTS: &'static [Argument] =
-        &[NUMKEYS, KEY, COST, AT, FORCE, HOLD, HOLD_TTL, BLOCK, LIMIT, PARAMETER, ON, SHADOW, TENANT, WEIGHT];
-    const REPLY: &'static [&'static str] = &[
-        "Two elements: the combined five integers, and an array with the five integers of each limit on each key.",
-    ];
-    const EXAMPLE: &'static str = "RL.MULTI 2 ip:1 user:7 LIMIT GCRA 9 10 1s LIMIT FIXEDWINDOW 1000 1h ON 2";
+    const DOCUMENTATION: Documentation = docs::MULTI;
     const FLAGS: &'static str = "write deny-oom blocking getkeys-api";
     const KEYS: Keys = Keys::Counted(KeyUse::Update);
 
@@ -62,14 +47,7 @@ impl Command for Multi {
 }
 
 impl Command for MultiPeek {
-    const NAME: &'static str = "MULTIPEEK";
-    const SYNTAX: &'static str = WITHOUT_FORCE;
-    const SUMMARY: &'static str = "Returns what RL.MULTI would return, and charges nothing";
-    const COMPLEXITY: &'static str = Multi::COMPLEXITY;
-    const ARGUMENTS: &'static [Argument] = &[NUMKEYS, KEY, COST, AT, LIMIT, PARAMETER, ON, SHADOW];
-    const REPLY: &'static [&'static str] = Multi::REPLY;
-    const EXAMPLE: &'static str =
-        "RL.MULTIPEEK 2 ip:1 user:7 LIMIT GCRA 9 10 1s LIMIT FIXEDWINDOW 1000 1h ON 2";
+    const DOCUMENTATION: Documentation = docs::MULTIPEEK;
     const FLAGS: &'static str = "readonly getkeys-api";
     const KEYS: Keys = Keys::Counted(KeyUse::Read);
 
@@ -80,14 +58,7 @@ impl Command for MultiPeek {
 }
 
 impl Command for MultiRefund {
-    const NAME: &'static str = "MULTIREFUND";
-    const SYNTAX: &'static str = WITHOUT_FORCE;
-    const SUMMARY: &'static str = "Gives back to several limits what was charged and not used";
-    const COMPLEXITY: &'static str = Multi::COMPLEXITY;
-    const ARGUMENTS: &'static [Argument] = &[NUMKEYS, KEY, REFUNDED, AT, LIMIT, PARAMETER, ON, SHADOW];
-    const REPLY: &'static [&'static str] = Multi::REPLY;
-    const EXAMPLE: &'static str =
-        "RL.MULTIREFUND 2 ip:1 user:7 COST 3 LIMIT GCRA 9 10 1s LIMIT FIXEDWINDOW 1000 1h ON 2";
+    const DOCUMENTATION: Documentation = docs::MULTIREFUND;
     const FLAGS: &'static str = "write fast getkeys-api";
     const KEYS: Keys = Keys::Counted(KeyUse::Update);
 

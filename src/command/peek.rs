@@ -1,7 +1,8 @@
 //! `RL.PEEK key LIMITER <parameters> [COST cost] [AT at]`: replies as the limiter's command would, and charges nothing.
 
 use ratelimit_core::{Capabilities, with_limiter};
-use ratelimit_language::vocabulary::{AT, Argument, COST, KEY, LIMITER, PARAMETER};
+use ratelimit_language::docs;
+use ratelimit_language::help::Documentation;
 use ratelimit_language::{Error, Request, named};
 
 use super::limit::peek;
@@ -11,13 +12,7 @@ use crate::server::{Call, Command, KeyUse, Keys, Reply};
 pub struct Peek;
 
 impl Command for Peek {
-    const NAME: &'static str = "PEEK";
-    const SYNTAX: &'static str = "key limiter parameter ... [COST cost] [AT at]";
-    const SUMMARY: &'static str = "Returns what a limiter's command would return, and charges nothing";
-    const COMPLEXITY: &'static str = "As the limiter's command";
-    const ARGUMENTS: &'static [Argument] = &[KEY, LIMITER, PARAMETER, COST, AT];
-    const REPLY: &'static [&'static str] = &["The five integers that the limiter's command would return."];
-    const EXAMPLE: &'static str = "RL.PEEK user:1 GCRA 14 30 60s";
+    const DOCUMENTATION: Documentation = docs::PEEK;
     const FLAGS: &'static str = "readonly";
     const KEYS: Keys = Keys::First(KeyUse::Read);
 

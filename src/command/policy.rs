@@ -3,10 +3,9 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use ratelimit_language::docs;
+use ratelimit_language::help::Documentation;
 use ratelimit_language::help::explain;
-use ratelimit_language::vocabulary::{
-    Argument, FAIR, LIMIT, PARAMETER, POLICY_COST, POLICY_ON, POLICY_SHADOW, VERSION,
-};
 use ratelimit_language::{Error, policy_name};
 
 use crate::policies::{CountedPolicy, LimitCounts, Named, all, delete, get, load, save, set};
@@ -15,33 +14,7 @@ use crate::server::{Call, Command, FieldValue, Fields, Keys, Reply, bounds, docu
 pub struct Policy;
 
 impl Command for Policy {
-    const NAME: &'static str = "POLICY";
-    const SYNTAX: &'static str = "{SET name [VERSION version] [SHADOW] {LIMIT limiter parameter ... [ON index] [COST cost] [SHADOW] [FAIR]} ... | GET name | DEL name | LIST | STATS name | LOAD | SAVE | HELP}";
-    const SUMMARY: &'static str = "Stores limits under names, for RL.ASK";
-    const COMPLEXITY: &'static str =
-        "O(log(N)) where N is the number of policies; O(N) for LIST, LOAD and SAVE";
-    const ARGUMENTS: &'static [Argument] = &[
-        Argument::word("SET", "stores a policy under a name of 1 to 64 of A-Z a-z 0-9 . _ : -"),
-        VERSION,
-        POLICY_SHADOW,
-        LIMIT,
-        PARAMETER,
-        POLICY_ON,
-        POLICY_COST,
-        FAIR,
-        Argument::word("GET", "returns a policy's version and limits"),
-        Argument::word("DEL", "deletes a policy"),
-        Argument::word("LIST", "returns the names and versions of all policies"),
-        Argument::word("STATS", "returns how the calls of a policy ended"),
-        Argument::word("LOAD", "replaces all policies by those of the file ratelimit.policy-file"),
-        Argument::word("SAVE", "writes all policies into that file"),
-        Argument::word("HELP", "explains the command"),
-    ];
-    const REPLY: &'static [&'static str] = &[
-        "SET: the version. DEL: 1, or 0 if there was none. LOAD and SAVE: the number of policies.",
-        "GET and STATS: a map, or nil if there is none. LIST: a map from names to versions.",
-    ];
-    const EXAMPLE: &'static str = "RL.POLICY SET api LIMIT GCRA 99 100 1s LIMIT SLIDINGWINDOW 10000 1d";
+    const DOCUMENTATION: Documentation = docs::POLICY;
     const FLAGS: &'static str = "admin deny-script allow-loading allow-stale";
     const KEYS: Keys = Keys::None;
 

@@ -7,7 +7,8 @@
 use std::ffi::CStr;
 
 use ratelimit_language::Error;
-use ratelimit_language::vocabulary::Argument;
+use ratelimit_language::docs;
+use ratelimit_language::help::Documentation;
 
 use crate::count::Outcome;
 use crate::server::{Call, Command, Counter, KeyUse, Keys, Queue, Reply, queue_length};
@@ -16,27 +17,12 @@ pub struct XAdd;
 pub struct LPush;
 pub struct RPush;
 
-const QUEUE: Argument = Argument::word("key", "the stream or list");
-const MAXLEN: Argument = Argument::count("maxlen", "the most entries that the stream or list may hold");
-
 /// The places of the key, and of the first argument after `maxlen`.
 const KEY: usize = 1;
 const REST: usize = 3;
 
 impl Command for XAdd {
-    const NAME: &'static str = "XADD";
-    const SYNTAX: &'static str = "key maxlen id {field value} ...";
-    const SUMMARY: &'static str = "Appends to a stream, unless it would then be too long";
-    const COMPLEXITY: &'static str = "O(1)";
-    const ARGUMENTS: &'static [Argument] = &[
-        QUEUE,
-        MAXLEN,
-        Argument::word("id", "the id of the entry, usually *"),
-        Argument::word("field", "the name of a field"),
-        Argument::word("value", "the value of the field"),
-    ];
-    const REPLY: &'static [&'static str] = &["The id of the entry, or nil if it does not fit."];
-    const EXAMPLE: &'static str = "RL.XADD jobs 1000 * url https://example.org/";
+    const DOCUMENTATION: Documentation = docs::XADD;
     const FLAGS: &'static str = "write deny-oom fast";
     const KEYS: Keys = Keys::First(KeyUse::Insert);
 
@@ -54,14 +40,7 @@ impl Command for XAdd {
 }
 
 impl Command for LPush {
-    const NAME: &'static str = "LPUSH";
-    const SYNTAX: &'static str = "key maxlen element ...";
-    const SUMMARY: &'static str = "Pushes all elements to a list's head, unless it would then be too long";
-    const COMPLEXITY: &'static str = "O(N) where N is the number of elements pushed";
-    const ARGUMENTS: &'static [Argument] = &[QUEUE, MAXLEN, Argument::word("element", "what is pushed")];
-    const REPLY: &'static [&'static str] =
-        &["The length of the list, or nil if the elements do not all fit."];
-    const EXAMPLE: &'static str = "RL.LPUSH jobs 1000 first second";
+    const DOCUMENTATION: Documentation = docs::LPUSH;
     const FLAGS: &'static str = "write deny-oom fast";
     const KEYS: Keys = Keys::First(KeyUse::Insert);
     const VARIES: bool = false;
@@ -72,13 +51,7 @@ impl Command for LPush {
 }
 
 impl Command for RPush {
-    const NAME: &'static str = "RPUSH";
-    const SYNTAX: &'static str = LPush::SYNTAX;
-    const SUMMARY: &'static str = "Pushes all elements to a list's tail, unless it would then be too long";
-    const COMPLEXITY: &'static str = LPush::COMPLEXITY;
-    const ARGUMENTS: &'static [Argument] = LPush::ARGUMENTS;
-    const REPLY: &'static [&'static str] = LPush::REPLY;
-    const EXAMPLE: &'static str = "RL.RPUSH jobs 1000 first second";
+    const DOCUMENTATION: Documentation = docs::RPUSH;
     const FLAGS: &'static str = LPush::FLAGS;
     const KEYS: Keys = LPush::KEYS;
     const VARIES: bool = false;
@@ -103,7 +76,7 @@ fn add(
     entries: u64,
     counter: Counter,
 ) -> Result<Reply, Error> {
-    let longest: u64 = call.parse(KEY + 1..REST, |arguments| arguments.read(MAXLEN))?;
+    let longest: u64 = call.parse(KEY + 1..REST, |arguments| arguments.read(docs::MAXLEN))?;
     if queue_length(call, KEY, queue)?.saturating_add(entries) > longest {
         call.record(KEY, counter, Outcome::Refused);
         return Ok(Reply::Null);

@@ -1,7 +1,8 @@
 //! `RL.REFUND key LIMITER <parameters> [COST cost] [AT at]`: gives a charged cost back to a limit.
 
 use ratelimit_core::{Answer, Ask, Capabilities, Limiter, Manner, Time, Verdict, with_limiter};
-use ratelimit_language::vocabulary::{AT, Argument, KEY, LIMITER, PARAMETER, REFUNDED};
+use ratelimit_language::docs;
+use ratelimit_language::help::Documentation;
 use ratelimit_language::{Error, Request, named};
 
 use super::limit::peek;
@@ -10,14 +11,7 @@ use crate::server::{Access, Call, Command, Key, KeyUse, Keys, Reply, clock};
 pub struct Refund;
 
 impl Command for Refund {
-    const NAME: &'static str = "REFUND";
-    const SYNTAX: &'static str = "key limiter parameter ... [COST cost] [AT at]";
-    const SUMMARY: &'static str = "Gives back to a limiter what was charged and not used";
-    const COMPLEXITY: &'static str = "As the limiter's command";
-    const ARGUMENTS: &'static [Argument] = &[KEY, LIMITER, PARAMETER, REFUNDED, AT];
-    const REPLY: &'static [&'static str] =
-        &["The five integers that the limiter's command would return after the refund."];
-    const EXAMPLE: &'static str = "RL.REFUND user:1 GCRA 14 30 60s COST 3";
+    const DOCUMENTATION: Documentation = docs::REFUND;
     const FLAGS: &'static str = "write fast";
     const KEYS: Keys = Keys::First(KeyUse::Update);
 

@@ -4,9 +4,9 @@
 use ratelimit_core::hold::{find, held};
 use ratelimit_core::state::Tenant;
 use ratelimit_core::{Ask, Limiter, Time, with_limiter};
-use ratelimit_language::vocabulary::{
-    AT, Argument, HELD_ID, KEY, LIMIT, LIMITER, NUMKEYS, ON, PARAMETER, SETTLED, SETTLED_TENANT, SHADOW,
-};
+use ratelimit_language::docs;
+use ratelimit_language::help::Documentation;
+use ratelimit_language::vocabulary::SETTLED;
 use ratelimit_language::{Error, Purpose, Request, lease_id, multi, named};
 
 use super::limit::look;
@@ -18,16 +18,7 @@ pub struct Settle;
 pub struct MultiSettle;
 
 impl Command for Settle {
-    const NAME: &'static str = "SETTLE";
-    const SYNTAX: &'static str = "key id limiter parameter ... COST cost [AT at] [TENANT tenant]";
-    const SUMMARY: &'static str = "Settles at its actual cost what a limiter's command holds";
-    const COMPLEXITY: &'static str =
-        "As the limiter's command; O(N) for a log, where N is the number of its blocks of 64 entries";
-    const ARGUMENTS: &'static [Argument] = &[KEY, HELD_ID, LIMITER, PARAMETER, SETTLED, AT, SETTLED_TENANT];
-    const REPLY: &'static [&'static str] = &[
-        "The five integers that the limiter's command would return after the settlement, and a sixth: 1, or 0 if nothing was held.",
-    ];
-    const EXAMPLE: &'static str = "RL.SETTLE llm:1 request-17 TOKENBUCKET 9000 9000 60s COST 450";
+    const DOCUMENTATION: Documentation = docs::SETTLE;
     const FLAGS: &'static str = "write fast";
     const KEYS: Keys = Keys::First(KeyUse::Update);
 
@@ -72,16 +63,7 @@ fn settle<L: Limiter>(
 }
 
 impl Command for MultiSettle {
-    const NAME: &'static str = "MULTISETTLE";
-    const SYNTAX: &'static str = "numkeys key ... id [COST cost] [AT at] {LIMIT limiter parameter ... [ON index] [COST cost] [SHADOW] [TENANT tenant]} ...";
-    const SUMMARY: &'static str = "Settles at its actual cost what RL.MULTI holds";
-    const COMPLEXITY: &'static str = "The sum of RL.SETTLE, for each limit on each key";
-    const ARGUMENTS: &'static [Argument] =
-        &[NUMKEYS, KEY, HELD_ID, SETTLED, AT, LIMIT, PARAMETER, ON, SHADOW, SETTLED_TENANT];
-    const REPLY: &'static [&'static str] =
-        &["Three elements: the two of RL.MULTI, and the number of keys that held one of the limits."];
-    const EXAMPLE: &'static str =
-        "RL.MULTISETTLE 2 user:1 team:7 request-17 COST 450 LIMIT TOKENBUCKET 9000 9000 60s";
+    const DOCUMENTATION: Documentation = docs::MULTISETTLE;
     const FLAGS: &'static str = "write fast getkeys-api";
     const KEYS: Keys = Keys::Counted(KeyUse::Update);
 

@@ -2,26 +2,17 @@
 
 use ratelimit_core::limiter::Amount;
 use ratelimit_core::{Length, State};
-use ratelimit_language::vocabulary::{AT, Argument, BAD, DELAY, GOOD, OF, RAMP, TIER, UTILIZATION};
-use ratelimit_language::{Error, ShedCall, shed};
+use ratelimit_language::docs;
+use ratelimit_language::help::Documentation;
+use ratelimit_language::{Error, shed};
 
 use crate::count::Outcome;
 use crate::server::{Access, Call, Command, Counter, Key, KeyUse, Keys, Reply, chance, clock};
 
-const WORKERS: Argument = Argument::word("key", "the key, named after the workers that share the load");
-
 pub struct Shed;
 
 impl Command for Shed {
-    const NAME: &'static str = ShedCall::NAME;
-    const SYNTAX: &'static str =
-        "key utilization [GOOD good] [BAD bad] [DELAY delay] [RAMP ramp] [TIER tier OF tiers] [AT at]";
-    const SUMMARY: &'static str = "Sheds load with a chance that grows while workers are overloaded";
-    const COMPLEXITY: &'static str = "O(1)";
-    const ARGUMENTS: &'static [Argument] = &[WORKERS, UTILIZATION, GOOD, BAD, DELAY, RAMP, TIER, OF, AT];
-    const REPLY: &'static [&'static str] =
-        &["Two elements: limited (1 if the call is shed, else 0), and the chance of that, 0 to 1."];
-    const EXAMPLE: &'static str = "RL.SHED workers 0.75 TIER 1 OF 4";
+    const DOCUMENTATION: Documentation = docs::SHED;
     const FLAGS: &'static str = "write deny-oom fast";
     const KEYS: Keys = Keys::First(KeyUse::Update);
 

@@ -3,7 +3,8 @@
 use ratelimit_core::limiter::Sketched;
 use ratelimit_core::state::{Blueprint, Cells};
 use ratelimit_core::{Answer, Length, State};
-use ratelimit_language::vocabulary::{AT, Argument, COST, DEPTH, ITEM, MAX_BURST, PERIOD, RATE, WIDTH};
+use ratelimit_language::docs;
+use ratelimit_language::help::Documentation;
 use ratelimit_language::{Error, SketchCall, sketch};
 
 use crate::count::Outcome;
@@ -11,20 +12,8 @@ use crate::server::{Access, Call, Command, Counter, Key, KeyUse, Keys, Reply, cl
 
 pub struct Sketch;
 
-const ITEMS: Argument = Argument::word("key", "the key, named after what its items are, such as addresses");
-
 impl Command for Sketch {
-    const NAME: &'static str = SketchCall::NAME;
-    const SYNTAX: &'static str =
-        "key item max_burst count period [COST cost] [WIDTH width] [DEPTH depth] [AT at]";
-    const SUMMARY: &'static str = "Limits the rate of each item, however many there are, in constant memory";
-    const COMPLEXITY: &'static str = "O(depth), and O(width * depth) for the call that makes the key";
-    const ARGUMENTS: &'static [Argument] = &[ITEMS, ITEM, MAX_BURST, RATE, PERIOD, COST, WIDTH, DEPTH, AT];
-    const REPLY: &'static [&'static str] = &[
-        "Five integers: limited (1 if refused, else 0), limit, remaining, retry_after in ms (-1 if never), and reset_after in ms.",
-        "They are those of the item. Without WIDTH and DEPTH, those of an existing key hold.",
-    ];
-    const EXAMPLE: &'static str = "RL.SKETCH addresses 203.0.113.7 9 10 1s";
+    const DOCUMENTATION: Documentation = docs::SKETCH;
     // Not fast, because of the call that makes the key.
     const FLAGS: &'static str = "write deny-oom";
     const KEYS: Keys = Keys::First(KeyUse::Update);

@@ -4,7 +4,8 @@
 //! is -1.
 
 use ratelimit_core::Manner;
-use ratelimit_language::vocabulary::{AT, Argument, KEY, MAX_BURST, QUANTITY, RATE, SECONDS};
+use ratelimit_language::docs;
+use ratelimit_language::help::Documentation;
 use ratelimit_language::{CellCall, Error, cell};
 
 use super::limit::{peek, take};
@@ -16,15 +17,7 @@ pub struct Throttle;
 pub struct CellThrottle;
 
 impl Command for Throttle {
-    const NAME: &'static str = CellCall::NAME;
-    const SYNTAX: &'static str = "key max_burst count period [quantity [AT at]]";
-    const SUMMARY: &'static str = "Limits a rate by the generic cell rate algorithm, as redis-cell does";
-    const COMPLEXITY: &'static str = "O(1)";
-    const ARGUMENTS: &'static [Argument] = &[KEY, MAX_BURST, RATE, SECONDS, QUANTITY, AT];
-    const REPLY: &'static [&'static str] = &[
-        "Five integers: limited (1 if refused, else 0), limit, remaining, retry_after in s (-1 if admitted or never), and reset_after in s.",
-    ];
-    const EXAMPLE: &'static str = "RL.THROTTLE user:1 14 30 60 1";
+    const DOCUMENTATION: Documentation = docs::THROTTLE;
     const FLAGS: &'static str = "write deny-oom fast";
     const KEYS: Keys = Keys::First(KeyUse::Update);
 
@@ -56,14 +49,7 @@ impl Command for Throttle {
 }
 
 impl Command for CellThrottle {
-    const PREFIX: &'static str = "CL.";
-    const NAME: &'static str = Throttle::NAME;
-    const SYNTAX: &'static str = Throttle::SYNTAX;
-    const SUMMARY: &'static str = Throttle::SUMMARY;
-    const COMPLEXITY: &'static str = Throttle::COMPLEXITY;
-    const ARGUMENTS: &'static [Argument] = Throttle::ARGUMENTS;
-    const REPLY: &'static [&'static str] = Throttle::REPLY;
-    const EXAMPLE: &'static str = "CL.THROTTLE user:1 14 30 60 1";
+    const DOCUMENTATION: Documentation = docs::CL_THROTTLE;
     const FLAGS: &'static str = Throttle::FLAGS;
     const KEYS: Keys = Throttle::KEYS;
 

@@ -7,6 +7,7 @@ use ratelimit_core::{AnyLimiter, Capabilities};
 use crate::arguments::{Arguments, is, without_prefix};
 use crate::calls::{CellCall, ShedCall, SketchCall};
 use crate::error::Error;
+use crate::help::{Documentation, OWN_PREFIX};
 use crate::limiters;
 use crate::request::Request;
 use crate::shown::Guess;
@@ -35,6 +36,13 @@ pub struct Row {
     pub flags: &'static str,
     /// Parses the arguments after the key. The options that all limiters share go into the [`Request`].
     pub parse: for<'a> fn(&mut Arguments<'_, 'a>, &mut Request<'a>) -> Result<AnyLimiter<'a>, Error>,
+}
+
+impl Row {
+    pub const fn documentation(&self) -> Documentation {
+        let Row { name, syntax, summary, complexity, arguments, reply, example, .. } = *self;
+        Documentation { prefix: OWN_PREFIX, name, syntax, summary, complexity, arguments, reply, example }
+    }
 }
 
 const FIVE: &str = "Five integers: limited (1 if refused, else 0), limit, remaining, retry_after in ms (-1 if never), \

@@ -14,6 +14,7 @@ const INDENT: &str = "    ";
 /// The documentation of a command.
 #[derive(Clone, Copy)]
 pub struct Documentation {
+    /// Another module may hold a name with another prefix; this module then leaves the command out.
     pub prefix: &'static str,
     /// The name without the prefix.
     pub name: &'static str,

@@ -15,6 +15,7 @@ mod argument;
 mod arguments;
 mod calls;
 mod catalog;
+pub mod docs;
 mod error;
 mod explanation;
 mod forms;

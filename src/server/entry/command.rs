@@ -3,8 +3,7 @@
 use std::ops::Range;
 
 use ratelimit_language::Error;
-use ratelimit_language::help::OWN_PREFIX;
-use ratelimit_language::vocabulary::Argument;
+use ratelimit_language::help::Documentation;
 use redis_module::raw::{
     REDISMODULE_CMD_KEY_ACCESS, REDISMODULE_CMD_KEY_DELETE, REDISMODULE_CMD_KEY_INSERT,
     REDISMODULE_CMD_KEY_RO, REDISMODULE_CMD_KEY_RW, REDISMODULE_CMD_KEY_UPDATE,
@@ -13,22 +12,9 @@ use redis_module::raw::{
 use super::call::Call;
 use super::reply::Reply;
 
-/// A command: its name, its documentation and the function that runs it.
+/// A command: its documentation and the function that runs it.
 pub trait Command {
-    /// Another module may hold a name with another prefix; this module then leaves the command out.
-    const PREFIX: &'static str = OWN_PREFIX;
-    /// The name without the prefix.
-    const NAME: &'static str;
-    /// In the notation of `ratelimit_language::syntax`.
-    const SYNTAX: &'static str;
-    const SUMMARY: &'static str;
-    const COMPLEXITY: &'static str;
-    /// The arguments and options, in the order of the syntax.
-    const ARGUMENTS: &'static [Argument];
-    /// The sentences that explain the reply.
-    const REPLY: &'static [&'static str];
-    /// A complete call that runs as it is; empty if there is none.
-    const EXAMPLE: &'static str;
+    const DOCUMENTATION: Documentation;
     /// As `RedisModule_CreateCommand` takes them.
     const FLAGS: &'static str;
     const KEYS: Keys;

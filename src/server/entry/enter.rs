@@ -8,6 +8,7 @@ use std::ops::Range;
 use std::slice;
 
 use ratelimit_language::Error;
+use ratelimit_language::help::Documentation;
 use redis_module::raw::{RedisModuleCtx, RedisModuleString};
 
 use super::call::Call;
@@ -64,7 +65,8 @@ fn run<C: Command>(ctx: *mut RedisModuleCtx, argv: &[*mut RedisModuleString], ag
 #[cold]
 fn failed<C: Command>(error: Error) -> Reply {
     count_error();
-    Reply::Error(error.of_command(C::PREFIX, C::NAME))
+    let Documentation { prefix, name, .. } = C::DOCUMENTATION;
+    Reply::Error(error.of_command(prefix, name))
 }
 
 /// Reports the places of the keys to the server. A cluster learns the keys of some commands in this way only.

@@ -51,16 +51,7 @@ pub struct Entry {
 impl Entry {
     pub const fn of<C: Command>() -> Entry {
         Entry {
-            documentation: Documentation {
-                prefix: C::PREFIX,
-                name: C::NAME,
-                syntax: C::SYNTAX,
-                summary: C::SUMMARY,
-                complexity: C::COMPLEXITY,
-                arguments: C::ARGUMENTS,
-                reply: C::REPLY,
-                example: C::EXAMPLE,
-            },
+            documentation: C::DOCUMENTATION,
             flags: C::FLAGS,
             keys: C::KEYS,
             varies: C::VARIES,
