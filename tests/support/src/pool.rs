@@ -121,9 +121,19 @@ impl Pool {
         grants
     }
 
-    /// Returns when the server has tried all callers that were due before. Lines are served in the order in which they
-    /// became due.
+    /// Returns when the server has tried all callers that were due before. A caller that is admitted makes its line due once more.
     fn until_tried(&mut self) {
+        loop {
+            let before = waits(&mut self.con);
+            self.pass_barrier();
+            if waits(&mut self.con) == before {
+                return;
+            }
+        }
+    }
+
+    /// Lines are served in the order in which they became due, so those that were due before have been tried once.
+    fn pass_barrier(&mut self) {
         let mut last = Client::connect(self.server.port);
         ints(&mut self.con, "RL.CONCURRENT barrier 1 1h first");
         last.send("RL.CONCURRENT barrier 1 1h last BLOCK 1d");
