@@ -2,8 +2,7 @@
 
 use ratelimit_language::Error;
 use ratelimit_language::docs;
-use ratelimit_language::help::Documentation;
-use ratelimit_language::help::{explain, list};
+use ratelimit_language::help::{Documentation, explain, list};
 
 use crate::server::{Call, Command, Keys, Reply, documentation};
 

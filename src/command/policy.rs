@@ -4,8 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use ratelimit_language::docs;
-use ratelimit_language::help::Documentation;
-use ratelimit_language::help::explain;
+use ratelimit_language::help::{Documentation, explain};
 use ratelimit_language::{Error, policy_name};
 
 use crate::policies::{CountedPolicy, LimitCounts, Named, all, delete, get, load, save, set};

@@ -49,13 +49,9 @@ pub fn run(most: u64) -> usize {
 fn print(scene: Scene, most: u64) -> usize {
     let times: Vec<_> = (0..REPETITIONS).map(|_| play(scene)).collect();
     let (longest, call) = times.iter().map(|times| times.call.clone()).min().unwrap_or_default();
-    let (at_rest, turn) = times
-        .iter()
-        .map(|times| (times.at_rest, times.turn))
-        .min_by_key(|(_, turn)| *turn)
-        .unwrap_or_default();
+    let Times { at_rest, turn, .. } = times.iter().min_by_key(|times| times.turn).expect("a repetition");
     // What the server and the machine take at rest is not the module's.
-    let met = longest <= most && turn <= at_rest + u128::from(most);
+    let met = longest <= most && *turn <= at_rest + u128::from(most);
     let told = if met { "met" } else { "missed" };
     println!(
         "{:<60} {:>12} {at_rest:>7} {turn:>12}  {}: {told}, {call}",

@@ -105,15 +105,13 @@ fn try_load(
 
 /// Registers a command. If its prefix is not the module's own, its name may be taken.
 fn register_or_leave_out(context: &Context, command: &Entry, own_category: bool) -> Result<(), String> {
+    let documentation = &command.documentation;
     // SAFETY: `context` is the context of the load.
     match unsafe { register(context.get_raw(), command, own_category) } {
         Some(()) => Ok(()),
-        None if command.documentation.is_own() => {
-            Err(format!("cannot register {}", command.documentation.full_name()))
-        }
+        None if documentation.is_own() => Err(format!("cannot register {}", documentation.full_name())),
         None => {
-            context
-                .log_notice(&format!("ratelimit: {} is another module's", command.documentation.full_name()));
+            context.log_notice(&format!("ratelimit: {} is another module's", documentation.full_name()));
             Ok(())
         }
     }
