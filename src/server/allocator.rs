@@ -16,7 +16,10 @@ use redis_module::alloc::RedisAlloc as Server;
 use std::alloc::System as Server;
 
 /// The alignment, in bytes, that the server's functions promise.
-pub(super) const PROMISED: usize = 8;
+const PROMISED: usize = 8;
+
+/// The memory of every value comes from the server, which measures and moves it.
+const _: () = assert!(ratelimit_value::ALIGNMENT <= PROMISED, "a value of the system's memory");
 
 pub struct Allocator;
 

@@ -7,8 +7,8 @@ use ratelimit_language::Error;
 use super::discard::discard;
 use super::open_key::OpenKey;
 use super::payload::{Effect, Payload};
-use super::value::Value;
 use crate::server::entry::call::Call;
+use ratelimit_value::Value;
 
 impl Payload<'_> {
     /// Applies the effect to a key. A value of another kind is replaced.

@@ -9,10 +9,10 @@ use ratelimit_language::Error;
 use redis_module::raw::{KeyType, REDISMODULE_READ, REDISMODULE_WRITE, RedisModuleKey, RedisModuleString};
 
 use super::native_type::TYPE;
-use super::value::Value;
 use crate::server::api::api;
 use crate::server::entry::call::Call;
 use crate::server::waiting::{by_this_module, somebody_waits};
+use ratelimit_value::Value;
 
 /// Whether a key is opened to be changed.
 #[derive(Clone, Copy, PartialEq, Eq)]

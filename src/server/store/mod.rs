@@ -1,7 +1,7 @@
 //! What a key holds, and how a call reads and changes it.
 //!
 //! - `handle.rs` has the server's handle of a key of any type, `open_key.rs` the value behind it, `key/` its limits.
-//! - `value.rs` has the layout of a value in memory, `discard.rs` frees large ones, `native_type.rs` saves and copies them.
+//! - `discard.rs` frees large values, `native_type.rs` saves and copies them. The crate `ratelimit-value` has their layout.
 //! - `payload.rs` has the bytes of an effect, which replicas and the AOF receive. `apply.rs` applies them, on this node too.
 //! - `buffer.rs` lends memory to payloads.
 
@@ -13,4 +13,3 @@ pub mod key;
 pub mod native_type;
 pub mod open_key;
 pub mod payload;
-pub mod value;

@@ -17,17 +17,21 @@ use redis_module::raw::{
 };
 
 use super::payload::Payload;
-use super::value::Value;
 use crate::server::api::api;
 use crate::server::guard::guarded;
 use crate::server::node::clock::system_micros;
 use crate::server::waiting::left;
+use ratelimit_value::Value;
 
 /// The name, always nine characters, is in every RDB. It must never change.
 pub static TYPE: RedisType = RedisType::new("ratelimit", ENCODING, METHODS);
 
 /// The version of a value's bytes in an RDB. A loader accepts its own version and older ones.
 const ENCODING: i32 = 1;
+
+/// The bytes of the object and the typed pointer that the server allocates for each value. `MEMORY USAGE` does not
+/// count them by itself.
+const SERVER_BYTES: usize = 32;
 
 /// Why a key cannot be loaded, for the log.
 const NEWER: &str = "key of a newer version of the ratelimit module";
@@ -142,7 +146,11 @@ unsafe extern "C" fn free(value: *mut c_void) {
 
 unsafe extern "C" fn mem_usage(value: *const c_void) -> usize {
     // SAFETY: the server passes a value of this type, which the server's allocator allocated.
-    unsafe { on_value(value, 0, |held| held.bytes(api!(RedisModule_MallocSize(value.cast_mut())))) }
+    unsafe {
+        on_value(value, 0, |held| {
+            api!(RedisModule_MallocSize(value.cast_mut())) + held.heap_bytes() + SERVER_BYTES
+        })
+    }
 }
 
 unsafe extern "C" fn free_effort(_key: *mut RedisModuleString, value: *const c_void) -> usize {

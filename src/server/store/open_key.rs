@@ -7,8 +7,8 @@ use ratelimit_core::{Length, LimitSet, Name, State, Time};
 use ratelimit_language::Error;
 
 use super::handle::{Access, Handle};
-use super::value::Value;
 use crate::server::entry::call::Call;
+use ratelimit_value::Value;
 
 /// A key that is open until it is dropped, and its value.
 pub struct OpenKey<'c, 'a> {

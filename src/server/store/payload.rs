@@ -19,7 +19,7 @@ use ratelimit_core::state::{Cells, SetChange};
 use ratelimit_core::{Kind, Length, Name, State, with_state};
 use ratelimit_language::Error;
 
-use super::value::Value;
+use ratelimit_value::Value;
 
 const VERSION: u8 = 1;
 const NO_KIND: u8 = 0;

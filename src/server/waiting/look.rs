@@ -18,7 +18,7 @@ use super::wait::{OfDatabase, WaitedKey};
 use crate::server::api::api;
 use crate::server::node::clock::clock;
 use crate::server::store::native_type::TYPE;
-use crate::server::store::value::Value;
+use ratelimit_value::Value;
 
 /// The key is not used. A server that does not know a flag ignores it.
 const LOOKS: c_int = (REDISMODULE_READ

@@ -65,8 +65,8 @@ use super::buffer;
 use super::handle::Access;
 use super::open_key::OpenKey;
 use super::payload::{self, GONE};
-use super::value::Value;
 use crate::server::entry::call::Call;
+use ratelimit_value::Value;
 
 /// How a call changes a key.
 #[derive(Clone, Copy, PartialEq, Eq)]

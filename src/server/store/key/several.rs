@@ -22,7 +22,7 @@ use super::Key;
 use crate::server::entry::call::Call;
 use crate::server::store::handle::{Access, Handle};
 use crate::server::store::open_key::OpenKey;
-use crate::server::store::value::Value;
+use ratelimit_value::Value;
 
 /// The open keys of a call that takes several. A call with one key allocates nothing for them.
 pub enum OpenKeys<'c, 'a> {

@@ -1,4 +1,6 @@
-//! A value in memory: one allocation with a head and a state. Only this file depends on that layout.
+//! The value of a key in memory: one allocation with a head and a state. The server keeps it by a thin pointer.
+//!
+//! Only this file depends on that layout, so all unsafe code outside `src/server` is here.
 
 use std::ffi::c_void;
 use std::mem::{ManuallyDrop, replace};
@@ -8,12 +10,6 @@ use ratelimit_core::state::StoredLimit;
 use ratelimit_core::state::codec::{Reader, put};
 use ratelimit_core::{AnyState, Kind, Length, LimitSet, LimitState, Name, State, Time};
 use ratelimit_core::{with_kept, with_limit_state, with_state};
-
-use crate::server::allocator::PROMISED;
-
-/// The bytes of the object and the typed pointer that the server allocates for each value. `MEMORY USAGE` does not
-/// count them by itself.
-const SERVER_BYTES: usize = 32;
 
 /// The value of a key.
 pub struct Value(NonNull<Head>);
@@ -34,13 +30,15 @@ struct Slot<S> {
     state: S,
 }
 
-/// Checks that the memory of every value comes from the server, which measures and moves it.
-const _: () = {
-    let mut kinds = Kind::ALL;
+/// The largest alignment of a value, in bytes.
+pub const ALIGNMENT: usize = {
+    let (mut most, mut kinds) = (align_of::<Head>(), Kind::ALL);
     while let [kind, rest @ ..] = kinds {
-        with_state!(*kind, S => assert!(align_of::<Slot<S>>() <= PROMISED, "a value of the system's memory"));
+        let of_kind = with_state!(*kind, S => align_of::<Slot<S>>());
+        most = if of_kind > most { of_kind } else { most };
         kinds = rest;
     }
+    most
 };
 
 impl Value {
@@ -124,7 +122,7 @@ impl Value {
         self.head().kind_and_expiry >> 8
     }
 
-    /// Notes the key's expiry; `Handle::set_expiry` sets it.
+    /// Notes the key's expiry; the host sets it.
     pub fn set_expiry(&mut self, millis: u64) {
         let head = self.head_mut();
         head.kind_and_expiry = (head.kind_and_expiry & 0xff) | (millis << 8);
@@ -146,6 +144,7 @@ impl Value {
     }
 
     /// Copies the value, except for the key's expiry.
+    #[must_use]
     pub fn copy(&self) -> Value {
         with_state!(self.kind(), S => {
             let state = self.state::<S>().map_or_else(S::blank, S::clone);
@@ -183,10 +182,9 @@ impl Value {
         (!lacks_limits).then_some(value)
     }
 
-    /// The bytes of memory for the value: its own allocation of `allocated` bytes, those of its state, the server's.
-    pub fn bytes(&self, allocated: usize) -> usize {
-        let of_state = with_state!(self.kind(), S => self.state::<S>().map_or(0, State::heap_bytes));
-        allocated + of_state + SERVER_BYTES
+    /// The bytes of memory that the state holds beside the value's own allocation.
+    pub fn heap_bytes(&self) -> usize {
+        with_state!(self.kind(), S => self.state::<S>().map_or(0, State::heap_bytes))
     }
 
     /// The number of allocations to free.
