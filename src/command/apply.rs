@@ -4,11 +4,12 @@
 //! key as several. The command can write any value of the module. Like `RESTORE`, it is refused to clients when the memory
 //! is full.
 
+use ratelimit_engine::key::Payload;
 use ratelimit_language::Error;
 use ratelimit_language::docs;
 use ratelimit_language::help::Documentation;
 
-use crate::server::{Call, Command, Keys, Payload, Reply};
+use crate::server::{Call, Command, Keys, Reply};
 
 pub struct Apply;
 

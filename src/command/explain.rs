@@ -11,6 +11,7 @@ use ratelimit_core::line::Claim;
 use ratelimit_core::{
     Answer, Ask, Hold, Joint, Limiter, Manner, Part, Period, Place, Span, Time, Verdict, with_limiter,
 };
+use ratelimit_engine::host::{Access, Host};
 use ratelimit_language::docs;
 use ratelimit_language::help::Documentation;
 use ratelimit_language::{
@@ -23,9 +24,7 @@ use super::multi::{FIRST, Several, parse, prepare};
 use super::sketch::cells;
 use super::wait::{answer_in_line, in_manner, wait_within};
 use super::{Ask as AskCommand, Multi};
-use crate::server::{
-    Access, Call, Command, Key, KeyUse, Keys, Reply, Wanted, clock, most_holds, somebody_waits,
-};
+use crate::server::{Call, Command, Key, KeyUse, Keys, Reply, Wanted, clock, most_holds, somebody_waits};
 
 pub struct Explain;
 
@@ -102,7 +101,7 @@ fn own(call: &Call<'_>, row: &Row) -> Result<Vec<String>, Error> {
     let at = request.at.unwrap_or_else(clock);
     with_limiter!(&limiter, own => {
         request.check(own.capabilities())?;
-        let mut key = Key::open(call, 1, Access::Read)?;
+        let mut key = call.key(1, Access::Read)?;
         let (answer, decision, place) = decide(call, &mut key, own, &request, at)?;
         let seen = Seen::of(&key, place, &limiter, at, &charged(&key, at));
         let line = Line {
@@ -250,7 +249,7 @@ fn refusal((limit, most): (u64, u64), cost: u64, answer: Answer, look: Verdict, 
 fn item(call: &Call<'_>) -> Result<Vec<String>, Error> {
     let sketching = call.parse(2.., sketch)?;
     let words = call.parse(2.., |arguments| Ok(sketch_words(arguments)))?;
-    let key = Key::open(call, 1, Access::Read)?;
+    let key = call.key(1, Access::Read)?;
     let SketchCall { item, sketch, cost, at, .. } = &sketching;
     let now = at.unwrap_or_else(clock);
     let cells = cells(&key, &sketching)?;

@@ -3,13 +3,15 @@
 
 use ratelimit_core::Time;
 use ratelimit_core::lease::{Action, act};
+use ratelimit_engine::host::{Access, Host};
+use ratelimit_engine::key::publish;
 use ratelimit_language::docs;
 use ratelimit_language::help::Documentation;
 use ratelimit_language::vocabulary::TTL;
 use ratelimit_language::{Error, ReleaseCall, lease_id, release};
 
 use super::multi::{FIRST, keys};
-use crate::server::{Access, Call, Command, Key, KeyUse, Keys, Reply, clock, publish, somebody_waits};
+use crate::server::{Call, Command, Key, KeyUse, Keys, Reply, clock, somebody_waits};
 
 pub struct Release;
 pub struct Renew;
@@ -22,7 +24,7 @@ impl Command for Release {
 
     fn run(call: &Call<'_>) -> Result<Reply, Error> {
         let ReleaseCall { id, ending, at } = call.parse(2.., release)?;
-        change(call, 1, &mut [Key::open(call, 1, Access::Write)?], Action::Release(ending), id, at)
+        change(call, 1, &mut [call.key(1, Access::Write)?], Action::Release(ending), id, at)
     }
 }
 
@@ -34,7 +36,7 @@ impl Command for Renew {
     fn run(call: &Call<'_>) -> Result<Reply, Error> {
         let (ttl, id, at) =
             call.parse(2.., |arguments| Ok((arguments.read(TTL)?, lease_id(arguments)?, arguments.at()?)))?;
-        change(call, 1, &mut [Key::open(call, 1, Access::Write)?], Action::Renew(ttl), id, at)
+        change(call, 1, &mut [call.key(1, Access::Write)?], Action::Renew(ttl), id, at)
     }
 }
 
@@ -74,6 +76,6 @@ fn change(
         key.settle(acted.held.then_some(at), clock, acted.now, acted.reset);
         held += u64::from(acted.held);
     }
-    publish(call, keys);
+    publish(keys);
     Ok(Reply::Integer(held))
 }

@@ -2,14 +2,13 @@
 
 use ratelimit_core::hold::{find, has_room, held};
 use ratelimit_core::{Answer, AnyLimiter, Ask, Hold, Limiter, Manner, Place, Taken, Time, with_limiter};
+use ratelimit_engine::host::{Access, Host};
 use ratelimit_language::help::Documentation;
 use ratelimit_language::{CATALOG, Error, Request};
 
 use super::wait::{InLine, Wish, line_up, starve};
 use crate::count::Outcome;
-use crate::server::{
-    Access, Call, Command, Counter, Key, KeyUse, Keys, Reply, clock, most_holds, somebody_waits,
-};
+use crate::server::{Call, Command, Counter, Key, KeyUse, Keys, Reply, clock, most_holds, somebody_waits};
 
 /// The command of a limiter, by its row in the catalog.
 pub struct Limit<const ROW: usize>;
@@ -108,7 +107,7 @@ pub fn take<L: Limiter>(
 ) -> Result<Taken, Error> {
     let clock = clock();
     let at = at.unwrap_or(clock);
-    let mut key = Key::open(call, 1, Access::Write)?;
+    let mut key = call.key(1, Access::Write)?;
     let place = find(&mut key, at)?;
     let mut ask = Ask::new(place, at, cost, manner);
     let taken = ask.take(&mut key, limiter)?;
@@ -131,7 +130,7 @@ fn take_and_hold<L: Limiter>(
 ) -> Result<Reply, Error> {
     let (clock, manner) = (clock(), request.manner());
     let at = request.at.unwrap_or(clock);
-    let mut key = Key::open(call, 1, Access::Write)?;
+    let mut key = call.key(1, Access::Write)?;
     if let Some(charges) = held(&key, hold.id, at) {
         let place = key.own_place(limiter)?;
         let granted = find(&key, charges, limiter).map_or(0, |charge| charge.cost);
@@ -154,7 +153,7 @@ fn take_and_hold<L: Limiter>(
 
 /// Returns the answer that a request would get, and changes nothing.
 pub fn peek<L: Limiter>(call: &Call<'_>, limiter: &L, cost: u64, at: Option<Time>) -> Result<Answer, Error> {
-    let key = Key::open(call, 1, Access::Read)?;
+    let key = call.key(1, Access::Read)?;
     look(&key, limiter, cost, at.unwrap_or_else(clock))
 }
 

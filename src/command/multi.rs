@@ -11,6 +11,7 @@ use ratelimit_core::state::Leases;
 use ratelimit_core::{
     Answer, Hold, HoldOutcome, Joint, JointError, Limits, Manner, Part, Period, Span, Time,
 };
+use ratelimit_engine::key::publish;
 use ratelimit_language::docs;
 use ratelimit_language::help::Documentation;
 use ratelimit_language::vocabulary::NUMKEYS;
@@ -20,7 +21,7 @@ use super::wait::wait_for;
 use crate::count::Outcome;
 use crate::server::{
     Call, Command, Counter, Key, KeyUse, Keys, Reply, SeveralKeys, Wait, clock, count_refused_in_shadow,
-    counts_refusals, most_holds, publish, sends_events, somebody_waits,
+    counts_refusals, most_holds, sends_events, somebody_waits,
 };
 
 pub struct Multi;
@@ -135,7 +136,7 @@ impl<'p, 'c, 'a> Several<'p, 'c, 'a> {
                 }
             }
         };
-        commit(call, &joint, &mut keys, clock, at);
+        commit(&joint, &mut keys, clock, at);
         if admitted && somebody_waits() {
             self.grant(call, &joint, &keys, hold);
         } else if !admitted && block.is_none() {
@@ -284,7 +285,7 @@ impl<'p, 'c, 'a> Several<'p, 'c, 'a> {
             key.prepare(at, empty(), empty(), &empty())?;
         }
         let changed = change(&mut joint, &mut keys)?;
-        commit(call, &joint, &mut keys, clock, at);
+        commit(&joint, &mut keys, clock, at);
         drop(keys);
         if somebody_waits() {
             for (key, part, held, actual) in joint.settled_for_tenant() {
@@ -350,12 +351,12 @@ pub(super) fn keys<'c, 'a>(call: &'c Call<'a>) -> Result<SeveralKeys<'c, 'a>, Er
 
 /// Commits the changes of all keys and publishes them. A key that is fully reset after a refund or a settlement is deleted.
 #[inline(always)]
-fn commit(call: &Call<'_>, joint: &Joint<'_, '_>, keys: &mut [Key<'_, '_>], clock: Time, at: Time) {
+fn commit(joint: &Joint<'_, '_>, keys: &mut [Key<'_, '_>], clock: Time, at: Time) {
     for (place, key) in keys.iter_mut().enumerate() {
         let (latest, reset) = joint.reset(place);
         key.settle(joint.gave_back(place).then_some(at), clock, latest, reset);
     }
-    publish(call, keys);
+    publish(keys);
 }
 
 fn reply(joint: &Joint<'_, '_>) -> Result<Reply, Error> {

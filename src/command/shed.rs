@@ -2,12 +2,13 @@
 
 use ratelimit_core::limiter::Amount;
 use ratelimit_core::{Length, State};
+use ratelimit_engine::host::{Access, Host};
 use ratelimit_language::docs;
 use ratelimit_language::help::Documentation;
 use ratelimit_language::{Error, shed};
 
 use crate::count::Outcome;
-use crate::server::{Access, Call, Command, Counter, Key, KeyUse, Keys, Reply, chance, clock};
+use crate::server::{Call, Command, Counter, KeyUse, Keys, Reply, chance, clock};
 
 pub struct Shed;
 
@@ -21,7 +22,7 @@ impl Command for Shed {
         let clock = clock();
         let now = report.at.unwrap_or(clock);
         let shed = report.shed;
-        let mut key = Key::open(call, 1, Access::Write)?;
+        let mut key = call.key(1, Access::Write)?;
         key.lone::<Amount>()?;
         key.change_lone(
             Length::NONE,

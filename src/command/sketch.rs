@@ -3,12 +3,13 @@
 use ratelimit_core::limiter::Sketched;
 use ratelimit_core::state::{Blueprint, Cells};
 use ratelimit_core::{Answer, Length, State};
+use ratelimit_engine::host::{Access, Host};
 use ratelimit_language::docs;
 use ratelimit_language::help::Documentation;
 use ratelimit_language::{Error, SketchCall, sketch};
 
 use crate::count::Outcome;
-use crate::server::{Access, Call, Command, Counter, Key, KeyUse, Keys, Reply, clock, random_words};
+use crate::server::{Call, Command, Counter, Key, KeyUse, Keys, Reply, clock, random_words};
 
 pub struct Sketch;
 
@@ -32,7 +33,7 @@ impl Command for Sketch {
 fn take(call: &Call<'_>, sketching: &SketchCall<'_>) -> Result<Answer, Error> {
     let SketchCall { item, sketch, cost, at, .. } = sketching;
     let clock = clock();
-    let mut key = Key::open(call, 1, Access::Write)?;
+    let mut key = call.key(1, Access::Write)?;
     let begin = || Blueprint { shape: sketching.shape, hash_key: random_words() };
     let cells = cells(&key, sketching)?;
     let Sketched { answer, change, now, reset } =
@@ -48,7 +49,7 @@ fn take(call: &Call<'_>, sketching: &SketchCall<'_>) -> Result<Answer, Error> {
 /// The answer that a request would get. It changes nothing.
 fn look(call: &Call<'_>, sketching: &SketchCall<'_>) -> Result<Answer, Error> {
     let SketchCall { item, sketch, cost, at, .. } = sketching;
-    let key = Key::open(call, 1, Access::Read)?;
+    let key = call.key(1, Access::Read)?;
     Ok(sketch.peek(cells(&key, sketching)?, item, *cost, at.unwrap_or_else(clock)))
 }
 

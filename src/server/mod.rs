@@ -6,6 +6,7 @@ mod entry;
 #[cfg(feature = "fault-injection")]
 mod fault;
 mod guard;
+mod host;
 mod node;
 mod store;
 mod waiting;
@@ -23,7 +24,10 @@ pub use node::load::{load, version};
 pub use node::settings::{bounds, counts_refusals, most_holds, sends_events};
 pub use node::stats::{Counter, count_refused_in_shadow};
 pub use node::top::{forget_top, top_keys};
-pub use store::handle::{Access, Queue, queue_length};
-pub use store::key::{Description, Key, SeveralKeys, describe, publish};
-pub use store::payload::Payload;
+pub use store::handle::{Queue, queue_length};
 pub use waiting::{Wait, Wanted, somebody_waits};
+
+/// A key of limits that is open on the server.
+pub type Key<'c, 'a> = ratelimit_engine::key::Key<store::slot::OpenKey<'c, 'a>>;
+/// Several keys of a call on the server.
+pub type SeveralKeys<'c, 'a> = ratelimit_engine::key::SeveralKeys<'c, Call<'a>>;

@@ -5,6 +5,7 @@ use std::mem::ManuallyDrop;
 use std::ptr::null_mut;
 
 use ratelimit_core::answer::clamped;
+use ratelimit_engine::host::Access;
 use ratelimit_language::Error;
 use redis_module::raw::{KeyType, REDISMODULE_READ, REDISMODULE_WRITE, RedisModuleKey, RedisModuleString};
 
@@ -13,13 +14,6 @@ use crate::server::api::api;
 use crate::server::entry::call::Call;
 use crate::server::waiting::{by_this_module, somebody_waits};
 use ratelimit_value::Value;
-
-/// Whether a key is opened to be changed.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Access {
-    Read,
-    Write,
-}
 
 /// The type of a key that is a queue.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -75,7 +69,7 @@ impl<'c, 'a> Handle<'c, 'a> {
         let name = call.argument(place)?;
         let mode = match access {
             Access::Read => REDISMODULE_READ,
-            Access::Write => REDISMODULE_READ | REDISMODULE_WRITE,
+            Access::Write | Access::Replace => REDISMODULE_READ | REDISMODULE_WRITE,
         };
         // SAFETY: context and name are those of the running command.
         let key = unsafe { api!(RedisModule_OpenKey(call.ctx, name, mode.cast_signed())) };
@@ -120,10 +114,6 @@ impl<'c, 'a> Handle<'c, 'a> {
     pub fn set_expiry(&self, millis: u64) {
         // SAFETY: the key is open for writing.
         unsafe { api!(RedisModule_SetAbsExpire(self.key, clamped(millis))) };
-    }
-
-    pub fn name(&self) -> *mut RedisModuleString {
-        self.name
     }
 
     /// Marks the key: one of its limits may have room now.
@@ -179,9 +169,11 @@ impl Drop for Handle<'_, '_> {
     }
 }
 
-/// Sends payloads, each with the name of its key, to replicas and the AOF in one command, unless nothing can receive
+/// Sends payloads, each for an open key of the same call, to replicas and the AOF in one command, unless nothing can receive
 /// it.
-pub fn replicate<'p>(call: &Call<'_>, payloads: impl Iterator<Item = (*mut RedisModuleString, &'p [u8])>) {
+pub fn replicate<'s, 'c: 's, 'a: 'c>(payloads: impl Iterator<Item = (&'s Handle<'c, 'a>, &'s [u8])>) {
+    let mut payloads = payloads.peekable();
+    let Some(call) = payloads.peek().map(|(handle, _)| handle.call) else { return };
     if !call.sends_effects() {
         return call.count_change();
     }
@@ -189,9 +181,9 @@ pub fn replicate<'p>(call: &Call<'_>, payloads: impl Iterator<Item = (*mut Redis
     // SAFETY: the context belongs to the running command, and the names are arguments of it. Each string that is
     // created here is freed here, after the server has copied it.
     unsafe {
-        for (name, payload) in payloads {
+        for (handle, payload) in payloads {
             let string = api!(RedisModule_CreateString(call.ctx, payload.as_ptr().cast(), payload.len()));
-            arguments.extend([name, string]);
+            arguments.extend([handle.name, string]);
         }
         let (command, format) = (c"RL.APPLY".as_ptr(), c"v".as_ptr());
         api!(RedisModule_Replicate(call.ctx, command, format, arguments.as_mut_ptr(), arguments.len()));

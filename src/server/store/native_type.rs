@@ -16,11 +16,11 @@ use redis_module::raw::{
     RedisModuleString, RedisModuleTypeMethods,
 };
 
-use super::payload::Payload;
 use crate::server::api::api;
 use crate::server::guard::guarded;
 use crate::server::node::clock::system_micros;
 use crate::server::waiting::left;
+use ratelimit_engine::key::Payload;
 use ratelimit_value::Value;
 
 /// The name, always nine characters, is in every RDB. It must never change.

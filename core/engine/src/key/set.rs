@@ -10,12 +10,11 @@ use ratelimit_core::{
 };
 use ratelimit_language::Error;
 
+use super::held::Held;
 use super::{Form, Key};
-use crate::server::entry::call::Call;
-use crate::server::store::discard::discard;
-use crate::server::store::handle::replicate;
+use crate::host::Slot;
 
-impl Key<'_, '_> {
+impl<O: Slot> Key<O> {
     /// Finds the limit that a limiter's own command charges at `now`. If the key lacks it, the key is prepared for one more limit.
     ///
     /// # Errors
@@ -47,8 +46,8 @@ impl Key<'_, '_> {
         charged: impl Iterator<Item = Name> + Clone,
         named: &(impl Iterator<Item = Name> + Clone),
     ) -> Result<(), Error> {
-        let lone = self.open.lone_limit();
-        let stays_lone = match (self.form, lone, self.open.value()) {
+        let lone = self.slot.lone_limit();
+        let stays_lone = match (self.form, lone, self.slot.value()) {
             (Form::Set, ..) => false,
             (Form::Lone, Some((lone, _)), _) => at_once.all(|name| name == lone),
             (Form::Lone, None, None) => at_once.next().is_some() && at_once.next().is_none(),
@@ -59,7 +58,7 @@ impl Key<'_, '_> {
         } else if charged.clone().nth(1).is_none() {
             return Ok(());
         }
-        let limits = self.open.set().into_iter().flat_map(LimitSet::limits);
+        let limits = self.slot.set().into_iter().flat_map(LimitSet::limits);
         let stored = limits.map(|limit| (limit.name, limit.until())).chain(lone);
         let count = charged.clone().count();
         // The exact count takes longer; it is needed only near the bound.
@@ -69,12 +68,12 @@ impl Key<'_, '_> {
 
     /// Returns whether all limits of a set are fully reset at `now`; true if the key holds no set.
     pub fn set_is_reset(&self, now: Time) -> bool {
-        self.open.set().is_none_or(|set| set.until() <= now)
+        self.slot.set().is_none_or(|set| set.until() <= now)
     }
 
     /// The limits of a set, and the holds beside them; empty if the key stores none.
     fn stored(&self) -> &[StoredLimit] {
-        self.open.set().map_or(&[], LimitSet::stored)
+        self.slot.set().map_or(&[], LimitSet::stored)
     }
 
     /// Changes a limit of the set, and returns whether `write` wrote a change. `blank` makes a missing limit.
@@ -105,7 +104,7 @@ impl Key<'_, '_> {
             return Ok(false);
         }
         let change = S::decode_change(&mut Reader::new(self.payload.get(body..).unwrap_or(&[])));
-        let Some((set, change)) = self.open.make_set().zip(change) else {
+        let Some((set, change)) = self.slot.make_set().zip(change) else {
             // Bytes that were written and cannot be decoded are a defect.
             self.payload.truncate(start);
             return Err(CoreError::Defect);
@@ -126,7 +125,7 @@ impl Key<'_, '_> {
     ) -> Result<(), CoreError> {
         // A call with a second limit finds the first one lone.
         let of_set = self.stored().iter().map(|limit| (limit.name, limit.until()));
-        let dropped = faded(&of_set.chain(self.open.lone_limit()), named, now);
+        let dropped = faded(&of_set.chain(self.slot.lone_limit()), named, now);
         self.drop(dropped)
     }
 
@@ -139,11 +138,11 @@ impl Key<'_, '_> {
     fn drop(&mut self, dropped: Vec<Name>) -> Result<(), CoreError> {
         if !dropped.is_empty() {
             self.begin(Kind::LimitSet, Length::NONE);
-            let set = self.open.make_set().ok_or(CoreError::Defect)?;
+            let set = self.slot.make_set().ok_or(CoreError::Defect)?;
             for name in dropped {
                 let change = SetChange::Dropped { name };
                 LimitSet::encode_change(&change, &mut self.payload);
-                set.apply_and_take(change).into_iter().for_each(discard);
+                set.apply_and_take(change).into_iter().for_each(O::discard);
             }
         }
         Ok(())
@@ -151,17 +150,17 @@ impl Key<'_, '_> {
 
     /// Returns the duration from `latest` until all limits of the set are fully reset. A set of one becomes lone.
     pub fn commit_set(&mut self, latest: Time) -> Span {
-        let reset = self.open.set().map(|set| set.until().since(latest)).unwrap_or_default();
-        self.open.make_lone();
+        let reset = self.slot.set().map(|set| set.until().since(latest)).unwrap_or_default();
+        self.slot.make_lone();
         reset
     }
 }
 
 /// Sends the payloads of several keys to replicas and the AOF, in one command.
-pub fn publish(call: &Call<'_>, keys: &mut [Key<'_, '_>]) {
+pub fn publish<O: Slot>(keys: &mut [Key<O>]) {
     let changed = || keys.iter().filter(|key| !key.payload.is_empty());
     if changed().count() > 1 {
-        replicate(call, changed().map(|key| (key.open.handle.name(), key.payload.as_slice())));
+        O::send_all(changed().map(|key| (&key.slot, key.payload.as_slice())));
         for key in keys {
             key.payload.clear();
         }

@@ -3,9 +3,8 @@
 use ratelimit_core::{Figure, LimitSet, Name, State, Time, with_kept, with_state};
 use ratelimit_language::Error;
 
-use super::Key;
-use crate::server::entry::call::Call;
-use crate::server::store::handle::Access;
+use super::held::Held;
+use crate::host::{Access, Host, Slot};
 
 type Figures = Vec<(&'static str, Figure)>;
 
@@ -24,20 +23,20 @@ pub struct KeyDescription {
 }
 
 /// Describes a key of any kind at `now`; `None` if it is missing.
-pub fn describe(call: &Call<'_>, place: usize, now: Time) -> Result<Option<KeyDescription>, Error> {
-    let key = Key::open(call, place, Access::Read)?;
-    let Some(value) = key.open.value() else { return Ok(None) };
+pub fn describe(call: &impl Host, place: usize, now: Time) -> Result<Option<KeyDescription>, Error> {
+    let key = call.key(place, Access::Read)?;
+    let Some(value) = key.slot.value() else { return Ok(None) };
     let name = Name { kind: value.kind(), length: value.length() };
     let figures =
         with_state!(name.kind, S => value.state::<S>().map(|state| figures(state, now)).unwrap_or_default());
-    let limits = key.open.set().into_iter().flat_map(LimitSet::limits).map(|limit| Description {
+    let limits = key.slot.set().into_iter().flat_map(LimitSet::limits).map(|limit| Description {
         name: limit.name,
         figures: with_kept!(&limit.state, state => self::figures(state.as_ref(), now)),
     });
     Ok(Some(KeyDescription {
         value: Description { name, figures },
         limits: limits.collect(),
-        expiry: key.open.handle.expiry(),
+        expiry: key.slot.expiry(),
     }))
 }
 

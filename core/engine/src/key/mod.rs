@@ -45,8 +45,11 @@
 //! after    set {FIXEDWINDOW 60 s: count 2, FIXEDWINDOW 3600 s: count 1}
 //! ```
 
+mod apply;
 mod description;
 mod expiry;
+mod held;
+mod payload;
 mod set;
 mod several;
 
@@ -56,17 +59,16 @@ use ratelimit_core::{
     Error as CoreError, Kind, Length, LimitSet, LimitState, Limiter, Limits, Name, Place, Span, State, Time,
 };
 use ratelimit_language::Error;
+use ratelimit_value::Value;
 
 pub use description::{Description, describe};
+pub use payload::Payload;
 pub use set::publish;
-pub use several::SeveralKeys;
+pub use several::{OpenKeys, SeveralKeys};
 
-use super::buffer;
-use super::handle::Access;
-use super::open_key::OpenKey;
-use super::payload::{self, GONE};
-use crate::server::entry::call::Call;
-use ratelimit_value::Value;
+use self::held::Held;
+use self::payload::GONE;
+use crate::host::Slot;
 
 /// How a call changes a key.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -78,24 +80,19 @@ enum Form {
 }
 
 /// An open key that is missing or holds a value of the module's type.
-pub struct Key<'c, 'a> {
-    open: OpenKey<'c, 'a>,
+pub struct Key<O: Slot> {
+    slot: O,
     form: Form,
     /// The payload so far; empty if nothing has changed.
     payload: Vec<u8>,
 }
 
-impl<'c, 'a> Key<'c, 'a> {
-    /// Opens the key that is the argument at `place`.
+impl<O: Slot> Key<O> {
+    /// The key that is open in a slot.
     #[inline(always)]
-    pub fn open(call: &'c Call<'a>, place: usize, access: Access) -> Result<Self, Error> {
-        Ok(Key::of(OpenKey::open(call, place, access)?))
-    }
-
-    #[inline(always)]
-    fn of(open: OpenKey<'c, 'a>) -> Self {
-        let form = if open.set().is_some() { Form::Set } else { Form::Lone };
-        Key { open, form, payload: Vec::new() }
+    pub fn of(slot: O) -> Self {
+        let form = if slot.set().is_some() { Form::Set } else { Form::Lone };
+        Key { slot, form, payload: Vec::new() }
     }
 
     /// Finds the limit that a limiter's own command is about: the one of its name, else the only one of its limiter and mode that is no
@@ -113,7 +110,7 @@ impl<'c, 'a> Key<'c, 'a> {
     #[inline(always)]
     fn locate<L: Limiter>(&self, limiter: &L) -> Result<(Place, bool), Error> {
         let length = Length::of(limiter.length());
-        let Some(value) = self.open.value() else {
+        let Some(value) = self.slot.value() else {
             return Ok((Place::of(length), false));
         };
         if value.state::<L::State>().is_some() && !value.length().is_shadow() {
@@ -128,7 +125,7 @@ impl<'c, 'a> Key<'c, 'a> {
 
     /// Returns the state of this type that has the key to itself; `None` if the key is missing.
     pub fn lone<S: State>(&self) -> Result<Option<&S>, Error> {
-        match self.open.value().map(Value::state::<S>) {
+        match self.slot.value().map(Value::state::<S>) {
             None => Ok(None),
             Some(None) => Err(self.holds_no_limits(Some(S::KIND))),
             Some(state) => Ok(state),
@@ -138,7 +135,7 @@ impl<'c, 'a> Key<'c, 'a> {
     /// The error for a key that holds limits where a sketch or an amount is wanted, or the reverse. `wanted` is `None` for any limits.
     #[cold]
     fn holds_no_limits(&self, wanted: Option<Kind>) -> Error {
-        Error::other_kind(self.open.value().map_or(Kind::LimitSet, Value::kind), wanted)
+        Error::other_kind(self.slot.value().map_or(Kind::LimitSet, Value::kind), wanted)
     }
 
     /// Changes the state that has the key to itself, and returns whether `write` wrote a change.
@@ -153,10 +150,10 @@ impl<'c, 'a> Key<'c, 'a> {
     ) -> Result<bool, CoreError> {
         let start = self.payload.len();
         self.begin(S::KIND, length);
-        let Key { open, payload, .. } = self;
+        let Key { slot, payload, .. } = self;
         let body = payload.len();
         let mut created = None;
-        let state = match open.state_mut::<S>() {
+        let state = match slot.state_mut::<S>() {
             Some(state) => state,
             None => created.insert(blank()),
         };
@@ -169,8 +166,8 @@ impl<'c, 'a> Key<'c, 'a> {
             return if written { Err(CoreError::Defect) } else { Ok(false) };
         }
         match created {
-            Some(state) => open.set_value(Value::new(length, state)),
-            None => open.set_length(length),
+            Some(state) => slot.put(Value::new(length, state)),
+            None => slot.set_length(length),
         }
         Ok(true)
     }
@@ -179,8 +176,8 @@ impl<'c, 'a> Key<'c, 'a> {
     #[inline(always)]
     fn begin(&mut self, kind: Kind, length: Length) {
         if self.payload.is_empty() {
-            self.payload = buffer::take();
-            payload::begin(&mut self.payload, kind, length, self.open.value());
+            self.payload = self.slot.lend();
+            payload::begin(&mut self.payload, kind, length, self.slot.value());
         }
     }
 
@@ -198,30 +195,29 @@ impl<'c, 'a> Key<'c, 'a> {
         if self.payload.is_empty() {
             return;
         }
-        if self.open.set().is_some_and(LimitSet::is_empty) {
+        if self.slot.set().is_some_and(LimitSet::is_empty) {
             return self.delete();
         }
         let reset = if self.form == Form::Lone { reset.max(self.memory()) } else { self.commit_set(latest) };
         self.move_expiry(clock.max(latest), reset);
-        self.open.handle.signal();
         // Any change may make room: it may shorten a lease or a window, give something back, or move a state in time.
-        self.open.handle.mark();
+        self.slot.changed();
     }
 
     /// How long a lone table of leases remembers more than its leases.
     #[inline(always)]
     fn memory(&self) -> Span {
-        let leases = self.open.value().and_then(Value::state::<Leases>);
+        let leases = self.slot.value().and_then(Value::state::<Leases>);
         leases.map_or(Span::ZERO, LimitState::memory)
     }
 
     /// Moves the expiry of a key that is fully reset `reset` after `now`, if it must move.
     #[inline(always)]
     fn move_expiry(&mut self, now: Time, reset: Span) {
-        if let Some(value) = self.open.value()
+        if let Some(value) = self.slot.value()
             && let Some(expiry) = expiry::moved(value.expiry(), now, reset)
         {
-            self.open.set_expiry(expiry);
+            self.slot.set_expiry(expiry);
             payload::add_expiry(&mut self.payload, expiry);
         }
     }
@@ -246,31 +242,31 @@ impl<'c, 'a> Key<'c, 'a> {
             self.payload.clear();
         }
         self.publish();
-        buffer::put_back(std::mem::take(&mut self.payload));
+        self.slot.give_back(std::mem::take(&mut self.payload));
     }
 
     /// Deletes the key. The payload then says only that the key is gone.
     fn delete(&mut self) {
-        self.open.delete();
+        self.slot.unlink();
         self.payload.clear();
         self.payload.extend(GONE);
-        self.open.handle.signal();
+        self.slot.changed();
     }
 
     /// Sends the payload, if there is one, to replicas and the AOF.
     #[inline(always)]
     pub fn publish(&mut self) {
         if !self.payload.is_empty() {
-            self.open.handle.replicate(&self.payload);
+            self.slot.send(&self.payload);
             self.payload.clear();
         }
     }
 }
 
-impl Limits for Key<'_, '_> {
+impl<O: Slot> Limits for Key<O> {
     #[inline(always)]
     fn state<S: LimitState>(&self, length: Length) -> Option<&S> {
-        let value = self.open.value()?;
+        let value = self.slot.value()?;
         match value.state::<S>() {
             Some(state) => (value.length() == length).then_some(state),
             None => value.state::<LimitSet>().and_then(|set| set.get(length)),
@@ -295,14 +291,14 @@ impl Limits for Key<'_, '_> {
     }
 
     fn room(&self) -> usize {
-        self.open.set().map_or(MAX_LIMITS - 1, LimitSet::room)
+        self.slot.set().map_or(MAX_LIMITS - 1, LimitSet::room)
     }
 
     fn make_room(&mut self, mut names: impl Iterator<Item = Name>) {
         if self.form == Form::Set {
             return;
         }
-        match self.open.lone_limit() {
+        match self.slot.lone_limit() {
             Some((lone, _)) if names.any(|name| name != lone) => {
                 self.form = Form::Set;
                 // The limit may have been moved, after the clock was set back.
@@ -324,7 +320,7 @@ impl Limits for Key<'_, '_> {
     }
 }
 
-impl Drop for Key<'_, '_> {
+impl<O: Slot> Drop for Key<O> {
     #[inline(always)]
     fn drop(&mut self) {
         if self.payload.capacity() > 0 {

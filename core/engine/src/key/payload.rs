@@ -11,14 +11,13 @@
 //! ```
 //!
 //! Numbers are little-endian. The payload of a key that is gone ends after the form. Each change of a set names its
-//! limit. `key/mod.rs` shows an example. `apply.rs` applies payloads. Their tests are `tests/it/fuzz/payloads.rs` and the fuzzer
+//! limit. `mod.rs` shows an example. `apply.rs` applies payloads. Their tests are `tests/it/fuzz/payloads.rs` and the fuzzer
 //! `decode`.
 
 use ratelimit_core::state::codec::{Reader, put};
 use ratelimit_core::state::{Cells, SetChange};
 use ratelimit_core::{Kind, Length, Name, State, with_state};
 use ratelimit_language::Error;
-
 use ratelimit_value::Value;
 
 const VERSION: u8 = 1;
