@@ -1,6 +1,6 @@
 //! The strategies that are laid side by side: each is a call, the same limit in the words of one limiter.
 
-use ratelimit_language::CATALOG;
+use ratelimit_language::{CATALOG, Row};
 
 use crate::settings::Settings;
 
@@ -206,7 +206,7 @@ pub fn find(id: &str) -> Option<&'static Strategy> {
 
 /// The names of all limiters that there are, as the module's catalog has them.
 pub fn limiters() -> impl Iterator<Item = &'static str> {
-    CATALOG.iter().map(|row| row.name)
+    CATALOG.iter().map(Row::name)
 }
 
 impl Strategy {

@@ -9,15 +9,12 @@ use ratelimit_language::Error;
 use ratelimit_language::docs;
 use ratelimit_language::help::Documentation;
 
-use crate::server::{Call, Command, Keys, Reply};
+use crate::server::{Call, Command, Reply};
 
 pub struct Apply;
 
 impl Command for Apply {
     const DOCUMENTATION: Documentation = docs::APPLY;
-    const FLAGS: &'static str = "write";
-    const KEYS: Keys = Keys::Pairs;
-    const VARIES: bool = false;
 
     fn run(call: &Call<'_>) -> Result<Reply, Error> {
         if call.len().is_multiple_of(2) {

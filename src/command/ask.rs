@@ -19,7 +19,7 @@ use super::multi::{Several, Taken};
 use super::wait::starve;
 use crate::count::Outcome;
 use crate::policies::{CountedPolicy, get_within};
-use crate::server::{Call, Command, Counter, Key, KeyUse, Keys, Reply, SeveralKeys, bounds, somebody_waits};
+use crate::server::{Call, Command, Counter, Key, Reply, SeveralKeys, bounds, somebody_waits};
 
 pub struct Ask;
 pub struct AskPeek;
@@ -33,8 +33,6 @@ const REST: usize = 3;
 
 impl Command for Ask {
     const DOCUMENTATION: Documentation = docs::ASK;
-    const FLAGS: &'static str = "write deny-oom blocking getkeys-api";
-    const KEYS: Keys = Keys::FirstAndBehind(KeyUse::Update);
 
     fn run(call: &Call<'_>) -> Result<Reply, Error> {
         run(call, Purpose::Charge, |policy, several, asked| {
@@ -68,8 +66,6 @@ impl Command for Ask {
 
 impl Command for AskPeek {
     const DOCUMENTATION: Documentation = docs::ASKPEEK;
-    const FLAGS: &'static str = "readonly getkeys-api";
-    const KEYS: Keys = Keys::FirstAndBehind(KeyUse::Read);
 
     fn run(call: &Call<'_>) -> Result<Reply, Error> {
         run(call, Purpose::Peek, |_, several, asked| reply(&several.peek()?, asked, None))
@@ -82,8 +78,6 @@ impl Command for AskPeek {
 
 impl Command for AskRefund {
     const DOCUMENTATION: Documentation = docs::ASKREFUND;
-    const FLAGS: &'static str = "write fast getkeys-api";
-    const KEYS: Keys = Keys::FirstAndBehind(KeyUse::Update);
 
     fn run(call: &Call<'_>) -> Result<Reply, Error> {
         run(call, Purpose::Refund, |_, several, asked| reply(&several.refund(call)?, asked, None))
@@ -96,8 +90,6 @@ impl Command for AskRefund {
 
 impl Command for AskSettle {
     const DOCUMENTATION: Documentation = docs::ASKSETTLE;
-    const FLAGS: &'static str = "write fast getkeys-api";
-    const KEYS: Keys = Keys::FirstAndBehind(KeyUse::Update);
 
     fn run(call: &Call<'_>) -> Result<Reply, Error> {
         run(call, Purpose::Settle, |_, several, asked| {

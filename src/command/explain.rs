@@ -24,14 +24,12 @@ use super::multi::{FIRST, Several, parse, prepare};
 use super::sketch::cells;
 use super::wait::{answer_in_line, in_manner, wait_within};
 use super::{Ask as AskCommand, Multi};
-use crate::server::{Call, Command, Key, KeyUse, Keys, Reply, Wanted, clock, most_holds, somebody_waits};
+use crate::server::{Call, Command, Key, Reply, Wanted, clock, most_holds, somebody_waits};
 
 pub struct Explain;
 
 impl Command for Explain {
     const DOCUMENTATION: Documentation = docs::EXPLAIN;
-    const FLAGS: &'static str = "readonly getkeys-api";
-    const KEYS: Keys = Keys::OfInner(KeyUse::Read);
 
     fn run(call: &Call<'_>) -> Result<Reply, Error> {
         let call = &call.inner();
@@ -78,7 +76,7 @@ impl Explained {
         let name = without_prefix(word).unwrap_or(word);
         let is = |command: &str| name.eq_ignore_ascii_case(command.as_bytes());
         if let Some(row) = find(name) {
-            Ok((Explained::Limiter(row), row.name))
+            Ok((Explained::Limiter(row), row.name()))
         } else if is(SketchCall::NAME) {
             Ok((Explained::Sketch, SketchCall::NAME))
         } else if is(docs::MULTI.name) {
@@ -86,7 +84,7 @@ impl Explained {
         } else if is(docs::ASK.name) {
             Ok((Explained::Ask, docs::ASK.name))
         } else {
-            let names = CATALOG.iter().map(|row| row.name).collect::<Vec<_>>().join(", ");
+            let names = CATALOG.iter().map(Row::name).collect::<Vec<_>>().join(", ");
             let why = format!("RL.EXPLAIN explains RL.MULTI, RL.ASK, RL.SKETCH and the limiters: {names}");
             Err(Error::near_because(word, &why))
         }

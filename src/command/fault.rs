@@ -1,10 +1,10 @@
 //! `RL.PANIC NOW | LOAD | SAVE | RIVAL key | TWICE key`: faults, for tests that check that the server survives them.
 
 use ratelimit_engine::host::{Access, Host};
-use ratelimit_language::Error;
 use ratelimit_language::help::{Documentation, OWN_PREFIX};
+use ratelimit_language::{Error, Keys};
 
-use crate::server::{Call, Command, Keys, Reply, arm_load, arm_save, delete_on_events};
+use crate::server::{Call, Command, Reply, arm_load, arm_save, delete_on_events};
 
 pub struct Panic;
 
@@ -18,9 +18,10 @@ impl Command for Panic {
         arguments: &[],
         reply: &[],
         example: "",
+        flags: "readonly",
+        keys: Keys::None,
+        varies: true,
     };
-    const FLAGS: &'static str = "readonly";
-    const KEYS: Keys = Keys::None;
 
     #[allow(clippy::panic, reason = "the command panics on purpose")]
     fn run(call: &Call<'_>) -> Result<Reply, Error> {

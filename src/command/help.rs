@@ -4,15 +4,12 @@ use ratelimit_language::Error;
 use ratelimit_language::docs;
 use ratelimit_language::help::{Documentation, explain, list};
 
-use crate::server::{Call, Command, Keys, Reply, documentation};
+use crate::server::{Call, Command, Reply, documentation};
 
 pub struct Help;
 
 impl Command for Help {
     const DOCUMENTATION: Documentation = docs::HELP;
-    const FLAGS: &'static str = "readonly fast allow-loading allow-stale";
-    const KEYS: Keys = Keys::None;
-    const VARIES: bool = false;
 
     fn run(call: &Call<'_>) -> Result<Reply, Error> {
         let mut names = call.arguments(1);

@@ -12,7 +12,7 @@ use ratelimit_language::docs;
 use ratelimit_language::help::Documentation;
 use ratelimit_language::{Error, info};
 
-use crate::server::{Call, Command, FieldValue, Fields, KeyUse, Keys, Reply, clock};
+use crate::server::{Call, Command, FieldValue, Fields, Reply, clock};
 
 pub struct Info;
 
@@ -23,8 +23,6 @@ const MOST_IN_ORDER: usize = 1000;
 
 impl Command for Info {
     const DOCUMENTATION: Documentation = docs::INFO;
-    const FLAGS: &'static str = "readonly";
-    const KEYS: Keys = Keys::First(KeyUse::Read);
 
     fn run(call: &Call<'_>) -> Result<Reply, Error> {
         let most_leases = call.parse(2.., info)?;

@@ -11,7 +11,7 @@ use ratelimit_language::vocabulary::TTL;
 use ratelimit_language::{Error, ReleaseCall, lease_id, release};
 
 use super::multi::{FIRST, keys};
-use crate::server::{Call, Command, Key, KeyUse, Keys, Reply, clock, somebody_waits};
+use crate::server::{Call, Command, Key, Reply, clock, somebody_waits};
 
 pub struct Release;
 pub struct Renew;
@@ -19,8 +19,6 @@ pub struct MultiRelease;
 
 impl Command for Release {
     const DOCUMENTATION: Documentation = docs::RELEASE;
-    const FLAGS: &'static str = "write fast";
-    const KEYS: Keys = Keys::First(KeyUse::Delete);
 
     fn run(call: &Call<'_>) -> Result<Reply, Error> {
         let ReleaseCall { id, ending, at } = call.parse(2.., release)?;
@@ -30,8 +28,6 @@ impl Command for Release {
 
 impl Command for Renew {
     const DOCUMENTATION: Documentation = docs::RENEW;
-    const FLAGS: &'static str = "write fast";
-    const KEYS: Keys = Keys::First(KeyUse::Update);
 
     fn run(call: &Call<'_>) -> Result<Reply, Error> {
         let (ttl, id, at) =
@@ -42,8 +38,6 @@ impl Command for Renew {
 
 impl Command for MultiRelease {
     const DOCUMENTATION: Documentation = docs::MULTIRELEASE;
-    const FLAGS: &'static str = "write fast getkeys-api";
-    const KEYS: Keys = Keys::Counted(KeyUse::Delete);
 
     fn run(call: &Call<'_>) -> Result<Reply, Error> {
         let several = keys(call)?;

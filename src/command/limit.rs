@@ -8,16 +8,14 @@ use ratelimit_language::{CATALOG, Error, Request};
 
 use super::wait::{InLine, Wish, line_up, starve};
 use crate::count::Outcome;
-use crate::server::{Call, Command, Counter, Key, KeyUse, Keys, Reply, clock, most_holds, somebody_waits};
+use crate::server::{Call, Command, Counter, Key, Reply, clock, most_holds, somebody_waits};
 
 /// The command of a limiter, by its row in the catalog.
 pub struct Limit<const ROW: usize>;
 
 #[allow(clippy::indexing_slicing, reason = "checked at compile time")]
 impl<const ROW: usize> Command for Limit<ROW> {
-    const DOCUMENTATION: Documentation = CATALOG[ROW].documentation();
-    const FLAGS: &'static str = CATALOG[ROW].flags;
-    const KEYS: Keys = Keys::First(KeyUse::Update);
+    const DOCUMENTATION: Documentation = CATALOG[ROW].documentation;
 
     #[inline(always)]
     fn run(call: &Call<'_>) -> Result<Reply, Error> {

@@ -20,8 +20,8 @@ use ratelimit_language::{Error, MultiCall, Purpose, miscounted, multi};
 use super::wait::wait_for;
 use crate::count::Outcome;
 use crate::server::{
-    Call, Command, Counter, Key, KeyUse, Keys, Reply, SeveralKeys, Wait, clock, count_refused_in_shadow,
-    counts_refusals, most_holds, sends_events, somebody_waits,
+    Call, Command, Counter, Key, Reply, SeveralKeys, Wait, clock, count_refused_in_shadow, counts_refusals,
+    most_holds, sends_events, somebody_waits,
 };
 
 pub struct Multi;
@@ -34,8 +34,6 @@ pub(super) const FIRST: usize = 2;
 
 impl Command for Multi {
     const DOCUMENTATION: Documentation = docs::MULTI;
-    const FLAGS: &'static str = "write deny-oom blocking getkeys-api";
-    const KEYS: Keys = Keys::Counted(KeyUse::Update);
 
     fn run(call: &Call<'_>) -> Result<Reply, Error> {
         let (keys, arguments) = parse(call, Purpose::Charge)?;
@@ -49,8 +47,6 @@ impl Command for Multi {
 
 impl Command for MultiPeek {
     const DOCUMENTATION: Documentation = docs::MULTIPEEK;
-    const FLAGS: &'static str = "readonly getkeys-api";
-    const KEYS: Keys = Keys::Counted(KeyUse::Read);
 
     fn run(call: &Call<'_>) -> Result<Reply, Error> {
         let (keys, arguments) = parse(call, Purpose::Peek)?;
@@ -60,8 +56,6 @@ impl Command for MultiPeek {
 
 impl Command for MultiRefund {
     const DOCUMENTATION: Documentation = docs::MULTIREFUND;
-    const FLAGS: &'static str = "write fast getkeys-api";
-    const KEYS: Keys = Keys::Counted(KeyUse::Update);
 
     fn run(call: &Call<'_>) -> Result<Reply, Error> {
         let (keys, arguments) = parse(call, Purpose::Refund)?;

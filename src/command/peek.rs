@@ -7,14 +7,12 @@ use ratelimit_language::{Error, Request, named};
 
 use super::limit::peek;
 use super::sketch;
-use crate::server::{Call, Command, KeyUse, Keys, Reply};
+use crate::server::{Call, Command, Reply};
 
 pub struct Peek;
 
 impl Command for Peek {
     const DOCUMENTATION: Documentation = docs::PEEK;
-    const FLAGS: &'static str = "readonly";
-    const KEYS: Keys = Keys::First(KeyUse::Read);
 
     fn run(call: &Call<'_>) -> Result<Reply, Error> {
         if let Some(limiter) = call.arguments(2).next() {

@@ -8,14 +8,12 @@ use ratelimit_language::help::{Documentation, explain};
 use ratelimit_language::{Error, policy_name};
 
 use crate::policies::{CountedPolicy, LimitCounts, Named, all, delete, get, load, save, set};
-use crate::server::{Call, Command, FieldValue, Fields, Keys, Reply, bounds, documentation};
+use crate::server::{Call, Command, FieldValue, Fields, Reply, bounds, documentation};
 
 pub struct Policy;
 
 impl Command for Policy {
     const DOCUMENTATION: Documentation = docs::POLICY;
-    const FLAGS: &'static str = "admin deny-script allow-loading allow-stale";
-    const KEYS: Keys = Keys::None;
 
     fn run(call: &Call<'_>) -> Result<Reply, Error> {
         let word = call.arguments(1).next().ok_or(Error::Arity)?;

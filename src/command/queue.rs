@@ -11,7 +11,7 @@ use ratelimit_language::docs;
 use ratelimit_language::help::Documentation;
 
 use crate::count::Outcome;
-use crate::server::{Call, Command, Counter, KeyUse, Keys, Queue, Reply, queue_length};
+use crate::server::{Call, Command, Counter, Queue, Reply, queue_length};
 
 pub struct XAdd;
 pub struct LPush;
@@ -23,8 +23,6 @@ const REST: usize = 3;
 
 impl Command for XAdd {
     const DOCUMENTATION: Documentation = docs::XADD;
-    const FLAGS: &'static str = "write deny-oom fast";
-    const KEYS: Keys = Keys::First(KeyUse::Insert);
 
     fn run(call: &Call<'_>) -> Result<Reply, Error> {
         let pairs = call.len().saturating_sub(REST + 1);
@@ -41,9 +39,6 @@ impl Command for XAdd {
 
 impl Command for LPush {
     const DOCUMENTATION: Documentation = docs::LPUSH;
-    const FLAGS: &'static str = "write deny-oom fast";
-    const KEYS: Keys = Keys::First(KeyUse::Insert);
-    const VARIES: bool = false;
 
     fn run(call: &Call<'_>) -> Result<Reply, Error> {
         push(call, c"LPUSH", Counter::LPush)
@@ -52,9 +47,6 @@ impl Command for LPush {
 
 impl Command for RPush {
     const DOCUMENTATION: Documentation = docs::RPUSH;
-    const FLAGS: &'static str = LPush::FLAGS;
-    const KEYS: Keys = LPush::KEYS;
-    const VARIES: bool = false;
 
     fn run(call: &Call<'_>) -> Result<Reply, Error> {
         push(call, c"RPUSH", Counter::RPush)

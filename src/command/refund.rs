@@ -7,14 +7,12 @@ use ratelimit_language::help::Documentation;
 use ratelimit_language::{Error, Request, named};
 
 use super::limit::peek;
-use crate::server::{Call, Command, Key, KeyUse, Keys, Reply, clock};
+use crate::server::{Call, Command, Key, Reply, clock};
 
 pub struct Refund;
 
 impl Command for Refund {
     const DOCUMENTATION: Documentation = docs::REFUND;
-    const FLAGS: &'static str = "write fast";
-    const KEYS: Keys = Keys::First(KeyUse::Update);
 
     fn run(call: &Call<'_>) -> Result<Reply, Error> {
         let mut request = Request::default();

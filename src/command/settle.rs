@@ -13,15 +13,13 @@ use ratelimit_language::{Error, Purpose, Request, lease_id, multi, named};
 use super::limit::look;
 use super::multi::{FIRST, Several, answers, keys};
 use super::refund::finish;
-use crate::server::{Call, Command, KeyUse, Keys, Reply, clock, somebody_waits};
+use crate::server::{Call, Command, Reply, clock, somebody_waits};
 
 pub struct Settle;
 pub struct MultiSettle;
 
 impl Command for Settle {
     const DOCUMENTATION: Documentation = docs::SETTLE;
-    const FLAGS: &'static str = "write fast";
-    const KEYS: Keys = Keys::First(KeyUse::Update);
 
     fn run(call: &Call<'_>) -> Result<Reply, Error> {
         let mut request = Request::default();
@@ -65,8 +63,6 @@ fn settle<L: Limiter>(
 
 impl Command for MultiSettle {
     const DOCUMENTATION: Documentation = docs::MULTISETTLE;
-    const FLAGS: &'static str = "write fast getkeys-api";
-    const KEYS: Keys = Keys::Counted(KeyUse::Update);
 
     fn run(call: &Call<'_>) -> Result<Reply, Error> {
         let keys = keys(call)?;

@@ -8,14 +8,12 @@ use ratelimit_language::help::Documentation;
 use ratelimit_language::{Error, shed};
 
 use crate::count::Outcome;
-use crate::server::{Call, Command, Counter, KeyUse, Keys, Reply, chance, clock};
+use crate::server::{Call, Command, Counter, Reply, chance, clock};
 
 pub struct Shed;
 
 impl Command for Shed {
     const DOCUMENTATION: Documentation = docs::SHED;
-    const FLAGS: &'static str = "write deny-oom fast";
-    const KEYS: Keys = Keys::First(KeyUse::Update);
 
     fn run(call: &Call<'_>) -> Result<Reply, Error> {
         let report = call.parse(2.., shed)?;

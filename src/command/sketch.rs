@@ -9,15 +9,12 @@ use ratelimit_language::help::Documentation;
 use ratelimit_language::{Error, SketchCall, sketch};
 
 use crate::count::Outcome;
-use crate::server::{Call, Command, Counter, Key, KeyUse, Keys, Reply, clock, random_words};
+use crate::server::{Call, Command, Counter, Key, Reply, clock, random_words};
 
 pub struct Sketch;
 
 impl Command for Sketch {
     const DOCUMENTATION: Documentation = docs::SKETCH;
-    // Not fast, because of the call that makes the key.
-    const FLAGS: &'static str = "write deny-oom";
-    const KEYS: Keys = Keys::First(KeyUse::Update);
 
     fn run(call: &Call<'_>) -> Result<Reply, Error> {
         let sketching = call.parse(2.., sketch)?;

@@ -11,15 +11,13 @@ use ratelimit_language::{CellCall, Error, cell};
 use super::limit::{peek, take};
 use super::wait::{InLine, Wish, line_up};
 use crate::count::Outcome;
-use crate::server::{Call, Command, Counter, KeyUse, Keys, Reply, somebody_waits};
+use crate::server::{Call, Command, Counter, Reply, somebody_waits};
 
 pub struct Throttle;
 pub struct CellThrottle;
 
 impl Command for Throttle {
     const DOCUMENTATION: Documentation = docs::THROTTLE;
-    const FLAGS: &'static str = "write deny-oom fast";
-    const KEYS: Keys = Keys::First(KeyUse::Update);
 
     fn run(call: &Call<'_>) -> Result<Reply, Error> {
         let CellCall { gcra, quantity, at } = call.parse(2.., cell)?;
@@ -50,8 +48,6 @@ impl Command for Throttle {
 
 impl Command for CellThrottle {
     const DOCUMENTATION: Documentation = docs::CL_THROTTLE;
-    const FLAGS: &'static str = Throttle::FLAGS;
-    const KEYS: Keys = Throttle::KEYS;
 
     fn run(call: &Call<'_>) -> Result<Reply, Error> {
         Throttle::run(call)

@@ -4,14 +4,12 @@ use ratelimit_language::docs;
 use ratelimit_language::help::Documentation;
 use ratelimit_language::{Error, top};
 
-use crate::server::{Call, Command, Keys, Reply, counts_refusals, forget_top, top_keys};
+use crate::server::{Call, Command, Reply, counts_refusals, forget_top, top_keys};
 
 pub struct Top;
 
 impl Command for Top {
     const DOCUMENTATION: Documentation = docs::TOP;
-    const FLAGS: &'static str = "admin allow-stale";
-    const KEYS: Keys = Keys::None;
 
     fn run(call: &Call<'_>) -> Result<Reply, Error> {
         Ok(match call.parse(1.., top)? {

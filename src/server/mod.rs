@@ -13,7 +13,7 @@ mod waiting;
 
 pub use allocator::Allocator;
 pub use entry::call::Call;
-pub use entry::command::{Command, KeyUse, Keys};
+pub use entry::command::Command;
 pub use entry::register::{Entry, documentation};
 pub use entry::reply::{FieldValue, Fields, Reply};
 #[cfg(feature = "fault-injection")]

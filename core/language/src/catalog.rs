@@ -8,6 +8,7 @@ use crate::arguments::{Arguments, is, without_prefix};
 use crate::calls::{CellCall, ShedCall, SketchCall};
 use crate::error::Error;
 use crate::help::{Documentation, OWN_PREFIX};
+use crate::keys::{KeyUse, Keys};
 use crate::limiters;
 use crate::request::Request;
 use crate::shown::Guess;
@@ -21,28 +22,9 @@ use crate::vocabulary::{
 
 /// A limiter's command.
 pub struct Row {
-    /// The command's name without the prefix `RL.`.
-    pub name: &'static str,
-    pub syntax: &'static str,
-    pub summary: &'static str,
-    pub complexity: &'static str,
-    /// In the order of the syntax.
-    pub arguments: &'static [Argument],
-    /// The sentences that explain the reply.
-    pub reply: &'static [&'static str],
-    /// A complete call that runs as it is.
-    pub example: &'static str,
-    /// The command's flags in the server. It is `fast` if every call is O(1), with any options.
-    pub flags: &'static str,
+    pub documentation: Documentation,
     /// Parses the arguments after the key. The options that all limiters share go into the [`Request`].
     pub parse: for<'a> fn(&mut Arguments<'_, 'a>, &mut Request<'a>) -> Result<AnyLimiter<'a>, Error>,
-}
-
-impl Row {
-    pub const fn documentation(&self) -> Documentation {
-        let Row { name, syntax, summary, complexity, arguments, reply, example, .. } = *self;
-        Documentation { prefix: OWN_PREFIX, name, syntax, summary, complexity, arguments, reply, example }
-    }
 }
 
 const FIVE: &str = "Five integers: limited (1 if refused, else 0), limit, remaining, retry_after in ms (-1 if never), \
@@ -51,28 +33,41 @@ const GRANTED: &str = "With PARTIAL a sixth integer: granted.";
 const BOOKED: &str = "With RESERVE, an admitted caller waits for retry_after before it acts.";
 const WAIT: &str = "An admitted caller waits for retry_after before it acts.";
 
-/// The row of a limiter whose syntax and arguments end as those of most limiters: `debt`, or `booked` if it can also book
-/// ahead.
+/// A limiter's row, from the function that parses its arguments, and its documentation. The syntax and the arguments of most
+/// limiters end alike: in a row of `debt` and of `booked`, which can also book ahead, the macro adds the end. In an `own` row
+/// it adds nothing to them.
 macro_rules! row {
-    (debt $($own:tt)*) => {
+    (debt $parse:path, $($own:tt)*) => {
         row! {
             @ " [PARTIAL | FORCE] [HOLD id ttl] [BLOCK timeout] [TENANT tenant [WEIGHT weight]]"
             [PARTIAL, FORCE, HOLD, HOLD_TTL, BLOCK, TENANT, WEIGHT]
-            $($own)*
+            $parse, $($own)*
         }
     };
-    (booked $($own:tt)*) => {
+    (booked $parse:path, $($own:tt)*) => {
         row! {
             @ " [PARTIAL | FORCE | RESERVE [MAXWAIT maxwait]] [HOLD id ttl] [BLOCK timeout] [TENANT tenant [WEIGHT weight]]"
             [PARTIAL, FORCE, RESERVE, MAXWAIT, HOLD, HOLD_TTL, BLOCK, TENANT, WEIGHT]
-            $($own)*
+            $parse, $($own)*
         }
     };
-    (@ $end:literal [$($option:ident),*] $own:literal [$($argument:ident),*] $($field:tt)*) => {
-        Row {
+    (@ $end:literal [$($option:ident),*] $parse:path, $own:literal [$($argument:ident),*] $($field:tt)*) => {
+        row! {
+            own $parse,
             syntax: concat!("key ", $own, " [COST cost] [AT at]", $end),
             arguments: &[KEY, $($argument,)* COST, AT, $($option),*],
             $($field)*
+        }
+    };
+    (own $parse:path, $($field:tt)*) => {
+        Row {
+            documentation: Documentation {
+                prefix: OWN_PREFIX,
+                keys: Keys::First(KeyUse::Update),
+                varies: true,
+                $($field)*
+            },
+            parse: $parse,
         }
     };
 }
@@ -80,76 +75,70 @@ macro_rules! row {
 /// Every limiter, once.
 pub const CATALOG: [Row; 11] = [
     row! {
-        booked "capacity refill period [BATCH]" [CAPACITY, REFILL, PERIOD, BATCH]
+        booked limiters::token_bucket, "capacity refill period [BATCH]" [CAPACITY, REFILL, PERIOD, BATCH]
         name: "TOKENBUCKET",
         summary: "Takes tokens from a bucket that is refilled at a steady rate",
         complexity: "O(1)",
         reply: &[FIVE, GRANTED, BOOKED],
         example: "RL.TOKENBUCKET user:1 15 30 60s",
         flags: "write deny-oom blocking fast",
-        parse: limiters::token_bucket,
     },
     row! {
-        debt "capacity leak period" [CAPACITY, LEAK, PERIOD]
+        debt limiters::leaky_bucket, "capacity leak period" [CAPACITY, LEAK, PERIOD]
         name: "LEAKYBUCKET",
         summary: "Queues requests in a bucket that drains at a steady rate, and returns the wait",
         complexity: "O(1)",
         reply: &[FIVE, GRANTED, WAIT],
         example: "RL.LEAKYBUCKET printer 10 1 1s",
         flags: "write deny-oom blocking fast",
-        parse: limiters::leaky_bucket,
     },
     row! {
-        booked "max_burst count period" [MAX_BURST, RATE, PERIOD]
+        booked limiters::gcra, "max_burst count period" [MAX_BURST, RATE, PERIOD]
         name: "GCRA",
         summary: "Limits a rate by the generic cell rate algorithm",
         complexity: "O(1)",
         reply: &[FIVE, GRANTED, BOOKED],
         example: "RL.GCRA user:1 14 30 60s",
         flags: "write deny-oom blocking fast",
-        parse: limiters::gcra,
     },
     row! {
-        debt "limit window [ALIGNED]" [WINDOW_LIMIT, WINDOW, ALIGNED]
+        debt limiters::fixed_window, "limit window [ALIGNED]" [WINDOW_LIMIT, WINDOW, ALIGNED]
         name: "FIXEDWINDOW",
         summary: "Limits a count over windows that follow one another",
         complexity: "O(1)",
         reply: &[FIVE, GRANTED],
         example: "RL.FIXEDWINDOW user:1 1000 1d ALIGNED",
         flags: "write deny-oom blocking fast",
-        parse: limiters::fixed_window,
     },
     row! {
-        debt "limit unit [TZ zone] [ANCHOR anchor]" [WINDOW_LIMIT, UNIT, TZ, ANCHOR]
+        debt limiters::calendar, "limit unit [TZ zone] [ANCHOR anchor]" [WINDOW_LIMIT, UNIT, TZ, ANCHOR]
         name: "CALENDAR",
         summary: "Limits a count over the hours, days, weeks, months, quarters or years of a time zone",
         complexity: "O(1)",
         reply: &[FIVE, GRANTED],
         example: "RL.CALENDAR plan:1 10000 MONTH TZ Europe/Lisbon ANCHOR 31",
         flags: "write deny-oom blocking fast",
-        parse: limiters::calendar,
     },
     row! {
-        debt "limit window [PRECISION precision]" [WINDOW_LIMIT, WINDOW, PRECISION]
+        debt limiters::sliding_window, "limit window [PRECISION precision]" [WINDOW_LIMIT, WINDOW, PRECISION]
         name: "SLIDINGWINDOW",
         summary: "Limits a count over a window that slides with the clock",
         complexity: "O(1), with PRECISION O(N) where N is the number of sub-buckets in use",
         reply: &[FIVE, GRANTED],
         example: "RL.SLIDINGWINDOW user:1 100 1m PRECISION 1s",
         flags: "write deny-oom blocking",
-        parse: limiters::sliding_window,
     },
     row! {
-        debt "limit window [GAP gap] [COUNTREFUSED]" [LOG_LIMIT, WINDOW, GAP, COUNTREFUSED]
+        debt limiters::sliding_log, "limit window [GAP gap] [COUNTREFUSED]" [LOG_LIMIT, WINDOW, GAP, COUNTREFUSED]
         name: "SLIDINGLOG",
         summary: "Limits a count over any window exactly, with a log of requests",
         complexity: "O(log(N)) where N is the number of entries in the log",
         reply: &[FIVE, GRANTED],
         example: "RL.SLIDINGLOG login:1 5 15m COUNTREFUSED",
         flags: "write deny-oom blocking",
-        parse: limiters::sliding_log,
     },
-    Row {
+    row! {
+        own limiters::uniform,
         name: "UNIFORM",
         syntax: "key interval [COST cost] [AT at] [FORCE | RESERVE [MAXWAIT maxwait]] [BLOCK timeout] [TENANT tenant [WEIGHT weight]]",
         summary: "Admits one request per interval",
@@ -158,9 +147,9 @@ pub const CATALOG: [Row; 11] = [
         reply: &[FIVE, BOOKED],
         example: "RL.UNIFORM crawler:example.org 2s RESERVE",
         flags: "write deny-oom blocking fast",
-        parse: limiters::uniform,
     },
-    Row {
+    row! {
+        own limiters::smooth,
         name: "SMOOTH",
         syntax: "key permits period [BURST burst | WARMUP warmup [COLDFACTOR factor]] [MAXWAIT maxwait] [COST cost] [AT at]",
         summary: "Spaces requests as Guava's RateLimiter does, and returns the wait",
@@ -169,9 +158,9 @@ pub const CATALOG: [Row; 11] = [
         reply: &[FIVE, WAIT],
         example: "RL.SMOOTH backend 100 1s WARMUP 10s MAXWAIT 500ms",
         flags: "write deny-oom fast",
-        parse: limiters::smooth,
     },
-    Row {
+    row! {
+        own limiters::concurrent,
         name: "CONCURRENT",
         syntax: "key capacity ttl id [RESERVED reserved] [CRITICAL] [ADAPT [GRADIENT] [FLOOR floor] [START start] [BACKOFF backoff] [SLOW slow]] [COST cost] [AT at] [BLOCK timeout] [TENANT tenant [WEIGHT weight]]",
         summary: "Takes or renews one of a bounded number of leases",
@@ -183,9 +172,9 @@ pub const CATALOG: [Row; 11] = [
         reply: &[FIVE, "The same id renews the lease."],
         example: "RL.CONCURRENT user:1 20 30s request-17",
         flags: "write deny-oom blocking",
-        parse: limiters::concurrent,
     },
-    Row {
+    row! {
+        own limiters::penalty,
         name: "PENALTY",
         syntax: "key strikes window ban [GROW grow] [MAX max] [FORGIVE forgive] [COST cost] [AT at]",
         summary: "Bans after repeated offences, longer each time",
@@ -198,26 +187,34 @@ pub const CATALOG: [Row; 11] = [
         ],
         example: "RL.PENALTY ip:1 3 10m 10m GROW 2 MAX 1d",
         flags: "write deny-oom fast",
-        parse: limiters::penalty,
     },
 ];
 
 impl Row {
+    /// The name without its prefix.
+    pub const fn name(&self) -> &'static str {
+        self.documentation.name
+    }
+
+    pub const fn arguments(&self) -> &'static [Argument] {
+        self.documentation.arguments
+    }
+
     /// Whether the limiter has an argument or an option of this name.
     pub(crate) fn takes(&self, name: &str) -> bool {
-        self.arguments.iter().any(|argument| argument.name == name)
+        self.arguments().iter().any(|argument| argument.name == name)
     }
 
     /// The error for a limiter that lacks what the command does.
     pub fn lacks(&self, capabilities: Capabilities) -> Error {
-        Error::NotForCommand(if capabilities.counts_refused { COUNTREFUSED.name } else { self.name })
+        Error::NotForCommand(if capabilities.counts_refused { COUNTREFUSED.name } else { self.name() })
     }
 }
 
 /// The row of the limiter of this name, in upper or lower case.
 pub fn find(name: &[u8]) -> Option<&'static Row> {
     const ROWS: &[Row] = &CATALOG;
-    ROWS.iter().find(|row| is(name, row.name))
+    ROWS.iter().find(|row| is(name, row.name()))
 }
 
 /// Reads a limiter's name, and the arguments of its command after the key.
@@ -232,7 +229,7 @@ pub fn named<'a>(
         Ok(limiter) => Ok((row, limiter)),
         // Another limiter takes the option.
         Err(Error::NotForCommand(option)) if is_option(option) => {
-            Err(Error::NotForCommand(option).of_command("", row.name))
+            Err(Error::NotForCommand(option).of_command("", row.name()))
         }
         Err(error) => Err(error),
     }
@@ -255,9 +252,9 @@ fn no_limiter(word: &[u8], arguments: &Arguments<'_, '_>) -> Error {
             return Error::NotForCommand(command);
         }
     }
-    let guess = Guess::of(prefixed.unwrap_or(word), CATALOG.iter().map(|row| row.name));
+    let guess = Guess::of(prefixed.unwrap_or(word), CATALOG.iter().map(Row::name));
     match prefixed.and_then(find) {
-        Some(row) => Error::near_because(word, &format!("the limiter's name is {}", row.name)),
+        Some(row) => Error::near_because(word, &format!("the limiter's name is {}", row.name())),
         None => Error::near(word, guess),
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::calls::{CellCall, ShedCall, SketchCall};
 use crate::help::{Documentation, OWN_PREFIX};
+use crate::keys::{KeyUse, Keys};
 use crate::vocabulary::{
     self, ASKED_COST, AT, Argument, BAD, BLOCK, COST, DELAY, DEPTH, FAIR, FORCE, FULL, GOOD, HELD_ID, HOLD,
     HOLD_TTL, HOLDERS, ID, ITEM, KEY, KEYS, LEASE_ID, LIMIT, LIMITER, MAX_BURST, MOST_HOLDERS, NUMKEYS, OF,
@@ -35,6 +36,10 @@ pub const SKETCH: Documentation = Documentation {
         "They are those of the item. Without WIDTH and DEPTH, those of an existing key hold.",
     ],
     example: "RL.SKETCH addresses 203.0.113.7 9 10 1s",
+    // Not fast, because of the call that makes the key.
+    flags: "write deny-oom",
+    keys: Keys::First(KeyUse::Update),
+    varies: true,
 };
 
 pub const SHED: Documentation = Documentation {
@@ -46,6 +51,9 @@ pub const SHED: Documentation = Documentation {
     arguments: &[WORKERS, UTILIZATION, GOOD, BAD, DELAY, RAMP, TIER, OF, AT],
     reply: &["Two elements: limited (1 if the call is shed, else 0), and the chance of that, 0 to 1."],
     example: "RL.SHED workers 0.75 TIER 1 OF 4",
+    flags: "write deny-oom fast",
+    keys: Keys::First(KeyUse::Update),
+    varies: true,
 };
 
 pub const THROTTLE: Documentation = Documentation {
@@ -59,18 +67,13 @@ pub const THROTTLE: Documentation = Documentation {
         "Five integers: limited (1 if refused, else 0), limit, remaining, retry_after in s (-1 if admitted or never), and reset_after in s.",
     ],
     example: "RL.THROTTLE user:1 14 30 60 1",
+    flags: "write deny-oom fast",
+    keys: Keys::First(KeyUse::Update),
+    varies: true,
 };
 
-pub const CL_THROTTLE: Documentation = Documentation {
-    prefix: "CL.",
-    name: THROTTLE.name,
-    syntax: THROTTLE.syntax,
-    summary: THROTTLE.summary,
-    complexity: THROTTLE.complexity,
-    arguments: THROTTLE.arguments,
-    reply: THROTTLE.reply,
-    example: "CL.THROTTLE user:1 14 30 60 1",
-};
+pub const CL_THROTTLE: Documentation =
+    Documentation { prefix: "CL.", example: "CL.THROTTLE user:1 14 30 60 1", ..THROTTLE };
 
 pub const XADD: Documentation = Documentation {
     prefix: OWN_PREFIX,
@@ -87,6 +90,9 @@ pub const XADD: Documentation = Documentation {
     ],
     reply: &["The id of the entry, or nil if it does not fit."],
     example: "RL.XADD jobs 1000 * url https://example.org/",
+    flags: "write deny-oom fast",
+    keys: Keys::First(KeyUse::Insert),
+    varies: true,
 };
 
 pub const LPUSH: Documentation = Documentation {
@@ -98,17 +104,16 @@ pub const LPUSH: Documentation = Documentation {
     arguments: &[QUEUE, MAXLEN, Argument::word("element", "what is pushed")],
     reply: &["The length of the list, or nil if the elements do not all fit."],
     example: "RL.LPUSH jobs 1000 first second",
+    flags: "write deny-oom fast",
+    keys: Keys::First(KeyUse::Insert),
+    varies: false,
 };
 
 pub const RPUSH: Documentation = Documentation {
-    prefix: OWN_PREFIX,
     name: "RPUSH",
-    syntax: LPUSH.syntax,
     summary: "Pushes all elements to a list's tail, unless it would then be too long",
-    complexity: LPUSH.complexity,
-    arguments: LPUSH.arguments,
-    reply: LPUSH.reply,
     example: "RL.RPUSH jobs 1000 first second",
+    ..LPUSH
 };
 
 pub const REFUND: Documentation = Documentation {
@@ -120,6 +125,9 @@ pub const REFUND: Documentation = Documentation {
     arguments: &[KEY, LIMITER, PARAMETER, REFUNDED, AT],
     reply: &["The five integers that the limiter's command would return after the refund."],
     example: "RL.REFUND user:1 GCRA 14 30 60s COST 3",
+    flags: "write fast",
+    keys: Keys::First(KeyUse::Update),
+    varies: true,
 };
 
 pub const MULTI: Documentation = Documentation {
@@ -135,6 +143,9 @@ pub const MULTI: Documentation = Documentation {
         "Two elements: the combined five integers, and an array with the five integers of each limit on each key.",
     ],
     example: "RL.MULTI 2 ip:1 user:7 LIMIT GCRA 9 10 1s LIMIT FIXEDWINDOW 1000 1h ON 2",
+    flags: "write deny-oom blocking getkeys-api",
+    keys: Keys::Counted(KeyUse::Update),
+    varies: true,
 };
 
 pub const MULTIPEEK: Documentation = Documentation {
@@ -146,6 +157,9 @@ pub const MULTIPEEK: Documentation = Documentation {
     arguments: &[NUMKEYS, KEY, COST, AT, LIMIT, PARAMETER, ON, SHADOW],
     reply: MULTI.reply,
     example: "RL.MULTIPEEK 2 ip:1 user:7 LIMIT GCRA 9 10 1s LIMIT FIXEDWINDOW 1000 1h ON 2",
+    flags: "readonly getkeys-api",
+    keys: Keys::Counted(KeyUse::Read),
+    varies: true,
 };
 
 pub const MULTIREFUND: Documentation = Documentation {
@@ -157,6 +171,9 @@ pub const MULTIREFUND: Documentation = Documentation {
     arguments: &[NUMKEYS, KEY, REFUNDED, AT, LIMIT, PARAMETER, ON, SHADOW],
     reply: MULTI.reply,
     example: "RL.MULTIREFUND 2 ip:1 user:7 COST 3 LIMIT GCRA 9 10 1s LIMIT FIXEDWINDOW 1000 1h ON 2",
+    flags: "write fast getkeys-api",
+    keys: Keys::Counted(KeyUse::Update),
+    varies: true,
 };
 
 pub const SETTLE: Documentation = Documentation {
@@ -170,6 +187,9 @@ pub const SETTLE: Documentation = Documentation {
         "The five integers that the limiter's command would return after the settlement, and a sixth: 1, or 0 if nothing was held.",
     ],
     example: "RL.SETTLE llm:1 request-17 TOKENBUCKET 9000 9000 60s COST 450",
+    flags: "write fast",
+    keys: Keys::First(KeyUse::Update),
+    varies: true,
 };
 
 pub const MULTISETTLE: Documentation = Documentation {
@@ -181,6 +201,9 @@ pub const MULTISETTLE: Documentation = Documentation {
     arguments: &[NUMKEYS, KEY, HELD_ID, SETTLED, AT, LIMIT, PARAMETER, ON, SHADOW, SETTLED_TENANT],
     reply: &["Three elements: the two of RL.MULTI, and the number of keys that held one of the limits."],
     example: "RL.MULTISETTLE 2 user:1 team:7 request-17 COST 450 LIMIT TOKENBUCKET 9000 9000 60s",
+    flags: "write fast getkeys-api",
+    keys: Keys::Counted(KeyUse::Update),
+    varies: true,
 };
 
 pub const ASK: Documentation = Documentation {
@@ -206,6 +229,9 @@ pub const ASK: Documentation = Documentation {
     ],
     reply: &[SIX, EACH],
     example: "RL.ASK user:1 api",
+    flags: "write deny-oom blocking getkeys-api",
+    keys: Keys::FirstAndBehind(KeyUse::Update),
+    varies: true,
 };
 
 pub const ASKPEEK: Documentation = Documentation {
@@ -217,6 +243,9 @@ pub const ASKPEEK: Documentation = Documentation {
     arguments: &[KEY, vocabulary::POLICY, ASKED_COST, LEASE_ID, AT, FULL, KEYS],
     reply: ASK.reply,
     example: "RL.ASKPEEK user:1 api",
+    flags: "readonly getkeys-api",
+    keys: Keys::FirstAndBehind(KeyUse::Read),
+    varies: true,
 };
 
 pub const ASKREFUND: Documentation = Documentation {
@@ -228,6 +257,9 @@ pub const ASKREFUND: Documentation = Documentation {
     arguments: &[KEY, vocabulary::POLICY, REFUNDED, LEASE_ID, AT, FULL, KEYS],
     reply: ASK.reply,
     example: "RL.ASKREFUND user:1 api",
+    flags: "write fast getkeys-api",
+    keys: Keys::FirstAndBehind(KeyUse::Update),
+    varies: true,
 };
 
 pub const ASKSETTLE: Documentation = Documentation {
@@ -242,6 +274,9 @@ pub const ASKSETTLE: Documentation = Documentation {
         EACH,
     ],
     example: "RL.ASKSETTLE user:1 api request-17 COST 450",
+    flags: "write fast getkeys-api",
+    keys: Keys::FirstAndBehind(KeyUse::Update),
+    varies: true,
 };
 
 pub const POLICY: Documentation = Documentation {
@@ -272,6 +307,9 @@ pub const POLICY: Documentation = Documentation {
         "GET and STATS: a map, or nil if there is none. LIST: a map from names to versions.",
     ],
     example: "RL.POLICY SET api LIMIT GCRA 99 100 1s LIMIT SLIDINGWINDOW 10000 1d",
+    flags: "admin deny-script allow-loading allow-stale",
+    keys: Keys::None,
+    varies: true,
 };
 
 pub const RELEASE: Documentation = Documentation {
@@ -283,6 +321,9 @@ pub const RELEASE: Documentation = Documentation {
     arguments: &[KEY, ID, OUTCOME, AT],
     reply: &["1 if the lease was held, else 0."],
     example: "RL.RELEASE user:1 request-17",
+    flags: "write fast",
+    keys: Keys::First(KeyUse::Delete),
+    varies: true,
 };
 
 pub const RENEW: Documentation = Documentation {
@@ -294,6 +335,9 @@ pub const RENEW: Documentation = Documentation {
     arguments: &[KEY, TTL, ID, AT],
     reply: &["1 if the lease was held, else 0."],
     example: "RL.RENEW user:1 30s request-17",
+    flags: "write fast",
+    keys: Keys::First(KeyUse::Update),
+    varies: true,
 };
 
 pub const MULTIRELEASE: Documentation = Documentation {
@@ -305,6 +349,9 @@ pub const MULTIRELEASE: Documentation = Documentation {
     arguments: &[NUMKEYS, KEY, ID, OUTCOME, AT],
     reply: &["The number of keys that held the lease."],
     example: "RL.MULTIRELEASE 2 user:1 tenant:7 request-17",
+    flags: "write fast getkeys-api",
+    keys: Keys::Counted(KeyUse::Delete),
+    varies: true,
 };
 
 pub const PEEK: Documentation = Documentation {
@@ -316,6 +363,9 @@ pub const PEEK: Documentation = Documentation {
     arguments: &[KEY, LIMITER, PARAMETER, COST, AT],
     reply: &["The five integers that the limiter's command would return."],
     example: "RL.PEEK user:1 GCRA 14 30 60s",
+    flags: "readonly",
+    keys: Keys::First(KeyUse::Read),
+    varies: true,
 };
 
 pub const EXPLAIN: Documentation = Documentation {
@@ -332,6 +382,9 @@ pub const EXPLAIN: Documentation = Documentation {
         "An array of texts: the verdict, and a line for each limit on each key. The texts are for people; they may change.",
     ],
     example: "RL.EXPLAIN RL.GCRA user:1 14 30 60s",
+    flags: "readonly getkeys-api",
+    keys: Keys::OfInner(KeyUse::Read),
+    varies: true,
 };
 
 pub const INFO: Documentation = Documentation {
@@ -348,6 +401,9 @@ pub const INFO: Documentation = Documentation {
         "With LEASES also a field leases: an array of maps, each with id, cost and left_ms, and with shadow if a shadow counts it.",
     ],
     example: "RL.INFO user:1",
+    flags: "readonly",
+    keys: Keys::First(KeyUse::Read),
+    varies: true,
 };
 
 pub const TOP: Documentation = Documentation {
@@ -362,6 +418,9 @@ pub const TOP: Documentation = Documentation {
         "An error if the setting ratelimit.top is 0. RESET: OK.",
     ],
     example: "RL.TOP COUNT 3",
+    flags: "admin allow-stale",
+    keys: Keys::None,
+    varies: true,
 };
 
 pub const HELP: Documentation = Documentation {
@@ -373,6 +432,9 @@ pub const HELP: Documentation = Documentation {
     arguments: &[Argument::word("command", "a command or a limiter, with or without RL.")],
     reply: &["An array of lines."],
     example: "RL.HELP gcra",
+    flags: "readonly fast allow-loading allow-stale",
+    keys: Keys::None,
+    varies: false,
 };
 
 pub const APPLY: Documentation = Documentation {
@@ -387,4 +449,7 @@ pub const APPLY: Documentation = Documentation {
     ],
     reply: &["OK."],
     example: "",
+    flags: "write",
+    keys: Keys::Pairs,
+    varies: false,
 };

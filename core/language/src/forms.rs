@@ -90,7 +90,7 @@ mod tests {
             let limiter = (row.parse)(&mut Arguments::new(&words[1..], bounds), &mut Request::default());
             let limiter = limiter.expect("good parameters");
             assert_eq!(with_limiter!(&limiter, limiter => kind_of(limiter)), form.kind, "{line}");
-            assert_eq!(form.kind.title().0, row.name);
+            assert_eq!(form.kind.title().0, row.name());
         }
     }
 
@@ -101,9 +101,9 @@ mod tests {
         }
         for row in &CATALOG {
             assert!(
-                FORMS.iter().any(|form| form.template.split(' ').next() == Some(row.name)),
+                FORMS.iter().any(|form| form.template.split(' ').next() == Some(row.name())),
                 "{}",
-                row.name
+                row.name()
             );
         }
     }

@@ -4,6 +4,7 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use crate::keys::Keys;
 use crate::syntax;
 use crate::vocabulary::{Argument, Values};
 
@@ -28,6 +29,11 @@ pub struct Documentation {
     pub reply: &'static [&'static str],
     /// A complete call that runs as it is; empty if there is none.
     pub example: &'static str,
+    /// As `RedisModule_CreateCommand` takes them. A command is `fast` if every call is O(1), with any options.
+    pub flags: &'static str,
+    pub keys: Keys,
+    /// Whether equal calls on equal keys can get different replies: those that read the clock or random numbers.
+    pub varies: bool,
 }
 
 impl Documentation {

@@ -140,7 +140,7 @@ fn part<'a>(
         // Of a call that takes the option, it is the limiter that does not.
         Purpose::Charge => own
             .check_tenant(capabilities, defaults.block.is_some())
-            .map_err(|error| error.of_command("", row.name))?,
+            .map_err(|error| error.of_command("", row.name()))?,
         Purpose::Settle => own.check_settlement()?,
         Purpose::Peek | Purpose::Refund => own.check_tenant(Capabilities::NONE, false)?,
     }
@@ -148,11 +148,11 @@ fn part<'a>(
         return Err(Error::absent(COST.name));
     }
     if purpose == Purpose::Refund && !capabilities.refund {
-        return Err(Error::NotForCommand(row.name));
+        return Err(Error::NotForCommand(row.name()));
     }
     let manner = defaults.manner();
     if !capabilities.allows_jointly(manner) {
-        return Err(Error::NotForCommand(option_of(manner)).of_command("", row.name));
+        return Err(Error::NotForCommand(option_of(manner)).of_command("", row.name()));
     }
     let cost = cost(own.own_cost(), capabilities, defaults);
     Ok(Part { tenant: own.tenant(), ..part_of(limiter, &own, own.shadow, cost) })

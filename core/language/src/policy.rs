@@ -101,7 +101,7 @@ impl Policy {
         // With more keys there are only more pairs.
         Joint::new(&parts, keys, Time::EARLIEST, Manner::Strict)?;
         let first_that = |lacks: fn(&Capabilities) -> bool| {
-            limits.iter().find(|limit| lacks(&limit.capabilities)).map(|limit| limit.row.name)
+            limits.iter().find(|limit| lacks(&limit.capabilities)).map(|limit| limit.row.name())
         };
         let policy = Policy {
             words: words(defaults.shadow, rest)?,
@@ -246,7 +246,7 @@ fn limit(arguments: &mut Arguments<'_, '_>, shadow: bool) -> Result<Limit, Error
     check_fits(&limiter, cost)?;
     let part = part_of(limiter.for_caller(&[], None), &own, shadow || own.shadow, cost);
     if own.fair && !capabilities.block {
-        return Err(Error::NotForCommand(FAIR.name).of_command("", row.name));
+        return Err(Error::NotForCommand(FAIR.name).of_command("", row.name()));
     }
     if own.fair && part.is_shadow() {
         return Err(Error::exclude(FAIR.name, SHADOW.name));

@@ -38,8 +38,8 @@ const OF_REQUEST: [(Argument, usize); 12] = [
 
 /// The words of the limit of a limiter's own command: the arguments after the key.
 pub fn own_words(row: &Row, arguments: &Arguments<'_, '_>) -> String {
-    let mut text = String::from(row.name);
-    limit(row.arguments, &mut arguments.rest().iter().peekable(), &mut text);
+    let mut text = String::from(row.name());
+    limit(row.arguments(), &mut arguments.rest().iter().peekable(), &mut text);
     text
 }
 
@@ -69,9 +69,9 @@ fn each(words: &[&[u8]], has_ids: bool) -> Vec<String> {
     options(&[], &mut words, &mut String::new());
     // The word `LIMIT`, then the limiter's name.
     while let Some(row) = words.next().and_then(|_| words.next()).and_then(|name| find(name)) {
-        let mut text = String::from(row.name);
+        let mut text = String::from(row.name());
         let arguments: Vec<Argument> =
-            row.arguments.iter().filter(|argument| has_ids || argument.name != ID.name).copied().collect();
+            row.arguments().iter().filter(|argument| has_ids || argument.name != ID.name).copied().collect();
         limit(&arguments, &mut words, &mut text);
         limits.push(text);
     }

@@ -108,8 +108,8 @@ impl Memory {
             return Err(needs_server("CALENDAR"));
         }
         let (prefix, name, answered) = if let Some(row) = without_prefix(command).and_then(find) {
-            let least = row.syntax.split(' ').take_while(|word| !word.starts_with('[')).count();
-            ("RL.", row.name, (words.len() >= least).then(|| self.limit(row, words)))
+            let least = row.documentation.syntax.split(' ').take_while(|word| !word.starts_with('[')).count();
+            ("RL.", row.name(), (words.len() >= least).then(|| self.limit(row, words)))
         } else if let Some((name, least, run)) = COMMANDS.iter().find(|(name, ..)| is(command, name)) {
             ("", *name, (words.len() >= *least).then(|| run(self, words)))
         } else if elsewhere::has(command) {

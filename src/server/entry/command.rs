@@ -1,9 +1,9 @@
-//! What a command is: its documentation, its keys and the function that runs it.
+//! What a command is: its documentation, and the function that runs it.
 
 use std::ops::Range;
 
-use ratelimit_language::Error;
 use ratelimit_language::help::Documentation;
+use ratelimit_language::{Error, KeyUse};
 use redis_module::raw::{
     REDISMODULE_CMD_KEY_ACCESS, REDISMODULE_CMD_KEY_DELETE, REDISMODULE_CMD_KEY_INSERT,
     REDISMODULE_CMD_KEY_RO, REDISMODULE_CMD_KEY_RW, REDISMODULE_CMD_KEY_UPDATE,
@@ -15,11 +15,6 @@ use super::reply::Reply;
 /// A command: its documentation and the function that runs it.
 pub trait Command {
     const DOCUMENTATION: Documentation;
-    /// As `RedisModule_CreateCommand` takes them.
-    const FLAGS: &'static str;
-    const KEYS: Keys;
-    /// Whether equal calls on equal keys can get different replies: those that read the clock or random numbers.
-    const VARIES: bool = true;
 
     fn run(call: &Call<'_>) -> Result<Reply, Error>;
 
@@ -30,43 +25,12 @@ pub trait Command {
     }
 }
 
-/// The arguments that are keys.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Keys {
-    None,
-    /// The first argument.
-    First(KeyUse),
-    /// The first argument is the number of keys; the keys follow it.
-    Counted(KeyUse),
-    /// The first argument, and those behind the word `KEYS`.
-    FirstAndBehind(KeyUse),
-    /// Those of a call whose words are the arguments.
-    OfInner(KeyUse),
-    /// The first argument and every second one after it. Each key is overwritten.
-    Pairs,
-}
-
-/// What a command does with a key.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum KeyUse {
-    Read,
-    /// Reads and changes it.
-    Update,
-    /// May delete it.
-    Delete,
-    /// Adds to it.
-    Insert,
-}
-
-impl KeyUse {
-    pub(super) const fn flags(self) -> u32 {
-        match self {
-            KeyUse::Read => REDISMODULE_CMD_KEY_RO | REDISMODULE_CMD_KEY_ACCESS,
-            KeyUse::Update => {
-                REDISMODULE_CMD_KEY_RW | REDISMODULE_CMD_KEY_ACCESS | REDISMODULE_CMD_KEY_UPDATE
-            }
-            KeyUse::Delete => REDISMODULE_CMD_KEY_RW | REDISMODULE_CMD_KEY_DELETE,
-            KeyUse::Insert => REDISMODULE_CMD_KEY_RW | REDISMODULE_CMD_KEY_INSERT,
-        }
+/// The flags that the server has for this use.
+pub(super) const fn key_flags(key_use: KeyUse) -> u32 {
+    match key_use {
+        KeyUse::Read => REDISMODULE_CMD_KEY_RO | REDISMODULE_CMD_KEY_ACCESS,
+        KeyUse::Update => REDISMODULE_CMD_KEY_RW | REDISMODULE_CMD_KEY_ACCESS | REDISMODULE_CMD_KEY_UPDATE,
+        KeyUse::Delete => REDISMODULE_CMD_KEY_RW | REDISMODULE_CMD_KEY_DELETE,
+        KeyUse::Insert => REDISMODULE_CMD_KEY_RW | REDISMODULE_CMD_KEY_INSERT,
     }
 }

@@ -7,12 +7,12 @@ use std::ffi::c_int;
 use std::ops::Range;
 use std::slice;
 
-use ratelimit_language::Error;
 use ratelimit_language::help::Documentation;
+use ratelimit_language::{Error, KeyUse, Keys};
 use redis_module::raw::{RedisModuleCtx, RedisModuleString};
 
 use super::call::Call;
-use super::command::{Command, KeyUse, Keys};
+use super::command::{Command, key_flags};
 use super::reply::{self, Reply};
 use crate::server::api::{OK, api};
 use crate::server::guard::guarded;
@@ -38,7 +38,9 @@ pub extern "C" fn enter<C: Command>(
 fn run<C: Command>(ctx: *mut RedisModuleCtx, argv: &[*mut RedisModuleString], again: Option<&Trial>) {
     let replied = guarded(false, || {
         let call = Call::new(ctx, argv, again);
-        if let Keys::Counted(key_use) | Keys::FirstAndBehind(key_use) | Keys::OfInner(key_use) = C::KEYS {
+        if let Keys::Counted(key_use) | Keys::FirstAndBehind(key_use) | Keys::OfInner(key_use) =
+            C::DOCUMENTATION.keys
+        {
             // SAFETY: `ctx` is the context of a command that was entered to be run or to report its keys.
             if unsafe { api!(RedisModule_IsKeysPositionRequest(ctx)) } != 0 {
                 report_keys(&call, key_use, C::keys(&call));
@@ -73,6 +75,6 @@ fn failed<C: Command>(error: Error) -> Reply {
 fn report_keys(call: &Call<'_>, key_use: KeyUse, [first, more]: [Range<usize>; 2]) {
     for place in first.chain(more).filter_map(|place| c_int::try_from(place).ok()) {
         // SAFETY: `ctx` is the context of a command that was entered to report its keys.
-        unsafe { api!(RedisModule_KeyAtPosWithFlags(call.ctx, place, key_use.flags().cast_signed())) };
+        unsafe { api!(RedisModule_KeyAtPosWithFlags(call.ctx, place, key_flags(key_use).cast_signed())) };
     }
 }

@@ -5,6 +5,7 @@ use std::mem::zeroed;
 use std::ptr::{null, null_mut};
 use std::sync::OnceLock;
 
+use ratelimit_language::Keys;
 use ratelimit_language::help::Documentation;
 use redis_module::raw::{
     REDISMODULE_CMD_KEY_INCOMPLETE, REDISMODULE_CMD_KEY_OW, REDISMODULE_CMD_KEY_UPDATE,
@@ -19,7 +20,7 @@ use redis_module::raw::{
     RedisModuleKeySpecFindKeysType_REDISMODULE_KSPEC_FK_UNKNOWN as UNKNOWN, RedisModuleString,
 };
 
-use super::command::{Command, Keys};
+use super::command::{Command, key_flags};
 use super::docs::Docs;
 use super::enter::enter;
 use crate::server::api::{OK, api};
@@ -42,21 +43,12 @@ pub fn documentation() -> impl Iterator<Item = &'static Documentation> + Clone {
 /// A row of the table of commands.
 pub struct Entry {
     pub documentation: Documentation,
-    flags: &'static str,
-    keys: Keys,
-    varies: bool,
     enter: extern "C" fn(*mut RedisModuleCtx, *mut *mut RedisModuleString, c_int) -> c_int,
 }
 
 impl Entry {
     pub const fn of<C: Command>() -> Entry {
-        Entry {
-            documentation: C::DOCUMENTATION,
-            flags: C::FLAGS,
-            keys: C::KEYS,
-            varies: C::VARIES,
-            enter: enter::<C>,
-        }
+        Entry { documentation: C::DOCUMENTATION, enter: enter::<C> }
     }
 }
 
@@ -71,9 +63,9 @@ pub unsafe fn register(ctx: *mut RedisModuleCtx, command: &Entry, own_category: 
     // copies the strings.
     unsafe {
         let created = create(ctx, command, &name)?;
-        document(created, command)?;
+        document(created, &command.documentation)?;
         if let Some(set_categories) = RedisModule_SetCommandACLCategories {
-            succeeded(set_categories(created, categories(command, own_category).as_ptr()))?;
+            succeeded(set_categories(created, categories(&command.documentation, own_category).as_ptr()))?;
         }
     }
     Some(())
@@ -89,8 +81,8 @@ fn succeeded(status: c_int) -> Option<()> {
 ///
 /// `ctx` is the context of the load.
 unsafe fn create(ctx: *mut RedisModuleCtx, command: &Entry, name: &CStr) -> Option<*mut RedisModuleCommand> {
-    let flags = CString::new(command.flags).ok()?;
-    let (first, last, step) = match command.keys {
+    let flags = CString::new(command.documentation.flags).ok()?;
+    let (first, last, step) = match command.documentation.keys {
         Keys::First(_) | Keys::FirstAndBehind(_) => (1, 1, 1),
         Keys::Pairs => (1, -1, 2),
         // These have a key specification only.
@@ -117,11 +109,11 @@ unsafe fn create(ctx: *mut RedisModuleCtx, command: &Entry, name: &CStr) -> Opti
 /// # Safety
 ///
 /// `created` is a command that the module created during the load.
-unsafe fn document(created: *mut RedisModuleCommand, command: &Entry) -> Option<()> {
-    let Documentation { summary, complexity, syntax, arguments, .. } = command.documentation;
+unsafe fn document(created: *mut RedisModuleCommand, command: &Documentation) -> Option<()> {
+    let Documentation { summary, complexity, syntax, arguments, keys, varies, .. } = *command;
     let (summary, complexity) = (CString::new(summary).ok()?, CString::new(complexity).ok()?);
     let mut docs = Docs::of(syntax, arguments);
-    let mut keys = key_specs(command.keys);
+    let mut keys = key_specs(keys);
     let version = RedisModuleCommandInfoVersion {
         version: 1,
         sizeof_historyentry: size_of::<RedisModuleCommandHistoryEntry>(),
@@ -134,7 +126,7 @@ unsafe fn document(created: *mut RedisModuleCommand, command: &Entry) -> Option<
         complexity: complexity.as_ptr(),
         since: c"0.1.0".as_ptr(),
         history: null_mut(),
-        tips: if command.varies { c"nondeterministic_output".as_ptr() } else { null() },
+        tips: if varies { c"nondeterministic_output".as_ptr() } else { null() },
         arity: docs.arity(),
         key_specs: keys.as_mut_ptr(),
         args: docs.arguments(),
@@ -145,7 +137,7 @@ unsafe fn document(created: *mut RedisModuleCommand, command: &Entry) -> Option<
 }
 
 /// The ACL categories of a command, for servers that accept them from modules.
-fn categories(command: &Entry, own_category: bool) -> CString {
+fn categories(command: &Documentation, own_category: bool) -> CString {
     let has = |flag| command.flags.split(' ').any(|word| word == flag);
     let mut categories = Vec::new();
     if has("admin") {
@@ -181,10 +173,10 @@ fn key_specs(keys: Keys) -> [RedisModuleCommandKeySpec; MOST_SPECS + 1] {
     };
     match keys {
         Keys::None => [none, none, none],
-        Keys::First(key_use) => [range(first, key_use.flags(), 0, 1), none, none],
+        Keys::First(key_use) => [range(first, key_flags(key_use), 0, 1), none, none],
         Keys::Pairs => [range(first, REDISMODULE_CMD_KEY_OW | REDISMODULE_CMD_KEY_UPDATE, -1, 2), none, none],
         Keys::Counted(key_use) => {
-            first.flags = key_use.flags().into();
+            first.flags = key_flags(key_use).into();
             first.find_keys_type = BY_NUMBER;
             first.fk.keynum.keynumidx = 0;
             first.fk.keynum.firstkey = 1;
@@ -195,7 +187,7 @@ fn key_specs(keys: Keys) -> [RedisModuleCommandKeySpec; MOST_SPECS + 1] {
             // No specification can find the keys, so the server asks the command itself.
             first.begin_search_type = NOWHERE;
             first.find_keys_type = UNKNOWN;
-            first.flags = (key_use.flags() | REDISMODULE_CMD_KEY_INCOMPLETE).into();
+            first.flags = (key_flags(key_use) | REDISMODULE_CMD_KEY_INCOMPLETE).into();
             [first, none, none]
         }
         Keys::FirstAndBehind(key_use) => {
@@ -204,8 +196,8 @@ fn key_specs(keys: Keys) -> [RedisModuleCommandKeySpec; MOST_SPECS + 1] {
             behind.bs.keyword.startfrom = 3;
             // An id may be the word `KEYS`, so the specification can be wrong. The server asks the command itself for its
             // keys if they are marked as incomplete.
-            let flags = key_use.flags() | REDISMODULE_CMD_KEY_INCOMPLETE;
-            [range(first, key_use.flags(), 0, 1), range(behind, flags, -1, 1), none]
+            let flags = key_flags(key_use) | REDISMODULE_CMD_KEY_INCOMPLETE;
+            [range(first, key_flags(key_use), 0, 1), range(behind, flags, -1, 1), none]
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The counters of the module since it was loaded, and the keyspace events of its decisions.
 
-use ratelimit_language::CATALOG;
+use ratelimit_language::{CATALOG, Row};
 use redis_module::raw::REDISMODULE_NOTIFY_MODULE;
 
 use super::{settings, top};
@@ -117,7 +117,7 @@ impl Call<'_> {
 
 /// Returns the name of each counter, and the numbers admitted and refused.
 pub fn counts() -> impl Iterator<Item = (&'static str, u64, u64)> {
-    let names = CATALOG.iter().map(|row| row.name).chain(OTHERS);
+    let names = CATALOG.iter().map(Row::name).chain(OTHERS);
     names
         .zip(ADMITTED.iter().zip(&REFUSED))
         .map(|(name, (admitted, refused))| (name, admitted.get(), refused.get()))

@@ -54,7 +54,7 @@ impl Call {
     }
 
     fn start(&self) -> Vec<String> {
-        let name = self.row.name;
+        let name = self.row.name();
         let start = match self.way {
             Way::Own => format!("RL.{name} k"),
             Way::Peek => format!("RL.PEEK k {name}"),
@@ -70,23 +70,23 @@ impl Call {
     /// The command that errors name.
     fn command(&self) -> String {
         match self.way {
-            Way::Own => format!("RL.{}", self.row.name),
+            Way::Own => format!("RL.{}", self.row.name()),
             Way::Peek => "RL.PEEK".into(),
             Way::Limit => "RL.MULTI".into(),
         }
     }
 
     fn takes(&self, option: &str) -> bool {
-        self.row.arguments.iter().any(|argument| argument.name == option)
+        self.row.arguments().iter().any(|argument| argument.name == option)
     }
 }
 
 fn parameters(row: &'static Row) -> impl Iterator<Item = &'static Argument> {
-    row.arguments.iter().skip(1).take_while(|argument| !argument.is_option())
+    row.arguments().iter().skip(1).take_while(|argument| !argument.is_option())
 }
 
 fn options(row: &'static Row) -> impl Iterator<Item = &'static Argument> {
-    row.arguments.iter().filter(|argument| argument.is_option())
+    row.arguments().iter().filter(|argument| argument.is_option())
 }
 
 /// A value that the argument takes.
@@ -101,13 +101,13 @@ fn good(row: &Row, argument: &Argument) -> String {
         (_, Values::Real { max, .. }) => max.to_string(),
         ("unit", _) => "MONTH".into(),
         ("TZ", _) => "UTC".into(),
-        (name, other) => panic!("{}: {name} has {other:?}", row.name),
+        (name, other) => panic!("{}: {name} has {other:?}", row.name()),
     }
 }
 
 /// The argument of this name.
 fn named(row: &Row, name: &str) -> &'static Argument {
-    row.arguments.iter().find(|argument| argument.name == name).expect("an argument of the limiter")
+    row.arguments().iter().find(|argument| argument.name == name).expect("an argument of the limiter")
 }
 
 /// The option with a good value, after the option that it needs.
@@ -129,9 +129,9 @@ fn needed(call: &Call, option: &str) -> Option<&'static str> {
         "MAXWAIT" if call.takes("RESERVE") => Some("RESERVE"),
         "COLDFACTOR" => Some("WARMUP 1s"),
         "GRADIENT" | "FLOOR" | "START" | "BACKOFF" | "SLOW" => Some("ADAPT"),
-        "WEIGHT" if call.row.name == "CONCURRENT" => Some("TENANT t"),
+        "WEIGHT" if call.row.name() == "CONCURRENT" => Some("TENANT t"),
         "WEIGHT" if call.way == Way::Own => Some("TENANT t BLOCK 1s"),
-        "TENANT" if call.way == Way::Own && call.row.name != "CONCURRENT" => Some("BLOCK 1s"),
+        "TENANT" if call.way == Way::Own && call.row.name() != "CONCURRENT" => Some("BLOCK 1s"),
         _ => None,
     }
 }
@@ -242,7 +242,7 @@ fn foreign(call: &Call, option: &str) -> String {
             "ERR syntax error: WEIGHT needs TENANT".into()
         }
         Way::Limit if ["TENANT", "WEIGHT"].contains(&option) => {
-            format!("ERR syntax error: {option} is not for {}", call.row.name)
+            format!("ERR syntax error: {option} is not for {}", call.row.name())
         }
         Way::Limit if ["AT", "FORCE", "HOLD", "BLOCK"].contains(&option) => {
             format!("ERR syntax error: {option} belongs before the first LIMIT")
@@ -251,13 +251,13 @@ fn foreign(call: &Call, option: &str) -> String {
         _ if manner || call.takes(option) || !of_a_limiter(option) => {
             format!("ERR syntax error: {option} is not for {}", call.command())
         }
-        _ => format!("ERR syntax error: {option} is not for {}", call.row.name),
+        _ => format!("ERR syntax error: {option} is not for {}", call.row.name()),
     }
 }
 
 /// Whether any limiter takes the option.
 fn of_a_limiter(option: &str) -> bool {
-    CATALOG.iter().flat_map(|row| row.arguments).any(|argument| argument.name == option)
+    CATALOG.iter().flat_map(Row::arguments).any(|argument| argument.name == option)
 }
 
 /// Whether the call takes the option.
@@ -272,7 +272,7 @@ fn is_own(call: &Call, option: &str) -> bool {
         Way::Limit => {
             ["AT", "PARTIAL", "FORCE", "RESERVE", "COUNTREFUSED", "HOLD", "BLOCK"].contains(&option)
                 || option == "MAXWAIT" && call.takes("RESERVE")
-                || ["TENANT", "WEIGHT"].contains(&option) && call.row.name != "CONCURRENT"
+                || ["TENANT", "WEIGHT"].contains(&option) && call.row.name() != "CONCURRENT"
         }
     };
     call.takes(option) && !elsewhere || ["ON", "SHADOW"].contains(&option) && call.way == Way::Limit
@@ -354,7 +354,7 @@ fn wrong(good_call: &Call) -> Vec<(Call, String)> {
         }
     }
     for option in option_names().filter(|option| !is_own(good_call, option) && *option != "LIMIT") {
-        let own = row.arguments.iter().find(|argument| argument.name == option);
+        let own = row.arguments().iter().find(|argument| argument.name == option);
         let words = own.map_or_else(|| option.to_string(), |argument| given(good_call, argument));
         // The error names RESERVE, not its MAXWAIT, and TENANT, not its WEIGHT.
         let is_behind = option == "WEIGHT" || option == "MAXWAIT" && good_call.takes("RESERVE");
@@ -443,7 +443,7 @@ fn the_ends_of_each_range_are_no_error() {
                 |place| good_call.with_parameter(place, word),
             )
         };
-        for argument in row.arguments {
+        for argument in row.arguments() {
             let (min, max) = match argument.values {
                 Values::Number { min, max } => (min, max),
                 Values::Real { min, max } => (min.into(), max.into()),
@@ -504,7 +504,7 @@ fn the_error_shows_a_word_that_is_no_limiter() {
     let con = &mut server.connection();
     for row in &CATALOG {
         let parameters = Call::good(Way::Own, row).words.join(" ");
-        let name = row.name;
+        let name = row.name();
         let near = |word: &str| format!("ERR syntax error near '{word}'");
         let plural = format!("{}; did you mean {name}?", near(&format!("{name}S")));
         let prefixed = format!("{}: the limiter's name is {name}", near(&format!("RL.{name}")));

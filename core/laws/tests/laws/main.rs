@@ -217,7 +217,7 @@ fn ask_all_limiters<S: State>(state: &S, words: &str, now: u64) {
         let calendar: [&[u8]; 6] = [b"9", b"MONTH", b"TZ", b"Europe/Lisbon", b"ANCHOR", b"31"];
         let Ok(limiter) = (row.parse)(
             &mut Arguments::new(
-                if row.name == "CALENDAR" { &calendar } else { &words },
+                if row.name() == "CALENDAR" { &calendar } else { &words },
                 Bounds { leases: 1 << 50, log_entries: 1 << 50, ..Bounds::DEFAULT },
             ),
             &mut request,
