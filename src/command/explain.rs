@@ -11,7 +11,7 @@ use ratelimit_core::line::Claim;
 use ratelimit_core::{
     Answer, Ask, Hold, Joint, Limiter, Manner, Part, Period, Place, Span, Time, Verdict, with_limiter,
 };
-use ratelimit_engine::host::{Access, Host};
+use ratelimit_engine::slot::Access;
 use ratelimit_language::docs;
 use ratelimit_language::help::Documentation;
 use ratelimit_language::{
@@ -99,7 +99,7 @@ fn own(call: &Call<'_>, row: &Row) -> Result<Vec<String>, Error> {
     let at = request.at.unwrap_or_else(clock);
     with_limiter!(&limiter, own => {
         request.check(own.capabilities())?;
-        let mut key = call.key(1, Access::Read)?;
+        let mut key = Key::open(call, 1, Access::Read)?;
         let (answer, decision, place) = decide(call, &mut key, own, &request, at)?;
         let seen = Seen::of(&key, place, &limiter, at, &charged(&key, at));
         let line = Line {
@@ -247,7 +247,7 @@ fn refusal((limit, most): (u64, u64), cost: u64, answer: Answer, look: Verdict, 
 fn item(call: &Call<'_>) -> Result<Vec<String>, Error> {
     let sketching = call.parse(2.., sketch)?;
     let words = call.parse(2.., |arguments| Ok(sketch_words(arguments)))?;
-    let key = call.key(1, Access::Read)?;
+    let key = Key::open(call, 1, Access::Read)?;
     let SketchCall { item, sketch, cost, at, .. } = &sketching;
     let now = at.unwrap_or_else(clock);
     let cells = cells(&key, &sketching)?;

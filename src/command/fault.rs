@@ -1,10 +1,10 @@
 //! `RL.PANIC NOW | LOAD | SAVE | RIVAL key | TWICE key`: faults, for tests that check that the server survives them.
 
-use ratelimit_engine::host::{Access, Host};
+use ratelimit_engine::slot::Access;
 use ratelimit_language::help::{Documentation, OWN_PREFIX};
 use ratelimit_language::{Error, Keys};
 
-use crate::server::{Call, Command, Reply, arm_load, arm_save, delete_on_events};
+use crate::server::{Call, Command, Key, Reply, arm_load, arm_save, delete_on_events};
 
 pub struct Panic;
 
@@ -34,8 +34,8 @@ impl Command for Panic {
             [b"RIVAL", victim] => delete_on_events(call, victim),
             // Two references to one value.
             [b"TWICE", _] => {
-                let _key = call.key(2, Access::Read)?;
-                call.key(2, Access::Read)?;
+                let _key = Key::open(call, 2, Access::Read)?;
+                Key::open(call, 2, Access::Read)?;
             }
             _ => panic!("on purpose"),
         }

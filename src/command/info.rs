@@ -6,13 +6,13 @@ use ratelimit_core::decide::when_decided;
 use ratelimit_core::limiter::Concurrent;
 use ratelimit_core::state::{Leases, Share};
 use ratelimit_core::{Figure, Length, Limits, Name, Span};
-use ratelimit_engine::host::{Access, Host};
 use ratelimit_engine::key::{Description, describe};
+use ratelimit_engine::slot::Access;
 use ratelimit_language::docs;
 use ratelimit_language::help::Documentation;
 use ratelimit_language::{Error, info};
 
-use crate::server::{Call, Command, FieldValue, Fields, Reply, clock};
+use crate::server::{Call, Command, FieldValue, Fields, Key, Reply, clock};
 
 pub struct Info;
 
@@ -94,7 +94,7 @@ fn tenants(call: &Call<'_>) -> Result<(Vec<Fields>, u64), Error> {
     }
     // Up to this many are all here, each once, in however many lines it is.
     let (now, mut count) = (clock(), if in_line <= MOST_IN_ORDER { tenants.len() } else { in_line } as u64);
-    let key = call.key(1, Access::Read)?;
+    let key = Key::open(call, 1, Access::Read)?;
     if let Some(stored) = key.state::<Leases>(Length::NONE) {
         when_decided(&Concurrent::READER, stored, now, |stored, now, _| {
             call.follow(1, Name::of::<Leases>(Length::NONE), Some((stored, now)));
@@ -149,7 +149,7 @@ impl Tenant {
 /// Lists the leases of the key's limit and of its shadow, at most `most`. Those that end first come first.
 fn leases(call: &Call<'_>, most: usize) -> Result<Vec<Fields>, Error> {
     let now = clock();
-    let key = call.key(1, Access::Read)?;
+    let key = Key::open(call, 1, Access::Read)?;
     let mut leases = Vec::new();
     for table in [Length::NONE, Length::NONE.in_shadow()] {
         let Some(stored) = key.state::<Leases>(table) else { continue };

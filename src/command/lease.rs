@@ -3,8 +3,8 @@
 
 use ratelimit_core::Time;
 use ratelimit_core::lease::{Action, act};
-use ratelimit_engine::host::{Access, Host};
 use ratelimit_engine::key::publish;
+use ratelimit_engine::slot::Access;
 use ratelimit_language::docs;
 use ratelimit_language::help::Documentation;
 use ratelimit_language::vocabulary::TTL;
@@ -22,7 +22,7 @@ impl Command for Release {
 
     fn run(call: &Call<'_>) -> Result<Reply, Error> {
         let ReleaseCall { id, ending, at } = call.parse(2.., release)?;
-        change(call, 1, &mut [call.key(1, Access::Write)?], Action::Release(ending), id, at)
+        change(call, 1, &mut [Key::open(call, 1, Access::Write)?], Action::Release(ending), id, at)
     }
 }
 
@@ -32,7 +32,7 @@ impl Command for Renew {
     fn run(call: &Call<'_>) -> Result<Reply, Error> {
         let (ttl, id, at) =
             call.parse(2.., |arguments| Ok((arguments.read(TTL)?, lease_id(arguments)?, arguments.at()?)))?;
-        change(call, 1, &mut [call.key(1, Access::Write)?], Action::Renew(ttl), id, at)
+        change(call, 1, &mut [Key::open(call, 1, Access::Write)?], Action::Renew(ttl), id, at)
     }
 }
 

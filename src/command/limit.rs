@@ -2,7 +2,7 @@
 
 use ratelimit_core::hold::{find, has_room, held};
 use ratelimit_core::{Answer, AnyLimiter, Ask, Hold, Limiter, Manner, Place, Taken, Time, with_limiter};
-use ratelimit_engine::host::{Access, Host};
+use ratelimit_engine::slot::Access;
 use ratelimit_language::help::Documentation;
 use ratelimit_language::{CATALOG, Error, Request};
 
@@ -105,7 +105,7 @@ pub fn take<L: Limiter>(
 ) -> Result<Taken, Error> {
     let clock = clock();
     let at = at.unwrap_or(clock);
-    let mut key = call.key(1, Access::Write)?;
+    let mut key = Key::open(call, 1, Access::Write)?;
     let place = find(&mut key, at)?;
     let mut ask = Ask::new(place, at, cost, manner);
     let taken = ask.take(&mut key, limiter)?;
@@ -128,7 +128,7 @@ fn take_and_hold<L: Limiter>(
 ) -> Result<Reply, Error> {
     let (clock, manner) = (clock(), request.manner());
     let at = request.at.unwrap_or(clock);
-    let mut key = call.key(1, Access::Write)?;
+    let mut key = Key::open(call, 1, Access::Write)?;
     if let Some(charges) = held(&key, hold.id, at) {
         let place = key.own_place(limiter)?;
         let granted = find(&key, charges, limiter).map_or(0, |charge| charge.cost);
@@ -151,7 +151,7 @@ fn take_and_hold<L: Limiter>(
 
 /// Returns the answer that a request would get, and changes nothing.
 pub fn peek<L: Limiter>(call: &Call<'_>, limiter: &L, cost: u64, at: Option<Time>) -> Result<Answer, Error> {
-    let key = call.key(1, Access::Read)?;
+    let key = Key::open(call, 1, Access::Read)?;
     look(&key, limiter, cost, at.unwrap_or_else(clock))
 }
 

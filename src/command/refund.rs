@@ -1,7 +1,7 @@
 //! `RL.REFUND key LIMITER <parameters> [COST cost] [AT at]`: gives a charged cost back to a limit.
 
 use ratelimit_core::{Answer, Ask, Capabilities, Limiter, Manner, Time, Verdict, with_limiter};
-use ratelimit_engine::host::{Access, Host};
+use ratelimit_engine::slot::Access;
 use ratelimit_language::docs;
 use ratelimit_language::help::Documentation;
 use ratelimit_language::{Error, Request, named};
@@ -36,7 +36,7 @@ impl Command for Refund {
 /// Gives the cost back. A key that is then fully reset is deleted, and a missing key stays missing.
 fn refund<L: Limiter>(call: &Call<'_>, limiter: &L, cost: u64, at: Option<Time>) -> Result<Answer, Error> {
     let clock = clock();
-    let mut key = call.key(1, Access::Write)?;
+    let mut key = Key::open(call, 1, Access::Write)?;
     let place = key.own_place(limiter)?;
     let at = at.unwrap_or(clock);
     let mut ask = Ask::new(place, at, cost, Manner::Strict);

@@ -4,7 +4,7 @@
 use ratelimit_core::hold::{find, held};
 use ratelimit_core::state::Tenant;
 use ratelimit_core::{Ask, Limiter, Time, with_limiter};
-use ratelimit_engine::host::{Access, Host};
+use ratelimit_engine::slot::Access;
 use ratelimit_language::docs;
 use ratelimit_language::help::Documentation;
 use ratelimit_language::vocabulary::SETTLED;
@@ -13,7 +13,7 @@ use ratelimit_language::{Error, Purpose, Request, lease_id, multi, named};
 use super::limit::look;
 use super::multi::{FIRST, Several, answers, keys};
 use super::refund::finish;
-use crate::server::{Call, Command, Reply, clock, somebody_waits};
+use crate::server::{Call, Command, Key, Reply, clock, somebody_waits};
 
 pub struct Settle;
 pub struct MultiSettle;
@@ -48,7 +48,7 @@ fn settle<L: Limiter>(
 ) -> Result<Reply, Error> {
     let clock = clock();
     let at = at.unwrap_or(clock);
-    let mut key = call.key(1, Access::Write)?;
+    let mut key = Key::open(call, 1, Access::Write)?;
     // Only a line remembers what a tenant used.
     let tenant = tenant.filter(|_| somebody_waits());
     let charge = tenant.and_then(|_| find(&key, held(&key, id, at)?, limiter));

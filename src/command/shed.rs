@@ -2,13 +2,13 @@
 
 use ratelimit_core::limiter::Amount;
 use ratelimit_core::{Length, State};
-use ratelimit_engine::host::{Access, Host};
+use ratelimit_engine::slot::Access;
 use ratelimit_language::docs;
 use ratelimit_language::help::Documentation;
 use ratelimit_language::{Error, shed};
 
 use crate::count::Outcome;
-use crate::server::{Call, Command, Counter, Reply, chance, clock};
+use crate::server::{Call, Command, Counter, Key, Reply, chance, clock};
 
 pub struct Shed;
 
@@ -20,7 +20,7 @@ impl Command for Shed {
         let clock = clock();
         let now = report.at.unwrap_or(clock);
         let shed = report.shed;
-        let mut key = call.key(1, Access::Write)?;
+        let mut key = Key::open(call, 1, Access::Write)?;
         key.lone::<Amount>()?;
         key.change_lone(
             Length::NONE,

@@ -3,7 +3,7 @@
 use ratelimit_core::limiter::Sketched;
 use ratelimit_core::state::{Blueprint, Cells};
 use ratelimit_core::{Answer, Length, State};
-use ratelimit_engine::host::{Access, Host};
+use ratelimit_engine::slot::Access;
 use ratelimit_language::docs;
 use ratelimit_language::help::Documentation;
 use ratelimit_language::{Error, SketchCall, sketch};
@@ -30,7 +30,7 @@ impl Command for Sketch {
 fn take(call: &Call<'_>, sketching: &SketchCall<'_>) -> Result<Answer, Error> {
     let SketchCall { item, sketch, cost, at, .. } = sketching;
     let clock = clock();
-    let mut key = call.key(1, Access::Write)?;
+    let mut key = Key::open(call, 1, Access::Write)?;
     let begin = || Blueprint { shape: sketching.shape, hash_key: random_words() };
     let cells = cells(&key, sketching)?;
     let Sketched { answer, change, now, reset } =
@@ -46,7 +46,7 @@ fn take(call: &Call<'_>, sketching: &SketchCall<'_>) -> Result<Answer, Error> {
 /// The answer that a request would get. It changes nothing.
 fn look(call: &Call<'_>, sketching: &SketchCall<'_>) -> Result<Answer, Error> {
     let SketchCall { item, sketch, cost, at, .. } = sketching;
-    let key = call.key(1, Access::Read)?;
+    let key = Key::open(call, 1, Access::Read)?;
     Ok(sketch.peek(cells(&key, sketching)?, item, *cost, at.unwrap_or_else(clock)))
 }
 

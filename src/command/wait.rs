@@ -6,7 +6,7 @@ use ratelimit_core::hold::held;
 use ratelimit_core::line::{Claim, Cost};
 use ratelimit_core::state::{Leases, Tenant};
 use ratelimit_core::{Answer, Ask, Joint, Limiter, Limits, Manner, Period, Span, Time, Verdict};
-use ratelimit_engine::host::{Access, Host};
+use ratelimit_engine::slot::Access;
 use ratelimit_language::Error;
 
 use crate::server::{Call, Key, SeveralKeys, Wait, Wanted, clock};
@@ -44,7 +44,7 @@ pub fn line_up<L: Limiter>(call: &Call<'_>, limiter: &L, wish: &Wish<'_>) -> Res
     let clock = clock();
     let at = wish.at.unwrap_or(clock);
     let access = if call.only_looks() { Access::Read } else { Access::Write };
-    let mut key = call.key(1, access)?;
+    let mut key = Key::open(call, 1, access)?;
     let plain = Ask::new(key.own_place(limiter)?, at, wish.cost, Manner::Strict);
     let mut ask = in_manner(plain, wish.manner);
     if ask.is_held(&key, limiter) || wish.hold.is_some_and(|id| held(&key, id, at).is_some()) {

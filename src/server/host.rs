@@ -1,6 +1,7 @@
 //! The server as the engine's host.
 
-use ratelimit_engine::host::{Access, Host};
+use ratelimit_engine::host::Host;
+use ratelimit_engine::slot::Access;
 use ratelimit_language::Error;
 
 use super::entry::call::Call;
@@ -26,3 +27,8 @@ impl<'a> Host for Call<'a> {
         open_several(self, places)
     }
 }
+
+/// A key of limits that is open on the server.
+pub type Key<'c, 'a> = ratelimit_engine::key::Key<OpenKey<'c, 'a>>;
+/// Several keys of a call on the server.
+pub type SeveralKeys<'c, 'a> = ratelimit_engine::key::SeveralKeys<'c, Call<'a>>;

@@ -18,6 +18,7 @@ pub use entry::register::{Entry, documentation};
 pub use entry::reply::{FieldValue, Fields, Reply};
 #[cfg(feature = "fault-injection")]
 pub use fault::{arm_load, arm_save, delete_on_events, die_if_armed};
+pub use host::{Key, SeveralKeys};
 pub use node::clock::clock;
 pub use node::dice::{chance, random_words};
 pub use node::load::{load, version};
@@ -26,8 +27,3 @@ pub use node::stats::{Counter, count_refused_in_shadow};
 pub use node::top::{forget_top, top_keys};
 pub use store::handle::{Queue, queue_length};
 pub use waiting::{Wait, Wanted, somebody_waits};
-
-/// A key of limits that is open on the server.
-pub type Key<'c, 'a> = ratelimit_engine::key::Key<store::slot::OpenKey<'c, 'a>>;
-/// Several keys of a call on the server.
-pub type SeveralKeys<'c, 'a> = ratelimit_engine::key::SeveralKeys<'c, Call<'a>>;

@@ -5,7 +5,7 @@ use std::mem::ManuallyDrop;
 use std::ptr::null_mut;
 
 use ratelimit_core::answer::clamped;
-use ratelimit_engine::host::Access;
+use ratelimit_engine::slot::Access;
 use ratelimit_language::Error;
 use redis_module::raw::{KeyType, REDISMODULE_READ, REDISMODULE_WRITE, RedisModuleKey, RedisModuleString};
 

@@ -13,7 +13,7 @@
 //!   have been deleted, and the clock stands still during a command. A missing key that is opened for writing causes no
 //!   event.
 
-use ratelimit_engine::host::{Access, Slot};
+use ratelimit_engine::slot::{Access, Slot};
 use ratelimit_language::Error;
 use ratelimit_value::Value;
 

@@ -3,7 +3,7 @@
 use std::mem::ManuallyDrop;
 
 use ratelimit_core::state::StoredLimit;
-use ratelimit_engine::host::{Access, Slot};
+use ratelimit_engine::slot::{Access, Slot};
 use ratelimit_language::Error;
 use ratelimit_value::Value;
 

@@ -7,7 +7,8 @@ use ratelimit_value::Value;
 
 use super::held::Held;
 use super::payload::{Effect, Payload};
-use crate::host::{Access, Host, Slot};
+use crate::host::Host;
+use crate::slot::{Access, Slot};
 
 impl Payload<'_> {
     /// Applies the effect to a key. A value of another kind is replaced.

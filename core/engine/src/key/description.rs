@@ -3,8 +3,10 @@
 use ratelimit_core::{Figure, LimitSet, Name, State, Time, with_kept, with_state};
 use ratelimit_language::Error;
 
+use super::Key;
 use super::held::Held;
-use crate::host::{Access, Host, Slot};
+use crate::host::Host;
+use crate::slot::{Access, Slot};
 
 type Figures = Vec<(&'static str, Figure)>;
 
@@ -24,7 +26,7 @@ pub struct KeyDescription {
 
 /// Describes a key of any kind at `now`; `None` if it is missing.
 pub fn describe(call: &impl Host, place: usize, now: Time) -> Result<Option<KeyDescription>, Error> {
-    let key = call.key(place, Access::Read)?;
+    let key = Key::open(call, place, Access::Read)?;
     let Some(value) = key.slot.value() else { return Ok(None) };
     let name = Name { kind: value.kind(), length: value.length() };
     let figures =

@@ -3,7 +3,7 @@
 use ratelimit_core::{Length, LimitSet, Name, State, Time};
 use ratelimit_value::Value;
 
-use crate::host::Slot;
+use crate::slot::Slot;
 
 pub(super) trait Held: Slot {
     #[inline(always)]

@@ -68,7 +68,8 @@ pub use several::{OpenKeys, SeveralKeys};
 
 use self::held::Held;
 use self::payload::GONE;
-use crate::host::Slot;
+use crate::host::Host;
+use crate::slot::{Access, Slot};
 
 /// How a call changes a key.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -88,6 +89,16 @@ pub struct Key<O: Slot> {
 }
 
 impl<O: Slot> Key<O> {
+    /// Opens the key that is the argument at `place`.
+    #[inline(always)]
+    pub fn open<'c, H: Host<Slot<'c> = O> + 'c>(
+        call: &'c H,
+        place: usize,
+        access: Access,
+    ) -> Result<Self, Error> {
+        call.open(place, access).map(Key::of)
+    }
+
     /// The key that is open in a slot.
     #[inline(always)]
     pub fn of(slot: O) -> Self {

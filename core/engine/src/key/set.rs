@@ -12,7 +12,7 @@ use ratelimit_language::Error;
 
 use super::held::Held;
 use super::{Form, Key};
-use crate::host::Slot;
+use crate::slot::Slot;
 
 impl<O: Slot> Key<O> {
     /// Finds the limit that a limiter's own command charges at `now`. If the key lacks it, the key is prepared for one more limit.

@@ -6,7 +6,8 @@ use ratelimit_core::MAX_PAIRS;
 use ratelimit_language::Error;
 
 use super::Key;
-use crate::host::{Access, Host, Slot};
+use crate::host::Host;
+use crate::slot::{Access, Slot};
 
 /// The open keys of a call that takes several. A call with one key allocates nothing for them.
 pub enum OpenKeys<S: Slot> {
@@ -79,13 +80,13 @@ impl<'c, H: Host> SeveralKeys<'c, H> {
 
     /// Opens one of the keys for reading.
     pub fn peek(&self, key: usize) -> Result<Key<H::Slot<'c>>, Error> {
-        self.call.key(self.place(key), Access::Read)
+        Key::open(self.call, self.place(key), Access::Read)
     }
 
     /// Opens all keys for writing.
     pub fn open(&self) -> Result<OpenKeys<H::Slot<'c>>, Error> {
         if self.count() == 1 {
-            return self.call.key(self.place(0), Access::Write).map(|key| OpenKeys::One([key]));
+            return Key::open(self.call, self.place(0), Access::Write).map(|key| OpenKeys::One([key]));
         }
         let slots = self.call.open_all((0..self.count()).map(|key| self.place(key)))?;
         Ok(OpenKeys::Several(slots.into_iter().map(Key::of).collect()))
