@@ -1,32 +1,34 @@
 //! `ratelimit`: rate limiting as native Redis commands.
 //!
-//! This file is the table of commands. `command/` runs them, each from its arguments to its reply. `policies/` has the
-//! limits that calls ask for by name, in memory and in the file of the setting `ratelimit.policy-file`. `count.rs` counts
-//! decisions for both.
+//! This file is the table of commands. The crate `ratelimit-engine` runs nearly all of them, each from its arguments to its reply,
+//! on a host; the server is that host. `command/` has the few that only a server can have. `policy_file.rs` reads and writes the
+//! file of the setting `ratelimit.policy-file`.
 //!
 //! `server/` calls the server, and has all unsafe code:
 //!
 //! | folder | contents |
 //! |---|---|
+//! | `host.rs` | the server as the engine's host |
 //! | `entry/` | how a call comes in and its reply goes out; registration, help and `COMMAND DOCS` |
-//! | `store/` | how keys are opened, changed and sent to replicas; the value of a key, in memory and in RDB; the payload that replicas and the AOF receive |
-//! | `waiting/` | callers that wait, and the timer that tries them |
-//! | `node/` | what belongs to no key: settings, clock, statistics, and whether it may have copies, which receive effects |
+//! | `store/` | how keys are opened, changed and sent to replicas; their values in RDB |
+//! | `waiting/` | clients that wait, and the timer that tries them |
+//! | `node/` | what belongs to no key: settings, clock, `INFO`, and whether it may have copies, which receive effects |
 //!
-//! Two crates do not depend on Redis: `ratelimit-core` has the limiters, and `ratelimit-language` parses arguments.
+//! Four crates do not depend on Redis: `ratelimit-core` has the limiters, `ratelimit-value` the value of a key,
+//! `ratelimit-language` parses arguments, and `ratelimit-engine` has the commands.
 
 mod command;
-mod count;
-mod policies;
+mod policy_file;
 mod server;
 
 use ratelimit_language::CATALOG;
 use redis_module::{Context, RedisString, Status, redis_module};
 
-use command::{
-    Apply, Ask, AskPeek, AskRefund, AskSettle, CellThrottle, Explain, Help, Info, LPush, Limit, Multi,
-    MultiPeek, MultiRefund, MultiRelease, MultiSettle, Peek, Policy, RPush, Refund, Release, Renew, Settle,
-    Shed, Sketch, Throttle, Top, XAdd,
+use command::{Help, LPush, RPush, XAdd};
+use ratelimit_engine::command::{
+    Apply, Ask, AskPeek, AskRefund, AskSettle, CellThrottle, Explain, Info, Limit, Multi, MultiPeek,
+    MultiRefund, MultiRelease, MultiSettle, Peek, Policy, Refund, Release, Renew, Settle, Shed, Sketch,
+    Throttle, Top,
 };
 use server::{Allocator, Entry};
 

@@ -1,10 +1,13 @@
 //! `RL.PANIC NOW | LOAD | SAVE | RIVAL key | TWICE key`: faults, for tests that check that the server survives them.
 
+use ratelimit_engine::host::Host;
+use ratelimit_engine::key::Key;
+use ratelimit_engine::reply::Reply;
 use ratelimit_engine::slot::Access;
 use ratelimit_language::help::{Documentation, OWN_PREFIX};
 use ratelimit_language::{Error, Keys};
 
-use crate::server::{Call, Command, Key, Reply, arm_load, arm_save, delete_on_events};
+use crate::server::{Call, Command, arm_load, arm_save, delete_on_events};
 
 pub struct Panic;
 

@@ -1,10 +1,12 @@
 //! `RL.HELP [command]`: lists the commands, or explains one.
 
+use ratelimit_engine::host::Host;
+use ratelimit_engine::reply::Reply;
 use ratelimit_language::Error;
 use ratelimit_language::docs;
 use ratelimit_language::help::{Documentation, explain, list};
 
-use crate::server::{Call, Command, Reply, documentation};
+use crate::server::{Call, Command, documentation};
 
 pub struct Help;
 

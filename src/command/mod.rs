@@ -1,42 +1,12 @@
-//! The commands. Each parses its arguments, opens its keys, decides, changes the keys, and replies.
+//! The commands that only a server can have: those that forward to its own commands, help, and faults for tests. The others are the
+//! engine's.
 
 #![forbid(unsafe_code)]
 
-mod apply;
-mod ask;
-mod explain;
 #[cfg(feature = "fault-injection")]
 pub mod fault;
 mod help;
-mod info;
-mod lease;
-mod limit;
-mod multi;
-mod peek;
-mod policy;
 mod queue;
-mod refund;
-mod settle;
-mod shed;
-mod sketch;
-mod throttle;
-mod top;
-mod wait;
 
-pub use apply::Apply;
-pub use ask::{Ask, AskPeek, AskRefund, AskSettle};
-pub use explain::Explain;
 pub use help::Help;
-pub use info::Info;
-pub use lease::{MultiRelease, Release, Renew};
-pub use limit::Limit;
-pub use multi::{Multi, MultiPeek, MultiRefund};
-pub use peek::Peek;
-pub use policy::Policy;
 pub use queue::{LPush, RPush, XAdd};
-pub use refund::Refund;
-pub use settle::{MultiSettle, Settle};
-pub use shed::Shed;
-pub use sketch::Sketch;
-pub use throttle::{CellThrottle, Throttle};
-pub use top::Top;

@@ -6,12 +6,14 @@
 
 use std::ffi::CStr;
 
+use ratelimit_engine::count::{Counter, Outcome};
+use ratelimit_engine::host::Host;
+use ratelimit_engine::reply::Reply;
 use ratelimit_language::Error;
 use ratelimit_language::docs;
 use ratelimit_language::help::Documentation;
 
-use crate::count::Outcome;
-use crate::server::{Call, Command, Counter, Queue, Reply, queue_length};
+use crate::server::{Call, Command, Queue, queue_length};
 
 pub struct XAdd;
 pub struct LPush;
@@ -77,7 +79,7 @@ fn add(
     if !reply.is_error() {
         call.record(KEY, counter, Outcome::Admitted);
     }
-    Ok(Reply::Forwarded(reply))
+    Ok(call.pass_on(&reply))
 }
 
 /// Returns whether a word has the form of a new entry's id: `*`, `1700000000000`, `1700000000000-1` or

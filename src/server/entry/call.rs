@@ -1,19 +1,19 @@
 //! A call of a command: its context and its arguments.
 
 use std::cell::Cell;
-use std::ffi::{CStr, c_int};
+use std::ffi::CStr;
 use std::mem::MaybeUninit;
-use std::ops::{Range, RangeBounds};
+use std::ops::RangeBounds;
 use std::slice;
 
-use ratelimit_language::vocabulary::NUMKEYS;
+use ratelimit_engine::host::Host;
+use ratelimit_engine::reply::Reply;
 use ratelimit_language::{Arguments, Error};
 use redis_module::raw::{RedisModuleCtx, RedisModuleString};
 
 use super::forward::ServerReply;
-use crate::server::api::{api, bytes};
-use crate::server::node::copies;
-use crate::server::node::settings;
+use crate::server::api::bytes;
+use crate::server::node::{NODE, copies};
 use crate::server::waiting::Trial;
 
 /// Nearly all calls have at most this many arguments to parse.
@@ -38,11 +38,6 @@ impl<'a> Call<'a> {
         Call { ctx, argv, open: Cell::new(0), again }
     }
 
-    /// The call whose words are the arguments of this one.
-    pub fn inner(&self) -> Call<'a> {
-        Call { ctx: self.ctx, argv: self.strings(1), open: Cell::new(0), again: None }
-    }
-
     /// The argument at `place`. The command's name is at place 0.
     pub(in crate::server) fn argument(&self, place: usize) -> Result<*mut RedisModuleString, Error> {
         match self.argv.get(place) {
@@ -61,18 +56,8 @@ impl<'a> Call<'a> {
         self.argument(place).map(bytes)
     }
 
-    /// The bytes of the arguments from the place `from` on.
-    pub fn arguments(&self, from: usize) -> impl Iterator<Item = &'a [u8]> + use<'a> {
-        self.strings(from).iter().map(|string| bytes(*string))
-    }
-
-    /// The number of arguments, counting the command's name.
-    pub fn len(&self) -> usize {
-        self.argv.len()
-    }
-
     /// Parses the arguments at `places`.
-    pub fn parse<T>(
+    pub(in crate::server) fn parse<T>(
         &self,
         places: impl RangeBounds<usize>,
         parse: impl FnOnce(&mut Arguments<'_, 'a>) -> Result<T, Error>,
@@ -88,14 +73,12 @@ impl<'a> Call<'a> {
             allocated = strings.iter().map(|string| bytes(*string)).collect();
             &allocated
         };
-        parse(&mut Arguments::new(words, settings::bounds()))
+        parse(&mut Arguments::new(words, NODE.settings.bounds()))
     }
 
-    /// The places of the keys, if the first argument is their number. None if that is wrong.
-    pub(in crate::server) fn counted_keys(&self) -> Range<usize> {
-        let most = u64::try_from(self.len()).unwrap_or(0).saturating_sub(2);
-        let count = self.parse(1..2, |words| words.read_bounded(NUMKEYS, most)).unwrap_or(0);
-        2..2 + count
+    /// The call whose words are the arguments of this one.
+    pub(in crate::server) fn inner(&self) -> Call<'a> {
+        Call { ctx: self.ctx, argv: self.strings(1), open: Cell::new(0), again: None }
     }
 
     /// Whether the call's effects are sent. Those of a caller that waited always are: a change that is not sent is counted in
@@ -109,13 +92,7 @@ impl<'a> Call<'a> {
     pub(in crate::server) fn count_change(&self) {
         // The server counts the change, and discards the call, or writes it where no copy reads it (`copies.rs`).
         // No cheaper function of the server counts a change.
-        self.replicate_verbatim();
-    }
-
-    /// The number of the selected database.
-    pub(in crate::server) fn database(&self) -> c_int {
-        // SAFETY: `ctx` is the context of the running command.
-        unsafe { api!(RedisModule_GetSelectedDb(self.ctx)) }
+        self.send_on();
     }
 
     /// Runs one of the server's own commands on the key at the place `key`, with the arguments from the place `from`
@@ -125,10 +102,11 @@ impl<'a> Call<'a> {
         unsafe { ServerReply::of(self.ctx, command, self.argument(key)?, self.strings(from)) }
     }
 
-    /// Replicates the call with its own arguments. It is for commands that read no clock.
-    pub fn replicate_verbatim(&self) {
-        // SAFETY: `ctx` is the context of the running command.
-        unsafe { api!(RedisModule_ReplicateVerbatim(self.ctx)) };
+    /// Passes the reply of such a command on. It is the call's reply.
+    pub fn pass_on(&self, reply: &ServerReply) -> Reply {
+        // SAFETY: the context is that of the running command, which has not replied yet.
+        unsafe { reply.send(self.ctx) };
+        Reply::Sent
     }
 }
 

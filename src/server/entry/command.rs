@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use ratelimit_engine::reply::Reply;
 use ratelimit_language::help::Documentation;
 use ratelimit_language::{Error, KeyUse};
 use redis_module::raw::{
@@ -10,18 +11,29 @@ use redis_module::raw::{
 };
 
 use super::call::Call;
-use super::reply::Reply;
 
-/// A command: its documentation and the function that runs it.
+/// A command on the server. Those of the engine are some.
 pub trait Command {
     const DOCUMENTATION: Documentation;
 
     fn run(call: &Call<'_>) -> Result<Reply, Error>;
 
-    /// The places of the keys, if a call must be parsed to find them. For a malformed call, those that it has in any case:
-    /// the command itself then returns the error.
+    /// The places of the keys, if a call must be parsed to find them.
+    fn keys(_: &Call<'_>) -> [Range<usize>; 2] {
+        [0..0, 0..0]
+    }
+}
+
+impl<C: ratelimit_engine::command::Command> Command for C {
+    const DOCUMENTATION: Documentation = C::DOCUMENTATION;
+
+    #[inline(always)]
+    fn run(call: &Call<'_>) -> Result<Reply, Error> {
+        C::run(call)
+    }
+
     fn keys(call: &Call<'_>) -> [Range<usize>; 2] {
-        [call.counted_keys(), 0..0]
+        C::keys(call)
     }
 }
 

@@ -7,16 +7,17 @@ use std::ffi::c_int;
 use std::ops::Range;
 use std::slice;
 
+use ratelimit_engine::reply::Reply;
 use ratelimit_language::help::Documentation;
 use ratelimit_language::{Error, KeyUse, Keys};
 use redis_module::raw::{RedisModuleCtx, RedisModuleString};
 
 use super::call::Call;
 use super::command::{Command, key_flags};
-use super::reply::{self, Reply};
+use super::reply;
 use crate::server::api::{OK, api};
 use crate::server::guard::guarded;
-use crate::server::node::stats::count_error;
+use crate::server::node::NODE;
 use crate::server::waiting::{self, Trial};
 
 /// The function that the server calls to run a command.
@@ -56,7 +57,7 @@ fn run<C: Command>(ctx: *mut RedisModuleCtx, argv: &[*mut RedisModuleString], ag
         true
     });
     if !replied {
-        count_error();
+        NODE.counts.errors.add_one();
         if again.is_none() {
             // SAFETY: `ctx` is the context of the running command. Sending a reply does not panic, so none was sent.
             unsafe { reply::send(ctx, &Reply::INTERNAL) };
@@ -66,7 +67,7 @@ fn run<C: Command>(ctx: *mut RedisModuleCtx, argv: &[*mut RedisModuleString], ag
 
 #[cold]
 fn failed<C: Command>(error: Error) -> Reply {
-    count_error();
+    NODE.counts.errors.add_one();
     let Documentation { prefix, name, .. } = C::DOCUMENTATION;
     Reply::Error(error.of_command(prefix, name))
 }

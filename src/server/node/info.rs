@@ -7,13 +7,10 @@ use redis_module::raw::RedisModuleInfoCtx;
 use redis_module::{InfoContext, RedisResult, basic_info_command_handler};
 use redis_module_macros::info_command_handler;
 
-use super::stats::{counts, errors, refused_in_shadow};
 use super::version::{BUILD, VERSION};
-use super::{copies, settings};
-use crate::policies;
+use super::{NODE, copies};
 use crate::server::api::{OK, api};
 use crate::server::guard::guarded;
-use crate::server::waiting;
 
 /// Writes the section, except into a crash report.
 ///
@@ -51,9 +48,12 @@ unsafe fn add_policies(ctx: *mut RedisModuleInfoCtx) {
         unsafe { api!(RedisModule_InfoAddFieldCString(ctx, name.as_ptr(), value.as_ptr())) };
     };
     // A policy has a limit at least.
-    let (count, first) = policies::first(MOST_LINES / 2);
+    let (count, first, digest) = {
+        let policies = NODE.policies();
+        (policies.len(), policies.first(MOST_LINES / 2), policies.digest())
+    };
     add("policies".into(), count.to_string());
-    add("policies_digest".into(), format!("{:016x}", policies::digest()));
+    add("policies_digest".into(), format!("{digest:016x}"));
     let mut lines = 0;
     for (number, (name, stored)) in (1..).zip(first) {
         lines += 1 + stored.limits().count();
@@ -84,15 +84,15 @@ fn info(context: &InfoContext, _for_crash_report: bool) -> RedisResult<()> {
     let mut section = context.builder().add_section("");
     section = section.field("version", VERSION)?;
     section = section.field("build", BUILD)?;
-    section = section.field("errors", errors())?;
+    section = section.field("errors", NODE.counts.errors.get())?;
     section = section.field("propagates", u64::from(copies::may_exist()))?;
-    section = section.field("shadow_refused", refused_in_shadow())?;
-    let [waiting, granted, timed_out] = waiting::counts();
+    section = section.field("shadow_refused", NODE.counts.refused_in_shadow.get())?;
+    let [waiting, granted, timed_out] = NODE.waiting.counts();
     section = section.field("waiting", waiting)?;
-    section = section.field("max_waiters", settings::most_waiters() as u64)?;
+    section = section.field("max_waiters", NODE.settings.most_waiters() as u64)?;
     section = section.field("waited_granted", granted)?;
     section = section.field("waited_timeout", timed_out)?;
-    for (name, admitted, refused) in counts() {
+    for (name, admitted, refused) in NODE.counts.decisions() {
         let name = name.to_ascii_lowercase();
         section = section.field(&format!("{name}_admitted"), admitted)?;
         section = section.field(&format!("{name}_refused"), refused)?;

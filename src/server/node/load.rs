@@ -12,10 +12,10 @@ use redis_module::raw::{
 use redis_module::{Context, RedisString, Status};
 
 use super::info::info_outside_crashes;
-use super::settings;
 use super::version::{self, BUILD, VERSION};
+use super::{NODE, settings};
 use super::{copies, cron};
-use crate::policies;
+use crate::policy_file;
 use crate::server::api::{OK, api, missing};
 use crate::server::entry::register::{Entry, register, remember};
 use crate::server::guard::guarded;
@@ -79,7 +79,7 @@ fn try_load(
     if !settings::load(context) {
         return Err("the server refused the setting that its log names before this line".into());
     }
-    if let Some(warning) = policies::load_at_start(&settings::policy_file(), settings::bounds())? {
+    if let Some(warning) = policy_file::load_at_start(&settings::policy_file(), NODE.settings.bounds())? {
         context.log_warning(&loggable(&format!("ratelimit: {warning}")));
     }
     register_info_function(ctx, Some(info_outside_crashes));

@@ -20,11 +20,9 @@ const FULL: c_int = (REDISMODULE_CTX_FLAGS_OOM | REDISMODULE_CTX_FLAGS_MAXMEMORY
 /// The servers that move slots by replication flag the importing client as they flag the primary (Valkey 9, Redis 8.4).
 const OBEYED: c_int = (REDISMODULE_CTX_FLAGS_REPLICATED | REDISMODULE_CTX_FLAGS_LOADING).cast_signed();
 
-impl Call<'_> {
-    /// Returns whether the memory is full, and a command that uses more may be refused without losing an effect.
-    pub fn is_out_of_memory(&self) -> bool {
-        // SAFETY: `ctx` is the context of the running command.
-        let flags = unsafe { api!(RedisModule_GetContextFlags(self.ctx)) };
-        flags & FULL == FULL && flags & OBEYED == 0
-    }
+/// Returns whether the memory is full, and a command that uses more may be refused without losing an effect.
+pub fn is_full(call: &Call<'_>) -> bool {
+    // SAFETY: `ctx` is the context of the running command.
+    let flags = unsafe { api!(RedisModule_GetContextFlags(call.ctx)) };
+    flags & FULL == FULL && flags & OBEYED == 0
 }

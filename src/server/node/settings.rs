@@ -1,59 +1,28 @@
 //! The settings of the module: `ratelimit.*` in the server's configuration.
 
-use std::ffi::{CStr, OsStr, c_char, c_int, c_void};
-use std::num::NonZeroU64;
+use std::ffi::{CString, OsStr, c_char, c_int, c_void};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::ptr::null_mut;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicPtr, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering::Relaxed};
 
-use ratelimit_core::state::Shape;
-use ratelimit_core::{Period, Span};
-use ratelimit_language::vocabulary::MOST_TOP;
-use ratelimit_language::{Bounds, Duration, duration, integer, shown};
+use ratelimit_engine::settings::{DAY, Length, Number, Settings};
+use ratelimit_language::{Duration, duration, integer, shown};
 use redis_module::Context;
 use redis_module::configuration::{
     ConfigurationContext, ConfigurationFlags, register_bool_configuration, register_i64_configuration,
 };
 use redis_module::raw::{REDISMODULE_CONFIG_DEFAULT, RedisModuleString, Status};
 
-use super::top::forget_top;
+use super::NODE;
 use crate::server::api::{OK, api, bytes};
 
-/// `ratelimit.events`.
-static EVENTS: AtomicBool = AtomicBool::new(false);
-
-/// A setting that is a number, with its range and its default.
-struct Number {
-    name: &'static str,
-    value: AtomicI64,
-    default: i64,
-    least: i64,
-    most: i64,
-}
-
-impl Number {
-    const fn new(name: &'static str, default: u64, least: u64, most: u64) -> Number {
-        let [default, least, most] = [default.cast_signed(), least.cast_signed(), most.cast_signed()];
-        Number { name, value: AtomicI64::new(default), default, least, most }
-    }
-
-    /// The server keeps every setting at 0 at least.
-    fn get(&self) -> u64 {
-        self.value.load(Relaxed).cast_unsigned()
-    }
-
-    fn count(&self) -> usize {
-        usize::try_from(self.get()).unwrap_or(0)
-    }
-
-    /// Registers the setting with the server, which calls `changed` after each change.
-    fn register(&'static self, context: &Context, flags: ConfigurationFlags, changed: fn()) {
-        let Number { name, value, default, least, most } = self;
-        let changed = Box::new(move |_: &ConfigurationContext, _: &str, _| changed());
-        register_i64_configuration(context, name, value, *default, *least, *most, flags, Some(changed));
-    }
+/// Registers a number with the server, which calls `changed` after each change.
+fn register_number(context: &Context, number: &'static Number, flags: ConfigurationFlags, changed: fn()) {
+    let Number { name, value, default, least, most } = number;
+    let changed = Box::new(move |_: &ConfigurationContext, _: &str, _| changed());
+    register_i64_configuration(context, name, value, *default, *least, *most, flags, Some(changed));
 }
 
 /// A string of the server that a setting keeps, because the server reads it from there; null before it is set.
@@ -81,35 +50,28 @@ impl Kept {
     }
 }
 
-/// A setting that is a duration of at most a day. A value without a unit is in milliseconds, and so it is shown.
+/// A setting that is a duration. A value without a unit is in milliseconds, and so it is shown.
 struct DurationSetting {
-    name: &'static CStr,
-    millis: AtomicU64,
+    of: &'static Length,
     shown: Kept,
-    default: &'static CStr,
-    /// In milliseconds.
-    least: u64,
     changed: fn(),
 }
 
 impl DurationSetting {
-    const fn new(name: &'static CStr, default: &'static CStr, least: u64, changed: fn()) -> DurationSetting {
-        DurationSetting { name, millis: AtomicU64::new(0), shown: Kept::new(), default, least, changed }
-    }
-
-    fn get(&self) -> u64 {
-        self.millis.load(Relaxed)
+    const fn new(of: &'static Length, changed: fn()) -> DurationSetting {
+        DurationSetting { of, shown: Kept::new(), changed }
     }
 
     /// Registers the setting with the server, which sets it to its default or to the value of its configuration.
     fn register(&'static self, context: &Context) {
+        let default = CString::new(self.of.default.to_string()).unwrap_or_default();
         // SAFETY: `context` is the context of the load. The functions have the types that the server calls, and get a pointer
         // to this setting.
         unsafe {
             api!(RedisModule_RegisterStringConfig(
                 context.get_raw(),
-                self.name.as_ptr(),
-                self.default.as_ptr(),
+                self.of.name.as_ptr(),
+                default.as_ptr(),
                 REDISMODULE_CONFIG_DEFAULT,
                 Some(get_duration),
                 Some(set_duration),
@@ -122,14 +84,14 @@ impl DurationSetting {
     /// Sets the setting; the error says which values it takes.
     fn set(&self, word: &[u8]) -> Result<(), String> {
         let millis = integer(word).or_else(|| duration(word));
-        let Some(millis) = millis.filter(|millis| (self.least..=DAY).contains(millis)) else {
-            let range = format!("{} to {}", Duration(self.least), Duration(DAY));
+        let Some(millis) = millis.filter(|millis| (self.of.least..=DAY).contains(millis)) else {
+            let range = format!("{} to {}", Duration(self.of.least), Duration(DAY));
             let got = shown(word);
             return Err(format!("argument must be a duration from {range}, such as 90s; got '{got}'"));
         };
         self.shown.set(millis.to_string().as_bytes());
         // The server calls this for any other word, also for one of the same length.
-        if self.millis.swap(millis, Relaxed) != millis {
+        if self.of.millis.swap(millis, Relaxed) != millis {
             (self.changed)();
         }
         Ok(())
@@ -162,25 +124,9 @@ fn refuse(why: &str, error: *mut *mut RedisModuleString) -> c_int {
     Status::Err as c_int
 }
 
-const LARGEST_BOUND: u64 = 100_000_000;
-const LARGEST_WAITERS: u64 = 100_000;
-const DAY: u64 = 86_400_000;
-
-static MAX_LEASES: Number = Number::new("max-leases", Bounds::DEFAULT.leases, 1, LARGEST_BOUND);
-static MAX_LOG_ENTRIES: Number =
-    Number::new("max-log-entries", Bounds::DEFAULT.log_entries, 1, LARGEST_BOUND);
-static MAX_HOLDS: Number = Number::new("max-holds", 10_000, 1, 100_000);
-static MAX_SKETCH_BYTES: Number =
-    Number::new("max-sketch-bytes", Bounds::DEFAULT.sketch_bytes, Shape::DEFAULT.bytes(), Shape::MOST_BYTES);
-static MAX_BLOCK: DurationSetting = DurationSetting::new(c"max-block", c"60000", 1, || ());
-static MAX_WAITERS: Number = Number::new("max-waiters", 10_000, 0, LARGEST_WAITERS);
-static MAX_WAITERS_PER_KEY: Number = Number::new("max-waiters-per-key", 1000, 0, LARGEST_WAITERS);
-/// How long a tenant is hungry after a call that does not wait was refused; 0 if never.
-static HUNGER: DurationSetting = DurationSetting::new(c"hunger", c"1000", 0, hunger_changed);
-static MAX_TENANTS: Number = Number::new("max-tenants", 10_000, 0, LARGEST_WAITERS);
-/// The entries of a window of `RL.TOP`; 0 if it is off.
-static TOP: Number = Number::new("top", 0, 0, MOST_TOP);
-static TOP_WINDOW: DurationSetting = DurationSetting::new(c"top-window", c"60000", 1000, forget_top);
+static MAX_BLOCK: DurationSetting = DurationSetting::new(&NODE.settings.max_block, || ());
+static HUNGER: DurationSetting = DurationSetting::new(&NODE.settings.hunger, hunger_changed);
+static TOP_WINDOW: DurationSetting = DurationSetting::new(&NODE.settings.top_window, forget_top);
 
 /// `ratelimit.policy-file`.
 static POLICY_FILE: Kept = Kept::new();
@@ -200,13 +146,15 @@ pub fn load(context: &Context) -> bool {
 
 fn register(context: &Context) {
     let flags = || ConfigurationFlags::DEFAULT;
-    register_bool_configuration(context, "events", &EVENTS, false, flags(), None);
-    for number in [&MAX_LEASES, &MAX_LOG_ENTRIES, &MAX_HOLDS, &MAX_WAITERS, &MAX_WAITERS_PER_KEY] {
-        number.register(context, flags(), || ());
+    let settings = &NODE.settings;
+    register_bool_configuration(context, "events", &settings.events, false, flags(), None);
+    let Settings { max_leases, max_log_entries, max_holds, max_waiters, max_waiters_per_key, .. } = settings;
+    for number in [max_leases, max_log_entries, max_holds, max_waiters, max_waiters_per_key] {
+        register_number(context, number, flags(), || ());
     }
-    MAX_TENANTS.register(context, flags(), hunger_changed);
-    MAX_SKETCH_BYTES.register(context, ConfigurationFlags::MEMORY, || ());
-    TOP.register(context, flags(), forget_top);
+    register_number(context, &settings.max_tenants, flags(), hunger_changed);
+    register_number(context, &settings.max_sketch_bytes, ConfigurationFlags::MEMORY, || ());
+    register_number(context, &settings.top, flags(), forget_top);
     MAX_BLOCK.register(context);
     HUNGER.register(context);
     TOP_WINDOW.register(context);
@@ -251,26 +199,6 @@ pub fn policy_file() -> PathBuf {
     if value.is_null() { PathBuf::new() } else { OsStr::from_bytes(bytes(value)).into() }
 }
 
-/// Returns whether decisions are sent as keyspace events.
-pub fn sends_events() -> bool {
-    EVENTS.load(Relaxed)
-}
-
-/// Returns the longest time that a caller waits in the server.
-pub fn longest_block() -> Span {
-    Span::from_millis(MAX_BLOCK.get())
-}
-
-/// Returns the maximum number of callers that wait.
-pub fn most_waiters() -> usize {
-    MAX_WAITERS.count()
-}
-
-/// Returns the maximum number of callers that wait for the limits of a key.
-pub fn most_waiters_of_key() -> usize {
-    MAX_WAITERS_PER_KEY.count()
-}
-
 /// What ends all hungers.
 static END_HUNGERS: OnceLock<fn()> = OnceLock::new();
 
@@ -280,44 +208,11 @@ pub fn on_end_of_hungers(end: fn()) {
 }
 
 fn hunger_changed() {
-    if HUNGER.get() == 0 || MAX_TENANTS.get() == 0 {
+    if !NODE.settings.allows_hunger() {
         END_HUNGERS.get().into_iter().for_each(|end| end());
     }
 }
 
-/// Returns how long a tenant is hungry after a call that does not wait was refused.
-pub fn hunger() -> Span {
-    Span::from_millis(HUNGER.get())
-}
-
-/// Returns the maximum number of hungry tenants.
-pub fn most_hungry() -> usize {
-    MAX_TENANTS.count()
-}
-
-/// Returns whether refusals are counted for `RL.TOP`.
-#[inline(always)]
-pub fn counts_refusals() -> bool {
-    TOP.get() > 0
-}
-
-/// Returns the entries and the length of a window of `RL.TOP`.
-pub fn top() -> (usize, Period) {
-    let millis = NonZeroU64::new(TOP_WINDOW.get()).unwrap_or(NonZeroU64::MIN);
-    (TOP.count(), Period::from_millis(millis))
-}
-
-/// Returns the maximum number of holds of a key.
-pub fn most_holds() -> u64 {
-    MAX_HOLDS.get()
-}
-
-/// Returns the bounds that the parser of arguments needs.
-#[inline(always)]
-pub fn bounds() -> Bounds {
-    Bounds {
-        leases: MAX_LEASES.get(),
-        log_entries: MAX_LOG_ENTRIES.get(),
-        sketch_bytes: MAX_SKETCH_BYTES.get(),
-    }
+fn forget_top() {
+    NODE.top().forget();
 }

@@ -12,7 +12,7 @@ use redis_module::raw::{KeyType, REDISMODULE_READ, REDISMODULE_WRITE, RedisModul
 use super::native_type::TYPE;
 use crate::server::api::api;
 use crate::server::entry::call::Call;
-use crate::server::waiting::{by_this_module, somebody_waits};
+use crate::server::waiting::{by_this_module, mark, somebody_waits};
 use ratelimit_value::Value;
 
 /// The type of a key that is a queue.
@@ -119,7 +119,7 @@ impl<'c, 'a> Handle<'c, 'a> {
     /// Marks the key: one of its limits may have room now.
     pub fn mark(&self) {
         if somebody_waits() {
-            self.call.mark(self.name);
+            mark(self.call, self.name);
         }
     }
 

@@ -18,19 +18,20 @@ use std::ffi::{c_int, c_void};
 use std::ptr::{null_mut, without_provenance_mut};
 
 use ratelimit_core::line::Caller;
+use ratelimit_engine::host::Host;
+use ratelimit_engine::reply::Reply;
+use ratelimit_engine::waiting::{Turn, Wait};
 use redis_module::raw::{
     REDISMODULE_CTX_FLAGS_CLUSTER, RedisModuleBlockedClient, RedisModuleCtx, RedisModuleString, Status,
 };
 
 use super::alarm::set_alarm;
 use super::slot;
-use super::state::{now, with_state};
-use super::trial::Turn;
-use super::wait::Wait;
+use super::state::{now, with_lines, with_state};
 use super::waiter::{Again, Run, Waiter};
 use crate::server::api::{OK, api};
 use crate::server::entry::call::Call;
-use crate::server::entry::reply::{self, Reply};
+use crate::server::entry::reply;
 use crate::server::guard::guarded;
 
 /// Blocks the client of a call that is to wait.
@@ -40,7 +41,7 @@ use crate::server::guard::guarded;
 pub fn block(call: &Call<'_>, run: Run, wait: Box<Wait>) {
     let Wait { left, stands, keys } = *wait;
     let now = now();
-    let caller = with_state(|state| state.lines.enter(now, now.plus(left), stands));
+    let caller = with_lines(|state| state.lines.enter(now, now.plus(left), stands));
     let name = blocking_name(call, &keys, caller);
     let hold = |string: &*mut RedisModuleString| {
         // SAFETY: it is an argument of the running command. Without a context, the reference is this module's to free.
@@ -65,7 +66,7 @@ pub fn block(call: &Call<'_>, run: Run, wait: Box<Wait>) {
         api!(RedisModule_FreeString(null_mut(), key));
         if client.is_null() {
             // Valkey does not block a client that is subscribed to channels.
-            with_state(|state| state.lines.leave(caller));
+            with_lines(|state| state.lines.leave(caller));
             reply::send(call.ctx, &again.run(call.ctx, caller, Turn::Leaves));
             again.free();
             return set_alarm();
@@ -107,12 +108,10 @@ fn blocking_name(call: &Call<'_>, keys: &[usize], caller: Caller) -> Vec<u8> {
 
 /// Ends a wait with a reply.
 pub(super) fn reply(caller: Caller, reply: &Reply) {
-    let client = with_state(|state| {
-        if !state.lines.leave(caller) {
-            return None;
-        }
-        state.waiters.get(&caller).map(|waiter| waiter.client)
-    });
+    if !with_lines(|state| state.lines.leave(caller)) {
+        return;
+    }
+    let client = with_state(|state| state.waiters.get(&caller).map(|waiter| waiter.client));
     let Some(client) = client else { return };
     // SAFETY: the client waits, so the server has not ended its wait. The context lives until it is freed here, and only
     // collects the reply.
@@ -135,18 +134,15 @@ unsafe extern "C" fn unblocked(ctx: *mut RedisModuleCtx, _: *mut *mut RedisModul
     guarded((), || {
         // SAFETY: the server passes the context of a blocked client.
         let caller = unsafe { caller_of(ctx) };
-        let again = with_state(|state| {
-            state
-                .waiters
-                .get(&caller)
-                .filter(|_| state.lines.waits(caller))
-                .map(|waiter| waiter.again.clone())
-        });
         // `reply` has written the reply of a caller that no longer waits.
+        if !with_lines(|state| state.lines.waits(caller)) {
+            return;
+        }
+        let again = with_state(|state| state.waiters.get(&caller).map(|waiter| waiter.again.clone()));
         let Some(again) = again else { return };
         // SAFETY: the context has the client's database, and the server expects a reply.
         unsafe { reply::send(ctx, &again.run(ctx, caller, Turn::Looks)) };
-        with_state(|state| {
+        with_lines(|state| {
             state.lines.leave(caller);
             state.timed_out += 1;
         });
@@ -160,7 +156,7 @@ unsafe extern "C" fn disconnected(ctx: *mut RedisModuleCtx, _: *mut RedisModuleB
     guarded((), || {
         // SAFETY: the server passes the context of a blocked client.
         let caller = unsafe { caller_of(ctx) };
-        with_state(|state| state.lines.leave(caller));
+        with_lines(|state| state.lines.leave(caller));
         set_alarm();
     });
 }
@@ -168,11 +164,9 @@ unsafe extern "C" fn disconnected(ctx: *mut RedisModuleCtx, _: *mut RedisModuleB
 /// The server calls this once for each client, after its wait has ended.
 unsafe extern "C" fn forget(_: *mut RedisModuleCtx, caller: *mut c_void) {
     guarded((), || {
-        let waiter = with_state(|state| {
-            let caller = caller.addr() as Caller;
-            state.lines.leave(caller);
-            state.waiters.remove(&caller)
-        });
+        let caller = caller.addr() as Caller;
+        with_lines(|state| state.lines.leave(caller));
+        let waiter = with_state(|state| state.waiters.remove(&caller));
         if let Some(mut waiter) = waiter {
             waiter.again.free();
         }

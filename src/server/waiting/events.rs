@@ -1,19 +1,21 @@
 //! The server's events after which a limit may have room: a value leaves its key, a database is flushed or swapped, or time
 //! passes (the cron event). They mark lines as due, and try no caller, because they may come amid any command. What a call of this
-//! module changes is marked in `call.rs`.
+//! module changes is marked by [`mark`].
 
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
+use ratelimit_engine::host::Host;
+use ratelimit_engine::waiting::OfDatabase;
 use redis_module::raw::{
     REDISMODULE_EVENT_FLUSHDB, REDISMODULE_EVENT_SWAPDB, RedisModuleCtx, RedisModuleEvent,
-    RedisModuleKeyOptCtx,
+    RedisModuleKeyOptCtx, RedisModuleString,
 };
 
 use super::alarm::set_alarm;
-use super::state::{now, somebody_waits, with_state};
-use super::wait::OfDatabase;
+use super::state::{now, somebody_waits, with_lines, with_state};
 use crate::server::api::{api, bytes, subscribe as subscribe_to};
+use crate::server::entry::call::Call;
 use crate::server::guard::guarded;
 
 /// The most lines that are marked at each cron event, of which the server sends `hz` a second.
@@ -35,7 +37,7 @@ pub fn by_this_module<T>(remove: impl FnOnce() -> T) -> T {
 /// Ends all hungers: none may begin any more.
 pub fn end_hungers() {
     if somebody_waits() {
-        with_state(|state| state.lines.end_all_hungers(now()));
+        with_lines(|state| state.lines.end_all_hungers(now()));
         set_alarm();
     }
 }
@@ -43,8 +45,8 @@ pub fn end_hungers() {
 /// Marks the next lines.
 pub fn nudge() {
     if somebody_waits() {
-        with_state(|state| {
-            state.alarm.held_up = false; // Callers may be tried again.
+        with_state(|state| state.alarm.held_up = false); // Callers may be tried again.
+        with_lines(|state| {
             state.lines.end_hungers(now());
             state.lines.nudge(AT_ONCE);
         });
@@ -67,7 +69,7 @@ pub unsafe fn left(ctx: *mut RedisModuleKeyOptCtx, has_expired: impl FnOnce() ->
                 if !name.is_null() {
                     let key: (c_int, &[u8]) = (api!(RedisModule_GetDbIdFromOptCtx(ctx)), bytes(name));
                     let ends_hungers = !OURS.load(Relaxed) && !has_expired();
-                    with_state(|state| {
+                    with_lines(|state| {
                         if ends_hungers {
                             state.lines.end_hungers_of::<dyn OfDatabase>(&key, now());
                         }
@@ -96,11 +98,19 @@ pub unsafe fn subscribe(ctx: *mut RedisModuleCtx) {
 unsafe extern "C" fn mark_all(_: *mut RedisModuleCtx, _: RedisModuleEvent, _: u64, _: *mut c_void) {
     if somebody_waits() {
         guarded((), || {
-            with_state(|state| {
+            with_lines(|state| {
                 state.lines.end_all_hungers(now());
                 state.lines.replace_all();
             });
             set_alarm();
         });
     }
+}
+
+/// Marks a key of a running call, which has changed.
+#[cold]
+pub fn mark(call: &Call<'_>, name: *mut RedisModuleString) {
+    let key: (c_int, &[u8]) = (call.database(), bytes(name));
+    with_lines(|state| state.lines.mark::<dyn OfDatabase>(&key));
+    call.set_alarm();
 }

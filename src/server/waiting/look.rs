@@ -8,13 +8,13 @@ use ratelimit_core::decide::when_decided;
 use ratelimit_core::limiter::Concurrent;
 use ratelimit_core::state::Leases;
 use ratelimit_core::{Length, LimitSet, Name, Time};
+use ratelimit_engine::waiting::{OfDatabase, WaitedKey};
 use redis_module::raw::{
     REDISMODULE_OPEN_KEY_NONOTIFY, REDISMODULE_OPEN_KEY_NOSTATS, REDISMODULE_OPEN_KEY_NOTOUCH,
     REDISMODULE_READ, RedisModuleCtx,
 };
 
-use super::state::{now, with_state};
-use super::wait::{OfDatabase, WaitedKey};
+use super::state::{now, with_lines};
 use crate::server::api::api;
 use crate::server::node::clock::clock;
 use crate::server::store::native_type::TYPE;
@@ -35,7 +35,7 @@ const AT_ONCE: usize = 4;
 ///
 /// `ctx` is the context of a timer.
 pub(super) unsafe fn look(ctx: *mut RedisModuleCtx, until: Time) {
-    let Some((key, name)) = with_state(|state| state.lines.look(now())) else { return };
+    let Some((key, name)) = with_lines(|state| state.lines.look(now())) else { return };
     // SAFETY: the caller keeps the contract. The server owns the value, and nothing else uses it in a timer's callback. Freeing what
     // has ended changes nothing that the key's copies have.
     unsafe {
@@ -77,7 +77,7 @@ fn leases(value: &Value) -> Option<&Leases> {
 
 fn follow(key: &WaitedKey, name: Name, leases: Option<&Leases>) {
     let follow = |leases: Option<&Leases>, at| {
-        with_state(|state| state.lines.follow::<dyn OfDatabase>(key, name, leases, at, now()));
+        with_lines(|state| state.lines.follow::<dyn OfDatabase>(key, name, leases, at, now()));
     };
     match leases {
         Some(leases) => {

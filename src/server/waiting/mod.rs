@@ -1,17 +1,11 @@
-//! Callers that wait in the server until their requests are admitted.
+//! Clients that wait in the server until their requests are admitted. The engine has their lines, and `ratelimit_core::line` the
+//! order in which callers are tried.
 //!
-//! A command replies [`Reply::Wait`] if its caller is to wait. The client is then blocked, and the command runs
-//! again whenever one of its limits may have room. `ratelimit_core::line` has the order in which callers are tried.
+//! A command replies `Reply::Wait` if its caller is to wait. The client is then blocked, and the command runs
+//! again whenever one of its limits may have room.
 //!
-//! ```text
-//! call --refused--> blocked: stands in lines --granted, refused at last, or an error--> replied
-//!                      |  ^
-//!                      +--+ tried: still refused
-//! ```
-//!
-//! - `state.rs` has the lines and all else that changes; `turns.rs` is what a running command asks of them and notes in them,
-//!   `call.rs` how it waits.
-//! - `wait.rs` has the limits for which a call waits, `waiter.rs` a caller and its call, `trial.rs` a call that runs again.
+//! - `state.rs` has the clients that wait and the alarm: all that changes.
+//! - `waiter.rs` has a caller and its call, `trial.rs` a call that runs again.
 //! - `client.rs` blocks and unblocks clients, and has the three ways in which a wait ends. `alarm.rs` sets the timer.
 //! - `serve.rs` tries callers: it runs their commands again, in the callback of a timer and nowhere else.
 //! - `look.rs` frees leases that have ended, and lets lines read what tenants hold then.
@@ -19,7 +13,6 @@
 //! - `slot.rs` finds a name in the slot of a cluster's key.
 
 mod alarm;
-mod call;
 mod client;
 mod events;
 mod look;
@@ -27,13 +20,11 @@ mod serve;
 mod slot;
 mod state;
 mod trial;
-mod turns;
-mod wait;
 mod waiter;
 
+pub use alarm::set_alarm;
 pub use client::block;
-pub use events::{by_this_module, end_hungers, left, nudge, subscribe};
+pub use events::{by_this_module, end_hungers, left, mark, nudge, subscribe};
 pub use serve::prepare;
-pub use state::{counts, somebody_waits};
+pub use state::{now, somebody_waits};
 pub use trial::Trial;
-pub use wait::{Wait, Wanted};

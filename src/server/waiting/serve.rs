@@ -8,6 +8,8 @@ use std::ffi::c_void;
 
 use ratelimit_core::Span;
 use ratelimit_core::line::Caller;
+use ratelimit_engine::reply::Reply;
+use ratelimit_engine::waiting::Turn;
 use redis_module::raw::{
     REDISMODULE_CTX_FLAGS_CLUSTER, REDISMODULE_CTX_FLAGS_LOADING, REDISMODULE_CTX_FLAGS_MASTER,
     RedisModuleCtx, RedisModuleString, ReplyType,
@@ -16,11 +18,9 @@ use redis_module::raw::{
 use super::alarm::{self, set_alarm};
 use super::client::reply;
 use super::look::look;
-use super::state::{now, with_state};
-use super::trial::Turn;
+use super::state::{now, with_lines, with_state};
 use super::waiter::Again;
 use crate::server::api::api;
-use crate::server::entry::reply::Reply;
 use crate::server::guard::guarded;
 
 /// The most callers that are tried before clients are served again, and for how long.
@@ -74,7 +74,7 @@ unsafe fn serve(ctx: *mut RedisModuleCtx) {
 }
 
 fn next(may_write: bool) -> Option<(Caller, Turn)> {
-    with_state(|state| {
+    with_lines(|state| {
         let now = now();
         if let Some(caller) = state.lines.timed_out(now) {
             return Some((caller, if may_write { Turn::Leaves } else { Turn::Looks }));
@@ -90,7 +90,7 @@ fn next(may_write: bool) -> Option<(Caller, Turn)> {
 unsafe fn try_again(ctx: *mut RedisModuleCtx, caller: Caller, mut turn: Turn) {
     let Some(again) = with_state(|state| state.waiters.get(&caller).map(|waiter| waiter.again.clone()))
     else {
-        with_state(|state| state.lines.leave(caller));
+        with_lines(|state| state.lines.leave(caller));
         return;
     };
     // SAFETY: the caller keeps the contract, and the database is that of the call.
@@ -106,11 +106,11 @@ unsafe fn try_again(ctx: *mut RedisModuleCtx, caller: Caller, mut turn: Turn) {
         again.run(ctx, caller, turn)
     };
     match replied {
-        Reply::Wait(wait) => with_state(|state| state.lines.stay(caller, now(), wait.stands)),
+        Reply::Wait(wait) => with_lines(|state| state.lines.stay(caller, now(), wait.stands)),
         replied => {
             let is_granted = replied.is_admission();
             let is_refused = !is_granted && !matches!(replied, Reply::Error(_));
-            with_state(|state| {
+            with_lines(|state| {
                 state.granted += u64::from(is_granted);
                 state.timed_out += u64::from(is_refused);
             });

@@ -3,24 +3,13 @@
 use std::cell::Cell;
 
 use ratelimit_core::line::Caller;
-
-use crate::server::entry::reply::Reply;
-
-/// Why a command runs again.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Turn {
-    /// A caller is tried. It goes on waiting if it is refused.
-    IsTried,
-    /// A caller is tried for the last time, because its time has passed.
-    Leaves,
-    /// A caller leaves, and nothing may be written: the command only looks.
-    Looks,
-}
+use ratelimit_engine::reply::Reply;
+use ratelimit_engine::waiting::Turn;
 
 /// A command that runs again while its caller waits.
 pub struct Trial {
-    pub(super) caller: Caller,
-    pub(super) turn: Turn,
+    pub caller: Caller,
+    pub turn: Turn,
     reply: Cell<Option<Reply>>,
 }
 

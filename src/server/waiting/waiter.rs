@@ -5,11 +5,12 @@ use std::mem::take;
 use std::ptr::null_mut;
 
 use ratelimit_core::line::Caller;
+use ratelimit_engine::reply::Reply;
+use ratelimit_engine::waiting::Turn;
 use redis_module::raw::{RedisModuleBlockedClient, RedisModuleCtx, RedisModuleString};
 
-use super::trial::{Trial, Turn};
+use super::trial::Trial;
 use crate::server::api::api;
-use crate::server::entry::reply::Reply;
 
 /// Runs a command with these arguments, again if there is a trial.
 pub type Run = fn(*mut RedisModuleCtx, &[*mut RedisModuleString], Option<&Trial>);

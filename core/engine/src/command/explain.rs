@@ -11,7 +11,6 @@ use ratelimit_core::line::Claim;
 use ratelimit_core::{
     Answer, Ask, Hold, Joint, Limiter, Manner, Part, Period, Place, Span, Time, Verdict, with_limiter,
 };
-use ratelimit_engine::slot::Access;
 use ratelimit_language::docs;
 use ratelimit_language::help::Documentation;
 use ratelimit_language::{
@@ -20,18 +19,23 @@ use ratelimit_language::{
 };
 
 use super::ask::{policy, with_limits};
+use super::entry::Command;
 use super::multi::{FIRST, Several, parse, prepare};
 use super::sketch::cells;
 use super::wait::{answer_in_line, in_manner, wait_within};
 use super::{Ask as AskCommand, Multi};
-use crate::server::{Call, Command, Key, Reply, Wanted, clock, most_holds, somebody_waits};
+use crate::host::Host;
+use crate::key::Key;
+use crate::reply::Reply;
+use crate::slot::{Access, Slot};
+use crate::waiting::{Turns, Waits, Wanted};
 
 pub struct Explain;
 
 impl Command for Explain {
     const DOCUMENTATION: Documentation = docs::EXPLAIN;
 
-    fn run(call: &Call<'_>) -> Result<Reply, Error> {
+    fn run<H: Host>(call: &H) -> Result<Reply, Error> {
         let call = &call.inner();
         let (explained, name) = Explained::of(call)?;
         let lines = match explained {
@@ -49,7 +53,7 @@ impl Command for Explain {
         })
     }
 
-    fn keys(call: &Call<'_>) -> [Range<usize>; 2] {
+    fn keys<H: Host>(call: &H) -> [Range<usize>; 2] {
         let inner = &call.inner();
         let keys = match Explained::of(inner) {
             Ok((Explained::Limiter(_) | Explained::Sketch, _)) => [1..2, 0..0],
@@ -71,7 +75,7 @@ enum Explained {
 
 impl Explained {
     /// The command of the inner call, and its name without the prefix.
-    fn of(call: &Call<'_>) -> Result<(Explained, &'static str), Error> {
+    fn of(call: &impl Host) -> Result<(Explained, &'static str), Error> {
         let word = call.arguments(0).next().ok_or(Error::Arity)?;
         let name = without_prefix(word).unwrap_or(word);
         let is = |command: &str| name.eq_ignore_ascii_case(command.as_bytes());
@@ -92,11 +96,11 @@ impl Explained {
 }
 
 /// Explains a call of a limiter's own command.
-fn own(call: &Call<'_>, row: &Row) -> Result<Vec<String>, Error> {
+fn own(call: &impl Host, row: &Row) -> Result<Vec<String>, Error> {
     let mut request = Request::default();
     let limiter = call.parse(2.., |arguments| (row.parse)(arguments, &mut request))?;
     let words = call.parse(2.., |arguments| Ok(own_words(row, arguments)))?;
-    let at = request.at.unwrap_or_else(clock);
+    let at = request.at.unwrap_or_else(|| call.clock());
     with_limiter!(&limiter, own => {
         request.check(own.capabilities())?;
         let mut key = Key::open(call, 1, Access::Read)?;
@@ -120,9 +124,9 @@ fn own(call: &Call<'_>, row: &Row) -> Result<Vec<String>, Error> {
 
 /// What a limiter's own command would do, in the order of [`Limit`](super::Limit): the answer to a plain request, the
 /// decision, and where the limit is.
-fn decide<L: Limiter>(
-    call: &Call<'_>,
-    key: &mut Key<'_, '_>,
+fn decide<S: Slot, L: Limiter>(
+    call: &impl Host,
+    key: &mut Key<S>,
     limiter: &L,
     request: &Request<'_>,
     at: Time,
@@ -131,7 +135,7 @@ fn decide<L: Limiter>(
     let place = key.own_place(limiter)?;
     let plain = |cost| Ask::new(place, at, cost, Manner::Strict);
     let answer = plain(cost).peek(key, limiter);
-    let refused = |key: &Key<'_, '_>| {
+    let refused = |key: &Key<S>| {
         let look = plain(0).peek(key, limiter).verdict;
         refusal((1, limiter.most(answer.gauge)), cost, answer, look, limiter.capabilities().bans)
     };
@@ -152,7 +156,7 @@ fn decide<L: Limiter>(
         return Ok((answer, decision, place));
     }
     if let Some((id, ttl)) = request.hold()
-        && !has_room(key, &Hold { id, ttl, most: most_holds() }, at, 1)
+        && !has_room(key, &Hold { id, ttl, most: call.node().settings.most_holds() }, at, 1)
     {
         return Err(Error::TooManyHolds);
     }
@@ -173,20 +177,21 @@ fn decide<L: Limiter>(
 /// The decision on a request whose limit others wait for, or which can wait. `None` if it is decided as if no caller
 /// waited.
 fn in_line<L: Limiter>(
-    call: &Call<'_>,
-    key: &Key<'_, '_>,
+    call: &impl Host,
+    key: &Key<impl Slot>,
     limiter: &L,
     request: &Request<'_>,
     plain: Ask,
 ) -> Option<Decision> {
     let (name, manner) = (limiter.name(), request.manner());
     let claim = plain.claim(key, limiter, request.tenant(), |claim, leases| {
-        if somebody_waits() {
+        if call.somebody_waits() {
             call.follow(1, name, leases);
         }
         claim
     });
-    let ahead = if somebody_waits() { call.ahead(1, name, &claim, request.block().is_some()) } else { None };
+    let ahead =
+        if call.somebody_waits() { call.ahead(1, name, &claim, request.block().is_some()) } else { None };
     if ahead.is_none() && request.block().is_none() {
         return None;
     }
@@ -199,7 +204,7 @@ fn in_line<L: Limiter>(
         Verdict::Refuse { retry: None } => return None,
     };
     let callers = call.before(1, name, &claim);
-    if let Some(longest) = request.block().map(Call::longest_wait)
+    if let Some(longest) = request.block().map(|block| call.longest_wait(block))
         && (retry <= longest || limiter.capabilities().early)
         && call.wait(longest, vec![1], [Wanted { key: 1, name, claim, retry }].into_iter()).is_some()
     {
@@ -244,12 +249,12 @@ fn refusal((limit, most): (u64, u64), cost: u64, answer: Answer, look: Verdict, 
 }
 
 /// Explains `RL.SKETCH`.
-fn item(call: &Call<'_>) -> Result<Vec<String>, Error> {
+fn item(call: &impl Host) -> Result<Vec<String>, Error> {
     let sketching = call.parse(2.., sketch)?;
     let words = call.parse(2.., |arguments| Ok(sketch_words(arguments)))?;
     let key = Key::open(call, 1, Access::Read)?;
     let SketchCall { item, sketch, cost, at, .. } = &sketching;
-    let now = at.unwrap_or_else(clock);
+    let now = at.unwrap_or_else(|| call.clock());
     let cells = cells(&key, &sketching)?;
     let answer = sketch.peek(cells, item, *cost, now);
     let line = Line {
@@ -270,7 +275,7 @@ fn item(call: &Call<'_>) -> Result<Vec<String>, Error> {
 }
 
 /// Explains `RL.MULTI`.
-fn multi(call: &Call<'_>) -> Result<Vec<String>, Error> {
+fn multi(call: &impl Host) -> Result<Vec<String>, Error> {
     let (keys, arguments) = parse(call, Purpose::Charge)?;
     let words = call.parse(FIRST + keys.count().., |arguments| Ok(words_of_limits(arguments)))?;
     let several = Several::of(keys, &arguments);
@@ -280,7 +285,7 @@ fn multi(call: &Call<'_>) -> Result<Vec<String>, Error> {
 }
 
 /// Explains `RL.ASK`.
-fn ask(call: &Call<'_>) -> Result<Vec<String>, Error> {
+fn ask(call: &impl Host) -> Result<Vec<String>, Error> {
     let (name, stored) = policy(call)?;
     with_limits(call, Purpose::Charge, name, &stored, |several, asked| {
         let words = stored.policy.each_words();
@@ -292,17 +297,18 @@ fn ask(call: &Call<'_>) -> Result<Vec<String>, Error> {
 }
 
 /// What a call with several limits would do, in the order of [`Several::take`], and the line of each pair.
-fn decide_all(
-    call: &Call<'_>,
-    several: &Several<'_, '_, '_>,
+fn decide_all<H: Host>(
+    call: &H,
+    several: &Several<'_, '_, H>,
     hold: Option<(&[u8], Span)>,
     block: Option<Period>,
     words: &[String],
 ) -> Result<(Decision, Vec<String>), Error> {
-    let at = several.at.unwrap_or_else(clock);
+    let at = several.at.unwrap_or_else(|| call.clock());
     let mut joint = several.joint(at)?;
-    let is_held = hold
-        .map_or(Ok(false), |(id, ttl)| is_held(several, &joint, &Hold { id, ttl, most: most_holds() }, at))?;
+    let is_held = hold.map_or(Ok(false), |(id, ttl)| {
+        is_held(several, &joint, &Hold { id, ttl, most: call.node().settings.most_holds() }, at)
+    })?;
     if is_held {
         joint.look();
     }
@@ -313,7 +319,7 @@ fn decide_all(
         prepare(&joint, place, &mut key, at)?;
         if !is_held {
             joint.check_key(place, &key)?;
-            if somebody_waits() {
+            if call.somebody_waits() {
                 several.line_up(call, &mut joint, place, &key, block.is_some());
             }
         }
@@ -367,7 +373,7 @@ fn decide_all(
 
 /// Whether a key holds the id already. A key without room for another hold is an error.
 fn is_held(
-    several: &Several<'_, '_, '_>,
+    several: &Several<'_, '_, impl Host>,
     joint: &Joint<'_, '_>,
     hold: &Hold<'_>,
     at: Time,
@@ -385,15 +391,15 @@ fn is_held(
 }
 
 /// How long a call is expected to wait, and how long at most; `None` if it is decided at once.
-fn wait_of(
-    call: &Call<'_>,
-    several: &Several<'_, '_, '_>,
+fn wait_of<H: Host>(
+    call: &H,
+    several: &Several<'_, '_, H>,
     joint: &Joint<'_, '_>,
     block: Option<Period>,
     is_held: bool,
     claims: &[Option<Claim<&[u8]>>],
 ) -> Option<(Wait, Span)> {
-    let longest = block.map(Call::longest_wait)?;
+    let longest = block.map(|block| call.longest_wait(block))?;
     let is_behind = || (0..joint.pairs().count()).any(|pair| joint.ahead(pair).is_some());
     let can_wait = !is_held && several.manner != Manner::Force;
     let refused = can_wait && (!joint.combined()?.verdict.admits() || is_behind());
@@ -410,9 +416,9 @@ fn wait_of(
 }
 
 /// The decision on a call whose pairs were looked at, and `before` that. `None` never happens: each of them has an answer.
-fn decision_of(
-    call: &Call<'_>,
-    several: &Several<'_, '_, '_>,
+fn decision_of<H: Host>(
+    call: &H,
+    several: &Several<'_, '_, H>,
     joint: &mut Joint<'_, '_>,
     before: &[Answer],
     waits: Option<(Wait, Span)>,
@@ -456,6 +462,6 @@ fn decision_of(
 }
 
 /// The key at this place.
-fn key_at<'a>(call: &Call<'a>, place: usize) -> &'a [u8] {
-    call.arguments(place).next().unwrap_or_default()
+fn key_at(call: &impl Host, place: usize) -> &[u8] {
+    call.word(place).unwrap_or_default()
 }

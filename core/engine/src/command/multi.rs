@@ -11,18 +11,19 @@ use ratelimit_core::state::Leases;
 use ratelimit_core::{
     Answer, Hold, HoldOutcome, Joint, JointError, Limits, Manner, Part, Period, Span, Time,
 };
-use ratelimit_engine::key::publish;
 use ratelimit_language::docs;
 use ratelimit_language::help::Documentation;
 use ratelimit_language::vocabulary::NUMKEYS;
 use ratelimit_language::{Error, MultiCall, Purpose, miscounted, multi};
 
+use super::entry::Command;
 use super::wait::wait_for;
-use crate::count::Outcome;
-use crate::server::{
-    Call, Command, Counter, Key, Reply, SeveralKeys, Wait, clock, count_refused_in_shadow, counts_refusals,
-    most_holds, sends_events, somebody_waits,
-};
+use crate::count::{Counter, Outcome};
+use crate::host::Host;
+use crate::key::{Key, SeveralKeys, publish};
+use crate::reply::Reply;
+use crate::slot::Slot;
+use crate::waiting::{Turns, Wait, Waits};
 
 pub struct Multi;
 pub struct MultiPeek;
@@ -35,7 +36,7 @@ pub(super) const FIRST: usize = 2;
 impl Command for Multi {
     const DOCUMENTATION: Documentation = docs::MULTI;
 
-    fn run(call: &Call<'_>) -> Result<Reply, Error> {
+    fn run<H: Host>(call: &H) -> Result<Reply, Error> {
         let (keys, arguments) = parse(call, Purpose::Charge)?;
         let several = Several::of(keys, &arguments);
         match several.take(call, Counter::Multi, arguments.hold, arguments.block)? {
@@ -48,7 +49,7 @@ impl Command for Multi {
 impl Command for MultiPeek {
     const DOCUMENTATION: Documentation = docs::MULTIPEEK;
 
-    fn run(call: &Call<'_>) -> Result<Reply, Error> {
+    fn run<H: Host>(call: &H) -> Result<Reply, Error> {
         let (keys, arguments) = parse(call, Purpose::Peek)?;
         reply(&Several::of(keys, &arguments).peek()?)
     }
@@ -57,16 +58,16 @@ impl Command for MultiPeek {
 impl Command for MultiRefund {
     const DOCUMENTATION: Documentation = docs::MULTIREFUND;
 
-    fn run(call: &Call<'_>) -> Result<Reply, Error> {
+    fn run<H: Host>(call: &H) -> Result<Reply, Error> {
         let (keys, arguments) = parse(call, Purpose::Refund)?;
         reply(&Several::of(keys, &arguments).refund(call)?)
     }
 }
 
 /// A request to several limits on several keys.
-pub(super) struct Several<'p, 'c, 'a> {
-    pub(super) keys: SeveralKeys<'c, 'a>,
-    pub(super) parts: &'p [Part<'a>],
+pub(super) struct Several<'p, 'c, H> {
+    pub(super) keys: SeveralKeys<'c, H>,
+    pub(super) parts: &'p [Part<'c>],
     pub(super) at: Option<Time>,
     pub(super) manner: Manner,
 }
@@ -81,12 +82,12 @@ pub(super) enum Taken<'p, 'a> {
 /// The id of a hold, and how long it lasts.
 type WantedHold<'a> = Option<(&'a [u8], Span)>;
 
-impl<'p, 'c, 'a> Several<'p, 'c, 'a> {
-    pub(super) fn of(keys: SeveralKeys<'c, 'a>, arguments: &'p MultiCall<'a>) -> Self {
+impl<'p, 'c, H: Host> Several<'p, 'c, H> {
+    pub(super) fn of(keys: SeveralKeys<'c, H>, arguments: &'p MultiCall<'c>) -> Self {
         Several { keys, parts: &arguments.parts, at: arguments.at, manner: arguments.manner }
     }
 
-    pub(super) fn joint(&self, at: Time) -> Result<Joint<'p, 'a>, Error> {
+    pub(super) fn joint(&self, at: Time) -> Result<Joint<'p, 'c>, Error> {
         Ok(Joint::new(self.parts, self.keys.count(), at, self.manner)?)
     }
 
@@ -94,28 +95,28 @@ impl<'p, 'c, 'a> Several<'p, 'c, 'a> {
     #[inline(never)]
     pub(super) fn take(
         &self,
-        call: &Call<'_>,
+        call: &H,
         counter: Counter,
-        hold: WantedHold<'a>,
+        hold: WantedHold<'c>,
         block: Option<Period>,
-    ) -> Result<Taken<'p, 'a>, Error> {
+    ) -> Result<Taken<'p, 'c>, Error> {
         if call.only_looks() {
             return self.look(call, counter);
         }
-        let clock = clock();
+        let clock = call.clock();
         let at = self.at.unwrap_or(clock);
         let mut joint = self.joint(at)?;
         let mut keys = self.keys.open()?;
         for (place, key) in keys.iter_mut().enumerate() {
             prepare(&joint, place, key, at)?;
         }
-        if somebody_waits() {
+        if call.somebody_waits() {
             for (place, key) in keys.iter().enumerate() {
                 self.line_up(call, &mut joint, place, key, block.is_some());
             }
         }
         let mut wait = None;
-        let waits = |joint: &Joint<'_, '_>, open: &[Key<'_, '_>]| {
+        let waits = |joint: &Joint<'_, '_>, open: &[Key<H::Slot<'c>>]| {
             wait = block.and_then(|block| wait_for(call, block, &self.keys, joint, open));
             wait.is_some()
         };
@@ -123,7 +124,11 @@ impl<'p, 'c, 'a> Several<'p, 'c, 'a> {
             None => joint.take_or_wait(&mut keys, waits)?,
             Some((id, ttl)) => {
                 make_room_for_holds(&joint, &mut keys);
-                match joint.take_and_hold_or_wait(&mut keys, &Hold { id, ttl, most: most_holds() }, waits)? {
+                match joint.take_and_hold_or_wait(
+                    &mut keys,
+                    &Hold { id, ttl, most: call.node().settings.most_holds() },
+                    waits,
+                )? {
                     HoldOutcome::Admitted => true,
                     HoldOutcome::Refused => false,
                     HoldOutcome::Already => return Ok(Taken::Decided(joint, None)),
@@ -131,7 +136,7 @@ impl<'p, 'c, 'a> Several<'p, 'c, 'a> {
             }
         };
         commit(&joint, &mut keys, clock, at);
-        if admitted && somebody_waits() {
+        if admitted && call.somebody_waits() {
             self.grant(call, &joint, &keys, hold);
         } else if !admitted && block.is_none() {
             self.starve(call, &joint, &keys);
@@ -144,9 +149,9 @@ impl<'p, 'c, 'a> Several<'p, 'c, 'a> {
             return Ok(Taken::Decided(joint, None));
         }
         let outcome = if admitted { Outcome::Admitted } else { Outcome::Refused };
-        call.count(counter, outcome);
+        call.node().counts.add(counter, outcome);
         if admitted && joint.refuses_in_shadow() {
-            count_refused_in_shadow();
+            call.node().counts.refused_in_shadow.add_one();
         }
         self.notify(call, &joint, outcome);
         Ok(Taken::Decided(joint, Some(outcome)))
@@ -154,10 +159,10 @@ impl<'p, 'c, 'a> Several<'p, 'c, 'a> {
 
     /// Refuses a caller that leaves its lines while nothing may be written.
     #[cold]
-    fn look(&self, call: &Call<'_>, counter: Counter) -> Result<Taken<'p, 'a>, Error> {
+    fn look(&self, call: &H, counter: Counter) -> Result<Taken<'p, 'c>, Error> {
         let mut joint = self.peek_and(|joint, place, key| self.line_up(call, joint, place, key, true))?;
         joint.fall_behind();
-        call.count(counter, Outcome::Refused);
+        call.node().counts.add(counter, Outcome::Refused);
         self.notify(call, &joint, Outcome::Refused);
         Ok(Taken::Decided(joint, Some(Outcome::Refused)))
     }
@@ -166,10 +171,10 @@ impl<'p, 'c, 'a> Several<'p, 'c, 'a> {
     #[cold]
     pub(super) fn line_up(
         &self,
-        call: &Call<'_>,
-        joint: &mut Joint<'p, 'a>,
+        call: &H,
+        joint: &mut Joint<'p, 'c>,
         place: usize,
-        key: &Key<'_, '_>,
+        key: &Key<H::Slot<'c>>,
         can_wait: bool,
     ) {
         let at = self.keys.place(place);
@@ -184,7 +189,7 @@ impl<'p, 'c, 'a> Several<'p, 'c, 'a> {
 
     /// Notes in the lines that the call is admitted, and with `HOLD` that its cost is an estimate.
     #[cold]
-    fn grant(&self, call: &Call<'_>, joint: &Joint<'_, '_>, keys: &[Key<'_, '_>], hold: WantedHold<'_>) {
+    fn grant(&self, call: &H, joint: &Joint<'_, '_>, keys: &[Key<H::Slot<'c>>], hold: WantedHold<'_>) {
         for (key, part, claim) in joint.granted(keys) {
             let is_estimated = hold.is_some() && part.can_be_held();
             let cost = if is_estimated { Cost::Estimated } else { Cost::Known };
@@ -196,7 +201,7 @@ impl<'p, 'c, 'a> Several<'p, 'c, 'a> {
     }
 
     /// Leases refused a call that does not wait: its tenant is hungry for some time, unless another limit refuses the call.
-    fn starve(&self, call: &Call<'_>, joint: &Joint<'_, '_>, keys: &[Key<'_, '_>]) {
+    fn starve(&self, call: &H, joint: &Joint<'_, '_>, keys: &[Key<H::Slot<'c>>]) {
         if !self.parts.iter().any(Part::has_room_early) {
             return;
         }
@@ -205,7 +210,7 @@ impl<'p, 'c, 'a> Several<'p, 'c, 'a> {
             if alone {
                 let leases = keys.get(key).and_then(|key| key.state::<Leases>(part.name.length));
                 call.starve(place, part.name, &claim, leases.is_some_and(Leases::has_tenants));
-            } else if somebody_waits() {
+            } else if call.somebody_waits() {
                 call.sate(place, part.name, claim.tenant);
             }
         }
@@ -213,39 +218,39 @@ impl<'p, 'c, 'a> Several<'p, 'c, 'a> {
 
     /// Counts a decision's refusals for `RL.TOP`, and sends its keyspace events.
     #[inline(always)]
-    fn notify(&self, call: &Call<'_>, joint: &Joint<'_, '_>, outcome: Outcome) {
-        if outcome == Outcome::Refused && counts_refusals() {
+    fn notify(&self, call: &H, joint: &Joint<'_, '_>, outcome: Outcome) {
+        if outcome == Outcome::Refused && call.node().settings.counts_refusals() {
             self.count_refusals(call, joint);
         }
-        if sends_events() {
+        if call.node().settings.sends_events() {
             self.send_events(call, joint, outcome);
         }
     }
 
     #[cold]
-    fn count_refusals(&self, call: &Call<'_>, joint: &Joint<'_, '_>) {
+    fn count_refusals(&self, call: &H, joint: &Joint<'_, '_>) {
         for key in (0..self.keys.count()).filter(|key| joint.refuses(*key)) {
             call.count_refusal(self.keys.place(key));
         }
     }
 
     #[cold]
-    fn send_events(&self, call: &Call<'_>, joint: &Joint<'_, '_>, outcome: Outcome) {
+    fn send_events(&self, call: &H, joint: &Joint<'_, '_>, outcome: Outcome) {
         for key in (0..self.keys.count()).filter(|key| joint.charges(*key)) {
             call.notify(self.keys.place(key), outcome);
         }
     }
 
     /// Computes the answers that the call would get, and changes nothing.
-    pub(super) fn peek(&self) -> Result<Joint<'p, 'a>, Error> {
+    pub(super) fn peek(&self) -> Result<Joint<'p, 'c>, Error> {
         self.peek_and(|_, _, _| ())
     }
 
     fn peek_and(
         &self,
-        before: impl Fn(&mut Joint<'p, 'a>, usize, &Key<'_, '_>),
-    ) -> Result<Joint<'p, 'a>, Error> {
-        let at = self.at.unwrap_or_else(clock);
+        before: impl Fn(&mut Joint<'p, 'c>, usize, &Key<H::Slot<'c>>),
+    ) -> Result<Joint<'p, 'c>, Error> {
+        let at = self.at.unwrap_or_else(|| self.keys.clock());
         let mut joint = self.joint(at)?;
         for place in 0..self.keys.count() {
             let mut key = self.keys.peek(place)?;
@@ -257,21 +262,21 @@ impl<'p, 'c, 'a> Several<'p, 'c, 'a> {
     }
 
     /// Gives each limit its cost back.
-    pub(super) fn refund(&self, call: &Call<'_>) -> Result<Joint<'p, 'a>, Error> {
+    pub(super) fn refund(&self, call: &H) -> Result<Joint<'p, 'c>, Error> {
         self.give_back(call, Joint::refund).map(|(joint, ())| joint)
     }
 
     /// Settles what is held under the id. Returns the number of keys in which something was held, too.
-    pub(super) fn settle(&self, call: &Call<'_>, id: &[u8]) -> Result<(Joint<'p, 'a>, u64), Error> {
+    pub(super) fn settle(&self, call: &H, id: &[u8]) -> Result<(Joint<'p, 'c>, u64), Error> {
         self.give_back(call, |joint, keys| joint.settle(keys, id))
     }
 
     fn give_back<T>(
         &self,
-        call: &Call<'_>,
-        change: impl FnOnce(&mut Joint<'p, 'a>, &mut [Key<'c, 'a>]) -> Result<T, JointError>,
-    ) -> Result<(Joint<'p, 'a>, T), Error> {
-        let clock = clock();
+        call: &H,
+        change: impl FnOnce(&mut Joint<'p, 'c>, &mut [Key<H::Slot<'c>>]) -> Result<T, JointError>,
+    ) -> Result<(Joint<'p, 'c>, T), Error> {
+        let clock = call.clock();
         let at = self.at.unwrap_or(clock);
         let mut joint = self.joint(at)?;
         let mut keys = self.keys.open()?;
@@ -281,7 +286,7 @@ impl<'p, 'c, 'a> Several<'p, 'c, 'a> {
         let changed = change(&mut joint, &mut keys)?;
         commit(&joint, &mut keys, clock, at);
         drop(keys);
-        if somebody_waits() {
+        if call.somebody_waits() {
             for (key, part, held, actual) in joint.settled_for_tenant() {
                 let tenant = part.tenant.map_or(&[][..], |tenant| tenant.name);
                 call.correct(self.keys.place(key), part.name, tenant, held, actual);
@@ -296,7 +301,7 @@ impl<'p, 'c, 'a> Several<'p, 'c, 'a> {
 pub(super) fn prepare(
     joint: &Joint<'_, '_>,
     place: usize,
-    key: &mut Key<'_, '_>,
+    key: &mut Key<impl Slot>,
     at: Time,
 ) -> Result<(), Error> {
     let named = joint.named(place);
@@ -307,7 +312,7 @@ pub(super) fn prepare(
 }
 
 /// Prepares the keys in which the call holds something.
-fn make_room_for_holds(joint: &Joint<'_, '_>, keys: &mut [Key<'_, '_>]) {
+fn make_room_for_holds(joint: &Joint<'_, '_>, keys: &mut [Key<impl Slot>]) {
     for (place, key) in keys.iter_mut().enumerate() {
         if joint.named(place).any(Part::can_be_held) {
             key.make_room_for_holds();
@@ -316,18 +321,15 @@ fn make_room_for_holds(joint: &Joint<'_, '_>, keys: &mut [Key<'_, '_>]) {
 }
 
 /// Parses the keys, and the arguments after them. An error says so if the number of keys is wrong.
-pub(super) fn parse<'c, 'a>(
-    call: &'c Call<'a>,
+pub(super) fn parse<H: Host>(
+    call: &H,
     purpose: Purpose,
-) -> Result<(SeveralKeys<'c, 'a>, MultiCall<'a>), Error> {
+) -> Result<(SeveralKeys<'_, H>, MultiCall<'_>), Error> {
     parse_counted(call, purpose).map_err(|error| miscounted(call.arguments(NUMBER)).unwrap_or(error))
 }
 
 #[inline(always)]
-fn parse_counted<'c, 'a>(
-    call: &'c Call<'a>,
-    purpose: Purpose,
-) -> Result<(SeveralKeys<'c, 'a>, MultiCall<'a>), Error> {
+fn parse_counted<H: Host>(call: &H, purpose: Purpose) -> Result<(SeveralKeys<'_, H>, MultiCall<'_>), Error> {
     let keys = keys(call)?;
     let count = keys.count();
     let arguments = call.parse(FIRST + count.., |arguments| multi(arguments, count as u64, purpose))?;
@@ -335,7 +337,7 @@ fn parse_counted<'c, 'a>(
 }
 
 /// Returns the keys, after two checks: all differ, and an argument follows the last one.
-pub(super) fn keys<'c, 'a>(call: &'c Call<'a>) -> Result<SeveralKeys<'c, 'a>, Error> {
+pub(super) fn keys<H: Host>(call: &H) -> Result<SeveralKeys<'_, H>, Error> {
     let count: usize = call.parse(NUMBER..FIRST, |arguments| arguments.read(NUMKEYS))?;
     if call.len() <= FIRST + count {
         return Err(Error::Arity);
@@ -345,7 +347,7 @@ pub(super) fn keys<'c, 'a>(call: &'c Call<'a>) -> Result<SeveralKeys<'c, 'a>, Er
 
 /// Commits the changes of all keys and publishes them. A key that is fully reset after a refund or a settlement is deleted.
 #[inline(always)]
-fn commit(joint: &Joint<'_, '_>, keys: &mut [Key<'_, '_>], clock: Time, at: Time) {
+fn commit(joint: &Joint<'_, '_>, keys: &mut [Key<impl Slot>], clock: Time, at: Time) {
     for (place, key) in keys.iter_mut().enumerate() {
         let (latest, reset) = joint.reset(place);
         key.settle(joint.gave_back(place).then_some(at), clock, latest, reset);

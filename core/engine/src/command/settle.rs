@@ -4,16 +4,20 @@
 use ratelimit_core::hold::{find, held};
 use ratelimit_core::state::Tenant;
 use ratelimit_core::{Ask, Limiter, Time, with_limiter};
-use ratelimit_engine::slot::Access;
 use ratelimit_language::docs;
 use ratelimit_language::help::Documentation;
 use ratelimit_language::vocabulary::SETTLED;
 use ratelimit_language::{Error, Purpose, Request, lease_id, multi, named};
 
+use super::entry::Command;
 use super::limit::look;
 use super::multi::{FIRST, Several, answers, keys};
 use super::refund::finish;
-use crate::server::{Call, Command, Key, Reply, clock, somebody_waits};
+use crate::host::Host;
+use crate::key::Key;
+use crate::reply::Reply;
+use crate::slot::Access;
+use crate::waiting::Turns;
 
 pub struct Settle;
 pub struct MultiSettle;
@@ -21,7 +25,7 @@ pub struct MultiSettle;
 impl Command for Settle {
     const DOCUMENTATION: Documentation = docs::SETTLE;
 
-    fn run(call: &Call<'_>) -> Result<Reply, Error> {
+    fn run<H: Host>(call: &H) -> Result<Reply, Error> {
         let mut request = Request::default();
         let (id, (row, limiter)) =
             call.parse(2.., |arguments| Ok((lease_id(arguments)?, named(arguments, &mut request)?)))?;
@@ -39,18 +43,18 @@ impl Command for Settle {
 
 /// Settles what is held under the id for the limit. If nothing is, it only looks.
 fn settle<L: Limiter>(
-    call: &Call<'_>,
+    call: &impl Host,
     limiter: &L,
     id: &[u8],
     actual: u64,
     at: Option<Time>,
     tenant: Option<Tenant<'_>>,
 ) -> Result<Reply, Error> {
-    let clock = clock();
+    let clock = call.clock();
     let at = at.unwrap_or(clock);
     let mut key = Key::open(call, 1, Access::Write)?;
     // Only a line remembers what a tenant used.
-    let tenant = tenant.filter(|_| somebody_waits());
+    let tenant = tenant.filter(|_| call.somebody_waits());
     let charge = tenant.and_then(|_| find(&key, held(&key, id, at)?, limiter));
     let Some((ask, gave_back)) = Ask::settle_held(&mut key, limiter, id, at, actual)? else {
         return Ok(Reply::Six(look(&key, limiter, 0, at)?, 0));
@@ -64,7 +68,7 @@ fn settle<L: Limiter>(
 impl Command for MultiSettle {
     const DOCUMENTATION: Documentation = docs::MULTISETTLE;
 
-    fn run(call: &Call<'_>) -> Result<Reply, Error> {
+    fn run<H: Host>(call: &H) -> Result<Reply, Error> {
         let keys = keys(call)?;
         let count = keys.count();
         let (id, arguments) = call.parse(FIRST + count.., |arguments| {

@@ -19,10 +19,10 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use ratelimit_language::{Arguments, Bounds, Error, Policy, policy_name};
+use ratelimit_engine::policies::Policies;
+use ratelimit_language::{Bounds, Error};
 
-use super::counted::{CountedPolicy, line};
-use super::{MOST, Policies, policies, too_many};
+use crate::server::NODE;
 
 /// The absolute path of the file, if the setting gives one. It does not change: the server may change its folder.
 static PATH: OnceLock<PathBuf> = OnceLock::new();
@@ -60,9 +60,8 @@ pub fn save() -> Result<usize, Error> {
     let path = path()?;
     let cannot = |error: io::Error| Error::invalid(format_args!("cannot write {}: {error}", path.display()));
     let (text, count) = {
-        let policies = policies();
-        let lines = policies.iter().map(|(name, stored)| line(name, stored.version, stored.policy.words()));
-        (iter::once(HEADING.into()).chain(lines).collect::<String>(), policies.len())
+        let policies = NODE.policies();
+        (iter::once(HEADING.into()).chain(policies.lines()).collect::<String>(), policies.len())
     };
     write(path, &text).map_err(cannot)?;
     Ok(count)
@@ -162,41 +161,20 @@ fn path() -> Result<&'static PathBuf, Error> {
 /// Replaces all policies by those of the file, and returns their number.
 fn replace(path: &Path, bounds: Bounds) -> Result<usize, String> {
     let text = read(path).map_err(|error| format!("cannot read {}: {error}", path.display()))?;
-    let (old, mut new) = (policies().clone(), Policies::new());
+    let (old, mut new) = (NODE.policies().clone(), Policies::NONE);
     for (number, line) in (1..).zip(text.split(|byte| *byte == b'\n')) {
-        if let Err(error) = add(&mut new, line, bounds, &old) {
+        if let Err(error) = new.add_line(line, bounds, &old) {
             let error = error.of_command("RL.", "POLICY").to_string();
             let error = error.strip_prefix("ERR ").unwrap_or(&error);
             return Err(format!("{}:{number}: {error}", path.display()));
         }
     }
     let count = new.len();
-    *policies() = new;
+    *NODE.policies() = new;
     Ok(count)
 }
 
 fn read(path: &Path) -> io::Result<Vec<u8>> {
     // Reading a pipe would wait for its writer.
     if fs::metadata(path)?.is_file() { fs::read(path) } else { Err(io::Error::other(NO_FILE)) }
-}
-
-/// Adds the policy of a line, unless the line is empty or a comment. Its counts are those of the old policy of its name.
-fn add(policies: &mut Policies, line: &[u8], bounds: Bounds, old: &Policies) -> Result<(), Error> {
-    let words = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
-    let words: Vec<&[u8]> = words.take_while(|word| !word.starts_with(b"#")).collect();
-    if words.is_empty() {
-        return Ok(());
-    }
-    let mut arguments = Arguments::new(&words, bounds);
-    let name = policy_name(&mut arguments)?;
-    let (version, policy) = Policy::parse(&mut arguments)?;
-    if policies.len() >= MOST {
-        return Err(too_many());
-    }
-    let old = old.get(name).map(|stored| &**stored);
-    let stored = CountedPolicy::new(name, version.unwrap_or(1), policy, old);
-    match policies.insert(name.into(), stored) {
-        None => Ok(()),
-        Some(_) => Err(Error::invalid(format_args!("policy '{name}' is given twice"))),
-    }
 }

@@ -14,12 +14,16 @@ use ratelimit_language::docs;
 use ratelimit_language::help::Documentation;
 use ratelimit_language::{Error, PolicyCall, Purpose, lease_id};
 
+use super::entry::Command;
 use super::limit::take;
 use super::multi::{Several, Taken};
 use super::wait::starve;
-use crate::count::Outcome;
-use crate::policies::{CountedPolicy, get_within};
-use crate::server::{Call, Command, Counter, Key, Reply, SeveralKeys, bounds, somebody_waits};
+use crate::count::{Counter, Outcome};
+use crate::host::Host;
+use crate::key::{Key, SeveralKeys};
+use crate::policies::CountedPolicy;
+use crate::reply::Reply;
+use crate::waiting::Turns;
 
 pub struct Ask;
 pub struct AskPeek;
@@ -34,11 +38,11 @@ const REST: usize = 3;
 impl Command for Ask {
     const DOCUMENTATION: Documentation = docs::ASK;
 
-    fn run(call: &Call<'_>) -> Result<Reply, Error> {
+    fn run<H: Host>(call: &H) -> Result<Reply, Error> {
         run(call, Purpose::Charge, |policy, several, asked| {
             if let [part] = several.parts
                 && asked.is_plain()
-                && !(somebody_waits() && call.has_line(FIRST, part.name))
+                && !(call.somebody_waits() && call.has_line(FIRST, part.name))
                 && part.is_strict()
                 && part.cost > 0
             {
@@ -59,7 +63,7 @@ impl Command for Ask {
         })
     }
 
-    fn keys(call: &Call<'_>) -> [Range<usize>; 2] {
+    fn keys<H: Host>(call: &H) -> [Range<usize>; 2] {
         keys(call, Purpose::Charge)
     }
 }
@@ -67,11 +71,11 @@ impl Command for Ask {
 impl Command for AskPeek {
     const DOCUMENTATION: Documentation = docs::ASKPEEK;
 
-    fn run(call: &Call<'_>) -> Result<Reply, Error> {
+    fn run<H: Host>(call: &H) -> Result<Reply, Error> {
         run(call, Purpose::Peek, |_, several, asked| reply(&several.peek()?, asked, None))
     }
 
-    fn keys(call: &Call<'_>) -> [Range<usize>; 2] {
+    fn keys<H: Host>(call: &H) -> [Range<usize>; 2] {
         keys(call, Purpose::Peek)
     }
 }
@@ -79,11 +83,11 @@ impl Command for AskPeek {
 impl Command for AskRefund {
     const DOCUMENTATION: Documentation = docs::ASKREFUND;
 
-    fn run(call: &Call<'_>) -> Result<Reply, Error> {
+    fn run<H: Host>(call: &H) -> Result<Reply, Error> {
         run(call, Purpose::Refund, |_, several, asked| reply(&several.refund(call)?, asked, None))
     }
 
-    fn keys(call: &Call<'_>) -> [Range<usize>; 2] {
+    fn keys<H: Host>(call: &H) -> [Range<usize>; 2] {
         keys(call, Purpose::Refund)
     }
 }
@@ -91,7 +95,7 @@ impl Command for AskRefund {
 impl Command for AskSettle {
     const DOCUMENTATION: Documentation = docs::ASKSETTLE;
 
-    fn run(call: &Call<'_>) -> Result<Reply, Error> {
+    fn run<H: Host>(call: &H) -> Result<Reply, Error> {
         run(call, Purpose::Settle, |_, several, asked| {
             let id = call.parse(REST.., lease_id)?;
             let (joint, held) = several.settle(call, id)?;
@@ -99,17 +103,17 @@ impl Command for AskSettle {
         })
     }
 
-    fn keys(call: &Call<'_>) -> [Range<usize>; 2] {
+    fn keys<H: Host>(call: &H) -> [Range<usize>; 2] {
         keys(call, Purpose::Settle)
     }
 }
 
 /// Finds the policy, parses the call, and asks the limits. An error is counted for the policy.
 #[inline(always)]
-fn run<'a>(
-    call: &Call<'a>,
+fn run<'c, H: Host>(
+    call: &'c H,
     purpose: Purpose,
-    ask: impl FnOnce(&CountedPolicy, &Several<'_, '_, 'a>, &PolicyCall<'a>) -> Result<Reply, Error>,
+    ask: impl FnOnce(&CountedPolicy, &Several<'_, 'c, H>, &PolicyCall<'c>) -> Result<Reply, Error>,
 ) -> Result<Reply, Error> {
     let (name, policy) = policy(call)?;
     let replied = with_limits(call, purpose, name, &policy, |several, asked| ask(&policy, several, asked));
@@ -121,22 +125,21 @@ fn run<'a>(
 
 /// The name of the policy that the call asks, and the policy.
 #[inline(always)]
-pub(super) fn policy<'a>(call: &Call<'a>) -> Result<(&'a [u8], Arc<CountedPolicy>), Error> {
-    let mut words = call.arguments(FIRST);
-    let (Some(key), Some(name)) = (words.next(), words.next()) else {
-        return Err(Error::Arity);
-    };
-    Ok((name, get_within(name, key, bounds())?))
+pub(super) fn policy(call: &impl Host) -> Result<(&[u8], Arc<CountedPolicy>), Error> {
+    let (key, name) = (call.word(FIRST)?, call.word(NAME)?);
+    let node = call.node();
+    let policy = node.policies().get_within(name, key, node.settings.bounds())?;
+    Ok((name, policy))
 }
 
 /// Parses a call of a policy, and asks the limits.
 #[inline(always)]
-pub(super) fn with_limits<'a, T>(
-    call: &Call<'a>,
+pub(super) fn with_limits<'c, H: Host, T>(
+    call: &'c H,
     purpose: Purpose,
     name: &[u8],
     policy: &CountedPolicy,
-    ask: impl FnOnce(&Several<'_, '_, 'a>, &PolicyCall<'a>) -> Result<T, Error>,
+    ask: impl FnOnce(&Several<'_, 'c, H>, &PolicyCall<'c>) -> Result<T, Error>,
 ) -> Result<T, Error> {
     let asked = parse(call, purpose)?;
     let parts = policy.policy.parts(name, &asked, purpose)?;
@@ -146,19 +149,19 @@ pub(super) fn with_limits<'a, T>(
 
 /// Asks the only limit of a policy, for one key. It does what [`Several::take`] does, in fewer steps.
 #[inline(always)]
-fn take_only(
-    call: &Call<'_>,
+fn take_only<H: Host>(
+    call: &H,
     policy: &CountedPolicy,
     part: &Part<'_>,
     asked: &PolicyCall<'_>,
 ) -> Result<Reply, Error> {
     let name = part.name;
-    let prepare = |key: &mut Key<'_, '_>, at| {
+    let prepare = |key: &mut Key<H::Slot<'_>>, at| {
         key.prepare(at, once(name), once(name), &once(name))?;
         Ok(Place::of(name.length))
     };
     let taken = with_limiter!(&part.limiter, limiter => {
-        let refused = |key: &Key<'_, '_>, ask: &CoreAsk| starve(call, key, limiter, ask);
+        let refused = |key: &Key<H::Slot<'_>>, ask: &CoreAsk| starve(call, key, limiter, ask);
         take(call, limiter, part.cost, asked.manner(), asked.at(), prepare, refused)
     });
     let taken = match taken {
@@ -185,7 +188,7 @@ fn reply(joint: &Joint<'_, '_>, asked: &PolicyCall<'_>, sixth: Option<u64>) -> R
 
 /// Parses the arguments after the policy's name, and after the id of a settlement.
 #[inline(always)]
-fn parse<'a>(call: &Call<'a>, purpose: Purpose) -> Result<PolicyCall<'a>, Error> {
+fn parse(call: &impl Host, purpose: Purpose) -> Result<PolicyCall<'_>, Error> {
     let after = REST + usize::from(purpose == Purpose::Settle);
     if call.len() == REST {
         return Ok(PolicyCall::default());
@@ -195,10 +198,10 @@ fn parse<'a>(call: &Call<'a>, purpose: Purpose) -> Result<PolicyCall<'a>, Error>
 
 /// The places of the keys: the first one, and those at the end of the call.
 #[inline(always)]
-fn places(call: &Call<'_>, asked: &PolicyCall<'_>) -> [Range<usize>; 2] {
+fn places(call: &impl Host, asked: &PolicyCall<'_>) -> [Range<usize>; 2] {
     [FIRST..NAME, call.len() - asked.more_keys..call.len()]
 }
 
-fn keys(call: &Call<'_>, purpose: Purpose) -> [Range<usize>; 2] {
+fn keys(call: &impl Host, purpose: Purpose) -> [Range<usize>; 2] {
     places(call, &parse(call, purpose).unwrap_or_default())
 }

@@ -3,15 +3,18 @@
 
 use ratelimit_core::Time;
 use ratelimit_core::lease::{Action, act};
-use ratelimit_engine::key::publish;
-use ratelimit_engine::slot::Access;
 use ratelimit_language::docs;
 use ratelimit_language::help::Documentation;
 use ratelimit_language::vocabulary::TTL;
 use ratelimit_language::{Error, ReleaseCall, lease_id, release};
 
+use super::entry::Command;
 use super::multi::{FIRST, keys};
-use crate::server::{Call, Command, Key, Reply, clock, somebody_waits};
+use crate::host::Host;
+use crate::key::{Key, publish};
+use crate::reply::Reply;
+use crate::slot::{Access, Slot};
+use crate::waiting::Turns;
 
 pub struct Release;
 pub struct Renew;
@@ -20,7 +23,7 @@ pub struct MultiRelease;
 impl Command for Release {
     const DOCUMENTATION: Documentation = docs::RELEASE;
 
-    fn run(call: &Call<'_>) -> Result<Reply, Error> {
+    fn run<H: Host>(call: &H) -> Result<Reply, Error> {
         let ReleaseCall { id, ending, at } = call.parse(2.., release)?;
         change(call, 1, &mut [Key::open(call, 1, Access::Write)?], Action::Release(ending), id, at)
     }
@@ -29,7 +32,7 @@ impl Command for Release {
 impl Command for Renew {
     const DOCUMENTATION: Documentation = docs::RENEW;
 
-    fn run(call: &Call<'_>) -> Result<Reply, Error> {
+    fn run<H: Host>(call: &H) -> Result<Reply, Error> {
         let (ttl, id, at) =
             call.parse(2.., |arguments| Ok((arguments.read(TTL)?, lease_id(arguments)?, arguments.at()?)))?;
         change(call, 1, &mut [Key::open(call, 1, Access::Write)?], Action::Renew(ttl), id, at)
@@ -39,7 +42,7 @@ impl Command for Renew {
 impl Command for MultiRelease {
     const DOCUMENTATION: Documentation = docs::MULTIRELEASE;
 
-    fn run(call: &Call<'_>) -> Result<Reply, Error> {
+    fn run<H: Host>(call: &H) -> Result<Reply, Error> {
         let several = keys(call)?;
         let ReleaseCall { id, ending, at } = call.parse(FIRST + several.count().., release)?;
         let mut keys = several.open()?;
@@ -51,20 +54,20 @@ impl Command for MultiRelease {
 ///
 /// A key that is fully reset after a release is deleted. `first` is the place of the first key.
 fn change(
-    call: &Call<'_>,
+    call: &impl Host,
     first: usize,
-    keys: &mut [Key<'_, '_>],
+    keys: &mut [Key<impl Slot>],
     action: Action,
     id: &[u8],
     at: Option<Time>,
 ) -> Result<Reply, Error> {
-    let clock = clock();
+    let clock = call.clock();
     let at = at.unwrap_or(clock);
     let mut held = 0;
     for (place, key) in (first..).zip(&mut *keys) {
         let acted = act(key, action, id, at)?;
         // Who releases a lease that it does not hold does not want it any more.
-        if somebody_waits() && (acted.counted || matches!(action, Action::Release(_))) {
+        if call.somebody_waits() && (acted.counted || matches!(action, Action::Release(_))) {
             call.serve(place, id);
         }
         key.settle(acted.held.then_some(at), clock, acted.now, acted.reset);

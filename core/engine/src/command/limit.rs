@@ -2,13 +2,17 @@
 
 use ratelimit_core::hold::{find, has_room, held};
 use ratelimit_core::{Answer, AnyLimiter, Ask, Hold, Limiter, Manner, Place, Taken, Time, with_limiter};
-use ratelimit_engine::slot::Access;
 use ratelimit_language::help::Documentation;
 use ratelimit_language::{CATALOG, Error, Request};
 
+use super::entry::Command;
 use super::wait::{InLine, Wish, line_up, starve};
-use crate::count::Outcome;
-use crate::server::{Call, Command, Counter, Key, Reply, clock, most_holds, somebody_waits};
+use crate::count::{Counter, Outcome};
+use crate::host::Host;
+use crate::key::Key;
+use crate::reply::Reply;
+use crate::slot::{Access, Slot};
+use crate::waiting::Waits;
 
 /// The command of a limiter, by its row in the catalog.
 pub struct Limit<const ROW: usize>;
@@ -18,27 +22,27 @@ impl<const ROW: usize> Command for Limit<ROW> {
     const DOCUMENTATION: Documentation = CATALOG[ROW].documentation;
 
     #[inline(always)]
-    fn run(call: &Call<'_>) -> Result<Reply, Error> {
+    fn run<H: Host>(call: &H) -> Result<Reply, Error> {
         let mut request = Request::default();
         let limiter = call.parse(2.., |arguments| (CATALOG[ROW].parse)(arguments, &mut request))?;
         let any = &limiter;
         with_limiter!(any, limiter => {
             request.check(limiter.capabilities())?;
             let (cost, manner) = (request.cost(), request.manner());
-            if (request.block().is_some() || somebody_waits())
+            if (request.block().is_some() || call.somebody_waits())
                 && let Some(reply) = in_line(call, Counter::Row(ROW), any, &request)?
             {
                 return Ok(reply);
             }
             if let Some((id, ttl)) = request.hold() {
-                let hold = Hold { id, ttl, most: most_holds() };
+                let hold = Hold { id, ttl, most: call.node().settings.most_holds() };
                 return take_and_hold(call, Counter::Row(ROW), limiter, &request, &hold);
             }
             let (answer, granted) = if cost == 0 {
                 (peek(call, limiter, 0, request.at)?, 0)
             } else {
-                let find = |key: &mut Key<'_, '_>, at| key.place_to_charge(limiter, at);
-                let refused = |key: &Key<'_, '_>, ask: &Ask| {
+                let find = |key: &mut Key<H::Slot<'_>>, at| key.place_to_charge(limiter, at);
+                let refused = |key: &Key<H::Slot<'_>>, ask: &Ask| {
                     if request.block().is_none() {
                         starve(call, key, limiter, ask);
                     }
@@ -57,7 +61,7 @@ impl<const ROW: usize> Command for Limit<ROW> {
 #[cold]
 #[inline(never)]
 fn in_line(
-    call: &Call<'_>,
+    call: &impl Host,
     counter: Counter,
     limiter: &AnyLimiter<'_>,
     request: &Request<'_>,
@@ -94,16 +98,16 @@ fn reply(answer: Answer, granted: u64, manner: Manner) -> Reply {
 /// Requests a cost above 0, and charges it if the limit admits it. `find` finds the limit in the key, at the caller's
 /// instant. `refused` is called if the limit refuses.
 #[inline(always)]
-pub fn take<L: Limiter>(
-    call: &Call<'_>,
+pub fn take<'c, H: Host, L: Limiter>(
+    call: &'c H,
     limiter: &L,
     cost: u64,
     manner: Manner,
     at: Option<Time>,
-    find: impl FnOnce(&mut Key<'_, '_>, Time) -> Result<Place, Error>,
-    refused: impl FnOnce(&Key<'_, '_>, &Ask),
+    find: impl FnOnce(&mut Key<H::Slot<'c>>, Time) -> Result<Place, Error>,
+    refused: impl FnOnce(&Key<H::Slot<'c>>, &Ask),
 ) -> Result<Taken, Error> {
-    let clock = clock();
+    let clock = call.clock();
     let at = at.unwrap_or(clock);
     let mut key = Key::open(call, 1, Access::Write)?;
     let place = find(&mut key, at)?;
@@ -120,13 +124,13 @@ pub fn take<L: Limiter>(
 /// Makes a request, and holds what is charged. If the id is held already, it only looks.
 #[inline(never)]
 fn take_and_hold<L: Limiter>(
-    call: &Call<'_>,
+    call: &impl Host,
     counter: Counter,
     limiter: &L,
     request: &Request<'_>,
     hold: &Hold<'_>,
 ) -> Result<Reply, Error> {
-    let (clock, manner) = (clock(), request.manner());
+    let (clock, manner) = (call.clock(), request.manner());
     let at = request.at.unwrap_or(clock);
     let mut key = Key::open(call, 1, Access::Write)?;
     if let Some(charges) = held(&key, hold.id, at) {
@@ -150,13 +154,13 @@ fn take_and_hold<L: Limiter>(
 }
 
 /// Returns the answer that a request would get, and changes nothing.
-pub fn peek<L: Limiter>(call: &Call<'_>, limiter: &L, cost: u64, at: Option<Time>) -> Result<Answer, Error> {
+pub fn peek<L: Limiter>(call: &impl Host, limiter: &L, cost: u64, at: Option<Time>) -> Result<Answer, Error> {
     let key = Key::open(call, 1, Access::Read)?;
-    look(&key, limiter, cost, at.unwrap_or_else(clock))
+    look(&key, limiter, cost, at.unwrap_or_else(|| call.clock()))
 }
 
 /// [`peek`] on an open key.
-pub fn look<L: Limiter>(key: &Key<'_, '_>, limiter: &L, cost: u64, at: Time) -> Result<Answer, Error> {
+pub fn look<L: Limiter>(key: &Key<impl Slot>, limiter: &L, cost: u64, at: Time) -> Result<Answer, Error> {
     let place = key.own_place(limiter)?;
     Ok(Ask::new(place, at, cost, Manner::Strict).peek_strike(key, limiter))
 }

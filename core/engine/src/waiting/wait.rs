@@ -2,7 +2,6 @@
 
 use std::borrow::Borrow;
 use std::cmp::Ordering;
-use std::ffi::c_int;
 use std::sync::Arc;
 
 use ratelimit_core::line::{Claim, Stand};
@@ -10,10 +9,10 @@ use ratelimit_core::{Name, Span};
 
 /// A wait that begins or goes on: how long at most, and for which limits.
 pub struct Wait {
-    pub(super) left: Span,
-    pub(super) stands: Vec<Stand<WaitedKey>>,
+    pub left: Span,
+    pub stands: Vec<Stand<WaitedKey>>,
     /// The places of the call's keys.
-    pub(super) keys: Vec<usize>,
+    pub keys: Vec<usize>,
 }
 
 /// A limit for which a call waits.
@@ -28,24 +27,24 @@ pub struct Wanted<'a> {
 
 /// A key of a database.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(super) struct WaitedKey {
-    pub(super) database: c_int,
-    pub(super) name: Arc<[u8]>,
+pub struct WaitedKey {
+    pub database: i32,
+    pub name: Arc<[u8]>,
 }
 
 /// A key of a database, whose name may be borrowed. So a search allocates nothing.
-pub(super) trait OfDatabase {
-    fn parts(&self) -> (c_int, &[u8]);
+pub trait OfDatabase {
+    fn parts(&self) -> (i32, &[u8]);
 }
 
 impl OfDatabase for WaitedKey {
-    fn parts(&self) -> (c_int, &[u8]) {
+    fn parts(&self) -> (i32, &[u8]) {
         (self.database, &self.name)
     }
 }
 
-impl OfDatabase for (c_int, &[u8]) {
-    fn parts(&self) -> (c_int, &[u8]) {
+impl OfDatabase for (i32, &[u8]) {
+    fn parts(&self) -> (i32, &[u8]) {
         *self
     }
 }

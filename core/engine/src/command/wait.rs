@@ -6,10 +6,12 @@ use ratelimit_core::hold::held;
 use ratelimit_core::line::{Claim, Cost};
 use ratelimit_core::state::{Leases, Tenant};
 use ratelimit_core::{Answer, Ask, Joint, Limiter, Limits, Manner, Period, Span, Time, Verdict};
-use ratelimit_engine::slot::Access;
 use ratelimit_language::Error;
 
-use crate::server::{Call, Key, SeveralKeys, Wait, Wanted, clock};
+use crate::host::Host;
+use crate::key::{Key, SeveralKeys};
+use crate::slot::{Access, Slot};
+use crate::waiting::{Turns, Wait, Waits, Wanted};
 
 /// A request to the limit of a limiter's own command.
 pub struct Wish<'a> {
@@ -36,12 +38,12 @@ pub enum InLine {
 ///
 /// A refusal writes the same as where no other caller waits: a state that moves because the clock was set back, and the
 /// refusal itself in a log that counts refusals.
-pub fn line_up<L: Limiter>(call: &Call<'_>, limiter: &L, wish: &Wish<'_>) -> Result<InLine, Error> {
+pub fn line_up<L: Limiter>(call: &impl Host, limiter: &L, wish: &Wish<'_>) -> Result<InLine, Error> {
     let name = limiter.name();
     if wish.block.is_none() && !call.has_line(1, name) {
         return Ok(InLine::Proceeds);
     }
-    let clock = clock();
+    let clock = call.clock();
     let at = wish.at.unwrap_or(clock);
     let access = if call.only_looks() { Access::Read } else { Access::Write };
     let mut key = Key::open(call, 1, access)?;
@@ -102,7 +104,7 @@ pub fn line_up<L: Limiter>(call: &Call<'_>, limiter: &L, wish: &Wish<'_>) -> Res
 
 /// A limit refused a request that does not wait. If tenants share its leases, that of the request is hungry for some time.
 #[inline(always)]
-pub fn starve<L: Limiter>(call: &Call<'_>, key: &Key<'_, '_>, limiter: &L, ask: &Ask) {
+pub fn starve<L: Limiter>(call: &impl Host, key: &Key<impl Slot>, limiter: &L, ask: &Ask) {
     if limiter.capabilities().early {
         starve_tenant(call, key, limiter, ask);
     }
@@ -110,7 +112,7 @@ pub fn starve<L: Limiter>(call: &Call<'_>, key: &Key<'_, '_>, limiter: &L, ask: 
 
 #[cold]
 #[inline(never)]
-fn starve_tenant<L: Limiter>(call: &Call<'_>, key: &Key<'_, '_>, limiter: &L, ask: &Ask) {
+fn starve_tenant<L: Limiter>(call: &impl Host, key: &Key<impl Slot>, limiter: &L, ask: &Ask) {
     let is_shared = is_shared(key, ask, limiter);
     if is_shared || limiter.tenant().is_some() {
         let claim = ask.claim(key, limiter, limiter.tenant(), |claim, _| claim);
@@ -120,7 +122,7 @@ fn starve_tenant<L: Limiter>(call: &Call<'_>, key: &Key<'_, '_>, limiter: &L, as
 
 /// Whether a limit is a table of leases, some of which have tenants.
 #[inline(always)]
-fn is_shared<L: Limiter>(key: &Key<'_, '_>, ask: &Ask, limiter: &L) -> bool {
+fn is_shared<L: Limiter>(key: &Key<impl Slot>, ask: &Ask, limiter: &L) -> bool {
     let state = key.state::<L::State>(ask.place.stored);
     state.and_then(|state| limiter.leases(state)).is_some_and(Leases::has_tenants)
 }
@@ -134,7 +136,7 @@ pub fn in_manner(mut plain: Ask, manner: Manner) -> Ask {
 }
 
 /// The answer to such a request. A booking can be admitted before the cost fits.
-pub fn answer_in_line<L: Limiter>(ask: &Ask, manner: Manner, key: &Key<'_, '_>, limiter: &L) -> Answer {
+pub fn answer_in_line<L: Limiter>(ask: &Ask, manner: Manner, key: &Key<impl Slot>, limiter: &L) -> Answer {
     let mut answer = ask.peek(key, limiter);
     if matches!(manner, Manner::Reserve { .. }) && answer.verdict != Verdict::NEVER {
         answer.verdict = Verdict::ADMIT;
@@ -144,11 +146,11 @@ pub fn answer_in_line<L: Limiter>(ask: &Ask, manner: Manner, key: &Key<'_, '_>, 
 
 /// The wait of a call with several limits that is refused; `None` if it must not wait.
 pub fn wait_for(
-    call: &Call<'_>,
+    call: &impl Host,
     block: Period,
-    keys: &SeveralKeys<'_, '_>,
+    keys: &SeveralKeys<'_, impl Host>,
     joint: &Joint<'_, '_>,
-    open: &[Key<'_, '_>],
+    open: &[Key<impl Slot>],
 ) -> Option<Box<Wait>> {
     let claim = |pair: usize, key: usize| joint.claim(pair, open.get(key)?);
     wait_within(call, call.time_to_wait(Some(block))?, keys, joint, claim)
@@ -156,9 +158,9 @@ pub fn wait_for(
 
 /// As [`wait_for`], for a call that can wait for `left`. `claim` is what a pair on a key asks of its line.
 pub fn wait_within<'a>(
-    call: &Call<'_>,
+    call: &impl Host,
     left: Span,
-    keys: &SeveralKeys<'_, '_>,
+    keys: &SeveralKeys<'_, impl Host>,
     joint: &Joint<'_, 'a>,
     claim: impl Fn(usize, usize) -> Option<Claim<&'a [u8]>>,
 ) -> Option<Box<Wait>> {

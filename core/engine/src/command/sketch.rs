@@ -3,20 +3,23 @@
 use ratelimit_core::limiter::Sketched;
 use ratelimit_core::state::{Blueprint, Cells};
 use ratelimit_core::{Answer, Length, State};
-use ratelimit_engine::slot::Access;
 use ratelimit_language::docs;
 use ratelimit_language::help::Documentation;
 use ratelimit_language::{Error, SketchCall, sketch};
 
-use crate::count::Outcome;
-use crate::server::{Call, Command, Counter, Key, Reply, clock, random_words};
+use super::entry::Command;
+use crate::count::{Counter, Outcome};
+use crate::host::Host;
+use crate::key::Key;
+use crate::reply::Reply;
+use crate::slot::{Access, Slot};
 
 pub struct Sketch;
 
 impl Command for Sketch {
     const DOCUMENTATION: Documentation = docs::SKETCH;
 
-    fn run(call: &Call<'_>) -> Result<Reply, Error> {
+    fn run<H: Host>(call: &H) -> Result<Reply, Error> {
         let sketching = call.parse(2.., sketch)?;
         if sketching.cost == 0 {
             return look(call, &sketching).map(Reply::Answer);
@@ -27,11 +30,11 @@ impl Command for Sketch {
     }
 }
 
-fn take(call: &Call<'_>, sketching: &SketchCall<'_>) -> Result<Answer, Error> {
+fn take(call: &impl Host, sketching: &SketchCall<'_>) -> Result<Answer, Error> {
     let SketchCall { item, sketch, cost, at, .. } = sketching;
-    let clock = clock();
+    let clock = call.clock();
     let mut key = Key::open(call, 1, Access::Write)?;
-    let begin = || Blueprint { shape: sketching.shape, hash_key: random_words() };
+    let begin = || Blueprint { shape: sketching.shape, hash_key: [call.random(), call.random()] };
     let cells = cells(&key, sketching)?;
     let Sketched { answer, change, now, reset } =
         sketch.decide(cells, begin, item, *cost, at.unwrap_or(clock));
@@ -44,20 +47,20 @@ fn take(call: &Call<'_>, sketching: &SketchCall<'_>) -> Result<Answer, Error> {
 }
 
 /// The answer that a request would get. It changes nothing.
-fn look(call: &Call<'_>, sketching: &SketchCall<'_>) -> Result<Answer, Error> {
+fn look(call: &impl Host, sketching: &SketchCall<'_>) -> Result<Answer, Error> {
     let SketchCall { item, sketch, cost, at, .. } = sketching;
     let key = Key::open(call, 1, Access::Read)?;
-    Ok(sketch.peek(cells(&key, sketching)?, item, *cost, at.unwrap_or_else(clock)))
+    Ok(sketch.peek(cells(&key, sketching)?, item, *cost, at.unwrap_or_else(|| call.clock())))
 }
 
 /// `RL.PEEK key SKETCH item max_burst count period [options]`
-pub(super) fn peek(call: &Call<'_>) -> Result<Reply, Error> {
+pub(super) fn peek(call: &impl Host) -> Result<Reply, Error> {
     look(call, &call.parse(3.., sketch)?).map(Reply::Answer)
 }
 
 /// The cells of a key; `None` if it is missing. A sketch of another shape than the call's is an error.
 pub(super) fn cells<'k>(
-    key: &'k Key<'_, '_>,
+    key: &'k Key<impl Slot>,
     sketching: &SketchCall<'_>,
 ) -> Result<Option<&'k Cells>, Error> {
     match key.lone::<Cells>()? {

@@ -8,10 +8,12 @@ use ratelimit_language::docs;
 use ratelimit_language::help::Documentation;
 use ratelimit_language::{CellCall, Error, cell};
 
+use super::entry::Command;
 use super::limit::{peek, take};
 use super::wait::{InLine, Wish, line_up};
-use crate::count::Outcome;
-use crate::server::{Call, Command, Counter, Reply, somebody_waits};
+use crate::count::{Counter, Outcome};
+use crate::host::Host;
+use crate::reply::Reply;
 
 pub struct Throttle;
 pub struct CellThrottle;
@@ -19,12 +21,12 @@ pub struct CellThrottle;
 impl Command for Throttle {
     const DOCUMENTATION: Documentation = docs::THROTTLE;
 
-    fn run(call: &Call<'_>) -> Result<Reply, Error> {
+    fn run<H: Host>(call: &H) -> Result<Reply, Error> {
         let CellCall { gcra, quantity, at } = call.parse(2.., cell)?;
         if quantity == 0 {
             return peek(call, &gcra, 0, at).map(Reply::Cell);
         }
-        if somebody_waits() {
+        if call.somebody_waits() {
             let wish =
                 Wish { cost: quantity, manner: Manner::Strict, at, hold: None, block: None, tenant: None };
             if let InLine::IsBehind(answer) = line_up(call, &gcra, &wish)? {
@@ -49,7 +51,7 @@ impl Command for Throttle {
 impl Command for CellThrottle {
     const DOCUMENTATION: Documentation = docs::CL_THROTTLE;
 
-    fn run(call: &Call<'_>) -> Result<Reply, Error> {
+    fn run<H: Host>(call: &H) -> Result<Reply, Error> {
         Throttle::run(call)
     }
 }

@@ -6,13 +6,16 @@ use ratelimit_core::decide::when_decided;
 use ratelimit_core::limiter::Concurrent;
 use ratelimit_core::state::{Leases, Share};
 use ratelimit_core::{Figure, Length, Limits, Name, Span};
-use ratelimit_engine::key::{Description, describe};
-use ratelimit_engine::slot::Access;
 use ratelimit_language::docs;
 use ratelimit_language::help::Documentation;
 use ratelimit_language::{Error, info};
 
-use crate::server::{Call, Command, FieldValue, Fields, Key, Reply, clock};
+use super::entry::Command;
+use crate::host::Host;
+use crate::key::{Description, Key, describe};
+use crate::reply::{FieldValue, Fields, Reply};
+use crate::slot::Access;
+use crate::waiting::{Turns, Waits};
 
 pub struct Info;
 
@@ -24,9 +27,9 @@ const MOST_IN_ORDER: usize = 1000;
 impl Command for Info {
     const DOCUMENTATION: Documentation = docs::INFO;
 
-    fn run(call: &Call<'_>) -> Result<Reply, Error> {
+    fn run<H: Host>(call: &H) -> Result<Reply, Error> {
         let most_leases = call.parse(2.., info)?;
-        let Some(key) = describe(call, 1, clock())? else {
+        let Some(key) = describe(call, 1, call.clock())? else {
             return missing(call);
         };
         let mut fields = fields(key.value);
@@ -47,7 +50,7 @@ impl Command for Info {
 }
 
 /// A missing key for whose limits callers wait or tenants are hungry has the fields of those, and nothing else.
-fn missing(call: &Call<'_>) -> Result<Reply, Error> {
+fn missing(call: &impl Host) -> Result<Reply, Error> {
     let mut fields = shared(call)?;
     let waiting = call.waiting(1);
     if fields.is_empty() && waiting == 0 {
@@ -58,7 +61,7 @@ fn missing(call: &Call<'_>) -> Result<Reply, Error> {
 }
 
 /// The fields of the tenants that share the key; none if there are no tenants.
-fn shared(call: &Call<'_>) -> Result<Fields, Error> {
+fn shared(call: &impl Host) -> Result<Fields, Error> {
     let (tenants, count) = tenants(call)?;
     if tenants.is_empty() {
         return Ok(Fields::new());
@@ -81,7 +84,7 @@ struct Tenant {
 
 /// Lists tenants that hold leases of the key, wait or are hungry, and counts all of them. Those that hold most for their weight
 /// come first.
-fn tenants(call: &Call<'_>) -> Result<(Vec<Fields>, u64), Error> {
+fn tenants(call: &impl Host) -> Result<(Vec<Fields>, u64), Error> {
     let mut tenants: BTreeMap<Vec<u8>, Tenant> = BTreeMap::new();
     let (in_line, _) = call.count_tenants(1);
     // They come first, so of more no others are shown.
@@ -93,7 +96,8 @@ fn tenants(call: &Call<'_>) -> Result<(Vec<Fields>, u64), Error> {
         tenant.is_in_line = true;
     }
     // Up to this many are all here, each once, in however many lines it is.
-    let (now, mut count) = (clock(), if in_line <= MOST_IN_ORDER { tenants.len() } else { in_line } as u64);
+    let (now, mut count) =
+        (call.clock(), if in_line <= MOST_IN_ORDER { tenants.len() } else { in_line } as u64);
     let key = Key::open(call, 1, Access::Read)?;
     if let Some(stored) = key.state::<Leases>(Length::NONE) {
         when_decided(&Concurrent::READER, stored, now, |stored, now, _| {
@@ -147,8 +151,8 @@ impl Tenant {
 }
 
 /// Lists the leases of the key's limit and of its shadow, at most `most`. Those that end first come first.
-fn leases(call: &Call<'_>, most: usize) -> Result<Vec<Fields>, Error> {
-    let now = clock();
+fn leases(call: &impl Host, most: usize) -> Result<Vec<Fields>, Error> {
+    let now = call.clock();
     let key = Key::open(call, 1, Access::Read)?;
     let mut leases = Vec::new();
     for table in [Length::NONE, Length::NONE.in_shadow()] {

@@ -1,34 +1,37 @@
 //! `RL.POLICY SET | GET | DEL | LIST | STATS | LOAD | SAVE | HELP`: the policies of this node.
 
 use std::borrow::Cow;
+use std::iter::once;
 use std::sync::Arc;
 
 use ratelimit_language::docs;
 use ratelimit_language::help::{Documentation, explain};
 use ratelimit_language::{Error, policy_name};
 
-use crate::policies::{CountedPolicy, LimitCounts, Named, all, delete, get, load, save, set};
-use crate::server::{Call, Command, FieldValue, Fields, Reply, bounds, documentation};
+use super::entry::Command;
+use crate::host::Host;
+use crate::policies::{CountedPolicy, LimitCounts, Named};
+use crate::reply::{FieldValue, Fields, Reply};
 
 pub struct Policy;
 
 impl Command for Policy {
     const DOCUMENTATION: Documentation = docs::POLICY;
 
-    fn run(call: &Call<'_>) -> Result<Reply, Error> {
+    fn run<H: Host>(call: &H) -> Result<Reply, Error> {
         let word = call.arguments(1).next().ok_or(Error::Arity)?;
         let is = |name: &str| word.eq_ignore_ascii_case(name.as_bytes());
         if is("SET") {
             store(call)
         } else if is("GET") {
-            Ok(get(only(call)?).map_or(Reply::Null, |stored| {
+            Ok(call.node().policies().get(only(call)?).map_or(Reply::Null, |stored| {
                 let limits = FieldValue::Text(stored.policy.words().to_owned().into());
                 Reply::Map(vec![version(&stored), ("limits".into(), limits)])
             }))
         } else if is("DEL") {
-            Ok(Reply::Integer(delete(only(call)?).into()))
+            Ok(Reply::Integer(call.node().policies().delete(only(call)?).into()))
         } else if is("STATS") {
-            Ok(get(only(call)?).map_or(Reply::Null, |stored| {
+            Ok(call.node().policies().get(only(call)?).map_or(Reply::Null, |stored| {
                 let limits = FieldValue::Maps(stored.limits().map(limit).collect());
                 let fields = [version(&stored)].into_iter().chain(counts(stored.counts.by_name()));
                 Reply::Map(fields.chain([("limits".into(), limits)]).collect())
@@ -36,16 +39,16 @@ impl Command for Policy {
         } else if is("LIST") {
             none(call)?;
             let versions = |(name, stored): Named| (String::from(name).into(), version(&stored).1);
-            Ok(Reply::Map(all().into_iter().map(versions).collect()))
+            Ok(Reply::Map(call.node().policies().first(usize::MAX).into_iter().map(versions).collect()))
         } else if is("LOAD") {
             none(call)?;
-            load(bounds()).map(|count| Reply::Integer(count as u64))
+            call.load_policies().map(|count| Reply::Integer(count as u64))
         } else if is("SAVE") {
             none(call)?;
-            save().map(|count| Reply::Integer(count as u64))
+            call.save_policies().map(|count| Reply::Integer(count as u64))
         } else if is("HELP") {
             none(call)?;
-            Ok(Reply::Lines(explain(documentation(), b"RL.POLICY").unwrap_or_default()))
+            Ok(Reply::Lines(explain(once(&Self::DOCUMENTATION), b"RL.POLICY").unwrap_or_default()))
         } else {
             Err(Error::near_because(word, "RL.POLICY HELP lists the subcommands"))
         }
@@ -53,15 +56,15 @@ impl Command for Policy {
 }
 
 /// Stores a policy, and replies its version.
-fn store(call: &Call<'_>) -> Result<Reply, Error> {
+fn store(call: &impl Host) -> Result<Reply, Error> {
     let (name, (version, policy)) = call.parse(2.., |arguments| {
         Ok((policy_name(arguments)?, ratelimit_language::Policy::parse(arguments)?))
     })?;
-    set(name, version, policy).map(Reply::Integer)
+    call.node().policies().set(name, version, policy).map(Reply::Integer)
 }
 
 /// The only argument after the subcommand: a policy's name.
-fn only<'a>(call: &Call<'a>) -> Result<&'a [u8], Error> {
+fn only(call: &impl Host) -> Result<&[u8], Error> {
     match call.arguments(2).next() {
         Some(name) if call.len() == 3 => Ok(name),
         _ => Err(Error::Arity),
@@ -69,7 +72,7 @@ fn only<'a>(call: &Call<'a>) -> Result<&'a [u8], Error> {
 }
 
 /// Checks that no argument follows the subcommand.
-fn none(call: &Call<'_>) -> Result<(), Error> {
+fn none(call: &impl Host) -> Result<(), Error> {
     if call.len() == 2 { Ok(()) } else { Err(Error::Arity) }
 }
 

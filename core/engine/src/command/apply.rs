@@ -4,19 +4,21 @@
 //! key as several. The command can write any value of the module. Like `RESTORE`, it is refused to clients when the memory
 //! is full.
 
-use ratelimit_engine::key::Payload;
 use ratelimit_language::Error;
 use ratelimit_language::docs;
 use ratelimit_language::help::Documentation;
 
-use crate::server::{Call, Command, Reply};
+use super::entry::Command;
+use crate::host::Host;
+use crate::key::Payload;
+use crate::reply::Reply;
 
 pub struct Apply;
 
 impl Command for Apply {
     const DOCUMENTATION: Documentation = docs::APPLY;
 
-    fn run(call: &Call<'_>) -> Result<Reply, Error> {
+    fn run<H: Host>(call: &H) -> Result<Reply, Error> {
         if call.len().is_multiple_of(2) {
             return Err(Error::Arity);
         }
@@ -32,7 +34,7 @@ impl Command for Apply {
         for (pair, payload) in payloads.into_iter().enumerate() {
             payload.apply(call, 1 + 2 * pair)?;
         }
-        call.replicate_verbatim();
+        call.send_on();
         Ok(Reply::Ok)
     }
 }

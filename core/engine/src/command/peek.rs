@@ -5,16 +5,18 @@ use ratelimit_language::docs;
 use ratelimit_language::help::Documentation;
 use ratelimit_language::{Error, Request, named};
 
+use super::entry::Command;
 use super::limit::peek;
 use super::sketch;
-use crate::server::{Call, Command, Reply};
+use crate::host::Host;
+use crate::reply::Reply;
 
 pub struct Peek;
 
 impl Command for Peek {
     const DOCUMENTATION: Documentation = docs::PEEK;
 
-    fn run(call: &Call<'_>) -> Result<Reply, Error> {
+    fn run<H: Host>(call: &H) -> Result<Reply, Error> {
         if let Some(limiter) = call.arguments(2).next() {
             if limiter.eq_ignore_ascii_case(b"SKETCH") {
                 return sketch::peek(call);

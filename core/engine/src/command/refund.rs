@@ -1,20 +1,23 @@
 //! `RL.REFUND key LIMITER <parameters> [COST cost] [AT at]`: gives a charged cost back to a limit.
 
 use ratelimit_core::{Answer, Ask, Capabilities, Limiter, Manner, Time, Verdict, with_limiter};
-use ratelimit_engine::slot::Access;
 use ratelimit_language::docs;
 use ratelimit_language::help::Documentation;
 use ratelimit_language::{Error, Request, named};
 
+use super::entry::Command;
 use super::limit::peek;
-use crate::server::{Call, Command, Key, Reply, clock};
+use crate::host::Host;
+use crate::key::Key;
+use crate::reply::Reply;
+use crate::slot::{Access, Slot};
 
 pub struct Refund;
 
 impl Command for Refund {
     const DOCUMENTATION: Documentation = docs::REFUND;
 
-    fn run(call: &Call<'_>) -> Result<Reply, Error> {
+    fn run<H: Host>(call: &H) -> Result<Reply, Error> {
         let mut request = Request::default();
         let (row, limiter) = call.parse(2.., |arguments| named(arguments, &mut request))?;
         request.check(Capabilities::NONE)?;
@@ -34,8 +37,8 @@ impl Command for Refund {
 }
 
 /// Gives the cost back. A key that is then fully reset is deleted, and a missing key stays missing.
-fn refund<L: Limiter>(call: &Call<'_>, limiter: &L, cost: u64, at: Option<Time>) -> Result<Answer, Error> {
-    let clock = clock();
+fn refund<L: Limiter>(call: &impl Host, limiter: &L, cost: u64, at: Option<Time>) -> Result<Answer, Error> {
+    let clock = call.clock();
     let mut key = Key::open(call, 1, Access::Write)?;
     let place = key.own_place(limiter)?;
     let at = at.unwrap_or(clock);
@@ -46,7 +49,7 @@ fn refund<L: Limiter>(call: &Call<'_>, limiter: &L, cost: u64, at: Option<Time>)
 
 /// Commits the change of a key that may have got something back, and returns the answer after it.
 pub(super) fn finish<L: Limiter>(
-    key: &mut Key<'_, '_>,
+    key: &mut Key<impl Slot>,
     ask: &Ask,
     limiter: &L,
     gave_back: bool,

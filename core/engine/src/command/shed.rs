@@ -2,22 +2,25 @@
 
 use ratelimit_core::limiter::Amount;
 use ratelimit_core::{Length, State};
-use ratelimit_engine::slot::Access;
 use ratelimit_language::docs;
 use ratelimit_language::help::Documentation;
 use ratelimit_language::{Error, shed};
 
-use crate::count::Outcome;
-use crate::server::{Call, Command, Counter, Key, Reply, chance, clock};
+use super::entry::Command;
+use crate::count::{Counter, Outcome};
+use crate::host::Host;
+use crate::key::Key;
+use crate::reply::Reply;
+use crate::slot::Access;
 
 pub struct Shed;
 
 impl Command for Shed {
     const DOCUMENTATION: Documentation = docs::SHED;
 
-    fn run(call: &Call<'_>) -> Result<Reply, Error> {
+    fn run<H: Host>(call: &H) -> Result<Reply, Error> {
         let report = call.parse(2.., shed)?;
-        let clock = clock();
+        let clock = call.clock();
         let now = report.at.unwrap_or(clock);
         let shed = report.shed;
         let mut key = Key::open(call, 1, Access::Write)?;
@@ -36,8 +39,15 @@ impl Command for Shed {
         key.publish();
         drop(key);
         // Random bytes are expensive, so none are read if the chance is 0.
-        let limited = shed_chance > 0.0 && chance() < shed_chance;
+        let limited = shed_chance > 0.0 && chance(call.random()) < shed_chance;
         call.record(1, Counter::Shed, if limited { Outcome::Refused } else { Outcome::Admitted });
         Ok(Reply::Chance(limited, shed_chance))
     }
+}
+
+/// A number of the uniform distribution on [0, 1).
+fn chance(word: u64) -> f64 {
+    #[allow(clippy::cast_precision_loss, reason = "53 bits, which an f64 holds exactly")]
+    let numerator = (word >> 11) as f64;
+    numerator / 2f64.powi(53)
 }

@@ -1,0 +1,43 @@
+//! What belongs to a node, and to no key of it.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::count::Counts;
+use crate::policies::Policies;
+use crate::settings::Settings;
+use crate::top::Top;
+use crate::waiting::Waiting;
+
+/// A node. Its host has one, and passes it to each call.
+///
+/// No lock of it is held while a command opens keys, or while the server is called: another module's code may run then, and call
+/// a command of this module.
+pub struct Node {
+    pub settings: Settings,
+    pub counts: Counts,
+    pub waiting: Waiting,
+    policies: Mutex<Policies>,
+    top: Mutex<Top>,
+}
+
+impl Node {
+    #[allow(clippy::new_without_default, reason = "a node of the server is a static")]
+    pub const fn new() -> Node {
+        Node {
+            settings: Settings::new(),
+            counts: Counts::new(),
+            waiting: Waiting::new(),
+            policies: Mutex::new(Policies::NONE),
+            top: Mutex::new(Top::NONE),
+        }
+    }
+
+    pub fn policies(&self) -> MutexGuard<'_, Policies> {
+        // No panic leaves the policies half changed.
+        self.policies.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn top(&self) -> MutexGuard<'_, Top> {
+        self.top.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

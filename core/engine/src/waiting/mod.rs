@@ -1,0 +1,78 @@
+//! Callers that wait until their requests are admitted. `ratelimit_core::line` has the order in which they are tried.
+//!
+//! A command replies [`Reply::Wait`](crate::reply::Reply::Wait) if its caller is to wait. The host runs the command again whenever
+//! one of its limits may have room.
+//!
+//! ```text
+//! call --refused--> stands in lines --granted, refused at last, or an error--> replied
+//!                      |  ^
+//!                      +--+ tried: still refused
+//! ```
+//!
+//! - `turns.rs` is what a running command asks of the lines and notes in them, `waits.rs` how it waits.
+//! - `wait.rs` has the limits for which a call waits.
+
+mod turns;
+mod wait;
+mod waits;
+
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Mutex, PoisonError};
+
+use ratelimit_core::line::Lines;
+
+pub use turns::{Turns, WaitingTenant};
+pub use wait::{OfDatabase, Wait, WaitedKey, Wanted};
+pub use waits::Waits;
+
+/// The callers that wait on a node.
+pub struct Waiting {
+    state: Mutex<State>,
+    /// Whether any caller waits.
+    anybody: AtomicBool,
+}
+
+pub struct State {
+    pub lines: Lines<WaitedKey>,
+    /// The number of callers that were granted what they waited for.
+    pub granted: u64,
+    /// The number of callers whose time passed, or that were unblocked.
+    pub timed_out: u64,
+}
+
+impl Waiting {
+    pub(crate) const fn new() -> Waiting {
+        let state = State { lines: Lines::new(), granted: 0, timed_out: 0 };
+        Waiting { state: Mutex::new(state), anybody: AtomicBool::new(false) }
+    }
+
+    /// Runs `body` with the lines. It must not call the server, which may call back.
+    pub fn with<T>(&self, body: impl FnOnce(&mut State) -> T) -> T {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let result = body(&mut state);
+        self.anybody.store(!state.lines.is_empty(), Relaxed);
+        result
+    }
+
+    /// Whether any caller waits for a limit.
+    #[inline(always)]
+    pub fn is_anybody(&self) -> bool {
+        self.anybody.load(Relaxed)
+    }
+
+    /// The numbers of callers that wait, that were granted what they waited for, and whose time passed.
+    pub fn counts(&self) -> [u64; 3] {
+        self.with(|state| [state.lines.len() as u64, state.granted, state.timed_out])
+    }
+}
+
+/// Why a command runs again while its caller waits.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Turn {
+    /// A caller is tried. It goes on waiting if it is refused.
+    IsTried,
+    /// A caller is tried for the last time, because its time has passed.
+    Leaves,
+    /// A caller leaves, and nothing may be written: the command only looks.
+    Looks,
+}

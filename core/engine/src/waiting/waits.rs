@@ -1,0 +1,73 @@
+//! How a running command waits. `turns.rs` has what it asks of the lines.
+
+use ratelimit_core::line::Stand;
+use ratelimit_core::{Period, Span};
+
+use super::wait::{OfDatabase, Wait, WaitedKey, Wanted};
+use super::{State, Turn};
+use crate::host::Host;
+use crate::node::Node;
+
+pub trait Waits: Host {
+    /// Returns how long the call can wait: at most `block`, and at most as long as the setting allows. `None` if it cannot
+    /// wait.
+    fn time_to_wait(&self, block: Option<Period>) -> Option<Span> {
+        let block = block?;
+        match self.again() {
+            None => self.can_wait().then(|| self.longest_wait(block)),
+            Some((caller, Turn::IsTried)) => {
+                self.node().waiting.with(|state| state.lines.time_left(caller, self.now()))
+            }
+            Some(_) => None,
+        }
+    }
+
+    /// Returns how long a client's call with this `BLOCK` waits at most, here or on the primary.
+    fn longest_wait(&self, block: Period) -> Span {
+        block.span().min(self.node().settings.longest_block())
+    }
+
+    /// The wait for these limits, for at most `left`. `keys` are the places of all keys of the call. `None` if the settings
+    /// allow no further waiting caller.
+    fn wait<'w>(
+        &self,
+        left: Span,
+        keys: Vec<usize>,
+        wanted: impl Iterator<Item = Wanted<'w>>,
+    ) -> Option<Box<Wait>> {
+        let database = self.database();
+        let stands = wanted.map(|wanted| {
+            let name = self.word(wanted.key).ok()?.into();
+            let key = WaitedKey { database, name };
+            Some(Stand {
+                key,
+                name: wanted.name,
+                claim: wanted.claim.into_owned(),
+                retry: Some(wanted.retry),
+            })
+        });
+        let stands: Vec<_> = stands.collect::<Option<_>>()?;
+        let Node { settings, waiting, .. } = self.node();
+        let is_full = self.again().is_none()
+            && waiting.with(|State { lines, .. }| {
+                let most = settings.most_waiters_of_key();
+                lines.len() >= settings.most_waiters()
+                    || stands.iter().any(|stand| lines.at_key::<WaitedKey>(&stand.key) >= most)
+            });
+        (!is_full).then(|| Box::new(Wait { left, stands, keys }))
+    }
+
+    /// The number of callers that wait for limits of the key at this place.
+    fn waiting(&self, key: usize) -> usize {
+        let Ok(name) = self.word(key) else { return 0 };
+        let key: (i32, &[u8]) = (self.database(), name);
+        self.node().waiting.with(|state| state.lines.at_key::<dyn OfDatabase>(&key))
+    }
+
+    /// Whether the command only looks, because nothing may be written.
+    fn only_looks(&self) -> bool {
+        self.again().is_some_and(|(_, turn)| turn == Turn::Looks)
+    }
+}
+
+impl<H: Host> Waits for H {}
