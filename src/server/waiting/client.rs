@@ -106,11 +106,8 @@ fn blocking_name(call: &Call<'_>, keys: &[usize], caller: Caller) -> Vec<u8> {
     name
 }
 
-/// Ends a wait with a reply.
-pub(super) fn reply(caller: Caller, reply: &Reply) {
-    if !with_lines(|state| state.lines.leave(caller)) {
-        return;
-    }
+/// Ends the wait of a caller that has left the lines.
+pub(super) fn end(caller: Caller, reply: &Reply) {
     let client = with_state(|state| state.waiters.get(&caller).map(|waiter| waiter.client));
     let Some(client) = client else { return };
     // SAFETY: the client waits, so the server has not ended its wait. The context lives until it is freed here, and only
@@ -128,13 +125,13 @@ unsafe extern "C" fn signaled(_: *mut RedisModuleCtx, _: *mut *mut RedisModuleSt
     Status::Err as c_int
 }
 
-/// The server calls this for `CLIENT UNBLOCK`. It also calls it for a client that [`reply`] unblocks: in that call (Redis 7.0
+/// The server calls this for `CLIENT UNBLOCK`. It also calls it for a client that [`end`] unblocks: in that call (Redis 7.0
 /// and 7.2, Valkey) or later.
 unsafe extern "C" fn unblocked(ctx: *mut RedisModuleCtx, _: *mut *mut RedisModuleString, _: c_int) -> c_int {
     guarded((), || {
         // SAFETY: the server passes the context of a blocked client.
         let caller = unsafe { caller_of(ctx) };
-        // `reply` has written the reply of a caller that no longer waits.
+        // `end` has written the reply of a caller that no longer waits.
         if !with_lines(|state| state.lines.waits(caller)) {
             return;
         }

@@ -7,15 +7,13 @@
 //! - `state.rs` has the clients that wait and the alarm: all that changes.
 //! - `waiter.rs` has a caller and its call, `trial.rs` a call that runs again.
 //! - `client.rs` blocks and unblocks clients, and has the three ways in which a wait ends. `alarm.rs` sets the timer.
-//! - `serve.rs` tries callers: it runs their commands again, in the callback of a timer and nowhere else.
-//! - `look.rs` frees leases that have ended, and lets lines read what tenants hold then.
+//! - `serve.rs` lets the engine try callers, in the callback of a timer and nowhere else.
 //! - `events.rs` marks the lines of limits that may have room after an event of the server.
 //! - `slot.rs` finds a name in the slot of a cluster's key.
 
 mod alarm;
 mod client;
 mod events;
-mod look;
 mod serve;
 mod slot;
 mod state;

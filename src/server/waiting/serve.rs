@@ -1,31 +1,33 @@
-//! Tries callers that wait: runs their commands again, which judge anew. `ratelimit_core::line` says whose turn it is.
+//! Lets the engine try callers that wait.
 //!
 //! Grants are made only in the callback of the module's timer: the server sends what was changed there to replicas and the
 //! AOF when the callback returns. No client can be served twice in one event, and a transaction or a script that gave room
 //! has ended.
 
-use std::ffi::c_void;
+use std::ffi::{c_int, c_void};
+use std::ptr::null_mut;
 
-use ratelimit_core::Span;
+use ratelimit_core::Time;
 use ratelimit_core::line::Caller;
+use ratelimit_engine::node::Node;
 use ratelimit_engine::reply::Reply;
-use ratelimit_engine::waiting::Turn;
+use ratelimit_engine::waiting::{Clients, Turn, WaitedKey, serve};
+use ratelimit_value::Value;
 use redis_module::raw::{
     REDISMODULE_CTX_FLAGS_CLUSTER, REDISMODULE_CTX_FLAGS_LOADING, REDISMODULE_CTX_FLAGS_MASTER,
-    RedisModuleCtx, RedisModuleString, ReplyType,
+    REDISMODULE_OPEN_KEY_NONOTIFY, REDISMODULE_OPEN_KEY_NOSTATS, REDISMODULE_OPEN_KEY_NOTOUCH,
+    REDISMODULE_READ, RedisModuleCtx, RedisModuleString, ReplyType,
 };
 
 use super::alarm::{self, set_alarm};
-use super::client::reply;
-use super::look::look;
+use super::client;
 use super::state::{now, with_lines, with_state};
 use super::waiter::Again;
 use crate::server::api::api;
 use crate::server::guard::guarded;
-
-/// The most callers that are tried before clients are served again, and for how long.
-const AT_ONCE: usize = 24;
-const LONGEST: Span = Span::from_micros(200);
+use crate::server::node::NODE;
+use crate::server::node::clock::clock;
+use crate::server::store::native_type::TYPE;
 
 /// Prepares the module's timer.
 ///
@@ -40,84 +42,96 @@ pub unsafe fn prepare(ctx: *mut RedisModuleCtx) {
 unsafe extern "C" fn ring(ctx: *mut RedisModuleCtx, _: *mut c_void) {
     guarded((), || {
         // SAFETY: the server passes a context, which sends effects when the callback returns.
-        unsafe { serve(ctx) };
+        unsafe { ring_in(ctx) };
     });
     guarded((), set_alarm);
 }
 
-/// Tries the callers whose turn it is, at most [`AT_ONCE`], and looks at a table.
-///
 /// # Safety
 ///
 /// `ctx` is the context of a timer.
-unsafe fn serve(ctx: *mut RedisModuleCtx) {
+unsafe fn ring_in(ctx: *mut RedisModuleCtx) {
     // SAFETY: the caller keeps the contract.
-    unsafe {
+    let may_write = unsafe { may_write(ctx) };
+    with_state(|state| {
         // A timer that has rung must not be stopped.
-        with_state(|state| state.alarm.set = None);
-        let may_write = may_write(ctx);
-        with_state(|state| state.alarm.held_up = !may_write);
-        let began = now();
-        for _ in 0..AT_ONCE {
-            match next(may_write) {
-                Some((caller, turn)) => try_again(ctx, caller, turn),
-                None => break,
+        state.alarm.set = None;
+        state.alarm.held_up = !may_write;
+    });
+    serve(&InTimer { ctx, may_write });
+}
+
+/// The server, when the timer has rung.
+struct InTimer {
+    /// The context of the timer.
+    ctx: *mut RedisModuleCtx,
+    may_write: bool,
+}
+
+impl Clients for InTimer {
+    fn node(&self) -> &Node {
+        &NODE
+    }
+
+    fn clock(&self) -> Time {
+        clock()
+    }
+
+    fn now(&self) -> Time {
+        now()
+    }
+
+    fn may_write(&self) -> bool {
+        self.may_write
+    }
+
+    fn run(&self, caller: Caller, mut turn: Turn) -> Option<Reply> {
+        let again = with_state(|state| state.waiters.get(&caller).map(|waiter| waiter.again.clone()));
+        let Some(again) = again else {
+            with_lines(|state| state.lines.leave(caller));
+            return None;
+        };
+        // SAFETY: `ctx` is the context of a timer, and the database is that of the call.
+        unsafe {
+            api!(RedisModule_SelectDb(self.ctx, again.database));
+            if turn != Turn::Looks && !are_here(self.ctx, &again) {
+                if turn == Turn::IsTried {
+                    // The server sends the client to another node if the slot has moved. Else the caller is tried at a cron event.
+                    return None;
+                }
+                turn = Turn::Looks;
             }
-            if now().since(began) >= LONGEST {
-                break;
-            }
+            Some(again.run(self.ctx, caller, turn))
         }
-        if may_write {
-            look(ctx, began.plus(LONGEST));
+    }
+
+    fn end(&self, caller: Caller, reply: &Reply) {
+        client::end(caller, reply);
+    }
+
+    fn value_of<T>(&self, key: &WaitedKey, look: impl FnOnce(Option<&mut Value>) -> T) -> T {
+        // SAFETY: `ctx` is the context of a timer. The server owns the value, and nothing else uses it in a timer's callback.
+        unsafe {
+            api!(RedisModule_SelectDb(self.ctx, key.database));
+            let string = api!(RedisModule_CreateString(null_mut(), key.name.as_ptr().cast(), key.name.len()));
+            let open = api!(RedisModule_OpenKey(self.ctx, string, LOOKS));
+            let is_ours = api!(RedisModule_ModuleTypeGetType(open)) == *TYPE.raw_type.as_ptr();
+            let mut value =
+                is_ours.then(|| Value::from_raw(api!(RedisModule_ModuleTypeGetValue(open)))).flatten();
+            let looked = look(value.as_deref_mut());
+            api!(RedisModule_CloseKey(open));
+            api!(RedisModule_FreeString(null_mut(), string));
+            looked
         }
     }
 }
 
-fn next(may_write: bool) -> Option<(Caller, Turn)> {
-    with_lines(|state| {
-        let now = now();
-        if let Some(caller) = state.lines.timed_out(now) {
-            return Some((caller, if may_write { Turn::Leaves } else { Turn::Looks }));
-        }
-        let due = if may_write { state.lines.due(now) } else { None };
-        due.map(|caller| (caller, Turn::IsTried))
-    })
-}
-
-/// # Safety
-///
-/// `ctx` is the context of a timer.
-unsafe fn try_again(ctx: *mut RedisModuleCtx, caller: Caller, mut turn: Turn) {
-    let Some(again) = with_state(|state| state.waiters.get(&caller).map(|waiter| waiter.again.clone()))
-    else {
-        with_lines(|state| state.lines.leave(caller));
-        return;
-    };
-    // SAFETY: the caller keeps the contract, and the database is that of the call.
-    let replied = unsafe {
-        api!(RedisModule_SelectDb(ctx, again.database));
-        if turn != Turn::Looks && !are_here(ctx, &again) {
-            if turn == Turn::IsTried {
-                // The server sends the client to another node if the slot has moved. Else the caller is tried at a cron event.
-                return;
-            }
-            turn = Turn::Looks;
-        }
-        again.run(ctx, caller, turn)
-    };
-    match replied {
-        Reply::Wait(wait) => with_lines(|state| state.lines.stay(caller, now(), wait.stands)),
-        replied => {
-            let is_granted = replied.is_admission();
-            let is_refused = !is_granted && !matches!(replied, Reply::Error(_));
-            with_lines(|state| {
-                state.granted += u64::from(is_granted);
-                state.timed_out += u64::from(is_refused);
-            });
-            reply(caller, &replied);
-        }
-    }
-}
+/// The key is not used. A server that does not know a flag ignores it.
+const LOOKS: c_int = (REDISMODULE_READ
+    | REDISMODULE_OPEN_KEY_NOTOUCH
+    | REDISMODULE_OPEN_KEY_NONOTIFY
+    | REDISMODULE_OPEN_KEY_NOSTATS)
+    .cast_signed();
 
 /// Returns whether the server may write: it is a primary, and has not stopped its writes.
 ///

@@ -10,8 +10,12 @@
 //! ```
 //!
 //! - `turns.rs` is what a running command asks of the lines and notes in them, `waits.rs` how it waits.
+//! - `serve.rs` tries callers, over the trait in `clients.rs`; `look.rs` frees leases that have ended, and lets lines read what tenants hold then.
 //! - `wait.rs` has the limits for which a call waits.
 
+mod clients;
+mod look;
+mod serve;
 mod turns;
 mod wait;
 mod waits;
@@ -21,6 +25,8 @@ use std::sync::{Mutex, PoisonError};
 
 use ratelimit_core::line::Lines;
 
+pub use clients::Clients;
+pub use serve::serve;
 pub use turns::{Turns, WaitingTenant};
 pub use wait::{OfDatabase, Wait, WaitedKey, Wanted};
 pub use waits::Waits;
