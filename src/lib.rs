@@ -9,7 +9,7 @@
 //! | folder | contents |
 //! |---|---|
 //! | `host.rs` | the server as the engine's host |
-//! | `entry/` | how a call comes in and its reply goes out; registration, help and `COMMAND DOCS` |
+//! | `entry/` | how a call comes in and its reply goes out; registration and `COMMAND DOCS` |
 //! | `store/` | how keys are opened, changed and sent to replicas; their values in RDB |
 //! | `waiting/` | clients that wait, and the timer that tries them |
 //! | `node/` | what belongs to no key: settings, clock, `INFO`, and whether it may have copies, which receive effects |
@@ -24,9 +24,9 @@ mod server;
 use ratelimit_language::CATALOG;
 use redis_module::{Context, RedisString, Status, redis_module};
 
-use command::{Help, LPush, RPush, XAdd};
+use command::{LPush, RPush, XAdd};
 use ratelimit_engine::command::{
-    Apply, Ask, AskPeek, AskRefund, AskSettle, CellThrottle, Explain, Info, Limit, Multi, MultiPeek,
+    Apply, Ask, AskPeek, AskRefund, AskSettle, CellThrottle, Explain, Help, Info, Limit, Multi, MultiPeek,
     MultiRefund, MultiRelease, MultiSettle, Peek, Policy, Refund, Release, Renew, Settle, Shed, Sketch,
     Throttle, Top,
 };

@@ -14,7 +14,7 @@ mod waiting;
 pub use allocator::Allocator;
 pub use entry::call::Call;
 pub use entry::command::Command;
-pub use entry::register::{Entry, documentation};
+pub use entry::register::Entry;
 #[cfg(feature = "fault-injection")]
 pub use fault::{arm_load, arm_save, delete_on_events, die_if_armed};
 pub use node::NODE;

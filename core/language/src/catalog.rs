@@ -190,6 +190,9 @@ pub const CATALOG: [Row; 11] = [
     },
 ];
 
+/// The catalog in one place, for references to its rows.
+pub(crate) const LIMITERS: &[Row] = &CATALOG;
+
 impl Row {
     /// The name without its prefix.
     pub const fn name(&self) -> &'static str {
@@ -213,8 +216,7 @@ impl Row {
 
 /// The row of the limiter of this name, in upper or lower case.
 pub fn find(name: &[u8]) -> Option<&'static Row> {
-    const ROWS: &[Row] = &CATALOG;
-    ROWS.iter().find(|row| is(name, row.name()))
+    LIMITERS.iter().find(|row| is(name, row.name()))
 }
 
 /// Reads a limiter's name, and the arguments of its command after the key.

@@ -1,6 +1,7 @@
-//! What each command says of itself, but those of limiters, which are rows of the catalog.
+//! What each command says of itself. Those of limiters are rows of the catalog.
 
 use crate::calls::{CellCall, ShedCall, SketchCall};
+use crate::catalog::LIMITERS;
 use crate::help::{Documentation, OWN_PREFIX};
 use crate::keys::{KeyUse, Keys};
 use crate::vocabulary::{
@@ -23,6 +24,50 @@ const QUEUE: Argument = Argument::word("key", "the stream or list");
 pub const MAXLEN: Argument = Argument::count("maxlen", "the most entries that the stream or list may hold");
 const WORKERS: Argument = Argument::word("key", "the key, named after the workers that share the load");
 const ITEMS: Argument = Argument::word("key", "the key, named after what its items are, such as addresses");
+
+/// All commands but those of limiters.
+const OTHERS: &[Documentation] = &[
+    SKETCH,
+    SHED,
+    THROTTLE,
+    CL_THROTTLE,
+    XADD,
+    LPUSH,
+    RPUSH,
+    REFUND,
+    MULTI,
+    MULTIPEEK,
+    MULTIREFUND,
+    MULTIRELEASE,
+    SETTLE,
+    MULTISETTLE,
+    ASK,
+    ASKPEEK,
+    ASKREFUND,
+    ASKSETTLE,
+    POLICY,
+    RELEASE,
+    RENEW,
+    PEEK,
+    EXPLAIN,
+    INFO,
+    TOP,
+    HELP,
+    APPLY,
+];
+
+/// All commands: those of limiters, in the order of the catalog, and the others.
+pub fn all() -> impl Iterator<Item = &'static Documentation> + Clone {
+    LIMITERS.iter().map(|row| &row.documentation).chain(OTHERS)
+}
+
+/// The command of this name, in upper or lower case. A command of the module's own may be named without its prefix.
+pub fn find(name: &[u8]) -> Option<&'static Documentation> {
+    let is = |whole: &str| whole.as_bytes().eq_ignore_ascii_case(name);
+    let named = |command: &&Documentation| is(&command.full_name());
+    let own_named = |command: &&Documentation| command.is_own() && is(command.name);
+    all().find(named).or_else(|| all().find(own_named))
+}
 
 pub const SKETCH: Documentation = Documentation {
     prefix: OWN_PREFIX,
@@ -453,3 +498,49 @@ pub const APPLY: Documentation = Documentation {
     keys: Keys::Pairs,
     varies: false,
 };
+
+#[cfg(test)]
+mod tests {
+    use std::vec::Vec;
+
+    use super::*;
+    use crate::syntax::{Kind, Part};
+
+    /// The names of all arguments, in the order of the syntax.
+    fn names(parts: &[Part]) -> Vec<&'static str> {
+        let mut names = Vec::new();
+        for part in parts {
+            match (part.kind, part.argument) {
+                (Kind::All | Kind::OneOf, _) => names.extend(self::names(&part.parts)),
+                (_, Some(argument)) => names.push(argument.name),
+                (_, None) => panic!("{} is not explained", part.name()),
+            }
+        }
+        names
+    }
+
+    #[test]
+    fn each_argument_is_explained_once_in_the_order_of_the_syntax() {
+        for command in all() {
+            let mut distinct = Vec::new();
+            for name in names(&command.parts()) {
+                if !distinct.contains(&name) {
+                    distinct.push(name);
+                }
+            }
+            let explained: Vec<_> = command.arguments.iter().map(|argument| argument.name).collect();
+            assert_eq!(explained, distinct, "{}", command.full_name());
+        }
+    }
+
+    #[test]
+    fn a_command_is_found_by_its_name_and_an_own_one_without_its_prefix() {
+        for command in all() {
+            let name = command.full_name();
+            assert_eq!(find(name.to_ascii_lowercase().as_bytes()).expect("a command").full_name(), name);
+            let own = find(command.name.as_bytes()).expect("a command");
+            assert!(own.is_own() && own.name == command.name, "{name}");
+        }
+        assert!(find(b"RL.").is_none() && find(b"").is_none());
+    }
+}

@@ -1,11 +1,11 @@
 //! What a command says of itself, and the text of `RL.HELP` made of it.
 
-use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
+use alloc::{format, vec};
 
 use crate::keys::Keys;
-use crate::syntax;
+use crate::syntax::{self, Part};
 use crate::vocabulary::{Argument, Values};
 
 /// The prefix of the module's own commands.
@@ -45,44 +45,70 @@ impl Documentation {
     pub fn full_name(&self) -> String {
         format!("{}{}", self.prefix, self.name)
     }
-}
 
-/// For each command its syntax, and its summary below it.
-pub fn list<'c>(commands: impl Iterator<Item = &'c Documentation>) -> Vec<String> {
-    commands.flat_map(heading).collect()
-}
+    /// The arguments and options, and how they stand together.
+    pub fn parts(&self) -> Vec<Part> {
+        syntax::parse(self.syntax, self.arguments)
+    }
 
-/// Explains a command: its arguments, its reply and an example. `name` is its name, with or without its prefix, in
-/// upper or lower case. `None` if there is no such command.
-pub fn explain<'c>(
-    mut commands: impl Iterator<Item = &'c Documentation> + Clone,
-    name: &[u8],
-) -> Option<Vec<String>> {
-    let named = |command: &&Documentation| command.full_name().as_bytes().eq_ignore_ascii_case(name);
-    let own_named =
-        |command: &&Documentation| command.is_own() && command.name.as_bytes().eq_ignore_ascii_case(name);
-    let command = commands.clone().find(named).or_else(|| commands.find(own_named))?;
-    let mut lines = heading(command).to_vec();
-    if !command.arguments.is_empty() {
-        lines.push("Arguments:".into());
-        let width = command.arguments.iter().map(|argument| argument.name.len()).max().unwrap_or(0);
-        lines.extend(command.arguments.iter().map(|argument| line(argument, width)));
-        if command.arguments.iter().any(|argument| argument.values.is_duration()) {
-            lines.push(format!("{INDENT}A duration has a unit: ms, s, m, h, d or w, as in 90s and 1d."));
+    /// The arity as the server defines it: the number of words with the command's name, or minus the least number.
+    pub fn arity(&self) -> i32 {
+        let parts = self.parts();
+        let least = parts.iter().map(Part::least_words).sum::<usize>();
+        let least = 1 + i32::try_from(least).unwrap_or(i32::MAX - 1);
+        if parts.iter().all(Part::is_fixed) { least } else { -least }
+    }
+
+    pub fn has_flag(&self, flag: &str) -> bool {
+        self.flags.split(' ').any(|word| word == flag)
+    }
+
+    /// The ACL categories of the server that the command belongs to.
+    pub fn categories(&self) -> Vec<&'static str> {
+        let is_admin = self.has_flag("admin");
+        let mut categories = if is_admin {
+            vec!["admin"]
+        } else if self.has_flag("readonly") {
+            vec!["read"]
+        } else {
+            vec!["write"]
+        };
+        categories.extend(["fast", "blocking"].into_iter().filter(|flag| self.has_flag(flag)));
+        // `RL.APPLY` can write any value, as RESTORE can.
+        if is_admin || self.keys == Keys::Pairs {
+            categories.push("dangerous");
         }
+        categories
     }
-    lines.push("Reply:".into());
-    lines.extend(command.reply.iter().map(|sentence| format!("{INDENT}{sentence}")));
-    if !command.example.is_empty() {
-        lines.extend(["Example:".into(), format!("{INDENT}{}", command.example)]);
-    }
-    Some(lines)
-}
 
-/// The syntax, and the summary below it.
-fn heading(command: &Documentation) -> [String; 2] {
-    let syntax = syntax::shown(command.syntax);
-    [format!("{} {syntax}", command.full_name()).trim_end().into(), format!("{INDENT}{}.", command.summary)]
+    /// The name and the arguments, as `redis-cli` shows them.
+    pub fn usage(&self) -> String {
+        format!("{} {}", self.full_name(), syntax::shown(&self.parts())).trim_end().into()
+    }
+
+    /// The usage, and the summary below it.
+    pub fn heading(&self) -> [String; 2] {
+        [self.usage(), format!("{INDENT}{}.", self.summary)]
+    }
+
+    /// Explains the command: its arguments, its reply and an example.
+    pub fn explained(&self) -> Vec<String> {
+        let mut lines = self.heading().to_vec();
+        if !self.arguments.is_empty() {
+            lines.push("Arguments:".into());
+            let width = self.arguments.iter().map(|argument| argument.name.len()).max().unwrap_or(0);
+            lines.extend(self.arguments.iter().map(|argument| line(argument, width)));
+            if self.arguments.iter().any(|argument| argument.values.is_duration()) {
+                lines.push(format!("{INDENT}A duration has a unit: ms, s, m, h, d or w, as in 90s and 1d."));
+            }
+        }
+        lines.push("Reply:".into());
+        lines.extend(self.reply.iter().map(|sentence| format!("{INDENT}{sentence}")));
+        if !self.example.is_empty() {
+            lines.extend(["Example:".into(), format!("{INDENT}{}", self.example)]);
+        }
+        lines
+    }
 }
 
 fn line(argument: &Argument, width: usize) -> String {

@@ -16,6 +16,18 @@ pub enum Keys {
     Pairs,
 }
 
+impl Keys {
+    /// The places of the first and the last key and the step between keys, as `COMMAND INFO` has them; zeros if the keys are
+    /// not at fixed places. -1 is the last argument.
+    pub fn places(self) -> [i32; 3] {
+        match self {
+            Keys::First(_) | Keys::FirstAndBehind(_) => [1, 1, 1],
+            Keys::Pairs => [1, -1, 2],
+            Keys::None | Keys::Counted(_) | Keys::OfInner(_) => [0; 3],
+        }
+    }
+}
+
 /// What a command does with a key.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum KeyUse {

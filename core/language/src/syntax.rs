@@ -1,4 +1,4 @@
-//! A command's syntax, parsed from the notation of its `SYNTAX`, and shown as `redis-cli` shows it.
+//! A command's syntax, parsed from the notation of its documentation, and shown as `redis-cli` shows it.
 //!
 //! ```text
 //! key utilization [DELAY delay] [TIER tier OF tiers]
@@ -15,41 +15,47 @@ use alloc::vec::{IntoIter, Vec};
 use alloc::{format, vec};
 use core::iter::Peekable;
 
+use crate::argument::{Argument, Values};
+
 /// An argument, or a group of them.
-pub struct Part<'s> {
-    pub token: Option<&'s str>,
-    name: Option<&'s str>,
+pub struct Part {
+    pub token: Option<&'static str>,
+    name: Option<&'static str>,
+    /// What explains the argument. A group has none.
+    pub argument: Option<&'static Argument>,
     pub is_optional: bool,
     pub is_repeated: bool,
     pub kind: Kind,
     /// The parts of a group.
-    pub parts: Vec<Part<'s>>,
+    pub parts: Vec<Part>,
 }
 
 /// What a part is.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
     /// A token without an argument.
     Token,
     Key,
+    Integer,
+    /// A decimal number.
+    Real,
     /// Any other argument.
-    Value,
+    Text,
     /// All parts of the group.
     All,
     /// One part of the group.
     OneOf,
 }
 
-type Words<'s> = Peekable<IntoIter<&'s str>>;
-
 const BRACKETS: [char; 5] = ['[', ']', '{', '}', '|'];
 
 /// Shows a syntax.
-pub fn shown(syntax: &str) -> String {
-    join(&parse(syntax), " ")
+pub(crate) fn shown(parts: &[Part]) -> String {
+    join(parts, " ")
 }
 
-pub fn parse(syntax: &str) -> Vec<Part<'_>> {
+/// Parses a syntax. `arguments` explain its arguments.
+pub(crate) fn parse(syntax: &'static str, arguments: &'static [Argument]) -> Vec<Part> {
     let mut rest = syntax;
     let mut words = Vec::new();
     while let Some(start) = rest.find(|c: char| !c.is_whitespace()) {
@@ -63,61 +69,86 @@ pub fn parse(syntax: &str) -> Vec<Part<'_>> {
         words.push(word);
         rest = after;
     }
-    sequence(&mut words.into_iter().peekable())
+    Parser { words: words.into_iter().peekable(), arguments }.sequence()
 }
 
-/// Parses parts up to the end, a closing bracket or a bar.
-fn sequence<'s>(words: &mut Words<'s>) -> Vec<Part<'s>> {
-    let mut parts = Vec::new();
-    while let Some(word) = words.next_if(|word| !["]", "}", "|"].contains(word)) {
-        let mut part = match word {
-            "[" => Part { is_optional: true, ..alternatives(words) },
-            "{" => alternatives(words),
-            token if token.starts_with(|c: char| c.is_ascii_uppercase()) => {
-                let name = words.next_if(|word| word.starts_with(|c: char| c.is_ascii_lowercase()));
-                Part::argument(Some(token), name)
+struct Parser {
+    words: Peekable<IntoIter<&'static str>>,
+    arguments: &'static [Argument],
+}
+
+impl Parser {
+    /// Parses parts up to the end, a closing bracket or a bar.
+    fn sequence(&mut self) -> Vec<Part> {
+        let mut parts = Vec::new();
+        while let Some(word) = self.words.next_if(|word| !["]", "}", "|"].contains(word)) {
+            let mut part = match word {
+                "[" => Part { is_optional: true, ..self.alternatives() },
+                "{" => self.alternatives(),
+                token if token.starts_with(|c: char| c.is_ascii_uppercase()) => {
+                    let name = self.words.next_if(|word| word.starts_with(|c: char| c.is_ascii_lowercase()));
+                    self.argument(Some(token), name)
+                }
+                name => self.argument(None, Some(name)),
+            };
+            if self.words.next_if_eq(&"...").is_some() {
+                part.is_repeated = true;
             }
-            name => Part::argument(None, Some(name)),
-        };
-        if words.next_if_eq(&"...").is_some() {
-            part.is_repeated = true;
+            parts.push(part);
         }
-        parts.push(part);
+        parts
     }
-    parts
+
+    /// Parses the content of brackets, and the closing bracket.
+    fn alternatives(&mut self) -> Part {
+        let mut branches = vec![Part::group(Kind::All, self.sequence())];
+        while self.words.next_if_eq(&"|").is_some() {
+            branches.push(Part::group(Kind::All, self.sequence()));
+        }
+        self.words.next();
+        Part::group(Kind::OneOf, branches)
+    }
+
+    fn argument(&self, token: Option<&'static str>, name: Option<&'static str>) -> Part {
+        // An option is explained under its token.
+        let argument = self.arguments.iter().find(|argument| Some(argument.name) == token.or(name));
+        let kind = match argument.map(|argument| argument.values) {
+            _ if name.is_none() => Kind::Token,
+            _ if name == Some("key") => Kind::Key,
+            Some(
+                Values::Number { .. }
+                | Values::Setting(_)
+                | Values::UpTo { .. }
+                | Values::Seconds
+                | Values::Instant,
+            ) => Kind::Integer,
+            Some(Values::Real { .. }) => Kind::Real,
+            _ => Kind::Text,
+        };
+        Part { token, name, argument, is_optional: false, is_repeated: false, kind, parts: Vec::new() }
+    }
 }
 
-/// Parses the content of brackets, and the closing bracket.
-fn alternatives<'s>(words: &mut Words<'s>) -> Part<'s> {
-    let mut branches = vec![Part::group(Kind::All, sequence(words))];
-    while words.next_if_eq(&"|").is_some() {
-        branches.push(Part::group(Kind::All, sequence(words)));
-    }
-    words.next();
-    Part::group(Kind::OneOf, branches)
-}
-
-fn join(parts: &[Part<'_>], separator: &str) -> String {
+fn join(parts: &[Part], separator: &str) -> String {
     parts.iter().map(Part::shown).collect::<Vec<_>>().join(separator)
 }
 
-impl<'s> Part<'s> {
-    fn argument(token: Option<&'s str>, name: Option<&'s str>) -> Part<'s> {
-        let kind = match name {
-            None => Kind::Token,
-            Some("key") => Kind::Key,
-            Some(_) => Kind::Value,
-        };
-        Part { token, name, is_optional: false, is_repeated: false, kind, parts: Vec::new() }
-    }
-
+impl Part {
     /// Groups parts. A single part needs no group.
-    fn group(kind: Kind, mut parts: Vec<Part<'s>>) -> Part<'s> {
+    fn group(kind: Kind, mut parts: Vec<Part>) -> Part {
         match parts.pop() {
             Some(single) if parts.is_empty() => single,
             last => {
                 parts.extend(last);
-                Part { token: None, name: None, is_optional: false, is_repeated: false, kind, parts }
+                Part {
+                    token: None,
+                    name: None,
+                    argument: None,
+                    is_optional: false,
+                    is_repeated: false,
+                    kind,
+                    parts,
+                }
             }
         }
     }
@@ -163,12 +194,8 @@ impl<'s> Part<'s> {
         }
     }
 
-    /// The name that errors use: the token of an option, or the name of another argument.
-    pub fn argument_name(&self) -> Option<&'s str> {
-        self.token.or(self.name)
-    }
-
-    pub fn is_key(&self) -> bool {
-        self.kind == Kind::Key
+    /// What the argument means; `None` for a group.
+    pub fn meaning(&self) -> Option<&'static str> {
+        self.argument.map(|argument| argument.meaning)
     }
 }

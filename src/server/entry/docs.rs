@@ -4,8 +4,8 @@ use std::ffi::{CString, c_char, c_int};
 use std::mem::zeroed;
 use std::ptr::{null, null_mut};
 
-use ratelimit_language::syntax::{self, Kind, Part};
-use ratelimit_language::vocabulary::{Argument, Values};
+use ratelimit_language::help::Documentation;
+use ratelimit_language::syntax::{Kind, Part};
 use redis_module::raw::{
     REDISMODULE_CMD_ARG_MULTIPLE, REDISMODULE_CMD_ARG_OPTIONAL, RedisModuleCommandArg,
     RedisModuleCommandArgType, RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_BLOCK as BLOCK,
@@ -19,30 +19,18 @@ use redis_module::raw::{
 
 /// The arguments, and all that their pointers lead to.
 pub struct Docs {
-    explained: &'static [Argument],
     strings: Vec<CString>,
     lists: Vec<Vec<RedisModuleCommandArg>>,
     arguments: *mut RedisModuleCommandArg,
-    arity: c_int,
     /// The number of arguments so far that are keys. Each has a key specification of its own.
     keys: c_int,
 }
 
 impl Docs {
-    pub fn of(syntax: &str, explained: &'static [Argument]) -> Docs {
-        let parts = syntax::parse(syntax);
-        let least = parts.iter().map(Part::least_words).sum::<usize>();
-        let least = 1 + c_int::try_from(least).unwrap_or(c_int::MAX - 1);
-        let arity = if parts.iter().all(Part::is_fixed) { least } else { -least };
-        let mut docs =
-            Docs { explained, strings: Vec::new(), lists: Vec::new(), arguments: null_mut(), arity, keys: 0 };
-        docs.arguments = docs.list(&parts);
+    pub fn of(command: &Documentation) -> Docs {
+        let mut docs = Docs { strings: Vec::new(), lists: Vec::new(), arguments: null_mut(), keys: 0 };
+        docs.arguments = docs.list(&command.parts());
         docs
-    }
-
-    /// The arity as the server defines it: the number of words with the command's name, or minus the least number.
-    pub fn arity(&self) -> c_int {
-        self.arity
     }
 
     /// The list of arguments, which lives as long as `self`; null if there are none.
@@ -50,7 +38,7 @@ impl Docs {
         self.arguments
     }
 
-    fn list(&mut self, parts: &[Part<'_>]) -> *mut RedisModuleCommandArg {
+    fn list(&mut self, parts: &[Part]) -> *mut RedisModuleCommandArg {
         if parts.is_empty() {
             return null_mut();
         }
@@ -64,48 +52,22 @@ impl Docs {
         start
     }
 
-    fn argument(&mut self, part: &Part<'_>) -> RedisModuleCommandArg {
-        let key_spec_index = if part.is_key() { self.keys } else { -1 };
-        self.keys += c_int::from(part.is_key());
+    fn argument(&mut self, part: &Part) -> RedisModuleCommandArg {
+        let is_key = part.kind == Kind::Key;
+        let key_spec_index = if is_key { self.keys } else { -1 };
+        self.keys += c_int::from(is_key);
         RedisModuleCommandArg {
             name: self.string(&part.name()),
-            type_: self.kind(part),
+            type_: type_of(part.kind),
             key_spec_index,
             token: part.token.map_or(null(), |token| self.string(token)),
-            summary: self.meaning(part),
+            summary: part.meaning().map_or(null(), |meaning| self.string(meaning)),
             since: null(),
             flags: flags(part),
             deprecated_since: null(),
             subargs: self.list(&part.parts),
             display_text: null(),
         }
-    }
-
-    /// What explains an argument; `None` for a group of arguments.
-    fn explanation(&self, part: &Part<'_>) -> Option<&'static Argument> {
-        let name = part.argument_name();
-        self.explained.iter().find(|argument| Some(argument.name) == name)
-    }
-
-    fn kind(&self, part: &Part<'_>) -> RedisModuleCommandArgType {
-        match part.kind {
-            Kind::Token => return PURE_TOKEN,
-            Kind::Key => return KEY,
-            Kind::All => return BLOCK,
-            Kind::OneOf => return ONEOF,
-            Kind::Value => {}
-        }
-        match self.explanation(part).map(|argument| argument.values) {
-            Some(Values::Id | Values::Word) => STRING,
-            Some(values) if values.is_duration() => STRING,
-            Some(Values::Real { .. }) => DOUBLE,
-            _ => INTEGER,
-        }
-    }
-
-    /// What an argument means; null for a group of arguments.
-    fn meaning(&mut self, part: &Part<'_>) -> *const c_char {
-        self.explanation(part).map_or(null(), |argument| self.string(argument.meaning))
     }
 
     fn string(&mut self, text: &str) -> *const c_char {
@@ -116,7 +78,19 @@ impl Docs {
     }
 }
 
-fn flags(part: &Part<'_>) -> c_int {
+fn type_of(kind: Kind) -> RedisModuleCommandArgType {
+    match kind {
+        Kind::Token => PURE_TOKEN,
+        Kind::Key => KEY,
+        Kind::Integer => INTEGER,
+        Kind::Real => DOUBLE,
+        Kind::Text => STRING,
+        Kind::All => BLOCK,
+        Kind::OneOf => ONEOF,
+    }
+}
+
+fn flags(part: &Part) -> c_int {
     let flag = |is_set, flag: u32| if is_set { flag } else { 0 };
     let optional = flag(part.is_optional, REDISMODULE_CMD_ARG_OPTIONAL);
     (optional | flag(part.is_repeated, REDISMODULE_CMD_ARG_MULTIPLE)).cast_signed()

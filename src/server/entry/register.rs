@@ -3,7 +3,6 @@
 use std::ffi::{CStr, CString, c_int};
 use std::mem::zeroed;
 use std::ptr::{null, null_mut};
-use std::sync::OnceLock;
 
 use ratelimit_language::Keys;
 use ratelimit_language::help::Documentation;
@@ -24,21 +23,6 @@ use super::command::{Command, key_flags};
 use super::docs::Docs;
 use super::enter::enter;
 use crate::server::api::{OK, api};
-
-/// All commands, in groups.
-static COMMANDS: OnceLock<&'static [&'static [Entry]]> = OnceLock::new();
-
-/// Remembers the table for [`documentation`].
-pub fn remember(commands: &'static [&'static [Entry]]) {
-    // The cell is empty: a process that loads the module again loads another copy of the library.
-    _ = COMMANDS.set(commands);
-}
-
-/// What the commands say of themselves.
-pub fn documentation() -> impl Iterator<Item = &'static Documentation> + Clone {
-    let commands = COMMANDS.get().into_iter().copied().flatten().copied().flatten();
-    commands.map(|command| &command.documentation)
-}
 
 /// A row of the table of commands.
 pub struct Entry {
@@ -82,12 +66,7 @@ fn succeeded(status: c_int) -> Option<()> {
 /// `ctx` is the context of the load.
 unsafe fn create(ctx: *mut RedisModuleCtx, command: &Entry, name: &CStr) -> Option<*mut RedisModuleCommand> {
     let flags = CString::new(command.documentation.flags).ok()?;
-    let (first, last, step) = match command.documentation.keys {
-        Keys::First(_) | Keys::FirstAndBehind(_) => (1, 1, 1),
-        Keys::Pairs => (1, -1, 2),
-        // These have a key specification only.
-        Keys::None | Keys::Counted(_) | Keys::OfInner(_) => (0, 0, 0),
-    };
+    let [first, last, step] = command.documentation.keys.places();
     let enter = Some(command.enter as unsafe extern "C" fn(_, _, _) -> _);
     // SAFETY: the caller keeps the contract, and the server copies the strings.
     unsafe {
@@ -110,10 +89,9 @@ unsafe fn create(ctx: *mut RedisModuleCtx, command: &Entry, name: &CStr) -> Opti
 ///
 /// `created` is a command that the module created during the load.
 unsafe fn document(created: *mut RedisModuleCommand, command: &Documentation) -> Option<()> {
-    let Documentation { summary, complexity, syntax, arguments, keys, varies, .. } = *command;
-    let (summary, complexity) = (CString::new(summary).ok()?, CString::new(complexity).ok()?);
-    let mut docs = Docs::of(syntax, arguments);
-    let mut keys = key_specs(keys);
+    let (summary, complexity) = (CString::new(command.summary).ok()?, CString::new(command.complexity).ok()?);
+    let mut docs = Docs::of(command);
+    let mut keys = key_specs(command.keys);
     let version = RedisModuleCommandInfoVersion {
         version: 1,
         sizeof_historyentry: size_of::<RedisModuleCommandHistoryEntry>(),
@@ -126,8 +104,8 @@ unsafe fn document(created: *mut RedisModuleCommand, command: &Documentation) ->
         complexity: complexity.as_ptr(),
         since: c"0.1.0".as_ptr(),
         history: null_mut(),
-        tips: if varies { c"nondeterministic_output".as_ptr() } else { null() },
-        arity: docs.arity(),
+        tips: if command.varies { c"nondeterministic_output".as_ptr() } else { null() },
+        arity: command.arity(),
         key_specs: keys.as_mut_ptr(),
         args: docs.arguments(),
     };
@@ -138,21 +116,8 @@ unsafe fn document(created: *mut RedisModuleCommand, command: &Documentation) ->
 
 /// The ACL categories of a command, for servers that accept them from modules.
 fn categories(command: &Documentation, own_category: bool) -> CString {
-    let has = |flag| command.flags.split(' ').any(|word| word == flag);
-    let mut categories = Vec::new();
-    if has("admin") {
-        categories.extend(["admin", "dangerous"]);
-    } else {
-        categories.push(if has("readonly") { "read" } else { "write" });
-    }
-    categories.extend(["fast", "blocking"].into_iter().filter(|flag| has(flag)));
-    if command.keys == Keys::Pairs {
-        // `RL.APPLY` can write any value, as RESTORE can.
-        categories.push("dangerous");
-    }
-    if own_category {
-        categories.push("ratelimit");
-    }
+    let own = own_category.then_some("ratelimit");
+    let categories: Vec<_> = command.categories().into_iter().chain(own).collect();
     CString::new(categories.join(" ")).unwrap_or_default()
 }
 

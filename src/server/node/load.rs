@@ -17,7 +17,7 @@ use super::{NODE, settings};
 use super::{copies, cron};
 use crate::policy_file;
 use crate::server::api::{OK, api, missing};
-use crate::server::entry::register::{Entry, register, remember};
+use crate::server::entry::register::{Entry, register};
 use crate::server::guard::guarded;
 use crate::server::store::native_type::TYPE;
 use crate::server::waiting;
@@ -86,7 +86,6 @@ fn try_load(
     // SAFETY: `ctx` is the context of the load. Servers without categories of modules lack the function.
     let own_category =
         unsafe { RedisModule_AddACLCategory.is_some_and(|add| add(ctx, c"ratelimit".as_ptr()) == OK) };
-    remember(commands);
     let commands = || commands.iter().copied().flatten();
     #[cfg(feature = "fault-injection")]
     if !arguments.is_empty() {

@@ -1,11 +1,10 @@
 //! `RL.POLICY SET | GET | DEL | LIST | STATS | LOAD | SAVE | HELP`: the policies of this node.
 
 use std::borrow::Cow;
-use std::iter::once;
 use std::sync::Arc;
 
 use ratelimit_language::docs;
-use ratelimit_language::help::{Documentation, explain};
+use ratelimit_language::help::Documentation;
 use ratelimit_language::{Error, policy_name};
 
 use super::entry::Command;
@@ -48,7 +47,7 @@ impl Command for Policy {
             call.save_policies().map(|count| Reply::Integer(count as u64))
         } else if is("HELP") {
             none(call)?;
-            Ok(Reply::Lines(explain(once(&Self::DOCUMENTATION), b"RL.POLICY").unwrap_or_default()))
+            Ok(Reply::Lines(docs::POLICY.explained()))
         } else {
             Err(Error::near_because(word, "RL.POLICY HELP lists the subcommands"))
         }
