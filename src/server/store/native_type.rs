@@ -5,9 +5,7 @@ use std::mem::ManuallyDrop;
 use std::ptr::null_mut;
 use std::slice;
 
-use ratelimit_core::state::Leases;
 use ratelimit_core::state::codec::Reader;
-use ratelimit_core::{Length, LimitSet, Time};
 use redis_module::logging::RedisLogLevel;
 use redis_module::logging::log_io_error;
 use redis_module::native_types::RedisType;
@@ -18,7 +16,6 @@ use redis_module::raw::{
 
 use crate::server::api::api;
 use crate::server::guard::guarded;
-use crate::server::node::clock::system_micros;
 use crate::server::waiting::left;
 use ratelimit_engine::key::Payload;
 use ratelimit_value::Value;
@@ -172,17 +169,7 @@ unsafe extern "C" fn digest(digest: *mut RedisModuleDigest, value: *mut c_void) 
 /// The server calls this when a value leaves its key: the key is deleted, expires, is evicted, renamed or overwritten.
 unsafe extern "C" fn unlinked(ctx: *mut RedisModuleKeyOptCtx, value: *const c_void) {
     // SAFETY: the server passes a value of this type, and a context of the callback.
-    unsafe { left(ctx, || on_value(value, false, has_expired)) };
-}
-
-/// Whether the key of a value has expired by now, or would if its expiry were known: no lease is held.
-fn has_expired(value: &Value) -> bool {
-    let now = Time::from_micros(system_micros());
-    if value.expiry() > 0 {
-        return Time::from_millis(value.expiry()) <= now;
-    }
-    let of_set = || value.state::<LimitSet>().and_then(|set| set.get::<Leases>(Length::NONE));
-    value.state::<Leases>().or_else(of_set).is_none_or(|leases| leases.count(now) == 0)
+    unsafe { on_value(value, (), |value| left(ctx, value)) };
 }
 
 /// The copy does not know its key's expiry. The next charge sets it.

@@ -5,8 +5,10 @@
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
+use ratelimit_core::Time;
 use ratelimit_engine::host::Host;
 use ratelimit_engine::waiting::OfDatabase;
+use ratelimit_value::Value;
 use redis_module::raw::{
     REDISMODULE_EVENT_FLUSHDB, REDISMODULE_EVENT_SWAPDB, RedisModuleCtx, RedisModuleEvent,
     RedisModuleKeyOptCtx, RedisModuleString,
@@ -17,6 +19,8 @@ use super::state::{now, somebody_waits, with_lines, with_state};
 use crate::server::api::{api, bytes, subscribe as subscribe_to};
 use crate::server::entry::call::Call;
 use crate::server::guard::guarded;
+use crate::server::node::NODE;
+use crate::server::node::clock::system_micros;
 
 /// The most lines that are marked at each cron event, of which the server sends `hz` a second.
 ///
@@ -54,31 +58,27 @@ pub fn nudge() {
     }
 }
 
-/// A value has left its key: the key was deleted, has expired, or was evicted, renamed or overwritten. Unless it expired or this
-/// module removed it, the hungers for its limits end. `has_expired` is only called if somebody waits or is hungry.
+/// A value leaves its key.
 ///
 /// # Safety
 ///
 /// `ctx` is the context of the callback.
-pub unsafe fn left(ctx: *mut RedisModuleKeyOptCtx, has_expired: impl FnOnce() -> bool) {
+pub unsafe fn left(ctx: *mut RedisModuleKeyOptCtx, value: &Value) {
     if somebody_waits() {
-        guarded((), || {
-            // SAFETY: the server passes a context of the callback, with the key and its database.
-            unsafe {
-                let name = api!(RedisModule_GetKeyNameFromOptCtx(ctx)).cast_mut();
-                if !name.is_null() {
-                    let key: (c_int, &[u8]) = (api!(RedisModule_GetDbIdFromOptCtx(ctx)), bytes(name));
-                    let ends_hungers = !OURS.load(Relaxed) && !has_expired();
-                    with_lines(|state| {
-                        if ends_hungers {
-                            state.lines.end_hungers_of::<dyn OfDatabase>(&key, now());
-                        }
-                        state.lines.replace::<dyn OfDatabase>(&key);
-                    });
-                    set_alarm();
-                }
-            }
-        });
+        // SAFETY: the server passes a context of the callback, with the key and its database.
+        let (name, database) = unsafe {
+            (api!(RedisModule_GetKeyNameFromOptCtx(ctx)).cast_mut(), api!(RedisModule_GetDbIdFromOptCtx(ctx)))
+        };
+        if name.is_null() {
+            return;
+        }
+        let key: (c_int, &[u8]) = (database, bytes(name));
+        if OURS.load(Relaxed) {
+            with_lines(|state| state.lines.replace::<dyn OfDatabase>(&key));
+        } else {
+            NODE.waiting.left(&key, value, Time::from_micros(system_micros()), now());
+        }
+        set_alarm();
     }
 }
 
@@ -94,14 +94,10 @@ pub unsafe fn subscribe(ctx: *mut RedisModuleCtx) {
     }
 }
 
-/// Callers that wait are tried again. Of those that poll nothing is known any more: an empty database owes them nothing.
 unsafe extern "C" fn mark_all(_: *mut RedisModuleCtx, _: RedisModuleEvent, _: u64, _: *mut c_void) {
     if somebody_waits() {
         guarded((), || {
-            with_lines(|state| {
-                state.lines.end_all_hungers(now());
-                state.lines.replace_all();
-            });
+            NODE.waiting.all_left(now());
             set_alarm();
         });
     }

@@ -105,8 +105,8 @@ impl Clients for InTimer {
         }
     }
 
-    fn end(&self, caller: Caller, reply: &Reply) {
-        client::end(caller, reply);
+    fn end(&self, caller: Caller, reply: Reply) {
+        client::end(caller, &reply);
     }
 
     fn value_of<T>(&self, key: &WaitedKey, look: impl FnOnce(Option<&mut Value>) -> T) -> T {

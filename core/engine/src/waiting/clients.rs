@@ -24,7 +24,7 @@ pub trait Clients {
     fn run(&self, caller: Caller, turn: Turn) -> Option<Reply>;
 
     /// Ends the wait of a caller with this reply. It has left the lines.
-    fn end(&self, caller: Caller, reply: &Reply);
+    fn end(&self, caller: Caller, reply: Reply);
 
     /// Passes the value of a key; `None` if the key is missing or of another type. The key does not expire, and what `look` changes
     /// is not sent to copies.

@@ -24,6 +24,9 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 
 use ratelimit_core::line::Lines;
+use ratelimit_core::state::Leases;
+use ratelimit_core::{Length, LimitSet, Time};
+use ratelimit_value::Value;
 
 pub use clients::Clients;
 pub use serve::serve;
@@ -66,10 +69,44 @@ impl Waiting {
         self.anybody.load(Relaxed)
     }
 
+    /// A value has left its key: the key was deleted, has expired, or was evicted, renamed or overwritten, and this module did not
+    /// do it. Unless the key expired, the hungers for its limits end.
+    pub fn left(&self, key: &dyn OfDatabase, value: &Value, clock: Time, now: Time) {
+        if self.is_anybody() {
+            let has_expired = has_expired(value, clock);
+            self.with(|state| {
+                if !has_expired {
+                    state.lines.end_hungers_of::<dyn OfDatabase>(key, now);
+                }
+                state.lines.replace::<dyn OfDatabase>(key);
+            });
+        }
+    }
+
+    /// All keys may have left. Callers that wait are tried again. Of those that poll nothing is known any more: an empty database
+    /// owes them nothing.
+    pub fn all_left(&self, now: Time) {
+        if self.is_anybody() {
+            self.with(|state| {
+                state.lines.end_all_hungers(now);
+                state.lines.replace_all();
+            });
+        }
+    }
+
     /// The numbers of callers that wait, that were granted what they waited for, and whose time passed.
     pub fn counts(&self) -> [u64; 3] {
         self.with(|state| [state.lines.len() as u64, state.granted, state.timed_out])
     }
+}
+
+/// Whether the key of a value has expired by now, or would if its expiry were known: no lease is held.
+fn has_expired(value: &Value, now: Time) -> bool {
+    if value.expiry() > 0 {
+        return Time::from_millis(value.expiry()) <= now;
+    }
+    let of_set = || value.state::<LimitSet>().and_then(|set| set.get::<Leases>(Length::NONE));
+    value.state::<Leases>().or_else(of_set).is_none_or(|leases| leases.count(now) == 0)
 }
 
 /// Why a command runs again while its caller waits.

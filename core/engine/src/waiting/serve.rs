@@ -55,7 +55,7 @@ fn try_again(clients: &impl Clients, caller: Caller, turn: Turn) {
                 state.lines.leave(caller)
             });
             if left {
-                clients.end(caller, &reply);
+                clients.end(caller, reply);
             }
         }
     }

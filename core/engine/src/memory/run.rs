@@ -1,0 +1,175 @@
+//! How calls run on a node in memory, and how callers wait there.
+
+use std::mem::take;
+
+use ratelimit_core::Time;
+use ratelimit_core::line::Caller;
+use ratelimit_language::{Error, docs};
+use ratelimit_value::Value;
+
+use super::call::Call;
+use super::state::{Effect, Memory, Role, Waiter};
+use super::table::{Entry, arity, find, named};
+use crate::node::Node;
+use crate::reply::Reply;
+use crate::waiting::{Clients, Turn, Wait, WaitedKey, serve};
+
+/// What came of a call.
+pub enum Called {
+    Replied(Reply),
+    /// The caller waits. [`Memory::ring`] returns its reply.
+    Waits(Caller),
+}
+
+impl Memory {
+    /// Runs a command as a server does. Its errors are replies.
+    pub fn call(&self, words: &[&[u8]]) -> Called {
+        let Some((name, arguments)) = words.split_first() else {
+            return Called::Replied(Reply::Error(unknown(&[])));
+        };
+        if let Some(reply) = own(self, name, arguments) {
+            return Called::Replied(reply);
+        }
+        let Some(command) = find(name) else {
+            return Called::Replied(Reply::Error(unknown(words)));
+        };
+        let documentation = command.documentation;
+        let least = documentation.arity();
+        let count = i32::try_from(words.len()).unwrap_or(i32::MAX);
+        let fits = if least < 0 { count >= -least } else { count == least };
+        // The server checks the number of words before it runs a command.
+        if !fits {
+            return Called::Replied(Reply::Error(named(Error::Arity, &documentation)));
+        }
+        match self.run(command, words, None) {
+            Reply::Wait(wait) => Called::Waits(self.enter(words, *wait)),
+            reply => Called::Replied(reply),
+        }
+    }
+
+    fn run(&self, command: &Entry, words: &[&[u8]], again: Option<(Caller, Turn)>) -> Reply {
+        (command.run)(&Call::new(self, words, again)).unwrap_or_else(|error| {
+            self.node.counts.errors.add_one();
+            Reply::Error(named(error, &command.documentation))
+        })
+    }
+
+    /// Tries the callers that are due, once. Returns those whose wait has ended since the last time, with their replies.
+    pub fn ring(&self) -> Vec<(Caller, Reply)> {
+        serve(self);
+        take(&mut self.ended.borrow_mut())
+    }
+
+    /// When the alarm is to ring next; `None` if nobody waits.
+    pub fn next_ring(&self) -> Option<Time> {
+        self.node.waiting.with(|state| {
+            let lines = &state.lines;
+            [lines.next_due(), lines.next_look(), lines.next_deadline()].into_iter().flatten().min()
+        })
+    }
+
+    /// Applies an effect of another node.
+    pub fn apply(&self, effect: &Effect) -> Result<(), Error> {
+        match effect {
+            Effect::Gone(key) => _ = self.delete(key),
+            Effect::Apply(payloads) => {
+                let mut words: Vec<&[u8]> = vec![docs::APPLY.name.as_bytes()];
+                words.extend(payloads.iter().flat_map(|(key, payload)| [&*key.name, payload]));
+                let database = payloads.first().map_or(0, |(key, _)| key.database);
+                let before = self.database.replace(database);
+                let applied = (find(b"RL.APPLY").ok_or(Error::Internal)?.run)(&Call::new(self, &words, None));
+                self.database.set(before);
+                applied?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A caller begins to wait.
+    fn enter(&self, words: &[&[u8]], wait: Wait) -> Caller {
+        let now = self.steady.get();
+        let caller = self.node.waiting.with(|state| state.lines.enter(now, now.plus(wait.left), wait.stands));
+        let words = words.iter().map(|word| word.to_vec()).collect();
+        self.waiters.borrow_mut().insert(caller, Waiter { words, database: self.database.get() });
+        caller
+    }
+
+    /// The client of a caller hangs up.
+    pub fn hang_up(&self, caller: Caller) {
+        self.node.waiting.with(|state| state.lines.leave(caller));
+        self.waiters.borrow_mut().remove(&caller);
+    }
+}
+
+impl Clients for Memory {
+    fn node(&self) -> &Node {
+        &self.node
+    }
+
+    fn clock(&self) -> Time {
+        self.clock.get()
+    }
+
+    fn now(&self) -> Time {
+        self.steady.get()
+    }
+
+    fn may_write(&self) -> bool {
+        self.role.get() == Role::Primary
+    }
+
+    fn run(&self, caller: Caller, turn: Turn) -> Option<Reply> {
+        let waiter = self.waiters.borrow().get(&caller).cloned();
+        let Some(Waiter { words, database }) = waiter else {
+            self.node.waiting.with(|state| state.lines.leave(caller));
+            return None;
+        };
+        let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
+        let before = self.database.replace(database);
+        let reply = Memory::run(self, find(words.first()?)?, &words, Some((caller, turn)));
+        self.database.set(before);
+        Some(reply)
+    }
+
+    fn end(&self, caller: Caller, reply: Reply) {
+        self.waiters.borrow_mut().remove(&caller);
+        self.ended.borrow_mut().push((caller, reply));
+    }
+
+    fn value_of<T>(&self, key: &WaitedKey, look: impl FnOnce(Option<&mut Value>) -> T) -> T {
+        let mut keys = self.keys.borrow_mut();
+        look(keys.get_mut::<WaitedKey>(key).and_then(|stored| stored.value.as_mut()))
+    }
+}
+
+/// A server's error for a command that it does not have.
+fn unknown(words: &[&[u8]]) -> Error {
+    let quoted = |word: &[u8]| format!("'{}'", String::from_utf8_lossy(word));
+    let mut words = words.iter().map(|word| quoted(word));
+    let command = words.next().unwrap_or_else(|| quoted(b""));
+    let words = words.collect::<Vec<_>>().join(" ");
+    Error::invalid(format_args!("unknown command {command}, with args beginning with: {words}"))
+}
+
+/// The commands of the server that a node in memory has: `DEL`, `EXISTS` and `FLUSHALL`.
+fn own(memory: &Memory, name: &[u8], keys: &[&[u8]]) -> Option<Reply> {
+    let is = |command: &str| name.eq_ignore_ascii_case(command.as_bytes());
+    let database = memory.database.get();
+    let count =
+        |each: &dyn Fn(&[u8]) -> bool| Reply::Integer(keys.iter().filter(|key| each(key)).count() as u64);
+    Some(if is("DEL") || is("EXISTS") {
+        if keys.is_empty() {
+            return Some(Reply::Error(arity(if is("DEL") { "del" } else { "exists" })));
+        }
+        if is("DEL") {
+            count(&|key| !memory.expire(&(database, key)) && memory.delete(&(database, key)))
+        } else {
+            count(&|key| !memory.expire(&(database, key)) && memory.has(&(database, key)))
+        }
+    } else if is("FLUSHALL") {
+        memory.flush();
+        Reply::Ok
+    } else {
+        return None;
+    })
+}
