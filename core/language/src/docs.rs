@@ -534,6 +534,13 @@ mod tests {
     }
 
     #[test]
+    fn the_arity_counts_the_words_that_each_call_has() {
+        for (name, arity) in [("GCRA", -5), ("XADD", -6), ("SETTLE", -7), ("POLICY", -2), ("TOP", -1)] {
+            assert_eq!(find(name.as_bytes()).map(Documentation::arity), Some(arity), "{name}");
+        }
+    }
+
+    #[test]
     fn a_command_is_found_by_its_name_and_an_own_one_without_its_prefix() {
         for command in all() {
             let name = command.full_name();

@@ -199,3 +199,35 @@ impl Part {
         self.argument.map(|argument| argument.meaning)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The parts with a group in round brackets, `?` behind what is optional and `*` behind what is repeated.
+    fn tree(parts: &[Part], separator: &str) -> String {
+        let shown = |part: &Part| {
+            let once = match part.kind {
+                Kind::All => format!("({})", tree(&part.parts, " ")),
+                Kind::OneOf => format!("({})", tree(&part.parts, " | ")),
+                _ => [part.token, part.name].into_iter().flatten().collect::<Vec<_>>().join("="),
+            };
+            let mark = if part.is_optional { "?" } else { "" };
+            format!("{once}{mark}{}", if part.is_repeated { "*" } else { "" })
+        };
+        parts.iter().map(shown).collect::<Vec<_>>().join(separator)
+    }
+
+    #[test]
+    fn a_syntax_is_a_tree_of_parts() {
+        for (syntax, expected) in [
+            ("key id ttl [COST cost] [FULL]", "key id ttl COST=cost? FULL?"),
+            ("utilization [TIER tier OF tiers]", "utilization (TIER=tier OF=tiers)?"),
+            ("[FORCE | RESERVE [MAXWAIT maxwait]]", "(FORCE | (RESERVE MAXWAIT=maxwait?))?"),
+            ("numkeys key ... {field value} ...", "numkeys key* (field value)*"),
+            ("{SET name | LIST}", "(SET=name | LIST)"),
+        ] {
+            assert_eq!(tree(&parse(syntax, &[]), " "), expected);
+        }
+    }
+}

@@ -1,219 +1,136 @@
 //! What the module tells about itself: `COMMAND`, `INFO`, `RL.INFO`, `RL.HELP`.
 
-use redis::{Connection, Value};
+use ratelimit_language::syntax::{Kind, Part};
+use ratelimit_language::{KeyUse, Keys};
+use redis::Value;
 
+use crate::docs::reference::catalog::flags;
+use crate::support::fuzz::grammar::{commands, elements, field, fields};
 use crate::support::{Server, call, call_bytes, command_names, error, error_line, info, ints, simple, text};
 
+/// All others that want to know a command, such as the pages and the packages, ask the language.
 #[test]
-fn the_server_knows_each_commands_arity_flags_and_keys() {
+fn the_server_says_of_each_command_what_the_language_says() {
     let server = Server::start(&[]);
     let con = &mut server.connection();
-    for (name, arity, flags, key) in [
-        ("rl.tokenbucket", -5, "write, denyoom, module, blocking, fast", "RW, access, update"),
-        ("rl.gcra", -5, "write, denyoom, module, blocking, fast", "RW, access, update"),
-        ("rl.slidingwindow", -4, "write, denyoom, module, blocking", "RW, access, update"),
-        ("rl.calendar", -4, "write, denyoom, module, blocking, fast", "RW, access, update"),
-        ("rl.penalty", -5, "write, denyoom, module, fast", "RW, access, update"),
-        ("rl.concurrent", -5, "write, denyoom, module, blocking", "RW, access, update"),
-        ("rl.sketch", -6, "write, denyoom, module", "RW, access, update"),
-        ("rl.release", -3, "write, module, fast", "RW, delete"),
-        ("rl.renew", -4, "write, module, fast", "RW, access, update"),
-        ("rl.settle", -7, "write, module, fast", "RW, access, update"),
-        ("rl.ask", -3, "write, denyoom, module, blocking, movablekeys", "RW, access, update"),
-        ("rl.askpeek", -3, "readonly, module, movablekeys", "RO, access"),
-        ("rl.askrefund", -3, "write, module, fast, movablekeys", "RW, access, update"),
-        ("rl.asksettle", -6, "write, module, fast, movablekeys", "RW, access, update"),
-        ("rl.peek", -4, "readonly, module", "RO, access"),
-        ("rl.info", -2, "readonly, module", "RO, access"),
-        ("rl.apply", -3, "write, module", "OW, update"),
-    ] {
-        let told = text(con, &format!("COMMAND INFO {name}"));
-        let keys = if name == "rl.apply" { "1, -1, 2" } else { "1, 1, 1" };
-        let start = format!("[[{name}, {arity}, [{flags}], {keys}, ");
-        assert!(told.starts_with(&start), "{told}");
-        assert!(
-            told.contains(&format!("[flags, [{key}], begin_search, [type, index, spec, [index, 1]]")),
-            "{told}"
-        );
-    }
-    assert_eq!(
-        text(con, "COMMAND GETKEYS RL.APPLY a p b q"),
-        "[a, b]",
-        "the keys of pairs are found, so a cluster can check them"
-    );
-    let explain = text(con, "COMMAND INFO rl.explain");
-    assert!(explain.starts_with("[[rl.explain, -3, [readonly, module, movablekeys], 0, 0, 0, "), "{explain}");
-    assert!(
-        explain.contains("[flags, [RO, access, incomplete], begin_search, [type, unknown,"),
-        "no key is at a fixed place: {explain}"
-    );
-    assert_eq!(text(con, "COMMAND GETKEYS RL.PEEK a GCRA 1 1 1ms"), "[a]");
-    assert_eq!(text(con, "COMMAND GETKEYS RL.SETTLE a b GCRA 1 1 1ms COST 1"), "[a]");
-    assert_eq!(text(con, "COMMAND GETKEYS RL.MULTISETTLE 2 a b c COST 1 LIMIT UNIFORM 1ms"), "[a, b]");
-}
+    let commands = commands();
+    let names: Vec<String> = commands.iter().map(|command| command.name.to_lowercase()).collect();
+    assert_eq!(command_names(con), names);
+    for (name, command) in names.iter().zip(&commands) {
+        let said = command.documentation;
+        let (arity, flags, [first, last, step]) = (said.arity(), flags(said).join(", "), said.keys.places());
+        let info = text(con, &format!("COMMAND INFO {name}"));
+        let start = format!("[[{name}, {arity}, [{flags}], {first}, {last}, {step}, ");
+        assert!(info.starts_with(&start), "{start}: {info}");
+        assert_eq!(info.contains("[nondeterministic_output]"), said.varies, "{info}");
+        let keys = key_specification(said.keys);
+        assert!(info.contains(&keys), "{keys}: {info}");
 
-#[test]
-fn a_command_whose_reply_varies_has_the_tip_for_it() {
-    let server = Server::start(&[]);
-    let con = &mut server.connection();
-    let steady = ["rl.apply", "rl.help", "rl.lpush", "rl.rpush"];
-    for name in command_names(con) {
-        let told = text(con, &format!("COMMAND INFO {name}"));
-        let varies = told.contains("[nondeterministic_output]");
-        assert_eq!(varies, !steady.contains(&name.as_str()), "{told}");
-    }
-}
-
-#[test]
-fn the_server_documents_each_command() {
-    let server = Server::start(&[]);
-    let con = &mut server.connection();
-    for name in [
-        "tokenbucket",
-        "gcra",
-        "slidingwindow",
-        "concurrent",
-        "release",
-        "renew",
-        "peek",
-        "settle",
-        "info",
-        "apply",
-    ] {
-        let docs = text(con, &format!("COMMAND DOCS rl.{name}"));
-        for part in ["summary", "since, 0.1.0", "complexity", "module, ratelimit", "name, key, type, key"] {
-            assert!(docs.contains(part), "{part} of {docs}");
+        let docs = fields(call(con, &["COMMAND", "DOCS", name]).unwrap());
+        let docs = fields(field(&docs, name).expect("one command"));
+        for (name, expected) in [
+            ("summary", said.summary),
+            ("since", "0.1.0"),
+            ("complexity", said.complexity),
+            ("module", "ratelimit"),
+        ] {
+            assert_eq!(field(&docs, name).map(|text| simple(&text)).as_deref(), Some(expected));
         }
+        let arguments = field(&docs, "arguments").map_or("[]".into(), described);
+        assert_eq!(arguments, all_shown(&command.arguments), "{name}");
     }
-    let arguments =
-        |con: &mut Connection, command: &str| described(&call(con, &["COMMAND", "DOCS", command]).unwrap());
-    let docs = arguments(con, "rl.concurrent");
-    for argument in [
-        "[name, capacity, type, integer]",
-        "[name, ttl, type, string]",
-        "[name, id, type, string]",
-        "[name, reserved, type, integer, token, RESERVED, flags, [optional]]",
-        "[name, critical, type, pure-token, token, CRITICAL, flags, [optional]]",
-        "[name, cost, type, integer, token, COST, flags, [optional]]",
-        "[name, at, type, integer, token, AT, flags, [optional]]",
-    ] {
-        assert!(docs.contains(argument), "{argument} of {docs}");
-    }
-    let docs = arguments(con, "rl.shed");
-    let tier = "[name, tier, type, block, flags, [optional], arguments, [[name, tier, type, integer, token, TIER], \
-                [name, tiers, type, integer, token, OF]]]";
-    assert!(docs.contains(tier), "{docs}");
-    let docs = arguments(con, "rl.uniform");
-    let manner = "[name, force, type, oneof, flags, [optional], arguments, [[name, force, type, pure-token, token, FORCE], \
-                  [name, reserve, type, block, arguments, [[name, reserve, type, pure-token, token, RESERVE], \
-                  [name, maxwait, type, string, token, MAXWAIT, flags, [optional]]]]]]";
-    assert!(docs.contains(manner), "{docs}");
-    let hold = "[name, id, type, block, flags, [optional], arguments, [[name, id, type, string, token, HOLD], \
-                [name, ttl, type, string]]]";
-    for command in ["rl.tokenbucket", "rl.slidinglog", "rl.calendar", "rl.multi"] {
-        let docs = arguments(con, command);
-        assert!(docs.contains(hold), "{docs}");
-    }
-    let docs = arguments(con, "rl.settle");
-    assert!(docs.contains("[name, id, type, string], [name, limiter, type, string], "), "{docs}");
-    assert!(docs.contains("[name, cost, type, integer, token, COST], "), "a settlement needs a cost: {docs}");
-    let docs = arguments(con, "rl.multisettle");
-    assert!(
-        docs.contains(
-            "[name, id, type, string], [name, cost, type, integer, token, COST, flags, [optional]]"
-        )
-    );
-    let docs = arguments(con, "rl.apply");
-    assert!(
-        docs.contains("[name, key, type, block, flags, [multiple], arguments, [[name, key, type, key"),
-        "{docs}"
-    );
-    let docs = arguments(con, "rl.peek");
-    assert!(docs.contains("[name, parameter, type, string, flags, [multiple]]"), "{docs}");
 }
 
-/// The documentation without the meanings, which have a test of their own, and without the names that newer servers tell
-/// once more, as texts to display.
-fn described(docs: &Value) -> String {
-    let Value::Array(items) = docs else { return simple(docs) };
-    let is = |item: &Value, names: &[&str]| names.contains(&simple(item).as_str());
-    let shown: Vec<String> = if items.first().is_some_and(|first| is(first, &["name"])) {
-        let fields = items.chunks(2).filter(|field| !is(&field[0], &["summary", "display_text"]));
-        fields.flatten().map(described).collect()
-    } else {
-        items.iter().map(described).collect()
+/// The start of the first key specification in `COMMAND INFO`.
+fn key_specification(keys: Keys) -> String {
+    let flags = |key_use| match key_use {
+        KeyUse::Read => "RO, access",
+        KeyUse::Update => "RW, access, update",
+        KeyUse::Delete => "RW, delete",
+        KeyUse::Insert => "RW, insert",
     };
-    format!("[{}]", shown.join(", "))
+    let (flags, search) = match keys {
+        Keys::None => return String::new(),
+        Keys::First(key_use) | Keys::FirstAndBehind(key_use) => (flags(key_use), "range"),
+        Keys::Counted(key_use) => (flags(key_use), "keynum"),
+        Keys::Pairs => ("OW, update", "range"),
+        Keys::OfInner(key_use) => {
+            return format!("[flags, [{}, incomplete], begin_search, [type, unknown,", flags(key_use));
+        }
+    };
+    format!("[flags, [{flags}], begin_search, [type, index, spec, [index, 1]], find_keys, [type, {search},")
 }
 
-/// The arguments in `COMMAND DOCS`, groups with their parts: the name that errors use, and the meaning.
-fn meanings(docs: &Value, found: &mut Vec<(String, Option<String>)>) {
-    let Value::Array(items) = docs else { return };
-    if items.first().is_some_and(|first| simple(first) == "name") {
-        let field = |name: &str| {
-            items.chunks(2).find(|field| simple(&field[0]) == name).map(|field| simple(&field[1]))
-        };
-        if !["block", "oneof"].contains(&field("type").unwrap().as_str()) {
-            found.push((field("token").or(field("name")).unwrap(), field("summary")));
-        }
-    }
-    for item in items {
-        meanings(item, found);
+/// Arguments of `COMMAND DOCS`, without the places of keys, and without the names that newer servers tell once more, as texts to
+/// display.
+fn described(arguments: Value) -> String {
+    let shown = elements(arguments).into_iter().map(|argument| {
+        let shown = fields(argument).into_iter().filter_map(|(name, value)| match name.as_str() {
+            "key_spec_index" | "display_text" => None,
+            "arguments" => Some(format!("{name}, {}", described(value))),
+            _ => Some(format!("{name}, {}", simple(&value))),
+        });
+        format!("[{}]", shown.collect::<Vec<_>>().join(", "))
+    });
+    format!("[{}]", shown.collect::<Vec<_>>().join(", "))
+}
+
+/// The same of the language.
+fn all_shown(parts: &[Part]) -> String {
+    format!("[{}]", parts.iter().map(shown).collect::<Vec<_>>().join(", "))
+}
+
+fn shown(part: &Part) -> String {
+    let kind = match part.kind {
+        Kind::Token => "pure-token",
+        Kind::Key => "key",
+        Kind::Integer => "integer",
+        Kind::Real => "double",
+        Kind::Text => "string",
+        Kind::All => "block",
+        Kind::OneOf => "oneof",
+    };
+    let flags = [("optional", part.is_optional), ("multiple", part.is_repeated)];
+    let flags: Vec<&str> = flags.into_iter().filter(|(_, has)| *has).map(|(flag, _)| flag).collect();
+    let fields = [
+        ("name", Some(part.name())),
+        ("type", Some(kind.into())),
+        ("token", part.token.map(String::from)),
+        ("summary", part.meaning().map(String::from)),
+        ("flags", (!flags.is_empty()).then(|| format!("[{}]", flags.join(", ")))),
+        ("arguments", (!part.parts.is_empty()).then(|| all_shown(&part.parts))),
+    ];
+    let given = fields.into_iter().filter_map(|(name, value)| Some(format!("{name}, {}", value?)));
+    format!("[{}]", given.collect::<Vec<_>>().join(", "))
+}
+
+#[test]
+fn the_server_finds_the_keys_of_a_call() {
+    let server = Server::start(&[]);
+    let con = &mut server.connection();
+    for (line, keys) in [
+        ("RL.APPLY a p b q", "[a, b]"),
+        ("RL.PEEK a GCRA 1 1 1ms", "[a]"),
+        ("RL.SETTLE a b GCRA 1 1 1ms COST 1", "[a]"),
+        ("RL.MULTISETTLE 2 a b c COST 1 LIMIT UNIFORM 1ms", "[a, b]"),
+    ] {
+        assert_eq!(text(con, &format!("COMMAND GETKEYS {line}")), keys, "{line}");
     }
 }
 
 #[test]
-fn each_argument_is_explained_and_each_example_runs() {
-    let server = Server::start(&["--ratelimit.top", "9"]);
+fn help_lists_the_commands_and_explains_one() {
+    let server = Server::start(&[]);
     let con = &mut server.connection();
-    text(con, "RL.POLICY SET api LIMIT GCRA 14 30 60s");
-    for name in command_names(con) {
-        let mut documented = Vec::new();
-        meanings(&call(con, &["COMMAND", "DOCS", &name]).unwrap(), &mut documented);
-        let lines = match call(con, &["RL.HELP", &name]).unwrap() {
-            Value::Array(lines) => lines.iter().map(simple).collect::<Vec<_>>(),
-            other => panic!("{name}: {other:?}"),
-        };
-        // What it is called without RL., and in upper case.
-        let short = name.strip_prefix("rl.").unwrap_or(&name).to_uppercase();
-        if short != "CL.THROTTLE" {
-            assert_eq!(text(con, &format!("RL.HELP {short}")), text(con, &format!("RL.HELP {name}")));
-        }
-        let part = |title: &str| {
-            let rest = lines.iter().skip_while(|line| *line != title).skip(1);
-            rest.take_while(|line| line.starts_with("    ")).map(|line| line.trim()).collect::<Vec<_>>()
-        };
-        let explained = part("Arguments:");
-        // In the order of the syntax, each once, and nothing else but the note about units.
-        let notes = explained.iter().filter(|line| line.starts_with("A duration has a unit")).count();
-        let mut distinct: Vec<&(String, Option<String>)> = Vec::new();
-        for argument in &documented {
-            if !distinct.iter().any(|(name, _)| *name == argument.0) {
-                distinct.push(argument);
-            }
-        }
-        assert_eq!(explained.len() - notes, distinct.len(), "{name}: {explained:?} of {documented:?}");
-        for (line, (argument, meaning)) in explained.iter().zip(distinct) {
-            let meaning = meaning.as_ref().unwrap_or_else(|| panic!("{name}: {argument} has no meaning"));
-            let (first, rest) = line.split_once(' ').unwrap();
-            assert_eq!(
-                (first, rest.trim_start().starts_with(meaning.as_str())),
-                (argument.as_str(), true),
-                "{name}: {line}"
-            );
-        }
-        assert!(lines[0].starts_with(&name.to_uppercase()), "{lines:?}");
-        assert!(!part("Reply:").is_empty(), "{name}");
-        match part("Example:").as_slice() {
-            // The internal one has none.
-            [] => assert_eq!(name, "rl.apply"),
-            [example] => {
-                assert!(example.to_lowercase().contains(&short.to_lowercase()), "{example}");
-                text(con, "FLUSHALL");
-                text(con, example);
-            }
-            more => panic!("{name}: {more:?}"),
-        }
+    let help = text(con, "RL.HELP");
+    for line in [
+        "RL.GCRA key max_burst count period [COST cost] [AT at] [PARTIAL | FORCE | RESERVE [MAXWAIT maxwait]] [HOLD id ttl]",
+        "RL.APPLY key payload [key payload ...]",
+        "RL.PEEK key limiter parameter [parameter ...] [COST cost] [AT at]",
+        "RL.SETTLE key id limiter parameter [parameter ...] COST cost [AT at]",
+        "RL.MULTISETTLE numkeys key [key ...] id [COST cost] [AT at] LIMIT limiter parameter ",
+    ] {
+        assert!(help.contains(line), "{line}: {help}");
     }
     assert_eq!(text(con, "RL.HELP rL.GcRa"), text(con, "RL.HELP gcra"));
     for unknown in [&b""[..], b"RL.", b"\0", b"gcra\n", &[b'x'; 10_000]] {
@@ -232,28 +149,6 @@ fn each_argument_is_explained_and_each_example_runs() {
         "    RL.GCRA user:1 14 30 60s",
     ] {
         assert!(gcra.contains(line), "{line}: {gcra}");
-    }
-}
-
-#[test]
-fn help_tells_every_command_with_its_syntax_and_what_it_does() {
-    let server = Server::start(&[]);
-    let con = &mut server.connection();
-    let help = text(con, "RL.HELP");
-    for name in command_names(con) {
-        let docs = text(con, &format!("COMMAND DOCS {name}"));
-        let summary = docs.split("summary, ").nth(1).unwrap().split(", since").next().unwrap();
-        let told = format!("{}{}", name.to_uppercase(), if name == "rl.help" { "" } else { " " });
-        assert!(help.contains(&told) && help.contains(&format!("    {summary}.")), "{name}: {help}");
-    }
-    for line in [
-        "RL.GCRA key max_burst count period [COST cost] [AT at] [PARTIAL | FORCE | RESERVE [MAXWAIT maxwait]] [HOLD id ttl]",
-        "RL.APPLY key payload [key payload ...]",
-        "RL.PEEK key limiter parameter [parameter ...] [COST cost] [AT at]",
-        "RL.SETTLE key id limiter parameter [parameter ...] COST cost [AT at]",
-        "RL.MULTISETTLE numkeys key [key ...] id [COST cost] [AT at] LIMIT limiter parameter ",
-    ] {
-        assert!(help.contains(line), "{line}: {help}");
     }
 }
 

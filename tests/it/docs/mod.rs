@@ -2,6 +2,6 @@
 
 mod monitoring;
 mod readme;
-mod reference;
+pub mod reference;
 pub mod sessions;
 pub mod summary;

@@ -1,5 +1,5 @@
-//! `docs/commands/` has a page for each command. The parts between markers are what a server says of its commands, and
-//! the costs of docs/performance.md:
+//! `docs/commands/` has a page for each command. The parts between markers are what the language says of commands,
+//! and the costs of docs/performance.md:
 //!
 //! ```text
 //! <!-- catalog --> syntax, flags, arguments and reply <!-- /catalog -->
@@ -10,7 +10,7 @@
 //! The rest of a page is written by hand. `sessions.rs` runs the examples and the errors.
 
 mod argument;
-mod catalog;
+pub mod catalog;
 mod contract;
 mod cost;
 pub(super) mod links;
@@ -21,8 +21,8 @@ use std::path::{Path, PathBuf};
 
 use ratelimit_language::Error;
 
-use crate::support::{PROMPT, Server, command_names};
-use catalog::Described;
+use crate::support::PROMPT;
+use crate::support::fuzz::grammar::commands;
 
 /// The sections of a page, in order.
 const SECTIONS: [&str; 8] =
@@ -45,9 +45,9 @@ fn is_written() -> bool {
     std::env::var("RATELIMIT_REFERENCE").is_ok_and(|word| word == "write")
 }
 
-/// The commands that a server has, in lower case.
+/// The names of the commands, in lower case.
 fn names() -> Vec<String> {
-    command_names(&mut Server::start(&[]).connection())
+    commands().iter().map(|command| command.name.to_lowercase()).collect()
 }
 
 /// The names of commands with their pages.
@@ -66,22 +66,20 @@ fn each_command_has_a_page_and_each_page_a_command() {
     found.sort();
     let names = names();
     let expected: Vec<String> = names.iter().map(|name| format!("{name}.md")).collect();
-    assert_eq!(found, expected, "left: the pages in docs/commands/; right: those of the server's commands");
+    assert_eq!(found, expected, "left: the pages in docs/commands/; right: those of the commands");
     assert_eq!(names.len(), 38, "the number of commands; if one is new, change it here");
 }
 
 #[test]
-fn what_a_page_says_of_its_command_is_what_the_server_says() {
-    let server = Server::start(&[]);
-    let con = &mut server.connection();
+fn what_a_page_says_of_its_command_is_what_the_language_says() {
     let performance = read(&root().join("docs/performance.md"));
-    for name in command_names(con) {
+    for command in commands() {
+        let name = command.name.to_lowercase();
         let path = folder().join(format!("{name}.md"));
         let page = read(&path);
-        let described = Described::by_server(con, &name);
-        let types = contract::types(con, &name.to_uppercase(), &described);
-        let renewed = with_part(&page, "catalog", &described.page_part(&types));
-        let renewed = with_part(&renewed, "cost", &cost::table(&name.to_uppercase(), &performance));
+        let part = catalog::page_part(command.documentation, &contract::types(&command));
+        let renewed = with_part(&page, "catalog", &part);
+        let renewed = with_part(&renewed, "cost", &cost::table(&command.name, &performance));
         if is_written() {
             fs::write(&path, &renewed).unwrap();
         } else {
@@ -184,13 +182,11 @@ fn five_integers_have_labels_in_each_example() {
 
 #[test]
 fn the_index_has_each_command_with_its_summary() {
-    let server = Server::start(&[]);
-    let con = &mut server.connection();
     let index = read(&folder().join("README.md"));
     let site = read(&root().join("docs/site/SUMMARY.md"));
-    for name in command_names(con) {
-        let (title, summary) = (name.to_uppercase(), Described::by_server(con, &name).summary);
-        let row = format!("| [{title}]({name}.md) | {summary} |\n");
+    for command in commands() {
+        let (title, name) = (&command.name, command.name.to_lowercase());
+        let row = format!("| [{title}]({name}.md) | {}. |\n", command.documentation.summary);
         assert_eq!(index.matches(&row).count(), 1, "the index lacks {row}");
         let entry = format!("- [{title}](docs/commands/{name}.md)\n");
         assert_eq!(site.matches(&entry).count(), 1, "docs/site/SUMMARY.md lacks {entry}");

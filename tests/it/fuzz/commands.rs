@@ -56,7 +56,7 @@ impl Fuzzer {
         // A hunger goes by another clock than `AT`: until it ends, a request may be refused at its retry, too.
         text(&mut cons[0], "CONFIG SET ratelimit.hunger 0");
         make_others(&mut cons[0]);
-        let caller = Caller::new(commands(&mut cons[0]), seed);
+        let caller = Caller::new(commands(), seed);
         Fuzzer { cons, caller }
     }
 
@@ -103,7 +103,7 @@ impl Fuzzer {
         count();
         let seen = ask(con, &request.words, &keys, way);
         let command = self.caller.command(&request.name()).unwrap();
-        seen.check(command.reads);
+        seen.check(command.reads());
         let decided = if seen.error().is_none() { decisions(&seen, command) } else { Vec::new() };
         let first = decided.first().copied();
         (seen, first)
@@ -111,7 +111,7 @@ impl Fuzzer {
 
     fn check(&mut self, request: &Request, seen: &Seen, decision: Decision) {
         let command = self.caller.command(&request.name()).unwrap();
-        let (limiter, reads) = (command.limiter().map(str::to_string), command.reads);
+        let (limiter, reads) = (command.limiter().map(str::to_string), command.reads());
         let at = request.number("AT");
         // An instant before the last charge may move a key whose clock was set back.
         let steady = at.is_some_and(|at| seen.before.iter().all(|look| look.last_charge() <= Some(at)));

@@ -145,7 +145,7 @@ impl Fuzzer {
         let mut con = server.connection();
         text(&mut con, "FLUSHALL");
         text(&mut con, "DEBUG SET-SKIP-CHECKSUM-VALIDATION 1");
-        let caller = Caller::new(commands(&mut con), seed);
+        let caller = Caller::new(commands(), seed);
         Fuzzer { con, caller }
     }
 
@@ -188,7 +188,7 @@ impl Fuzzer {
             let words: Vec<&[u8]> = request.words.iter().map(Vec::as_slice).collect();
             let asked = self.ask(&words, &[key]);
             let command = self.caller.command(&request.name()).unwrap();
-            asked.check(command.reads);
+            asked.check(command.reads());
             if asked.error().is_none() {
                 decisions(&asked, command);
             }

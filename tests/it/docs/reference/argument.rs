@@ -1,92 +1,64 @@
-//! An argument of a command, from its line of `RL.HELP` and the command's syntax to its row of a page.
+//! An argument of a command, as a row of a page. `syntax` is that of the command, as it is shown.
 
-pub struct Argument {
-    name: String,
-    pub meaning: String,
-    /// What stands in brackets behind the meaning.
-    pub values: String,
+use ratelimit_core::MAX_COUNT;
+use ratelimit_language::vocabulary::{Argument, Values};
+
+pub fn row(argument: &Argument, syntax: &str) -> String {
+    let value = value_name(argument, syntax);
+    let (meaning, default) = stated_default(argument.meaning)
+        .unwrap_or_else(|| (argument.meaning.into(), without_value(argument, syntax).into()));
+    let (unit, range) = unit_and_range(argument, value.is_some());
+    let shown = [Some(argument.name), value].into_iter().flatten().collect::<Vec<_>>().join(" ");
+    format!("| `{shown}` | {meaning} | {unit} | {range} | {default} |\n")
 }
 
-impl Argument {
-    /// Of a line such as `key  the key, named after what is limited`, which may end with values in brackets.
-    pub fn of_line(line: &str) -> Argument {
-        let (name, rest) = line.split_once(' ').expect("a name and its meaning");
-        let bracket = rest.strip_suffix(')').and_then(|rest| rest.rsplit_once(" ("));
-        let (meaning, values) = bracket.unwrap_or((rest, ""));
-        Argument { name: name.into(), meaning: meaning.trim().into(), values: values.into() }
-    }
+/// The name of an option's value, as the syntax has it.
+fn value_name<'s>(argument: &Argument, syntax: &'s str) -> Option<&'s str> {
+    let bare = |word: &'s str| word.trim_matches(['[', ']']);
+    let mut words = syntax.split(' ').skip_while(|word| bare(word) != argument.name);
+    let (own, next) = (words.next()?, words.next()?);
+    let has_value = argument.is_option() && !own.ends_with(']') && next.starts_with(char::is_lowercase);
+    has_value.then(|| bare(next))
+}
 
-    pub fn row(&self, syntax: &str) -> String {
-        let (meaning, default) = self
-            .stated_default()
-            .unwrap_or_else(|| (self.meaning.clone(), self.without_value(syntax).into()));
-        let (unit, range) = self.unit_and_range(syntax);
-        let shown = [Some(self.name.as_str()), self.value_name(syntax)].into_iter().flatten();
-        let shown = shown.collect::<Vec<_>>().join(" ");
-        format!("| `{shown}` | {meaning} | {unit} | {range} | {default} |\n")
+/// Takes `…, 1 by default` or `UTC (the default)` out of a meaning.
+pub fn stated_default(meaning: &str) -> Option<(String, String)> {
+    if let Some((before, after)) = meaning.split_once(" by default") {
+        let at = before.rfind([',', ';']).expect("a default is a clause of its own");
+        return Some((format!("{}{after}", &before[..at]), before[at + 1..].trim().into()));
     }
+    let (before, after) = meaning.split_once(" (the default)")?;
+    Some((format!("{before}{after}"), before.rsplit(' ').next().unwrap_or_default().into()))
+}
 
-    pub fn is_option(&self) -> bool {
-        self.name.starts_with(|letter: char| letter.is_ascii_uppercase())
+/// What the column of defaults has for an argument without a default value.
+fn without_value(argument: &Argument, syntax: &str) -> &'static str {
+    let has_alternatives = parts(syntax).iter().any(|part| part.starts_with('|'));
+    match (is_optional(argument.name, syntax), argument.is_option()) {
+        (true, true) if value_name(argument, syntax).is_none() => "off",
+        (true, true) => "none",
+        (true, false) => "",
+        (false, _) if has_alternatives => "",
+        (false, _) => "required",
     }
+}
 
-    /// The name of an option's value, as the syntax has it.
-    fn value_name<'s>(&self, syntax: &'s str) -> Option<&'s str> {
-        let bare = |word: &'s str| word.trim_matches(['[', ']']);
-        let mut words = syntax.split(' ').skip_while(|word| bare(word) != self.name);
-        let (own, next) = (words.next()?, words.next()?);
-        let has_value = self.is_option() && !own.ends_with(']') && next.starts_with(char::is_lowercase);
-        has_value.then(|| bare(next))
-    }
-
-    /// Takes `…, 1 by default` or `UTC (the default)` out of the meaning.
-    pub fn stated_default(&self) -> Option<(String, String)> {
-        if let Some((before, after)) = self.meaning.split_once(" by default") {
-            let at = before.rfind([',', ';']).expect("a default is a clause of its own");
-            return Some((format!("{}{after}", &before[..at]), before[at + 1..].trim().into()));
-        }
-        let (before, after) = self.meaning.split_once(" (the default)")?;
-        Some((format!("{before}{after}"), before.rsplit(' ').next().unwrap_or_default().into()))
-    }
-
-    /// What the column of defaults has for an argument without a default value.
-    fn without_value(&self, syntax: &str) -> &'static str {
-        let has_alternatives = parts(syntax).iter().any(|part| part.starts_with('|'));
-        match (is_optional(&self.name, syntax), self.is_option()) {
-            (true, true) if self.value_name(syntax).is_none() => "off",
-            (true, true) => "none",
-            (true, false) => "",
-            (false, _) if has_alternatives => "",
-            (false, _) => "required",
-        }
-    }
-
-    fn unit_and_range(&self, syntax: &str) -> (String, String) {
-        if let Some(range) = self.values.strip_prefix("duration, ") {
-            return ("duration".into(), in_years(range, "ms"));
-        }
-        if let Some(range) = self.values.strip_prefix("decimal, ") {
-            return ("decimal number".into(), range.into());
-        }
-        if self.values.starts_with("Unix time in microseconds") {
-            return ("µs of Unix time".into(), "the years 2001 to 9999".into());
-        }
-        if let Some(range) = self.values.strip_suffix(" bytes") {
-            return ("bytes".into(), range.into());
-        }
-        if let Some(range) = self.values.strip_suffix(" s") {
-            return ("s".into(), in_years(range, "s"));
-        }
-        if let Some((least, most)) = self.values.split_once(" to ") {
-            let most = most.trim_start_matches("the setting ");
-            return ("integer".into(), format!("{least} to {}", shown(most)));
-        }
-        let unit = match self.name.as_str() {
-            "key" => "key",
-            _ if self.is_option() && self.value_name(syntax).is_none() => "flag",
-            _ => "string",
-        };
-        (unit.into(), String::new())
+fn unit_and_range(argument: &Argument, has_value: bool) -> (&'static str, String) {
+    match argument.values {
+        Values::Duration { min: 0 } => ("duration", "0 to 100 years".into()),
+        Values::Duration { min } => ("duration", format!("{min} ms to 100 years")),
+        Values::DurationFrom(least) => ("duration", format!("`{least}` to 100 years")),
+        Values::Seconds => ("s", "1 s to 100 years".into()),
+        Values::Instant => ("µs of Unix time", "the years 2001 to 9999".into()),
+        Values::Real { min, max } => ("decimal number", format!("{min} to {max}")),
+        Values::Number { min, max: MAX_COUNT } => ("integer", format!("{min} to 2^53−1")),
+        Values::Number { min, max } => ("integer", format!("{min} to {max}")),
+        Values::Setting(most) => ("integer", format!("1 to `{most}`")),
+        Values::UpTo { min, argument } => ("integer", format!("{min} to `{argument}`")),
+        Values::Id => ("bytes", argument.values.to_string().replace(" bytes", "")),
+        Values::Word if argument.name == "key" => ("key", String::new()),
+        Values::Word if has_value || !argument.is_option() => ("string", String::new()),
+        Values::Word | Values::Flag => ("flag", String::new()),
     }
 }
 
@@ -101,30 +73,6 @@ fn is_optional(name: &str, syntax: &str) -> bool {
         depth -= word.matches(']').count();
     }
     false
-}
-
-const CENTURY: &str = "36500d";
-const CENTURY_IN_SECONDS: &str = "3153600000";
-
-/// A range up to the longest duration, of a number or from another argument.
-fn in_years(range: &str, unit: &str) -> String {
-    let (least, most) = range.split_once(" to ").expect("a range");
-    assert!([CENTURY, CENTURY_IN_SECONDS].contains(&most), "{range} does not end at 100 years");
-    match least.parse::<u64>() {
-        _ if least == "0ms" => "0 to 100 years".into(),
-        _ if least == "1ms" => "1 ms to 100 years".into(),
-        Ok(_) => format!("{least} {unit} to 100 years"),
-        Err(_) => format!("`{least}` to 100 years"),
-    }
-}
-
-/// The end of a range: a number, an argument or a setting.
-fn shown(most: &str) -> String {
-    match most.parse::<u64>() {
-        Ok(9_007_199_254_740_991) => "2^53−1".into(),
-        Ok(number) => number.to_string(),
-        Err(_) => format!("`{most}`"),
-    }
 }
 
 /// The parts of a syntax between which a line may end.

@@ -1,8 +1,8 @@
 //! `clients/contract/catalog.json`: what a package in any language needs to know of the commands and the limiters. The
 //! generators in `clients/generate/` read it.
 //!
-//! Words and meanings are those of a server (`COMMAND DOCS`, `COMMAND INFO`, `RL.HELP`). What a limiter can do is asked from
-//! the core. `replies.rs` has the kinds of replies.
+//! Words and meanings are those of the language, and what a limiter can do is asked from the core. `replies.rs` has the kinds of
+//! replies.
 
 mod arguments;
 mod facts;
@@ -10,13 +10,12 @@ mod replies;
 
 use std::fs;
 
-use redis::Connection;
+use ratelimit_language::syntax::{Kind, Part};
 use serde_json::{Value, json};
 
-use super::catalog::Described;
+use super::catalog::flags;
 use super::{is_written, read, root};
-use crate::support::Server;
-use crate::support::fuzz::grammar::{Argument, Command, commands};
+use crate::support::fuzz::grammar::{Command, commands};
 use arguments::Parameter;
 use facts::Facts;
 
@@ -34,9 +33,8 @@ struct Form {
 }
 
 #[test]
-fn the_catalog_of_the_packages_is_what_server_and_core_say() {
-    let server = Server::start(&[]);
-    let catalog = catalog(&mut server.connection());
+fn the_catalog_of_the_packages_is_what_language_and_core_say() {
+    let catalog = catalog();
     serde_json::from_str::<Value>(&catalog).expect("JSON");
     let path = root().join("clients/contract/catalog.json");
     if is_written() {
@@ -47,13 +45,12 @@ fn the_catalog_of_the_packages_is_what_server_and_core_say() {
     assert!(stored == catalog, "catalog.json is not up to date: {REWRITE}. First difference: {differs:#?}");
 }
 
-fn catalog(con: &mut Connection) -> String {
+fn catalog() -> String {
     let (mut rows, mut limiters) = (Vec::new(), Vec::new());
-    for command in commands(con) {
-        let described = Described::by_server(con, &command.name.to_lowercase());
-        let forms = forms(&command, &described);
-        limiters.extend(Facts::of(con, &command.name, &forms[0], &described.example));
-        rows.push(row(&command.name, &described, &forms));
+    for command in commands() {
+        let forms = forms(&command);
+        limiters.extend(Facts::of(&command, &forms[0]));
+        rows.push(row(&command, &forms));
     }
     let limiters: Vec<String> = limiters.iter().map(Facts::row).collect();
     format!(
@@ -64,34 +61,33 @@ fn catalog(con: &mut Connection) -> String {
 }
 
 /// The rows of a page's table: what each form of a command returns in either protocol.
-pub fn types(con: &mut Connection, name: &str, described: &Described) -> String {
-    let command = commands(con).into_iter().find(|command| command.name == name).expect("a command of ours");
+pub fn types(command: &Command) -> String {
     let row = |form: &Form| {
         let [resp2, resp3] = replies::types(form.reply);
         format!("| `{}` | {resp2} | {resp3} |\n", form.words.join(" "))
     };
-    forms(&command, described).iter().map(row).collect()
+    forms(command).iter().map(row).collect()
 }
 
 /// The alternatives that begin with a word of their own, and the command without such a word.
-fn forms(command: &Command, described: &Described) -> Vec<Form> {
+fn forms(command: &Command) -> Vec<Form> {
     let alternatives = match &command.arguments[..] {
-        [only] if only.kind == "oneof" => only.parts.iter().map(alternative).collect(),
+        [only] if only.kind == Kind::OneOf => only.parts.iter().map(alternative).collect(),
         all => vec![(None, all.iter().collect())],
     };
-    let form = |(head, all): (Option<&Argument>, Vec<&Argument>)| {
-        let mut arguments = arguments::flattened(&command.name, &all, &described.arguments);
+    let form = |(head, all): (Option<&Part>, Vec<&Part>)| {
+        let mut arguments = arguments::flattened(&command.name, &all);
         let mut words = vec![command.name.clone()];
         let mut name = snake(&facts::class(&command.name).unwrap_or_else(|| command.name.clone()));
-        let mut summary = described.summary.trim_end_matches('.').to_string();
-        if let Some((word, meaning)) = head.and_then(|head| head.token.as_ref().zip(head.meaning.as_ref())) {
+        let mut summary = command.documentation.summary.to_string();
+        if let Some((word, meaning)) = head.and_then(|head| head.token.zip(head.meaning())) {
             name = format!("{name}_{}", word.to_lowercase());
             summary = capitalized(meaning);
-            words.push(word.clone());
+            words.push(word.into());
             // The word stands alone, or before the first argument.
-            arguments.retain(|argument| argument.kind != "flag" || argument.token.as_ref() != Some(word));
+            arguments.retain(|argument| argument.kind != "flag" || argument.token != Some(word));
             for argument in &mut arguments {
-                argument.token.take_if(|token| token == word);
+                argument.token.take_if(|token| *token == word);
             }
         }
         Form { name, reply: replies::kind(&words.join(" ")), words, summary, arguments }
@@ -100,9 +96,9 @@ fn forms(command: &Command, described: &Described) -> Vec<Form> {
 }
 
 /// The arguments of an alternative, and the one of them that has its word.
-fn alternative(form: &Argument) -> (Option<&Argument>, Vec<&Argument>) {
-    let all: Vec<&Argument> = if form.parts.is_empty() { vec![form] } else { form.parts.iter().collect() };
-    (all.first().copied().filter(|head| head.token.is_some() && !head.optional), all)
+fn alternative(form: &Part) -> (Option<&Part>, Vec<&Part>) {
+    let all: Vec<&Part> = if form.parts.is_empty() { vec![form] } else { form.parts.iter().collect() };
+    (all.first().copied().filter(|head| head.token.is_some() && !head.is_optional), all)
 }
 
 /// `RL.ASKPEEK` is `ask_peek`, `CL.THROTTLE` is `cl_throttle`, `TokenBucket` is `token_bucket`.
@@ -125,16 +121,16 @@ fn capitalized(text: &str) -> String {
     text[..1].to_uppercase() + &text[1..]
 }
 
-fn row(name: &str, described: &Described, forms: &[Form]) -> String {
-    let Described { syntax, complexity, flags, keys, reply, example, .. } = described;
+fn row(command: &Command, forms: &[Form]) -> String {
+    let said = command.documentation;
     let head = object(&[
-        ("command", Some(json!(name))),
-        ("syntax", Some(json!(syntax))),
-        ("complexity", Some(json!(complexity))),
-        ("flags", Some(json!(flags))),
-        ("keys", Some(json!(keys))),
-        ("reply_text", Some(json!(reply))),
-        ("example", (!example.is_empty()).then(|| json!(example))),
+        ("command", Some(json!(command.name))),
+        ("syntax", Some(json!(said.usage()))),
+        ("complexity", Some(json!(said.complexity))),
+        ("flags", Some(json!(flags(said)))),
+        ("keys", Some(json!(said.keys.places()))),
+        ("reply_text", Some(json!(said.reply))),
+        ("example", (!said.example.is_empty()).then(|| json!(said.example))),
     ]);
     let forms: Vec<String> = forms.iter().map(form_row).collect();
     list(&head, "forms", &forms)

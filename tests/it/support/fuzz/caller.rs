@@ -1,10 +1,11 @@
-//! Calls that make sense, of all commands that the server lists: a new one is called without being named here. The name
-//! of an argument, or else its type, decides which values make sense.
+//! Calls that make sense, of all commands: a new one is called without being named here. The name of an argument, or else
+//! its type, decides which values make sense.
 
+use ratelimit_language::syntax::{Kind, Part};
 use redis::Connection;
 
 use crate::support::dice::Dice;
-use crate::support::fuzz::grammar::{Argument, Command};
+use crate::support::fuzz::grammar::Command;
 use crate::support::fuzz::request::Request;
 use crate::support::{SECOND, call};
 
@@ -59,18 +60,18 @@ impl Caller {
     fn put_all(
         &mut self,
         request: &mut Request,
-        arguments: &[Argument],
+        arguments: &[Part],
         limiters: &[&Command],
-        takes: &dyn Fn(&Argument) -> bool,
+        takes: &dyn Fn(&Part) -> bool,
     ) {
         let mut limiter = None;
-        let takes: Vec<&Argument> = arguments.iter().filter(|argument| takes(argument)).collect();
-        for run in takes.chunk_by(|one, next| one.optional && next.optional) {
+        let takes: Vec<&Part> = arguments.iter().filter(|argument| takes(argument)).collect();
+        for run in takes.chunk_by(|one, next| one.is_optional && next.is_optional) {
             let mut run = run.to_vec();
             self.dice.shuffle(&mut run);
             for argument in run {
-                let chance = match argument.token.as_deref() {
-                    _ if !argument.optional => 10,
+                let chance = match argument.token {
+                    _ if !argument.is_optional => 10,
                     // They exclude each other.
                     Some("AT") if request.says("BLOCK") => 1,
                     Some("BLOCK") if request.says("AT") => 1,
@@ -89,56 +90,56 @@ impl Caller {
     fn put<'c>(
         &mut self,
         request: &mut Request,
-        argument: &Argument,
+        argument: &Part,
         limiters: &[&'c Command],
         limiter: &mut Option<&'c Command>,
     ) {
-        let times = match argument.name.as_str() {
-            "key" if argument.multiple && argument.parts.is_empty() => self.keys(request),
+        let times = match argument.name().as_str() {
+            "key" if argument.is_repeated && argument.parts.is_empty() => self.keys(request),
             "parameter" => 1,
-            _ if argument.multiple => 1 + self.dice.index(3),
+            _ if argument.is_repeated => 1 + self.dice.index(3),
             _ => 1,
         };
         for _ in 0..times {
             if argument.parts.is_empty()
-                && let Some(token) = &argument.token
+                && let Some(token) = argument.token
             {
                 request.push(token);
             }
-            match argument.kind.as_str() {
-                "pure-token" => {}
-                "key" => {
+            match argument.kind {
+                Kind::Token => {}
+                Kind::Key => {
                     request.places.push(request.words.len());
                     request.push("");
                 }
-                "oneof" => {
+                Kind::OneOf => {
                     let part = &argument.parts[self.dice.index(argument.parts.len())];
                     self.put(request, part, limiters, limiter);
                 }
-                "block" => self.put_block(request, argument, limiters),
-                _ if argument.name == "limiter" => {
+                Kind::All => self.put_block(request, argument, limiters),
+                _ if argument.name() == "limiter" => {
                     let chosen = limiters[self.dice.index(limiters.len())];
                     request.push(chosen.limiter().unwrap());
                     *limiter = Some(chosen);
                     // Behind a token it is one of many, whose options are the block's own. A settlement has its own, too.
                     let several = argument.token.is_some() || request.name() == "RL.SETTLE";
-                    let takes = move |argument: &Argument| takes_as_parameter(argument, several);
+                    let takes = move |argument: &Part| takes_as_parameter(argument, several);
                     self.put_all(request, &chosen.arguments, limiters, &takes);
                 }
                 // They stand there already.
-                _ if argument.name == "parameter" => {}
+                _ if argument.name() == "parameter" => {}
                 kind => {
-                    let value = self.value(request, &argument.name, kind);
+                    let value = self.value(request, &argument.name(), kind);
                     request.words.push(value);
                 }
             }
         }
     }
 
-    fn put_block(&mut self, request: &mut Request, block: &Argument, limiters: &[&Command]) {
+    fn put_block(&mut self, request: &mut Request, block: &Part, limiters: &[&Command]) {
         let mut limiter = None;
         for part in &block.parts {
-            if !part.optional || self.dice.one_in(3) {
+            if !part.is_optional || self.dice.one_in(3) {
                 self.put(request, part, limiters, &mut limiter);
             }
         }
@@ -216,15 +217,14 @@ pub fn make_others(con: &mut Connection) {
     }
 }
 
-fn takes_as_parameter(argument: &Argument, several: bool) -> bool {
-    let shared = |argument: &Argument| {
-        let token =
-            argument.token.as_deref().or(argument.parts.first().and_then(|part| part.token.as_deref()));
-        token.filter(|token| SHARED.contains(token)).map(str::to_string)
+fn takes_as_parameter(argument: &Part, several: bool) -> bool {
+    let shared = |argument: &Part| {
+        let token = argument.token.or(argument.parts.first().and_then(|part| part.token));
+        token.filter(|token| SHARED.contains(token))
     };
     match shared(argument) {
-        _ if argument.kind == "key" => false,
+        _ if argument.kind == Kind::Key => false,
         None => true,
-        Some(token) => !several && PROBED.contains(&token.as_str()),
+        Some(token) => !several && PROBED.contains(&token),
     }
 }

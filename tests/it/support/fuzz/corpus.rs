@@ -55,7 +55,7 @@ impl Corpus {
 
 /// Makes keys of every kind.
 pub fn make_keys(con: &mut Connection, seed: u64, count: usize) {
-    let mut caller = Caller::new(commands(con), seed);
+    let mut caller = Caller::new(commands(), seed);
     // Nothing expires meanwhile.
     caller.now = 4_102_444_800_000_000;
     for _ in 0..count {

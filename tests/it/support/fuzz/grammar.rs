@@ -1,79 +1,50 @@
-//! The commands of the module as the server tells of them: `COMMAND LIST` their names, `COMMAND DOCS` their arguments.
+//! The commands of the module, from their documentation; and the parts of a server's reply.
 
-use redis::{Connection, Value};
+use ratelimit_language::docs;
+use ratelimit_language::help::Documentation;
+use ratelimit_language::syntax::Part;
+use redis::Value;
 
-use crate::support::{call, command_names, simple};
-
-/// An argument, as `COMMAND DOCS` tells of it.
-pub struct Argument {
-    pub name: String,
-    pub kind: String,
-    pub token: Option<String>,
-    /// A group of arguments has none.
-    pub meaning: Option<String>,
-    pub optional: bool,
-    pub multiple: bool,
-    pub parts: Vec<Argument>,
-}
+use crate::support::simple;
 
 pub struct Command {
+    pub documentation: &'static Documentation,
     /// In capitals.
     pub name: String,
-    pub reads: bool,
-    pub arguments: Vec<Argument>,
+    pub arguments: Vec<Part>,
 }
 
 impl Command {
+    pub fn reads(&self) -> bool {
+        self.documentation.has_flag("readonly")
+    }
+
     /// What it limits by, if it is a limiter's own command.
     pub fn limiter(&self) -> Option<&str> {
-        let costs = self.arguments.iter().any(|argument| argument.token.as_deref() == Some("COST"));
-        let one_key = self.arguments.first().is_some_and(|first| first.name == "key");
+        let costs = self.arguments.iter().any(|argument| argument.token == Some("COST"));
+        let one_key = self.arguments.first().is_some_and(|first| first.name() == "key");
         let own =
-            self.arguments.iter().all(|argument| !["limiter", "policy"].contains(&argument.name.as_str()));
+            self.arguments.iter().all(|argument| !["limiter", "policy"].contains(&argument.name().as_str()));
         self.name.strip_prefix("RL.").filter(|_| costs && one_key && own)
     }
 
     /// Whether it asks for limits of any limiter on many keys.
     pub fn names_limits(&self) -> bool {
-        self.arguments.first().is_some_and(|first| first.name == "numkeys")
+        self.arguments.first().is_some_and(|first| first.name() == "numkeys")
     }
 }
 
 /// The module's commands, in the order of their names.
-pub fn commands(con: &mut Connection) -> Vec<Command> {
-    let names = command_names(con);
-    let words =
-        |first| [&["COMMAND", first], &names.iter().map(String::as_str).collect::<Vec<_>>()[..]].concat();
-    let (docs, infos) = (words("DOCS"), words("INFO"));
-    let docs = fields(call(con, &docs).unwrap());
-    let infos = elements(call(con, &infos).unwrap()).into_iter().map(elements);
-    let mut commands = Vec::new();
-    for info in infos {
-        let name = simple(&info[0]);
-        let reads = simple(&info[2]).contains("readonly");
-        let doc = docs.iter().find(|(doc, _)| *doc == name).map(|(_, doc)| fields(doc.clone()));
-        let arguments = field(&doc.unwrap(), "arguments").map(arguments).unwrap_or_default();
-        commands.push(Command { name: name.to_uppercase(), reads, arguments });
-    }
+pub fn commands() -> Vec<Command> {
+    let mut commands: Vec<Command> = docs::all()
+        .map(|documentation| Command {
+            documentation,
+            name: documentation.full_name(),
+            arguments: documentation.parts(),
+        })
+        .collect();
+    commands.sort_by(|one, other| one.name.cmp(&other.name));
     commands
-}
-
-fn arguments(docs: Value) -> Vec<Argument> {
-    let argument = |doc| {
-        let doc = fields(doc);
-        let text = |name| field(&doc, name).map(|value| simple(&value));
-        let flags = text("flags").unwrap_or_default();
-        Argument {
-            name: text("name").unwrap(),
-            kind: text("type").unwrap(),
-            token: text("token"),
-            meaning: text("summary"),
-            optional: flags.contains("optional"),
-            multiple: flags.contains("multiple"),
-            parts: field(&doc, "arguments").map(arguments).unwrap_or_default(),
-        }
-    };
-    elements(docs).into_iter().map(argument).collect()
 }
 
 /// The elements of an array or a set.

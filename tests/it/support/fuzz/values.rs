@@ -1,11 +1,13 @@
 //! What values make sense for an argument, by its name, or else by its type.
 
+use ratelimit_language::syntax::Kind;
+
 use super::caller::Caller;
 use crate::support::SECOND;
 use crate::support::fuzz::request::Request;
 
 impl Caller {
-    pub(super) fn value(&mut self, request: &Request, name: &str, kind: &str) -> Vec<u8> {
+    pub(super) fn value(&mut self, request: &Request, name: &str, kind: Kind) -> Vec<u8> {
         let dice = &mut self.dice;
         let number = match name {
             "numkeys" => 1 + dice.below(3),
@@ -48,8 +50,8 @@ impl Caller {
                     .pick(&[&b"\x01\0\0"[..], b"\x01\x03\x00", b"\x02", b"\x01\x0f\x02\0\0\0\0\0\0\0\0"])
                     .to_vec();
             }
-            _ if kind == "double" => return b"0.5".to_vec(),
-            _ if kind == "string" => return b"word".to_vec(),
+            _ if kind == Kind::Real => return b"0.5".to_vec(),
+            _ if kind == Kind::Text => return b"word".to_vec(),
             _ => 1 + dice.below(5),
         };
         number.to_string().into_bytes()

@@ -1,53 +1,51 @@
 //! The arguments of a call, in a flat list as methods take them. Arguments that belong together become one.
 
 use ratelimit_core::MAX_PAIRS;
+use ratelimit_language::syntax::{Kind, Part};
 use serde_json::{Value, json};
 
-use super::super::argument::Argument as Explained;
+use super::super::argument::stated_default;
 use super::object;
-use crate::support::fuzz::grammar::Argument;
 
 pub struct Parameter {
     /// No two of a call have the same.
     pub name: String,
     /// `key`, `int`, `float`, `duration`, `string` and `flag`; the others stand for several words.
     pub kind: &'static str,
-    pub token: Option<String>,
+    pub token: Option<&'static str>,
     pub optional: bool,
     range: Option<String>,
     default: Option<String>,
-    meaning: String,
+    meaning: &'static str,
 }
 
 impl Parameter {
-    fn group(kind: &'static str, meaning: &str) -> Parameter {
-        let (name, meaning) = (kind.into(), meaning.into());
+    fn group(kind: &'static str, meaning: &'static str) -> Parameter {
+        let name = kind.into();
         Parameter { name, kind, token: None, optional: false, range: None, default: None, meaning }
     }
 
     /// An argument of one word, or of a token and a word.
-    fn single(argument: &Argument, explained: &[Explained]) -> Parameter {
-        let meaning = argument.meaning.as_ref().expect("a meaning");
-        let own = explained.iter().find(|explained| explained.meaning == *meaning);
-        let own = own.unwrap_or_else(|| panic!("RL.HELP does not explain {meaning}"));
-        let range = own.values.trim_start_matches("duration, ");
-        let kind = match argument.kind.as_str() {
-            "string" if range != own.values => "duration",
-            "string" => "string",
-            "key" => "key",
-            "integer" => "int",
-            "double" => "float",
-            "pure-token" => "flag",
-            other => panic!("an argument of type {other}"),
+    fn single(part: &Part) -> Parameter {
+        let argument = part.argument.expect("no group");
+        let values = argument.values.to_string();
+        let kind = match part.kind {
+            Kind::Text if argument.values.is_duration() => "duration",
+            Kind::Text => "string",
+            Kind::Key => "key",
+            Kind::Integer => "int",
+            Kind::Real => "float",
+            Kind::Token => "flag",
+            other => panic!("an argument of the kind {other:?}"),
         };
         Parameter {
-            name: argument.name.clone(),
+            name: part.name(),
             kind,
-            token: argument.token.clone(),
+            token: part.token,
             optional: kind == "flag",
-            range: (!range.is_empty()).then(|| range.into()),
-            default: own.stated_default().map(|(_, default)| default),
-            meaning: meaning.clone(),
+            range: (!values.is_empty()).then(|| values.trim_start_matches("duration, ").into()),
+            default: stated_default(argument.meaning).map(|(_, default)| default),
+            meaning: argument.meaning,
         }
     }
 
@@ -56,7 +54,7 @@ impl Parameter {
         object(&[
             ("name", Some(json!(self.name))),
             ("kind", Some(json!(self.kind))),
-            ("token", text(&self.token)),
+            ("token", self.token.map(|token| json!(token))),
             ("optional", self.optional.then_some(Value::Bool(true))),
             ("range", text(&self.range)),
             ("default", text(&self.default)),
@@ -65,11 +63,11 @@ impl Parameter {
     }
 }
 
-pub fn flattened(command: &str, arguments: &[&Argument], explained: &[Explained]) -> Vec<Parameter> {
+pub fn flattened(command: &str, parts: &[&Part]) -> Vec<Parameter> {
     let mut all = Vec::new();
-    add(arguments, explained, false, &mut all);
+    add(parts, false, &mut all);
     for one in &mut all {
-        match (one.name.as_str(), one.token.as_deref()) {
+        match (one.name.as_str(), one.token) {
             (_, Some("ID")) => one.name = "lease_id".into(),
             ("timeout", Some("BLOCK")) => one.name = "block".into(),
             // It stands beside the id of a lease.
@@ -82,15 +80,15 @@ pub fn flattened(command: &str, arguments: &[&Argument], explained: &[Explained]
     all
 }
 
-fn add(arguments: &[&Argument], explained: &[Explained], optional: bool, all: &mut Vec<Parameter>) {
-    let mut rest = arguments.iter();
-    while let Some(argument) = rest.next() {
-        let optional = optional || argument.optional;
-        let first = argument.parts.first();
-        let token = first.and_then(|first| first.token.clone());
-        let meaning = || first.and_then(|first| first.meaning.clone()).expect("a meaning");
+fn add(parts: &[&Part], optional: bool, all: &mut Vec<Parameter>) {
+    let mut rest = parts.iter();
+    while let Some(part) = rest.next() {
+        let optional = optional || part.is_optional;
+        let first = part.parts.first();
+        let token = first.and_then(|first| first.token);
+        let meaning = || first.and_then(Part::meaning).expect("a meaning");
         let pairs = Some(format!("1 to {MAX_PAIRS}"));
-        let found = match (argument.name.as_str(), token.as_deref()) {
+        let found = match (part.name().as_str(), token) {
             ("numkeys", None) => {
                 rest.next();
                 let group = Parameter::group("keys", "the keys, named after what is limited, such as user:1");
@@ -104,24 +102,22 @@ fn add(arguments: &[&Argument], explained: &[Explained], optional: bool, all: &m
                 let group = Parameter::group("limits", "the limits, each for all keys or for one of them");
                 Parameter { range: pairs, ..group }
             }
-            (_, Some("HOLD")) => Parameter { optional, ..Parameter::group("hold", &meaning()) },
-            (_, Some("KEYS")) => Parameter { token, optional, ..Parameter::group("more_keys", &meaning()) },
-            _ if first.is_some_and(|first| first.kind == "key") => {
+            (_, Some("HOLD")) => Parameter { optional, ..Parameter::group("hold", meaning()) },
+            (_, Some("KEYS")) => Parameter { token, optional, ..Parameter::group("more_keys", meaning()) },
+            _ if first.is_some_and(|first| first.kind == Kind::Key) => {
                 Parameter::group("pairs", "keys, and a payload for each")
             }
-            _ if first.is_some_and(|first| first.name == "field") => {
+            _ if first.is_some_and(|first| first.name() == "field") => {
                 Parameter::group("fields", "the names of the fields, and the value of each")
             }
-            _ if argument.multiple => {
-                Parameter::group("elements", argument.meaning.as_deref().expect("a meaning"))
-            }
+            _ if part.is_repeated => Parameter::group("elements", part.meaning().expect("a meaning")),
             _ if first.is_some() => {
-                let parts: Vec<&Argument> = argument.parts.iter().collect();
-                add(&parts, explained, optional || argument.kind == "oneof", all);
+                let parts: Vec<&Part> = part.parts.iter().collect();
+                add(&parts, optional || part.kind == Kind::OneOf, all);
                 continue;
             }
             _ => {
-                let single = Parameter::single(argument, explained);
+                let single = Parameter::single(part);
                 Parameter { optional: optional || single.optional, ..single }
             }
         };

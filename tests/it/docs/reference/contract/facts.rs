@@ -4,13 +4,12 @@ use std::fmt::Debug;
 
 use ratelimit_core::limiter::{Capabilities, Limiter};
 use ratelimit_core::{Span, with_limiter};
-use ratelimit_language::{Arguments, Bounds, FORMS, Request, find, of_request};
-use redis::Connection;
+use ratelimit_language::{Arguments, Bounds, FORMS, Purpose, Request, find, multi, of_request};
 use serde_json::json;
 
 use super::arguments::Parameter;
 use super::{Form, capitalized, object};
-use crate::support::call;
+use crate::support::fuzz::grammar::Command;
 
 pub struct Facts {
     name: String,
@@ -19,7 +18,7 @@ pub struct Facts {
     /// The capabilities, by the core's names, and `joint`: whether the limiter can be among several limits.
     can: Vec<&'static str>,
     /// Options with which it can do other things.
-    with: Vec<(String, Vec<&'static str>)>,
+    with: Vec<(&'static str, Vec<&'static str>)>,
     /// The parameter with the most at once, if it is another one than `count`.
     burst: Option<String>,
     /// The parameter with the count per time: 1 if there is none, but a time.
@@ -30,26 +29,27 @@ pub struct Facts {
 
 impl Facts {
     /// `None` if the command is no limiter's own.
-    pub fn of(con: &mut Connection, command: &str, form: &Form, example: &str) -> Option<Facts> {
+    pub fn of(command: &Command, form: &Form) -> Option<Facts> {
         let takes_any = form.arguments.iter().any(|argument| argument.kind == "limiter");
-        let name = command.strip_prefix("RL.").filter(|_| form.reply == "decision" && !takes_any)?;
+        let name = command.name.strip_prefix("RL.").filter(|_| form.reply == "decision" && !takes_any)?;
         let books = form.arguments.iter().any(|argument| argument.name == "reserve");
-        let is_own = |argument: &&Parameter| match argument.token.as_deref() {
+        let is_own = |argument: &&Parameter| match argument.token {
             Some(token) => of_request(token.as_bytes(), books).is_none(),
             None => argument.kind != "hold",
         };
         let own: Vec<&Parameter> = form.arguments[1..].iter().filter(is_own).collect();
         // The core has no sketch among its limiters, so its line is that of the example.
-        let example = example.split(' ').skip(2).fold(name.to_string(), |line, word| line + " " + word);
+        let example = command.documentation.example.split(' ').skip(2);
+        let example = example.fold(name.to_string(), |line, word| line + " " + word);
         let lines = lines(name);
         let base = lines.first().unwrap_or(&example);
-        let can = capabilities(con, base);
+        let can = capabilities(base);
         let with = lines.iter().skip(1).filter_map(|line| {
             let option = own
                 .iter()
-                .filter_map(|one| one.token.clone())
-                .find(|token| !base.contains(token.as_str()) && line.contains(token.as_str()))?;
-            Some((option, capabilities(con, line))).filter(|(_, other)| *other != can)
+                .filter_map(|one| one.token)
+                .find(|token| !base.contains(token) && line.contains(token))?;
+            Some((option, capabilities(line))).filter(|(_, other)| *other != can)
         });
         let with = with.collect();
         let required: Vec<&Parameter> = own.iter().copied().filter(|one| !one.optional).collect();
@@ -57,7 +57,7 @@ impl Facts {
             if can.contains(&"bans") { (None, None, None) } else { rate(base, &required) };
         Some(Facts {
             name: name.into(),
-            class: class(command).unwrap_or_else(|| capitalized(&name.to_lowercase())),
+            class: class(&command.name).unwrap_or_else(|| capitalized(&name.to_lowercase())),
             parameters: own.iter().map(|one| one.name.clone()).collect(),
             can,
             with,
@@ -69,7 +69,7 @@ impl Facts {
 
     pub fn row(&self) -> String {
         let text = |text: &Option<String>| text.as_ref().map(|text| json!(text));
-        let with = self.with.iter().map(|(option, can)| (option.clone(), json!(can)));
+        let with = self.with.iter().map(|(option, can)| (option.to_string(), json!(can)));
         object(&[
             ("name", Some(json!(self.name))),
             ("class", Some(json!(self.class))),
@@ -117,7 +117,7 @@ pub fn class(command: &str) -> Option<String> {
     Some(if title.to_uppercase() == name { title } else { capitalized(&name.to_lowercase()) })
 }
 
-fn capabilities(con: &mut Connection, line: &str) -> Vec<&'static str> {
+fn capabilities(line: &str) -> Vec<&'static str> {
     let can = known(line).map_or(Capabilities::NONE, |known| known.can);
     let Capabilities {
         partial,
@@ -132,9 +132,10 @@ fn capabilities(con: &mut Connection, line: &str) -> Vec<&'static str> {
         early,
         one_each,
     } = can;
-    let words: Vec<&str> = "RL.MULTIPEEK 1 key COST 0 LIMIT".split(' ').chain(line.split(' ')).collect();
+    let words: Vec<&[u8]> = "LIMIT".split(' ').chain(line.split(' ')).map(str::as_bytes).collect();
+    let joint = multi(&mut Arguments::new(&words, Bounds::DEFAULT), 1, Purpose::Peek);
     let all = [
-        ("joint", call(con, &words).is_ok()),
+        ("joint", joint.is_ok()),
         ("partial", partial),
         ("force", force),
         ("reserve", reserve),

@@ -3,7 +3,6 @@
 use ratelimit_language::find;
 use redis::Value;
 
-use super::super::catalog::Described;
 use super::forms;
 use crate::support::fuzz::grammar::commands;
 use crate::support::{Server, call, simple, text};
@@ -108,12 +107,11 @@ fn has_shape(kind: &str, reply: &Value) -> bool {
 fn each_reply_has_the_shape_of_its_kind() {
     let server = Server::start(&["--ratelimit.policy-file", "policies", "--ratelimit.top", "10"]);
     let con = &mut server.connection();
-    for command in commands(con) {
-        let described = Described::by_server(con, &command.name.to_lowercase());
-        for form in forms(&command, &described) {
+    for command in commands() {
+        for form in forms(&command) {
             let own = form.words.join(" ");
             // No text can write the payload of RL.APPLY.
-            let line = match described.example.as_str() {
+            let line = match command.documentation.example {
                 "" => continue,
                 _ if form.reply == "info" => "RL.INFO refused:1".into(),
                 example if example.starts_with(&own) => example.to_string(),
