@@ -3,6 +3,7 @@
 //! This file is the table of commands.
 //!
 //! - `command/` runs them, each from its arguments to its reply. `reply.rs` has the replies.
+//! - `plan/` is what a call would do and why, and acting on it.
 //! - `host.rs` has the trait of a host, `slot.rs` that of an open key; `memory/` is a host in memory.
 //! - `key/` has a key of limits, how a call changes it, and the payload that its copies receive.
 //! - `node.rs` has what belongs to a node and to no key: `settings.rs`; `policies/`, the limits that calls ask for by name; `waiting/`,
@@ -16,6 +17,7 @@ pub mod host;
 pub mod key;
 pub mod memory;
 pub mod node;
+pub mod plan;
 pub mod policies;
 pub mod reply;
 pub mod settings;

@@ -1,14 +1,14 @@
 //! A request to one limit of a key, in steps.
 //!
 //! ```text
-//! check    finds errors                           changes nothing
-//! judge    reads the clock, decides               moves the state to now if the clock was set back
-//! charge   charges the granted cost
-//! gauge    computes limit, remaining and reset    changes nothing
+//! plan       reads the clock, decides               changes nothing
+//! catch up   moves the state to now if the clock was set back
+//! charge     charges the granted cost
+//! gauge      computes limit, remaining and reset    changes nothing
 //! ```
 //!
-//! A limiter's own command runs the steps one after the other, and can skip two: it checks only if the clock was set back,
-//! and it gauges a refusal when it judges. `RL.MULTI` checks and judges all its limits before it charges one.
+//! A limiter's own command runs the steps one after the other in [`Ask::take`], which gauges a refusal when it judges. `RL.MULTI`
+//! plans all its limits before it charges one.
 
 mod held;
 
@@ -35,6 +35,8 @@ pub struct Ask {
     now: Time,
     pub cost: u64,
     pub manner: Manner,
+    /// Whether the clock was set back, and the state has not moved yet.
+    moves: bool,
 }
 
 /// The outcome of a request.
@@ -66,7 +68,7 @@ impl Taken {
 
 impl Ask {
     pub fn new(place: Place, at: Time, cost: u64, manner: Manner) -> Ask {
-        Ask { place, at, now: at, cost, manner }
+        Ask { place, at, now: at, cost, manner, moves: false }
     }
 
     /// The instant at which the request is decided. Before the clock is read, the caller's time.
@@ -127,14 +129,13 @@ impl Ask {
         Ok(Taken { verdict, granted, gauge: self.gauge(limits, limiter), lag: self.lag() })
     }
 
-    /// Decides after the clock was set back. An error is found before the state is moved.
+    /// Decides after the clock was set back.
     #[cold]
     fn move_and_decide<L: Limiter>(
         mut self,
         limits: &mut impl Limits,
         limiter: &L,
     ) -> Result<(Ask, Decided), Error> {
-        self.check(limits, limiter)?;
         let (verdict, granted) = self.judge(limits, limiter)?;
         Ok((self, Decided { verdict, granted, gauge: None }))
     }
@@ -163,16 +164,42 @@ impl Ask {
         })
     }
 
-    /// Reads the clock and judges. Returns the verdict as the caller's clock sees it, and the cost to charge if it
-    /// admits.
+    /// Reads the clock and judges. Returns the verdict as the caller's clock sees it, and the cost to charge if it admits. If the clock
+    /// was set back, it judges as if the state had moved; [`Ask::catch_up`] moves it.
+    #[inline(always)]
+    pub fn plan<L: Limiter>(&mut self, limits: &impl Limits, limiter: &L) -> Result<(Verdict, u64), TooLong> {
+        let Some(state) = limits.state::<L::State>(self.place.stored) else {
+            return self.judge_state(limiter, &limiter.fresh(self.at));
+        };
+        match decide::reading(limiter, state, self.at) {
+            Reading::At(now) => {
+                self.now = now;
+                self.judge_state(limiter, state)
+            }
+            Reading::SetBack => {
+                self.moves = true;
+                let at = |then| Ask { at: then, now: then, ..*self };
+                limiter.if_moved(state, self.at, |state, then| at(then).judge_state(limiter, state))
+            }
+        }
+    }
+
+    /// Moves the state to the caller's time, if [`Ask::plan`] found that the clock was set back.
+    #[inline(always)]
+    pub fn catch_up<L: Limiter>(&mut self, limits: &mut impl Limits, limiter: &L) -> Result<(), Error> {
+        if self.moves { self.read_clock(limits, limiter) } else { Ok(()) }
+    }
+
+    /// Plans, and catches up.
     #[inline(always)]
     pub fn judge<L: Limiter>(
         &mut self,
         limits: &mut impl Limits,
         limiter: &L,
     ) -> Result<(Verdict, u64), Error> {
-        self.read_clock(limits, limiter)?;
-        Ok(self.with_state(limits, limiter, |state| self.judge_state(limiter, state))?)
+        let judged = self.plan(limits, limiter)?;
+        self.catch_up(limits, limiter)?;
+        Ok(judged)
     }
 
     #[inline(always)]
@@ -311,6 +338,7 @@ impl Ask {
     #[inline(always)]
     pub fn read_clock<L: Limiter>(&mut self, limits: &mut impl Limits, limiter: &L) -> Result<(), Error> {
         let at = self.at;
+        self.moves = false;
         if hold::any(limits) && self.set_back(limits, limiter).is_some() {
             hold::move_charges(limits, limiter, self.place.stored, at)?;
         }

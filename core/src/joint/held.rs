@@ -35,40 +35,46 @@ impl Joint<'_, '_> {
         keys: &mut [K],
         request: &Hold<'_>,
     ) -> Result<HoldOutcome, JointError> {
-        self.take_and_hold_or_wait(keys, request, |_, _| false)
-    }
-
-    /// As [`Joint::take_and_hold`]. If the call is refused and `waits` returns true, no penalty is struck.
-    ///
-    /// # Errors
-    ///
-    /// As [`Joint::take_and_hold`].
-    pub fn take_and_hold_or_wait<K: Limits>(
-        &mut self,
-        keys: &mut [K],
-        request: &Hold<'_>,
-        waits: impl FnOnce(&Self, &[K]) -> bool,
-    ) -> Result<HoldOutcome, JointError> {
-        if keys.iter().any(|limits| hold::held(limits, request.id, self.at).is_some()) {
+        if keys.iter().any(|limits| self.is_held(limits, request)) {
             self.look();
             keys.iter().enumerate().for_each(|(key, limits)| self.peek(key, limits));
             return Ok(HoldOutcome::Already);
         }
-        for (key, limits) in keys.iter().enumerate() {
-            let charges = self.pairs.iter().filter(|pair| pair.key == key && pair.part.can_be_held()).count();
-            if charges > 0 && !hold::has_room(limits, request, self.at, charges) {
-                return Err(JointError::TooManyHolds);
-            }
+        if !keys.iter().enumerate().all(|(key, limits)| self.has_room(key, limits, request)) {
+            return Err(JointError::TooManyHolds);
         }
-        let admitted = self.take_or_wait(keys, waits)?;
-        for (key, limits) in keys.iter_mut().enumerate().filter(|_| admitted) {
+        if !self.take(keys)? {
+            return Ok(HoldOutcome::Refused);
+        }
+        self.hold(keys, request)?;
+        Ok(HoldOutcome::Admitted)
+    }
+
+    /// Whether a key holds the id already.
+    pub fn is_held(&self, limits: &impl Limits, request: &Hold<'_>) -> bool {
+        hold::held(limits, request.id, self.at).is_some()
+    }
+
+    /// Whether a key has room for what the call would hold in it.
+    pub fn has_room(&self, key: usize, limits: &impl Limits, request: &Hold<'_>) -> bool {
+        let charges = self.pairs.iter().filter(|pair| pair.key == key && pair.part.can_be_held()).count();
+        charges == 0 || hold::has_room(limits, request, self.at, charges)
+    }
+
+    /// Holds what an admitted call has charged.
+    ///
+    /// # Errors
+    ///
+    /// [`JointError::Defect`] if the change cannot be applied.
+    pub fn hold<K: Limits>(&self, keys: &mut [K], request: &Hold<'_>) -> Result<(), JointError> {
+        for (key, limits) in keys.iter_mut().enumerate() {
             let pairs = || self.pairs.iter().filter(|pair| pair.key == key && pair.part.can_be_held());
             let charges: Vec<Charge> = pairs().map(|pair| pair.charged(limits)).collect();
             if let Some(now) = pairs().map(|pair| pair.ask.now()).max() {
                 hold::begin(limits, request, now, charges).map_err(|_| JointError::Defect)?;
             }
         }
-        Ok(if admitted { HoldOutcome::Admitted } else { HoldOutcome::Refused })
+        Ok(())
     }
 
     /// Settles what is held under this id for the limits of the call, each at its cost, and returns the number of keys in

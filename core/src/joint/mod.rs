@@ -67,6 +67,8 @@ pub struct Joint<'p, 'a> {
     /// The caller's time.
     at: Time,
     behind: Option<Box<Behind>>,
+    /// The first limit whose debt or booking would be too long.
+    too_long: Option<usize>,
 }
 
 /// The pairs for which others wait ahead of the call: the index of each, and the time until the first of the others is
@@ -110,7 +112,7 @@ impl<'p, 'a> Joint<'p, 'a> {
                 });
             }
         }
-        Ok(Joint { parts, pairs, at, behind: None })
+        Ok(Joint { parts, pairs, at, behind: None, too_long: None })
     }
 
     /// The limits of the call that apply to a key.
@@ -130,40 +132,60 @@ impl<'p, 'a> Joint<'p, 'a> {
     ///
     /// [`JointError::TooLong`] is found before anything is changed.
     pub fn take<K: Limits>(&mut self, keys: &mut [K]) -> Result<bool, JointError> {
-        self.take_or_wait(keys, |_, _| false)
+        for (key, limits) in keys.iter().enumerate() {
+            self.plan(key, limits);
+        }
+        let admitted = self.admits()?;
+        self.act(keys, admitted, false)?;
+        Ok(admitted)
     }
 
-    /// As [`Joint::take`]. If the call is refused and `waits` returns true, no penalty is struck.
+    /// Judges the pairs of a key, and changes nothing. All keys are planned before the call acts.
+    #[inline(always)]
+    pub fn plan(&mut self, key: usize, limits: &impl Limits) {
+        for pair in self.pairs.iter_mut().filter(|pair| pair.key == key) {
+            if pair.charges() {
+                if pair.plan(limits).is_err() {
+                    self.too_long = Some(self.too_long.map_or(pair.limit, |first| first.min(pair.limit)));
+                }
+            } else if pair.part.is_penalty() {
+                // A penalty that is not to be struck refuses during a ban, too.
+                pair.peek(limits);
+            }
+        }
+    }
+
+    /// Whether the call is admitted, once all keys are planned.
     ///
     /// # Errors
     ///
-    /// As [`Joint::take`].
-    pub fn take_or_wait<K: Limits>(
-        &mut self,
-        keys: &mut [K],
-        waits: impl FnOnce(&Self, &[K]) -> bool,
-    ) -> Result<bool, JointError> {
-        self.check(keys)?;
-        each(&mut self.pairs, keys, Pair::charges, |pair, limits| {
-            let judged = with_limiter!(&pair.part.limiter, limiter => pair.ask.judge(limits, limiter));
-            pair.stage = Stage::Judged(judged?.0);
-            Ok(())
-        })?;
-        // A penalty that is not to be struck refuses during a ban, too.
-        for pair in self.pairs.iter_mut().filter(|pair| !pair.charges() && pair.part.is_penalty()) {
-            let Some(limits) = keys.get(pair.key) else { continue };
-            pair.peek(limits);
+    /// [`JointError::TooLong`].
+    pub fn admits(&self) -> Result<bool, JointError> {
+        if let Some(limit) = self.too_long {
+            return Err(JointError::TooLong { limit });
         }
         let has_room = self.pairs.iter().all(|pair| pair.admits() || pair.part.is_shadow());
-        let admitted = has_room && self.behind.is_none();
-        if admitted || !waits(self, keys) && self.strikes() {
+        Ok(has_room && self.behind.is_none())
+    }
+
+    /// Does what was planned: charges the pairs of an admitted call, and strikes the penalties of a refused one, unless it waits. States
+    /// move if the clock was set back, whatever the decision.
+    ///
+    /// # Errors
+    ///
+    /// [`JointError::Defect`] if a change cannot be applied.
+    pub fn act<K: Limits>(&mut self, keys: &mut [K], admitted: bool, waits: bool) -> Result<(), JointError> {
+        each(&mut self.pairs, keys, Pair::charges, |pair, limits| {
+            with_limiter!(&pair.part.limiter, limiter => pair.ask.catch_up(limits, limiter))
+        })?;
+        if admitted || !waits && self.strikes() {
             self.charge(keys, !admitted)?;
         }
         self.gauge(keys);
         if self.behind.is_some() {
             self.fall_behind();
         }
-        Ok(admitted)
+        Ok(())
     }
 
     /// Notes for one of the keys where others wait. `ahead` returns the time until the first caller ahead of the call is
@@ -222,18 +244,6 @@ impl<'p, 'a> Joint<'p, 'a> {
     /// Whether a limit that is neither a shadow nor a penalty refuses the call, and so strikes its penalties.
     pub fn strikes(&self) -> bool {
         self.pairs.iter().any(|pair| pair.part.is_strict() && !pair.admits())
-    }
-
-    /// Finds the pairs of a key that are too long, and changes nothing.
-    ///
-    /// # Errors
-    ///
-    /// [`JointError::TooLong`].
-    pub fn check_key(&self, key: usize, limits: &impl Limits) -> Result<(), JointError> {
-        let mut pairs = self.pairs.iter().filter(|pair| pair.key == key && pair.can_be_too_long);
-        pairs.try_for_each(|pair| {
-            pair.check(limits).map_err(|TooLong| JointError::TooLong { limit: pair.limit })
-        })
     }
 
     /// From now on the call only looks at its limits: its id is held already.

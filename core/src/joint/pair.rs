@@ -136,7 +136,16 @@ impl<'a> Pair<'_, 'a> {
         with_limiter!(&self.part.limiter, limiter => self.ask.check(limits, limiter))
     }
 
+    /// Judges a pair that charges, and changes nothing.
+    #[inline(always)]
+    pub(super) fn plan(&mut self, limits: &impl Limits) -> Result<(), TooLong> {
+        let (verdict, _) = with_limiter!(&self.part.limiter, limiter => self.ask.plan(limits, limiter))?;
+        self.stage = Stage::Judged(verdict);
+        Ok(())
+    }
+
     pub(super) fn peek(&mut self, limits: &impl Limits) {
+        self.ask = Ask::new(self.ask.place, self.ask.at(), self.ask.cost, self.ask.manner);
         let answer = with_limiter!(&self.part.limiter, limiter => self.ask.peek(limits, limiter));
         // With FORCE, a penalty does not refuse.
         let forced = self.ask.manner == Manner::Force && self.part.is_penalty();

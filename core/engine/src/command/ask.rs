@@ -9,18 +9,17 @@ use std::iter::once;
 use std::ops::Range;
 use std::sync::Arc;
 
-use ratelimit_core::{Ask as CoreAsk, Joint, JointError, Part, Place, with_limiter};
+use ratelimit_core::{Joint, JointError, Part, Place, with_limiter};
 use ratelimit_language::docs;
 use ratelimit_language::help::Documentation;
 use ratelimit_language::{Error, PolicyCall, Purpose, lease_id};
 
 use super::entry::Command;
-use super::limit::take;
-use super::multi::{Several, Taken};
-use super::wait::starve;
 use crate::count::{Counter, Outcome};
 use crate::host::Host;
-use crate::key::{Key, SeveralKeys};
+use crate::key::SeveralKeys;
+use crate::plan::lone::take;
+use crate::plan::several::{Several, Taken};
 use crate::policies::CountedPolicy;
 use crate::reply::Reply;
 use crate::waiting::Turns;
@@ -48,7 +47,7 @@ impl Command for Ask {
             {
                 return take_only(call, policy, part, asked);
             }
-            let taken = several.take(call, Counter::Ask, asked.hold(), asked.block())?;
+            let taken = several.take(Counter::Ask, asked.hold(), asked.block())?;
             let (joint, outcome) = match taken {
                 Taken::Decided(joint, outcome) => (joint, outcome),
                 Taken::Waits(wait) => return Ok(Reply::Wait(wait)),
@@ -84,7 +83,7 @@ impl Command for AskRefund {
     const DOCUMENTATION: Documentation = docs::ASKREFUND;
 
     fn run<H: Host>(call: &H) -> Result<Reply, Error> {
-        run(call, Purpose::Refund, |_, several, asked| reply(&several.refund(call)?, asked, None))
+        run(call, Purpose::Refund, |_, several, asked| reply(&several.refund()?, asked, None))
     }
 
     fn keys<H: Host>(call: &H) -> [Range<usize>; 2] {
@@ -98,7 +97,7 @@ impl Command for AskSettle {
     fn run<H: Host>(call: &H) -> Result<Reply, Error> {
         run(call, Purpose::Settle, |_, several, asked| {
             let id = call.parse(REST.., lease_id)?;
-            let (joint, held) = several.settle(call, id)?;
+            let (joint, held) = several.settle(id)?;
             reply(&joint, asked, Some(held))
         })
     }
@@ -144,7 +143,7 @@ pub(super) fn with_limits<'c, H: Host, T>(
     let asked = parse(call, purpose)?;
     let parts = policy.policy.parts(name, &asked, purpose)?;
     let keys = SeveralKeys::new(call, places(call, &asked))?;
-    ask(&Several { keys, parts: &parts, at: asked.at(), manner: asked.manner() }, &asked)
+    ask(&Several { call, keys, parts: &parts, at: asked.at(), manner: asked.manner() }, &asked)
 }
 
 /// Asks the only limit of a policy, for one key. It does what [`Several::take`] does, in fewer steps.
@@ -156,13 +155,11 @@ fn take_only<H: Host>(
     asked: &PolicyCall<'_>,
 ) -> Result<Reply, Error> {
     let name = part.name;
-    let prepare = |key: &mut Key<H::Slot<'_>>, at| {
-        key.prepare(at, once(name), once(name), &once(name))?;
-        Ok(Place::of(name.length))
-    };
     let taken = with_limiter!(&part.limiter, limiter => {
-        let refused = |key: &Key<H::Slot<'_>>, ask: &CoreAsk| starve(call, key, limiter, ask);
-        take(call, limiter, part.cost, asked.manner(), asked.at(), prepare, refused)
+        take(call, limiter, part.cost, asked.manner(), asked.at(), |key, at| {
+            key.prepare(at, once(name), once(name), &once(name))?;
+            Ok(Place::of(name.length))
+        })
     });
     let taken = match taken {
         Err(Error::TooLong) => return Err(JointError::TooLong { limit: 0 }.into()),

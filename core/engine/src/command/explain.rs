@@ -1,15 +1,13 @@
 //! `RL.EXPLAIN command key ...`: says in sentences what a call would return, and why.
 //!
-//! It takes the steps of `RL.PEEK`, `RL.MULTIPEEK` and `RL.ASKPEEK`. It also reports what they leave out: the manner of the
-//! request, strikes, who waits, and what is held. It decides on the keys as the command would, and changes nothing. The
-//! sentences are in `ratelimit-language`.
+//! It plans what the command would do (`plan/`), and renders the plan and what the limits hold. It changes nothing. The sentences are
+//! in `ratelimit-language`.
 
 use std::ops::Range;
 
-use ratelimit_core::hold::{charged, has_room, held};
-use ratelimit_core::line::Claim;
+use ratelimit_core::hold::{charged, has_room};
 use ratelimit_core::{
-    Answer, Ask, Hold, Joint, Limiter, Manner, Part, Period, Place, Span, Time, Verdict, with_limiter,
+    Answer, Ask, Hold, Joint, Limiter, Manner, Period, Place, Span, Time, Verdict, with_limiter,
 };
 use ratelimit_language::docs;
 use ratelimit_language::help::Documentation;
@@ -20,15 +18,16 @@ use ratelimit_language::{
 
 use super::ask::{policy, with_limits};
 use super::entry::Command;
-use super::multi::{FIRST, Several, parse, prepare};
+use super::multi::{FIRST, parse};
 use super::sketch::cells;
-use super::wait::{answer_in_line, in_manner, wait_within};
 use super::{Ask as AskCommand, Multi};
 use crate::host::Host;
 use crate::key::Key;
+use crate::plan::lone::{Plan, Stands, Wish, plan};
+use crate::plan::several::{Plan as AllPlan, Prepared, Several, ToRead};
 use crate::reply::Reply;
 use crate::slot::{Access, Slot};
-use crate::waiting::{Turns, Waits, Wanted};
+use crate::waiting::{Turns, Waits};
 
 pub struct Explain;
 
@@ -122,8 +121,7 @@ fn own(call: &impl Host, row: &Row) -> Result<Vec<String>, Error> {
     })
 }
 
-/// What a limiter's own command would do, in the order of [`Limit`](super::Limit): the answer to a plain request, the
-/// decision, and where the limit is.
+/// The answer to a plain request of a limiter's own command, the decision on the call, and where the limit is.
 fn decide<S: Slot, L: Limiter>(
     call: &impl Host,
     key: &mut Key<S>,
@@ -143,21 +141,19 @@ fn decide<S: Slot, L: Limiter>(
         let decision = admission(answer.verdict).unwrap_or_else(|| refused(key));
         return Ok((answer, decision, place));
     }
-    if request.hold().is_some_and(|(id, _)| held(key, id, at).is_some()) {
-        return Ok((plain(0).peek(key, limiter), Decision::Held, place));
+    let longest = request.block().map(|block| call.longest_wait(block));
+    let wish = Wish::of(request, call);
+    match plan(call, key, limiter, &wish, at, || longest)? {
+        Plan::Held { .. } => return Ok((plain(0).peek(key, limiter), Decision::Held, place)),
+        Plan::Renews(_) => return Ok((answer, Decision::Renews, place)),
+        Plan::Stands(stands) => {
+            if let Some(decision) = standing(call, limiter, &stands, longest) {
+                return Ok((answer, decision, place));
+            }
+        }
+        Plan::Proceeds { .. } => {}
     }
-    if plain(cost).is_held(key, limiter) {
-        return Ok((answer, Decision::Renews, place));
-    }
-    key.place_to_charge(limiter, at)?;
-    if manner != Manner::Force
-        && let Some(decision) = in_line(call, key, limiter, request, plain(cost))
-    {
-        return Ok((answer, decision, place));
-    }
-    if let Some((id, ttl)) = request.hold()
-        && !has_room(key, &Hold { id, ttl, most: call.node().settings.most_holds() }, at, 1)
-    {
+    if wish.hold.is_some_and(|hold| !has_room(key, &hold, at, 1)) {
         return Err(Error::TooManyHolds);
     }
     let (verdict, granted) = Ask::new(place, at, cost, manner).foresee(key, limiter)?;
@@ -174,45 +170,21 @@ fn decide<S: Slot, L: Limiter>(
     Ok((answer, decision, place))
 }
 
-/// The decision on a request whose limit others wait for, or which can wait. `None` if it is decided as if no caller
-/// waited.
-fn in_line<L: Limiter>(
+/// The decision on a request that others come before, or that waits. `None` if the limit refuses it for good, however many wait.
+fn standing<L: Limiter>(
     call: &impl Host,
-    key: &Key<impl Slot>,
     limiter: &L,
-    request: &Request<'_>,
-    plain: Ask,
+    stands: &Stands<'_>,
+    longest: Option<Span>,
 ) -> Option<Decision> {
-    let (name, manner) = (limiter.name(), request.manner());
-    let claim = plain.claim(key, limiter, request.tenant(), |claim, leases| {
-        if call.somebody_waits() {
-            call.follow(1, name, leases);
-        }
-        claim
-    });
-    let ahead =
-        if call.somebody_waits() { call.ahead(1, name, &claim, request.block().is_some()) } else { None };
-    if ahead.is_none() && request.block().is_none() {
-        return None;
-    }
-    let answer = answer_in_line(&in_manner(plain, manner), manner, key, limiter);
-    let retry = match answer.verdict {
-        Verdict::Admit { .. } if ahead.is_none() => return None,
-        Verdict::Admit { .. } => Span::ZERO,
-        Verdict::Refuse { retry: Some(retry) } => retry,
-        // Then it is refused for good, however many wait.
-        Verdict::Refuse { retry: None } => return None,
-    };
-    let callers = call.before(1, name, &claim);
-    if let Some(longest) = request.block().map(|block| call.longest_wait(block))
-        && (retry <= longest || limiter.capabilities().early)
-        && call.wait(longest, vec![1], [Wanted { key: 1, name, claim, retry }].into_iter()).is_some()
-    {
-        let early = limiter.capabilities().early;
-        let expected = Wait::default().and(retry.max(ahead.unwrap_or_default()), early);
+    let retry = stands.retry()?;
+    let callers = call.before(1, limiter.name(), &stands.claim);
+    if let (Some(_), Some(longest)) = (&stands.wait, longest) {
+        let first = retry.max(stands.ahead.unwrap_or_default());
+        let expected = Wait::default().and(first, limiter.capabilities().early);
         return Some(Decision::Waits { behind: callers, expected, longest });
     }
-    ahead.map(|first| behind(1, callers, first, answer))
+    stands.ahead.map(|first| behind(1, callers, first, stands.answer))
 }
 
 /// The decision on a request that others come before. `answer` is that of the limit itself.
@@ -278,8 +250,8 @@ fn item(call: &impl Host) -> Result<Vec<String>, Error> {
 fn multi(call: &impl Host) -> Result<Vec<String>, Error> {
     let (keys, arguments) = parse(call, Purpose::Charge)?;
     let words = call.parse(FIRST + keys.count().., |arguments| Ok(words_of_limits(arguments)))?;
-    let several = Several::of(keys, &arguments);
-    let (decision, mut lines) = decide_all(call, &several, arguments.hold, arguments.block, &words)?;
+    let several = Several::of(call, keys, &arguments);
+    let (decision, mut lines) = decide_all(&several, arguments.hold, arguments.block, &words)?;
     lines.insert(0, decision.to_string());
     Ok(lines)
 }
@@ -289,59 +261,54 @@ fn ask(call: &impl Host) -> Result<Vec<String>, Error> {
     let (name, stored) = policy(call)?;
     with_limits(call, Purpose::Charge, name, &stored, |several, asked| {
         let words = stored.policy.each_words();
-        let (decision, mut lines) = decide_all(call, several, asked.hold(), asked.block(), &words)?;
+        let (decision, mut lines) = decide_all(several, asked.hold(), asked.block(), &words)?;
         let version = stored.version;
         lines.insert(0, format!("policy {}, version {version} on this node: {decision}", shown(name)));
         Ok(lines)
     })
 }
 
-/// What a call with several limits would do, in the order of [`Several::take`], and the line of each pair.
+/// What a call with several limits would do, and the line of each pair.
 fn decide_all<H: Host>(
-    call: &H,
     several: &Several<'_, '_, H>,
     hold: Option<(&[u8], Span)>,
     block: Option<Period>,
     words: &[String],
 ) -> Result<(Decision, Vec<String>), Error> {
+    let call = several.call;
     let at = several.at.unwrap_or_else(|| call.clock());
-    let mut joint = several.joint(at)?;
-    let is_held = hold.map_or(Ok(false), |(id, ttl)| {
-        is_held(several, &joint, &Hold { id, ttl, most: call.node().settings.most_holds() }, at)
-    })?;
-    if is_held {
-        joint.look();
-    }
+    let hold = hold.map(|(id, ttl)| Hold { id, ttl, most: call.node().settings.most_holds() });
+    let longest = block.map(|block| call.longest_wait(block));
+    let mut keys = ToRead { several, at };
+    let plan = several.plan(at, &mut keys, hold.as_ref(), block.is_some(), || longest)?;
+    let strikes = plan.strikes();
+    let AllPlan { mut joint, is_held, is_admitted, wait } = plan;
     let mut seen: Vec<Option<Seen>> = joint.pairs().map(|_| None).collect();
-    let mut claims: Vec<Option<Claim<&[u8]>>> = joint.pairs().map(|_| None).collect();
+    let mut callers = vec![0; seen.len()];
     for place in 0..several.keys.count() {
-        let mut key = several.keys.peek(place)?;
-        prepare(&joint, place, &mut key, at)?;
-        if !is_held {
-            joint.check_key(place, &key)?;
-            if call.somebody_waits() {
-                several.line_up(call, &mut joint, place, &key, block.is_some());
+        keys.with(place, |key| {
+            joint.peek(place, key);
+            let charged = charged(key, at);
+            let pairs = joint.pairs().enumerate().zip(seen.iter_mut().zip(&mut callers));
+            for ((pair, (part, ..)), (seen, callers)) in pairs.filter(|((_, (.., of)), _)| *of == place) {
+                *seen = Some(Seen::of(key, Place::of(part.name.length), &part.limiter, at, &charged));
+                if let Some(claim) = joint.ahead(pair).and_then(|_| joint.claim(pair, key)) {
+                    *callers = call.before(several.keys.place(place), part.name, &claim);
+                }
             }
-        }
-        joint.peek(place, &key);
-        let charged = charged(&key, at);
-        let of_key = joint.pairs().enumerate().filter(|(_, (.., of))| *of == place);
-        for (pair, claim) in of_key.map(|(pair, _)| (pair, joint.claim(pair, &key))).collect::<Vec<_>>() {
-            claims.get_mut(pair).into_iter().for_each(|place| *place = claim);
-        }
-        let pairs = joint.pairs().zip(&mut seen).filter(|((_, _, of), _)| *of == place);
-        for ((part, ..), seen) in pairs {
-            *seen = Some(Seen::of(&key, Place::of(part.name.length), &part.limiter, at, &charged));
-        }
+        })?;
     }
     let before: Vec<Answer> = joint.answers().collect();
-    let waits = wait_of(call, several, &joint, block, is_held, &claims);
-    let strikes = !is_held && waits.is_none() && joint.strikes();
+    let waits = wait.and(longest).map(|longest| {
+        let refusing = joint.waits_for().into_iter().flatten();
+        let expected = refusing.fold(Wait::default(), |wait, (pair, _, part, retry)| {
+            wait.and(joint.ahead(pair).unwrap_or_default().max(retry), part.has_room_early())
+        });
+        Decision::Waits { behind: callers.iter().copied().max().unwrap_or(0), expected, longest }
+    });
     if strikes {
         for place in 0..several.keys.count() {
-            let mut key = several.keys.peek(place)?;
-            prepare(&joint, place, &mut key, at)?;
-            joint.peek_strikes(place, &key);
+            keys.with(place, |key| joint.peek_strikes(place, key))?;
         }
     }
     let struck: Vec<Answer> = joint.answers().collect();
@@ -366,94 +333,37 @@ fn decide_all<H: Host>(
         };
         lines.push(line.to_string());
     }
-    let decision =
-        decision_of(call, several, &mut joint, &before, waits, is_held, &claims).ok_or(Error::Internal)?;
-    Ok((decision, lines))
+    let decided = || decision_of(several, &mut joint, &before, &callers, (is_held, is_admitted));
+    Ok((waits.or_else(decided).ok_or(Error::Internal)?, lines))
 }
 
-/// Whether a key holds the id already. A key without room for another hold is an error.
-fn is_held(
+/// The decision on a request whose pairs were looked at, and `before` any strike. `callers` come before each pair. `None` never
+/// happens: each of them has an answer.
+fn decision_of(
     several: &Several<'_, '_, impl Host>,
-    joint: &Joint<'_, '_>,
-    hold: &Hold<'_>,
-    at: Time,
-) -> Result<bool, Error> {
-    let mut has_room_everywhere = true;
-    for place in 0..several.keys.count() {
-        let key = several.keys.peek(place)?;
-        if held(&key, hold.id, at).is_some() {
-            return Ok(true);
-        }
-        let charges = joint.named(place).filter(|part| part.can_be_held()).count();
-        has_room_everywhere &= charges == 0 || has_room(&key, hold, at, charges);
-    }
-    if has_room_everywhere { Ok(false) } else { Err(Error::TooManyHolds) }
-}
-
-/// How long a call is expected to wait, and how long at most; `None` if it is decided at once.
-fn wait_of<H: Host>(
-    call: &H,
-    several: &Several<'_, '_, H>,
-    joint: &Joint<'_, '_>,
-    block: Option<Period>,
-    is_held: bool,
-    claims: &[Option<Claim<&[u8]>>],
-) -> Option<(Wait, Span)> {
-    let longest = block.map(|block| call.longest_wait(block))?;
-    let is_behind = || (0..joint.pairs().count()).any(|pair| joint.ahead(pair).is_some());
-    let can_wait = !is_held && several.manner != Manner::Force;
-    let refused = can_wait && (!joint.combined()?.verdict.admits() || is_behind());
-    if !refused {
-        return None;
-    }
-    wait_within(call, longest, &several.keys, joint, |pair, _| claims.get(pair).copied().flatten())?;
-    let refusing = joint.waits_for()?.into_iter();
-    let expected = refusing.fold(Wait::default(), |wait, (pair, _, part, retry)| {
-        let first = joint.ahead(pair).unwrap_or_default();
-        wait.and(first.max(retry), part.has_room_early())
-    });
-    Some((expected, longest))
-}
-
-/// The decision on a call whose pairs were looked at, and `before` that. `None` never happens: each of them has an answer.
-fn decision_of<H: Host>(
-    call: &H,
-    several: &Several<'_, '_, H>,
     joint: &mut Joint<'_, '_>,
     before: &[Answer],
-    waits: Option<(Wait, Span)>,
-    is_held: bool,
-    claims: &[Option<Claim<&[u8]>>],
+    callers: &[usize],
+    (is_held, is_admitted): (bool, bool),
 ) -> Option<Decision> {
-    let pairs: Vec<(&Part<'_>, usize)> = joint.pairs().map(|(part, _, key)| (part, key)).collect();
-    let callers = |pair: usize| {
-        let claim = claims.get(pair).copied().flatten();
-        let found = pairs.get(pair).zip(claim);
-        found.map_or(0, |((part, key), claim)| call.before(several.keys.place(*key), part.name, &claim))
-    };
-    let ahead: Vec<usize> = (0..pairs.len()).filter(|pair| joint.ahead(*pair).is_some()).collect();
-    if let Some((expected, longest)) = waits {
-        let behind = ahead.iter().map(|pair| callers(*pair)).max().unwrap_or(0);
-        return Some(Decision::Waits { behind, expected, longest });
-    }
     match joint.combined()?.verdict {
         Verdict::Admit { .. } if is_held => return Some(Decision::Held),
-        Verdict::Refuse { .. } if several.manner == Manner::Force && !is_held => {
-            return Some(Decision::Forced);
-        }
+        Verdict::Refuse { .. } if is_admitted && !is_held => return Some(Decision::Forced),
         Verdict::Admit { .. } if several.manner == Manner::Force => {
             return Some(Decision::Admitted { wait: Span::ZERO });
         }
-        Verdict::Admit { wait } if ahead.is_empty() => return Some(Decision::Admitted { wait }),
+        Verdict::Admit { wait } if is_admitted => return Some(Decision::Admitted { wait }),
         _ => {}
     }
     joint.fall_behind();
     let limit = joint.binding();
     let pair = usize::try_from(limit).ok()?.checked_sub(1)?;
-    let ((part, _), before) = pairs.get(pair).zip(before.get(pair))?;
+    let ((part, ..), before) = joint.pairs().zip(before).nth(pair)?;
     let answer = joint.answers().nth(pair)?;
     Some(match joint.ahead(pair) {
-        Some(first) if before.verdict != Verdict::NEVER => behind(limit, callers(pair), first, *before),
+        Some(first) if before.verdict != Verdict::NEVER => {
+            behind(limit, callers.get(pair).copied().unwrap_or(0), first, *before)
+        }
         _ => {
             let most = with_limiter!(&part.limiter, limiter => limiter.most(answer.gauge));
             refusal((limit, most), part.cost, answer, before.verdict, part.is_penalty())

@@ -17,7 +17,6 @@ mod shed;
 mod sketch;
 mod throttle;
 mod top;
-mod wait;
 
 pub use apply::Apply;
 pub use ask::{Ask, AskPeek, AskRefund, AskSettle};

@@ -6,9 +6,9 @@ use ratelimit_language::help::Documentation;
 use ratelimit_language::{Error, Request, named};
 
 use super::entry::Command;
-use super::limit::peek;
 use super::sketch;
 use crate::host::Host;
+use crate::plan::lone::peek;
 use crate::reply::Reply;
 
 pub struct Peek;

@@ -6,9 +6,9 @@ use ratelimit_language::help::Documentation;
 use ratelimit_language::{Error, Request, named};
 
 use super::entry::Command;
-use super::limit::peek;
 use crate::host::Host;
 use crate::key::Key;
+use crate::plan::lone::peek;
 use crate::reply::Reply;
 use crate::slot::{Access, Slot};
 

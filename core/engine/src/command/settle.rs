@@ -10,11 +10,12 @@ use ratelimit_language::vocabulary::SETTLED;
 use ratelimit_language::{Error, Purpose, Request, lease_id, multi, named};
 
 use super::entry::Command;
-use super::limit::look;
-use super::multi::{FIRST, Several, answers, keys};
+use super::multi::{FIRST, answers, keys};
 use super::refund::finish;
 use crate::host::Host;
 use crate::key::Key;
+use crate::plan::lone::look;
+use crate::plan::several::Several;
 use crate::reply::Reply;
 use crate::slot::Access;
 use crate::waiting::Turns;
@@ -74,7 +75,7 @@ impl Command for MultiSettle {
         let (id, arguments) = call.parse(FIRST + count.., |arguments| {
             Ok((lease_id(arguments)?, multi(arguments, count as u64, Purpose::Settle)?))
         })?;
-        let (joint, held) = Several::of(keys, &arguments).settle(call, id)?;
+        let (joint, held) = Several::of(call, keys, &arguments).settle(id)?;
         let (combined, each) = answers(&joint)?;
         Ok(Reply::Settled(combined, each, held))
     }

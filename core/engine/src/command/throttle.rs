@@ -9,10 +9,9 @@ use ratelimit_language::help::Documentation;
 use ratelimit_language::{CellCall, Error, cell};
 
 use super::entry::Command;
-use super::limit::{peek, take};
-use super::wait::{InLine, Wish, line_up};
 use crate::count::{Counter, Outcome};
 use crate::host::Host;
+use crate::plan::lone::{Done, Wish, peek, request, take};
 use crate::reply::Reply;
 
 pub struct Throttle;
@@ -29,20 +28,13 @@ impl Command for Throttle {
         if call.somebody_waits() {
             let wish =
                 Wish { cost: quantity, manner: Manner::Strict, at, hold: None, block: None, tenant: None };
-            if let InLine::IsBehind(answer) = line_up(call, &gcra, &wish)? {
-                call.record(1, Counter::Throttle, Outcome::Refused);
-                return Ok(Reply::Cell(answer));
-            }
+            return Ok(match request(call, Counter::Throttle, &gcra, &wish)? {
+                Done::Decided(answer, _) => Reply::Cell(answer),
+                Done::Waits(wait) => Reply::Wait(wait),
+            });
         }
-        let taken = take(
-            call,
-            &gcra,
-            quantity,
-            Manner::Strict,
-            at,
-            |key, at| key.place_to_charge(&gcra, at),
-            |_, _| (),
-        )?;
+        let taken =
+            take(call, &gcra, quantity, Manner::Strict, at, |key, at| key.place_to_charge(&gcra, at))?;
         call.record(1, Counter::Throttle, Outcome::of(taken.verdict));
         Ok(Reply::Cell(taken.answer()))
     }

@@ -2,7 +2,7 @@
 
 use std::ops::{Deref, DerefMut, Range};
 
-use ratelimit_core::{MAX_PAIRS, Time};
+use ratelimit_core::MAX_PAIRS;
 use ratelimit_language::Error;
 
 use super::Key;
@@ -65,12 +65,6 @@ impl<'c, H: Host> SeveralKeys<'c, H> {
     #[inline(always)]
     pub fn count(&self) -> usize {
         self.places.iter().map(ExactSizeIterator::len).sum()
-    }
-
-    /// The current instant, as [`Host::clock`].
-    #[inline(always)]
-    pub fn clock(&self) -> Time {
-        self.call.clock()
     }
 
     /// The place of the argument that is this key.

@@ -84,15 +84,17 @@ impl Call {
         keys: &mut [LimitSet],
         waits: impl FnOnce(&Joint<'p, 'a>) -> bool,
     ) -> Option<bool> {
-        if !self.holds {
-            return Some(joint.take_or_wait(keys, |joint, _| waits(joint)).expect("a small debt"));
-        }
         let id = [self.id];
         let hold = Hold { id: &id, ttl: Span::from_millis(2000), most: 99 };
-        match joint.take_and_hold_or_wait(keys, &hold, |joint, _| waits(joint)).expect("a small debt") {
-            HoldOutcome::Already => None,
-            held => Some(held == HoldOutcome::Admitted),
+        if self.holds && keys.iter().any(|key| joint.is_held(key, &hold)) {
+            assert_eq!(joint.take_and_hold(keys, &hold), Ok(HoldOutcome::Already));
+            return None;
         }
+        let admitted = planned(joint, keys, waits);
+        if self.holds && admitted {
+            joint.hold(keys, &hold).expect("room");
+        }
+        Some(admitted)
     }
 
     /// If others wait for the limit ahead of the call, the time until the first of them is tried.
@@ -246,6 +248,21 @@ fn calls_are_admitted_wait_and_are_held_in_the_histories() {
     assert!(admitted > all / 10 && refused > all / 10 && held > all / 100, "{admitted}, {refused}, {held}");
 }
 
+/// Plans a call and does what was planned. `waits` is asked if it is refused. Returns whether it was admitted.
+fn planned<'p, 'a>(
+    joint: &mut Joint<'p, 'a>,
+    keys: &mut [LimitSet],
+    waits: impl FnOnce(&Joint<'p, 'a>) -> bool,
+) -> bool {
+    for (key, limits) in keys.iter().enumerate() {
+        joint.plan(key, limits);
+    }
+    let admitted = joint.admits().expect("a small debt");
+    let waits = !admitted && waits(joint);
+    joint.act(keys, admitted, waits).expect("what was planned");
+    admitted
+}
+
 /// Makes a call on one key, whose limits named `GCRA` have a line. Returns whether it was admitted, for how many
 /// limits it would wait, and its integers.
 fn call(key: &mut LimitSet, line: &str, ahead: Option<u64>) -> (bool, Option<usize>, Vec<[i64; 5]>) {
@@ -255,11 +272,11 @@ fn call(key: &mut LimitSet, line: &str, ahead: Option<u64>) -> (bool, Option<usi
     let gcra = |part: &Part<'_>| matches!(part.limiter, ratelimit_core::AnyLimiter::Gcra(_));
     joint.line_up(0, key, |part, _, _| ahead.filter(|_| gcra(part)).map(Span::from_millis));
     let mut waits_for = None;
-    let admitted = joint.take_or_wait(std::slice::from_mut(key), |joint, _| {
+    let admitted = planned(&mut joint, std::slice::from_mut(key), |joint| {
         waits_for = joint.waits_for().map(|stands| stands.len());
         false
     });
-    (admitted.expect("no debt"), waits_for, joint.answers().map(|answer| answer.integers()).collect())
+    (admitted, waits_for, joint.answers().map(|answer| answer.integers()).collect())
 }
 
 #[test]
