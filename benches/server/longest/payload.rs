@@ -12,7 +12,7 @@ use ratelimit_testing::{Server, rewrites_aof, text, wait_for};
 
 /// The bytes of a crafted payload.
 const CRAFTED: usize = 100_000;
-/// The bytes before the body of a payload, and the place of its form. See `src/server/store/payload.rs`.
+/// The bytes before the body of a payload, and the place of its form. See `core/engine/src/key/payload.rs`.
 const HEADER: usize = 11;
 const FORM: usize = 2;
 /// The kind of leases, and that of logs. See `core/src/kind.rs`.
