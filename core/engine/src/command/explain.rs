@@ -280,7 +280,7 @@ fn decide_all<H: Host>(
     let hold = hold.map(|(id, ttl)| Hold { id, ttl, most: call.node().settings.most_holds() });
     let longest = block.map(|block| call.longest_wait(block));
     let mut keys = ToRead { several, at };
-    let plan = several.plan(at, &mut keys, hold.as_ref(), block.is_some(), || longest)?;
+    let plan = several.plan(several.joint(at)?, &mut keys, hold.as_ref(), block.is_some(), || longest)?;
     let strikes = plan.strikes();
     let AllPlan { mut joint, is_held, is_admitted, wait } = plan;
     let mut seen: Vec<Option<Seen>> = joint.pairs().map(|_| None).collect();

@@ -82,17 +82,21 @@ impl<'p, 'c, H: Host> Several<'p, 'c, H> {
         Several { call, keys, parts: &arguments.parts, at: arguments.at, manner: arguments.manner }
     }
 
+    /// The limits of the request on its keys, which are not judged yet.
+    pub fn joint(&self, at: Time) -> Result<Joint<'p, 'c>, Error> {
+        Ok(Joint::new(self.parts, self.keys.count(), at, self.manner)?)
+    }
+
     /// Plans the request. `left` is how long its caller can wait.
     #[inline(always)]
     pub fn plan(
         &self,
-        at: Time,
+        mut joint: Joint<'p, 'c>,
         keys: &mut impl Prepared<H::Slot<'c>>,
         hold: Option<&Hold<'_>>,
         can_wait: bool,
         left: impl FnOnce() -> Option<Span>,
     ) -> Result<Plan<'p, 'c>, Error> {
-        let mut joint = Joint::new(self.parts, self.keys.count(), at, self.manner)?;
         if let Some(hold) = hold
             && self.is_held(&mut joint, keys, hold)?
         {
@@ -172,13 +176,14 @@ impl<'p, 'c, H: Host> Several<'p, 'c, H> {
         }
         let clock = self.call.clock();
         let at = self.at.unwrap_or(clock);
+        let joint = self.joint(at)?;
         let mut keys = self.keys.open()?;
         for (place, key) in keys.iter_mut().enumerate() {
             self.prepare(place, key, at)?;
         }
         let hold = hold.map(|(id, ttl)| Hold { id, ttl, most: self.call.node().settings.most_holds() });
         let left = || self.call.time_to_wait(block);
-        let plan = self.plan(at, &mut keys, hold.as_ref(), block.is_some(), left)?;
+        let plan = self.plan(joint, &mut keys, hold.as_ref(), block.is_some(), left)?;
         let Plan { mut joint, is_held, is_admitted, wait } = plan;
         if is_held {
             return Ok(Taken::Decided(joint, None));
@@ -299,7 +304,7 @@ impl<'p, 'c, H: Host> Several<'p, 'c, H> {
         before: impl Fn(&mut Joint<'p, 'c>, usize, &Key<H::Slot<'c>>),
     ) -> Result<Joint<'p, 'c>, Error> {
         let at = self.at.unwrap_or_else(|| self.call.clock());
-        let mut joint = Joint::new(self.parts, self.keys.count(), at, self.manner)?;
+        let mut joint = self.joint(at)?;
         for place in 0..self.keys.count() {
             let mut key = self.keys.peek(place)?;
             key.prepare(at, empty(), empty(), &empty())?;
@@ -325,7 +330,7 @@ impl<'p, 'c, H: Host> Several<'p, 'c, H> {
     ) -> Result<(Joint<'p, 'c>, T), Error> {
         let clock = self.call.clock();
         let at = self.at.unwrap_or(clock);
-        let mut joint = Joint::new(self.parts, self.keys.count(), at, self.manner)?;
+        let mut joint = self.joint(at)?;
         let mut keys = self.keys.open()?;
         for key in &mut *keys {
             key.prepare(at, empty(), empty(), &empty())?;
