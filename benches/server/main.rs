@@ -23,6 +23,7 @@ mod baselines;
 mod capacity;
 mod cpu;
 mod fairness;
+mod figures;
 mod growth;
 mod instructions;
 mod keys;
@@ -38,11 +39,9 @@ mod rows;
 mod traffic;
 mod waiting;
 
-use std::cmp::Ordering;
-use std::error::Error;
 use std::process::ExitCode;
 
-pub type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
+use figures::{Result, Selection, against, grouped, median_and_range, spread};
 
 fn main() -> ExitCode {
     // Cargo adds `--bench`.
@@ -93,50 +92,4 @@ fn main() -> ExitCode {
 fn number(options: &[String], option: &str) -> Option<u32> {
     let number = options.iter().find_map(|word| word.strip_prefix(option))?;
     Some(number.parse().unwrap_or_else(|_| panic!("{option}{number} is no number")))
-}
-
-/// The rows that were asked for, by words of their names; all if there are none.
-pub struct Selection<'a>(&'a [String]);
-
-impl Selection<'_> {
-    pub fn has(&self, name: &str) -> bool {
-        let name = name.to_lowercase();
-        self.0.is_empty() || self.0.iter().any(|word| name.contains(&word.to_lowercase()))
-    }
-}
-
-/// A figure against its target, as one column of a table.
-pub fn against(figure: u64, target: Option<u64>) -> String {
-    match target {
-        None => String::new(),
-        Some(target) if figure <= target => format!("<= {}: met", grouped(target)),
-        Some(target) => format!("<= {}: missed by {}", grouped(target), grouped(figure - target)),
-    }
-}
-
-/// The median, the lowest, the highest; there is at least one.
-pub fn spread<T: PartialOrd + Copy>(mut numbers: Vec<T>) -> (T, T, T) {
-    numbers.sort_by(|one, other| one.partial_cmp(other).unwrap_or(Ordering::Equal));
-    (numbers[numbers.len() / 2], numbers[0], numbers[numbers.len() - 1])
-}
-
-/// `3 (2 to 5)`, or a single figure as it is.
-pub fn median_and_range<T: PartialOrd + Copy>(numbers: Vec<T>, written: impl Fn(T) -> String) -> String {
-    let single = numbers.len() == 1;
-    let (median, lowest, highest) = spread(numbers);
-    let [median, lowest, highest] = [median, lowest, highest].map(written);
-    if single { median } else { format!("{median} ({lowest} to {highest})") }
-}
-
-/// `1234567` as `1,234,567`.
-pub fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }

@@ -20,6 +20,7 @@ pub mod replay;
 pub mod reply;
 pub mod scenes;
 pub mod settings;
+pub mod shape;
 pub mod slots;
 pub mod strategies;
 pub mod traffic;

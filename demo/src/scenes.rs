@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::settings::Settings;
-use crate::traffic::Shape;
+use crate::shape::Shape;
 
 pub struct Scene {
     pub shape: Shape,

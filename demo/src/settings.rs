@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::traffic::Shape;
+use crate::shape::Shape;
 
 /// Whether each user has a key, or all share one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

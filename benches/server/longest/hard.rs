@@ -20,7 +20,7 @@
 //! nature.
 
 use super::report::{Findings, Found, command};
-use super::states::{BACK, HOUR, LATEST, State, T0, multi, own};
+use super::states::{BACK, HOUR, LATEST, SMALL, State, T0, multi, own};
 use super::trial::{Trial, Words};
 use crate::Result;
 
@@ -32,9 +32,6 @@ const REPETITIONS: u32 = 5;
 const LINEAR_REPETITIONS: u32 = 2;
 /// No interruption takes so long, in microseconds.
 const INTERRUPTION: u64 = 20_000;
-
-/// The state that is the payload `$small`.
-pub const SMALL: &str = "gcra-plain";
 
 /// A line, with its words replaced.
 struct Hard {

@@ -27,18 +27,11 @@ mod trial;
 mod turns;
 
 use super::{Result, Selection};
+pub use search::Options;
+
 use report::Findings;
 use states::State;
 use trial::Trial;
-
-pub struct Options {
-    /// No call may take more microseconds, unless it is linear by nature.
-    pub most: u64,
-    /// The seed of the random search.
-    pub seed: u64,
-    /// How long the random search takes, in seconds.
-    pub seconds: u64,
-}
 
 /// Searches the states that were selected, prints what was found, and returns the number of faults.
 pub fn run(options: &Options, selection: &Selection<'_>) -> usize {
@@ -72,7 +65,7 @@ fn selected(states: Vec<State>, selection: &Selection<'_>) -> Vec<State> {
         }
     }
     if !needed.is_empty() {
-        needed.push(hard::SMALL);
+        needed.push(states::SMALL);
     }
     let needed: Vec<String> = needed.into_iter().map(str::to_string).collect();
     states.into_iter().filter(|state| needed.contains(&state.name)).collect()

@@ -6,12 +6,20 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use super::Options;
 use super::calls::Calls;
 use super::report::{Findings, Found, command};
 use super::states::State;
 use super::trial::Trial;
 use crate::Result;
+
+pub struct Options {
+    /// No call may take more microseconds, unless it is linear by nature.
+    pub most: u64,
+    /// The seed of the random search.
+    pub seed: u64,
+    /// How long the random search takes, in seconds.
+    pub seconds: u64,
+}
 
 const REPETITIONS: usize = 3;
 /// A sequence ends when its calls have taken so long.

@@ -7,6 +7,9 @@ use ratelimit_language::FORMS;
 
 use ratelimit_testing::dice::Dice;
 
+/// The state that is the payload `$small`.
+pub const SMALL: &str = "gcra-plain";
+
 /// The instant of the first charge, in November 2023.
 pub const T0: u64 = 1_700_000_000_000_000;
 /// The earliest and the latest instant that `AT` takes.

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use redis::{Connection, ConnectionLike, Value};
 
-use super::hard::SMALL;
 use super::payload::{Aof, crafted};
+use super::states::SMALL;
 use crate::Result;
 use crate::load::pipelines;
 use ratelimit_testing::{Server, call, call_bytes, command_names, dump_bytes, text};

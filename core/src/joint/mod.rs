@@ -175,9 +175,12 @@ impl<'p, 'a> Joint<'p, 'a> {
     ///
     /// [`JointError::Defect`] if a change cannot be applied.
     pub fn act<K: Limits>(&mut self, keys: &mut [K], admitted: bool, waits: bool) -> Result<(), JointError> {
-        each(&mut self.pairs, keys, Pair::charges, |pair, limits| {
-            with_limiter!(&pair.part.limiter, limiter => pair.ask.catch_up(limits, limiter))
-        })?;
+        each(
+            &mut self.pairs,
+            keys,
+            Pair::charges,
+            |pair, limits| with_limiter!(&pair.part.limiter, limiter => pair.ask.catch_up(limits, limiter)),
+        )?;
         if admitted || !waits && self.strikes() {
             self.charge(keys, !admitted)?;
         }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use super::measure::{Drawn, Measure, TENANTS};
-use super::{Lesson, Tried};
+use super::parts::{Lesson, Tried};
 use crate::chart::{Plot, real, seconds, x};
 use crate::figures::from;
 use crate::settings::Settings;

@@ -5,53 +5,18 @@
 
 mod drawing;
 mod measure;
+mod parts;
 mod table;
 mod verdict;
 
-use crate::settings::{Keys, Settings};
+use crate::settings::Settings;
 use crate::strategies::{Strategy, find};
 use crate::traffic::Arrival;
 use crate::trial::Outcome;
 use drawing::Picture;
-use measure::Measure;
+pub use parts::Lesson;
+use parts::{Panel, Tried};
 pub use table::{FAIRNESS, LESSONS};
-
-pub struct Lesson {
-    pub id: &'static str,
-    /// The lesson itself, in the two lines of the caption.
-    title: [&'static str; 2],
-    /// What comes, and what is allowed.
-    story: &'static str,
-    pub settings: fn() -> Settings,
-    pub arrivals: fn(&Settings) -> Vec<Arrival>,
-    /// Which part of the time is shown, in milliseconds.
-    view: (u64, u64),
-    measure: Measure,
-    /// A line across the plots, and its name.
-    mark: Option<(&'static str, u64)>,
-    /// Where windows on the clock end, in milliseconds.
-    edges: &'static [u64],
-    /// A user whose requests have a colour of their own.
-    apart: Option<u64>,
-    panels: [Panel; 2],
-}
-
-/// One strategy of a lesson.
-struct Panel {
-    strategy: &'static str,
-    /// Follows the strategy's name.
-    note: &'static str,
-    keys: Keys,
-    /// What came of it, in a few words.
-    verdict: fn(&Settings, &[Outcome]) -> String,
-}
-
-/// What a panel says and shows.
-struct Tried {
-    name: String,
-    verdict: String,
-    outcomes: Vec<Outcome>,
-}
 
 impl Lesson {
     pub fn caption(&self) -> String {

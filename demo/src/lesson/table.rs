@@ -1,7 +1,8 @@
 //! All lessons. Unless a lesson says otherwise, 100 requests are allowed in 10 s, and a bucket holds 50.
 
+use super::measure::Measure;
+use super::parts::{Lesson, Panel};
 use super::verdict;
-use super::{Lesson, Measure, Panel};
 use crate::settings::{Keys, Settings};
 use crate::traffic::{ABUSER, Arrival, Shape};
 

@@ -13,37 +13,21 @@ mod argument;
 pub mod catalog;
 mod contract;
 mod cost;
+mod files;
 pub(super) mod links;
 mod settings;
 
 use std::fs;
-use std::path::{Path, PathBuf};
 
 use ratelimit_language::Error;
 
 use crate::support::PROMPT;
 use crate::support::fuzz::grammar::commands;
+use files::{folder, is_written, read, root};
 
 /// The sections of a page, in order.
 const SECTIONS: [&str; 8] =
     ["Example", "Syntax", "Arguments", "Reply", "Details", "Errors", "Cost", "See also"];
-
-fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-}
-
-fn folder() -> PathBuf {
-    root().join("docs/commands")
-}
-
-fn read(path: &Path) -> String {
-    fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
-}
-
-/// Whether the parts are written, and not compared.
-fn is_written() -> bool {
-    std::env::var("RATELIMIT_REFERENCE").is_ok_and(|word| word == "write")
-}
 
 /// The names of the commands, in lower case.
 fn names() -> Vec<String> {

@@ -6,6 +6,8 @@
 
 mod arguments;
 mod facts;
+mod form;
+mod json;
 mod replies;
 
 use std::fs;
@@ -14,23 +16,16 @@ use ratelimit_language::syntax::{Kind, Part};
 use serde_json::{Value, json};
 
 use super::catalog::flags;
-use super::{is_written, read, root};
+use super::files::{is_written, read, root};
 use crate::support::fuzz::grammar::{Command, commands};
+use crate::support::{Server, call, text};
 use arguments::Parameter;
 use facts::Facts;
+use form::{Form, capitalized, snake};
+use json::{list, object};
+use replies::{has_shape, outer_type};
 
 const REWRITE: &str = "`RATELIMIT_REFERENCE=write cargo test --test it reference` writes it";
-
-/// A command, or one of the alternatives of `RL.POLICY` and `RL.TOP`.
-struct Form {
-    /// In `snake_case`, as methods are called.
-    name: String,
-    /// The command, and the alternative's first word.
-    words: Vec<String>,
-    summary: String,
-    reply: &'static str,
-    arguments: Vec<Parameter>,
-}
 
 #[test]
 fn the_catalog_of_the_packages_is_what_language_and_core_say() {
@@ -101,26 +96,6 @@ fn alternative(form: &Part) -> (Option<&Part>, Vec<&Part>) {
     (all.first().copied().filter(|head| head.token.is_some() && !head.is_optional), all)
 }
 
-/// `RL.ASKPEEK` is `ask_peek`, `CL.THROTTLE` is `cl_throttle`, `TokenBucket` is `token_bucket`.
-fn snake(name: &str) -> String {
-    let name = name.strip_prefix("RL.").unwrap_or(name);
-    let is_constant = name.to_uppercase() == name;
-    let mut snake = String::new();
-    for (at, letter) in name.char_indices() {
-        let begins_word =
-            if is_constant { ["ASK", "MULTI"].contains(&&name[..at]) } else { letter.is_uppercase() };
-        if begins_word && at > 0 {
-            snake.push('_');
-        }
-        snake.push(if letter == '.' { '_' } else { letter.to_ascii_lowercase() });
-    }
-    snake
-}
-
-fn capitalized(text: &str) -> String {
-    text[..1].to_uppercase() + &text[1..]
-}
-
 fn row(command: &Command, forms: &[Form]) -> String {
     let said = command.documentation;
     let head = object(&[
@@ -147,17 +122,41 @@ fn form_row(form: &Form) -> String {
     list(&head, "arguments", &arguments)
 }
 
-/// An object on one line. Fields without a value are left out.
-fn object(fields: &[(&str, Option<Value>)]) -> String {
-    let given = fields.iter().filter_map(|(name, value)| Some(format!("\"{name}\": {}", value.as_ref()?)));
-    format!("{{{}}}", given.collect::<Vec<_>>().join(", "))
-}
-
-/// The object with one more field: a list that has a line for each element.
-fn list(object: &str, name: &str, elements: &[String]) -> String {
-    let rest = object.trim_end_matches('}');
-    if elements.is_empty() {
-        return format!("{rest}, \"{name}\": []}}");
+#[test]
+fn each_reply_has_the_shape_of_its_kind() {
+    let server = Server::start(&["--ratelimit.policy-file", "policies", "--ratelimit.top", "10"]);
+    let con = &mut server.connection();
+    for command in commands() {
+        for form in forms(&command) {
+            let own = form.words.join(" ");
+            // No text can write the payload of RL.APPLY.
+            let line = match command.documentation.example {
+                "" => continue,
+                _ if form.reply == "info" => "RL.INFO refused:1".into(),
+                example if example.starts_with(&own) => example.to_string(),
+                _ if form.arguments.is_empty() => own,
+                _ => own + " api",
+            };
+            for (protocol, kind) in ["2", "3"].into_iter().zip(replies::types(form.reply)) {
+                text(con, "FLUSHALL");
+                for prepared in [
+                    "GCRA refused:1 0 1 1h",
+                    "GCRA refused:1 0 1 1h",
+                    "POLICY SET api LIMIT GCRA 9 10 1s",
+                    "POLICY SAVE",
+                ] {
+                    text(con, &format!("RL.{prepared}"));
+                }
+                call(con, &["HELLO", protocol]).unwrap();
+                let reply = call(con, &line.split(' ').collect::<Vec<_>>())
+                    .unwrap_or_else(|error| panic!("{line}: {error}"));
+                call(con, &["HELLO", "2"]).unwrap();
+                let outer = outer_type(&reply);
+                assert!(kind.starts_with(outer), "{line} in RESP{protocol}: {outer}, not {kind}");
+                if protocol == "2" {
+                    assert!(has_shape(form.reply, &reply), "{line} returns no {}: {reply:?}", form.reply);
+                }
+            }
+        }
     }
-    format!("{rest}, \"{name}\": [\n{}]}}", elements.join(",\n"))
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::read;
+use super::files::read;
 
 /// The links of a page that lead to no file, or to no heading of it.
 pub fn dead(page: &Path) -> Vec<String> {

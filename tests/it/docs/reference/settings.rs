@@ -2,7 +2,8 @@
 
 use redis::Connection;
 
-use super::{read, root, section_of};
+use super::files::{read, root};
+use super::section_of;
 use crate::support::{Server, call, error, simple, text};
 
 fn page() -> String {

@@ -16,16 +16,14 @@ use std::time::{Duration, Instant};
 
 use redis::{Connection, ConnectionLike};
 
-pub use process::{connect, fresh_dir};
-use process::{free_port, launch, port_was_taken, read_log};
+pub use process::{PATIENCE, connect, fresh_dir};
+use process::{free_port, launch, port_was_taken, read_log, root};
 pub use product::{older, skipped};
 pub use replies::{
     call, call_bytes, clock, command_names, dump, dump_bytes, error, error_line, info, ints, multi, refused,
     simple, sorted_elements, text,
 };
 
-/// How long anything may take that a test waits for.
-pub const PATIENCE: Duration = Duration::from_secs(60);
 /// How often another port is tried, when another process took the one that was free a moment ago.
 pub const ATTEMPTS: u32 = 20;
 
@@ -54,11 +52,6 @@ pub fn module() -> PathBuf {
 /// The same module with faults that a test can set off.
 pub fn faulty_module() -> PathBuf {
     built("RATELIMIT_FAULTY_MODULE", "target/debug/libredis_ratelimit_faulty.so")
-}
-
-/// The folder of the repository.
-fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap()
 }
 
 fn built(variable: &str, path: &str) -> PathBuf {

@@ -12,7 +12,15 @@ use std::time::{Duration, Instant};
 
 use redis::{Connection, IntoConnectionInfo, RedisResult, Value};
 
-use super::{PATIENCE, call, info, root};
+use super::replies::{call, info};
+
+/// How long anything may take that a test waits for.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The folder of the repository.
+pub fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap()
+}
 
 /// Starts the process and waits until it serves; `Err` is what it logged if it ended instead.
 pub(super) fn launch(command: &[OsString], port: u16, dir: &Path) -> Result<Child, String> {

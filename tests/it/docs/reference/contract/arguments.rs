@@ -5,7 +5,7 @@ use ratelimit_language::syntax::{Kind, Part};
 use serde_json::{Value, json};
 
 use super::super::argument::stated_default;
-use super::object;
+use super::json::object;
 
 pub struct Parameter {
     /// No two of a call have the same.

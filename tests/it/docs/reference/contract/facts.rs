@@ -8,7 +8,8 @@ use ratelimit_language::{Arguments, Bounds, FORMS, Purpose, Request, find, multi
 use serde_json::json;
 
 use super::arguments::Parameter;
-use super::{Form, capitalized, object};
+use super::form::{Form, capitalized};
+use super::json::object;
 use crate::support::fuzz::grammar::Command;
 
 pub struct Facts {

@@ -3,9 +3,7 @@
 use ratelimit_language::find;
 use redis::Value;
 
-use super::forms;
-use crate::support::fuzz::grammar::commands;
-use crate::support::{Server, call, simple, text};
+use crate::support::simple;
 
 /// The kind of each reply, and the calls that have it.
 const KINDS: [(&str, &[&str]); 17] = [
@@ -56,7 +54,7 @@ pub fn types(kind: &str) -> [&'static str; 2] {
 }
 
 /// The first words of `types`, of a reply that came.
-fn outer_type(reply: &Value) -> &'static str {
+pub fn outer_type(reply: &Value) -> &'static str {
     match reply {
         Value::Array(_) => "array",
         Value::Map(_) => "map",
@@ -67,7 +65,7 @@ fn outer_type(reply: &Value) -> &'static str {
     }
 }
 
-fn has_shape(kind: &str, reply: &Value) -> bool {
+pub fn has_shape(kind: &str, reply: &Value) -> bool {
     let elements = if let Value::Array(elements) = reply { &elements[..] } else { &[] };
     let are_ints = |reply: &Value, number: usize| match reply {
         Value::Array(ints) => ints.len() == number && ints.iter().all(|int| matches!(int, Value::Int(_))),
@@ -100,44 +98,5 @@ fn has_shape(kind: &str, reply: &Value) -> bool {
         "help" => !elements.is_empty() && elements.iter().all(is_text),
         "ok" => *reply == Value::Okay,
         _ => false,
-    }
-}
-
-#[test]
-fn each_reply_has_the_shape_of_its_kind() {
-    let server = Server::start(&["--ratelimit.policy-file", "policies", "--ratelimit.top", "10"]);
-    let con = &mut server.connection();
-    for command in commands() {
-        for form in forms(&command) {
-            let own = form.words.join(" ");
-            // No text can write the payload of RL.APPLY.
-            let line = match command.documentation.example {
-                "" => continue,
-                _ if form.reply == "info" => "RL.INFO refused:1".into(),
-                example if example.starts_with(&own) => example.to_string(),
-                _ if form.arguments.is_empty() => own,
-                _ => own + " api",
-            };
-            for (protocol, kind) in ["2", "3"].into_iter().zip(types(form.reply)) {
-                text(con, "FLUSHALL");
-                for prepared in [
-                    "GCRA refused:1 0 1 1h",
-                    "GCRA refused:1 0 1 1h",
-                    "POLICY SET api LIMIT GCRA 9 10 1s",
-                    "POLICY SAVE",
-                ] {
-                    text(con, &format!("RL.{prepared}"));
-                }
-                call(con, &["HELLO", protocol]).unwrap();
-                let reply = call(con, &line.split(' ').collect::<Vec<_>>())
-                    .unwrap_or_else(|error| panic!("{line}: {error}"));
-                call(con, &["HELLO", "2"]).unwrap();
-                let outer = outer_type(&reply);
-                assert!(kind.starts_with(outer), "{line} in RESP{protocol}: {outer}, not {kind}");
-                if protocol == "2" {
-                    assert!(has_shape(form.reply, &reply), "{line} returns no {}: {reply:?}", form.reply);
-                }
-            }
-        }
     }
 }
