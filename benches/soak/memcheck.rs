@@ -73,7 +73,7 @@ impl Memcheck {
                 }
             }
         }
-        // The list of commands for `RL.HELP` is there till the end: if nothing of the module's is left, it was not
+        // The strings of the settings are there till the end: if nothing of the module's is left, it was not
         // valgrind's allocator that gave it.
         if !watched {
             faults.push("valgrind saw no memory of the module's: nothing was checked".to_string());

@@ -10,8 +10,8 @@ use crate::waiting::Waiting;
 
 /// A node. Its host has one, and passes it to each call.
 ///
-/// No lock of it is held while a command opens keys, or while the server is called: another module's code may run then, and call
-/// a command of this module.
+/// No lock of it is held while a command opens keys, or while a function of the server is called that may run other code: that of
+/// another module may call a command of this one. Clocks and dice run none.
 pub struct Node {
     pub settings: Settings,
     pub counts: Counts,

@@ -33,7 +33,7 @@ pub use part::Part;
 use crate::answer::{Answer, Manner};
 use crate::ask::Ask;
 use crate::hold;
-use crate::limiter::{Limiter, TooLong};
+use crate::limiter::TooLong;
 use crate::limits::{Error, Limits, Place};
 use crate::line::Claim;
 use crate::state::{Leases, Name};
@@ -60,6 +60,17 @@ pub enum JointError {
     Defect,
 }
 
+/// What a call does once it is planned.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Act {
+    /// It is admitted: all limits are charged, and the shadows that admit it.
+    Charge,
+    /// It is refused, and strikes its penalties if a strict limit refuses it.
+    Strike,
+    /// It is refused, and waits.
+    Nothing,
+}
+
 /// All pairs of a call: those of the first limit, then those of the second, and so on.
 pub struct Joint<'p, 'a> {
     parts: &'p [Part<'a>],
@@ -84,10 +95,6 @@ impl<'p, 'a> Joint<'p, 'a> {
     pub fn new(parts: &'p [Part<'a>], keys: usize, at: Time, manner: Manner) -> Result<Self, JointError> {
         let mut pairs = Vec::with_capacity(4);
         for (limit, part) in parts.iter().enumerate() {
-            let can_be_too_long = with_limiter!(
-                &part.limiter,
-                limiter => part.cost > 0 && limiter.capabilities().can_be_too_long(manner)
-            );
             for key in (0..keys).filter(|key| part.is_for(*key)) {
                 let mut before = parts.iter().take(limit).filter(|other| other.is_for(key));
                 if before.any(|other| other.name == part.name) {
@@ -104,7 +111,7 @@ impl<'p, 'a> Joint<'p, 'a> {
                     limit,
                     key,
                     ask,
-                    can_be_too_long,
+                    can_be_too_long: false,
                     stage: Stage::Asked,
                     refunded: false,
                     stands: false,
@@ -136,7 +143,7 @@ impl<'p, 'a> Joint<'p, 'a> {
             self.plan(key, limits);
         }
         let admitted = self.admits()?;
-        self.act(keys, admitted, false)?;
+        self.act(keys, if admitted { Act::Charge } else { Act::Strike })?;
         Ok(admitted)
     }
 
@@ -168,21 +175,22 @@ impl<'p, 'a> Joint<'p, 'a> {
         Ok(has_room && self.behind.is_none())
     }
 
-    /// Does what was planned: charges the pairs of an admitted call, and strikes the penalties of a refused one, unless it waits. States
-    /// move if the clock was set back, whatever the decision.
+    /// Does what was planned. States move if the clock was set back, whatever the decision.
     ///
     /// # Errors
     ///
     /// [`JointError::Defect`] if a change cannot be applied.
-    pub fn act<K: Limits>(&mut self, keys: &mut [K], admitted: bool, waits: bool) -> Result<(), JointError> {
+    pub fn act<K: Limits>(&mut self, keys: &mut [K], act: Act) -> Result<(), JointError> {
         each(
             &mut self.pairs,
             keys,
             Pair::charges,
             |pair, limits| with_limiter!(&pair.part.limiter, limiter => pair.ask.catch_up(limits, limiter)),
         )?;
-        if admitted || !waits && self.strikes() {
-            self.charge(keys, !admitted)?;
+        match act {
+            Act::Charge => self.charge(keys, false)?,
+            Act::Strike if self.strikes() => self.charge(keys, true)?,
+            Act::Strike | Act::Nothing => {}
         }
         self.gauge(keys);
         if self.behind.is_some() {

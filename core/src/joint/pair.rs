@@ -16,7 +16,7 @@ pub(super) struct Pair<'p, 'a> {
     pub(super) limit: usize,
     pub(super) key: usize,
     pub(super) ask: Ask,
-    /// Whether the debt or booking can be too long, which is found before anything is charged.
+    /// Whether what a settlement charges can be too long, which is found before anything is charged.
     pub(super) can_be_too_long: bool,
     pub(super) stage: Stage,
     /// Whether a cost was given back.

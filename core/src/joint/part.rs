@@ -38,11 +38,6 @@ impl Part<'_> {
         !self.is_penalty() && !self.is_shadow()
     }
 
-    /// Whether the caller comes before others that wait for the limit.
-    pub fn is_critical(&self) -> bool {
-        with_limiter!(&self.limiter, limiter => limiter.is_critical())
-    }
-
     /// Whether there is often room before the retry.
     pub fn has_room_early(&self) -> bool {
         with_limiter!(&self.limiter, limiter => limiter.capabilities().early)

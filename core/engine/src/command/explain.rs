@@ -279,7 +279,7 @@ fn decide_all<H: Host>(
     let at = several.at.unwrap_or_else(|| call.clock());
     let hold = hold.map(|(id, ttl)| Hold { id, ttl, most: call.node().settings.most_holds() });
     let longest = block.map(|block| call.longest_wait(block));
-    let mut keys = ToRead { several, at };
+    let mut keys = ToRead::of(several, at);
     let plan = several.plan(several.joint(at)?, &mut keys, hold.as_ref(), block.is_some(), || longest)?;
     let strikes = plan.strikes();
     let AllPlan { mut joint, is_held, is_admitted, wait } = plan;

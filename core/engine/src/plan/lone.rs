@@ -58,6 +58,7 @@ pub enum Plan<'a> {
 
 /// A request that others come before, or that waits.
 pub struct Stands<'a> {
+    place: Place,
     /// What the limit itself says.
     pub answer: Answer,
     pub claim: Claim<&'a [u8]>,
@@ -108,7 +109,10 @@ pub fn plan<'a, L: Limiter>(
         claim
     });
     let ahead = call.ahead(1, name, &claim, wish.block.is_some());
-    let answer = answer_in_line(plain, wish.manner, key, limiter);
+    let answer = in_line(plain, wish.manner).peek(key, limiter);
+    let books = matches!(wish.manner, Manner::Reserve { .. }) && answer.verdict != Verdict::NEVER;
+    // A booking can be admitted before the cost fits.
+    let answer = if books { Answer { verdict: Verdict::ADMIT, ..answer } } else { answer };
     if answer.verdict.admits() && ahead.is_none() {
         // A part of the cost is granted if the whole does not fit.
         let cost =
@@ -123,20 +127,15 @@ pub fn plan<'a, L: Limiter>(
     if ahead.is_none() && wait.is_none() {
         return Ok(Plan::Proceeds { place, claim: None });
     }
-    Ok(Plan::Stands(Stands { answer, claim, ahead, wait }))
+    Ok(Plan::Stands(Stands { place, answer, claim, ahead, wait }))
 }
 
-/// The answer to a plain request, judged in this manner. A part of the cost is granted if 1 is. A booking can be admitted before the
-/// cost fits.
-fn answer_in_line<L: Limiter>(mut plain: Ask, manner: Manner, key: &Key<impl Slot>, limiter: &L) -> Answer {
+/// The plain request by which a request of this manner is judged in line. A part of the cost is granted if 1 is.
+fn in_line(mut plain: Ask, manner: Manner) -> Ask {
     if manner == Manner::Partial {
         plain.cost = 1;
     }
-    let mut answer = plain.peek(key, limiter);
-    if matches!(manner, Manner::Reserve { .. }) && answer.verdict != Verdict::NEVER {
-        answer.verdict = Verdict::ADMIT;
-    }
-    answer
+    plain
 }
 
 /// The outcome of a request.
@@ -162,8 +161,10 @@ pub fn request<L: Limiter>(
     let planned = plan(call, &mut key, limiter, wish, at, || call.time_to_wait(wish.block))?;
     let (place, claim) = match planned {
         Plan::Held { granted } => return Ok(Done::Decided(look(&key, limiter, 0, at)?, granted)),
-        // The lease exists by now, so the call returns what is held.
-        Plan::Renews(_) if call.only_looks() => return Ok(Done::Decided(look(&key, limiter, 0, at)?, 0)),
+        // The lease exists by now, so the call returns what is held. Others always come before a request that only looks.
+        Plan::Renews(_) | Plan::Proceeds { .. } if call.only_looks() => {
+            return Ok(Done::Decided(look(&key, limiter, 0, at)?, 0));
+        }
         Plan::Stands(stands) => return stand(call, counter, key, limiter, wish, (clock, at), stands),
         Plan::Renews(place) => {
             if let Some(id) = limiter.lease_id() {
@@ -204,12 +205,9 @@ fn stand<L: Limiter>(
     (clock, at): (Time, Time),
     stands: Stands<'_>,
 ) -> Result<Done, Error> {
-    let Stands { mut answer, claim, ahead, wait } = stands;
+    let Stands { place, mut answer, claim, ahead, wait } = stands;
     let retry = retry(answer);
-    let mut ask = Ask::new(key.own_place(limiter)?, at, wish.cost, Manner::Strict);
-    if wish.manner == Manner::Partial {
-        ask.cost = 1;
-    }
+    let mut ask = in_line(Ask::new(place, at, wish.cost, Manner::Strict), wish.manner);
     if !call.only_looks() {
         if answer.verdict.admits() {
             ask.read_clock(&mut key, limiter)?;
@@ -232,7 +230,7 @@ fn stand<L: Limiter>(
 }
 
 /// Requests a cost above 0 of a limit for which nobody waits, and charges it if the limit admits it. `find` finds the limit in the key,
-/// at the caller's instant. `passes` is whether the caller does not wait.
+/// at the caller's instant.
 #[inline(always)]
 pub fn take<'c, H: Host, L: Limiter>(
     call: &'c H,

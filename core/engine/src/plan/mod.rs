@@ -1,7 +1,6 @@
 //! What a call would do, and why: whether it only looks, who comes before it, what each limit says, and whether it waits.
 //!
-//! A plan changes nothing but what the lines have read of the leases. Acting consumes it, and is the only code that changes keys.
-//! `RL.EXPLAIN` renders it.
+//! A plan changes nothing but what the lines have read of the leases. Acting consumes it, and `RL.EXPLAIN` renders it.
 //!
 //! - `lone.rs` has the request to one limit of a key by its own command. One for which nobody waits, and that neither waits nor holds,
 //!   is taken without a plan.

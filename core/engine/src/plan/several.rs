@@ -4,7 +4,7 @@ use std::iter::empty;
 
 use ratelimit_core::line::Cost;
 use ratelimit_core::state::Leases;
-use ratelimit_core::{Hold, Joint, JointError, Limits, Manner, Part, Period, Span, Time};
+use ratelimit_core::{Act, Hold, Joint, JointError, Limits, Manner, Part, Period, Span, Time};
 use ratelimit_language::{Error, MultiCall};
 
 use crate::count::{Counter, Outcome};
@@ -63,17 +63,29 @@ impl<S: Slot> Prepared<S> for OpenKeys<S> {
     }
 }
 
-/// The keys of a request that are opened to be read.
-pub struct ToRead<'s, 'p, 'c, H> {
-    pub several: &'s Several<'p, 'c, H>,
-    pub at: Time,
+/// The keys of a request that are opened to be read, one at a time.
+pub struct ToRead<'s, 'p, 'c, H: Host> {
+    several: &'s Several<'p, 'c, H>,
+    at: Time,
+    /// The last one.
+    open: Option<(usize, Key<H::Slot<'c>>)>,
+}
+
+impl<'s, 'p, 'c, H: Host> ToRead<'s, 'p, 'c, H> {
+    pub fn of(several: &'s Several<'p, 'c, H>, at: Time) -> Self {
+        ToRead { several, at, open: None }
+    }
 }
 
 impl<'c, H: Host> Prepared<H::Slot<'c>> for ToRead<'_, '_, 'c, H> {
     fn with<T>(&mut self, key: usize, look: impl FnOnce(&Key<H::Slot<'c>>) -> T) -> Result<T, Error> {
-        let mut open = self.several.keys.peek(key)?;
-        self.several.prepare(key, &mut open, self.at)?;
-        Ok(look(&open))
+        if !matches!(self.open, Some((open, _)) if open == key) {
+            self.open = None;
+            let mut opened = self.several.keys.peek(key)?;
+            self.several.prepare(key, &mut opened, self.at)?;
+            self.open = Some((key, opened));
+        }
+        self.open.as_ref().map(|(_, open)| look(open)).ok_or(Error::Internal)
     }
 }
 
@@ -191,7 +203,12 @@ impl<'p, 'c, H: Host> Several<'p, 'c, H> {
         if hold.is_some() {
             make_room_for_holds(&joint, &mut keys);
         }
-        joint.act(&mut keys, is_admitted, wait.is_some())?;
+        let act = match wait {
+            _ if is_admitted => Act::Charge,
+            None => Act::Strike,
+            Some(_) => Act::Nothing,
+        };
+        joint.act(&mut keys, act)?;
         if let Some(hold) = hold.filter(|_| is_admitted) {
             joint.hold(&mut keys, &hold)?;
         }
@@ -227,7 +244,7 @@ impl<'p, 'c, H: Host> Several<'p, 'c, H> {
         Ok(Taken::Decided(joint, Some(Outcome::Refused)))
     }
 
-    /// Notes the limits of a key for which others wait ahead of the self.call.
+    /// Notes the limits of a key for which others wait ahead of the call.
     #[cold]
     fn line_up(&self, joint: &mut Joint<'p, 'c>, place: usize, key: &Key<H::Slot<'c>>, can_wait: bool) {
         let at = self.keys.place(place);
@@ -253,7 +270,7 @@ impl<'p, 'c, H: Host> Several<'p, 'c, H> {
         }
     }
 
-    /// Leases refused a call that does not wait: its tenant is hungry for some time, unless another limit refuses the self.call.
+    /// Leases refused a call that does not wait: its tenant is hungry for some time, unless another limit refuses the call.
     fn starve(&self, joint: &Joint<'_, '_>, keys: &[Key<H::Slot<'c>>]) {
         if !self.parts.iter().any(Part::has_room_early) {
             return;

@@ -6,7 +6,8 @@ use std::fmt::Write;
 use proptest::prelude::*;
 use ratelimit_core::state::Leases;
 use ratelimit_core::{
-    Answer, Gauge, Hold, HoldOutcome, Joint, JointError, Length, LimitSet, Manner, Part, Span, Time, Verdict,
+    Act, Answer, Gauge, Hold, HoldOutcome, Joint, JointError, Length, LimitSet, Manner, Part, Span, Time,
+    Verdict,
 };
 use ratelimit_language::{Arguments, Bounds, MultiCall, Purpose, multi};
 
@@ -258,8 +259,14 @@ fn planned<'p, 'a>(
         joint.plan(key, limits);
     }
     let admitted = joint.admits().expect("a small debt");
-    let waits = !admitted && waits(joint);
-    joint.act(keys, admitted, waits).expect("what was planned");
+    let act = if admitted {
+        Act::Charge
+    } else if waits(joint) {
+        Act::Nothing
+    } else {
+        Act::Strike
+    };
+    joint.act(keys, act).expect("what was planned");
     admitted
 }
 
