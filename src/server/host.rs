@@ -7,7 +7,7 @@ use ratelimit_core::line::Caller;
 use ratelimit_engine::count::Outcome;
 use ratelimit_engine::host::Host;
 use ratelimit_engine::node::Node;
-use ratelimit_engine::slot::Access;
+use ratelimit_engine::slot::{Access, OfSlot};
 use ratelimit_engine::waiting::Turn;
 use ratelimit_language::{Arguments, Error};
 use redis_module::raw::{
@@ -69,7 +69,10 @@ impl<'a> Host for Call<'a> {
         OpenKey::open(self, place, access)
     }
 
-    fn open_all(&self, places: impl Iterator<Item = usize> + Clone) -> Result<Vec<OpenKey<'_, 'a>>, Error> {
+    fn open_all<'c, K: OfSlot<OpenKey<'c, 'a>>>(
+        &'c self,
+        places: impl ExactSizeIterator<Item = usize> + Clone,
+    ) -> Result<Vec<K>, Error> {
         open_several(self, places)
     }
 

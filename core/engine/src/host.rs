@@ -9,7 +9,7 @@ use ratelimit_language::{Arguments, Error};
 
 use crate::count::{Counter, Outcome};
 use crate::node::Node;
-use crate::slot::{Access, Slot};
+use crate::slot::{Access, OfSlot, Slot};
 use crate::waiting::Turn;
 
 /// A call, and what surrounds it.
@@ -32,7 +32,10 @@ pub trait Host {
     fn open(&self, place: usize, access: Access) -> Result<Self::Slot<'_>, Error>;
 
     /// Opens several keys for writing at once. Their names differ.
-    fn open_all(&self, places: impl Iterator<Item = usize> + Clone) -> Result<Vec<Self::Slot<'_>>, Error>;
+    fn open_all<'c, K: OfSlot<Self::Slot<'c>>>(
+        &'c self,
+        places: impl ExactSizeIterator<Item = usize> + Clone,
+    ) -> Result<Vec<K>, Error>;
 
     /// Parses the arguments at `places`.
     fn parse<'c, T>(

@@ -52,3 +52,12 @@ pub trait Slot: Sized {
         drop(limit);
     }
 }
+
+/// What keeps a slot open.
+pub trait OfSlot<S> {
+    fn of(slot: S) -> Self;
+
+    fn slot(&self) -> &S;
+
+    fn slot_mut(&mut self) -> &mut S;
+}

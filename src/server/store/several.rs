@@ -13,7 +13,7 @@
 //!   have been deleted, and the clock stands still during a command. A missing key that is opened for writing causes no
 //!   event.
 
-use ratelimit_engine::slot::{Access, Slot};
+use ratelimit_engine::slot::{Access, OfSlot, Slot};
 use ratelimit_language::Error;
 use ratelimit_value::Value;
 
@@ -22,38 +22,38 @@ use super::slot::OpenKey;
 use crate::server::entry::call::Call;
 
 /// Opens the keys that are the arguments at these places, for writing. Their names differ.
-pub fn open_several<'c, 'a>(
+pub fn open_several<'c, 'a, K: OfSlot<OpenKey<'c, 'a>>>(
     call: &'c Call<'a>,
-    places: impl Iterator<Item = usize> + Clone,
-) -> Result<Vec<OpenKey<'c, 'a>>, Error> {
+    places: impl ExactSizeIterator<Item = usize> + Clone,
+) -> Result<Vec<K>, Error> {
     if call.open.get() > 0 {
         return Err(Error::Internal);
     }
-    let (keys, opened) = open_each(call, places.clone());
-    if keys.iter().skip(1).all(|key| key.value().is_some()) {
+    let (keys, opened) = open_each::<K>(call, places.clone());
+    if keys.iter().skip(1).all(|key| key.slot().value().is_some()) {
         return opened.map(|()| keys);
     }
-    let (again, opened) = open_each(call, places);
+    let (again, opened) = open_each::<K>(call, places);
     for (place, mut key) in keys.into_iter().enumerate() {
-        let value = |key: &OpenKey<'_, '_>| key.value().map(Value::as_raw);
+        let value = |key: &K| key.slot().value().map(Value::as_raw);
         if value(&key) != again.get(place).and_then(value) {
-            key.handle.leak();
+            key.slot_mut().handle.leak();
         }
     }
     opened.map(|()| again)
 }
 
 /// Opens the keys in turn until one is an error.
-fn open_each<'c, 'a>(
+fn open_each<'c, 'a, K: OfSlot<OpenKey<'c, 'a>>>(
     call: &'c Call<'a>,
-    places: impl Iterator<Item = usize>,
-) -> (Vec<OpenKey<'c, 'a>>, Result<(), Error>) {
-    let mut keys = Vec::new();
+    places: impl ExactSizeIterator<Item = usize>,
+) -> (Vec<K>, Result<(), Error>) {
+    let mut keys = Vec::with_capacity(places.len());
     for place in places {
         // SAFETY: the names differ. `open_several` does not use the keys of the first time after it opened them again.
         let handle = unsafe { Handle::open_beside(call, place, Access::Write) };
         match handle.and_then(OpenKey::of) {
-            Ok(open) => keys.push(open),
+            Ok(open) => keys.push(K::of(open)),
             Err(error) => return (keys, Err(error)),
         }
     }

@@ -69,7 +69,7 @@ pub use several::{OpenKeys, SeveralKeys};
 use self::held::Held;
 use self::payload::GONE;
 use crate::host::Host;
-use crate::slot::{Access, Slot};
+use crate::slot::{Access, OfSlot, Slot};
 
 /// How a call changes a key.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -96,14 +96,7 @@ impl<O: Slot> Key<O> {
         place: usize,
         access: Access,
     ) -> Result<Self, Error> {
-        call.open(place, access).map(Key::of)
-    }
-
-    /// The key that is open in a slot.
-    #[inline(always)]
-    pub fn of(slot: O) -> Self {
-        let form = if slot.set().is_some() { Form::Set } else { Form::Lone };
-        Key { slot, form, payload: Vec::new() }
+        call.open(place, access).map(OfSlot::of)
     }
 
     /// Finds the limit that a limiter's own command is about: the one of its name, else the only one of its limiter and mode that is no
@@ -271,6 +264,22 @@ impl<O: Slot> Key<O> {
             self.slot.send(&self.payload);
             self.payload.clear();
         }
+    }
+}
+
+impl<O: Slot> OfSlot<O> for Key<O> {
+    #[inline(always)]
+    fn of(slot: O) -> Self {
+        let form = if slot.set().is_some() { Form::Set } else { Form::Lone };
+        Key { slot, form, payload: Vec::new() }
+    }
+
+    fn slot(&self) -> &O {
+        &self.slot
+    }
+
+    fn slot_mut(&mut self) -> &mut O {
+        &mut self.slot
     }
 }
 

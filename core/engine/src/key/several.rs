@@ -88,7 +88,6 @@ impl<'c, H: Host> SeveralKeys<'c, H> {
         if self.count() == 1 {
             return Key::open(self.call, self.place(0), Access::Write).map(|key| OpenKeys::One([key]));
         }
-        let slots = self.call.open_all((0..self.count()).map(|key| self.place(key)))?;
-        Ok(OpenKeys::Several(slots.into_iter().map(Key::of).collect()))
+        self.call.open_all((0..self.count()).map(|key| self.place(key))).map(OpenKeys::Several)
     }
 }

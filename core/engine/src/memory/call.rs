@@ -11,7 +11,7 @@ use super::state::{Effect, Memory, Role};
 use crate::count::Outcome;
 use crate::host::Host;
 use crate::node::Node;
-use crate::slot::Access;
+use crate::slot::{Access, OfSlot};
 use crate::waiting::{Turn, WaitedKey};
 
 pub(super) struct Call<'m> {
@@ -67,11 +67,15 @@ impl<'m> Host for Call<'m> {
         Ok(OpenKey::open(self.memory, self.word(place)?, access))
     }
 
-    fn open_all(&self, places: impl Iterator<Item = usize> + Clone) -> Result<Vec<OpenKey<'m>>, Error> {
+    fn open_all<'c, K: OfSlot<Self::Slot<'c>>>(
+        &'c self,
+        places: impl ExactSizeIterator<Item = usize> + Clone,
+    ) -> Result<Vec<K>, Error> {
         if self.memory.open.get() > 0 {
             return Err(Error::Internal);
         }
-        places.map(|place| Ok(OpenKey::open(self.memory, self.word(place)?, Access::Write))).collect()
+        let open = |place| Ok(K::of(OpenKey::open(self.memory, self.word(place)?, Access::Write)));
+        places.map(open).collect()
     }
 
     fn clock(&self) -> Time {
