@@ -1,8 +1,9 @@
-//! The replies of commands.
+//! The replies of commands, and how they are sent.
 
 use std::borrow::Cow;
 
 use ratelimit_core::Answer;
+use ratelimit_core::answer::clamped;
 use ratelimit_language::Error;
 
 use crate::waiting::Wait;
@@ -47,6 +48,117 @@ impl Reply {
             | Reply::SixAndEach(answer, ..)
             | Reply::Answers(answer, _) => answer.verdict.admits(),
             _ => false,
+        }
+    }
+
+    /// Sends the reply. A wait is none, so it is sent as an internal error.
+    pub fn send(&self, to: &mut impl Receiver) {
+        match self {
+            Reply::Answer(answer) => to.integers(answer.integers()),
+            Reply::Six(answer, sixth) => six(to, answer, *sixth),
+            Reply::SixAndEach(answer, sixth, each) => {
+                to.array(2);
+                six(to, answer, *sixth);
+                send_each(to, each);
+            }
+            Reply::Chance(limited, chance) => {
+                to.array(2);
+                to.integer((*limited).into());
+                to.real(*chance);
+            }
+            Reply::Answers(combined, each) => {
+                to.array(2);
+                to.integers(combined.integers());
+                send_each(to, each);
+            }
+            Reply::Settled(combined, each, held) => {
+                to.array(3);
+                to.integers(combined.integers());
+                send_each(to, each);
+                to.integer(clamped(*held));
+            }
+            Reply::Cell(answer) => to.integers(answer.integers_of_cell()),
+            Reply::Sent => {}
+            Reply::Integer(number) => to.integer(clamped(*number)),
+            Reply::Null => to.null(),
+            Reply::Ok => to.ok(),
+            Reply::Lines(lines) => {
+                to.array(lines.len());
+                lines.iter().for_each(|line| to.bytes(line.as_bytes()));
+            }
+            Reply::Map(fields) => send_map(to, fields),
+            Reply::Top(keys) => {
+                to.array(keys.len());
+                for TopKey { key, database, count, error } in keys {
+                    to.array(4);
+                    to.bytes(key);
+                    for number in [u64::from(*database), *count, *error] {
+                        to.integer(clamped(number));
+                    }
+                }
+            }
+            Reply::Error(error) => to.error(error),
+            Reply::Wait(_) => to.error(&Error::Internal),
+        }
+    }
+}
+
+/// What a reply is sent to, element by element.
+pub trait Receiver {
+    /// Begins an array; its elements follow.
+    fn array(&mut self, length: usize);
+
+    /// Begins a map; its names follow, each with its value.
+    fn map(&mut self, length: usize);
+
+    fn integer(&mut self, integer: i64);
+
+    fn real(&mut self, number: f64);
+
+    fn bytes(&mut self, bytes: &[u8]);
+
+    fn null(&mut self);
+
+    fn ok(&mut self);
+
+    fn error(&mut self, error: &Error);
+
+    /// An array of integers.
+    #[inline(always)]
+    fn integers<const N: usize>(&mut self, integers: [i64; N]) {
+        self.array(N);
+        for integer in integers {
+            self.integer(integer);
+        }
+    }
+}
+
+fn six(to: &mut impl Receiver, answer: &Answer, sixth: u64) {
+    let [limited, limit, remaining, retry, reset] = answer.integers();
+    to.integers([limited, limit, remaining, retry, reset, clamped(sixth)]);
+}
+
+#[inline(always)]
+fn send_each(to: &mut impl Receiver, each: &[Answer]) {
+    to.array(each.len());
+    for answer in each {
+        to.integers(answer.integers());
+    }
+}
+
+fn send_map(to: &mut impl Receiver, fields: &Fields) {
+    to.map(fields.len());
+    for (name, value) in fields {
+        to.bytes(name.as_bytes());
+        match value {
+            FieldValue::Integer(integer) => to.integer(*integer),
+            FieldValue::Real(number) => to.real(*number),
+            FieldValue::Text(text) => to.bytes(text.as_bytes()),
+            FieldValue::Bytes(bytes) => to.bytes(bytes),
+            FieldValue::Maps(maps) => {
+                to.array(maps.len());
+                maps.iter().for_each(|map| send_map(to, map));
+            }
         }
     }
 }
