@@ -19,6 +19,10 @@ pub trait Host {
     where
         Self: 'c;
 
+    /// Whether the code is to be small rather than fast. Then commands have no fast paths, and those of all limiters share one
+    /// function.
+    const IS_SMALL: bool = false;
+
     fn node(&self) -> &Node;
 
     /// The number of arguments, counting the command's name.

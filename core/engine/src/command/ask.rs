@@ -39,7 +39,8 @@ impl Command for Ask {
 
     fn run<H: Host>(call: &H) -> Result<Reply, Error> {
         run(call, Purpose::Charge, |policy, several, asked| {
-            if let [part] = several.parts
+            if !H::IS_SMALL
+                && let [part] = several.parts
                 && asked.is_plain()
                 && !(call.somebody_waits() && call.has_line(FIRST, part.name))
                 && part.is_strict()

@@ -33,6 +33,9 @@ impl<'m> Host for Call<'m> {
     where
         Self: 'c;
 
+    /// A page in a browser loads this code.
+    const IS_SMALL: bool = true;
+
     fn node(&self) -> &Node {
         &self.memory.node
     }
