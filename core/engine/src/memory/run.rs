@@ -33,13 +33,11 @@ impl Memory {
         let Some(command) = find(name) else {
             return Called::Replied(Reply::Error(unknown(words)));
         };
-        let documentation = command.documentation;
-        let least = documentation.arity();
         let count = i32::try_from(words.len()).unwrap_or(i32::MAX);
-        let fits = if least < 0 { count >= -least } else { count == least };
+        let fits = if command.arity < 0 { count >= -command.arity } else { count == command.arity };
         // The server checks the number of words before it runs a command.
         if !fits {
-            return Called::Replied(Reply::Error(named(Error::Arity, &documentation)));
+            return Called::Replied(Reply::Error(named(Error::Arity, &command.documentation)));
         }
         match self.run(command, words, None) {
             Reply::Wait(wait) => Called::Waits(self.enter(words, *wait)),
@@ -142,13 +140,22 @@ impl Clients for Memory {
     }
 }
 
-/// A server's error for a command that it does not have.
+/// A server's error for a command that it does not have, with the first words after it.
 fn unknown(words: &[&[u8]]) -> Error {
-    let quoted = |word: &[u8]| format!("'{}'", String::from_utf8_lossy(word));
-    let mut words = words.iter().map(|word| quoted(word));
-    let command = words.next().unwrap_or_else(|| quoted(b""));
-    let words = words.collect::<Vec<_>>().join(" ");
-    Error::invalid(format_args!("unknown command {command}, with args beginning with: {words}"))
+    const MOST: usize = 128;
+    let begin =
+        |word: &[u8], most: usize| String::from_utf8_lossy(word.get(..most).unwrap_or(word)).into_owned();
+    let (command, words) = words.split_first().map_or((&b""[..], &[][..]), |(name, words)| (*name, words));
+    let mut shown = String::new();
+    for word in words {
+        if let most @ 1.. = MOST.saturating_sub(shown.len()) {
+            shown += &format!("'{}' ", begin(word, most));
+        }
+    }
+    Error::invalid(format_args!(
+        "unknown command '{}', with args beginning with: {shown}",
+        begin(command, MOST)
+    ))
 }
 
 /// The commands of the server that a node in memory has: `DEL`, `EXISTS` and `FLUSHALL`.

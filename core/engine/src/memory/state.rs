@@ -89,6 +89,10 @@ impl Memory {
         &self.node
     }
 
+    pub fn clock(&self) -> Time {
+        self.clock.get()
+    }
+
     /// Sets the wall clock, forward or back.
     pub fn set_clock(&self, clock: Time) {
         self.clock.set(clock);
@@ -143,9 +147,9 @@ impl Memory {
         true
     }
 
-    /// Whether a key has expired.
+    /// Whether a key has expired. As on a server, it is still there in the millisecond of its expiry.
     fn has_expired(&self, stored: &Stored) -> bool {
-        stored.expiry.is_some_and(|millis| Time::from_millis(millis) <= self.clock.get())
+        stored.expiry.is_some_and(|millis| Time::from_millis(millis + 1) <= self.clock.get())
     }
 
     /// Deletes a key that has expired. A copy only hides it. Returns whether it has expired.
