@@ -12,6 +12,7 @@ mod cluster;
 mod commands;
 mod demo;
 mod docs;
+mod engine;
 mod explain;
 mod forms;
 mod fuzz;

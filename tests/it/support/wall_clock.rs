@@ -1,4 +1,4 @@
-//! A server whose wall clock is set apart from that of the machine. Its monotonic clock goes on.
+//! A server whose wall clock is set apart from that of the machine, or stands still. Its monotonic clock goes on.
 
 use std::fs;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -22,17 +22,27 @@ impl WallClock {
 
     /// Sets the clock to this many seconds ahead.
     pub fn set(&self, ahead: i64) {
+        self.write(&ahead.to_string(), |seconds| {
+            let machine = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs().cast_signed();
+            (seconds - machine - ahead).abs() < 60
+        });
+    }
+
+    /// Stops the clock at this second of Unix time.
+    pub fn stop(&self, at: u64) {
+        self.write(&format!("={at}"), |seconds| seconds == at.cast_signed());
+    }
+
+    fn write(&self, ahead: &str, is_set: impl Fn(i64) -> bool) {
         let file = self.server.dir().join("ahead");
         let new = file.with_extension("new");
-        fs::write(&new, ahead.to_string()).unwrap();
+        fs::write(&new, ahead).unwrap();
         fs::rename(new, file).unwrap();
         let con = &mut self.server.connection();
         // Valkey 9.1 answers the first call with a time that it has kept.
         wait_for("the clock is set", || {
             let time = text(con, "TIME");
-            let seconds: i64 = time.trim_start_matches('[').split(',').next().unwrap().parse().unwrap();
-            let machine = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs().cast_signed();
-            (seconds - machine - ahead).abs() < 60
+            is_set(time.trim_start_matches('[').split(',').next().unwrap().parse().unwrap())
         });
     }
 }
@@ -48,22 +58,27 @@ static AHEAD: Preload = Preload::new(
 #include <sys/time.h>
 #include <time.h>
 #include <unistd.h>
-static long ahead(void) {
+static void set(long *seconds, long *fraction) {
     char text[32] = {0};
     int file = open("ahead", O_RDONLY | O_CLOEXEC);
-    if (file < 0) return 0;
+    if (file < 0) return;
     if (read(file, text, sizeof text - 1) < 0) text[0] = 0;
     close(file);
-    return atol(text);
+    if (text[0] != '=') {
+        *seconds += atol(text);
+    } else {
+        *seconds = atol(text + 1);
+        *fraction = 0;
+    }
 }
 int gettimeofday(struct timeval *restrict now, void *restrict zone) {
     int result = syscall(SYS_gettimeofday, now, zone);
-    now->tv_sec += ahead();
+    set(&now->tv_sec, &now->tv_usec);
     return result;
 }
 int clock_gettime(clockid_t clock, struct timespec *now) {
     int result = syscall(SYS_clock_gettime, clock, now);
-    if (clock == CLOCK_REALTIME) now->tv_sec += ahead();
+    if (clock == CLOCK_REALTIME) set(&now->tv_sec, &now->tv_nsec);
     return result;
 }
 "#,

@@ -92,7 +92,7 @@ impl Pool {
             Limit::Leases => ints(&mut self.con, &format!("RL.RELEASE pool {}", ended.id)),
             Limit::Rate => ints(&mut self.con, &format!("RL.REFUND pool FIXEDWINDOW {} 1h", self.capacity)),
         };
-        self.until_tried();
+        until_tried(&self.server, &mut self.con);
         let mut granted = Vec::new();
         self.waiting.retain_mut(|(caller, client)| {
             let waits = client.poll().is_none();
@@ -120,30 +120,28 @@ impl Pool {
         }
         grants
     }
+}
 
-    /// Returns when the server has tried all callers that were due before. A caller that is admitted makes its line due once more.
-    fn until_tried(&mut self) {
-        loop {
-            let before = waits(&mut self.con);
-            self.pass_barrier();
-            if waits(&mut self.con) == before {
-                return;
-            }
+/// Returns when the server has tried all callers that were due before. A caller that is admitted makes its line due once more.
+pub fn until_tried(server: &Server, con: &mut Connection) {
+    loop {
+        let before = waits(con);
+        pass_barrier(server, con);
+        if waits(con) == before {
+            return;
         }
     }
+}
 
-    /// Lines are served in the order in which they became due, so those that were due before have been tried once.
-    fn pass_barrier(&mut self) {
-        let mut last = Client::connect(self.server.port);
-        ints(&mut self.con, "RL.CONCURRENT barrier 1 1h first");
-        last.send("RL.CONCURRENT barrier 1 1h last BLOCK 1d");
-        wait_for("a caller at the barrier", || {
-            crate::text(&mut self.con, "RL.INFO barrier").ends_with("waiting, 1]")
-        });
-        text(&mut self.con, "DEL barrier");
-        last.reply();
-        text(&mut self.con, "DEL barrier");
-    }
+/// Lines are served in the order in which they became due, so those that were due before have been tried once.
+fn pass_barrier(server: &Server, con: &mut Connection) {
+    let mut last = Client::connect(server.port);
+    ints(con, "RL.CONCURRENT barrier 1 1h first");
+    last.send("RL.CONCURRENT barrier 1 1h last BLOCK 1d");
+    wait_for("a caller at the barrier", || text(con, "RL.INFO barrier").ends_with("waiting, 1]"));
+    text(con, "DEL barrier");
+    last.reply();
+    text(con, "DEL barrier");
 }
 
 /// The number of callers that wait.
