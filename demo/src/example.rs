@@ -1,40 +1,100 @@
 //! The examples of the documentation, as a reader tries them: the commands of a session of redis-cli, each at its instant.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use crate::memory::{Failure, Memory};
-use crate::reply::{Full, Reply};
-use crate::trial::START;
+use ratelimit_core::line::Caller;
+use ratelimit_core::{Span, Time};
+use ratelimit_engine::memory::{Called, Ended};
+use ratelimit_engine::reply::Reply;
+
+use crate::memory::{Memory, NeedsServer, instant};
 
 /// What stands before a command.
 const PROMPT: &str = "127.0.0.1:6379> ";
-const AT: &str = " AT ";
-/// Unix time in microseconds has this number of digits until the year 2286.
-const DIGITS: usize = 16;
-/// The server's clock, if calls have `AT`.
+/// The server's clock. It is far from any `AT`.
 const CLOCK: u64 = 1_800_000_000_000_000;
+
+/// No caller waits longer, by the default of `ratelimit.max-block`; in microseconds.
+pub(crate) const LONGEST_WAIT: u64 = 60_000_000;
 
 /// A command, and its instant in microseconds of Unix time.
 pub type Call = (u64, String);
 
-/// The commands of the examples before, and those of an example. Each is without its `AT`, and has the instant of it. A command
-/// without `AT` has the instant of the one before. The first is at the server's clock, which is far from any `AT` before.
+/// The commands of the examples before, and those of an example. One client makes all of them, so each is made when the wait of the
+/// one before has ended.
+///
+/// The examples before are made by the server's clock. Those of the example are without their `AT`, and have the instant of it. One
+/// without `AT` has the instant of the one before.
 pub fn calls(before: &[String], example: &str) -> (Vec<Call>, Vec<Call>) {
-    let mut clock = START;
-    let mut of = |text: &str| -> Vec<Call> {
-        let mut at = clock;
-        let call = |line: &str| {
-            let found = line.match_indices(AT).find_map(|(place, _)| {
-                let (digits, rest) = line.get(place + AT.len()..)?.split_at_checked(DIGITS)?;
-                Some((place, digits.parse().ok()?, rest))
-            });
-            let Some((place, given, rest)) = found else { return (at, line.to_owned()) };
-            (at, clock) = (given, CLOCK);
-            (at, format!("{}{rest}", &line[..place]))
-        };
-        text.lines().filter_map(|line| line.strip_prefix(PROMPT)).map(call).collect()
-    };
-    (before.iter().flat_map(|text| of(text)).collect(), of(example))
+    let memory = Memory::new();
+    let mut clock = CLOCK;
+    let before = before.iter().flat_map(|text| commands(text));
+    let before = before.map(|line| made(&memory, &mut clock, line.to_owned())).collect();
+    let first = commands(example).find_map(instant);
+    let mut at = first.map_or(clock, |(_, at, _)| at);
+    let own = commands(example).map(|line| match instant(line) {
+        None => made(&memory, &mut at, line.to_owned()),
+        Some((place, given, rest)) => {
+            at = given;
+            made(&memory, &mut at, format!("{}{rest}", &line[..place]))
+        }
+    });
+    (before, own.collect())
+}
+
+fn commands(text: &str) -> impl Iterator<Item = &str> {
+    text.lines().filter_map(|line| line.strip_prefix(PROMPT))
+}
+
+/// Makes a call, and moves its instant to when its caller has a reply.
+fn made(memory: &Memory, at: &mut u64, line: String) -> Call {
+    let call = (*at, line);
+    memory.move_to(call.0);
+    let began = memory.now();
+    _ = memory.run(&call.1);
+    memory.wait();
+    *at += memory.now().since(began).as_micros();
+    call
+}
+
+/// What has come of a call.
+pub enum Attempt {
+    NeedsServer(NeedsServer),
+    /// Its reply, and how long its caller waited for it, if it waited.
+    Replied(Reply, Option<Span>),
+    Waits,
+}
+
+/// Makes calls, each at its instant and by a client of its own, and lets time pass until another instant.
+pub fn attempt(calls: &[Call], until: u64) -> Vec<Attempt> {
+    let memory = Memory::new();
+    let mut attempts = Vec::new();
+    let mut waiting = BTreeMap::new();
+    for (at, line) in calls {
+        take(&mut attempts, &waiting, memory.move_to(*at));
+        attempts.push(match memory.run(line) {
+            Err(needs) => Attempt::NeedsServer(needs),
+            Ok(Called::Replied(reply)) => Attempt::Replied(reply, None),
+            Ok(Called::Waits(caller)) => {
+                waiting.insert(caller, (attempts.len(), memory.now()));
+                Attempt::Waits
+            }
+        });
+    }
+    let last = calls.last().map_or(0, |(at, _)| *at);
+    take(&mut attempts, &waiting, memory.move_to(until.max(last)));
+    attempts
+}
+
+/// Takes the replies of callers that have waited. `waiting` has the place of each call, and when it began to wait.
+fn take(attempts: &mut [Attempt], waiting: &BTreeMap<Caller, (usize, Time)>, ended: Vec<Ended>) {
+    for Ended { caller, reply, at } in ended {
+        if let Some((place, began)) = waiting.get(&caller)
+            && let Some(attempt) = attempts.get_mut(*place)
+        {
+            *attempt = Attempt::Replied(reply, Some(at.since(*began)));
+        }
+    }
 }
 
 /// What has come of the examples of a page so far.
@@ -42,41 +102,44 @@ pub fn calls(before: &[String], example: &str) -> (Vec<Call>, Vec<Call>) {
 pub struct Page {
     /// Those that can be tried.
     before: Vec<String>,
-    /// The keys of the others, which only a server knows.
+    /// The names in the others, which only a server knows.
     unknown: BTreeSet<String>,
 }
 
 impl Page {
-    /// The replies to the commands of the next example. `None` if it cannot be tried without a server, or begins with an error:
-    /// errors alone are not worth trying.
-    pub fn next(&mut self, example: &str) -> Option<Vec<Result<Full, Failure>>> {
-        let mut memory = Memory::new();
-        let mut reply = |(at, line): &Call| memory.reply_at(*at, line);
-        let (before, calls) = calls(&self.before, example);
-        for call in &before {
-            _ = reply(call);
-        }
-        let replies: Vec<_> = calls.iter().map(reply).collect();
-        let needs_server = |reply| matches!(reply, &Err(Failure::NeedsServer(_)));
-        let mut words = calls.iter().flat_map(|(_, line)| line.split(' '));
-        if words.any(|word| self.unknown.contains(word)) || replies.iter().any(needs_server) {
-            self.unknown.extend(calls.iter().flat_map(|(_, line)| keys(line)).map(str::to_owned));
+    /// The commands of the next example, and what has come of them. `None` if it cannot be tried without a server, or begins with
+    /// an error: errors alone are not worth trying.
+    pub fn next(&mut self, example: &str) -> Option<Vec<(Call, Attempt)>> {
+        let (before, own) = calls(&self.before, example);
+        let until = own.last().map_or(0, |(at, _)| at + LONGEST_WAIT);
+        let attempts = attempt(&[&before[..], &own].concat(), until);
+        let tried: Vec<(Call, Attempt)> =
+            own.into_iter().zip(attempts.into_iter().skip(before.len())).collect();
+        let lines = || tried.iter().map(|((_, line), _)| line);
+        let needs_server = |(_, attempt): &(Call, Attempt)| matches!(attempt, Attempt::NeedsServer(_));
+        if lines().flat_map(|line| line.split(' ')).any(|word| self.unknown.contains(word))
+            || tried.iter().any(needs_server)
+        {
+            self.unknown.extend(lines().flat_map(|line| names(line)).map(str::to_owned));
             return None;
         }
-        replies.first()?.as_ref().ok()?;
+        if let (_, Attempt::Replied(Reply::Error(_), _)) = tried.first()? {
+            return None;
+        }
         self.before.push(example.to_owned());
-        Some(replies)
+        Some(tried)
     }
 }
 
-/// The keys of a call: the word after its name, or as many as that word says. No key is a number.
-fn keys(line: &str) -> impl Iterator<Item = &str> {
-    let mut words = line.split(' ').skip(1).peekable();
+/// The keys of a call: the word after its name, or as many as that word says. No key is a number. Of `RL.POLICY`, the name of the
+/// policy.
+fn names(line: &str) -> impl Iterator<Item = &str> {
+    let is = |name: &str| line.to_ascii_uppercase().starts_with(name);
+    let mut words = line.split(' ').skip(if is("RL.POLICY") { 2 } else { 1 }).peekable();
     let number = words.next_if(|word| word.parse::<usize>().is_ok());
-    let many = line.to_ascii_uppercase().starts_with("RL.MULTI");
     let count = match number.map(str::parse) {
         None => 1,
-        Some(Ok(count)) if many => count,
+        Some(Ok(count)) if is("RL.MULTI") => count,
         Some(_) => 0,
     };
     words.take(count)
@@ -94,58 +157,4 @@ pub fn mark(text: &str) -> String {
         marked += part;
     }
     marked
-}
-
-/// A reply in words, as the pages have them: `refused, 15 of 16 left, retry in 2 s, reset in 2 s`.
-pub fn in_words(full: &Full) -> String {
-    let Some([limited, limit, remaining, retry, reset]) = full.reply.five() else {
-        return match full.reply {
-            Reply::Chance(true, chance) => format!("shed, by a chance of {chance:.3}"),
-            Reply::Chance(false, chance) => format!("not shed, by a chance of {chance:.3}"),
-            _ => format!("(integer) {}", full.to_json()),
-        };
-    };
-    let mut clauses = vec![if limited == 0 { "admitted".to_owned() } else { "refused".to_owned() }];
-    if full.each.is_empty() {
-        clauses.push(format!("{remaining} of {limit} left"));
-    } else {
-        let each: Vec<String> = full.each.iter().map(|[_, _, left, ..]| left.to_string()).collect();
-        clauses.push(format!("left of each: {}", each.join(" ")));
-    }
-    match (limited, retry) {
-        (0, ..=0) => {}
-        (0, wait) => clauses.push(format!("wait for {}", duration(wait))),
-        (_, ..0) => clauses.push("retry never".to_owned()),
-        (_, retry) => clauses.push(format!("retry in {}", duration(retry))),
-    }
-    clauses.push(format!("reset in {}", duration(reset)));
-    match full.reply {
-        Reply::Granted(_, granted) => clauses.push(format!("granted {granted}")),
-        Reply::Settled(_, keys) => clauses.push(format!("settled {keys}")),
-        _ => {}
-    }
-    clauses.join(", ")
-}
-
-/// Milliseconds, such as `1 min 20 s`.
-pub fn duration(millis: i64) -> String {
-    const UNITS: [(i64, &str); 3] = [(86_400_000, "d"), (3_600_000, "h"), (60_000, "min")];
-    let mut parts = Vec::new();
-    let mut rest = millis;
-    for (unit, name) in UNITS {
-        if rest >= unit {
-            parts.push(format!("{} {name}", rest / unit));
-        }
-        rest %= unit;
-    }
-    match (rest / 1000, rest % 1000) {
-        (0, 0) if !parts.is_empty() => {}
-        (0, millis @ 1..) => parts.push(format!("{millis} ms")),
-        (seconds, 0) => parts.push(format!("{seconds} s")),
-        (seconds, millis) => {
-            let fraction = format!("{millis:03}");
-            parts.push(format!("{seconds}.{} s", fraction.trim_end_matches('0')));
-        }
-    }
-    parts.join(" ")
 }

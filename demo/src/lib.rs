@@ -21,6 +21,7 @@ pub mod reply;
 pub mod scenes;
 pub mod settings;
 pub mod shape;
+pub mod shown;
 pub mod slots;
 pub mod strategies;
 pub mod traffic;

@@ -5,16 +5,19 @@
 
 use std::sync::Mutex;
 
+use ratelimit_core::Span;
+use ratelimit_engine::reply::Reply;
 use serde_json::{Value, json};
 
 use crate::chart;
-use crate::example;
+use crate::example::{self, Attempt, Call};
 use crate::figures::{Figures, Series};
 use crate::headline::Headline;
 use crate::memory::Memory;
 use crate::replay::{Recorder, Traffic};
 use crate::scenes::SCENES;
 use crate::settings::{RANGES, Range, Settings};
+use crate::shown;
 use crate::strategies::{Asker, STRATEGIES, Strategy, find};
 use crate::trial::{self, Outcome};
 
@@ -119,34 +122,46 @@ pub extern "C" fn example() -> *const u8 {
     })
 }
 
-/// Replies to such calls, in words: what a reader of the documentation tries. With how long after `start` each was made, and
-/// how long after it `at` is.
+/// What comes of such calls until the instant `at`: what a reader of the documentation tries. With how long after `start` each was
+/// made, and how long after it `at` is.
 #[unsafe(no_mangle)]
 pub extern "C" fn attempts() -> *const u8 {
     tell(|given| {
         let start = given["start"].as_u64().unwrap_or_default();
-        let since = |at: u64| example::duration(at.saturating_sub(start).cast_signed() / 1000);
-        let mut memory = Memory::new();
-        let mut reply = |call: &Value| -> Value {
-            let (Some(at), Some(line)) = (call[0].as_u64(), call[1].as_str()) else {
-                return json!({ "error": "a call has an instant and words" });
-            };
-            match memory.reply_at(at, line) {
-                Ok(full) => {
-                    let [limited, .., reset] = full.reply.five().unwrap_or_default();
-                    json!({
-                        "since": since(at),
-                        "said": example::in_words(&full),
-                        "refused": limited != 0,
-                        "reset": reset,
-                    })
-                }
-                Err(failure) => json!({ "since": since(at), "error": failure.to_string() }),
-            }
-        };
-        let replies: Vec<Value> = given["calls"].as_array().into_iter().flatten().map(&mut reply).collect();
-        Ok(json!({ "since": given["at"].as_u64().map(since), "replies": replies }))
+        let since = |at: u64| shown::duration(at.saturating_sub(start).cast_signed() / 1000);
+        let calls = given["calls"].as_array().into_iter().flatten();
+        let call = |call: &Value| Some((call[0].as_u64()?, call[1].as_str()?.to_owned()));
+        let calls: Vec<Call> = calls.filter_map(call).collect();
+        let at = given["at"].as_u64();
+        let attempts = example::attempt(&calls, at.unwrap_or_default());
+        let replies = calls.iter().zip(&attempts).map(|((at, line), attempt)| {
+            let mut told = tell_attempt(line, attempt);
+            told["since"] = json!(since(*at));
+            told
+        });
+        Ok(json!({ "since": at.map(since), "replies": replies.collect::<Vec<_>>() }))
     })
+}
+
+/// What has come of a call, in words, and when the limit is fully reset or the wait has ended, in milliseconds.
+fn tell_attempt(line: &str, attempt: &Attempt) -> Value {
+    let after = |waited: &Option<Span>| {
+        let after =
+            |waited: &Span| format!("after {}: ", shown::duration(waited.as_millis_up().cast_signed()));
+        waited.as_ref().map(after).unwrap_or_default()
+    };
+    match attempt {
+        Attempt::NeedsServer(needs) => json!({ "error": needs.to_string() }),
+        Attempt::Waits => json!({ "said": "waits", "reset": example::LONGEST_WAIT / 1000 }),
+        Attempt::Replied(Reply::Error(error), waited) => {
+            json!({ "error": format!("{}{error}", after(waited)) })
+        }
+        Attempt::Replied(reply, waited) => {
+            let [limited, .., reset] = shown::five(reply).unwrap_or_default();
+            let said = format!("{}{}", after(waited), shown::shown(line, reply));
+            json!({ "said": said, "refused": limited != 0, "reset": reset })
+        }
+    }
 }
 
 fn choose() -> Value {

@@ -100,7 +100,7 @@ fn is_refused(reply: Reply, dice: &mut Dice) -> bool {
 
 /// Whether something with this chance happens, as the server decides it by its random bytes.
 #[allow(clippy::cast_precision_loss, reason = "53 bits, which an f64 holds exactly")]
-pub(crate) fn falls(dice: &mut Dice, chance: f64) -> bool {
+fn falls(dice: &mut Dice, chance: f64) -> bool {
     chance > 0.0 && ((dice.any() >> 11) as f64 / 2f64.powi(53)) < chance
 }
 

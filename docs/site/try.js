@@ -1,5 +1,5 @@
-// "Try it" under an example: its commands are sent to the module's arithmetic, and the reader can change them, send more
-// and let time pass. The build marks the examples that this can answer (demo/examples/mark.rs).
+// "Try it" under an example: its commands are sent to the module's engine in memory, and the reader can change them, send more
+// and let time pass, also for callers that wait. The build marks the examples that this can answer (demo/examples/mark.rs).
 "use strict";
 
 (() => {
@@ -19,7 +19,7 @@
     function panel(text, before) {
         // Each call has its microsecond of Unix time, and so has the next. The slider, in seconds, begins at the example's
         // earliest. The examples before it on the page were sent too.
-        let earlier = [], calls = [], start = 0, at = 0, step = 1, asked = 0;
+        let earlier = [], calls = [], start = 0, at = 0, step = 1, asked = 0, shown = "";
         const input = made("input", { spellcheck: false, autocomplete: "off", ariaLabel: "Command" });
         const time = made("input", { type: "range", min: 0, max: 0, step: "any", ariaLabel: "Time" });
         const now = made("output"), replies = made("ol", { ariaLive: "polite", ariaLabel: "Replies" });
@@ -28,22 +28,30 @@
         const since = (when) => (when - start) / 1e6;
         const ask = async (calls) => (await engine())("attempts", { calls, start, at });
         const fail = (fault) => replies.replaceChildren(made("li", { className: "wrong" }, `This browser cannot run it: ${fault}`));
-        const show = async () => {
+        const reply = (said) => (said.includes("\n") ? made("pre", {}, said) : made("span", {}, `→ ${said}`));
+        // What has come of all calls by now. The slider keeps its range while it is moved.
+        const show = async (isMoved) => {
             const number = (asked += 1), all = await ask([...earlier, ...calls]);
             if (number !== asked) return;
             const said = all.replies.slice(earlier.length);
-            replies.replaceChildren(...said.map(({ since, said, error, refused }, i) => made("li", { className: error ? "wrong" : refused ? "no" : "" },
-                made("b", {}, since), ` ${calls[i][1]} `, made("span", {}, `→ ${error ?? said}`))).slice(-20));
+            // What has not changed is not read aloud again.
+            if (shown !== (shown = JSON.stringify([calls, said]))) {
+                replies.replaceChildren(...said.map(({ since, said, error, refused }, i) => made("li", { className: error ? "wrong" : refused ? "no" : "" },
+                    made("b", {}, since), ` ${calls[i][1]} `, reply(error ?? said))).slice(-20));
+            }
             again.hidden = !calls.length;
+            now.textContent = time.ariaValueText = all.since;
+            if (isMoved) return;
             // As far as time goes: twice what the longest limit takes to be fully reset, in round steps.
             const ends = said.map(({ reset = 0 }, i) => since(calls[i][0]) + reset / 1000);
             time.max = Math.max(time.max, 2 * Math.max(5, ...ends));
             step = 10 ** Math.floor(Math.log10(time.max / 100));
             time.value = since(at);
         };
-        const name = async () => { now.textContent = time.ariaValueText = (await ask([])).since; };
-        const move = (to) => { at = to; time.value = since(at); name().catch(fail); };
-        time.oninput = () => { at = start + Math.round(Math.round(time.value / step) * step * 1e6); name().catch(fail); };
+        time.oninput = () => {
+            at = start + Math.round(Math.round(time.value / step) * step * 1e6);
+            show(true).catch(fail);
+        };
         // Who goes back in time goes back to what this example was then. Those before it were sent before, at any time.
         form.onsubmit = () => {
             const line = input.value.trim().replace(/\s+/g, " ");
@@ -53,12 +61,12 @@
             show().catch(fail);
             return false;
         };
-        again.onclick = () => { earlier = []; calls = []; move(start); show().catch(fail); input.focus(); };
+        again.onclick = () => { earlier = []; calls = []; at = start; show().catch(fail); input.focus(); };
         (async () => {
             [earlier, calls] = await (await engine())("example", { text, before });
             start = Math.min(...calls.map(([when]) => when));
             input.value = calls.at(-1)[1];
-            move(calls.at(-1)[0]);
+            at = calls.at(-1)[0];
             await show();
         })().catch(fail);
         return form;

@@ -37,7 +37,7 @@ for (const settings of SETTINGS) {
     test(`what the page computes is what a server with the module replies, call by call, ${JSON.stringify(settings)}`, () =>
         visit({}, async (tab) => {
             for (const { id, figures } of await trials(tab, settings)) {
-                // A server remembers hungry tenants by its own clock. tests/it/demo/memory.rs compares them.
+                // A server remembers hungry tenants by its own clock. tests/it/engine/ compares them.
                 if (id === "concurrent-tenant") continue;
                 const history = await tab.evaluate((given) => window.ratelimit.history(given), { ...settings, strategy: id });
                 const asked = history.filter(([line]) => !line.startsWith("RL.RELEASE "));

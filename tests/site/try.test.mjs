@@ -57,9 +57,9 @@ for (const from of ["a server", "files"]) {
         assert.match(await last(tab, 4), /→ ERR wrong number of arguments for 'rl.gcra' command$/);
         await input.fill("  ");
         await send(tab);
-        await input.fill("RL.ASK user:1 api");
+        await input.fill("RL.XADD jobs 10 * url 1");
         await send(tab);
-        assert.match(await last(tab, 5), /→ RL\.ASK needs a server/);
+        assert.match(await last(tab, 5), /→ RL\.XADD needs a server/);
         await tab.getByRole("button", { name: "Start again" }).click();
         await tab.waitForFunction(() => !document.querySelector(".try li"));
         await input.fill("RL.PEEK user:1 GCRA 15 30 1m");
@@ -82,6 +82,31 @@ test("time is that of the example, and goes as far as its longest limit", async 
     await tab.locator(".try input").first().fill("RL.PENALTY ip:1 3 10m 10m GROW 2 MAX 1d COST 0");
     await send(tab);
     assert.match(await last(tab, 6), /→ admitted, 3 of 3 left, reset in 0 s$/);
+    await tab.context().close();
+});
+
+test("a caller waits until the slider has passed", async () => {
+    const tab = await open(browser);
+    await tab.goto(`${server.origin}/docs/commands/rl.gcra.html`);
+    await begin(tab);
+    await last(tab, 2);
+    const type = async (line, count) => {
+        await tab.locator(".try input").first().fill(line);
+        await send(tab);
+        return last(tab, count);
+    };
+    await type("RL.CONCURRENT door 1 1m ann", 3);
+    assert.match(await type("RL.CONCURRENT door 1 1m bob BLOCK 10s", 4), /→ waits$/);
+    const bob = (text) => tab.locator(".try li", { hasText: "bob" }).filter({ hasText: text }).waitFor();
+    await move(tab, 12);
+    await bob("after 10 s: refused, 0 of 1 left, retry in 50 s");
+    await move(tab, 2);
+    await bob("→ waits");
+    await type("RL.RELEASE door ann", 5);
+    await bob("after 2 s: admitted, 0 of 1 left");
+    // As redis-cli prints it.
+    assert.match(await type("RL.INFO door", 6), /\n *2\) "CONCURRENT"\n/);
+    assert.deepEqual(tab.faults, []);
     await tab.context().close();
 });
 
@@ -121,7 +146,7 @@ test("each example that can be tried opens with its replies", async () => {
             tried += 1;
         }
     }
-    assert.ok(tried > 110, `only ${tried}`);
+    assert.ok(tried > 150, `only ${tried}`);
     assert.deepEqual(tab.faults, []);
     await tab.context().close();
 });

@@ -1,7 +1,7 @@
-//! Trials on a real server: for `make demo`, and for the tests that compare the page's memory with a server.
+//! Trials on a real server: for `make demo`, and for the tests of it.
 
 pub mod line;
 pub mod record;
-pub mod told;
+mod told;
 pub mod trials;
 mod wire;

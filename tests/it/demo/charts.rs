@@ -62,19 +62,22 @@ fn unwrapped(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// A server's dice have no seed.
+/// The dice of a server have no seed. Tenants stay hungry by its own clock, so theirs is no trial that comes out the same.
 #[test]
-fn a_trial_of_the_shedder_comes_out_as_on_the_page_on_every_server() {
-    let settings = Settings { rate: 4, workers: 2, ..Shape::Rising.into() };
-    let (arrivals, shed) = (settings.arrivals(), strategy("shed"));
-    let memory = Trial::of(&settings, shed, &arrivals, &mut Memory::new()).unwrap();
-    assert!(memory.figures.all.admitted < memory.figures.all.offered, "nothing was shed");
-    for _ in 0..2 {
-        let server = Server::start(&[]);
-        let trial = drive(&mut server.connection(), &settings, shed, &arrivals, Recording::No).unwrap();
-        assert_eq!(trial.figures, memory.figures);
-        assert_eq!(trial.series.through, memory.series.through);
+fn a_trial_comes_out_as_on_the_page_on_every_server() {
+    let server = Server::start(&[]);
+    let con = &mut server.connection();
+    let settings = Settings { rate: 4, limit: 27, burst: 13, workers: 2, ..Shape::Rising.into() };
+    let arrivals = settings.arrivals();
+    let mut refusing = 0;
+    for strategy in STRATEGIES.iter().filter(|strategy| strategy.id != "concurrent-tenant") {
+        let memory = Trial::of(&settings, strategy, &arrivals, &mut Memory::new()).unwrap();
+        refusing += usize::from(memory.figures.all.admitted < memory.figures.all.offered);
+        let trial = drive(con, &settings, strategy, &arrivals, Recording::No).unwrap();
+        assert_eq!(trial.figures, memory.figures, "{}", strategy.id);
+        assert_eq!(trial.series.through, memory.series.through, "{}", strategy.id);
     }
+    assert!(refusing > 20, "only {refusing} refused anything");
 }
 
 #[test]

@@ -1,0 +1,126 @@
+//! The module's commands on a node in memory: the engine, with the clocks of a page or a trial.
+
+mod elsewhere;
+
+use std::fmt;
+use std::sync::atomic::Ordering::Relaxed;
+
+use ratelimit_core::Time;
+use ratelimit_engine::memory::{Called, Ended, Memory as Node};
+use ratelimit_engine::reply::Reply as Whole;
+use ratelimit_engine::settings::Settings;
+
+use crate::reply::{Reply, Server};
+use crate::trial::SEED;
+
+pub struct Memory(Node);
+
+/// A call that only a server can answer, for it needs this.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct NeedsServer(pub String);
+
+/// The entries of a window of `RL.TOP`. A server counts no refusals unless it is told to.
+const TOP: i64 = 1000;
+
+/// How often a caller can be tried before its wait ends, which is more often than any is.
+const MOST_TRIES: usize = 100_000;
+
+impl Memory {
+    pub fn new() -> Memory {
+        let node = Node::new(SEED);
+        node.node().settings.top.value.store(TOP, Relaxed);
+        Memory(node)
+    }
+
+    pub fn settings(&self) -> &Settings {
+        &self.0.node().settings
+    }
+
+    /// The instant on a clock that is never set back.
+    pub fn now(&self) -> Time {
+        self.0.now()
+    }
+
+    /// Lets time pass until an instant, in microseconds of Unix time, or sets the clock back to it.
+    pub fn move_to(&self, at: u64) -> Vec<Ended> {
+        let at = Time::from_micros(at);
+        let ended = self.0.advance(at.since(self.0.clock()));
+        self.0.set_clock(at);
+        ended
+    }
+
+    /// Lets time pass until no caller waits.
+    pub fn wait(&self) -> Vec<Ended> {
+        let mut ended = Vec::new();
+        for _ in 0..MOST_TRIES {
+            let [waiting, ..] = self.0.node().waiting.counts();
+            let Some(due) = self.0.next_ring().filter(|_| waiting > 0) else { break };
+            ended.extend(self.0.advance(due.since(self.now())));
+        }
+        ended
+    }
+
+    /// Runs a command at this instant, its words between spaces.
+    pub fn run(&self, line: &str) -> Result<Called, NeedsServer> {
+        let words: Vec<&str> = line.split(' ').collect();
+        let needs = |what: &str| Err(NeedsServer(what.to_ascii_uppercase()));
+        if let Some(what) = only_server(&words) {
+            return needs(&what);
+        }
+        let called = self.0.call(&words.iter().map(|word| word.as_bytes()).collect::<Vec<_>>());
+        // There are no copies.
+        self.0.take_effects();
+        match (&called, words.first()) {
+            (Called::Replied(Whole::Error(_)), Some(name)) if elsewhere::has(name) => needs(name),
+            _ => Ok(called),
+        }
+    }
+}
+
+impl Default for Memory {
+    fn default() -> Memory {
+        Memory::new()
+    }
+}
+
+impl Server for Memory {
+    fn call(&mut self, line: &str) -> Result<Reply, String> {
+        if let Some((_, at, _)) = instant(line) {
+            self.move_to(at);
+        }
+        match self.run(line).map_err(|needs| needs.to_string())? {
+            Called::Replied(reply) => Reply::of(&reply),
+            Called::Waits(_) => Err(format!("{line}: a trial does not wait")),
+        }
+    }
+}
+
+impl fmt::Display for NeedsServer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} needs a server: it cannot be tried on this page", self.0)
+    }
+}
+
+/// The `AT` of a call: its place, its instant in microseconds of Unix time, and what follows.
+pub fn instant(line: &str) -> Option<(usize, u64, &str)> {
+    const AT: &str = " AT ";
+    /// Unix time in microseconds has this number of digits until the year 2286.
+    const DIGITS: usize = 16;
+    line.match_indices(AT).find_map(|(place, _)| {
+        let (digits, rest) = line.get(place + AT.len()..)?.split_at_checked(DIGITS)?;
+        Some((place, digits.parse().ok()?, rest))
+    })
+}
+
+/// What a call needs that this node lacks, although it has the command: a file, or the time zones of calendars, which are too large
+/// for a page.
+fn only_server(words: &[&str]) -> Option<String> {
+    let is = |word: &str, name: &str| word.eq_ignore_ascii_case(name);
+    let (name, arguments) = words.split_first()?;
+    let is_calendar = |word: &&str| is(word, "CALENDAR");
+    if is(name, "RL.CALENDAR") || !is(name, "RL.HELP") && arguments.iter().skip(1).any(is_calendar) {
+        return Some("CALENDAR".into());
+    }
+    let of_file = arguments.first().filter(|word| is(word, "LOAD") || is(word, "SAVE"));
+    of_file.filter(|_| is(name, "RL.POLICY")).map(|word| format!("RL.POLICY {word}"))
+}
