@@ -84,7 +84,9 @@ impl Reply {
             Reply::Ok => to.ok(),
             Reply::Lines(lines) => {
                 to.array(lines.len());
-                lines.iter().for_each(|line| to.bytes(line.as_bytes()));
+                for line in lines {
+                    to.bytes(line.as_bytes());
+                }
             }
             Reply::Map(fields) => send_map(to, fields),
             Reply::Top(keys) => {
@@ -157,7 +159,9 @@ fn send_map(to: &mut impl Receiver, fields: &Fields) {
             FieldValue::Bytes(bytes) => to.bytes(bytes),
             FieldValue::Maps(maps) => {
                 to.array(maps.len());
-                maps.iter().for_each(|map| send_map(to, map));
+                for map in maps {
+                    send_map(to, map);
+                }
             }
         }
     }

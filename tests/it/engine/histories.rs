@@ -28,6 +28,12 @@ fn filled(call: &str, dice: &mut Dice, now: u64) -> String {
         .replace("{at}", &(now - 1_000_000 + dice.below(3_000_000)).to_string())
 }
 
+/// A call of any kind.
+pub fn any_call(dice: &mut Dice, now: u64) -> String {
+    let kinds: Vec<&str> = CALLS.lines().skip(1).collect();
+    filled(dice.pick(&kinds).trim_start_matches("! "), dice, now)
+}
+
 /// The first words of a call.
 fn cut(line: &str, dice: &mut Dice) -> String {
     let words: Vec<&str> = line.split(' ').collect();

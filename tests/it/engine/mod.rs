@@ -1,8 +1,12 @@
-//! The engine's memory answers every command as a server does. So what the page, the laws and the fuzzer find of it holds for the
-//! module.
+//! The engine in memory. `histories.rs` and `lines.rs` compare it with a server: it answers every command as a server does. So what the
+//! other files, the page, the laws and the fuzzer find of it holds for the module.
 
+mod explains;
 mod histories;
 mod lines;
+mod node;
+mod own_commands;
+mod plans;
 
 use ratelimit_engine::memory::{Called, Element, Memory};
 use ratelimit_engine::reply::Reply;

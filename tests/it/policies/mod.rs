@@ -14,12 +14,9 @@ mod folder;
 mod garbled;
 mod limit_counters;
 mod node_local;
-mod own_commands;
 mod random;
 mod refused_at_set;
-mod same_as_multi;
 mod store;
-mod twins;
 mod under_load;
 mod wrong_calls;
 

@@ -1,5 +1,6 @@
 //! How calls run on a node in memory, and how callers wait there.
 
+use std::fmt::Write;
 use std::mem::take;
 
 use ratelimit_core::Time;
@@ -149,7 +150,7 @@ fn unknown(words: &[&[u8]]) -> Error {
     let mut shown = String::new();
     for word in words {
         if let most @ 1.. = MOST.saturating_sub(shown.len()) {
-            shown += &format!("'{}' ", begin(word, most));
+            _ = write!(shown, "'{}' ", begin(word, most));
         }
     }
     Error::invalid(format_args!(

@@ -1,25 +1,28 @@
 //! A policy of one limit on one key does what the limiter's own commands do.
 
-use super::set;
+use ratelimit_engine::memory::Memory;
+
+use super::node::{ints, stored, text};
+use crate::support::SECOND;
 use crate::support::dice::Dice;
 use crate::support::families::{FAMILIES, Family, HELD};
-use crate::support::{SECOND, Server, dump, ints, text};
 
-/// In the year 2100, so that no key expires within the test.
 const START: u64 = 4_102_444_800 * SECOND;
 const CALLS: usize = 80;
 
 #[test]
 fn a_policy_of_one_limit_is_the_limiter_s_own_command() {
-    let server = Server::start(&[]);
-    let con = &mut server.connection();
+    let con = &Memory::new(1);
     let mut dice = Dice::new(49);
     let (mut admitted, mut refused, mut settled) = (0, 0, 0);
     // RL.MULTI does not take the one, and the other one only strikes what it refuses.
     for family in FAMILIES.iter().filter(|family| !["hammered", "banned"].contains(&family.key)) {
         for parameters in family.parameters {
             text(con, "FLUSHALL");
-            set(con, &format!("own LIMIT {} {}", family.limiter, parameters.replace(" #", "")));
+            text(
+                con,
+                &format!("RL.POLICY SET own LIMIT {} {}", family.limiter, parameters.replace(" #", "")),
+            );
             let mut now = START;
             for _ in 0..CALLS {
                 now += dice.below(100_000);
@@ -35,8 +38,7 @@ fn a_policy_of_one_limit_is_the_limiter_s_own_command() {
                     admitted += i64::from(of_own[0] == 0);
                     refused += of_own[0];
                 }
-                assert_eq!(dump(con, "x"), dump(con, "y"), "{asked}; {own}");
-                assert_eq!(text(con, "PEXPIRETIME x"), text(con, "PEXPIRETIME y"), "{asked}; {own}");
+                assert_eq!(stored(con, "x"), stored(con, "y"), "{asked}; {own}");
             }
         }
     }

@@ -3,11 +3,12 @@
 
 use std::collections::BTreeMap;
 
-use redis::Connection;
+use ratelimit_engine::memory::Memory;
+use redis::Value;
 
-use super::explain;
+use super::node::{call, ints, text};
 use crate::support::dice::Dice;
-use crate::support::{Server, T0, ints, text};
+use crate::support::{T0, simple};
 
 const CALLS: u64 = 3000;
 
@@ -115,8 +116,18 @@ fn agree(line: &str, texts: &[String], combined: &[i64]) -> &'static str {
     kind
 }
 
+/// The texts of an explanation, which changes nothing.
+fn explain(con: &Memory, line: &str) -> Vec<String> {
+    let before = con.dump();
+    let Ok(Value::Array(lines)) = call(con, &format!("RL.EXPLAIN {line}")) else {
+        panic!("{line}: no lines")
+    };
+    assert_eq!(con.dump(), before, "{line}");
+    lines.iter().map(simple).collect()
+}
+
 /// The integers of a reply with those of each pair.
-fn nested(con: &mut Connection, line: &str) -> (Vec<i64>, Vec<Vec<i64>>) {
+fn nested(con: &Memory, line: &str) -> (Vec<i64>, Vec<Vec<i64>>) {
     let reply = text(con, line);
     let lists = reply.split('[').filter(|list| list.contains(']'));
     let mut lists = lists.map(|list| {
@@ -127,8 +138,7 @@ fn nested(con: &mut Connection, line: &str) -> (Vec<i64>, Vec<Vec<i64>>) {
 
 #[test]
 fn the_verdict_is_that_of_a_look() {
-    let server = Server::start(&[]);
-    let con = &mut server.connection();
+    let con = &Memory::new(1);
     let mut kinds = BTreeMap::new();
     let mut dice = Dice::of(53, 1);
     let mut at = T0;
