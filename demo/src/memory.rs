@@ -8,7 +8,6 @@ use std::sync::atomic::Ordering::Relaxed;
 use ratelimit_core::Time;
 use ratelimit_engine::memory::{Called, Ended, Memory as Node};
 use ratelimit_engine::reply::Reply as Whole;
-use ratelimit_engine::settings::Settings;
 
 use crate::reply::{Reply, Server};
 use crate::trial::SEED;
@@ -32,10 +31,6 @@ impl Memory {
         Memory(node)
     }
 
-    pub fn settings(&self) -> &Settings {
-        &self.0.node().settings
-    }
-
     /// The instant on a clock that is never set back.
     pub fn now(&self) -> Time {
         self.0.now()
@@ -50,14 +45,12 @@ impl Memory {
     }
 
     /// Lets time pass until no caller waits.
-    pub fn wait(&self) -> Vec<Ended> {
-        let mut ended = Vec::new();
+    pub fn wait(&self) {
         for _ in 0..MOST_TRIES {
             let [waiting, ..] = self.0.node().waiting.counts();
-            let Some(due) = self.0.next_ring().filter(|_| waiting > 0) else { break };
-            ended.extend(self.0.advance(due.since(self.now())));
+            let Some(due) = self.0.next_ring().filter(|_| waiting > 0) else { return };
+            self.0.advance(due.since(self.now()));
         }
-        ended
     }
 
     /// Runs a command at this instant, its words between spaces.
@@ -117,8 +110,11 @@ pub fn instant(line: &str) -> Option<(usize, u64, &str)> {
 fn only_server(words: &[&str]) -> Option<String> {
     let is = |word: &str, name: &str| word.eq_ignore_ascii_case(name);
     let (name, arguments) = words.split_first()?;
-    let is_calendar = |word: &&str| is(word, "CALENDAR");
-    if is(name, "RL.CALENDAR") || !is(name, "RL.HELP") && arguments.iter().skip(1).any(is_calendar) {
+    // The first argument is a key, but of RL.EXPLAIN a command.
+    let may_be_limiter = |place: usize| place != 1 || is(name, "RL.EXPLAIN");
+    let is_calendar = |word: &str| is(word, "CALENDAR") || is(word, "RL.CALENDAR");
+    let mut limiters = words.iter().enumerate().filter(|(place, _)| may_be_limiter(*place));
+    if !is(name, "RL.HELP") && limiters.any(|(_, word)| is_calendar(word)) {
         return Some("CALENDAR".into());
     }
     let of_file = arguments.first().filter(|word| is(word, "LOAD") || is(word, "SAVE"));

@@ -55,10 +55,10 @@ impl Reply {
     pub fn send(&self, to: &mut impl Receiver) {
         match self {
             Reply::Answer(answer) => to.integers(answer.integers()),
-            Reply::Six(answer, sixth) => six(to, answer, *sixth),
+            Reply::Six(answer, sixth) => send_six(to, answer, *sixth),
             Reply::SixAndEach(answer, sixth, each) => {
                 to.array(2);
-                six(to, answer, *sixth);
+                send_six(to, answer, *sixth);
                 send_each(to, each);
             }
             Reply::Chance(limited, chance) => {
@@ -135,7 +135,7 @@ pub trait Receiver {
     }
 }
 
-fn six(to: &mut impl Receiver, answer: &Answer, sixth: u64) {
+fn send_six(to: &mut impl Receiver, answer: &Answer, sixth: u64) {
     let [limited, limit, remaining, retry, reset] = answer.integers();
     to.integers([limited, limit, remaining, retry, reset, clamped(sixth)]);
 }

@@ -33,6 +33,7 @@ fn what_needs_a_server_says_so() {
         ("rl.xadd user:1 LIMIT GCRA 15 30 1m * field value", "RL.XADD"),
         ("rl.calendar user:1 100 DAY", "CALENDAR"),
         ("RL.MULTI 1 user:1 LIMIT CALENDAR 100 DAY", "CALENDAR"),
+        ("RL.EXPLAIN RL.CALENDAR user:1 100 DAY", "CALENDAR"),
         ("RL.POLICY load", "RL.POLICY LOAD"),
     ] {
         let needs = Memory::new().run(line).err();

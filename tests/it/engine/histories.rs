@@ -37,7 +37,7 @@ pub fn any_call(dice: &mut Dice, now: u64) -> String {
 /// The first words of a call.
 fn cut(line: &str, dice: &mut Dice) -> String {
     let words: Vec<&str> = line.split(' ').collect();
-    words[..1 + dice.index(words.len())].join(" ")
+    words[..=dice.index(words.len())].join(" ")
 }
 
 /// Tenants stay hungry for this long, so for all of a history.

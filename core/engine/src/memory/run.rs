@@ -144,19 +144,18 @@ impl Clients for Memory {
 /// A server's error for a command that it does not have, with the first words after it.
 fn unknown(words: &[&[u8]]) -> Error {
     const MOST: usize = 128;
-    let begin =
+    let first =
         |word: &[u8], most: usize| String::from_utf8_lossy(word.get(..most).unwrap_or(word)).into_owned();
-    let (command, words) = words.split_first().map_or((&b""[..], &[][..]), |(name, words)| (*name, words));
+    let (name, words) = words.split_first().map_or((&[][..], &[][..]), |(name, words)| (*name, words));
     let mut shown = String::new();
     for word in words {
-        if let most @ 1.. = MOST.saturating_sub(shown.len()) {
-            _ = write!(shown, "'{}' ", begin(word, most));
+        let most = MOST.saturating_sub(shown.len());
+        if most > 0 {
+            _ = write!(shown, "'{}' ", first(word, most));
         }
     }
-    Error::invalid(format_args!(
-        "unknown command '{}', with args beginning with: {shown}",
-        begin(command, MOST)
-    ))
+    let name = first(name, MOST);
+    Error::invalid(format_args!("unknown command '{name}', with args beginning with: {shown}"))
 }
 
 /// The commands of the server that a node in memory has: `DEL`, `EXISTS` and `FLUSHALL`.
