@@ -8,10 +8,9 @@ use ratelimit_core::{
     Ask, Error, Hold, Kind, LimitSet, Limiter, Limits, MAX_COUNT, Manner, Reading, Span, State, Time,
     Verdict, with_limiter, with_state,
 };
+use ratelimit_laws::{apply, charged, copy, decoded, encoded, knows_its_end, rebased, refunded};
 
 use crate::bytes::Bytes;
-use crate::key::{apply, charged, copy, decoded, encoded, rebased, refunded};
-use crate::laws::knows_its_end;
 use crate::lines::{line, parse};
 
 const MANNERS: [Manner; 4] =
@@ -54,7 +53,7 @@ fn survive<S: State>(bytes: &[u8], changes: &[u8], words: &str, now: Time) {
     let mut before = reader;
     while S::decode_change(&mut reader).is_some() {
         let state = state.get_or_insert_with(S::blank);
-        assert!(apply(state, before.up_to(reader)));
+        apply(state, before.up_to(reader));
         assert!(state.heap_bytes() <= 1024 + 64 * (bytes.len() + changes.len()));
         before = reader;
     }
@@ -99,7 +98,7 @@ fn ask<L: Limiter>(limiter: &L, bytes: &[u8], kind: Kind, asked: Time) {
                 && let Ok((verdict, granted)) = rule(limiter, &state, now, Span::ZERO, cost, manner)
                 && (verdict.admits() || capabilities.counts_refused && verdict != Verdict::NEVER)
             {
-                let charged = charged(limiter, &state, now, granted).expect("a charge can be written down");
+                let charged = charged(limiter, &state, now, granted);
                 // No debt bounds a recorded refusal: a log that bytes filled to `MAX_DEBT` drops it.
                 if verdict.admits() {
                     knows_its_end(limiter, &charged, now);
@@ -135,7 +134,7 @@ fn ask_in_set<L: Limiter>(limiter: &L, bytes: &[u8], kind: Kind, at: Time) {
                         Reading::SetBack => rebased(limiter, &alone, at),
                     };
                     let alone = charged(limiter, &alone, ask.now(), taken.granted);
-                    assert_eq!(alone.as_ref().map(encoded), Some(encoded(state)), "as alone");
+                    assert_eq!(encoded(&alone), encoded(state), "as alone");
                     knows_its_end(limiter, state, ask.now());
                 }
                 Ok(_) => {}

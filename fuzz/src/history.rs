@@ -9,10 +9,10 @@ use ratelimit_core::{
     AnyLimiter, AnyState, Ask, Error, Gauge, Kind, Limiter, MAX_COUNT, Manner, Place, Span, State, Taken,
     Time, Verdict, with_kept, with_limiter,
 };
+use ratelimit_laws::{Case, knows_its_end, reads_clock};
 
 use crate::bytes::Bytes;
 use crate::key::{Key, any, encoded_any};
-use crate::laws::{Case, knows_its_end, reads_clock};
 use crate::lines::{BOUNDS, FORM_COUNT, line, parse};
 use crate::oracle::{Model, model};
 
@@ -95,7 +95,7 @@ impl Life {
         let kept = moved.as_ref().unwrap_or(stored);
         let holds = kept.get::<Leases>().is_some_and(|leases| leases.held(id, now).is_some());
         let state = state_of::<L>(kept);
-        Case { limiter, state, now, holds, gap }.obeys(cost);
+        Case { limiter, state, now, holds, gap, changed: !self.tame }.obeys(cost);
         let before = limiter.gauge(state, now);
         let capabilities = limiter.capabilities();
         let manner = match step / 8 % 8 {

@@ -10,7 +10,6 @@ mod bytes;
 pub mod decode;
 pub mod history;
 mod key;
-mod laws;
 mod lines;
 mod oracle;
 pub mod seeds;

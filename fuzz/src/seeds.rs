@@ -9,11 +9,12 @@ use ratelimit_core::{
     Ask, Hold, Kind, Length, LimitSet, Limiter, Limits, Manner, Name, Place, Span, State, Time, with_limiter,
 };
 use ratelimit_language::{Arguments, FORMS, shed};
+use ratelimit_laws::{decoded, encoded};
 
 use crate::bytes::Bytes;
 use crate::decode::HELD;
 use crate::history::T0;
-use crate::key::{Key, decoded, encoded, encoded_any};
+use crate::key::{Key, encoded_any};
 use crate::lines::{BOUNDS, CENTURY, FORM_COUNT, line, parse, template};
 
 /// A file of the corpus: its name and its bytes.

@@ -10,9 +10,8 @@ use ratelimit_language::{
     Arguments, Error, MultiCall, Policy, PolicyCall, Purpose, Request, cell, find, lease_id, multi, named,
     shed,
 };
+use ratelimit_laws::{charged, copy, knows_its_end};
 
-use crate::key::{charged, copy};
-use crate::laws::knows_its_end;
 use crate::lines::BOUNDS;
 
 /// The input: the words of a call with spaces between them. It is a limiter's name and what follows the key; or `SHED`,
@@ -259,7 +258,7 @@ fn obeys<L: Limiter>(limiter: &L, costs: &[u64]) {
                 continue;
             };
             if verdict.admits() && granted > 0 {
-                let charged = charged(limiter, &fresh, NOW, granted).expect("a charge that can be read back");
+                let charged = charged(limiter, &fresh, NOW, granted);
                 knows_its_end(limiter, &charged, NOW);
                 // A window lasts a century at most, and weighs on the next one; so does a debt.
                 let after = limiter.gauge(&charged, NOW).reset;

@@ -1,14 +1,23 @@
-//! A model of each limiter: slow and simple, in rational numbers, and most remember every request.
+//! What every limiter must obey, and a model of each: slow and simple, in rational numbers, and most remember every request.
+//!
+//! `case.rs` has the laws of an instant; tests and fuzzers bring about the states. `states.rs` changes states as nodes do.
 
+// A law that is broken panics.
+#![allow(clippy::expect_used, clippy::missing_panics_doc)]
+
+mod case;
 pub mod fair;
 mod filling;
 pub mod fleet;
 mod found;
 mod ledger;
+mod states;
 
+pub use case::{Case, knows_its_end, reads_clock};
 pub use filling::{Want, fill};
 pub use found::{FoundAnswer, FoundLimit, FoundTable};
 pub use ledger::{Ledger, charges, missing_batches, opened_windows, owed};
+pub use states::{apply, charged, copy, decoded, encoded, rebased, refunded};
 
 use num_rational::BigRational;
 use num_traits::{One, Zero};

@@ -4,10 +4,11 @@ use proptest::prelude::*;
 use ratelimit_core::limiter::Limiter;
 use ratelimit_core::{Span, State, Time, Verdict, with_limiter};
 use ratelimit_language::{Arguments, Bounds, FORMS, Request, find};
+use ratelimit_laws::{Case, charged, copy, decoded, encoded, knows_its_end};
 
 use super::T0;
 use super::histories::{Step, with_history};
-use super::laws::*;
+use super::laws::clock_steps_back;
 
 /// A limit, a period in milliseconds that is a multiple of 10, and a history that they scale.
 fn cases() -> impl Strategy<Value = ((u64, u64), Vec<Step>)> {
@@ -17,41 +18,24 @@ fn cases() -> impl Strategy<Value = ((u64, u64), Vec<Step>)> {
     }))
 }
 
-/// Whether a form keeps a gap between its requests.
-#[derive(Clone, Copy, PartialEq)]
-enum Gap {
-    None,
-    Kept,
-}
-
 /// Checks the laws on a request, and charges it if it is admitted or if refusals count. The state is stored as bytes,
 /// because its type depends on the limiter.
-fn step<L: Limiter>(limiter: &L, stored: &mut Option<Vec<u8>>, now: Time, cost: u64, gap: Gap) {
+fn step<L: Limiter>(limiter: &L, stored: &mut Option<Vec<u8>>, now: Time, cost: u64, gap: bool) {
     let state = match stored {
-        Some(bytes) => decoded::<L::State>(bytes),
+        Some(bytes) => decoded::<L::State>(bytes).expect("a state that was just encoded"),
         None => limiter.fresh(now),
     };
     let capabilities = limiter.capabilities();
     let before = limiter.gauge(&state, now);
     let verdict = limiter.judge(&state, now, cost);
-    // A limiter that books admits any cost. Its limit and remaining have another meaning.
-    // What remains of a penalty's strikes does not fit: `penalty.rs`.
-    if !capabilities.books && !capabilities.bans {
-        remaining_fits(limiter, &state, now, before);
-        retry_is_exact(limiter, &state, now, cost, verdict, before.limit);
-        reset_is_exact(limiter, &state, now, before);
-        clock_steps_back(limiter, &state);
-    }
-    // Under a gap nothing remains after a charge, whatever its cost.
-    if capabilities.refund && !capabilities.bans && gap == Gap::None {
-        manners(limiter, &state, now, cost, before);
-    }
-    assert_eq!(encoded(&decoded::<L::State>(&encoded(&state))), encoded(&state));
+    Case { gap, ..Case::of(limiter, &state, now) }.obeys(cost);
+    clock_steps_back(limiter, &state);
+    copy(&state);
     let counts_refused = capabilities.counts_refused && verdict != Verdict::NEVER;
     if verdict.admits() || counts_refused || capabilities.bans && before.remaining > 0 {
-        let state = charged(limiter, Some(state), now, cost);
+        let state = charged(limiter, &state, now, cost);
         assert_eq!(state.last(), now);
-        knows_when_it_is_reset(limiter, &state, now);
+        knows_its_end(limiter, &state, now);
         *stored = Some(encoded(&state));
     }
 }
@@ -62,7 +46,7 @@ proptest! {
     #[test]
     fn every_form_obeys_the_laws(((limit, period), steps) in cases()) {
         for form in &FORMS {
-            let gap = if form.template().contains("GAP") { Gap::Kept } else { Gap::None };
+            let gap = form.template().contains("GAP");
             let (mut stored, mut now) = (None, T0);
             for (i, (wait, cost)) in steps.iter().enumerate() {
                 now = now.plus(Span::from_micros(*wait));

@@ -26,7 +26,6 @@ use ratelimit_laws::*;
 use super::T0;
 use super::differential::each;
 use super::histories::*;
-use super::laws::{decoded, encoded};
 
 /// A call: the time since the one before it, and a cost.
 #[derive(Clone, Copy, Debug)]
@@ -113,8 +112,7 @@ impl<L: Limiter> Tested<L> {
                 (settled.is_some(), 0)
             }
         };
-        let copy: LimitSet = decoded(&encoded(&self.key));
-        assert_eq!(encoded(&copy), encoded(&self.key));
+        copy(&self.key);
         (admitted, granted, self.gauge(now).remaining)
     }
 }
@@ -401,7 +399,7 @@ proptest! {
                 let limiter = parsed(&words);
                 let charged = with_limiter!(&limiter, limiter => charge(&mut key, limiter, now, step, &[id]));
                 ids.extend(charged.map(|cost| ([id], cost)));
-                key = decoded(&encoded(&key));
+                key = copy(&key);
             }
             now = now.plus(Span::from_micros(later));
             let Some((newest, cost)) = ids.pop() else { continue };
@@ -504,7 +502,7 @@ proptest! {
                 prop_assert_eq!(answer.gauge, gauge, "{:?}", pair);
             }
             for key in &keys {
-                prop_assert_eq!(encoded(&decoded::<LimitSet>(&encoded(key))), encoded(key));
+                copy(key);
             }
         }
     }

@@ -6,11 +6,11 @@ use std::fmt::Write;
 
 use proptest::prelude::*;
 use ratelimit_core::limiter::Limiter;
-use ratelimit_core::state::codec::Reader;
 use ratelimit_core::{
-    Answer, Ask, Joint, LimitSet, Limits, Manner, Name, Part, Place, Span, State, Time, Verdict, with_limiter,
+    Answer, Ask, Joint, LimitSet, Limits, Manner, Name, Part, Place, Span, Time, Verdict, with_limiter,
 };
 use ratelimit_language::{Arguments, Bounds, FORMS, MultiCall, Purpose, multi};
+use ratelimit_laws::{copy, encoded};
 
 use super::T0;
 
@@ -86,17 +86,6 @@ fn ask<K: Limits>(call: &MultiCall<'_>, keys: &mut [K], command: Command, at: Ti
         _ => _ = joint.take(keys).ok()?,
     }
     Some((joint.combined()?, joint.answers().collect()))
-}
-
-/// Encodes a set, and checks that the decoded set is encoded as the same bytes.
-fn encoded(set: &LimitSet) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    set.encode(&mut bytes);
-    let copy = LimitSet::decode(&mut Reader::new(&bytes)).expect("a set that was just encoded");
-    let mut again = Vec::new();
-    copy.encode(&mut again);
-    assert_eq!(again, bytes);
-    bytes
 }
 
 fn own_command<L: Limiter>(
@@ -181,10 +170,10 @@ proptest! {
             let named: Vec<Name> = multi.parts.iter().map(|part| part.name).collect();
             // The answers of copies of the limits on separate keys.
             let judged: Vec<Outcome> = multi.parts.iter().map(|part| {
-                let mut copy = [copy_of(alone.get(&part.name))];
+                let mut copy = [copy(alone.get(&part.name).unwrap_or(&LimitSet::default()))];
                 ask(&only(&words, part.name, purpose), &mut copy, command, now)
             }).collect();
-            let before = encoded(&shared[0]);
+            let before = encoded(&copy(&shared[0]));
             let together = ask(&multi, &mut shared, command, now);
             if judged.iter().any(Option::is_none) {
                 prop_assert_eq!(&together, &None, "an error of one limit is an error of the call");
@@ -272,7 +261,7 @@ proptest! {
                 }
                 lines.reverse();
             }
-            prop_assert_eq!(encoded(&keys[0][0]), encoded(&keys[1][0]));
+            prop_assert_eq!(encoded(&copy(&keys[0][0])), encoded(&keys[1][0]));
         }
     }
 }
@@ -293,9 +282,4 @@ fn only<'a>(words: &[&'a [u8]], name: Name, purpose: Purpose) -> MultiCall<'a> {
     let mut call = parse(words, purpose).expect("a call that was parsed before");
     call.parts.retain(|part| part.name == name);
     call
-}
-
-fn copy_of(set: Option<&LimitSet>) -> LimitSet {
-    let bytes = encoded(set.unwrap_or(&LimitSet::default()));
-    LimitSet::decode(&mut Reader::new(&bytes)).expect("a set that was just encoded")
 }

@@ -4,14 +4,13 @@
 use proptest::prelude::*;
 use ratelimit_core::limiter::{Limiter, Penalty};
 use ratelimit_core::{
-    Answer, AnyState, Ask, Joint, LimitSet, Limits, Manner, Name, Place, Reading, Span, State, Time, Verdict,
+    Answer, AnyState, Ask, Joint, LimitSet, Limits, Manner, Name, Place, Span, State, Time, Verdict,
 };
-use ratelimit_laws::{Model, Offender};
+use ratelimit_laws::{Case, Model, Offender, charged, copy, encoded, knows_its_end, reads_clock};
 
 use super::T0;
 use super::differential::each;
 use super::histories::*;
-use super::laws::*;
 
 /// Makes the calls of a history, and checks each reply against the model. Returns how many were admitted.
 fn follow(penalty: Penalty, steps: &[Step]) -> usize {
@@ -59,11 +58,10 @@ fn follow(penalty: Penalty, steps: &[Step]) -> usize {
 
 /// What holds for every state.
 fn holds(penalty: &Penalty, state: &<Penalty as Limiter>::State, now: Time) {
-    assert_eq!(encoded(&decoded::<<Penalty as Limiter>::State>(&encoded(state))), encoded(state));
     let gauge = penalty.gauge(state, now);
-    reset_is_exact(penalty, state, now, gauge);
-    let settled = charged(penalty, Some(decoded(&encoded(state))), now, 0);
-    knows_when_it_is_reset(penalty, &settled, now);
+    Case::of(penalty, state, now).obeys(gauge.remaining);
+    let settled = charged(penalty, state, now, 0);
+    knows_its_end(penalty, &settled, now);
     assert_eq!(penalty.gauge(&settled, now), gauge, "a charge of 0 changes nothing");
     if let Verdict::Refuse { retry: Some(retry) } = penalty.judge(state, now, 0) {
         let early = now.plus(Span::from_micros(retry.as_micros() - 1));
@@ -75,8 +73,8 @@ fn holds(penalty: &Penalty, state: &<Penalty as Limiter>::State, now: Time) {
         assert!(!penalty.judge(state, now, gauge.remaining).admits(), "the last strike bans");
         assert!(gauge.remaining == 1 || penalty.judge(state, now, gauge.remaining - 1).admits());
     }
-    let copy = AnyState::of(decoded::<<Penalty as Limiter>::State>(&encoded(state)));
-    let mut key = LimitSet::of_one(penalty.name(), copy.expect("the state of a limit"));
+    let copy = AnyState::of(copy(state)).expect("the state of a limit");
+    let mut key = LimitSet::of_one(penalty.name(), copy);
     for (back, expected) in [(1, (gauge.remaining + 1).min(gauge.limit)), (u64::MAX, gauge.limit)] {
         let mut ask = Ask::new(Place::of(penalty.name().length), now, back, Manner::Strict);
         ask.refund(&mut key, penalty).expect("no defect");
@@ -88,12 +86,9 @@ fn holds(penalty: &Penalty, state: &<Penalty as Limiter>::State, now: Time) {
     let (last, then) = (state.last(), penalty.gauge(state, state.last()));
     let back = last.minus(then.reset).minus(Span::from_micros(1 + last.as_micros() % 10_000_000));
     if back > Time::EPOCH {
-        assert_eq!(ratelimit_core::decide::reading(penalty, state, back), Reading::SetBack);
-        let moved = rebased(penalty, state, back);
-        assert_eq!(moved.last(), back);
+        let moved = reads_clock(penalty, state, back, 1).1.expect("a clock that was set back");
         assert_eq!(penalty.gauge(&moved, back), then);
         assert_eq!(penalty.judge(&moved, back, 0), penalty.judge(state, last, 0));
-        knows_when_it_is_reset(penalty, &moved, back);
     }
 }
 
@@ -162,10 +157,6 @@ proptest! {
             prop_assert_eq!(all, if enters { Answer::all(told.iter().copied()).expect("two") } else { told[0] });
         }
     }
-}
-
-fn copy(set: &LimitSet) -> LimitSet {
-    decoded(&encoded(set))
 }
 
 fn strike_alone(key: &mut LimitSet, strikes: u64, now: Time, cost: u64) -> Answer {

@@ -6,10 +6,10 @@ use ratelimit_core::{
     Answer, Ask, Joint, Length, LimitSet, Manner, Place, Span, Time, Verdict, with_limiter,
 };
 use ratelimit_language::{Arguments, Bounds, FORMS, Purpose, multi};
+use ratelimit_laws::copy;
 
 use super::T0;
 use super::histories::{Step, with_history};
-use super::laws::{decoded, encoded};
 
 const BOUNDS: Bounds = Bounds { leases: 1000, log_entries: 1000, ..Bounds::DEFAULT };
 
@@ -49,7 +49,7 @@ fn refund<L: Limiter>(key: &mut LimitSet, limiter: &L, at: Time, cost: u64) -> [
         Ask::new(Place::of(Length::of(limiter.length())), at, 0, Manner::Strict).peek(key, limiter)
     };
     ask.refund(key, limiter).expect("no defect");
-    let next = look(&decoded(&encoded(key)));
+    let next = look(&copy(key));
     if ask.gauge(key, limiter).reset == Span::ZERO {
         assert_eq!(look(&LimitSet::default()), next);
     }
@@ -81,7 +81,7 @@ proptest! {
                 let words: Vec<&[u8]> = line.split(' ').map(str::as_bytes).collect();
                 let call = multi(&mut Arguments::new(&words, BOUNDS), 1, Purpose::Refund).expect("as before");
                 let mut joint = Joint::new(&call.parts, 1, at, Manner::Strict).expect("one pair");
-                joint.refund(&mut [decoded::<LimitSet>(&encoded(&key))]).expect("no defect");
+                joint.refund(&mut [copy(&key)]).expect("no defect");
 
                 let [refunded, next] = with_limiter!(limiter, limiter => refund(&mut key, limiter, at, back));
                 prop_assert_eq!(refunded, next, "{}", form.template());

@@ -4,12 +4,11 @@
 //! the table, because it decides by the workers' utilization and not by the requests.
 
 use ratelimit_core::limiter::Limiter;
-use ratelimit_core::state::codec::Reader;
-use ratelimit_core::{Span, State, Time, with_limiter};
+use ratelimit_core::{Span, Time, with_limiter};
 use ratelimit_language::{Arguments, Bounds, FORMS, Form, Request, find};
+use ratelimit_laws::{charged, decoded, encoded};
 
 use super::T0;
-use super::laws::charged;
 
 /// The shapes of traffic: a name, and the requests' instants in milliseconds, in order.
 fn shapes() -> Vec<(&'static str, Vec<u64>)> {
@@ -54,15 +53,13 @@ fn admitted(form: &Form, traffic: &[u64]) -> usize {
 /// because its type depends on the limiter.
 fn ask<L: Limiter>(limiter: &L, stored: &mut Option<Vec<u8>>, now: Time) -> bool {
     let state = match stored {
-        Some(bytes) => L::State::decode(&mut Reader::new(bytes)).expect("a state that was just encoded"),
+        Some(bytes) => decoded::<L::State>(bytes).expect("a state that was just encoded"),
         None => limiter.fresh(now),
     };
     let admits = limiter.judge(&state, now, 1).admits();
     let strikes = limiter.capabilities().bans && limiter.gauge(&state, now).remaining > 0;
     if admits || strikes || limiter.capabilities().counts_refused {
-        let mut bytes = Vec::new();
-        charged(limiter, Some(state), now, 1).encode(&mut bytes);
-        *stored = Some(bytes);
+        *stored = Some(encoded(&charged(limiter, &state, now, 1)));
     }
     admits
 }

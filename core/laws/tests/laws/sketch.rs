@@ -16,11 +16,10 @@ use ratelimit_core::state::{Blueprint, Cells, CellsChange as Change, Places, Sha
 use ratelimit_core::{
     Answer, Ask, Gauge, LimitSet, Limiter, Manner, Period, Place, Span, State, Time, Verdict,
 };
-use ratelimit_laws::ratio;
+use ratelimit_laws::{copy, encoded, ratio};
 
 use super::T0;
 use super::differential::each;
-use super::laws::{decoded, encoded};
 
 /// A request for an item.
 #[derive(Clone, Debug)]
@@ -270,7 +269,7 @@ fn follow(blueprint: Blueprint, requests: &[Request]) -> (usize, usize) {
 
 /// What holds for every state.
 fn holds(cells: &Cells, slow: &Slow, blueprint: &Blueprint, at: Time) {
-    assert_eq!(encoded(&decoded::<Cells>(&encoded(cells))), encoded(cells));
+    copy(cells);
     // A sketch that began anew has another clock than the model, which goes on.
     let ahead = slow.last - u128::from(cells.last_shifted().as_micros());
     assert_eq!(u128::from(cells.latest().as_micros()) + ahead, slow.latest.max(slow.last));
@@ -630,7 +629,7 @@ fn ask_after(cells: Cells, requests: &[Request]) -> Result<(), TestCaseError> {
         let peeked = key.peek(request, request.cost, at);
         prop_assert_eq!(key.take(request, at).0.answer.verdict, peeked.verdict);
         let cells = key.cells.as_ref().expect("cells");
-        prop_assert_eq!(encoded(&decoded::<Cells>(&encoded(cells))), encoded(cells));
+        copy(cells);
         prop_assert!((0.0..=1.0).contains(&cells.ahead(at)));
     }
     Ok(())

@@ -10,9 +10,9 @@ use ratelimit_core::{
     Verdict,
 };
 use ratelimit_language::{Arguments, Bounds, MultiCall, Purpose, multi};
+use ratelimit_laws::{copy, encoded};
 
 use super::super::T0;
-use super::super::laws::{decoded, encoded};
 
 /// `{id}` is the lease's id.
 const LIMITS: [&str; 7] = [
@@ -163,7 +163,7 @@ fn check(call: &Call, keys: &mut [LimitSet; 2], now: Time) -> Option<bool> {
     let looks: Vec<Answer> = looks.answers().collect();
     // The call if no caller waits.
     let mut alone = joint();
-    let mut alone_keys = [0, 1].map(|key| decoded(&before[key]));
+    let mut alone_keys = [0, 1].map(|key| copy(&keys[key]));
     let fits = call.take(&mut alone, &mut alone_keys, |_| false);
     let alone_keys = alone_keys.map(|key| encoded(&key));
     let alone: Vec<Answer> = alone.answers().collect();
