@@ -2,22 +2,17 @@
 //! parameters. The laws hold at each step. As long as the history is one that the limiter's model knows, it decides as
 //! the model does.
 
-use ratelimit_core::adapt::Ending;
-use ratelimit_core::lease::{Action, act};
-use ratelimit_core::state::{Leases, Log};
 use ratelimit_core::{
-    AnyLimiter, AnyState, Ask, Error, Gauge, Kind, Limiter, MAX_COUNT, Manner, Place, Span, State, Taken,
-    Time, Verdict, with_kept, with_limiter,
+    Answer, AnyLimiter, Kind, LimitState, Limiter, MAX_COUNT, Manner, Span, State, Time, Verdict,
+    with_limiter,
 };
-use ratelimit_laws::{Case, knows_its_end, reads_clock};
+use ratelimit_language::Error;
+use ratelimit_laws::{Case, charged, encoded, knows_its_end, reads_clock, refunded};
 
 use crate::bytes::Bytes;
-use crate::key::{Key, any, encoded_any};
-use crate::lines::{BOUNDS, FORM_COUNT, line, parse};
+use crate::keys::{Keys, T0};
+use crate::lines::{FORM_COUNT, line, parse};
 use crate::oracle::{Model, model};
-
-/// The start of an hour, in 2023.
-pub(crate) const T0: Time = Time::from_micros(1_700_002_800_000_000);
 
 /// The most steps of a history; the models are slow.
 const STEPS: usize = 60;
@@ -31,7 +26,7 @@ pub fn check(bytes: &[u8]) {
     let mut words = line(form, &mut bytes);
     let Some(limiter) = parse(&words) else { return };
     let model = model(&limiter, &words);
-    let mut life = Life { key: Key::missing(T0), model, heard: T0, asked: T0, retry: Span::ZERO, tame };
+    let mut life = Life { keys: Keys::new(), model, heard: T0, retry: Span::ZERO, tame };
     for _ in 0..STEPS {
         if bytes.is_empty() {
             break;
@@ -46,70 +41,62 @@ pub fn check(bytes: &[u8]) {
             if tame { words.replace("holder", &format!("holder{}x", bytes.0.len())) } else { words.clone() };
         let Some(limiter) = parse(&words) else { continue };
         let gap = matches!(&limiter, AnyLimiter::SlidingLog(log) if log.gap > Span::ZERO);
-        let lease = if let AnyLimiter::Concurrent(leases) = &limiter {
-            Some((leases.id, leases.ttl.span()))
-        } else {
-            None
-        };
-        with_limiter!(&limiter, limiter => life.step(limiter, lease, gap, step, &mut bytes));
+        let ttl = if let AnyLimiter::Concurrent(leases) = &limiter { Some(leases.ttl.span()) } else { None };
+        with_limiter!(&limiter, limiter => life.step(limiter, &words, ttl, gap, step, &mut bytes));
     }
 }
 
 struct Life {
-    key: Key,
+    keys: Keys,
     model: Option<Box<dyn Model>>,
     /// The instant of the last request that the model was asked. A refused request leaves no trace in the state, which
     /// can then be asked about an earlier instant; the model cannot.
     heard: Time,
-    /// What the caller's clock shows.
-    asked: Time,
     /// Of the last refusal.
     retry: Span,
     tame: bool,
 }
 
 impl Life {
-    /// `lease` is the id and the time to live of the lease that is asked for.
+    /// `words` name the limiter. `ttl` is the time to live of the lease that is asked for.
     fn step<L: Limiter>(
         &mut self,
         limiter: &L,
-        lease: Option<(&[u8], Span)>,
+        words: &str,
+        ttl: Option<Span>,
         gap: bool,
         step: u8,
         bytes: &mut Bytes<'_>,
     ) {
-        let Some(place) = self.key.find::<L::State>(limiter.name().length) else {
-            // WRONGTYPE
-            return;
-        };
-        let (id, pace) = lease.unwrap_or((b"", limiter.length()));
-        self.asked = self.moment(pace, step, bytes);
+        let pace = ttl.unwrap_or(limiter.length());
+        self.keys.at = self.moment(pace, step, bytes);
+        // In a wild history the callers' clocks have nothing to do with the server's, and no key expires.
+        if self.tame {
+            self.keys.set_clock();
+        }
+        let at = self.keys.at;
         let cost = bytes.number(1, MAX_COUNT);
-        let fresh = any(limiter.fresh(self.asked));
-        let stored = self.key.any().unwrap_or(&fresh);
-        let (now, moved) = reads_clock(limiter, state_of::<L>(stored), self.asked, cost);
+        let stored = self.keys.stored::<L::State>(limiter.name()).unwrap_or_else(|| limiter.fresh(at));
+        let (now, moved) = reads_clock(limiter, &stored, at, cost);
         if moved.is_some() {
             self.model = None;
         }
-        let moved = moved.map(any);
-        let kept = moved.as_ref().unwrap_or(stored);
-        let holds = kept.get::<Leases>().is_some_and(|leases| leases.held(id, now).is_some());
-        let state = state_of::<L>(kept);
-        Case { limiter, state, now, holds, gap, changed: !self.tame }.obeys(cost);
-        let before = limiter.gauge(state, now);
+        let state = moved.as_ref().unwrap_or(&stored);
+        let holds = limiter.is_held(state, now);
+        let case = Case { limiter, state, now, holds, gap, changed: !self.tame };
+        case.obeys(cost);
         let capabilities = limiter.capabilities();
         let manner = match step / 8 % 8 {
             _ if self.tame => Manner::Strict,
             5 => Manner::Partial,
             6 => Manner::Force,
             7 => Manner::Reserve { longest: Span::from_millis(bytes.number(0, 10_000)) },
-            4 if capabilities.refund => return self.refund(limiter, place, now, cost, before),
-            4 if L::State::KIND == Kind::Leases => return self.act(limiter, id, pace, now, holds, step),
+            4 if capabilities.refund => return self.refund(&case, words, cost),
+            4 if L::State::KIND == Kind::Leases => return self.act(&case, pace, step >= 0x80),
             _ => Manner::Strict,
         };
         if capabilities.allows(manner) {
-            let ask = Ask::new(place, self.asked, cost, manner);
-            self.take(limiter, ask, now, before, holds);
+            self.take(&case, words, cost, manner);
         }
     }
 
@@ -117,39 +104,38 @@ impl Life {
     fn moment(&self, pace: Span, step: u8, bytes: &mut Bytes<'_>) -> Time {
         let pace = pace.as_micros();
         let moment = match step % 8 {
-            0 | 1 => self.asked,
-            2 => self.asked.plus(Span::from_micros(bytes.number(0, 1000))),
-            3 => self.asked.plus(Span::from_micros(pace)),
-            4 => self.asked.plus(self.retry),
-            5 if self.tame => self.asked.plus(Span::from_micros(pace / 4)),
-            5 => self.asked.minus(Span::from_micros(bytes.number(0, 3 * pace))),
+            0 | 1 => self.keys.at,
+            2 => self.keys.at.plus(Span::from_micros(bytes.number(0, 1000))),
+            3 => self.keys.at.plus(Span::from_micros(pace)),
+            4 => self.keys.at.plus(self.retry),
+            5 if self.tame => self.keys.at.plus(Span::from_micros(pace / 4)),
+            5 => self.keys.at.minus(Span::from_micros(bytes.number(0, 3 * pace))),
             6 if !self.tame => {
                 Time::from_micros(bytes.number(Time::EARLIEST.as_micros(), Time::LATEST.as_micros()))
             }
-            _ => self.asked.plus(Span::from_micros(bytes.number(0, 3 * pace))),
+            _ => self.keys.at.plus(Span::from_micros(bytes.number(0, 3 * pace))),
         };
         moment.clamp(Time::EARLIEST, Time::LATEST)
     }
 
     /// A limiter's own command.
-    fn take<L: Limiter>(&mut self, limiter: &L, mut ask: Ask, now: Time, before: Gauge, holds: bool) {
-        let (cost, manner, capabilities) = (ask.cost, ask.manner, limiter.capabilities());
-        let stored = self.stored();
-        let foreseen = ask.peek(&self.key, limiter);
-        let taken = match ask.take(&mut self.key, limiter) {
-            Ok(taken) => taken,
-            Err(error) => {
-                assert_eq!(error, Error::TooLong);
-                assert_eq!(self.stored(), stored, "an error changes nothing");
-                return;
-            }
+    fn take<L: Limiter>(&mut self, case: &Case<'_, L>, words: &str, cost: u64, manner: Manner) {
+        let Case { limiter, state, now, holds, .. } = *case;
+        let (name, capabilities) = (limiter.name(), limiter.capabilities());
+        let (before, lag) = (limiter.gauge(state, now), now.since(self.keys.at));
+        let was_stored = self.keys.stored::<L::State>(name).is_some();
+        let foreseen = self.keys.ask("PEEK", &format!("{words} COST {cost}"));
+        let (command, parameters) = words.split_once(' ').expect("a limiter and its parameters");
+        let told = self.keys.ask(command, &format!("{parameters} COST {cost}{}", option(manner)));
+        let (Answer { verdict, gauge }, granted) = match told {
+            Ok((answer, granted)) => (answer.expect("an answer"), granted.unwrap_or(cost)),
+            Err(error) => return assert_eq!(error, Error::TooLong),
         };
-        assert_eq!(ask.now(), now);
-        let Taken { verdict, granted, gauge: after, .. } = taken;
         let recorded = capabilities.counts_refused && verdict != Verdict::NEVER
             || capabilities.bans && before.remaining > 0;
         if manner == Manner::Strict && (verdict.admits() || !recorded) {
-            assert_eq!(foreseen.verdict, verdict, "as foreseen");
+            let foreseen = foreseen.expect("a look").0;
+            assert_eq!(foreseen.map(|answer| answer.verdict), Some(verdict), "as foreseen");
         }
         if manner != Manner::Strict || holds || now < self.heard {
             self.model = None;
@@ -161,14 +147,18 @@ impl Life {
         if let Verdict::Refuse { retry } = verdict {
             self.retry = retry.unwrap_or_default();
         }
+        let stored = self.keys.stored::<L::State>(name);
         if !verdict.admits() && !recorded {
-            assert_eq!(after, before, "a refusal charges nothing");
-            return;
+            assert_eq!(gauge, before.delayed(lag), "a refusal charges nothing");
+            return assert_eq!(stored.map(|stored| encoded(&stored)), was_stored.then(|| encoded(state)));
         }
-        let state = state_of::<L>(self.key.any().expect("what was charged is there"));
-        assert_eq!(state.last(), now);
-        assert_eq!(limiter.gauge(state, now), after);
-        knows_its_end(limiter, state, now);
+        let stored = stored.expect("what was charged is there");
+        let expected = charged(limiter, state, now, granted);
+        assert_eq!(encoded(&stored), encoded(&expected), "a key has the change of its limiter");
+        assert_eq!(stored.last(), now);
+        let after = limiter.gauge(&stored, now);
+        assert_eq!(gauge, after.delayed(lag));
+        knows_its_end(limiter, &stored, now);
         if L::State::KIND != Kind::Leases {
             // A ban may be shorter than the window whose strikes it ends.
             assert!(capabilities.books || capabilities.bans || after.reset >= before.reset);
@@ -176,56 +166,63 @@ impl Life {
         if verdict.admits() && manner == Manner::Strict && !holds && !capabilities.books {
             assert!(after.remaining == before.remaining - granted || after.remaining == 0);
         }
-        self.bounded();
+        self.keys.charged(name, now);
     }
 
     /// `RL.REFUND`.
-    fn refund<L: Limiter>(&mut self, limiter: &L, place: Place, now: Time, cost: u64, before: Gauge) {
+    fn refund<L: Limiter>(&mut self, case: &Case<'_, L>, words: &str, cost: u64) {
+        let Case { limiter, state, now, .. } = *case;
         self.model = None;
-        let mut ask = Ask::new(place, self.asked, cost, Manner::Strict);
-        let refunded = ask.refund(&mut self.key, limiter).expect("no defect");
-        assert_eq!(refunded, self.key.any().is_some());
-        let look = Ask::new(ask.place, self.asked, 0, Manner::Strict).peek(&self.key, limiter);
-        assert_eq!(ask.refunded(&self.key, limiter), look);
-        let Some(kept) = self.key.any() else { return };
-        assert_eq!(ask.now(), now);
-        let state = state_of::<L>(kept);
-        let after = limiter.gauge(state, now);
+        let was_stored = self.keys.stored::<L::State>(limiter.name()).is_some();
+        let told = self.keys.ask("REFUND", &format!("{words} COST {cost}"));
+        let look = self.keys.ask("PEEK", &format!("{words} COST 0"));
+        let [told, look] = [told, look].map(|told| told.expect("an answer").0.map(|answer| answer.gauge));
+        assert_eq!(told, look, "the caller's next look");
+        let stored = self.keys.stored::<L::State>(limiter.name());
+        if !was_stored {
+            return assert!(stored.is_none());
+        }
+        let expected = refunded(limiter, state, now, cost).expect("a limiter that has refunds");
+        let (before, after) = (limiter.gauge(state, now), limiter.gauge(&expected, now));
         assert!(after.remaining >= before.remaining && after.reset <= before.reset);
-        knows_its_end(limiter, state, now);
+        knows_its_end(limiter, &expected, now);
+        match stored {
+            Some(stored) => assert_eq!(encoded(&stored), encoded(&expected)),
+            None => assert!(expected.until(limiter.length()) <= self.keys.at, "only what is full is deleted"),
+        }
+        self.keys.gave_back(now);
     }
 
     /// `RL.RENEW` and `RL.RELEASE`.
-    fn act<L: Limiter>(&mut self, limiter: &L, id: &[u8], ttl: Span, now: Time, held: bool, step: u8) {
+    fn act<L: Limiter>(&mut self, case: &Case<'_, L>, ttl: Span, renews: bool) {
+        let Case { limiter, now, holds, .. } = *case;
         self.model = None;
-        let action = if step < 0x80 { Action::Release(Ending::Well) } else { Action::Renew(ttl) };
-        let acted = act(&mut self.key, action, id, self.asked).expect("no defect");
-        assert_eq!(acted.held, held);
-        let Some(kept) = self.key.any() else { return };
-        assert_eq!(acted.now, now);
-        let leases = kept.get::<Leases>().expect("its kind was found");
-        let renewed = leases.held(id, now).map(|lease| lease.left);
-        assert_eq!(renewed, (held && step >= 0x80).then_some(ttl));
-        let state = state_of::<L>(kept);
-        assert_eq!(limiter.gauge(state, now).reset, acted.reset);
-        knows_its_end(limiter, state, now);
-    }
-
-    fn stored(&self) -> Option<Vec<u8>> {
-        self.key.any().map(encoded_any)
-    }
-
-    /// A key holds no more than the operator's bounds, and takes no more memory than that needs.
-    fn bounded(&self) {
-        let Some(kept) = self.key.any() else { return };
-        let bytes = with_kept!(kept, state => State::heap_bytes(state.as_ref()));
-        assert!(bytes < 256 * 1024, "{bytes} bytes");
-        if let Some(log) = kept.get::<Log>() {
-            assert!(log.entries(log.start()) <= BOUNDS.log_entries);
+        let was_stored = self.keys.stored::<L::State>(limiter.name()).is_some();
+        let id = limiter.lease_id().expect("the id of a lease");
+        let acted = if renews {
+            self.keys.ask("RENEW", &format!("{}ms {}", ttl.as_millis_up(), id.escape_ascii()))
+        } else {
+            self.keys.ask("RELEASE", &id.escape_ascii().to_string())
+        };
+        assert_eq!(acted, Ok((None, Some(holds.into()))));
+        if holds {
+            self.keys.gave_back(now);
         }
+        let Some(stored) = self.keys.stored::<L::State>(limiter.name()) else {
+            return assert!(!was_stored || holds && !renews);
+        };
+        assert!(!holds || stored.last() == now);
+        let left = limiter.leases(&stored).and_then(|leases| leases.held(id, now)).map(|lease| lease.left);
+        assert_eq!(left, (holds && renews).then_some(ttl));
+        knows_its_end(limiter, &stored, now);
     }
 }
 
-fn state_of<L: Limiter>(kept: &AnyState) -> &L::State {
-    kept.get().expect("its kind was found")
+fn option(manner: Manner) -> String {
+    match manner {
+        Manner::Strict => String::new(),
+        Manner::Partial => " PARTIAL".into(),
+        Manner::Force => " FORCE".into(),
+        Manner::Reserve { longest } => format!(" RESERVE MAXWAIT {}ms", longest.as_millis_up()),
+    }
 }

@@ -9,8 +9,9 @@
 mod bytes;
 pub mod decode;
 pub mod history;
-mod key;
+mod keys;
 mod lines;
+mod nodes;
 mod oracle;
 pub mod seeds;
 pub mod words;

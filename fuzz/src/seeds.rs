@@ -6,15 +6,14 @@ use ratelimit_core::limiter::release;
 use ratelimit_core::state::codec::{put as put_word, put_bytes, put_short, put_words};
 use ratelimit_core::state::{Begun, Charge, HoldChange, Holds, Leases, Move, Moved, SetChange};
 use ratelimit_core::{
-    Ask, Hold, Kind, Length, LimitSet, Limiter, Limits, Manner, Name, Place, Span, State, Time, with_limiter,
+    Ask, Hold, Kind, Length, LimitSet, Limiter, Manner, Name, Place, Span, State, Time, with_limiter,
 };
 use ratelimit_language::{Arguments, FORMS, shed};
-use ratelimit_laws::{decoded, encoded};
+use ratelimit_laws::{charged, decoded, encoded};
 
 use crate::bytes::Bytes;
 use crate::decode::HELD;
-use crate::history::T0;
-use crate::key::{Key, encoded_any};
+use crate::keys::T0;
 use crate::lines::{BOUNDS, CENTURY, FORM_COUNT, line, parse, template};
 
 /// A file of the corpus: its name and its bytes.
@@ -368,42 +367,31 @@ fn input_under(parameters: &[u8], kind: Kind, form: u8, state: &[u8], changes: &
 /// The name and the bytes of a limit after this many charges, a few microseconds apart, and the changes of ten more.
 fn run(form: u8, charges: u64) -> ((Name, Vec<u8>), Vec<u8>) {
     let parameters = parameters(form);
-    let (mut key, mut before, mut changes) = (Key::missing(T0), Vec::new(), Vec::new());
-    let mut name = None;
+    let (mut name, mut state, mut before, mut changes) = (None, None, None, Vec::new());
     for charge in 0..charges + 10 {
         let words = line(form, &mut Bytes(&parameters)).replace("holder", &format!("{charge}-"));
         let limiter = parse(&words).expect("good parameters");
         let now = T0.plus(Span::from_micros(50 * charge + charge % 7));
         if charge == charges {
-            before = key.any().map(encoded_any).unwrap_or_default();
+            before.clone_from(&state);
         }
         let change = with_limiter!(&limiter, limiter => {
-            name = Some(name_of(limiter));
-            force(limiter, &mut key, now)
+            name = Some(limiter.name());
+            force(limiter, &mut state, now)
         });
         if charge >= charges {
             changes.extend_from_slice(&change);
         }
     }
-    ((name.expect("a charge"), before), changes)
-}
-
-fn name_of<L: Limiter>(limiter: &L) -> Name {
-    limiter.name()
+    ((name.expect("a charge"), before.unwrap_or_default()), changes)
 }
 
 /// Charges a cost of 1, whether it fits or not; returns the change.
-fn force<L: Limiter>(limiter: &L, key: &mut Key, now: Time) -> Vec<u8> {
-    let mut place = key.find::<L::State>(limiter.name().length).expect("its own kind");
+fn force<L: Limiter>(limiter: &L, stored: &mut Option<Vec<u8>>, now: Time) -> Vec<u8> {
+    let before = stored.as_ref().map(|bytes| decoded(bytes).expect("a state that was just encoded"));
+    let before = before.unwrap_or_else(|| limiter.fresh(now));
     let mut change = Vec::new();
-    let charged = key.change(
-        &mut place,
-        || limiter.fresh(now),
-        |state: &L::State, out| {
-            L::State::encode_change(&limiter.charge(state, now, 1), out);
-            change.clone_from(out);
-        },
-    );
-    assert_eq!(charged, Ok(true));
+    L::State::encode_change(&limiter.charge(&before, now, 1), &mut change);
+    *stored = Some(encoded(&charged(limiter, &before, now, 1)));
     change
 }
