@@ -18,7 +18,7 @@ pub struct Memory(Node);
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct NeedsServer(pub String);
 
-/// The entries of a window of `RL.TOP`. A server counts no refusals unless it is told to.
+/// The entries of a window of `RL.TOP`. A server counts no refusals by default.
 const TOP: i64 = 1000;
 
 /// How often a caller can be tried before its wait ends, which is more often than any is.

@@ -24,7 +24,7 @@ impl Nodes {
         let settings = &primary.node().settings;
         settings.max_leases.value.store(BOUNDS.leases.cast_signed(), Relaxed);
         settings.max_log_entries.value.store(BOUNDS.log_entries.cast_signed(), Relaxed);
-        // Nobody who was refused keeps others from a lease.
+        // No caller that was refused keeps others from a lease.
         settings.hunger.millis.store(0, Relaxed);
         Nodes { primary, replica }
     }

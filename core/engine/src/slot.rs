@@ -30,7 +30,7 @@ pub trait Slot: Sized {
 
     fn expire_at(&mut self, millis: u64);
 
-    /// The key has changed: clients that watch it are told, and callers that wait for its limits are tried.
+    /// The key has changed: clients that watch it learn of it, and callers that wait for its limits are tried.
     fn changed(&mut self);
 
     /// Sends an effect on the key to its copies.

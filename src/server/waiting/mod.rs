@@ -7,22 +7,22 @@
 //! - `state.rs` has the clients that wait and the alarm: all that changes.
 //! - `waiter.rs` has a caller and its call, `trial.rs` a call that runs again.
 //! - `client.rs` blocks and unblocks clients, and has the three ways in which a wait ends. `alarm.rs` sets the timer.
-//! - `serve.rs` lets the engine try callers, in the callback of a timer and nowhere else.
+//! - `timer.rs` lets the engine try callers, in the callback of a timer and nowhere else.
 //! - `events.rs` marks the lines of limits that may have room after an event of the server.
 //! - `slot.rs` finds a name in the slot of a cluster's key.
 
 mod alarm;
 mod client;
 mod events;
-mod serve;
 mod slot;
 mod state;
+mod timer;
 mod trial;
 mod waiter;
 
 pub use alarm::set_alarm;
 pub use client::block;
 pub use events::{by_this_module, end_hungers, left, mark, nudge, subscribe};
-pub use serve::prepare;
 pub use state::{now, somebody_waits};
+pub use timer::prepare;
 pub use trial::Trial;

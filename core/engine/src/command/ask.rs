@@ -18,7 +18,7 @@ use super::entry::Command;
 use crate::count::{Counter, Outcome};
 use crate::host::Host;
 use crate::key::SeveralKeys;
-use crate::plan::lone::take;
+use crate::plan::own::take;
 use crate::plan::several::{Several, Taken};
 use crate::policies::CountedPolicy;
 use crate::reply::Reply;

@@ -23,7 +23,7 @@ use super::sketch::cells;
 use super::{Ask as AskCommand, Multi};
 use crate::host::Host;
 use crate::key::Key;
-use crate::plan::lone::{Plan, Stands, Wish, plan};
+use crate::plan::own::{Plan, Stands, Wish, plan};
 use crate::plan::several::{Plan as AllPlan, Prepared, Several, ToRead};
 use crate::reply::Reply;
 use crate::slot::{Access, Slot};

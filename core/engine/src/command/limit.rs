@@ -7,7 +7,7 @@ use ratelimit_language::{CATALOG, Error, Request, Row};
 use super::entry::Command;
 use crate::count::{Counter, Outcome};
 use crate::host::Host;
-use crate::plan::lone::{Done, Wish, peek, request, take};
+use crate::plan::own::{Done, Wish, peek, request, take};
 use crate::reply::Reply;
 
 /// The command of a limiter, by its row in the catalog.

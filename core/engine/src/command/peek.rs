@@ -8,7 +8,7 @@ use ratelimit_language::{Error, Request, named};
 use super::entry::Command;
 use super::sketch;
 use crate::host::Host;
-use crate::plan::lone::peek;
+use crate::plan::own::peek;
 use crate::reply::Reply;
 
 pub struct Peek;

@@ -14,7 +14,7 @@ use super::multi::{FIRST, answers, keys};
 use super::refund::finish;
 use crate::host::Host;
 use crate::key::Key;
-use crate::plan::lone::look;
+use crate::plan::own::look;
 use crate::plan::several::Several;
 use crate::reply::Reply;
 use crate::slot::Access;

@@ -11,7 +11,7 @@ use ratelimit_language::{CellCall, Error, cell};
 use super::entry::Command;
 use crate::count::{Counter, Outcome};
 use crate::host::Host;
-use crate::plan::lone::{Done, Wish, peek, request, take};
+use crate::plan::own::{Done, Wish, peek, request, take};
 use crate::reply::Reply;
 
 pub struct Throttle;

@@ -5,7 +5,7 @@ use ratelimit_core::{Length, LimitSet, State, with_state};
 use ratelimit_language::Error;
 use ratelimit_value::Value;
 
-use super::held::Held;
+use super::content::Content;
 use super::payload::{Effect, Payload};
 use crate::host::Host;
 use crate::slot::{Access, Slot};

@@ -4,7 +4,7 @@ use ratelimit_core::{Figure, LimitSet, Name, State, Time, with_kept, with_state}
 use ratelimit_language::Error;
 
 use super::Key;
-use super::held::Held;
+use super::content::Content;
 use crate::host::Host;
 use crate::slot::{Access, Slot};
 

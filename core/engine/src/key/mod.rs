@@ -46,9 +46,9 @@
 //! ```
 
 mod apply;
+mod content;
 mod description;
 mod expiry;
-mod held;
 mod payload;
 mod set;
 mod several;
@@ -66,7 +66,7 @@ pub use payload::Payload;
 pub use set::publish;
 pub use several::{OpenKeys, SeveralKeys};
 
-use self::held::Held;
+use self::content::Content;
 use self::payload::GONE;
 use crate::host::Host;
 use crate::slot::{Access, OfSlot, Slot};

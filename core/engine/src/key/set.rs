@@ -10,7 +10,7 @@ use ratelimit_core::{
 };
 use ratelimit_language::Error;
 
-use super::held::Held;
+use super::content::Content;
 use super::{Form, Key};
 use crate::slot::Slot;
 

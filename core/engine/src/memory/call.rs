@@ -33,8 +33,8 @@ impl<'m> Host for Call<'m> {
     where
         Self: 'c;
 
-    /// A page in a browser loads this code.
-    const IS_SMALL: bool = true;
+    /// A page in a browser loads this code. Elsewhere it has the fast paths of the server, which are tried here too.
+    const IS_SMALL: bool = cfg!(target_arch = "wasm32");
 
     fn node(&self) -> &Node {
         &self.memory.node
@@ -111,7 +111,7 @@ impl<'m> Host for Call<'m> {
         self.memory.role.get() == Role::Primary
     }
 
-    /// Whoever runs the node asks it when its alarm is to ring.
+    /// The node is asked when its alarm is to ring.
     fn set_alarm(&self) {}
 
     fn send_event(&self, _: usize, _: Outcome) {

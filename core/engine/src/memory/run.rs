@@ -13,7 +13,7 @@ use super::state::{Effect, Memory, Role, Waiter};
 use super::table::{Entry, arity, find, named};
 use crate::node::Node;
 use crate::reply::Reply;
-use crate::waiting::{Clients, Turn, Wait, WaitedKey, serve};
+use crate::waiting::{Clients, Turn, Wait, WaitedKey, try_callers};
 
 /// What came of a call.
 pub enum Called {
@@ -55,11 +55,11 @@ impl Memory {
 
     /// Tries the callers that are due, once. Returns those whose wait has ended since the last time, with their replies.
     pub fn ring(&self) -> Vec<(Caller, Reply)> {
-        serve(self);
+        try_callers(self);
         take(&mut self.ended.borrow_mut())
     }
 
-    /// When the alarm is to ring next; `None` if nobody waits.
+    /// When the alarm is to ring next; `None` if no one waits.
     pub fn next_ring(&self) -> Option<Time> {
         self.node.waiting.with(|state| {
             let lines = &state.lines;

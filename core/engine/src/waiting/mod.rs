@@ -10,12 +10,12 @@
 //! ```
 //!
 //! - `turns.rs` is what a running command asks of the lines and notes in them, `waits.rs` how it waits.
-//! - `serve.rs` tries callers, over the trait in `clients.rs`; `look.rs` frees leases that have ended, and lets lines read what tenants hold then.
+//! - `tries.rs` tries callers, over the trait in `clients.rs`; `look.rs` frees leases that have ended, and lets lines read what tenants hold then.
 //! - `wait.rs` has the limits for which a call waits.
 
 mod clients;
 mod look;
-mod serve;
+mod tries;
 mod turns;
 mod wait;
 mod waits;
@@ -29,7 +29,7 @@ use ratelimit_core::{Length, LimitSet, Time};
 use ratelimit_value::Value;
 
 pub use clients::Clients;
-pub use serve::serve;
+pub use tries::try_callers;
 pub use turns::{Turns, WaitingTenant};
 pub use wait::{OfDatabase, Wait, WaitedKey, Wanted};
 pub use waits::Waits;

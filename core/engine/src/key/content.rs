@@ -5,7 +5,7 @@ use ratelimit_value::Value;
 
 use crate::slot::Slot;
 
-pub(super) trait Held: Slot {
+pub(super) trait Content: Slot {
     #[inline(always)]
     fn state_mut<S: State>(&mut self) -> Option<&mut S> {
         self.value_mut().and_then(Value::state_mut::<S>)
@@ -55,4 +55,4 @@ pub(super) trait Held: Slot {
     }
 }
 
-impl<S: Slot> Held for S {}
+impl<S: Slot> Content for S {}

@@ -11,7 +11,7 @@ use ratelimit_core::Time;
 use ratelimit_core::line::Caller;
 use ratelimit_engine::node::Node;
 use ratelimit_engine::reply::Reply;
-use ratelimit_engine::waiting::{Clients, Turn, WaitedKey, serve};
+use ratelimit_engine::waiting::{Clients, Turn, WaitedKey, try_callers};
 use ratelimit_value::Value;
 use redis_module::raw::{
     REDISMODULE_CTX_FLAGS_CLUSTER, REDISMODULE_CTX_FLAGS_LOADING, REDISMODULE_CTX_FLAGS_MASTER,
@@ -58,7 +58,7 @@ unsafe fn ring_in(ctx: *mut RedisModuleCtx) {
         state.alarm.set = None;
         state.alarm.held_up = !may_write;
     });
-    serve(&InTimer { ctx, may_write });
+    try_callers(&InTimer { ctx, may_write });
 }
 
 /// The server, when the timer has rung.

@@ -48,7 +48,7 @@ pub enum Plan<'a> {
     },
     /// Its lease is held already, and is renewed.
     Renews(Place),
-    /// Nobody comes before it. `claim` is what it asked of the line, if there is one.
+    /// No other call comes before it. `claim` is what it asked of the line, if there is one.
     Proceeds {
         place: Place,
         claim: Option<(Claim<&'a [u8]>, Cost)>,
@@ -194,7 +194,7 @@ pub fn request<L: Limiter>(
     Ok(Done::Decided(taken.answer(), taken.granted))
 }
 
-/// Acts for a request that others come before, or that waits. It writes what a refusal writes where nobody waits: a state that moves
+/// Acts for a request that others come before, or that waits. It writes what a refusal writes where no one waits: a state that moves
 /// because the clock was set back, and the refusal itself in a log that counts refusals.
 fn stand<L: Limiter>(
     call: &impl Host,
@@ -229,7 +229,7 @@ fn stand<L: Limiter>(
     Ok(Done::Decided(answer.behind(ahead.unwrap_or_default()), 0))
 }
 
-/// Requests a cost above 0 of a limit for which nobody waits, and charges it if the limit admits it. `find` finds the limit in the key,
+/// Requests a cost above 0 of a limit for which no one waits, and charges it if the limit admits it. `find` finds the limit in the key,
 /// at the caller's instant.
 #[inline(always)]
 pub fn take<'c, H: Host, L: Limiter>(

@@ -13,7 +13,7 @@ const AT_ONCE: usize = 24;
 const LONGEST: Span = Span::from_micros(200);
 
 /// Tries the callers whose turn it is, at most [`AT_ONCE`], and looks at a table.
-pub fn serve(clients: &impl Clients) {
+pub fn try_callers(clients: &impl Clients) {
     let may_write = clients.may_write();
     let began = clients.now();
     for _ in 0..AT_ONCE {
