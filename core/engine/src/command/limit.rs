@@ -1,8 +1,8 @@
 //! `RL.<LIMITER> key <parameters> [options]`: makes a request to a limit, which is charged if it admits.
 
-use ratelimit_core::{Answer, Limiter, Manner, with_limiter};
+use ratelimit_core::{Answer, AnyLimiter, Limiter, Manner, with_limiter};
 use ratelimit_language::help::Documentation;
-use ratelimit_language::{CATALOG, Error, Request, Row};
+use ratelimit_language::{Arguments, CATALOG, Error, Request};
 
 use super::entry::Command;
 use crate::count::{Counter, Outcome};
@@ -19,22 +19,32 @@ impl<const ROW: usize> Command for Limit<ROW> {
 
     #[inline(always)]
     fn run<H: Host>(call: &H) -> Result<Reply, Error> {
-        if H::IS_SMALL { run_any(call, ROW, &CATALOG[ROW]) } else { run(call, ROW, &CATALOG[ROW]) }
+        if H::IS_SMALL {
+            run_any(call, ROW)
+        } else {
+            // A closure of its own for each row, so that the compiler leaves out all other limiters.
+            run(call, ROW, |arguments, asked| (CATALOG[ROW].parse)(arguments, asked))
+        }
     }
 }
 
-/// As [`run`], in one copy for all limiters.
+/// Runs the command of any limiter, by its row in the catalog.
 #[inline(never)]
-fn run_any<H: Host>(call: &H, place: usize, row: &Row) -> Result<Reply, Error> {
-    run(call, place, row)
+fn run_any<H: Host>(call: &H, row: usize) -> Result<Reply, Error> {
+    let parse = CATALOG.get(row).ok_or(Error::Internal)?.parse;
+    run(call, row, parse)
 }
 
-/// Runs the command of the limiter whose row is at `place` in the catalog.
+/// Runs the command of the limiter that `parse` returns.
 #[inline(always)]
-fn run<H: Host>(call: &H, place: usize, row: &Row) -> Result<Reply, Error> {
+fn run<H: Host>(
+    call: &H,
+    row: usize,
+    parse: impl for<'a> Fn(&mut Arguments<'_, 'a>, &mut Request<'a>) -> Result<AnyLimiter<'a>, Error>,
+) -> Result<Reply, Error> {
     let mut asked = Request::default();
-    let limiter = call.parse(2.., |arguments| (row.parse)(arguments, &mut asked))?;
-    let (counter, limiter) = (Counter::Row(place), &limiter);
+    let limiter = call.parse(2.., |arguments| parse(arguments, &mut asked))?;
+    let (counter, limiter) = (Counter::Row(row), &limiter);
     with_limiter!(limiter, limiter => {
         asked.check(limiter.capabilities())?;
         let (cost, manner) = (asked.cost(), asked.manner());
