@@ -40,6 +40,11 @@ pub fn check(bytes: &[u8]) {
         let words =
             if tame { words.replace("holder", &format!("holder{}x", bytes.0.len())) } else { words.clone() };
         let Some(limiter) = parse(&words) else { continue };
+        if !tame && step / 8 % 8 == 3 {
+            let other = line(if step < 0x80 { form } else { bytes.byte() }, &mut bytes);
+            life.joint([&words, &other], step, &mut bytes);
+            continue;
+        }
         let gap = matches!(&limiter, AnyLimiter::SlidingLog(log) if log.gap > Span::ZERO);
         let ttl = if let AnyLimiter::Concurrent(leases) = &limiter { Some(leases.ttl.span()) } else { None };
         with_limiter!(&limiter, limiter => life.step(limiter, &words, ttl, gap, step, &mut bytes));
@@ -124,9 +129,11 @@ impl Life {
         let (name, capabilities) = (limiter.name(), limiter.capabilities());
         let (before, lag) = (limiter.gauge(state, now), now.since(self.keys.at));
         let was_stored = self.keys.stored::<L::State>(name).is_some();
-        let foreseen = self.keys.ask("PEEK", &format!("{words} COST {cost}"));
+        let at = self.keys.at.as_micros();
+        let foreseen = self.keys.ask(&[name], "PEEK", &format!("{words} COST {cost} AT {at}"));
         let (command, parameters) = words.split_once(' ').expect("a limiter and its parameters");
-        let told = self.keys.ask(command, &format!("{parameters} COST {cost}{}", option(manner)));
+        let told =
+            self.keys.ask(&[name], command, &format!("{parameters} COST {cost} AT {at}{}", option(manner)));
         let (Answer { verdict, gauge }, granted) = match told {
             Ok((answer, granted)) => (answer.expect("an answer"), granted.unwrap_or(cost)),
             Err(error) => return assert_eq!(error, Error::TooLong),
@@ -166,19 +173,37 @@ impl Life {
         if verdict.admits() && manner == Manner::Strict && !holds && !capabilities.books {
             assert!(after.remaining == before.remaining - granted || after.remaining == 0);
         }
-        self.keys.charged(name, now);
+        self.keys.charged(&[name]);
+        self.keys.expire(now);
+    }
+
+    /// `RL.MULTI`: the limits decide as in the key without the other limit.
+    fn joint(&mut self, limits: [&str; 2], step: u8, bytes: &mut Bytes<'_>) {
+        let [Some(first), Some(second)] = limits.map(parse) else { return };
+        let names = [first, second].map(|limiter| with_limiter!(&limiter, limiter => limiter.name()));
+        self.model = None;
+        self.keys.at = self.moment(names[0].length.span(), step, bytes);
+        let (cost, at, [first, second]) = (bytes.number(0, MAX_COUNT), self.keys.at.as_micros(), limits);
+        let words = format!("AT {at} COST {cost} LIMIT {first} LIMIT {second}");
+        let told = self.keys.ask(&names, "MULTI 1", &words);
+        let admits = told.is_ok_and(|(answer, _)| answer.is_some_and(|answer| answer.verdict.admits()));
+        // A call that is admitted charges no penalty.
+        if admits && cost > 0 && names.iter().any(|name| name.kind != Kind::Strikes) {
+            self.keys.charged(&names);
+        }
     }
 
     /// `RL.REFUND`.
     fn refund<L: Limiter>(&mut self, case: &Case<'_, L>, words: &str, cost: u64) {
         let Case { limiter, state, now, .. } = *case;
+        let (name, at) = (limiter.name(), self.keys.at.as_micros());
         self.model = None;
-        let was_stored = self.keys.stored::<L::State>(limiter.name()).is_some();
-        let told = self.keys.ask("REFUND", &format!("{words} COST {cost}"));
-        let look = self.keys.ask("PEEK", &format!("{words} COST 0"));
+        let was_stored = self.keys.stored::<L::State>(name).is_some();
+        let told = self.keys.ask(&[name], "REFUND", &format!("{words} COST {cost} AT {at}"));
+        let look = self.keys.ask(&[name], "PEEK", &format!("{words} COST 0 AT {at}"));
         let [told, look] = [told, look].map(|told| told.expect("an answer").0.map(|answer| answer.gauge));
         assert_eq!(told, look, "the caller's next look");
-        let stored = self.keys.stored::<L::State>(limiter.name());
+        let stored = self.keys.stored::<L::State>(name);
         if !was_stored {
             return assert!(stored.is_none());
         }
@@ -190,7 +215,8 @@ impl Life {
             Some(stored) => assert_eq!(encoded(&stored), encoded(&expected)),
             None => assert!(expected.until(limiter.length()) <= self.keys.at, "only what is full is deleted"),
         }
-        self.keys.gave_back(now);
+        self.keys.gave_back();
+        self.keys.expire(now);
     }
 
     /// `RL.RENEW` and `RL.RELEASE`.
@@ -198,15 +224,15 @@ impl Life {
         let Case { limiter, now, holds, .. } = *case;
         self.model = None;
         let was_stored = self.keys.stored::<L::State>(limiter.name()).is_some();
-        let id = limiter.lease_id().expect("the id of a lease");
-        let acted = if renews {
-            self.keys.ask("RENEW", &format!("{}ms {}", ttl.as_millis_up(), id.escape_ascii()))
-        } else {
-            self.keys.ask("RELEASE", &id.escape_ascii().to_string())
-        };
+        let (id, at) = (limiter.lease_id().expect("the id of a lease"), self.keys.at.as_micros());
+        let (command, begin) =
+            if renews { ("RENEW", format!("{}ms ", ttl.as_millis_up())) } else { ("RELEASE", String::new()) };
+        let words = format!("{begin}{} AT {at}", id.escape_ascii());
+        let acted = self.keys.ask(&[limiter.name()], command, &words);
         assert_eq!(acted, Ok((None, Some(holds.into()))));
         if holds {
-            self.keys.gave_back(now);
+            self.keys.gave_back();
+            self.keys.expire(now);
         }
         let Some(stored) = self.keys.stored::<L::State>(limiter.name()) else {
             return assert!(!was_stored || holds && !renews);

@@ -1,12 +1,11 @@
-//! Two keys that get the same calls: to one of them another limit was added. They reply the same, and hold the same beside
-//! that limit.
+//! Two keys that get the same calls. One of them has another limit from the beginning, but they reply the same, and hold
+//! the same beside that limit.
 
-use ratelimit_core::state::Log;
-use ratelimit_core::{Answer, LimitSet, LimitState, Limits, Name, Span, Time, with_kept};
+use ratelimit_core::state::{Log, StoredLimit};
+use ratelimit_core::{Answer, LimitSet, LimitState, Name, Span, Time, with_kept};
 use ratelimit_engine::reply::Reply;
 use ratelimit_language::Error;
 use ratelimit_laws::encoded;
-use ratelimit_value::Value;
 
 use crate::lines::BOUNDS;
 use crate::nodes::Nodes;
@@ -20,7 +19,7 @@ pub struct Keys {
     pub at: Time,
 }
 
-/// The key with the limits of the calls, and the one with another limit beside them.
+/// The key with the limits of the calls alone, and the one with another limit beside them.
 const BOTH: [&str; 2] = [ALONE, BESIDE];
 const ALONE: &str = "alone";
 const BESIDE: &str = "beside";
@@ -31,14 +30,6 @@ const MOST_SLACK: Span = Span::from_millis(86_400_001);
 
 /// What a call replies: the five integers, a sixth or the only one, or an error.
 pub type Told = Result<(Option<Answer>, Option<u64>), Error>;
-
-/// A limit of a key.
-#[derive(PartialEq, Debug)]
-struct Limit {
-    name: Name,
-    until: Time,
-    bytes: Vec<u8>,
-}
 
 impl Keys {
     pub fn new() -> Keys {
@@ -60,86 +51,102 @@ impl Keys {
         self.compare();
     }
 
-    /// Makes a call about each key.
-    pub fn ask(&self, command: &str, words: &str) -> Told {
-        let at = self.at.as_micros();
-        let call = |key| told(self.nodes.call(&format!("RL.{command} {key} {words} AT {at}")));
-        let [told, beside] = BOTH.map(call);
+    /// Makes a call about limits of these names, to each key.
+    pub fn ask(&self, names: &[Name], command: &str, words: &str) -> Told {
+        let before = BOTH.map(|key| self.others(key, names));
+        let [told, beside] = BOTH.map(|key| told(self.nodes.call(&format!("RL.{command} {key} {words}"))));
         assert_eq!(told, beside, "as if the other limit were not there");
+        for (key, before) in BOTH.into_iter().zip(before) {
+            let after = written(&self.limits(key), |_| true);
+            assert!(before.iter().all(|limit| after.contains(limit)), "no other limit changes");
+        }
         self.compare();
         told
     }
 
+    /// The limits that a call of these names leaves as they are: those that are not fully reset.
+    fn others(&self, key: &str, names: &[Name]) -> Vec<(Name, Vec<u8>)> {
+        let set = self.limits(key);
+        let find = |name: &Name| set.find(*name).map(|place| Name { length: place.stored, ..*name });
+        let found: Vec<Name> = names.iter().filter_map(find).collect();
+        written(&set, |limit| !found.contains(&limit.name) && limit.until() > self.at)
+    }
+
+    /// Both keys hold the same beside the limit that no other call names.
     fn compare(&self) {
-        let limits = |key| {
-            let limits = self.limits(key).into_iter();
-            limits.filter(|limit| !limit.name.length.is_shadow()).collect()
-        };
-        let [alone, beside]: [Vec<Limit>; 2] = BOTH.map(limits);
+        let sets = BOTH.map(|key| self.limits(key));
+        let [alone, beside] = sets.each_ref().map(|set| written(set, |limit| is_plain(limit.name)));
         if alone.is_empty() == beside.is_empty() {
             return assert_eq!(alone, beside);
         }
         // One was fully reset, and was deleted or has expired. The other one is fully reset too, and both begin anew.
-        assert!(alone.iter().chain(&beside).all(|limit| limit.until <= self.at));
+        let mut limits = sets.iter().flat_map(LimitSet::limits).filter(|limit| is_plain(limit.name));
+        assert!(limits.all(|limit| limit.until() <= self.at));
         self.nodes.call(&format!("DEL {ALONE} {BESIDE}"));
         self.begin();
     }
 
+    fn limits(&self, key: &str) -> LimitSet {
+        self.nodes.limits(key).map(|(set, _)| set).unwrap_or_default()
+    }
+
     /// The limit that a limiter's own command is about.
     pub fn stored<S: LimitState>(&self, name: Name) -> Option<S> {
-        let (value, _) = self.nodes.value(ALONE)?;
-        let in_set = || value.state::<LimitSet>().and_then(|set| set.state(set.find(name)?.stored));
-        value.state().or_else(in_set).cloned()
+        let set = self.limits(ALONE);
+        set.get(set.find(name)?.stored).cloned()
     }
 
-    fn limits(&self, key: &str) -> Vec<Limit> {
-        self.nodes.value(key).map(|(value, _)| limits(&value)).unwrap_or_default()
+    /// After a charge of these limits, others that are fully reset are gone, unless a call would take another one of their
+    /// limiter for them. A log is within the operator's bounds.
+    pub fn charged(&self, names: &[Name]) {
+        for (set, expiry) in BOTH.into_iter().filter_map(|key| self.nodes.limits(key)) {
+            assert!(expiry > set.until());
+            let counts = |limit: &&StoredLimit| limit.until() > self.at;
+            let stay: Vec<Name> =
+                set.limits().filter(counts).map(|limit| limit.name).chain(names.iter().copied()).collect();
+            for StoredLimit { name, state } in set.limits() {
+                let same = stay.iter().filter(|other| other.kind == name.kind && is_plain(**other));
+                assert!(stay.contains(name) || is_plain(*name) && same.count() > 0, "{name:?} is gone");
+                let log = state.get::<Log>();
+                assert!(log.is_none_or(|log| log.entries(log.start()) <= BOUNDS.log_entries));
+            }
+        }
     }
 
-    /// After a charge of this limit at `now`, no other is fully reset, and a log is within the operator's bounds.
-    pub fn charged(&self, name: Name, now: Time) {
-        let mut others = BOTH.into_iter().flat_map(|key| self.limits(key)).filter(|limit| limit.name != name);
-        assert!(others.all(|limit| limit.until > self.at));
-        let log = self.stored::<Log>(name);
-        assert!(log.is_none_or(|log| log.entries(log.start()) <= BOUNDS.log_entries));
-        self.expire(now);
-    }
-
-    /// After something was given back at `now`, a key that is fully reset is gone.
-    pub fn gave_back(&self, now: Time) {
-        let limits = self.limits(ALONE);
-        assert!(limits.is_empty() || limits.iter().any(|limit| limit.until > self.at));
-        self.expire(now);
+    /// After something was given back, a key that is fully reset is gone.
+    pub fn gave_back(&self) {
+        let set = self.limits(ALONE);
+        assert!(set.is_empty() || set.until() > self.at);
     }
 
     /// After a change at `now`, a key expires some slack after it is fully reset.
-    fn expire(&self, now: Time) {
-        for (value, expiry) in BOTH.into_iter().filter_map(|key| self.nodes.value(key)) {
-            let until = limits(&value).iter().map(|limit| limit.until).max().expect("a limit");
-            let full = now.max(T0).plus(until.since(now));
+    pub fn expire(&self, now: Time) {
+        for (set, expiry) in BOTH.into_iter().filter_map(|key| self.nodes.limits(key)) {
+            let full = now.max(T0).plus(set.until().since(now));
             assert!(expiry >= full.plus(LEAST_SLACK), "{expiry:?} after {full:?}");
-            assert!(expiry <= full.plus(MOST_SLACK) || until == Time::HORIZON, "{expiry:?} after {full:?}");
+            assert!(
+                expiry <= full.plus(MOST_SLACK) || set.until() == Time::HORIZON,
+                "{expiry:?} after {full:?}"
+            );
         }
     }
 }
 
-fn limits(value: &Value) -> Vec<Limit> {
-    if let Some((name, until)) = value.lone_limit() {
-        // Its name comes first.
-        return vec![Limit { name, until, bytes: value.encode().split_off(9) }];
-    }
-    let limits = value.state::<LimitSet>().into_iter().flat_map(LimitSet::limits).map(|limit| Limit {
-        name: limit.name,
-        until: limit.until(),
-        bytes: with_kept!(&limit.state, state => encoded(state.as_ref())),
-    });
-    limits.collect()
+/// Whether it is no shadow, as the other limit is.
+fn is_plain(name: Name) -> bool {
+    !name.length.is_shadow()
+}
+
+/// Some limits of a set, each by its name and its bytes.
+fn written(set: &LimitSet, which: impl Fn(&StoredLimit) -> bool) -> Vec<(Name, Vec<u8>)> {
+    let limits = set.limits().filter(|limit| which(limit));
+    limits.map(|limit| (limit.name, with_kept!(&limit.state, state => encoded(state.as_ref())))).collect()
 }
 
 fn told(reply: Reply) -> Told {
     match reply {
-        Reply::Answer(answer) => Ok((Some(answer), None)),
-        Reply::Six(answer, granted) => Ok((Some(answer), Some(granted))),
+        Reply::Answer(answer) | Reply::Answers(answer, _) => Ok((Some(answer), None)),
+        Reply::Six(answer, number) | Reply::SixAndEach(answer, number, _) => Ok((Some(answer), Some(number))),
         Reply::Integer(number) => Ok((None, Some(number))),
         Reply::Error(error) => Err(error),
         _ => panic!("another reply"),

@@ -1,4 +1,4 @@
-//! The fuzz targets of the core and of the command language: each takes any bytes, and panics if a law is broken.
+//! The fuzz targets of the core, the engine and the command language: each takes any bytes, and panics if a law is broken.
 //!
 //! `tools/fuzz` runs them under libFuzzer. `tests/it/fuzz/core.rs` runs them on the committed corpus, and on inputs from
 //! a fixed seed.

@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering::Relaxed;
 
 use ratelimit_core::state::codec::Reader;
-use ratelimit_core::{Kind, State, Time, with_state};
+use ratelimit_core::{Kind, LimitSet, State, Time, with_state};
 use ratelimit_engine::key::Payload;
 use ratelimit_engine::memory::{Called, Effect, Memory, Role};
 use ratelimit_engine::reply::Reply;
@@ -85,11 +85,16 @@ impl Nodes {
         });
     }
 
-    /// The value of a key, and when it expires.
-    pub fn value(&self, key: &str) -> Option<(Value, Time)> {
+    /// The limits of a key, and when it expires.
+    pub fn limits(&self, key: &str) -> Option<(LimitSet, Time)> {
         let mut keys = self.primary.dump().into_iter();
         let (_, bytes, expiry) = keys.find(|(name, ..)| *name.name == *key.as_bytes())?;
-        Some((decoded(&bytes), Time::from_millis(expiry.expect("a key that expires"))))
+        let (mut value, expiry) = (decoded(&bytes), Time::from_millis(expiry.expect("a key that expires")));
+        let set = match value.lone_limit() {
+            Some((name, _)) => LimitSet::of_one(name, value.take_state()?),
+            None => value.state::<LimitSet>()?.clone(),
+        };
+        Some((set, expiry))
     }
 }
 

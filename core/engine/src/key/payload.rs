@@ -12,7 +12,7 @@
 //!
 //! Numbers are little-endian. The payload of a key that is gone ends after the form. Each change of a set names its
 //! limit. `mod.rs` shows an example. `apply.rs` applies payloads. Their tests are `tests/it/fuzz/payloads.rs` and the fuzzer
-//! `decode`.
+//! `history`, which applies them to a replica.
 
 use ratelimit_core::state::codec::{Reader, put};
 use ratelimit_core::state::{Cells, SetChange};
