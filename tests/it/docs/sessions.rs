@@ -17,30 +17,21 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use ratelimit_demo::shown::printed;
+use ratelimit_engine::memory::Element;
 use redis::Value;
 
 use super::summary;
 use crate::support::{PROMPT, Server, call, error_line, module};
 
-/// A reply as redis-cli prints it.
-fn printed(reply: &Value) -> Vec<String> {
+/// A reply of a server, as that of a node in memory.
+fn element(reply: &Value) -> Element {
     match reply {
-        Value::Int(number) => vec![format!("(integer) {number}")],
-        Value::BulkString(bytes) => vec![format!("\"{}\"", String::from_utf8_lossy(bytes))],
-        Value::Okay => vec!["OK".into()],
-        Value::Nil => vec!["(nil)".into()],
-        Value::Array(elements) if elements.is_empty() => vec!["(empty array)".into()],
-        Value::Array(elements) => {
-            let width = elements.len().to_string().len();
-            let indented = |(i, element)| {
-                let lines = printed(element).into_iter().enumerate();
-                lines.map(move |(line, text)| match line {
-                    0 => format!("{:>width$}) {text}", i + 1),
-                    _ => format!("{:>width$}  {text}", ""),
-                })
-            };
-            elements.iter().enumerate().flat_map(indented).collect()
-        }
+        Value::Int(number) => Element::Integer(*number),
+        Value::BulkString(bytes) => Element::Bytes(bytes.clone()),
+        Value::Okay => Element::Ok,
+        Value::Nil => Element::Null,
+        Value::Array(elements) => Element::Array(elements.iter().map(element).collect()),
         other => panic!("the README shows no {other:?}"),
     }
 }
@@ -158,7 +149,7 @@ pub fn exchanges(lines: &[String]) -> impl Iterator<Item = (&String, &[String])>
 /// Checks that a reply is what the page says, and returns it as redis-cli prints it.
 pub fn check(page: &Path, command: &str, expected: &[String], reply: Result<Value, String>) -> Vec<String> {
     let shown = match &reply {
-        Ok(reply) => printed(reply),
+        Ok(reply) => printed(&element(reply)),
         Err(error) => vec![format!("(error) {error}")],
     };
     match expected {

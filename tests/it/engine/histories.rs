@@ -28,10 +28,14 @@ fn filled(call: &str, dice: &mut Dice, now: u64) -> String {
         .replace("{at}", &(now - 1_000_000 + dice.below(3_000_000)).to_string())
 }
 
+/// The kinds of calls; `!` marks an error.
+fn kinds() -> Vec<&'static str> {
+    CALLS.lines().skip(1).collect()
+}
+
 /// A call of any kind.
 pub fn any_call(dice: &mut Dice, now: u64) -> String {
-    let kinds: Vec<&str> = CALLS.lines().skip(1).collect();
-    filled(dice.pick(&kinds).trim_start_matches("! "), dice, now)
+    filled(dice.pick(&kinds()).trim_start_matches("! "), dice, now)
 }
 
 /// The first words of a call.
@@ -104,7 +108,7 @@ impl Both {
 fn memory_answers_every_command_as_a_server_does() {
     let mut both = Both::start();
     let mut dice = Dice::new(11);
-    let kinds: Vec<&str> = CALLS.lines().skip(1).collect();
+    let kinds = kinds();
     let mut counts = vec![[0, 0]; kinds.len()];
     let (mut refusals, mut keys) = (0, 0);
     for round in 0..300 {

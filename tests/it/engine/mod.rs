@@ -18,7 +18,7 @@ use crate::support::{call, error_line};
 pub type Replied = Result<Value, String>;
 
 fn on_memory(memory: &Memory, line: &str) -> Called {
-    memory.call(&line.split(' ').map(str::as_bytes).collect::<Vec<_>>())
+    memory.call(&line.split_whitespace().map(str::as_bytes).collect::<Vec<_>>())
 }
 
 fn on_server(con: &mut Connection, line: &str) -> Replied {

@@ -3,13 +3,12 @@
 use ratelimit_engine::memory::{Called, Memory};
 use redis::Value;
 
-use super::as_read;
-use crate::support::simple;
+use super::{as_read, on_memory};
+use crate::support::{integers, simple};
 
 /// Calls a line of words, as typed into redis-cli; `Err` is the line of the error.
 pub fn call(memory: &Memory, line: &str) -> Result<Value, String> {
-    let words: Vec<&[u8]> = line.split_whitespace().map(str::as_bytes).collect();
-    match memory.call(&words) {
+    match on_memory(memory, line) {
         Called::Replied(reply) => as_read(&reply),
         Called::Waits(caller) => panic!("{line}: caller {caller} waits"),
     }
@@ -22,16 +21,7 @@ pub fn text(memory: &Memory, line: &str) -> String {
 
 /// The integers of a reply.
 pub fn ints(memory: &Memory, line: &str) -> Vec<i64> {
-    match call(memory, line) {
-        Ok(Value::Array(elements)) => elements
-            .iter()
-            .map(|element| match element {
-                Value::Int(number) => *number,
-                other => panic!("{line}: {other:?}"),
-            })
-            .collect(),
-        other => panic!("{line}: {other:?}"),
-    }
+    integers(line, &call(memory, line).unwrap_or_else(|error| panic!("{line}: {error}")))
 }
 
 /// The bytes of a key and its expiry; `None` if it is missing.

@@ -28,8 +28,13 @@ pub fn call_bytes(con: &mut Connection, words: &[&[u8]]) -> RedisResult<Value> {
 
 /// Calls a line of words, as typed into redis-cli, that replies an integer or an array of integers.
 pub fn ints(con: &mut Connection, line: &str) -> Vec<i64> {
-    match expect_reply(con, line) {
-        Value::Int(number) => vec![number],
+    integers(line, &expect_reply(con, line))
+}
+
+/// The integers of the reply to a line.
+pub fn integers(line: &str, reply: &Value) -> Vec<i64> {
+    match reply {
+        Value::Int(number) => vec![*number],
         Value::Array(elements) => elements
             .iter()
             .map(|element| match element {
@@ -37,7 +42,7 @@ pub fn ints(con: &mut Connection, line: &str) -> Vec<i64> {
                 other => panic!("{line}: {} is no integer", simple(other)),
             })
             .collect(),
-        other => panic!("{line}: {} is no array of integers", simple(&other)),
+        other => panic!("{line}: {} is no array of integers", simple(other)),
     }
 }
 
