@@ -28,6 +28,14 @@ impl Verdict {
         matches!(self, Verdict::Admit { .. })
     }
 
+    /// The time until the limit has room if no other request comes; `None` if it never has.
+    pub fn time_to_room(self) -> Option<Span> {
+        match self {
+            Verdict::Admit { .. } => Some(Span::ZERO),
+            Verdict::Refuse { retry } => retry,
+        }
+    }
+
     /// The verdict as seen by a caller whose clock lags by `lag`.
     #[must_use]
     pub fn delayed(self, lag: Span) -> Verdict {

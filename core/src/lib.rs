@@ -63,7 +63,7 @@ pub use ask::{Ask, Taken};
 pub use clock::Reading;
 pub use count::{MAX_COUNT, MAX_DEBT};
 pub use hold::Hold;
-pub use joint::{Act, HoldOutcome, Joint, JointError, MAX_PAIRS, Part};
+pub use joint::{Act, Joint, JointError, MAX_PAIRS, Part};
 pub use kind::Kind;
 pub use limiter::{Capabilities, Limiter};
 pub use limits::{Error, Limits, Place};

@@ -2,8 +2,8 @@
 
 use std::ops::{Range, RangeBounds};
 
-use ratelimit_core::Time;
 use ratelimit_core::line::Caller;
+use ratelimit_core::{Hold, Span, Time};
 use ratelimit_language::vocabulary::NUMKEYS;
 use ratelimit_language::{Arguments, Error};
 
@@ -102,10 +102,20 @@ pub trait Host {
         2..2 + count
     }
 
+    /// Whether the command only looks, because nothing may be written.
+    fn only_looks(&self) -> bool {
+        self.again().is_some_and(|(_, turn)| turn == Turn::Looks)
+    }
+
     /// Whether any caller waits for a limit.
     #[inline(always)]
     fn somebody_waits(&self) -> bool {
         self.node().waiting.is_anybody()
+    }
+
+    /// A hold of this id, which the settings bound.
+    fn hold<'h>(&self, (id, ttl): (&'h [u8], Span)) -> Hold<'h> {
+        Hold { id, ttl, most: self.node().settings.most_holds() }
     }
 
     /// Counts a decision on the key that is the argument at `place`, and sends its keyspace event.

@@ -63,10 +63,9 @@ pub fn all() -> impl Iterator<Item = &'static Documentation> + Clone {
 
 /// The command of this name, in upper or lower case. A command of the module's own may be named without its prefix.
 pub fn find(name: &[u8]) -> Option<&'static Documentation> {
-    let is = |whole: &str| whole.as_bytes().eq_ignore_ascii_case(name);
-    let named = |command: &&Documentation| is(&command.full_name());
-    let own_named = |command: &&Documentation| command.is_own() && is(command.name);
-    all().find(named).or_else(|| all().find(own_named))
+    let own_named =
+        |command: &&Documentation| command.is_own() && command.name.as_bytes().eq_ignore_ascii_case(name);
+    all().find(|command| command.is_named(name)).or_else(|| all().find(own_named))
 }
 
 pub const SKETCH: Documentation = Documentation {

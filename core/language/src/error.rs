@@ -15,7 +15,7 @@ use crate::shown::{Guess, Shown, shown};
 /// A refusal is not an error but a [`Verdict`](ratelimit_core::Verdict).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Error {
-    /// Too few or too many arguments.
+    /// Too few or too many arguments. [`Error::of_command`] makes it the text of the server.
     Arity,
     /// A word is unknown, missing, given twice, or in the wrong place. The text goes on after `ERR syntax error`.
     Syntax(Box<str>),
@@ -164,6 +164,10 @@ impl Error {
     pub fn of_command(self, prefix: &str, name: &str) -> Error {
         match self {
             Error::NotForCommand(word) => syntax(format_args!(": {word} is not for {prefix}{name}")),
+            Error::Arity => {
+                let name = format!("{prefix}{name}").to_ascii_lowercase();
+                Error::invalid(format_args!("wrong number of arguments for '{name}' command"))
+            }
             Error::InLimit(limit, error) => error.of_command(prefix, name).in_limit(limit),
             other => other,
         }
@@ -228,7 +232,6 @@ impl From<JointError> for Error {
             JointError::SameName { name, limit } => Error::same_name(name).in_limit(limit + 1),
             JointError::TooMany => Error::TooManyPairs,
             JointError::TooLong { limit } => Error::TooLong.in_limit(limit + 1),
-            JointError::TooManyHolds => Error::TooManyHolds,
             JointError::TooManyLimits => Error::TooManyLimits,
             JointError::Defect => Error::Internal,
         }

@@ -46,6 +46,14 @@ impl Documentation {
         format!("{}{}", self.prefix, self.name)
     }
 
+    /// Whether it is the command of this full name, in upper or lower case.
+    pub fn is_named(&self, name: &[u8]) -> bool {
+        name.split_at_checked(self.prefix.len()).is_some_and(|(prefix, rest)| {
+            prefix.eq_ignore_ascii_case(self.prefix.as_bytes())
+                && rest.eq_ignore_ascii_case(self.name.as_bytes())
+        })
+    }
+
     /// The arguments and options, and how they stand together.
     pub fn parts(&self) -> Vec<Part> {
         syntax::parse(self.syntax, self.arguments)

@@ -13,43 +13,7 @@ use crate::limiter::Limiter;
 use crate::limits::Limits;
 use crate::state::Charge;
 
-/// The outcome of a call that holds what it charges.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum HoldOutcome {
-    Admitted,
-    Refused,
-    /// The id is held already.
-    Already,
-}
-
 impl Joint<'_, '_> {
-    /// As [`Joint::take`], and holds what it charges. The keys must have room for holds.
-    ///
-    /// If the id is held in one of the keys, nothing is charged, and the answers are those of a look.
-    ///
-    /// # Errors
-    ///
-    /// [`JointError::TooManyHolds`], and as [`Joint::take`]. Both are found before anything is changed.
-    pub fn take_and_hold<K: Limits>(
-        &mut self,
-        keys: &mut [K],
-        request: &Hold<'_>,
-    ) -> Result<HoldOutcome, JointError> {
-        if keys.iter().any(|limits| self.is_held(limits, request)) {
-            self.look();
-            keys.iter().enumerate().for_each(|(key, limits)| self.peek(key, limits));
-            return Ok(HoldOutcome::Already);
-        }
-        if !keys.iter().enumerate().all(|(key, limits)| self.has_room(key, limits, request)) {
-            return Err(JointError::TooManyHolds);
-        }
-        if !self.take(keys)? {
-            return Ok(HoldOutcome::Refused);
-        }
-        self.hold(keys, request)?;
-        Ok(HoldOutcome::Admitted)
-    }
-
     /// Whether a key holds the id already.
     pub fn is_held(&self, limits: &impl Limits, request: &Hold<'_>) -> bool {
         hold::held(limits, request.id, self.at).is_some()

@@ -27,7 +27,6 @@ mod part;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-pub use held::HoldOutcome;
 pub use part::Part;
 
 use crate::answer::{Answer, Manner};
@@ -52,8 +51,6 @@ pub enum JointError {
     TooMany,
     /// [`Error::TooLong`]. Nothing was changed.
     TooLong { limit: usize },
-    /// A key has no room for another hold. Nothing was changed.
-    TooManyHolds,
     /// [`Error::TooManyLimits`].
     TooManyLimits,
     /// [`Error::Defect`].

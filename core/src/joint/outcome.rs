@@ -131,10 +131,7 @@ impl<'p, 'a> Joint<'p, 'a> {
     /// refuses it, or it can never be admitted.
     pub fn waits_for(&self) -> Option<Vec<(usize, usize, &'p Part<'a>, Span)>> {
         let waits = self.refusing_pairs().map(|(index, pair)| {
-            let retry = match pair.verdict() {
-                Some(Verdict::Refuse { retry }) => retry?,
-                _ => Span::ZERO,
-            };
+            let retry = pair.verdict().map_or(Some(Span::ZERO), Verdict::time_to_room)?;
             pair.can_be_behind().then_some((index, pair.key, pair.part, retry))
         });
         waits.collect()

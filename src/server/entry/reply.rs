@@ -82,11 +82,6 @@ impl Receiver for Client {
 
     #[cold]
     fn error(&mut self, error: &Error) {
-        if *error == Error::Arity {
-            // SAFETY: the context is valid, as for every client. The server writes the command's name into the text.
-            unsafe { api!(RedisModule_WrongArity(self.0)) };
-            return;
-        }
         let message = CString::new(error.to_string()).unwrap_or_default();
         // SAFETY: the context is valid, as for every client, and the server copies the message.
         unsafe { api!(RedisModule_ReplyWithError(self.0, message.as_ptr())) };

@@ -6,11 +6,11 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering::Relaxed};
 
 use ratelimit_core::Span;
-use ratelimit_engine::waiting::State as Waiting;
 use redis_module::raw::{RedisModule_EventLoopAddOneShot, RedisModule_GetServerVersion, RedisModuleCtx};
 
-use super::state::{now, with_lines, with_state};
+use super::state::{now, with_state};
 use crate::server::api::api;
+use crate::server::node::NODE;
 
 /// The function that the server calls when the timer rings.
 pub(super) type Ring = unsafe extern "C" fn(*mut RedisModuleCtx, *mut c_void);
@@ -50,12 +50,15 @@ pub(super) unsafe fn prepare(ctx: *mut RedisModuleCtx, ring: Ring) {
 
 /// Sets the timer to the next instant at which a caller is to be tried.
 pub fn set_alarm() {
-    let (due, look, deadline) =
-        with_lines(|Waiting { lines, .. }| (lines.next_due(), lines.next_look(), lines.next_deadline()));
+    let (tries, deadline) = NODE.waiting.next();
     let wanted = with_state(|state| {
-        let due = [due, look].into_iter().flatten().filter(|_| !state.alarm.held_up).min();
         let now = now();
-        let wanted = due.into_iter().chain(deadline).min()?.clamp(now, now.plus(LONGEST));
+        let wanted = tries
+            .filter(|_| !state.alarm.held_up)
+            .into_iter()
+            .chain(deadline)
+            .min()?
+            .clamp(now, now.plus(LONGEST));
         // An alarm that rings too early is set again when it rings. One that is overdue has been delayed: the server's
         // timers depend on a clock that can be set back.
         let is_set = state.alarm.set.is_some_and(|(_, set)| set <= wanted && now.since(set) < OVERDUE);

@@ -7,7 +7,6 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use ratelimit_core::Time;
 use ratelimit_engine::host::Host;
-use ratelimit_engine::waiting::OfDatabase;
 use ratelimit_value::Value;
 use redis_module::raw::{
     REDISMODULE_EVENT_FLUSHDB, REDISMODULE_EVENT_SWAPDB, RedisModuleCtx, RedisModuleEvent,
@@ -74,7 +73,7 @@ pub unsafe fn left(ctx: *mut RedisModuleKeyOptCtx, value: &Value) {
         }
         let key: (c_int, &[u8]) = (database, bytes(name));
         if OURS.load(Relaxed) {
-            with_lines(|state| state.lines.replace::<dyn OfDatabase>(&key));
+            NODE.waiting.replaced(&key);
         } else {
             NODE.waiting.left(&key, value, Time::from_micros(system_micros()), now());
         }
@@ -107,6 +106,6 @@ unsafe extern "C" fn mark_all(_: *mut RedisModuleCtx, _: RedisModuleEvent, _: u6
 #[cold]
 pub fn mark(call: &Call<'_>, name: *mut RedisModuleString) {
     let key: (c_int, &[u8]) = (call.database(), bytes(name));
-    with_lines(|state| state.lines.mark::<dyn OfDatabase>(&key));
+    NODE.waiting.changed(&key);
     call.set_alarm();
 }

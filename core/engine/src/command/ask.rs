@@ -144,7 +144,7 @@ pub(super) fn with_limits<'c, H: Host, T>(
     let asked = parse(call, purpose)?;
     let parts = policy.policy.parts(name, &asked, purpose)?;
     let keys = SeveralKeys::new(call, places(call, &asked))?;
-    ask(&Several { call, keys, parts: &parts, at: asked.at(), manner: asked.manner() }, &asked)
+    ask(&Several { keys, parts: &parts, at: asked.at(), manner: asked.manner() }, &asked)
 }
 
 /// Asks the only limit of a policy, for one key. It does what [`Several::take`] does, in fewer steps.

@@ -6,11 +6,9 @@
 use std::ops::Range;
 
 use ratelimit_core::hold::{charged, has_room};
-use ratelimit_core::{
-    Answer, Ask, Hold, Joint, Limiter, Manner, Period, Place, Span, Time, Verdict, with_limiter,
-};
+use ratelimit_core::{Answer, Ask, Joint, Limiter, Manner, Period, Place, Span, Time, Verdict, with_limiter};
 use ratelimit_language::docs;
-use ratelimit_language::help::Documentation;
+use ratelimit_language::help::{Documentation, OWN_PREFIX};
 use ratelimit_language::{
     CATALOG, Decision, Error, Line, Purpose, Request, Row, Seen, SketchCall, Wait, find, option_of,
     own_words, shown, sketch, sketch_words, without_prefix, words_of_limits,
@@ -43,13 +41,7 @@ impl Command for Explain {
             Explained::Multi => multi(call),
             Explained::Ask => ask(call),
         };
-        lines.map(Reply::Lines).map_err(|error| match error {
-            Error::Arity => {
-                let name = name.to_ascii_lowercase();
-                Error::invalid(format_args!("wrong number of arguments for 'rl.{name}' command"))
-            }
-            error => error.of_command("RL.", name),
-        })
+        lines.map(Reply::Lines).map_err(|error| error.of_command(OWN_PREFIX, name))
     }
 
     fn keys<H: Host>(call: &H) -> [Range<usize>; 2] {
@@ -250,7 +242,7 @@ fn item(call: &impl Host) -> Result<Vec<String>, Error> {
 fn multi(call: &impl Host) -> Result<Vec<String>, Error> {
     let (keys, arguments) = parse(call, Purpose::Charge)?;
     let words = call.parse(FIRST + keys.count().., |arguments| Ok(words_of_limits(arguments)))?;
-    let several = Several::of(call, keys, &arguments);
+    let several = Several::of(keys, &arguments);
     let (decision, mut lines) = decide_all(&several, arguments.hold, arguments.block, &words)?;
     lines.insert(0, decision.to_string());
     Ok(lines)
@@ -275,9 +267,9 @@ fn decide_all<H: Host>(
     block: Option<Period>,
     words: &[String],
 ) -> Result<(Decision, Vec<String>), Error> {
-    let call = several.call;
+    let call = several.keys.call;
     let at = several.at.unwrap_or_else(|| call.clock());
-    let hold = hold.map(|(id, ttl)| Hold { id, ttl, most: call.node().settings.most_holds() });
+    let hold = hold.map(|hold| call.hold(hold));
     let longest = block.map(|block| call.longest_wait(block));
     let mut keys = ToRead::of(several, at);
     let plan = several.plan(several.joint(at)?, &mut keys, hold.as_ref(), block.is_some(), || longest)?;

@@ -30,7 +30,7 @@ impl Command for Multi {
 
     fn run<H: Host>(call: &H) -> Result<Reply, Error> {
         let (keys, arguments) = parse(call, Purpose::Charge)?;
-        let several = Several::of(call, keys, &arguments);
+        let several = Several::of(keys, &arguments);
         match several.take(Counter::Multi, arguments.hold, arguments.block)? {
             Taken::Decided(joint, _) => reply(&joint),
             Taken::Waits(wait) => Ok(Reply::Wait(wait)),
@@ -43,7 +43,7 @@ impl Command for MultiPeek {
 
     fn run<H: Host>(call: &H) -> Result<Reply, Error> {
         let (keys, arguments) = parse(call, Purpose::Peek)?;
-        reply(&Several::of(call, keys, &arguments).peek()?)
+        reply(&Several::of(keys, &arguments).peek()?)
     }
 }
 
@@ -52,7 +52,7 @@ impl Command for MultiRefund {
 
     fn run<H: Host>(call: &H) -> Result<Reply, Error> {
         let (keys, arguments) = parse(call, Purpose::Refund)?;
-        reply(&Several::of(call, keys, &arguments).refund()?)
+        reply(&Several::of(keys, &arguments).refund()?)
     }
 }
 

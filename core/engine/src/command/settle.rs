@@ -75,7 +75,7 @@ impl Command for MultiSettle {
         let (id, arguments) = call.parse(FIRST + count.., |arguments| {
             Ok((lease_id(arguments)?, multi(arguments, count as u64, Purpose::Settle)?))
         })?;
-        let (joint, held) = Several::of(call, keys, &arguments).settle(id)?;
+        let (joint, held) = Several::of(keys, &arguments).settle(id)?;
         let (combined, each) = answers(&joint)?;
         Ok(Reply::Settled(combined, each, held))
     }

@@ -37,7 +37,7 @@ impl<S: Slot> DerefMut for OpenKeys<S> {
 
 /// The keys of a call that takes several. Their names differ.
 pub struct SeveralKeys<'c, H> {
-    call: &'c H,
+    pub call: &'c H,
     /// The places of the arguments that are keys.
     places: [Range<usize>; 2],
 }

@@ -119,7 +119,7 @@ impl<'m> Host for Call<'m> {
     }
 
     fn is_out_of_memory(&self) -> bool {
-        self.memory.is_full.get() && self.memory.role.get() != Role::Copy
+        false
     }
 
     fn send_on(&self) {

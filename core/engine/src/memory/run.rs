@@ -10,7 +10,8 @@ use ratelimit_value::Value;
 
 use super::call::Call;
 use super::state::{Effect, Memory, Role, Waiter};
-use super::table::{Entry, arity, find, named};
+use super::table::{Entry, find};
+use crate::command::{Apply, Command};
 use crate::node::Node;
 use crate::reply::Reply;
 use crate::waiting::{Clients, Turn, Wait, WaitedKey, try_callers};
@@ -38,7 +39,7 @@ impl Memory {
         let fits = if command.arity < 0 { count >= -command.arity } else { count == command.arity };
         // The server checks the number of words before it runs a command.
         if !fits {
-            return Called::Replied(Reply::Error(named(Error::Arity, &command.documentation)));
+            return Called::Replied(Reply::Error(named(Error::Arity, command)));
         }
         match self.run(command, words, None) {
             Reply::Wait(wait) => Called::Waits(self.enter(words, *wait)),
@@ -49,7 +50,7 @@ impl Memory {
     fn run(&self, command: &Entry, words: &[&[u8]], again: Option<(Caller, Turn)>) -> Reply {
         (command.run)(&Call::new(self, words, again)).unwrap_or_else(|error| {
             self.node.counts.errors.add_one();
-            Reply::Error(named(error, &command.documentation))
+            Reply::Error(named(error, command))
         })
     }
 
@@ -61,10 +62,8 @@ impl Memory {
 
     /// When the alarm is to ring next; `None` if no one waits.
     pub fn next_ring(&self) -> Option<Time> {
-        self.node.waiting.with(|state| {
-            let lines = &state.lines;
-            [lines.next_due(), lines.next_look(), lines.next_deadline()].into_iter().flatten().min()
-        })
+        let (tries, deadline) = self.node.waiting.next();
+        tries.filter(|_| self.may_write()).into_iter().chain(deadline).min()
     }
 
     /// Applies an effect of another node.
@@ -75,13 +74,18 @@ impl Memory {
                 let mut words: Vec<&[u8]> = vec![docs::APPLY.name.as_bytes()];
                 words.extend(payloads.iter().flat_map(|(key, payload)| [&*key.name, payload]));
                 let database = payloads.first().map_or(0, |(key, _)| key.database);
-                let before = self.database.replace(database);
-                let applied = (find(b"RL.APPLY").ok_or(Error::Internal)?.run)(&Call::new(self, &words, None));
-                self.database.set(before);
-                applied?;
+                self.in_database(database, || Apply::run(&Call::new(self, &words, None)))?;
             }
         }
         Ok(())
+    }
+
+    /// Runs `body` with this database selected.
+    fn in_database<T>(&self, database: i32, body: impl FnOnce() -> T) -> T {
+        let before = self.database.replace(database);
+        let result = body();
+        self.database.set(before);
+        result
     }
 
     /// A caller begins to wait.
@@ -124,10 +128,8 @@ impl Clients for Memory {
             return None;
         };
         let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
-        let before = self.database.replace(database);
-        let reply = Memory::run(self, find(words.first()?)?, &words, Some((caller, turn)));
-        self.database.set(before);
-        Some(reply)
+        let command = find(words.first()?)?;
+        Some(self.in_database(database, || Memory::run(self, command, &words, Some((caller, turn)))))
     }
 
     fn end(&self, caller: Caller, reply: Reply) {
@@ -139,6 +141,10 @@ impl Clients for Memory {
         let mut keys = self.keys.borrow_mut();
         look(keys.get_mut::<WaitedKey>(key).and_then(|stored| stored.value.as_mut()))
     }
+}
+
+fn named(error: Error, command: &Entry) -> Error {
+    error.of_command(command.documentation.prefix, command.documentation.name)
 }
 
 /// A server's error for a command that it does not have, with the first words after it.
@@ -166,7 +172,7 @@ fn own(memory: &Memory, name: &[u8], keys: &[&[u8]]) -> Option<Reply> {
         |each: &dyn Fn(&[u8]) -> bool| Reply::Integer(keys.iter().filter(|key| each(key)).count() as u64);
     Some(if is("DEL") || is("EXISTS") {
         if keys.is_empty() {
-            return Some(Reply::Error(arity(if is("DEL") { "del" } else { "exists" })));
+            return Some(Reply::Error(Error::Arity.of_command("", if is("DEL") { "DEL" } else { "EXISTS" })));
         }
         if is("DEL") {
             count(&|key| !memory.expire(&(database, key)) && memory.delete(&(database, key)))

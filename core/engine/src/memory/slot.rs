@@ -5,7 +5,7 @@ use ratelimit_value::Value;
 
 use super::state::{Effect, Memory, Role, Stored};
 use crate::slot::{Access, Slot};
-use crate::waiting::{OfDatabase, WaitedKey};
+use crate::waiting::WaitedKey;
 
 pub(super) struct OpenKey<'m> {
     memory: &'m Memory,
@@ -32,8 +32,8 @@ impl<'m> OpenKey<'m> {
 
     /// The value leaves its key by this module, so no hunger ends.
     fn leave(&mut self) {
-        if self.value.take().is_some() && self.memory.node.waiting.is_anybody() {
-            self.memory.node.waiting.with(|state| state.lines.replace::<dyn OfDatabase>(&self.key));
+        if self.value.take().is_some() {
+            self.memory.node.waiting.replaced(&self.key);
         }
         self.expiry = None;
     }
@@ -66,9 +66,7 @@ impl Slot for OpenKey<'_> {
     }
 
     fn changed(&mut self) {
-        if self.memory.node.waiting.is_anybody() {
-            self.memory.node.waiting.with(|state| state.lines.mark::<dyn OfDatabase>(&self.key));
-        }
+        self.memory.node.waiting.changed(&self.key);
     }
 
     fn send(&mut self, effect: &[u8]) {

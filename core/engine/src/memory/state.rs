@@ -21,12 +21,10 @@ pub enum Effect {
     Gone(WaitedKey),
 }
 
-/// Why a node does not do what another would.
+/// What a node is in its deployment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Role {
     Primary,
-    /// A primary that stopped its writes.
-    Paused,
     /// It applies effects. Keys that have expired are hidden, and stay until their deletion arrives.
     Copy,
 }
@@ -43,7 +41,6 @@ pub struct Memory {
     pub(super) dice: Cell<u64>,
     pub(super) database: Cell<i32>,
     pub(super) role: Cell<Role>,
-    pub(super) is_full: Cell<bool>,
     pub(super) buffer: Cell<Vec<u8>>,
     pub(super) effects: RefCell<Vec<Effect>>,
     pub(super) waiters: RefCell<BTreeMap<Caller, Waiter>>,
@@ -77,7 +74,6 @@ impl Memory {
             dice: Cell::new(seed),
             database: Cell::new(0),
             role: Cell::new(Role::Primary),
-            is_full: Cell::new(false),
             buffer: Cell::default(),
             effects: RefCell::default(),
             waiters: RefCell::default(),
@@ -107,18 +103,9 @@ impl Memory {
         self.steady.get()
     }
 
-    pub fn select(&self, database: i32) {
-        self.database.set(database);
-    }
-
-    /// A copy or a node that stopped its writes grants nothing any more; one that becomes a copy ends all waits.
+    /// A copy grants nothing.
     pub fn set_role(&self, role: Role) {
         self.role.set(role);
-    }
-
-    /// Whether `maxmemory` is reached.
-    pub fn set_full(&self, is_full: bool) {
-        self.is_full.set(is_full);
     }
 
     /// What was sent to copies since the last time.

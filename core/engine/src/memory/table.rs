@@ -30,23 +30,5 @@ static TABLE: LazyLock<Vec<Entry>> = LazyLock::new(|| crate::commands!(Entry).in
 
 /// The command of this name, in upper or lower case.
 pub(super) fn find(name: &[u8]) -> Option<&'static Entry> {
-    TABLE.iter().find(|entry| {
-        let Documentation { prefix, name: own, .. } = entry.documentation;
-        let parts = name.split_at_checked(prefix.len());
-        parts.is_some_and(|(first, rest)| {
-            first.eq_ignore_ascii_case(prefix.as_bytes()) && rest.eq_ignore_ascii_case(own.as_bytes())
-        })
-    })
-}
-
-/// An error of a command, as the server's client reads it.
-pub(super) fn named(error: Error, of: &Documentation) -> Error {
-    match error {
-        Error::Arity => arity(&of.full_name()),
-        error => error.of_command(of.prefix, of.name),
-    }
-}
-
-pub(super) fn arity(name: &str) -> Error {
-    Error::invalid(format_args!("wrong number of arguments for '{}' command", name.to_ascii_lowercase()))
+    TABLE.iter().find(|entry| entry.documentation.is_named(name))
 }

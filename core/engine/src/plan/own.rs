@@ -28,12 +28,11 @@ pub struct Wish<'a> {
 
 impl<'a> Wish<'a> {
     pub fn of(request: &Request<'a>, call: &impl Host) -> Wish<'a> {
-        let most = call.node().settings.most_holds();
         Wish {
             cost: request.cost(),
             manner: request.manner(),
             at: request.at,
-            hold: request.hold().map(|(id, ttl)| Hold { id, ttl, most }),
+            hold: request.hold().map(|hold| call.hold(hold)),
             block: request.block(),
             tenant: request.tenant(),
         }
@@ -70,14 +69,7 @@ pub struct Stands<'a> {
 impl Stands<'_> {
     /// The time until the limit has room if no other caller comes; `None` if it never has.
     pub fn retry(&self) -> Option<Span> {
-        retry(self.answer)
-    }
-}
-
-fn retry(answer: Answer) -> Option<Span> {
-    match answer.verdict {
-        Verdict::Refuse { retry } => retry,
-        Verdict::Admit { .. } => Some(Span::ZERO),
+        self.answer.verdict.time_to_room()
     }
 }
 
@@ -120,7 +112,7 @@ pub fn plan<'a, L: Limiter>(
         let estimated = if wish.hold.is_some() { Cost::Estimated } else { Cost::Known };
         return Ok(Plan::Proceeds { place, claim: Some((Claim { cost, ..claim }, estimated)) });
     }
-    let wait = retry(answer).and_then(|retry| {
+    let wait = answer.verdict.time_to_room().and_then(|retry| {
         let left = left().filter(|left| retry <= *left || limiter.capabilities().early)?;
         call.wait(left, vec![1], once(Wanted { key: 1, name, claim, retry }))
     });
@@ -205,8 +197,8 @@ fn stand<L: Limiter>(
     (clock, at): (Time, Time),
     stands: Stands<'_>,
 ) -> Result<Done, Error> {
+    let retry = stands.retry();
     let Stands { place, mut answer, claim, ahead, wait } = stands;
-    let retry = retry(answer);
     let mut ask = in_line(Ask::new(place, at, wish.cost, Manner::Strict), wish.manner);
     if !call.only_looks() {
         if answer.verdict.admits() {

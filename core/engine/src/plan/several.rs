@@ -15,7 +15,6 @@ use crate::waiting::{Turns, Wait, Waits, Wanted};
 
 /// A request to several limits on several keys.
 pub struct Several<'p, 'c, H> {
-    pub call: &'c H,
     pub keys: SeveralKeys<'c, H>,
     pub parts: &'p [Part<'c>],
     pub at: Option<Time>,
@@ -90,8 +89,8 @@ impl<'c, H: Host> Prepared<H::Slot<'c>> for ToRead<'_, '_, 'c, H> {
 }
 
 impl<'p, 'c, H: Host> Several<'p, 'c, H> {
-    pub fn of(call: &'c H, keys: SeveralKeys<'c, H>, arguments: &'p MultiCall<'c>) -> Self {
-        Several { call, keys, parts: &arguments.parts, at: arguments.at, manner: arguments.manner }
+    pub fn of(keys: SeveralKeys<'c, H>, arguments: &'p MultiCall<'c>) -> Self {
+        Several { keys, parts: &arguments.parts, at: arguments.at, manner: arguments.manner }
     }
 
     /// The limits of the request on its keys, which are not judged yet.
@@ -114,7 +113,7 @@ impl<'p, 'c, H: Host> Several<'p, 'c, H> {
         {
             return Ok(Plan { joint, is_held: true, is_admitted: true, wait: None });
         }
-        let somebody_waits = self.call.somebody_waits();
+        let somebody_waits = self.keys.call.somebody_waits();
         for place in 0..self.keys.count() {
             keys.with(place, |key| {
                 if somebody_waits {
@@ -172,7 +171,7 @@ impl<'p, 'c, H: Host> Several<'p, 'c, H> {
         });
         let wanted: Vec<_> = wanted.collect::<Option<_>>()?;
         let places = (0..self.keys.count()).map(|key| self.keys.place(key)).collect();
-        self.call.wait(left, places, wanted.into_iter())
+        self.keys.call.wait(left, places, wanted.into_iter())
     }
 
     /// Charges the limits, and holds the charge if `hold` is given. `block` is the longest wait, if the caller can wait.
@@ -183,18 +182,18 @@ impl<'p, 'c, H: Host> Several<'p, 'c, H> {
         hold: WantedHold<'c>,
         block: Option<Period>,
     ) -> Result<Taken<'p, 'c>, Error> {
-        if self.call.only_looks() {
+        if self.keys.call.only_looks() {
             return self.look(counter);
         }
-        let clock = self.call.clock();
+        let clock = self.keys.call.clock();
         let at = self.at.unwrap_or(clock);
         let joint = self.joint(at)?;
         let mut keys = self.keys.open()?;
         for (place, key) in keys.iter_mut().enumerate() {
             self.prepare(place, key, at)?;
         }
-        let hold = hold.map(|(id, ttl)| Hold { id, ttl, most: self.call.node().settings.most_holds() });
-        let left = || self.call.time_to_wait(block);
+        let hold = hold.map(|hold| self.keys.call.hold(hold));
+        let left = || self.keys.call.time_to_wait(block);
         let plan = self.plan(joint, &mut keys, hold.as_ref(), block.is_some(), left)?;
         let Plan { mut joint, is_held, is_admitted, wait } = plan;
         if is_held {
@@ -213,7 +212,7 @@ impl<'p, 'c, H: Host> Several<'p, 'c, H> {
             joint.hold(&mut keys, &hold)?;
         }
         commit(&joint, &mut keys, clock, at);
-        if is_admitted && self.call.somebody_waits() {
+        if is_admitted && self.keys.call.somebody_waits() {
             self.grant(&joint, &keys, hold.is_some());
         } else if !is_admitted && block.is_none() {
             self.starve(&joint, &keys);
@@ -226,9 +225,9 @@ impl<'p, 'c, H: Host> Several<'p, 'c, H> {
             return Ok(Taken::Decided(joint, None));
         }
         let outcome = if is_admitted { Outcome::Admitted } else { Outcome::Refused };
-        self.call.node().counts.add(counter, outcome);
+        self.keys.call.node().counts.add(counter, outcome);
         if is_admitted && joint.refuses_in_shadow() {
-            self.call.node().counts.refused_in_shadow.add_one();
+            self.keys.call.node().counts.refused_in_shadow.add_one();
         }
         self.notify(&joint, outcome);
         Ok(Taken::Decided(joint, Some(outcome)))
@@ -239,7 +238,7 @@ impl<'p, 'c, H: Host> Several<'p, 'c, H> {
     fn look(&self, counter: Counter) -> Result<Taken<'p, 'c>, Error> {
         let mut joint = self.peek_and(|joint, place, key| self.line_up(joint, place, key, true))?;
         joint.fall_behind();
-        self.call.node().counts.add(counter, Outcome::Refused);
+        self.keys.call.node().counts.add(counter, Outcome::Refused);
         self.notify(&joint, Outcome::Refused);
         Ok(Taken::Decided(joint, Some(Outcome::Refused)))
     }
@@ -249,11 +248,11 @@ impl<'p, 'c, H: Host> Several<'p, 'c, H> {
     fn line_up(&self, joint: &mut Joint<'p, 'c>, place: usize, key: &Key<H::Slot<'c>>, can_wait: bool) {
         let at = self.keys.place(place);
         joint.line_up(place, key, |part, claim, leases| {
-            if !self.call.has_line(at, part.name) && !self.call.only_looks() {
+            if !self.keys.call.has_line(at, part.name) && !self.keys.call.only_looks() {
                 return None;
             }
-            self.call.follow(at, part.name, leases);
-            self.call.ahead(at, part.name, &claim, can_wait)
+            self.keys.call.follow(at, part.name, leases);
+            self.keys.call.ahead(at, part.name, &claim, can_wait)
         });
     }
 
@@ -263,10 +262,10 @@ impl<'p, 'c, H: Host> Several<'p, 'c, H> {
         for (key, part, claim) in joint.granted(keys) {
             let is_estimated = holds && part.can_be_held();
             let cost = if is_estimated { Cost::Estimated } else { Cost::Known };
-            self.call.grant(self.keys.place(key), part.name, &claim, cost);
+            self.keys.call.grant(self.keys.place(key), part.name, &claim, cost);
         }
         for (key, id) in joint.renewed() {
-            self.call.serve(self.keys.place(key), id);
+            self.keys.call.serve(self.keys.place(key), id);
         }
     }
 
@@ -279,9 +278,9 @@ impl<'p, 'c, H: Host> Several<'p, 'c, H> {
             let place = self.keys.place(key);
             if alone {
                 let leases = keys.get(key).and_then(|key| key.state::<Leases>(part.name.length));
-                self.call.starve(place, part.name, &claim, leases.is_some_and(Leases::has_tenants));
-            } else if self.call.somebody_waits() {
-                self.call.sate(place, part.name, claim.tenant);
+                self.keys.call.starve(place, part.name, &claim, leases.is_some_and(Leases::has_tenants));
+            } else if self.keys.call.somebody_waits() {
+                self.keys.call.sate(place, part.name, claim.tenant);
             }
         }
     }
@@ -289,10 +288,10 @@ impl<'p, 'c, H: Host> Several<'p, 'c, H> {
     /// Counts a decision's refusals for `RL.TOP`, and sends its keyspace events.
     #[inline(always)]
     fn notify(&self, joint: &Joint<'_, '_>, outcome: Outcome) {
-        if outcome == Outcome::Refused && self.call.node().settings.counts_refusals() {
+        if outcome == Outcome::Refused && self.keys.call.node().settings.counts_refusals() {
             self.count_refusals(joint);
         }
-        if self.call.node().settings.sends_events() {
+        if self.keys.call.node().settings.sends_events() {
             self.send_events(joint, outcome);
         }
     }
@@ -300,14 +299,14 @@ impl<'p, 'c, H: Host> Several<'p, 'c, H> {
     #[cold]
     fn count_refusals(&self, joint: &Joint<'_, '_>) {
         for key in (0..self.keys.count()).filter(|key| joint.refuses(*key)) {
-            self.call.count_refusal(self.keys.place(key));
+            self.keys.call.count_refusal(self.keys.place(key));
         }
     }
 
     #[cold]
     fn send_events(&self, joint: &Joint<'_, '_>, outcome: Outcome) {
         for key in (0..self.keys.count()).filter(|key| joint.charges(*key)) {
-            self.call.notify(self.keys.place(key), outcome);
+            self.keys.call.notify(self.keys.place(key), outcome);
         }
     }
 
@@ -320,7 +319,7 @@ impl<'p, 'c, H: Host> Several<'p, 'c, H> {
         &self,
         before: impl Fn(&mut Joint<'p, 'c>, usize, &Key<H::Slot<'c>>),
     ) -> Result<Joint<'p, 'c>, Error> {
-        let at = self.at.unwrap_or_else(|| self.call.clock());
+        let at = self.at.unwrap_or_else(|| self.keys.call.clock());
         let mut joint = self.joint(at)?;
         for place in 0..self.keys.count() {
             let mut key = self.keys.peek(place)?;
@@ -345,7 +344,7 @@ impl<'p, 'c, H: Host> Several<'p, 'c, H> {
         &self,
         change: impl FnOnce(&mut Joint<'p, 'c>, &mut [Key<H::Slot<'c>>]) -> Result<T, JointError>,
     ) -> Result<(Joint<'p, 'c>, T), Error> {
-        let clock = self.call.clock();
+        let clock = self.keys.call.clock();
         let at = self.at.unwrap_or(clock);
         let mut joint = self.joint(at)?;
         let mut keys = self.keys.open()?;
@@ -355,10 +354,10 @@ impl<'p, 'c, H: Host> Several<'p, 'c, H> {
         let changed = change(&mut joint, &mut keys)?;
         commit(&joint, &mut keys, clock, at);
         drop(keys);
-        if self.call.somebody_waits() {
+        if self.keys.call.somebody_waits() {
             for (key, part, held, actual) in joint.settled_for_tenant() {
                 let tenant = part.tenant.map_or(&[][..], |tenant| tenant.name);
-                self.call.correct(self.keys.place(key), part.name, tenant, held, actual);
+                self.keys.call.correct(self.keys.place(key), part.name, tenant, held, actual);
             }
         }
         Ok((joint, changed))

@@ -83,6 +83,20 @@ impl Waiting {
         }
     }
 
+    /// This module has replaced or removed the value of a key, by which no hunger ends.
+    pub fn replaced(&self, key: &dyn OfDatabase) {
+        if self.is_anybody() {
+            self.with(|state| state.lines.replace::<dyn OfDatabase>(key));
+        }
+    }
+
+    /// A call has changed a key.
+    pub fn changed(&self, key: &dyn OfDatabase) {
+        if self.is_anybody() {
+            self.with(|state| state.lines.mark::<dyn OfDatabase>(key));
+        }
+    }
+
     /// All keys may have left. Callers that wait are tried again. Of those that poll nothing is known any more: an empty database
     /// owes them nothing.
     pub fn all_left(&self, now: Time) {
@@ -92,6 +106,14 @@ impl Waiting {
                 state.lines.replace_all();
             });
         }
+    }
+
+    /// When a caller is to be tried or a table looked at, and when the wait of a caller ends.
+    pub fn next(&self) -> (Option<Time>, Option<Time>) {
+        self.with(|State { lines, .. }| {
+            let tries = [lines.next_due(), lines.next_look()].into_iter().flatten().min();
+            (tries, lines.next_deadline())
+        })
     }
 
     /// The numbers of callers that wait, that were granted what they waited for, and whose time passed.

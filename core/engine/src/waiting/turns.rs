@@ -4,8 +4,8 @@ use ratelimit_core::line::{Claim, Comer, Cost};
 use ratelimit_core::state::{Leases, hash_of_id};
 use ratelimit_core::{Length, Name, Span, Time};
 
+use super::State;
 use super::wait::{OfDatabase, WaitedKey};
-use super::{State, Turn};
 use crate::host::Host;
 
 /// A tenant that waits for the limits of a key, or is hungry for one of them.
@@ -45,8 +45,7 @@ pub trait Turns: Host {
             })
             .flatten();
         // A caller that leaves without being tried is refused, even by a limit that has room by now.
-        let leaves = self.again().is_some_and(|(_, turn)| turn == Turn::Looks);
-        ahead.or(leaves.then_some(Span::ZERO))
+        ahead.or(self.only_looks().then_some(Span::ZERO))
     }
 
     /// The number of callers and tenants in the line of a limit that come before a call that would wait.

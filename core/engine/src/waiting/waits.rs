@@ -63,11 +63,6 @@ pub trait Waits: Host {
         let key: (i32, &[u8]) = (self.database(), name);
         self.node().waiting.with(|state| state.lines.at_key::<dyn OfDatabase>(&key))
     }
-
-    /// Whether the command only looks, because nothing may be written.
-    fn only_looks(&self) -> bool {
-        self.again().is_some_and(|(_, turn)| turn == Turn::Looks)
-    }
 }
 
 impl<H: Host> Waits for H {}

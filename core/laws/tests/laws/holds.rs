@@ -17,8 +17,8 @@ use ratelimit_core::hold::{find as find_held, has_room, held};
 use ratelimit_core::limiter::{Gcra, Limiter};
 use ratelimit_core::state::Holds;
 use ratelimit_core::{
-    AnyLimiter, Ask, Error, Gauge, Hold, HoldOutcome, Joint, Length, LimitSet, Manner, Place, Span, State,
-    Time, with_limiter,
+    AnyLimiter, Ask, Error, Gauge, Hold, Joint, Length, LimitSet, Manner, Place, Span, State, Time,
+    with_limiter,
 };
 use ratelimit_language::{Arguments, Bounds, FORMS, Form, MultiCall, Purpose, Request, find, multi};
 use ratelimit_laws::*;
@@ -469,11 +469,14 @@ proptest! {
                 let room = |key: &LimitSet, charges| has_room(key, &hold, now, charges);
                 let charges = |key| pairs.iter().filter(|pair| pair.1 == key).count();
                 let full = (0..2).any(|key| charges(key) > 0 && !room(&keys[key], charges(key)));
-                let taken = joint.take_and_hold(&mut keys, &hold);
+                let held_in_call = keys.iter().any(|key| joint.is_held(key, &hold));
+                prop_assert_eq!(held_in_call, is_held);
+                let has_room = keys.iter().enumerate().all(|(place, key)| joint.has_room(place, key, &hold));
+                prop_assert_eq!(has_room, !full);
                 if is_held {
-                    prop_assert_eq!(taken, Ok(HoldOutcome::Already));
+                    joint.look();
+                    keys.iter().enumerate().for_each(|(place, key)| joint.peek(place, key));
                 } else if full {
-                    prop_assert!(taken.is_err());
                     continue;
                 } else {
                     let all = pairs.iter().all(|pair| {
@@ -483,7 +486,10 @@ proptest! {
                             ask.peek(&key[0], limiter).verdict.admits()
                         })
                     });
-                    prop_assert_eq!(taken, Ok(if all { HoldOutcome::Admitted } else { HoldOutcome::Refused }));
+                    prop_assert_eq!(joint.take(&mut keys), Ok(all));
+                    if all {
+                        joint.hold(&mut keys, &hold).expect("room");
+                    }
                     for pair in pairs.iter().filter(|_| all) {
                         let key = alone.entry(*pair).or_default();
                         with_limiter!(&only(pair.0), limiter => {
@@ -565,7 +571,8 @@ fn call(key: &mut LimitSet, line: &str, at: u64, hold: Option<&[u8]>) -> Vec<u64
         None => _ = joint.take(keys).expect("no debt"),
         Some(id) => {
             let hold = Hold { id, ttl: Span::from_millis(300_000), most: 9 };
-            joint.take_and_hold(keys, &hold).expect("room");
+            assert!(joint.take(keys).expect("no debt"));
+            joint.hold(keys, &hold).expect("room");
         }
     }
     joint.answers().map(|answer| answer.gauge.remaining).collect()

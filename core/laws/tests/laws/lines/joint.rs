@@ -6,8 +6,7 @@ use std::fmt::Write;
 use proptest::prelude::*;
 use ratelimit_core::state::Leases;
 use ratelimit_core::{
-    Act, Answer, Gauge, Hold, HoldOutcome, Joint, JointError, Length, LimitSet, Manner, Part, Span, Time,
-    Verdict,
+    Act, Answer, Gauge, Hold, Joint, JointError, Length, LimitSet, Manner, Part, Span, Time, Verdict,
 };
 use ratelimit_language::{Arguments, Bounds, MultiCall, Purpose, multi};
 use ratelimit_laws::{copy, encoded};
@@ -88,7 +87,8 @@ impl Call {
         let id = [self.id];
         let hold = Hold { id: &id, ttl: Span::from_millis(2000), most: 99 };
         if self.holds && keys.iter().any(|key| joint.is_held(key, &hold)) {
-            assert_eq!(joint.take_and_hold(keys, &hold), Ok(HoldOutcome::Already));
+            joint.look();
+            keys.iter().enumerate().for_each(|(place, key)| joint.peek(place, key));
             return None;
         }
         let admitted = planned(joint, keys, waits);
