@@ -22,7 +22,7 @@ use std::time::Duration;
 use ratelimit_engine::policies::Policies;
 use ratelimit_language::{Bounds, Error};
 
-use crate::server::NODE;
+use crate::server::{NODE, policies};
 
 /// The absolute path of the file, if the setting gives one. It does not change: the server may change its folder.
 static PATH: OnceLock<PathBuf> = OnceLock::new();
@@ -44,14 +44,21 @@ pub fn load_at_start(setting: &Path, bounds: Bounds) -> Result<Option<String>, S
     let absolute = std::path::absolute(setting).map_err(|error| format!("{}: {error}", setting.display()))?;
     let path = PATH.get_or_init(|| absolute);
     if matches!(fs::metadata(path), Err(error) if error.kind() == io::ErrorKind::NotFound) {
-        return Ok(Some(format!("there is no {}, so there are no policies", path.display())));
+        return Ok(Some(format!(
+            "there is no {}, so the policies are those of the data, if there are any",
+            path.display()
+        )));
     }
-    replace(path, bounds).map(|_| None)
+    policies::begin_with(parsed(path, bounds)?);
+    Ok(None)
 }
 
 /// Replaces all policies by those of the file, and returns their number. If a line is wrong, nothing changes.
 pub fn load(bounds: Bounds) -> Result<usize, Error> {
-    replace(path()?, bounds).map_err(|wrong| Error::Invalid(wrong.into()))
+    let policies = parsed(path()?, bounds).map_err(|wrong| Error::Invalid(wrong.into()))?;
+    let count = policies.len();
+    *NODE.policies() = policies;
+    Ok(count)
 }
 
 /// Writes all policies into the file, and returns their number. The file is the old one or the new one, also after a
@@ -158,8 +165,8 @@ fn path() -> Result<&'static PathBuf, Error> {
     PATH.get().ok_or_else(|| Error::Invalid("the setting ratelimit.policy-file is empty".into()))
 }
 
-/// Replaces all policies by those of the file, and returns their number.
-fn replace(path: &Path, bounds: Bounds) -> Result<usize, String> {
+/// The policies of the file. The counts of those that the node has already continue.
+fn parsed(path: &Path, bounds: Bounds) -> Result<Policies, String> {
     let text = read(path).map_err(|error| format!("cannot read {}: {error}", path.display()))?;
     let (old, mut new) = (NODE.policies().clone(), Policies::NONE);
     for (number, line) in (1..).zip(text.split(|byte| *byte == b'\n')) {
@@ -169,9 +176,7 @@ fn replace(path: &Path, bounds: Bounds) -> Result<usize, String> {
             return Err(format!("{}:{number}: {error}", path.display()));
         }
     }
-    let count = new.len();
-    *NODE.policies() = new;
-    Ok(count)
+    Ok(new)
 }
 
 fn read(path: &Path) -> io::Result<Vec<u8>> {

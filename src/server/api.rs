@@ -59,6 +59,7 @@ needed! {
     RedisModule_CreateCommand
     RedisModule_CreateDataType
     RedisModule_CreateString
+    RedisModule_CreateSubcommand
     RedisModule_CreateTimer
     RedisModule_DigestAddStringBuffer
     RedisModule_DigestEndSequence
@@ -70,15 +71,19 @@ needed! {
     RedisModule_FreeThreadSafeContext
     RedisModule_GetAbsExpire
     RedisModule_GetBlockedClientPrivateData
+    RedisModule_GetClientId
+    RedisModule_GetClusterNodeInfo
     RedisModule_GetCommand
     RedisModule_GetContextFlags
     RedisModule_GetDbIdFromOptCtx
     RedisModule_GetDetachedThreadSafeContext
+    RedisModule_GetMyClusterID
     RedisModule_GetKeyNameFromOptCtx
     RedisModule_GetRandomBytes
     RedisModule_GetSelectedDb
     RedisModule_GetServerInfo
     RedisModule_GetThreadSafeContext
+    RedisModule_GetTypeMethodVersion
     RedisModule_HoldString
     RedisModule_InfoAddFieldCString
     RedisModule_InfoAddSection
@@ -120,7 +125,6 @@ needed! {
     RedisModule_UnblockClient
     RedisModule_UnlinkKey
     RedisModule_ValueLength
-    RedisModule_WrongArity
 }
 
 /// Subscribes to an event of the server; false if the server lacks it. A module has one callback for each event.

@@ -7,6 +7,7 @@ use ratelimit_core::line::Caller;
 use ratelimit_engine::count::Outcome;
 use ratelimit_engine::host::Host;
 use ratelimit_engine::node::Node;
+use ratelimit_engine::policies::Effect;
 use ratelimit_engine::slot::{Access, OfSlot};
 use ratelimit_engine::waiting::Turn;
 use ratelimit_language::{Arguments, Error};
@@ -19,7 +20,7 @@ use super::api::api;
 use super::entry::call::Call;
 use super::node::clock::clock;
 use super::node::dice::random_word;
-use super::node::{NODE, memory};
+use super::node::{NODE, memory, policies};
 use super::store::several::open_several;
 use super::store::slot::OpenKey;
 use super::waiting;
@@ -30,6 +31,9 @@ const UNBLOCKABLE: u32 = REDISMODULE_CTX_FLAGS_DENY_BLOCKING
     | REDISMODULE_CTX_FLAGS_MULTI
     | REDISMODULE_CTX_FLAGS_LUA
     | REDISMODULE_CTX_FLAGS_REPLICATED;
+
+/// The id of the client by which the server reads its AOF.
+const CLIENT_OF_AOF: u64 = u64::MAX;
 
 impl<'a> Host for Call<'a> {
     type Slot<'c>
@@ -133,6 +137,25 @@ impl<'a> Host for Call<'a> {
     fn send_on(&self) {
         // SAFETY: `ctx` is the context of the running command.
         unsafe { api!(RedisModule_ReplicateVerbatim(self.ctx)) };
+    }
+
+    fn is_obeyed(&self) -> bool {
+        // SAFETY: `ctx` is the context of the running command.
+        unsafe {
+            let flags = api!(RedisModule_GetContextFlags(self.ctx)).cast_unsigned();
+            flags & REDISMODULE_CTX_FLAGS_REPLICATED != 0
+                || api!(RedisModule_GetClientId(self.ctx)) == CLIENT_OF_AOF
+        }
+    }
+
+    fn send_policy(&self, effect: &Effect) {
+        // SAFETY: `ctx` is the context of the running command, which writes.
+        unsafe { policies::send(self.ctx, effect, [true; 2]) };
+    }
+
+    fn send_all_policies(&self) {
+        // SAFETY: `ctx` is the context of the running command, which writes.
+        unsafe { policies::send_all(self.ctx) };
     }
 
     fn load_policies(&self) -> Result<usize, Error> {

@@ -17,6 +17,6 @@ pub use entry::command::Command;
 pub use entry::register::Entry;
 #[cfg(feature = "fault-injection")]
 pub use fault::{arm_load, arm_save, delete_on_events, die_if_armed};
-pub use node::NODE;
 pub use node::load::{load, version};
+pub use node::{NODE, policies};
 pub use store::handle::{Queue, queue_length};

@@ -9,6 +9,7 @@ use ratelimit_language::{Arguments, Error};
 
 use crate::count::{Counter, Outcome};
 use crate::node::Node;
+use crate::policies;
 use crate::slot::{Access, OfSlot, Slot};
 use crate::waiting::Turn;
 
@@ -83,6 +84,15 @@ pub trait Host {
 
     /// Sends the call to the node's copies as it came. It is for commands that read no clock.
     fn send_on(&self);
+
+    /// Whether the call comes from the primary or the AOF, so that this node does as it says.
+    fn is_obeyed(&self) -> bool;
+
+    /// Sends a change of the policies to the node's copies.
+    fn send_policy(&self, effect: &policies::Effect);
+
+    /// Sends all policies to the node's copies, now or soon.
+    fn send_all_policies(&self);
 
     /// Replaces all policies by those of the file, and returns their number. If a line is wrong, nothing changes.
     fn load_policies(&self) -> Result<usize, Error>;

@@ -17,6 +17,8 @@ pub struct Node {
     pub counts: Counts,
     pub waiting: Waiting,
     policies: Mutex<Policies>,
+    /// The table of policies that another node is sending, until it is whole.
+    next_policies: Mutex<Option<Policies>>,
     top: Mutex<Top>,
 }
 
@@ -28,6 +30,7 @@ impl Node {
             counts: Counts::new(),
             waiting: Waiting::new(),
             policies: Mutex::new(Policies::NONE),
+            next_policies: Mutex::new(None),
             top: Mutex::new(Top::NONE),
         }
     }
@@ -35,6 +38,10 @@ impl Node {
     pub fn policies(&self) -> MutexGuard<'_, Policies> {
         // No panic leaves the policies half changed.
         self.policies.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn next_policies(&self) -> MutexGuard<'_, Option<Policies>> {
+        self.next_policies.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub fn top(&self) -> MutexGuard<'_, Top> {

@@ -351,10 +351,25 @@ pub const POLICY: Documentation = Documentation {
         "GET and STATS: a map, or nil if there is none. LIST: a map from names to versions.",
     ],
     example: "RL.POLICY SET api LIMIT GCRA 99 100 1s LIMIT SLIDINGWINDOW 10000 1d",
-    flags: "admin deny-script allow-loading allow-stale",
+    flags: "admin",
     keys: Keys::None,
     varies: true,
 };
+
+/// The subcommands of `RL.POLICY`, and their flags.
+pub(crate) const POLICY_FLAGS: &[(&str, &str)] = &[
+    ("SET", "write deny-oom admin deny-script"),
+    ("GET", READS),
+    ("DEL", "write admin deny-script"),
+    ("LIST", READS),
+    ("STATS", READS),
+    ("LOAD", "write deny-oom admin deny-script"),
+    ("SAVE", "admin"),
+    ("HELP", READS),
+    // What copies and the AOF receive. It is not documented.
+    ("APPLY", "write admin deny-script allow-loading"),
+];
+const READS: &str = "admin allow-loading allow-stale";
 
 pub const RELEASE: Documentation = Documentation {
     prefix: OWN_PREFIX,

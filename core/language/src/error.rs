@@ -2,6 +2,7 @@
 
 use alloc::boxed::Box;
 use alloc::format;
+use alloc::string::String;
 use core::fmt;
 
 use ratelimit_core::limiter::TooLong;
@@ -148,10 +149,23 @@ impl Error {
         Error::policy(name, format_args!("is at version {stored}"))
     }
 
+    /// The words of a policy have more bytes than one may have.
+    #[cold]
+    pub fn policy_too_long(name: &str, most: usize) -> Error {
+        Error::policy(name.as_bytes(), format_args!("is longer than {most} bytes"))
+    }
+
     /// The policy has a limit of a limiter that does not take the option, or the command.
     #[cold]
     pub(crate) fn not_for_policy(name: &[u8], limiter: &str, word: &str) -> Error {
         Error::policy(name, format_args!("has a {limiter} limit; {word} is not for it"))
+    }
+
+    /// No subcommand has this name. The server replies the same.
+    #[cold]
+    pub fn unknown_subcommand(word: &[u8]) -> Error {
+        let word = String::from_utf8_lossy(word.get(..128).unwrap_or(word));
+        Error::invalid(format_args!("unknown subcommand '{word}'. Try RL.POLICY HELP."))
     }
 
     fn same_name(name: Name) -> Error {

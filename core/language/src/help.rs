@@ -4,6 +4,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use alloc::{format, vec};
 
+use crate::docs;
 use crate::keys::Keys;
 use crate::syntax::{self, Part};
 use crate::vocabulary::{Argument, Values};
@@ -61,10 +62,16 @@ impl Documentation {
 
     /// The arity as the server defines it: the number of words with the command's name, or minus the least number.
     pub fn arity(&self) -> i32 {
-        let parts = self.parts();
-        let least = parts.iter().map(Part::least_words).sum::<usize>();
-        let least = 1 + i32::try_from(least).unwrap_or(i32::MAX - 1);
-        if parts.iter().all(Part::is_fixed) { least } else { -least }
+        arity(1, &self.parts())
+    }
+
+    /// The subcommands, if the command only contains them. The server then checks their names and arities.
+    pub fn subcommands(&self) -> impl Iterator<Item = Subcommand> {
+        let flags = if self.name == docs::POLICY.name { docs::POLICY_FLAGS } else { &[] };
+        flags.iter().map(|(name, flags)| {
+            let mut branches = self.parts().into_iter().flat_map(|part| part.parts);
+            Subcommand { name, flags, parts: branches.find_map(|branch| branch.behind(name)) }
+        })
     }
 
     pub fn has_flag(&self, flag: &str) -> bool {
@@ -117,6 +124,29 @@ impl Documentation {
         }
         lines
     }
+}
+
+/// A subcommand of a command.
+pub struct Subcommand {
+    pub name: &'static str,
+    /// As those of a command.
+    pub flags: &'static str,
+    /// `None` if it is not documented. It then has two arguments.
+    pub parts: Option<Vec<Part>>,
+}
+
+impl Subcommand {
+    /// The arity, as that of a command: the word of the command counts, too. If the number of words can vary, the subcommand itself
+    /// says what is missing.
+    pub fn arity(&self) -> i32 {
+        self.parts.as_ref().map_or(4, |parts| arity(2, parts).max(-2))
+    }
+}
+
+fn arity(names: usize, parts: &[Part]) -> i32 {
+    let least = names + parts.iter().map(Part::least_words).sum::<usize>();
+    let least = i32::try_from(least).unwrap_or(i32::MAX);
+    if parts.iter().all(Part::is_fixed) { least } else { -least }
 }
 
 fn line(argument: &Argument, width: usize) -> String {

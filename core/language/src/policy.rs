@@ -33,12 +33,12 @@ pub fn policy_name<'a>(arguments: &mut Arguments<'_, 'a>) -> Result<&'a str, Err
 }
 
 /// The limits of a policy.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Policy {
     /// The words after the version, with a space between two.
     words: String,
-    /// The bounds under which the limits are valid.
-    bounds: Bounds,
+    /// The bounds under which the limits are valid; `None` if they are not parsed.
+    bounds: Option<Bounds>,
     /// With the default cost, and without the ids of leases.
     parts: Vec<Part<'static>>,
     /// The cost that the policy gives each limit; the call's cost if `None`.
@@ -105,7 +105,7 @@ impl Policy {
         };
         let policy = Policy {
             words: words(defaults.shadow, rest)?,
-            bounds,
+            bounds: Some(bounds),
             keys,
             has_leases: limits.iter().any(|limit| limit.row.takes(ID.name)),
             fair: limits.iter().position(|limit| limit.fair),
@@ -144,8 +144,13 @@ impl Policy {
         self.limits().map(canonical)
     }
 
-    /// The bounds under which the limits are valid.
-    pub fn bounds(&self) -> Bounds {
+    /// A policy that is not parsed, of words as a node stores them. [`Policy::within`] parses it.
+    pub fn of_words(words: &str) -> Policy {
+        Policy { words: words.into(), ..Policy::default() }
+    }
+
+    /// The bounds under which the limits are valid; `None` if they are not parsed.
+    pub fn bounds(&self) -> Option<Bounds> {
         self.bounds
     }
 

@@ -153,6 +153,19 @@ impl Part {
         }
     }
 
+    /// The parts behind a token with which this one begins; `None` if it begins otherwise.
+    pub(crate) fn behind(mut self, token: &str) -> Option<Vec<Part>> {
+        match self.kind {
+            Kind::All if !self.parts.is_empty() => {
+                let rest = self.parts.split_off(1);
+                Some(self.parts.pop()?.behind(token)?.into_iter().chain(rest).collect())
+            }
+            Kind::Token => (self.token == Some(token)).then(Vec::new),
+            _ if self.token == Some(token) => Some(vec![Part { token: None, ..self }]),
+            _ => None,
+        }
+    }
+
     fn shown(&self) -> String {
         let once = match self.kind {
             Kind::All => join(&self.parts, " "),

@@ -4,7 +4,6 @@ use std::ffi::{CString, c_char, c_int};
 use std::mem::zeroed;
 use std::ptr::{null, null_mut};
 
-use ratelimit_language::help::Documentation;
 use ratelimit_language::syntax::{Kind, Part};
 use redis_module::raw::{
     REDISMODULE_CMD_ARG_MULTIPLE, REDISMODULE_CMD_ARG_OPTIONAL, RedisModuleCommandArg,
@@ -27,9 +26,9 @@ pub struct Docs {
 }
 
 impl Docs {
-    pub fn of(command: &Documentation) -> Docs {
+    pub fn of(parts: &[Part]) -> Docs {
         let mut docs = Docs { strings: Vec::new(), lists: Vec::new(), arguments: null_mut(), keys: 0 };
-        docs.arguments = docs.list(&command.parts());
+        docs.arguments = docs.list(parts);
         docs
     }
 

@@ -6,6 +6,7 @@ use std::ptr::{null, null_mut};
 
 use ratelimit_language::Keys;
 use ratelimit_language::help::Documentation;
+use ratelimit_language::syntax::Part;
 use redis_module::raw::{
     REDISMODULE_CMD_KEY_INCOMPLETE, REDISMODULE_CMD_KEY_OW, REDISMODULE_CMD_KEY_UPDATE,
     RedisModule_SetCommandACLCategories, RedisModuleCommand, RedisModuleCommandArg,
@@ -42,17 +43,38 @@ impl Entry {
 ///
 /// `ctx` is the context of the load.
 pub unsafe fn register(ctx: *mut RedisModuleCtx, command: &Entry, own_category: bool) -> Option<()> {
-    let name = CString::new(command.documentation.full_name().to_ascii_lowercase()).ok()?;
-    // SAFETY: the caller keeps the contract. `create` returns the command that the other two calls take, and the server
-    // copies the strings.
+    let Entry { documentation, enter } = command;
+    let name = lower(&documentation.full_name())?;
+    // A command with a function of its own can have no subcommands.
+    let is_container = documentation.subcommands().next().is_some();
+    let own = Some(*enter as Enter).filter(|_| !is_container);
+    let categories = categories(documentation, own_category);
+    let Documentation { summary, complexity, flags, keys, .. } = documentation;
+    let described = Described { summary, complexity, varies: documentation.varies };
+    // SAFETY: the caller keeps the contract. `create` returns the command that the other calls take, and the server copies the
+    // strings.
     unsafe {
-        let created = create(ctx, command, &name)?;
-        document(created, &command.documentation)?;
-        if let Some(set_categories) = RedisModule_SetCommandACLCategories {
-            succeeded(set_categories(created, categories(&command.documentation, own_category).as_ptr()))?;
+        let created = create(ctx, &name, own, flags, *keys)?;
+        let arity = if is_container { -2 } else { documentation.arity() };
+        let parts = if is_container { Vec::new() } else { documentation.parts() };
+        document(created, &described, arity, &parts, *keys, &categories)?;
+        for sub in documentation.subcommands() {
+            let (name, flags) = (lower(sub.name)?, CString::new(sub.flags).ok()?);
+            let (name, flags) = (name.as_ptr(), flags.as_ptr());
+            succeeded(api!(RedisModule_CreateSubcommand(created, name, Some(*enter), flags, 0, 0, 0)))?;
+            let full = lower(&format!("{}|{}", documentation.full_name(), sub.name))?;
+            let created = api!(RedisModule_GetCommand(ctx, full.as_ptr()));
+            let parts = sub.parts.as_deref().unwrap_or_default();
+            document(created, &described, sub.arity(), parts, *keys, &categories)?;
         }
     }
     Some(())
+}
+
+type Enter = unsafe extern "C" fn(*mut RedisModuleCtx, *mut *mut RedisModuleString, c_int) -> c_int;
+
+fn lower(name: &str) -> Option<CString> {
+    CString::new(name.to_ascii_lowercase()).ok()
 }
 
 fn succeeded(status: c_int) -> Option<()> {
@@ -64,10 +86,15 @@ fn succeeded(status: c_int) -> Option<()> {
 /// # Safety
 ///
 /// `ctx` is the context of the load.
-unsafe fn create(ctx: *mut RedisModuleCtx, command: &Entry, name: &CStr) -> Option<*mut RedisModuleCommand> {
-    let flags = CString::new(command.documentation.flags).ok()?;
-    let [first, last, step] = command.documentation.keys.places();
-    let enter = Some(command.enter as unsafe extern "C" fn(_, _, _) -> _);
+unsafe fn create(
+    ctx: *mut RedisModuleCtx,
+    name: &CStr,
+    enter: Option<Enter>,
+    flags: &str,
+    keys: Keys,
+) -> Option<*mut RedisModuleCommand> {
+    let flags = CString::new(flags).ok()?;
+    let [first, last, step] = keys.places();
     // SAFETY: the caller keeps the contract, and the server copies the strings.
     unsafe {
         succeeded(api!(RedisModule_CreateCommand(
@@ -83,15 +110,30 @@ unsafe fn create(ctx: *mut RedisModuleCtx, command: &Entry, name: &CStr) -> Opti
     }
 }
 
-/// Adds documentation, arity and key specifications to a command.
+/// What a command and its subcommands share.
+struct Described<'a> {
+    summary: &'a str,
+    complexity: &'a str,
+    varies: bool,
+}
+
+/// Adds documentation, arity, key specifications and categories to a command.
 ///
 /// # Safety
 ///
 /// `created` is a command that the module created during the load.
-unsafe fn document(created: *mut RedisModuleCommand, command: &Documentation) -> Option<()> {
-    let (summary, complexity) = (CString::new(command.summary).ok()?, CString::new(command.complexity).ok()?);
-    let mut docs = Docs::of(command);
-    let mut keys = key_specs(command.keys);
+unsafe fn document(
+    created: *mut RedisModuleCommand,
+    described: &Described<'_>,
+    arity: c_int,
+    parts: &[Part],
+    keys: Keys,
+    categories: &CStr,
+) -> Option<()> {
+    let (summary, complexity) =
+        (CString::new(described.summary).ok()?, CString::new(described.complexity).ok()?);
+    let mut docs = Docs::of(parts);
+    let mut keys = key_specs(keys);
     let version = RedisModuleCommandInfoVersion {
         version: 1,
         sizeof_historyentry: size_of::<RedisModuleCommandHistoryEntry>(),
@@ -104,14 +146,20 @@ unsafe fn document(created: *mut RedisModuleCommand, command: &Documentation) ->
         complexity: complexity.as_ptr(),
         since: c"0.1.0".as_ptr(),
         history: null_mut(),
-        tips: if command.varies { c"nondeterministic_output".as_ptr() } else { null() },
-        arity: command.arity(),
+        tips: if described.varies { c"nondeterministic_output".as_ptr() } else { null() },
+        arity,
         key_specs: keys.as_mut_ptr(),
         args: docs.arguments(),
     };
     // SAFETY: the caller keeps the contract. All that the pointers lead to lives until the call returns, and the server
     // copies it.
-    succeeded(unsafe { api!(RedisModule_SetCommandInfo(created, &raw const info)) })
+    unsafe {
+        succeeded(api!(RedisModule_SetCommandInfo(created, &raw const info)))?;
+        if let Some(set_categories) = RedisModule_SetCommandACLCategories {
+            succeeded(set_categories(created, categories.as_ptr()))?;
+        }
+    }
+    Some(())
 }
 
 /// The ACL categories of a command, for servers that accept them from modules.

@@ -34,9 +34,6 @@
 //!
 //! Cluster nodes always send: slots move between them.
 
-use std::ffi::{CStr, c_void};
-use std::ptr::null;
-use std::slice;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use redis_module::raw::{
@@ -44,10 +41,10 @@ use redis_module::raw::{
     REDISMODULE_CTX_FLAGS_LOADING, REDISMODULE_CTX_FLAGS_MASTER, REDISMODULE_EVENT_CONFIG,
     REDISMODULE_EVENT_FORK_CHILD, REDISMODULE_EVENT_LOADING, REDISMODULE_EVENT_PERSISTENCE,
     REDISMODULE_EVENT_REPLICA_CHANGE, REDISMODULE_EVENT_REPLICATION_ROLE_CHANGED, RedisModuleCtx,
-    RedisModuleEvent,
 };
 
-use crate::server::api::{self, api};
+use super::ask;
+use crate::server::api::api;
 
 /// Whether a copy may exist, so that effects are sent.
 static MAY_EXIST: AtomicBool = AtomicBool::new(true);
@@ -55,7 +52,7 @@ static MAY_EXIST: AtomicBool = AtomicBool::new(true);
 static SUBSCRIBED: AtomicBool = AtomicBool::new(false);
 
 /// The events that set the flag.
-const ENABLING: [u64; 6] = [
+pub const ENABLING: [u64; 6] = [
     REDISMODULE_EVENT_FORK_CHILD,
     REDISMODULE_EVENT_PERSISTENCE,
     REDISMODULE_EVENT_REPLICA_CHANGE,
@@ -70,18 +67,13 @@ pub fn may_exist() -> bool {
     MAY_EXIST.load(Relaxed)
 }
 
-/// Subscribes to the events that set the flag. If the server lacks one of them, effects are always sent.
-///
-/// # Safety
-///
-/// `ctx` is the context of the load.
-pub unsafe fn subscribe(ctx: *mut RedisModuleCtx) {
-    // SAFETY: the caller keeps the contract.
-    let subscribed = ENABLING.iter().all(|id| unsafe { api::subscribe(ctx, *id, enable) });
-    SUBSCRIBED.store(subscribed, Relaxed);
+/// Whether the server sends all of [`ENABLING`]. If it lacks one of them, effects are always sent.
+pub fn set_subscribed(all: bool) {
+    SUBSCRIBED.store(all, Relaxed);
 }
 
-unsafe extern "C" fn enable(_: *mut RedisModuleCtx, _: RedisModuleEvent, _: u64, _: *mut c_void) {
+/// One of the events of [`ENABLING`] has come.
+pub fn enable() {
     MAY_EXIST.store(true, Relaxed);
 }
 
@@ -96,7 +88,7 @@ pub unsafe fn check(ctx: *mut RedisModuleCtx) {
         if somebody_receives(ctx) {
             // A replica may wait for its copy, for which no event has come yet.
             MAY_EXIST.store(true, Relaxed);
-        } else if may_exist() && appendonly_is_no(ctx) && SUBSCRIBED.load(Relaxed) {
+        } else if may_exist() && ask::setting_is(ctx, c"appendonly", c"no") && SUBSCRIBED.load(Relaxed) {
             MAY_EXIST.store(false, Relaxed);
         }
     }
@@ -111,7 +103,9 @@ unsafe fn somebody_receives(ctx: *mut RedisModuleCtx) -> bool {
     // SAFETY: the caller keeps the contract.
     unsafe {
         let flags = api!(RedisModule_GetContextFlags(ctx)).cast_unsigned();
-        flags & REDISMODULE_CTX_FLAGS_MASTER == 0 || flags & RECEIVED != 0 || !lacks_replicas_and_backlog(ctx)
+        flags & REDISMODULE_CTX_FLAGS_MASTER == 0
+            || flags & RECEIVED != 0
+            || !ask::fields_are(ctx, c"replication", &[c"connected_slaves", c"repl_backlog_active"], c"0")
     }
 }
 
@@ -120,46 +114,3 @@ const RECEIVED: u32 = REDISMODULE_CTX_FLAGS_CLUSTER
     | REDISMODULE_CTX_FLAGS_LOADING
     | REDISMODULE_CTX_FLAGS_AOF
     | REDISMODULE_CTX_FLAGS_ACTIVE_CHILD;
-
-/// # Safety
-///
-/// `ctx` is a valid context.
-unsafe fn lacks_replicas_and_backlog(ctx: *mut RedisModuleCtx) -> bool {
-    // SAFETY: the caller keeps the contract. A field is null or a C string of the data, which are freed last.
-    unsafe {
-        let data = api!(RedisModule_GetServerInfo(ctx, c"replication".as_ptr()));
-        let lacks = [c"connected_slaves", c"repl_backlog_active"].iter().all(|name| {
-            let field = api!(RedisModule_ServerInfoGetFieldC(data, name.as_ptr()));
-            !field.is_null() && CStr::from_ptr(field) == c"0"
-        });
-        api!(RedisModule_FreeServerInfo(ctx, data));
-        lacks
-    }
-}
-
-/// Returns whether the setting `appendonly` is `no`; false if the server does not say.
-///
-/// # Safety
-///
-/// `ctx` is a valid context.
-unsafe fn appendonly_is_no(ctx: *mut RedisModuleCtx) -> bool {
-    // SAFETY: the caller keeps the contract. The format `cc` takes two C strings. The server accepts null for a reply, and
-    // returns null for an element that a reply lacks. The bytes belong to the reply, which is freed last.
-    unsafe {
-        let (get, name) = (c"GET".as_ptr(), c"appendonly".as_ptr());
-        let reply = api!(RedisModule_Call(ctx, c"CONFIG".as_ptr(), c"cc".as_ptr(), get, name));
-        if reply.is_null() {
-            return false;
-        }
-        let value = api!(RedisModule_CallReplyArrayElement(reply, 1));
-        let mut length = 0;
-        let bytes = if value.is_null() {
-            null()
-        } else {
-            api!(RedisModule_CallReplyStringPtr(value, &raw mut length))
-        };
-        let is_no = !bytes.is_null() && slice::from_raw_parts(bytes.cast::<u8>(), length) == b"no";
-        api!(RedisModule_FreeCallReply(reply));
-        is_no
-    }
-}

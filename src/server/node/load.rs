@@ -13,13 +13,12 @@ use redis_module::{Context, RedisString, Status};
 
 use super::info::info_outside_crashes;
 use super::version::{self, BUILD, VERSION};
-use super::{NODE, settings};
-use super::{copies, cron};
+use super::{NODE, events, settings};
 use crate::policy_file;
 use crate::server::api::{OK, api, missing};
 use crate::server::entry::register::{Entry, register};
 use crate::server::guard::guarded;
-use crate::server::store::native_type::TYPE;
+use crate::server::store::native_type;
 use crate::server::waiting;
 
 /// Valkey 9 may move the module's keys by atomic slot migration, which uses the AOF rewrite. Redis ignores this option.
@@ -73,12 +72,13 @@ fn try_load(
     }
     std::panic::set_hook(Box::new(log_panic));
     let ctx = context.get_raw();
-    TYPE.create_data_type(ctx)?;
     // SAFETY: `ctx` is the context of the load.
     unsafe { api!(RedisModule_SetModuleOptions(ctx, OPTIONS.cast_signed())) };
     if !settings::load(context) {
         return Err("the server refused the setting that its log names before this line".into());
     }
+    // SAFETY: `ctx` is the context of the load.
+    unsafe { native_type::create(ctx, settings::policies_in_rdb()) }?;
     if let Some(warning) = policy_file::load_at_start(&settings::policy_file(), NODE.settings.bounds())? {
         context.log_warning(&loggable(&format!("ratelimit: {warning}")));
     }
@@ -95,8 +95,7 @@ fn try_load(
     unsafe {
         waiting::prepare(ctx);
         settings::on_end_of_hungers(waiting::end_hungers);
-        copies::subscribe(ctx);
-        cron::subscribe(ctx);
+        events::subscribe(ctx);
         waiting::subscribe(ctx);
     }
     commands().try_for_each(|command| register_or_leave_out(context, command, own_category))

@@ -2,17 +2,20 @@
 //!
 //! - `load.rs` loads the module; `settings.rs` has the settings `ratelimit.*`.
 //! - `copies.rs` knows whether a replica, a backlog or an AOF may exist that receives effects.
-//! - `cron.rs` is called some times a second, for `copies.rs` and for callers that wait.
+//! - `policies.rs` brings policies to copies, and from the data and the file.
+//! - `events.rs` passes the server's events on to these two and to callers that wait. `ask.rs` asks the server.
 //! - `info.rs` shows what the engine counts in `INFO`.
 //! - `clock.rs`, `dice.rs` and `memory.rs` read the server's clock, random numbers and free memory.
 
+pub mod ask;
 pub mod clock;
 pub mod copies;
-pub mod cron;
 pub mod dice;
+pub mod events;
 pub mod info;
 pub mod load;
 pub mod memory;
+pub mod policies;
 pub mod settings;
 pub mod version;
 

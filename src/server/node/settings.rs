@@ -172,7 +172,43 @@ fn register(context: &Context) {
             None,
             null_mut()
         ));
+        api!(RedisModule_RegisterBoolConfig(
+            context.get_raw(),
+            c"policies-in-rdb".as_ptr(),
+            1,
+            REDISMODULE_CONFIG_DEFAULT,
+            Some(get_policies_in_rdb),
+            Some(set_policies_in_rdb),
+            None,
+            null_mut()
+        ));
     }
+}
+
+/// `ratelimit.policies-in-rdb`.
+static POLICIES_IN_RDB: AtomicBool = AtomicBool::new(true);
+
+/// Whether an RDB gets the policies.
+pub fn policies_in_rdb() -> bool {
+    POLICIES_IN_RDB.load(Relaxed)
+}
+
+unsafe extern "C" fn get_policies_in_rdb(_: *const c_char, _: *mut c_void) -> c_int {
+    policies_in_rdb().into()
+}
+
+/// Stores the setting. The server calls this for another value than that of the setting.
+unsafe extern "C" fn set_policies_in_rdb(
+    _: *const c_char,
+    value: c_int,
+    _: *mut c_void,
+    error: *mut *mut RedisModuleString,
+) -> c_int {
+    if LOADED.load(Relaxed) {
+        return refuse(FIXED, error);
+    }
+    POLICIES_IN_RDB.store(value != 0, Relaxed);
+    OK
 }
 
 unsafe extern "C" fn get_policy_file(_: *const c_char, _: *mut c_void) -> *mut RedisModuleString {

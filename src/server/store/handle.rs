@@ -9,7 +9,7 @@ use ratelimit_engine::slot::Access;
 use ratelimit_language::Error;
 use redis_module::raw::{KeyType, REDISMODULE_READ, REDISMODULE_WRITE, RedisModuleKey, RedisModuleString};
 
-use super::native_type::TYPE;
+use super::native_type::of_module;
 use crate::server::api::api;
 use crate::server::entry::call::Call;
 use crate::server::waiting::{by_this_module, mark, somebody_waits};
@@ -84,7 +84,7 @@ impl<'c, 'a> Handle<'c, 'a> {
         // type came from `set_value` or `rdb_load`, and only the running command uses it.
         unsafe {
             let module_type = api!(RedisModule_ModuleTypeGetType(self.key));
-            if !module_type.is_null() && module_type == *TYPE.raw_type.as_ptr() {
+            if !module_type.is_null() && module_type == of_module() {
                 return Ok(Value::from_raw(api!(RedisModule_ModuleTypeGetValue(self.key))));
             }
             let missing = api!(RedisModule_KeyType(self.key)) == KeyType::Empty as c_int;
@@ -98,7 +98,7 @@ impl<'c, 'a> Handle<'c, 'a> {
         self.unlink();
         // SAFETY: the key is open for writing. The server owns the value from now on, so it is not dropped here.
         unsafe {
-            let module_type = *TYPE.raw_type.as_ptr();
+            let module_type = of_module();
             let value = ManuallyDrop::new(value);
             api!(RedisModule_ModuleTypeSetValue(self.key, module_type, value.as_raw()));
             value

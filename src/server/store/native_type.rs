@@ -1,30 +1,66 @@
 //! The module's native type: the callbacks by which the server saves, copies and frees a value.
 
-use std::ffi::{c_char, c_int, c_void};
+use std::ffi::{CStr, c_char, c_int, c_void};
 use std::mem::ManuallyDrop;
 use std::ptr::null_mut;
 use std::slice;
+use std::sync::atomic::{AtomicPtr, Ordering::Relaxed};
 
 use ratelimit_core::state::codec::Reader;
 use redis_module::logging::RedisLogLevel;
 use redis_module::logging::log_io_error;
-use redis_module::native_types::RedisType;
 use redis_module::raw::{
-    RedisModule_DefragAlloc, RedisModuleDefragCtx, RedisModuleDigest, RedisModuleIO, RedisModuleKeyOptCtx,
-    RedisModuleString, RedisModuleTypeMethods,
+    Aux, RedisModule_DefragAlloc, RedisModuleCtx, RedisModuleDefragCtx, RedisModuleDigest, RedisModuleIO,
+    RedisModuleKeyOptCtx, RedisModuleString, RedisModuleType, RedisModuleTypeMethods, Status,
 };
 
-use crate::server::api::api;
+use crate::server::api::{OK, api};
 use crate::server::guard::guarded;
+use crate::server::node::{NODE, policies};
 use crate::server::waiting::left;
 use ratelimit_engine::key::Payload;
 use ratelimit_value::Value;
 
 /// The name, always nine characters, is in every RDB. It must never change.
-pub static TYPE: RedisType = RedisType::new("ratelimit", ENCODING, METHODS);
+const NAME: &CStr = c"ratelimit";
+
+static TYPE: AtomicPtr<RedisModuleType> = AtomicPtr::new(null_mut());
+
+/// The type, once it is created.
+#[inline(always)]
+pub fn of_module() -> *mut RedisModuleType {
+    TYPE.load(Relaxed)
+}
+
+/// Creates the type. `saves_policies` is whether an RDB gets the policies.
+///
+/// # Safety
+///
+/// `ctx` is the context of the load.
+pub unsafe fn create(ctx: *mut RedisModuleCtx, saves_policies: bool) -> Result<(), String> {
+    // SAFETY: the caller keeps the contract, and the server copies the methods.
+    let created = unsafe {
+        let version = api!(RedisModule_GetTypeMethodVersion()).clamp(OF_REDIS_7_0, WITH_AUX_SAVE2);
+        let mut methods = METHODS;
+        methods.version = u64::try_from(version).unwrap_or(0);
+        if saves_policies {
+            methods.aux_save = Some(save_policies);
+            methods.aux_save2 = Some(save_some_policies);
+        }
+        api!(RedisModule_CreateDataType(ctx, NAME.as_ptr(), ENCODING, &raw mut methods))
+    };
+    TYPE.store(created, Relaxed);
+    if created.is_null() { Err("the server refused its type".into()) } else { Ok(()) }
+}
+
+/// The version of the methods of Redis 7.0, which refuses newer ones, and that of those with `aux_save2`.
+const OF_REDIS_7_0: c_int = 4;
+const WITH_AUX_SAVE2: c_int = 5;
 
 /// The version of a value's bytes in an RDB. A loader accepts its own version and older ones.
 const ENCODING: i32 = 1;
+
+const ERR: c_int = Status::Err as c_int;
 
 /// The bytes of the object and the typed pointer that the server allocates for each value. `MEMORY USAGE` does not
 /// count them by itself.
@@ -33,21 +69,20 @@ const SERVER_BYTES: usize = 32;
 /// Why a key cannot be loaded, for the log.
 const NEWER: &str = "key of a newer version of the ratelimit module";
 const MALFORMED: &str = "malformed key of the ratelimit module";
+const POLICIES: &str = "malformed policies of the ratelimit module, or those of a newer version";
 
 const METHODS: RedisModuleTypeMethods = RedisModuleTypeMethods {
-    // The version of Redis 7.0. Later servers accept it.
-    version: 4,
+    version: 0, // Set when the type is created.
     rdb_load: Some(rdb_load),
     rdb_save: Some(rdb_save),
     aof_rewrite: Some(aof_rewrite),
     free: Some(free),
     mem_usage: Some(mem_usage),
     digest: Some(digest),
-    // No data outside keys. So an RDB without keys of the module loads on a server without the module.
-    aux_load: None,
+    aux_load: Some(load_policies),
     aux_save: None,
     aux_save2: None,
-    aux_save_triggers: 0,
+    aux_save_triggers: Aux::Before as c_int,
     free_effort: Some(free_effort),
     unlink: None,
     copy: Some(copy),
@@ -69,6 +104,44 @@ unsafe fn on_value<T: Copy>(value: *const c_void, otherwise: T, body: impl FnOnc
         let value = unsafe { Value::from_raw(value.cast_mut()) };
         value.map_or(otherwise, |value| body(&value))
     })
+}
+
+/// Loads the policies, which stand before the keys.
+unsafe extern "C" fn load_policies(io: *mut RedisModuleIO, _: c_int, _: c_int) -> c_int {
+    guarded(ERR, || {
+        // SAFETY: the server passes an RDB that it reads. The buffer has `length` bytes, and is freed after its last use.
+        unsafe {
+            let mut length = 0;
+            let buffer = api!(RedisModule_LoadStringBuffer(io, &raw mut length));
+            if buffer.is_null() {
+                return ERR;
+            }
+            let loaded = policies::load(slice::from_raw_parts(buffer.cast(), length));
+            api!(RedisModule_Free(buffer.cast()));
+            if loaded.is_err() {
+                log_io_error(io, RedisLogLevel::Warning, POLICIES);
+                return ERR;
+            }
+            OK
+        }
+    })
+}
+
+/// Saves the policies, also if there are none. Servers before Redis 7.2 begin the field in any case.
+unsafe extern "C" fn save_policies(io: *mut RedisModuleIO, _: c_int) {
+    guarded((), || {
+        let bytes = NODE.policies().encode();
+        // SAFETY: the server passes an RDB that it writes.
+        unsafe { api!(RedisModule_SaveStringBuffer(io, bytes.as_ptr().cast(), bytes.len())) };
+    });
+}
+
+/// Saves the policies, if there are any. So an RDB without them and without keys of the module loads on a server without the module.
+unsafe extern "C" fn save_some_policies(io: *mut RedisModuleIO, when: c_int) {
+    if NODE.policies().len() > 0 {
+        // SAFETY: the server passes an RDB that it writes.
+        unsafe { save_policies(io, when) };
+    }
 }
 
 unsafe extern "C" fn rdb_load(io: *mut RedisModuleIO, version: c_int) -> *mut c_void {

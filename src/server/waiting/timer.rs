@@ -27,7 +27,7 @@ use crate::server::api::api;
 use crate::server::guard::guarded;
 use crate::server::node::NODE;
 use crate::server::node::clock::clock;
-use crate::server::store::native_type::TYPE;
+use crate::server::store::native_type::of_module;
 
 /// Prepares the module's timer.
 ///
@@ -115,7 +115,7 @@ impl Clients for InTimer {
             api!(RedisModule_SelectDb(self.ctx, key.database));
             let string = api!(RedisModule_CreateString(null_mut(), key.name.as_ptr().cast(), key.name.len()));
             let open = api!(RedisModule_OpenKey(self.ctx, string, LOOKS));
-            let is_ours = api!(RedisModule_ModuleTypeGetType(open)) == *TYPE.raw_type.as_ptr();
+            let is_ours = api!(RedisModule_ModuleTypeGetType(open)) == of_module();
             let mut value =
                 is_ours.then(|| Value::from_raw(api!(RedisModule_ModuleTypeGetValue(open)))).flatten();
             let looked = look(value.as_deref_mut());

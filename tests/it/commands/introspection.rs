@@ -1,5 +1,6 @@
 //! What the module tells about itself: `COMMAND`, `INFO`, `RL.INFO`, `RL.HELP`.
 
+use ratelimit_language::help::Subcommand;
 use ratelimit_language::syntax::{Kind, Part};
 use ratelimit_language::{KeyUse, Keys};
 use redis::Value;
@@ -18,7 +19,9 @@ fn the_server_says_of_each_command_what_the_language_says() {
     assert_eq!(command_names(con), names);
     for (name, command) in names.iter().zip(&commands) {
         let said = command.documentation;
-        let (arity, flags, [first, last, step]) = (said.arity(), flags(said).join(", "), said.keys.places());
+        let subcommands: Vec<Subcommand> = said.subcommands().collect();
+        let arity = if subcommands.is_empty() { said.arity() } else { -2 };
+        let ([first, last, step], flags) = (said.keys.places(), flags(said.flags).join(", "));
         let info = text(con, &format!("COMMAND INFO {name}"));
         let start = format!("[[{name}, {arity}, [{flags}], {first}, {last}, {step}, ");
         assert!(info.starts_with(&start), "{start}: {info}");
@@ -37,7 +40,20 @@ fn the_server_says_of_each_command_what_the_language_says() {
             assert_eq!(field(&docs, name).map(|text| simple(&text)).as_deref(), Some(expected));
         }
         let arguments = field(&docs, "arguments").map_or("[]".into(), described);
-        assert_eq!(arguments, all_shown(&command.arguments), "{name}");
+        let own = if subcommands.is_empty() { &command.arguments[..] } else { &[] };
+        assert_eq!(arguments, all_shown(own), "{name}");
+        let docs = field(&docs, "subcommands").map(fields).unwrap_or_default();
+        assert_eq!(docs.len(), subcommands.len());
+        for sub in subcommands {
+            let name = format!("{name}|{}", sub.name.to_lowercase());
+            let info = text(con, &format!("COMMAND INFO {name}"));
+            let flags = crate::docs::reference::catalog::flags(sub.flags).join(", ");
+            let start = format!("[[{name}, {}, [{flags}], {first}, {last}, {step}, ", sub.arity());
+            assert!(info.starts_with(&start), "{start}: {info}");
+            let docs = fields(field(&docs, &name).expect("a subcommand"));
+            let arguments = field(&docs, "arguments").map_or("[]".into(), described);
+            assert_eq!(arguments, all_shown(&sub.parts.unwrap_or_default()), "{name}");
+        }
     }
 }
 

@@ -4,7 +4,7 @@ use std::fs;
 
 use redis::Connection;
 
-use crate::support::called::{CALLED, CALLERS, LIMIT, remaining, words};
+use crate::support::called::{CALLED, CALLERS, LIMIT, remaining, set_policy, words};
 use crate::support::contents::contents;
 use crate::support::load::{Course, Load};
 use crate::support::machine::{Machine, size};
@@ -90,6 +90,7 @@ fn a_disk_that_fails_ends_a_server_that_writes_always_and_what_it_answered_is_th
 
 /// Clients that call a line each until the server is gone.
 fn begin(machine: &Machine) -> Load<Vec<String>> {
+    set_policy(&machine.server);
     let callers = CALLED.iter().flat_map(|line| (0..CALLERS).map(move |caller| (line, caller)));
     Load::start(callers.map(|(line, caller)| {
         let con = machine.server.connection();

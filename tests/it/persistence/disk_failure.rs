@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use redis::Connection;
 
-use crate::support::called::{CALLED, LIMIT, remaining, words};
+use crate::support::called::{CALLED, LIMIT, remaining, set_policy, words};
 use crate::support::contents::contents;
 use crate::support::machine::{Machine, persistence};
 use crate::support::{Server, call, error, error_line, refused, text, wait_for};
@@ -33,6 +33,7 @@ const WRITES: [&str; 14] = [
 fn a_full_disk_refuses_what_writes_and_forgets_nothing() {
     let mut machine = Machine::start(&["--appendonly", "yes", "--appendfsync", "everysec"]);
     let con = &mut machine.server.connection();
+    set_policy(&machine.server);
     call_all(con, 0..100);
     // The next effect fits in half.
     machine.may_write(&(machine.aof_size() + 10).to_string());
@@ -48,6 +49,7 @@ fn a_full_disk_refuses_what_writes_and_forgets_nothing() {
 fn an_fsync_that_fails_refuses_what_writes_and_forgets_nothing() {
     let mut machine = Machine::start(&["--appendonly", "yes", "--appendfsync", "everysec"]);
     let con = &mut machine.server.connection();
+    set_policy(&machine.server);
     call_all(con, 0..100);
     machine.break_fsync(true);
     let (told, refusal) = call_until_refused(con);
@@ -66,6 +68,7 @@ fn an_fsync_that_fails_refuses_what_writes_and_forgets_nothing() {
 fn a_save_that_fails_refuses_what_writes_and_forgets_nothing() {
     let mut machine = Machine::start(&["--save", "3600 1"]);
     let con = &mut machine.server.connection();
+    set_policy(&machine.server);
     call_all(con, 0..100);
     machine.may_write("1000");
     text(con, "BGSAVE");

@@ -144,8 +144,9 @@ fn scripts_ask_policies_and_do_not_change_them() {
     let told = eval(con, "EVAL", "'RL.ASK',KEYS[1],'missing'").unwrap_err();
     assert!(told.starts_with("ERR no such policy 'missing'"), "{told}");
     let before = policies(con);
+    assert!(eval(con, "EVAL", "'RL.POLICY','LIST'").is_ok());
     for words in
-        ["'RL.POLICY','SET','api','LIMIT','UNIFORM','1s'", "'RL.POLICY','LIST'", "'RL.POLICY','DEL','api'"]
+        ["'RL.POLICY','SET','api','LIMIT','UNIFORM','1s'", "'RL.POLICY','LOAD'", "'RL.POLICY','DEL','api'"]
     {
         let told = eval(con, "EVAL", words).unwrap_err();
         assert!(told.contains("not allowed from script"), "{told}");

@@ -231,6 +231,6 @@ fn a_full_memory_refuses_what_charges_and_nothing_else() {
     assert_eq!(ints(con, &format!("RL.ASKPEEK k api AT {T0}"))[..3], [0, 10, 6]);
     assert_eq!(ints(con, &format!("RL.ASKSETTLE k api r1 COST 2 AT {T0}"))[..3], [0, 10, 8]);
     assert_eq!(ints(con, &format!("RL.ASKREFUND k api AT {T0}"))[..3], [0, 10, 9]);
-    // An operator can still change a policy.
-    assert_eq!(set(con, "api LIMIT GCRA 9 10 1m"), 2);
+    assert_eq!(error(con, "RL.POLICY SET api LIMIT GCRA 9 10 1m"), told);
+    assert_eq!(text(con, "RL.POLICY DEL api"), "1");
 }

@@ -124,7 +124,6 @@ fn keys_of_one_slot_are_asked_together_and_the_others_are_refused_or_sent_on() {
     let peek = format!("RL.ASKPEEK {{user}}:a api ID x AT {T0} KEYS {{user}}:b");
     assert_eq!(error(read, &peek), moved);
     text(read, "READONLY");
-    set(read, "api LIMIT GCRA 9 10 1h LIMIT CONCURRENT 9 1h ON 2");
     crate::support::sync(home, replica);
     assert_eq!(ints(read, &peek), ints(con, &peek));
     assert_eq!(error(read, "RL.ASK {user}:a api ID x KEYS {user}:b"), moved);

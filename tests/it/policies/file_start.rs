@@ -41,18 +41,18 @@ fn a_good_file_is_read_at_start() {
 fn a_missing_file_is_a_warning_and_an_empty_one_is_none() {
     let folder = Folder::new();
     let server = folder.server(&[]);
-    let warning = format!("there is no {}, so there are no policies", folder.file().display());
+    let warning = format!("there is no {}, so the policies are those of the data", folder.file().display());
     assert!(server.log().contains(&warning), "{}", server.log());
     assert_eq!(text(&mut server.connection(), "RL.POLICY LIST"), "[]");
     for empty in ["", "\n", "# nothing\n"] {
         folder.write(empty);
         let server = folder.server(&[]);
-        assert!(!server.log().contains("so there are no policies"), "{}", server.log());
+        assert!(!server.log().contains("so the policies are those of the data"), "{}", server.log());
         assert_eq!(text(&mut server.connection(), "RL.POLICY LIST"), "[]");
     }
     // Without the setting there is no file to miss.
     let server = Server::start(&[]);
-    assert!(!server.log().contains("so there are no policies"));
+    assert!(!server.log().contains("so the policies are those of the data"));
 }
 
 /// Each wrong file, the number of the wrong line, and what the log says of it.

@@ -13,10 +13,10 @@ mod file_start;
 mod folder;
 mod garbled;
 mod limit_counters;
-mod node_local;
 mod random;
 mod refused_at_set;
 mod store;
+mod survives;
 mod under_load;
 mod wrong_calls;
 

@@ -36,15 +36,35 @@ fn expect(con: &mut Connection, line: &str, expected: &str) {
 fn wrong_words_and_numbers_of_words_after_rl_policy() {
     let (_server, mut con) = server();
     let con = &mut con;
-    for line in ["", "GET", "GET api more", "DEL", "DEL api more", "STATS", "STATS api more"] {
-        expect(con, &format!("RL.POLICY {line}"), &arity("RL.POLICY"));
+    expect(con, "RL.POLICY", &arity("RL.POLICY"));
+    for line in [
+        "GET",
+        "GET api more",
+        "DEL",
+        "DEL api more",
+        "STATS",
+        "STATS api more",
+        "LIST api",
+        "LOAD file",
+        "SAVE file",
+        "HELP me",
+        "APPLY",
+        "APPLY DEL",
+    ] {
+        let subcommand = line.split(' ').next().unwrap();
+        expect(con, &format!("RL.POLICY {line}"), &arity(&format!("RL.POLICY|{subcommand}")));
     }
-    for line in ["LIST api", "LOAD file", "SAVE file", "HELP me"] {
-        expect(con, &format!("RL.POLICY {line}"), &arity("RL.POLICY"));
+    for word in ["api", "PUT"] {
+        let expected = format!("ERR unknown subcommand '{word}'. Try RL.POLICY HELP.");
+        expect(con, &format!("RL.POLICY {word} LIMIT GCRA 1 1 1s"), &expected);
+    }
+    for line in ["SET api VERSION 9 LIMIT UNIFORM 1s", "DEL api", "ALL x"] {
+        let words: Vec<&[u8]> = line.splitn(2, ' ').map(str::as_bytes).collect();
+        let words = [&[&b"RL.POLICY"[..], b"APPLY"], &words[..]].concat();
+        let told = call_bytes(con, &words).map_err(|error| crate::support::error_line(&error));
+        assert_eq!(told, Err("ERR RL.POLICY APPLY is for replicas and the AOF".into()), "{line}");
     }
     for (line, expected) in [
-        ("api", " near 'api': RL.POLICY HELP lists the subcommands"),
-        ("PUT api LIMIT GCRA 1 1 1s", " near 'PUT': RL.POLICY HELP lists the subcommands"),
         ("SET", ": name is missing"),
         ("SET api", ": LIMIT is missing"),
         ("SET api LIMIT", ": limiter is missing (LIMIT 1)"),

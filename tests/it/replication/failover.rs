@@ -4,7 +4,7 @@
 
 use redis::{Connection, Value};
 
-use crate::support::called::{CALLED, CALLERS, LIMIT, remaining, words};
+use crate::support::called::{CALLED, CALLERS, LIMIT, remaining, set_policy, words};
 use crate::support::contents::contents;
 use crate::support::load::{Course, Load};
 use crate::support::sentinel::{Client, Watched};
@@ -79,6 +79,8 @@ struct Tally {
 
 /// Clients that call a line each, and wait for the replicas after each call.
 fn begin(watched: &Watched) -> Load<Tally> {
+    set_policy(&watched.nodes[0]);
+    watched.settle();
     let callers = CALLED.iter().flat_map(|line| (0..CALLERS).map(move |caller| (line, caller)));
     Load::start(callers.map(|(line, caller)| {
         let client = watched.client();
@@ -98,6 +100,9 @@ fn call_on(mut client: Client, line: &str, caller: usize, course: &Course) -> Ta
         let admitted = client.call(&line.replace('#', &name)).inspect(|reply| {
             assert!(!refused(reply), "{line}: {}", simple(reply));
         });
+        if let Err(error) = &admitted {
+            assert!(!error.to_string().contains("policy"), "{line}: {error}");
+        }
         // On a new connection `WAIT` would ask about nothing. One that was demoted meanwhile answers with an error.
         if let Ok(with) = admitted.and_then(|_| client.call(&format!("WAIT {replicas} 0"))) {
             assert!(matches!(with, Value::Int(with) if with >= replicas), "{line}: {with:?}");

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::Duration;
 
-use crate::support::called::{CALLED, LIMIT, remaining, words};
+use crate::support::called::{CALLED, LIMIT, remaining, set_policy, words};
 use crate::support::contents::contents;
 use crate::support::load::{Course, Load};
 use crate::support::{
@@ -29,6 +29,7 @@ fn an_upgrade_of_one_after_the_other_loses_no_call() {
     let args = [&KEPT[..], &["--replicaof", "127.0.0.1", &port]].concat();
     let mut second = Server::start_with(Some(&installed.file), &args);
     wait_for("the replica", || follows(&second, &first));
+    set_policy(&first);
     let load = begin([first.port, second.port]);
     load.all_go_on(50);
 

@@ -22,7 +22,7 @@ export interface Sender {
 
 // They have no encoding in UTF-8, so different keys would be the same.
 const LONE = /\p{Surrogate}/u
-// Replicas have no policies of their own.
+// Replicas may have an old version of a policy.
 const OF_PRIMARIES = new Set(['RL.ASKPEEK'])
 
 /** The words of a command, put together from left to right. */

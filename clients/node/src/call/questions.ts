@@ -111,7 +111,7 @@ export class Questions {
     return { call, about: policy, place: this.#place(call, isKept), cost: options.cost, ...told(options) }
   }
 
-  /** `RL.PEEK` or `RL.ASKPEEK`. A replica may have other policies than its primary, or none, so it is not asked for them. */
+  /** `RL.PEEK` or `RL.ASKPEEK`. A replica may have an old version of a policy, so it is not asked for one. */
   peek(key: string, of: LimiterLike, options: PeekCallOptions): Question<Limiter | string> {
     const { leaseId, keys } = known('options', options, OF_PEEK)
     const about = policyOrLimiter(of)

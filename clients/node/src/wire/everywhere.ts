@@ -2,7 +2,7 @@
 
 import type { Call } from '../call/call.js'
 
-// Policies belong to a server. Those that change them must reach each.
+// Each primary of a cluster has policies of its own.
 const EVERYWHERE = new Set(['RL.POLICY SET', 'RL.POLICY DEL', 'RL.POLICY LOAD'])
 
 /** Whether all primaries of a cluster must get this call. */

@@ -1,4 +1,6 @@
-//! `RL.POLICY SET | GET | DEL | LIST | STATS | LOAD | SAVE | HELP`: the policies of this node.
+//! `RL.POLICY SET | GET | DEL | LIST | STATS | LOAD | SAVE | HELP`: policies. `RL.POLICY APPLY` brings the changes of another node.
+//!
+//! The host checks the number of arguments of each subcommand.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -9,7 +11,7 @@ use ratelimit_language::{Error, policy_name};
 
 use super::entry::Command;
 use crate::host::Host;
-use crate::policies::{CountedPolicy, LimitCounts, Named};
+use crate::policies::{CountedPolicy, Effect, LimitCounts, Named};
 use crate::reply::{FieldValue, Fields, Reply};
 
 pub struct Policy;
@@ -23,33 +25,38 @@ impl Command for Policy {
         if is("SET") {
             store(call)
         } else if is("GET") {
-            Ok(call.node().policies().get(only(call)?).map_or(Reply::Null, |stored| {
+            Ok(call.node().policies().get(call.word(2)?).map_or(Reply::Null, |stored| {
                 let limits = FieldValue::Text(stored.policy.words().to_owned().into());
                 Reply::Map(vec![version(&stored), ("limits".into(), limits)])
             }))
         } else if is("DEL") {
-            Ok(Reply::Integer(call.node().policies().delete(only(call)?).into()))
+            let name = call.word(2)?;
+            let deleted = call.node().policies().delete(name);
+            if deleted {
+                call.send_policy(&Effect::deletion(name));
+            }
+            Ok(Reply::Integer(deleted.into()))
         } else if is("STATS") {
-            Ok(call.node().policies().get(only(call)?).map_or(Reply::Null, |stored| {
+            Ok(call.node().policies().get(call.word(2)?).map_or(Reply::Null, |stored| {
                 let limits = FieldValue::Maps(stored.limits().map(limit).collect());
                 let fields = [version(&stored)].into_iter().chain(counts(stored.counts.by_name()));
                 Reply::Map(fields.chain([("limits".into(), limits)]).collect())
             }))
         } else if is("LIST") {
-            none(call)?;
             let versions = |(name, stored): Named| (String::from(name).into(), version(&stored).1);
             Ok(Reply::Map(call.node().policies().first(usize::MAX).into_iter().map(versions).collect()))
         } else if is("LOAD") {
-            none(call)?;
-            call.load_policies().map(|count| Reply::Integer(count as u64))
+            let count = call.load_policies()?;
+            call.send_all_policies();
+            Ok(Reply::Integer(count as u64))
         } else if is("SAVE") {
-            none(call)?;
             call.save_policies().map(|count| Reply::Integer(count as u64))
         } else if is("HELP") {
-            none(call)?;
             Ok(Reply::Lines(docs::POLICY.explained()))
+        } else if is("APPLY") {
+            apply(call)
         } else {
-            Err(Error::near_because(word, "RL.POLICY HELP lists the subcommands"))
+            Err(Error::unknown_subcommand(word))
         }
     }
 }
@@ -59,20 +66,25 @@ fn store(call: &impl Host) -> Result<Reply, Error> {
     let (name, (version, policy)) = call.parse(2.., |arguments| {
         Ok((policy_name(arguments)?, ratelimit_language::Policy::parse(arguments)?))
     })?;
-    call.node().policies().set(name, version, policy).map(Reply::Integer)
-}
-
-/// The only argument after the subcommand: a policy's name.
-fn only(call: &impl Host) -> Result<&[u8], Error> {
-    match call.arguments(2).next() {
-        Some(name) if call.len() == 3 => Ok(name),
-        _ => Err(Error::Arity),
+    let mut policies = call.node().policies();
+    let version = policies.set(name, version, policy)?;
+    let effect = policies.effect(name);
+    drop(policies);
+    if let Some(effect) = effect {
+        call.send_policy(&effect);
     }
+    Ok(Reply::Integer(version))
 }
 
-/// Checks that no argument follows the subcommand.
-fn none(call: &impl Host) -> Result<(), Error> {
-    if call.len() == 2 { Ok(()) } else { Err(Error::Arity) }
+/// Applies a change of another node, and sends it on.
+fn apply(call: &impl Host) -> Result<Reply, Error> {
+    if !call.is_obeyed() {
+        return Err(Error::Invalid("RL.POLICY APPLY is for replicas and the AOF".into()));
+    }
+    let effect = Effect::of(call.word(2)?, call.word(3)?).ok_or(Error::Payload)?;
+    effect.apply(call.node())?;
+    call.send_policy(&effect);
+    Ok(Reply::Ok)
 }
 
 /// The words of a limit, and its counts.

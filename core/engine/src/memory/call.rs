@@ -11,6 +11,7 @@ use super::state::{Effect, Memory, Role};
 use crate::count::Outcome;
 use crate::host::Host;
 use crate::node::Node;
+use crate::policies;
 use crate::slot::{Access, OfSlot};
 use crate::waiting::{Turn, WaitedKey};
 
@@ -19,11 +20,17 @@ pub(super) struct Call<'m> {
     words: &'m [&'m [u8]],
     /// Who waits and why the call runs again, if it does.
     again: Option<(Caller, Turn)>,
+    is_obeyed: bool,
 }
 
 impl<'m> Call<'m> {
     pub(super) fn new(memory: &'m Memory, words: &'m [&'m [u8]], again: Option<(Caller, Turn)>) -> Call<'m> {
-        Call { memory, words, again }
+        Call { memory, words, again, is_obeyed: false }
+    }
+
+    /// A call of the node's primary.
+    pub(super) fn of_primary(memory: &'m Memory, words: &'m [&'m [u8]]) -> Call<'m> {
+        Call { is_obeyed: true, ..Call::new(memory, words, None) }
     }
 }
 
@@ -60,7 +67,7 @@ impl<'m> Host for Call<'m> {
     }
 
     fn inner(&self) -> Self {
-        Call { memory: self.memory, words: self.words.get(1..).unwrap_or(&[]), again: None }
+        Call::new(self.memory, self.words.get(1..).unwrap_or(&[]), None)
     }
 
     fn open(&self, place: usize, access: Access) -> Result<OpenKey<'m>, Error> {
@@ -131,6 +138,18 @@ impl<'m> Host for Call<'m> {
             _ => None,
         });
         self.memory.effects.borrow_mut().push(Effect::Apply(payloads.collect()));
+    }
+
+    fn is_obeyed(&self) -> bool {
+        self.is_obeyed
+    }
+
+    fn send_policy(&self, effect: &policies::Effect) {
+        self.memory.effects.borrow_mut().push(Effect::Policies(effect.clone()));
+    }
+
+    fn send_all_policies(&self) {
+        self.node().policies().pieces().iter().for_each(|piece| self.send_policy(piece));
     }
 
     fn load_policies(&self) -> Result<usize, Error> {

@@ -11,8 +11,9 @@ use ratelimit_value::Value;
 use super::call::Call;
 use super::state::{Effect, Memory, Role, Waiter};
 use super::table::{Entry, find};
-use crate::command::{Apply, Command};
+use crate::command::{Apply, Command, Policy};
 use crate::node::Node;
+use crate::policies;
 use crate::reply::Reply;
 use crate::waiting::{Clients, Turn, Wait, WaitedKey, try_callers};
 
@@ -35,11 +36,9 @@ impl Memory {
         let Some(command) = find(name) else {
             return Called::Replied(Reply::Error(unknown(words)));
         };
-        let count = i32::try_from(words.len()).unwrap_or(i32::MAX);
-        let fits = if command.arity < 0 { count >= -command.arity } else { count == command.arity };
         // The server checks the number of words before it runs a command.
-        if !fits {
-            return Called::Replied(Reply::Error(named(Error::Arity, command)));
+        if let Err(error) = command.check_arity(words) {
+            return Called::Replied(Reply::Error(error));
         }
         match self.run(command, words, None) {
             Reply::Wait(wait) => Called::Waits(self.enter(words, *wait)),
@@ -70,11 +69,15 @@ impl Memory {
     pub fn apply(&self, effect: &Effect) -> Result<(), Error> {
         match effect {
             Effect::Gone(key) => _ = self.delete(key),
+            Effect::Policies(policies::Effect { word, argument }) => {
+                let words = [docs::POLICY.name.as_bytes(), b"APPLY", word.as_bytes(), argument];
+                Policy::run(&Call::of_primary(self, &words))?;
+            }
             Effect::Apply(payloads) => {
                 let mut words: Vec<&[u8]> = vec![docs::APPLY.name.as_bytes()];
                 words.extend(payloads.iter().flat_map(|(key, payload)| [&*key.name, payload]));
                 let database = payloads.first().map_or(0, |(key, _)| key.database);
-                self.in_database(database, || Apply::run(&Call::new(self, &words, None)))?;
+                self.in_database(database, || Apply::run(&Call::of_primary(self, &words)))?;
             }
         }
         Ok(())

@@ -9,6 +9,7 @@ use ratelimit_core::{Span, Time};
 use ratelimit_value::Value;
 
 use crate::node::Node;
+use crate::policies;
 use crate::reply::Reply;
 use crate::waiting::{OfDatabase, WaitedKey};
 
@@ -17,6 +18,8 @@ use crate::waiting::{OfDatabase, WaitedKey};
 pub enum Effect {
     /// Payloads of `RL.APPLY`, all from one call.
     Apply(Vec<(WaitedKey, Vec<u8>)>),
+    /// The policies have changed.
+    Policies(policies::Effect),
     /// A key was deleted by a command of the server, or has expired.
     Gone(WaitedKey),
 }

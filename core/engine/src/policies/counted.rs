@@ -3,9 +3,11 @@
 //! A new version continues the counts. The line is here since a digest of it is compared between nodes.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-use ratelimit_language::Policy;
+use ratelimit_core::MAX_COUNT;
+use ratelimit_language::vocabulary::VERSION;
+use ratelimit_language::{Arguments, Bounds, Policy, policy_name};
 
 use crate::count::{Count, Outcome};
 
@@ -17,31 +19,42 @@ pub struct CountedPolicy {
     pub counts: Arc<Counts>,
     /// The counts of each limit, in order.
     limits: Box<[Arc<LimitCounts>]>,
-    /// The digest of the policy's line in the file, with its durations in one form.
-    pub(super) digest: u64,
+    /// As [`digest`](Self::digest), once it is asked for.
+    digest: OnceLock<u64>,
 }
 
 impl CountedPolicy {
     /// A policy that continues the counts of the stored one, and of those of its limits that have the same words,
     /// whatever the units of their durations.
-    pub(super) fn new(
-        name: &str,
-        version: u64,
-        policy: Policy,
-        stored: Option<&CountedPolicy>,
-    ) -> Arc<CountedPolicy> {
-        let line = line(name, version, &policy.canonical());
-        // FNV-1a: the same number on every machine and in every release.
-        let digest = line.bytes().fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
-            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-        });
+    pub(super) fn new(version: u64, policy: Policy, stored: Option<&CountedPolicy>) -> Arc<CountedPolicy> {
         let counts = stored.map(|stored| stored.counts.clone()).unwrap_or_default();
-        let before: HashMap<String, &Arc<LimitCounts>> =
-            stored.iter().flat_map(|stored| stored.policy.canonical_limits().zip(&stored.limits)).collect();
-        let limit_counts =
-            |words: String| before.get(&words).map(|counts| Arc::clone(counts)).unwrap_or_default();
-        let limits = policy.canonical_limits().map(limit_counts).collect();
-        Arc::new(CountedPolicy { version, policy, counts, limits, digest })
+        let limits = match stored {
+            None => policy.limits().map(|_| Arc::default()).collect(),
+            Some(stored) => {
+                let before: HashMap<String, &Arc<LimitCounts>> =
+                    stored.policy.canonical_limits().zip(&stored.limits).collect();
+                let of_words =
+                    |words: String| before.get(&words).map(|counts| Arc::clone(counts)).unwrap_or_default();
+                policy.canonical_limits().map(of_words).collect()
+            }
+        };
+        Arc::new(CountedPolicy { version, policy, counts, limits, digest: OnceLock::new() })
+    }
+
+    /// The policy's line, with its end, as the file and the copies have it.
+    pub(super) fn line(&self, name: &str) -> String {
+        line(name, self.version, self.policy.words())
+    }
+
+    /// A digest of the line, with its durations in one form.
+    pub(super) fn digest(&self, name: &str) -> u64 {
+        *self.digest.get_or_init(|| {
+            let line = line(name, self.version, &self.policy.canonical());
+            // FNV-1a: the same number on every machine and in every release.
+            line.bytes().fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
+                (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+            })
+        })
     }
 
     /// The words of each limit, and its counts.
@@ -108,7 +121,18 @@ impl LimitCounts {
     }
 }
 
-/// The line of a policy with these words, with its end.
-pub(super) fn line(name: &str, version: u64, words: &str) -> String {
+fn line(name: &str, version: u64, words: &str) -> String {
     format!("{name} VERSION {version} {words}\n")
+}
+
+/// The name, the version and the policy of a line that a node has written, without its end. The policy is not parsed.
+pub(super) fn of_line(line: &str) -> Option<(&str, u64, Policy)> {
+    let mut words = line.splitn(4, ' ');
+    let name = words.next()?;
+    policy_name(&mut Arguments::new(&[name.as_bytes()], Bounds::DEFAULT)).ok()?;
+    words.next().filter(|word| *word == VERSION.name)?;
+    let version = words.next()?.parse().ok().filter(|version| (1..=MAX_COUNT).contains(version))?;
+    let words =
+        words.next().filter(|words| words.bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic()))?;
+    Some((name, version, Policy::of_words(words)))
 }

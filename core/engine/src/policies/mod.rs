@@ -1,9 +1,13 @@
 //! The policies of a node: limits under names, which `RL.ASK` asks for.
 //!
-//! Like the server's ACL users, policies belong to a node. They are neither replicated nor in the RDB or AOF, which hold
-//! the effects of calls. `RL.POLICY SAVE` and `LOAD` write and read a file; nothing else does.
+//! They are part of the data set: each change is sent to copies, as `effect.rs` describes, and the RDB has all of them. `RL.POLICY
+//! SAVE` and `LOAD` write and read a file.
+//!
+//! What comes from another node, the AOF or the RDB is stored as words. They are parsed when the first call asks for the policy, by
+//! this node's bounds. So loading is fast, and costs no policy that this node cannot parse.
 
 mod counted;
+mod effect;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,9 +16,14 @@ use ratelimit_core::MAX_COUNT;
 use ratelimit_language::{Arguments, Bounds, Error, Policy, policy_name};
 
 pub use counted::{CountedPolicy, LimitCounts};
+pub use effect::Effect;
 
 /// The most policies of a node.
 const MOST: usize = 10_000;
+
+/// The most bytes of the lines of all policies, and of one of them.
+const MOST_BYTES: usize = 16 << 20;
+const MOST_BYTES_OF_ONE: usize = 32 << 10;
 
 /// The most policies whose names an error compares with a name that is none, each time a call asks for it.
 const MOST_COMPARED: usize = 1000;
@@ -24,7 +33,11 @@ pub type Named = (Box<str>, Arc<CountedPolicy>);
 
 /// The policies by their names.
 #[derive(Clone)]
-pub struct Policies(BTreeMap<Box<str>, Arc<CountedPolicy>>);
+pub struct Policies {
+    by_name: BTreeMap<Box<str>, Arc<CountedPolicy>>,
+    /// The bytes of their lines.
+    bytes: usize,
+}
 
 /// The name as the registry has it; `None` if no policy can have it.
 fn as_name(name: &[u8]) -> Option<&str> {
@@ -32,12 +45,12 @@ fn as_name(name: &[u8]) -> Option<&str> {
 }
 
 impl Policies {
-    pub const NONE: Policies = Policies(BTreeMap::new());
+    pub const NONE: Policies = Policies { by_name: BTreeMap::new(), bytes: 0 };
 
     /// The policy of this name; `None` if there is none.
     #[inline(always)]
     pub fn get(&self, name: &[u8]) -> Option<Arc<CountedPolicy>> {
-        self.0.get(as_name(name)?).cloned()
+        self.by_name.get(as_name(name)?).cloned()
     }
 
     /// The policy that a call asks for.
@@ -53,7 +66,7 @@ impl Policies {
         bounds: Bounds,
     ) -> Result<Arc<CountedPolicy>, Error> {
         match self.get(name) {
-            Some(stored) if stored.policy.bounds() == bounds => Ok(stored),
+            Some(stored) if stored.policy.bounds() == Some(bounds) => Ok(stored),
             Some(stored) => self.rebound(name, &stored, bounds),
             None => Err(self.missing(name, key)),
         }
@@ -61,11 +74,11 @@ impl Policies {
 
     #[cold]
     fn missing(&self, name: &[u8], key: &[u8]) -> Error {
-        if as_name(key).is_some_and(|key| self.0.contains_key(key)) {
+        if as_name(key).is_some_and(|key| self.by_name.contains_key(key)) {
             return Error::policy_before_key(name, key);
         }
-        let compared = if self.0.len() > MOST_COMPARED { 0 } else { self.0.len() };
-        Error::no_policy(name, self.0.keys().take(compared).map(|name| &**name))
+        let compared = if self.by_name.len() > MOST_COMPARED { 0 } else { self.by_name.len() };
+        Error::no_policy(name, self.by_name.keys().take(compared).map(|name| &**name))
     }
 
     /// Parses a policy anew after the bounds changed.
@@ -78,8 +91,8 @@ impl Policies {
     ) -> Result<Arc<CountedPolicy>, Error> {
         let policy = stored.policy.within(bounds).inspect_err(|_| stored.counts.errors.add_one())?;
         let name = as_name(name).ok_or(Error::Internal)?;
-        let again = CountedPolicy::new(name, stored.version, policy, Some(stored));
-        self.0.insert(name.into(), again.clone());
+        let again = CountedPolicy::new(stored.version, policy, Some(stored));
+        self.insert(name, again.clone())?;
         Ok(again)
     }
 
@@ -87,19 +100,16 @@ impl Policies {
     ///
     /// # Errors
     ///
-    /// If the version is not above the stored one, or if there are too many policies.
+    /// If the version is not above the stored one, or if the policies would be too many or too long.
     pub fn set(&mut self, name: &str, version: Option<u64>, policy: Policy) -> Result<u64, Error> {
-        let stored = self.0.get(name);
+        let stored = self.by_name.get(name);
         let last = stored.map_or(0, |stored| stored.version);
         let version = version.unwrap_or(last + 1);
         if version <= last || version > MAX_COUNT {
             return Err(Error::old_version(name.as_bytes(), last));
         }
-        if stored.is_none() && self.0.len() >= MOST {
-            return Err(too_many());
-        }
-        let stored = CountedPolicy::new(name, version, policy, stored.map(|stored| &**stored));
-        self.0.insert(name.into(), stored);
+        let stored = CountedPolicy::new(version, policy, stored.map(|stored| &**stored));
+        self.insert(name, stored)?;
         Ok(version)
     }
 
@@ -114,43 +124,63 @@ impl Policies {
         let mut arguments = Arguments::new(&words, bounds);
         let name = policy_name(&mut arguments)?;
         let (version, policy) = Policy::parse(&mut arguments)?;
-        if self.0.len() >= MOST {
-            return Err(too_many());
+        if self.by_name.contains_key(name) {
+            return Err(Error::invalid(format_args!("policy '{name}' is given twice")));
         }
-        let old = old.0.get(name).map(|stored| &**stored);
-        let stored = CountedPolicy::new(name, version.unwrap_or(1), policy, old);
-        match self.0.insert(name.into(), stored) {
-            None => Ok(()),
-            Some(_) => Err(Error::invalid(format_args!("policy '{name}' is given twice"))),
+        let old = old.get(name.as_bytes());
+        self.insert(name, CountedPolicy::new(version.unwrap_or(1), policy, old.as_deref()))
+    }
+
+    fn insert(&mut self, name: &str, policy: Arc<CountedPolicy>) -> Result<(), Error> {
+        let stored = self.by_name.get(name);
+        if stored.is_none() && self.by_name.len() >= MOST {
+            return Err(Error::invalid(format_args!("at most {MOST} policies")));
         }
+        let length = policy.line(name).len();
+        if length > MOST_BYTES_OF_ONE {
+            return Err(Error::policy_too_long(name, MOST_BYTES_OF_ONE));
+        }
+        let bytes = self.bytes + length - stored.map_or(0, |stored| stored.line(name).len());
+        if bytes > MOST_BYTES {
+            return Err(Error::invalid(format_args!("all policies may have {MOST_BYTES} bytes in all")));
+        }
+        self.bytes = bytes;
+        self.by_name.insert(name.into(), policy);
+        Ok(())
     }
 
     /// The lines of all policies, as [`add_line`](Self::add_line) reads them.
     pub fn lines(&self) -> impl Iterator<Item = String> {
-        self.0.iter().map(|(name, stored)| counted::line(name, stored.version, stored.policy.words()))
+        self.by_name.iter().map(|(name, stored)| stored.line(name))
     }
 
     /// Deletes a policy. Returns whether there was one.
     pub fn delete(&mut self, name: &[u8]) -> bool {
-        as_name(name).is_some_and(|name| self.0.remove(name).is_some())
+        let deleted = as_name(name).and_then(|name| self.by_name.remove_entry(name));
+        self.bytes -= deleted.as_ref().map_or(0, |(name, stored)| stored.line(name).len());
+        deleted.is_some()
+    }
+
+    /// How many policies are only in one of both tables, or differ.
+    pub fn differences(&self, other: &Policies) -> usize {
+        let digest = |of: &Policies, name: &str| of.by_name.get(name).map(|stored| stored.digest(name));
+        let changed = self.by_name.keys().filter(|name| digest(self, name) != digest(other, name));
+        let added = other.by_name.keys().filter(|name| !self.by_name.contains_key(*name));
+        changed.count() + added.count()
     }
 
     #[allow(clippy::len_without_is_empty, reason = "nobody asks")]
     pub fn len(&self) -> usize {
-        self.0.len()
+        self.by_name.len()
     }
 
     /// The first `most` policies in the order of their names.
     pub fn first(&self, most: usize) -> Vec<Named> {
-        self.0.iter().take(most).map(|(name, stored)| (name.clone(), stored.clone())).collect()
+        self.by_name.iter().take(most).map(|(name, stored)| (name.clone(), stored.clone())).collect()
     }
 
     /// A number that is the same on all nodes with the same policies of the same versions.
     pub fn digest(&self) -> u64 {
-        self.0.values().fold(0, |sum: u64, stored| sum.wrapping_add(stored.digest))
+        self.by_name.iter().fold(0, |sum: u64, (name, stored)| sum.wrapping_add(stored.digest(name)))
     }
-}
-
-fn too_many() -> Error {
-    Error::invalid(format_args!("at most {MOST} policies"))
 }

@@ -102,7 +102,7 @@ fn row(command: &Command, forms: &[Form]) -> String {
         ("command", Some(json!(command.name))),
         ("syntax", Some(json!(said.usage()))),
         ("complexity", Some(json!(said.complexity))),
-        ("flags", Some(json!(flags(said)))),
+        ("flags", Some(json!(flags(said.flags)))),
         ("keys", Some(json!(said.keys.places()))),
         ("reply_text", Some(json!(said.reply))),
         ("example", (!said.example.is_empty()).then(|| json!(said.example))),

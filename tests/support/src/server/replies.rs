@@ -142,9 +142,11 @@ pub fn sorted_elements(list: &str) -> Vec<String> {
     elements
 }
 
-/// The names of the module's commands, in order.
+/// The names of the module's commands, in order, without subcommands.
 pub fn command_names(con: &mut Connection) -> Vec<String> {
-    sorted_elements(&text(con, "COMMAND LIST FILTERBY MODULE ratelimit"))
+    let mut names = sorted_elements(&text(con, "COMMAND LIST FILTERBY MODULE ratelimit"));
+    names.retain(|name| !name.contains('|'));
+    names
 }
 
 /// The server's clock, in whole seconds.

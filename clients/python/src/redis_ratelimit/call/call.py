@@ -59,7 +59,7 @@ class Call:
 
     @property
     def on_replica(self) -> bool:
-        """Whether a replica may answer. Policies are not replicated, so no replica answers for a policy."""
+        """Whether a replica may answer. It may have an old version of a policy, so it is not asked for one."""
         return self.readonly and self.command != "RL.ASKPEEK"
 
     @property
