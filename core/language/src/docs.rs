@@ -2,7 +2,7 @@
 
 use crate::calls::{CellCall, ShedCall, SketchCall};
 use crate::catalog::LIMITERS;
-use crate::help::{Documentation, OWN_PREFIX};
+use crate::help::{Documentation, OWN_PREFIX, Subcommand};
 use crate::keys::{KeyUse, Keys};
 use crate::vocabulary::{
     self, ASKED_COST, AT, Argument, BAD, BLOCK, COST, DELAY, DEPTH, FAIR, FORCE, FULL, GOOD, HELD_ID, HOLD,
@@ -356,8 +356,19 @@ pub const POLICY: Documentation = Documentation {
     varies: true,
 };
 
+impl Documentation {
+    /// The subcommands, if the command only contains them. The server then checks their names and arities.
+    pub fn subcommands(&self) -> impl Iterator<Item = Subcommand> {
+        let flags = if self.name == POLICY.name { POLICY_FLAGS } else { &[] };
+        flags.iter().map(|(name, flags)| {
+            let mut branches = self.parts().into_iter().flat_map(|part| part.parts);
+            Subcommand { name, flags, parts: branches.find_map(|branch| branch.behind(name)) }
+        })
+    }
+}
+
 /// The subcommands of `RL.POLICY`, and their flags.
-pub(crate) const POLICY_FLAGS: &[(&str, &str)] = &[
+const POLICY_FLAGS: &[(&str, &str)] = &[
     ("SET", "write deny-oom admin deny-script"),
     ("GET", READS),
     ("DEL", "write admin deny-script"),

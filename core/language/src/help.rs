@@ -4,7 +4,6 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use alloc::{format, vec};
 
-use crate::docs;
 use crate::keys::Keys;
 use crate::syntax::{self, Part};
 use crate::vocabulary::{Argument, Values};
@@ -63,15 +62,6 @@ impl Documentation {
     /// The arity as the server defines it: the number of words with the command's name, or minus the least number.
     pub fn arity(&self) -> i32 {
         arity(1, &self.parts())
-    }
-
-    /// The subcommands, if the command only contains them. The server then checks their names and arities.
-    pub fn subcommands(&self) -> impl Iterator<Item = Subcommand> {
-        let flags = if self.name == docs::POLICY.name { docs::POLICY_FLAGS } else { &[] };
-        flags.iter().map(|(name, flags)| {
-            let mut branches = self.parts().into_iter().flat_map(|part| part.parts);
-            Subcommand { name, flags, parts: branches.find_map(|branch| branch.behind(name)) }
-        })
     }
 
     pub fn has_flag(&self, flag: &str) -> bool {

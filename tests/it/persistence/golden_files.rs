@@ -16,11 +16,12 @@ use std::sync::Once;
 use redis::{Connection, Value};
 
 use crate::support::{
-    AOF_AT_ONCE, SECOND, Server, call_bytes, dump, error_line, last_payload, rewrite_aof, text,
+    AOF_AT_ONCE, SECOND, Server, call_bytes, dump, error_line, last_payload, module, rewrite_aof, text,
 };
 
 /// The folders, and the rows of [`KEYS`] that each has. What an older one has is still written so.
-const FOLDERS: [(&str, Range<usize>); 3] = [("v1", 0..29), ("v2", 29..31), ("v3", 31..KEYS.len())];
+const FOLDERS: [(&str, Range<usize>); 4] =
+    [("v1", 0..29), ("v2", 29..31), ("v3", 31..33), ("v4", 33..KEYS.len())];
 
 /// Dumps are not to depend on which library compresses them.
 const PLAIN: [&str; 2] = ["--rdbcompression", "no"];
@@ -33,7 +34,7 @@ const START: u64 = 4_102_444_800 * SECOND;
 /// Keys of every kind: for each, two calls that are in the AOF's base, one after it, and a peek. Fractions are chosen so that
 /// every server writes the same digits.
 #[rustfmt::skip]
-const KEYS: [(&str, [&str; 3], &str); 33] = [
+const KEYS: [(&str, [&str; 3], &str); 34] = [
     ("bucket", ["RL.TOKENBUCKET KEY 10 3 1s COST 4 AT +0", "RL.TOKENBUCKET KEY 10 3 1s AT +100", "RL.TOKENBUCKET KEY 10 3 1s COST 3 AT +250"], "RL.PEEK KEY TOKENBUCKET 10 3 1s COST 9 AT +500"),
     ("debt", ["RL.TOKENBUCKET KEY 10 7 1100ms COST 4 AT +0", "RL.TOKENBUCKET KEY 10 7 1100ms FORCE COST 50 AT +100", "RL.TOKENBUCKET KEY 10 7 1100ms FORCE AT +250"], "RL.PEEK KEY TOKENBUCKET 10 7 1100ms AT +500"),
     ("batch", ["RL.TOKENBUCKET KEY 10 3 1s BATCH COST 8 AT +0", "RL.TOKENBUCKET KEY 10 3 1s BATCH AT +1100", "RL.TOKENBUCKET KEY 10 3 1s BATCH COST 3 AT +1250"], "RL.PEEK KEY TOKENBUCKET 10 3 1s BATCH COST 9 AT +1500"),
@@ -67,6 +68,7 @@ const KEYS: [(&str, [&str; 3], &str); 33] = [
     ("shared", ["RL.MULTI 1 KEY AT +0 LIMIT FIXEDWINDOW 9 1m LIMIT CONCURRENT 9 1m one TENANT bob WEIGHT 1000", "RL.MULTI 1 KEY AT +100 LIMIT FIXEDWINDOW 9 1m LIMIT CONCURRENT 9 1m two COST 3 TENANT ann", "RL.MULTI 1 KEY AT +200 LIMIT FIXEDWINDOW 9 1m LIMIT CONCURRENT 9 2m three TENANT bob"], "RL.MULTIPEEK 1 KEY AT +300 LIMIT FIXEDWINDOW 9 1m LIMIT CONCURRENT 9 1m other COST 5"),
     ("adapted", ["RL.CONCURRENT KEY 50 9s one COST 2 ADAPT START 30 AT +70", "RL.CONCURRENT KEY 50 5s two RESERVED 3 ADAPT FLOOR 5 BACKOFF 20 SLOW 1s TENANT ann AT +100", "RL.RELEASE KEY one OUTCOME DROP AT +1500"], "RL.PEEK KEY CONCURRENT 50 1s other ADAPT AT +1600"),
     ("sampled", ["RL.CONCURRENT KEY 50 9s one ADAPT GRADIENT AT +70", "RL.CONCURRENT KEY 50 9s two ADAPT GRADIENT AT +100", "RL.RELEASE KEY one AT +1500"], "RL.PEEK KEY CONCURRENT 50 1s other ADAPT GRADIENT AT +1600"),
+    ("asked", ["RL.POLICY SET KEY VERSION 3 LIMIT GCRA 9 3 1m LIMIT CALENDAR 10 DAY TZ Europe/Lisbon COST 2 SHADOW", "RL.ASK KEY KEY COST 2 AT +0", "RL.ASK KEY KEY AT +100"], "RL.ASKPEEK KEY KEY FULL AT +200"),
 ];
 
 /// The folders, with the last one's files made first if that is asked for.
@@ -259,6 +261,28 @@ fn what_a_newer_encoding_wrote_is_refused() {
     let error = call_bytes(con, &[b"RESTORE", b"other", b"0", &bytes]).unwrap_err();
     assert_eq!(error_line(&error), "ERR Bad data format");
     assert_eq!(text(con, "EXISTS other"), "0");
+}
+
+#[test]
+fn policies_that_a_newer_module_wrote_end_the_load() {
+    let mut server = Server::start(&[&PLAIN[..], &["--rdbchecksum", "no"]].concat());
+    let con = &mut server.connection();
+    text(con, "RL.POLICY SET named LIMIT GCRA 9 3 1m");
+    text(con, "SAVE");
+    server.kill();
+    let file = server.dir().join("dump.rdb");
+    let bytes = fs::read(&file).unwrap();
+    let at = bytes.windows(7).position(|window| window == b"\x01named ").expect("the policies");
+    for (wrong, place, byte) in [("the form", at, 2), ("a line", at + 6, b'-'), ("a word", at + 8, 0xff)] {
+        fs::write(&file, [&bytes[..place], &[byte], &bytes[place + 1..]].concat()).unwrap();
+        let dir = ["--dir", server.dir().to_str().unwrap()];
+        let log = Server::try_start_with(Some(&module()), &[], &[&PLAIN[..], &dir].concat()).err();
+        let told = "malformed policies of the ratelimit module, or those of a newer version";
+        assert!(log.expect(wrong).contains(told), "{wrong}");
+    }
+    fs::write(&file, bytes).unwrap();
+    server.start_again();
+    assert_eq!(text(&mut server.connection(), "RL.POLICY LIST"), "[named, 1]");
 }
 
 /// A version can add a kind, or a flag to what a kind stores. An older module says so; it does not take the key for damaged.

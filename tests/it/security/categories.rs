@@ -36,7 +36,8 @@ fn acl_cat_lists_our_commands() {
     if listed == "[]" && in_category(con, "ratelimit") == ours {
         return skipped(con, "modules' commands in ACL CAT");
     }
-    assert_eq!(sorted_elements(&listed), ours);
+    let listed = sorted_elements(&listed).into_iter().filter(|name| !name.contains('|'));
+    assert_eq!(listed.collect::<Vec<_>>(), ours);
 }
 
 #[test]

@@ -38,8 +38,8 @@ pub fn page_part(command: &Documentation, types: &str) -> String {
 /// The flags of the subcommands, for a command that has some.
 fn subcommands(command: &Documentation) -> String {
     let documented = command.subcommands().filter(|sub| sub.parts.is_some());
-    let rows: String =
-        documented.map(|sub| format!("| `{}` | {} |\n", sub.name, flags(sub.flags).join(", "))).collect();
+    let rows = documented.map(|sub| format!("| `{}` | {} |\n", sub.name, flags(sub.flags).join(", ")));
+    let rows = rows.collect::<Vec<_>>().concat();
     if rows.is_empty() { rows } else { format!("| subcommand | flags |\n|---|---|\n{rows}\n") }
 }
 
