@@ -214,6 +214,9 @@ pub struct Tally {
 ///
 /// `#` in a line is the number of the call; what comes with the line is the test's own.
 pub fn load<T>(cluster: &Cluster, lines: &[(&'static str, T)]) -> Load<Tally> {
+    for primary in &cluster.primaries {
+        text(&mut primary.connection(), "RL.POLICY SET called LIMIT FIXEDWINDOW 1000 1h");
+    }
     Load::start(lines.iter().map(|&(line, _)| {
         let client = cluster.client();
         move |course: &Course| call_on(client, line, course)

@@ -36,7 +36,7 @@ pub const LEFT_ALONE_TOO: [&str; 6] = [
 
 /// What is called without end, each line by a thread of its own; `#` is the number of the call. None of it refills
 /// within the test.
-pub const CALLED: [(&str, usize); 11] = [
+pub const CALLED: [(&str, usize); 12] = [
     ("RL.TOKENBUCKET {t}:bucket 1000 1 1h", 1000),
     ("RL.LEAKYBUCKET {t}:water 1000 1 1h", 1000),
     ("RL.GCRA {t}:gcra 999 1 1h", 1000),
@@ -52,6 +52,7 @@ pub const CALLED: [(&str, usize); 11] = [
     ),
     ("RL.XADD {t}:stream 1000 1-# call id#", 1000),
     ("RL.RPUSH {t}:list 1000 id#", 1000),
+    ("RL.ASK {t}:asked called", 1000),
 ];
 
 /// The keys of a slot in order, with their dumps and expiry times.
