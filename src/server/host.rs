@@ -20,7 +20,8 @@ use super::api::api;
 use super::entry::call::Call;
 use super::node::clock::clock;
 use super::node::dice::random_word;
-use super::node::{NODE, memory, policies};
+use super::node::policies::{self, To};
+use super::node::{NODE, memory};
 use super::store::several::open_several;
 use super::store::slot::OpenKey;
 use super::waiting;
@@ -150,7 +151,7 @@ impl<'a> Host for Call<'a> {
 
     fn send_policy(&self, effect: &Effect) {
         // SAFETY: `ctx` is the context of the running command, which writes.
-        unsafe { policies::send(self.ctx, effect, [true; 2]) };
+        unsafe { policies::send(self.ctx, effect, To::Both) };
     }
 
     fn send_all_policies(&self) {

@@ -243,7 +243,7 @@ for (const kind of KINDS) {
       const list = (await server.cli('COMMAND', 'LIST', 'FILTERBY', 'MODULE', 'ratelimit')).trim().split('\n')
       const sent = await sentBy(server)
       assert.deepEqual(
-        list.filter((name) => !sent.has(name)),
+        list.filter((name) => !name.includes('|') && !sent.has(name)),
         [],
         'each command was sent',
       )

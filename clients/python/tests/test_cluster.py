@@ -134,7 +134,7 @@ async def test_no_call_is_moved(cluster: Cluster, commands: Any) -> None:
 
 
 def set_policies(cluster: Cluster) -> None:
-    for node in cluster.nodes:
+    for node in cluster.primaries:
         node.client.execute_command("RL.POLICY", "DEL", "api")
         node.client.execute_command("RL.POLICY", "SET", "api", *"LIMIT GCRA 9 10 1s".split())
 

@@ -67,7 +67,7 @@ def example_of(method: object) -> str:
 
 
 def test_no_command_is_missing(server: Server) -> None:
-    known = set(server.client.command_list(module="ratelimit"))
+    known = {name for name in server.client.command_list(module="ratelimit") if "|" not in name}
     assert {sent_by(getattr(Commands, name)).split()[0].lower() for name in METHODS} == known
 
 

@@ -40,7 +40,8 @@ impl Node {
         self.policies.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn next_policies(&self) -> MutexGuard<'_, Option<Policies>> {
+    /// The table of policies that another node is sending, as far as it has come.
+    pub fn next_policies(&self) -> MutexGuard<'_, Option<Policies>> {
         self.next_policies.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

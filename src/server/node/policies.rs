@@ -5,42 +5,57 @@
 //! - The RDB has all policies. What a replica loads from its primary replaces its policies only when the whole load has succeeded.
 //! - An AOF that is rewritten without policies in an RDB gets the whole table behind the rewritten keys.
 //! - The file's policies are there from the start. What is loaded replaces them, and on a primary the file's then replace that.
+//!   On a replica they come in only if the data have none.
 //!
 //! The whole table is sent at the next cron event, not at the event that asks for it. That one may come amid a command of the server,
 //! such as `PSYNC`, which the server would send to replicas, as a command that has changed something. Each cron event sends one
-//! piece of a large table to replicas: several would be a transaction, of which a full replica may refuse all.
+//! piece of a large table to replicas, or all to the AOF: several for replicas would be a transaction, of which a full one may refuse
+//! all. So a server that dies meanwhile, or while a pause of writes lasts, leaves a rewritten AOF of keys alone without them.
 
-use std::ffi::{CStr, c_int};
+use std::mem::take;
+use std::ptr::copy_nonoverlapping;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use ratelimit_engine::policies::{Effect, Policies};
+use ratelimit_engine::policies::{Decoded, Effect, Policies, begun, decode};
 use ratelimit_language::Error;
 use redis_module::logging::log_notice;
 use redis_module::raw::{
     REDISMODULE_CTX_FLAGS_CLUSTER, REDISMODULE_CTX_FLAGS_MASTER, REDISMODULE_EVENT_FORK_CHILD,
-    REDISMODULE_EVENT_LOADING, REDISMODULE_EVENT_REPLICA_CHANGE, REDISMODULE_NODE_SLAVE,
-    REDISMODULE_SUBEVENT_FORK_CHILD_BORN, REDISMODULE_SUBEVENT_LOADING_ENDED,
-    REDISMODULE_SUBEVENT_LOADING_FAILED, REDISMODULE_SUBEVENT_LOADING_REPL_START,
-    REDISMODULE_SUBEVENT_REPLICA_CHANGE_ONLINE, RedisModuleCtx,
+    REDISMODULE_EVENT_LOADING, REDISMODULE_EVENT_REPLICA_CHANGE, REDISMODULE_EVENT_REPLICATION_ROLE_CHANGED,
+    REDISMODULE_NODE_SLAVE, REDISMODULE_SUBEVENT_FORK_CHILD_BORN, REDISMODULE_SUBEVENT_LOADING_ENDED,
+    REDISMODULE_SUBEVENT_LOADING_REPL_START, REDISMODULE_SUBEVENT_REPLICA_CHANGE_ONLINE, RedisModuleCtx,
 };
 
 use super::settings::policies_in_rdb;
 use super::{NODE, ask};
 use crate::server::api::{OK, api};
 
-static STATE: Mutex<State> =
-    Mutex::new(State { file: None, loads_from_primary: false, loaded: None, owed: [false; 2], sent: None });
+static STATE: Mutex<State> = Mutex::new(State {
+    file: None,
+    loads_from_primary: false,
+    loaded: None,
+    owes_aof: false,
+    replicas: ToReplicas { is_owed: false, is_owed_again: false, sent: None },
+});
 
 struct State {
     /// The policies of the file, until the server has started.
     file: Option<Policies>,
     /// Whether the load that runs is a copy of the primary.
     loads_from_primary: bool,
-    /// The table of such a load.
-    loaded: Option<Policies>,
-    /// Whether the whole table is to be sent to replicas, and to the AOF.
-    owed: [bool; 2],
-    /// The last policy that replicas got of a table that is being sent.
+    /// What such a load has brought so far.
+    loaded: Option<Decoded>,
+    /// Whether the whole table is to be sent to the AOF.
+    owes_aof: bool,
+    replicas: ToReplicas,
+}
+
+/// What replicas are to get of the whole table.
+struct ToReplicas {
+    is_owed: bool,
+    /// Whether they are to get it once more, after the one that is being sent.
+    is_owed_again: bool,
+    /// The last policy that they got of the table that is being sent.
     sent: Option<Box<str>>,
 }
 
@@ -48,24 +63,26 @@ fn state() -> MutexGuard<'static, State> {
     STATE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Both targets of an effect, replicas alone, and the AOF alone, as formats of `RedisModule_Replicate`. It takes a C string and two
-/// buffers with their lengths.
-const TO: [&CStr; 3] = [c"cbb", c"cbbA", c"cbbR"];
+/// Who gets an effect.
+#[derive(Clone, Copy)]
+pub enum To {
+    Both,
+    Replicas,
+    Aof,
+}
 
-/// Sends a change of the policies to replicas and the AOF.
+/// Sends a change of the policies.
 ///
 /// # Safety
 ///
 /// `ctx` is the context of a command that writes, or of an event while replicas may get writes.
-pub unsafe fn send(ctx: *mut RedisModuleCtx, effect: &Effect, to: [bool; 2]) {
-    let [both, replicas, aof] = TO;
+pub unsafe fn send(ctx: *mut RedisModuleCtx, Effect { word, argument }: &Effect, to: To) {
+    // A C string, and two buffers with their lengths.
     let format = match to {
-        [true, true] => both,
-        [true, false] => replicas,
-        [false, true] => aof,
-        [false, false] => return,
+        To::Both => c"cbb",
+        To::Replicas => c"cbbA",
+        To::Aof => c"cbbR",
     };
-    let Effect { word, argument } = effect;
     // SAFETY: the caller keeps the contract, and the server copies the words.
     unsafe {
         api!(RedisModule_Replicate(
@@ -88,22 +105,19 @@ pub unsafe fn send(ctx: *mut RedisModuleCtx, effect: &Effect, to: [bool; 2]) {
 /// As for [`send`].
 pub unsafe fn send_all(ctx: *mut RedisModuleCtx) {
     let (piece, _) = NODE.policies().piece(None);
-    if piece.goes_on() {
-        owe([true; 2]);
-    } else {
+    let is_whole = !piece.goes_on();
+    owe(!is_whole);
+    if is_whole {
         // SAFETY: the caller keeps the contract.
-        unsafe { send(ctx, &piece, [true; 2]) };
+        unsafe { send(ctx, &piece, To::Both) };
     }
 }
 
-/// The whole table is to be sent to replicas, or to the AOF, or both. If it is being sent, it is sent anew.
-fn owe([replicas, aof]: [bool; 2]) {
+/// Whether replicas and the AOF are to get the whole table, as it is now. A table that is being sent is another.
+fn owe(is_owed: bool) {
     let mut state = state();
-    state.owed[0] |= replicas;
-    state.owed[1] |= aof;
-    if replicas {
-        state.sent = None;
-    }
+    state.owes_aof = is_owed;
+    state.replicas = ToReplicas { is_owed, is_owed_again: false, sent: None };
 }
 
 /// The server runs, so what it loads from now on is not what it starts with. Sends what is owed, unless replicas must not get writes
@@ -113,33 +127,34 @@ fn owe([replicas, aof]: [bool; 2]) {
 ///
 /// `ctx` is the context of the event.
 pub unsafe fn on_cron(ctx: *mut RedisModuleCtx) {
-    let (owed, sent) = {
+    let (owes_aof, owes_replicas, sent) = {
         let mut state = state();
         state.file = None;
-        if state.owed == [false; 2] {
-            return;
-        }
-        (state.owed, state.sent.take())
+        (state.owes_aof, state.replicas.is_owed, state.replicas.sent.clone())
     };
+    if !owes_aof && !owes_replicas {
+        return;
+    }
     // SAFETY: the caller keeps the contract. A paused server must not replicate anything.
     unsafe {
         if api!(RedisModule_AvoidReplicaTraffic()) != 0 {
             return;
         }
-        let [replicas, aof] = owed;
-        let (piece, last) = NODE.policies().piece(sent.as_deref());
-        if replicas && is_primary(ctx) {
-            send(ctx, &piece, [true, false]);
-        }
-        if aof {
+        if owes_aof {
             let pieces = NODE.policies().pieces();
-            for piece in &pieces {
-                send(ctx, piece, [false, true]);
+            for piece in pieces.iter().chain(&begun(&NODE)) {
+                send(ctx, piece, To::Aof);
             }
+            state().owes_aof = false;
+        } else if is_primary(ctx) {
+            let (piece, last) = NODE.policies().piece(sent.as_deref());
+            send(ctx, &piece, To::Replicas);
+            let ToReplicas { is_owed, is_owed_again, sent } = &mut state().replicas;
+            *sent = last.filter(|_| piece.goes_on());
+            *is_owed = piece.goes_on() || take(is_owed_again);
+        } else {
+            state().replicas = ToReplicas { is_owed: false, is_owed_again: false, sent: None };
         }
-        let mut state = state();
-        state.owed = [replicas && piece.goes_on(), false];
-        state.sent = last.filter(|_| state.owed[0]);
     }
 }
 
@@ -147,19 +162,24 @@ pub unsafe fn on_cron(ctx: *mut RedisModuleCtx) {
 pub fn begin_with(file: Policies) {
     *NODE.policies() = file.clone();
     state().file = Some(file);
-    owe([true; 2]);
+    owe(true);
 }
 
 /// Replaces the policies by those of an RDB that is loaded.
 pub fn load(bytes: &[u8]) -> Result<(), Error> {
-    let policies = Policies::decode(bytes, &NODE.policies())?;
+    let decoded = decode(bytes, &NODE.policies())?;
     let mut state = state();
     if state.loads_from_primary {
-        state.loaded = Some(policies);
+        state.loaded = Some(decoded);
     } else {
-        *NODE.policies() = policies;
+        replace(decoded);
     }
     Ok(())
+}
+
+fn replace((policies, next): Decoded) {
+    *NODE.policies() = policies;
+    *NODE.next_policies() = next;
 }
 
 /// An event of the server.
@@ -172,22 +192,25 @@ pub unsafe fn on_event(ctx: *mut RedisModuleCtx, event: u64, part: u64) {
     unsafe {
         match (event, part) {
             (REDISMODULE_EVENT_REPLICA_CHANGE, REDISMODULE_SUBEVENT_REPLICA_CHANGE_ONLINE) => {
-                owe([true, false]);
+                let replicas = &mut state().replicas;
+                replicas.is_owed_again = replicas.sent.is_some();
+                replicas.is_owed = true;
             }
             (REDISMODULE_EVENT_FORK_CHILD, REDISMODULE_SUBEVENT_FORK_CHILD_BORN) => {
                 // An AOF that gets keys alone, because it has no RDB in it or one without policies. What is sent from now on stands
                 // behind them. Without policies nothing is, so that a server without the module can load it.
                 let gets_keys = ask::fields_are(ctx, c"persistence", &[c"aof_rewrite_in_progress"], c"1")
-                    && (!policies_in_rdb() || ask::setting_is(ctx, c"aof-use-rdb-preamble", c"no"));
-                owe([false, gets_keys && NODE.policies().len() > 0]);
+                    && !(policies_in_rdb() && ask::setting_is(ctx, c"aof-use-rdb-preamble", c"yes"));
+                state().owes_aof |= gets_keys && !NODE.policies().is_empty();
             }
+            (REDISMODULE_EVENT_REPLICATION_ROLE_CHANGED, _) => *NODE.next_policies() = None,
             (REDISMODULE_EVENT_LOADING, REDISMODULE_SUBEVENT_LOADING_ENDED) => {
                 let mut state = state();
+                let file = state.file.take();
                 if let Some(loaded) = state.loaded.take() {
-                    *NODE.policies() = loaded;
+                    replace(loaded);
                 }
                 state.loads_from_primary = false;
-                let file = state.file.take();
                 drop(state);
                 if let Some(file) = file {
                     apply_file(file, is_primary(ctx));
@@ -197,8 +220,10 @@ pub unsafe fn on_event(ctx: *mut RedisModuleCtx, event: u64, part: u64) {
                 let mut state = state();
                 state.loads_from_primary = part == REDISMODULE_SUBEVENT_LOADING_REPL_START;
                 state.loaded = None;
-                if part == REDISMODULE_SUBEVENT_LOADING_FAILED {
-                    state.file = None;
+                *NODE.next_policies() = None;
+                if state.file.is_some() && !state.loads_from_primary {
+                    // What is loaded is to be known apart from the file.
+                    *NODE.policies() = Policies::NONE;
                 }
             }
             _ => {}
@@ -206,40 +231,58 @@ pub unsafe fn on_event(ctx: *mut RedisModuleCtx, event: u64, part: u64) {
     }
 }
 
-/// Lets the policies of the file replace those of the data that were loaded at the start. A replica keeps those of the data.
+/// Lets the policies of the file replace those of the data that were loaded at the start. A replica keeps those of the data, if there
+/// are any.
 fn apply_file(file: Policies, is_primary: bool) {
-    let differences = file.differences(&NODE.policies());
-    let differ = differences > 0 && is_primary;
-    state().owed = [differ; 2];
-    if differ {
+    let loaded = NODE.policies().clone();
+    owe(false);
+    if !is_primary && !loaded.is_empty() {
+        return;
+    }
+    *NODE.policies() = file;
+    let differences = NODE.policies().differences(&loaded);
+    if is_primary && differences > 0 {
+        owe(true);
         log_notice(format!(
             "ratelimit: {differences} policies of the data differ from those of the file, which replace them"
         ));
-        *NODE.policies() = file;
     }
 }
 
-/// Whether this node is a primary. A replica of a cluster that has just started knows it before the server follows its primary.
+/// Whether this node is a primary.
+///
+/// # Safety
+///
+/// `ctx` is a valid context.
 unsafe fn is_primary(ctx: *mut RedisModuleCtx) -> bool {
-    // SAFETY: the caller passes a valid context. Of another node's address nothing is asked.
+    // SAFETY: the caller keeps the contract.
+    let flags = unsafe { api!(RedisModule_GetContextFlags(ctx)) }.cast_unsigned();
+    flags & REDISMODULE_CTX_FLAGS_MASTER != 0
+        // SAFETY: the caller keeps the contract.
+        && (flags & REDISMODULE_CTX_FLAGS_CLUSTER == 0 || unsafe { is_primary_of_cluster(ctx) })
+}
+
+/// What the configuration of the cluster says of this node, which a replica that has just started knows before it follows its primary.
+///
+/// # Safety
+///
+/// `ctx` is a valid context.
+unsafe fn is_primary_of_cluster(ctx: *mut RedisModuleCtx) -> bool {
+    let (mut flags, mut port, mut ip, mut primary) = (0, 0, [0; ADDRESS], [0; ID]);
+    // The server looks for a C string, but passes an id without an end.
+    let mut id = [0; ID + 1];
+    // SAFETY: the caller keeps the contract. The id has as many bytes, and so have the places for what is asked.
     unsafe {
-        let flags = api!(RedisModule_GetContextFlags(ctx)).cast_unsigned();
-        if flags & REDISMODULE_CTX_FLAGS_CLUSTER == 0 {
-            return flags & REDISMODULE_CTX_FLAGS_MASTER != 0;
-        }
-        let (mut of_node, mut ip, mut primary) = (c_int::default(), [0; ADDRESS], [0; ID]);
-        let mut port = 0;
+        copy_nonoverlapping(api!(RedisModule_GetMyClusterID()), id.as_mut_ptr(), ID);
         let known = api!(RedisModule_GetClusterNodeInfo(
             ctx,
-            api!(RedisModule_GetMyClusterID()),
+            id.as_ptr(),
             ip.as_mut_ptr(),
             primary.as_mut_ptr(),
             &raw mut port,
-            &raw mut of_node
+            &raw mut flags
         ));
-        flags & REDISMODULE_CTX_FLAGS_MASTER != 0
-            && known == OK
-            && of_node.cast_unsigned() & REDISMODULE_NODE_SLAVE == 0
+        known == OK && flags.cast_unsigned() & REDISMODULE_NODE_SLAVE == 0
     }
 }
 

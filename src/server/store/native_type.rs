@@ -19,6 +19,7 @@ use crate::server::guard::guarded;
 use crate::server::node::{NODE, policies};
 use crate::server::waiting::left;
 use ratelimit_engine::key::Payload;
+use ratelimit_engine::policies::encode;
 use ratelimit_value::Value;
 
 /// The name, always nine characters, is in every RDB. It must never change.
@@ -130,7 +131,7 @@ unsafe extern "C" fn load_policies(io: *mut RedisModuleIO, _: c_int, _: c_int) -
 /// Saves the policies, also if there are none. Servers before Redis 7.2 begin the field in any case.
 unsafe extern "C" fn save_policies(io: *mut RedisModuleIO, _: c_int) {
     guarded((), || {
-        let bytes = NODE.policies().encode();
+        let bytes = encode(&NODE);
         // SAFETY: the server passes an RDB that it writes.
         unsafe { api!(RedisModule_SaveStringBuffer(io, bytes.as_ptr().cast(), bytes.len())) };
     });
@@ -138,7 +139,7 @@ unsafe extern "C" fn save_policies(io: *mut RedisModuleIO, _: c_int) {
 
 /// Saves the policies, if there are any. So an RDB without them and without keys of the module loads on a server without the module.
 unsafe extern "C" fn save_some_policies(io: *mut RedisModuleIO, when: c_int) {
-    if NODE.policies().len() > 0 {
+    if !NODE.policies().is_empty() || NODE.next_policies().is_some() {
         // SAFETY: the server passes an RDB that it writes.
         unsafe { save_policies(io, when) };
     }

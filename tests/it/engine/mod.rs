@@ -7,6 +7,7 @@ mod lines;
 mod node;
 mod own_commands;
 mod plans;
+mod tables;
 
 use ratelimit_engine::memory::{Called, Element, Memory};
 use ratelimit_engine::reply::Reply;

@@ -75,7 +75,6 @@ fn it_changes_and_counts_nothing_also_on_replicas_in_transactions_and_in_scripts
     text(con, "RL.UNIFORM user:2 1h");
     let replica = server.replica(&[]);
     sync(&server, &replica);
-    text(&mut replica.connection(), "RL.POLICY SET api LIMIT GCRA 0 1 1h");
     let counts =
         |con: &mut Connection| (text(con, "RL.POLICY STATS api"), text(con, "RL.TOP"), decisions(con));
     let before = (contents(&server), counts(con));

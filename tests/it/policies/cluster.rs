@@ -116,7 +116,7 @@ fn keys_of_one_slot_are_asked_together_and_the_others_are_refused_or_sent_on() {
     {
         assert_eq!(error(elsewhere, line), moved, "{line}");
     }
-    // RL.POLICY has no keys: each node answers for itself.
+    // RL.POLICY has no keys: each primary answers for itself.
     assert_eq!(text(elsewhere, "RL.POLICY LIST"), "[]");
     assert_eq!(set(elsewhere, "api LIMIT UNIFORM 1s"), 1);
 

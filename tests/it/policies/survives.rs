@@ -7,7 +7,7 @@ use redis::Connection;
 
 use super::folder::Folder;
 use super::random::RandomPolicy;
-use super::{get, policies, set, stats};
+use super::{each, get, policies, set, stats};
 use crate::support::contents::{contents, expect_same};
 use crate::support::dice::Dice;
 use crate::support::replicas::{LARGE_BACKLOG, NOWHERE, SLOWLY, STRICT, counter, follow, is_up};
@@ -30,10 +30,14 @@ fn change(con: &mut Connection) -> (String, String) {
 
 #[test]
 fn policies_survive_a_restart() {
-    let kinds: [(&str, Vec<&str>); 5] = [
+    let kinds: [(&str, Vec<&str>); 6] = [
         ("an RDB", SAVES.to_vec()),
         ("an AOF", AOF_AT_ONCE.to_vec()),
         ("an AOF without an RDB in it", [&AOF_AT_ONCE[..], &NO_PREAMBLE].concat()),
+        (
+            "an AOF without an RDB in it, on a server that does not say so",
+            [&AOF_AT_ONCE[..], &NO_PREAMBLE, &["--rename-command", "CONFIG", "hidden"]].concat(),
+        ),
         ("both", [&AOF_AT_ONCE[..], &SAVES].concat()),
         ("an AOF that a replica wrote", [&AOF_AT_ONCE[..], &NO_PREAMBLE].concat()),
     ];
@@ -210,7 +214,8 @@ fn a_copy_that_breaks_off_leaves_the_old_policies() {
 #[test]
 fn the_file_wins_on_a_primary_and_the_data_on_a_replica() {
     let folder = Folder::with("api VERSION 3 LIMIT GCRA 1 10 1h\nfile LIMIT UNIFORM 1s\n");
-    for args in [&SAVES[..], &AOF_AT_ONCE[..]] {
+    let cluster = [&SAVES[..], &["--cluster-enabled", "yes"]].concat();
+    for args in [&SAVES[..], &AOF_AT_ONCE[..], &cluster[..]] {
         let mut server = folder.server(args);
         let con = &mut server.connection();
         let of_file = policies(con);
@@ -235,6 +240,12 @@ fn the_file_wins_on_a_primary_and_the_data_on_a_replica() {
         assert!(server.log().contains("so the policies are those of the data"), "{}", server.log());
         folder.write("api VERSION 3 LIMIT GCRA 1 10 1h\nfile LIMIT UNIFORM 1s\n");
     }
+    // Also in an AOF whose policies are effects alone, and on a replica.
+    let mut server = folder.server(&AOF_AT_ONCE);
+    wait_for("the effect", || text(&mut server.connection(), "RL.POLICY LIST") == "[api, 3, file, 1]");
+    set(&mut server.connection(), "other LIMIT UNIFORM 1s");
+    server.restart();
+    assert_eq!(text(&mut server.connection(), "RL.POLICY LIST"), "[api, 3, file, 1]");
     // One that starts as a replica takes those of the data, and keeps them when it is promoted.
     let primary = Server::start(&[]);
     let stored = change(&mut primary.connection());
@@ -250,6 +261,47 @@ fn the_file_wins_on_a_primary_and_the_data_on_a_replica() {
     text(con, "REPLICAOF NO ONE");
     text(con, "DEBUG RELOAD");
     assert_eq!(policies(con), stored);
+}
+
+/// A table of several pieces.
+fn large_file(of: &str) -> String {
+    let words = super::windows(60);
+    each(0..300, |number| format!("{of}{number}{words}\n"))
+}
+
+#[test]
+fn large_tables_reach_replicas_and_the_aof_whatever_comes_between() {
+    let folder = Folder::with("");
+    let mut primary = folder.server(&[&AOF_AT_ONCE[..], &NO_PREAMBLE, &LARGE_BACKLOG].concat());
+    let replica = primary.replica(&[&STRICT[..], &AOF_AT_ONCE].concat());
+    let (con, copy) = (&mut primary.connection(), &mut replica.connection());
+    for (round, file) in
+        [large_file("one"), "small LIMIT UNIFORM 1s\n".into(), large_file("two")].iter().enumerate()
+    {
+        folder.write(large_file("begun"));
+        text(con, "RL.POLICY LOAD");
+        set(con, "one7 VERSION 7 LIMIT UNIFORM 7s");
+        // Amid the table comes another.
+        folder.write(file);
+        text(con, "RL.POLICY LOAD");
+        set(con, &format!("later{round} LIMIT UNIFORM 1s"));
+        text(con, "RL.POLICY DEL two9");
+        if round == 2 {
+            rewrite_aof(con);
+        }
+        let another = primary.replica(&STRICT);
+        for copy in [&mut *copy, &mut another.connection()] {
+            wait_for("the same policies", || policies(copy) == policies(con));
+        }
+        // Nothing more comes.
+        wait_for("the AOF", || info(con, "persistence", "aof_rewrite_in_progress").as_deref() == Some("0"));
+        sync(&primary, &replica);
+        assert_eq!(policies(copy), policies(con), "round {round}");
+    }
+    let stored = policies(con);
+    fs::remove_file(folder.file()).unwrap();
+    primary.restart();
+    assert_eq!(policies(&mut primary.connection()), stored);
 }
 
 #[test]
@@ -276,7 +328,8 @@ fn who_may_change_policies_and_when() {
         assert!(error(copy, line).starts_with("READONLY "), "{line}");
     }
     for server in [&mut *con, &mut *copy] {
-        for line in ["SET api VERSION 9 LIMIT UNIFORM 1s", "DEL api", "BEGIN 1", "ADD x", "END 0"] {
+        for line in ["SET api VERSION 9 LIMIT UNIFORM 1s", "DEL api", "ALL x", "FIRST x", "NEXT x", "LAST x"]
+        {
             let line: Vec<&str> = ["RL.POLICY", "APPLY"].into_iter().chain(line.splitn(2, ' ')).collect();
             let refused = call(server, &line).expect_err("a client").to_string();
             assert!(

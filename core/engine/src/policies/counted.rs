@@ -46,6 +46,13 @@ impl CountedPolicy {
         line(name, self.version, self.policy.words())
     }
 
+    /// The bytes of the line.
+    pub(super) fn length(&self, name: &str) -> usize {
+        const OTHERS: usize = "  VERSION \n".len();
+        let digits = self.version.checked_ilog10().map_or(1, |digits| digits as usize + 1);
+        name.len() + digits + self.policy.words().len() + OTHERS
+    }
+
     /// A digest of the line, with its durations in one form.
     pub(super) fn digest(&self, name: &str) -> u64 {
         *self.digest.get_or_init(|| {
@@ -125,8 +132,8 @@ fn line(name: &str, version: u64, words: &str) -> String {
     format!("{name} VERSION {version} {words}\n")
 }
 
-/// The name, the version and the policy of a line that a node has written, without its end. The policy is not parsed.
-pub(super) fn of_line(line: &str) -> Option<(&str, u64, Policy)> {
+/// The name, the version and the words of a line that a node has written, without its end.
+pub(super) fn of_line(line: &str) -> Option<(&str, u64, &str)> {
     let mut words = line.splitn(4, ' ');
     let name = words.next()?;
     policy_name(&mut Arguments::new(&[name.as_bytes()], Bounds::DEFAULT)).ok()?;
@@ -134,5 +141,5 @@ pub(super) fn of_line(line: &str) -> Option<(&str, u64, Policy)> {
     let version = words.next()?.parse().ok().filter(|version| (1..=MAX_COUNT).contains(version))?;
     let words =
         words.next().filter(|words| words.bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic()))?;
-    Some((name, version, Policy::of_words(words)))
+    Some((name, version, words))
 }

@@ -15,7 +15,7 @@
 
 use std::ops::Bound::{Excluded, Unbounded};
 
-use ratelimit_language::Error;
+use ratelimit_language::{Error, Policy};
 
 use super::counted::of_line;
 use super::{CountedPolicy, Policies};
@@ -66,8 +66,12 @@ impl Effect {
         let (mut policies, mut next) = (node.policies(), node.next_policies());
         match self.word {
             "SET" => {
-                policies.put_lines(&self.argument, None)?;
-                next.as_mut().map_or(Ok(()), |next| next.put_lines(&self.argument, Some(&policies)))
+                let [line] = &read_lines(&self.argument)?[..] else { return Err(Error::Payload) };
+                policies.put(line, None);
+                if let Some(next) = next.as_mut() {
+                    next.put(line, Some(&policies));
+                }
+                Ok(())
             }
             "DEL" => {
                 policies.delete(&self.argument);
@@ -75,9 +79,10 @@ impl Effect {
                 Ok(())
             }
             word => {
-                let table = if matches!(word, "ALL" | "FIRST") { Some(Policies::NONE) } else { next.take() };
+                let begun = next.take();
+                let table = if matches!(word, "ALL" | "FIRST") { Some(Policies::NONE) } else { begun };
                 let Some(mut table) = table else { return Ok(()) };
-                table.put_lines(&self.argument, Some(&policies))?;
+                table.put_all(&self.argument, &policies)?;
                 if self.goes_on() {
                     *next = Some(table);
                 } else {
@@ -130,33 +135,61 @@ impl Policies {
     }
 
     /// Stores the policies of lines as another node has written them, whatever their versions, and whether this node could parse
-    /// them or not. Counts go on from the `old` table.
-    fn put_lines(&mut self, lines: &[u8], old: Option<&Policies>) -> Result<(), Error> {
-        let lines = str::from_utf8(lines).map_err(|_| Error::Payload)?;
-        lines.lines().try_for_each(|line| {
-            let (name, version, policy) = of_line(line).ok_or(Error::Payload)?;
-            let stored = old.unwrap_or(self).get(name.as_bytes());
-            self.insert(name, CountedPolicy::new(version, policy, stored.as_deref()))
-        })
-    }
-
-    /// The bytes of the table in an RDB.
-    pub fn encode(&self) -> Vec<u8> {
-        let mut bytes = vec![FORM];
-        self.lines().for_each(|line| bytes.extend(line.bytes()));
-        bytes
-    }
-
-    /// Reads the table of an RDB. The counts of policies that are among the `old` ones continue.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Payload`] if the bytes are malformed, or of a newer form.
-    pub fn decode(bytes: &[u8], old: &Policies) -> Result<Policies, Error> {
-        let mut policies = Policies::NONE;
-        match bytes.split_first() {
-            Some((&FORM, lines)) => policies.put_lines(lines, Some(old)).map(|()| policies),
-            _ => Err(Error::Payload),
+    /// them or not. Counts go on from the `old` table. If a line is malformed, nothing is stored.
+    fn put_all(&mut self, lines: &[u8], old: &Policies) -> Result<(), Error> {
+        for line in read_lines(lines)? {
+            self.put(&line, Some(old));
         }
+        Ok(())
     }
+
+    fn put(&mut self, (name, version, words): &Line<'_>, old: Option<&Policies>) {
+        let stored = old.unwrap_or(self).get(name.as_bytes());
+        let same = stored.as_ref().filter(|old| old.version == *version && old.policy.words() == *words);
+        let policy = same
+            .cloned()
+            .unwrap_or_else(|| CountedPolicy::new(*version, Policy::of_words(words), stored.as_deref()));
+        self.insert(name, policy);
+    }
+}
+
+/// A line that a node has written: name, version and words.
+type Line<'a> = (&'a str, u64, &'a str);
+
+fn read_lines(lines: &[u8]) -> Result<Vec<Line<'_>>, Error> {
+    let lines = str::from_utf8(lines).map_err(|_| Error::Payload)?;
+    lines.lines().map(|line| of_line(line).ok_or(Error::Payload)).collect()
+}
+
+/// The bytes of the policies in an RDB: all lines and, if another node is sending a table, a zero and the lines that it has sent.
+pub fn encode(node: &Node) -> Vec<u8> {
+    let mut bytes = vec![FORM];
+    node.policies().lines().for_each(|line| bytes.extend(line.bytes()));
+    if let Some(next) = &*node.next_policies() {
+        bytes.push(0);
+        next.lines().for_each(|line| bytes.extend(line.bytes()));
+    }
+    bytes
+}
+
+/// The policies of an RDB, and the table that another node was sending when it was saved.
+pub type Decoded = (Policies, Option<Policies>);
+
+/// Reads the policies of an RDB. The counts of those that are among the `old` ones continue.
+///
+/// # Errors
+///
+/// [`Error::Payload`] if the bytes are malformed, or of a newer form.
+pub fn decode(bytes: &[u8], old: &Policies) -> Result<Decoded, Error> {
+    let Some((&FORM, bytes)) = bytes.split_first() else { return Err(Error::Payload) };
+    let mut tables = bytes.splitn(2, |byte| *byte == 0).map(|lines| {
+        let mut table = Policies::NONE;
+        table.put_all(lines, old).map(|()| table)
+    });
+    Ok((tables.next().unwrap_or(Ok(Policies::NONE))?, tables.next().transpose()?))
+}
+
+/// The effect by which the AOF gets what another node has sent of a table; `None` if none is being sent.
+pub fn begun(node: &Node) -> Option<Effect> {
+    Some(Effect::new("FIRST", node.next_policies().as_ref()?.lines().collect::<String>()))
 }

@@ -16,7 +16,7 @@ use ratelimit_core::MAX_COUNT;
 use ratelimit_language::{Arguments, Bounds, Error, Policy, policy_name};
 
 pub use counted::{CountedPolicy, LimitCounts};
-pub use effect::Effect;
+pub use effect::{Decoded, Effect, begun, decode, encode};
 
 /// The most policies of a node.
 const MOST: usize = 10_000;
@@ -81,7 +81,7 @@ impl Policies {
         Error::no_policy(name, self.by_name.keys().take(compared).map(|name| &**name))
     }
 
-    /// Parses a policy anew after the bounds changed.
+    /// Parses a policy that is not parsed yet, or was by other bounds.
     #[cold]
     fn rebound(
         &mut self,
@@ -92,7 +92,7 @@ impl Policies {
         let policy = stored.policy.within(bounds).inspect_err(|_| stored.counts.errors.add_one())?;
         let name = as_name(name).ok_or(Error::Internal)?;
         let again = CountedPolicy::new(stored.version, policy, Some(stored));
-        self.insert(name, again.clone())?;
+        self.insert(name, again.clone());
         Ok(again)
     }
 
@@ -109,7 +109,7 @@ impl Policies {
             return Err(Error::old_version(name.as_bytes(), last));
         }
         let stored = CountedPolicy::new(version, policy, stored.map(|stored| &**stored));
-        self.insert(name, stored)?;
+        self.insert_within_bounds(name, stored)?;
         Ok(version)
     }
 
@@ -128,25 +128,30 @@ impl Policies {
             return Err(Error::invalid(format_args!("policy '{name}' is given twice")));
         }
         let old = old.get(name.as_bytes());
-        self.insert(name, CountedPolicy::new(version.unwrap_or(1), policy, old.as_deref()))
+        self.insert_within_bounds(name, CountedPolicy::new(version.unwrap_or(1), policy, old.as_deref()))
     }
 
-    fn insert(&mut self, name: &str, policy: Arc<CountedPolicy>) -> Result<(), Error> {
-        let stored = self.by_name.get(name);
+    /// Stores a policy that this node was asked to store.
+    fn insert_within_bounds(&mut self, name: &str, policy: Arc<CountedPolicy>) -> Result<(), Error> {
+        let stored = self.by_name.get(name).map(|stored| stored.length(name));
         if stored.is_none() && self.by_name.len() >= MOST {
             return Err(Error::invalid(format_args!("at most {MOST} policies")));
         }
-        let length = policy.line(name).len();
+        let length = policy.length(name);
         if length > MOST_BYTES_OF_ONE {
             return Err(Error::policy_too_long(name, MOST_BYTES_OF_ONE));
         }
-        let bytes = self.bytes + length - stored.map_or(0, |stored| stored.line(name).len());
-        if bytes > MOST_BYTES {
+        if self.bytes + length - stored.unwrap_or(0) > MOST_BYTES {
             return Err(Error::invalid(format_args!("all policies may have {MOST_BYTES} bytes in all")));
         }
-        self.bytes = bytes;
-        self.by_name.insert(name.into(), policy);
+        self.insert(name, policy);
         Ok(())
+    }
+
+    fn insert(&mut self, name: &str, policy: Arc<CountedPolicy>) {
+        self.bytes += policy.length(name);
+        let before = self.by_name.insert(name.into(), policy);
+        self.bytes -= before.map_or(0, |before| before.length(name));
     }
 
     /// The lines of all policies, as [`add_line`](Self::add_line) reads them.
@@ -157,7 +162,7 @@ impl Policies {
     /// Deletes a policy. Returns whether there was one.
     pub fn delete(&mut self, name: &[u8]) -> bool {
         let deleted = as_name(name).and_then(|name| self.by_name.remove_entry(name));
-        self.bytes -= deleted.as_ref().map_or(0, |(name, stored)| stored.line(name).len());
+        self.bytes -= deleted.as_ref().map_or(0, |(name, stored)| stored.length(name));
         deleted.is_some()
     }
 
@@ -169,7 +174,10 @@ impl Policies {
         changed.count() + added.count()
     }
 
-    #[allow(clippy::len_without_is_empty, reason = "nobody asks")]
+    pub fn is_empty(&self) -> bool {
+        self.by_name.is_empty()
+    }
+
     pub fn len(&self) -> usize {
         self.by_name.len()
     }

@@ -1,0 +1,150 @@
+//! Tables of policies that a primary in memory sends to its copies in pieces, while its policies change.
+
+use ratelimit_engine::memory::{Effect, Memory, Role};
+use ratelimit_engine::policies;
+
+use super::node::{call, text};
+use crate::support::dice::Dice;
+
+/// A policy of some hundred bytes or a few thousand.
+fn set(memory: &Memory, dice: &mut Dice) {
+    let (number, limits, count) = (dice.below(400), 1 + dice.below(60), 1 + dice.below(99));
+    let limits = (1..=limits)
+        .map(|minutes| format!(" LIMIT FIXEDWINDOW {count} {minutes}m"))
+        .collect::<Vec<_>>()
+        .concat();
+    text(memory, &format!("RL.POLICY SET policy{number}{limits}"));
+}
+
+fn lines(memory: &Memory) -> Vec<String> {
+    memory.node().policies().lines().collect()
+}
+
+#[test]
+fn a_table_in_pieces_amid_changes_is_that_of_the_primary() {
+    let mut dice = Dice::new(17);
+    let mut pieces = 0;
+    for round in 0..8 {
+        let primary = Memory::new(0);
+        let copies = [(); 2].map(|()| {
+            let copy = Memory::new(0);
+            // What it has of its own goes.
+            (0..20).for_each(|_| set(&copy, &mut dice));
+            copy.set_role(Role::Copy);
+            copy
+        });
+        (0..200 + dice.below(200)).for_each(|_| set(&primary, &mut dice));
+        primary.take_effects();
+        let [whole, late] = &copies;
+        let (mut last, mut goes_on, mut is_first) = (None, true, true);
+        while goes_on {
+            for _ in 0..dice.below(20) {
+                match dice.below(3) {
+                    0 => _ = text(&primary, &format!("RL.POLICY DEL policy{}", dice.below(400))),
+                    _ => set(&primary, &mut dice),
+                }
+            }
+            let mut effects = primary.take_effects();
+            let (piece, name) = primary.node().policies().piece(last.as_deref());
+            (goes_on, last) = (piece.goes_on(), name);
+            effects.push(Effect::Policies(piece));
+            pieces += 1;
+            for effect in &effects {
+                whole.apply(effect).expect("an effect");
+                // This one has come too late for the table, if it has several pieces.
+                if !is_first || !goes_on {
+                    late.apply(effect).expect("an effect");
+                }
+            }
+            is_first = false;
+        }
+        assert_eq!(lines(whole), lines(&primary), "round {round}");
+        let again = primary.node().policies().pieces();
+        for piece in again {
+            late.apply(&Effect::Policies(piece)).expect("an effect");
+        }
+        for copy in &copies {
+            assert_eq!(lines(copy), lines(&primary), "round {round}");
+            assert_eq!(copy.node().policies().digest(), primary.node().policies().digest());
+            // Every word of it can be parsed.
+            let all = copy.node().policies().first(usize::MAX);
+            for (name, _) in all {
+                text(copy, &format!("RL.ASKPEEK key {name}"));
+            }
+            assert_eq!(lines(copy), lines(&primary), "round {round}");
+        }
+    }
+    assert!(pieces > 20, "{pieces}");
+}
+
+#[test]
+fn the_bytes_of_all_policies_are_counted_and_bounded() {
+    let memory = Memory::new(0);
+    let mut dice = Dice::new(19);
+    (0..50).for_each(|_| set(&memory, &mut dice));
+    for name in 0..400 {
+        text(&memory, &format!("RL.POLICY DEL policy{name}"));
+    }
+    assert!(lines(&memory).is_empty());
+    // Another node may send more than this one stores by itself.
+    let line = |number: usize| {
+        format!("policy{number} VERSION 1 LIMIT SMOOTH 4 1s WARMUP 4s COLDFACTOR 3.{}\n", "0".repeat(2000))
+    };
+    let most = (16 << 20) / line(10_000).len();
+    let all = (10_000..10_000 + most).map(line).collect::<Vec<_>>().concat();
+    memory
+        .apply(&Effect::Policies(policies::Effect::of(b"ALL", all.as_bytes()).expect("an effect")))
+        .expect("a table");
+    let ask = |name: usize| format!("RL.POLICY SET {}", line(name).trim_end());
+    let told = Err("ERR all policies may have 16777216 bytes in all".into());
+    assert_eq!(call(&memory, &ask(99_999)), told);
+    // One that goes makes room for one as long, and what another node sends is stored all the same.
+    text(&memory, "RL.POLICY DEL policy10000");
+    text(&memory, &ask(99_999));
+    let another = policies::Effect::of(b"SET", line(99_998).as_bytes()).expect("an effect");
+    memory.apply(&Effect::Policies(another)).expect("one more");
+    assert_eq!(memory.node().policies().len(), most + 1);
+    assert_eq!(call(&memory, &ask(99_997)), told);
+    let long = format!("RL.POLICY SET long LIMIT SMOOTH 4 1s WARMUP 4s COLDFACTOR 3.{}", "0".repeat(40_000));
+    let told = call(&Memory::new(0), &long);
+    assert_eq!(told, Err("ERR policy 'long' is longer than 32768 bytes".into()));
+}
+
+#[test]
+fn a_snapshot_amid_a_table_has_what_has_come_of_it() {
+    let mut dice = Dice::new(23);
+    let primary = Memory::new(0);
+    (0..300).for_each(|_| set(&primary, &mut dice));
+    let pieces = primary.node().policies().pieces();
+    let [first, .., last] = &pieces[..] else { panic!("one piece") };
+    for cut in 1..pieces.len() {
+        let copy = Memory::new(0);
+        copy.set_role(Role::Copy);
+        for piece in &pieces[..cut] {
+            copy.apply(&Effect::Policies(piece.clone())).expect("a piece");
+        }
+        // An RDB, and an AOF of effects.
+        let (of_rdb, of_aof) = (Memory::new(0), Memory::new(0));
+        let (table, next) =
+            policies::decode(&policies::encode(copy.node()), &policies::Policies::NONE).expect("a table");
+        *of_rdb.node().policies() = table;
+        *of_rdb.node().next_policies() = next;
+        let effects = copy.node().policies().pieces().into_iter().chain(policies::begun(copy.node()));
+        for effect in effects {
+            of_aof.apply(&Effect::Policies(effect)).expect("an effect");
+        }
+        for memory in [&copy, &of_rdb, &of_aof] {
+            assert!(lines(memory).is_empty());
+            for piece in &pieces[cut..] {
+                memory.apply(&Effect::Policies(piece.clone())).expect("a piece");
+            }
+            assert_eq!(lines(memory), lines(&primary), "cut after {cut}");
+        }
+        // What begins or is whole ends what was begun.
+        copy.apply(&Effect::Policies(first.clone())).expect("a piece");
+        let whole = policies::Effect::of(b"ALL", b"one VERSION 1 LIMIT UNIFORM 1s\n").expect("an effect");
+        copy.apply(&Effect::Policies(whole)).expect("a table");
+        copy.apply(&Effect::Policies(last.clone())).expect("a piece of none");
+        assert_eq!(lines(&copy), ["one VERSION 1 LIMIT UNIFORM 1s\n"]);
+    }
+}
