@@ -8,15 +8,12 @@
 //!   On a replica they come in only if the data have none.
 //!
 //! The whole table is sent at the next cron event, not at the event that asks for it. That one may come amid a command of the server,
-//! such as `PSYNC`, which the server would send to replicas, as a command that has changed something. Each cron event sends one
-//! piece of a large table to replicas, or all to the AOF: several for replicas would be a transaction, of which a full one may refuse
-//! all. So a server that dies meanwhile, or while a pause of writes lasts, leaves a rewritten AOF of keys alone without them.
+//! such as `PSYNC`, which the server would send to replicas, as a command that has changed something. So a server that dies meanwhile, or while a pause of writes lasts, leaves a rewritten AOF of keys alone without them.
 
-use std::mem::take;
 use std::ptr::copy_nonoverlapping;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use ratelimit_engine::policies::{Decoded, Effect, Policies, begun, decode};
+use ratelimit_engine::policies::{Decoded, Effect, Policies, Sending, To, decode};
 use ratelimit_language::Error;
 use redis_module::logging::log_notice;
 use redis_module::raw::{
@@ -30,13 +27,8 @@ use super::settings::policies_in_rdb;
 use super::{NODE, ask};
 use crate::server::api::{OK, api};
 
-static STATE: Mutex<State> = Mutex::new(State {
-    file: None,
-    loads_from_primary: false,
-    loaded: None,
-    owes_aof: false,
-    replicas: ToReplicas { is_owed: false, is_owed_again: false, sent: None },
-});
+static STATE: Mutex<State> =
+    Mutex::new(State { file: None, loads_from_primary: false, loaded: None, sending: Sending::NOTHING });
 
 struct State {
     /// The policies of the file, until the server has started.
@@ -45,30 +37,12 @@ struct State {
     loads_from_primary: bool,
     /// What such a load has brought so far.
     loaded: Option<Decoded>,
-    /// Whether the whole table is to be sent to the AOF.
-    owes_aof: bool,
-    replicas: ToReplicas,
-}
-
-/// What replicas are to get of the whole table.
-struct ToReplicas {
-    is_owed: bool,
-    /// Whether they are to get it once more, after the one that is being sent.
-    is_owed_again: bool,
-    /// The last policy that they got of the table that is being sent.
-    sent: Option<Box<str>>,
+    /// What is to be sent of the whole table.
+    sending: Sending,
 }
 
 fn state() -> MutexGuard<'static, State> {
     STATE.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Who gets an effect.
-#[derive(Clone, Copy)]
-pub enum To {
-    Both,
-    Replicas,
-    Aof,
 }
 
 /// Sends a change of the policies.
@@ -105,19 +79,13 @@ pub unsafe fn send(ctx: *mut RedisModuleCtx, Effect { word, argument }: &Effect,
 /// As for [`send`].
 pub unsafe fn send_all(ctx: *mut RedisModuleCtx) {
     let (piece, _) = NODE.policies().piece(None);
-    let is_whole = !piece.goes_on();
-    owe(!is_whole);
-    if is_whole {
+    if piece.goes_on() {
+        state().sending = Sending::ALL;
+    } else {
+        state().sending = Sending::NOTHING;
         // SAFETY: the caller keeps the contract.
         unsafe { send(ctx, &piece, To::Both) };
     }
-}
-
-/// Whether replicas and the AOF are to get the whole table, as it is now. A table that is being sent is another.
-fn owe(is_owed: bool) {
-    let mut state = state();
-    state.owes_aof = is_owed;
-    state.replicas = ToReplicas { is_owed, is_owed_again: false, sent: None };
 }
 
 /// The server runs, so what it loads from now on is not what it starts with. Sends what is owed, unless replicas must not get writes
@@ -127,33 +95,24 @@ fn owe(is_owed: bool) {
 ///
 /// `ctx` is the context of the event.
 pub unsafe fn on_cron(ctx: *mut RedisModuleCtx) {
-    let (owes_aof, owes_replicas, sent) = {
+    {
         let mut state = state();
         state.file = None;
-        (state.owes_aof, state.replicas.is_owed, state.replicas.sent.clone())
-    };
-    if !owes_aof && !owes_replicas {
-        return;
+        if !state.sending.is_owed() {
+            return;
+        }
     }
     // SAFETY: the caller keeps the contract. A paused server must not replicate anything.
     unsafe {
         if api!(RedisModule_AvoidReplicaTraffic()) != 0 {
             return;
         }
-        if owes_aof {
-            let pieces = NODE.policies().pieces();
-            for piece in pieces.iter().chain(&begun(&NODE)) {
-                send(ctx, piece, To::Aof);
+        let is_primary = is_primary(ctx);
+        let next = state().sending.next(&NODE, is_primary);
+        if let Some((effects, to)) = next {
+            for effect in &effects {
+                send(ctx, effect, to);
             }
-            state().owes_aof = false;
-        } else if is_primary(ctx) {
-            let (piece, last) = NODE.policies().piece(sent.as_deref());
-            send(ctx, &piece, To::Replicas);
-            let ToReplicas { is_owed, is_owed_again, sent } = &mut state().replicas;
-            *sent = last.filter(|_| piece.goes_on());
-            *is_owed = piece.goes_on() || take(is_owed_again);
-        } else {
-            state().replicas = ToReplicas { is_owed: false, is_owed_again: false, sent: None };
         }
     }
 }
@@ -161,8 +120,9 @@ pub unsafe fn on_cron(ctx: *mut RedisModuleCtx) {
 /// Notes the policies of the file, which are those of the node until data are loaded.
 pub fn begin_with(file: Policies) {
     *NODE.policies() = file.clone();
-    state().file = Some(file);
-    owe(true);
+    let mut state = state();
+    state.file = Some(file);
+    state.sending = Sending::ALL;
 }
 
 /// Replaces the policies by those of an RDB that is loaded.
@@ -192,16 +152,16 @@ pub unsafe fn on_event(ctx: *mut RedisModuleCtx, event: u64, part: u64) {
     unsafe {
         match (event, part) {
             (REDISMODULE_EVENT_REPLICA_CHANGE, REDISMODULE_SUBEVENT_REPLICA_CHANGE_ONLINE) => {
-                let replicas = &mut state().replicas;
-                replicas.is_owed_again = replicas.sent.is_some();
-                replicas.is_owed = true;
+                state().sending.replica_came();
             }
             (REDISMODULE_EVENT_FORK_CHILD, REDISMODULE_SUBEVENT_FORK_CHILD_BORN) => {
                 // An AOF that gets keys alone, because it has no RDB in it or one without policies. What is sent from now on stands
                 // behind them. Without policies nothing is, so that a server without the module can load it.
                 let gets_keys = ask::fields_are(ctx, c"persistence", &[c"aof_rewrite_in_progress"], c"1")
                     && !(policies_in_rdb() && ask::setting_is(ctx, c"aof-use-rdb-preamble", c"yes"));
-                state().owes_aof |= gets_keys && !NODE.policies().is_empty();
+                if gets_keys && !NODE.policies().is_empty() {
+                    state().sending.aof_lacks_policies();
+                }
             }
             (REDISMODULE_EVENT_REPLICATION_ROLE_CHANGED, _) => *NODE.next_policies() = None,
             (REDISMODULE_EVENT_LOADING, REDISMODULE_SUBEVENT_LOADING_ENDED) => {
@@ -235,14 +195,14 @@ pub unsafe fn on_event(ctx: *mut RedisModuleCtx, event: u64, part: u64) {
 /// are any.
 fn apply_file(file: Policies, is_primary: bool) {
     let loaded = NODE.policies().clone();
-    owe(false);
+    state().sending = Sending::NOTHING;
     if !is_primary && !loaded.is_empty() {
         return;
     }
     *NODE.policies() = file;
     let differences = NODE.policies().differences(&loaded);
     if is_primary && differences > 0 {
-        owe(true);
+        state().sending = Sending::ALL;
         log_notice(format!(
             "ratelimit: {differences} policies of the data differ from those of the file, which replace them"
         ));

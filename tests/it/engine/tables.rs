@@ -1,7 +1,7 @@
 //! Tables of policies that a primary in memory sends to its copies in pieces, while its policies change.
 
 use ratelimit_engine::memory::{Effect, Memory, Role};
-use ratelimit_engine::policies;
+use ratelimit_engine::policies::{self, Sending, To};
 
 use super::node::{call, text};
 use crate::support::dice::Dice;
@@ -146,5 +146,130 @@ fn a_snapshot_amid_a_table_has_what_has_come_of_it() {
         copy.apply(&Effect::Policies(whole)).expect("a table");
         copy.apply(&Effect::Policies(last.clone())).expect("a piece of none");
         assert_eq!(lines(&copy), ["one VERSION 1 LIMIT UNIFORM 1s\n"]);
+    }
+}
+
+/// A primary, its replicas and its AOF. Each change is sent as a server does it.
+struct World {
+    primary: Memory,
+    sending: Sending,
+    replicas: Vec<Memory>,
+    /// A copy of what the AOF begins with, and the effects behind it.
+    aof: (Memory, Vec<policies::Effect>),
+}
+
+impl World {
+    fn send(&mut self, effects: Vec<policies::Effect>, to: To) {
+        for effect in effects {
+            if to != To::Aof {
+                for replica in &self.replicas {
+                    replica.apply(&Effect::Policies(effect.clone())).expect("an effect");
+                }
+            }
+            if to != To::Replicas {
+                self.aof.1.push(effect);
+            }
+        }
+    }
+
+    fn call(&mut self, line: &str) {
+        text(&self.primary, line);
+        for effect in self.primary.take_effects() {
+            let Effect::Policies(effect) = effect else { panic!("{line} is about policies") };
+            self.send(vec![effect], To::Both);
+        }
+    }
+
+    /// `RL.POLICY LOAD` of a file with so many policies.
+    fn load(&mut self, dice: &mut Dice, count: u64) {
+        let file = Memory::new(0);
+        (0..count).for_each(|_| set(&file, dice));
+        *self.primary.node().policies() = file.node().policies().clone();
+        let pieces = self.primary.node().policies().pieces();
+        if pieces.len() == 1 {
+            self.sending = Sending::NOTHING;
+            self.send(pieces, To::Both);
+        } else {
+            self.sending = Sending::ALL;
+        }
+    }
+
+    /// A server's cron event. Returns whether something was sent.
+    fn cron(&mut self) -> bool {
+        let next = self.sending.next(self.primary.node(), true);
+        let is_sent = next.is_some();
+        if let Some((effects, to)) = next {
+            self.send(effects, to);
+        }
+        is_sent
+    }
+
+    /// A node that has loaded an RDB of another.
+    fn snapshot(of: &Memory) -> Memory {
+        let copy = Memory::new(0);
+        copy.set_role(Role::Copy);
+        let bytes = policies::encode(of.node());
+        let (table, next) = policies::decode(&bytes, &policies::Policies::NONE).expect("a table");
+        *copy.node().policies() = table;
+        *copy.node().next_policies() = next;
+        copy
+    }
+}
+
+#[test]
+fn copies_have_the_policies_of_their_primary_when_all_is_sent() {
+    let mut dice = Dice::new(29);
+    for round in 0..6 {
+        let empty = || World::snapshot(&Memory::new(0));
+        let mut world = World {
+            primary: Memory::new(0),
+            sending: Sending::NOTHING,
+            replicas: vec![empty()],
+            aof: (empty(), Vec::new()),
+        };
+        for _ in 0..150 {
+            match dice.below(16) {
+                0 => {
+                    let count = if dice.one_in(2) { 5 } else { 150 };
+                    world.load(&mut dice, count);
+                }
+                // A replica with a full copy, of the primary or of another replica, and one whose copy is old.
+                1 => world.replicas.push(World::snapshot(&world.primary)),
+                2 => world.replicas.push(World::snapshot(dice.pick(&world.replicas))),
+                3 => {
+                    world.replicas.push(empty());
+                    world.sending.replica_came();
+                }
+                // The AOF is rewritten, with an RDB or with keys alone.
+                4 => world.aof = (World::snapshot(&world.primary), Vec::new()),
+                5 => {
+                    world.aof = (empty(), Vec::new());
+                    world.sending.aof_lacks_policies();
+                }
+                6 => world.call(&format!("RL.POLICY DEL policy{}", dice.below(400))),
+                7..10 => {
+                    let own = Memory::new(0);
+                    set(&own, &mut dice);
+                    let line = lines(&own).concat();
+                    world.call(&format!("RL.POLICY SET {}", line.trim_end().replace(" VERSION 1", "")));
+                }
+                _ => _ = world.cron(),
+            }
+        }
+        // One comes when the AOF has its table and replicas have a piece of theirs.
+        world.load(&mut dice, 150);
+        assert!(world.cron() && world.cron() && world.sending.is_owed());
+        world.replicas.push(empty());
+        world.sending.replica_came();
+        while world.cron() {}
+        assert!(!world.sending.is_owed());
+        let expected = lines(&world.primary);
+        let (of_aof, effects) = world.aof;
+        for effect in effects {
+            of_aof.apply(&Effect::Policies(effect)).expect("an effect");
+        }
+        for copy in world.replicas.iter().chain([&of_aof]) {
+            assert_eq!(lines(copy), expected, "round {round}");
+        }
     }
 }

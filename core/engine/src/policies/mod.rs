@@ -8,6 +8,7 @@
 
 mod counted;
 mod effect;
+mod sending;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,6 +18,7 @@ use ratelimit_language::{Arguments, Bounds, Error, Policy, policy_name};
 
 pub use counted::{CountedPolicy, LimitCounts};
 pub use effect::{Decoded, Effect, begun, decode, encode};
+pub use sending::{Sending, To};
 
 /// The most policies of a node.
 const MOST: usize = 10_000;
