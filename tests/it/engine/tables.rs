@@ -256,7 +256,7 @@ fn copies_have_the_policies_of_their_primary_when_all_is_sent() {
                 _ => _ = world.cron(),
             }
         }
-        // One comes when the AOF has its table and replicas have a piece of theirs.
+        // One comes when the AOF has its table and replicas have a piece of their own.
         world.load(&mut dice, 150);
         assert!(world.cron() && world.cron() && world.sending.is_owed());
         world.replicas.push(empty());
