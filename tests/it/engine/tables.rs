@@ -273,3 +273,48 @@ fn copies_have_the_policies_of_their_primary_when_all_is_sent() {
         }
     }
 }
+
+#[test]
+fn whatever_stands_in_an_rdb_is_an_error_or_a_table() {
+    let mut dice = Dice::new(31);
+    let memory = Memory::new(0);
+    (0..6).for_each(|_| set(&memory, &mut dice));
+    let (first, _) = memory.node().policies().piece(None);
+    let begun = policies::Effect::of(b"FIRST", &first.argument).expect("an effect");
+    memory.apply(&Effect::Policies(begun)).expect("a piece");
+    let bytes = policies::encode(memory.node());
+    let (mut tables, mut errors) = (0, 0);
+    for _ in 0..8000 {
+        let mut bytes = bytes.clone();
+        for _ in 0..=dice.below(3) {
+            let place = dice.index(bytes.len());
+            match dice.below(4) {
+                0 => bytes.truncate(place + 1),
+                1 => _ = bytes.remove(place),
+                2 => bytes.insert(place, *dice.pick(b"\0\n 9-V\xff")),
+                _ => bytes[place] = *dice.pick(b"\0\n 90V\x01\xff"),
+            }
+            if bytes.is_empty() {
+                bytes.push(1);
+            }
+        }
+        let Ok((table, next)) = policies::decode(&bytes, &policies::Policies::NONE) else {
+            errors += 1;
+            continue;
+        };
+        tables += 1;
+        let copy = Memory::new(0);
+        *copy.node().policies() = table;
+        *copy.node().next_policies() = next;
+        // It can be written and read again, and each policy of it can be asked for, changed and deleted.
+        assert!(policies::decode(&policies::encode(copy.node()), &policies::Policies::NONE).is_ok());
+        let all = copy.node().policies().first(usize::MAX);
+        for (name, _) in all {
+            _ = call(&copy, &format!("RL.ASKPEEK key {name}"));
+            text(&copy, &format!("RL.POLICY STATS {name}"));
+            text(&copy, &format!("RL.POLICY DEL {name}"));
+        }
+        assert!(copy.node().policies().is_empty());
+    }
+    assert!(tables > 800 && errors > 800, "{tables} tables, {errors} errors");
+}
