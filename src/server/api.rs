@@ -77,8 +77,8 @@ needed! {
     RedisModule_GetContextFlags
     RedisModule_GetDbIdFromOptCtx
     RedisModule_GetDetachedThreadSafeContext
-    RedisModule_GetMyClusterID
     RedisModule_GetKeyNameFromOptCtx
+    RedisModule_GetMyClusterID
     RedisModule_GetRandomBytes
     RedisModule_GetSelectedDb
     RedisModule_GetServerInfo

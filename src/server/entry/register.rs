@@ -49,15 +49,13 @@ pub unsafe fn register(ctx: *mut RedisModuleCtx, command: &Entry, own_category: 
     let is_container = documentation.subcommands().next().is_some();
     let own = Some(*enter as Enter).filter(|_| !is_container);
     let categories = categories(documentation, own_category);
-    let Documentation { summary, complexity, flags, keys, .. } = documentation;
-    let described = Described { summary, complexity, varies: documentation.varies };
     // SAFETY: the caller keeps the contract. `create` returns the command that the other calls take, and the server copies the
     // strings.
     unsafe {
-        let created = create(ctx, &name, own, flags, *keys)?;
+        let created = create(ctx, &name, own, documentation)?;
         let arity = if is_container { -2 } else { documentation.arity() };
         let parts = if is_container { Vec::new() } else { documentation.parts() };
-        document(created, &described, arity, &parts, *keys, &categories)?;
+        document(created, documentation, arity, &parts, &categories)?;
         for sub in documentation.subcommands() {
             let (name, flags) = (lower(sub.name)?, CString::new(sub.flags).ok()?);
             let (name, flags) = (name.as_ptr(), flags.as_ptr());
@@ -65,7 +63,7 @@ pub unsafe fn register(ctx: *mut RedisModuleCtx, command: &Entry, own_category: 
             let full = lower(&format!("{}|{}", documentation.full_name(), sub.name))?;
             let created = api!(RedisModule_GetCommand(ctx, full.as_ptr()));
             let parts = sub.parts.as_deref().unwrap_or_default();
-            document(created, &described, sub.arity(), parts, *keys, &categories)?;
+            document(created, documentation, sub.arity(), parts, &categories)?;
         }
     }
     Some(())
@@ -90,11 +88,10 @@ unsafe fn create(
     ctx: *mut RedisModuleCtx,
     name: &CStr,
     enter: Option<Enter>,
-    flags: &str,
-    keys: Keys,
+    documentation: &Documentation,
 ) -> Option<*mut RedisModuleCommand> {
-    let flags = CString::new(flags).ok()?;
-    let [first, last, step] = keys.places();
+    let flags = CString::new(documentation.flags).ok()?;
+    let [first, last, step] = documentation.keys.places();
     // SAFETY: the caller keeps the contract, and the server copies the strings.
     unsafe {
         succeeded(api!(RedisModule_CreateCommand(
@@ -110,30 +107,21 @@ unsafe fn create(
     }
 }
 
-/// What a command and its subcommands share.
-struct Described<'a> {
-    summary: &'a str,
-    complexity: &'a str,
-    varies: bool,
-}
-
-/// Adds documentation, arity, key specifications and categories to a command.
+/// Adds documentation, arity, key specifications and categories to a command, or to a subcommand of the command `of`.
 ///
 /// # Safety
 ///
 /// `created` is a command that the module created during the load.
 unsafe fn document(
     created: *mut RedisModuleCommand,
-    described: &Described<'_>,
+    of: &Documentation,
     arity: c_int,
     parts: &[Part],
-    keys: Keys,
     categories: &CStr,
 ) -> Option<()> {
-    let (summary, complexity) =
-        (CString::new(described.summary).ok()?, CString::new(described.complexity).ok()?);
+    let (summary, complexity) = (CString::new(of.summary).ok()?, CString::new(of.complexity).ok()?);
     let mut docs = Docs::of(parts);
-    let mut keys = key_specs(keys);
+    let mut keys = key_specs(of.keys);
     let version = RedisModuleCommandInfoVersion {
         version: 1,
         sizeof_historyentry: size_of::<RedisModuleCommandHistoryEntry>(),
@@ -146,7 +134,7 @@ unsafe fn document(
         complexity: complexity.as_ptr(),
         since: c"0.1.0".as_ptr(),
         history: null_mut(),
-        tips: if described.varies { c"nondeterministic_output".as_ptr() } else { null() },
+        tips: if of.varies { c"nondeterministic_output".as_ptr() } else { null() },
         arity,
         key_specs: keys.as_mut_ptr(),
         args: docs.arguments(),

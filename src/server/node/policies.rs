@@ -78,13 +78,10 @@ pub unsafe fn send(ctx: *mut RedisModuleCtx, Effect { word, argument }: &Effect,
 ///
 /// As for [`send`].
 pub unsafe fn send_all(ctx: *mut RedisModuleCtx) {
-    let (piece, _) = NODE.policies().piece(None);
-    if piece.goes_on() {
-        state().sending = Sending::ALL;
-    } else {
-        state().sending = Sending::NOTHING;
+    let whole = state().sending.replace(&NODE);
+    if let Some(whole) = whole {
         // SAFETY: the caller keeps the contract.
-        unsafe { send(ctx, &piece, To::Both) };
+        unsafe { send(ctx, &whole, To::Both) };
     }
 }
 

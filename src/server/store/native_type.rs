@@ -107,23 +107,36 @@ unsafe fn on_value<T: Copy>(value: *const c_void, otherwise: T, body: impl FnOnc
     })
 }
 
+/// Reads the next bytes of an RDB; `None` if it ends here, or cannot be read.
+///
+/// # Safety
+///
+/// The server passes `io`, an RDB that it reads.
+unsafe fn read_bytes<T>(io: *mut RedisModuleIO, read: impl FnOnce(&[u8]) -> T) -> Option<T> {
+    // SAFETY: the caller keeps the contract. The buffer has `length` bytes, and is freed after its last use.
+    unsafe {
+        let mut length = 0;
+        let buffer = api!(RedisModule_LoadStringBuffer(io, &raw mut length));
+        if buffer.is_null() {
+            return None;
+        }
+        let result = read(slice::from_raw_parts(buffer.cast(), length));
+        api!(RedisModule_Free(buffer.cast()));
+        Some(result)
+    }
+}
+
 /// Loads the policies, which stand before the keys.
 unsafe extern "C" fn load_policies(io: *mut RedisModuleIO, _: c_int, _: c_int) -> c_int {
     guarded(ERR, || {
-        // SAFETY: the server passes an RDB that it reads. The buffer has `length` bytes, and is freed after its last use.
-        unsafe {
-            let mut length = 0;
-            let buffer = api!(RedisModule_LoadStringBuffer(io, &raw mut length));
-            if buffer.is_null() {
-                return ERR;
-            }
-            let loaded = policies::load(slice::from_raw_parts(buffer.cast(), length));
-            api!(RedisModule_Free(buffer.cast()));
-            if loaded.is_err() {
+        // SAFETY: the server passes an RDB that it reads.
+        match unsafe { read_bytes(io, policies::load) } {
+            Some(Ok(())) => OK,
+            Some(Err(_)) => {
                 log_io_error(io, RedisLogLevel::Warning, POLICIES);
-                return ERR;
+                ERR
             }
-            OK
+            None => ERR,
         }
     })
 }
@@ -153,26 +166,21 @@ unsafe extern "C" fn rdb_load(io: *mut RedisModuleIO, version: c_int) -> *mut c_
             log_io_error(io, RedisLogLevel::Warning, NEWER);
             return null_mut();
         }
-        // SAFETY: the server passes an RDB that it reads. The buffer has `length` bytes, and is freed after its last
-        // use.
-        unsafe {
-            let mut length = 0;
-            let buffer = api!(RedisModule_LoadStringBuffer(io, &raw mut length));
-            if buffer.is_null() {
-                // The RDB ends here, or cannot be read.
-                return null_mut();
+        // SAFETY: the server passes an RDB that it reads.
+        let value = unsafe {
+            read_bytes(io, |bytes| {
+                let mut reader = Reader::new(bytes);
+                let value = Value::read(&mut reader);
+                value.ok_or(if reader.is_newer() { NEWER } else { MALFORMED })
+            })
+        };
+        match value {
+            Some(Ok(value)) => value.into_raw(),
+            Some(Err(why)) => {
+                log_io_error(io, RedisLogLevel::Warning, why);
+                null_mut()
             }
-            let mut reader = Reader::new(slice::from_raw_parts(buffer.cast(), length));
-            let value = Value::read(&mut reader);
-            let is_newer = reader.is_newer();
-            api!(RedisModule_Free(buffer.cast()));
-            value.map_or_else(
-                || {
-                    log_io_error(io, RedisLogLevel::Warning, if is_newer { NEWER } else { MALFORMED });
-                    null_mut()
-                },
-                Value::into_raw,
-            )
+            None => null_mut(),
         }
     })
 }

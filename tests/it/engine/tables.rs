@@ -180,17 +180,13 @@ impl World {
         }
     }
 
-    /// `RL.POLICY LOAD` of a file with so many policies.
+    /// `RL.POLICY LOAD` of a file that has `count` lines.
     fn load(&mut self, dice: &mut Dice, count: u64) {
         let file = Memory::new(0);
         (0..count).for_each(|_| set(&file, dice));
         *self.primary.node().policies() = file.node().policies().clone();
-        let pieces = self.primary.node().policies().pieces();
-        if pieces.len() == 1 {
-            self.sending = Sending::NOTHING;
-            self.send(pieces, To::Both);
-        } else {
-            self.sending = Sending::ALL;
+        if let Some(whole) = self.sending.replace(self.primary.node()) {
+            self.send(vec![whole], To::Both);
         }
     }
 

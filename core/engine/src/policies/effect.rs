@@ -61,7 +61,7 @@ impl Effect {
     ///
     /// # Errors
     ///
-    /// [`Error::Payload`] if it is malformed, or an error if the policies would be too many or too long.
+    /// [`Error::Payload`] if it is malformed.
     pub fn apply(&self, node: &Node) -> Result<(), Error> {
         let (mut policies, mut next) = (node.policies(), node.next_policies());
         match self.word {
@@ -106,8 +106,7 @@ impl Policies {
         let mut lines = String::new();
         let mut last = None;
         let begin = after.map_or(Unbounded, Excluded);
-        let mut rest = self.by_name.range::<str, _>((begin, Unbounded));
-        for (name, stored) in rest.by_ref() {
+        for (name, stored) in self.by_name.range::<str, _>((begin, Unbounded)) {
             let line = stored.line(name);
             if lines.len() + line.len() > PIECE {
                 let word = if after.is_none() { "FIRST" } else { "NEXT" };

@@ -34,6 +34,13 @@ impl Sending {
     pub const ALL: Sending =
         Sending { is_owed_to_aof: true, is_owed_to_replicas: true, is_owed_again: false, sent: None };
 
+    /// The node has another table. Returns the effect that brings it to both, if it is one piece; else it is owed.
+    pub fn replace(&mut self, node: &Node) -> Option<Effect> {
+        let (piece, _) = node.policies().piece(None);
+        *self = if piece.goes_on() { Sending::ALL } else { Sending::NOTHING };
+        (!piece.goes_on()).then_some(piece)
+    }
+
     /// A replica has come online. It gets a whole table: one that is being sent began without it.
     pub fn replica_came(&mut self) {
         self.is_owed_again = self.sent.is_some();
