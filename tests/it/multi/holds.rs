@@ -2,6 +2,7 @@
 
 use redis::{Connection, Value};
 
+use crate::support::replicas::wait_for_policies;
 use crate::support::{
     AOF_AT_ONCE, SECOND, Server, T0, WRONG_TYPE, call, dump, error, info, ints, kind_of_error, multi, simple,
     text,
@@ -418,7 +419,8 @@ fn a_settlement_is_replicated_at_once_for_all_its_keys_and_one_of_nothing_not_at
     let server = Server::start(&[]);
     // Else the pings to the replica would move the offset.
     text(&mut server.connection(), "CONFIG SET repl-ping-replica-period 3600");
-    let _replica = server.replica(&[]);
+    let replica = server.replica(&[]);
+    wait_for_policies(&replica);
     let con = &mut server.connection();
     let offset = |con: &mut Connection| -> u64 {
         info(con, "replication", "master_repl_offset").unwrap().parse().unwrap()

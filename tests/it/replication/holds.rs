@@ -11,7 +11,7 @@ use redis::{Connection, Value};
 use crate::support::contents::contents;
 use crate::support::dice::Dice;
 use crate::support::load::{Course, Load};
-use crate::support::replicas::{STRICT, follow, is_up};
+use crate::support::replicas::{STRICT, follow, is_up, wait_for_policies};
 use crate::support::{AOF_AT_ONCE, Server, call, connect, dump, info, ints, refused, sync, text, wait_for};
 
 /// A call that is held, its settlement, and the call that charges the actual cost at once. `@` is an instant in the year
@@ -102,6 +102,7 @@ fn and_after_a_promotion() {
     for [hold, settlement, plain] in CALLS {
         let mut primary = Server::start(&AOF_AT_ONCE);
         let replica = primary.replica(&STRICT);
+        wait_for_policies(&replica);
         lose_the_reply(&primary, &on(hold, "key"));
         sync(&primary, &replica);
         primary.kill();
@@ -111,6 +112,7 @@ fn and_after_a_promotion() {
         primary.start_again();
         follow(&primary, replica.port);
         wait_for("the link", || is_up(&primary));
+        wait_for_policies(&primary);
         lose_the_reply(&replica, &on(settlement, "key"));
         sync(&replica, &primary);
         text(&mut primary.connection(), "REPLICAOF NO ONE");

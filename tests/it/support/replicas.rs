@@ -3,7 +3,7 @@
 use redis::Connection;
 
 use crate::support::contents::{contents, expect_same};
-use crate::support::{Server, info, sync, text};
+use crate::support::{Server, info, sync, text, wait_for};
 
 pub const STRICT: [&str; 2] = ["--propagation-error-behavior", "panic"];
 /// Makes the server write each key so slowly, in microseconds, that calls go on meanwhile.
@@ -16,6 +16,12 @@ pub const NOWHERE: u16 = 1;
 /// Makes the server a replica of the one on this port, at once.
 pub fn follow(server: &Server, port: u16) {
     text(&mut server.connection(), &format!("REPLICAOF 127.0.0.1 {port}"));
+}
+
+/// Waits until a replica has its primary's policies, which are sent soon after the first copy. For tests that count what is sent.
+pub fn wait_for_policies(replica: &Server) {
+    let con = &mut replica.connection();
+    wait_for("the policies", || info(con, "commandstats", "cmdstat_rl.policy|apply").is_some());
 }
 
 pub fn is_up(replica: &Server) -> bool {

@@ -1,7 +1,7 @@
 //! The counts belong to a node: they are neither replicated nor saved.
 
 use super::{ON, entry, refuse, top};
-use crate::support::replicas::{NOWHERE, follow};
+use crate::support::replicas::{NOWHERE, follow, wait_for_policies};
 use crate::support::{AOF_AT_ONCE, Server, error, info, ints, sync, text};
 
 #[test]
@@ -32,6 +32,7 @@ fn a_replica_counts_nothing_of_what_its_primary_refuses() {
 fn nothing_of_it_is_written_or_replicated() {
     let primary = Server::start(&[&ON[..], &AOF_AT_ONCE].concat());
     let replica = primary.replica(&[]);
+    wait_for_policies(&replica);
     let con = &mut primary.connection();
     ints(con, "RL.GCRA key 0 1 1h");
     sync(&primary, &replica);
