@@ -115,7 +115,7 @@ impl<'m> Host for Call<'m> {
     }
 
     fn can_wait(&self) -> bool {
-        self.memory.role.get() == Role::Primary
+        self.memory.role.get() == Role::Primary && !self.memory.is_in_unit.get()
     }
 
     /// The node is asked when its alarm is to ring.

@@ -9,6 +9,7 @@ use ratelimit_language::{Error, docs};
 use ratelimit_value::Value;
 
 use super::call::Call;
+use super::server::own;
 use super::state::{Effect, Memory, Role, Waiter};
 use super::table::{Entry, find};
 use crate::command::{Apply, Command, Policy};
@@ -31,7 +32,7 @@ impl Memory {
             return Called::Replied(Reply::Error(unknown(&[])));
         };
         if let Some(reply) = own(self, name, arguments) {
-            return Called::Replied(reply);
+            return Called::Replied(reply.unwrap_or_else(Reply::Error));
         }
         let Some(command) = find(name) else {
             return Called::Replied(Reply::Error(unknown(words)));
@@ -69,6 +70,12 @@ impl Memory {
     pub fn apply(&self, effect: &Effect) -> Result<(), Error> {
         match effect {
             Effect::Gone(key) => _ = self.delete(key),
+            Effect::Server { database, words } => {
+                let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
+                if let Some((name, arguments)) = words.split_first() {
+                    self.in_database(*database, || own(self, name, arguments)).transpose()?;
+                }
+            }
             Effect::Policies(policies::Effect { word, argument }) => {
                 let words = [docs::POLICY.name.as_bytes(), b"APPLY", word.as_bytes(), argument];
                 Policy::run(&Call::of_primary(self, &words))?;
@@ -121,7 +128,7 @@ impl Clients for Memory {
     }
 
     fn may_write(&self) -> bool {
-        self.role.get() == Role::Primary
+        self.role.get() == Role::Primary && !self.is_paused.get()
     }
 
     fn run(&self, caller: Caller, turn: Turn) -> Option<Reply> {
@@ -165,27 +172,4 @@ fn unknown(words: &[&[u8]]) -> Error {
     }
     let name = first(name, MOST);
     Error::invalid(format_args!("unknown command '{name}', with args beginning with: {shown}"))
-}
-
-/// The commands of the server that a node in memory has: `DEL`, `EXISTS` and `FLUSHALL`.
-fn own(memory: &Memory, name: &[u8], keys: &[&[u8]]) -> Option<Reply> {
-    let is = |command: &str| name.eq_ignore_ascii_case(command.as_bytes());
-    let database = memory.database.get();
-    let count =
-        |each: &dyn Fn(&[u8]) -> bool| Reply::Integer(keys.iter().filter(|key| each(key)).count() as u64);
-    Some(if is("DEL") || is("EXISTS") {
-        if keys.is_empty() {
-            return Some(Reply::Error(Error::Arity.of_command("", if is("DEL") { "DEL" } else { "EXISTS" })));
-        }
-        if is("DEL") {
-            count(&|key| !memory.expire(&(database, key)) && memory.delete(&(database, key)))
-        } else {
-            count(&|key| !memory.expire(&(database, key)) && memory.has(&(database, key)))
-        }
-    } else if is("FLUSHALL") {
-        memory.flush();
-        Reply::Ok
-    } else {
-        return None;
-    })
 }

@@ -20,8 +20,10 @@ pub enum Effect {
     Apply(Vec<(WaitedKey, Vec<u8>)>),
     /// The policies have changed.
     Policies(policies::Effect),
-    /// A key was deleted by a command of the server, or has expired.
+    /// A key was deleted by a command of the server, has expired or was evicted.
     Gone(WaitedKey),
+    /// Another command of the server, as it came.
+    Server { database: i32, words: Vec<Vec<u8>> },
 }
 
 /// What a node is in its deployment.
@@ -44,6 +46,10 @@ pub struct Memory {
     pub(super) dice: Cell<u64>,
     pub(super) database: Cell<i32>,
     pub(super) role: Cell<Role>,
+    /// Whether writes are paused: no caller is tried until that ends.
+    pub(super) is_paused: Cell<bool>,
+    /// Whether the calls are those of a transaction or a script, in which no caller can wait.
+    pub(super) is_in_unit: Cell<bool>,
     pub(super) buffer: Cell<Vec<u8>>,
     pub(super) effects: RefCell<Vec<Effect>>,
     pub(super) waiters: RefCell<BTreeMap<Caller, Waiter>>,
@@ -55,6 +61,15 @@ pub(super) struct Stored {
     pub(super) value: Option<Value>,
     /// In ms since the epoch.
     pub(super) expiry: Option<u64>,
+}
+
+/// A key with its bytes in a dump and its expiry.
+pub type Dumped = (WaitedKey, Vec<u8>, Option<u64>);
+
+impl Stored {
+    fn dump(&self, key: &WaitedKey) -> Dumped {
+        (key.clone(), self.value.as_ref().map(Value::encode).unwrap_or_default(), self.expiry)
+    }
 }
 
 /// A caller that waits, and its call, which runs again.
@@ -77,6 +92,8 @@ impl Memory {
             dice: Cell::new(seed),
             database: Cell::new(0),
             role: Cell::new(Role::Primary),
+            is_paused: Cell::new(false),
+            is_in_unit: Cell::new(false),
             buffer: Cell::default(),
             effects: RefCell::default(),
             waiters: RefCell::default(),
@@ -106,9 +123,25 @@ impl Memory {
         self.steady.get()
     }
 
-    /// A copy grants nothing.
+    /// A copy grants nothing: a node that becomes one ends all waits without a reply.
     pub fn set_role(&self, role: Role) {
         self.role.set(role);
+        if role == Role::Copy {
+            let callers: Vec<Caller> = self.waiters.borrow().keys().copied().collect();
+            for caller in callers {
+                self.hang_up(caller);
+            }
+        }
+    }
+
+    /// Pauses writes, or ends the pause.
+    pub fn pause(&self, is_paused: bool) {
+        self.is_paused.set(is_paused);
+    }
+
+    /// Begins or ends a transaction.
+    pub fn set_in_unit(&self, is_in_unit: bool) {
+        self.is_in_unit.set(is_in_unit);
     }
 
     /// What was sent to copies since the last time.
@@ -126,15 +159,20 @@ impl Memory {
         self.keys.borrow().contains_key(key)
     }
 
-    /// Deletes a key, as a command of the server. Returns whether there was one.
-    pub(super) fn delete(&self, key: &dyn OfDatabase) -> bool {
-        let removed = self.keys.borrow_mut().remove_entry(key);
-        let Some((key, stored)) = removed else { return false };
+    /// Deletes a key, as a command of the server does, or evicts it. Returns whether there was one.
+    pub fn delete(&self, key: &dyn OfDatabase) -> bool {
+        let Some((key, _)) = self.remove(key) else { return false };
+        self.effects.borrow_mut().push(Effect::Gone(key));
+        true
+    }
+
+    /// Takes a value from its key, and sends nothing.
+    pub(super) fn remove(&self, key: &dyn OfDatabase) -> Option<(WaitedKey, Stored)> {
+        let (key, stored) = self.keys.borrow_mut().remove_entry(key)?;
         if let Some(value) = &stored.value {
             self.node.waiting.left(&key, value, self.clock.get(), self.steady.get());
         }
-        self.effects.borrow_mut().push(Effect::Gone(key));
-        true
+        Some((key, stored))
     }
 
     /// Whether a key has expired. As on a server, it is still there in the millisecond of its expiry.
@@ -151,13 +189,44 @@ impl Memory {
         has_expired
     }
 
+    /// Deletes all keys that have expired, as a server does now and then.
+    pub fn expire_all(&self) {
+        let keys: Vec<WaitedKey> = self.keys.borrow().keys().cloned().collect();
+        for key in &keys {
+            self.expire(key);
+        }
+    }
+
     /// All keys that have not expired, with their bytes in a dump and their expiries.
-    pub fn dump(&self) -> Vec<(WaitedKey, Vec<u8>, Option<u64>)> {
+    pub fn dump(&self) -> Vec<Dumped> {
         let keys = self.keys.borrow();
         let lasting = keys.iter().filter(|(_, stored)| !self.has_expired(stored));
-        let dumped = lasting.map(|(key, stored)| {
-            (key.clone(), stored.value.as_ref().map(Value::encode).unwrap_or_default(), stored.expiry)
+        lasting.map(|(key, stored)| stored.dump(key)).collect()
+    }
+
+    /// All keys, also those that have expired and are still there.
+    pub fn all(&self) -> Vec<Dumped> {
+        self.keys.borrow().iter().map(|(key, stored)| stored.dump(key)).collect()
+    }
+
+    /// The bytes of a key and its expiry, also if it has expired and is still there.
+    pub fn stored(&self, key: &dyn OfDatabase) -> Option<(Vec<u8>, Option<u64>)> {
+        let keys = self.keys.borrow();
+        let (key, stored) = keys.get_key_value(key)?;
+        let (_, bytes, expiry) = stored.dump(key);
+        Some((bytes, expiry))
+    }
+
+    /// Replaces all keys by those of a copy. Returns whether all could be read.
+    pub fn load(&self, keys: &[Dumped]) -> bool {
+        let read = keys.iter().map(|(key, bytes, expiry)| {
+            let value = Some(Value::decode(bytes)?);
+            Some((key.clone(), Stored { value, expiry: *expiry }))
         });
-        dumped.collect()
+        let Some(read) = read.collect::<Option<BTreeMap<_, _>>>() else { return false };
+        self.flush();
+        self.effects.borrow_mut().clear();
+        *self.keys.borrow_mut() = read;
+        true
     }
 }
