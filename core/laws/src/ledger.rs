@@ -1,9 +1,12 @@
 //! Models that remember each charge for itself, so that it can be settled later.
 
+use std::collections::{BTreeMap, VecDeque};
+
 use num_rational::BigRational;
 use num_traits::{Signed, Zero};
 
 use ratelimit_core::limiter::{FixedWindow, Rate};
+use ratelimit_core::{Manner, Span, Time};
 
 use super::{micros, ratio};
 
@@ -19,32 +22,54 @@ pub trait Ledger {
     fn give_back(&mut self, charge: usize, now: u64, cost: u64);
 }
 
-/// All charges, of which each counts with a weight.
+impl<M: Ledger + ?Sized> Ledger for Box<M> {
+    fn room(&mut self, now: u64) -> BigRational {
+        (**self).room(now)
+    }
+
+    fn charge(&mut self, now: u64, cost: u64) -> usize {
+        (**self).charge(now, cost)
+    }
+
+    fn give_back(&mut self, charge: usize, now: u64, cost: u64) {
+        (**self).give_back(charge, now, cost);
+    }
+}
+
+/// All charges that still count, each with a weight.
 struct Charges<W> {
     limit: u64,
     weight: W,
     /// Instants and costs.
-    charges: Vec<(u64, u64)>,
+    charges: VecDeque<(u64, u64)>,
+    /// The number of charges before them.
+    past: usize,
 }
 
 /// Charges that count with the weight that a charge at the first instant has at the second.
 pub fn charges(limit: u64, weight: impl Fn(u64, u64) -> BigRational) -> impl Ledger {
-    Charges { limit, weight, charges: Vec::new() }
+    Charges { limit, weight, charges: VecDeque::new(), past: 0 }
 }
 
 impl<W: Fn(u64, u64) -> BigRational> Ledger for Charges<W> {
     fn room(&mut self, now: u64) -> BigRational {
+        // What has no weight any more never gets one again.
+        while self.charges.front().is_some_and(|(then, _)| (self.weight)(*then, now).is_zero()) {
+            self.charges.pop_front();
+            self.past += 1;
+        }
         let weights = self.charges.iter().map(|(then, cost)| ratio(*cost) * (self.weight)(*then, now));
         ratio(self.limit) - weights.sum::<BigRational>()
     }
 
     fn charge(&mut self, now: u64, cost: u64) -> usize {
-        self.charges.push((now, cost));
-        self.charges.len() - 1
+        self.charges.push_back((now, cost));
+        self.past + self.charges.len() - 1
     }
 
     fn give_back(&mut self, charge: usize, _now: u64, cost: u64) {
-        if let Some((_, charged)) = self.charges.get_mut(charge) {
+        let place = charge.checked_sub(self.past);
+        if let Some((_, charged)) = place.and_then(|place| self.charges.get_mut(place)) {
             *charged -= cost;
         }
     }
@@ -176,5 +201,74 @@ impl Ledger for Batches {
     fn give_back(&mut self, _charge: usize, now: u64, cost: u64) {
         self.refill(now);
         self.add(cost);
+    }
+}
+
+/// What is done to a limit with holds.
+#[derive(Clone, Copy, Debug)]
+pub enum Action<I> {
+    /// Charges, and holds under an id for a time.
+    Charge(Manner, Option<(I, Span)>),
+    /// Settles an id at the cost.
+    Settle(I),
+}
+
+/// What a caller sees of a call: whether it was admitted or held, the part of the cost that was granted, what remains.
+pub type Seen = (bool, u64, u64);
+
+/// A model of a limit and of the holds of its key.
+pub struct Book<M, I> {
+    model: M,
+    /// When each hold ends, the number of its charge, and its cost.
+    holds: BTreeMap<I, (Time, usize, u64)>,
+}
+
+impl<M: Ledger, I: Ord> Book<M, I> {
+    pub fn new(model: M) -> Self {
+        Book { model, holds: BTreeMap::new() }
+    }
+
+    /// The number of holds.
+    pub fn held(&self) -> usize {
+        self.holds.len()
+    }
+
+    /// The whole cost that fits.
+    pub fn room(&mut self, now: Time) -> u64 {
+        u64::try_from(self.model.room(now.as_micros()).floor().to_integer()).unwrap_or(0)
+    }
+
+    pub fn call(&mut self, now: Time, cost: u64, action: Action<I>) -> Seen {
+        self.holds.retain(|_, (ends, ..)| *ends > now);
+        let micros = now.as_micros();
+        let (admitted, granted) = match action {
+            Action::Settle(id) => {
+                let held = self.holds.remove(&id);
+                if let Some((_, charge, before)) = held {
+                    if cost < before {
+                        self.model.give_back(charge, micros, before - cost);
+                    } else if cost > before {
+                        self.model.charge(micros, cost - before);
+                    }
+                }
+                (held.is_some(), 0)
+            }
+            Action::Charge(manner, hold) => {
+                if let Some((_, _, cost)) = hold.as_ref().and_then(|(id, _)| self.holds.get(id)) {
+                    return (true, *cost, self.room(now));
+                }
+                let room = self.room(now);
+                let granted = if manner == Manner::Partial { cost.min(room) } else { cost };
+                let admitted = manner == Manner::Force || granted.max(1) <= room;
+                if admitted {
+                    let charge = self.model.charge(micros, granted);
+                    if let Some((id, ttl)) = hold {
+                        self.holds.insert(id, (now.plus(ttl), charge, granted));
+                    }
+                }
+                (admitted, granted)
+            }
+        };
+        (admitted, granted, self.room(now))
     }
 }

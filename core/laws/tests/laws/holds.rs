@@ -32,15 +32,7 @@ use super::histories::*;
 struct Call {
     wait: u64,
     cost: u64,
-    action: Action,
-}
-
-#[derive(Clone, Copy, Debug)]
-enum Action {
-    /// Charges, and holds under an id for a time.
-    Charge(Manner, Option<(u8, Span)>),
-    /// Settles an id at the cost.
-    Settle(u8),
+    action: Action<u8>,
 }
 
 /// Adds calls to generated parameters. Few ids are used, and most holds last for a few calls.
@@ -72,9 +64,6 @@ fn with_calls<P: Clone + std::fmt::Debug>(
     })
 }
 
-/// What a caller sees of a call: whether it was admitted or held, the part of the cost that was granted, what remains.
-type Seen = (bool, u64, u64);
-
 /// A limit on a key in memory.
 struct Tested<L> {
     limiter: L,
@@ -90,7 +79,7 @@ impl<L: Limiter> Tested<L> {
         Place::of(Length::of(self.limiter.length()))
     }
 
-    fn call(&mut self, now: Time, cost: u64, action: Action) -> Seen {
+    fn call(&mut self, now: Time, cost: u64, action: Action<u8>) -> Seen {
         let (place, key, limiter) = (self.place(), &mut self.key, &self.limiter);
         let (admitted, granted) = match action {
             Action::Charge(manner, hold) => {
@@ -117,51 +106,6 @@ impl<L: Limiter> Tested<L> {
     }
 }
 
-/// A model of a limit and of the holds of its key.
-struct Book<M> {
-    model: M,
-    /// When each hold ends, the number of its charge, and its cost.
-    holds: BTreeMap<u8, (Time, usize, u64)>,
-}
-
-impl<M: Ledger> Book<M> {
-    fn room(&mut self, now: Time) -> u64 {
-        u64::try_from(self.model.room(now.as_micros()).floor().to_integer()).unwrap_or(0)
-    }
-
-    fn call(&mut self, now: Time, cost: u64, action: Action) -> Seen {
-        self.holds.retain(|_, (ends, ..)| *ends > now);
-        let micros = now.as_micros();
-        let (admitted, granted) = match action {
-            Action::Settle(id) => {
-                let held = self.holds.remove(&id);
-                if let Some((_, charge, before)) = held {
-                    if cost < before {
-                        self.model.give_back(charge, micros, before - cost);
-                    } else if cost > before {
-                        self.model.charge(micros, cost - before);
-                    }
-                }
-                (held.is_some(), 0)
-            }
-            Action::Charge(_, Some((id, _))) if self.holds.contains_key(&id) => (true, self.holds[&id].2),
-            Action::Charge(manner, hold) => {
-                let room = self.room(now);
-                let granted = if manner == Manner::Partial { cost.min(room) } else { cost };
-                let admitted = manner == Manner::Force || granted.max(1) <= room;
-                if admitted {
-                    let charge = self.model.charge(micros, granted);
-                    if let Some((id, ttl)) = hold {
-                        self.holds.insert(id, (now.plus(ttl), charge, granted));
-                    }
-                }
-                (admitted, granted)
-            }
-        };
-        (admitted, granted, self.room(now))
-    }
-}
-
 /// Checks that a limit with holds and its model decide the same on generated calls.
 fn agree<P: Clone + std::fmt::Debug, L: Limiter, M: Ledger>(
     parameters: impl Strategy<Value = (P, Span, u64)>,
@@ -171,7 +115,7 @@ fn agree<P: Clone + std::fmt::Debug, L: Limiter, M: Ledger>(
     let (mut admitted, mut settled, mut called) = (0, 0, 0);
     each(with_calls(parameters), |(parameters, calls)| {
         let mut tested = Tested { limiter: limiter(&parameters), key: LimitSet::default() };
-        let mut book = Book { model: model(parameters.clone()), holds: BTreeMap::new() };
+        let mut book = Book::new(model(parameters.clone()));
         let mut now = T0;
         for (i, Call { wait, cost, action }) in calls.iter().copied().enumerate() {
             now = now.plus(Span::from_micros(wait));
@@ -184,10 +128,10 @@ fn agree<P: Clone + std::fmt::Debug, L: Limiter, M: Ledger>(
             );
             let charged = seen.0 && matches!(action, Action::Charge(_, None));
             let holds = tested.key.get::<Holds>(Length::NONE);
-            assert!(!charged || holds.is_some() != book.holds.is_empty(), "a charge drops what has ended");
-            assert_eq!(holds.map_or(0, |holds| holds.count(now)), book.holds.len() as u64);
+            assert!(!charged || holds.is_some() != (book.held() == 0), "a charge drops what has ended");
+            assert_eq!(holds.map_or(0, |holds| holds.count(now)), book.held() as u64);
             let stored = holds.map_or(0, |holds| holds.count(holds.last()));
-            assert!(!charged || stored == book.holds.len() as u64, "a charge drops those that have ended");
+            assert!(!charged || stored == book.held() as u64, "a charge drops those that have ended");
             match action {
                 Action::Charge(..) => admitted += usize::from(seen.0),
                 Action::Settle(_) => settled += usize::from(seen.0),
