@@ -12,6 +12,7 @@ pub mod fleet;
 mod found;
 mod ledger;
 mod states;
+pub mod world;
 
 pub use case::{Case, knows_its_end, reads_clock};
 pub use filling::{Want, fill};

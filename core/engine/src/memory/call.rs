@@ -70,11 +70,11 @@ impl<'m> Host for Call<'m> {
         Call::new(self.memory, self.words.get(1..).unwrap_or(&[]), None)
     }
 
-    fn open(&self, place: usize, access: Access) -> Result<OpenKey<'m>, Error> {
+    fn open(&self, place: usize, _: Access) -> Result<OpenKey<'m>, Error> {
         if self.memory.open.get() > 0 {
             return Err(Error::Internal);
         }
-        Ok(OpenKey::open(self.memory, self.word(place)?, access))
+        Ok(OpenKey::open(self.memory, self.word(place)?))
     }
 
     fn open_all<'c, K: OfSlot<Self::Slot<'c>>>(
@@ -84,7 +84,7 @@ impl<'m> Host for Call<'m> {
         if self.memory.open.get() > 0 {
             return Err(Error::Internal);
         }
-        let open = |place| Ok(K::of(OpenKey::open(self.memory, self.word(place)?, Access::Write)));
+        let open = |place| Ok(K::of(OpenKey::open(self.memory, self.word(place)?)));
         places.map(open).collect()
     }
 

@@ -66,8 +66,15 @@ impl Memory {
         tries.filter(|_| self.may_write()).into_iter().chain(deadline).min()
     }
 
-    /// Applies an effect of another node.
+    /// Applies an effect of another node, to keys that have expired as well.
     pub fn apply(&self, effect: &Effect) -> Result<(), Error> {
+        self.is_obeying.set(true);
+        let applied = self.obey(effect);
+        self.is_obeying.set(false);
+        applied
+    }
+
+    fn obey(&self, effect: &Effect) -> Result<(), Error> {
         match effect {
             Effect::Gone(key) => _ = self.delete(key),
             Effect::Server { database, words } => {

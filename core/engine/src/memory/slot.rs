@@ -4,7 +4,7 @@
 use ratelimit_value::Value;
 
 use super::state::{Effect, Memory, Role, Stored};
-use crate::slot::{Access, Slot};
+use crate::slot::Slot;
 use crate::waiting::WaitedKey;
 
 pub(super) struct OpenKey<'m> {
@@ -15,12 +15,10 @@ pub(super) struct OpenKey<'m> {
 }
 
 impl<'m> OpenKey<'m> {
-    pub(super) fn open(memory: &'m Memory, name: &[u8], access: Access) -> OpenKey<'m> {
+    pub(super) fn open(memory: &'m Memory, name: &[u8]) -> OpenKey<'m> {
         let key = WaitedKey { database: memory.database.get(), name: name.into() };
         memory.open.set(memory.open.get() + 1);
-        // A copy hides what has expired, but the effects of its primary apply to it.
-        let applies = access == Access::Replace && memory.role.get() == Role::Copy;
-        let is_hidden = !applies && memory.expire(&key) && memory.role.get() != Role::Primary;
+        let is_hidden = memory.expire(&key) && memory.role.get() != Role::Primary;
         let mut keys = memory.keys.borrow_mut();
         let stored = if is_hidden { None } else { keys.get_mut::<WaitedKey>(&key) };
         let (value, expiry) = stored.map_or((None, None), |stored| {

@@ -46,6 +46,8 @@ pub struct Memory {
     pub(super) dice: Cell<u64>,
     pub(super) database: Cell<i32>,
     pub(super) role: Cell<Role>,
+    /// Whether a call of the primary or the log runs, for which no key expires.
+    pub(super) is_obeying: Cell<bool>,
     /// Whether writes are paused: no caller is tried until that ends.
     pub(super) is_paused: Cell<bool>,
     /// Whether the calls are those of a transaction or a script, in which no caller can wait.
@@ -92,6 +94,7 @@ impl Memory {
             dice: Cell::new(seed),
             database: Cell::new(0),
             role: Cell::new(Role::Primary),
+            is_obeying: Cell::new(false),
             is_paused: Cell::new(false),
             is_in_unit: Cell::new(false),
             buffer: Cell::default(),
@@ -177,7 +180,8 @@ impl Memory {
 
     /// Whether a key has expired. As on a server, it is still there in the millisecond of its expiry.
     fn has_expired(&self, stored: &Stored) -> bool {
-        stored.expiry.is_some_and(|millis| Time::from_millis(millis + 1) <= self.clock.get())
+        !self.is_obeying.get()
+            && stored.expiry.is_some_and(|millis| Time::from_millis(millis + 1) <= self.clock.get())
     }
 
     /// Deletes a key that has expired. A copy only hides it. Returns whether it has expired.

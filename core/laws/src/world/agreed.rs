@@ -1,0 +1,88 @@
+//! What `RL.EXPLAIN` and the looks say of a call before it is made.
+
+use ratelimit_engine::memory::{Called, Memory};
+use ratelimit_engine::reply::Reply;
+
+use super::World;
+use super::told::Told;
+
+/// What was said of a call.
+pub(super) struct Looks {
+    explained: String,
+    /// The reply of `RL.PEEK`.
+    peeked: Option<Reply>,
+}
+
+fn reply(memory: &Memory, line: &str) -> Reply {
+    match memory.call(&line.split(' ').map(str::as_bytes).collect::<Vec<_>>()) {
+        Called::Replied(reply) => reply,
+        Called::Waits(_) => Reply::Null,
+    }
+}
+
+impl World {
+    /// Asks what a call would do. `None` if that is not explained.
+    pub(super) fn look(&self, told: &Told<'_>, is_alone: bool) -> Result<Option<Looks>, String> {
+        let memory = self.copies.primary();
+        let explained =
+            ["RL.MULTI", "RL.ASK", "RL.CONCURRENT", "RL.SKETCH", "RL.PENALTY", "RL.SMOOTH", "RL.UNIFORM"];
+        let is_limiter = super::believed::limits()
+            .any(|(_, limit)| told.name.strip_prefix("RL.") == limit.split(' ').next());
+        if !is_limiter && !explained.contains(&told.name) {
+            return Ok(None);
+        }
+        let line = told.words.join(" ");
+        let before = memory.all();
+        let explained = match reply(memory, &format!("RL.EXPLAIN {line}")) {
+            Reply::Lines(lines) => lines.into_iter().next().unwrap_or_default(),
+            Reply::Error(error) => format!("error {error}"),
+            _ => return Err(format!("RL.EXPLAIN {line}: no sentences")),
+        };
+        let is_plain =
+            is_alone && told.block.or(told.ttl).is_none() && told.manner == ratelimit_core::Manner::Strict;
+        let limit = super::believed::limits().find(|(key, limit)| is_plain && told.is_of(key, limit));
+        let peeked =
+            limit.map(|(key, limit)| reply(memory, &format!("RL.PEEK {key} {limit} COST {}", told.cost)));
+        // What has expired may go at a look.
+        if memory.all().iter().any(|key| !before.contains(key)) {
+            return Err(format!("RL.EXPLAIN {line}: it has changed something"));
+        }
+        Ok(Some(Looks { explained, peeked }))
+    }
+}
+
+impl Looks {
+    /// Compares what was said with what came of the call.
+    pub(super) fn agree(&self, called: &Called) -> Result<(), String> {
+        let verdict = self.explained.rsplit("on this node: ").next().unwrap_or_default();
+        let is_said = match called {
+            // Which of two reasons it names first may differ: a key full of holds, or a cost that never fits.
+            Called::Replied(Reply::Error(_)) => true,
+            Called::Waits(_) => verdict.starts_with("would wait"),
+            Called::Replied(reply) if reply.is_admission() => verdict.starts_with("admitted"),
+            Called::Replied(_) => ["refused", "banned", "error ERR too many holds"]
+                .iter()
+                .any(|start| verdict.starts_with(start)),
+        };
+        let was = || match called {
+            Called::Waits(_) => "waits",
+            Called::Replied(reply) if reply.is_admission() => "admitted",
+            Called::Replied(_) => "refused",
+        };
+        if !is_said {
+            return Err(format!("explained as {:?}, and it is {}", self.explained, was()));
+        }
+        match (&self.peeked, called) {
+            (Some(Reply::Answer(peeked)), Called::Replied(Reply::Answer(answer))) => {
+                let is_same = peeked.verdict.admits() == answer.verdict.admits()
+                    && (answer.verdict.admits() || peeked.integers() == answer.integers());
+                if is_same {
+                    Ok(())
+                } else {
+                    Err(format!("RL.PEEK {:?}, and then {:?}", peeked.integers(), answer.integers()))
+                }
+            }
+            _ => Ok(()),
+        }
+    }
+}

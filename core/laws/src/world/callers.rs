@@ -1,0 +1,234 @@
+//! Calls, and callers that wait.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use ratelimit_core::line::Caller;
+use ratelimit_core::{Span, Time, Verdict};
+use ratelimit_engine::memory::{Called, Effect, Memory};
+use ratelimit_engine::reply::Reply;
+use ratelimit_engine::waiting::{OfDatabase, State};
+
+use super::told::Told;
+use super::{MOMENT, World};
+
+/// How often the alarm rings at one instant at most.
+const MOST_RINGS: usize = 2000;
+/// The longest time within which a line does what is due.
+const SOON: Span = Span::from_millis(2);
+
+/// The callers that wait at the primary, with their calls and when they give up.
+#[derive(Default)]
+pub(super) struct Callers(BTreeMap<Caller, (String, Option<Time>)>);
+
+impl Callers {
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    /// The node has as many.
+    pub(super) fn count(&self, memory: &Memory) -> Result<(), String> {
+        let [waiting, ..] = memory.node().waiting.counts();
+        if waiting == self.len() as u64 { Ok(()) } else { Err(format!("{waiting} callers wait: {self}")) }
+    }
+}
+
+impl fmt::Display for Callers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.values().try_for_each(|(line, _)| write!(f, "{line}; "))
+    }
+}
+
+impl World {
+    /// A client calls the primary.
+    pub(super) fn call(&mut self, line: &str) -> Result<(), String> {
+        let told = Told::of(line);
+        let words: Vec<&[u8]> = told.words.iter().map(|word| word.as_bytes()).collect();
+        self.beliefs.begin(&told, self.copies.primary());
+        let is_checked = self.is_checked(16);
+        let memory = self.copies.primary();
+        let is_alone = memory.node().waiting.with(|state| {
+            state.lines.hungry() == 0
+                && state.lines.at_key::<dyn OfDatabase>(&(0, told.key().as_bytes())) == 0
+        });
+        // A call in a transaction does not wait, and is not explained so.
+        let is_explained = is_checked && !(self.is_in_unit && told.block.is_some());
+        let looks = if is_explained { self.look(&told, is_alone)? } else { None };
+        let memory = self.copies.primary();
+        let before = is_checked.then(|| memory.all());
+        let (now, steady, longest) = (memory.clock(), memory.now(), memory.node().settings.longest_block());
+        let called = memory.call(&words);
+        if let Some(looks) = looks {
+            looks.agree(&called).map_err(|why| format!("{line}: {why}"))?;
+            self.tally.reach("calls that were explained before", 1);
+        }
+        match called {
+            Called::Waits(caller) => {
+                let deadline = told.block.filter(|_| told.name != "RL.ASK");
+                let deadline = deadline.map(|block| steady.plus(block.min(longest)));
+                self.callers.0.insert(caller, (line.into(), deadline));
+                self.tally.reach("callers that waited", 1);
+                if is_alone {
+                    self.beliefs.waits(&told, now).map_err(|why| format!("{line}: {why}"))?;
+                }
+            }
+            Called::Replied(Reply::Error(error)) => {
+                self.tally.reach("errors", 1);
+                let effects = self.copies.collect();
+                // What had expired goes all the same.
+                if effects.iter().any(|effect| !matches!(effect, Effect::Gone(_))) {
+                    return Err(format!("{line}: {error}, and it has sent {effects:?}"));
+                }
+                let is_changed =
+                    effects.is_empty() && before.is_some_and(|before| before != self.copies.primary().all());
+                if is_changed {
+                    return Err(format!("{line}: {error}, and it has changed something"));
+                }
+            }
+            Called::Replied(reply) => {
+                self.copies.collect();
+                self.tally.reach(if reply.is_admission() { "admitted" } else { "other replies" }, 1);
+                self.check(&told, &reply, now, is_alone)?;
+            }
+        }
+        if told.name == "RL.POLICY" && self.callers.len() > 0 {
+            self.tally.reach("policies changed while callers wait", 1);
+        }
+        // A server finds by its periodic tasks only that a key has come, or expires at another time.
+        self.is_unseen |= ["RENAME", "COPY", "PERSIST", "PEXPIREAT", "RL.POLICY"].contains(&told.name);
+        Ok(())
+    }
+
+    fn check(&mut self, told: &Told<'_>, reply: &Reply, now: Time, is_alone: bool) -> Result<(), String> {
+        let checked = self.beliefs.check(told, reply, now, is_alone);
+        let is_checked = checked.map_err(|why| format!("{}: {why}", told.words.join(" ")))?;
+        self.tally.reach("calls that a model decided too", usize::from(is_checked));
+        Ok(())
+    }
+
+    /// Lets time pass on all nodes. The primary's alarm rings whenever it is due.
+    pub(super) fn pass(&mut self, span: Span) -> Result<(), String> {
+        let end = self.copies.primary().now().plus(span);
+        let mut rings = 0;
+        while let Some(due) = self.copies.primary().next_ring().filter(|due| *due <= end) {
+            let now = self.copies.primary().now();
+            rings = if due > now { 0 } else { rings + 1 };
+            if rings > MOST_RINGS {
+                return Err(format!("the alarm rings again and again for {}", self.callers));
+            }
+            self.move_clocks(due.since(now));
+            self.ring()?;
+        }
+        self.move_clocks(end.since(self.copies.primary().now()));
+        Ok(())
+    }
+
+    fn move_clocks(&self, span: Span) {
+        for node in &self.copies.nodes {
+            node.memory.set_clock(node.memory.clock().plus(span).min(super::LATEST));
+            node.memory.pass(span);
+        }
+    }
+
+    /// The alarm rings once. Returns how many callers were admitted.
+    fn ring(&mut self) -> Result<usize, String> {
+        let memory = self.copies.primary();
+        let (now, steady) = (memory.clock(), memory.now());
+        let mut admitted = 0;
+        for (caller, reply) in memory.ring() {
+            let (line, deadline) = self.callers.0.remove(&caller).ok_or("a reply to nobody who waits")?;
+            if reply.is_admission() {
+                admitted += 1;
+            } else if let Some(deadline) = deadline
+                && let Some(retry) = retry_of(&reply)
+                && steady.plus(retry) <= deadline
+            {
+                let left = deadline.since(steady);
+                return Err(format!(
+                    "{line}: refused although it could be admitted in {retry:?}, with {left:?} left"
+                ));
+            }
+            self.check(&Told::of(&line), &reply, now, false)?;
+        }
+        self.tally.reach("callers that were admitted at last", admitted);
+        self.send();
+        Ok(admitted)
+    }
+
+    pub(super) fn hang_up(&mut self, number: usize) {
+        let number = number % self.callers.len().max(1);
+        if let Some(caller) = self.callers.0.keys().nth(number).copied() {
+            self.callers.0.remove(&caller);
+            self.copies.primary().hang_up(caller);
+            self.tally.reach("callers that left", 1);
+        }
+    }
+
+    /// The periodic tasks of the primary.
+    pub(super) fn cron(&mut self) -> Result<(), String> {
+        if self.is_paused {
+            return Ok(());
+        }
+        self.copies.send_owed();
+        let memory = self.copies.primary();
+        memory.node().waiting.with(|state| {
+            state.lines.end_hungers(memory.now());
+            state.lines.nudge(32);
+        });
+        self.is_unseen = false;
+        self.pass(Span::ZERO)
+    }
+
+    /// Tries all callers. If lines have done what was due, none is admitted.
+    pub(super) fn try_all(&mut self) -> Result<(), String> {
+        if self.is_paused || self.callers.len() == 0 {
+            return Ok(());
+        }
+        if self.is_unseen {
+            self.cron()?;
+        }
+        self.pass(MOMENT)?;
+        let memory = self.copies.primary();
+        let soon = memory.now().plus(SOON);
+        if memory.next_ring().is_some_and(|due| due <= soon) {
+            return Ok(());
+        }
+        let (tenants, hungry) = memory.node().waiting.with(|State { lines, .. }| {
+            let tenants = |key: &str| lines.count_tenants::<dyn OfDatabase>(&(0, key.as_bytes())).0 > 1;
+            (super::draw::keys().iter().filter(|key| tenants(key)).count(), lines.hungry())
+        });
+        self.tally.reach("lines of several tenants", tenants);
+        self.tally.reach("hungry tenants", hungry);
+        self.tally.reach("callers that waited rightly", self.callers.len());
+        let waiting = self.callers.to_string();
+        let memory = self.copies.primary();
+        memory.node().waiting.with(|state| state.lines.mark_all());
+        while self.copies.primary().next_ring().is_some_and(|due| due <= self.copies.primary().now()) {
+            if self.ring()? > 0 {
+                return Err(format!(
+                    "one waited for what is admitted now: {waiting}; left are {}",
+                    self.callers
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// After which time a refused call may be admitted, if ever.
+fn retry_of(reply: &Reply) -> Option<Span> {
+    match reply {
+        Reply::Answer(answer)
+        | Reply::Six(answer, _)
+        | Reply::Answers(answer, _)
+        | Reply::SixAndEach(answer, ..) => match answer.verdict {
+            Verdict::Refuse { retry } => retry,
+            Verdict::Admit { .. } => None,
+        },
+        _ => None,
+    }
+}

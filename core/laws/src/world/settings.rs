@@ -1,0 +1,47 @@
+//! The settings of the nodes of a world, which an operator changes.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::Ordering::Relaxed;
+
+use ratelimit_engine::memory::Memory;
+
+/// The settings that were changed, by name.
+#[derive(Default)]
+pub(super) struct Settings(BTreeMap<String, u64>);
+
+impl Settings {
+    /// A fresh node with these settings.
+    pub(super) fn node(&self, seed: u64) -> Memory {
+        let memory = Memory::new(seed);
+        memory.node().settings.max_block.millis.store(86_400_000, Relaxed);
+        for (name, value) in &self.0 {
+            set(&memory, name, *value);
+        }
+        memory
+    }
+
+    /// Changes a setting of a node, as `CONFIG SET` does.
+    pub(super) fn change<'n>(&mut self, name: &str, value: u64, nodes: impl Iterator<Item = &'n Memory>) {
+        self.0.insert(name.into(), value);
+        for memory in nodes {
+            set(memory, name, value);
+            if value == 0 && ["hunger", "max-tenants"].contains(&name) {
+                memory.node().waiting.with(|state| state.lines.end_all_hungers(memory.now()));
+            }
+        }
+    }
+}
+
+fn set(memory: &Memory, name: &str, value: u64) {
+    let settings = &memory.node().settings;
+    let number = match name {
+        "hunger" => return settings.hunger.millis.store(value, Relaxed),
+        "max-block" => return settings.max_block.millis.store(value, Relaxed),
+        "max-tenants" => &settings.max_tenants,
+        "max-holds" => &settings.max_holds,
+        "max-waiters" => &settings.max_waiters,
+        "max-waiters-per-key" => &settings.max_waiters_per_key,
+        _ => return,
+    };
+    number.value.store(value.cast_signed(), Relaxed);
+}
