@@ -1,16 +1,21 @@
 //! `make simulate`: worlds of new seeds for some time. Prints what happened and what was reached, or a history that breaks a law.
 //!
-//! The arguments are the number of seconds, and the first seed if it is not to be new.
+//! The arguments are the number of seconds, and the first seed if it is not to be new; or a file with a history to run again.
 
 use std::process::ExitCode;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use ratelimit_laws::world::{Tally, simulate};
+use ratelimit_laws::world::{Event, Tally, replay, simulate};
 
 /// The events of a world.
 const EVENTS: usize = 2000;
 
 fn main() -> ExitCode {
+    if let Some(history) = std::env::args().nth(1).and_then(|path| std::fs::read_to_string(path).ok()) {
+        let outcome = replay(&history.lines().filter_map(Event::of).collect::<Vec<_>>());
+        println!("{}", outcome.map_or_else(|why| why, |tally| format!("{tally}no difference")));
+        return ExitCode::SUCCESS;
+    }
     let mut arguments = std::env::args().skip(1).filter_map(|word| word.parse::<u64>().ok());
     let seconds = arguments.next().unwrap_or(10);
     let new = || SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());

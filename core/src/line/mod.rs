@@ -637,16 +637,16 @@ impl<K: Ord + Clone> Lines<K> {
         for key in keys_of(&new) {
             self.keys.entry(key.clone()).or_default().callers += 1;
         }
+        // A caller comes for another tenant if its policy has changed. In an order it stands once, so it is taken out before.
+        for spot in old.iter().filter(|spot| !new.contains(spot) && !is_elsewhere(spot)) {
+            self.step_out(caller, spot);
+        }
         // A caller that stays is not taken out meanwhile: its tenant does not begin to wait anew.
         for (spot, stand) in new.iter().zip(&stands) {
             self.stand(caller, spot, stand, old.contains(spot), now);
         }
-        for spot in old.iter().filter(|spot| !new.contains(spot)) {
-            if away.contains(spot) {
-                self.line(&spot.key, spot.name)
-                    .into_iter()
-                    .for_each(|line| line.tenants.go_away(&spot.tenant));
-            }
+        for spot in old.iter().filter(is_elsewhere) {
+            self.line(&spot.key, spot.name).into_iter().for_each(|line| line.tenants.go_away(&spot.tenant));
             self.step_out(caller, spot);
         }
         were_away.iter().filter(|spot| !away.contains(spot)).for_each(|spot| self.quit(spot));
@@ -974,6 +974,23 @@ mod tests {
         lines.stay(both, T0, vec![stand("b", 50)]);
         assert!(lines.leave(other) && lines.leave(both));
         assert!(!lines.has_line("a", leases()) && !lines.has_line("b", leases()));
+    }
+
+    #[test]
+    fn a_caller_that_stays_for_another_tenant_stands_in_line() {
+        let of = |tenant: &'static [u8]| Stand {
+            claim: Claim { tenant, ..Claim::plain(1, false) }.into_owned(),
+            ..stand("a", 50)
+        };
+        let mut lines = Lines::new();
+        let caller = enter(&mut lines, vec![of(b"")]);
+        for tenant in [&b"ann"[..], b"", b"bob"] {
+            lines.stay(caller, T0, vec![of(tenant)]);
+            lines.mark("a");
+            assert_eq!((lines.due(T0), lines.at_key("a")), (Some(caller), 1));
+        }
+        assert!(lines.leave(caller));
+        assert!(!lines.has_line("a", leases()));
     }
 
     #[test]

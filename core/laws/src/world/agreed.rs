@@ -13,7 +13,8 @@ pub(super) struct Looks {
     peeked: Option<Reply>,
 }
 
-fn reply(memory: &Memory, line: &str) -> Reply {
+/// The reply of a look.
+pub(super) fn reply(memory: &Memory, line: &str) -> Reply {
     match memory.call(&line.split(' ').map(str::as_bytes).collect::<Vec<_>>()) {
         Called::Replied(reply) => reply,
         Called::Waits(_) => Reply::Null,

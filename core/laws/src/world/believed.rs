@@ -1,5 +1,5 @@
-//! What must come of calls on keys that have one limit with the same parameters throughout: each has a model in rational numbers, and
-//! a table of leases a plain map. A key that something else touches has none until it is missing again.
+//! What must come of calls on keys that have one limit with the same parameters throughout: each has a model in rational numbers. A
+//! key that something else touches has none until it is missing again.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU64;
@@ -23,8 +23,8 @@ struct Tame {
 
 const MINUTE: Span = Span::from_millis(60_000);
 
-fn rate(count: u64, seconds: u64) -> Rate {
-    Rate { limit: number(6), count: number(count), period: period(Span::from_millis(1000 * seconds)) }
+fn rate(limit: u64, count: u64, seconds: u64) -> Rate {
+    Rate { limit: number(limit), count: number(count), period: period(Span::from_millis(1000 * seconds)) }
 }
 
 fn number(number: u64) -> NonZeroU64 {
@@ -40,13 +40,13 @@ fn minute() -> Period {
 }
 
 const LIMITS: [Tame; 11] = [
-    Tame { key: "gcra", limit: "GCRA 5 6 60s", model: || Box::new(owed(rate(6, 60))) },
-    Tame { key: "bucket", limit: "TOKENBUCKET 6 1 10s", model: || Box::new(owed(rate(1, 10))) },
-    Tame { key: "leaky", limit: "LEAKYBUCKET 6 1 10s", model: || Box::new(owed(rate(1, 10))) },
+    Tame { key: "gcra", limit: "GCRA 5 6 60s", model: || Box::new(owed(rate(6, 6, 60))) },
+    Tame { key: "bucket", limit: "TOKENBUCKET 6 1 10s", model: || Box::new(owed(rate(6, 1, 10))) },
+    Tame { key: "leaky", limit: "LEAKYBUCKET 6 1 10s", model: || Box::new(owed(rate(6, 1, 10))) },
     Tame {
         key: "batch",
         limit: "TOKENBUCKET 6 2 20s BATCH",
-        model: || Box::new(missing_batches(rate(2, 20))),
+        model: || Box::new(missing_batches(rate(6, 2, 20))),
     },
     Tame {
         key: "window",
@@ -76,18 +76,8 @@ const LIMITS: [Tame; 11] = [
         model: || Box::new(charges(6, in_recent_parts(MINUTE, Span::from_millis(10_000)))),
     },
     Tame { key: "log", limit: "SLIDINGLOG 6 60s", model: || Box::new(charges(6, in_window(MINUTE))) },
-    Tame {
-        key: "gate",
-        limit: "UNIFORM 10s",
-        model: || Box::new(charges(1, in_window(Span::from_millis(10_000)))),
-    },
+    Tame { key: "gate", limit: "UNIFORM 10s", model: || Box::new(owed(rate(1, 1, 10))) },
 ];
-
-/// The leases of the key `pool`.
-pub(super) const POOL: &str = "pool";
-pub(super) const POOL_LIMIT: &str = "CONCURRENT 4 30s";
-const POOL_CAPACITY: u64 = 4;
-const POOL_TTL: Span = Span::from_millis(30_000);
 
 /// The keys with a model, and their limits.
 pub(super) fn limits() -> impl Iterator<Item = (&'static str, &'static str)> {
@@ -96,14 +86,10 @@ pub(super) fn limits() -> impl Iterator<Item = (&'static str, &'static str)> {
 
 type Model = Book<Box<dyn Ledger>, String>;
 
-/// The leases by id: when each expires, and its cost.
-type Leases = BTreeMap<String, (Time, u64)>;
-
 /// What is believed of the keys of the primary.
 #[derive(Default)]
 pub(super) struct Beliefs {
     books: BTreeMap<&'static str, Model>,
-    pool: Option<Leases>,
 }
 
 impl Beliefs {
@@ -115,14 +101,11 @@ impl Beliefs {
     /// Forgets what is believed of a key.
     pub(super) fn forget_key(&mut self, key: &str) {
         self.books.remove(key);
-        if key == POOL {
-            self.pool = None;
-        }
     }
 
-    /// The number of holds and of leases.
-    pub(super) fn held(&self) -> (usize, usize) {
-        (self.books.values().map(Model::held).sum(), self.pool.as_ref().map_or(0, Leases::len))
+    /// The number of holds.
+    pub(super) fn held(&self) -> usize {
+        self.books.values().map(Model::held).sum()
     }
 
     /// A call is about to run. What it is about is believed from now on if the key is missing.
@@ -132,19 +115,10 @@ impl Beliefs {
             return;
         }
         for tame in LIMITS.iter().filter(|tame| told.names(tame.key)) {
-            // The model of a gate knows no greater cost.
-            let is_known = tame.key != "gate" || told.cost == 1;
-            if !told.is_of(tame.key, tame.limit) || !is_known {
+            if !told.is_of(tame.key, tame.limit) {
                 self.books.remove(tame.key);
             } else if !self.books.contains_key(tame.key) && is_missing(tame.key) {
                 self.books.insert(tame.key, Book::new((tame.model)()));
-            }
-        }
-        if told.names(POOL) {
-            if !told.is_of_leases(POOL, POOL_LIMIT) {
-                self.pool = None;
-            } else if self.pool.is_none() && is_missing(POOL) {
-                self.pool = Some(Leases::new());
             }
         }
         if told.name == "FLUSHALL" {
@@ -162,12 +136,6 @@ impl Beliefs {
     ) -> Result<bool, String> {
         if matches!(reply, Reply::Error(_)) || told.is_look() {
             return Ok(false);
-        }
-        if told.key() == POOL {
-            return self
-                .pool
-                .as_mut()
-                .map_or(Ok(false), |pool| check_lease(pool, told, reply, now, is_alone));
         }
         let Some(book) = self.books.get_mut(told.key()) else { return Ok(false) };
         let id = || told.id.map(String::from);
@@ -209,42 +177,5 @@ fn remaining(reply: &Reply) -> Option<u64> {
     match reply {
         Reply::Answer(answer) | Reply::Six(answer, _) => Some(answer.gauge.remaining),
         _ => None,
-    }
-}
-
-fn check_lease(
-    pool: &mut Leases,
-    told: &Told<'_>,
-    reply: &Reply,
-    now: Time,
-    is_alone: bool,
-) -> Result<bool, String> {
-    let id = told.words.get(told.place_of_id()).copied().unwrap_or_default();
-    pool.retain(|_, (ends, _)| *ends > now);
-    let held: u64 = pool.values().map(|(_, cost)| cost).sum();
-    match told.name {
-        "RL.RELEASE" | "RL.RENEW" => {
-            let was_held = pool.contains_key(id);
-            if told.name == "RL.RELEASE" {
-                pool.remove(id);
-            } else if let Some((ends, _)) = pool.get_mut(id) {
-                *ends = now.plus(told.duration(2).unwrap_or(POOL_TTL));
-            }
-            same("held", matches!(reply, Reply::Integer(1)), was_held)
-        }
-        _ if reply.is_admission() => {
-            let is_new = !pool.contains_key(id);
-            if is_new && held + told.cost > POOL_CAPACITY {
-                return Err(format!("a lease too many: {held} of {POOL_CAPACITY} were held"));
-            }
-            let cost = pool.get(id).map_or(told.cost, |(_, cost)| *cost);
-            pool.insert(id.into(), (now.plus(POOL_TTL), cost));
-            let held: u64 = pool.values().map(|(_, cost)| cost).sum();
-            same("remaining", remaining(reply), Some(POOL_CAPACITY - held))
-        }
-        _ if is_alone && (held + told.cost <= POOL_CAPACITY || pool.contains_key(id)) => {
-            Err(format!("refused, and {held} of {POOL_CAPACITY} are held"))
-        }
-        _ => Ok(true),
     }
 }

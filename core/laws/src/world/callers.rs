@@ -19,15 +19,39 @@ const SOON: Span = Span::from_millis(2);
 
 /// The callers that wait at the primary, with their calls and when they give up.
 #[derive(Default)]
-pub(super) struct Callers(BTreeMap<Caller, (String, Option<Time>)>);
+pub(super) struct Callers {
+    waiting: BTreeMap<Caller, (String, Option<Time>)>,
+    /// Those that waited alone, with the key, and when its limit has room if nothing touches it until then.
+    promises: BTreeMap<Caller, (String, Time)>,
+}
 
 impl Callers {
     pub(super) fn len(&self) -> usize {
-        self.0.len()
+        self.waiting.len()
     }
 
     pub(super) fn clear(&mut self) {
-        self.0.clear();
+        self.waiting.clear();
+        self.promises.clear();
+    }
+
+    /// Something has touched this key, or any.
+    pub(super) fn touch(&mut self, is_touched: impl Fn(&str) -> bool) {
+        self.promises.retain(|_, (key, _)| !is_touched(key));
+    }
+
+    /// Checks that no one waits for longer than was told, although its key was left alone.
+    fn keep_promises(&mut self, now: Time) -> Result<(), String> {
+        while let Some((caller, (_, at))) = self.promises.iter().find(|(_, (_, at))| at.plus(MOMENT) <= now) {
+            let (caller, at) = (*caller, *at);
+            self.promises.remove(&caller);
+            if let Some((line, deadline)) = self.waiting.get(&caller)
+                && deadline.is_none_or(|deadline| deadline > at.plus(MOMENT))
+            {
+                return Err(format!("{line}: its limit had room {:?} ago", now.since(at)));
+            }
+        }
+        Ok(())
     }
 
     /// The node has as many.
@@ -39,7 +63,7 @@ impl Callers {
 
 impl fmt::Display for Callers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.values().try_for_each(|(line, _)| write!(f, "{line}; "))
+        self.waiting.values().try_for_each(|(line, _)| write!(f, "{line}; "))
     }
 }
 
@@ -57,6 +81,16 @@ impl World {
         });
         // A call in a transaction does not wait, and is not explained so.
         let is_explained = is_checked && !(self.is_in_unit && told.block.is_some());
+        let has_line = !is_alone;
+        self.fair_lines.begin(
+            &told,
+            self.copies.primary(),
+            self.settings.are_usual() && !self.is_in_unit,
+            has_line,
+        );
+        if !told.is_look() {
+            self.callers.touch(|key| told.names(key) || told.name == "FLUSHALL");
+        }
         let looks = if is_explained { self.look(&told, is_alone)? } else { None };
         let memory = self.copies.primary();
         let before = is_checked.then(|| memory.all());
@@ -66,13 +100,19 @@ impl World {
             looks.agree(&called).map_err(|why| format!("{line}: {why}"))?;
             self.tally.reach("calls that were explained before", 1);
         }
+        let fair = self.fair_lines.check(&told, &called, self.copies.primary());
+        self.tally.reach(
+            "calls that the model of fair lines decided too",
+            usize::from(fair.map_err(|why| format!("{line}: {why}"))?),
+        );
         match called {
             Called::Waits(caller) => {
                 let deadline = told.block.filter(|_| told.name != "RL.ASK");
                 let deadline = deadline.map(|block| steady.plus(block.min(longest)));
-                self.callers.0.insert(caller, (line.into(), deadline));
+                self.callers.waiting.insert(caller, (line.into(), deadline));
                 self.tally.reach("callers that waited", 1);
                 if is_alone {
+                    self.promise(&told, caller);
                     self.beliefs.waits(&told, now).map_err(|why| format!("{line}: {why}"))?;
                 }
             }
@@ -124,7 +164,20 @@ impl World {
             self.ring()?;
         }
         self.move_clocks(end.since(self.copies.primary().now()));
-        Ok(())
+        self.callers.keep_promises(end)
+    }
+
+    /// Notes when a caller that waits alone is to be admitted.
+    fn promise(&mut self, told: &Told<'_>, caller: Caller) {
+        let memory = self.copies.primary();
+        // Others may wait elsewhere, and take this limit when they are admitted.
+        if self.callers.len() == 1
+            && let Some(peek) = told.peek()
+            && let Some(retry) = retry_of(&super::agreed::reply(memory, &peek))
+        {
+            self.callers.promises.insert(caller, (told.key().into(), memory.now().plus(retry)));
+            self.tally.reach("callers that waited alone", 1);
+        }
     }
 
     fn move_clocks(&self, span: Span) {
@@ -140,7 +193,8 @@ impl World {
         let (now, steady) = (memory.clock(), memory.now());
         let mut admitted = 0;
         for (caller, reply) in memory.ring() {
-            let (line, deadline) = self.callers.0.remove(&caller).ok_or("a reply to nobody who waits")?;
+            let (line, deadline) =
+                self.callers.waiting.remove(&caller).ok_or("a reply to nobody who waits")?;
             if reply.is_admission() {
                 admitted += 1;
             } else if let Some(deadline) = deadline
@@ -152,7 +206,13 @@ impl World {
                     "{line}: refused although it could be admitted in {retry:?}, with {left:?} left"
                 ));
             }
-            self.check(&Told::of(&line), &reply, now, false)?;
+            let told = Told::of(&line);
+            let fair = self.fair_lines.end(&told, caller, &reply, (self.copies.primary(), self.is_paused));
+            self.tally.reach(
+                "waits that the model of fair lines ended too",
+                usize::from(fair.map_err(|why| format!("{line}: {why}"))?),
+            );
+            self.check(&told, &reply, now, false)?;
         }
         self.tally.reach("callers that were admitted at last", admitted);
         self.send();
@@ -161,8 +221,9 @@ impl World {
 
     pub(super) fn hang_up(&mut self, number: usize) {
         let number = number % self.callers.len().max(1);
-        if let Some(caller) = self.callers.0.keys().nth(number).copied() {
-            self.callers.0.remove(&caller);
+        if let Some(caller) = self.callers.waiting.keys().nth(number).copied() {
+            self.callers.waiting.remove(&caller);
+            self.fair_lines.leave(caller);
             self.copies.primary().hang_up(caller);
             self.tally.reach("callers that left", 1);
         }
@@ -204,6 +265,7 @@ impl World {
         self.tally.reach("lines of several tenants", tenants);
         self.tally.reach("hungry tenants", hungry);
         self.tally.reach("callers that waited rightly", self.callers.len());
+        self.fair_lines.is_at_rest(self.copies.primary())?;
         let waiting = self.callers.to_string();
         let memory = self.copies.primary();
         memory.node().waiting.with(|state| state.lines.mark_all());

@@ -2,8 +2,9 @@
 
 use ratelimit_dice::Dice;
 
-use super::believed::{POOL, POOL_LIMIT, limits};
+use super::believed::limits;
 use super::event::Event;
+use super::fair_lines::{POOL, SHARE};
 
 /// The keys beside those with a model.
 const OTHERS: [&str; 10] = ["pool", "found", "share", "slots", "team", "x", "y", "shed", "sketch", "penalty"];
@@ -27,11 +28,6 @@ const CALLS: [(u64, &[&str]); 8] = [
             "RL.CONCURRENT found 6 20s {i} ADAPT FLOOR 2 GRADIENT",
             "RL.RELEASE found {i}",
             "RL.RELEASE found {i} OUTCOME DROP",
-            "RL.TOKENBUCKET share 4 1 5s{c}{h}{t} BLOCK 1d",
-            "RL.TOKENBUCKET share 4 1 5s{c}{t}{b}",
-            "RL.SETTLE share {i} TOKENBUCKET 4 1 5s COST 1",
-            "RL.SETTLE share {i} TOKENBUCKET 4 1 5s COST 0",
-            "RL.REFUND share TOKENBUCKET 4 1 5s",
         ],
     ),
     // Leases of several keys.
@@ -140,6 +136,8 @@ const CALLS: [(u64, &[&str]); 8] = [
     ),
 ];
 
+const TENANTS: [&str; 6] = ["", " TENANT a", " TENANT a", " TENANT b", " TENANT c WEIGHT 3", " TENANT d"];
+
 /// The number of the groups with lines.
 const WITH_LINES: usize = 3;
 
@@ -169,26 +167,32 @@ const KINDS: [&str; 12] = [
 ];
 
 /// What a history is made of.
-#[derive(Clone, Copy)]
-pub(super) struct Style {
-    /// Whether many callers wait: most calls are for limits with lines, little time passes, and faults are few.
-    is_crowded: bool,
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Style {
+    /// Much time passes, and all kinds of faults come.
+    Varied,
+    /// Many callers wait: most calls are for limits with lines, little time passes, and faults are few.
+    Crowded,
+    /// The same, for the two limits whose lines have a model, which few faults end.
+    Fair,
 }
 
 impl Style {
     pub(super) fn of(dice: &mut Dice) -> Style {
-        Style { is_crowded: dice.one_in(2) }
+        *dice.pick(&[Style::Varied, Style::Crowded, Style::Fair])
     }
 }
 
 /// The next event.
-pub(super) fn draw(dice: &mut Dice, style: Style) -> Event {
+pub(super) fn draw(dice: &mut Dice, style: Style, ids: &Ids) -> Event {
     let node = dice.index(3);
     match dice.below(256) {
-        0..150 => Event::Call(call(dice, style)),
-        150..154 => Event::Unit((0..=dice.below(3)).map(|_| call(dice, style)).collect()),
-        154..208 if style.is_crowded => Event::Pass(moment(dice)),
-        154..208 => Event::Pass(span(dice)),
+        0..150 => Event::Call(call(dice, style, ids)),
+        150..154 if style != Style::Fair => {
+            Event::Unit((0..=dice.below(3)).map(|_| call(dice, style, ids)).collect())
+        }
+        150..208 if style == Style::Varied => Event::Pass(span(dice)),
+        150..208 => Event::Pass(moment(dice)),
         208..234 => Event::Deliver(node, *dice.pick(&[1, 3, 1000])),
         234..237 => Event::HangUp(dice.index(64)),
         237..243 => Event::Join(node),
@@ -196,7 +200,8 @@ pub(super) fn draw(dice: &mut Dice, style: Style) -> Event {
         245..247 => Event::Try,
         247 => Event::Cut(node),
         248 => Event::Expire,
-        _ if style.is_crowded && dice.below(8) > 0 => Event::Try,
+        _ if style == Style::Crowded && dice.below(8) > 0 => Event::Try,
+        _ if style == Style::Fair && dice.below(32) > 0 => Event::Try,
         _ => rarely(dice, node),
     }
 }
@@ -244,30 +249,34 @@ fn span(dice: &mut Dice) -> u64 {
     }
 }
 
-/// The same where many callers wait.
+/// The same where many callers wait: whole milliseconds, as a line wakes at most once in each.
 fn moment(dice: &mut Dice) -> u64 {
-    match dice.below(32) {
+    1000 * match dice.below(32) {
         0..16 => 0,
-        16..24 => dice.below(10_000),
-        24..29 => dice.below(1_000_000),
-        29 => *dice.pick(&[1_000_000, 2_000_000, 5_000_000]),
-        30 => dice.below(10_000_000),
-        _ => span(dice),
+        16..24 => dice.below(10),
+        24..29 => dice.below(1000),
+        29 => *dice.pick(&[1000, 2000, 5000]),
+        30 => dice.below(10_000),
+        _ => span(dice) / 1000,
     }
 }
 
-fn call(dice: &mut Dice, style: Style) -> String {
-    let [tames, leases] = if style.is_crowded { [6, 24] } else { [18, 26] };
+fn call(dice: &mut Dice, style: Style, ids: &Ids) -> String {
+    let [tames, leases] = match style {
+        Style::Varied => [18, 26],
+        Style::Crowded => [6, 24],
+        Style::Fair => [6, 60],
+    };
     let number = dice.below(60);
     if number < tames {
         return tame(dice);
     }
     if number < leases {
-        return lease(dice);
+        return fair(dice, ids);
     }
     let weight = |(place, (weight, _)): (usize, &(u64, &[&str]))| {
         // The first groups are those with lines.
-        if style.is_crowded && place >= WITH_LINES { weight / 3 } else { *weight }
+        if style == Style::Crowded && place >= WITH_LINES { weight / 3 } else { *weight }
     };
     let mut number = dice.below(CALLS.iter().enumerate().map(weight).sum());
     for (place, group) in CALLS.iter().enumerate() {
@@ -292,16 +301,62 @@ fn tame(dice: &mut Dice) -> String {
     filled(&format!("RL.{limiter} {key} {parameters}{{c}}{{h}}{manner}"), dice)
 }
 
-fn lease(dice: &mut Dice) -> String {
-    let (limiter, parameters) = POOL_LIMIT.split_once(' ').unwrap_or_default();
-    let take = format!("RL.{limiter} {POOL} {parameters} {{i}}");
-    let line = match dice.below(10) {
-        0..2 => format!("RL.RELEASE {POOL} {{i}}"),
-        2 => format!("RL.RENEW {POOL} 10s {{i}}"),
-        3..5 => format!("{take}{{t}}{{b}}"),
-        5 => format!("{take}{{t}} BLOCK 1d"),
-        6 => format!("{take} COST 2{{t}}{{b}}"),
-        _ => format!("{take}{{t}}"),
+/// Ids of the two limits that have a model of their lines.
+#[derive(Default)]
+pub(super) struct Ids {
+    /// Those of leases that are held.
+    pub(super) leases: Vec<u64>,
+    /// Those of calls that wait.
+    pub(super) waiting: Vec<u64>,
+    /// What is held of the bucket.
+    pub(super) holds: Vec<u64>,
+}
+
+impl Ids {
+    /// One that does not wait, mostly one of a few: who is refused asks again by the same.
+    fn new(&self, dice: &mut Dice) -> u64 {
+        let id = dice.below(30);
+        if self.waiting.contains(&id) || dice.one_in(3) { 100 + dice.below(1 << 40) } else { id }
+    }
+
+    fn held(held: &[u64], dice: &mut Dice) -> u64 {
+        if held.is_empty() || dice.one_in(6) { dice.below(30) } else { *dice.pick(held) }
+    }
+}
+
+/// A call on one of the two keys with a model of their lines.
+fn fair(dice: &mut Dice, ids: &Ids) -> String {
+    if dice.one_in(3) {
+        let tenant = *dice.pick(&TENANTS);
+        let line = match dice.below(8) {
+            0..2 => {
+                let id = Ids::held(&ids.holds, dice);
+                format!(
+                    "RL.SETTLE share r{id} {}{tenant} COST {}",
+                    SHARE.replace(" share", ""),
+                    dice.below(5)
+                )
+            }
+            2 if dice.one_in(40) => "RL.REFUND share TOKENBUCKET 4 1 5s".into(),
+            2..5 => {
+                let id = 100 + dice.below(1 << 40);
+                format!("RL.{SHARE}{{c}} HOLD r{id} 60s{tenant} BLOCK 1d")
+            }
+            _ => format!("RL.{SHARE}{{c}}{tenant} BLOCK 1d"),
+        };
+        return filled(&line, dice);
+    }
+    let (held, new) = (Ids::held(&ids.leases, dice), ids.new(dice));
+    let line = match dice.below(12) {
+        0..3 => format!("RL.RELEASE pool r{held}"),
+        3 => format!("RL.RENEW pool 10s r{held}"),
+        4 => format!("RL.{POOL} r{held}{{t}}"),
+        5 => format!("RL.{POOL} r{new} COST 2{{t}}{{b}}"),
+        6 => format!("RL.{POOL} r{new}{{t}} RESERVED 1{{b}}"),
+        7 if dice.one_in(3) => format!("RL.{POOL} r{new} CRITICAL{{t}}{{b}}"),
+        7..9 => format!("RL.{POOL} r{new}{{t}} BLOCK 1d"),
+        9 => format!("RL.{POOL} r{new}{{t}}{{b}}"),
+        _ => format!("RL.{POOL} r{new}{{t}}"),
     };
     filled(&line, dice)
 }

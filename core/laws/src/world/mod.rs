@@ -4,7 +4,7 @@
 //! failure prints a history of [events](event::Event), which was shortened, and which runs again as a test.
 //!
 //! - `draw.rs` draws what happens next, `event.rs` has the events.
-//! - `callers.rs` makes calls, and lets callers wait. `believed.rs` has models of keys, and `agreed.rs` compares a call with looks.
+//! - `callers.rs` makes calls, and lets callers wait. `believed.rs` and `fair_lines.rs` have models of keys, and `agreed.rs` compares a call with looks.
 //! - `copies.rs` sends effects to copies and the log, and compares nodes. `settings.rs` has what an operator changes.
 //! - `shorten.rs` runs whole histories and shortens those that fail. `tally.rs` counts.
 //!
@@ -18,6 +18,7 @@
 //! | a copy that has all effects has the same bytes and expiry | after each delivery, for the keys that were sent |
 //! | all nodes, a full copy and the log are the same | when all is quiet |
 //! | no caller waits for what would be admitted now | `try`: all callers are tried once more, and none is admitted |
+//! | who waits alone is admitted when it was told | each span of time, unless something has touched its key |
 //! | no caller waits beyond its time, or is refused before it | each span of time |
 //! | each caller is served when all others have gone | the end of a history |
 //! | `RL.EXPLAIN` and the looks say what the call then does | one call in sixteen |
@@ -31,6 +32,7 @@ mod callers;
 mod copies;
 mod draw;
 mod event;
+mod fair_lines;
 mod settings;
 mod shorten;
 mod tally;
@@ -45,6 +47,7 @@ pub use tally::Tally;
 use self::believed::Beliefs;
 use self::callers::Callers;
 use self::copies::Copies;
+use self::fair_lines::FairLines;
 use self::settings::Settings;
 
 const NODES: usize = 3;
@@ -61,6 +64,7 @@ struct World {
     copies: Copies,
     settings: Settings,
     beliefs: Beliefs,
+    fair_lines: FairLines,
     callers: Callers,
     is_paused: bool,
     is_in_unit: bool,
@@ -78,6 +82,7 @@ impl World {
             copies: Copies::new(NODES, &settings, START),
             settings,
             beliefs: Beliefs::default(),
+            fair_lines: FairLines::default(),
             callers: Callers::default(),
             is_paused: false,
             is_in_unit: false,
@@ -94,6 +99,9 @@ impl World {
 
     fn run(&mut self, event: &Event) -> Result<(), String> {
         self.tally.event(event.name());
+        if matches!(event, Event::Expire | Event::Pause(_) | Event::Step(..) | Event::Set(..)) {
+            self.callers.touch(|_| true);
+        }
         match event {
             // The server holds up what clients send during a pause.
             Event::Call(_) | Event::Unit(_) | Event::Expire | Event::Evict(_) if self.is_paused => {}
@@ -134,6 +142,7 @@ impl World {
                 self.copies.primary().pause(*paused);
             }
             Event::Set(name, value) => {
+                self.fair_lines.forget();
                 let nodes = self.copies.nodes.iter().map(|node| &node.memory);
                 self.settings.change(name, *value, nodes);
                 // A server tries callers anew only by its periodic tasks.
@@ -161,6 +170,8 @@ impl World {
         let name = keys[key % keys.len()];
         self.copies.primary().delete(&(0, name.as_bytes()));
         self.beliefs.forget_key(name);
+        self.fair_lines.forget_key(name);
+        self.callers.touch(|key| key == name);
         self.send();
     }
 
@@ -172,6 +183,7 @@ impl World {
         memory.set_clock(set.clamp(EARLIEST, LATEST));
         if node == self.copies.primary {
             self.is_unseen = true;
+            self.fair_lines.forget();
             if micros < 0 {
                 self.beliefs.forget();
             }
@@ -206,6 +218,7 @@ impl World {
     /// All clients have lost their connections.
     fn begin_primary(&mut self) {
         self.callers.clear();
+        self.fair_lines.forget();
         (self.is_paused, self.is_unseen) = (false, false);
         for node in &self.copies.nodes {
             node.memory.pause(false);
@@ -213,7 +226,7 @@ impl World {
     }
 
     fn note_end_of_primary(&mut self, when: &str) {
-        let (holds, leases) = self.beliefs.held();
+        let (holds, leases) = (self.beliefs.held(), self.fair_lines.ids().leases.len());
         let names = match when {
             "at a crash" => ["callers waiting at a crash", "holds open at a crash", "leases held at a crash"],
             _ => ["callers waiting at a failover", "holds open at a failover", "leases held at a failover"],
@@ -240,7 +253,12 @@ impl World {
                 self.run(&event)?;
             }
             if self.callers.len() == before {
-                return Err(format!("nothing is held, and still they wait: {}", self.callers));
+                let lines = self.copies.primary().node().waiting.with(|state| format!("{:?}", state.lines));
+                return Err(format!(
+                    "nothing is held, and still they wait: {} {lines} {:?}",
+                    self.callers,
+                    self.copies.primary().all()
+                ));
             }
         }
         self.pass(Span::from_millis(61_000))?;

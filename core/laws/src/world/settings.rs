@@ -20,6 +20,16 @@ impl Settings {
         memory
     }
 
+    /// Whether all callers may wait, and all tenants may be hungry.
+    pub(super) fn are_usual(&self) -> bool {
+        let least = |name: &str, least| self.0.get(name).is_none_or(|value| *value >= least);
+        least("max-tenants", 10_000)
+            && least("max-waiters", 10_000)
+            && least("max-waiters-per-key", 1000)
+            && least("max-block", 86_400_000)
+            && least("max-holds", 10_000)
+    }
+
     /// Changes a setting of a node, as `CONFIG SET` does.
     pub(super) fn change<'n>(&mut self, name: &str, value: u64, nodes: impl Iterator<Item = &'n Memory>) {
         self.0.insert(name.into(), value);

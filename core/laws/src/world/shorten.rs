@@ -39,7 +39,7 @@ pub fn simulate(seed: u64, count: usize) -> Result<Tally, Box<Failure>> {
     let style = Style::of(&mut dice);
     let mut history = Vec::with_capacity(count);
     for _ in 0..count {
-        let event = draw(&mut dice, style);
+        let event = draw(&mut dice, style, &world.fair_lines.ids());
         let outcome = guarded(|| world.run(&event));
         history.push(event);
         if let Err(why) = outcome {

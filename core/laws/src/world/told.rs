@@ -83,19 +83,31 @@ impl<'c> Told<'c> {
         is_there && !own.any(|word| ["ALIGNED", "PRECISION", "BATCH", "SHADOW", "GAP"].contains(word))
     }
 
-    /// Whether it takes, renews or releases a lease of this limit.
-    pub(super) fn is_of_leases(&self, key: &str, limit: &str) -> bool {
-        let acts = ["RL.RELEASE", "RL.RENEW"].contains(&self.name);
-        !self.is_odd && self.key() == key && self.cost > 0 && (acts || self.is_of(key, limit))
+    /// Whether it has something that no model knows.
+    pub(super) fn is_odd(&self) -> bool {
+        self.is_odd
     }
 
-    /// Where the id of a lease stands.
-    pub(super) fn place_of_id(&self) -> usize {
-        match self.name {
-            "RL.RELEASE" => 2,
-            "RL.RENEW" => 3,
-            _ => 4,
+    pub(super) fn is_settlement(&self) -> bool {
+        self.name == "RL.SETTLE"
+    }
+
+    /// Whether it releases or renews a lease.
+    pub(super) fn is_lease_action(&self) -> bool {
+        ["RL.RELEASE", "RL.RENEW"].contains(&self.name)
+    }
+
+    /// The look of a limiter's own command at its limit. `None` for another command, and for leases with more options.
+    pub(super) fn peek(&self) -> Option<String> {
+        const OPTIONS: [&str; 9] =
+            ["COST", "HOLD", "BLOCK", "PARTIAL", "FORCE", "TENANT", "AT", "RESERVE", "MAXWAIT"];
+        let limiter = self.name.strip_prefix("RL.").filter(|name| !["MULTI", "ASK"].contains(name))?;
+        if ["RESERVED", "CRITICAL", "ADAPT"].iter().any(|word| self.names(word)) {
+            return None;
         }
+        let parameters: Vec<&str> =
+            self.words.iter().skip(2).take_while(|word| !OPTIONS.contains(word)).copied().collect();
+        Some(format!("RL.PEEK {} {limiter} {} COST {}", self.key(), parameters.join(" "), self.cost))
     }
 
     pub(super) fn duration(&self, place: usize) -> Option<Span> {
