@@ -1,5 +1,6 @@
 //! What `RL.EXPLAIN` and the looks say of a call before it is made.
 
+use ratelimit_core::Manner;
 use ratelimit_engine::memory::{Called, Memory};
 use ratelimit_engine::reply::Reply;
 
@@ -39,11 +40,12 @@ impl World {
             Reply::Error(error) => format!("error {error}"),
             _ => return Err(format!("RL.EXPLAIN {line}: no sentences")),
         };
-        let is_plain =
-            is_alone && told.block.or(told.ttl).is_none() && told.manner == ratelimit_core::Manner::Strict;
-        let limit = super::believed::limits().find(|(key, limit)| is_plain && told.is_of(key, limit));
-        let peeked =
-            limit.map(|(key, limit)| reply(memory, &format!("RL.PEEK {key} {limit} COST {}", told.cost)));
+        let is_plain = is_alone
+            && told.block.or(told.ttl).is_none()
+            && told.manner == Manner::Strict
+            && !told.is_odd()
+            && !told.names("COUNTREFUSED");
+        let peeked = told.peek().filter(|_| is_plain).map(|line| reply(memory, &line));
         // What has expired may go at a look.
         if memory.all().iter().any(|key| !before.contains(key)) {
             return Err(format!("RL.EXPLAIN {line}: it has changed something"));

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use ratelimit_core::line::Caller;
-use ratelimit_core::{Span, Time, Verdict};
+use ratelimit_core::{Kind, Span, Time, Verdict};
 use ratelimit_engine::memory::{Called, Effect, Memory};
 use ratelimit_engine::reply::Reply;
 use ratelimit_engine::waiting::{OfDatabase, State};
@@ -118,6 +118,7 @@ impl World {
             }
             Called::Replied(Reply::Error(error)) => {
                 self.tally.reach("errors", 1);
+                self.check_kind(&told, &error.to_string())?;
                 let effects = self.copies.collect();
                 // What had expired goes all the same.
                 if effects.iter().any(|effect| !matches!(effect, Effect::Gone(_))) {
@@ -131,6 +132,7 @@ impl World {
             }
             Called::Replied(reply) => {
                 self.copies.collect();
+                self.check_hungers(&told, &reply)?;
                 self.tally.reach(if reply.is_admission() { "admitted" } else { "other replies" }, 1);
                 self.check(&told, &reply, now, is_alone)?;
             }
@@ -148,6 +150,36 @@ impl World {
         let is_checked = checked.map_err(|why| format!("{}: {why}", told.words.join(" ")))?;
         self.tally.reach("calls that a model decided too", usize::from(is_checked));
         Ok(())
+    }
+
+    /// Limits are refused for no other limit of their key: only where a sketch or the amount of a shedder is, or the reverse.
+    fn check_kind(&self, told: &Told<'_>, error: &str) -> Result<(), String> {
+        let is_limits = |key: &&str| {
+            let stored = self.copies.primary().stored(&(0, key.as_bytes()));
+            let kind = stored.and_then(|(bytes, _)| Kind::from_byte(*bytes.first()?));
+            kind.is_none_or(|kind| kind.is_limit() || kind == Kind::LimitSet)
+        };
+        let is_of_limits = !["RL.SHED", "RL.SKETCH"].contains(&told.name);
+        let keys: Vec<&str> = super::draw::keys().into_iter().filter(|key| told.names(key)).collect();
+        if error.starts_with("WRONGTYPE") && is_of_limits && keys.iter().all(|key| is_limits(key)) {
+            return Err(format!("{}: {error}, and its keys hold limits", told.words.join(" ")));
+        }
+        Ok(())
+    }
+
+    /// Who polls for a key that others deleted is hungry no more. Some hungers are removed a little later.
+    fn check_hungers(&self, told: &Told<'_>, reply: &Reply) -> Result<(), String> {
+        const AT_ONCE: usize = 16;
+        if told.name != "DEL" || !matches!(reply, Reply::Integer(1)) {
+            return Ok(());
+        }
+        let key: (i32, &[u8]) = (0, told.key().as_bytes());
+        let hungry = self.copies.primary().node().waiting.with(|state| {
+            let tenants = state.lines.tenants::<dyn OfDatabase>(&key, usize::MAX);
+            let hungry = tenants.filter(|(.., callers)| *callers == 0).count();
+            if state.lines.hungry() <= AT_ONCE { hungry } else { 0 }
+        });
+        if hungry == 0 { Ok(()) } else { Err(format!("{} tenants are hungry for {}", hungry, told.key())) }
     }
 
     /// Lets time pass on all nodes. The primary's alarm rings whenever it is due.
