@@ -23,7 +23,7 @@ export RUST_TEST_THREADS ?= $(shell expr 4 '*' $$(nproc))
 export RATELIMIT_BUILD ?= $(shell git describe --always --exclude='*' --abbrev=12 --dirty 2>/dev/null || echo unknown)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-bench build faulty run test packages test-packages test-client-releases bench-packages test-clients test-http test-site compat lint demo page site bench bench-capacity bench-instructions bench-profile bench-core bench-growth bench-longest bench-sketch bench-adaptive bench-waiting bench-fairness fuzz leakcheck soak coverage release test-release reproduce publish test-deb image test-image install
+.PHONY: help setup setup-bench build faulty run test packages test-packages test-client-releases bench-packages test-clients test-http test-site compat lint demo page site bench bench-capacity bench-instructions bench-profile bench-core bench-growth bench-longest bench-sketch bench-adaptive bench-waiting bench-fairness fuzz simulate leakcheck soak coverage release test-release reproduce publish test-deb image test-image install
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-20s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -139,6 +139,9 @@ bench-growth: build setup-bench ## How the cost grows: tables, and plots in docs
 fuzz: build ## Fuzz: half the time the core, guided by coverage, half calls, dumps and copies over the wire (SECONDS=600)
 	tools/fuzz $$(($(SECONDS) / 2))
 	RATELIMIT_FUZZ_SECONDS=$$(($(SECONDS) / 6)) $(CARGO) test --locked --no-fail-fast --test it fuzz:: -- --nocapture --test-threads=2
+
+simulate: setup ## Nodes in memory, new seeds, and all that can go wrong: prints what happened, or the history that breaks a law (SECONDS=600)
+	$(CARGO) run --release --locked --quiet --package ratelimit-laws --example simulate -- $(SECONDS)
 
 leakcheck: build setup-bench ## A server under valgrind, called at random: no leak and no wild read in the module
 	$(CARGO) bench --locked --bench soak -- leakcheck

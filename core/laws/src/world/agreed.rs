@@ -4,7 +4,8 @@ use ratelimit_core::Manner;
 use ratelimit_engine::memory::{Called, Memory};
 use ratelimit_engine::reply::Reply;
 
-use super::World;
+use super::believed::limits;
+use super::state::World;
 use super::told::Told;
 
 /// What was said of a call.
@@ -28,8 +29,7 @@ impl World {
         let memory = self.copies.primary();
         let explained =
             ["RL.MULTI", "RL.ASK", "RL.CONCURRENT", "RL.SKETCH", "RL.PENALTY", "RL.SMOOTH", "RL.UNIFORM"];
-        let is_limiter = super::believed::limits()
-            .any(|(_, limit)| told.name.strip_prefix("RL.") == limit.split(' ').next());
+        let is_limiter = limits().any(|(_, limit)| told.name.strip_prefix("RL.") == limit.split(' ').next());
         if !is_limiter && !explained.contains(&told.name) {
             return Ok(None);
         }

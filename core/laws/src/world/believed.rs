@@ -169,7 +169,7 @@ impl Beliefs {
     }
 }
 
-fn same<T: PartialEq + std::fmt::Debug>(what: &str, real: T, model: T) -> Result<bool, String> {
+fn same<T: PartialEq + std::fmt::Debug + Copy>(what: &str, real: T, model: T) -> Result<bool, String> {
     if real == model { Ok(true) } else { Err(format!("{what}: {real:?}, by the model {model:?}")) }
 }
 

@@ -4,7 +4,7 @@ use ratelimit_dice::Dice;
 
 use super::believed::limits;
 use super::event::Event;
-use super::fair_lines::{POOL, SHARE};
+use super::fair_lines::{Ids, POOL, SHARE};
 
 /// The keys beside those with a model.
 const OTHERS: [&str; 10] = ["pool", "found", "share", "slots", "team", "x", "y", "shed", "sketch", "penalty"];
@@ -301,29 +301,6 @@ fn tame(dice: &mut Dice) -> String {
     filled(&format!("RL.{limiter} {key} {parameters}{{c}}{{h}}{manner}"), dice)
 }
 
-/// Ids of the two limits that have a model of their lines.
-#[derive(Default)]
-pub(super) struct Ids {
-    /// Those of leases that are held.
-    pub(super) leases: Vec<u64>,
-    /// Those of calls that wait.
-    pub(super) waiting: Vec<u64>,
-    /// What is held of the bucket.
-    pub(super) holds: Vec<u64>,
-}
-
-impl Ids {
-    /// One that does not wait, mostly one of a few: who is refused asks again by the same.
-    fn new(&self, dice: &mut Dice) -> u64 {
-        let id = dice.below(30);
-        if self.waiting.contains(&id) || dice.one_in(3) { 100 + dice.below(1 << 40) } else { id }
-    }
-
-    fn held(held: &[u64], dice: &mut Dice) -> u64 {
-        if held.is_empty() || dice.one_in(6) { dice.below(30) } else { *dice.pick(held) }
-    }
-}
-
 /// A call on one of the two keys with a model of their lines.
 fn fair(dice: &mut Dice, ids: &Ids) -> String {
     if dice.one_in(3) {
@@ -346,7 +323,7 @@ fn fair(dice: &mut Dice, ids: &Ids) -> String {
         };
         return filled(&line, dice);
     }
-    let (held, new) = (Ids::held(&ids.leases, dice), ids.new(dice));
+    let (held, new) = (Ids::held(&ids.leases, dice), ids.of_call(dice));
     let line = match dice.below(12) {
         0..3 => format!("RL.RELEASE pool r{held}"),
         3 => format!("RL.RENEW pool 10s r{held}"),

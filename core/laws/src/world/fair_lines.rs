@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 
 use ratelimit_core::line::Caller;
 use ratelimit_core::{Span, Time};
+use ratelimit_dice::Dice;
 use ratelimit_engine::memory::{Called, Memory};
 use ratelimit_engine::reply::Reply;
 
-use super::draw::Ids;
 use super::told::Told;
 use crate::fair::{Call, Fair, Kind, Limit, Outcome, Wish};
 
@@ -32,6 +32,29 @@ struct Modelled {
 pub(super) struct FairLines(BTreeMap<&'static str, Modelled>);
 
 const KEYS: [&str; 2] = ["pool", "share"];
+
+/// Ids of the two limits that have a model of their lines.
+#[derive(Default)]
+pub(super) struct Ids {
+    /// Those of leases that are held.
+    pub(super) leases: Vec<u64>,
+    /// Those of calls that wait.
+    pub(super) waiting: Vec<u64>,
+    /// What is held of the bucket.
+    pub(super) holds: Vec<u64>,
+}
+
+impl Ids {
+    /// One that does not wait, mostly one of a few: who is refused asks again by the same.
+    pub(super) fn of_call(&self, dice: &mut Dice) -> u64 {
+        let id = dice.below(30);
+        if self.waiting.contains(&id) || dice.one_in(3) { 100 + dice.below(1 << 40) } else { id }
+    }
+
+    pub(super) fn held(held: &[u64], dice: &mut Dice) -> u64 {
+        if held.is_empty() || dice.one_in(6) { dice.below(30) } else { *dice.pick(held) }
+    }
+}
 
 fn id_of(word: &str) -> u64 {
     word.trim_start_matches('r').parse().unwrap_or(0)

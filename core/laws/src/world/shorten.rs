@@ -6,7 +6,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use ratelimit_dice::Dice;
 
 use super::draw::{Style, draw};
-use super::{Event, Tally, World};
+use super::event::Event;
+use super::state::World;
+use super::tally::Tally;
 
 /// A history in which a law was broken.
 #[derive(Debug)]
@@ -43,12 +45,12 @@ pub fn simulate(seed: u64, count: usize) -> Result<Tally, Box<Failure>> {
         let outcome = guarded(|| world.run(&event));
         history.push(event);
         if let Err(why) = outcome {
-            return Err(failure(seed, why, history));
+            return Err(Box::new(failure(seed, why, history)));
         }
     }
     match guarded(|| world.end()) {
         Ok(()) => Ok(world.tally),
-        Err(why) => Err(failure(seed, why, history)),
+        Err(why) => Err(Box::new(failure(seed, why, history))),
     }
 }
 
@@ -75,10 +77,10 @@ fn guarded(run: impl FnOnce() -> Result<(), String>) -> Result<(), String> {
 /// The most replays by which a history is shortened.
 const MOST_REPLAYS: usize = 20_000;
 
-fn failure(seed: u64, why: String, history: Vec<Event>) -> Box<Failure> {
+fn failure(seed: u64, why: String, history: Vec<Event>) -> Failure {
     let events = history.len();
     let (history, shortened) = shortened(history, why.clone());
-    Box::new(Failure { seed, events, why, history, shortened })
+    Failure { seed, events, why, history, shortened }
 }
 
 /// Leaves out what a history does not need to break a law: halves of it first, then ever smaller pieces.

@@ -48,6 +48,7 @@ mod refunds;
 mod simulation;
 mod sketch;
 mod top;
+mod world;
 
 use ratelimit_core::decide::{peek, reading};
 use ratelimit_core::limiter::{Concurrent, Limiter};

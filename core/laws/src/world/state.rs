@@ -1,0 +1,59 @@
+//! What there is in a world.
+
+use ratelimit_core::{Span, Time};
+
+use super::believed::Beliefs;
+use super::callers::Callers;
+use super::copies::Copies;
+use super::fair_lines::FairLines;
+use super::settings::Settings;
+use super::tally::Tally;
+
+pub(super) const NODES: usize = 3;
+/// When a world begins: the start of an hour in 2023.
+pub(super) const START: Time = Time::from_micros(1_700_002_800_000_000);
+/// Clocks stay between these instants.
+pub(super) const EARLIEST: Time = Time::from_micros(1_000_000_000_000_000);
+pub(super) const LATEST: Time = Time::from_micros(4_000_000_000_000_000);
+/// How long some things of lines take: leases that have ended are read in steps, and callers are tried once a millisecond.
+pub(super) const MOMENT: Span = Span::from_millis(8);
+
+/// A world.
+#[allow(clippy::struct_excessive_bools, reason = "each says one thing")]
+pub(super) struct World {
+    pub(super) copies: Copies,
+    pub(super) settings: Settings,
+    pub(super) beliefs: Beliefs,
+    pub(super) fair_lines: FairLines,
+    pub(super) callers: Callers,
+    pub(super) is_paused: bool,
+    pub(super) is_in_unit: bool,
+    /// Whether something has happened that a server finds by its periodic tasks only.
+    pub(super) is_unseen: bool,
+    /// Whether each check is made at each event.
+    pub(super) is_thorough: bool,
+    pub(super) tally: Tally,
+}
+
+impl World {
+    pub(super) fn new(is_thorough: bool) -> World {
+        let settings = Settings::default();
+        World {
+            copies: Copies::new(NODES, &settings, START),
+            settings,
+            beliefs: Beliefs::default(),
+            fair_lines: FairLines::default(),
+            callers: Callers::default(),
+            is_paused: false,
+            is_in_unit: false,
+            is_unseen: false,
+            is_thorough,
+            tally: Tally::default(),
+        }
+    }
+
+    /// Whether a check is made that is made at one event in `times`.
+    pub(super) fn is_checked(&self, times: u64) -> bool {
+        self.is_thorough || self.tally.count().is_multiple_of(times)
+    }
+}
