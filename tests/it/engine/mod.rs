@@ -8,6 +8,7 @@ mod node;
 mod own_commands;
 mod plans;
 mod tables;
+mod worlds;
 
 use ratelimit_engine::memory::{Called, Element, Memory};
 use ratelimit_engine::reply::Reply;

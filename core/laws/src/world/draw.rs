@@ -303,6 +303,9 @@ fn tame(dice: &mut Dice) -> String {
 
 /// A call on one of the two keys with a model of their lines.
 fn fair(dice: &mut Dice, ids: &Ids) -> String {
+    if dice.one_in(60) {
+        return format!("DEL {}", dice.pick(&["pool", "pool", "share"]));
+    }
     if dice.one_in(3) {
         let tenant = *dice.pick(&TENANTS);
         let line = match dice.below(8) {

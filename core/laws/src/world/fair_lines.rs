@@ -100,6 +100,18 @@ impl Modelled {
         self.holds.retain(|_, (ends, _)| *ends > wall);
     }
 
+    /// Others have deleted the key: nothing is held, and who polls is hungry no more. The line stays.
+    fn lose_key(&mut self) {
+        let limit = &mut self.fair.limits[0];
+        limit.hungry.clear();
+        match &mut limit.kind {
+            Kind::Leases { leases, .. } => leases.clear(),
+            Kind::Bucket { full, last, .. } => (*full, *last) = (0, 0),
+        }
+        self.holds.clear();
+        self.fair.tidy();
+    }
+
     fn holds_lease(&self, id: u64) -> bool {
         self.leases().any(|lease| lease == id)
     }
@@ -199,6 +211,12 @@ impl FairLines {
             return Ok(false);
         }
         model.read_clocks(memory);
+        if told.is_deletion() {
+            if matches!(called, Called::Replied(Reply::Integer(1))) {
+                model.lose_key();
+            }
+            return Ok(true);
+        }
         let reply = match called {
             Called::Replied(Reply::Error(_)) => return Ok(false),
             Called::Replied(reply) => Some(reply),

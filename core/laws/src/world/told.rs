@@ -88,6 +88,11 @@ impl<'c> Told<'c> {
         self.is_odd
     }
 
+    /// Whether it deletes one key.
+    pub(super) fn is_deletion(&self) -> bool {
+        self.name == "DEL" && self.words.len() == 2
+    }
+
     pub(super) fn is_settlement(&self) -> bool {
         self.name == "RL.SETTLE"
     }

@@ -1,0 +1,56 @@
+//! Histories in which a law was broken once, on a server. `core/laws/tests/laws/world.rs` runs them in memory.
+
+use ratelimit_laws::world::Event;
+
+use super::on_server;
+use crate::support::client::Client;
+use crate::support::pool::waits;
+use crate::support::wall_clock::WallClock;
+use crate::support::{SECOND, T0, simple, text, wait_for};
+
+const HISTORIES: [&str; 1] = [include_str!("../../../core/laws/tests/laws/world/a_policy_becomes_fair.txt")];
+
+#[test]
+fn each_caller_is_served_when_all_else_has_gone() {
+    for history in HISTORIES {
+        let clock = WallClock::start(0, &["--ratelimit.max-block", "86400000"]);
+        let con = &mut clock.server.connection();
+        let mut now = T0;
+        clock.stop(now / SECOND);
+        let mut callers = Vec::new();
+        for line in history.lines() {
+            match Event::of(line).expect("an event") {
+                Event::Call(call) if call.contains(" BLOCK ") => {
+                    let mut client = Client::connect(clock.server.port);
+                    client.send(&call);
+                    let (before, mut reply) = (waits(con), None);
+                    wait_for(line, || {
+                        reply = reply.take().or_else(|| client.poll());
+                        reply.is_some() || waits(con) > before
+                    });
+                    if reply.is_none() {
+                        callers.push(client);
+                    }
+                }
+                Event::Call(call) => _ = on_server(con, &call),
+                Event::Pass(micros) => {
+                    now += micros;
+                    clock.stop(now / SECOND);
+                }
+                // The server runs its periodic tasks by itself.
+                Event::Cron | Event::Try => {}
+                other => panic!("{other}: a history of one node has none"),
+            }
+        }
+        while waits(con) > 0 {
+            let before = waits(con);
+            text(con, "FLUSHALL");
+            now += 61 * SECOND;
+            clock.stop(now / SECOND);
+            wait_for("a caller that is served", || waits(con) < before);
+        }
+        for client in &mut callers {
+            assert!(simple(&client.reply()).starts_with("[0, "), "{history}");
+        }
+    }
+}
