@@ -4,6 +4,8 @@ CARGO  ?= cargo
 PORT   ?= 6379
 ROW    ?= RL.GCRA admitted
 SECONDS ?= 600
+SAMPLE ?= 200
+SEED   ?= 1
 SHAPES ?=
 MOST_KEYS ?= 10000000
 PREFIX ?= /usr/lib/redis/modules
@@ -23,7 +25,7 @@ export RUST_TEST_THREADS ?= $(shell expr 4 '*' $$(nproc))
 export RATELIMIT_BUILD ?= $(shell git describe --always --exclude='*' --abbrev=12 --dirty 2>/dev/null || echo unknown)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-bench build faulty run test packages test-packages test-client-releases bench-packages test-clients test-http test-site compat lint demo page site bench bench-capacity bench-instructions bench-profile bench-core bench-growth bench-longest bench-sketch bench-adaptive bench-waiting bench-fairness fuzz simulate leakcheck soak coverage release test-release reproduce publish test-deb image test-image install
+.PHONY: help setup setup-bench build faulty run test packages test-packages test-client-releases bench-packages test-clients test-http test-site compat lint demo page site bench bench-capacity bench-instructions bench-profile bench-core bench-growth bench-longest bench-sketch bench-adaptive bench-waiting bench-fairness fuzz simulate leakcheck soak coverage mutants release test-release reproduce publish test-deb image test-image install
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-20s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -151,6 +153,10 @@ soak: build ## A thousand connections, rude ones among them: latencies, memory, 
 
 coverage: setup ## Lines and regions of src/ that the tests reach, the modules in the servers included
 	tools/coverage
+
+mutants: ## Break the core and the engine in SAMPLE=200 places, one at a time: which do the units and the laws not notice? (SEED=1)
+	@tools/setup python3
+	tools/mutants $(SAMPLE) $(SEED)
 
 release: setup ## Make all files of a release for x86-64 and arm64: target/dist (ARCHITECTURES=amd64)
 	@tools/setup $(CLIENTS)
