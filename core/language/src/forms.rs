@@ -69,28 +69,55 @@ impl Form {
 mod tests {
     use std::vec::Vec;
 
+    use ratelimit_core::limiter::Capabilities;
     use ratelimit_core::{Limiter, State, with_limiter};
 
     use super::*;
     use crate::arguments::{Arguments, Bounds};
-    use crate::catalog::{CATALOG, find};
+    use crate::catalog::{CATALOG, Row, find};
     use crate::request::Request;
 
-    fn kind_of<L: Limiter>(_: &L) -> Kind {
-        L::State::KIND
+    fn row_of(form: &Form) -> &'static Row {
+        let name = form.template.split(' ').next().expect("a name");
+        find(name.as_bytes()).expect("a limiter")
+    }
+
+    /// The kind of a form's limiter, and what it can do.
+    fn parsed(form: &Form) -> (Kind, Capabilities) {
+        fn of<L: Limiter>(limiter: &L) -> (Kind, Capabilities) {
+            (L::State::KIND, limiter.capabilities())
+        }
+        let line = form.words(10, 1000, "one");
+        let words: Vec<&[u8]> = line.split(' ').skip(1).map(str::as_bytes).collect();
+        let bounds = Bounds { leases: 100, log_entries: 100, ..Bounds::DEFAULT };
+        let limiter = (row_of(form).parse)(&mut Arguments::new(&words, bounds), &mut Request::default());
+        with_limiter!(&limiter.expect("good parameters"), limiter => of(limiter))
     }
 
     #[test]
     fn every_form_is_a_limiter_of_its_kind() {
         for form in &FORMS {
-            let line = form.words(10, 1000, "one");
-            let words: Vec<&[u8]> = line.split(' ').map(str::as_bytes).collect();
-            let row = find(words[0]).expect("a limiter");
-            let bounds = Bounds { leases: 100, log_entries: 100, ..Bounds::DEFAULT };
-            let limiter = (row.parse)(&mut Arguments::new(&words[1..], bounds), &mut Request::default());
-            let limiter = limiter.expect("good parameters");
-            assert_eq!(with_limiter!(&limiter, limiter => kind_of(limiter)), form.kind, "{line}");
-            assert_eq!(form.kind.title().0, row.name());
+            assert_eq!(parsed(form).0, form.kind, "{}", form.template);
+            assert_eq!(form.kind.title().0, row_of(form).name());
+        }
+    }
+
+    #[test]
+    fn a_limiter_has_the_options_of_what_a_form_of_it_can_do() {
+        for row in &CATALOG {
+            let forms = FORMS.iter().filter(|form| row_of(form).name() == row.name());
+            let can: Vec<Capabilities> = forms.map(|form| parsed(form).1).collect();
+            let any = |is: fn(&Capabilities) -> bool| can.iter().any(is);
+            for (option, is_there) in [
+                ("PARTIAL", any(|can| can.partial)),
+                ("FORCE", any(|can| can.force)),
+                ("RESERVE", any(|can| can.reserve)),
+                ("HOLD", any(|can| can.hold)),
+                ("BLOCK", any(|can| can.block)),
+                ("COUNTREFUSED", any(|can| can.counts_refused)),
+            ] {
+                assert_eq!(row.takes(option), is_there, "{option} of {}", row.name());
+            }
         }
     }
 
@@ -100,11 +127,7 @@ mod tests {
             assert!(FORMS.iter().any(|form| form.kind == *kind), "{kind:?} has no form");
         }
         for row in &CATALOG {
-            assert!(
-                FORMS.iter().any(|form| form.template.split(' ').next() == Some(row.name())),
-                "{}",
-                row.name()
-            );
+            assert!(FORMS.iter().any(|form| row_of(form).name() == row.name()), "{}", row.name());
         }
     }
 }
