@@ -85,7 +85,24 @@ fn ask<K: Limits>(call: &MultiCall<'_>, keys: &mut [K], command: Command, at: Ti
         Command::Peek => keys.iter().enumerate().for_each(|(key, limits)| joint.peek(key, limits)),
         _ => _ = joint.take(keys).ok()?,
     }
-    Some((joint.combined()?, joint.answers().collect()))
+    let (combined, answers) = (joint.combined()?, joint.answers().collect::<Vec<_>>());
+    if let [_] = keys {
+        binds(&joint, combined, &answers);
+        let refuses = |i: &usize| !call.parts[*i].is_shadow() && !answers[*i].verdict.admits();
+        assert!(joint.refusing().eq((0..answers.len()).filter(refuses)));
+    }
+    Some((combined, answers))
+}
+
+/// The limit that binds has the retry of the call, or its remaining. If none binds, all are shadows or admit for penalties.
+fn binds(joint: &Joint<'_, '_>, combined: Answer, answers: &[Answer]) {
+    let Some(binding) = usize::try_from(joint.binding()).expect("a small number").checked_sub(1) else {
+        assert_eq!(combined.verdict, Verdict::ADMIT);
+        return;
+    };
+    let ([refused, _, remaining, retry, _], bound) = (answers[binding].integers(), combined.integers());
+    assert_eq!(refused, bound[0]);
+    assert!(if combined.verdict.admits() { remaining == bound[2] } else { retry == bound[3] });
 }
 
 fn own_command<L: Limiter>(

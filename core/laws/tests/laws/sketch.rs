@@ -540,6 +540,8 @@ proptest! {
         let mut pieces: Vec<Vec<u8>> = cells.pieces().collect();
         prop_assert!((1..=4).contains(&pieces.len()));
         prop_assert!(pieces.iter().all(|piece| piece.len() <= 64 << 10));
+        // A piece whose cells no charge has reached is left out.
+        prop_assert_eq!(Cells::new(blueprint).pieces().count(), 1);
         // The first piece replaces what the key held before.
         let mut copy = Cells::new(before);
         apply(&mut copy, &pieces.remove(0));
