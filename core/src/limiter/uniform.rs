@@ -162,6 +162,13 @@ mod tests {
     }
 
     #[test]
+    fn a_charge_of_nothing_only_passes_the_time() {
+        let uniform = Uniform { interval: millis(10_000) };
+        let (gate, later) = (charged(&uniform, None, T0, 1), T0.plus(Span::from_millis(1)));
+        assert_eq!(charged(&uniform, Some(gate), later, 0), Gate { last: later, ..gate });
+    }
+
+    #[test]
     fn an_interval_may_last_a_century() {
         let uniform = Uniform { interval: Period::of(Span::CENTURY).unwrap() };
         assert_eq!(uniform.judge(&uniform.fresh(T0), T0, 1), Verdict::ADMIT);

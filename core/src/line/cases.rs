@@ -395,6 +395,17 @@ fn at_most_as_many_tenants_are_hungry_as_the_setting_allows() {
     assert!(pool.lines.is_empty() && !pool.lines.has_line(&KEY, name()));
 }
 
+#[test]
+fn before_a_caller_are_those_of_its_tenant_and_each_other_tenant_once() {
+    let mut pool = Pool::of(2);
+    for tenant in ["holds", "waits", "new", "other", "waits", "new"] {
+        pool.wait(of(tenant));
+    }
+    let before = |wish| pool.lines.before(&KEY, name(), &claim_of(&pool.claim(wish)));
+    assert_eq!(["newest", "holds", "waits", "new"].map(|tenant| before(of(tenant))), [2, 3, 3, 3]);
+    assert_eq!(before(Wish { critical: true, ..of("holds") }), 0);
+}
+
 /// A rate that admits one request at a time, when it is asked to.
 struct Rate {
     lines: Lines<u8>,

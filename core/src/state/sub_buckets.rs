@@ -280,6 +280,22 @@ mod tests {
     }
 
     #[test]
+    fn stored_buckets_are_in_order_and_each_is_there_once() {
+        let tiles = Tiles::new(millis(10_000), millis(1000)).unwrap();
+        let decoded = |numbers: [u64; 2]| {
+            let mut state = Buckets::new(tiles, Time::from_millis(9000));
+            state.buckets.extend(numbers.map(|number| Bucket { number, count: 10 }));
+            let mut bytes = Vec::new();
+            state.encode(&mut bytes);
+            Buckets::decode(&mut Reader::new(&bytes)).map(|copy| copy.total)
+        };
+        assert_eq!(
+            [[1, 2], [2, 2], [2, 1], [8, 9], [8, 10]].map(decoded),
+            [Some(20), None, None, Some(20), None]
+        );
+    }
+
+    #[test]
     fn the_sum_is_that_of_all_buckets_after_any_changes() {
         let tiles = Tiles::new(millis(1_024_000), millis(1000)).unwrap();
         let mut state = Buckets::blank();

@@ -248,6 +248,8 @@ mod tests {
         assert_eq!(holds.get(b"a", at(19)), Some(&[charge(1)][..]));
         assert_eq!(holds.get(b"a", at(20)), None);
         assert_eq!((holds.count(at(19)), holds.count(at(20)), holds.count(at(30))), (2, 1, 0));
+        assert_eq!(holds.charged(at(19)), Some([(name(1), (2, 6)), (name(2), (1, 3))].into()));
+        assert_eq!(holds.charged(at(20)), Some([(name(1), (1, 3)), (name(2), (1, 3))].into()));
         assert!(holds.passed(at(19)).is_none());
         pass(&mut holds, 20);
         assert!(holds.passed(at(29)).is_none());
