@@ -243,4 +243,21 @@ mod tests {
             assert_eq!(tree(&parse(syntax, &[]), " "), expected);
         }
     }
+
+    #[test]
+    fn a_key_is_known_by_its_name_and_an_option_by_its_token() {
+        let parts = parse("key id [COST cost] {ON | OFF}", &[]);
+        let kinds: Vec<Kind> = parts.iter().map(|part| part.kind).collect();
+        assert_eq!(kinds, [Kind::Key, Kind::Text, Kind::Text, Kind::OneOf]);
+        let behind = |syntax, token| {
+            let [part] = &mut parse(syntax, &[])[..] else { panic!("one part") };
+            std::mem::replace(part, Part::group(Kind::All, Vec::new()))
+                .behind(token)
+                .map(|rest| tree(&rest, " "))
+        };
+        for (syntax, rest) in [("{SET}", ""), ("{SET name}", "name"), ("{SET name id}", "name id")] {
+            assert_eq!(behind(syntax, "SET").as_deref(), Some(rest));
+            assert_eq!(behind(syntax, "DEL"), None, "{syntax}");
+        }
+    }
 }
