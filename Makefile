@@ -154,7 +154,7 @@ soak: build ## A thousand connections, rude ones among them: latencies, memory, 
 coverage: setup ## Lines and regions of src/ that the tests reach, the modules in the servers included
 	tools/coverage
 
-mutants: ## Break the core and the engine in SAMPLE=200 places, one at a time: which do the units and the laws not notice? (SEED=1)
+mutants: ## Break the core and the engine in SAMPLE=200 places, one at a time: which do the tests without a server not notice? (SEED=1)
 	@tools/setup python3
 	tools/mutants $(SAMPLE) $(SEED)
 
