@@ -6,6 +6,7 @@
 #![allow(clippy::expect_used, clippy::missing_panics_doc)]
 
 mod case;
+pub mod every_order;
 pub mod fair;
 mod filling;
 pub mod fleet;

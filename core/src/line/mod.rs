@@ -129,6 +129,7 @@
 #[cfg(test)]
 mod cases;
 mod claim;
+mod form;
 mod order;
 mod sum;
 mod tenants;
@@ -143,6 +144,8 @@ use core::ops::Bound::{Excluded, Unbounded};
 use crate::state::{Leases, Name};
 use crate::time::{Span, Time};
 pub use claim::{Caller, Claim, Comer, Cost};
+#[doc(hidden)]
+pub use form::{Sink, Turn, View};
 use tenants::{Ahead, Tenants};
 
 /// The most moves in a row to another line of a caller whose limits have room.
@@ -166,7 +169,7 @@ pub struct Stand<K> {
 /// All lines.
 ///
 /// Instants are those of a clock that is never set back.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Lines<K> {
     last: Caller,
     callers: BTreeMap<Caller, Waiting<K>>,
@@ -201,7 +204,7 @@ enum Ends {
     OfId(u64),
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Waiting<K> {
     deadline: Time,
     /// In the order of their keys.
@@ -221,14 +224,14 @@ struct Spot<K> {
     tenant: Arc<[u8]>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct AtKey {
     /// The number of callers that stand in one of the lines.
     callers: usize,
     lines: BTreeMap<Name, Line>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Line {
     tenants: Tenants,
     /// The first caller, for which the wake or the mark below is.

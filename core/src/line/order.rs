@@ -152,6 +152,15 @@ impl Order {
         })
     }
 
+    /// Calls `each` with all entries: the number of the tree, the load and its weight, the tag, the caller.
+    pub(super) fn each(&self, each: &mut dyn FnMut(u64, (u64, u32), Tag, Caller, &Entry)) {
+        self.critical.each(&mut |caller, entry| each(0, (0, 0), 0, *caller, entry));
+        self.by_tag.each(&mut |(tag, caller), entry| each(1, (0, 0), *tag, *caller, entry));
+        self.by_load.each(&mut |(Load { held, weight }, tag, caller), entry| {
+            each(2, (*held, *weight), *tag, *caller, entry);
+        });
+    }
+
     /// Whether any caller waits.
     pub(super) fn anybody_waits(&self) -> bool {
         self.critical.all().waiting + self.by_tag.all().waiting + self.by_load.all().waiting > 0

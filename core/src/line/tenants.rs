@@ -2,6 +2,8 @@
 //!
 //! A plain line is one of a single tenant, which has the empty name.
 
+mod form;
+
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -23,7 +25,7 @@ const AT_ONCE: usize = 64;
 const LEAST_WAKE: Span = Span::from_millis(1);
 
 /// The tenants of one line.
-#[derive(Default, Debug)]
+#[derive(Clone, Default, Debug)]
 pub(super) struct Tenants {
     /// V: the largest tag that was granted.
     passed: Tag,
@@ -50,7 +52,7 @@ pub(super) struct Tenants {
     holders: usize,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Tenant {
     /// S
     start: Tag,

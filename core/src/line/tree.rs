@@ -98,10 +98,22 @@ impl<K: Ord> Tree<K> {
         }
     }
 
+    /// Calls `each` with all entries, in order.
+    pub(super) fn each(&self, each: &mut dyn FnMut(&K, &Entry)) {
+        each_of(self.root.as_deref(), each);
+    }
+
     /// Calls `each` with the callers that wait and stand before `end`, in order.
     pub(super) fn each_waiting(&self, end: &K, each: &mut dyn FnMut(&K, &Entry)) {
         each_waiting(self.root.as_deref(), end, each);
     }
+}
+
+fn each_of<K>(node: Option<&Node<K>>, each: &mut dyn FnMut(&K, &Entry)) {
+    let Some(node) = node else { return };
+    each_of(node.left.as_deref(), each);
+    each(&node.key, &node.entry);
+    each_of(node.right.as_deref(), each);
 }
 
 fn each_waiting<K: Ord>(node: Option<&Node<K>>, end: &K, each: &mut dyn FnMut(&K, &Entry)) {

@@ -62,6 +62,10 @@ pub struct Moment(Tick);
 
 impl Moment {
     pub const FIRST: Moment = Moment(Tick { era: 0, micros: 0 });
+
+    pub(crate) fn micros(self) -> u64 {
+        self.0.micros
+    }
 }
 
 /// A lease that is held.

@@ -1,0 +1,100 @@
+//! How large the world is that is searched, and what its callers can ask.
+
+/// The limit that is a pool of leases, and the one that is a rate.
+pub const POOL: usize = 0;
+pub const RATE: usize = 1;
+
+/// How a call comes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Manner {
+    Waits,
+    /// It does not wait. Its tenant asks with the same id again and again, unless a lease has this id.
+    Polls,
+    /// It does not wait, and has an id of its own.
+    PollsAnew,
+}
+
+/// A call that any caller can make for any tenant.
+#[derive(Clone, Copy, Debug)]
+pub struct Ask {
+    /// What it costs at each limit; zero where it asks nothing.
+    pub costs: [u64; 2],
+    /// The limit at which it has a tenant: one, as `TENANT` belongs to one `LIMIT`.
+    pub fair: usize,
+    pub manner: Manner,
+    pub critical: bool,
+    /// Whether the cost of the rate is an estimate, which is settled.
+    pub holds: bool,
+}
+
+/// The size of a world.
+#[derive(Clone, Copy, Debug)]
+pub struct Size {
+    pub title: &'static str,
+    /// How many callers wait or hold something at most.
+    pub callers: usize,
+    pub tenants: usize,
+    pub capacities: [u64; 2],
+    pub asks: &'static [Ask],
+    /// How many settlements a history has at most.
+    pub settlements: u8,
+}
+
+const POOL_OF_ONE: Ask =
+    Ask { costs: [1, 0], fair: POOL, manner: Manner::Waits, critical: false, holds: false };
+const POOL_OF_TWO: Ask = Ask { costs: [2, 0], ..POOL_OF_ONE };
+const POLL_OF_ONE: Ask = Ask { manner: Manner::Polls, ..POOL_OF_ONE };
+const POLL_OF_TWO: Ask = Ask { costs: [2, 0], ..POLL_OF_ONE };
+const BOTH: Ask = Ask { costs: [1, 1], ..POOL_OF_ONE };
+const RATE_OF_ONE: Ask = Ask { costs: [0, 1], fair: RATE, ..POOL_OF_ONE };
+const RATE_OF_TWO: Ask = Ask { costs: [0, 2], holds: true, ..RATE_OF_ONE };
+
+const OF_LEASES: &[Ask] = &[POOL_OF_ONE, POOL_OF_TWO, POLL_OF_ONE, POLL_OF_TWO];
+const OF_LEASES_AND_MORE: &[Ask] = &[
+    POOL_OF_ONE,
+    POOL_OF_TWO,
+    POLL_OF_ONE,
+    POLL_OF_TWO,
+    Ask { manner: Manner::PollsAnew, ..POLL_OF_ONE },
+    Ask { critical: true, ..POOL_OF_ONE },
+];
+const OF_RATES: &[Ask] = &[
+    RATE_OF_ONE,
+    RATE_OF_TWO,
+    Ask { manner: Manner::Polls, ..RATE_OF_ONE },
+];
+const OF_BOTH: &[Ask] = &[POOL_OF_ONE, POLL_OF_ONE, BOTH, RATE_OF_TWO];
+
+impl Size {
+    /// Two callers of two tenants, who also poll with new ids and are critical, and a pool of two.
+    pub const TWO: Size = Size {
+        title: "2 callers, 2 tenants, 1 pool",
+        callers: 2,
+        tenants: 2,
+        capacities: [2, 2],
+        asks: OF_LEASES_AND_MORE,
+        settlements: 0,
+    };
+
+    pub const THREE: Size = Size { title: "3 callers, 2 tenants, 1 pool", callers: 3, asks: OF_LEASES, ..Size::TWO };
+
+    /// A rate alone, of which calls hold estimates.
+    pub const RATE: Size = Size {
+        title: "3 callers, 2 tenants, 1 rate",
+        callers: 3,
+        asks: OF_RATES,
+        settlements: 2,
+        ..Size::TWO
+    };
+
+    /// A pool and a rate, which some calls ask together.
+    pub const BOTH: Size = Size {
+        title: "3 callers, 2 tenants, a pool and a rate",
+        callers: 3,
+        asks: OF_BOTH,
+        settlements: 2,
+        ..Size::TWO
+    };
+
+    pub const FOUR: Size = Size { title: "4 callers, 3 tenants, 1 pool", callers: 4, tenants: 3, ..Size::THREE };
+}
