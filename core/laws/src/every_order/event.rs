@@ -32,6 +32,12 @@ pub struct Effect {
     pub text: String,
 }
 
+impl Effect {
+    pub fn grants(&self, limit: usize) -> bool {
+        self.granted & 1 << limit != 0
+    }
+}
+
 /// A property that does not hold.
 #[derive(Clone, Debug)]
 pub struct Broken {

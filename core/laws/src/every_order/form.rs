@@ -17,9 +17,6 @@ pub struct Form(pub u128);
 /// The most tenants.
 const TENANTS: usize = 4;
 
-/// All that is compared of S and F is within a few costs and settlements.
-const FAR: u64 = 8;
-
 impl Node {
     /// The form of the state, and as bits the tenants of whom nothing is known.
     pub fn form(&self) -> (Form, u8) {
@@ -30,7 +27,7 @@ impl Node {
         });
         let view = View {
             now: self.now,
-            far: FAR,
+            far: self.far(),
             id: &|id| u64::from(again.contains(&id)),
             table: &|key| self.pool.as_ref().filter(|_| key == 0),
         };
@@ -52,6 +49,12 @@ impl Node {
             words.iter().for_each(|word| hash.put(*word));
         }
         (hash.form(), blank)
+    }
+
+    /// Tags differ by at most the largest cost from starts, and each settlement moves two of them by at most one.
+    fn far(&self) -> u64 {
+        let costs = self.size.asks.iter().flat_map(|ask| ask.costs);
+        costs.max().unwrap_or(1) + 2 * u64::from(self.settlements)
     }
 
     fn put_callers(&self, of_tenants: &mut [Vec<u64>; TENANTS]) {

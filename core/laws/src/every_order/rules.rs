@@ -19,8 +19,9 @@ pub fn of_step(before: &Node, after: &Node, event: Event, effect: &Effect) -> Re
             let turn = |node: &Node| node.lines.turn(&key_of(limit), Node::name(limit), name_of(tenant));
             let grants = effect.grants[limit][usize::from(tenant)];
             if let Some(later) = turn(after) {
-                moves(limit, turn(before), later, grants)?;
-                if let Some(earlier) = turn(before).filter(|_| effect.granted & 1 << RATE == 0) {
+                let earlier = turn(before).filter(|earlier| !is_anew(after, *earlier, later));
+                moves(limit, earlier, later, grants)?;
+                if let Some(earlier) = earlier.filter(|_| limit == RATE && !effect.grants(RATE)) {
                     settles(before, tenant, (earlier, later), event)?;
                 }
             }
@@ -52,6 +53,12 @@ fn capacity(node: &Node) -> Result<(), Broken> {
     holds(held <= most && held == stored, CAPACITY, || {
         format!("{held} are held of {most}, and {stored} in the table")
     })
+}
+
+/// Whether a line was forgotten and began anew within one event, as a caller of two limits moved to it.
+fn is_anew(after: &Node, earlier: Turn, later: Turn) -> bool {
+    let moves = after.waiting.iter().any(|waits| after.asked(waits.call).count() > 1);
+    moves && later.passed < earlier.passed
 }
 
 /// S - open does not fall, and each grant raises it. Who begins to wait has at least V.
