@@ -19,6 +19,8 @@ pub struct View<'a> {
     pub now: Time,
     /// A tag that is further below the next one, as a cost of a tenant of weight 1, is taken to be this far below it.
     pub far: u64,
+    /// The most by which settlements can still move a turn in one direction, as such a cost.
+    pub moved: u64,
     /// What the hash of an id stands for.
     pub id: &'a dyn Fn(u64) -> u64,
     /// The table of leases of a key.

@@ -4,7 +4,6 @@ use std::array;
 
 use ratelimit_core::limiter::Limiter;
 use ratelimit_core::line::View;
-use ratelimit_core::state::hash_of_id;
 
 use super::node::{Node, name_of};
 use super::size::POOL;
@@ -22,13 +21,12 @@ impl Node {
     pub fn form(&self) -> (Form, u8) {
         let mut of_tenants: [Vec<u64>; TENANTS] = array::from_fn(|_| Vec::new());
         let mut of_all: Vec<u64> = Vec::with_capacity(128);
-        let again: [u64; TENANTS] = array::from_fn(|tenant| {
-            hash_of_id(&Node::id_of(u8::try_from(tenant).unwrap_or(0)).to_be_bytes())
-        });
         let view = View {
             now: self.now,
             far: self.far(),
-            id: &|id| u64::from(again.contains(&id)),
+            moved: self.moved(),
+            // The id of a hunger is that of the tenant's next poll, whatever it is.
+            id: &|_| 0,
             table: &|key| self.pool.as_ref().filter(|_| key == 0),
         };
         let number = |name: &[u8]| (0..4u8).position(|tenant| name_of(tenant) == name);
@@ -51,10 +49,15 @@ impl Node {
         (hash.form(), blank)
     }
 
-    /// Tags differ by at most the largest cost from starts, and each settlement moves two of them by at most one.
+    /// What the settlements that are left can move a turn by: a grant of two to three, or to one.
+    fn moved(&self) -> u64 {
+        self.settlements.into()
+    }
+
+    /// Tags differ by at most the largest cost from starts, and settlements move any two of them towards one another.
     fn far(&self) -> u64 {
         let costs = self.size.asks.iter().flat_map(|ask| ask.costs);
-        costs.max().unwrap_or(1) + 2 * u64::from(self.settlements)
+        costs.max().unwrap_or(1) + 2 * self.moved()
     }
 
     fn put_callers(&self, of_tenants: &mut [Vec<u64>; TENANTS]) {
@@ -63,13 +66,11 @@ impl Node {
                 words.extend([9, place as u64, waits.call.ask.into()]);
             }
         }
-        let mut works: Vec<(u8, [u64; 5])> = Vec::with_capacity(4);
+        let mut works: Vec<(u8, [u64; 4])> = Vec::with_capacity(4);
         for one in &self.works {
-            let lease = one.lease.map_or([0; 3], |lease| {
-                [lease.cost, ticks(lease.ends, self.now), u64::from(lease.id == Node::id_of(one.tenant))]
-            });
+            let lease = one.lease.map_or([0; 2], |lease| [lease.cost, ticks(lease.ends, self.now)]);
             let hold = one.hold.map_or([0; 2], |hold| [hold.granted, ticks(hold.ends, self.now)]);
-            works.push((one.tenant, [lease[0], lease[1], lease[2], hold[0], hold[1]]));
+            works.push((one.tenant, [lease[0], lease[1], hold[0], hold[1]]));
         }
         works.sort_unstable();
         for (tenant, words) in works {

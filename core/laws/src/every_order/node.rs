@@ -18,9 +18,6 @@ pub const TTL: Span = TICK.times(2);
 /// How long a tenant is hungry.
 pub const HUNGER: Span = TICK;
 
-/// The numbers of calls after those that tenants repeat.
-const FRESH: u64 = 100;
-
 /// A caller that waits.
 #[derive(Clone, Copy, Debug)]
 pub struct Waits {
@@ -98,18 +95,13 @@ impl Node {
             works: Vec::new(),
             tokens: size.capacities[1],
             settlements: size.settlements,
-            ids: FRESH,
+            ids: 0,
             model,
         }
     }
 
     pub fn ask(&self, call: Asked) -> &'static Ask {
         &self.size.asks[usize::from(call.ask)]
-    }
-
-    /// The id under which a tenant polls again and again.
-    pub fn id_of(tenant: u8) -> u64 {
-        1 + u64::from(tenant)
     }
 
     /// The limits that a call asks.

@@ -8,7 +8,7 @@ pub const RATE: usize = 1;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Manner {
     Waits,
-    /// It does not wait. Its tenant asks with the same id again and again, unless a lease has this id.
+    /// It does not wait. While its tenant is hungry, it has the id that was refused last.
     Polls,
     /// It does not wait, and has an id of its own.
     PollsAnew,

@@ -29,7 +29,7 @@ impl Node {
             }
         }
         let alike = |works: &Works| {
-            let lease = works.lease.map(|lease| (lease.id == Node::id_of(works.tenant), lease.cost, lease.ends));
+            let lease = works.lease.map(|lease| (lease.cost, lease.ends));
             (works.tenant, lease, works.hold)
         };
         for (place, works) in self.works.iter().enumerate() {
@@ -115,8 +115,7 @@ impl Node {
 
     fn forget(&mut self, tenant: u8, effect: &mut Effect) -> Result<(), Broken> {
         effect.text = format!("{} gives up what was refused", text(tenant));
-        let hunger = self.model.limits[POOL].hungry.get(&(1 + u32::from(tenant)));
-        let Some(id) = hunger.map(|hunger| hunger.id) else { return Ok(()) };
+        let Some(id) = self.refused(tenant) else { return Ok(()) };
         self.model.release(POOL, id);
         self.lines.serve(&0, Node::name(POOL), hash_of_id(&id.to_be_bytes()), self.now);
         self.serve(effect)

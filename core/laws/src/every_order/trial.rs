@@ -107,9 +107,8 @@ impl Node {
     /// A caller that was idle makes a call.
     pub fn call(&mut self, ask: u8, tenant: u8, effect: &mut Effect) -> Result<(), Broken> {
         let manner = self.size.asks[usize::from(ask)].manner;
-        let again = Node::id_of(tenant);
-        let is_held = self.works.iter().filter_map(|works| works.lease).any(|lease| lease.id == again);
-        let id = if manner == Manner::Polls && !is_held { again } else { self.fresh() };
+        let again = self.refused(tenant).filter(|_| manner == Manner::Polls);
+        let id = again.unwrap_or_else(|| self.fresh());
         let call = Asked { ask, tenant, id };
         let waits = manner == Manner::Waits;
         let of_model = self.of_model(call);
@@ -140,6 +139,11 @@ impl Node {
             self.starve(call, &refusing);
         }
         self.serve(effect)
+    }
+
+    /// The id of the call that was refused last, if the tenant is hungry.
+    pub fn refused(&self, tenant: u8) -> Option<u64> {
+        self.model.limits[POOL].hungry.get(&(1 + u32::from(tenant))).map(|hunger| hunger.id)
     }
 
     fn fresh(&mut self) -> u64 {

@@ -25,7 +25,7 @@ impl Tenants {
         let Tenants { passed, by_name, idle, order, ends, asked, table, expiring, .. } = self;
         let Tenants { unread, unread_again, callers, holders, .. } = self;
         let far = stretch(words.view.far, 1);
-        let starts = Starts::of(self, far);
+        let starts = Starts::of(self, far, stretch(words.view.moved, 1));
         let unread = [u64::from(unread.is_some()), u64::from(*unread_again)];
         words.put(&[unread[0], unread[1], *callers as u64, *holders as u64]);
         for (name, tenant) in by_name {
@@ -33,7 +33,7 @@ impl Tenants {
         }
         for (name, Idle { finish, open, weight }) in idle {
             let finish = starts.finish(*finish);
-            words.put_of(name, &[key, 1, finish, cut(*open, far), u64::from(*weight)]);
+            words.put_of(name, &[key, 1, finish, starts.open(*open), u64::from(*weight)]);
         }
         order.each(&mut |tree, (load, weight), tag, caller, entry| {
             // A tag moves with the start of its tenant.
@@ -78,7 +78,7 @@ fn tenant_form(key: u64, name: &[u8], tenant: &Tenant, starts: &Starts, words: &
     let Tenant { start, finish, open, held, next_end, is_holder, weight, granted, callers, .. } = tenant;
     let Tenant { is_of_rate, critical, away, hunger, place, .. } = tenant;
     // A tenant of leases begins anew wherever its last grant ended, and nothing of it is settled.
-    let (finish, open) = if *is_of_rate { (starts.finish(*finish), cut(*open, starts.far)) } else { (0, 0) };
+    let (finish, open) = if *is_of_rate { (starts.finish(*finish), starts.open(*open)) } else { (0, 0) };
     let next_end = next_end.map_or(u64::MAX, |end| {
         let leases = (words.view.table)(key);
         let now = leases.map_or(words.view.now.as_micros(), |leases| leases.micros(words.view.now));
@@ -117,13 +117,13 @@ impl Ticket {
 /// The starts of the tenants below V, each with how far below V it is taken to be.
 struct Starts {
     passed: Tag,
-    far: Tag,
+    moved: Tag,
     below: Vec<(Tag, Tag)>,
 }
 
 impl Starts {
     /// Only the order of tags below V matters, and tags are not far from starts. So a wide gap is as good as another one.
-    fn of(tenants: &Tenants, far: Tag) -> Starts {
+    fn of(tenants: &Tenants, far: Tag, moved: Tag) -> Starts {
         let starts = tenants.by_name.values().map(|tenant| tenant.start);
         let mut starts: Vec<Tag> = starts.filter(|start| *start < tenants.passed).collect();
         starts.sort_unstable_by(|a, b| b.cmp(a));
@@ -133,7 +133,7 @@ impl Starts {
             next = start;
             (start, depth)
         });
-        Starts { passed: tenants.passed, far, below: below.collect() }
+        Starts { passed: tenants.passed, moved, below: below.collect() }
     }
 
     /// Where a start is taken to be, from V on.
@@ -144,15 +144,16 @@ impl Starts {
         }
     }
 
-    /// Where a grant ended. Settlements move it by less than `far`, and then it counts only above V.
+    /// Where a grant ended. It counts only if it is above V once settlements have moved it.
     fn finish(&self, finish: Tag) -> u64 {
-        let above = (finish + self.far).saturating_sub(self.passed);
+        let above = (finish + self.moved).saturating_sub(self.passed);
         signed(i128::try_from(above).unwrap_or(i128::MAX))
     }
-}
 
-fn cut(tag: Tag, far: Tag) -> u64 {
-    u64::try_from(tag.min(far)).unwrap_or(u64::MAX)
+    /// No more of it is used than settlements move.
+    fn open(&self, open: Tag) -> u64 {
+        u64::try_from(open.min(self.moved)).unwrap_or(u64::MAX)
+    }
 }
 
 fn signed(number: i128) -> u64 {
