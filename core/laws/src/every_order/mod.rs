@@ -8,6 +8,7 @@
 mod event;
 mod form;
 mod graph;
+mod kept;
 mod node;
 mod rules;
 mod search;

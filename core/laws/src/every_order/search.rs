@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::event::{Broken, Effect, Event, NOBODY_STARVES};
 use super::graph::{Edge, Graph};
+use super::kept::Kept;
 use super::node::Node;
 use super::rules;
 use super::size::Size;
@@ -49,40 +50,31 @@ pub fn search(size: Size, mut goes_on: impl FnMut(usize, usize)) -> Result<Repor
     let began = Instant::now();
     let mut found = Found { size, numbers: HashMap::default(), parents: Vec::new() };
     let mut graph = Graph::default();
-    let root = Node::new(size);
-    let (form, blank) = root.form();
-    found.numbers.insert(form.0, 0);
+    found.numbers.insert(Node::new(size).form().0.0, 0);
     found.parents.push((0, Event::Tick));
-    let mut level = vec![(root, blank)];
-    let (mut number, mut depth, mut widest) = (0, 0, 1);
-    while !level.is_empty() {
-        let mut next = Vec::new();
-        // The last are taken off first, so that what is done with is freed. Numbers are in the order of this.
-        level.reverse();
-        while let Some((node, blank)) = level.pop() {
+    let (mut level, mut depth, mut widest) = (0..1, 0, 1);
+    let mut kept = Kept::new(Node::new(size));
+    loop {
+        for number in level.clone() {
+            let node = kept.node(&found.parents, number);
+            let (_, blank) = node.form();
             graph.begin(&node);
             for event in node.events(blank) {
-                let after = node.after(event).and_then(|(after, effect)| {
-                    let (form, blank) = after.form();
-                    let target = found.number(form.0, number, event);
-                    graph.push(Edge::of(target.0, &effect));
-                    if target.1 {
-                        rules::of_state(&after)?;
-                        next.push((after, blank));
-                    }
-                    Ok(())
-                });
-                after.map_err(|broken| Failure { broken, history: found.history(number, Some(event)) })?;
+                let step = found.step(&node, number, event).map(|edge| graph.push(edge));
+                step.map_err(|broken| Failure { broken, history: found.history(number, Some(event)) })?;
             }
             graph.end();
-            number += 1;
             if number % 1024 == 0 {
                 goes_on(found.parents.len(), depth);
             }
         }
-        widest = widest.max(next.len());
-        depth += usize::from(!next.is_empty());
-        level = next;
+        level = level.end..found.count();
+        if level.is_empty() {
+            break;
+        }
+        depth += 1;
+        widest = widest.max(level.len());
+        kept.go_on(&found.parents, level.clone());
     }
     if let Some(cycle) = starves(&graph) {
         return Err(found.cycle(&cycle));
@@ -98,9 +90,23 @@ pub fn search(size: Size, mut goes_on: impl FnMut(usize, usize)) -> Result<Repor
 }
 
 impl Found {
+    fn count(&self) -> u32 {
+        u32::try_from(self.parents.len()).expect("fewer states than 2^32")
+    }
+
+    /// Goes one step from a state, and checks it.
+    fn step(&mut self, node: &Node, number: u32, event: Event) -> Result<Edge, Broken> {
+        let (after, effect) = node.after(event)?;
+        let (target, is_new) = self.number(after.form().0.0, number, event);
+        if is_new {
+            rules::of_state(&after)?;
+        }
+        Ok(Edge::of(target, &effect))
+    }
+
     /// The number of a state, and whether it is new.
     fn number(&mut self, form: u128, parent: u32, event: Event) -> (u32, bool) {
-        let new = u32::try_from(self.parents.len()).expect("fewer states than 2^32");
+        let new = self.count();
         match self.numbers.entry(form) {
             Entry::Occupied(known) => (*known.get(), false),
             Entry::Vacant(place) => {
