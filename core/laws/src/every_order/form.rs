@@ -79,6 +79,13 @@ impl Node {
                 of_tenant.extend(words);
             }
         }
+        let Some(pool) = &self.pool else { return };
+        for (tenant, words) in (0..).zip(of_tenants) {
+            let share = pool.share(name_of(tenant), self.now);
+            if share.held > 0 {
+                words.extend([7, share.weight.into()]);
+            }
+        }
     }
 
     fn put_limits(&self, of_all: &mut Vec<u64>) {

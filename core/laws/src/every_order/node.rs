@@ -128,7 +128,7 @@ impl Node {
     /// Runs a part of a trial with the pool's limiter.
     pub fn with_pool<R>(&self, call: Asked, run: impl FnOnce(&Concurrent<'_>) -> R) -> R {
         let name = self.tenant(call, POOL);
-        let tenant = (!name.is_empty()).then_some(Tenant { name, weight: None });
+        let tenant = (!name.is_empty()).then_some(Tenant { name, weight: self.ask(call).weight });
         run(&Concurrent {
             limit: self.size.capacities[POOL],
             ttl: Period::of(TTL).expect("a ttl"),
@@ -145,7 +145,7 @@ impl Node {
         let wish = |limit: usize| Wish {
             limit,
             tenant: if ask.fair == limit { 1 + u32::from(call.tenant) } else { 0 },
-            weight: None,
+            weight: ask.weight.filter(|_| ask.fair == limit).map(u64::from),
             cost: ask.costs[limit],
             most: self.size.capacities[limit],
             critical: ask.critical,

@@ -22,6 +22,8 @@ pub struct Ask {
     /// The limit at which it has a tenant: one, as `TENANT` belongs to one `LIMIT`.
     pub fair: usize,
     pub manner: Manner,
+    /// That of its tenant; `None` for the one that the tenant has.
+    pub weight: Option<u32>,
     pub critical: bool,
     /// Whether the cost of the rate is an estimate, which is settled.
     pub holds: bool,
@@ -41,7 +43,7 @@ pub struct Size {
 }
 
 const POOL_OF_ONE: Ask =
-    Ask { costs: [1, 0], fair: POOL, manner: Manner::Waits, critical: false, holds: false };
+    Ask { costs: [1, 0], fair: POOL, manner: Manner::Waits, weight: None, critical: false, holds: false };
 const POOL_OF_TWO: Ask = Ask { costs: [2, 0], ..POOL_OF_ONE };
 const POLL_OF_ONE: Ask = Ask { manner: Manner::Polls, ..POOL_OF_ONE };
 const POLL_OF_TWO: Ask = Ask { costs: [2, 0], ..POLL_OF_ONE };
@@ -57,6 +59,7 @@ const OF_LEASES_AND_MORE: &[Ask] = &[
     POLL_OF_TWO,
     Ask { manner: Manner::PollsAnew, ..POLL_OF_ONE },
     Ask { critical: true, ..POOL_OF_ONE },
+    Ask { weight: Some(2), ..POOL_OF_ONE },
 ];
 const OF_RATES: &[Ask] = &[
     RATE_OF_ONE,
@@ -76,7 +79,7 @@ impl Size {
         settlements: 0,
     };
 
-    pub const THREE: Size = Size { title: "3 callers, 2 tenants, 1 pool", callers: 3, asks: OF_LEASES, ..Size::TWO };
+    pub const THREE: Size = Size { title: "3 callers, 2 tenants, 1 pool", callers: 3, ..Size::TWO };
 
     /// A rate alone, of which calls hold estimates.
     pub const RATE: Size = Size {
@@ -96,5 +99,5 @@ impl Size {
         ..Size::TWO
     };
 
-    pub const FOUR: Size = Size { title: "4 callers, 3 tenants, 1 pool", callers: 4, tenants: 3, ..Size::THREE };
+    pub const FOUR: Size = Size { title: "4 callers, 3 tenants, 1 pool", callers: 4, tenants: 3, asks: OF_LEASES, ..Size::TWO };
 }

@@ -34,7 +34,7 @@ impl Node {
             let level = self.rate.unwrap_or_else(|| bucket.fresh(self.now));
             (bucket.judge(&level, self.now, cost), None)
         };
-        let claim = Claim { tenant, weight: None, cost, critical: ask.critical, pool };
+        let claim = Claim { tenant, weight: ask.weight.filter(|_| ask.fair == limit), cost, critical: ask.critical, pool };
         (verdict, claim.into_owned())
     }
 

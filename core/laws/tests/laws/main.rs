@@ -36,6 +36,7 @@ use proptest::prelude::*;
 mod adapt;
 mod differential;
 mod every_form;
+mod every_order;
 mod fair;
 mod floating_point;
 mod histories;
