@@ -29,10 +29,22 @@ pub struct Effect {
     /// Whether a critical call was granted something.
     pub critical: bool,
     pub ticks: bool,
-    pub text: String,
+    /// What happened, in words; `None` if nobody reads them.
+    pub text: Option<String>,
 }
 
 impl Effect {
+    /// An effect that is put in words.
+    pub fn told() -> Effect {
+        Effect { text: Some(String::new()), ..Effect::default() }
+    }
+
+    pub fn tell(&mut self, text: impl FnOnce() -> String) {
+        if let Some(told) = &mut self.text {
+            told.push_str(&text());
+        }
+    }
+
     pub fn grants(&self, limit: usize) -> bool {
         self.granted & 1 << limit != 0
     }

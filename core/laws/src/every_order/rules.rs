@@ -46,7 +46,8 @@ pub fn of_state(node: &Node) -> Result<(), Broken> {
     Ok(())
 }
 
-fn capacity(node: &Node) -> Result<(), Broken> {
+/// What is held is at most the capacity, and the table counts it alike.
+pub fn capacity(node: &Node) -> Result<(), Broken> {
     let held: u64 = node.works.iter().filter_map(|works| works.lease).map(|lease| lease.cost).sum();
     let stored = node.pool.as_ref().map_or(0, |pool| pool.cost(node.now));
     let most = node.size.capacities[POOL];

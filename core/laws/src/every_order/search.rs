@@ -133,12 +133,12 @@ impl Found {
         let mut node = Node::new(self.size);
         let mut lines = Vec::new();
         for event in self.events(number).into_iter().chain(last) {
-            match node.after(event) {
+            match node.told(event) {
                 Ok((after, effect)) => {
                     lines.push(line(&after, &effect));
                     node = after;
                 }
-                Err(_) => lines.push(format!("{event:?}, which breaks it")),
+                Err(_) => lines.push(self.size.text(event)),
             }
         }
         lines
@@ -154,7 +154,7 @@ impl Found {
         history.push("from here on, again and again:".to_owned());
         for (( _, place), (target, next)) in pairs.iter().zip(pairs.iter().skip(1)) {
             let (_, blank) = node.form();
-            let mut steps = node.events(blank).into_iter().filter_map(|event| node.after(event).ok());
+            let mut steps = node.events(blank).into_iter().filter_map(|event| node.told(event).ok());
             let step = steps.find(|(after, effect)| {
                 let edge = Edge::of(0, effect);
                 self.numbers.get(&after.form().0.0).is_some_and(|number| *number as usize == *target)
@@ -171,7 +171,7 @@ impl Found {
 }
 
 fn line(after: &Node, effect: &Effect) -> String {
-    format!("{:<70} {}", effect.text, after.text())
+    format!("{:<70} {}", effect.text.as_deref().unwrap_or_default(), after.text())
 }
 
 impl fmt::Display for Report {

@@ -1,5 +1,7 @@
 //! How large the world is that is searched, and what its callers can ask.
 
+use super::event::Event;
+
 /// The limit that is a pool of leases, and the one that is a rate.
 pub const POOL: usize = 0;
 pub const RATE: usize = 1;
@@ -100,4 +102,19 @@ impl Size {
     };
 
     pub const FOUR: Size = Size { title: "4 callers, 3 tenants, 1 pool", callers: 4, tenants: 3, asks: OF_LEASES, ..Size::TWO };
+}
+
+impl Size {
+    /// What is about to happen, in words.
+    pub fn text(&self, event: Event) -> String {
+        match event {
+            Event::Call { ask, tenant } => {
+                let Ask { costs, fair, manner, weight, critical, .. } = self.asks[usize::from(ask)];
+                let fair = if fair == POOL { "pool" } else { "rate" };
+                let tenant = tenant + 1;
+                format!("tenant {tenant} of the {fair} asks for {costs:?}: {manner:?}, {weight:?}, critical {critical}")
+            }
+            event => format!("{event:?}"),
+        }
+    }
 }

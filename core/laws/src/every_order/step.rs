@@ -54,8 +54,20 @@ impl Node {
     ///
     /// A property that does not hold.
     pub fn after(&self, event: Event) -> Result<(Node, Effect), Broken> {
+        self.with(event, Effect::default())
+    }
+
+    /// The same, with words.
+    ///
+    /// # Errors
+    ///
+    /// A property that does not hold.
+    pub fn told(&self, event: Event) -> Result<(Node, Effect), Broken> {
+        self.with(event, Effect::told())
+    }
+
+    fn with(&self, event: Event, mut effect: Effect) -> Result<(Node, Effect), Broken> {
         let mut node = self.clone();
-        let mut effect = Effect::default();
         match event {
             Event::Call { ask, tenant } => node.call(ask, tenant, &mut effect)?,
             Event::Release(place) => node.release(usize::from(place), &mut effect)?,
@@ -74,7 +86,7 @@ impl Node {
 
     fn release(&mut self, place: usize, effect: &mut Effect) -> Result<(), Broken> {
         let Some(lease) = self.works[place].lease.take() else { return Ok(()) };
-        effect.text = format!("{} releases a lease of {}", text(self.works[place].tenant), lease.cost);
+        effect.tell(|| format!("{} releases a lease of {}", text(self.works[place].tenant), lease.cost));
         self.tidy();
         let id = lease.id.to_be_bytes();
         if let Some(mut table) = self.pool.take() {
@@ -95,7 +107,7 @@ impl Node {
     fn settle(&mut self, place: usize, used: u64, effect: &mut Effect) -> Result<(), Broken> {
         let Some(hold) = self.works[place].hold.take() else { return Ok(()) };
         let tenant = self.works[place].tenant;
-        effect.text = format!("{} settles {} at {used}", text(tenant), hold.granted);
+        effect.tell(|| format!("{} settles {} at {used}", text(tenant), hold.granted));
         self.settlements -= 1;
         self.tidy();
         self.model.settle(RATE, 1 + u32::from(tenant), hold.granted, used);
@@ -105,7 +117,7 @@ impl Node {
 
     fn give_up(&mut self, place: usize, effect: &mut Effect) -> Result<(), Broken> {
         let waits = self.waiting.remove(place);
-        effect.text = format!("{} waits no longer", text(waits.call.tenant));
+        effect.tell(|| format!("{} waits no longer", text(waits.call.tenant)));
         self.model.leave(waits.number);
         if !self.lines.leave(waits.caller) {
             return Err(Broken::new(NO_WAKE_IS_LOST, "a caller waits of whom the lines know nothing"));
@@ -114,7 +126,7 @@ impl Node {
     }
 
     fn forget(&mut self, tenant: u8, effect: &mut Effect) -> Result<(), Broken> {
-        effect.text = format!("{} gives up what was refused", text(tenant));
+        effect.tell(|| format!("{} gives up what was refused", text(tenant)));
         let Some(id) = self.refused(tenant) else { return Ok(()) };
         self.model.release(POOL, id);
         self.lines.serve(&0, Node::name(POOL), hash_of_id(&id.to_be_bytes()), self.now);
@@ -124,7 +136,7 @@ impl Node {
     fn tick(&mut self, effect: &mut Effect) -> Result<(), Broken> {
         self.now = self.now.plus(TICK);
         effect.ticks = true;
-        "a tick passes".clone_into(&mut effect.text);
+        effect.tell(|| "a tick passes".to_owned());
         self.model.pass(TICK.as_micros());
         self.tokens = (self.tokens + 1).min(self.size.capacities[RATE]);
         for works in &mut self.works {
@@ -168,10 +180,12 @@ impl Node {
     pub fn serves_nobody(&self) -> Result<(), Broken> {
         let mut node = self.clone();
         node.lines.mark_all();
-        let mut effect = Effect::default();
-        node.serve(&mut effect)?;
-        let served = self.waiting.len() - node.waiting.len();
-        super::event::holds(served == 0, NO_WAKE_IS_LOST, || format!("if all lines are marked{}", effect.text))
+        node.serve(&mut Effect::default())?;
+        let served = self.waiting.iter().find(|waits| node.waiting.iter().all(|other| other.caller != waits.caller));
+        served.map_or(Ok(()), |served| {
+            let what = format!("{} is admitted if all lines are marked, and not before", text(served.call.tenant));
+            Err(Broken::new(NO_WAKE_IS_LOST, what))
+        })
     }
 
     /// What is held and who waits, in words.

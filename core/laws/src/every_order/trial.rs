@@ -8,6 +8,7 @@ use ratelimit_core::{Span, Stand, Time, Verdict};
 use super::event::{Broken, CAPACITY, Effect, HUNGER as OF_HUNGER, NO_WAKE_IS_LOST, ORDER, ROOM, holds};
 use super::node::{Asked, HUNGER, Hold, Lease, Node, TICK, TTL, Waits, Works, name_of};
 use super::size::{Manner, POOL, RATE};
+use super::rules;
 use crate::fair::{Call, Comer, Outcome};
 
 /// A limit that refuses a call, and when it may have room.
@@ -72,6 +73,7 @@ impl Node {
             let hold = (ask.holds && self.settlements > 0).then_some(hold);
             self.works.push(Works { tenant: call.tenant, lease, hold });
             self.tidy();
+            rules::capacity(self)?;
             return Ok(Vec::new());
         }
         stands.retain(|stand| refusals.iter().any(|(limit, _)| key_of(*limit) == stand.key));
@@ -124,14 +126,18 @@ impl Node {
                 self.agrees(property, call, &limits, &refusing)?;
             }
         }
-        effect.text = format!(
-            "{} asks for {}{}{}: {}",
-            text(tenant),
-            costs(&of_model),
-            if waits { ", and can wait" } else { "" },
-            if self.ask(call).critical { ", and is critical" } else { "" },
-            if refusing.is_empty() { "admitted" } else if waits { "waits" } else { "refused" },
-        );
+        effect.tell(|| {
+            let weight = self.ask(call).weight.map(|weight| format!(", by a weight of {weight}"));
+            format!(
+                "{} asks for {}{}{}{}: {}",
+                text(tenant),
+                costs(&of_model),
+                weight.unwrap_or_default(),
+                if waits { ", and can wait" } else { "" },
+                if self.ask(call).critical { ", and is critical" } else { "" },
+                if refusing.is_empty() { "admitted" } else if waits { "waits" } else { "refused" },
+            )
+        });
         if let Outcome::Waits(number) = expected {
             let caller = self.lines.enter(self.now, Time::END, stands);
             self.waiting.push(Waits { caller, number, call });
@@ -197,7 +203,8 @@ impl Node {
         let stands = self.takes(call, Comes::Waits(caller), effect)?;
         self.agrees(ORDER, call, &expected, &limits_of(&stands))?;
         if stands.is_empty() {
-            effect.text += &format!("; {} is admitted, who asked for {}", text(call.tenant), costs(&self.of_model(call)));
+            let asked = costs(&self.of_model(call));
+            effect.tell(|| format!("; {} is admitted, who asked for {asked}", text(call.tenant)));
             self.lines.leave(caller);
             self.waiting.remove(place);
         } else {
